@@ -3,6 +3,7 @@ package budget
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,12 +20,13 @@ const maxOwnerDepth = 8
 
 // gather reads what the numbers of a budget follow from.
 func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudget, scope budget.Scope) (budget.Observed, error) {
-	pods, resourceVersion, err := r.pods(ctx, b)
+	expired, _ := r.charges.observe(b) // before the pods are read
+	pods, resourceVersion, err := r.pods(ctx, b, slices.ContainsFunc(keysOf(b), expired))
 	if err != nil {
 		return budget.Observed{}, err
 	}
 	exists := map[types.UID]bool{}
-	observed := budget.Observed{ResourceVersion: resourceVersion, Exists: func(uid types.UID) bool { return exists[uid] }}
+	observed := budget.Observed{ResourceVersion: resourceVersion, Expired: expired, Exists: func(uid types.UID) bool { return exists[uid] }}
 	t := ownerTally{ctx: ctx, owners: r.owners, namespace: b.Namespace, known: map[types.UID]owner{}, counted: map[types.UID]int32{}}
 	for _, p := range pods {
 		chain, err := t.chain(p)
@@ -51,10 +53,12 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 }
 
 // pods returns the pods of the budget's namespace and their resourceVersion. It
-// lists them live if the cache is older than the numbers in the status, as it may be
-// after a change of the leader.
-func (r *Reconciler) pods(ctx context.Context, b *v1alpha1.PodUnavailableBudget) ([]*corev1.Pod, string, error) {
-	if resourceVersion := r.podWatch.resourceVersion(); b.Status.PodsResourceVersion == "" || budget.NotOlder(resourceVersion, b.Status.PodsResourceVersion) {
+// lists them live if a charge has expired, because a cache that lags may not show yet
+// that the request took effect at the end of its timeout; and if the cache is older
+// than the numbers in the status, as it may be after a change of the leader.
+func (r *Reconciler) pods(ctx context.Context, b *v1alpha1.PodUnavailableBudget, expired bool) ([]*corev1.Pod, string, error) {
+	resourceVersion := r.podWatch.resourceVersion()
+	if !expired && (b.Status.PodsResourceVersion == "" || budget.NotOlder(resourceVersion, b.Status.PodsResourceVersion)) {
 		pods, err := r.podLister.Pods(b.Namespace).List(labels.Everything())
 		return pods, resourceVersion, err
 	}

@@ -131,7 +131,6 @@ func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudg
 		return unsynced(b, v1alpha1.ReasonOwnersUnknown, err), budget.Derivation{}
 	}
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
-	observed.Expired, _ = r.charges.observe(b)
 	observed.KeepSettled = func(charge string) bool { return r.charges.keepSettled(key, charge) }
 	next, d := derive(b, observed, guarding)
 	if !equality.Semantic.DeepEqual(b.Status, next.Status) {

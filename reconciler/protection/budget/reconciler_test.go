@@ -25,11 +25,13 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"knative.dev/pkg/controller"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
@@ -231,6 +233,26 @@ func TestAStaleCacheIsNotUsed(t *testing.T) {
 	if err := w.kube.CoreV1().Pods("ns").Delete(t.Context(), "pod-1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	if s := w.reconcile(t); s.CurrentAvailable != 2 || s.UnavailableAllowed != 0 {
+		t.Errorf("got %+v", s)
+	}
+}
+
+// A deletion takes effect at the end of its timeout, and the cache does not show it
+// yet when its charge expires.
+func TestAnExpiredChargeIsNotRefundedByAStaleCache(t *testing.T) {
+	w := newFixture(t, newBudget(func(b *v1alpha1.PodUnavailableBudget) {
+		b.Status.DeletedPods = map[types.UID]string{"uid-pod-1": "101/token"}
+	}), application(3, 3, 3)...)
+	now := clocktesting.NewFakePassiveClock(time.Now())
+	w.charges, w.throttle = newChargeTimes(now, time.Minute), newThrottle(now)
+	if s := w.reconcile(t); len(s.DeletedPods) != 1 || s.UnavailableAllowed != 0 {
+		t.Fatalf("before the charge expires: %+v", s)
+	}
+	if err := w.kube.CoreV1().Pods("ns").Delete(t.Context(), "pod-1", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	now.SetTime(now.Now().Add(time.Minute + budget.RepeatedTTL))
 	if s := w.reconcile(t); s.CurrentAvailable != 2 || s.UnavailableAllowed != 0 {
 		t.Errorf("got %+v", s)
 	}
