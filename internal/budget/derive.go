@@ -11,13 +11,13 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
-// Observed is what the watches show about a budget.
+// Observed is the state of a budget according to the watches.
 type Observed struct {
 	// Pods are the covered pods.
 	Pods []*corev1.Pod
-	// Exists says, by UID, whether the namespace has a pod that the budget does not
-	// cover (anymore).
-	Exists func(types.UID) bool
+	// ExistsUncovered reports whether the namespace has a pod, by UID, that the budget
+	// does not cover (anymore).
+	ExistsUncovered func(types.UID) bool
 	// ResourceVersion is the resourceVersion of the pod watch.
 	ResourceVersion string
 	// Total is the sum of the replicas of the topmost owners; an orphan counts as 1.
@@ -53,8 +53,13 @@ func Derive(b *v1alpha1.PodUnavailableBudget, observed Observed) Derivation {
 		pods[p.UID] = p
 	}
 	d := Derivation{Deleted: maps.Clone(b.Status.DeletedPods), Unavailable: maps.Clone(b.Status.UnavailablePods)}
+	t := PodCounts{Total: observed.Total, Excess: observed.Excess}
 	for uid, rv := range d.Deleted {
 		switch deletionOutcome(pods[uid], uid, rv, observed) {
+		case outcomePending:
+			if pods[uid] == nil {
+				t.Unknown++
+			}
 		case outcomeRefunded:
 			d.Refunded++
 			delete(d.Deleted, uid)
@@ -68,6 +73,10 @@ func Derive(b *v1alpha1.PodUnavailableBudget, observed Observed) Derivation {
 	}
 	for name, value := range d.Unavailable {
 		switch e := ParseEntry(value); changeOutcome(pods[e.UID], name, e, observed) {
+		case outcomePending:
+			if pods[e.UID] == nil {
+				t.Unknown++
+			}
 		case outcomeRefunded:
 			d.Refunded++
 			fallthrough
@@ -75,7 +84,6 @@ func Derive(b *v1alpha1.PodUnavailableBudget, observed Observed) Derivation {
 			delete(d.Unavailable, name)
 		}
 	}
-	t := PodCounts{Total: observed.Total, Excess: observed.Excess}
 	for uid, p := range pods {
 		if !CountsAsAvailable(p) {
 			continue
@@ -91,7 +99,7 @@ func Derive(b *v1alpha1.PodUnavailableBudget, observed Observed) Derivation {
 	return d
 }
 
-// outcome is what became of a charge.
+// outcome is the result of a charged request.
 type outcome int
 
 const (
@@ -104,7 +112,7 @@ const (
 // missing in the cache is deleted only if the cache is as new as the charge.
 func deletionOutcome(p *corev1.Pod, uid types.UID, charged string, observed Observed) outcome {
 	switch {
-	case p == nil && observed.Exists(uid):
+	case p == nil && observed.ExistsUncovered(uid):
 		return outcomeSettled // not covered anymore
 	case p == nil && (NotOlder(observed.ResourceVersion, ParseDeletedEntry(charged).ResourceVersion) || observed.Expired(DeletedKey(uid, charged))):
 		return outcomeSettled
@@ -124,7 +132,7 @@ func deletionOutcome(p *corev1.Pod, uid types.UID, charged string, observed Obse
 func changeOutcome(p *corev1.Pod, name string, e Entry, observed Observed) outcome {
 	expired := observed.Expired(ChangedKey(name, e))
 	switch {
-	case p == nil && (expired || observed.Exists(e.UID) || NotOlder(observed.ResourceVersion, e.ResourceVersion)):
+	case p == nil && (expired || observed.ExistsUncovered(e.UID) || NotOlder(observed.ResourceVersion, e.ResourceVersion)):
 		return outcomeSettled
 	case p == nil:
 		return outcomePending
@@ -158,7 +166,7 @@ func resizeDone(p *corev1.Pod, e Entry) bool {
 func DeletedKey(uid types.UID, entry string) string { return string(uid) + "@" + entry }
 
 // RepeatedTTL is how long a deletion that was allowed may be repeated without renewing
-// its charge. A charge has to be kept for so much longer.
+// its charge. A charge must be kept at least that much longer than its timeout.
 const RepeatedTTL = 2 * time.Second
 
 // ChangedKey identifies the charge of an in-place change.

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
 func terminating(p *corev1.Pod) *corev1.Pod {
@@ -67,9 +69,9 @@ func TestTheOutcomeOfACharge(t *testing.T) {
 				pods = append(pods, tc.pod)
 			}
 			d := Derive(b, Observed{Pods: pods, Total: 3, ResourceVersion: tc.cache,
-				Exists:      func(types.UID) bool { return tc.elsewhere },
-				KeepSettled: func(string) bool { return false },
-				Expired:     func(key string) bool { return tc.expired && strings.Contains(key, "uid-a") }})
+				ExistsUncovered: func(types.UID) bool { return tc.elsewhere },
+				KeepSettled:     func(string) bool { return false },
+				Expired:         func(key string) bool { return tc.expired && strings.Contains(key, "uid-a") }})
 			if kept := len(d.Deleted)+len(d.Unavailable) > 0; kept != tc.kept {
 				t.Errorf("kept %v: %v %v", kept, d.Deleted, d.Unavailable)
 			}
@@ -77,6 +79,23 @@ func TestTheOutcomeOfACharge(t *testing.T) {
 				t.Errorf("got %+v", d)
 			}
 		})
+	}
+}
+
+// A pod crashed and was replaced, and the deletion of the replacement was allowed. The
+// watch has none of that yet: to it, all pods of the owner are available.
+func TestAChargedPodThatTheWatchDoesNotHaveMayReplaceAnAvailableOne(t *testing.T) {
+	for name, status := range map[string]v1alpha1.PodUnavailableBudgetStatus{
+		"deleted": {DeletedPods: map[types.UID]string{"uid-new": "12/token"}},
+		"changed": {UnavailablePods: map[string]string{"new": "12/uid-new"}},
+	} {
+		b := budgetWith(0)
+		b.Spec, b.Status = maxUnavailable("1"), status
+		d := Derive(b, Observed{Pods: []*corev1.Pod{pod("a", "1"), pod("b", "1")}, Total: 2, ResourceVersion: "9",
+			ExistsUncovered: never[types.UID], Expired: never[string], KeepSettled: never[string]})
+		if d.Current != 2 || d.Allowed != 0 {
+			t.Errorf("%s: got %+v", name, d)
+		}
 	}
 }
 
@@ -107,7 +126,7 @@ func TestTheChargeOfAResizeIsSettledWhenItIsDone(t *testing.T) {
 		b := budgetWith(0)
 		b.Spec = maxUnavailable("1")
 		b.Status.UnavailablePods = map[string]string{"a": tc.entry}
-		d := Derive(b, Observed{Pods: []*corev1.Pod{tc.pod}, Total: 1, ResourceVersion: "9", Exists: never[types.UID], Expired: never[string], KeepSettled: never[string]})
+		d := Derive(b, Observed{Pods: []*corev1.Pod{tc.pod}, Total: 1, ResourceVersion: "9", ExistsUncovered: never[types.UID], Expired: never[string], KeepSettled: never[string]})
 		if kept := len(d.Unavailable) > 0; kept != tc.kept || d.Refunded != 0 {
 			t.Errorf("%s: kept %v, refunded %d", tc.name, kept, d.Refunded)
 		}
@@ -119,7 +138,7 @@ func TestARecreatedPodDoesNotInheritACharge(t *testing.T) {
 	b.Spec = maxUnavailable("1")
 	b.Status.UnavailablePods = map[string]string{"a": "5/uid-before"}
 	d := Derive(b, Observed{Pods: []*corev1.Pod{pod("a", "8")}, Total: 1, ResourceVersion: "9",
-		Exists: never[types.UID], Expired: never[string], KeepSettled: never[string]})
+		ExistsUncovered: never[types.UID], Expired: never[string], KeepSettled: never[string]})
 	if d.Current != 1 || len(d.Unavailable) != 0 {
 		t.Errorf("got %+v", d)
 	}
@@ -133,7 +152,7 @@ func TestASettledChargeIsKeptAndCostsNothing(t *testing.T) {
 	b.Spec = maxUnavailable("1")
 	b.Status.DeletedPods = map[types.UID]string{"uid-a": "5", "uid-gone": "6"}
 	d := Derive(b, Observed{Pods: []*corev1.Pod{terminating(pod("a", "6")), pod("b", "1"), pod("c", "1")}, Total: 2, ResourceVersion: "9",
-		Exists: never[types.UID], Expired: never[string], KeepSettled: func(string) bool { return true }})
+		ExistsUncovered: never[types.UID], Expired: never[string], KeepSettled: func(string) bool { return true }})
 	if d.KeptSettled != 2 || len(d.Deleted) != 2 || d.Current != 2 || d.Allowed != 1 {
 		t.Errorf("got %+v", d)
 	}

@@ -26,7 +26,7 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 		return budget.Observed{}, err
 	}
 	exists := map[types.UID]bool{}
-	observed := budget.Observed{ResourceVersion: resourceVersion, Expired: expired, Exists: func(uid types.UID) bool { return exists[uid] }}
+	observed := budget.Observed{ResourceVersion: resourceVersion, Expired: expired, ExistsUncovered: func(uid types.UID) bool { return exists[uid] }}
 	t := ownerTally{ctx: ctx, owners: r.owners, namespace: b.Namespace, known: map[types.UID]owner{}, counted: map[types.UID]int32{}}
 	for _, p := range pods {
 		chain, err := t.chain(p)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -278,8 +279,8 @@ func (c podClient) Get(ctx context.Context, name string, _ metav1.GetOptions) (*
 func (c podClient) List(ctx context.Context, _ metav1.ListOptions) (*corev1.PodList, error) {
 	return call(ctx, c.process, "list pods", func() (*corev1.PodList, error) {
 		list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.FormatInt(c.api.revision, 10)}}
-		for _, p := range c.api.pods {
-			list.Items = append(list.Items, *p.DeepCopy())
+		for _, name := range slices.Sorted(maps.Keys(c.api.pods)) {
+			list.Items = append(list.Items, *c.api.pods[name].DeepCopy())
 		}
 		return list, nil
 	})
