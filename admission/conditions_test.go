@@ -54,7 +54,7 @@ func strategy(name string) func(object, object) {
 	return set("updateStrategy", object{"type": name})
 }
 
-// workload is what the API server shows to an expression.
+// workload is an object as CEL expressions of the API server see it.
 func workload(change func(metadata, spec object)) object {
 	metadata := object{
 		"name": "sleep", "namespace": "default",

@@ -1,6 +1,7 @@
 // Package admission holds what all webhooks share: Mux routes a request to a
 // Handler and counts its Answer, Change reads a workload's update, Mutation makes a
-// JSON patch. The handlers are in admission/change and admission/protection.
+// JSON patch. The handlers are in
+// admission/change, admission/protection and admission/permission.
 //
 // A handler is idempotent: the API server may send one request several times. Some
 // handlers have side effects outside dry runs: release checks store the server's

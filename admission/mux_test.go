@@ -21,7 +21,7 @@ import (
 type denying struct{}
 
 func (denying) Admit(context.Context, *admissionv1.AdmissionRequest) admission.Answer {
-	return admission.Deny("Refused", metav1.Status{Reason: "because"})
+	return admission.Deny("Denied", metav1.Status{Reason: "because"})
 }
 
 type admitting struct{}
@@ -72,9 +72,9 @@ func TestAnswersAreCountedAndThoseToDryRunsApart(t *testing.T) {
 	ask(t, m, "/admission/yes.kb.io", nil)
 	ask(t, m, "/admission/"+"invented", nil)
 	want := map[string]int64{
-		"no.kb.io Refused false":   2,
+		"no.kb.io Denied false":    2,
 		"yes.kb.io Admitted false": 1,
-		"no.kb.io Refused true":    1,
+		"no.kb.io Denied true":     1,
 	}
 	if diff := cmp.Diff(want, counts(t, reader)); diff != "" {
 		t.Error(diff)

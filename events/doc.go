@@ -1,11 +1,13 @@
 // Package events defines the CloudEvents of Breakwater: every type, its data and
 // its id. Package events/delivery sends them.
 //
-// An event is a wake-up: it carries references, never state. Its receiver reads
-// the object and decides from it, so lost, duplicate, late or reordered events
-// neither lose nor invent a fact. The exceptions are changepod.verdict and
-// order.verdict, which carry a fact from outside: their sender uses
-// delivery.Sender.Deliver and keeps the fact until the Broker has accepted it.
+// An event for a function is a wake-up: it carries references, no state. Its receiver
+// reads the object and decides from it, so lost, duplicate, late or reordered events
+// neither lose nor invent a fact. Events changepod.verdict and
+// order.verdict carry a fact from outside: their sender uses
+// delivery.Sender.Deliver and keeps the fact until the Broker has accepted it. The
+// notifications, such as changeworkload.suspended, are for other systems and carry
+// the state at their time.
 //
 // An id is derived from the fact and never random: the same fact always has the
 // same id, so it can be sent again at any time.

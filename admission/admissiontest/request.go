@@ -67,7 +67,7 @@ func Apply(t *testing.T, req *admissionv1.AdmissionRequest, res *admissionv1.Adm
 type History struct {
 	// Successes are versions that succeeded.
 	Successes []string
-	// Known is what Releases returns.
+	// Known are the releases that Releases returns.
 	Known []*v1alpha1.ChangeWorkload
 	// Unknown makes Succeeded return an error.
 	Unknown bool

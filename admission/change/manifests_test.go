@@ -30,7 +30,7 @@ func configurations(t *testing.T) (admissionregistrationv1.MutatingWebhookConfig
 		builder.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-validating.yaml")[0]
 }
 
-// common is what a mutating and a validating webhook have in common.
+// common has the fields that mutating and validating webhooks share.
 func common(t *testing.T) []admissionregistrationv1.ValidatingWebhook {
 	t.Helper()
 	mutating, validating := configurations(t)

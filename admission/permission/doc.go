@@ -1,4 +1,4 @@
-// Package permission implements the admission webhooks of pre-authorization.
+// Package permission implements the admission webhooks of permissions.
 // mpodpermission.kb.io injects the init container into pods that need
 // permissions. vpermissionset.kb.io denies workloads and namespaces that name
 // unknown permission sets. Templates of workloads are not changed.

@@ -144,7 +144,7 @@ func (s *service) record(ctx context.Context, user authenticationv1.UserInfo, ki
 	if err != nil {
 		return fmt.Errorf("record a rollback: %w", err)
 	}
-	body, err := json.Marshal(append(workload.TestsOfRelease(u.GetUID(), in.Release),
+	body, err := json.Marshal(append(workload.UnchangedOperations(u.GetUID(), in.Release),
 		workload.Operation{Op: "add", Path: workload.Annotation(v1alpha1.RollbackRequestAnnotation), Value: string(request)}))
 	if err != nil {
 		return fmt.Errorf("record a rollback: %w", err)

@@ -34,9 +34,9 @@ type Input struct {
 	Pod      *v1alpha1.ChangePod
 	// Stage is the stage of the wake-up.
 	Stage v1alpha1.Stage
-	// Asked means that retrieve did not return a pass during this wake-up. That has
-	// no meaning: the server answers fail also while a check runs, and for a check
-	// that never began.
+	// Asked reports whether retrieve was called during this wake-up and returned no
+	// pass; it is not called again. The answer is not a verdict: the server answers
+	// fail also while a check runs, and for a check that never began.
 	Asked bool
 	Now   time.Time
 	// CallDeadline is the maximum duration of a call to the server. An older intent

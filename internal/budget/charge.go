@@ -49,7 +49,7 @@ type Verdict struct {
 	// charged before.
 	Charged []Pod
 	// Renewed are the pods that were charged for a deletion before. Their charges are
-	// renewed: they do not expire, and are not refunded, because of the earlier request.
+	// renewed: the earlier request can no longer expire or refund them.
 	Renewed []Pod
 	// Needed is how many available pods the request would make unavailable.
 	Needed int32

@@ -11,14 +11,14 @@ type ControllerChange struct {
 	ControllerDeleted bool
 	// SelectorUnknown reports whether the controller's selector cannot be read.
 	SelectorUnknown bool
-	// SelectedBefore and SelectedAfter say whether the selector matches the pod.
+	// SelectedBefore and SelectedAfter report whether the selector matches the pod.
 	SelectedBefore, SelectedAfter bool
 }
 
 // LeavesTarget decides whether the update takes the pod out of the target. A
 // controller releases and replaces a pod that it does not select anymore, so the
-// change of labels is what is judged, and not the release that follows. The same
-// holds for the deletion of a controller that orphans its pods.
+// change of labels is judged, and not the removal of the ownerReference that follows.
+// The same holds for the deletion of a controller that orphans its pods.
 func (c ControllerChange) LeavesTarget() bool {
 	switch {
 	case c.ControllerDeleted, !c.SameController && c.StillCovered:

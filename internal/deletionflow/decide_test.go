@@ -51,7 +51,7 @@ func namespace(uid types.UID, pods int) Request {
 }
 
 func TestDeletionsAreAllowedUpToTheLimit(t *testing.T) {
-	const allowed, refused, shadow, free = "allowed", "refused", "shadow", "free"
+	const allowed, denied, shadow, free = "allowed", "denied", "shadow", "free"
 	for name, tc := range map[string]struct {
 		f *v1alpha1.PodDeletionFlowControl
 		// before is decided first, then group.
@@ -59,40 +59,40 @@ func TestDeletionsAreAllowedUpToTheLimit(t *testing.T) {
 		want          []string
 		counted       int64
 	}{
-		"up to the limit":   {control(2, nil), nil, deletions("a", "b", "c"), []string{allowed, allowed, refused}, 2},
-		"none with limit 0": {control(0, nil), nil, deletions("a"), []string{refused}, 0},
+		"up to the limit":   {control(2, nil), nil, deletions("a", "b", "c"), []string{allowed, allowed, denied}, 2},
+		"none with limit 0": {control(0, nil), nil, deletions("a"), []string{denied}, 0},
 		"earlier deletions count": {control(2, nil), deletions("a", "b"), deletions("c"),
-			[]string{refused}, 2},
+			[]string{denied}, 2},
 		"a repeated request counts once": {control(1, nil), deletions("a"), deletions("a", "a"), []string{allowed, allowed}, 1},
 		"a request that is repeated in a group counts once": {control(1, nil), nil, deletions("a", "a", "b"),
-			[]string{allowed, allowed, refused}, 1},
+			[]string{allowed, allowed, denied}, 1},
 		"a request that is repeated after its bucket counts once": {control(1, func(f *v1alpha1.PodDeletionFlowControl) {
 			f.Status.Buckets = []v1alpha1.DeletionBucket{{Start: zero.Unix() - 1, End: zero.Unix(), Count: 1}}
 			f.Status.Newest = []types.UID{"a"}
-		}), deletions("b"), deletions("a", "b"), []string{allowed, refused}, 1},
+		}), deletions("b"), deletions("a", "b"), []string{allowed, denied}, 1},
 		"a dry run is decided but not counted": {control(1, nil), nil, []Request{
 			with(deletion("a"), func(r *Request) { r.DryRun = true }), deletion("b"), with(deletion("c"), func(r *Request) { r.DryRun = true }),
-		}, []string{allowed, allowed, refused}, 1},
+		}, []string{allowed, allowed, denied}, 1},
 		"exempt pods are allowed while others are denied": {control(0, nil), nil, []Request{
-			with(deletion("a"), func(r *Request) { r.Pods[0].Finished = true }), deletion("b")}, []string{free, refused}, 0},
+			with(deletion("a"), func(r *Request) { r.Pods[0].Finished = true }), deletion("b")}, []string{free, denied}, 0},
 		"a namespace within the limit":            {control(3, nil), deletions("a"), []Request{namespace("n", 2)}, []string{allowed}, 3},
-		"a namespace beyond the limit, and a pod": {control(3, nil), deletions("a"), []Request{namespace("n", 3), deletion("b")}, []string{refused, allowed}, 2},
+		"a namespace beyond the limit, and a pod": {control(3, nil), deletions("a"), []Request{namespace("n", 3), deletion("b")}, []string{denied, allowed}, 2},
 		"a repeated deletion of a namespace":      {control(3, nil), []Request{namespace("n", 3)}, []Request{namespace("n", 3)}, []string{allowed}, 3},
 		"shadow mode denies nothing and counts all": {control(1, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.Shadow = true }), nil,
 			deletions("a", "b"), []string{allowed, shadow}, 2},
 		"an invalid rule": {control(9, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.LimitRules[0].Interval = "soon" }), nil,
-			deletions("a"), []string{refused}, 0},
+			deletions("a"), []string{denied}, 0},
 		"all rules apply": {control(9, func(f *v1alpha1.PodDeletionFlowControl) {
 			f.Spec.LimitRules = append(f.Spec.LimitRules, v1alpha1.LimitRule{Interval: "1d", Limit: 1})
-		}), nil, deletions("a", "b"), []string{allowed, refused}, 1},
+		}), nil, deletions("a", "b"), []string{allowed, denied}, 1},
 		"a raised limit": {control(1, func(f *v1alpha1.PodDeletionFlowControl) {
 			f.Status.Buckets = []v1alpha1.DeletionBucket{{Start: zero.Unix() - 60, End: zero.Unix() - 59, Count: 1}}
 			f.Spec.LimitRules[0].Limit = 2
-		}), nil, deletions("b", "c"), []string{allowed, refused}, 2},
+		}), nil, deletions("b", "c"), []string{allowed, denied}, 2},
 		"a person closed the breaker": {control(1, func(f *v1alpha1.PodDeletionFlowControl) {
 			f.Status.Buckets = []v1alpha1.DeletionBucket{{Start: zero.Unix() - 60, End: zero.Unix() - 59, Count: 1}}
 			f.Annotations = map[string]string{v1alpha1.ClosedAnnotation: zero.Add(-2 * time.Second).Format(time.RFC3339)}
-		}), nil, deletions("b", "c"), []string{allowed, refused}, 2},
+		}), nil, deletions("b", "c"), []string{allowed, denied}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := tc.f
@@ -114,7 +114,7 @@ func TestDeletionsAreAllowedUpToTheLimit(t *testing.T) {
 				case v.Allowed:
 					got = append(got, allowed)
 				default:
-					got = append(got, refused)
+					got = append(got, denied)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -1,6 +1,6 @@
 package metrics
 
-// change are the metrics of the change pillar.
+// change are the metrics of part change.
 func change() []Group {
 	return []Group{{
 		Title:     "Releases",

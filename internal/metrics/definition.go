@@ -12,7 +12,7 @@ const (
 	TypeHistogram Type = "histogram"
 )
 
-// Definition is what is known of a metric.
+// Definition describes a metric.
 type Definition struct {
 	// Name is the name in a Prometheus scrape.
 	Name string

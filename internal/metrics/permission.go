@@ -1,6 +1,6 @@
 package metrics
 
-// permission are the metrics of the permission pillar.
+// permission are the metrics of part permission.
 func permission() []Group {
 	return []Group{{
 		Title:     "Pods with permissions",

@@ -1,6 +1,6 @@
 package metrics
 
-// protection are the metrics of the protection pillar.
+// protection are the metrics of part protection.
 func protection() []Group {
 	return []Group{{
 		Title:     "Budgets and deletion flow control: admission",

@@ -11,7 +11,7 @@ import (
 	"knative.dev/pkg/observability/metrics"
 )
 
-// scraped is what a scrape shows of a metric.
+// scraped is a metric in a scrape.
 type scraped struct {
 	Help, Type string
 	Labels     []string

@@ -80,7 +80,8 @@ func (e kindEntry) kind() (Kind, error) {
 	if err != nil || len(validation.IsDNS1123Subdomain(gv.Group)) > 0 || len(validation.IsDNS1035Label(gv.Version)) > 0 {
 		return Kind{}, fmt.Errorf(".apiVersion: %q is not group/version: write for example apps.kruise.io/v1alpha1", e.APIVersion)
 	}
-	// ToLower makes letters outside ASCII letters of it, such as the sign for Kelvin.
+	// strings.ToLower maps some non-ASCII letters to ASCII (the Kelvin sign becomes k),
+	// so the kind is checked before.
 	if !kindName.MatchString(e.Kind) || len(validation.IsDNS1035Label(strings.ToLower(e.Kind))) > 0 {
 		return Kind{}, fmt.Errorf(".kind: %q is not a kind: write for example CloneSet", e.Kind)
 	}

@@ -33,10 +33,10 @@ func Pointer(path ...string) string {
 	return b.String()
 }
 
-// TestsOfRelease returns the tests that the workload and its release are
+// UnchangedOperations returns the tests that the workload and its release are
 // unchanged. A patch that begins with them is never applied to a newer
 // template.
-func TestsOfRelease(uid types.UID, release v1alpha1.Release) []Operation {
+func UnchangedOperations(uid types.UID, release v1alpha1.Release) []Operation {
 	return []Operation{
 		{Op: "test", Path: Pointer("metadata", "uid"), Value: uid},
 		{Op: "test", Path: Annotation(v1alpha1.VersionKey), Value: release.Version},

@@ -18,7 +18,7 @@ import (
 func (c *Centre) serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler, secure bool) error {
 	server := &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
-		// Longer than maxWait, the longest long poll.
+		// Longer than rest.maxWait, the longest long poll.
 		WriteTimeout: 90 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 	}
 	if secure {

@@ -21,7 +21,7 @@ const maxSettled = 64
 // maxMessage bounds the message in an entry in bytes: all entries share a ConfigMap.
 const maxMessage = 1024
 
-// Operation is what a Request does.
+// Operation is the operation of a Request.
 type Operation int
 
 // The operations.

@@ -62,8 +62,8 @@ func decode(raw string, uid types.UID) (Entry, bool) {
 	return e, true
 }
 
-// Limits of an entry that this package wrote. Beyond them, counts overflow and an
-// interval of the past keeps no breaker open.
+// Limits of the numbers that this package writes. Larger counts would overflow, and a
+// negative or very long interval would not keep a breaker open.
 const (
 	maxCount    = 1 << 30
 	maxInterval = 366 * 24 * time.Hour

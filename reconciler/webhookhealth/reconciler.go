@@ -119,8 +119,8 @@ func (r *Reconciler) deployment() *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: v1alpha1.SystemNamespace, Name: r.plan.Service}
 }
 
-// now returns 1 or 0 by reason; nil if this replica is not the leader.
-func (r *Reconciler) now() map[string]int64 {
+// metricValues returns 1 or 0 by reason; nil if this replica is not the leader.
+func (r *Reconciler) metricValues() map[string]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.looked || !r.IsLeaderFor(Key) {

@@ -81,7 +81,7 @@ func (w fixture) check(t *testing.T) (wait time.Duration, emitted []string) {
 // open returns the reasons whose metric is 1.
 func (w fixture) open() []string {
 	var open []string
-	values := w.now()
+	values := w.metricValues()
 	for _, reason := range Reasons() {
 		if values[reason] == 1 {
 			open = append(open, reason)
@@ -105,11 +105,11 @@ func (w fixture) policy(t *testing.T, p admissionregistrationv1.FailurePolicyTyp
 
 func TestAnUnenforcedGuardIsReportedOnceUntilItIsEnforced(t *testing.T) {
 	w := newFixture(t)
-	if values := w.now(); values != nil {
+	if values := w.metricValues(); values != nil {
 		t.Errorf("metrics before the first check: %v", values)
 	}
-	if wait, emitted := w.check(t); wait != interval || len(emitted) > 0 || len(w.open()) > 0 || len(w.now()) != len(Reasons()) {
-		t.Errorf("no finding: next check in %s, Events %q, metrics %v", wait, emitted, w.now())
+	if wait, emitted := w.check(t); wait != interval || len(emitted) > 0 || len(w.open()) > 0 || len(w.metricValues()) != len(Reasons()) {
+		t.Errorf("no finding: next check in %s, Events %q, metrics %v", wait, emitted, w.metricValues())
 	}
 	w.policy(t, admissionregistrationv1.Ignore)
 	if wait, emitted := w.check(t); wait != confirmAfter || len(emitted) > 0 || len(w.open()) > 0 {
@@ -167,7 +167,7 @@ func TestOnlyTheLeaderExposesFindings(t *testing.T) {
 	w := newFixture(t)
 	w.check(t)
 	w.Demote(reconciler.UniversalBucket())
-	if values := w.now(); values != nil {
+	if values := w.metricValues(); values != nil {
 		t.Errorf("metrics after the lease was lost: %v", values)
 	}
 	if err := w.Reconcile(t.Context(), Key.String()); !controller.IsSkipKey(err) {

@@ -81,7 +81,7 @@ func (a *Availability) Lowest() int {
 }
 
 // Faults returns the violations.
-func (a *Availability) Faults() []string {
+func (a *Availability) Violations() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.faults)

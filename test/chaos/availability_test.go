@@ -83,7 +83,7 @@ func TestDeletionsLeaveTheMinimumAvailable(t *testing.T) {
 			}
 			a.Require(2)
 			tc.do(a)
-			if diff := cmp.Diff(tc.want, a.Faults()); diff != "" {
+			if diff := cmp.Diff(tc.want, a.Violations()); diff != "" {
 				t.Error("(-want +got)", diff)
 			}
 			if got := a.Lowest(); got != tc.lowest {

@@ -286,7 +286,7 @@ func (b *budgetLoop) check(ctx context.Context) error {
 			return fmt.Errorf("delete pod %s: %w", pod.Name, err)
 		}
 	}
-	faults := b.availability.Faults()
+	faults := b.availability.Violations()
 	if want := coveredPods - minAvailable; admitted != want {
 		faults = append(faults, fmt.Sprintf("%d deletions were admitted after the faults, want %d", admitted, want))
 	}

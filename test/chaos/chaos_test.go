@@ -115,12 +115,12 @@ func newRun(f *fixture, o options, logf func(format string, args ...any)) *run {
 	r := &run{fixture: f, options: o, log: log, watcher: &watcher{suspended: map[types.UID]bool{}}}
 	r.injector = &injector{
 		kube: f.kube, seed: o.Seed, interval: o.Interval, rounds: o.Rounds, maxKills: maxKills(o.KillsPerPart, o.ServerKills), targets: targets(),
-		log: log, covered: make(chan struct{}), counts: map[FaultKind]map[string]int{},
+		log: log, roundDone: make(chan struct{}), counts: map[FaultKind]map[string]int{},
 	}
 	run := fmt.Sprintf("chaos-%x", o.Seed&0xffff)
 	for i := range min(o.Deployments, o.Releases) {
 		r.loops = append(r.loops, &releaseLoop{
-			fixture: f, versioned: make(chan struct{}), covered: r.injector.covered,
+			fixture: f, versioned: make(chan struct{}), roundDone: r.injector.roundDone,
 			namespace: fmt.Sprintf("%s-%d", run, i+1), pods: o.Pods, log: log,
 			rand:   rand.New(rand.NewPCG(o.Seed, uint64(i)+1)),
 			faults: rand.New(rand.NewPCG(o.Seed, 1<<34+uint64(i))),
@@ -191,7 +191,7 @@ func (r *run) do(ctx context.Context) error {
 			return err
 		}
 	}
-	if wrong := append(r.watcher.violations(), r.budget.availability.Faults()...); len(wrong) > 0 {
+	if wrong := append(r.watcher.violations(), r.budget.availability.Violations()...); len(wrong) > 0 {
 		return errors.New(strings.Join(wrong, "\n"))
 	}
 	return nil

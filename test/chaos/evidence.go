@@ -24,7 +24,7 @@ func (e Evidence) Stage(node string, stage double.Stage) Stage {
 		}
 	}
 	for _, c := range e.Log.Callbacks {
-		if c.Node != node || c.Stage != stage || refused(c.Status) {
+		if c.Node != node || c.Stage != stage || notStored(c.Status) {
 			continue
 		}
 		outcome := v1alpha1.ParseVerdict(c.Verdict)
@@ -74,10 +74,10 @@ func Stuck(inbox []v1alpha1.InboxVerdict, known map[string]bool, now time.Time) 
 	return n
 }
 
-// refused reports whether an answer proves that the callback was not stored,
+// notStored reports whether an answer proves that the callback was not stored,
 // because its signature or body was invalid. No answer, or the answer of a
 // proxy, proves nothing.
-func refused(status int) bool {
+func notStored(status int) bool {
 	return status >= http.StatusBadRequest && status < http.StatusInternalServerError
 }
 

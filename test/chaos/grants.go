@@ -37,7 +37,7 @@ func (g *Grants) Len() int {
 
 // Faults returns the differences of the held grants from one grant for each
 // wanted pod (UID and IP address). Grants of pods of other runs do not matter.
-func (g *Grants) Faults(want map[string]string, held []provider.Entry) (out []string) {
+func (g *Grants) Violations(want map[string]string, held []provider.Entry) (out []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	count := map[string]int{}

@@ -27,7 +27,7 @@ func TestExactlyTheExistingPodsHaveAGrant(t *testing.T) {
 			g := NewGrants()
 			g.Observe(podOf("a", true, false))
 			g.Observe(podOf("b", true, false))
-			if diff := cmp.Diff(tc.out, g.Faults(tc.want, tc.held)); diff != "" {
+			if diff := cmp.Diff(tc.out, g.Violations(tc.want, tc.held)); diff != "" {
 				t.Error("(-want +got)", diff)
 			}
 		})

@@ -85,8 +85,8 @@ type injector struct {
 	maxKills map[string]int
 	targets  map[string]target
 	log      func(format string, args ...any)
-	// covered is closed when round 0 of the schedule has ended.
-	covered chan struct{}
+	// roundDone is closed when round 0 of the schedule has ended.
+	roundDone chan struct{}
 
 	pauses sync.WaitGroup
 	mu     sync.Mutex
@@ -98,7 +98,7 @@ func (i *injector) run(ctx context.Context) {
 	defer i.pauses.Wait()
 	for f := range Schedule(i.seed, i.interval, i.maxKills) {
 		if f.Round == 1 {
-			i.cover()
+			i.endRound()
 		}
 		if i.rounds > 0 && f.Round == i.rounds {
 			return
@@ -117,12 +117,12 @@ func (i *injector) run(ctx context.Context) {
 	}
 }
 
-// cover closes covered.
-func (i *injector) cover() {
+// endRound closes roundDone.
+func (i *injector) endRound() {
 	select {
-	case <-i.covered:
+	case <-i.roundDone:
 	default:
-		close(i.covered)
+		close(i.roundDone)
 	}
 }
 

@@ -118,7 +118,7 @@ type Release struct {
 
 // Faults returns the contradictions between the end of a release and its
 // verdicts.
-func Faults(r Release) []string {
+func Violations(r Release) []string {
 	var out []string
 	wrong := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	claimedBy, permitted := map[string]string{}, map[string]Outcomes{}
@@ -228,9 +228,9 @@ type Former struct {
 	Closed bool
 }
 
-// FormerFaults returns the contradictions of earlier releases. A Success deletes
+// FormerViolations returns the contradictions of earlier releases. A Success deletes
 // their ChangeWorkloads; otherwise they stay, and have ended.
-func FormerFaults(current v1alpha1.WorkloadPhase, former []Former) (out []string) {
+func FormerViolations(current v1alpha1.WorkloadPhase, former []Former) (out []string) {
 	for _, f := range former {
 		switch {
 		case current == v1alpha1.WorkloadSuccess:

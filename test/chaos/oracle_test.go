@@ -140,7 +140,7 @@ func TestFaultsAreTheContradictionsToTheVerdicts(t *testing.T) {
 			[]string{"3 replicas, 2 pods exist, the counts are {Pods:2 Preparing:0 Checking:0 Passed:2 Failed:0 Unjudged:0}"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Faults(tc.release)); diff != "" {
+			if diff := cmp.Diff(tc.want, Violations(tc.release)); diff != "" {
 				t.Error("(-want +got)", diff)
 			}
 		})
@@ -163,7 +163,7 @@ func TestFormerChangeWorkloadsHaveEndedOrAreDeleted(t *testing.T) {
 		"a verdict in the inbox": {suspend, Former{"c", success, 1, true}, []string{"1 verdicts are left in the inbox of former ChangeWorkload c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, FormerFaults(tc.current, []Former{tc.former})); diff != "" {
+			if diff := cmp.Diff(tc.want, FormerViolations(tc.current, []Former{tc.former})); diff != "" {
 				t.Error("(-want +got)", diff)
 			}
 		})

@@ -52,9 +52,9 @@ type releaseLoop struct {
 	// versioned is closed when the webhook has annotated the first release.
 	// Without the annotations it would be a baseline, which is not judged.
 	versioned chan struct{}
-	// covered is closed when every part was killed; until then the releases
+	// roundDone is closed when every part was killed; until then the releases
 	// continue.
-	covered <-chan struct{}
+	roundDone <-chan struct{}
 	// done is the number of releases that have ended.
 	done int
 }
@@ -68,7 +68,7 @@ func (l *releaseLoop) run(ctx context.Context, releases int) error {
 	if err != nil {
 		return fmt.Errorf("create namespace %s: %w", l.namespace, err)
 	}
-	for n := 1; n <= releases || !closed(l.covered); n++ {
+	for n := 1; n <= releases || !closed(l.roundDone); n++ {
 		plan, faults := NewPlan(l.rand, l.pods), NewServerFaults(l.faults)
 		l.log("%s release %d: %s; %s", l.namespace, n, &plan, faults)
 		err := await(ctx, time.Minute, "the double accepts its script", func(ctx context.Context) error {
@@ -273,7 +273,7 @@ func (l *releaseLoop) awaitFormer(ctx context.Context, current v1alpha1.Workload
 				former = append(former, Former{Name: c.Name, Phase: c.Status.Phase, Inbox: len(c.Status.Inbox), Closed: !c.Status.Order.Opened() || c.Status.Order.Closed()})
 			}
 		}
-		if faults := FormerFaults(current, former); len(faults) > 0 {
+		if faults := FormerViolations(current, former); len(faults) > 0 {
 			return errors.New(strings.Join(faults, "\n\t"))
 		}
 		return nil

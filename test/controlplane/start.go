@@ -33,7 +33,7 @@ type ControlPlane struct {
 	cancel context.CancelFunc
 }
 
-// paths is what the tool prints.
+// paths are the paths that the tool prints.
 type paths struct {
 	Kubeconfig string `json:"kubeconfig"`
 	Kubectl    string `json:"kubectl"`

@@ -14,13 +14,14 @@ const (
 )
 
 var (
-	issueNumber = regexp.MustCompile(`^issue \d+$`)
+	// openWork are the areas of work that will add missing tests.
+	openWork = []string{"tests", "load", "security", "adoption"}
 	// A code span with the name of a test, or with a common prefix of several names: `TestTheSelfCheckReports…`.
 	namedTest = regexp.MustCompile("`(Test[A-Z]\\w+)(…?)`")
 	codeSpan  = regexp.MustCompile("`([^`]+)`")
 )
 
-func TestEveryPromiseHasATestOrAnIssue(t *testing.T) {
+func TestEveryPromiseHasATestOrIsOpenWork(t *testing.T) {
 	var specs strings.Builder
 	for _, file := range tracked(t, "test/e2e/*_test.go") {
 		specs.WriteString(read(t, file))
@@ -33,12 +34,12 @@ func TestEveryPromiseHasATestOrAnIssue(t *testing.T) {
 			continue
 		}
 		if rows++; len(cells) != 3 || !link.MatchString(cells[1]) {
-			t.Errorf("%q is not a promise, a link to its page, and a test or an issue", line)
+			t.Errorf("%q is not a promise, a link to its page, and a test or open work", line)
 			continue
 		}
 		if untested {
-			if !issueNumber.MatchString(cells[2]) {
-				t.Errorf("%s: %q is not an issue", cells[0], cells[2])
+			if !slices.Contains(openWork, cells[2]) {
+				t.Errorf("%s: %q is none of %v", cells[0], cells[2], openWork)
 			}
 			continue
 		}

@@ -69,7 +69,7 @@ func concurrentFact(t *testing.T, e *environment) {
 	t.Logf("the reconciler wrote %d times between %d facts", seen.derived, written)
 }
 
-// factHistory is what a watch has shown of a ChangePod.
+// factHistory records the states of a ChangePod that a watch has returned.
 type factHistory struct {
 	// last is the number of the last fact.
 	last int

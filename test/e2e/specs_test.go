@@ -98,7 +98,7 @@ func TestTheOrder(t *testing.T) {
 }
 
 // When components are killed or unreachable, a release ends later and correctly.
-func TestThroughFailures(t *testing.T) {
+func TestReleasesWhilePartsAreDown(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)
 	runSequentially(t, e, []spec{

@@ -25,11 +25,11 @@ const samples = "../../config/samples"
 
 const (
 	system = v1alpha1.SystemNamespace
-	// templatePatch is the change of the pod template in the requirement.
+	// templatePatch is the change of the pod template in the walkthrough of README.md.
 	templatePatch = `{"spec":{"template":{"metadata":{"labels":{"test":"test"}}}}}`
 )
 
-// walkthrough runs the commands of the requirement and compares their output.
+// walkthrough runs the commands of the walkthrough of README.md and compares their output.
 // message is the message of a batch before manual changes; it differs with and
 // without a server.
 func walkthrough(message string) func(*testing.T, *environment) {
@@ -110,8 +110,8 @@ func checkTimes(t *testing.T, table kubectl.Table) {
 	}
 }
 
-// failByPatch fails the pod of a batch with the command of the requirement, and
-// checks the effects in the requirement.
+// failByPatch fails the pod of a batch with the command of the walkthrough, and
+// checks the effects that README.md shows.
 func (n *namespace) failByPatch(t *testing.T, c *v1alpha1.ChangeWorkload, batch string) {
 	t.Helper()
 	var p v1alpha1.ChangePod

@@ -51,7 +51,7 @@ const (
 // TooManyRequests, on which kubectl drain waits and retries.
 func denial(a *Action, b *v1alpha1.PodUnavailableBudget, v budget.Verdict) admission.Answer {
 	state := fmt.Sprintf("%d of %d are available and %d have to be", v.Current, v.Total, v.Desired)
-	message := fmt.Sprintf("%s of %s is denied by PodUnavailableBudget %s: it needs %d, and %d more of its pods may become unavailable now (%s). "+
+	message := fmt.Sprintf("%s of %s is denied by PodUnavailableBudget %s: the request makes %d available pods unavailable, and the budget allows %d now (%s). "+
 		"Ways out: wait until more pods are Ready (kubectl -n %s get pub %s); or raise %s; or set spec.shadow of the budget to true, which only reports",
 		a.Operation, a.Subject, b.Name, max(v.Needed, 1), v.Allowed, state, b.Namespace, b.Name, fieldOf(b))
 	return admission.Deny(DecisionDenied, withDetails(a, b.Name, message, metav1.StatusCause{

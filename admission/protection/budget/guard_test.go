@@ -108,13 +108,13 @@ func TestWhatARequestCosts(t *testing.T) {
 				t.Fatalf("with 0 allowed: %+v", a)
 			}
 			if tc.code != 0 {
-				checkRefusal(t, a.Response, tc.code)
+				checkDenial(t, a.Response, tc.code)
 			}
 		})
 	}
 }
 
-func checkRefusal(t *testing.T, res *admissionv1.AdmissionResponse, code int32) {
+func checkDenial(t *testing.T, res *admissionv1.AdmissionResponse, code int32) {
 	t.Helper()
 	s := res.Result
 	if s.Code != code || s.Details == nil || len(s.Details.Causes) != 1 {
@@ -123,7 +123,7 @@ func checkRefusal(t *testing.T, res *admissionv1.AdmissionResponse, code int32) 
 	if s.Details.RetryAfterSeconds != 0 {
 		t.Error("Retry-After blocks a worker of client-go")
 	}
-	for _, words := range []string{"it needs 1, and 0 more", "kubectl -n ns get pub web", "spec.maxUnavailable (1)"} {
+	for _, words := range []string{"makes 1 available pods unavailable, and the budget allows 0 now", "kubectl -n ns get pub web", "spec.maxUnavailable (1)"} {
 		if !strings.Contains(s.Message, words) {
 			t.Errorf("%q is missing: %s", words, s.Message)
 		}
@@ -318,7 +318,7 @@ func (w *world) untilRefunded(t *testing.T, name string) {
 // forwarded the request decides it itself then.
 func TestAChargeIsRefundedWhenTheAnswerIsIgnored(t *testing.T) {
 	for name, tc := range map[string]struct {
-		refuses, forwarded bool
+		denies, forwarded bool
 		kept               int
 	}{
 		"the API server denies":          {true, false, 0},
@@ -327,7 +327,7 @@ func TestAChargeIsRefundedWhenTheAnswerIsIgnored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
-			w.guard.FailsClosed = func() bool { return tc.refuses }
+			w.guard.FailsClosed = func() bool { return tc.denies }
 			asked := &http.Request{URL: &url.URL{}, Header: http.Header{}}
 			if tc.forwarded {
 				affinity.MarkForwarded(asked.Header)
@@ -341,7 +341,7 @@ func TestAChargeIsRefundedWhenTheAnswerIsIgnored(t *testing.T) {
 				t.Fatal(denial.Response.Result.Message)
 			}
 			cancel()
-			if a := ask.evaluateAll(ctx, nil); a.Response.Allowed == tc.refuses {
+			if a := ask.evaluateAll(ctx, nil); a.Response.Allowed == tc.denies {
 				t.Errorf("answered %+v", a)
 			}
 			if tc.kept == 0 {

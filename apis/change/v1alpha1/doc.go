@@ -1,4 +1,4 @@
-// Package v1alpha1 defines the API of the change pillar: OpsConfigInfo (one setting),
+// Package v1alpha1 defines the API of part change: OpsConfigInfo (one setting),
 // ChangeWorkload (one release of a workload), ChangePod (one batch of its pods) and
 // ReleaseCheck (the server's answer about a release).
 //

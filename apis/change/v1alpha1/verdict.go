@@ -2,7 +2,7 @@ package v1alpha1
 
 import "strings"
 
-// Outcome is what a verdict counts as.
+// Outcome is the effect of a verdict.
 type Outcome string
 
 // The outcomes.

@@ -1,4 +1,4 @@
-// The controller runs all reconcilers. Each of them is built by a NewController
+// The controller runs the reconcilers of changes. Each of them is built by a NewController
 // that takes the context, the watcher of ConfigMaps and, if it sends events,
 // the Sender; each has a settings.Store of its own, which costs one handler on
 // a shared informer. The Sender is one for the process: it has one queue and
@@ -25,7 +25,7 @@ import (
 // component names the process in logs, metrics, Leases and config-logging.
 const component = "controller"
 
-// accepted is what the API server may answer with. Every pod of a cluster is
+// accepted are the content types that the API server may answer with. Every pod of a cluster is
 // watched, and protobuf is cheaper to read; objects of CRDs have JSON only.
 // Requests stay JSON.
 const accepted = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON

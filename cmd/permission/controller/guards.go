@@ -17,9 +17,9 @@ const (
 	// of the webhook is not imported, because that would register its informers.
 	configuration = "breakwater-permission"
 	service       = "permission-webhook"
-	// label is the name of the policy that protects the label of pods, and of its
+	// labelPolicy is the name of the policy that protects the label of pods, and of its
 	// binding.
-	label = "breakwater-permission-label"
+	labelPolicy = "breakwater-permission-label"
 )
 
 // guards returns the guards that config/permission installs.
@@ -38,6 +38,6 @@ func planOf(namespaces corelisters.NamespaceLister) webhookhealth.Plan {
 			// It only reports early what the pod's condition reports later.
 			{Configuration: configuration, Webhook: "vpermissionset.kb.io", Ignores: true},
 		},
-		Policies: []string{label}, Bindings: []string{label},
+		Policies: []string{labelPolicy}, Bindings: []string{labelPolicy},
 	}
 }

@@ -71,8 +71,8 @@ func TestTheControllerMayReadItsGuards(t *testing.T) {
 	for resource, want := range map[string][]string{
 		"mutatingwebhookconfigurations":     {"breakwater-permission"},
 		"validatingwebhookconfigurations":   {"breakwater-permission"},
-		"validatingadmissionpolicies":       {label},
-		"validatingadmissionpolicybindings": {label},
+		"validatingadmissionpolicies":       {labelPolicy},
+		"validatingadmissionpolicybindings": {labelPolicy},
 	} {
 		if diff := cmp.Diff(want, named[resource]); diff != "" {
 			t.Errorf("%s (-needed +named):\n%s", resource, diff)

@@ -115,7 +115,8 @@ func (c *httpCall) request(ctx context.Context, call Call) (*http.Request, error
 	if r.URL.Host != c.endpoint.Host || r.URL.User != nil {
 		return nil, fmt.Errorf("path changes the host of the endpoint")
 	}
-	// Values and literals together may form one, which servers and proxies resolve.
+	// A value and the literal text beside it can form a dot segment (. or ..), which
+	// servers and proxies resolve.
 	for segment := range strings.SplitSeq(r.URL.EscapedPath(), "/") {
 		if plain, err := url.PathUnescape(segment); err != nil || plain == "." || plain == ".." {
 			return nil, fmt.Errorf("path has the dot segment %q", segment)

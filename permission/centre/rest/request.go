@@ -64,13 +64,13 @@ func userName(c echo.Context) string { return user(c).Name }
 func decode(c echo.Context, to any) error {
 	raw, err := io.ReadAll(c.Request().Body)
 	if err != nil {
-		return err // of the limit of the body, or of the connection
+		return err // the body is too large, or the connection failed
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	err = d.Decode(to)
 	if _, end := d.Token(); err == nil && end != io.EOF {
-		// More reports false before a closing bracket.
+		// Token, because d.More reports false before a stray ] or }.
 		err = errors.New("more than one JSON value")
 	}
 	if err == nil && escapesNUL(raw) {

@@ -40,8 +40,8 @@ type Workload struct {
 	Hold *v1alpha1.Hold
 	// Bypass is the last update that was admitted to a suspended workload, or nil.
 	Bypass *v1alpha1.Bypass
-	// Processed: the workload has DefenseStatusLabel.
-	Processed bool
+	// HasDefenseStatus: the workload has DefenseStatusLabel.
+	HasDefenseStatus bool
 	// IsRollback: the current release is a rollback.
 	IsRollback bool
 }
@@ -67,8 +67,8 @@ const (
 	ActionHold Action = "Hold"
 	// ActionResume undoes the hold and ends the suspension.
 	ActionResume Action = "Resume"
-	// ActionProcessed only marks the workload as processed.
-	ActionProcessed Action = "Processed"
+	// ActionSetDefenseStatus only sets DefenseStatusLabel.
+	ActionSetDefenseStatus Action = "SetDefenseStatus"
 )
 
 // Decision is the state of a release and what to do next.
@@ -332,9 +332,9 @@ func heldByRelease(in Input) bool {
 // replicas, and has pods now: they are judged.
 func succeededWithoutPods(in Input) bool { return len(in.ChangePods) == 0 && len(in.Pods) > 0 }
 
-// checkLost reports whether the suspension is of this release but of a ChangeWorkload
-// that was deleted. Deleting a ChangeWorkload must not end its hold, so the new
-// ChangeWorkload does not judge again.
+// checkLost reports whether this release was suspended by an earlier ChangeWorkload
+// that somebody deleted. That must not end the hold, so the new ChangeWorkload keeps
+// it and judges nothing.
 func checkLost(in Input) bool {
 	c := in.ChangeWorkload
 	return in.Workload.Suspend != "" && heldByRelease(in) && (isNew(c) || succeededReason(c) == v1alpha1.ReasonFailedCheckLost)
@@ -354,8 +354,8 @@ func successAction(in Input) Action {
 	switch {
 	case w.Hold != nil, w.Suspend != "" && repaired:
 		return ActionResume
-	case !w.Processed:
-		return ActionProcessed
+	case !w.HasDefenseStatus:
+		return ActionSetDefenseStatus
 	default:
 		return ActionNone
 	}

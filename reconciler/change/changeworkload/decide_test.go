@@ -26,7 +26,7 @@ func release(replicas int32, options ...func(*Input)) Input {
 			ObjectMeta: metav1.ObjectMeta{Name: "a--x--v", CreationTimestamp: metav1.NewTime(t0)},
 			Spec:       v1alpha1.ChangeWorkloadSpec{Reversion: "v", Attempt: 2},
 		},
-		Workload: Workload{Version: "v", Attempt: 2, Replicas: replicas, Processed: true},
+		Workload: Workload{Version: "v", Attempt: 2, Replicas: replicas, HasDefenseStatus: true},
 	}
 	for _, o := range options {
 		o(&in)

@@ -44,14 +44,14 @@ func workloadOf(w *workload.Workload) Workload {
 		attempt = -1 // no annotation: no ChangeWorkload is current
 	}
 	return Workload{
-		Version:   w.Labels[v1alpha1.VersionKey],
-		Attempt:   attempt,
-		Replicas:  w.Replicas,
-		Complete:  w.Complete,
-		Suspend:   w.Labels[v1alpha1.SuspendLabel],
-		Hold:      v1alpha1.HoldOf(w.Annotations),
-		Bypass:    v1alpha1.BypassOf(w.Annotations),
-		Processed: w.Labels[v1alpha1.DefenseStatusLabel] == v1alpha1.DefenseStatusProcessed,
+		Version:          w.Labels[v1alpha1.VersionKey],
+		Attempt:          attempt,
+		Replicas:         w.Replicas,
+		Complete:         w.Complete,
+		Suspend:          w.Labels[v1alpha1.SuspendLabel],
+		Hold:             v1alpha1.HoldOf(w.Annotations),
+		Bypass:           v1alpha1.BypassOf(w.Annotations),
+		HasDefenseStatus: w.Labels[v1alpha1.DefenseStatusLabel] == v1alpha1.DefenseStatusProcessed,
 
 		IsRollback: v1alpha1.IsRollback(w.Annotations),
 	}

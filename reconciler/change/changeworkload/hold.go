@@ -103,6 +103,6 @@ func holdConsequence(ref v1alpha1.WorkloadRef) string {
 // sameReleaseTests test that the workload is still at this release, and so that it
 // has the labels and annotations to which operations add.
 func sameReleaseTests(w *workload.Workload, c *v1alpha1.ChangeWorkload) []workload.Operation {
-	return append(workload.TestsOfRelease(w.UID, c.Release()),
+	return append(workload.UnchangedOperations(w.UID, c.Release()),
 		workload.Operation{Op: "test", Path: workload.Label(v1alpha1.VersionKey), Value: c.Spec.Reversion})
 }

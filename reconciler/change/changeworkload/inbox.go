@@ -20,7 +20,7 @@ import (
 // call to the server.
 const unknownNodeTimeout = 2 * time.Minute
 
-// inboxAction is what to do with an entry of the inbox.
+// inboxAction is the action for an entry of the inbox.
 type inboxAction int
 
 const (

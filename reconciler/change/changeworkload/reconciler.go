@@ -181,7 +181,7 @@ func (r *Reconciler) act(ctx context.Context, in Input, w *workload.Workload, ac
 		if err := r.confirm(ctx, in, w, action); err != nil {
 			return err
 		}
-	case ActionProcessed:
+	case ActionSetDefenseStatus:
 		patch, err := processedPatch(w, c)
 		if err != nil {
 			return err

@@ -75,7 +75,7 @@ func patchOf(w *liveworkload.Workload, record v1alpha1.Rollback, target Target) 
 // release.
 func unchanged(w *workload.Workload) []workload.Operation {
 	release, _ := v1alpha1.ReleaseOf(w.Annotations)
-	return workload.TestsOfRelease(w.UID, release)
+	return workload.UnchangedOperations(w.UID, release)
 }
 
 // removeRequest returns the operations that remove the rollback request, if it

@@ -27,7 +27,7 @@ type Input struct {
 	Selected bool
 }
 
-// Decision is what to do with the template of a release.
+// Decision is the action for the template of a release.
 type Decision string
 
 // The decisions.

@@ -10,7 +10,7 @@ import (
 // already passed.
 const minRetryPeriod = 30 * time.Second
 
-// RevocationAction is what to do with a pod's finalizer.
+// RevocationAction is the action for a pod's finalizer.
 type RevocationAction string
 
 // The actions.

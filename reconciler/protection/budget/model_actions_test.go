@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// actions are what may happen.
+// actions are the steps of the model.
 func (m *budgetModel) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"request a deletion":       m.request,

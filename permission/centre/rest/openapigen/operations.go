@@ -106,7 +106,8 @@ func (op operation) describe(s *schemas) object {
 		parameters = append(parameters, object{"name": name, "in": "query", "description": queries[name], "allowEmptyValue": true, "schema": object{"type": "string"}})
 	}
 	if op.ifMatch {
-		// Not marked as required, so that the server answers 428 and not a client.
+		// Not marked as required: a generated client would reject the request itself,
+		// and the server could not answer 428.
 		parameters = append(parameters, object{"name": "If-Match", "in": "header", "description": "the ETag of the object that was read", "schema": object{"type": "string"}})
 	}
 	responses := object{"default": object{"description": "Error.", "content": content(s.of(reflect.TypeFor[api.Error]()))}}
