@@ -106,7 +106,8 @@ func closedOrder(t *testing.T, e *environment) {
 // overrules it.
 func orderFailInPre(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, builder.Deployment("web", 4, builder.Simulated, builder.Paced(2)))
+	// The rollout takes 20 s, so that the fail comes before its end on a slow machine.
+	n.create(t, builder.Deployment("web", 4, builder.Simulated, builder.Paced(5)))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.setChecks(t, double.CheckRule{Match: orderCheck(double.Pre), Then: failed()})
 	n.release(t, "web", "v2")
