@@ -88,6 +88,13 @@ func (c *cluster) apiClient() (*http.Client, error) {
 	return c.client, nil
 }
 
+// forgetClient makes the next call read the certificates again.
+func (c *cluster) forgetClient() {
+	c.clientMu.Lock()
+	defer c.clientMu.Unlock()
+	c.client = nil
+}
+
 // kubectl runs as admin against the cluster.
 func (c *cluster) kubectl(ctx context.Context, stdin []byte, args ...string) (string, error) {
 	env := append(cleanEnv(os.Environ()), "KUBECONFIG="+c.adminKubeconfig(), "HOME="+c.cached("home"))

@@ -48,6 +48,7 @@ func (c *cluster) makePKI() error {
 	if err := os.MkdirAll(c.pki(""), 0o700); err != nil {
 		return err
 	}
+	c.forgetClient() // it may have certificates of an earlier cluster
 	ca, caKey, err := c.authority()
 	if err != nil {
 		return err
