@@ -174,7 +174,7 @@ func (l *releaseLoop) awaitEnd(ctx context.Context, n int) (Release, error) {
 	err := await(ctx, endWithin, fmt.Sprintf("release %d of %s ends according to the verdicts", n, l.namespace), func(ctx context.Context) error {
 		r, err := l.observe(ctx, n)
 		if err == nil {
-			if faults := Faults(r); len(faults) > 0 {
+			if faults := Violations(r); len(faults) > 0 {
 				err = errors.New(strings.Join(faults, "\n\t"))
 			}
 		}
