@@ -250,7 +250,7 @@ func TestWhichRequestsReachTheReleaseCheck(t *testing.T) {
 	}
 }
 
-func TestAnOpsConfigInfoLeavesTheAPIServerWhenItsSpecChanges(t *testing.T) {
+func TestWhichUpdatesOfOpsConfigInfosReachTheWebhook(t *testing.T) {
 	config := func(content string) object { return object{"spec": object{"type": "isBranch", "content": content}} }
 	for name, tc := range map[string]struct {
 		request  string

@@ -89,7 +89,7 @@ func TestCanceledCallsDoNotOpenTheBreaker(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 5 {
-		_ = c.FinishOrder(canceled, FinishOrder{OrderID: "o"}) // only the breaker is checked
+		_ = c.CloseOrder(canceled, CloseOrder{OrderID: "o"}) // only the breaker is checked
 	}
 	if c.BreakerOpen() {
 		t.Error("the breaker is open")
@@ -101,7 +101,7 @@ func TestTheBreakerClosesWhenTheServerIsReachableAgain(t *testing.T) {
 	server := &scriptedServer{}
 	server.setAnswer(0, "")
 	c := server.client(20*time.Millisecond, WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
-	call := func() error { return c.FinishOrder(t.Context(), FinishOrder{OrderID: "o"}) }
+	call := func() error { return c.CloseOrder(t.Context(), CloseOrder{OrderID: "o"}) }
 	for range 3 {
 		_ = call() // only the breaker is checked
 	}

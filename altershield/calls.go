@@ -148,9 +148,9 @@ const (
 	FinishCancel   FinishState = "CANCEL"
 )
 
-// FinishOrder has the arguments of Client.FinishOrder. No verdict depends on the
+// CloseOrder has the arguments of Client.CloseOrder. No verdict depends on the
 // call.
-type FinishOrder struct {
+type CloseOrder struct {
 	OrderID string
 	State   FinishState
 	// Message is for people; it is truncated to 16384 bytes.

@@ -32,7 +32,7 @@ func checkNode(action, id string) error {
 //
 // Every method returns within Config.TotalDeadline. Its error is a *ResultError,
 // a *TransportError, or an error of building the request. OpenOrder, Retrieve,
-// FinishOrder, SubmitEvent and CheckRelease are retried with jittered
+// CloseOrder, SubmitEvent and CheckRelease are retried with jittered
 // exponential backoff and a new signature. StartOrder, StartBatch and Finish are
 // retried only if the request was certainly not sent. After a lost answer only
 // the caller can decide what to do.
@@ -129,8 +129,8 @@ func (c *Client) Retrieve(ctx context.Context, in Retrieve) (RetrieveAnswer, err
 	return RetrieveAnswer{Finished: domain.Finished, Verdict: string(domain.Verdict), URL: domain.URL}, err
 }
 
-// FinishOrder closes an order.
-func (c *Client) FinishOrder(ctx context.Context, in FinishOrder) error {
+// CloseOrder closes an order.
+func (c *Client) CloseOrder(ctx context.Context, in CloseOrder) error {
 	return c.caller.call(ctx, actionFinishOrder, harmless, finishOrder{
 		identity:    c.identity(in.OrderID),
 		FinishState: string(in.State),

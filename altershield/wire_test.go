@@ -57,7 +57,7 @@ func TestRequestsHaveTheFieldsOfTheProtocol(t *testing.T) {
 			return err
 		}, `{` + identity + `,"nodeId":"n","defenseStage":"POST"}`},
 		actionFinishOrder: {func(c *Client) error {
-			return c.FinishOrder(ctx, FinishOrder{OrderID: "o", State: FinishSuccess, Message: "m", FinishTime: at})
+			return c.CloseOrder(ctx, CloseOrder{OrderID: "o", State: FinishSuccess, Message: "m", FinishTime: at})
 		}, `{` + identity + `,"finishState":"SUCCESS","msg":"m","finishTime":1700000000123}`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,7 +33,10 @@
 //	permission.leaked           the pod                 pod         <pod uid>/<application>.<attempt>/leaked
 //	breaker.opened              the pod                 pod         <pod uid>/<time of the last failure>/opened
 //	breaker.closed              the pod                 pod         <pod uid>/<time of the last failure>/closed
-//	deletion.denied             the guard               object      <guard uid>/<slot>/denied
+//	deletion.denied             the budget, flow        object      <its uid>/<slot>/denied
+//	                            control or object that
+//	                            denies; a slot is
+//	                            DenialSlot
 //	deletionflow.opened         the flow control        itself      <uid>/<since>/opened
 //	deletionflow.closed         the flow control        itself      <uid>/<since>/closed
 //

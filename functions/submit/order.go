@@ -128,7 +128,7 @@ func (f *function) closeOrder(ctx context.Context, server Server, in OrderInput)
 	call, cancel := f.callContext(ctx, intent.IntentTime.Time, in.CallDeadline)
 	defer cancel()
 	n := in.Workload.Status.Counts
-	callErr := server.FinishOrder(call, altershield.FinishOrder{
+	callErr := server.CloseOrder(call, altershield.CloseOrder{
 		OrderID: in.Workload.Spec.OrderID, State: altershield.FinishState(intent.State),
 		Message:    fmt.Sprintf("%d of %d pods passed, %d failed", n.Passed, n.Pods, n.Failed),
 		FinishTime: in.Now,

@@ -50,7 +50,7 @@ type Server interface {
 	StartBatch(ctx context.Context, in altershield.StartBatch) (altershield.StartAnswer, error)
 	Finish(ctx context.Context, in altershield.Finish) (altershield.FinishAnswer, error)
 	Retrieve(ctx context.Context, in altershield.Retrieve) (altershield.RetrieveAnswer, error)
-	FinishOrder(ctx context.Context, in altershield.FinishOrder) error
+	CloseOrder(ctx context.Context, in altershield.CloseOrder) error
 }
 
 type function struct {

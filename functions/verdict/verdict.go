@@ -3,8 +3,8 @@
 // status.podResults of the ChangePod, of an order (order.verdict) in
 // status.orderVerdicts of the ChangeWorkload.
 //
-// A verdict replaces only one of a lower rank (no verdict < unjudged pass < pass <
-// fail), so duplicate, late and reordered deliveries lead to the same status. A
+// A verdict replaces only one of a lower rank (no verdict < pass without
+// rules < pass < fail), so duplicate, late and reordered deliveries lead to the same status. A
 // result that a person wrote is never replaced.
 package verdict
 

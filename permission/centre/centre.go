@@ -58,7 +58,7 @@ func New(ctx context.Context, config Config, log *slog.Logger) (*Centre, error) 
 	now := clock.RealClock{}
 	factory := provider.Factory{Egress: egress, Credentials: provider.Credentials{Dir: config.CredentialsDir}}
 	c.engine = &lifecycle.Engine{Store: s, Limiter: ratelimit.New(s, now), Breaker: &lifecycle.Breakers{}, Clients: &provider.Cache{Factory: factory},
-		Clock: now, Random: rand.Float64, Notifier: c.watchers, Metrics: c.metrics, Log: log, RecoverAfter: config.TakeoverAfter, Stopping: c.stopping}
+		Clock: now, Random: rand.Float64, Notifier: c.watchers, Metrics: c.metrics, Log: log, TakeoverAfter: config.TakeoverAfter, Stopping: c.stopping}
 	if c.queue, err = queue.New(s, c.engine, config.Workers, now.Now, warningsOnly(log)); err != nil {
 		s.Close()
 		return nil, err

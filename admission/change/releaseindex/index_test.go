@@ -85,7 +85,7 @@ func TestACachedSuccessNeedsNoRequest(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerThatDoesNotAnswerIsNotANo(t *testing.T) {
+func TestAnErrorOfTheAPIServerIsReturned(t *testing.T) {
 	h, client := newHistory(t, nil, nil)
 	client.PrependReactor("get", "changeworkloads", func(clientgotesting.Action) (bool, runtime.Object, error) {
 		return true, nil, context.DeadlineExceeded

@@ -34,7 +34,7 @@ func by(manager string, minute int, fields string) metav1.ManagedFieldsEntry {
 
 func at(minute, second int) time.Time { return time.Date(2026, 2, 3, 4, minute, second, 0, time.UTC) }
 
-func newGuard(t *testing.T, namespace, config []metav1.ManagedFieldsEntry) (*CreationCheck, *fake.Clientset) {
+func newCreationCheck(t *testing.T, namespace, config []metav1.ManagedFieldsEntry) (*CreationCheck, *fake.Clientset) {
 	t.Helper()
 	client := fake.NewSimpleClientset()
 	if err := client.Tracker().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -74,7 +74,7 @@ func TestAWorkloadThatTheWebhookDidNotSeeIsMissed(t *testing.T) {
 		"malformed managedFields":          {entries(by("a", 5, `[]`)), entries(by("ko", 5, guarding)), at(30, 0), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, _ := newGuard(t, tc.namespace, tc.config)
+			g, _ := newCreationCheck(t, tc.namespace, tc.config)
 			w := builder.Workload(t, build())
 			w.CreationTimestamp = metav1.NewTime(tc.created)
 			got, err := g.Missed(t.Context(), w)
@@ -85,12 +85,12 @@ func TestAWorkloadThatTheWebhookDidNotSeeIsMissed(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerThatDoesNotAnswerIsNotABaseline(t *testing.T) {
-	g, client := newGuard(t, nil, nil)
+func TestAnErrorOfTheAPIServerDoesNotMakeABaseline(t *testing.T) {
+	g, client := newCreationCheck(t, nil, nil)
 	client.PrependReactor("get", "namespaces", func(clientgotesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("too slow")
 	})
-	s := newStamper()
+	s := newHandler()
 	s.Creations = g
 	answer := s.Admit(t.Context(), admissiontest.Request(t, build(), build(label("team", "a"))))
 	if !answer.Response.Allowed || answer.Response.Patch != nil || answer.Decision != "Error" {

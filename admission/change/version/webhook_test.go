@@ -32,7 +32,7 @@ var (
 
 const alice, since = admissiontest.User, builder.SuspendedAt
 
-func newStamper(successes ...string) *Handler {
+func newHandler(successes ...string) *Handler {
 	return &Handler{
 		Kind: workload.Deployment, Settings: settings.Default, History: admissiontest.History{Successes: successes},
 		Clock: clocktesting.NewFakePassiveClock(builder.Now),
@@ -217,7 +217,7 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 			if tc.user != "" {
 				req.UserInfo.Username = tc.user
 			}
-			answer := newStamper(tc.good).Admit(t.Context(), req)
+			answer := newHandler(tc.good).Admit(t.Context(), req)
 			if !answer.Response.Allowed {
 				t.Fatalf("denied: %v", answer.Response.Result)
 			}
@@ -230,7 +230,7 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 			}
 
 			// The API server may call the webhook again with the result.
-			again := newStamper(tc.good).Admit(t.Context(), req)
+			again := newHandler(tc.good).Admit(t.Context(), req)
 			if len(again.Response.Patch) > 0 {
 				t.Errorf("a second call also writes %s", again.Response.Patch)
 			}
@@ -241,10 +241,10 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 func TestAnotherMutatingWebhookThatChangesTheTemplateMakesAnotherVersionAndNotAnotherAttempt(t *testing.T) {
 	old := build(versioned(1), builder.Held)
 	req := admissiontest.Request(t, old, build(versioned(1), builder.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2")))
-	d := admissiontest.Apply(t, req, newStamper().Admit(t.Context(), req).Response)
+	d := admissiontest.Apply(t, req, newHandler().Admit(t.Context(), req).Response)
 	image("mirror/busybox:2")(d)
 	req.Object.Raw = builder.JSON(t, d)
-	got := admissiontest.Apply(t, req, newStamper().Admit(t.Context(), req).Response)
+	got := admissiontest.Apply(t, req, newHandler().Admit(t.Context(), req).Response)
 	want := build(image("mirror/busybox:2"), versioned(2), repair(2), label(v1alpha1.SuspendLabel, since))
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
@@ -257,7 +257,7 @@ func TestThePatchChangesOnlyOurFields(t *testing.T) {
 	// Server-side apply: who owns what is the API server's to keep.
 	repair.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply,
 		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}}}
-	answer := newStamper().Admit(t.Context(), admissiontest.Request(t, old, repair))
+	answer := newHandler().Admit(t.Context(), admissiontest.Request(t, old, repair))
 	var ops []struct{ Op, Path string }
 	if err := json.Unmarshal(answer.Response.Patch, &ops); err != nil {
 		t.Fatal(err)
@@ -275,7 +275,7 @@ func TestThePatchChangesOnlyOurFields(t *testing.T) {
 func TestALargeDeploymentGetsItsRelease(t *testing.T) {
 	huge := annotated("note", strings.Repeat("x", 1<<20))
 	req := admissiontest.Request(t, build(versioned(1), huge), build(versioned(1), huge, image("busybox:2")))
-	answer := newStamper().Admit(t.Context(), req)
+	answer := newHandler().Admit(t.Context(), req)
 	if size := len(answer.Response.Patch); size > 1000 {
 		t.Errorf("the patch has %d bytes", size)
 	}
@@ -288,7 +288,7 @@ func TestAnUnknownFieldIsPartOfTheTemplate(t *testing.T) {
 	old := build(versioned(1))
 	req := admissiontest.Request(t, old, old)
 	req.Object.Raw = []byte(strings.Replace(string(req.Object.Raw), `"image":"busybox:1"`, `"image":"busybox:1","fromTheFuture":true`, 1))
-	answer := newStamper().Admit(t.Context(), req)
+	answer := newHandler().Admit(t.Context(), req)
 	if diff := cmp.Diff(build(versioned(2)), admissiontest.Apply(t, req, answer.Response)); diff != "" {
 		t.Error(diff)
 	}
@@ -301,7 +301,7 @@ func TestADryRunGetsTheSameAnswer(t *testing.T) {
 	req := admissiontest.Request(t, nil, build())
 	dry := admissiontest.Request(t, nil, build())
 	dry.DryRun = ptr.To(true)
-	if diff := cmp.Diff(newStamper().Admit(t.Context(), req), newStamper().Admit(t.Context(), dry)); diff != "" {
+	if diff := cmp.Diff(newHandler().Admit(t.Context(), req), newHandler().Admit(t.Context(), dry)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -309,7 +309,7 @@ func TestADryRunGetsTheSameAnswer(t *testing.T) {
 func TestAnUnparsableWorkloadIsAdmittedUnchanged(t *testing.T) {
 	req := admissiontest.Request(t, nil, build())
 	req.Object.Raw = []byte("{")
-	answer := newStamper().Admit(t.Context(), req)
+	answer := newHandler().Admit(t.Context(), req)
 	if !answer.Response.Allowed || answer.Response.Patch != nil || answer.Decision != "Error" {
 		t.Errorf("got %+v", answer)
 	}
@@ -318,7 +318,7 @@ func TestAnUnparsableWorkloadIsAdmittedUnchanged(t *testing.T) {
 func TestASubresourceIsNotChanged(t *testing.T) {
 	req := admissiontest.Request(t, build(), build())
 	req.SubResource = "scale"
-	if answer := newStamper().Admit(t.Context(), req); answer.Response.Patch != nil {
+	if answer := newHandler().Admit(t.Context(), req); answer.Response.Patch != nil {
 		t.Errorf("wrote %s", answer.Response.Patch)
 	}
 }
@@ -326,7 +326,7 @@ func TestASubresourceIsNotChanged(t *testing.T) {
 func TestARepairLabelWithoutATemplateChangeCausesAWarning(t *testing.T) {
 	held := build(versioned(1), builder.Held)
 	asksRepair := build(versioned(1), builder.Held, label(v1alpha1.IgnoredSuspendLabel, "true"))
-	answer := newStamper().Admit(t.Context(), admissiontest.Request(t, held, asksRepair))
+	answer := newHandler().Admit(t.Context(), admissiontest.Request(t, held, asksRepair))
 	want := []string{"deployment sleep is suspended, and this update does not change its pod template: " +
 		"label altershield.defense.antgroup.com/ignored-suspend was removed without effect"}
 	if diff := cmp.Diff(want, answer.Response.Warnings); diff != "" {
@@ -347,7 +347,7 @@ func TestTheTimeOfABypassIsSetByTheWebhookAndKeptOnReinvocation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			record(tc.said)(update)
 			req := admissiontest.Request(t, held, update)
-			got := v1alpha1.BypassOf(admissiontest.Apply(t, req, newStamper().Admit(t.Context(), req).Response).Annotations)
+			got := v1alpha1.BypassOf(admissiontest.Apply(t, req, newHandler().Admit(t.Context(), req).Response).Annotations)
 			if got == nil || !got.Time.Time.Equal(tc.want) {
 				t.Errorf("got %v, want %s", got, tc.want)
 			}
@@ -365,7 +365,7 @@ func TestALostReleaseAnnotationIsRestoredFromTheHistory(t *testing.T) {
 		"of what was replaced meanwhile": {next, build(builder.Bare, image("busybox:2"), versioned(5))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStamper()
+			s := newHandler()
 			s.History = admissiontest.History{Known: []*v1alpha1.ChangeWorkload{
 				builder.ChangeWorkload(build(image("busybox:0")), 3, v1alpha1.WorkloadSuccess),
 				builder.ChangeWorkload(bare, 4, v1alpha1.WorkloadRunning),

@@ -319,7 +319,7 @@ func (w *world) untilRefunded(t *testing.T, name string) {
 func TestAChargeIsRefundedWhenTheAnswerIsIgnored(t *testing.T) {
 	for name, tc := range map[string]struct {
 		denies, forwarded bool
-		kept               int
+		kept              int
 	}{
 		"the API server denies":          {true, false, 0},
 		"the API server allows":          {false, false, 1},

@@ -33,7 +33,7 @@ func TestClocksThatMayDiffer(t *testing.T) {
 	}
 }
 
-func TestAClockIsOffUntilACheckSucceeds(t *testing.T) {
+func TestAClockIsWrongUntilACheckSucceeds(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Date", time.Unix(1700000000, 0).UTC().Format(http.TimeFormat))
 	}))

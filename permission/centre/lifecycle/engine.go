@@ -70,9 +70,9 @@ type Engine struct {
 	Notifier Notifier
 	Metrics  Metrics
 	Log      *slog.Logger
-	// RecoverAfter is how long a due grant may have no job before it is
+	// TakeoverAfter is how long a due grant may have no job before it is
 	// recovered.
-	RecoverAfter time.Duration
+	TakeoverAfter time.Duration
 	// Stopping is closed when no new call may begin.
 	Stopping <-chan struct{}
 }

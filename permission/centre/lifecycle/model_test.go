@@ -72,9 +72,9 @@ var (
 
 const (
 	modelPods, modelIPs = 8, 2
-	// recoverAfter is RecoverAfter of the engines.
-	recoverAfter = time.Minute
-	callTimeout  = 10 * time.Second
+	// takeoverAfter is TakeoverAfter of the engines.
+	takeoverAfter = time.Minute
+	callTimeout   = 10 * time.Second
 )
 
 // sorted returns the keys of a map in the same order in each run, as rapid needs.
@@ -114,7 +114,7 @@ func newModel(t *rapid.T, s *store.Store) *model {
 	}
 	for range 2 {
 		m.engines = append(m.engines, &lifecycle.Engine{Store: s, Queue: modelQueue{}, Limiter: m, Breaker: m, Clients: m.provider, Clock: m.clock,
-			Random: func() float64 { return 0.5 }, Notifier: m, Metrics: m, Log: slog.New(slog.DiscardHandler), RecoverAfter: recoverAfter})
+			Random: func() float64 { return 0.5 }, Notifier: m, Metrics: m, Log: slog.New(slog.DiscardHandler), TakeoverAfter: takeoverAfter})
 	}
 	m.registry = &registry.Registry{Store: s, Clock: m.clock}
 	m.register()
@@ -344,7 +344,7 @@ func (m *model) advance() {
 }
 
 func (m *model) recover() {
-	_, err := m.engine().Recover(m.ctx(), recoverAfter)
+	_, err := m.engine().Recover(m.ctx(), takeoverAfter)
 	m.must(nil, err)
 }
 
@@ -353,7 +353,7 @@ func (m *model) recover() {
 func (m *model) takeOver() {
 	m.clock.Step([]time.Duration{5 * time.Second, 16 * time.Second}[m.index(2, "claim")])
 	e := m.engine()
-	m.must(e.Recover(m.ctx(), recoverAfter))
+	m.must(e.Recover(m.ctx(), takeoverAfter))
 	for _, j := range m.jobs() {
 		m.run(j, e)
 	}

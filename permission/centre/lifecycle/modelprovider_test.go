@@ -226,7 +226,7 @@ func (m *model) quiesce() {
 		m.t.Fatalf("report: %v", err)
 	}
 	for range 20 {
-		m.must(e.Recover(m.ctx(), recoverAfter))
+		m.must(e.Recover(m.ctx(), takeoverAfter))
 		for _, j := range m.jobs() {
 			m.run(j, e)
 		}

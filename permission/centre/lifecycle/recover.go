@@ -45,14 +45,14 @@ func (e *Engine) Recover(ctx context.Context, after time.Duration) (int, error) 
 // RunRecovery runs Recover at once and then every recoverInterval until ctx
 // ends.
 func (e *Engine) RunRecovery(ctx context.Context) error {
-	after := e.RecoverAfter
+	after := e.TakeoverAfter
 	if !e.Store.Shared() {
 		// No other replica uses this database: all earlier workers are dead.
 		after = 0
 	}
 	for {
 		e.recoverOnce(ctx, after)
-		after = e.RecoverAfter
+		after = e.TakeoverAfter
 		if e.sleep(ctx, e.Clock.Now().Add(recoverInterval)) != nil {
 			return nil //nolint:nilerr // the context ended
 		}

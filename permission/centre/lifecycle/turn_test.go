@@ -57,7 +57,7 @@ func TestAnAttemptFailsWhenItWasPostponedTooLong(t *testing.T) {
 }
 
 // A job waits for a slot while it runs. A new job would lose its turn.
-func TestARunningJobIsTakenOverOnlyAfterRecoverAfter(t *testing.T) {
+func TestARunningJobIsTakenOverOnlyAfterTakeoverAfter(t *testing.T) {
 	f := newSetsFixture(t, provider.Done)
 	if _, _, _, err := f.Request(t.Context(), api.ApplicationRequest{Cluster: "c1", PodUID: "uid", PodIPs: []string{"10.0.0.1"}, Set: "web"}, "server"); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ const retrieveGrace = 15 * time.Second
 
 // Order is the state of the order check and its next step.
 type Order struct {
-	// Outcome is OutcomePending also before the check starts. OutcomeNone means
+	// Outcome is OutcomePending also before the check starts. OutcomeNoVerdict means
 	// unjudged, or with Skipped that the server does not check this order.
 	Outcome v1alpha1.Outcome
 	Skipped bool
