@@ -80,7 +80,7 @@ func (a *Availability) Lowest() int {
 	return a.lowest
 }
 
-// Faults returns the violations.
+// Violations returns the violations.
 func (a *Availability) Violations() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -35,7 +35,7 @@ func (g *Grants) Len() int {
 	return len(g.pods)
 }
 
-// Faults returns the differences of the held grants from one grant for each
+// Violations returns the differences of the held grants from one grant for each
 // wanted pod (UID and IP address). Grants of pods of other runs do not matter.
 func (g *Grants) Violations(want map[string]string, held []provider.Entry) (out []string) {
 	g.mu.Lock()

@@ -116,7 +116,7 @@ type Release struct {
 	Suspended, Paused, Complete bool
 }
 
-// Faults returns the contradictions between the end of a release and its
+// Violations returns the contradictions between the end of a release and its
 // verdicts.
 func Violations(r Release) []string {
 	var out []string
