@@ -16,13 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	client "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
 	policy "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/e2e/clients"
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 )
@@ -41,26 +40,11 @@ type fixture struct {
 }
 
 func connect() (*fixture, error) {
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig: %w", err)
-	}
-	config.QPS, config.Burst = 200, 400
-	config.WarningHandler = rest.NoWarnings{}
-	kube, err := kubernetes.NewForConfig(config)
+	c, err := clients.Connect()
 	if err != nil {
 		return nil, err
 	}
-	change, err := versioned.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	dynamic, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	return &fixture{kube: kube, clients: change, change: change.AppV1alpha1(), policy: change.PolicyV1alpha1(), dynamic: dynamic, judge: judge.New(nil)}, nil
+	return &fixture{kube: c.Kube, clients: c.Breakwater, change: c.Breakwater.AppV1alpha1(), policy: c.Breakwater.PolicyV1alpha1(), dynamic: c.Dynamic, judge: judge.New(nil)}, nil
 }
 
 // await polls the condition every 300 ms until it returns nil; its error

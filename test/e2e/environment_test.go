@@ -4,19 +4,16 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	client "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/e2e/clients"
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 )
 
@@ -34,28 +31,11 @@ type environment struct {
 }
 
 func connect() (*environment, error) {
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig: %w", err)
-	}
-	// Several tests poll at once, so the client has a high limit.
-	config.QPS, config.Burst = 200, 400
-	// Warnings of the API server would only clutter the output.
-	config.WarningHandler = rest.NoWarnings{}
-	kube, err := kubernetes.NewForConfig(config)
+	c, err := clients.Connect()
 	if err != nil {
 		return nil, err
 	}
-	change, err := versioned.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	dynamic, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	return &environment{kube: kube, change: change.AppV1alpha1(), dynamic: dynamic, judge: judge.New(nil)}, nil
+	return &environment{kube: c.Kube, change: c.Breakwater.AppV1alpha1(), dynamic: c.Dynamic, judge: judge.New(nil)}, nil
 }
 
 func newEnvironment(t *testing.T) *environment {
