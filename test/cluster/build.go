@@ -40,8 +40,13 @@ var (
 	traefik = family{"traefik", "github.com/traefik/traefik/v3", map[string]string{"traefik": "github.com/traefik/traefik/v3/cmd/traefik"}}
 	// knative is not built here: ko builds its images, see knative.go.
 	knative = family{"knative", "knative.dev/eventing", nil}
+	// rollouts and kruise are controllers of custom kinds, for tests of test/change.
+	rollouts = family{"rollouts", "github.com/argoproj/argo-rollouts", map[string]string{
+		"rollouts-controller": "github.com/argoproj/argo-rollouts/cmd/rollouts-controller",
+	}}
+	kruise = family{"kruise", "github.com/openkruise/kruise", map[string]string{"kruise-manager": "github.com/openkruise/kruise"}}
 
-	families = []family{kubernetes, etcd, kwok, coredns, ko, traefik, knative}
+	families = []family{kubernetes, etcd, kwok, coredns, ko, traefik, knative, rollouts, kruise}
 )
 
 func (c *cluster) moduleDir(f family) string { return filepath.Join(c.source, "modules", f.name) }

@@ -32,6 +32,8 @@ const usage = `usage: go -C test/cluster run . <command>
   nodes N                   set the number of simulated nodes
   controlplane <folder>     run only a control plane and simulated nodes, without root,
                             until stdin ends; the folder has its state
+  build <family>            build the programs of a folder of modules/ and print where
+                            they are
 
 Environment:
 
@@ -86,6 +88,11 @@ func (c *cluster) dispatch(ctx context.Context, args []string) error {
 			return errors.New("controlplane needs a folder")
 		}
 		return c.runControlPlane(ctx, rest[0])
+	case "build":
+		if len(rest) != 1 {
+			return errors.New("build needs the name of a family")
+		}
+		return c.printBuilt(ctx, rest[0])
 	case "registry":
 		if len(rest) != 2 {
 			return errors.New("registry needs the blob folder and the name of the manifest folder")

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Fails if a CRD of config/protection would replace that of OpenKruise, which has the
+# same name: the budgets of OpenKruise would be stored with other fields.
+# REPLACE_CRDS=true replaces it.
+set -euo pipefail
+crd=podunavailablebudgets.policy.kruise.io
+# A field of every version of our CRD, and of none of OpenKruise.
+ours='{.metadata.name}/{.spec.versions[*].schema.openAPIV3Schema.properties.spec.properties.shadow.type}'
+found=$(kubectl get crd "$crd" --ignore-not-found -o "jsonpath=$ours")
+if [[ $found == "$crd/" && ${REPLACE_CRDS:-} != true ]]; then
+  cat >&2 <<END
+CRD $crd is of OpenKruise: it has no field spec.shadow. It was not replaced. Either
+- keep the budgets of OpenKruise, and install Breakwater without its protection:
+    make apply PARTS='config/core config/permission'
+- or turn them off in OpenKruise (docs/protection/openkruise.md), and let Breakwater guard them:
+    make apply REPLACE_CRDS=true
+END
+  exit 1
+fi
