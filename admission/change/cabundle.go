@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	mutatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/mutatingwebhookconfiguration"
 	validatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/validatingwebhookconfiguration"
@@ -18,6 +19,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/server/cabundle"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
 // Names of our MutatingWebhookConfigurations and ValidatingWebhookConfigurations.
@@ -70,7 +72,7 @@ func (c *webhookConfigs) recordedKinds() string {
 func newCABundleReconciler(ctx context.Context) *webhookConfigs {
 	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
 	return &webhookConfigs{Reconciler: &cabundle.Reconciler{
-		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: cabundle.PromoteKeys(append(staticKeys(), generatedKeys()...)...)},
+		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(append(staticKeys(), generatedKeys()...)...)},
 		Service:          options.ServiceName,
 		Secret:           options.SecretName,
 		Static:           Configuration,
@@ -79,6 +81,7 @@ func newCABundleReconciler(ctx context.Context) *webhookConfigs {
 		Mutating:         mutatinginformer.Get(ctx).Lister(),
 		Validating:       validatinginformer.Get(ctx).Lister(),
 		Secrets:          secretinformer.Get(ctx).Lister(),
+		Clock:            clock.RealClock{},
 		Namespaces:       kube.CoreV1().Namespaces(),
 		Recorder:         eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater),
 	}}

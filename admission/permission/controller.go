@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/restmapper"
+	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	mutatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/mutatingwebhookconfiguration"
 	validatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/validatingwebhookconfiguration"
@@ -94,12 +95,13 @@ func newHandlers(ctx context.Context, cmw configmap.Watcher) (map[string]admissi
 func newCABundleReconciler(ctx context.Context) *cabundle.Reconciler {
 	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
 	return &cabundle.Reconciler{
-		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: cabundle.PromoteKeys(keys...)},
+		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(keys...)},
 		Service:          options.ServiceName, Secret: options.SecretName, Static: Configuration,
 		Client:     kube.AdmissionregistrationV1(),
 		Mutating:   mutatinginformer.Get(ctx).Lister(),
 		Validating: validatinginformer.Get(ctx).Lister(),
 		Secrets:    secretinformer.Get(ctx).Lister(),
+		Clock:      clock.RealClock{},
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/webhookpath"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/permission/settings"
@@ -54,7 +54,7 @@ func TestTheManifestsConfigureTheWebhooks(t *testing.T) {
 		t.Error("the reinvocation policy must be IfNeeded")
 	}
 	for name, c := range map[string]admissionregistrationv1.WebhookClientConfig{m.Name: m.ClientConfig, v.Name: v.ClientConfig} {
-		if s := c.Service; s.Namespace != v1alpha1.SystemNamespace || s.Name != ServiceName || *s.Path != admission.PathPrefix+name {
+		if s := c.Service; s.Namespace != v1alpha1.SystemNamespace || s.Name != ServiceName || s.Path != nil && webhookpath.WithoutSecret(*s.Path) != webhookpath.Prefix+name {
 			t.Errorf("%s has the address %s/%s%s", name, s.Namespace, s.Name, *s.Path)
 		}
 	}

@@ -80,11 +80,12 @@ var key = cabundle.ValidatingKey(Configuration)
 func newCABundleReconciler(ctx context.Context) *cabundle.Reconciler {
 	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
 	return &cabundle.Reconciler{
-		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: cabundle.PromoteKeys(key)},
+		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(key)},
 		Service:          options.ServiceName, Secret: options.SecretName, Static: Configuration,
 		Client:     kube.AdmissionregistrationV1(),
 		Validating: validatinginformer.Get(ctx).Lister(),
 		Secrets:    secretinformer.Get(ctx).Lister(),
+		Clock:      clock.RealClock{},
 	}
 }
 

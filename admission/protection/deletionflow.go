@@ -27,6 +27,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
 const registrationQueue = "deletionflow"
@@ -72,11 +73,11 @@ func newClock(ctx context.Context) (*deletionflow.Clock, error) {
 // deletion flow control while a flow control exists.
 func NewDeletionFlowRegistration(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 	registration := &deletionflow.Registration{
-		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: cabundle.PromoteKeys(deletionflow.Key)},
+		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(deletionflow.Key)},
 
 		Client:  kubeclient.Get(ctx).AdmissionregistrationV1().ValidatingWebhookConfigurations(),
 		Configs: validatinginformer.Get(ctx).Lister(), Secrets: secretinformer.Get(ctx).Lister(),
-		FlowControls: flowinformer.Get(ctx).Lister(), Secret: SecretName,
+		FlowControls: flowinformer.Get(ctx).Lister(), Secret: SecretName, Clock: clock.RealClock{},
 	}
 	impl := controller.NewContext(ctx, registration, controller.ControllerOptions{
 		WorkQueueName: registrationQueue, Logger: logging.FromContext(ctx).Named(registrationQueue),

@@ -30,8 +30,9 @@ type Process struct {
 	terminating context.Context //nolint:containedctx // the life of the process
 	// end ends the controllers and the caches.
 	end context.CancelFunc
-	// handler serves the webhooks. NewController sets it.
+	// handler serves the webhooks, callers checks who calls. NewController sets both.
 	handler http.Handler
+	callers *callers
 	serving sync.WaitGroup
 }
 
@@ -110,5 +111,5 @@ func (p *Process) serve(ctx context.Context) error {
 		return err
 	}
 	p.readiness.listening.Store(true)
-	return serve(p.terminating, listener, config, options.ServiceName, p.handler)
+	return serve(p.terminating, listener, config, options.ServiceName, p.callers.handler, p.handler)
 }

@@ -16,7 +16,13 @@ import (
 )
 
 const (
-	headerTimeout = time.Minute
+	headerTimeout = 5 * time.Second
+	// readTimeout limits a request. The API server waits at most 30 s for an answer.
+	readTimeout = 10 * time.Second
+	// idleTimeout is longer than that of the API server's client (90 s), so that the
+	// client closes an idle connection and no request is lost.
+	idleTimeout    = 2 * time.Minute
+	maxHeaderBytes = 16 << 10
 	// quietPeriod is how long a terminating process must get no request before
 	// it stops listening: API servers learn late that it is no endpoint any more.
 	quietPeriod = 5 * time.Second
@@ -26,13 +32,19 @@ const (
 )
 
 // serve serves HTTPS until ctx ends, and then until no request has arrived for
-// quietPeriod, at most for drainTimeout.
-func serve(ctx context.Context, listener net.Listener, config *tls.Config, name string, handler http.Handler) error {
+// quietPeriod, at most for drainTimeout. check lets only some requests pass.
+func serve(ctx context.Context, listener net.Listener, config *tls.Config, name string, check func(http.Handler) http.Handler, handler http.Handler) error {
+	unknown := newStrangers()
 	drainer := &handlers.Drainer{Inner: closeConnections(ctx, handler), QuietPeriod: quietPeriod}
 	server := &http.Server{
-		Handler:           otelhttp.NewHandler(drainer, name),
+		Handler:           check(otelhttp.NewHandler(drainer, name)),
 		TLSConfig:         config,
 		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ConnState:         unknown.observe,
+		ConnContext:       unknown.withConnection,
 		// Without HTTP/2: an API server would send all requests to one replica.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		ErrorLog:     zap.NewStdLog(logging.FromContext(ctx).Desugar()),

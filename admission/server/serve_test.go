@@ -21,6 +21,11 @@ import (
 // channel with the result of serve.
 func startServer(t *testing.T, handler http.HandlerFunc) (url string, stop context.CancelFunc, ended <-chan error) {
 	t.Helper()
+	return startServerWith(t, func(h http.Handler) http.Handler { return h }, handler)
+}
+
+func startServerWith(t *testing.T, check func(http.Handler) http.Handler, handler http.HandlerFunc) (url string, stop context.CancelFunc, ended <-chan error) {
+	t.Helper()
 	secret, err := certresources.MakeSecret(t.Context(), "certs", v1alpha1.SystemNamespace, "webhook")
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +41,7 @@ func startServer(t *testing.T, handler http.HandlerFunc) (url string, stop conte
 	ctx, stop := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() {
-		result <- serve(ctx, listener, &tls.Config{Certificates: []tls.Certificate{c}, MinVersion: tls.VersionTLS13}, "test", handler)
+		result <- serve(ctx, listener, &tls.Config{Certificates: []tls.Certificate{c}, MinVersion: tls.VersionTLS13}, "test", check, handler)
 	}()
 	return "https://" + listener.Addr().String(), stop, result
 }

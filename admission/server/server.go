@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/webhook"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/server/cabundle"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 const queueName = "cabundle"
@@ -24,6 +28,13 @@ func NewController(ctx context.Context, p *Process, bundles *cabundle.Reconciler
 	}
 	handler.InformersHaveSynced() // the process serves only then
 	p.handler = handler
+	p.callers = &callers{
+		secret: func() (*corev1.Secret, error) {
+			return bundles.Secrets.Secrets(v1alpha1.SystemNamespace).Get(bundles.Secret)
+		},
+		configured: bundles.HasPath, clock: clock.RealClock{},
+		rejected: metrics.NewCounter(metrics.Meter(), "breakwater_admission_rejected_callers_total"),
+	}
 	p.readiness.watch(bundles.Secrets, bundles.Secret)
 	return controller.NewContext(ctx, bundles, controller.ControllerOptions{
 		WorkQueueName: queueName, Logger: logging.FromContext(ctx).Named(queueName),

@@ -8,8 +8,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
 )
 
-// Verdict is the decision on a Request.
-type Verdict struct {
+// Decision is the decision on a Request.
+type Decision struct {
 	// Allowed reports whether this flow control allows the request.
 	Allowed bool
 	// Counted is how many deletions it counts as; Exempt is why it counts as none.
@@ -29,18 +29,18 @@ type Verdict struct {
 // Decide decides which requests are within all limits, in their order. Local is
 // the time of the replica's clock. Next is the status after them; nil if it does
 // not change.
-func Decide(f *v1alpha1.PodDeletionFlowControl, group []Request, local time.Time, skew time.Duration) (verdicts []Verdict, next *v1alpha1.PodDeletionFlowControlStatus) {
+func Decide(f *v1alpha1.PodDeletionFlowControl, group []Request, local time.Time, skew time.Duration) (decisions []Decision, next *v1alpha1.PodDeletionFlowControlStatus) {
 	policy, err := deletionwindow.ParsePolicy(f, skew)
 	d := &decider{spec: &f.Spec, policy: policy, err: err, local: local, state: deletionwindow.StateOf(&f.Status), shares: f.Status.Shares}
 	for _, r := range group {
-		verdicts = append(verdicts, d.decide(r))
+		decisions = append(decisions, d.decide(r))
 	}
 	if d.changed {
 		next = f.Status.DeepCopy()
 		d.state.Store(next)
 		next.Shares = d.shares
 	}
-	return verdicts, next
+	return decisions, next
 }
 
 type decider struct {
@@ -53,28 +53,28 @@ type decider struct {
 	changed bool
 }
 
-func (d *decider) decide(r Request) Verdict {
+func (d *decider) decide(r Request) Decision {
 	n, exempt := Count(d.spec, r)
-	v := Verdict{Allowed: true, Counted: n, Exempt: exempt}
+	decision := Decision{Allowed: true, Counted: n, Exempt: exempt}
 	switch {
 	case n == 0:
-		return v
+		return decision
 	case d.err != nil:
-		return Verdict{Counted: n, Err: d.err, Allowed: d.spec.Shadow, Shadow: d.spec.Shadow}
+		return Decision{Counted: n, Err: d.err, Allowed: d.spec.Shadow, Shadow: d.spec.Shadow}
 	}
 	now := deletionwindow.CountTime(d.state, d.local)
 	deletion := deletionwindow.Deletion{UID: r.UID, Count: n, IsNamespace: r.OfNamespace}
 	repeated := d.policy.IsCounted(d.state, now, deletion)
 	if !repeated {
-		v.Exceeded, v.RoomTime, v.OverLimit = d.policy.Exceeded(d.state, d.local, n)
+		decision.Exceeded, decision.RoomTime, decision.OverLimit = d.policy.Exceeded(d.state, d.local, n)
 	}
-	if v.OverLimit {
-		v.Allowed, v.Shadow = d.spec.Shadow, d.spec.Shadow
+	if decision.OverLimit {
+		decision.Allowed, decision.Shadow = d.spec.Shadow, d.spec.Shadow
 	}
-	if v.Allowed && !r.DryRun {
+	if decision.Allowed && !r.DryRun {
 		d.record(r, deletion, now, repeated)
 	}
-	return v
+	return decision
 }
 
 // record counts an allowed deletion. Shadow mode counts all of them: what would

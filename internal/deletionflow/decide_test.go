@@ -100,18 +100,18 @@ func TestDeletionsAreAllowedUpToTheLimit(t *testing.T) {
 				f.Status = *next
 			}
 			seen := f.DeepCopy()
-			verdicts, next := Decide(f, tc.group, zero.Add(time.Second), skew)
+			decisions, next := Decide(f, tc.group, zero.Add(time.Second), skew)
 			if diff := cmp.Diff(seen, f, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("the argument was modified: %s", diff)
 			}
 			var got []string
-			for _, v := range verdicts {
+			for _, d := range decisions {
 				switch {
-				case v.Shadow && v.Allowed:
+				case d.Shadow && d.Allowed:
 					got = append(got, shadow)
-				case v.Allowed && v.Exempt != "":
+				case d.Allowed && d.Exempt != "":
 					got = append(got, free)
-				case v.Allowed:
+				case d.Allowed:
 					got = append(got, allowed)
 				default:
 					got = append(got, denied)
@@ -151,16 +151,16 @@ func TestDecidingAGroupAgainChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAVerdictNamesTheExceededRuleAndItsRoomTime(t *testing.T) {
+func TestADecisionNamesTheExceededRuleAndItsRoomTime(t *testing.T) {
 	f := control(2, nil)
-	verdicts, _ := Decide(f, deletions("a", "b", "c"), zero, skew)
-	v := verdicts[2]
-	if !v.OverLimit || v.Exceeded.Used != 2 || v.Exceeded.Rule.Text != "10m" || !v.RoomTime.Equal(zero.Add(10*time.Minute+11*time.Second)) {
-		t.Errorf("%+v", v)
+	decisions, _ := Decide(f, deletions("a", "b", "c"), zero, skew)
+	d := decisions[2]
+	if !d.OverLimit || d.Exceeded.Used != 2 || d.Exceeded.Rule.Text != "10m" || !d.RoomTime.Equal(zero.Add(10*time.Minute+11*time.Second)) {
+		t.Errorf("%+v", d)
 	}
-	verdicts, _ = Decide(f, []Request{namespace("n", 3)}, zero, skew)
-	if v := verdicts[0]; !v.OverLimit || !v.RoomTime.IsZero() || v.Counted != 3 {
-		t.Errorf("%+v", v)
+	decisions, _ = Decide(f, []Request{namespace("n", 3)}, zero, skew)
+	if d := decisions[0]; !d.OverLimit || !d.RoomTime.IsZero() || d.Counted != 3 {
+		t.Errorf("%+v", d)
 	}
 }
 

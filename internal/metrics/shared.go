@@ -8,6 +8,8 @@ func shared() []Group {
 		Metrics: []Definition{
 			{Name: "breakwater_admission_requests_total", Unit: "requests", Labels: text("webhook decision dry_run"),
 				Help: "Admission requests that a webhook answered."},
+			{Name: "breakwater_admission_rejected_callers_total", Unit: "requests",
+				Help: "Requests to a webhook that neither the API server nor a replica sent."},
 		},
 	}, {
 		Title:     "Events for the Broker",

@@ -2,6 +2,8 @@ package process
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -12,11 +14,12 @@ import (
 )
 
 const (
-	// clientQPS and clientBurst replace the client's default rate limit of 5
+	// clientQPS and clientBurst are the defaults of environment variables
+	// KUBE_API_QPS and KUBE_API_BURST. They replace the client's rate limit of 5
 	// requests a second, which would delay a burst of verdicts. The priority level
 	// of the process limits them at the API server.
-	clientQPS   = 100
-	clientBurst = 200
+	clientQPS   = 200
+	clientBurst = 400
 	// clientTimeout limits one request to the API server, so that an event is
 	// answered before the timeout of its Trigger.
 	clientTimeout = 5 * time.Second
@@ -39,7 +42,15 @@ func NewClients(kubeconfig, userAgent string) (Clients, error) {
 		return Clients{}, fmt.Errorf("load kubeconfig: %w", err)
 	}
 	config.UserAgent = userAgent
-	config.QPS, config.Burst, config.Timeout = clientQPS, clientBurst, clientTimeout
+	qps, err := number("KUBE_API_QPS", clientQPS)
+	if err != nil {
+		return Clients{}, err
+	}
+	burst, err := number("KUBE_API_BURST", clientBurst)
+	if err != nil {
+		return Clients{}, err
+	}
+	config.QPS, config.Burst, config.Timeout = float32(qps), burst, clientTimeout
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return Clients{}, fmt.Errorf("create client: %w", err)
@@ -49,4 +60,18 @@ func NewClients(kubeconfig, userAgent string) (Clients, error) {
 		return Clients{}, fmt.Errorf("create client: %w", err)
 	}
 	return Clients{Kube: kube, Change: change, Config: config}, nil
+}
+
+// number returns the value of an environment variable, which must be positive, or the
+// default if it is not set.
+func number(name string, byDefault int) (int, error) {
+	value := os.Getenv(name)
+	if value == "" {
+		return byDefault, nil
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("environment variable %s is %q: use a whole number of at least 1", name, value)
+	}
+	return n, nil
 }

@@ -19,6 +19,8 @@ const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
+	// maxHeaderBytes is enough for CloudEvents in binary mode with extensions.
+	maxHeaderBytes = 16 << 10
 	// DrainTimeout limits how long a terminating process completes its requests. It
 	// exceeds the time that a function may work on an event.
 	DrainTimeout = 45 * time.Second
@@ -54,6 +56,7 @@ func Serve(ctx context.Context, listener net.Listener, name string, parts Parts)
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return base },
 	}
 	group, gctx := errgroup.WithContext(ctx)

@@ -32,7 +32,7 @@ var (
 var (
 	ChangeWorkloadDerived = []string{"conditions", "observedGeneration", "status",
 		"defensePreparingPods", "defenseCheckingPods", "defenseCheckPassPods", "defenseCheckFailPods",
-		"counts", "entryTime", "entryTimeUnix", "updateTime", "updateTimeUnix", "orderStep"}
+		"counts", "entryTime", "entryTimeUnix", "updateTime", "updateTimeUnix", "orderStep", "announcements"}
 	ChangeWorkloadSubmit  = []string{"order"}
 	ChangeWorkloadVerdict = []string{"orderVerdicts"}
 	// ChangeWorkloadInbox is written by callback, deadletter (add) and the
@@ -40,8 +40,9 @@ var (
 	ChangeWorkloadInbox = []string{"inbox"}
 	// ChangeWorkloadSavedTemplate is written by the savedtemplates reconciler.
 	ChangeWorkloadSavedTemplate = []string{"keptAs"}
-	// ChangeWorkloadRollback is written by the Rollback reconciler.
-	ChangeWorkloadRollback = []string{"rollback"}
+	// ChangeWorkloadRollback is written by the Rollback reconciler. It adds
+	// announcements, which the ChangeWorkload reconciler adds too, and removes.
+	ChangeWorkloadRollback = []string{"rollback", "announcements"}
 )
 
 // OpsConfigInfoDerived are the fields of an OpsConfigInfo's status.

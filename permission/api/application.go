@@ -136,6 +136,7 @@ type HistoryEntry struct {
 //	GET  /v1/applications/{id}?wait=30s&version=7   answers when the version is above 7 or after 30 s (at most 60 s)
 //	POST /v1/applications/{id}/revoke               202; idempotent; 200 if it is already Revoked or Leaked
 //	POST /v1/applications/{id}/reset                begins a new attempt of a Denied or Failed application
+//	POST /v1/applications/{id}/acknowledge          states that its leaked grants no longer exist: they are Revoked
 //	POST /v1/applications/revoke                    RevokeRequest: revokes all applications of a pod
 //
 // A reset answers 202 with the application; 200 while it is Requested, Applying
@@ -146,13 +147,21 @@ type HistoryEntry struct {
 // If a set, permission or provider does not exist, the answer is 404 with an
 // Error whose Field is "set".
 
+// AcknowledgeResult is the answer of POST /v1/providers/{name}/acknowledge, which states
+// that the leaked grants of a provider no longer exist.
+type AcknowledgeResult struct {
+	// Acknowledged is the number of grants that are Revoked now.
+	Acknowledged int `json:"acknowledged"`
+}
+
 // RevokeRequest revokes the applications of a pod: the body of
 // POST /v1/applications/revoke, answered by an ApplicationList.
 type RevokeRequest struct {
 	Cluster string `json:"cluster"`
 	PodUID  string `json:"podUID"`
 	// KeepIPs, if set, keeps the applications for exactly these addresses: those of
-	// the current sandbox of the pod.
+	// the current sandbox of the pod. Otherwise the pod has ended: requests for it are
+	// answered 409 from then on.
 	KeepIPs []string `json:"keepIPs,omitempty"`
 	// LetGo is true when the pod was deleted before its permissions were revoked.
 	// A grant that is not revoked yet is Leaked until it is.

@@ -9,7 +9,7 @@ const (
 	// ProviderMySQL is MySQL or MariaDB: CREATE USER, GRANT and DROP USER.
 	ProviderMySQL ProviderType = "mysql"
 	// ProviderCMDB is an HTTP provider with default requests: PUT and DELETE of
-	// /v1/records/{ip}.
+	// /v1/records/{ip}. DELETE of a missing record must be answered 2xx.
 	ProviderCMDB ProviderType = "cmdb"
 )
 
@@ -22,8 +22,10 @@ type Provider struct {
 	Endpoint string `json:"endpoint"`
 	// CredentialsRef is a key of the Secret that is mounted into the centre. http,
 	// cmdb: a bearer token; mysql: user:password. The value never leaves the centre.
-	CredentialsRef string    `json:"credentialsRef,omitempty"`
-	RateLimit      RateLimit `json:"rateLimit"`
+	CredentialsRef string `json:"credentialsRef,omitempty"`
+	// AllowHTTP allows to send the credential to an endpoint without TLS (http, cmdb).
+	AllowHTTP bool      `json:"allowHTTP,omitempty"`
+	RateLimit RateLimit `json:"rateLimit"`
 	// TimeoutSeconds bounds one call; default 10, at most 30.
 	TimeoutSeconds int `json:"timeoutSeconds,omitempty"`
 	// CanRevoke is true if the provider can revoke grants. Otherwise a grant is
@@ -86,14 +88,15 @@ type HTTPCall struct {
 	// Granted is a CEL condition over status (a number), body (the JSON of the
 	// answer) and headers. Conditions are evaluated in the order Granted, Pending,
 	// Denied, and before the defaults; an answer that matches none is failed.
-	// Default: any 2xx. For a revocation it means that the grant is revoked; 404 and
-	// 410 always mean so.
+	// Default: any 2xx. For a revocation it means that the grant is revoked. A 404
+	// that means that there is no such grant must be distinguished from one of a wrong
+	// URL, for instance status == 200 || status == 404 && body.code == 'NoGrant'.
 	Granted string `json:"granted,omitempty"`
 	// Pending is a CEL condition like Granted: the provider decides later. Default:
 	// never.
 	Pending string `json:"pending,omitempty"`
 	// Denied is a CEL condition like Granted: the provider rejected the parameters.
-	// Default: 4xx except 401, 407, 408, 425 and 429.
+	// Default: 400, 409 and 422.
 	Denied string `json:"denied,omitempty"`
 	// Message is a CEL string over the same values: the error message for people,
 	// cut at 200 characters.

@@ -16,7 +16,14 @@ import "time"
 // A pod is listed while its object exists and it has not finished. Its
 // applications for exactly IPs are kept; those for other addresses are revoked.
 // If IPs is empty, all are kept.
+//
+// The name of a cluster belongs to the cluster that reports or requests first. A report
+// of another one is rejected (403). A page that would revoke more than 10 applications and more than
+// 20 % of those in its range revokes none of them, unless an admin has confirmed it with
+// POST /v1/clusters/{cluster}/pods/confirm.
 type PodReport struct {
+	// ClusterUID is the UID of namespace kube-system of the cluster.
+	ClusterUID string `json:"clusterUID"`
 	// Observed is when the pods were listed. Applications whose attempt began after
 	// Observed - 2 min are ignored. A report is rejected (400) if Observed is more
 	// than 1 h ago or in the future.
@@ -42,6 +49,36 @@ type PodReportResult struct {
 	Checked int `json:"checked"`
 	// Revoked is the number of applications whose revocation this page started.
 	Revoked int `json:"revoked"`
-	// Applications are the ids of the revoked applications, at most 100.
+	// Held is the number of applications that the page does not revoke, although their
+	// pods are not listed, because that needs a confirmation.
+	Held int `json:"held,omitempty"`
+	// Applications are the ids of the revoked or held applications, at most 100.
 	Applications []string `json:"applications,omitempty"`
+}
+
+// Cluster is the state of the reports of a cluster: the answer of
+// GET /v1/clusters/{cluster} and of a confirmation.
+type Cluster struct {
+	Name string `json:"name"`
+	// UID is the cluster that has the name: the UID of its namespace kube-system.
+	UID string `json:"uid"`
+	// Reported is when the last report was complete.
+	Reported *time.Time `json:"reported,omitempty"`
+	// Held is the number of applications that the last report did not revoke.
+	Held int `json:"held"`
+	// Confirmed is how many applications the next reports may revoke, until
+	// ConfirmedUntil.
+	Confirmed      int        `json:"confirmed"`
+	ConfirmedUntil *time.Time `json:"confirmedUntil,omitempty"`
+}
+
+// ReportConfirmation is the body of POST /v1/clusters/{cluster}/pods/confirm: an admin
+// states that held applications are to be revoked, or that another cluster has the name
+// now. It is answered 200 by a Cluster. The next report applies it.
+type ReportConfirmation struct {
+	// Revoke is how many applications reports may revoke within 24 h: the value of held.
+	Revoke int `json:"revoke,omitempty"`
+	// ClusterUID is the UID of the cluster that has the name now, for instance because
+	// the cluster was installed again; empty keeps it.
+	ClusterUID string `json:"clusterUID,omitempty"`
 }

@@ -26,7 +26,9 @@ const (
 	addressTTL = 10 * time.Minute
 )
 
-// Limiter limits the rejected requests of each address.
+// Limiter limits the rejected requests of each address: those that are answered 401.
+// Other statuses do not count, because an address may be that of many pods or users, and
+// one of them may not do what it requests.
 type Limiter struct {
 	perMinute func() float64
 	clock     clock.PassiveClock
@@ -77,7 +79,7 @@ func (l *Limiter) RecordRejection(address string) {
 	l.limiters.Add(address, limiter, addressTTL)
 }
 
-// Middleware answers 429 to limited addresses, and counts the answers 401 and 403.
+// Middleware answers 429 to limited addresses, and counts rejected requests.
 func (l *Limiter) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		address, _, err := net.SplitHostPort(c.Request().RemoteAddr)
@@ -91,7 +93,7 @@ func (l *Limiter) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 		if err := next(c); err != nil {
 			c.Error(err) // writes the response, so that its status is known
 		}
-		if status := c.Response().Status; status == http.StatusUnauthorized || status == http.StatusForbidden {
+		if c.Response().Status == http.StatusUnauthorized {
 			l.RecordRejection(address)
 		}
 		return nil

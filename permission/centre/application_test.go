@@ -107,8 +107,8 @@ func TestAThousandConcurrentPodsAreGrantedInOrderWithinTheRateLimit(t *testing.T
 		if least := time.Duration(pods-burst) * time.Second / limit; took < least {
 			t.Errorf("took %s; the rate limit needs at least %s", took, least)
 		}
-		// A request may be overtaken by those of the other clients, a job by those that the
-		// other workers run and fetch. A pod that loses its turn is overtaken by hundreds.
+		// A request may be overtaken by those of the other clients, a step by those that
+		// other workers run. A pod that loses its turn is overtaken by hundreds.
 		if late := w.mostOvertaken(); late > clients+2*workers {
 			t.Errorf("an application was overtaken by %d newer ones, want at most %d", late, clients+2*workers)
 		}
@@ -162,7 +162,6 @@ func TestAPendingGrantIsPolled(t *testing.T) {
 	})
 }
 
-// Retry-After is longer than minScheduleDelay, so that River schedules the job.
 func TestRetryAfterOfAProviderIsRespected(t *testing.T) {
 	t.Run("store", func(t *testing.T) {
 		for name, store := range map[string]func() string{
@@ -172,7 +171,7 @@ func TestRetryAfterOfAProviderIsRespected(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				w := newFixture(t, store())
-				w.double.SetFaults(double.Faults{Status: http.StatusTooManyRequests, RetryAfter: 8})
+				w.double.SetFaults(double.Faults{Status: http.StatusTooManyRequests, RetryAfter: 3})
 				w.register(nil, "web", "db", "cache")
 				a := w.request(podRequest(1, "web"))
 				eventually(t, 10*time.Second, "nextTry is set", func() bool {
@@ -180,7 +179,7 @@ func TestRetryAfterOfAProviderIsRespected(t *testing.T) {
 					return a.Permissions[0].NextTry != nil
 				})
 				p := a.Permissions[0]
-				if wait := p.NextTry.Sub(p.Since); wait < 8*time.Second || wait > 9*time.Second || p.Reason != "ProviderThrottled" || a.State != api.Applying {
+				if wait := p.NextTry.Sub(p.Since); wait < 3*time.Second || wait > 4*time.Second || p.Reason != "ProviderThrottled" || a.State != api.Applying {
 					t.Errorf("delay %s, state %s: %+v", wait, a.State, p)
 				}
 				if other := a.Permissions[1]; other.State != api.Requested {
@@ -257,18 +256,18 @@ func TestApplicationsOfPodsMissingInAReportAreRevoked(t *testing.T) {
 			return status, problem, result
 		}
 		// New applications may be newer than the list of pods.
-		if _, _, result := report(api.PodReport{Observed: time.Now(), Empty: true}); result.Checked != 6 || result.Revoked != 0 {
+		if _, _, result := report(api.PodReport{ClusterUID: "c1-uid", Observed: time.Now(), Empty: true}); result.Checked != 6 || result.Revoked != 0 {
 			t.Errorf("within the grace period: %+v", result)
 		}
-		if status, problem, _ := report(api.PodReport{Observed: time.Now()}); status != 400 || problem.Field != "pods" {
+		if status, problem, _ := report(api.PodReport{ClusterUID: "c1-uid", Observed: time.Now()}); status != 400 || problem.Field != "pods" {
 			t.Errorf("no pods and not empty: %d %+v", status, problem)
 		}
-		if status, problem, _ := report(api.PodReport{Observed: time.Now().Add(-2 * time.Hour), Empty: true}); status != 400 || problem.Field != "observed" {
+		if status, problem, _ := report(api.PodReport{ClusterUID: "c1-uid", Observed: time.Now().Add(-2 * time.Hour), Empty: true}); status != 400 || problem.Field != "observed" {
 			t.Errorf("list older than 1 h: %d %+v", status, problem)
 		}
 		w.ageApplications(5 * time.Minute)
 		// Pod 0 does not exist, 1 has another address, 2 has none yet; the page ends with 3.
-		_, _, result := report(api.PodReport{Observed: time.Now(), Through: "uid-00003",
+		_, _, result := report(api.PodReport{ClusterUID: "c1-uid", Observed: time.Now(), Through: "uid-00003",
 			Pods: []api.LivePod{live(1, "10.7.7.7"), live(2), live(3, "10.0.0.4")}})
 		slices.Sort(result.Applications)
 		want := []string{ids[0], ids[1]}
@@ -276,7 +275,7 @@ func TestApplicationsOfPodsMissingInAReportAreRevoked(t *testing.T) {
 		if diff := cmp.Diff(want, result.Applications); diff != "" || result.Checked != 4 || result.Revoked != 2 {
 			t.Errorf("first page: %+v\n%s", result, diff)
 		}
-		_, _, result = report(api.PodReport{Observed: time.Now(), After: "uid-00003", Pods: []api.LivePod{live(5, "10.0.0.6")}})
+		_, _, result = report(api.PodReport{ClusterUID: "c1-uid", Observed: time.Now(), After: "uid-00003", Pods: []api.LivePod{live(5, "10.0.0.6")}})
 		if diff := cmp.Diff([]string{ids[4]}, result.Applications); diff != "" {
 			t.Errorf("second page: %s", diff)
 		}
@@ -286,7 +285,7 @@ func TestApplicationsOfPodsMissingInAReportAreRevoked(t *testing.T) {
 		if held := len(w.double.Stats().Held); held != 3 {
 			t.Errorf("the provider has %d grants, want 3", held)
 		}
-		if status, _ := w.do(otherToken, "POST", "/v1/clusters/c1/pods/reconcile", api.PodReport{Observed: time.Now(), Empty: true}, nil); status != 403 {
+		if status, _ := w.do(otherToken, "POST", "/v1/clusters/c1/pods/reconcile", api.PodReport{ClusterUID: "c1-uid", Observed: time.Now(), Empty: true}, nil); status != 403 {
 			t.Errorf("report of another cluster: status %d", status)
 		}
 	})

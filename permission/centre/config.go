@@ -33,15 +33,12 @@ type Config struct {
 	// networks (CIDR) that they may resolve to.
 	ProviderHosts    []string `envconfig:"PROVIDER_HOSTS"`
 	ProviderNetworks []string `envconfig:"PROVIDER_NETWORKS"`
-	// RejectedRequestsPerMinute is the number of rejected requests (401, 403) of an
+	// RejectedRequestsPerMinute is the number of rejected requests (401) of an
 	// address before it is answered 429; 0 is unlimited.
 	RejectedRequestsPerMinute float64 `envconfig:"REJECTED_REQUESTS_PER_MINUTE" default:"60"`
 	// Workers is the number of concurrent calls to one provider, for each
 	// replica.
 	Workers int `envconfig:"WORKERS" default:"32"`
-	// TakeoverAfter is how long a due grant may have no job before another replica
-	// takes it over.
-	TakeoverAfter time.Duration `envconfig:"TAKEOVER_AFTER" default:"60s"`
 	// DrainTimeout is the time for calls in progress when the process stops.
 	DrainTimeout time.Duration `envconfig:"DRAIN_TIMEOUT" default:"25s"`
 	// Retention is how long audit entries and revoked applications are kept.
@@ -68,8 +65,8 @@ func ReadConfig() (Config, error) {
 	if !(c.RejectedRequestsPerMinute >= 0 && c.RejectedRequestsPerMinute <= 100_000) {
 		return c, fmt.Errorf("REJECTED_REQUESTS_PER_MINUTE must be from 0 to 100000")
 	}
-	if c.Workers < 1 || c.TakeoverAfter <= 0 || c.DrainTimeout <= 0 {
-		return c, fmt.Errorf("WORKERS, TAKEOVER_AFTER and DRAIN_TIMEOUT must be greater than 0")
+	if c.Workers < 1 || c.DrainTimeout <= 0 {
+		return c, fmt.Errorf("WORKERS and DRAIN_TIMEOUT must be greater than 0")
 	}
 	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
 		return c, fmt.Errorf("TLS_CERT_FILE and TLS_KEY_FILE must be set together")

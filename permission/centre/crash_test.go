@@ -56,7 +56,7 @@ func newProcess(t *testing.T, c Config, port int) *process {
 	admin := freePort(t)
 	return &process{t: t, admin: fmt.Sprintf("http://127.0.0.1:%d", admin), env: append(os.Environ(), childEnv+"=1", "STORE="+c.Store,
 		fmt.Sprintf("LISTEN=127.0.0.1:%d", port), fmt.Sprintf("ADMIN_LISTEN=127.0.0.1:%d", admin), "CREDENTIALS_DIR="+c.CredentialsDir,
-		"ACCESS_FILE="+c.AccessFile, "TOKENS_FILE="+c.TokensFile, "PROVIDER_HOSTS=127.0.0.1", "PROVIDER_NETWORKS=127.0.0.0/8", "TAKEOVER_AFTER=3s")}
+		"ACCESS_FILE="+c.AccessFile, "TOKENS_FILE="+c.TokensFile, "PROVIDER_HOSTS=127.0.0.1", "PROVIDER_NETWORKS=127.0.0.0/8")}
 }
 
 // start starts the process and waits until it is ready.

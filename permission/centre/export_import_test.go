@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
 	"github.com/breakwater-dev/breakwater/test/database"
 	double "github.com/breakwater-dev/breakwater/test/provider"
 )
@@ -84,11 +85,30 @@ func TestInvalidExportsAreNotImported(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty input":          "",
 		"other format":         `{"format":"other"}`,
-		"unknown table":        `{"format":"permissioncentre/1"}` + "\n" + `{"table":"river_job","values":{"id":1}}`,
+		"unknown table":        `{"format":"permissioncentre/1"}` + "\n" + `{"table":"jobs","values":{"id":1}}`,
 		"SQL in a column name": `{"format":"permissioncentre/1"}` + "\n" + `{"table":"pace","values":{"next) VALUES (1); --":1}}`,
 	} {
 		if err := Import(t.Context(), Config{Store: address}, strings.NewReader(text)); err == nil {
 			t.Errorf("%s was imported", name)
 		}
+	}
+}
+
+// An earlier version had a queue of jobs.
+func TestAnExportOfAnEarlierVersionIsImported(t *testing.T) {
+	address := "sqlite:" + filepath.Join(t.TempDir(), "c.db")
+	const text = `{"format":"permissioncentre/1"}
+{"table":"grants","values":{"application":"a","ordinal":0,"permission":"db","provider":"p","subject":"db","owner":"team-a","parameters":"{}","state":"Applying","reason":"","message":"","calls":0,"failures":0,"since":0,"began":0,"next_try":0,"step":3,"job":9,"due":0,"lease":"claim","lease_until":1700000000000000,"call_key":"k","keys":0,"touched":1,"pending":0,"kept":"null"}}
+`
+	if err := Import(t.Context(), Config{Store: address}, strings.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if grants, err := s.View(t.Context()).Grants("a"); err != nil || len(grants) != 1 || !grants[0].Due.Equal(time.Unix(1_700_000_000, 0)) {
+		t.Errorf("grants %+v, %v", grants, err)
 	}
 }

@@ -129,3 +129,15 @@ func (w *fixture) scrapeMetrics() string {
 	w.centre.adminHandler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	return answer.Body.String()
 }
+
+// A wrong URL is answered 404, which does not prove that the grant does not exist.
+func TestAGrantWhoseRevocationHasAWrongURLIsLeaked(t *testing.T) {
+	w := newFixture(t, "sqlite:"+t.TempDir()+"/centre.db")
+	w.register(func(p *api.Provider) { p.Retry.MaxCalls, p.HTTP.Revoke.Path = 2, "/v9/grants?ip=${ip}" }, "web", "db")
+	a := w.waitForState(w.request(podRequest(1, "web")).ID, api.Granted)
+	w.mustDo(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil)
+	leaked := w.waitForState(a.ID, api.Leaked).Permissions[0]
+	if held := len(w.double.Stats().Held); held != 1 || leaked.Reason != "ProviderMisconfigured" || !strings.Contains(leaked.Message, "set http.revoke.granted") {
+		t.Errorf("%d grants at the provider, %+v", held, leaked)
+	}
+}

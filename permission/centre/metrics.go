@@ -10,6 +10,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/access"
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
@@ -21,23 +22,27 @@ type instruments struct {
 	states   *prometheus.CounterVec
 	calls    *prometheus.HistogramVec
 	reused   *prometheus.CounterVec
+	reports  *prometheus.CounterVec
 	requests *prometheus.HistogramVec
 }
 
-func newInstruments(s *store.Store) *instruments {
+func newInstruments(s *store.Store, issuers []*access.OIDC) *instruments {
 	m := &instruments{
 		registry: prometheus.NewRegistry(),
 		states:   counter("breakwater_permission_centre_grant_transitions_total"),
 		calls:    histogram("breakwater_permission_centre_provider_call_duration_seconds"),
 		reused:   counter("breakwater_permission_centre_leaked_address_reuses_total"),
+		reports:  counter("breakwater_permission_centre_pod_reports_total"),
 		requests: histogram("breakwater_permission_centre_request_duration_seconds"),
 	}
 	collector := &storeCollector{
 		store:        s,
 		applications: description("breakwater_permission_centre_applications"),
 		leaked:       description("breakwater_permission_centre_leaked_grants"),
+		reported:     description("breakwater_permission_centre_last_pod_report_timestamp_seconds"),
 	}
-	m.registry.MustRegister(m.states, m.calls, m.reused, m.requests, collector,
+	m.registry.MustRegister(m.states, m.calls, m.reused, m.reports, m.requests, collector,
+		&issuerCollector{issuers, description("breakwater_permission_centre_oidc_issuer_unreachable")},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -70,18 +75,27 @@ func (m *instruments) Call(provider string, op provider.Op, r provider.Result, t
 // AddressReused counts a new pod at an address with a leaked grant.
 func (m *instruments) AddressReused(permission string) { m.reused.WithLabelValues(permission).Inc() }
 
+// Report counts a page of a report of existing pods.
+func (m *instruments) Report(cluster, result string) {
+	m.reports.WithLabelValues(cluster, result).Inc()
+}
+
 func (m *instruments) request(method, route string, status int, took time.Duration) {
 	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
 // storeCollector is a collector that counts the rows of the store.
 type storeCollector struct {
-	store                *store.Store
-	applications, leaked *prometheus.Desc
+	store                          *store.Store
+	applications, leaked, reported *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
-func (s *storeCollector) Describe(c chan<- *prometheus.Desc) { c <- s.applications; c <- s.leaked }
+func (s *storeCollector) Describe(c chan<- *prometheus.Desc) {
+	c <- s.applications
+	c <- s.leaked
+	c <- s.reported
+}
 
 // Collect implements prometheus.Collector.
 func (s *storeCollector) Collect(c chan<- prometheus.Metric) {
@@ -102,5 +116,41 @@ func (s *storeCollector) Collect(c chan<- prometheus.Metric) {
 	}
 	for provider, n := range leaks {
 		c <- prometheus.MustNewConstMetric(s.leaked, prometheus.GaugeValue, float64(n), provider)
+	}
+	reports, err := s.store.View(ctx).LastReports()
+	if err != nil {
+		c <- prometheus.NewInvalidMetric(s.reported, err)
+		return
+	}
+	for cluster, at := range reports {
+		seconds := 0.0
+		if !at.IsZero() {
+			seconds = float64(at.UnixMilli()) / 1000
+		}
+		c <- prometheus.MustNewConstMetric(s.reported, prometheus.GaugeValue, seconds, cluster)
+	}
+}
+
+// issuerCollector is a collector of the state of OIDC issuers.
+type issuerCollector struct {
+	issuers     []*access.OIDC
+	unreachable *prometheus.Desc
+}
+
+// Describe implements prometheus.Collector.
+func (i *issuerCollector) Describe(c chan<- *prometheus.Desc) { c <- i.unreachable }
+
+// Collect implements prometheus.Collector.
+func (i *issuerCollector) Collect(c chan<- prometheus.Metric) {
+	unreachable := map[string]float64{} // several clientIDs may have one issuer
+	for _, issuer := range i.issuers {
+		value := 0.0
+		if issuer.Failure() != nil {
+			value = 1
+		}
+		unreachable[issuer.Issuer()] = max(unreachable[issuer.Issuer()], value)
+	}
+	for issuer, value := range unreachable {
+		c <- prometheus.MustNewConstMetric(i.unreachable, prometheus.GaugeValue, value, issuer)
 	}
 }

@@ -2,8 +2,6 @@ package centre
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -17,6 +15,7 @@ import (
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"go.opentelemetry.io/otel/metric/noop"
+	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +29,6 @@ import (
 
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/permission/api"
-	"github.com/breakwater-dev/breakwater/permission/centre/queue"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
 	initserver "github.com/breakwater-dev/breakwater/permission/initaction/server"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
@@ -53,38 +51,6 @@ func startDouble(t *testing.T) (*double.Double, string) {
 	return stub, server.URL
 }
 
-// timerQueue is the queue of a centre. River does not run in a synctest bubble:
-// it compares times with the clock of SQLite, which is real.
-type timerQueue struct {
-	ctx     context.Context
-	centre  *Centre
-	running sync.WaitGroup
-}
-
-// Enqueue runs the job when it is due, but not before its transaction is committed.
-func (q *timerQueue) Enqueue(_ context.Context, _ *sql.Tx, _ string, job queue.Job, due time.Time) (int64, error) {
-	wait := max(time.Until(due), 50*time.Millisecond)
-	q.running.Go(func() {
-		for {
-			select {
-			case <-time.After(wait):
-			case <-q.ctx.Done():
-				return
-			}
-			err := q.centre.engine.Handle(context.WithoutCancel(q.ctx), job)
-			var notDue queue.NotDue
-			if err == nil {
-				return
-			}
-			wait = time.Second
-			if errors.As(err, &notDue) {
-				wait = max(wait, notDue.Wait)
-			}
-		}
-	})
-	return 1, nil
-}
-
 // outageFixture has a centre, an init-action-server and pods.
 type outageFixture struct {
 	t                 *testing.T
@@ -100,12 +66,12 @@ type outageFixture struct {
 	podCache          cache.Indexer
 }
 
-func newOutageFixture(t *testing.T, config Config, stub *double.Double) *outageFixture {
+func newOutageFixture(t *testing.T, config Config, stub *double.Double, limit *rate.Limiter) *outageFixture {
 	t.Helper()
 	w := &outageFixture{t: t, config: config, double: stub, podCache: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})}
 	w.ctx, w.cancel = context.WithCancel(t.Context())
 	w.startCentre()
-	w.startInitActionServer()
+	w.startInitActionServer(limit)
 	return w
 }
 
@@ -132,20 +98,14 @@ func (w *outageFixture) startCentre() {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
-	jobs := &timerQueue{ctx: ctx, centre: c}
-	c.engine.Queue = jobs
-	// Later polls of the store, every second, only cost time.
-	starting, started := context.WithTimeout(ctx, time.Minute)
-	jobs.running.Go(func() {
-		defer started()
-		_ = c.engine.RunRecovery(starting)
-	})
+	var running sync.WaitGroup
+	running.Go(func() { c.engine.Run(ctx, w.config.DrainTimeout) })
 	closeServer := w.serve(&w.toCentre, c.server.Handler())
 	w.centre, w.stopCentreReplica = c, sync.OnceFunc(func() {
 		close(c.stopping)
 		cancel()
 		closeServer()
-		jobs.running.Wait()
+		running.Wait()
 		c.store.Close()
 	})
 }
@@ -156,7 +116,7 @@ func (w *outageFixture) stopCentre() { w.stopCentreReplica() }
 func (w *outageFixture) register(endpoint string) {
 	w.t.Helper()
 	p := double.Registration("double", endpoint, "platform")
-	p.RateLimit, p.CredentialsRef, p.TimeoutSeconds = api.RateLimit{PerSecond: 50, Burst: 5}, "secret", 1
+	p.RateLimit, p.CredentialsRef, p.AllowHTTP, p.TimeoutSeconds = api.RateLimit{PerSecond: 50, Burst: 5}, "secret", true, 1
 	p.Retry = api.Retry{MaxCalls: maxCalls, BackoffSeconds: 2, PollTimeoutSeconds: 600}
 	f := &fixture{t: w.t, url: "http://centre", skipValidation: true, client: w.toCentre.client("192.0.2.9")}
 	f.mustDo(adminToken, "POST", "/v1/providers", p, nil)
@@ -165,7 +125,7 @@ func (w *outageFixture) register(endpoint string) {
 }
 
 // startInitActionServer starts the server with a fake API server.
-func (w *outageFixture) startInitActionServer() {
+func (w *outageFixture) startInitActionServer(limit *rate.Limiter) {
 	records := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	hub := initserver.NewNotifier()
 	w.kube = fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}},
@@ -193,7 +153,7 @@ func (w *outageFixture) startInitActionServer() {
 	now := clock.RealClock{} // virtual in the bubble
 	stop := w.serve(&w.toInit, initserver.New(initserver.Options{
 		Kube: w.kube, Pods: corelisters.NewPodLister(w.podCache), Notifier: hub, Clock: now, Random: rand.Float64,
-		Centre:   centreclient.New(centreclient.Options{URL: func() string { return "http://centre" }, TokenFile: token, HTTP: w.toCentre.client("192.0.2.8")}),
+		Centre: centreclient.New(centreclient.Options{URL: func() string { return "http://centre" }, TokenFile: token, HTTP: w.toCentre.client("192.0.2.8")}), Limit: limit,
 		Breaker:  podbreaker.New("sys", w.kube.CoreV1(), corelisters.NewConfigMapLister(records), func() podbreaker.Policy { return s.Breaker }, groupcommit.Options{}),
 		Settings: func() settings.Settings { return s }, Recorder: record.NewFakeRecorder(10_000), Events: discardEvents{}, Meter: noop.Meter{},
 	}))

@@ -19,17 +19,21 @@ import (
 // clock. Nobody intervenes.
 func TestAnOutageOfAnHourLosesNoGrantAndStartsNoAppWithoutItsPermissions(t *testing.T) {
 	for name, tc := range map[string]struct {
+		// fault is set before pod 1 requests, begin runs afterwards.
+		fault      double.Faults
 		begin, end func(w *outageFixture)
 		// attempts is the maximum number of attempts of a pod: three at once, one
 		// in each interval of 2 min doubled up to an hour, and the successful one.
 		attempts int
 	}{
 		"the provider answers 503": {
-			begin:    func(w *outageFixture) { w.double.SetFaults(double.Faults{Status: http.StatusServiceUnavailable}) },
-			end:      func(w *outageFixture) { w.double.SetFaults(double.Faults{}) },
+			fault:    double.Faults{Status: http.StatusServiceUnavailable},
+			begin:    func(*outageFixture) {},
+			end:      func(*outageFixture) {},
 			attempts: 8,
 		},
-		"the centre is stopped": {
+		"the centre is stopped, and the last response is lost": {
+			fault:    double.Faults{Lose: 1},
 			begin:    (*outageFixture).stopCentre,
 			end:      (*outageFixture).startCentre,
 			attempts: 1,
@@ -39,7 +43,7 @@ func TestAnOutageOfAnHourLosesNoGrantAndStartsNoAppWithoutItsPermissions(t *test
 			stub, endpoint := startDouble(t)
 			config := testConfig(t, "sqlite:"+t.TempDir()+"/centre.db")
 			synctest.Test(t, func(t *testing.T) {
-				w := newOutageFixture(t, config, stub)
+				w := newOutageFixture(t, config, stub, nil)
 				defer w.stop()
 				w.register(endpoint)
 				granted := w.startPod(0)
@@ -50,8 +54,9 @@ func TestAnOutageOfAnHourLosesNoGrantAndStartsNoAppWithoutItsPermissions(t *test
 
 				// Pod 1 is requested when the outage begins, the others during the
 				// outage. The init container of pod 0 runs again.
+				stub.SetFaults(tc.fault)
 				pods := []*outagePod{w.startPod(1)}
-				time.Sleep(time.Millisecond)
+				time.Sleep(100 * time.Millisecond)
 				tc.begin(w)
 				time.Sleep(time.Second)
 				pods = append(pods, w.startPod(2))
@@ -66,6 +71,7 @@ func TestAnOutageOfAnHourLosesNoGrantAndStartsNoAppWithoutItsPermissions(t *test
 						t.Errorf("pod %d during the outage: %d starts, condition %+v", p.n, p.starts(), c)
 					}
 				}
+				stub.SetFaults(double.Faults{})
 				tc.end(w)
 
 				// Before the end of the outage seven attempts fail at most: the last interval

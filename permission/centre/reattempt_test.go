@@ -81,7 +81,7 @@ func TestARequestDuringRevocationIsRejected(t *testing.T) {
 			t.Errorf("stats of the provider: %+v", b)
 		}
 		// A report lists the pod with its other address, shortly after the new attempt.
-		w.mustDo(serverToken, "POST", "/v1/clusters/c1/pods/reconcile", api.PodReport{Observed: time.Now(),
+		w.mustDo(serverToken, "POST", "/v1/clusters/c1/pods/reconcile", api.PodReport{ClusterUID: "c1-uid", Observed: time.Now(),
 			Pods: []api.LivePod{{UID: "uid-00001", IPs: []string{"10.9.9.9"}}}}, nil)
 		w.waitForState(a.ID, api.Granted)
 	})

@@ -125,6 +125,7 @@ func TestAnInvalidRequestNamesTheField(t *testing.T) {
 		"other scheme":               {"/v1/providers", provider(func(p *api.Provider) { p.Endpoint = "file:///etc/passwd" }), "endpoint"},
 		"password in the endpoint":   {"/v1/providers", provider(func(p *api.Provider) { p.Endpoint = "http://u:p@127.0.0.1/" }), "endpoint"},
 		"path as credential":         {"/v1/providers", provider(func(p *api.Provider) { p.CredentialsRef = "../tokens" }), "credentialsRef"},
+		"credential without TLS":     {"/v1/providers", provider(func(p *api.Provider) { p.CredentialsRef = "secret" }), "endpoint"},
 		"negative rate":              {"/v1/providers", provider(func(p *api.Provider) { p.RateLimit.PerSecond = -1 }), "rateLimit.perSecond"},
 		"invalid expression":         {"/v1/providers", provider(func(p *api.Provider) { p.HTTP.Grant.Granted = "status ==" }), "http.grant.granted"},
 		"expression of another type": {"/v1/providers", provider(func(p *api.Provider) { p.HTTP.Grant.Denied = "status" }), "http.grant.denied"},

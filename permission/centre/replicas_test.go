@@ -28,11 +28,12 @@ func TestTwoReplicasShareTheQueueAndTheLimit(t *testing.T) {
 		}
 		return states[api.Granted]
 	}
-	// One replica is stopped while both work; the other one finishes.
-	eventually(t, 3*time.Minute, "half of the applications are granted", func() bool { return granted() >= pods/2 })
+	// One replica is stopped while both work; the other one finishes. The replica that
+	// is asked finds the steps first, and the first that asks gets a slot.
+	eventually(t, 3*time.Minute, "most applications are granted", func() bool { return granted() >= pods*3/4 })
 	stopOne()
 	eventually(t, 3*time.Minute, "all applications are granted", func() bool { return granted() == pods })
-	if a, b := callCount(t, one), callCount(t, two); a < pods/10 || b < pods/10 || a+b != pods {
+	if a, b := callCount(t, one), callCount(t, two); a < pods/50 || b < pods/50 || a+b != pods {
 		t.Errorf("the replicas made %d and %d calls", a, b)
 	}
 	if b := w.double.Stats(); b.Peak > limit+1 || b.Rejected != 0 || b.Duplicates != 0 || b.Repeats != 0 {

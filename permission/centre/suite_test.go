@@ -87,7 +87,7 @@ func testConfig(t testing.TB, store string) Config {
 		}
 	}
 	return Config{Store: store, CredentialsDir: dir, AccessFile: filepath.Join(dir, "access.yaml"), TokensFile: filepath.Join(dir, "tokens.yaml"),
-		ProviderHosts: []string{"127.0.0.1"}, ProviderNetworks: []string{"127.0.0.0/8"}, Workers: 32, TakeoverAfter: 5 * time.Second,
+		ProviderHosts: []string{"127.0.0.1"}, ProviderNetworks: []string{"127.0.0.0/8"}, Workers: 32,
 		DrainTimeout: 5 * time.Second, Retention: time.Hour}
 }
 
@@ -114,9 +114,9 @@ func (w *fixture) startReplica(config Config) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	var running sync.WaitGroup
 	for _, run := range []func(context.Context) error{
-		func(ctx context.Context) error { return c.queue.Run(ctx, config.DrainTimeout) }, c.engine.RunRecovery,
-		func(ctx context.Context) error { return c.runEvery(ctx, 100*time.Millisecond, c.startProviderQueues) },
+		func(ctx context.Context) error { c.engine.Run(ctx, config.DrainTimeout); return nil },
 		func(ctx context.Context) error { return c.engine.PollChanges(ctx, c.watchers) },
+		c.watchIssuers,
 	} {
 		running.Go(func() {
 			if err := run(ctx); err != nil {
@@ -210,7 +210,7 @@ func (w *fixture) register(change func(*api.Provider), set string, permissions .
 	w.t.Helper()
 	p := double.Registration("double", w.providerURL, "platform")
 	p.RateLimit = api.RateLimit{PerSecond: 1000, Burst: 10}
-	p.CredentialsRef, p.TimeoutSeconds = "secret", 2
+	p.CredentialsRef, p.AllowHTTP, p.TimeoutSeconds = "secret", true, 2
 	p.Retry = api.Retry{MaxCalls: 3, BackoffSeconds: 0.05, PollSeconds: 0.1}
 	if change != nil {
 		change(&p)

@@ -40,6 +40,9 @@ type Options struct {
 	// kubelet rotates it. If empty, no token is sent.
 	TokenFile string
 	HTTP      *http.Client
+	// ClusterUID is the UID of namespace kube-system. If set, it is sent with requests of
+	// permission sets.
+	ClusterUID string
 	// Limit, if set, limits the rate of calls.
 	Limit *rate.Limiter
 }
@@ -65,7 +68,11 @@ func (c *Client) PermissionSet(ctx context.Context, name string) (api.Permission
 
 // Apply requests a permission set for a pod.
 func (c *Client) Apply(ctx context.Context, r api.ApplicationRequest) (api.Application, error) {
-	return do[api.Application](ctx, c, timeout, http.MethodPost, "/v1/applications", r)
+	path := "/v1/applications"
+	if c.o.ClusterUID != "" {
+		path += "?clusterUID=" + url.QueryEscape(c.o.ClusterUID)
+	}
+	return do[api.Application](ctx, c, timeout, http.MethodPost, path, r)
 }
 
 // Wait returns the application when its version is above version, or after wait.

@@ -43,6 +43,21 @@ func TestListReadsAllPages(t *testing.T) {
 	}
 }
 
+func TestARequestNamesTheUIDOfTheCluster(t *testing.T) {
+	for _, uid := range []string{"", "c1-uid"} {
+		c := newClient(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/v1/applications" || r.URL.Query().Get("clusterUID") != uid {
+				t.Errorf("%s, want clusterUID %q", r.URL, uid)
+			}
+			_, _ = fmt.Fprint(w, "{}")
+		})
+		c.o.ClusterUID = uid
+		if _, err := c.Apply(t.Context(), api.ApplicationRequest{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestErrorResponsesAreClassified(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status     int
@@ -53,6 +68,10 @@ func TestErrorResponsesAreClassified(t *testing.T) {
 		message    string
 	}{
 		"unknown set":           {http.StatusNotFound, `{"reason":"NotFound","message":"there is no permission set web","field":"set"}`, true, false, 0, "there is no permission set web"},
+		"unknown application":   {http.StatusNotFound, `{"reason":"NotFound","message":"the object does not exist"}`, false, false, 0, "does not exist"},
+		"wrong URL":             {http.StatusNotFound, `<html>`, false, false, 0, "404"},
+		"set of other pods":     {http.StatusForbidden, `{"reason":"Forbidden","message":"permission set web does not allow the pod","field":"set"}`, true, false, 0, "permission set web does not allow the pod"},
+		"user without a right":  {http.StatusForbidden, `{"reason":"Forbidden","message":"the user is not listed under cluster c1"}`, false, false, 0, "not listed"},
 		"invalid request":       {http.StatusBadRequest, `{"reason":"BadRequest","message":"no"}`, true, false, 0, "BadRequest: no"},
 		"revoking":              {http.StatusConflict, `{"reason":"Conflict","message":"it is Revoking"}`, false, true, 0, "Revoking"},
 		"rate limited":          {http.StatusTooManyRequests, `{}`, false, false, 7 * time.Second, "429"},

@@ -39,10 +39,22 @@ func IsNotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
 // IsConflict reports whether earlier grants are still being revoked.
 func IsConflict(err error) bool { return hasStatus(err, http.StatusConflict) }
 
-// IsPermanent reports whether the same request would fail again, because what it
-// names does not exist or is invalid.
+// IsPermanent reports whether the same request would fail again until a person changes
+// the pod or the permission set: the request is invalid, or the set does not exist or
+// does not allow the pod. Any other 403 or 404 is an error of the configuration: the user
+// of the client has no right, or the URL is not that of a centre.
 func IsPermanent(err error) bool {
-	return IsNotFound(err) || hasStatus(err, http.StatusBadRequest) || hasStatus(err, http.StatusUnprocessableEntity)
+	var status *StatusError
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch status.Status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		return true
+	case http.StatusForbidden, http.StatusNotFound:
+		return status.Detail.Field == "set"
+	}
+	return false
 }
 
 // maxRetryAfter bounds the wait that a centre, or a proxy, asks for.

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"go.opentelemetry.io/otel/metric"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
+	crdclient "knative.dev/pkg/client/injection/apiextensions/client"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
 const (
@@ -28,13 +29,10 @@ func NewController(plan func(context.Context) Plan) injection.ControllerConstruc
 	return func(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 		kube, logger := kubeclient.Get(ctx), logging.FromContext(ctx)
 		r := &Reconciler{
-			LeaderAwareFuncs: reconciler.LeaderAwareFuncs{
-				PromoteFunc: func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
-					enqueue(b, Key)
-					return nil
-				},
-			},
+			LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(Key)},
+
 			plan: plan(ctx), admission: kube.AdmissionregistrationV1(), endpoints: kube.DiscoveryV1(),
+			crds:      crdclient.Get(ctx).ApiextensionsV1().CustomResourceDefinitions(),
 			presented: presented, recorder: eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater), clock: clock.RealClock{},
 		}
 		measure(metrics.Meter(), r.metricValues)

@@ -33,13 +33,15 @@ const (
 	ReasonNamespaceNotMatched = "NamespaceNotMatched"
 	// ReasonPolicyNotDenying: a policy or binding does not deny.
 	ReasonPolicyNotDenying = "PolicyNotDenying"
+	// ReasonCRDDiffers: a CRD does not exist, or its schema lacks fields.
+	ReasonCRDDiffers = "CRDDiffers"
 	// ReasonCheckFailed: the state could not be read.
 	ReasonCheckFailed = "CheckFailed"
 )
 
 // Reasons returns all reasons in order.
 func Reasons() []string {
-	return []string{ReasonFailurePolicyIgnore, ReasonGuardMissing, ReasonCABundleStale, ReasonNoEndpoints, ReasonNamespaceNotLabeled, ReasonNamespaceNotMatched, ReasonPolicyNotDenying, ReasonCheckFailed}
+	return []string{ReasonFailurePolicyIgnore, ReasonGuardMissing, ReasonCABundleStale, ReasonNoEndpoints, ReasonNamespaceNotLabeled, ReasonNamespaceNotMatched, ReasonPolicyNotDenying, ReasonCRDDiffers, ReasonCheckFailed}
 }
 
 // Finding is an unenforced guard with the reason.
@@ -78,6 +80,7 @@ type Input struct {
 	Service, Host string
 	Entries       []Entry
 	Policies      []Policy
+	Schemas       []Schema
 	// Ready is the number of ready replicas.
 	Ready int
 	// Served are the certificates of the replicas that could be reached.
@@ -103,6 +106,9 @@ func Decide(in Input) []Finding {
 	}
 	for _, p := range in.Policies {
 		found = append(found, policy(p)...)
+	}
+	for _, s := range in.Schemas {
+		found = append(found, schema(s)...)
 	}
 	return found
 }

@@ -1,5 +1,6 @@
 // Package webhookhealth checks whether each guard is enforced: whether the API
-// server calls the webhook or evaluates the policy, and denies if it cannot. It
+// server calls the webhook or evaluates the policy, and denies if it cannot, and
+// whether it stores all fields of our objects. It
 // changes nothing. It exposes unenforced guards as a metric by reason, and
 // records an Event when that begins and ends.
 //

@@ -40,6 +40,8 @@ type Plan struct {
 	// Policies and Bindings are the names of the ValidatingAdmissionPolicies
 	// and bindings that must deny.
 	Policies, Bindings []string
+	// CRDs are those whose objects the process reads and writes.
+	CRDs []CRD
 }
 
 // entries reads the webhooks.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
@@ -42,6 +43,7 @@ type Reconciler struct {
 	plan      Plan
 	admission admissionclient.AdmissionregistrationV1Interface
 	endpoints discoveryclient.EndpointSlicesGetter
+	crds      apiextensionsclient.CustomResourceDefinitionInterface
 	presented func(ctx context.Context, address, host string) (*x509.Certificate, error)
 	recorder  record.EventRecorder
 	clock     clock.PassiveClock
@@ -83,6 +85,8 @@ func (r *Reconciler) gather(ctx context.Context) Input {
 	entries, failed := r.entries(ctx)
 	s.Entries, s.Failed = entries, append(s.Failed, failed...)
 	s.Policies, failed = policies(ctx, r.admission, r.plan)
+	s.Failed = append(s.Failed, failed...)
+	s.Schemas, failed = r.schemas(ctx)
 	s.Failed = append(s.Failed, failed...)
 	return s
 }

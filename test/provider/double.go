@@ -5,7 +5,7 @@
 //	POST   /grants          {"ip", "permission", "pod"}: 200, or 202 and a ticket if DecideAfter is set
 //	GET    /tickets/{id}    200 {"state": "pending"|"granted"|"denied"}
 //	DELETE /grants          ?ip=&permission=&pod=: 200, or 404 if the grant does not exist
-//	PUT    /v1/records/{ip} and DELETE: the same as a CMDB
+//	PUT    /v1/records/{ip} and DELETE: the same as a CMDB; DELETE is always 200
 //	GET    /stats           Stats
 //	PUT    /faults          Faults
 package provider
@@ -244,6 +244,9 @@ func (d *Double) poll(r *http.Request) (int, any) {
 	}
 }
 
+// noGrant is the error in the response to a revocation of a missing grant.
+const noGrant = "there is no such grant"
+
 func (d *Double) revoke(r *http.Request) (int, any) {
 	e := Entry{IP: r.URL.Query().Get("ip"), Permission: r.URL.Query().Get("permission"), Pod: r.URL.Query().Get("pod")}
 	if ip := r.PathValue("ip"); ip != "" {
@@ -255,7 +258,10 @@ func (d *Double) revoke(r *http.Request) (int, any) {
 		}
 	}
 	if _, ok := d.held[e]; !ok {
-		return http.StatusNotFound, map[string]any{"error": "there is no such grant"}
+		if r.PathValue("ip") != "" {
+			return http.StatusOK, map[string]any{} // as a CMDB must
+		}
+		return http.StatusNotFound, map[string]any{"error": noGrant}
 	}
 	delete(d.held, e)
 	d.stats.Revoked++

@@ -16,8 +16,9 @@ func Registration(name, endpoint, owner string) api.Provider {
 				Body: map[string]any{"ip": "${ip}", "permission": "${parameters['name']}", "pod": "${pod.uid}",
 					"wrong": "${'wrong' in parameters && parameters.wrong == 'true'}"},
 				Message: "has(body.error) ? body.error : ''", Keep: map[string]string{"ticket": "has(body.ticket) ? body.ticket : ''"}},
-			Poll:   &api.HTTPCall{Method: http.MethodGet, Path: "/tickets/${kept.ticket}", Granted: "body.state == 'granted'", Pending: "body.state == 'pending'", Denied: "body.state == 'denied'"},
-			Revoke: &api.HTTPCall{Method: http.MethodDelete, Path: "/grants?ip=${ip}&permission=${parameters['name']}&pod=${pod.uid}"},
+			Poll: &api.HTTPCall{Method: http.MethodGet, Path: "/tickets/${kept.ticket}", Granted: "body.state == 'granted'", Pending: "body.state == 'pending'", Denied: "body.state == 'denied'"},
+			Revoke: &api.HTTPCall{Method: http.MethodDelete, Path: "/grants?ip=${ip}&permission=${parameters['name']}&pod=${pod.uid}",
+				Granted: "status == 200 || status == 404 && body.error == '" + noGrant + "'"},
 		},
 	}
 }

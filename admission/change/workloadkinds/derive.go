@@ -13,9 +13,7 @@ import (
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"k8s.io/utils/ptr"
 
-	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/change/suspend"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -24,21 +22,19 @@ import (
 // HoldCondition is the name of the only matchCondition that differs between kinds.
 const HoldCondition = "releases-or-ends-the-hold"
 
-// DeriveMutating returns a mutating webhook with the name, path and rules of a kind.
+// DeriveMutating returns a mutating webhook with the name and rules of a kind.
 func DeriveMutating(of admissionregistrationv1.MutatingWebhook, kind workload.Kind) admissionregistrationv1.MutatingWebhook {
 	derived := *of.DeepCopy()
 	derived.Name = suspend.MutatingWebhook(kind)
-	derived.ClientConfig = client(derived.ClientConfig, derived.Name)
 	derived.Rules = rules(derived.Rules, kind)
 	return derived
 }
 
-// DeriveValidating returns a validating webhook with the name, path, rules and hold
+// DeriveValidating returns a validating webhook with the name, rules and hold
 // condition of a kind.
 func DeriveValidating(of admissionregistrationv1.ValidatingWebhook, kind workload.Kind) admissionregistrationv1.ValidatingWebhook {
 	derived := *of.DeepCopy()
 	derived.Name = suspend.ValidatingWebhook(kind)
-	derived.ClientConfig = client(derived.ClientConfig, derived.Name)
 	derived.Rules = rules(derived.Rules, kind)
 	is := func(c admissionregistrationv1.MatchCondition) bool { return c.Name == HoldCondition }
 	derived.MatchConditions = append(slices.DeleteFunc(derived.MatchConditions, is),
@@ -46,8 +42,7 @@ func DeriveValidating(of admissionregistrationv1.ValidatingWebhook, kind workloa
 	return derived
 }
 
-// DeriveReleaseCheck returns the release check for other kinds. The path stays the same,
-// because one handler serves all kinds.
+// DeriveReleaseCheck returns the release check for other kinds.
 func DeriveReleaseCheck(of admissionregistrationv1.ValidatingWebhook, kinds []workload.Kind) admissionregistrationv1.ValidatingWebhook {
 	derived := *of.DeepCopy()
 	derived.Rules = nil
@@ -55,13 +50,6 @@ func DeriveReleaseCheck(of admissionregistrationv1.ValidatingWebhook, kinds []wo
 		derived.Rules = append(derived.Rules, rules(of.DeepCopy().Rules, kind)...)
 	}
 	return derived
-}
-
-func client(of admissionregistrationv1.WebhookClientConfig, name string) admissionregistrationv1.WebhookClientConfig {
-	if of.Service != nil {
-		of.Service.Path = ptr.To(admission.PathPrefix + name)
-	}
-	return of
 }
 
 func rules(of []admissionregistrationv1.RuleWithOperations, kind workload.Kind) []admissionregistrationv1.RuleWithOperations {
@@ -83,6 +71,7 @@ func holdExpression(kind workload.Kind) string {
 		return fmt.Sprintf("object.metadata.?annotations[?'%s'] != oldObject.metadata.?annotations[?'%[1]s']", key)
 	}
 	return strings.Join([]string{
+		"request.operation == 'DELETE'",
 		"object.spec.template != oldObject.spec.template",
 		label(v1alpha1.SuspendLabel),
 		annotation(v1alpha1.HoldAnnotation),

@@ -7,12 +7,13 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission/change/releasecheck"
 	"github.com/breakwater-dev/breakwater/admission/change/suspend"
+	"github.com/breakwater-dev/breakwater/internal/webhookpath"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // MutatingWebhooks returns the mutating webhooks of the kinds that are not built in,
 // derived from the webhook of Deployment in all.
-func MutatingWebhooks(all []admissionregistrationv1.MutatingWebhook, kinds []workload.Kind, bundle []byte) ([]admissionregistrationv1.MutatingWebhook, error) {
+func MutatingWebhooks(all []admissionregistrationv1.MutatingWebhook, kinds []workload.Kind, access webhookpath.Access) ([]admissionregistrationv1.MutatingWebhook, error) {
 	of, ok := webhook(all, mutatingName, suspend.MutatingWebhook(workload.Deployment))
 	if !ok {
 		return nil, missingError(suspend.MutatingWebhook(workload.Deployment))
@@ -20,7 +21,7 @@ func MutatingWebhooks(all []admissionregistrationv1.MutatingWebhook, kinds []wor
 	var webhooks []admissionregistrationv1.MutatingWebhook
 	for _, kind := range kinds[len(workload.BuiltIn()):] {
 		derived := DeriveMutating(of, kind)
-		derived.ClientConfig.CABundle = bundle
+		access.Set(&derived.ClientConfig, derived.Name)
 		webhooks = append(webhooks, derived)
 	}
 	return webhooks, nil
@@ -28,7 +29,7 @@ func MutatingWebhooks(all []admissionregistrationv1.MutatingWebhook, kinds []wor
 
 // ValidatingWebhooks returns the validating webhooks of the kinds that are not built
 // in: one webhook per kind, and one release check for all of them.
-func ValidatingWebhooks(all []admissionregistrationv1.ValidatingWebhook, kinds []workload.Kind, bundle []byte) ([]admissionregistrationv1.ValidatingWebhook, error) {
+func ValidatingWebhooks(all []admissionregistrationv1.ValidatingWebhook, kinds []workload.Kind, access webhookpath.Access) ([]admissionregistrationv1.ValidatingWebhook, error) {
 	of, ok := webhook(all, validatingName, suspend.ValidatingWebhook(workload.Deployment))
 	if !ok {
 		return nil, missingError(suspend.ValidatingWebhook(workload.Deployment))
@@ -36,7 +37,7 @@ func ValidatingWebhooks(all []admissionregistrationv1.ValidatingWebhook, kinds [
 	var webhooks []admissionregistrationv1.ValidatingWebhook
 	for _, kind := range kinds[len(workload.BuiltIn()):] {
 		derived := DeriveValidating(of, kind)
-		derived.ClientConfig.CABundle = bundle
+		access.Set(&derived.ClientConfig, derived.Name)
 		webhooks = append(webhooks, derived)
 	}
 	if len(webhooks) == 0 {
@@ -45,7 +46,7 @@ func ValidatingWebhooks(all []admissionregistrationv1.ValidatingWebhook, kinds [
 	// The release check may have been removed from the static configuration.
 	if check, ok := webhook(all, validatingName, releasecheck.Webhook); ok {
 		derived := DeriveReleaseCheck(check, kinds[len(workload.BuiltIn()):])
-		derived.ClientConfig.CABundle = bundle
+		access.Set(&derived.ClientConfig, derived.Name)
 		webhooks = append(webhooks, derived)
 	}
 	return webhooks, nil

@@ -48,25 +48,25 @@ const (
 
 // denial returns the answer that denies a request. It has no Retry-After, because
 // client-go would block the worker of a controller for that time.
-func denial(a *request, name string, v deletionflow.Verdict, now time.Time) admission.Answer {
-	if v.Err != nil {
+func denial(a *request, name string, d deletionflow.Decision, now time.Time) admission.Answer {
+	if d.Err != nil {
 		message := fmt.Sprintf("%s of %s is denied: PodDeletionFlowControl %s is invalid, so every deletion is denied: %v. "+
-			"Way out: kubectl edit pdfc %s", verb(a), a.subject, name, v.Err, name)
-		return admission.Deny(DecisionDenied, status(a, name, message, metav1.StatusCause{Type: causeFull, Message: v.Err.Error()}))
+			"Way out: kubectl edit pdfc %s", verb(a), a.subject, name, d.Err, name)
+		return admission.Deny(DecisionDenied, status(a, name, message, metav1.StatusCause{Type: causeFull, Message: d.Err.Error()}))
 	}
-	used := fmt.Sprintf("%d of %d in %s", v.Exceeded.Used, v.Exceeded.Rule.Limit, v.Exceeded.Rule.Text)
+	used := fmt.Sprintf("%d of %d in %s", d.Exceeded.Used, d.Exceeded.Rule.Limit, d.Exceeded.Rule.Text)
 	what := "is one more"
 	if a.OfNamespace {
-		what = fmt.Sprintf("deletes %d pods", v.Counted)
+		what = fmt.Sprintf("deletes %d pods", d.Counted)
 	}
-	when := fmt.Sprintf("there is never room for %d until the limit is raised", v.Counted)
+	when := fmt.Sprintf("there is never room for %d until the limit is raised", d.Counted)
 	causes := []metav1.StatusCause{{Type: causeFull, Field: "spec.limitRules", Message: used}}
-	if !v.RoomTime.IsZero() {
-		at := v.RoomTime.UTC().Format(time.RFC3339)
-		when = fmt.Sprintf("there is room again at %s (in %s)", at, v.RoomTime.Sub(now).Round(time.Second))
+	if !d.RoomTime.IsZero() {
+		at := d.RoomTime.UTC().Format(time.RFC3339)
+		when = fmt.Sprintf("there is room again at %s (in %s)", at, d.RoomTime.Sub(now).Round(time.Second))
 		causes = append(causes, metav1.StatusCause{Type: causeRoomTime, Field: "status.roomTime", Message: at})
 	}
-	ways := waysOut(a, name, !v.RoomTime.IsZero())
+	ways := waysOut(a, name, !d.RoomTime.IsZero())
 	for _, way := range ways {
 		causes = append(causes, metav1.StatusCause{Type: causeWayOut, Message: way})
 	}

@@ -39,7 +39,7 @@ type watch struct {
 	off error
 }
 
-func (w *watch) Off() error { return w.off }
+func (fx *watch) Off() error { return fx.off }
 
 // blocking is the PodDisruptionBudget that blocks, if any.
 type blocking struct{ pdb *policyv1.PodDisruptionBudget }
@@ -48,8 +48,8 @@ func (b *blocking) Blocking(context.Context, *corev1.Pod) (*policyv1.PodDisrupti
 	return b.pdb, nil
 }
 
-// world is an API server, and the webhook with its caches.
-type world struct {
+// fixture is an API server, and the webhook with its caches.
+type fixture struct {
 	guard  Guard
 	client *fake.Clientset
 	kube   *kubefake.Clientset
@@ -60,10 +60,10 @@ type world struct {
 	namespaces cache.Indexer
 }
 
-// newWorld returns a world with these objects. The caches are not updated.
-func newWorld(t *testing.T, objects ...runtime.Object) *world {
+// newFixture returns a fixture with these objects. The caches are not updated.
+func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	t.Helper()
-	w := &world{
+	fx := &fixture{
 		events: record.NewFakeRecorder(1000), pdbs: &blocking{},
 		clock:      &watch{FakePassiveClock: testingclock.NewFakePassiveClock(zero)},
 		namespaces: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}),
@@ -77,7 +77,7 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 			ours = append(ours, o)
 			err = flows.Add(o)
 		case *corev1.Namespace:
-			err = w.namespaces.Add(o)
+			err = fx.namespaces.Add(o)
 		default:
 			theirs = append(theirs, o)
 		}
@@ -85,25 +85,25 @@ func newWorld(t *testing.T, objects ...runtime.Object) *world {
 			t.Fatal(err)
 		}
 	}
-	w.kube, w.client = kubefake.NewClientset(theirs...), fake.NewSimpleClientset(ours...)
-	fakestore.CompareAndSwap(w.client, "poddeletionflowcontrols")
-	lister, client := listers.NewPodDeletionFlowControlLister(flows), w.client.PolicyV1alpha1()
-	w.guard = Guard{
-		FlowControls: lister, Pods: w.kube.CoreV1(), Namespaces: corev1listers.NewNamespaceLister(w.namespaces), PDBs: w.pdbs,
-		Commit: NewCommitter(lister, client, w.clock, skew, groupcommit.Options{}), Time: w.clock, Recorder: w.events,
+	fx.kube, fx.client = kubefake.NewClientset(theirs...), fake.NewSimpleClientset(ours...)
+	fakestore.CompareAndSwap(fx.client, "poddeletionflowcontrols")
+	lister, client := listers.NewPodDeletionFlowControlLister(flows), fx.client.PolicyV1alpha1()
+	fx.guard = Guard{
+		FlowControls: lister, Pods: fx.kube.CoreV1(), Namespaces: corev1listers.NewNamespaceLister(fx.namespaces), PDBs: fx.pdbs,
+		Commit: NewCommitter(lister, client, fx.clock, skew, groupcommit.Options{}), Time: fx.clock, Recorder: fx.events,
 	}
-	return w
+	return fx
 }
 
-func (w *world) ask(t *testing.T, req *admissionv1.AdmissionRequest) admission.Answer {
+func (fx *fixture) ask(t *testing.T, req *admissionv1.AdmissionRequest) admission.Answer {
 	t.Helper()
-	return w.guard.Admit(t.Context(), req)
+	return fx.guard.Admit(t.Context(), req)
 }
 
 // counted is how many deletions a flow control has counted.
-func (w *world) counted(t *testing.T, name string) (n int64) {
+func (fx *fixture) counted(t *testing.T, name string) (n int64) {
 	t.Helper()
-	f, err := w.client.PolicyV1alpha1().PodDeletionFlowControls().Get(t.Context(), name, metav1.GetOptions{})
+	f, err := fx.client.PolicyV1alpha1().PodDeletionFlowControls().Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,8 +80,8 @@ func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 // decide applies one flow control after the other. The first that denies decides;
 // what the others have counted by then stays counted.
 func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDeletionFlowControl) admission.Answer {
-	inCharge, why := applicable(a, flows)
-	if len(inCharge) == 0 {
+	matching, why := applicable(a, flows)
+	if len(matching) == 0 {
 		return admission.Allow(why)
 	}
 	if err := g.Time.Off(); err != nil {
@@ -91,19 +91,19 @@ func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDele
 		return *blocked
 	}
 	answer := admission.Allow(DecisionCounted)
-	for _, f := range inCharge {
-		v, err := g.Commit.Do(ctx, types.NamespacedName{Name: f.Name}, a.Request)
+	for _, f := range matching {
+		d, err := g.Commit.Do(ctx, types.NamespacedName{Name: f.Name}, a.Request)
 		switch {
 		case apierrs.IsNotFound(err): // deleted in the meantime
 		case err != nil:
 			return undecided(admission.DecisionError, err)
-		case !v.Allowed:
-			denied := denial(a, f.Name, v, g.Time.Now())
+		case !d.Allowed:
+			denied := denial(a, f.Name, d, g.Time.Now())
 			g.recordEvent(a, f, v1alpha1.ReasonDeletionDenied, denied)
 			g.sendDenied(ctx, a, f, denied)
 			return denied
-		case v.Shadow:
-			denied := denial(a, f.Name, v, g.Time.Now())
+		case d.Shadow:
+			denied := denial(a, f.Name, d, g.Time.Now())
 			g.recordEvent(a, f, v1alpha1.ReasonDeletionWouldBeDenied, denied)
 			answer.Decision = DecisionShadow
 			answer.Response.Warnings = append(answer.Response.Warnings, "allowed in shadow mode: "+denied.Response.Result.Message)
@@ -114,17 +114,17 @@ func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDele
 
 // applicable returns the flow controls that count the request, in a fixed order, or
 // why none does. The decision is repeated on the committed state.
-func applicable(a *request, flows []*v1alpha1.PodDeletionFlowControl) (inCharge []*v1alpha1.PodDeletionFlowControl, why string) {
+func applicable(a *request, flows []*v1alpha1.PodDeletionFlowControl) (matching []*v1alpha1.PodDeletionFlowControl, why string) {
 	for _, f := range flows {
 		n, exempt := deletionflow.Count(&f.Spec, a.Request)
 		if n > 0 {
-			inCharge = append(inCharge, f)
+			matching = append(matching, f)
 		} else if why == "" || exempt != deletionflow.OutOfScope {
 			why = exempt
 		}
 	}
 	// Shadow mode last, so that it counts only what the others allowed.
-	slices.SortFunc(inCharge, func(x, y *v1alpha1.PodDeletionFlowControl) int {
+	slices.SortFunc(matching, func(x, y *v1alpha1.PodDeletionFlowControl) int {
 		if x.Spec.Shadow != y.Spec.Shadow {
 			if x.Spec.Shadow {
 				return 1
@@ -133,7 +133,7 @@ func applicable(a *request, flows []*v1alpha1.PodDeletionFlowControl) (inCharge 
 		}
 		return strings.Compare(x.Name, y.Name)
 	})
-	return inCharge, why
+	return matching, why
 }
 
 // blocked returns the denial of an eviction that a PodDisruptionBudget would deny.

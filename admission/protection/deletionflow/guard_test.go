@@ -33,7 +33,7 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		objects []runtime.Object
 		req     func(t *testing.T) *admissionv1.AdmissionRequest
-		before  func(*world)
+		before  func(*fixture)
 		want    string
 		code    int32
 		counted int64
@@ -52,11 +52,15 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 			return eviction(t, "a", &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 		}, nil, DecisionCounted, 0, 0},
 		"an eviction that a PodDisruptionBudget will deny": {[]runtime.Object{room, shop, pod}, func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
-			func(w *world) { w.pdbs.pdb = &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}} },
+			func(fx *fixture) {
+				fx.pdbs.pdb = &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+			},
 			DecisionDisruptionBudget, http.StatusTooManyRequests, 0},
 		"an eviction of a pod that is not Ready": {[]runtime.Object{room, shop, newPod("a", func(p *corev1.Pod) { p.Status.Conditions = nil })},
 			func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, "a", nil) },
-			func(w *world) { w.pdbs.pdb = &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}} },
+			func(fx *fixture) {
+				fx.pdbs.pdb = &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+			},
 			DecisionCounted, 0, 1},
 		"a dry run": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			req := deletion(t, pod)
@@ -83,26 +87,26 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 			return ofNamespace(t, newNamespace(func(n *corev1.Namespace) { n.DeletionTimestamp = &now }))
 		}, nil, deletionflow.NamespaceTerminating, 0, 0},
 		"a clock that is off": {[]runtime.Object{room, shop}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
-			func(w *world) { w.clock.off = errors.New("an hour") }, DecisionDeniedClockSkew, http.StatusTooManyRequests, 0},
+			func(fx *fixture) { fx.clock.off = errors.New("an hour") }, DecisionDeniedClockSkew, http.StatusTooManyRequests, 0},
 		"a clock that is off, for a pod that is not counted": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return deletion(t, newPod("a", func(p *corev1.Pod) { p.DeletionTimestamp = &now }))
-		}, func(w *world) { w.clock.off = errors.New("an hour") }, deletionflow.PodTerminating, 0, 0},
+		}, func(fx *fixture) { fx.clock.off = errors.New("an hour") }, deletionflow.PodTerminating, 0, 0},
 		"a namespace that is missing in the cache": {[]runtime.Object{room}, func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) },
 			nil, "Error", http.StatusTooManyRequests, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, tc.objects...)
+			fx := newFixture(t, tc.objects...)
 			if tc.before != nil {
-				tc.before(w)
+				tc.before(fx)
 			}
-			answer := w.ask(t, tc.req(t))
+			answer := fx.ask(t, tc.req(t))
 			if answer.Decision != tc.want || answer.Response.Allowed != (tc.code == 0) {
 				t.Errorf("%s, allowed %t: %v", answer.Decision, answer.Response.Allowed, answer.Response.Result)
 			}
 			if tc.code != 0 && answer.Response.Result.Code != tc.code {
 				t.Errorf("code %d", answer.Response.Result.Code)
 			}
-			if got := w.counted(t, "cluster"); got != tc.counted {
+			if got := fx.counted(t, "cluster"); got != tc.counted {
 				t.Errorf("%d counted", got)
 			}
 		})
@@ -110,19 +114,19 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 }
 
 func TestNothingIsReadWithoutAFlowControl(t *testing.T) {
-	w := newWorld(t)
-	if answer := w.ask(t, deletion(t, newPod("a", nil))); !answer.Response.Allowed || answer.Decision != DecisionNoFlowControl || len(w.kube.Actions()) > 0 {
+	fx := newFixture(t)
+	if answer := fx.ask(t, deletion(t, newPod("a", nil))); !answer.Response.Allowed || answer.Decision != DecisionNoFlowControl || len(fx.kube.Actions()) > 0 {
 		t.Errorf("%+v", answer)
 	}
 }
 
 // With Retry-After, client-go sleeps and blocks a worker of the controller.
 func TestADenialHasTheRoomTimeAndNoRetryAfter(t *testing.T) {
-	w := newWorld(t, newFlow("cluster", 1, nil), newNamespace(nil), newPod("b", nil))
-	w.ask(t, deletion(t, newPod("a", nil)))
-	w.clock.SetTime(zero.Add(100 * time.Second))
+	fx := newFixture(t, newFlow("cluster", 1, nil), newNamespace(nil), newPod("b", nil))
+	fx.ask(t, deletion(t, newPod("a", nil)))
+	fx.clock.SetTime(zero.Add(100 * time.Second))
 	for _, req := range []*admissionv1.AdmissionRequest{deletion(t, newPod("b", nil)), eviction(t, "b", nil)} {
-		result := w.ask(t, req).Response.Result
+		result := fx.ask(t, req).Response.Result
 		if result.Details.RetryAfterSeconds != 0 {
 			t.Errorf("Retry-After %d s", result.Details.RetryAfterSeconds)
 		}
@@ -138,14 +142,14 @@ func TestADenialHasTheRoomTimeAndNoRetryAfter(t *testing.T) {
 			t.Errorf("causes %v", result.Details.Causes)
 		}
 	}
-	if event := <-w.events.Events; !strings.Contains(event, v1alpha1.ReasonDeletionDenied) {
+	if event := <-fx.events.Events; !strings.Contains(event, v1alpha1.ReasonDeletionDenied) {
 		t.Errorf("recorded %q", event)
 	}
 }
 
 func TestADenialOfANamespaceAboveTheLimitHasNoRetryAfter(t *testing.T) {
-	w := newWorld(t, newFlow("cluster", 1, nil), newNamespace(nil), newPod("a", nil), newPod("b", nil))
-	message := w.ask(t, ofNamespace(t, newNamespace(nil))).Response.Result.Message
+	fx := newFixture(t, newFlow("cluster", 1, nil), newNamespace(nil), newPod("a", nil), newPod("b", nil))
+	message := fx.ask(t, ofNamespace(t, newNamespace(nil))).Response.Result.Message
 	if strings.Contains(message, "wait") || !strings.Contains(message, "never room for 2") || !strings.Contains(message, "deletes 2 pods") {
 		t.Error(message)
 	}
@@ -155,23 +159,23 @@ func TestEveryApplicableFlowControlHasToAllow(t *testing.T) {
 	elsewhere := newFlow("elsewhere", 0, func(f *v1alpha1.PodDeletionFlowControl) {
 		f.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"env": "test"}}
 	})
-	w := newWorld(t, newFlow("b-strict", 1, nil), newFlow("a-wide", 9, nil), elsewhere, newNamespace(nil))
-	if a := w.ask(t, deletion(t, newPod("a", nil))); !a.Response.Allowed {
+	fx := newFixture(t, newFlow("b-strict", 1, nil), newFlow("a-wide", 9, nil), elsewhere, newNamespace(nil))
+	if a := fx.ask(t, deletion(t, newPod("a", nil))); !a.Response.Allowed {
 		t.Fatalf("%+v", a.Response.Result)
 	}
-	a := w.ask(t, deletion(t, newPod("b", nil)))
+	a := fx.ask(t, deletion(t, newPod("b", nil)))
 	if a.Response.Allowed || a.Response.Result.Details.Name != "b-strict" {
 		t.Errorf("%+v", a.Response)
 	}
-	if w.counted(t, "elsewhere") != 0 || w.counted(t, "b-strict") != 1 {
-		t.Errorf("counted %d elsewhere, %d here", w.counted(t, "elsewhere"), w.counted(t, "b-strict"))
+	if fx.counted(t, "elsewhere") != 0 || fx.counted(t, "b-strict") != 1 {
+		t.Errorf("counted %d elsewhere, %d here", fx.counted(t, "elsewhere"), fx.counted(t, "b-strict"))
 	}
 }
 
 func TestCountedDeletionsAreAttributed(t *testing.T) {
-	w := newWorld(t, newFlow("cluster", 9, nil), newNamespace(nil))
-	w.ask(t, deletion(t, newPod("a", nil)))
-	f, err := w.client.PolicyV1alpha1().PodDeletionFlowControls().Get(t.Context(), "cluster", metav1.GetOptions{})
+	fx := newFixture(t, newFlow("cluster", 9, nil), newNamespace(nil))
+	fx.ask(t, deletion(t, newPod("a", nil)))
+	f, err := fx.client.PolicyV1alpha1().PodDeletionFlowControls().Get(t.Context(), "cluster", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,8 +189,8 @@ func TestCountedDeletionsAreAttributed(t *testing.T) {
 // limit: exactly as many are allowed as the limit.
 func TestConcurrentDeletionsAtTwoReplicasDoNotExceedTheLimit(t *testing.T) {
 	const limit, asked = 30, 200
-	one := newWorld(t, newFlow("cluster", limit, nil), newNamespace(nil))
-	two := newWorld(t, newFlow("cluster", limit, nil), newNamespace(nil))
+	one := newFixture(t, newFlow("cluster", limit, nil), newNamespace(nil))
+	two := newFixture(t, newFlow("cluster", limit, nil), newNamespace(nil))
 	two.guard.Commit = NewCommitter(two.guard.FlowControls, one.client.PolicyV1alpha1(), one.clock, skew, groupcommit.Options{})
 	one.guard.Commit = NewCommitter(one.guard.FlowControls, one.client.PolicyV1alpha1(), one.clock, skew, groupcommit.Options{})
 	var through atomic.Int64

@@ -5,6 +5,7 @@ import (
 	_ "embed" // of registration.yaml
 	"encoding/json"
 	"fmt"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,14 +16,15 @@ import (
 	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
 	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/utils/clock"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
-	certresources "knative.dev/pkg/webhook/certificates/resources"
 	"sigs.k8s.io/yaml"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/webhookpath"
 )
 
 // Configuration is the ValidatingWebhookConfiguration that the webhooks are added to
@@ -33,13 +35,13 @@ const Configuration = "breakwater-deletionflow"
 var webhooksYAML []byte
 
 // Webhooks returns the webhooks that are registered while a flow control exists.
-func Webhooks(bundle []byte) ([]admissionregistrationv1.ValidatingWebhook, error) {
+func Webhooks(access webhookpath.Access) ([]admissionregistrationv1.ValidatingWebhook, error) {
 	var all []admissionregistrationv1.ValidatingWebhook
 	if err := yaml.UnmarshalStrict(webhooksYAML, &all); err != nil {
 		return nil, fmt.Errorf("parse registration.yaml: %w", err)
 	}
 	for i := range all {
-		all[i].ClientConfig.CABundle = bundle
+		access.Set(&all[i].ClientConfig, all[i].Name)
 	}
 	return all, nil
 }
@@ -54,6 +56,8 @@ type Registration struct {
 	FlowControls listers.PodDeletionFlowControlLister
 	// Secret is the name of the Secret with the certificate.
 	Secret string
+	// Clock selects the paths.
+	Clock clock.PassiveClock
 }
 
 var (
@@ -75,10 +79,20 @@ func (r *Registration) Reconcile(ctx context.Context, key string) error {
 	} else if err != nil {
 		return fmt.Errorf("get %s: %w", Configuration, err)
 	}
-	want, known, err := r.wantedWebhooks()
-	if err != nil || !known || equality.Semantic.DeepEqual(want, config.Webhooks) || len(want)+len(config.Webhooks) == 0 {
+	now := r.Clock.Now()
+	want, known, err := r.wantedWebhooks(now)
+	if err != nil || !known || len(want)+len(config.Webhooks) == 0 {
 		return err
 	}
+	if !equality.Semantic.DeepEqual(want, config.Webhooks) {
+		if err := r.write(ctx, config, want); err != nil {
+			return err
+		}
+	}
+	return controller.NewRequeueAfter(webhookpath.NextSlot(now))
+}
+
+func (r *Registration) write(ctx context.Context, config *admissionregistrationv1.ValidatingWebhookConfiguration, want []admissionregistrationv1.ValidatingWebhook) error {
 	patch, err := json.Marshal(map[string]any{
 		// Optimistic lock: a merge patch replaces the whole list.
 		"metadata": map[string]any{"resourceVersion": config.ResourceVersion}, "webhooks": want,
@@ -96,7 +110,7 @@ func (r *Registration) Reconcile(ctx context.Context, key string) error {
 // wantedWebhooks returns the webhooks that should be registered: none without a flow
 // control. Without a certificate nothing changes (known is false): the API server
 // could not call new webhooks and would deny every request.
-func (r *Registration) wantedWebhooks() (all []admissionregistrationv1.ValidatingWebhook, known bool, err error) {
+func (r *Registration) wantedWebhooks(now time.Time) (all []admissionregistrationv1.ValidatingWebhook, known bool, err error) {
 	flows, err := r.FlowControls.List(labels.Everything())
 	if err != nil || len(flows) == 0 {
 		return nil, err == nil, err
@@ -107,10 +121,10 @@ func (r *Registration) wantedWebhooks() (all []admissionregistrationv1.Validatin
 	} else if err != nil {
 		return nil, false, fmt.Errorf("get certificate: %w", err)
 	}
-	bundle := secret.Data[certresources.CACert]
-	if len(bundle) == 0 {
+	access, ok := webhookpath.AccessOf(secret, now)
+	if !ok {
 		return nil, false, nil
 	}
-	all, err = Webhooks(bundle)
+	all, err = Webhooks(access)
 	return all, err == nil, err
 }

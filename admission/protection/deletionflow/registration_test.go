@@ -2,6 +2,7 @@ package deletionflow
 
 import (
 	"testing"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,12 +11,14 @@ import (
 	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
 	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/reconciler"
 	certresources "knative.dev/pkg/webhook/certificates/resources"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/webhookpath"
 )
 
 func index(t *testing.T, objects ...any) cache.Indexer {
@@ -29,15 +32,23 @@ func index(t *testing.T, objects ...any) cache.Indexer {
 	return all
 }
 
+var now = time.Date(2026, 11, 23, 12, 3, 0, 0, time.UTC)
+
+// expected reports whether Reconcile may return an error.
+func expected(err error) bool {
+	requeue, after := controller.IsRequeueKey(err)
+	return err == nil || controller.IsSkipKey(err) || requeue && after == webhookpath.NextSlot(now)
+}
+
 func TestWebhooksAreRegisteredWhileAFlowControlExists(t *testing.T) {
 	certificate := func(bundle string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: "certs"},
-			Data: map[string][]byte{certresources.CACert: []byte(bundle)}}
+			Data: map[string][]byte{certresources.CACert: []byte(bundle), certresources.ServerKey: []byte("key")}}
 	}
 	config := func(bundle string, change func(*admissionregistrationv1.ValidatingWebhook)) *admissionregistrationv1.ValidatingWebhookConfiguration {
 		c := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: Configuration, ResourceVersion: "1"}}
 		if bundle != "" {
-			all, err := Webhooks([]byte(bundle))
+			all, err := Webhooks(webhookpath.Access{CABundle: []byte(bundle), Key: []byte("key"), Time: now})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +76,11 @@ func TestWebhooksAreRegisteredWhileAFlowControlExists(t *testing.T) {
 		"a certificate during renewal":      {config("ca", nil), []any{newFlow("a", 1, nil)}, certificate(""), false, 0, "ca"},
 		"a changed webhook":                 {config("ca", func(w *admissionregistrationv1.ValidatingWebhook) { w.Rules = nil }), []any{newFlow("a", 1, nil)}, certificate("ca"), false, 1, "ca"},
 		"another replica is the leader":     {config("", nil), []any{newFlow("a", 1, nil)}, certificate("ca"), true, 0, ""},
-		"a deleted configuration":           {nil, []any{newFlow("a", 1, nil)}, certificate("ca"), false, 0, ""},
+		"the next path": {config("ca", func(w *admissionregistrationv1.ValidatingWebhook) {
+			access := webhookpath.Access{CABundle: []byte("ca"), Key: []byte("key"), Time: now.Add(-webhookpath.SlotLength)}
+			access.Set(&w.ClientConfig, w.Name)
+		}), []any{newFlow("a", 1, nil)}, certificate("ca"), false, 1, "ca"},
+		"a deleted configuration": {nil, []any{newFlow("a", 1, nil)}, certificate("ca"), false, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, configs := kubefake.NewClientset(), index(t)
@@ -76,14 +91,14 @@ func TestWebhooksAreRegisteredWhileAFlowControlExists(t *testing.T) {
 				Client: client.AdmissionregistrationV1().ValidatingWebhookConfigurations(), Secret: "certs",
 				Configs:      admissionlisters.NewValidatingWebhookConfigurationLister(configs),
 				Secrets:      corev1listers.NewSecretLister(index(t, tc.certificate)),
-				FlowControls: listers.NewPodDeletionFlowControlLister(index(t, tc.flows...)),
+				FlowControls: listers.NewPodDeletionFlowControlLister(index(t, tc.flows...)), Clock: clocktesting.NewFakePassiveClock(now),
 			}
 			if !tc.follower {
 				if err := e.Promote(reconciler.UniversalBucket(), nil); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := e.Reconcile(t.Context(), Key.String()); err != nil && !controller.IsSkipKey(err) {
+			if err := e.Reconcile(t.Context(), Key.String()); !expected(err) {
 				t.Fatal(err)
 			}
 			if got := len(client.Actions()); got != tc.writes {

@@ -34,10 +34,10 @@ func TestADenialSendsACloudEventThatDescribesIt(t *testing.T) {
 		"within the limit": {req: deletion(t, pod), limit: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, pod, shop, newFlow("cluster", tc.limit, func(f *v1alpha1.PodDeletionFlowControl) { f.UID, f.Spec.Shadow = "uid-flow", tc.shadow }))
+			fx := newFixture(t, pod, shop, newFlow("cluster", tc.limit, func(f *v1alpha1.PodDeletionFlowControl) { f.UID, f.Spec.Shadow = "uid-flow", tc.shadow }))
 			var sent eventstest.Recorder
-			w.guard.Denials = denialevents.New(&sent, clock.RealClock{})
-			w.ask(t, tc.req)
+			fx.guard.Denials = denialevents.New(&sent, clock.RealClock{})
+			fx.ask(t, tc.req)
 			var got []string
 			for _, e := range sent.Sent() {
 				d, err := events.ParseDeletionDenied(e)

@@ -16,7 +16,7 @@ import (
 )
 
 // Committer decides and counts deletions.
-type Committer = groupcommit.Committer[*v1alpha1.PodDeletionFlowControl, deletionflow.Request, deletionflow.Verdict]
+type Committer = groupcommit.Committer[*v1alpha1.PodDeletionFlowControl, deletionflow.Request, deletionflow.Decision]
 
 // NewCommitter returns a Committer. Skew is how far the clock may differ from the
 // API server's.
@@ -25,17 +25,17 @@ func NewCommitter(lister listers.PodDeletionFlowControlLister, client policyclie
 	return groupcommit.New(store{lister, client}, decide(now, skew), options)
 }
 
-type decision = groupcommit.Decision[*v1alpha1.PodDeletionFlowControl, deletionflow.Verdict]
+type decision = groupcommit.Decision[*v1alpha1.PodDeletionFlowControl, deletionflow.Decision]
 
-func decide(now clock.PassiveClock, skew time.Duration) groupcommit.Decide[*v1alpha1.PodDeletionFlowControl, deletionflow.Request, deletionflow.Verdict] {
+func decide(now clock.PassiveClock, skew time.Duration) groupcommit.Decide[*v1alpha1.PodDeletionFlowControl, deletionflow.Request, deletionflow.Decision] {
 	return func(f *v1alpha1.PodDeletionFlowControl, group []deletionflow.Request) decision {
-		verdicts, status := deletionflow.Decide(f, group, now.Now(), skew)
+		decisions, status := deletionflow.Decide(f, group, now.Now(), skew)
 		if status == nil {
-			return decision{Answers: verdicts}
+			return decision{Answers: decisions}
 		}
 		next := f.DeepCopy()
 		next.Status = *status
-		return decision{Changed: true, Next: next, Answers: verdicts}
+		return decision{Changed: true, Next: next, Answers: decisions}
 	}
 }
 

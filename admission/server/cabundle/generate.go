@@ -15,6 +15,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission/change/workloadkinds"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/webhookpath"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -28,12 +29,12 @@ const fieldManager = "webhook"
 // generate applies the configuration for the kinds of config-workloads. It reverts
 // manual changes of the generated configuration, and copies manual changes of the
 // static configuration, from which the webhooks are derived.
-func (r *Reconciler) generate(ctx context.Context, kind string, bundle []byte) error {
+func (r *Reconciler) generate(ctx context.Context, kind string, access webhookpath.Access) error {
 	state := r.Kinds()
 	if state.Err != nil && kind == validating {
 		r.reportConfigError(ctx, state)
 	}
-	config, count, err := r.generated(kind, state, bundle)
+	config, count, err := r.generated(kind, state, access)
 	if apierrs.IsNotFound(err) {
 		return nil // the creation of the static configuration enqueues the key
 	} else if err != nil {
@@ -64,7 +65,7 @@ func (r *Reconciler) generate(ctx context.Context, kind string, bundle []byte) e
 }
 
 // generated returns the configuration and its number of webhooks.
-func (r *Reconciler) generated(kind string, state workloadkinds.State, bundle []byte) (any, int, error) {
+func (r *Reconciler) generated(kind string, state workloadkinds.State, access webhookpath.Access) (any, int, error) {
 	meta := metav1.ObjectMeta{Name: r.Generated, Labels: map[string]string{
 		"app.kubernetes.io/part-of": "breakwater", "app.kubernetes.io/component": "webhook",
 	}}
@@ -74,7 +75,7 @@ func (r *Reconciler) generated(kind string, state workloadkinds.State, bundle []
 		if err != nil {
 			return nil, 0, err
 		}
-		webhooks, err := workloadkinds.MutatingWebhooks(static.Webhooks, state.Kinds, bundle)
+		webhooks, err := workloadkinds.MutatingWebhooks(static.Webhooks, state.Kinds, access)
 		return &admissionregistrationv1.MutatingWebhookConfiguration{
 			TypeMeta:   metav1.TypeMeta{APIVersion: version, Kind: "MutatingWebhookConfiguration"},
 			ObjectMeta: meta, Webhooks: webhooks,
@@ -84,7 +85,7 @@ func (r *Reconciler) generated(kind string, state workloadkinds.State, bundle []
 	if err != nil {
 		return nil, 0, err
 	}
-	webhooks, err := workloadkinds.ValidatingWebhooks(static.Webhooks, state.Kinds, bundle)
+	webhooks, err := workloadkinds.ValidatingWebhooks(static.Webhooks, state.Kinds, access)
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: version, Kind: "ValidatingWebhookConfiguration"},
 		ObjectMeta: meta, Webhooks: webhooks,

@@ -6,19 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"knative.dev/pkg/controller"
-	"knative.dev/pkg/reconciler"
 )
-
-// PromoteKeys returns a PromoteFunc that enqueues the keys when the replica becomes
-// the leader.
-func PromoteKeys(keys ...types.NamespacedName) func(reconciler.Bucket, func(reconciler.Bucket, types.NamespacedName)) error {
-	return func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
-		for _, key := range keys {
-			enqueue(b, key)
-		}
-		return nil
-	}
-}
 
 // EnqueueOnChange enqueues the keys whenever an object that passes the filter changes.
 func EnqueueOnChange(impl *controller.Impl, in cache.SharedIndexInformer, filter func(any) bool, keys ...types.NamespacedName) error {

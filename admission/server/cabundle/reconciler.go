@@ -1,34 +1,37 @@
-// Package cabundle writes the CA certificate of the webhook into the caBundle of our
-// webhook configurations. All other fields stay as in the manifests, where operators
-// tune rules, timeouts and failurePolicy. (Knative's own admission controllers
-// overwrite rules, namespaceSelector and reinvocationPolicy.)
+// Package cabundle writes the CA certificate of the webhook and its secret paths
+// (internal/webhookpath) into our webhook configurations. All other fields stay as in
+// the manifests, where operators tune rules, timeouts and failurePolicy. (Knative's own
+// admission controllers overwrite rules, namespaceSelector and reinvocationPolicy.)
 //
 // The configurations for the kinds of ConfigMap config-workloads are not in the
 // manifests; this package generates them completely.
 package cabundle
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
-	certresources "knative.dev/pkg/webhook/certificates/resources"
 
 	"github.com/breakwater-dev/breakwater/admission/change/workloadkinds"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/webhookpath"
 )
 
 // Reconciler updates the webhook configurations; only the leader does so.
@@ -54,6 +57,8 @@ type Reconciler struct {
 	Namespaces corev1client.NamespaceInterface
 	// Recorder records Events about an invalid config-workloads.
 	Recorder record.EventRecorder
+	// Clock selects the paths.
+	Clock clock.PassiveClock
 }
 
 var (
@@ -70,48 +75,58 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	if !r.IsLeaderFor(types.NamespacedName{Namespace: kind, Name: name}) {
 		return controller.NewSkipKey(key)
 	}
-	bundle, err := r.bundle()
-	if err != nil || bundle == nil {
+	access, ok, err := r.access()
+	if err != nil || !ok {
 		return err
 	}
 	if name == r.Generated {
-		return r.generate(ctx, kind, bundle)
+		err = r.generate(ctx, kind, access)
+	} else {
+		err = r.update(ctx, kind, name, access)
 	}
-	stale, err := r.stale(kind, name, bundle)
+	if err != nil {
+		return err
+	}
+	return controller.NewRequeueAfter(webhookpath.NextSlot(access.Time))
+}
+
+// update writes the caBundle and the paths of a configuration of the manifests.
+func (r *Reconciler) update(ctx context.Context, kind, name string, access webhookpath.Access) error {
+	stale, err := r.stale(kind, name, access)
 	if apierrs.IsNotFound(err) {
 		return nil // its creation enqueues the key
 	} else if err != nil || len(stale) == 0 {
 		return err
 	}
-	patch, err := bundlePatch(stale, bundle)
+	patch, err := clientConfigPatch(stale, access)
 	if err != nil {
 		return err
 	}
 	if err := r.write(ctx, kind, name, patch); err != nil {
-		return fmt.Errorf("write caBundle of %s: %w", key, err)
+		return fmt.Errorf("write caBundle and paths of %s %s: %w", kind, name, err)
 	}
-	logging.FromContext(ctx).Infow("wrote caBundle", "webhooks", stale)
+	logging.FromContext(ctx).Infow("wrote caBundle and paths", "webhooks", stale)
 	return nil
 }
 
-// bundle returns the CA certificate, or nil if it does not exist yet: the reconciler
-// of the certificates creates it, which enqueues the keys.
-func (r *Reconciler) bundle() ([]byte, error) {
+// access returns the access to the webhooks. It reports false while there is no
+// certificate: its reconciler creates it, which enqueues the keys.
+func (r *Reconciler) access() (webhookpath.Access, bool, error) {
 	secret, err := r.Secrets.Secrets(v1alpha1.SystemNamespace).Get(r.Secret)
 	if apierrs.IsNotFound(err) {
-		return nil, nil
+		return webhookpath.Access{}, false, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("get certificate Secret: %w", err)
+		return webhookpath.Access{}, false, fmt.Errorf("get certificate Secret: %w", err)
 	}
-	return secret.Data[certresources.CACert], nil
+	access, ok := webhookpath.AccessOf(secret, r.Clock.Now())
+	return access, ok, nil
 }
 
-// stale returns the names of our webhooks with another caBundle.
-func (r *Reconciler) stale(kind, name string, bundle []byte) ([]string, error) {
+// stale returns the names of our webhooks with another caBundle or path.
+func (r *Reconciler) stale(kind, name string, access webhookpath.Access) ([]string, error) {
 	var stale []string
-	check := func(webhook string, c admissionregistrationv1.WebhookClientConfig) {
-		if s := c.Service; s != nil && s.Namespace == v1alpha1.SystemNamespace && s.Name == r.Service &&
-			!bytes.Equal(c.CABundle, bundle) {
+	check := func(webhook string, found admissionregistrationv1.WebhookClientConfig) {
+		if r.owns(found) && !access.IsSet(found, webhook) {
 			stale = append(stale, webhook)
 		}
 	}
@@ -135,12 +150,41 @@ func (r *Reconciler) stale(kind, name string, bundle []byte) ([]string, error) {
 	return stale, nil
 }
 
-// bundlePatch returns a strategic merge patch. Webhooks are merged by name, so the
+// owns reports whether a webhook is one of r.Service.
+func (r *Reconciler) owns(c admissionregistrationv1.WebhookClientConfig) bool {
+	return c.Service != nil && c.Service.Namespace == v1alpha1.SystemNamespace && c.Service.Name == r.Service
+}
+
+// HasPath reports whether a webhook configuration of the cluster has a path of r.Service.
+func (r *Reconciler) HasPath(path string) bool {
+	has := func(c admissionregistrationv1.WebhookClientConfig) bool {
+		return r.owns(c) && ptr.Deref(c.Service.Path, "") == path
+	}
+	validating, _ := r.Validating.List(labels.Everything())
+	for _, config := range validating {
+		if slices.ContainsFunc(config.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return has(w.ClientConfig) }) {
+			return true
+		}
+	}
+	if r.Mutating == nil {
+		return false
+	}
+	mutating, _ := r.Mutating.List(labels.Everything())
+	return slices.ContainsFunc(mutating, func(config *admissionregistrationv1.MutatingWebhookConfiguration) bool {
+		return slices.ContainsFunc(config.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool { return has(w.ClientConfig) })
+	})
+}
+
+// clientConfigPatch returns a strategic merge patch. Webhooks are merged by name, so the
 // patch contains only changes and overwrites no concurrent edit. For a webhook that
 // was removed meanwhile, the API server rejects the patch as invalid.
-func bundlePatch(webhooks []string, bundle []byte) ([]byte, error) {
+func clientConfigPatch(webhooks []string, access webhookpath.Access) ([]byte, error) {
+	type service struct {
+		Path string `json:"path"`
+	}
 	type clientConfig struct {
-		CABundle []byte `json:"caBundle"`
+		CABundle []byte  `json:"caBundle"`
+		Service  service `json:"service"`
 	}
 	type webhook struct {
 		Name         string       `json:"name"`
@@ -150,7 +194,7 @@ func bundlePatch(webhooks []string, bundle []byte) ([]byte, error) {
 		Webhooks []webhook `json:"webhooks"`
 	}
 	for _, name := range webhooks {
-		patch.Webhooks = append(patch.Webhooks, webhook{name, clientConfig{bundle}})
+		patch.Webhooks = append(patch.Webhooks, webhook{name, clientConfig{access.CABundle, service{access.Path(name)}}})
 	}
 	return json.Marshal(patch)
 }

@@ -2,6 +2,7 @@ package cabundle
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -14,18 +15,28 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	clientgotesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/reconciler"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/webhookpath"
 )
 
-const authority = "-----BEGIN CERTIFICATE-----"
+const (
+	authority = "-----BEGIN CERTIFICATE-----"
+	key       = "-----BEGIN PRIVATE KEY-----"
+)
 
-func clientConfig(service, bundle string) admissionregistrationv1.WebhookClientConfig {
+var now = time.Date(2026, 11, 23, 12, 3, 0, 0, time.UTC)
+
+// path is the path of a webhook now.
+func path(webhook string) string { return webhookpath.Path([]byte(key), webhook, now) }
+
+func clientConfig(service, webhook, bundle string) admissionregistrationv1.WebhookClientConfig {
 	return admissionregistrationv1.WebhookClientConfig{
-		Service:  &admissionregistrationv1.ServiceReference{Namespace: v1alpha1.SystemNamespace, Name: service, Path: ptr.To("/a")},
+		Service:  &admissionregistrationv1.ServiceReference{Namespace: v1alpha1.SystemNamespace, Name: service, Path: ptr.To(path(webhook))},
 		CABundle: []byte(bundle),
 	}
 }
@@ -35,12 +46,12 @@ func mutatingConfig(bundle string) *admissionregistrationv1.MutatingWebhookConfi
 		ObjectMeta: metav1.ObjectMeta{Name: "breakwater"},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{
 			{
-				Name: "a.kb.io", ClientConfig: clientConfig("webhook", bundle),
+				Name: "a.kb.io", ClientConfig: clientConfig("webhook", "a.kb.io", bundle),
 				TimeoutSeconds:  ptr.To[int32](3),
 				FailurePolicy:   ptr.To(admissionregistrationv1.Ignore),
 				MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "a", Expression: "true"}},
 			},
-			{Name: "elsewhere.kb.io", ClientConfig: clientConfig("another", "theirs")},
+			{Name: "elsewhere.kb.io", ClientConfig: clientConfig("another", "elsewhere.kb.io", "theirs")},
 		},
 	}
 }
@@ -49,8 +60,8 @@ func validatingConfig(bundle string) *admissionregistrationv1.ValidatingWebhookC
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "breakwater"},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{
-			{Name: "b.kb.io", ClientConfig: clientConfig("webhook", bundle)},
-			{Name: "c.kb.io", ClientConfig: clientConfig("webhook", authority)},
+			{Name: "b.kb.io", ClientConfig: clientConfig("webhook", "b.kb.io", bundle)},
+			{Name: "c.kb.io", ClientConfig: clientConfig("webhook", "c.kb.io", authority)},
 		},
 	}
 }
@@ -59,7 +70,9 @@ func secret(data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: "certs"}, Data: data}
 }
 
-func certificate() *corev1.Secret { return secret(map[string][]byte{"ca-cert.pem": []byte(authority)}) }
+func certificate() *corev1.Secret {
+	return secret(map[string][]byte{"ca-cert.pem": []byte(authority), "server-key.pem": []byte(key)})
+}
 
 // newReconciler returns a leader that sees the objects.
 func newReconciler(t *testing.T, objects ...runtime.Object) (*Reconciler, *fake.Clientset) {
@@ -78,7 +91,7 @@ func newReconciler(t *testing.T, objects ...runtime.Object) (*Reconciler, *fake.
 		return in
 	}
 	r := &Reconciler{
-		Service: "webhook", Secret: "certs", Client: client.AdmissionregistrationV1(),
+		Service: "webhook", Secret: "certs", Clock: clocktesting.NewFakePassiveClock(now), Client: client.AdmissionregistrationV1(),
 		Mutating:   admissionlisters.NewMutatingWebhookConfigurationLister(index(is[*admissionregistrationv1.MutatingWebhookConfiguration])),
 		Validating: admissionlisters.NewValidatingWebhookConfigurationLister(index(is[*admissionregistrationv1.ValidatingWebhookConfiguration])),
 		Secrets:    corelisters.NewSecretLister(index(is[*corev1.Secret])),
@@ -101,7 +114,19 @@ func patches(client *fake.Clientset) []string {
 	return found
 }
 
-func TestTheCABundleIsWritten(t *testing.T) {
+func withPath(path string) *admissionregistrationv1.MutatingWebhookConfiguration {
+	config := mutatingConfig(authority)
+	config.Webhooks[0].ClientConfig.Service.Path = ptr.To(path)
+	return config
+}
+
+// untilTheNextSlot reports whether err is nil or requeues the key for the next path.
+func untilTheNextSlot(err error) bool {
+	requeue, after := controller.IsRequeueKey(err)
+	return err == nil || requeue && after == webhookpath.NextSlot(now)
+}
+
+func TestTheCABundleAndThePathsAreWritten(t *testing.T) {
 	const bundle = `"caBundle":"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t"`
 	for name, tc := range map[string]struct {
 		key     types.NamespacedName
@@ -110,11 +135,19 @@ func TestTheCABundleIsWritten(t *testing.T) {
 	}{
 		"a bundle that is missing, and nothing of others' webhooks": {
 			MutatingKey("breakwater"), []runtime.Object{certificate(), mutatingConfig("")},
-			[]string{`mutatingwebhookconfigurations {"webhooks":[{"name":"a.kb.io","clientConfig":{` + bundle + `}}]}`},
+			[]string{`mutatingwebhookconfigurations {"webhooks":[{"name":"a.kb.io","clientConfig":{` + bundle + `,"service":{"path":"` + path("a.kb.io") + `"}}}]}`},
 		},
 		"a bundle that is stale, and nothing where it is right": {
 			ValidatingKey("breakwater"), []runtime.Object{certificate(), validatingConfig("stale")},
-			[]string{`validatingwebhookconfigurations {"webhooks":[{"name":"b.kb.io","clientConfig":{` + bundle + `}}]}`},
+			[]string{`validatingwebhookconfigurations {"webhooks":[{"name":"b.kb.io","clientConfig":{` + bundle + `,"service":{"path":"` + path("b.kb.io") + `"}}}]}`},
+		},
+		"the path of the last slot": {
+			MutatingKey("breakwater"), []runtime.Object{certificate(), withPath(webhookpath.Path([]byte(key), "a.kb.io", now.Add(-webhookpath.SlotLength)))},
+			[]string{`mutatingwebhookconfigurations {"webhooks":[{"name":"a.kb.io","clientConfig":{` + bundle + `,"service":{"path":"` + path("a.kb.io") + `"}}}]}`},
+		},
+		"no path, as in the manifests": {
+			MutatingKey("breakwater"), []runtime.Object{certificate(), withPath("")},
+			[]string{`mutatingwebhookconfigurations {"webhooks":[{"name":"a.kb.io","clientConfig":{` + bundle + `,"service":{"path":"` + path("a.kb.io") + `"}}}]}`},
 		},
 		"nothing when all is right":                    {MutatingKey("breakwater"), []runtime.Object{certificate(), mutatingConfig(authority)}, nil},
 		"nothing while there is no certificate":        {MutatingKey("breakwater"), []runtime.Object{secret(nil), mutatingConfig("")}, nil},
@@ -124,7 +157,7 @@ func TestTheCABundleIsWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, client := newReconciler(t, tc.objects...)
-			if err := r.Reconcile(t.Context(), tc.key.String()); err != nil {
+			if err := r.Reconcile(t.Context(), tc.key.String()); !untilTheNextSlot(err) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, patches(client)); diff != "" {
@@ -134,9 +167,9 @@ func TestTheCABundleIsWritten(t *testing.T) {
 	}
 }
 
-func TestOnlyTheCABundleIsWritten(t *testing.T) {
+func TestOnlyTheCABundleAndThePathsAreWritten(t *testing.T) {
 	r, client := newReconciler(t, certificate(), mutatingConfig("stale"))
-	if err := r.Reconcile(t.Context(), MutatingKey("breakwater").String()); err != nil {
+	if err := r.Reconcile(t.Context(), MutatingKey("breakwater").String()); !untilTheNextSlot(err) {
 		t.Fatal(err)
 	}
 	got, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "breakwater", metav1.GetOptions{})

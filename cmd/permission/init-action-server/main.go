@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -34,7 +35,7 @@ const (
 	// qps and burst are far above what is needed: client-side throttling would delay
 	// pods. The API server protects itself.
 	qps, burst = 1000, 2000
-	// stepTimeout bounds one request of a step.
+	// stepTimeout bounds one request of a step, or for the UID of the cluster.
 	stepTimeout = 10 * time.Second
 )
 
@@ -62,11 +63,16 @@ func build(ctx context.Context, clients process.Clients) (process.Parts, error) 
 	if err := watch.Start(ctx); err != nil {
 		return process.Parts{}, err
 	}
+	uid, err := clusterUID(ctx, kube)
+	if err != nil {
+		return process.Parts{}, err
+	}
 	handler := server.New(server.Options{
 		Kube: kube, Pods: watch.Pods, Notifier: watch.Notifier, Settings: watch.Settings.Get,
 		Centre: centreclient.New(centreclient.Options{
-			URL: func() string { return watch.Settings.Get().CentreURL }, TokenFile: tokenFile, Limit: share.Limiter,
+			URL: func() string { return watch.Settings.Get().CentreURL }, TokenFile: tokenFile, ClusterUID: uid,
 		}),
+		Limit: share.Limiter,
 		Breaker: podbreaker.New(v1alpha1.SystemNamespace, kube.CoreV1(), watch.ConfigMaps,
 			func() podbreaker.Policy { return watch.Settings.Get().Breaker }, groupcommit.Options{}),
 		Steps:  []server.Step{server.CMDB{Settings: watch.Settings.Get, HTTP: &http.Client{Timeout: stepTimeout}}},
@@ -87,6 +93,17 @@ func build(ctx context.Context, clients process.Clients) (process.Parts, error) 
 		}
 	}
 	return process.Parts{Handler: handler, Background: []func(context.Context) error{follow, sender.Run, refresh}}, nil
+}
+
+// clusterUID returns the UID of namespace kube-system, which identifies the cluster.
+func clusterUID(ctx context.Context, kube kubernetes.Interface) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	namespace, err := kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("read the UID of the cluster: %w", err)
+	}
+	return string(namespace.UID), nil
 }
 
 // client returns a client without a timeout, so that watches last, and with a high

@@ -1,15 +1,7 @@
 package access
 
 import (
-	"crypto"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"math/big"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -22,7 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttest "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
 	clocktest "k8s.io/utils/clock/testing"
+
+	"github.com/breakwater-dev/breakwater/test/oidcissuer"
 )
 
 func TestRolesAuthorizeOwnersAdminsAndClusters(t *testing.T) {
@@ -143,78 +138,120 @@ func TestAStaticTokenMustMatchAndItsFileIsReloaded(t *testing.T) {
 	}
 }
 
-// issuer is a fake OIDC issuer.
-type issuer struct {
-	*httptest.Server
-	key *rsa.PrivateKey
-}
-
-func newIssuer(t *testing.T) *issuer {
+func newOIDC(t *testing.T, issuer *oidcissuer.Issuer, c clock.PassiveClock) *OIDC {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := &issuer{key: key}
-	mux := http.NewServeMux()
-	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys", "id_token_signing_alg_values_supported": []string{"RS256"}})
-	})
-	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{map[string]any{"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "1",
-			"n": base64.RawURLEncoding.EncodeToString(key.N.Bytes()), "e": base64.RawURLEncoding.EncodeToString(big.NewInt(int64(key.E)).Bytes())}}})
-	})
-	i.Server = httptest.NewServer(mux)
-	t.Cleanup(i.Close)
-	return i
-}
-
-// sign returns a signed token.
-func (i *issuer) sign(t *testing.T, claims map[string]any) string {
-	t.Helper()
-	encode := func(v any) string {
-		text, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return base64.RawURLEncoding.EncodeToString(text)
-	}
-	signed := encode(map[string]any{"alg": "RS256", "kid": "1"}) + "." + encode(claims)
-	sum := sha256.Sum256([]byte(signed))
-	signature, err := rsa.SignPKCS1v15(rand.Reader, i.key, crypto.SHA256, sum[:])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return signed + "." + base64.RawURLEncoding.EncodeToString(signature)
+	return NewOIDC(OIDCConfig{Issuer: issuer.URL, AllowHTTP: true, ClientID: "permission-centre", UsernameClaim: "email", Prefix: "corp:"}, c)
 }
 
 func TestAnOIDCTokenIsAcceptedOnlyIfAllClaimsAreValid(t *testing.T) {
-	ours, theirs := newIssuer(t), newIssuer(t)
-	o, err := NewOIDC(t.Context(), OIDCConfig{Issuer: ours.URL, ClientID: "permission-centre", UsernameClaim: "email", Prefix: "corp:"})
-	if err != nil {
+	ours, theirs := oidcissuer.New(t), oidcissuer.New(t)
+	o := newOIDC(t, ours, clock.RealClock{})
+	if err := o.Discover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	claims := func(change map[string]any) map[string]any {
-		c := map[string]any{"iss": ours.URL, "aud": "permission-centre", "sub": "1", "email": "olga", "groups": []string{"team-a"}, "exp": time.Now().Add(time.Hour).Unix()}
-		for k, v := range change {
-			c[k] = v
-		}
-		return c
-	}
-	user, ok, err := o.Authenticate(t.Context(), ours.sign(t, claims(nil)))
+	user, ok, err := o.Authenticate(t.Context(), ours.Sign(t, ours.Claims(nil)))
 	if diff := cmp.Diff(User{"corp:olga", []string{"corp:team-a"}}, user); diff != "" || !ok || err != nil {
 		t.Errorf("%v %v %s", ok, err, diff)
 	}
 	for name, token := range map[string]string{
-		"expired":        ours.sign(t, claims(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()})),
-		"other audience": ours.sign(t, claims(map[string]any{"aud": "other"})),
-		"other issuer":   ours.sign(t, claims(map[string]any{"iss": theirs.URL})),
-		"other key":      theirs.sign(t, claims(nil)),
-		"empty name":     ours.sign(t, claims(map[string]any{"email": ""})),
+		"expired":        ours.Sign(t, ours.Claims(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()})),
+		"other audience": ours.Sign(t, ours.Claims(map[string]any{"aud": "other"})),
+		"other issuer":   ours.Sign(t, ours.Claims(map[string]any{"iss": theirs.URL})),
+		"other key":      theirs.Sign(t, ours.Claims(nil)),
+		"empty name":     ours.Sign(t, ours.Claims(map[string]any{"email": ""})),
 		"not a JWT":      "0123456789abcdef",
 	} {
 		if user, ok, err := o.Authenticate(t.Context(), token); ok || err != nil {
 			t.Errorf("%s: %+v %v %v", name, user, ok, err)
 		}
+	}
+}
+
+func TestATokenOfAnUnreachableIssuerIsRejectedUnlessItsKeyIsKnown(t *testing.T) {
+	issuer := oidcissuer.New(t)
+	issuer.NoKeys.Store(true)
+	now := clocktest.NewFakePassiveClock(time.Now())
+	o := newOIDC(t, issuer, now)
+	token := issuer.Sign(t, issuer.Claims(nil))
+	rejected := func(state string) {
+		t.Helper()
+		var unreachable IssuerUnreachable
+		if _, ok, err := o.Authenticate(t.Context(), token); ok || !errors.As(err, &unreachable) || unreachable.Issuer != issuer.URL {
+			t.Errorf("%s: %v %v, want IssuerUnreachable", state, ok, err)
+		}
+	}
+	accepted := func(state string) {
+		t.Helper()
+		if _, ok, err := o.Authenticate(t.Context(), token); !ok || err != nil {
+			t.Errorf("%s: %v %v, want the user", state, ok, err)
+		}
+	}
+	rejected("before the discovery")
+	if err := o.Discover(t.Context()); err == nil || o.Failure() == nil {
+		t.Errorf("discovery without keys: %v, failure %v", err, o.Failure())
+	}
+	rejected("without keys")
+	now.SetTime(now.Now().Add(issuerPause))
+	issuer.NoKeys.Store(false)
+	if err := o.Discover(t.Context()); err != nil || o.Failure() != nil {
+		t.Errorf("discovery with keys: %v, failure %v", err, o.Failure())
+	}
+	issuer.NoKeys.Store(true)
+	rejected("keys not read again")
+	issuer.NoKeys.Store(false)
+	before := issuer.Requests.Load()
+	for range 10 {
+		rejected("right after a failed request")
+	}
+	if sent := issuer.Requests.Load() - before; sent != 0 {
+		t.Errorf("%d requests within %s after a failed one, want 0", sent, issuerPause)
+	}
+	now.SetTime(now.Now().Add(issuerPause))
+	accepted("keys read again")
+	issuer.Down.Store(true)
+	accepted("unreachable with a known key")
+	if _, ok, err := o.Authenticate(t.Context(), oidcissuer.New(t).Sign(t, map[string]any{"iss": "https://other.example"})); ok || err != nil {
+		t.Errorf("a token of another issuer: %v %v, want no error", ok, err)
+	}
+}
+
+func TestAnIssuerNeedsTLSUnlessHTTPIsAllowed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "access.yaml")
+	for name, tc := range map[string]struct{ item, want string }{
+		"https":         {"{issuer: 'https://issuer.example', clientID: c}", ""},
+		"http":          {"{issuer: 'http://issuer.example', clientID: c}", `oidc[0].issuer: "http://issuer.example" has no TLS`},
+		"the fix":       {"{issuer: 'http://issuer.example', clientID: c}", "set allowHTTP: true"},
+		"allowed http":  {"{issuer: 'http://issuer.example', clientID: c, allowHTTP: true}", ""},
+		"not a URL":     {"{issuer: issuer.example, clientID: c}", "oidc[0].issuer: "},
+		"no audience":   {"{issuer: 'https://issuer.example'}", "oidc[0].clientID: required"},
+		"unknown field": {"{issuer: 'https://issuer.example', clientID: c, allowHttps: true}", "allowHttps"},
+	} {
+		if err := os.WriteFile(path, []byte("oidc: ["+tc.item+"]"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadConfig(path); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+func TestKeysAreNotReadWithoutTLS(t *testing.T) {
+	issuer := oidcissuer.New(t)
+	secure := httptest.NewTLSServer(issuer)
+	t.Cleanup(secure.Close)
+	o := NewOIDC(OIDCConfig{Issuer: secure.URL, ClientID: "permission-centre"}, clock.RealClock{})
+	o.requests.base = secure.Client().Transport
+	issuer.URL = secure.URL
+	if err := o.Discover(t.Context()); !errors.Is(err, errNoTLS) {
+		t.Errorf("jwks_uri %s: %v, want %v", issuer.KeysURL, err, errNoTLS)
+	}
+	issuer.KeysURL = secure.URL + "/keys"
+	if err := NewOIDC(o.config, clock.RealClock{}).Discover(t.Context()); err == nil {
+		t.Error("a certificate of an unknown authority is accepted")
+	}
+	o = NewOIDC(o.config, clock.RealClock{})
+	o.requests.base = secure.Client().Transport
+	if err := o.Discover(t.Context()); err != nil {
+		t.Errorf("jwks_uri %s: %v", issuer.KeysURL, err)
 	}
 }

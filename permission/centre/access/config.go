@@ -34,5 +34,10 @@ func ReadConfig(path string) (Config, error) {
 	if c.TokenReview != nil && c.TokenReview.Audience == "" {
 		c.TokenReview.Audience = "permission-centre"
 	}
+	for i, issuer := range c.OIDC {
+		if err := issuer.validate(); err != nil {
+			return c, fmt.Errorf("parse access file %s: oidc[%d].%w", path, i, err)
+		}
+	}
 	return c, nil
 }

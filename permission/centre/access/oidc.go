@@ -2,14 +2,25 @@ package access
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"k8s.io/utils/clock"
 )
 
 // OIDCConfig configures a token issuer: a company's or another cluster's.
 type OIDCConfig struct {
+	// Issuer is the URL of the issuer.
 	Issuer string `json:"issuer"`
+	// AllowHTTP allows an issuer and its keys without TLS.
+	AllowHTTP bool `json:"allowHTTP,omitempty"`
 	// ClientID is the required audience.
 	ClientID string `json:"clientID"`
 	// UsernameClaim defaults to sub, GroupsClaim to groups.
@@ -19,31 +30,107 @@ type OIDCConfig struct {
 	Prefix string `json:"prefix,omitempty"`
 }
 
-// OIDC authenticates tokens that an issuer signed.
-type OIDC struct {
-	config   OIDCConfig
-	verifier *oidc.IDTokenVerifier
+// validate names an invalid key.
+func (c OIDCConfig) validate() error {
+	issuer, err := url.Parse(c.Issuer)
+	switch {
+	case err != nil || issuer.Host == "" || issuer.User != nil || (issuer.Scheme != "http" && issuer.Scheme != "https"):
+		return fmt.Errorf("issuer: %q is not a URL such as https://issuer.example.com", c.Issuer)
+	case issuer.Scheme == "http" && !c.AllowHTTP:
+		return fmt.Errorf("issuer: %q has no TLS, so its keys can be replaced on the network; use https, or set allowHTTP: true if the network is trusted", c.Issuer)
+	case c.ClientID == "":
+		return errors.New("clientID: required: the audience of the tokens")
+	}
+	return nil
 }
 
-// NewOIDC reads the issuer's discovery document; keys are fetched when needed.
-func NewOIDC(ctx context.Context, c OIDCConfig) (*OIDC, error) {
-	provider, err := oidc.NewProvider(ctx, c.Issuer)
-	if err != nil {
-		return nil, fmt.Errorf("discover OIDC issuer %s: %w", c.Issuer, err)
-	}
+// OIDC authenticates tokens that an issuer signed. While the issuer is unreachable,
+// only tokens that are signed with a known key are accepted.
+type OIDC struct {
+	config OIDCConfig
+	http   *http.Client
+	// requests records whether the last request to the issuer failed.
+	requests *issuerTransport
+	// verifier is nil until the issuer was discovered.
+	verifier atomic.Pointer[oidc.IDTokenVerifier]
+}
+
+// NewOIDC returns an authenticator that accepts no token before Discover succeeds.
+func NewOIDC(c OIDCConfig, clock clock.PassiveClock) *OIDC {
 	if c.UsernameClaim == "" {
 		c.UsernameClaim = "sub"
 	}
 	if c.GroupsClaim == "" {
 		c.GroupsClaim = "groups"
 	}
-	return &OIDC{config: c, verifier: provider.Verifier(&oidc.Config{ClientID: c.ClientID})}, nil
+	requests := newIssuerTransport(c.AllowHTTP, clock)
+	return &OIDC{config: c, requests: requests, http: &http.Client{Transport: requests, Timeout: issuerTimeout}}
+}
+
+// Issuer returns the URL of the issuer.
+func (o *OIDC) Issuer() string { return o.config.Issuer }
+
+// Failure returns the error of the last request to the issuer; nil if it succeeded.
+func (o *OIDC) Failure() error { return o.requests.failure() }
+
+// Discover reads the issuer's discovery document, and checks that its keys can be
+// read.
+func (o *OIDC) Discover(ctx context.Context) error {
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, o.http), o.config.Issuer)
+	if err == nil {
+		err = o.readKeys(ctx, provider)
+	}
+	if err != nil {
+		err = fmt.Errorf("discover OIDC issuer %s: %w", o.config.Issuer, err)
+	} else {
+		o.verifier.Store(provider.Verifier(&oidc.Config{ClientID: o.config.ClientID}))
+	}
+	o.requests.record(err)
+	return err
+}
+
+// readKeys reads the keys. The verifier reads them again when it needs them.
+func (o *OIDC) readKeys(ctx context.Context, provider *oidc.Provider) error {
+	var document struct {
+		Keys string `json:"jwks_uri"`
+	}
+	if err := provider.Claims(&document); err != nil {
+		return fmt.Errorf("decode the discovery document: %w", err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, document.Keys, nil)
+	if err != nil {
+		return fmt.Errorf("read jwks_uri: %w", err)
+	}
+	response, err := o.http.Do(r)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
+// IssuerUnreachable is returned for a token that cannot be checked without its issuer.
+type IssuerUnreachable struct{ Issuer string }
+
+func (i IssuerUnreachable) Error() string {
+	return fmt.Sprintf("OIDC issuer %s of the token is unreachable from the permission centre; retry later, or ask an admin to check the network and the key oidc of ACCESS_FILE", i.Issuer)
 }
 
 // Authenticate verifies the signature, issuer, audience and expiry.
 func (o *OIDC) Authenticate(ctx context.Context, token string) (User, bool, error) {
-	verified, err := o.verifier.Verify(ctx, token)
-	if err != nil {
+	if issuerOf(token) != o.config.Issuer {
+		return User{}, false, nil
+	}
+	verifier := o.verifier.Load()
+	if verifier == nil {
+		return User{}, false, IssuerUnreachable{o.config.Issuer}
+	}
+	verified, err := verifier.Verify(ctx, token)
+	var expired *oidc.TokenExpiredError
+	switch {
+	case err == nil:
+	case !errors.As(err, &expired) && o.Failure() != nil:
+		return User{}, false, IssuerUnreachable{o.config.Issuer} // perhaps its key could not be read
+	default:
 		return User{}, false, nil //nolint:nilerr // another authenticator may accept it
 	}
 	var claims map[string]any
@@ -62,4 +149,24 @@ func (o *OIDC) Authenticate(ctx context.Context, token string) (User, bool, erro
 		}
 	}
 	return user, true, nil
+}
+
+// issuerOf returns the issuer that a token claims, unverified; empty if it is not a
+// JWT.
+func issuerOf(token string) string {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return ""
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return ""
+	}
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	if json.Unmarshal(payload, &claims) != nil {
+		return ""
+	}
+	return claims.Issuer
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// advance enqueues the next step of the grants. Permissions are granted one
+// advance makes the next steps of the grants due. Permissions are granted one
 // after the other, in the order of the set, and revoked all at once.
 func (t *txn) advance() error {
 	if t.app.RevokeRequested {
@@ -21,13 +21,10 @@ func (t *txn) advance() error {
 			continue
 		case api.Requested:
 			if !g.Due.IsZero() {
-				return nil // it has a job, which keeps its turn
+				return nil // it keeps its turn
 			}
 			before := g
 			g.Due, g.Began = t.now, t.now
-			if err := t.enqueue(&g); err != nil {
-				return err
-			}
 			return t.writeGrant(before, g)
 		default:
 			return nil
@@ -58,9 +55,6 @@ func (t *txn) revokeGrants() error {
 		g.State, g.Reason, g.Message, g.Since = d.State, d.Reason, d.Message, t.now
 		if d.Call == provider.Revoke {
 			g.Due = t.now
-			if err := t.enqueue(&g); err != nil {
-				return err
-			}
 		}
 		if err := t.writeGrant(before, g); err != nil {
 			return err

@@ -10,30 +10,30 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// Attempt says what a repeated request of an application begins.
-type Attempt string
+// AttemptScope says which grants a repeated request of an application requests.
+type AttemptScope string
 
-// The attempts.
+// The scopes.
 const (
 	// AttemptNone begins nothing: the application stays as it is.
-	AttemptNone Attempt = "None"
+	AttemptNone AttemptScope = "None"
 	// AttemptRejected rejects the request: the application is being revoked, or
 	// it was revoked and the request does not confirm that the pod exists.
-	AttemptRejected Attempt = "Rejected"
+	AttemptRejected AttemptScope = "Rejected"
 	// AttemptRemaining requests the grants that are not Granted.
-	AttemptRemaining Attempt = "Remaining"
+	AttemptRemaining AttemptScope = "Remaining"
 	// AttemptAll requests all grants with their previous parameters, because
 	// leaked grants may still exist.
-	AttemptAll Attempt = "All"
+	AttemptAll AttemptScope = "All"
 	// AttemptCurrentSet requests the current permissions of the set; no previous
 	// grant exists.
-	AttemptCurrentSet Attempt = "CurrentSet"
+	AttemptCurrentSet AttemptScope = "CurrentSet"
 )
 
-// NextAttempt returns the attempt that begins. callActive: a provider call is
+// NextAttempt returns the scope of the attempt that begins. callActive: a provider call is
 // in progress. podExists: the request confirms that the pod exists and has the
 // addresses of the application.
-func NextAttempt(state api.State, callActive, podExists bool) Attempt {
+func NextAttempt(state api.State, callActive, podExists bool) AttemptScope {
 	switch {
 	case state == api.Denied || state == api.Failed:
 		return AttemptRemaining
@@ -53,11 +53,11 @@ func callActive(grants []store.Grant) bool {
 }
 
 // beginAttempt begins a new attempt.
-func (t *txn) beginAttempt(attempt Attempt, members []member) error {
+func (t *txn) beginAttempt(scope AttemptScope, members []member) error {
 	t.app.Attempt++
 	t.app.RevokeRequested, t.app.AttemptBegan = false, t.now
 	var err error
-	switch attempt {
+	switch scope {
 	case AttemptRemaining:
 		err = t.requestRemaining(members)
 	case AttemptAll:
@@ -97,11 +97,9 @@ func (t *txn) requestRemaining(members []member) error {
 func (t *txn) requestAll() error {
 	for _, before := range t.grants {
 		g := t.toRequested(before)
-		// A new key, because this is a new request. A new step, so that late jobs
-		// of the revocation are stale.
+		// A new key, because this is a new request.
 		g.CallKey, g.Kept = "", nil
 		g.KeysUsed++
-		g.Step++
 		g.Due, g.NextTry = time.Time{}, time.Time{}
 		if err := t.writeGrant(before, g); err != nil {
 			return err
@@ -111,29 +109,28 @@ func (t *txn) requestAll() error {
 }
 
 func (t *txn) requestCurrentSet(members []member) error {
-	var last store.Grant
+	keysUsed := 0
 	for _, g := range t.grants {
-		last.Step, last.KeysUsed = max(last.Step, g.Step), max(last.KeysUsed, g.KeysUsed)
+		keysUsed = max(keysUsed, g.KeysUsed)
 	}
-	last.Step++ // late jobs must be stale
 	if err := t.DeleteGrants(t.app.ID); err != nil {
 		return err
 	}
-	return t.createGrants(members, last)
+	return t.createGrants(members, keysUsed)
 }
 
 // toRequested resets a grant to Requested.
 func (t *txn) toRequested(g store.Grant) store.Grant {
 	g.State, g.Reason, g.Message, g.Since = api.Requested, ReasonRequested, "", t.now
-	g.Calls, g.Failures = 0, 0
+	g.Calls, g.Failures, g.Pending = 0, 0, false
 	return g
 }
 
-// createGrants creates the grants of a set. Steps and keys continue from last.
-func (t *txn) createGrants(members []member, last store.Grant) error {
+// createGrants creates the grants of a set. keysUsed counts the keys of earlier grants.
+func (t *txn) createGrants(members []member, keysUsed int) error {
 	t.grants = make([]store.Grant, len(members))
 	for i, m := range members {
-		g := m.applyTo(t.toRequested(store.Grant{Application: t.app.ID, Ordinal: i, Step: last.Step, KeysUsed: last.KeysUsed}))
+		g := m.applyTo(t.toRequested(store.Grant{Application: t.app.ID, Ordinal: i, KeysUsed: keysUsed}))
 		t.grants[i] = g
 		if err := t.PutGrant(g); err != nil {
 			return err

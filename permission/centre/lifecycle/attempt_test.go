@@ -9,7 +9,7 @@ import (
 func TestTheNextAttemptDependsOnTheState(t *testing.T) {
 	for _, tc := range []struct {
 		state                        api.State
-		podExists, callActive, reset Attempt
+		podExists, callActive, reset AttemptScope
 	}{
 		{api.Requested, AttemptNone, AttemptNone, AttemptNone},
 		{api.Applying, AttemptNone, AttemptNone, AttemptNone},

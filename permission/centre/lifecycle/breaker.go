@@ -22,8 +22,9 @@ type Breakers struct {
 
 type breaker struct {
 	*gobreaker.TwoStepCircuitBreaker[struct{}]
-	mu     sync.Mutex
-	opened time.Time
+	mu sync.Mutex
+	// opened is when the breaker opened, down when it first opened after it was closed.
+	opened, down time.Time
 }
 
 func (b *Breakers) get(provider string) *breaker {
@@ -36,18 +37,35 @@ func (b *Breakers) get(provider string) *breaker {
 		created := &breaker{}
 		created.TwoStepCircuitBreaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 			Name: provider, Timeout: openTimeout, MaxRequests: 1,
-			ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tripAfter },
-			OnStateChange: func(_ string, _, to gobreaker.State) {
-				if to == gobreaker.StateOpen {
-					created.mu.Lock()
-					created.opened = time.Now()
-					created.mu.Unlock()
-				}
-			},
+			ReadyToTrip:   func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tripAfter },
+			OnStateChange: func(_ string, _, to gobreaker.State) { created.changed(to, time.Now()) },
 		})
 		b.all[provider] = created
 	}
 	return b.all[provider]
+}
+
+func (b *breaker) changed(to gobreaker.State, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch to {
+	case gobreaker.StateOpen:
+		if b.opened = now; b.down.IsZero() {
+			b.down = now
+		}
+	case gobreaker.StateClosed:
+		b.down = time.Time{}
+	case gobreaker.StateHalfOpen:
+	}
+}
+
+// DownSince returns when the breaker opened after the last successful call; zero if it
+// is closed.
+func (b *Breakers) DownSince(provider string) time.Time {
+	br := b.get(provider)
+	br.mu.Lock()
+	defer br.mu.Unlock()
+	return br.down
 }
 
 // OpenFor returns how long the breaker stays open; zero if it is closed.

@@ -2,90 +2,203 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
-	"github.com/breakwater-dev/breakwater/permission/centre/queue"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// claimed is a step whose intent is stored.
-type claimed struct {
-	call   provider.Call
-	id     string
-	callBy time.Time
+const (
+	// claimAhead is how long before its slot a step is claimed.
+	claimAhead = 500 * time.Millisecond
+	// maxCallDelay is how late a claimed call may start, finishMargin the time for the
+	// transaction that ends the step. A claim lasts until the slot, for both of these
+	// and for the timeout of the provider.
+	maxCallDelay = 2 * time.Second
+	finishMargin = 3 * time.Second
+	// maxClaims bounds the steps of one transaction.
+	maxClaims = 64
+	// recheckInterval is the interval of checks for another pod's revocation.
+	recheckInterval = time.Second
+	// brokenStepDelay is how long a step that cannot be claimed does not delay others.
+	brokenStepDelay = time.Minute
+)
+
+// errStaleStep: the claim of a step expired, and another worker has taken it over.
+var errStaleStep = errors.New("stale step")
+
+// step is a claimed step: a call whose intent is stored.
+type step struct {
+	application string
+	ordinal     int
+	call        provider.Call
+	claimID     string
+	// slot is when the call may be made, callBy when it must have begun.
+	slot, callBy time.Time
 	// due is when the step was due; it is restored if the call is not made.
 	due          time.Time
 	maybeGranted bool
+	nodeScoped   bool
 	retry        api.Retry
 }
 
-// claim stores the intent to call the provider, or the decision if no call is
-// needed. It returns true if the caller must call the provider.
-func (e *Engine) claim(ctx context.Context, job queue.Job, p api.Provider) (claimed, bool, error) {
-	var c claimed
-	ready := false
-	_, _, err := e.update(ctx, job.Application, "", func(t *txn) error {
-		g, err := current(t.grants, job)
+// brokenStep is a step that cannot be claimed.
+type brokenStep struct {
+	application string
+	ordinal     int
+	err         error
+}
+
+func (b brokenStep) Error() string { return b.err.Error() }
+func (b brokenStep) Unwrap() error { return b.err }
+
+// batch is the result of claimDue.
+type batch struct {
+	provider api.Provider
+	// due is how many steps were due, at most the limit of claimDue.
+	due   int
+	steps []step
+	// wait is how long no other step can be claimed.
+	wait time.Duration
+}
+
+// claimDue claims at most n steps of a provider that are due. While the breaker is
+// open, it claims none and ends attempts that are overdue.
+func (e *Engine) claimDue(ctx context.Context, provider string, n int) (b batch, err error) {
+	v := e.Store.View(ctx)
+	if b.due, err = v.CountDue(provider, e.Clock.Now(), n); err != nil || b.due == 0 {
+		return b, err
+	}
+	b.provider, err = e.provider(v, provider)
+	if errors.Is(err, store.ErrNotFound) {
+		return batch{}, nil
+	} else if err != nil {
+		return b, err
+	}
+	if b.wait = e.Breaker.OpenFor(provider); b.wait > 0 {
+		return b, e.failOverdue(ctx, b.provider)
+	}
+	// The client is cached: calls whose clients are built in their slots would be late.
+	e.client(b.provider)
+	b.steps, b.wait, err = e.claim(ctx, b.provider, b.due)
+	return b, err
+}
+
+// claim claims steps of a provider that are due, oldest first: at most n, and only as
+// many as have a slot within claimAhead. It also writes the decisions of steps that need
+// no call. wait is how long no step has a slot.
+func (e *Engine) claim(ctx context.Context, p api.Provider, n int) (steps []step, wait time.Duration, err error) {
+	var changed []*txn
+	err = e.Store.WriteInBackground(ctx, func(tx store.Tx) error {
+		now := e.Clock.Now().UTC()
+		slots, err := e.Limiter.Begin(tx, p.Name, p.RateLimit)
 		if err != nil {
 			return err
 		}
-		if g.ClaimID != "" {
-			return errStaleStep
-		}
-		others, err := t.Overlap(g, t.app.Request.PodUID, grantIPs(t.app.Request, p))
-		if err != nil {
-			return err
-		}
-		before, d := g, Decide(input(t.app, g, p, others))
-		if d.State != "" && d.State != g.State {
-			g.State, g.Since = d.State, t.now
-		}
-		if d.Reason != "" {
-			g.Reason, g.Message = d.Reason, d.Message
-		}
-		g.Due, g.NextTry = time.Time{}, time.Time{}
-		switch {
-		case d.Wait:
-			wait := recheckInterval
-			if d.State == api.Leaked {
-				g.Failures++
-				wait = Backoff(p.Retry, g.Failures, e.Random())
+		for len(steps) < n && len(changed) < maxClaims {
+			if wait = slots.Next().Add(-claimAhead).Sub(now); wait > 0 {
+				break
 			}
-			g.Due = t.now.Add(wait)
-			g.NextTry = g.Due
-			if err := t.enqueue(&g); err != nil {
+			id, ordinal, err := tx.FirstDue(p.Name, now)
+			if errors.Is(err, store.ErrNotFound) {
+				break
+			} else if err != nil {
 				return err
 			}
-		case d.Call != "":
-			if g.CallKey == "" {
-				g.CallKey = fmt.Sprintf("%s-%d-%d", g.Application, g.Ordinal, g.KeysUsed)
+			t, s := e.newTxn(ctx, ""), step{application: id, ordinal: ordinal, slot: slots.Next()}
+			ready := false
+			if err := t.update(tx, id, func(t *txn) (err error) {
+				ready, err = t.claim(&s, p)
+				return err
+			}); err != nil {
+				return brokenStep{id, ordinal, err}
 			}
-			callBy := t.now.Add(claimAhead + maxCallDelay)
-			c = claimed{id: newClaimID(), maybeGranted: g.MaybeGranted, retry: p.Retry, callBy: callBy, due: before.Due,
-				call: provider.Call{Op: d.Call, Key: g.CallKey, Application: g.Application, Pod: t.app.Request,
-					IPs: grantIPs(t.app.Request, p), Parameters: g.Parameters, Kept: g.Kept}}
-			if d.Call == provider.Revoke {
-				c.call.Key += "-revoke"
+			changed = append(changed, t)
+			if ready {
+				slots.Use()
+				steps = append(steps, s)
 			}
-			g.MaybeGranted, g.ClaimID, g.ClaimedUntil, ready = true, c.id, callBy.Add(provider.Timeout(p)+finishMargin), true
 		}
-		return t.writeGrant(before, g)
+		return slots.Save()
 	})
-	return c, ready && err == nil, err
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, t := range changed {
+		e.committed(t)
+	}
+	return steps, max(wait, 0), nil
+}
+
+// claim stores the intent to call the provider, or the decision if no call is needed. It
+// returns true if the caller must call the provider.
+func (t *txn) claim(s *step, p api.Provider) (bool, error) {
+	if s.ordinal >= len(t.grants) || t.grants[s.ordinal].Provider != p.Name {
+		return false, nil // the grants were replaced before the application was locked
+	}
+	if expired := t.grants[s.ordinal]; expired.ClaimID != "" && !expired.Due.After(t.now) {
+		g := expired
+		g.Due = t.now
+		if err := t.endStep(expired, g); err != nil {
+			return false, err
+		}
+	}
+	g := t.grants[s.ordinal]
+	if g.Due.IsZero() || g.Due.After(t.now) {
+		return false, nil
+	}
+	others, err := t.Overlap(g, t.app.Request.PodUID, grantIPs(t.app.Request, p))
+	if err != nil {
+		return false, err
+	}
+	before, d := g, Decide(input(t.app, g, p, others))
+	if d.State != "" && d.State != g.State {
+		g.State, g.Since = d.State, t.now
+	}
+	if d.Reason != "" {
+		g.Reason, g.Message = d.Reason, d.Message
+	}
+	g.Due, g.NextTry = time.Time{}, time.Time{}
+	switch {
+	case d.Wait:
+		wait := recheckInterval
+		if d.State == api.Leaked {
+			g.Failures++
+			wait = Backoff(p.Retry, g.Failures, t.e.Random())
+		}
+		g = scheduleAt(g, t.now.Add(wait))
+	case d.Call != "":
+		if g.CallKey == "" {
+			g.CallKey = fmt.Sprintf("%s-%d-%d", g.Application, g.Ordinal, g.KeysUsed)
+		}
+		s.claimID, s.maybeGranted, s.nodeScoped, s.retry, s.due = newClaimID(), g.MaybeGranted, p.NodeScoped, p.Retry, before.Due
+		s.callBy = s.slot.Add(maxCallDelay)
+		s.call = provider.Call{Op: d.Call, Key: g.CallKey, Application: g.Application, Pod: t.app.Request,
+			IPs: grantIPs(t.app.Request, p), Parameters: g.Parameters, Kept: g.Kept, Exclusive: t.exclusive(g, others)}
+		if d.Call == provider.Revoke {
+			s.call.Key += "-revoke"
+		}
+		g.MaybeGranted, g.ClaimID, g.Due = true, s.claimID, s.callBy.Add(provider.Timeout(p)+finishMargin)
+	}
+	return d.Call != "", t.writeGrant(before, g)
+}
+
+// exclusive reports whether no other permission with the subject of a grant is granted
+// to its addresses.
+func (t *txn) exclusive(g store.Grant, others store.Overlap) bool {
+	return !others.Held && !others.HeldByPod && !others.CalledByPod && !slices.ContainsFunc(t.grants, func(o store.Grant) bool {
+		return o.Ordinal != g.Ordinal && o.Provider == g.Provider && o.Subject == g.Subject && o.MaybeGranted
+	})
 }
 
 func input(app store.Application, g store.Grant, p api.Provider, o store.Overlap) Input {
 	return Input{State: g.State, RevokeRequested: app.RevokeRequested, MaybeGranted: g.MaybeGranted, Pending: g.Pending, CanRevoke: p.CanRevoke,
-		NodeScoped: p.NodeScoped, OtherRevoking: o.Revoking, OtherHolds: o.Held, OtherSetHolds: o.HeldByPod, OtherSetCalls: o.CalledByPod}
-}
-
-// current returns the grant of a job if the job is for its current step.
-func current(grants []store.Grant, job queue.Job) (store.Grant, error) {
-	if job.Ordinal >= len(grants) || grants[job.Ordinal].Step != job.Step {
-		return store.Grant{}, errStaleStep
-	}
-	return grants[job.Ordinal], nil
+		NodeScoped: p.NodeScoped, OtherRevoking: o.Revoking, OtherRevokeSent: o.RevokeSent, OtherHolds: o.Held, OtherCalls: o.CalledByOther,
+		OtherSetHolds: o.HeldByPod, OtherSetCalls: o.CalledByPod,
+		// While one is granted, no other call is exclusive.
+		OtherExclusive: p.Type == api.ProviderMySQL && (o.CalledByPod || o.CalledByOther) && !o.Granted}
 }

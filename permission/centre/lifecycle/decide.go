@@ -18,6 +18,7 @@ const (
 	ReasonRevocationDeadlineExceeded = "RevocationDeadlineExceeded"
 	ReasonWaitingForRevocation       = "WaitingForRevocation"
 	ReasonDecisionTimeout            = "DecisionTimeout"
+	ReasonAcknowledged               = "Acknowledged"
 )
 
 // Input has the facts that determine the next step of a grant.
@@ -27,16 +28,22 @@ type Input struct {
 	RevokeRequested bool
 	// MaybeGranted: the provider may have granted it.
 	MaybeGranted bool
-	// Pending: the provider accepted the request and decides later.
+	// Pending: the provider accepted the grant and decides later.
 	Pending bool
 	// CanRevoke and NodeScoped are fields of the provider.
 	CanRevoke, NodeScoped bool
 	// OtherRevoking: another grant to the same address and subject is being
-	// revoked. OtherHolds: another pod may use such a grant.
-	OtherRevoking, OtherHolds bool
+	// revoked. OtherRevokeSent: the provider is being called for that, or has accepted
+	// it. OtherHolds: another pod may use such a grant.
+	OtherRevoking, OtherRevokeSent, OtherHolds bool
+	// OtherCalls: the provider is being called for such a grant of another pod.
+	OtherCalls bool
 	// OtherSetHolds: the same pod has such a grant by another set. OtherSetCalls:
 	// the provider is being called for it.
 	OtherSetHolds, OtherSetCalls bool
+	// OtherExclusive: the provider may be being called for another permission with the
+	// same subject, and the call removes all others.
+	OtherExclusive bool
 }
 
 // Decision is the next step: a call, a wait or a new state.
@@ -60,9 +67,12 @@ func Decide(in Input) Decision {
 		return Decision{}
 	case in.Pending:
 		return Decision{Call: provider.Poll, State: api.Applying}
-	case in.OtherRevoking && !in.NodeScoped:
-		// The other revocation would remove the new grant.
+	case in.OtherRevoking && !in.NodeScoped, in.OtherRevokeSent:
+		// The other revocation would remove the new grant. A node-scoped one ends without
+		// a call if that comes after the grant.
 		return Decision{Wait: true, Reason: ReasonWaitingForRevocation, Message: "the same permission is being revoked for the previous pod with this address, or for another set"}
+	case in.OtherExclusive:
+		return Decision{Wait: true, Reason: ReasonCallingProvider, Message: "the provider is being called for another permission of the same user"}
 	case in.State == api.Requested:
 		return Decision{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider, Message: "the provider is being called"}
 	default:
@@ -82,6 +92,9 @@ func decideRevoke(in Input) Decision {
 	case in.OtherSetCalls:
 		// Its result decides whether this grant must be revoked.
 		return Decision{Wait: true, Reason: ReasonHeldByAnotherSet, Message: "the provider is being called for another permission set of the pod"}
+	case in.OtherCalls && in.NodeScoped:
+		// Its result decides whether the other pod will revoke it.
+		return Decision{Wait: true, Reason: ReasonHeldByAnotherPodOnNode, Message: "the provider is being called for another pod on the node"}
 	case in.OtherHolds && in.NodeScoped:
 		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherPodOnNode, Message: "another pod on the node still needs it; it is revoked with the last pod"}
 	case !in.CanRevoke:

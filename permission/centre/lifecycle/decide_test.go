@@ -29,7 +29,11 @@ func TestTheNextStepOfAGrantFollowsFromItsFacts(t *testing.T) {
 		"a denied permission needs no step":                    {Input{State: api.Denied}, want{}},
 		"a failed permission needs no step":                    {Input{State: api.Failed, MaybeGranted: true}, want{}},
 		"a grant waits for the revocation of another pod":      {Input{State: api.Requested, OtherRevoking: true}, want{Wait: true, Reason: ReasonWaitingForRevocation}},
-		"a node-scoped grant does not wait":                    {Input{State: api.Requested, OtherRevoking: true, NodeScoped: true}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
+		"a node-scoped grant precedes a revocation":            {Input{State: api.Requested, OtherRevoking: true, NodeScoped: true}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
+		"a node-scoped grant waits for a call to revoke":       {Input{State: api.Requested, OtherRevoking: true, OtherRevokeSent: true, NodeScoped: true}, want{Wait: true, Reason: ReasonWaitingForRevocation}},
+		"a grant waits for an exclusive call":                  {Input{State: api.Requested, OtherExclusive: true}, want{Wait: true, Reason: ReasonCallingProvider}},
+		"a pending grant is polled during an exclusive call":   {Input{State: api.Applying, MaybeGranted: true, Pending: true, OtherExclusive: true}, want{Call: provider.Poll, State: api.Applying}},
+		"a node-scoped revocation waits for a call to grant":   {Input{State: api.Revoking, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true, OtherHolds: true, OtherCalls: true}, want{Wait: true, Reason: ReasonHeldByAnotherPodOnNode}},
 		"a leak of another pod does not delay a grant":         {Input{State: api.Requested, OtherHolds: true}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
 		"a grant without calls is revoked without a call":      {Input{State: api.Requested, RevokeRequested: true, CanRevoke: true}, want{State: api.Revoked, Reason: ReasonNeverGranted}},
 		"a denied grant is revoked without a call":             {Input{State: api.Denied, RevokeRequested: true, CanRevoke: true}, want{State: api.Revoked, Reason: ReasonNeverGranted}},
@@ -92,9 +96,10 @@ func TestTheStateOfAGrantFollowsFromTheResultOfACall(t *testing.T) {
 		"not sent after a sent call: may be granted": {g: applying, op: provider.Grant, before: true, r: provider.Result{Outcome: provider.Failed}, want: want{State: api.Applying, Due: 2 * time.Second, MaybeGranted: true, Failures: 1}},
 		"Retry-After is respected":                   {g: applying, op: provider.Grant, r: provider.Result{Outcome: provider.Failed, Sent: true, RetryAfter: time.Minute}, want: want{State: api.Applying, Due: time.Minute, MaybeGranted: true, Failures: 1}},
 		"pending":                                    {g: applying, op: provider.Grant, r: provider.Result{Outcome: provider.Pending, Sent: true}, want: want{State: api.Applying, Due: 5 * time.Second, MaybeGranted: true, Pending: true}},
-		"pending for too long":                       {g: applying, op: provider.Poll, before: true, r: provider.Result{Outcome: provider.Pending, Sent: true}, after: 61 * time.Second, want: want{State: api.Failed, MaybeGranted: true}},
+		"pending for too long":                       {g: with(applying, func(g *store.Grant) { g.Calls = 1 }), op: provider.Poll, before: true, r: provider.Result{Outcome: provider.Pending, Sent: true}, after: 61 * time.Second, want: want{State: api.Failed, MaybeGranted: true}},
 		"denied after pending":                       {g: with(applying, func(g *store.Grant) { g.Pending = true }), op: provider.Poll, before: true, r: provider.Result{Outcome: provider.Denied, Sent: true}, want: want{State: api.Denied, Keys: 1, NewKey: true}},
 		"revoked":                                    {g: revoking, op: provider.Revoke, before: true, r: provider.Result{Outcome: provider.Done, Sent: true}, want: want{State: api.Revoked}},
+		"an accepted revocation is repeated":         {g: revoking, op: provider.Revoke, before: true, r: provider.Result{Outcome: provider.Pending, Sent: true}, want: want{State: api.Revoking, Due: 5 * time.Second, MaybeGranted: true, Pending: true}},
 		"a failed revocation is retried":             {g: revoking, op: provider.Revoke, before: true, r: failed, want: want{State: api.Revoking, Due: 2 * time.Second, MaybeGranted: true, Failures: 1}},
 		"the last failed revocation leaks":           {g: with(revoking, func(g *store.Grant) { g.Failures = 2 }), op: provider.Revoke, before: true, r: failed, want: want{State: api.Leaked, Due: 8 * time.Second, MaybeGranted: true, Failures: 3}},
 		"a leak is retried once an hour":             {g: with(revoking, func(g *store.Grant) { g.State, g.Failures = api.Leaked, 50 }), op: provider.Revoke, before: true, r: failed, random: 1, want: want{State: api.Leaked, Due: time.Hour, MaybeGranted: true, Failures: 51}},
@@ -111,7 +116,7 @@ func TestTheStateOfAGrantFollowsFromTheResultOfACall(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if g.Calls != 1 || !g.NextTry.Equal(g.Due) {
+			if g.Calls != tc.g.Calls+1 || !g.NextTry.Equal(g.Due) {
 				t.Errorf("%d calls, nextTry %s, due %s", g.Calls, g.NextTry, g.Due)
 			}
 		})

@@ -1,36 +1,33 @@
 // Package lifecycle runs the state machine of applications: from Requested to
-// Granted, Denied or Failed, then to Revoked or Leaked. Each step of a grant is
-// a job. The transaction that ends a step writes its result and enqueues the
-// next job. Before a provider is called, the intent is stored: the idempotency
-// key and a claim. If a worker dies, another retries the call with the same key
-// when the claim has expired.
+// Granted, Denied or Failed, then to Revoked or Leaked. A grant is due when it
+// needs a step; the due grants of a provider are its queue. A transaction claims
+// due steps with slots of the rate limit: it stores the intent, which is the
+// idempotency key and a claim. The transaction that ends a step writes its result
+// and when the grant is due again. If a process dies, its steps are due when their
+// claims expire, and the calls are retried with the same keys.
 package lifecycle
 
 import (
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
-	"github.com/breakwater-dev/breakwater/permission/centre/queue"
+	"github.com/breakwater-dev/breakwater/permission/centre/ratelimit"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// Enqueuer inserts jobs into the queue.
-type Enqueuer interface {
-	Enqueue(ctx context.Context, tx *sql.Tx, provider string, job queue.Job, due time.Time) (int64, error)
-}
-
 // RateLimiter reserves slots for calls to a provider; see package ratelimit.
 type RateLimiter interface {
+	Begin(tx store.Tx, provider string, limit api.RateLimit) (*ratelimit.Slots, error)
 	Reserve(ctx context.Context, provider string, limit api.RateLimit, horizon time.Duration) (time.Time, error)
 	Expired(at time.Time) bool
 }
@@ -39,6 +36,9 @@ type RateLimiter interface {
 type Breaker interface {
 	// OpenFor returns how long the breaker stays open; zero if it is closed.
 	OpenFor(provider string) time.Duration
+	// DownSince returns when the breaker opened after the last successful call; zero
+	// if it is closed.
+	DownSince(provider string) time.Time
 	// Do runs call unless the breaker is open. call reports success.
 	Do(provider string, call func() bool) (called bool)
 }
@@ -51,6 +51,8 @@ type Metrics interface {
 	GrantState(provider, reason string, to api.State)
 	Call(provider string, op provider.Op, r provider.Result, took time.Duration)
 	AddressReused(permission string)
+	// Report records a page of a report of existing pods; result is a Report constant.
+	Report(cluster, result string)
 }
 
 // ClientFactory creates the client of a provider.
@@ -58,10 +60,9 @@ type ClientFactory interface {
 	New(p api.Provider) (provider.Client, error)
 }
 
-// Engine runs the state machine. All fields are required.
+// Engine runs the state machine. All exported fields are required.
 type Engine struct {
 	Store    *store.Store
-	Queue    Enqueuer
 	Limiter  RateLimiter
 	Breaker  Breaker
 	Clients  ClientFactory
@@ -70,15 +71,16 @@ type Engine struct {
 	Notifier Notifier
 	Metrics  Metrics
 	Log      *slog.Logger
-	// TakeoverAfter is how long a due grant may have no job before it is
-	// recovered.
-	TakeoverAfter time.Duration
-	// Stopping is closed when no new call may begin.
-	Stopping <-chan struct{}
+	// Workers is the number of concurrent calls to one provider, for each replica.
+	Workers int
+
+	// dispatcher is nil unless Run runs.
+	dispatcher atomic.Pointer[dispatcher]
 }
 
-// ErrRevokeRequested is returned if the application is being revoked, or if it
-// was revoked and the request does not confirm that its pod exists.
+// ErrRevokeRequested is returned if the application is being revoked, if it was
+// revoked and the request does not confirm that its pod exists, or if the pod has
+// ended.
 var ErrRevokeRequested = errors.New("revocation was requested")
 
 // InvalidRequest names an invalid field of a request.
@@ -95,30 +97,52 @@ type txn struct {
 	app    store.Application
 	grants []store.Grant
 	user   string
+	// due are the providers with steps that the transaction made due.
+	due []string
 }
 
 // update locks an application, runs f, writes the derived status and notifies
-// watchers.
+// watchers and the dispatcher.
 func (e *Engine) update(ctx context.Context, id, user string, f func(*txn) error) (store.Application, []store.Grant, error) {
-	t := &txn{e: e, ctx: ctx, now: e.Clock.Now().UTC(), user: user}
-	err := e.Store.Write(ctx, func(tx store.Tx) (err error) {
-		t.Tx = tx
-		if t.app, err = tx.LockApplication(id); err != nil {
-			return err
-		}
-		if t.grants, err = tx.Grants(id); err != nil {
-			return err
-		}
-		if err := f(t); err != nil {
-			return err
-		}
-		return t.writeStatus()
-	})
-	if err != nil {
+	return e.updateWith(ctx, e.Store.Write, id, user, f)
+}
+
+func (e *Engine) updateWith(ctx context.Context, write func(context.Context, func(store.Tx) error) error, id, user string, f func(*txn) error) (store.Application, []store.Grant, error) {
+	t := e.newTxn(ctx, user)
+	if err := write(ctx, func(tx store.Tx) error { return t.update(tx, id, f) }); err != nil {
 		return t.app, nil, err
 	}
-	e.Notifier.Notify(id)
+	e.committed(t)
 	return t.app, t.grants, nil
+}
+
+func (e *Engine) newTxn(ctx context.Context, user string) *txn {
+	return &txn{e: e, ctx: ctx, now: e.Clock.Now().UTC(), user: user}
+}
+
+// update locks an application, runs f and writes the derived status.
+func (t *txn) update(tx store.Tx, id string, f func(*txn) error) (err error) {
+	t.Tx = tx
+	if t.app, err = tx.LockApplication(id); err != nil {
+		return err
+	}
+	if t.grants, err = tx.Grants(id); err != nil {
+		return err
+	}
+	if err := f(t); err != nil {
+		return err
+	}
+	return t.writeStatus()
+}
+
+// committed notifies watchers and the dispatcher of a committed transaction.
+func (e *Engine) committed(t *txn) {
+	e.Notifier.Notify(t.app.ID)
+	if d := e.dispatcher.Load(); d != nil {
+		for _, provider := range t.due {
+			d.start(provider)
+		}
+	}
 }
 
 // writeStatus derives and writes the status of the application.
@@ -142,20 +166,15 @@ func (t *txn) writeGrant(before, g store.Grant) error {
 	if err := t.PutGrant(g); err != nil {
 		return err
 	}
+	if !g.Due.IsZero() && g.ClaimID == "" {
+		t.due = append(t.due, g.Provider)
+	}
 	if before.State == g.State {
 		return nil
 	}
 	t.e.Metrics.GrantState(g.Provider, g.Reason, g.State)
 	return t.AddHistory(t.app.ID, api.HistoryEntry{Time: t.now, Permission: g.Permission, From: before.State, To: g.State,
 		Attempt: t.app.Attempt, Reason: g.Reason, Message: g.Message, Who: t.user})
-}
-
-// enqueue enqueues the next step of a grant, due at g.Due.
-func (t *txn) enqueue(g *store.Grant) error {
-	g.Step++
-	job, err := t.e.Queue.Enqueue(t.ctx, t.SQL, g.Provider, queue.Job{Application: g.Application, Ordinal: g.Ordinal, Step: g.Step}, g.Due)
-	g.Job = job
-	return err
 }
 
 // provider reads a provider.

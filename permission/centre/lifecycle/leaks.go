@@ -15,15 +15,15 @@ func (e *Engine) RetryLeaks(ctx context.Context, provider string) error {
 		}
 		for _, l := range leaked {
 			if _, _, err := e.update(ctx, l.Application, "", func(t *txn) error {
+				if l.Ordinal >= len(t.grants) {
+					return nil // the grants were replaced
+				}
 				before := t.grants[l.Ordinal]
 				g := before
 				if g.State != api.Leaked || !g.Due.IsZero() || g.ClaimID != "" {
 					return nil
 				}
 				g.Due = t.now
-				if err := t.enqueue(&g); err != nil {
-					return err
-				}
 				return t.writeGrant(before, g)
 			}); err != nil {
 				return err

@@ -2,7 +2,6 @@ package lifecycle_test
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +18,6 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/lifecycle"
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
-	"github.com/breakwater-dev/breakwater/permission/centre/queue"
 	"github.com/breakwater-dev/breakwater/permission/centre/ratelimit"
 	"github.com/breakwater-dev/breakwater/permission/centre/registry"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
@@ -47,11 +45,11 @@ func TestNoGrantOutlivesItsPod(t *testing.T) {
 			weight int
 			do     func()
 		}{
-			"pod starts": {4, m.startPod}, "permission is requested": {3, m.request}, "job runs": {8, m.runJob},
+			"pod starts": {4, m.startPod}, "permission is requested": {3, m.request}, "step runs": {8, m.runStep},
 			"pod ends": {1, m.endPod}, "pod is revoked": {1, m.revokePod}, "pod ends and is revoked": {3, m.endAndRevokePod},
 			"application is revoked": {1, m.revokeApplication}, "application is reset": {1, m.reset}, "pods are reported": {1, m.report},
-			"time passes": {3, m.advance}, "grants are recovered": {1, m.recover}, "dead jobs are rescued": {1, m.rescue},
-			"provider decides": {1, m.decide}, "provider deregisters": {1, m.deregister}, "provider registers": {1, m.register},
+			"time passes":          {3, m.advance},
+			"request arrives late": {1, m.requestLate}, "provider decides": {1, m.decide}, "provider deregisters": {1, m.deregister}, "provider registers": {1, m.register},
 		} {
 			for i := range action.weight {
 				actions[fmt.Sprintf("%s (%d)", name, i)] = m.step(action.do)
@@ -64,7 +62,8 @@ func TestNoGrantOutlivesItsPod(t *testing.T) {
 	t.Logf("%d steps", steps)
 }
 
-// sets are the permission sets and the provider of each permission.
+// sets are the permission sets and the provider of each permission. Provider p2 is
+// nodeScoped, and all pods run on one node.
 var (
 	sets        = map[string][]string{"web": {"db", "cache"}, "jobs": {"db"}}
 	providersOf = map[string]string{"db": "p1", "cache": "p2"}
@@ -72,9 +71,8 @@ var (
 
 const (
 	modelPods, modelIPs = 8, 2
-	// takeoverAfter is TakeoverAfter of the engines.
-	takeoverAfter = time.Minute
-	callTimeout   = 10 * time.Second
+	nodeIP              = "192.0.2.1"
+	callTimeout         = 10 * time.Second
 )
 
 // sorted returns the keys of a map in the same order in each run, as rapid needs.
@@ -84,6 +82,8 @@ func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m))
 type pod struct {
 	uid, ip string
 	exists  bool
+	// ended: the controller has revoked all permissions of the pod.
+	ended bool
 }
 
 // crashed is the panic of a process that dies.
@@ -99,7 +99,7 @@ type model struct {
 	// revoked are the applications whose revocation the centre has accepted.
 	revoked  map[string]bool
 	provider *modelProvider
-	// depth is the number of jobs in progress, claimed the number of those between the
+	// depth is the number of steps in progress, claimed the number of those between the
 	// stored intent and the call. quiet is true when nothing fails.
 	depth, claimed int
 	quiet          bool
@@ -109,12 +109,12 @@ type model struct {
 func newModel(t *rapid.T, s *store.Store) *model {
 	m := &model{t: t, store: s, clock: clocktest.NewFakeClock(time.Unix(1_700_000_000, 0)), revoked: map[string]bool{}}
 	m.provider = &modelProvider{model: m, held: map[holding]string{}, pending: map[holding]string{}}
-	for _, table := range []string{"objects", "links", "audit", "applications", "application_ips", "grants", "grant_ips", "history", "pace", "river_job"} {
+	for _, table := range []string{"objects", "links", "audit", "applications", "application_ips", "grants", "grant_ips", "history", "pace", "ended_pods"} {
 		m.must(s.Writer().Exec("DELETE FROM " + table))
 	}
 	for range 2 {
-		m.engines = append(m.engines, &lifecycle.Engine{Store: s, Queue: modelQueue{}, Limiter: m, Breaker: m, Clients: m.provider, Clock: m.clock,
-			Random: func() float64 { return 0.5 }, Notifier: m, Metrics: m, Log: slog.New(slog.DiscardHandler), TakeoverAfter: takeoverAfter})
+		m.engines = append(m.engines, &lifecycle.Engine{Store: s, Limiter: m, Breaker: m, Clients: m.provider, Clock: m.clock,
+			Random: func() float64 { return 0.5 }, Notifier: m, Metrics: m, Log: slog.New(slog.DiscardHandler)})
 	}
 	m.registry = &registry.Registry{Store: s, Clock: m.clock}
 	m.register()
@@ -158,7 +158,7 @@ func (m *model) register() {
 		}
 	}
 	for _, name := range []string{"p1", "p2"} {
-		p := api.Provider{Meta: api.Meta{Name: name, Owner: "platform"}, CanRevoke: true, TimeoutSeconds: int(callTimeout / time.Second),
+		p := api.Provider{Meta: api.Meta{Name: name, Owner: "platform"}, CanRevoke: true, NodeScoped: name == "p2", TimeoutSeconds: int(callTimeout / time.Second),
 			Retry: api.Retry{MaxCalls: 2, BackoffSeconds: 2, PollSeconds: 2, PollTimeoutSeconds: 60}}
 		put(store.KindProvider, p.Meta, p, "")
 	}
@@ -234,7 +234,7 @@ func (m *model) somePod(condition func(*pod) bool) *pod {
 }
 
 func requestOf(p *pod, set string) api.ApplicationRequest {
-	return api.ApplicationRequest{Cluster: "c1", Namespace: "shop", Pod: p.uid, PodUID: p.uid, PodIPs: []string{p.ip}, Set: set}
+	return api.ApplicationRequest{Cluster: "c1", Namespace: "shop", Pod: p.uid, PodUID: p.uid, PodIPs: []string{p.ip}, NodeIPs: []string{nodeIP}, Set: set}
 }
 
 // request is the call of the init-action-server for a pod that exists.
@@ -256,6 +256,25 @@ func (m *model) requestFor(p *pod) {
 	case outcome != lifecycle.RequestUnchanged:
 		delete(m.revoked, lifecycle.ID(r))
 	}
+}
+
+// requestLate is a request that the init-action-server sent before the pod ended.
+func (m *model) requestLate() {
+	if p := m.somePod(func(p *pod) bool { return p.ended }); p != nil {
+		_, _, _, err := m.engine().Request(m.ctx(), requestOf(p, "web"), "server")
+		var notRegistered lifecycle.NotRegistered
+		if !errors.Is(err, lifecycle.ErrRevokeRequested) && !errors.As(err, &notRegistered) {
+			m.t.Fatalf("a request for pod %s, which has ended: %v", p.uid, err)
+		}
+	}
+}
+
+// address returns the address to which a provider grants for a pod.
+func address(provider string, r api.ApplicationRequest) string {
+	if provider == "p2" {
+		return r.NodeIPs[0]
+	}
+	return r.PodIPs[0]
 }
 
 func (m *model) engine() *lifecycle.Engine { return m.engines[m.index(len(m.engines), "engine")] }
@@ -284,6 +303,7 @@ func (m *model) revoke(p *pod) {
 	r := api.RevokeRequest{Cluster: "c1", PodUID: p.uid, LetGo: m.chance(3, "let go")}
 	_, err := m.engine().RevokePod(m.ctx(), r, "controller")
 	m.must(nil, err)
+	p.ended = true
 	for _, set := range sorted(sets) {
 		m.revoked[lifecycle.ID(requestOf(p, set))] = true
 	}
@@ -325,7 +345,7 @@ func (m *model) reset() {
 
 // report reports the pods that exist. Those that the controller never saw end are revoked.
 func (m *model) report() {
-	r := api.PodReport{Observed: m.clock.Now()}
+	r := api.PodReport{ClusterUID: "c1-uid", Observed: m.clock.Now()}
 	for _, p := range m.pods {
 		if p.exists {
 			r.Pods = append(r.Pods, api.LivePod{UID: p.uid, IPs: []string{p.ip}})
@@ -334,6 +354,11 @@ func (m *model) report() {
 	r.Empty = len(r.Pods) == 0
 	result, err := m.engine().Report(m.ctx(), "c1", r, "controller")
 	m.must(nil, err)
+	if result.Held > 0 {
+		_, err := m.engine().ConfirmReport(m.ctx(), "c1", api.ReportConfirmation{Revoke: result.Held}, "admin")
+		m.must(nil, err)
+		return
+	}
 	for _, id := range result.Applications {
 		m.revoked[id] = true
 	}
@@ -343,66 +368,24 @@ func (m *model) advance() {
 	m.clock.Step([]time.Duration{100 * time.Millisecond, 2 * time.Second, 5 * time.Second, 16 * time.Second, 61 * time.Second, 10 * time.Minute}[m.index(6, "time")])
 }
 
-func (m *model) recover() {
-	_, err := m.engine().Recover(m.ctx(), takeoverAfter)
-	m.must(nil, err)
-}
-
-// takeOver lets another process take over what it can, before or after the claim of a
-// call has expired.
+// takeOver lets another process run all that is due, before or after the claim of a call
+// has expired.
 func (m *model) takeOver() {
 	m.clock.Step([]time.Duration{5 * time.Second, 16 * time.Second}[m.index(2, "claim")])
 	e := m.engine()
-	m.must(e.Recover(m.ctx(), takeoverAfter))
-	for _, j := range m.jobs() {
-		m.run(j, e)
+	for _, provider := range []string{"p1", "p2"} {
+		for range modelPods {
+			if !m.run(provider, e) {
+				break
+			}
+		}
 	}
 }
 
-// modelQueue inserts jobs as River does; the model runs them.
-type modelQueue struct{}
+func (m *model) runStep() { m.run([]string{"p1", "p2"}[m.index(2, "provider")], m.engine()) }
 
-func (modelQueue) Enqueue(ctx context.Context, tx *sql.Tx, _ string, job queue.Job, _ time.Time) (int64, error) {
-	args, err := json.Marshal(job)
-	if err != nil {
-		return 0, err
-	}
-	r, err := tx.ExecContext(ctx, "INSERT INTO river_job (kind, args, max_attempts) VALUES ('grant', ?, 25)", string(args))
-	if err != nil {
-		return 0, err
-	}
-	return r.LastInsertId()
-}
-
-type job struct {
-	queue.Job
-	id int64
-}
-
-func (m *model) jobs() (all []job) {
-	rows, err := m.store.Writer().Query("SELECT id, CAST(args AS TEXT) FROM river_job WHERE state = 'available' ORDER BY id")
-	m.must(nil, err)
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		var j job
-		var args string
-		m.must(nil, rows.Scan(&j.id, &args))
-		m.must(nil, json.Unmarshal([]byte(args), &j.Job))
-		all = append(all, j)
-	}
-	m.must(nil, rows.Err())
-	return all
-}
-
-func (m *model) runJob() {
-	if all := m.jobs(); len(all) > 0 {
-		m.run(all[m.index(len(all), "job")], m.engine())
-	}
-}
-
-// run runs a job as River does. The job of a process that dies stays running.
-func (m *model) run(j job, e *lifecycle.Engine) {
-	m.must(m.store.Writer().Exec("UPDATE river_job SET state = 'running' WHERE id = ?", j.id))
+// run runs the first due step of a provider. A process that dies leaves its claim.
+func (m *model) run(provider string, e *lifecycle.Engine) (ran bool) {
 	depth, claimed := m.depth, m.claimed
 	defer func() {
 		if p := recover(); p != nil && p != (crashed{}) {
@@ -410,29 +393,25 @@ func (m *model) run(j job, e *lifecycle.Engine) {
 		}
 		m.depth, m.claimed = depth, claimed
 	}()
-	err := e.Handle(m.ctx(), j.Job)
-	var notDue queue.NotDue
-	if err != nil && !errors.As(err, &notDue) {
-		m.t.Fatal(err)
+	ran, err := e.RunStep(m.ctx(), provider)
+	if !errors.Is(err, lifecycle.ErrStaleStep) {
+		m.must(nil, err)
 	}
-	if err != nil {
-		m.must(m.store.Writer().Exec("UPDATE river_job SET state = 'available' WHERE id = ?", j.id))
-		return
-	}
-	m.must(m.store.Writer().Exec("DELETE FROM river_job WHERE id = ?", j.id))
+	return ran
 }
 
-// rescue makes River run again what a dead process ran. Jobs in progress run twice.
-func (m *model) rescue() {
-	m.must(m.store.Writer().Exec("UPDATE river_job SET state = 'available' WHERE state = 'running'"))
+// Begin implements lifecycle.RateLimiter.
+func (m *model) Begin(store.Tx, string, api.RateLimit) (*ratelimit.Slots, error) {
+	at := m.clock.Now()
+	if m.chance(12, "rate limit") {
+		at = at.Add(50 * time.Second)
+	}
+	return ratelimit.NewSlots(m.clock.Now(), at, 0, func(time.Time) error { return nil }), nil
 }
 
-// Reserve implements lifecycle.RateLimiter. It is the time before the intent is stored.
-func (m *model) Reserve(_ context.Context, _ string, _ api.RateLimit, horizon time.Duration) (time.Time, error) {
-	// The horizon is shorter for a slot in place of one that expired after the intent.
-	if horizon > callTimeout {
-		m.meanwhile(true)
-	}
+// Reserve implements lifecycle.RateLimiter: a slot in place of one that expired after the
+// intent.
+func (m *model) Reserve(context.Context, string, api.RateLimit, time.Duration) (time.Time, error) {
 	if m.chance(12, "rate limit") {
 		return time.Time{}, ratelimit.NoSlot{Until: m.clock.Now().Add(50 * time.Second)}
 	}
@@ -442,13 +421,17 @@ func (m *model) Reserve(_ context.Context, _ string, _ api.RateLimit, horizon ti
 // Expired implements lifecycle.RateLimiter.
 func (m *model) Expired(at time.Time) bool { return m.clock.Since(at) > time.Second }
 
-// OpenFor implements lifecycle.Breaker.
+// OpenFor implements lifecycle.Breaker. It is the time before the intent is stored.
 func (m *model) OpenFor(string) time.Duration {
+	m.meanwhile(true)
 	if m.chance(12, "open") {
 		return 15 * time.Second
 	}
 	return 0
 }
+
+// DownSince implements lifecycle.Breaker.
+func (m *model) DownSince(string) time.Time { return m.clock.Now().Add(-time.Hour) }
 
 // Do implements lifecycle.Breaker.
 func (m *model) Do(_ string, call func() bool) bool {
@@ -467,6 +450,9 @@ func (*model) GrantState(string, string, api.State) {}
 
 // AddressReused implements lifecycle.Metrics.
 func (*model) AddressReused(string) {}
+
+// Report implements lifecycle.Metrics.
+func (*model) Report(string, string) {}
 
 // Call implements lifecycle.Metrics. It is the time between a call and its result.
 func (m *model) Call(string, provider.Op, provider.Result, time.Duration) {
@@ -488,7 +474,7 @@ func (m *model) meanwhile(afterCall bool) {
 		m.claimed++
 		defer func() { m.claimed-- }()
 	}
-	actions := []func(){m.advance, m.recover, m.runJob, m.rescue, m.startPod, m.endPod, m.takeOver, m.takeOver}
+	actions := []func(){m.advance, m.runStep, m.runStep, m.startPod, m.endPod, m.requestLate, m.takeOver, m.takeOver}
 	if m.claimed == 0 {
 		actions = append(actions, m.revokePod, m.revokePod, m.revokeApplication, m.request, m.decide, m.report)
 	}

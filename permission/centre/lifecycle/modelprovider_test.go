@@ -161,7 +161,7 @@ func (c *modelProvider) checkCall(call *modelCall) {
 		return
 	}
 	for _, other := range c.applications() {
-		if other.ID == call.application || c.revoked[other.ID] || !slices.Contains(other.Request.PodIPs, call.of.ip) {
+		if other.ID == call.application || c.revoked[other.ID] || address(call.of.provider, other.Request) != call.of.ip {
 			continue
 		}
 		grants, err := c.store.View(c.ctx()).Grants(other.ID)
@@ -192,8 +192,8 @@ func (m *model) check(t interface{ Fatalf(string, ...any) }) {
 		grants, err := m.store.View(m.ctx()).Grants(app.ID)
 		m.must(nil, err)
 		for _, g := range grants {
-			h := holding{g.Provider, g.Permission, app.Request.PodIPs[0]}
-			known[h] = known[h] || g.MaybeGranted
+			h := holding{g.Provider, g.Permission, address(g.Provider, app.Request)}
+			known[h] = known[h] || g.MaybeGranted && g.State != api.Revoked
 			if _, held := m.provider.held[h]; g.State == api.Granted && !held {
 				t.Fatalf("pod %s is Granted %+v, but the provider has it not", app.Request.PodUID, h)
 			}
@@ -212,23 +212,25 @@ func (m *model) check(t interface{ Fatalf(string, ...any) }) {
 // quiesce ends all pods and lets everything succeed: nothing is left at the provider, and
 // each application is Revoked.
 func (m *model) quiesce() {
-	if m.chance(3, "jobs are lost") { // as after an import
-		m.must(m.store.Writer().Exec("DELETE FROM river_job"))
-	}
 	m.quiet = true
 	for _, p := range m.pods {
 		p.exists = false
 	}
-	m.rescue()
 	m.clock.Step(10 * time.Minute)
 	e := m.engines[0]
-	if _, err := e.Report(m.ctx(), "c1", api.PodReport{Observed: m.clock.Now(), Empty: true}, "controller"); err != nil {
-		m.t.Fatalf("report: %v", err)
+	for held := -1; held != 0; {
+		result, err := e.Report(m.ctx(), "c1", api.PodReport{ClusterUID: "c1-uid", Observed: m.clock.Now(), Empty: true}, "controller")
+		if held = result.Held; err == nil && held > 0 {
+			_, err = e.ConfirmReport(m.ctx(), "c1", api.ReportConfirmation{Revoke: held}, "admin")
+		}
+		if err != nil {
+			m.t.Fatalf("report: %v", err)
+		}
 	}
 	for range 20 {
-		m.must(e.Recover(m.ctx(), takeoverAfter))
-		for _, j := range m.jobs() {
-			m.run(j, e)
+		for _, provider := range []string{"p1", "p2"} {
+			for m.run(provider, e) {
+			}
 		}
 		m.clock.Step(time.Hour)
 	}
@@ -237,7 +239,9 @@ func (m *model) quiesce() {
 			m.t.Fatalf("the application of pod %s is %s: %s", app.Request.PodUID, app.State, app.Message)
 		}
 	}
-	if len(m.provider.held)+len(m.provider.pending)+len(m.jobs()) > 0 {
-		m.t.Fatalf("left at the provider: %v, pending %v; jobs %v", m.provider.held, m.provider.pending, m.jobs())
+	due, err := m.store.View(m.ctx()).NextDue()
+	m.must(nil, err)
+	if len(m.provider.held)+len(m.provider.pending)+len(due) > 0 {
+		m.t.Fatalf("left at the provider: %v, pending %v; due %v", m.provider.held, m.provider.pending, due)
 	}
 }

@@ -2,12 +2,10 @@ package lifecycle_test
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -16,54 +14,49 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/lifecycle"
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
-	"github.com/breakwater-dev/breakwater/permission/centre/queue"
+	"github.com/breakwater-dev/breakwater/permission/centre/ratelimit"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// fakeQueue runs jobs in the order of their due times and sets the clock to
-// them.
-type fakeQueue struct {
-	clock *clocktest.FakeClock
-	jobs  []dueJob
-}
-
-type dueJob struct {
-	queue.Job
-	due time.Time
-}
-
-func (l *fakeQueue) Enqueue(_ context.Context, _ *sql.Tx, _ string, job queue.Job, due time.Time) (int64, error) {
-	l.jobs = append(l.jobs, dueJob{job, due})
-	return int64(len(l.jobs)), nil
-}
-
-// next removes the first job if it is due before a time, and sets the clock.
-func (l *fakeQueue) next(before time.Time) (queue.Job, bool) {
-	slices.SortStableFunc(l.jobs, func(a, b dueJob) int { return a.due.Compare(b.due) })
-	if len(l.jobs) == 0 || l.jobs[0].due.After(before) {
-		return queue.Job{}, false
+// runNext runs the first step if it is due before a time, and sets the clock to its due
+// time.
+func runNext(t *testing.T, e *lifecycle.Engine, before time.Time) bool {
+	t.Helper()
+	next, err := e.Store.View(t.Context()).NextDue()
+	if err != nil {
+		t.Fatal(err)
 	}
-	job := l.jobs[0]
-	l.jobs = l.jobs[1:]
-	if job.due.After(l.clock.Now()) {
-		l.clock.SetTime(job.due)
+	due, ok := next["double"]
+	if !ok || due.After(before) {
+		return false
 	}
-	return job.Job, true
+	if clock := e.Clock.(*clocktest.FakeClock); due.After(clock.Now()) {
+		clock.SetTime(due)
+	}
+	if ran, err := e.RunStep(t.Context(), "double"); err != nil || !ran {
+		t.Fatalf("a step is due at %s: ran %t, %v", due, ran, err)
+	}
+	return true
 }
 
 // noLimits is a rate limiter without limit and a breaker that stays closed; it
 // discards notifications and metrics.
 type noLimits struct{ clock *clocktest.FakeClock }
 
+func (o noLimits) Begin(store.Tx, string, api.RateLimit) (*ratelimit.Slots, error) {
+	return ratelimit.NewSlots(o.clock.Now(), o.clock.Now(), 0, func(time.Time) error { return nil }), nil
+}
 func (o noLimits) Reserve(context.Context, string, api.RateLimit, time.Duration) (time.Time, error) {
 	return o.clock.Now(), nil
 }
 func (o noLimits) Expired(time.Time) bool                                   { return false }
+func (o noLimits) DownSince(string) time.Time                               { return time.Time{} }
 func (o noLimits) OpenFor(string) time.Duration                             { return 0 }
 func (o noLimits) Do(_ string, call func() bool) bool                       { call(); return true }
 func (o noLimits) Notify(string)                                            {}
 func (o noLimits) GrantState(string, string, api.State)                     {}
 func (o noLimits) AddressReused(string)                                     {}
+func (o noLimits) Report(string, string)                                    {}
 func (o noLimits) Call(string, provider.Op, provider.Result, time.Duration) {}
 
 // fakeProvider fails until downUntil.
@@ -104,6 +97,29 @@ func register(t *testing.T, s *store.Store, p api.Provider) {
 	put(store.KindSet, set.Meta, set)
 }
 
+func updateProvider(t *testing.T, s *store.Store, name string, change func(*api.Provider)) {
+	t.Helper()
+	if err := s.Write(t.Context(), func(tx store.Tx) error {
+		o, err := tx.LockObject(store.KindProvider, name)
+		if err != nil {
+			return err
+		}
+		var p api.Provider
+		if err := json.Unmarshal(o.Body, &p); err != nil {
+			return err
+		}
+		change(&p)
+		if o.Body, err = json.Marshal(p); err != nil {
+			return err
+		}
+		was := o.Version
+		o.Version++
+		return tx.Update(o, was)
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The clients request like the breaker of the init-action-server: three
 // attempts at once, then one for each interval of its backoff, 2 min doubled up
 // to an hour.
@@ -116,10 +132,10 @@ func TestAnUnreachableProviderIsCalledNoMoreThanTheBackoffAllows(t *testing.T) {
 	defer s.Close()
 	began := time.Unix(1_700_000_000, 0).UTC()
 	clock := clocktest.NewFakeClock(began)
-	jobs, down := &fakeQueue{clock: clock}, &fakeProvider{clock: clock, downUntil: began.Add(time.Hour), calls: map[string][]time.Time{}}
+	down := &fakeProvider{clock: clock, downUntil: began.Add(time.Hour), calls: map[string][]time.Time{}}
 	register(t, s, api.Provider{Meta: api.Meta{Name: "double", Owner: "platform"}, CanRevoke: true, TimeoutSeconds: 1,
 		Retry: api.Retry{MaxCalls: maxCalls, BackoffSeconds: 2, PollTimeoutSeconds: 600}})
-	e := &lifecycle.Engine{Store: s, Queue: jobs, Limiter: noLimits{clock}, Breaker: noLimits{clock}, Clients: down, Clock: clock, Random: func() float64 { return 0.5 },
+	e := &lifecycle.Engine{Store: s, Limiter: noLimits{clock}, Breaker: noLimits{clock}, Clients: down, Clock: clock, Random: func() float64 { return 0.5 },
 		Notifier: noLimits{clock}, Metrics: noLimits{clock}, Log: slog.New(slog.DiscardHandler)}
 
 	requestAt := map[int]time.Time{} // time of the next request of a pod
@@ -137,10 +153,7 @@ func TestAnUnreachableProviderIsCalledNoMoreThanTheBackoffAllows(t *testing.T) {
 				first = n
 			}
 		}
-		if job, ok := jobs.next(requestAt[first]); ok {
-			if err := e.Handle(t.Context(), job); err != nil {
-				t.Fatal(err)
-			}
+		if runNext(t, e, requestAt[first]) {
 			continue
 		}
 		if requestAt[first].After(clock.Now()) {

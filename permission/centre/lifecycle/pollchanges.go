@@ -5,12 +5,8 @@ import (
 	"time"
 )
 
-const (
-	// pollInterval is how often the store is polled for changes by other
-	// replicas. pollOverlap is the maximum clock skew between replicas.
-	pollInterval = 250 * time.Millisecond
-	pollOverlap  = 5 * time.Second
-)
+// pollOverlap is the maximum clock skew between replicas.
+const pollOverlap = 5 * time.Second
 
 // PollChanges notifies watchers of changes by other replicas until ctx ends.
 func (e *Engine) PollChanges(ctx context.Context, watchers *Watchers) error {

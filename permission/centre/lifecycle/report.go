@@ -26,6 +26,8 @@ const (
 // ValidateReport validates a report.
 func ValidateReport(r api.PodReport, now time.Time) error {
 	switch {
+	case r.ClusterUID == "" || len(r.ClusterUID) > maxClusterUID:
+		return InvalidRequest{"clusterUID", fmt.Sprintf("required: the UID of namespace kube-system of the cluster, at most %d bytes", maxClusterUID)}
 	case r.Observed.IsZero():
 		return InvalidRequest{"observed", "required: the time when the pods were listed"}
 	case r.Observed.After(now.Add(maxClockSkew)):
@@ -59,12 +61,45 @@ func Orphaned(a store.Application, existing map[string][]string, observed time.T
 	return !exists || len(ips) > 0 && !slices.Equal(ips, a.Request.PodIPs)
 }
 
-// Report revokes the applications of pods that do not exist.
+// Report revokes the applications of pods that do not exist, or holds them if they are
+// too many.
 func (e *Engine) Report(ctx context.Context, cluster string, r api.PodReport, user string) (api.PodReportResult, error) {
-	var result api.PodReportResult
 	if err := ValidateReport(r, e.Clock.Now()); err != nil {
+		return api.PodReportResult{}, err
+	}
+	checked, orphaned, err := e.orphaned(ctx, cluster, r)
+	if err != nil {
+		return api.PodReportResult{}, err
+	}
+	result := api.PodReportResult{Checked: checked}
+	held, err := e.acceptPage(ctx, cluster, r, checked, len(orphaned))
+	if err != nil {
 		return result, err
 	}
+	if held {
+		result.Held, result.Applications = len(orphaned), orphaned[:min(len(orphaned), maxReportIDs)]
+		e.Log.Warn("a report of existing pods would revoke too many applications; check the cluster, then confirm it with POST /v1/clusters/{cluster}/pods/confirm",
+			"cluster", cluster, "held", result.Held, "checked", result.Checked, "listed", len(r.Pods), "first", result.Applications[0])
+		return result, nil
+	}
+	for _, id := range orphaned {
+		_, _, began, err := e.Revoke(ctx, id, user)
+		if err != nil {
+			return result, fmt.Errorf("revoke %s: %w", id, err)
+		}
+		if began {
+			result.Revoked++
+			if len(result.Applications) < maxReportIDs {
+				result.Applications = append(result.Applications, id)
+			}
+		}
+	}
+	return result, nil
+}
+
+// orphaned returns the ids of the applications in the range of a page whose pods are not
+// listed, and the number of all applications in the range.
+func (e *Engine) orphaned(ctx context.Context, cluster string, r api.PodReport) (checked int, ids []string, err error) {
 	pods := map[string][]string{}
 	for _, p := range r.Pods {
 		pods[p.UID] = slices.Compact(slices.Sorted(slices.Values(p.IPs)))
@@ -74,27 +109,17 @@ func (e *Engine) Report(ctx context.Context, cluster string, r api.PodReport, us
 	for {
 		apps, err := e.Store.View(ctx).Applications(filter, page)
 		if err != nil {
-			return result, err
+			return checked, ids, err
 		}
 		for _, a := range apps {
 			page.After = a.ID
-			result.Checked++
-			if !Orphaned(a, pods, r.Observed) {
-				continue
-			}
-			_, _, began, err := e.Revoke(ctx, a.ID, user)
-			if err != nil {
-				return result, fmt.Errorf("revoke %s: %w", a.ID, err)
-			}
-			if began {
-				result.Revoked++
-				if len(result.Applications) < maxReportIDs {
-					result.Applications = append(result.Applications, a.ID)
-				}
+			checked++
+			if Orphaned(a, pods, r.Observed) {
+				ids = append(ids, a.ID)
 			}
 		}
 		if len(apps) < page.Limit {
-			return result, nil
+			return checked, ids, nil
 		}
 	}
 }

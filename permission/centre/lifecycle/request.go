@@ -49,6 +49,7 @@ func (e *Engine) Request(ctx context.Context, r api.ApplicationRequest, user str
 	} else if !errors.Is(err, store.ErrNotFound) {
 		return store.Application{}, nil, outcome, err
 	}
+	t := e.newTxn(ctx, user)
 	err := e.Store.Write(ctx, func(tx store.Tx) error {
 		members, err := e.members(tx.View, r)
 		if err != nil {
@@ -57,34 +58,30 @@ func (e *Engine) Request(ctx context.Context, r api.ApplicationRequest, user str
 		if err := checkNodeScope(r, members); err != nil {
 			return err
 		}
-		now := e.Clock.Now().UTC()
+		if err := checkNotEnded(tx, r); err != nil {
+			return err
+		}
 		created, err := tx.CreateApplication(store.Application{ID: id, Request: r, State: api.Requested, Reason: ReasonRequested,
-			Attempt: 1, Created: now, Updated: now})
+			Attempt: 1, Created: t.now, Updated: t.now})
 		if err != nil || !created {
 			return err
 		}
 		outcome = RequestCreated
-		if err := tx.AddHistory(id, api.HistoryEntry{Time: now, To: api.Requested, Attempt: 1, Reason: ReasonRequested, Who: user}); err != nil {
+		if err := tx.AddHistory(id, api.HistoryEntry{Time: t.now, To: api.Requested, Attempt: 1, Reason: ReasonRequested, Who: user}); err != nil {
 			return err
 		}
-		// The first job is written in the same transaction, so it cannot be lost.
-		t := &txn{Tx: tx, e: e, ctx: ctx, now: now, user: user}
-		if t.app, err = tx.LockApplication(id); err != nil {
-			return err
-		}
-		if err := t.createGrants(members, store.Grant{}); err != nil {
-			return err
-		}
-		if err := t.advance(); err != nil {
-			return err
-		}
-		return t.writeStatus()
+		return t.update(tx, id, func(t *txn) error {
+			if err := t.createGrants(members, 0); err != nil {
+				return err
+			}
+			return t.advance()
+		})
 	})
 	if err != nil {
 		return store.Application{}, nil, outcome, err
 	}
 	if outcome == RequestCreated {
-		e.Notifier.Notify(id)
+		e.committed(t)
 		e.reportReuse(ctx, r)
 		return e.load(ctx, id, outcome)
 	}
@@ -96,20 +93,23 @@ func (e *Engine) Request(ctx context.Context, r api.ApplicationRequest, user str
 func (e *Engine) requestExisting(ctx context.Context, id, user string, podExists bool) (store.Application, []store.Grant, RequestOutcome, error) {
 	outcome := RequestUnchanged
 	app, grants, err := e.update(ctx, id, user, func(t *txn) error {
-		attempt := NextAttempt(t.app.State, callActive(t.grants), podExists)
-		switch attempt {
+		scope := NextAttempt(t.app.State, callActive(t.grants), podExists)
+		switch scope {
 		case AttemptNone:
 			return errUnchanged
 		case AttemptRejected:
 			return ErrRevokeRequested
 		case AttemptRemaining, AttemptAll, AttemptCurrentSet:
 		}
+		if err := checkNotEnded(t.Tx, t.app.Request); err != nil {
+			return err
+		}
 		members, err := e.members(t.View, t.app.Request)
 		if err != nil {
 			return err
 		}
 		outcome = RequestNewAttempt
-		return t.beginAttempt(attempt, members)
+		return t.beginAttempt(scope, members)
 	})
 	if errors.Is(err, errUnchanged) || errors.Is(err, ErrRevokeRequested) {
 		app, grants, _, loadErr := e.load(ctx, id, RequestUnchanged)
@@ -136,7 +136,7 @@ func (e *Engine) members(v store.View, r api.ApplicationRequest) ([]member, erro
 		return nil, err
 	}
 	if !podAllowed(set.Pods, r) {
-		return nil, NotAllowed{fmt.Sprintf("set %s does not allow pods of namespace %s and ServiceAccount %s in cluster %s; ask its owner %s",
+		return nil, NotAllowed{fmt.Sprintf("permission set %s does not allow pods of namespace %s and ServiceAccount %s in cluster %s; ask its owner %s to add them to field pods of the set",
 			r.Set, r.Namespace, r.ServiceAccount, r.Cluster, set.Owner)}
 	}
 	members := make([]member, len(set.Permissions))
@@ -235,13 +235,6 @@ func (e *Engine) reportReuse(ctx context.Context, r api.ApplicationRequest) {
 
 // Leaked lists the leaked grants of other pods at the addresses of a pod.
 func (e *Engine) Leaked(ctx context.Context, r api.ApplicationRequest) ([]api.LeakedGrant, error) {
-	var all []api.LeakedGrant
-	for _, ip := range r.PodIPs {
-		leaked, err := e.Store.View(ctx).LeakedAt(r.Cluster, ip, r.PodUID, 20)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, leaked...)
-	}
-	return all, nil
+	leaks, err := e.Store.View(ctx).LeakedAt(r.PodIPs)
+	return leakedTo(r, leaks), err
 }

@@ -15,8 +15,10 @@ type CallResult struct {
 	Op  provider.Op
 	// MaybeGranted: the grant may have existed before the call.
 	MaybeGranted bool
-	Result       provider.Result
-	Retry        api.Retry
+	// NodeScoped is the field of the provider.
+	NodeScoped bool
+	Result     provider.Result
+	Retry      api.Retry
 	// Random is from 0 to 1.
 	Random float64
 }
@@ -25,7 +27,10 @@ type CallResult struct {
 // zero if there is none.
 func ApplyResult(g store.Grant, o CallResult) store.Grant {
 	g.NextTry, g.Due = time.Time{}, time.Time{}
-	g.Calls++
+	if g.Calls++; g.Calls == 1 {
+		// The time in the queue is not that of the provider.
+		g.Began = o.Now
+	}
 	if o.Op == provider.Revoke {
 		return applyRevokeResult(g, o)
 	}
@@ -45,8 +50,9 @@ func ApplyResult(g store.Grant, o CallResult) store.Grant {
 		g.Pending, g.Failures, g.Kept = true, 0, mergeKept(g.Kept, o.Result.Kept)
 		return scheduleAt(setState(g, o, api.Applying), o.Now.Add(seconds(o.Retry.PollSeconds)))
 	case provider.Denied:
-		// Denied is final for this request; a new attempt is a new request.
-		g.MaybeGranted, g.Pending, g.CallKey = o.Result.Partial || o.MaybeGranted && o.Op == provider.Grant, false, ""
+		// Denied is final for this request; a new attempt is a new request. The grant of
+		// a node may be that of an earlier pod, which left its revocation to this one.
+		g.MaybeGranted, g.Pending, g.CallKey = o.Result.Partial || o.MaybeGranted && (o.Op == provider.Grant || o.NodeScoped), false, ""
 		g.KeysUsed++
 		return setState(g, o, api.Denied)
 	default:
@@ -66,6 +72,7 @@ func applyRevokeResult(g store.Grant, o CallResult) store.Grant {
 		g.MaybeGranted, g.Pending = false, false
 		return setState(g, o, api.Revoked)
 	case provider.Pending:
+		g.Pending = true
 		return scheduleAt(setState(g, o, g.State), o.Now.Add(seconds(o.Retry.PollSeconds)))
 	default:
 		g.Failures++

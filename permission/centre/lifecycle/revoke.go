@@ -66,9 +66,15 @@ func (e *Engine) MarkLeaked(ctx context.Context, id, user string) error {
 }
 
 // RevokePod revokes all applications of a pod, except those for exactly
-// KeepIPs. It returns the ids, including those that were already being revoked.
+// KeepIPs. Without KeepIPs the pod has ended, and later requests for it are
+// rejected. It returns the ids, including those that were already being revoked.
 func (e *Engine) RevokePod(ctx context.Context, r api.RevokeRequest, user string) ([]string, error) {
 	keep := slices.Compact(slices.Sorted(slices.Values(r.KeepIPs)))
+	if len(keep) == 0 {
+		if err := e.endPod(ctx, r.Cluster, r.PodUID); err != nil {
+			return nil, err
+		}
+	}
 	page := store.Page{Limit: 100}
 	var ids []string
 	for {

@@ -3,6 +3,7 @@ package lifecycle_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -14,14 +15,17 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/lifecycle"
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
-	"github.com/breakwater-dev/breakwater/permission/centre/queue"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
 // recordingProvider answers with outcome and records the operations.
 type recordingProvider struct {
 	outcome provider.Outcome
+	// results are the first results, instead of outcome.
+	results []provider.Result
 	calls   []provider.Op
+	// exclusive says which of the calls are.
+	exclusive []bool
 	// during is called in each call.
 	during func()
 }
@@ -29,9 +33,14 @@ type recordingProvider struct {
 func (p *recordingProvider) New(api.Provider) (provider.Client, error) { return p, nil }
 
 func (p *recordingProvider) Call(_ context.Context, c provider.Call) provider.Result {
-	p.calls = append(p.calls, c.Op)
+	p.calls, p.exclusive = append(p.calls, c.Op), append(p.exclusive, c.Exclusive)
 	if p.during != nil {
 		p.during()
+	}
+	if len(p.results) > 0 {
+		r := p.results[0]
+		p.results = p.results[1:]
+		return r
 	}
 	return provider.Result{Outcome: p.outcome, Sent: true}
 }
@@ -40,7 +49,7 @@ func (p *recordingProvider) Call(_ context.Context, c provider.Call) provider.Re
 type setsFixture struct {
 	*lifecycle.Engine
 	t        *testing.T
-	jobs     *fakeQueue
+	clock    *clocktest.FakeClock
 	provider *recordingProvider
 }
 
@@ -52,7 +61,7 @@ func newSetsFixture(t *testing.T, outcome provider.Outcome) *setsFixture {
 	}
 	t.Cleanup(s.Close)
 	clock := clocktest.NewFakeClock(time.Unix(1_700_000_000, 0).UTC())
-	p, jobs := &recordingProvider{outcome: outcome}, &fakeQueue{clock: clock}
+	p := &recordingProvider{outcome: outcome}
 	register(t, s, api.Provider{Meta: api.Meta{Name: "double", Owner: "platform"}, CanRevoke: true, TimeoutSeconds: 1, Retry: api.Retry{MaxCalls: 1, BackoffSeconds: 2}})
 	body, err := json.Marshal(api.PermissionSet{Meta: api.Meta{Name: "jobs", Owner: "team-a"}, Permissions: []string{"db"}})
 	if err != nil {
@@ -63,11 +72,11 @@ func newSetsFixture(t *testing.T, outcome provider.Outcome) *setsFixture {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return &setsFixture{t: t, jobs: jobs, provider: p, Engine: &lifecycle.Engine{Store: s, Queue: jobs, Limiter: noLimits{clock}, Breaker: noLimits{clock},
+	return &setsFixture{t: t, clock: clock, provider: p, Engine: &lifecycle.Engine{Store: s, Limiter: noLimits{clock}, Breaker: noLimits{clock},
 		Clients: p, Clock: clock, Random: func() float64 { return 0.5 }, Notifier: noLimits{clock}, Metrics: noLimits{clock}, Log: slog.New(slog.DiscardHandler)}}
 }
 
-// request requests a set for the pod and runs the jobs of the next minute.
+// request requests a set for the pod and runs the steps of the next minute.
 func (f *setsFixture) request(set string) string {
 	f.t.Helper()
 	a, _, _, err := f.Request(f.t.Context(), api.ApplicationRequest{Cluster: "c1", Namespace: "shop", Pod: "web", PodUID: "uid", PodIPs: []string{"10.0.0.1"}, Set: set}, "server")
@@ -78,20 +87,22 @@ func (f *setsFixture) request(set string) string {
 	return a.ID
 }
 
+// updateProvider changes the provider.
+func (f *setsFixture) updateProvider(change func(*api.Provider)) {
+	f.t.Helper()
+	updateProvider(f.t, f.Store, "double", change)
+}
+
 func (f *setsFixture) run() {
 	f.t.Helper()
 	for until := f.Clock.Now().Add(time.Minute); ; {
-		job, ok := f.jobs.next(until)
-		if !ok {
+		if !runNext(f.t, f.Engine, until) {
 			return
-		}
-		if err := f.Handle(f.t.Context(), job); err != nil {
-			f.t.Fatal(err)
 		}
 	}
 }
 
-// revoke revokes an application, runs the jobs and returns its state.
+// revoke revokes an application, runs the steps and returns its state.
 func (f *setsFixture) revoke(id string) api.State {
 	f.t.Helper()
 	if _, _, _, err := f.Revoke(f.t.Context(), id, "owner"); err != nil {
@@ -148,27 +159,61 @@ func TestAProviderThatMayHaveGrantedIsInUseAfterADenial(t *testing.T) {
 	}
 }
 
-// openBreaker is a breaker that is open.
-type openBreaker struct{ noLimits }
-
-func (openBreaker) OpenFor(string) time.Duration { return 15 * time.Second }
-
-// River runs a job again if it takes too long.
-func TestAStepInACallIsNotPostponedByAnotherWorker(t *testing.T) {
+// The claim of the call expires only after the timeout of the provider.
+func TestAStepInACallIsNotRunByAnotherWorker(t *testing.T) {
 	f := newSetsFixture(t, provider.Done)
-	other := *f.Engine
-	other.Breaker = openBreaker{}
 	f.provider.during = func() {
-		a, err := f.Store.View(t.Context()).Applications(store.Filter{}, store.Page{Limit: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := other.Handle(t.Context(), queue.Job{Application: a[0].ID, Step: 1}); err != nil {
-			t.Error(err)
+		f.clock.Step(5 * time.Second)
+		if ran, err := f.RunStep(t.Context(), "double"); ran || err != nil {
+			t.Errorf("another worker ran a step: %t, %v", ran, err)
 		}
 	}
 	id := f.request("web")
 	if a, err := f.Store.View(t.Context()).Application(id); err != nil || a.State != api.Granted || len(f.provider.calls) != 1 {
 		t.Errorf("the application is %s after calls %v, %v", a.State, f.provider.calls, err)
+	}
+}
+
+func TestALeakIsNotAcknowledgedWhileItsProviderIsCalled(t *testing.T) {
+	f := newSetsFixture(t, provider.Done)
+	id := f.request("web")
+	f.provider.outcome = provider.Failed // with one call, the grant is Leaked
+	if state := f.revoke(id); state != api.Leaked {
+		t.Fatalf("the application is %s", state)
+	}
+	f.provider.during = func() {
+		f.provider.during = nil
+		if _, _, err := f.Acknowledge(t.Context(), id, "owner", func(store.Grant) error { return nil }); !errors.Is(err, lifecycle.ErrCallActive) {
+			t.Errorf("acknowledged during the call: %v", err)
+		}
+	}
+	for f.provider.during != nil {
+		if !runNext(t, f.Engine, f.clock.Now().Add(2*time.Hour)) {
+			t.Fatal("the leak is not retried")
+		}
+	}
+	if a, _, err := f.Acknowledge(t.Context(), id, "owner", func(store.Grant) error { return nil }); err != nil || a.State != api.Revoked {
+		t.Errorf("after the call: %s, %v", a.State, err)
+	}
+	if runNext(t, f.Engine, f.clock.Now().Add(2*time.Hour)) {
+		t.Error("an acknowledged leak is retried")
+	}
+}
+
+// A grant of another owner may leak between the request and its transaction.
+func TestALeakIsAcknowledgedOnlyIfTheUserIsAuthorizedInTheTransaction(t *testing.T) {
+	f := newSetsFixture(t, provider.Done)
+	id := f.request("web")
+	f.provider.outcome = provider.Failed
+	f.revoke(id)
+	forbidden := errors.New("forbidden")
+	_, _, err := f.Acknowledge(t.Context(), id, "owner", func(g store.Grant) error {
+		if g.State != api.Leaked || g.Owner != "team-a" {
+			t.Errorf("authorized for %+v", g)
+		}
+		return forbidden
+	})
+	if a, loadErr := f.Store.View(t.Context()).Application(id); !errors.Is(err, forbidden) || loadErr != nil || a.State != api.Leaked {
+		t.Errorf("%v; the application is %s, %v", err, a.State, loadErr)
 	}
 }

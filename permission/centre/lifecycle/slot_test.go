@@ -13,6 +13,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/lifecycle"
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
+	"github.com/breakwater-dev/breakwater/permission/centre/ratelimit"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
@@ -23,6 +24,10 @@ type fakeLimiter struct {
 	slots []time.Time
 }
 
+func (m *fakeLimiter) Begin(store.Tx, string, api.RateLimit) (*ratelimit.Slots, error) {
+	m.slots = append(m.slots, m.clock.Now())
+	return ratelimit.NewSlots(m.clock.Now(), m.clock.Now(), time.Second, func(time.Time) error { return nil }), nil
+}
 func (m *fakeLimiter) Reserve(context.Context, string, api.RateLimit, time.Duration) (time.Time, error) {
 	m.slots = append(m.slots, m.clock.Now())
 	return m.clock.Now(), nil
@@ -75,21 +80,17 @@ func TestACallIsMadeInItsSlotHoweverSlowTheClientIsBuilt(t *testing.T) {
 			}
 			defer s.Close()
 			clock := clocktest.NewFakeClock(time.Unix(1_700_000_000, 0).UTC())
-			jobs, clients := &fakeQueue{clock: clock}, &slowClients{fakeLimiter: &fakeLimiter{clock: clock}, slowBuilds: tc.slowBuilds, err: tc.err}
+			clients := &slowClients{fakeLimiter: &fakeLimiter{clock: clock}, slowBuilds: tc.slowBuilds, err: tc.err}
 			register(t, s, api.Provider{Meta: api.Meta{Name: "double", Owner: "platform"}, CanRevoke: true, TimeoutSeconds: 1,
 				Retry: api.Retry{MaxCalls: 1, BackoffSeconds: 2, PollTimeoutSeconds: 600}})
-			e := &lifecycle.Engine{Store: s, Queue: jobs, Limiter: clients, Breaker: noLimits{clock}, Clients: clients, Clock: clock, Random: func() float64 { return 0.5 },
+			e := &lifecycle.Engine{Store: s, Limiter: clients, Breaker: noLimits{clock}, Clients: clients, Clock: clock, Random: func() float64 { return 0.5 },
 				Notifier: noLimits{clock}, Metrics: noLimits{clock}, Log: slog.New(slog.DiscardHandler)}
 			a, _, _, err := e.Request(t.Context(), api.ApplicationRequest{Cluster: "c1", Namespace: "shop", Pod: "a", PodUID: "a", PodIPs: []string{"10.0.0.1"}, Set: "web"}, "server")
 			if err != nil {
 				t.Fatal(err)
 			}
-			job, ok := jobs.next(clock.Now())
-			if !ok {
-				t.Fatal("no job is due")
-			}
-			if err := e.Handle(t.Context(), job); err != nil {
-				t.Fatal(err)
+			if !runNext(t, e, clock.Now()) {
+				t.Fatal("no step is due")
 			}
 			if clients.calls != tc.calls || clients.late > 0 || len(clients.slots) != tc.slots {
 				t.Errorf("%d calls, %d of them late, %d slots", clients.calls, clients.late, len(clients.slots))

@@ -6,80 +6,83 @@ import (
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-func TestAPostponedStepHasOneJobThatIsDueLater(t *testing.T) {
-	f := newSetsFixture(t, provider.Done)
-	f.Breaker = openBreaker{}
-	a, _, _, err := f.Request(t.Context(), api.ApplicationRequest{Cluster: "c1", PodUID: "uid", PodIPs: []string{"10.0.0.1"}, Set: "web"}, "server")
-	if err != nil {
-		t.Fatal(err)
+// openBreaker is a breaker that is open since down.
+type openBreaker struct {
+	noLimits
+	down time.Time
+}
+
+func (openBreaker) OpenFor(string) time.Duration { return 15 * time.Second }
+
+func (o openBreaker) DownSince(string) time.Time { return o.down }
+
+// grant returns the only grant.
+func (f *setsFixture) grant() store.Grant {
+	f.t.Helper()
+	apps, err := f.Store.View(f.t.Context()).Applications(store.Filter{}, store.Page{Limit: 2})
+	if err != nil || len(apps) != 1 {
+		f.t.Fatalf("%d applications, %v", len(apps), err)
 	}
-	began := f.Clock.Now()
-	job, ok := f.jobs.next(began)
-	if !ok {
-		t.Fatal("there is no job")
+	grants, err := f.Store.View(f.t.Context()).Grants(apps[0].ID)
+	if err != nil || len(grants) != 1 {
+		f.t.Fatalf("%d grants, %v", len(grants), err)
 	}
-	if err := f.Handle(t.Context(), job); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(f.jobs.jobs); n != 1 || f.jobs.jobs[0].due.Sub(began) < 15*time.Second {
-		t.Errorf("jobs: %+v", f.jobs.jobs)
-	}
-	grants, err := f.Store.View(t.Context()).Grants(a.ID)
-	if err != nil || !grants[0].Began.Equal(began) || grants[0].Due.Sub(began) < 15*time.Second {
-		t.Errorf("grants: %+v, %v", grants, err)
+	return grants[0]
+}
+
+func (f *setsFixture) requestOnly(set string) {
+	f.t.Helper()
+	if _, _, _, err := f.Request(f.t.Context(), api.ApplicationRequest{Cluster: "c1", PodUID: "uid", PodIPs: []string{"10.0.0.1"}, Set: set}, "server"); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
-func TestAnAttemptFailsWhenItWasPostponedTooLong(t *testing.T) {
-	f := newSetsFixture(t, provider.Done) // PollTimeoutSeconds is 0
-	f.Breaker = openBreaker{}
-	a, _, _, err := f.Request(t.Context(), api.ApplicationRequest{Cluster: "c1", PodUID: "uid", PodIPs: []string{"10.0.0.1"}, Set: "web"}, "server")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []api.State{api.Requested, api.Failed} {
-		job, ok := f.jobs.next(f.Clock.Now().Add(time.Minute))
-		if !ok {
-			t.Fatal("there is no job")
-		}
-		if err := f.Handle(t.Context(), job); err != nil {
-			t.Fatal(err)
-		}
-		if now, err := f.Store.View(t.Context()).Application(a.ID); err != nil || now.State != want {
-			t.Errorf("the application is %s (%s), want %s (%v)", now.State, now.Reason, want, err)
-		}
-	}
-	if len(f.jobs.jobs) > 0 || len(f.provider.calls) > 0 {
-		t.Errorf("jobs %+v, calls %v", f.jobs.jobs, f.provider.calls)
+// The wait for the rate limit, and the wait of a provider that is down for a short time,
+// are not a failure of the pod.
+func TestAGrantThatWaitsForTheProviderFailsOnlyWhenTheProviderIsDownTooLong(t *testing.T) {
+	const timeout = 10 * time.Minute
+	for name, tc := range map[string]struct {
+		waited, down time.Duration
+		want         api.State
+	}{
+		"a new request to a provider that is down":               {time.Minute, time.Hour, api.Requested},
+		"a request that waited long before the provider is down": {time.Hour, time.Minute, api.Requested},
+		"both last too long":                                     {11 * time.Minute, 11 * time.Minute, api.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newSetsFixture(t, provider.Done)
+			f.updateProvider(func(p *api.Provider) { p.Retry.PollTimeoutSeconds = timeout.Seconds() })
+			f.requestOnly("web")
+			requested := f.grant().Due
+			f.clock.Step(tc.waited)
+			f.Breaker = openBreaker{noLimits{f.clock}, f.clock.Now().Add(-tc.down)}
+			if ran, err := f.RunStep(t.Context(), "double"); ran || err != nil {
+				t.Errorf("ran %t, %v", ran, err)
+			}
+			g := f.grant()
+			if g.State != tc.want || len(f.provider.calls) > 0 {
+				t.Errorf("the grant is %s (%s) after calls %v, want %s", g.State, g.Reason, f.provider.calls, tc.want)
+			}
+			if tc.want == api.Requested && !g.Due.Equal(requested) {
+				t.Errorf("the grant lost its turn: due at %s, was %s", g.Due, requested)
+			}
+		})
 	}
 }
 
-// A job waits for a slot while it runs. A new job would lose its turn.
-func TestARunningJobIsTakenOverOnlyAfterTakeoverAfter(t *testing.T) {
-	f := newSetsFixture(t, provider.Done)
-	if _, _, _, err := f.Request(t.Context(), api.ApplicationRequest{Cluster: "c1", PodUID: "uid", PodIPs: []string{"10.0.0.1"}, Set: "web"}, "server"); err != nil {
-		t.Fatal(err)
+// The provider decides in time, but the first call was late.
+func TestTheTimeInTheQueueIsNotThatOfTheDecision(t *testing.T) {
+	f := newSetsFixture(t, provider.Pending)
+	f.updateProvider(func(p *api.Provider) { p.Retry.PollTimeoutSeconds, p.Retry.PollSeconds = 600, 5 })
+	f.requestOnly("web")
+	f.clock.Step(time.Hour)
+	if !runNext(t, f.Engine, f.clock.Now()) {
+		t.Fatal("no step is due")
 	}
-	f.jobs.clock.Step(10 * time.Minute)
-	run := func(began time.Time) {
-		if _, err := f.Store.Writer().ExecContext(t.Context(), "INSERT OR REPLACE INTO river_job (id, kind, args, max_attempts, state, attempted_at) VALUES (1, 'grant', '{}', 25, 'running', ?)",
-			began.Format("2006-01-02 15:04:05.000")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, tc := range []struct {
-		runs time.Duration
-		want int
-	}{{30 * time.Second, 0}, {61 * time.Second, 1}} {
-		run(f.Clock.Now().Add(-tc.runs))
-		if n, err := f.Recover(t.Context(), time.Minute); n != tc.want || err != nil {
-			t.Errorf("a job that runs for %s: %d recovered, want %d (%v)", tc.runs, n, tc.want, err)
-		}
-	}
-	// The new job keeps the turn of the grant, and there is no other job.
-	if n := len(f.jobs.jobs); n != 2 || !f.jobs.jobs[1].due.Equal(f.jobs.jobs[0].due) {
-		t.Errorf("jobs: %+v", f.jobs.jobs)
+	if g := f.grant(); g.State != api.Applying || !g.Pending {
+		t.Errorf("after the first call: %s (%s: %s)", g.State, g.Reason, g.Message)
 	}
 }

@@ -51,6 +51,7 @@ func newClientOf(t *testing.T, p api.Provider, networks []string) Client {
 }
 
 func TestAResponseIsClassifiedAsGrantedDeniedOrFailed(t *testing.T) {
+	const revoked = "status == 200 || status == 404 && body.code == 'NoGrant'"
 	for name, tc := range map[string]struct {
 		call   api.HTTPCall
 		op     Op
@@ -60,7 +61,10 @@ func TestAResponseIsClassifiedAsGrantedDeniedOrFailed(t *testing.T) {
 		want   Result
 	}{
 		"2xx is granted":                         {status: 201, want: Result{Outcome: Done, Reason: ReasonGranted, Sent: true}},
-		"4xx is denied":                          {status: 403, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider denied the request (HTTP 403)", Sent: true}},
+		"422 is denied":                          {status: 422, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider denied the request (HTTP 422)", Sent: true}},
+		"403 failed: credentials":                {status: 403, want: Result{Outcome: Failed, Reason: ReasonCredentialsRejected, Message: "the provider forbids the call (HTTP 403), perhaps because of the centre's credentials; if not, set http.grant.denied", Sent: true}},
+		"404 failed: wrong URL":                  {status: 404, want: Result{Outcome: Failed, Reason: ReasonProviderMisconfigured, Message: "the provider answered HTTP 404, perhaps because the URL is wrong; if not, set http.grant.denied", Sent: true}},
+		"condition denied on 404":                {call: api.HTTPCall{Denied: "status == 404 && body.code == 'NoModule'"}, status: 404, body: `{"code":"NoModule"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider denied the request (HTTP 404)", Sent: true}},
 		"5xx failed":                             {status: 503, want: Result{Outcome: Failed, Reason: ReasonProviderError, Message: "the provider answered HTTP 503, which is neither granted nor denied", Sent: true}},
 		"408 failed":                             {status: 408, want: Result{Outcome: Failed, Reason: ReasonProviderError, Message: "the provider answered HTTP 408, which is neither granted nor denied", Sent: true}},
 		"401 failed: credentials":                {status: 401, want: Result{Outcome: Failed, Reason: ReasonCredentialsRejected, Message: "the provider rejects the centre's credentials (HTTP 401)", Sent: true}},
@@ -71,7 +75,11 @@ func TestAResponseIsClassifiedAsGrantedDeniedOrFailed(t *testing.T) {
 		"condition granted is false":             {call: api.HTTPCall{Granted: "body.code == 0"}, status: 200, body: `{"code":5}`, want: Result{Outcome: Failed, Reason: ReasonProviderError, Message: "the provider answered HTTP 200, which is neither granted nor denied", Sent: true}},
 		"condition denied is true":               {call: api.HTTPCall{Granted: "body.code == 0", Denied: "body.code == 5", Message: "body.why"}, status: 200, body: `{"code":5,"why":"no such module\nat all"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider denied the request (HTTP 200): no such module at all", Sent: true}},
 		"condition on a body that is not JSON":   {call: api.HTTPCall{Granted: "body.code == 0"}, status: 200, body: `<html>`, want: Result{Outcome: Failed, Reason: ReasonProviderError, Message: "the provider answered HTTP 200, which is neither granted nor denied", Sent: true}},
-		"404 of a revocation is done":            {op: Revoke, status: 404, want: Result{Outcome: Done, Reason: ReasonRevoked, Sent: true}},
+		"404 does not prove a revocation":        {op: Revoke, status: 404, want: Result{Outcome: Failed, Reason: ReasonProviderMisconfigured, Message: "the provider answered HTTP 404, perhaps because the URL is wrong; if it means that there is no such grant, set http.revoke.granted", Sent: true}},
+		"410 does not prove a revocation":        {op: Revoke, status: 410, want: Result{Outcome: Failed, Reason: ReasonProviderMisconfigured, Message: "the provider answered HTTP 410, perhaps because the URL is wrong; if it means that there is no such grant, set http.revoke.granted", Sent: true}},
+		"404 of a page does not meet granted":    {call: api.HTTPCall{Granted: revoked}, op: Revoke, status: 404, body: `<html>`, want: Result{Outcome: Failed, Reason: ReasonProviderMisconfigured, Message: "the provider answered HTTP 404, perhaps because the URL is wrong; if it means that there is no such grant, set http.revoke.granted", Sent: true}},
+		"404 that meets granted is revoked":      {call: api.HTTPCall{Granted: revoked}, op: Revoke, status: 404, body: `{"code":"NoGrant"}`, want: Result{Outcome: Done, Reason: ReasonRevoked, Sent: true}},
+		"pending precedes 404 of a revocation":   {call: api.HTTPCall{Pending: "status == 404"}, op: Revoke, status: 404, want: Result{Outcome: Pending, Reason: ReasonPending, Message: "the provider has not decided yet", Sent: true}},
 		"a long message is cut":                  {call: api.HTTPCall{Message: "body.why"}, status: 400, body: `{"why":"` + strings.Repeat("x", 500) + `"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider denied the request (HTTP 400): " + strings.Repeat("x", 200) + "…", Sent: true}},
 		"a credential is removed from a message": {call: api.HTTPCall{Message: "body.why"}, status: 400, body: `{"why":"token ` + secret + ` is old"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider denied the request (HTTP 400): token … is old", Sent: true}},
 	} {
@@ -88,6 +96,10 @@ func TestAResponseIsClassifiedAsGrantedDeniedOrFailed(t *testing.T) {
 			}, func(p *api.Provider) {
 				call := tc.call
 				call.Path = "/grants"
+				if tc.op == Revoke {
+					p.HTTP.Revoke = &call
+					return
+				}
 				p.HTTP.Grant = call
 			})
 			op := tc.op

@@ -135,7 +135,7 @@ func (c *mysqlClient) Call(ctx context.Context, call Call) Result {
 		if call.Op == Revoke {
 			err = account.revoke(ctx, conn, ip)
 		} else {
-			err = account.grant(ctx, conn, ip)
+			err = account.grant(ctx, conn, ip, call.Exclusive)
 		}
 		if err != nil {
 			return failedStatement(err, true)

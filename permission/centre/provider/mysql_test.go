@@ -148,6 +148,43 @@ func TestRevokingOneAddressKeepsSessionsOfAnother(t *testing.T) {
 	}
 }
 
+// A user may be left over from a leaked grant, or created by hand.
+func TestAGrantReplacesThePasswordAndThePrivilegesOfAnExistingUser(t *testing.T) {
+	client, address, _ := mariaDB(t)
+	db := admin(t, address)
+	for _, s := range []string{"CREATE USER 'app'@'127.0.0.7' IDENTIFIED BY 'an-old-password'", "GRANT DELETE ON shop_orders.* TO 'app'@'127.0.0.7'",
+		"GRANT SELECT ON shopXorders.* TO 'app'@'127.0.0.7' WITH GRANT OPTION"} {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call := Call{Op: Grant, IPs: []string{"127.0.0.7"}, Exclusive: true, Parameters: map[string]string{
+		"user": "app", "passwordHash": hash(t, address), "privileges": "SELECT", "database": "shop_orders"}}
+	if r := client.Call(t.Context(), call); r.Outcome != Done {
+		t.Fatalf("grant: %+v", r)
+	}
+	inside := connectAs(t, address, "127.0.0.7")
+	if _, err := inside.Exec("SELECT * FROM t"); err != nil {
+		t.Fatalf("the granted privilege: %v", err)
+	}
+	for _, s := range []string{"DELETE FROM t", "SELECT * FROM shopXorders.t"} {
+		if _, err := inside.Exec(s); err == nil {
+			t.Errorf("%s is allowed", s)
+		}
+	}
+	// Another permission of the same user keeps the privileges of the first.
+	call.Exclusive, call.Parameters["privileges"] = false, "INSERT"
+	if r := client.Call(t.Context(), call); r.Outcome != Done {
+		t.Fatalf("second grant: %+v", r)
+	}
+	again := connectAs(t, address, "127.0.0.7")
+	for _, s := range []string{"INSERT INTO t VALUES (1)", "SELECT * FROM t"} {
+		if _, err := again.Exec(s); err != nil {
+			t.Errorf("%s: %v", s, err)
+		}
+	}
+}
+
 func TestADatabaseErrorIsClassifiedAsDeniedOrFailed(t *testing.T) {
 	client, address, p := mariaDB(t)
 	right := map[string]string{"user": "app", "passwordHash": hash(t, address), "privileges": "SELECT", "database": "shop_orders"}

@@ -84,8 +84,10 @@ func matchesAny(patterns []string, name string) bool {
 	})
 }
 
-// grant creates the user for an address and grants the privileges.
-func (a account) grant(ctx context.Context, conn *sql.Conn, ip string) error {
+// grant creates the user for an address and grants the privileges. An existing user, for
+// instance of a leaked grant, gets the password; if exclusive, it loses its other
+// privileges.
+func (a account) grant(ctx context.Context, conn *sql.Conn, ip string, exclusive bool) error {
 	at, err := a.userAt(ip)
 	if err != nil {
 		return err
@@ -94,11 +96,17 @@ func (a account) grant(ctx context.Context, conn *sql.Conn, ip string) error {
 	if err := conn.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
 		return err
 	}
-	if _, err := conn.ExecContext(ctx, "CREATE USER IF NOT EXISTS "+at+" "+a.identified(strings.Contains(version, "MariaDB"))); err != nil {
-		return err
+	identified := at + " " + a.identified(strings.Contains(version, "MariaDB"))
+	statements := []string{"CREATE USER IF NOT EXISTS " + identified, "ALTER USER " + identified}
+	if exclusive {
+		statements = append(statements, "REVOKE ALL PRIVILEGES, GRANT OPTION FROM "+at)
 	}
-	_, err = conn.ExecContext(ctx, "GRANT "+strings.Join(a.privileges, ", ")+" ON "+a.target()+" TO "+at)
-	return err
+	for _, statement := range append(statements, "GRANT "+strings.Join(a.privileges, ", ")+" ON "+a.target()+" TO "+at) {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // revoke drops the user for an address and then kills its sessions. In the other

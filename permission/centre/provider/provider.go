@@ -33,6 +33,8 @@ type Call struct {
 	Parameters map[string]string
 	// Kept holds the values that earlier responses gave (field keep).
 	Kept map[string]any
+	// Exclusive: no other permission with the same subject is granted to the addresses.
+	Exclusive bool
 }
 
 // Outcome of a call.

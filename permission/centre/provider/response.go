@@ -73,7 +73,7 @@ func redact(v any, secret string) any {
 // interpret maps a response to a Result.
 func (c *httpCall) interpret(ctx context.Context, op Op, a response, now time.Time) Result {
 	vars := a.vars()
-	r := Result{Outcome: c.outcome(ctx, op, a, vars), Sent: true}
+	r := Result{Outcome: c.outcome(ctx, a, vars), Sent: true}
 	switch r.Outcome {
 	case Done:
 		r.Reason, r.Message = ReasonGranted, ""
@@ -85,7 +85,7 @@ func (c *httpCall) interpret(ctx context.Context, op Op, a response, now time.Ti
 	case Denied:
 		r.Reason, r.Message = ReasonDenied, "the provider denied the request (HTTP "+strconv.Itoa(a.status)+")"
 	case Failed:
-		r.Reason, r.Message = failureReason(a.status)
+		r.Reason, r.Message = failureReason(op, a.status)
 		r.RetryAfter = retryAfter(a.headers["retry-after"], now)
 	}
 	if c.message != nil && r.Outcome != Done {
@@ -104,11 +104,10 @@ func (c *httpCall) interpret(ctx context.Context, op Op, a response, now time.Ti
 	return r
 }
 
-func (c *httpCall) outcome(ctx context.Context, op Op, a response, vars map[string]any) Outcome {
+func (c *httpCall) outcome(ctx context.Context, a response, vars map[string]any) Outcome {
+	// The configured conditions override the defaults. No default reads a status that a
+	// wrong URL has too, such as 404: absence is no proof of a revocation.
 	switch {
-	case op == Revoke && (a.status == http.StatusNotFound || a.status == http.StatusGone):
-		return Done
-	// The configured conditions override the defaults.
 	case c.granted.holds(ctx, vars):
 		return Done
 	case c.pending.holds(ctx, vars):
@@ -124,25 +123,33 @@ func (c *httpCall) outcome(ctx context.Context, op Op, a response, vars map[stri
 	}
 }
 
-// deniedByDefault reports whether the status means that the request is wrong. It
-// is false for rejected credentials and for statuses that ask to retry.
+// deniedByDefault reports whether the status means that the parameters are wrong.
+// Other 4xx may be caused by the registration of the provider.
 func deniedByDefault(status int) bool {
-	switch status {
-	case http.StatusUnauthorized, http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
-		return false
-	default:
-		return status >= 400 && status < 500
-	}
+	return status == http.StatusBadRequest || status == http.StatusConflict || status == http.StatusUnprocessableEntity
 }
 
-func failureReason(status int) (reason, message string) {
+func failureReason(op Op, status int) (reason, message string) {
+	code := "HTTP " + strconv.Itoa(status)
 	switch status {
 	case http.StatusTooManyRequests:
-		return ReasonProviderThrottled, "the provider asks for fewer calls (HTTP 429)"
+		return ReasonProviderThrottled, "the provider asks for fewer calls (" + code + ")"
 	case http.StatusUnauthorized, http.StatusProxyAuthRequired:
-		return ReasonCredentialsRejected, "the provider rejects the centre's credentials (HTTP " + strconv.Itoa(status) + ")"
+		return ReasonCredentialsRejected, "the provider rejects the centre's credentials (" + code + ")"
+	case http.StatusForbidden:
+		message = "the provider forbids the call (" + code + "), perhaps because of the centre's credentials"
+		if op != Revoke {
+			message += "; if not, set http." + string(op) + ".denied"
+		}
+		return ReasonCredentialsRejected, message
+	case http.StatusNotFound, http.StatusGone, http.StatusMethodNotAllowed:
+		message = "the provider answered " + code + ", perhaps because the URL is wrong; "
+		if op == Revoke {
+			return ReasonProviderMisconfigured, message + "if it means that there is no such grant, set http.revoke.granted"
+		}
+		return ReasonProviderMisconfigured, message + "if not, set http." + string(op) + ".denied"
 	default:
-		return ReasonProviderError, "the provider answered HTTP " + strconv.Itoa(status) + ", which is neither granted nor denied"
+		return ReasonProviderError, "the provider answered " + code + ", which is neither granted nor denied"
 	}
 }
 

@@ -18,10 +18,15 @@ import (
 )
 
 const (
-	// maxLateness is how late a call may use its slot, so up to 1.05 s of slots
-	// fall into one second. rateMargin lowers the rate to compensate: no second
-	// has more than limit + burst calls.
-	maxLateness = 50 * time.Millisecond
+	// slotLead is how long after its reservation the first slot is: the time for the
+	// transaction that reserves it. If the transaction takes longer, the lead doubles.
+	slotLead = 30 * time.Millisecond
+
+	// maxLateness is how late a call may use its slot. The times that requests take to
+	// the provider may differ by 30 ms more. So up to 1.05 s of slots fall into one
+	// second. rateMargin lowers the rate to compensate: no second has more than
+	// limit + burst calls.
+	maxLateness = 20 * time.Millisecond
 	rateMargin  = 0.95
 
 	// reserveWindow bounds the slots that are reserved in one transaction.
@@ -73,51 +78,76 @@ func (l *Limiter) Reserve(ctx context.Context, provider string, limit api.RateLi
 			return at, nil
 		}
 	}
-	slots, err := l.reserveBatch(ctx, provider, limit, q.count(0), horizon)
-	if err != nil {
-		return time.Time{}, err
+	for lead := slotLead; ; lead *= 2 {
+		slots, err := l.reserveBatch(ctx, provider, limit, q.count(0), lead, horizon)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if !l.Expired(slots[0]) {
+			q.slots = slots[1:]
+			return slots[0], nil
+		}
 	}
-	q.slots = slots[1:]
-	return slots[0], nil
+}
+
+// Begin returns the next slots of a provider and locks them until the transaction
+// ends.
+func (l *Limiter) Begin(tx store.Tx, provider string, limit api.RateLimit) (*Slots, error) {
+	return l.begin(tx, provider, limit, slotLead)
+}
+
+func (l *Limiter) begin(tx store.Tx, provider string, limit api.RateLimit, lead time.Duration) (*Slots, error) {
+	next, err := tx.LockPace(provider)
+	if err != nil {
+		return nil, err
+	}
+	now, err := tx.Now()
+	if err != nil {
+		return nil, err
+	}
+	local := l.clock.Now()
+	if now.IsZero() {
+		now = local
+	}
+	// All replicas use the clock of the database.
+	ahead := now.Sub(local)
+	interval := Interval(limit)
+	earliest := now.Add(lead)
+	if first := earliest.Add(-time.Duration(max(1, limit.Burst)-1) * interval); first.After(next) {
+		next = first
+	}
+	return NewSlots(earliest.Add(-ahead), next.Add(-ahead), interval, func(next time.Time) error { return tx.SetPace(provider, next.Add(ahead)) }), nil
 }
 
 // Expired reports whether a slot is too far in the past to be used.
 func (l *Limiter) Expired(at time.Time) bool { return l.clock.Since(at) > maxLateness }
 
-// reserveBatch reserves slots for the waiting callers.
-func (l *Limiter) reserveBatch(ctx context.Context, provider string, limit api.RateLimit, waiting int, horizon time.Duration) ([]time.Time, error) {
-	interval := Interval(limit)
-	n := max(1, min(waiting, int(reserveWindow/interval)))
-	var first, local time.Time
-	var reserved bool
-	err := l.store.Write(ctx, func(tx store.Tx) error {
-		now, err := tx.Now()
+// reserveBatch reserves slots for the waiting callers, the first one after lead.
+func (l *Limiter) reserveBatch(ctx context.Context, provider string, limit api.RateLimit, waiting int, lead, horizon time.Duration) ([]time.Time, error) {
+	var reserved []time.Time
+	var until time.Time
+	err := l.store.WriteInBackground(ctx, func(tx store.Tx) error {
+		reserved = nil
+		slots, err := l.begin(tx, provider, limit, lead)
 		if err != nil {
 			return err
 		}
-		local = l.clock.Now()
-		if now.IsZero() {
-			now = local
+		for range max(1, min(waiting, int(reserveWindow/Interval(limit)))) {
+			if until = slots.Next(); until.Sub(l.clock.Now()) > horizon {
+				break
+			}
+			slots.Use()
+			reserved = append(reserved, until)
 		}
-		at, ok, err := tx.Reserve(provider, now, interval, max(1, limit.Burst), n, horizon)
-		// All replicas use the clock of the database.
-		first, reserved = local.Add(at.Sub(now)), ok
-		return err
+		return slots.Save()
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reserve slot: %w", err)
 	}
-	if !reserved {
-		return nil, NoSlot{Until: first}
+	if len(reserved) == 0 {
+		return nil, NoSlot{Until: until}
 	}
-	slots := make([]time.Time, n)
-	for i := range slots {
-		slots[i] = first.Add(time.Duration(i) * interval)
-		if slots[i].Before(local) {
-			slots[i] = local
-		}
-	}
-	return slots, nil
+	return reserved, nil
 }
 
 // Interval is the time between two slots.

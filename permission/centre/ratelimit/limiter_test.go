@@ -86,10 +86,10 @@ func TestAnExpiredSlotIsNotUsed(t *testing.T) {
 		}
 		return at
 	}
-	// A burst of three, then one for each interval.
+	// A burst of three after the lead, then one for each interval.
 	var offsets []time.Duration
 	for range 5 {
-		offsets = append(offsets, next(time.Minute).Sub(now.Now()))
+		offsets = append(offsets, next(time.Minute).Sub(now.Now())-slotLead)
 	}
 	interval := Interval(limit)
 	for i, want := range []time.Duration{0, 0, 0, interval, 2 * interval} {
@@ -102,7 +102,7 @@ func TestAnExpiredSlotIsNotUsed(t *testing.T) {
 		t.Errorf("slot beyond the horizon: %v", err)
 	}
 	// Each provider has its own slots.
-	if at, err := p.Reserve(context.Background(), "other", limit, 0); err != nil || !at.Equal(now.Now()) {
+	if at, err := p.Reserve(context.Background(), "other", limit, slotLead); err != nil || !at.Equal(now.Now().Add(slotLead)) {
 		t.Errorf("slot of another provider: %s %v", at, err)
 	}
 	at := next(time.Minute)
@@ -112,5 +112,36 @@ func TestAnExpiredSlotIsNotUsed(t *testing.T) {
 	}
 	if again := next(time.Minute); !again.After(at) {
 		t.Errorf("the expired slot was returned again: %s", again)
+	}
+}
+
+// slowClock advances by step at each reading, as if the store were slow.
+type slowClock struct {
+	*clocktest.FakeClock
+	step time.Duration
+}
+
+func (c slowClock) Now() time.Time {
+	c.Step(c.step)
+	return c.FakeClock.Now()
+}
+
+func (c slowClock) Since(at time.Time) time.Duration { return c.Now().Sub(at) }
+
+// Otherwise each slot is expired when it is reserved, and no call is ever made.
+func TestASlotIsReservedEvenIfTheStoreIsSlow(t *testing.T) {
+	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "a.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	now := slowClock{clocktest.NewFakeClock(time.Unix(1_700_000_000, 0)), 60 * time.Millisecond}
+	l := New(s, now)
+	at, err := l.Reserve(t.Context(), "double", api.RateLimit{PerSecond: 50, Burst: 1}, 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if late := now.FakeClock.Now().Sub(at); late > maxLateness {
+		t.Errorf("the slot was %s ago when it was reserved", late)
 	}
 }

@@ -30,8 +30,6 @@ type Registry struct {
 	Clock   clock.PassiveClock
 	// RetryLeaks is called if a provider can now revoke and could not before.
 	RetryLeaks func(ctx context.Context, provider string) error
-	// StartProvider is called for each created or updated provider.
-	StartProvider func(provider string) error
 }
 
 // object is a type of registered object.
@@ -224,9 +222,6 @@ func (c Resource[T]) notify(ctx context.Context, before, now *T) error {
 	p, ok := any(now).(*api.Provider)
 	if !ok {
 		return nil
-	}
-	if err := c.r.StartProvider(p.Name); err != nil {
-		return err
 	}
 	if b, ok := any(before).(*api.Provider); ok && b != nil && !b.CanRevoke && p.CanRevoke {
 		return c.r.RetryLeaks(ctx, p.Name)

@@ -6,6 +6,7 @@ package registry
 import (
 	"fmt"
 	"math"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -103,6 +104,9 @@ func checkProvider(p api.Provider, f provider.Factory) error {
 	if _, err := f.New(p); err != nil {
 		field, message, _ := strings.Cut(err.Error(), ": ")
 		return Invalid{field, message}
+	}
+	if endpoint, err := url.Parse(p.Endpoint); p.CredentialsRef != "" && !p.AllowHTTP && err == nil && endpoint.Scheme == "http" {
+		return Invalid{"endpoint", fmt.Sprintf("%q has no TLS, so credential %s could be read on the network; use https, or set allowHTTP to true if the network is trusted", p.Endpoint, p.CredentialsRef)}
 	}
 	return nil
 }

@@ -17,6 +17,9 @@ import (
 // maxHistory is the number of state changes that the history returns.
 const maxHistory = 1000
 
+// maxClusterUID bounds the UID of a cluster in bytes.
+const maxClusterUID = 253
+
 func (s *Server) createApplication(c echo.Context) error {
 	var r api.ApplicationRequest
 	if err := decode(c, &r); err != nil {
@@ -27,6 +30,13 @@ func (s *Server) createApplication(c echo.Context) error {
 	}
 	if err := s.Roles.MayActFor(user(c), r.Cluster); err != nil {
 		return err
+	}
+	if uid := c.QueryParam("clusterUID"); len(uid) > maxClusterUID {
+		return badRequest("clusterUID", fmt.Sprintf("must have at most %d bytes", maxClusterUID))
+	} else if uid != "" {
+		if err := s.Engine.CheckCluster(c.Request().Context(), r.Cluster, uid); err != nil {
+			return err
+		}
 	}
 	app, grants, outcome, err := s.Engine.Request(c.Request().Context(), r, userName(c))
 	if err != nil {
@@ -86,18 +96,13 @@ func (s *Server) listApplications(c echo.Context) error {
 
 // writeApplications answers with applications and their grants.
 func (s *Server) writeApplications(c echo.Context, apps []store.Application, limit int) error {
-	list := api.ApplicationList{Items: make([]api.Application, 0, len(apps))}
-	for _, a := range apps {
-		grants, err := s.Store.View(c.Request().Context()).Grants(a.ID)
-		if err != nil {
-			return err
-		}
-		shown, err := s.Engine.ToAPI(c.Request().Context(), a, grants)
-		if err != nil {
-			return err
-		}
-		list.Items = append(list.Items, shown)
-		list.Continue = continueToken(len(apps), limit, a.ID)
+	items, err := s.Engine.ListToAPI(c.Request().Context(), apps)
+	if err != nil {
+		return err
+	}
+	list := api.ApplicationList{Items: items}
+	if len(apps) > 0 {
+		list.Continue = continueToken(len(apps), limit, apps[len(apps)-1].ID)
 	}
 	return c.JSON(http.StatusOK, list)
 }
@@ -172,6 +177,33 @@ func (s *Server) resetApplication(c echo.Context) error {
 	return s.writeApplication(c, status, app, grants)
 }
 
+// acknowledgeApplication ends the leaked grants of an application.
+func (s *Server) acknowledgeApplication(c echo.Context) error {
+	app, _, err := s.readApplication(c)
+	if err != nil {
+		return err
+	}
+	app, grants, err := s.Engine.Acknowledge(c.Request().Context(), app.ID, userName(c), func(g store.Grant) error {
+		return s.Roles.MayActAsOwner(user(c), g.Owner, "acknowledging the leaked permission "+g.Permission)
+	})
+	if err != nil {
+		return err
+	}
+	return s.writeApplication(c, http.StatusOK, app, grants)
+}
+
+// acknowledgeProvider ends the leaked grants of a provider.
+func (s *Server) acknowledgeProvider(c echo.Context) error {
+	if err := s.Roles.MayAdmin(user(c), "acknowledging the leaked grants of a provider"); err != nil {
+		return err
+	}
+	n, err := s.Engine.AcknowledgeProvider(c.Request().Context(), c.Param("name"), userName(c))
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, api.AcknowledgeResult{Acknowledged: n})
+}
+
 func (s *Server) revokePod(c echo.Context) error {
 	var r api.RevokeRequest
 	if err := decode(c, &r); err != nil {
@@ -196,21 +228,6 @@ func (s *Server) revokePod(c echo.Context) error {
 		apps = append(apps, app)
 	}
 	return s.writeApplications(c, apps, len(apps)+1)
-}
-
-func (s *Server) reconcilePods(c echo.Context) error {
-	var r api.PodReport
-	if err := decode(c, &r); err != nil {
-		return err
-	}
-	if err := s.Roles.MayActFor(user(c), c.Param("cluster")); err != nil {
-		return err
-	}
-	result, err := s.Engine.Report(c.Request().Context(), c.Param("cluster"), r, userName(c))
-	if err != nil {
-		return err
-	}
-	return c.JSON(http.StatusOK, result)
 }
 
 func (s *Server) writeApplication(c echo.Context, status int, app store.Application, grants []store.Grant) error {

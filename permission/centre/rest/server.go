@@ -43,7 +43,7 @@ type Server struct {
 	Observe func(method, route string, status int, took time.Duration)
 	// Stopping is closed to end long polls.
 	Stopping <-chan struct{}
-	// AuthLimit rate-limits addresses after failed authentication (401, 403).
+	// AuthLimit rate-limits addresses after failed authentication.
 	AuthLimit *authlimit.Limiter
 }
 
@@ -80,6 +80,7 @@ func (s *Server) router() *echo.Echo {
 	register(v1.Group("/providers"), s, s.Registry.Providers(), providerRules(s))
 	register(v1.Group("/permissions"), s, s.Registry.Permissions(), permissionRules(s))
 	register(v1.Group("/permissionsets"), s, s.Registry.Sets(), setRules(s))
+	v1.POST("/providers/:name/acknowledge", s.acknowledgeProvider)
 	v1.GET("/audit", s.listAudit)
 
 	v1.POST("/applications", s.createApplication)
@@ -89,7 +90,10 @@ func (s *Server) router() *echo.Echo {
 	v1.GET("/applications/:id/history", s.applicationHistory)
 	v1.POST("/applications/:id/revoke", s.revokeApplication)
 	v1.POST("/applications/:id/reset", s.resetApplication)
+	v1.POST("/applications/:id/acknowledge", s.acknowledgeApplication)
+	v1.GET("/clusters/:cluster", s.getCluster)
 	v1.POST("/clusters/:cluster/pods/reconcile", s.reconcilePods)
+	v1.POST("/clusters/:cluster/pods/confirm", s.confirmReport)
 	return e
 }
 
@@ -113,7 +117,8 @@ func (s *Server) handleError(err error, c echo.Context) {
 		return
 	}
 	status, body := toAPIError(err)
-	if status == http.StatusInternalServerError || status == http.StatusServiceUnavailable {
+	var issuer access.IssuerUnreachable // is logged once, not for each token
+	if (status == http.StatusInternalServerError || status == http.StatusServiceUnavailable) && !errors.As(err, &issuer) {
 		s.Log.Error("request failed", "method", c.Request().Method, "route", c.Path(), "error", err)
 	}
 	if status == http.StatusUnauthorized {
@@ -129,9 +134,11 @@ func toAPIError(err error) (int, api.Error) {
 		invalidRequest lifecycle.InvalidRequest
 		notRegistered  lifecycle.NotRegistered
 		notAllowed     lifecycle.NotAllowed
+		otherCluster   lifecycle.OtherCluster
 		inUse          registry.InUse
 		exists         registry.AlreadyExists
 		forbidden      access.Forbidden
+		issuer         access.IssuerUnreachable
 		own            apiError
 		routing        *echo.HTTPError
 	)
@@ -148,12 +155,18 @@ func toAPIError(err error) (int, api.Error) {
 		return http.StatusForbidden, api.Error{Reason: "Forbidden", Message: notAllowed.Error(), Field: "set"}
 	case errors.As(err, &forbidden):
 		return http.StatusForbidden, api.Error{Reason: "Forbidden", Message: forbidden.Error()}
+	case errors.As(err, &issuer):
+		return http.StatusServiceUnavailable, api.Error{Reason: "Unavailable", Message: issuer.Error()}
+	case errors.As(err, &otherCluster):
+		return http.StatusForbidden, api.Error{Reason: "Forbidden", Message: otherCluster.Error(), Field: "clusterUID"}
 	case errors.As(err, &inUse):
 		return http.StatusConflict, api.Error{Reason: "Conflict", Message: inUse.Error()}
 	case errors.As(err, &exists):
 		return http.StatusConflict, api.Error{Reason: "Conflict", Message: exists.Error(), Field: "name"}
 	case errors.Is(err, lifecycle.ErrRevokeRequested):
-		return http.StatusConflict, api.Error{Reason: "Conflict", Message: "the application is being revoked or was revoked; if the pod still exists, request it again when state is Revoked or Leaked"}
+		return http.StatusConflict, api.Error{Reason: "Conflict", Message: "the application is being revoked or was revoked, or its pod has ended; if the pod still exists, request it again when state is Revoked or Leaked"}
+	case errors.Is(err, lifecycle.ErrCallActive):
+		return http.StatusConflict, api.Error{Reason: "Conflict", Message: err.Error() + "; retry when the call has ended"}
 	case errors.Is(err, store.ErrNotFound):
 		return http.StatusNotFound, api.Error{Reason: "NotFound", Message: "the object does not exist"}
 	case errors.Is(err, store.ErrConflict):

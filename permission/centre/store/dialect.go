@@ -13,17 +13,16 @@ type dialect struct {
 	// lock is the SELECT suffix that locks rows until the transaction ends.
 	// SQLite needs none: it has one writer.
 	lock string
+	// skipLocked is the SELECT suffix that locks rows of table alias a and skips rows
+	// that are locked.
+	skipLocked string
 	// numbered: placeholders are $1, $2, … (PostgreSQL).
 	numbered bool
-	// attempted is when a job began to run, in microseconds.
-	attempted string
 }
 
 var (
-	sqlite = dialect{name: "sqlite3", serial: "INTEGER PRIMARY KEY AUTOINCREMENT",
-		attempted: "CAST(strftime('%s', river_job.attempted_at) AS INTEGER) * 1000000"}
-	postgres = dialect{name: "postgres", serial: "BIGSERIAL PRIMARY KEY", lock: " FOR UPDATE", numbered: true,
-		attempted: "EXTRACT(EPOCH FROM river_job.attempted_at) * 1000000"}
+	sqlite   = dialect{name: "sqlite3", serial: "INTEGER PRIMARY KEY AUTOINCREMENT"}
+	postgres = dialect{name: "postgres", serial: "BIGSERIAL PRIMARY KEY", lock: " FOR UPDATE", skipLocked: " FOR UPDATE OF a SKIP LOCKED", numbered: true}
 )
 
 // bind replaces the question marks of a statement by the placeholders of the

@@ -14,12 +14,15 @@ import (
 // exportFormat is the format of Export: a header line, then one line for each row.
 const exportFormat = "permissioncentre/1"
 
-// exportTables are the exported tables. Jobs are not exported: recovery creates
-// new ones for grants that are due.
-var exportTables = []string{"objects", "links", "audit", "applications", "application_ips", "grants", "grant_ips", "history", "pace"}
+// exportTables are the exported tables.
+var exportTables = []string{"objects", "links", "audit", "applications", "application_ips", "grants", "grant_ips", "history", "pace", "ended_pods", "clusters"}
 
 // serialTables are the tables with an auto-increment key.
 var serialTables = []string{"audit", "history"}
+
+// removedColumns are columns of grants in exports of earlier versions. lease_until
+// was when the claim expires, which is now due.
+var removedColumns = []string{"step", "job", "lease_until"}
 
 type exportHeader struct {
 	Format string   `json:"format"`
@@ -126,8 +129,12 @@ func (t Tx) insert(r exportRow) error {
 		return fmt.Errorf("a row without values")
 	}
 	if r.Table == "grants" {
-		// The job belongs to the queue of the other store.
-		r.Values["job"] = json.Number("0")
+		if until, ok := r.Values["lease_until"]; ok && until != json.Number("0") {
+			r.Values["due"] = until
+		}
+		for _, column := range removedColumns {
+			delete(r.Values, column)
+		}
 	}
 	var columns []string
 	var args []any

@@ -29,42 +29,40 @@ type Grant struct {
 	// Since is when State began, Began when the attempt or revocation began.
 	Since, Began time.Time
 	NextTry      time.Time
-	// Step counts the jobs of this grant; Job is the id of the last one.
-	Step, Job int64
-	// Due is when the next step is due; zero if there is none.
+	// Due is when the next step is due; zero if there is none. While a step is
+	// claimed, it is when the claim expires.
 	Due time.Time
-	// ClaimID is the random name of the claim of a step; empty if no step is
-	// claimed. Columns lease and lease_until hold it and ClaimedUntil.
-	ClaimID      string
-	ClaimedUntil time.Time
+	// ClaimID is the random name of the claim of a step, in column lease; empty if
+	// no step is claimed.
+	ClaimID string
 	// CallKey is the idempotency key; KeysUsed counts the earlier keys.
 	CallKey  string
 	KeysUsed int
 	// MaybeGranted: a call was sent, so the provider may have granted it.
 	MaybeGranted bool
-	// Pending: the provider accepted the request and decides later. Kept holds
+	// Pending: the provider accepted the grant or revocation and decides later. Kept holds
 	// the values that its responses gave for later calls.
 	Pending bool
 	Kept    map[string]any
 }
 
 const grantColumns = `application, ordinal, permission, provider, subject, owner, parameters, state, reason, message, calls, failures, since, began, next_try,
-	step, job, due, lease, lease_until, call_key, keys, touched, pending, kept`
+	due, lease, call_key, keys, touched, pending, kept`
 
 // Grants reads the grants of an application in the order of its set.
 func (v View) Grants(application string) ([]Grant, error) {
 	return v.grants("SELECT "+grantColumns+" FROM grants WHERE application = ? ORDER BY ordinal", application)
 }
 
-// Stuck lists grants whose worker died: the claim expired before now, or the
-// grant was due before dueBefore and has no job that waits or began to run after
-// dueBefore. A running job without a claim waits for a slot of the provider.
-func (v View) Stuck(now, dueBefore time.Time, limit int) ([]Grant, error) {
-	return v.grants(`SELECT `+grantColumns+` FROM grants WHERE (lease_until > 0 AND lease_until < ?)
-		OR (due > 0 AND due < ? AND lease_until = 0 AND NOT EXISTS (
-			SELECT 1 FROM river_job WHERE river_job.id = grants.job AND (river_job.state IN ('available', 'scheduled', 'retryable', 'pending')
-				OR river_job.state = 'running' AND `+v.dialect.attempted+` > ?)))
-		ORDER BY due LIMIT ?`, micros(now), micros(dueBefore), micros(dueBefore), limit)
+// GrantsOf reads the grants of applications.
+func (v View) GrantsOf(applications []string) (map[string][]Grant, error) {
+	in, args := inList(applications)
+	all, err := v.grants("SELECT "+grantColumns+" FROM grants WHERE application IN "+in+" ORDER BY application, ordinal", args...)
+	grants := map[string][]Grant{}
+	for _, g := range all {
+		grants[g.Application] = append(grants[g.Application], g)
+	}
+	return grants, err
 }
 
 // UnscheduledLeaks lists the Leaked grants of a provider that have no next step.
@@ -78,20 +76,39 @@ func (v View) CountUnrevoked(provider string) (int, error) {
 	return v.count("SELECT COUNT(*) FROM grants WHERE provider = ? AND state <> ? AND (state <> ? OR touched = 1)", provider, api.Revoked, api.Denied)
 }
 
-// LeakedAt lists the leaked grants of other pods at an address.
-func (v View) LeakedAt(cluster, ip, notPodUID string, limit int) ([]api.LeakedGrant, error) {
-	var leaked []api.LeakedGrant
+// Leak is a leaked grant and its pod.
+type Leak struct {
+	api.LeakedGrant
+	Cluster, PodUID string
+}
+
+// LeakedAt lists the leaked grants at addresses, newest first.
+func (v View) LeakedAt(ips []string) ([]Leak, error) {
+	var leaks []Leak
+	in, args := inList(ips)
 	err := v.each(func(rows *sql.Rows) error {
-		l := api.LeakedGrant{IP: ip}
+		var l Leak
 		var since int64
-		err := rows.Scan(&l.Application, &l.Namespace, &l.Pod, &l.Permission, &l.Owner, &since)
+		err := rows.Scan(&l.IP, &l.Application, &l.Cluster, &l.PodUID, &l.Namespace, &l.Pod, &l.Permission, &l.Owner, &since)
 		l.Since = fromMicros(since)
-		leaked = append(leaked, l)
+		leaks = append(leaks, l)
 		return err
-	}, `SELECT a.id, a.namespace, a.pod, g.permission, g.owner, g.since FROM grant_ips i CROSS JOIN grants g CROSS JOIN applications a
-		WHERE a.id = i.application AND g.application = i.application AND g.ordinal = i.ordinal AND i.ip = ? AND a.cluster = ? AND a.pod_uid <> ? AND g.state = ? ORDER BY g.since DESC LIMIT ?`,
-		ip, cluster, notPodUID, api.Leaked, limit)
-	return leaked, err
+	}, `SELECT i.ip, a.id, a.cluster, a.pod_uid, a.namespace, a.pod, g.permission, g.owner, g.since FROM grant_ips i CROSS JOIN grants g CROSS JOIN applications a
+		WHERE a.id = i.application AND g.application = i.application AND g.ordinal = i.ordinal AND i.ip IN `+in+` AND g.state = 'Leaked' ORDER BY g.since DESC`, args...)
+	return leaks, err
+}
+
+// LeakedApplications lists ids of applications with leaked grants of a provider, in
+// their order, above an id.
+func (v View) LeakedApplications(provider, above string, limit int) ([]string, error) {
+	var ids []string
+	err := v.each(func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	}, "SELECT DISTINCT application FROM grants WHERE provider = ? AND state = 'Leaked' AND application > ? ORDER BY application LIMIT ?", provider, above, limit)
+	return ids, err
 }
 
 // LeakedByProvider counts the Leaked grants of each provider.
@@ -103,45 +120,52 @@ func (v View) LeakedByProvider() (map[string]int, error) {
 		err := rows.Scan(&provider, &n)
 		counts[provider] = n
 		return err
-	}, "SELECT provider, COUNT(*) FROM grants WHERE state = ? GROUP BY provider", api.Leaked)
+	}, "SELECT provider, COUNT(*) FROM grants WHERE state = 'Leaked' GROUP BY provider")
 	return counts, err
 }
 
 // Overlap reports whether other applications have grants of the same subject at the
 // same addresses.
 type Overlap struct {
-	// Revoking: another grant is being revoked. Held: another pod may use it.
-	Revoking, Held bool
+	// Revoking: another grant is being revoked. RevokeSent: the provider is being called
+	// for that, or has accepted it and the grant is not Leaked. Held: another pod may use
+	// it.
+	Revoking, RevokeSent, Held bool
 	// HeldByPod: another application of the same pod has it granted. CalledByPod:
 	// a call for another application of the same pod is in progress.
 	HeldByPod, CalledByPod bool
+	// Granted: an application of any pod has it granted. CalledByOther: a call for
+	// another pod is in progress; if it is not sent, the other pod does not hold it.
+	Granted, CalledByOther bool
 }
 
 // Overlap finds grants of the same subject at the same addresses for other
-// applications. It locks the subject until the transaction ends.
+// applications. The caller has locked the pace of the provider, so that two claims
+// do not miss each other.
 func (t Tx) Overlap(g Grant, podUID string, ips []string) (Overlap, error) {
 	var o Overlap
 	in, args := inList(ips)
-	if t.dialect.numbered {
-		if _, err := t.exec("SELECT pg_advisory_xact_lock(hashtext(?))", g.Provider+"/"+g.Subject); err != nil {
-			return o, err
-		}
-	}
 	err := t.each(func(rows *sql.Rows) error {
+		var provider, subject, uid string
 		var state api.State
-		var going, touched, claimed int
-		var uid string
-		err := rows.Scan(&state, &going, &touched, &claimed, &uid)
-		o.Revoking = o.Revoking || state == api.Revoking || claimed == 1 && going == 1
-		o.Held = o.Held || going == 0 && touched == 1 && uid != podUID
-		o.HeldByPod = o.HeldByPod || going == 0 && state == api.Granted && uid == podUID
-		o.CalledByPod = o.CalledByPod || going == 0 && claimed == 1 && uid == podUID
+		var revokeRequested, maybeGranted, pending, claimed bool
+		err := rows.Scan(&provider, &subject, &state, &revokeRequested, &maybeGranted, &pending, &claimed, &uid)
+		if provider != g.Provider || subject != g.Subject {
+			return err
+		}
+		o.Revoking = o.Revoking || state == api.Revoking || claimed && revokeRequested
+		o.RevokeSent = o.RevokeSent || revokeRequested && (claimed || pending && state == api.Revoking)
+		o.Held = o.Held || !revokeRequested && maybeGranted && uid != podUID
+		o.HeldByPod = o.HeldByPod || !revokeRequested && state == api.Granted && uid == podUID
+		o.CalledByPod = o.CalledByPod || !revokeRequested && claimed && uid == podUID
+		o.Granted = o.Granted || !revokeRequested && state == api.Granted
+		o.CalledByOther = o.CalledByOther || !revokeRequested && claimed && uid != podUID
 		return err
-	}, `SELECT g.state, a.going, g.touched, CASE WHEN g.lease_until > 0 THEN 1 ELSE 0 END, a.pod_uid
+	}, `SELECT g.provider, g.subject, g.state, a.going, g.touched, g.pending, CASE WHEN g.lease <> '' THEN 1 ELSE 0 END, a.pod_uid
 		FROM grant_ips i CROSS JOIN grants g CROSS JOIN applications a
 		WHERE i.ip IN `+in+` AND g.application = i.application AND g.ordinal = i.ordinal AND a.id = i.application
-		AND g.subject = ? AND g.provider = ? AND a.id <> ?`, // CROSS JOIN keeps the order: SQLite would begin with all grants of the provider.
-		append(args, g.Subject, g.Provider, g.Application)...)
+		AND g.state <> 'Revoked' AND a.id <> ?`, // Without conditions by which the databases would begin with all grants of a provider.
+		append(args, g.Application)...)
 	return o, err
 }
 
@@ -175,14 +199,14 @@ func (t Tx) PutGrant(g Grant) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(`INSERT INTO grants (`+grantColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	_, err = t.exec(`INSERT INTO grants (`+grantColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (application, ordinal) DO UPDATE SET permission = excluded.permission, provider = excluded.provider, subject = excluded.subject, owner = excluded.owner,
 		parameters = excluded.parameters, state = excluded.state, reason = excluded.reason, message = excluded.message, calls = excluded.calls, failures = excluded.failures,
-		since = excluded.since, began = excluded.began, next_try = excluded.next_try, step = excluded.step, job = excluded.job, due = excluded.due,
-		lease = excluded.lease, lease_until = excluded.lease_until, call_key = excluded.call_key, keys = excluded.keys,
+		since = excluded.since, began = excluded.began, next_try = excluded.next_try, due = excluded.due,
+		lease = excluded.lease, call_key = excluded.call_key, keys = excluded.keys,
 		touched = excluded.touched, pending = excluded.pending, kept = excluded.kept`,
 		g.Application, g.Ordinal, g.Permission, g.Provider, g.Subject, g.Owner, string(parameters), g.State, g.Reason, g.Message, g.Calls, g.Failures,
-		micros(g.Since), micros(g.Began), micros(g.NextTry), g.Step, g.Job, micros(g.Due), g.ClaimID, micros(g.ClaimedUntil),
+		micros(g.Since), micros(g.Began), micros(g.NextTry), micros(g.Due), g.ClaimID,
 		g.CallKey, g.KeysUsed, boolToInt(g.MaybeGranted), boolToInt(g.Pending), string(kept))
 	return err
 }
@@ -192,14 +216,12 @@ func (v View) grants(statement string, args ...any) ([]Grant, error) {
 	err := v.each(func(rows *sql.Rows) error {
 		var g Grant
 		var parameters, kept string
-		var since, began, nextTry, due, claimedUntil int64
-		var touched, pending int
+		var since, began, nextTry, due int64
 		if err := rows.Scan(&g.Application, &g.Ordinal, &g.Permission, &g.Provider, &g.Subject, &g.Owner, &parameters, &g.State, &g.Reason, &g.Message, &g.Calls, &g.Failures,
-			&since, &began, &nextTry, &g.Step, &g.Job, &due, &g.ClaimID, &claimedUntil, &g.CallKey, &g.KeysUsed, &touched, &pending, &kept); err != nil {
+			&since, &began, &nextTry, &due, &g.ClaimID, &g.CallKey, &g.KeysUsed, &g.MaybeGranted, &g.Pending, &kept); err != nil {
 			return err
 		}
-		g.Since, g.Began, g.NextTry, g.Due, g.ClaimedUntil = fromMicros(since), fromMicros(began), fromMicros(nextTry), fromMicros(due), fromMicros(claimedUntil)
-		g.MaybeGranted, g.Pending = touched != 0, pending != 0
+		g.Since, g.Began, g.NextTry, g.Due = fromMicros(since), fromMicros(began), fromMicros(nextTry), fromMicros(due)
 		if err := json.Unmarshal([]byte(parameters), &g.Parameters); err != nil {
 			return err
 		}

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// maxGroupSize and maxGroupTime bound a group, because other users of the
-// writer, such as the queue, wait for it.
+// maxGroupSize and maxGroupTime bound a group, because later writes wait for it.
 const (
 	maxGroupSize = 64
 	maxGroupTime = 50 * time.Millisecond
@@ -109,7 +108,7 @@ func (s *Store) writeGroup(ctx context.Context, g *groupCommit) (group []*pendin
 		if _, err := tx.ExecContext(ctx, "SAVEPOINT change"); err != nil {
 			return group, fmt.Errorf("create savepoint: %w", err)
 		}
-		w.err = w.run(Tx{View: View{q: tx, dialect: s.dialect, ctx: context.WithoutCancel(w.ctx)}, SQL: tx})
+		w.err = w.run(Tx{View{q: tx, dialect: s.dialect, ctx: context.WithoutCancel(w.ctx)}})
 		if w.err != nil {
 			if _, err := tx.ExecContext(ctx, "ROLLBACK TO change"); err != nil {
 				return group, fmt.Errorf("roll back to savepoint: %w", err)

@@ -9,10 +9,6 @@ import (
 	"strings"
 
 	"github.com/pressly/goose/v3"
-	"github.com/riverqueue/river/riverdriver"
-	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
-	"github.com/riverqueue/river/riverdriver/riversqlite"
-	"github.com/riverqueue/river/rivermigrate"
 )
 
 //go:embed migrations/*.sql
@@ -22,7 +18,7 @@ var migrations embed.FS
 // of replicas that start together.
 const migrationLock = 0x62726b7774720001
 
-// migrate migrates the tables of the centre and of the queue.
+// migrate migrates the tables.
 func (s *Store) migrate(ctx context.Context) (err error) {
 	if s.Shared() {
 		conn, err := s.write.Conn(ctx)
@@ -49,7 +45,7 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 	if _, err := provider.Up(ctx); err != nil {
 		return fmt.Errorf("migrate the store: %w", err)
 	}
-	return s.migrateQueue(ctx)
+	return nil
 }
 
 // goMigrations returns the SQL files as migrations in the dialect of the database.
@@ -78,19 +74,4 @@ func (s *Store) goMigrations() ([]*goose.Migration, error) {
 		}}, nil))
 	}
 	return steps, nil
-}
-
-func (s *Store) migrateQueue(ctx context.Context) error {
-	var driver riverdriver.Driver[*sql.Tx] = riversqlite.New(s.write)
-	if s.Shared() {
-		driver = riverdatabasesql.New(s.write)
-	}
-	migrator, err := rivermigrate.New(driver, nil)
-	if err != nil {
-		return fmt.Errorf("prepare queue migrations: %w", err)
-	}
-	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
-		return fmt.Errorf("migrate the queue: %w", err)
-	}
-	return nil
 }

@@ -27,6 +27,8 @@ type Store struct {
 	read    *sql.DB
 	pool    *pgxpool.Pool // PostgreSQL only
 	commits groupCommit   // SQLite only
+	// background bounds the connections of WriteInBackground; nil for SQLite.
+	background chan struct{}
 }
 
 // Open opens sqlite:<path> or postgres://… and migrates the schema. The caller
@@ -63,7 +65,7 @@ func connect(ctx context.Context, address string) (*Store, error) {
 		return nil, fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
 	db := stdlib.OpenDBFromPool(pool)
-	return &Store{dialect: postgres, write: db, read: db, pool: pool}, nil
+	return &Store{dialect: postgres, write: db, read: db, pool: pool, background: make(chan struct{}, max(1, config.MaxConns/2))}, nil
 }
 
 func connectSQLite(path string) (*Store, error) {
@@ -103,11 +105,8 @@ func (s *Store) Close() {
 // Ping checks that the database answers.
 func (s *Store) Ping(ctx context.Context) error { return s.read.PingContext(ctx) }
 
-// Writer is the database for the queue, which keeps its jobs in it.
+// Writer is the database for tests that change what the centre has stored.
 func (s *Store) Writer() *sql.DB { return s.write }
-
-// Pool is the connection pool of PostgreSQL; nil for SQLite.
-func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
 // Shared reports whether other replicas may use the same database.
 func (s *Store) Shared() bool { return s.pool != nil }

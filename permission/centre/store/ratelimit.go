@@ -1,27 +1,31 @@
 package store
 
-import "time"
+import (
+	"database/sql"
+	"errors"
+	"time"
+)
 
-// Reserve reserves n slots, one interval apart, for calls to a provider and
-// returns the first. The first slot is at most burst-1 intervals before now. If
-// it is later than now+horizon, nothing is reserved.
-func (t Tx) Reserve(provider string, now time.Time, interval time.Duration, burst, n int, horizon time.Duration) (first time.Time, reserved bool, err error) {
-	if _, err := t.exec("INSERT INTO pace (provider, next) VALUES (?, 0) ON CONFLICT DO NOTHING", provider); err != nil {
-		return first, false, err
-	}
+// LockPace returns when the next call to a provider may be made; zero if it was
+// never called. It locks the pace of the provider until the transaction ends.
+func (t Tx) LockPace(provider string) (time.Time, error) {
 	var next int64
-	if err := t.row("SELECT next FROM pace WHERE provider = ?"+t.dialect.lock, provider).Scan(&next); err != nil {
-		return first, false, err
+	read := func() error {
+		return t.row("SELECT next FROM pace WHERE provider = ?"+t.dialect.lock, provider).Scan(&next)
 	}
-	first = now.Add(-time.Duration(burst-1) * interval)
-	if at := fromMicros(next); at.After(first) {
-		first = at
+	err := read()
+	if errors.Is(err, sql.ErrNoRows) {
+		if _, err := t.exec("INSERT INTO pace (provider, next) VALUES (?, 0) ON CONFLICT DO NOTHING", provider); err != nil {
+			return time.Time{}, err
+		}
+		err = read()
 	}
-	if first.Sub(now) > horizon {
-		return first, false, nil
-	}
-	_, err = t.exec("UPDATE pace SET next = ? WHERE provider = ?", micros(first.Add(time.Duration(n)*interval)), provider)
-	return first, err == nil, err
+	return fromMicros(next), err
+}
+
+// SetPace sets when the next call to a provider may be made.
+func (t Tx) SetPace(provider string, next time.Time) error {
+	return oneRow(t.exec("UPDATE pace SET next = ? WHERE provider = ?", micros(next), provider))
 }
 
 // Now reads the clock of PostgreSQL, which all replicas share; it returns zero

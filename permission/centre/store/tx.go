@@ -26,11 +26,7 @@ type View struct {
 }
 
 // Tx is a View that may write.
-type Tx struct {
-	View
-	// SQL is the transaction for the queue, which inserts jobs in it.
-	SQL *sql.Tx
-}
+type Tx struct{ View }
 
 // View reads outside a transaction.
 func (s *Store) View(ctx context.Context) View { return View{q: s.read, dialect: s.dialect, ctx: ctx} }
@@ -46,13 +42,28 @@ func (s *Store) Write(ctx context.Context, f func(Tx) error) error {
 		return fmt.Errorf("begin: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	if err := f(Tx{View: View{q: tx, dialect: s.dialect, ctx: ctx}, SQL: tx}); err != nil {
+	if err := f(Tx{View{q: tx, dialect: s.dialect, ctx: ctx}}); err != nil {
 		return err
 	}
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	return nil
+}
+
+// WriteInBackground is Write for the work that no user waits for. It uses at most half
+// of the connections to PostgreSQL, so that the work for a provider does not delay
+// requests.
+func (s *Store) WriteInBackground(ctx context.Context, f func(Tx) error) error {
+	if s.background != nil {
+		select {
+		case s.background <- struct{}{}:
+			defer func() { <-s.background }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return s.Write(ctx, f)
 }
 
 func (v View) exec(statement string, args ...any) (int64, error) {

@@ -13,9 +13,8 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// applyTimeout bounds the call that begins an attempt. It is well below the time
-// for which the breaker is held.
-const applyTimeout = 10 * time.Second
+// stepTimeout bounds a step that precedes permissions.
+const stepTimeout = 10 * time.Second
 
 // readApplications reads the applications of the pod from the centre.
 func (c *call) readApplications(ctx context.Context) error {
@@ -44,7 +43,7 @@ func (c *call) register(ctx context.Context) error {
 		return err
 	}
 	for _, step := range c.Steps {
-		stepCtx, cancel := context.WithTimeout(ctx, applyTimeout)
+		stepCtx, cancel := context.WithTimeout(ctx, stepTimeout)
 		err := step.Run(stepCtx, request)
 		cancel()
 		if err != nil {
@@ -100,9 +99,7 @@ func (c *call) apply(ctx context.Context, set string) error {
 	if err != nil {
 		return err
 	}
-	applyCtx, cancel := context.WithTimeout(ctx, applyTimeout)
-	defer cancel()
-	app, err := c.Centre.Apply(applyCtx, request)
+	app, err := c.Centre.Apply(ctx, request)
 	if delay := centreclient.RetryAfter(err); delay > 0 {
 		return c.wait(ctx, c.Clock.Now().Add(delay))
 	} else if err != nil {

@@ -44,6 +44,8 @@ type call struct {
 	// changed receives a value when the pod or the breaker changed.
 	changed <-chan struct{}
 	facts   Facts
+	// mayCall: the rate limit allows one call to the centre.
+	mayCall bool
 	// lastDecision is the last answer of the breaker. refresh uses it once instead of
 	// the cache, which may be stale.
 	lastDecision *podbreaker.Decision
@@ -72,6 +74,13 @@ func (c *call) run(ctx context.Context) protocol.Answer {
 		c.refresh()
 		d := Decide(c.facts)
 		c.reporter.progress(ctx, c.facts, d)
+		if !c.mayCall && (callsCentre(d.Action) || d.Action == AcquireBreaker) {
+			// The pod may change meanwhile, so the decision is repeated. A breaker is held
+			// for a short time, so the wait is before that.
+			c.mayCall = c.awaitLimit(ctx)
+			continue
+		}
+		c.mayCall = c.mayCall && !callsCentre(d.Action)
 		answer, err := c.step(ctx, d)
 		switch {
 		case answer != nil:
@@ -83,6 +92,27 @@ func (c *call) run(ctx context.Context) protocol.Answer {
 			c.centreFailures = 0
 		}
 	}
+}
+
+// awaitLimit waits until the rate limit allows one call to the centre, in the order of
+// the calls. The wait is no part of the timeout of a call, and never a failure of the
+// pod. It returns false if the call ends.
+func (s *server) awaitLimit(ctx context.Context) bool {
+	if s.Limit == nil {
+		return true
+	}
+	now := s.Clock.Now()
+	reserved := s.Limit.ReserveN(now, 1)
+	timer := s.Clock.NewTimer(reserved.DelayFrom(now))
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return true
+	case <-s.Draining:
+	case <-ctx.Done():
+	}
+	reserved.CancelAt(s.Clock.Now())
+	return false
 }
 
 // retryCentreCall waits before a retry of a failed call to the centre, and returns

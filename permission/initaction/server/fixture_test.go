@@ -173,6 +173,7 @@ func (c *fakeCentre) set(state api.State) {
 	for _, a := range c.apps {
 		a.State = state
 		a.Version++
+		a.Permissions = slices.Clone(a.Permissions) // callers have the former one
 		a.Permissions[0].State = state
 	}
 }
@@ -401,8 +402,4 @@ func waitForAnswer(t *testing.T, c <-chan protocol.Answer) protocol.Answer {
 		t.Fatal("the call did not end")
 		return protocol.Answer{}
 	}
-}
-
-func unknownSetError() error {
-	return &centreclient.StatusError{Status: http.StatusNotFound, Detail: api.Error{Reason: "NotFound", Message: "there is no permission set orders", Field: "set"}}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
 	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -57,6 +58,8 @@ type Options struct {
 	Pods     corelisters.PodLister
 	Notifier *Notifier
 	Centre   Centre
+	// Limit limits the rate of calls to Centre; nil is unlimited.
+	Limit    *rate.Limiter
 	Breaker  Breaker
 	Steps    []Step
 	Settings func() settings.Settings

@@ -16,6 +16,7 @@ import (
 	clocktest "k8s.io/utils/clock/testing"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centreclient"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
@@ -216,12 +217,58 @@ func TestAResetAtTheCentreEndsTheWaitOfAPod(t *testing.T) {
 	}
 }
 
-func TestAnUnknownSetIsADenial(t *testing.T) {
+// The pod cannot be granted a set that does not exist or that does not allow it. Only a
+// person can change that.
+func TestASetThatThePodCannotRequestIsADenial(t *testing.T) {
+	for status, detail := range map[int]string{
+		http.StatusNotFound:  "there is no permission set orders",
+		http.StatusForbidden: "permission set orders does not allow pods of namespace default",
+	} {
+		w := newFixture(t, newPod(nil))
+		w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) {
+			return "", &centreclient.StatusError{Status: status, Detail: api.Error{Message: detail, Field: "set"}}
+		}
+		for n := range 3 {
+			if _, a := w.authorize("pod", orders); a.State != protocol.Denied || !strings.Contains(a.Message, detail) {
+				t.Errorf("status %d: request %d: %+v", status, n+1, a)
+			}
+		}
+		if w.centre.calls != 6 { // one list and one request each
+			t.Errorf("status %d: %d calls to the centre, want 6", status, w.centre.calls)
+		}
+		if c := w.waitForReason(podmeta.ReasonPermissionDenied); !strings.Contains(c.Message, detail) {
+			t.Errorf("status %d: condition %+v", status, c)
+		}
+		if w.sent.count("breaker.opened") != 1 {
+			t.Errorf("status %d: sent %v", status, w.sent.events)
+		}
+	}
+}
+
+// The server may not act for its cluster. Its pods are not denied for that, and continue
+// without a reset when the platform team has corrected it.
+func TestAServerWithoutARightAtTheCentreDeniesNoPod(t *testing.T) {
 	w := newFixture(t, newPod(nil))
-	w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return "", unknownSetError() }
-	_, a := w.authorize("pod", orders)
-	if a.State != protocol.Denied || !strings.Contains(a.Message, "there is no permission set orders") {
-		t.Errorf("%+v", a)
+	w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) {
+		return "", &centreclient.StatusError{Status: http.StatusForbidden, Detail: api.Error{Message: "the user is not listed under cluster c1 in ACCESS_FILE"}}
+	}
+	if _, a := w.authorize("pod", orders); a.State != protocol.Failed || !strings.Contains(a.Message, "ACCESS_FILE") {
+		t.Errorf("%+v, want Failed", a)
+	}
+}
+
+// Pods that share an address must not be answered 429 because one of them may not do what
+// it requests.
+func TestOnlyFailedAuthenticationCountsAgainstAnAddress(t *testing.T) {
+	w := newFixtureAt(t, clocktest.NewFakeClock(time.Now()), newPod(nil)) // with a constant clock
+	w.settings.RejectedRequestsPerMinute = 5
+	for n := range 20 {
+		if status, _ := w.authorize("another-pod", orders); status != http.StatusForbidden {
+			t.Fatalf("request %d: status %d, want 403", n+1, status)
+		}
+	}
+	if status, _ := w.authorize("made-up", orders); status != http.StatusUnauthorized {
+		t.Errorf("an invalid token: status %d, want 401", status)
 	}
 }
 

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -72,9 +74,9 @@ func (s *server) reset(c echo.Context) error {
 	newPodReporter(s, pod).closed(ctx, before.Entry, user.Username)
 	// Reset the applications too. If the centre is unreachable, the next call of the
 	// pod begins the attempt.
-	if all, err := s.Centre.ListByPod(ctx, s.Settings().Cluster, string(pod.UID)); err == nil {
+	if all, err := s.listApplications(ctx, pod); err == nil {
 		for _, app := range all {
-			if isDeniedOrFailed(app.State) && before.Entry.Settled[app.ID] >= app.Attempt {
+			if isDeniedOrFailed(app.State) && before.Entry.Settled[app.ID] >= app.Attempt && s.awaitLimit(ctx) {
 				_ = s.Centre.Reset(ctx, app.ID)
 			}
 		}
@@ -122,11 +124,19 @@ func (s *server) podStatus(c echo.Context, pod *corev1.Pod) Status {
 	if condition := podmeta.Condition(pod, podmeta.ConditionAuthorized); condition != nil {
 		status.Authorized, status.Reason, status.Message = condition.Status == corev1.ConditionTrue, condition.Reason, condition.Message
 	}
-	all, err := s.Centre.ListByPod(c.Request().Context(), s.Settings().Cluster, string(pod.UID))
+	all, err := s.listApplications(c.Request().Context(), pod)
 	if err != nil {
 		status.Unreachable = err.Error()
 	} else {
 		status.Applications = append(status.Applications, all...)
 	}
 	return status
+}
+
+// listApplications reads the applications of a pod from the centre.
+func (s *server) listApplications(ctx context.Context, pod *corev1.Pod) ([]api.Application, error) {
+	if !s.awaitLimit(ctx) {
+		return nil, errors.New("too many pods wait for the permission centre; retry")
+	}
+	return s.Centre.ListByPod(ctx, s.Settings().Cluster, string(pod.UID))
 }

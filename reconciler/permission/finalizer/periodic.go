@@ -61,12 +61,15 @@ func (c *periodicTasks) run(ctx context.Context) {
 }
 
 func (c *periodicTasks) reportPods(ctx context.Context, now time.Time) {
-	revoked, err := reportPods(ctx, c.kube, c.podReporter, c.settings().Cluster, now)
+	revoked, held, err := c.sendPodReport(ctx, now)
 	if err != nil {
 		// Retry after refreshInterval instead of the whole interval.
 		c.lastPodReport = now.Add(min(refreshInterval, c.settings().PodReportInterval) - c.settings().PodReportInterval)
 		logging.FromContext(ctx).Warnw("report the existing pods", "error", err)
 		return
+	}
+	if held > 0 {
+		logging.FromContext(ctx).Warnw("the report of existing pods would revoke too many grants; an admin of the permission centre must confirm it", "applications", held)
 	}
 	if revoked > 0 {
 		logging.FromContext(ctx).Infow("the permission centre revokes grants of deleted pods", "applications", revoked)

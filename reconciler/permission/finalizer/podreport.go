@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
@@ -27,16 +26,20 @@ type PodReporter interface {
 	ReportPods(ctx context.Context, cluster string, r api.PodReport) (api.PodReportResult, error)
 }
 
-// reportPods reports the existing pods to the centre, which revokes the grants of all
+// sendPodReport reports the existing pods to the centre, which revokes the grants of all
 // others. It lists the pods from the API server, not from a cache, because a pod
 // that is missing in the report loses its permissions.
-func reportPods(ctx context.Context, kube kubernetes.Interface, centre PodReporter, cluster string, now time.Time) (revoked int, err error) {
+func (c *periodicTasks) sendPodReport(ctx context.Context, now time.Time) (revoked, held int, err error) {
+	system, err := c.namespaces.Get(metav1.NamespaceSystem)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read the UID of the cluster: %w", err)
+	}
 	var live []api.LivePod
 	options := metav1.ListOptions{LabelSelector: podmeta.Label + "=" + podmeta.LabelRequired, Limit: listPage}
 	for {
-		list, err := kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
+		list, err := c.kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
 		if err != nil {
-			return 0, fmt.Errorf("list pods: %w", err)
+			return 0, 0, fmt.Errorf("list pods: %w", err)
 		}
 		for i := range list.Items {
 			p := &list.Items[i]
@@ -49,13 +52,14 @@ func reportPods(ctx context.Context, kube kubernetes.Interface, centre PodReport
 		}
 	}
 	for _, page := range pages(live, now) {
-		result, err := centre.ReportPods(ctx, cluster, page)
+		page.ClusterUID = string(system.UID)
+		result, err := c.podReporter.ReportPods(ctx, c.settings().Cluster, page)
 		if err != nil {
-			return revoked, fmt.Errorf("report existing pods: %w", err)
+			return revoked, held, fmt.Errorf("report existing pods: %w", err)
 		}
-		revoked += result.Revoked
+		revoked, held = revoked+result.Revoked, held+result.Held
 	}
-	return revoked, nil
+	return revoked, held, nil
 }
 
 // pages splits a report into pages. Each page covers a range of UIDs; together they

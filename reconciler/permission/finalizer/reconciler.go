@@ -130,11 +130,12 @@ func (r *Reconciler) revoke(ctx context.Context, at types.NamespacedName, p *cor
 	revokeCtx, cancel := context.WithTimeout(ctx, max(deadline.Sub(r.clock.Now()), time.Second))
 	all, err := r.centre.Revoke(revokeCtx, api.RevokeRequest{Cluster: s.Cluster, PodUID: string(p.UID)})
 	cancel()
-	revocation := DecideRevocation(CentreState{Err: err, Applications: all}, r.clock.Now(), deadline)
+	authorized := podmeta.Condition(p, podmeta.ConditionAuthorized)
+	revocation := DecideRevocation(CentreState{Err: err, Applications: all, Authorized: authorized != nil && authorized.Status == corev1.ConditionTrue}, r.clock.Now(), deadline)
 	switch revocation.Action {
 	case Retry:
-		if err != nil {
-			logging.FromContext(ctx).Warnw("revoke permissions, will retry", "pod", at.String(), "error", err)
+		if err != nil || revocation.Lost {
+			logging.FromContext(ctx).Warnw("revoke permissions, will retry", "pod", at.String(), "error", err, "lost", revocation.Lost)
 		}
 		return controller.NewRequeueAfter(min(delay, max(deadline.Sub(r.clock.Now()), time.Millisecond)))
 	case GiveUp:

@@ -183,6 +183,32 @@ func TestAtTheDeadlineTheFinalizerIsRemovedAndTheLeakIsReported(t *testing.T) {
 	}
 }
 
+// A centre that lost its store, or that has another name for the cluster, has no
+// application of the pod.
+func TestAnAuthorizedPodWithoutApplicationsIsLeaked(t *testing.T) {
+	authorized := func(p *corev1.Pod) {
+		p.Status.Conditions = []corev1.PodCondition{{Type: podmeta.ConditionInjected, Status: corev1.ConditionTrue}, {Type: podmeta.ConditionAuthorized, Status: corev1.ConditionTrue}}
+	}
+	trimmed, err := trimPod(pod(phase(corev1.PodFailed), authorized))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newFixture(t, trimmed.(*corev1.Pod), nil)
+	if protected, requeued := w.reconcile(t); !protected || !requeued {
+		t.Errorf("before the deadline: protected %v, requeued %v", protected, requeued)
+	}
+	w.clock.SetTime(zero.Add(5 * time.Minute))
+	if protected, _ := w.reconcile(t); protected {
+		t.Error("the finalizer is not removed at the deadline")
+	}
+	if events := w.events(); !strings.Contains(events, "has no application of the pod") {
+		t.Errorf("events %q", events)
+	}
+	if len(w.sink.types) != 1 || !strings.Contains(w.sink.types[0], "permission.leaked") {
+		t.Errorf("sent %v", w.sink.types)
+	}
+}
+
 func TestAPodWithoutTheInitContainerIsReported(t *testing.T) {
 	enabled := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default",
 		Labels: map[string]string{podmeta.Label: podmeta.LabelEnabled}, Annotations: map[string]string{podmeta.SetAnnotation: "web"}}}

@@ -37,6 +37,7 @@ const (
 	leakProvider    = "provider"    // the provider cannot revoke
 	leakUnreachable = "unreachable" // the centre was unreachable until the deadline
 	leakDeadline    = "deadline"    // not revoked before the deadline
+	leakLost        = "lost"        // the centre has no applications of the pod
 )
 
 // revocation reports the result of a revocation.
@@ -55,11 +56,15 @@ func (r *reporter) revocation(ctx context.Context, p *corev1.Pod, s Revocation, 
 		return
 	}
 	if len(s.Unfinished) == 0 {
-		message := "the permission centre was unreachable until the deadline, so the permissions may not be revoked"
-		if err != nil {
+		reason, message := leakUnreachable, "the permission centre was unreachable until the deadline, so the permissions may not be revoked"
+		switch {
+		case s.Lost:
+			reason, message = leakLost, fmt.Sprintf("the permission centre has no application of the pod, whose permission sets %s were granted, so they may not be revoked; "+
+				"check the store of the centre and the key cluster of ConfigMap config-permission", strings.Join(podmeta.Sets(p), ", "))
+		case err != nil:
 			message += ": " + err.Error()
 		}
-		r.leak(ctx, p, api.Application{ApplicationRequest: api.ApplicationRequest{PodIPs: podmeta.IPs(p)}}, leakUnreachable, message)
+		r.leak(ctx, p, api.Application{ApplicationRequest: api.ApplicationRequest{PodIPs: podmeta.IPs(p)}}, reason, message)
 	}
 	for _, app := range s.Unfinished {
 		r.leak(ctx, p, app, leakDeadline, fmt.Sprintf("permission set %s was not revoked before the deadline: it is %s; the permission centre retries", app.Set, app.State))

@@ -28,7 +28,14 @@ type CentreState struct {
 	// Err is the error if the call failed.
 	Err          error
 	Applications []api.Application
+	// Authorized: the permissions of the pod were granted, so the centre had
+	// applications of it.
+	Authorized bool
 }
+
+// lost reports whether the centre no longer has the applications of the pod, for
+// instance because its store was lost.
+func (s CentreState) lost() bool { return s.Err == nil && s.Authorized && len(s.Applications) == 0 }
 
 // Revocation is the action and the applications by their state.
 type Revocation struct {
@@ -37,6 +44,8 @@ type Revocation struct {
 	Revoked, Leaked []api.Application
 	// Unfinished are all other applications.
 	Unfinished []api.Application
+	// Lost: the centre has no applications of a pod whose permissions were granted.
+	Lost bool
 }
 
 // Deadline returns when the finalizer of a pod that has ended is removed in any
@@ -55,7 +64,7 @@ func Deadline(ended, firstSeen time.Time, timeout time.Duration) time.Time {
 
 // DecideRevocation decides about the finalizer of a pod that has ended.
 func DecideRevocation(p CentreState, now, deadline time.Time) Revocation {
-	var s Revocation
+	s := Revocation{Lost: p.lost()}
 	for _, app := range p.Applications {
 		switch app.State {
 		case api.Revoked:
@@ -67,7 +76,7 @@ func DecideRevocation(p CentreState, now, deadline time.Time) Revocation {
 		}
 	}
 	switch {
-	case p.Err == nil && len(s.Unfinished) == 0:
+	case p.Err == nil && len(s.Unfinished) == 0 && !p.lost():
 		s.Action = RemoveFinalizer
 	case !now.Before(deadline):
 		s.Action = GiveUp

@@ -19,16 +19,21 @@ func applications(states ...api.State) CentreState {
 }
 
 func TestTheFinalizerIsRemovedAfterRevocationOrAtTheDeadline(t *testing.T) {
-	unreachable := CentreState{Err: errors.New("connection refused")}
+	unreachable, lost := CentreState{Err: errors.New("connection refused")}, CentreState{Authorized: true}
+	revoked := applications(api.Revoked)
+	revoked.Authorized = true
 	for name, tc := range map[string]struct {
 		state       CentreState
 		ended, seen time.Duration
 		after       time.Duration
 		want        RevocationAction
 	}{
-		"revoked":                   {applications(api.Revoked), 0, 0, 0, RemoveFinalizer},
-		"two revoked":               {applications(api.Revoked, api.Revoked), 0, 0, 0, RemoveFinalizer},
-		"no applications":           {applications(), 0, 0, 0, RemoveFinalizer},
+		"revoked":             {applications(api.Revoked), 0, 0, 0, RemoveFinalizer},
+		"two revoked":         {applications(api.Revoked, api.Revoked), 0, 0, 0, RemoveFinalizer},
+		"no applications":     {applications(), 0, 0, 0, RemoveFinalizer},
+		"authorized, revoked": {revoked, 0, 0, 0, RemoveFinalizer},
+		"authorized, no application before the deadline": {lost, 0, 0, time.Minute, Retry},
+		"authorized, no application at the deadline":     {lost, 0, 0, 5 * time.Minute, GiveUp},
 		"leaked":                    {applications(api.Leaked), 0, 0, 0, RemoveFinalizer},
 		"revoking":                  {applications(api.Revoking), 0, 0, time.Minute, Retry},
 		"one of two revoking":       {applications(api.Revoked, api.Revoking), 0, 0, time.Minute, Retry},

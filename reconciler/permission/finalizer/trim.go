@@ -43,8 +43,10 @@ func trimPod(obj any) (any, error) {
 		trimmed.Spec.InitContainers = []corev1.Container{{Name: c.Name, Env: c.Env}}
 	}
 	trimmed.Status.Phase, trimmed.Status.PodIP, trimmed.Status.PodIPs = p.Status.Phase, p.Status.PodIP, p.Status.PodIPs
-	if c := podmeta.Condition(p, podmeta.ConditionInjected); c != nil {
-		trimmed.Status.Conditions = []corev1.PodCondition{*c}
+	for _, kind := range []corev1.PodConditionType{podmeta.ConditionInjected, podmeta.ConditionAuthorized} {
+		if c := podmeta.Condition(p, kind); c != nil {
+			trimmed.Status.Conditions = append(trimmed.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason})
+		}
 	}
 	if podmeta.HasFinalizer(p) {
 		trimmed.Spec.Containers = make([]corev1.Container, len(p.Spec.Containers))

@@ -57,12 +57,12 @@ func (n *namespace) runScript(t *testing.T, lines []string, names ...string) str
 func TestTheCommandsOfThePlatformTeamsPageWork(t *testing.T) {
 	n := newNamespace(t, enabled)
 	all := documentedCommands(t, "permission/centre.md", "Operate")
-	begin, rest := all[:3], all[3:]
+	begin, rest := all[:3], append(all[3:], documentedCommands(t, "permission/centre.md", "Reports of existing pods")...)
 	typed := func(id, what string) string {
 		t.Helper()
 		for _, line := range rest {
 			if strings.Contains(line, what) {
-				return n.runScript(t, append(begin[:len(begin):len(begin)], line), "shop", n.name, "web-0", "web", "$id", id)
+				return n.runScript(t, append(begin[:len(begin):len(begin)], line), "shop", n.name, "web-0", "web", "$id", id, "$cluster", "default")
 			}
 		}
 		t.Fatalf("the page has no command with %s", what)
@@ -96,6 +96,9 @@ func TestTheCommandsOfThePlatformTeamsPageWork(t *testing.T) {
 		t.Errorf("reset: %s", output)
 	}
 	n.run(t, "wait", "--for=condition=Ready", "pod/wrong", "--timeout=60s")
+	if output := typed("", "/v1/clusters/$cluster"); !strings.Contains(output, `"reported":`) {
+		t.Errorf("reports of the cluster: %s", output)
+	}
 }
 
 func TestTheCommandsOfTheApplicationTeamsPageWork(t *testing.T) {

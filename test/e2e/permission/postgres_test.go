@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -61,12 +62,13 @@ func withPostgres(t *testing.T) {
 	}
 }
 
-// Two replicas of the centre share the queue. One is killed while fifty applications
-// are pending. Each is granted once.
+// Two replicas of the centre share the queue. One is killed while 200 applications are
+// pending. Each is granted once.
 func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 	withPostgres(t)
 	setFaults(t, provider.Faults{Delay: 150})
-	const pods = 50
+	// More than both replicas call for at a time.
+	const pods = 200
 	// The pods of this cluster are not reported, so their grants are not revoked.
 	const cluster = "shared"
 	before := providerRecords(t)
@@ -77,7 +79,7 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 			namespace = "earlier"
 		}
 		return api.ApplicationRequest{Cluster: cluster, Namespace: namespace, Pod: fmt.Sprintf("web-%d", n), PodUID: fmt.Sprintf("shared-%d-%d", first, n),
-			PodIPs: []string{fmt.Sprintf("10.99.0.%d", n+1)}, ServiceAccount: "default", Set: "web"}
+			PodIPs: []string{fmt.Sprintf("10.99.%d.%d", n/250, n%250+1)}, ServiceAccount: "default", Set: "web"}
 	}
 	replicas, err := disruption.Component("permission-centre").Pods(t.Context(), testCluster.Kube)
 	if err != nil || len(replicas) != 2 {
@@ -90,12 +92,17 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 		}
 		return err
 	}
-	// A replica reads providers that were registered at the other within two seconds.
-	// Both work when each has called the provider.
+	// Both work when each has called the provider. A replica calls at once for the
+	// requests that it receives; concurrent ones have connections of their own.
 	requested := pods
 	eventually(t, shortTimeout, "both replicas call the provider", func() error {
-		requested++
-		if err := ask(t.Context(), requested-1); err != nil {
+		var asking errgroup.Group
+		for range 8 {
+			n := requested
+			requested++
+			asking.Go(func() error { return ask(t.Context(), n) })
+		}
+		if err := asking.Wait(); err != nil {
 			return err
 		}
 		for i := range replicas {
@@ -105,6 +112,7 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 		}
 		return nil
 	})
+	setFaults(t, provider.Faults{Delay: 1000})
 	before = providerRecords(t)
 	var asking sync.WaitGroup
 	for n := range pods {
@@ -134,7 +142,7 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 	}
 	t.Logf("%s: %s", replicas[0].Name, how)
 	asking.Wait()
-	query := url.Values{"cluster": {cluster}, "namespace": {"shared"}, "state": {string(api.Granted)}}
+	query := url.Values{"cluster": {cluster}, "namespace": {"shared"}, "state": {string(api.Granted)}, "limit": {"500"}}
 	eventually(t, 3*time.Minute, "all applications are granted", func() error {
 		_, raw, err := setup.Do(t.Context(), http.MethodGet, testCluster.Centre+"/v1/applications?"+query.Encode(), testCluster.Token, nil)
 		if err != nil {

@@ -26,6 +26,7 @@ var queries = map[string]string{
 	"wait": "duration such as 30s, at most 60s: answer when the version is above version, or after this time", "version": "last known version",
 	"cluster": "cluster of the pod", "namespace": "namespace of the pod", "pod": "name of the pod", "podUID": "UID of the pod", "ip": "address of the pod",
 	"set": "name of the permission set", "state": "states, separated by commas", "kind": "kind of the object", "name": "name of the object", "who": "user who made the change",
+	"clusterUID": "UID of namespace kube-system of the cluster; 403 if the name of the cluster belongs to another one",
 }
 
 func operations() []operation {
@@ -60,7 +61,7 @@ func operations() []operation {
 			query:     []string{"cluster", "namespace", "pod", "podUID", "ip", "set", "state", "limit", "continue"},
 			responses: map[int]reflect.Type{200: reflect.TypeFor[api.ApplicationList]()}},
 		operation{method: "post", path: "/v1/applications", id: "createApplication", summary: "Request a permission set for a pod. A repeated request returns the same application; after Denied, Failed, Revoked or Leaked it begins a new attempt.",
-			body: reflect.TypeFor[api.ApplicationRequest](), responses: map[int]reflect.Type{200: application, 201: application, 202: application}, etag: true},
+			query: []string{"clusterUID"}, body: reflect.TypeFor[api.ApplicationRequest](), responses: map[int]reflect.Type{200: application, 201: application, 202: application}, etag: true},
 		operation{method: "post", path: "/v1/applications/revoke", id: "revokePod", summary: "Revoke the applications of a pod.",
 			body: reflect.TypeFor[api.RevokeRequest](), responses: map[int]reflect.Type{200: reflect.TypeFor[api.ApplicationList]()}},
 		operation{method: "get", path: "/v1/applications/{id}", id: "getApplication", summary: "Read an application; with wait, when it has changed.",
@@ -71,8 +72,19 @@ func operations() []operation {
 			responses: map[int]reflect.Type{200: application, 202: application}, etag: true},
 		operation{method: "post", path: "/v1/applications/{id}/reset", id: "resetApplication", summary: "Begin a new attempt of a Denied or Failed application.",
 			responses: map[int]reflect.Type{200: application, 202: application}, etag: true},
-		operation{method: "post", path: "/v1/clusters/{cluster}/pods/reconcile", id: "reconcilePods", summary: "Report a page of existing pods; applications of other pods in its range are revoked.",
-			body: reflect.TypeFor[api.PodReport](), responses: map[int]reflect.Type{200: reflect.TypeFor[api.PodReportResult]()}})
+		operation{method: "post", path: "/v1/applications/{id}/acknowledge", id: "acknowledgeApplication",
+			summary:   "State that the leaked grants of an application no longer exist; requires the owners of the permissions or an admin. They are Revoked and are not retried.",
+			responses: map[int]reflect.Type{200: application}, etag: true},
+		operation{method: "post", path: "/v1/providers/{name}/acknowledge", id: "acknowledgeProvider",
+			summary:   "State that the leaked grants of a provider no longer exist, except those for which it is being called; requires an admin.",
+			responses: map[int]reflect.Type{200: reflect.TypeFor[api.AcknowledgeResult]()}},
+		operation{method: "post", path: "/v1/clusters/{cluster}/pods/reconcile", id: "reconcilePods", summary: "Report a page of existing pods; applications of other pods in its range are revoked, or held if they are too many.",
+			body: reflect.TypeFor[api.PodReport](), responses: map[int]reflect.Type{200: reflect.TypeFor[api.PodReportResult]()}},
+		operation{method: "get", path: "/v1/clusters/{cluster}", id: "getCluster", summary: "Read the state of the reports of a cluster.",
+			responses: map[int]reflect.Type{200: reflect.TypeFor[api.Cluster]()}},
+		operation{method: "post", path: "/v1/clusters/{cluster}/pods/confirm", id: "confirmReport",
+			summary: "Confirm that held applications are to be revoked, or that another cluster has the name now; requires an admin.",
+			body:    reflect.TypeFor[api.ReportConfirmation](), responses: map[int]reflect.Type{200: reflect.TypeFor[api.Cluster]()}})
 }
 
 // build returns the document.

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"bytes"
+	"net/http"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	certresources "knative.dev/pkg/webhook/certificates/resources"
+
+	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/webhookpath"
+)
+
+const (
+	// maxReviewBytes limits the body of a request: an AdmissionReview has up to two
+	// versions of an object, and the API server accepts objects of 3 MiB.
+	maxReviewBytes = 8 << 20
+	// replacedKeyLife is how long paths of a replaced certificate are accepted: API
+	// servers and replicas learn about a new certificate at different times.
+	replacedKeyLife = 2 * time.Minute
+)
+
+// callers lets only callers pass that know the path of a webhook: the API server, and
+// replicas that forward its requests. Others get 403 before anything is read.
+type callers struct {
+	// secret returns the Secret with the certificate.
+	secret func() (*corev1.Secret, error)
+	// configured reports whether a webhook configuration has a path. Such a path is
+	// accepted however old it is, so that requests are decided while nothing can
+	// replace it.
+	configured func(path string) bool
+	rejected   metrics.Counter
+	clock      clock.PassiveClock
+
+	mu sync.Mutex
+	// key is the current key; replaced was the key until replacedAt.
+	key, replaced []byte
+	replacedAt    time.Time
+}
+
+// handler returns next behind the check. next gets the path without its secret, which
+// must not appear in logs and traces.
+func (c *callers) handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !c.accepts(r.URL.Path) {
+			c.rejected.Add(r.Context(), 1)
+			w.Header().Set("Connection", "close")
+			http.Error(w, "only the API server may call webhooks: the path has no valid secret", http.StatusForbidden)
+			return
+		}
+		authenticated(r.Context())
+		r = r.WithContext(webhookpath.WithPath(r.Context(), r.URL.Path))
+		stripped := *r.URL
+		stripped.Path, stripped.RawPath = webhookpath.WithoutSecret(r.URL.Path), ""
+		r.URL, r.RequestURI = &stripped, stripped.RequestURI()
+		r.Body = http.MaxBytesReader(w, r.Body, maxReviewBytes)
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (c *callers) accepts(path string) bool {
+	now := c.clock.Now()
+	for _, key := range c.keys(now) {
+		if slot, ok := webhookpath.Slot(key, path); ok {
+			return webhookpath.Recent(slot, now) || c.configured(path)
+		}
+	}
+	return false
+}
+
+// keys returns the key of the certificate, and the one that it replaced lately.
+func (c *callers) keys(now time.Time) [][]byte {
+	secret, err := c.secret()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		if key := secret.Data[certresources.ServerKey]; len(key) > 0 && !bytes.Equal(key, c.key) {
+			c.key, c.replaced, c.replacedAt = key, c.key, now
+		}
+	}
+	if c.replaced == nil || now.Sub(c.replacedAt) > replacedKeyLife {
+		return [][]byte{c.key}
+	}
+	return [][]byte{c.key, c.replaced}
+}

@@ -1,0 +1,22 @@
+// Package jsonfields reads the JSON fields of Go types.
+package jsonfields
+
+import (
+	"reflect"
+	"strings"
+)
+
+// Of returns the types of the JSON fields of a struct, with those of embedded structs;
+// nil for other types.
+func Of(t reflect.Type) map[string]reflect.Type {
+	if t == nil || t.Kind() != reflect.Struct {
+		return nil
+	}
+	all := map[string]reflect.Type{}
+	for _, f := range reflect.VisibleFields(t) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			all[name] = f.Type
+		}
+	}
+	return all
+}

@@ -1,0 +1,63 @@
+package webhookpath
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	key = []byte("-----BEGIN PRIVATE KEY-----")
+	now = time.Date(2026, 11, 23, 12, 3, 0, 0, time.UTC)
+)
+
+func TestAPathIsAuthenticOnlyForItsKeyWebhookAndSlot(t *testing.T) {
+	path := Path(key, "vpodbudget.kb.io", now)
+	if slot, ok := Slot(key, path); !ok || !Recent(slot, now) {
+		t.Errorf("%s is not valid", path)
+	}
+	later := Path(key, "vpodbudget.kb.io", now.Add(SlotLength))
+	if later == path {
+		t.Error("the next slot has the same path")
+	}
+	parts := strings.Split(path, "/")
+	for name, forged := range map[string]string{
+		"another webhook":    strings.Replace(path, "vpodbudget", "vownerbudget", 1),
+		"another slot":       strings.Replace(later, strings.Split(later, "-")[1], strings.Split(path, "-")[1], 1),
+		"without a code":     Prefix + "vpodbudget.kb.io",
+		"an empty code":      Prefix + strings.Split(parts[2], "-")[0] + "-/vpodbudget.kb.io",
+		"a truncated code":   Prefix + parts[2][:len(parts[2])-2] + "/vpodbudget.kb.io",
+		"a longer code":      Prefix + parts[2] + "00/vpodbudget.kb.io",
+		"without a webhook":  Prefix + parts[2] + "/",
+		"without the prefix": strings.TrimPrefix(path, "/admission"),
+		"nothing":            "",
+	} {
+		if _, ok := Slot(key, forged); ok {
+			t.Errorf("%s is accepted: %s", name, forged)
+		}
+	}
+	if _, ok := Slot([]byte("another"), path); ok {
+		t.Error("another key is accepted")
+	}
+	if _, ok := Slot(nil, Path(nil, "vpodbudget.kb.io", now)); ok {
+		t.Error("a path without a key is accepted")
+	}
+}
+
+func TestAPathIsRecentForItsSlotAndTheNeighbors(t *testing.T) {
+	slot, _ := Slot(key, Path(key, "v.kb.io", now))
+	for distance, want := range map[int]bool{-2: false, -1: true, 0: true, 1: true, 2: false} {
+		if got := Recent(slot, now.Add(time.Duration(distance)*SlotLength)); got != want {
+			t.Errorf("at a distance of %d slots: %t, want %t", distance, got, want)
+		}
+	}
+	if got := NextSlot(now); got != 7*time.Minute {
+		t.Errorf("the next slot begins in %s", got)
+	}
+}
+
+func TestAPathWithoutItsSecretNamesTheWebhook(t *testing.T) {
+	if got := WithoutSecret(Path(key, "v.kb.io", now)); got != "/admission/v.kb.io" {
+		t.Errorf("got %s", got)
+	}
+}

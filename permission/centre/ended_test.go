@@ -1,0 +1,70 @@
+package centre
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
+)
+
+// The init-action-server may have sent a request before the pod ended. No revocation
+// follows it.
+func TestALateRequestForAPodThatHasEndedGrantsNothing(t *testing.T) {
+	eachStore(t, func(t *testing.T, address string) {
+		w := newFixture(t, address)
+		w.register(nil, "web", "db")
+		granted := w.waitForState(w.request(podRequest(1, "web")).ID, api.Granted)
+		for n := range 2 { // pod 0 never requested
+			w.mustDo(serverToken, "POST", "/v1/applications/revoke", api.RevokeRequest{Cluster: "c1", PodUID: podRequest(n, "web").PodUID}, nil)
+		}
+		w.waitForState(granted.ID, api.Revoked)
+		for n := range 2 {
+			if status, problem := w.do(serverToken, "POST", "/v1/applications", podRequest(n, "web"), nil); status != http.StatusConflict {
+				t.Errorf("pod %d: %d %+v", n, status, problem)
+			}
+		}
+		// The same UID in another cluster is another pod, and a new sandbox is no end.
+		w.mustDo(serverToken, "POST", "/v1/applications/revoke", api.RevokeRequest{Cluster: "c1", PodUID: podRequest(2, "web").PodUID, KeepIPs: []string{"10.9.9.9"}}, nil)
+		w.waitForState(w.request(podRequest(2, "web")).ID, api.Granted)
+		if held := w.double.Stats().Held; len(held) != 1 {
+			t.Errorf("grants at the provider: %+v", held)
+		}
+	})
+}
+
+func TestARequestAtTheEndOfItsPodIsRejectedOrRevoked(t *testing.T) {
+	const pods = 60
+	eachStore(t, func(t *testing.T, address string) {
+		w := newFixture(t, address)
+		w.skipValidation = true
+		w.register(nil, "web", "db")
+		var all sync.WaitGroup
+		for n := range pods {
+			r := podRequest(n, "web")
+			all.Go(func() {
+				if status, problem := w.do(serverToken, "POST", "/v1/applications", r, nil); status != http.StatusCreated && status != http.StatusConflict {
+					t.Errorf("request: %d %+v", status, problem)
+				}
+			})
+			all.Go(func() {
+				if status, problem := w.do(serverToken, "POST", "/v1/applications/revoke", api.RevokeRequest{Cluster: "c1", PodUID: r.PodUID}, nil); status >= 300 {
+					t.Errorf("revoke: %d %+v", status, problem)
+				}
+			})
+		}
+		all.Wait()
+		apps, err := w.centre.store.View(t.Context()).Applications(store.Filter{}, store.Page{Limit: pods})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range apps {
+			if !a.RevokeRequested {
+				t.Errorf("%s of a pod that has ended", fmt.Sprint(a.State))
+			}
+		}
+		t.Logf("%d of %d requests came first", len(apps), pods)
+	})
+}

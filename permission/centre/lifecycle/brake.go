@@ -1,0 +1,184 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
+)
+
+const (
+	// maxReportRevocations is how many applications a page of a report may revoke
+	// whatever their share, and reportShare the inverse of the share that it may revoke
+	// whatever their number. Pods normally end with a revocation by the controller, so a
+	// report finds few. Many are a mistake: two clusters with one name, or a restored one.
+	maxReportRevocations = 10
+	reportShare          = 5 // 20 %
+	// confirmationTime is how long a confirmation lasts: several reports.
+	confirmationTime = 24 * time.Hour
+	// maxClusterUID bounds the UID of a cluster in bytes.
+	maxClusterUID = 253
+	// maxConfirmed bounds the number of confirmed revocations.
+	maxConfirmed = 10_000_000
+)
+
+// The results of a page of a report, for metrics.
+const (
+	ReportAccepted     = "accepted"
+	ReportHeld         = "held"
+	ReportOtherCluster = "other_cluster"
+)
+
+// OtherCluster is returned for a report or request of a cluster whose name belongs to
+// another one.
+type OtherCluster struct{ Name, Owner, Sender string }
+
+func (o OtherCluster) Error() string {
+	return fmt.Sprintf("the name %s belongs to the cluster whose namespace kube-system has UID %s, and the sender is in the cluster with UID %s: "+
+		"give that cluster its own name (key cluster of ConfigMap config-permission, and clusters of ACCESS_FILE), or, if it replaces the first one, "+
+		"let an admin confirm its UID with POST /v1/clusters/%s/pods/confirm", o.Name, o.Owner, o.Sender, o.Name)
+}
+
+// CheckCluster returns OtherCluster if the name belongs to another cluster. If it belongs
+// to none, it belongs to this one from then on.
+func (e *Engine) CheckCluster(ctx context.Context, name, uid string) error {
+	c, err := e.Store.View(ctx).Cluster(name)
+	if errors.Is(err, store.ErrNotFound) || err == nil && c.UID == "" {
+		err = e.Store.Write(ctx, func(tx store.Tx) error {
+			if c, err = tx.LockCluster(name); err != nil || c.UID != "" {
+				return err
+			}
+			c.UID = uid
+			return tx.UpdateCluster(c)
+		})
+	}
+	if err == nil && c.UID != uid {
+		err = OtherCluster{name, c.UID, uid}
+	}
+	return err
+}
+
+// Brake is the decision about a page of a report.
+type Brake struct {
+	// Held: no application is revoked.
+	Held bool
+	// Confirmed is how many confirmed revocations are used up.
+	Confirmed int
+}
+
+// DecideBrake decides about a page that would revoke orphaned of checked applications.
+// confirmed is how many revocations an admin has confirmed.
+func DecideBrake(checked, orphaned, confirmed int) Brake {
+	switch {
+	case orphaned <= maxReportRevocations, orphaned*reportShare <= checked:
+		return Brake{}
+	case orphaned <= confirmed:
+		return Brake{Confirmed: orphaned}
+	}
+	return Brake{Held: true}
+}
+
+// acceptPage stores a page of a report before its revocations begin, and returns whether
+// these are held.
+func (e *Engine) acceptPage(ctx context.Context, cluster string, r api.PodReport, checked, orphaned int) (held bool, err error) {
+	now := e.Clock.Now().UTC()
+	err = e.Store.Write(ctx, func(tx store.Tx) error {
+		c, err := tx.LockCluster(cluster)
+		if err != nil {
+			return err
+		}
+		if c.UID == "" {
+			c.UID = r.ClusterUID
+		}
+		if c.UID != r.ClusterUID {
+			return OtherCluster{cluster, c.UID, r.ClusterUID}
+		}
+		if !now.Before(c.ConfirmedUntil) {
+			c.Confirmed, c.ConfirmedUntil = 0, time.Time{}
+		}
+		if r.After == "" {
+			c.Held = 0
+		}
+		brake := DecideBrake(checked, orphaned, c.Confirmed)
+		c.Confirmed -= brake.Confirmed
+		if held = brake.Held; held {
+			c.Held += orphaned
+		}
+		if r.Through == "" {
+			c.Reported = now
+		}
+		return tx.UpdateCluster(c)
+	})
+	result := ReportAccepted
+	if held {
+		result = ReportHeld
+	}
+	var other OtherCluster
+	if errors.As(err, &other) {
+		result = ReportOtherCluster
+		e.Log.Warn("a report of another cluster with the same name is rejected", "cluster", cluster, "owner", other.Owner, "sender", other.Sender)
+	} else if err != nil {
+		return held, err
+	}
+	e.Metrics.Report(cluster, result)
+	return held, err
+}
+
+// ConfirmReport stores that an admin has confirmed held revocations, or the UID of a
+// cluster.
+func (e *Engine) ConfirmReport(ctx context.Context, cluster string, r api.ReportConfirmation, user string) (api.Cluster, error) {
+	switch {
+	case r.Revoke < 0 || r.Revoke > maxConfirmed:
+		return api.Cluster{}, InvalidRequest{"revoke", fmt.Sprintf("is %d; must be from 0 to %d", r.Revoke, maxConfirmed)}
+	case len(r.ClusterUID) > maxClusterUID:
+		return api.Cluster{}, InvalidRequest{"clusterUID", fmt.Sprintf("must have at most %d bytes", maxClusterUID)}
+	case r.Revoke == 0 && r.ClusterUID == "":
+		return api.Cluster{}, InvalidRequest{"revoke", "required, unless clusterUID is set: the number of held applications that are to be revoked"}
+	}
+	var after store.Cluster
+	err := e.Store.Write(ctx, func(tx store.Tx) error {
+		if _, err := tx.Cluster(cluster); err != nil {
+			return err // it has not reported
+		}
+		before, err := tx.LockCluster(cluster)
+		if err != nil {
+			return err
+		}
+		now := e.Clock.Now().UTC()
+		after = before
+		if r.Revoke > 0 {
+			after.Confirmed, after.ConfirmedUntil = r.Revoke, now.Add(confirmationTime)
+		}
+		if r.ClusterUID != "" {
+			after.UID = r.ClusterUID
+		}
+		if err := tx.UpdateCluster(after); err != nil {
+			return err
+		}
+		texts := make([]string, 2)
+		for i, c := range []store.Cluster{before, after} {
+			text, err := json.Marshal(ClusterToAPI(c))
+			if err != nil {
+				return err
+			}
+			texts[i] = string(text)
+		}
+		return tx.AddAudit(now, api.AuditEntry{Who: user, Verb: "update", Kind: "cluster", Name: cluster, Before: texts[0], After: texts[1]})
+	})
+	return ClusterToAPI(after), err
+}
+
+// ClusterToAPI returns the API object of a cluster.
+func ClusterToAPI(c store.Cluster) api.Cluster {
+	optional := func(t time.Time) *time.Time {
+		if t.IsZero() {
+			return nil
+		}
+		return &t
+	}
+	return api.Cluster{Name: c.Name, UID: c.UID, Reported: optional(c.Reported), Held: c.Held, Confirmed: c.Confirmed, ConfirmedUntil: optional(c.ConfirmedUntil)}
+}

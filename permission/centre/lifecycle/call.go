@@ -1,0 +1,95 @@
+package lifecycle
+
+import (
+	"context"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/provider"
+)
+
+// run makes the call of a claimed step in its slot and ends the step. A step without a
+// call is due again. waiting ends when no new call may begin, calling when calls are
+// interrupted.
+func (e *Engine) run(waiting, calling context.Context, p api.Provider, s step) error {
+	client := e.client(p)
+	if !e.awaitSlot(waiting, p, s) {
+		return e.releaseClaim(calling, s, 0)
+	}
+	var result provider.Result
+	if !e.Breaker.Do(p.Name, func() bool {
+		result = e.call(calling, p, client, s)
+		return result.Outcome != provider.Failed || result.Reason == provider.ReasonProviderThrottled
+	}) {
+		// Another call probes the provider.
+		return e.releaseClaim(calling, s, max(recheckInterval, e.Breaker.OpenFor(p.Name)))
+	}
+	if calling.Err() != nil && result.Outcome == provider.Failed {
+		// The call was interrupted, so its result is unknown. It is retried when the claim
+		// expires.
+		return nil
+	}
+	return e.finish(calling, s, result)
+}
+
+// awaitSlot waits for the slot and reserves another if it expired. It returns
+// false if the call must not be made, because the claim may expire during the
+// call.
+func (e *Engine) awaitSlot(ctx context.Context, p api.Provider, s step) bool {
+	for at := s.slot; ; {
+		if e.sleep(ctx, at) != nil || e.Clock.Now().After(s.callBy) {
+			return false
+		}
+		if !e.Limiter.Expired(at) {
+			return true
+		}
+		var err error
+		if at, err = e.Limiter.Reserve(ctx, p.Name, p.RateLimit, s.callBy.Sub(e.Clock.Now())); err != nil {
+			return false
+		}
+	}
+}
+
+// call calls the provider and records the metrics.
+func (e *Engine) call(ctx context.Context, p api.Provider, client provider.Client, s step) provider.Result {
+	began := e.Clock.Now()
+	r := client.Call(ctx, s.call)
+	e.Metrics.Call(p.Name, s.call.Op, r, e.Clock.Since(began))
+	e.Log.Info("provider called", "provider", p.Name, "op", s.call.Op, "application", s.call.Application, "key", s.call.Key,
+		"outcome", r.Outcome, "reason", r.Reason)
+	return r
+}
+
+// client returns the client of a provider.
+func (e *Engine) client(p api.Provider) provider.Client {
+	client, err := e.Clients.New(p)
+	if err != nil {
+		return misconfiguredClient{err}
+	}
+	return client
+}
+
+// misconfiguredClient is the client of a provider with an invalid
+// configuration.
+type misconfiguredClient struct{ err error }
+
+// Call implements provider.Client.
+func (m misconfiguredClient) Call(context.Context, provider.Call) provider.Result {
+	return provider.Result{Outcome: provider.Failed, Reason: provider.ReasonProviderMisconfigured, Message: m.err.Error()}
+}
+
+// sleep returns at a time, or with an error when ctx ends.
+func (e *Engine) sleep(ctx context.Context, until time.Time) error {
+	wait := until.Sub(e.Clock.Now())
+	if wait <= 0 {
+		return ctx.Err()
+	}
+	timer := e.Clock.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

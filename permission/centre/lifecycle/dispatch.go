@@ -1,0 +1,229 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
+)
+
+const (
+	// pollInterval is how often the store is polled for steps and changes of other
+	// replicas. localPollInterval is used if there is only one: its own transactions
+	// start the dispatch.
+	pollInterval      = 250 * time.Millisecond
+	localPollInterval = 5 * time.Second
+	// lockedInterval is the delay if other replicas have locked all steps that are due,
+	// errorInterval the delay after an error.
+	lockedInterval = 20 * time.Millisecond
+	errorInterval  = time.Second
+)
+
+// dispatcher makes the calls that are due.
+type dispatcher struct {
+	*Engine
+	// waiting ends when no new call may begin, calling when calls are interrupted.
+	waiting, calling context.Context
+	all              sync.WaitGroup
+	// ended receives a value when the queue of a provider became empty.
+	ended chan struct{}
+
+	mu        sync.Mutex
+	stopped   bool
+	providers map[string]*providerQueue
+}
+
+// providerQueue is the dispatch of the steps of one provider.
+type providerQueue struct {
+	// workers has an element for each step that is claimed or is being claimed.
+	workers chan struct{}
+	// running: a goroutine claims steps. again: steps became due meanwhile.
+	running, again bool
+	// broken is the step that could not be claimed.
+	broken brokenStep
+}
+
+// Run makes the calls that are due until ctx ends, and then waits up to drain for calls
+// in progress before it interrupts them.
+func (e *Engine) Run(ctx context.Context, drain time.Duration) {
+	calling, interrupt := context.WithCancel(context.WithoutCancel(ctx))
+	defer interrupt()
+	d := &dispatcher{Engine: e, waiting: ctx, calling: calling, ended: make(chan struct{}, 1), providers: map[string]*providerQueue{}}
+	e.dispatcher.Store(d)
+	d.startDue()
+	e.dispatcher.Store(nil)
+	d.stop()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		d.all.Wait()
+	}()
+	timer := e.Clock.NewTimer(drain)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C():
+		interrupt()
+		<-ended
+	}
+}
+
+// startDue starts the dispatch of each provider when a step of it is due.
+func (d *dispatcher) startDue() {
+	interval := pollInterval
+	if !d.Store.Shared() {
+		interval = localPollInterval
+	}
+	for d.waiting.Err() == nil {
+		wait := interval
+		next, err := d.Store.View(d.waiting).NextDue()
+		if err != nil && d.waiting.Err() == nil {
+			d.Log.Error("read when steps are due", "error", err)
+		}
+		now := d.Clock.Now()
+		for provider, due := range next {
+			if until := due.Sub(now); until > 0 {
+				wait = min(wait, until)
+				continue
+			}
+			d.start(provider)
+		}
+		timer := d.Clock.NewTimer(wait)
+		select {
+		case <-timer.C():
+		case <-d.ended:
+		case <-d.waiting.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// start starts the dispatch of a provider's steps if it does not run.
+func (d *dispatcher) start(provider string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stopped {
+		return
+	}
+	q := d.providers[provider]
+	if q == nil {
+		q = &providerQueue{workers: make(chan struct{}, max(1, d.Workers))}
+		d.providers[provider] = q
+	}
+	if q.running {
+		q.again = true
+		return
+	}
+	q.running = true
+	d.all.Go(func() { d.dispatch(provider, q) })
+}
+
+// stop makes start do nothing.
+func (d *dispatcher) stop() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stopped = true
+}
+
+// end ends the dispatch of a provider, unless steps became due meanwhile.
+func (d *dispatcher) end(q *providerQueue) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if q.again && d.waiting.Err() == nil {
+		q.again = false
+		return false
+	}
+	q.running = false
+	select {
+	case d.ended <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// dispatch claims steps of a provider and runs them, until none is due.
+func (d *dispatcher) dispatch(provider string, q *providerQueue) {
+	for {
+		n, err := d.dispatchDue(provider, q)
+		switch {
+		case err != nil && d.waiting.Err() == nil:
+			d.Log.Error("claim steps", "provider", provider, "error", err)
+			_ = d.sleep(d.waiting, d.Clock.Now().Add(errorInterval))
+		case (n == 0 || d.waiting.Err() != nil) && d.end(q):
+			return
+		}
+	}
+}
+
+// dispatchDue claims due steps and runs them in other goroutines, or waits until some
+// can be claimed. It returns how many are due, at most the number of free workers.
+func (d *dispatcher) dispatchDue(provider string, q *providerQueue) (due int, err error) {
+	free := q.acquire(d.waiting)
+	defer func() { q.release(free) }()
+	if free == 0 {
+		return 0, nil // the process stops
+	}
+	b, err := d.claimDue(d.waiting, provider, free)
+	if err != nil {
+		return b.due, d.postponeBroken(q, provider, err)
+	}
+	q.broken = brokenStep{}
+	for _, s := range b.steps {
+		free--
+		d.all.Go(func() {
+			defer q.release(1)
+			if err := d.run(d.waiting, d.calling, b.provider, s); err != nil && !errors.Is(err, errStaleStep) {
+				d.Log.Error("end a step; it is repeated when its claim expires", "application", s.application, "provider", provider, "error", err)
+			}
+		})
+	}
+	if b.due > 0 && (b.wait > 0 || len(b.steps) == 0) {
+		_ = d.sleep(d.waiting, d.Clock.Now().Add(max(b.wait, lockedInterval)))
+	}
+	return b.due, nil
+}
+
+// postponeBroken postpones a step that cannot be claimed for the second time, so that it
+// does not delay the others. It returns other errors.
+func (d *dispatcher) postponeBroken(q *providerQueue, provider string, err error) error {
+	var broken brokenStep
+	if !errors.As(err, &broken) {
+		return err
+	}
+	again := q.broken.application == broken.application && q.broken.ordinal == broken.ordinal
+	if q.broken = broken; !again {
+		return err
+	}
+	d.Log.Error("a step cannot be claimed; it is postponed", "application", broken.application, "provider", provider, "error", broken.err)
+	return d.Store.Write(d.waiting, func(tx store.Tx) error {
+		now := d.Clock.Now()
+		return tx.PostponeStep(broken.application, broken.ordinal, now, now.Add(brokenStepDelay))
+	})
+}
+
+// acquire waits for a free worker and acquires all free ones; 0 when ctx ends.
+func (q *providerQueue) acquire(ctx context.Context) int {
+	if ctx.Err() != nil {
+		return 0
+	}
+	select {
+	case q.workers <- struct{}{}:
+	case <-ctx.Done():
+		return 0
+	}
+	for n := 1; ; n++ {
+		select {
+		case q.workers <- struct{}{}:
+		default:
+			return n
+		}
+	}
+}
+
+func (q *providerQueue) release(n int) {
+	for range n {
+		<-q.workers
+	}
+}

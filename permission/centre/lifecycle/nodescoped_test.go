@@ -1,0 +1,146 @@
+package lifecycle_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/provider"
+)
+
+// requestOnNode requests the set of a pod with hostNetwork.
+func (f *setsFixture) requestOnNode(uid string) string {
+	f.t.Helper()
+	a, _, _, err := f.Request(f.t.Context(), api.ApplicationRequest{Cluster: "c1", PodUID: uid, PodIPs: []string{"192.0.2.1"}, NodeIPs: []string{"192.0.2.1"}, HostNetwork: true, Set: "web"}, "server")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return a.ID
+}
+
+func (f *setsFixture) state(id string) api.State {
+	f.t.Helper()
+	a, err := f.Store.View(f.t.Context()).Application(id)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return a.State
+}
+
+func (f *setsFixture) revokePod(uid string) {
+	f.t.Helper()
+	if _, err := f.RevokePod(f.t.Context(), api.RevokeRequest{Cluster: "c1", PodUID: uid}, "controller"); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// The provider revokes for the node, so it would remove a grant for another pod of the
+// node that is made meanwhile.
+func TestANodeScopedGrantWaitsForARevocationInProgress(t *testing.T) {
+	for name, accepted := range map[string]bool{"the provider is being called": false, "the provider has accepted the revocation": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newSetsFixture(t, provider.Done)
+			f.updateProvider(func(p *api.Provider) { p.NodeScoped, p.Retry.PollSeconds = true, 5 })
+			first := f.requestOnNode("first")
+			f.run()
+			f.revokePod("first")
+			var second string
+			requestSecond := func() {
+				f.provider.during = nil
+				second = f.requestOnNode("second")
+				if _, err := f.RunStep(t.Context(), "double"); err != nil || f.state(second) == api.Granted {
+					t.Errorf("during the revocation the second pod is %s, %v", f.state(second), err)
+				}
+			}
+			if accepted {
+				f.provider.outcome = provider.Pending
+			} else {
+				f.provider.during = requestSecond
+			}
+			if !runNext(t, f.Engine, f.clock.Now()) {
+				t.Fatal("no step is due")
+			}
+			if f.provider.outcome = provider.Done; accepted {
+				requestSecond()
+			}
+			f.clock.Step(time.Second)
+			f.run()
+			if f.state(first) != api.Revoked || f.state(second) != api.Granted {
+				t.Errorf("the first pod is %s, the second %s", f.state(first), f.state(second))
+			}
+			want := []provider.Op{provider.Grant, provider.Revoke, provider.Grant}
+			if accepted {
+				want = []provider.Op{provider.Grant, provider.Revoke, provider.Revoke, provider.Grant}
+			}
+			if diff := cmp.Diff(want, f.provider.calls); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// The last pod of the node revokes the grant, so a pod that ends its own revocation for
+// that needs a pod that will.
+func TestANodeScopedGrantIsRevokedIfTheCallForTheLastPodIsDenied(t *testing.T) {
+	for name, tc := range map[string]struct {
+		// during: the first pod ends during the call for the second; otherwise after it.
+		during bool
+		second []provider.Result
+	}{
+		"the call is not sent":                      {true, []provider.Result{{Outcome: provider.Failed}}},
+		"the call is denied":                        {true, []provider.Result{{Outcome: provider.Denied, Sent: true}}},
+		"the request is denied by a later decision": {false, []provider.Result{{Outcome: provider.Pending, Sent: true}, {Outcome: provider.Denied, Sent: true}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newSetsFixture(t, provider.Done)
+			f.updateProvider(func(p *api.Provider) { p.NodeScoped, p.Retry.PollSeconds, p.Retry.PollTimeoutSeconds = true, 5, 600 })
+			first := f.requestOnNode("first")
+			f.run()
+			second := f.requestOnNode("second")
+			endFirst := func() {
+				f.provider.during = nil
+				f.revokePod("first")
+				if _, err := f.RunStep(t.Context(), "double"); err != nil {
+					t.Error(err)
+				}
+			}
+			if f.provider.results = tc.second; tc.during {
+				f.provider.during = endFirst
+			}
+			if !runNext(t, f.Engine, f.clock.Now()) {
+				t.Fatal("no step is due")
+			}
+			if !tc.during {
+				endFirst()
+			}
+			f.run()
+			f.revokePod("second")
+			f.run()
+			if f.state(first) != api.Revoked || f.state(second) != api.Revoked || !slices.Contains(f.provider.calls, provider.Revoke) {
+				t.Errorf("the first pod is %s, the second %s after calls %v", f.state(first), f.state(second), f.provider.calls)
+			}
+		})
+	}
+}
+
+// An exclusive call removes the privileges of other permissions, so none may be granted
+// before it ends.
+func TestNoPermissionOfAMySQLUserIsGrantedDuringAnExclusiveCall(t *testing.T) {
+	f := newSetsFixture(t, provider.Done)
+	f.updateProvider(func(p *api.Provider) { p.Type = api.ProviderMySQL })
+	f.requestOnly("web")
+	f.provider.during = func() {
+		f.provider.during = nil
+		f.requestOnly("jobs")
+		if _, err := f.RunStep(t.Context(), "double"); err != nil || len(f.provider.calls) > 1 {
+			t.Errorf("calls %v during an exclusive call, %v", f.provider.calls, err)
+		}
+	}
+	f.run()
+	if diff := cmp.Diff([]bool{true, false}, f.provider.exclusive); diff != "" {
+		t.Error(diff)
+	}
+}

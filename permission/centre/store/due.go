@@ -1,0 +1,49 @@
+package store
+
+import (
+	"database/sql"
+	"time"
+)
+
+// NextDue returns when the next step of each provider is due, for the providers
+// that have one.
+func (v View) NextDue() (map[string]time.Time, error) {
+	next := map[string]time.Time{}
+	err := v.each(func(rows *sql.Rows) error {
+		var provider string
+		var due sql.NullInt64
+		err := rows.Scan(&provider, &due)
+		if due.Valid {
+			next[provider] = fromMicros(due.Int64)
+		}
+		return err
+	}, "SELECT name, (SELECT MIN(due) FROM grants WHERE provider = objects.name AND due > 0) FROM objects WHERE kind = ?", KindProvider)
+	return next, err
+}
+
+// CountDue counts the steps of a provider that are due, up to limit.
+func (v View) CountDue(provider string, now time.Time, limit int) (int, error) {
+	return v.count("SELECT COUNT(*) FROM (SELECT 1 FROM grants WHERE provider = ? AND due > 0 AND due <= ? LIMIT ?) AS steps", provider, micros(now), limit)
+}
+
+// FirstDue returns the step of a provider that is due for the longest time, and
+// locks its application until the transaction ends. It skips applications that
+// other transactions have locked.
+func (t Tx) FirstDue(provider string, now time.Time) (application string, ordinal int, err error) {
+	err = t.row(`SELECT g.application, g.ordinal FROM grants g JOIN applications a ON a.id = g.application
+		WHERE g.provider = ? AND g.due > 0 AND g.due <= ? ORDER BY g.due LIMIT 1`+t.dialect.skipLocked, provider, micros(now)).Scan(&application, &ordinal)
+	return application, ordinal, notFound(err)
+}
+
+// PostponeStep sets when a step that is due now is due again, without reading its grant.
+func (t Tx) PostponeStep(application string, ordinal int, now, due time.Time) error {
+	_, err := t.exec("UPDATE grants SET due = ? WHERE application = ? AND ordinal = ? AND due > 0 AND due <= ?", micros(due), application, ordinal, micros(now))
+	return err
+}
+
+// OverdueGrants lists grants of a provider that wait for a call in an attempt that
+// began before a time.
+func (v View) OverdueGrants(provider string, began time.Time, limit int) ([]Grant, error) {
+	return v.grants("SELECT "+grantColumns+` FROM grants WHERE provider = ? AND due > 0 AND lease = '' AND began < ? AND state IN ('Requested', 'Applying')
+		AND EXISTS (SELECT 1 FROM applications WHERE id = grants.application AND going = 0) ORDER BY due LIMIT ?`, provider, micros(began), limit)
+}

@@ -1,0 +1,74 @@
+package store
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/pressly/goose/v3"
+
+	"github.com/breakwater-dev/breakwater/test/database"
+)
+
+func TestMain(m *testing.M) { database.Run(m) }
+
+// The steps of a store with a queue of jobs are due when their jobs were, and a step in
+// a call when its claim expires.
+func TestAStoreWithAQueueOfJobsIsMigrated(t *testing.T) {
+	for name, address := range map[string]string{"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "centre.db"), "postgres": database.Postgres(t)} {
+		t.Run(name, func(t *testing.T) {
+			s, err := connect(t.Context(), address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			steps, err := s.goMigrations()
+			if err != nil {
+				t.Fatal(err)
+			}
+			old, err := goose.NewProvider(goose.Dialect(s.dialect.name), s.write, nil, goose.WithGoMigrations(steps...), goose.WithDisableGlobalRegistry(true))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := old.UpTo(t.Context(), 4); err != nil {
+				t.Fatal(err)
+			}
+			for _, statement := range []string{
+				"CREATE TABLE river_job (id BIGINT)",
+				`INSERT INTO objects (kind, name, owner, description, body, version, created, updated) VALUES ('provider', 'p', '', '', '{}', 1, 0, 0)`,
+				`INSERT INTO applications (id, cluster, namespace, pod, pod_uid, set_name, request, state, reason, message, attempt, going, created, updated, version)
+					VALUES ('a', 'c1', 'shop', 'web', 'uid', 'web', '{}', 'Applying', '', '', 1, 0, 0, 0, 1)`,
+				insertOldGrant(0, 1_700_000_000_000_000, "", 0),
+				insertOldGrant(1, 0, "claim", 1_700_000_010_000_000),
+				insertOldGrant(2, 0, "", 0),
+			} {
+				if _, err := s.write.ExecContext(t.Context(), statement); err != nil {
+					t.Fatalf("%s: %v", statement, err)
+				}
+			}
+			s.Close()
+
+			if s, err = Open(t.Context(), address); err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			grants, err := s.View(t.Context()).Grants("a")
+			if err != nil || len(grants) != 3 {
+				t.Fatalf("%d grants, %v", len(grants), err)
+			}
+			began := time.Unix(1_700_000_000, 0)
+			if !grants[0].Due.Equal(began) || !grants[1].Due.Equal(began.Add(10*time.Second)) || grants[1].ClaimID != "claim" || !grants[2].Due.IsZero() {
+				t.Errorf("grants: %+v", grants)
+			}
+			if _, err := s.write.ExecContext(t.Context(), "SELECT * FROM river_job"); err == nil {
+				t.Error("the queue still exists")
+			}
+		})
+	}
+}
+
+func insertOldGrant(ordinal int, due int64, lease string, leaseUntil int64) string {
+	return fmt.Sprintf(`INSERT INTO grants (application, ordinal, permission, provider, subject, owner, parameters, state, reason, message, calls, failures, since, began, next_try,
+		step, job, due, lease, lease_until, call_key, keys, touched, pending, kept)
+		VALUES ('a', %d, 'db', 'p', 'db', 'team-a', '{}', 'Applying', '', '', 0, 0, 0, 0, 0, 3, 7, %d, '%s', %d, 'k', 0, 1, 0, 'null')`, ordinal, due, lease, leaseUntil)
+}

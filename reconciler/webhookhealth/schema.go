@@ -1,0 +1,90 @@
+package webhookhealth
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/internal/jsonfields"
+)
+
+// CRD is a required CustomResourceDefinition.
+type CRD struct {
+	// Name is its name, Version the version that this process reads.
+	Name, Version string
+	// Type is the Go type of its objects.
+	Type reflect.Type
+}
+
+// Schema is the observed schema of a CRD.
+type Schema struct {
+	CRD
+	// Found is nil if the CRD does not exist.
+	Found *apiextensionsv1.CustomResourceDefinition
+}
+
+// schemas reads the CRDs.
+func (r *Reconciler) schemas(ctx context.Context) (all []Schema, failed []error) {
+	for _, c := range r.plan.CRDs {
+		found, err := r.crds.Get(ctx, c.Name, metav1.GetOptions{})
+		if failed = appendError(failed, unlessAbsent(err)); unlessAbsent(err) != nil {
+			continue
+		}
+		if err != nil {
+			found = nil
+		}
+		all = append(all, Schema{CRD: c, Found: found})
+	}
+	return all, failed
+}
+
+// schema checks the schema of a CRD. The API server drops the fields that it lacks, in
+// objects and in the status that we write.
+func schema(s Schema) []Finding {
+	f := Finding{Reason: ReasonCRDDiffers, Guard: s.Name}
+	if s.Found == nil {
+		f.Message = "the CRD does not exist"
+		return []Finding{f}
+	}
+	missing := MissingFields(s.Found, s.CRD)
+	if len(missing) == 0 {
+		return nil
+	}
+	f.Message = fmt.Sprintf("the CRD lacks %s: it is of another version or of another program (OpenKruise has one of the same name), "+
+		"and the API server drops these fields; apply the CRD of this version again", strings.Join(missing, ", "))
+	return []Finding{f}
+}
+
+// maxMissing limits the fields in a message.
+const maxMissing = 5
+
+// MissingFields returns fields of spec and status that the CRD lacks in its version, at
+// most maxMissing.
+func MissingFields(found *apiextensionsv1.CustomResourceDefinition, c CRD) []string {
+	i := slices.IndexFunc(found.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == c.Version && v.Served })
+	if i < 0 {
+		return []string{"version " + c.Version}
+	}
+	var properties map[string]apiextensionsv1.JSONSchemaProps
+	if s := found.Spec.Versions[i].Schema; s != nil && s.OpenAPIV3Schema != nil {
+		properties = s.OpenAPIV3Schema.Properties
+	}
+	var missing []string
+	for _, part := range []string{"spec", "status"} {
+		for _, name := range slices.Sorted(maps.Keys(jsonfields.Of(jsonfields.Of(c.Type)[part]))) {
+			if _, ok := properties[part].Properties[name]; !ok {
+				missing = append(missing, part+"."+name)
+			}
+		}
+	}
+	if len(missing) > maxMissing {
+		missing = append(missing[:maxMissing], "...")
+	}
+	return missing
+}
