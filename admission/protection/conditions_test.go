@@ -44,11 +44,32 @@ func TestWhichRequestsAboutPodsReachTheWebhook(t *testing.T) {
 	probe := request("UPDATE", "podunavailablebudgets", "", alice)
 	probe["dryRun"] = true
 	annotated := object{"metadata": object{"annotations": object{"policy.breakwater.dev/probe": "7"}}}
+	conditions := func(pairs ...string) object {
+		return pod(func(_, _, s object) {
+			var all []any
+			for i := 0; i < len(pairs); i += 2 {
+				all = append(all, object{"type": pairs[i], "status": pairs[i+1]})
+			}
+			s["conditions"] = all
+		})
+	}
+	const gate = "InPlaceUpdateReady"
 	for name, tc := range map[string]struct {
 		request  object
 		old, new any
 		want     bool
 	}{
+		"a status without conditions":            {request("UPDATE", "pods", "status", alice), pod(nil), bare, true}, // labels are removed
+		"a status that nothing changes":          {request("UPDATE", "pods", "status", alice), pod(nil), pod(nil), false},
+		"a status of labels":                     {request("UPDATE", "pods", "status", alice), pod(nil), pod(func(m, _, _ object) { m["labels"] = object{} }), true},
+		"a pod becomes Ready":                    {request("UPDATE", "pods", "status", alice), conditions(gate, "False", "Ready", "False"), conditions(gate, "True", "Ready", "True"), false},
+		"a pod is not Ready anymore":             {request("UPDATE", "pods", "status", alice), conditions(gate, "True", "Ready", "True"), conditions(gate, "True", "Ready", "False"), false},
+		"an update in place begins":              {request("UPDATE", "pods", "status", alice), conditions(gate, "True", "Ready", "True"), conditions(gate, "False", "Ready", "False"), true},
+		"its readiness gate is removed":          {request("UPDATE", "pods", "status", alice), conditions(gate, "True", "Ready", "True"), conditions("Ready", "True"), true},
+		"an update in place continues":           {request("UPDATE", "pods", "status", alice), conditions(gate, "False"), conditions(gate, "False", "Ready", "False"), false},
+		"OpenKruise makes a pod unready":         {request("UPDATE", "pods", "status", alice), conditions("KruisePodReady", "True"), conditions("KruisePodReady", "False"), true},
+		"a kubelet reports the readiness gate":   {request("UPDATE", "pods", "status", node), conditions(gate, "True"), conditions(gate, "False"), false},
+		"another readiness gate is not met":      {request("UPDATE", "pods", "status", alice), conditions("lb", "True"), conditions("lb", "False"), false},
 		"a deletion":                             {request("DELETE", "pods", "", alice), pod(nil), nil, true},
 		"a deletion of a pod without anything":   {request("DELETE", "pods", "", alice), bare, nil, true},
 		"a deletion of a terminating pod":        {request("DELETE", "pods", "", alice), terminating, nil, false},

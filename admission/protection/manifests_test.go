@@ -8,12 +8,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/protection/budget"
 	"github.com/breakwater-dev/breakwater/admission/protection/cascade"
 	"github.com/breakwater-dev/breakwater/admission/protection/deletionflow"
 	changev1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/webhookpath"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
@@ -25,7 +25,7 @@ func webhooks(t *testing.T) []admissionregistrationv1.ValidatingWebhook {
 	if config.Name != Configuration {
 		t.Errorf("the configuration is %s, the controller reconciles %s", config.Name, Configuration)
 	}
-	added, err := deletionflow.Webhooks([]byte("ca"))
+	added, err := deletionflow.Webhooks(webhookpath.Access{CABundle: []byte("ca"), Key: []byte("key")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestEveryWebhookOfTheManifestHasAHandlerAndAFailurePolicy(t *testing.T) {
 		}
 		served = slices.DeleteFunc(served, func(name string) bool { return name == w.Name })
 		s := w.ClientConfig.Service
-		if s.Namespace != changev1alpha1.SystemNamespace || s.Name != ServiceName || *s.Path != admission.PathPrefix+w.Name {
+		if s.Namespace != changev1alpha1.SystemNamespace || s.Name != ServiceName || s.Path != nil && webhookpath.WithoutSecret(*s.Path) != webhookpath.Prefix+w.Name {
 			t.Errorf("%s is called at %s/%s%s", w.Name, s.Namespace, s.Name, *s.Path)
 		}
 		if w.FailurePolicy == nil || w.MatchPolicy == nil || w.SideEffects == nil || ptr.Deref(w.TimeoutSeconds, 10) > 5 {

@@ -69,6 +69,15 @@ func ScopeOf(b *v1alpha1.PodUnavailableBudget) (Scope, error) {
 // NeedsChain reports whether Covers needs the owners of a pod.
 func (s Scope) NeedsChain() bool { return s.target != nil }
 
+// MayCover reports whether the budget covers the pod with some owners. It is false if
+// the pod alone shows that it is not covered, and then its owners need not be read.
+func (s Scope) MayCover(p *corev1.Pod) bool {
+	if s.target == nil {
+		return s.Covers(p, nil)
+	}
+	return p.Namespace == s.namespace && metav1.GetControllerOfNoCopy(p) != nil
+}
+
 // Covers decides whether the budget covers a pod with these owners. Chain may be
 // nil unless NeedsChain.
 func (s Scope) Covers(p *corev1.Pod, chain Chain) bool {

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
@@ -100,6 +101,32 @@ func TestWhichPodsAreAvailable(t *testing.T) {
 			tc.change(p)
 			if Available(p) != tc.available || CountsAsAvailable(p) != tc.counts {
 				t.Errorf("available %v, counts %v", Available(p), CountsAsAvailable(p))
+			}
+		})
+	}
+}
+
+func TestWhichPodsMayBeCovered(t *testing.T) {
+	owned := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-1", Controller: ptr.To(true)}}
+	selecting := v1alpha1.PodUnavailableBudgetSpec{Selector: &v1alpha1.PodSelector{MatchLabels: map[string]string{"app": "web"}}}
+	targeting := v1alpha1.PodUnavailableBudgetSpec{TargetRef: &v1alpha1.TargetRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}}
+	for name, tc := range map[string]struct {
+		spec v1alpha1.PodUnavailableBudgetSpec
+		pod  metav1.ObjectMeta
+		want bool
+	}{
+		"a selected pod":                             {selecting, metav1.ObjectMeta{Namespace: "ns", Labels: map[string]string{"app": "web"}}, true},
+		"a pod that is not selected":                 {selecting, metav1.ObjectMeta{Namespace: "ns", OwnerReferences: owned}, false},
+		"a pod with a controller, and a target":      {targeting, metav1.ObjectMeta{Namespace: "ns", OwnerReferences: owned}, true},
+		"a pod without a controller, and a target":   {targeting, metav1.ObjectMeta{Namespace: "ns"}, false},
+		"a pod of another namespace, and a target":   {targeting, metav1.ObjectMeta{Namespace: "other", OwnerReferences: owned}, false},
+		"a selected pod of another namespace":        {selecting, metav1.ObjectMeta{Namespace: "other", Labels: map[string]string{"app": "web"}}, false},
+		"a pod, and neither a selector nor a target": {v1alpha1.PodUnavailableBudgetSpec{}, metav1.ObjectMeta{Namespace: "ns", OwnerReferences: owned}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := ScopeOf(&v1alpha1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}, Spec: tc.spec})
+			if got := s.MayCover(&corev1.Pod{ObjectMeta: tc.pod}); err != nil || got != tc.want {
+				t.Errorf("got %v, %v, want %v", got, err, tc.want)
 			}
 		})
 	}

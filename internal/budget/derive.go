@@ -22,6 +22,9 @@ type Observed struct {
 	ResourceVersion string
 	// Total is the sum of the replicas of the topmost owners; an orphan counts as 1.
 	Total int32
+	// UnknownReplicas says why the replicas of an owner are unknown. Then Total counts
+	// its existing pods. It is empty if all replicas are known.
+	UnknownReplicas string
 	// Excess is how many available pods exceed the replicas of their controllers.
 	Excess int32
 	// Expired reports whether a charge is older than the time in which the API server
@@ -36,6 +39,9 @@ type Observed struct {
 // Derivation is the result of Derive.
 type Derivation struct {
 	Numbers
+	// NotComputed says why the budget allows nothing: Observed.UnknownReplicas, if the
+	// limit depends on the replicas.
+	NotComputed string
 	Deleted     map[types.UID]string
 	Unavailable map[string]string
 	// Refunded is how many charges were refunded because their request did not take
@@ -96,69 +102,10 @@ func Derive(b *v1alpha1.PodUnavailableBudget, observed Observed) Derivation {
 		}
 	}
 	d.Numbers = ComputeNumbers(b.Spec, t)
+	if observed.UnknownReplicas != "" && NeedsReplicas(b.Spec) {
+		d.Allowed, d.NotComputed = 0, observed.UnknownReplicas
+	}
 	return d
-}
-
-// outcome is the result of a charged request.
-type outcome int
-
-const (
-	outcomePending  outcome = iota // not known yet
-	outcomeSettled                 // the pod is unavailable or deleted
-	outcomeRefunded                // the request did not take effect
-)
-
-// deletionOutcome decides what became of the charge of a deletion. A pod that is
-// missing in the cache is deleted only if the cache is as new as the charge.
-func deletionOutcome(p *corev1.Pod, uid types.UID, charged string, observed Observed) outcome {
-	switch {
-	case p == nil && observed.ExistsUncovered(uid):
-		return outcomeSettled // not covered anymore
-	case p == nil && (NotOlder(observed.ResourceVersion, ParseDeletedEntry(charged).ResourceVersion) || observed.Expired(DeletedKey(uid, charged))):
-		return outcomeSettled
-	case p == nil:
-		return outcomePending
-	case p.DeletionTimestamp != nil, Finished(p):
-		return outcomeSettled
-	// A pod that is only not Ready may become Ready again before its deletion.
-	case observed.Expired(DeletedKey(uid, charged)):
-		return outcomeRefunded
-	}
-	return outcomePending
-}
-
-// changeOutcome decides what became of the charge of an in-place change. The pod
-// becomes unavailable some time after the update, or not at all.
-func changeOutcome(p *corev1.Pod, name string, e Entry, observed Observed) outcome {
-	expired := observed.Expired(ChangedKey(name, e))
-	switch {
-	case p == nil && (expired || observed.ExistsUncovered(e.UID) || NotOlder(observed.ResourceVersion, e.ResourceVersion)):
-		return outcomeSettled
-	case p == nil:
-		return outcomePending
-	case !CountsAsAvailable(p) && p.ResourceVersion != e.ResourceVersion && NotOlder(p.ResourceVersion, e.ResourceVersion):
-		return outcomeSettled
-	case resizeDone(p, e):
-		return outcomeSettled
-	case expired:
-		return outcomeRefunded
-	}
-	return outcomePending
-}
-
-// resizeDone reports whether the resize is complete: the kubelet has observed a newer
-// spec than the one before the resize, and no resize is pending or in progress. A
-// kubelet that does not report observedGeneration leaves it open.
-func resizeDone(p *corev1.Pod, e Entry) bool {
-	if e.ResizeGeneration == 0 || p.Generation <= e.ResizeGeneration || p.Status.ObservedGeneration < p.Generation {
-		return false
-	}
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress {
-			return false
-		}
-	}
-	return true
 }
 
 // DeletedKey identifies the charge of a deletion by its entry. A renewed charge has

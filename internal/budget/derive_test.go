@@ -99,40 +99,6 @@ func TestAChargedPodThatTheWatchDoesNotHaveMayReplaceAnAvailableOne(t *testing.T
 	}
 }
 
-func TestTheChargeOfAResizeIsSettledWhenItIsDone(t *testing.T) {
-	at := func(generation, observed int64, conditions ...corev1.PodConditionType) *corev1.Pod {
-		p := pod("a", "8")
-		p.Generation, p.Status.ObservedGeneration = generation, observed
-		for _, c := range conditions {
-			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: c, Status: corev1.ConditionTrue})
-		}
-		return p
-	}
-	for _, tc := range []struct {
-		name  string
-		entry string
-		pod   *corev1.Pod
-		kept  bool
-	}{
-		{"not written yet", "5/uid-a/3", at(3, 3), true},
-		{"written, not observed by the kubelet", "5/uid-a/3", at(4, 3), true},
-		{"pending", "5/uid-a/3", at(4, 4, corev1.PodResizePending), true},
-		{"in progress", "5/uid-a/3", at(4, 4, corev1.PodResizeInProgress), true},
-		{"done", "5/uid-a/3", at(4, 4), false},
-		{"done, without observedGeneration", "5/uid-a/3", at(4, 0), true},
-		{"another change", "5/uid-a", at(4, 4), true},
-		{"of another pod", "5/uid-b/3", at(4, 4), false},
-	} {
-		b := budgetWith(0)
-		b.Spec = maxUnavailable("1")
-		b.Status.UnavailablePods = map[string]string{"a": tc.entry}
-		d := Derive(b, Observed{Pods: []*corev1.Pod{tc.pod}, Total: 1, ResourceVersion: "9", ExistsUncovered: never[types.UID], Expired: never[string], KeepSettled: never[string]})
-		if kept := len(d.Unavailable) > 0; kept != tc.kept || d.Refunded != 0 {
-			t.Errorf("%s: kept %v, refunded %d", tc.name, kept, d.Refunded)
-		}
-	}
-}
-
 func TestARecreatedPodDoesNotInheritACharge(t *testing.T) {
 	b := budgetWith(0)
 	b.Spec = maxUnavailable("1")

@@ -1,27 +1,31 @@
 package budget
 
 import (
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Entry is a value of status.unavailablePods, written `<resourceVersion>/<uid>`,
-// because a StatefulSet reuses the names of its pods. The entry of a resize ends
-// with `/<generation>`.
+// Entry is a value of status.unavailablePods, written
+// `<resourceVersion>/<uid>/<token>/<effects>`. It has the UID because a StatefulSet
+// reuses the names of its pods.
 type Entry struct {
 	ResourceVersion string
 	UID             types.UID
-	// ResizeGeneration is the generation of the pod before it was resized; 0 for
-	// another change.
-	ResizeGeneration int64
+	// Token is that of DeletedEntry.
+	Token string
+	// Effects are what the kubelet does because of the change. Without effects the change
+	// itself makes the pod unavailable.
+	Effects []Effect
 }
 
 func (e Entry) String() string {
 	text := e.ResourceVersion + "/" + string(e.UID)
-	if e.ResizeGeneration != 0 {
-		text += "/" + strconv.FormatInt(e.ResizeGeneration, 10)
+	if e.Token != "" || len(e.Effects) > 0 {
+		text += "/" + e.Token
+	}
+	if len(e.Effects) > 0 {
+		text += "/" + formatEffects(e.Effects)
 	}
 	return text
 }
@@ -29,12 +33,9 @@ func (e Entry) String() string {
 // ParseEntry parses an entry. A bare resourceVersion has no UID.
 func ParseEntry(s string) Entry {
 	rv, rest, _ := strings.Cut(s, "/")
-	uid, generation, _ := strings.Cut(rest, "/")
-	resizes, err := strconv.ParseInt(generation, 10, 64)
-	if err != nil {
-		resizes = 0 // not a resize
-	}
-	return Entry{rv, types.UID(uid), resizes}
+	uid, rest, _ := strings.Cut(rest, "/")
+	token, effects, _ := strings.Cut(rest, "/")
+	return Entry{rv, types.UID(uid), token, parseEffects(effects)}
 }
 
 // DeletedEntry is a value of status.deletedPods, written `<resourceVersion>/<token>`.

@@ -56,6 +56,25 @@ func ComputeNumbers(spec v1alpha1.PodUnavailableBudgetSpec, t PodCounts) Numbers
 	return n
 }
 
+// NeedsReplicas reports whether the limit depends on how many pods the owners want. A
+// number of pods that must be available does not: existing pods cannot be fewer.
+func NeedsReplicas(spec v1alpha1.PodUnavailableBudgetSpec) bool {
+	limit := spec.MaxUnavailable
+	if limit == nil {
+		limit = spec.MinAvailable
+	}
+	switch {
+	case limit == nil:
+		return true
+	case limit.Type == intstr.Int:
+		return spec.MaxUnavailable != nil
+	case spec.MaxUnavailable != nil:
+		return limit.StrVal != "100%"
+	default:
+		return limit.StrVal != "0%"
+	}
+}
+
 func desired(spec v1alpha1.PodUnavailableBudgetSpec, total int32) int32 {
 	switch {
 	case spec.MinAvailable != nil:

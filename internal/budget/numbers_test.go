@@ -3,6 +3,8 @@ package budget
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -56,6 +58,31 @@ func TestNumbers(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})
+	}
+}
+
+// An owner whose replicas are unknown has lost pods that are not counted.
+func TestABudgetThatNeedsUnknownReplicasAllowsNothing(t *testing.T) {
+	for _, tc := range []struct {
+		limit string
+		spec  v1alpha1.PodUnavailableBudgetSpec
+		want  int32
+	}{
+		{"maxUnavailable: 1", maxUnavailable("1"), 0},
+		{"maxUnavailable: 50%", maxUnavailable("50%"), 0},
+		{"maxUnavailable: 100%", maxUnavailable("100%"), 3},
+		{"minAvailable: 50%", minAvailable("50%"), 0},
+		{"minAvailable: 0%", minAvailable("0%"), 3},
+		{"minAvailable: 2", minAvailable("2"), 1},
+		{"minAvailable: 5", minAvailable("5"), 0},
+	} {
+		b := budgetWith(0)
+		b.Spec = tc.spec
+		d := Derive(b, Observed{Pods: []*corev1.Pod{pod("a", "1"), pod("b", "1"), pod("c", "1")}, Total: 3, UnknownReplicas: "Game web",
+			ExistsUncovered: never[types.UID], Expired: never[string], KeepSettled: never[string]})
+		if d.Allowed != tc.want || (d.NotComputed == "") != (tc.want > 0 || tc.limit == "minAvailable: 5") {
+			t.Errorf("%s: allowed %d, want %d; not computed: %q", tc.limit, d.Allowed, tc.want, d.NotComputed)
+		}
 	}
 }
 

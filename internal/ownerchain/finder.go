@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 
+	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
@@ -34,14 +35,14 @@ type Finder struct {
 	client metadata.Interface
 	// objects reads selectors; see WithSelectors.
 	objects  dynamic.Interface
-	kinds    *kinds
+	kinds    kinds
 	cache    *utilcache.Expiring
 	inflight singleflight.Group
 }
 
 // New returns a Finder. The mapper maps kinds that are not built in.
 func New(client metadata.Interface, mapper meta.ResettableRESTMapper) *Finder {
-	return &Finder{client: client, kinds: &kinds{mapper: mapper}, cache: utilcache.NewExpiring()}
+	return &Finder{client: client, kinds: kinds{apidiscovery.NewMapper(mapper)}, cache: utilcache.NewExpiring()}
 }
 
 // WithSelectors sets the client that SelectorOf needs.
@@ -112,9 +113,9 @@ type ownerInfo struct {
 }
 
 func (f *Finder) owner(ctx context.Context, namespace string, gv schema.GroupVersion, ref metav1.OwnerReference, live bool) (ownerInfo, error) {
-	mapping, ok := f.kinds.mapping(gv.WithKind(ref.Kind))
-	if !ok {
-		return ownerInfo{}, nil
+	mapping, ok, err := f.kinds.mapping(gv.WithKind(ref.Kind))
+	if err != nil || !ok {
+		return ownerInfo{}, err
 	}
 	if !mapping.namespaced {
 		namespace = ""

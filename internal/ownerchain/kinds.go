@@ -1,15 +1,11 @@
 package ownerchain
 
 import (
-	"sync"
-	"time"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-)
 
-// discoveryRetry is the minimum time between two resets of the discovery cache.
-const discoveryRetry = 30 * time.Second
+	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
+)
 
 // mapping is the resource of a kind.
 type mapping struct {
@@ -30,36 +26,19 @@ var builtIn = map[schema.GroupKind]schema.GroupVersionResource{
 
 // kinds maps kinds to resources.
 type kinds struct {
-	mapper meta.ResettableRESTMapper
-
-	mu sync.Mutex
-	// lastReset is when the mapper was last reset.
-	lastReset time.Time
+	mapper *apidiscovery.Mapper
 }
 
 // mapping returns the resource of a kind; false if it is unknown.
-func (k *kinds) mapping(gvk schema.GroupVersionKind) (mapping, bool) {
+func (k kinds) mapping(gvk schema.GroupVersionKind) (mapping, bool, error) {
 	if resource, ok := builtIn[gvk.GroupKind()]; ok {
-		return mapping{resource, true}, true
+		return mapping{resource, true}, true, nil
 	}
-	found, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if meta.IsNoMatchError(err) && k.mayReset() {
-		k.mapper.Reset()
-		found, err = k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	found, err := k.mapper.Mapping(gvk.GroupKind(), gvk.Version)
+	if meta.IsNoMatchError(err) {
+		return mapping{}, false, nil
+	} else if err != nil {
+		return mapping{}, false, err
 	}
-	if err != nil {
-		return mapping{}, false
-	}
-	return mapping{found.Resource, found.Scope.Name() == meta.RESTScopeNameNamespace}, true
-}
-
-// mayReset limits resets, because discovery sends a request per API group.
-func (k *kinds) mayReset() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if time.Since(k.lastReset) < discoveryRetry {
-		return false
-	}
-	k.lastReset = time.Now()
-	return true
+	return mapping{found.Resource, found.Scope.Name() == meta.RESTScopeNameNamespace}, true, nil
 }

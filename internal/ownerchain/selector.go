@@ -31,9 +31,9 @@ func (f *Finder) SelectorOf(ctx context.Context, namespace string, refs []metav1
 	if err != nil {
 		return Selection{}, fmt.Errorf("parse apiVersion of owner %s: %w", ref.Name, err)
 	}
-	mapping, ok := f.kinds.mapping(gv.WithKind(ref.Kind))
-	if !ok {
-		return Selection{}, nil
+	mapping, ok, err := f.kinds.mapping(gv.WithKind(ref.Kind))
+	if err != nil || !ok {
+		return Selection{}, err
 	}
 	key := "selector of " + string(ref.UID)
 	if answer, ok := f.cache.Get(key); ok {

@@ -11,6 +11,7 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/internal/webhookpath"
 	"github.com/breakwater-dev/breakwater/internal/webhookpeers"
 )
 
@@ -58,7 +59,7 @@ func (f Forwarder) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if peer == nil {
 		return f.Next.Admit(ctx, req)
 	}
-	response, err := forward(ctx, peer, asked.URL.Path, req)
+	response, err := forward(ctx, peer, webhookpath.Of(asked), req)
 	if err == nil && admission.Undecided(response) {
 		err = errors.New("the deciding replica could not decide")
 	}

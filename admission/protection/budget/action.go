@@ -22,19 +22,23 @@ type Action struct {
 	Pods []*corev1.Pod
 	// After is the pod after an update; nil for other operations.
 	After *corev1.Pod
+	// Effects are what the kubelet does because of an in-place change.
+	Effects []budget.Effect
 	// RelabelsOnly means that the update changes labels or the controller only. It
 	// costs nothing in a budget that covers the pod afterwards.
 	RelabelsOnly bool
 }
 
-// ofUpdate decides what an update of a pod does; nil if it cannot make the pod
+// ofUpdate decides what an update of a pod or of its status does; nil if it cannot make the pod
 // unavailable.
 func ofUpdate(before, after *corev1.Pod) *Action {
-	a := &Action{Operation: v1alpha1.OperationUpdate, Subject: "pod " + before.Name, Pods: []*corev1.Pod{before}, After: after}
+	a := &Action{Operation: v1alpha1.OperationUpdate, Subject: "pod " + before.Name, Pods: []*corev1.Pod{before}, After: after,
+		Effects: budget.EffectsOf(before, after)}
 	switch {
 	case !equality.Semantic.DeepEqual(images(before), images(after)):
 	// The kubelet ends the pod at its deadline, without a request.
 	case !ptr.Equal(before.Spec.ActiveDeadlineSeconds, after.Spec.ActiveDeadlineSeconds):
+	case endsReadiness(before, after):
 	case budget.MarkedUnavailable(after.Labels) && !budget.MarkedUnavailable(before.Labels):
 	case budget.Exempt(after) && !budget.Exempt(before):
 	case !maps.Equal(before.Labels, after.Labels), controllerOf(before) != controllerOf(after):
@@ -52,12 +56,13 @@ func controllerOf(p *corev1.Pod) types.UID {
 	return ""
 }
 
-// ofResize decides what the resize subresource does; nil if it changes nothing.
+// ofResize decides what the resize subresource does; nil if no container restarts.
 func ofResize(before, after *corev1.Pod) *Action {
-	if equality.Semantic.DeepEqual(resources(before), resources(after)) {
+	if !resizeRestarts(before, after) {
 		return nil
 	}
-	return &Action{Operation: v1alpha1.OperationResize, Subject: "pod " + before.Name, Pods: []*corev1.Pod{before}}
+	return &Action{Operation: v1alpha1.OperationResize, Subject: "pod " + before.Name, Pods: []*corev1.Pod{before},
+		Effects: budget.EffectsOf(before, after)}
 }
 
 // images returns the images of all containers, including sidecars.
@@ -68,20 +73,6 @@ func images(p *corev1.Pod) map[string]string {
 	}
 	for _, c := range p.Spec.Containers {
 		found[c.Name] = c.Image
-	}
-	return found
-}
-
-func resources(p *corev1.Pod) map[string]corev1.ResourceRequirements {
-	found := map[string]corev1.ResourceRequirements{}
-	for _, c := range p.Spec.InitContainers {
-		found["init/"+c.Name] = c.Resources
-	}
-	for _, c := range p.Spec.Containers {
-		found[c.Name] = c.Resources
-	}
-	if p.Spec.Resources != nil {
-		found["/"] = *p.Spec.Resources
 	}
 	return found
 }

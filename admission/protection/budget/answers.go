@@ -49,13 +49,16 @@ const (
 // denial returns the answer that denies a request. It has no Retry-After, because
 // client-go would block the worker of a controller for that time. An eviction gets
 // TooManyRequests, on which kubectl drain waits and retries.
-func denial(a *Action, b *v1alpha1.PodUnavailableBudget, v budget.Verdict) admission.Answer {
-	state := fmt.Sprintf("%d of %d are available and %d have to be", v.Current, v.Total, v.Desired)
+func denial(a *Action, b *v1alpha1.PodUnavailableBudget, d budget.Decision) admission.Answer {
+	state := fmt.Sprintf("%d of %d are available and %d have to be", d.Current, d.Total, d.Desired)
+	if d.NotComputed != "" {
+		state = d.NotComputed
+	}
 	message := fmt.Sprintf("%s of %s is denied by PodUnavailableBudget %s: the request makes %d available pods unavailable, and the budget allows %d now (%s). "+
 		"Ways out: wait until more pods are Ready (kubectl -n %s get pub %s); or raise %s; or set spec.shadow of the budget to true, which only reports",
-		a.Operation, a.Subject, b.Name, max(v.Needed, 1), v.Allowed, state, b.Namespace, b.Name, fieldOf(b))
+		a.Operation, a.Subject, b.Name, max(d.Needed, 1), d.Allowed, state, b.Namespace, b.Name, fieldOf(b))
 	return admission.Deny(DecisionDenied, withDetails(a, b.Name, message, metav1.StatusCause{
-		Type: causeBudget, Field: "status.unavailableAllowed", Message: fmt.Sprintf("%d allowed, %d needed, %s", v.Allowed, max(v.Needed, 1), state),
+		Type: causeBudget, Field: "status.unavailableAllowed", Message: fmt.Sprintf("%d allowed, %d needed, %s", d.Allowed, max(d.Needed, 1), state),
 	}))
 }
 

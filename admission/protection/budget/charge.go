@@ -11,9 +11,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// chargeOf decides what the action costs a budget; nil if the budget does not judge
-// it. With live it reads owners without the cache.
-func (e *evaluation) chargeOf(ctx context.Context, b *v1alpha1.PodUnavailableBudget, live bool) (*budget.Charge, error) {
+// requestTo returns the request to a budget; nil if the budget does not judge the
+// action. With live it reads owners without the cache.
+func (e *evaluation) requestTo(ctx context.Context, b *v1alpha1.PodUnavailableBudget, live bool) (*budget.Request, error) {
 	onlyIfLeaves := e.action.RelabelsOnly
 	if all := b.Spec.ProtectOperations; len(all) > 0 && !slices.Contains(all, e.action.Operation) {
 		if e.action.After == nil {
@@ -25,7 +25,7 @@ func (e *evaluation) chargeOf(ctx context.Context, b *v1alpha1.PodUnavailableBud
 	if err != nil {
 		return nil, err
 	}
-	charge := &budget.Charge{Operation: e.action.Operation, DryRun: e.dryRun, Generation: b.Generation}
+	request := &budget.Request{Operation: e.action.Operation, DryRun: e.dryRun, Generation: b.Generation}
 	costs := b.Spec.ProtectNotReady
 	for _, p := range e.action.Pods {
 		concerned, err := e.concerns(ctx, scope, p, live)
@@ -40,19 +40,19 @@ func (e *evaluation) chargeOf(ctx context.Context, b *v1alpha1.PodUnavailableBud
 		}
 		counts := budget.Available(p)
 		costs = costs || counts
-		charge.Pods = append(charge.Pods, budget.Pod{
-			Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion, Generation: p.Generation, Available: counts,
+		request.Pods = append(request.Pods, budget.Pod{
+			Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion, Available: counts, Effects: e.action.Effects,
 		})
 	}
-	if len(charge.Pods) == 0 || !costs {
+	if len(request.Pods) == 0 || !costs {
 		return nil, nil
 	}
-	return charge, nil
+	return request, nil
 }
 
 // concerns decides whether the budget judges what happens to the pod.
 func (e *evaluation) concerns(ctx context.Context, scope budget.Scope, p *corev1.Pod, live bool) (bool, error) {
-	if p.DeletionTimestamp != nil || budget.Finished(p) || budget.Exempt(p) {
+	if p.DeletionTimestamp != nil || budget.Finished(p) || budget.Exempt(p) || !scope.MayCover(p) {
 		return false, nil
 	}
 	var chain budget.Chain

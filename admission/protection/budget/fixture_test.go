@@ -55,22 +55,22 @@ func (c chains) Chain(_ context.Context, _ string, refs []metav1.OwnerReference,
 	return c.remembered[ref.Name], nil
 }
 
-type world struct {
+type fixture struct {
 	guard  Guard
 	client *fake.Clientset
 	events *record.FakeRecorder
 }
 
-// newWorld returns a world with these budgets, pods and PodDisruptionBudgets.
-func newWorld(t *testing.T, above chains, budgets []*v1alpha1.PodUnavailableBudget, objects ...runtime.Object) *world {
+// newFixture returns a fixture with these budgets, pods and PodDisruptionBudgets.
+func newFixture(t *testing.T, above chains, budgets []*v1alpha1.PodUnavailableBudget, objects ...runtime.Object) *fixture {
 	t.Helper()
-	w := &world{client: fake.NewSimpleClientset(), events: record.NewFakeRecorder(1000)}
+	fx := &fixture{client: fake.NewSimpleClientset(), events: record.NewFakeRecorder(1000)}
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	for _, b := range budgets {
 		if err := index.Add(b.DeepCopy()); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.client.Tracker().Add(b.DeepCopy()); err != nil {
+		if err := fx.client.Tracker().Add(b.DeepCopy()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -82,32 +82,32 @@ func newWorld(t *testing.T, above chains, budgets []*v1alpha1.PodUnavailableBudg
 			}
 		}
 	}
-	fakestore.CompareAndSwap(w.client, "podunavailablebudgets")
+	fakestore.CompareAndSwap(fx.client, "podunavailablebudgets")
 	kube := kubefake.NewClientset(objects...)
-	lister, client := listers.NewPodUnavailableBudgetLister(index), w.client.PolicyV1alpha1()
+	lister, client := listers.NewPodUnavailableBudgetLister(index), fx.client.PolicyV1alpha1()
 	reliance := NewChargeReferences()
-	w.guard = Guard{
+	fx.guard = Guard{
 		Budgets: lister, Client: client, Pods: kube.CoreV1(), Owners: above,
 		PDBs:     Disruptions{Lister: policylisters.NewPodDisruptionBudgetLister(pdbs), Client: kube.PolicyV1()},
 		Commit:   NewCommitter(lister, client, reliance, groupcommit.Options{}),
-		Recorder: w.events, Recent: NewRecentDeletions(), References: reliance, Replica: "replica-1", FailsClosed: func() bool { return true },
+		Recorder: fx.events, Recent: NewRecentDeletions(), References: reliance, Replica: "replica-1", FailsClosed: func() bool { return true },
 	}
-	return w
+	return fx
 }
 
 // budget returns the present budget.
-func (w *world) budget(t *testing.T, name string) *v1alpha1.PodUnavailableBudget {
+func (fx *fixture) budget(t *testing.T, name string) *v1alpha1.PodUnavailableBudget {
 	t.Helper()
-	b, err := w.client.PolicyV1alpha1().PodUnavailableBudgets("ns").Get(t.Context(), name, metav1.GetOptions{})
+	b, err := fx.client.PolicyV1alpha1().PodUnavailableBudgets("ns").Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-func (w *world) ask(t *testing.T, req *admissionv1.AdmissionRequest) admission.Answer {
+func (fx *fixture) ask(t *testing.T, req *admissionv1.AdmissionRequest) admission.Answer {
 	t.Helper()
-	return w.guard.Admit(t.Context(), req)
+	return fx.guard.Admit(t.Context(), req)
 }
 
 func newBudget(name string, allowed int32, change func(*v1alpha1.PodUnavailableBudget)) *v1alpha1.PodUnavailableBudget {

@@ -102,17 +102,17 @@ type evaluation struct {
 	dryRun bool
 	// admissionID identifies the request in References.
 	admissionID uint64
-	// charges are the charges of this request so far.
-	charges []budgetCharge
+	// charged are the requests to budgets that were charged so far.
+	charged []budgetRequest
 	// decision and warnings are part of the answer, if no budget denies.
 	decision string
 	warnings []string
 }
 
-// budgetCharge is a charge and the key of its budget.
-type budgetCharge struct {
-	key    types.NamespacedName
-	charge budget.Charge
+// budgetRequest is a request to a budget and the key of the budget.
+type budgetRequest struct {
+	key types.NamespacedName
+	budget.Request
 }
 
 // evaluateAll applies one budget after the other. The first that denies decides,
@@ -150,60 +150,60 @@ const maxAttempts = 3
 func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBudget) *admission.Answer {
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
 	for range maxAttempts {
-		charge, err := e.chargeOf(ctx, b, false)
+		request, err := e.requestTo(ctx, b, false)
 		if err != nil {
 			return ptr.To(undecided(b, err))
 		}
-		if charge == nil {
+		if request == nil {
 			return nil
 		}
-		charge.AdmissionID = e.admissionID
-		if blocked := e.blocked(ctx, charge); blocked != nil {
+		request.AdmissionID = e.admissionID
+		if blocked := e.blocked(ctx, request); blocked != nil {
 			return blocked
 		}
-		if e.isRepeated(key, b, *charge) {
+		if e.isRepeated(key, b, *request) {
 			return nil
 		}
-		if done, err := e.carriedOut(ctx, b, *charge); err != nil {
+		if done, err := e.carriedOut(ctx, b, *request); err != nil {
 			return ptr.To(undecided(b, err))
 		} else if done {
 			e.decision = DecisionRepeated
 			return nil
 		}
-		verdict, err := e.Commit.Do(ctx, key, *charge)
+		decision, err := e.Commit.Do(ctx, key, *request)
 		switch {
 		case apierrs.IsNotFound(err):
 			return nil
 		case err != nil:
 			if errors.Is(err, groupcommit.ErrDeadline) {
-				e.addCharge(key, *charge) // the controller refunds it if the write has succeeded
+				e.addCharge(key, *request) // the controller refunds it if the write has succeeded
 			}
 			return ptr.To(undecided(b, err))
 		}
-		if !verdict.Passes {
-			e.release(ctx, budgetCharge{key, *charge})
+		if !decision.Admitted {
+			e.release(ctx, budgetRequest{key, *request})
 		}
 		switch {
-		case verdict.Outdated:
+		case decision.Outdated:
 			if b, err = e.Client.PodUnavailableBudgets(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{}); apierrs.IsNotFound(err) {
 				return nil
 			} else if err != nil {
 				return ptr.To(undecided(nil, err))
 			}
-		case verdict.Unsynced:
+		case decision.Unsynced:
 			return ptr.To(unsynced(b))
-		case verdict.Passes:
-			e.addCharge(key, *charge)
+		case decision.Admitted:
+			e.addCharge(key, *request)
 			if !e.dryRun {
-				e.References.confirm(key, *charge, verdict)
-				e.Recent.add(b, *charge)
+				e.References.confirm(key, *request, decision)
+				e.Recent.add(b, *request)
 			}
 			if e.decision == DecisionNotCharged {
 				e.decision = DecisionCharged
 			}
 			return nil
 		default:
-			return e.deny(ctx, b, verdict)
+			return e.deny(ctx, b, decision)
 		}
 	}
 	return ptr.To(unsynced(b))
@@ -211,20 +211,20 @@ func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 
 // deny returns the denial, unless a live read shows that the owners are deleted: the
 // cached ones may have been stale.
-func (e *evaluation) deny(ctx context.Context, b *v1alpha1.PodUnavailableBudget, verdict budget.Verdict) *admission.Answer {
-	again, err := e.chargeOf(ctx, b, true)
+func (e *evaluation) deny(ctx context.Context, b *v1alpha1.PodUnavailableBudget, decision budget.Decision) *admission.Answer {
+	again, err := e.requestTo(ctx, b, true)
 	if err != nil {
 		return ptr.To(undecided(b, err))
 	}
 	if again == nil {
 		return nil
 	}
-	return ptr.To(denial(e.action, b, verdict))
+	return ptr.To(denial(e.action, b, decision))
 }
 
 // blocked returns the denial of an eviction that a PodDisruptionBudget would deny.
-func (e *evaluation) blocked(ctx context.Context, charge *budget.Charge) *admission.Answer {
-	if e.action.Operation != v1alpha1.OperationEvict || !charge.Pods[0].Available {
+func (e *evaluation) blocked(ctx context.Context, request *budget.Request) *admission.Answer {
+	if e.action.Operation != v1alpha1.OperationEvict || !request.Pods[0].Available {
 		return nil
 	}
 	pdb, err := e.PDBs.Blocking(ctx, e.action.Pods[0])

@@ -48,8 +48,42 @@ func TestWhatARequestCosts(t *testing.T) {
 	deleted := func(change func(*corev1.Pod)) func(*testing.T) *admissionv1.AdmissionRequest {
 		return func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, newPod(change)) }
 	}
-	larger := func(p *corev1.Pod) {
-		p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	// resized changes the resources of a pod whose memory cannot be resized in place.
+	resized := func(changes ...func(*corev1.Pod)) func(*testing.T) *admissionv1.AdmissionRequest {
+		policy := func(p *corev1.Pod) {
+			p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{
+				{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.NotRequired},
+				{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer},
+			}
+		}
+		return func(t *testing.T) *admissionv1.AdmissionRequest {
+			return updating(t, "resize", newPod(policy), newPod(func(p *corev1.Pod) {
+				policy(p)
+				for _, change := range changes {
+					change(p)
+				}
+			}))
+		}
+	}
+	requests := func(name corev1.ResourceName) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{name: resource.MustParse("1")}
+		}
+	}
+	// gated writes the condition of a readiness gate of a pod that meets all of them.
+	gated := func(gate corev1.PodConditionType, after corev1.ConditionStatus) func(*testing.T) *admissionv1.AdmissionRequest {
+		with := func(status corev1.ConditionStatus) *corev1.Pod {
+			return newPod(func(p *corev1.Pod) {
+				p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: gate}}
+				p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: gate, Status: status})
+			})
+		}
+		return func(t *testing.T) *admissionv1.AdmissionRequest {
+			return updating(t, "status", with(corev1.ConditionTrue), with(after))
+		}
+	}
+	podRequests := func(p *corev1.Pod) {
+		p.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1")}}
 	}
 	for _, tc := range []struct {
 		name    string
@@ -76,33 +110,36 @@ func TestWhatARequestCosts(t *testing.T) {
 		{"a label outside the selector", changed(func(p *corev1.Pod) { p.Labels["app"] = "debug" }), false, true, 403},
 		{"a label inside the selector", changed(func(p *corev1.Pod) { p.Labels["more"] = "yes" }), false, false, 0},
 		{"annotated", changed(func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} }), false, false, 0},
-		{"resized", func(t *testing.T) *admissionv1.AdmissionRequest {
-			return updating(t, "resize", newPod(nil), newPod(larger))
-		}, false, true, 403},
-		{"not resized", func(t *testing.T) *admissionv1.AdmissionRequest {
-			return updating(t, "resize", newPod(nil), newPod(nil))
-		}, false, false, 0},
+		{"updated in place: its readiness gate is not met anymore", gated("InPlaceUpdateReady", corev1.ConditionFalse), false, true, 403},
+		{"made unready by OpenKruise", gated("KruisePodReady", corev1.ConditionFalse), false, true, 403},
+		{"its readiness gate is unchanged", gated("InPlaceUpdateReady", corev1.ConditionTrue), false, false, 0},
+		{"a readiness gate of another program", gated("lb", corev1.ConditionFalse), false, false, 0},
+		{"resized with a restart", resized(requests(corev1.ResourceMemory)), false, true, 403},
+		{"resized with and without a restart", resized(requests(corev1.ResourceCPU), requests(corev1.ResourceMemory)), false, true, 403},
+		{"resized as a whole with a restart", resized(podRequests), false, true, 403},
+		{"resized in place", resized(requests(corev1.ResourceCPU)), false, false, 0},
+		{"not resized", resized(), false, false, 0},
 		{"restarted by OpenKruise", restart, false, true, 403},
 		{"its ReplicaSet deleted", ofReplicaSet, true, false, 403},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
-			if a := w.ask(t, tc.request(t)); !a.Response.Allowed {
+			fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
+			if a := fx.ask(t, tc.request(t)); !a.Response.Allowed {
 				t.Fatalf("denied: %s", a.Response.Result.Message)
 			}
-			s := w.budget(t, "web").Status
+			s := fx.budget(t, "web").Status
 			if got := len(s.DeletedPods) > 0; got != tc.deleted {
 				t.Errorf("deletedPods %v", s.DeletedPods)
 			}
 			if got := len(s.UnavailablePods) > 0; got != tc.changed {
 				t.Errorf("unavailablePods %v", s.UnavailablePods)
 			}
-			again := w.ask(t, tc.request(t))
+			again := fx.ask(t, tc.request(t))
 			if !again.Response.Allowed {
 				t.Errorf("denied when repeated: %s", again.Response.Result.Message)
 			}
 
-			empty := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
+			empty := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
 			a := empty.ask(t, tc.request(t))
 			if a.Response.Allowed != (tc.code == 0) {
 				t.Fatalf("with 0 allowed: %+v", a)
@@ -126,6 +163,33 @@ func checkDenial(t *testing.T, res *admissionv1.AdmissionResponse, code int32) {
 	for _, words := range []string{"makes 1 available pods unavailable, and the budget allows 0 now", "kubectl -n ns get pub web", "spec.maxUnavailable (1)"} {
 		if !strings.Contains(s.Message, words) {
 			t.Errorf("%q is missing: %s", words, s.Message)
+		}
+	}
+}
+
+// The controller ends the charge when the kubelet has replaced the containers.
+func TestTheChargeOfAnInPlaceChangeNamesItsContainers(t *testing.T) {
+	running := newPod(func(p *corev1.Pod) {
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", ContainerID: "containerd://1"}}
+	})
+	updated := running.DeepCopy()
+	updated.Spec.Containers[0].Image = "web:2"
+	again := restart(t)
+	again.Object = builder.Raw(t, map[string]any{"spec": map[string]any{"podName": running.Name, "containers": []any{map[string]any{"name": "web"}}}})
+	for name, tc := range map[string]struct {
+		req  *admissionv1.AdmissionRequest
+		want []budget.Effect
+	}{
+		"another image": {updating(t, "", running, updated), budget.EffectsOf(running, updated)},
+		"a restart":     {again, budget.EffectsOfRestart(running, []string{"web"})},
+	} {
+		fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, running)
+		if a := fx.ask(t, tc.req); !a.Response.Allowed {
+			t.Fatal(a.Response.Result.Message)
+		}
+		got := budget.ParseEntry(fx.budget(t, "web").Status.UnavailablePods[running.Name]).Effects
+		if diff := cmp.Diff(tc.want, got); diff != "" || len(got) != 1 {
+			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }
@@ -155,24 +219,38 @@ func TestTheDeletionOfAnApplicationIsNoDisruption(t *testing.T) {
 	learned := chains{remembered: living.remembered, live: ending.remembered}
 	for name, above := range map[string]chains{"known": ending, "read before the denial": learned} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
+			fx := newFixture(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
 			for _, req := range []*admissionv1.AdmissionRequest{deletion(t, newPod(nil)), eviction(t, nil), ofReplicaSet(t)} {
-				if a := w.ask(t, req); !a.Response.Allowed {
+				if a := fx.ask(t, req); !a.Response.Allowed {
 					t.Errorf("%s: %s", req.Operation, a.Response.Result.Message)
 				}
 			}
-			if a := w.ask(t, updating(t, "", newPod(nil), newPod(func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }))); a.Response.Allowed {
+			if a := fx.ask(t, updating(t, "", newPod(nil), newPod(func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }))); a.Response.Allowed {
 				t.Error("an in-place change was not judged")
 			}
 		})
 	}
 }
 
+// The deletion of a ReplicaSet costs nothing for a pod that is not Ready. That pod is not
+// deleted, becomes Ready, and is deleted by another request.
+func TestAPodThatCostNothingIsChargedWhenItIsAvailable(t *testing.T) {
+	unready := newPod(func(p *corev1.Pod) { p.Name, p.UID, p.Status.Conditions = "web-1-b", "uid-b", nil })
+	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil), unready)
+	if a := fx.ask(t, ofReplicaSet(t)); !a.Response.Allowed {
+		t.Fatal(a.Response.Result.Message)
+	}
+	req := deletion(t, newPod(func(p *corev1.Pod) { p.Name, p.UID = "web-1-b", "uid-b" }))
+	if a := fx.ask(t, req); a.Response.Allowed {
+		t.Errorf("%s, charged %v", a.Decision, fx.budget(t, "web").Status.DeletedPods)
+	}
+}
+
 func TestAnOrphaningDeletionOfAReplicaSetCostsNothing(t *testing.T) {
-	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
+	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
 	req := ofReplicaSet(t)
 	req.Options = builder.Raw(t, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)})
-	if a := w.ask(t, req); !a.Response.Allowed {
+	if a := fx.ask(t, req); !a.Response.Allowed {
 		t.Error(a.Response.Result.Message)
 	}
 }
@@ -181,12 +259,12 @@ func TestABudgetWithATarget(t *testing.T) {
 	target := func(b *v1alpha1.PodUnavailableBudget) {
 		b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: "apps", Kind: "Deployment", Name: "web"}
 	}
-	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, target)}, newPod(nil))
-	if w.ask(t, deletion(t, newPod(nil))).Response.Allowed {
+	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, target)}, newPod(nil))
+	if fx.ask(t, deletion(t, newPod(nil))).Response.Allowed {
 		t.Error("allowed")
 	}
 	orphan := newPod(func(p *corev1.Pod) { p.OwnerReferences = nil })
-	if !w.ask(t, deletion(t, orphan)).Response.Allowed {
+	if !fx.ask(t, deletion(t, orphan)).Response.Allowed {
 		t.Error("an orphan was denied")
 	}
 }
@@ -216,11 +294,11 @@ func TestAnUpdateThatTakesAPodOutOfItsTargetIsJudged(t *testing.T) {
 		"another ReplicaSet of the same Deployment": {nil, func(p *corev1.Pod) { p.OwnerReferences[0].Name, p.OwnerReferences[0].UID = "web-2", "uid-2" }, byLabel, true},
 	} {
 		above := chains{remembered: map[string]budget.Chain{"web-1": {rs, deployment}, "web-2": {rs, deployment}}, selections: map[string]ownerchain.Selection{"web-1": tc.by}}
-		w := newWorld(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, target)}, newPod(nil))
-		if a := w.ask(t, updating(t, "", newPod(tc.before), newPod(tc.after))); a.Response.Allowed != tc.want {
+		fx := newFixture(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, target)}, newPod(nil))
+		if a := fx.ask(t, updating(t, "", newPod(tc.before), newPod(tc.after))); a.Response.Allowed != tc.want {
 			t.Errorf("%s: %+v", name, a)
 		}
-		room := newWorld(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, target)}, newPod(nil))
+		room := newFixture(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, target)}, newPod(nil))
 		if a := room.ask(t, updating(t, "", newPod(tc.before), newPod(tc.after))); !a.Response.Allowed || (len(room.budget(t, "web").Status.UnavailablePods) == 0) != tc.want {
 			t.Errorf("%s, with 1 allowed: %+v, charged %v", name, a, room.budget(t, "web").Status.UnavailablePods)
 		}
@@ -231,8 +309,8 @@ func TestOnlyProtectedOperationsAreJudged(t *testing.T) {
 	evictions := func(b *v1alpha1.PodUnavailableBudget) {
 		b.Spec.ProtectOperations = []v1alpha1.PodOperation{v1alpha1.OperationEvict}
 	}
-	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, evictions)}, newPod(nil))
-	if !w.ask(t, deletion(t, newPod(nil))).Response.Allowed || w.ask(t, eviction(t, nil)).Response.Allowed {
+	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, evictions)}, newPod(nil))
+	if !fx.ask(t, deletion(t, newPod(nil))).Response.Allowed || fx.ask(t, eviction(t, nil)).Response.Allowed {
 		t.Error("an unprotected operation was judged")
 	}
 }
@@ -254,8 +332,8 @@ func TestAnUpdateThatTakesAPodOutOfABudgetIsAlwaysJudged(t *testing.T) {
 		"another image, and a label outside the selector": {func(p *corev1.Pod) { p.Labels["app"], p.Spec.Containers[0].Image = "debug", "web:2" }, true},
 		"another image": {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }, false},
 	} {
-		w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, evictions)}, newPod(nil))
-		if a := w.ask(t, updating(t, "", newPod(nil), newPod(tc.change))); a.Response.Allowed == tc.judged {
+		fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, evictions)}, newPod(nil))
+		if a := fx.ask(t, updating(t, "", newPod(nil), newPod(tc.change))); a.Response.Allowed == tc.judged {
 			t.Errorf("%s: allowed %t", name, a.Response.Allowed)
 		}
 	}
@@ -268,11 +346,11 @@ func TestADryRunChargesNothing(t *testing.T) {
 		"a deletion": deleted, "an eviction": evicted,
 		"an eviction whose body says so": eviction(t, &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}),
 	} {
-		w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
-		if a := w.ask(t, req); !a.Response.Allowed || w.budget(t, "web").Status.UnavailableAllowed != 1 {
+		fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
+		if a := fx.ask(t, req); !a.Response.Allowed || fx.budget(t, "web").Status.UnavailableAllowed != 1 {
 			t.Errorf("%s: got %+v", name, a)
 		}
-		none := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
+		none := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
 		if none.ask(t, req).Response.Allowed {
 			t.Errorf("%s: a dry run does not return the decision", name)
 		}
@@ -284,33 +362,33 @@ func TestADryRunChargesNothing(t *testing.T) {
 
 func TestShadowModeAllowsAndWarns(t *testing.T) {
 	shadow := func(b *v1alpha1.PodUnavailableBudget) { b.Spec.Shadow = true }
-	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, shadow)}, newPod(nil))
-	a := w.ask(t, deletion(t, newPod(nil)))
+	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, shadow)}, newPod(nil))
+	a := fx.ask(t, deletion(t, newPod(nil)))
 	if !a.Response.Allowed || a.Decision != DecisionShadow || len(a.Response.Warnings) != 1 {
 		t.Errorf("got %+v", a)
 	}
-	if e := <-w.events.Events; !strings.Contains(e, v1alpha1.ReasonDisruptionWouldBeDenied) {
+	if e := <-fx.events.Events; !strings.Contains(e, v1alpha1.ReasonDisruptionWouldBeDenied) {
 		t.Error(e)
 	}
 }
 
 func TestAChargeIsRefundedWhenAnotherBudgetDenies(t *testing.T) {
-	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("a", 1, nil), newBudget("b", 0, nil)}, newPod(nil))
-	if w.ask(t, deletion(t, newPod(nil))).Response.Allowed {
+	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("a", 1, nil), newBudget("b", 0, nil)}, newPod(nil))
+	if fx.ask(t, deletion(t, newPod(nil))).Response.Allowed {
 		t.Fatal("allowed")
 	}
-	w.untilRefunded(t, "a")
+	fx.untilRefunded(t, "a")
 }
 
 // untilRefunded waits until nothing is charged. The controller computes what is
 // allowed then.
-func (w *world) untilRefunded(t *testing.T, name string) {
+func (fx *fixture) untilRefunded(t *testing.T, name string) {
 	t.Helper()
 	if err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 5*time.Second, true, func(context.Context) (bool, error) {
-		s := w.budget(t, name).Status
+		s := fx.budget(t, name).Status
 		return len(s.DeletedPods)+len(s.UnavailablePods) == 0, nil
 	}); err != nil {
-		t.Errorf("not refunded: %+v", w.budget(t, name).Status)
+		t.Errorf("not refunded: %+v", fx.budget(t, name).Status)
 	}
 }
 
@@ -326,17 +404,17 @@ func TestAChargeIsRefundedWhenTheAnswerIsIgnored(t *testing.T) {
 		"the forwarding replica decides": {true, true, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
-			w.guard.FailsClosed = func() bool { return tc.denies }
+			fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
+			fx.guard.FailsClosed = func() bool { return tc.denies }
 			asked := &http.Request{URL: &url.URL{}, Header: http.Header{}}
 			if tc.forwarded {
 				affinity.MarkForwarded(asked.Header)
 			}
 			ctx, cancel := context.WithCancel(apis.WithHTTPRequest(t.Context(), asked))
 			defer cancel()
-			w.guard.Recorder = w.events
+			fx.guard.Recorder = fx.events
 			// The client disconnects between the commit and the answer.
-			ask := evaluation{Guard: w.guard, admissionID: 1, action: &Action{Operation: v1alpha1.OperationDelete, Pods: []*corev1.Pod{newPod(nil)}}, decision: DecisionNotCharged}
+			ask := evaluation{Guard: fx.guard, admissionID: 1, action: &Action{Operation: v1alpha1.OperationDelete, Pods: []*corev1.Pod{newPod(nil)}}, decision: DecisionNotCharged}
 			if denial := ask.evaluate(ctx, newBudget("web", 1, nil)); denial != nil {
 				t.Fatal(denial.Response.Result.Message)
 			}
@@ -345,11 +423,11 @@ func TestAChargeIsRefundedWhenTheAnswerIsIgnored(t *testing.T) {
 				t.Errorf("answered %+v", a)
 			}
 			if tc.kept == 0 {
-				w.untilRefunded(t, "web")
+				fx.untilRefunded(t, "web")
 				return
 			}
-			w.settled(t)
-			if got := w.budget(t, "web").Status; len(got.DeletedPods) != tc.kept {
+			fx.settled(t)
+			if got := fx.budget(t, "web").Status; len(got.DeletedPods) != tc.kept {
 				t.Errorf("refunded, but the charge may be used: %+v", got)
 			}
 		})
@@ -361,7 +439,7 @@ func TestAChargeIsRefundedWhenTheAnswerIsIgnored(t *testing.T) {
 func TestConcurrentDeletionsAtTwoReplicasDoNotExceedTheBudget(t *testing.T) {
 	const allowed, asked = 30, 200
 	b := newBudget("web", allowed, nil)
-	one, two := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{b}), newWorld(t, living, []*v1alpha1.PodUnavailableBudget{b})
+	one, two := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{b}), newFixture(t, living, []*v1alpha1.PodUnavailableBudget{b})
 	two.guard.Commit = NewCommitter(two.guard.Budgets, one.guard.Client, two.guard.References, groupcommit.Options{})
 	var passed atomic.Int64
 	var all sync.WaitGroup
@@ -390,25 +468,25 @@ func TestTheDeadlineIsTheTimeoutOfTheAPIServer(t *testing.T) {
 }
 
 func TestAnUncomputedBudgetDeniesAndAsksToRetry(t *testing.T) {
-	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 5, func(b *v1alpha1.PodUnavailableBudget) {
+	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 5, func(b *v1alpha1.PodUnavailableBudget) {
 		b.Status.ObservedGeneration = 0
 	})}, newPod(nil))
-	s := w.ask(t, deletion(t, newPod(nil))).Response.Result
+	s := fx.ask(t, deletion(t, newPod(nil))).Response.Result
 	if s == nil || s.Code != 429 || s.Details.RetryAfterSeconds != 1 {
 		t.Errorf("got %+v", s)
 	}
 }
 
 func TestPodsAreChosenAgainAfterAChangeOfTheBudget(t *testing.T) {
-	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
+	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
 	other := newBudget("web", 0, func(b *v1alpha1.PodUnavailableBudget) {
 		b.Generation, b.Status.ObservedGeneration, b.ResourceVersion = 2, 2, "2"
 		b.Spec.Selector.MatchLabels["app"] = "db"
 	})
-	if err := w.client.Tracker().Update(v1alpha1.SchemeGroupVersion.WithResource("podunavailablebudgets"), other, "ns"); err != nil {
+	if err := fx.client.Tracker().Update(v1alpha1.SchemeGroupVersion.WithResource("podunavailablebudgets"), other, "ns"); err != nil {
 		t.Fatal(err)
 	}
-	if a := w.ask(t, deletion(t, newPod(nil))); !a.Response.Allowed {
+	if a := fx.ask(t, deletion(t, newPod(nil))); !a.Response.Allowed {
 		t.Error(a.Response.Result.Message)
 	}
 }
@@ -421,14 +499,14 @@ func TestAnEvictionThatAPodDisruptionBudgetWillDenyIsNotCharged(t *testing.T) {
 			Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed},
 		}
 	}
-	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil), pdb(0))
-	if a := w.ask(t, eviction(t, nil)); a.Response.Allowed || a.Response.Result.Code != 429 || len(w.budget(t, "web").Status.DeletedPods) > 0 {
+	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil), pdb(0))
+	if a := fx.ask(t, eviction(t, nil)); a.Response.Allowed || a.Response.Result.Code != 429 || len(fx.budget(t, "web").Status.DeletedPods) > 0 {
 		t.Errorf("got %+v", a)
 	}
-	if a := w.ask(t, deletion(t, newPod(nil))); !a.Response.Allowed {
+	if a := fx.ask(t, deletion(t, newPod(nil))); !a.Response.Allowed {
 		t.Error("a deletion was judged like an eviction")
 	}
-	open := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil), pdb(1))
+	open := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil), pdb(1))
 	if a := open.ask(t, eviction(t, nil)); !a.Response.Allowed || len(open.budget(t, "web").Status.DeletedPods) != 1 {
 		t.Errorf("got %+v", a)
 	}
@@ -447,14 +525,14 @@ func TestACompletedDeletionIsNotChargedAgain(t *testing.T) {
 		"running":     {[]runtime.Object{newPod(nil)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, tc.now...)
-			if w.ask(t, deletion(t, newPod(nil))).Response.Allowed {
+			fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, tc.now...)
+			if fx.ask(t, deletion(t, newPod(nil))).Response.Allowed {
 				t.Fatal("allowed without a charge")
 			}
-			w.guard.Recent.Observe(nil, newBudget("web", 0, func(b *v1alpha1.PodUnavailableBudget) {
+			fx.guard.Recent.Observe(nil, newBudget("web", 0, func(b *v1alpha1.PodUnavailableBudget) {
 				b.Status.DeletedPods = map[types.UID]string{"uid-a": "5"}
 			}))
-			if a := w.ask(t, deletion(t, newPod(nil))); a.Response.Allowed != tc.want {
+			if a := fx.ask(t, deletion(t, newPod(nil))); a.Response.Allowed != tc.want {
 				t.Errorf("got %+v", a)
 			}
 		})
@@ -462,9 +540,9 @@ func TestACompletedDeletionIsNotChargedAgain(t *testing.T) {
 }
 
 func TestAReplicaAnswersProbesOfBudgetsThatItKnows(t *testing.T) {
-	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)})
+	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)})
 	probe := func(uid types.UID, generation int64) []string {
-		return w.ask(t, &admissionv1.AdmissionRequest{
+		return fx.ask(t, &admissionv1.AdmissionRequest{
 			Operation: admissionv1.Update, Namespace: "ns", Name: "web", DryRun: ptr.To(true),
 			Resource: metav1.GroupVersionResource{Group: v1alpha1.GroupName, Version: "v1alpha1", Resource: "podunavailablebudgets"},
 			Object: builder.Raw(t, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{

@@ -39,7 +39,7 @@ func (o Object) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) ad
 	if err != nil {
 		return admission.Fail(err)
 	}
-	if problems := validate(b.Spec); len(problems) > 0 {
+	if problems := append(validate(b.Spec), ignoredAnnotations(b.Annotations)...); len(problems) > 0 {
 		return admission.Deny(DecisionInvalid, invalid(b, problems))
 	}
 	answer := admission.Allow(admission.DecisionAdmitted)
@@ -90,6 +90,28 @@ func validate(spec v1alpha1.PodUnavailableBudgetSpec) field.ErrorList {
 	problems = append(problems, metav1validation.ValidateLabelSelector(spec.Selector.LabelSelector(),
 		metav1validation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
 	return slices.Clip(problems)
+}
+
+// Annotations of OpenKruise's PodUnavailableBudget that Breakwater does not read.
+const (
+	operationsAnnotation = "kruise.io/pub-protect-operations"
+	replicasAnnotation   = "pub.kruise.io/protect-total-replicas"
+)
+
+// ignoredAnnotations rejects annotations that change a budget in OpenKruise and have no
+// effect here.
+func ignoredAnnotations(annotations map[string]string) field.ErrorList {
+	path := field.NewPath("metadata", "annotations")
+	var problems field.ErrorList
+	if value, ok := annotations[operationsAnnotation]; ok {
+		problems = append(problems, field.Forbidden(path.Key(operationsAnnotation),
+			fmt.Sprintf("the annotation has no effect: remove it, and set spec.protectOperations: [%s]", value)))
+	}
+	if _, ok := annotations[replicasAnnotation]; ok {
+		problems = append(problems, field.Forbidden(path.Key(replicasAnnotation),
+			"the annotation has no effect: remove it. The replicas of the pods' owners count; for pods without an owner set spec.minAvailable to a number"))
+	}
+	return problems
 }
 
 func invalid(b *v1alpha1.PodUnavailableBudget, problems field.ErrorList) metav1.Status {

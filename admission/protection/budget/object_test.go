@@ -44,6 +44,21 @@ func TestTheFirstBudgetLabelsItsNamespace(t *testing.T) {
 	}
 }
 
+func TestAnAnnotationOfOpenKruiseWithoutEffectIsRejected(t *testing.T) {
+	for annotation, want := range map[string]string{
+		"kruise.io/pub-protect-operations":     "set spec.protectOperations: [DELETE,EVICT]",
+		"pub.kruise.io/protect-total-replicas": "set spec.minAvailable to a number",
+	} {
+		req := creation(t, "ns", func(b *v1alpha1.PodUnavailableBudget) {
+			b.Annotations = map[string]string{annotation: "DELETE,EVICT"}
+		})
+		a := Object{kubefake.NewClientset().CoreV1().Namespaces()}.Admit(t.Context(), req)
+		if message := a.Response.Result.Message; a.Response.Allowed || !strings.Contains(message, "metadata.annotations["+annotation+"]") || !strings.Contains(message, want) {
+			t.Errorf("%s: %+v", annotation, a.Response.Result)
+		}
+	}
+}
+
 func TestAnInvalidSelectorIsRejectedWithItsField(t *testing.T) {
 	for _, tc := range []struct {
 		expression v1alpha1.PodSelectorRequirement

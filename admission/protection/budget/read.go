@@ -71,14 +71,26 @@ func (r reader) ofPod(ctx context.Context, namespace, name string, op v1alpha1.P
 func (r reader) ofRestart(ctx context.Context, req *admissionv1.AdmissionRequest) (*Action, error) {
 	type request struct {
 		Spec struct {
-			PodName string `json:"podName"`
+			PodName    string `json:"podName"`
+			Containers []struct {
+				Name string `json:"name"`
+			} `json:"containers"`
 		} `json:"spec"`
 	}
 	asked, err := decode[request](req.Object)
 	if err != nil || asked.Spec.PodName == "" {
 		return nil, err
 	}
-	return r.ofPod(ctx, req.Namespace, asked.Spec.PodName, v1alpha1.OperationRestart)
+	a, err := r.ofPod(ctx, req.Namespace, asked.Spec.PodName, v1alpha1.OperationRestart)
+	if err != nil || a == nil {
+		return nil, err
+	}
+	var names []string
+	for _, c := range asked.Spec.Containers {
+		names = append(names, c.Name)
+	}
+	a.Effects = budget.EffectsOfRestart(a.Pods[0], names)
+	return a, nil
 }
 
 // owner is the part of a deleted controller that is read.

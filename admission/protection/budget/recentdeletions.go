@@ -48,28 +48,33 @@ type budgetState struct {
 	generation int64
 }
 
-func (r *RecentDeletions) wasAdmitted(b *v1alpha1.PodUnavailableBudget, c budget.Charge) bool {
+func (r *RecentDeletions) wasAdmitted(b *v1alpha1.PodUnavailableBudget, request budget.Request) bool {
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
-	for _, p := range c.Pods {
+	for _, p := range request.Pods {
 		found, ok := r.admitted.Get(recentKey{key, p.UID})
 		if !ok || found != (budgetState{b.UID, b.Generation}) {
 			return false
 		}
 	}
-	return c.Operation == v1alpha1.OperationDelete
+	return request.Operation == v1alpha1.OperationDelete
 }
 
-func (r *RecentDeletions) add(b *v1alpha1.PodUnavailableBudget, c budget.Charge) {
-	if c.Operation != v1alpha1.OperationDelete {
+// add records an admitted request. A pod that was not available is not charged: its
+// deletion costs a slot once it is available.
+func (r *RecentDeletions) add(b *v1alpha1.PodUnavailableBudget, request budget.Request) {
+	if request.Operation != v1alpha1.OperationDelete {
 		return
 	}
-	for _, p := range c.Pods {
+	for _, p := range request.Pods {
+		if !p.Available {
+			continue
+		}
 		r.admitted.Set(recentKey{types.NamespacedName{Namespace: b.Namespace, Name: b.Name}, p.UID}, budgetState{b.UID, b.Generation}, admittedTTL)
 	}
 }
 
-func (r *RecentDeletions) remove(key types.NamespacedName, c budget.Charge) {
-	for _, p := range c.Pods {
+func (r *RecentDeletions) remove(key types.NamespacedName, request budget.Request) {
+	for _, p := range request.Pods {
 		r.admitted.Delete(recentKey{key, p.UID})
 	}
 }
@@ -99,15 +104,15 @@ func (r *RecentDeletions) wasCharged(b *v1alpha1.PodUnavailableBudget, uid types
 // carriedOut reports whether the deletion was allowed before and has taken effect: the
 // request may show an old state of the pod. If the pod still exists, its charge was
 // refunded and is due again.
-func (e *evaluation) carriedOut(ctx context.Context, b *v1alpha1.PodUnavailableBudget, c budget.Charge) (bool, error) {
-	if c.Operation != v1alpha1.OperationDelete || len(c.Pods) != 1 || !e.Recent.wasCharged(b, c.Pods[0].UID) {
+func (e *evaluation) carriedOut(ctx context.Context, b *v1alpha1.PodUnavailableBudget, request budget.Request) (bool, error) {
+	if request.Operation != v1alpha1.OperationDelete || len(request.Pods) != 1 || !e.Recent.wasCharged(b, request.Pods[0].UID) {
 		return false, nil
 	}
-	p, err := e.Pods.Pods(b.Namespace).Get(ctx, c.Pods[0].Name, metav1.GetOptions{})
+	p, err := e.Pods.Pods(b.Namespace).Get(ctx, request.Pods[0].Name, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
 		return true, nil
 	} else if err != nil {
-		return false, fmt.Errorf("read pod %s: %w", c.Pods[0].Name, err)
+		return false, fmt.Errorf("read pod %s: %w", request.Pods[0].Name, err)
 	}
-	return p.UID != c.Pods[0].UID || p.DeletionTimestamp != nil, nil
+	return p.UID != request.Pods[0].UID || p.DeletionTimestamp != nil, nil
 }

@@ -56,33 +56,33 @@ type references struct {
 func (r *ChargeReferences) nextID() uint64 { return r.lastID.Add(1) }
 
 // add records that a request uses charges. It may be repeated for a retried group.
-func (r *ChargeReferences) add(key types.NamespacedName, c budget.Charge, charged []budget.Pod) {
+func (r *ChargeReferences) add(key types.NamespacedName, request budget.Request, charged []budget.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, p := range c.Pods {
-		k := keyOf(key, c, p)
+	for _, p := range request.Pods {
+		k := keyOf(key, request, p)
 		chargedNow := slices.ContainsFunc(charged, func(t budget.Pod) bool { return t.UID == p.UID })
 		now := r.get(k)
 		if chargedNow { // the references to an earlier charge are obsolete
 			now = references{admissions: sets.New[uint64]()}
 		}
-		now.admissions.Insert(c.AdmissionID)
+		now.admissions.Insert(request.AdmissionID)
 		r.byCharge.Set(k, now, referenceTTL)
 	}
 }
 
 // confirm records the charges that the request has written.
-func (r *ChargeReferences) confirm(key types.NamespacedName, c budget.Charge, v budget.Verdict) {
+func (r *ChargeReferences) confirm(key types.NamespacedName, request budget.Request, d budget.Decision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, p := range v.Charged {
-		k := keyOf(key, c, p)
+	for _, p := range d.Charged {
+		k := keyOf(key, request, p)
 		now := r.get(k)
 		now.owned, now.token = true, p.Token
 		r.byCharge.Set(k, now, referenceTTL)
 	}
-	for _, p := range v.Renewed {
-		k := keyOf(key, c, p)
+	for _, p := range d.Renewed {
+		k := keyOf(key, request, p)
 		now := r.get(k)
 		now.owned = now.owned && now.token == p.Before
 		now.token = p.Token
@@ -92,13 +92,13 @@ func (r *ChargeReferences) confirm(key types.NamespacedName, c budget.Charge, v 
 
 // release removes the references of a request that has failed. It returns the pods
 // whose charges are not referenced anymore.
-func (r *ChargeReferences) release(key types.NamespacedName, c budget.Charge) (free []budget.Pod) {
+func (r *ChargeReferences) release(key types.NamespacedName, request budget.Request) (free []budget.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, p := range c.Pods {
-		k := keyOf(key, c, p)
+	for _, p := range request.Pods {
+		k := keyOf(key, request, p)
 		now := r.get(k)
-		now.admissions.Delete(c.AdmissionID)
+		now.admissions.Delete(request.AdmissionID)
 		if now.admissions.Len() == 0 && now.owned {
 			p.Token = now.token
 			free = append(free, p)
@@ -109,16 +109,16 @@ func (r *ChargeReferences) release(key types.NamespacedName, c budget.Charge) (f
 
 // dropReferenced removes from refunds the pods whose charges are referenced again;
 // fewer reports whether it removed any.
-func (r *ChargeReferences) dropReferenced(key types.NamespacedName, group []budget.Charge) (kept []budget.Charge, fewer bool) {
+func (r *ChargeReferences) dropReferenced(key types.NamespacedName, group []budget.Request) (kept []budget.Request, fewer bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	kept = slices.Clone(group)
-	for i, c := range kept {
-		if !c.Refund {
+	for i, request := range kept {
+		if !request.Refund {
 			continue
 		}
-		kept[i].Pods = slices.DeleteFunc(slices.Clone(c.Pods), func(p budget.Pod) bool { return r.get(keyOf(key, c, p)).admissions.Len() > 0 })
-		fewer = fewer || len(kept[i].Pods) < len(c.Pods)
+		kept[i].Pods = slices.DeleteFunc(slices.Clone(request.Pods), func(p budget.Pod) bool { return r.get(keyOf(key, request, p)).admissions.Len() > 0 })
+		fewer = fewer || len(kept[i].Pods) < len(request.Pods)
 	}
 	return kept, fewer
 }
@@ -130,6 +130,6 @@ func (r *ChargeReferences) get(k chargeKey) references {
 	return references{admissions: sets.New[uint64]()}
 }
 
-func keyOf(key types.NamespacedName, c budget.Charge, p budget.Pod) chargeKey {
-	return chargeKey{key, p.UID, c.Operation == v1alpha1.OperationDelete || c.Operation == v1alpha1.OperationEvict}
+func keyOf(key types.NamespacedName, request budget.Request, p budget.Pod) chargeKey {
+	return chargeKey{key, p.UID, request.Operation == v1alpha1.OperationDelete || request.Operation == v1alpha1.OperationEvict}
 }

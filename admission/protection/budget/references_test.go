@@ -15,14 +15,14 @@ import (
 
 func TestTheLastRequestRefundsACharge(t *testing.T) {
 	key := types.NamespacedName{Namespace: "ns", Name: "web"}
-	charge := func(asker uint64, op v1alpha1.PodOperation) budget.Charge {
-		return budget.Charge{Operation: op, AdmissionID: asker, Pods: []budget.Pod{{Name: "a", UID: "uid-a", Available: true}}}
+	charge := func(asker uint64, op v1alpha1.PodOperation) budget.Request {
+		return budget.Request{Operation: op, AdmissionID: asker, Pods: []budget.Pod{{Name: "a", UID: "uid-a", Available: true}}}
 	}
 	const del, evict, update = v1alpha1.OperationDelete, v1alpha1.OperationEvict, v1alpha1.OperationUpdate
 	takes := func(r *ChargeReferences, asker uint64, op v1alpha1.PodOperation) {
 		c := charge(asker, op)
 		r.add(key, c, c.Pods)
-		r.confirm(key, c, budget.Verdict{Charged: c.Pods})
+		r.confirm(key, c, budget.Decision{Charged: c.Pods})
 	}
 	shares := func(r *ChargeReferences, asker uint64, op v1alpha1.PodOperation) { r.add(key, charge(asker, op), nil) }
 	leaves := func(r *ChargeReferences, asker uint64, op v1alpha1.PodOperation) bool {
@@ -60,7 +60,7 @@ func TestTheLastRequestRefundsACharge(t *testing.T) {
 		"another replica renewed it before": func(r *ChargeReferences) (bool, bool) {
 			takes(r, 1, del)
 			shares(r, 2, del)
-			r.confirm(key, charge(2, del), budget.Verdict{Renewed: []budget.Pod{{UID: "uid-a", Before: "7", Token: "8"}}})
+			r.confirm(key, charge(2, del), budget.Decision{Renewed: []budget.Pod{{UID: "uid-a", Before: "7", Token: "8"}}})
 			leaves(r, 1, del)
 			return leaves(r, 2, del), false
 		},
@@ -83,12 +83,12 @@ func TestTheLastRequestRefundsACharge(t *testing.T) {
 }
 
 // asks allows one request and returns a function that ends it without an answer.
-func (w *world) asks(t *testing.T, op v1alpha1.PodOperation) (lose func()) {
+func (fx *fixture) asks(t *testing.T, op v1alpha1.PodOperation) (lose func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	ask := evaluation{Guard: w.guard, action: &Action{Operation: op, Pods: []*corev1.Pod{newPod(nil)}}, admissionID: w.guard.References.nextID(), decision: DecisionNotCharged}
-	if denial := ask.evaluate(ctx, w.budget(t, "web")); denial != nil {
+	ask := evaluation{Guard: fx.guard, action: &Action{Operation: op, Pods: []*corev1.Pod{newPod(nil)}}, admissionID: fx.guard.References.nextID(), decision: DecisionNotCharged}
+	if denial := ask.evaluate(ctx, fx.budget(t, "web")); denial != nil {
 		t.Fatal(denial.Response.Result.Message)
 	}
 	return func() {
@@ -105,26 +105,26 @@ func TestASharedChargeIsKept(t *testing.T) {
 		"two deletions": {del, del}, "two evictions": {evict, evict}, "a deletion and an eviction": {del, evict}, "two changes": {update, update},
 	} {
 		for _, order := range [][2]int{{0, 1}, {1, 0}} {
-			w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
-			lose := []func(){w.asks(t, ops[0]), w.asks(t, ops[1])}
+			fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
+			lose := []func(){fx.asks(t, ops[0]), fx.asks(t, ops[1])}
 			lose[order[0]]()
-			w.settled(t)
-			if s := w.budget(t, "web").Status; s.UnavailableAllowed != 0 || len(s.DeletedPods)+len(s.UnavailablePods) != 1 {
+			fx.settled(t)
+			if s := fx.budget(t, "web").Status; s.UnavailableAllowed != 0 || len(s.DeletedPods)+len(s.UnavailablePods) != 1 {
 				t.Errorf("%s, answer %d is lost: %+v", name, order[0], s)
 			}
 			lose[order[1]]()
-			w.untilRefunded(t, "web")
+			fx.untilRefunded(t, "web")
 		}
 	}
 }
 
 // settled returns after pending refunds are complete: the queue decides in order, and
 // the refund for another pod is the last.
-func (w *world) settled(t *testing.T) {
+func (fx *fixture) settled(t *testing.T) {
 	t.Helper()
-	other := budget.Charge{Operation: v1alpha1.OperationDelete, Refund: true, Pods: []budget.Pod{{Name: "other", UID: "uid-other"}}}
+	other := budget.Request{Operation: v1alpha1.OperationDelete, Refund: true, Pods: []budget.Pod{{Name: "other", UID: "uid-other"}}}
 	for range 20 {
-		if _, err := w.guard.Commit.Do(t.Context(), types.NamespacedName{Namespace: "ns", Name: "web"}, other); err != nil {
+		if _, err := fx.guard.Commit.Do(t.Context(), types.NamespacedName{Namespace: "ns", Name: "web"}, other); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -134,15 +134,15 @@ func (w *world) settled(t *testing.T) {
 // before the refund.
 func TestTheChargeOfATerminatingPodIsNotRefunded(t *testing.T) {
 	going := newPod(func(p *corev1.Pod) { p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.Now()), []string{"a"} })
-	w := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, going)
-	a := evaluation{Guard: w.guard}
-	c := budget.Charge{Operation: v1alpha1.OperationDelete, Pods: []budget.Pod{{Name: "web-1-a", UID: "uid-a"}, {Name: "gone", UID: "uid-gone"}}}
-	if left := a.unaffectedPods(t.Context(), budgetCharge{types.NamespacedName{Namespace: "ns", Name: "web"}, c}); len(left) != 0 {
+	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, going)
+	a := evaluation{Guard: fx.guard}
+	c := budget.Request{Operation: v1alpha1.OperationDelete, Pods: []budget.Pod{{Name: "web-1-a", UID: "uid-a"}, {Name: "gone", UID: "uid-gone"}}}
+	if left := a.unaffectedPods(t.Context(), budgetRequest{types.NamespacedName{Namespace: "ns", Name: "web"}, c}); len(left) != 0 {
 		t.Errorf("refunded: %v", left)
 	}
-	alive := newWorld(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
+	alive := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
 	a = evaluation{Guard: alive.guard}
-	if left := a.unaffectedPods(t.Context(), budgetCharge{types.NamespacedName{Namespace: "ns", Name: "web"}, c}); len(left) != 1 {
+	if left := a.unaffectedPods(t.Context(), budgetRequest{types.NamespacedName{Namespace: "ns", Name: "web"}, c}); len(left) != 1 {
 		t.Errorf("refunded: %v", left)
 	}
 }
@@ -151,19 +151,19 @@ func TestTheChargeOfATerminatingPodIsNotRefunded(t *testing.T) {
 // charge in the meantime.
 func TestAReferencedChargeIsNotRefunded(t *testing.T) {
 	pods := []budget.Pod{{Name: "a", UID: "uid-a", ResourceVersion: "5", Available: true}}
-	first := budget.Charge{Operation: v1alpha1.OperationDelete, Pods: pods, Generation: 1, AdmissionID: 1}
+	first := budget.Request{Operation: v1alpha1.OperationDelete, Pods: pods, Generation: 1, AdmissionID: 1}
 	second := first
 	second.AdmissionID = 2
 	for name, tc := range map[string]struct {
-		group func(back budget.Charge) []budget.Charge
+		group func(back budget.Request) []budget.Request
 		kept  int
 	}{
-		"no other request":       {func(back budget.Charge) []budget.Charge { return []budget.Charge{back} }, 0},
-		"another request before": {func(back budget.Charge) []budget.Charge { return []budget.Charge{second, back} }, 1},
-		"another request after":  {func(back budget.Charge) []budget.Charge { return []budget.Charge{back, second} }, 0},
+		"no other request":       {func(back budget.Request) []budget.Request { return []budget.Request{back} }, 0},
+		"another request before": {func(back budget.Request) []budget.Request { return []budget.Request{second, back} }, 1},
+		"another request after":  {func(back budget.Request) []budget.Request { return []budget.Request{back, second} }, 0},
 	} {
 		r := NewChargeReferences()
-		d := r.decide(newBudget("web", 1, nil), []budget.Charge{first})
+		d := r.decide(newBudget("web", 1, nil), []budget.Request{first})
 		key, back := types.NamespacedName{Namespace: "ns", Name: "web"}, first
 		r.confirm(key, first, d.Answers[0])
 		back.Pods, back.Refund = r.release(key, first), true
@@ -172,7 +172,7 @@ func TestAReferencedChargeIsNotRefunded(t *testing.T) {
 		if after.Changed {
 			b = after.Next
 		}
-		if got := len(b.Status.DeletedPods); got != tc.kept || after.Answers[len(after.Answers)-1].Passes != (name != "another request after") {
+		if got := len(b.Status.DeletedPods); got != tc.kept || after.Answers[len(after.Answers)-1].Admitted != (name != "another request after") {
 			t.Errorf("%s: %+v", name, b.Status)
 		}
 	}

@@ -19,23 +19,23 @@ import (
 const refundTimeout = 5 * time.Second
 
 // addCharge records a charge that the request uses.
-func (e *evaluation) addCharge(key types.NamespacedName, charge budget.Charge) {
+func (e *evaluation) addCharge(key types.NamespacedName, request budget.Request) {
 	if !e.dryRun {
-		e.charges = append(e.charges, budgetCharge{key, charge})
+		e.charged = append(e.charged, budgetRequest{key, request})
 	}
 }
 
 // isRepeated reports whether the same deletion was allowed recently, so that this
 // request uses its charge too. The reference is added first, so that the charge is
 // not refunded between the check and the answer.
-func (e *evaluation) isRepeated(key types.NamespacedName, b *v1alpha1.PodUnavailableBudget, charge budget.Charge) bool {
+func (e *evaluation) isRepeated(key types.NamespacedName, b *v1alpha1.PodUnavailableBudget, request budget.Request) bool {
 	if e.dryRun {
 		return false
 	}
-	e.References.add(key, charge, nil)
-	if e.Recent.wasAdmitted(b, charge) {
+	e.References.add(key, request, nil)
+	if e.Recent.wasAdmitted(b, request) {
 		e.decision = DecisionRepeated
-		e.addCharge(key, charge)
+		e.addCharge(key, request)
 		return true
 	}
 	return false
@@ -48,30 +48,30 @@ func (e *evaluation) refundAll(ctx context.Context) {
 	if ctx.Err() != nil && affinity.Forwarded(ctx) {
 		return
 	}
-	for _, t := range e.charges {
-		e.Recent.remove(t.key, t.charge)
-		e.release(ctx, t)
+	for _, r := range e.charged {
+		e.Recent.remove(r.key, r.Request)
+		e.release(ctx, r)
 	}
 }
 
 // release removes the request's reference to a charge and refunds it if it was the
 // last one. The refund is asynchronous, so that it does not delay the answer.
-func (e *evaluation) release(ctx context.Context, t budgetCharge) {
+func (e *evaluation) release(ctx context.Context, r budgetRequest) {
 	if e.dryRun {
 		return
 	}
-	if t.charge.Pods = e.References.release(t.key, t.charge); len(t.charge.Pods) == 0 {
+	if r.Pods = e.References.release(r.key, r.Request); len(r.Pods) == 0 {
 		return
 	}
-	t.charge.Refund = true
+	r.Refund = true
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTimeout)
 	go func() {
 		defer cancel()
-		if t.charge.Pods = e.unaffectedPods(ctx, t); len(t.charge.Pods) == 0 {
+		if r.Pods = e.unaffectedPods(ctx, r); len(r.Pods) == 0 {
 			return
 		}
-		if _, err := e.Commit.Do(ctx, t.key, t.charge); err != nil && !apierrs.IsNotFound(err) {
-			logging.FromContext(ctx).Warnw("refund of a charge left to the controller", "budget", t.key, "error", err)
+		if _, err := e.Commit.Do(ctx, r.key, r.Request); err != nil && !apierrs.IsNotFound(err) {
+			logging.FromContext(ctx).Warnw("refund of a charge left to the controller", "budget", r.key, "error", err)
 		}
 	}()
 }
@@ -79,9 +79,9 @@ func (e *evaluation) release(ctx context.Context, t budgetCharge) {
 // unaffectedPods omits pods that are deleted or terminating: another replica may have
 // allowed a request with the same charge. It also omits pods that cannot be read. The
 // controller handles their charges.
-func (e *evaluation) unaffectedPods(ctx context.Context, t budgetCharge) []budget.Pod {
-	return slices.DeleteFunc(slices.Clone(t.charge.Pods), func(p budget.Pod) bool {
-		now, err := e.Pods.Pods(t.key.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
+func (e *evaluation) unaffectedPods(ctx context.Context, r budgetRequest) []budget.Pod {
+	return slices.DeleteFunc(slices.Clone(r.Pods), func(p budget.Pod) bool {
+		now, err := e.Pods.Pods(r.key.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
 		return err != nil || now.UID != p.UID || now.DeletionTimestamp != nil
 	})
 }

@@ -26,12 +26,12 @@ func TestADenialSendsACloudEventThatDescribesIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBudget("web", tc.allowed, func(b *v1alpha1.PodUnavailableBudget) { b.Spec.Shadow = tc.shadow })
-			w := newWorld(t, chains{}, []*v1alpha1.PodUnavailableBudget{b})
+			fx := newFixture(t, chains{}, []*v1alpha1.PodUnavailableBudget{b})
 			var sent eventstest.Recorder
-			w.guard.Denials = denialevents.New(&sent, clock.RealClock{})
+			fx.guard.Denials = denialevents.New(&sent, clock.RealClock{})
 			req := deletion(t, newPod(func(p *corev1.Pod) { p.OwnerReferences = nil }))
 			req.UserInfo.Username, req.DryRun = "jane", ptr.To(tc.dryRun)
-			w.ask(t, req)
+			fx.ask(t, req)
 			all := sent.Sent()
 			if len(all) != tc.sent {
 				t.Fatalf("sent %v", all)

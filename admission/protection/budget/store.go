@@ -14,27 +14,27 @@ import (
 )
 
 // Committer charges budgets.
-type Committer = groupcommit.Committer[*v1alpha1.PodUnavailableBudget, budget.Charge, budget.Verdict]
+type Committer = groupcommit.Committer[*v1alpha1.PodUnavailableBudget, budget.Request, budget.Decision]
 
 // NewCommitter returns a Committer.
 func NewCommitter(lister listers.PodUnavailableBudgetLister, client policyclient.PodUnavailableBudgetsGetter, references *ChargeReferences, options groupcommit.Options) *Committer {
 	return groupcommit.New(store{lister, client}, references.decide, options)
 }
 
-// decide decides a group and references the charges of the requests that pass. It
+// decide decides a group and references the charges of the admitted requests. It
 // does not refund referenced charges.
-func (r *ChargeReferences) decide(b *v1alpha1.PodUnavailableBudget, group []budget.Charge) groupcommit.Decision[*v1alpha1.PodUnavailableBudget, budget.Verdict] {
-	next, verdicts := budget.Decide(b, group)
+func (r *ChargeReferences) decide(b *v1alpha1.PodUnavailableBudget, group []budget.Request) groupcommit.Decision[*v1alpha1.PodUnavailableBudget, budget.Decision] {
+	next, decisions := budget.Decide(b, group)
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
-	for i, c := range group {
-		if verdicts[i].Passes && !c.Refund && !c.DryRun {
-			r.add(key, c, verdicts[i].Charged)
+	for i, request := range group {
+		if decisions[i].Admitted && !request.Refund && !request.DryRun {
+			r.add(key, request, decisions[i].Charged)
 		}
 	}
 	if kept, fewer := r.dropReferenced(key, group); fewer {
-		next, verdicts = budget.Decide(b, kept)
+		next, decisions = budget.Decide(b, kept)
 	}
-	return groupcommit.Decision[*v1alpha1.PodUnavailableBudget, budget.Verdict]{Changed: next != nil, Next: next, Answers: verdicts}
+	return groupcommit.Decision[*v1alpha1.PodUnavailableBudget, budget.Decision]{Changed: next != nil, Next: next, Answers: decisions}
 }
 
 // store reads and writes budgets.

@@ -151,8 +151,8 @@ type PodUnavailableBudgetStatus struct {
 	// +mapType=atomic
 	DeletedPods map[types.UID]string `json:"deletedPods,omitempty"`
 	// UnavailablePods are charges of allowed in-place changes whose pods are not
-	// seen to be unavailable yet: name to `<resourceVersion>/<uid>`, followed by
-	// `/<generation>` before a resize.
+	// seen to be unavailable yet, or whose containers are not replaced yet: name to
+	// `<resourceVersion>/<uid>/<token>`, followed by `/` and the containers.
 	// +optional
 	// +mapType=atomic
 	UnavailablePods map[string]string `json:"unavailablePods,omitempty"`

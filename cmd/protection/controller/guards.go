@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,6 +52,10 @@ func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailab
 		Bindings: []string{
 			"breakwater-cascading-deletion-replicas", "breakwater-delete-protection-replicas",
 			"breakwater-cascading-deletion-status", "breakwater-delete-protection-status", "breakwater-delete-protection-always",
+		},
+		CRDs: []webhookhealth.CRD{
+			{Name: "podunavailablebudgets." + v1alpha1.SchemeGroupVersion.Group, Version: v1alpha1.SchemeGroupVersion.Version, Type: reflect.TypeFor[v1alpha1.PodUnavailableBudget]()},
+			{Name: "poddeletionflowcontrols." + v1alpha1.SchemeGroupVersion.Group, Version: v1alpha1.SchemeGroupVersion.Version, Type: reflect.TypeFor[v1alpha1.PodDeletionFlowControl]()},
 		},
 	}
 }

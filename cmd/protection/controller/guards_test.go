@@ -16,7 +16,9 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/protection/deletionflow"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/webhookpath"
 	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
+	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth/webhookhealthtest"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
@@ -41,7 +43,7 @@ func newPlan(t *testing.T, namespaces, budgets, flows []any) webhookhealth.Plan 
 
 func TestEveryWebhookOfTheManifestsIsCheckedAsInstalled(t *testing.T) {
 	want := map[string]bool{}
-	added, err := deletionflow.Webhooks(nil)
+	added, err := deletionflow.Webhooks(webhookpath.Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,4 +153,8 @@ func TestWhichNamespacesHaveToBeReached(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestTheCRDsOfTheManifestsHaveAllFields(t *testing.T) {
+	webhookhealthtest.CheckCRDs(t, newPlan(t, nil, nil, nil), manifests+"100-crd-podunavailablebudgets.yaml", manifests+"101-crd-poddeletionflowcontrols.yaml")
 }

@@ -27,7 +27,7 @@ import (
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
 	reconcilerbudget "github.com/breakwater-dev/breakwater/client/injection/reconciler/policy/v1alpha1/podunavailablebudget"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
@@ -55,6 +55,7 @@ func NewController(chargeTimeout *time.Duration) injection.ControllerConstructor
 			return controller.Options{AgentName: agentName, SkipStatusUpdates: true} // written with compare-and-swap: see write
 		})
 		impl.Concurrency = workers
+		r.guarding.run(ctx, impl.EnqueueKey)
 		watch(ctx, must, impl, r)
 		return impl
 	}
@@ -79,20 +80,24 @@ func newReconciler(ctx context.Context, chargeTimeout time.Duration) (*Reconcile
 			deployments: deploymentinformer.Get(ctx).Lister(), replicaSets: replicasetinformer.Get(ctx).Lister(),
 			statefulSets: statefulsetinformer.Get(ctx).Lister(), daemonSets: daemonsetinformer.Get(ctx).Lister(),
 			client: dynamicclient.Get(ctx), cache: utilcache.NewExpiring(),
-			mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery())),
+			mapper: apidiscovery.NewMapper(restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))),
 		},
 		podWatch: &podWatch{}, charges: newChargeTimes(clock.RealClock{}, chargeTimeout), throttle: newThrottle(clock.RealClock{}),
-		guarding: newGuardingCheck(probes, clock.RealClock{}), refunded: metrics.NewCounter(metrics.Meter(), "breakwater_budget_charges_refunded_total"),
+		guarding: newGuardingCheck(probes), refunded: metrics.NewCounter(metrics.Meter(), "breakwater_budget_charges_refunded_total"),
 	}, nil
 }
 
 // watch enqueues budgets when their pods or owners change.
 func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reconciler) {
 	lister := budgetinformer.Get(ctx).Lister()
+	must(budgetinformer.Get(ctx).Informer().AddIndexers(podIndexers))
+	covering := wakeUps{budgets: budgetinformer.Get(ctx).Informer().GetIndexer(), owners: r.owners}.covering
 	must.Watch(budgetinformer.Get(ctx).Informer(), controller.HandleAll(impl.Enqueue))
 	ofPod := func(obj any) {
 		if p, ok := wiring.Object[*corev1.Pod](obj); ok {
-			enqueueCovering(impl, lister, p)
+			for _, b := range covering(p) {
+				impl.Enqueue(b)
+			}
 		}
 	}
 	must.Watch(podinformer.Get(ctx).Informer(), cache.ResourceEventHandlerFuncs{
@@ -106,19 +111,6 @@ func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reco
 				enqueueAll(impl, lister, o.GetNamespace())
 			}
 		}))
-	}
-}
-
-// enqueueCovering enqueues the budgets that may cover the pod.
-func enqueueCovering(impl *controller.Impl, lister listers.PodUnavailableBudgetLister, p *corev1.Pod) {
-	all, err := lister.PodUnavailableBudgets(p.Namespace).List(labels.Everything())
-	if err != nil {
-		return // a cache lister returns no error
-	}
-	for _, b := range all {
-		if scope, err := budget.ScopeOf(b); err == nil && (scope.NeedsChain() || scope.Covers(p, nil)) {
-			impl.Enqueue(b)
-		}
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/utils/clock"
+	"k8s.io/client-go/util/workqueue"
 	"knative.dev/pkg/apis"
 
 	changev1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -33,10 +33,12 @@ type Prober interface {
 	Probe(context.Context, *v1alpha1.PodUnavailableBudget) (answered, all sets.Set[string], err error)
 }
 
-// guardingCheck computes the condition Guarding.
+// guardingCheck keeps the condition Guarding of each budget. Reconciling reads it and
+// never waits: probes run in goroutines of their own.
 type guardingCheck struct {
 	prober Prober
-	clock  clock.PassiveClock
+	// queue has the budgets to probe.
+	queue workqueue.TypedInterface[types.NamespacedName]
 
 	mu sync.Mutex
 	// states are the results of probes, by budget.
@@ -50,39 +52,42 @@ type probeState struct {
 	allSince   time.Time
 	condition  apis.Condition
 	next       time.Time
+	// pending is the budget to probe; nil if no probe is due.
+	pending *v1alpha1.PodUnavailableBudget
 }
 
-func newGuardingCheck(p Prober, c clock.PassiveClock) *guardingCheck {
-	return &guardingCheck{prober: p, clock: c, states: map[types.NamespacedName]probeState{}}
+func newGuardingCheck(p Prober) *guardingCheck {
+	return &guardingCheck{
+		prober: p, states: map[types.NamespacedName]probeState{},
+		queue: workqueue.NewTyped[types.NamespacedName](),
+	}
 }
 
-// check returns the condition, and the time until the next check.
-func (g *guardingCheck) check(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (apis.Condition, time.Duration) {
+// check returns the condition, and the time until the next check. When a probe is
+// due, the check requests it and returns 0: the end of the probe enqueues the budget.
+func (g *guardingCheck) check(b *v1alpha1.PodUnavailableBudget) (apis.Condition, time.Duration) {
 	if changev1alpha1.ExemptNamespace(b.Namespace) {
 		return apis.Condition{Type: v1alpha1.BudgetGuarding, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNamespaceNeverGuarded,
 			Message: "this namespace is never guarded, because the cluster needs its pods to recover"}, 0
 	}
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
-	now := g.clock.Now()
-	s := g.get(key)
+	now := time.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.states[key]
 	if s.uid != b.UID || s.generation != b.Generation {
-		s = probeState{uid: b.UID, generation: b.Generation}
+		s = probeState{uid: b.UID, generation: b.Generation, condition: apis.Condition{
+			Type: v1alpha1.BudgetGuarding, Status: corev1.ConditionUnknown, Reason: v1alpha1.ReasonProbing,
+			Message: "no replica of the webhook has been probed yet",
+		}}
 	}
 	if now.Before(s.next) {
 		return s.condition, s.next.Sub(now)
 	}
-	answered, all, err := g.prober.Probe(ctx, b)
-	s = evaluateProbe(s, answered, all, err, g.clock.Now())
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	s.pending = b
 	g.states[key] = s
-	return s.condition, s.next.Sub(now)
-}
-
-func (g *guardingCheck) get(key types.NamespacedName) probeState {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.states[key]
+	g.queue.Add(key)
+	return s.condition, 0
 }
 
 func (g *guardingCheck) forget(key types.NamespacedName) {

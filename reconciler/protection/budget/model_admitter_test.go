@@ -181,7 +181,7 @@ func (s *statusBudget) restartController(revision int64) {
 			mapper: newMapper(), cache: utilcache.NewExpiring(),
 		},
 		podWatch: &podWatch{}, charges: newChargeTimes(clock.RealClock{}, chargeTimeout), throttle: newThrottle(clock.RealClock{}),
-		guarding: newGuardingCheck(allReplicas{}, clock.RealClock{}), refunded: metrics.NewCounter(noop.Meter{}, "breakwater_budget_charges_refunded_total"),
+		guarding: newGuardingCheck(allReplicas{}), refunded: metrics.NewCounter(noop.Meter{}, "breakwater_budget_charges_refunded_total"),
 	}
 	s.controller = c
 	// The first list shows the pods of that revision, without those deleted before.

@@ -8,13 +8,13 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/dynamic"
 	appslisters "k8s.io/client-go/listers/apps/v1"
-	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
 )
 
 // ownerCacheTTL is how long an owner that is not watched is cached.
@@ -27,9 +27,8 @@ type owner struct {
 	uid  types.UID
 	// deleted reports whether it is terminating or not found.
 	deleted bool
-	// replicas is the desired number of pods; nil if unknown.
-	replicas *int32
-	refs     []metav1.OwnerReference
+	refs    []metav1.OwnerReference
+	replicas
 }
 
 // owners reads owners: the built-in kinds of apps from caches, other kinds live.
@@ -40,7 +39,7 @@ type owners struct {
 	daemonSets   appslisters.DaemonSetLister
 
 	client dynamic.Interface
-	mapper meta.RESTMapper
+	mapper *apidiscovery.Mapper
 	cache  *utilcache.Expiring
 }
 
@@ -53,7 +52,7 @@ func (o *owners) get(ctx context.Context, kind schema.GroupKind, version, namesp
 	}
 	// An object that is missing in the cache may be new.
 	found, err := o.live(ctx, kind, version, namespace, name)
-	if err == nil && uid != "" && found.uid != uid {
+	if err == nil && uid != "" && found.uid != "" && found.uid != uid {
 		return owner{GroupKind: kind, name: name, deleted: true}, nil
 	}
 	return found, err
@@ -63,37 +62,34 @@ func (o *owners) cached(kind schema.GroupKind, namespace, name string) (owner, b
 	if kind.Group != "apps" {
 		return owner{}, false
 	}
-	of := func(m metav1.Object, replicas *int32, err error) (owner, bool) {
-		if err != nil {
-			return owner{}, false
-		}
-		return ownerOf(kind, m, replicas), true
+	of := func(m metav1.Object, wanted *int32) (owner, bool) {
+		return ownerOf(kind, m, replicas{wanted: wanted, ofPods: true}), true
 	}
 	switch kind.Kind {
 	case "Deployment":
 		if d, err := o.deployments.Deployments(namespace).Get(name); err == nil {
-			return of(d, d.Spec.Replicas, err)
+			return of(d, d.Spec.Replicas)
 		}
 	case "ReplicaSet":
 		if s, err := o.replicaSets.ReplicaSets(namespace).Get(name); err == nil {
-			return of(s, s.Spec.Replicas, err)
+			return of(s, s.Spec.Replicas)
 		}
 	case "StatefulSet":
 		if s, err := o.statefulSets.StatefulSets(namespace).Get(name); err == nil {
-			return of(s, s.Spec.Replicas, err)
+			return of(s, s.Spec.Replicas)
 		}
 	case "DaemonSet":
 		if d, err := o.daemonSets.DaemonSets(namespace).Get(name); err == nil {
-			return of(d, &d.Status.DesiredNumberScheduled, err)
+			return of(d, &d.Status.DesiredNumberScheduled)
 		}
 	}
 	return owner{}, false
 }
 
-func ownerOf(kind schema.GroupKind, m metav1.Object, replicas *int32) owner {
+func ownerOf(kind schema.GroupKind, m metav1.Object, r replicas) owner {
 	return owner{
 		GroupKind: kind, name: m.GetName(), uid: m.GetUID(), deleted: m.GetDeletionTimestamp() != nil,
-		replicas: replicas, refs: m.GetOwnerReferences(),
+		replicas: r, refs: m.GetOwnerReferences(),
 	}
 }
 
@@ -102,43 +98,37 @@ func (o *owners) live(ctx context.Context, kind schema.GroupKind, version, names
 	if answer, ok := o.cache.Get(key); ok {
 		return answer.(owner), nil
 	}
-	none := owner{GroupKind: kind, name: name, deleted: true}
-	var versions []string
-	if version != "" {
-		versions = append(versions, version)
+	found, err := o.read(ctx, kind, version, namespace, name)
+	if err == nil {
+		o.cache.Set(key, found, ownerCacheTTL)
 	}
-	mapping, err := o.mapper.RESTMapping(kind, versions...)
+	return found, err
+}
+
+// read reads an owner. One that cannot be read is assumed to exist and has no UID.
+func (o *owners) read(ctx context.Context, kind schema.GroupKind, version, namespace, name string) (owner, error) {
+	unread := owner{GroupKind: kind, name: name}
+	mapping, err := o.mapper.Mapping(kind, version)
 	if meta.IsNoMatchError(err) {
-		return owner{GroupKind: kind, name: name}, nil // an unknown kind is assumed to exist
+		unread.unknown = "the API server does not serve the kind"
+		return unread, nil
 	} else if err != nil {
-		return none, fmt.Errorf("find %s: %w", kind, err)
+		return unread, fmt.Errorf("find %s: %w", kind, err)
 	}
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
 		namespace = ""
 	}
-	found, err := o.client.Resource(mapping.Resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	resource := o.client.Resource(mapping.Resource).Namespace(namespace)
+	found, err := resource.Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrs.IsNotFound(err):
-		o.cache.Set(key, none, ownerCacheTTL)
-		return none, nil
+		return owner{GroupKind: kind, name: name, deleted: true}, nil
 	case apierrs.IsForbidden(err):
-		unread := owner{GroupKind: kind, name: name}
-		o.cache.Set(key, unread, ownerCacheTTL)
+		unread.unknown = forbidden(mapping.Resource.Resource, kind.Group)
 		return unread, nil
 	case err != nil:
-		return none, fmt.Errorf("read %s %s: %w", kind, name, err)
+		return unread, fmt.Errorf("read %s %s: %w", kind, name, err)
 	}
-	answer := ownerOf(kind, found, desiredReplicas(found))
-	o.cache.Set(key, answer, ownerCacheTTL)
-	return answer, nil
-}
-
-// desiredReplicas reads the desired number of pods from an object of any kind.
-func desiredReplicas(o *unstructured.Unstructured) *int32 {
-	for _, path := range [][]string{{"spec", "replicas"}, {"spec", "parallelism"}, {"status", "desiredNumberScheduled"}} {
-		if n, ok, err := unstructured.NestedInt64(o.Object, path...); ok && err == nil {
-			return ptr.To(int32(n))
-		}
-	}
-	return nil
+	r, err := readReplicas(ctx, resource, mapping.Resource.Resource, kind, found)
+	return ownerOf(kind, found, r), err
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
@@ -34,6 +35,7 @@ const (
 type prober struct {
 	kube   kubernetes.Interface
 	client policyclient.PodUnavailableBudgetsGetter
+	turns  *replicaTurns
 
 	mu sync.Mutex
 	// answered are the replicas that answered a dry run, by probe.
@@ -42,7 +44,7 @@ type prober struct {
 
 // newProber returns a prober with its own client, whose warnings it handles.
 func newProber(config *rest.Config, kube kubernetes.Interface) (*prober, error) {
-	p := &prober{kube: kube, answered: map[string]sets.Set[string]{}}
+	p := &prober{kube: kube, turns: newReplicaTurns(clock.RealClock{}), answered: map[string]sets.Set[string]{}}
 	config = rest.CopyConfig(config)
 	config.WarningHandler, config.WarningHandlerWithContext = p, nil
 	client, err := versioned.NewForConfig(config)
@@ -74,6 +76,7 @@ func (p *prober) Probe(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (a
 	if err != nil || len(all) == 0 {
 		return nil, all, err
 	}
+	p.turns.keep(all)
 	probe := string(uuid.NewUUID())
 	if answered, err = p.dryRun(ctx, b, probe); err != nil || len(answered) == 0 {
 		return nil, all, err
@@ -86,8 +89,13 @@ func (p *prober) Probe(ctx context.Context, b *v1alpha1.PodUnavailableBudget) (a
 		if answered.Has(name) {
 			continue
 		}
+		var answer budget.ProbeAnswer
+		err := p.turns.probe(ctx, name, func() (err error) {
+			answer, err = caller.probe(ctx, address, b, probe)
+			return err
+		})
 		// An unreachable replica has not answered.
-		if answer, err := caller.probe(ctx, address, b, probe); err == nil && answer.Probe == probe && answer.Replica == name {
+		if err == nil && answer.Probe == probe && answer.Replica == name {
 			answered.Insert(name)
 		}
 	}

@@ -56,7 +56,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, b *v1alpha1.PodUnavailab
 		return controller.NewRequeueAfter(wait)
 	}
 	r.throttle.record(key)
-	guarding, again := r.guarding.check(ctx, b)
+	guarding, again := r.guarding.check(b)
 	next, d, err := r.write(ctx, b, guarding)
 	if err != nil || next == nil {
 		return err

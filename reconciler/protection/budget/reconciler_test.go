@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -31,6 +32,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
+	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
@@ -81,17 +83,30 @@ func newFixture(t *testing.T, b *v1alpha1.PodUnavailableBudget, objects ...runti
 			client: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), mapper: newMapper(), cache: utilcache.NewExpiring(),
 		},
 		podWatch: seen, charges: newChargeTimes(clock.RealClock{}, time.Minute), throttle: newThrottle(clock.RealClock{}),
-		guarding: newGuardingCheck(allReplicas{}, clock.RealClock{}), refunded: metrics.NewCounter(noop.Meter{}, "breakwater_budget_charges_refunded_total"),
+		guarding: newGuardingCheck(allReplicas{}), refunded: metrics.NewCounter(noop.Meter{}, "breakwater_budget_charges_refunded_total"),
 	}
 	return w
 }
 
-func newMapper() meta.RESTMapper {
-	m := meta.NewDefaultRESTMapper(nil)
+// resettable is a mapper that cannot be reset.
+type resettable struct{ meta.RESTMapper }
+
+func (resettable) Reset() {}
+
+// newMapper returns a mapper of the kinds of apps and of these.
+func newMapper(more ...schema.GroupVersionKind) *apidiscovery.Mapper {
 	for _, kind := range []string{"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"} {
-		m.Add(appsv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+		more = append(more, appsv1.SchemeGroupVersion.WithKind(kind))
 	}
-	return m
+	var versions []schema.GroupVersion
+	for _, kind := range more {
+		versions = append(versions, kind.GroupVersion())
+	}
+	m := meta.NewDefaultRESTMapper(versions)
+	for _, kind := range more {
+		m.Add(kind, meta.RESTScopeNamespace)
+	}
+	return apidiscovery.NewMapper(resettable{m})
 }
 
 func (w *fixture) reconcile(t *testing.T) v1alpha1.PodUnavailableBudgetStatus {

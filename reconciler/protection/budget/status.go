@@ -1,6 +1,8 @@
 package budget
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"knative.dev/pkg/apis"
 
@@ -15,9 +17,21 @@ func derive(b *v1alpha1.PodUnavailableBudget, observed budget.Observed, guarding
 	s.DeletedPods, s.UnavailablePods = nilIfEmpty(d.Deleted), nilIfEmpty(d.Unavailable)
 	s.TotalReplicas, s.DesiredAvailable, s.CurrentAvailable, s.UnavailableAllowed = d.Total, d.Desired, d.Current, d.Allowed
 	s.ObservedGeneration = b.Generation
-	mark(next, apis.Condition{Type: v1alpha1.BudgetSynced, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonComputed})
+	mark(next, synced(b, d))
 	mark(next, guarding)
 	return next, d
+}
+
+func synced(b *v1alpha1.PodUnavailableBudget, d budget.Derivation) apis.Condition {
+	if d.NotComputed == "" {
+		return apis.Condition{Type: v1alpha1.BudgetSynced, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonComputed}
+	}
+	field, limit := "minAvailable", b.Spec.MinAvailable
+	if limit == nil {
+		field, limit = "maxUnavailable", b.Spec.MaxUnavailable
+	}
+	return apis.Condition{Type: v1alpha1.BudgetSynced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonOwnersUnknown, Message: fmt.Sprintf(
+		"spec.%s (%s) allows 0, because it depends on unknown replicas of an owner (%s); a number as spec.minAvailable does not depend on them", field, limit, d.NotComputed)}
 }
 
 // unsynced returns a copy of the budget whose numbers are unknown. The webhook denies

@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
 )
 
@@ -27,14 +28,53 @@ func trimPod(obj any) (any, error) {
 		trimmed.Annotations = map[string]string{v1alpha1.NoProtectAnnotation: value}
 	}
 	trimmed.Generation = p.Generation
-	trimmed.Status.Phase, trimmed.Status.ObservedGeneration = p.Status.Phase, p.Status.ObservedGeneration
-	for _, c := range p.Status.Conditions {
-		switch c.Type {
-		case corev1.PodReady, corev1.PodResizePending, corev1.PodResizeInProgress:
-			trimmed.Status.Conditions = append(trimmed.Status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status})
+	trimmed.Spec = trimSpec(p.Spec)
+	trimmed.Status = trimStatus(p.Status)
+	return trimmed, nil
+}
+
+// trimSpec keeps what Effects of in-place changes are compared with.
+func trimSpec(spec corev1.PodSpec) corev1.PodSpec {
+	trimmed := corev1.PodSpec{ActiveDeadlineSeconds: spec.ActiveDeadlineSeconds}
+	for _, c := range spec.InitContainers {
+		if budget.IsSidecar(c) {
+			trimmed.InitContainers = append(trimmed.InitContainers, trimContainer(c))
 		}
 	}
-	return trimmed, nil
+	for _, c := range spec.Containers {
+		trimmed.Containers = append(trimmed.Containers, trimContainer(c))
+	}
+	return trimmed
+}
+
+func trimContainer(c corev1.Container) corev1.Container {
+	trimmed := corev1.Container{Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy}
+	if len(budget.RestartResources(c)) > 0 {
+		trimmed.ResizePolicy, trimmed.Resources = c.ResizePolicy, c.Resources
+	}
+	return trimmed
+}
+
+func trimStatus(status corev1.PodStatus) corev1.PodStatus {
+	trimmed := corev1.PodStatus{Phase: status.Phase, ObservedGeneration: status.ObservedGeneration}
+	for _, c := range status.Conditions {
+		switch c.Type {
+		case corev1.PodReady, corev1.PodResizePending:
+			trimmed.Conditions = append(trimmed.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason})
+		}
+	}
+	trimmed.InitContainerStatuses, trimmed.ContainerStatuses = trimContainerIDs(status.InitContainerStatuses), trimContainerIDs(status.ContainerStatuses)
+	return trimmed
+}
+
+func trimContainerIDs(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var trimmed []corev1.ContainerStatus
+	for _, s := range statuses {
+		if s.ContainerID != "" {
+			trimmed = append(trimmed, corev1.ContainerStatus{Name: s.Name, ContainerID: s.ContainerID})
+		}
+	}
+	return trimmed
 }
 
 func trimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {

@@ -17,11 +17,16 @@ func TestAResizeIsJudged(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
 	n.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, labels: {app: web}}, spec: {terminationGracePeriodSeconds: 0,
- containers: [{name: sleep, image: busybox, command: [/bin/sleep, infinity], resources: {requests: {cpu: 10m}}}]}}`)
+ containers: [{name: sleep, image: busybox, command: [/bin/sleep, infinity], resources: {requests: {cpu: 10m, memory: 10Mi}},
+  resizePolicy: [{resourceName: cpu, restartPolicy: RestartContainer}, {resourceName: memory, restartPolicy: NotRequired}]}]}}`)
 	n.run(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
 	n.apply(t, budgetManifest("minAvailable: 1"))
 	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
-	resize := []string{"patch", "pod", "web", "--subresource=resize", "-p", `{"spec":{"containers":[{"name":"sleep","resources":{"requests":{"cpu":"20m"}}}]}}`}
+	resizeTo := func(requests string) []string {
+		return []string{"patch", "pod", "web", "--subresource=resize", "-p", `{"spec":{"containers":[{"name":"sleep","resources":{"requests":` + requests + `}}]}}`}
+	}
+	n.run(t, resizeTo(`{"memory":"11Mi"}`)...) // without a restart it is free
+	resize := resizeTo(`{"cpu":"20m"}`)
 	n.checkDenied(t, budgetDenial, resize...)
 	n.run(t, "patch", "pub", "web", "--type=merge", "-p", `{"spec":{"minAvailable":0}}`)
 	n.await(t, "the budget allows the resize", func() error {
@@ -30,15 +35,14 @@ func TestAResizeIsJudged(t *testing.T) {
 		}
 		return nil
 	})
-	// No container restarts, and the kubelet reports the resize before the
-	// charge expires.
+	// The kubelet reports the resize before the charge expires.
 	awaitBudget(t, connect(t), n.name, 30*time.Second, func(b *v1alpha1.PodUnavailableBudget) error {
 		if len(b.Status.UnavailablePods) > 0 || b.Status.UnavailableAllowed != 1 {
 			return fmt.Errorf("charged %v, %d allowed", b.Status.UnavailablePods, b.Status.UnavailableAllowed)
 		}
 		return nil
 	})
-	if got := n.run(t, "get", "pod", "web", "-o", "jsonpath={.status.containerStatuses[0].resources.requests.cpu} {.status.containerStatuses[0].restartCount}"); got != "20m 0" {
+	if got := n.run(t, "get", "pod", "web", "-o", "jsonpath={.status.containerStatuses[0].resources.requests.cpu} {.status.containerStatuses[0].restartCount}"); got != "20m 1" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -45,6 +45,19 @@ func TestASelectorWithFieldValueIsRejectedWithAHint(t *testing.T) {
 	}
 }
 
+func TestABudgetWithAnAnnotationOfOpenKruiseIsDenied(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.apply(t, budgetManifest("maxUnavailable: 0"))
+	for _, annotation := range []string{"kruise.io/pub-protect-operations=DELETE", "pub.kruise.io/protect-total-replicas=3"} {
+		r := n.try(t, "annotate", "pub", "web", annotation)
+		if r.Code == 0 || !strings.Contains(r.Stderr, "the annotation has no effect: remove it") {
+			t.Errorf("%s:\n%s", annotation, r)
+		}
+	}
+	n.run(t, "annotate", "pub", "web", "team=a")
+}
+
 func TestTheAPIVersionOfATargetMayOmitTheVersion(t *testing.T) {
 	t.Parallel()
 	for _, apiVersion := range []string{"apps", "apps/v1"} {

@@ -3,13 +3,25 @@
 package protection
 
 import (
+	"context"
 	"os"
 	"testing"
+	"time"
 
+	admission "github.com/breakwater-dev/breakwater/admission/protection"
+	"github.com/breakwater-dev/breakwater/events/delivery/broker"
+	"github.com/breakwater-dev/breakwater/reconciler/protection"
 	"github.com/breakwater-dev/breakwater/test/controlplane"
 )
 
 // TestMain runs the tests with tag controlplane on a control plane of their own.
 func TestMain(m *testing.M) {
-	os.Exit(controlplane.Main(m, controlplane.StartProtection))
+	chargeTimeout := time.Minute // the default of the protection controller
+	os.Exit(controlplane.Main(m, func(ctx context.Context) (*controlplane.ControlPlane, error) {
+		return controlplane.StartPart(ctx, controlplane.Part{
+			Manifests: "config/protection", Configs: "config-protection",
+			Webhooks: admission.Options(), Configuration: admission.Configuration,
+			Component: protection.Component, Controllers: protection.Controllers(&chargeTimeout, &broker.SharedSender{}),
+		})
+	}))
 }

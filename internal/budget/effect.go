@@ -1,0 +1,222 @@
+package budget
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// deadline is the ContainerID of the Effect of spec.activeDeadlineSeconds.
+const deadline = "deadline"
+
+// Effect is what the kubelet does some time after an in-place change: it replaces a
+// container, or ends the pod at its deadline. It is written `<name>.<id>.<before>`.
+type Effect struct {
+	// Container is the name of the container; empty for the deadline.
+	Container string
+	// ContainerID is the hash of the ID of the container that is replaced.
+	ContainerID string
+	// Before is the hash of the fields that change, before the change. It is empty if
+	// the spec does not change: OpenKruise restarts the container.
+	Before string
+}
+
+func (e Effect) String() string {
+	if e.Before == "" {
+		return e.Container + "." + e.ContainerID
+	}
+	return e.Container + "." + e.ContainerID + "." + e.Before
+}
+
+func formatEffects(all []Effect) string {
+	texts := make([]string, len(all))
+	for i, e := range all {
+		texts[i] = e.String()
+	}
+	return strings.Join(texts, ",")
+}
+
+func parseEffects(text string) []Effect {
+	var all []Effect
+	for part := range strings.SplitSeq(text, ",") {
+		fields := strings.Split(part, ".")
+		switch {
+		case len(fields) == 2 && fields[1] != "":
+			all = append(all, Effect{Container: fields[0], ContainerID: fields[1]})
+		case len(fields) == 3 && fields[1] != "":
+			all = append(all, Effect{fields[0], fields[1], fields[2]})
+		}
+	}
+	return all
+}
+
+// mergeEffects returns the effects of two changes of one pod. Of the same effect it
+// returns the later one.
+func mergeEffects(before, after []Effect) []Effect {
+	merged := slices.DeleteFunc(slices.Clone(before), func(e Effect) bool {
+		return slices.ContainsFunc(after, func(a Effect) bool { return a.Container == e.Container && a.ContainerID == e.ContainerID })
+	})
+	return append(merged, after...)
+}
+
+// EffectsOf returns the effects of an update or a resize of a pod that was seen before.
+func EffectsOf(before, after *corev1.Pod) []Effect {
+	now := containers(after)
+	var changed []string
+	for name, c := range containers(before) {
+		if specHash(c) != specHash(now[name]) {
+			changed = append(changed, name)
+		}
+	}
+	effects := effectsOn(before, changed, true)
+	if d := deadlineHash(before); d != deadlineHash(after) {
+		effects = append(effects, Effect{ContainerID: deadline, Before: d})
+	}
+	return effects
+}
+
+// EffectsOfRestart returns the effects of a restart of containers by OpenKruise.
+func EffectsOfRestart(p *corev1.Pod, names []string) []Effect { return effectsOn(p, names, false) }
+
+// effectsOn returns effects on running containers of a pod. Simulated pods have no IDs of
+// containers.
+func effectsOn(p *corev1.Pod, names []string, ofSpec bool) []Effect {
+	slices.Sort(names)
+	specs, ids := containers(p), containerIDs(p)
+	var effects []Effect
+	for _, name := range names {
+		if ids[name] == "" {
+			continue
+		}
+		e := Effect{Container: name, ContainerID: hash(ids[name])}
+		if ofSpec {
+			e.Before = specHash(specs[name])
+		}
+		effects = append(effects, e)
+	}
+	return effects
+}
+
+// effectState is the progress of an Effect.
+type effectState int
+
+const (
+	effectOpen    effectState = iota // perhaps the change was never made
+	effectPending                    // the change was made
+	effectDone
+)
+
+// state returns the progress of the effect on the pod.
+func (e Effect) state(p *corev1.Pod) effectState {
+	if e.ContainerID == deadline {
+		if e.Before == deadlineHash(p) {
+			return effectOpen
+		}
+		return effectPending // until the pod is finished
+	}
+	id := containerIDs(p)[e.Container] // empty while a container is created
+	replaced := id != "" && hash(id) != e.ContainerID
+	switch made := e.Before == "" || isMade(e.Before, specHash(containers(p)[e.Container]), p); {
+	case !made, !replaced && e.Before == "":
+		return effectOpen
+	// The kubelet may have replaced the container before it observed the change.
+	case !replaced, p.Status.ObservedGeneration != 0 && p.Status.ObservedGeneration < p.Generation:
+		return effectPending
+	}
+	return effectDone
+}
+
+// isMade reports whether the spec of a container changed. A resize that does not fit on
+// the node has no effect.
+func isMade(before, now string, p *corev1.Pod) bool {
+	infeasible := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonInfeasible
+	})
+	if len(before) != len(now) || !infeasible {
+		return before != now
+	}
+	return before[:len(before)/2] != now[:len(now)/2] // the image
+}
+
+// stateOf returns the progress of all effects together.
+func stateOf(effects []Effect, p *corev1.Pod) effectState {
+	together := effectDone
+	for _, e := range effects {
+		switch e.state(p) {
+		case effectPending:
+			return effectPending
+		case effectOpen:
+			together = effectOpen
+		}
+	}
+	return together
+}
+
+// RestartResources are the resources of a container for whose resize the kubelet
+// restarts it.
+func RestartResources(c corev1.Container) []corev1.ResourceName {
+	var names []corev1.ResourceName
+	for _, p := range c.ResizePolicy {
+		if p.RestartPolicy == corev1.RestartContainer {
+			names = append(names, p.ResourceName)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// specHash hashes the fields of a container whose change makes the kubelet replace it:
+// the image and, in the second half, resources.
+func specHash(c corev1.Container) string {
+	var resources strings.Builder
+	for _, name := range RestartResources(c) {
+		request, limit := c.Resources.Requests[name], c.Resources.Limits[name]
+		_, _ = fmt.Fprintf(&resources, "%s=%s/%s;", name, request.String(), limit.String())
+	}
+	return hash(c.Image) + hash(resources.String())
+}
+
+func deadlineHash(p *corev1.Pod) string {
+	if d := p.Spec.ActiveDeadlineSeconds; d != nil {
+		return hash(fmt.Sprint(*d))
+	}
+	return hash("")
+}
+
+func hash(s string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(s))
+	return fmt.Sprintf("%08x", h.Sum32())
+}
+
+// IsSidecar reports whether an init container runs beside the containers.
+func IsSidecar(c corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// containers returns the containers and sidecars of a pod by name.
+func containers(p *corev1.Pod) map[string]corev1.Container {
+	found := map[string]corev1.Container{}
+	for _, c := range p.Spec.InitContainers {
+		if IsSidecar(c) {
+			found[c.Name] = c
+		}
+	}
+	for _, c := range p.Spec.Containers {
+		found[c.Name] = c
+	}
+	return found
+}
+
+func containerIDs(p *corev1.Pod) map[string]string {
+	ids := map[string]string{}
+	for _, statuses := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		for _, s := range statuses {
+			ids[s.Name] = s.ContainerID
+		}
+	}
+	return ids
+}

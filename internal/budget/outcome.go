@@ -1,0 +1,72 @@
+package budget
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// outcome is the result of a charged request.
+type outcome int
+
+const (
+	outcomePending  outcome = iota // not known yet
+	outcomeSettled                 // the pod is unavailable or deleted
+	outcomeRefunded                // the request did not take effect
+)
+
+// deletionOutcome decides what became of the charge of a deletion. A pod that is
+// missing in the cache is deleted only if the cache is as new as the charge.
+func deletionOutcome(p *corev1.Pod, uid types.UID, charged string, observed Observed) outcome {
+	switch {
+	case p == nil && observed.ExistsUncovered(uid):
+		return outcomeSettled // not covered anymore
+	case p == nil && (NotOlder(observed.ResourceVersion, ParseDeletedEntry(charged).ResourceVersion) || observed.Expired(DeletedKey(uid, charged))):
+		return outcomeSettled
+	case p == nil:
+		return outcomePending
+	case p.DeletionTimestamp != nil, Finished(p):
+		return outcomeSettled
+	// A pod that is only not Ready may become Ready again before its deletion.
+	case observed.Expired(DeletedKey(uid, charged)):
+		return outcomeRefunded
+	}
+	return outcomePending
+}
+
+// changeOutcome decides what became of the charge of an in-place change. The pod
+// becomes unavailable some time after the update, or not at all. While the kubelet still
+// has to replace a container, the charge does not expire.
+func changeOutcome(p *corev1.Pod, name string, e Entry, observed Observed) outcome {
+	expired := observed.Expired(ChangedKey(name, e))
+	switch {
+	case p == nil && (expired || observed.ExistsUncovered(e.UID) || NotOlder(observed.ResourceVersion, e.ResourceVersion)):
+		return outcomeSettled
+	case p == nil:
+		return outcomePending
+	case p.DeletionTimestamp != nil, Finished(p):
+		return outcomeSettled
+	case len(e.Effects) > 0:
+		return effectsOutcome(p, e, expired)
+	case !CountsAsAvailable(p) && p.ResourceVersion != e.ResourceVersion && NotOlder(p.ResourceVersion, e.ResourceVersion):
+		return outcomeSettled
+	case expired:
+		return outcomeRefunded
+	}
+	return outcomePending
+}
+
+// effectsOutcome decides by the containers of the pod. A pod that is only not Ready may
+// become Ready again before the kubelet replaces the container.
+func effectsOutcome(p *corev1.Pod, e Entry, expired bool) outcome {
+	switch stateOf(e.Effects, p) {
+	case effectDone:
+		return outcomeSettled
+	case effectPending:
+		return outcomePending
+	}
+	if expired {
+		return outcomeRefunded
+	}
+	return outcomePending
+}

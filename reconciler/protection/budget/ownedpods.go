@@ -1,0 +1,74 @@
+package budget
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ownedPods is the pods below one owner.
+type ownedPods struct {
+	// top is their topmost owner with known replicas, or the topmost of all if the
+	// replicas of none are known.
+	top owner
+	// counters are the owners that count the pods, by UID: the Deployment of a pod, or
+	// its direct controller.
+	counters map[types.UID]owner
+	// uncounted is the number of existing pods whose counter is not known to count pods.
+	uncounted int32
+}
+
+func newOwnedPods(top owner) *ownedPods {
+	return &ownedPods{top: top, counters: map[types.UID]owner{}}
+}
+
+// topmostWithReplicas returns the topmost owner with known replicas, or the topmost one.
+func topmostWithReplicas(chain []owner) owner {
+	for i := len(chain) - 1; i >= 0; i-- {
+		if chain[i].wanted != nil {
+			return chain[i]
+		}
+	}
+	return chain[len(chain)-1]
+}
+
+// add adds a pod with these owners.
+func (a *ownedPods) add(chain []owner, exists bool) {
+	counter := chain[0]
+	// The ReplicaSets of a Deployment want more pods than the Deployment during a surge.
+	if len(chain) > 1 && chain[1].GroupKind == (schema.GroupKind{Group: "apps", Kind: "Deployment"}) && chain[1].wanted != nil {
+		counter = chain[1]
+	}
+	a.counters[counter.uid] = counter
+	if exists && !counter.ofPods {
+		a.uncounted++
+	}
+}
+
+// total returns how many pods the owners want; at least the sum that their
+// counters want, because the replicas of an owner above may be groups of pods. Unknown
+// says why the number is unknown; then existing pods count.
+func (a *ownedPods) total() (total int32, unknown string) {
+	var wanted, observed int32
+	for _, c := range a.counters {
+		if c.wanted != nil {
+			wanted += *c.wanted
+			observed += c.observed
+		}
+	}
+	if a.top.wanted != nil {
+		wanted, observed = max(wanted, *a.top.wanted), max(observed, a.top.observed)
+	}
+	switch {
+	case a.top.wanted == nil:
+		return a.uncounted, a.name() + ": " + a.top.unknown
+	// During a scale-down the scale subresource observes more pods than it wants.
+	case a.uncounted > max(wanted, observed):
+		return max(wanted, a.uncounted), fmt.Sprintf("%s: its scale subresource counts %d, but %d pods exist", a.name(), max(wanted, observed), a.uncounted)
+	}
+	return wanted, ""
+}
+
+// name is like `Deployment.apps web`.
+func (a *ownedPods) name() string { return a.top.String() + " " + a.top.name }

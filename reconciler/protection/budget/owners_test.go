@@ -1,0 +1,188 @@
+package budget
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+var (
+	podKind      = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	gameKind     = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Game"}
+	groupSetKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "GroupSet"}
+	jobKind      = schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "BroadcastJob"}
+)
+
+// scale is spec.replicas and status.replicas of a scale subresource.
+type scale struct{ wanted, observed int64 }
+
+// withOwners adds objects that are read live, and the scale subresources of some of
+// them by name. Names in forbidden may not be read; their resource is before a slash.
+func (w *fixture) withOwners(t *testing.T, objects []*unstructured.Unstructured, scales map[string]scale, forbidden ...string) {
+	t.Helper()
+	all := make([]runtime.Object, len(objects))
+	for i, o := range objects {
+		all[i] = o
+	}
+	client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), all...)
+	client.PrependReactor("get", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		get := a.(clienttesting.GetAction)
+		resource := strings.TrimSuffix(a.GetResource().Resource+"/"+a.GetSubresource(), "/")
+		for _, f := range forbidden {
+			if f == resource {
+				return true, nil, apierrs.NewForbidden(a.GetResource().GroupResource(), get.GetName(), errors.New("no permission"))
+			}
+		}
+		if a.GetSubresource() != "scale" {
+			return false, nil, nil
+		}
+		found, ok := scales[get.GetName()]
+		if !ok {
+			return true, nil, apierrs.NewNotFound(a.GetResource().GroupResource(), get.GetName())
+		}
+		return true, &unstructured.Unstructured{Object: map[string]any{
+			"spec": map[string]any{"replicas": found.wanted}, "status": map[string]any{"replicas": found.observed},
+		}}, nil
+	})
+	w.owners.client, w.owners.mapper = client, newMapper(podKind, gameKind, groupSetKind, jobKind)
+}
+
+func newOwner(kind schema.GroupVersionKind, name string, above []metav1.OwnerReference, fields map[string]any) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	for k, v := range fields {
+		o.Object[k] = v
+	}
+	o.SetGroupVersionKind(kind)
+	o.SetNamespace("ns")
+	o.SetName(name)
+	o.SetUID(types.UID("uid-" + name))
+	o.SetOwnerReferences(above)
+	return o
+}
+
+func ownedBy(kind schema.GroupVersionKind, name string) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: name, UID: types.UID("uid-" + name), Controller: ptr.To(true)}}
+}
+
+func podsOf(count int, owner []metav1.OwnerReference) []runtime.Object {
+	all := make([]runtime.Object, count)
+	for i := range count {
+		all[i] = newPod(i, owner, nil)
+	}
+	return all
+}
+
+func statefulSet(name string, count int32, above []metav1.OwnerReference) *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), OwnerReferences: above},
+		Spec: appsv1.StatefulSetSpec{Replicas: &count}}
+}
+
+// groups is a set of two groups of three pods, as a LeaderWorkerSet creates them: the
+// leader of each group controls the StatefulSet of the two others.
+func groups() (cached []runtime.Object, live []*unstructured.Unstructured) {
+	live = append(live, newOwner(groupSetKind, "web", nil, nil))
+	cached = append(cached, statefulSet("leaders", 2, ownedBy(groupSetKind, "web")))
+	for i := range 2 {
+		leader := newPod(10*i, controlledBy("StatefulSet", "leaders"), nil)
+		workers := fmt.Sprintf("workers-%d", i)
+		live = append(live, newOwner(podKind, leader.Name, leader.OwnerReferences, nil))
+		cached = append(cached, leader, statefulSet(workers, 2, ownedBy(podKind, leader.Name)),
+			newPod(10*i+1, controlledBy("StatefulSet", workers), nil), newPod(10*i+2, controlledBy("StatefulSet", workers), nil))
+	}
+	return cached, live
+}
+
+func TestTheReplicasOfOwnersOfAnyKind(t *testing.T) {
+	game := newOwner(gameKind, "web", nil, map[string]any{"spec": map[string]any{"instances": int64(3)}})
+	ofGame := ownedBy(gameKind, "web")
+	inGroups, groupOwners := groups()
+	job := newOwner(jobKind, "web", nil, map[string]any{"spec": map[string]any{"parallelism": int64(1)}, "status": map[string]any{"desired": int64(3)}})
+	for _, tc := range []struct {
+		name      string
+		objects   []runtime.Object
+		live      []*unstructured.Unstructured
+		scales    map[string]scale
+		forbidden []string
+		total     int32
+		allowed   int32
+		unknown   string
+	}{
+		{name: "its scale subresource counts", objects: podsOf(3, ofGame), live: []*unstructured.Unstructured{game},
+			scales: map[string]scale{"web": {3, 3}}, total: 3, allowed: 1},
+		{name: "a pod is missing", objects: podsOf(2, ofGame), live: []*unstructured.Unstructured{game},
+			scales: map[string]scale{"web": {3, 2}}, total: 3},
+		{name: "a scale-down", objects: podsOf(5, ofGame), live: []*unstructured.Unstructured{game},
+			scales: map[string]scale{"web": {3, 5}}, total: 3, allowed: 1},
+		{name: "no scale subresource", objects: podsOf(3, ofGame), live: []*unstructured.Unstructured{game}, total: 3, unknown: "Game.example.com web: it has no scale subresource"},
+		{name: "the scale subresource may not be read", objects: podsOf(3, ofGame), live: []*unstructured.Unstructured{game},
+			forbidden: []string{"games/scale"}, total: 3, unknown: `permit get on games/scale of group "example.com"`},
+		{name: "the owner may not be read", objects: podsOf(3, ofGame), live: []*unstructured.Unstructured{game},
+			forbidden: []string{"games"}, total: 3, unknown: `permit get on games of group "example.com"`},
+		{name: "a kind that is not served", objects: podsOf(3, ownedBy(schema.GroupVersionKind{Group: "nowhere", Version: "v1", Kind: "Thing"}, "web")),
+			total: 3, unknown: "Thing.nowhere web: the API server does not serve the kind"},
+		{name: "replicas that are groups of its own pods", objects: podsOf(6, ofGame), live: []*unstructured.Unstructured{game},
+			scales: map[string]scale{"web": {2, 2}}, total: 6, unknown: "its scale subresource counts 2, but 6 pods exist"},
+		{name: "replicas that are groups of StatefulSets", objects: inGroups, live: groupOwners,
+			scales: map[string]scale{"web": {2, 2}}, total: 6, allowed: 1},
+		{name: "groups whose owner may not be read", objects: inGroups, live: groupOwners,
+			forbidden: []string{"groupsets"}, total: 6, allowed: 1},
+		{name: "a Deployment below an owner that may not be read", forbidden: []string{"games"},
+			objects: below(application(3, 4, 4), ofGame), live: []*unstructured.Unstructured{game}, total: 3, allowed: 1},
+		{name: "a surge below an owner with replicas", scales: map[string]scale{"web": {1, 1}},
+			objects: below(application(3, 4, 4), ofGame), live: []*unstructured.Unstructured{game}, total: 3, allowed: 1},
+		{name: "the parallelism of a BroadcastJob is not its pods", objects: podsOf(3, ownedBy(jobKind, "web")), live: []*unstructured.Unstructured{job}, total: 3, allowed: 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newFixture(t, newBudget(nil), tc.objects...)
+			w.withOwners(t, tc.live, tc.scales, tc.forbidden...)
+			s := w.reconcile(t)
+			if s.TotalReplicas != tc.total || s.UnavailableAllowed != tc.allowed || s.ObservedGeneration != 1 {
+				t.Errorf("total %d, allowed %d; want %d, %d", s.TotalReplicas, s.UnavailableAllowed, tc.total, tc.allowed)
+			}
+			c := s.GetCondition(v1alpha1.BudgetSynced)
+			if c.IsFalse() != (tc.unknown != "") || !strings.Contains(c.Message, tc.unknown) {
+				t.Errorf("condition Synced is %s %q, want %q", c.Status, c.Message, tc.unknown)
+			}
+			if tc.unknown != "" && c.Reason != v1alpha1.ReasonOwnersUnknown {
+				t.Errorf("reason is %s", c.Reason)
+			}
+		})
+	}
+}
+
+// below puts a Deployment below an owner.
+func below(objects []runtime.Object, above []metav1.OwnerReference) []runtime.Object {
+	objects[0].(*appsv1.Deployment).OwnerReferences = above
+	return objects
+}
+
+// A charged pod is deleted, and its owner does not replace it.
+func TestADeletedPodOfACustomResourceStaysCounted(t *testing.T) {
+	game := newOwner(gameKind, "web", nil, nil)
+	w := newFixture(t, newBudget(func(b *v1alpha1.PodUnavailableBudget) {
+		b.Status.DeletedPods = map[types.UID]string{"uid-pod-0": "100/token"}
+	}), podsOf(3, ownedBy(gameKind, "web"))...)
+	w.withOwners(t, []*unstructured.Unstructured{game}, map[string]scale{"web": {3, 3}})
+	if err := w.index.Delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod-0"}}); err != nil {
+		t.Fatal(err)
+	}
+	w.podWatch.observe(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "500"}})
+	if s := w.reconcile(t); s.TotalReplicas != 3 || s.CurrentAvailable != 2 || s.UnavailableAllowed != 0 {
+		t.Errorf("got %+v", s)
+	}
+}

@@ -1,0 +1,87 @@
+package budget
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/ptr"
+)
+
+// replicas is how many pods an owner wants.
+type replicas struct {
+	// wanted is nil if unknown; unknown says why.
+	wanted  *int32
+	unknown string
+	// ofPods reports whether wanted is a number of pods for certain. The scale
+	// subresource of a CRD may count groups of pods.
+	ofPods bool
+	// observed is status.replicas of the scale subresource.
+	observed int32
+}
+
+// replicaPaths are the fields of the kinds that are known to count their pods.
+var replicaPaths = map[schema.GroupKind][]string{
+	{Kind: "ReplicationController"}:                     {"spec", "replicas"},
+	{Group: "apps", Kind: "Deployment"}:                 {"spec", "replicas"},
+	{Group: "apps", Kind: "ReplicaSet"}:                 {"spec", "replicas"},
+	{Group: "apps", Kind: "StatefulSet"}:                {"spec", "replicas"},
+	{Group: "apps", Kind: "DaemonSet"}:                  {"status", "desiredNumberScheduled"},
+	{Group: "batch", Kind: "Job"}:                       {"spec", "parallelism"},
+	{Group: "apps.kruise.io", Kind: "CloneSet"}:         {"spec", "replicas"},
+	{Group: "apps.kruise.io", Kind: "StatefulSet"}:      {"spec", "replicas"},
+	{Group: "apps.kruise.io", Kind: "UnitedDeployment"}: {"spec", "replicas"},
+	{Group: "apps.kruise.io", Kind: "DaemonSet"}:        {"status", "desiredNumberScheduled"},
+	{Group: "apps.kruise.io", Kind: "BroadcastJob"}:     {"status", "desired"},
+}
+
+// scaleless are kinds in owner chains that do not want a number of pods.
+var scaleless = map[schema.GroupKind]bool{
+	{Kind: "Pod"}:                     true, // the leader of a group
+	{Group: "batch", Kind: "CronJob"}: true,
+}
+
+// readReplicas returns the replicas of an owner: by its field if its kind is known to
+// count pods, otherwise by its scale subresource.
+func readReplicas(ctx context.Context, client dynamic.ResourceInterface, resource string, kind schema.GroupKind, o *unstructured.Unstructured) (replicas, error) {
+	if path, ok := replicaPaths[kind]; ok {
+		n, found, err := unstructured.NestedInt64(o.Object, path...)
+		if err != nil || !found {
+			return replicas{unknown: "it has no " + strings.Join(path, ".")}, nil //nolint:nilerr // a field of another type is none
+		}
+		if kind == batchJob {
+			n = jobReplicas(o, n)
+		}
+		return replicas{wanted: ptr.To(int32(n)), ofPods: true}, nil
+	}
+	if scaleless[kind] {
+		return replicas{unknown: "its kind has no replicas"}, nil
+	}
+	scale, err := client.Get(ctx, o.GetName(), metav1.GetOptions{}, "scale")
+	switch {
+	// An internal error: the field of the replicas is not set.
+	case apierrs.IsNotFound(err), apierrs.IsMethodNotSupported(err), apierrs.IsInternalError(err):
+		return replicas{unknown: "it has no scale subresource with replicas"}, nil
+	case apierrs.IsForbidden(err):
+		return replicas{unknown: forbidden(resource+"/scale", kind.Group)}, nil
+	case err != nil:
+		return replicas{}, fmt.Errorf("read the scale of %s %s: %w", kind, o.GetName(), err)
+	}
+	// The API server omits 0.
+	wanted, _, errWanted := unstructured.NestedInt64(scale.Object, "spec", "replicas")
+	observed, _, errObserved := unstructured.NestedInt64(scale.Object, "status", "replicas")
+	if errWanted != nil || errObserved != nil {
+		return replicas{unknown: "its scale subresource is invalid"}, nil //nolint:nilerr // a retry does not help
+	}
+	return replicas{wanted: ptr.To(int32(wanted)), observed: int32(observed)}, nil
+}
+
+// forbidden says how to permit a read.
+func forbidden(resource, group string) string {
+	return fmt.Sprintf("reading it is forbidden: permit get on %s of group %q with a ClusterRole that has the label breakwater.dev/owners=true", resource, group)
+}

@@ -1,0 +1,63 @@
+package budget
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/internal/budget"
+)
+
+// The webhook computes the effects of a change from whole pods, and the controller
+// compares them with pods of its cache.
+func TestATrimmedPodHasTheFieldsThatChargesAreComparedWith(t *testing.T) {
+	at := func(image, memory, id string) *corev1.Pod {
+		return newPod(1, nil, func(p *corev1.Pod) {
+			p.Spec = corev1.PodSpec{
+				ActiveDeadlineSeconds: ptr.To[int64](60), ServiceAccountName: "web",
+				InitContainers: []corev1.Container{{Name: "init", Image: "init:1"}, {Name: "mesh", Image: "mesh:1", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}},
+				Containers: []corev1.Container{{Name: "web", Image: image, Args: []string{"serve"},
+					Resources:    corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}},
+					ResizePolicy: []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}}},
+			}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", ContainerID: id, Image: image}}
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible, Message: "no room"})
+		})
+	}
+	trim := func(p *corev1.Pod) *corev1.Pod {
+		trimmed, err := trimPod(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return trimmed.(*corev1.Pod)
+	}
+	before := at("web:1", "1Gi", "1")
+	if trim(before).Spec.ServiceAccountName != "" || trim(before).Spec.Containers[0].Args != nil {
+		t.Error("the pod is not trimmed")
+	}
+	for name, after := range map[string]*corev1.Pod{
+		"an image": at("web:2", "1Gi", "1"), "a resize": at("web:1", "2Gi", "1"), "replaced": at("web:2", "2Gi", "2"), "nothing": before,
+	} {
+		effects := budget.EffectsOf(before, after)
+		if diff := cmp.Diff(effects, budget.EffectsOf(trim(before), trim(after))); diff != "" {
+			t.Errorf("%s: effects: %s", name, diff)
+		}
+		derive := func(p *corev1.Pod) budget.Derivation {
+			b := newBudget(nil)
+			b.Status.UnavailablePods = map[string]string{p.Name: budget.Entry{ResourceVersion: "101", UID: p.UID, Token: "7", Effects: effects}.String()}
+			never := func(string) bool { return false }
+			return budget.Derive(b, budget.Observed{Pods: []*corev1.Pod{p}, Total: 1, Expired: never, KeepSettled: never, ExistsUncovered: func(types.UID) bool { return false }})
+		}
+		if diff := cmp.Diff(derive(after), derive(trim(after))); diff != "" {
+			t.Errorf("%s: derivation: %s", name, diff)
+		}
+	}
+	if trimmed := trim(newPod(1, nil, func(p *corev1.Pod) { p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}} })); trimmed.ManagedFields != nil {
+		t.Error("managedFields are kept")
+	}
+}

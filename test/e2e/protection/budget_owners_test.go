@@ -1,0 +1,85 @@
+//go:build controlplane
+
+package protection
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+// controlledPods returns pods web-0, web-1 and so on with a controller.
+func controlledPods(apiVersion, kind, uid string, count int) string {
+	var all []string
+	for i := range count {
+		all = append(all, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: web-%d, labels: {app: web},
+ ownerReferences: [{apiVersion: %s, kind: %s, name: web, uid: %s, controller: true}]}, spec: %s}`, i, apiVersion, kind, uid, simulatedPodSpec))
+	}
+	return strings.Join(all, "\n---\n")
+}
+
+// The budget exists before the CRD of its target. No controller replaces the pods.
+func TestABudgetCountsByTheScaleOfACustomResource(t *testing.T) {
+	t.Parallel()
+	n, c := newNamespace(t), connect(t)
+	group := n.name + ".example.com"
+	n.apply(t, fmt.Sprintf(`{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
+ spec: {targetRef: {apiVersion: %s, kind: Game, name: web}, maxUnavailable: 1}}`, group))
+	awaitAllowed(t, c, n.name, 0)
+
+	n.cleanup(t, "delete", "clusterrole", n.name, "--ignore-not-found")
+	n.cleanup(t, "delete", "crd", "games."+group, "--ignore-not-found")
+	n.apply(t, fmt.Sprintf(`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: games.%[1]s}, spec: {group: %[1]s, scope: Namespaced,
+ names: {kind: Game, plural: games}, versions: [{name: v1, served: true, storage: true, subresources: {scale: {specReplicasPath: .spec.instances, statusReplicasPath: .status.instances}},
+  schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %[2]s, labels: {breakwater.dev/owners: "true"}},
+ rules: [{apiGroups: [%[1]s], resources: [games, games/scale], verbs: [get]}]}`, group, n.name))
+	n.run(t, "wait", "--for=condition=Established", "crd/games."+group, "--timeout=60s")
+	n.await(t, "the Game is created", func() error {
+		if r := n.tryWithInput(t, fmt.Sprintf(`{apiVersion: %s/v1, kind: Game, metadata: {name: web}, spec: {instances: 3}}`, group), "apply", "-f", "-"); r.Code != 0 {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+	n.apply(t, controlledPods(group+"/v1", "Game", n.run(t, "get", "games."+group, "web", "-o", "jsonpath={.metadata.uid}"), 3))
+	awaitBudget(t, c, n.name, 2*time.Minute, func(b *v1alpha1.PodUnavailableBudget) error {
+		if s := b.Status; s.TotalReplicas != 3 || s.CurrentAvailable != 3 || s.UnavailableAllowed != 1 {
+			return fmt.Errorf("total %d, current %d, allowed %d: %v", s.TotalReplicas, s.CurrentAvailable, s.UnavailableAllowed, s.Conditions)
+		}
+		return nil
+	})
+	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+
+	n.run(t, "delete", "pod", "web-0")
+	b := awaitAllowed(t, c, n.name, 0)
+	if b.Status.TotalReplicas != 3 || b.Status.CurrentAvailable != 2 {
+		t.Errorf("total %d, current %d after a deletion", b.Status.TotalReplicas, b.Status.CurrentAvailable)
+	}
+	n.checkDenied(t, budgetDenial, "delete", "pod", "web-1")
+}
+
+// A ConfigMap has no scale subresource.
+func TestABudgetThatNeedsUnknownReplicasAllowsNothing(t *testing.T) {
+	t.Parallel()
+	n, c := newNamespace(t), connect(t)
+	n.run(t, "create", "configmap", "web")
+	n.apply(t, controlledPods("v1", "ConfigMap", n.run(t, "get", "configmap", "web", "-o", "jsonpath={.metadata.uid}"), 3))
+	n.run(t, "wait", "--for=condition=Ready", "pod", "-l", "app=web", "--timeout=60s")
+	n.apply(t, budgetManifest("maxUnavailable: 1"))
+	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	n.checkDenied(t, "depends on unknown replicas of an owner (ConfigMap web: ", "delete", "pod", "web-0")
+	if got := n.run(t, "get", "pub", "web", "-o", `jsonpath={.status.conditions[?(@.type=="Synced")].reason}`); got != v1alpha1.ReasonOwnersUnknown {
+		t.Errorf("reason of condition Synced is %q", got)
+	}
+
+	// A number of pods that must be available does not depend on the replicas.
+	n.run(t, "patch", "pub", "web", "--type=merge", "-p", `{"spec":{"maxUnavailable":null,"minAvailable":2}}`)
+	awaitAllowed(t, c, n.name, 1)
+	n.run(t, "delete", "pod", "web-0")
+	awaitAllowed(t, c, n.name, 0)
+	n.checkDenied(t, budgetDenial, "delete", "pod", "web-1")
+}
