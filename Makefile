@@ -30,8 +30,10 @@ status: cluster ## Print the processes and log files of the embedded cluster.
 kubeconfig: cluster ## Print the path of a kubeconfig for the embedded cluster.
 	@$(CLUSTER) kubeconfig
 
+PARTS ?= config/core config/protection config/permission
+
 apply: ## Install Breakwater on the cluster of KUBECONFIG (set KO_DOCKER_REPO; OVERLAY=kafka, strict, ...).
-	@OVERLAY=$(OVERLAY) hack/apply.sh config/core config/protection config/permission
+	@OVERLAY=$(OVERLAY) REPLACE_CRDS=$(REPLACE_CRDS) hack/apply.sh $(PARTS)
 
 install: apply
 	@hack/wait-ready.sh
@@ -42,7 +44,7 @@ test: ## Lint, verify, unit, end-to-end and chaos tests, with a summary.
 test-unit: ## Unit tests, with the race detector.
 	@hack/packages.sh
 	@hack/gotest.sh unit -race ./...
-	@hack/gotest.sh unit-load -run 'Thousand|Killed|Replicas' ./permission/centre
+	@hack/gotest.sh unit-load -p 1 -run 'Thousand|Killed|Replicas|Flood' ./permission/centre ./functions/callback
 	@cd test/cluster && ../../hack/gotest.sh unit-cluster ./...
 	@cd test/overlays && ../../hack/gotest.sh unit-overlays ./...
 
@@ -54,8 +56,8 @@ test-alone: cluster modules ## Test protection and permission on a second cluste
 
 # Waits take most of the time, so more tests run in parallel than there are cores. The
 # time limit includes the first build of Kubernetes.
-test-controlplane: ## Tests of protection on a control plane without containers, with the race detector; no root.
-	@hack/gotest.sh controlplane -race -tags controlplane -parallel 6 -timeout 40m -count 1 ./test/e2e/protection
+test-controlplane: ## Tests of change and protection on a control plane without containers, with the race detector; no root.
+	@hack/gotest.sh controlplane -race -tags controlplane -p 1 -parallel 6 -timeout 40m -count 1 ./test/change ./test/e2e/protection
 
 # One package at a time, because a test of protection stops webhooks that other
 # tests need.

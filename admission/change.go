@@ -8,6 +8,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	kubejson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -45,9 +46,7 @@ func ReadChange(kind workload.Kind, req *admissionv1.AdmissionRequest) (Change, 
 	return c, c.compare(req)
 }
 
-// compare compares the specs as raw JSON: a newer API server may have fields that
-// our types lack, and a change of such a field in the template is a release too.
-// The API server encodes both objects, so equal parts are equal bytes.
+// compare compares the templates by their meaning, and the specs as raw JSON.
 func (c *Change) compare(req *admissionv1.AdmissionRequest) error {
 	before, err := specOf(req.OldObject.Raw)
 	if err != nil {
@@ -57,9 +56,9 @@ func (c *Change) compare(req *admissionv1.AdmissionRequest) error {
 	if err != nil {
 		return err
 	}
-	c.TemplateChanged = !bytes.Equal(before.Template, after.Template)
-	c.specChanged = !bytes.Equal(before.raw, after.raw)
-	return nil
+	same, err := workload.SameTemplate(before.Template, after.Template)
+	c.TemplateChanged, c.specChanged = !same, !bytes.Equal(before.raw, after.raw)
+	return err
 }
 
 // spec is a workload's spec as raw JSON.
@@ -72,14 +71,14 @@ func specOf(raw []byte) (spec, error) {
 	var object struct {
 		Spec json.RawMessage `json:"spec"`
 	}
-	if err := json.Unmarshal(raw, &object); err != nil {
+	if err := kubejson.Unmarshal(raw, &object); err != nil {
 		return spec{}, fmt.Errorf("decode spec: %w", err)
 	}
 	s := spec{raw: object.Spec}
 	if len(s.raw) == 0 {
 		return s, nil // spec is optional in some kinds
 	}
-	if err := json.Unmarshal(s.raw, &s); err != nil {
+	if err := kubejson.Unmarshal(s.raw, &s); err != nil {
 		return spec{}, fmt.Errorf("decode template: %w", err)
 	}
 	return s, nil

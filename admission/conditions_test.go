@@ -250,6 +250,29 @@ func TestWhichRequestsReachTheReleaseCheck(t *testing.T) {
 	}
 }
 
+func TestWhichDeletionsReachTheSuspendWebhook(t *testing.T) {
+	for name, tc := range map[string]struct {
+		user string
+		old  func(metadata, spec object)
+		want bool
+	}{
+		"of a suspended workload":                             {old: suspended, want: true},
+		"not of one that is not suspended":                    {},
+		"not by our controller":                               {user: v1alpha1.ControllerUser, old: suspended},
+		"not with its namespace":                              {user: "system:serviceaccount:kube-system:namespace-controller", old: suspended},
+		"not with its owner":                                  {user: "system:serviceaccount:kube-system:generic-garbage-collector", old: suspended},
+		"not by a controller manager without ServiceAccounts": {user: "system:kube-controller-manager", old: suspended},
+	} {
+		for kind := range kinds {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				match(t, validatingManifest, "v"+kind+".kb.io", object{
+					"request": request("DELETE", user(tc.user)), "object": nil, "oldObject": workload(tc.old),
+				}, tc.want)
+			})
+		}
+	}
+}
+
 func TestWhichUpdatesOfOpsConfigInfosReachTheWebhook(t *testing.T) {
 	config := func(content string) object { return object{"spec": object{"type": "isBranch", "content": content}} }
 	for name, tc := range map[string]struct {

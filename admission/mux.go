@@ -16,10 +16,8 @@ import (
 	"knative.dev/pkg/webhook"
 
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/webhookpath"
 )
-
-// PathPrefix precedes the webhook's name in the path of its clientConfig.
-const PathPrefix = "/admission/"
 
 // Mux routes each request to the handler of the webhook in its path.
 //
@@ -41,7 +39,7 @@ func NewMux(meter metric.Meter, find func(webhook string) (Handler, bool)) *Mux 
 }
 
 // Path implements webhook.AdmissionController. It matches the whole subtree.
-func (*Mux) Path() string { return PathPrefix }
+func (*Mux) Path() string { return webhookpath.Prefix }
 
 // Admit implements webhook.AdmissionController.
 func (m *Mux) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
@@ -70,5 +68,5 @@ func webhookName(r *http.Request) string {
 	if r == nil {
 		return ""
 	}
-	return strings.TrimPrefix(r.URL.Path, PathPrefix)
+	return strings.TrimPrefix(r.URL.Path, webhookpath.Prefix)
 }

@@ -3,6 +3,7 @@ package altershield
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -66,7 +67,14 @@ func (b *breaker) open() bool { return b.circuit.State() == gobreaker.StateOpen 
 // isUnreachable reports whether an attempt failed without a usable answer.
 func isUnreachable(err error) bool {
 	var transport *TransportError
-	return IsInternal(err) || (errors.As(err, &transport) && transport.Kind != KindCanceled && transport.Kind != KindBreaker)
+	return IsInternal(err) || (errors.As(err, &transport) && transport.Kind != KindCanceled && transport.Kind != KindBreaker &&
+		!transport.isUnsupported())
+}
+
+// isUnsupported reports whether the server does not have an optional action: a judge that
+// is not AlterShield may not have resubmit.
+func (e *TransportError) isUnsupported() bool {
+	return e.Action == actionResubmit && e.Kind == KindStatus && e.Status == http.StatusNotFound
 }
 
 // IsBreakerOpen reports whether the call was not made because the circuit breaker

@@ -145,3 +145,25 @@ func TestTheBreakerClosesWhenTheServerIsReachableAgain(t *testing.T) {
 		t.Errorf("state %d, changes (-want +got): %s", state, diff)
 	}
 }
+
+// A judge that is not AlterShield may not have resubmit.
+func TestAServerWithoutResubmitDoesNotOpenTheBreaker(t *testing.T) {
+	s := &scriptedServer{}
+	s.setAnswer(http.StatusNotFound, "not found")
+	c := s.client(time.Hour)
+	for range 5 {
+		if err := c.Resubmit(t.Context(), Resubmit{OrderID: "o", NodeID: "n"}); err == nil || IsNotBegun(err) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if c.BreakerOpen() {
+		t.Error("the breaker is open, so no verdict can be retrieved")
+	}
+	s.setAnswer(http.StatusBadGateway, "bad gateway")
+	for range 3 {
+		_ = c.Resubmit(t.Context(), Resubmit{OrderID: "o", NodeID: "n"})
+	}
+	if !c.BreakerOpen() {
+		t.Error("a resubmit that is not answered does not open the breaker")
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -41,7 +40,7 @@ type caller struct {
 	// closeIdle closes idle connections; otelhttp's transport does not forward the
 	// call.
 	closeIdle func()
-	limiter   *rate.Limiter
+	limiter   *limiter
 	clock     clock.PassiveClock
 	pause     time.Duration
 	metrics   *instruments
@@ -60,7 +59,7 @@ func newCaller(config Config, options []Option) *caller {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		closeIdle: o.closeIdle,
-		limiter:   rate.NewLimiter(rate.Limit(config.QPS), config.Burst),
+		limiter:   &limiter{Limiter: rate.NewLimiter(rate.Limit(config.QPS), config.Burst)},
 		clock:     o.clock,
 		pause:     o.pause,
 		metrics:   newInstruments(o.meter),
@@ -85,7 +84,7 @@ func (c *caller) call(ctx context.Context, action string, r repeat, request, dom
 	var last error
 	_, err = backoff.Retry(ctx, func() (struct{}, error) {
 		err := c.once(ctx, action, body, domain)
-		if IsBreakerOpen(err) && last != nil {
+		if (IsBreakerOpen(err) || IsThrottled(err)) && last != nil {
 			return struct{}{}, backoff.Permanent(err) // call returns last, which is more specific
 		}
 		last = err
@@ -112,12 +111,8 @@ func (c *caller) backOff() backoff.BackOff {
 
 // once makes one attempt and records its metrics.
 func (c *caller) once(ctx context.Context, action string, body []byte, domain any) error {
-	if err := c.limiter.Wait(ctx); err != nil {
-		kind := KindThrottled
-		if errors.Is(ctx.Err(), context.Canceled) {
-			kind = KindCanceled
-		}
-		err = &TransportError{Action: action, Kind: kind, Err: err}
+	if err := c.limiter.wait(ctx); err != nil {
+		err = throttled(ctx, action, err)
 		c.metrics.count(ctx, action, err)
 		return err
 	}

@@ -115,6 +115,12 @@ type FinishAnswer struct {
 	URL    string
 }
 
+// Resubmit has the arguments of Client.Resubmit.
+type Resubmit struct {
+	OrderID string
+	NodeID  string
+}
+
 // Retrieve has the arguments of Client.Retrieve.
 type Retrieve struct {
 	OrderID string

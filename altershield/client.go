@@ -33,8 +33,8 @@ func checkNode(action, id string) error {
 // Every method returns within Config.TotalDeadline. Its error is a *ResultError,
 // a *TransportError, or an error of building the request. OpenOrder, Retrieve,
 // CloseOrder, SubmitEvent and CheckRelease are retried with jittered
-// exponential backoff and a new signature. StartOrder, StartBatch and Finish are
-// retried only if the request was certainly not sent. After a lost answer only
+// exponential backoff and a new signature. StartOrder, StartBatch, Finish and
+// Resubmit are retried only if the request was certainly not sent. After a lost answer only
 // the caller can decide what to do.
 type Client struct {
 	config Config // without the token
@@ -45,6 +45,7 @@ type Client struct {
 func New(config Config, options ...Option) *Client {
 	config = config.withDefaults()
 	c := &Client{caller: newCaller(config, options)}
+	config.PreviousToken = ""
 	config.Token = "" // only the closure in caller has it, so a printed Client does not show it
 	c.config = config
 	return c
@@ -118,6 +119,14 @@ func (c *Client) Finish(ctx context.Context, in Finish) (FinishAnswer, error) {
 		EffectiveTargetLocations: in.Pods,
 	}, &domain)
 	return FinishAnswer{NodeID: domain.NodeID, URL: domain.URL}, err
+}
+
+// Resubmit runs the PRE check of a node again, whose verdict then follows in a
+// callback. The server rejects it unless the check has ended. If the check never
+// began, IsNotBegun reports true for the error: start it again.
+func (c *Client) Resubmit(ctx context.Context, in Resubmit) error {
+	var domain nodeDomain
+	return c.caller.call(ctx, actionResubmit, harmful, resubmit{identity: c.identity(in.OrderID), NodeID: in.NodeID}, &domain)
 }
 
 // Retrieve reads a verdict. Rely only on RetrieveAnswer.Passed.

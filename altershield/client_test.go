@@ -154,8 +154,26 @@ func TestAFinishBeforeThePreVerdictIsRejected(t *testing.T) {
 	started := w.startBatch(t)
 	_, err := w.client.Finish(t.Context(), Finish{OrderID: "o", NodeID: started.NodeID})
 	var result *ResultError
-	if !errors.As(err, &result) || !IsState(err) || !strings.Contains(result.Msg, "402:unsupported operation in PRE_AOP_SUBMIT") {
+	if !errors.As(err, &result) || !IsState(err) || !strings.Contains(result.Msg, "402:unsupported operation in PRE_AOP") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAResubmitDistinguishesACheckThatNeverBegan(t *testing.T) {
+	for behaviour, want := range map[string]struct{ rejected, notBegun bool }{
+		`{"forgotten":true}`: {true, true}, `{"never":true}`: {true, false}, `{"lost":true}`: {false, false},
+	} {
+		w := newFixture(t, nil)
+		w.script(t, `{"default":`+behaviour+`}`)
+		w.open(t)
+		node := w.startBatch(t).NodeID
+		if err := w.double.Idle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		err := w.client.Resubmit(t.Context(), Resubmit{OrderID: "o", NodeID: node})
+		if (err != nil) != want.rejected || IsState(err) != want.rejected || IsNotBegun(err) != want.notBegun {
+			t.Errorf("%s: got %v", behaviour, err)
+		}
 	}
 }
 

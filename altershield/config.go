@@ -14,6 +14,8 @@ const (
 	SecretName = "altershield-token"
 	// TokenKey is the key of the token in the Secret.
 	TokenKey = "token"
+	// PreviousTokenKey is the key of the token that TokenKey replaced.
+	PreviousTokenKey = "token-previous"
 )
 
 // Defaults of Config.
@@ -31,8 +33,8 @@ const (
 	// DefaultTotalDeadline is also the age at which an unanswered intent expires,
 	// so that another process may call.
 	DefaultTotalDeadline = 15 * time.Second
-	DefaultQPS           = 20
-	DefaultBurst         = 40
+	DefaultQPS           = 100
+	DefaultBurst         = 100
 	// DefaultBreakerFailures equals the attempts of one call.
 	DefaultBreakerFailures = 5
 	DefaultBreakerPause    = 10 * time.Second
@@ -51,6 +53,9 @@ type Config struct {
 	Platform string
 	// Token is the secret for signatures of both sides. It is never printed.
 	Token string
+	// PreviousToken is accepted from the server too, while it begins to use a new
+	// token. It is never printed.
+	PreviousToken string
 	// TenantCode is the tenant at the server.
 	TenantCode string
 	// ChangeSceneKey is the change scene; at most 256 bytes. The scene determines
@@ -85,9 +90,10 @@ type Config struct {
 	// TotalDeadline limits a call: the wait for the token bucket, all attempts
 	// and the pauses between them. Default 15s.
 	TotalDeadline time.Duration
-	// QPS is the rate limit of this process, in attempts per second. Default 20.
+	// QPS is the rate limit in attempts per second: in the ConfigMap that of all
+	// replicas of a function together, for a Client its own (ShareOf). Default 100.
 	QPS float32
-	// Burst is the size of the token bucket, in attempts. Default 40.
+	// Burst is the size of the token bucket, in attempts; shared as QPS. Default 100.
 	Burst int
 
 	// BreakerFailures is the number of consecutive attempts without a usable
@@ -103,6 +109,14 @@ type Config struct {
 
 // Configured reports whether a server is configured.
 func (c Config) Configured() bool { return c.BaseURL != "" }
+
+// ShareOf returns the configuration of one of so many replicas, which share QPS and
+// Burst.
+func (c Config) ShareOf(replicas int) Config {
+	c.QPS /= float32(max(1, replicas))
+	c.Burst = max(1, c.Burst/max(1, replicas))
+	return c
+}
 
 // withDefaults sets zero fields to their defaults.
 func (c Config) withDefaults() Config {
@@ -139,6 +153,9 @@ type plain Config
 func (c Config) redact() plain {
 	if c.Token != "" {
 		c.Token = redacted
+	}
+	if c.PreviousToken != "" {
+		c.PreviousToken = redacted
 	}
 	return plain(c)
 }

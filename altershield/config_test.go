@@ -51,7 +51,7 @@ func TestConfigKeysHaveDefaults(t *testing.T) {
 		TenantCode: "tenant", ChangeSceneKey: "scene", ChangePhase: "prod_phase", ChangeScenarioCode: "00",
 		EffectiveTargetType: "pod", Creator: "breakwater", ClusterName: "one",
 		ConnectTimeout: 2 * time.Second, HeaderTimeout: 5 * time.Second, AttemptTimeout: 6 * time.Second,
-		TotalDeadline: 15 * time.Second, QPS: 20, Burst: 40, BreakerFailures: 5, BreakerPause: 10 * time.Second, MaxSkew: 5 * time.Minute,
+		TotalDeadline: 15 * time.Second, QPS: 100, Burst: 100, BreakerFailures: 5, BreakerPause: 10 * time.Second, MaxSkew: 5 * time.Minute,
 	}
 	if diff := cmp.Diff(plain(want), plain(got)); diff != "" {
 		t.Errorf("-want +got: %s", diff)

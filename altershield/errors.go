@@ -3,6 +3,7 @@ package altershield
 import (
 	"errors"
 	"fmt"
+	"regexp"
 )
 
 // Result codes of the server. Some successes have none.
@@ -47,6 +48,16 @@ func IsSignature(err error) bool { return hasCode(err, CodeSignature) }
 // IsState reports whether the node is unknown or its state does not allow the
 // call (103).
 func IsState(err error) bool { return hasCode(err, CodeState) }
+
+// IsNotBegun reports whether the server rejected a call because the PRE check of
+// the node has not begun: the server lost the event of the start, or is slow.
+func IsNotBegun(err error) bool {
+	var result *ResultError
+	return errors.As(err, &result) && result.Code == CodeState && notBegun.MatchString(result.Msg)
+}
+
+// notBegun is the state of such a node in a message.
+var notBegun = regexp.MustCompile(`\bPRE_AOP_SUBMIT\b`)
 
 // IsNotFound reports whether the requested object does not exist (105).
 func IsNotFound(err error) bool { return hasCode(err, CodeNotFound) }

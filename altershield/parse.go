@@ -49,6 +49,7 @@ func ParseConfig(cm *corev1.ConfigMap, secret *corev1.Secret) (Config, error) {
 	if secret != nil {
 		// A token written with an editor or with echo ends in a newline.
 		c.Token = strings.TrimSpace(string(secret.Data[TokenKey]))
+		c.PreviousToken = strings.TrimSpace(string(secret.Data[PreviousTokenKey]))
 	}
 	if c.Configured() && c.Token == "" {
 		errs = append(errs, fmt.Errorf("secret %s: key %s is missing: put the platform's token there", SecretName, TokenKey))

@@ -11,8 +11,9 @@ type repeat int
 const (
 	// harmless: the second call has no further effect.
 	harmless repeat = iota
-	// harmful: a second start creates a second node, and a second finish is
-	// accepted and never judged.
+	// harmful: a second start creates a second node, a second finish is
+	// accepted and never judged, and a second resubmit is rejected as if the
+	// check had never begun.
 	harmful
 )
 

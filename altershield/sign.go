@@ -1,10 +1,12 @@
 package altershield
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
 	"fmt"
+	"hash"
 	"net/http"
 	"strconv"
 	"strings"
@@ -28,22 +30,23 @@ const DefaultMaxSkew = 5 * time.Minute
 func Sign(timestamp string, body []byte, token string) string {
 	h := sha256.New()
 	h.Write([]byte(timestamp))
-	h.Write(withoutLineBreaks(body))
+	writeWithoutLineBreaks(h, body)
 	h.Write([]byte("&token="))
 	h.Write([]byte(token))
 	return strings.ToUpper(base64.URLEncoding.EncodeToString(h.Sum(nil)))
 }
 
-// withoutLineBreaks removes CR and LF, because the server joins the lines of a
-// body.
-func withoutLineBreaks(body []byte) []byte {
-	out := make([]byte, 0, len(body))
-	for _, b := range body {
-		if b != '\r' && b != '\n' {
-			out = append(out, b)
+// writeWithoutLineBreaks writes a body without CR and LF, because the server joins the
+// lines of a body.
+func writeWithoutLineBreaks(h hash.Hash, body []byte) {
+	for len(body) > 0 {
+		line := bytes.IndexAny(body, "\r\n")
+		if line < 0 {
+			line = len(body)
 		}
+		h.Write(body[:line])
+		body = body[min(line+1, len(body)):]
 	}
-	return out
 }
 
 // AuthReason is the cause of an AuthError, and a metric label.
@@ -70,14 +73,16 @@ type AuthError struct {
 // Error implements error.
 func (e *AuthError) Error() string { return fmt.Sprintf("authenticate: %s: %s", e.Reason, e.Detail) }
 
-// Verify verifies the signature headers of a body: the platform, a timestamp
-// within maxSkew before or after now (0 means DefaultMaxSkew), and the signature,
-// which it compares in constant time. The error is an *AuthError. Without a token
-// every request is rejected.
-func Verify(header http.Header, prefix, platform string, body []byte, token string, now time.Time, maxSkew time.Duration) error {
-	if token == "" {
-		return &AuthError{AuthNoToken, "no token is configured"}
-	}
+// Signature is a signature of a body that is not verified yet.
+type Signature struct{ timestamp, sign string }
+
+// signatureLength is the length of a SHA-256 as padded base64.
+const signatureLength = 44
+
+// ReadSignature reads the signature headers of a request: the platform, a timestamp
+// within maxSkew before or after now (0 means DefaultMaxSkew), and a signature. It needs
+// no body, so a stranger's body need not be read. The error is an *AuthError.
+func ReadSignature(header http.Header, prefix, platform string, now time.Time, maxSkew time.Duration) (Signature, error) {
 	if prefix == "" {
 		prefix = DefaultHeaderPrefix
 	}
@@ -86,24 +91,50 @@ func Verify(header http.Header, prefix, platform string, body []byte, token stri
 	}
 	for _, name := range []string{HeaderPlatform, HeaderTimestamp, HeaderSign} {
 		if header.Get(prefix+name) == "" {
-			return &AuthError{AuthNoHeader, "header " + prefix + name + " is missing"}
+			return Signature{}, &AuthError{AuthNoHeader, "header " + prefix + name + " is missing"}
 		}
 	}
 	if header.Get(prefix+HeaderPlatform) != platform {
-		return &AuthError{AuthPlatform, "header " + prefix + HeaderPlatform + " has another platform"}
+		return Signature{}, &AuthError{AuthPlatform, "header " + prefix + HeaderPlatform + " has another platform"}
 	}
-	timestamp := header.Get(prefix + HeaderTimestamp)
-	ms, err := strconv.ParseInt(timestamp, 10, 64)
+	s := Signature{timestamp: header.Get(prefix + HeaderTimestamp), sign: header.Get(prefix + HeaderSign)}
+	ms, err := strconv.ParseInt(s.timestamp, 10, 64)
 	if err != nil {
-		return &AuthError{AuthTimestamp, "header " + prefix + HeaderTimestamp + " is not a number of milliseconds"}
+		return Signature{}, &AuthError{AuthTimestamp, "header " + prefix + HeaderTimestamp + " is not a number of milliseconds"}
 	}
 	if skew := now.Sub(time.UnixMilli(ms)).Abs(); skew > maxSkew {
-		return &AuthError{AuthSkew, fmt.Sprintf("timestamp differs from the local clock by %s, more than %s: synchronize the clocks", skew.Round(time.Second), maxSkew)}
+		return Signature{}, &AuthError{AuthSkew, fmt.Sprintf("timestamp differs from the local clock by %s, more than %s: synchronize the clocks", skew.Round(time.Second), maxSkew)}
 	}
-	if subtle.ConstantTimeCompare([]byte(header.Get(prefix+HeaderSign)), []byte(Sign(timestamp, body, token))) != 1 {
-		return &AuthError{AuthBadSignature, "signature does not match body and token"}
+	if len(s.sign) != signatureLength {
+		return Signature{}, &AuthError{AuthBadSignature, "header " + prefix + HeaderSign + " is not a signature"}
 	}
-	return nil
+	return s, nil
+}
+
+// Verify verifies that the signature is that of a body with one of the tokens. It
+// compares in constant time. Empty tokens are ignored. The error is an *AuthError.
+func (s Signature) Verify(body []byte, tokens ...string) error {
+	for _, token := range tokens {
+		if token == "" {
+			continue
+		}
+		if subtle.ConstantTimeCompare([]byte(s.sign), []byte(Sign(s.timestamp, body, token))) == 1 {
+			return nil
+		}
+	}
+	return &AuthError{AuthBadSignature, "signature does not match body and token"}
+}
+
+// Verify reads and verifies the signature of a body (ReadSignature, Signature.Verify).
+func Verify(header http.Header, prefix, platform string, body []byte, token string, now time.Time, maxSkew time.Duration) error {
+	if token == "" {
+		return &AuthError{AuthNoToken, "no token is configured"}
+	}
+	s, err := ReadSignature(header, prefix, platform, now, maxSkew)
+	if err != nil {
+		return err
+	}
+	return s.Verify(body, token)
 }
 
 // SignHeader sets the three signature headers of a request.

@@ -31,3 +31,13 @@ func WatchConfigured(ctx context.Context, cmw configmap.Watcher, changed func())
 	optionalconfig.Watch(cmw, ConfigMapName, observe)
 	return configured.Load
 }
+
+// WatchQPS calls changed with the rate limit of the server, and whenever that changes.
+// An invalid ConfigMap leaves it unchanged.
+func WatchQPS(cmw configmap.Watcher, changed func(qps float32)) {
+	optionalconfig.Watch(cmw, ConfigMapName, func(cm *corev1.ConfigMap) {
+		if c, errs := parseConfigMap(cm); len(errs) == 0 {
+			changed(c.QPS)
+		}
+	})
+}

@@ -11,6 +11,7 @@ const (
 	actionStartOrder   = "submitChangeExecOrderStartNotify"
 	actionStartBatch   = "submitChangeExecBatchStartNotify"
 	actionFinish       = "submitChangeFinishNotify"
+	actionResubmit     = "resubmitChangeStartNotifyAction"
 	actionRetrieve     = "retrieveChangeCheck"
 	actionFinishOrder  = "finishChangeExecOrderAction"
 	actionEvent        = "submitChangeEventAction"
@@ -106,6 +107,11 @@ type finish struct {
 	ChangeResultJSON         string   `json:"changeResultJsn,omitempty"`
 	FinishTime               int64    `json:"finishTime"`
 	EffectiveTargetLocations []string `json:"effectiveTargetLocations,omitempty"`
+}
+
+type resubmit struct {
+	identity
+	NodeID string `json:"nodeId"`
 }
 
 type retrieve struct {

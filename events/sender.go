@@ -11,3 +11,12 @@ import (
 type Sender interface {
 	Send(ctx context.Context, e cloudevents.Event)
 }
+
+// ConfirmingSender is a Sender that reports acceptance. delivery.Sender implements it.
+type ConfirmingSender interface {
+	Sender
+	// SendAndConfirm is Send. It calls accepted, unless that is nil, when the Broker
+	// has accepted the event. If it never calls it, the event may have arrived
+	// nevertheless: send it again.
+	SendAndConfirm(ctx context.Context, e cloudevents.Event, accepted func())
+}

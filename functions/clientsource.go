@@ -2,6 +2,8 @@ package functions
 
 import (
 	"context"
+	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -25,6 +27,8 @@ type ClientSource struct {
 	Clock   clock.PassiveClock
 	maxAge  time.Duration
 	clients altershield.Clients
+	// replicas is the number of processes that share the rate limit.
+	replicas int
 
 	mu     sync.Mutex
 	config altershield.Config
@@ -38,11 +42,21 @@ func NewClientSource(kube kubernetes.Interface, options ...altershield.Option) *
 }
 
 // NewCachedClientSource returns a ClientSource that reads the configuration at most
-// once within ConfigCacheTTL.
+// once within ConfigCacheTTL. Its clients have the share of one of MAX_REPLICAS
+// replicas in the rate limit.
 func NewCachedClientSource(kube kubernetes.Interface) *ClientSource {
 	s := NewClientSource(kube)
-	s.maxAge = ConfigCacheTTL
+	s.maxAge, s.replicas = ConfigCacheTTL, maxReplicas()
 	return s
+}
+
+// maxReplicas returns the value of environment variable MAX_REPLICAS, or 1.
+func maxReplicas() int {
+	n, err := strconv.Atoi(os.Getenv("MAX_REPLICAS"))
+	if err != nil {
+		return 1
+	}
+	return max(1, n)
 }
 
 // Config returns the configuration. Without the objects, no server and no token are
@@ -99,5 +113,5 @@ func (s *ClientSource) Client(ctx context.Context) (*altershield.Client, altersh
 	if err != nil || !config.Configured() {
 		return nil, config, err
 	}
-	return s.clients.For(config), config, nil
+	return s.clients.For(config.ShareOf(s.replicas)), config, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	eventingv1 "knative.dev/eventing/pkg/apis/eventing/v1"
 	"knative.dev/eventing/pkg/apis/feature"
 	"sigs.k8s.io/yaml"
@@ -49,6 +50,27 @@ func manifests[T any](t *testing.T, pattern, kind string) []T {
 		}
 	}
 	return out
+}
+
+// A process does not know how many others run, so each has the share of one of the most.
+func TestReplicasShareTheRateLimitOfTheServer(t *testing.T) {
+	for _, pattern := range []string{"600*.yaml", "610*.yaml", "620*.yaml"} {
+		for _, service := range manifests[map[string]any](t, pattern, "Service") {
+			most, _, err := unstructured.NestedString(service, "spec", "template", "metadata", "annotations", "autoscaling.knative.dev/max-scale")
+			if err != nil || most == "" {
+				t.Errorf("%s: max-scale is %q, %v", pattern, most, err)
+			}
+			containers, _, err := unstructured.NestedSlice(service, "spec", "template", "spec", "containers")
+			if err != nil {
+				t.Fatal(err)
+			}
+			share := map[string]any{"name": "MAX_REPLICAS", "value": most}
+			env, _, err := unstructured.NestedSlice(containers[0].(map[string]any), "env")
+			if err != nil || !slices.ContainsFunc(env, func(e any) bool { return cmp.Equal(e, any(share)) }) {
+				t.Errorf("%s: MAX_REPLICAS is not max-scale, %s: %v, %v", pattern, most, env, err)
+			}
+		}
+	}
 }
 
 func TestTriggersFilterTheTypesOfTheirFunction(t *testing.T) {
@@ -126,15 +148,16 @@ func TestFunctionsHaveOnlyThePermissionsThatTheyUse(t *testing.T) {
 		add(role.Name, role.Rules)
 	}
 	server := []string{"get configmaps config-altershield", "get secrets altershield-token"}
+	const signingKey = "get secrets verdict-signing-key"
 	want := map[string][]string{
 		"submit": append([]string{"get changeworkloads", "get changepods",
 			"patch changeworkloads/status", "patch changepods/status"}, server...),
-		"verdict": append([]string{"get changeworkloads", "get changepods",
-			"patch changeworkloads/status", "patch changepods/status"}, server...),
+		"verdict": append(append([]string{"get changeworkloads", "get changepods",
+			"patch changeworkloads/status", "patch changepods/status"}, server...), signingKey),
 		"report":     append([]string{"get changeworkloads"}, server...),
-		"deadletter": {"get changeworkloads", "get changepods", "patch changeworkloads/status", "get deployments", "create events"},
+		"deadletter": {"get changeworkloads", "get changepods", "patch changeworkloads/status", "get deployments", "create events", signingKey},
 		"callback": append(append([]string{"get,list changeworkloads", "list changepods", "patch changeworkloads/status",
-			"get,list,watch brokers"}, server...), "get,list,watch configmaps config-broker"),
+			"get,list,watch brokers"}, server...), signingKey, "get,list,watch configmaps config-broker"),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

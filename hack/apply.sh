@@ -37,6 +37,7 @@ apply_settled() {
 }
 
 for dir in "$@"; do
+  if [[ $dir == config/protection ]]; then hack/check-crds.sh; fi
   if compgen -G "$dir/*-crd-*.yaml" >/dev/null; then
     echo "==> $dir: CRDs"
     for crd in "$dir"/*-crd-*.yaml; do kubectl apply -f "$crd"; done

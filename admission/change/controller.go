@@ -38,6 +38,11 @@ const (
 	SecretName = "webhook-certs"
 )
 
+// Options describe the process of the webhooks.
+func Options() server.Options {
+	return server.Options{Component: "webhook", Service: ServiceName, Secret: SecretName, Webhooks: NewController}
+}
+
 // NewController returns the constructor of the controller. The context must have
 // webhook.Options. The constructor panics on permanent errors.
 func NewController(process *server.Process) injection.ControllerConstructor {

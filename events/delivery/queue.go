@@ -1,11 +1,11 @@
 package delivery
 
 import (
+	"container/list"
 	"sync"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"go.opentelemetry.io/otel/trace"
-	"k8s.io/client-go/util/workqueue"
 )
 
 // key is the identity of an event, as CloudEvents defines it.
@@ -15,6 +15,8 @@ type key struct{ source, id string }
 type queued struct {
 	event cloudevents.Event
 	span  trace.SpanContext
+	// accepted is called when the Broker has accepted the event; nil for nothing.
+	accepted func()
 }
 
 // addResult is the result of adding an event to a queue.
@@ -24,8 +26,6 @@ const (
 	addQueued addResult = iota
 	// addCoalesced: the event replaced a queued one of the same identity.
 	addCoalesced
-	// addFull: the event was dropped because the queue is full.
-	addFull
 	// addClosed: the event was dropped because the sender stops.
 	addClosed
 )
@@ -35,62 +35,121 @@ const (
 // never occupies two workers, and the receiver of the first event may have read
 // the object too early for the second.
 //
-// A full queue drops the newest event, because the deadline of the oldest is the
-// nearest. Reconcilers repeat the wake-ups that they depend on, so none is lost.
+// A full queue drops its oldest event. The sender of an event on which something
+// depends sends it again, and the oldest is the first that is due again.
 type queue struct {
 	limit int
-	order workqueue.TypedInterface[key]
 
-	mu     sync.Mutex
-	events map[key]queued
+	mu sync.Mutex
+	// changed is signaled when order gets an element and when the queue closes.
+	changed *sync.Cond
+	events  map[key]queued
+	// order has the keys of events that are not being sent, the oldest first.
+	order *list.List
+	// elements are the elements of order.
+	elements map[key]*list.Element
+	// sending are the keys that next returned and that are not done.
+	sending map[key]bool
+	closed  bool
 }
 
 func newQueue(limit int) *queue {
-	return &queue{
-		limit:  limit,
-		order:  workqueue.NewTyped[key](),
-		events: make(map[key]queued),
+	q := &queue{
+		limit: limit, events: map[key]queued{}, order: list.New(),
+		elements: map[key]*list.Element{}, sending: map[key]bool{},
 	}
+	q.changed = sync.NewCond(&q.mu)
+	return q
 }
 
-func (q *queue) add(e queued) addResult {
+// add adds an event. It returns the event that a full queue dropped for it, or nil.
+func (q *queue) add(e queued) (addResult, *queued) {
 	k := key{e.event.Source(), e.event.ID()}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.order.ShuttingDown() {
-		return addClosed
+	if q.closed {
+		return addClosed, nil
 	}
-	_, found := q.events[k]
-	if !found && len(q.events) >= q.limit {
-		return addFull
+	if old, found := q.events[k]; found {
+		if e.accepted == nil {
+			e.accepted = old.accepted
+		}
+		q.events[k] = e
+		return addCoalesced, nil
+	}
+	var dropped *queued
+	if len(q.events) >= q.limit {
+		dropped = q.dropOldest()
 	}
 	q.events[k] = e
-	q.order.Add(k)
-	if found {
-		return addCoalesced
+	if !q.sending[k] {
+		q.push(k)
 	}
-	return addQueued
+	return addQueued, dropped
+}
+
+// push adds a key to the order.
+func (q *queue) push(k key) {
+	q.elements[k] = q.order.PushBack(k)
+	q.changed.Signal()
+}
+
+// pop removes the oldest key from the order.
+func (q *queue) pop() key {
+	k := q.order.Remove(q.order.Front()).(key)
+	delete(q.elements, k)
+	return k
+}
+
+// dropOldest removes the oldest event. It returns nil if workers have all of them;
+// their number is limited.
+func (q *queue) dropOldest() *queued {
+	if q.order.Len() == 0 {
+		return nil
+	}
+	k := q.pop()
+	e := q.events[k]
+	delete(q.events, k)
+	return &e
 }
 
 // next waits for the next identity to send, and returns false if the queue is
 // closed and empty. The caller must call done with each identity.
 func (q *queue) next() (key, bool) {
-	k, closed := q.order.Get()
-	return k, !closed
-}
-
-// take removes and returns the newest event of the identity. It returns false if
-// an earlier take already returned it: an event that is added between next and
-// take queues its identity once more.
-func (q *queue) take(k key) (queued, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	e, ok := q.events[k]
-	delete(q.events, k)
-	return e, ok
+	for q.order.Len() == 0 {
+		if q.closed && len(q.events) == 0 {
+			return key{}, false
+		}
+		q.changed.Wait()
+	}
+	k := q.pop()
+	q.sending[k] = true
+	return k, true
 }
 
-func (q *queue) done(k key) { q.order.Done(k) }
+// take removes and returns the newest event of an identity that next returned.
+func (q *queue) take(k key) queued {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.events[k]
+	delete(q.events, k)
+	return e
+}
+
+// done ends the sending of an identity. An event that was added meanwhile is next.
+func (q *queue) done(k key) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.sending, k)
+	if _, found := q.events[k]; found {
+		q.push(k)
+	}
+	if q.closed {
+		q.changed.Broadcast()
+	}
+}
 
 func (q *queue) length() int {
 	q.mu.Lock()
@@ -99,4 +158,9 @@ func (q *queue) length() int {
 }
 
 // close makes add reject events; next still returns the queued ones.
-func (q *queue) close() { q.order.ShutDown() }
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.changed.Broadcast()
+}

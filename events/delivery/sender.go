@@ -21,19 +21,19 @@ import (
 
 // Options configures a Sender. Zero values mean the defaults.
 type Options struct {
-	// QueueLength is the maximum number of queued events. Default 1000.
+	// QueueLength is the maximum number of queued facts, and of queued wake-ups.
+	// Default 1000.
 	QueueLength int
-	// Workers is the number of concurrent requests. The in-memory Broker answers
-	// only after the subscriber did, cold start included, so more workers are
-	// needed than the rate suggests. Default 16.
+	// Workers is the number of concurrent requests with facts, and of those with
+	// wake-ups. The in-memory Broker answers only after the subscriber did, cold
+	// start included, so more workers are needed than the rate suggests. Default 16.
 	Workers int
 	// SendTimeout limits one attempt, which includes the cold start and the work
 	// of a function. Default 30s.
 	SendTimeout time.Duration
-	// PodFinishedPerSecond limits the rate of pod.finished events, which have a
-	// queue of their own (five times QueueLength). A rollout finishes hundreds of
-	// pods within seconds. The limit leaves capacity to the rollout, and wake-ups
-	// do not queue behind these events. Default 10.
+	// PodFinishedPerSecond limits the rate of pod.finished events, whose queue has
+	// five times QueueLength. A rollout finishes hundreds of pods within seconds.
+	// The limit leaves capacity to the rollout. Default 10.
 	PodFinishedPerSecond float64
 	// RetryTime limits the retries of an event, from its first attempt; pauses
 	// double from 200ms to 5s, with jitter. It is shorter than SendTimeout, so an
@@ -74,12 +74,17 @@ func setDefault[T comparable](to *T, value T) {
 
 // Sender sends events to the Broker. It is safe for concurrent use. Events may be
 // queued before Run.
+//
+// Facts (verdicts and changes of state), wake-ups and pod.finished have a queue and
+// workers each: a slow server fills the workers of wake-ups, and a fail does not
+// wait for them.
 type Sender struct {
 	options Options
 	target  *Target
-	// queue has all events except pod.finished, podFinished has those.
-	queue, podFinished *queue
-	metrics            *instruments
+
+	facts, wakeUps, podFinished *queue
+
+	metrics *instruments
 	// full is set while a full queue drops events, so that this is logged once.
 	full atomic.Bool
 }
@@ -87,9 +92,15 @@ type Sender struct {
 // NewSender returns a sender to the target. It sends nothing before Run.
 func NewSender(target *Target, o Options) *Sender {
 	o = o.withDefaults()
-	q, podFinished := newQueue(o.QueueLength), newQueue(podFinishedQueueFactor*o.QueueLength)
-	m := newInstruments(o.MeterProvider, func() int { return q.length() + podFinished.length() }, target)
-	return &Sender{options: o, target: target, queue: q, podFinished: podFinished, metrics: m}
+	s := &Sender{
+		options: o, target: target,
+		facts: newQueue(o.QueueLength), wakeUps: newQueue(o.QueueLength),
+		podFinished: newQueue(podFinishedQueueFactor * o.QueueLength),
+	}
+	s.metrics = newInstruments(o.MeterProvider, func() int {
+		return s.facts.length() + s.wakeUps.length() + s.podFinished.length()
+	}, target)
+	return s
 }
 
 // podFinishedQueueFactor times QueueLength is the length of the queue of
@@ -101,31 +112,41 @@ const podFinishedWorkers = 2
 
 // queueFor returns the queue for events of the type.
 func (s *Sender) queueFor(eventType string) *queue {
-	if eventType == events.TypePodFinished {
+	switch eventType {
+	case events.TypePodFinished:
 		return s.podFinished
+	case events.TypeChangePodReady, events.TypeOrderReady, events.TypeChangeWorkloadProgressed:
+		return s.wakeUps // progress is sent again every 30 s
+	default:
+		return s.facts
 	}
-	return s.queue
 }
 
 // Send queues the event and returns at once. The event may be lost: if the queue
-// is full, or if the Broker does not accept it within RetryTime. Senders of
-// wake-ups therefore repeat them until they took effect. A queued event with the
-// same id and source is replaced. The event carries the span of ctx; the end of
-// ctx does not cancel it.
-func (s *Sender) Send(ctx context.Context, e cloudevents.Event) {
-	switch s.queueFor(e.Type()).add(queued{event: e, span: trace.SpanContextFromContext(ctx)}) {
-	case addQueued:
-		s.full.Store(false)
-	case addCoalesced:
+// is full, which drops its oldest event, or if the Broker does not accept it within
+// RetryTime. Senders of wake-ups therefore repeat them until they took effect. A
+// queued event with the same id and source is replaced. The event carries the span
+// of ctx; the end of ctx does not cancel it.
+func (s *Sender) Send(ctx context.Context, e cloudevents.Event) { s.SendAndConfirm(ctx, e, nil) }
+
+// SendAndConfirm is Send. It calls accepted, unless that is nil, when the Broker has
+// accepted the event.
+func (s *Sender) SendAndConfirm(ctx context.Context, e cloudevents.Event, accepted func()) {
+	q := s.queueFor(e.Type())
+	result, dropped := q.add(queued{event: e, span: trace.SpanContextFromContext(ctx), accepted: accepted})
+	switch {
+	case result == addCoalesced:
 		s.metrics.coalesce(ctx, e.Type())
-	case addFull:
-		s.metrics.drop(ctx, e.Type(), droppedFull)
-		if !s.full.Swap(true) {
-			logging.FromContext(ctx).Warnw("The event queue is full; new events are dropped",
-				"type", e.Type(), "length", s.queueFor(e.Type()).limit)
-		}
-	case addClosed:
+	case result == addClosed:
 		s.metrics.drop(ctx, e.Type(), droppedShutdown)
+	case dropped == nil:
+		s.full.Store(false)
+	default:
+		s.metrics.drop(ctx, dropped.event.Type(), droppedFull)
+		if !s.full.Swap(true) {
+			logging.FromContext(ctx).Warnw("The event queue is full; its oldest events are dropped",
+				"type", dropped.event.Type(), "length", q.limit)
+		}
 	}
 }
 
@@ -151,11 +172,13 @@ func (s *Sender) Run(ctx context.Context) error {
 		s.target.run(ctx)
 		return nil
 	})
-	for range s.options.Workers {
-		running.Go(func() error {
-			s.runWorker(ctx, sending, s.queue, nil)
-			return nil
-		})
+	for _, q := range []*queue{s.facts, s.wakeUps} {
+		for range s.options.Workers {
+			running.Go(func() error {
+				s.runWorker(ctx, sending, q, nil)
+				return nil
+			})
+		}
 	}
 	limiter := rate.NewLimiter(rate.Limit(s.options.PodFinishedPerSecond), 1)
 	for range podFinishedWorkers {
@@ -165,8 +188,9 @@ func (s *Sender) Run(ctx context.Context) error {
 		})
 	}
 	<-ctx.Done()
-	s.queue.close()
-	s.podFinished.close()
+	for _, q := range []*queue{s.facts, s.wakeUps, s.podFinished} {
+		q.close()
+	}
 	timer := s.options.Clock.AfterFunc(s.options.DrainTime, stop)
 	defer timer.Stop()
 	return errors.Join(running.Wait(), s.metrics.unregister())
@@ -185,11 +209,13 @@ func (s *Sender) runWorker(ctx, sending context.Context, q *queue, limiter *rate
 		if limiter != nil {
 			_ = limiter.Wait(ctx) // fails when ctx ends: the rest is sent without a limit
 		}
-		if event, ok := q.take(k); ok {
-			if err == nil {
-				err = s.sendWithRetries(sending, event)
-			}
-			s.recordDropped(sending, event, err)
+		event := q.take(k)
+		if err == nil {
+			err = s.sendWithRetries(sending, event)
+		}
+		s.recordDropped(sending, event, err)
+		if err == nil && event.accepted != nil {
+			event.accepted()
 		}
 		q.done(k)
 	}

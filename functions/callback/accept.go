@@ -153,10 +153,13 @@ func (r *receiver) deliver(ctx context.Context, data verdictData, release releas
 	}
 	deliverCtx, cancel := context.WithTimeout(ctx, deliverTimeout)
 	defer cancel()
-	if err = r.Broker.Deliver(deliverCtx, e); err == nil {
+	if err = r.Signer.Sign(deliverCtx, &e); err == nil {
+		err = r.Broker.Deliver(deliverCtx, e)
+	}
+	if err == nil {
 		return resultDelivered, nil
 	}
-	logging.FromContext(ctx).Warnw("The Broker did not accept a verdict; storing it in the inbox", "id", data.ID(), "error", err)
+	logging.FromContext(ctx).Warnw("A verdict was not delivered to the Broker; storing it in the inbox", "id", data.ID(), "error", err)
 	return r.store(ctx, resultInbox, data, release)
 }
 

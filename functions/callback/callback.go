@@ -26,9 +26,6 @@ import (
 )
 
 const (
-	// maxBody is the maximum size of a callback, in bytes. A callback has all rules,
-	// with texts of any length.
-	maxBody = "1M"
 	// deliverTimeout limits the delivery to the Broker. The in-memory Broker answers
 	// after function verdict did, cold start included: about a second.
 	deliverTimeout = 3 * time.Second
@@ -38,6 +35,9 @@ const (
 	// nodeTimeoutDivisor divides storeTimeout: an early verdict waits up to 2.5 s for
 	// its node.
 	nodeTimeoutDivisor = 10
+	// maxHandled limits the authenticated callbacks that are handled at a time. Others
+	// wait: the server does not repeat a verdict.
+	maxHandled = 100
 	// firstPollInterval is the first pause between two lookups of the node.
 	firstPollInterval = 50 * time.Millisecond
 )
@@ -48,11 +48,17 @@ type Deliverer interface {
 	Deliver(ctx context.Context, e event.Event) error
 }
 
+// Signer signs an event; *eventsigning.Store implements it.
+type Signer interface {
+	Sign(ctx context.Context, e *event.Event) error
+}
+
 // Options has the dependencies of the handler.
 type Options struct {
 	Change versioned.Interface
 	Server *functions.ClientSource
 	Broker Deliverer
+	Signer Signer
 	Clock  clock.PassiveClock
 	Meter  metric.Meter
 	// StoreTimeout replaces storeTimeout in tests.
@@ -63,6 +69,9 @@ type Options struct {
 type receiver struct {
 	Options
 	received metrics.Counter
+	bodies   *bodies
+	// handling limits the authenticated callbacks that are handled at a time.
+	handling chan struct{}
 	// orders caches releases by the id of their order.
 	orders *lru.Cache
 }
@@ -72,14 +81,15 @@ func New(o Options) http.Handler {
 	if o.StoreTimeout == 0 {
 		o.StoreTimeout = storeTimeout
 	}
-	r := &receiver{Options: o, received: metrics.NewCounter(o.Meter, "breakwater_callbacks_total"), orders: lru.New(maxOrders)}
+	r := &receiver{Options: o, received: metrics.NewCounter(o.Meter, "breakwater_callbacks_total"), orders: lru.New(maxOrders),
+		bodies: newBodies(maxHeld), handling: make(chan struct{}, maxHandled)}
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
 		if !c.Response().Committed {
 			_ = c.JSON(statusOf(err), answer{}) // fails only if the sender has disconnected
 		}
 	}
-	e.Use(middleware.Recover(), middleware.BodyLimit(maxBody))
+	e.Use(middleware.Recover())
 	e.POST("/openapi/altershield/callback", r.callback)
 	e.POST("/openapi/altershield/liveTest", liveTest)
 	return e

@@ -42,7 +42,7 @@ func newFixture(t *testing.T, c *ft.Cluster) *fixture {
 	clock := clocktesting.NewFakeClock(ft.Now())
 	h := &fixture{Cluster: c, broker: &eventstest.Recorder{}}
 	h.options = callback.Options{
-		Change: c.Change, Server: ft.NewClients(c, clock), Broker: h.broker, Clock: clock, Meter: noop.Meter{},
+		Change: c.Change, Server: ft.NewClients(c, clock), Broker: h.broker, Signer: ft.Keys(), Clock: clock, Meter: noop.Meter{},
 	}
 	h.setStoreTimeout(t, 10*time.Second)
 	return h
@@ -170,7 +170,7 @@ func TestAVerdictIsStoredInTheInboxIfTheBrokerIsSlow(t *testing.T) {
 		return context.DeadlineExceeded
 	})
 	h.handler = callback.New(callback.Options{
-		Change: h.Change, Server: ft.NewClients(h.Cluster, clock), Broker: slow, Clock: clock, Meter: noop.Meter{},
+		Change: h.Change, Server: ft.NewClients(h.Cluster, clock), Broker: slow, Signer: ft.Keys(), Clock: clock, Meter: noop.Meter{},
 	})
 	expect(t, h.post(batchCallback("n")), http.StatusOK)
 	if timeout <= 0 || timeout > 3*time.Second || len(h.inbox()) != 1 {
@@ -332,10 +332,11 @@ func TestAVerdictOfAnOrderThatWasNotStartedHasNoEffect(t *testing.T) {
 func TestUnauthenticatedCallbacksAreRejectedAndHaveNoEffect(t *testing.T) {
 	prefix := altershield.DefaultHeaderPrefix
 	for name, header := range map[string][]string{
-		"no signature":    {prefix + altershield.HeaderSign, ""},
-		"wrong signature": {prefix + altershield.HeaderSign, "X"},
-		"other platform":  {prefix + altershield.HeaderPlatform, "other"},
-		"other timestamp": {prefix + altershield.HeaderTimestamp, fmt.Sprint(ft.Now().Add(-time.Second).UnixMilli())},
+		"no signature":        {prefix + altershield.HeaderSign, ""},
+		"malformed signature": {prefix + altershield.HeaderSign, "X"},
+		"wrong signature":     {prefix + altershield.HeaderSign, strings.Repeat("X", 44)},
+		"other platform":      {prefix + altershield.HeaderPlatform, "other"},
+		"other timestamp":     {prefix + altershield.HeaderTimestamp, fmt.Sprint(ft.Now().Add(-time.Second).UnixMilli())},
 		"event with wrong signature": {prefix + altershield.HeaderSign, "X", "Ce-Specversion", "1.0", "Ce-Id", "1",
 			"Ce-Source", "/s", "Ce-Type", events.TypeChangePodVerdict},
 	} {
@@ -343,6 +344,22 @@ func TestUnauthenticatedCallbacksAreRejectedAndHaveNoEffect(t *testing.T) {
 			h := newConfiguredFixture(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
 			expect(t, h.post(batchCallback("n"), header...), http.StatusUnauthorized)
 			h.expectNoEffect(t)
+		})
+	}
+}
+
+func TestThePreviousTokenIsAcceptedUntilItIsRemoved(t *testing.T) {
+	for name, tc := range map[string]struct {
+		previous string
+		status   int
+	}{
+		"while the token is replaced": {ft.Token, http.StatusOK},
+		"afterwards":                  {"", http.StatusUnauthorized},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := ft.New(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+			c.ConfigureTokens("http://server.example.com", "new", tc.previous)
+			expect(t, newFixture(t, c).post(batchCallback("n")), tc.status)
 		})
 	}
 }

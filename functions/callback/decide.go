@@ -47,23 +47,21 @@ func decide(in input) (action, *v1alpha1.ChangePod) {
 	}
 	// The node identifies the target, whatever check says.
 	order := in.workload.Status.Order
-	if order.Node() != "" && order.Node() == in.node {
+	if order.HasNode(in.node) {
 		return deliverOrder, nil
 	}
 	for i := range in.batches {
-		if in.batches[i].Status.ChangePodID == in.node {
+		if in.batches[i].Status.HasNode(in.node) {
 			return deliver, &in.batches[i]
 		}
 	}
 	within := in.callDeadline + recordingTime
-	if in.check != altershield.CheckBatch && order.Node() == "" &&
-		unanswered(order.SubmissionOf(v1alpha1.StagePre), in.now, within) {
+	if in.check != altershield.CheckBatch && unanswered(order.SubmissionOf(v1alpha1.StagePre), in.now, within) {
 		return wait, nil
 	}
 	for i := range in.batches {
 		status := &in.batches[i].Status
-		if in.check != altershield.CheckOrder && status.ChangePodID == "" &&
-			unanswered(status.SubmissionOf(v1alpha1.StagePre), in.now, within) {
+		if in.check != altershield.CheckOrder && unanswered(status.SubmissionOf(v1alpha1.StagePre), in.now, within) {
 			return wait, nil
 		}
 	}

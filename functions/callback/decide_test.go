@@ -11,6 +11,20 @@ import (
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 )
 
+// orderStartedAgain is an order with another node, whose start was repeated; node n is
+// an earlier one if it is known.
+func orderStartedAgain(known bool) func(*v1alpha1.Order) {
+	return func(o *v1alpha1.Order) {
+		at := metav1.NewMicroTime(ft.Now())
+		s := v1alpha1.Submission{Stage: v1alpha1.StagePre, IntentTime: at, Attempts: 2}
+		o.NodeID = "m"
+		if known {
+			s.AnsweredTime, s.EarlierNodes = &at, []string{"n"}
+		}
+		o.Submissions = []v1alpha1.Submission{s}
+	}
+}
+
 func TestDecide(t *testing.T) {
 	type batches = []*v1alpha1.ChangePod
 	a := []string{"a"}
@@ -49,6 +63,10 @@ func TestDecide(t *testing.T) {
 		"check of batch, start in flight":              {altershield.CheckBatch, false, batches{calling(time.Second)}, wait, nil},
 		"check of batch, start about to expire":        {altershield.CheckBatch, false, batches{calling(19 * time.Second)}, wait, nil},
 		"check of batch, start expired":                {altershield.CheckBatch, false, batches{calling(21 * time.Second)}, drop, nil},
+		"check of batch, node of an earlier start":     {altershield.CheckBatch, false, batches{ft.NewBatch(1, a, ft.Started("n", 0), ft.StartedAgain("n", "m"))}, deliver, nil},
+		"check of batch, its start is repeated":        {altershield.CheckBatch, false, batches{ft.NewBatch(1, a, ft.Started("m", 0), ft.StartedAgain("m", ""))}, wait, nil},
+		"check of order, node of an earlier start":     {altershield.CheckOrder, false, nil, deliverOrder, orderStartedAgain(true)},
+		"check of order, its start is repeated":        {altershield.CheckOrder, false, nil, wait, orderStartedAgain(false)},
 		"check of batch, batch has another node":       {altershield.CheckBatch, false, batches{ft.NewBatch(1, a, ft.Started("m", 0))}, drop, nil},
 		"check of batch, finish in flight":             {altershield.CheckBatch, false, batches{ft.NewBatch(1, a, ft.Started("m", 0), ft.Intent(v1alpha1.StagePost, 0))}, drop, nil},
 		"check of batch, no batch":                     {altershield.CheckBatch, false, nil, drop, nil},

@@ -3,7 +3,6 @@ package callback
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 
 	"github.com/cenkalti/backoff/v5"
@@ -39,16 +38,24 @@ func (r *receiver) callback(c echo.Context) error {
 	defer cancel()
 	log := logging.FromContext(ctx)
 	form := formOf(c.Request().Header)
-	body, err := io.ReadAll(c.Request().Body)
-	if err != nil {
-		r.count(ctx, form, resultMalformed)
-		return err
-	}
-	config, res, err := r.authenticate(ctx, c.Request().Header, body)
+	config, body, release, res, err := r.authenticate(ctx, c)
+	defer release()
 	if err != nil {
 		r.count(ctx, form, res)
-		log.Errorw("Callback not authenticated", "result", res, "error", err)
+		log.Warnw("Callback not authenticated", "result", res, "error", err)
+		c.Response().Header().Set("Connection", "close")
+		if status := new(echo.HTTPError); errors.As(err, &status) {
+			return status
+		}
 		return respond(c, res, "")
+	}
+	select {
+	case r.handling <- struct{}{}:
+		defer func() { <-r.handling }()
+	case <-ctx.Done():
+		r.count(ctx, form, resultLost)
+		log.Errorw("Callback not handled in time", "handled", maxHandled)
+		return respond(c, resultLost, "")
 	}
 	verdicts, err := read(form, c.Request().Header, body)
 	if err != nil {
@@ -107,10 +114,12 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// authenticate verifies the signature before the body is parsed.
-func (r *receiver) authenticate(ctx context.Context, header http.Header, body []byte) (altershield.Config, result, error) {
+// authenticate reads the headers of the signature, then the body, and verifies it before
+// it is parsed. release frees the body.
+func (r *receiver) authenticate(ctx context.Context, c echo.Context) (config altershield.Config, body []byte, release func(), res result, err error) {
+	release = func() {}
 	// Retry while the API server is unreachable: the server sends a verdict only once.
-	config, err := retryUntilDone(ctx, func() (altershield.Config, error) {
+	config, err = retryUntilDone(ctx, func() (altershield.Config, error) {
 		config, err := r.Server.Config(ctx)
 		var configErr *functions.ConfigError
 		if errors.As(err, &configErr) {
@@ -119,17 +128,24 @@ func (r *receiver) authenticate(ctx context.Context, header http.Header, body []
 		return config, err
 	})
 	if err != nil {
-		return config, resultUnconfigured, err
+		return config, nil, release, resultUnconfigured, err
 	}
-	err = altershield.Verify(header, config.HeaderPrefix, config.Platform, body, config.Token, r.Clock.Now(), config.MaxSkew)
-	var auth *altershield.AuthError
-	switch {
-	case errors.As(err, &auth) && auth.Reason == altershield.AuthNoToken:
-		return config, resultUnconfigured, err
-	case err != nil:
-		return config, resultUnauthenticated, err
+	if config.Token == "" {
+		return config, nil, release, resultUnconfigured, errors.New("no token is configured")
 	}
-	return config, "", nil
+	signature, err := altershield.ReadSignature(c.Request().Header, config.HeaderPrefix, config.Platform, r.Clock.Now(), config.MaxSkew)
+	if err != nil {
+		return config, nil, release, resultUnauthenticated, err
+	}
+	body, release, err = r.bodies.read(c.Response(), c.Request())
+	if err != nil {
+		return config, nil, release, resultMalformed, err
+	}
+	err = signature.Verify(body, config.Token, config.PreviousToken)
+	if err != nil {
+		res = resultUnauthenticated
+	}
+	return config, body, release, res, err
 }
 
 func (r *receiver) count(ctx context.Context, f form, res result) {

@@ -23,6 +23,7 @@ import (
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
@@ -31,12 +32,14 @@ type function struct {
 	kube    kubernetes.Interface
 	dynamic dynamic.Interface
 	clock   clock.PassiveClock
-	letters metrics.Counter
+	// verifier verifies verdicts.
+	verifier functions.Verifier
+	letters  metrics.Counter
 }
 
 // New returns the function. dynamic reads the objects of events.
-func New(change versioned.Interface, kube kubernetes.Interface, dynamic dynamic.Interface, clock clock.PassiveClock, meter metric.Meter) functions.Function {
-	f := &function{change: change, kube: kube, dynamic: dynamic, clock: clock, letters: metrics.NewCounter(meter, "breakwater_dead_letters_total")}
+func New(change versioned.Interface, kube kubernetes.Interface, dynamic dynamic.Interface, verifier functions.Verifier, clock clock.PassiveClock, meter metric.Meter) functions.Function {
+	f := &function{change: change, kube: kube, dynamic: dynamic, verifier: verifier, clock: clock, letters: metrics.NewCounter(meter, "breakwater_dead_letters_total")}
 	return f.handle
 }
 
@@ -56,11 +59,19 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 // store stores the event and returns the result for the metric. Only a verdict
 // that could not be stored is an error and is retried; a wake-up is not.
 func (f *function) store(ctx context.Context, e event.Event) (string, error) {
-	if v, isVerdict, err := read(e); isVerdict && err == nil {
-		return f.storeVerdict(ctx, v)
-	} else if isVerdict {
-		// A retry would fail, too.
-		logging.FromContext(ctx).Errorw("Dropped a malformed verdict", "error", err)
+	if v, isVerdict, malformed := read(e); isVerdict {
+		err := f.verifier.Verify(ctx, e)
+		switch {
+		case errors.Is(err, eventsigning.ErrNotAuthentic):
+			logging.FromContext(ctx).Warnw("Dropped a verdict without a valid signature")
+			return "not-authentic", nil
+		case err != nil:
+			return "", err
+		case malformed == nil:
+			return f.storeVerdict(ctx, v)
+		default: // a retry would fail, too
+			logging.FromContext(ctx).Errorw("Dropped a malformed verdict", "error", malformed)
+		}
 	}
 	if err := f.createEvent(ctx, e); err != nil {
 		logging.FromContext(ctx).Warnw("Could not create a Kubernetes Event for an undelivered event", "error", err)

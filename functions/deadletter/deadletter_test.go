@@ -29,7 +29,7 @@ func newFunction(t *testing.T, c *ft.Cluster) functions.Function {
 		"metadata": map[string]any{"namespace": ft.Namespace, "name": ft.BatchName(1), "uid": "batch-1"},
 	}}
 	objects := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), batch)
-	return deadletter.New(c.Change, c.Kube, objects, clocktesting.NewFakePassiveClock(ft.Now()), noop.Meter{})
+	return deadletter.New(c.Change, c.Kube, objects, ft.Keys(), clocktesting.NewFakePassiveClock(ft.Now()), noop.Meter{})
 }
 
 // undelivered returns an event as a Broker sends it to a dead-letter sink.
@@ -41,7 +41,7 @@ func undelivered(t *testing.T, d events.Data) event.Event {
 	}
 	e.SetExtension("knativeerrordest", "http://submit.altershieldoperator-system.svc.cluster.local")
 	e.SetExtension("knativeerrorcode", 503)
-	return e
+	return ft.Signed(t, e)
 }
 
 func fail() events.ChangePodVerdict {

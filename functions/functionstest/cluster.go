@@ -93,12 +93,17 @@ func (c *Cluster) count(verb, plural string) int {
 
 // Configure creates the ConfigMap and the Secret of a server with this URL. With an
 // empty URL no server is configured.
-func (c *Cluster) Configure(url, token string) {
+func (c *Cluster) Configure(url, token string) { c.ConfigureTokens(url, token, "") }
+
+// ConfigureTokens is Configure with the token that token replaces; empty means none.
+func (c *Cluster) ConfigureTokens(url, token, previous string) {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: name}
 	}
 	objects := []runtime.Object{
-		&corev1.Secret{ObjectMeta: meta(altershield.SecretName), Data: map[string][]byte{altershield.TokenKey: []byte(token)}},
+		&corev1.Secret{ObjectMeta: meta(altershield.SecretName), Data: map[string][]byte{
+			altershield.TokenKey: []byte(token), altershield.PreviousTokenKey: []byte(previous),
+		}},
 		&corev1.ConfigMap{ObjectMeta: meta(altershield.ConfigMapName), Data: map[string]string{
 			"base-url": url, "platform": "breakwater", "tenant-code": "t", "change-scene-key": "s", "cluster-name": "c",
 		}},
@@ -107,6 +112,21 @@ func (c *Cluster) Configure(url, token string) {
 		if err := c.Kube.Tracker().Add(object); err != nil {
 			c.t.Fatal(err)
 		}
+	}
+}
+
+// LimitRate sets the rate limit of the server and the total deadline of a call.
+func (c *Cluster) LimitRate(t *testing.T, qps, burst, deadline string) {
+	t.Helper()
+	configs := c.Kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace)
+	config, err := configs.Get(t.Context(), altershield.ConfigMapName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Data["qps"], config.Data["burst"] = qps, burst
+	config.Data["total-deadline"], config.Data["attempt-timeout"] = deadline, deadline
+	if _, err := configs.Update(t.Context(), config, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -99,6 +99,26 @@ func Answered(ago time.Duration) func(*v1alpha1.ChangePod) {
 	}
 }
 
+// Resumed returns an edit: the check of the last submission was begun again.
+func Resumed(times int32) func(*v1alpha1.ChangePod) {
+	return func(p *v1alpha1.ChangePod) { p.Status.Submissions[len(p.Status.Submissions)-1].Resumptions = times }
+}
+
+// StartedAgain returns an edit: the start was repeated after an answer with this node,
+// and answered with another node unless that is "".
+func StartedAgain(earlier, node string) func(*v1alpha1.ChangePod) {
+	return func(p *v1alpha1.ChangePod) {
+		s := &p.Status.Submissions[len(p.Status.Submissions)-1]
+		first := s.IntentTime
+		s.FirstIntentTime, s.Attempts, s.Resumptions, s.EarlierNodes = &first, 2, 1, []string{earlier}
+		if node == "" {
+			s.AnsweredTime = nil
+			return
+		}
+		p.Status.ChangePodID = node
+	}
+}
+
 // Rejected returns an edit: the last submission has an error with the reason.
 func Rejected(reason string) func(*v1alpha1.ChangePod) {
 	return func(p *v1alpha1.ChangePod) {
@@ -112,6 +132,15 @@ func Judged(stage v1alpha1.Stage, verdict string) func(*v1alpha1.ChangePod) {
 		p.Status.Verdicts = append(p.Status.Verdicts, v1alpha1.StageVerdict{
 			Stage: stage, Verdict: verdict, NodeID: p.Status.ChangePodID, Time: metav1.NewMicroTime(Now().Add(-time.Second)),
 		})
+	}
+}
+
+// Unconfirmed returns an edit: the batch has a pass without rules of the stage.
+func Unconfirmed(stage v1alpha1.Stage, contradicted bool) func(*v1alpha1.ChangePod) {
+	return func(p *v1alpha1.ChangePod) {
+		Judged(stage, "pass")(p)
+		v := &p.Status.Verdicts[len(p.Status.Verdicts)-1]
+		v.Unjudged, v.Contradicted = true, contradicted
 	}
 }
 

@@ -75,7 +75,7 @@ func (s *service) readVersions(ctx context.Context, kind workload.Kind, u *unstr
 	}
 	for i := range releases.Items {
 		c := &releases.Items[i]
-		if c.Spec.WorkloadRef.UID == w.UID && c.Status.Phase == v1alpha1.WorkloadSuspend {
+		if c.Spec.WorkloadRef.UID == w.UID && c.FailedCheck() {
 			g.failed[c.Spec.Reversion] = true
 		}
 	}

@@ -16,8 +16,11 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
-// skipMessage is the message of a verdict for a skipped check.
-const skipMessage = "the server skips this check"
+// skipVerdict and skipMessage are the verdict of a skipped check.
+const (
+	skipVerdict = "none"
+	skipMessage = "the server skips this check"
+)
 
 // start makes the call for a written intent.
 func (f *function) start(ctx context.Context, server Server, in Input) error {
@@ -33,10 +36,10 @@ func (f *function) start(ctx context.Context, server Server, in Input) error {
 	case callErr != nil || !answer.SkipCheck:
 		return callErr
 	}
-	// There will be no callback, so the batch is recorded as unjudged now and not
-	// at the deadline.
-	unjudged := f.verdictOf(in, answer.NodeID, "pass")
-	unjudged.Unjudged, unjudged.Message = true, skipMessage
+	// There will be no callback, so the stage is recorded as unjudged now and not at
+	// the deadline.
+	unjudged := f.verdictOf(in, answer.NodeID, skipVerdict)
+	unjudged.Message = skipMessage
 	return f.recorder.Record(ctx, unjudged, nil)
 }
 
@@ -91,30 +94,6 @@ func isCheckRunning(err error) bool {
 	return errors.As(err, &result) && altershield.IsState(err) && strings.Contains(result.Msg, "POST_AOP")
 }
 
-// retrieve asks the server for the verdict of the stage and records it if it is a
-// pass. All other answers, rejections included, have no meaning.
-func (f *function) retrieve(ctx context.Context, server Server, in Input) (passed bool, err error) {
-	node := in.Pod.Status.ChangePodID
-	answer, err := server.Retrieve(ctx, altershield.Retrieve{OrderID: in.Workload.Spec.OrderID, NodeID: node, Stage: in.Stage})
-	switch {
-	case isRejected(err):
-		return false, nil
-	case err != nil:
-		return false, err
-	case !answer.Passed():
-		return false, nil
-	}
-	if in.Pod.Status.SubmissionOf(in.Stage).AnsweredTime == nil {
-		err = f.storeResult(ctx, in, nil, func(s *v1alpha1.ChangePodStatus, attempt int32) bool {
-			return storeFinish(s, attempt, f.clock.Now())
-		})
-	}
-	if err == nil {
-		err = f.recorder.Record(ctx, f.verdictOf(in, node, answer.Verdict), nil)
-	}
-	return true, err
-}
-
 // storeResult stores the result of the call whose intent is in the input. If a later
 // intent exists, nothing is stored: the later call counts, and a verdict for the
 // node of this one is dropped as outdated.
@@ -145,7 +124,7 @@ func (f *function) storeResult(ctx context.Context, in Input, callErr error, suc
 // intentContext returns a context that ends when the intent of the call expires and
 // others may call.
 func (f *function) intentContext(ctx context.Context, in Input) (context.Context, context.CancelFunc) {
-	return f.callContext(ctx, in.Pod.Status.SubmissionOf(in.Stage).IntentTime.Time, in.CallDeadline)
+	return f.callContext(in.Admission.Context(ctx), in.Pod.Status.SubmissionOf(in.Stage).IntentTime.Time, in.CallDeadline)
 }
 
 func (f *function) callContext(ctx context.Context, intent time.Time, deadline time.Duration) (context.Context, context.CancelFunc) {

@@ -3,6 +3,7 @@ package submit
 import (
 	"time"
 
+	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
@@ -26,7 +27,20 @@ const (
 	// AskRetrieve asks the server for the verdict: its callback may be lost, or the
 	// answer to an accepted finish.
 	AskRetrieve Outcome = "ask-retrieve"
+	// Resubmit runs a PRE check again, of which neither a callback nor a pass came.
+	Resubmit Outcome = "resubmit"
 )
+
+// newCall reports whether the action begins a check. A superseded release begins none,
+// but the verdicts of its checks are still asked for.
+func (o Outcome) newCall() bool {
+	switch o {
+	case Nothing, InFlight, StoreAnswer, AskRetrieve:
+		return false
+	default:
+		return true
+	}
+}
 
 // Input has everything that a decision depends on.
 type Input struct {
@@ -42,6 +56,11 @@ type Input struct {
 	// CallDeadline is the maximum duration of a call to the server. An older intent
 	// without an answer has expired.
 	CallDeadline time.Duration
+	// Admission is the place of the call in the rate limit, or nil.
+	Admission *altershield.Admission
+	// NotBegun is the node whose PRE check has not begun, as the server answered
+	// during this wake-up, or "".
+	NotBegun string
 	// AnswerCached means that this process has cached the answer to the last finish
 	// instead of storing it.
 	AnswerCached bool
@@ -58,6 +77,9 @@ type Decision struct {
 func Decide(in Input) Decision {
 	for _, step := range []func(Input) Decision{decideRelease, decideBatch, decideOpenOrder, decideCall} {
 		if d := step(in); d.Outcome != "" {
+			if in.Workload.Status.Superseded() && d.Outcome.newCall() {
+				return Decision{Nothing, "a newer template was applied"}
+			}
 			return d
 		}
 	}
@@ -72,7 +94,7 @@ func decideRelease(in Input) Decision {
 		return Decision{Nothing, "the release is terminating"}
 	case w.Spec.Attempt == 0:
 		return Decision{Nothing, "a baseline is not judged"}
-	case w.Status.Phase == v1alpha1.WorkloadFailed:
+	case w.Status.Phase == v1alpha1.WorkloadFailed && w.Status.OrderNotAccepted():
 		return Decision{Nothing, "the server did not accept the order in time"}
 	}
 	return Decision{}
@@ -88,7 +110,7 @@ func decideBatch(in Input) Decision {
 		return Decision{Nothing, "the batch belongs to another attempt"}
 	case stageOver(in.Stage, p.Status.Phase):
 		return Decision{Nothing, "the stage of the batch is over"}
-	case p.Status.VerdictOf(in.Stage) != nil:
+	case p.Status.VerdictOf(in.Stage).Decided():
 		return Decision{Nothing, "the verdict is stored"}
 	case in.Stage == v1alpha1.StagePre && p.Status.SubmissionOf(v1alpha1.StagePost) != nil:
 		return Decision{Nothing, "the stage of the batch is over"}
@@ -132,35 +154,11 @@ func orderCheckFailed(w *v1alpha1.ChangeWorkload) bool {
 func decideCall(in Input) Decision {
 	first := map[v1alpha1.Stage]Outcome{v1alpha1.StagePre: StartBatch, v1alpha1.StagePost: FinishBatch}[in.Stage]
 	s := in.Pod.Status.SubmissionOf(in.Stage)
-	if in.AnswerCached && s != nil && s.AnsweredTime == nil {
+	if in.AnswerCached && s != nil && s.AnsweredTime == nil && in.Pod.Status.VerdictOf(in.Stage) == nil {
 		return Decision{StoreAnswer, "the server accepted the finish and has not judged it yet"}
 	}
-	return nextCall(s, in.Stage, first, in.Asked, in.Now, in.CallDeadline)
-}
-
-// nextCall returns the next call of a stage. A repeated start creates a new node,
-// and verdicts for the old node are dropped. The server rejects a repeated finish
-// while the check of the first one runs; later it accepts but never judges it.
-// Therefore retrieve comes before a repeated finish.
-func nextCall(s *v1alpha1.Submission, stage v1alpha1.Stage, first Outcome, asked bool, now time.Time, callDeadline time.Duration) Decision {
-	switch {
-	case s == nil:
-		return Decision{first, "the call was not made"}
-	case s.AnsweredTime != nil && now.Sub(s.AnsweredTime.Time) < callDeadline:
-		return Decision{Nothing, "waiting for the verdict"}
-	case s.AnsweredTime != nil && !asked:
-		return Decision{AskRetrieve, "the verdict is overdue"}
-	case s.AnsweredTime != nil:
-		return Decision{Nothing, "the server has no reliable verdict"}
-	case s.Error == nil && now.Sub(s.IntentTime.Time) < callDeadline:
-		return Decision{InFlight, "another call is in flight"}
-	case stage == v1alpha1.StagePre:
-		return Decision{first, "the last start was not answered"}
-	case s.Error != nil && s.Error.Reason == v1alpha1.ReasonServerRejected:
-		return Decision{first, "the server rejected the last finish"}
-	case !asked:
-		return Decision{AskRetrieve, "the last finish may have arrived"}
-	default:
-		return Decision{first, "the last finish probably did not arrive"}
-	}
+	return nextCall(callState{
+		submission: s, verdict: in.Pod.Status.VerdictOf(in.Stage), node: in.Pod.Status.ChangePodID, stage: in.Stage, first: first,
+		asked: in.Asked, notBegun: in.NotBegun, now: in.Now, callDeadline: in.CallDeadline,
+	})
 }

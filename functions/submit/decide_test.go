@@ -4,7 +4,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	duckv1 "knative.dev/pkg/apis/duck/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
@@ -13,9 +15,11 @@ import (
 const (
 	pre  = v1alpha1.StagePre
 	post = v1alpha1.StagePost
-	// long exceeds the deadline of a call, short does not.
+	// long exceeds the deadline of a call, short does not, and soon is too early for a
+	// callback to be lost.
 	long  = time.Minute
 	short = time.Second
+	soon  = 999 * time.Millisecond
 )
 
 func phase(p v1alpha1.PodPhase) func(*v1alpha1.ChangePod) {
@@ -26,6 +30,12 @@ func TestDecideForABatch(t *testing.T) {
 	type workload = func(*v1alpha1.ChangeWorkload)
 	type batch = []func(*v1alpha1.ChangePod)
 	unopened := func(w *v1alpha1.ChangeWorkload) { w.Status.Order = nil }
+	superseded := func(w *v1alpha1.ChangeWorkload) { w.Status.Phase = v1alpha1.WorkloadFailed }
+	orderNotAccepted := func(w *v1alpha1.ChangeWorkload) {
+		superseded(w)
+		unopened(w)
+		w.Status.Conditions = duckv1.Conditions{{Type: v1alpha1.WorkloadOrderAccepted, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonOrderNotAccepted}}
+	}
 	unreachable, rejected := ft.Rejected(v1alpha1.ReasonServerUnreachable), ft.Rejected(v1alpha1.ReasonServerRejected)
 	passedPre := batch{ft.Started("n", long), ft.Judged(pre, "pass")}
 	with := func(more ...func(*v1alpha1.ChangePod)) batch { return append(append(batch{}, passedPre...), more...) }
@@ -41,11 +51,12 @@ func TestDecideForABatch(t *testing.T) {
 		batch    batch
 		stage    v1alpha1.Stage
 		asked    bool
+		notBegun string
 		// cached: the answer to the finish is cached and not stored.
 		cached bool
 		want   Outcome
 	}{
-		"order not accepted in time":    {workload: func(w *v1alpha1.ChangeWorkload) { unopened(w); w.Status.Phase = v1alpha1.WorkloadFailed }, batch: batch{}, stage: pre, want: Nothing},
+		"order not accepted in time":    {workload: orderNotAccepted, batch: batch{}, stage: pre, want: Nothing},
 		"release is terminating":        {workload: func(w *v1alpha1.ChangeWorkload) { unopened(w); w.DeletionTimestamp = &deleted }, batch: batch{}, stage: pre, want: Nothing},
 		"order was rejected":            {workload: func(w *v1alpha1.ChangeWorkload) { w.Status.Order = &v1alpha1.Order{Error: &v1alpha1.ServerError{}} }, batch: batch{}, stage: pre, want: OpenOrder},
 		"order not open":                {workload: unopened, batch: batch{}, stage: pre, want: OpenOrder},
@@ -58,25 +69,47 @@ func TestDecideForABatch(t *testing.T) {
 			orderVerdict("fail")(w)
 			w.Status.OrderResult = &v1alpha1.OrderResult{Verdict: "pass"}
 		}, batch: batch{}, stage: pre, want: StartBatch},
-		"finish with cached answer":             {batch: with(ft.Intent(post, short)), stage: post, cached: true, want: StoreAnswer},
-		"finish without cached answer":          {batch: with(ft.Intent(post, short)), stage: post, want: InFlight},
-		"finish with cached answer and verdict": {batch: with(ft.Intent(post, short), ft.Judged(post, "pass")), stage: post, cached: true, want: Nothing},
-		"new batch":                             {batch: batch{}, stage: pre, want: StartBatch},
-		"start in flight":                       {batch: batch{ft.Intent(pre, short)}, stage: pre, want: InFlight},
-		"start not answered in time":            {batch: batch{ft.Intent(pre, long)}, stage: pre, want: StartBatch},
-		"start rejected":                        {batch: batch{ft.Intent(pre, short), rejected}, stage: pre, want: StartBatch},
-		"server unreachable for start":          {batch: batch{ft.Intent(pre, short), unreachable}, stage: pre, want: StartBatch},
-		"start answered, waiting for verdict":   {batch: batch{ft.Started("n", short)}, stage: pre, want: Nothing},
-		"start answered, verdict overdue":       {batch: batch{ft.Started("n", long)}, stage: pre, want: AskRetrieve},
-		"start answered, retrieve without pass": {batch: batch{ft.Started("n", long)}, stage: pre, asked: true, want: Nothing},
-		"start passed":                          {batch: passedPre, stage: pre, want: Nothing},
-		"start with no verdict":                 {batch: batch{ft.Started("n", long), ft.Judged(pre, "none")}, stage: pre, want: Nothing},
-		"late wake-up for start":                {batch: with(ft.Intent(post, short)), stage: pre, want: Nothing},
-		"wake-up for start after its deadline":  {batch: batch{phase(v1alpha1.PodPreTimeout)}, stage: pre, want: Nothing},
-		"wake-up for start, batch is over":      {batch: batch{phase(v1alpha1.PodExecuteDone)}, stage: pre, want: Nothing},
-		"wake-up for start in a later stage":    {batch: batch{phase(v1alpha1.PodPostWait)}, stage: pre, want: Nothing},
-		"batch is terminating":                  {batch: batch{func(p *v1alpha1.ChangePod) { p.DeletionTimestamp = &deleted }}, stage: pre, want: Nothing},
-		"batch of an earlier attempt":           {batch: batch{func(p *v1alpha1.ChangePod) { p.OwnerReferences[0].UID = "earlier" }}, stage: pre, want: Nothing},
+		"finish with cached answer":              {batch: with(ft.Intent(post, short)), stage: post, cached: true, want: StoreAnswer},
+		"finish without cached answer":           {batch: with(ft.Intent(post, short)), stage: post, want: InFlight},
+		"finish with cached answer and verdict":  {batch: with(ft.Intent(post, short), ft.Judged(post, "pass")), stage: post, cached: true, want: Nothing},
+		"superseded, order not open":             {workload: func(w *v1alpha1.ChangeWorkload) { superseded(w); unopened(w) }, batch: batch{}, stage: pre, want: Nothing},
+		"superseded, new batch":                  {workload: superseded, batch: batch{}, stage: pre, want: Nothing},
+		"superseded, callback may be lost":       {workload: superseded, batch: batch{ft.Started("n", long)}, stage: pre, want: AskRetrieve},
+		"superseded, no verdict for seconds":     {workload: superseded, batch: batch{ft.Started("n", long)}, stage: pre, asked: true, want: Nothing},
+		"superseded, pass not confirmed":         {workload: superseded, batch: with(ft.Intent(post, long)), stage: post, want: AskRetrieve},
+		"superseded, not finished":               {workload: superseded, batch: passedPre, stage: post, want: Nothing},
+		"new batch":                              {batch: batch{}, stage: pre, want: StartBatch},
+		"start in flight":                        {batch: batch{ft.Intent(pre, short)}, stage: pre, want: InFlight},
+		"start not answered in time":             {batch: batch{ft.Intent(pre, long)}, stage: pre, want: StartBatch},
+		"start rejected":                         {batch: batch{ft.Intent(pre, short), rejected}, stage: pre, want: StartBatch},
+		"server unreachable for start":           {batch: batch{ft.Intent(pre, short), unreachable}, stage: pre, want: StartBatch},
+		"start answered, waiting for verdict":    {batch: batch{ft.Started("n", soon)}, stage: pre, want: Nothing},
+		"start answered, callback may be lost":   {batch: batch{ft.Started("n", short)}, stage: pre, want: AskRetrieve},
+		"start answered, verdict overdue":        {batch: batch{ft.Started("n", long)}, stage: pre, want: AskRetrieve},
+		"start answered, retrieve without pass":  {batch: batch{ft.Started("n", 4*time.Second)}, stage: pre, asked: true, want: Nothing},
+		"no verdict for seconds":                 {batch: batch{ft.Started("n", 5*time.Second)}, stage: pre, asked: true, want: Resubmit},
+		"check not begun":                        {batch: batch{ft.Started("n", 5*time.Second)}, stage: pre, asked: true, notBegun: "n", want: StartBatch},
+		"check not begun, started meanwhile":     {batch: batch{ft.Started("m", 5*time.Second)}, stage: pre, asked: true, notBegun: "n", want: Nothing},
+		"resumed once, after 9 s":                {batch: batch{ft.Started("n", 9*time.Second), ft.Resumed(1)}, stage: pre, asked: true, want: Nothing},
+		"resumed once, after 10 s":               {batch: batch{ft.Started("n", 10*time.Second), ft.Resumed(1)}, stage: pre, asked: true, want: Resubmit},
+		"resumed twice, after 19 s":              {batch: batch{ft.Started("n", 19*time.Second), ft.Resumed(2)}, stage: pre, asked: true, want: Nothing},
+		"resumed twice, after 20 s":              {batch: batch{ft.Started("n", 20*time.Second), ft.Resumed(2)}, stage: pre, asked: true, want: Resubmit},
+		"resumed three times":                    {batch: batch{ft.Started("n", time.Hour), ft.Resumed(3)}, stage: pre, asked: true, want: Nothing},
+		"check not begun, order check failed":    {workload: orderVerdict("fail"), batch: batch{ft.Started("n", long)}, stage: pre, asked: true, notBegun: "n", want: Nothing},
+		"start passed":                           {batch: passedPre, stage: pre, want: Nothing},
+		"start with an unconfirmed pass":         {batch: batch{ft.Started("n", short), ft.Unconfirmed(pre, false)}, stage: pre, want: AskRetrieve},
+		"start with a contradicted pass":         {batch: batch{ft.Started("n", long), ft.Unconfirmed(pre, true)}, stage: pre, want: AskRetrieve},
+		"start with an unconfirmed pass, asked":  {batch: batch{ft.Started("n", long), ft.Unconfirmed(pre, false)}, stage: pre, asked: true, want: Nothing},
+		"finish of an unconfirmed PRE pass":      {batch: batch{ft.Started("n", long), ft.Unconfirmed(pre, true)}, stage: post, want: FinishBatch},
+		"finish with an unconfirmed pass":        {batch: with(ft.Intent(post, short), ft.Unconfirmed(post, false)), stage: post, want: AskRetrieve},
+		"finish with an unconfirmed pass, asked": {batch: with(ft.Intent(post, long), ft.Unconfirmed(post, false)), stage: post, asked: true, want: Nothing},
+		"start with no verdict":                  {batch: batch{ft.Started("n", long), ft.Judged(pre, "none")}, stage: pre, want: Nothing},
+		"late wake-up for start":                 {batch: with(ft.Intent(post, short)), stage: pre, want: Nothing},
+		"wake-up for start after its deadline":   {batch: batch{phase(v1alpha1.PodPreTimeout)}, stage: pre, want: Nothing},
+		"wake-up for start, batch is over":       {batch: batch{phase(v1alpha1.PodExecuteDone)}, stage: pre, want: Nothing},
+		"wake-up for start in a later stage":     {batch: batch{phase(v1alpha1.PodPostWait)}, stage: pre, want: Nothing},
+		"batch is terminating":                   {batch: batch{func(p *v1alpha1.ChangePod) { p.DeletionTimestamp = &deleted }}, stage: pre, want: Nothing},
+		"batch of an earlier attempt":            {batch: batch{func(p *v1alpha1.ChangePod) { p.OwnerReferences[0].UID = "earlier" }}, stage: pre, want: Nothing},
 
 		"batch passed PRE":                       {batch: passedPre, stage: post, want: FinishBatch},
 		"batch passed PRE, phase lags behind":    {batch: with(phase(v1alpha1.PodPreSubmitted)), stage: post, want: FinishBatch},
@@ -86,14 +119,15 @@ func TestDecideForABatch(t *testing.T) {
 		"finish not answered, no pass":           {batch: with(ft.Intent(post, long)), stage: post, asked: true, want: FinishBatch},
 		"finish rejected":                        {batch: with(ft.Intent(post, short), rejected), stage: post, want: FinishBatch},
 		"server unreachable for finish":          {batch: with(ft.Intent(post, short), unreachable), stage: post, want: AskRetrieve},
-		"finish answered, waiting for verdict":   {batch: with(ft.Intent(post, long), ft.Answered(short)), stage: post, want: Nothing},
+		"finish answered, waiting for verdict":   {batch: with(ft.Intent(post, long), ft.Answered(soon)), stage: post, want: Nothing},
+		"finish answered, callback may be lost":  {batch: with(ft.Intent(post, long), ft.Answered(short)), stage: post, want: AskRetrieve},
 		"finish answered, verdict overdue":       {batch: with(ft.Intent(post, long), ft.Answered(long)), stage: post, want: AskRetrieve},
 		"finish answered, retrieve without pass": {batch: with(ft.Intent(post, long), ft.Answered(long)), stage: post, asked: true, want: Nothing},
 		"finish failed":                          {batch: with(ft.Intent(post, long), ft.Judged(post, "fail")), stage: post, want: Nothing},
 		"wake-up for finish after its deadline":  {batch: with(phase(v1alpha1.PodPostTimeout)), stage: post, want: Nothing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := Input{Workload: ft.NewRelease(), Stage: tc.stage, Asked: tc.asked, Now: ft.Now(), CallDeadline: 15 * time.Second}
+			in := Input{Workload: ft.NewRelease(), Stage: tc.stage, Asked: tc.asked, NotBegun: tc.notBegun, Now: ft.Now(), CallDeadline: 15 * time.Second}
 			if tc.workload != nil {
 				tc.workload(in.Workload)
 			}

@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
@@ -21,10 +22,12 @@ const (
 // OrderInput has everything that a decision about an order depends on.
 type OrderInput struct {
 	Workload *v1alpha1.ChangeWorkload
-	// Asked, Now and CallDeadline are as in Input.
+	// Asked, NotBegun, Now, CallDeadline and Admission are as in Input.
 	Asked        bool
+	NotBegun     string
 	Now          time.Time
 	CallDeadline time.Duration
+	Admission    *altershield.Admission
 }
 
 // stageOf returns the stage of the order check for a step.
@@ -49,19 +52,25 @@ func DecideOrder(in OrderInput) Decision {
 		return Decision{Nothing, "the order needs no call"}
 	case step.Name == v1alpha1.OrderStepClose:
 		return decideClose(in)
-	case w.Status.Phase == v1alpha1.WorkloadFailed:
+	case w.Status.Phase == v1alpha1.WorkloadFailed && w.Status.OrderNotAccepted():
 		return Decision{Nothing, "the server did not accept the order in time"}
+	case w.Status.Superseded():
+		return Decision{Nothing, "a newer template was applied"} // the order is only closed
 	case !w.Status.Order.Opened() && step.Name == v1alpha1.OrderStepStart:
 		return Decision{OpenOrder, "the order is not open"}
-	case w.Status.OrderVerdictOf(stageOf(step.Name)) != nil:
+	case w.Status.OrderVerdictOf(stageOf(step.Name)).Decided():
 		return Decision{Nothing, "the verdict is stored"}
 	case w.Status.Order != nil && w.Status.Order.Skipped:
 		return Decision{Nothing, "the server does not judge the order"}
 	case step.Name == v1alpha1.OrderStepFinish && w.Status.Order.Node() == "":
 		return Decision{Nothing, "the order was not started"}
 	}
-	first := map[v1alpha1.Stage]Outcome{v1alpha1.StagePre: StartOrder, v1alpha1.StagePost: FinishOrder}[stageOf(step.Name)]
-	return nextCall(in.Workload.Status.Order.SubmissionOf(stageOf(step.Name)), stageOf(step.Name), first, in.Asked, in.Now, in.CallDeadline)
+	stage := stageOf(step.Name)
+	return nextCall(callState{
+		submission: w.Status.Order.SubmissionOf(stage), verdict: w.Status.OrderVerdictOf(stage), node: w.Status.Order.Node(), stage: stage,
+		first: map[v1alpha1.Stage]Outcome{v1alpha1.StagePre: StartOrder, v1alpha1.StagePost: FinishOrder}[stage],
+		asked: in.Asked, notBegun: in.NotBegun, now: in.Now, callDeadline: in.CallDeadline,
+	})
 }
 
 // decideClose decides about closing the order. Closing twice has no effect, but the

@@ -2,6 +2,7 @@ package submit
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,25 +16,63 @@ import (
 const maxMessage = 1024
 
 // writeIntent writes the intent to call and returns its number. The process whose
-// compare-and-swap succeeds makes the call.
-func writeIntent(list *[]v1alpha1.Submission, stage v1alpha1.Stage, now time.Time) int32 {
+// compare-and-swap succeeds makes the call. After an answered start, node is an
+// earlier node of the next one.
+func writeIntent(list *[]v1alpha1.Submission, stage v1alpha1.Stage, node string, now time.Time) int32 {
 	next := v1alpha1.Submission{Stage: stage, IntentTime: metav1.NewMicroTime(now), Attempts: 1}
 	old := v1alpha1.SubmissionOf(*list, stage)
 	if old == nil {
 		*list = append(*list, next)
 		return next.Attempts
 	}
-	next.Attempts = old.Attempts + 1
+	next.Attempts, next.FirstIntentTime = old.Attempts+1, &metav1.MicroTime{Time: old.FirstIntent()}
+	next.Resumptions, next.EarlierNodes = old.Resumptions, old.EarlierNodes
+	if old.AnsweredTime != nil {
+		next.Resumptions++
+		next.EarlierNodes = append(slices.Clone(old.EarlierNodes), node)
+	}
 	*old = next
 	return next.Attempts
 }
 
 // writeBatchIntent writes the intent to call for a batch.
 func writeBatchIntent(s *v1alpha1.ChangePodStatus, stage v1alpha1.Stage, now time.Time) {
-	writeIntent(&s.Submissions, stage, now)
+	writeIntent(&s.Submissions, stage, s.ChangePodID, now)
 	if stage == v1alpha1.StagePost {
 		s.PostSubmitTime, s.PostSubmitTimeUnix = v1alpha1.FormatTime(now), now.Unix()
+		selectNode(&s.ChangePodID, s.SubmissionOf(v1alpha1.StagePre), s.VerdictOf(v1alpha1.StagePre))
 	}
+}
+
+// writeOrderIntent writes the intent to call for the order.
+func writeOrderIntent(s *v1alpha1.ChangeWorkloadStatus, stage v1alpha1.Stage, now time.Time) {
+	writeIntent(&s.Order.Submissions, stage, s.Order.NodeID, now)
+	if stage == v1alpha1.StagePost {
+		selectNode(&s.Order.NodeID, s.Order.SubmissionOf(v1alpha1.StagePre), s.OrderVerdictOf(v1alpha1.StagePre))
+	}
+}
+
+// selectNode makes the node that was judged in PRE the current one, which is then
+// finished: the server rejects the finish of any other node.
+func selectNode(current *string, start *v1alpha1.Submission, pre *v1alpha1.StageVerdict) {
+	if start == nil || pre == nil {
+		return
+	}
+	if i := slices.Index(start.EarlierNodes, pre.NodeID); i >= 0 {
+		start.EarlierNodes = slices.Clone(start.EarlierNodes)
+		start.EarlierNodes[i], *current = *current, pre.NodeID
+	}
+}
+
+// storeResumption stores that the server runs the check of an answered start again. It
+// stores nothing if the start was repeated or resumed meanwhile.
+func storeResumption(list []v1alpha1.Submission, before *v1alpha1.Submission, now time.Time) {
+	s := v1alpha1.SubmissionOf(list, v1alpha1.StagePre)
+	if s == nil || s.AnsweredTime == nil || s.Attempts != before.Attempts || s.Resumptions != before.Resumptions {
+		return
+	}
+	storeAnswer(s, now)
+	s.Resumptions++
 }
 
 // pendingSubmission returns the submission if the intent with the number is the last
@@ -53,9 +92,29 @@ func storeStart(s *v1alpha1.ChangePodStatus, attempt int32, node string, now tim
 		return false
 	}
 	storeAnswer(submission, now)
-	s.ChangePodID = node
+	addNode(&s.ChangePodID, s.Submissions, submission, node)
 	s.PreSubmitTime, s.PreSubmitTimeUnix = v1alpha1.FormatTime(now), now.Unix()
 	return true
+}
+
+// storeOrderStart stores the node that a start of the order created.
+func storeOrderStart(o *v1alpha1.Order, start *v1alpha1.Submission, answer altershield.StartAnswer, now time.Time) {
+	storeAnswer(start, now)
+	addNode(&o.NodeID, o.Submissions, start, answer.NodeID)
+	o.Skipped = answer.SkipCheck
+}
+
+// addNode makes the node of an answered start the current one. If the check of an
+// earlier start passed meanwhile and is finished, its node stays the current one, and the
+// new node takes the place at which writeIntent added it to the earlier ones.
+func addNode(current *string, list []v1alpha1.Submission, start *v1alpha1.Submission, node string) {
+	last := len(start.EarlierNodes) - 1
+	if last < 0 || v1alpha1.SubmissionOf(list, v1alpha1.StagePost) == nil {
+		*current = node
+		return
+	}
+	start.EarlierNodes = slices.Clone(start.EarlierNodes)
+	start.EarlierNodes[last] = node
 }
 
 // storeFinish stores that the server accepted the finish.

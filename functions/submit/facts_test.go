@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/altershield"
@@ -16,8 +17,8 @@ import (
 
 func TestAnAnswerCountsOnlyForTheLastIntent(t *testing.T) {
 	var s v1alpha1.ChangePodStatus
-	first := writeIntent(&s.Submissions, pre, ft.Now())
-	second := writeIntent(&s.Submissions, pre, ft.Now().Add(time.Minute))
+	first := writeIntent(&s.Submissions, pre, "", ft.Now())
+	second := writeIntent(&s.Submissions, pre, "", ft.Now().Add(time.Minute))
 	if storeStart(&s, first, "node-1", ft.Now()) || s.ChangePodID != "" {
 		t.Error("the answer to an earlier call was stored")
 	}
@@ -32,13 +33,92 @@ func TestAnAnswerCountsOnlyForTheLastIntent(t *testing.T) {
 	}
 }
 
+func TestLaterIntentsKeepTheTimeOfTheFirst(t *testing.T) {
+	var s v1alpha1.ChangePodStatus
+	for i := range 3 {
+		writeIntent(&s.Submissions, pre, "", ft.Now().Add(time.Duration(i)*time.Minute))
+		sub := s.SubmissionOf(pre)
+		if first := sub.FirstIntent(); !first.Equal(ft.Now()) || !sub.IntentTime.Time.Equal(ft.Now().Add(time.Duration(i)*time.Minute)) {
+			t.Errorf("intent %d is of %s, the first of %s", i+1, sub.IntentTime, first)
+		}
+	}
+}
+
+func TestOrderTimeoutCountsFromTheFirstResult(t *testing.T) {
+	lost := &altershield.TransportError{Kind: altershield.KindIO, Err: errors.New("x")}
+	o := updatedOrder(nil, altershield.OrderAnswer{}, lost, ft.Now())
+	o = updatedOrder(o, altershield.OrderAnswer{}, lost, ft.Now().Add(time.Minute))
+	if requested, ok := o.Requested(); !ok || !requested.Equal(ft.Now()) {
+		t.Errorf("requested %s, %v", requested, ok)
+	}
+}
+
+func TestAStartAfterAnAnsweredOneKeepsTheEarlierNodes(t *testing.T) {
+	var s v1alpha1.ChangePodStatus
+	call := func(after time.Duration, node string) {
+		writeBatchIntent(&s, pre, ft.Now().Add(after))
+		if node != "" && !storeStart(&s, s.SubmissionOf(pre).Attempts, node, ft.Now().Add(after)) {
+			t.Fatal("the answer was not stored")
+		}
+	}
+	call(0, "n1")
+	call(5*time.Second, "") // its answer is lost
+	call(20*time.Second, "n2")
+	storeResumption(s.Submissions, s.SubmissionOf(pre).DeepCopy(), ft.Now().Add(40*time.Second))
+	storeResumption(s.Submissions, &v1alpha1.Submission{Attempts: 2}, ft.Now()) // an outdated one
+	got := s.SubmissionOf(pre)
+	if diff := cmp.Diff([]string{"n2", "n1"}, s.Nodes()); diff != "" {
+		t.Error(diff)
+	}
+	if !got.FirstIntent().Equal(ft.Now()) || got.Attempts != 3 || got.Resumptions != 2 || !got.AnsweredTime.Time.Equal(ft.Now().Add(40*time.Second)) {
+		t.Errorf("submission is %+v", got)
+	}
+	s.Verdicts = []v1alpha1.StageVerdict{{Stage: pre, Verdict: "pass", NodeID: "n1"}}
+	writeBatchIntent(&s, post, ft.Now())
+	if diff := cmp.Diff([]string{"n1", "n2"}, s.Nodes()); diff != "" || s.ChangePodID != "n1" {
+		t.Errorf("the node that passed is not the one that is finished: %s", diff)
+	}
+}
+
+// A slow server: the first check passes and is finished while the second start is in
+// flight.
+func TestALateAnswerToARepeatedStartKeepsTheNodeThatIsFinished(t *testing.T) {
+	at := metav1.NewMicroTime(ft.Now())
+	submissions := func() []v1alpha1.Submission {
+		return []v1alpha1.Submission{{Stage: pre, IntentTime: at, Attempts: 1, AnsweredTime: &at}}
+	}
+	verdicts := []v1alpha1.StageVerdict{{Stage: pre, Verdict: "pass", NodeID: "n1"}}
+	t.Run("of a batch", func(t *testing.T) {
+		s := v1alpha1.ChangePodStatus{ChangePodID: "n1", Submissions: submissions()}
+		writeBatchIntent(&s, pre, ft.Now())
+		s.Verdicts = verdicts
+		writeBatchIntent(&s, post, ft.Now())
+		if !storeStart(&s, 2, "n2", ft.Now()) {
+			t.Fatal("the answer was not stored")
+		}
+		if diff := cmp.Diff([]string{"n1", "n2"}, s.Nodes()); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("of the order", func(t *testing.T) {
+		s := v1alpha1.ChangeWorkloadStatus{Order: &v1alpha1.Order{NodeID: "n1", Submissions: submissions()}}
+		writeOrderIntent(&s, pre, ft.Now())
+		s.OrderVerdicts = verdicts
+		writeOrderIntent(&s, post, ft.Now())
+		storeOrderStart(s.Order, s.Order.SubmissionOf(pre), altershield.StartAnswer{NodeID: "n2"}, ft.Now())
+		if diff := cmp.Diff([]string{"n1", "n2"}, s.Order.Nodes()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 func TestANewIntentClearsTheLastError(t *testing.T) {
 	var s v1alpha1.ChangePodStatus
-	storeError(&s, post, writeIntent(&s.Submissions, post, ft.Now()), &v1alpha1.ServerError{Reason: "x"})
+	storeError(&s, post, writeIntent(&s.Submissions, post, "", ft.Now()), &v1alpha1.ServerError{Reason: "x"})
 	if s.SubmissionOf(post).Error == nil {
 		t.Fatal("the error was not stored")
 	}
-	if n := writeIntent(&s.Submissions, post, ft.Now()); n != 2 || s.SubmissionOf(post).Error != nil {
+	if n := writeIntent(&s.Submissions, post, "", ft.Now()); n != 2 || s.SubmissionOf(post).Error != nil {
 		t.Errorf("attempt %d, %+v", n, s.SubmissionOf(post))
 	}
 }

@@ -18,6 +18,9 @@ import (
 // wake-ups were concurrent.
 func (f *function) openOrder(ctx context.Context, server Server, w *v1alpha1.ChangeWorkload) (*v1alpha1.ChangeWorkload, error) {
 	answer, callErr := server.OpenOrder(ctx, orderOf(w))
+	if altershield.IsThrottled(callErr) {
+		return nil, callErr // the server was not called
+	}
 	stored, err := f.storeOrder(ctx, w, answer, callErr)
 	if err != nil {
 		return nil, err
@@ -60,6 +63,13 @@ func updatedOrder(before *v1alpha1.Order, answer altershield.OrderAnswer, callEr
 	after := &v1alpha1.Order{}
 	if before != nil {
 		after = before.DeepCopy()
+	}
+	if after.RequestedTime == nil {
+		requested := metav1.NewTime(now)
+		if before, known := before.Requested(); known {
+			requested = metav1.NewTime(before)
+		}
+		after.RequestedTime = &requested
 	}
 	switch {
 	case callErr != nil && after.OpenedTime == nil:

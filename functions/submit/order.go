@@ -19,7 +19,7 @@ import (
 func (f *function) handleOrder(ctx context.Context, server Server, w wakeUp, callDeadline time.Duration) error {
 	in := OrderInput{CallDeadline: callDeadline}
 	for range maxSteps {
-		decision, err := f.decideOrder(ctx, w, &in)
+		decision, err := f.decideOrder(ctx, server, w, &in)
 		if err != nil {
 			return err
 		}
@@ -37,6 +37,10 @@ func (f *function) handleOrder(ctx context.Context, server Server, w wakeUp, cal
 				return err
 			}
 			in.Asked = true
+		case Resubmit:
+			if in.NotBegun, err = f.resubmitOrder(ctx, server, in.Workload); in.NotBegun == "" {
+				return err
+			}
 		case StartOrder:
 			return f.startOrder(ctx, server, in)
 		case FinishOrder:
@@ -53,32 +57,54 @@ func (f *function) handleOrder(ctx context.Context, server Server, w wakeUp, cal
 	return fmt.Errorf("order changed at each of %d steps", maxSteps)
 }
 
-// decideOrder reads the release, decides, and writes the intent of a call.
-func (f *function) decideOrder(ctx context.Context, w wakeUp, in *OrderInput) (Decision, error) {
-	var decision Decision
-	stored, err := functions.PatchStatus(ctx, f.client.AppV1alpha1().ChangeWorkloads(w.namespace), w.workload, statuspatch.ChangeWorkloadSubmit,
-		func(c *v1alpha1.ChangeWorkload) error {
-			if c.UID != w.workloadUID {
-				return errOutdated
-			}
-			in.Workload, in.Now = c.DeepCopy(), f.clock.Now()
-			decision = DecideOrder(*in)
-			switch decision.Outcome {
-			case StartOrder, FinishOrder:
-				writeIntent(&c.Status.Order.Submissions, stageOf(c.Status.OrderStep.Name), in.Now)
-			case CloseOrder:
-				writeCloseIntent(c.Status.Order, c.Status.OrderStep.State, in.Now)
-			}
-			return nil
-		})
-	in.Workload = stored
+// decideOrder reads the release and decides. For a call it waits for the rate limit,
+// and then writes the intent.
+func (f *function) decideOrder(ctx context.Context, server Server, w wakeUp, in *OrderInput) (Decision, error) {
+	workloads := f.client.AppV1alpha1().ChangeWorkloads(w.namespace)
+	c, err := workloads.Get(ctx, w.workload, metav1.GetOptions{})
+	if err != nil {
+		return Decision{}, fmt.Errorf("read %s: %w", w.workload, err)
+	}
+	decision, err := f.decideOnOrder(c, w, in)
+	if err != nil || !decision.writesOrder() {
+		return decision, err
+	}
+	admitted := false
+	if in.Admission, admitted = admit(ctx, server, decision, in.CallDeadline); !admitted {
+		return Decision{Throttled, throttledReason}, nil
+	}
+	in.Workload, err = functions.PatchStatusFrom(ctx, workloads, c, statuspatch.ChangeWorkloadSubmit, func(c *v1alpha1.ChangeWorkload) error {
+		var err error
+		if decision, err = f.decideOnOrder(c, w, in); err != nil {
+			return err
+		}
+		switch decision.Outcome {
+		case StartOrder, FinishOrder:
+			writeOrderIntent(&c.Status, stageOf(c.Status.OrderStep.Name), in.Now)
+		case CloseOrder:
+			writeCloseIntent(c.Status.Order, c.Status.OrderStep.State, in.Now)
+		}
+		return nil
+	})
+	if err != nil || !decision.writesOrder() {
+		in.Admission.Release()
+	}
 	return decision, err
+}
+
+// decideOnOrder decides on a release as it is stored.
+func (f *function) decideOnOrder(c *v1alpha1.ChangeWorkload, w wakeUp, in *OrderInput) (Decision, error) {
+	if c.UID != w.workloadUID {
+		return Decision{}, errOutdated
+	}
+	in.Workload, in.Now = c.DeepCopy(), f.clock.Now()
+	return DecideOrder(*in), nil
 }
 
 // startOrder makes the call for a written intent.
 func (f *function) startOrder(ctx context.Context, server Server, in OrderInput) error {
 	intent := in.Workload.Status.Order.SubmissionOf(v1alpha1.StagePre)
-	call, cancel := f.callContext(ctx, intent.IntentTime.Time, in.CallDeadline)
+	call, cancel := f.callContext(in.Admission.Context(ctx), intent.IntentTime.Time, in.CallDeadline)
 	defer cancel()
 	answer, callErr := server.StartOrder(call, altershield.StartOrder{OrderID: in.Workload.Spec.OrderID, StartTime: in.Now})
 	return f.storeOrderResult(ctx, in.Workload, callErr, func(o *v1alpha1.Order) {
@@ -89,8 +115,7 @@ func (f *function) startOrder(ctx context.Context, server Server, in OrderInput)
 		case callErr != nil:
 			s.Error = serverError(callErr, f.clock.Now())
 		default:
-			storeAnswer(s, f.clock.Now())
-			o.NodeID, o.Skipped = answer.NodeID, answer.SkipCheck
+			storeOrderStart(o, s, answer, f.clock.Now())
 		}
 	})
 }
@@ -98,7 +123,7 @@ func (f *function) startOrder(ctx context.Context, server Server, in OrderInput)
 // finishOrder makes the call for a written intent.
 func (f *function) finishOrder(ctx context.Context, server Server, in OrderInput) error {
 	intent := in.Workload.Status.Order.SubmissionOf(v1alpha1.StagePost)
-	call, cancel := f.callContext(ctx, intent.IntentTime.Time, in.CallDeadline)
+	call, cancel := f.callContext(in.Admission.Context(ctx), intent.IntentTime.Time, in.CallDeadline)
 	defer cancel()
 	_, callErr := server.Finish(call, altershield.Finish{
 		OrderID: in.Workload.Spec.OrderID, NodeID: in.Workload.Status.Order.Node(),
@@ -125,7 +150,7 @@ func (f *function) finishOrder(ctx context.Context, server Server, in OrderInput
 // closeOrder makes the call for a written intent.
 func (f *function) closeOrder(ctx context.Context, server Server, in OrderInput) error {
 	intent := in.Workload.Status.Order.Closing
-	call, cancel := f.callContext(ctx, intent.IntentTime.Time, in.CallDeadline)
+	call, cancel := f.callContext(in.Admission.Context(ctx), intent.IntentTime.Time, in.CallDeadline)
 	defer cancel()
 	n := in.Workload.Status.Counts
 	callErr := server.CloseOrder(call, altershield.CloseOrder{
@@ -149,18 +174,34 @@ func (f *function) closeOrder(ctx context.Context, server Server, in OrderInput)
 // retrieveOrder asks the server for the verdict of a stage of the order and records
 // it if it is a pass. All other answers have no meaning.
 func (f *function) retrieveOrder(ctx context.Context, server Server, w *v1alpha1.ChangeWorkload, stage v1alpha1.Stage) (passed bool, err error) {
-	node := w.Status.Order.Node()
-	answer, err := server.Retrieve(ctx, altershield.Retrieve{OrderID: w.Spec.OrderID, NodeID: node, Stage: stage})
-	switch {
-	case isRejected(err):
-		return false, nil
-	case err != nil || !answer.Passed():
-		return false, err
-	}
-	return true, f.recorder.RecordOrder(ctx, events.OrderVerdict{
+	stored := w.Status.OrderVerdictOf(stage)
+	node, answer, err := retrieveAny(ctx, server, w.Spec.OrderID, stage, w.Status.Order.Nodes(), stored)
+	v := events.OrderVerdict{
 		Namespace: w.Namespace, Name: w.Name, UID: w.UID, Version: w.Spec.Reversion, BizExecOrderID: w.Spec.OrderID,
 		NodeID: node, Stage: stage, Verdict: answer.Verdict, Time: metav1.NewMicroTime(f.clock.Now()),
-	}, nil)
+	}
+	switch {
+	case err != nil || node == "":
+		return false, err
+	case answer.Passed():
+		return true, f.recorder.RecordOrder(ctx, v, nil)
+	case stored.Unconfirmed() && !stored.Contradicted:
+		v.Verdict, v.Unjudged = stored.Verdict, true
+		return false, f.recorder.RecordOrder(ctx, v, retrieved(answer))
+	default:
+		return false, nil
+	}
+}
+
+// resubmitOrder runs the PRE check of the order again. It returns the node if its check
+// has not begun.
+func (f *function) resubmitOrder(ctx context.Context, server Server, w *v1alpha1.ChangeWorkload) (notBegun string, err error) {
+	start := w.Status.Order.SubmissionOf(v1alpha1.StagePre)
+	accepted, notBegun, err := resubmitNode(ctx, server, w.Spec.OrderID, w.Status.Order.Node())
+	if !accepted {
+		return notBegun, err
+	}
+	return "", f.storeOrderResult(ctx, w, nil, func(o *v1alpha1.Order) { storeResumption(o.Submissions, start, f.clock.Now()) })
 }
 
 // storeOrderResult stores the result of a call and returns the error of the call.

@@ -108,7 +108,7 @@ func TestAnOrderVerdictWithALostCallbackIsRetrieved(t *testing.T) {
 			if err := server.Idle(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			server.Clock.Step(time.Minute)
+			server.Clock.Step(time.Second)
 			if err := function(t.Context(), orderStartReady(t)); err != nil {
 				t.Fatal(err)
 			}
@@ -183,7 +183,7 @@ func TestAFinishIsRepeatedIfItsCachedAnswerIsLost(t *testing.T) {
 	if s := c.ChangePod(ft.BatchName(1)).Status.SubmissionOf(post); s.AnsweredTime == nil || s.Attempts != 2 || s.Error != nil {
 		t.Errorf("submission is %+v", s)
 	}
-	if got := server.Nodes()[0].State; got != "POST_AOP_SUBMIT" {
+	if got := server.Nodes()[0].State; got != double.PostRuns {
 		t.Errorf("state of the node is %s", got)
 	}
 }

@@ -41,7 +41,8 @@ func TestBatchesShareAReadOfTheReleaseWithinTheTTL(t *testing.T) {
 			t.Errorf("%d reads %s later", n, tc.step)
 		}
 	}
-	calls(t, server, open, start, start, start)
+	// A second after the start, the server is asked for the verdict.
+	calls(t, server, open, start, start, start, retrieve)
 }
 
 func TestAStartReadsTheBatchOnceAndWritesItTwice(t *testing.T) {

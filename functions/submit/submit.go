@@ -7,8 +7,10 @@
 // Starts are not idempotent. Therefore the intent is written before the call, by
 // compare-and-swap, and only its writer calls. An intent without an answer within
 // the deadline of a call has expired: a start is repeated, a finish only after
-// retrieve. While the client's circuit breaker is open, nothing is written or
-// called; the reconciler sends the wake-up again.
+// retrieve. The server may lose the event of a call, or a callback: see nextCall.
+// While the client's circuit breaker is open, nothing is written or called; the
+// reconciler sends the wake-up again. A call waits for the rate limit before its
+// intent is written: the timeouts of a stage count from the intent.
 package submit
 
 import (
@@ -21,6 +23,7 @@ import (
 	"github.com/cloudevents/sdk-go/v2/event"
 	"go.opentelemetry.io/otel/metric"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -45,10 +48,12 @@ var errOutdated = errors.New("the wake-up is outdated")
 
 // Server has the calls that this function makes; *altershield.Client implements it.
 type Server interface {
+	Admit(ctx context.Context) (*altershield.Admission, error)
 	OpenOrder(ctx context.Context, in altershield.OpenOrder) (altershield.OrderAnswer, error)
 	StartOrder(ctx context.Context, in altershield.StartOrder) (altershield.StartAnswer, error)
 	StartBatch(ctx context.Context, in altershield.StartBatch) (altershield.StartAnswer, error)
 	Finish(ctx context.Context, in altershield.Finish) (altershield.FinishAnswer, error)
+	Resubmit(ctx context.Context, in altershield.Resubmit) error
 	Retrieve(ctx context.Context, in altershield.Retrieve) (altershield.RetrieveAnswer, error)
 	CloseOrder(ctx context.Context, in altershield.CloseOrder) error
 }
@@ -110,7 +115,7 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 func ignoreHandled(err error) error {
 	var transport *altershield.TransportError
 	switch {
-	case errors.Is(err, errOutdated), apierrors.IsNotFound(err), isRejected(err), altershield.IsBreakerOpen(err):
+	case errors.Is(err, errOutdated), apierrors.IsNotFound(err), isRejected(err), altershield.IsBreakerOpen(err), altershield.IsThrottled(err):
 		return nil
 	case errors.As(err, &transport) && transport.Kind == altershield.KindStatus && transport.Status < http.StatusInternalServerError:
 		return nil
@@ -152,7 +157,7 @@ func (f *function) handleBatch(ctx context.Context, server Server, w wakeUp, cal
 	}
 	in := Input{Workload: workload, Stage: w.stage, CallDeadline: callDeadline}
 	for range maxSteps {
-		decision, err := f.decide(ctx, w, &in)
+		decision, err := f.decide(ctx, server, w, &in)
 		if err != nil {
 			return err
 		}
@@ -174,6 +179,10 @@ func (f *function) handleBatch(ctx context.Context, server Server, w wakeUp, cal
 				return err
 			}
 			in.Asked = true
+		case Resubmit:
+			if in.NotBegun, err = f.resubmit(ctx, server, in); in.NotBegun == "" {
+				return err
+			}
 		case StartBatch:
 			return f.start(ctx, server, in)
 		case FinishBatch:
@@ -195,18 +204,27 @@ func (f *function) recordDecision(ctx context.Context, w wakeUp, stage v1alpha1.
 	f.decided.Add(ctx, 1, string(d.Outcome), string(stage))
 }
 
-// decide reads the batch, decides, and writes the intent of a call.
-func (f *function) decide(ctx context.Context, w wakeUp, in *Input) (Decision, error) {
-	var decision Decision
+// decide reads the batch and decides. For a call it waits for the rate limit, and then
+// writes the intent.
+func (f *function) decide(ctx context.Context, server Server, w wakeUp, in *Input) (Decision, error) {
 	pods := f.client.AppV1alpha1().ChangePods(w.namespace)
-	stored, err := functions.PatchStatus(ctx, pods, w.pod, statuspatch.ChangePodSubmit, func(pod *v1alpha1.ChangePod) error {
-		if pod.UID != w.podUID {
-			return errOutdated
+	pod, err := pods.Get(ctx, w.pod, metav1.GetOptions{})
+	if err != nil {
+		return Decision{}, fmt.Errorf("read %s: %w", w.pod, err)
+	}
+	decision, answeredAt, err := f.decideOn(pod, w, in)
+	if err != nil || !decision.writesBatch() {
+		return decision, err
+	}
+	admitted := false
+	if in.Admission, admitted = admit(ctx, server, decision, in.CallDeadline); !admitted {
+		return Decision{Throttled, throttledReason}, nil
+	}
+	in.Pod, err = functions.PatchStatusFrom(ctx, pods, pod, statuspatch.ChangePodSubmit, func(pod *v1alpha1.ChangePod) error {
+		var err error
+		if decision, answeredAt, err = f.decideOn(pod, w, in); err != nil {
+			return err
 		}
-		in.Pod, in.Now = pod.DeepCopy(), f.clock.Now()
-		answeredAt, ok := f.cachedAnswer(pod)
-		in.AnswerCached = ok && w.stage == v1alpha1.StagePost
-		decision = Decide(*in)
 		switch decision.Outcome {
 		case StartBatch, FinishBatch:
 			writeBatchIntent(&pod.Status, w.stage, in.Now)
@@ -215,6 +233,19 @@ func (f *function) decide(ctx context.Context, w wakeUp, in *Input) (Decision, e
 		}
 		return nil
 	})
-	in.Pod = stored
+	if err != nil || (decision.Outcome != StartBatch && decision.Outcome != FinishBatch) {
+		in.Admission.Release()
+	}
 	return decision, err
+}
+
+// decideOn decides on a batch as it is stored.
+func (f *function) decideOn(pod *v1alpha1.ChangePod, w wakeUp, in *Input) (Decision, time.Time, error) {
+	if pod.UID != w.podUID {
+		return Decision{}, time.Time{}, errOutdated
+	}
+	in.Pod, in.Now = pod.DeepCopy(), f.clock.Now()
+	answeredAt, ok := f.cachedAnswer(pod)
+	in.AnswerCached = ok && w.stage == v1alpha1.StagePost
+	return Decide(*in), answeredAt, nil
 }

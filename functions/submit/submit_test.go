@@ -312,13 +312,13 @@ func TestAVerdictWithALostCallbackIsRetrieved(t *testing.T) {
 	}
 }
 
-func TestASkippedCheckIsStoredAsUnjudged(t *testing.T) {
+func TestASkippedCheckIsNoVerdictAtOnce(t *testing.T) {
 	c, server, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
 	server.Script(t, double.Script{Default: double.Behaviour{SkipCheck: true}})
 	if err := function(t.Context(), ready(t, pre)); err != nil {
 		t.Fatal(err)
 	}
-	if v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(pre); v == nil || !v.Unjudged || v.Message == "" {
+	if v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(pre); v.Outcome() != v1alpha1.OutcomeNoVerdict || v.Message == "" {
 		t.Errorf("verdict is %+v", v)
 	}
 }

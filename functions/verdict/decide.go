@@ -18,11 +18,12 @@ const (
 	// Store: the verdict has a higher rank than the stored one.
 	Store Outcome = "stored"
 	// AskRetrieve: the verdict is a pass without rules. The server sends the same
-	// after a timeout or an error of a check, so retrieve has to confirm it.
+	// for a check that runs, timed out or crashed, so retrieve has to confirm it.
 	AskRetrieve Outcome = "ask-retrieve"
 	// Unchanged: the stored verdict has the same or a higher rank.
 	Unchanged Outcome = "unchanged"
-	// OldNode: the verdict is for the node of an earlier start.
+	// OldNode: the verdict is for an unknown node, such as that of an earlier start
+	// whose answer was lost.
 	OldNode Outcome = "old-node"
 	// OtherObject: the object was replaced by a later one of the same name.
 	OtherObject Outcome = "other-object"
@@ -34,9 +35,8 @@ type Input struct {
 	Pod *v1alpha1.ChangePod
 	// Received is the received verdict.
 	Received events.ChangePodVerdict
-	// Asked means that retrieve was called for a pass without rules, Confirmed
-	// that it returned a pass.
-	Asked, Confirmed bool
+	// Retrieved is the answer to retrieve, for a pass without rules.
+	Retrieved Retrieved
 	// Now is the time of storing the verdict.
 	Now time.Time
 }
@@ -62,7 +62,7 @@ func Decide(in Input) Decision {
 	case received.UID != in.Pod.UID:
 		unchanged.Outcome = OtherObject
 		return unchanged
-	case status.ChangePodID == "" || received.NodeID != status.ChangePodID:
+	case !status.HasNode(received.NodeID):
 		unchanged.Outcome = OldNode
 		return unchanged
 	}
@@ -74,7 +74,7 @@ func Decide(in Input) Decision {
 		Message:  received.Message,
 		NodeID:   received.NodeID,
 		Time:     metav1.NewMicroTime(in.Now),
-	}, in.Asked, in.Confirmed)
+	}, in.Retrieved)
 	if outcome == AskRetrieve {
 		unchanged.Outcome = AskRetrieve
 		return unchanged
@@ -91,51 +91,38 @@ func Decide(in Input) Decision {
 	return decision
 }
 
-// compare compares the received verdict of a stage with the stored one. It returns
-// the verdict to store and the outcome.
-func compare(old *v1alpha1.StageVerdict, received v1alpha1.StageVerdict, asked, confirmed bool) (v1alpha1.StageVerdict, Outcome) {
-	received.Unjudged = received.Unjudged && v1alpha1.ParseVerdict(received.Verdict) == v1alpha1.OutcomePass
-	if received.Unjudged && !asked && rankOf(old) < rankUnjudged {
-		return received, AskRetrieve
-	}
-	received.Unjudged = received.Unjudged && !confirmed
-	if rankOf(&received) > rankOf(old) {
-		return received, Store
-	}
-	return received, Unchanged
-}
+// Retrieved is the answer to retrieve.
+type Retrieved string
 
-// rank is the order of verdicts of a stage.
-type rank int
-
+// The answers to retrieve.
 const (
-	rankMissing rank = iota
-	// rankNoVerdict is a value that is neither pass nor fail.
-	rankNoVerdict
-	// rankUnjudged is an unconfirmed pass without rules.
-	rankUnjudged
-	rankPass
-	rankFail
+	// NotRetrieved: retrieve was not called.
+	NotRetrieved Retrieved = ""
+	// RetrievedNothing: retrieve was not answered, or with an error.
+	RetrievedNothing Retrieved = "nothing"
+	// RetrievedPass: the check passed.
+	RetrievedPass Retrieved = "pass"
+	// RetrievedOther: the check runs, failed, timed out or crashed. Retrieve does not
+	// distinguish these.
+	RetrievedOther Retrieved = "other"
 )
 
-func rankOf(v *v1alpha1.StageVerdict) rank {
-	if v == nil {
-		return rankMissing
-	}
-	if v.Unjudged {
-		return rankUnjudged
-	}
-	return parseRank(v.Verdict)
-}
-
-func parseRank(verdict string) rank {
-	switch v1alpha1.ParseVerdict(verdict) {
-	case v1alpha1.OutcomeFail:
-		return rankFail
-	case v1alpha1.OutcomePass:
-		return rankPass
+// compare compares the received verdict of a stage with the stored one. It returns
+// the verdict to store and the outcome.
+func compare(old *v1alpha1.StageVerdict, received v1alpha1.StageVerdict, answer Retrieved) (v1alpha1.StageVerdict, Outcome) {
+	received.Unjudged = received.Unconfirmed() && answer != RetrievedPass
+	switch {
+	case received.Unjudged && answer == NotRetrieved && old.Precedence() <= v1alpha1.PrecedenceUnconfirmedPass:
+		return received, AskRetrieve
+	case received.Precedence() > old.Precedence():
+		received.Contradicted = received.Unjudged && answer == RetrievedOther
+		return received, Store
+	case received.Unjudged && old.Unconfirmed() && !old.Contradicted && answer == RetrievedOther:
+		contradicted := *old
+		contradicted.Contradicted = true
+		return contradicted, Store
 	default:
-		return rankNoVerdict
+		return received, Unchanged
 	}
 }
 

@@ -49,7 +49,7 @@ func TestAVerdictReplacesOnlyOneOfALowerRank(t *testing.T) {
 						}
 						v := received(post, strings.TrimPrefix(verdict, "unjudged "))
 						v.Unjudged = verdict == unjudged
-						got := Decide(Input{Pod: batch, Received: v, Asked: true, Now: ft.Now()})
+						got := Decide(Input{Pod: batch, Received: v, Retrieved: RetrievedNothing, Now: ft.Now()})
 						if replaced := !cmp.Equal(batch.Status.Verdicts, got.Verdicts); replaced != (newRank > oldRank) {
 							t.Errorf("verdicts are %v", got.Verdicts)
 						}
@@ -63,22 +63,35 @@ func TestAVerdictReplacesOnlyOneOfALowerRank(t *testing.T) {
 func TestDecideForAVerdictOfABatch(t *testing.T) {
 	type change = func(*v1alpha1.ChangePod)
 	for name, tc := range map[string]struct {
-		batch            []change
-		received         events.ChangePodVerdict
-		asked, confirmed bool
-		want             Outcome
-		unjudged         bool
+		batch        []change
+		received     events.ChangePodVerdict
+		retrieved    Retrieved
+		want         Outcome
+		unjudged     bool
+		contradicted bool
 	}{
 		"first of its stage":                   {received: received(pre, "pass"), want: Store},
 		"unknown value":                        {received: received(post, "hm"), want: Store},
 		"after a pass of the other stage":      {batch: []change{ft.Judged(pre, "pass")}, received: received(post, "fail"), want: Store},
 		"duplicate":                            {batch: []change{ft.Judged(pre, "pass")}, received: received(pre, "pass"), want: Unchanged},
+		"fail of an earlier node":              {batch: []change{ft.StartedAgain("n", "m")}, received: received(pre, "fail"), want: Store},
+		"fail of an earlier node after a pass": {batch: []change{ft.StartedAgain("n", "m"), ft.Judged(pre, "pass")}, received: received(pre, "fail"), want: Store},
+		"pass of an earlier node":              {batch: []change{ft.StartedAgain("n", "m")}, received: received(pre, "pass"), want: Store},
+		"fail while the start is repeated":     {batch: []change{ft.StartedAgain("n", "")}, received: received(pre, "fail"), want: Store},
 		"for another node":                     {received: received(pre, "fail", func(v *events.ChangePodVerdict) { v.NodeID = "m" }), want: OldNode},
 		"batch not started":                    {batch: []change{func(p *v1alpha1.ChangePod) { p.Status.ChangePodID = "" }}, received: received(pre, "fail"), want: OldNode},
 		"ChangePod replaced":                   {received: received(pre, "fail", func(v *events.ChangePodVerdict) { v.UID = "x" }), want: OtherObject},
 		"pass without rules":                   {received: received(post, "pass", withoutRules), want: AskRetrieve},
-		"pass without rules, confirmed":        {received: received(post, "pass", withoutRules), asked: true, confirmed: true, want: Store},
-		"pass without rules, not confirmed":    {received: received(post, "pass", withoutRules), asked: true, want: Store, unjudged: true},
+		"pass without rules, confirmed":        {received: received(post, "pass", withoutRules), retrieved: RetrievedPass, want: Store},
+		"pass without rules, no answer":        {received: received(post, "pass", withoutRules), retrieved: RetrievedNothing, want: Store, unjudged: true},
+		"pass without rules, contradicted":     {received: received(post, "pass", withoutRules), retrieved: RetrievedOther, want: Store, unjudged: true, contradicted: true},
+		"pass without rules again":             {batch: []change{ft.Unconfirmed(post, false)}, received: received(post, "pass", withoutRules), want: AskRetrieve, unjudged: true},
+		"contradicted by a later answer":       {batch: []change{ft.Unconfirmed(post, false)}, received: received(post, "pass", withoutRules), retrieved: RetrievedOther, want: Store, unjudged: true, contradicted: true},
+		"contradicted again":                   {batch: []change{ft.Unconfirmed(post, true)}, received: received(post, "pass", withoutRules), retrieved: RetrievedOther, want: Unchanged, unjudged: true, contradicted: true},
+		"no answer after a contradiction":      {batch: []change{ft.Unconfirmed(post, true)}, received: received(post, "pass", withoutRules), retrieved: RetrievedNothing, want: Unchanged, unjudged: true, contradicted: true},
+		"confirmed after a contradiction":      {batch: []change{ft.Unconfirmed(post, true)}, received: received(post, "pass", withoutRules), retrieved: RetrievedPass, want: Store},
+		"pass with rules, contradicted before": {batch: []change{ft.Unconfirmed(post, true)}, received: received(post, "pass"), want: Store},
+		"fail, contradicted before":            {batch: []change{ft.Unconfirmed(post, true)}, received: received(post, "fail"), want: Store},
 		"pass without rules after a pass":      {batch: []change{ft.Judged(post, "pass")}, received: received(post, "pass", withoutRules), want: Unchanged},
 		"pass without rules after a fail":      {batch: []change{ft.Judged(post, "fail")}, received: received(post, "pass", withoutRules), want: Unchanged},
 		"no verdict without rules":             {received: received(post, "none", withoutRules), want: Store},
@@ -87,13 +100,13 @@ func TestDecideForAVerdictOfABatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			batch := ft.NewBatch(1, []string{"a"}, append([]change{ft.Started("n", 0)}, tc.batch...)...)
-			got := Decide(Input{Pod: batch, Received: tc.received, Asked: tc.asked, Confirmed: tc.confirmed, Now: ft.Now()})
+			got := Decide(Input{Pod: batch, Received: tc.received, Retrieved: tc.retrieved, Now: ft.Now()})
 			if got.Outcome != tc.want {
 				t.Errorf("outcome is %s, want %s", got.Outcome, tc.want)
 			}
 			status := v1alpha1.ChangePodStatus{Verdicts: got.Verdicts}
-			if v := status.VerdictOf(tc.received.Stage); v != nil && v.Unjudged != tc.unjudged {
-				t.Errorf("unjudged is %v", v.Unjudged)
+			if v := status.VerdictOf(tc.received.Stage); v != nil && (v.Unjudged != tc.unjudged || v.Contradicted != tc.contradicted) {
+				t.Errorf("unjudged is %v and contradicted %v, want %v and %v", v.Unjudged, v.Contradicted, tc.unjudged, tc.contradicted)
 			}
 		})
 	}

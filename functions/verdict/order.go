@@ -18,9 +18,9 @@ import (
 type OrderInput struct {
 	Workload *v1alpha1.ChangeWorkload
 	Received events.OrderVerdict
-	// Asked, Confirmed and Now are as in Input.
-	Asked, Confirmed bool
-	Now              metav1.MicroTime
+	// Retrieved and Now are as in Input.
+	Retrieved Retrieved
+	Now       metav1.MicroTime
 }
 
 // DecideOrder returns the action for a verdict of an order, and the verdicts to
@@ -30,12 +30,12 @@ func DecideOrder(in OrderInput) (Outcome, []v1alpha1.StageVerdict) {
 	switch {
 	case received.UID != in.Workload.UID:
 		return OtherObject, status.OrderVerdicts
-	case status.Order.Node() == "" || received.NodeID != status.Order.Node():
+	case !status.Order.HasNode(received.NodeID):
 		return OldNode, status.OrderVerdicts
 	}
 	next, outcome := compare(status.OrderVerdictOf(received.Stage), v1alpha1.StageVerdict{
 		Stage: received.Stage, Verdict: received.Verdict, Unjudged: received.Unjudged, Message: received.Message, NodeID: received.NodeID, Time: in.Now,
-	}, in.Asked, in.Confirmed)
+	}, in.Retrieved)
 	if outcome != Store {
 		return outcome, status.OrderVerdicts
 	}
@@ -47,7 +47,7 @@ func (r *Recorder) RecordOrder(ctx context.Context, received events.OrderVerdict
 	in := OrderInput{Received: received}
 	outcome, err := r.applyOrder(ctx, in)
 	if err == nil && outcome == AskRetrieve {
-		in.Asked, in.Confirmed = true, confirm(ctx, altershield.Retrieve{
+		in.Retrieved = retrieve(ctx, altershield.Retrieve{
 			OrderID: received.BizExecOrderID, NodeID: received.NodeID, Stage: received.Stage,
 		}, server)
 		outcome, err = r.applyOrder(ctx, in)

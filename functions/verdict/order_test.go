@@ -26,7 +26,7 @@ func orderVerdictOf(t *testing.T, stage v1alpha1.Stage, verdict, node string, ed
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e
+	return ft.Signed(t, e)
 }
 
 func withNode(node string) func(*v1alpha1.ChangeWorkload) {
@@ -43,25 +43,30 @@ func TestDecideForAVerdictOfAnOrder(t *testing.T) {
 		node      string
 		verdict   string
 		unjudged  bool
-		asked     bool
-		confirmed bool
+		retrieved verdict.Retrieved
 		want      verdict.Outcome
 		wantStage v1alpha1.Outcome
 	}{
-		"first":                             {nil, "o", "pass", false, false, false, verdict.Store, v1alpha1.OutcomePass},
-		"fail after a pass":                 {stored("pass", false), "o", "fail", false, false, false, verdict.Store, v1alpha1.OutcomeFail},
-		"pass after a fail":                 {stored("fail", false), "o", "pass", false, false, false, verdict.Unchanged, v1alpha1.OutcomeFail},
-		"duplicate":                         {stored("pass", false), "o", "pass", false, false, false, verdict.Unchanged, v1alpha1.OutcomePass},
-		"pass without rules":                {nil, "o", "pass", true, false, false, verdict.AskRetrieve, v1alpha1.OutcomePending},
-		"pass without rules, confirmed":     {nil, "o", "pass", true, true, true, verdict.Store, v1alpha1.OutcomePass},
-		"pass without rules, not confirmed": {nil, "o", "pass", true, true, false, verdict.Store, v1alpha1.OutcomeNoVerdict},
-		"pass after an unjudged pass":       {stored("pass", true), "o", "pass", false, false, false, verdict.Store, v1alpha1.OutcomePass},
-		"for another node":                  {nil, "x", "fail", false, false, false, verdict.OldNode, v1alpha1.OutcomePending},
+		"first":                            {nil, "o", "pass", false, "", verdict.Store, v1alpha1.OutcomePass},
+		"fail after a pass":                {stored("pass", false), "o", "fail", false, "", verdict.Store, v1alpha1.OutcomeFail},
+		"pass after a fail":                {stored("fail", false), "o", "pass", false, "", verdict.Unchanged, v1alpha1.OutcomeFail},
+		"duplicate":                        {stored("pass", false), "o", "pass", false, "", verdict.Unchanged, v1alpha1.OutcomePass},
+		"pass without rules":               {nil, "o", "pass", true, "", verdict.AskRetrieve, v1alpha1.OutcomePending},
+		"pass without rules, confirmed":    {nil, "o", "pass", true, verdict.RetrievedPass, verdict.Store, v1alpha1.OutcomePass},
+		"pass without rules, no answer":    {nil, "o", "pass", true, verdict.RetrievedNothing, verdict.Store, v1alpha1.OutcomePending},
+		"pass without rules, contradicted": {nil, "o", "pass", true, verdict.RetrievedOther, verdict.Store, v1alpha1.OutcomePending},
+		"pass after an unjudged pass":      {stored("pass", true), "o", "pass", false, "", verdict.Store, v1alpha1.OutcomePass},
+		"fail after an unjudged pass":      {stored("pass", true), "o", "fail", false, "", verdict.Store, v1alpha1.OutcomeFail},
+		"fail of an earlier node":          {nil, "earlier", "fail", false, "", verdict.Store, v1alpha1.OutcomeFail},
+		"for another node":                 {nil, "x", "fail", false, "", verdict.OldNode, v1alpha1.OutcomePending},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := ft.NewRelease(withNode("o"), func(w *v1alpha1.ChangeWorkload) { w.Status.OrderVerdicts = tc.stored })
+			w := ft.NewRelease(withNode("o"), func(w *v1alpha1.ChangeWorkload) {
+				w.Status.OrderVerdicts = tc.stored
+				w.Status.Order.Submissions = []v1alpha1.Submission{{Stage: v1alpha1.StagePre, EarlierNodes: []string{"earlier"}}}
+			})
 			outcome, after := verdict.DecideOrder(verdict.OrderInput{
-				Workload: w, Asked: tc.asked, Confirmed: tc.confirmed,
+				Workload: w, Retrieved: tc.retrieved,
 				Received: events.OrderVerdict{UID: "release", NodeID: tc.node, Stage: post, Verdict: tc.verdict, Unjudged: tc.unjudged},
 			})
 			if got := v1alpha1.VerdictOf(after, post).Outcome(); outcome != tc.want || got != tc.wantStage {

@@ -44,7 +44,7 @@ func (r *Recorder) Record(ctx context.Context, received events.ChangePodVerdict,
 	in := Input{Received: received}
 	decision, err := r.apply(ctx, in)
 	if err == nil && decision.Outcome == AskRetrieve {
-		in.Asked, in.Confirmed = true, confirm(ctx, altershield.Retrieve{
+		in.Retrieved = retrieve(ctx, altershield.Retrieve{
 			OrderID: received.BizExecOrderID, NodeID: received.NodeID, Stage: received.Stage,
 		}, server)
 		decision, err = r.apply(ctx, in)
@@ -74,17 +74,21 @@ func (r *Recorder) apply(ctx context.Context, in Input) (Decision, error) {
 	return decision, err
 }
 
-// confirm reports whether retrieve confirms a pass without rules. Without an answer
-// the pass is not confirmed and is stored as unjudged at once: waiting for the server
-// would withhold the fact from the release.
-func confirm(ctx context.Context, question altershield.Retrieve, server Retriever) bool {
+// retrieve returns the answer of the server about a pass without rules. Without an
+// answer the pass is stored unconfirmed at once: waiting for the server would withhold
+// the fact from the release. Function submit asks again until the timeout of the stage.
+func retrieve(ctx context.Context, question altershield.Retrieve, server Retriever) Retrieved {
 	if server == nil {
-		return false
+		return RetrievedNothing
 	}
 	answer, err := server.Retrieve(ctx, question)
-	if err != nil {
+	switch {
+	case err != nil:
 		logging.FromContext(ctx).Warnw("Retrieve failed; the pass without rules is not confirmed", "node", question.NodeID, "error", err)
-		return false
+		return RetrievedNothing
+	case answer.Passed():
+		return RetrievedPass
+	default:
+		return RetrievedOther
 	}
-	return answer.Passed()
 }

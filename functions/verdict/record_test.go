@@ -21,7 +21,7 @@ func newFunction(t *testing.T, objects ...runtime.Object) (*ft.Cluster, *ft.Serv
 	c := ft.New(t, objects...)
 	server := ft.NewServerDouble(t, c, "")
 	recorder := verdict.NewRecorder(c.Change, server.Clock, noop.Meter{})
-	return c, server, verdict.New(recorder, server.Clients)
+	return c, server, verdict.New(recorder, server.Clients, ft.Keys())
 }
 
 func verdictOf(t *testing.T, stage v1alpha1.Stage, verdict, node string, edit ...func(*events.ChangePodVerdict)) event.Event {
@@ -38,7 +38,7 @@ func verdictOf(t *testing.T, stage v1alpha1.Stage, verdict, node string, edit ..
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e
+	return ft.Signed(t, e)
 }
 
 func withoutRules(v *events.ChangePodVerdict) { v.Unjudged = true }
@@ -93,13 +93,13 @@ func TestOfTwoConcurrentVerdictsTheFailIsKept(t *testing.T) {
 
 func TestAPassWithoutRulesCountsOnlyIfRetrieveConfirmsIt(t *testing.T) {
 	for name, tc := range map[string]struct {
-		script   double.Script
-		unjudged bool
+		script                 double.Script
+		unjudged, contradicted bool
 	}{
-		"check passed":       {double.Script{Default: double.Behaviour{NoRules: true}}, false},
-		"check timed out":    {double.Script{Default: double.Behaviour{Ending: double.TimedOut}}, true},
-		"check threw":        {double.Script{Default: double.Behaviour{Ending: double.Threw}}, true},
-		"server unreachable": {double.Script{Faults: []double.FaultRule{{Action: "retrieveChangeCheck", Fault: double.Fault404}}}, true},
+		"check passed":       {double.Script{Default: double.Behaviour{NoRules: true}}, false, false},
+		"check timed out":    {double.Script{Default: double.Behaviour{Ending: double.TimedOut}}, true, true},
+		"check threw":        {double.Script{Default: double.Behaviour{Ending: double.Threw}}, true, true},
+		"server unreachable": {double.Script{Faults: []double.FaultRule{{Action: "retrieveChangeCheck", Fault: double.Fault404}}}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, server, function := newFunction(t)
@@ -111,22 +111,22 @@ func TestAPassWithoutRulesCountsOnlyIfRetrieveConfirmsIt(t *testing.T) {
 			if err := function(t.Context(), verdictOf(t, v1alpha1.StagePre, "pass", node, withoutRules)); err != nil {
 				t.Fatal(err)
 			}
-			if v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(v1alpha1.StagePre); v == nil || v.Unjudged != tc.unjudged {
+			if v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(v1alpha1.StagePre); v == nil || v.Unjudged != tc.unjudged || v.Contradicted != tc.contradicted {
 				t.Errorf("verdict is %+v", v)
 			}
 		})
 	}
 }
 
-func TestWithoutAServerAPassWithoutRulesIsUnjudged(t *testing.T) {
+func TestWithoutAServerAPassWithoutRulesIsNotConfirmed(t *testing.T) {
 	c := ft.New(t, ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
 	server := ft.NewServerDouble(t, ft.New(t), "")
 	recorder := verdict.NewRecorder(c.Change, server.Clock, noop.Meter{})
-	function := verdict.New(recorder, functions.NewClientSource(c.Kube))
+	function := verdict.New(recorder, functions.NewClientSource(c.Kube), ft.Keys())
 	if err := function(t.Context(), verdictOf(t, v1alpha1.StagePre, "pass", "n", withoutRules)); err != nil {
 		t.Fatal(err)
 	}
-	if v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(v1alpha1.StagePre); !v.Unjudged {
+	if v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(v1alpha1.StagePre); !v.Unconfirmed() || v.Contradicted {
 		t.Errorf("verdict is %+v", v)
 	}
 }

@@ -30,13 +30,13 @@ func mergeResults(pod *v1alpha1.ChangePod, received events.ChangePodVerdict) ([]
 	failed := false
 	for _, info := range pod.Spec.PodInfos {
 		result := resultOf(received, info)
-		if result == nil || (received.Stage == v1alpha1.StagePre && parseRank(result.Verdict) != rankFail) {
+		if result == nil || (received.Stage == v1alpha1.StagePre && v1alpha1.ParseVerdict(result.Verdict) != v1alpha1.OutcomeFail) {
 			continue
 		}
-		failed = failed || parseRank(result.Verdict) == rankFail
+		failed = failed || v1alpha1.ParseVerdict(result.Verdict) == v1alpha1.OutcomeFail
 		changed = setResult(&results, info, result.Verdict, result.Message) || changed
 	}
-	if parseRank(received.Verdict) != rankFail {
+	if v1alpha1.ParseVerdict(received.Verdict) != v1alpha1.OutcomeFail {
 		return results, changed
 	}
 	message := text.Truncate(received.Message, messageBudget/max(1, min(len(pod.Spec.PodInfos), maxDerived)))
@@ -74,7 +74,7 @@ func setResult(results *[]v1alpha1.PodSummary, info v1alpha1.PodSummary, verdict
 		return true
 	}
 	old := (*results)[i]
-	if old.Source != v1alpha1.SourceServer || parseRank(verdict) <= parseRank(old.Verdict) {
+	if old.Source != v1alpha1.SourceServer || v1alpha1.PrecedenceOf(verdict, false) <= v1alpha1.PrecedenceOf(old.Verdict, false) {
 		return false
 	}
 	(*results)[i] = info

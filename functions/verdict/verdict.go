@@ -10,17 +10,24 @@ package verdict
 
 import (
 	"context"
+	"errors"
 
 	"github.com/cloudevents/sdk-go/v2/event"
 
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 )
 
-// New returns the function.
-func New(recorder *Recorder, server *functions.ClientSource) functions.Function {
+// New returns the function. It stores only verdicts that verifier accepts.
+func New(recorder *Recorder, server *functions.ClientSource, verifier functions.Verifier) functions.Function {
 	return func(ctx context.Context, e event.Event) error {
+		if err := verifier.Verify(ctx, e); errors.Is(err, eventsigning.ErrNotAuthentic) {
+			return functions.Permanent(err)
+		} else if err != nil {
+			return err
+		}
 		if e.Type() == events.TypeOrderVerdict {
 			received, err := events.ParseOrderVerdict(e)
 			if err != nil {
@@ -40,10 +47,16 @@ func New(recorder *Recorder, server *functions.ClientSource) functions.Function 
 // most verdicts have rules.
 type lazyRetriever struct{ server *functions.ClientSource }
 
-// Retrieve implements Retriever. Without a server it returns no pass.
+// errNoServer means that no server is configured.
+var errNoServer = errors.New("no AlterShield server is configured")
+
+// Retrieve implements Retriever.
 func (l lazyRetriever) Retrieve(ctx context.Context, in altershield.Retrieve) (altershield.RetrieveAnswer, error) {
 	client, _, err := l.server.Client(ctx)
-	if client == nil || err != nil {
+	if err == nil && client == nil {
+		err = errNoServer
+	}
+	if err != nil {
 		return altershield.RetrieveAnswer{}, err
 	}
 	return client.Retrieve(ctx, in)

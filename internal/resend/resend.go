@@ -26,7 +26,8 @@ const capacity = 20000
 type Schedule struct {
 	clock   clock.PassiveClock
 	backoff workqueue.TypedRateLimiter[string]
-	due     *lru.Cache
+	// sent has a wakeUp by id.
+	sent *lru.Cache
 }
 
 // New returns an empty schedule.
@@ -36,31 +37,72 @@ func New(c clock.PassiveClock) *Schedule {
 		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[string](minInterval, maxInterval),
 	}
 	// Without this, the limiter would keep evicted ids and grow.
-	s.due = lru.NewWithEvictionFunc(capacity, func(key lru.Key, _ any) { s.backoff.Forget(key.(string)) })
+	s.sent = lru.NewWithEvictionFunc(capacity, func(key lru.Key, _ any) { s.backoff.Forget(key.(string)) })
 	return s
+}
+
+// wakeUp is a wake-up that was sent.
+type wakeUp struct {
+	// first is when it was sent first, next when it is due again.
+	first, next time.Time
+}
+
+// Wait returns how long until the wake-up with this id is due; 0 is now.
+func (s *Schedule) Wait(id string) time.Duration {
+	if w, ok := s.get(id); ok {
+		return max(0, w.next.Sub(s.clock.Now()))
+	}
+	return 0
+}
+
+// Since returns the time at which the wake-up with this id was sent first, or zero.
+func (s *Schedule) Since(id string) time.Time {
+	w, _ := s.get(id)
+	return w.first
+}
+
+func (s *Schedule) get(id string) (wakeUp, bool) {
+	w, ok := s.sent.Get(id)
+	if !ok {
+		return wakeUp{}, false
+	}
+	return w.(wakeUp), true
 }
 
 // Due reports whether the wake-up with this id is to be sent now, and after how
 // long to call Due again.
 func (s *Schedule) Due(id string) (now bool, next time.Duration) {
+	if wait := s.Wait(id); wait > 0 {
+		return false, wait
+	}
 	t := s.clock.Now()
-	if at, ok := s.due.Get(id); ok && t.Before(at.(time.Time)) {
-		return false, at.(time.Time).Sub(t)
+	w, ok := s.get(id)
+	if !ok {
+		w.first = t
 	}
 	d := s.backoff.When(id)
-	s.due.Add(id, t.Add(d))
+	w.next = t.Add(d)
+	s.sent.Add(id, w)
 	return true, d
 }
 
 // Done removes the id: the effect was observed.
 func (s *Schedule) Done(id string) {
-	s.due.Remove(id)
+	s.sent.Remove(id)
 	s.backoff.Forget(id)
 }
 
 // Sooner returns the shorter of two waits; 0 means none.
 func Sooner(a, b time.Duration) time.Duration {
 	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
+}
+
+// Later returns the later of two times.
+func Later(a, b time.Time) time.Time {
+	if a.Before(b) {
 		return b
 	}
 	return a

@@ -56,3 +56,24 @@ func TestSoonerIsTheShorterWait(t *testing.T) {
 		t.Errorf("Until a past time = %s, want more than 0", got)
 	}
 }
+
+func TestSinceIsTheTimeOfTheFirstWakeUp(t *testing.T) {
+	c := testclock.NewFakePassiveClock(time.Unix(10, 0))
+	s := New(c)
+	if s.Wait("a") != 0 || !s.Since("a").IsZero() {
+		t.Error("a wake-up that was not sent is not due")
+	}
+	s.Due("a")
+	if wait := s.Wait("a"); wait != minInterval {
+		t.Errorf("due in %s", wait)
+	}
+	c.SetTime(c.Now().Add(minInterval))
+	s.Due("a")
+	if got := s.Since("a"); !got.Equal(time.Unix(10, 0)) {
+		t.Errorf("sent since %s", got)
+	}
+	s.Done("a")
+	if !s.Since("a").IsZero() {
+		t.Error("the time of an earlier wake-up remains")
+	}
+}

@@ -8,6 +8,40 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
+func TestAContradictedPassHasAPolicyOfItsOwn(t *testing.T) {
+	const pass, hold, fail = v1alpha1.NoVerdictPass, v1alpha1.NoVerdictHold, v1alpha1.NoVerdictFail
+	const pre, post = v1alpha1.StagePre, v1alpha1.StagePost
+	verdict := func(stage v1alpha1.Stage, word string, unjudged, contradicted bool) v1alpha1.StageVerdict {
+		return v1alpha1.StageVerdict{Stage: stage, Verdict: word, Unjudged: unjudged, Contradicted: contradicted}
+	}
+	all := Settings{NoVerdict: fail, NoVerdictPre: fail, NoVerdictPost: fail, NoVerdictOrder: fail, NoVerdictContradicted: pass}
+	byDefault := Default()
+	for name, tc := range map[string]struct {
+		settings     Settings
+		verdicts     []v1alpha1.StageVerdict
+		batch, order v1alpha1.NoVerdictPolicy
+	}{
+		"no verdict":                           {byDefault, nil, pass, pass},
+		"not confirmed":                        {byDefault, []v1alpha1.StageVerdict{verdict(pre, "pass", false, false), verdict(post, "pass", true, false)}, pass, pass},
+		"contradicted":                         {byDefault, []v1alpha1.StageVerdict{verdict(pre, "pass", false, false), verdict(post, "pass", true, true)}, hold, hold},
+		"contradicted, stricter no-verdict":    {all, []v1alpha1.StageVerdict{verdict(pre, "pass", false, false), verdict(post, "pass", true, true)}, pass, pass},
+		"contradicted in PRE alone":            {byDefault, []v1alpha1.StageVerdict{verdict(pre, "pass", true, true)}, hold, hold},
+		"contradicted in PRE, no POST verdict": {all, []v1alpha1.StageVerdict{verdict(pre, "pass", true, true)}, fail, pass},
+		"contradicted, then a fail":            {byDefault, []v1alpha1.StageVerdict{verdict(pre, "fail", true, true)}, pass, pass},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &v1alpha1.ChangePod{Status: v1alpha1.ChangePodStatus{Verdicts: tc.verdicts}}
+			w := &v1alpha1.ChangeWorkload{Status: v1alpha1.ChangeWorkloadStatus{OrderVerdicts: tc.verdicts, Order: &v1alpha1.Order{}}}
+			if len(tc.verdicts) == 2 {
+				w.Status.Order.Submissions = []v1alpha1.Submission{{Stage: pre}, {Stage: post}}
+			}
+			if batch, order := tc.settings.UnjudgedBatch(c), tc.settings.UnjudgedOrder(w); batch != tc.batch || order != tc.order {
+				t.Errorf("batch %s, order %s; want %s and %s", batch, order, tc.batch, tc.order)
+			}
+		})
+	}
+}
+
 func TestThePolicyOfAStageOverridesTheGeneralOne(t *testing.T) {
 	const pass, hold, fail = v1alpha1.NoVerdictPass, v1alpha1.NoVerdictHold, v1alpha1.NoVerdictFail
 	const pre, post = v1alpha1.StagePre, v1alpha1.StagePost

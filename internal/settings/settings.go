@@ -3,7 +3,6 @@
 package settings
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -28,16 +27,24 @@ type Settings struct {
 	// stages of a batch and for the order as a whole. Default empty: no
 	// override.
 	NoVerdictPre, NoVerdictPost, NoVerdictOrder v1alpha1.NoVerdictPolicy
+	// NoVerdictContradicted is the outcome of a stage of a batch or order whose
+	// pass the server contradicts. It precedes the four policies above. Default
+	// Hold.
+	NoVerdictContradicted v1alpha1.NoVerdictPolicy
 	// WaitThreshold is how long to wait for a batch to become full. Default
 	// 60s.
 	WaitThreshold time.Duration
-	// PreTimeout is the timeout of a PRE verdict. Default 120s.
-	PreTimeout time.Duration
-	// PostTimeout is the timeout of a POST verdict. Default 120s.
-	PostTimeout time.Duration
-	// OrderTimeout is the timeout until the server accepts an order. Default
+	// PreTimeout is the timeout of a PRE verdict, from the first call. Default
 	// 120s.
+	PreTimeout time.Duration
+	// PostTimeout is the same for a POST verdict. Default 120s.
+	PostTimeout time.Duration
+	// OrderTimeout is the timeout until the server accepts an order, from the
+	// first call. Default 120s.
 	OrderTimeout time.Duration
+	// SubmitTimeout is the timeout of the first call of a stage, from its first
+	// wake-up. Default 10m.
+	SubmitTimeout time.Duration
 	// SelfHealing: a release whose pods do not become Ready is rolled back.
 	// Default true.
 	SelfHealing bool
@@ -68,11 +75,13 @@ func Default() Settings {
 		PreTimeout:    120 * time.Second,
 		PostTimeout:   120 * time.Second,
 		OrderTimeout:  120 * time.Second,
+		SubmitTimeout: 10 * time.Minute,
 		SelfHealing:   true,
 		HealAfter:     2 * time.Minute,
 		HistoryLimit:  10,
 		Bypass:        v1alpha1.BypassRecorded,
 
+		NoVerdictContradicted: v1alpha1.NoVerdictHold,
 		ReleaseCheckNoVerdict: v1alpha1.NoVerdictPass,
 	}
 }
@@ -81,41 +90,6 @@ func Default() Settings {
 // replicas, at least 1.
 func (s Settings) BatchSize(replicas int32) int32 {
 	return max(1, replicas*s.BatchPercent/100)
-}
-
-// BatchNoVerdict returns the outcome of a batch with these stages unjudged: the
-// strictest policy of them, or of both if no stage is given.
-func (s Settings) BatchNoVerdict(stages ...v1alpha1.Stage) v1alpha1.NoVerdictPolicy {
-	if len(stages) == 0 {
-		stages = []v1alpha1.Stage{v1alpha1.StagePre, v1alpha1.StagePost}
-	}
-	of := map[v1alpha1.Stage]v1alpha1.NoVerdictPolicy{v1alpha1.StagePre: s.NoVerdictPre, v1alpha1.StagePost: s.NoVerdictPost}
-	strictest := v1alpha1.NoVerdictPass
-	for _, stage := range stages {
-		strictest = stricter(strictest, cmp.Or(of[stage], s.NoVerdict))
-	}
-	return strictest
-}
-
-// OrderNoVerdict returns the outcome of a release whose order as a whole is
-// unjudged.
-func (s Settings) OrderNoVerdict() v1alpha1.NoVerdictPolicy {
-	return cmp.Or(s.NoVerdictOrder, s.NoVerdict)
-}
-
-// ReleaseNoVerdict returns the outcome of a release whose order the server did
-// not accept: neither the order nor any of its batches is judged.
-func (s Settings) ReleaseNoVerdict() v1alpha1.NoVerdictPolicy {
-	return stricter(s.BatchNoVerdict(), s.OrderNoVerdict())
-}
-
-func stricter(a, b v1alpha1.NoVerdictPolicy) v1alpha1.NoVerdictPolicy {
-	for _, p := range []v1alpha1.NoVerdictPolicy{v1alpha1.NoVerdictFail, v1alpha1.NoVerdictHold} {
-		if a == p || b == p {
-			return p
-		}
-	}
-	return v1alpha1.NoVerdictPass
 }
 
 // FromObjects computes the settings from the objects; see Effective. Invalid
@@ -187,6 +161,8 @@ func apply(s *Settings, spec v1alpha1.OpsConfigInfoSpec) {
 		setPolicy(&s.NoVerdictPost, spec.Content)
 	case v1alpha1.ConfigNoVerdictOrder:
 		setPolicy(&s.NoVerdictOrder, spec.Content)
+	case v1alpha1.ConfigNoVerdictContradicted:
+		setPolicy(&s.NoVerdictContradicted, spec.Content)
 	case v1alpha1.ConfigBypass:
 		if p, err := v1alpha1.ParseBypass(spec.Content); err == nil {
 			s.Bypass = p
@@ -199,6 +175,8 @@ func apply(s *Settings, spec v1alpha1.OpsConfigInfoSpec) {
 		setDuration(&s.PostTimeout, spec.Content)
 	case v1alpha1.ConfigOrderTimeout:
 		setDuration(&s.OrderTimeout, spec.Content)
+	case v1alpha1.ConfigSubmitTimeout:
+		setDuration(&s.SubmitTimeout, spec.Content)
 	case v1alpha1.ConfigSelfHealing:
 		setDuration(&s.HealAfter, spec.Content)
 	case v1alpha1.ConfigHistoryLimit:

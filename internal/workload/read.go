@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	kubejson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/ptr"
 )
 
@@ -79,10 +80,11 @@ type status struct {
 	NumberAvailable        int32              `json:"numberAvailable"`
 }
 
-// Read reads a workload from its JSON.
+// Read reads a workload from its JSON, with the names of fields as Kubernetes has them:
+// the template that is judged is the one that the workload's controller reads.
 func Read(kind Kind, raw []byte) (*Workload, error) {
 	var content map[string]any
-	if err := json.Unmarshal(raw, &content); err != nil {
+	if err := kubejson.Unmarshal(raw, &content); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", kind.Kind, err)
 	}
 	return read(kind, raw, content)
@@ -99,7 +101,7 @@ func FromUnstructured(kind Kind, u *unstructured.Unstructured) (*Workload, error
 
 func read(kind Kind, raw []byte, content map[string]any) (*Workload, error) {
 	var s object
-	if err := json.Unmarshal(raw, &s); err != nil {
+	if err := kubejson.Unmarshal(raw, &s); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", kind.Kind, err)
 	}
 	c := countsOf(kind, s)

@@ -10,20 +10,31 @@ import (
 )
 
 // Version returns the version of a pod template: 32 hexadecimal characters of
-// the SHA-256 of its JSON. The API server has set all defaults when admission
-// and reconcilers see a template, so equal intent is equal JSON.
+// the SHA-256 of its JSON. The JSON is written from Go types, so templates with the
+// same meaning (see SameTemplate) have the same version, whoever wrote them.
+//
+// Releases, saved templates and running pods are found by their version. A different
+// result for a stored template would lose them, so TestAnUpgradeKeepsVersions fixes it.
 //
 // For kinds other than Deployment the kind is part of the hash, so that two
 // workloads with the same name and template have different versions and
 // ChangeWorkloads.
 func Version(kind Kind, template *corev1.PodTemplateSpec) (string, error) {
-	raw, err := json.Marshal(template)
+	raw, err := encode(template)
 	if err != nil {
-		return "", fmt.Errorf("hash the pod template: %w", err)
+		return "", err
 	}
 	if kind.GroupKind() != Deployment.GroupKind() {
 		raw = append([]byte(kind.GroupKind().String()+"\n"), raw...)
 	}
 	sum := sha256.Sum256(raw)
 	return hex.EncodeToString(sum[:16]), nil
+}
+
+func encode(template *corev1.PodTemplateSpec) ([]byte, error) {
+	raw, err := json.Marshal(template)
+	if err != nil {
+		return nil, fmt.Errorf("encode the pod template: %w", err)
+	}
+	return raw, nil
 }

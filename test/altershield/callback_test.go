@@ -108,7 +108,7 @@ func TestEachFaultOfACallbackCanBeScripted(t *testing.T) {
 
 func TestABehaviourWithoutACallbackSendsNone(t *testing.T) {
 	for behaviour, state := range map[string]State{
-		`{"never":true}`: PreSubmit, `{"lost":true}`: PreFinish, `{"skipCheck":true}`: PreSubmit,
+		`{"never":true}`: PreRuns, `{"lost":true}`: PreFinish, `{"skipCheck":true}`: PreSubmit, `{"forgotten":true}`: PreSubmit,
 	} {
 		f := newFixture(t, nil)
 		f.setScript(t, `{"default":`+behaviour+`}`)

@@ -75,7 +75,12 @@ func (d *Double) run(ctx context.Context, c *check) {
 	case <-ctx.Done():
 		return
 	}
-	if b.Never || b.SkipCheck {
+	if b.Forgotten || b.SkipCheck {
+		d.forgetCheck(c)
+		return
+	}
+	d.takeUp(c)
+	if b.Never {
 		return
 	}
 	takes, late := b.Delay.Duration, time.Duration(0)
@@ -83,16 +88,49 @@ func (d *Double) run(ctx context.Context, c *check) {
 	if c.timeout > 0 && takes >= c.timeout && how == Judged {
 		takes, late, how = c.timeout, takes-c.timeout, TimedOut
 	}
+	if b.Premature {
+		// The polling reads the state of before the call: a pass without rules.
+		d.callBack(ctx, c, Threw)
+	}
 	if !d.wait(ctx, takes) {
 		return
 	}
 	d.end(c, how)
-	if d.wait(ctx, b.Lag.Duration) {
+	if !b.Premature && d.wait(ctx, b.Lag.Duration) {
 		d.callBack(ctx, c, how)
 	}
 	if how != b.Ending && d.wait(ctx, late) {
 		d.lateEnd(c)
 	}
+}
+
+// TakeUp begins the forgotten PRE check of a node, as a slow server does.
+func (d *Double) TakeUp(node string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, exists := d.nodes[node]
+	if !exists || n.state != PreSubmit {
+		return
+	}
+	c := d.newCheck(n, Pre)
+	close(c.answered) // the call was answered when the node was created
+	d.background(func(ctx context.Context) { d.run(ctx, c) })
+}
+
+// takeUp begins the check.
+func (d *Double) takeUp(c *check) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c.node.state = runningState(c.stage)
+	d.keepNode(c.node)
+}
+
+// forgetCheck ends a check that never begins, also after a restart.
+func (d *Double) forgetCheck(c *check) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c.node.due = ""
+	d.keepNode(c.node)
 }
 
 func (d *Double) end(c *check, how Ending) {

@@ -2,6 +2,7 @@ package altershield
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"path"
 	"slices"
 	"strings"
@@ -44,11 +45,18 @@ func applies(seen, nth, times int) bool {
 // progress counts the matches of each rule.
 type progress struct {
 	checks, faults []int
+	random         *rand.Rand
 }
 
 func newProgress(s Script) *progress {
-	return &progress{checks: make([]int, len(s.Checks)), faults: make([]int, len(s.Faults))}
+	return &progress{
+		checks: make([]int, len(s.Checks)), faults: make([]int, len(s.Faults)),
+		random: rand.New(rand.NewPCG(s.Seed, 0)), //nolint:gosec // a test that can be repeated
+	}
 }
+
+// lucky reports whether an event with a rate occurs.
+func (p *progress) lucky(rate float64) bool { return p.random.Float64() < rate }
 
 // behaviour returns the behaviour of a check by the script. Every matching rule
 // counts the check, even if an earlier rule decides.
@@ -62,7 +70,9 @@ func (s Script) behaviour(p *progress, f facts) Behaviour {
 			continue
 		}
 		p.checks[i]++
-		if !found && applies(p.checks[i], rule.Nth, rule.Times) {
+		// Every rule draws, so that a decision does not change those of other rules.
+		selected := p.lucky(rule.Rate) || rule.Rate == 0
+		if !found && selected && applies(p.checks[i], rule.Nth, rule.Times) {
 			chosen, found = rule.Then, true
 		}
 	}

@@ -111,7 +111,7 @@ func TestTheStatesOfANodeFromStartToEnd(t *testing.T) {
 		}
 		return verdict["verdict"]
 	}
-	if got := finish(); got.code() != "103" || !strings.HasPrefix(*got.result.Msg, "402:unsupported operation in PRE_AOP_SUBMIT") {
+	if got := finish(); got.code() != "103" || !strings.HasPrefix(*got.result.Msg, "402:unsupported operation in PRE_AOP") {
 		t.Error(got.raw)
 	}
 	if got := retrieve(Pre); got != "fail" {

@@ -39,6 +39,7 @@ const (
 	actionStartOrder  = "submitChangeExecOrderStartNotify"
 	actionStartBatch  = "submitChangeExecBatchStartNotify"
 	actionFinish      = "submitChangeFinishNotify"
+	actionResubmit    = "resubmitChangeStartNotifyAction"
 	actionRetrieve    = "retrieveChangeCheck"
 	actionFinishOrder = "finishChangeExecOrderAction"
 	actionSyncStart   = "submitAndStartChangeExecOrder"
@@ -102,6 +103,8 @@ func fieldsOf(action string) []field {
 			{name: "finishTime", kind: kindTime},
 			{name: "effectiveTargetLocations", kind: kindTexts},
 		})
+	case actionResubmit:
+		return join(identity, []field{node})
 	case actionRetrieve:
 		return join(identity, []field{node, {name: "defenseStage", required: true, values: []string{"PRE", "POST"}}})
 	case actionFinishOrder:

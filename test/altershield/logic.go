@@ -71,6 +71,8 @@ func (d *Double) act(action string, in form) (result, *check) {
 		return d.start(key, stepBatch, in)
 	case actionFinish:
 		return d.finish(in)
+	case actionResubmit:
+		return d.resubmit(in)
 	case actionRetrieve:
 		return d.retrieve(in), nil
 	default:
@@ -165,12 +167,41 @@ func (d *Double) finish(in form) (result, *check) {
 	n.state, n.finish = f.Next, in.time("finishTime")
 	answer := done("", nodeDomain{NodeID: n.id, SkipCheck: true, URL: urlOf("node", n.id)})
 	if !f.Runs {
-		return answer, nil
+		return answer, d.repeatCallback(n)
 	}
 	if locations := in.texts("effectiveTargetLocations"); len(locations) > 0 {
 		n.locations = locations
 	}
 	return answer, d.newCheck(n, Post)
+}
+
+// repeatCallback returns the check of a second finish, or nil: it repeats the
+// verdict of the first one, by luck.
+func (d *Double) repeatCallback(n *node) *check {
+	pass, judged := n.passed[Post]
+	if !judged || !d.progress.lucky(d.script.SecondFinish) {
+		return nil
+	}
+	c := d.newCheck(n, Post)
+	c.behaviour = Behaviour{Verdict: "fail", Ending: Judged}
+	if pass {
+		c.behaviour.Verdict = "pass"
+	}
+	return c
+}
+
+// resubmit runs the PRE check of a node again, if it has ended.
+func (d *Double) resubmit(in form) (result, *check) {
+	n, exists := d.nodes[in.text("nodeId")]
+	switch {
+	case !exists:
+		return rejected(codeState, "node not found, nodeId:"+in.text("nodeId")), nil
+	case !resubmits(n.state):
+		return rejected(codeState, fmt.Sprintf("402:unsupported operation in %s, nodeId=%s", n.state, n.id)), nil
+	}
+	n.state = PreSubmit
+	delete(n.passed, Pre)
+	return done("", nodeDomain{NodeID: n.id, URL: urlOf("node", n.id)}), d.newCheck(n, Pre)
 }
 
 // retrieve always returns finished. It returns fail unless the stage was judged

@@ -30,6 +30,9 @@ func (d *Double) LoadScript(raw []byte) error {
 }
 
 func (s Script) validate() error {
+	if s.SecondFinish < 0 || s.SecondFinish > 1 {
+		return fmt.Errorf("secondFinish: %v is not a rate from 0 to 1", s.SecondFinish)
+	}
 	if err := s.Default.validate("default"); err != nil {
 		return err
 	}
@@ -40,6 +43,9 @@ func (s Script) validate() error {
 		}
 		if rule.Nth < 0 || rule.Times < 0 {
 			return fmt.Errorf("%s: nth and times cannot be negative", at)
+		}
+		if rule.Rate < 0 || rule.Rate > 1 {
+			return fmt.Errorf("%s: rate %v is not from 0 to 1", at, rule.Rate)
 		}
 		if err := rule.Then.validate(at); err != nil {
 			return err

@@ -9,6 +9,11 @@ type Script struct {
 	CallbackURL string `json:"callbackUrl,omitempty"`
 	// CheckTimeout replaces Options.CheckTimeout, unless zero.
 	CheckTimeout metav1.Duration `json:"checkTimeout,omitzero"`
+	// Seed determines which checks the rates select. Default 0.
+	Seed uint64 `json:"seed,omitempty"`
+	// SecondFinish is the rate, from 0 to 1, of second finishes that are called
+	// back again, with the verdict of the first. Default 0.
+	SecondFinish float64 `json:"secondFinish,omitempty"`
 	// Default is the behaviour of a check that no rule matches.
 	Default Behaviour `json:"default,omitzero"`
 	// Checks are the rules of checks; the first that matches and applies
@@ -27,8 +32,11 @@ type CheckRule struct {
 	Nth int `json:"nth,omitempty"`
 	// Times is the number of matching checks to which the rule applies. 0 means
 	// 1 if Nth is set, otherwise all.
-	Times int       `json:"times,omitempty"`
-	Then  Behaviour `json:"then,omitzero"`
+	Times int `json:"times,omitempty"`
+	// Rate is the part of these checks to which the rule applies, from 0 to 1, by
+	// Script.Seed. 0 means all.
+	Rate float64   `json:"rate,omitempty"`
+	Then Behaviour `json:"then,omitzero"`
 }
 
 // Match selects checks; an empty field matches all.
@@ -58,8 +66,14 @@ type Behaviour struct {
 	Ending Ending `json:"ending,omitempty"`
 	// Never: the check does not end; not even the check timeout ends it.
 	Never bool `json:"never,omitempty"`
+	// Forgotten: the server loses the event of the call. The check never begins,
+	// and the node stays in state PRE_AOP_SUBMIT or POST_AOP_SUBMIT.
+	Forgotten bool `json:"forgotten,omitempty"`
 	// Lost: the check ends without a callback. Retrieve returns the verdict.
 	Lost bool `json:"lost,omitempty"`
+	// Premature: the callback is a pass without rules, sent when the check begins.
+	// There is no callback of its end.
+	Premature bool `json:"premature,omitempty"`
 	// SkipCheck: a start is answered with skipCheck true and has no callback.
 	SkipCheck bool `json:"skipCheck,omitempty"`
 

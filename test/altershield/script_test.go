@@ -22,6 +22,8 @@ func TestAnInvalidScriptIsRejected(t *testing.T) {
 		"a negative fault":     {`{"faults":[{"fault":"901","times":-1}]}`, "faults[0]: nth"},
 		"negative copies":      {`{"default":{"copies":-1}}`, "default: copies"},
 		"a duration as number": {`{"default":{"delay":2}}`, "parse script"},
+		"a rate in per cent":   {`{"checks":[{"rate":5}]}`, "checks[0]: rate"},
+		"a negative rate":      {`{"secondFinish":-0.1}`, "secondFinish"},
 	} {
 		if _, err := ParseScript([]byte(tc.script)); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v", name, err)

@@ -12,15 +12,16 @@ const (
 // State is a node's state, with the names from the server's messages.
 type State string
 
-// The states of a node. During a check the server changes from ..._SUBMIT to
-// PRE_AOP or POST_AOP. Clients cannot distinguish the two, so the double has
-// only the first.
+// The states of a node. A check is submitted by the call, and runs when the
+// server takes up the event of the call, which it may lose.
 const (
 	PreSubmit   State = "PRE_AOP_SUBMIT"
+	PreRuns     State = "PRE_AOP"
 	PreFinish   State = "PRE_AOP_FINISH"
 	PreFail     State = "PRE_AOP_FAIL"
 	PreTimeout  State = "PRE_AOP_TIMEOUT"
 	PostSubmit  State = "POST_AOP_SUBMIT"
+	PostRuns    State = "POST_AOP"
 	PostFinish  State = "POST_AOP_FINISH"
 	PostFail    State = "POST_AOP_FAIL"
 	PostTimeout State = "POST_AOP_TIMEOUT"
@@ -61,6 +62,20 @@ func finishIn(s State) finishing {
 	default:
 		return finishing{Next: s}
 	}
+}
+
+// resubmits reports whether a resubmit in a state runs the PRE check again. In
+// all other states it is rejected.
+func resubmits(s State) bool {
+	return s == PreFinish || s == PreFail || s == PreTimeout
+}
+
+// runningState returns the state of a node while its check runs.
+func runningState(stage Stage) State {
+	if stage == Post {
+		return PostRuns
+	}
+	return PreRuns
 }
 
 // endOf returns the state of a node after the check of a stage.

@@ -9,10 +9,12 @@ import (
 func TestWhatAFinishDoesInEachState(t *testing.T) {
 	for state, want := range map[State]finishing{
 		PreSubmit:   {Next: PreSubmit},
+		PreRuns:     {Next: PreRuns},
 		PreFinish:   {Accepted: true, Runs: true, Next: PostSubmit},
 		PreFail:     {Accepted: true, Runs: true, Next: PostSubmit},
 		PreTimeout:  {Accepted: true, Runs: true, Next: PostSubmit},
 		PostSubmit:  {Next: PostSubmit},
+		PostRuns:    {Next: PostRuns},
 		PostFinish:  {Accepted: true, Next: PostSubmit},
 		PostFail:    {Accepted: true, Next: PostSubmit},
 		PostTimeout: {Accepted: true, Next: PostSubmit},

@@ -3,6 +3,7 @@ package chaos
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -15,16 +16,17 @@ type Evidence struct {
 	Nodes []double.Node
 }
 
-// Stage returns the server's actions for a stage of a node.
-func (e Evidence) Stage(node string, stage double.Stage) Stage {
+// Stage returns the server's actions for a stage of a batch with these nodes: a start
+// that the server forgot is repeated, with a new node.
+func (e Evidence) Stage(nodes []string, stage double.Stage) Stage {
 	var out Stage
 	for _, n := range e.Nodes {
-		if n.ID == node {
-			out.Passed = n.Passed[stage]
+		if slices.Contains(nodes, n.ID) {
+			out.Passed = out.Passed || n.Passed[stage]
 		}
 	}
 	for _, c := range e.Log.Callbacks {
-		if c.Node != node || c.Stage != stage || notStored(c.Status) {
+		if !slices.Contains(nodes, c.Node) || c.Stage != stage || notStored(c.Status) {
 			continue
 		}
 		outcome := v1alpha1.ParseVerdict(c.Verdict)
@@ -48,10 +50,10 @@ func (e Evidence) Starts(batchNo int32) (n int) {
 	return n
 }
 
-// Finishes returns how often the server was called to finish a node.
-func (e Evidence) Finishes(node string) (n int) {
+// Finishes returns how often the server was called to finish a batch with these nodes.
+func (e Evidence) Finishes(nodes []string) (n int) {
 	for _, c := range e.Log.Calls {
-		if c.Action == "submitChangeFinishNotify" && c.Node == node {
+		if c.Action == "submitChangeFinishNotify" && slices.Contains(nodes, c.Node) {
 			n++
 		}
 	}

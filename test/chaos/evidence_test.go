@@ -46,11 +46,14 @@ func TestEvidenceHasTheVerdictsOfTheStage(t *testing.T) {
 		{Outcome: fail},
 		{Outcome: none},
 	}}
-	if diff := cmp.Diff(want, e.Stage("n", double.Post)); diff != "" {
+	if diff := cmp.Diff(want, e.Stage([]string{"n"}, double.Post)); diff != "" {
 		t.Error("(-want +got)", diff)
 	}
-	if got := e.Stage("n", double.Pre); got.Passed || len(got.Verdicts) != 1 {
+	if got := e.Stage([]string{"n"}, double.Pre); got.Passed || len(got.Verdicts) != 1 {
 		t.Errorf("PRE is %+v", got)
+	}
+	if got := e.Stage([]string{"n", "other"}, double.Pre); !got.Passed || len(got.Verdicts) != 1 {
+		t.Errorf("PRE of both nodes is %+v", got)
 	}
 }
 
@@ -68,7 +71,7 @@ func TestEvidenceCountsTheCallsOfABatch(t *testing.T) {
 	if first, second, third := e.Starts(0), e.Starts(1), e.Starts(2); first != 1 || second != 2 || third != 0 {
 		t.Errorf("starts are %d, %d and %d, want 1, 2 and 0", first, second, third)
 	}
-	if none, one := e.Finishes("n0"), e.Finishes("n1"); none != 0 || one != 1 {
+	if none, one := e.Finishes([]string{"n0"}), e.Finishes([]string{"n1", "n0"}); none != 0 || one != 1 {
 		t.Errorf("finishes are %d and %d, want 0 and 1", none, one)
 	}
 }

@@ -41,8 +41,43 @@ func NewPlan(r *rand.Rand, pods int) Plan {
 		what, then := unusual(r)
 		p.add(r, pods, what, then)
 	}
+	p.addPublished(r, pods)
 	p.Rules = append(p.Rules, double.CheckRule{Then: delayed(r, double.Behaviour{})})
 	return p
+}
+
+// published are the faults of the published server, with their rates: see
+// docs/change/altershield.md.
+var published = []struct {
+	what  string
+	stage double.Stage
+	rate  float64
+	then  double.Behaviour
+}{
+	{"is forgotten", double.Pre, 3.0 / 90, double.Behaviour{Forgotten: true}},
+	{"passes and its callback is lost", double.Pre, 3.0 / 606, double.Behaviour{Lost: true}},
+	{"passes and its callback is lost", double.Post, 3.0 / 606, double.Behaviour{Lost: true}},
+	{"fails and is called back as a pass before", double.Post, 5.0 / 148, double.Behaviour{Premature: true, Verdict: "fail"}},
+}
+
+// addPublished draws the faults of the published server for each batch, and a forgotten
+// start for the order.
+func (p *Plan) addPublished(r *rand.Rand, pods int) {
+	for number := range int64(pods) {
+		for _, f := range published {
+			if r.Float64() >= f.rate {
+				continue
+			}
+			p.Rules = append(p.Rules, double.CheckRule{
+				Match: double.Match{Step: "BATCH", BatchNo: &number, Stage: f.stage}, Nth: 1, Then: f.then,
+			})
+			p.text = append(p.text, fmt.Sprintf("%s of batch %d %s", f.stage, number, f.what))
+		}
+	}
+	if forgotten := published[0]; r.Float64() < forgotten.rate {
+		p.Rules = append(p.Rules, double.CheckRule{Match: double.Match{Step: "ORDER", Stage: double.Pre}, Nth: 1, Then: forgotten.then})
+		p.text = append(p.text, "PRE of the order "+forgotten.what)
+	}
 }
 
 // add sets the behaviour of a check of a random batch. The batch may not exist,

@@ -40,7 +40,7 @@ func TestASeedRepeatsItsServerFaultsAndTheDoubleAcceptsThem(t *testing.T) {
 }
 
 func TestASeedRepeatsItsPlansAndTheDoubleAcceptsThem(t *testing.T) {
-	fails := 0
+	fails, forgotten, premature := 0, 0, 0
 	for seed := range uint64(200) {
 		plan := NewPlan(rand.New(rand.NewPCG(seed, 1)), 5)
 		again := NewPlan(rand.New(rand.NewPCG(seed, 1)), 5)
@@ -55,14 +55,26 @@ func TestASeedRepeatsItsPlansAndTheDoubleAcceptsThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		failing := false
 		for _, rule := range s.Checks {
-			if rule.Then.Verdict == "fail" || rule.Then.Verdict == "unpass" {
-				fails++
-				break
+			switch {
+			case rule.Then.Forgotten:
+				forgotten++
+			case rule.Then.Premature:
+				premature++
+			case rule.Then.Verdict == "fail", rule.Then.Verdict == "unpass":
+				failing = true
 			}
+		}
+		if failing {
+			fails++
 		}
 	}
 	if fails < 60 || fails > 140 {
 		t.Errorf("%d of 200 plans have a fail, want about half", fails)
+	}
+	// 200 plans have 1000 batches and 200 orders.
+	if forgotten < 20 || forgotten > 60 || premature < 15 || premature > 55 {
+		t.Errorf("%d forgotten starts, want about 40; %d passes before a fail, want about 34", forgotten, premature)
 	}
 }

@@ -221,18 +221,24 @@ func (l *releaseLoop) observe(ctx context.Context, n int) (Release, error) {
 	for _, p := range c.Status.DefenseCheckFailPods {
 		r.Failed = append(r.Failed, p.Pod)
 	}
-	known := map[string]bool{c.Status.Order.Node(): true}
+	known := map[string]bool{}
+	for _, node := range c.Status.Order.Nodes() {
+		known[node] = true
+	}
 	for i := range list.Items {
 		p := &list.Items[i]
 		if !metav1.IsControlledBy(p, c) {
 			continue
 		}
+		nodes := p.Status.Nodes()
 		b := Batch{
 			Name: p.Name, Node: p.Status.ChangePodID, Done: p.Status.Phase == v1alpha1.PodExecuteDone,
-			Pre: evidence.Stage(p.Status.ChangePodID, double.Pre), Post: evidence.Stage(p.Status.ChangePodID, double.Post),
+			Pre: evidence.Stage(nodes, double.Pre), Post: evidence.Stage(nodes, double.Post),
 		}
-		known[b.Node] = true
-		b.Starts, b.Finishes = evidence.Starts(p.Spec.BatchNo), evidence.Finishes(b.Node)
+		for _, node := range nodes {
+			known[node] = true
+		}
+		b.Starts, b.Finishes = evidence.Starts(p.Spec.BatchNo), evidence.Finishes(nodes)
 		for _, s := range p.Status.Submissions {
 			if s.Stage == v1alpha1.StagePre {
 				b.StartAttempts = int(s.Attempts)

@@ -54,7 +54,10 @@ func (b *batch) apply(ctx context.Context, s *suite, r callback.Received) {
 	}}
 	d := verdict.Decide(in)
 	if d.Outcome == verdict.AskRetrieve {
-		in.Asked, in.Confirmed = true, s.passed(ctx, b.node, r.Data.Stage)
+		in.Retrieved = verdict.RetrievedOther
+		if s.confirms(ctx, b.node, r.Data.Stage) {
+			in.Retrieved = verdict.RetrievedPass
+		}
 		d = verdict.Decide(in)
 	}
 	b.pod.Status.Verdicts, b.pod.Status.PodResults = d.Verdicts, d.PodResults

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -40,6 +39,8 @@ type options struct {
 	expect         string
 	strict         bool
 	wait, lateWait time.Duration
+	// runs is the number of runs.
+	runs int
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -54,33 +55,28 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return untested
 	}
 	_, _ = fmt.Fprintf(stderr, "listening for callbacks at http://%s%s\n", listener.Addr(), callbackPath)
-	result := runSuite(ctx, listener, o)
-	if err := result.print(stdout); err != nil {
+	results := runSuites(ctx, listener, o)
+	if err := results.print(stdout); err != nil {
 		return untested
 	}
-	switch {
-	case len(result.outcomes) == 0:
-		_, _ = fmt.Fprintln(stderr, "no batch was started: the outcomes were not tested")
-		return deviates
-	case len(result.failed(required)) > 0, o.strict && len(result.failed(published)) > 0:
-		return deviates
-	case o.expect != "" && !result.counts(v1alpha1.Outcome(o.expect)):
-		_, _ = fmt.Fprintf(stderr, "not every pod has outcome %s\n", o.expect)
-		return deviates
+	code, reason := results.code(o)
+	if reason != "" {
+		_, _ = fmt.Fprintln(stderr, reason)
 	}
-	return conforms
+	return code
 }
 
-// runSuite runs the suite once.
-func runSuite(ctx context.Context, listener net.Listener, o options) report {
-	callbacks := newEndpoint(o.config)
-	mux := http.NewServeMux()
-	mux.Handle("POST "+callbackPath, callbacks)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = server.Serve(listener) }() // ends with Close
-	defer func() { _ = server.Close() }()
-	s := newSuite(o.config, callbacks, o.wait, o.lateWait)
-	return s.evaluate(ctx, s.try(ctx))
+// code returns the exit code, and why it is not conforms if the output does not say it.
+func (r report) code(o options) (code int, reason string) {
+	switch {
+	case len(r.outcomes) == 0:
+		return deviates, "no batch was started: the outcomes were not tested"
+	case len(r.failed(required)) > 0, o.strict && len(r.failed(published)) > 0:
+		return deviates, ""
+	case o.expect != "" && !r.counts(v1alpha1.Outcome(o.expect)):
+		return deviates, "not every pod has outcome " + o.expect
+	}
+	return conforms, ""
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
@@ -98,6 +94,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	f.BoolVar(&o.strict, "strict", false, "exit with 1 also for a note")
 	f.DurationVar(&o.wait, "wait", 30*time.Second, "maximum time until a callback")
 	f.DurationVar(&o.lateWait, "late-wait", 2*time.Second, "time to wait for late and repeated callbacks at the end")
+	f.IntVar(&o.runs, "runs", 1, "number of runs; with more than one, the output is how often what happened")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -111,6 +108,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	switch {
 	case o.config.BaseURL == "":
 		return o, fmt.Errorf("-url is missing: set the URL of the judge")
+	case o.runs < 1:
+		return o, fmt.Errorf("invalid -runs %d: at least 1", o.runs)
 	case token == "":
 		return o, fmt.Errorf("token is missing: set -token-file or ALTERSHIELD_TOKEN")
 	case o.expect != "" && o.expect != string(v1alpha1.OutcomePass) && o.expect != string(v1alpha1.OutcomeFail) && o.expect != string(v1alpha1.OutcomeNoVerdict):

@@ -52,7 +52,12 @@ func TestTheExitCodeReportsConformance(t *testing.T) {
 		"a judge with a required statement false":          {`{"default": {"checkType": "CHANGE_ORDER"}}`, nil, deviates, "FAIL  " + checked},
 		"a judge with a published statement false":         {`{"default": {"verdict": "xyz"}}`, nil, conforms, "note  " + meaning},
 		"a judge with a published statement false, strict": {`{"default": {"verdict": "xyz"}}`, []string{"-strict"}, deviates, "note  " + meaning},
-		"a judge that rejects orders":                      {`{"faults": [{"fault": "404"}]}`, nil, deviates, "FAIL  an order is opened"},
+		"a judge that does not always pass, in three runs": {
+			`{"checks": [{"match": {"stage": "POST", "batchNo": 0}, "nth": 2, "then": {"premature": true, "verdict": "fail"}}]}`,
+			[]string{"-runs", "3", "-expect", "Pass"}, deviates, "1      note    " + wasJudgedIs,
+		},
+		"a good judge in three runs":  {`{}`, []string{"-runs", "3", "-expect", "Pass"}, conforms, "3      conformance-a  Pass"},
+		"a judge that rejects orders": {`{"faults": [{"fault": "404"}]}`, nil, deviates, "FAIL  an order is opened"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -79,6 +84,7 @@ func TestInvalidFlagsAreReported(t *testing.T) {
 		"-url is missing":     {"x", nil},
 		"token is missing":    {"", url},
 		"no such file":        {"", append(url, "-token-file", filepath.Join(t.TempDir(), "none"))},
+		"invalid -runs":       {"x", append(url, "-runs", "0")},
 		"invalid -expect":     {"x", append(url, "-expect", "Perhaps")},
 		"provided but not de": {"x", []string{"-what"}},
 		"serve callbacks":     {"x", append(url, "-listen", "nowhere")},

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
 // report is the result of a run.
@@ -83,20 +84,27 @@ func (r report) counts(as v1alpha1.Outcome) bool {
 	return len(r.outcomes) > 0
 }
 
+// label is the label of a statement that is not true.
+func (r result) label() string {
+	switch {
+	case r.skipped():
+		return "skip"
+	case r.level == required:
+		return "FAIL"
+	default:
+		return "note"
+	}
+}
+
 // print writes the report as text.
 func (r report) print(to io.Writer) error {
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(table, format+"\n", args...) } // Flush has the error
 	for _, c := range r.results {
-		switch {
-		case c.err == nil:
+		if c.err == nil {
 			line("ok\t%s", c.statement)
-		case c.skipped():
-			line("skip\t%s: %s", c.statement, c.err)
-		case c.level == required:
-			line("FAIL\t%s: %s", c.statement, oneLine(c.err))
-		default:
-			line("note\t%s: %s", c.statement, oneLine(c.err))
+		} else {
+			line("%s\t%s: %s", c.label(), c.statement, oneLine(c.err))
 		}
 	}
 	line("\nCHECK\tCALLBACKS\tRETRIEVE")
@@ -114,4 +122,9 @@ func (r report) print(to io.Writer) error {
 	return table.Flush()
 }
 
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+// maxMessage is the maximum length of a printed message, in bytes.
+const maxMessage = 200
+
+func oneLine(err error) string {
+	return text.Truncate(strings.ReplaceAll(err.Error(), "\n", "; "), maxMessage)
+}

@@ -69,12 +69,12 @@ var wrongJudges = map[string]struct {
 		[]string{"unknown fields are ignored"},
 	},
 	"accepts 64 bytes of an order id": {
-		fixture{calls: rejectsIf(func(in object) bool { return len(text(in["bizExecOrderId"])) > 64 })},
+		fixture{calls: rejectsIf(func(in object) bool { return len(textOf(in["bizExecOrderId"])) > 64 })},
 		[]string{"an order id may have 128 bytes"},
 	},
 	"starts batches of any order": {
 		fixture{calls: answers(func(c call) {
-			if c.action == actionStartBatch && strings.HasSuffix(text(c.in["bizExecOrderId"]), "/never-opened") {
+			if c.action == actionStartBatch && strings.HasSuffix(textOf(c.in["bizExecOrderId"]), "/never-opened") {
 				c.replace("101", success(object{"nodeId": "n", "skipCheck": false}))
 			}
 		})},
@@ -257,7 +257,7 @@ func bodyOf(r *http.Request) []byte {
 	return body
 }
 
-func text(v any) string {
+func textOf(v any) string {
 	switch v := v.(type) {
 	case string:
 		return v
@@ -320,11 +320,11 @@ func oneNode() func(http.Handler) http.Handler {
 		if c.action != actionStartBatch || c.out["success"] != true {
 			return
 		}
-		if kept, ok := first[text(c.in["batchNo"])]; ok {
+		if kept, ok := first[textOf(c.in["batchNo"])]; ok {
 			c.set(kept)
 			return
 		}
-		first[text(c.in["batchNo"])] = c.out
+		first[textOf(c.in["batchNo"])] = c.out
 	})
 }
 

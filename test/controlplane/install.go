@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -21,7 +22,7 @@ import (
 const componentsGroup = "breakwater:controlplane"
 
 // Install applies a folder of manifests like config/protection as it is, except that
-// the components run in this process and not as Deployments.
+// the components run in this process and not as Deployments, and that there is no Knative.
 func (p *ControlPlane) Install(ctx context.Context, folder string) error {
 	files, err := filepath.Glob(filepath.Join(p.root, filepath.FromSlash(folder), "*.yaml"))
 	if err != nil {
@@ -49,8 +50,8 @@ func (p *ControlPlane) Install(ctx context.Context, folder string) error {
 	return nil
 }
 
-// read returns the objects of a file without Deployments. For each binding of a role
-// it adds a binding to componentsGroup.
+// read returns the objects of a file without Deployments and objects of Knative. For
+// each binding of a role it adds a binding to componentsGroup.
 func read(file string) ([]*unstructured.Unstructured, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -64,6 +65,9 @@ func read(file string) ([]*unstructured.Unstructured, error) {
 			return all, nil
 		} else if err != nil {
 			return nil, err
+		}
+		if strings.HasSuffix(o.GroupVersionKind().Group, "knative.dev") {
+			continue
 		}
 		switch o.GetKind() {
 		case "", "Deployment", "PodDisruptionBudget":

@@ -53,6 +53,7 @@ func (p *ControlPlane) Serve(ctx context.Context, process server.Options, config
 	if err := registerReplica(ctx, kube, process.Service); err != nil {
 		return err
 	}
+	p.ports[process.Service] = port
 	p.proxy.route(net.JoinHostPort(service.Spec.ClusterIP, "443"), port)
 	own, controllers, _ := process.Controllers(p.ctx, port)
 	if err := p.run(own, process.Component, controllers); err != nil {

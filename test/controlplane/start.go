@@ -8,9 +8,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -28,6 +30,8 @@ type ControlPlane struct {
 	stdin io.Closer
 
 	proxy *proxy
+	// ports are the ports of the webhooks by Service.
+	ports map[string]int
 	// ctx ends with Stop.
 	ctx    context.Context //nolint:containedctx // the life of the components
 	cancel context.CancelFunc
@@ -48,6 +52,7 @@ func Main(tests interface{ Run() int }, start func(context.Context) (*ControlPla
 		fmt.Fprintln(os.Stderr, "start the control plane:", err)
 		return 1
 	}
+	running = p
 	code := tests.Run()
 	if code != 0 {
 		kept := p.dir + "-logs"
@@ -63,6 +68,15 @@ func Main(tests interface{ Run() int }, start func(context.Context) (*ControlPla
 	return code
 }
 
+// running is the control plane of the tests.
+var running *ControlPlane
+
+// WebhookURL returns the URL at which anybody can connect to the webhooks of a Service,
+// without a path.
+func WebhookURL(service string) string {
+	return "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(running.ports[service]))
+}
+
 // Start starts a control plane. It sets KUBECONFIG, and kubectl is the first in PATH.
 func Start(ctx context.Context) (*ControlPlane, error) {
 	root, err := repository()
@@ -73,7 +87,7 @@ func Start(ctx context.Context) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &ControlPlane{root: root, dir: dir, proxy: &proxy{}}
+	p := &ControlPlane{root: root, dir: dir, proxy: &proxy{}, ports: map[string]int{}}
 	p.ctx, p.cancel = context.WithCancel(ctx)
 	if err := errors.Join(p.redirectKlog(), p.start()); err != nil {
 		return nil, errors.Join(err, p.Stop())

@@ -64,18 +64,29 @@ func (e *environment) scaleToZero(t *testing.T, namespace, name string) (undo fu
 		t.Fatal(err)
 	}
 	p := part{Namespace: namespace, Selector: metav1.FormatLabelSelector(d.Spec.Selector)}
+	var stopped []corev1.Pod
 	await(t, shortTimeout, name+" is stopped", func(ctx context.Context) error {
 		list, err := e.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: p.Selector})
 		if err != nil {
 			return err
 		}
 		for i := range list.Items {
+			stopped = append(stopped, list.Items[i])
 			if err := disruption.Delete(ctx, e.kube, &list.Items[i]); err != nil {
 				return err
 			}
 		}
-		if len(list.Items) > 0 {
-			return fmt.Errorf("%d pods exist", len(list.Items))
+		// A process can outlive its pod by seconds, and serve connections.
+		running := len(list.Items)
+		for i := range stopped {
+			killed, err := disruption.KillProcesses(&stopped[i])
+			if err != nil {
+				return err
+			}
+			running += killed
+		}
+		if running > 0 {
+			return fmt.Errorf("%d pods or processes exist", running)
 		}
 		return nil
 	})

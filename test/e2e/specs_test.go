@@ -73,6 +73,7 @@ func TestWithAServer(t *testing.T) {
 		{"a verdict counts as a CloudEvent in structured mode", verdictAsCloudEvent("structured")},
 		{"a verdict counts as a CloudEvent in batched mode", verdictAsCloudEvent("batched")},
 		{"a verdict with an invalid signature is rejected with 401 and changes nothing", forgedVerdict},
+		{"a forged verdict changes nothing", sentToTheBroker},
 		{"kubectl rollout undo to a version that succeeded is admitted", rolloutUndo},
 	})
 }
@@ -92,7 +93,10 @@ func TestTheOrder(t *testing.T) {
 	runSequentially(t, e, []spec{
 		{"an unjudged check follows the policy of its stage", noVerdictPerStage},
 		{"a check without a verdict ends by the policy after its timeout", verdictTimeout},
+		{"a pass that the server contradicts holds the release until a person judges it", contradictedPass},
+		{"a start that the server forgot and a pass whose callback is lost cost seconds", lostByTheServer},
 		{"batches are a percentage of the replicas, and leftover pods are judged", percentageBatches},
+		{"many releases at once leave no pod unjudged", manyReleases},
 		{"releases continue by themselves when the server is reachable again", serverUnreachable},
 	})
 }

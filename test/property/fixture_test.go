@@ -27,6 +27,7 @@ import (
 	"github.com/breakwater-dev/breakwater/functions/deadletter"
 	"github.com/breakwater-dev/breakwater/functions/submit"
 	"github.com/breakwater-dev/breakwater/functions/verdict"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 )
 
 // fixture has all processes and models, and their history.
@@ -55,8 +56,9 @@ type fixture struct {
 	// never.
 	crashIn int
 
-	policy  v1alpha1.NoVerdictPolicy
-	percent int
+	// policy is no-verdict, contradicted is no-verdict-contradicted.
+	policy, contradicted v1alpha1.NoVerdictPolicy
+	percent              int
 	history
 }
 
@@ -68,8 +70,8 @@ func newFixture(t *rapid.T) *fixture {
 		clock:     clocktesting.NewFakeClock(time.Date(2026, 5, 9, 12, 0, 0, 0, time.UTC)),
 		instances: map[string][]functions.Function{}, busy: map[string]int{}, history: newHistory(),
 	}
-	w.policy = rapid.SampledFrom([]v1alpha1.NoVerdictPolicy{
-		v1alpha1.NoVerdictPass, v1alpha1.NoVerdictHold, v1alpha1.NoVerdictFail}).Draw(t, "no-verdict")
+	policies := rapid.SampledFrom([]v1alpha1.NoVerdictPolicy{v1alpha1.NoVerdictPass, v1alpha1.NoVerdictHold, v1alpha1.NoVerdictFail})
+	w.policy, w.contradicted = policies.Draw(t, "no-verdict"), policies.Draw(t, "no-verdict-contradicted")
 	w.percent = rapid.SampledFrom([]int{0, 50, 100}).Draw(t, "percent")
 	w.api = newAPI(w.clock)
 	w.api.stored = w.checkWrite
@@ -99,6 +101,9 @@ func (w *fixture) configMap() *corev1.ConfigMap {
 	}
 }
 
+// signingKey signs verdicts.
+const signingKey = "key"
+
 // createObjects creates the objects that exist before a release.
 func (w *fixture) createObjects() {
 	put := func(resource string, o object) {
@@ -111,6 +116,10 @@ func (w *fixture) createObjects() {
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: altershield.SecretName},
 		Data:       map[string][]byte{altershield.TokenKey: []byte(token)},
 	})
+	put("secrets", &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: eventsigning.SecretName},
+		Data:       map[string][]byte{eventsigning.CurrentKey: []byte(signingKey)},
+	})
 	put("namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: namespace, Labels: map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled},
 	}})
@@ -121,6 +130,7 @@ func (w *fixture) createObjects() {
 		})
 	}
 	config("no-verdict", v1alpha1.ConfigNoVerdict, string(w.policy), true)
+	config("contradicted", v1alpha1.ConfigNoVerdictContradicted, string(w.contradicted), true)
 	config("branch", v1alpha1.ConfigBatch, fmt.Sprint(w.percent), w.percent > 0)
 	put("deployments", firstDeployment())
 }
@@ -136,15 +146,16 @@ func (w *fixture) functions() {
 		c.AddReactor("*", "*", w.api.react(by))
 		return c
 	}
+	keys := eventsigning.Keys{Current: []byte(signingKey)}
 	for range 2 {
 		submitClient := client("submit")
 		w.instances["submit"] = append(w.instances["submit"],
 			submit.New(submitClient, server, verdict.NewRecorder(submitClient, w.clock, meter), w.clock, meter))
-		w.instances["verdict"] = append(w.instances["verdict"], verdict.New(verdict.NewRecorder(client("verdict"), w.clock, meter), server))
-		w.instances["deadletter"] = append(w.instances["deadletter"], deadletter.New(client("deadletter"), kube, nil, w.clock, meter))
+		w.instances["verdict"] = append(w.instances["verdict"], verdict.New(verdict.NewRecorder(client("verdict"), w.clock, meter), server, keys))
+		w.instances["deadletter"] = append(w.instances["deadletter"], deadletter.New(client("deadletter"), kube, nil, keys, w.clock, meter))
 	}
 	w.callback = callback.New(callback.Options{
-		Change: client("callback"), Server: server, Broker: w, Clock: w.clock, Meter: meter, StoreTimeout: 2 * time.Second,
+		Change: client("callback"), Server: server, Broker: w, Signer: keys, Clock: w.clock, Meter: meter, StoreTimeout: 2 * time.Second,
 	})
 	w.callback.(*echo.Echo).Logger.SetOutput(io.Discard) // it would log every crash
 }

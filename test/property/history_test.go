@@ -17,6 +17,8 @@ import (
 
 // history records what the invariants need.
 type history struct {
+	// accepted are the ids of the events that the Broker has accepted.
+	accepted   map[string]bool
 	violations []string
 	madePods   int
 	// calls counts the starts and finishes that reached the server, by object and
@@ -38,7 +40,7 @@ type promise struct {
 }
 
 func newHistory() history {
-	return history{calls: map[string]int{}, personResults: map[types.UID]map[string]string{}}
+	return history{accepted: map[string]bool{}, calls: map[string]int{}, personResults: map[types.UID]map[string]string{}}
 }
 
 func (w *fixture) violated(format string, args ...any) {
@@ -212,10 +214,14 @@ func (w *fixture) ownerOf(p *v1alpha1.ChangePod) *v1alpha1.ChangeWorkload {
 func (w *fixture) nodes() map[string]bool {
 	out := map[string]bool{}
 	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
-		out[c.Status.Order.Node()] = true
+		for _, node := range c.Status.Order.Nodes() {
+			out[node] = true
+		}
 	}
 	for _, p := range all[*v1alpha1.ChangePod](w.api, "changepods") {
-		out[p.Status.ChangePodID] = true
+		for _, node := range p.Status.Nodes() {
+			out[node] = true
+		}
 	}
 	return out
 }

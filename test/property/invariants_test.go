@@ -8,6 +8,7 @@ import (
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
 )
 
@@ -19,6 +20,7 @@ func (w *fixture) checkEnd() {
 			w.checkBatch(c, p)
 		}
 		w.checkRelease(c, batches)
+		w.checkAnnounced(c)
 	}
 	for _, p := range w.promises {
 		w.checkPromise(p)
@@ -74,7 +76,7 @@ func (w *fixture) checkPromise(p promise) {
 		return
 	}
 	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
-		if c.Status.Order.Node() != p.Data.NodeID {
+		if !c.Status.Order.HasNode(p.Data.NodeID) {
 			continue
 		}
 		if v := c.Status.OrderVerdictOf(p.Data.Stage); v == nil || v1alpha1.ParseVerdict(v.Verdict) != v1alpha1.OutcomeFail {
@@ -82,7 +84,7 @@ func (w *fixture) checkPromise(p promise) {
 		}
 	}
 	for _, batch := range all[*v1alpha1.ChangePod](w.api, "changepods") {
-		if batch.Status.ChangePodID != p.Data.NodeID {
+		if !batch.Status.HasNode(p.Data.NodeID) {
 			continue
 		}
 		v := batch.Status.VerdictOf(p.Data.Stage)
@@ -92,12 +94,29 @@ func (w *fixture) checkPromise(p promise) {
 	}
 }
 
+// checkAnnounced: the Broker has accepted the event of the state.
+func (w *fixture) checkAnnounced(c *v1alpha1.ChangeWorkload) {
+	verb, ok := map[v1alpha1.WorkloadPhase]events.Verb{
+		v1alpha1.WorkloadSuccess: events.VerbSucceeded, v1alpha1.WorkloadSuspend: events.VerbSuspended, v1alpha1.WorkloadFailed: events.VerbFailed,
+	}[c.Status.Phase]
+	if !ok || c.Spec.Attempt == 0 {
+		return
+	}
+	id := events.ChangeWorkload{Verb: verb, UID: c.UID, Version: c.Spec.Reversion, EntryTimeUnix: c.Status.EntryTimeUnix}.ID()
+	if !w.accepted[id] {
+		w.violated("%s is %s since %s, and the Broker has no event of it", c.Name, c.Status.Phase, c.Status.EntryTime)
+	}
+	if n := len(c.Status.Announcements); n > 0 {
+		w.violated("%d announcements of %s remain", n, c.Name)
+	}
+}
+
 // checkRelease: the release ended, and not as a Success after a fail.
 func (w *fixture) checkRelease(c *v1alpha1.ChangeWorkload, batches []*v1alpha1.ChangePod) {
 	if n := len(c.Status.Inbox); n > 0 {
 		w.violated("%d verdicts stay in the inbox of %s", n, c.Name)
 	}
-	failed, unjudged := []string{}, []string{}
+	failed, unjudged, notPassed := []string{}, []string{}, []string{}
 	for _, p := range batches {
 		for _, info := range p.Spec.PodInfos {
 			switch o, _ := p.OutcomeOf(info.Pod); o {
@@ -105,6 +124,9 @@ func (w *fixture) checkRelease(c *v1alpha1.ChangeWorkload, batches []*v1alpha1.C
 				failed = append(failed, info.Pod)
 			case v1alpha1.OutcomeNoVerdict:
 				unjudged = append(unjudged, info.Pod)
+				if w.policyOf(p) != v1alpha1.NoVerdictPass {
+					notPassed = append(notPassed, info.Pod)
+				}
 			}
 		}
 	}
@@ -120,16 +142,18 @@ func (w *fixture) checkRelease(c *v1alpha1.ChangeWorkload, batches []*v1alpha1.C
 	if c.Spec.Reversion != release.Version || c.Spec.Attempt != release.Attempt {
 		return
 	}
-	w.checkCurrentRelease(c, failed, unjudged)
+	w.checkCurrentRelease(c, failed, unjudged, notPassed)
 }
 
-func (w *fixture) checkCurrentRelease(c *v1alpha1.ChangeWorkload, failed, unjudged []string) {
+// checkCurrentRelease checks the current release with its pods that failed, that are
+// unjudged, and that are unjudged and do not pass by the policy.
+func (w *fixture) checkCurrentRelease(c *v1alpha1.ChangeWorkload, failed, unjudged, notPassed []string) {
 	d, phase := w.deployment(), c.Status.Phase
 	if (len(failed) > 0 || orderCheckFailed(c)) && phase != v1alpha1.WorkloadSuspend {
 		w.violated("%s is %q, but %v failed; the order failed: %t: %s", c.Name, phase, failed, orderCheckFailed(c), w.describe(c))
 	}
 	if phase == v1alpha1.WorkloadSuspend {
-		if len(failed) == 0 && !orderCheckFailed(c) && w.policy != v1alpha1.NoVerdictFail {
+		if len(failed) == 0 && !orderCheckFailed(c) && w.policy != v1alpha1.NoVerdictFail && w.contradicted != v1alpha1.NoVerdictFail {
 			w.violated("%s is suspended, but nothing failed: %s", c.Name, w.describe(c))
 		}
 		if d.Labels[v1alpha1.SuspendLabel] == "" {
@@ -145,8 +169,8 @@ func (w *fixture) checkCurrentRelease(c *v1alpha1.ChangeWorkload, failed, unjudg
 	if phase != v1alpha1.WorkloadSuccess {
 		return
 	}
-	if w.policy != v1alpha1.NoVerdictPass && len(unjudged) > 0 && w.anyPodExists(unjudged) {
-		w.violated("%s is a Success with policy %s, but %v are unjudged", c.Name, w.policy, unjudged)
+	if w.anyPodExists(notPassed) {
+		w.violated("%s is a Success, but %v are unjudged and do not pass", c.Name, notPassed)
 	}
 	if w.anyPodExists(unjudged) && (c.Status.Counts.Unjudged == 0 || !c.Status.GetCondition(v1alpha1.WorkloadJudged).IsFalse()) {
 		w.violated("%s is a Success, but does not report that %v are unjudged", c.Name, unjudged)

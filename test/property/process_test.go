@@ -41,6 +41,7 @@ import (
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
 	"github.com/breakwater-dev/breakwater/reconciler/change/changepod"
 	"github.com/breakwater-dev/breakwater/reconciler/change/changeworkload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
@@ -128,8 +129,9 @@ func start(w *fixture) *process {
 	ctx = context.WithValue(ctx, opsconfiginfoinformer.Key{}, opsConfigInfoes{configs})
 
 	static := configmap.NewStaticWatcher(w.configMap())
-	p.reconcilers["changeworkload"] = changeworkload.NewController(ctx, static, w)
-	p.reconcilers["changepod"] = changepod.NewController(ctx, static, w)
+	calls := callqueue.New(w.clock)
+	p.reconcilers["changeworkload"] = changeworkload.NewController(ctx, static, w, calls)
+	p.reconcilers["changepod"] = changepod.NewController(ctx, static, w, calls)
 	for _, i := range p.informers {
 		for of, o := range w.api.objects {
 			if of.resource == i.resource {
@@ -322,5 +324,15 @@ func (p *process) reconcile(ctx context.Context, w work, now func() time.Time) {
 	}
 }
 
-// Send implements the reconcilers' Sender: a wake-up goes to the Broker.
+// Send implements the reconcilers' Sender: an event goes to the Broker, which can lose it.
 func (w *fixture) Send(_ context.Context, e cloudevents.Event) { w.broker.accept(e, false) }
+
+// SendAndConfirm implements the reconcilers' Sender: the Broker may be unreachable.
+func (w *fixture) SendAndConfirm(_ context.Context, e cloudevents.Event, accepted func()) {
+	if w.draw("accept", 3) == 2 {
+		return
+	}
+	w.broker.accept(e, false)
+	w.accepted[e.ID()] = true
+	accepted()
+}

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
 func TestMain(m *testing.M) {
@@ -74,7 +75,7 @@ func (w *fixture) step(seed, at uint64) {
 func (w *fixture) check(t *rapid.T) {
 	w.checkClaims()
 	if len(w.violations) > 0 {
-		t.Fatalf("policy %s, %d per cent:\n%s\n\nhistory:\n%s", w.policy, w.percent,
+		t.Fatalf("policy %s, %s if contradicted, %d per cent:\n%s\n\nhistory:\n%s", w.policy, w.contradicted, w.percent,
 			strings.Join(w.violations, "\n"), strings.Join(w.trace, "\n"))
 	}
 }
@@ -162,6 +163,11 @@ func (w *fixture) drain() {
 	}
 }
 
+// policyOf returns the outcome of a batch if it is unjudged.
+func (w *fixture) policyOf(p *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
+	return settings.Settings{NoVerdict: w.policy, NoVerdictContradicted: w.contradicted}.UnjudgedBatch(p)
+}
+
 // personPasses passes a batch or an order that waits for a person.
 func (w *fixture) personPasses() bool {
 	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
@@ -173,7 +179,7 @@ func (w *fixture) personPasses() bool {
 		for _, p := range w.batchesOf(c) {
 			for _, info := range p.Spec.PodInfos {
 				o, _ := p.OutcomeOf(info.Pod)
-				if w.policy == v1alpha1.NoVerdictHold && o == v1alpha1.OutcomeNoVerdict && c.Status.Phase != v1alpha1.WorkloadSuccess && c.Status.Phase != v1alpha1.WorkloadFailed {
+				if w.policyOf(p) == v1alpha1.NoVerdictHold && o == v1alpha1.OutcomeNoVerdict && c.Status.Phase != v1alpha1.WorkloadSuccess && c.Status.Phase != v1alpha1.WorkloadFailed {
 					w.judgeByHand(p, "pass")
 					return true
 				}

@@ -96,13 +96,19 @@ func (j *fakeServer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // scriptChecks draws the result of a check that the call may start.
 func (w *fixture) scriptChecks(action string) {
-	if !strings.HasSuffix(action, "Notify") {
+	if !strings.Contains(action, "Notify") {
 		return
 	}
 	var b double.Behaviour
 	switch w.draw("judgement", 24) {
 	case 23, 14:
 		b.Verdict = "fail"
+	case 22, 21:
+		b.Forgotten = true
+	case 20:
+		b.Premature, b.Verdict = true, "fail"
+	case 19:
+		b.Premature = true
 	case 13:
 		b.Verdict, b.As = "fail", "binary"
 	case 12:

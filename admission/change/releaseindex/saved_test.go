@@ -6,11 +6,19 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
+
+// failedLate returns a release that succeeded, was replaced and got a fail then.
+func failedLate(d *appsv1.Deployment, attempt int64) *v1alpha1.ChangeWorkload {
+	c := builder.ChangeWorkload(d, attempt, v1alpha1.WorkloadFailed)
+	c.GetConditionSet().Manage(c.GetStatus()).MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonCheckFailed, "5xx above 1 %%")
+	return c
+}
 
 func TestASavedTemplateShowsThatAVersionSucceeded(t *testing.T) {
 	d := builder.StoredDeployment()
@@ -24,6 +32,7 @@ func TestASavedTemplateShowsThatAVersionSucceeded(t *testing.T) {
 		"when its template is kept":                       {want: true},
 		"when it is released again and not judged yet":    {stored: builder.ChangeWorkload(d, 4, v1alpha1.WorkloadRunning), want: true},
 		"not when it failed since":                        {stored: builder.ChangeWorkload(d, 4, v1alpha1.WorkloadSuspend)},
+		"not when it failed after it was replaced":        {stored: failedLate(d, 4)},
 		"not when it was that of an earlier workload":     {change: func(r *appsv1.ControllerRevision) { r.OwnerReferences[0].UID = "earlier" }},
 		"not when another version has the shortened name": {change: func(r *appsv1.ControllerRevision) { r.Annotations[v1alpha1.VersionKey] = "other" }},
 		"not when somebody else's revision has that name": {change: func(r *appsv1.ControllerRevision) { r.Labels = nil }},

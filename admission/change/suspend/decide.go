@@ -29,7 +29,9 @@ type Input struct {
 	// RecordRemoved: the update removes the record of that repair, which allows
 	// another one.
 	RecordRemoved bool
-	// NeedsAuthorization: a repair requires the verb bypass.
+	// Deletion: the workload is deleted. It changes nothing else.
+	Deletion bool
+	// NeedsAuthorization: a repair or deletion requires the verb bypass.
 	NeedsAuthorization bool
 	// Succeeded: the version of the new template succeeded in this workload.
 	Succeeded bool
@@ -104,12 +106,12 @@ func Confirm(d Decision, in Input, recorded bool) Decision {
 }
 
 // NeedsAuthorization reports whether the decision requires that the user may bypass:
-// a repair, and the removal of a record, which allows another repair.
+// a repair, the removal of a record, which allows another repair, and a deletion.
 func NeedsAuthorization(d Decision, in Input) bool {
 	if !in.NeedsAuthorization || !in.Blocking || !in.Suspended || in.ByController {
 		return false
 	}
-	return d.Outcome == Repair || d.Outcome == Admit && in.RecordRemoved
+	return d.Outcome == Repair || d.Outcome == Admit && (in.RecordRemoved || in.Deletion)
 }
 
 // Authorization is the result of an access review for a bypass.
@@ -127,16 +129,20 @@ func Authorize(d Decision, in Input, user, namespace string, review Authorizatio
 	if review.Allowed && review.Err == nil {
 		return d
 	}
+	action := "a repair"
+	if in.Deletion {
+		action = "a deletion"
+	}
 	permission := fmt.Sprintf("the verb %q on changeworkloads.%s in namespace %s",
 		v1alpha1.BypassVerb, v1alpha1.GroupName, namespace)
 	if review.Err != nil {
-		return deny(in, fmt.Sprintf("a repair requires %s; checking whether %s has it failed: %v; try again", permission, user, review.Err))
+		return deny(in, fmt.Sprintf("%s requires %s; checking whether %s has it failed: %v; try again", action, permission, user, review.Err))
 	}
 	reason := ""
 	if review.Reason != "" {
 		reason = " (" + review.Reason + ")"
 	}
-	return deny(in, fmt.Sprintf("a repair requires %s, which %s does not have%s; an administrator of the namespace can grant ClusterRole breakwater-bypass", permission, user, reason))
+	return deny(in, fmt.Sprintf("%s requires %s, which %s does not have%s; an administrator of the namespace can grant ClusterRole breakwater-bypass", action, permission, user, reason))
 }
 
 // SuspendedMessage returns the literal text at the beginning of the reason and the

@@ -3,11 +3,13 @@ package suspend
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/admission"
@@ -50,7 +52,12 @@ var _ admission.Handler = Handler{}
 
 // Admit implements admission.Handler.
 func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
-	if req.Operation != admissionv1.Update || req.SubResource != "" {
+	switch {
+	case req.SubResource != "":
+		return admission.Allow(admission.DecisionAdmitted)
+	case req.Operation == admissionv1.Delete:
+		return h.admitDeletion(ctx, req)
+	case req.Operation != admissionv1.Update:
 		return admission.Allow(admission.DecisionAdmitted)
 	}
 	c, err := admission.ReadChange(h.Kind, req)
@@ -58,7 +65,12 @@ func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 		return admission.Fail(err)
 	}
 	in := Gather(ctx, c, h.Settings(), h.History)
-	d := Confirm(Decide(in), in, RecordedBypass(c) != nil)
+	return h.answer(ctx, req, c, in, Confirm(Decide(in), in, RecordedBypass(c) != nil))
+}
+
+// answer checks the permission that a decision needs, reports a denial and returns the
+// answer.
+func (h Handler) answer(ctx context.Context, req *admissionv1.AdmissionRequest, c admission.Change, in Input, d Decision) admission.Answer {
 	if NeedsAuthorization(d, in) {
 		d = Authorize(d, in, c.User.Username, c.Old.Namespace, h.Authorizer.MayBypass(ctx, c.User, c.Old.Namespace))
 	}
@@ -75,13 +87,29 @@ func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 	}
 }
 
+// admitDeletion decides the deletion of a workload. A workload that is deleted and
+// created again is not suspended, so this needs the permission for a repair.
+func (h Handler) admitDeletion(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+	old, err := workload.Read(h.Kind, req.OldObject.Raw)
+	if err != nil {
+		return admission.Fail(err)
+	}
+	c := admission.Change{Old: old, User: req.UserInfo, DryRun: ptr.Deref(req.DryRun, false)}
+	_, suspended := old.Labels[v1alpha1.SuspendLabel]
+	in := Input{Kind: old.Kind, Name: old.Name, Suspended: suspended, Deletion: true, ByController: c.ByController()}
+	return h.answer(ctx, req, c, withSettings(in, h.Settings()), Decision{Outcome: Admit})
+}
+
 // Gather returns the complete Input of a change. It queries the history only for a
 // release of a suspended workload.
 func Gather(ctx context.Context, c admission.Change, s settings.Settings, history History) Input {
-	in := InputOf(c)
-	in.Blocking = s.Blocking
-	in.NeedsAuthorization = s.Bypass == v1alpha1.BypassAuthorized
-	return withHistory(ctx, in, c, history)
+	return withHistory(ctx, withSettings(InputOf(c), s), c, history)
+}
+
+// withSettings adds the settings.
+func withSettings(in Input, s settings.Settings) Input {
+	in.Blocking, in.NeedsAuthorization = s.Blocking, s.Bypass == v1alpha1.BypassAuthorized
+	return in
 }
 
 // withHistory adds the facts of the history if the decision depends on them.
@@ -103,7 +131,7 @@ func withHistory(ctx context.Context, in Input, c admission.Change, history Hist
 // report records an Event and sends a CloudEvent about a denied update.
 func (h Handler) report(ctx context.Context, req *admissionv1.AdmissionRequest, c admission.Change, d Decision) {
 	h.Recorder.Event(reference(c.Old), corev1.EventTypeWarning, d.Reason,
-		fmt.Sprintf("update by %s: %s", c.User.Username, d.Message))
+		fmt.Sprintf("%s by %s: %s", strings.ToLower(string(req.Operation)), c.User.Username, d.Message))
 	delivery.SendBestEffort(ctx, h.Sender, events.ReleaseDenied{
 		RequestUID: req.UID,
 		Namespace:  c.Old.Namespace,

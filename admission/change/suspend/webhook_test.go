@@ -83,6 +83,48 @@ func (w fixture) admit(t *testing.T, req *admissionv1.AdmissionRequest, skipped 
 	return w.validating.Admit(t.Context(), req)
 }
 
+func TestTheDeletionOfASuspendedDeploymentNeedsTheRightToBypass(t *testing.T) {
+	denial := fixed + ": a deletion requires the verb \"bypass\" on changeworkloads.app.ops.cloud.alipay.com in namespace default, which " + admissiontest.User + " does not have"
+	for name, tc := range map[string]struct {
+		old      *appsv1.Deployment
+		recorded bool // bypass is Recorded
+		off      bool // blocking is off
+		rights   suspend.Authorization
+		message  string
+	}{
+		"without the right":                     {old: build(versioned(1), held), message: denial},
+		"with the right":                        {old: build(versioned(1), held), rights: suspend.Authorization{Allowed: true}},
+		"the right is unknown":                  {old: build(versioned(1), held), rights: suspend.Authorization{Err: errors.New("no answer")}, message: "no answer; try again"},
+		"suspended by a person":                 {old: build(versioned(1), label(v1alpha1.SuspendLabel, "by hand")), message: denial},
+		"not suspended":                         {old: build(versioned(1))},
+		"bypasses are recorded, not authorized": {old: build(versioned(1), held), recorded: true},
+		"blocking is off":                       {old: build(versioned(1), held), off: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(admissiontest.History{}, !tc.off)
+			w.rights.answer = tc.rights
+			if w.settings.Bypass = v1alpha1.BypassAuthorized; tc.recorded {
+				w.settings.Bypass = v1alpha1.BypassRecorded
+			}
+			req := admissiontest.Request(t, tc.old, tc.old)
+			req.Operation, req.Object.Raw = admissionv1.Delete, nil
+			answer := w.validating.Admit(t.Context(), req)
+			if tc.message == "" {
+				if !answer.Response.Allowed {
+					t.Errorf("denied: %s", answer.Response.Result.Message)
+				}
+				return
+			}
+			if answer.Response.Allowed || !strings.Contains(answer.Response.Result.Message, tc.message) {
+				t.Errorf("got %+v, want %q", answer.Response.Result, tc.message)
+			}
+			if event := <-w.recorder.Events; !strings.Contains(event, "delete by "+admissiontest.User) {
+				t.Errorf("the Event is %q", event)
+			}
+		})
+	}
+}
+
 func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 	used := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 2})
 	good := builder.Version(build(image("busybox:0")))

@@ -33,6 +33,9 @@ func mutate(c admission.Change, release v1alpha1.Release, suspension suspend.Dec
 		}
 	default:
 		restoreRecords(&m, c)
+		if v1alpha1.HoldOf(c.Old.Annotations).IsUnjudged() && c.TemplateChanged && suspension.Outcome != suspend.Deny {
+			resume(&m, c, c.Old.Annotations)
+		}
 	}
 	// On a denied repair the label stays, for the validating webhook.
 	if suspension.Outcome != suspend.Deny {

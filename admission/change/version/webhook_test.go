@@ -52,6 +52,10 @@ func rollback(user string, attempt int64) builder.Option {
 func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 	held, bare := builder.Held, builder.Bare
 	asksRepair := label(v1alpha1.IgnoredSuspendLabel, "true")
+	unjudged := func(d *appsv1.Deployment) {
+		paused(true)(d)
+		annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"unjudged":true}`)(d)
+	}
 	long := strings.Repeat("n", 253)
 	for name, tc := range map[string]struct {
 		old      *appsv1.Deployment
@@ -166,6 +170,24 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 			old: build(versioned(1)), new: build(versioned(1), asksRepair, image("busybox:2")), want: build(image("busybox:2"), versioned(2)), decision: Released,
 		},
 
+		"a newer template of an unjudged rollout resumes it": {
+			old: build(versioned(1), unjudged), new: build(versioned(1), unjudged, image("busybox:2")),
+			want: build(image("busybox:2"), versioned(2)), decision: Released,
+		},
+		"a newer template of an unjudged rollout that a person had paused": {
+			old:  build(versioned(1), paused(true), annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"former":true,"unjudged":true}`)),
+			new:  build(versioned(1), paused(true), annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"former":true,"unjudged":true}`), image("busybox:2")),
+			want: build(image("busybox:2"), versioned(2), paused(true)), decision: Released,
+		},
+		"an unjudged rollout, template unchanged": {
+			old: build(versioned(1), unjudged), new: build(versioned(1), unjudged, annotated("team", "a")),
+			want: build(versioned(1), unjudged, annotated("team", "a")), decision: Kept,
+		},
+		"a newer template of an unjudged, frozen workload": {
+			old:  build(versioned(1), unjudged, label(v1alpha1.SuspendLabel, since)),
+			new:  build(versioned(1), unjudged, label(v1alpha1.SuspendLabel, since), image("busybox:2")),
+			want: build(image("busybox:2"), versioned(2), unjudged, label(v1alpha1.SuspendLabel, since)), decision: LeftToValidatingWebhook,
+		},
 		"repair resumes the rollout": {
 			old: build(versioned(1), held), new: build(versioned(1), held, asksRepair, image("busybox:2")),
 			want: build(image("busybox:2"), versioned(2), repair(2), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRepairAdmitted,

@@ -157,8 +157,9 @@ type ChangePodStatus struct {
 	// +optional
 	PostTimeOutThreshold int32 `json:"postTimeOutThreshold,omitempty"`
 
-	// ChangePodID is the id of the batch's order node at the server; empty until the
-	// start was answered. A fact of function submit.
+	// ChangePodID is the id of the batch's order node at the server: that of the last
+	// answered start, or the one that is finished. Empty until a start was answered. A
+	// fact of function submit.
 	// +optional
 	ChangePodID string `json:"changePodId,omitempty"`
 	// PreSubmitTime is the time when the start was answered, `2006-01-02 15:04:05` in
@@ -199,6 +200,10 @@ type Submission struct {
 	Stage Stage `json:"stage"`
 	// IntentTime is written before the call; only its writer makes the call.
 	IntentTime metav1.MicroTime `json:"intentTime"`
+	// FirstIntentTime is the IntentTime of the first attempt, from which the timeout of
+	// the stage counts; absent after one attempt.
+	// +optional
+	FirstIntentTime *metav1.MicroTime `json:"firstIntentTime,omitempty"`
 	// Attempts counts the intents.
 	Attempts int32 `json:"attempts"`
 	// AnsweredTime is the time when the server accepted the call. For a finish it is
@@ -208,7 +213,20 @@ type Submission struct {
 	// Error is the error of the last attempt.
 	// +optional
 	Error *ServerError `json:"error,omitempty"`
+	// Resumptions counts how often the check of an answered start was begun again,
+	// because no verdict came; at most MaxResumptions. Absent for a finish.
+	// +optional
+	Resumptions int32 `json:"resumptions,omitempty"`
+	// EarlierNodes are the order nodes of answered starts before the last one, whose
+	// checks the server had not begun. Their verdicts count. Absent for a finish.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=3
+	EarlierNodes []string `json:"earlierNodes,omitempty"`
 }
+
+// MaxResumptions is the maximum number of Resumptions.
+const MaxResumptions = 3
 
 // StageVerdict is the server's verdict of one stage.
 type StageVerdict struct {
@@ -216,9 +234,14 @@ type StageVerdict struct {
 	// Verdict is the server's verdict as received; ParseVerdict interprets it.
 	// +kubebuilder:validation:MaxLength=63
 	Verdict string `json:"verdict"`
-	// Unjudged is true if the verdict had no rules and a retrieve did not confirm it.
+	// Unjudged is true if the verdict is a pass without rules that no retrieve has
+	// confirmed. It ends nothing before the timeout of its stage.
 	// +optional
 	Unjudged bool `json:"unjudged,omitempty"`
+	// Contradicted is true if Unjudged is, and a retrieve was answered and did not
+	// return pass.
+	// +optional
+	Contradicted bool `json:"contradicted,omitempty"`
 	// Message explains the verdict.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

@@ -156,6 +156,14 @@ type ChangeWorkloadStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	Inbox []InboxVerdict `json:"inbox,omitempty"`
 
+	// Announcements are changes of state whose CloudEvent the Broker has not accepted
+	// yet, the oldest first. The reconcilers of ChangeWorkload and rollback add them;
+	// the ChangeWorkload reconciler sends and removes them.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Announcements []Announcement `json:"announcements,omitempty"`
+
 	// SavedTemplateName is the name of the ControllerRevision with the saved template
 	// of this release, which succeeded. Written by the savedtemplates reconciler.
 	// +optional
@@ -187,6 +195,10 @@ type Order struct {
 	// URL is the page of the order at the server.
 	// +optional
 	URL string `json:"url,omitempty"`
+	// RequestedTime is the time of the first result of a call that opens the order, from
+	// which order-timeout counts; absent until then.
+	// +optional
+	RequestedTime *metav1.Time `json:"requestedTime,omitempty"`
 	// OpenedTime is the time when the server accepted the order.
 	// +optional
 	OpenedTime *metav1.Time `json:"openedTime,omitempty"`
@@ -194,8 +206,8 @@ type Order struct {
 	// +optional
 	Error *ServerError `json:"error,omitempty"`
 
-	// NodeID is the id of the order check at the server; empty until its start was
-	// answered.
+	// NodeID is the id of the order check at the server, as ChangePodID of a ChangePod;
+	// empty until a start was answered.
 	// +optional
 	NodeID string `json:"nodeId,omitempty"`
 	// Skipped is true if the server answered the start with skipCheck: it does not judge
@@ -287,6 +299,34 @@ type ServerError struct {
 	Message string      `json:"message"`
 	Time    metav1.Time `json:"time"`
 }
+
+// Announcement is a change of state that is to be sent as a CloudEvent.
+type Announcement struct {
+	// Verb is the last part of the event's type, before the version.
+	// +kubebuilder:validation:Enum=started;succeeded;suspended;failed;rolledback;bypassed
+	Verb string `json:"verb"`
+	// Phase is the state, `status` in JSON; empty is Init.
+	// +optional
+	Phase WorkloadPhase `json:"status,omitempty"`
+	// EntryTimeUnix is when the release entered Phase, in seconds.
+	// +optional
+	EntryTimeUnix int64 `json:"entryTimeUnix,omitempty"`
+	// Reason is one of the Reason constants.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Message is for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+	// User is the author of a bypass or rollback.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	User string `json:"user,omitempty"`
+}
+
+// MaxAnnouncements is the maximum number of Announcements. A further one replaces the
+// oldest.
+const MaxAnnouncements = 16
 
 // InboxVerdict is a verdict that is to be sent again.
 type InboxVerdict struct {

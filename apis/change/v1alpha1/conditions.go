@@ -14,9 +14,11 @@ const (
 	// WorkloadOrderJudged: True if the server or a person passed the order as a whole,
 	// False if they failed it or it is unjudged.
 	WorkloadOrderJudged apis.ConditionType = "OrderJudged"
-	// WorkloadJudged: False if unjudged pods passed.
+	// WorkloadJudged: True if every pod has a verdict, whatever the order has; False if
+	// unjudged pods passed, failed or wait.
 	WorkloadJudged apis.ConditionType = "Judged"
-	// WorkloadHeld: True while the workload is suspended because of this release.
+	// WorkloadHeld: True while the rollout is held because of this release. With reason
+	// Suspended the workload is suspended, too.
 	WorkloadHeld apis.ConditionType = "Held"
 )
 

@@ -96,4 +96,7 @@ type Hold struct {
 	// Freeze is the previous value of SuspendLabel, which a user set and which is
 	// restored after the hold; empty if there was none.
 	Freeze string `json:"freeze,omitempty"`
+	// Unjudged: the rollout is held because pods or the order are unjudged. The hold
+	// does not suspend the workload, so a newer template is admitted and ends it.
+	Unjudged bool `json:"unjudged,omitempty"`
 }

@@ -32,17 +32,25 @@ const (
 	// ConfigNoVerdictOrder (content: Pass, Hold or Fail): the same for the order
 	// as a whole. Default: the value of ConfigNoVerdict.
 	ConfigNoVerdictOrder ConfigType = "no-verdict-order"
+	// ConfigNoVerdictContradicted (content: Pass, Hold or Fail): the outcome of a stage
+	// of a batch or order whose pass the server contradicts. It precedes the types
+	// above. Default: Hold.
+	ConfigNoVerdictContradicted ConfigType = "no-verdict-contradicted"
 	// ConfigWaitThreshold (content: a duration): how long Breakwater waits for a batch
 	// to become full. Default: 60s.
 	ConfigWaitThreshold ConfigType = "wait-threshold"
-	// ConfigPreTimeout (content: a duration): timeout of a PRE verdict; longer than the
-	// server's own timeout. Default: 120s.
+	// ConfigPreTimeout (content: a duration): timeout of a PRE verdict, from the first
+	// call; longer than the server's own timeout. Default: 120s.
 	ConfigPreTimeout ConfigType = "pre-timeout"
 	// ConfigPostTimeout (content: a duration): the same for POST. Default: 120s.
 	ConfigPostTimeout ConfigType = "post-timeout"
 	// ConfigOrderTimeout (content: a duration): timeout until the server accepts an
-	// order. Default: 120s.
+	// order, from the first call. Default: 120s.
 	ConfigOrderTimeout ConfigType = "order-timeout"
+	// ConfigSubmitTimeout (content: a duration): how long Breakwater tries to make the
+	// first call for a stage of a batch or order: function submit, the Broker or the
+	// circuit breaker may prevent it. Default: 10m.
+	ConfigSubmitTimeout ConfigType = "submit-timeout"
 	// ConfigSelfHealing (content: a duration; empty is the default): if new pods do not
 	// become Ready for that long, the release is rolled back to the version that still
 	// has pods. Default: enabled, 2m.
@@ -110,10 +118,14 @@ var contentParsers = map[ConfigType]func(string) error{
 	ConfigNoVerdictPre:   noVerdict,
 	ConfigNoVerdictPost:  noVerdict,
 	ConfigNoVerdictOrder: noVerdict,
-	ConfigWaitThreshold:  duration,
-	ConfigPreTimeout:     duration,
-	ConfigPostTimeout:    duration,
-	ConfigOrderTimeout:   duration,
+
+	ConfigNoVerdictContradicted: noVerdict,
+
+	ConfigWaitThreshold: duration,
+	ConfigPreTimeout:    duration,
+	ConfigPostTimeout:   duration,
+	ConfigOrderTimeout:  duration,
+	ConfigSubmitTimeout: duration,
 
 	ConfigSelfHealing:       func(s string) error { _, err := ParseOptionalDuration(s, 0); return err },
 	ConfigAutomaticRollback: noContent,

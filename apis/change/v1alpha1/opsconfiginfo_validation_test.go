@@ -44,6 +44,7 @@ func TestAnInvalidOpsConfigInfoIsDenied(t *testing.T) {
 		"a wait threshold without a unit is denied":         {OpsConfigInfoSpec{Type: ConfigWaitThreshold, Content: "90", Enable: true}, "spec.content", "90s or 2m"},
 		"a timeout shorter than a second is denied":         {OpsConfigInfoSpec{Type: ConfigPreTimeout, Content: "999ms", Enable: true}, "spec.content", "out of range"},
 		"a timeout longer than a day is denied":             {OpsConfigInfoSpec{Type: ConfigPostTimeout, Content: "24h1s", Enable: true}, "spec.content", "out of range"},
+		"a submit timeout is a duration":                    {spec: OpsConfigInfoSpec{Type: ConfigSubmitTimeout, Content: "10m", Enable: true}},
 		"an order timeout is a duration":                    {spec: OpsConfigInfoSpec{Type: ConfigOrderTimeout, Content: "2m", Enable: true}},
 		"self-healing needs no duration":                    {spec: OpsConfigInfoSpec{Type: ConfigSelfHealing, Enable: true}},
 		"self-healing may have a duration":                  {spec: OpsConfigInfoSpec{Type: ConfigSelfHealing, Content: "5m", Enable: true}},

@@ -1,7 +1,24 @@
 package v1alpha1
 
+import "time"
+
 // Opened reports whether the server accepted the order.
 func (o *Order) Opened() bool { return o != nil && o.OpenedTime != nil }
+
+// Requested returns the time from which order-timeout counts, and false if no call that
+// opens the order has a result.
+func (o *Order) Requested() (time.Time, bool) {
+	switch {
+	case o == nil:
+		return time.Time{}, false
+	case o.RequestedTime != nil:
+		return o.RequestedTime.Time, true
+	case o.Error != nil: // of an earlier version of Breakwater
+		return o.Error.Time.Time, true
+	default:
+		return time.Time{}, false
+	}
+}
 
 // SubmissionOf returns the call of the stage for the order as a whole, or nil.
 func (o *Order) SubmissionOf(stage Stage) *Submission {
@@ -32,6 +49,29 @@ func (o *Order) Closed() bool {
 // OrderVerdictOf returns the server's verdict of the stage of the order, or nil.
 func (s *ChangeWorkloadStatus) OrderVerdictOf(stage Stage) *StageVerdict {
 	return VerdictOf(s.OrderVerdicts, stage)
+}
+
+// OrderContradicted reports whether the order is unjudged because the server contradicts
+// its pass of the last stage that was submitted.
+func (s *ChangeWorkloadStatus) OrderContradicted() bool {
+	stage := StagePre
+	if s.Order.SubmissionOf(StagePost) != nil {
+		stage = StagePost
+	}
+	outcome, _ := s.OrderOutcome()
+	return outcome == OutcomePending && s.OrderVerdictOf(stage).IsContradicted()
+}
+
+// OrderNotAccepted reports whether the release ended because the server did not accept
+// its order in time.
+func (s *ChangeWorkloadStatus) OrderNotAccepted() bool {
+	cond := s.GetCondition(WorkloadOrderAccepted)
+	return cond.IsFalse() && cond.Reason == ReasonOrderNotAccepted
+}
+
+// Superseded reports whether a newer release ended this one.
+func (s *ChangeWorkloadStatus) Superseded() bool {
+	return s.Phase == WorkloadFailed && !s.OrderNotAccepted()
 }
 
 // OrderOutcome returns the outcome of the order as a whole, and its message. A person's

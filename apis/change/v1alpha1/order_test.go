@@ -24,7 +24,7 @@ func TestOrderOutcomeFollowsThePrecedenceOfVerdicts(t *testing.T) {
 		"PRE failed, POST passes":                           {[]func(*ChangeWorkloadStatus){server(StagePre, "fail"), server(StagePost, "pass")}, OutcomeFail},
 		"PRE has no verdict, POST passes":                   {[]func(*ChangeWorkloadStatus){server(StagePre, "inconc"), server(StagePost, "pass")}, OutcomePass},
 		"POST is neither pass nor fail":                     {[]func(*ChangeWorkloadStatus){server(StagePre, "pass"), server(StagePost, "maybe")}, OutcomeNoVerdict},
-		"an unjudged pass is no verdict":                    {[]func(*ChangeWorkloadStatus){unjudged}, OutcomeNoVerdict},
+		"an unconfirmed pass is pending":                    {[]func(*ChangeWorkloadStatus){unjudged}, OutcomePending},
 		"a person passes a failed order":                    {[]func(*ChangeWorkloadStatus){server(StagePre, "fail"), person("pass")}, OutcomePass},
 		"a person fails a passed order":                     {[]func(*ChangeWorkloadStatus){server(StagePost, "pass"), person("unpass")}, OutcomeFail},
 		"a result that is neither pass nor fail is ignored": {[]func(*ChangeWorkloadStatus){server(StagePost, "fail"), person("none")}, OutcomeFail},

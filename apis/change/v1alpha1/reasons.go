@@ -32,6 +32,9 @@ const (
 	ReasonVerdictReceived = "VerdictReceived"
 	// ReasonVerdictTimedOut: no verdict was received in time.
 	ReasonVerdictTimedOut = "VerdictTimedOut"
+	// ReasonVerdictContradicted: the server called back a pass without rules, and its
+	// answers to retrieve never were a pass.
+	ReasonVerdictContradicted = "VerdictContradicted"
 	// ReasonPassedUnjudged: unjudged pods passed (no-verdict is Pass).
 	ReasonPassedUnjudged = "PassedUnjudged"
 	// ReasonHeldUnjudged: unjudged pods wait for a verdict (no-verdict is Hold).
@@ -65,6 +68,9 @@ const (
 	ReasonServerMisconfigured = "ServerMisconfigured"
 	// ReasonServerRejected: the server answered a call with an error code.
 	ReasonServerRejected = "ServerRejected"
+	// ReasonNotSubmitted: no call was made within submit-timeout, because the Broker or
+	// function submit was unreachable, or the circuit breaker was open.
+	ReasonNotSubmitted = "NotSubmitted"
 	// ReasonServerUnreachable: a call to the server got no usable answer.
 	ReasonServerUnreachable = "ServerUnreachable"
 )

@@ -3,6 +3,8 @@ package v1alpha1
 import (
 	"encoding/hex"
 	"strconv"
+
+	"knative.dev/pkg/apis"
 )
 
 // Release names one version and attempt of a workload.
@@ -29,6 +31,22 @@ func ReleaseOf(annotations map[string]string) (Release, bool) {
 // Release returns the version and attempt of the ChangeWorkload.
 func (c *ChangeWorkload) Release() Release {
 	return Release{Version: c.Spec.Reversion, Attempt: c.Spec.Attempt}
+}
+
+// FailedCheck reports whether the version is bad: its release is suspended, or a check
+// failed after the release had ended.
+func (c *ChangeWorkload) FailedCheck() bool {
+	if c.Status.Phase == WorkloadSuspend {
+		return true
+	}
+	succeeded := c.Status.GetCondition(apis.ConditionSucceeded)
+	return succeeded.IsFalse() && FailedCheckReason(succeeded.Reason)
+}
+
+// FailedCheckReason reports whether a reason of the condition Succeeded is that a pod
+// or the order as a whole failed its check.
+func FailedCheckReason(reason string) bool {
+	return reason == ReasonCheckFailed || reason == ReasonOrderCheckFailed
 }
 
 // Judged reports whether the release is judged. A baseline, attempt 0, ran when its

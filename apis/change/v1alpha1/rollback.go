@@ -117,6 +117,9 @@ func BypassOf(annotations map[string]string) *Bypass {
 	return annotationOf[Bypass](annotations, BypassAnnotation)
 }
 
+// IsUnjudged reports whether the hold does not suspend the workload; false for nil.
+func (h *Hold) IsUnjudged() bool { return h != nil && h.Unjudged }
+
 // HoldOf reads HoldAnnotation; nil if it is absent or malformed.
 func HoldOf(annotations map[string]string) *Hold {
 	return annotationOf[Hold](annotations, HoldAnnotation)

@@ -1,13 +1,17 @@
 package v1alpha1
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // Outcome is the effect of a verdict.
 type Outcome string
 
 // The outcomes.
 const (
-	// OutcomePending means that the verdict is missing so far.
+	// OutcomePending means that the verdict is missing or not confirmed so far.
 	OutcomePending Outcome = "Pending"
 	OutcomePass    Outcome = "Pass"
 	OutcomeFail    Outcome = "Fail"
@@ -30,21 +34,49 @@ func ParseVerdict(word string) Outcome {
 	}
 }
 
+// Precedence orders the verdicts of a stage: a verdict replaces only one of a lower
+// precedence, so duplicate, late and reordered deliveries lead to the same status.
+type Precedence int
+
+// The precedences.
+const (
+	PrecedenceMissing Precedence = iota
+	// PrecedenceNoVerdict is that of a value that is neither pass nor fail.
+	PrecedenceNoVerdict
+	// PrecedenceUnconfirmedPass is that of a pass without rules that a retrieve did not
+	// confirm.
+	PrecedenceUnconfirmedPass
+	PrecedencePass
+	PrecedenceFail
+)
+
+// PrecedenceOf returns the precedence of a verdict; unjudged marks a pass without rules.
+func PrecedenceOf(verdict string, unjudged bool) Precedence {
+	switch outcome := ParseVerdict(verdict); {
+	case outcome == OutcomeFail:
+		return PrecedenceFail
+	case outcome == OutcomePass && unjudged:
+		return PrecedenceUnconfirmedPass
+	case outcome == OutcomePass:
+		return PrecedencePass
+	default:
+		return PrecedenceNoVerdict
+	}
+}
+
+// Precedence returns the precedence of a stored verdict; nil is a missing one.
+func (v *StageVerdict) Precedence() Precedence {
+	if v == nil {
+		return PrecedenceMissing
+	}
+	return PrecedenceOf(v.Verdict, v.Unjudged)
+}
+
 // VerdictOf returns the stage's verdict, or nil.
 func VerdictOf(verdicts []StageVerdict, stage Stage) *StageVerdict {
 	for i := range verdicts {
 		if verdicts[i].Stage == stage {
 			return &verdicts[i]
-		}
-	}
-	return nil
-}
-
-// SubmissionOf returns the stage's submission, or nil.
-func SubmissionOf(submissions []Submission, stage Stage) *Submission {
-	for i := range submissions {
-		if submissions[i].Stage == stage {
-			return &submissions[i]
 		}
 	}
 	return nil
@@ -58,16 +90,37 @@ func (s *ChangePodStatus) SubmissionOf(stage Stage) *Submission {
 	return SubmissionOf(s.Submissions, stage)
 }
 
-// Outcome returns the outcome of the verdict.
-func (v *StageVerdict) Outcome() Outcome {
-	switch {
-	case v == nil:
-		return OutcomePending
-	case v.Unjudged && ParseVerdict(v.Verdict) == OutcomePass:
-		return OutcomeNoVerdict
-	default:
-		return ParseVerdict(v.Verdict)
+// Unconfirmed reports whether the verdict is a pass without rules that no retrieve has
+// confirmed. The server sends it also for a check that runs, timed out or crashed.
+func (v *StageVerdict) Unconfirmed() bool {
+	return v != nil && v.Unjudged && ParseVerdict(v.Verdict) == OutcomePass
+}
+
+// IsContradicted reports whether the verdict is unconfirmed and the server answered a
+// retrieve otherwise.
+func (v *StageVerdict) IsContradicted() bool { return v.Unconfirmed() && v.Contradicted }
+
+// UnconfirmedDetail is the message of an unconfirmed verdict at the timeout of its stage.
+func (v *StageVerdict) UnconfirmedDetail(timeout time.Duration) string {
+	detail := fmt.Sprintf("the server called back a %s pass without rules, and did not answer retrieve within %s", v.Stage, timeout)
+	if v.Contradicted {
+		limit := map[Stage]string{StagePre: "preCheckTimeout", StagePost: "postCheckTimeout"}[v.Stage]
+		detail = fmt.Sprintf("the server called back a %s pass without rules, but retrieve did not return pass within %s: the check failed, crashed, "+
+			"or exceeded %s of the change scene, which may have to be raised", v.Stage, timeout, limit)
 	}
+	return detail
+}
+
+// Decided reports whether the verdict ends its stage.
+func (v *StageVerdict) Decided() bool { return v != nil && !v.Unconfirmed() }
+
+// Outcome returns the outcome of the verdict. An unconfirmed verdict is pending: the
+// timeout of its stage ends it.
+func (v *StageVerdict) Outcome() Outcome {
+	if !v.Decided() {
+		return OutcomePending
+	}
+	return ParseVerdict(v.Verdict)
 }
 
 // UnjudgedStages returns the stages of the batch without a pass or fail: both, if the

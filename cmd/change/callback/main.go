@@ -11,6 +11,7 @@ import (
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/callback"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/process"
 )
@@ -30,7 +31,8 @@ func build(ctx context.Context, clients process.Clients) (process.Parts, error) 
 	}
 	handler := callback.New(callback.Options{
 		Change: clients.Change, Server: functions.NewCachedClientSource(clients.Kube), Broker: sender,
-		Clock: clock.RealClock{}, Meter: metrics.Meter(),
+		Signer: eventsigning.NewStore(clients.Kube.CoreV1(), clock.RealClock{}),
+		Clock:  clock.RealClock{}, Meter: metrics.Meter(),
 	})
 	return process.Parts{Handler: handler, Background: []func(context.Context) error{follow, sender.Run}}, nil
 }

@@ -14,11 +14,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth/webhookhealthtest"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
+const manifests = "../../../config/core/"
+
 func TestEveryWebhookOfTheManifestsIsCheckedAsInstalled(t *testing.T) {
-	const manifests = "../../../config/core/"
 	want := map[string]bool{}
 	for _, config := range builder.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifests+"431-webhook-validating.yaml") {
 		for _, w := range config.Webhooks {
@@ -40,7 +42,6 @@ func TestEveryWebhookOfTheManifestsIsCheckedAsInstalled(t *testing.T) {
 }
 
 func TestEveryDenyingPolicyIsCheckedAndReadable(t *testing.T) {
-	const manifests = "../../../config/core/"
 	files, err := filepath.Glob(manifests + "4*.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -90,4 +91,9 @@ func TestOnlyNamespacesThatOptedInHaveToBeReached(t *testing.T) {
 	if err != nil || len(found) != 1 || found[0].Name != "shop" {
 		t.Errorf("%v, %v", found, err)
 	}
+}
+
+func TestTheCRDsOfTheManifestsHaveAllFields(t *testing.T) {
+	webhookhealthtest.CheckCRDs(t, planOf(nil), manifests+"100-crd-opsconfiginfoes.yaml", manifests+"101-crd-changeworkloads.yaml",
+		manifests+"102-crd-changepods.yaml", manifests+"103-crd-releasechecks.yaml")
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	_ "knative.dev/pkg/client/injection/apiextensions/client/fake"
 	_ "knative.dev/pkg/client/injection/ducks/duck/v1/addressable/fake"
 	fakekubeclient "knative.dev/pkg/client/injection/kube/client/fake"
 	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision/fake"
@@ -40,7 +41,7 @@ func TestAllControllersAreLeaderAwareAndRunInOneProcess(t *testing.T) {
 	const change = "github.com.breakwater-dev.breakwater.reconciler.change."
 	if diff := cmp.Diff([]string{
 		change + "changepod.Reconciler", change + "changeworkload.Reconciler", change + "opsconfiginfo.Reconciler", change + "pod.Reconciler",
-		change + "rollback.Reconciler", change + "savedtemplates.Reconciler", "selfcheck", "workload",
+		change + "rollback.Reconciler", change + "savedtemplates.Reconciler", "selfcheck", "verdictkey", "workload",
 	}, queues); diff != "" {
 		t.Errorf("queues (-want +got):\n%s", diff)
 	}

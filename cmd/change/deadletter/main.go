@@ -13,6 +13,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/deadletter"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/process"
 )
@@ -31,6 +32,7 @@ func build(_ context.Context, clients process.Clients) (process.Parts, error) {
 	if err != nil {
 		return process.Parts{}, fmt.Errorf("create client: %w", err)
 	}
-	function := deadletter.New(clients.Change, clients.Kube, objects, clock.RealClock{}, meter)
+	function := deadletter.New(clients.Change, clients.Kube, objects,
+		eventsigning.NewStore(clients.Kube.CoreV1(), clock.RealClock{}), clock.RealClock{}, meter)
 	return process.Parts{Handler: functions.NewReceiver(name, function, clock.RealClock{}, meter)}, nil
 }

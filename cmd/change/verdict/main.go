@@ -10,6 +10,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/verdict"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/process"
 )
@@ -25,6 +26,6 @@ func main() {
 func build(_ context.Context, clients process.Clients) (process.Parts, error) {
 	meter := metrics.Meter()
 	recorder := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter)
-	function := verdict.New(recorder, functions.NewCachedClientSource(clients.Kube))
+	function := verdict.New(recorder, functions.NewCachedClientSource(clients.Kube), eventsigning.NewStore(clients.Kube.CoreV1(), clock.RealClock{}))
 	return process.Parts{Handler: functions.NewReceiver(name, function, clock.RealClock{}, meter)}, nil
 }

@@ -7,9 +7,4 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/server"
 )
 
-func main() {
-	server.Main(server.Options{
-		Component: "webhook", Service: change.ServiceName, Secret: change.SecretName,
-		Webhooks: change.NewController,
-	})
-}
+func main() { server.Main(change.Options()) }

@@ -32,6 +32,13 @@ func (s *SharedSender) With(build func(context.Context, configmap.Watcher, event
 	}
 }
 
+// WithConfirming is With for a controller that needs to know what the Broker accepted.
+func (s *SharedSender) WithConfirming(build func(context.Context, configmap.Watcher, events.ConfirmingSender) *controller.Impl) injection.ControllerConstructor {
+	return s.With(func(ctx context.Context, cmw configmap.Watcher, _ events.Sender) *controller.Impl {
+		return build(ctx, cmw, s.sender)
+	})
+}
+
 // start creates the Sender and runs it until ctx ends.
 func (s *SharedSender) start(ctx context.Context, cmw configmap.Watcher) {
 	logger := logging.FromContext(ctx)

@@ -20,10 +20,12 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
+	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
 )
 
-// NewController returns the controller of ChangePods.
-func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sender) *controller.Impl {
+// NewController returns the controller of ChangePods. The queue of calls is that of the
+// process; this controller sets its rate.
+func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sender, calls *callqueue.Queue) *controller.Impl {
 	must := wiring.NewMust(ctx, "set up the controller of ChangePods")
 	changePods := changepodinformer.Get(ctx).Informer()
 	r := &Reconciler{
@@ -33,6 +35,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 		changeWorkloads: changeworkloadinformer.Get(ctx).Lister(),
 		sender:          sender,
 		wakeups:         resend.New(resend.Clock(ctx)),
+		calls:           calls,
 		clock:           resend.Clock(ctx),
 	}
 	impl := reconcilerchangepod.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
@@ -40,19 +43,30 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 		return controller.Options{SkipStatusUpdates: true}
 	})
 
+	r.enqueue = impl.EnqueueKey
+	altershield.WatchQPS(cmw, calls.SetRate)
+
 	resync := func() { impl.FilteredGlobalResync(unfinished, changePods) }
 	store, err := settings.NewStore(opsconfiginfoinformer.Get(ctx), resync)
 	must(err)
 	r.settings = store.Get
 	r.serverConfigured = altershield.WatchConfigured(ctx, cmw, resync)
 
-	must.Watch(changePods, controller.HandleAll(impl.Enqueue))
+	must.Watch(changePods, cache.ResourceEventHandlerFuncs{
+		AddFunc:    impl.Enqueue,
+		UpdateFunc: controller.PassNew(impl.Enqueue),
+		DeleteFunc: func(obj any) {
+			if c, ok := wiring.Object[*v1alpha1.ChangePod](obj); ok {
+				r.forget(c)
+			}
+		},
+	})
 	// A release that was superseded, or whose order was not accepted, ends its
 	// batches. A failed order check holds them until a person overrules it.
 	must.Watch(changeworkloadinformer.Get(ctx).Informer(), cache.FilteringResourceEventHandler{
 		FilterFunc: func(obj any) bool {
 			c, ok := obj.(*v1alpha1.ChangeWorkload)
-			return ok && (orderNotAccepted(c) || superseded(c) || orderCheckFailed(c))
+			return ok && (c.Status.OrderNotAccepted() || c.Status.Superseded() || orderCheckFailed(c))
 		},
 		Handler: controller.HandleAll(func(obj any) {
 			owner, ok := wiring.Object[*v1alpha1.ChangeWorkload](obj)

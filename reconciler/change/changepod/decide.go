@@ -1,6 +1,7 @@
 package changepod
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -40,6 +41,9 @@ type Input struct {
 	// OrderJudgedSince is the last change of condition OrderJudged, or zero. A batch
 	// that waited for the order check to be overruled times out from then on.
 	OrderJudgedSince time.Time
+	// WokenSince is when the first wake-up of a stage was sent; zero while its call waits
+	// in the queue of this process.
+	WokenSince map[v1alpha1.Stage]time.Time
 	// DecidingSince is the time of the first decision of this process; zero means
 	// long ago. Deadlines that passed before it are extended to it plus
 	// retrieveGrace, because no process woke function submit.
@@ -59,6 +63,8 @@ type Decision struct {
 	Since time.Time
 	// WakeStage is the stage that function submit has to act on; empty for none.
 	WakeStage v1alpha1.Stage
+	// WakeFor is the purpose of these wake-ups.
+	WakeFor resend.Purpose
 	// HeldUnjudged: the call timed out, but no-verdict is Hold. Function submit is
 	// still woken, because the server may become reachable again.
 	HeldUnjudged bool
@@ -76,7 +82,7 @@ func Decide(in Input) Decision {
 	switch {
 	case c.JudgedByPerson():
 		return done(v1alpha1.PodPostFinish, "", "a person judged the batch", in.Now)
-	case post != nil:
+	case post.Decided():
 		return done(v1alpha1.PodPostFinish, "", post.Message, post.Time.Time)
 	case pre != nil && v1alpha1.ParseVerdict(pre.Verdict) == v1alpha1.OutcomeFail:
 		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonCheckFailed, pre.Message, pre.Time.Time)
@@ -91,22 +97,39 @@ func Decide(in Input) Decision {
 	case pre == nil && in.OrderCheckFailed && !started(c):
 		return Decision{Phase: v1alpha1.PodPreWait, Reason: v1alpha1.ReasonOrderCheckFailed, Since: c.CreationTimestamp.Time,
 			Detail: "the order check failed, so no batch is started"}
-	case pre.Outcome() == v1alpha1.OutcomeNoVerdict && in.Settings.BatchNoVerdict(v1alpha1.StagePre) != v1alpha1.NoVerdictPass:
+	case pre.Outcome() == v1alpha1.OutcomeNoVerdict && in.Settings.UnjudgedStage(v1alpha1.StagePre, pre) != v1alpha1.NoVerdictPass:
 		// After the next stage it would look judged.
 		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonNoVerdict,
 			"the PRE verdict is neither pass nor fail: "+pre.Message, pre.Time.Time)
-	case pre == nil:
-		return decideStage(in, stageStates{
-			stage: v1alpha1.StagePre, begun: later(c.CreationTimestamp.Time, in.OrderJudgedSince), timeout: in.Settings.PreTimeout,
-			wait: v1alpha1.PodPreWait, submitted: v1alpha1.PodPreSubmitted,
-			failed: v1alpha1.PodPreFailed, late: v1alpha1.PodPreTimeout,
-		})
+	case pre.Decided(), pre.Unconfirmed() && c.Status.SubmissionOf(v1alpha1.StagePost) != nil:
+		return decideStage(in, postStage(in, pre.Time.Time))
 	default:
-		return decideStage(in, stageStates{
-			stage: v1alpha1.StagePost, begun: pre.Time.Time, timeout: in.Settings.PostTimeout,
-			wait: v1alpha1.PodPostWait, submitted: v1alpha1.PodPostSubmitted,
-			failed: v1alpha1.PodPostFailed, late: v1alpha1.PodPostTimeout,
-		})
+		return decidePre(in)
+	}
+}
+
+// decidePre decides a batch without a PRE verdict that ends the stage.
+func decidePre(in Input) Decision {
+	c := in.ChangePod
+	d := decideStage(in, stageStates{
+		stage: v1alpha1.StagePre, begun: resend.Later(c.CreationTimestamp.Time, in.OrderJudgedSince), timeout: in.Settings.PreTimeout,
+		wait: v1alpha1.PodPreWait, submitted: v1alpha1.PodPreSubmitted,
+		failed: v1alpha1.PodPreFailed, late: v1alpha1.PodPreTimeout,
+	})
+	pre := c.Status.VerdictOf(v1alpha1.StagePre)
+	if d.Message == v1alpha1.PodPreTimeout && pre.Unconfirmed() && in.Settings.UnjudgedStage(v1alpha1.StagePre, pre) == v1alpha1.NoVerdictPass {
+		// The server completed the stage, so POST can still judge the batch.
+		return decideStage(in, postStage(in, pre.Time.Add(in.Settings.PreTimeout+retrieveGrace)))
+	}
+	return d
+}
+
+// postStage is stage POST of a batch whose stage PRE ended at a time.
+func postStage(in Input, begun time.Time) stageStates {
+	return stageStates{
+		stage: v1alpha1.StagePost, begun: begun, timeout: in.Settings.PostTimeout,
+		wait: v1alpha1.PodPostWait, submitted: v1alpha1.PodPostSubmitted,
+		failed: v1alpha1.PodPostFailed, late: v1alpha1.PodPostTimeout,
 	}
 }
 
@@ -118,27 +141,28 @@ type stageStates struct {
 	wait, submitted, failed, late v1alpha1.PodPhase
 }
 
-// decideStage decides a stage without a verdict.
+// decideStage decides a stage without a verdict that ends it. Its timeout counts from the
+// first intent: the time in which the call waits for its turn does not count.
 func decideStage(in Input, s stageStates) Decision {
 	sub := in.ChangePod.Status.SubmissionOf(s.stage)
-	answered := sub != nil && sub.AnsweredTime != nil
+	verdict := in.ChangePod.Status.VerdictOf(s.stage)
 	// A finish without an error counts as accepted: its answer is written only if
-	// the verdict does not come soon.
-	accepted := answered || (s.stage == v1alpha1.StagePost && sub != nil && sub.Error == nil)
+	// the verdict does not come soon. A verdict implies the answer, too.
+	accepted := sub.Answered() || (sub != nil && (verdict.Unconfirmed() || (s.stage == v1alpha1.StagePost && sub.Error == nil)))
 	if in.Superseded && !accepted {
 		return done(s.failed, v1alpha1.ReasonSuperseded,
 			"a newer template was applied before this stage was submitted", in.Now)
 	}
 	d := Decision{Phase: s.wait, Since: s.begun, WakeStage: s.stage}
-	switch {
-	case answered:
-		d = Decision{Phase: s.submitted, Since: sub.AnsweredTime.Time}
-	case accepted:
-		d = Decision{Phase: s.submitted, Since: sub.IntentTime.Time, WakeStage: s.stage}
+	if sub == nil {
+		return decideUnsubmitted(in, s, d)
 	}
-	d.Deadline = d.Since.Add(s.timeout)
+	d.Deadline = resend.Later(sub.FirstIntent(), in.OrderJudgedSince).Add(s.timeout)
+	if accepted {
+		d.Phase, d.Since, d.Deadline = s.submitted, answeredAt(sub), sub.FirstIntent().Add(s.timeout)
+	}
 	if in.Now.Before(d.Deadline) {
-		return d
+		return awaitVerdict(in, sub, verdict, d)
 	}
 	end := d.Deadline
 	if accepted {
@@ -146,30 +170,88 @@ func decideStage(in Input, s stageStates) Decision {
 		end = d.Deadline.Add(retrieveGrace)
 	}
 	if end = resend.ExtendDeadline(end, in.DecidingSince, in.Now, retrieveGrace); in.Now.Before(end) {
-		d.Deadline, d.WakeStage = end, s.stage
+		d.Deadline = end
+		if accepted {
+			d.WakeFor = resend.ForLastVerdict
+		}
 		return d
 	}
 	if accepted {
-		return done(s.late, v1alpha1.ReasonVerdictTimedOut, "no "+string(s.stage)+" verdict within "+s.timeout.String()+
-			", and the server had no pass when it was asked", in.Now)
+		reason, detail := withoutVerdict(s.stage, verdict, s.timeout)
+		return done(s.late, reason, detail, in.Now)
 	}
-	reason, detail := v1alpha1.ReasonServerUnreachable, "the server did not accept the batch within "+s.timeout.String()
-	if sub != nil && sub.Error != nil {
-		reason, detail = sub.Error.Reason, detail+": "+sub.Error.Message
+	d.Reason, d.Detail = v1alpha1.ReasonServerUnreachable, "the server did not accept the batch within "+s.timeout.String()
+	if sub.Error != nil {
+		d.Reason, d.Detail = sub.Error.Reason, d.Detail+": "+sub.Error.Message
 	}
-	if in.Settings.BatchNoVerdict(in.ChangePod.UnjudgedStages()...) == v1alpha1.NoVerdictHold {
-		// The server has not accepted the batch, so no late verdict can end it.
-		d.HeldUnjudged, d.Deadline, d.Reason, d.Detail = true, time.Time{}, reason, detail
+	return unaccepted(in, s, d)
+}
+
+// decideUnsubmitted decides a stage whose call was never made. While it waits in our
+// queue it has no deadline: our own limits are no reason for a result.
+func decideUnsubmitted(in Input, s stageStates, d Decision) Decision {
+	woken := in.WokenSince[s.stage]
+	if woken.IsZero() {
 		return d
 	}
-	return done(s.failed, reason, detail, in.Now)
+	d.Deadline = woken.Add(in.Settings.SubmitTimeout)
+	if in.Now.Before(d.Deadline) {
+		return d
+	}
+	d.Reason = v1alpha1.ReasonNotSubmitted
+	d.Detail = "no call was made within " + in.Settings.SubmitTimeout.String() +
+		" (submit-timeout): the Broker or function submit is unreachable, or the circuit breaker is open"
+	return unaccepted(in, s, d)
+}
+
+// unaccepted decides a batch that the server has not accepted in time.
+func unaccepted(in Input, s stageStates, d Decision) Decision {
+	if in.Settings.UnjudgedBatch(in.ChangePod) == v1alpha1.NoVerdictHold {
+		// No late verdict can end it, so function submit is still woken.
+		d.HeldUnjudged, d.Deadline = true, time.Time{}
+		return d
+	}
+	return done(s.failed, d.Reason, d.Detail, in.Now)
+}
+
+// awaitVerdict returns the decision for a stage before its timeout. If the server
+// accepted it, function submit asks for the verdict, from VerdictDelay on.
+func awaitVerdict(in Input, sub *v1alpha1.Submission, v *v1alpha1.StageVerdict, d Decision) Decision {
+	if sub.AnsweredTime == nil && !v.Unconfirmed() {
+		return d // the call is made, or its answer stored
+	}
+	d.WakeFor = resend.ForVerdict
+	if ask := answeredAt(sub).Add(resend.VerdictDelay); in.Now.Before(ask) {
+		d.WakeStage, d.Deadline = "", earlier(d.Deadline, ask)
+	}
+	return d
+}
+
+// answeredAt is when the call was answered, or made if no answer is stored.
+func answeredAt(sub *v1alpha1.Submission) time.Time {
+	if sub.AnsweredTime != nil {
+		return sub.AnsweredTime.Time
+	}
+	return sub.IntentTime.Time
+}
+
+// withoutVerdict returns the reason and the message of a stage whose timeout passed after
+// the server had accepted it.
+func withoutVerdict(stage v1alpha1.Stage, v *v1alpha1.StageVerdict, timeout time.Duration) (reason, detail string) {
+	switch {
+	case v.IsContradicted():
+		return v1alpha1.ReasonVerdictContradicted, v.UnconfirmedDetail(timeout)
+	case v.Unconfirmed():
+		return v1alpha1.ReasonNoVerdict, v.UnconfirmedDetail(timeout)
+	default:
+		return v1alpha1.ReasonVerdictTimedOut, fmt.Sprintf("no %s verdict within %s, and the server had no pass when it was asked", stage, timeout)
+	}
 }
 
 // started reports whether the server answered the start of the batch. Function submit
 // gives up an intent without an answer when the order check has failed.
 func started(c *v1alpha1.ChangePod) bool {
-	sub := c.Status.SubmissionOf(v1alpha1.StagePre)
-	return sub != nil && sub.AnsweredTime != nil
+	return c.Status.SubmissionOf(v1alpha1.StagePre).Answered()
 }
 
 // endedUnjudged reports whether the batch ended without a verdict and has none since.
@@ -181,15 +263,15 @@ func endedUnjudged(c *v1alpha1.ChangePod) bool {
 	case v1alpha1.PodPostFailed, v1alpha1.PodPostTimeout:
 		return true
 	default:
-		return c.Status.VerdictOf(v1alpha1.StagePre) == nil
+		return !c.Status.VerdictOf(v1alpha1.StagePre).Decided()
 	}
 }
 
-func later(a, b time.Time) time.Time {
+func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {
-		return b
+		return a
 	}
-	return a
+	return b
 }
 
 func done(message v1alpha1.PodPhase, reason, detail string, since time.Time) Decision {

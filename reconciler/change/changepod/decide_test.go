@@ -45,6 +45,26 @@ func submission(stage v1alpha1.Stage, answered bool) func(*v1alpha1.ChangePodSta
 	}
 }
 
+// repeated repeats the last call so long after t0, after an answered start.
+func repeated(later time.Duration, answered bool) func(*v1alpha1.ChangePodStatus) {
+	return func(s *v1alpha1.ChangePodStatus) {
+		sub := &s.Submissions[len(s.Submissions)-1]
+		first, at := sub.IntentTime, metav1.NewMicroTime(t0.Add(later))
+		sub.FirstIntentTime, sub.IntentTime, sub.Attempts, sub.EarlierNodes = &first, at, 2, []string{"earlier"}
+		if sub.AnsweredTime = nil; answered {
+			sub.AnsweredTime = &at
+		}
+	}
+}
+
+// woken is when the first wake-up of each stage was sent; 0 means that it was not.
+func woken(after time.Duration) map[v1alpha1.Stage]time.Time {
+	if after == 0 {
+		return nil
+	}
+	return map[v1alpha1.Stage]time.Time{v1alpha1.StagePre: t0.Add(after), v1alpha1.StagePost: t0.Add(after)}
+}
+
 func person(word string) func(*v1alpha1.ChangePodStatus) {
 	return func(s *v1alpha1.ChangePodStatus) {
 		s.PodResults = append(s.PodResults, v1alpha1.PodSummary{Pod: "p1", Verdict: word})
@@ -78,11 +98,17 @@ func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 		orderCheckFailed bool
 		superseded       bool
 		orderJudgedSince time.Duration
+		wokenAt          time.Duration     // 0: the wake-up waits in the queue
 		policy           settings.Settings // only its no-verdict policies are used
 		want             want
 	}{
 		"a new batch waits for its start":                                  {batch: batch(), want: want{v1alpha1.PodPreWait, "", pre}},
 		"a start that was answered waits for PRE":                          {batch: batch(submission(pre, true)), want: want{v1alpha1.PodPreSubmitted, "", ""}},
+		"the server is asked for PRE after a second":                       {batch: batch(submission(pre, true)), after: time.Second, want: want{v1alpha1.PodPreSubmitted, "", pre}},
+		"a start that is repeated waits for its answer":                    {batch: batch(submission(pre, true), repeated(100*time.Second, false)), after: 119 * time.Second, want: want{v1alpha1.PodPreSubmitted, "", pre}},
+		"the timeout counts from the first start":                          {batch: batch(submission(pre, true), repeated(100*time.Second, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPreTimeout, ""}},
+		"the timeout counts from the first start, which was answered":      {batch: batch(submission(pre, true), repeated(100*time.Second, false)), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPreTimeout, ""}},
+		"the server is asked for POST after a second":                      {batch: batch(verdict(pre, "pass"), submission(post, true)), after: time.Second, want: want{v1alpha1.PodPostSubmitted, "", post}},
 		"a rejected start is repeated":                                     {batch: batch(submission(pre, false)), want: want{v1alpha1.PodPreWait, "", pre}},
 		"without a server it ends at once":                                 {batch: batch(), noServer: true, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
 		"without an accepted order it ends":                                {batch: batch(), orderNotAccepted: true, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
@@ -122,7 +148,15 @@ func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 		"superseded: a batch that was not started ends":                    {batch: batch(), superseded: true, policy: all(hold), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
 		"superseded: a batch that was not finished ends":                   {batch: batch(verdict(pre, "pass")), superseded: true, policy: all(hold), want: want{doneIt, v1alpha1.PodPostFailed, ""}},
 		"superseded: an accepted batch waits for its verdict":              {batch: batch(submission(pre, true)), superseded: true, want: want{v1alpha1.PodPreSubmitted, "", ""}},
-		"the fail of the order check was overruled":                        {batch: batch(), orderJudgedSince: time.Hour, after: time.Hour + time.Minute, want: want{v1alpha1.PodPreWait, "", pre}},
+		"the fail of the order check was overruled":                        {batch: batch(submission(pre, false)), orderJudgedSince: time.Hour, after: time.Hour + time.Minute, want: want{v1alpha1.PodPreWait, "", pre}},
+		"a start that waits for its turn has no deadline":                  {batch: batch(), after: 24 * time.Hour, want: want{v1alpha1.PodPreWait, "", pre}},
+		"a finish that waits for its turn has no deadline":                 {batch: batch(verdict(pre, "pass")), after: 24 * time.Hour, want: want{v1alpha1.PodPostWait, "", post}},
+		"no start was made within submit-timeout":                          {batch: batch(), wokenAt: time.Hour, after: time.Hour + 10*time.Minute, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
+		"a start may be made until submit-timeout":                         {batch: batch(), wokenAt: time.Hour, after: time.Hour + 9*time.Minute, want: want{v1alpha1.PodPreWait, "", pre}},
+		"no finish was made within submit-timeout":                         {batch: batch(verdict(pre, "pass")), wokenAt: time.Hour, after: time.Hour + 10*time.Minute, want: want{doneIt, v1alpha1.PodPostFailed, ""}},
+		"no start was made within submit-timeout, policy Hold":             {batch: batch(), wokenAt: time.Hour, after: time.Hour + 10*time.Minute, policy: all(hold), want: want{v1alpha1.PodPreWait, "", pre}},
+		"a later start does not move the deadline":                         {batch: batch(submission(pre, true), repeated(100*time.Second, true)), after: 120 * time.Second, want: want{v1alpha1.PodPreSubmitted, "", pre}},
+		"a later start does not move the end":                              {batch: batch(submission(pre, true), repeated(100*time.Second, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPreTimeout, ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := settings.Default()
@@ -130,7 +164,7 @@ func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 			s.NoVerdictPre, s.NoVerdictPost = tc.policy.NoVerdictPre, tc.policy.NoVerdictPost
 			got := Decide(Input{
 				Now: t0.Add(tc.after), Settings: s, ServerConfigured: !tc.noServer, OrderNotAccepted: tc.orderNotAccepted,
-				OrderCheckFailed: tc.orderCheckFailed, Superseded: tc.superseded, OrderJudgedSince: t0.Add(tc.orderJudgedSince), ChangePod: tc.batch,
+				OrderCheckFailed: tc.orderCheckFailed, Superseded: tc.superseded, OrderJudgedSince: t0.Add(tc.orderJudgedSince), WokenSince: woken(tc.wokenAt), ChangePod: tc.batch,
 			})
 			next, _ := derive(tc.batch, got, s, t0.Add(tc.after))
 			for _, c := range next.Status.Conditions {
@@ -141,7 +175,8 @@ func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 			if diff := gocmp.Diff(tc.want, want{got.Phase, got.Message, got.WakeStage}); diff != "" {
 				t.Error(diff)
 			}
-			if got.Phase != doneIt && !got.HeldUnjudged && !tc.orderCheckFailed && !got.Deadline.After(t0.Add(tc.after)) {
+			inQueue := tc.wokenAt == 0 && tc.batch.Status.SubmissionOf(got.WakeStage) == nil && got.WakeStage != ""
+			if got.Phase != doneIt && !got.HeldUnjudged && !tc.orderCheckFailed && !inQueue && !got.Deadline.After(t0.Add(tc.after)) {
 				t.Errorf("a batch that waits has deadline %s, which has passed", got.Deadline)
 			}
 		})
@@ -158,13 +193,12 @@ func TestDeadlinesThatPassedWhileNoProcessRanAreExtended(t *testing.T) {
 		want   v1alpha1.PodPhase
 		wake   v1alpha1.Stage
 	}{
-		"no call was made":                  {batch(), 0, v1alpha1.PodPreWait, pre},
-		"the start was rejected":            {batch(submission(pre, false)), time.Second, v1alpha1.PodPreWait, pre},
-		"the PRE callback may be lost":      {batch(submission(pre, true)), time.Second, v1alpha1.PodPreSubmitted, pre},
-		"the POST callback may be lost":     {batch(verdict(pre, "pass"), submission(post, true)), time.Second, v1alpha1.PodPostSubmitted, post},
-		"no call was made within the grace": {batch(), retrieveGrace, v1alpha1.PodExecuteDone, ""},
-		"no PRE verdict within the grace":   {batch(submission(pre, true)), retrieveGrace, v1alpha1.PodExecuteDone, ""},
-		"the clock was set back":            {batch(), -time.Hour, v1alpha1.PodExecuteDone, ""},
+		"no call was made":                {batch(), time.Hour, v1alpha1.PodPreWait, pre},
+		"the start was rejected":          {batch(submission(pre, false)), time.Second, v1alpha1.PodPreWait, pre},
+		"the PRE callback may be lost":    {batch(submission(pre, true)), time.Second, v1alpha1.PodPreSubmitted, pre},
+		"the POST callback may be lost":   {batch(verdict(pre, "pass"), submission(post, true)), time.Second, v1alpha1.PodPostSubmitted, post},
+		"no PRE verdict within the grace": {batch(submission(pre, true)), retrieveGrace, v1alpha1.PodExecuteDone, ""},
+		"the clock was set back":          {batch(submission(pre, false)), -time.Hour, v1alpha1.PodExecuteDone, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := t0.Add(late)
@@ -172,7 +206,7 @@ func TestDeadlinesThatPassedWhileNoProcessRanAreExtended(t *testing.T) {
 			if got.Phase != tc.want || got.WakeStage != tc.wake {
 				t.Errorf("got %s and wake %q, want %s and %q", got.Phase, got.WakeStage, tc.want, tc.wake)
 			}
-			if got.Phase != v1alpha1.PodExecuteDone && !got.Deadline.After(now) {
+			if got.Phase != v1alpha1.PodExecuteDone && len(tc.batch.Status.Submissions) > 0 && !got.Deadline.After(now) {
 				t.Errorf("a batch that waits has deadline %s, which has passed", got.Deadline)
 			}
 		})

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
@@ -32,6 +33,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
+	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
 )
 
 // fieldManager owns what this binary writes.
@@ -53,7 +55,10 @@ type Reconciler struct {
 	serverConfigured func() bool
 	sender           events.Sender
 	wakeups          *resend.Schedule
-	clock            clock.PassiveClock
+	calls            *callqueue.Queue
+	// enqueue enqueues a ChangePod whose call is admitted.
+	enqueue func(types.NamespacedName)
+	clock   clock.PassiveClock
 	// interimWrites limits the writes of interim phases.
 	interimWrites *rate.Limiter
 	// unjudged counts unjudged batches.
@@ -67,6 +72,7 @@ var _ reconcilerchangepod.Interface = (*Reconciler)(nil)
 // ReconcileKind derives the state of one ChangePod.
 func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) reconciler.Event {
 	if c.DeletionTimestamp != nil {
+		r.forget(c)
 		return nil
 	}
 	owner, err := r.changeWorkloads.ChangeWorkloads(c.Namespace).Get(c.Spec.ChangeWorkloadID)
@@ -84,8 +90,9 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	now, s := r.clock.Now(), r.settings()
 	d := Decide(Input{
 		Now: now, Settings: s, ServerConfigured: r.serverConfigured(),
-		OrderNotAccepted: orderNotAccepted(owner), OrderCheckFailed: orderCheckFailed(owner), OrderJudgedSince: orderJudgedSince(owner),
-		Superseded: superseded(owner), DecidingSince: r.startTime.Get(now), ChangePod: c,
+		OrderNotAccepted: owner.Status.OrderNotAccepted(), OrderCheckFailed: orderCheckFailed(owner), OrderJudgedSince: orderJudgedSince(owner),
+		Superseded: owner.Status.Superseded(), WokenSince: r.wokenSince(c),
+		DecidingSince: r.startTime.Get(now), ChangePod: c,
 	})
 	again, err := r.wakeSubmit(ctx, c, owner, d)
 	if err != nil {
@@ -110,29 +117,6 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	return nil
 }
 
-// wakeSubmit sends changepod.ready if it is due, and returns when to try again.
-func (r *Reconciler) wakeSubmit(ctx context.Context, c *v1alpha1.ChangePod, owner *v1alpha1.ChangeWorkload, d Decision) (time.Duration, error) {
-	for _, stage := range []v1alpha1.Stage{v1alpha1.StagePre, v1alpha1.StagePost} {
-		if stage != d.WakeStage {
-			r.wakeups.Done(readyEvent(c, owner, stage).ID())
-		}
-	}
-	if d.WakeStage == "" {
-		return 0, nil
-	}
-	data := readyEvent(c, owner, d.WakeStage)
-	due, next := r.wakeups.Due(data.ID())
-	if !due {
-		return next, nil
-	}
-	event, err := events.New(data)
-	if err != nil {
-		return 0, controller.NewPermanentError(err)
-	}
-	r.sender.Send(ctx, event)
-	return next, nil
-}
-
 // write writes the derived status.
 func (r *Reconciler) write(ctx context.Context, old, next *v1alpha1.ChangePod) error {
 	_, err := statuspatch.Write(ctx, r.client.AppV1alpha1().ChangePods(next.Namespace), fieldManager,
@@ -153,28 +137,9 @@ func (r *Reconciler) recordUnjudged(ctx context.Context, old, next *v1alpha1.Cha
 	if !cond.IsFalse() || old.Status.GetCondition(v1alpha1.PodJudged).IsFalse() {
 		return
 	}
-	policy := r.settings().BatchNoVerdict(next.UnjudgedStages()...)
-	controller.GetEventRecorder(ctx).Eventf(next, corev1.EventTypeWarning, cond.Reason, "unjudged, no-verdict is %s: %s", policy, cond.Message)
+	policy := r.settings().UnjudgedBatch(next)
+	controller.GetEventRecorder(ctx).Eventf(next, corev1.EventTypeWarning, cond.Reason, "unjudged, %s is %s: %s", settingOf(next), policy, cond.Message)
 	r.unjudged.Add(ctx, 1, cond.Reason, string(policy))
-}
-
-func readyEvent(c *v1alpha1.ChangePod, owner *v1alpha1.ChangeWorkload, stage v1alpha1.Stage) events.ChangePodReady {
-	return events.ChangePodReady{
-		Namespace: c.Namespace, Name: c.Name, UID: c.UID, ChangeWorkload: owner.Name,
-		Version: owner.Spec.Reversion, Attempt: owner.Spec.Attempt, Stage: stage,
-	}
-}
-
-// orderNotAccepted reports whether the release ended because the server did not accept
-// its order.
-func orderNotAccepted(c *v1alpha1.ChangeWorkload) bool {
-	cond := c.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
-	return cond.IsFalse() && cond.Reason == v1alpha1.ReasonOrderNotAccepted
-}
-
-// superseded reports whether a newer release ended this one.
-func superseded(c *v1alpha1.ChangeWorkload) bool {
-	return c.Status.Phase == v1alpha1.WorkloadFailed && !orderNotAccepted(c)
 }
 
 // orderCheckFailed reports whether the order check failed.

@@ -54,7 +54,7 @@ func TestAnUnjudgedBatchNeverLooksJudged(t *testing.T) {
 	}
 	for name, c := range map[string]*v1alpha1.ChangePod{
 		"POST is inconclusive":          batch(verdict(pre, "pass"), verdict(post, "inconc")),
-		"an unjudged pass":              batch(verdict(pre, "pass"), unjudged),
+		"an unjudged pass":              batch(verdict(pre, "pass"), submission(post, true), unjudged),
 		"no PRE verdict":                batch(submission(pre, true)),
 		"no POST verdict":               batch(verdict(pre, "pass"), submission(post, true)),
 		"the server rejected the start": batch(submission(pre, false)),

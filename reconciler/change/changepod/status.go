@@ -26,7 +26,7 @@ func derive(c *v1alpha1.ChangePod, d Decision, s settings.Settings, now time.Tim
 		st.PostTimeOutThreshold = int32(s.PostTimeout / time.Second)
 	}
 	st.ObservedGeneration = c.Generation
-	markConditions(next, d, s.BatchNoVerdict(next.UnjudgedStages()...))
+	markConditions(next, d, s.UnjudgedBatch(next))
 	if equality.Semantic.DeepEqual(c.Status, next.Status) {
 		return next, false
 	}
@@ -67,7 +67,7 @@ func markConditions(c *v1alpha1.ChangePod, d Decision, policy v1alpha1.NoVerdict
 	case outcomes[v1alpha1.OutcomeFail] > 0:
 		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonCheckFailed, "%s", failed)
 	case unjudged && policy == v1alpha1.NoVerdictFail:
-		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonFailedUnjudged, "the batch is unjudged and no-verdict is Fail")
+		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonFailedUnjudged, "the batch is unjudged and %s is Fail", settingOf(c))
 	case d.HeldUnjudged:
 		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged; the server is called again")
 	case outcomes[v1alpha1.OutcomePending] > 0:
@@ -75,17 +75,27 @@ func markConditions(c *v1alpha1.ChangePod, d Decision, policy v1alpha1.NoVerdict
 	case unjudged && policy == v1alpha1.NoVerdictHold:
 		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged and waits for a late verdict or a person")
 	case unjudged:
-		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonPassedUnjudged, "the batch is unjudged and no-verdict is Pass")
+		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonPassedUnjudged, "the batch is unjudged and %s is Pass", settingOf(c))
 	default:
 		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonAllPodsPassed, "every pod of the batch passed")
 	}
 }
 
+// settingOf is the setting that the outcome of an unjudged batch follows, for messages.
+func settingOf(c *v1alpha1.ChangePod) v1alpha1.ConfigType {
+	for _, v := range c.Status.Verdicts {
+		if v.IsContradicted() {
+			return v1alpha1.ConfigNoVerdictContradicted
+		}
+	}
+	return v1alpha1.ConfigNoVerdict
+}
+
 // unjudgedReason is the reason of an unjudged batch: that of the decision, or
 // NoVerdict after a verdict that is neither pass nor fail.
 func unjudgedReason(d Decision) string {
-	withoutVerdict := []string{v1alpha1.ReasonNoServerConfigured, v1alpha1.ReasonVerdictTimedOut, v1alpha1.ReasonOrderNotAccepted,
-		v1alpha1.ReasonServerRejected, v1alpha1.ReasonServerUnreachable}
+	withoutVerdict := []string{v1alpha1.ReasonNoServerConfigured, v1alpha1.ReasonVerdictTimedOut, v1alpha1.ReasonVerdictContradicted,
+		v1alpha1.ReasonOrderNotAccepted, v1alpha1.ReasonServerRejected, v1alpha1.ReasonServerUnreachable, v1alpha1.ReasonNotSubmitted}
 	if slices.Contains(withoutVerdict, d.Reason) {
 		return d.Reason
 	}

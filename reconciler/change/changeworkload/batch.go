@@ -13,9 +13,9 @@ import (
 )
 
 // maxPendingCalls is how many batches of a release may wait for a call to the
-// server. Without it, 1000 pods that become Ready at once are a queue of minutes,
-// and the last batches time out before they are submitted. Batches that wait for a
-// verdict are not counted: checks may take long, and any number may run.
+// server. It bounds the ChangePods that one reconciliation creates, during which a
+// fail waits, and the queue of calls (callqueue), which releases share. Batches that
+// wait for a verdict are not counted: checks may take long, and any number may run.
 const maxPendingCalls = 50
 
 // decideBatches returns the finished pods to claim now, by batch: full batches at

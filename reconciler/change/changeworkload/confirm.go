@@ -59,7 +59,7 @@ func patchIfUnchanged(w *workload.Workload, action Action, in Input) ([]byte, er
 	if action == ActionResume {
 		return json.Marshal(append(ops, resumeOperations(w, in.ChangeWorkload)...))
 	}
-	hold, err := holdOperations(w, in.ChangeWorkload, in.Now)
+	hold, err := holdOperations(w, in.ChangeWorkload, action, in.Now)
 	if err != nil {
 		return nil, err
 	}

@@ -50,10 +50,10 @@ func TestAStaleCacheChangesNoHold(t *testing.T) {
 
 	t.Run("an existing hold is not taken for a pause by a person", func(t *testing.T) {
 		in := Input{Now: now, Settings: s, ChangeWorkload: release, Workload: workloadOf(of(t, cached)), ChangePods: []*v1alpha1.ChangePod{failed("c")}}
-		if got := Decide(in).Action; got != ActionHold {
+		if got := Decide(in).Action; got != ActionSuspend {
 			t.Fatalf("the decision on the cached objects is %q", got)
 		}
-		if err := r.act(t.Context(), in, of(t, cached), ActionHold); !errors.Is(err, errStaleCache) {
+		if err := r.act(t.Context(), in, of(t, cached), ActionSuspend); !errors.Is(err, errStaleCache) {
 			t.Errorf("got %v, want errStaleCache", err)
 		}
 	})

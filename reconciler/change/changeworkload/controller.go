@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/utils/lru"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
@@ -17,10 +18,12 @@ import (
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
+	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
@@ -31,29 +34,32 @@ import (
 const gatherDelay = 500 * time.Millisecond
 
 // NewController returns the controller of ChangeWorkloads. It adds indexes to
-// informers, which must not have been started.
-func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sender) *controller.Impl {
+// informers, which must not have been started. The queue of calls is that of the
+// process.
+func NewController(ctx context.Context, cmw configmap.Watcher, sender events.ConfirmingSender, calls *callqueue.Queue) *controller.Impl {
 	must := wiring.NewMust(ctx, "set up the controller of ChangeWorkloads")
 	must(releasefinder.Index(changeworkloadinformer.Get(ctx).Informer()))
 	must(releasefinder.Index(changepodinformer.Get(ctx).Informer()))
-	r, err := newReconciler(ctx, sender)
+	r, err := newReconciler(ctx, sender, calls)
 	must(err)
 	impl := reconcilerchangeworkload.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 		// Other writers share the status: see statuspatch.
 		return controller.Options{SkipStatusUpdates: true}
 	})
+	r.enqueue = impl.EnqueueKey
 	must(followSettings(ctx, cmw, impl, r))
 	watch(ctx, must, impl, r)
 	return impl
 }
 
 // newReconciler returns a Reconciler without settings.
-func newReconciler(ctx context.Context, sender events.Sender) (*Reconciler, error) {
+func newReconciler(ctx context.Context, sender events.ConfirmingSender, calls *callqueue.Queue) (*Reconciler, error) {
 	revisions, err := releasefinder.New(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return &Reconciler{
+		accepted:      lru.New(maxAccepted),
 		progressSlots: lru.New(maxProgressSlots),
 		unjudged:      metrics.NewCounter(metrics.Meter(), "breakwater_orders_unjudged_total"),
 		dynamic:       dynamicclient.Get(ctx),
@@ -64,7 +70,9 @@ func newReconciler(ctx context.Context, sender events.Sender) (*Reconciler, erro
 		lister:        changeworkloadinformer.Get(ctx).Lister(),
 		changePods:    changepodinformer.Get(ctx).Informer().GetIndexer(),
 		sender:        sender,
+		signer:        eventsigning.NewStore(kubeclient.Get(ctx).CoreV1(), resend.Clock(ctx)),
 		wakeups:       resend.New(resend.Clock(ctx)),
+		calls:         calls,
 		clock:         resend.Clock(ctx),
 	}, nil
 }

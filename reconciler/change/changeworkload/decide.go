@@ -11,6 +11,9 @@ import (
 // Input is the input of Decide.
 type Input struct {
 	Now time.Time
+	// StepWokenSince is when the first wake-up of the step in status.orderStep was sent;
+	// zero while its call waits in the queue of this process.
+	StepWokenSince time.Time
 	// DecidingSince is the time of the first decision of this process; zero means
 	// long ago. Deadlines that passed before it are extended to it plus
 	// retrieveGrace, because no process woke function submit.
@@ -23,6 +26,9 @@ type Input struct {
 	Pods []Pod
 	// ChangePods are the batches of this ChangeWorkload.
 	ChangePods []*v1alpha1.ChangePod
+	// Accepted are the ids of the events of those announcements that the Broker has
+	// accepted.
+	Accepted map[string]bool
 }
 
 // Workload is the part of a workload of any kind that a decision depends on.
@@ -63,7 +69,10 @@ type Action string
 const (
 	// ActionNone does not change the workload.
 	ActionNone Action = ""
-	// ActionHold suspends the workload and stops its rollout.
+	// ActionSuspend suspends the workload and holds its rollout: a check failed.
+	ActionSuspend Action = "Suspend"
+	// ActionHold only holds the rollout, because pods or the order are unjudged. It ends
+	// a suspension by this release, whose fail was overruled.
 	ActionHold Action = "Hold"
 	// ActionResume undoes the hold and ends the suspension.
 	ActionResume Action = "Resume"
@@ -85,6 +94,8 @@ type Decision struct {
 	Order Order
 	// OrderPending: the server has not accepted the order yet.
 	OrderPending bool
+	// OrderUnjudged: it has not accepted the order in time, and no-verdict is Hold.
+	OrderUnjudged bool
 	// orderUnjudgedReason is the reason of OrderJudged if the order is unjudged.
 	orderUnjudgedReason string
 	// Deadline is when the decision changes without an event; zero means never.
@@ -123,7 +134,7 @@ func Decide(in Input) Decision {
 		// The existing pods are still judged, so that a person who overrules the
 		// fail need not wait for them.
 		d.Batches, d.Deadline = decideBatches(in)
-		d.Action = holdAction(in)
+		d.Action = suspendAction(in)
 		d.Order = decideOrder(in, false)
 		if d.Order.Outcome == v1alpha1.OutcomeFail {
 			d.Batches, d.Deadline = nil, time.Time{}
@@ -137,7 +148,7 @@ func Decide(in Input) Decision {
 		if orderUnjudged(in) {
 			d.Reason, d.Detail = v1alpha1.ReasonFailedUnjudged, "the order is unjudged: "+d.Order.Detail
 		}
-		d.Action = holdAction(in)
+		d.Action = suspendAction(in)
 		return d
 	case checkLost(in):
 		d.Phase, d.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonFailedCheckLost
@@ -156,6 +167,8 @@ func Decide(in Input) Decision {
 			// The version is not judged, so nothing else could end a suspension
 			// that it was admitted to repair.
 			d.Action = successAction(in)
+		} else if in.Workload.Hold.IsUnjudged() {
+			d.Action = ActionResume
 		}
 		return d
 	}
@@ -168,15 +181,12 @@ func Decide(in Input) Decision {
 		return decideAllPassed(in, d, pending)
 	}
 	if pending {
-		deadline := orderRequestedSince(in).Add(in.Settings.OrderTimeout)
-		if !orderNotAccepted(in) {
-			deadline = resend.ExtendDeadline(deadline, in.DecidingSince, in.Now, retrieveGrace)
-		}
-		late := !in.Now.Before(deadline)
+		deadline := orderDeadline(in)
+		late := !deadline.IsZero() && !in.Now.Before(deadline)
 		if late && in.Settings.ReleaseNoVerdict() != v1alpha1.NoVerdictHold {
 			return decideOrderNotAccepted(in, d)
 		}
-		d.OrderPending = true
+		d.OrderPending, d.OrderUnjudged = true, late
 		if !late {
 			d.Deadline = deadline
 		}
@@ -186,10 +196,7 @@ func Decide(in Input) Decision {
 	d.Batches, next = decideBatches(in)
 	d.Deadline = earliest(earliest(d.Deadline, next), d.Order.Deadline)
 	d.Phase, d.Reason, d.Detail = decideRunning(in, d)
-	if in.Workload.Suspend != "" && heldByRelease(in) {
-		// A person overruled the fail: the rollout continues.
-		d.Action = ActionResume
-	}
+	d.Action = runningAction(in, d)
 	return d
 }
 
@@ -232,26 +239,27 @@ func decideAllPassed(in Input, d Decision, pending bool) Decision {
 		d.Detail += "; " + o.Detail
 	default:
 		d.Detail += "; the order is unjudged: " + o.Detail
-		switch in.Settings.OrderNoVerdict() {
+		switch in.Settings.UnjudgedOrder(in.ChangeWorkload) {
 		case v1alpha1.NoVerdictHold:
 			d.Phase, d.Reason, d.orderUnjudgedReason = v1alpha1.WorkloadRunning, v1alpha1.ReasonHeldUnjudged, v1alpha1.ReasonHeldUnjudged
 		case v1alpha1.NoVerdictFail:
 			d.Phase, d.Reason, d.orderUnjudgedReason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonFailedUnjudged, v1alpha1.ReasonFailedUnjudged
-			d.Action = holdAction(in)
+			d.Action = suspendAction(in)
 		case v1alpha1.NoVerdictPass:
 			d.orderUnjudgedReason = v1alpha1.ReasonPassedUnjudged
 		}
 	}
-	switch {
-	case d.Phase == v1alpha1.WorkloadSuccess:
+	switch d.Phase {
+	case v1alpha1.WorkloadSuccess:
 		d.Action = successAction(in)
 		if end := decideClose(in, v1alpha1.OrderSuccess); end.WakeSubmit {
-			d.Order.Step, d.Order.WakeSubmit = end.Step, true
+			d.Order.Step, d.Order.WakeSubmit, d.Order.WakeFor = end.Step, true, resend.ForCall
 		} else {
 			d.Order.WakeSubmit = false
 		}
-	case d.Phase == v1alpha1.WorkloadRunning && in.Workload.Suspend != "" && heldByRelease(in):
-		d.Action = ActionResume // a person overruled the fail
+	case v1alpha1.WorkloadRunning:
+		d.Action = runningAction(in, d)
+	default:
 	}
 	return d
 }
@@ -275,57 +283,44 @@ func decideRunning(in Input, d Decision) (v1alpha1.WorkloadPhase, string, string
 	return v1alpha1.WorkloadRunning, v1alpha1.ReasonRollingOut, d.Pods.summary()
 }
 
-// orderRequestedSince is when the server was first called to open the order. It is
-// later than the beginning of the release if the server was configured later or
-// the controller was down: order-timeout begins with the first call.
-func orderRequestedSince(in Input) time.Time {
+// orderDeadline is when an order that the server has not accepted counts as not
+// accepted. order-timeout counts from the first call. Until then submit-timeout counts
+// from the first wake-up; zero means never, while the call waits in our queue.
+func orderDeadline(in Input) time.Time {
+	requested, ok := in.ChangeWorkload.Status.Order.Requested()
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
 	switch {
-	case cond == nil, cond.Reason == v1alpha1.ReasonNoServerConfigured:
+	case in.ChangeWorkload.Status.OrderNotAccepted():
 		return in.Now
-	case orderNotAccepted(in):
-		return time.Time{} // order-timeout has passed
-	default:
-		return cond.LastTransitionTime.Inner.Time
+	case cond == nil, cond.Reason == v1alpha1.ReasonNoServerConfigured:
+		return time.Time{} // the server was configured just now
+	case ok:
+		// The call may have been made before the server was configured again.
+		requested = resend.Later(requested, cond.LastTransitionTime.Inner.Time)
+		return resend.ExtendDeadline(requested.Add(in.Settings.OrderTimeout), in.DecidingSince, in.Now, retrieveGrace)
 	}
-}
-
-// orderNotAccepted reports whether the order already counts as not accepted.
-func orderNotAccepted(in Input) bool {
-	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
-	return cond != nil && cond.Reason == v1alpha1.ReasonOrderNotAccepted
+	if woken := wokenSince(in, v1alpha1.OrderStepStart); !woken.IsZero() {
+		return woken.Add(in.Settings.SubmitTimeout)
+	}
+	return time.Time{}
 }
 
 // decideOrderNotAccepted decides a release whose order the server did not accept
-// within order-timeout. With no-verdict Hold the release waits instead.
+// in time. With no-verdict Hold the release waits instead.
 func decideOrderNotAccepted(in Input, d Decision) Decision {
+	o := in.ChangeWorkload.Status.Order
 	detail := "the server did not accept the order within " + in.Settings.OrderTimeout.String()
-	if o := in.ChangeWorkload.Status.Order; o != nil && o.Error != nil {
+	if _, requested := o.Requested(); !requested {
+		detail = "the server was not called to open the order" + notSubmitted(in)
+	} else if o.Error != nil {
 		detail += ": " + o.Error.Message
 	}
 	d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonOrderNotAccepted, detail
 	d.Order.WakeSubmit = false
 	if in.Settings.ReleaseNoVerdict() == v1alpha1.NoVerdictFail {
-		d.Phase, d.Action = v1alpha1.WorkloadSuspend, holdAction(in)
+		d.Phase, d.Action = v1alpha1.WorkloadSuspend, suspendAction(in)
 	}
 	return d
-}
-
-// holdAction holds the workload unless it is held or blocking is off.
-func holdAction(in Input) Action {
-	switch {
-	case !in.Settings.Blocking:
-		return ActionNone
-	case in.Workload.Suspend != "" && heldByRelease(in):
-		return ActionNone
-	default:
-		return ActionHold
-	}
-}
-
-// heldByRelease reports whether the hold of the workload is of this release.
-func heldByRelease(in Input) bool {
-	return in.Workload.Hold != nil && in.Workload.Hold.Attempt == in.ChangeWorkload.Spec.Attempt
 }
 
 // succeededWithoutPods reports whether the release succeeded without a pod, as at 0
@@ -337,28 +332,13 @@ func succeededWithoutPods(in Input) bool { return len(in.ChangePods) == 0 && len
 // it and judges nothing.
 func checkLost(in Input) bool {
 	c := in.ChangeWorkload
-	return in.Workload.Suspend != "" && heldByRelease(in) && (isNew(c) || succeededReason(c) == v1alpha1.ReasonFailedCheckLost)
+	return suspendedByRelease(in) && (isNew(c) || succeededReason(c) == v1alpha1.ReasonFailedCheckLost)
 }
 
 // isNew reports whether the ChangeWorkload has no decision yet.
 func isNew(c *v1alpha1.ChangeWorkload) bool {
 	reason := succeededReason(c)
 	return c.Status.Phase == v1alpha1.WorkloadInit && (reason == "" || reason == v1alpha1.ReasonReleasePending)
-}
-
-// successAction ends the suspension by a hold, or the one that this release was
-// admitted to repair. A suspension by a person stays.
-func successAction(in Input) Action {
-	w := in.Workload
-	repaired := w.Bypass != nil && w.Bypass.Attempt == in.ChangeWorkload.Spec.Attempt && w.Bypass.Suspend == w.Suspend
-	switch {
-	case w.Hold != nil, w.Suspend != "" && repaired:
-		return ActionResume
-	case !w.HasDefenseStatus:
-		return ActionSetDefenseStatus
-	default:
-		return ActionNone
-	}
 }
 
 func earliest(a, b time.Time) time.Time {

@@ -53,7 +53,7 @@ func starting(n int) func(*Input) {
 }
 
 // judged adds a ChangePod of one pod with a POST verdict; "" leaves it pending
-// and "done" ends it unjudged.
+// "done" ends it unjudged, and "contradicted" with a pass that the server contradicts.
 func judged(n int, word string) func(*Input) {
 	return func(in *Input) {
 		c := &v1alpha1.ChangePod{
@@ -64,6 +64,12 @@ func judged(n int, word string) func(*Input) {
 		case "":
 		case "done":
 			c.Status.Phase, c.Status.Message = v1alpha1.PodExecuteDone, string(v1alpha1.PodPreFailed)
+		case "contradicted":
+			c.Status.Phase, c.Status.Message = v1alpha1.PodExecuteDone, string(v1alpha1.PodPostTimeout)
+			c.Status.Verdicts = []v1alpha1.StageVerdict{
+				{Stage: v1alpha1.StagePre, Verdict: "pass"},
+				{Stage: v1alpha1.StagePost, Verdict: "pass", Unjudged: true, Contradicted: true},
+			}
 		default:
 			c.Status.Phase = v1alpha1.PodExecuteDone
 			c.Status.Verdicts = []v1alpha1.StageVerdict{{Stage: v1alpha1.StagePost, Verdict: word, Message: "because"}}
@@ -91,6 +97,18 @@ func ordered(status corev1.ConditionStatus, reason string, since time.Time) func
 }
 func asked(in *Input) {
 	ordered(corev1.ConditionUnknown, v1alpha1.ReasonOrderPending, t0)(in)
+	in.ChangeWorkload.Status.Order = &v1alpha1.Order{RequestedTime: &metav1.Time{Time: t0}}
+}
+
+// inQueue: the call that opens the order waits for its turn.
+func inQueue(in *Input) {
+	ordered(corev1.ConditionUnknown, v1alpha1.ReasonOrderPending, t0)(in)
+	atStep(v1alpha1.OrderStepStart, "")(in)
+}
+
+// woken: the first wake-up of the step was sent.
+func woken(at time.Duration) func(*Input) {
+	return func(in *Input) { in.StepWokenSince = t0.Add(at) }
 }
 func behind(in *Input)    { in.Workload.Version, in.Workload.Attempt = "u", 1 }
 func current(in *Input)   { in.Workload.Version, in.Workload.Attempt = "v", 2 }
@@ -118,7 +136,8 @@ func held(in *Input) {
 func repairs(in *Input) {
 	in.Workload.Suspend, in.Workload.Bypass = "1", &v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, Suspend: "1", Attempt: 2}
 }
-func frozenByHand(in *Input) { in.Workload.Suspend = "7" }
+func heldAsUnjudged(in *Input) { in.Workload.Hold = &v1alpha1.Hold{Attempt: 2, Unjudged: true} }
+func frozenByHand(in *Input)   { in.Workload.Suspend = "7" }
 func onceFailed(n int) func(*Input) {
 	return func(in *Input) {
 		in.ChangeWorkload.Status.DefenseCheckFailPods = append(in.ChangeWorkload.Status.DefenseCheckFailPods, summary(n))
@@ -166,12 +185,12 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"scaled up from 0 after Success":                                         {release(1, finished(1, 1), was(success), complete1), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
 		"a deleted pod that passed is not required":                              {release(1, judged(1, "pass"), finished(2, 2), judged(2, "pass"), complete1), want{success, v1alpha1.ReasonAllPodsPassed, "", nil}},
 		"the pod that replaces it is judged":                                     {release(1, judged(1, "pass"), finished(2, 2), complete1), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
-		"the first fail holds the workload":                                      {release(3, finished(1, 2), judged(1, "pass"), judged(2, "fail")), want{suspend, v1alpha1.ReasonCheckFailed, ActionHold, nil}},
+		"the first fail holds the workload":                                      {release(3, finished(1, 2), judged(1, "pass"), judged(2, "fail")), want{suspend, v1alpha1.ReasonCheckFailed, ActionSuspend, nil}},
 		"the existing pods are still judged after a fail":                        {release(3, finished(1, 2), judged(1, "fail"), held), want{suspend, v1alpha1.ReasonCheckFailed, "", []int{1}}},
 		"a held workload is not held again":                                      {release(1, finished(1, 1), judged(1, "fail"), held), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
-		"a repair that fails is held on its own":                                 {release(1, finished(1, 1), judged(1, "fail"), repairs), want{suspend, v1alpha1.ReasonCheckFailed, ActionHold, nil}},
+		"a repair that fails is held on its own":                                 {release(1, finished(1, 1), judged(1, "fail"), repairs), want{suspend, v1alpha1.ReasonCheckFailed, ActionSuspend, nil}},
 		"a fail holds nothing if blocking is off":                                {release(1, finished(1, 1), judged(1, "fail"), notBlocking), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
-		"a late fail of the current release":                                     {release(1, finished(1, 1), judged(1, "unpass"), complete1, was(success)), want{suspend, v1alpha1.ReasonCheckFailed, ActionHold, nil}},
+		"a late fail of the current release":                                     {release(1, finished(1, 1), judged(1, "unpass"), complete1, was(success)), want{suspend, v1alpha1.ReasonCheckFailed, ActionSuspend, nil}},
 		"deleting the failed pod does not clear the fail":                        {release(1, judged(1, "fail"), finished(2, 2), judged(2, "pass"), complete1, held), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
 		"deleting its ChangePod does not clear the fail":                         {release(1, onceFailed(1), finished(2, 2), judged(2, "pass"), complete1, held), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
 		"a pass by a person clears the fail":                                     {release(2, onceFailed(1), finished(1, 1), judged(1, "fail"), person("pass"), held, was(suspend)), want{running, v1alpha1.ReasonRollingOut, ActionResume, nil}},
@@ -181,7 +200,23 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"a suspension by a person stays":                                         {release(1, finished(1, 1), judged(1, "pass"), frozenByHand, complete1), want{success, v1alpha1.ReasonAllPodsPassed, "", nil}},
 		"unjudged, policy Pass":                                                  {release(1, finished(1, 1), judged(1, "done"), complete1), want{success, v1alpha1.ReasonAllPodsPassed, "", nil}},
 		"unjudged, policy Hold":                                                  {release(1, finished(1, 1), judged(1, "done"), complete1, noVerdict("Hold")), want{running, v1alpha1.ReasonHeldUnjudged, "", nil}},
-		"unjudged, policy Fail":                                                  {release(1, finished(1, 1), judged(1, "done"), complete1, noVerdict("Fail")), want{suspend, v1alpha1.ReasonCheckFailed, ActionHold, nil}},
+		"unjudged, policy Hold, during the rollout":                              {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold")), want{running, v1alpha1.ReasonHeldUnjudged, ActionHold, nil}},
+		"an unjudged rollout that is held is not held again":                     {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold"), heldAsUnjudged), want{running, v1alpha1.ReasonHeldUnjudged, "", nil}},
+		"an unjudged rollout is not held if blocking is off":                     {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold"), notBlocking), want{running, v1alpha1.ReasonHeldUnjudged, "", nil}},
+		"a held rollout is resumed when blocking is turned off":                  {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold"), notBlocking, heldAsUnjudged), want{running, v1alpha1.ReasonHeldUnjudged, ActionResume, nil}},
+		"a late pass resumes a held rollout":                                     {release(2, finished(1, 1), judged(1, "pass"), noVerdict("Hold"), heldAsUnjudged), want{running, v1alpha1.ReasonRollingOut, ActionResume, nil}},
+		"policy Pass resumes a held rollout":                                     {release(2, finished(1, 1), judged(1, "done"), heldAsUnjudged), want{running, v1alpha1.ReasonRollingOut, ActionResume, nil}},
+		"a late fail suspends a held rollout":                                    {release(2, finished(1, 1), judged(1, "fail"), heldAsUnjudged), want{suspend, v1alpha1.ReasonCheckFailed, ActionSuspend, nil}},
+		"a late fail of a held, frozen rollout suspends it":                      {release(2, finished(1, 1), judged(1, "fail"), heldAsUnjudged, frozenByHand), want{suspend, v1alpha1.ReasonCheckFailed, ActionSuspend, nil}},
+		"a late fail resumes a held rollout if blocking is off":                  {release(2, finished(1, 1), judged(1, "fail"), heldAsUnjudged, notBlocking), want{suspend, v1alpha1.ReasonCheckFailed, ActionResume, nil}},
+		"an overruled fail beside an unjudged pod":                               {release(3, finished(1, 2), onceFailed(1), judged(1, "fail"), person("pass"), judged(2, "done"), noVerdict("Hold"), held, was(suspend)), want{running, v1alpha1.ReasonHeldUnjudged, ActionHold, nil}},
+		"a hold of an earlier release whose end was missed":                      {release(2, starting(1), func(in *Input) { in.Workload.Hold = &v1alpha1.Hold{Attempt: 1, Unjudged: true} }), want{running, v1alpha1.ReasonRollingOut, ActionResume, nil}},
+		"a release that failed resumes its held rollout":                         {release(2, starting(1), heldAsUnjudged, was(failed)), want{failed, "", ActionResume, nil}},
+		"a frozen workload whose rollout is held, without its ChangeWorkload":    {release(2, finished(1, 1), judged(1, "pass"), heldAsUnjudged, frozenByHand), want{running, v1alpha1.ReasonRollingOut, ActionResume, nil}},
+		"unjudged, policy Fail":                                                  {release(1, finished(1, 1), judged(1, "done"), complete1, noVerdict("Fail")), want{suspend, v1alpha1.ReasonCheckFailed, ActionSuspend, nil}},
+		"a pass that the server contradicts is held":                             {release(1, finished(1, 1), judged(1, "contradicted"), complete1), want{running, v1alpha1.ReasonHeldUnjudged, "", nil}},
+		"a pass that the server contradicts, policy Pass":                        {release(1, finished(1, 1), judged(1, "contradicted"), complete1, contradictedPolicy("Pass")), want{success, v1alpha1.ReasonAllPodsPassed, "", nil}},
+		"a pass that the server contradicts, policy Fail":                        {release(1, finished(1, 1), judged(1, "contradicted"), complete1, contradictedPolicy("Fail")), want{suspend, v1alpha1.ReasonCheckFailed, ActionSuspend, nil}},
 		"a pod created after Success is not judged":                              {release(2, finished(1, 2), judged(1, "pass"), was(success)), want{success, "", "", nil}},
 		"a newer template supersedes the release":                                {release(1, finished(1, 1), newer, was(running)), want{failed, v1alpha1.ReasonSuperseded, "", nil}},
 		"the same template again supersedes the release":                         {release(1, finished(1, 1), again, was(running)), want{failed, v1alpha1.ReasonSuperseded, "", nil}},
@@ -192,8 +227,8 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"the order is not accepted in time":                                      {release(1, starting(1), withServer, asked, after(120*time.Second)), want{failed, v1alpha1.ReasonOrderNotAccepted, "", nil}},
 		"the order is not accepted, just after a restart":                        {release(1, starting(1), withServer, asked, after(time.Hour), decidingSince(time.Hour)), want{start, v1alpha1.ReasonOrderPending, "", nil}},
 		"the order is not accepted, some time after a restart":                   {release(1, starting(1), withServer, asked, after(time.Hour), decidingSince(time.Hour-15*time.Second)), want{failed, v1alpha1.ReasonOrderNotAccepted, "", nil}},
-		"the order is not accepted in time, policy Hold":                         {release(1, starting(1), withServer, asked, after(120*time.Second), noVerdict("Hold")), want{start, v1alpha1.ReasonOrderPending, "", nil}},
-		"the order is not accepted in time, policy Fail":                         {release(1, starting(1), withServer, asked, after(120*time.Second), noVerdict("Fail")), want{suspend, v1alpha1.ReasonOrderNotAccepted, ActionHold, nil}},
+		"the order is not accepted in time, policy Hold":                         {release(1, starting(1), withServer, asked, after(120*time.Second), noVerdict("Hold")), want{start, v1alpha1.ReasonOrderPending, ActionHold, nil}},
+		"the order is not accepted in time, policy Fail":                         {release(1, starting(1), withServer, asked, after(120*time.Second), noVerdict("Fail")), want{suspend, v1alpha1.ReasonOrderNotAccepted, ActionSuspend, nil}},
 		"claiming the failed pod again does not clear the fail":                  {release(1, onceFailed(1), finished(1, 1), judged(1, ""), held, was(suspend)), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
 		"a pass by the server does not clear the fail":                           {release(1, onceFailed(1), finished(1, 1), judged(1, "pass"), held, was(suspend), complete1), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
 		"a late pass clears an unjudged fail":                                    {release(1, onceUnjudged(1), finished(1, 1), judged(1, "pass"), held, was(suspend), complete1), want{success, v1alpha1.ReasonAllPodsPassed, ActionResume, nil}},
@@ -202,6 +237,9 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"a stale workload, of a new release":                                     {release(1, starting(1), behind), want{start, v1alpha1.ReasonReleasePending, "", nil}},
 		"deleting the ChangeWorkload and a stale workload do not clear the fail": {release(1, finished(1, 1), judged(1, "pass"), behind, recorded, current, held, complete1), want{suspend, v1alpha1.ReasonFailedCheckLost, "", nil}},
 		"a workload whose annotations were removed":                              {release(1, starting(1), unstamped, was(running)), want{running, "", "", nil}},
+		"an order whose call waits for its turn has no deadline":                 {release(1, starting(1), withServer, inQueue, after(24*time.Hour)), want{start, v1alpha1.ReasonOrderPending, "", nil}},
+		"the order is not opened within submit-timeout":                          {release(1, starting(1), withServer, inQueue, woken(time.Hour), after(70*time.Minute)), want{failed, v1alpha1.ReasonOrderNotAccepted, "", nil}},
+		"the order may be opened until submit-timeout":                           {release(1, starting(1), withServer, inQueue, woken(time.Hour), after(69*time.Minute)), want{start, v1alpha1.ReasonOrderPending, "", nil}},
 		"order-timeout does not begin before the first call":                     {release(1, starting(1), withServer, after(time.Hour)), want{start, v1alpha1.ReasonOrderPending, "", nil}},
 		"order-timeout begins when the server is configured":                     {release(1, starting(1), withServer, ordered("False", v1alpha1.ReasonNoServerConfigured, t0), after(time.Hour), was(running)), want{start, v1alpha1.ReasonOrderPending, "", nil}},
 		"an order that is not accepted stays so":                                 {release(1, starting(1), withServer, ordered("False", v1alpha1.ReasonOrderNotAccepted, t0), noVerdict("Fail"), held, was(suspend)), want{suspend, v1alpha1.ReasonOrderNotAccepted, "", nil}},

@@ -2,7 +2,6 @@ package changeworkload
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,8 +14,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// publish sends CloudEvents and records Kubernetes Events of a status that was
-// written: one Kubernetes Event for each transition.
+// publish records Kubernetes Events of a status that was written, one for each
+// transition, and sends its progress. The status announces the CloudEvents of a
+// transition (announceChanges).
 func (r *Reconciler) publish(ctx context.Context, in Input, next *v1alpha1.ChangeWorkload, w *workload.Workload, d Decision) error {
 	old := in.ChangeWorkload.Status.Phase
 	if d.Reason == v1alpha1.ReasonBaseline {
@@ -25,36 +25,23 @@ func (r *Reconciler) publish(ctx context.Context, in Input, next *v1alpha1.Chang
 	if next.Status.Phase != old {
 		logging.FromContext(ctx).Infow("changeworkload", "from", old, "status", next.Status.Phase, "reason", d.Reason, "message", d.Detail)
 	}
-	var verbs []events.Verb
-	if old == v1alpha1.WorkloadInit && next.Status.Phase != v1alpha1.WorkloadInit {
-		verbs = append(verbs, events.VerbStarted)
-		if b := bypassOf(in); b != nil {
-			verbs = append(verbs, events.VerbBypassed)
-			recordBypass(ctx, w, b)
-		}
+	if b := bypassOf(in); b != nil && old == v1alpha1.WorkloadInit && next.Status.Phase != v1alpha1.WorkloadInit {
+		recordBypass(ctx, w, b)
 	}
+	progressed := false
 	switch next.Status.Phase {
-	case old:
-		if becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadJudged) || becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadOrderJudged) {
-			verbs = append(verbs, events.VerbProgressed) // not delayed until the next slot
-		}
+	case old: // progress is not delayed until the next slot
+		progressed = becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadJudged) || becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadOrderJudged)
 	case v1alpha1.WorkloadInit, v1alpha1.WorkloadRunning, v1alpha1.WorkloadTimeOutPre:
-		verbs = append(verbs, events.VerbProgressed)
+		progressed = true
 	case v1alpha1.WorkloadSuccess:
-		verbs = append(verbs, events.VerbSucceeded)
 		recordEvent(ctx, next, w, corev1.EventTypeNormal, d)
-	case v1alpha1.WorkloadSuspend:
-		verbs = append(verbs, events.VerbSuspended)
-		recordEvent(ctx, next, w, corev1.EventTypeWarning, d)
-	case v1alpha1.WorkloadFailed:
-		verbs = append(verbs, events.VerbFailed)
+	case v1alpha1.WorkloadSuspend, v1alpha1.WorkloadFailed:
 		recordEvent(ctx, next, w, corev1.EventTypeWarning, d)
 	}
 	r.recordUnjudgedOrder(ctx, in, next, d)
-	for _, verb := range verbs {
-		if err := r.sendEvent(ctx, in, next, verb, d); err != nil {
-			return err
-		}
+	if progressed {
+		return r.sendProgressOf(ctx, in.Now, next, d)
 	}
 	return nil
 }
@@ -64,7 +51,7 @@ func (r *Reconciler) recordUnjudgedOrder(ctx context.Context, in Input, next *v1
 	if d.orderUnjudgedReason == "" || !becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadOrderJudged) {
 		return
 	}
-	policy := in.Settings.OrderNoVerdict()
+	policy := in.Settings.UnjudgedOrder(in.ChangeWorkload)
 	controller.GetEventRecorder(ctx).Eventf(next, corev1.EventTypeWarning, d.orderUnjudgedReason,
 		"the order is unjudged, no-verdict of the order is %s: %s", policy, d.Order.Detail)
 	r.unjudged.Add(ctx, 1, string(policy))
@@ -73,33 +60,6 @@ func (r *Reconciler) recordUnjudgedOrder(ctx context.Context, in Input, next *v1
 // becameFalse reports whether this write changed a condition to False.
 func becameFalse(old, next *v1alpha1.ChangeWorkload, t apis.ConditionType) bool {
 	return next.Status.GetCondition(t).IsFalse() && !old.Status.GetCondition(t).IsFalse()
-}
-
-// wakeSubmit sends wake-ups while function submit has to act on the order.
-// Function submit reads status.orderStep, so that is written before.
-func (r *Reconciler) wakeSubmit(ctx context.Context, in Input, d Decision) (time.Duration, error) {
-	c := in.ChangeWorkload
-	for _, name := range []v1alpha1.OrderStepName{v1alpha1.OrderStepStart, v1alpha1.OrderStepFinish, v1alpha1.OrderStepClose} {
-		if !d.Order.WakeSubmit || d.Order.Step.Name != name {
-			r.wakeups.Done("order/" + string(c.UID) + "/" + string(name))
-		}
-	}
-	if !d.Order.WakeSubmit {
-		return 0, nil
-	}
-	due, next := r.wakeups.Due("order/" + string(c.UID) + "/" + string(d.Order.Step.Name))
-	if !due {
-		return next, nil
-	}
-	event, err := events.New(events.OrderReady{
-		Namespace: c.Namespace, Name: c.Name, UID: c.UID, Version: c.Spec.Reversion, Attempt: c.Spec.Attempt,
-		Step: d.Order.Step.Name,
-	})
-	if err != nil {
-		return 0, controller.NewPermanentError(fmt.Errorf("build event order.ready of ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err))
-	}
-	r.sender.Send(ctx, event)
-	return next, nil
 }
 
 const (
@@ -124,31 +84,18 @@ func (r *Reconciler) sendProgress(ctx context.Context, in Input, d Decision) (ti
 		return next, nil // the event of the transition was sent in this slot
 	}
 	r.progressSlots.Add(c.UID, begin)
-	at := in
-	at.Now = begin
-	return next, r.sendEvent(ctx, at, c, events.VerbProgressed, d)
+	return next, r.sendProgressOf(ctx, begin, c, d)
 }
 
-func (r *Reconciler) sendEvent(ctx context.Context, in Input, c *v1alpha1.ChangeWorkload, verb events.Verb, d Decision) error {
-	data := events.ChangeWorkload{
-		Verb: verb, Namespace: c.Namespace, Name: c.Name, UID: c.UID,
-		Workload: events.Workload{
-			APIVersion: c.Spec.WorkloadRef.APIVersion, Kind: c.Spec.WorkloadRef.Kind, Name: c.Spec.WorkloadRef.Name,
-		},
-		Version: c.Spec.Reversion, Attempt: c.Spec.Attempt, Status: c.Status.Phase,
-		EntryTimeUnix: c.Status.EntryTimeUnix, Reason: d.Reason, Message: d.Detail, Counts: c.Status.Counts,
-	}
-	if verb == events.VerbProgressed {
-		data.SlotUnix = in.Now.Unix()
-	}
-	if b := bypassOf(in); b != nil && verb == events.VerbBypassed {
-		data.User, data.Reason = b.User, bypassReason(b)
-	}
-	event, err := events.New(data)
+// sendProgressOf sends the progress of a release at a time.
+func (r *Reconciler) sendProgressOf(ctx context.Context, at time.Time, c *v1alpha1.ChangeWorkload, d Decision) error {
+	data := dataOf(c, events.VerbProgressed)
+	data.SlotUnix, data.Reason, data.Message = at.Unix(), d.Reason, d.Detail
+	e, err := newEvent(data)
 	if err != nil {
-		return controller.NewPermanentError(fmt.Errorf("build the event of ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err))
+		return err
 	}
-	r.sender.Send(ctx, event)
+	r.sender.Send(ctx, e)
 	return nil
 }
 
@@ -176,12 +123,17 @@ func recordBypass(ctx context.Context, w *workload.Workload, b *v1alpha1.Bypass)
 func recordAction(ctx context.Context, w *workload.Workload, c *v1alpha1.ChangeWorkload, action Action) {
 	recorder := controller.GetEventRecorder(ctx)
 	switch {
-	case action == ActionHold && w.InProgress:
+	case action == ActionSuspend && w.InProgress:
 		recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonSuspended,
 			"a check of version %s failed: the rollout is stopped and further releases are denied; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
-	case action == ActionHold:
+	case action == ActionSuspend:
 		recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonSuspended,
 			"a check of version %s failed: further releases are denied; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
+	case action == ActionHold:
+		recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonHeldUnjudged,
+			"version %s is unjudged: its rollout is held until it is judged; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
+	case action == ActionResume && v1alpha1.HoldOf(w.Annotations).IsUnjudged():
+		recorder.Eventf(w.Reference(), corev1.EventTypeNormal, v1alpha1.ReasonResumed, "the rollout of version %s is resumed", c.Spec.Reversion)
 	case action == ActionResume && w.Labels[v1alpha1.SuspendLabel] != "":
 		recorder.Eventf(w.Reference(), corev1.EventTypeNormal, v1alpha1.ReasonResumed,
 			"version %s passed: the suspension ended", c.Spec.Reversion)

@@ -13,19 +13,25 @@ import (
 // The patches of this file begin with JSON Patch tests, so that they fail if the
 // workload has another version by now: a newer template is never held.
 
-// holdOperations suspend the workload and stop a rollout in progress. The values
-// that they replace are recorded, and only these are restored.
-func holdOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload, now time.Time) ([]workload.Operation, error) {
-	hold := newHold(w, c.Spec.Attempt)
+// holdOperations stop a rollout in progress, and with ActionSuspend suspend the workload.
+// The values that they replace are recorded, and only these are restored.
+func holdOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload, action Action, now time.Time) ([]workload.Operation, error) {
+	hold, ops := newHold(w, c.Spec.Attempt), sameReleaseTests(w, c)
+	if action == ActionSuspend {
+		ops = append(ops,
+			workload.Operation{Op: "add", Path: workload.Label(v1alpha1.SuspendLabel), Value: strconv.FormatInt(now.Unix(), 10)},
+			workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed})
+	} else {
+		hold.Freeze, hold.Unjudged = "", true
+		if older := v1alpha1.HoldOf(w.Annotations); older != nil && older.Attempt == c.Spec.Attempt {
+			ops = append(ops, endSuspension(w, older)...)
+		}
+	}
 	record, err := json.Marshal(hold)
 	if err != nil {
 		return nil, fmt.Errorf("encode the hold of %s: %w", w.Name, err)
 	}
-	ops := append(sameReleaseTests(w, c),
-		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.SuspendLabel), Value: strconv.FormatInt(now.Unix(), 10)},
-		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed},
-		workload.Operation{Op: "add", Path: workload.Annotation(v1alpha1.HoldAnnotation), Value: string(record)},
-	)
+	ops = append(ops, workload.Operation{Op: "add", Path: workload.Annotation(v1alpha1.HoldAnnotation), Value: string(record)})
 	if w.InProgress {
 		ops = append(ops, w.Stop()...)
 	}
@@ -43,7 +49,7 @@ func newHold(w *workload.Workload, attempt int64) v1alpha1.Hold {
 		hold.Former = w.Kind.Hold.Held // nothing is stopped
 	}
 	switch bypass := v1alpha1.BypassOf(w.Annotations); {
-	case older != nil:
+	case older != nil && !older.IsUnjudged():
 		hold.Freeze = older.Freeze // the suspension is from that hold, too
 	case bypass != nil && bypass.Suspend == hold.Freeze:
 		hold.Freeze = bypass.Freeze // this attempt was admitted to repair that suspension
@@ -51,16 +57,12 @@ func newHold(w *workload.Workload, attempt int64) v1alpha1.Hold {
 	return hold
 }
 
-// resumeOperations end the suspension and undo what holdOperations did.
+// resumeOperations undo holdOperations.
 func resumeOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload) []workload.Operation {
 	ops := append(sameReleaseTests(w, c),
 		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed})
 	hold := v1alpha1.HoldOf(w.Annotations)
-	if freeze := freezeOf(w, hold); freeze != "" {
-		ops = append(ops, workload.Operation{Op: "add", Path: workload.Label(v1alpha1.SuspendLabel), Value: freeze})
-	} else if _, ok := w.Labels[v1alpha1.SuspendLabel]; ok {
-		ops = append(ops, workload.Operation{Op: "remove", Path: workload.Label(v1alpha1.SuspendLabel)})
-	}
+	ops = append(ops, endSuspension(w, hold)...)
 	if _, ok := w.Annotations[v1alpha1.HoldAnnotation]; ok {
 		ops = append(ops, workload.Operation{Op: "remove", Path: workload.Annotation(v1alpha1.HoldAnnotation)})
 	}
@@ -68,6 +70,20 @@ func resumeOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload) []worklo
 		ops = append(ops, w.Resume(hold.Former)...)
 	}
 	return ops
+}
+
+// endSuspension ends a suspension by Breakwater. That of a person stays or is restored.
+func endSuspension(w *workload.Workload, hold *v1alpha1.Hold) []workload.Operation {
+	if hold.IsUnjudged() {
+		return nil // the hold has not suspended the workload
+	}
+	if freeze := freezeOf(w, hold); freeze != "" {
+		return []workload.Operation{{Op: "add", Path: workload.Label(v1alpha1.SuspendLabel), Value: freeze}}
+	}
+	if _, suspended := w.Labels[v1alpha1.SuspendLabel]; suspended {
+		return []workload.Operation{{Op: "remove", Path: workload.Label(v1alpha1.SuspendLabel)}}
+	}
+	return nil
 }
 
 // freezeOf is the value with which a person had suspended the workload before its

@@ -64,7 +64,7 @@ func applied(t *testing.T, d *appsv1.Deployment, patch []byte, err error) (*apps
 }
 
 func holdPatch(w *workload.Workload, c *v1alpha1.ChangeWorkload, now time.Time) ([]byte, error) {
-	return patchIfUnchanged(w, ActionHold, Input{ChangeWorkload: c, Now: now})
+	return patchIfUnchanged(w, ActionSuspend, Input{ChangeWorkload: c, Now: now})
 }
 
 func resumePatch(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, error) {
@@ -212,6 +212,56 @@ func TestASuspensionByAPersonOutlivesAHold(t *testing.T) {
 			}
 			if got := resumed.Labels[v1alpha1.SuspendLabel]; got != tc.after {
 				t.Errorf("suspended with %q after the resume", got)
+			}
+		})
+	}
+}
+
+func unjudgedHoldPatch(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, error) {
+	return patchIfUnchanged(w, ActionHold, Input{ChangeWorkload: c})
+}
+
+// A fail may follow, or precede and be overruled: the values of before the first hold are
+// restored.
+func TestAnUnjudgedHoldKeepsTheSuspendLabelAndIsUndone(t *testing.T) {
+	suspendPatch := func(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, error) {
+		return holdPatch(w, c, time.Unix(1700000000, 0))
+	}
+	type step = func(*workload.Workload, *v1alpha1.ChangeWorkload) ([]byte, error)
+	for name, tc := range map[string]struct {
+		before func(*appsv1.Deployment)
+		steps  []step
+	}{
+		"of a rollout":                       {func(*appsv1.Deployment) {}, []step{unjudgedHoldPatch}},
+		"of a workload that a person paused": {func(d *appsv1.Deployment) { d.Spec.Paused = true }, []step{unjudgedHoldPatch}},
+		"of a frozen workload":               {func(d *appsv1.Deployment) { d.Labels[v1alpha1.SuspendLabel] = "holidays" }, []step{unjudgedHoldPatch}},
+		"during a repair": {func(d *appsv1.Deployment) {
+			d.Labels[v1alpha1.SuspendLabel] = "1600000000"
+			d.Annotations[v1alpha1.BypassAnnotation] = `{"kind":"repair","suspend":"1600000000","attempt":2}`
+		}, []step{unjudgedHoldPatch}},
+		"and then failed":                         {func(*appsv1.Deployment) {}, []step{unjudgedHoldPatch, suspendPatch}},
+		"of a frozen workload, and then failed":   {func(d *appsv1.Deployment) { d.Labels[v1alpha1.SuspendLabel] = "holidays" }, []step{unjudgedHoldPatch, suspendPatch}},
+		"after a fail that was overruled":         {func(*appsv1.Deployment) {}, []step{suspendPatch, unjudgedHoldPatch}},
+		"of a frozen workload, after such a fail": {func(d *appsv1.Deployment) { d.Labels[v1alpha1.SuspendLabel] = "holidays" }, []step{suspendPatch, unjudgedHoldPatch}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := rolling()
+			tc.before(before)
+			current := before
+			for i, hold := range append(tc.steps, resumePatch) {
+				patch, err := hold(of(t, current), attempt(2))
+				next, err := applied(t, current, patch, err)
+				if err != nil {
+					t.Fatalf("step %d: %v", i, err)
+				}
+				if i < len(tc.steps) && !next.Spec.Paused {
+					t.Errorf("step %d: the rollout is not held", i)
+				}
+				current = next
+			}
+			delete(current.Labels, v1alpha1.DefenseStatusLabel) // a resume keeps it
+			if diff := cmp.Diff(before, current); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cloudevents/sdk-go/v2/event"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"knative.dev/pkg/logging"
 
@@ -19,6 +20,11 @@ import (
 // answer to the start of that node may not be written yet. It is longer than any
 // call to the server.
 const unknownNodeTimeout = 2 * time.Minute
+
+// signer signs an event; *eventsigning.Store implements it.
+type signer interface {
+	Sign(ctx context.Context, e *event.Event) error
+}
 
 // inboxAction is the action for an entry of the inbox.
 type inboxAction int
@@ -34,7 +40,7 @@ const (
 
 // forOrder reports whether an entry is a verdict of the order check.
 func forOrder(v v1alpha1.InboxVerdict, c *v1alpha1.ChangeWorkload) bool {
-	return v.NodeID != "" && c.Status.Order.Node() == v.NodeID
+	return c.Status.Order.HasNode(v.NodeID)
 }
 
 // decideInbox decides what to do with an entry, and returns its batch; nil for the
@@ -42,40 +48,25 @@ func forOrder(v v1alpha1.InboxVerdict, c *v1alpha1.ChangeWorkload) bool {
 func decideInbox(v v1alpha1.InboxVerdict, release *v1alpha1.ChangeWorkload, changePods []*v1alpha1.ChangePod, now time.Time) (inboxAction, *v1alpha1.ChangePod) {
 	if forOrder(v, release) {
 		got := release.Status.OrderVerdictOf(v.Stage)
-		if got != nil && verdictRank(got.Verdict, got.Unjudged) >= verdictRank(v.Verdict, v.Unjudged) {
+		if got.Precedence() >= v1alpha1.PrecedenceOf(v.Verdict, v.Unjudged) {
 			return inboxRemove, nil
 		}
 		return inboxSend, nil
 	}
 	for _, c := range changePods {
-		if c.Status.ChangePodID != v.NodeID {
+		if !c.Status.HasNode(v.NodeID) {
 			continue
 		}
 		got := c.Status.VerdictOf(v.Stage)
-		if got != nil && verdictRank(got.Verdict, got.Unjudged) >= verdictRank(v.Verdict, v.Unjudged) && failsRecorded(v, c) {
+		if got.Precedence() >= v1alpha1.PrecedenceOf(v.Verdict, v.Unjudged) && failsRecorded(v, c) {
 			return inboxRemove, c
 		}
 		return inboxSend, c
 	}
-	if now.Sub(v.Time.Time) > unknownNodeTimeout {
+	if now.Sub(v.Time.Time).Abs() > unknownNodeTimeout {
 		return inboxRemove, nil
 	}
 	return inboxWait, nil
-}
-
-// verdictRank orders verdicts: function verdict never replaces one by a verdict of
-// lower rank.
-func verdictRank(word string, unjudged bool) int {
-	switch outcome := v1alpha1.ParseVerdict(word); {
-	case outcome == v1alpha1.OutcomeFail:
-		return 3
-	case outcome == v1alpha1.OutcomePass && !unjudged:
-		return 2
-	case outcome == v1alpha1.OutcomePass:
-		return 1
-	default:
-		return 0
-	}
 }
 
 // failsRecorded reports whether the ChangePod has each fail of a pod that the entry
@@ -145,11 +136,14 @@ func (r *Reconciler) sendVerdict(ctx context.Context, c *v1alpha1.ChangeWorkload
 			Message: v.Message, PodResults: v.PodResults, Time: v.Time,
 		}
 	}
-	event, err := events.New(data)
+	e, err := events.New(data)
 	if err != nil {
 		return fmt.Errorf("build the event of verdict %s in the inbox of %s/%s: %w", v.ID, c.Namespace, c.Name, err)
 	}
-	r.sender.Send(ctx, event)
+	if err := r.signer.Sign(ctx, &e); err != nil {
+		return fmt.Errorf("sign verdict %s in the inbox of %s/%s: %w", v.ID, c.Namespace, c.Name, err)
+	}
+	r.sender.Send(ctx, e)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/resend"
 )
 
 // retrieveGrace is how long the release waits for a verdict after its deadline:
@@ -26,6 +27,8 @@ type Order struct {
 	Step *v1alpha1.OrderStep
 	// WakeSubmit: function submit has to act on Step.
 	WakeSubmit bool
+	// WakeFor is the purpose of these wake-ups.
+	WakeFor resend.Purpose
 	// Deadline is when this changes without an event; zero means never.
 	Deadline time.Time
 }
@@ -48,7 +51,7 @@ func decideOrder(in Input, ready bool) Order {
 		return Order{Outcome: v1alpha1.OutcomeNoVerdict, Skipped: true, Step: c.Status.OrderStep,
 			Detail: "the server skips the order check (skipCheck)"}
 	}
-	started := decideOrderStage(in, v1alpha1.StagePre, facts.OpenedTime.Time, in.Settings.PreTimeout)
+	started := decideOrderStage(in, v1alpha1.StagePre, in.Settings.PreTimeout)
 	if !ready || started.Outcome == v1alpha1.OutcomePending {
 		if !ready {
 			// Only the release check can hold back pods. They do not wait for
@@ -57,48 +60,113 @@ func decideOrder(in Input, ready bool) Order {
 		}
 		return started
 	}
-	if facts.Node() == "" {
+	switch {
+	case facts.Node() == "":
 		return started // a check that did not start cannot be finished
+	case facts.SubmissionOf(v1alpha1.StagePost) == nil && c.Status.OrderContradicted() && in.Settings.NoVerdictContradicted != v1alpha1.NoVerdictPass:
+		return started // after the finish it would look judged
 	}
-	return decideOrderStage(in, v1alpha1.StagePost, dueStep(in, v1alpha1.OrderStepFinish, "").Since.Time, in.Settings.PostTimeout)
+	return decideOrderStage(in, v1alpha1.StagePost, in.Settings.PostTimeout)
 }
 
-// decideOrderStage decides one stage of the order check.
-func decideOrderStage(in Input, stage v1alpha1.Stage, begun time.Time, timeout time.Duration) Order {
+// decideOrderStage decides one stage of the order check. Its timeout counts from the
+// first intent: the time in which the call waits for its turn does not count.
+func decideOrderStage(in Input, stage v1alpha1.Stage, timeout time.Duration) Order {
 	c := in.ChangeWorkload
 	name := v1alpha1.OrderStepStart
 	if stage == v1alpha1.StagePost {
 		name = v1alpha1.OrderStepFinish
 	}
 	o := Order{Outcome: v1alpha1.OutcomePending, Step: dueStep(in, name, "")}
-	if v := c.Status.OrderVerdictOf(stage); v != nil {
+	v := c.Status.OrderVerdictOf(stage)
+	if v.Decided() {
 		o.Outcome, o.Detail = v.Outcome(), v.Message
 		return o
 	}
 	sub := c.Status.Order.SubmissionOf(stage)
-	answered := sub != nil && sub.AnsweredTime != nil
-	o.WakeSubmit = !answered
-	if answered {
-		begun = sub.AnsweredTime.Time
+	if sub == nil {
+		return decideUnsubmittedStage(in, stage, o)
 	}
-	o.Deadline = begun.Add(timeout)
+	answered := sub.Answered() || v.Unconfirmed()
+	o.WakeSubmit = true
+	o.Deadline = sub.FirstIntent().Add(timeout)
 	if in.Now.Before(o.Deadline) {
-		return o
+		return awaitVerdict(in, sub, v, o)
 	}
 	if answered {
 		if o.Deadline = o.Deadline.Add(retrieveGrace); in.Now.Before(o.Deadline) {
-			o.WakeSubmit = true // function submit asks the server for the verdict
+			o.WakeFor = resend.ForLastVerdict
 			return o
 		}
 	}
 	o.Outcome, o.Deadline = v1alpha1.OutcomeNoVerdict, time.Time{}
+	o.WakeSubmit = !answered
 	o.Detail = "no " + string(stage) + " verdict of the order within " + timeout.String()
-	if !answered {
-		o.Detail = "the server did not accept the " + map[v1alpha1.Stage]string{
-			v1alpha1.StagePre: "start", v1alpha1.StagePost: "finish"}[stage] + " of the order within " + timeout.String()
-		if sub != nil && sub.Error != nil {
+	switch {
+	case v.Unconfirmed():
+		o.Detail = v.UnconfirmedDetail(timeout)
+	case !answered:
+		o.Detail = "the server did not accept the " + callName(stage) + " of the order within " + timeout.String()
+		if sub.Error != nil {
 			o.Detail += ": " + sub.Error.Message
 		}
+	}
+	return o
+}
+
+// decideUnsubmittedStage decides a stage whose call was never made.
+func decideUnsubmittedStage(in Input, stage v1alpha1.Stage, o Order) Order {
+	o.WakeSubmit = true
+	woken := wokenSince(in, o.Step.Name)
+	if woken.IsZero() {
+		return o // its call waits in our queue
+	}
+	if stage == v1alpha1.StagePre {
+		woken = resend.Later(woken, in.ChangeWorkload.Status.Order.OpenedTime.Time) // opening is part of the step
+	}
+	o.Deadline = woken.Add(in.Settings.SubmitTimeout)
+	if in.Now.Before(o.Deadline) {
+		return o
+	}
+	o.Outcome, o.Deadline = v1alpha1.OutcomeNoVerdict, time.Time{}
+	o.Detail = "the " + callName(stage) + " of the order was not called" + notSubmitted(in)
+	return o
+}
+
+// notSubmitted is the end of the message of a call that was never made.
+func notSubmitted(in Input) string {
+	return " within " + in.Settings.SubmitTimeout.String() +
+		" (submit-timeout): the Broker or function submit is unreachable, or the circuit breaker is open"
+}
+
+func callName(stage v1alpha1.Stage) string {
+	if stage == v1alpha1.StagePre {
+		return "start"
+	}
+	return "finish"
+}
+
+// wokenSince is when the first wake-up of the step was sent, or zero.
+func wokenSince(in Input, name v1alpha1.OrderStepName) time.Time {
+	if s := in.ChangeWorkload.Status.OrderStep; s == nil || s.Name != name {
+		return time.Time{}
+	}
+	return in.StepWokenSince
+}
+
+// awaitVerdict returns the order check before the timeout of a stage. If the server
+// accepted it, function submit asks for the verdict, from VerdictDelay on.
+func awaitVerdict(in Input, sub *v1alpha1.Submission, v *v1alpha1.StageVerdict, o Order) Order {
+	answered := sub.IntentTime
+	switch {
+	case sub.AnsweredTime != nil:
+		answered = *sub.AnsweredTime
+	case !v.Unconfirmed():
+		return o // the call is made
+	}
+	o.WakeFor = resend.ForVerdict
+	if ask := answered.Add(resend.VerdictDelay); in.Now.Before(ask) {
+		o.WakeSubmit, o.Deadline = false, earliest(o.Deadline, ask)
 	}
 	return o
 }
@@ -118,7 +186,7 @@ func orderCheckFailed(in Input) bool {
 		r := in.ChangeWorkload.Status.OrderResult
 		return r == nil || v1alpha1.ParseVerdict(r.Verdict) != v1alpha1.OutcomePass
 	case cond.Reason == v1alpha1.ReasonFailedUnjudged:
-		return outcome != v1alpha1.OutcomePass && in.Settings.OrderNoVerdict() == v1alpha1.NoVerdictFail
+		return outcome != v1alpha1.OutcomePass && in.Settings.UnjudgedOrder(in.ChangeWorkload) == v1alpha1.NoVerdictFail
 	}
 	return false
 }

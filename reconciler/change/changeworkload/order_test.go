@@ -34,12 +34,25 @@ func called(stage v1alpha1.Stage, why string) func(*Input) {
 	})
 }
 
-// orderSaid adds a verdict of the order; "unjudged" is an unjudged pass.
+// calledAgain repeats the last call so long after t0, with an answer or without.
+func calledAgain(later time.Duration, answered bool) func(*Input) {
+	return order(func(o *v1alpha1.Order) {
+		s := &o.Submissions[len(o.Submissions)-1]
+		first, at := s.IntentTime, metav1.NewMicroTime(t0.Add(later))
+		s.FirstIntentTime, s.IntentTime, s.Attempts, s.EarlierNodes = &first, at, 2, []string{"earlier"}
+		if s.AnsweredTime = nil; answered {
+			s.AnsweredTime = &at
+		}
+	})
+}
+
+// orderSaid adds a verdict of the order; "unconfirmed" is a pass without rules, and
+// "contradicted" one that the server contradicts.
 func orderSaid(stage v1alpha1.Stage, word string) func(*Input) {
 	return func(in *Input) {
 		v := v1alpha1.StageVerdict{Stage: stage, Verdict: word, NodeID: "order-node", Message: "because"}
-		if word == "unjudged" {
-			v.Verdict, v.Unjudged = "pass", true
+		if word == "unconfirmed" || word == "contradicted" {
+			v.Verdict, v.Unjudged, v.Contradicted = "pass", true, word == "contradicted"
 		}
 		in.ChangeWorkload.Status.OrderVerdicts = append(in.ChangeWorkload.Status.OrderVerdicts, v)
 	}
@@ -77,6 +90,10 @@ func recorded(in *Input) { in.ChangeWorkload = derive(*in, Decide(*in)) }
 
 func orderPolicy(p v1alpha1.NoVerdictPolicy) func(*Input) {
 	return func(in *Input) { in.Settings.NoVerdictOrder = p }
+}
+
+func contradictedPolicy(p v1alpha1.NoVerdictPolicy) func(*Input) {
+	return func(in *Input) { in.Settings.NoVerdictContradicted = p }
 }
 
 func TestTheOrderCheckDecidesARelease(t *testing.T) {
@@ -127,12 +144,16 @@ func TestTheOrderCheckDecidesARelease(t *testing.T) {
 		"a start with an answer waits for PRE":                                      {goes(called(pre, "")), want{running, judging, "", start, false, "", "Unknown"}},
 		"the server is asked for a late PRE verdict":                                {goes(called(pre, ""), after(late)), want{running, judging, "", start, true, "", "Unknown"}},
 		"the server is not asked for a PRE verdict for ever":                        {goes(called(pre, ""), after(tooLate)), want{running, judging, "", start, false, "", "Unknown"}},
-		"a PRE fail holds the workload":                                             {goes(called(pre, ""), orderSaid(pre, "fail")), want{suspend, checkFailed, ActionHold, "", false, "", "False/" + checkFailed}},
+		"the server is asked for a PRE verdict after a second":                      {goes(called(pre, ""), after(time.Second)), want{running, judging, "", start, true, "", "Unknown"}},
+		"a start that is repeated waits for its answer":                             {goes(called(pre, ""), calledAgain(100*time.Second, false), after(119*time.Second)), want{running, judging, "", start, true, "", "Unknown"}},
+		"the timeout counts from the first start":                                   {passed(called(pre, ""), calledAgain(100*time.Second, true), after(tooLate)), want{running, checking, "", finish, true, "", "Unknown"}},
+		"the timeout counts from the first start, which was answered":               {passed(called(pre, ""), calledAgain(100*time.Second, false), after(tooLate)), want{running, checking, "", finish, true, "", "Unknown"}},
+		"a PRE fail holds the workload":                                             {goes(called(pre, ""), orderSaid(pre, "fail")), want{suspend, checkFailed, ActionSuspend, "", false, "", "False/" + checkFailed}},
 		"a PRE fail holds nothing if blocking is off":                               {goes(called(pre, ""), orderSaid(pre, "fail"), notBlocking), want{suspend, checkFailed, "", "", false, "", "False/" + checkFailed}},
 		"a fail stays when the verdict is removed":                                  {goes(called(pre, ""), orderSaid(pre, "fail"), recorded, held, func(in *Input) { in.ChangeWorkload.Status.OrderVerdicts = nil }), want{suspend, checkFailed, "", "", false, "", "False/" + checkFailed}},
 		"a person overrules a fail":                                                 {goes(called(pre, ""), orderSaid(pre, "fail"), recorded, held, personSaysOfOrder("pass")), want{running, judging, ActionResume, "", false, "", "True"}},
 		"a result that is neither pass nor fail has no effect":                      {goes(called(pre, ""), orderSaid(pre, "fail"), recorded, held, personSaysOfOrder("ok")), want{suspend, checkFailed, "", "", false, "", "False/" + checkFailed}},
-		"a person fails the order":                                                  {goes(started, personSaysOfOrder("unpass")), want{suspend, checkFailed, ActionHold, "", false, "", "False/" + checkFailed}},
+		"a person fails the order":                                                  {goes(started, personSaysOfOrder("unpass")), want{suspend, checkFailed, ActionSuspend, "", false, "", "False/" + checkFailed}},
 		"the order is finished when all pods passed":                                {passed(started), want{running, checking, "", finish, true, "", "Unknown"}},
 		"the order is not finished before PRE ended, as the server would reject it": {passed(called(pre, "")), want{running, checking, "", start, false, "", "Unknown"}},
 		"the order is finished without a PRE verdict in the end":                    {passed(called(pre, ""), after(tooLate)), want{running, checking, "", finish, true, "", "Unknown"}},
@@ -140,26 +161,44 @@ func TestTheOrderCheckDecidesARelease(t *testing.T) {
 		"the server is asked for a late POST verdict":                               {passed(finishing, after(late)), want{running, checking, "", finish, true, "", "Unknown"}},
 		"scaling up before the POST verdict":                                        {passed(finishing, starting(2)), want{running, v1alpha1.ReasonRollingOut, "", start, false, "", "Unknown"}},
 		"a POST pass ends the release and closes the order":                         {passed(finishing, orderSaid(post, "pass")), want{success, rolling, "", closeIt, true, "SUCCESS", "True"}},
-		"a POST fail holds the workload":                                            {passed(finishing, orderSaid(post, "fail")), want{suspend, checkFailed, ActionHold, finish, false, "", "False/" + checkFailed}},
-		"a POST fail after Success holds the workload":                              {passed(finishing, orderSaid(post, "fail"), was(success)), want{suspend, checkFailed, ActionHold, finish, false, "", "False/" + checkFailed}},
+		"a POST fail holds the workload":                                            {passed(finishing, orderSaid(post, "fail")), want{suspend, checkFailed, ActionSuspend, finish, false, "", "False/" + checkFailed}},
+		"a POST fail after Success holds the workload":                              {passed(finishing, orderSaid(post, "fail"), was(success)), want{suspend, checkFailed, ActionSuspend, finish, false, "", "False/" + checkFailed}},
 		"a pass by a person needs no POST verdict":                                  {passed(started, personSaysOfOrder("pass")), want{success, rolling, "", closeIt, true, "SUCCESS", "True"}},
 		"unjudged, policy Pass":                                                     {passed(finishing, after(tooLate)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonPassedUnjudged}},
 		"unjudged, policy Hold":                                                     {passed(finishing, after(tooLate), orderPolicy(hold)), want{running, heldUnjudged, "", finish, false, "", "False/" + heldUnjudged}},
 		"unjudged, policy Hold for batches only":                                    {passed(finishing, after(tooLate), func(in *Input) { in.Settings.NoVerdictPost = hold }), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonPassedUnjudged}},
-		"unjudged, policy Fail":                                                     {passed(finishing, after(tooLate), orderPolicy(fail)), want{suspend, failedUnjudged, ActionHold, finish, false, "", "False/" + failedUnjudged}},
+		"unjudged, policy Fail":                                                     {passed(finishing, after(tooLate), orderPolicy(fail)), want{suspend, failedUnjudged, ActionSuspend, finish, false, "", "False/" + failedUnjudged}},
 		"an unjudged fail stays while a pod is replaced":                            {passed(finishing, after(tooLate), orderPolicy(fail), recorded, held, starting(2)), want{suspend, failedUnjudged, "", finish, false, "", "False/" + failedUnjudged}},
 		"a late pass ends an unjudged fail":                                         {passed(finishing, after(tooLate), orderPolicy(fail), recorded, held, orderSaid(post, "pass")), want{success, rolling, ActionResume, closeIt, true, "SUCCESS", "True"}},
 		"a late pass ends an unjudged wait":                                         {passed(finishing, after(tooLate), orderPolicy(hold), recorded, orderSaid(post, "pass")), want{success, rolling, "", closeIt, true, "SUCCESS", "True"}},
 		"an inconclusive verdict, policy Hold":                                      {passed(finishing, orderSaid(post, "inconc"), orderPolicy(hold)), want{running, heldUnjudged, "", finish, false, "", "False/" + heldUnjudged}},
-		"an unjudged pass, policy Hold":                                             {passed(finishing, orderSaid(post, "unjudged"), orderPolicy(hold)), want{running, heldUnjudged, "", finish, false, "", "False/" + heldUnjudged}},
+		"an unconfirmed pass ends nothing":                                          {passed(finishing, orderSaid(post, "unconfirmed"), after(time.Second)), want{running, checking, "", finish, true, "", "Unknown"}},
+		"a contradicted pass ends nothing":                                          {passed(finishing, orderSaid(post, "contradicted"), after(time.Second)), want{running, checking, "", finish, true, "", "Unknown"}},
+		"an unconfirmed pass at the timeout, policy Pass":                           {passed(finishing, orderSaid(post, "unconfirmed"), after(tooLate)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonPassedUnjudged}},
+		"an unconfirmed pass at the timeout, policy Hold":                           {passed(finishing, orderSaid(post, "unconfirmed"), after(tooLate), orderPolicy(hold)), want{running, heldUnjudged, "", finish, false, "", "False/" + heldUnjudged}},
+		"a contradicted pass at the timeout":                                        {passed(finishing, orderSaid(post, "contradicted"), after(tooLate)), want{running, heldUnjudged, "", finish, false, "", "False/" + heldUnjudged}},
+		"a contradicted pass at the timeout, policy Fail for the order":             {passed(finishing, orderSaid(post, "contradicted"), after(tooLate), orderPolicy(fail)), want{running, heldUnjudged, "", finish, false, "", "False/" + heldUnjudged}},
+		"a contradicted pass at the timeout, policy Pass":                           {passed(finishing, orderSaid(post, "contradicted"), after(tooLate), contradictedPolicy(v1alpha1.NoVerdictPass)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonPassedUnjudged}},
+		"a contradicted pass at the timeout, policy Fail":                           {passed(finishing, orderSaid(post, "contradicted"), after(tooLate), contradictedPolicy(fail)), want{suspend, failedUnjudged, ActionSuspend, finish, false, "", "False/" + failedUnjudged}},
+		"a fail for a contradicted pass stays while a pod is replaced":              {passed(finishing, orderSaid(post, "contradicted"), after(tooLate), contradictedPolicy(fail), recorded, held, starting(2)), want{suspend, failedUnjudged, "", finish, false, "", "False/" + failedUnjudged}},
+		"a contradicted PRE pass is not finished":                                   {passed(orderOpen, called(pre, ""), orderSaid(pre, "contradicted"), after(tooLate)), want{running, heldUnjudged, "", start, false, "", "False/" + heldUnjudged}},
+		"a contradicted PRE pass is finished, policy Pass":                          {passed(orderOpen, called(pre, ""), orderSaid(pre, "contradicted"), after(tooLate), contradictedPolicy(v1alpha1.NoVerdictPass)), want{running, checking, "", finish, true, "", "Unknown"}},
+		"an unconfirmed PRE pass is asked for":                                      {goes(called(pre, ""), orderSaid(pre, "unconfirmed"), after(time.Second)), want{running, judging, "", start, true, "", "Unknown"}},
+		"an unconfirmed PRE pass is finished at the timeout":                        {passed(called(pre, ""), orderSaid(pre, "unconfirmed"), after(tooLate)), want{running, checking, "", finish, true, "", "Unknown"}},
 		"a finish that is not accepted, policy Pass":                                {passed(started, atStep(finish, ""), called(post, "unreachable"), after(late)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonPassedUnjudged}},
 		"a finish that is not accepted, policy Hold":                                {passed(started, atStep(finish, ""), called(post, "unreachable"), after(late), orderPolicy(hold)), want{running, heldUnjudged, "", finish, true, "", "False/" + heldUnjudged}},
 		"a start that is not accepted, policy Pass":                                 {passed(called(pre, "unreachable"), after(late)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonPassedUnjudged}},
 		"a start that is not accepted, policy Hold":                                 {passed(called(pre, "unreachable"), after(late), orderPolicy(hold)), want{running, heldUnjudged, "", start, true, "", "False/" + heldUnjudged}},
+		"a start that waits for its turn has no deadline":                           {passed(orderOpen, atStep(start, ""), after(24*time.Hour)), want{running, checking, "", start, true, "", "Unknown"}},
+		"a start that is not made within submit-timeout":                            {passed(orderOpen, atStep(start, ""), woken(time.Hour), after(70*time.Minute)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonPassedUnjudged}},
+		"a finish that waits for its turn has no deadline":                          {passed(started, atStep(finish, ""), after(24*time.Hour)), want{running, checking, "", finish, true, "", "Unknown"}},
+		"a finish that is not made within submit-timeout":                           {passed(started, atStep(finish, ""), woken(time.Hour), after(70*time.Minute), orderPolicy(fail)), want{suspend, failedUnjudged, ActionSuspend, finish, true, "", "False/" + failedUnjudged}},
+		"the time in which the order was opened does not count":                     {passed(orderOpen, atStep(start, ""), woken(-9*time.Minute), after(5*time.Minute)), want{running, checking, "", start, true, "", "Unknown"}},
+		"a later start does not move the deadline":                                  {goes(called(pre, ""), calledAgain(100*time.Second, true), after(tooLate)), want{running, judging, "", start, false, "", "Unknown"}},
 		"the server skips the order check: no policy applies":                       {passed(called(pre, ""), skipped, orderPolicy(fail)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonOrderCheckSkipped}},
 		"without a server the order check is not required":                          {passed(func(in *Input) { in.ServerConfigured = false }, orderPolicy(fail)), want{success, rolling, "", "", false, "", "False/" + v1alpha1.ReasonNoServerConfigured}},
 		"a stricter policy does not change a release that ended":                    {passed(finishing, after(tooLate), recorded, orderPolicy(fail)), want{success, rolling, "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonPassedUnjudged}},
-		"the fail of a pod comes before the order check":                            {goes(started, judged(2, "fail")), want{suspend, v1alpha1.ReasonCheckFailed, ActionHold, start, false, "", "Unknown"}},
+		"the fail of a pod comes before the order check":                            {goes(started, judged(2, "fail")), want{suspend, v1alpha1.ReasonCheckFailed, ActionSuspend, start, false, "", "Unknown"}},
 		"a closed order of a Success stays unchanged":                               {passed(finishing, orderSaid(post, "pass"), was(success), atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 1, true, "")), want{success, "", "", closeIt, false, "SUCCESS", "True"}},
 		"closing is repeated after an error":                                        {passed(finishing, was(success), atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 2, false, "ServerUnreachable")), want{success, "", "", closeIt, true, "SUCCESS", "False/" + v1alpha1.ReasonNoVerdict}},
 		"closing is not repeated for ever":                                          {passed(finishing, was(success), atStep(closeIt, "SUCCESS"), closedAs("SUCCESS", 5, false, "ServerUnreachable")), want{success, "", "", closeIt, false, "SUCCESS", "False/" + v1alpha1.ReasonNoVerdict}},
@@ -174,8 +213,8 @@ func TestTheOrderCheckDecidesARelease(t *testing.T) {
 		"a stale workload does not close the order":                                 {goes(started, was(running), behind), want{running, "", "", "", false, "", "Unknown"}},
 		"an order that was not accepted is not closed":                              {goes(was(failed)), want{failed, "", "", "", false, "", "False/" + v1alpha1.ReasonNoVerdict}},
 		"an order that was accepted too late is cancelled":                          {goes(was(failed), orderOpen), want{failed, "", "", closeIt, true, "CANCEL", "False/" + v1alpha1.ReasonNoVerdict}},
-		"an order that is not accepted, policy Hold for the order":                  {goes(asked, after(late), orderPolicy(hold)), want{init, v1alpha1.ReasonOrderPending, "", start, true, "", "Unknown"}},
-		"an order that is not accepted, policy Fail for POST":                       {goes(asked, after(late), func(in *Input) { in.Settings.NoVerdictPost = fail }), want{suspend, v1alpha1.ReasonOrderNotAccepted, ActionHold, start, false, "", "Unknown"}},
+		"an order that is not accepted, policy Hold for the order":                  {goes(asked, after(late), orderPolicy(hold)), want{init, v1alpha1.ReasonOrderPending, ActionHold, start, true, "", "Unknown"}},
+		"an order that is not accepted, policy Fail for POST":                       {goes(asked, after(late), func(in *Input) { in.Settings.NoVerdictPost = fail }), want{suspend, v1alpha1.ReasonOrderNotAccepted, ActionSuspend, start, false, "", "Unknown"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Decide(tc.in)

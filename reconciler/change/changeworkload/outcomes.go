@@ -22,6 +22,9 @@ type PodOutcomes struct {
 	PassedUnjudged int
 	// HeldUnjudged is how many of Checking are unjudged (no-verdict is Hold).
 	HeldUnjudged int
+	// HeldContradicted is how many of HeldUnjudged are unjudged because the server
+	// contradicts its pass.
+	HeldContradicted int
 	// FailedUnjudged is how many of Failed are unjudged (no-verdict is Fail).
 	FailedUnjudged int
 }
@@ -88,7 +91,7 @@ func noVerdictPolicy(in Input, c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
 	case v1alpha1.WorkloadSuccess, v1alpha1.WorkloadFailed:
 		return v1alpha1.NoVerdictPass
 	default:
-		return in.Settings.BatchNoVerdict(c.UnjudgedStages()...)
+		return in.Settings.UnjudgedBatch(c)
 	}
 }
 
@@ -128,6 +131,9 @@ func (t *PodOutcomes) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSumma
 		t.Checking = append(t.Checking, pod)
 		if unjudged {
 			t.HeldUnjudged++
+			if c.Status.GetCondition(v1alpha1.PodJudged).GetReason() == v1alpha1.ReasonVerdictContradicted {
+				t.HeldContradicted++
+			}
 		}
 		return
 	}
@@ -164,6 +170,9 @@ func (t *PodOutcomes) summary() string {
 	}
 	if t.HeldUnjudged > 0 {
 		text += fmt.Sprintf("; %d are unjudged and wait for a late verdict or a person", t.HeldUnjudged)
+	}
+	if t.HeldContradicted > 0 {
+		text += fmt.Sprintf(" (the server contradicts its pass of %d: see condition Judged of the ChangePod)", t.HeldContradicted)
 	}
 	return text
 }

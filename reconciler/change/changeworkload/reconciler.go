@@ -16,7 +16,6 @@ import (
 	"time"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -37,6 +36,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
@@ -65,8 +65,14 @@ type Reconciler struct {
 	settings func() settings.Settings
 	// serverConfigured reports whether an AlterShield server is configured.
 	serverConfigured func() bool
-	sender           events.Sender
+	sender           events.ConfirmingSender
+	signer           signer
 	wakeups          *resend.Schedule
+	calls            *callqueue.Queue
+	// enqueue enqueues a ChangeWorkload.
+	enqueue func(types.NamespacedName)
+	// accepted has the ids of announcements that the Broker has accepted.
+	accepted *lru.Cache
 	// progressSlots has the slot of the last progress event, by UID.
 	progressSlots *lru.Cache
 	// unjudged counts unjudged orders.
@@ -81,6 +87,7 @@ var _ reconcilerchangeworkload.Interface = (*Reconciler)(nil)
 // ReconcileKind reconciles one ChangeWorkload.
 func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorkload) reconciler.Event {
 	if c.DeletionTimestamp != nil {
+		r.forget(c)
 		return nil
 	}
 	in, w, err := r.gather(c)
@@ -95,39 +102,51 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	} else if err != nil {
 		return err
 	}
-	if err := r.createBatches(ctx, in, d.Batches); isStale(err) {
-		return controller.NewRequeueAfter(staleCacheRetry)
-	} else if err != nil {
-		return err
+	createErr := r.createBatches(ctx, in, d.Batches)
+	if createErr != nil {
+		d.Batches = nil // no events of theirs will reconcile again
 	}
-	again, err := r.writeStatus(ctx, in, d, w)
-	if apierrs.IsConflict(err) || apierrs.IsNotFound(err) {
-		return controller.NewRequeueAfter(staleCacheRetry)
-	} else if err != nil {
-		return err
-	}
-	next, err := r.drainInbox(ctx, in)
+	// Verdicts and the order do not wait for batches that cannot be created.
+	again, err := r.follow(ctx, in, d, w)
 	if err != nil {
-		return err
+		return errors.Join(err, createErr)
 	}
-	again = resend.Sooner(again, next)
-	next, err = r.wakeSubmit(ctx, in, d)
-	if err != nil {
-		return err
-	}
-	again = resend.Sooner(again, next)
-	next, err = r.sendProgress(ctx, in, d)
-	if err != nil {
-		return err
-	}
-	again = resend.Sooner(again, next)
-	if !d.Deadline.IsZero() {
-		again = resend.Sooner(again, resend.DurationUntil(d.Deadline, in.Now))
+	if isStale(createErr) {
+		again = resend.Sooner(again, staleCacheRetry)
+	} else if createErr != nil {
+		return createErr
 	}
 	if again > 0 {
 		return controller.NewRequeueAfter(again)
 	}
 	return nil
+}
+
+// follow writes and sends what follows from a decision, and returns the time until it is
+// to be decided again; 0 if an event will do that.
+func (r *Reconciler) follow(ctx context.Context, in Input, d Decision, w *workload.Workload) (time.Duration, error) {
+	again, err := r.writeStatus(ctx, in, d, w)
+	if apierrs.IsConflict(err) || apierrs.IsNotFound(err) {
+		return staleCacheRetry, nil
+	} else if err != nil {
+		return 0, err
+	}
+	for _, step := range []func() (time.Duration, error){
+		func() (time.Duration, error) { return r.announce(ctx, in.ChangeWorkload) },
+		func() (time.Duration, error) { return r.drainInbox(ctx, in) },
+		func() (time.Duration, error) { return r.wakeSubmit(ctx, in, d) },
+		func() (time.Duration, error) { return r.sendProgress(ctx, in, d) },
+	} {
+		next, err := step()
+		if err != nil {
+			return 0, err
+		}
+		again = resend.Sooner(again, next)
+	}
+	if !d.Deadline.IsZero() {
+		again = resend.Sooner(again, resend.DurationUntil(d.Deadline, in.Now))
+	}
+	return again, nil
 }
 
 // gather reads the input of the decision. A nil workload means that there is
@@ -153,10 +172,14 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	if err != nil {
 		return Input{}, nil, err
 	}
-	now := r.clock.Now()
+	now, woken := r.clock.Now(), time.Time{}
+	if step := c.Status.OrderStep; step != nil {
+		woken = r.wakeups.Since(resend.ForCall.ID(callID(c, step.Name)))
+	}
 	return Input{
-		Now: now, DecidingSince: r.startTime.Get(now), Settings: r.settings(), ServerConfigured: r.serverConfigured(),
+		Now: now, StepWokenSince: woken, DecidingSince: r.startTime.Get(now), Settings: r.settings(), ServerConfigured: r.serverConfigured(),
 		ChangeWorkload: c, Workload: workloadOf(w), Pods: podsOf(pods, c), ChangePods: changePods,
+		Accepted: r.acceptedAnnouncements(c),
 	}, w, nil
 }
 
@@ -177,7 +200,7 @@ func (r *Reconciler) act(ctx context.Context, in Input, w *workload.Workload, ac
 	switch action {
 	case ActionNone:
 		return nil
-	case ActionHold, ActionResume:
+	case ActionSuspend, ActionHold, ActionResume:
 		if err := r.confirm(ctx, in, w, action); err != nil {
 			return err
 		}
@@ -195,44 +218,10 @@ func (r *Reconciler) act(ctx context.Context, in Input, w *workload.Workload, ac
 	return nil
 }
 
-// createBatches claims pods into ChangePods.
-func (r *Reconciler) createBatches(ctx context.Context, in Input, batches [][]v1alpha1.PodSummary) error {
-	if len(batches) == 0 {
-		return nil
-	}
-	at := positions(in, batches)
-	for i, pods := range batches {
-		cp := newChangePod(in.ChangeWorkload, at[i], pods, in.Now)
-		if err := r.createChangePod(ctx, cp); err != nil {
-			return fmt.Errorf("create ChangePod %s/%s: %w", cp.Namespace, cp.Name, err)
-		}
-	}
-	return nil
-}
-
-// createChangePod creates a ChangePod. An orphan (its ChangeWorkload was deleted
-// without it) keeps its name, and the next number is used. Any other ChangePod of
-// the name means that the cache is stale or that the garbage collector is late.
-func (r *Reconciler) createChangePod(ctx context.Context, cp *v1alpha1.ChangePod) error {
-	all := r.client.AppV1alpha1().ChangePods(cp.Namespace)
-	for n := v1alpha1.ChangePodIndex(cp.Name); ; n++ {
-		cp.Name = v1alpha1.ChangePodName(cp.Spec.ChangeWorkloadID, n)
-		_, err := all.Create(ctx, cp, metav1.CreateOptions{FieldManager: fieldManager})
-		if !apierrs.IsAlreadyExists(err) {
-			return err
-		}
-		there, getErr := all.Get(ctx, cp.Name, metav1.GetOptions{})
-		if getErr != nil || metav1.GetControllerOfNoCopy(there) != nil {
-			return err
-		}
-	}
-}
-
 // writeStatus writes the derived status and publishes the change. It returns the
 // delay of a write that has to wait.
 func (r *Reconciler) writeStatus(ctx context.Context, in Input, d Decision, w *workload.Workload) (time.Duration, error) {
-	next := derive(in, d)
-	kind := compare(in.ChangeWorkload, next)
+	next, kind := nextStatus(in, d)
 	if kind == progress && len(d.Batches) > 0 {
 		return 0, nil // the events of the new ChangePods reconcile again
 	}

@@ -45,6 +45,7 @@ func derive(in Input, d Decision) *v1alpha1.ChangeWorkload {
 	}
 	st.Phase = d.Phase
 	st.OrderStep = d.Order.Step
+	announceChanges(in, next, d)
 	markConditions(next, in, d)
 	st.UpdateTime, st.UpdateTimeUnix = v1alpha1.FormatTime(in.Now), in.Now.Unix()
 	return next
@@ -58,6 +59,9 @@ const (
 	same change = iota
 	// progress: counts or lists differ. It is written once per progressInterval.
 	progress
+	// announced: the Broker has accepted an announcement; maybe progress, too. It is
+	// written as progress is.
+	announced
 	// transition: the phase or a condition differs, or a pod failed. It is written
 	// at once.
 	transition
@@ -80,7 +84,24 @@ func compare(old, next *v1alpha1.ChangeWorkload) change {
 			return transition
 		}
 	}
+	if len(a.Announcements) != len(b.Announcements) {
+		return announced
+	}
 	return progress
+}
+
+// nextStatus returns the status to write and how it differs. A superseded Success
+// keeps the counts and lists of its end while its pods are deleted, when only an
+// announcement is removed.
+func nextStatus(in Input, d Decision) (*v1alpha1.ChangeWorkload, change) {
+	next := derive(in, d)
+	kind := compare(in.ChangeWorkload, next)
+	if kind == announced && supersededSuccess(in) {
+		announcements := next.Status.Announcements
+		next = in.ChangeWorkload.DeepCopy()
+		next.Status.Announcements = announcements
+	}
+	return next, kind
 }
 
 // writeDelay returns the delay of the write of a change, and false if the change is
@@ -153,17 +174,25 @@ func markJudged(in Input, d Decision, m apis.ConditionManager) {
 			"the version had no pod when its rollout ended; its first pods will be judged")
 	case d.Reason == v1alpha1.ReasonOrderNotAccepted:
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonOrderNotAccepted, d.Detail)
-	case d.Phase == v1alpha1.WorkloadSuccess || len(d.Pods.Failed) > 0:
+	case d.Phase == v1alpha1.WorkloadSuccess, len(d.Pods.Failed) > 0, everyPodPassed(in, d):
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionTrue, v1alpha1.ReasonVerdictReceived, "")
 	default:
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionUnknown, v1alpha1.ReasonJudging, "")
 	}
 }
 
+// everyPodPassed reports whether all pods of a complete rollout passed. The order may
+// have failed, or have no verdict yet: condition OrderJudged has that.
+func everyPodPassed(in Input, d Decision) bool {
+	return in.Workload.Complete && len(in.ChangePods) > 0 && d.Pods.allPassed(in.Workload.Replicas)
+}
+
 func markHeld(in Input, d Decision, m apis.ConditionManager) {
 	switch {
-	case d.Action == ActionHold, in.Workload.Suspend != "" && heldByRelease(in) && d.Action != ActionResume:
+	case d.Action == ActionSuspend, suspendedByRelease(in) && d.Action == ActionNone:
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionTrue, v1alpha1.ReasonSuspended, d.Detail+holdConsequence(in.ChangeWorkload.Spec.WorkloadRef))
+	case d.Action == ActionHold, in.Workload.Hold.IsUnjudged() && heldByRelease(in) && d.Action == ActionNone:
+		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionTrue, v1alpha1.ReasonHeldUnjudged, d.Detail+holdConsequence(in.ChangeWorkload.Spec.WorkloadRef))
 	case d.Phase == v1alpha1.WorkloadSuspend && in.Settings.Shadow:
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonShadow,
 			"OpsConfigInfo shadow is on: the workload is not suspended")

@@ -29,6 +29,7 @@ func TestAChangeIsProgressOrATransition(t *testing.T) {
 		"a pod failed":          {release(3, finished(1, 2), judged(1, "pass"), judged(2, "fail")), transition},
 		"the release ended":     {release(1, finished(1, 1), judged(1, "pass"), complete1), transition},
 		"a pod passed unjudged": {release(3, finished(1, 1), judged(1, "done")), transition},
+		"an event was accepted": {release(3, finished(1, 1), judged(1, "pass"), func(in *Input) { in.Accepted = acceptedOf(base) }), announced},
 		"only the time":         {release(3, finished(1, 1), judged(1, "pass"), after(time.Second)), same},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -38,6 +39,13 @@ func TestAChangeIsProgressOrATransition(t *testing.T) {
 			}
 		})
 	}
+}
+
+// acceptedOf are the ids of all announcements.
+func acceptedOf(c *v1alpha1.ChangeWorkload) map[string]bool {
+	in := Input{ChangeWorkload: c}
+	acceptedAll(&in)
+	return in.Accepted
 }
 
 func TestProgressIsDelayedAndATransitionIsNot(t *testing.T) {
@@ -54,10 +62,11 @@ func TestProgressIsDelayedAndATransitionIsNot(t *testing.T) {
 	}{
 		"nothing":                           {kind: same},
 		"progress is written once a second": {kind: progress, wait: time.Second, write: true},
-		"progress of 500 pods is written every 5 seconds":   {kind: progress, pods: 500, wait: 5 * time.Second, write: true},
-		"progress of 5000 pods is written every 10 seconds": {kind: progress, pods: 5000, wait: 10 * time.Second, write: true},
-		"progress after a long time is written at once":     {kind: progress, in: func(in *Input) { in.Now = in.Now.Add(time.Hour) }, write: true},
-		"progress of a superseded Success is not written":   {kind: progress, in: over},
+		"progress of 500 pods is written every 5 seconds":    {kind: progress, pods: 500, wait: 5 * time.Second, write: true},
+		"progress of 5000 pods is written every 10 seconds":  {kind: progress, pods: 5000, wait: 10 * time.Second, write: true},
+		"progress after a long time is written at once":      {kind: progress, in: func(in *Input) { in.Now = in.Now.Add(time.Hour) }, write: true},
+		"progress of a superseded Success is not written":    {kind: progress, in: over},
+		"an announcement of a superseded Success is removed": {kind: announced, in: over, wait: time.Second, write: true},
 		"progress of a superseded release is written": {kind: progress, in: func(in *Input) {
 			in.ChangeWorkload.Status.Phase = v1alpha1.WorkloadFailed
 			in.Workload.Attempt++
@@ -217,6 +226,26 @@ func TestAVerdictOfABatchInTheInboxIsSentUntilItIsRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got, _ := decideInbox(tc.entry, &v1alpha1.ChangeWorkload{}, tc.pods, t0.Add(tc.after)); got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestAReleaseWhosePodsAllPassedIsJudgedAlthoughItsOrderFailed(t *testing.T) {
+	const pre, post = v1alpha1.StagePre, v1alpha1.StagePost
+	for name, tc := range map[string]struct {
+		edits []func(*Input)
+		want  string
+	}{
+		"the order failed":                      {[]func(*Input){complete1, called(post, ""), orderSaid(post, "fail")}, "True"},
+		"the order has no verdict yet":          {[]func(*Input){complete1, called(post, "")}, "True"},
+		"the order failed, the rollout goes on": {[]func(*Input){called(post, ""), orderSaid(post, "fail")}, "Unknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := release(1, append([]func(*Input){withServer, finished(1, 1), judged(1, "pass"), called(pre, ""), orderSaid(pre, "pass")}, tc.edits...)...)
+			cond := written(in).Status.GetCondition(v1alpha1.WorkloadJudged)
+			if string(cond.Status) != tc.want {
+				t.Errorf("condition Judged is %+v, want %s", cond, tc.want)
 			}
 		})
 	}

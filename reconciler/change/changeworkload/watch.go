@@ -30,7 +30,16 @@ import (
 // derived from.
 func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reconciler) {
 	e := &enqueuer{impl: impl, changeWorkloads: changeworkloadinformer.Get(ctx).Informer(), reconciler: r, logger: logging.FromContext(ctx)}
-	must.Watch(e.changeWorkloads, controller.HandleAll(impl.Enqueue))
+	must.Watch(e.changeWorkloads, cache.ResourceEventHandlerFuncs{
+		AddFunc:    impl.Enqueue,
+		UpdateFunc: controller.PassNew(impl.Enqueue),
+		DeleteFunc: func(obj any) {
+			if c, ok := wiring.Object[*v1alpha1.ChangeWorkload](obj); ok {
+				r.forget(c)
+			}
+			impl.Enqueue(obj)
+		},
+	})
 	must.Watch(changepodinformer.Get(ctx).Informer(), controller.HandleAll(e.changePod))
 	must(workloadinformer.Get(ctx).Handle(controller.HandleAll(e.workload)))
 	must.Watch(replicasetinformer.Get(ctx).Informer(), controller.HandleAll(e.replicaSet))

@@ -67,6 +67,8 @@ func effect(c *v1alpha1.OpsConfigInfo) string {
 		if text = string(cmp.Or(s.NoVerdictPre, s.NoVerdictPost, s.NoVerdictOrder)); text == "" {
 			text = "the value of no-verdict"
 		}
+	case v1alpha1.ConfigNoVerdictContradicted:
+		text = string(s.NoVerdictContradicted)
 	case v1alpha1.ConfigBypass:
 		text = string(s.Bypass)
 	case v1alpha1.ConfigWaitThreshold:
@@ -77,6 +79,8 @@ func effect(c *v1alpha1.OpsConfigInfo) string {
 		text = s.PostTimeout.String()
 	case v1alpha1.ConfigOrderTimeout:
 		text = s.OrderTimeout.String()
+	case v1alpha1.ConfigSubmitTimeout:
+		text = s.SubmitTimeout.String()
 	case v1alpha1.ConfigReleaseCheck:
 		if s.ReleaseCheck > 0 {
 			return fmt.Sprintf("on: the server checks every release before it is admitted and has %s to answer", s.ReleaseCheck)

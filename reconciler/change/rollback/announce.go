@@ -2,7 +2,6 @@ package rollback
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"knative.dev/pkg/controller"
@@ -11,13 +10,14 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
+	"github.com/breakwater-dev/breakwater/internal/text"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
 )
 
 // recordStatus writes the rollback to the status of the ChangeWorkload that was
-// rolled back, and sends the CloudEvent. Both follow from the record on the
-// workload, so a process that died after the rollback completes them later.
+// rolled back, with the announcement of the CloudEvent. It follows from the record on
+// the workload, so a process that died after the rollback completes it later.
 func (r *Reconciler) recordStatus(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload) error {
 	record := v1alpha1.RollbackOf(w.Annotations)
 	if record == nil || record.From() != c.Release() || c.Status.Rollback != nil {
@@ -30,25 +30,13 @@ func (r *Reconciler) recordStatus(ctx context.Context, c *v1alpha1.ChangeWorkloa
 	}
 	after := c.DeepCopy()
 	after.Status.Rollback = record
+	after.Status.Announce(v1alpha1.Announcement{
+		Verb: string(events.VerbRolledBack), Phase: c.Status.Phase, EntryTimeUnix: c.Status.EntryTimeUnix,
+		Reason: record.Kind.Reason(), Message: text.Truncate(record.Message, 1024), User: text.Truncate(record.User, 512),
+	})
 	_, err := statuspatch.Write(ctx, r.client.AppV1alpha1().ChangeWorkloads(c.Namespace), fieldManager,
 		c, after, statuspatch.ChangeWorkloadRollback)
-	if err != nil {
-		return err
-	}
-	event, err := events.New(events.ChangeWorkload{
-		Verb: events.VerbRolledBack, Namespace: c.Namespace, Name: c.Name, UID: c.UID,
-		Workload: events.Workload{
-			APIVersion: c.Spec.WorkloadRef.APIVersion, Kind: c.Spec.WorkloadRef.Kind, Name: c.Spec.WorkloadRef.Name,
-		},
-		Version: c.Spec.Reversion, Attempt: c.Spec.Attempt, Status: c.Status.Phase,
-		EntryTimeUnix: c.Status.EntryTimeUnix, Counts: c.Status.Counts,
-		Reason: record.Kind.Reason(), Message: record.Message, User: record.User,
-	})
-	if err != nil {
-		return controller.NewPermanentError(fmt.Errorf("send the event of the rollback of ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err))
-	}
-	r.sender.Send(ctx, event)
-	return nil
+	return err
 }
 
 // announce logs a rollback, counts it and records an Event.

@@ -20,7 +20,6 @@ import (
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
-	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
@@ -40,9 +39,9 @@ const (
 
 // NewController returns the controller of rollbacks. It adds an index to
 // informers, which must not have been started.
-func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sender) *controller.Impl {
+func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 	must := wiring.NewMust(ctx, "set up the controller of rollbacks")
-	r, err := newReconciler(ctx, sender)
+	r, err := newReconciler(ctx)
 	must(err)
 	impl := reconcilerchangeworkload.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 		// Other writers share the status: see statuspatch.
@@ -58,7 +57,7 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sende
 }
 
 // newReconciler returns a Reconciler without settings.
-func newReconciler(ctx context.Context, sender events.Sender) (*Reconciler, error) {
+func newReconciler(ctx context.Context) (*Reconciler, error) {
 	finder, err := releasefinder.New(ctx)
 	if err != nil {
 		return nil, err
@@ -72,7 +71,6 @@ func newReconciler(ctx context.Context, sender events.Sender) (*Reconciler, erro
 		finder:          finder,
 		pods:            podinformer.Get(ctx).Informer().GetIndexer(),
 		changeWorkloads: changeworkloadinformer.Get(ctx).Lister(),
-		sender:          sender,
 		rollbacks:       metrics.NewCounter(metrics.Meter(), "breakwater_rollbacks_total"),
 		reported:        lru.New(maxReported),
 		clock:           clock.RealClock{},

@@ -90,7 +90,7 @@ func Due(s Situation) Cause {
 // failed decides for a release that failed its check. With isBlockingUp off
 // nothing is stopped, so nothing is rolled back either.
 func (s Situation) failed() Cause {
-	if !s.Settings.AutomaticRollback || !s.Settings.Blocking || s.Reason != v1alpha1.ReasonCheckFailed {
+	if !s.Settings.AutomaticRollback || !s.Settings.Blocking || !v1alpha1.FailedCheckReason(s.Reason) {
 		return Cause{}
 	}
 	return s.limited(Cause{Kind: v1alpha1.RollbackVerdict, Message: "the version failed its check"})

@@ -63,6 +63,9 @@ func TestARollbackIsDue(t *testing.T) {
 				s.Pods = append(s.Pods, Pod{Ready: true, Created: ago(5 * time.Minute), Changed: ago(4 * time.Minute)})
 			}), want: heals},
 
+		"when its order failed its check": {
+			in: but(failed(), func(s *Situation) { s.Reason = v1alpha1.ReasonOrderCheckFailed }), want: rollsBack},
+
 		"not before the threshold": {
 			in: but(underWay(), func(s *Situation) { s.Pods[0].Created = ago(119 * time.Second) }), again: true},
 		"not before a threshold of its own": {

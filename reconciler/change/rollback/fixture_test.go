@@ -1,14 +1,12 @@
 package rollback
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"testing"
 	"time"
 
-	cloudevents "github.com/cloudevents/sdk-go/v2"
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"go.opentelemetry.io/otel/metric/noop"
 	appsv1 "k8s.io/api/apps/v1"
@@ -59,7 +57,6 @@ type fixture struct {
 	answers  bool
 	settings settings.Settings
 	recorder *record.FakeRecorder
-	sent     []cloudevents.Event
 	// good and bad are the versions of v1 and v2.
 	good, bad string
 }
@@ -98,7 +95,7 @@ func newFixture(t *testing.T) *fixture {
 		workloads: w, finder: w, pods: w.pods,
 		changeWorkloads: listers.NewChangeWorkloadLister(w.known),
 		settings:        func() settings.Settings { return w.settings },
-		sender:          w, rollbacks: metrics.NewCounter(noop.Meter{}, "breakwater_rollbacks_total"), reported: lru.New(10),
+		rollbacks:       metrics.NewCounter(noop.Meter{}, "breakwater_rollbacks_total"), reported: lru.New(10),
 		clock: clocktesting.NewFakePassiveClock(now),
 	}
 	return w
@@ -169,7 +166,10 @@ func (w *fixture) release(version string, attempt int64, phase v1alpha1.Workload
 			WorkloadRef: v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "u1"}},
 		Status: v1alpha1.ChangeWorkloadStatus{Phase: phase, EntryTimeUnix: 1},
 	}
-	c.Status.Conditions = duckv1.Conditions{{Type: apis.ConditionSucceeded, Reason: reason}}
+	succeeded := map[v1alpha1.WorkloadPhase]corev1.ConditionStatus{
+		v1alpha1.WorkloadSuccess: corev1.ConditionTrue, v1alpha1.WorkloadSuspend: corev1.ConditionFalse, v1alpha1.WorkloadFailed: corev1.ConditionFalse,
+	}[phase]
+	c.Status.Conditions = duckv1.Conditions{{Type: apis.ConditionSucceeded, Status: succeeded, Reason: reason}}
 	if err := w.known.Add(c); err != nil {
 		w.t.Fatal(err)
 	}
@@ -289,4 +289,3 @@ func (w *fixture) ReleaseOfPod(*corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Rele
 }
 
 // Send implements Sender.
-func (w *fixture) Send(_ context.Context, e cloudevents.Event) { w.sent = append(w.sent, e) }

@@ -27,7 +27,7 @@ func (r *Reconciler) options(ctx context.Context, c *v1alpha1.ChangeWorkload, s 
 		Saved:   savedtemplate.ReadAll(list.Items, w.UID),
 		Failed: func(version string) bool {
 			other, err := r.changeWorkloads.ChangeWorkloads(c.Namespace).Get(v1alpha1.ChangeWorkloadName(w.Name, version))
-			return err == nil && other.Spec.WorkloadRef.UID == w.UID && other.Status.Phase == v1alpha1.WorkloadSuspend
+			return err == nil && other.Spec.WorkloadRef.UID == w.UID && other.FailedCheck()
 		},
 	}
 	if cause.Kind != v1alpha1.RollbackSelfHealing {

@@ -28,7 +28,6 @@ import (
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -66,7 +65,6 @@ type Reconciler struct {
 	changeWorkloads listers.ChangeWorkloadLister
 	// settings returns the settings in force.
 	settings func() settings.Settings
-	sender   events.Sender
 	// rollbacks counts rollbacks, by reason and kind of workload.
 	rollbacks metrics.Counter
 	// reported remembers the impossible rollbacks that were reported.

@@ -52,7 +52,7 @@ func TestAStuckReleaseIsRolledBackOnce(t *testing.T) {
 		t.Errorf("the Event is %q", e)
 	}
 
-	// The status of the failed ChangeWorkload records it, and one CloudEvent is sent.
+	// The status of the failed ChangeWorkload records it, and announces one CloudEvent.
 	w.reconcile(c)
 	left, err := w.change.AppV1alpha1().ChangeWorkloads("default").Get(t.Context(), c.Name, metav1.GetOptions{})
 	if err != nil {
@@ -62,8 +62,13 @@ func TestAStuckReleaseIsRolledBackOnce(t *testing.T) {
 		t.Error(diff)
 	}
 	w.reconcile(left)
-	if len(w.sent) != 1 || w.sent[0].Type() != events.TypeChangeWorkloadRolledBack {
-		t.Errorf("sent %v", w.sent)
+	if left, err = w.change.AppV1alpha1().ChangeWorkloads("default").Get(t.Context(), c.Name, metav1.GetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	announced := []v1alpha1.Announcement{{Verb: string(events.VerbRolledBack), Phase: c.Status.Phase, EntryTimeUnix: c.Status.EntryTimeUnix,
+		Reason: v1alpha1.ReasonSelfHealed, Message: record.Message}}
+	if diff := cmp.Diff(announced, left.Status.Announcements); diff != "" {
+		t.Error(diff)
 	}
 	w.at(w.good, 3)
 }
@@ -192,10 +197,17 @@ func TestAnImpossibleRollbackRequestIsRemovedWithAReason(t *testing.T) {
 }
 
 func TestAVersionThatFailedItsCheckIsNeverATarget(t *testing.T) {
-	w := newFixture(t).stuck()
-	w.release(w.good, 1, v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed)
-	w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadRunning, ""))
-	w.at(w.bad, 2)
+	for _, phase := range []v1alpha1.WorkloadPhase{
+		v1alpha1.WorkloadSuspend,
+		v1alpha1.WorkloadFailed, // it succeeded, and the fail came after it was replaced
+	} {
+		t.Run(string(phase), func(t *testing.T) {
+			w := newFixture(t).stuck()
+			w.release(w.good, 1, phase, v1alpha1.ReasonCheckFailed)
+			w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadRunning, ""))
+			w.at(w.bad, 2)
+		})
+	}
 }
 
 func TestAWorkloadThatIsNotOptedInIsNotChanged(t *testing.T) {

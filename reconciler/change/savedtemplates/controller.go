@@ -18,6 +18,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
 
 // NewController returns the controller of saved templates. It reads workloads
@@ -32,6 +33,7 @@ func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 		kube:     kubeclient.Get(ctx),
 		client:   changeclient.Get(ctx),
 		live:     &liveworkload.Reader{Client: dynamicclient.Get(ctx), Namespaces: namespaceinformer.Get(ctx).Lister()},
+		cached:   workloadinformer.Get(ctx).Find,
 		settings: store.Get,
 		changes:  metrics.NewCounter(metrics.Meter(), "breakwater_saved_template_changes_total"),
 	}, func(*controller.Impl) controller.Options {

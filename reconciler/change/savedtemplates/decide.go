@@ -52,7 +52,7 @@ const (
 // even if it succeeded before or is no longer the current one.
 func Decide(in Input) Decision {
 	switch {
-	case in.Reason == v1alpha1.ReasonCheckFailed, in.Reason == v1alpha1.ReasonOrderCheckFailed:
+	case v1alpha1.FailedCheckReason(in.Reason):
 		return Delete
 	case !in.Current:
 		return Leave

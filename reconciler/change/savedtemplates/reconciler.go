@@ -25,6 +25,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
 )
 
@@ -46,6 +47,9 @@ type Reconciler struct {
 	kube   kubernetes.Interface
 	client versioned.Interface
 	live   *liveworkload.Reader
+	// cached returns the workload of the reference in the cache, which has no template; nil
+	// if it is not cached.
+	cached func(namespace string, ref v1alpha1.WorkloadRef) *workload.Workload
 	// settings returns the settings in force.
 	settings func() settings.Settings
 	// changes counts templates that were saved, pruned or deleted.
@@ -61,6 +65,9 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	}
 	if optedIn, err := r.live.OptedIn(c.Namespace); err != nil || !optedIn {
 		return err
+	}
+	if r.baselineUnavailable(c) {
+		return controller.NewRequeueAfter(baselineRetry)
 	}
 	w, err := r.live.Read(ctx, c)
 	if err != nil || w == nil {
@@ -96,6 +103,17 @@ func due(c *v1alpha1.ChangeWorkload) bool {
 	return c.Status.Phase == v1alpha1.WorkloadSuccess && c.Status.SavedTemplateName == "" ||
 		c.Status.Phase == v1alpha1.WorkloadSuspend ||
 		c.Status.Phase == v1alpha1.WorkloadFailed && c.Status.SavedTemplateName != ""
+}
+
+// baselineUnavailable reports whether the release is a baseline whose pods are not
+// available according to the cache. A baseline at zero replicas may be so for ever, and
+// must not cost an API request a minute.
+func (r *Reconciler) baselineUnavailable(c *v1alpha1.ChangeWorkload) bool {
+	if c.Spec.Attempt > 0 || c.Status.Phase != v1alpha1.WorkloadSuccess {
+		return false
+	}
+	w := r.cached(c.Namespace, c.Spec.WorkloadRef)
+	return w != nil && (!w.Complete || w.Replicas == 0)
 }
 
 func gather(c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) Input {

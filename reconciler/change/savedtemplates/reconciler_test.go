@@ -80,6 +80,7 @@ func at(t *testing.T, marker string, attempt int64, phase v1alpha1.WorkloadPhase
 				Client:     dynamicfake.NewSimpleDynamicClient(scheme.Scheme, unstructuredOf(t, d)),
 				Namespaces: corelisters.NewNamespaceLister(namespaces),
 			},
+			cached:   func(string, v1alpha1.WorkloadRef) *workload.Workload { return nil },
 			settings: func() settings.Settings { return s },
 			changes:  metrics.NewCounter(noop.Meter{}, "breakwater_saved_template_changes_total"),
 		},
@@ -149,6 +150,28 @@ func TestASuccessIsSavedAndTheOldestPruned(t *testing.T) {
 	}
 	if diff := cmp.Diff(&w.workload.Spec.Template, template); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestABaselineWithoutAvailablePodsCostsNoRequest(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cached *workload.Workload
+		reads  bool
+	}{
+		"not cached":          {nil, true},
+		"at zero replicas":    {&workload.Workload{Complete: true}, false},
+		"not available":       {&workload.Workload{Replicas: 2}, false},
+		"with available pods": {&workload.Workload{Replicas: 2, Complete: true}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := at(t, "v1", 0, v1alpha1.WorkloadSuccess, v1alpha1.ReasonBaseline)
+			w.cached = func(string, v1alpha1.WorkloadRef) *workload.Workload { return tc.cached }
+			err := w.ReconcileKind(t.Context(), w.change)
+			requests := len(w.live.Client.(*dynamicfake.FakeDynamicClient).Actions())
+			if again, _ := controller.IsRequeueKey(err); (requests > 0) != tc.reads || !again && !tc.reads {
+				t.Errorf("%d requests, %v", requests, err)
+			}
+		})
 	}
 }
 

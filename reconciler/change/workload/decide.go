@@ -43,7 +43,7 @@ type Input struct {
 }
 
 // closingTime is how long after a Success the orders of earlier releases may
-// take to be closed at the server. Then their ChangeWorkloads are deleted
+// take to be closed at the server, and their CloudEvents to be accepted. Then their ChangeWorkloads are deleted
 // anyway.
 const closingTime = 10 * time.Minute
 
@@ -80,8 +80,8 @@ type Decision struct {
 	// DeleteOlder are ChangeWorkloads of earlier releases, to be deleted
 	// because this one succeeded.
 	DeleteOlder []*v1alpha1.ChangeWorkload
-	// Again is the time until those with an open order are deleted anyway; 0 if
-	// there are none. An order that is closed triggers a reconcile earlier.
+	// Again is the time until those that are not settled are deleted anyway; 0 if
+	// there are none. A change of that triggers a reconcile earlier.
 	Again time.Duration
 }
 
@@ -114,9 +114,9 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// older returns the workload's other ChangeWorkloads, except those whose order
-// is still open at the server: they are kept until it is closed, at most for
-// again.
+// older returns the workload's other ChangeWorkloads, except those whose order is
+// still open at the server or whose CloudEvents the Broker has not accepted: they
+// are kept until then, at most for again.
 func older(in Input) (old []*v1alpha1.ChangeWorkload, again time.Duration) {
 	end := in.Now.Add(closingTime)
 	if c := in.Named.Status.GetCondition(apis.ConditionSucceeded); c != nil {
@@ -126,11 +126,17 @@ func older(in Input) (old []*v1alpha1.ChangeWorkload, again time.Duration) {
 	for _, c := range in.Owned {
 		switch {
 		case c.UID == in.Named.UID || c.DeletionTimestamp != nil:
-		case left > 0 && c.Status.Order.Opened() && !c.Status.Order.Closed():
+		case left > 0 && !settled(c):
 			again = left
 		default:
 			old = append(old, c)
 		}
 	}
 	return old, again
+}
+
+// settled reports whether nothing remains to be sent for a release.
+func settled(c *v1alpha1.ChangeWorkload) bool {
+	open := c.Status.Order.Opened() && !c.Status.Order.Closed()
+	return !open && len(c.Status.Announcements) == 0
 }

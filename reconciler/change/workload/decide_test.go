@@ -52,6 +52,8 @@ func TestDecide(t *testing.T) {
 	open, closed := recorded("open", "d", 1, v1alpha1.WorkloadSuspend), recorded("closed", "d", 1, v1alpha1.WorkloadSuspend)
 	open.Status.Order = &v1alpha1.Order{OpenedTime: &ended}
 	closed.Status.Order = &v1alpha1.Order{OpenedTime: &ended, Closing: &v1alpha1.OrderClosing{AnsweredTime: ptr.To(metav1.NewMicroTime(ended.Time))}}
+	unsent := recorded("unsent", "d", 1, v1alpha1.WorkloadFailed)
+	unsent.Status.Announce(v1alpha1.Announcement{Verb: "failed"})
 	list := func(c ...*v1alpha1.ChangeWorkload) []*v1alpha1.ChangeWorkload { return c }
 
 	tests := map[string]struct {
@@ -114,6 +116,12 @@ func TestDecide(t *testing.T) {
 				in.Named, in.Owned, in.Now = success, list(success, open, closed, old), ended.Add(time.Minute)
 			}),
 			want: Decision{DeleteOlder: list(closed, old), Again: closingTime - time.Minute},
+		},
+		"and those whose CloudEvents were not accepted": {
+			in: input(func(in *Input) {
+				in.Named, in.Owned, in.Now = success, list(success, unsent, old), ended.Add(time.Minute)
+			}),
+			want: Decision{DeleteOlder: list(old), Again: closingTime - time.Minute},
 		},
 		"also a process that was not there for long": {
 			in: input(func(in *Input) {

@@ -33,7 +33,7 @@ func differs(before, after *workload.Workload) bool {
 
 // endDiffers ignores status changes while a release runs.
 func endDiffers(before, after *v1alpha1.ChangeWorkload) bool {
-	return before.Status.Phase != after.Status.Phase || before.Status.Order.Closed() != after.Status.Order.Closed()
+	return before.Status.Phase != after.Status.Phase || settled(before) != settled(after)
 }
 
 // versionDiffers compares only the annotation that the Deployment controller

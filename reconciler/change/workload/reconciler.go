@@ -191,6 +191,8 @@ func (r *Reconciler) confirm(ctx context.Context, w *workload.Workload, in Input
 	return false, controller.NewRequeueAfter(staleCacheRetry)
 }
 
+// remove deletes a ChangeWorkload and then its ChangePods: its reconciler would create
+// the deleted ones again.
 func (r *Reconciler) remove(ctx context.Context, c *v1alpha1.ChangeWorkload) error {
 	err := r.client.AppV1alpha1().ChangeWorkloads(c.Namespace).Delete(ctx, c.Name,
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &c.UID}})
@@ -201,6 +203,16 @@ func (r *Reconciler) remove(ctx context.Context, c *v1alpha1.ChangeWorkload) err
 	}
 	logging.FromContext(ctx).Infow("deleted the ChangeWorkload of an earlier release",
 		"changeWorkload", c.Name, "attempt", c.Spec.Attempt)
+	// The garbage collector deletes its ChangePods, too, one by one. Those that are left
+	// have the names of the next attempt's, so an error costs that some requests each.
+	err = r.client.AppV1alpha1().ChangePods(c.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{
+		LabelSelector: labels.Set{
+			v1alpha1.VersionKey: c.Labels[v1alpha1.VersionKey], v1alpha1.DeploymentNameLabel: c.Labels[v1alpha1.DeploymentNameLabel],
+		}.String(),
+	})
+	if err != nil {
+		logging.FromContext(ctx).Warnw("delete the ChangePods of a deleted ChangeWorkload", "changeWorkload", c.Name, "error", err)
+	}
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgotesting "k8s.io/client-go/testing"
@@ -206,6 +207,31 @@ func TestReconcile(t *testing.T) {
 		WantDeletes: deleteOf("older"),
 	}}
 	table.Test(t, newTestReconciler)
+}
+
+// The names of its ChangePods are those of the next attempt's.
+func TestTheChangePodsOfADeletedReleaseAreDeletedWithIt(t *testing.T) {
+	former := of(t, sleep(t, "1"), 1, v1alpha1.WorkloadRunning)
+	row := rtesting.TableRow{Objects: []runtime.Object{optedIn("default"), sleep(t, "2"), former}}
+	r, actions, _ := newTestReconciler(t, &row)
+	if err := r.Reconcile(t.Context(), "default/Deployment.apps:sleep"); err != nil {
+		t.Fatal(err)
+	}
+	all, err := actions.ActionsByVerb()
+	if err != nil || len(all.DeleteCollections) != 1 {
+		t.Fatalf("%+v, %v, want one deletion of a collection", all.DeleteCollections, err)
+	}
+	got := all.DeleteCollections[0]
+	batch := labels.Set{v1alpha1.VersionKey: former.Spec.Reversion, v1alpha1.DeploymentNameLabel: "sleep"}
+	if got.GetResource().Resource != "changepods" || got.GetNamespace() != "default" || !got.GetListRestrictions().Labels.Matches(batch) {
+		t.Errorf("deleted %+v", got)
+	}
+	for key := range batch {
+		other := labels.Merge(batch, labels.Set{key: "other"})
+		if got.GetListRestrictions().Labels.Matches(other) {
+			t.Errorf("deleted a ChangePod of %v", other)
+		}
+	}
 }
 
 func TestAStaleCacheDeletesNothing(t *testing.T) {

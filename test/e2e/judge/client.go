@@ -18,8 +18,8 @@ import (
 // usable.
 //
 // Answers are set per namespace, so that tests of different namespaces run in
-// parallel. A rule must not count (nth, times): the double resets its counts
-// when any rule changes.
+// parallel. Rules of parallel tests must not count (nth, times): the double resets its
+// counts when any rule changes.
 type Client struct {
 	http *http.Client
 

@@ -1,0 +1,57 @@
+package altershield
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+func TestAnAdmittedCallDoesNotWaitAgain(t *testing.T) {
+	w := newFixture(t, func(c *Config) { c.QPS, c.Burst = 0.01, 2 })
+	w.open(t)
+	admission, err := w.client.Admit(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.client.StartOrder(admission.Context(t.Context()), StartOrder{OrderID: "o"}); err != nil {
+		t.Errorf("the admitted call: %v", err)
+	}
+	if _, err := w.client.StartOrder(admission.Context(t.Context()), StartOrder{OrderID: "o"}); !IsThrottled(err) {
+		t.Errorf("a second call with one admission: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := w.client.Admit(ctx); !IsThrottled(err) {
+		t.Errorf("a further admission: %v", err)
+	}
+}
+
+func TestAnUnusedAdmissionIsGivenToTheNextCall(t *testing.T) {
+	w := newFixture(t, func(c *Config) { c.QPS, c.Burst = 0.01, 2 })
+	w.open(t)
+	admission, err := w.client.Admit(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	admission.Release()
+	admission.Release()
+	for i, throttled := range []bool{false, true} {
+		if _, err := w.client.StartOrder(t.Context(), StartOrder{OrderID: "o"}); IsThrottled(err) != throttled {
+			t.Errorf("call %d: %v", i+1, err)
+		}
+	}
+	var none *Admission
+	none.Release()
+	if none.Context(t.Context()) != t.Context() {
+		t.Error("no admission changes the context")
+	}
+}
+
+func TestReplicasShareTheRateLimit(t *testing.T) {
+	all := Config{QPS: 100, Burst: 2}
+	for replicas, want := range map[int]Config{0: {QPS: 100, Burst: 2}, 1: {QPS: 100, Burst: 2}, 4: {QPS: 25, Burst: 1}} {
+		if got := all.ShareOf(replicas); got != want {
+			t.Errorf("of %d replicas each has %v", replicas, got)
+		}
+	}
+}

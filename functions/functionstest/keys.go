@@ -1,0 +1,22 @@
+package functionstest
+
+import (
+	"testing"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
+)
+
+// Keys are the keys of verdicts in tests.
+func Keys() eventsigning.Keys { return eventsigning.Keys{Current: []byte("key")} }
+
+// Signed returns an event with a signature.
+func Signed(t testing.TB, e event.Event) event.Event {
+	t.Helper()
+	e = e.Clone()
+	if err := Keys().Sign(t.Context(), &e); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}

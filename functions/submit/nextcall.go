@@ -1,0 +1,80 @@
+package submit
+
+import (
+	"time"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/resend"
+)
+
+// resumeAfter is how long after the answer to a start its check may be begun again, if
+// it has no verdict; it doubles with each resumption. A slow server has to take up the
+// event of the start in this time.
+const resumeAfter = 5 * time.Second
+
+// callState has everything that the next call of a stage depends on, of a batch or
+// of the order.
+type callState struct {
+	submission *v1alpha1.Submission
+	verdict    *v1alpha1.StageVerdict
+	// node is the current order node, or "".
+	node  string
+	stage v1alpha1.Stage
+	// first is the call of the stage: a start or a finish.
+	first Outcome
+	// asked, notBegun, now and callDeadline are as in Input.
+	asked        bool
+	notBegun     string
+	now          time.Time
+	callDeadline time.Duration
+}
+
+// nextCall returns the next call of a stage. A repeated start creates a new node, and
+// verdicts for a node whose answer was lost are dropped. The server rejects a repeated
+// finish while the check of the first one runs; later it accepts it, and judges it only
+// by luck. Therefore retrieve comes before a repeated finish.
+func nextCall(c callState) Decision {
+	s := c.submission
+	switch {
+	case c.verdict.Unconfirmed() && c.asked:
+		return Decision{Nothing, "the server does not confirm its pass"}
+	case c.verdict.Unconfirmed():
+		return Decision{AskRetrieve, "the pass without rules is not confirmed"}
+	case s == nil:
+		return Decision{c.first, "the call was not made"}
+	case s.AnsweredTime != nil:
+		return awaitVerdict(c)
+	case s.Error == nil && c.now.Sub(s.IntentTime.Time) < c.callDeadline:
+		return Decision{InFlight, "another call is in flight"}
+	case c.stage == v1alpha1.StagePre:
+		return Decision{c.first, "the last start was not answered"}
+	case s.Error != nil && s.Error.Reason == v1alpha1.ReasonServerRejected:
+		return Decision{c.first, "the server rejected the last finish"}
+	case !c.asked:
+		return Decision{AskRetrieve, "the last finish may have arrived"}
+	default:
+		return Decision{c.first, "the last finish probably did not arrive"}
+	}
+}
+
+// awaitVerdict returns the next call of a stage that the server accepted. It may have
+// lost the callback, or the event of a start. Retrieve finds a lost pass. Resubmit
+// repeats a check whose callback was lost; if the check never began, the server rejects
+// it, and the start is repeated.
+func awaitVerdict(c callState) Decision {
+	waiting := c.now.Sub(c.submission.AnsweredTime.Time)
+	switch {
+	case waiting < resend.VerdictDelay:
+		return Decision{Nothing, "waiting for the verdict"}
+	case !c.asked:
+		return Decision{AskRetrieve, "the callback may be lost"}
+	case c.stage != v1alpha1.StagePre, c.submission.Resumptions >= v1alpha1.MaxResumptions, waiting < resumeAfter<<c.submission.Resumptions:
+		return Decision{Nothing, "the server has no reliable verdict"}
+	case c.notBegun == "":
+		return Decision{Resubmit, "the server may have lost the start"}
+	case c.notBegun == c.node:
+		return Decision{c.first, "the server did not begin the check"}
+	default:
+		return Decision{Nothing, "the check was begun again"}
+	}
+}

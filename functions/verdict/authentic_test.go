@@ -1,0 +1,38 @@
+package verdict_test
+
+import (
+	"testing"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/functions"
+	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
+)
+
+// A pod that can read ChangePods and reach the Broker can send an event that is correct
+// in every field.
+func TestAVerdictThatWeDidNotSignHasNoEffect(t *testing.T) {
+	for name, forge := range map[string]func(*event.Event){
+		"without a signature": func(e *event.Event) { e.SetExtension(eventsigning.Extension, nil) },
+		"with a guessed key": func(e *event.Event) {
+			_ = eventsigning.Keys{Current: []byte("guessed")}.Sign(t.Context(), e)
+		},
+		"with the signature of another verdict": func(e *event.Event) {
+			e.SetExtension(eventsigning.Extension, verdictOf(t, v1alpha1.StagePost, "fail", "n").Extensions()[eventsigning.Extension])
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+			e := verdictOf(t, v1alpha1.StagePost, "pass", "n")
+			forge(&e)
+			if got := functions.ResultOf(function(t.Context(), e)); got != functions.ResultPermanent {
+				t.Errorf("result %s", got)
+			}
+			if c.Patches() != 0 {
+				t.Error("the verdict was stored")
+			}
+		})
+	}
+}

@@ -1,0 +1,93 @@
+package eventsigning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// The Secret with the keys, in SystemNamespace.
+const (
+	SecretName  = "verdict-signing-key"
+	CurrentKey  = "key"
+	PreviousKey = "key-previous"
+)
+
+const (
+	// maxAge is how long a read key is used.
+	maxAge = 30 * time.Second
+	// minAge is how long a read key is used although it does not verify an event: a
+	// stranger's events must not cause a read each.
+	minAge = time.Second
+)
+
+// errNoKey reports that the controller has not made a key yet.
+var errNoKey = errors.New("secret " + SecretName + " has no key yet; the controller writes it")
+
+// Store signs and verifies with the keys of the Secret.
+type Store struct {
+	secrets corev1client.SecretsGetter
+	clock   clock.PassiveClock
+
+	mu   sync.Mutex
+	keys Keys
+	read time.Time
+}
+
+// NewStore returns a Store.
+func NewStore(secrets corev1client.SecretsGetter, clock clock.PassiveClock) *Store {
+	return &Store{secrets: secrets, clock: clock}
+}
+
+// Sign signs an event. It fails while the key cannot be read.
+func (s *Store) Sign(ctx context.Context, e *event.Event) error {
+	keys, err := s.keysOf(ctx, maxAge)
+	if err != nil {
+		return err
+	}
+	return keys.Sign(ctx, e)
+}
+
+// Verify verifies the signature of an event. The error is ErrNotAuthentic, or temporary.
+func (s *Store) Verify(ctx context.Context, e event.Event) error {
+	for _, age := range []time.Duration{maxAge, minAge} { // the key may be new
+		keys, err := s.keysOf(ctx, age)
+		if err != nil {
+			return err
+		}
+		if keys.Verify(ctx, e) == nil {
+			return nil
+		}
+	}
+	return ErrNotAuthentic
+}
+
+// keysOf returns the keys, read less than age ago. The lock is held during the read,
+// so that concurrent callers share it.
+func (s *Store) keysOf(ctx context.Context, age time.Duration) (Keys, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	if !s.read.IsZero() && now.Sub(s.read) < age {
+		return s.keys, nil
+	}
+	secret, err := s.secrets.Secrets(v1alpha1.SystemNamespace).Get(ctx, SecretName, metav1.GetOptions{})
+	if err != nil {
+		return Keys{}, fmt.Errorf("get Secret %s: %w", SecretName, err)
+	}
+	keys := Keys{Current: secret.Data[CurrentKey], Previous: secret.Data[PreviousKey]}
+	if len(keys.Current) == 0 {
+		return Keys{}, errNoKey
+	}
+	s.keys, s.read = keys, now
+	return keys, nil
+}

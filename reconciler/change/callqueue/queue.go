@@ -1,0 +1,236 @@
+// Package callqueue limits the calls to the server that a process has in flight, and
+// shares them round robin between releases.
+//
+// The wake-up of a call leaves the process only when the queue admits the call. So
+// a release of 1000 pods delays a release of one pod by one call, function submit
+// never has a long queue, and no timeout runs while a call waits here.
+package callqueue
+
+import (
+	"container/list"
+	"slices"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/time/rate"
+	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/internal/metrics"
+)
+
+const (
+	// minCalls and maxCalls bound the calls in flight of a process. In between it is
+	// the number that function submit makes in a second (qps), so that a call waits
+	// only seconds for the rate limit of function submit.
+	minCalls, maxCalls = 2, 50
+
+	// FlightTime is how long a call counts as in flight if its end is not observed:
+	// its wake-up is lost, or function submit is unreachable. It is longer than
+	// function submit takes for a call.
+	FlightTime = 30 * time.Second
+
+	// askDivisor divides the rate: a process asks for verdicts with this part of it, so
+	// that questions delay no call.
+	askDivisor = 4
+
+	// admissionTime is how long a call may be admitted without Begin. Its object may be
+	// deleted, or another process may lead it.
+	admissionTime = 5 * time.Second
+)
+
+// Call is a call that is due.
+type Call struct {
+	// ID identifies the call of a stage.
+	ID string
+	// Attempt counts the attempts. A new attempt waits again.
+	Attempt int64
+	// Release is the release that the call is for.
+	Release string
+	// First: the call is made before those of its release that are not First. A finish
+	// leads to a verdict, and a fail stops the release; a start is only the beginning.
+	First bool
+	// Admitted is called when the queue admits a call that waited. Begin returns true
+	// then. It must not block, or call the queue.
+	Admitted func()
+}
+
+// Queue is the queue of a process. It is safe for concurrent use.
+type Queue struct {
+	clock clock.PassiveClock
+
+	mu    sync.Mutex
+	limit int
+	// asks limits the calls that ask for a verdict.
+	asks     *rate.Limiter
+	inFlight map[string]flight
+	// releases are the releases with waiting calls; the first is the next one.
+	releases *list.List // of *release
+	byName   map[string]*list.Element
+	waiting  map[string]*list.Element // in the calls of its release
+}
+
+// flight is a call that was admitted.
+type flight struct {
+	attempt int64
+	// begun: Begin returned true.
+	begun bool
+	// until is when it does not count any more.
+	until time.Time
+}
+
+// release is a release with waiting calls.
+type release struct {
+	name  string
+	calls *list.List // of Call
+}
+
+// New returns an empty queue.
+func New(c clock.PassiveClock) *Queue {
+	return &Queue{
+		clock: c, limit: maxCalls, asks: rate.NewLimiter(maxCalls/askDivisor, maxCalls/askDivisor), inFlight: map[string]flight{},
+		releases: list.New(), byName: map[string]*list.Element{}, waiting: map[string]*list.Element{},
+	}
+}
+
+// SetRate sets how many calls all processes of function submit make per second.
+func (q *Queue) SetRate(qps float32) {
+	q.mu.Lock()
+	q.limit = max(minCalls, min(maxCalls, int(qps)))
+	q.asks.SetLimitAt(q.clock.Now(), rate.Limit(qps/askDivisor))
+	q.asks.SetBurstAt(q.clock.Now(), max(1, int(qps/askDivisor)))
+	admitted := q.admit()
+	q.mu.Unlock()
+	run(admitted)
+}
+
+// Ask reports whether function submit may ask the server for a verdict now. A question
+// does not wait in the queue, because no write shows its end.
+func (q *Queue) Ask() bool { return q.asks.AllowN(q.clock.Now(), 1) }
+
+// Begin reports whether the call may be made now. If not, the call waits for its turn.
+func (q *Queue) Begin(c Call) bool {
+	q.mu.Lock()
+	now := q.clock.Now()
+	if f, found := q.inFlight[c.ID]; !found || f.attempt != c.Attempt || !now.Before(f.until) {
+		delete(q.inFlight, c.ID)
+		q.wait(c)
+	}
+	admitted := q.admit()
+	f, found := q.inFlight[c.ID]
+	if found && !f.begun {
+		q.inFlight[c.ID] = flight{attempt: f.attempt, begun: true, until: now.Add(FlightTime)}
+	}
+	q.mu.Unlock()
+	run(slices.DeleteFunc(admitted, func(a Call) bool { return a.ID == c.ID }))
+	return found
+}
+
+// EndEarlier ends the attempts before this one.
+func (q *Queue) EndEarlier(c Call) {
+	q.mu.Lock()
+	if f, found := q.inFlight[c.ID]; found && f.attempt < c.Attempt {
+		delete(q.inFlight, c.ID)
+	}
+	admitted := q.admit()
+	q.mu.Unlock()
+	run(admitted)
+}
+
+// End ends a call: it was made, or it is not due any more.
+func (q *Queue) End(id string) {
+	q.mu.Lock()
+	delete(q.inFlight, id)
+	q.leave(id)
+	admitted := q.admit()
+	q.mu.Unlock()
+	run(admitted)
+}
+
+// Observe reports the lengths as metrics.
+func (q *Queue) Observe(meter metric.Meter) {
+	metrics.Observe(meter, "breakwater_server_calls_queued", func(observe func(int64, ...string)) {
+		waiting, _ := q.Lengths()
+		observe(int64(waiting))
+	})
+	metrics.Observe(meter, "breakwater_server_calls_in_flight", func(observe func(int64, ...string)) {
+		_, inFlight := q.Lengths()
+		observe(int64(inFlight))
+	})
+}
+
+// Lengths returns the number of calls that wait, and of those in flight.
+func (q *Queue) Lengths() (waiting, inFlight int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting), len(q.inFlight)
+}
+
+// wait adds a call to those of its release, unless it waits already.
+func (q *Queue) wait(c Call) {
+	if e, found := q.waiting[c.ID]; found {
+		e.Value = c
+		return
+	}
+	at, found := q.byName[c.Release]
+	if !found {
+		at = q.releases.PushBack(&release{name: c.Release, calls: list.New()})
+		q.byName[c.Release] = at
+	}
+	q.waiting[c.ID] = at.Value.(*release).add(c)
+}
+
+// add adds a call: behind all, or behind those that are First.
+func (r *release) add(c Call) *list.Element {
+	if c.First {
+		for e := r.calls.Front(); e != nil; e = e.Next() {
+			if !e.Value.(Call).First {
+				return r.calls.InsertBefore(c, e)
+			}
+		}
+	}
+	return r.calls.PushBack(c)
+}
+
+// leave removes a call that waits.
+func (q *Queue) leave(id string) {
+	e, found := q.waiting[id]
+	if !found {
+		return
+	}
+	at := q.byName[e.Value.(Call).Release]
+	r := at.Value.(*release)
+	r.calls.Remove(e)
+	delete(q.waiting, id)
+	if r.calls.Len() == 0 {
+		q.releases.Remove(at)
+		delete(q.byName, r.name)
+	}
+}
+
+// admit admits calls, one of each release in turn, and returns them.
+func (q *Queue) admit() []Call {
+	now := q.clock.Now()
+	for id, f := range q.inFlight {
+		if !now.Before(f.until) {
+			delete(q.inFlight, id)
+		}
+	}
+	var out []Call
+	for q.releases.Len() > 0 && len(q.inFlight) < q.limit {
+		at := q.releases.Front()
+		c := at.Value.(*release).calls.Front().Value.(Call)
+		q.releases.MoveToBack(at)
+		q.leave(c.ID)
+		q.inFlight[c.ID] = flight{attempt: c.Attempt, until: now.Add(admissionTime)}
+		out = append(out, c)
+	}
+	return out
+}
+
+// run calls the callbacks of admitted calls, without the lock.
+func run(admitted []Call) {
+	for i := range admitted {
+		admitted[i].Admitted()
+	}
+}

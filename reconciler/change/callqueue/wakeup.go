@@ -1,0 +1,46 @@
+package callqueue
+
+import (
+	"time"
+
+	"github.com/breakwater-dev/breakwater/internal/resend"
+)
+
+// WakeUpDue reports whether the wake-up of a call is to be sent now: it is due in the
+// schedule, and the call has its turn. Otherwise next is the time until it may be; Admitted
+// may be called earlier. A wake-up that leads to no call does not wait for a turn. One that
+// asks for a verdict is left out while calls take the whole rate: the server may call back
+// meanwhile. Wake-ups for other purposes end.
+func (q *Queue) WakeUpDue(wakeUps *resend.Schedule, c Call, purpose resend.Purpose, leadsToCall bool) (now bool, next time.Duration) {
+	for _, other := range resend.Purposes() {
+		if other != purpose {
+			wakeUps.Done(other.ID(c.ID))
+		}
+	}
+	id := purpose.ID(c.ID)
+	if !leadsToCall {
+		q.End(c.ID)
+	}
+	if wait := wakeUps.Wait(id); wait > 0 {
+		if leadsToCall {
+			q.EndEarlier(c)
+		}
+		return false, wait
+	}
+	if purpose == resend.ForVerdict && !q.Ask() {
+		_, next = wakeUps.Due(id)
+		return false, next
+	}
+	if leadsToCall && !q.Begin(c) {
+		return false, FlightTime
+	}
+	return wakeUps.Due(id)
+}
+
+// Done ends a call and its wake-ups.
+func (q *Queue) Done(wakeUps *resend.Schedule, id string) {
+	for _, purpose := range resend.Purposes() {
+		wakeUps.Done(purpose.ID(id))
+	}
+	q.End(id)
+}

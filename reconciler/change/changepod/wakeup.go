@@ -1,0 +1,89 @@
+package changepod
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"knative.dev/pkg/controller"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
+)
+
+// wakeSubmit sends changepod.ready if it is due and its call has its turn. It
+// returns when to try again.
+func (r *Reconciler) wakeSubmit(ctx context.Context, c *v1alpha1.ChangePod, owner *v1alpha1.ChangeWorkload, d Decision) (time.Duration, error) {
+	for _, stage := range stages() {
+		if stage != d.WakeStage {
+			r.calls.Done(r.wakeups, callID(c, stage))
+		}
+	}
+	if d.WakeStage == "" {
+		return 0, nil
+	}
+	call, needed := r.callOf(c, d.WakeStage)
+	due, next := r.calls.WakeUpDue(r.wakeups, call, d.WakeFor, needed)
+	if !due {
+		return next, nil
+	}
+	event, err := events.New(events.ChangePodReady{
+		Namespace: c.Namespace, Name: c.Name, UID: c.UID, ChangeWorkload: owner.Name,
+		Version: owner.Spec.Reversion, Attempt: owner.Spec.Attempt, Stage: d.WakeStage,
+	})
+	if err != nil {
+		return 0, controller.NewPermanentError(err)
+	}
+	r.sender.Send(ctx, event)
+	return next, nil
+}
+
+// callOf returns the call that the wake-up of a stage leads to. It returns false if
+// there is none to wait for: function submit stores an answer, or asks the server for
+// a verdict.
+func (r *Reconciler) callOf(c *v1alpha1.ChangePod, stage v1alpha1.Stage) (callqueue.Call, bool) {
+	key := types.NamespacedName{Namespace: c.Namespace, Name: c.Name}
+	call := callqueue.Call{
+		ID: callID(c, stage), Attempt: 1, Release: c.Namespace + "/" + c.Spec.ChangeWorkloadID,
+		First:    stage == v1alpha1.StagePost,
+		Admitted: func() { r.enqueue(key) },
+	}
+	sub := c.Status.SubmissionOf(stage)
+	switch {
+	case sub == nil:
+		return call, true
+	case sub.AnsweredTime != nil, c.Status.VerdictOf(stage).Unconfirmed():
+		return call, false
+	case sub.Error != nil:
+		call.Attempt = int64(sub.Attempts) + 1
+		return call, true
+	default: // the call of a written intent is in flight
+		call.Attempt = int64(sub.Attempts)
+		return call, stage == v1alpha1.StagePre
+	}
+}
+
+// forget ends the calls and wake-ups of a ChangePod that is deleted.
+func (r *Reconciler) forget(c *v1alpha1.ChangePod) {
+	for _, stage := range stages() {
+		r.calls.Done(r.wakeups, callID(c, stage))
+	}
+}
+
+// callID identifies the call of a stage.
+func callID(c *v1alpha1.ChangePod, stage v1alpha1.Stage) string {
+	return string(c.UID) + "/" + string(stage)
+}
+
+// wokenSince returns when the first wake-up of each stage was sent.
+func (r *Reconciler) wokenSince(c *v1alpha1.ChangePod) map[v1alpha1.Stage]time.Time {
+	out := map[v1alpha1.Stage]time.Time{}
+	for _, stage := range stages() {
+		out[stage] = r.wakeups.Since(resend.ForCall.ID(callID(c, stage)))
+	}
+	return out
+}
+
+func stages() []v1alpha1.Stage { return []v1alpha1.Stage{v1alpha1.StagePre, v1alpha1.StagePost} }

@@ -1,0 +1,57 @@
+package changeworkload
+
+// suspendAction suspends the workload unless it is suspended or blocking is off.
+func suspendAction(in Input) Action {
+	switch {
+	case !in.Settings.Blocking && in.Workload.Hold.IsUnjudged():
+		return ActionResume
+	case !in.Settings.Blocking:
+		return ActionNone
+	case suspendedByRelease(in):
+		return ActionNone
+	default:
+		return ActionSuspend
+	}
+}
+
+// runningAction holds the rollout while pods or the order are unjudged and no-verdict is
+// Hold, and resumes it afterwards. It also ends a suspension whose fail was overruled.
+func runningAction(in Input, d Decision) Action {
+	unjudged := d.Pods.HeldUnjudged > 0 || d.OrderUnjudged
+	switch {
+	case unjudged && in.Settings.Blocking && !in.Workload.Complete:
+		if in.Workload.Hold.IsUnjudged() && heldByRelease(in) {
+			return ActionNone
+		}
+		return ActionHold
+	case in.Workload.Hold.IsUnjudged(), suspendedByRelease(in):
+		return ActionResume
+	default:
+		return ActionNone
+	}
+}
+
+// heldByRelease reports whether the hold of the workload is of this release.
+func heldByRelease(in Input) bool {
+	return in.Workload.Hold != nil && in.Workload.Hold.Attempt == in.ChangeWorkload.Spec.Attempt
+}
+
+// suspendedByRelease reports whether the workload is suspended because of this release.
+func suspendedByRelease(in Input) bool {
+	return in.Workload.Suspend != "" && heldByRelease(in) && !in.Workload.Hold.IsUnjudged()
+}
+
+// successAction ends the suspension by a hold, or the one that this release was
+// admitted to repair. A suspension by a person stays.
+func successAction(in Input) Action {
+	w := in.Workload
+	repaired := w.Bypass != nil && w.Bypass.Attempt == in.ChangeWorkload.Spec.Attempt && w.Bypass.Suspend == w.Suspend
+	switch {
+	case w.Hold != nil, w.Suspend != "" && repaired:
+		return ActionResume
+	case !w.HasDefenseStatus:
+		return ActionSetDefenseStatus
+	default:
+		return ActionNone
+	}
+}

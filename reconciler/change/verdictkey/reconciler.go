@@ -1,0 +1,112 @@
+// Package verdictkey makes the key that signs verdicts (internal/eventsigning), and
+// replaces it regularly.
+package verdictkey
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
+	"knative.dev/pkg/configmap"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
+)
+
+const (
+	queueName = "verdictkey"
+	// timeKey is the key of the Secret with the time at which its key was made.
+	timeKey = "time"
+	// keyLife is how long a key signs. It verifies for the same time after that:
+	// longer than a Broker repeats an event.
+	keyLife = 30 * 24 * time.Hour
+	// checkInterval is the interval between two checks of the Secret.
+	checkInterval = time.Minute
+	keyBytes      = 32
+)
+
+var key = types.NamespacedName{Namespace: v1alpha1.SystemNamespace, Name: eventsigning.SecretName}
+
+// Reconciler reconciles the Secret; only the leader does so.
+type Reconciler struct {
+	reconciler.LeaderAwareFuncs
+
+	secrets corev1client.SecretInterface
+	clock   clock.PassiveClock
+}
+
+var (
+	_ controller.Reconciler  = (*Reconciler)(nil)
+	_ reconciler.LeaderAware = (*Reconciler)(nil)
+)
+
+// NewController returns the controller.
+func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
+	r := &Reconciler{secrets: kubeclient.Get(ctx).CoreV1().Secrets(v1alpha1.SystemNamespace), clock: clock.RealClock{}}
+	r.PromoteFunc = wiring.PromoteKeys(key)
+	return controller.NewContext(ctx, r, controller.ControllerOptions{
+		WorkQueueName: queueName, Logger: logging.FromContext(ctx).Named(queueName),
+	})
+}
+
+// Reconcile implements controller.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, k string) error {
+	if !r.IsLeaderFor(key) {
+		return controller.NewSkipKey(k)
+	}
+	secret, err := r.secrets.Get(ctx, key.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get Secret %s (config/core has it): %w", key.Name, err)
+	}
+	if now := r.clock.Now(); due(secret, now) {
+		if err := r.replace(ctx, secret, now); err != nil {
+			return err
+		}
+		logging.FromContext(ctx).Infow("Made a new key for the signatures of verdicts")
+	}
+	return controller.NewRequeueAfter(checkInterval)
+}
+
+// due reports whether the Secret needs a key: it has none, or one as old as keyLife. A key
+// without a readable time was set by a person, who replaces it.
+func due(secret *corev1.Secret, now time.Time) bool {
+	if len(secret.Data[eventsigning.CurrentKey]) == 0 {
+		return true
+	}
+	made, err := time.Parse(time.RFC3339, string(secret.Data[timeKey]))
+	return err == nil && now.Sub(made) >= keyLife
+}
+
+// replace writes a new key, and keeps the replaced one. Another writer meanwhile is a
+// conflict.
+func (r *Reconciler) replace(ctx context.Context, secret *corev1.Secret, now time.Time) error {
+	fresh := make([]byte, keyBytes)
+	_, _ = rand.Read(fresh) // never fails
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": secret.ResourceVersion},
+		"data": map[string][]byte{
+			eventsigning.CurrentKey:  fresh,
+			eventsigning.PreviousKey: secret.Data[eventsigning.CurrentKey],
+			timeKey:                  []byte(now.UTC().Format(time.RFC3339)),
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("encode Secret %s: %w", key.Name, err)
+	}
+	if _, err := r.secrets.Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("write Secret %s: %w", key.Name, err)
+	}
+	return nil
+}

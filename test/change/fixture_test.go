@@ -1,0 +1,248 @@
+//go:build controlplane
+
+package change
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/test/builder"
+	"github.com/breakwater-dev/breakwater/test/e2e/clients"
+	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
+)
+
+// timeout bounds the time until a state is reached: a rollout of a few pods.
+const timeout = 2 * time.Minute
+
+// fixture is an opted-in namespace of a test.
+type fixture struct {
+	*clients.Clients
+	namespace string
+}
+
+func newFixture(t *testing.T) fixture {
+	t.Helper()
+	c, err := clients.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := testnamespace.Create(t.Context(), c.Kube, metav1.ObjectMeta{
+		GenerateName: "change-", Labels: map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fixture{c, n.Name}
+}
+
+// kubectl runs kubectl with the manifest as its input.
+func kubectl(t *testing.T, manifest string, args ...string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "kubectl", args...)
+	command.Stdin = strings.NewReader(manifest)
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// await waits until the condition returns no error.
+func await(t *testing.T, what string, condition func(ctx context.Context) error) {
+	t.Helper()
+	last := errors.New("not checked")
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, timeout, true, func(ctx context.Context) (bool, error) {
+		seen := condition(ctx)
+		if seen != nil && (ctx.Err() != nil || strings.Contains(seen.Error(), "context deadline")) {
+			return false, nil // the deadline interrupted the check
+		}
+		last = seen
+		return seen == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("not within %s: %s; last seen: %v", timeout, what, last)
+	}
+}
+
+// target is the workload web of a namespace.
+type target struct {
+	fixture
+	kind workload.Kind
+}
+
+// create creates the workload web from an object that is marshalled to JSON.
+func (f fixture) create(t *testing.T, kind workload.Kind, o any) target {
+	t.Helper()
+	raw, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var object map[string]any
+	if err := json.Unmarshal(raw, &object); err != nil {
+		t.Fatal(err)
+	}
+	object["apiVersion"], object["kind"] = kind.GroupVersion().String(), kind.Kind
+	_, err = f.Dynamic.Resource(kind.GroupVersionResource()).Namespace(f.namespace).
+		Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatalf("create %s: %v", kind.Kind, err)
+	}
+	return target{f, kind}
+}
+
+func (w target) get(ctx context.Context) (*workload.Workload, error) {
+	u, err := w.Dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.namespace).Get(ctx, "web", metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return workload.FromUnstructured(w.kind, u)
+}
+
+// patch changes the workload as a person does.
+func (w target) patch(ctx context.Context, body string) error {
+	_, err := w.Dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.namespace).
+		Patch(ctx, "web", types.MergePatchType, []byte(body), metav1.PatchOptions{})
+	return err
+}
+
+func (w target) mustPatch(t *testing.T, body string) {
+	t.Helper()
+	if err := w.patch(t.Context(), body); err != nil {
+		t.Fatalf("patch %s with %s: %v", w.kind.Kind, body, err)
+	}
+}
+
+func releaseOf(marker string) string {
+	return fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, builder.Marker, marker)
+}
+
+func repairOf(marker string) string {
+	return fmt.Sprintf(`{"metadata":{"labels":{%q:"true"}},"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`,
+		v1alpha1.IgnoredSuspendLabel, builder.Marker, marker)
+}
+
+// release returns the ChangeWorkload of the current release.
+func (w target) release(ctx context.Context) (*v1alpha1.ChangeWorkload, error) {
+	live, err := w.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return w.Breakwater.AppV1alpha1().ChangeWorkloads(w.namespace).
+		Get(ctx, v1alpha1.ChangeWorkloadName("web", live.Labels[v1alpha1.VersionKey]), metav1.GetOptions{})
+}
+
+// awaitPhase waits until the current release is the attempt and has the phase.
+func (w target) awaitPhase(t *testing.T, phase v1alpha1.WorkloadPhase, attempt int64) *v1alpha1.ChangeWorkload {
+	t.Helper()
+	var found *v1alpha1.ChangeWorkload
+	await(t, fmt.Sprintf("attempt %d of %s is %s", attempt, w.kind.Kind, phase), func(ctx context.Context) error {
+		c, err := w.release(ctx)
+		if err != nil {
+			return err
+		}
+		found = c
+		if c.Status.Phase != phase || c.Spec.Attempt != attempt {
+			return fmt.Errorf("attempt %d is %q: %+v", c.Spec.Attempt, c.Status.Phase, c.Status.Counts)
+		}
+		return nil
+	})
+	return found
+}
+
+// awaitBatch waits for the first batch of an attempt.
+func (w target) awaitBatch(t *testing.T, attempt int64) *v1alpha1.ChangePod {
+	t.Helper()
+	var found *v1alpha1.ChangePod
+	await(t, fmt.Sprintf("attempt %d of %s has a batch", attempt, w.kind.Kind), func(ctx context.Context) error {
+		c, err := w.release(ctx)
+		if err != nil {
+			return err
+		}
+		batches, err := w.batches(ctx, c)
+		if err != nil || c.Spec.Attempt != attempt || len(batches) == 0 {
+			return fmt.Errorf("attempt %d has %d batches, %w", c.Spec.Attempt, len(batches), err)
+		}
+		found = &batches[0]
+		return nil
+	})
+	return found
+}
+
+// batches returns the ChangePods of a release.
+func (w target) batches(ctx context.Context, c *v1alpha1.ChangeWorkload) ([]v1alpha1.ChangePod, error) {
+	list, err := w.Breakwater.AppV1alpha1().ChangePods(w.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list.Items, func(p v1alpha1.ChangePod) bool { return !metav1.IsControlledBy(&p, c) }), nil
+}
+
+// judge records a person's verdict on a batch.
+func (w target) judge(t *testing.T, p *v1alpha1.ChangePod, verdict string) {
+	t.Helper()
+	results := slices.Clone(p.Spec.PodInfos)
+	for i := range results {
+		results[i].Verdict, results[i].Message = verdict, "find error"
+	}
+	raw, err := json.Marshal(map[string]any{"status": map[string]any{"podResults": results, "message": "PostFinish"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Breakwater.AppV1alpha1().ChangePods(w.namespace).
+		Patch(t.Context(), p.Name, types.MergePatchType, raw, metav1.PatchOptions{}, "status")
+	if err != nil {
+		t.Fatalf("judge %s: %v", p.Name, err)
+	}
+}
+
+// awaitHeld waits until the workload is suspended and held, awaitResumed until neither.
+func (w target) awaitHeld(t *testing.T) {
+	t.Helper()
+	w.awaitWorkload(t, "is held", func(live *workload.Workload) bool { return live.Labels[v1alpha1.SuspendLabel] != "" && live.Held() })
+}
+
+func (w target) awaitResumed(t *testing.T) {
+	t.Helper()
+	w.awaitWorkload(t, "is not held", func(live *workload.Workload) bool {
+		return live.Labels[v1alpha1.SuspendLabel] == "" && live.Annotations[v1alpha1.HoldAnnotation] == "" && !live.Held()
+	})
+}
+
+func (w target) awaitWorkload(t *testing.T, what string, holds func(*workload.Workload) bool) {
+	t.Helper()
+	await(t, fmt.Sprintf("%s web %s", w.kind.Kind, what), func(ctx context.Context) error {
+		live, err := w.get(ctx)
+		if err == nil && !holds(live) {
+			err = fmt.Errorf("labels %v, annotations %v, held by %v", live.Labels, live.Annotations, live.HoldValue)
+		}
+		return err
+	})
+}
+
+// updatedPods returns the number of pods with a marker.
+func (w target) updatedPods(t *testing.T, marker string) int {
+	t.Helper()
+	list, err := w.Kube.CoreV1().Pods(w.namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for i := range list.Items {
+		if list.Items[i].Annotations[builder.Marker] == marker {
+			n++
+		}
+	}
+	return n
+}

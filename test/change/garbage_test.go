@@ -1,0 +1,125 @@
+//go:build controlplane
+
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/test/builder"
+)
+
+// garbageCollector is the user that deletes the ChangePods of a deleted ChangeWorkload.
+// With the default settings of the controller manager it needs minutes for a thousand.
+const garbageCollector = "system:serviceaccount:kube-system:generic-garbage-collector"
+
+func TestARollbackDoesNotWaitForTheGarbageCollector(t *testing.T) {
+	f := newFixture(t)
+	w := f.create(t, workload.Deployment, builder.Deployment("web", 3, builder.Simulated, builder.Paced(1), builder.Release("v1")))
+	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+	f.deny(t, "DELETE", "request.userInfo.username != '"+garbageCollector+"'",
+		"delete", "changepod", w.awaitBatch(t, 1).Name, "--as", garbageCollector)
+
+	w.mustPatch(t, releaseOf("v2"))
+	w.awaitBatch(t, 2)
+	w.mustPatch(t, releaseOf("v1"))
+	c := w.awaitPhase(t, v1alpha1.WorkloadSuccess, 3)
+	if got := c.Status.Counts; got.Passed != 3 {
+		t.Errorf("counts %+v, want 3 judged pods", got)
+	}
+	// The ChangeWorkload of v2 stays for 10 minutes: no Broker accepts its announcements.
+	await(t, "the ChangePods of deleted releases are deleted", func(ctx context.Context) error {
+		api := w.Breakwater.AppV1alpha1()
+		pods, err := api.ChangePods(w.namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		releases, err := api.ChangeWorkloads(w.namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range pods.Items {
+			p := &pods.Items[i]
+			if !slices.ContainsFunc(releases.Items, func(c v1alpha1.ChangeWorkload) bool { return metav1.IsControlledBy(p, &c) }) {
+				err = errors.Join(err, fmt.Errorf("%s has the owners %v", p.Name, p.OwnerReferences))
+			}
+		}
+		return err
+	})
+}
+
+// A batch that cannot be created, for whatever reason, does not stop what is known of the
+// others.
+func TestTheStatusIsWrittenWhileABatchCannotBeCreated(t *testing.T) {
+	f := newFixture(t)
+	f.deny(t, "CREATE", "object.metadata.name.endsWith('--1')", "create", "-f", "-")
+	w := f.create(t, workload.Deployment, builder.Deployment("web", 3, builder.Simulated))
+	await(t, "the first batch is counted", func(ctx context.Context) error {
+		c, err := w.release(ctx)
+		if err == nil && (c.Status.Counts.Passed != 1 || c.Status.Phase == v1alpha1.WorkloadSuccess) {
+			err = fmt.Errorf("%s with %+v", c.Status.Phase, c.Status.Counts)
+		}
+		return err
+	})
+}
+
+// policy allows requests for the ChangePods of a namespace only if an expression is true.
+const policy = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: %[1]s}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [app.ops.cloud.alipay.com], apiVersions: [v1alpha1], operations: [%[2]s], resources: [changepods]}
+  validations:
+  - {expression: "%[3]s", message: denied by the test}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: %[1]s}
+spec:
+  policyName: %[1]s
+  validationActions: [Deny]
+  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}}
+`
+
+// probe is a ChangePod that a test asks the API server to create.
+const probe = `
+apiVersion: app.ops.cloud.alipay.com/v1alpha1
+kind: ChangePod
+metadata: {name: probe}
+spec: {podInfos: [{pod: probe}], changeWorkloadId: probe, batchNo: 0, createTime: "2026-01-01 00:00:00", createTimeUnix: 0}
+`
+
+// deny denies an operation on ChangePods of the namespace unless the expression is true,
+// until the test ends. It returns when a request by kubectl is denied.
+func (f fixture) deny(t *testing.T, operation, expression string, request ...string) {
+	t.Helper()
+	kubectl(t, fmt.Sprintf(policy, f.namespace, operation, expression), "apply", "--server-side", "-f", "-")
+	t.Cleanup(func() {
+		for _, kind := range []string{"validatingadmissionpolicybinding", "validatingadmissionpolicy"} {
+			if out, err := exec.CommandContext(context.Background(), "kubectl", "delete", kind, f.namespace).CombinedOutput(); err != nil {
+				t.Errorf("delete %s: %v\n%s", kind, err, out)
+			}
+		}
+	})
+	await(t, "the policy is in effect", func(ctx context.Context) error {
+		command := exec.CommandContext(ctx, "kubectl", append(request, "--namespace", f.namespace, "--dry-run=server")...)
+		command.Stdin = strings.NewReader(probe)
+		out, err := command.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "denied by the test") {
+			return fmt.Errorf("%s: %w", out, err)
+		}
+		return nil
+	})
+}

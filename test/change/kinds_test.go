@@ -1,0 +1,145 @@
+//go:build controlplane
+
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/test/controlplane"
+)
+
+// replicas is the number of pods of the workloads of real controllers.
+const replicas = 6
+
+// checkReleases follows a workload of 6 pods with marker v1 through every way out of a
+// suspension. The user of its controller must not be denied anything, and attempts count
+// releases only.
+func (w target) checkReleases(t *testing.T, user string) {
+	t.Helper()
+	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+
+	w.mustPatch(t, releaseOf("v2"))
+	w.judge(t, w.awaitBatch(t, 2), "unpass")
+	w.awaitHeld(t)
+	w.awaitPhase(t, v1alpha1.WorkloadSuspend, 2)
+	if n := w.updatedPods(t, "v2"); n == 0 || n >= replicas {
+		t.Errorf("%d pods of %d have the held version", n, replicas)
+	}
+	denied := w.kind.LowerKind() + " web is suspended"
+	if err := w.patch(t.Context(), releaseOf("v3")); err == nil || !strings.Contains(err.Error(), denied) {
+		t.Errorf("the next release: %v, want %q", err, denied)
+	}
+	w.mustPatch(t, repairOf("v3"))
+	w.checkComplete(t, "v3", 3)
+
+	w.mustPatch(t, releaseOf("v4"))
+	w.judge(t, w.awaitBatch(t, 4), "unpass")
+	w.awaitHeld(t)
+	w.mustPatch(t, releaseOf("v3"))
+	w.checkComplete(t, "v3", 5)
+	w.checkNotDenied(t, user)
+}
+
+// checkComplete waits until an attempt succeeded, and fails unless each pod has its
+// version and was judged, and nothing is held.
+func (w target) checkComplete(t *testing.T, marker string, attempt int64) {
+	t.Helper()
+	c := w.awaitPhase(t, v1alpha1.WorkloadSuccess, attempt)
+	w.awaitResumed(t)
+	if n := w.updatedPods(t, marker); n != replicas || c.Status.Counts.Pods < replicas {
+		t.Errorf("attempt %d: %d pods have its version and %d are in batches, want %d", attempt, n, c.Status.Counts.Pods, replicas)
+	}
+}
+
+// checkNotDenied fails if an update by the user was denied.
+func (w target) checkNotDenied(t *testing.T, user string) {
+	t.Helper()
+	list, err := w.Kube.CoreV1().Events(w.namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		if e := &list.Items[i]; e.Reason == v1alpha1.ReasonReleaseDenied && strings.Contains(e.Message, user) {
+			t.Errorf("denied %d times: %s", e.Count, e.Message)
+		}
+	}
+}
+
+// configured returns the manifest that adds entries to config-workloads, with the
+// permissions of the controller. It replaces the entries of other tests, which run one
+// after the other.
+func configured(group string, resources []string, entries string) string {
+	finalizers := make([]string, len(resources))
+	for i, r := range resources {
+		finalizers[i] = r + "/finalizers"
+	}
+	return fmt.Sprintf(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: "breakwater-%[1]s", labels: {breakwater.dev/controller: "true"}}
+rules:
+- {apiGroups: [%[1]s], resources: [%[2]s], verbs: [get, list, watch, patch]}
+- {apiGroups: [%[1]s], resources: [%[3]s], verbs: [update]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: config-workloads, namespace: altershieldoperator-system}
+data:
+  kinds: |%[4]s
+`, group, strings.Join(resources, ", "), strings.Join(finalizers, ", "), strings.ReplaceAll(entries, "\n", "\n    "))
+}
+
+// object parses a manifest.
+func object(t *testing.T, manifest string) map[string]any {
+	t.Helper()
+	var o map[string]any
+	if err := yaml.Unmarshal([]byte(manifest), &o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	port, err := controlplane.FreePort(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strconv.Itoa(port)
+}
+
+// awaitKind waits until the API server has a kind.
+func (f fixture) awaitKind(t *testing.T, kind workload.Kind) {
+	t.Helper()
+	await(t, "the API server has "+kind.Resource, func(ctx context.Context) error {
+		_, err := f.Dynamic.Resource(kind.GroupVersionResource()).List(ctx, metav1.ListOptions{})
+		return err
+	})
+}
+
+// awaitWebhook waits until the generated webhooks of a kind are complete.
+func (f fixture) awaitWebhook(t *testing.T, name string) {
+	t.Helper()
+	await(t, "webhook "+name, func(ctx context.Context) error {
+		config, err := f.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, "breakwater-workloads", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range config.Webhooks {
+			if config.Webhooks[i].Name == name && len(config.Webhooks[i].ClientConfig.CABundle) > 0 {
+				return nil
+			}
+		}
+		return errors.New("not generated")
+	})
+}

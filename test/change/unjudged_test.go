@@ -1,0 +1,110 @@
+//go:build controlplane
+
+package change
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/test/builder"
+)
+
+// awaitUnjudged waits until an attempt is held because it is unjudged, and fails unless
+// the workload is not suspended and pods have the former version.
+func (w target) awaitUnjudged(t *testing.T, attempt int64, marker string) {
+	t.Helper()
+	await(t, fmt.Sprintf("attempt %d is held", attempt), func(ctx context.Context) error {
+		c, err := w.release(ctx)
+		if err != nil {
+			return err
+		}
+		cond := c.Status.GetCondition(v1alpha1.WorkloadHeld)
+		if !cond.IsTrue() || cond.Reason != v1alpha1.ReasonHeldUnjudged || c.Spec.Attempt != attempt {
+			return fmt.Errorf("attempt %d, Held is %+v", c.Spec.Attempt, cond)
+		}
+		return nil
+	})
+	w.awaitWorkload(t, "is held without a suspension", func(live *workload.Workload) bool {
+		return live.Held() && live.Labels[v1alpha1.SuspendLabel] == ""
+	})
+	if n := w.updatedPods(t, marker); n == 0 || n >= replicas {
+		t.Errorf("%d pods of %d have the held version", n, replicas)
+	}
+}
+
+// passAll passes the unjudged batches of the current release until it succeeded.
+func (w target) passAll(t *testing.T, attempt int64) {
+	t.Helper()
+	await(t, fmt.Sprintf("attempt %d succeeds", attempt), func(ctx context.Context) error {
+		c, err := w.release(ctx)
+		if err != nil {
+			return err
+		}
+		if c.Spec.Attempt == attempt && c.Status.Phase == v1alpha1.WorkloadSuccess {
+			return nil
+		}
+		batches, err := w.batches(ctx, c)
+		if err != nil {
+			return err
+		}
+		for i := range batches {
+			if len(batches[i].Status.PodResults) == 0 && batches[i].Status.Phase == v1alpha1.PodExecuteDone {
+				w.judge(t, &batches[i], "pass")
+			}
+		}
+		return fmt.Errorf("attempt %d is %q: %+v", c.Spec.Attempt, c.Status.Phase, c.Status.Counts)
+	})
+}
+
+func TestAnUnjudgedRolloutIsHeldUntilItIsJudged(t *testing.T) {
+	f := newFixture(t)
+	// There is no server, so each batch is unjudged at once.
+	f.setConfig(t, v1alpha1.ConfigNoVerdict, string(v1alpha1.NoVerdictHold))
+	nodes, err := f.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{Limit: replicas})
+	if err != nil || len(nodes.Items) < replicas {
+		t.Fatalf("%d nodes, %v", len(nodes.Items), err)
+	}
+	names := make([]string, replicas)
+	for i := range names {
+		names[i] = nodes.Items[i].Labels[corev1.LabelHostname]
+	}
+	for name, tc := range map[string]struct {
+		kind   workload.Kind
+		object any
+	}{
+		"Deployment":  {workload.Deployment, builder.Deployment("web", replicas, builder.Simulated, builder.Paced(2))},
+		"StatefulSet": {workload.StatefulSet, builder.StatefulSet("web", replicas, 2)},
+		"DaemonSet":   {workload.DaemonSet, builder.DaemonSet("web", names, 2)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t).create(t, tc.kind, tc.object)
+			w.passAll(t, 1)
+
+			w.mustPatch(t, releaseOf("v2"))
+			w.awaitUnjudged(t, 2, "v2")
+			w.passAll(t, 2)
+			w.awaitResumed(t)
+
+			w.mustPatch(t, releaseOf("v3"))
+			w.awaitUnjudged(t, 3, "v3")
+			w.mustPatch(t, releaseOf("v4")) // is admitted, and ends the hold
+			w.passAll(t, 4)
+			w.awaitResumed(t)
+
+			w.mustPatch(t, releaseOf("v5"))
+			w.awaitUnjudged(t, 5, "v5")
+			w.judge(t, w.awaitBatch(t, 5), "unpass")
+			w.awaitHeld(t)
+			w.awaitPhase(t, v1alpha1.WorkloadSuspend, 5)
+			w.mustPatch(t, releaseOf("v4")) // a rollback
+			w.passAll(t, 6)
+			w.awaitResumed(t)
+		})
+	}
+}

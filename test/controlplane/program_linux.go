@@ -1,0 +1,7 @@
+package controlplane
+
+import "syscall"
+
+func killedWithParent() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}

@@ -1,0 +1,60 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	double "github.com/breakwater-dev/breakwater/test/altershield"
+	"github.com/breakwater-dev/breakwater/test/builder"
+	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+)
+
+// brokerPath is the path of our Broker at the API server's proxy of services.
+const brokerPath = "/api/v1/namespaces/knative-eventing/services/http:broker-ingress:80/proxy/" + v1alpha1.SystemNamespace + "/default"
+
+// sentToTheBroker: a verdict that is correct in every field, from a sender that can
+// reach the Broker and read ChangePods, changes nothing. The Broker in memory answers
+// when function verdict did.
+func sentToTheBroker(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
+	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Never: true}})
+	n.create(t, builder.Deployment("web", 1, builder.Simulated))
+	p := n.awaitBatch(t, shortTimeout, "web", 1, "waits for its POST verdict", awaitsPostVerdict)
+	c, err := n.current(t.Context(), "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, verdict := range []string{"pass", "fail"} {
+		forged, err := events.New(events.ChangePodVerdict{
+			Namespace: p.Namespace, Name: p.Name, UID: p.UID, ChangeWorkload: c.Name, Version: c.Spec.Reversion,
+			BizExecOrderID: c.Spec.OrderID, NodeID: p.Status.ChangePodID, Stage: v1alpha1.StagePost, Verdict: verdict,
+			Time: metav1.NewMicroTime(time.Now()),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = e.kube.CoreV1().RESTClient().Post().AbsPath(brokerPath).
+			SetHeader("Content-Type", "application/json").SetHeader("Ce-Specversion", "1.0").
+			SetHeader("Ce-Id", forged.ID()).SetHeader("Ce-Source", forged.Source()).SetHeader("Ce-Type", forged.Type()).
+			Body(forged.Data()).Do(t.Context()).Error()
+		if err != nil {
+			t.Fatalf("the Broker did not accept the event: %v", err)
+		}
+	}
+	after := n.awaitBatch(t, shortTimeout, "web", 1, "exists", exists)
+	if diff := cmp.Diff(facts(p), facts(after)); diff != "" {
+		t.Errorf("the status of the batch changed (-before +after):\n%s", diff)
+	}
+	if c, err = n.current(t.Context(), "web"); err != nil || len(c.Status.Inbox) > 0 {
+		t.Errorf("the inbox has %v (%v)", c.Status.Inbox, err)
+	}
+	post(t, callback(t, c.Spec.OrderID, p.Status.ChangePodID, "pass"), judge.Token)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+}
