@@ -14,7 +14,7 @@ import (
 // fakeBroker is an HTTP server that records events.
 type fakeBroker struct {
 	*httptest.Server
-	requests chan struct{}
+	requests chan string
 	answered chan delivered
 
 	mu      sync.Mutex
@@ -30,7 +30,7 @@ type delivered struct {
 }
 
 func newBroker(t *testing.T) *fakeBroker {
-	b := &fakeBroker{requests: make(chan struct{}, 100), answered: make(chan delivered, 100)}
+	b := &fakeBroker{requests: make(chan string, 100), answered: make(chan delivered, 100)}
 	b.Server = httptest.NewServer(b)
 	t.Cleanup(b.Close)
 	return b
@@ -49,7 +49,7 @@ func (b *fakeBroker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		code, b.answers = b.answers[0], b.answers[1:]
 	}
 	b.mu.Unlock()
-	b.requests <- struct{}{}
+	b.requests <- e.Subject()
 	if blocked != nil {
 		<-blocked
 	}
@@ -82,10 +82,10 @@ func (b *fakeBroker) answer(codes ...int) {
 	b.answers = codes
 }
 
-// awaitRequest waits for the next request.
-func (b *fakeBroker) awaitRequest(t *testing.T) {
+// awaitRequest waits for the next request and returns the subject of its event.
+func (b *fakeBroker) awaitRequest(t *testing.T) string {
 	t.Helper()
-	receive(t, b.requests)
+	return receive(t, b.requests)
 }
 
 // next waits for the next answered event.

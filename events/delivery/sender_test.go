@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/events"
 )
@@ -37,7 +38,7 @@ func TestEventsAreSentInBinaryModeWithTheirTrace(t *testing.T) {
 	}
 }
 
-func TestSendNeverBlocksAndAFullQueueDropsTheNewest(t *testing.T) {
+func TestSendNeverBlocksAndAFullQueueDropsTheOldest(t *testing.T) {
 	b := newBroker(t)
 	s := newFixture(t, Options{Workers: 1, QueueLength: 2}, to(b.URL))
 	s.run(t)
@@ -54,8 +55,53 @@ func TestSendNeverBlocksAndAFullQueueDropsTheNewest(t *testing.T) {
 		t.Errorf("%d events were dropped, want 2", got)
 	}
 	b.unblock()
-	if diff := cmp.Diff([]string{"first", "a", "b"}, b.subjects(t, 3)); diff != "" {
+	if diff := cmp.Diff([]string{"first", "c", "d"}, b.subjects(t, 3)); diff != "" {
 		t.Errorf("received (-want +got):\n%s", diff)
+	}
+}
+
+func TestFactsDoNotQueueBehindWakeUps(t *testing.T) {
+	b := newBroker(t)
+	s := newFixture(t, Options{Workers: 1, QueueLength: 2}, to(b.URL))
+	s.run(t)
+	b.block() // a slow server: the worker of wake-ups waits for its answer
+	s.Send(t.Context(), wakeUp(t, "slow"))
+	b.awaitRequest(t)
+	for _, pod := range []string{"a", "b", "c"} {
+		s.Send(t.Context(), wakeUp(t, pod))
+	}
+	suspended := started("the check failed")
+	suspended.Verb, suspended.EntryTimeUnix = events.VerbSuspended, 1
+	s.Send(t.Context(), mustNew(t, suspended))
+	if got := b.awaitRequest(t); got != "sleep" {
+		t.Errorf("while a wake-up is being sent, the event of %s is sent, want the fact of sleep", got)
+	}
+	b.unblock()
+}
+
+func TestAnEventThatTheBrokerAcceptedIsConfirmed(t *testing.T) {
+	b := newBroker(t)
+	s := newFixture(t, Options{Workers: 1}, to(b.URL))
+	s.run(t)
+	accepted := make(chan string, 10)
+	send := func(name string) { s.SendAndConfirm(t.Context(), wakeUp(t, name), func() { accepted <- name }) }
+	b.answer(http.StatusBadRequest)
+	send("refused")
+	b.next(t)
+	b.answer(http.StatusServiceUnavailable)
+	send("later")
+	b.subjects(t, 2)
+	if got := receive(t, accepted); got != "later" {
+		t.Errorf("%s is reported", got)
+	}
+	b.block()
+	send("busy")
+	b.awaitRequest(t)
+	send("replaced")
+	s.Send(t.Context(), wakeUp(t, "replaced"))
+	b.unblock()
+	if got := []string{receive(t, accepted), receive(t, accepted)}; !slices.Equal(got, []string{"busy", "replaced"}) {
+		t.Errorf("%q are reported", got)
 	}
 }
 
@@ -98,12 +144,17 @@ func TestTheNewestOfQueuedEventsWithOneIDIsSent(t *testing.T) {
 	s := newFixture(t, Options{Workers: 1}, to(b.URL))
 	s.run(t)
 	b.block()
-	s.Send(t.Context(), wakeUp(t, "first"))
+	of := func(name, message string) events.ChangeWorkload {
+		d := started(message)
+		d.Workload.Name, d.UID = name, types.UID(name)
+		return d
+	}
+	s.Send(t.Context(), mustNew(t, of("first", "")))
 	b.awaitRequest(t)
 	for _, message := range []string{"old", "older", "newest"} {
-		s.Send(t.Context(), mustNew(t, started(message)))
+		s.Send(t.Context(), mustNew(t, of("sleep", message)))
 	}
-	s.Send(t.Context(), wakeUp(t, "last"))
+	s.Send(t.Context(), mustNew(t, of("last", "")))
 	b.unblock()
 	if diff := cmp.Diff([]string{"first", "sleep", "last"}, b.subjects(t, 3)); diff != "" {
 		t.Fatalf("received (-want +got):\n%s", diff)

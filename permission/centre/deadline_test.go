@@ -28,7 +28,7 @@ func TestAnUnrevokedGrantOfADeletedPodIsLeakedUntilItIsRevoked(t *testing.T) {
 				request := api.RevokeRequest{Cluster: "c1", PodUID: "uid-00001", LetGo: true}
 				var list api.ApplicationList
 				w.mustDo(serverToken, "POST", "/v1/applications/revoke", request, &list)
-				if len(list.Items) != 1 || list.Items[0].State != api.Leaked || list.Items[0].Permissions[0].Reason != "RevocationDeadlineExceeded" {
+				if len(list.Items) != 1 || list.Items[0].State != api.Leaked {
 					t.Errorf("applications: %+v", list.Items)
 				}
 				text := w.scrapeMetrics()
@@ -51,8 +51,13 @@ func TestAnUnrevokedGrantOfADeletedPodIsLeakedUntilItIsRevoked(t *testing.T) {
 				w.mustDo(serverToken, "GET", "/v1/applications/"+a.ID+"/history", nil, &h)
 				var states []api.State
 				for _, e := range h.Items {
-					if e.Permission == "db" && e.From != e.To {
-						states = append(states, e.To)
+					if e.Permission != "db" || e.From == e.To {
+						continue
+					}
+					states = append(states, e.To)
+					// Only here: a call of the revocation in progress may end before the answer above.
+					if e.To == api.Leaked && e.Reason != "RevocationDeadlineExceeded" {
+						t.Errorf("leaked for %q: %s", e.Reason, e.Message)
 					}
 				}
 				if diff := cmp.Diff([]api.State{api.Applying, api.Granted, api.Revoking, api.Leaked, api.Revoked}, states); diff != "" {
