@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -22,7 +23,10 @@ func guards(ctx context.Context) webhookhealth.Plan {
 func planOf(namespaces corelisters.NamespaceLister) webhookhealth.Plan {
 	const static = "breakwater"
 	optedIn := func() ([]*corev1.Namespace, error) { return optedIn(namespaces) }
-	policies := []string{"breakwater-openapi-writes-no-spec", "breakwater-immutable-specs"}
+	policies := []string{
+		"breakwater-openapi-writes-no-spec", "breakwater-immutable-specs",
+		"breakwater-controller-pods", "breakwater-controller-workloads", "breakwater-controller-revisions",
+	}
 	plan := webhookhealth.Plan{
 		Service: "webhook", Policies: policies, Bindings: policies,
 		Guards: []webhookhealth.Guard{
@@ -31,6 +35,10 @@ func planOf(namespaces corelisters.NamespaceLister) webhookhealth.Plan {
 			{Configuration: static, Webhook: "vconfigworkloads.kb.io", Ignores: true},
 			{Configuration: static, Webhook: "mopsconfiginfo.kb.io", Ignores: true, Mutating: true},
 		},
+		CRDs: []webhookhealth.CRD{
+			crd("changeworkloads", reflect.TypeFor[v1alpha1.ChangeWorkload]()), crd("changepods", reflect.TypeFor[v1alpha1.ChangePod]()),
+			crd("opsconfiginfoes", reflect.TypeFor[v1alpha1.OpsConfigInfo]()), crd("releasechecks", reflect.TypeFor[v1alpha1.ReleaseCheck]()),
+		},
 	}
 	for _, kind := range []string{"deployment", "statefulset", "daemonset"} {
 		plan.Guards = append(plan.Guards,
@@ -38,6 +46,10 @@ func planOf(namespaces corelisters.NamespaceLister) webhookhealth.Plan {
 			webhookhealth.Guard{Configuration: static, Webhook: "m" + kind + ".kb.io", Namespaces: optedIn, Ignores: true, Mutating: true})
 	}
 	return plan
+}
+
+func crd(resource string, t reflect.Type) webhookhealth.CRD {
+	return webhookhealth.CRD{Name: resource + "." + v1alpha1.GroupName, Version: v1alpha1.SchemeGroupVersion.Version, Type: t}
 }
 
 // optedIn are the namespaces whose releases are judged.

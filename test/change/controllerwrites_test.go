@@ -1,0 +1,107 @@
+//go:build controlplane
+
+package change
+
+import (
+	"context"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/test/e2e/impersonation"
+	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
+)
+
+// controllerWorkloads are a StatefulSet whose pod is Pending, a Deployment and a DaemonSet.
+const controllerWorkloads = `{apiVersion: v1, kind: List, items: [
+ {apiVersion: apps/v1, kind: StatefulSet, metadata: {name: set}, spec: {replicas: 1, serviceName: set, selector: {matchLabels: {app: set}},
+  template: {metadata: {labels: {app: set}}, spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}}},
+ {apiVersion: apps/v1, kind: DaemonSet, metadata: {name: daemon}, spec: {selector: {matchLabels: {app: daemon}},
+  template: {metadata: {labels: {app: daemon}}, spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}}},
+ {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1, selector: {matchLabels: {app: web}},
+  template: {metadata: {labels: {app: web}}, spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}}},
+ {apiVersion: v1, kind: Pod, metadata: {name: bare}, spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}},
+ {apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: other}, revision: 1, data: {spec: {template: {}}}},
+ {apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: saved, labels: {app.ops.cloud.alipay.com/history-of: a}}, revision: 1, data: {spec: {template: {}}}}]}`
+
+// Whoever takes over the controller can do only what the controller does. What it needs is
+// tested by all other tests of this package: their controllers use its ServiceAccount.
+func TestTheServiceAccountOfTheControllerCannotRunImages(t *testing.T) {
+	f := newFixture(t)
+	elsewhere, err := testnamespace.Create(t.Context(), f.Kube, metav1.ObjectMeta{GenerateName: "change-"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, namespace := range []string{f.namespace, elsewhere.Name} {
+		kubectl(t, controllerWorkloads, "apply", "-n", namespace, "-f", "-")
+		await(t, "the pod of the StatefulSet exists", func(ctx context.Context) error {
+			_, err := f.Kube.CoreV1().Pods(namespace).Get(ctx, "set-0", metav1.GetOptions{})
+			return err
+		})
+	}
+	image := `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"evil"}]}}}}`
+	const controller = "controller"
+	const pods, template, revision = "to a pod", "in namespaces that are opted in", "history-of"
+	for _, tc := range []struct {
+		namespace, resource, patch string
+		// want is a part of the denial; empty if the write is allowed.
+		want string
+	}{
+		{elsewhere.Name, "pod/bare", `{"metadata":{"labels":{"altershield.defense.antgroup.com/operate-finished":"true"}}}`, ""},
+		{elsewhere.Name, "pod/bare", `{"metadata":{"labels":{"app":"web"}}}`, pods},
+		{elsewhere.Name, "pod/set-0", `{"metadata":{"labels":{"app":null}}}`, pods},
+		{elsewhere.Name, "pod/bare", `{"metadata":{"annotations":{"a":"b"}}}`, "annotations"},
+		{elsewhere.Name, "pod/bare", `{"metadata":{"finalizers":["a.example/b"]}}`, "finalizers"},
+		{elsewhere.Name, "pod/bare", `{"spec":{"containers":[{"name":"app","image":"evil"}]}}`, "the spec of a pod"},
+		{f.namespace, "pod/bare", `{"spec":{"activeDeadlineSeconds":1}}`, "the spec of a pod"},
+
+		{f.namespace, "deployment/web", image, ""},
+		{elsewhere.Name, "deployment/web", image, template},
+		{elsewhere.Name, "statefulset/set", image, template},
+		{elsewhere.Name, "daemonset/daemon", image, template},
+		{elsewhere.Name, "deployment/web", `{"spec":{"paused":true}}`, ""},
+		{elsewhere.Name, "deployment/web", `{}`, ""},
+		{elsewhere.Name, "statefulset/set", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":9}}}}`, ""},
+		{elsewhere.Name, "statefulset/set", `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`, "only the partition"},
+		{elsewhere.Name, "daemonset/daemon", `{"spec":{"updateStrategy":{"type":"OnDelete"}}}`, ""},
+		{f.namespace, "deployment/web", `{"spec":{"replicas":0}}`, "only the template"},
+		{f.namespace, "statefulset/set", `{"spec":{"replicas":0}}`, "only the template"},
+		{f.namespace, "deployment/web", `{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}`, "only the template"},
+		{f.namespace, "daemonset/daemon", `{"spec":{"minReadySeconds":100}}`, "only the template"},
+		{f.namespace, "deployment/web", `{"metadata":{"finalizers":["a.example/b"]}}`, "finalizers"},
+
+		{f.namespace, "controllerrevision/other", `{"revision":2}`, revision},
+		{f.namespace, "controllerrevision/saved", `{"revision":2}`, ""},
+		{f.namespace, "controllerrevision/saved", `{"metadata":{"labels":{"app.ops.cloud.alipay.com/history-of":"b"}}}`, "labels"},
+	} {
+		t.Run(tc.resource+" "+tc.patch, func(t *testing.T) {
+			impersonation.Expect(t, controller, tc.want, "patch", "-n", tc.namespace, tc.resource, "--type", "strategic", "-p", tc.patch)
+		})
+	}
+	impersonation.Expect(t, controller, "not Ready", "delete", "-n", f.namespace, "pod", "bare")
+	impersonation.Expect(t, controller, "opted in", "delete", "-n", elsewhere.Name, "pod", "set-0")
+	impersonation.Expect(t, controller, revision, "delete", "-n", f.namespace, "controllerrevision", "other")
+	impersonation.Expect(t, controller, "", "delete", "-n", f.namespace, "controllerrevision", "saved")
+	impersonation.Expect(t, controller, "", "delete", "-n", f.namespace, "pod", "set-0")
+	if _, err := f.Kube.CoreV1().Pods(f.namespace).Patch(t.Context(), "set-0", types.StrategicMergePatchType,
+		[]byte(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	impersonation.Expect(t, controller, "not Ready", "delete", "-n", f.namespace, "pod", "set-0")
+}
+
+// Whoever takes over openapi can request rollbacks, and nothing else.
+func TestTheServiceAccountOfOpenapiWritesAnnotations(t *testing.T) {
+	f := newFixture(t)
+	kubectl(t, controllerWorkloads, "apply", "-n", f.namespace, "-f", "-")
+	for patch, want := range map[string]string{
+		`{"metadata":{"annotations":{"a":"b"}}}`:                                                               "",
+		`{"spec":{"paused":true}}`:                                                                             "the spec",
+		`{"metadata":{"labels":{"altershield.defense.antgroup.com/suspend":"1"}}}`:                             "the suspension",
+		`{"metadata":{"finalizers":["a.example/b"]}}`:                                                          "finalizers",
+		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"unknown"}]}}`: "owners",
+	} {
+		impersonation.Expect(t, "openapi", want, "patch", "-n", f.namespace, "deployment", "web", "--type", "merge", "-p", patch)
+	}
+}

@@ -1,0 +1,52 @@
+//go:build e2e
+
+package permission
+
+import (
+	"context"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/test/e2e/impersonation"
+)
+
+// Whoever takes over a process of pre-authorization can change neither the image nor the
+// address of a pod. That the processes write what they need is tested by all other tests.
+func TestTheServiceAccountsOfPermissionWriteOnlyTheFinalizerAndOneCondition(t *testing.T) {
+	n := newNamespace(t, nil)
+	n.mustApply(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, labels: {app: web}, finalizers: [a.example/b]},
+ spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}`)
+	t.Cleanup(func() {
+		if _, err := testCluster.Kube.CoreV1().Pods(n.name).Patch(context.Background(), "web", types.MergePatchType,
+			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	const controller, server = "permission-controller", "init-action-server"
+	status := []string{"status"}
+	const authorized, injected = `{"type":"stke.io/Authorized","status":"True"}`, `{"type":"stke.io/PermissionInjected","status":"False"}`
+	for _, tc := range []struct {
+		account      string
+		subresources []string
+		patch, want  string
+	}{
+		{controller, nil, `{"metadata":{"finalizers":["stke.io/podpermission-protection"]}}`, ""},
+		{controller, nil, `{"metadata":{"$deleteFromPrimitiveList/finalizers":["a.example/b"]}}`, "only the finalizer"},
+		{controller, nil, `{"metadata":{"finalizers":["c.example/d"]}}`, "only the finalizer"},
+		{controller, nil, `{"metadata":{"labels":{"app":"other"}}}`, "only the finalizer"},
+		{controller, nil, `{"metadata":{"annotations":{"a":"b"}}}`, "only the finalizer"},
+		{controller, nil, `{"spec":{"containers":[{"name":"app","image":"evil"}]}}`, "the spec of a pod"},
+		{controller, status, `{"status":{"conditions":[` + injected + `]}}`, ""},
+		{controller, status, `{"status":{"conditions":[` + authorized + `]}}`, "only the condition stke.io/PermissionInjected"},
+		{controller, status, `{"status":{"phase":"Failed"}}`, "only its condition"},
+		{server, status, `{"status":{"conditions":[` + authorized + `]}}`, ""},
+		{server, status, `{"status":{"conditions":[` + injected + `]}}`, "only the condition stke.io/Authorized"},
+		{server, status, `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`, "only the condition stke.io/Authorized"},
+		{server, status, `{"status":{"podIP":"10.9.9.9","podIPs":[{"ip":"10.9.9.9"}]}}`, "only its condition"},
+		{server, status, `{"status":{"containerStatuses":[{"name":"app","image":"a","imageID":"","ready":true,"restartCount":0}]}}`, "only its condition"},
+	} {
+		impersonation.ExpectPatch(t, tc.account, tc.want, n.name, "web", tc.patch, tc.subresources...)
+	}
+}
