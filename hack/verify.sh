@@ -7,6 +7,7 @@ state() { git ls-files -co --exclude-standard -- . ':!test/cluster' | sort | xar
 before=$(state)
 hack/generate.sh
 go mod tidy
+go -C test/overlays mod tidy # its module replaces that of the product
 go test -count 1 ./test/docs
 after=$(state)
 if changed=$(diff <(echo "$before") <(echo "$after")); then
