@@ -22,13 +22,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-const (
-	// cacheTTL is how long an answer of the API server is cached.
-	cacheTTL = 2 * time.Second
-	// maxDepth is the longest chain that is followed; the longest known one has
-	// four owners.
-	maxDepth = 8
-)
+// cacheTTL is how long an answer of the API server is cached.
+const cacheTTL = 2 * time.Second
 
 // Finder finds owners.
 type Finder struct {
@@ -56,50 +51,30 @@ func (f *Finder) WithSelectors(objects dynamic.Interface) *Finder {
 // is assumed to exist.
 func (f *Finder) Chain(ctx context.Context, namespace string, refs []metav1.OwnerReference, live bool) (budget.Chain, error) {
 	var chain budget.Chain
-	for range maxDepth {
-		ref := metav1.GetControllerOf(&metav1.ObjectMeta{OwnerReferences: refs})
-		if ref == nil {
-			return chain, nil
-		}
-		gv, err := schema.ParseGroupVersion(ref.APIVersion)
-		if err != nil {
-			return chain, fmt.Errorf("parse apiVersion of owner %s: %w", ref.Name, err)
-		}
-		owner, err := f.owner(ctx, namespace, gv, *ref, live)
-		if err != nil {
-			return chain, fmt.Errorf("read owner %s %s: %w", ref.Kind, ref.Name, err)
-		}
+	err := Walk(refs, func(kind schema.GroupVersionKind, ref *metav1.OwnerReference) ([]metav1.OwnerReference, error) {
+		owner, err := f.owner(ctx, namespace, kind, *ref, live)
 		chain = append(chain, budget.Owner{
-			Group: gv.Group, Kind: ref.Kind, Name: ref.Name, UID: ref.UID, Deleted: owner.deleted,
+			Group: kind.Group, Kind: ref.Kind, Name: ref.Name, UID: ref.UID, Deleted: owner.deleted,
 		})
-		refs = owner.refs
-	}
-	return chain, nil
+		return owner.refs, err
+	})
+	return chain, err
 }
 
 // Annotation returns the annotation of the nearest controller above an object with
 // these references that has the key; false if none has it. An owner that cannot be
 // read ends the search.
 func (f *Finder) Annotation(ctx context.Context, namespace string, refs []metav1.OwnerReference, key string) (string, bool, error) {
-	for range maxDepth {
-		ref := metav1.GetControllerOf(&metav1.ObjectMeta{OwnerReferences: refs})
-		if ref == nil {
-			return "", false, nil
+	var value string
+	var found bool
+	err := Walk(refs, func(kind schema.GroupVersionKind, ref *metav1.OwnerReference) ([]metav1.OwnerReference, error) {
+		owner, err := f.owner(ctx, namespace, kind, *ref, false)
+		if value, found = owner.annotations[key]; found {
+			return nil, err
 		}
-		gv, err := schema.ParseGroupVersion(ref.APIVersion)
-		if err != nil {
-			return "", false, fmt.Errorf("parse apiVersion of owner %s: %w", ref.Name, err)
-		}
-		owner, err := f.owner(ctx, namespace, gv, *ref, false)
-		if err != nil {
-			return "", false, fmt.Errorf("read owner %s %s: %w", ref.Kind, ref.Name, err)
-		}
-		if value, ok := owner.annotations[key]; ok {
-			return value, true, nil
-		}
-		refs = owner.refs
-	}
-	return "", false, nil
+		return owner.refs, err
+	})
+	return value, found, err
 }
 
 // ownerInfo is the cached part of an owner.
@@ -112,10 +87,13 @@ type ownerInfo struct {
 	annotations map[string]string
 }
 
-func (f *Finder) owner(ctx context.Context, namespace string, gv schema.GroupVersion, ref metav1.OwnerReference, live bool) (ownerInfo, error) {
-	mapping, ok, err := f.kinds.mapping(gv.WithKind(ref.Kind))
-	if err != nil || !ok {
-		return ownerInfo{}, err
+func (f *Finder) owner(ctx context.Context, namespace string, kind schema.GroupVersionKind, ref metav1.OwnerReference, live bool) (ownerInfo, error) {
+	mapping, ok, err := f.kinds.mapping(kind)
+	if err != nil {
+		return ownerInfo{}, fmt.Errorf("find resource of owner %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	if !ok {
+		return ownerInfo{}, nil
 	}
 	if !mapping.namespaced {
 		namespace = ""
@@ -134,7 +112,7 @@ func (f *Finder) owner(ctx context.Context, namespace string, gv schema.GroupVer
 		return k, err
 	})
 	if err != nil {
-		return ownerInfo{}, err
+		return ownerInfo{}, fmt.Errorf("read owner %s %s: %w", ref.Kind, ref.Name, err)
 	}
 	return answer.(ownerInfo), nil
 }

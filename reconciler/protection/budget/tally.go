@@ -2,7 +2,6 @@ package budget
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,10 +10,8 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 )
-
-// maxOwnerDepth is the longest chain of owners that is followed.
-const maxOwnerDepth = 8
 
 // ownerTally sums up the replicas of owners.
 type ownerTally struct {
@@ -39,30 +36,19 @@ func newOwnerTally(ctx context.Context, owners *owners, namespace string) *owner
 // chain returns the controllers above a pod.
 func (t *ownerTally) chain(p *corev1.Pod) ([]owner, error) {
 	var chain []owner
-	refs := p.OwnerReferences
-	for range maxOwnerDepth {
-		ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: refs})
-		if ref == nil {
-			return chain, nil
-		}
-		o, err := t.owner(ref)
-		if err != nil {
-			return nil, err
-		}
-		chain, refs = append(chain, o), o.refs
-	}
-	return chain, nil
+	err := ownerchain.Walk(p.OwnerReferences, func(kind schema.GroupVersionKind, ref *metav1.OwnerReference) ([]metav1.OwnerReference, error) {
+		o, err := t.owner(kind, ref)
+		chain = append(chain, o)
+		return o.refs, err
+	})
+	return chain, err
 }
 
-func (t *ownerTally) owner(ref *metav1.OwnerReference) (owner, error) {
+func (t *ownerTally) owner(kind schema.GroupVersionKind, ref *metav1.OwnerReference) (owner, error) {
 	if o, ok := t.known[ref.UID]; ok {
 		return o, nil
 	}
-	gv, err := schema.ParseGroupVersion(ref.APIVersion)
-	if err != nil {
-		return owner{}, fmt.Errorf("parse apiVersion of owner %s: %w", ref.Name, err)
-	}
-	o, err := t.owners.get(t.ctx, gv.WithKind(ref.Kind).GroupKind(), gv.Version, t.namespace, ref.Name, ref.UID)
+	o, err := t.owners.get(t.ctx, kind.GroupKind(), kind.Version, t.namespace, ref.Name, ref.UID)
 	if err != nil {
 		return owner{}, err
 	}

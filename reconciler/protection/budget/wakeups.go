@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 )
 
 // byPods is the index of budgets by what their pods have: a label, or an owner.
@@ -100,22 +102,15 @@ func (w wakeUps) covering(p *corev1.Pod) []*v1alpha1.PodUnavailableBudget {
 // targets returns the keys of the owners above a pod; false if a cache does not have
 // one of them.
 func (w wakeUps) targets(p *corev1.Pod) (keys []string, complete bool) {
-	refs := p.OwnerReferences
-	for range maxOwnerDepth {
-		ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: refs})
-		if ref == nil {
-			return keys, true
-		}
-		gv, err := schema.ParseGroupVersion(ref.APIVersion)
-		if err != nil {
-			return nil, false
-		}
-		kind := gv.WithKind(ref.Kind).GroupKind()
-		found, ok := w.owners.cached(kind, p.Namespace, ref.Name)
+	err := ownerchain.Walk(p.OwnerReferences, func(kind schema.GroupVersionKind, ref *metav1.OwnerReference) ([]metav1.OwnerReference, error) {
+		found, ok := w.owners.cached(kind.GroupKind(), p.Namespace, ref.Name)
 		if !ok || found.uid != ref.UID {
-			return nil, false
+			return nil, errNotCached
 		}
-		keys, refs = append(keys, targetKey(p.Namespace, kind, ref.Name)), found.refs
-	}
-	return keys, true
+		keys = append(keys, targetKey(p.Namespace, kind.GroupKind(), ref.Name))
+		return found.refs, nil
+	})
+	return keys, err == nil
 }
+
+var errNotCached = errors.New("not in the cache")
