@@ -22,10 +22,11 @@ type family struct {
 	name     string
 	module   string            // the required module whose version is that of the build
 	binaries map[string]string // file name to package
+	replaced *replacedFile     // nil for none
 }
 
 var (
-	kubernetes = family{"kubernetes", "k8s.io/kubernetes", map[string]string{
+	kubernetes = family{name: "kubernetes", module: "k8s.io/kubernetes", binaries: map[string]string{
 		"kube-apiserver":          "k8s.io/kubernetes/cmd/kube-apiserver",
 		"kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
 		"kube-proxy":              "k8s.io/kubernetes/cmd/kube-proxy",
@@ -33,18 +34,21 @@ var (
 		"kubectl":                 "k8s.io/kubernetes/cmd/kubectl",
 		"kubelet":                 "k8s.io/kubernetes/cmd/kubelet",
 	}}
-	etcd    = family{"etcd", "go.etcd.io/etcd/server/v3", map[string]string{"etcd": "go.etcd.io/etcd/server/v3"}}
-	kwok    = family{"kwok", "sigs.k8s.io/kwok", map[string]string{"kwok": "sigs.k8s.io/kwok/cmd/kwok"}}
-	coredns = family{"coredns", "github.com/coredns/coredns", map[string]string{"coredns": "github.com/coredns/coredns"}}
-	ko      = family{"ko", "github.com/google/ko", map[string]string{"ko": "github.com/google/ko"}}
-	traefik = family{"traefik", "github.com/traefik/traefik/v3", map[string]string{"traefik": "github.com/traefik/traefik/v3/cmd/traefik"}}
+	etcd    = family{name: "etcd", module: "go.etcd.io/etcd/server/v3", binaries: map[string]string{"etcd": "go.etcd.io/etcd/server/v3"}}
+	kwok    = family{name: "kwok", module: "sigs.k8s.io/kwok", binaries: map[string]string{"kwok": "sigs.k8s.io/kwok/cmd/kwok"}}
+	coredns = family{name: "coredns", module: "github.com/coredns/coredns", binaries: map[string]string{"coredns": "."}}
+	ko      = family{name: "ko", module: "github.com/google/ko", binaries: map[string]string{"ko": "github.com/google/ko"}}
+	traefik = family{
+		name: "traefik", module: "github.com/traefik/traefik/v3", binaries: map[string]string{"traefik": "github.com/traefik/traefik/v3/cmd/traefik"},
+		replaced: &replacedFile{"github.com/go-acme/lego/v4", "providers/dns/zz_gen_dns_providers.go", "dnsproviders.go"},
+	}
 	// knative is not built here: ko builds its images, see knative.go.
-	knative = family{"knative", "knative.dev/eventing", nil}
+	knative = family{name: "knative", module: "knative.dev/eventing"}
 	// rollouts and kruise are controllers of custom kinds, for tests of test/change.
-	rollouts = family{"rollouts", "github.com/argoproj/argo-rollouts", map[string]string{
+	rollouts = family{name: "rollouts", module: "github.com/argoproj/argo-rollouts", binaries: map[string]string{
 		"rollouts-controller": "github.com/argoproj/argo-rollouts/cmd/rollouts-controller",
 	}}
-	kruise = family{"kruise", "github.com/openkruise/kruise", map[string]string{"kruise-manager": "github.com/openkruise/kruise"}}
+	kruise = family{name: "kruise", module: "github.com/openkruise/kruise", binaries: map[string]string{"kruise-manager": "github.com/openkruise/kruise"}}
 
 	families = []family{kubernetes, etcd, kwok, coredns, ko, traefik, knative, rollouts, kruise}
 )
@@ -68,15 +72,19 @@ func requiredVersion(gomod, module string) (string, error) {
 	return m[1], nil
 }
 
-// key is the cache key of a build: its version and a hash of go.mod and go.sum.
+// key is the cache key of a build: its version and a hash of the files of its folder.
 func (c *cluster) key(f family) (string, error) {
 	version, err := c.version(f)
 	if err != nil {
 		return "", err
 	}
+	files, err := os.ReadDir(c.moduleDir(f))
+	if err != nil {
+		return "", err
+	}
 	sum := sha256.New()
-	for _, name := range []string{"go.mod", "go.sum"} {
-		data, err := os.ReadFile(filepath.Join(c.moduleDir(f), name))
+	for _, file := range files {
+		data, err := os.ReadFile(filepath.Join(c.moduleDir(f), file.Name()))
 		if err != nil {
 			return "", err
 		}
@@ -106,13 +114,24 @@ func (c *cluster) build(ctx context.Context, f family) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(temporary) }() // no effect after the rename
-	args := []string{"build", "-trimpath", "-ldflags", flags, "-o", temporary + "/"}
+	args := []string{"build", "-trimpath", "-ldflags", flags}
+	if f.replaced != nil {
+		source := c.cached("bin", key+"-source"+partSuffix+strconv.Itoa(os.Getpid()))
+		defer func() { _ = os.RemoveAll(source) }()
+		modfile, err := c.replaceFile(ctx, f, source)
+		if err != nil {
+			return err
+		}
+		args = append(args, "-modfile", modfile)
+	}
+	output, packages := temporary+"/", []string{}
 	for name, pkg := range f.binaries {
 		if len(f.binaries) == 1 {
-			args[len(args)-1] = filepath.Join(temporary, name) // by default the file has the name of its package
+			output += name // by default the file has the name of its package
 		}
-		args = append(args, pkg)
+		packages = append(packages, pkg)
 	}
+	args = append(append(args, "-o", output), packages...)
 	if _, err := c.goCommand(ctx, f, args...); err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func TestEveryFamilyHasAPinnedVersion(t *testing.T) {
 	}
 }
 
-func TestTheBuildKeyCoversAllPinnedFiles(t *testing.T) {
+func TestTheBuildKeyCoversAllFilesOfTheFamily(t *testing.T) {
 	c := testCluster(t)
 	key := func(gomod, gosum string) string {
 		put(t, filepath.Join(c.moduleDir(etcd), "go.mod"), gomod)
@@ -55,6 +55,10 @@ func TestTheBuildKeyCoversAllPinnedFiles(t *testing.T) {
 		if other == one {
 			t.Error("a change of a file did not change the key")
 		}
+	}
+	put(t, filepath.Join(c.moduleDir(etcd), "main.go"), "package main")
+	if one == key("require "+etcd.module+" v3.6.1\n", "a") {
+		t.Error("a new file did not change the key")
 	}
 }
 
