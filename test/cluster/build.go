@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // family is a set of binaries built from one of the modules below modules/.
@@ -23,6 +24,7 @@ type family struct {
 	module   string            // the required module whose version is that of the build
 	binaries map[string]string // file name to package
 	replaced *replacedFile     // nil for none
+	takes    time.Duration     // to build on two idle cores
 }
 
 var (
@@ -33,17 +35,17 @@ var (
 		"kube-scheduler":          "k8s.io/kubernetes/cmd/kube-scheduler",
 		"kubectl":                 "k8s.io/kubernetes/cmd/kubectl",
 		"kubelet":                 "k8s.io/kubernetes/cmd/kubelet",
-	}}
-	etcd    = family{name: "etcd", module: "go.etcd.io/etcd/server/v3", binaries: map[string]string{"etcd": "go.etcd.io/etcd/server/v3"}}
-	kwok    = family{name: "kwok", module: "sigs.k8s.io/kwok", binaries: map[string]string{"kwok": "sigs.k8s.io/kwok/cmd/kwok"}}
-	coredns = family{name: "coredns", module: "github.com/coredns/coredns", binaries: map[string]string{"coredns": "."}}
-	ko      = family{name: "ko", module: "github.com/google/ko", binaries: map[string]string{"ko": "github.com/google/ko"}}
+	}, takes: 8 * time.Minute}
+	etcd    = family{name: "etcd", module: "go.etcd.io/etcd/server/v3", binaries: map[string]string{"etcd": "go.etcd.io/etcd/server/v3"}, takes: time.Minute}
+	kwok    = family{name: "kwok", module: "sigs.k8s.io/kwok", binaries: map[string]string{"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, takes: 2 * time.Minute}
+	coredns = family{name: "coredns", module: "github.com/coredns/coredns", binaries: map[string]string{"coredns": "."}, takes: 2 * time.Minute}
+	ko      = family{name: "ko", module: "github.com/google/ko", binaries: map[string]string{"ko": "github.com/google/ko"}, takes: 2 * time.Minute}
 	traefik = family{
 		name: "traefik", module: "github.com/traefik/traefik/v3", binaries: map[string]string{"traefik": "github.com/traefik/traefik/v3/cmd/traefik"},
-		replaced: &replacedFile{"github.com/go-acme/lego/v4", "providers/dns/zz_gen_dns_providers.go", "dnsproviders.go"},
+		takes: 4 * time.Minute, replaced: &replacedFile{"github.com/go-acme/lego/v4", "providers/dns/zz_gen_dns_providers.go", "dnsproviders.go"},
 	}
 	// knative is not built here: ko builds its images, see knative.go.
-	knative = family{name: "knative", module: "knative.dev/eventing"}
+	knative = family{name: "knative", module: "knative.dev/eventing", takes: 5 * time.Minute}
 	// rollouts and kruise are controllers of custom kinds, for tests of test/change.
 	rollouts = family{name: "rollouts", module: "github.com/argoproj/argo-rollouts", binaries: map[string]string{
 		"rollouts-controller": "github.com/argoproj/argo-rollouts/cmd/rollouts-controller",
@@ -139,6 +141,18 @@ func (c *cluster) build(ctx context.Context, f family) error {
 		return err // another instance may have built the same key meanwhile
 	}
 	return nil
+}
+
+// buildTime is how long the build of a family takes; 0 if it is cached.
+func (c *cluster) buildTime(f family) time.Duration {
+	path := c.binary(f, "")
+	if f.name == knative.name {
+		path, _ = c.resolved() // up fails without go.mod
+	}
+	if _, err := os.Stat(path); err == nil {
+		return 0
+	}
+	return f.takes
 }
 
 // partSuffix marks an incomplete file or folder; the pid of its writer follows.

@@ -7,13 +7,15 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 )
 
 // task is one step of "up"; it starts when all tasks in needs are done.
 type task struct {
 	name  string
 	needs []string
-	heavy bool // uses all cores: one heavy task at a time
+	heavy bool          // uses all cores: one heavy task at a time
+	takes time.Duration // that of a build on two idle cores; 0 if it is cached
 	run   func(context.Context) error
 }
 
@@ -29,6 +31,7 @@ func runGraph(ctx context.Context, p *progress, tasks []task) error {
 	for _, t := range tasks {
 		done[t.name] = make(chan struct{})
 	}
+	p.expect(tasks)
 	heavy := make(chan struct{}, 1)
 	var wg sync.WaitGroup
 	for _, t := range tasks {
@@ -48,7 +51,7 @@ func runGraph(ctx context.Context, p *progress, tasks []task) error {
 					return
 				}
 			}
-			if err := p.step(t.name, func() error { return t.run(ctx) }); err != nil {
+			if err := p.task(t, func() error { return t.run(ctx) }); err != nil {
 				cancel(fmt.Errorf("%s: %w", t.name, err))
 				return
 			}

@@ -61,7 +61,7 @@ func (c *cluster) bringUp(nodes int) []task {
 		return func(context.Context) error { return f() }
 	}
 	build := func(f family, needs ...string) task {
-		return task{name: "build " + f.name, needs: needs, heavy: true, run: func(ctx context.Context) error { return c.build(ctx, f) }}
+		return task{name: "build " + f.name, needs: needs, heavy: true, takes: c.buildTime(f), run: func(ctx context.Context) error { return c.build(ctx, f) }}
 	}
 	return []task{
 		{name: "packages", run: c.installPackages},
@@ -81,7 +81,7 @@ func (c *cluster) bringUp(nodes int) []task {
 		{name: "kubelet", needs: []string{"API server", "containerd"}, run: c.startKubelet},
 		{name: "users", needs: []string{"API server"}, run: c.bindUsers},
 		build(ko, "build kubernetes"),
-		{name: "Knative images", needs: []string{"build ko", "base images"}, heavy: true, run: c.resolveKnative},
+		{name: "Knative images", needs: []string{"build ko", "base images"}, heavy: true, takes: c.buildTime(knative), run: c.resolveKnative},
 		{name: "Knative manifests", needs: []string{"Knative images", "controllers"}, run: c.applyKnative},
 		build(coredns, "Knative images"),
 		{name: "DNS", needs: []string{"build coredns", "API server"}, run: c.startDNS},
