@@ -3,6 +3,7 @@
 package protection
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -95,7 +96,16 @@ func TestTheChargeOfAnUpdateInPlaceEndsWhenTheContainerIsReplaced(t *testing.T) 
 	awaitBudget(t, c, n.name, 20*time.Second, allows(1))
 
 	n.run(t, "set", "image", "pod/"+pods[1], "sleep=busybox:2")
-	time.Sleep(70 * time.Second) // longer than the charge timeout
+	longerThanTheChargeTimeout := time.Now().Add(70 * time.Second)
+	awaitBudget(t, c, n.name, 80*time.Second, func(b *v1alpha1.PodUnavailableBudget) error {
+		if _, charged := b.Status.UnavailablePods[pods[1]]; !charged {
+			t.Fatalf("the charge has ended %s early: %+v", time.Until(longerThanTheChargeTimeout).Round(time.Second), b.Status)
+		}
+		if time.Now().Before(longerThanTheChargeTimeout) {
+			return errors.New("the charge timeout is not over")
+		}
+		return nil
+	})
 	n.checkDeniedByBudget(t, "set", "image", "pod/"+pods[2], "sleep=busybox:2")
 	n.runContainer(t, pods[1], pods[1]+"-2")
 	awaitBudget(t, c, n.name, 20*time.Second, allows(1))
