@@ -19,6 +19,9 @@ func (c *cluster) up(ctx context.Context, nodes int, withoutKnative bool) error 
 	}
 	if c.repair(ctx) {
 		c.printf("already up")
+		if err := c.makeVolume(ctx); err != nil { // clusters of older versions lack it
+			return err
+		}
 		return c.scaleNodes(ctx, nodes)
 	}
 	if left := c.leftovers(); len(left) > 0 {
@@ -80,6 +83,7 @@ func (c *cluster) bringUp(nodes int) []task {
 		{name: "controllers", needs: []string{"API server"}, run: c.startControllers},
 		{name: "kubelet", needs: []string{"API server", "containerd"}, run: c.startKubelet},
 		{name: "users", needs: []string{"API server"}, run: c.bindUsers},
+		{name: "volume", needs: []string{"API server"}, run: c.makeVolume},
 		build(ko, "build kubernetes"),
 		{name: "Knative images", needs: []string{"build ko", "base images"}, heavy: true, takes: c.buildTime(knative), run: c.resolveKnative},
 		{name: "Knative manifests", needs: []string{"Knative images", "controllers"}, run: c.applyKnative},

@@ -48,8 +48,8 @@ func killComponents(ctx context.Context, t *testing.T, seed uint64) (finished <-
 				t.Logf("%s: %d pods, %v", part, len(pods), err)
 				continue
 			}
-			// Processes are killed and pods are not deleted, because that would delete
-			// the store of the centre.
+			// Processes are killed and pods are not deleted, because a deleted pod ends in
+			// order.
 			n, err := disruption.KillProcesses(&pods[choice%len(pods)])
 			t.Logf("%s: %d processes killed, %v", part, n, err)
 			killed[part] += n

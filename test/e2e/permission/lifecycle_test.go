@@ -3,6 +3,7 @@
 package permission
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	names "github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/provider"
@@ -44,6 +46,33 @@ func TestAPodStartsWhenItIsGrantedAndIsRevokedWhenItEnds(t *testing.T) {
 	n.run(t, "wait", "--for=condition=Ready", "pod", p.Name, "--timeout=60s")
 	if p = n.get(t, p.Name); !names.HasFinalizer(p) || len(grantsOf(t, p)) != 1 || grantsOf(t, p)[0].IP != p.Status.PodIP {
 		t.Errorf("finalizers %v, grants %v, address %s", p.Finalizers, grantsOf(t, p), p.Status.PodIP)
+	}
+	n.run(t, "scale", "deployment", "web", "--replicas=0")
+	n.waitForDeletion(t, shortTimeout, p.Name)
+	if left := grantsOf(t, p); len(left) > 0 {
+		t.Errorf("after the deletion the provider has grants %v", left)
+	}
+}
+
+// The store of the centre is not deleted with its pod.
+func TestARescheduledCentreRevokesWhatItGrantedBefore(t *testing.T) {
+	n := newNamespace(t, enabled)
+	n.mustApply(t, deployment("web", "web", 1))
+	p := n.podOfApp(t, "web")
+	n.run(t, "wait", "--for=condition=Ready", "pod", p.Name, "--timeout=60s")
+	p = n.get(t, p.Name)
+	t.Cleanup(func() { // if its store is lost
+		if err := testCluster.Register(context.Background(), setup.WebObjects()...); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, args := range [][]string{{"delete", "pod", "-l", "app.kubernetes.io/component=permission-centre"}, {"rollout", "status", "deployment", "permission-centre", "--timeout=120s"}} {
+		if err := setup.Kubectl(t.Context(), append([]string{"-n", setup.System}, args...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a := applications(t, p); len(a) != 1 || a[0].State != api.Granted {
+		t.Errorf("after the restart the centre has %+v", a)
 	}
 	n.run(t, "scale", "deployment", "web", "--replicas=0")
 	n.waitForDeletion(t, shortTimeout, p.Name)
