@@ -25,7 +25,6 @@ import (
 	"k8s.io/utils/ptr"
 	"knative.dev/pkg/apis"
 
-	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/protection/affinity"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
@@ -455,15 +454,6 @@ func TestConcurrentDeletionsAtTwoReplicasDoNotExceedTheBudget(t *testing.T) {
 	all.Wait()
 	if s := one.budget(t, "web").Status; passed.Load() != allowed || len(s.DeletedPods) != allowed || s.UnavailableAllowed != 0 {
 		t.Errorf("%d allowed, %d charged, %d left", passed.Load(), len(s.DeletedPods), s.UnavailableAllowed)
-	}
-}
-
-func TestTheDeadlineIsTheTimeoutOfTheAPIServer(t *testing.T) {
-	r := &http.Request{URL: &url.URL{RawQuery: "timeout=2s"}}
-	ctx, cancel := admission.WithDeadline(apis.WithHTTPRequest(t.Context(), r))
-	defer cancel()
-	if at, ok := ctx.Deadline(); !ok || time.Until(at) > 2*time.Second {
-		t.Errorf("until %v", at)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -25,7 +26,8 @@ type Egress struct {
 // NewEgress takes host patterns (name, *.domain or address, with or without
 // :port) and networks (CIDR). With networks, only addresses in them are allowed.
 // Without networks, all are allowed except loopback, link-local, multicast and
-// unspecified addresses. denied addresses (the API server) are never allowed.
+// unspecified addresses, and the metadata services of clouds. denied addresses (the API
+// server) are never allowed.
 func NewEgress(hosts, networks, denied []string) (*Egress, error) {
 	e := &Egress{}
 	for _, h := range hosts {
@@ -75,7 +77,7 @@ func (e *Egress) CheckHost(host, port string) error {
 
 // CheckAddress checks that a resolved address may be connected to.
 func (e *Egress) CheckAddress(addr netip.Addr) error {
-	addr = addr.Unmap()
+	addr = ipv4(addr)
 	for _, n := range e.denied {
 		if addr == n {
 			return fmt.Errorf("address %s belongs to the API server: %w", addr, ErrNotAllowed)
@@ -86,10 +88,36 @@ func (e *Egress) CheckAddress(addr netip.Addr) error {
 			return nil
 		}
 	}
-	if len(e.networks) > 0 || addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() {
+	if len(e.networks) > 0 || addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() ||
+		slices.ContainsFunc(notByDefault, func(n netip.Prefix) bool { return n.Contains(addr) }) {
 		return fmt.Errorf("address %s is not in PROVIDER_NETWORKS: %w", addr, ErrNotAllowed)
 	}
 	return nil
+}
+
+// notByDefault are networks that only PROVIDER_NETWORKS allows.
+var notByDefault = []netip.Prefix{
+	// Services that give credentials of the machine to every process on it. Others have
+	// link-local addresses.
+	netip.MustParsePrefix("100.100.100.200/32"), // Alibaba Cloud
+	netip.MustParsePrefix("168.63.129.16/32"),   // Azure
+	netip.MustParsePrefix("192.0.0.192/32"),     // Oracle Cloud
+	netip.MustParsePrefix("fd00:ec2::254/128"),  // AWS
+	netip.MustParsePrefix("fd20:ce::254/128"),   // Google Cloud
+	// NAT64 with prefixes of any length (RFC 8215), so the IPv4 address is unknown.
+	netip.MustParsePrefix("64:ff9b:1::/48"),
+}
+
+// nat64 is the prefix before the IPv4 addresses that a NAT64 gateway translates (RFC 6052).
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// ipv4 returns the IPv4 address to which a connection is made, or the address itself.
+func ipv4(addr netip.Addr) netip.Addr {
+	if addr = addr.Unmap(); nat64.Contains(addr) {
+		bytes := addr.As16()
+		addr, _ = netip.AddrFromSlice(bytes[12:])
+	}
+	return addr
 }
 
 // Dial connects to an allowed address. It checks the address after DNS, because

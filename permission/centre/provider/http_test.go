@@ -227,6 +227,11 @@ func TestOnlyListedHostsAndAddressesAreAllowed(t *testing.T) {
 	}{
 		{e, "10.5.5.5", true}, {e, "8.8.8.8", true}, {e, "127.0.0.1", false}, {e, "169.254.169.254", false}, {e, "::1", false}, {e, "::ffff:127.0.0.1", false},
 		{e, "0.0.0.0", false}, {e, "224.0.0.1", false}, {e, "fe80::1", false}, {e, "10.0.0.1", false}, {e, "::ffff:10.0.0.1", false},
+		// The metadata services of clouds.
+		{e, "100.100.100.200", false}, {e, "168.63.129.16", false}, {e, "192.0.0.192", false}, {e, "fd00:ec2::254", false}, {e, "fd20:ce::254", false},
+		// IPv4 addresses behind NAT64.
+		{e, "64:ff9b::a9fe:a9fe", false}, {e, "64:ff9b::a00:1", false}, {e, "64:ff9b::808:808", true}, {e, "64:ff9b:1::808:808", false},
+		{some, "64:ff9b::a09:304", true}, {some, "64:ff9b::808:808", false},
 		{some, "10.9.3.4", true}, {some, "10.8.3.4", false}, {some, "127.0.0.1", true}, {some, "10.9.0.1", false},
 	} {
 		if got := tc.egress.CheckAddress(netip.MustParseAddr(tc.address)) == nil; got != tc.want {
