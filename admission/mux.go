@@ -4,18 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/otel/metric"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/apis"
-	"knative.dev/pkg/logging"
 	"knative.dev/pkg/webhook"
 
-	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/webhookpath"
 )
 
@@ -25,9 +21,8 @@ import (
 // election per admission controller, and only the caBundle reconciler needs one.
 type Mux struct {
 	// find returns the handler of a webhook.
-	find func(webhook string) (Handler, bool)
-	// requests counts the requests that a handler answered.
-	requests metrics.Counter
+	find     func(webhook string) (Handler, bool)
+	requests Requests
 }
 
 var _ webhook.AdmissionController = (*Mux)(nil)
@@ -35,7 +30,7 @@ var _ webhook.AdmissionController = (*Mux)(nil)
 // NewMux returns a Mux. find returns the handler of a webhook by name; the set of
 // handlers may change at run time.
 func NewMux(meter metric.Meter, find func(webhook string) (Handler, bool)) *Mux {
-	return &Mux{find: find, requests: metrics.NewCounter(meter, "breakwater_admission_requests_total")}
+	return &Mux{find: find, requests: NewRequests(meter)}
 }
 
 // Path implements webhook.AdmissionController. It matches the whole subtree.
@@ -58,9 +53,7 @@ func (m *Mux) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) *adm
 		}).Response
 	}
 	answer := handler.Admit(ctx, req)
-	m.requests.Add(ctx, 1, name, answer.Decision, strconv.FormatBool(ptr.Deref(req.DryRun, false)))
-	logging.FromContext(ctx).Infow("answered", "webhook", name, "decision", answer.Decision,
-		"allowed", answer.Response.Allowed)
+	m.requests.Count(ctx, name, req, answer)
 	return answer.Response
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/protection/affinity"
-	"github.com/breakwater-dev/breakwater/admission/protection/budget"
+	"github.com/breakwater-dev/breakwater/admission/protection/deletion"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
@@ -23,9 +23,10 @@ import (
 const forward = "FORWARD_REQUESTS"
 
 // withAffinity routes requests that may charge a budget to one replica per namespace.
-func withAffinity(ctx context.Context, guard budget.Guard) admission.Handler {
+// That replica decides by flow control too, because only it can refund the charges.
+func withAffinity(ctx context.Context, h deletion.Handler) admission.Handler {
 	if os.Getenv(forward) == "false" {
-		return guard
+		return h
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(kubeclient.Get(ctx), controller.GetResyncPeriod(ctx),
 		informers.WithNamespace(v1alpha1.SystemNamespace),
@@ -36,8 +37,8 @@ func withAffinity(ctx context.Context, guard budget.Guard) admission.Handler {
 	factory.Start(ctx.Done())
 	secrets := secretinformer.Get(ctx).Lister().Secrets(v1alpha1.SystemNamespace)
 	return affinity.Forwarder{
-		Next: guard, Matches: guard.MayCharge,
-		Peers: affinity.NewReplicas(guard.Replica, ServiceName+"."+v1alpha1.SystemNamespace+".svc", slices,
+		Next: h, Matches: h.Budgets.MayCharge,
+		Peers: affinity.NewReplicas(h.Budgets.Replica, ServiceName+"."+v1alpha1.SystemNamespace+".svc", slices,
 			func() (*corev1.Secret, error) { return secrets.Get(SecretName) }),
 	}
 }

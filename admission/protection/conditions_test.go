@@ -140,8 +140,12 @@ func TestWhichDeletionsReachFlowControl(t *testing.T) {
 		"a namespace":                            {request("DELETE", "namespaces", "", alice), shop, true},
 		"a terminating namespace":                {request("DELETE", "namespaces", "", alice), going, false},
 	} {
+		webhook := deletionflow.Webhook
+		if tc.request["resource"].(object)["resource"] == "namespaces" {
+			webhook = deletionflow.NamespaceWebhook
+		}
 		t.Run(name, func(t *testing.T) {
-			match(t, deletionflow.Webhook, object{"request": tc.request, "object": nil, "oldObject": tc.old}, tc.want)
+			match(t, webhook, object{"request": tc.request, "object": nil, "oldObject": tc.old}, tc.want)
 		})
 	}
 }

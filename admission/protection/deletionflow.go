@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
+	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -44,6 +46,16 @@ func newDeletionFlowGuard(ctx context.Context, recorder record.EventRecorder, pd
 		Commit: deletionflow.NewCommitter(lister, policies, now, deletionwindow.DefaultSkew, groupcommit.Options{Observe: countGroups("PodDeletionFlowControl")}),
 		Time:   now, Recorder: recorder,
 	}, nil
+}
+
+// isRegistered reports whether the configuration of flow control exists: deleting it
+// disables flow control in every namespace. It does not consider the webhooks in it,
+// which the registration restores.
+func isRegistered(configurations admissionlisters.ValidatingWebhookConfigurationLister) func() bool {
+	return func() bool {
+		_, err := configurations.Get(deletionflow.Configuration)
+		return !apierrs.IsNotFound(err)
+	}
 }
 
 // newClock returns a clock that is compared with the API server's until ctx ends.

@@ -22,6 +22,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/protection/budget"
 	"github.com/breakwater-dev/breakwater/admission/protection/cascade"
+	"github.com/breakwater-dev/breakwater/admission/protection/deletion"
 	"github.com/breakwater-dev/breakwater/admission/protection/deletionflow"
 	"github.com/breakwater-dev/breakwater/admission/protection/denialevents"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -47,11 +48,13 @@ func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *de
 		return nil, err
 	}
 	guard.Denials, flows.Denials = denials, denials
-	budgets := withAffinity(ctx, guard)
+	registered := isRegistered(validatinginformer.Get(ctx).Lister())
+	budgets := withAffinity(ctx, deletion.Handler{Budgets: guard, FlowControl: flows, Registered: registered, Requests: admission.NewRequests(metrics.Meter())})
 	return map[string]admission.Handler{
 		cascade.Webhook: cascade.Handler{Core: kubeclient.Get(ctx).CoreV1(), Objects: objects, Recorder: recorder, Denials: denials},
 
-		deletionflow.Webhook: flows,
+		deletionflow.Webhook:          flows,
+		deletionflow.NamespaceWebhook: flows,
 		// A separate recorder, so that the rate limit of denials does not drop the
 		// Event that names who closed a breaker.
 		deletionflow.ObjectWebhook: deletionflow.Object{Clock: clock.RealClock{}, Recorder: newRecorder(ctx, kubeclient.Get(ctx))},

@@ -40,7 +40,7 @@ func TestTheConfigurationOfFlowControlIsInstalledEmpty(t *testing.T) {
 }
 
 func TestEveryWebhookOfTheManifestHasAHandlerAndAFailurePolicy(t *testing.T) {
-	served := []string{cascade.Webhook, budget.PodWebhook, budget.OwnerWebhook, budget.RestartWebhook, budget.ObjectWebhook, deletionflow.Webhook, deletionflow.ObjectWebhook}
+	served := []string{cascade.Webhook, budget.PodWebhook, budget.OwnerWebhook, budget.RestartWebhook, budget.ObjectWebhook, deletionflow.Webhook, deletionflow.NamespaceWebhook, deletionflow.ObjectWebhook}
 	for _, w := range webhooks(t) {
 		if !slices.Contains(served, w.Name) {
 			t.Errorf("%s has no handler", w.Name)
@@ -64,7 +64,7 @@ func TestWebhooksSelectLabeledNamespacesAndExcludeSystemOnes(t *testing.T) {
 		if w.Name == budget.ObjectWebhook || w.Name == deletionflow.ObjectWebhook || w.Name == cascade.Webhook {
 			continue
 		}
-		if got := w.NamespaceSelector.MatchLabels[v1alpha1.HasBudgetLabel]; got != v1alpha1.HasBudgetValue && w.Name != deletionflow.Webhook {
+		if got := w.NamespaceSelector.MatchLabels[v1alpha1.HasBudgetLabel]; got != v1alpha1.HasBudgetValue && w.Name != deletionflow.Webhook && w.Name != deletionflow.NamespaceWebhook {
 			t.Errorf("%s: selected by %q", w.Name, got)
 		}
 		never := w.NamespaceSelector.MatchExpressions[0].Values

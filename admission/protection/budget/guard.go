@@ -66,32 +66,39 @@ func (g Guard) MayCharge(req *admissionv1.AdmissionRequest) bool {
 
 // Admit implements admission.Handler.
 func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
-	if isProbe(req) {
-		return g.answerProbe(req)
-	}
 	ctx, cancel := admission.WithDeadline(ctx)
 	defer cancel()
+	answer, charges := g.Charge(ctx, req)
+	return charges.Settle(ctx, answer)
+}
+
+// Charge decides a request and charges the budgets. The answer is preliminary until
+// the charges are settled. The context must have the deadline of the answer.
+func (g Guard) Charge(ctx context.Context, req *admissionv1.AdmissionRequest) (admission.Answer, Charges) {
+	if isProbe(req) {
+		return g.answerProbe(req), Charges{}
+	}
 	budgets, err := g.Budgets.PodUnavailableBudgets(req.Namespace).List(labels.Everything())
 	if err != nil {
-		return admission.Fail(err)
+		return admission.Fail(err), Charges{}
 	}
 	if len(budgets) == 0 {
-		return admission.Allow(DecisionUncovered)
+		return admission.Allow(DecisionUncovered), Charges{}
 	}
 	dryRun, err := admission.DryRun(req)
 	if err != nil {
-		return undecided(nil, err)
+		return undecided(nil, err), Charges{}
 	}
 	action, err := reader{g.Pods, g.Owners}.read(ctx, req)
 	if err != nil {
-		return undecided(nil, err)
+		return undecided(nil, err), Charges{}
 	}
 	if action == nil {
-		return admission.Allow(DecisionNotCharged)
+		return admission.Allow(DecisionNotCharged), Charges{}
 	}
 	slices.SortFunc(budgets, func(a, b *v1alpha1.PodUnavailableBudget) int { return strings.Compare(a.Name, b.Name) })
-	e := evaluation{Guard: g, action: action, req: req, admissionID: g.References.nextID(), dryRun: dryRun, decision: DecisionNotCharged}
-	return e.evaluateAll(ctx, budgets)
+	e := &evaluation{Guard: g, action: action, req: req, admissionID: g.References.nextID(), dryRun: dryRun, decision: DecisionNotCharged}
+	return e.evaluateAll(ctx, budgets), Charges{e}
 }
 
 // evaluation is the evaluation of one request by the budgets of its namespace.
@@ -115,8 +122,7 @@ type budgetRequest struct {
 	budget.Request
 }
 
-// evaluateAll applies one budget after the other. The first that denies decides,
-// and the charges of the others are refunded.
+// evaluateAll applies one budget after the other. The first that denies decides.
 func (e *evaluation) evaluateAll(ctx context.Context, budgets []*v1alpha1.PodUnavailableBudget) admission.Answer {
 	for _, b := range budgets {
 		denied := e.evaluate(ctx, b)
@@ -129,14 +135,7 @@ func (e *evaluation) evaluateAll(ctx context.Context, budgets []*v1alpha1.PodUna
 		}
 		e.recordEvent(b, v1alpha1.ReasonDisruptionDenied, denied)
 		e.sendDenied(ctx, b, denied)
-		e.refundAll(ctx)
 		return *denied
-	}
-	// The API server does not wait for the answer anymore and has denied the request,
-	// so its charges must not stay.
-	if ctx.Err() != nil && e.FailsClosed() {
-		e.refundAll(ctx)
-		return undecided(nil, groupcommit.ErrDeadline)
 	}
 	answer := admission.Allow(e.decision)
 	answer.Response.Warnings = e.warnings

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
@@ -93,7 +94,7 @@ func (fx *fixture) asks(t *testing.T, op v1alpha1.PodOperation) (lose func()) {
 	}
 	return func() {
 		cancel()
-		if a := ask.evaluateAll(ctx, nil); a.Response.Allowed {
+		if a := (Charges{&ask}).Settle(ctx, admission.Allow(DecisionCharged)); a.Response.Allowed {
 			t.Error("a lost answer allowed the request")
 		}
 	}

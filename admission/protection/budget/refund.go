@@ -10,13 +10,34 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/logging"
 
+	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/protection/affinity"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
 // refundTimeout is how long a refund is retried; then the controller refunds.
 const refundTimeout = 5 * time.Second
+
+// Charges are the charges that one request uses. The zero value has none.
+type Charges struct{ of *evaluation }
+
+// Settle returns the final answer to the request, of which answer is the last
+// preliminary one, and refunds the charges if it denies. An answer after the deadline
+// denies if the API server has denied the request without it.
+func (c Charges) Settle(ctx context.Context, answer admission.Answer) admission.Answer {
+	if c.of == nil {
+		return answer
+	}
+	if answer.Response.Allowed && ctx.Err() != nil && c.of.FailsClosed() {
+		answer = undecided(nil, groupcommit.ErrDeadline)
+	}
+	if !answer.Response.Allowed {
+		c.of.refundAll(ctx)
+	}
+	return answer
+}
 
 // addCharge records a charge that the request uses.
 func (e *evaluation) addCharge(key types.NamespacedName, request budget.Request) {

@@ -40,10 +40,9 @@ const (
 
 // Causes in the details of a denial.
 const (
-	causeFull      metav1.CauseType = "PodDeletionFlowControl"
-	causeRoomTime  metav1.CauseType = "RoomTime"
-	causeWayOut    metav1.CauseType = "WayOut"
-	causeUndecided metav1.CauseType = "Undecided"
+	causeFull     metav1.CauseType = "PodDeletionFlowControl"
+	causeRoomTime metav1.CauseType = "RoomTime"
+	causeWayOut   metav1.CauseType = "WayOut"
 )
 
 // denial returns the answer that denies a request. It has no Retry-After, because
@@ -120,7 +119,7 @@ func undecided(decision string, err error) admission.Answer {
 		Message: "PodDeletionFlowControls could not decide this request, so it is denied: try again. " + err.Error(),
 		Details: &metav1.StatusDetails{
 			Group: v1alpha1.GroupName, Kind: "poddeletionflowcontrols", RetryAfterSeconds: 1,
-			Causes: []metav1.StatusCause{{Type: causeUndecided, Message: err.Error()}},
+			Causes: []metav1.StatusCause{{Type: admission.CauseUndecided, Message: err.Error()}},
 		},
 	})
 }

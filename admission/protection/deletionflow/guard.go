@@ -22,11 +22,18 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/deletionflow"
+	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// Webhook is the webhook for evictions and for deletions of pods and namespaces.
-const Webhook = "vdeletionflow.kb.io"
+// Webhooks that Guard answers.
+const (
+	// Webhook is for evictions and deletions of pods, except in namespaces with
+	// budgets, where the webhook of budgets asks Guard.
+	Webhook = "vdeletionflow.kb.io"
+	// NamespaceWebhook is for deletions of namespaces.
+	NamespaceWebhook = "vnamespacedeletionflow.kb.io"
+)
 
 // Disruptions reads PodDisruptionBudgets.
 type Disruptions interface {
@@ -75,6 +82,25 @@ func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 		return admission.Allow(DecisionPodNotFound)
 	}
 	return g.decide(ctx, a, flows)
+}
+
+// Full reports whether a flow control that may count the request, which deletes a pod,
+// is at its limit according to the cache.
+func (g Guard) Full(req *admissionv1.AdmissionRequest) bool {
+	flows, err := g.FlowControls.List(labels.Everything())
+	if err != nil || len(flows) == 0 {
+		return false
+	}
+	ns, err := g.Namespaces.Get(req.Namespace)
+	if err != nil {
+		return false
+	}
+	// The pod is not read here: it is rarely in a white list.
+	some := deletionflow.Request{Namespace: namespaceOf(ns), Pods: []deletionflow.Pod{{}}, Eviction: req.SubResource == "eviction"}
+	return slices.ContainsFunc(flows, func(f *v1alpha1.PodDeletionFlowControl) bool {
+		n, _ := deletionflow.Count(&f.Spec, some)
+		return n > 0 && !f.Spec.Shadow && deletionflow.BreakerOf(f, g.Time.Now(), deletionwindow.DefaultSkew).Open
+	})
 }
 
 // decide applies one flow control after the other. The first that denies decides;

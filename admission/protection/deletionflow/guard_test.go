@@ -113,6 +113,36 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 	}
 }
 
+func TestFullMeansThatAFlowControlOfTheRequestIsAtItsLimit(t *testing.T) {
+	flow := func(limit int64, change func(*v1alpha1.PodDeletionFlowControl)) []runtime.Object {
+		return []runtime.Object{newNamespace(nil), newFlow("cluster", limit, change)}
+	}
+	req := deletion(t, newPod("a", nil))
+	for name, tc := range map[string]struct {
+		objects []runtime.Object
+		req     *admissionv1.AdmissionRequest
+		want    bool
+	}{
+		"no flow control":      {[]runtime.Object{newNamespace(nil)}, req, false},
+		"room":                 {flow(1, nil), req, false},
+		"at its limit":         {flow(0, nil), req, true},
+		"evictions":            {flow(0, nil), eviction(t, "a", nil), true},
+		"in shadow mode":       {flow(0, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.Shadow = true }), req, false},
+		"evictions are free":   {flow(0, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.CountEvictions = ptr.To(false) }), eviction(t, "a", nil), false},
+		"an unknown namespace": {[]runtime.Object{newFlow("cluster", 0, nil)}, req, false},
+		"another namespace": {flow(0, func(f *v1alpha1.PodDeletionFlowControl) {
+			f.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"env": "test"}}
+		}), req, false},
+		"an invalid rule": {flow(9, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.LimitRules[0].Interval = "soon" }), req, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := newFixture(t, tc.objects...).guard.Full(tc.req); got != tc.want {
+				t.Errorf("full: %t", got)
+			}
+		})
+	}
+}
+
 func TestNothingIsReadWithoutAFlowControl(t *testing.T) {
 	fx := newFixture(t)
 	if answer := fx.ask(t, deletion(t, newPod("a", nil))); !answer.Response.Allowed || answer.Decision != DecisionNoFlowControl || len(fx.kube.Actions()) > 0 {

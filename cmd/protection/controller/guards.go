@@ -25,26 +25,38 @@ func guards(ctx context.Context) webhookhealth.Plan {
 
 func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailableBudgetLister, flows listers.PodDeletionFlowControlLister) webhookhealth.Plan {
 	const static = "breakwater-protection"
-	guarded := func() ([]*corev1.Namespace, error) { return withBudgets(namespaces, budgets) }
-	hooked := func(webhook string) webhookhealth.Guard {
+	guarded := func() ([]*corev1.Namespace, error) { return withBudgets(namespaces, budgets, none) }
+	hooked := func(webhook string, reached func() ([]*corev1.Namespace, error)) webhookhealth.Guard {
 		return webhookhealth.Guard{Configuration: static, Webhook: webhook,
-			Namespaces: guarded, NamespaceLabel: v1alpha1.HasBudgetLabel, Value: v1alpha1.HasBudgetValue}
+			Namespaces: reached, NamespaceLabel: v1alpha1.HasBudgetLabel, Value: v1alpha1.HasBudgetValue}
+	}
+	counting := func() (bool, error) {
+		all, err := flows.List(labels.Everything())
+		return len(all) > 0, err
+	}
+	counted := func(webhook string, reached func() ([]*corev1.Namespace, error)) webhookhealth.Guard {
+		return webhookhealth.Guard{Configuration: "breakwater-deletionflow", Webhook: webhook, Wanted: counting, Namespaces: reached}
 	}
 	return webhookhealth.Plan{
 		Service: "protection-webhook",
 		Guards: []webhookhealth.Guard{
-			hooked("vpodbudget.kb.io"), hooked("vownerbudget.kb.io"), hooked("vrestartbudget.kb.io"),
+			// It decides by flow control too, in every labeled namespace.
+			hooked("vpodbudget.kb.io", func() ([]*corev1.Namespace, error) {
+				if yes, err := counting(); err != nil || !yes {
+					return guarded()
+				}
+				return withBudgets(namespaces, budgets, labeled)
+			}),
+			hooked("vownerbudget.kb.io", guarded), hooked("vrestartbudget.kb.io", guarded),
 			{Configuration: static, Webhook: "vpodunavailablebudget.kb.io"},
 			// Raising a limit must not depend on us.
 			{Configuration: static, Webhook: "vpoddeletionflowcontrol.kb.io", Ignores: true},
 			{Configuration: static, Webhook: "vcascade.kb.io"},
-			{Configuration: "breakwater-deletionflow", Webhook: "vdeletionflow.kb.io",
-				Wanted: func() (bool, error) {
-					all, err := flows.List(labels.Everything())
-					return len(all) > 0, err
-				},
-				Namespaces: func() ([]*corev1.Namespace, error) { return webhookhealth.NamespacesToGuard(namespaces, nil) },
-			},
+			counted("vdeletionflow.kb.io", func() ([]*corev1.Namespace, error) {
+				all, err := webhookhealth.NamespacesToGuard(namespaces, nil)
+				return slices.DeleteFunc(all, labeled), err
+			}),
+			counted("vnamespacedeletionflow.kb.io", func() ([]*corev1.Namespace, error) { return webhookhealth.NamespacesToGuard(namespaces, nil) }),
 		},
 		Policies: []string{
 			"breakwater-cascading-deletion-replicas", "breakwater-cascading-deletion-status", "breakwater-delete-protection-always",
@@ -60,8 +72,15 @@ func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailab
 	}
 }
 
-// withBudgets are the namespaces whose pods are guarded by a budget.
-func withBudgets(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailableBudgetLister) ([]*corev1.Namespace, error) {
+func none(*corev1.Namespace) bool { return false }
+
+// labeled reports whether the webhooks of budgets select the namespace.
+func labeled(n *corev1.Namespace) bool {
+	return n.Labels[v1alpha1.HasBudgetLabel] == v1alpha1.HasBudgetValue
+}
+
+// withBudgets are the namespaces that have a budget, and those that also selects.
+func withBudgets(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailableBudgetLister, also func(*corev1.Namespace) bool) ([]*corev1.Namespace, error) {
 	found, err := budgets.List(labels.Everything())
 	if err != nil {
 		return nil, err
@@ -71,5 +90,5 @@ func withBudgets(namespaces corelisters.NamespaceLister, budgets listers.PodUnav
 		names.Insert(b.Namespace)
 	}
 	all, err := webhookhealth.NamespacesToGuard(namespaces, nil)
-	return slices.DeleteFunc(all, func(n *corev1.Namespace) bool { return !names.Has(n.Name) }), err
+	return slices.DeleteFunc(all, func(n *corev1.Namespace) bool { return !names.Has(n.Name) && !also(n) }), err
 }

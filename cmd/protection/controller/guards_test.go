@@ -113,7 +113,10 @@ func TestWhichNamespacesHaveToBeReached(t *testing.T) {
 	budget := func(ns string) *v1alpha1.PodUnavailableBudget {
 		return &v1alpha1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}}
 	}
-	namespaces := []any{namespace("shop"), namespace("free"), namespace("kube-system"), ending}
+	marked := namespace("marked") // the label outlives the last budget
+	marked.Labels = map[string]string{v1alpha1.HasBudgetLabel: v1alpha1.HasBudgetValue}
+	namespaces := []any{namespace("shop"), namespace("free"), namespace("kube-system"), ending, marked}
+	flow := []any{&v1alpha1.PodDeletionFlowControl{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}}
 	budgets := []any{budget("shop"), budget("kube-system"), budget("ending"), budget("gone")}
 	for _, tc := range []struct {
 		webhook string
@@ -125,7 +128,12 @@ func TestWhichNamespacesHaveToBeReached(t *testing.T) {
 		{webhook: "vownerbudget.kb.io", want: []string{"shop"}},
 		{webhook: "vcascade.kb.io"},
 		{webhook: "vdeletionflow.kb.io", unasked: true},
-		{webhook: "vdeletionflow.kb.io", flows: []any{&v1alpha1.PodDeletionFlowControl{ObjectMeta: metav1.ObjectMeta{Name: "cluster"}}}, want: []string{"free", "shop"}},
+		{webhook: "vnamespacedeletionflow.kb.io", unasked: true},
+		// Every namespace is reached by one of them. That of shop waits for its label.
+		{webhook: "vpodbudget.kb.io", flows: flow, want: []string{"marked", "shop"}},
+		{webhook: "vdeletionflow.kb.io", flows: flow, want: []string{"free", "shop"}},
+		{webhook: "vownerbudget.kb.io", flows: flow, want: []string{"shop"}},
+		{webhook: "vnamespacedeletionflow.kb.io", flows: flow, want: []string{"free", "marked", "shop"}},
 	} {
 		for _, g := range newPlan(t, namespaces, budgets, tc.flows).Guards {
 			if g.Webhook != tc.webhook {

@@ -119,7 +119,7 @@ func TestTheWebhookIsRegisteredWhileAFlowControlExists(t *testing.T) {
 	}
 	awaitWebhooks("")
 	n.apply(t, "apiVersion: policy.kruise.io/v1alpha1\nkind: PodDeletionFlowControl\nmetadata: {name: "+n.name+"}\nspec: {limitRules: [{interval: 1d, limit: 100000}]}")
-	awaitWebhooks("vdeletionflow.kb.io")
+	awaitWebhooks("vdeletionflow.kb.io vnamespacedeletionflow.kb.io")
 	n.run(t, "delete", "pdfc", n.name)
 	awaitWebhooks("")
 }
