@@ -8,6 +8,7 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -34,7 +35,7 @@ import (
 
 const registrationQueue = "deletionflow"
 
-func newDeletionFlowGuard(ctx context.Context, recorder record.EventRecorder, pdbs deletionflow.Disruptions) (deletionflow.Guard, error) {
+func newDeletionFlowGuard(ctx context.Context, recorder record.EventRecorder, objects metadata.Interface, pdbs deletionflow.Disruptions) (deletionflow.Guard, error) {
 	kube, policies := kubeclient.Get(ctx), policyclient.Get(ctx).PolicyV1alpha1()
 	now, err := newClock(ctx)
 	if err != nil {
@@ -42,7 +43,7 @@ func newDeletionFlowGuard(ctx context.Context, recorder record.EventRecorder, pd
 	}
 	lister := flowinformer.Get(ctx).Lister()
 	return deletionflow.Guard{
-		FlowControls: lister, Pods: kube.CoreV1(), Namespaces: namespaceinformer.Get(ctx).Lister(), PDBs: pdbs,
+		FlowControls: lister, Pods: kube.CoreV1(), Objects: objects, Namespaces: namespaceinformer.Get(ctx).Lister(), PDBs: pdbs,
 		Commit: deletionflow.NewCommitter(lister, policies, now, deletionwindow.DefaultSkew, groupcommit.Options{Observe: countGroups("PodDeletionFlowControl")}),
 		Time:   now, Recorder: recorder,
 	}, nil

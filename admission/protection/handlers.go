@@ -43,7 +43,7 @@ func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *de
 	if err != nil {
 		return nil, err
 	}
-	flows, err := newDeletionFlowGuard(ctx, recorder, guard.PDBs)
+	flows, err := newDeletionFlowGuard(ctx, recorder, objects, guard.PDBs)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/metadata"
+	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	testingclock "k8s.io/utils/clock/testing"
@@ -89,10 +91,26 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	fakestore.CompareAndSwap(fx.client, "poddeletionflowcontrols")
 	lister, client := listers.NewPodDeletionFlowControlLister(flows), fx.client.PolicyV1alpha1()
 	fx.guard = Guard{
-		FlowControls: lister, Pods: fx.kube.CoreV1(), Namespaces: corev1listers.NewNamespaceLister(fx.namespaces), PDBs: fx.pdbs,
+		FlowControls: lister, Pods: fx.kube.CoreV1(), Objects: metadataOf(t, theirs...), Namespaces: corev1listers.NewNamespaceLister(fx.namespaces), PDBs: fx.pdbs,
 		Commit: NewCommitter(lister, client, fx.clock, skew, groupcommit.Options{}), Time: fx.clock, Recorder: fx.events,
 	}
 	return fx
+}
+
+// metadataOf returns a client for the metadata of these objects.
+func metadataOf(t testing.TB, objects ...runtime.Object) metadata.Interface {
+	t.Helper()
+	known := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(known); err != nil {
+		t.Fatal(err)
+	}
+	var parts []runtime.Object
+	for _, o := range objects {
+		if p, ok := o.(*corev1.Pod); ok {
+			parts = append(parts, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: p.ObjectMeta})
+		}
+	}
+	return metadatafake.NewSimpleMetadataClient(known, parts...)
 }
 
 func (fx *fixture) ask(t *testing.T, req *admissionv1.AdmissionRequest) admission.Answer {

@@ -22,12 +22,13 @@ func FuzzRead(f *testing.F) {
 	f.Add("namespaces", "", []byte(`{"metadata":{"name":"ns","uid":"n"}}`), []byte(``), true)
 	f.Add("pods", "", []byte(`null`), []byte(`[]`), false)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", UID: "n"}}
-	kube := kubefake.NewSimpleClientset(namespace, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-0", UID: "u"}})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-0", UID: "u"}}
+	kube := kubefake.NewSimpleClientset(namespace, pod)
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	if err := index.Add(namespace); err != nil {
 		f.Fatal(err)
 	}
-	r := reader{pods: kube.CoreV1(), namespaces: corev1listers.NewNamespaceLister(index)}
+	r := reader{pods: kube.CoreV1(), objects: metadataOf(f, pod), namespaces: corev1listers.NewNamespaceLister(index)}
 	f.Fuzz(func(t *testing.T, resource, subresource string, before, after []byte, dryRun bool) {
 		req := &admissionv1.AdmissionRequest{
 			Namespace: "ns", Name: "web-0", Resource: metav1.GroupVersionResource{Version: "v1", Resource: resource}, SubResource: subresource,

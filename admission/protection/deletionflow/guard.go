@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/breakwater-dev/breakwater/admission"
@@ -52,11 +53,13 @@ type Time interface {
 type Guard struct {
 	FlowControls listers.PodDeletionFlowControlLister
 	Pods         corev1client.PodsGetter
-	Namespaces   corev1listers.NamespaceLister
-	PDBs         Disruptions
-	Commit       *Committer
-	Time         Time
-	Recorder     record.EventRecorder
+	// Objects lists the pods of a namespace.
+	Objects    metadata.Interface
+	Namespaces corev1listers.NamespaceLister
+	PDBs       Disruptions
+	Commit     *Committer
+	Time       Time
+	Recorder   record.EventRecorder
 	// Denials publishes denials as CloudEvents; nil disables it.
 	Denials *denialevents.Publisher
 }
@@ -74,7 +77,7 @@ func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 	if len(flows) == 0 {
 		return admission.Allow(DecisionNoFlowControl)
 	}
-	a, err := reader{g.Pods, g.Namespaces}.read(ctx, req)
+	a, err := reader{g.Pods, g.Objects, g.Namespaces}.read(ctx, req)
 	if err != nil {
 		return undecided(admission.DecisionError, err)
 	}

@@ -9,9 +9,13 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/pager"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission"
@@ -21,6 +25,7 @@ import (
 // reader finds the pods that a request deletes.
 type reader struct {
 	pods       corev1client.PodsGetter
+	objects    metadata.Interface
 	namespaces corev1listers.NamespaceLister
 }
 
@@ -81,6 +86,8 @@ func (r reader) pod(ctx context.Context, req *admissionv1.AdmissionRequest) (pod
 // active is the field selector of pods that have not finished.
 const active = "status.phase!=Succeeded,status.phase!=Failed"
 
+var podsResource = corev1.SchemeGroupVersion.WithResource("pods")
+
 func (r reader) ofNamespace(ctx context.Context, req *admissionv1.AdmissionRequest) (*request, error) {
 	var ns corev1.Namespace
 	if err := json.Unmarshal(req.OldObject.Raw, &ns); err != nil {
@@ -96,12 +103,18 @@ func (r reader) ofNamespace(ctx context.Context, req *admissionv1.AdmissionReque
 	if a.Namespace.Terminating {
 		return a, nil
 	}
-	list, err := r.pods.Pods(ns.Name).List(ctx, metav1.ListOptions{FieldSelector: active})
-	if err != nil {
+	// Pages of metadata: a namespace may have thousands of pods.
+	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return r.objects.Resource(podsResource).Namespace(ns.Name).List(ctx, options)
+	})
+	if err := pages.EachListItem(ctx, metav1.ListOptions{FieldSelector: active}, func(o runtime.Object) error {
+		p, err := meta.Accessor(o)
+		if err == nil {
+			a.Pods = append(a.Pods, deletionflow.Pod{Labels: p.GetLabels(), Terminating: p.GetDeletionTimestamp() != nil})
+		}
+		return err
+	}); err != nil {
 		return nil, fmt.Errorf("list the pods of namespace %s: %w", ns.Name, err)
-	}
-	for i := range list.Items {
-		a.Pods = append(a.Pods, podOf(&list.Items[i]))
 	}
 	return a, nil
 }
