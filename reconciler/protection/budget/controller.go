@@ -5,7 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -106,11 +105,7 @@ func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reco
 		DeleteFunc: func(obj any) { r.podWatch.observe(obj); ofPod(obj) },
 	})
 	for _, informer := range workloads(ctx) {
-		must.Watch(informer, controller.HandleAll(func(obj any) {
-			if o, ok := wiring.Object[metav1.Object](obj); ok {
-				enqueueAll(impl, lister, o.GetNamespace())
-			}
-		}))
+		must.Watch(informer, ofWorkload(func(namespace string) { enqueueAll(impl, lister, namespace) }))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,26 +63,41 @@ func (o *owners) cached(kind schema.GroupKind, namespace, name string) (owner, b
 	if kind.Group != "apps" {
 		return owner{}, false
 	}
-	of := func(m metav1.Object, wanted *int32) (owner, bool) {
-		return ownerOf(kind, m, replicas{wanted: wanted, ofPods: true}), true
-	}
 	switch kind.Kind {
 	case "Deployment":
 		if d, err := o.deployments.Deployments(namespace).Get(name); err == nil {
-			return of(d, d.Spec.Replicas)
+			return ownerFrom(d)
 		}
 	case "ReplicaSet":
 		if s, err := o.replicaSets.ReplicaSets(namespace).Get(name); err == nil {
-			return of(s, s.Spec.Replicas)
+			return ownerFrom(s)
 		}
 	case "StatefulSet":
 		if s, err := o.statefulSets.StatefulSets(namespace).Get(name); err == nil {
-			return of(s, s.Spec.Replicas)
+			return ownerFrom(s)
 		}
 	case "DaemonSet":
 		if d, err := o.daemonSets.DaemonSets(namespace).Get(name); err == nil {
-			return of(d, &d.Status.DesiredNumberScheduled)
+			return ownerFrom(d)
 		}
+	}
+	return owner{}, false
+}
+
+// ownerFrom returns what budgets need of a cached workload; false for another kind.
+func ownerFrom(obj any) (owner, bool) {
+	of := func(kind string, m metav1.Object, wanted *int32) (owner, bool) {
+		return ownerOf(schema.GroupKind{Group: "apps", Kind: kind}, m, replicas{wanted: wanted, ofPods: true}), true
+	}
+	switch w := obj.(type) {
+	case *appsv1.Deployment:
+		return of("Deployment", w, w.Spec.Replicas)
+	case *appsv1.ReplicaSet:
+		return of("ReplicaSet", w, w.Spec.Replicas)
+	case *appsv1.StatefulSet:
+		return of("StatefulSet", w, w.Spec.Replicas)
+	case *appsv1.DaemonSet:
+		return of("DaemonSet", w, &w.Status.DesiredNumberScheduled)
 	}
 	return owner{}, false
 }

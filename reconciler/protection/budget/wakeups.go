@@ -3,6 +3,7 @@ package budget
 import (
 	"errors"
 	"fmt"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
 // byPods is the index of budgets by what their pods have: a label, or an owner.
@@ -97,6 +99,27 @@ func (w wakeUps) covering(p *corev1.Pod) []*v1alpha1.PodUnavailableBudget {
 		}
 	}
 	return found
+}
+
+// ofWorkload handles the events of workloads: it enqueues the budgets of the namespace
+// if what budgets need of the workload changes. The status of a workload is written for
+// each of its pods, whose own events enqueue their budgets.
+func ofWorkload(enqueue func(namespace string)) cache.ResourceEventHandlerFuncs {
+	changed := func(obj any) {
+		if o, ok := wiring.Object[metav1.Object](obj); ok {
+			enqueue(o.GetNamespace())
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: changed, DeleteFunc: changed,
+		UpdateFunc: func(before, after any) {
+			was, _ := ownerFrom(before)
+			is, _ := ownerFrom(after)
+			if !reflect.DeepEqual(was, is) {
+				changed(after)
+			}
+		},
+	}
 }
 
 // targets returns the keys of the owners above a pod; false if a cache does not have

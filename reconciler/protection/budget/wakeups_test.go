@@ -5,9 +5,11 @@ import (
 	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
@@ -87,6 +89,68 @@ func TestAPodEventEnqueuesTheBudgetsThatMayCoverIt(t *testing.T) {
 			slices.Sort(got)
 			if !slices.Equal(got, tc.want) || targets != tc.targets {
 				t.Errorf("got %v and %d targets, want %v and %d", got, targets, tc.want, tc.targets)
+			}
+		})
+	}
+}
+
+func TestAWorkloadEnqueuesBudgetsOnlyIfTheyNeedWhatChanges(t *testing.T) {
+	now := metav1.Now()
+	meta := metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "uid", ResourceVersion: "1"}
+	deployment := func(change func(*appsv1.Deployment)) any {
+		d := &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](3)}}
+		change(d)
+		return d
+	}
+	replicaSet := func(change func(*appsv1.ReplicaSet)) any {
+		s := &appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](3)}}
+		change(s)
+		return s
+	}
+	statefulSet := func(replicas, ready int32) any {
+		return &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: &replicas}, Status: appsv1.StatefulSetStatus{ReadyReplicas: ready}}
+	}
+	daemonSet := func(desired, ready int32) any {
+		return &appsv1.DaemonSet{ObjectMeta: meta, Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: desired, NumberReady: ready}}
+	}
+	aDeployment, aReplicaSet := deployment(func(*appsv1.Deployment) {}), replicaSet(func(*appsv1.ReplicaSet) {})
+	for name, tc := range map[string]struct {
+		before, after any
+		want          int
+	}{
+		"a resync":                    {aDeployment, aDeployment, 0},
+		"the status of a Deployment":  {aDeployment, deployment(func(d *appsv1.Deployment) { d.ResourceVersion, d.Status.ReadyReplicas = "2", 2 }), 0},
+		"a scaled Deployment":         {aDeployment, deployment(func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](4) }), 1},
+		"a terminating Deployment":    {aDeployment, deployment(func(d *appsv1.Deployment) { d.DeletionTimestamp = &now }), 1},
+		"another of the same name":    {aDeployment, deployment(func(d *appsv1.Deployment) { d.UID = "other" }), 1},
+		"the status of a ReplicaSet":  {aReplicaSet, replicaSet(func(s *appsv1.ReplicaSet) { s.ResourceVersion, s.Status.ReadyReplicas = "2", 2 }), 0},
+		"a scaled ReplicaSet":         {aReplicaSet, replicaSet(func(s *appsv1.ReplicaSet) { s.Spec.Replicas = ptr.To[int32](0) }), 1},
+		"an adopted ReplicaSet":       {aReplicaSet, replicaSet(func(s *appsv1.ReplicaSet) { s.OwnerReferences = controlledBy("Deployment", "web") }), 1},
+		"the status of a StatefulSet": {statefulSet(3, 1), statefulSet(3, 2), 0},
+		"a scaled StatefulSet":        {statefulSet(3, 1), statefulSet(2, 1), 1},
+		"a ready pod of a DaemonSet":  {daemonSet(3, 1), daemonSet(3, 2), 0},
+		"another node of a DaemonSet": {daemonSet(3, 1), daemonSet(4, 1), 1},
+		"a new Deployment":            {nil, aDeployment, 1},
+		"a deleted Deployment":        {aDeployment, nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := 0
+			handler := ofWorkload(func(namespace string) {
+				if namespace != "ns" {
+					t.Errorf("namespace %q", namespace)
+				}
+				got++
+			})
+			switch {
+			case tc.before == nil:
+				handler.OnAdd(tc.after, false)
+			case tc.after == nil:
+				handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "ns/web", Obj: tc.before})
+			default:
+				handler.OnUpdate(tc.before, tc.after)
+			}
+			if got != tc.want {
+				t.Errorf("enqueued %d times, want %d", got, tc.want)
 			}
 		})
 	}
