@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	validatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/validatingwebhookconfiguration"
+	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 	pdbinformer "knative.dev/pkg/client/injection/kube/informers/policy/v1/poddisruptionbudget"
 	"knative.dev/pkg/injection"
 	"knative.dev/pkg/injection/clients/dynamicclient"
@@ -79,10 +80,11 @@ func newBudgetGuard(ctx context.Context, recorder record.EventRecorder, objects 
 	lister := budgetinformer.Get(ctx).Lister()
 	return budget.Guard{
 		Budgets: lister, Client: policies, Pods: kube.CoreV1(),
-		Owners:   ownerchain.New(objects, mapper).WithSelectors(dynamicclient.Get(ctx)),
-		PDBs:     budget.Disruptions{Lister: pdbinformer.Get(ctx).Lister(), Client: kube.PolicyV1()},
-		Commit:   budget.NewCommitter(lister, policies, references, groupcommit.Options{Observe: countGroups("PodUnavailableBudget")}),
-		Recorder: recorder, Recent: recent, References: references, Replica: os.Getenv("POD_NAME"),
+		Owners:     ownerchain.New(objects, mapper).WithSelectors(dynamicclient.Get(ctx)),
+		Namespaces: budget.Namespaces{Lister: namespaceinformer.Get(ctx).Lister(), Client: kube.CoreV1()},
+		PDBs:       budget.Disruptions{Lister: pdbinformer.Get(ctx).Lister(), Client: kube.PolicyV1()},
+		Commit:     budget.NewCommitter(lister, policies, references, groupcommit.Options{Observe: countGroups("PodUnavailableBudget")}),
+		Recorder:   recorder, Recent: recent, References: references, Replica: os.Getenv("POD_NAME"),
 		FailsClosed: failsClosed(validatinginformer.Get(ctx).Lister()),
 	}, nil
 }

@@ -18,6 +18,8 @@ import (
 const (
 	// DecisionUncovered: no budget covers the pods.
 	DecisionUncovered = "Uncovered"
+	// DecisionNamespaceTerminating: the namespace of the deleted object terminates.
+	DecisionNamespaceTerminating = "NamespaceTerminating"
 	// DecisionNotCharged: the request makes no available pod unavailable.
 	DecisionNotCharged = "NotCharged"
 	// DecisionCharged: the request was charged and allowed.

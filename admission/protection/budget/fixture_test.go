@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	corev1listers "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
@@ -75,11 +76,17 @@ func newFixture(t *testing.T, above chains, budgets []*v1alpha1.PodUnavailableBu
 		}
 	}
 	pdbs := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	namespaces := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	for _, o := range objects {
-		if p, ok := o.(*policyv1.PodDisruptionBudget); ok {
-			if err := pdbs.Add(p); err != nil {
-				t.Fatal(err)
-			}
+		var err error
+		switch o := o.(type) {
+		case *policyv1.PodDisruptionBudget:
+			err = pdbs.Add(o)
+		case *corev1.Namespace:
+			err = namespaces.Add(o)
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 	fakestore.CompareAndSwap(fx.client, "podunavailablebudgets")
@@ -88,9 +95,10 @@ func newFixture(t *testing.T, above chains, budgets []*v1alpha1.PodUnavailableBu
 	reliance := NewChargeReferences()
 	fx.guard = Guard{
 		Budgets: lister, Client: client, Pods: kube.CoreV1(), Owners: above,
-		PDBs:     Disruptions{Lister: policylisters.NewPodDisruptionBudgetLister(pdbs), Client: kube.PolicyV1()},
-		Commit:   NewCommitter(lister, client, reliance, groupcommit.Options{}),
-		Recorder: fx.events, Recent: NewRecentDeletions(), References: reliance, Replica: "replica-1", FailsClosed: func() bool { return true },
+		Namespaces: Namespaces{Lister: corev1listers.NewNamespaceLister(namespaces), Client: kube.CoreV1()},
+		PDBs:       Disruptions{Lister: policylisters.NewPodDisruptionBudgetLister(pdbs), Client: kube.PolicyV1()},
+		Commit:     NewCommitter(lister, client, reliance, groupcommit.Options{}),
+		Recorder:   fx.events, Recent: NewRecentDeletions(), References: reliance, Replica: "replica-1", FailsClosed: func() bool { return true },
 	}
 	return fx
 }

@@ -36,13 +36,15 @@ const (
 
 // Guard decides whether pods may become unavailable.
 type Guard struct {
-	Budgets  listers.PodUnavailableBudgetLister
-	Client   policyclient.PodUnavailableBudgetsGetter
-	Pods     corev1client.PodsGetter
-	Owners   Owners
-	PDBs     Disruptions
-	Commit   *Committer
-	Recorder record.EventRecorder
+	Budgets listers.PodUnavailableBudgetLister
+	Client  policyclient.PodUnavailableBudgetsGetter
+	Pods    corev1client.PodsGetter
+	Owners  Owners
+	// Namespaces tells which namespaces terminate.
+	Namespaces Namespaces
+	PDBs       Disruptions
+	Commit     *Committer
+	Recorder   record.EventRecorder
 	// Denials publishes denials as CloudEvents; nil disables it.
 	Denials *denialevents.Publisher
 	// Recent remembers recently allowed deletions.
@@ -84,6 +86,11 @@ func (g Guard) Charge(ctx context.Context, req *admissionv1.AdmissionRequest) (a
 	}
 	if len(budgets) == 0 {
 		return admission.Allow(DecisionUncovered), Charges{}
+	}
+	if ends, err := g.Namespaces.endsWith(ctx, req); err != nil {
+		return undecided(nil, err), Charges{}
+	} else if ends {
+		return admission.Allow(DecisionNamespaceTerminating), Charges{}
 	}
 	dryRun, err := admission.DryRun(req)
 	if err != nil {

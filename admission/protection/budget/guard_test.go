@@ -25,6 +25,7 @@ import (
 	"k8s.io/utils/ptr"
 	"knative.dev/pkg/apis"
 
+	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/protection/affinity"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"

@@ -132,9 +132,10 @@ func (s *statusBudget) Restart(process int, revision int64) {
 	references := webhook.NewChargeReferences()
 	r.guard = webhook.Guard{
 		Budgets: lister, Client: client, Pods: pods, Owners: setOwners{s.set},
-		PDBs:     webhook.Disruptions{Lister: policylisters.NewPodDisruptionBudgetLister(newNamespaceIndexer())},
-		Commit:   webhook.NewCommitter(lister, client, references, groupcommit.Options{}),
-		Recorder: &record.FakeRecorder{}, Recent: webhook.NewRecentDeletions(), References: references,
+		Namespaces: webhook.Namespaces{Lister: corelisters.NewNamespaceLister(newNamespaceIndexer())}, // none terminates
+		PDBs:       webhook.Disruptions{Lister: policylisters.NewPodDisruptionBudgetLister(newNamespaceIndexer())},
+		Commit:     webhook.NewCommitter(lister, client, references, groupcommit.Options{}),
+		Recorder:   &record.FakeRecorder{}, Recent: webhook.NewRecentDeletions(), References: references,
 		Replica: name, FailsClosed: func() bool { return true },
 	}
 	s.replicas[process] = r
