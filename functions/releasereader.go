@@ -72,7 +72,6 @@ func (r *ReleaseReader) Live(ctx context.Context, namespace, name string) (*v1al
 
 // acceptsBatches reports whether batches of the release may be sent to the server.
 func acceptsBatches(w *v1alpha1.ChangeWorkload) bool {
-	outcome, _ := w.Status.OrderOutcome()
 	return w.DeletionTimestamp == nil && w.Spec.Attempt > 0 && w.Status.Phase != v1alpha1.WorkloadFailed &&
-		w.Status.Order.Opened() && outcome != v1alpha1.OutcomeFail
+		w.Status.Order.Opened() && !w.Status.OrderCheckFailed()
 }

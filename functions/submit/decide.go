@@ -114,7 +114,7 @@ func decideBatch(in Input) Decision {
 		return Decision{Nothing, "the verdict is stored"}
 	case in.Stage == v1alpha1.StagePre && p.Status.SubmissionOf(v1alpha1.StagePost) != nil:
 		return Decision{Nothing, "the stage of the batch is over"}
-	case in.Stage == v1alpha1.StagePre && orderCheckFailed(in.Workload):
+	case in.Stage == v1alpha1.StagePre && in.Workload.Status.OrderCheckFailed():
 		return Decision{Nothing, "the order check failed"}
 	case in.Stage == v1alpha1.StagePost && p.Status.ChangePodID == "":
 		return Decision{Nothing, "the batch was not started"}
@@ -142,12 +142,6 @@ func decideOpenOrder(in Input) Decision {
 		return Decision{OpenOrder, "the order is not open"}
 	}
 	return Decision{}
-}
-
-// orderCheckFailed reports whether the server or a person failed the order check.
-func orderCheckFailed(w *v1alpha1.ChangeWorkload) bool {
-	outcome, _ := w.Status.OrderOutcome()
-	return outcome == v1alpha1.OutcomeFail
 }
 
 // decideCall returns the call of the stage.

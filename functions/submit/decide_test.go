@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"knative.dev/pkg/apis"
 	duckv1 "knative.dev/pkg/apis/duck/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -45,6 +46,10 @@ func TestDecideForABatch(t *testing.T) {
 			w.Status.OrderVerdicts = []v1alpha1.StageVerdict{{Stage: pre, Verdict: verdict}}
 		}
 	}
+	withdrawn := func(w *v1alpha1.ChangeWorkload) {
+		w.Status.Conditions = append(w.Status.Conditions, apis.Condition{
+			Type: v1alpha1.WorkloadOrderJudged, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonOrderCheckFailed})
+	}
 
 	for name, tc := range map[string]struct {
 		workload workload
@@ -67,6 +72,11 @@ func TestDecideForABatch(t *testing.T) {
 		"order check failed, batch started": {workload: orderVerdict("fail"), batch: passedPre, stage: post, want: FinishBatch},
 		"order check failed, passed by a person": {workload: func(w *v1alpha1.ChangeWorkload) {
 			orderVerdict("fail")(w)
+			w.Status.OrderResult = &v1alpha1.OrderResult{Verdict: "pass"}
+		}, batch: batch{}, stage: pre, want: StartBatch},
+		"order check failed, verdict withdrawn": {workload: withdrawn, batch: batch{}, stage: pre, want: Nothing},
+		"order check failed, verdict withdrawn, passed by a person": {workload: func(w *v1alpha1.ChangeWorkload) {
+			withdrawn(w)
 			w.Status.OrderResult = &v1alpha1.OrderResult{Verdict: "pass"}
 		}, batch: batch{}, stage: pre, want: StartBatch},
 		"finish with cached answer":              {batch: with(ft.Intent(post, short)), stage: post, cached: true, want: StoreAnswer},

@@ -74,6 +74,18 @@ func (s *ChangeWorkloadStatus) Superseded() bool {
 	return s.Phase == WorkloadFailed && !s.OrderNotAccepted()
 }
 
+// OrderCheckFailed reports whether the server or a person failed the order as a whole. A
+// fail is sticky: it stays after the verdict was withdrawn, until a person passes the
+// order.
+func (s *ChangeWorkloadStatus) OrderCheckFailed() bool {
+	if outcome, _ := s.OrderOutcome(); outcome == OutcomeFail {
+		return true
+	}
+	cond, r := s.GetCondition(WorkloadOrderJudged), s.OrderResult
+	passed := r != nil && ParseVerdict(r.Verdict) == OutcomePass
+	return cond.IsFalse() && cond.Reason == ReasonOrderCheckFailed && !passed
+}
+
 // OrderOutcome returns the outcome of the order as a whole, and its message. A person's
 // verdict takes precedence over the server's, and a fail of one stage over a pass of
 // the other. A pass of PRE alone is no pass. OutcomePending means that there is no

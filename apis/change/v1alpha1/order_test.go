@@ -1,6 +1,11 @@
 package v1alpha1
 
-import "testing"
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	duckv1 "knative.dev/pkg/apis/duck/v1"
+)
 
 func TestOrderOutcomeFollowsThePrecedenceOfVerdicts(t *testing.T) {
 	server := func(stage Stage, verdict string) func(*ChangeWorkloadStatus) {
@@ -38,6 +43,42 @@ func TestOrderOutcomeFollowsThePrecedenceOfVerdicts(t *testing.T) {
 			}
 			if got, _ := s.OrderOutcome(); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestAFailOfTheOrderCheckStaysUntilAPersonPassesIt(t *testing.T) {
+	judged := func(reason string) func(*ChangeWorkloadStatus) {
+		return func(s *ChangeWorkloadStatus) {
+			s.Conditions = duckv1.Conditions{{Type: WorkloadOrderJudged, Status: corev1.ConditionFalse, Reason: reason}}
+		}
+	}
+	person := func(verdict string) func(*ChangeWorkloadStatus) {
+		return func(s *ChangeWorkloadStatus) { s.OrderResult = &OrderResult{Verdict: verdict} }
+	}
+	serverPass := func(s *ChangeWorkloadStatus) {
+		s.OrderVerdicts = []StageVerdict{{Stage: StagePost, Verdict: "pass"}}
+	}
+	for name, tc := range map[string]struct {
+		facts []func(*ChangeWorkloadStatus)
+		want  bool
+	}{
+		"no verdict":                       {nil, false},
+		"a person fails it":                {[]func(*ChangeWorkloadStatus){person("fail")}, true},
+		"the person withdraws the fail":    {[]func(*ChangeWorkloadStatus){judged(ReasonOrderCheckFailed)}, true},
+		"withdrawn, the server passes":     {[]func(*ChangeWorkloadStatus){judged(ReasonOrderCheckFailed), serverPass}, true},
+		"withdrawn, neither pass nor fail": {[]func(*ChangeWorkloadStatus){judged(ReasonOrderCheckFailed), person("none")}, true},
+		"a person passes it afterwards":    {[]func(*ChangeWorkloadStatus){judged(ReasonOrderCheckFailed), person("pass")}, false},
+		"it is unjudged":                   {[]func(*ChangeWorkloadStatus){judged(ReasonFailedUnjudged)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s ChangeWorkloadStatus
+			for _, f := range tc.facts {
+				f(&s)
+			}
+			if got := s.OrderCheckFailed(); got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})
 	}

@@ -90,7 +90,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	now, s := r.clock.Now(), r.settings()
 	d := Decide(Input{
 		Now: now, Settings: s, ServerConfigured: r.serverConfigured(),
-		OrderNotAccepted: owner.Status.OrderNotAccepted(), OrderCheckFailed: orderCheckFailed(owner), OrderJudgedSince: orderJudgedSince(owner),
+		OrderNotAccepted: owner.Status.OrderNotAccepted(), OrderCheckFailed: owner.Status.OrderCheckFailed(), OrderJudgedSince: orderJudgedSince(owner),
 		Superseded: owner.Status.Superseded(), WokenSince: r.wokenSince(c),
 		DecidingSince: r.startTime.Get(now), ChangePod: c,
 	})
@@ -140,12 +140,6 @@ func (r *Reconciler) recordUnjudged(ctx context.Context, old, next *v1alpha1.Cha
 	policy := r.settings().UnjudgedBatch(next)
 	controller.GetEventRecorder(ctx).Eventf(next, corev1.EventTypeWarning, cond.Reason, "unjudged, %s is %s: %s", settingOf(next), policy, cond.Message)
 	r.unjudged.Add(ctx, 1, cond.Reason, string(policy))
-}
-
-// orderCheckFailed reports whether the order check failed.
-func orderCheckFailed(c *v1alpha1.ChangeWorkload) bool {
-	outcome, _ := c.Status.OrderOutcome()
-	return outcome == v1alpha1.OutcomeFail
 }
 
 // orderJudgedSince is the last change of condition OrderJudged.

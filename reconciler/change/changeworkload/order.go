@@ -171,24 +171,14 @@ func awaitVerdict(in Input, sub *v1alpha1.Submission, v *v1alpha1.StageVerdict, 
 	return o
 }
 
-// orderCheckFailed reports whether the order counts as failed. A fail is sticky: it
-// stays after the verdict was deleted, until a person passes the order. An
-// unjudged order follows the no-verdict policy.
+// orderCheckFailed reports whether the order counts as failed: its check failed, or it is
+// unjudged and no-verdict is Fail.
 func orderCheckFailed(in Input) bool {
 	outcome, _ := in.ChangeWorkload.Status.OrderOutcome()
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
-	switch {
-	case outcome == v1alpha1.OutcomeFail:
-		return true
-	case !cond.IsFalse():
-		return false
-	case cond.Reason == v1alpha1.ReasonOrderCheckFailed:
-		r := in.ChangeWorkload.Status.OrderResult
-		return r == nil || v1alpha1.ParseVerdict(r.Verdict) != v1alpha1.OutcomePass
-	case cond.Reason == v1alpha1.ReasonFailedUnjudged:
-		return outcome != v1alpha1.OutcomePass && in.Settings.UnjudgedOrder(in.ChangeWorkload) == v1alpha1.NoVerdictFail
-	}
-	return false
+	return in.ChangeWorkload.Status.OrderCheckFailed() ||
+		cond.IsFalse() && cond.Reason == v1alpha1.ReasonFailedUnjudged && outcome != v1alpha1.OutcomePass &&
+			in.Settings.UnjudgedOrder(in.ChangeWorkload) == v1alpha1.NoVerdictFail
 }
 
 // orderUnjudged reports whether the order fails only because it is unjudged.
