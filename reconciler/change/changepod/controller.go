@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/tools/cache"
+	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
+	"github.com/breakwater-dev/breakwater/reconciler/change/namespaceoptin"
 )
 
 // NewController returns the controller of ChangePods. The queue of calls is that of the
@@ -32,6 +34,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 		interimWrites:   rate.NewLimiter(rate.Every(interimWritePeriod), interimWriteBurst),
 		unjudged:        metrics.NewCounter(metrics.Meter(), "breakwater_batches_unjudged_total"),
 		client:          changeclient.Get(ctx),
+		namespaces:      namespaceinformer.Get(ctx).Lister(),
 		changeWorkloads: changeworkloadinformer.Get(ctx).Lister(),
 		sender:          sender,
 		wakeups:         resend.New(resend.Clock(ctx)),
@@ -61,6 +64,12 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 			}
 		},
 	})
+	must.Watch(namespaceinformer.Get(ctx).Informer(), namespaceoptin.Handler(func(namespace string) {
+		impl.FilteredGlobalResync(func(obj any) bool {
+			c, ok := obj.(*v1alpha1.ChangePod)
+			return ok && c.Namespace == namespace && unfinished(c)
+		}, changePods)
+	}))
 	// A release that was superseded, or whose order was not accepted, ends its
 	// batches. A failed order check holds them until a person overrules it.
 	must.Watch(changeworkloadinformer.Get(ctx).Informer(), cache.FilteringResourceEventHandler{

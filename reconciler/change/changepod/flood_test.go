@@ -71,7 +71,7 @@ func newFlood(t *testing.T, releases, batches int) *flood {
 	f := &flood{t: t, clock: clocktesting.NewFakePassiveClock(t0), client: fake.NewSimpleClientset(), waiting: map[string]bool{}}
 	owners := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	f.r = &Reconciler{
-		client: f.client, changeWorkloads: listers.NewChangeWorkloadLister(owners), sender: f,
+		client: f.client, namespaces: namespaces(t, floodNamespace, true), changeWorkloads: listers.NewChangeWorkloadLister(owners), sender: f,
 		interimWrites: rate.NewLimiter(rate.Every(interimWritePeriod), interimWriteBurst),
 		unjudged:      metrics.NewCounter(metrics.Meter(), "breakwater_batches_unjudged_total"),
 		settings:      settings.Default, serverConfigured: func() bool { return true },

@@ -19,6 +19,7 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
@@ -48,6 +49,7 @@ const staleCacheRetry = 50 * time.Millisecond
 // Reconciler derives the state of ChangePods.
 type Reconciler struct {
 	client          versioned.Interface
+	namespaces      corelisters.NamespaceLister
 	changeWorkloads listers.ChangeWorkloadLister
 	// settings returns the current settings.
 	settings func() settings.Settings
@@ -74,6 +76,12 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	if c.DeletionTimestamp != nil {
 		r.forget(c)
 		return nil
+	}
+	if ns, err := r.namespaces.Get(c.Namespace); apierrs.IsNotFound(err) || err == nil && !v1alpha1.OptedIn(ns) {
+		r.forget(c) // no call is made; an opt-in reconciles again
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("read namespace %s: %w", c.Namespace, err)
 	}
 	owner, err := r.changeWorkloads.ChangeWorkloads(c.Namespace).Get(c.Spec.ChangeWorkloadID)
 	if apierrs.IsNotFound(err) {

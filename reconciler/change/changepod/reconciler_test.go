@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"knative.dev/pkg/apis"
@@ -18,7 +20,7 @@ import (
 )
 
 func TestABatchWhoseReleaseIsNotCachedIsReconciledAgain(t *testing.T) {
-	r := &Reconciler{changeWorkloads: listers.NewChangeWorkloadLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}))}
+	r := &Reconciler{namespaces: namespaces(t, "", true), changeWorkloads: listers.NewChangeWorkloadLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}))}
 	c := batch()
 	if err := r.ReconcileKind(context.Background(), c); err != nil {
 		t.Errorf("a batch without an owner: %v", err)
@@ -26,6 +28,36 @@ func TestABatchWhoseReleaseIsNotCachedIsReconciledAgain(t *testing.T) {
 	c.OwnerReferences = []metav1.OwnerReference{{UID: "u", Controller: ptr.To(true)}}
 	if again, _ := controller.IsRequeueKey(r.ReconcileKind(context.Background(), c)); !again {
 		t.Error("a batch with an owner is not reconciled again")
+	}
+}
+
+// namespaces returns a lister of one namespace.
+func namespaces(t *testing.T, name string, optedIn bool) corelisters.NamespaceLister {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if optedIn {
+		ns.Labels = map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled}
+	}
+	all := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	if err := all.Add(ns); err != nil {
+		t.Fatal(err)
+	}
+	return corelisters.NewNamespaceLister(all)
+}
+
+// An opted-out namespace is not judged: its batches wait until it is opted in again.
+func TestNoCallIsMadeForABatchOfANamespaceThatIsOptedOut(t *testing.T) {
+	f := newFlood(t, 1, 1)
+	f.r.namespaces = namespaces(t, floodNamespace, false)
+	f.run(20, time.Minute)
+	if got := f.get("r00--0").Status; len(got.Submissions) > 0 || got.Phase != v1alpha1.PodInit {
+		t.Errorf("phase %q, calls %v of an opted-out namespace", got.Phase, got.Submissions)
+	}
+	f.r.namespaces = namespaces(t, floodNamespace, true)
+	f.enqueue("r00--0", 0)
+	f.run(20, 2*time.Minute)
+	if got := f.count(); got[v1alpha1.ReasonVerdictReceived] != 1 {
+		t.Errorf("batches by reason after the opt-in: %v", got)
 	}
 }
 
