@@ -32,6 +32,7 @@ type Workload struct {
 	Complete bool
 	// HoldValue is the value of the field Kind.Hold; nil if it is absent.
 	HoldValue any
+	counts    counts
 	// holdDepth is how many fields of the path of Kind.Hold exist.
 	holdDepth int
 }
@@ -111,9 +112,10 @@ func read(kind Kind, raw []byte, content map[string]any) (*Workload, error) {
 		Template:   s.Spec.Template,
 		Replicas:   c.wanted,
 		Rolling:    rolling(s.Spec.Strategy) && rolling(s.Spec.UpdateStrategy),
-		InProgress: !c.observed || c.updated < c.wanted || c.all > c.updated,
+		InProgress: c.inProgress(),
+		Complete:   c.complete(),
+		counts:     c,
 	}
-	w.Complete = !w.InProgress && c.available >= c.wanted
 	w.OnDelete = s.Spec.UpdateStrategy.Type == "OnDelete"
 	w.holdDepth, w.HoldValue = find(content, kind.Hold.Path)
 	return w, nil
@@ -136,6 +138,29 @@ func find(content map[string]any, path []string) (depth int, value any) {
 type counts struct {
 	observed                        bool
 	wanted, all, updated, available int32
+}
+
+func (c counts) inProgress() bool {
+	return !c.observed || c.updated < c.wanted || c.all > c.updated
+}
+
+func (c counts) complete() bool { return !c.inProgress() && c.available >= c.wanted }
+
+// Lost are the nodes of a DaemonSet whose pod cannot become Ready because the node is not.
+// Its controller still counts them.
+type Lost struct {
+	// Nodes is their number, and Updated that of those whose pod has the current version.
+	Nodes, Updated int32
+}
+
+// Without returns the desired number of pods without lost nodes, and whether the rollout on
+// the others is complete.
+func (w *Workload) Without(l Lost) (replicas int32, complete bool) {
+	c := w.counts
+	c.wanted -= l.Nodes
+	c.all -= l.Nodes
+	c.updated -= l.Updated
+	return c.wanted, c.complete()
 }
 
 func countsOf(kind Kind, s object) counts {

@@ -25,6 +25,7 @@ import (
 	revisioninformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision"
 	replicasetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
+	nodeinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/node"
 	podinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/pod"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
@@ -55,6 +56,7 @@ type (
 	revisions       struct{ *informer }
 	replicaSets     struct{ *informer }
 	pods            struct{ *informer }
+	nodes           struct{ *informer }
 	namespaces      struct{ *informer }
 	changeWorkloads struct{ *informer }
 	changePods      struct{ *informer }
@@ -67,7 +69,8 @@ func (i revisions) Lister() appslisters.ControllerRevisionLister {
 func (i replicaSets) Lister() appslisters.ReplicaSetLister {
 	return appslisters.NewReplicaSetLister(i.indexer)
 }
-func (i pods) Lister() corelisters.PodLister { return corelisters.NewPodLister(i.indexer) }
+func (i pods) Lister() corelisters.PodLister   { return corelisters.NewPodLister(i.indexer) }
+func (i nodes) Lister() corelisters.NodeLister { return corelisters.NewNodeLister(i.indexer) }
 func (i namespaces) Lister() corelisters.NamespaceLister {
 	return corelisters.NewNamespaceLister(i.indexer)
 }
@@ -122,6 +125,7 @@ func start(w *fixture) *process {
 	ctx = context.WithValue(ctx, revisioninformer.Key{}, revisions{watched("controllerrevisions")})
 	ctx = context.WithValue(ctx, replicasetinformer.Key{}, replicaSets{watched("replicasets")})
 	ctx = context.WithValue(ctx, podinformer.Key{}, pods{watched("pods")})
+	ctx = context.WithValue(ctx, nodeinformer.Key{}, nodes{watched("nodes")})
 	ctx = context.WithValue(ctx, namespaceinformer.Key{}, namespaces{watched("namespaces")})
 	ctx = context.WithValue(ctx, changeworkloadinformer.Key{}, changeWorkloads{watched("changeworkloads")})
 	ctx = context.WithValue(ctx, changepodinformer.Key{}, changePods{watched("changepods")})

@@ -38,7 +38,7 @@ func (r *Reconciler) confirm(ctx context.Context, in Input, w *workload.Workload
 		if err != nil {
 			return err
 		}
-		in.Workload = workloadOf(current)
+		in.Workload = workloadOf(current, in.Lost)
 		if Decide(in).Action != action {
 			return errStaleCache
 		}

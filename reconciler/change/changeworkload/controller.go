@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/lru"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
+	podinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/pod"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection/clients/dynamicclient"
@@ -24,6 +25,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
+	"github.com/breakwater-dev/breakwater/reconciler/change/nodestate"
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
@@ -58,6 +60,10 @@ func newReconciler(ctx context.Context, sender events.ConfirmingSender, calls *c
 	if err != nil {
 		return nil, err
 	}
+	nodes, err := nodestate.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
 	return &Reconciler{
 		accepted:      lru.New(maxAccepted),
 		progressSlots: lru.New(maxProgressSlots),
@@ -69,6 +75,8 @@ func newReconciler(ctx context.Context, sender events.ConfirmingSender, calls *c
 		namespaces:    namespaceinformer.Get(ctx).Lister(),
 		lister:        changeworkloadinformer.Get(ctx).Lister(),
 		changePods:    changepodinformer.Get(ctx).Informer().GetIndexer(),
+		pods:          podinformer.Get(ctx).Informer().GetIndexer(),
+		nodes:         nodes,
 		sender:        sender,
 		signer:        eventsigning.NewStore(kubeclient.Get(ctx).CoreV1(), resend.Clock(ctx)),
 		wakeups:       resend.New(resend.Clock(ctx)),

@@ -6,6 +6,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // Input is the input of Decide.
@@ -22,6 +23,8 @@ type Input struct {
 	ServerConfigured bool
 	ChangeWorkload   *v1alpha1.ChangeWorkload
 	Workload         Workload
+	// Lost are the lost nodes that Workload does not count.
+	Lost workload.Lost
 	// Pods are the existing pods of this version and attempt.
 	Pods []Pod
 	// ChangePods are the batches of this ChangeWorkload.
@@ -58,6 +61,8 @@ type Pod struct {
 	// Finished: the pod is Ready, or has FinishedLabel because it was. The label
 	// comes some time after Ready, because its writes are rate limited.
 	Finished bool
+	// Lost: it is on a lost node and not Ready.
+	Lost bool
 	// ReadySince is when the pod became Ready; zero when it is not.
 	ReadySince time.Time
 }

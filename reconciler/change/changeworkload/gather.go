@@ -38,7 +38,9 @@ func podOf(p *corev1.Pod, c *v1alpha1.ChangeWorkload) Pod {
 }
 
 // workloadOf returns the part of a workload that a decision depends on.
-func workloadOf(w *workload.Workload) Workload {
+// Pods on lost nodes are not wanted.
+func workloadOf(w *workload.Workload, lost workload.Lost) Workload {
+	replicas, complete := w.Without(lost)
 	attempt, err := strconv.ParseInt(w.Annotations[v1alpha1.AttemptAnnotation], 10, 64)
 	if err != nil {
 		attempt = -1 // no annotation: no ChangeWorkload is current
@@ -46,8 +48,8 @@ func workloadOf(w *workload.Workload) Workload {
 	return Workload{
 		Version:          w.Labels[v1alpha1.VersionKey],
 		Attempt:          attempt,
-		Replicas:         w.Replicas,
-		Complete:         w.Complete,
+		Replicas:         replicas,
+		Complete:         complete,
 		Suspend:          w.Labels[v1alpha1.SuspendLabel],
 		Hold:             v1alpha1.HoldOf(w.Annotations),
 		Bypass:           v1alpha1.BypassOf(w.Annotations),

@@ -61,7 +61,7 @@ func podOutcomes(in Input) PodOutcomes {
 		}
 	}
 	for _, p := range in.Pods {
-		if !claimed[p.UID] {
+		if !claimed[p.UID] && (p.Finished || !p.Lost) {
 			t.Preparing = append(t.Preparing, p.PodSummary)
 		}
 	}

@@ -37,6 +37,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
+	"github.com/breakwater-dev/breakwater/reconciler/change/nodestate"
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
@@ -61,6 +62,9 @@ type Reconciler struct {
 	lister     changelisters.ChangeWorkloadLister
 	// changePods has the index of releasefinder.Index.
 	changePods cache.Indexer
+	// pods has the index of releasefinder.Index.
+	pods  cache.Indexer
+	nodes nodestate.Nodes
 	// settings returns the current settings.
 	settings func() settings.Settings
 	// serverConfigured reports whether an AlterShield server is configured.
@@ -172,13 +176,18 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	if err != nil {
 		return Input{}, nil, err
 	}
+	own := podsOf(pods, c)
+	lost, err := r.discountLost(w, own)
+	if err != nil {
+		return Input{}, nil, err
+	}
 	now, woken := r.clock.Now(), time.Time{}
 	if step := c.Status.OrderStep; step != nil {
 		woken = r.wakeups.Since(resend.ForCall.ID(callID(c, step.Name)))
 	}
 	return Input{
 		Now: now, StepWokenSince: woken, DecidingSince: r.startTime.Get(now), Settings: r.settings(), ServerConfigured: r.serverConfigured(),
-		ChangeWorkload: c, Workload: workloadOf(w), Pods: podsOf(pods, c), ChangePods: changePods,
+		ChangeWorkload: c, Workload: workloadOf(w, lost), Lost: lost, Pods: own, ChangePods: changePods,
 		Accepted: r.acceptedAnnouncements(c),
 	}, w, nil
 }
@@ -191,7 +200,7 @@ func (r *Reconciler) podsMatter(release types.NamespacedName) bool {
 		return true // it is not cached yet, or was deleted, and then nothing is done
 	}
 	w := r.workloads.Find(c.Namespace, c.Spec.WorkloadRef)
-	return w == nil || !supersededSuccess(Input{ChangeWorkload: c, Workload: workloadOf(w)})
+	return w == nil || !supersededSuccess(Input{ChangeWorkload: c, Workload: workloadOf(w, workload.Lost{})})
 }
 
 // act changes the workload.

@@ -13,6 +13,7 @@ import (
 	revisioninformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision"
 	replicasetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
+	nodeinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/node"
 	podinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/pod"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
@@ -22,6 +23,7 @@ import (
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/nodestate"
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
@@ -53,6 +55,7 @@ func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reco
 		},
 		DeleteFunc: e.pod,
 	})
+	must.Watch(nodeinformer.Get(ctx).Informer(), cache.ResourceEventHandlerFuncs{UpdateFunc: e.node})
 	must.Watch(namespaceinformer.Get(ctx).Informer(), controller.HandleAll(e.namespace))
 }
 
@@ -123,6 +126,20 @@ func (e *enqueuer) namespace(obj any) {
 			return ok && o.GetNamespace() == ns.Name
 		}, e.changeWorkloads)
 	}
+}
+
+// node enqueues the releases of DaemonSets when a node is lost or comes back: its pods may
+// not change.
+func (e *enqueuer) node(before, after any) {
+	a, okA := before.(*corev1.Node)
+	b, okB := after.(*corev1.Node)
+	if !okA || !okB || nodestate.Ready(a) == nodestate.Ready(b) {
+		return
+	}
+	e.impl.FilteredGlobalResync(func(obj any) bool {
+		c, ok := obj.(*v1alpha1.ChangeWorkload)
+		return ok && workload.DaemonSet.Is(c.Spec.WorkloadRef.APIVersion, c.Spec.WorkloadRef.Kind) && c.Status.Phase != v1alpha1.WorkloadSuccess
+	}, e.changeWorkloads)
 }
 
 // versionsOf enqueues the ChangeWorkloads of all versions of a workload: a new

@@ -25,6 +25,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/nodestate"
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
@@ -62,7 +63,12 @@ func newReconciler(ctx context.Context) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
+	nodes, err := nodestate.Get(ctx)
+	if err != nil {
+		return nil, err
+	}
 	return &Reconciler{
+		nodes:           nodes,
 		kube:            kubeclient.Get(ctx),
 		dynamic:         dynamicclient.Get(ctx),
 		client:          changeclient.Get(ctx),

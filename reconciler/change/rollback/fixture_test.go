@@ -37,6 +37,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/nodestate"
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
@@ -50,6 +51,7 @@ type fixture struct {
 	kube    *kubefake.Clientset
 	change  *fake.Clientset
 	pods    cache.Indexer
+	nodes   cache.Indexer
 	known   cache.Indexer
 	// cached is the workload in the cache; nil means that the cache is current.
 	cached *workload.Workload
@@ -83,6 +85,7 @@ func newFixture(t *testing.T) *fixture {
 	}}); err != nil {
 		t.Fatal(err)
 	}
+	w.nodes = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	w.known = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	namespaces := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	if err := namespaces.Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -92,7 +95,7 @@ func newFixture(t *testing.T) *fixture {
 	w.Reconciler = &Reconciler{
 		kube: w.kube, dynamic: w.dynamic, client: w.change,
 		live:      &liveworkload.Reader{Client: w.dynamic, Namespaces: corelisters.NewNamespaceLister(namespaces)},
-		workloads: w, finder: w, pods: w.pods,
+		workloads: w, finder: w, pods: w.pods, nodes: nodestate.Nodes{Lister: corelisters.NewNodeLister(w.nodes)},
 		changeWorkloads: listers.NewChangeWorkloadLister(w.known),
 		settings:        func() settings.Settings { return w.settings },
 		rollbacks:       metrics.NewCounter(noop.Meter{}, "breakwater_rollbacks_total"), reported: lru.New(10),

@@ -1,6 +1,7 @@
 package rollback
 
 import (
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -21,10 +22,11 @@ type Finder interface {
 	Pods(w *workload.Workload, release v1alpha1.Release) ([]*corev1.Pod, error)
 }
 
-// ofRelease returns the pods of a release that are not terminating.
+// ofRelease returns the pods of a release that are neither terminating nor on a lost node,
+// whose state says nothing about the version.
 func (r *Reconciler) ofRelease(w *workload.Workload, release v1alpha1.Release) ([]Pod, error) {
 	pods, err := r.finder.Pods(w, release)
-	return there(pods), err
+	return there(slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return r.nodes.Lost(p.Spec.NodeName) })), err
 }
 
 // ofTemplate returns the pods of a ReplicaSet or ControllerRevision that are

@@ -32,6 +32,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/nodestate"
 )
 
 const (
@@ -59,6 +60,7 @@ type Reconciler struct {
 	live    *liveworkload.Reader
 
 	workloads Workloads
+	nodes     nodestate.Nodes
 	finder    Finder
 	// pods has the index releasefinder.ByController.
 	pods            cache.Indexer

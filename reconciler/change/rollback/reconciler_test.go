@@ -33,6 +33,15 @@ func (w *fixture) event() string {
 	}
 }
 
+func TestTheStateOfPodsOnALostNodeIsNoReasonToRollBack(t *testing.T) {
+	w := newFixture(t).stuck()
+	if err := w.nodes.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadRunning, v1alpha1.ReasonRollingOut))
+	w.at(w.bad, 2)
+}
+
 func TestAStuckReleaseIsRolledBackOnce(t *testing.T) {
 	w := newFixture(t).stuck()
 	c := w.release(w.bad, 2, v1alpha1.WorkloadRunning, v1alpha1.ReasonRollingOut)
