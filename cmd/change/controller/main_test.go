@@ -11,6 +11,7 @@ import (
 	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/controllerrevision/fake"
 	_ "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset/fake"
 	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace/fake"
+	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/node/fake"
 	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/pod/fake"
 	"knative.dev/pkg/configmap/informer"
 	_ "knative.dev/pkg/injection/clients/dynamicclient/fake"
