@@ -45,6 +45,9 @@ type Settings struct {
 	// SubmitTimeout is the timeout of the first call of a stage, from its first
 	// wake-up. Default 10m.
 	SubmitTimeout time.Duration
+	// ReleaseTimeout is how long a rollout may make no progress until its release
+	// fails. Default 24h.
+	ReleaseTimeout time.Duration
 	// SelfHealing: a release whose pods do not become Ready is rolled back.
 	// Default true.
 	SelfHealing bool
@@ -81,6 +84,7 @@ func Default() Settings {
 		HistoryLimit:  10,
 		Bypass:        v1alpha1.BypassRecorded,
 
+		ReleaseTimeout:        24 * time.Hour,
 		NoVerdictContradicted: v1alpha1.NoVerdictHold,
 		ReleaseCheckNoVerdict: v1alpha1.NoVerdictPass,
 	}
@@ -177,6 +181,8 @@ func apply(s *Settings, spec v1alpha1.OpsConfigInfoSpec) {
 		setDuration(&s.OrderTimeout, spec.Content)
 	case v1alpha1.ConfigSubmitTimeout:
 		setDuration(&s.SubmitTimeout, spec.Content)
+	case v1alpha1.ConfigReleaseTimeout:
+		setDuration(&s.ReleaseTimeout, spec.Content)
 	case v1alpha1.ConfigSelfHealing:
 		setDuration(&s.HealAfter, spec.Content)
 	case v1alpha1.ConfigHistoryLimit:

@@ -51,6 +51,9 @@ const (
 	// first call for a stage of a batch or order: function submit, the Broker or the
 	// circuit breaker may prevent it. Default: 10m.
 	ConfigSubmitTimeout ConfigType = "submit-timeout"
+	// ConfigReleaseTimeout (content: a duration): how long a rollout may make no progress
+	// until its release fails. Default: 24h.
+	ConfigReleaseTimeout ConfigType = "release-timeout"
 	// ConfigSelfHealing (content: a duration; empty is the default): if new pods do not
 	// become Ready for that long, the release is rolled back to the version that still
 	// has pods. Default: enabled, 2m.
@@ -126,6 +129,8 @@ var contentParsers = map[ConfigType]func(string) error{
 	ConfigPostTimeout:   duration,
 	ConfigOrderTimeout:  duration,
 	ConfigSubmitTimeout: duration,
+
+	ConfigReleaseTimeout: duration,
 
 	ConfigSelfHealing:       func(s string) error { _, err := ParseOptionalDuration(s, 0); return err },
 	ConfigAutomaticRollback: noContent,

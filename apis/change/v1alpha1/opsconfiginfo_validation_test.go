@@ -45,6 +45,8 @@ func TestAnInvalidOpsConfigInfoIsDenied(t *testing.T) {
 		"a timeout shorter than a second is denied":         {OpsConfigInfoSpec{Type: ConfigPreTimeout, Content: "999ms", Enable: true}, "spec.content", "out of range"},
 		"a timeout longer than a day is denied":             {OpsConfigInfoSpec{Type: ConfigPostTimeout, Content: "24h1s", Enable: true}, "spec.content", "out of range"},
 		"a submit timeout is a duration":                    {spec: OpsConfigInfoSpec{Type: ConfigSubmitTimeout, Content: "10m", Enable: true}},
+		"a release timeout is a duration":                   {spec: OpsConfigInfoSpec{Type: ConfigReleaseTimeout, Content: "6h", Enable: true}},
+		"a release timeout longer than a day is denied":     {OpsConfigInfoSpec{Type: ConfigReleaseTimeout, Content: "48h", Enable: true}, "spec.content", "1s to 24h"},
 		"an order timeout is a duration":                    {spec: OpsConfigInfoSpec{Type: ConfigOrderTimeout, Content: "2m", Enable: true}},
 		"self-healing needs no duration":                    {spec: OpsConfigInfoSpec{Type: ConfigSelfHealing, Enable: true}},
 		"self-healing may have a duration":                  {spec: OpsConfigInfoSpec{Type: ConfigSelfHealing, Content: "5m", Enable: true}},

@@ -1,6 +1,10 @@
 package v1alpha1
 
-import "time"
+import (
+	"time"
+
+	"knative.dev/pkg/apis"
+)
 
 // Opened reports whether the server accepted the order.
 func (o *Order) Opened() bool { return o != nil && o.OpenedTime != nil }
@@ -71,7 +75,13 @@ func (s *ChangeWorkloadStatus) OrderNotAccepted() bool {
 
 // Superseded reports whether a newer release ended this one.
 func (s *ChangeWorkloadStatus) Superseded() bool {
-	return s.Phase == WorkloadFailed && !s.OrderNotAccepted()
+	return s.Phase == WorkloadFailed && !s.OrderNotAccepted() && !s.TimedOut()
+}
+
+// TimedOut reports whether the release failed because its rollout made no progress. It has
+// not ended: pods that become Ready are judged.
+func (s *ChangeWorkloadStatus) TimedOut() bool {
+	return s.Phase == WorkloadFailed && s.GetCondition(apis.ConditionSucceeded).GetReason() == ReasonReleaseTimedOut
 }
 
 // OrderCheckFailed reports whether the server or a person failed the order as a whole. A

@@ -20,6 +20,9 @@ const (
 	// ReasonFailedCheckLost: the workload is suspended for this version, but the
 	// ChangeWorkload with the failed check was deleted.
 	ReasonFailedCheckLost = "FailedCheckLost"
+	// ReasonReleaseTimedOut: the rollout made no progress for release-timeout. The release
+	// is judged again when it does.
+	ReasonReleaseTimedOut = "ReleaseTimedOut"
 	// ReasonSuperseded: a newer template was applied before the release ended.
 	ReasonSuperseded = "Superseded"
 )

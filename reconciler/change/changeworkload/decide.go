@@ -126,7 +126,7 @@ func Decide(in Input) Decision {
 		if newer {
 			d.Order = decideClose(in, closeState(in))
 		}
-		if newer && !ended(c.Status.Phase) && c.Status.Phase != v1alpha1.WorkloadSuspend {
+		if newer && !ended(c) && c.Status.Phase != v1alpha1.WorkloadSuspend {
 			d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonSuperseded,
 				"a newer template was applied before this release ended"
 		}
@@ -165,7 +165,7 @@ func Decide(in Input) Decision {
 		d.Action = successAction(in)
 		d.Order = decideClose(in, v1alpha1.OrderSuccess)
 		return d
-	case c.Status.Phase == v1alpha1.WorkloadFailed:
+	case c.Status.Phase == v1alpha1.WorkloadFailed && ended(c):
 		d.Phase, d.Reason, d.Detail = c.Status.Phase, succeededReason(c), succeededMessage(c)
 		d.Order = decideClose(in, v1alpha1.OrderCancel)
 		if in.Workload.Complete {
@@ -201,6 +201,9 @@ func Decide(in Input) Decision {
 	d.Batches, next = decideBatches(in)
 	d.Deadline = earliest(earliest(d.Deadline, next), d.Order.Deadline)
 	d.Phase, d.Reason, d.Detail = decideRunning(in, d)
+	if d.Reason == v1alpha1.ReasonRollingOut {
+		d.timeOut(in)
+	}
 	d.Action = runningAction(in, d)
 	return d
 }
@@ -286,6 +289,22 @@ func decideRunning(in Input, d Decision) (v1alpha1.WorkloadPhase, string, string
 			"no pod became Ready within " + in.Settings.WaitThreshold.String()
 	}
 	return v1alpha1.WorkloadRunning, v1alpha1.ReasonRollingOut, d.Pods.summary()
+}
+
+// timeOut fails a release whose rollout makes no progress. A pod that is being judged has
+// timeouts of its own. A timeout is no verdict: the suspension that the release was
+// admitted to repair stays, and a pod that becomes Ready later is judged.
+func (d *Decision) timeOut(in Input) {
+	due := lastProgressTime(in).Add(in.Settings.ReleaseTimeout)
+	if in.Now.Before(due) {
+		d.Deadline = earliest(d.Deadline, due)
+		return
+	}
+	d.Phase, d.Reason = v1alpha1.WorkloadFailed, v1alpha1.ReasonReleaseTimedOut
+	d.Detail = "the rollout made no progress for " + in.Settings.ReleaseTimeout.String() + " (release-timeout): " + d.Pods.summary()
+	if in.Workload.Suspend != "" {
+		d.Detail += "; the workload stays suspended: remove its annotation " + v1alpha1.BypassAnnotation + " to release another repair"
+	}
 }
 
 // orderDeadline is when an order that the server has not accepted counts as not

@@ -150,6 +150,13 @@ func onceUnjudged(n int) func(*Input) {
 		in.ChangeWorkload.Status.DefenseCheckFailPods = append(in.ChangeWorkload.Status.DefenseCheckFailPods, f)
 	}
 }
+
+// timedOut: the release failed because its rollout made no progress.
+func timedOut(in *Input) {
+	in.ChangeWorkload.Status.Phase = v1alpha1.WorkloadFailed
+	in.ChangeWorkload.Status.Conditions = append(in.ChangeWorkload.Status.Conditions, apis.Condition{
+		Type: apis.ConditionSucceeded, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonReleaseTimedOut})
+}
 func orderOpen(in *Input) {
 	in.ChangeWorkload.Status.Order = &v1alpha1.Order{OpenedTime: &metav1.Time{Time: t0}}
 }
@@ -163,6 +170,7 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 	}
 	const (
 		running, success, suspend = v1alpha1.WorkloadRunning, v1alpha1.WorkloadSuccess, v1alpha1.WorkloadSuspend
+		timedOutReason            = v1alpha1.ReasonReleaseTimedOut
 		failed, timeOut, start    = v1alpha1.WorkloadFailed, v1alpha1.WorkloadTimeOutPre, v1alpha1.WorkloadInit
 	)
 	for name, tc := range map[string]struct {
@@ -198,6 +206,19 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"deleting the ChangeWorkload does not clear the fail":                    {release(1, finished(1, 1), judged(1, "pass"), held, complete1), want{suspend, v1alpha1.ReasonFailedCheckLost, "", nil}},
 		"the success of a repair ends the suspension":                            {release(1, finished(1, 1), judged(1, "pass"), repairs, complete1), want{success, v1alpha1.ReasonAllPodsPassed, ActionResume, nil}},
 		"a suspension by a person stays":                                         {release(1, finished(1, 1), judged(1, "pass"), frozenByHand, complete1), want{success, v1alpha1.ReasonAllPodsPassed, "", nil}},
+		"no progress until release-timeout":                                      {release(2, finished(1, 1), judged(1, "pass"), after(24*time.Hour-1)), want{timeOut, v1alpha1.ReasonRollingOut, "", nil}},
+		"no progress for release-timeout":                                        {release(2, finished(1, 1), judged(1, "pass"), after(24*time.Hour)), want{failed, timedOutReason, "", nil}},
+		"a complete rollout whose pods are not available for release-timeout":    {release(1, finished(1, 1), judged(1, "pass"), after(24*time.Hour)), want{failed, timedOutReason, "", nil}},
+		"a repair times out: the suspension stays":                               {release(2, finished(1, 1), judged(1, "pass"), repairs, after(24*time.Hour)), want{failed, timedOutReason, "", nil}},
+		"a repair that timed out stays so: the suspension stays":                 {release(2, finished(1, 1), judged(1, "pass"), repairs, timedOut, after(25*time.Hour)), want{failed, timedOutReason, "", nil}},
+		"a repair that timed out completes without its pods: the suspension too": {release(2, finished(1, 1), judged(1, "pass"), repairs, timedOut, complete1, after(25*time.Hour)), want{failed, timedOutReason, "", nil}},
+		"a release that timed out makes progress":                                {release(2, finished(1, 2), judged(1, "pass"), repairs, timedOut, after(25*time.Hour)), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
+		"a release that timed out completes, and all its pods passed":            {release(1, finished(1, 1), judged(1, "pass"), repairs, timedOut, complete1, after(25*time.Hour)), want{success, v1alpha1.ReasonAllPodsPassed, ActionResume, nil}},
+		"a release that timed out fails late":                                    {release(2, finished(1, 1), judged(1, "fail"), timedOut, after(25*time.Hour)), want{suspend, v1alpha1.ReasonCheckFailed, ActionSuspend, nil}},
+		"a release that timed out is replaced":                                   {release(2, finished(1, 1), judged(1, "pass"), timedOut, newer, after(25*time.Hour)), want{failed, v1alpha1.ReasonSuperseded, "", nil}},
+		"an unjudged pod is no timeout":                                          {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold"), heldAsUnjudged, after(25*time.Hour)), want{running, v1alpha1.ReasonHeldUnjudged, "", nil}},
+		"an unjudged pod does not pass because of the timeout":                   {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold"), timedOut, heldAsUnjudged, after(25*time.Hour)), want{running, v1alpha1.ReasonHeldUnjudged, "", nil}},
+		"a pod that waits for its verdict is no timeout":                         {release(2, finished(1, 1), judged(1, ""), after(25*time.Hour)), want{running, v1alpha1.ReasonJudging, "", nil}},
 		"unjudged, policy Pass":                                                  {release(1, finished(1, 1), judged(1, "done"), complete1), want{success, v1alpha1.ReasonAllPodsPassed, "", nil}},
 		"unjudged, policy Hold":                                                  {release(1, finished(1, 1), judged(1, "done"), complete1, noVerdict("Hold")), want{running, v1alpha1.ReasonHeldUnjudged, "", nil}},
 		"unjudged, policy Hold, during the rollout":                              {release(2, finished(1, 1), judged(1, "done"), noVerdict("Hold")), want{running, v1alpha1.ReasonHeldUnjudged, ActionHold, nil}},

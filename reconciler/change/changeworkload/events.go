@@ -11,6 +11,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -63,8 +64,10 @@ func becameFalse(old, next *v1alpha1.ChangeWorkload, t apis.ConditionType) bool 
 }
 
 const (
-	// progressSlot is the interval of the progress events of a release.
-	progressSlot = 30 * time.Second
+	// minProgressSlot and maxProgressSlot bound the interval of the progress events of
+	// a release.
+	minProgressSlot = 30 * time.Second
+	maxProgressSlot = 64 * minProgressSlot
 	// maxProgressSlots bounds the releases in progressSlots. The event of an
 	// evicted release is sent once more, with the same id.
 	maxProgressSlots = 20000
@@ -78,13 +81,26 @@ func (r *Reconciler) sendProgress(ctx context.Context, in Input, d Decision) (ti
 		r.progressSlots.Remove(c.UID)
 		return 0, nil
 	}
-	begin := in.Now.Truncate(progressSlot)
-	next := begin.Add(progressSlot).Sub(in.Now)
-	if sent, ok := r.progressSlots.Get(c.UID); (ok && sent == begin) || begin.Unix() <= c.Status.EntryTimeUnix {
+	slot := progressSlot(in)
+	begin := in.Now.Truncate(slot)
+	next := begin.Add(slot).Sub(in.Now)
+	// The begin of a longer slot may be before that of the last one.
+	if sent, ok := r.progressSlots.Get(c.UID); (ok && !begin.After(sent.(time.Time))) || begin.Unix() <= c.Status.EntryTimeUnix {
 		return next, nil // the event of the transition was sent in this slot
 	}
 	r.progressSlots.Add(c.UID, begin)
 	return next, r.sendProgressOf(ctx, begin, c, d)
+}
+
+// progressSlot is the interval of progress events. It doubles with the time without
+// progress: a release that waits for days tells the server nothing new.
+func progressSlot(in Input) time.Duration {
+	quiet := in.Now.Sub(resend.Later(lastProgressTime(in), time.Unix(in.ChangeWorkload.Status.EntryTimeUnix, 0)))
+	slot := minProgressSlot
+	for slot < maxProgressSlot && quiet >= 20*slot {
+		slot *= 2
+	}
+	return slot
 }
 
 // sendProgressOf sends the progress of a release at a time.

@@ -259,17 +259,23 @@ func markOrderJudged(in Input, d Decision, m apis.ConditionManager) {
 		set("False", v1alpha1.ReasonOrderCheckSkipped, o.Detail)
 	case d.orderUnjudgedReason != "":
 		set("False", d.orderUnjudgedReason, o.Detail)
-	case ended(in.ChangeWorkload.Status.Phase) && old.IsFalse() && o.Outcome == v1alpha1.OutcomeNoVerdict:
+	case ended(in.ChangeWorkload) && old.IsFalse() && o.Outcome == v1alpha1.OutcomeNoVerdict:
 		// The condition stays as it was when the release ended.
 	case !in.ServerConfigured:
 		set("False", v1alpha1.ReasonNoServerConfigured, "no AlterShield server is configured")
-	case ended(d.Phase) && o.Outcome == v1alpha1.OutcomeNoVerdict:
+	case d.ended() && o.Outcome == v1alpha1.OutcomeNoVerdict:
 		set("False", v1alpha1.ReasonNoVerdict, "the release ended without a verdict of the order")
 	default:
 		set("Unknown", v1alpha1.ReasonJudgingOrder, "")
 	}
 }
 
-func ended(p v1alpha1.WorkloadPhase) bool {
-	return p == v1alpha1.WorkloadSuccess || p == v1alpha1.WorkloadFailed
+// ended reports whether a release ended. One that timed out is judged again when its
+// rollout makes progress.
+func ended(c *v1alpha1.ChangeWorkload) bool {
+	return c.Status.Phase == v1alpha1.WorkloadSuccess || c.Status.Phase == v1alpha1.WorkloadFailed && !c.Status.TimedOut()
+}
+
+func (d Decision) ended() bool {
+	return d.Phase == v1alpha1.WorkloadSuccess || d.Phase == v1alpha1.WorkloadFailed && d.Reason != v1alpha1.ReasonReleaseTimedOut
 }

@@ -87,12 +87,10 @@ func hasCurrentOutcome(c *v1alpha1.ChangePod, pod string) bool {
 // keeps its result: otherwise a stricter policy would suspend every workload that
 // ever passed unjudged.
 func noVerdictPolicy(in Input, c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
-	switch in.ChangeWorkload.Status.Phase {
-	case v1alpha1.WorkloadSuccess, v1alpha1.WorkloadFailed:
+	if ended(in.ChangeWorkload) {
 		return v1alpha1.NoVerdictPass
-	default:
-		return in.Settings.UnjudgedBatch(c)
 	}
+	return in.Settings.UnjudgedBatch(c)
 }
 
 // add sorts one claimed pod.

@@ -2,6 +2,7 @@
 // each. The states are
 //
 //	"" -> Running <-> TimeOutPreThreshold -> Success | Suspend | Failed
+//	Failed -> Running when a release that timed out makes progress
 //	Success -> Suspend when a later verdict or a person fails a pod
 //
 // It claims finished pods into ChangePods, counts their outcomes, and holds the

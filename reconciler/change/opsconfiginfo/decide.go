@@ -81,6 +81,8 @@ func effect(c *v1alpha1.OpsConfigInfo) string {
 		text = s.OrderTimeout.String()
 	case v1alpha1.ConfigSubmitTimeout:
 		text = s.SubmitTimeout.String()
+	case v1alpha1.ConfigReleaseTimeout:
+		text = s.ReleaseTimeout.String()
 	case v1alpha1.ConfigReleaseCheck:
 		if s.ReleaseCheck > 0 {
 			return fmt.Sprintf("on: the server checks every release before it is admitted and has %s to answer", s.ReleaseCheck)
