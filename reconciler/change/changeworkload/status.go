@@ -116,9 +116,16 @@ func writeDelay(c change, in Input) (time.Duration, bool) {
 		return 0, true
 	default:
 		every := progressInterval(max(st.Counts.Pods, in.Workload.Replicas))
+		if c == progress && st.Phase == v1alpha1.WorkloadSuccess {
+			every = successInterval
+		}
 		return max(0, time.Unix(st.UpdateTimeUnix, 0).Add(every).Sub(in.Now)), true
 	}
 }
+
+// successInterval is the interval of progress writes of a current Success: an autoscaler
+// adds and removes pods for as long as the version runs.
+const successInterval = 10 * time.Minute
 
 // progressInterval is the interval of progress writes: one second for each hundred
 // pods, so that their number and size stay small next to the writes of the pods.

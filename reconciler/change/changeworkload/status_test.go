@@ -53,6 +53,7 @@ func TestProgressIsDelayedAndATransitionIsNot(t *testing.T) {
 		in.ChangeWorkload.Status.Phase = v1alpha1.WorkloadSuccess
 		in.Workload.Attempt++
 	}
+	succeeded := func(in *Input) { in.ChangeWorkload.Status.Phase = v1alpha1.WorkloadSuccess }
 	tests := map[string]struct {
 		kind  change
 		pods  int32
@@ -71,11 +72,11 @@ func TestProgressIsDelayedAndATransitionIsNot(t *testing.T) {
 			in.ChangeWorkload.Status.Phase = v1alpha1.WorkloadFailed
 			in.Workload.Attempt++
 		}, wait: time.Second, write: true},
-		"progress of a current Success is written": {kind: progress, in: func(in *Input) {
-			in.ChangeWorkload.Status.Phase = v1alpha1.WorkloadSuccess
-		}, wait: time.Second, write: true},
-		"a transition is written at once":                         {kind: transition, write: true},
-		"a transition of a superseded Success is written at once": {kind: transition, in: over, write: true},
+		"progress of a current Success is written every 10 minutes":   {kind: progress, in: succeeded, wait: 10 * time.Minute, write: true},
+		"an announcement of a current Success is removed in a second": {kind: announced, in: succeeded, wait: time.Second, write: true},
+		"a transition of a current Success is written at once":        {kind: transition, in: succeeded, write: true},
+		"a transition is written at once":                             {kind: transition, write: true},
+		"a transition of a superseded Success is written at once":     {kind: transition, in: over, write: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
