@@ -3,7 +3,6 @@ package altershield
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,10 +19,11 @@ import (
 func WatchConfigured(ctx context.Context, cmw configmap.Watcher, changed func()) func() bool {
 	var configured atomic.Bool
 	observe := func(cm *corev1.ConfigMap) {
-		if _, errs := parseConfigMap(cm); len(errs) > 0 {
+		c, errs := parseConfigMap(cm)
+		if len(errs) > 0 {
 			logging.FromContext(ctx).Errorw("Invalid configuration of the server", "configmap", ConfigMapName, "error", errors.Join(errs...))
 		}
-		now := strings.TrimSpace(cm.Data[keyBaseURL]) != ""
+		now := c.Configured() || len(errs) > 0
 		if configured.Swap(now) != now {
 			changed()
 		}

@@ -30,6 +30,7 @@ func TestConfiguredFollowsTheConfigMap(t *testing.T) {
 		{"with an invalid value", with(keyQPS, "x"), true, 1},
 		{"corrected", complete(), true, 1},
 		{"without a URL", with(keyBaseURL, ""), false, 2},
+		{"with a mistyped key of the URL", map[string]string{"base_url": "http://server"}, true, 3},
 	} {
 		cmw.OnChange(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: ConfigMapName}, Data: step.data})
 		if got := configured(); got != step.want || changes != step.changes {
