@@ -100,8 +100,8 @@ func (c *Client) StartBatch(ctx context.Context, in StartBatch) (StartAnswer, er
 }
 
 // Finish reports that the change of a node is complete and requests its POST
-// check. Never send it twice for a node: the server accepts a second finish and
-// never judges it.
+// check. Do not rely on a second finish of a node: the server accepts it, and rarely
+// judges it.
 func (c *Client) Finish(ctx context.Context, in Finish) (FinishAnswer, error) {
 	result, err := jsonString(in.Result)
 	if err != nil {

@@ -2,12 +2,12 @@
 // signatures, calls, and the parsing of callbacks.
 //
 // The protocol was read from the source of the published server (Java, 2023-12
-// and 2024-01), not observed on a running one. Where a running server differs,
-// this package is wrong.
+// and 2024-01), and then compared with a running one (docs/change/altershield.md).
+// Where a running server differs, this package is wrong.
 //
 // A call returns an answer, a *ResultError (the server rejected the call) or a
 // *TransportError (no usable answer). After a lost answer a retry can do harm:
-// each start creates a new node, and a second finish is never judged. Client
+// each start creates a new node, and a second finish is rarely judged. Client
 // therefore does not retry these, and MayHaveReached reports whether the server
 // may have received a call.
 package altershield

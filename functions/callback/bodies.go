@@ -119,7 +119,7 @@ func (b *bodies) fill(a *arrival, from io.Reader) ([]byte, error) {
 }
 
 // reserve reserves memory for a, at the expense of larger bodies that are still arriving.
-// It reports false if a is dropped.
+// It reports false if a is dropped, or is itself the largest.
 func (b *bodies) reserve(a *arrival, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

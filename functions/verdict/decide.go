@@ -51,7 +51,7 @@ type Decision struct {
 
 // Decide returns the action for a verdict.
 //
-// A verdict replaces only one of a lower rank (see rank), so the order and the
+// A verdict replaces only one of lower precedence (see Precedence), so the order and the
 // number of deliveries do not matter: a late fail replaces a pass, and only a person
 // can overrule a fail.
 func Decide(in Input) Decision {

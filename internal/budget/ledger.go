@@ -76,8 +76,9 @@ func (l *ledger) extend(op v1alpha1.PodOperation, p Pod) (Pod, bool) {
 	return p, renews
 }
 
-// refund removes charges, except those that were renewed since. It leaves UnavailableAllowed to the controller, which may
-// have computed less than 0, stored as 0, or may have seen that the pod is unavailable.
+// refund removes charges, except those that were renewed since. It does not raise
+// UnavailableAllowed: the stored 0 may stand for a negative number, or the pod may really
+// be unavailable. Only the controller knows.
 func (l *ledger) refund(r Request) {
 	for _, p := range r.Pods {
 		// Another request may use the charge, or have charged the pod again.

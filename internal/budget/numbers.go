@@ -40,7 +40,7 @@ type PodCounts struct {
 // More pods than the owners want (a surge) do not raise Allowed above
 // maxUnavailable. But pods in excess, which their controllers are about to
 // delete, may be deleted. While more pods are available than wanted, one at a
-// time may be: a scale-down of a kind with unknown replicas would otherwise be
+// time may be deleted: a scale-down of a kind with unknown replicas would otherwise be
 // blocked by maxUnavailable 0.
 func ComputeNumbers(spec v1alpha1.PodUnavailableBudgetSpec, t PodCounts) Numbers {
 	n := Numbers{Total: t.Total, Desired: desired(spec, t.Total), Current: t.Available}
@@ -56,8 +56,8 @@ func ComputeNumbers(spec v1alpha1.PodUnavailableBudgetSpec, t PodCounts) Numbers
 	return n
 }
 
-// NeedsReplicas reports whether the limit depends on how many pods the owners want. A
-// number of pods that must be available does not: existing pods cannot be fewer.
+// NeedsReplicas reports whether the limit depends on how many pods the owners want.
+// A minAvailable that is a number does not: it is compared with the pods that exist.
 func NeedsReplicas(spec v1alpha1.PodUnavailableBudgetSpec) bool {
 	limit := spec.MaxUnavailable
 	if limit == nil {

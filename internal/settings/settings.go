@@ -1,5 +1,5 @@
 // Package settings computes the settings of all binaries from OpsConfigInfo
-// objects. From is pure; Store keeps its result current.
+// objects. FromObjects is pure; Store keeps its result current.
 package settings
 
 import (

@@ -141,7 +141,7 @@ type AuditEntry struct {
 	Who string `json:"who"`
 	// Verb is create, update or delete. Changes of applications are in their history.
 	Verb string `json:"verb"`
-	// Kind is provider, permission or permissionset.
+	// Kind is provider, permission, permissionset or cluster.
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	// Before is the object before the change, as JSON.

@@ -5,7 +5,8 @@
 // variables).
 //
 // Its behavior is taken from the source of the published server (Java, 2023-12
-// and 2024-01), and it has the same authors as the client. A test against it
+// and 2024-01) and from runs of it (docs/change/altershield.md). It has the same
+// authors as the client. A test against it
 // proves only that the client agrees with this reading. If a real server
 // differs, the real server is right.
 //
@@ -22,8 +23,8 @@
 //	PRE_AOP_FINISH         POST check begins            pass or fail
 //	PRE_AOP_FAIL, TIMEOUT  POST check begins            fail
 //	POST_AOP_SUBMIT        103                          fail (the check runs)
-//	POST_AOP_FINISH        accepted, never called back  pass or fail
-//	POST_AOP_FAIL, TIMEOUT accepted, never called back  fail
+//	POST_AOP_FINISH        accepted, called back by luck  pass or fail
+//	POST_AOP_FAIL, TIMEOUT accepted, called back by luck  fail
 //
 // A synchronous check (submitAndStartChangeExecOrder) is rejected with 103
 // except in a scene of generation 1. It takes checkTimeout and ends with a

@@ -65,7 +65,7 @@ func ofResize(before, after *corev1.Pod) *Action {
 		Effects: budget.EffectsOf(before, after)}
 }
 
-// images returns the images of all containers, including sidecars.
+// images returns the images of all containers, including init containers.
 func images(p *corev1.Pod) map[string]string {
 	found := map[string]string{}
 	for _, c := range p.Spec.InitContainers {

@@ -5,5 +5,5 @@
 //
 // It writes the charge before it answers. A charge is keyed by pod and operation, so
 // that a repeated request costs once. It is refunded if the request is denied later
-// or its answer is known to be ignored.
+// or the API server no longer waits for the answer.
 package budget

@@ -32,7 +32,7 @@ func podResources(p *corev1.Pod) corev1.ResourceRequirements {
 	return *p.Spec.Resources
 }
 
-// containers returns the containers of a pod, including sidecars.
+// containers returns the containers of a pod, including init containers.
 func containers(p *corev1.Pod) map[string]corev1.Container {
 	found := map[string]corev1.Container{}
 	for _, c := range p.Spec.InitContainers {

@@ -182,12 +182,13 @@ type ChangePodStatus struct {
 	// +listMapKey=stage
 	Submissions []Submission `json:"submissions,omitempty"`
 
-	// Verdicts are the server's verdicts, by stage. Facts of function verdict.
+	// Verdicts are the server's verdicts, by stage. Facts of the functions verdict and
+	// submit.
 	// +optional
 	// +listType=map
 	// +listMapKey=stage
 	Verdicts []StageVerdict `json:"verdicts,omitempty"`
-	// PodResults are verdicts of single pods. Facts of function verdict, or of a person
+	// PodResults are verdicts of single pods. Facts of the functions verdict and submit, or of a person
 	// with kubectl, whose verdicts take precedence over the server's.
 	// +optional
 	// +listType=map

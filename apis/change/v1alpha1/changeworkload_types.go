@@ -139,7 +139,7 @@ type ChangeWorkloadStatus struct {
 	// +optional
 	Order *Order `json:"order,omitempty"`
 	// OrderVerdicts are the server's verdicts of the whole order, by stage.
-	// Written by function verdict.
+	// Written by the functions verdict and submit.
 	// +optional
 	// +listType=map
 	// +listMapKey=stage

@@ -12,7 +12,7 @@ const (
 	// by this budget.
 	BudgetGuarding apis.ConditionType = "Guarding"
 	// BudgetSynced is True when the numbers follow from the present spec. Until
-	// then every request is denied.
+	// then ALLOWED is 0, and before the first numbers of a spec every request is denied.
 	BudgetSynced apis.ConditionType = "Synced"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// AttemptScope says which grants a repeated request of an application requests.
+// AttemptScope says which grants of an application a repeated request begins again.
 type AttemptScope string
 
 // The scopes.

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// maxReportRevocations is how many applications a page of a report may revoke
-	// whatever their share, and reportShare the inverse of the share that it may revoke
-	// whatever their number. Pods normally end with a revocation by the controller, so a
-	// report finds few. Many are a mistake: two clusters with one name, or a restored one.
+	// A page of a report may always revoke maxReportRevocations applications, or
+	// 1/reportShare of those that it covers. Normally the controller revokes when a pod
+	// ends, so a report finds few. Many are a mistake: two clusters with one name, or a
+	// cluster that was restored from a backup.
 	maxReportRevocations = 10
 	reportShare          = 5 // 20 %
 	// confirmationTime is how long a confirmation lasts: several reports.
@@ -70,8 +70,9 @@ type Brake struct {
 	Confirmed int
 }
 
-// DecideBrake decides about a page that would revoke orphaned of checked applications.
-// confirmed is how many revocations an admin has confirmed.
+// DecideBrake decides whether a page may revoke. checked is how many applications the
+// page covers, orphaned how many of them it would revoke, and confirmed how many
+// revocations an admin has confirmed.
 func DecideBrake(checked, orphaned, confirmed int) Brake {
 	switch {
 	case orphaned <= maxReportRevocations, orphaned*reportShare <= checked:

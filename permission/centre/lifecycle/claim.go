@@ -24,7 +24,7 @@ const (
 	maxClaims = 64
 	// recheckInterval is the interval of checks for another pod's revocation.
 	recheckInterval = time.Second
-	// brokenStepDelay is how long a step that cannot be claimed does not delay others.
+	// brokenStepDelay is how long after an error a step is claimed again.
 	brokenStepDelay = time.Minute
 )
 
@@ -62,7 +62,7 @@ type batch struct {
 	// due is how many steps were due, at most the limit of claimDue.
 	due   int
 	steps []step
-	// wait is how long no other step can be claimed.
+	// wait is the time until the next step can be claimed.
 	wait time.Duration
 }
 
@@ -82,7 +82,8 @@ func (e *Engine) claimDue(ctx context.Context, provider string, n int) (b batch,
 	if b.wait = e.Breaker.OpenFor(provider); b.wait > 0 {
 		return b, e.failOverdue(ctx, b.provider)
 	}
-	// The client is cached: calls whose clients are built in their slots would be late.
+	// Build the client before a slot is reserved: building takes longer than a slot lasts.
+	// The client is cached.
 	e.client(b.provider)
 	b.steps, b.wait, err = e.claim(ctx, b.provider, b.due)
 	return b, err
@@ -90,7 +91,7 @@ func (e *Engine) claimDue(ctx context.Context, provider string, n int) (b batch,
 
 // claim claims steps of a provider that are due, oldest first: at most n, and only as
 // many as have a slot within claimAhead. It also writes the decisions of steps that need
-// no call. wait is how long no step has a slot.
+// no call. wait is the time until the next step has a slot.
 func (e *Engine) claim(ctx context.Context, p api.Provider, n int) (steps []step, wait time.Duration, err error) {
 	var changed []*txn
 	err = e.Store.WriteInBackground(ctx, func(tx store.Tx) error {

@@ -68,8 +68,8 @@ func Decide(in Input) Decision {
 	case in.Pending:
 		return Decision{Call: provider.Poll, State: api.Applying}
 	case in.OtherRevoking && !in.NodeScoped, in.OtherRevokeSent:
-		// The other revocation would remove the new grant. A node-scoped one ends without
-		// a call if that comes after the grant.
+		// The other revocation would remove the new grant. A node-scoped revocation that is
+		// not sent yet finds this grant and ends without a call.
 		return Decision{Wait: true, Reason: ReasonWaitingForRevocation, Message: "the same permission is being revoked for the previous pod with this address, or for another set"}
 	case in.OtherExclusive:
 		return Decision{Wait: true, Reason: ReasonCallingProvider, Message: "the provider is being called for another permission of the same user"}

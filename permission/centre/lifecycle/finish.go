@@ -61,8 +61,8 @@ func (t *txn) endStep(before, g store.Grant) error {
 	return t.advance()
 }
 
-// failOverdue ends the attempts of a provider whose breaker is open, if both last for
-// retry.pollTimeoutSeconds. The time that a grant waits for the rate limit does not
+// failOverdue ends the attempts of a provider whose breaker is open, if the breaker has
+// been open, and the attempt has lasted, for retry.pollTimeoutSeconds. The time that a grant waits for the rate limit does not
 // count.
 func (e *Engine) failOverdue(ctx context.Context, p api.Provider) error {
 	began := e.Clock.Now().Add(-seconds(p.Retry.PollTimeoutSeconds))

@@ -50,8 +50,9 @@ func ApplyResult(g store.Grant, o CallResult) store.Grant {
 		g.Pending, g.Failures, g.Kept = true, 0, mergeKept(g.Kept, o.Result.Kept)
 		return scheduleAt(setState(g, o, api.Applying), o.Now.Add(seconds(o.Retry.PollSeconds)))
 	case provider.Denied:
-		// Denied is final for this request; a new attempt is a new request. The grant of
-		// a node may be that of an earlier pod, which left its revocation to this one.
+		// Denied is final for this request; a new attempt is a new request. A node-scoped
+		// grant may come from an earlier pod, whose revocation ended without a call
+		// because of this application. So this one must revoke it.
 		g.MaybeGranted, g.Pending, g.CallKey = o.Result.Partial || o.MaybeGranted && (o.Op == provider.Grant || o.NodeScoped), false, ""
 		g.KeysUsed++
 		return setState(g, o, api.Denied)

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// slotLead is how long after its reservation the first slot is: the time for the
-	// transaction that reserves it. If the transaction takes longer, the lead doubles.
+	// slotLead is the time from a reservation to its first slot, in which the transaction
+	// of the reservation must end. If the transaction takes longer, the lead doubles.
 	slotLead = 30 * time.Millisecond
 
-	// maxLateness is how late a call may use its slot. The times that requests take to
-	// the provider may differ by 30 ms more. So up to 1.05 s of slots fall into one
-	// second. rateMargin lowers the rate to compensate: no second has more than
-	// limit + burst calls.
+	// maxLateness is how late a call may use its slot. The way to the provider may take
+	// 30 ms longer for one request than for another. So the calls of up to 1.05 s of
+	// slots may arrive within one second. rateMargin lowers the rate to compensate: no
+	// second has more than limit + burst calls.
 	maxLateness = 20 * time.Millisecond
 	rateMargin  = 0.95
 

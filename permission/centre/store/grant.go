@@ -127,9 +127,9 @@ func (v View) LeakedByProvider() (map[string]int, error) {
 // Overlap reports whether other applications have grants of the same subject at the
 // same addresses.
 type Overlap struct {
-	// Revoking: another grant is being revoked. RevokeSent: the provider is being called
-	// for that, or has accepted it and the grant is not Leaked. Held: another pod may use
-	// it.
+	// Revoking: one of these grants is being revoked. RevokeSent: the provider is being
+	// called for the revocation, or has accepted it and has not revoked yet. Held: another
+	// pod may use one.
 	Revoking, RevokeSent, Held bool
 	// HeldByPod: another application of the same pod has it granted. CalledByPod:
 	// a call for another application of the same pod is in progress.
@@ -140,8 +140,8 @@ type Overlap struct {
 }
 
 // Overlap finds grants of the same subject at the same addresses for other
-// applications. The caller has locked the pace of the provider, so that two claims
-// do not miss each other.
+// applications. The caller holds the lock of the provider's rate limit, so that two
+// concurrent claims see each other's grants.
 func (t Tx) Overlap(g Grant, podUID string, ips []string) (Overlap, error) {
 	var o Overlap
 	in, args := inList(ips)
@@ -164,7 +164,7 @@ func (t Tx) Overlap(g Grant, podUID string, ips []string) (Overlap, error) {
 	}, `SELECT g.provider, g.subject, g.state, a.going, g.touched, g.pending, CASE WHEN g.lease <> '' THEN 1 ELSE 0 END, a.pod_uid
 		FROM grant_ips i CROSS JOIN grants g CROSS JOIN applications a
 		WHERE i.ip IN `+in+` AND g.application = i.application AND g.ordinal = i.ordinal AND a.id = i.application
-		AND g.state <> 'Revoked' AND a.id <> ?`, // Without conditions by which the databases would begin with all grants of a provider.
+		AND g.state <> 'Revoked' AND a.id <> ?`, // No condition on provider or subject: the planner would begin with all grants of the provider.
 		append(args, g.Application)...)
 	return o, err
 }

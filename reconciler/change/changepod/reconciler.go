@@ -140,7 +140,7 @@ func (r *Reconciler) write(ctx context.Context, old, next *v1alpha1.ChangePod) e
 
 // recordUnjudged records and counts an unjudged batch, once.
 func (r *Reconciler) recordUnjudged(ctx context.Context, old, next *v1alpha1.ChangePod) {
-	logging.FromContext(ctx).Infow("changepod", "status", next.Status.Phase, "message", next.Status.Message)
+	logging.FromContext(ctx).Infow("The state of the batch changed", "status", next.Status.Phase, "message", next.Status.Message)
 	cond := next.Status.GetCondition(v1alpha1.PodJudged)
 	if !cond.IsFalse() || old.Status.GetCondition(v1alpha1.PodJudged).IsFalse() {
 		return

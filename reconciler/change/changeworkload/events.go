@@ -24,7 +24,7 @@ func (r *Reconciler) publish(ctx context.Context, in Input, next *v1alpha1.Chang
 		return nil
 	}
 	if next.Status.Phase != old {
-		logging.FromContext(ctx).Infow("changeworkload", "from", old, "status", next.Status.Phase, "reason", d.Reason, "message", d.Detail)
+		logging.FromContext(ctx).Infow("The state of the release changed", "from", old, "status", next.Status.Phase, "reason", d.Reason, "message", d.Detail)
 	}
 	if b := bypassOf(in); b != nil && old == v1alpha1.WorkloadInit && next.Status.Phase != v1alpha1.WorkloadInit {
 		recordBypass(ctx, w, b)

@@ -54,8 +54,8 @@ func decideOrder(in Input, ready bool) Order {
 	started := decideOrderStage(in, v1alpha1.StagePre, in.Settings.PreTimeout)
 	if !ready || started.Outcome == v1alpha1.OutcomePending {
 		if !ready {
-			// Only the release check can hold back pods. They do not wait for
-			// the PRE verdict of the order.
+			// Pods do not wait for the PRE verdict of the order, so it decides
+			// nothing until all of them passed.
 			started.Outcome = v1alpha1.OutcomePending
 		}
 		return started

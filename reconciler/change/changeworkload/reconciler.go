@@ -223,7 +223,7 @@ func (r *Reconciler) act(ctx context.Context, in Input, w *workload.Workload, ac
 			return err
 		}
 	}
-	logging.FromContext(ctx).Infow("workload", "action", action)
+	logging.FromContext(ctx).Infow("Changed the workload", "action", action)
 	recordAction(ctx, w, c, action)
 	return nil
 }

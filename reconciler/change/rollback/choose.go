@@ -77,7 +77,7 @@ func succeeded(k savedtemplate.Saved) Target {
 // succeeded come before versions that only run, newest first; a version that
 // failed its check is never chosen.
 //
-// If no such pod is left (a StatefulSet with one replica, a node of a
+// If no such version is left (a StatefulSet with one replica, a node of a
 // DaemonSet, no surge), the newest version that succeeded is chosen, provided
 // that no pod of the current version is Ready, so that nothing can get worse. A
 // version that runs and is not Ready is never chosen, even if it succeeded
@@ -108,7 +108,7 @@ func (o Options) proven() (Target, bool, string) {
 		return t, true, ""
 	}
 	if len(seen) > 0 {
-		return Target{}, false, "no version that passed or was not judged has Ready pods"
+		return Target{}, false, "no other version that did not fail its check has all of its pods Ready"
 	}
 	if o.Serving {
 		return Target{}, false, "no other version has pods, and some pods of this one are Ready"

@@ -80,8 +80,9 @@ type Decision struct {
 	// DeleteOlder are ChangeWorkloads of earlier releases, to be deleted
 	// because this one succeeded.
 	DeleteOlder []*v1alpha1.ChangeWorkload
-	// Again is the time until those that are not settled are deleted anyway; 0 if
-	// there are none. A change of that triggers a reconcile earlier.
+	// Again is the time until the older ChangeWorkloads that are not settled are
+	// deleted anyway; 0 if there are none. When one of them is settled earlier, its
+	// update causes a reconcile.
 	Again time.Duration
 }
 

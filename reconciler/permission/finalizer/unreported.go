@@ -15,8 +15,8 @@ import (
 // reportTimeout bounds the report of one pod.
 const reportTimeout = 5 * time.Second
 
-// unreportedPods has the pods that were released at their deadline while the centre
-// was unreachable. They are reported as soon as it answers, so that it records the
+// unreportedPods has the pods that were released at their deadline, before the centre
+// had revoked. They are reported as soon as it answers, so that it records the
 // leak and revokes. It is in memory only: a new process reports the existing pods
 // at once, and the centre revokes the grants of all others.
 type unreportedPods struct {

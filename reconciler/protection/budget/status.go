@@ -35,7 +35,7 @@ func synced(b *v1alpha1.PodUnavailableBudget, d budget.Derivation) apis.Conditio
 }
 
 // unsynced returns a copy of the budget whose numbers are unknown. The webhook denies
-// every request.
+// every request that costs something.
 func unsynced(b *v1alpha1.PodUnavailableBudget, reason string, err error) *v1alpha1.PodUnavailableBudget {
 	next := b.DeepCopy()
 	next.Status.UnavailableAllowed = 0
