@@ -25,7 +25,7 @@ func deletionOutcome(p *corev1.Pod, uid types.UID, charged string, observed Obse
 		return outcomeSettled
 	case p == nil:
 		return outcomePending
-	case p.DeletionTimestamp != nil, Finished(p):
+	case p.DeletionTimestamp != nil, Completed(p):
 		return outcomeSettled
 	// A pod that is only not Ready may become Ready again before its deletion.
 	case observed.Expired(DeletedKey(uid, charged)):
@@ -44,7 +44,7 @@ func changeOutcome(p *corev1.Pod, name string, e Entry, observed Observed) outco
 		return outcomeSettled
 	case p == nil:
 		return outcomePending
-	case p.DeletionTimestamp != nil, Finished(p):
+	case p.DeletionTimestamp != nil, Completed(p):
 		return outcomeSettled
 	case len(e.Effects) > 0:
 		return effectsOutcome(p, e, expired)

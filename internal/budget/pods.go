@@ -26,8 +26,8 @@ func MarkedUnavailable(labels map[string]string) bool {
 	return false
 }
 
-// Finished reports whether all containers of the pod have terminated for good.
-func Finished(p *corev1.Pod) bool {
+// Completed reports whether all containers of the pod have terminated for good.
+func Completed(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 

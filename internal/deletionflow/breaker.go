@@ -87,9 +87,9 @@ func Attribution(suspected deletioncallers.Cause, of *v1alpha1.DeletionShares) s
 	return text
 }
 
-// Reset returns the status with a committed time that was too far ahead set to
+// CorrectClock returns the status with a committed time that was too far ahead set to
 // local; nil if it was not.
-func Reset(f *v1alpha1.PodDeletionFlowControl, local time.Time, skew time.Duration) *v1alpha1.PodDeletionFlowControlStatus {
+func CorrectClock(f *v1alpha1.PodDeletionFlowControl, local time.Time, skew time.Duration) *v1alpha1.PodDeletionFlowControlStatus {
 	policy, err := deletionwindow.ParsePolicy(f, skew)
 	if err != nil {
 		return nil

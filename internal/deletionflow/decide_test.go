@@ -74,7 +74,7 @@ func TestDeletionsAreAllowedUpToTheLimit(t *testing.T) {
 			with(deletion("a"), func(r *Request) { r.DryRun = true }), deletion("b"), with(deletion("c"), func(r *Request) { r.DryRun = true }),
 		}, []string{allowed, allowed, denied}, 1},
 		"exempt pods are allowed while others are denied": {control(0, nil), nil, []Request{
-			with(deletion("a"), func(r *Request) { r.Pods[0].Finished = true }), deletion("b")}, []string{free, denied}, 0},
+			with(deletion("a"), func(r *Request) { r.Pods[0].Completed = true }), deletion("b")}, []string{free, denied}, 0},
 		"a namespace within the limit":            {control(3, nil), deletions("a"), []Request{namespace("n", 2)}, []string{allowed}, 3},
 		"a namespace beyond the limit, and a pod": {control(3, nil), deletions("a"), []Request{namespace("n", 3), deletion("b")}, []string{denied, allowed}, 2},
 		"a repeated deletion of a namespace":      {control(3, nil), []Request{namespace("n", 3)}, []Request{namespace("n", 3)}, []string{allowed}, 3},
@@ -219,13 +219,13 @@ func TestTheRatioToTheMedian(t *testing.T) {
 
 func TestACommittedTimeThatIsTooFarAheadIsReset(t *testing.T) {
 	f := control(3, nil)
-	if got := Reset(f, zero, skew); got != nil {
+	if got := CorrectClock(f, zero, skew); got != nil {
 		t.Errorf("%+v", got)
 	}
 	ahead := metav1.NewMicroTime(zero.Add(time.Hour))
 	f.Status.CommittedTime = &ahead
 	f.Status.Buckets = []v1alpha1.DeletionBucket{{Start: ahead.Unix(), End: ahead.Unix() + 1, Count: 2}}
-	got := Reset(f, zero, skew)
+	got := CorrectClock(f, zero, skew)
 	if got == nil || !got.CommittedTime.Time.Equal(zero) || got.Buckets[0].End != zero.Unix()+1 || got.Buckets[0].Count != 2 {
 		t.Errorf("%+v", got)
 	}

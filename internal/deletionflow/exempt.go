@@ -18,8 +18,8 @@ import (
 // Pod is a pod that a request deletes.
 type Pod struct {
 	Labels map[string]string
-	// Finished reports whether its containers have terminated for good.
-	Finished, Terminating bool
+	// Completed reports whether its containers have terminated for good.
+	Completed, Terminating bool
 }
 
 // Namespace is the namespace of a request, or its object.
@@ -53,7 +53,7 @@ const (
 	OutOfScope           = "OutOfScope"
 	EvictionNotCounted   = "EvictionNotCounted"
 	WhiteListed          = "WhiteListed"
-	PodFinished          = "PodFinished"
+	PodCompleted         = "PodCompleted"
 	PodTerminating       = "PodTerminating"
 	NothingActive        = "NothingActive"
 )
@@ -86,8 +86,8 @@ func exempt(spec *v1alpha1.PodDeletionFlowControlSpec, p Pod) string {
 	switch {
 	case p.Terminating:
 		return PodTerminating
-	case p.Finished:
-		return PodFinished
+	case p.Completed:
+		return PodCompleted
 	case spec.WhiteListSelector != nil && selects(spec.WhiteListSelector, p.Labels, false):
 		return WhiteListed
 	default:

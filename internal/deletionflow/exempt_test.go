@@ -34,7 +34,7 @@ func TestWhichRequestsAreCounted(t *testing.T) {
 	}{
 		"a pod":             {plain, pod(func(*Request) {}), 1, ""},
 		"an eviction":       {plain, pod(func(r *Request) { r.Eviction = true }), 1, ""},
-		"a finished pod":    {plain, pod(func(r *Request) { r.Pods[0].Finished = true }), 0, PodFinished},
+		"a completed pod":   {plain, pod(func(r *Request) { r.Pods[0].Completed = true }), 0, PodCompleted},
 		"a terminating pod": {plain, pod(func(r *Request) { r.Pods[0].Terminating = true }), 0, PodTerminating},
 		"a white-listed pod": {plain, pod(func(r *Request) { r.Pods[0] = batch }),
 			0, WhiteListed},
@@ -54,7 +54,7 @@ func TestWhichRequestsAreCounted(t *testing.T) {
 		"an invalid selector selects all": {spec(func(s *v1alpha1.PodDeletionFlowControlSpec) { s.NamespaceSelector = broken }),
 			pod(func(*Request) {}), 1, ""},
 		"a namespace counts its active pods": {plain, pod(func(r *Request) {
-			r.OfNamespace, r.Pods = true, []Pod{{}, {}, batch, {Finished: true}, {Terminating: true}}
+			r.OfNamespace, r.Pods = true, []Pod{{}, {}, batch, {Completed: true}, {Terminating: true}}
 		}), 2, ""},
 		"a namespace without active pods": {plain, pod(func(r *Request) { r.OfNamespace, r.Pods = true, []Pod{batch} }), 0, NothingActive},
 		"an empty namespace":              {plain, pod(func(r *Request) { r.OfNamespace, r.Pods = true, nil }), 0, NothingActive},

@@ -35,13 +35,13 @@ const (
 	ReasonPolicyNotDenying = "PolicyNotDenying"
 	// ReasonCRDDiffers: a CRD does not exist, or its schema lacks fields.
 	ReasonCRDDiffers = "CRDDiffers"
-	// ReasonCheckFailed: the state could not be read.
-	ReasonCheckFailed = "CheckFailed"
+	// ReasonStateUnreadable: the state could not be read.
+	ReasonStateUnreadable = "StateUnreadable"
 )
 
 // Reasons returns all reasons in order.
 func Reasons() []string {
-	return []string{ReasonFailurePolicyIgnore, ReasonGuardMissing, ReasonCABundleStale, ReasonNoEndpoints, ReasonNamespaceNotLabeled, ReasonNamespaceNotMatched, ReasonPolicyNotDenying, ReasonCRDDiffers, ReasonCheckFailed}
+	return []string{ReasonFailurePolicyIgnore, ReasonGuardMissing, ReasonCABundleStale, ReasonNoEndpoints, ReasonNamespaceNotLabeled, ReasonNamespaceNotMatched, ReasonPolicyNotDenying, ReasonCRDDiffers, ReasonStateUnreadable}
 }
 
 // Finding is an unenforced guard with the reason.
@@ -96,10 +96,10 @@ func Decide(in Input) []Finding {
 		found = append(found, Finding{Reason: ReasonNoEndpoints, Guard: in.Service, Message: "no replica of the webhook is ready: requests that it matches are denied, or pass if failurePolicy is Ignore"})
 	}
 	if in.Ready > 0 && len(in.Served) == 0 {
-		found = append(found, Finding{Reason: ReasonCheckFailed, Guard: in.Service, Message: "no ready replica of the webhook can be reached"})
+		found = append(found, Finding{Reason: ReasonStateUnreadable, Guard: in.Service, Message: "no ready replica of the webhook can be reached"})
 	}
 	for _, err := range in.Failed {
-		found = append(found, Finding{Reason: ReasonCheckFailed, Guard: in.Service, Message: err.Error()})
+		found = append(found, Finding{Reason: ReasonStateUnreadable, Guard: in.Service, Message: err.Error()})
 	}
 	for _, e := range in.Entries {
 		found = append(found, in.webhook(e)...)

@@ -82,7 +82,7 @@ func TestUnenforcedGuards(t *testing.T) {
 		{name: "no ready replica, empty caBundle", entry: func(e *Entry) { e.Found.ClientConfig.CABundle = nil },
 			change: func(s *Input) { s.Ready, s.Served = 0, nil }, want: []string{ReasonNoEndpoints, ReasonCABundleStale}},
 		{name: "one of two replicas unreachable", change: func(s *Input) { s.Ready = 2 }},
-		{name: "all replicas unreachable", change: func(s *Input) { s.Served = nil }, want: []string{ReasonCheckFailed}},
+		{name: "all replicas unreachable", change: func(s *Input) { s.Served = nil }, want: []string{ReasonStateUnreadable}},
 		{name: "a namespace without the label", entry: func(e *Entry) { e.Namespaces = append(e.Namespaces, labeled("new", "")) }, want: []string{ReasonNamespaceNotLabeled}},
 		{name: "a namespace with another value", entry: func(e *Entry) { e.Namespaces = append(e.Namespaces, labeled("new", "yes")) }, want: []string{ReasonNamespaceNotLabeled}},
 		{name: "two namespaces without the label", entry: func(e *Entry) { e.Namespaces = []*corev1.Namespace{labeled("a", ""), labeled("b", "")} },
@@ -99,7 +99,7 @@ func TestUnenforcedGuards(t *testing.T) {
 		{name: "policy with failurePolicy Ignore", change: func(s *Input) { s.Policies[0].Denies = false }, want: []string{ReasonPolicyNotDenying}},
 		{name: "binding missing", change: func(s *Input) { s.Policies[1].Exists = false }, want: []string{ReasonGuardMissing}},
 		{name: "binding that does not deny", change: func(s *Input) { s.Policies[1].Denies = false }, want: []string{ReasonPolicyNotDenying}},
-		{name: "a read fails", change: func(s *Input) { s.Failed = []error{errors.New("forbidden")} }, want: []string{ReasonCheckFailed}},
+		{name: "a read fails", change: func(s *Input) { s.Failed = []error{errors.New("forbidden")} }, want: []string{ReasonStateUnreadable}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := Input{

@@ -210,13 +210,13 @@ func (w target) judge(t *testing.T, p *v1alpha1.ChangePod, verdict string) {
 // awaitHeld waits until the workload is suspended and held, awaitResumed until neither.
 func (w target) awaitHeld(t *testing.T) {
 	t.Helper()
-	w.awaitWorkload(t, "is held", func(live *workload.Workload) bool { return live.Labels[v1alpha1.SuspendLabel] != "" && live.Held() })
+	w.awaitWorkload(t, "is held", func(live *workload.Workload) bool { return live.Labels[v1alpha1.SuspendLabel] != "" && live.Paused() })
 }
 
 func (w target) awaitResumed(t *testing.T) {
 	t.Helper()
 	w.awaitWorkload(t, "is not held", func(live *workload.Workload) bool {
-		return live.Labels[v1alpha1.SuspendLabel] == "" && live.Annotations[v1alpha1.HoldAnnotation] == "" && !live.Held()
+		return live.Labels[v1alpha1.SuspendLabel] == "" && live.Annotations[v1alpha1.HoldAnnotation] == "" && !live.Paused()
 	})
 }
 

@@ -10,11 +10,11 @@ func TestFaultsOfTheOriginal(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)
 	runSequentially(t, e, []spec{
-		{"no leader election, no events, no metrics", leadersEventsMetrics},
+		{"leaders are elected, and Events and metrics exist", leadersEventsMetrics},
 	})
 	runInParallel(t, e, []spec{
-		{"CrashLoop pods count as finished", crashLoop},
-		{"a workload of an old version suspends the new one", lateFailOfAnOldVersion},
-		{"two Deployments with the same template share results", deploymentsWithOneTemplate},
+		{"CrashLoop pods do not count as finished", crashLoop},
+		{"a late fail of an old version does not suspend the new one", lateFailOfAnOldVersion},
+		{"two Deployments with the same template share no results", deploymentsWithOneTemplate},
 	})
 }

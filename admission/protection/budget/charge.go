@@ -52,7 +52,7 @@ func (e *evaluation) requestTo(ctx context.Context, b *v1alpha1.PodUnavailableBu
 
 // concerns decides whether the budget judges what happens to the pod.
 func (e *evaluation) concerns(ctx context.Context, scope budget.Scope, p *corev1.Pod, live bool) (bool, error) {
-	if p.DeletionTimestamp != nil || budget.Finished(p) || budget.Exempt(p) || !scope.MayCover(p) {
+	if p.DeletionTimestamp != nil || budget.Completed(p) || budget.Exempt(p) || !scope.MayCover(p) {
 		return false, nil
 	}
 	var chain budget.Chain

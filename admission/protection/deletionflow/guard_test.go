@@ -74,7 +74,7 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 		}, nil, deletionflow.PodTerminating, 0, 0},
 		"a finished pod": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return deletion(t, newPod("a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))
-		}, nil, deletionflow.PodFinished, 0, 0},
+		}, nil, deletionflow.PodCompleted, 0, 0},
 		"a pod of a terminating namespace": {[]runtime.Object{full(nil), newNamespace(func(n *corev1.Namespace) { n.DeletionTimestamp = &now })},
 			func(t *testing.T) *admissionv1.AdmissionRequest { return deletion(t, pod) }, nil, deletionflow.NamespaceTerminating, 0, 0},
 		"a namespace within the limit": {[]runtime.Object{room, shop, pod, newPod("b", nil)},

@@ -126,7 +126,7 @@ func namespaceOf(ns *corev1.Namespace) deletionflow.Namespace {
 func podOf(p *corev1.Pod) deletionflow.Pod {
 	return deletionflow.Pod{
 		Labels:      p.Labels,
-		Finished:    p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
+		Completed:   p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed,
 		Terminating: p.DeletionTimestamp != nil,
 	}
 }

@@ -142,7 +142,7 @@ func (r *Reconciler) situation(c *v1alpha1.ChangeWorkload, w *workload.Workload)
 		Phase:    c.Status.Phase,
 		Current:  at(w, c),
 		Rolling:  w.Rolling,
-		Held:     w.Held(),
+		Held:     w.Paused(),
 		Complete: w.Complete,
 		Record:   v1alpha1.RollbackOf(w.Annotations),
 		Request:  v1alpha1.RollbackRequestOf(w.Annotations),

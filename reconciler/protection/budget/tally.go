@@ -59,7 +59,7 @@ func (t *ownerTally) owner(kind schema.GroupVersionKind, ref *metav1.OwnerRefere
 
 // count adds a pod with the controllers above it.
 func (t *ownerTally) count(p *corev1.Pod, chain []owner) {
-	if budget.Finished(p) {
+	if budget.Completed(p) {
 		return
 	}
 	exists := p.DeletionTimestamp == nil

@@ -51,7 +51,7 @@ var _ reconcilerflow.Interface = (*Reconciler)(nil)
 // ReconcileKind implements the generated reconciler.
 func (r *Reconciler) ReconcileKind(ctx context.Context, f *v1alpha1.PodDeletionFlowControl) reconciler.Event {
 	now := r.clock.Now()
-	next, reset := f.DeepCopy(), deletionflow.Reset(f, now, r.skew)
+	next, reset := f.DeepCopy(), deletionflow.CorrectClock(f, now, r.skew)
 	if reset != nil {
 		next.Status = *reset
 	}
