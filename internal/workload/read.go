@@ -76,6 +76,7 @@ type status struct {
 	UpdatedReplicas        int32              `json:"updatedReplicas"`
 	AvailableReplicas      int32              `json:"availableReplicas"`
 	DesiredNumberScheduled int32              `json:"desiredNumberScheduled"`
+	NumberMisscheduled     int32              `json:"numberMisscheduled"`
 	CurrentNumberScheduled int32              `json:"currentNumberScheduled"`
 	UpdatedNumberScheduled int32              `json:"updatedNumberScheduled"`
 	NumberAvailable        int32              `json:"numberAvailable"`
@@ -138,6 +139,8 @@ func find(content map[string]any, path []string) (depth int, value any) {
 type counts struct {
 	observed                        bool
 	wanted, all, updated, available int32
+	// misscheduled are nodes with a pod of a DaemonSet that are not wanted.
+	misscheduled int32
 }
 
 func (c counts) inProgress() bool {
@@ -146,8 +149,12 @@ func (c counts) inProgress() bool {
 
 func (c counts) complete() bool { return !c.inProgress() && c.available >= c.wanted }
 
-// Lost are the nodes of a DaemonSet whose pod cannot become Ready because the node is not.
-// Its controller still counts them.
+// Misscheduled returns how many nodes have a pod of a DaemonSet and are not desired, like
+// those with a taint that it does not tolerate.
+func (w *Workload) Misscheduled() int32 { return w.counts.misscheduled }
+
+// Lost are the nodes of a DaemonSet whose pod cannot become Ready because the node is not,
+// and which its controller counts as desired.
 type Lost struct {
 	// Nodes is their number, and Updated that of those whose pod has the current version.
 	Nodes, Updated int32
@@ -170,6 +177,7 @@ func countsOf(kind Kind, s object) counts {
 	case CountScheduled:
 		c.wanted, c.all = st.DesiredNumberScheduled, st.CurrentNumberScheduled
 		c.updated, c.available = st.UpdatedNumberScheduled, st.NumberAvailable
+		c.misscheduled = st.NumberMisscheduled
 	case CountReplicas:
 		c.wanted, c.all = ptr.Deref(s.Spec.Replicas, 1), st.Replicas
 		c.updated, c.available = st.UpdatedReplicas, st.AvailableReplicas

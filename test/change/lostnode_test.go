@@ -40,26 +40,37 @@ func (f fixture) lostNode(t *testing.T, name string) {
 	}
 }
 
+// The DaemonSet controller counts the lost node only if the pods tolerate its taint. If
+// they do not, it may have created a pod before the node had the taint, which then cannot
+// be scheduled.
 func TestADaemonSetReleaseDoesNotWaitForALostNode(t *testing.T) {
-	f := newFixture(t)
-	nodes, err := f.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{Limit: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := []string{"lost-" + f.namespace}
-	for i := range nodes.Items {
-		names = append(names, nodes.Items[i].Labels[corev1.LabelHostname])
-	}
-	f.lostNode(t, names[0])
-	daemon := builder.DaemonSet("web", names, 0)
-	two := intstr.FromInt32(2) // the DaemonSet controller itself counts the lost pod as unavailable
-	daemon.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{
-		Type: appsv1.RollingUpdateDaemonSetStrategyType, RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &two},
-	}
-	w := f.create(t, workload.DaemonSet, daemon)
-	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
-	w.mustPatch(t, releaseOf("v2"))
-	if c := w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2); c.Status.Counts.Passed != 3 {
-		t.Errorf("counts %+v, want 3 that passed", c.Status.Counts)
+	for name, tolerated := range map[string]bool{"whose taint is tolerated": true, "whose taint is not tolerated": false} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			nodes, err := f.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{Limit: 3, LabelSelector: "type=kwok"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			names := []string{"lost-" + f.namespace}
+			for i := range nodes.Items {
+				names = append(names, nodes.Items[i].Labels[corev1.LabelHostname])
+			}
+			f.lostNode(t, names[0])
+			daemon := builder.DaemonSet("web", names, 0)
+			if tolerated {
+				spec := &daemon.Spec.Template.Spec
+				spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists})
+			}
+			two := intstr.FromInt32(2) // the DaemonSet controller itself counts the lost pod as unavailable
+			daemon.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{
+				Type: appsv1.RollingUpdateDaemonSetStrategyType, RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &two},
+			}
+			w := f.create(t, workload.DaemonSet, daemon)
+			w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+			w.mustPatch(t, releaseOf("v2"))
+			if c := w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2); c.Status.Counts.Passed != 3 {
+				t.Errorf("counts %+v, want 3 that passed", c.Status.Counts)
+			}
+		})
 	}
 }

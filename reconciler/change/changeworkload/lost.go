@@ -2,6 +2,7 @@ package changeworkload
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -18,19 +19,24 @@ func (r *Reconciler) discountLost(w *workload.Workload, own []Pod) (workload.Los
 	if err != nil {
 		return workload.Lost{}, err
 	}
-	return discount(w.Replicas, all, own, r.nodes.Lost), nil
+	return discount(w, all, own, r.nodes.Lost), nil
 }
 
 // discount returns the nodes that are lost and have no Ready pod, and marks their pods
 // in own, which are those of the release. It discounts nothing if more than half of the
 // pods are lost: that is an outage, and the few pods that are left say little about the
 // version.
-func discount(replicas int32, all []*corev1.Pod, own []Pod, lost func(node string) bool) workload.Lost {
+//
+// The DaemonSet controller does not count a lost node whose taint not-ready the pods do
+// not tolerate. Which nodes it counts cannot be read, only how many it does not. So while
+// there are such nodes, only pods are marked and no node is returned.
+func discount(w *workload.Workload, all []*corev1.Pod, own []Pod, lost func(node string) bool) workload.Lost {
 	// The DaemonSet controller counts the oldest pod of a node.
 	oldest := map[string]*corev1.Pod{}
 	for _, p := range all {
-		if o := oldest[p.Spec.NodeName]; lost(p.Spec.NodeName) && (o == nil || p.CreationTimestamp.Before(&o.CreationTimestamp)) {
-			oldest[p.Spec.NodeName] = p
+		node := nodeOf(p)
+		if o := oldest[node]; lost(node) && (o == nil || p.CreationTimestamp.Before(&o.CreationTimestamp)) {
+			oldest[node] = p
 		}
 	}
 	gone := map[types.UID]bool{}
@@ -39,7 +45,7 @@ func discount(replicas int32, all []*corev1.Pod, own []Pod, lost func(node strin
 			gone[p.UID] = true
 		}
 	}
-	if 2*len(gone) > int(replicas) {
+	if 2*len(gone) > int(w.Replicas+w.Misscheduled()) {
 		return workload.Lost{}
 	}
 	out := workload.Lost{Nodes: int32(len(gone))}
@@ -49,5 +55,28 @@ func discount(replicas int32, all []*corev1.Pod, own []Pod, lost func(node strin
 			out.Updated++
 		}
 	}
+	if w.Misscheduled() > 0 {
+		return workload.Lost{}
+	}
 	return out
+}
+
+// nodeOf returns the node of a pod of a DaemonSet, also before it is scheduled: the
+// controller writes it into the affinity.
+func nodeOf(p *corev1.Pod) string {
+	if p.Spec.NodeName != "" || p.Spec.Affinity == nil || p.Spec.Affinity.NodeAffinity == nil {
+		return p.Spec.NodeName
+	}
+	required := p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if required == nil {
+		return ""
+	}
+	for _, term := range required.NodeSelectorTerms {
+		for _, field := range term.MatchFields {
+			if field.Key == metav1.ObjectNameField && field.Operator == corev1.NodeSelectorOpIn && len(field.Values) == 1 {
+				return field.Values[0]
+			}
+		}
+	}
+	return ""
 }

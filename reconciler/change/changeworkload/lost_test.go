@@ -20,25 +20,30 @@ func TestADaemonSetDoesNotWaitForLostNodes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		nodes                 int32
 		lost                  string // digits of nodes
+		notTolerated          string // digits of lost nodes that the controller does not count
 		old, unready, waiting string // digits of pods: not of the release, not Ready, without a verdict
 		want                  v1alpha1.WorkloadPhase
 	}{
-		"no node is lost":                                {nodes: 4, want: success},
-		"a pod is not Ready, and its node is":            {nodes: 4, unready: "4", want: running},
-		"a node is lost after its update":                {nodes: 4, lost: "4", unready: "4", want: success},
-		"a node is lost before its update":               {nodes: 4, lost: "4", unready: "4", old: "4", want: success},
-		"half of the nodes are lost":                     {nodes: 4, lost: "34", unready: "34", old: "3", want: success},
-		"more than half of the nodes are lost":           {nodes: 4, lost: "234", unready: "234", want: running},
-		"the only node is lost":                          {nodes: 1, lost: "1", unready: "1", want: running},
-		"a node is lost, another has the old version":    {nodes: 4, lost: "4", unready: "4", old: "34", want: running},
-		"a node is lost, another pod is not Ready":       {nodes: 4, lost: "4", unready: "34", want: running},
-		"a node is lost, another pod waits for its word": {nodes: 4, lost: "4", unready: "4", waiting: "3", want: running},
-		"the pod of a lost node is still Ready":          {nodes: 4, lost: "4", old: "4", want: running},
+		"no node is lost":                                         {nodes: 4, want: success},
+		"a pod is not Ready, and its node is":                     {nodes: 4, unready: "4", want: running},
+		"a node is lost after its update":                         {nodes: 4, lost: "4", unready: "4", want: success},
+		"a node is lost before its update":                        {nodes: 4, lost: "4", unready: "4", old: "4", want: success},
+		"half of the nodes are lost":                              {nodes: 4, lost: "34", unready: "34", old: "3", want: success},
+		"more than half of the nodes are lost":                    {nodes: 4, lost: "234", unready: "234", want: running},
+		"the only node is lost":                                   {nodes: 1, lost: "1", unready: "1", want: running},
+		"a node is lost, another has the old version":             {nodes: 4, lost: "4", unready: "4", old: "34", want: running},
+		"a node is lost, another pod is not Ready":                {nodes: 4, lost: "4", unready: "34", want: running},
+		"a node is lost, another pod waits for its word":          {nodes: 4, lost: "4", unready: "4", waiting: "3", want: running},
+		"a lost node is not counted":                              {nodes: 4, lost: "4", notTolerated: "4", unready: "4", want: success},
+		"a lost node is not counted, another has the old version": {nodes: 4, lost: "4", notTolerated: "4", unready: "4", old: "34", want: running},
+		"two lost nodes are not counted":                          {nodes: 4, lost: "34", notTolerated: "34", unready: "34", want: success},
+		"the pod of a lost node is still Ready":                   {nodes: 4, lost: "4", old: "4", want: running},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{
 				Name: "a", Labels: map[string]string{v1alpha1.VersionKey: "v"}, Annotations: map[string]string{v1alpha1.AttemptAnnotation: "2"},
-			}, Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: tc.nodes, CurrentNumberScheduled: tc.nodes}}
+			}}
+			counts := &d.Status
 			in := release(0)
 			var all []*corev1.Pod
 			for i := int32(1); i <= tc.nodes; i++ {
@@ -46,12 +51,26 @@ func TestADaemonSetDoesNotWaitForLostNodes(t *testing.T) {
 					ObjectMeta: metav1.ObjectMeta{Name: summary(int(i)).Pod, UID: summary(int(i)).UID},
 					Spec:       corev1.PodSpec{NodeName: fmt.Sprintf("n%d", i)},
 				}
+				counted := !has(tc.notTolerated, i)
+				if counted {
+					counts.DesiredNumberScheduled++
+					counts.CurrentNumberScheduled++
+				} else {
+					counts.NumberMisscheduled++
+					p.Spec = corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+						NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
+							Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{p.Spec.NodeName},
+						}}}},
+					}}}}
+				}
 				if !has(tc.unready, i) {
-					d.Status.NumberAvailable++
+					counts.NumberAvailable++
 					p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(t0)}}
 				}
 				if !has(tc.old, i) {
-					d.Status.UpdatedNumberScheduled++
+					if counted {
+						counts.UpdatedNumberScheduled++
+					}
 					in.Pods = append(in.Pods, podOf(p, in.ChangeWorkload))
 					if !has(tc.unready, i) && !has(tc.waiting, i) {
 						judged(int(i), "pass")(&in)
@@ -60,7 +79,7 @@ func TestADaemonSetDoesNotWaitForLostNodes(t *testing.T) {
 				all = append(all, p)
 			}
 			w := workloadinformertest.Workload(t, workload.DaemonSet, d)
-			in.Lost = discount(w.Replicas, all, in.Pods, func(node string) bool { return has(tc.lost, lastDigit(node)) })
+			in.Lost = discount(w, all, in.Pods, func(node string) bool { return has(tc.lost, lastDigit(node)) })
 			in.Workload = workloadOf(w, in.Lost)
 			if got := Decide(in); got.Phase != tc.want {
 				t.Errorf("%s (%s: %s), want %s; lost %+v", got.Phase, got.Reason, got.Detail, tc.want, in.Lost)
@@ -75,7 +94,8 @@ func TestTheOldestPodOfALostNodeCounts(t *testing.T) {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: summary(n).UID, CreationTimestamp: metav1.NewTime(t0.Add(-age))}, Spec: corev1.PodSpec{NodeName: "n"}}
 	}
 	own := []Pod{{PodSummary: summary(2)}}
-	got := discount(4, []*corev1.Pod{pod(2, 0), pod(1, time.Hour)}, own, func(string) bool { return true })
+	w := workloadinformertest.Workload(t, workload.DaemonSet, &appsv1.DaemonSet{Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 4}})
+	got := discount(w, []*corev1.Pod{pod(2, 0), pod(1, time.Hour)}, own, func(string) bool { return true })
 	if want := (workload.Lost{Nodes: 1}); got != want || own[0].Lost {
 		t.Errorf("%+v, want %+v; the pod is lost: %t", got, want, own[0].Lost)
 	}

@@ -25,6 +25,10 @@ func Trim(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
+	var affinity *corev1.Affinity
+	if p.Spec.NodeName == "" {
+		affinity = p.Spec.Affinity // the node of a pod of a DaemonSet
+	}
 	return &corev1.Pod{
 		TypeMeta: p.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
@@ -32,7 +36,7 @@ func Trim(obj any) (any, error) {
 			Labels: only(p.Labels, readLabels), OwnerReferences: p.OwnerReferences,
 			CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp,
 		},
-		Spec: corev1.PodSpec{NodeName: p.Spec.NodeName, Hostname: p.Spec.Hostname},
+		Spec: corev1.PodSpec{NodeName: p.Spec.NodeName, Hostname: p.Spec.Hostname, Affinity: affinity},
 		Status: corev1.PodStatus{
 			Phase: p.Status.Phase, PodIP: p.Status.PodIP,
 			Conditions:        trimConditions(p.Status.Conditions),
