@@ -23,9 +23,8 @@ type CheckType string
 
 // The check types of the server.
 const (
-	CheckOrder  CheckType = "CHANGE_ORDER"
-	CheckBatch  CheckType = "CHANGE_BATCH"
-	CheckAction CheckType = "CHANGE_ACTION"
+	CheckOrder CheckType = "CHANGE_ORDER"
+	CheckBatch CheckType = "CHANGE_BATCH"
 )
 
 // Callback is a verdict that the server sends.

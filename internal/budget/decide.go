@@ -129,8 +129,3 @@ func notComputed(b *v1alpha1.PodUnavailableBudget) string {
 	}
 	return ""
 }
-
-// deletesPod reports whether the operation deletes the pod.
-func deletesPod(op v1alpha1.PodOperation) bool {
-	return op == v1alpha1.OperationDelete || op == v1alpha1.OperationEvict
-}

@@ -26,7 +26,7 @@ type chargeKey struct {
 	deletes bool
 }
 
-func keyOf(op v1alpha1.PodOperation, p Pod) chargeKey { return chargeKey{p.UID, deletesPod(op)} }
+func keyOf(op v1alpha1.PodOperation, p Pod) chargeKey { return chargeKey{p.UID, op.DeletesPod()} }
 
 func newLedger(b *v1alpha1.PodUnavailableBudget) *ledger {
 	l := &ledger{
@@ -60,7 +60,7 @@ func (l *ledger) extend(op v1alpha1.PodOperation, p Pod) (Pod, bool) {
 		l.fresh.Insert(keyOf(op, p))
 		l.changed = true
 	}
-	if deletesPod(op) {
+	if op.DeletesPod() {
 		e := ParseDeletedEntry(l.deleted[p.UID])
 		if renews {
 			e.Token = p.Token
@@ -85,7 +85,7 @@ func (l *ledger) refund(r Request) {
 		if !l.isChargedFor(r.Operation, p) || l.token(r.Operation, p) != p.Token {
 			continue
 		}
-		if deletesPod(r.Operation) {
+		if r.Operation.DeletesPod() {
 			delete(l.deleted, p.UID)
 		} else {
 			delete(l.unavailable, p.Name)
@@ -98,7 +98,7 @@ func (l *ledger) refund(r Request) {
 func (l *ledger) charge(op v1alpha1.PodOperation, p Pod) {
 	l.changed = true
 	l.fresh.Insert(keyOf(op, p))
-	if deletesPod(op) {
+	if op.DeletesPod() {
 		l.deleted[p.UID] = DeletedEntry{p.ResourceVersion, l.budget.ResourceVersion}.String()
 		return
 	}
@@ -107,7 +107,7 @@ func (l *ledger) charge(op v1alpha1.PodOperation, p Pod) {
 
 // token returns the token of the charge of a pod.
 func (l *ledger) token(op v1alpha1.PodOperation, p Pod) string {
-	if deletesPod(op) {
+	if op.DeletesPod() {
 		return ParseDeletedEntry(l.deleted[p.UID]).Token
 	}
 	return ParseEntry(l.unavailable[p.Name]).Token
@@ -115,7 +115,7 @@ func (l *ledger) token(op v1alpha1.PodOperation, p Pod) string {
 
 // isChargedFor reports whether the pod is charged for this operation.
 func (l *ledger) isChargedFor(op v1alpha1.PodOperation, p Pod) bool {
-	if deletesPod(op) {
+	if op.DeletesPod() {
 		_, ok := l.deleted[p.UID]
 		return ok
 	}

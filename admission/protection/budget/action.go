@@ -76,8 +76,3 @@ func images(p *corev1.Pod) map[string]string {
 	}
 	return found
 }
-
-// deletesPods reports whether the pods are deleted.
-func (a *Action) deletesPods() bool {
-	return a.Operation == v1alpha1.OperationDelete || a.Operation == v1alpha1.OperationEvict
-}

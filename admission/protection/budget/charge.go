@@ -56,13 +56,13 @@ func (e *evaluation) concerns(ctx context.Context, scope budget.Scope, p *corev1
 		return false, nil
 	}
 	var chain budget.Chain
-	if scope.NeedsChain() || e.action.deletesPods() {
+	if scope.NeedsChain() || e.action.Operation.DeletesPod() {
 		var err error
 		if chain, err = e.Owners.Chain(ctx, p.Namespace, p.OwnerReferences, live); err != nil {
 			return false, err
 		}
 	}
-	return scope.Covers(p, chain) && (!e.action.deletesPods() || !chain.Terminating()), nil
+	return scope.Covers(p, chain) && (!e.action.Operation.DeletesPod() || !chain.Terminating()), nil
 }
 
 // leaves decides whether an update takes a pod out of the budget: by its labels, by

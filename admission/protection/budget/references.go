@@ -10,7 +10,6 @@ import (
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
@@ -131,5 +130,5 @@ func (r *ChargeReferences) get(k chargeKey) references {
 }
 
 func keyOf(key types.NamespacedName, request budget.Request, p budget.Pod) chargeKey {
-	return chargeKey{key, p.UID, request.Operation == v1alpha1.OperationDelete || request.Operation == v1alpha1.OperationEvict}
+	return chargeKey{key, p.UID, request.Operation.DeletesPod()}
 }

@@ -89,6 +89,9 @@ const (
 	OperationRestart PodOperation = "RESTART"
 )
 
+// DeletesPod reports whether the operation deletes the pod.
+func (o PodOperation) DeletesPod() bool { return o == OperationDelete || o == OperationEvict }
+
 // PodSelector is a label selector that detects the field value in place of
 // values.
 type PodSelector struct {

@@ -46,6 +46,9 @@ func (o OtherCluster) Error() string {
 // CheckCluster returns OtherCluster if the name belongs to another cluster. If it belongs
 // to none, it belongs to this one from then on.
 func (e *Engine) CheckCluster(ctx context.Context, name, uid string) error {
+	if len(uid) > maxClusterUID {
+		return InvalidRequest{"clusterUID", fmt.Sprintf("must have at most %d bytes", maxClusterUID)}
+	}
 	c, err := e.Store.View(ctx).Cluster(name)
 	if errors.Is(err, store.ErrNotFound) || err == nil && c.UID == "" {
 		err = e.Store.Write(ctx, func(tx store.Tx) error {

@@ -17,9 +17,6 @@ import (
 // maxHistory is the number of state changes that the history returns.
 const maxHistory = 1000
 
-// maxClusterUID bounds the UID of a cluster in bytes.
-const maxClusterUID = 253
-
 func (s *Server) createApplication(c echo.Context) error {
 	var r api.ApplicationRequest
 	if err := decode(c, &r); err != nil {
@@ -31,9 +28,7 @@ func (s *Server) createApplication(c echo.Context) error {
 	if err := s.Roles.MayActFor(user(c), r.Cluster); err != nil {
 		return err
 	}
-	if uid := c.QueryParam("clusterUID"); len(uid) > maxClusterUID {
-		return badRequest("clusterUID", fmt.Sprintf("must have at most %d bytes", maxClusterUID))
-	} else if uid != "" {
+	if uid := c.QueryParam("clusterUID"); uid != "" {
 		if err := s.Engine.CheckCluster(c.Request().Context(), r.Cluster, uid); err != nil {
 			return err
 		}
