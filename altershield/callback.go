@@ -45,10 +45,10 @@ type Callback struct {
 	Rules []Rule
 	// Message lists the failed rules for people; at most 1024 bytes.
 	Message string
-	// Unjudged means that the verdict is a pass without rules. The server also
+	// Unconfirmed means that the verdict is a pass without rules. The server also
 	// sends it after a timeout or an exception of a check: call Retrieve, and rely
 	// only on RetrieveAnswer.Passed.
-	Unjudged bool
+	Unconfirmed bool
 }
 
 // Rule is the result of a rule.
@@ -169,7 +169,7 @@ func (c *Callback) setVerdict(in *callbackVerdict) {
 		}
 	}
 	outcome := v1alpha1.ParseVerdict(c.Verdict)
-	c.Unjudged = outcome == v1alpha1.OutcomePass && len(c.Rules) == 0
+	c.Unconfirmed = outcome == v1alpha1.OutcomePass && len(c.Rules) == 0
 	c.Message = compose(outcome, c.Rules)
 }
 

@@ -36,15 +36,15 @@ func TestParseCallback(t *testing.T) {
 		},
 		"a pass with empty rules is unjudged": {
 			callbackJSON(`{"checkPass":true,"rules":[],"verdict":"pass"}`),
-			with(func(c *Callback) { c.Verdict, c.CheckPass, c.Unjudged = "pass", true, true }),
+			with(func(c *Callback) { c.Verdict, c.CheckPass, c.Unconfirmed = "pass", true, true }),
 		},
 		"a pass without rules is unjudged": {
 			callbackJSON(`{"checkPass":true,"rules":null,"verdict":"PASS"}`),
-			with(func(c *Callback) { c.Verdict, c.CheckPass, c.Unjudged = "PASS", true, true }),
+			with(func(c *Callback) { c.Verdict, c.CheckPass, c.Unconfirmed = "PASS", true, true }),
 		},
 		"a pass with a null rule is unjudged": {
 			callbackJSON(`{"checkPass":true,"rules":[null],"verdict":"pass"}`),
-			with(func(c *Callback) { c.Verdict, c.CheckPass, c.Unjudged = "pass", true, true }),
+			with(func(c *Callback) { c.Verdict, c.CheckPass, c.Unconfirmed = "pass", true, true }),
 		},
 		"the message of a fail names the failed rules": {
 			callbackJSON(`{"checkPass":false,"rules":[{"name":"latency","verdict":"PASS"},{"name":"error rate","verdict":"FAIL","msg":"5xx above 1 %","url":"http://r/1"}],"verdict":"fail"}`),
@@ -174,7 +174,7 @@ func FuzzParseCallback(f *testing.F) {
 		if len(c.Message) > maxMessage || !utf8.ValidString(c.Message) || len(c.Verdict) > maxWord || !utf8.ValidString(c.Verdict) {
 			t.Errorf("not bounded: %+v", c)
 		}
-		if c.Unjudged != (v1alpha1.ParseVerdict(c.Verdict) == v1alpha1.OutcomePass && len(c.Rules) == 0) {
+		if c.Unconfirmed != (v1alpha1.ParseVerdict(c.Verdict) == v1alpha1.OutcomePass && len(c.Rules) == 0) {
 			t.Errorf("unjudged: %+v", c)
 		}
 	})

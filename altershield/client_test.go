@@ -27,7 +27,7 @@ func TestABatchIsJudgedFromOrderToVerdict(t *testing.T) {
 	}
 	started := w.startBatch(t)
 	pre := w.callbacks(t)
-	if len(pre) != 1 || pre[0].NodeID != started.NodeID || pre[0].Stage != v1alpha1.StagePre || pre[0].Verdict != "pass" || pre[0].Unjudged {
+	if len(pre) != 1 || pre[0].NodeID != started.NodeID || pre[0].Stage != v1alpha1.StagePre || pre[0].Verdict != "pass" || pre[0].Unconfirmed {
 		t.Fatalf("PRE: %+v", pre)
 	}
 	if _, err := w.client.Finish(ctx, Finish{OrderID: "o", NodeID: started.NodeID}); err != nil {
@@ -207,7 +207,7 @@ func TestAnUnjudgedCheckIsRetrievedAsAFail(t *testing.T) {
 			w.open(t)
 			node := w.startBatch(t).NodeID
 			for _, c := range w.callbacks(t) {
-				if !c.Unjudged {
+				if !c.Unconfirmed {
 					t.Errorf("%+v", c)
 				}
 			}

@@ -1,6 +1,7 @@
 package altershield
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -120,28 +121,21 @@ func (c Config) ShareOf(replicas int) Config {
 
 // withDefaults sets zero fields to their defaults.
 func (c Config) withDefaults() Config {
-	setDefault(&c.HeaderPrefix, DefaultHeaderPrefix)
-	setDefault(&c.ChangePhase, DefaultChangePhase)
-	setDefault(&c.ChangeScenarioCode, DefaultChangeScenarioCode)
-	setDefault(&c.EffectiveTargetType, DefaultEffectiveTargetType)
-	setDefault(&c.Creator, DefaultCreator)
-	setDefault(&c.ConnectTimeout, DefaultConnectTimeout)
-	setDefault(&c.HeaderTimeout, DefaultHeaderTimeout)
-	setDefault(&c.AttemptTimeout, DefaultAttemptTimeout)
-	setDefault(&c.TotalDeadline, DefaultTotalDeadline)
-	setDefault(&c.QPS, DefaultQPS)
-	setDefault(&c.Burst, DefaultBurst)
-	setDefault(&c.BreakerFailures, DefaultBreakerFailures)
-	setDefault(&c.BreakerPause, DefaultBreakerPause)
-	setDefault(&c.MaxSkew, DefaultMaxSkew)
+	c.HeaderPrefix = cmp.Or(c.HeaderPrefix, DefaultHeaderPrefix)
+	c.ChangePhase = cmp.Or(c.ChangePhase, DefaultChangePhase)
+	c.ChangeScenarioCode = cmp.Or(c.ChangeScenarioCode, DefaultChangeScenarioCode)
+	c.EffectiveTargetType = cmp.Or(c.EffectiveTargetType, DefaultEffectiveTargetType)
+	c.Creator = cmp.Or(c.Creator, DefaultCreator)
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, DefaultConnectTimeout)
+	c.HeaderTimeout = cmp.Or(c.HeaderTimeout, DefaultHeaderTimeout)
+	c.AttemptTimeout = cmp.Or(c.AttemptTimeout, DefaultAttemptTimeout)
+	c.TotalDeadline = cmp.Or(c.TotalDeadline, DefaultTotalDeadline)
+	c.QPS = cmp.Or(c.QPS, DefaultQPS)
+	c.Burst = cmp.Or(c.Burst, DefaultBurst)
+	c.BreakerFailures = cmp.Or(c.BreakerFailures, DefaultBreakerFailures)
+	c.BreakerPause = cmp.Or(c.BreakerPause, DefaultBreakerPause)
+	c.MaxSkew = cmp.Or(c.MaxSkew, DefaultMaxSkew)
 	return c
-}
-
-func setDefault[T comparable](to *T, value T) {
-	var zero T
-	if *to == zero {
-		*to = value
-	}
 }
 
 // redacted replaces the token.

@@ -1,6 +1,7 @@
 package altershield
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -25,8 +26,8 @@ func compose(outcome v1alpha1.Outcome, rules []Rule) string {
 }
 
 func describe(r Rule) string {
-	name := firstOf(r.Name, r.ControlKey, r.ExternalRuleID, "a rule")
-	out := name + ": " + firstOf(r.Msg, "failed")
+	name := cmp.Or(r.Name, r.ControlKey, r.ExternalRuleID, "a rule")
+	out := name + ": " + cmp.Or(r.Msg, "failed")
 	if r.URL != "" {
 		out += " (" + r.URL + ")"
 	}
@@ -56,13 +57,4 @@ func join(parts []string, limit int) string {
 		out = next
 	}
 	return out
-}
-
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }

@@ -14,11 +14,11 @@ func (c Config) ForReleaseCheck() Config {
 	return c
 }
 
-// ReleaseOrderID returns the id of the order for a release check. It differs from
+// ReleaseCheckOrderID returns the id of the order for a release check. It differs from
 // the id of the release's order, which has another scene. Repeated checks of a
 // release have the same id. It therefore has no UID: a retried creation has
 // another one.
-func ReleaseOrderID(cluster, namespace, kind, name, version string, attempt int64) string {
+func ReleaseCheckOrderID(cluster, namespace, kind, name, version string, attempt int64) string {
 	ref := v1alpha1.WorkloadRef{Kind: kind, Name: name}
 	return EventOrderID(v1alpha1.OrderID(cluster, namespace, ref, version, attempt), "release")
 }
@@ -39,8 +39,8 @@ type CheckRelease struct {
 	StartTime time.Time
 }
 
-// ReleaseAnswer is the server's verdict on a release.
-type ReleaseAnswer struct {
+// ReleaseCheckAnswer is the server's verdict on a release.
+type ReleaseCheckAnswer struct {
 	// OrderID and NodeID are the server's ids.
 	OrderID string
 	NodeID  string
@@ -54,10 +54,10 @@ type ReleaseAnswer struct {
 	// Message lists the failed rules for people, or is the server's message; at
 	// most 1024 bytes.
 	Message string
-	// Unjudged means that the verdict is a pass without rules, or of a check that
+	// Unconfirmed means that the verdict is a pass without rules, or of a check that
 	// is not complete. The server also sends it after a timeout or an exception of
 	// a check: call Retrieve, and rely only on RetrieveAnswer.Passed.
-	Unjudged bool
+	Unconfirmed bool
 }
 
 // CheckRelease opens an order, starts its check and returns the verdict, in one
@@ -69,13 +69,13 @@ type ReleaseAnswer struct {
 // late.
 //
 // The order stays open, because finishing it would start a POST check.
-func (c *Client) CheckRelease(ctx context.Context, in CheckRelease) (ReleaseAnswer, error) {
+func (c *Client) CheckRelease(ctx context.Context, in CheckRelease) (ReleaseCheckAnswer, error) {
 	body, err := c.order(OpenOrder{
 		OrderID: in.OrderID, Title: in.Title, URL: in.URL, Apps: in.Apps,
 		Contents: in.Contents, Params: in.Params, Emergency: in.Emergency,
 	})
 	if err != nil {
-		return ReleaseAnswer{}, err
+		return ReleaseCheckAnswer{}, err
 	}
 	var domain releaseDomain
 	err = c.caller.call(ctx, actionCheckRelease, harmless, releaseCheck{
@@ -85,10 +85,10 @@ func (c *Client) CheckRelease(ctx context.Context, in CheckRelease) (ReleaseAnsw
 		CheckTimeout: in.Timeout.Milliseconds(),
 	}, &domain)
 	if err != nil {
-		return ReleaseAnswer{}, err
+		return ReleaseCheckAnswer{}, err
 	}
 	if err := checkNode(actionCheckRelease, domain.NodeID); err != nil {
-		return ReleaseAnswer{}, err
+		return ReleaseCheckAnswer{}, err
 	}
 	return domain.answer(), nil
 }
@@ -108,8 +108,8 @@ type releaseVerdict struct {
 	Msg       loose `json:"msg"`
 }
 
-func (d releaseDomain) answer() ReleaseAnswer {
-	a := ReleaseAnswer{OrderID: d.OrderID, NodeID: d.NodeID, URL: d.URL}
+func (d releaseDomain) answer() ReleaseCheckAnswer {
+	a := ReleaseCheckAnswer{OrderID: d.OrderID, NodeID: d.NodeID, URL: d.URL}
 	if d.Verdict == nil {
 		return a
 	}
@@ -118,8 +118,8 @@ func (d releaseDomain) answer() ReleaseAnswer {
 	unfinished := d.Verdict.AllFinish != nil && !*d.Verdict.AllFinish
 	passed := v1alpha1.ParseVerdict(c.Verdict) == v1alpha1.OutcomePass
 	a.Verdict, a.Rules, a.Message = c.Verdict, c.Rules, c.Message
-	a.Unjudged = c.Unjudged || passed && unfinished
-	if a.Message == "" && (!passed || a.Unjudged) {
+	a.Unconfirmed = c.Unconfirmed || passed && unfinished
+	if a.Message == "" && (!passed || a.Unconfirmed) {
 		a.Message = text.Truncate(string(d.Verdict.Msg), maxMessage)
 	}
 	return a

@@ -24,7 +24,7 @@ func (w *fixture) releaseClient(t *testing.T) *Client {
 
 func newCheckRelease() CheckRelease {
 	return CheckRelease{
-		OrderID: ReleaseOrderID("one", "default", "Deployment", "web", "v1", 1), Title: "web", Timeout: 50 * time.Millisecond,
+		OrderID: ReleaseCheckOrderID("one", "default", "Deployment", "web", "v1", 1), Title: "web", Timeout: 50 * time.Millisecond,
 		Params: map[string]string{"namespace": "default", "workloadName": "web"},
 	}
 }
@@ -33,22 +33,22 @@ func TestAReleaseIsCheckedInOneCall(t *testing.T) {
 	failed := Rule{Name: "freeze", Verdict: "FAIL", Msg: "not on Friday", URL: "http://rules/1"}
 	for name, tc := range map[string]struct {
 		then string
-		want ReleaseAnswer
+		want ReleaseCheckAnswer
 	}{
 		"a pass": {
 			`{"verdict":"pass","rules":[{"name":"quota","verdict":"PASS"}]}`,
-			ReleaseAnswer{Verdict: "pass", Rules: []Rule{{Name: "quota", Verdict: "PASS"}}},
+			ReleaseCheckAnswer{Verdict: "pass", Rules: []Rule{{Name: "quota", Verdict: "PASS"}}},
 		},
-		"a pass without rules is unjudged": {`{"verdict":"pass","noRules":true}`, ReleaseAnswer{Verdict: "pass", Unjudged: true}},
+		"a pass without rules is unjudged": {`{"verdict":"pass","noRules":true}`, ReleaseCheckAnswer{Verdict: "pass", Unconfirmed: true}},
 		"a timeout is a pass without rules": {
-			`{"never":true}`, ReleaseAnswer{Verdict: "pass", Unjudged: true, Message: "the check took longer than its time-out"},
+			`{"never":true}`, ReleaseCheckAnswer{Verdict: "pass", Unconfirmed: true, Message: "the check took longer than its time-out"},
 		},
 		"a fail with the reason": {
 			`{"verdict":"fail","rules":[{"name":"freeze","verdict":"FAIL","msg":"not on Friday","url":"http://rules/1"}]}`,
-			ReleaseAnswer{Verdict: "fail", Rules: []Rule{failed}, Message: "freeze: not on Friday (http://rules/1)"},
+			ReleaseCheckAnswer{Verdict: "fail", Rules: []Rule{failed}, Message: "freeze: not on Friday (http://rules/1)"},
 		},
-		"a fail without rules": {`{"verdict":"fail","noRules":true,"message":"closed"}`, ReleaseAnswer{Verdict: "fail", Message: "closed"}},
-		"another verdict":      {`{"verdict":"inconc","noRules":true}`, ReleaseAnswer{Verdict: "inconc"}},
+		"a fail without rules": {`{"verdict":"fail","noRules":true,"message":"closed"}`, ReleaseCheckAnswer{Verdict: "fail", Message: "closed"}},
+		"another verdict":      {`{"verdict":"inconc","noRules":true}`, ReleaseCheckAnswer{Verdict: "inconc"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, nil)
@@ -60,7 +60,7 @@ func TestAReleaseIsCheckedInOneCall(t *testing.T) {
 			if got.OrderID == "" || got.NodeID == "" || got.URL == "" {
 				t.Errorf("%+v", got)
 			}
-			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(ReleaseAnswer{}, "OrderID", "NodeID", "URL")); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(ReleaseCheckAnswer{}, "OrderID", "NodeID", "URL")); diff != "" {
 				t.Errorf("-want +got: %s", diff)
 			}
 		})
@@ -88,7 +88,7 @@ func TestAReleaseCheckIsRetriedAfterALostAnswer(t *testing.T) {
 	w.script(t, `{"checks":[{"match":{"step":"RELEASE"},"then":{"verdict":"pass"}}],
 		"faults":[{"action":"submitAndStartChangeExecOrder","times":1,"fault":"reset","after":true}]}`)
 	got, err := w.releaseClient(t).CheckRelease(t.Context(), newCheckRelease())
-	if err != nil || got.Verdict != "pass" || got.Unjudged {
+	if err != nil || got.Verdict != "pass" || got.Unconfirmed {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if n := len(w.double.Nodes()); n != 1 {
@@ -118,15 +118,15 @@ func TestAReleaseCheckEndsAtTheCallersDeadline(t *testing.T) {
 
 func TestAReleaseCheckAndItsReleaseHaveDifferentIDs(t *testing.T) {
 	ref := v1alpha1.WorkloadRef{Kind: "Deployment", Name: strings.Repeat("n", 253)}
-	id := ReleaseOrderID("one", "default", ref.Kind, ref.Name, "v1", 1)
+	id := ReleaseCheckOrderID("one", "default", ref.Kind, ref.Name, "v1", 1)
 	if id == v1alpha1.OrderID("one", "default", ref, "v1", 1) || len(id) > maxOrderID {
 		t.Error(id)
 	}
 	for name, other := range map[string]string{
-		"attempt": ReleaseOrderID("one", "default", ref.Kind, ref.Name, "v1", 2),
-		"version": ReleaseOrderID("one", "default", ref.Kind, ref.Name, "v2", 1),
-		"kind":    ReleaseOrderID("one", "default", "DaemonSet", ref.Name, "v1", 1),
-		"cluster": ReleaseOrderID("two", "default", ref.Kind, ref.Name, "v1", 1),
+		"attempt": ReleaseCheckOrderID("one", "default", ref.Kind, ref.Name, "v1", 2),
+		"version": ReleaseCheckOrderID("one", "default", ref.Kind, ref.Name, "v2", 1),
+		"kind":    ReleaseCheckOrderID("one", "default", "DaemonSet", ref.Name, "v1", 1),
+		"cluster": ReleaseCheckOrderID("two", "default", ref.Kind, ref.Name, "v1", 1),
 	} {
 		if other == id {
 			t.Errorf("another %s has the same id", name)
@@ -135,13 +135,13 @@ func TestAReleaseCheckAndItsReleaseHaveDifferentIDs(t *testing.T) {
 }
 
 func TestAReleaseVerdictMayBeIncomplete(t *testing.T) {
-	for domain, want := range map[string]ReleaseAnswer{
+	for domain, want := range map[string]ReleaseCheckAnswer{
 		`{"nodeId":"n","verdict":null}`: {NodeID: "n"},
 		`{"nodeId":"n"}`:                {NodeID: "n"},
 		`{"nodeId":"n","verdict":{"rules":null,"msg":null,"verdict":null}}`: {NodeID: "n"},
 		`{"nodeId":"n","verdict":{"checkPass":false,"msg":"closed"}}`:       {NodeID: "n", Verdict: "fail", Message: "closed"},
 		`{"nodeId":"n","verdict":{"verdict":"pass","allFinish":false,"rules":[{"name":"r","verdict":"PASS"}]}}`: {
-			NodeID: "n", Verdict: "pass", Rules: []Rule{{Name: "r", Verdict: "PASS"}}, Unjudged: true,
+			NodeID: "n", Verdict: "pass", Rules: []Rule{{Name: "r", Verdict: "PASS"}}, Unconfirmed: true,
 		},
 	} {
 		var got releaseDomain

@@ -1,6 +1,7 @@
 package altershield
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -49,8 +50,8 @@ func (c *Client) order(in OpenOrder) (order, error) {
 		ChangeParamJSON:    params,
 		ChangeApps:         in.Apps,
 	}
-	setDefault(&out.ChangeTitle, text.Truncate(in.OrderID, maxTitle))
-	setDefault(&out.ChangeParamJSON, "{}") // the server rejects an empty string
+	out.ChangeTitle = cmp.Or(out.ChangeTitle, text.Truncate(in.OrderID, maxTitle))
+	out.ChangeParamJSON = cmp.Or(out.ChangeParamJSON, "{}") // the server rejects an empty string
 	if len(in.URL) > maxURL {
 		out.ChangeURL = "" // a truncated link would be broken
 	}

@@ -24,7 +24,7 @@ import (
 // expired ReleaseChecks in the background.
 func newReleaseCheck(ctx context.Context, kinds func() workloadkinds.State, in func() settings.Settings, history suspend.History, recorder record.EventRecorder, sender events.Sender) *releasecheck.Handler {
 	now := clock.RealClock{}
-	server := releasecheck.NewServer(kubeclient.Get(ctx).CoreV1(), now, metrics.Meter())
+	server := releasecheck.NewCheckClient(kubeclient.Get(ctx).CoreV1(), now, metrics.Meter())
 	records := releasecheck.Records{Client: changeclient.Get(ctx).AppV1alpha1()}
 	go wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -34,7 +34,7 @@ func newReleaseCheck(ctx context.Context, kinds func() workloadkinds.State, in f
 		}
 	}, releasecheck.ExpiryInterval, 1, true)
 	return &releasecheck.Handler{
-		Kinds: func() []workload.Kind { return kinds().Kinds }, Settings: in, History: history, Server: server, Records: records,
+		Kinds: func() []workload.Kind { return kinds().Kinds }, Settings: in, History: history, CheckClient: server, Records: records,
 		Recorder: recorder, Sender: sender, Clock: now,
 	}
 }

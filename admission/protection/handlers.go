@@ -114,11 +114,11 @@ func failsClosed(configurations admissionlisters.ValidatingWebhookConfigurationL
 }
 
 // countGroups returns a function that records the group commits of a kind of object.
-func countGroups(kind string) func(groupcommit.Outcome) {
+func countGroups(kind string) func(groupcommit.Stats) {
 	meter := metrics.Meter()
 	requests := metrics.NewHistogram(meter, "breakwater_group_commit_requests")
 	writes := metrics.NewCounter(meter, "breakwater_group_commit_writes_total")
-	return func(o groupcommit.Outcome) {
+	return func(o groupcommit.Stats) {
 		ctx := context.Background()
 		requests.Record(ctx, float64(o.Size), kind)
 		writes.Add(ctx, int64(o.Conflicts), kind, "conflict")

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -50,12 +51,12 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	setDefault(&o.QueueLength, 1000)
-	setDefault(&o.Workers, 16)
-	setDefault(&o.PodFinishedPerSecond, 10)
-	setDefault(&o.SendTimeout, 30*time.Second)
-	setDefault(&o.RetryTime, 15*time.Second)
-	setDefault(&o.DrainTime, 5*time.Second)
+	o.QueueLength = cmp.Or(o.QueueLength, 1000)
+	o.Workers = cmp.Or(o.Workers, 16)
+	o.PodFinishedPerSecond = cmp.Or(o.PodFinishedPerSecond, 10)
+	o.SendTimeout = cmp.Or(o.SendTimeout, 30*time.Second)
+	o.RetryTime = cmp.Or(o.RetryTime, 15*time.Second)
+	o.DrainTime = cmp.Or(o.DrainTime, 5*time.Second)
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
@@ -63,13 +64,6 @@ func (o Options) withDefaults() Options {
 		o.MeterProvider = otel.GetMeterProvider()
 	}
 	return o
-}
-
-func setDefault[T comparable](to *T, value T) {
-	var zero T
-	if *to == zero {
-		*to = value
-	}
 }
 
 // Sender sends events to the Broker. It is safe for concurrent use. Events may be

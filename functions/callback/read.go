@@ -64,7 +64,7 @@ func read(f form, header http.Header, body []byte) ([]verdict, error) {
 				BizExecOrderID: c.BizExecOrderID, NodeID: c.NodeID, Stage: c.Stage,
 				Verdict: c.Verdict, Message: c.Message,
 			},
-			unjudged: c.Unjudged,
+			unjudged: c.Unconfirmed,
 			check:    c.CheckType,
 		}}, err
 	}

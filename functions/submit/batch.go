@@ -124,7 +124,7 @@ func (f *function) storeResult(ctx context.Context, in Input, callErr error, suc
 // intentContext returns a context that ends when the intent of the call expires and
 // others may call.
 func (f *function) intentContext(ctx context.Context, in Input) (context.Context, context.CancelFunc) {
-	return f.callContext(in.Admission.Context(ctx), in.Pod.Status.SubmissionOf(in.Stage).IntentTime.Time, in.CallDeadline)
+	return f.callContext(in.Place.Context(ctx), in.Pod.Status.SubmissionOf(in.Stage).IntentTime.Time, in.CallDeadline)
 }
 
 func (f *function) callContext(ctx context.Context, intent time.Time, deadline time.Duration) (context.Context, context.CancelFunc) {

@@ -56,8 +56,8 @@ type Input struct {
 	// CallDeadline is the maximum duration of a call to the server. An older intent
 	// without an answer has expired.
 	CallDeadline time.Duration
-	// Admission is the place of the call in the rate limit, or nil.
-	Admission *altershield.Admission
+	// Place is the place of the call in the rate limit, or nil.
+	Place *altershield.Place
 	// NotBegun is the node whose PRE check has not begun, as the server answered
 	// during this wake-up, or "".
 	NotBegun string

@@ -32,7 +32,7 @@ func TestACallThatTheRateLimitPreventsLeavesNoIntent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			admission, err := client.Admit(t.Context()) // leaves no room for a second
+			place, err := client.ReservePlace(t.Context()) // leaves no room for a second
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -43,7 +43,7 @@ func TestACallThatTheRateLimitPreventsLeavesNoIntent(t *testing.T) {
 			if n := c.Patches(); n != 0 {
 				t.Errorf("%d writes: order %+v, batch %+v", n, c.ChangeWorkload(ft.Release).Status.Order, c.ChangePod(ft.BatchName(1)).Status)
 			}
-			admission.Release()
+			place.Release()
 			if err := function(t.Context(), tc.event); err != nil {
 				t.Error(err)
 			}
@@ -72,7 +72,7 @@ func TestACallThatIsNotNeededTakesNoPlaceInTheRateLimit(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := client.Admit(ctx); err != nil {
+	if _, err := client.ReservePlace(ctx); err != nil {
 		t.Errorf("the place was not released: %v", err)
 	}
 }

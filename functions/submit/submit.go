@@ -48,7 +48,7 @@ var errOutdated = errors.New("the wake-up is outdated")
 
 // Server has the calls that this function makes; *altershield.Client implements it.
 type Server interface {
-	Admit(ctx context.Context) (*altershield.Admission, error)
+	ReservePlace(ctx context.Context) (*altershield.Place, error)
 	OpenOrder(ctx context.Context, in altershield.OpenOrder) (altershield.OrderAnswer, error)
 	StartOrder(ctx context.Context, in altershield.StartOrder) (altershield.StartAnswer, error)
 	StartBatch(ctx context.Context, in altershield.StartBatch) (altershield.StartAnswer, error)
@@ -216,8 +216,8 @@ func (f *function) decide(ctx context.Context, server Server, w wakeUp, in *Inpu
 	if err != nil || !decision.writesBatch() {
 		return decision, err
 	}
-	admitted := false
-	if in.Admission, admitted = admit(ctx, server, decision, in.CallDeadline); !admitted {
+	reserved := false
+	if in.Place, reserved = reserve(ctx, server, decision, in.CallDeadline); !reserved {
 		return Decision{Throttled, throttledReason}, nil
 	}
 	in.Pod, err = functions.PatchStatusFrom(ctx, pods, pod, statuspatch.ChangePodSubmit, func(pod *v1alpha1.ChangePod) error {
@@ -234,7 +234,7 @@ func (f *function) decide(ctx context.Context, server Server, w wakeUp, in *Inpu
 		return nil
 	})
 	if err != nil || (decision.Outcome != StartBatch && decision.Outcome != FinishBatch) {
-		in.Admission.Release()
+		in.Place.Release()
 	}
 	return decision, err
 }

@@ -17,7 +17,7 @@ type commit[O metav1.Object, R, A any] struct {
 	queue *queue[O, R, A]
 	// group are the calls without an answer; all are also those with one.
 	group, all []*call[R, A]
-	outcome    Outcome
+	outcome    Stats
 
 	// state is what the group is decided on, if hasState. fromLiveRead says whether
 	// it was read for this group.
@@ -26,7 +26,7 @@ type commit[O metav1.Object, R, A any] struct {
 }
 
 func newCommit[O metav1.Object, R, A any](c *Committer[O, R, A], key types.NamespacedName, l *queue[O, R, A], group []*call[R, A]) *commit[O, R, A] {
-	m := &commit[O, R, A]{Committer: c, key: key, queue: l, group: group, all: group, outcome: Outcome{Size: len(group)}}
+	m := &commit[O, R, A]{Committer: c, key: key, queue: l, group: group, all: group, outcome: Stats{Size: len(group)}}
 	m.state, m.hasState = c.store.Cached(key)
 	if l.written && (!m.hasState || older(m.state, l.last)) {
 		m.state, m.hasState = l.last, true

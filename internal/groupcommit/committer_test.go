@@ -262,7 +262,7 @@ func TestAGroupCollectsRequestsForALimitedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(1000)
 		var sizes []int
-		c := newReplica(w, Options{Observe: func(o Outcome) { sizes = append(sizes, o.Size) }})
+		c := newReplica(w, Options{Observe: func(o Stats) { sizes = append(sizes, o.Size) }})
 		var wg sync.WaitGroup
 		for i := range 100 {
 			wg.Go(func() {

@@ -27,11 +27,11 @@ type Options struct {
 	// RetryPause is how long to wait after a transient error. Default: 25 ms.
 	RetryPause time.Duration
 	// Observe, if set, is called when a group ends.
-	Observe func(Outcome)
+	Observe func(Stats)
 }
 
-// Outcome describes the commit of a group.
-type Outcome struct {
+// Stats describes the commit of a group.
+type Stats struct {
 	// Size is the number of requests.
 	Size int
 	// Written reports whether the object was written.
@@ -64,7 +64,7 @@ func (o Options) withDefaults() Options {
 		o.MaxWaiting = defaultMaxWaiting
 	}
 	if o.Observe == nil {
-		o.Observe = func(Outcome) {}
+		o.Observe = func(Stats) {}
 	}
 	return o
 }

@@ -52,10 +52,10 @@ type params struct {
 	User         string `json:"user"`
 }
 
-// Server queries the AlterShield server. It reads the configuration for each query, so
+// CheckClient queries the AlterShield server. It reads the configuration for each query, so
 // that changes apply immediately, and reuses the client, with its connections and
 // limits, while the configuration stays the same.
-type Server struct {
+type CheckClient struct {
 	core     typedcorev1.CoreV1Interface
 	clients  altershield.Clients
 	slots    *semaphore.Weighted
@@ -64,9 +64,9 @@ type Server struct {
 	duration metrics.Histogram
 }
 
-// NewServer returns a Server. options are for tests.
-func NewServer(core typedcorev1.CoreV1Interface, clock clock.PassiveClock, meter metric.Meter, options ...altershield.Option) *Server {
-	return &Server{
+// NewCheckClient returns a Server. options are for tests.
+func NewCheckClient(core typedcorev1.CoreV1Interface, clock clock.PassiveClock, meter metric.Meter, options ...altershield.Option) *CheckClient {
+	return &CheckClient{
 		core: core, clock: clock,
 		checks:   metrics.NewCounter(meter, "breakwater_release_checks_total"),
 		duration: metrics.NewHistogram(meter, "breakwater_release_check_duration_seconds"),
@@ -76,7 +76,7 @@ func NewServer(core typedcorev1.CoreV1Interface, clock clock.PassiveClock, meter
 
 // Ask returns the answer to a query. An error is an answer too: no verdict, with the
 // reason.
-func (s *Server) Ask(ctx context.Context, q Query) v1alpha1.ReleaseCheckStatus {
+func (s *CheckClient) Ask(ctx context.Context, q Query) v1alpha1.ReleaseCheckStatus {
 	begin := s.clock.Now()
 	status := v1alpha1.ReleaseCheckStatus{Attempt: q.Release.Attempt}
 	result := s.ask(ctx, q, &status)
@@ -88,12 +88,12 @@ func (s *Server) Ask(ctx context.Context, q Query) v1alpha1.ReleaseCheckStatus {
 	return status
 }
 
-func (s *Server) ask(ctx context.Context, q Query, status *v1alpha1.ReleaseCheckStatus) Result {
+func (s *CheckClient) ask(ctx context.Context, q Query, status *v1alpha1.ReleaseCheckStatus) Result {
 	config, failure := s.config(ctx)
 	if failure != nil {
 		return *failure
 	}
-	status.OrderID = altershield.ReleaseOrderID(config.ClusterName, q.Namespace, q.Kind, q.Name, q.Release.Version, q.Release.Attempt)
+	status.OrderID = altershield.ReleaseCheckOrderID(config.ClusterName, q.Namespace, q.Kind, q.Name, q.Release.Version, q.Release.Attempt)
 	queryCtx, cancel := context.WithTimeout(ctx, q.Timeout)
 	defer cancel()
 	if err := s.slots.Acquire(queryCtx, 1); err != nil {
@@ -106,11 +106,11 @@ func (s *Server) ask(ctx context.Context, q Query, status *v1alpha1.ReleaseCheck
 		return ResultOfError(err)
 	}
 	status.NodeID, status.URL = a.NodeID, a.URL
-	return ResultOf(a, a.Unjudged && s.retrieved(ctx, client, status))
+	return ResultOf(a, a.Unconfirmed && s.retrieved(ctx, client, status))
 }
 
 // config returns the configuration of the server, or the result if it is unusable.
-func (s *Server) config(ctx context.Context) (altershield.Config, *Result) {
+func (s *CheckClient) config(ctx context.Context) (altershield.Config, *Result) {
 	fail := func(reason string, err error) (altershield.Config, *Result) {
 		result := noVerdict(reason, err.Error())
 		return altershield.Config{}, &result
@@ -146,7 +146,7 @@ func checkReleaseOf(q Query, orderID string, now time.Time) altershield.CheckRel
 }
 
 // retrieved reports whether the server confirms a pass without rules.
-func (s *Server) retrieved(ctx context.Context, client *altershield.Client, status *v1alpha1.ReleaseCheckStatus) bool {
+func (s *CheckClient) retrieved(ctx context.Context, client *altershield.Client, status *v1alpha1.ReleaseCheckStatus) bool {
 	ctx, cancel := context.WithTimeout(ctx, retrieveTimeout)
 	defer cancel()
 	a, err := client.Retrieve(ctx, altershield.Retrieve{OrderID: status.OrderID, NodeID: status.NodeID, Stage: v1alpha1.StagePre})

@@ -1,6 +1,7 @@
 package releasecheck
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -20,18 +21,18 @@ type Result struct {
 // ResultOf evaluates the server's answer. retrieved reports that the server confirmed a
 // pass without rules; unconfirmed, such a pass means that the server's check timed out
 // or crashed.
-func ResultOf(a altershield.ReleaseAnswer, retrieved bool) Result {
+func ResultOf(a altershield.ReleaseCheckAnswer, retrieved bool) Result {
 	switch o := v1alpha1.ParseVerdict(a.Verdict); {
 	case o == v1alpha1.OutcomeFail:
-		return Result{o, v1alpha1.ReasonReleaseCheckFailed, orDefault(a.Message, "the server failed it and gave no reason")}
-	case o == v1alpha1.OutcomePass && (!a.Unjudged || retrieved):
+		return Result{o, v1alpha1.ReasonReleaseCheckFailed, cmp.Or(a.Message, "the server failed it and gave no reason")}
+	case o == v1alpha1.OutcomePass && (!a.Unconfirmed || retrieved):
 		return Result{Outcome: o, Reason: v1alpha1.ReasonReleaseCheckPassed}
 	case o == v1alpha1.OutcomePass:
-		return noVerdict(v1alpha1.ReasonVerdictTimedOut, "the server's check did not complete in time: "+orDefault(a.Message, "the server returned a pass without rules"))
+		return noVerdict(v1alpha1.ReasonVerdictTimedOut, "the server's check did not complete in time: "+cmp.Or(a.Message, "the server returned a pass without rules"))
 	case a.Verdict == "":
-		return noVerdict(v1alpha1.ReasonNoVerdict, orDefault(a.Message, "the server gave no verdict"))
+		return noVerdict(v1alpha1.ReasonNoVerdict, cmp.Or(a.Message, "the server gave no verdict"))
 	default:
-		return noVerdict(v1alpha1.ReasonNoVerdict, fmt.Sprintf("the server returned verdict %q, which is neither pass nor fail: %s", a.Verdict, orDefault(a.Message, "no reason given")))
+		return noVerdict(v1alpha1.ReasonNoVerdict, fmt.Sprintf("the server returned verdict %q, which is neither pass nor fail: %s", a.Verdict, cmp.Or(a.Message, "no reason given")))
 	}
 }
 
@@ -56,13 +57,6 @@ func ResultOfError(err error) Result {
 
 func noVerdict(reason, message string) Result {
 	return Result{v1alpha1.OutcomeNoVerdict, reason, message}
-}
-
-func orDefault(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }
 
 // Enforcement is the effect of an answer on a change.

@@ -15,21 +15,21 @@ import (
 func TestResultOfAnAnswer(t *testing.T) {
 	const pass, fail, nothing = v1alpha1.OutcomePass, v1alpha1.OutcomeFail, v1alpha1.OutcomeNoVerdict
 	for name, tc := range map[string]struct {
-		answer    altershield.ReleaseAnswer
+		answer    altershield.ReleaseCheckAnswer
 		retrieved bool
 		want      Result
 	}{
-		"pass":               {altershield.ReleaseAnswer{Verdict: "pass"}, false, Result{pass, "ReleaseCheckPassed", ""}},
-		"pass without rules": {altershield.ReleaseAnswer{Verdict: "pass", Unjudged: true}, false, Result{nothing, "VerdictTimedOut", "the server's check did not complete in time: the server returned a pass without rules"}},
-		"pass without rules, retrieved as a pass": {altershield.ReleaseAnswer{Verdict: "PASS", Unjudged: true}, true, Result{pass, "ReleaseCheckPassed", ""}},
-		"timeout with a message":                  {altershield.ReleaseAnswer{Verdict: "pass", Unjudged: true, Message: "over 2000"}, false, Result{nothing, "VerdictTimedOut", "the server's check did not complete in time: over 2000"}},
-		"fail":                                    {altershield.ReleaseAnswer{Verdict: "fail", Message: "freeze: not on Friday"}, false, Result{fail, "ReleaseCheckFailed", "freeze: not on Friday"}},
-		"unpass":                                  {altershield.ReleaseAnswer{Verdict: "unpass"}, false, Result{fail, "ReleaseCheckFailed", "the server failed it and gave no reason"}},
-		"fail, retrieved as a pass":               {altershield.ReleaseAnswer{Verdict: "fail"}, true, Result{fail, "ReleaseCheckFailed", "the server failed it and gave no reason"}},
-		"none":                                    {altershield.ReleaseAnswer{Verdict: "none"}, false, Result{nothing, "NoVerdict", `the server returned verdict "none", which is neither pass nor fail: no reason given`}},
-		"inconc":                                  {altershield.ReleaseAnswer{Verdict: "INCONC", Message: "no data"}, true, Result{nothing, "NoVerdict", `the server returned verdict "INCONC", which is neither pass nor fail: no data`}},
-		"unknown verdict":                         {altershield.ReleaseAnswer{Verdict: "xyz"}, true, Result{nothing, "NoVerdict", `the server returned verdict "xyz", which is neither pass nor fail: no reason given`}},
-		"missing verdict":                         {altershield.ReleaseAnswer{}, true, Result{nothing, "NoVerdict", "the server gave no verdict"}},
+		"pass":               {altershield.ReleaseCheckAnswer{Verdict: "pass"}, false, Result{pass, "ReleaseCheckPassed", ""}},
+		"pass without rules": {altershield.ReleaseCheckAnswer{Verdict: "pass", Unconfirmed: true}, false, Result{nothing, "VerdictTimedOut", "the server's check did not complete in time: the server returned a pass without rules"}},
+		"pass without rules, retrieved as a pass": {altershield.ReleaseCheckAnswer{Verdict: "PASS", Unconfirmed: true}, true, Result{pass, "ReleaseCheckPassed", ""}},
+		"timeout with a message":                  {altershield.ReleaseCheckAnswer{Verdict: "pass", Unconfirmed: true, Message: "over 2000"}, false, Result{nothing, "VerdictTimedOut", "the server's check did not complete in time: over 2000"}},
+		"fail":                                    {altershield.ReleaseCheckAnswer{Verdict: "fail", Message: "freeze: not on Friday"}, false, Result{fail, "ReleaseCheckFailed", "freeze: not on Friday"}},
+		"unpass":                                  {altershield.ReleaseCheckAnswer{Verdict: "unpass"}, false, Result{fail, "ReleaseCheckFailed", "the server failed it and gave no reason"}},
+		"fail, retrieved as a pass":               {altershield.ReleaseCheckAnswer{Verdict: "fail"}, true, Result{fail, "ReleaseCheckFailed", "the server failed it and gave no reason"}},
+		"none":                                    {altershield.ReleaseCheckAnswer{Verdict: "none"}, false, Result{nothing, "NoVerdict", `the server returned verdict "none", which is neither pass nor fail: no reason given`}},
+		"inconc":                                  {altershield.ReleaseCheckAnswer{Verdict: "INCONC", Message: "no data"}, true, Result{nothing, "NoVerdict", `the server returned verdict "INCONC", which is neither pass nor fail: no data`}},
+		"unknown verdict":                         {altershield.ReleaseCheckAnswer{Verdict: "xyz"}, true, Result{nothing, "NoVerdict", `the server returned verdict "xyz", which is neither pass nor fail: no reason given`}},
+		"missing verdict":                         {altershield.ReleaseCheckAnswer{}, true, Result{nothing, "NoVerdict", "the server gave no verdict"}},
 	} {
 		if diff := cmp.Diff(tc.want, ResultOf(tc.answer, tc.retrieved)); diff != "" {
 			t.Errorf("%s: %s", name, diff)

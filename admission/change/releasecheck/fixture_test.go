@@ -73,10 +73,10 @@ func newFixture(t *testing.T, data map[string]string) *fixture {
 // webhook returns another webhook with the same cluster.
 func (w *fixture) webhook(t *testing.T) *Handler {
 	t.Helper()
-	s := NewServer(w.kube.CoreV1(), w.clock, noop.Meter{}, altershield.WithPause(time.Millisecond))
+	s := NewCheckClient(w.kube.CoreV1(), w.clock, noop.Meter{}, altershield.WithPause(time.Millisecond))
 	return &Handler{
 		Kinds: workload.BuiltIn, Settings: func() settings.Settings { return w.settings }, History: admissiontest.History{},
-		Server: s, Records: Records{Client: w.change.AppV1alpha1()}, Recorder: w.recorder, Sender: w.sent, Clock: w.clock,
+		CheckClient: s, Records: Records{Client: w.change.AppV1alpha1()}, Recorder: w.recorder, Sender: w.sent, Clock: w.clock,
 	}
 }
 

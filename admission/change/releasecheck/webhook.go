@@ -38,10 +38,10 @@ type Handler struct {
 	// Kinds returns the workload kinds.
 	Kinds func() []workload.Kind
 	// Settings returns the current settings.
-	Settings func() settings.Settings
-	History  suspend.History
-	Server   *Server
-	Records  Records
+	Settings    func() settings.Settings
+	History     suspend.History
+	CheckClient *CheckClient
+	Records     Records
 	// Recorder records Kubernetes Events on the workload.
 	Recorder record.EventRecorder
 	// Sender sends the CloudEvent release.denied.
@@ -151,7 +151,7 @@ func (c *Handler) ask(ctx context.Context, q Query, before *v1alpha1.ReleaseChec
 		if end, ok := ctx.Deadline(); ok {
 			q.Timeout = max(min(q.Timeout, time.Until(end)-storeReserve), time.Millisecond)
 		}
-		answer := c.Server.Ask(ctx, q)
+		answer := c.CheckClient.Ask(ctx, q)
 		stored, err := c.Records.Store(ctx, q, before, answer)
 		if err != nil {
 			// The answer is used nevertheless; the next request asks again.

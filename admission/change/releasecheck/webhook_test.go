@@ -338,7 +338,7 @@ func TestAReleaseIsChecked(t *testing.T) {
 			if r == nil || r.Status.Attempt != tc.attempt || r.Spec.Kind != kind || r.Spec.Name != "sleep" || r.Labels[v1alpha1.VersionKey] != r.Spec.Version {
 				t.Fatalf("%+v", r)
 			}
-			if want := altershield.ReleaseOrderID("one", "default", kind, "sleep", r.Spec.Version, tc.attempt); r.Status.OrderID != want {
+			if want := altershield.ReleaseCheckOrderID("one", "default", kind, "sleep", r.Spec.Version, tc.attempt); r.Status.OrderID != want {
 				t.Errorf("order is %s", r.Status.OrderID)
 			}
 		})
@@ -404,16 +404,16 @@ func TestASlowServerDoesNotExceedTheWebhooksTimeout(t *testing.T) {
 func TestConcurrentReleaseChecksAreLimited(t *testing.T) {
 	w := newFixture(t, nil)
 	w.answer(t, passes)
-	if !w.Server.slots.TryAcquire(maxConcurrent) {
+	if !w.CheckClient.slots.TryAcquire(maxConcurrent) {
 		t.Fatal("no slot is free before the first check")
 	}
 	q := Query{Namespace: "default", Kind: "Deployment", Name: "sleep", Timeout: 50 * time.Millisecond}
-	if got := w.Server.Ask(t.Context(), q); got.Outcome != v1alpha1.OutcomeNoVerdict || got.Reason != v1alpha1.ReasonReleaseCheckThrottled || w.checks() > 0 {
+	if got := w.CheckClient.Ask(t.Context(), q); got.Outcome != v1alpha1.OutcomeNoVerdict || got.Reason != v1alpha1.ReasonReleaseCheckThrottled || w.checks() > 0 {
 		t.Errorf("%+v", got)
 	}
-	w.Server.slots.Release(1)
+	w.CheckClient.slots.Release(1)
 	q.Timeout = 5 * time.Second
-	if got := w.Server.Ask(t.Context(), q); got.Outcome != v1alpha1.OutcomePass {
+	if got := w.CheckClient.Ask(t.Context(), q); got.Outcome != v1alpha1.OutcomePass {
 		t.Errorf("%+v", got)
 	}
 }
@@ -433,7 +433,7 @@ func TestAChangedTokenIsUsedAtOnce(t *testing.T) {
 		}
 	}
 	ask := func() v1alpha1.ReleaseCheckStatus {
-		return w.Server.Ask(t.Context(), Query{Namespace: "default", Kind: "Deployment", Name: "sleep", Timeout: time.Second})
+		return w.CheckClient.Ask(t.Context(), Query{Namespace: "default", Kind: "Deployment", Name: "sleep", Timeout: time.Second})
 	}
 	set("wrong")
 	if got := ask(); got.Reason != v1alpha1.ReasonServerRejected || strings.Contains(got.Message, "wrong") {

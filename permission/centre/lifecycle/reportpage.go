@@ -65,25 +65,25 @@ func (e *Engine) CheckCluster(ctx context.Context, name, uid string) error {
 	return err
 }
 
-// Brake is the decision about a page of a report.
-type Brake struct {
+// PageDecision is the decision about a page of a report.
+type PageDecision struct {
 	// Held: no application is revoked.
 	Held bool
 	// Confirmed is how many confirmed revocations are used up.
 	Confirmed int
 }
 
-// DecideBrake decides whether a page may revoke. checked is how many applications the
+// DecidePage decides whether a page may revoke. checked is how many applications the
 // page covers, orphaned how many of them it would revoke, and confirmed how many
 // revocations an admin has confirmed.
-func DecideBrake(checked, orphaned, confirmed int) Brake {
+func DecidePage(checked, orphaned, confirmed int) PageDecision {
 	switch {
 	case orphaned <= maxReportRevocations, orphaned*reportShare <= checked:
-		return Brake{}
+		return PageDecision{}
 	case orphaned <= confirmed:
-		return Brake{Confirmed: orphaned}
+		return PageDecision{Confirmed: orphaned}
 	}
-	return Brake{Held: true}
+	return PageDecision{Held: true}
 }
 
 // acceptPage stores a page of a report before its revocations begin, and returns whether
@@ -107,9 +107,9 @@ func (e *Engine) acceptPage(ctx context.Context, cluster string, r api.PodReport
 		if r.After == "" {
 			c.Held = 0
 		}
-		brake := DecideBrake(checked, orphaned, c.Confirmed)
-		c.Confirmed -= brake.Confirmed
-		if held = brake.Held; held {
+		page := DecidePage(checked, orphaned, c.Confirmed)
+		c.Confirmed -= page.Confirmed
+		if held = page.Held; held {
 			c.Held += orphaned
 		}
 		if r.Through == "" {

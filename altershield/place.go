@@ -9,39 +9,39 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Admission is the place of one attempt in the rate limit. A caller that records the
+// Place is the place of one attempt in the rate limit. A caller that records the
 // intent of a call waits first, so that the intent has the time of the call.
-type Admission struct {
+type Place struct {
 	limiter *limiter
 	used    atomic.Bool
 }
 
-// Admit waits for the rate limit. It returns an error at once if the wait would exceed
-// the deadline of ctx.
-func (c *Client) Admit(ctx context.Context) (*Admission, error) {
+// ReservePlace waits for the rate limit. It returns an error at once if the wait would
+// exceed the deadline of ctx.
+func (c *Client) ReservePlace(ctx context.Context) (*Place, error) {
 	if err := c.caller.limiter.wait(ctx); err != nil {
-		return nil, throttled(ctx, "admit", err)
+		return nil, throttled(ctx, "wait", err)
 	}
-	return &Admission{limiter: c.caller.limiter}, nil
+	return &Place{limiter: c.caller.limiter}, nil
 }
 
-// Context returns a context with the admission: the first attempt with it does not
-// wait. A nil Admission admits nothing.
-func (a *Admission) Context(ctx context.Context) context.Context {
-	if a == nil {
+// Context returns a context with the place: the first attempt with it does not
+// wait. A nil Place has no effect.
+func (p *Place) Context(ctx context.Context) context.Context {
+	if p == nil {
 		return ctx
 	}
-	return context.WithValue(ctx, admissionKey{}, a)
+	return context.WithValue(ctx, placeKey{}, p)
 }
 
 // Release returns the place if no attempt used it.
-func (a *Admission) Release() {
-	if a != nil && a.used.CompareAndSwap(false, true) {
-		a.limiter.release()
+func (p *Place) Release() {
+	if p != nil && p.used.CompareAndSwap(false, true) {
+		p.limiter.release()
 	}
 }
 
-type admissionKey struct{}
+type placeKey struct{}
 
 // limiter is the rate limit of a client. A place that was not used is given to the
 // next caller.
@@ -52,9 +52,9 @@ type limiter struct {
 	unused int
 }
 
-// wait waits for a place, unless ctx has an admission that is not used.
+// wait waits for a place, unless ctx has a place that is not used.
 func (l *limiter) wait(ctx context.Context) error {
-	if a, ok := ctx.Value(admissionKey{}).(*Admission); ok && a.used.CompareAndSwap(false, true) {
+	if p, ok := ctx.Value(placeKey{}).(*Place); ok && p.used.CompareAndSwap(false, true) {
 		return nil
 	}
 	l.mu.Lock()

@@ -23,14 +23,14 @@ func (d Decision) writesOrder() bool {
 	return d.Outcome == StartOrder || d.Outcome == FinishOrder || d.Outcome == CloseOrder
 }
 
-// admit waits for the rate limit if the decision is a call. It returns false if the
+// reserve waits for the rate limit if the decision is a call. It returns false if the
 // limit leaves no room within the duration.
-func admit(ctx context.Context, server Server, d Decision, within time.Duration) (*altershield.Admission, bool) {
+func reserve(ctx context.Context, server Server, d Decision, within time.Duration) (*altershield.Place, bool) {
 	if d.Outcome == StoreAnswer {
 		return nil, true
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	admission, err := server.Admit(ctx)
-	return admission, err == nil
+	place, err := server.ReservePlace(ctx)
+	return place, err == nil
 }

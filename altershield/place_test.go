@@ -9,41 +9,41 @@ import (
 func TestAnAdmittedCallDoesNotWaitAgain(t *testing.T) {
 	w := newFixture(t, func(c *Config) { c.QPS, c.Burst = 0.01, 2 })
 	w.open(t)
-	admission, err := w.client.Admit(t.Context())
+	place, err := w.client.ReservePlace(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.client.StartOrder(admission.Context(t.Context()), StartOrder{OrderID: "o"}); err != nil {
+	if _, err := w.client.StartOrder(place.Context(t.Context()), StartOrder{OrderID: "o"}); err != nil {
 		t.Errorf("the admitted call: %v", err)
 	}
-	if _, err := w.client.StartOrder(admission.Context(t.Context()), StartOrder{OrderID: "o"}); !IsThrottled(err) {
-		t.Errorf("a second call with one admission: %v", err)
+	if _, err := w.client.StartOrder(place.Context(t.Context()), StartOrder{OrderID: "o"}); !IsThrottled(err) {
+		t.Errorf("a second call with one place: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if _, err := w.client.Admit(ctx); !IsThrottled(err) {
-		t.Errorf("a further admission: %v", err)
+	if _, err := w.client.ReservePlace(ctx); !IsThrottled(err) {
+		t.Errorf("a further place: %v", err)
 	}
 }
 
 func TestAnUnusedAdmissionIsGivenToTheNextCall(t *testing.T) {
 	w := newFixture(t, func(c *Config) { c.QPS, c.Burst = 0.01, 2 })
 	w.open(t)
-	admission, err := w.client.Admit(t.Context())
+	place, err := w.client.ReservePlace(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	admission.Release()
-	admission.Release()
+	place.Release()
+	place.Release()
 	for i, throttled := range []bool{false, true} {
 		if _, err := w.client.StartOrder(t.Context(), StartOrder{OrderID: "o"}); IsThrottled(err) != throttled {
 			t.Errorf("call %d: %v", i+1, err)
 		}
 	}
-	var none *Admission
+	var none *Place
 	none.Release()
 	if none.Context(t.Context()) != t.Context() {
-		t.Error("no admission changes the context")
+		t.Error("no place changes the context")
 	}
 }
 
