@@ -3,21 +3,13 @@
 package change
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/test/controlplane"
 )
 
 // cloneSet and advancedStatefulSet are kinds of OpenKruise.
@@ -85,78 +77,16 @@ func TestTheKindsOfTheRealOpenKruiseAreReleasedHeldRepairedAndRolledBack(t *test
 // user of the manager.
 func (f fixture) runKruise(t *testing.T) string {
 	t.Helper()
-	kruise, err := plane.Build(t.Context(), "kruise")
+	user, err := plane.RunOpenKruise(t.Context(), controlplane.OpenKruise{
+		Webhooks: []string{"cloneset", "statefulset"}, FeatureGates: "PodWebhook=false,KruiseDaemon=false",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubectl(t, "", "create", "namespace", "kruise-system")
-	kubectl(t, "", "apply", "--server-side", "-f", filepath.Join(kruise.Module, "config", "crd", "bases"))
-	kubectl(t, kruiseWebhooks(t, filepath.Join(kruise.Module, "config", "webhook", "manifests.yaml")), "apply", "-f", "-")
 	f.awaitKind(t, cloneSet)
 	f.awaitKind(t, advancedStatefulSet)
-	kubeconfig, err := plane.KubeconfigOf("kruise-system", "kruise-manager")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The API server calls its webhooks at an address of this machine.
-	environment := []string{
-		"POD_NAMESPACE=kruise-system", "WEBHOOK_HOST=localhost", "WEBHOOK_PORT=" + freePort(t),
-		"WEBHOOK_CERT_DIR=" + filepath.Join(t.TempDir(), "certs"),
-	}
-	err = plane.RunProgram(filepath.Join(kruise.Binaries, "kruise-manager"), environment, "--kubeconfig", kubeconfig,
-		"--enable-leader-election=false", "--enable-pprof=false", "--metrics-addr=127.0.0.1:"+freePort(t), "--health-probe-addr=127.0.0.1:"+freePort(t),
-		"--rest-config-qps=200", "--rest-config-burst=400", "--feature-gates=PodWebhook=false,KruiseDaemon=false")
-	if err != nil {
-		t.Fatal(err)
-	}
 	kubectl(t, kruiseKinds, "apply", "--server-side", "--force-conflicts", "-f", "-")
 	f.awaitWebhook(t, "vcloneset.apps.kruise.io.kb.io")
 	f.awaitWebhook(t, "vstatefulset.apps.kruise.io.kb.io")
-	await(t, "OpenKruise has configured its webhooks", func(ctx context.Context) error {
-		config, err := f.Kube.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, "kruise-mutating-webhook-configuration", metav1.GetOptions{})
-		if err == nil && (len(config.Webhooks) == 0 || len(config.Webhooks[0].ClientConfig.CABundle) == 0) {
-			err = fmt.Errorf("%d webhooks", len(config.Webhooks))
-		}
-		return err
-	})
-	return "system:serviceaccount:kruise-system:kruise-manager"
-}
-
-// kruiseWebhooks returns the configurations of OpenKruise with the webhooks of the two
-// kinds only.
-func kruiseWebhooks(t *testing.T, file string) string {
-	t.Helper()
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var mutating admissionregistrationv1.MutatingWebhookConfiguration
-	var validating admissionregistrationv1.ValidatingWebhookConfiguration
-	documents := strings.Split(string(raw), "\n---\n")
-	for _, document := range documents {
-		switch {
-		case strings.Contains(document, "kind: MutatingWebhookConfiguration"):
-			err = yaml.Unmarshal([]byte(document), &mutating)
-		case strings.Contains(document, "kind: ValidatingWebhookConfiguration"):
-			err = yaml.Unmarshal([]byte(document), &validating)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	mutating.Webhooks = slices.DeleteFunc(mutating.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool {
-		return w.Name != "mcloneset.kb.io" && w.Name != "mstatefulset.kb.io"
-	})
-	validating.Webhooks = slices.DeleteFunc(validating.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool {
-		return w.Name != "vcloneset.kb.io" && w.Name != "vstatefulset.kb.io"
-	})
-	if len(mutating.Webhooks) != 2 || len(validating.Webhooks) != 2 {
-		t.Fatalf("%s has %d and %d webhooks of the kinds", file, len(mutating.Webhooks), len(validating.Webhooks))
-	}
-	mutating.Name, validating.Name = "kruise-"+mutating.Name, "kruise-"+validating.Name
-	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{mutating, validating}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(list)
+	return user
 }

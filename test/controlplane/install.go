@@ -42,10 +42,14 @@ func (p *ControlPlane) Install(ctx context.Context, folder string) error {
 			_, _ = fmt.Fprintf(&stream, "---\n%s\n", data)
 		}
 	}
-	apply := exec.CommandContext(ctx, p.paths.Kubectl, "apply", "--server-side", "-f", "-")
-	apply.Stdin = &stream
-	if out, err := apply.CombinedOutput(); err != nil {
-		return fmt.Errorf("apply %s: %w\n%s", folder, err, out)
+	return p.kubectl(ctx, stream.String(), "apply", "--server-side", "-f", "-")
+}
+
+func (p *ControlPlane) kubectl(ctx context.Context, stdin string, args ...string) error {
+	command := exec.CommandContext(ctx, p.paths.Kubectl, args...)
+	command.Stdin = strings.NewReader(stdin)
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
 	return nil
 }

@@ -1,0 +1,129 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// OpenKruise is what RunOpenKruise installs of OpenKruise.
+type OpenKruise struct {
+	// Webhooks are the resources with OpenKruise's webhooks, such as cloneset.
+	Webhooks []string
+	// FeatureGates are those of its manager.
+	FeatureGates string
+}
+
+// RunOpenKruise installs the CRDs of apps.kruise.io and webhooks of OpenKruise, runs its
+// manager, and returns the manager's user.
+func (p *ControlPlane) RunOpenKruise(ctx context.Context, o OpenKruise) (user string, err error) {
+	kruise, err := p.Build(ctx, "kruise")
+	if err != nil {
+		return "", err
+	}
+	crds, err := filepath.Glob(filepath.Join(kruise.Module, "config", "crd", "bases", "apps.kruise.io_*.yaml"))
+	if err != nil {
+		return "", err
+	}
+	webhooks, err := o.webhooks(filepath.Join(kruise.Module, "config", "webhook", "manifests.yaml"))
+	if err != nil {
+		return "", err
+	}
+	if err := p.kubectl(ctx, "", "create", "namespace", "kruise-system"); err != nil {
+		return "", err
+	}
+	if err := p.kubectl(ctx, "", "apply", "--server-side", "-f", strings.Join(crds, ",")); err != nil {
+		return "", err
+	}
+	if err := p.kubectl(ctx, webhooks, "apply", "-f", "-"); err != nil {
+		return "", err
+	}
+	if err := p.kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=60s", "-f", strings.Join(crds, ",")); err != nil {
+		return "", err
+	}
+	if err := p.runManager(ctx, kruise.Binaries, o.FeatureGates); err != nil {
+		return "", err
+	}
+	// The manager completes its webhooks, one configuration after the other.
+	for _, configuration := range []string{"mutating", "validating"} {
+		err := p.kubectl(ctx, "", "wait", "--for=jsonpath={.webhooks[0].clientConfig.caBundle}", "--timeout=60s",
+			configuration+"webhookconfiguration/kruise-"+configuration+"-webhook-configuration")
+		if err != nil {
+			return "", err
+		}
+	}
+	return "system:serviceaccount:kruise-system:kruise-manager", nil
+}
+
+func (p *ControlPlane) runManager(ctx context.Context, binaries, gates string) error {
+	kubeconfig, err := p.KubeconfigOf("kruise-system", "kruise-manager")
+	if err != nil {
+		return err
+	}
+	certificates, err := os.MkdirTemp(p.dir, "kruise-certificates-")
+	if err != nil {
+		return err
+	}
+	var ports [3]string
+	for i := range ports {
+		port, err := freePort(ctx)
+		if err != nil {
+			return err
+		}
+		ports[i] = strconv.Itoa(port)
+	}
+	// The API server calls its webhooks at an address of this machine.
+	environment := []string{
+		"POD_NAMESPACE=kruise-system", "WEBHOOK_HOST=localhost", "WEBHOOK_PORT=" + ports[0], "WEBHOOK_CERT_DIR=" + certificates,
+	}
+	return p.RunProgram(filepath.Join(binaries, "kruise-manager"), environment, "--kubeconfig", kubeconfig,
+		"--enable-leader-election=false", "--enable-pprof=false",
+		"--metrics-addr=127.0.0.1:"+ports[1], "--health-probe-addr=127.0.0.1:"+ports[2],
+		"--rest-config-qps=200", "--rest-config-burst=400", "--feature-gates="+gates)
+}
+
+// webhooks returns the webhooks in a file of OpenKruise that are installed.
+func (o OpenKruise) webhooks(file string) (string, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	var mutating admissionregistrationv1.MutatingWebhookConfiguration
+	var validating admissionregistrationv1.ValidatingWebhookConfiguration
+	for document := range strings.SplitSeq(string(raw), "\n---\n") {
+		switch {
+		case strings.Contains(document, "kind: MutatingWebhookConfiguration"):
+			err = yaml.Unmarshal([]byte(document), &mutating)
+		case strings.Contains(document, "kind: ValidatingWebhookConfiguration"):
+			err = yaml.Unmarshal([]byte(document), &validating)
+		}
+		if err != nil {
+			return "", fmt.Errorf("read %s: %w", file, err)
+		}
+	}
+	mutating.Webhooks = slices.DeleteFunc(mutating.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool {
+		return !o.has(w.Name, "m")
+	})
+	validating.Webhooks = slices.DeleteFunc(validating.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool {
+		return !o.has(w.Name, "v")
+	})
+	if n := len(o.Webhooks); len(mutating.Webhooks) != n || len(validating.Webhooks) != n {
+		return "", fmt.Errorf("%s has %d and %d webhooks of %v", file, len(mutating.Webhooks), len(validating.Webhooks), o.Webhooks)
+	}
+	mutating.Name, validating.Name = "kruise-"+mutating.Name, "kruise-"+validating.Name
+	list, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{mutating, validating}})
+	return string(list), err
+}
+
+func (o OpenKruise) has(name, prefix string) bool {
+	resource, isKruise := strings.CutSuffix(strings.TrimPrefix(name, prefix), ".kb.io")
+	return isKruise && slices.Contains(o.Webhooks, resource)
+}

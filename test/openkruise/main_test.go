@@ -1,0 +1,30 @@
+//go:build controlplane
+
+package openkruise
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	admission "github.com/breakwater-dev/breakwater/admission/protection"
+	"github.com/breakwater-dev/breakwater/events/delivery/broker"
+	"github.com/breakwater-dev/breakwater/reconciler/protection"
+	"github.com/breakwater-dev/breakwater/test/controlplane"
+)
+
+var plane *controlplane.ControlPlane
+
+func TestMain(m *testing.M) {
+	chargeTimeout := time.Minute // the default of the protection controller
+	os.Exit(controlplane.Main(m, func(ctx context.Context) (*controlplane.ControlPlane, error) {
+		var err error
+		plane, err = controlplane.StartPart(ctx, controlplane.Part{
+			Manifests: "config/protection", Configs: "config-protection",
+			Webhooks: admission.Options(), Configuration: admission.Configuration,
+			Component: protection.Component, Controllers: protection.Controllers(&chargeTimeout, &broker.SharedSender{}),
+		})
+		return plane, err
+	}))
+}
