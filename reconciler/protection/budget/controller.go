@@ -5,7 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/restmapper"
@@ -22,10 +21,10 @@ import (
 	"knative.dev/pkg/injection"
 	"knative.dev/pkg/injection/clients/dynamicclient"
 
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
 	reconcilerbudget "github.com/breakwater-dev/breakwater/client/injection/reconciler/policy/v1alpha1/podunavailablebudget"
-	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
@@ -88,15 +87,18 @@ func newReconciler(ctx context.Context, chargeTimeout time.Duration) (*Reconcile
 
 // watch enqueues budgets when their pods or owners change.
 func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reconciler) {
-	lister := budgetinformer.Get(ctx).Lister()
 	must(budgetinformer.Get(ctx).Informer().AddIndexers(podIndexers))
-	covering := wakeUps{budgets: budgetinformer.Get(ctx).Informer().GetIndexer(), owners: r.owners}.covering
+	must(podinformer.Get(ctx).Informer().AddIndexers(controllerIndexers))
+	w := wakeUps{budgets: budgetinformer.Get(ctx).Informer().GetIndexer(), pods: podinformer.Get(ctx).Informer().GetIndexer(), owners: r.owners}
+	enqueue := func(budgets []*v1alpha1.PodUnavailableBudget) {
+		for _, b := range budgets {
+			impl.Enqueue(b)
+		}
+	}
 	must.Watch(budgetinformer.Get(ctx).Informer(), controller.HandleAll(impl.Enqueue))
 	ofPod := func(obj any) {
 		if p, ok := wiring.Object[*corev1.Pod](obj); ok {
-			for _, b := range covering(p) {
-				impl.Enqueue(b)
-			}
+			enqueue(w.covering(p))
 		}
 	}
 	must.Watch(podinformer.Get(ctx).Informer(), cache.ResourceEventHandlerFuncs{
@@ -105,16 +107,6 @@ func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reco
 		DeleteFunc: func(obj any) { r.podWatch.observe(obj); ofPod(obj) },
 	})
 	for _, informer := range workloads(ctx) {
-		must.Watch(informer, ofWorkload(func(namespace string) { enqueueAll(impl, lister, namespace) }))
-	}
-}
-
-func enqueueAll(impl *controller.Impl, lister listers.PodUnavailableBudgetLister, namespace string) {
-	all, err := lister.PodUnavailableBudgets(namespace).List(labels.Everything())
-	if err != nil {
-		return // a cache lister returns no error
-	}
-	for _, b := range all {
-		impl.Enqueue(b)
+		must.Watch(informer, ofWorkload(func(workload owner, namespace string) { enqueue(w.below(workload, namespace)) }))
 	}
 }

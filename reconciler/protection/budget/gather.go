@@ -14,43 +14,44 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// gather reads what the numbers of a budget follow from.
-func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudget, scope budget.Scope) (budget.Observed, error) {
+// gather reads what the numbers of a budget follow from. Unwatched is true if owners of
+// kinds that are not watched are among it.
+func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudget, scope budget.Scope) (observed budget.Observed, unwatched bool, err error) {
 	expired, _ := r.charges.observe(b) // before the pods are read
 	pods, resourceVersion, err := r.pods(ctx, b, slices.ContainsFunc(keysOf(b), expired))
 	if err != nil {
-		return budget.Observed{}, err
+		return budget.Observed{}, false, err
 	}
-	exists := map[types.UID]bool{}
-	observed := budget.Observed{ResourceVersion: resourceVersion, Expired: expired, ExistsUncovered: func(uid types.UID) bool { return exists[uid] }}
+	observed = budget.Observed{ResourceVersion: resourceVersion, Expired: expired}
 	t := newOwnerTally(ctx, r.owners, b.Namespace)
 	for _, p := range pods {
 		if !scope.MayCover(p) {
-			exists[p.UID] = true
 			continue
 		}
-		chain, err := t.chain(p)
+		c, err := t.chain(p)
 		if err != nil {
-			return observed, err
+			return observed, t.unwatched, err
 		}
-		above := asChain(chain)
 		// Pods of an application that is being deleted may be deleted at any time
 		// without a decision, so they do not count.
-		if !scope.Covers(p, above) || above.Terminating() {
-			exists[p.UID] = true
+		if !scope.Covers(p, c.above) || c.above.Terminating() {
 			continue
 		}
 		observed.Pods = append(observed.Pods, p)
-		t.count(p, chain)
+		t.count(p, c.owners)
 	}
 	if ref := b.Spec.TargetRef; ref != nil {
 		if err := t.target(ref); err != nil {
-			return observed, err
+			return observed, t.unwatched, err
 		}
+	}
+	observed.ExistsUncovered = func(uid types.UID) bool {
+		is := func(p *corev1.Pod) bool { return p.UID == uid }
+		return slices.ContainsFunc(pods, is) && !slices.ContainsFunc(observed.Pods, is)
 	}
 	observed.Total, observed.UnknownReplicas = t.total()
 	observed.Excess = t.excess()
-	return observed, nil
+	return observed, t.unwatched, nil
 }
 
 // pods returns the pods of the budget's namespace and their resourceVersion. It
@@ -72,12 +73,4 @@ func (r *Reconciler) pods(ctx context.Context, b *v1alpha1.PodUnavailableBudget,
 		pods[i] = &list.Items[i]
 	}
 	return pods, list.ResourceVersion, nil
-}
-
-func asChain(all []owner) budget.Chain {
-	var chain budget.Chain
-	for _, o := range all {
-		chain = append(chain, budget.Owner{Group: o.Group, Kind: o.Kind, Name: o.name, UID: o.uid, Deleted: o.deleted})
-	}
-	return chain
 }

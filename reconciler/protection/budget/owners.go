@@ -59,8 +59,14 @@ func (o *owners) get(ctx context.Context, kind schema.GroupKind, version, namesp
 	return found, err
 }
 
+// watched are the kinds of owners whose changes are events.
+var watched = map[schema.GroupKind]bool{
+	{Group: "apps", Kind: "Deployment"}: true, {Group: "apps", Kind: "ReplicaSet"}: true,
+	{Group: "apps", Kind: "StatefulSet"}: true, {Group: "apps", Kind: "DaemonSet"}: true,
+}
+
 func (o *owners) cached(kind schema.GroupKind, namespace, name string) (owner, bool) {
-	if kind.Group != "apps" {
+	if !watched[kind] {
 		return owner{}, false
 	}
 	switch kind.Kind {

@@ -31,6 +31,9 @@ const (
 	attempts = 8
 	// resync is the interval at which owners that are not watched are read again.
 	resync = 10 * time.Second
+	// watchedResync is the interval without such owners. The watches report all
+	// changes; it bounds the time that an undetected error lasts.
+	watchedResync = 5 * time.Minute
 )
 
 // Reconciler derives the status of budgets.
@@ -66,7 +69,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, b *v1alpha1.PodUnavailab
 	if d.KeptSettled > 0 {
 		lingers = settledRetention
 	}
-	for _, wait := range []time.Duration{expires, lingers, r.resyncAfter(next)} {
+	for _, wait := range []time.Duration{expires, lingers, d.resync} {
 		if wait > 0 && (again == 0 || wait < again) {
 			again = wait
 		}
@@ -77,19 +80,17 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, b *v1alpha1.PodUnavailab
 	return nil
 }
 
-// resyncAfter returns the time until the next reconciliation without an event, for
-// owners of kinds that are not watched.
-func (r *Reconciler) resyncAfter(b *v1alpha1.PodUnavailableBudget) time.Duration {
-	if b.Status.TotalReplicas == 0 && b.Spec.TargetRef == nil {
-		return 0
-	}
-	return resync
+// computed is a derivation and what follows from how it was read.
+type computed struct {
+	budget.Derivation
+	// resync is the time until the next reconciliation without an event.
+	resync time.Duration
 }
 
 // write computes and writes the status, and repeats it after a conflict with a new
 // charge. It returns nil if the budget does not exist anymore.
-func (r *Reconciler) write(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, budget.Derivation, error) {
-	var none budget.Derivation
+func (r *Reconciler) write(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, computed, error) {
+	var none computed
 	client := r.client.PodUnavailableBudgets(b.Namespace)
 	for range attempts {
 		next, d := r.compute(ctx, b, guarding)
@@ -118,17 +119,17 @@ func (r *Reconciler) write(ctx context.Context, b *v1alpha1.PodUnavailableBudget
 	return nil, none, controller.NewRequeueAfter(minInterval)
 }
 
-func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, budget.Derivation) {
+func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, computed) {
 	scope, err := budget.ScopeOf(b)
 	if err != nil {
 		next := unsynced(b, v1alpha1.ReasonInvalidSelector, err)
 		next.Status.ObservedGeneration = b.Generation
-		return next, budget.Derivation{}
+		return next, computed{}
 	}
-	observed, err := r.gather(ctx, b, scope)
+	observed, unwatched, err := r.gather(ctx, b, scope)
 	if err != nil {
 		logging.FromContext(ctx).Warnw("compute the numbers of the budget", "error", err)
-		return unsynced(b, v1alpha1.ReasonOwnersUnknown, err), budget.Derivation{}
+		return unsynced(b, v1alpha1.ReasonOwnersUnknown, err), computed{resync: resync}
 	}
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
 	observed.KeepSettled = func(charge string) bool { return r.charges.keepSettled(key, charge) }
@@ -136,7 +137,10 @@ func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudg
 	if !equality.Semantic.DeepEqual(b.Status, next.Status) {
 		next.Status.PodsResourceVersion = observed.ResourceVersion
 	}
-	return next, d
+	if unwatched {
+		return next, computed{d, resync}
+	}
+	return next, computed{d, watchedResync}
 }
 
 // ObserveDeletion deletes the state of a deleted budget.

@@ -52,7 +52,7 @@ type fixture struct {
 	index  cache.Indexer
 }
 
-func newFixture(t *testing.T, b *v1alpha1.PodUnavailableBudget, objects ...runtime.Object) *fixture {
+func newFixture(t testing.TB, b *v1alpha1.PodUnavailableBudget, objects ...runtime.Object) *fixture {
 	t.Helper()
 	w := &fixture{client: fake.NewSimpleClientset(b), kube: kubefake.NewClientset(objects...)}
 	w.index = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})

@@ -20,6 +20,10 @@ type ownerTally struct {
 	namespace string
 	// known are the owners read so far, by UID.
 	known map[types.UID]owner
+	// chains are the controllers above pods, by the UID of the pods' controller.
+	chains map[types.UID]chain
+	// unwatched is true if one of the owners is of a kind that is not watched.
+	unwatched bool
 	// owned are the pods with an owner, by the UID of ownedPods.top.
 	owned map[types.UID]*ownedPods
 	// orphans is the number of pods without an owner.
@@ -30,18 +34,37 @@ type ownerTally struct {
 
 func newOwnerTally(ctx context.Context, owners *owners, namespace string) *ownerTally {
 	return &ownerTally{ctx: ctx, owners: owners, namespace: namespace,
-		known: map[types.UID]owner{}, owned: map[types.UID]*ownedPods{}, direct: map[types.UID]int32{}}
+		known: map[types.UID]owner{}, chains: map[types.UID]chain{}, owned: map[types.UID]*ownedPods{}, direct: map[types.UID]int32{}}
 }
 
-// chain returns the controllers above a pod.
-func (t *ownerTally) chain(p *corev1.Pod) ([]owner, error) {
-	var chain []owner
+// chain has the controllers above pods.
+type chain struct {
+	owners []owner
+	// above is the same for package internal/budget.
+	above budget.Chain
+}
+
+// chain returns the controllers above a pod. It reads them once for all pods of a
+// controller.
+func (t *ownerTally) chain(p *corev1.Pod) (chain, error) {
+	controller := metav1.GetControllerOfNoCopy(p)
+	if controller == nil {
+		return chain{}, nil
+	}
+	if c, ok := t.chains[controller.UID]; ok {
+		return c, nil
+	}
+	var c chain
 	err := ownerchain.Walk(p.OwnerReferences, func(kind schema.GroupVersionKind, ref *metav1.OwnerReference) ([]metav1.OwnerReference, error) {
 		o, err := t.owner(kind, ref)
-		chain = append(chain, o)
+		c.owners = append(c.owners, o)
+		c.above = append(c.above, budget.Owner{Group: o.Group, Kind: o.Kind, Name: o.name, UID: o.uid, Deleted: o.deleted})
 		return o.refs, err
 	})
-	return chain, err
+	if err == nil {
+		t.chains[controller.UID] = c
+	}
+	return c, err
 }
 
 func (t *ownerTally) owner(kind schema.GroupVersionKind, ref *metav1.OwnerReference) (owner, error) {
@@ -54,31 +77,32 @@ func (t *ownerTally) owner(kind schema.GroupVersionKind, ref *metav1.OwnerRefere
 	}
 	o.uid = ref.UID
 	t.known[ref.UID] = o
+	t.unwatched = t.unwatched || !watched[kind.GroupKind()]
 	return o, nil
 }
 
 // count adds a pod with the controllers above it.
-func (t *ownerTally) count(p *corev1.Pod, chain []owner) {
+func (t *ownerTally) count(p *corev1.Pod, owners []owner) {
 	if budget.Completed(p) {
 		return
 	}
 	exists := p.DeletionTimestamp == nil
-	if len(chain) == 0 {
+	if len(owners) == 0 {
 		if exists {
 			t.orphans++
 		}
 		return
 	}
 	if budget.CountsAsAvailable(p) {
-		t.direct[chain[0].uid]++
+		t.direct[owners[0].uid]++
 	}
-	top := topmostWithReplicas(chain)
+	top := topmostWithReplicas(owners)
 	a := t.owned[top.uid]
 	if a == nil {
 		a = newOwnedPods(top)
 		t.owned[top.uid] = a
 	}
-	a.add(chain, exists)
+	a.add(owners, exists)
 }
 
 // target counts the budget's target even if it has no pods.
@@ -88,6 +112,7 @@ func (t *ownerTally) target(ref *v1alpha1.TargetRef) error {
 	if err != nil {
 		return err
 	}
+	t.unwatched = t.unwatched || !watched[kind]
 	if _, known := t.known[o.uid]; !known && !o.deleted && o.wanted != nil {
 		t.owned[o.uid] = newOwnedPods(o)
 	}

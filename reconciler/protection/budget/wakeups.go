@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -62,26 +65,94 @@ func targetKey(namespace string, kind schema.GroupKind, name string) string {
 	return "target " + namespace + " " + kind.String() + " " + name
 }
 
-// wakeUps finds the budgets that an event of a pod may change.
+// byController is the index of pods by the UID of their controller.
+const byController = "breakwater.dev/by-controller"
+
+// controllerIndexers are the indexers of pods that wakeUps reads.
+var controllerIndexers = cache.Indexers{byController: func(obj any) ([]string, error) {
+	p, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil, fmt.Errorf("index pods: unexpected %T", obj)
+	}
+	if controller := metav1.GetControllerOfNoCopy(p); controller != nil {
+		return []string{string(controller.UID)}, nil
+	}
+	return nil, nil
+}}
+
+// wakeUps finds the budgets that an event of a pod or a workload may change.
 type wakeUps struct {
-	// budgets has podIndexers.
-	budgets cache.Indexer
-	owners  *owners
+	// budgets has podIndexers, pods controllerIndexers.
+	budgets, pods cache.Indexer
+	owners        *owners
 }
 
 // covering returns the budgets that may cover the pod. It reads caches only: if they
-// do not have every owner of the pod, it returns each budget with a target. An owner
-// that changes later enqueues the budgets itself.
+// do not have every owner of the pod, it returns each budget with a target. The owner's
+// own event enqueues the budgets later.
 func (w wakeUps) covering(p *corev1.Pod) []*v1alpha1.PodUnavailableBudget {
 	keys := []string{anyLabels(p.Namespace)}
 	for key, value := range p.Labels {
 		keys = append(keys, labelKey(p.Namespace, key, value))
 	}
-	if targets, complete := w.targets(p); complete {
+	if targets, complete := w.targets(p.Namespace, p.OwnerReferences); complete {
 		keys = append(keys, targets...)
 	} else {
 		keys = append(keys, anyTarget(p.Namespace))
 	}
+	return slices.DeleteFunc(w.indexed(keys), func(b *v1alpha1.PodUnavailableBudget) bool {
+		scope, err := budget.ScopeOf(b)
+		return err != nil || !scope.MayCover(p)
+	})
+}
+
+// below returns the budgets that may need what changes of a workload of a watched kind:
+// those whose target it is or has above it, and those that cover pods below it.
+func (w wakeUps) below(workload owner, namespace string) []*v1alpha1.PodUnavailableBudget {
+	keys := []string{targetKey(namespace, workload.GroupKind, workload.name)}
+	if targets, complete := w.targets(namespace, workload.refs); complete {
+		keys = append(keys, targets...)
+	} else {
+		keys = append(keys, anyTarget(namespace))
+	}
+	found := w.indexed(keys)
+	for _, p := range w.podsBelow(workload, namespace) {
+		found = append(found, w.covering(p)...)
+	}
+	return found
+}
+
+// podsBelow returns the cached pods of a workload, or of its ReplicaSets.
+func (w wakeUps) podsBelow(workload owner, namespace string) []*corev1.Pod {
+	controllers := []types.UID{workload.uid}
+	if workload.Kind == "Deployment" {
+		sets, err := w.owners.replicaSets.ReplicaSets(namespace).List(labels.Everything())
+		if err != nil {
+			return nil // a cache lister returns no error
+		}
+		for _, s := range sets {
+			if controller := metav1.GetControllerOfNoCopy(s); controller != nil && controller.UID == workload.uid {
+				controllers = append(controllers, s.UID)
+			}
+		}
+	}
+	var pods []*corev1.Pod
+	for _, uid := range controllers {
+		all, err := w.pods.ByIndex(byController, string(uid))
+		if err != nil {
+			return nil // the index exists
+		}
+		for _, obj := range all {
+			if p, ok := obj.(*corev1.Pod); ok {
+				pods = append(pods, p)
+			}
+		}
+	}
+	return pods
+}
+
+// indexed returns the budgets with one of the keys.
+func (w wakeUps) indexed(keys []string) []*v1alpha1.PodUnavailableBudget {
 	var found []*v1alpha1.PodUnavailableBudget
 	for _, key := range keys {
 		all, err := w.budgets.ByIndex(byPods, key)
@@ -89,11 +160,7 @@ func (w wakeUps) covering(p *corev1.Pod) []*v1alpha1.PodUnavailableBudget {
 			return found // the index exists
 		}
 		for _, obj := range all {
-			b, ok := obj.(*v1alpha1.PodUnavailableBudget)
-			if !ok {
-				continue
-			}
-			if scope, err := budget.ScopeOf(b); err == nil && scope.MayCover(p) {
+			if b, ok := obj.(*v1alpha1.PodUnavailableBudget); ok {
 				found = append(found, b)
 			}
 		}
@@ -101,36 +168,38 @@ func (w wakeUps) covering(p *corev1.Pod) []*v1alpha1.PodUnavailableBudget {
 	return found
 }
 
-// ofWorkload handles the events of workloads: it enqueues the budgets of the namespace
-// if what budgets need of the workload changes. The status of a workload is written for
-// each of its pods, whose own events enqueue their budgets.
-func ofWorkload(enqueue func(namespace string)) cache.ResourceEventHandlerFuncs {
-	changed := func(obj any) {
+// ofWorkload handles the events of workloads: it passes on a workload, as it was and as it
+// is, if what budgets need of it changes. The status of a workload is written for each of
+// its pods, whose own events enqueue their budgets.
+func ofWorkload(changed func(workload owner, namespace string)) cache.ResourceEventHandlerFuncs {
+	pass := func(obj any) {
 		if o, ok := wiring.Object[metav1.Object](obj); ok {
-			enqueue(o.GetNamespace())
+			workload, _ := ownerFrom(o)
+			changed(workload, o.GetNamespace())
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: changed, DeleteFunc: changed,
+		AddFunc: pass, DeleteFunc: pass,
 		UpdateFunc: func(before, after any) {
 			was, _ := ownerFrom(before)
 			is, _ := ownerFrom(after)
 			if !reflect.DeepEqual(was, is) {
-				changed(after)
+				pass(before)
+				pass(after)
 			}
 		},
 	}
 }
 
-// targets returns the keys of the owners above a pod; false if a cache does not have
-// one of them.
-func (w wakeUps) targets(p *corev1.Pod) (keys []string, complete bool) {
-	err := ownerchain.Walk(p.OwnerReferences, func(kind schema.GroupVersionKind, ref *metav1.OwnerReference) ([]metav1.OwnerReference, error) {
-		found, ok := w.owners.cached(kind.GroupKind(), p.Namespace, ref.Name)
+// targets returns the keys of the owners above an object with these references; false if
+// a cache does not have one of them.
+func (w wakeUps) targets(namespace string, refs []metav1.OwnerReference) (keys []string, complete bool) {
+	err := ownerchain.Walk(refs, func(kind schema.GroupVersionKind, ref *metav1.OwnerReference) ([]metav1.OwnerReference, error) {
+		found, ok := w.owners.cached(kind.GroupKind(), namespace, ref.Name)
 		if !ok || found.uid != ref.UID {
 			return nil, errNotCached
 		}
-		keys = append(keys, targetKey(p.Namespace, kind.GroupKind(), ref.Name))
+		keys = append(keys, targetKey(namespace, kind.GroupKind(), ref.Name))
 		return found.refs, nil
 	})
 	return keys, err == nil

@@ -2,12 +2,15 @@ package budget
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
@@ -44,11 +47,16 @@ func thousandBudgets(t *testing.T) cache.Indexer {
 	}
 	other := targeting("web")
 	other.Namespace = "other"
+	return budgetIndex(t, append(all, other))
+}
+
+func budgetIndex(t *testing.T, budgets []*v1alpha1.PodUnavailableBudget) cache.Indexer {
+	t.Helper()
 	index := newNamespaceIndexer()
 	if err := index.AddIndexers(podIndexers); err != nil {
 		t.Fatal(err)
 	}
-	for _, b := range append(all, other) {
+	for _, b := range budgets {
 		if err := index.Add(b); err != nil {
 			t.Fatal(err)
 		}
@@ -120,24 +128,24 @@ func TestAWorkloadEnqueuesBudgetsOnlyIfTheyNeedWhatChanges(t *testing.T) {
 	}{
 		"a resync":                    {aDeployment, aDeployment, 0},
 		"the status of a Deployment":  {aDeployment, deployment(func(d *appsv1.Deployment) { d.ResourceVersion, d.Status.ReadyReplicas = "2", 2 }), 0},
-		"a scaled Deployment":         {aDeployment, deployment(func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](4) }), 1},
-		"a terminating Deployment":    {aDeployment, deployment(func(d *appsv1.Deployment) { d.DeletionTimestamp = &now }), 1},
-		"another of the same name":    {aDeployment, deployment(func(d *appsv1.Deployment) { d.UID = "other" }), 1},
+		"a scaled Deployment":         {aDeployment, deployment(func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](4) }), 2},
+		"a terminating Deployment":    {aDeployment, deployment(func(d *appsv1.Deployment) { d.DeletionTimestamp = &now }), 2},
+		"another of the same name":    {aDeployment, deployment(func(d *appsv1.Deployment) { d.UID = "other" }), 2},
 		"the status of a ReplicaSet":  {aReplicaSet, replicaSet(func(s *appsv1.ReplicaSet) { s.ResourceVersion, s.Status.ReadyReplicas = "2", 2 }), 0},
-		"a scaled ReplicaSet":         {aReplicaSet, replicaSet(func(s *appsv1.ReplicaSet) { s.Spec.Replicas = ptr.To[int32](0) }), 1},
-		"an adopted ReplicaSet":       {aReplicaSet, replicaSet(func(s *appsv1.ReplicaSet) { s.OwnerReferences = controlledBy("Deployment", "web") }), 1},
+		"a scaled ReplicaSet":         {aReplicaSet, replicaSet(func(s *appsv1.ReplicaSet) { s.Spec.Replicas = ptr.To[int32](0) }), 2},
+		"an adopted ReplicaSet":       {aReplicaSet, replicaSet(func(s *appsv1.ReplicaSet) { s.OwnerReferences = controlledBy("Deployment", "web") }), 2},
 		"the status of a StatefulSet": {statefulSet(3, 1), statefulSet(3, 2), 0},
-		"a scaled StatefulSet":        {statefulSet(3, 1), statefulSet(2, 1), 1},
+		"a scaled StatefulSet":        {statefulSet(3, 1), statefulSet(2, 1), 2},
 		"a ready pod of a DaemonSet":  {daemonSet(3, 1), daemonSet(3, 2), 0},
-		"another node of a DaemonSet": {daemonSet(3, 1), daemonSet(4, 1), 1},
+		"another node of a DaemonSet": {daemonSet(3, 1), daemonSet(4, 1), 2},
 		"a new Deployment":            {nil, aDeployment, 1},
 		"a deleted Deployment":        {aDeployment, nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := 0
-			handler := ofWorkload(func(namespace string) {
-				if namespace != "ns" {
-					t.Errorf("namespace %q", namespace)
+			handler := ofWorkload(func(workload owner, namespace string) {
+				if workload.name != "web" || namespace != "ns" {
+					t.Errorf("workload %q in namespace %q", workload.name, namespace)
 				}
 				got++
 			})
@@ -149,9 +157,76 @@ func TestAWorkloadEnqueuesBudgetsOnlyIfTheyNeedWhatChanges(t *testing.T) {
 			default:
 				handler.OnUpdate(tc.before, tc.after)
 			}
-			if got != tc.want {
-				t.Errorf("enqueued %d times, want %d", got, tc.want)
+			if got != tc.want { // an update passes on the workload as it was and as it is
+				t.Errorf("passed on %d times, want %d", got, tc.want)
 			}
 		})
+	}
+}
+
+// A namespace has a thousand Deployments with ten pods and two budgets each.
+func TestAWorkloadEnqueuesOnlyItsBudgets(t *testing.T) {
+	const apps, podsPerApp = 1000, 10
+	var objects []runtime.Object
+	var budgets []*v1alpha1.PodUnavailableBudget
+	for i := range apps {
+		name := fmt.Sprintf("app-%d", i)
+		budgets = append(budgets, targeting(name), selecting("of-"+name, v1alpha1.PodSelector{MatchLabels: map[string]string{"app": name}}))
+		objects = append(objects, deploymentOf(name), replicaSetOf(name))
+		for range podsPerApp {
+			objects = append(objects, newPod(len(objects), controlledBy("ReplicaSet", name+"-1"), func(p *corev1.Pod) {
+				p.Labels = map[string]string{"app": name}
+			}))
+		}
+	}
+	budgets = append(budgets, targeting("idle"))
+	objects = append(objects, deploymentOf("idle"))
+	w := newFixture(t, newBudget(nil), objects...)
+	wake := wakeUps{budgets: budgetIndex(t, budgets), pods: w.index, owners: w.owners}
+	if err := w.index.AddIndexers(controllerIndexers); err != nil {
+		t.Fatal(err)
+	}
+	adopted := replicaSetOf("app-7")
+	adopted.OwnerReferences = controlledBy("Deployment", "gone")
+	for name, tc := range map[string]struct {
+		workload any
+		want     []string
+		// targets is how many budgets with a target are enqueued beside want.
+		targets int
+	}{
+		"a Deployment":                     {deploymentOf("app-7"), []string{"app-7", "of-app-7"}, 0},
+		"a ReplicaSet":                     {replicaSetOf("app-7"), []string{"app-7", "of-app-7"}, 0},
+		"a Deployment without pods":        {deploymentOf("idle"), []string{"idle"}, 0},
+		"a ReplicaSet whose owner is gone": {adopted, []string{"app-7", "of-app-7"}, apps},
+		"a workload that no budget covers": {deploymentOf("other"), nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			workload, ok := ownerFrom(tc.workload)
+			if !ok {
+				t.Fatal("not a workload")
+			}
+			got, targets := map[string]bool{}, 0
+			for _, b := range wake.below(workload, "ns") {
+				if slices.Contains(tc.want, b.Name) || b.Spec.TargetRef == nil {
+					got[b.Name] = true
+				} else {
+					targets++
+				}
+			}
+			if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, tc.want) || targets != tc.targets {
+				t.Errorf("got %v and %d targets, want %v and %d", names, targets, tc.want, tc.targets)
+			}
+		})
+	}
+}
+
+func deploymentOf(name string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name)}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](10)}}
+}
+
+func replicaSetOf(deployment string) *appsv1.ReplicaSet {
+	return &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: deployment + "-1", UID: types.UID("uid-" + deployment + "-1"), OwnerReferences: controlledBy("Deployment", deployment)},
+		Spec:       appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](10)},
 	}
 }
