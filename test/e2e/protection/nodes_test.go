@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,33 @@ func TestADrainWaitsWhileAnotherNodeIsLost(t *testing.T) {
 	if left := n.podsOn(t, nodes[0]); len(left) != 6 {
 		t.Errorf("pods on the restored node are %v", left)
 	}
+}
+
+// The controller of NoExecute taints tries a deletion five times within 50 ms, and then not
+// again. So pods that a budget protects stay, also when the budget allows more later.
+func TestANoExecuteTaintIsJudgedAndADrainCompletesIt(t *testing.T) {
+	t.Parallel()
+	n, c := newNamespace(t), connect(t)
+	nodes := n.newNodes(t, "8", 2)
+	n.applyWithBudget(t, n.deploymentOnNodes("web", 4, ""), budgetManifest("maxUnavailable: 0"))
+	before := n.podsOn(t, nodes[0])
+	n.run(t, "taint", "node", nodes[0], "e2e-maintenance=now:NoExecute")
+	n.await(t, "the deletion of each pod on the node is denied", func() error {
+		denied := n.run(t, "get", "events", "--field-selector=reason=DisruptionDenied", "-o", "jsonpath={.items[*].message}")
+		for _, p := range before {
+			if !strings.Contains(denied, p) {
+				return fmt.Errorf("no Event names %s: %s", p, denied)
+			}
+		}
+		return nil
+	})
+	if after := n.podsOn(t, nodes[0]); len(before) != 2 || !slices.Equal(before, after) {
+		t.Errorf("the pods on the node were %v, and are %v", before, after)
+	}
+	n.run(t, "patch", "pub", "web", "--type=merge", "-p", `{"spec":{"maxUnavailable":1}}`)
+	awaitAllowed(t, c, n.name, 1)
+	n.run(t, "drain", nodes[0], "--ignore-daemonsets", "--timeout=60s")
+	n.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
 }
 
 // The scheduler deletes pods for pods of higher priority. Its deletions are
