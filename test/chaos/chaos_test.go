@@ -71,6 +71,9 @@ func TestEveryReleaseEndsAsTheVerdictsSay(t *testing.T) {
 	if err := errors.Join(f.cleanUp(ctx), f.awaitCleanup(ctx)); err != nil {
 		t.Fatal("clean up after an earlier run:", err)
 	}
+	if err := renewKept(ctx, f.kube); err != nil {
+		t.Fatal(err)
+	}
 	if err := judge.Install(ctx, f.kube, os.Stderr); err != nil {
 		t.Fatal(err)
 	}

@@ -43,13 +43,12 @@ func targets() map[string]target {
 		"ingress":    {part: disruption.Ingress()},
 		"filter":     {part: disruption.Filter()},
 		"callback":   {part: disruption.Function("callback")},
-		// The state of these two is on a volume of the pod.
-		"server":            {part: disruption.Server(), keep: true},
-		"permission-centre": {part: disruption.Component("permission-centre"), keep: true},
+		// Its state is on a volume of the pod.
+		"server": {part: disruption.Server(), keep: true},
 	}
 	for _, name := range []string{
 		"controller", "webhook", "protection-controller", "protection-webhook",
-		"permission-controller", "permission-webhook", "init-action-server",
+		"permission-centre", "permission-controller", "permission-webhook", "init-action-server",
 	} {
 		out[name] = target{part: disruption.Component(name)}
 	}
@@ -73,6 +72,29 @@ func maxKills(perPart, kept int) map[string]int {
 		}
 	}
 	return out
+}
+
+// renewKept replaces the pods that must stay during a run and were restarted in an earlier
+// one, whose back-off would go on.
+func renewKept(ctx context.Context, kube kubernetes.Interface) error {
+	for name, t := range targets() {
+		if !t.keep {
+			continue
+		}
+		pods, err := t.part.Pods(ctx, kube)
+		if err != nil {
+			return fmt.Errorf("list the pods of %s: %w", name, err)
+		}
+		for i := range pods {
+			if restarts(&pods[i]) == 0 {
+				continue
+			}
+			if err := disruption.Delete(ctx, kube, &pods[i]); err != nil {
+				return fmt.Errorf("replace the pod of %s: %w", name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // injector injects the faults of a schedule.
