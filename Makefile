@@ -9,7 +9,7 @@ CLUSTER := $(CURDIR)/bin/cluster
 # Number of simulated nodes.
 NODES ?= 10
 
-.PHONY: help demo up down status kubeconfig apply install test test-unit test-cluster test-alone test-controlplane test-e2e test-chaos chaos fuzz soak bench generate verify lint cluster modules
+.PHONY: help demo up down status kubeconfig apply install test test-unit test-cluster test-alone test-controlplane test-e2e test-chaos chaos fuzz soak bench generate verify vuln lint cluster modules
 
 help: ## List the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-17s %s\n", $$1, $$2}'
@@ -90,6 +90,10 @@ bench: up ## Run the benchmarks and write docs/performance.md.
 
 generate: ## Write generated code and manifests.
 	@hack/generate.sh
+
+# Needs https://vuln.go.dev.
+vuln: ## Look for known vulnerabilities in the modules of the product.
+	@go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
 
 verify: ## Fail if generated code, manifests, golden files or go.mod are out of date.
 	@hack/verify.sh

@@ -14,6 +14,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/networkpolicy"
 )
 
 // parallelTests is the default of -parallel. Tests mostly wait, so it exceeds
@@ -31,7 +32,27 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "prepare the cluster:", err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	os.Exit(run(m))
+}
+
+// run runs the tests while the NetworkPolicies are enforced.
+func run(m *testing.M) int {
+	e, err := connect()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	stop, err := networkpolicy.Enforce(e.kube)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "enforce NetworkPolicies:", err)
+		return 1
+	}
+	code := m.Run()
+	if err := stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "enforce NetworkPolicies:", err)
+		return 1
+	}
+	return code
 }
 
 // prepare checks that Breakwater is installed, and cleans up after an

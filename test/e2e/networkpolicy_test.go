@@ -1,0 +1,146 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// connection is a port of a part, and who may connect to it.
+type connection struct {
+	part part
+	port int
+	// Own are pods of Breakwater; strangers are pods of any other namespace.
+	strangers, own bool
+}
+
+// connections are the TCP ports on which the parts listen. Port 8080 of a controller or
+// webhook is for probes of the kubelet, which policies do not restrict.
+func connections() []connection {
+	all := []connection{
+		{function("callback"), 8012, true, true}, // queue-proxy
+		{function("callback"), 9091, true, true}, // metrics of the application
+		{function("callback"), 9090, false, false},
+		{function("callback"), 8080, false, false}, // behind the queue-proxy
+		{component("init-action-server"), 8080, true, true},
+		{component("permission-centre"), 8080, false, true},
+	}
+	for _, name := range []string{"webhook", "protection-webhook", "permission-webhook"} {
+		all = append(all, connection{component(name), 8443, true, true}, connection{component(name), 8080, false, false})
+	}
+	for _, name := range []string{"controller", "protection-controller", "permission-controller"} {
+		all = append(all, connection{component(name), 8080, false, false})
+	}
+	for _, name := range []string{"webhook", "protection-webhook", "permission-webhook", "controller", "protection-controller",
+		"permission-controller", "init-action-server", "permission-centre"} {
+		all = append(all, connection{component(name), 9090, true, true}) // metrics
+	}
+	return all
+}
+
+// The other tests of this package show that the parts reach each other: TestMain enforces
+// the NetworkPolicies.
+func TestEachPartAcceptsOnlyTheConnectionsThatItsPolicyNames(t *testing.T) {
+	e := newEnvironment(t)
+	var targets []string
+	for _, c := range connections() {
+		pods, err := e.pods(t.Context(), c.part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.DeletionTimestamp == nil && p.Status.PodIP != "" })
+		if i < 0 {
+			t.Fatalf("%v has no pod", c.part)
+		}
+		target := net.JoinHostPort(pods[i].Status.PodIP, strconv.Itoa(c.port))
+		targets = append(targets, target)
+		// The node is not restricted, so the port listens.
+		connected, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(t.Context(), "tcp", target)
+		if err != nil {
+			t.Fatalf("%v does not listen: %v", c.part, err)
+		}
+		_ = connected.Close()
+	}
+	stranger := e.connect(t, e.notOptedInNamespace(t).name, nil, targets)
+	own := e.connect(t, v1alpha1.SystemNamespace, map[string]string{"app.kubernetes.io/part-of": "breakwater"}, targets)
+	for i, c := range connections() {
+		if stranger[targets[i]] != c.strangers {
+			t.Errorf("a pod of another namespace connects to port %d of %v: %t, want %t", c.port, c.part, stranger[targets[i]], c.strangers)
+		}
+		if own[targets[i]] != c.own {
+			t.Errorf("a pod of Breakwater connects to port %d of %v: %t, want %t", c.port, c.part, own[targets[i]], c.own)
+		}
+	}
+}
+
+// connect runs a pod that connects to targets, and returns to which it could.
+func (e *environment) connect(t *testing.T, namespace string, labels map[string]string, targets []string) map[string]bool {
+	t.Helper()
+	var script strings.Builder
+	for _, target := range targets {
+		host, port, err := net.SplitHostPort(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = fmt.Fprintf(&script, "if nc -w 2 %s %s </dev/null >/dev/null 2>&1; then echo %s open; else echo %s closed; fi &\n", host, port, target, target)
+	}
+	script.WriteString("wait\n")
+	no, nobody := false, int64(65534)
+	pods := e.kube.CoreV1().Pods(namespace)
+	pod, err := pods.Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "connect-", Labels: labels},
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: &no,
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsUser: &nobody, RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{{
+				Name: "connect", Image: "busybox", Command: []string{"/bin/sh", "-c", script.String()},
+				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+			}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pods.Delete(context.Background(), pod.Name, metav1.DeleteOptions{}); err != nil && !apierrs.IsNotFound(err) {
+			t.Error(err)
+		}
+	})
+	await(t, rolloutTimeout, "the pod has connected", func(ctx context.Context) error {
+		p, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+		if err == nil && p.Status.Phase != corev1.PodSucceeded {
+			err = errors.New("the pod is " + string(p.Status.Phase))
+		}
+		return err
+	})
+	log, err := pods.GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := map[string]bool{}
+	for line := range strings.Lines(string(log)) {
+		if target, state, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			result[target] = state == "open"
+		}
+	}
+	if len(result) != len(targets) {
+		t.Fatalf("%d of %d results:\n%s", len(result), len(targets), log)
+	}
+	return result
+}
