@@ -42,17 +42,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	stop, err := networkpolicy.Enforce(e.kube)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "enforce NetworkPolicies:", err)
-		return 1
-	}
-	code := m.Run()
-	if err := stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "enforce NetworkPolicies:", err)
-		return 1
-	}
-	return code
+	return networkpolicy.Run(m, e.kube)
 }
 
 // prepare checks that Breakwater is installed, and cleans up after an

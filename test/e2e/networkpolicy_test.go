@@ -33,7 +33,6 @@ type connection struct {
 func connections() []connection {
 	all := []connection{
 		{function("callback"), 8012, true, true}, // queue-proxy
-		{function("callback"), 9091, true, true}, // metrics of the application
 		{function("callback"), 9090, false, false},
 		{function("callback"), 8080, false, false}, // behind the queue-proxy
 		{component("init-action-server"), 8080, true, true},

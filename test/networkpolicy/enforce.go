@@ -18,6 +18,22 @@ import (
 // settle is how long changes are gathered before the rules are replaced.
 const settle = 100 * time.Millisecond
 
+// Run runs tests while the NetworkPolicies of a cluster are enforced, and returns the exit
+// code.
+func Run(tests interface{ Run() int }, kube kubernetes.Interface) int {
+	stop, err := Enforce(kube)
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "enforce NetworkPolicies:", err)
+		return 1
+	}
+	code := tests.Run()
+	if err := stop(); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, "enforce NetworkPolicies:", err)
+		return 1
+	}
+	return code
+}
+
 // Enforce enforces the NetworkPolicies of a cluster until stop is called. This process has
 // to run in the network namespace of the node. A later failure is printed, and stop
 // returns it.

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/breakwater-dev/breakwater/test/database"
+	"github.com/breakwater-dev/breakwater/test/e2e/clients"
+	"github.com/breakwater-dev/breakwater/test/networkpolicy"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
 
@@ -36,7 +38,7 @@ func TestMain(m *testing.M) {
 	if err := prepare(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "prepare:", err)
 	} else {
-		code = m.Run()
+		code = run(m)
 	}
 	database.Stop()
 	if err := configure(context.Background(), defaultSettings); err != nil {
@@ -44,6 +46,16 @@ func TestMain(m *testing.M) {
 		code = 1
 	}
 	os.Exit(code)
+}
+
+// run runs the tests while the NetworkPolicies are enforced.
+func run(m *testing.M) int {
+	c, err := clients.Connect()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return networkpolicy.Run(m, c.Kube)
 }
 
 func configure(ctx context.Context, patch string) error {
