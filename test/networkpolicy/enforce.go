@@ -1,12 +1,14 @@
 package networkpolicy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -74,7 +76,11 @@ func Enforce(kube kubernetes.Interface) (stop func() error, err error) {
 		s.Namespaces, err = namespaces.Lister().List(labels.Everything())
 		return s, err
 	}}
-	if err := e.apply(ctx); err != nil {
+	remove, err := removeAtEnd(table())
+	if err == nil {
+		err = e.apply(ctx)
+	}
+	if err != nil {
 		cancel()
 		return nil, err
 	}
@@ -84,7 +90,33 @@ func Enforce(kube kubernetes.Interface) (stop func() error, err error) {
 		cancel()
 		failed := <-done
 		factory.Shutdown()
-		return errors.Join(failed, nft(context.Background(), "delete table "+table))
+		return errors.Join(failed, remove())
+	}, nil
+}
+
+// table is the table of this process.
+func table() string { return fmt.Sprintf("inet breakwater-networkpolicy-%d", os.Getpid()) }
+
+// removeAtEnd starts a process that removes the table when remove is called, or when this
+// process ends in any way: rules for addresses that other pods have later would stay.
+func removeAtEnd(table string) (remove func() error, err error) {
+	command := exec.CommandContext(context.Background(), "sh", "-c", `cat >/dev/null; printf 'table %s\ndelete table %s\n' "$0" "$0" | nft -f -`, table)
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is for the tests
+	alive, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	return func() error {
+		err := errors.Join(alive.Close(), command.Wait())
+		if err != nil {
+			err = fmt.Errorf("remove the rules: %w\n%s", err, out.Bytes())
+		}
+		return err
 	}, nil
 }
 
@@ -122,7 +154,7 @@ func (e *enforcer) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rules := Ruleset(isolated)
+	rules := Ruleset(table(), isolated)
 	if rules == e.applied {
 		return nil
 	}

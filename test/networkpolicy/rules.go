@@ -12,9 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// table is the table of nftables with all rules.
-const table = "inet breakwater-networkpolicy"
-
 // State is what the rules follow from.
 type State struct {
 	Policies   []*networkingv1.NetworkPolicy
@@ -145,8 +142,8 @@ func selects(selector *metav1.LabelSelector, set map[string]string) (bool, error
 	return parsed.Matches(labels.Set(set)), nil
 }
 
-// Ruleset returns the input of `nft -f` that replaces all rules at once.
-func Ruleset(pods []Isolated) string {
+// Ruleset returns the input of `nft -f` that replaces all rules of a table at once.
+func Ruleset(table string, pods []Isolated) string {
 	var b strings.Builder
 	_, _ = fmt.Fprintf(&b, "table %[1]s\ndelete table %[1]s\ntable %[1]s {\n", table)
 	for i, pod := range pods {

@@ -91,13 +91,13 @@ func TestWhichConnectionsAPodAccepts(t *testing.T) {
 }
 
 func TestTheRulesetOfIsolatedPods(t *testing.T) {
-	got := Ruleset([]Isolated{
+	got := Ruleset("inet test", []Isolated{
 		{"10.0.0.1", []Rule{{From: []string{"10.0.0.2", "10.0.0.3"}, Ports: []int32{1, 2}}, {From: []string{}}}},
 		{"10.0.0.2", []Rule{{Ports: []int32{8443}}}},
 	})
-	const want = `table inet breakwater-networkpolicy
-delete table inet breakwater-networkpolicy
-table inet breakwater-networkpolicy {
+	const want = `table inet test
+delete table inet test
+table inet test {
   chain pod0 {
     ip saddr { 10.0.0.2, 10.0.0.3 } tcp dport { 1, 2 } accept
     drop
