@@ -185,7 +185,8 @@ func countsOf(kind Kind, s object) counts {
 	return c
 }
 
-func rolling(s strategy) bool { return s.Type == "" || s.Type == "RollingUpdate" }
+// Other kinds have more names of strategies that roll, such as InPlaceIfPossible.
+func rolling(s strategy) bool { return s.Type != "Recreate" && s.Type != "OnDelete" }
 
 // normalizeNumber converts the whole numbers of all decoders to int64.
 func normalizeNumber(value any) any {

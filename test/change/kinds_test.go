@@ -4,6 +4,7 @@ package change
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -47,7 +48,27 @@ func (w target) checkReleases(t *testing.T, user string) {
 	w.awaitHeld(t)
 	w.mustPatch(t, releaseOf("v3"))
 	w.checkComplete(t, "v3", 5)
+
+	w.mustPatch(t, releaseOf("v5"))
+	w.judge(t, w.awaitBatch(t, 6), "unpass")
+	w.awaitHeld(t)
+	w.requestRollback(t, 6)
+	w.checkComplete(t, "v3", 7)
 	w.checkNotDenied(t, user)
+}
+
+// requestRollback requests the rollback of an attempt to the last saved template.
+func (w target) requestRollback(t *testing.T, attempt int64) {
+	t.Helper()
+	request, err := json.Marshal(v1alpha1.RollbackRequest{User: "jane", Time: metav1.Now(), Attempt: attempt})
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{v1alpha1.RollbackRequestAnnotation: string(request)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.mustPatch(t, string(patch))
 }
 
 // checkComplete waits until an attempt succeeded, and fails unless each pod has its

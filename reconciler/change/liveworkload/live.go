@@ -18,10 +18,12 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// Reader reads workloads of the built-in kinds.
+// Reader reads workloads.
 type Reader struct {
 	Client     dynamic.Interface
 	Namespaces corelisters.NamespaceLister
+	// Kind returns the kind of an apiVersion and kind; false if its workloads are not judged.
+	Kind func(apiVersion, kind string) (workload.Kind, bool)
 }
 
 // Workload is the live state of a workload.
@@ -50,21 +52,11 @@ func (r *Reader) OptedIn(namespace string) (bool, error) {
 	return v1alpha1.OptedIn(ns) && ns.DeletionTimestamp == nil, nil
 }
 
-// KindOf returns the kind of a reference; false if it is not built in.
-func KindOf(ref v1alpha1.WorkloadRef) (workload.Kind, bool) {
-	for _, k := range workload.BuiltIn() {
-		if k.Is(ref.APIVersion, ref.Kind) {
-			return k, true
-		}
-	}
-	return workload.Kind{}, false
-}
-
-// Read returns the workload of a ChangeWorkload, or nil if its kind is not built
-// in, it is deleted or terminating, or another workload has its name.
+// Read returns the workload of a ChangeWorkload, or nil if its kind is not judged, it is
+// deleted or terminating, or another workload has its name.
 func (r *Reader) Read(ctx context.Context, c *v1alpha1.ChangeWorkload) (*Workload, error) {
 	ref := c.Spec.WorkloadRef
-	kind, ok := KindOf(ref)
+	kind, ok := r.Kind(ref.APIVersion, ref.Kind)
 	if !ok {
 		return nil, nil
 	}

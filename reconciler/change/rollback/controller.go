@@ -72,7 +72,7 @@ func newReconciler(ctx context.Context) (*Reconciler, error) {
 		kube:            kubeclient.Get(ctx),
 		dynamic:         dynamicclient.Get(ctx),
 		client:          changeclient.Get(ctx),
-		live:            &liveworkload.Reader{Client: dynamicclient.Get(ctx), Namespaces: namespaceinformer.Get(ctx).Lister()},
+		live:            &liveworkload.Reader{Client: dynamicclient.Get(ctx), Namespaces: namespaceinformer.Get(ctx).Lister(), Kind: workloadinformer.Get(ctx).Kind},
 		workloads:       workloadinformer.Get(ctx),
 		finder:          finder,
 		pods:            podinformer.Get(ctx).Informer().GetIndexer(),

@@ -3,6 +3,7 @@ package rollback
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -94,7 +95,10 @@ func newFixture(t *testing.T) *fixture {
 	}
 	w.Reconciler = &Reconciler{
 		kube: w.kube, dynamic: w.dynamic, client: w.change,
-		live:      &liveworkload.Reader{Client: w.dynamic, Namespaces: corelisters.NewNamespaceLister(namespaces)},
+		live: &liveworkload.Reader{Client: w.dynamic, Namespaces: corelisters.NewNamespaceLister(namespaces), Kind: func(apiVersion, kind string) (workload.Kind, bool) {
+			i := slices.IndexFunc(workload.BuiltIn(), func(k workload.Kind) bool { return k.Is(apiVersion, kind) })
+			return workload.BuiltIn()[max(i, 0)], i >= 0
+		}},
 		workloads: w, finder: w, pods: w.pods, nodes: nodestate.Nodes{Lister: corelisters.NewNodeLister(w.nodes)},
 		changeWorkloads: listers.NewChangeWorkloadLister(w.known),
 		settings:        func() settings.Settings { return w.settings },

@@ -84,9 +84,6 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	if optedIn, err := r.live.OptedIn(c.Namespace); err != nil || !optedIn {
 		return err
 	}
-	if _, ok := liveworkload.KindOf(c.Spec.WorkloadRef); !ok {
-		return nil
-	}
 	w := r.workloads.Find(c.Namespace, c.Spec.WorkloadRef)
 	if w == nil || w.DeletionTimestamp != nil {
 		return nil

@@ -32,7 +32,7 @@ func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 	impl := reconcilerchangeworkload.NewImpl(ctx, &Reconciler{
 		kube:     kubeclient.Get(ctx),
 		client:   changeclient.Get(ctx),
-		live:     &liveworkload.Reader{Client: dynamicclient.Get(ctx), Namespaces: namespaceinformer.Get(ctx).Lister()},
+		live:     &liveworkload.Reader{Client: dynamicclient.Get(ctx), Namespaces: namespaceinformer.Get(ctx).Lister(), Kind: workloadinformer.Get(ctx).Kind},
 		cached:   workloadinformer.Get(ctx).Find,
 		settings: store.Get,
 		changes:  metrics.NewCounter(metrics.Meter(), "breakwater_saved_template_changes_total"),

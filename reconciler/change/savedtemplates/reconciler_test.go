@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -79,6 +80,10 @@ func at(t *testing.T, marker string, attempt int64, phase v1alpha1.WorkloadPhase
 			live: &liveworkload.Reader{
 				Client:     dynamicfake.NewSimpleDynamicClient(scheme.Scheme, unstructuredOf(t, d)),
 				Namespaces: corelisters.NewNamespaceLister(namespaces),
+				Kind: func(apiVersion, kind string) (workload.Kind, bool) {
+					i := slices.IndexFunc(workload.BuiltIn(), func(k workload.Kind) bool { return k.Is(apiVersion, kind) })
+					return workload.BuiltIn()[max(i, 0)], i >= 0
+				},
 			},
 			cached:   func(string, v1alpha1.WorkloadRef) *workload.Workload { return nil },
 			settings: func() settings.Settings { return s },
