@@ -59,10 +59,10 @@ test-alone: cluster modules ## Test protection and permission on a second cluste
 test-controlplane: ## Tests of change and protection on a control plane without containers, with the race detector; no root.
 	@hack/gotest.sh controlplane -race -tags controlplane -p 1 -parallel 6 -timeout 40m -count 1 ./test/change ./test/e2e/protection ./test/openkruise
 
-# One package at a time, because a test of protection stops webhooks that other
-# tests need.
+# The three packages run beside each other: they mostly wait, each disturbs its own part
+# of Breakwater, and each has its own namespaces.
 test-e2e: up ## End-to-end tests on the embedded cluster.
-	@GOTESTSUM_FORMAT=testname $(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -p 1 -timeout 40m -count 1 ./test/e2e/...
+	@GOTESTSUM_FORMAT=testname $(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -p 3 -timeout 40m -count 1 ./test/e2e/...
 
 # A pinned seed, so that CI repeats the same faults.
 test-chaos: up ## Kill and pause every part during releases and deletions; two to four minutes.

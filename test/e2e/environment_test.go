@@ -47,13 +47,16 @@ func newEnvironment(t *testing.T) *environment {
 	return e
 }
 
+// ofThisPackage is the value of testLabel on namespaces: other packages run beside it.
+const ofThisPackage = "change"
+
 // sweep deletes the settings and namespaces of an interrupted run.
 func (e *environment) sweep(ctx context.Context) error {
 	err := e.change.OpsConfigInfoes(v1alpha1.SystemNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: testLabel})
 	if err != nil {
 		return err
 	}
-	left, err := e.kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: testLabel})
+	left, err := e.kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: testLabel + "=" + ofThisPackage})
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (e *environment) notOptedInNamespace(t *testing.T) *namespace {
 // test writes its state to bin/e2e before.
 func (e *environment) createNamespace(t *testing.T, labels map[string]string) *namespace {
 	t.Helper()
-	labels[testLabel] = "true"
+	labels[testLabel] = ofThisPackage
 	own, err := testnamespace.Create(t.Context(), e.kube, metav1.ObjectMeta{
 		GenerateName: "e2e-", Labels: labels, Annotations: map[string]string{testLabel: t.Name()},
 	})

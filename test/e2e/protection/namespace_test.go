@@ -43,7 +43,7 @@ func newNamespace(t *testing.T) *namespace {
 		t.Fatal(err)
 	}
 	own, err := testnamespace.Create(t.Context(), kube, metav1.ObjectMeta{
-		GenerateName: "e2e-protection-", Labels: map[string]string{"test.breakwater.dev/e2e": "true"},
+		GenerateName: "e2e-protection-", Labels: map[string]string{"test.breakwater.dev/e2e": "protection"},
 	})
 	if err != nil {
 		t.Fatal(err)
