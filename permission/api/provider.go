@@ -119,9 +119,14 @@ type MySQLCall struct {
 	// Users are patterns (* and ?) of the users that permissions may name. An empty
 	// list matches nothing.
 	Users []string `json:"users"`
-	// TLS is the tls parameter of the driver: false, true, skip-verify or preferred;
-	// default preferred.
+	// TLS says whether connections are encrypted: true (the default) requires TLS and
+	// verifies the certificate; skip-verify requires TLS with any certificate; preferred
+	// uses TLS if the server offers it; false does not use it. With the last three,
+	// whoever is on the path can read and change statements.
 	TLS string `json:"tls,omitempty"`
+	// CA has the certificates, in PEM, of the authorities that the certificate is
+	// verified with; empty means those of the centre's image.
+	CA string `json:"ca,omitempty"`
 }
 
 // List is a page of GET /v1/{providers,permissions,permissionsets}. The query

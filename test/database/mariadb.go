@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -33,6 +34,17 @@ func MariaDB(t testing.TB) string {
 	return fmt.Sprintf("127.0.0.1:%d", mariadb.port)
 }
 
+// MariaDBCA returns the certificate of the server, which is its own authority, in PEM.
+func MariaDBCA(t testing.TB) string {
+	t.Helper()
+	MariaDB(t)
+	pem, err := os.ReadFile(filepath.Join(mariadb.dir, "server.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem)
+}
+
 func startMariaDB(install, program string) error {
 	owner, err := credentialOf("mysql")
 	if err != nil {
@@ -48,8 +60,12 @@ func startMariaDB(install, program string) error {
 	if mariadb.port, err = freePort(); err != nil {
 		return err
 	}
+	certificate, key, err := writeCertificate(mariadb.dir)
+	if err != nil {
+		return err
+	}
 	server := command(owner, mariadb.dir, program, "--no-defaults", "--datadir="+data, "--socket="+socket, "--port="+strconv.Itoa(mariadb.port),
-		"--bind-address=127.0.0.1", "--skip-name-resolve", "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=32M", "--pid-file="+filepath.Join(mariadb.dir, "pid"))
+		"--bind-address=127.0.0.1", "--ssl-cert="+certificate, "--ssl-key="+key, "--skip-name-resolve", "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=32M", "--pid-file="+filepath.Join(mariadb.dir, "pid"))
 	root := fmt.Sprintf("root@unix(%s)/", socket)
 	if err := mariadb.start(server, func() error { return execute(root, "SELECT 1") }); err != nil {
 		return err

@@ -1,7 +1,10 @@
 package provider
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
@@ -67,12 +70,8 @@ func (f Factory) newMySQL(p api.Provider) (Client, error) {
 	}
 	config := mysql.NewConfig()
 	config.Net, config.Addr = "tcp", p.Endpoint
-	config.TLSConfig = p.MySQL.TLS
-	if config.TLSConfig == "" {
-		config.TLSConfig = "preferred"
-	}
-	if !slices.Contains([]string{"false", "true", "skip-verify", "preferred"}, config.TLSConfig) {
-		return nil, fmt.Errorf("mysql.tls: %q is not one of false, true, skip-verify, preferred", p.MySQL.TLS)
+	if err := setTLS(config, p.MySQL, host); err != nil {
+		return nil, err
 	}
 	config.Timeout, config.ReadTimeout, config.WriteTimeout = Timeout(p), Timeout(p), Timeout(p)
 	config.InterpolateParams = true
@@ -102,6 +101,27 @@ func (f Factory) newMySQL(p api.Provider) (Client, error) {
 	db.SetMaxOpenConns(8)
 	db.SetConnMaxIdleTime(time.Minute)
 	return &mysqlClient{provider: p, db: db}, nil
+}
+
+// setTLS configures the encryption of connections to a host.
+func setTLS(config *mysql.Config, call *api.MySQLCall, host string) error {
+	mode := cmp.Or(call.TLS, "true")
+	if !slices.Contains([]string{"false", "true", "skip-verify", "preferred"}, mode) {
+		return fmt.Errorf("mysql.tls: %q is not one of true, skip-verify, preferred, false", call.TLS)
+	}
+	if call.CA == "" {
+		config.TLSConfig = mode
+		return nil
+	}
+	if mode != "true" {
+		return fmt.Errorf("mysql.ca: no certificate is verified with mysql.tls %q; leave one of them out", mode)
+	}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM([]byte(call.CA)) {
+		return errors.New("mysql.ca: contains no certificate in PEM")
+	}
+	config.TLS = &tls.Config{RootCAs: authorities, ServerName: host, MinVersion: tls.VersionTLS12}
+	return nil
 }
 
 // configurationError is an error whose text may be shown to users.
@@ -159,6 +179,10 @@ func failedStatement(err error, sent bool) Result {
 		return failed(ReasonHostNotAllowed, "the provider's host resolves to an address that the centre must not connect to", sent)
 	case errors.As(err, &mysqlErr):
 		return mysqlFailure(int(mysqlErr.Number), sent)
+	case errors.Is(err, mysql.ErrNoTLS):
+		return failed(ReasonProviderMisconfigured, "the database does not support TLS: configure it, or set mysql.tls to false if nobody else is on the network path", sent)
+	case errors.As(err, new(*tls.CertificateVerificationError)):
+		return failed(ReasonProviderMisconfigured, "the certificate of the database is not trusted: set mysql.ca, and an endpoint with a name of the certificate", sent)
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
 		return failed(ReasonProviderTimeout, "the database did not answer in time", sent)
 	case errors.Is(err, driver.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, mysql.ErrInvalidConn):

@@ -1,8 +1,10 @@
 package provider
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -58,9 +60,9 @@ func connectAs(t *testing.T, address, source string) *sql.DB {
 	return db
 }
 
-func mariaDB(t *testing.T) (Client, string, api.Provider) {
+// factory returns a Factory with the credentials of the database.
+func factory(t *testing.T) Factory {
 	t.Helper()
-	address := database.MariaDB(t)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "db"), []byte(database.MariaDBAdmin+":"+database.MariaDBPassword+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -69,9 +71,15 @@ func mariaDB(t *testing.T) (Client, string, api.Provider) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return Factory{Egress: egress, Credentials: Credentials{Dir: dir}}
+}
+
+func mariaDB(t *testing.T) (Client, string, api.Provider) {
+	t.Helper()
+	address := database.MariaDB(t)
 	p := api.Provider{Meta: api.Meta{Name: "orders"}, Type: api.ProviderMySQL, Endpoint: address, CredentialsRef: "db", TimeoutSeconds: 10, CanRevoke: true,
-		MySQL: &api.MySQLCall{Privileges: []string{"SELECT", "INSERT"}, Databases: []string{"shop_*"}, Users: []string{"app*"}}}
-	client, err := Factory{Egress: egress, Credentials: Credentials{Dir: dir}}.New(p)
+		MySQL: &api.MySQLCall{Privileges: []string{"SELECT", "INSERT"}, Databases: []string{"shop_*"}, Users: []string{"app*"}, CA: database.MariaDBCA(t)}}
+	client, err := factory(t).New(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,6 +90,110 @@ func mariaDB(t *testing.T) (Client, string, api.Provider) {
 		}
 	}
 	return client, address, p
+}
+
+func TestTheCertificateOfADatabaseIsVerified(t *testing.T) {
+	_, _, p := mariaDB(t)
+	f := factory(t)
+	for name, tc := range map[string]struct {
+		tls, ca string
+		want    string
+	}{
+		"its own authority":     {"", p.MySQL.CA, ReasonRevoked},
+		"no authority knows it": {"", "", ReasonProviderMisconfigured},
+		"explicitly":            {"true", "", ReasonProviderMisconfigured},
+		"any certificate":       {"skip-verify", "", ReasonRevoked},
+		"without TLS":           {"false", "", ReasonRevoked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, call := p, *p.MySQL
+			call.TLS, call.CA = tc.tls, tc.ca
+			p.MySQL = &call
+			client, err := f.New(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := client.Call(t.Context(), Call{Op: Revoke, IPs: []string{"127.0.0.2"}, Parameters: map[string]string{"user": "app-nobody"}})
+			if r.Reason != tc.want || r.Sent != (tc.want == ReasonRevoked) {
+				t.Errorf("got %+v, want %s", r, tc.want)
+			}
+		})
+	}
+}
+
+// A server that does not know TLS gets no password.
+func TestADatabaseWithoutTLSIsNotUsedByDefault(t *testing.T) {
+	_, _, p := mariaDB(t)
+	call := *p.MySQL
+	call.CA = ""
+	p.MySQL, p.Endpoint = &call, withoutTLS(t, p.Endpoint)
+	client, err := factory(t).New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := client.Call(t.Context(), Call{Op: Revoke, IPs: []string{"127.0.0.2"}, Parameters: map[string]string{"user": "app-nobody"}})
+	if r.Reason != ReasonProviderMisconfigured || !strings.Contains(r.Message, "mysql.tls") {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// withoutTLS returns the address of a proxy that removes the server's offer of TLS from its
+// first packet, as somebody on the network path can.
+func withoutTLS(t *testing.T, address string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go strip(client, address)
+		}
+	}()
+	return listener.Addr().String()
+}
+
+func strip(client net.Conn, address string) {
+	defer func() { _ = client.Close() }()
+	server, err := net.Dial("tcp", address)
+	if err != nil {
+		return
+	}
+	defer func() { _ = server.Close() }()
+	packet := make([]byte, 512)
+	n, err := server.Read(packet)
+	if err != nil {
+		return
+	}
+	// After the header of 4 bytes and the protocol's version: the server's version up to a
+	// zero byte, the connection's id (4), a salt (8), a zero byte, and the capabilities,
+	// of which bit 11 is TLS.
+	end := bytes.IndexByte(packet[5:n], 0)
+	packet[5+end+1+4+8+1+1] &^= 1 << (11 - 8)
+	if _, err := client.Write(packet[:n]); err != nil {
+		return
+	}
+	go func() { _, _ = io.Copy(server, client) }()
+	_, _ = io.Copy(client, server)
+}
+
+func TestAnInvalidTLSOfMySQLIsRejected(t *testing.T) {
+	_, _, p := mariaDB(t)
+	for want, call := range map[string]api.MySQLCall{
+		`mysql.tls: "yes" is not one of`:                              {TLS: "yes"},
+		"mysql.ca: contains no certificate":                           {CA: "none"},
+		`mysql.ca: no certificate is verified with mysql.tls "false"`: {TLS: "false", CA: p.MySQL.CA},
+	} {
+		p.MySQL = &call
+		if _, err := factory(t).New(p); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
 }
 
 func TestOnlyTheGrantedAddressCanConnect(t *testing.T) {
