@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -24,6 +25,8 @@ import (
 const (
 	// maxCallDuration is how long a call may take. The client calls again.
 	maxCallDuration = 10 * time.Minute
+	// reasonReplaced is the reason of the answer to a call that a later one replaced.
+	reasonReplaced = "Replaced"
 	// heartbeatInterval is the time between two line feeds in a response.
 	heartbeatInterval = 10 * time.Second
 	// addressTimeout is how long the kubelet may take to report the IP address of a
@@ -49,6 +52,8 @@ func (s *server) authorize(c echo.Context) error {
 	defer unsubscribe()
 	ctx, cancel := context.WithTimeout(c.Request().Context(), maxCallDuration)
 	defer cancel()
+	ctx, end := s.calls.begin(ctx, id.uid)
+	defer end()
 	pod, err := s.verifyPod(ctx, c.Request().RemoteAddr, id, body.Sets, changed)
 	if err != nil {
 		return err
@@ -124,6 +129,9 @@ func (s *server) waitForIP(ctx context.Context, id podIdentity, changed <-chan s
 		case <-s.Draining:
 			return nil, problemf(http.StatusServiceUnavailable, "Draining", "this replica is shutting down; retry")
 		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), errReplaced) {
+				return nil, problemf(http.StatusConflict, reasonReplaced, "%v", errReplaced)
+			}
 			return nil, ctx.Err()
 		}
 	}

@@ -149,6 +149,9 @@ func (c *call) endedAnswer(ctx context.Context) (protocol.Answer, bool) {
 		return protocol.Answer{State: protocol.Waiting, Reason: "Draining", Message: "this replica is shutting down; retry"}, true
 	default:
 	}
+	if errors.Is(context.Cause(ctx), errReplaced) {
+		return protocol.Answer{State: protocol.Waiting, Reason: reasonReplaced, Message: errReplaced.Error()}, true
+	}
 	if ctx.Err() != nil {
 		return protocol.Answer{State: protocol.Waiting, Reason: c.reporter.lastCondition.Reason, Message: c.reporter.lastCondition.Message}, true
 	}

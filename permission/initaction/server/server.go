@@ -76,6 +76,7 @@ type Options struct {
 type server struct {
 	Options
 	nodes   *nodeCache
+	calls   *openCalls
 	metrics *instruments
 	// podTokens are the tokens of pods for this server, tokens those for the API server.
 	podTokens, tokens *auth.Tokens
@@ -83,7 +84,7 @@ type server struct {
 
 // New returns the HTTP handler of the server.
 func New(o Options) http.Handler {
-	s := &server{Options: o, nodes: newNodes(o.Kube, o.Clock), metrics: newInstruments(o.Meter, o.Notifier),
+	s := &server{Options: o, nodes: newNodes(o.Kube, o.Clock), calls: newOpenCalls(), metrics: newInstruments(o.Meter, o.Notifier),
 		podTokens: newTokens(o, protocol.TokenAudience), tokens: newTokens(o, "")}
 	e := echo.New()
 	e.HTTPErrorHandler = s.writeError

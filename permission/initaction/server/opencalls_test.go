@@ -1,0 +1,51 @@
+package server
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
+)
+
+// A restarted container calls again, and the connection of its predecessor may stay open
+// for minutes.
+func TestAPodHasOneOpenCall(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pod    func(*corev1.Pod)
+		reason string
+	}{
+		"while it waits for a permission": {nil, podmeta.ReasonPermissionApplying},
+		"while it waits for its address":  {func(p *corev1.Pod) { p.Status.PodIPs = nil }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, newPod(tc.pod))
+			w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return api.Applying, nil }
+			const calls = 20
+			replaced := make(chan protocol.Answer, calls)
+			for range calls {
+				answers := w.authorizeAsync(t.Context())
+				go func() { replaced <- <-answers }()
+			}
+			for range calls - 1 {
+				select {
+				case a := <-replaced:
+					if a.Reason != reasonReplaced || a.State == protocol.Granted || a.State == protocol.Denied {
+						t.Errorf("%+v", a)
+					}
+				case <-time.After(20 * time.Second):
+					t.Fatalf("%d calls are open", w.hub.Count())
+				}
+			}
+			if tc.reason != "" {
+				w.waitForReason(tc.reason)
+			}
+			if n := w.hub.Count(); n != 1 {
+				t.Errorf("%d calls are open", n)
+			}
+		})
+	}
+}
