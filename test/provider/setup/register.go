@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -35,15 +36,30 @@ func WebObjects() []Object {
 	}
 }
 
-// Register registers objects; an existing object is not changed.
+// Register registers objects, or replaces those of an earlier run, which may have changed
+// them.
 func (c *Cluster) Register(ctx context.Context, objects ...Object) error {
 	for _, o := range objects {
 		status, raw, err := Do(ctx, http.MethodPost, c.Centre+"/v1/"+o.Kind, c.Token, o.Body)
-		if err != nil || (status != http.StatusCreated && status != http.StatusConflict) {
+		if err == nil && status == http.StatusConflict {
+			err = c.Replace(ctx, o, o.name())
+		} else if err == nil && status != http.StatusCreated {
+			err = errors.New("not created")
+		}
+		if err != nil {
 			return fmt.Errorf("register %+v: %d %s: %w", o.Body, status, raw, err)
 		}
 	}
 	return nil
+}
+
+// name returns the name of the object.
+func (o Object) name() string {
+	var named struct{ Name string }
+	if raw, err := json.Marshal(o.Body); err != nil || json.Unmarshal(raw, &named) != nil {
+		return ""
+	}
+	return named.Name
 }
 
 // Replace replaces an existing object.
