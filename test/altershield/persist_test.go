@@ -2,12 +2,15 @@ package altershield
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // persistent is a fixture whose double stores its state in the file.
@@ -37,6 +40,17 @@ func killed(t *testing.T, file string) string {
 	return other
 }
 
+// awaitState waits until a node has a state.
+func (f *fixture) awaitState(t *testing.T, id string, want State) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+		return slices.ContainsFunc(f.Nodes(), func(n Node) bool { return n.ID == id && n.State == want }), nil
+	})
+	if err != nil {
+		t.Fatalf("node %s has not the state %s: %v", id, want, err)
+	}
+}
+
 func TestAKilledDoubleContinuesFromItsState(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "state")
 	first := persistent(t, file, nil)
@@ -47,6 +61,7 @@ func TestAKilledDoubleContinuesFromItsState(t *testing.T) {
 	if a := first.call(t, actionFinish, nodeBody(node, nil)); a.code() != "000" {
 		t.Fatal(a.raw)
 	}
+	first.awaitState(t, node, PostRuns) // it begins after the answer
 	second := persistent(t, killed(t, file), nil)
 	if diff := cmp.Diff(first.Nodes(), second.Nodes()); diff != "" {
 		t.Error("nodes: (-was +is)", diff)
