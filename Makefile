@@ -59,10 +59,11 @@ test-alone: cluster modules ## Test protection and permission on a second cluste
 test-controlplane: ## Tests of change and protection on a control plane without containers, with the race detector; no root.
 	@hack/gotest.sh controlplane -race -tags controlplane -p 1 -parallel 6 -timeout 40m -count 1 ./test/change ./test/e2e/protection ./test/openkruise
 
-# The three packages run beside each other: they mostly wait, each disturbs its own part
-# of Breakwater, and each has its own namespaces.
+# Change and protection run beside each other: they mostly wait, each disturbs its own part
+# of Breakwater, and each has its own namespaces. A test of permission failed once beside them.
 test-e2e: up ## End-to-end tests on the embedded cluster.
-	@GOTESTSUM_FORMAT=testname $(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -p 3 -timeout 40m -count 1 ./test/e2e/...
+	@GOTESTSUM_FORMAT=testname $(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -p 2 -timeout 40m -count 1 ./test/e2e ./test/e2e/kubectl ./test/e2e/protection
+	@GOTESTSUM_FORMAT=testname $(CLUSTER) exec -- hack/gotest.sh e2e-permission -tags e2e -timeout 40m -count 1 ./test/e2e/permission
 
 # A pinned seed, so that CI repeats the same faults.
 test-chaos: up ## Kill and pause every part during releases and deletions; two to four minutes.
