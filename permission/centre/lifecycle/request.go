@@ -162,13 +162,13 @@ func read(v store.View, kind store.Kind, name string, to any) error {
 	return json.Unmarshal(o.Body, to)
 }
 
-// podAllowed reports whether a pod may request a set.
+// podAllowed reports whether a pod may request a set. A set without patterns allows none.
 func podAllowed(patterns []api.PodPattern, r api.ApplicationRequest) bool {
 	matches := func(pattern, value string) bool {
 		ok, err := path.Match(pattern, value)
 		return pattern == "" || ok && err == nil
 	}
-	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p api.PodPattern) bool {
+	return slices.ContainsFunc(patterns, func(p api.PodPattern) bool {
 		return matches(p.Cluster, r.Cluster) && matches(p.Namespace, r.Namespace) && matches(p.ServiceAccount, r.ServiceAccount)
 	})
 }
