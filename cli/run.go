@@ -70,6 +70,7 @@ func New(version string, streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	a.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(a.versionCommand())
+	root.AddCommand(a.getCommand(), a.treeCommand(), a.statusCommand(), a.explainCommand(), a.approveCommand(), a.rejectCommand(),
+		a.repairCommand(), a.retryCommand(), a.rollbackCommand(), a.simulateCommand(), a.budgetsCommand(), a.permissionsCommand(), a.versionCommand())
 	return root
 }
