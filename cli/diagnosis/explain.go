@@ -224,8 +224,8 @@ func (f Facts) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
 		}
 		e.Why = append(e.Why, "batch "+b.Name+" "+why)
 	}
-	if len(f.BatchesOf(c)) == 0 && c.Status.Counts.Pods == 0 {
-		e.Why = append(e.Why, "no pod of the version is Ready yet")
+	if len(f.BatchesOf(c)) == 0 {
+		e.Why = append(e.Why, "no pod is in a batch yet: a pod is judged when it is Ready")
 		e.WaysOut = append(e.WaysOut, Way{"see its pods", "kubectl get pods -n " + f.Namespace})
 	}
 	e.WaysOut = append(e.WaysOut, Way{"wait for the end", f.command("status", "--timeout 10m")})
