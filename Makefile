@@ -9,7 +9,7 @@ CLUSTER := $(CURDIR)/bin/cluster
 # Number of simulated nodes.
 NODES ?= 10
 
-.PHONY: help demo up down status kubeconfig apply install test test-unit test-cluster test-alone test-controlplane test-e2e test-chaos chaos fuzz soak bench generate verify vuln lint cluster modules
+.PHONY: help demo up down status kubeconfig apply install test test-unit test-cluster test-alone test-controlplane test-e2e test-chaos chaos fuzz soak bench mutations generate verify vuln lint cluster modules
 
 help: ## List the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-17s %s\n", $$1, $$2}'
@@ -76,6 +76,10 @@ chaos: up ## The same with 50 releases of 20 pods and a random seed; 15 minutes.
 
 fuzz: ## Run each fuzz target for FUZZTIME (30s); stop at the first failure.
 	@hack/fuzz.sh
+
+# Nightly: each fault is built into its package, whose tests have to fail.
+mutations: ## Inject faults into decisions and verify that tests notice each; a quarter of an hour.
+	@go run ./test/mutation
 
 # A million steps of each model.
 soak: ## Long property runs (nightly), about half an hour.

@@ -169,7 +169,7 @@ func (m *model) register() {
 	}
 	for _, name := range sorted(sets) {
 		permissions := sets[name]
-		p := api.PermissionSet{Meta: api.Meta{Name: name, Owner: "team-a"}, Permissions: permissions}
+		p := api.PermissionSet{Meta: api.Meta{Name: name, Owner: "team-a"}, Permissions: permissions, Pods: []api.PodPattern{{Namespace: "*"}}}
 		put(store.KindSet, p.Meta, p, store.KindPermission, permissions...)
 	}
 }

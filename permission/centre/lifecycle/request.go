@@ -44,6 +44,9 @@ type member struct {
 func (e *Engine) Request(ctx context.Context, r api.ApplicationRequest, user string) (store.Application, []store.Grant, RequestOutcome, error) {
 	r.PodIPs = slices.Compact(slices.Sorted(slices.Values(r.PodIPs)))
 	id, outcome := ID(r), RequestUnchanged
+	if err := e.revokeFormerPods(ctx, r, user); err != nil {
+		return store.Application{}, nil, outcome, err
+	}
 	if _, err := e.Store.View(ctx).Application(id); err == nil {
 		return e.requestExisting(ctx, id, user, true)
 	} else if !errors.Is(err, store.ErrNotFound) {
@@ -162,13 +165,13 @@ func read(v store.View, kind store.Kind, name string, to any) error {
 	return json.Unmarshal(o.Body, to)
 }
 
-// podAllowed reports whether a pod may request a set.
+// podAllowed reports whether a pod may request a set. A set without patterns allows none.
 func podAllowed(patterns []api.PodPattern, r api.ApplicationRequest) bool {
 	matches := func(pattern, value string) bool {
 		ok, err := path.Match(pattern, value)
 		return pattern == "" || ok && err == nil
 	}
-	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p api.PodPattern) bool {
+	return slices.ContainsFunc(patterns, func(p api.PodPattern) bool {
 		return matches(p.Cluster, r.Cluster) && matches(p.Namespace, r.Namespace) && matches(p.ServiceAccount, r.ServiceAccount)
 	})
 }
