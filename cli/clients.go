@@ -38,6 +38,8 @@ func (a *app) connectWith(warnings rest.WarningHandler) (*clients, error) {
 	}
 	c := &clients{config: config, namespace: namespace}
 	config.WarningHandler = warnings
+	// A simulated drain sends a request for each pod.
+	config.QPS, config.Burst = 50, 100
 	if c.mapper, err = a.flags.ToRESTMapper(); err != nil {
 		return nil, fmt.Errorf("read the resources of the cluster: %w", err)
 	}

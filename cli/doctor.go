@@ -96,27 +96,34 @@ func (c *clients) installation(ctx context.Context) (diagnosis.Installation, err
 }
 
 func (c *clients) webhooks(ctx context.Context, in *diagnosis.Installation) error {
-	record := func(name string, bundle []byte) {
+	// A validating and a mutating configuration may have the same name. One without a
+	// webhook is complete: those of flow control exist while a flow control does.
+	record := func(name string, bundles [][]byte) {
 		trusted, known := in.Configurations[name]
-		in.Configurations[name] = len(bundle) > 0 && (trusted || !known)
+		complete := !slices.ContainsFunc(bundles, func(b []byte) bool { return len(b) == 0 })
+		in.Configurations[name] = complete && (trusted || !known)
 	}
 	validating, err := c.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the webhooks: %w", err)
 	}
 	for _, v := range validating.Items {
+		var bundles [][]byte
 		for _, w := range v.Webhooks {
-			record(v.Name, w.ClientConfig.CABundle)
+			bundles = append(bundles, w.ClientConfig.CABundle)
 		}
+		record(v.Name, bundles)
 	}
 	mutating, err := c.kube.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the webhooks: %w", err)
 	}
 	for _, m := range mutating.Items {
+		var bundles [][]byte
 		for _, w := range m.Webhooks {
-			record(m.Name, w.ClientConfig.CABundle)
+			bundles = append(bundles, w.ClientConfig.CABundle)
 		}
+		record(m.Name, bundles)
 	}
 	return nil
 }

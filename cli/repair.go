@@ -36,23 +36,16 @@ repair. A suspension allows one repair, unless --again is set. The repair is jud
 			if (len(images) == 0) == (patch == "") {
 				return errors.New("write what the repair changes: either --image CONTAINER=IMAGE or --patch PATCH (a merge patch, JSON or YAML)")
 			}
-			c, err := a.connect()
-			if err != nil {
-				return err
-			}
-			t, err := c.workload(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			change := map[string]any{}
-			if patch != "" {
-				if err := yaml.Unmarshal([]byte(patch), &change); err != nil {
-					return fmt.Errorf("read --patch: %w: write a merge patch of the workload, JSON or YAML", err)
+			return a.release(cmd.Context(), args[0], again, func(o *unstructured.Unstructured) (map[string]any, error) {
+				if patch == "" {
+					return withImages(o, images)
 				}
-			} else if change, err = withImages(t.object, images); err != nil {
-				return err
-			}
-			return a.release(cmd.Context(), c, t, change, again)
+				change := map[string]any{}
+				if err := yaml.Unmarshal([]byte(patch), &change); err != nil {
+					return nil, fmt.Errorf("read --patch: %w: write a merge patch of the workload, JSON or YAML", err)
+				}
+				return change, nil
+			})
 		},
 	}
 	c.Flags().StringSliceVar(&images, "image", nil, "CONTAINER=IMAGE: the new image of a container; repeat it for several")
@@ -70,54 +63,79 @@ func (a *app) retryCommand() *cobra.Command {
 again. On a suspended workload it is the repair, for a fault outside of the template.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.connect()
-			if err != nil {
-				return err
-			}
-			t, err := c.workload(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return a.release(cmd.Context(), c, t, map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{
-				"annotations": map[string]any{"kubectl.kubernetes.io/restartedAt": time.Now().Format(time.RFC3339)},
-			}}}}, again)
+			return a.release(cmd.Context(), args[0], again, func(*unstructured.Unstructured) (map[string]any, error) {
+				return map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{
+					"annotations": map[string]any{"kubectl.kubernetes.io/restartedAt": time.Now().Format(time.RFC3339)},
+				}}}}, nil
+			})
 		},
 	}
 	c.Flags().BoolVar(&again, "again", false, "Allow another repair of the same suspension")
 	return c
 }
 
-// release patches a workload, as the repair if it is suspended.
-func (a *app) release(ctx context.Context, c *clients, t target, change map[string]any, again bool) error {
-	client := c.dynamic.Resource(t.resource).Namespace(t.object.GetNamespace())
-	if t.object.GetLabels()[v1alpha1.SuspendLabel] != "" {
-		if again && t.object.GetAnnotations()[v1alpha1.BypassAnnotation] != "" {
-			forget := fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, v1alpha1.BypassAnnotation)
-			changed, err := client.Patch(ctx, t.object.GetName(), types.MergePatchType, []byte(forget), metav1.PatchOptions{})
-			if err != nil {
-				return fmt.Errorf("allow another repair of %s: %w", t, err)
-			}
-			t.object = changed
-		}
-		if err := unstructured.SetNestedField(change, "true", "metadata", "labels", v1alpha1.IgnoredSuspendLabel); err != nil {
-			return fmt.Errorf("mark the repair: %w: metadata.labels of --patch must be a map", err)
-		}
-	}
-	// The change was made from the object as it was read.
-	if err := unstructured.SetNestedField(change, t.object.GetResourceVersion(), "metadata", "resourceVersion"); err != nil {
-		return fmt.Errorf("read --patch: %w: metadata must be a map", err)
-	}
-	raw, err := json.Marshal(change)
+// release patches a workload, as the repair if it is suspended. change returns the merge
+// patch for the object as it is now; a rollout changes the object's status all the time.
+func (a *app) release(ctx context.Context, argument string, again bool, change func(*unstructured.Unstructured) (map[string]any, error)) error {
+	c, err := a.connect()
 	if err != nil {
 		return err
 	}
-	after, err := client.Patch(ctx, t.object.GetName(), types.MergePatchType, raw, metav1.PatchOptions{})
-	if apierrors.IsConflict(err) {
-		return fmt.Errorf("release %s: it was changed meanwhile: look at it and try again: %w", t, err)
-	} else if err != nil {
-		return fmt.Errorf("release %s: %w", t, err)
+	if again {
+		if err := c.allowRepair(ctx, argument); err != nil {
+			return err
+		}
 	}
-	return a.printReleased(t, after)
+	for attempt := 1; ; attempt++ {
+		t, err := c.workload(ctx, argument)
+		if err != nil {
+			return err
+		}
+		patch, err := change(t.object)
+		if err != nil {
+			return err
+		}
+		raw, err := completed(patch, t.object)
+		if err != nil {
+			return err
+		}
+		after, err := c.dynamic.Resource(t.resource).Namespace(t.object.GetNamespace()).
+			Patch(ctx, t.object.GetName(), types.MergePatchType, raw, metav1.PatchOptions{})
+		if apierrors.IsConflict(err) && attempt < maxConflicts {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("release %s: %w", t, err)
+		}
+		return a.printReleased(t, after)
+	}
+}
+
+// allowRepair removes the record of an earlier repair. The webhook requires that this is
+// an update of its own.
+func (c *clients) allowRepair(ctx context.Context, argument string) error {
+	t, err := c.workload(ctx, argument)
+	if err != nil {
+		return err
+	}
+	remove := fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, v1alpha1.BypassAnnotation)
+	if _, err := c.dynamic.Resource(t.resource).Namespace(t.object.GetNamespace()).
+		Patch(ctx, t.object.GetName(), types.MergePatchType, []byte(remove), metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("allow another repair of %s: %w", t, err)
+	}
+	return nil
+}
+
+// completed returns the patch of a release as JSON: of the object as it was read, and
+// marked as the repair if the object is suspended.
+func completed(patch map[string]any, o *unstructured.Unstructured) ([]byte, error) {
+	err := unstructured.SetNestedField(patch, o.GetResourceVersion(), "metadata", "resourceVersion")
+	if o.GetLabels()[v1alpha1.SuspendLabel] != "" {
+		err = errors.Join(err, unstructured.SetNestedField(patch, "true", "metadata", "labels", v1alpha1.IgnoredSuspendLabel))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read --patch: %w: metadata and its labels must be maps", err)
+	}
+	return json.Marshal(patch)
 }
 
 // printReleased prints the release that a change began.

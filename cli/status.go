@@ -96,7 +96,7 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 			_, _ = fmt.Fprintln(a.ErrOut, line)
 		}
 		if changed == nil {
-			if changed, err = c.changes(wait, c.namespace); err != nil {
+			if changed, err = c.changes(wait, c.namespace); err != nil && wait.Err() == nil {
 				return answer, err
 			}
 		}

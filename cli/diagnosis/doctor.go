@@ -188,7 +188,7 @@ func (in Installation) examineChange() []Check {
 	}
 	server := Check{"change: AlterShield server", ResultOK, in.Server, ""}
 	if in.Server == "" {
-		server = Check{server.Name, ResultInfo, "none is configured: every pod is unjudged, and OpsConfigInfo no-verdict decides", "kubectl breakwater connect --help"}
+		server = Check{server.Name, ResultInfo, "none is configured: every pod is unjudged, and OpsConfigInfo no-verdict decides", "docs/change/altershield.md"}
 	}
 	return []Check{broker, server}
 }
