@@ -58,7 +58,7 @@ test-alone: cluster modules ## Test protection and permission on a second cluste
 # Waits take most of the time, so more tests run in parallel than there are cores. The
 # time limit includes the first build of Kubernetes.
 test-controlplane: ## Tests of change and protection on a control plane without containers, with the race detector; no root.
-	@hack/gotest.sh controlplane -race -tags controlplane -p 1 -parallel 6 -timeout 40m -count 1 ./test/attack ./test/change ./test/e2e/protection ./test/openkruise
+	@hack/gotest.sh controlplane -race -tags controlplane -p 1 -parallel 6 -timeout 40m -count 1 ./test/attack ./test/change ./test/load ./test/e2e/protection ./test/openkruise
 
 # Change and protection run beside each other: they mostly wait, each disturbs its own part
 # of Breakwater, and each has its own namespaces. A test of permission failed once beside them.
@@ -81,10 +81,11 @@ fuzz: ## Run each fuzz target for FUZZTIME (30s); stop at the first failure.
 mutations: ## Inject faults into decisions and verify that tests notice each; a quarter of an hour.
 	@go run ./test/mutation
 
-# A million steps of each model.
-soak: ## Long property runs (nightly), about half an hour.
+# A million steps of each model; then 50 releases of 50 pods, and one of 1000.
+soak: ## Long property and load runs (nightly), an hour or two.
 	@go test -count 1 -timeout 3h -v -run TestNoGrantOutlivesItsPod ./permission/centre/lifecycle -rapid.checks 20000 -rapid.steps 50
 	@go test -count 1 -timeout 3h -v -run TestDeletionsNeverExceedABudget ./reconciler/protection/budget -rapid.checks 10000 -rapid.steps 100
+	@LOAD_RELEASES=50 LOAD_PODS=50 LOAD_LARGE=1000 go test -count 1 -timeout 3h -v -tags controlplane ./test/load
 
 # Runs the binary without `go test`, so that an interrupt reaches it and it
 # cleans up. The number of simulated nodes is restored at the end.
