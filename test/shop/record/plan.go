@@ -128,7 +128,7 @@ func Plan(run string, half int, seed uint64) []Release {
 	random := rand.New(rand.NewPCG(seed, uint64(half)))
 	plan := append(faulty(half, random), good(random)...)
 	for range 2 {
-		plan = append(plan, Release{Variant: "no-traffic", Old: 2, New: 1, Keep: 1, Unlabeled: true})
+		plan = append(plan, Release{Variant: "no-traffic", Service: "catalogue", Old: 2, New: 1, Keep: 1, Unlabeled: true})
 	}
 	random.Shuffle(len(plan), func(i, j int) { plan[i], plan[j] = plan[j], plan[i] })
 	for i := range plan {
@@ -179,6 +179,17 @@ func good(random *rand.Rand) []Release {
 	for i := range list {
 		list[i].Rate = loads[i]
 		list[i].Service = []string{"front", "cart", "catalogue", "payment"}[random.IntN(4)]
+	}
+	// What makes a release hard shows in its requests: the plain ones get the
+	// lowest loads, as far as there are plain ones.
+	low := 0
+	for i, r := range list {
+		for ; r.Variant != "plain" && r.Rate < 2 && low < len(list); low++ {
+			if p := &list[low]; p.Variant == "plain" && p.Rate >= 2 {
+				list[i].Rate, p.Rate = p.Rate, r.Rate
+				break
+			}
+		}
 	}
 	return list
 }

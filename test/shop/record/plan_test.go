@@ -8,6 +8,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/test/shop/fault"
 	"github.com/breakwater-dev/breakwater/test/shop/load"
+	"github.com/breakwater-dev/breakwater/test/shop/service"
 )
 
 type combination struct {
@@ -83,6 +84,16 @@ func TestOnlyAReleaseWithoutOldPodsIsDisturbedByAnotherLag(t *testing.T) {
 		r := result{release: Release{Keep: c.keep}, lagBefore: time.Millisecond, lagAfter: c.after}
 		if got := r.disturbed(); got != c.want {
 			t.Errorf("%s: got %v", tc, got)
+		}
+	}
+}
+
+func TestEveryReleaseIsOfAService(t *testing.T) {
+	for half := range 2 {
+		for _, r := range Plan("a", half, 1) {
+			if _, err := service.KindOf(r.Service); err != nil || r.New == 0 || r.Old < r.Keep {
+				t.Errorf("%+v: %v", r, err)
+			}
 		}
 	}
 }

@@ -87,9 +87,12 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	r.running.Go(func() { r.lag.run(ctx) })
-	results, err := r.releases(ctx)
-	if err != nil {
+	results := r.releases(ctx)
+	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if len(results) == 0 {
+		return errors.New("no release was made")
 	}
 	stopped := time.Now()
 	if err := r.dump(ctx, results, stopped); err != nil {
@@ -135,16 +138,16 @@ func (r *recorder) serve(ctx context.Context) error {
 	return nil
 }
 
-// releases runs the plan and returns the releases that were made.
-func (r *recorder) releases(ctx context.Context) ([]result, error) {
+// releases runs the plan and returns the releases that were made. One that was
+// not made is reported, and left out.
+func (r *recorder) releases(ctx context.Context) []result {
 	plan := Plan(r.Run, r.Half, r.Seed)
 	if r.Only > 0 {
 		plan = plan[:min(r.Only, len(plan))]
 	}
 	at := starting + r.Before
 	var wait sync.WaitGroup
-	results := make([]result, len(plan))
-	problems := make([]error, len(plan))
+	made := make([]*result, len(plan))
 	begin := time.Now()
 	for i, release := range plan {
 		s := r.shop(release, 2*i)
@@ -159,22 +162,31 @@ func (r *recorder) releases(ctx context.Context) ([]result, error) {
 		}
 		wait.Go(func() {
 			if !pause(ctx, time.Until(begin.Add(at+release.Delay))) {
-				problems[i] = ctx.Err()
 				return
 			}
 			when, err := s.do(ctx)
-			results[i], problems[i] = result{release: release, at: when}, err
+			if err != nil {
+				_, _ = fmt.Fprintln(r.Log, err)
+				return
+			}
 			pause(ctx, time.Until(when.Add(r.After)))
-			results[i].lagBefore, _ = r.lag.between(when.Add(-r.Before), when)
-			results[i].lagAfter, _ = r.lag.between(when, when.Add(r.After))
+			made[i] = &result{release: release, at: when}
+			made[i].lagBefore, _ = r.lag.between(when.Add(-r.Before), when)
+			made[i].lagAfter, _ = r.lag.between(when, when.Add(r.After))
 			for _, p := range s.of(release.Service, "v2") {
-				p.set(func() { results[i].restarts += p.restarts })
+				p.set(func() { made[i].restarts += p.restarts })
 			}
 		})
 	}
 	_, _ = fmt.Fprintf(r.Log, "%s %d releases, %d processes, started in %s\n", time.Now().Format(time.TimeOnly), len(plan), len(r.pods()), time.Since(begin).Round(time.Second))
 	wait.Wait()
-	return results, errors.Join(problems...)
+	var results []result
+	for _, m := range made {
+		if m != nil {
+			results = append(results, *m)
+		}
+	}
+	return results
 }
 
 // shop returns the shop of a release; the number decides its addresses.
