@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"sort"
 	"strings"
 	"time"
 
@@ -289,8 +288,54 @@ func filter(series []samples.Series, m prometheus.Matchers) []samples.Series {
 	return out
 }
 
-// callers reads what the callers of the service see, where a service graph exists.
+// callers reads what the callers of the pods see, where a service graph exists:
+// by the called pods if it has them, else before and after the change.
 func (s source) callers(ctx context.Context, metrics []evaluate.Data) []evaluate.Data {
+	byPod := s
+	byPod.both = nil
+	var okNew, okOld bool
+	byPod.new, okNew = called(s.new)
+	byPod.old, okOld = called(s.old)
+	if okNew && (okOld || s.samePods) {
+		if s.samePods {
+			byPod.both = byPod.new
+		} else if both, ok := prometheus.Union(byPod.new, byPod.old); ok {
+			byPod.both = both
+		}
+		if d := byPod.metric(ctx, catalog.ServiceGraph()); d.Err != nil || len(d.New.All)+len(d.Old.All) > 0 {
+			return []evaluate.Data{d}
+		}
+	}
+	servers, ok := serviceNames(metrics)
+	if !ok {
+		return nil
+	}
+	byService := s
+	byService.new, byService.old, byService.both, byService.samePods = servers, servers, servers, true
+	d := byService.metric(ctx, catalog.ServiceGraph())
+	if d.Err == nil && len(d.New.All) == 0 {
+		return nil
+	}
+	return []evaluate.Data{d}
+}
+
+// called returns matchers of the called pods of a service graph, and false if
+// none of the conditions tells pods apart. Namespaces stay: callers and called
+// pods are compared within one.
+func called(m prometheus.Matchers) (out prometheus.Matchers, ok bool) {
+	for _, one := range m {
+		if name := catalog.CalledPod[one.Label]; name != "" {
+			one.Label, ok = name, true
+			out = append(out, one)
+		} else if one.Label == "namespace" {
+			out = append(out, one)
+		}
+	}
+	return out, ok
+}
+
+// serviceNames returns a matcher of the service's name, from the labels of its series.
+func serviceNames(metrics []evaluate.Data) (prometheus.Matchers, bool) {
 	names := map[string]bool{}
 	for _, d := range metrics {
 		for _, one := range d.New.All {
@@ -302,16 +347,8 @@ func (s source) callers(ctx context.Context, metrics []evaluate.Data) []evaluate
 		}
 	}
 	if len(names) == 0 {
-		return nil
+		return nil, false
 	}
-	list := samples.Sorted(names)
-	sort.Strings(list)
-	server := fmt.Sprintf("{server=~%q}", strings.Join(list, "|"))
-	caller := s
-	caller.samePods = true
-	d := caller.metric(ctx, catalog.ServiceGraph(server))
-	if d.Err == nil && len(d.New.All) == 0 {
-		return nil
-	}
-	return []evaluate.Data{d}
+	m, err := prometheus.ParseMatchers(fmt.Sprintf("server=~%q", strings.Join(samples.Sorted(names), "|")))
+	return m, err == nil
 }

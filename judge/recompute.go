@@ -23,7 +23,7 @@ func Recompute(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpe
 		check.FalseAlarmRate = record.FalseAlarmRate
 	}
 	in := read(ctx, reader, check, record.Target, record.EndTime.Time)
-	in.Now = record.LookTime.Time
+	in.Now, in.End = record.LookTime.Time, record.EndTime.Time
 	again := evaluate.Evaluate(in, nil)
 	again.Looks = record.Looks
 	return again

@@ -13,6 +13,10 @@ import (
 	"github.com/breakwater-dev/breakwater/judge/samples"
 )
 
+// maxQuery is the length of a query that is in a record with the names of pods. A
+// longer one has {{pods}} instead: the matchers are in the target.
+const maxQuery = 512
+
 // Evaluate looks at the metrics until in.Now and returns the record of this look.
 // Previous is the record so far, nil at the first look: a fail stays.
 func Evaluate(in Input, previous *v1alpha1.Record) v1alpha1.Record {
@@ -22,7 +26,7 @@ func Evaluate(in Input, previous *v1alpha1.Record) v1alpha1.Record {
 	r := v1alpha1.Record{
 		Verdict: v1alpha1.VerdictNone, Reason: v1alpha1.ReasonLooking, Target: in.Target, Looks: 1,
 		OnTooLittleData: in.Check.OnTooLittleData, FalseAlarmRate: in.Check.FalseAlarmRate,
-		LookTime: metav1.NewTime(in.Now), EndTime: metav1.NewTime(in.Target.At.Add(in.Check.Look.Duration)),
+		LookTime: metav1.NewTime(in.Now), EndTime: metav1.NewTime(in.End),
 	}
 	if previous != nil {
 		r.Looks = previous.Looks + 1
@@ -178,11 +182,15 @@ func minimumOf(d Data) float64 {
 
 func describeRange(in Input, d Data, e *v1alpha1.Evidence) {
 	at := in.Target.At
+	newQuery, oldQuery := d.NewQuery, d.OldQuery
+	if len(newQuery) > maxQuery || len(oldQuery) > maxQuery {
+		newQuery, oldQuery = d.Query, d.Query
+	}
 	if e.New != nil {
-		e.New.Query, e.New.From, e.New.To = d.NewQuery, at, metav1.NewTime(in.Now)
+		e.New.Query, e.New.From, e.New.To = newQuery, at, metav1.NewTime(in.Now)
 	}
 	if e.Old != nil {
-		e.Old.Query, e.Old.From, e.Old.To = d.OldQuery, at, metav1.NewTime(in.Now)
+		e.Old.Query, e.Old.From, e.Old.To = oldQuery, at, metav1.NewTime(in.Now)
 		if e.Baseline != v1alpha1.BaselineOldPods {
 			e.Old.From, e.Old.To = metav1.NewTime(at.Add(-Before)), at
 		}
@@ -224,7 +232,7 @@ func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal) (v
 			return v1alpha1.VerdictNone, e.Reason, bounded(e.Name + ": " + e.Message)
 		}
 		if e.Verdict == v1alpha1.VerdictNone && (s == catalog.Errors || s == catalog.Latency) &&
-			(missing == nil || e.Reason == v1alpha1.ReasonNoTraffic) {
+			(missing == nil || e.Reason == v1alpha1.ReasonNoTraffic || missing.Reason != v1alpha1.ReasonNoTraffic && s == catalog.Errors) {
 			missing = &metrics[i]
 		}
 	}

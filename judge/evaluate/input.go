@@ -57,6 +57,8 @@ type Input struct {
 	Nodes map[string]string
 	// Now is the time of the look: later samples are not used.
 	Now time.Time
+	// End is when the look ends.
+	End time.Time
 	// Err is why nothing could be read at all.
 	Err error
 }
@@ -80,7 +82,7 @@ func newFrame(in Input, d Data) frame {
 	width := math.Max(minimumCell, step)
 	f := frame{grid: samples.Grid{Origin: at, Width: width}, step: step}
 	f.last = int(math.Floor((seconds(in.Now)-at)/width)) - 1
-	f.cells = max(1, int(in.Check.Look.Seconds()/width))
+	f.cells = max(1, int(in.End.Sub(in.Target.At.Time).Seconds()/width))
 	if f.last >= f.cells {
 		f.last = f.cells - 1
 	}
@@ -100,8 +102,11 @@ func (f frame) warm(span samples.Span) int {
 }
 
 // reference returns the cells before the change that cell i is compared with if
-// the old pods have ended. Each is used once.
+// the old pods have ended. Each is used once, unless the look is longer than that time.
 func (f frame) reference(i int) []int {
+	if f.before < f.cells {
+		return []int{-1 - i%f.before}
+	}
 	var out []int
 	for j := -1 - i; j >= -f.before; j -= f.cells {
 		out = append(out, j)

@@ -19,9 +19,10 @@ type Series struct {
 	Points []Point
 }
 
-// podLabels are the labels that identify a pod, by precedence. A series without
-// any of them belongs to the one unnamed pod.
-var podLabels = []string{"pod", "pod_name", "k8s_pod_name", "kubernetes_pod_name", "exported_pod",
+// podLabels are the labels that identify a pod, by precedence: first the called
+// pod of a service graph, whose pod is the caller. A series without any of them
+// belongs to the one unnamed pod.
+var podLabels = []string{"server_k8s_pod_name", "pod", "pod_name", "k8s_pod_name", "kubernetes_pod_name", "exported_pod",
 	"service_instance_id", "exported_instance", "instance"}
 
 // Pod returns the name of the pod that a series is of.
@@ -48,7 +49,7 @@ func Node(labels map[string]string) string {
 // with requests of the same kind, so that another mixture is no change.
 var strata = []string{"http_route", "route", "handler", "uri", "path", "span_name", "operation", "rpc_service",
 	"rpc_method", "grpc_service", "grpc_method", "http_request_method", "http_method", "method", "span_kind",
-	"server_address", "net_peer_name", "peer_service"}
+	"server_address", "net_peer_name", "peer_service", "client"}
 
 // Stratum returns the kind of request that a series counts.
 func Stratum(labels map[string]string) string {
