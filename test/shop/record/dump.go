@@ -16,7 +16,7 @@ import (
 
 // compress writes what write produces into a file, compressed by zstd.
 func compress(ctx context.Context, path string, write func(io.Writer) error) error {
-	cmd := exec.CommandContext(ctx, "zstd", "-q", "-19", "--long=27", "-f", "-o", path)
+	cmd := exec.CommandContext(ctx, "zstd", "-q", "-12", "--long=27", "-f", "-o", path)
 	input, err := cmd.StdinPipe()
 	if err != nil {
 		return err

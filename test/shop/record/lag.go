@@ -34,20 +34,20 @@ func (m *lagMeter) run(ctx context.Context) {
 	}
 }
 
-// between returns the mean and the 95th percentile of the lag between two times.
-func (m *lagMeter) between(from, to time.Time) (mean, p95 time.Duration) {
+// between returns the median lag between two times. A few long stops say nothing
+// about most requests.
+func (m *lagMeter) between(from, to time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var list []time.Duration
 	for _, s := range m.samples {
 		if !s.at.Before(from) && s.at.Before(to) {
 			list = append(list, s.lag)
-			mean += s.lag
 		}
 	}
 	if len(list) == 0 {
-		return 0, 0
+		return 0
 	}
 	slices.Sort(list)
-	return mean / time.Duration(len(list)), list[len(list)*95/100]
+	return list[len(list)/2]
 }

@@ -71,17 +71,20 @@ func TestAFaultOfCallsIsInAServiceThatCalls(t *testing.T) {
 	}
 }
 
-func TestOnlyAReleaseWithoutOldPodsIsDisturbedByAnotherLag(t *testing.T) {
+func TestOnlyAGoodReleaseWithoutOldPodsIsDisturbedByAGrowingLag(t *testing.T) {
 	for tc, c := range map[string]struct {
+		fault fault.Kind
 		keep  int
 		after time.Duration
 		want  bool
 	}{
-		"no old pods, same lag":    {0, time.Millisecond, false},
-		"no old pods, another lag": {0, 5 * time.Millisecond, true},
-		"old pods, another lag":    {1, 5 * time.Millisecond, false},
+		"no old pods, same lag":          {"", 0, 3 * time.Millisecond, false},
+		"no old pods, lag grows":         {"", 0, 5 * time.Millisecond, true},
+		"no old pods, lag shrinks":       {"", 0, time.Millisecond, false},
+		"no old pods, lag grows, faulty": {fault.Errors, 0, 5 * time.Millisecond, false},
+		"old pods, lag grows":            {"", 1, 5 * time.Millisecond, false},
 	} {
-		r := result{release: Release{Keep: c.keep}, lagBefore: time.Millisecond, lagAfter: c.after}
+		r := result{release: Release{Fault: c.fault, Keep: c.keep}, lagBefore: 3 * time.Millisecond, lagAfter: c.after}
 		if got := r.disturbed(); got != c.want {
 			t.Errorf("%s: got %v", tc, got)
 		}
