@@ -112,7 +112,7 @@ func Run(ctx context.Context, o Options) error {
 
 // serve starts Prometheus and the server that shows the state of the pods.
 func (r *recorder) serve(ctx context.Context) error {
-	meters, metrics, err := service.Telemetry()
+	meters, metrics, err := service.Telemetry(nil)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ import (
 // metrics of both.
 func run(t *testing.T, name string, effects fault.Effects, dependencies ...string) (*Client, http.Handler, string) {
 	t.Helper()
-	meters, metrics, err := Telemetry()
+	meters, metrics, err := Telemetry(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestAWrongAnswerIsAnErrorOfItsOwn(t *testing.T) {
 func TestARequestGoesToAPodOfTheEndpointsFile(t *testing.T) {
 	_, metrics, url := run(t, "payment", fault.Effects{})
 	file := filepath.Join(t.TempDir(), "payment")
-	meters, own, err := Telemetry()
+	meters, own, err := Telemetry(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,5 +141,17 @@ func TestAWarmUpSlowsOnlyYoungProcesses(t *testing.T) {
 	}
 	if got := s.serviceTime(0, 2*time.Minute); got != time.Second {
 		t.Errorf("old: %s", got)
+	}
+}
+
+func TestEverySeriesHasTheLabelsOfThePod(t *testing.T) {
+	_, metrics, err := Telemetry(map[string]string{"namespace": "shop", "pod": "front-0", "node": ""})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(shown(metrics)) {
+		if !strings.HasPrefix(line, "#") && (!strings.Contains(line, `namespace="shop",pod="front-0"`) || strings.Contains(line, "node=")) {
+			t.Error(line)
+		}
 	}
 }

@@ -3,6 +3,7 @@
 package service
 
 import (
+	"maps"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,11 +16,15 @@ import (
 
 // Telemetry returns a meter provider and the handler that shows its metrics to
 // Prometheus: those of OpenTelemetry for HTTP and the Go runtime, and the
-// process metrics of Prometheus' client. The sizes of bodies are left out.
-func Telemetry() (*metric.MeterProvider, http.Handler, error) {
+// process metrics of Prometheus' client. The sizes of bodies are left out. Each
+// series has the labels; one without a value is left out.
+func Telemetry(labels map[string]string) (*metric.MeterProvider, http.Handler, error) {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	reader, err := exporter.New(exporter.WithRegisterer(registry), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo())
+	shown := maps.Clone(labels)
+	maps.DeleteFunc(shown, func(_, value string) bool { return value == "" })
+	labeled := prometheus.WrapRegistererWith(shown, registry)
+	labeled.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	reader, err := exporter.New(exporter.WithRegisterer(labeled), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -26,7 +26,8 @@ import (
 const drain = 5 * time.Second
 
 type options struct {
-	service, listen, pod            string
+	service, listen                 string
+	namespace, pod, node            string
 	fault, strength                 string
 	errors, speed, rate             float64
 	front, catalogue, cart, payment string
@@ -56,6 +57,8 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.service, "service", "front", "front, catalogue, cart, payment, or load")
 	flags.StringVar(&o.listen, "listen", ":8080", "address to listen on")
 	flags.StringVar(&o.pod, "pod", hostname, "name of the pod, for the metrics of callers")
+	flags.StringVar(&o.namespace, "namespace", "", "label namespace of all metrics; with it they also have pod and node. Empty: Prometheus adds these labels")
+	flags.StringVar(&o.node, "node", "", "label node of all metrics, if --namespace is set")
 	flags.StringVar(&o.fault, "fault", "", "kind of fault; empty for none")
 	flags.StringVar(&o.strength, "fault-strength", string(fault.Weak), "weak, medium or strong")
 	flags.Float64Var(&o.errors, "errors", 0, "share of requests that fail without a fault, 0 to 1")
@@ -88,6 +91,15 @@ func parse(args []string) (options, error) {
 	return o, bad
 }
 
+// labels are what Prometheus cannot find out without its Kubernetes discovery,
+// which Debian's package does not have.
+func (o options) labels() map[string]string {
+	if o.namespace == "" {
+		return nil
+	}
+	return map[string]string{"namespace": o.namespace, "pod": o.pod, "node": o.node}
+}
+
 func runService(ctx context.Context, o options) error {
 	kind, err := service.KindOf(o.service)
 	if err != nil {
@@ -97,7 +109,7 @@ func runService(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	meters, metrics, err := service.Telemetry()
+	meters, metrics, err := service.Telemetry(o.labels())
 	if err != nil {
 		return err
 	}
@@ -141,7 +153,7 @@ func runService(ctx context.Context, o options) error {
 // runLoad calls front until it is stopped, and shows its own metrics: those of
 // the caller of front.
 func runLoad(ctx context.Context, o options) error {
-	meters, metrics, err := service.Telemetry()
+	meters, metrics, err := service.Telemetry(o.labels())
 	if err != nil {
 		return err
 	}
