@@ -49,7 +49,7 @@ func (t trace) means(first, last int, warm map[string]int) (samples.Cells, int32
 	for _, pod := range samples.Sorted(t) {
 		used := false
 		for c, v := range t[pod] {
-			if c >= first && c <= last && c >= warm[pod] {
+			if start, ok := warm[pod]; c >= first && c <= last && (!ok || c >= start) {
 				sum[c] += v
 				n[c]++
 				used = true

@@ -26,7 +26,7 @@ const (
 	// minimumCell is the shortest cell.
 	minimumCell = 15.0
 
-	defaultEvents  = 50
+	defaultEvents  = 20
 	defaultSamples = 8
 )
 
