@@ -66,7 +66,9 @@ func requests(pod string, from, to time.Duration, perSecond float64, value func(
 func TestNoDataIsNeverAPass(t *testing.T) {
 	const before, end = -10 * time.Minute, 5 * time.Minute
 	old := []samples.Series{requests("old-1", before, end, 5, nil), requests("old-2", before, end, 5, nil)}
-	fresh := func(value func(float64) float64) samples.Series { return requests("new-1", -15*time.Second, end, 5, value) }
+	fresh := func(value func(float64) float64) samples.Series {
+		return requests("new-1", -15*time.Second, end, 5, value)
+	}
 	nan := func(float64) float64 { return math.NaN() }
 	for name, c := range map[string]struct {
 		series []samples.Series
