@@ -51,7 +51,7 @@ type Found struct {
 }
 
 // GroupLabels are the labels whose values Resolve needs.
-var GroupLabels = slices.Concat([]string{"__name__", "span_kind", "reporter", "direction", "container"}, statusLabels)
+var GroupLabels = slices.Concat([]string{"__name__", "span_kind", "reporter", "direction", "container", "error_type"}, statusLabels)
 
 var statusLabels = []string{"http_response_status_code", "http_status_code", "rpc_grpc_status_code", "rpc_response_status_code",
 	"grpc_code", "grpc_status", "response_code", "status_code", "code", "http_status", "status", "response_code_class", "outcome", "classification"}
@@ -181,12 +181,21 @@ func requests(fam family, f Found, extra string) []Metric {
 	if status == "" {
 		return nil
 	}
+	values := badValues(status)
+	if fam.signal == Outgoing {
+		// A rejected call is the fault of its caller.
+		values = strings.ReplaceAll(values, badHTTP, "4..|4xx|"+badHTTP)
+		if status == "http_response_status_code" && len(f.Labels["error_type"]) > 0 {
+			// Calls without an answer have no status.
+			status, values = "error_type", ".+"
+		}
+	}
 	query := selector(f.Name, extra)
 	bad := func(values string) string {
 		return selector(f.Name, extra, fmt.Sprintf("%s=~%q", status, values))
 	}
 	m := Metric{Signal: fam.signal, Unit: "ratio", Metric: v1alpha1.Metric{
-		Name: fam.name + "-errors", Kind: v1alpha1.KindRatio, Query: query, Bad: bad(badValues(status)),
+		Name: fam.name + "-errors", Kind: v1alpha1.KindRatio, Query: query, Bad: bad(values),
 		Direction: v1alpha1.DirectionHigher, Weight: v1alpha1.WeightAlone,
 		SmallestChange: &v1alpha1.Change{Relative: "50%", Absolute: "0.005"},
 	}}
@@ -237,8 +246,8 @@ func calls(outgoing Metric, incoming []Metric) Metric {
 	}
 	return Metric{Signal: Outgoing, Unit: "calls per request", WarmUp: true, Metric: v1alpha1.Metric{
 		Name: outgoing.Name + "-calls", Kind: v1alpha1.KindRatio, Query: in.Query, Bad: outgoing.Query,
-		Direction: v1alpha1.DirectionLower, Weight: v1alpha1.WeightAlone,
-		SmallestChange: &v1alpha1.Change{Relative: "50%", Absolute: "0.02"},
+		Direction: v1alpha1.DirectionEither, Weight: v1alpha1.WeightAlone,
+		SmallestChange: &v1alpha1.Change{Relative: "25%", Absolute: "0.02"},
 	}}
 }
 

@@ -57,7 +57,7 @@ func (t tally) within(first, last int, warm map[string]int) tally {
 		for pod, cells := range pods {
 			kept := samples.Cells{}
 			for c, v := range cells {
-				if c >= first && c <= last && c >= warm[pod] {
+				if start, ok := warm[pod]; c >= first && c <= last && (!ok || c >= start) {
 					kept[c] = v
 				}
 			}
