@@ -51,7 +51,7 @@ type Found struct {
 }
 
 // GroupLabels are the labels whose values Resolve needs.
-var GroupLabels = slices.Concat([]string{"__name__", "span_kind", "reporter", "direction", "container", "error_type"}, statusLabels)
+var GroupLabels = slices.Concat([]string{"__name__", "span_kind", "reporter", "direction", "container"}, statusLabels)
 
 var statusLabels = []string{"http_response_status_code", "http_status_code", "rpc_grpc_status_code", "rpc_response_status_code",
 	"grpc_code", "grpc_status", "response_code", "status_code", "code", "http_status", "status", "response_code_class", "outcome", "classification"}
@@ -181,21 +181,16 @@ func requests(fam family, f Found, extra string) []Metric {
 	if status == "" {
 		return nil
 	}
-	values := badValues(status)
-	if fam.signal == Outgoing {
-		// A rejected call is the fault of its caller.
-		values = strings.ReplaceAll(values, badHTTP, "4..|4xx|"+badHTTP)
-		if status == "http_response_status_code" && len(f.Labels["error_type"]) > 0 {
-			// Calls without an answer have no status.
-			status, values = "error_type", ".+"
-		}
-	}
 	query := selector(f.Name, extra)
 	bad := func(values string) string {
 		return selector(f.Name, extra, fmt.Sprintf("%s=~%q", status, values))
 	}
+	worst := bad(badValues(status))
+	if fam.signal == Outgoing {
+		worst = selector(f.Name, extra, outgoingFailures(status))
+	}
 	m := Metric{Signal: fam.signal, Unit: "ratio", Metric: v1alpha1.Metric{
-		Name: fam.name + "-errors", Kind: v1alpha1.KindRatio, Query: query, Bad: bad(values),
+		Name: fam.name + "-errors", Kind: v1alpha1.KindRatio, Query: query, Bad: worst,
 		Direction: v1alpha1.DirectionHigher, Weight: v1alpha1.WeightAlone,
 		SmallestChange: &v1alpha1.Change{Relative: "50%", Absolute: "0.005"},
 	}}
@@ -210,6 +205,16 @@ func requests(fam family, f Found, extra string) []Metric {
 		out = append(out, m)
 	}
 	return out
+}
+
+// outgoingFailures also has rejected calls, which are the fault of their caller,
+// and those without an answer, which have no status.
+func outgoingFailures(status string) string {
+	switch status {
+	case "http_response_status_code", "http_status_code":
+		return status + `!~"1..|2..|3.."`
+	}
+	return fmt.Sprintf("%s=~%q", status, "4..|4xx|"+badValues(status))
 }
 
 func latency(fam family, name, extra string) Metric {

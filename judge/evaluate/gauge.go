@@ -228,21 +228,21 @@ func difference(newT, oldT trace, f frame, warm map[string]int, samePods bool) g
 	newM, newPods := newT.means(0, f.last, warm)
 	oldM, oldPods := oldT.means(0, f.last, settled)
 	beforeM, beforePods := oldT.means(-f.before, -1, settled)
-	var diffs, news, olds []float64
+	var news, olds []float64
 	if !samePods {
 		for c := 0; c <= f.last; c++ {
 			n, okNew := newM[c]
 			o, okOld := oldM[c]
 			if okNew && okOld {
-				diffs, news, olds = append(diffs, n-o), append(news, n), append(olds, o)
+				news, olds = append(news, n), append(olds, o)
 			}
 		}
 	}
 	g.baseline = v1alpha1.BaselineOldPods
 	g.newPods, g.oldPods = newPods, oldPods
-	if 2*len(diffs) < len(newM) || samePods {
+	if 2*len(news) < len(newM) || samePods {
 		g.baseline, g.oldPods = v1alpha1.BaselineBefore, beforePods
-		news, olds, diffs = values(newM, 0, f.last), values(beforeM, -f.before, -1), nil
+		news, olds = values(newM, 0, f.last), values(beforeM, -f.before, -1)
 	}
 	g.newSamples, g.oldSamples = float64(len(news)), float64(len(olds))
 	if len(news) == 0 || len(olds) == 0 {
@@ -250,12 +250,14 @@ func difference(newT, oldT trace, f frame, warm map[string]int, samePods bool) g
 	}
 	g.newMean, g.oldMean = mean(news), mean(olds)
 	g.diff = g.newMean - g.oldMean
-	over := 0.0
-	if diffs != nil {
-		over = sequential.LongRunVariance(diffs)
-	} else {
-		over = sequential.LongRunVariance(news) + sequential.LongRunVariance(olds)
+	// Without a change the new pods vary as the old ones do, whose series is longer
+	// and has no trend of a fault.
+	past := values(oldM, 0, f.last)
+	if samePods {
+		past = nil
 	}
+	past = append(values(beforeM, -f.before, -1), past...)
+	over := sequential.LongRunVariance(past) * float64(len(past)) * (1/g.newSamples + 1/g.oldSamples)
 	between := square(betweenFloor * g.oldMean)
 	if v, n := podVariance(oldT, f); n >= 2 {
 		// Few pods tell little about their variance: an upper estimate.

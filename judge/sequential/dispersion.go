@@ -7,7 +7,7 @@ type Cell struct{ Events, Exposure float64 }
 
 // OverTime returns how much more the events of each pod vary over time than
 // independent events do: 1 for a Poisson process. Each element has the cells of
-// one pod in order.
+// one pod in order; pods of both versions count, each around its own rate.
 func OverTime(pods [][]Cell) float64 {
 	square, mean, freedom, used := 0.0, 0.0, 0.0, 0.0
 	for _, cells := range pods {
