@@ -159,6 +159,10 @@ func faulty(half int, random *rand.Rand) []Release {
 			if !kind.NeedsDependency() {
 				r.Service = []string{"front", "cart", "catalogue", "payment"}[random.IntN(4)]
 			}
+			// The time of a dependency would make less than 30 % of it.
+			if n := r.Neighbour(); kind == fault.Latency && strength == fault.Weak && (n == "catalogue" || n == "payment") {
+				r.Service = n
+			}
 			list = append(list, r)
 		}
 	}

@@ -71,6 +71,16 @@ func TestAFaultOfCallsIsInAServiceThatCalls(t *testing.T) {
 	}
 }
 
+func TestAWeakFaultOfLatencyIsInAServiceThatCallsNoOther(t *testing.T) {
+	for seed := range uint64(20) {
+		for _, r := range Plan("a", 0, seed) {
+			if r.Fault == fault.Latency && r.Strength == fault.Weak && (r.Neighbour() == "catalogue" || r.Neighbour() == "payment") {
+				t.Errorf("seed %d: %+v", seed, r)
+			}
+		}
+	}
+}
+
 func TestOnlyAGoodReleaseWithoutOldPodsIsDisturbedByAGrowingLag(t *testing.T) {
 	for tc, c := range map[string]struct {
 		fault fault.Kind
