@@ -197,7 +197,7 @@ func (s *Server) waitReady(ctx context.Context) error {
 
 // freeAddress returns a loopback address that nobody listens on.
 func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
