@@ -12,11 +12,25 @@ import (
 // An address belongs to one pod of a cluster, so these pods have ended even if nobody
 // reported it: their finalizer may have been removed. Pods with hostNetwork share an
 // address.
+//
+// A late request of a pod must not revoke the permissions of the next pod with its address:
+// only the first request of a pod for an address does it, unless the pod has ended.
 func (e *Engine) revokeFormerPods(ctx context.Context, r api.ApplicationRequest, user string) error {
 	if r.HostNetwork {
 		return nil
 	}
+	view := e.Store.View(ctx)
+	if ended, err := view.PodEnded(r.Cluster, r.PodUID); err != nil || ended {
+		return err
+	}
 	for _, ip := range r.PodIPs {
+		own, err := view.Applications(store.Filter{Cluster: r.Cluster, PodUID: r.PodUID, IP: ip}, store.Page{Limit: 1})
+		if err != nil {
+			return fmt.Errorf("list the applications of pod %s/%s: %w", r.Namespace, r.Pod, err)
+		}
+		if len(own) > 0 {
+			continue
+		}
 		if err := e.revokeOthersAt(ctx, ip, r, user); err != nil {
 			return fmt.Errorf("revoke the permissions of former pods with address %s: %w", ip, err)
 		}

@@ -53,3 +53,33 @@ func TestAPodWithTheAddressOfAnotherPodRevokesItsGrants(t *testing.T) {
 		})
 	}
 }
+
+func TestALateRequestRevokesNothingOfTheNextPod(t *testing.T) {
+	f := newSetsFixture(t, provider.Done)
+	request := func(uid, set string) (string, error) {
+		a, _, _, err := f.Request(t.Context(), api.ApplicationRequest{Cluster: "c1", Namespace: "shop", Pod: uid, PodUID: uid, PodIPs: []string{"10.0.0.1"}, Set: set}, "server")
+		f.run()
+		return a.ID, err
+	}
+	if _, err := request("first", "jobs"); err != nil {
+		t.Fatal(err)
+	}
+	second, err := request("second", "jobs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range []string{"web", "jobs"} {
+		if _, err := request("first", set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := f.RevokePod(t.Context(), api.RevokeRequest{Cluster: "c1", PodUID: "third"}, "controller"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := request("third", "jobs"); err == nil {
+		t.Error("a request of a pod that has ended was accepted")
+	}
+	if got, err := f.Store.View(t.Context()).Application(second); err != nil || got.State != api.Granted {
+		t.Errorf("the next pod is %v %v, want %s", got.State, err, api.Granted)
+	}
+}

@@ -44,12 +44,12 @@ type member struct {
 func (e *Engine) Request(ctx context.Context, r api.ApplicationRequest, user string) (store.Application, []store.Grant, RequestOutcome, error) {
 	r.PodIPs = slices.Compact(slices.Sorted(slices.Values(r.PodIPs)))
 	id, outcome := ID(r), RequestUnchanged
-	if err := e.revokeFormerPods(ctx, r, user); err != nil {
-		return store.Application{}, nil, outcome, err
-	}
 	if _, err := e.Store.View(ctx).Application(id); err == nil {
 		return e.requestExisting(ctx, id, user, true)
 	} else if !errors.Is(err, store.ErrNotFound) {
+		return store.Application{}, nil, outcome, err
+	}
+	if err := e.revokeFormerPods(ctx, r, user); err != nil {
 		return store.Application{}, nil, outcome, err
 	}
 	t := e.newTxn(ctx, user)

@@ -10,6 +10,7 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
@@ -109,6 +110,33 @@ func (r *Reconciler) patchFinalizers(ctx context.Context, c *v1alpha1.ChangeWork
 		return fmt.Errorf("write the finalizers of ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err)
 	}
 	return nil
+}
+
+// finalizing reconciles deleted ChangeWorkloads too, which the generated reconciler passes
+// only to one that sets a finalizer on each object.
+type finalizing struct {
+	generated
+	reconciler *Reconciler
+}
+
+// generated is what the generated reconciler implements.
+type generated interface {
+	controller.Reconciler
+	reconciler.LeaderAware
+	IsLeaderFor(key types.NamespacedName) bool
+}
+
+// Reconcile implements controller.Reconciler.
+func (f finalizing) Reconcile(ctx context.Context, key string) error {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return controller.NewPermanentError(err)
+	}
+	c, err := f.reconciler.lister.ChangeWorkloads(namespace).Get(name)
+	if err != nil || c.DeletionTimestamp == nil || !f.IsLeaderFor(types.NamespacedName{Namespace: namespace, Name: name}) {
+		return f.generated.Reconcile(ctx, key)
+	}
+	return f.reconciler.finalize(ctx, c.DeepCopy())
 }
 
 // finalize closes the order of a deleted ChangeWorkload, and then lets it go.

@@ -121,7 +121,7 @@ func TestTheOrderOfADeletedReleaseIsClosedOnce(t *testing.T) {
 		return found
 	}
 	for range 2 {
-		if ok, wait := controller.IsRequeueKey(r.ReconcileKind(t.Context(), stored())); !ok || wait <= 0 || wait > closingTimeout {
+		if ok, wait := controller.IsRequeueKey(r.finalize(t.Context(), stored())); !ok || wait <= 0 || wait > closingTimeout {
 			t.Fatalf("reconciled again: %t, after %s", ok, wait)
 		}
 	}
@@ -137,7 +137,7 @@ func TestTheOrderOfADeletedReleaseIsClosedOnce(t *testing.T) {
 	if _, err := client.AppV1alpha1().ChangeWorkloads("default").Update(t.Context(), c, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.ReconcileKind(t.Context(), stored()); err != nil {
+	if err := r.finalize(t.Context(), stored()); err != nil {
 		t.Fatal(err)
 	}
 	if got := stored().Finalizers; len(got) > 0 {

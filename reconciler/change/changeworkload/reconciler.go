@@ -91,9 +91,6 @@ var _ reconcilerchangeworkload.Interface = (*Reconciler)(nil)
 
 // ReconcileKind reconciles one ChangeWorkload.
 func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorkload) reconciler.Event {
-	if c.DeletionTimestamp != nil {
-		return r.finalize(ctx, c)
-	}
 	in, w, err := r.gather(c)
 	if err != nil || w == nil {
 		return err
