@@ -90,13 +90,18 @@ func TestThePluginFollowsAReleaseFromItsFailToItsRepair(t *testing.T) {
 		f.mustPlugin(t, 1, []string{"deployment/web would be denied", "deployment web is suspended", "suspended since", v1alpha1.IgnoredSuspendLabel,
 			"1 of 1 requests would be denied"}, "simulate", "apply", "-f", manifest)
 	})
-	t.Run("a repair, another one, and their passes end the suspension", func(t *testing.T) {
+	t.Run("a second repair needs --again, and a repair that passes ends the suspension", func(t *testing.T) {
+		// No pod of the first repair becomes Ready, so that it does not end the suspension.
+		nowhere := `{"spec":{"template":{"spec":{"nodeSelector":{"breakwater.dev/test":%s}}}}}`
 		container := builder.Deployment("web", 1).Spec.Template.Spec.Containers[0]
-		f.mustPlugin(t, 0, []string{"attempt 3"}, "repair", "deployment/web", "--image", container.Name+"="+container.Image+"-repaired")
-		f.mustPlugin(t, 1, []string{"already"}, "repair", "deployment/web", "--image", container.Name+"="+container.Image+"-again")
+		image := container.Name + "=" + container.Image + "-repaired"
+		f.mustPlugin(t, 0, []string{"attempt 3"}, "repair", "deployment/web", "--patch", fmt.Sprintf(nowhere, `"none"`))
+		f.mustPlugin(t, 1, []string{"already"}, "repair", "deployment/web", "--image", image)
 		f.mustPlugin(t, 0, []string{"attempt 4"}, "retry", "deployment/web", "--again")
+		f.mustPlugin(t, 0, []string{"attempt 5"}, "repair", "deployment/web", "--again", "--patch", fmt.Sprintf(nowhere, "null"))
 		f.mustPlugin(t, 0, []string{"is Passed"}, "status", "deployment/web", "--timeout", "2m")
 		w.awaitResumed(t)
+		f.mustPlugin(t, 0, []string{"attempt 6"}, "repair", "deployment/web", "--image", image)
 	})
 }
 

@@ -30,8 +30,12 @@ func read(t *testing.T, file string) *unstructured.Unstructured {
 
 func parse(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
 	o := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+	if err := o.UnmarshalJSON(raw); err != nil {
 		t.Fatal(err)
 	}
 	return o
