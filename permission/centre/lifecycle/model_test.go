@@ -482,9 +482,10 @@ func (m *model) meanwhile(afterCall bool) {
 		m.claimed++
 		defer func() { m.claimed-- }()
 	}
-	actions := []func(){m.advance, m.runStep, m.runStep, m.startPod, m.endPod, m.requestLate, m.takeOver, m.takeOver}
+	actions := []func(){m.advance, m.runStep, m.runStep, m.endPod, m.requestLate, m.takeOver, m.takeOver}
 	if m.claimed == 0 {
-		actions = append(actions, m.revokePod, m.revokePod, m.revokeApplication, m.request, m.decide, m.report)
+		// The first request of a pod revokes, too.
+		actions = append(actions, m.startPod, m.revokePod, m.revokePod, m.revokeApplication, m.request, m.decide, m.report)
 	}
 	for range m.index(3, "actions") + 1 {
 		actions[m.index(len(actions), "action")]()
