@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	double "github.com/breakwater-dev/breakwater/test/altershield"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
@@ -61,9 +63,11 @@ func TestTheOrderOfAWorkloadThatIsDeletedInTheMiddleIsClosed(t *testing.T) {
 		}
 		return err
 	})
-	for _, o := range server.Orders() {
-		if o.Order == order && o.State != string(v1alpha1.OrderCancel) {
-			t.Errorf("the order is %q at the server", o.State)
-		}
+	at := slices.IndexFunc(server.Orders(), func(o double.Order) bool { return o.Order == order })
+	if at < 0 {
+		t.Fatalf("the server has no order %s", order)
+	}
+	if got := server.Orders()[at].State; got != string(v1alpha1.OrderCancel) {
+		t.Errorf("the order is %q at the server", got)
 	}
 }

@@ -28,27 +28,25 @@ func (d Disruptions) Blocking(ctx context.Context, p *corev1.Pod) (*policyv1.Pod
 		return nil, fmt.Errorf("list PodDisruptionBudgets: %w", err)
 	}
 	for _, b := range all {
-		if !blocks(b, p) {
+		if !selects(b, p) {
 			continue
 		}
-		// Confirm with a live read: the cache may be stale.
+		// A live read: a stale cache has disruptions of which another eviction took the
+		// last one, or not yet the new ones.
 		live, err := d.Client.PodDisruptionBudgets(b.Namespace).Get(ctx, b.Name, metav1.GetOptions{})
 		if apierrs.IsNotFound(err) {
 			continue
 		} else if err != nil {
 			return nil, fmt.Errorf("read PodDisruptionBudget %s: %w", b.Name, err)
 		}
-		if blocks(live, p) {
+		if selects(live, p) && live.Status.DisruptionsAllowed <= 0 {
 			return live, nil
 		}
 	}
 	return nil, nil
 }
 
-func blocks(b *policyv1.PodDisruptionBudget, p *corev1.Pod) bool {
-	if b.Status.DisruptionsAllowed > 0 {
-		return false
-	}
+func selects(b *policyv1.PodDisruptionBudget, p *corev1.Pod) bool {
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	return err == nil && selector.Matches(labels.Set(p.Labels))
 }

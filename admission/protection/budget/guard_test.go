@@ -503,6 +503,29 @@ func TestAnEvictionThatAPodDisruptionBudgetWillDenyIsNotCharged(t *testing.T) {
 	}
 }
 
+// A drain evicts pods one after the other, faster than the cache follows.
+func TestAPodDisruptionBudgetIsReadLive(t *testing.T) {
+	pdb := func(allowed int32) *policyv1.PodDisruptionBudget {
+		return &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"},
+			Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+			Status:     policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed},
+		}
+	}
+	for name, tc := range map[string]struct{ cached, live int32 }{"the last disruption was taken": {1, 0}, "disruptions are allowed again": {0, 1}} {
+		t.Run(name, func(t *testing.T) {
+			fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil), pdb(tc.cached))
+			if _, err := fx.guard.PDBs.Client.PodDisruptionBudgets("ns").Update(t.Context(), pdb(tc.live), metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			a := fx.ask(t, eviction(t, nil))
+			if charged := len(fx.budget(t, "web").Status.DeletedPods); a.Response.Allowed != (tc.live > 0) || charged != int(tc.live) {
+				t.Errorf("allowed %t, %d charged, with %d disruptions", a.Response.Allowed, charged, tc.live)
+			}
+		})
+	}
+}
+
 // The API server may repeat a deletion with the old pod after its charge was settled.
 // It is charged again only if the pod still exists.
 func TestACompletedDeletionIsNotChargedAgain(t *testing.T) {

@@ -43,12 +43,12 @@ const (
 func NewController(chargeTimeout *time.Duration) injection.ControllerConstructor {
 	return func(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 		must := wiring.NewMust(ctx, "set up the controller of PodUnavailableBudgets")
-		must(podinformer.Get(ctx).Informer().SetTransform(trimPod))
 		for _, owners := range workloads(ctx) {
 			must(owners.SetTransform(trimOwner))
 		}
 		r, err := newReconciler(ctx, *chargeTimeout)
 		must(err)
+		must(podinformer.Get(ctx).Informer().SetTransform(r.podWatch.before(trimPod)))
 		impl := reconcilerbudget.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 			return controller.Options{AgentName: agentName, SkipStatusUpdates: true} // written with compare-and-swap: see write
 		})

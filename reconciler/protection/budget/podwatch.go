@@ -4,17 +4,39 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
-// podWatch records the newest resourceVersion that the event handlers of the pod
-// informer have seen. (LastSyncResourceVersion of the informer is ahead of its store.)
+// podWatch records a resourceVersion that the store of the pod informer has reached.
+//
+// A watch reports objects in the order of their resourceVersions, so that of an event is
+// reached when its handler is called. A list has another order, and is stored in parts.
+// (LastSyncResourceVersion of the informer is ahead of its store in both cases.) The
+// informer transforms all objects of a list before it stores the first of them: one that
+// is not newer than those before tells that it is a list. Until the handler has seen the
+// last object of it, the resourceVersion does not move.
 type podWatch struct {
-	mu     sync.Mutex
+	mu sync.Mutex
+	// newest is the resourceVersion that the store has reached.
 	newest string
+	// queued is the newest resourceVersion of the objects that were transformed.
+	queued string
+	// listing: objects of a list are on their way, of which last is the last one.
+	listing bool
+	last    podVersion
 }
+
+// podVersion identifies an event of the informer.
+type podVersion struct {
+	uid             types.UID
+	resourceVersion string
+}
+
+func versionOf(o metav1.Object) podVersion { return podVersion{o.GetUID(), o.GetResourceVersion()} }
 
 func (p *podWatch) resourceVersion() string {
 	p.mu.Lock()
@@ -22,7 +44,28 @@ func (p *podWatch) resourceVersion() string {
 	return p.newest
 }
 
-// observe records the object of an event.
+// before returns a transformation that records each object before it is stored.
+func (p *podWatch) before(transform cache.TransformFunc) cache.TransformFunc {
+	return func(obj any) (any, error) {
+		if o, ok := obj.(metav1.Object); ok {
+			p.queue(o)
+		}
+		return transform(obj)
+	}
+}
+
+func (p *podWatch) queue(o metav1.Object) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.queued != "" && budget.NotOlder(p.queued, o.GetResourceVersion()) {
+		p.listing = true
+	} else {
+		p.queued = o.GetResourceVersion()
+	}
+	p.last = versionOf(o)
+}
+
+// observe records the object of an event, which the store has.
 func (p *podWatch) observe(obj any) {
 	o, ok := wiring.Object[metav1.Object](obj)
 	if !ok {
@@ -30,6 +73,13 @@ func (p *podWatch) observe(obj any) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.listing {
+		if versionOf(o) != p.last {
+			return
+		}
+		p.listing, p.newest = false, p.queued
+		return
+	}
 	if p.newest == "" || budget.NotOlder(o.GetResourceVersion(), p.newest) {
 		p.newest = o.GetResourceVersion()
 	}

@@ -4,6 +4,7 @@ package protection
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -35,4 +36,37 @@ func TestAnUpdateThatTakesAPodOutOfItsBudgetIsJudged(t *testing.T) {
 	})
 	awaitAllowed(t, c, n.name, 1) // the ReplicaSet replaced the pod
 	n.run(t, "delete", "pod", pod)
+}
+
+// A Deployment releases a ReplicaSet that does not match it, and starts other pods.
+func TestAReplicaSetIsNotTakenFromTheTargetOfABudget(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.applyWithBudget(t, deploymentManifest(3, "{}"), budgetWithTarget("maxUnavailable: 0"))
+	name := strings.TrimSpace(n.run(t, "get", "replicasets", "-o", "jsonpath={.items[0].metadata.name}"))
+	const denial = "would leave its controller, and its pods PodUnavailableBudget web"
+	for what, request := range map[string][]string{
+		"a label":         {"label", "replicaset", name, "app=other", "--overwrite"},
+		"no label":        {"label", "replicaset", name, "app-"},
+		"its controller":  {"patch", "replicaset", name, "--type=json", "-p", `[{"op":"remove","path":"/metadata/ownerReferences"}]`},
+		"with a dry run":  {"label", "replicaset", name, "app=other", "--overwrite", "--dry-run=server"},
+		"several at once": {"label", "replicasets", "--all", "app=other", "--overwrite"},
+	} {
+		n.await(t, what+" is denied", func() error {
+			if r := n.try(t, request...); r.Code == 0 || !strings.Contains(r.Stderr, denial) {
+				return fmt.Errorf("%s", r)
+			}
+			return nil
+		})
+	}
+	n.run(t, "label", "replicaset", name, "team=a")
+	n.run(t, "scale", "deployment", "web", "--replicas=2")
+	n.run(t, "rollout", "restart", "deployment", "web")
+	n.run(t, "patch", "pub", "web", "--type=merge", "-p", `{"spec":{"shadow":true}}`)
+	n.await(t, "a budget in shadow mode denies nothing", func() error {
+		if r := n.try(t, "label", "replicaset", name, "app=other", "--overwrite", "--dry-run=server"); r.Code != 0 {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
 }
