@@ -23,7 +23,6 @@ import (
 
 	"go.opentelemetry.io/otel/sdk/metric"
 
-	"github.com/breakwater-dev/breakwater/test/shop/load"
 	"github.com/breakwater-dev/breakwater/test/shop/service"
 )
 
@@ -218,7 +217,7 @@ func (r *recorder) startLoad(ctx context.Context, s *shop, at time.Duration, num
 	if s.release.Rate == 0 {
 		return
 	}
-	var profile load.Profile = s.release.Load(at)
+	profile := s.release.Load(at)
 	r.active.Go(func() {
 		// Requests before the first pod is Ready would fail.
 		pause(ctx, starting-10*time.Second)
