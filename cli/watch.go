@@ -69,10 +69,10 @@ func (a *app) watch(ctx context.Context, c *clients, namespace string, show func
 	for {
 		var next bytes.Buffer
 		if err := show(ctx, &next); err != nil {
-			if ctx.Err() != nil {
-				return nil
+			if ctx.Err() == nil {
+				return err
 			}
-			return err
+			return nil //nolint:nilerr // the person ended the watch
 		}
 		if !bytes.Equal(last, next.Bytes()) {
 			before := ""

@@ -14,7 +14,7 @@ import (
 )
 
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=podunavailablebudgets,singular=podunavailablebudget,scope=Namespaced,shortName=pub
+// +kubebuilder:resource:path=podunavailablebudgets,singular=podunavailablebudget,scope=Namespaced,shortName=pub,categories=breakwater
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Allowed",type=integer,JSONPath=`.status.unavailableAllowed`
 // +kubebuilder:printcolumn:name="Current",type=integer,JSONPath=`.status.currentAvailable`
