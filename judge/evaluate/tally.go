@@ -1,7 +1,6 @@
 package evaluate
 
 import (
-	"math"
 	"sort"
 
 	"github.com/breakwater-dev/breakwater/judge/samples"
@@ -147,42 +146,19 @@ func merge(t tally, keep func(string) bool) {
 	}
 }
 
-// cellsOf returns events and exposure of each pod in order, as the estimates of
-// dispersion want them, with size cells as one.
-func cellsOf(events, exposure tally, size int) [][]sequential.Cell {
+// totalsOf returns events and exposure of each pod, without some cells.
+func totalsOf(events, exposure tally, without map[int]bool) []sequential.Cell {
 	events, exposure = events.pooled(), exposure.pooled()
-	var out [][]sequential.Cell
+	var out []sequential.Cell
 	for _, pod := range samples.Sorted(exposure[""]) {
-		byCell := map[int]sequential.Cell{}
+		var total sequential.Cell
 		for c, v := range exposure[""][pod] {
-			k := int(math.Floor(float64(c) / float64(size)))
-			cell := byCell[k]
-			cell.Exposure += v
-			cell.Events += events[""][pod][c]
-			byCell[k] = cell
+			if !without[c] {
+				total.Exposure += v
+				total.Events += events[""][pod][c]
+			}
 		}
-		keys := make([]int, 0, len(byCell))
-		for k := range byCell {
-			keys = append(keys, k)
-		}
-		sort.Ints(keys)
-		cells := make([]sequential.Cell, len(keys))
-		for i, k := range keys {
-			cells[i] = byCell[k]
-		}
-		out = append(out, cells)
+		out = append(out, total)
 	}
 	return out
-}
-
-// dispersion is how much more the events vary than independent ones would: over
-// time in new and old pods, and between old pods. Longer intervals are looked at,
-// too, because errors come in bursts.
-func dispersion(newEvents, newAll, oldEvents, oldAll tally) float64 {
-	d := sequential.BetweenPods(cellsOf(oldEvents, oldAll, 1))
-	for _, size := range []int{1, 4} {
-		pods := append(cellsOf(newEvents, newAll, size), cellsOf(oldEvents, oldAll, size)...)
-		d = math.Max(d, sequential.OverTime(pods))
-	}
-	return d
 }

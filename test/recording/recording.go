@@ -110,7 +110,7 @@ func Serve(ctx context.Context, h Half, folder string) (*Server, error) {
 	if err := os.WriteFile(config, []byte("global: {scrape_interval: 10s}\n"), 0o600); err != nil {
 		return nil, err
 	}
-	address, err := freeAddress()
+	address, err := freeAddress(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -196,8 +196,9 @@ func (s *Server) waitReady(ctx context.Context) error {
 }
 
 // freeAddress returns a loopback address that nobody listens on.
-func freeAddress() (string, error) {
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+func freeAddress(ctx context.Context) (string, error) {
+	var listen net.ListenConfig
+	l, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}

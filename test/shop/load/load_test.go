@@ -76,7 +76,7 @@ func (b *blocked) Call(context.Context, int) error {
 
 func TestRequestsInFlightAreBounded(t *testing.T) {
 	caller := &blocked{enter: make(chan struct{}, 2*maxInFlight), end: make(chan struct{})}
-	g, err := New(caller, func(since time.Duration) float64 { return MaxRate }, 1)
+	g, err := New(caller, Constant(MaxRate), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,12 +103,8 @@ func (p *pod) set(change func()) {
 
 // probe asks the process whether it is ready, and kills it when it uses more
 // memory than its limit. It returns whether readiness changed.
-func (p *pod) probe(client *http.Client) bool {
-	response, err := client.Get("http://" + p.ip + ":8080/readyz")
-	ok := err == nil && response.StatusCode == http.StatusOK
-	if err == nil {
-		_ = response.Body.Close()
-	}
+func (p *pod) probe(ctx context.Context, client *http.Client) bool {
+	ok := p.answersReady(ctx, client)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ok = ok && p.process != nil
@@ -122,6 +118,19 @@ func (p *pod) probe(client *http.Client) bool {
 		_ = p.process.Kill()
 	}
 	return changed
+}
+
+func (p *pod) answersReady(ctx context.Context, client *http.Client) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.ip+":8080/readyz", nil)
+	if err != nil {
+		return false
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
 }
 
 // signal sends a signal to the process, if it runs.

@@ -16,11 +16,8 @@ import (
 	"time"
 )
 
-// scrapeInterval is that of all series.
-const scrapeInterval = 10 * time.Second
-
-// kept are the series that a judge may need. Labels that are the same in all
-// series of the shop are left out.
+// scrapeConfig keeps the series that a judge may need, without labels that are
+// the same in all series of the shop.
 const scrapeConfig = `
 global: {scrape_interval: 10s, scrape_timeout: 8s}
 scrape_configs:

@@ -23,7 +23,6 @@ import (
 
 	"go.opentelemetry.io/otel/sdk/metric"
 
-	"github.com/breakwater-dev/breakwater/test/shop/load"
 	"github.com/breakwater-dev/breakwater/test/shop/service"
 )
 
@@ -120,14 +119,15 @@ func (r *recorder) serve(ctx context.Context) error {
 	routes := http.NewServeMux()
 	routes.Handle("GET /metrics", metrics)
 	routes.HandleFunc("GET /state", func(w http.ResponseWriter, _ *http.Request) { writeState(w, r.pods()) })
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	server := &http.Server{Handler: routes, ReadHeaderTimeout: time.Second}
 	r.running.Go(func() { _ = server.Serve(listener) })
 	r.running.Go(func() { <-ctx.Done(); _ = server.Close() })
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (r *recorder) startLoad(ctx context.Context, s *shop, at time.Duration, num
 	if s.release.Rate == 0 {
 		return
 	}
-	var profile load.Profile = s.release.Load(at)
+	profile := s.release.Load(at)
 	r.active.Go(func() {
 		// Requests before the first pod is Ready would fail.
 		pause(ctx, starting-10*time.Second)

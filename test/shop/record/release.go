@@ -36,8 +36,8 @@ func (s *shop) begin(ctx context.Context) {
 	}
 }
 
-// node places pods evenly; for a noisy node two of three pods of the new
-// version are where one of three of the old version is.
+// node places pods evenly. With a noisy node, all new pods and one of three old
+// ones are on it.
 func (s *shop) node(version string, i int) string {
 	if s.release.Variant == "noisy-node" && version == "v2" {
 		return nodes[0]

@@ -97,7 +97,7 @@ func (s *shop) remove(p *pod) {
 // watch probes a pod and keeps the endpoints of its service current.
 func (s *shop) watch(ctx context.Context, p *pod) {
 	for {
-		if p.probe(s.client) {
+		if p.probe(ctx, s.client) {
 			s.writeEndpoints(p.service)
 		}
 		distance := probeInterval

@@ -4,6 +4,7 @@ package service
 
 import (
 	"context"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -17,6 +18,7 @@ func Background(ctx context.Context, e fault.Effects) (exit bool) {
 	defer tick.Stop()
 	started := time.Now()
 	var kept [][]byte
+	defer func() { runtime.KeepAlive(kept) }()
 	var burner burner
 	for {
 		select {

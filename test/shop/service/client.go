@@ -60,8 +60,7 @@ func NewClient(meters metric.MeterProvider, caller, name, target string, labels 
 	if err != nil {
 		return nil, err
 	}
-	instrumented := otelhttp.NewTransport(transport, otelhttp.WithMeterProvider(meters), otelhttp.WithTracerProvider(noop.NewTracerProvider()),
-		otelhttp.WithMetricAttributesFn(func(*http.Request) []attribute.KeyValue { return labels }))
+	instrumented := otelhttp.NewTransport(transport, otelhttp.WithMeterProvider(meters), otelhttp.WithTracerProvider(noop.NewTracerProvider()))
 	return &Client{caller: caller, service: name, url: base + kind.Route, http: &http.Client{Transport: instrumented, Timeout: CallTimeout},
 		calls: calls, failed: failed, labels: labels}, nil
 }
@@ -88,6 +87,9 @@ func (c *Client) CallWrongly(ctx context.Context, id int) {
 }
 
 func (c *Client) get(ctx context.Context, url string, id int, pod *string) error {
+	labeler := &otelhttp.Labeler{}
+	labeler.Add(c.labels...)
+	ctx = otelhttp.ContextWithLabeler(ctx, labeler)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s?id=%d", url, id), nil)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/breakwater-dev/breakwater/test/shop/fault"
@@ -153,5 +154,23 @@ func TestEverySeriesHasTheLabelsOfThePod(t *testing.T) {
 		if !strings.HasPrefix(line, "#") && (!strings.Contains(line, `namespace="shop",pod="front-0"`) || strings.Contains(line, "node=")) {
 			t.Error(line)
 		}
+	}
+}
+
+func TestACallHasTheLabelsOfItsClient(t *testing.T) {
+	_, _, url := run(t, "payment", fault.Effects{})
+	meters, metrics, err := Telemetry(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := NewClient(meters, "load", "payment", url, attribute.String("namespace", "shop-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Call(context.Background(), 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`http_response_status_code="200",namespace="shop-1"`, `traces_service_graph_request_total{client="load",namespace="shop-1"`} {
+		await(t, metrics, want)
 	}
 }

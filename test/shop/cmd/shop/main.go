@@ -125,7 +125,8 @@ func runService(ctx context.Context, o options) error {
 		}
 		s.Dependencies = append(s.Dependencies, client)
 	}
-	listener, err := net.Listen("tcp", o.listen)
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "tcp", o.listen)
 	if err != nil {
 		return err
 	}
@@ -168,7 +169,8 @@ func runLoad(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", o.listen)
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "tcp", o.listen)
 	if err != nil {
 		return err
 	}
