@@ -1,29 +1,19 @@
-// The service openapi lists suspended workloads and accepts rollback requests.
 package main
 
 import (
 	"context"
 	"fmt"
-	"log"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
-	"knative.dev/pkg/signals"
 
 	"github.com/breakwater-dev/breakwater/functions/rollbackapi"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/process"
 )
 
-const name = "openapi"
-
-func main() {
-	if err := process.Run(signals.NewContext(), name, build); err != nil {
-		log.Fatal(err)
-	}
-}
-
-func build(_ context.Context, clients process.Clients) (process.Parts, error) {
+// buildOpenAPI builds service openapi, which lists suspended workloads and accepts rollback requests.
+func buildOpenAPI(_ context.Context, clients process.Clients) (process.Parts, error) {
 	objects, err := dynamic.NewForConfig(clients.Config)
 	if err != nil {
 		return process.Parts{}, fmt.Errorf("create client: %w", err)

@@ -1,15 +1,11 @@
-// The function deadletter takes what could not be delivered: verdicts go to the
-// inbox of their release, the rest is shown on its object.
 package main
 
 import (
 	"context"
 	"fmt"
-	"log"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
-	"knative.dev/pkg/signals"
 
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/deadletter"
@@ -18,15 +14,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/process"
 )
 
-const name = "deadletter"
-
-func main() {
-	if err := process.Run(signals.NewContext(), name, build); err != nil {
-		log.Fatal(err)
-	}
-}
-
-func build(_ context.Context, clients process.Clients) (process.Parts, error) {
+// buildDeadletter builds function deadletter, which takes what could not be delivered: verdicts go
+// to the inbox of their release, the rest is shown on its object.
+func buildDeadletter(_ context.Context, clients process.Clients) (process.Parts, error) {
 	meter := metrics.Meter()
 	objects, err := dynamic.NewForConfig(clients.Config)
 	if err != nil {
@@ -34,5 +24,5 @@ func build(_ context.Context, clients process.Clients) (process.Parts, error) {
 	}
 	function := deadletter.New(clients.Change, clients.Kube, objects,
 		eventsigning.NewStore(clients.Kube.CoreV1(), clock.RealClock{}), clock.RealClock{}, meter)
-	return process.Parts{Handler: functions.NewReceiver(name, function, clock.RealClock{}, meter)}, nil
+	return process.Parts{Handler: functions.NewReceiver("deadletter", function, clock.RealClock{}, meter)}, nil
 }

@@ -1,12 +1,9 @@
-// The callback receives the server's verdicts and hands them to the Broker.
 package main
 
 import (
 	"context"
-	"log"
 
 	"k8s.io/utils/clock"
-	"knative.dev/pkg/signals"
 
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/functions"
@@ -16,15 +13,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/process"
 )
 
-const name = "callback"
-
-func main() {
-	if err := process.Run(signals.NewContext(), name, build); err != nil {
-		log.Fatal(err)
-	}
-}
-
-func build(ctx context.Context, clients process.Clients) (process.Parts, error) {
+// buildCallback builds the callback, which receives the verdicts of the server and hands them to
+// the Broker.
+func buildCallback(ctx context.Context, clients process.Clients) (process.Parts, error) {
 	sender, follow, err := broker.NewStandaloneSender(ctx, clients.Kube, clients.Config)
 	if err != nil {
 		return process.Parts{}, err

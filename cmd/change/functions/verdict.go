@@ -1,12 +1,9 @@
-// The function verdict stores what the server said of a batch on its ChangePod.
 package main
 
 import (
 	"context"
-	"log"
 
 	"k8s.io/utils/clock"
-	"knative.dev/pkg/signals"
 
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/verdict"
@@ -15,17 +12,11 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/process"
 )
 
-const name = "verdict"
-
-func main() {
-	if err := process.Run(signals.NewContext(), name, build); err != nil {
-		log.Fatal(err)
-	}
-}
-
-func build(_ context.Context, clients process.Clients) (process.Parts, error) {
+// buildVerdict builds function verdict, which stores the verdict of the server for a batch on its
+// ChangePod.
+func buildVerdict(_ context.Context, clients process.Clients) (process.Parts, error) {
 	meter := metrics.Meter()
 	recorder := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter)
 	function := verdict.New(recorder, functions.NewCachedClientSource(clients.Kube), eventsigning.NewStore(clients.Kube.CoreV1(), clock.RealClock{}))
-	return process.Parts{Handler: functions.NewReceiver(name, function, clock.RealClock{}, meter)}, nil
+	return process.Parts{Handler: functions.NewReceiver("verdict", function, clock.RealClock{}, meter)}, nil
 }
