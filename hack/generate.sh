@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 module=github.com/breakwater-dev/breakwater
-apis=(change/v1alpha1 policy/v1alpha1)
+apis=(change/v1alpha1 judge/v1alpha1 policy/v1alpha1)
 packages=("${apis[@]/#/$module/apis/}")
 header=hack/boilerplate.go.txt
 export GOFLAGS=-mod=mod
@@ -61,6 +61,7 @@ for kind in podunavailablebudgets poddeletionflowcontrols; do
   mv "client/.crd/policy.kruise.io_$kind.yaml" "config/protection/$n-crd-$kind.yaml"
   n=$((n + 1))
 done
+mv client/.crd/judge.breakwater.dev_metricchecks.yaml config/core/104-crd-metricchecks.yaml
 rmdir client/.crd
 
 go run ./events/eventtypegen

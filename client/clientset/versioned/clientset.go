@@ -9,6 +9,7 @@ import (
 	http "net/http"
 
 	appv1alpha1 "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
+	judgev1alpha1 "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/judge/v1alpha1"
 	policyv1alpha1 "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
 	discovery "k8s.io/client-go/discovery"
 	rest "k8s.io/client-go/rest"
@@ -18,6 +19,7 @@ import (
 type Interface interface {
 	Discovery() discovery.DiscoveryInterface
 	AppV1alpha1() appv1alpha1.AppV1alpha1Interface
+	JudgeV1alpha1() judgev1alpha1.JudgeV1alpha1Interface
 	PolicyV1alpha1() policyv1alpha1.PolicyV1alpha1Interface
 }
 
@@ -25,12 +27,18 @@ type Interface interface {
 type Clientset struct {
 	*discovery.DiscoveryClient
 	appV1alpha1    *appv1alpha1.AppV1alpha1Client
+	judgeV1alpha1  *judgev1alpha1.JudgeV1alpha1Client
 	policyV1alpha1 *policyv1alpha1.PolicyV1alpha1Client
 }
 
 // AppV1alpha1 retrieves the AppV1alpha1Client
 func (c *Clientset) AppV1alpha1() appv1alpha1.AppV1alpha1Interface {
 	return c.appV1alpha1
+}
+
+// JudgeV1alpha1 retrieves the JudgeV1alpha1Client
+func (c *Clientset) JudgeV1alpha1() judgev1alpha1.JudgeV1alpha1Interface {
+	return c.judgeV1alpha1
 }
 
 // PolicyV1alpha1 retrieves the PolicyV1alpha1Client
@@ -86,6 +94,10 @@ func NewForConfigAndClient(c *rest.Config, httpClient *http.Client) (*Clientset,
 	if err != nil {
 		return nil, err
 	}
+	cs.judgeV1alpha1, err = judgev1alpha1.NewForConfigAndClient(&configShallowCopy, httpClient)
+	if err != nil {
+		return nil, err
+	}
 	cs.policyV1alpha1, err = policyv1alpha1.NewForConfigAndClient(&configShallowCopy, httpClient)
 	if err != nil {
 		return nil, err
@@ -112,6 +124,7 @@ func NewForConfigOrDie(c *rest.Config) *Clientset {
 func New(c rest.Interface) *Clientset {
 	var cs Clientset
 	cs.appV1alpha1 = appv1alpha1.New(c)
+	cs.judgeV1alpha1 = judgev1alpha1.New(c)
 	cs.policyV1alpha1 = policyv1alpha1.New(c)
 
 	cs.DiscoveryClient = discovery.NewDiscoveryClient(c)

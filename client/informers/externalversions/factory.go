@@ -12,6 +12,7 @@ import (
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	change "github.com/breakwater-dev/breakwater/client/informers/externalversions/change"
 	internalinterfaces "github.com/breakwater-dev/breakwater/client/informers/externalversions/internalinterfaces"
+	judge "github.com/breakwater-dev/breakwater/client/informers/externalversions/judge"
 	policy "github.com/breakwater-dev/breakwater/client/informers/externalversions/policy"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
@@ -243,11 +244,16 @@ type SharedInformerFactory interface {
 	InformerFor(obj runtime.Object, newFunc internalinterfaces.NewInformerFunc) cache.SharedIndexInformer
 
 	App() change.Interface
+	Judge() judge.Interface
 	Policy() policy.Interface
 }
 
 func (f *sharedInformerFactory) App() change.Interface {
 	return change.New(f, f.namespace, f.tweakListOptions)
+}
+
+func (f *sharedInformerFactory) Judge() judge.Interface {
+	return judge.New(f, f.namespace, f.tweakListOptions)
 }
 
 func (f *sharedInformerFactory) Policy() policy.Interface {

@@ -8,6 +8,7 @@ import (
 	fmt "fmt"
 
 	v1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 	policyv1alpha1 "github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	cache "k8s.io/client-go/tools/cache"
@@ -48,6 +49,10 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		return &genericInformer{resource: resource.GroupResource(), informer: f.App().V1alpha1().OpsConfigInfoes().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("releasechecks"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.App().V1alpha1().ReleaseChecks().Informer()}, nil
+
+		// Group=judge.breakwater.dev, Version=v1alpha1
+	case judgev1alpha1.SchemeGroupVersion.WithResource("metricchecks"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Judge().V1alpha1().MetricChecks().Informer()}, nil
 
 		// Group=policy.kruise.io, Version=v1alpha1
 	case policyv1alpha1.SchemeGroupVersion.WithResource("poddeletionflowcontrols"):

@@ -8,6 +8,8 @@ import (
 	clientset "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	appv1alpha1 "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
 	fakeappv1alpha1 "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1/fake"
+	judgev1alpha1 "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/judge/v1alpha1"
+	fakejudgev1alpha1 "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/judge/v1alpha1/fake"
 	policyv1alpha1 "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
 	fakepolicyv1alpha1 "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1/fake"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,6 +88,11 @@ var (
 // AppV1alpha1 retrieves the AppV1alpha1Client
 func (c *Clientset) AppV1alpha1() appv1alpha1.AppV1alpha1Interface {
 	return &fakeappv1alpha1.FakeAppV1alpha1{Fake: &c.Fake}
+}
+
+// JudgeV1alpha1 retrieves the JudgeV1alpha1Client
+func (c *Clientset) JudgeV1alpha1() judgev1alpha1.JudgeV1alpha1Interface {
+	return &fakejudgev1alpha1.FakeJudgeV1alpha1{Fake: &c.Fake}
 }
 
 // PolicyV1alpha1 retrieves the PolicyV1alpha1Client

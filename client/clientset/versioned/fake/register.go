@@ -6,6 +6,7 @@ package fake
 
 import (
 	appv1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 	policyv1alpha1 "github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +20,7 @@ var codecs = serializer.NewCodecFactory(scheme)
 
 var localSchemeBuilder = runtime.SchemeBuilder{
 	appv1alpha1.AddToScheme,
+	judgev1alpha1.AddToScheme,
 	policyv1alpha1.AddToScheme,
 }
 

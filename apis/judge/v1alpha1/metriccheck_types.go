@@ -1,0 +1,229 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// +genclient
+// +genclient:noStatus
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=metricchecks,singular=metriccheck,scope=Namespaced,shortName=mc
+// +kubebuilder:printcolumn:name="Look",type=string,JSONPath=`.spec.look`
+// +kubebuilder:printcolumn:name="Too little data",type=string,JSONPath=`.spec.onTooLittleData`
+// +kubebuilder:printcolumn:name="False alarms",type=string,JSONPath=`.spec.falseAlarmRate`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// MetricCheck says how the released pods of workloads are judged by comparing
+// their metrics with those of the old pods. The MetricCheck default in the
+// namespace of Breakwater applies to workloads that no other one selects.
+type MetricCheck struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec MetricCheckSpec `json:"spec"`
+}
+
+// MetricCheckSpec has the metrics and the rules of the verdict. An empty spec
+// judges by the default metrics.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.look) || (duration(self.look) >= duration('1m') && duration(self.look) <= duration('24h'))",message="look must be from 1m to 24h",fieldPath=".look"
+// +kubebuilder:validation:XValidation:rule="!has(self.interval) || (duration(self.interval) >= duration('5s') && duration(self.interval) <= duration('10m'))",message="interval must be from 5s to 10m",fieldPath=".interval"
+// +kubebuilder:validation:XValidation:rule="!has(self.look) || !has(self.interval) || duration(self.interval) <= duration(self.look)",message="interval must not be longer than look",fieldPath=".interval"
+// +kubebuilder:validation:XValidation:rule="!has(self.warmUp) || !has(self.look) || duration(self.warmUp) < duration(self.look)",message="warmUp must be shorter than look",fieldPath=".warmUp"
+// +kubebuilder:validation:XValidation:rule="!has(self.probation) || (duration(self.probation) >= duration('0s') && duration(self.probation) <= duration('168h'))",message="probation must be from 0s to 168h",fieldPath=".probation"
+// +kubebuilder:validation:XValidation:rule="!has(self.defaultMetrics) || self.defaultMetrics != 'None' || (has(self.metrics) && size(self.metrics) > 0)",message="metrics must not be empty if defaultMetrics is None",fieldPath=".metrics"
+type MetricCheckSpec struct {
+	// WorkloadSelector selects workloads of this namespace by their labels.
+	// Default: all workloads.
+	// +optional
+	WorkloadSelector *metav1.LabelSelector `json:"workloadSelector,omitempty"`
+	// DefaultMetrics says whether the metrics that Breakwater knows are judged
+	// where their series exist, besides those of metrics: Discover or None.
+	// +optional
+	// +kubebuilder:default=Discover
+	DefaultMetrics DefaultMetrics `json:"defaultMetrics,omitempty"`
+	// Metrics are judged besides the default metrics. A metric with the name of a
+	// default metric replaces it.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Metrics []Metric `json:"metrics,omitempty"`
+	// Look is how long new pods are watched, from the Ready of the first one. A fail
+	// ends it early. From 1m to 24h.
+	// +optional
+	// +kubebuilder:default="5m"
+	Look metav1.Duration `json:"look,omitempty"`
+	// Interval is the time between two looks at the metrics, from 5s to 10m. It does
+	// not change the false-alarm rate.
+	// +optional
+	// +kubebuilder:default="15s"
+	Interval metav1.Duration `json:"interval,omitempty"`
+	// WarmUp is how long after its start the latency, CPU and memory of a new pod are
+	// not compared. Errors and restarts count from the start.
+	// +optional
+	// +kubebuilder:default="30s"
+	WarmUp *metav1.Duration `json:"warmUp,omitempty"`
+	// OnTooLittleData is what follows if there is no verdict at the end of the look,
+	// because the metrics had too little data or could not be read: Hold the
+	// release, Pass or Fail it.
+	// +optional
+	// +kubebuilder:default=Hold
+	OnTooLittleData TooLittleDataPolicy `json:"onTooLittleData,omitempty"`
+	// FalseAlarmRate is the highest share of good releases that may fail, over all
+	// looks and metrics of a release, from 0.01% to 20%. A lower rate needs more data
+	// for a fail.
+	// +optional
+	// +kubebuilder:default="1%"
+	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:Pattern=`^(0\.[0-9]*[1-9][0-9]*|1?[0-9](\.[0-9]+)?|20(\.0+)?)%$`
+	FalseAlarmRate string `json:"falseAlarmRate,omitempty"`
+	// Probation is how long the pods are watched after the release succeeded. A late
+	// fail condemns the version. Default 0s: they are not watched.
+	// +optional
+	Probation *metav1.Duration `json:"probation,omitempty"`
+	// Callers says whether the series of the callers of the service are judged
+	// where they exist (service graph, Istio with reporter source): Discover or None.
+	// +optional
+	// +kubebuilder:default=Discover
+	Callers DefaultMetrics `json:"callers,omitempty"`
+}
+
+// DefaultMetrics says whether known metrics are judged.
+// +kubebuilder:validation:Enum=Discover;None
+type DefaultMetrics string
+
+const (
+	// DefaultMetricsDiscover judges the known metrics whose series exist.
+	DefaultMetricsDiscover DefaultMetrics = "Discover"
+	// DefaultMetricsNone judges only the metrics of the MetricCheck.
+	DefaultMetricsNone DefaultMetrics = "None"
+)
+
+// TooLittleDataPolicy says what no verdict means.
+// +kubebuilder:validation:Enum=Hold;Pass;Fail
+type TooLittleDataPolicy string
+
+const (
+	// TooLittleDataHold holds the release until a person decides.
+	TooLittleDataHold TooLittleDataPolicy = "Hold"
+	// TooLittleDataPass continues the release.
+	TooLittleDataPass TooLittleDataPolicy = "Pass"
+	// TooLittleDataFail fails the release.
+	TooLittleDataFail TooLittleDataPolicy = "Fail"
+)
+
+// Metric is one comparison of new with old pods.
+//
+// +kubebuilder:validation:XValidation:rule="(self.kind == 'Ratio') == has(self.bad)",message="bad is required for kind Ratio and allowed only there",fieldPath=".bad"
+// +kubebuilder:validation:XValidation:rule="self.query.contains('{{pods}}')",message="query must contain {{pods}} between the braces of its selectors",fieldPath=".query"
+// +kubebuilder:validation:XValidation:rule="!has(self.bad) || self.bad.contains('{{pods}}')",message="bad must contain {{pods}} between the braces of its selectors",fieldPath=".bad"
+type Metric struct {
+	// Name identifies the metric in verdicts.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+	// Kind says what the query returns and how it is compared: Ratio (bad of all
+	// events), Latency (buckets of a histogram), Gauge (a value per pod) or Counter
+	// (events per pod and time).
+	Kind MetricKind `json:"kind"`
+	// Query is a PromQL expression that returns an instant vector. {{pods}} stands
+	// for the matcher of the new pods, and then for that of the old pods, for example
+	// http_requests_total{job="web",{{pods}}}. Ratio and Counter: counters of events,
+	// not rates; Latency: counters with label le. A plain selector is read sample by
+	// sample, any other expression every 15 seconds.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Query string `json:"query"`
+	// Bad is the PromQL expression of the bad events of a Ratio, like query.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Bad string `json:"bad,omitempty"`
+	// Direction is the direction that is bad: Higher, Lower or Either.
+	// +optional
+	// +kubebuilder:default=Higher
+	Direction Direction `json:"direction,omitempty"`
+	// SmallestChange is the smallest change that matters: a smaller one never fails.
+	// +optional
+	SmallestChange *Change `json:"smallestChange,omitempty"`
+	// Weight says whether this metric fails a release Alone or only WithOthers, that
+	// is if another metric fails too.
+	// +optional
+	// +kubebuilder:default=Alone
+	Weight Weight `json:"weight,omitempty"`
+	// MinimumData is the least number of events (Ratio, Latency) or samples (Gauge,
+	// Counter) of the new pods, and of the old pods, for a pass. A fail needs
+	// significance instead. Default: 15 events, or 8 samples.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MinimumData *int64 `json:"minimumData,omitempty"`
+}
+
+// Change is a difference between new and old pods. If both fields are set, a
+// change must exceed both.
+type Change struct {
+	// Relative is the difference as a share of the old value, for example 50%.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)?%$`
+	Relative string `json:"relative,omitempty"`
+	// Absolute is the difference in the unit of the metric: the share of bad events
+	// (Ratio), the unit of the buckets (Latency), the value (Gauge) or events per pod
+	// and second (Counter), for example 0.01.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)?$`
+	Absolute string `json:"absolute,omitempty"`
+}
+
+// MetricKind says how a metric is compared.
+// +kubebuilder:validation:Enum=Ratio;Latency;Gauge;Counter
+type MetricKind string
+
+const (
+	// KindRatio compares the share of bad events.
+	KindRatio MetricKind = "Ratio"
+	// KindLatency compares the buckets of a histogram.
+	KindLatency MetricKind = "Latency"
+	// KindGauge compares the mean value of a pod.
+	KindGauge MetricKind = "Gauge"
+	// KindCounter compares the events of a pod in a time.
+	KindCounter MetricKind = "Counter"
+)
+
+// Direction is the direction of a change that is bad.
+// +kubebuilder:validation:Enum=Higher;Lower;Either
+type Direction string
+
+const (
+	// DirectionHigher is bad if the new value is higher.
+	DirectionHigher Direction = "Higher"
+	// DirectionLower is bad if the new value is lower.
+	DirectionLower Direction = "Lower"
+	// DirectionEither is bad if the new value is higher or lower.
+	DirectionEither Direction = "Either"
+)
+
+// Weight says whether a metric fails a release alone.
+// +kubebuilder:validation:Enum=Alone;WithOthers
+type Weight string
+
+const (
+	// WeightAlone fails the release.
+	WeightAlone Weight = "Alone"
+	// WeightWithOthers fails the release if another metric fails too.
+	WeightWithOthers Weight = "WithOthers"
+)
+
+// +kubebuilder:object:root=true
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// MetricCheckList is a list of MetricCheck.
+type MetricCheckList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata"`
+	Items           []MetricCheck `json:"items"`
+}

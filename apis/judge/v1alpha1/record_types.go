@@ -1,0 +1,180 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Record is what a judge has seen of one release or batch, and its verdict. It is
+// complete: with the metrics it can be recomputed.
+type Record struct {
+	// Verdict is pass, fail or none.
+	Verdict Verdict `json:"verdict"`
+	// Reason says in one word why.
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason"`
+	// Message says why for people.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Final reports whether the look has ended: the verdict does not change any more.
+	Final bool `json:"final"`
+	// OnTooLittleData is what a final verdict none means.
+	// +optional
+	OnTooLittleData TooLittleDataPolicy `json:"onTooLittleData,omitempty"`
+	// Target says which pods were compared.
+	Target Target `json:"target"`
+	// Looks is the number of looks so far.
+	Looks int32 `json:"looks"`
+	// LookTime is the time of the last look, to which the samples reach.
+	LookTime metav1.Time `json:"lookTime"`
+	// EndTime is when the look ends.
+	EndTime metav1.Time `json:"endTime"`
+	// DetectionTime is the time of the look that found the fail.
+	// +optional
+	DetectionTime *metav1.Time `json:"detectionTime,omitempty"`
+	// FalseAlarmRate is the stated rate, over all looks and metrics.
+	// +optional
+	FalseAlarmRate string `json:"falseAlarmRate,omitempty"`
+	// Metrics is the evidence, failed metrics first.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Metrics []Evidence `json:"metrics,omitempty"`
+}
+
+// Verdict is the answer of a judge.
+// +kubebuilder:validation:Enum=pass;fail;none
+type Verdict string
+
+const (
+	// VerdictPass means that there was enough data and no change that matters.
+	VerdictPass Verdict = "pass"
+	// VerdictFail means that a metric changed for the worse.
+	VerdictFail Verdict = "fail"
+	// VerdictNone means that there was too little data.
+	VerdictNone Verdict = "none"
+)
+
+// Reasons of a Record and of Evidence.
+const (
+	// ReasonLooking: the look has not ended.
+	ReasonLooking = "Looking"
+	// ReasonNoChange: enough data, and no change that matters.
+	ReasonNoChange = "NoChange"
+	// ReasonMetricWorse: a metric of the new pods is worse.
+	ReasonMetricWorse = "MetricWorse"
+	// ReasonPodsUnhealthy: new pods restart, are killed for memory or are not Ready.
+	ReasonPodsUnhealthy = "PodsUnhealthy"
+	// ReasonTooLittleData: fewer events or samples than the minimum.
+	ReasonTooLittleData = "TooLittleData"
+	// ReasonNoTraffic: the old pods have events, the new pods have none.
+	ReasonNoTraffic = "NoTraffic"
+	// ReasonNoSeries: no known metric has series of the new pods.
+	ReasonNoSeries = "NoSeries"
+	// ReasonNoBaseline: there is nothing to compare with.
+	ReasonNoBaseline = "NoBaseline"
+	// ReasonMetricsUnavailable: Prometheus could not be read, or rejected a query.
+	ReasonMetricsUnavailable = "MetricsUnavailable"
+)
+
+// Target says which pods are compared.
+type Target struct {
+	// New is the matcher of the new pods: what stands between the braces of a
+	// PromQL selector.
+	// +kubebuilder:validation:MaxLength=65536
+	New string `json:"new"`
+	// Old is the matcher of the old pods.
+	// +optional
+	// +kubebuilder:validation:MaxLength=65536
+	Old string `json:"old,omitempty"`
+	// At is when the first new pod became Ready.
+	At metav1.Time `json:"at"`
+}
+
+// Baseline says what the new pods were compared with.
+// +kubebuilder:validation:Enum=OldPods;Before
+type Baseline string
+
+const (
+	// BaselineOldPods are the old pods at the same time.
+	BaselineOldPods Baseline = "OldPods"
+	// BaselineBefore are the old pods, or the same ones, before the change.
+	BaselineBefore Baseline = "Before"
+)
+
+// Evidence is the comparison of one metric.
+type Evidence struct {
+	// Name is the name of the metric.
+	Name string `json:"name"`
+	// Kind is the kind of the metric.
+	Kind MetricKind `json:"kind"`
+	// Verdict is that of this metric.
+	Verdict Verdict `json:"verdict"`
+	// Reason says in one word why.
+	Reason string `json:"reason"`
+	// Message says why for people.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Weight says whether a fail counts alone.
+	// +optional
+	Weight Weight `json:"weight,omitempty"`
+	// Baseline says what the new pods were compared with.
+	// +optional
+	Baseline Baseline `json:"baseline,omitempty"`
+	// Unit is the unit of the values, for example ratio, seconds or bytes.
+	// +optional
+	Unit string `json:"unit,omitempty"`
+	// New has the value of the new pods.
+	// +optional
+	New *Side `json:"new,omitempty"`
+	// Old has the value of the baseline.
+	// +optional
+	Old *Side `json:"old,omitempty"`
+	// Interval is the confidence interval of the difference new minus old, or of the
+	// factor new to old.
+	// +optional
+	Interval *Interval `json:"interval,omitempty"`
+	// EValue is the evidence against "not worse". At threshold it is a fail.
+	// +optional
+	EValue string `json:"eValue,omitempty"`
+	// Threshold is the e-value of a fail: the metrics judged, divided by the
+	// false-alarm rate.
+	// +optional
+	Threshold string `json:"threshold,omitempty"`
+	// SmallestChange is the smallest change that matters.
+	// +optional
+	SmallestChange *Change `json:"smallestChange,omitempty"`
+	// Dispersion is how much more the counts vary than independent events would.
+	// +optional
+	Dispersion string `json:"dispersion,omitempty"`
+}
+
+// Side is one side of a comparison.
+type Side struct {
+	// Value is the value, as a decimal number.
+	Value string `json:"value"`
+	// Bad is the number of bad events of a Ratio.
+	// +optional
+	Bad string `json:"bad,omitempty"`
+	// Samples is the number of events (Ratio, Latency, Counter) or samples.
+	Samples int64 `json:"samples"`
+	// Pods is the number of pods with samples.
+	Pods int32 `json:"pods"`
+	// Query is the PromQL expression, without its range.
+	Query string `json:"query"`
+	// From is the start of the range.
+	From metav1.Time `json:"from"`
+	// To is the end of the range.
+	To metav1.Time `json:"to"`
+}
+
+// Interval is an interval of confidence that holds at all looks together.
+type Interval struct {
+	// Low is the lower end, as a decimal number.
+	Low string `json:"low"`
+	// High is the upper end, as a decimal number.
+	High string `json:"high"`
+	// Of says what the interval is of: Difference or Factor.
+	// +kubebuilder:validation:Enum=Difference;Factor
+	Of string `json:"of"`
+}
