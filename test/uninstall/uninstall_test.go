@@ -91,7 +91,7 @@ revision: 1
 
 func TestUninstallLeavesNothingBehind(t *testing.T) {
 	before := snapshot(t)
-	kubectl(t, written, "apply", "-f", "-")
+	kubectl(t, written, "apply", "--server-side", "-f", "-")
 	// Pod deleted waits for its finalizer, which no process removes.
 	kubectl(t, "", "delete", "pod", "deleted", "-n", "shop", "--wait=false")
 	for _, part := range []string{"config/core", "config/protection", "config/permission"} {
@@ -114,14 +114,15 @@ func TestUninstallLeavesNothingBehind(t *testing.T) {
 		t.Errorf("objects of the cluster differ (- before the installation, + after the removal):\n%s", diff)
 	}
 	for query, want := range map[string]string{
-		"deployment web {.metadata.labels} {.metadata.annotations}":                                      `{"team":"a"}`,
-		"deployment web {.spec.paused}":                                                                  "",
-		"statefulset db {.metadata.labels} {.metadata.annotations}":                                      "",
-		"statefulset db {.spec.updateStrategy.rollingUpdate.partition}":                                  "1",
-		"pod granted {.metadata.labels}{.metadata.finalizers}":                                           `["example.com/theirs"]`,
-		"namespace shop {.metadata.labels.policy\\.breakwater\\.dev/guarded}":                            "",
-		"namespace shop {.metadata.labels.admission-webhook-altershield}":                                "enabled",
-		"replicasets,controllerrevisions,poddisruptionbudgets . {.metadata.annotations}{.metadata.name}": "",
+		"deployment web {.metadata.labels} {.metadata.annotations}":           `{"team":"a"}`,
+		"deployment web {.spec.paused}":                                       "",
+		"statefulset db {.metadata.labels} {.metadata.annotations}":           "",
+		"statefulset db {.spec.updateStrategy.rollingUpdate.partition}":       "1",
+		"pod granted {.metadata.labels}{.metadata.finalizers}":                `["example.com/theirs"]`,
+		"namespace shop {.metadata.labels.policy\\.breakwater\\.dev/guarded}": "",
+		"namespace shop {.metadata.labels.admission-webhook-altershield}":     "enabled",
+		"controllerrevision saved {.metadata.name}":                           "",
+		"poddisruptionbudget generated {.metadata.name}":                      "",
 	} {
 		words := strings.SplitN(query, " ", 3)
 		got := kubectl(t, "", "get", words[0], words[1], "-n", "shop", "--ignore-not-found", "-o", "jsonpath="+words[2])
