@@ -9,7 +9,7 @@ CLUSTER := $(CURDIR)/bin/cluster
 # Number of simulated nodes.
 NODES ?= 10
 
-.PHONY: help demo up down status kubeconfig apply install test test-unit test-cluster test-alone test-controlplane test-e2e test-chaos chaos fuzz soak bench mutations generate verify vuln lint cluster modules judge-record
+.PHONY: help demo up down status kubeconfig apply install uninstall release test-release test test-unit test-cluster test-alone test-controlplane test-e2e test-chaos chaos fuzz soak bench mutations generate verify vuln lint cluster modules judge-record
 
 help: ## List the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-17s %s\n", $$1, $$2}'
@@ -35,11 +35,18 @@ PARTS ?= config/core config/protection config/permission
 apply: ## Install Breakwater on the cluster of KUBECONFIG (set KO_DOCKER_REPO; OVERLAY=kafka, strict, ...).
 	@OVERLAY=$(OVERLAY) REPLACE_CRDS=$(REPLACE_CRDS) hack/apply.sh $(PARTS)
 
+uninstall: ## Remove Breakwater from the cluster of KUBECONFIG (ARGS='--yes' or '--yes --resume'; without, show what it would remove).
+	@hack/uninstall.sh $(ARGS)
+
+# It runs on a clean working tree only. COSIGN_KEY names the key that signs.
+release: ## Push images to KO_DOCKER_REPO and write the files of release VERSION=v0.1.0 to dist.
+	@go -C tools/release run . -root $(CURDIR) -version "$(VERSION)"
+
 install: apply
 	@hack/wait-ready.sh
 
-test: ## Lint, verify, unit, end-to-end and chaos tests, with a summary.
-	@hack/test.sh lint verify test-unit test-cluster test-alone test-controlplane test-e2e test-chaos
+test: ## Lint, verify, unit, release, end-to-end and chaos tests, with a summary.
+	@hack/test.sh lint verify test-unit test-release test-cluster test-alone test-controlplane test-e2e test-chaos
 
 test-unit: ## Unit tests, with the race detector.
 	@hack/packages.sh
@@ -50,6 +57,9 @@ test-unit: ## Unit tests, with the race detector.
 	@cd test/gitops && ../../hack/gotest.sh unit-gitops ./...
 	@cd test/shop && ../../hack/gotest.sh unit-shop ./...
 
+test-release: ## Make a release twice, and render the Helm chart.
+	@cd tools/release && ../../hack/gotest.sh release -timeout 30m -count 1 ./...
+
 test-cluster: ## Test on a second cluster that down removes everything and up recovers from a kill.
 	@cd test/cluster && ../../hack/gotest.sh cluster -tags cluster -timeout 60m -count 1 .
 
@@ -59,7 +69,7 @@ test-alone: cluster modules ## Test protection and permission on a second cluste
 # Waits take most of the time, so more tests run in parallel than there are cores. The
 # time limit includes the first build of Kubernetes.
 test-controlplane: ## Tests of change and protection on a control plane without containers, with the race detector; no root.
-	@hack/gotest.sh controlplane -race -tags controlplane -p 1 -parallel 6 -timeout 40m -count 1 ./test/attack ./test/change ./test/load ./test/e2e/protection ./test/openkruise
+	@hack/gotest.sh controlplane -race -tags controlplane -p 1 -parallel 6 -timeout 40m -count 1 ./test/attack ./test/change ./test/load ./test/e2e/protection ./test/openkruise ./test/uninstall
 
 # Change and protection run beside each other: they mostly wait, each disturbs its own part
 # of Breakwater, and each has its own namespaces. A test of permission failed once beside them.

@@ -67,4 +67,5 @@ rmdir client/.crd
 go run ./events/eventtypegen
 go run ./permission/centre/rest/openapigen
 go run ./internal/metrics/metricsdocgen
+go run ./internal/metrics/dashboardgen
 hack/kustomization.sh

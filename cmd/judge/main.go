@@ -14,6 +14,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/breakwater-dev/breakwater/internal/version"
 )
 
 // Exit codes.
@@ -34,6 +36,7 @@ judge <command> -h lists the flags.
 `
 
 func main() {
+	version.ExitIfAsked()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))

@@ -23,6 +23,7 @@ import (
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 
+	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
@@ -40,6 +41,8 @@ func Main(ctx context.Context, component string, config *rest.Config, constructo
 	all, wait := Join(component, constructors...)
 	// Without this, sharedmain would add the elections of Knative.
 	ctx = sharedmain.WithHADisabled(ctx)
+	// The global meter passes it on to the meter provider that sharedmain sets.
+	metrics.ObserveBuild(metrics.Meter())
 	sharedmain.MainWithConfig(ctx, component, config, all...)
 	wait()
 }

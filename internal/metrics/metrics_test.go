@@ -12,7 +12,7 @@ import (
 func TestNamesAndLabelsFollowTheConventions(t *testing.T) {
 	name := regexp.MustCompile(`^breakwater(_[a-z]+)+$`)
 	// Every label has a bounded set of values; see Definition.Labels.
-	labels := strings.Fields("action cluster decision dry_run format function issuer kind method name operation permission policy provider reason result route stage state status type verdict webhook")
+	labels := strings.Fields("action cluster decision dry_run format function go issuer kind method name operation permission policy provider reason result revision route stage state status type verdict version webhook")
 	seen := map[string]bool{}
 	for _, g := range Groups() {
 		if len(g.Processes) == 0 {
@@ -30,7 +30,7 @@ func TestNamesAndLabelsFollowTheConventions(t *testing.T) {
 				t.Errorf("%s: total is the suffix of counters only", d.Name)
 			}
 			for _, suffix := range []string{"_count", "_sum", "_bucket", "_info"} {
-				if strings.HasSuffix(d.Name, suffix) {
+				if strings.HasSuffix(d.Name, suffix) && d.Name != BuildInfo {
 					t.Errorf("%s: the suffix %s is reserved", d.Name, suffix)
 				}
 			}

@@ -3,6 +3,14 @@ package metrics
 // shared are the metrics of packages that several processes use.
 func shared() []Group {
 	return []Group{{
+		Title: "Version",
+		Processes: text("controller webhook submit verdict report deadletter callback openapi protection-controller protection-webhook " +
+			"permission-controller permission-webhook init-action-server permission-centre"),
+		Metrics: []Definition{
+			{Name: BuildInfo, Labels: text("version revision go"),
+				Help: "Always 1. The labels are the version of Breakwater, the commit and the version of Go."},
+		},
+	}, {
 		Title:     "Admission webhooks",
 		Processes: text("webhook protection-webhook permission-webhook"),
 		Metrics: []Definition{

@@ -17,6 +17,8 @@ import (
 	"knative.dev/pkg/observability"
 	"knative.dev/pkg/observability/metrics"
 	"knative.dev/pkg/observability/tracing"
+
+	ours "github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
 // Mount paths of the ConfigMaps of the same names, as in every Knative component.
@@ -69,6 +71,7 @@ func SetUpTelemetry(ctx context.Context, name string) (flush func(context.Contex
 	otel.SetMeterProvider(meters)
 	otel.SetTracerProvider(tracers)
 	otel.SetTextMapPropagator(tracing.DefaultTextMapPropagator())
+	ours.ObserveBuild(ours.Meter())
 	return func(ctx context.Context) error {
 		return errors.Join(meters.Shutdown(ctx), tracers.Shutdown(ctx))
 	}, nil

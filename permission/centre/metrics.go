@@ -41,8 +41,13 @@ func newInstruments(s *store.Store, issuers []*access.OIDC) *instruments {
 		leaked:       description("breakwater_permission_centre_leaked_grants"),
 		reported:     description("breakwater_permission_centre_last_pod_report_timestamp_seconds"),
 	}
+	build, constant := metrics.Find("breakwater_build_info"), prometheus.Labels{}
+	for i, value := range metrics.BuildLabels() {
+		constant[build.Labels[i]] = value
+	}
 	m.registry.MustRegister(m.states, m.calls, m.reused, m.reports, m.requests, collector,
 		&issuerCollector{issuers, description("breakwater_permission_centre_oidc_issuer_unreachable")},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: build.Name, Help: build.Help, ConstLabels: constant}, func() float64 { return 1 }),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
+	"github.com/breakwater-dev/breakwater/internal/version"
 	"github.com/breakwater-dev/breakwater/reconciler/change"
 	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
 )
@@ -18,6 +19,7 @@ import (
 const accepted = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 
 func main() {
+	version.ExitIfAsked()
 	out := &broker.SharedSender{}
 	config := injection.ParseAndGetRESTConfigOrDie()
 	config.AcceptContentTypes = accepted

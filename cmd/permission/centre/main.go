@@ -11,10 +11,12 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/breakwater-dev/breakwater/internal/version"
 	"github.com/breakwater-dev/breakwater/permission/centre"
 )
 
 func main() {
+	version.ExitIfAsked()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
+	"github.com/breakwater-dev/breakwater/internal/version"
 	"github.com/breakwater-dev/breakwater/reconciler/permission/finalizer"
 	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
 )
@@ -33,6 +34,7 @@ const component = "permission-controller"
 const accepted = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 
 func main() {
+	version.ExitIfAsked()
 	out := &broker.SharedSender{}
 	config := injection.ParseAndGetRESTConfigOrDie()
 	config.AcceptContentTypes = accepted

@@ -23,6 +23,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/process"
+	"github.com/breakwater-dev/breakwater/internal/version"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
 	"github.com/breakwater-dev/breakwater/permission/initaction/server"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
@@ -40,6 +41,7 @@ const (
 )
 
 func main() {
+	version.ExitIfAsked()
 	if err := process.Run(signals.NewContext(), name, build); err != nil {
 		log.Fatal(err)
 	}

@@ -11,11 +11,13 @@ import (
 
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
+	"github.com/breakwater-dev/breakwater/internal/version"
 	"github.com/breakwater-dev/breakwater/reconciler/protection"
 	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
 )
 
 func main() {
+	version.ExitIfAsked()
 	kept := flag.Duration("charge-timeout", time.Minute,
 		"how long a charge of an unchanged pod is kept; at least the --request-timeout of the API server")
 	out := &broker.SharedSender{}

@@ -5,6 +5,10 @@ package main
 import (
 	"github.com/breakwater-dev/breakwater/admission/protection"
 	"github.com/breakwater-dev/breakwater/admission/server"
+	"github.com/breakwater-dev/breakwater/internal/version"
 )
 
-func main() { server.Main(protection.Options()) }
+func main() {
+	version.ExitIfAsked()
+	server.Main(protection.Options())
+}

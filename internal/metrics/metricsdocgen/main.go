@@ -26,7 +26,7 @@ and _count. Each process counts what it did: sum over the pods.
   http-metrics; both are 9090.
 
 Every process also exposes the metrics of the Go runtime and of its libraries, which are
-not listed here. [config/samples](../config/samples) has alerts.
+not listed here. [Monitoring](monitoring.md) has PodMonitors, dashboards and alerts.
 `
 
 func main() {

@@ -45,6 +45,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Con
 	must(releasefinder.Index(changepodinformer.Get(ctx).Informer()))
 	r, err := newReconciler(ctx, sender, calls)
 	must(err)
+	observeReleases(metrics.Meter(), r.lister, changepodinformer.Get(ctx).Lister(), r.clock)
 	impl := reconcilerchangeworkload.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 		// Other writers share the status: see statuspatch.
 		return controller.Options{SkipStatusUpdates: true}

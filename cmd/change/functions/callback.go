@@ -1,0 +1,29 @@
+package main
+
+import (
+	"context"
+
+	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/events/delivery/broker"
+	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/functions/callback"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/process"
+)
+
+// buildCallback builds the callback, which receives the verdicts of the server and hands them to
+// the Broker.
+func buildCallback(ctx context.Context, clients process.Clients) (process.Parts, error) {
+	sender, follow, err := broker.NewStandaloneSender(ctx, clients.Kube, clients.Config)
+	if err != nil {
+		return process.Parts{}, err
+	}
+	handler := callback.New(callback.Options{
+		Change: clients.Change, Server: functions.NewCachedClientSource(clients.Kube), Broker: sender,
+		Signer: eventsigning.NewStore(clients.Kube.CoreV1(), clock.RealClock{}),
+		Clock:  clock.RealClock{}, Meter: metrics.Meter(),
+	})
+	return process.Parts{Handler: handler, Background: []func(context.Context) error{follow, sender.Run}}, nil
+}

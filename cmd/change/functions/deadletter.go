@@ -1,0 +1,28 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/functions/deadletter"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/process"
+)
+
+// buildDeadletter builds function deadletter, which takes what could not be delivered: verdicts go
+// to the inbox of their release, the rest is shown on its object.
+func buildDeadletter(_ context.Context, clients process.Clients) (process.Parts, error) {
+	meter := metrics.Meter()
+	objects, err := dynamic.NewForConfig(clients.Config)
+	if err != nil {
+		return process.Parts{}, fmt.Errorf("create client: %w", err)
+	}
+	function := deadletter.New(clients.Change, clients.Kube, objects,
+		eventsigning.NewStore(clients.Kube.CoreV1(), clock.RealClock{}), clock.RealClock{}, meter)
+	return process.Parts{Handler: functions.NewReceiver("deadletter", function, clock.RealClock{}, meter)}, nil
+}

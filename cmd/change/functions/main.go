@@ -1,0 +1,45 @@
+// Command functions is each of the functions of part change, and the service openapi: its argument
+// names which. They share an image because nearly all their bytes are the same libraries: six
+// images of 16 MB would be pulled where one is enough.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"knative.dev/pkg/signals"
+
+	"github.com/breakwater-dev/breakwater/internal/process"
+	"github.com/breakwater-dev/breakwater/internal/version"
+)
+
+// builders build the functions, by the names of their Knative Services.
+var builders = map[string]func(context.Context, process.Clients) (process.Parts, error){
+	"callback":   buildCallback,
+	"deadletter": buildDeadletter,
+	"openapi":    buildOpenAPI,
+	"report":     buildReport,
+	"submit":     buildSubmit,
+	"verdict":    buildVerdict,
+}
+
+func main() {
+	version.ExitIfAsked()
+	if err := run(os.Args[1:]); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(args []string) error {
+	name := strings.Join(args, " ")
+	build, ok := builders[name]
+	if !ok {
+		return fmt.Errorf("invalid arguments %q: use one of %s", args, strings.Join(slices.Sorted(maps.Keys(builders)), ", "))
+	}
+	return process.Run(signals.NewContext(), name, build)
+}

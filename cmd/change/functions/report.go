@@ -1,0 +1,19 @@
+package main
+
+import (
+	"context"
+
+	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/functions/report"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/process"
+)
+
+// buildReport builds function report, which keeps the server informed of releases.
+func buildReport(_ context.Context, clients process.Clients) (process.Parts, error) {
+	meter := metrics.Meter()
+	function := report.New(clients.Change, functions.NewCachedClientSource(clients.Kube), clock.RealClock{}, meter)
+	return process.Parts{Handler: functions.NewReceiver("report", function, clock.RealClock{}, meter)}, nil
+}

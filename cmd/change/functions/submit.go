@@ -1,0 +1,22 @@
+package main
+
+import (
+	"context"
+
+	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/functions/submit"
+	"github.com/breakwater-dev/breakwater/functions/verdict"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/process"
+)
+
+// buildSubmit builds function submit, which calls the server for a release: it opens the order, and
+// starts and finishes batches.
+func buildSubmit(_ context.Context, clients process.Clients) (process.Parts, error) {
+	meter := metrics.Meter()
+	recorder := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter)
+	function := submit.New(clients.Change, functions.NewCachedClientSource(clients.Kube), recorder, clock.RealClock{}, meter)
+	return process.Parts{Handler: functions.NewReceiver("submit", function, clock.RealClock{}, meter)}, nil
+}

@@ -1,0 +1,132 @@
+// Command dashboardgen writes the Grafana dashboards, config/monitoring/300-dashboards.yaml, from the
+// definitions of internal/metrics: a panel for each metric, and an overview. Every metric is on a
+// dashboard, and a dashboard has no other one. `make generate` runs it.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"log"
+	"os"
+	"strings"
+
+	"github.com/breakwater-dev/breakwater/internal/metrics"
+)
+
+const path = "config/monitoring/300-dashboards.yaml"
+
+func main() {
+	text, err := manifest()
+	if err == nil {
+		err = os.WriteFile(path, []byte(text), 0o644)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+const head = `# Grafana dashboards, generated from internal/metrics by make generate. The label is the one by which
+# Grafana's sidecar finds dashboards; otherwise import the JSON.
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: breakwater-dashboards
+  namespace: altershieldoperator-system
+  labels:
+    app.kubernetes.io/part-of: breakwater
+    grafana_dashboard: "1"
+data:
+`
+
+// manifest returns the ConfigMap with the dashboards.
+func manifest() (string, error) {
+	var out strings.Builder
+	out.WriteString(head)
+	for _, d := range []dashboard{overview(), details()} {
+		raw, err := json.MarshalIndent(d, "    ", " ")
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&out, "  %s.json: |\n    %s\n", d.UID, raw)
+	}
+	return out.String(), nil
+}
+
+// question is a panel of the overview: what a person on call looks at first.
+type question struct{ title, expr, help string }
+
+var questions = []question{
+	{"Held releases", "max by (reason) (breakwater_releases_held)", "0 is normal. Runbook ReleaseHeld."},
+	{"Age of the oldest batch", "max(breakwater_oldest_batch_age_seconds)", "Seconds. Above 1800: runbook BatchStuck."},
+	{"Unenforced guards", "max by (reason) (breakwater_guard_unenforced)", "0 is normal. Runbook BreakwaterGuardUnenforced."},
+	{"Denied requests", `sum by (webhook) (rate(breakwater_admission_requests_total{decision=~"Denied.*",dry_run="false"}[$__rate_interval]))`, "Per second, by webhook."},
+	{"Open flow controls", "max by (name) (breakwater_deletionflow_open)", "1: deletions are denied. Runbook PodDeletionBreakerOpen."},
+	{"Pods without their permissions", "max by (reason) (breakwater_permission_uninjected_pods)", "0 is normal. Runbook PodsWithoutPermission."},
+	{"Leaked grants", "sum by (provider) (breakwater_permission_centre_leaked_grants)", "0 is normal. Runbook PermissionsLeaked."},
+	{"Dead letters", "sum by (type) (rate(breakwater_dead_letters_total[$__rate_interval]))", "Per second. Runbook DeadLetters."},
+	{"Versions", "count by (version) (breakwater_build_info)", "Processes by version: two during an upgrade."},
+}
+
+func overview() dashboard {
+	d := newDashboard("breakwater-overview", "Breakwater")
+	for _, q := range questions {
+		d.add(panel{Title: q.title, Description: q.help, Type: "timeseries", Targets: []target{{Expr: q.expr}}})
+	}
+	return d
+}
+
+// details has a row for each group of the page of metrics, and a panel for each metric.
+func details() dashboard {
+	d := newDashboard("breakwater-details", "Breakwater: all metrics")
+	for _, g := range metrics.Groups() {
+		d.add(panel{Title: g.Title, Type: "row"})
+		for _, m := range g.Metrics {
+			d.add(panel{
+				Title: strings.TrimPrefix(m.Name, "breakwater_"), Description: m.Help, Type: "timeseries", Targets: targets(m),
+				FieldConfig: fieldConfig{Defaults: defaults{Unit: unit(m)}},
+			})
+		}
+	}
+	return d
+}
+
+// targets returns the queries for a metric. Each process counts what it did, so counters are summed;
+// gauges are states, which replicas share.
+func targets(m metrics.Definition) []target {
+	switch m.Type() {
+	case metrics.TypeCounter:
+		return []target{{Expr: fmt.Sprintf("sum%s (rate(%s[$__rate_interval]))", by(m.Labels), m.Name)}}
+	case metrics.TypeHistogram:
+		var out []target
+		for _, quantile := range []string{"0.5", "0.99"} {
+			out = append(out, target{
+				Expr:   fmt.Sprintf("histogram_quantile(%s, sum by (le) (rate(%s_bucket[$__rate_interval])))", quantile, m.Name),
+				Legend: "quantile " + quantile,
+			})
+		}
+		return out
+	default:
+		return []target{{Expr: fmt.Sprintf("max%s (%s)", by(m.Labels), m.Name)}}
+	}
+}
+
+func by(labels []string) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	return " by (" + strings.Join(labels, ", ") + ")"
+}
+
+// unit returns the unit as Grafana names it.
+func unit(m metrics.Definition) string {
+	switch {
+	case m.Type() == metrics.TypeCounter:
+		return "ops"
+	case strings.HasSuffix(m.Name, "timestamp_seconds"):
+		return "dateTimeFromNow"
+	case m.Unit == "seconds":
+		return "s"
+	default:
+		return "short"
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/breakwater-dev/breakwater/internal/metrics"
+)
+
+func TestTheDashboardsAreCurrent(t *testing.T) {
+	got, err := os.ReadFile("../../../" + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("%s is out of date: run make generate", path)
+	}
+}
+
+func TestEveryMetricIsOnADashboardAndNoOther(t *testing.T) {
+	text, err := manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var configMap struct{ Data map[string]string }
+	if err := yaml.Unmarshal([]byte(text), &configMap); err != nil {
+		t.Fatal(err)
+	}
+	unseen := map[string]bool{}
+	for _, g := range metrics.Groups() {
+		for _, m := range g.Metrics {
+			unseen[m.Name] = true
+		}
+	}
+	name := regexp.MustCompile(`\bbreakwater_[a-z_]*[a-z]\b`)
+	for file, content := range configMap.Data {
+		var d dashboard
+		if err := json.Unmarshal([]byte(content), &d); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, p := range d.Panels {
+			for _, q := range p.Targets {
+				for _, found := range name.FindAllString(q.Expr, -1) {
+					found = regexp.MustCompile(`_bucket$`).ReplaceAllString(found, "")
+					metrics.Find(found) // panics if there is no such metric
+					delete(unseen, found)
+				}
+			}
+		}
+	}
+	for m := range unseen {
+		t.Errorf("%s is on no dashboard", m)
+	}
+}
+
+func TestPanelsDoNotOverlap(t *testing.T) {
+	for _, d := range []dashboard{overview(), details()} {
+		taken := map[[2]int]string{}
+		for _, p := range d.Panels {
+			for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+				for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+					if other, ok := taken[[2]int{x, y}]; ok || x >= width {
+						t.Fatalf("%s: panel %s overlaps %s or the edge", d.Title, p.Title, other)
+					}
+					taken[[2]int{x, y}] = p.Title
+				}
+			}
+		}
+	}
+}

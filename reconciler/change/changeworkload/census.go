@@ -1,0 +1,58 @@
+package changeworkload
+
+import (
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
+)
+
+// heldReasons are the reasons of condition Held while it is True.
+var heldReasons = []string{v1alpha1.ReasonSuspended, v1alpha1.ReasonHeldUnjudged}
+
+// observeReleases reports as metrics how many releases are held, and how long the oldest batch has not been
+// done. The lists are those of the caches, so each replica reports the same.
+func observeReleases(meter metric.Meter, releases listers.ChangeWorkloadLister, batches listers.ChangePodLister, clock clock.PassiveClock) {
+	metrics.Observe(meter, "breakwater_releases_held", func(observe func(int64, ...string)) {
+		all, _ := releases.List(labels.Everything()) // a cache returns no error
+		for reason, n := range countHeld(all) {
+			observe(n, reason)
+		}
+	})
+	metrics.Observe(meter, "breakwater_oldest_batch_age_seconds", func(observe func(int64, ...string)) {
+		all, _ := batches.List(labels.Everything())
+		observe(int64(oldestBatch(all, clock.Now()).Seconds()))
+	})
+}
+
+// countHeld counts the releases whose condition Held is True, by its reason. A reason without releases
+// has 0, so that an alert ends.
+func countHeld(releases []*v1alpha1.ChangeWorkload) map[string]int64 {
+	count := map[string]int64{}
+	for _, reason := range heldReasons {
+		count[reason] = 0
+	}
+	for _, r := range releases {
+		if c := r.Status.GetCondition(v1alpha1.WorkloadHeld); c != nil && c.Status == corev1.ConditionTrue {
+			count[c.Reason]++
+		}
+	}
+	return count
+}
+
+// oldestBatch returns the age of the oldest batch that is not done; 0 if all are done.
+func oldestBatch(batches []*v1alpha1.ChangePod, now time.Time) time.Duration {
+	var oldest time.Duration
+	for _, b := range batches {
+		if b.Status.Phase != v1alpha1.PodExecuteDone && b.DeletionTimestamp == nil {
+			oldest = max(oldest, now.Sub(b.CreationTimestamp.Time))
+		}
+	}
+	return oldest
+}

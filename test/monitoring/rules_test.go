@@ -1,0 +1,183 @@
+package monitoring
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+const root = "../.."
+
+// rule is an alert of a PrometheusRule.
+type rule struct {
+	Alert       string
+	Labels      map[string]string
+	Annotations map[string]string
+}
+
+// groups returns the groups of all PrometheusRules as a rule file of Prometheus, and their alerts.
+func groups(t *testing.T) ([]byte, []rule) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "config/monitoring/*-rules-*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("no rules", err)
+	}
+	var all []any
+	var alerts []rule
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var object struct{ Spec struct{ Groups []any } }
+		var typed struct {
+			Spec struct{ Groups []struct{ Rules []rule } }
+		}
+		if err := yaml.Unmarshal(raw, &object); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if err := yaml.Unmarshal(raw, &typed); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		all = append(all, object.Spec.Groups...)
+		for _, g := range typed.Spec.Groups {
+			alerts = append(alerts, g.Rules...)
+		}
+	}
+	raw, err := yaml.Marshal(map[string]any{"groups": all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw, alerts
+}
+
+// example is a series with which an alert fires, and one with which it does not. Values are in the
+// notation of promtool, one for each minute.
+type example struct {
+	series, firing, quiet string
+	// labels are those of the alert beside severity.
+	labels string
+}
+
+const (
+	hour = "x60" // an hour of samples
+	// absent is a series without samples.
+	absent = "_" + hour
+)
+
+var examples = map[string]example{
+	"ReleaseHeld":               {`breakwater_releases_held{reason="Suspended",pod="controller-1"}`, "0 1+0" + hour, "1x2 0" + hour, `reason="Suspended"`},
+	"BatchStuck":                {`breakwater_oldest_batch_age_seconds`, "0+60" + hour, "600+0" + hour, ""},
+	"ReleasesUnjudged":          {`breakwater_batches_unjudged_total{reason="VerdictTimedOut",policy="Pass"}`, "0+1" + hour, "7+0" + hour, `reason="VerdictTimedOut"`},
+	"AlterShieldUnreachable":    {`breakwater_altershield_breaker_state{pod="webhook-1"}`, "2+0" + hour, "1+0" + hour, ""},
+	"DeadLetters":               {`breakwater_dead_letters_total{type="dev.breakwater.changepod.verdict.v1",result="Stored"}`, "0+1" + hour, "3+0" + hour, `type="dev.breakwater.changepod.verdict.v1"`},
+	"BrokerUnresolved":          {`breakwater_event_broker_resolved{pod="controller-1"}`, "0+0" + hour, "1+0" + hour, ""},
+	"EventsDropped":             {`breakwater_events_dropped_total{type="a",reason="QueueFull"}`, "0+1" + hour, "3+0" + hour, `reason="QueueFull"`},
+	"WorkloadConfigInvalid":     {`breakwater_workload_config_invalid`, "1+0" + hour, "0+0" + hour, ""},
+	"BreakwaterGuardUnenforced": {`breakwater_guard_unenforced{reason="NoEndpoints"}`, "1+0" + hour, "0+0" + hour, `reason="NoEndpoints"`},
+	"BreakwaterGuardsUnwatched": {`breakwater_guard_unenforced{reason="NoEndpoints"}`, absent, "", ""},
+	"PodDeletionBreakerOpen":    {`breakwater_deletionflow_open{name="all"}`, "1+0" + hour, "0+0" + hour, `name="all"`},
+	"PodDeletionWouldBeDenied":  {`breakwater_admission_requests_total{webhook="vdeletionflow.kb.io",decision="Shadow",dry_run="false"}`, "0+1" + hour, "3+0" + hour, ""},
+	"PodDeletionClockSkewed":    {`breakwater_deletionflow_clock_skewed{pod="protection-webhook-1"}`, "1+0" + hour, "0+0" + hour, `pod="protection-webhook-1"`},
+	"PodsWithoutPermission":     {`breakwater_permission_uninjected_pods{reason="PermissionNotInjected"}`, "2+0" + hour, "0+0" + hour, `reason="PermissionNotInjected"`},
+	"PermissionsLeaked":         {`breakwater_permission_sets_leaked_total{reason="PermissionLeaked"}`, "0+1" + hour, "3+0" + hour, `reason="PermissionLeaked"`},
+	"LeakedPermissionInUse":     {`breakwater_permission_leaked_address_pods`, "1+0" + hour, "0+0" + hour, ""},
+	"PodReportsHeld":            {`breakwater_permission_centre_pod_reports_total{cluster="a",result="held"}`, "0+1" + hour, "3+0" + hour, `cluster="a", result="held"`},
+	// The test begins at the time 0.
+	"PodReportsMissing":      {`breakwater_permission_centre_last_pod_report_timestamp_seconds{cluster="a"}`, "-20000+0" + hour, "0+60" + hour, `cluster="a"`},
+	"OIDCIssuerUnreachable":  {`breakwater_permission_centre_oidc_issuer_unreachable{issuer="https://issuer"}`, "1+0" + hour, "0+0" + hour, `issuer="https://issuer"`},
+	"PermissionBreakersOpen": {`breakwater_permission_breaker_transitions_total{reason="BreakerOpenDenied"}`, "0+5" + hour, "0+1" + hour, `reason="BreakerOpenDenied"`},
+}
+
+func TestAlertsFireWhenTheyShould(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is missing: install the package prometheus")
+	}
+	text, alerts := groups(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "rules.yaml"), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "tests.yaml"), []byte(promtoolTests(t, alerts)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"check", "rules", "rules.yaml"}, {"test", "rules", "tests.yaml"}} {
+		command := exec.CommandContext(t.Context(), promtool, args...)
+		command.Dir = dir
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}
+
+// promtoolTests returns a file for promtool: the alerts that fire, those that are quiet, and an alert
+// alone if it fires without a series that another one needs.
+func promtoolTests(t *testing.T, alerts []rule) string {
+	t.Helper()
+	var firing, quiet, alone promtoolTest
+	for _, a := range alerts {
+		e, ok := examples[a.Alert]
+		if !ok {
+			t.Errorf("alert %s has no example", a.Alert)
+			continue
+		}
+		labels := fmt.Sprintf(`alertname="%s", alertstate="firing"`, a.Alert)
+		all := strings.TrimSuffix(fmt.Sprintf(`%s, severity="%s", %s`, labels, a.Labels["severity"], e.labels), ", ")
+		sample := fmt.Sprintf(`[{labels: 'ALERTS{%s}', value: 1}]`, all)
+		if e.firing == absent {
+			alone.add(e.series, e.firing, labels, sample)
+		} else {
+			firing.add(e.series, e.firing, labels, sample)
+			quiet.add(e.series, e.quiet, labels, "[]")
+		}
+	}
+	// The series of BreakwaterGuardUnenforced keeps it quiet.
+	quiet.queries = append(quiet.queries, `{expr: 'ALERTS{alertname="BreakwaterGuardsUnwatched", alertstate="firing"}', eval_time: 45m, exp_samples: []}`)
+	return "rule_files: [rules.yaml]\nevaluation_interval: 1m\ntests:\n" + firing.String() + quiet.String() + alone.String()
+}
+
+// promtoolTest is a test with series of its own.
+type promtoolTest struct{ series, queries []string }
+
+func (p *promtoolTest) add(series, values, labels, want string) {
+	p.series = append(p.series, fmt.Sprintf("{series: '%s', values: '%s'}", series, values))
+	p.queries = append(p.queries, fmt.Sprintf("{expr: 'ALERTS{%s}', eval_time: 45m, exp_samples: %s}", labels, want))
+}
+
+func (p *promtoolTest) String() string {
+	return fmt.Sprintf("- interval: 1m\n  input_series: [%s]\n  promql_expr_test: [%s]\n", strings.Join(p.series, ", "), strings.Join(p.queries, ", "))
+}
+
+func TestEachAlertHasARunbook(t *testing.T) {
+	const prefix = "https://github.com/breakwater-dev/breakwater/blob/main/"
+	index, err := os.ReadFile(filepath.Join(root, "docs/monitoring.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, alerts := groups(t)
+	for _, a := range alerts {
+		page := "docs/runbooks/" + a.Alert + ".md"
+		if got := a.Annotations["runbook_url"]; got != prefix+page {
+			t.Errorf("alert %s: runbook_url is %q, want %q", a.Alert, got, prefix+page)
+		}
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, heading := range []string{"# " + a.Alert + "\n", "**Meaning.**", "**Impact.**", "## Look\n", "## Act\n"} {
+			if !strings.Contains(string(text), heading) {
+				t.Errorf("%s lacks %q", page, heading)
+			}
+		}
+		if !strings.Contains(string(index), "(runbooks/"+a.Alert+".md)") {
+			t.Errorf("docs/monitoring.md does not list alert %s", a.Alert)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+//go:build controlplane
+
+package uninstall
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/breakwater-dev/breakwater/test/controlplane"
+)
+
+var plane *controlplane.ControlPlane
+
+func TestMain(m *testing.M) {
+	os.Exit(controlplane.Main(m, func(ctx context.Context) (*controlplane.ControlPlane, error) {
+		p, err := controlplane.Start(ctx)
+		plane = p
+		return p, err
+	}))
+}
+
+// written is what Breakwater writes to objects of users: Deployment web is held, and was not paused
+// before; StatefulSet db is held, and had partition 1.
+const written = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop, labels: {admission-webhook-altershield: enabled, policy.breakwater.dev/guarded: "true"}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: shop
+  labels: {team: a, admission-webhook-altershield.antgroup.com/version: v2, altershield.defense.antgroup.com/suspend: "1", altershield.defense.antgroup.com/defense-status: processed}
+  annotations: {admission-webhook-altershield.antgroup.com/attempt: "2", altershield.defense.antgroup.com/hold: '{"attempt":2}'}
+spec:
+  paused: true
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: web}]}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata:
+  name: db
+  namespace: shop
+  labels: {admission-webhook-altershield.antgroup.com/version: v1}
+  annotations: {altershield.defense.antgroup.com/hold: '{"attempt":1,"former":1}'}
+spec:
+  replicas: 0
+  serviceName: db
+  updateStrategy: {rollingUpdate: {partition: 2147483647}}
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: db, image: db}]}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: granted
+  namespace: shop
+  labels: {altershield.defense.antgroup.com/operate-finished: "true"}
+  finalizers: [example.com/theirs, stke.io/podpermission-protection]
+spec: {containers: [{name: app, image: app}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: deleted, namespace: shop, finalizers: [stke.io/podpermission-protection]}
+spec: {containers: [{name: app, image: app}]}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: generated, namespace: shop, labels: {app.kubernetes.io/managed-by: breakwater}}
+spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}
+---
+apiVersion: apps/v1
+kind: ControllerRevision
+metadata: {name: saved, namespace: shop, labels: {app.ops.cloud.alipay.com/history-of: some-uid}}
+data: {}
+revision: 1
+`
+
+func TestUninstallLeavesNothingBehind(t *testing.T) {
+	before := snapshot(t)
+	kubectl(t, written, "apply", "--server-side", "-f", "-")
+	// Pod deleted waits for its finalizer, which no process removes.
+	kubectl(t, "", "delete", "pod", "deleted", "-n", "shop", "--wait=false")
+	for _, part := range []string{"config/core", "config/protection", "config/permission"} {
+		if err := plane.Install(t.Context(), part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out := uninstall(t, 0); !strings.Contains(out, "namespace altershieldoperator-system") || !strings.Contains(out, "Deployment shop/web") {
+		t.Errorf("the preview is incomplete:\n%s", out)
+	}
+	if out := uninstall(t, 1, "--yes"); !strings.Contains(out, "StatefulSet shop/db") || !strings.Contains(out, "--resume") {
+		t.Errorf("held releases are no error that names them:\n%s", out)
+	}
+	if snapshot(t) == before {
+		t.Fatal("something was removed without --yes, or although releases are held")
+	}
+	uninstall(t, 0, "--yes", "--resume")
+
+	if diff := cmp.Diff(strings.Split(before, "\n"), strings.Split(snapshot(t), "\n")); diff != "" {
+		t.Errorf("objects of the cluster differ (- before the installation, + after the removal):\n%s", diff)
+	}
+	for query, want := range map[string]string{
+		"deployment web {.metadata.labels} {.metadata.annotations}":           `{"team":"a"}`,
+		"deployment web {.spec.paused}":                                       "",
+		"statefulset db {.metadata.labels} {.metadata.annotations}":           "",
+		"statefulset db {.spec.updateStrategy.rollingUpdate.partition}":       "1",
+		"pod granted {.metadata.labels}{.metadata.finalizers}":                `["example.com/theirs"]`,
+		"namespace shop {.metadata.labels.policy\\.breakwater\\.dev/guarded}": "",
+		"namespace shop {.metadata.labels.admission-webhook-altershield}":     "enabled",
+		"controllerrevision saved {.metadata.name}":                           "",
+		"poddisruptionbudget generated {.metadata.name}":                      "",
+	} {
+		words := strings.SplitN(query, " ", 3)
+		got := kubectl(t, "", "get", words[0], words[1], "-n", "shop", "--ignore-not-found", "-o", "jsonpath="+words[2])
+		if got = strings.TrimSpace(got); got != want && !strings.HasPrefix(got, want+` {"deployment.kubernetes.io/revision"`) {
+			t.Errorf("%s: got %q, want %q", query, got, want)
+		}
+	}
+	if pods := kubectl(t, "", "get", "pods", "-n", "shop", "-o", "name"); strings.Contains(pods, "pod/deleted") {
+		t.Errorf("a deleted pod is still there: %s", pods)
+	}
+	// It can be repeated.
+	uninstall(t, 0, "--yes")
+}
+
+// snapshot lists the cluster-scoped objects that an installation may leave, and the namespaces of all
+// Leases and bindings.
+func snapshot(t *testing.T) string {
+	t.Helper()
+	return kubectl(t, "", "get", "crds,clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations,"+
+		"validatingadmissionpolicies,validatingadmissionpolicybindings,flowschemas,prioritylevelconfigurations,apiservices", "-o", "name") +
+		kubectl(t, "", "get", "rolebindings,roles,leases", "-A", "-o", "custom-columns=:.kind,:.metadata.namespace,:.metadata.name")
+}
+
+func uninstall(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "../../hack/uninstall.sh", args...).CombinedOutput()
+	got := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	}
+	if got != code || (err != nil && exit == nil) {
+		t.Fatalf("uninstall.sh %s: %v, want exit code %d\n%s", strings.Join(args, " "), err, code, out)
+	}
+	return string(out)
+}
+
+func kubectl(t *testing.T, manifest string, args ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "kubectl", args...)
+	command.Stdin = strings.NewReader(manifest)
+	var stderr strings.Builder
+	command.Stderr = &stderr
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return string(out)
+}

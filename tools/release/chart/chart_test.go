@@ -1,0 +1,261 @@
+package chart_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	helm "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/lint"
+	"helm.sh/helm/v3/pkg/lint/support"
+	"sigs.k8s.io/yaml"
+
+	"github.com/breakwater-dev/breakwater/tools/release/chart"
+)
+
+const (
+	root     = "../../.."
+	registry = "registry.example.com/breakwater"
+)
+
+var reference = regexp.MustCompile(`ko://github\.com/breakwater-dev/breakwater/cmd/([a-z0-9/-]+)`)
+
+// parts reads the manifests of the repository, with images as in a release.
+func parts(t *testing.T) []chart.Part {
+	t.Helper()
+	var all []chart.Part
+	for folder, name := range map[string]string{"core": "change", "protection": "protection", "permission": "permission", "judge": "judge", "monitoring": "monitoring"} {
+		files, err := filepath.Glob(filepath.Join(root, "config", folder, "[0-9]*.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := chart.Part{Name: name}
+		for _, file := range files {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := reference.ReplaceAllStringFunc(string(raw), func(found string) string {
+				program := strings.ReplaceAll(reference.FindStringSubmatch(found)[1], "/", "-")
+				return registry + "/" + program + "@sha256:" + strings.Repeat("0", 64)
+			})
+			p.Manifests = append(p.Manifests, chart.Manifest{Name: filepath.Base(file), Text: text})
+		}
+		if len(files) > 0 {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func write(t *testing.T) (*helm.Chart, string) {
+	t.Helper()
+	files, err := chart.Files(chart.Options{Version: "v0.1.0", Registry: registry, Parts: parts(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, f := range files {
+		path := filepath.Join(dir, f.Name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(f.Content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := loader.Load(filepath.Join(dir, "breakwater"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, filepath.Join(dir, "breakwater")
+}
+
+// render does what helm template does, and returns the objects.
+func render(t *testing.T, c *helm.Chart, values string) (map[string]any, error) {
+	t.Helper()
+	var given map[string]any
+	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
+		t.Fatal(err)
+	}
+	all, err := chartutil.ToRenderValues(c, given, chartutil.ReleaseOptions{Name: "breakwater", Namespace: "default"}, chartutil.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := engine.Render(c, all)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]any{}
+	for name, text := range rendered {
+		if strings.HasSuffix(name, ".yaml") {
+			objects(t, found, name, text)
+		}
+	}
+	return found, nil
+}
+
+// objects adds the objects of a text.
+func objects(t *testing.T, to map[string]any, name, text string) {
+	t.Helper()
+	for _, document := range regexp.MustCompile(`(?m)^---$`).Split(text, -1) {
+		var o map[string]any
+		if err := yaml.Unmarshal([]byte(document), &o); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, document)
+		}
+		if o == nil {
+			continue
+		}
+		m := o["metadata"].(map[string]any)
+		to[fmt.Sprint(o["apiVersion"], " ", o["kind"], " ", m["namespace"], "/", m["name"])] = o
+	}
+}
+
+func TestTheRenderedChartEqualsTheManifests(t *testing.T) {
+	c, _ := write(t)
+	got, err := render(t, c, `{crds: {keep: false}, monitoring: {enabled: true}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{}
+	for _, p := range parts(t) {
+		for _, m := range p.Manifests {
+			objects(t, want, m.Name, m.Text)
+		}
+	}
+	if len(want) < 100 {
+		t.Fatalf("only %d objects", len(want))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("- manifests, + chart:\n%s", diff)
+	}
+}
+
+func TestHelmLintFindsNothing(t *testing.T) {
+	_, dir := write(t)
+	for _, message := range lint.All(dir, nil, "default", true).Messages {
+		if message.Severity > support.InfoSev {
+			t.Error(message)
+		}
+	}
+}
+
+func TestValuesChangeWhatTheyName(t *testing.T) {
+	c, _ := write(t)
+	got, err := render(t, c, `
+image: {registry: mirror.example.com/bw}
+imagePullSecrets: [{name: pull}]
+nodeSelector: {role: infra}
+tolerations: [{key: infra, operator: Exists}]
+permission: {enabled: false}
+change:
+  settings: {config-altershield: {base-url: "http://altershield:8080"}}
+  processes: {submit: {minScale: 1}}
+protection:
+  settings: {config-protection-generate: {max-unavailable: 10%}}
+  processes: {protection-webhook: {replicas: 3, resources: {limits: {memory: 1Gi}}}}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{
+		"apps/v1 Deployment altershieldoperator-system/protection-webhook":                           `"replicas":3`,
+		"v1 ConfigMap altershieldoperator-system/config-altershield":                                 `"base-url":"http://altershield:8080"`,
+		"v1 ConfigMap altershieldoperator-system/config-protection-generate":                         `{"max-unavailable":"10%"}`,
+		"serving.knative.dev/v1 Service altershieldoperator-system/submit":                           `"autoscaling.knative.dev/min-scale":"1"`,
+		"apps/v1 Deployment altershieldoperator-system/controller":                                   `"nodeSelector":{"role":"infra"}`,
+		"apps/v1 Deployment altershieldoperator-system/webhook":                                      `"tolerations":[{"key":"infra","operator":"Exists"}]`,
+		"apps/v1 Deployment altershieldoperator-system/protection-controller":                        `"imagePullSecrets":[{"name":"pull"}]`,
+		"serving.knative.dev/v1 Service altershieldoperator-system/callback":                         `"image":"mirror.example.com/bw/change-functions@sha256:`,
+		"apiextensions.k8s.io/v1 CustomResourceDefinition <nil>/changepods.app.ops.cloud.alipay.com": `"helm.sh/resource-policy":"keep"`,
+	} {
+		raw, err := json.Marshal(got[key])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(raw, []byte(want)) {
+			t.Errorf("%s has no %s: %s", key, want, raw)
+		}
+	}
+	for key := range got {
+		if strings.Contains(key, "permission") {
+			t.Errorf("%s is rendered, but its part is disabled", key)
+		}
+	}
+}
+
+func TestAnInvalidValueIsAnErrorThatNamesIt(t *testing.T) {
+	c, _ := write(t)
+	for values, want := range map[string]string{
+		`{protection: {enabled: "yes"}}`:                                            "enabled",
+		`{chnage: {enabled: true}}`:                                                 "chnage",
+		`{change: {settings: {config-altershield: {qps: 100}}}}`:                    "qps",
+		`{protection: {processes: {protection-webhook: {replicas: -1}}}}`:           "replicas",
+		`{protection: {processes: {protection-webhook: {resources: {limit: {}}}}}}`: "limit",
+	} {
+		if _, err := render(t, c, values); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", values, err)
+		}
+	}
+}
+
+// Every value has a comment or is a field of a manifest that has one.
+func TestTheTopLevelValuesAreDocumented(t *testing.T) {
+	_, dir := write(t)
+	raw, err := os.ReadFile(filepath.Join(dir, "values.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Properties map[string]struct {
+			Description string
+			Properties  map[string]struct{ Description string }
+		}
+	}
+	if err := json.Unmarshal(raw, &schema); err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range schema.Properties {
+		described := p.Description != ""
+		for _, q := range p.Properties {
+			described = described || q.Description != ""
+		}
+		if !described && name != "global" {
+			t.Errorf("%s has no description", name)
+		}
+	}
+}
+
+func TestBracesOfManifestsAreLiteral(t *testing.T) {
+	files, err := chart.Files(chart.Options{Version: "v0.1.0", Registry: registry, Parts: []chart.Part{{Name: "change", Manifests: []chart.Manifest{
+		{Name: "100-rule.yaml", Text: "apiVersion: v1\nkind: Thing\nmetadata: {name: a}\nsummary: \"{{ $value }} pods\"\n"},
+	}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var archived []*loader.BufferedFile
+	for _, f := range files {
+		archived = append(archived, &loader.BufferedFile{Name: strings.TrimPrefix(f.Name, "breakwater/"), Data: []byte(f.Content)})
+	}
+	c, err := loader.LoadFiles(archived)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := render(t, c, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, _ := got["v1 Thing <nil>/a"].(map[string]any)
+	if o["summary"] != "{{ $value }} pods" {
+		t.Errorf("got %v", o)
+	}
+}

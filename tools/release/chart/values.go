@@ -1,0 +1,146 @@
+package chart
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// values collects what templates replace, as text with comments.
+type values struct {
+	registry  string
+	parts     []string
+	settings  map[string][]string
+	processes map[string][]string
+}
+
+func newValues(o Options) *values {
+	v := &values{registry: o.Registry, settings: map[string][]string{}, processes: map[string][]string{}}
+	for _, p := range o.Parts {
+		v.parts = append(v.parts, p.Name)
+	}
+	return v
+}
+
+func (v *values) addSettings(part, configMap string, lines []string) {
+	empty := true
+	for _, line := range lines {
+		line = strings.TrimSpace(line)
+		empty = empty && (line == "" || strings.HasPrefix(line, "#"))
+	}
+	if empty {
+		v.settings[part] = append(v.settings[part], fmt.Sprintf("    %s: {}", configMap))
+		return
+	}
+	v.settings[part] = append(v.settings[part], fmt.Sprintf("    %s:", configMap))
+	v.settings[part] = append(v.settings[part], align(lines, 6)...)
+}
+
+func (v *values) addProcess(part, name string, lines []string) {
+	v.processes[part] = append(v.processes[part], fmt.Sprintf("    %s:", name))
+	v.processes[part] = append(v.processes[part], align(lines, 6)...)
+}
+
+// monitoring is the part that is off until it is asked for: not every cluster has its CRDs. Its
+// ConfigMap is no setting.
+const monitoring = "monitoring"
+
+// about says what a part needs.
+var about = map[string]string{
+	"change":     "Judged releases. Needs Knative Serving and Eventing.",
+	"protection": "Budgets, flow control and protection from cascading deletion. Not beside an OpenKruise that guards budgets itself.",
+	"permission": "Permissions before a pod starts. Needs a default StorageClass for the permission centre.",
+	"judge":      "A judge that runs in the cluster. Needs part change.",
+	monitoring:   "PodMonitors, alerts and dashboards. Needs the Prometheus Operator.",
+}
+
+// text returns values.yaml.
+func (v *values) text() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, valuesHead, v.registry)
+	for _, part := range v.parts {
+		fmt.Fprintf(&out, "\n# %s\n%s:\n  enabled: %v\n", about[part], part, part != monitoring)
+		section(&out, "Data of ConfigMaps, by the name of the ConfigMap. Their key _example lists all keys.", "settings", v.settings[part])
+		section(&out, "Deployments and Knative Services.", "processes", v.processes[part])
+	}
+	return out.String()
+}
+
+func section(out *strings.Builder, comment, name string, lines []string) {
+	if len(lines) == 0 {
+		fmt.Fprintf(out, "  %s: {}\n", name)
+		return
+	}
+	fmt.Fprintf(out, "  # %s\n  %s:\n%s\n", comment, name, strings.Join(lines, "\n"))
+}
+
+const valuesHead = `# Values of the Helm chart of Breakwater. With these values the chart renders the same objects as
+# the files breakwater.yaml, protection.yaml and permission.yaml of the release. Comments inside
+# are those of the manifests. CRDs are templates, so that an upgrade updates them.
+
+image:
+  # The prefix of all images. They are pinned by digest, so a mirror must keep the digests.
+  registry: %s
+
+# Secrets of namespace altershieldoperator-system with which images are pulled, such as {name: pull}.
+imagePullSecrets: []
+# For the pods of Deployments.
+nodeSelector: {}
+# For the pods of Deployments.
+tolerations: []
+
+crds:
+  # Keep the CRDs, and with them every budget and release, when the chart is uninstalled.
+  keep: true
+`
+
+// schema returns the JSON schema of values: their fields and types, and nothing else.
+func schema(values string) (string, error) {
+	var root yaml.Node
+	if err := yaml.Unmarshal([]byte(values), &root); err != nil {
+		return "", fmt.Errorf("values: %w", err)
+	}
+	s := describe(nil, root.Content[0])
+	s["$schema"] = "https://json-schema.org/draft-07/schema#"
+	// Helm adds global values.
+	s["properties"].(map[string]any)["global"] = map[string]any{"type": "object"}
+	raw, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return "", err
+	}
+	return string(raw) + "\n", nil
+}
+
+// describe returns the schema of a value at a path.
+func describe(path []string, node *yaml.Node) map[string]any {
+	at := strings.Join(path, ".")
+	switch {
+	case at == "imagePullSecrets" || at == "tolerations":
+		return map[string]any{"type": "array", "items": map[string]any{"type": "object"}}
+	case at == "nodeSelector", len(path) == 3 && path[1] == "settings":
+		return map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string"}}
+	case len(path) == 4 && path[3] == "resources":
+		quantities := map[string]any{"type": "object", "additionalProperties": map[string]any{"type": []string{"string", "number"}}}
+		return map[string]any{"type": "object", "additionalProperties": false,
+			"properties": map[string]any{"requests": quantities, "limits": quantities}}
+	case node.Kind == yaml.MappingNode:
+		properties := map[string]any{}
+		for i := 0; i < len(node.Content); i += 2 {
+			key, value := node.Content[i], node.Content[i+1]
+			property := describe(append(path[:len(path):len(path)], key.Value), value)
+			if comment := strings.TrimSpace(strings.ReplaceAll(strings.TrimPrefix(key.HeadComment, "#"), "\n#", "")); comment != "" {
+				property["description"] = comment
+			}
+			properties[key.Value] = property
+		}
+		return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
+	case node.Tag == "!!bool":
+		return map[string]any{"type": "boolean"}
+	case node.Tag == "!!int":
+		return map[string]any{"type": "integer", "minimum": 0}
+	default:
+		return map[string]any{"type": "string"}
+	}
+}
