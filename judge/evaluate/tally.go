@@ -162,3 +162,31 @@ func totalsOf(events, exposure tally, without map[int]bool) []sequential.Cell {
 	}
 	return out
 }
+
+// historyOf returns the cells before the change of each old pod in order, and
+// without those in which all of them had a shock if calm is set.
+func historyOf(events, exposure tally, before int, calm bool) [][]sequential.Cell {
+	events, exposure = events.pooled(), exposure.pooled()
+	sums := make([]sequential.Block, before)
+	for k := range sums {
+		sums[k] = sequential.Block{NewExposure: 1, OldExposure: 1, Cell: k}
+		for _, pod := range samples.Sorted(exposure[""]) {
+			sums[k].Old += events[""][pod][k-before]
+		}
+	}
+	shocks := map[int]bool{}
+	if calm {
+		shocks = sequential.Shocks(sums)
+	}
+	var out [][]sequential.Cell
+	for _, pod := range samples.Sorted(exposure[""]) {
+		cells := make([]sequential.Cell, before)
+		for k := range cells {
+			if !shocks[k] {
+				cells[k] = sequential.Cell{Events: events[""][pod][k-before], Exposure: exposure[""][pod][k-before]}
+			}
+		}
+		out = append(out, cells)
+	}
+	return out
+}
