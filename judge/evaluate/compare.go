@@ -108,6 +108,7 @@ func (s sides) compare(f frame, samePods, proportion bool, direction v1alpha1.Di
 	c.ratio = sequential.Ratio(c.blocks)
 	c.dispersion = sequential.BetweenPods(totalsOf(s.oldEvents, s.oldAll, shocks))
 	history := historyOf(s.oldEvents, s.oldAll, f.before, c.baseline == v1alpha1.BaselineOldPods)
+	history = append(history, lookOf(s.newEvents, s.newAll, f.last, shocks)...)
 	for _, size := range []int{1, 4} {
 		c.dispersion = math.Max(c.dispersion, sequential.OverTime(c.blocks, c.ratio, history, size))
 	}

@@ -190,3 +190,20 @@ func historyOf(events, exposure tally, before int, calm bool) [][]sequential.Cel
 	}
 	return out
 }
+
+// lookOf returns the cells of each new pod in order, without some: a burst in one of
+// them is one event rather than many.
+func lookOf(events, exposure tally, last int, without map[int]bool) [][]sequential.Cell {
+	events, exposure = events.pooled(), exposure.pooled()
+	var out [][]sequential.Cell
+	for _, pod := range samples.Sorted(exposure[""]) {
+		cells := make([]sequential.Cell, max(0, last+1))
+		for k := range cells {
+			if !without[k] {
+				cells[k] = sequential.Cell{Events: events[""][pod][k], Exposure: exposure[""][pod][k]}
+			}
+		}
+		out = append(out, cells)
+	}
+	return out
+}

@@ -11,8 +11,8 @@ type Cell struct{ Events, Exposure float64 }
 // OverTime returns how much more events vary over time than independent ones: 1
 // for a Poisson process. It pools two estimates: how the share of new pods in the
 // events of an interval varies around ratio, in which what raises the events of
-// new and old pods together has no part; and how the events of each old pod varied
-// in the intervals before the change. Size intervals are taken as one.
+// new and old pods together has no part; and how the events of each pod varied, of
+// old ones before the change. Size intervals are taken as one.
 func OverTime(blocks []Block, ratio float64, history [][]Cell, size int) float64 {
 	square, mean, used := split(blocks, math.Min(math.Max(ratio, 0.01), 1000), size)
 	freedom := used - 1
