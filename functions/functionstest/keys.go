@@ -20,3 +20,8 @@ func Signed(t testing.TB, e event.Event) event.Event {
 	}
 	return e
 }
+
+// Rotated are the keys after the controller replaced those of Keys.
+func Rotated() eventsigning.Keys {
+	return eventsigning.Keys{Current: []byte("next"), Previous: Keys().Current}
+}

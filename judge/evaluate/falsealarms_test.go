@@ -15,7 +15,7 @@ import (
 
 // releases is how many releases are simulated for each case. Few are simulated by
 // default, because 2000 take minutes: go test ./judge/evaluate -run FalseAlarms -releases 2000.
-var releases = flag.Int("releases", 20, "simulated releases for each kind of metric")
+var releases = flag.Int("releases", 5, "simulated releases for each kind of metric")
 
 func TestFalseAlarmsOfReleasesWithoutAChangeAreWithinTheStatedRate(t *testing.T) {
 	if testing.Short() {
