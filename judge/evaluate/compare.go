@@ -99,12 +99,18 @@ func (s sides) compare(f frame, samePods, proportion bool, direction v1alpha1.Di
 		c.oldEvents += b.Old
 		c.oldAll += b.OldExposure
 	}
-	shocks := sequential.Shocks(c.blocks)
+	// What hits new and old pods together cancels out only at the same time.
+	shocks := map[int]bool{}
+	if c.baseline == v1alpha1.BaselineOldPods {
+		shocks = sequential.Shocks(c.blocks)
+	}
 	c.blocks = without(c.blocks, shocks)
 	c.ratio = sequential.Ratio(c.blocks)
 	c.dispersion = sequential.BetweenPods(totalsOf(s.oldEvents, s.oldAll, shocks))
+	history := historyOf(s.oldEvents, s.oldAll, f.before, c.baseline == v1alpha1.BaselineOldPods)
+	history = append(history, lookOf(s.newEvents, s.newAll, f.last, shocks)...)
 	for _, size := range []int{1, 4} {
-		c.dispersion = math.Max(c.dispersion, sequential.OverTime(c.blocks, c.ratio, size))
+		c.dispersion = math.Max(c.dispersion, sequential.OverTime(c.blocks, c.ratio, history, size))
 	}
 	if share := (c.newEvents + c.oldEvents) / math.Max(c.newAll+c.oldAll, 1); proportion && share < 1 {
 		c.dispersion *= math.Max(1-share, 0.2)

@@ -162,3 +162,48 @@ func totalsOf(events, exposure tally, without map[int]bool) []sequential.Cell {
 	}
 	return out
 }
+
+// historyOf returns the cells before the change of each old pod in order, and
+// without those in which all of them had a shock if calm is set.
+func historyOf(events, exposure tally, before int, calm bool) [][]sequential.Cell {
+	events, exposure = events.pooled(), exposure.pooled()
+	sums := make([]sequential.Block, before)
+	for k := range sums {
+		sums[k] = sequential.Block{NewExposure: 1, OldExposure: 1, Cell: k}
+		for _, pod := range samples.Sorted(exposure[""]) {
+			sums[k].Old += events[""][pod][k-before]
+		}
+	}
+	shocks := map[int]bool{}
+	if calm {
+		shocks = sequential.Shocks(sums)
+	}
+	var out [][]sequential.Cell
+	for _, pod := range samples.Sorted(exposure[""]) {
+		cells := make([]sequential.Cell, before)
+		for k := range cells {
+			if !shocks[k] {
+				cells[k] = sequential.Cell{Events: events[""][pod][k-before], Exposure: exposure[""][pod][k-before]}
+			}
+		}
+		out = append(out, cells)
+	}
+	return out
+}
+
+// lookOf returns the cells of each new pod in order, without some: a burst in one of
+// them is one event rather than many.
+func lookOf(events, exposure tally, last int, without map[int]bool) [][]sequential.Cell {
+	events, exposure = events.pooled(), exposure.pooled()
+	var out [][]sequential.Cell
+	for _, pod := range samples.Sorted(exposure[""]) {
+		cells := make([]sequential.Cell, max(0, last+1))
+		for k := range cells {
+			if !without[k] {
+				cells[k] = sequential.Cell{Events: events[""][pod][k], Exposure: exposure[""][pod][k]}
+			}
+		}
+		out = append(out, cells)
+	}
+	return out
+}

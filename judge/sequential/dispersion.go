@@ -8,14 +8,45 @@ import (
 // Cell has the events of one pod, and their exposure.
 type Cell struct{ Events, Exposure float64 }
 
-// OverTime returns how much more the share of new pods in the events of an
-// interval varies around ratio than with independent events: 1 for a Poisson
-// process. What raises the events of new and old pods together has no part in it.
-// Size intervals are taken as one.
-func OverTime(blocks []Block, ratio float64, size int) float64 {
-	ratio = math.Min(math.Max(ratio, 0.01), 1000)
+// OverTime returns how much more events vary over time than independent ones: 1
+// for a Poisson process. It pools two estimates: how the share of new pods in the
+// events of an interval varies around ratio, in which what raises the events of
+// new and old pods together has no part; and how the events of each pod varied, of
+// old ones before the change. Size intervals are taken as one.
+func OverTime(blocks []Block, ratio float64, history [][]Cell, size int) float64 {
+	square, mean, used := split(blocks, math.Min(math.Max(ratio, 0.01), 1000), size)
+	freedom := used - 1
+	for _, cells := range history {
+		var events, exposure, n float64
+		merged := make([]Cell, (len(cells)+size-1)/size)
+		for i, c := range cells {
+			merged[i/size].Events += c.Events
+			merged[i/size].Exposure += c.Exposure
+			events += c.Events
+			exposure += c.Exposure
+		}
+		if events == 0 || exposure <= 0 {
+			continue
+		}
+		for _, c := range merged {
+			if c.Exposure > 0 {
+				expected := events * c.Exposure / exposure
+				square += (c.Events - expected) * (c.Events - expected)
+				n++
+			}
+		}
+		mean += events
+		used += n
+		freedom += n - 1
+	}
+	return upper(square, mean, used, freedom)
+}
+
+// split returns the squares of the residuals of the new pods' shares, their
+// variance if events are independent, and the number of intervals.
+func split(blocks []Block, ratio float64, size int) (square, mean, used float64) {
 	type sum struct{ residual, variance float64 }
-	sums := map[int]sum{}
+	sums, last := map[int]sum{}, 0
 	for _, b := range blocks {
 		if b.NewExposure <= 0 || b.OldExposure <= 0 {
 			continue
@@ -27,18 +58,16 @@ func OverTime(blocks []Block, ratio float64, size int) float64 {
 		one.residual += b.New - events*share
 		one.variance += events * share * (1 - share)
 		sums[k] = one
+		last = max(last, k)
 	}
-	square, mean, used := 0.0, 0.0, 0.0
-	for k := range len(blocks) {
-		one, ok := sums[k]
-		if !ok {
-			continue
+	for k := range last + 1 {
+		if one, ok := sums[k]; ok {
+			square += one.residual * one.residual
+			mean += one.variance
+			used++
 		}
-		square += one.residual * one.residual
-		mean += one.variance
-		used++
 	}
-	return upper(square, mean, used, used-1)
+	return square, mean, used
 }
 
 // Shocks returns the intervals with far more events than the others, of new and
@@ -79,7 +108,7 @@ func BetweenPods(pods []Cell) float64 {
 		events += c.Events
 		exposure += c.Exposure
 	}
-	if events < 2 || exposure <= 0 {
+	if events < 2 || exposure <= 0 || len(pods) < 2 {
 		return 1
 	}
 	square, used := 0.0, 0.0
@@ -94,21 +123,28 @@ func BetweenPods(pods []Cell) float64 {
 	return upper(square, events, used, used-1)
 }
 
+// priorFreedom degrees of freedom with a dispersion of priorDispersion are added
+// to each estimate: few intervals look more regular than they are.
+const priorFreedom, priorDispersion = 3, 2
+
 // upper returns a cautious estimate of the variance per mean: the estimate is
 // divided by a low quantile of what chance gives, if it is above 1 beyond chance.
-// Squares are added up before they are divided: a cell with hardly any exposure
-// would outweigh all others.
+// Squares are added up before they are divided: an interval with hardly any
+// exposure would outweigh all others.
 func upper(square, mean, used, freedom float64) float64 {
-	if freedom < 1 || mean <= 0 {
-		return 1
+	phi := 1.0
+	if freedom >= 1 && mean > 0 {
+		phi = square / mean * used / freedom
 	}
-	phi := square / mean * used / freedom
+	freedom = math.Max(freedom, 0)
+	phi = (phi*freedom + priorDispersion*priorFreedom) / (freedom + priorFreedom)
+	freedom += priorFreedom
 	if phi <= 1 {
 		return 1
 	}
 	// Wilson-Hilferty: the 20 % quantile of chi-square/freedom.
 	k := 2 / (9 * freedom)
-	q := math.Pow(math.Max(1-k-0.84*math.Sqrt(k), 0.2), 3)
+	q := math.Pow(1-k-0.84*math.Sqrt(k), 3)
 	// Above chance only: at one standard deviation the correction is complete.
 	weight := math.Min(1, (phi-1)/math.Sqrt(2/freedom))
 	return 1 + (phi-1)*(1+weight*(1/q-1))
