@@ -61,7 +61,7 @@ for kind in podunavailablebudgets poddeletionflowcontrols; do
   mv "client/.crd/policy.kruise.io_$kind.yaml" "config/protection/$n-crd-$kind.yaml"
   n=$((n + 1))
 done
-mv client/.crd/judge.breakwater.dev_metricchecks.yaml config/judge/100-crd-metricchecks.yaml
+mv client/.crd/judge.breakwater.dev_metricchecks.yaml config/core/104-crd-metricchecks.yaml
 rmdir client/.crd
 
 go run ./events/eventtypegen

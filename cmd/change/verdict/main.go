@@ -1,4 +1,4 @@
-// The function verdict stores what the server said of a batch on its ChangePod.
+// The function verdict stores verdicts on ChangePods and ChangeWorkloads.
 package main
 
 import (
@@ -26,6 +26,8 @@ func main() {
 func build(_ context.Context, clients process.Clients) (process.Parts, error) {
 	meter := metrics.Meter()
 	recorder := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter)
-	function := verdict.New(recorder, functions.NewCachedClientSource(clients.Kube), eventsigning.NewStore(clients.Kube.CoreV1(), clock.RealClock{}))
+	secrets := clients.Kube.CoreV1()
+	function := verdict.New(recorder, functions.NewCachedClientSource(clients.Kube),
+		eventsigning.NewStore(secrets, clock.RealClock{}), eventsigning.NewJudgeKeys(secrets, clock.RealClock{}))
 	return process.Parts{Handler: functions.NewReceiver(name, function, clock.RealClock{}, meter)}, nil
 }
