@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge"
+	"github.com/breakwater-dev/breakwater/judge/calibrate"
+	"github.com/breakwater-dev/breakwater/judge/evaluate"
+)
+
+// settings are the choices of thresholds that are compared; the first is that of
+// the check.
+var settings = []judge.Setting{
+	{Scale: 1}, {FalseAlarmRate: "0.1%", Scale: 1}, {FalseAlarmRate: "5%", Scale: 1}, {FalseAlarmRate: "20%", Scale: 1},
+	{Scale: 0.5}, {Scale: 2},
+}
+
+// report is the output of calibrate.
+type report struct {
+	calibrate.Score
+	Thresholds []threshold `json:"thresholds"`
+	Releases   []release   `json:"verdicts"`
+}
+
+type threshold struct {
+	FalseAlarmRate string          `json:"falseAlarmRate"`
+	SmallestChange string          `json:"smallestChange"`
+	Precision      calibrate.Share `json:"precision"`
+	Recall         calibrate.Share `json:"recall"`
+	F1             calibrate.Share `json:"f1"`
+}
+
+type release struct {
+	Line    int              `json:"line"`
+	New     string           `json:"new"`
+	Label   string           `json:"label"`
+	Verdict v1alpha1.Verdict `json:"verdict"`
+	Reason  string           `json:"reason"`
+	Message string           `json:"message"`
+}
+
+// calibrateCommand judges labelled releases and counts errors.
+func calibrateCommand(ctx context.Context, args []string, out, errs io.Writer) (int, error) {
+	flags := newFlags("calibrate", errs)
+	var from server
+	from.flags(flags)
+	list := flags.String("list", "", "CSV `file` of labelled releases with the header new,old,at,check,label; check is a file relative to the list, or empty")
+	asJSON := flags.Bool("json", false, "print JSON")
+	parallel := flags.Int("parallel", 2, "releases judged at the same time, 1 to 16")
+	if err := parse(flags, args); err != nil {
+		return exitUsage, err
+	}
+	if *parallel < 1 || *parallel > 16 {
+		return exitUsage, fmt.Errorf("--parallel is %d, want 1 to 16", *parallel)
+	}
+	client, err := from.client()
+	if err != nil {
+		return exitUsage, err
+	}
+	text, err := readFile(*list)
+	if err != nil {
+		return exitUsage, fmt.Errorf("--list: %w", err)
+	}
+	releases, err := calibrate.Read(bytes.NewReader(text))
+	if err != nil {
+		return exitUsage, fmt.Errorf("--list %s: %w", *list, err)
+	}
+	outcomes := make([][]calibrate.Outcome, len(settings))
+	for i := range outcomes {
+		outcomes[i] = make([]calibrate.Outcome, len(releases))
+	}
+	var r report
+	r.Releases = make([]release, len(releases))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(*parallel)
+	for i, one := range releases {
+		target, err := targetOf(one.New, one.Old, one.At)
+		if err != nil {
+			return exitUsage, fmt.Errorf("--list %s: line %d: %w", *list, one.Line, err)
+		}
+		path := one.Check
+		if path != "" && !filepath.IsAbs(path) {
+			path = filepath.Join(filepath.Dir(*list), path)
+		}
+		check, err := checkOf(path)
+		if err != nil {
+			return exitUsage, fmt.Errorf("--list %s: line %d: %w", *list, one.Line, err)
+		}
+		group.Go(func() error {
+			in := judge.Read(groupCtx, client, check, target)
+			for k, s := range settings {
+				record := judge.Looks(judge.With(in, s))
+				outcomes[k][i] = outcomeOf(in, record, one.Bad)
+				if k == 0 {
+					r.Releases[i] = release{one.Line, one.New, label(one.Bad), record.Verdict, record.Reason, record.Message}
+				}
+			}
+			return ctx.Err()
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return exitUsage, err
+	}
+	r.Score = calibrate.Of(outcomes[0])
+	for k, s := range settings {
+		score := calibrate.Of(outcomes[k])
+		rate := s.FalseAlarmRate
+		if rate == "" {
+			rate = "as set"
+		}
+		r.Thresholds = append(r.Thresholds, threshold{rate, fmt.Sprintf("x%g", s.Scale), score.Precision, score.Recall, score.F1})
+	}
+	if *asJSON {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
+		return exitPass, encoder.Encode(r)
+	}
+	r.print(out)
+	return exitPass, nil
+}
+
+func label(bad bool) string {
+	if bad {
+		return "bad"
+	}
+	return "good"
+}
+
+func outcomeOf(in evaluate.Input, record v1alpha1.Record, bad bool) calibrate.Outcome {
+	o := calibrate.Outcome{Bad: bad, Verdict: record.Verdict}
+	if record.DetectionTime != nil {
+		o.Detection = record.DetectionTime.Sub(in.Target.At.Time)
+	}
+	for _, e := range record.Metrics {
+		if e.Verdict == v1alpha1.VerdictFail {
+			o.Failed = append(o.Failed, e.Name)
+		}
+		if e.Verdict != v1alpha1.VerdictNone {
+			o.Judged = append(o.Judged, e.Name)
+		}
+	}
+	return o
+}
+
+func (r report) print(out io.Writer) {
+	line := func(name string, s calibrate.Share) {
+		fmt.Fprintf(out, "%-10s %5.1f %%  (%.1f to %.1f, of %d)\n", name, 100*s.Value, 100*s.Low, 100*s.High, s.Of)
+	}
+	fmt.Fprintf(out, "%d releases, %d bad: %d caught, %d missed (%d of them held); %d good ones failed or held (%d held)\n\n",
+		r.Score.Releases, r.Bad, r.Caught, r.Missed, r.HeldBad, r.FalseAlarms, r.HeldGood)
+	line("precision", r.Precision)
+	line("recall", r.Recall)
+	line("F1", r.F1)
+	line("held", r.Held)
+	if d := r.Detection; d != nil {
+		seconds := func(v float64) time.Duration { return time.Duration(v) * time.Second }
+		fmt.Fprintf(out, "time to detection: median %s (%s to %s), longest %s\n", seconds(d.Median), seconds(d.Low), seconds(d.High), seconds(d.Worst))
+	}
+	fmt.Fprintf(out, "\n%-24s %7s %7s %6s %13s\n", "metric", "judged", "caught", "alone", "false alarms")
+	for _, m := range r.Metrics {
+		fmt.Fprintf(out, "%-24s %7d %7d %6d %6d (to %.1f %%)\n", m.Name, m.Judged, m.Caught, m.OnlyOne, m.FalseAlarms, 100*m.FalseRate.High)
+	}
+	fmt.Fprintf(out, "\n%-16s %-16s %10s %8s %6s\n", "false-alarm rate", "smallest change", "precision", "recall", "F1")
+	for _, t := range r.Thresholds {
+		fmt.Fprintf(out, "%-16s %-16s %8.1f %% %6.1f %% %4.1f %%\n", t.FalseAlarmRate, t.SmallestChange, 100*t.Precision.Value, 100*t.Recall.Value, 100*t.F1.Value)
+	}
+	fmt.Fprintln(out)
+	for _, one := range r.Releases {
+		if one.Label == "bad" && one.Verdict != v1alpha1.VerdictFail || one.Label == "good" && one.Verdict != v1alpha1.VerdictPass {
+			fmt.Fprintf(out, "line %d, %s: %s, %s: %s\n", one.Line, one.Label, one.Verdict, one.Reason, one.Message)
+		}
+	}
+}

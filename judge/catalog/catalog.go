@@ -1,0 +1,255 @@
+// Package catalog knows the metrics that shops usually have: which series count
+// requests, errors and latency, CPU, memory and the health of pods. Resolve
+// chooses among them by the series that exist.
+package catalog
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+)
+
+// Signal is what a metric says about a pod. Several metrics of one signal are
+// alternatives: one with enough data is enough.
+type Signal string
+
+const (
+	// Errors is the share of requests that fail.
+	Errors Signal = "errors"
+	// Latency is the time that requests take.
+	Latency Signal = "latency"
+	// Outgoing is about calls to other services.
+	Outgoing Signal = "outgoing"
+	// Resources is about CPU and memory.
+	Resources Signal = "resources"
+	// Health is about restarts, kills and readiness.
+	Health Signal = "health"
+	// Callers is what callers of the service see.
+	Callers Signal = "callers"
+	// Custom is a metric of the MetricCheck.
+	Custom Signal = "custom"
+)
+
+// Metric is a metric to compare.
+type Metric struct {
+	v1alpha1.Metric
+	Signal Signal
+	// Unit is the unit of the value.
+	Unit string
+	// WarmUp reports whether the start of a pod is left out.
+	WarmUp bool
+}
+
+// Found is a name of series that exist, and the values of its labels.
+type Found struct {
+	Name   string
+	Labels map[string][]string
+}
+
+// GroupLabels are the labels whose values Resolve needs.
+var GroupLabels = slices.Concat([]string{"__name__", "span_kind", "reporter", "direction", "container"}, statusLabels)
+
+var statusLabels = []string{"http_response_status_code", "http_status_code", "rpc_grpc_status_code", "rpc_response_status_code",
+	"grpc_code", "grpc_status", "response_code", "status_code", "code", "http_status", "status", "response_code_class", "outcome", "classification"}
+
+// Bad values of labels with a status. 4xx is the caller's fault, and a metric of
+// its own.
+const (
+	badHTTP   = `5..|5xx`
+	badClient = `4..|4xx|CLIENT_ERROR`
+	badWord   = `(?i:error|errors|err|fail|failed|failure|exception|server_error|status_code_error)`
+	badGRPC   = `2|4|8|12|13|14|15|(?i:unknown|deadline_?exceeded|resource_?exhausted|unimplemented|internal|unavailable|data_?loss)`
+)
+
+func badValues(label string) string {
+	switch label {
+	case "grpc_code", "grpc_status", "rpc_grpc_status_code", "rpc_response_status_code":
+		return badGRPC
+	case "response_code":
+		return "0|" + badHTTP
+	case "http_response_status_code", "http_status_code", "http_status", "response_code_class":
+		return badHTTP
+	}
+	return badHTTP + "|" + badWord
+}
+
+// family is a rule for names of series that count requests.
+type family struct {
+	name    string
+	pattern *regexp.Regexp
+	signal  Signal
+	extra   string // matchers that belong to the family
+}
+
+const unitPart = `(?:_(?:seconds|milliseconds|microseconds|ms|s))?`
+
+var families = []family{
+	{"istio", regexp.MustCompile(`^istio_(?:requests_total|request_duration_(?:milliseconds|seconds)_bucket)$`), Errors, `reporter="destination"`},
+	{"linkerd", regexp.MustCompile(`^response_(?:total|latency_ms_bucket)$`), Errors, `direction="inbound"`},
+	{"http-server", regexp.MustCompile(`^http_server_(?:request_)?duration` + unitPart + `_(?:count|bucket)$`), Errors, ""},
+	{"rpc-server", regexp.MustCompile(`^rpc_server_(?:call_)?duration` + unitPart + `_(?:count|bucket)$`), Errors, ""},
+	{"grpc-server", regexp.MustCompile(`^grpc_server_(?:handled_total|handling_seconds_bucket)$`), Errors, ""},
+	{"spans", regexp.MustCompile(`^(?:traces_)?(?:span_?metrics_)?(?:calls(?:_total)?|(?:duration|latency)` + unitPart + `_bucket)$`), Errors, `span_kind=~"SPAN_KIND_SERVER|SPAN_KIND_CONSUMER|server|consumer"`},
+	{"spans-client", regexp.MustCompile(`^(?:traces_)?(?:span_?metrics_)?calls(?:_total)?$`), Outgoing, `span_kind=~"SPAN_KIND_CLIENT|SPAN_KIND_PRODUCER|client|producer"`},
+	{"http-client", regexp.MustCompile(`^http_client_(?:request_)?duration` + unitPart + `_count$`), Outgoing, ""},
+	{"rpc-client", regexp.MustCompile(`^rpc_client_(?:call_)?duration` + unitPart + `_count$`), Outgoing, ""},
+	{"grpc-client", regexp.MustCompile(`^grpc_client_handled_total$`), Outgoing, ""},
+	{"knative", regexp.MustCompile(`^(?:\w+_)?revision_(?:app_)?request_(?:count|latencies_bucket)$`), Errors, ""},
+	{"traefik", regexp.MustCompile(`^traefik_service_(?:requests_total|request_duration_seconds_bucket)$`), Errors, ""},
+	{"nginx", regexp.MustCompile(`^nginx_ingress_controller_(?:requests|request_duration_seconds_bucket)$`), Errors, ""},
+	{"requests", regexp.MustCompile(`^(?:\w+_)?requests?(?:_total|_count|_count_total|_(?:duration|latency|time|seconds)\w*_(?:count|bucket)|_(?:seconds|milliseconds)_(?:count|bucket)|_(?:count|bucket))$`), Errors, ""},
+}
+
+// notRequests are names that look like requests of the service and are not.
+var notRequests = regexp.MustCompile(`^(?:promhttp|prometheus|scrape|net_conntrack|go_|apiserver|rest_client|workqueue|kube_|container_|otelcol)|client|outgoing|outbound|upstream|in_flight|active|_size|body`)
+
+// familyOf returns the first family that has the name and, if it distinguishes
+// series by a label, has that label.
+func familyOf(f Found) []family {
+	var out []family
+	for _, fam := range families {
+		if !fam.pattern.MatchString(f.Name) || fam.name == "requests" && (notRequests.MatchString(f.Name) || len(out) > 0) {
+			continue
+		}
+		out = append(out, fam)
+	}
+	return out
+}
+
+func statusLabel(f Found) string {
+	for _, l := range statusLabels {
+		if len(f.Labels[l]) > 0 {
+			return l
+		}
+	}
+	return ""
+}
+
+func selector(name string, matchers ...string) string {
+	all := make([]string, 0, len(matchers)+1)
+	for _, m := range matchers {
+		if m != "" {
+			all = append(all, m)
+		}
+	}
+	return name + "{" + strings.Join(append(all, "{{pods}}"), ",") + "}"
+}
+
+// Resolve returns the metrics to judge for the series found.
+func Resolve(found []Found) []Metric {
+	sort.Slice(found, func(i, j int) bool { return found[i].Name < found[j].Name })
+	var out []Metric
+	var incoming, outgoing []Metric
+	for _, f := range found {
+		for _, fam := range familyOf(f) {
+			extra := fam.extra
+			if label, _, ok := strings.Cut(extra, "="); ok && len(f.Labels[label]) == 0 {
+				if fam.name == "spans-client" || fam.name == "istio" {
+					continue
+				}
+				extra = ""
+			}
+			if strings.HasSuffix(f.Name, "_bucket") {
+				out = append(out, latency(fam, f.Name, extra))
+				continue
+			}
+			metrics := requests(fam, f, extra)
+			out = append(out, metrics...)
+			count := Metric{Metric: v1alpha1.Metric{Name: fam.name, Query: selector(f.Name, extra)}}
+			if fam.signal == Outgoing {
+				outgoing = append(outgoing, count)
+			} else {
+				incoming = append(incoming, count)
+			}
+		}
+	}
+	if len(incoming) > 0 {
+		for _, o := range outgoing {
+			out = append(out, calls(o, incoming))
+		}
+	}
+	out = append(out, resources(found)...)
+	return unique(out)
+}
+
+func requests(fam family, f Found, extra string) []Metric {
+	status := statusLabel(f)
+	if status == "" {
+		return nil
+	}
+	query := selector(f.Name, extra)
+	bad := func(values string) string {
+		return selector(f.Name, extra, fmt.Sprintf("%s=~%q", status, values))
+	}
+	m := Metric{Signal: fam.signal, Unit: "ratio", Metric: v1alpha1.Metric{
+		Name: fam.name + "-errors", Kind: v1alpha1.KindRatio, Query: query, Bad: bad(badValues(status)),
+		Direction: v1alpha1.DirectionHigher, Weight: v1alpha1.WeightAlone,
+		SmallestChange: &v1alpha1.Change{Relative: "50%", Absolute: "0.005"},
+	}}
+	out := []Metric{m}
+	hasClientErrors := slices.ContainsFunc(f.Labels[status], func(v string) bool {
+		return len(v) == 3 && v[0] == '4' || v == "4xx" || v == "CLIENT_ERROR"
+	})
+	if hasClientErrors && fam.signal == Errors {
+		m.Name = fam.name + "-rejected"
+		m.Bad = bad(badClient)
+		m.SmallestChange = &v1alpha1.Change{Relative: "100%", Absolute: "0.05"}
+		out = append(out, m)
+	}
+	return out
+}
+
+func latency(fam family, name, extra string) Metric {
+	m := Metric{Signal: Latency, Unit: latencyUnit(name), WarmUp: true, Metric: v1alpha1.Metric{
+		Name: fam.name + "-latency", Kind: v1alpha1.KindLatency, Query: selector(name, extra),
+		Direction: v1alpha1.DirectionHigher, Weight: v1alpha1.WeightAlone,
+		SmallestChange: &v1alpha1.Change{Relative: "20%", Absolute: "0.002"},
+	}}
+	if m.Unit == "milliseconds" {
+		m.SmallestChange.Absolute = "2"
+	}
+	return m
+}
+
+func latencyUnit(name string) string {
+	switch {
+	case strings.Contains(name, "milliseconds"), strings.Contains(name, "_ms_"), strings.Contains(name, "latencies"),
+		strings.HasSuffix(name, "duration_bucket") && strings.HasPrefix(name, "http_"):
+		return "milliseconds"
+	default:
+		return "seconds"
+	}
+}
+
+// calls compares the outgoing calls of a request: a version that misses calls has
+// no errors of its own.
+func calls(outgoing Metric, incoming []Metric) Metric {
+	in := incoming[0]
+	prefix, _, _ := strings.Cut(outgoing.Name, "-")
+	for _, m := range incoming {
+		if strings.HasPrefix(m.Name, prefix) {
+			in = m
+		}
+	}
+	return Metric{Signal: Outgoing, Unit: "calls per request", WarmUp: true, Metric: v1alpha1.Metric{
+		Name: outgoing.Name + "-calls", Kind: v1alpha1.KindRatio, Query: in.Query, Bad: outgoing.Query,
+		Direction: v1alpha1.DirectionLower, Weight: v1alpha1.WeightAlone,
+		SmallestChange: &v1alpha1.Change{Relative: "50%", Absolute: "0.02"},
+	}}
+}
+
+func unique(metrics []Metric) []Metric {
+	seen := map[string]int{}
+	for i := range metrics {
+		name := metrics[i].Name
+		seen[name]++
+		if n := seen[name]; n > 1 {
+			metrics[i].Name = fmt.Sprintf("%s-%d", name, n)
+		}
+	}
+	return metrics
+}

@@ -1,0 +1,82 @@
+package catalog
+
+import (
+	"slices"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+)
+
+// alternatives are names for the same value, the best first.
+var (
+	cpuNames = []string{"container_cpu_usage_seconds_total", "k8s_pod_cpu_time_seconds_total", "container_cpu_time_seconds_total",
+		"process_cpu_seconds_total", "process_cpu_time_seconds_total"}
+	memoryNames = []string{"container_memory_working_set_bytes", "k8s_pod_memory_working_set_bytes", "container_memory_rss",
+		"container_memory_usage_bytes", "k8s_pod_memory_usage_bytes", "process_resident_memory_bytes", "process_memory_usage_bytes"}
+	activeNames = []string{"http_server_active_requests", "http_requests_in_flight", "http_server_requests_active"}
+)
+
+// HealthNames are the series that say whether pods restart, were killed or are
+// not Ready.
+var HealthNames = []string{"kube_pod_container_status_restarts_total", "kube_pod_container_status_last_terminated_reason",
+	"kube_pod_container_status_waiting_reason", "kube_pod_status_ready", "container_oom_events_total"}
+
+func resources(found []Found) []Metric {
+	names := map[string]Found{}
+	for _, f := range found {
+		names[f.Name] = f
+	}
+	first := func(alternatives []string) (Found, bool) {
+		for _, name := range alternatives {
+			if f, ok := names[name]; ok {
+				return f, true
+			}
+		}
+		return Found{}, false
+	}
+	var out []Metric
+	gauge := func(name, unit string, alternatives []string, change v1alpha1.Change, weight v1alpha1.Weight) {
+		f, ok := first(alternatives)
+		if !ok {
+			return
+		}
+		out = append(out, Metric{Signal: Resources, Unit: unit, WarmUp: true, Metric: v1alpha1.Metric{
+			Name: name, Kind: v1alpha1.KindGauge, Query: selector(f.Name, containers(f)),
+			Direction: v1alpha1.DirectionHigher, Weight: weight, SmallestChange: &change,
+		}})
+	}
+	gauge("cpu", "cores", cpuNames, v1alpha1.Change{Relative: "50%", Absolute: "0.02"}, v1alpha1.WeightAlone)
+	gauge("memory", "bytes", memoryNames, v1alpha1.Change{Relative: "50%", Absolute: "33554432"}, v1alpha1.WeightAlone)
+	gauge("active-requests", "requests", activeNames, v1alpha1.Change{Relative: "100%", Absolute: "5"}, v1alpha1.WeightWithOthers)
+	if f, ok := names["container_cpu_cfs_periods_total"]; ok {
+		out = append(out, Metric{Signal: Resources, Unit: "ratio", WarmUp: true, Metric: v1alpha1.Metric{
+			Name: "cpu-throttling", Kind: v1alpha1.KindRatio, Query: selector(f.Name, containers(f)),
+			Bad:       selector("container_cpu_cfs_throttled_periods_total", containers(f)),
+			Direction: v1alpha1.DirectionHigher, Weight: v1alpha1.WeightWithOthers,
+			SmallestChange: &v1alpha1.Change{Relative: "100%", Absolute: "0.1"},
+		}})
+	}
+	if _, ok := first(HealthNames); ok {
+		out = append(out, Metric{Signal: Health, Unit: "events", Metric: v1alpha1.Metric{
+			Name: "health", Kind: v1alpha1.KindCounter, Direction: v1alpha1.DirectionHigher, Weight: v1alpha1.WeightAlone,
+			Query: selector("", `__name__=~"`+joinNames(HealthNames)+`"`),
+		}})
+	}
+	return out
+}
+
+// containers leaves out the sums and pause containers of cAdvisor, if it has
+// series of the containers themselves.
+func containers(f Found) string {
+	if slices.ContainsFunc(f.Labels["container"], func(v string) bool { return v != "" && v != "POD" }) {
+		return `container!="",container!="POD"`
+	}
+	return ""
+}
+
+func joinNames(names []string) string {
+	out := names[0]
+	for _, n := range names[1:] {
+		out += "|" + n
+	}
+	return out
+}

@@ -1,0 +1,179 @@
+package evaluate
+
+import (
+	"math"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/samples"
+	"github.com/breakwater-dev/breakwater/judge/sequential"
+)
+
+// sides are the counts of one comparison, cut to what is compared.
+type sides struct {
+	newEvents, newAll tally
+	// oldEvents and oldAll have the cells of the look and those before.
+	oldEvents, oldAll tally
+	dayEvents, dayAll tally
+}
+
+// comparison is what a test of counts says.
+type comparison struct {
+	// evidence is the logarithm of the e-value.
+	evidence float64
+	// ratio is the estimated factor, low and high its interval.
+	ratio, low, high float64
+	dispersion       float64
+	baseline         v1alpha1.Baseline
+	// new and old counts that were compared.
+	newEvents, newAll, oldEvents, oldAll float64
+	blocks                               []sequential.Block
+}
+
+// pair returns the blocks of each kind of request: cell by cell against the old
+// pods or, where these have no counts, against the cells before the change.
+func (s sides) pair(f frame, samePods bool) (blocks map[string][]sequential.Block, concurrent, all float64) {
+	blocks = map[string][]sequential.Block{}
+	for _, stratum := range samples.Sorted(s.newAll) {
+		ne, na := s.newEvents.sum(stratum), s.newAll.sum(stratum)
+		oe, oa := s.oldEvents.sum(stratum), s.oldAll.sum(stratum)
+		for i := 0; i <= f.last; i++ {
+			if na[i] <= 0 {
+				continue
+			}
+			b := sequential.Block{New: ne[i], NewExposure: na[i]}
+			if !samePods && oa[i] > 0 {
+				b.Old, b.OldExposure = oe[i], oa[i]
+				concurrent += na[i]
+			} else {
+				for _, j := range f.reference(i) {
+					b.Old += oe[j]
+					b.OldExposure += oa[j]
+				}
+			}
+			all += na[i]
+			blocks[stratum] = append(blocks[stratum], b)
+		}
+	}
+	return blocks, concurrent, all
+}
+
+// day returns the blocks against the same cells of the day before.
+func (s sides) day(f frame) map[string][]sequential.Block {
+	blocks := map[string][]sequential.Block{}
+	for _, stratum := range samples.Sorted(s.newAll) {
+		ne, na := s.newEvents.sum(stratum), s.newAll.sum(stratum)
+		de, da := s.dayEvents.sum(stratum), s.dayAll.sum(stratum)
+		for i := 0; i <= f.last; i++ {
+			if na[i] > 0 && da[i] > 0 {
+				blocks[stratum] = append(blocks[stratum], sequential.Block{New: ne[i], NewExposure: na[i], Old: de[i], OldExposure: da[i]})
+			}
+		}
+	}
+	return blocks
+}
+
+func flatten(blocks map[string][]sequential.Block) []sequential.Block {
+	var out []sequential.Block
+	for _, stratum := range samples.Sorted(blocks) {
+		out = append(out, blocks[stratum]...)
+	}
+	return out
+}
+
+// compare tests whether the rate of the new pods is worse. A share of events, not
+// a rate, varies less: proportion says so.
+func (s sides) compare(f frame, samePods, proportion bool, direction v1alpha1.Direction, alpha float64) comparison {
+	byStratum, concurrent, all := s.pair(f, samePods)
+	if overlap(byStratum) < 0.5 && len(s.newAll) > 1 {
+		// The kinds of requests have other names in the new version.
+		s = sides{s.newEvents.pooled(), s.newAll.pooled(), s.oldEvents.pooled(), s.oldAll.pooled(), s.dayEvents.pooled(), s.dayAll.pooled()}
+		byStratum, concurrent, all = s.pair(f, samePods)
+	}
+	c := comparison{baseline: v1alpha1.BaselineBefore, blocks: flatten(byStratum)}
+	if concurrent*2 >= all && concurrent > 0 {
+		c.baseline = v1alpha1.BaselineOldPods
+	}
+	for _, b := range c.blocks {
+		c.newEvents += b.New
+		c.newAll += b.NewExposure
+		c.oldEvents += b.Old
+		c.oldAll += b.OldExposure
+	}
+	c.dispersion = dispersion(s.newEvents, s.newAll, s.oldEvents, s.oldAll)
+	if share := (c.newEvents + c.oldEvents) / math.Max(c.newAll+c.oldAll, 1); proportion && share < 1 {
+		c.dispersion *= math.Max(1-share, 0.2)
+	}
+	c.evidence = evidence(c.blocks, c.dispersion, direction)
+	c.ratio = sequential.Ratio(c.blocks)
+	c.low, c.high = sequential.RatioInterval(c.blocks, c.dispersion, alpha)
+	if c.baseline == v1alpha1.BaselineBefore {
+		day := flatten(s.day(f))
+		exposure := 0.0
+		for _, b := range day {
+			exposure += b.OldExposure
+		}
+		if exposure > 0.1*c.newAll {
+			// What happens every day at this time is not the change: both baselines must
+			// agree, and the smaller e-value is one.
+			c.evidence = math.Min(c.evidence, evidence(day, c.dispersion, direction))
+			c.ratio = nearer(c.ratio, sequential.Ratio(day))
+		}
+	}
+	return c
+}
+
+// overlap returns the share of the new exposure that has something to compare with.
+func overlap(blocks map[string][]sequential.Block) float64 {
+	with, all := 0.0, 0.0
+	for _, b := range flatten(blocks) {
+		all += b.NewExposure
+		if b.OldExposure > 0 {
+			with += b.NewExposure
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return with / all
+}
+
+func evidence(blocks []sequential.Block, dispersion float64, direction v1alpha1.Direction) float64 {
+	switch direction {
+	case v1alpha1.DirectionLower:
+		return sequential.RatesLower(blocks, dispersion)
+	case v1alpha1.DirectionEither:
+		return sequential.LogMean([]float64{sequential.RatesLower(blocks, dispersion), sequential.RatesHigher(blocks, dispersion)})
+	default:
+		return sequential.RatesHigher(blocks, dispersion)
+	}
+}
+
+// nearer returns the factor that is nearer to 1, or 1 if they disagree.
+func nearer(a, b float64) float64 {
+	if (a > 1) != (b > 1) {
+		return 1
+	}
+	if math.Abs(math.Log(a)) < math.Abs(math.Log(b)) {
+		return a
+	}
+	return b
+}
+
+// matters reports whether a change by factor ratio to value is as large as the
+// smallest one that matters, in a bad direction.
+func matters(value, ratio, relative, absolute float64, direction v1alpha1.Direction) bool {
+	if ratio == 0 {
+		return direction != v1alpha1.DirectionHigher
+	}
+	old := value / ratio
+	higher := ratio >= 1+relative && value-old >= absolute
+	lower := 1/ratio >= 1/math.Max(1-relative, 0.01) && old-value >= absolute
+	switch direction {
+	case v1alpha1.DirectionLower:
+		return lower
+	case v1alpha1.DirectionEither:
+		return higher || lower
+	default:
+		return higher
+	}
+}

@@ -1,0 +1,38 @@
+package evaluate
+
+import (
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/samples"
+)
+
+// counter compares events per pod and second.
+func counter(in Input, d Data, f frame, alpha float64) outcome {
+	newEvents, oldEvents, dayEvents := d.read(f, all)
+	s := sides{
+		newEvents: newEvents.pooled(), newAll: presence(d.New.All, f, 0, f.last),
+		oldEvents: oldEvents.pooled(), oldAll: presence(d.Old.All, f, -f.before, f.last),
+		dayEvents: dayEvents.pooled(), dayAll: presence(d.Day.All, f, 0, f.cells-1),
+	}
+	c := s.compare(f, d.SamePods, false, d.Direction, alpha)
+	o := d.outcome(c, s, f)
+	// Time is counted in samples: a counter without events has data, too.
+	o.newSamples, o.oldSamples = s.newAll.total()/f.grid.Width, c.oldAll/f.grid.Width
+	o.New.Samples, o.Old.Samples = int64(o.newSamples), int64(o.oldSamples)
+	if o.reason == v1alpha1.ReasonNoTraffic {
+		o.reason, o.message = v1alpha1.ReasonTooLittleData, "the new pods have no samples"
+	}
+	return o
+}
+
+// presence returns the seconds of each cell in which a pod had samples.
+func presence(series []samples.Series, f frame, first, last int) tally {
+	pods := map[string]samples.Cells{}
+	for pod, span := range samples.Spans(series) {
+		cells := samples.Cells{}
+		for c := max(first, f.grid.Cell(span.First)); c <= min(last, f.grid.Cell(span.Last)); c++ {
+			cells[c] = f.grid.Width
+		}
+		pods[pod] = cells
+	}
+	return tally{"": pods}
+}

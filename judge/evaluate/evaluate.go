@@ -1,0 +1,297 @@
+package evaluate
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/catalog"
+	"github.com/breakwater-dev/breakwater/judge/samples"
+)
+
+// maxQuery is the length of a query that is in a record with the names of pods. A
+// longer one has {{pods}} instead: the matchers are in the target.
+const maxQuery = 512
+
+// Evaluate looks at the metrics until in.Now and returns the record of this look.
+// Previous is the record so far, nil at the first look: a fail stays.
+func Evaluate(in Input, previous *v1alpha1.Record) v1alpha1.Record {
+	if previous != nil && (previous.Final || previous.Verdict == v1alpha1.VerdictFail) {
+		return *previous
+	}
+	r := v1alpha1.Record{
+		Verdict: v1alpha1.VerdictNone, Reason: v1alpha1.ReasonLooking, Target: in.Target, Looks: 1,
+		OnTooLittleData: in.Check.OnTooLittleData, FalseAlarmRate: in.Check.FalseAlarmRate,
+		LookTime: metav1.NewTime(in.Now), EndTime: metav1.NewTime(in.End),
+	}
+	if previous != nil {
+		r.Looks = previous.Looks + 1
+	}
+	over := !in.Now.Before(r.EndTime.Time)
+	if in.Err != nil {
+		r.Reason, r.Message, r.Final = v1alpha1.ReasonMetricsUnavailable, bounded(in.Err.Error()), over
+		return r
+	}
+	threshold := thresholdOf(in)
+	signals := map[string]catalog.Signal{}
+	for _, d := range in.Metrics {
+		signals[d.Name] = d.Signal
+		r.Metrics = append(r.Metrics, one(in, d, threshold))
+	}
+	fails, alone := 0, false
+	for _, e := range r.Metrics {
+		if e.Verdict == v1alpha1.VerdictFail {
+			fails++
+			alone = alone || e.Weight != v1alpha1.WeightWithOthers
+		}
+	}
+	rank := map[v1alpha1.Verdict]int{v1alpha1.VerdictFail: 0, v1alpha1.VerdictNone: 1, v1alpha1.VerdictPass: 2}
+	sort.SliceStable(r.Metrics, func(i, j int) bool { return rank[r.Metrics[i].Verdict] < rank[r.Metrics[j].Verdict] })
+	if alone || fails > 1 {
+		first := r.Metrics[0]
+		for _, e := range r.Metrics {
+			if e.Verdict == v1alpha1.VerdictFail && e.Weight != v1alpha1.WeightWithOthers {
+				first = e
+				break
+			}
+		}
+		r.Verdict, r.Reason, r.Message, r.Final = v1alpha1.VerdictFail, first.Reason, bounded(first.Name+": "+first.Message), true
+		r.DetectionTime = &r.LookTime
+		return r
+	}
+	if over {
+		r.Final = true
+		r.Verdict, r.Reason, r.Message = conclude(r.Metrics, signals)
+	}
+	return r
+}
+
+// thresholdOf returns the e-value of a fail: all metrics together raise false
+// alarms at the stated rate at most.
+func thresholdOf(in Input) float64 {
+	alpha, err := percent(in.Check.FalseAlarmRate)
+	if err != nil || alpha <= 0 {
+		alpha = 0.01
+	}
+	n := 0
+	for _, d := range in.Metrics {
+		if d.Signal != catalog.Health {
+			n++
+		}
+	}
+	return float64(max(1, n)) / alpha
+}
+
+// one compares one metric.
+func one(in Input, d Data, threshold float64) v1alpha1.Evidence {
+	e := v1alpha1.Evidence{Verdict: v1alpha1.VerdictNone}
+	var o outcome
+	switch {
+	case d.Err != nil:
+		o = outcome{reason: v1alpha1.ReasonMetricsUnavailable, message: d.Err.Error()}
+	default:
+		o = compareOne(in, d, 1/threshold)
+		e = o.Evidence
+	}
+	e.Name, e.Kind, e.Weight, e.Unit, e.SmallestChange = d.Name, d.Kind, d.Weight, d.Unit, d.SmallestChange
+	if d.Signal != catalog.Health {
+		e.EValue, e.Threshold = number(math.Exp(math.Min(o.logE, 600))), number(threshold)
+	}
+	describeRange(in, d, &e)
+	minimum := minimumOf(d)
+	switch {
+	case o.reason == v1alpha1.ReasonPodsUnhealthy:
+		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictFail, o.reason, o.message
+	case o.reason != "":
+		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, o.reason, o.message
+	case d.Signal != catalog.Health && o.logE >= math.Log(threshold):
+		e.Verdict, e.Reason = v1alpha1.VerdictFail, v1alpha1.ReasonMetricWorse
+		e.Message = sentence(e)
+	case o.newSamples < minimum || o.oldSamples < minimum:
+		e.Verdict, e.Reason = v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData
+		e.Message = fmt.Sprintf("%.0f of new and %.0f of old pods; %.0f are needed", o.newSamples, o.oldSamples, minimum)
+	case ended(in, d):
+		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData, "the series of the new pods have ended"
+	default:
+		e.Verdict, e.Reason = v1alpha1.VerdictPass, v1alpha1.ReasonNoChange
+		e.Message = sentence(e)
+	}
+	e.Message = bounded(e.Message)
+	return e
+}
+
+func compareOne(in Input, d Data, alpha float64) outcome {
+	d = cut(in, d)
+	f := newFrame(in, d)
+	switch {
+	case d.Signal == catalog.Health:
+		return health(in, d, f)
+	case d.Kind == v1alpha1.KindRatio:
+		return ratio(in, d, f, alpha)
+	case d.Kind == v1alpha1.KindLatency:
+		return latency(in, d, f, alpha)
+	case d.Kind == v1alpha1.KindGauge:
+		return gauge(in, d, f, alpha)
+	default:
+		return counter(in, d, f, alpha)
+	}
+}
+
+// cut removes what is later than the look. Without series of old pods, new pods
+// that are old themselves are compared with their own past.
+func cut(in Input, d Data) Data {
+	now := seconds(in.Now)
+	d.New = Pair{samples.Until(d.New.All, now), samples.Until(d.New.Bad, now)}
+	d.Old = Pair{samples.Until(d.Old.All, now), samples.Until(d.Old.Bad, now)}
+	if len(d.Old.All) > 0 {
+		return d
+	}
+	at := seconds(in.Target.At.Time)
+	for _, span := range samples.Spans(d.New.All) {
+		if span.First < at-Before.Seconds()/2 {
+			d.Old, d.SamePods = d.New, true
+			break
+		}
+	}
+	return d
+}
+
+// ended reports whether all new pods stopped sending samples before the look.
+func ended(in Input, d Data) bool {
+	step := math.Max(samples.Step(d.New.All), minimumCell)
+	last := 0.0
+	for _, span := range samples.Spans(samples.Until(d.New.All, seconds(in.Now))) {
+		last = math.Max(last, span.Last)
+	}
+	return seconds(in.Now)-last > math.Max(90, 4*step)
+}
+
+func minimumOf(d Data) float64 {
+	if d.MinimumData != nil {
+		return float64(*d.MinimumData)
+	}
+	if d.Kind == v1alpha1.KindRatio || d.Kind == v1alpha1.KindLatency {
+		return defaultEvents
+	}
+	return defaultSamples
+}
+
+func describeRange(in Input, d Data, e *v1alpha1.Evidence) {
+	at := in.Target.At
+	newQuery, oldQuery := d.NewQuery, d.OldQuery
+	if len(newQuery) > maxQuery || len(oldQuery) > maxQuery {
+		newQuery, oldQuery = d.Query, d.Query
+	}
+	if e.New != nil {
+		e.New.Query, e.New.From, e.New.To = newQuery, at, metav1.NewTime(in.Now)
+	}
+	if e.Old != nil {
+		e.Old.Query, e.Old.From, e.Old.To = oldQuery, at, metav1.NewTime(in.Now)
+		if e.Baseline != v1alpha1.BaselineOldPods {
+			e.Old.From, e.Old.To = metav1.NewTime(at.Add(-Before)), at
+		}
+		if d.Signal == catalog.Health {
+			e.Old.To = metav1.NewTime(in.Now)
+		}
+	}
+}
+
+// sentence says what was compared.
+func sentence(e v1alpha1.Evidence) string {
+	if e.New == nil || e.Old == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s %s of new pods against %s of old pods", e.New.Value, e.Unit, e.Old.Value)
+	if e.Kind == v1alpha1.KindLatency {
+		text = e.Message + ": " + text
+	} else if e.Message != "" {
+		text += "; " + e.Message
+	}
+	return text
+}
+
+// conclude decides at the end of the look, when nothing failed.
+func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal) (v1alpha1.Verdict, string, string) {
+	if len(metrics) == 0 {
+		return v1alpha1.VerdictNone, v1alpha1.ReasonNoSeries, "no known metric has series of the new pods"
+	}
+	passed, asked := map[catalog.Signal]int{}, map[catalog.Signal]int{}
+	var missing *v1alpha1.Evidence
+	for i, e := range metrics {
+		s := signals[e.Name]
+		asked[s]++
+		if e.Verdict == v1alpha1.VerdictPass {
+			passed[s]++
+		}
+		// A query that failed may hide a fail, and each metric of the user is needed.
+		if e.Verdict == v1alpha1.VerdictNone && (e.Reason == v1alpha1.ReasonMetricsUnavailable || s == catalog.Custom) {
+			return v1alpha1.VerdictNone, e.Reason, bounded(e.Name + ": " + e.Message)
+		}
+		if e.Verdict == v1alpha1.VerdictNone && (s == catalog.Errors || s == catalog.Latency) &&
+			(missing == nil || e.Reason == v1alpha1.ReasonNoTraffic || missing.Reason != v1alpha1.ReasonNoTraffic && s == catalog.Errors) {
+			missing = &metrics[i]
+		}
+	}
+	traffic := asked[catalog.Errors]+asked[catalog.Latency] > 0
+	enough := passed[catalog.Errors] > 0 || asked[catalog.Errors] == 0 && passed[catalog.Latency] > 0
+	if traffic && !enough {
+		if missing == nil {
+			return v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData, "no metric of requests has enough data"
+		}
+		return v1alpha1.VerdictNone, missing.Reason, bounded(missing.Name + ": " + missing.Message)
+	}
+	if !traffic && passed[catalog.Resources]+passed[catalog.Custom] == 0 {
+		return v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData, "no metric has enough data"
+	}
+	return v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, "no metric of the new pods is worse"
+}
+
+func bounded(text string) string {
+	const limit = 1000
+	if len(text) > limit {
+		return text[:limit] + "…"
+	}
+	return text
+}
+
+// Defaulted returns the check with the defaults that the API server sets, so that
+// a file without them means the same.
+func Defaulted(check v1alpha1.MetricCheckSpec) v1alpha1.MetricCheckSpec {
+	if check.DefaultMetrics == "" {
+		check.DefaultMetrics = v1alpha1.DefaultMetricsDiscover
+	}
+	if check.Callers == "" {
+		check.Callers = v1alpha1.DefaultMetricsDiscover
+	}
+	if check.Look.Duration == 0 {
+		check.Look.Duration = 5 * time.Minute
+	}
+	if check.Interval.Duration == 0 {
+		check.Interval.Duration = 15 * time.Second
+	}
+	if check.WarmUp == nil {
+		check.WarmUp = &metav1.Duration{Duration: 30 * time.Second}
+	}
+	if check.OnTooLittleData == "" {
+		check.OnTooLittleData = v1alpha1.TooLittleDataHold
+	}
+	if check.FalseAlarmRate == "" {
+		check.FalseAlarmRate = "1%"
+	}
+	metrics := make([]v1alpha1.Metric, len(check.Metrics))
+	for i, m := range check.Metrics {
+		if m.Direction == "" {
+			m.Direction = v1alpha1.DirectionHigher
+		}
+		if m.Weight == "" {
+			m.Weight = v1alpha1.WeightAlone
+		}
+		metrics[i] = m
+	}
+	check.Metrics = metrics
+	return check
+}

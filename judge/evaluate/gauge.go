@@ -1,0 +1,277 @@
+package evaluate
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/prometheus"
+	"github.com/breakwater-dev/breakwater/judge/samples"
+	"github.com/breakwater-dev/breakwater/judge/sequential"
+)
+
+// betweenFloor is the least relative standard deviation between pods of the same
+// version that is assumed: few pods look more alike than they are.
+const betweenFloor = 0.08
+
+// trace has the values of pods by cell.
+type trace map[string]samples.Cells
+
+// isCounter reports whether a gauge's query selects a counter, whose rate is compared.
+func isCounter(query string) bool {
+	s, plain := prometheus.ParseSelector(strings.ReplaceAll(query, "{{pods}}", ""))
+	return plain && strings.HasSuffix(s.Name, "_total")
+}
+
+func (d Data) trace(series []samples.Series, f frame) trace {
+	if !isCounter(d.Query) {
+		return samples.Values(series, f.grid)
+	}
+	out := samples.Counts(series, f.grid, f.step)
+	spans := samples.Spans(series)
+	for pod, cells := range out {
+		// The first cell of a pod is not complete; one without an increase is 0.
+		first := f.grid.Cell(spans[pod].First) + 1
+		last := f.grid.Cell(spans[pod].Last)
+		rates := samples.Cells{}
+		for c := first; c <= last; c++ {
+			rates[c] = cells[c] / f.grid.Width
+		}
+		out[pod] = rates
+	}
+	return out
+}
+
+// means returns the mean of the pods per cell, and the number of pods.
+func (t trace) means(first, last int, warm map[string]int) (samples.Cells, int32) {
+	sum, n, pods := samples.Cells{}, samples.Cells{}, int32(0)
+	for _, pod := range samples.Sorted(t) {
+		used := false
+		for c, v := range t[pod] {
+			if c >= first && c <= last && c >= warm[pod] {
+				sum[c] += v
+				n[c]++
+				used = true
+			}
+		}
+		if used {
+			pods++
+		}
+	}
+	for c := range sum {
+		sum[c] /= n[c]
+	}
+	return sum, pods
+}
+
+func (t trace) only(pods map[string]bool) trace {
+	out := trace{}
+	for pod, cells := range t {
+		if pods[pod] {
+			out[pod] = cells
+		}
+	}
+	return out
+}
+
+// gauge compares the mean of a value of a pod.
+func gauge(in Input, d Data, f frame, alpha float64) outcome {
+	newT, oldT, dayT := d.trace(d.New.All, f), d.trace(d.Old.All, f), d.trace(d.Day.All, f)
+	warm := map[string]int{}
+	for pod, span := range samples.Spans(d.New.All) {
+		warm[pod] = f.warm(span)
+	}
+	g := difference(newT, oldT, f, warm, d.SamePods)
+	o := outcome{newSamples: g.newSamples, oldSamples: g.oldSamples}
+	if g.newSamples == 0 || g.oldSamples == 0 {
+		if g.oldSamples > 0 {
+			o.reason, o.message = v1alpha1.ReasonTooLittleData, "the new pods have no samples"
+		} else if g.newSamples > 0 {
+			o.reason, o.message = v1alpha1.ReasonNoBaseline, "there are no samples of old pods"
+		}
+		return o
+	}
+	o.Baseline = g.baseline
+	o.New = &v1alpha1.Side{Value: number(g.newMean), Samples: int64(g.newSamples), Pods: g.newPods}
+	o.Old = &v1alpha1.Side{Value: number(g.oldMean), Samples: int64(g.oldSamples), Pods: g.oldPods}
+	half := sequential.MeanInterval(g.variance, g.scale(), alpha)
+	o.Interval = &v1alpha1.Interval{Low: number(g.diff - half), High: number(g.diff + half), Of: "Difference"}
+	o.logE = g.evidence(d)
+	if g.baseline == v1alpha1.BaselineBefore && len(dayT) > 0 {
+		day := difference(newT, dayT.shift(f.cells), f, warm, true)
+		if day.oldSamples >= 4 {
+			o.logE = math.Min(o.logE, day.evidence(d))
+		}
+	}
+	if o.logE > 0 && len(in.Nodes) > 0 && !d.SamePods {
+		if same, ok := onSharedNodes(in.Nodes, newT, oldT); ok {
+			s := difference(newT.only(same), oldT.only(same), f, warm, false)
+			relative, absolute, _ := change(d.SmallestChange)
+			if s.newSamples > 0 && s.oldSamples > 0 && s.baseline == v1alpha1.BaselineOldPods &&
+				!matters(s.newMean, s.newMean/s.oldMean, relative/2, absolute/2, d.Direction) {
+				o.logE = 0
+				o.Message = fmt.Sprintf("on nodes with new and old pods the values are alike (%s, %s)", number(s.newMean), number(s.oldMean))
+			}
+		}
+	}
+	return o
+}
+
+// shift moves cells of a look before the change, where difference expects the
+// values to compare with.
+func (t trace) shift(cells int) trace {
+	out := trace{}
+	for pod, values := range t {
+		moved := samples.Cells{}
+		for c, v := range values {
+			if c >= 0 && c < cells {
+				moved[c-cells] = v
+			}
+		}
+		out[pod] = moved
+	}
+	return out
+}
+
+// onSharedNodes returns the pods on nodes that have new and old pods.
+func onSharedNodes(nodes map[string]string, newT, oldT trace) (map[string]bool, bool) {
+	has := map[string]int{}
+	for pod := range newT {
+		has[nodes[pod]] |= 1
+	}
+	for pod := range oldT {
+		has[nodes[pod]] |= 2
+	}
+	out := map[string]bool{}
+	for _, t := range []trace{newT, oldT} {
+		for pod := range t {
+			if n := nodes[pod]; n != "" && has[n] == 3 {
+				out[pod] = true
+			}
+		}
+	}
+	return out, len(out) > 0
+}
+
+// gaugeDifference is the difference of the means of new and old pods.
+type gaugeDifference struct {
+	diff, variance         float64
+	newMean, oldMean       float64
+	newSamples, oldSamples float64
+	newPods, oldPods       int32
+	baseline               v1alpha1.Baseline
+}
+
+// scale is the difference that the mixture looks for.
+func (g gaugeDifference) scale() float64 { return math.Max(0.5*math.Abs(g.oldMean), 1e-9) }
+
+func (g gaugeDifference) evidence(d Data) float64 {
+	relative, absolute, _ := change(d.SmallestChange)
+	factor := math.Inf(1)
+	if g.oldMean > 0 {
+		factor = g.newMean / g.oldMean
+	}
+	if g.oldMean > 0 && !matters(g.newMean, factor, relative, absolute, d.Direction) ||
+		g.oldMean <= 0 && !beyond(g.diff, absolute, d.Direction) {
+		return 0
+	}
+	switch d.Direction {
+	case v1alpha1.DirectionLower:
+		return sequential.MeanHigher(-g.diff, g.variance, g.scale())
+	case v1alpha1.DirectionEither:
+		return sequential.LogMean([]float64{sequential.MeanHigher(g.diff, g.variance, g.scale()), sequential.MeanHigher(-g.diff, g.variance, g.scale())})
+	default:
+		return sequential.MeanHigher(g.diff, g.variance, g.scale())
+	}
+}
+
+func beyond(diff, absolute float64, direction v1alpha1.Direction) bool {
+	switch direction {
+	case v1alpha1.DirectionLower:
+		return -diff >= absolute && diff < 0
+	case v1alpha1.DirectionEither:
+		return math.Abs(diff) >= absolute
+	default:
+		return diff >= absolute && diff > 0
+	}
+}
+
+// difference compares cell by cell with the old pods, or with the time before.
+func difference(newT, oldT trace, f frame, warm map[string]int, samePods bool) gaugeDifference {
+	var g gaugeDifference
+	newM, newPods := newT.means(0, f.last, warm)
+	oldM, oldPods := oldT.means(0, f.last, nil)
+	beforeM, beforePods := oldT.means(-f.before, -1, nil)
+	var diffs, news, olds []float64
+	if !samePods {
+		for c := 0; c <= f.last; c++ {
+			n, okNew := newM[c]
+			o, okOld := oldM[c]
+			if okNew && okOld {
+				diffs, news, olds = append(diffs, n-o), append(news, n), append(olds, o)
+			}
+		}
+	}
+	g.baseline = v1alpha1.BaselineOldPods
+	g.newPods, g.oldPods = newPods, oldPods
+	if 2*len(diffs) < len(newM) || samePods {
+		g.baseline, g.oldPods = v1alpha1.BaselineBefore, beforePods
+		news, olds, diffs = values(newM, 0, f.last), values(beforeM, -f.before, -1), nil
+	}
+	g.newSamples, g.oldSamples = float64(len(news)), float64(len(olds))
+	if len(news) == 0 || len(olds) == 0 {
+		return g
+	}
+	g.newMean, g.oldMean = mean(news), mean(olds)
+	g.diff = g.newMean - g.oldMean
+	over := 0.0
+	if diffs != nil {
+		over = sequential.LongRunVariance(diffs)
+	} else {
+		over = sequential.LongRunVariance(news) + sequential.LongRunVariance(olds)
+	}
+	between := square(betweenFloor * g.oldMean)
+	if v, n := podVariance(oldT, f); n >= 2 {
+		// Few pods tell little about their variance: an upper estimate.
+		between = math.Max(between, v*(1+2/math.Sqrt(float64(n))))
+	}
+	if samePods {
+		// The same pods differ from themselves by their drift over minutes only.
+		g.variance = over + between
+	} else {
+		g.variance = over + between*(1/float64(max(g.newPods, 1))+1/float64(max(g.oldPods, 1)))
+	}
+	return g
+}
+
+// podVariance returns the variance between the means of the old pods.
+func podVariance(t trace, f frame) (float64, int) {
+	var means []float64
+	for _, pod := range samples.Sorted(t) {
+		if v := values(t[pod], -f.before, f.last); len(v) >= 4 {
+			means = append(means, mean(v))
+		}
+	}
+	return sequential.Variance(means), len(means)
+}
+
+func values(cells samples.Cells, first, last int) []float64 {
+	var out []float64
+	for c := first; c <= last; c++ {
+		if v, ok := cells[c]; ok {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+func square(v float64) float64 { return v * v }

@@ -1,0 +1,146 @@
+package evaluate
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"strings"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/samples"
+)
+
+const (
+	// unhealthyRestarts is the number of restarts of new pods that is no accident: a
+	// healthy pod restarts less than once a day.
+	unhealthyRestarts = 2
+	// unreadySeconds is how long a pod is not Ready that was Ready before.
+	unreadySeconds = 90
+	// neverReadySeconds is how long a pod does not become Ready.
+	neverReadySeconds = 240
+)
+
+// badWaiting are the reasons for which a container does not run.
+var badWaiting = map[string]bool{"CrashLoopBackOff": true, "CreateContainerConfigError": true, "CreateContainerError": true,
+	"ErrImagePull": true, "ImagePullBackOff": true, "InvalidImageName": true, "RunContainerError": true, "StartError": true}
+
+// condition is what the health series say about the pods of one side.
+type condition struct {
+	pods                                map[string]bool
+	restarts                            float64
+	killed, waiting, unready, neverUsed map[string]bool
+}
+
+// health applies rules, not statistics: each event is certain, and rare in
+// healthy pods.
+func health(in Input, d Data, f frame) outcome {
+	from, now := f.grid.Origin, seconds(in.Now)
+	n := conditionOf(samples.Until(d.New.All, now), from, now, f.step)
+	old := conditionOf(samples.Until(d.Old.All, now), from-Before.Seconds(), now, f.step)
+	o := outcome{newSamples: float64(len(n.pods)) * defaultSamples, oldSamples: math.Inf(1)}
+	o.New = &v1alpha1.Side{Value: number(n.restarts + float64(len(n.killed)+len(n.waiting)+len(n.unready))), Samples: int64(len(n.pods)), Pods: int32(len(n.pods))}
+	o.Old = &v1alpha1.Side{Value: number(old.restarts + float64(len(old.killed)+len(old.waiting)+len(old.unready))), Samples: int64(len(old.pods)), Pods: int32(len(old.pods))}
+	if d.SamePods {
+		// The state of the same pods before the change is not in the same series.
+		old = condition{}
+	}
+	var found []string
+	worse := func(news, olds map[string]bool, what string) {
+		if len(news) > 0 && share(news, n.pods) > 2*share(olds, old.pods) {
+			found = append(found, fmt.Sprintf("%s: %s", what, some(news)))
+		}
+	}
+	worse(n.killed, old.killed, "killed for memory")
+	worse(n.waiting, old.waiting, "containers do not run")
+	worse(n.unready, old.unready, "not Ready any more")
+	worse(n.neverUsed, old.neverUsed, "not Ready since the start")
+	if n.restarts >= unhealthyRestarts && n.restarts/float64(max(1, len(n.pods))) > 2*old.restarts/float64(max(1, len(old.pods))) {
+		found = append(found, fmt.Sprintf("%.0f restarts", n.restarts))
+	}
+	if len(found) > 0 {
+		o.reason, o.message = v1alpha1.ReasonPodsUnhealthy, strings.Join(found, "; ")
+	}
+	return o
+}
+
+func share(some, all map[string]bool) float64 { return float64(len(some)) / math.Max(1, float64(len(all))) }
+
+func some(pods map[string]bool) string {
+	names := samples.Sorted(pods)
+	if len(names) > 3 {
+		return strings.Join(names[:3], ", ") + fmt.Sprintf(" and %d more", len(names)-3)
+	}
+	return strings.Join(names, ", ")
+}
+
+func conditionOf(series []samples.Series, from, now, step float64) condition {
+	c := condition{pods: map[string]bool{}, killed: map[string]bool{}, waiting: map[string]bool{}, unready: map[string]bool{}, neverUsed: map[string]bool{}}
+	for _, s := range series {
+		pod, points := samples.Pod(s.Labels), samples.Numbers(s.Points)
+		if len(points) == 0 {
+			continue
+		}
+		c.pods[pod] = true
+		after := points[sort.Search(len(points), func(i int) bool { return points[i].T > from }):]
+		switch s.Labels["__name__"] {
+		case "kube_pod_container_status_restarts_total", "container_oom_events_total":
+			events := increaseAfter(points, from)
+			if s.Labels["__name__"] == "container_oom_events_total" {
+				if events > 0 {
+					c.killed[pod] = true
+				}
+				continue
+			}
+			c.restarts += events
+		case "kube_pod_container_status_last_terminated_reason":
+			// A kill that was known before the change is not of this release.
+			if s.Labels["reason"] == "OOMKilled" && len(after) > 0 && after[len(after)-1].V == 1 && !knownBefore(points, from) {
+				c.killed[pod] = true
+			}
+		case "kube_pod_container_status_waiting_reason":
+			if n := len(after); badWaiting[s.Labels["reason"]] && n > 1 && after[n-1].V == 1 && after[n-2].V == 1 {
+				c.waiting[pod] = true
+			}
+		case "kube_pod_status_ready":
+			if s.Labels["condition"] == "true" {
+				c.readiness(pod, points, after, now, step)
+			}
+		}
+	}
+	return c
+}
+
+// readiness looks at a pod that still has samples: one that was deleted is not
+// unready.
+func (c condition) readiness(pod string, points, after []samples.Point, now, step float64) {
+	last := points[len(points)-1]
+	if last.V != 0 || len(after) == 0 || now-last.T > 3*math.Max(step, 15) {
+		return
+	}
+	since, was := points[0].T, false
+	for _, p := range points {
+		if p.V == 1 {
+			since, was = p.T, true
+		}
+	}
+	switch {
+	case was && last.T-since >= unreadySeconds:
+		c.unready[pod] = true
+	case !was && last.T-since >= neverReadySeconds:
+		c.neverUsed[pod] = true
+	}
+}
+
+func increaseAfter(points []samples.Point, from float64) float64 {
+	total := 0.0
+	for i := 1; i < len(points); i++ {
+		if delta := points[i].V - points[i-1].V; points[i].T > from && delta > 0 {
+			total += delta
+		}
+	}
+	return total
+}
+
+func knownBefore(points []samples.Point, from float64) bool {
+	return points[0].T <= from && points[0].V == 1
+}

@@ -1,0 +1,150 @@
+// Package evaluate decides on the samples of new and old pods. Evaluate is a pure
+// function: a verdict can be recomputed from the samples and the record.
+//
+// Time is divided into cells. Each cell of the new pods is compared with the same
+// cell of the old pods or, where these have ended, with cells before the change,
+// and then with the same cells of the day before as well.
+package evaluate
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/catalog"
+	"github.com/breakwater-dev/breakwater/judge/samples"
+)
+
+const (
+	// Before is how much time before the change is compared.
+	Before = 10 * time.Minute
+	// Day is the distance of the day before.
+	Day = 24 * time.Hour
+	// minimumCell is the shortest cell.
+	minimumCell = 15.0
+
+	defaultEvents  = 50
+	defaultSamples = 8
+)
+
+// Pair are the series of all events, or of the value, and of the bad events.
+type Pair struct{ All, Bad []samples.Series }
+
+// Data are the series of one metric. Those of the day before have their times
+// moved by a day.
+type Data struct {
+	catalog.Metric
+	New, Old, Day Pair
+	// NewQuery and OldQuery are the expressions that were read.
+	NewQuery, OldQuery string
+	// SamePods reports that the series are of the same pods before and after the
+	// change.
+	SamePods bool
+	// Err is why the series could not be read.
+	Err error
+}
+
+// Input is everything that a verdict depends on.
+type Input struct {
+	Check  v1alpha1.MetricCheckSpec
+	Target v1alpha1.Target
+	// Metrics are the metrics to compare, with their series until now or later.
+	Metrics []Data
+	// Nodes has the node of each pod, where it is known.
+	Nodes map[string]string
+	// Now is the time of the look: later samples are not used.
+	Now time.Time
+	// End is when the look ends.
+	End time.Time
+	// Err is why nothing could be read at all.
+	Err error
+}
+
+// frame is the division of time of one metric at one look.
+type frame struct {
+	grid samples.Grid
+	step float64
+	// last is the last complete cell, cells the number of cells of the whole look,
+	// and before the number of cells before the change.
+	last, cells, before int
+	warmUp              float64
+}
+
+func newFrame(in Input, d Data) frame {
+	step := samples.Step(d.New.All)
+	if s := samples.Step(d.Old.All); s > step {
+		step = s
+	}
+	at := seconds(in.Target.At.Time)
+	width := math.Max(minimumCell, step)
+	f := frame{grid: samples.Grid{Origin: at, Width: width}, step: step}
+	f.last = int(math.Floor((seconds(in.Now)-at)/width)) - 1
+	f.cells = max(1, int(in.End.Sub(in.Target.At.Time).Seconds()/width))
+	if f.last >= f.cells {
+		f.last = f.cells - 1
+	}
+	f.before = int(Before.Seconds() / width)
+	if d.WarmUp && in.Check.WarmUp != nil {
+		f.warmUp = in.Check.WarmUp.Seconds()
+	}
+	return f
+}
+
+// warm returns the first cell of a pod that is compared.
+func (f frame) warm(span samples.Span) int {
+	if f.warmUp == 0 || span.First < f.grid.Origin-Before.Seconds()+2*f.grid.Width {
+		return 0
+	}
+	return max(0, f.grid.Cell(span.First+f.warmUp)+1)
+}
+
+// reference returns the cells before the change that cell i is compared with if
+// the old pods have ended. Each is used once, unless the look is longer than that time.
+func (f frame) reference(i int) []int {
+	if f.before < f.cells {
+		return []int{-1 - i%f.before}
+	}
+	var out []int
+	for j := -1 - i; j >= -f.before; j -= f.cells {
+		out = append(out, j)
+	}
+	return out
+}
+
+func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+
+// change returns the smallest change that matters as numbers: a factor minus 1,
+// and a difference.
+func change(c *v1alpha1.Change) (relative, absolute float64, err error) {
+	if c == nil {
+		return 0, 0, nil
+	}
+	if c.Relative != "" {
+		if relative, err = percent(c.Relative); err != nil {
+			return 0, 0, fmt.Errorf("smallestChange.relative %q: want a percentage, for example 50%%", c.Relative)
+		}
+	}
+	if c.Absolute != "" {
+		if absolute, err = strconv.ParseFloat(c.Absolute, 64); err != nil || absolute < 0 {
+			return 0, 0, fmt.Errorf("smallestChange.absolute %q: want a number that is not negative", c.Absolute)
+		}
+	}
+	return relative, absolute, nil
+}
+
+func percent(text string) (float64, error) {
+	number, ok := strings.CutSuffix(text, "%")
+	if !ok {
+		return 0, fmt.Errorf("%q has no %%", text)
+	}
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || v < 0 {
+		return 0, fmt.Errorf("%q is no percentage", text)
+	}
+	return v / 100, nil
+}

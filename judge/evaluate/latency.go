@@ -1,0 +1,253 @@
+package evaluate
+
+import (
+	"math"
+	"sort"
+	"strconv"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/samples"
+	"github.com/breakwater-dev/breakwater/judge/sequential"
+)
+
+// tails are the shares of slow requests at which latencies are compared.
+var tails = []float64{0.5, 0.1, 0.03}
+
+// buckets are the cumulative counts by upper bound.
+type buckets map[float64]tally
+
+func readBuckets(d Data, series []samples.Series, f frame, first, last int, warm map[string]int) buckets {
+	byBound := map[float64][]samples.Series{}
+	for _, s := range series {
+		bound, err := strconv.ParseFloat(s.Labels["le"], 64)
+		if err != nil {
+			continue
+		}
+		byBound[bound] = append(byBound[bound], s)
+	}
+	spans := samples.Spans(series)
+	out := buckets{}
+	for bound, s := range byBound {
+		out[bound] = count(s, spans, f).within(first, last, warm)
+	}
+	return out
+}
+
+func (b buckets) bounds() []float64 {
+	out := make([]float64, 0, len(b))
+	for bound := range b {
+		out = append(out, bound)
+	}
+	sort.Float64s(out)
+	return out
+}
+
+func (b buckets) all() tally {
+	if t, ok := b[math.Inf(1)]; ok {
+		return t
+	}
+	return tally{}
+}
+
+// histogram has the cumulative counts of one kind of request.
+type histogram struct{ bounds, counts []float64 }
+
+func (b buckets) histogram(stratum string, bounds []float64) histogram {
+	h := histogram{bounds: bounds}
+	for _, bound := range bounds {
+		total := 0.0
+		for _, pod := range samples.Sorted(b[bound][stratum]) {
+			for _, v := range b[bound][stratum][pod] {
+				total += v
+			}
+		}
+		if n := len(h.counts); n > 0 {
+			total = math.Max(total, h.counts[n-1])
+		}
+		h.counts = append(h.counts, total)
+	}
+	return h
+}
+
+func (h histogram) total() float64 {
+	if len(h.counts) == 0 {
+		return 0
+	}
+	return h.counts[len(h.counts)-1]
+}
+
+// quantile returns the value below which a share of the requests is, linear
+// within a bucket.
+func (h histogram) quantile(share float64) float64 {
+	target := share * h.total()
+	for i, c := range h.counts {
+		if c < target || c == 0 {
+			continue
+		}
+		if math.IsInf(h.bounds[i], 1) {
+			return h.bounds[max(0, i-1)]
+		}
+		low, below := 0.0, 0.0
+		if i > 0 {
+			low, below = h.bounds[i-1], h.counts[i-1]
+		}
+		if c == below {
+			return h.bounds[i]
+		}
+		return low + (h.bounds[i]-low)*(target-below)/(c-below)
+	}
+	return 0
+}
+
+// bound returns the finite bound above which about a share of requests is.
+func (h histogram) bound(share float64) (index int, above float64) {
+	best := math.Inf(1)
+	index = -1
+	for i, b := range h.bounds {
+		if math.IsInf(b, 1) {
+			continue
+		}
+		a := (h.total() - h.counts[i] + 0.5) / (h.total() + 1)
+		if distance := math.Abs(math.Log(a/(1-a)) - math.Log(share/(1-share))); distance < best && a < 0.97 {
+			best, index, above = distance, i, a
+		}
+	}
+	return index, above
+}
+
+// latency compares the shares of requests that are slower than bounds near
+// quantiles of the old pods.
+func latency(in Input, d Data, f frame, alpha float64) outcome {
+	warm := map[string]int{}
+	for pod, span := range samples.Spans(d.New.All) {
+		warm[pod] = f.warm(span)
+	}
+	newB := readBuckets(d, d.New.All, f, 0, f.last, warm)
+	oldB := readBuckets(d, d.Old.All, f, -f.before, f.last, nil)
+	dayB := readBuckets(d, d.Day.All, f, 0, f.cells-1, nil)
+	var bounds []float64
+	for _, b := range newB.bounds() {
+		if _, ok := oldB[b]; ok {
+			bounds = append(bounds, b)
+		}
+	}
+	if len(bounds) < 2 {
+		o := outcome{newSamples: newB.all().total(), oldSamples: oldB.all().total()}
+		if o.newSamples > 0 && o.oldSamples > 0 {
+			o.reason, o.message = v1alpha1.ReasonNoBaseline, "the histograms of new and old pods have no bucket in common"
+		} else if o.oldSamples > 0 {
+			o.reason, o.message = v1alpha1.ReasonNoTraffic, "the old pods have requests and the new pods have none"
+		}
+		return o
+	}
+	relative, absolute, _ := change(d.SmallestChange)
+	var best outcome
+	var values []float64
+	for i, tail := range tails {
+		s, factor, value := slow(newB, oldB, dayB, bounds, tail)
+		if s.newAll == nil {
+			continue
+		}
+		c := s.compare(f, d.SamePods, true, v1alpha1.DirectionHigher, alpha)
+		if d.Direction == v1alpha1.DirectionLower {
+			c = s.compare(f, d.SamePods, true, v1alpha1.DirectionLower, alpha)
+		}
+		o := d.outcome(c, s, f)
+		needed := relative
+		if tail < 0.05 {
+			// A tail varies more than the middle.
+			needed *= 2.5
+		}
+		o.logE = c.evidence
+		if !matters(value, factor, needed, absolute, d.Direction) {
+			o.logE = math.Inf(-1)
+		}
+		o.New.Value, o.Old.Value = number(value), number(value/factor)
+		o.Message = "quantile " + number(1-tail)
+		values = append(values, o.logE)
+		if i == 0 || best.New == nil || o.logE > best.logE {
+			best = o
+		}
+	}
+	if len(values) > 0 {
+		best.logE = sequential.LogMean(values)
+	}
+	return best
+}
+
+// slow returns the requests slower than the bound of each kind of request, and
+// the estimated factor and new value of the quantile there.
+func slow(newB, oldB, dayB buckets, bounds []float64, tail float64) (s sides, factor, value float64) {
+	newAll, oldAll, dayAll := newB.all(), oldB.all(), dayB.all()
+	pool := overlapOf(newAll, oldAll) < 0.5
+	s = sides{newEvents: tally{}, newAll: tally{}, oldEvents: tally{}, oldAll: tally{}, dayEvents: tally{}, dayAll: tally{}}
+	logFactor, logValue, weight := 0.0, 0.0, 0.0
+	source := newAll
+	if pool {
+		newB, oldB, dayB = newB.pooled(), oldB.pooled(), dayB.pooled()
+		newAll, oldAll, dayAll = newB.all(), oldB.all(), dayB.all()
+		source = newAll
+	}
+	for _, stratum := range samples.Sorted(source) {
+		oldH, newH := oldB.histogram(stratum, bounds), newB.histogram(stratum, bounds)
+		if oldH.total() < 1 {
+			continue
+		}
+		index, above := oldH.bound(tail)
+		if index < 0 {
+			continue
+		}
+		b := bounds[index]
+		s.newAll[stratum], s.oldAll[stratum], s.dayAll[stratum] = newAll[stratum], oldAll[stratum], dayAll[stratum]
+		s.newEvents[stratum] = minus(newAll[stratum], newB[b][stratum])
+		s.oldEvents[stratum] = minus(oldAll[stratum], oldB[b][stratum])
+		s.dayEvents[stratum] = minus(dayAll[stratum], dayB[b][stratum])
+		if newH.total() < 1 {
+			continue
+		}
+		oldQ, newQ := oldH.quantile(1-above), newH.quantile(1-above)
+		if oldQ > 0 && newQ > 0 {
+			logFactor += newH.total() * math.Log(newQ/oldQ)
+			logValue += newH.total() * math.Log(newQ)
+			weight += newH.total()
+		}
+	}
+	if weight == 0 {
+		return s, 1, 0
+	}
+	return s, math.Exp(logFactor / weight), math.Exp(logValue / weight)
+}
+
+func (b buckets) pooled() buckets {
+	out := buckets{}
+	for bound, t := range b {
+		out[bound] = t.pooled()
+	}
+	return out
+}
+
+func overlapOf(newAll, oldAll tally) float64 {
+	common := tally{}
+	for stratum := range newAll {
+		if (tally{"": oldAll[stratum]}).total() > 0 {
+			common[stratum] = newAll[stratum]
+		}
+	}
+	if total := newAll.total(); total > 0 {
+		return common.total() / total
+	}
+	return 1
+}
+
+func minus(all, below map[string]samples.Cells) map[string]samples.Cells {
+	out := map[string]samples.Cells{}
+	for pod, cells := range all {
+		out[pod] = samples.Cells{}
+		for c, v := range cells {
+			if above := v - below[pod][c]; above > 1e-9 {
+				out[pod][c] = above
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,123 @@
+package evaluate
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/samples"
+	"github.com/breakwater-dev/breakwater/judge/sequential"
+)
+
+// outcome is the comparison of one metric at one look.
+type outcome struct {
+	v1alpha1.Evidence
+	// logE is the logarithm of the e-value, 0 if the change does not matter.
+	logE float64
+	// newSamples and oldSamples are compared with the minimum of data.
+	newSamples, oldSamples float64
+	// reason is why there is no comparison, if there is none.
+	reason, message string
+}
+
+// read turns the series of both sides into counts.
+func (d Data) read(f frame, series func(Pair) []samples.Series) (newCounts, oldCounts, dayCounts tally) {
+	newSpans, oldSpans, daySpans := samples.Spans(d.New.All), samples.Spans(d.Old.All), samples.Spans(d.Day.All)
+	warm := map[string]int{}
+	for pod, span := range newSpans {
+		warm[pod] = f.warm(span)
+	}
+	newCounts = count(series(d.New), newSpans, f).within(0, f.last, warm)
+	oldCounts = count(series(d.Old), oldSpans, f).within(-f.before, f.last, nil)
+	dayCounts = count(series(d.Day), daySpans, f).within(0, f.cells-1, nil)
+	return newCounts, oldCounts, dayCounts
+}
+
+func all(p Pair) []samples.Series { return p.All }
+func bad(p Pair) []samples.Series { return p.Bad }
+
+// ratio compares the share of bad events.
+func ratio(in Input, d Data, f frame, alpha float64) outcome {
+	var s sides
+	s.newAll, s.oldAll, s.dayAll = d.read(f, all)
+	s.newEvents, s.oldEvents, s.dayEvents = d.read(f, bad)
+	crossed := !within(s.newEvents, s.newAll) || !within(s.oldEvents, s.oldAll)
+	samePods := d.SamePods
+	if crossed {
+		return crossRatio(d, s, f, samePods, alpha)
+	}
+	largest(s.oldAll, s.newAll, s.newEvents, s.oldEvents, s.dayAll, s.dayEvents)
+	c := s.compare(f, samePods, true, d.Direction, alpha)
+	return d.outcome(c, s, f)
+}
+
+// within reports whether the kinds of events are among those of all events.
+func within(events, all tally) bool {
+	for stratum := range events {
+		if _, ok := all[stratum]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// crossRatio compares events of other kinds than those they are divided by, for
+// example outgoing calls per request. Each kind is tested by itself, because a
+// change of one is no change of their sum; the mean of e-values is an e-value.
+func crossRatio(d Data, s sides, f frame, samePods bool, alpha float64) outcome {
+	s.newAll, s.oldAll, s.dayAll = s.newAll.pooled(), s.oldAll.pooled(), s.dayAll.pooled()
+	largest(s.oldEvents, s.newEvents, s.dayEvents)
+	worst, values := comparison{}, []float64{}
+	for _, stratum := range samples.Sorted(s.oldEvents) {
+		one := s
+		one.newEvents, one.oldEvents = tally{"": s.newEvents[stratum]}, tally{"": s.oldEvents[stratum]}
+		one.dayEvents = tally{"": s.dayEvents[stratum]}
+		c := one.compare(f, samePods, false, d.Direction, alpha)
+		relative, absolute, _ := change(d.SmallestChange)
+		value := c.newEvents / math.Max(c.newAll, 1)
+		if !matters(value, c.ratio, relative, absolute, d.Direction) && !vanished(c, absolute, d.Direction) {
+			c.evidence = math.Inf(-1)
+		}
+		if len(values) == 0 || c.evidence > worst.evidence {
+			worst = c
+		}
+		values = append(values, c.evidence)
+	}
+	if len(values) == 0 {
+		worst = s.compare(f, samePods, false, d.Direction, alpha)
+	} else {
+		worst.evidence = sequential.LogMean(values)
+	}
+	return d.outcome(worst, s, f)
+}
+
+// vanished reports whether events that the old pods had do not occur any more.
+func vanished(c comparison, absolute float64, direction v1alpha1.Direction) bool {
+	return direction != v1alpha1.DirectionHigher && c.newEvents == 0 && c.oldEvents/math.Max(c.oldAll, 1) >= absolute
+}
+
+// outcome turns a comparison of counts into evidence.
+func (d Data) outcome(c comparison, s sides, f frame) outcome {
+	relative, absolute, _ := change(d.SmallestChange)
+	value, oldValue := c.newEvents/math.Max(c.newAll, 1e-9), c.oldEvents/math.Max(c.oldAll, 1e-9)
+	o := outcome{newSamples: s.newAll.total(), oldSamples: c.oldAll}
+	o.Baseline = c.baseline
+	o.Dispersion = number(c.dispersion)
+	o.New = &v1alpha1.Side{Value: number(value), Bad: number(c.newEvents), Samples: int64(c.newAll), Pods: s.newAll.pods()}
+	o.Old = &v1alpha1.Side{Value: number(oldValue), Bad: number(c.oldEvents), Samples: int64(c.oldAll), Pods: s.oldAll.pods()}
+	o.Interval = &v1alpha1.Interval{Low: number(c.low), High: number(c.high), Of: "Factor"}
+	o.logE = c.evidence
+	if !matters(value, c.ratio, relative, absolute, d.Direction) && !vanished(c, absolute, d.Direction) {
+		o.logE = math.Min(0, o.logE)
+	}
+	if s.newAll.total() == 0 && s.recentOld(f) {
+		o.reason = v1alpha1.ReasonNoTraffic
+		o.message = fmt.Sprintf("the old pods have %.0f events and the new pods have none", s.oldAll.total())
+	}
+	return o
+}
+
+// recentOld reports whether the old pods had events.
+func (s sides) recentOld(f frame) bool {
+	return s.oldAll.within(-f.before, f.last, nil).total() >= 1
+}

@@ -1,0 +1,187 @@
+package evaluate
+
+import (
+	"math"
+	"sort"
+
+	"github.com/breakwater-dev/breakwater/judge/samples"
+	"github.com/breakwater-dev/breakwater/judge/sequential"
+)
+
+// maxStrata is how many kinds of requests are compared one by one; the rest is
+// compared together.
+const maxStrata = 20
+
+// tally has counts by kind of request, pod and cell.
+type tally map[string]map[string]samples.Cells
+
+// count returns the increase of counters. Spans are those of all series of the
+// pods, so that a series that begins late is known to.
+func count(series []samples.Series, spans map[string]samples.Span, f frame) tally {
+	out := tally{}
+	for _, s := range series {
+		stratum, pod := samples.Stratum(s.Labels), samples.Pod(s.Labels)
+		if out[stratum] == nil {
+			out[stratum] = map[string]samples.Cells{}
+		}
+		if out[stratum][pod] == nil {
+			out[stratum][pod] = samples.Cells{}
+		}
+		samples.Increase(out[stratum][pod], f.grid, s.Points, samples.Born(s, spans[pod], f.step))
+	}
+	return out
+}
+
+// pooled adds up the kinds of requests.
+func (t tally) pooled() tally {
+	out := map[string]samples.Cells{}
+	for _, stratum := range samples.Sorted(t) {
+		for pod, cells := range t[stratum] {
+			if out[pod] == nil {
+				out[pod] = samples.Cells{}
+			}
+			for c, v := range cells {
+				out[pod][c] += v
+			}
+		}
+	}
+	return tally{"": out}
+}
+
+// within returns the counts of cells first to last, and for new pods not before
+// their warm-up.
+func (t tally) within(first, last int, warm map[string]int) tally {
+	out := tally{}
+	for stratum, pods := range t {
+		out[stratum] = map[string]samples.Cells{}
+		for pod, cells := range pods {
+			kept := samples.Cells{}
+			for c, v := range cells {
+				if c >= first && c <= last && c >= warm[pod] {
+					kept[c] = v
+				}
+			}
+			out[stratum][pod] = kept
+		}
+	}
+	return out
+}
+
+// sum adds up all counts of a stratum in cells.
+func (t tally) sum(stratum string) samples.Cells {
+	out := samples.Cells{}
+	for _, pod := range samples.Sorted(t[stratum]) {
+		for c, v := range t[stratum][pod] {
+			out[c] += v
+		}
+	}
+	return out
+}
+
+func (t tally) total() float64 {
+	sum := 0.0
+	for _, stratum := range samples.Sorted(t) {
+		for _, v := range t.sum(stratum) {
+			sum += v
+		}
+	}
+	return sum
+}
+
+// pods returns the number of pods with counts.
+func (t tally) pods() int32 {
+	seen := map[string]bool{}
+	for _, pods := range t {
+		for pod, cells := range pods {
+			for _, v := range cells {
+				if v > 0 {
+					seen[pod] = true
+				}
+			}
+		}
+	}
+	return int32(len(seen))
+}
+
+// largest merges the kinds of requests beyond the largest ones into one. The
+// choice follows from the old counts, so that it does not depend on the change.
+func largest(old tally, others ...tally) {
+	if len(old) <= maxStrata {
+		for _, o := range others {
+			merge(o, func(s string) bool { _, ok := old[s]; return ok })
+		}
+		return
+	}
+	names := samples.Sorted(old)
+	sort.SliceStable(names, func(i, j int) bool {
+		return tally{"": old[names[i]]}.total() > tally{"": old[names[j]]}.total()
+	})
+	keep := map[string]bool{}
+	for _, n := range names[:maxStrata] {
+		keep[n] = true
+	}
+	for _, t := range append(others, old) {
+		merge(t, func(s string) bool { return keep[s] })
+	}
+}
+
+const rest = "\x00rest"
+
+func merge(t tally, keep func(string) bool) {
+	for _, stratum := range samples.Sorted(t) {
+		if keep(stratum) || stratum == rest {
+			continue
+		}
+		if t[rest] == nil {
+			t[rest] = map[string]samples.Cells{}
+		}
+		for pod, cells := range t[stratum] {
+			if t[rest][pod] == nil {
+				t[rest][pod] = samples.Cells{}
+			}
+			for c, v := range cells {
+				t[rest][pod][c] += v
+			}
+		}
+		delete(t, stratum)
+	}
+}
+
+// cellsOf returns events and exposure of each pod in order, as the estimates of
+// dispersion want them, with size cells as one.
+func cellsOf(events, exposure tally, size int) [][]sequential.Cell {
+	events, exposure = events.pooled(), exposure.pooled()
+	var out [][]sequential.Cell
+	for _, pod := range samples.Sorted(exposure[""]) {
+		byCell := map[int]sequential.Cell{}
+		for c, v := range exposure[""][pod] {
+			k := int(math.Floor(float64(c) / float64(size)))
+			cell := byCell[k]
+			cell.Exposure += v
+			cell.Events += events[""][pod][c]
+			byCell[k] = cell
+		}
+		keys := make([]int, 0, len(byCell))
+		for k := range byCell {
+			keys = append(keys, k)
+		}
+		sort.Ints(keys)
+		cells := make([]sequential.Cell, len(keys))
+		for i, k := range keys {
+			cells[i] = byCell[k]
+		}
+		out = append(out, cells)
+	}
+	return out
+}
+
+// dispersion is how much more the events vary than independent ones would: over
+// time in new and old pods, and between old pods. That of the old pods is also
+// taken of longer intervals, because errors come in bursts.
+func dispersion(newEvents, newAll, oldEvents, oldAll tally) float64 {
+	d := sequential.OverTime(cellsOf(newEvents, newAll, 1))
+	for _, size := range []int{1, 4} {
+		d = math.Max(d, sequential.OverTime(cellsOf(oldEvents, oldAll, size)))
+	}
+	return math.Max(d, sequential.BetweenPods(cellsOf(oldEvents, oldAll, 1)))
+}

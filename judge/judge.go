@@ -1,0 +1,75 @@
+// Package judge compares the metrics of new pods with those of old ones and
+// returns a verdict. Look is one look at a running release, Replay all looks at a
+// past one. Both read a handful of ranges and decide with package evaluate.
+package judge
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/evaluate"
+	"github.com/breakwater-dev/breakwater/judge/samples"
+)
+
+// Reader reads the samples of a PromQL expression after from, until to: raw
+// samples of a plain selector, else its value at each step.
+type Reader interface {
+	Range(ctx context.Context, expression string, from, to time.Time, step time.Duration) ([]samples.Series, error)
+}
+
+// Look looks once at a release, at time now. The look ends at until, that is
+// spec.look after the last pods to judge became Ready. Previous is the record of
+// the looks so far, nil before the first. An unreadable Prometheus is a record
+// without a verdict, never a pass.
+func Look(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, target v1alpha1.Target,
+	until time.Time, previous *v1alpha1.Record, now time.Time) v1alpha1.Record {
+	check = evaluate.Defaulted(check)
+	if previous != nil && previous.Final {
+		return *previous
+	}
+	if now.After(until) {
+		now = until
+	}
+	// A slow release is compared since its last pods, so that ranges are bounded.
+	if until.Sub(target.At.Time) > 2*check.Look.Duration {
+		target.At = metav1.NewTime(until.Add(-check.Look.Duration))
+	}
+	in := read(ctx, reader, check, target, now)
+	in.Now, in.End = now, until
+	return evaluate.Evaluate(in, previous)
+}
+
+// Replay looks at a past release as Look would have done, in the order of time:
+// the time of detection is that of a live look.
+func Replay(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, target v1alpha1.Target) v1alpha1.Record {
+	return Looks(Read(ctx, reader, check, target))
+}
+
+// Looks evaluates samples that were read for the whole look, look by look.
+func Looks(in evaluate.Input) v1alpha1.Record {
+	end := in.End
+	var record *v1alpha1.Record
+	for now := in.Target.At.Add(in.Check.Interval.Duration); ; now = now.Add(in.Check.Interval.Duration) {
+		if now.After(end) {
+			now = end
+		}
+		in.Now = now
+		r := evaluate.Evaluate(in, record)
+		record = &r
+		if r.Final || !now.Before(end) {
+			return r
+		}
+	}
+}
+
+// Read returns the samples that Replay decides on.
+func Read(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, target v1alpha1.Target) evaluate.Input {
+	check = evaluate.Defaulted(check)
+	end := target.At.Add(check.Look.Duration)
+	in := read(ctx, reader, check, target, end)
+	in.End = end
+	return in
+}

@@ -1,0 +1,168 @@
+// Package prometheus reads raw samples from Prometheus. Time, bytes and samples
+// of an answer are bounded, and a failure says whether a later try may succeed.
+package prometheus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+
+	"github.com/breakwater-dev/breakwater/judge/samples"
+)
+
+const (
+	// DefaultTimeout is the longest time of one query.
+	DefaultTimeout = 15 * time.Second
+	// MaxBytes is the largest answer that is read. Prometheus returns about 25 bytes a sample.
+	MaxBytes = 128 << 20
+	// Step is the resolution of expressions that are no plain selectors.
+	Step = 15 * time.Second
+)
+
+// RejectedError is an answer that repeats: Prometheus does not accept the query.
+type RejectedError struct{ Err error }
+
+func (e *RejectedError) Error() string { return e.Err.Error() }
+func (e *RejectedError) Unwrap() error { return e.Err }
+
+// Client reads from one Prometheus.
+type Client struct {
+	api     v1.API
+	timeout time.Duration
+}
+
+// New returns a client of the Prometheus at address. The transport may be nil.
+func New(address string, timeout time.Duration, transport http.RoundTripper) (*Client, error) {
+	if transport == nil {
+		transport = api.DefaultRoundTripper
+	}
+	if timeout <= 0 {
+		timeout = DefaultTimeout
+	}
+	c, err := api.NewClient(api.Config{Address: address, RoundTripper: limited{transport}})
+	if err != nil {
+		return nil, fmt.Errorf("prometheus address %q: %w", address, err)
+	}
+	return &Client{api: v1.NewAPI(c), timeout: timeout}, nil
+}
+
+// limited bounds the size of answers.
+type limited struct{ next http.RoundTripper }
+
+var errTooLarge = fmt.Errorf("the answer has more than %d MiB", MaxBytes>>20)
+
+func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := l.next.RoundTrip(r)
+	if err == nil {
+		resp.Body = &limitedBody{ReadCloser: resp.Body, left: MaxBytes}
+	}
+	return resp, err
+}
+
+type limitedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *limitedBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errTooLarge
+	}
+	if int64(len(p)) > b.left {
+		p = p[:b.left]
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.left -= int64(n)
+	return n, err
+}
+
+// Range reads the samples of an expression after from, until to: raw samples of a
+// plain selector, else its value at each step.
+func (c *Client) Range(ctx context.Context, expression string, from, to time.Time, step time.Duration) ([]samples.Series, error) {
+	length := strconv.FormatInt(int64(to.Sub(from)/time.Millisecond), 10) + "ms"
+	query := "(" + expression + ")[" + length + ":" + model.Duration(step).String() + "]"
+	if _, plain := ParseSelector(expression); plain {
+		query = expression + "[" + length + "]"
+	}
+	return c.query(ctx, query, to)
+}
+
+func (c *Client) query(ctx context.Context, query string, at time.Time) ([]samples.Series, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	value, warnings, err := c.api.Query(ctx, query, at, v1.WithTimeout(c.timeout))
+	if err != nil {
+		return nil, fmt.Errorf("query %s: %w", shorten(query), classify(err))
+	}
+	for _, w := range warnings {
+		// Annotations of PromQL are about the query; anything else says that data is missing.
+		if !strings.HasPrefix(w, "PromQL ") {
+			return nil, fmt.Errorf("query %s: the answer is incomplete: %s", shorten(query), w)
+		}
+	}
+	switch v := value.(type) {
+	case model.Matrix:
+		return fromMatrix(v), nil
+	case model.Vector:
+		out := make([]samples.Series, 0, len(v))
+		for _, s := range v {
+			out = append(out, samples.Series{Labels: labels(s.Metric),
+				Points: []samples.Point{{T: float64(s.Timestamp) / 1000, V: float64(s.Value)}}})
+		}
+		return out, nil
+	default:
+		return nil, fmt.Errorf("query %s: %w", shorten(query),
+			&RejectedError{fmt.Errorf("the result is a %s, want a vector", value.Type())})
+	}
+}
+
+func fromMatrix(m model.Matrix) []samples.Series {
+	out := make([]samples.Series, 0, len(m))
+	for _, stream := range m {
+		points := make([]samples.Point, 0, len(stream.Values))
+		for _, p := range stream.Values {
+			points = append(points, samples.Point{T: float64(p.Timestamp) / 1000, V: float64(p.Value)})
+		}
+		out = append(out, samples.Series{Labels: labels(stream.Metric), Points: points})
+	}
+	return out
+}
+
+func labels(m model.Metric) map[string]string {
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		out[string(k)] = string(v)
+	}
+	return out
+}
+
+func classify(err error) error {
+	var answer *v1.Error
+	if errors.As(err, &answer) {
+		switch answer.Type {
+		case v1.ErrBadData, v1.ErrExec:
+			return &RejectedError{err}
+		case v1.ErrClient:
+			if !strings.Contains(answer.Msg, "429") {
+				return &RejectedError{err}
+			}
+		}
+	}
+	return err
+}
+
+func shorten(query string) string {
+	if len(query) > 300 {
+		return query[:300] + "…"
+	}
+	return query
+}

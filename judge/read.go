@@ -1,0 +1,354 @@
+package judge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/catalog"
+	"github.com/breakwater-dev/breakwater/judge/evaluate"
+	"github.com/breakwater-dev/breakwater/judge/prometheus"
+	"github.com/breakwater-dev/breakwater/judge/samples"
+)
+
+const (
+	// parallel is how many queries of one look run at the same time.
+	parallel = 4
+	// discoveryStep is the resolution with which the names of series are searched.
+	discoveryStep = time.Minute
+	step          = prometheus.Step
+	placeholder   = "{{pods}}"
+)
+
+// source reads for one target.
+type source struct {
+	reader   Reader
+	target   v1alpha1.Target
+	new, old prometheus.Matchers
+	// both matches new and old pods, if one matcher can.
+	both     prometheus.Matchers
+	samePods bool
+	from, to time.Time
+}
+
+// read returns the samples until to that a verdict depends on.
+func read(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, target v1alpha1.Target, to time.Time) evaluate.Input {
+	in := evaluate.Input{Check: check, Target: target, Nodes: map[string]string{}}
+	s, err := newSource(reader, target, to)
+	if err != nil {
+		in.Err = err
+		return in
+	}
+	metrics := custom(check)
+	if check.DefaultMetrics != v1alpha1.DefaultMetricsNone {
+		found, err := s.discover(ctx)
+		if err != nil {
+			in.Err = fmt.Errorf("discover series: %w", err)
+			return in
+		}
+		metrics = add(metrics, catalog.Resolve(found))
+	}
+	in.Metrics = make([]evaluate.Data, len(metrics))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for i, m := range metrics {
+		group.Go(func() error {
+			in.Metrics[i] = s.metric(groupCtx, m)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	if check.DefaultMetrics != v1alpha1.DefaultMetricsNone && check.Callers != v1alpha1.DefaultMetricsNone {
+		in.Metrics = append(in.Metrics, s.callers(ctx, in.Metrics)...)
+	}
+	for _, d := range in.Metrics {
+		for _, series := range [][]samples.Series{d.New.All, d.Old.All} {
+			for _, one := range series {
+				if node := samples.Node(one.Labels); node != "" {
+					in.Nodes[samples.Pod(one.Labels)] = node
+				}
+			}
+		}
+	}
+	return in
+}
+
+func newSource(reader Reader, target v1alpha1.Target, to time.Time) (source, error) {
+	s := source{reader: reader, target: target, from: target.At.Add(-evaluate.Before), to: to}
+	var err error
+	if s.new, err = prometheus.ParseMatchers(target.New); err != nil {
+		return s, fmt.Errorf("new: %w", err)
+	}
+	if len(s.new) == 0 {
+		return s, errors.New("new: the matcher is empty")
+	}
+	if s.old, err = prometheus.ParseMatchers(target.Old); err != nil {
+		return s, fmt.Errorf("old: %w", err)
+	}
+	s.samePods = len(s.old) == 0 || s.old.String() == s.new.String()
+	if s.samePods {
+		s.both = s.new
+	} else if both, ok := prometheus.Union(s.new, s.old); ok {
+		s.both = both
+	}
+	return s, nil
+}
+
+func custom(check v1alpha1.MetricCheckSpec) []catalog.Metric {
+	var out []catalog.Metric
+	for _, m := range check.Metrics {
+		unit := map[v1alpha1.MetricKind]string{v1alpha1.KindRatio: "ratio", v1alpha1.KindCounter: "events per second"}[m.Kind]
+		out = append(out, catalog.Metric{Metric: m, Signal: catalog.Custom, Unit: unit,
+			WarmUp: m.Kind == v1alpha1.KindLatency || m.Kind == v1alpha1.KindGauge})
+	}
+	return out
+}
+
+// add appends the default metrics that no metric of the user replaces.
+func add(metrics, defaults []catalog.Metric) []catalog.Metric {
+	names := map[string]bool{}
+	for _, m := range metrics {
+		names[m.Name] = true
+	}
+	for _, m := range defaults {
+		if !names[m.Name] {
+			metrics = append(metrics, m)
+		}
+	}
+	return metrics
+}
+
+// discover returns the names of the series of new and old pods, with the values
+// of the labels that tell them apart.
+func (s source) discover(ctx context.Context) ([]catalog.Found, error) {
+	matchers := []prometheus.Matchers{s.both}
+	if s.both == nil {
+		matchers = []prometheus.Matchers{s.new, s.old}
+	}
+	byName := map[string]map[string]map[string]bool{}
+	for _, m := range matchers {
+		series, err := s.reader.Range(ctx, "count by ("+strings.Join(catalog.GroupLabels, ",")+") ({"+m.String()+"})", s.from, s.to, discoveryStep)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range series {
+			name := one.Labels["__name__"]
+			if byName[name] == nil {
+				byName[name] = map[string]map[string]bool{}
+			}
+			for label, value := range one.Labels {
+				if label == "__name__" {
+					continue
+				}
+				if byName[name][label] == nil {
+					byName[name][label] = map[string]bool{}
+				}
+				byName[name][label][value] = true
+			}
+		}
+	}
+	var out []catalog.Found
+	for _, name := range samples.Sorted(byName) {
+		f := catalog.Found{Name: name, Labels: map[string][]string{}}
+		for label, values := range byName[name] {
+			f.Labels[label] = samples.Sorted(values)
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// metric reads the series of one metric.
+func (s source) metric(ctx context.Context, m catalog.Metric) evaluate.Data {
+	d := evaluate.Data{Metric: m, SamePods: s.samePods}
+	d.NewQuery = strings.ReplaceAll(m.Query, placeholder, s.new.String())
+	d.OldQuery = strings.ReplaceAll(m.Query, placeholder, s.old.String())
+	if s.samePods {
+		d.OldQuery = d.NewQuery
+	}
+	if d.New.All, d.Old.All, d.Err = s.sides(ctx, m.Query); d.Err != nil {
+		return d
+	}
+	if m.Bad != "" {
+		if bad, ok := subset(m.Query, m.Bad); ok {
+			d.New.Bad, d.Old.Bad = filter(d.New.All, bad), filter(d.Old.All, bad)
+		} else if d.New.Bad, d.Old.Bad, d.Err = s.sides(ctx, m.Bad); d.Err != nil {
+			return d
+		}
+	}
+	if m.Signal != catalog.Health && (s.samePods || !alive(d.Old.All, s.target.At.Time)) {
+		s.day(ctx, m, &d)
+	}
+	return d
+}
+
+// sides reads an expression for new and old pods: with one query if one matcher
+// selects both.
+func (s source) sides(ctx context.Context, expression string) (news, olds []samples.Series, err error) {
+	_, plain := prometheus.ParseSelector(strings.ReplaceAll(expression, placeholder, ""))
+	with := func(m prometheus.Matchers) string { return strings.ReplaceAll(expression, placeholder, m.String()) }
+	if s.samePods || s.both != nil && plain {
+		series, err := s.reader.Range(ctx, with(s.both), s.from, s.to, step)
+		if err != nil || s.samePods {
+			return series, series, err
+		}
+		for _, one := range series {
+			if s.new.Match(one.Labels) {
+				news = append(news, one)
+			}
+			if s.old.Match(one.Labels) {
+				olds = append(olds, one)
+			}
+		}
+		return news, olds, nil
+	}
+	if news, err = s.reader.Range(ctx, with(s.new), s.from, s.to, step); err != nil {
+		return nil, nil, err
+	}
+	olds, err = s.reader.Range(ctx, with(s.old), s.from, s.to, step)
+	return news, olds, err
+}
+
+// day reads the same minutes of the day before, which may not exist.
+func (s source) day(ctx context.Context, m catalog.Metric, d *evaluate.Data) {
+	matchers := s.old
+	if s.samePods {
+		matchers = s.new
+	}
+	from, to := s.target.At.Add(-evaluate.Day-time.Minute), s.to.Add(-evaluate.Day)
+	read := func(expression string) []samples.Series {
+		series, err := s.reader.Range(ctx, strings.ReplaceAll(expression, placeholder, matchers.String()), from, to, step)
+		if err != nil {
+			d.Err = fmt.Errorf("day before: %w", err)
+			return nil
+		}
+		for i := range series {
+			moved := make([]samples.Point, len(series[i].Points))
+			for k, p := range series[i].Points {
+				moved[k] = samples.Point{T: p.T + evaluate.Day.Seconds(), V: p.V}
+			}
+			series[i].Points = moved
+		}
+		return series
+	}
+	d.Day.All = read(m.Query)
+	if m.Bad == "" || d.Err != nil {
+		return
+	}
+	if bad, ok := subset(m.Query, m.Bad); ok {
+		d.Day.Bad = filter(d.Day.All, bad)
+	} else {
+		d.Day.Bad = read(m.Bad)
+	}
+}
+
+// alive reports whether series have samples well after the change.
+func alive(series []samples.Series, at time.Time) bool {
+	limit := float64(at.Unix()) + 60
+	for _, s := range series {
+		if n := len(s.Points); n > 0 && s.Points[n-1].T > limit {
+			return true
+		}
+	}
+	return false
+}
+
+// subset returns the matchers of bad, if it selects series of query.
+func subset(query, bad string) (prometheus.Matchers, bool) {
+	q, okQuery := prometheus.ParseSelector(strings.ReplaceAll(query, placeholder, ""))
+	b, okBad := prometheus.ParseSelector(strings.ReplaceAll(bad, placeholder, ""))
+	if !okQuery || !okBad || q.Name == "" || q.Name != b.Name {
+		return nil, false
+	}
+	has := map[string]bool{}
+	for _, m := range b.Matchers {
+		has[m.String()] = true
+	}
+	for _, m := range q.Matchers {
+		if !has[m.String()] {
+			return nil, false
+		}
+	}
+	return b.Matchers, true
+}
+
+func filter(series []samples.Series, m prometheus.Matchers) []samples.Series {
+	var out []samples.Series
+	for _, s := range series {
+		if m.Match(s.Labels) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// callers reads what the callers of the pods see, where a service graph exists:
+// by the called pods if it has them, else before and after the change.
+func (s source) callers(ctx context.Context, metrics []evaluate.Data) []evaluate.Data {
+	byPod := s
+	byPod.both = nil
+	var okNew, okOld bool
+	byPod.new, okNew = called(s.new)
+	byPod.old, okOld = called(s.old)
+	if okNew && (okOld || s.samePods) {
+		if s.samePods {
+			byPod.both = byPod.new
+		} else if both, ok := prometheus.Union(byPod.new, byPod.old); ok {
+			byPod.both = both
+		}
+		if d := byPod.metric(ctx, catalog.ServiceGraph()); d.Err != nil || len(d.New.All)+len(d.Old.All) > 0 {
+			return []evaluate.Data{d}
+		}
+	}
+	servers, ok := serviceNames(metrics)
+	if !ok {
+		return nil
+	}
+	byService := s
+	byService.new, byService.old, byService.both, byService.samePods = servers, servers, servers, true
+	d := byService.metric(ctx, catalog.ServiceGraph())
+	if d.Err == nil && len(d.New.All) == 0 {
+		return nil
+	}
+	return []evaluate.Data{d}
+}
+
+// called returns matchers of the called pods of a service graph, and false if
+// none of the conditions tells pods apart. Namespaces stay: callers and called
+// pods are compared within one.
+func called(m prometheus.Matchers) (out prometheus.Matchers, ok bool) {
+	for _, one := range m {
+		if name := catalog.CalledPod[one.Label]; name != "" {
+			one.Label, ok = name, true
+			out = append(out, one)
+		} else if one.Label == "namespace" {
+			out = append(out, one)
+		}
+	}
+	return out, ok
+}
+
+// serviceNames returns a matcher of the service's name, from the labels of its series.
+func serviceNames(metrics []evaluate.Data) (prometheus.Matchers, bool) {
+	names := map[string]bool{}
+	for _, d := range metrics {
+		for _, one := range d.New.All {
+			for _, label := range []string{"service_name", "service", "app", "exported_job"} {
+				if v := one.Labels[label]; v != "" && len(names) < 8 {
+					names[regexp.QuoteMeta(v)] = true
+				}
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil, false
+	}
+	m, err := prometheus.ParseMatchers(fmt.Sprintf("server=~%q", strings.Join(samples.Sorted(names), "|")))
+	return m, err == nil
+}

@@ -1,0 +1,66 @@
+package judge
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/evaluate"
+)
+
+// Recompute evaluates the look of a record again, with the metrics as they are
+// stored now.
+func Recompute(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, record v1alpha1.Record) v1alpha1.Record {
+	check = evaluate.Defaulted(check)
+	if length := record.EndTime.Sub(record.Target.At.Time); length > 0 {
+		check.Look = metav1.Duration{Duration: length}
+	}
+	if record.FalseAlarmRate != "" {
+		check.FalseAlarmRate = record.FalseAlarmRate
+	}
+	in := read(ctx, reader, check, record.Target, record.EndTime.Time)
+	in.Now, in.End = record.LookTime.Time, record.EndTime.Time
+	again := evaluate.Evaluate(in, nil)
+	again.Looks = record.Looks
+	return again
+}
+
+// Differences says how two records of one look differ, a line each.
+func Differences(a, b v1alpha1.Record) []string {
+	var out []string
+	if a.Verdict != b.Verdict {
+		out = append(out, fmt.Sprintf("verdict %s, recomputed %s", a.Verdict, b.Verdict))
+	}
+	byName := map[string]v1alpha1.Evidence{}
+	for _, e := range b.Metrics {
+		byName[e.Name] = e
+	}
+	for _, e := range a.Metrics {
+		again, ok := byName[e.Name]
+		switch {
+		case !ok:
+			out = append(out, e.Name+": not recomputed, its series do not exist")
+		case e.Verdict != again.Verdict:
+			out = append(out, fmt.Sprintf("%s: %s, recomputed %s", e.Name, e.Verdict, again.Verdict))
+		case !alike(e.New, again.New):
+			out = append(out, fmt.Sprintf("%s: new value %s, recomputed %s", e.Name, e.New.Value, again.New.Value))
+		case !alike(e.Old, again.Old):
+			out = append(out, fmt.Sprintf("%s: old value %s, recomputed %s", e.Name, e.Old.Value, again.Old.Value))
+		}
+	}
+	return out
+}
+
+// alike reports whether two values differ by less than a thousandth.
+func alike(a, b *v1alpha1.Side) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	x, errX := strconv.ParseFloat(a.Value, 64)
+	y, errY := strconv.ParseFloat(b.Value, 64)
+	return errX == nil && errY == nil && math.Abs(x-y) <= 1e-3*math.Max(math.Abs(x), math.Abs(y))
+}

@@ -1,0 +1,137 @@
+package samples
+
+import (
+	"math"
+	"sort"
+)
+
+// Grid divides time into cells. Cell 0 starts at Origin; cells before it have
+// negative numbers.
+type Grid struct{ Origin, Width float64 }
+
+// Cell returns the cell of time t. A sample at the end of a cell belongs to it,
+// because a counter's sample tells what happened before.
+func (g Grid) Cell(t float64) int { return int(math.Ceil((t-g.Origin)/g.Width)) - 1 }
+
+// Cells has a number per cell.
+type Cells map[int]float64
+
+// Sum adds up the cells from first to last.
+func (c Cells) Sum(first, last int) float64 {
+	total := 0.0
+	for cell, v := range c {
+		if cell >= first && cell <= last {
+			total += v
+		}
+	}
+	return total
+}
+
+// Span says when a pod was first and last seen, in Unix seconds.
+type Span struct{ First, Last float64 }
+
+// Spans returns when each pod has samples.
+func Spans(series []Series) map[string]Span {
+	out := map[string]Span{}
+	for _, s := range series {
+		points := Numbers(s.Points)
+		if len(points) == 0 {
+			continue
+		}
+		pod := Pod(s.Labels)
+		span, seen := out[pod]
+		first, last := points[0].T, points[len(points)-1].T
+		if !seen || first < span.First {
+			span.First = first
+		}
+		if !seen || last > span.Last {
+			span.Last = last
+		}
+		out[pod] = span
+	}
+	return out
+}
+
+// Increase adds the increase of a counter to cells. A decrease is a reset: the
+// counter began at 0 again. The first value counts if the series began when its
+// pod had been seen before, born: the first error of a pod creates its series. An
+// increase over a gap is spread over its cells.
+func Increase(cells Cells, g Grid, points []Point, born bool) {
+	points = Numbers(points)
+	if len(points) == 0 {
+		return
+	}
+	if born {
+		cells[g.Cell(points[0].T)] += points[0].V
+	}
+	for i := 1; i < len(points); i++ {
+		delta := points[i].V - points[i-1].V
+		if delta < 0 {
+			delta = points[i].V
+		}
+		if delta == 0 {
+			continue
+		}
+		from, to := points[i-1].T, points[i].T
+		if to-from <= 1.5*g.Width {
+			cells[g.Cell(to)] += delta
+			continue
+		}
+		n := int(math.Ceil((to - from) / g.Width))
+		for k := range n {
+			cells[g.Cell(to-float64(k)*g.Width)] += delta / float64(n)
+		}
+	}
+}
+
+// Born reports whether a series began after its pod was first seen.
+func Born(s Series, span Span, step float64) bool {
+	return len(s.Points) > 0 && s.Points[0].T > span.First+math.Max(step, 1)*0.5
+}
+
+// Counts returns the increase of the counters per pod and cell.
+func Counts(series []Series, g Grid, step float64) map[string]Cells {
+	spans := Spans(series)
+	out := map[string]Cells{}
+	for _, s := range series {
+		pod := Pod(s.Labels)
+		if out[pod] == nil {
+			out[pod] = Cells{}
+		}
+		Increase(out[pod], g, s.Points, Born(s, spans[pod], step))
+	}
+	return out
+}
+
+// Values returns the mean of a gauge per pod and cell. Several series of one pod
+// (its containers) are added up.
+func Values(series []Series, g Grid) map[string]Cells {
+	out := map[string]Cells{}
+	for _, s := range series {
+		pod := Pod(s.Labels)
+		if out[pod] == nil {
+			out[pod] = Cells{}
+		}
+		sum, n := Cells{}, Cells{}
+		for _, p := range Numbers(s.Points) {
+			c := g.Cell(p.T)
+			sum[c] += p.V
+			n[c]++
+		}
+		for c := range sum {
+			out[pod][c] += sum[c] / n[c]
+		}
+	}
+	return out
+}
+
+// Sorted returns the keys of a map in order, so that results do not depend on
+// the order of maps.
+func Sorted[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}

@@ -1,0 +1,46 @@
+package judge
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/evaluate"
+)
+
+// Setting is another choice of the two thresholds of a fail.
+type Setting struct {
+	// FalseAlarmRate replaces that of the check, if it is not empty.
+	FalseAlarmRate string
+	// Scale multiplies the smallest changes that matter.
+	Scale float64
+}
+
+// With returns the input with another choice of thresholds.
+func With(in evaluate.Input, s Setting) evaluate.Input {
+	if s.FalseAlarmRate != "" {
+		in.Check.FalseAlarmRate = s.FalseAlarmRate
+	}
+	metrics := make([]evaluate.Data, len(in.Metrics))
+	for i, d := range in.Metrics {
+		if c := d.SmallestChange; c != nil {
+			d.SmallestChange = &v1alpha1.Change{Relative: scaled(c.Relative, s.Scale), Absolute: scaled(c.Absolute, s.Scale)}
+		}
+		metrics[i] = d
+	}
+	in.Metrics = metrics
+	return in
+}
+
+func scaled(text string, by float64) string {
+	number, isPercent := strings.CutSuffix(text, "%")
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil {
+		return text
+	}
+	out := strconv.FormatFloat(v*by, 'f', -1, 64)
+	if isPercent {
+		out += "%"
+	}
+	return out
+}
