@@ -8,3 +8,5 @@ for script in hack/*.sh .ci/run; do bash -n "$script"; done
 bin/golangci-lint run --build-tags e2e,bench,controlplane ./...
 (cd test/cluster && ../../bin/golangci-lint run --config ../../.golangci.yaml --build-tags cluster ./...)
 (cd test/overlays && ../../bin/golangci-lint run --config ../../.golangci.yaml ./...)
+(cd test/gitops && ../../bin/golangci-lint run --config ../../.golangci.yaml ./...)
+(cd test/shop && ../../bin/golangci-lint run --config ../../.golangci.yaml ./...)

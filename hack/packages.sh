@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the unit tests need: the permission centre's
-# tests start their own PostgreSQL and MariaDB. Without apt-get these tests report
-# the missing packages.
+# tests start their own PostgreSQL and MariaDB, the judge's tests a Prometheus with
+# recorded releases. Without apt-get these tests report the missing packages.
 set -euo pipefail
 # Without root, or with BREAKWATER_SKIP_DATABASES=1, nothing is installed.
 [[ $EUID -eq 0 && "${BREAKWATER_SKIP_DATABASES:-}" != 1 ]] || exit 0
 missing=()
 compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=(postgresql)
 command -v mariadbd >/dev/null || missing+=(mariadb-server)
+command -v promtool >/dev/null || missing+=(prometheus)
+command -v zstd >/dev/null || missing+=(zstd)
 [[ ${#missing[@]} -gt 0 ]] || exit 0
 command -v apt-get >/dev/null || exit 0
 echo "==> apt-get install ${missing[*]}"

@@ -8,6 +8,7 @@ before=$(state)
 hack/generate.sh
 go mod tidy
 go -C test/overlays mod tidy # its module replaces that of the product
+go -C test/shop mod tidy
 go test -count 1 ./test/docs
 after=$(state)
 if changed=$(diff <(echo "$before") <(echo "$after")); then

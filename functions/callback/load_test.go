@@ -2,12 +2,14 @@ package callback_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -72,8 +74,11 @@ func TestSignedCallbacksAreAcceptedWhileStrangersFlood(t *testing.T) {
 				strangers.Go(func() { flood(t, address, send, stop) })
 			}
 			peak := samplePeak(stop)
+			var took durations
 			for range signedCallbacks {
 				signed.Go(func() {
+					began := time.Now()
+					defer func() { took.add(time.Since(began)) }()
 					if got := postTo(t, server.URL, batchCallback("n")); got != http.StatusOK {
 						t.Errorf("a signed callback: status %d", got)
 					}
@@ -84,12 +89,32 @@ func TestSignedCallbacksAreAcceptedWhileStrangersFlood(t *testing.T) {
 			server.CloseClientConnections()
 			strangers.Wait()
 			got := <-peak
-			t.Logf("the largest heap was %d MiB", got>>20)
+			t.Logf("the largest heap was %d MiB, signed callbacks took %s", got>>20, &took)
 			if got > memoryLimit {
 				t.Errorf("the process held %d MiB", got>>20)
 			}
 		})
 	}
+}
+
+// durations are the times until signed callbacks were answered.
+type durations struct {
+	mu  sync.Mutex
+	all []time.Duration
+}
+
+func (d *durations) add(one time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all = append(d.all, one)
+}
+
+func (d *durations) String() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	slices.Sort(d.all)
+	at := func(percent int) time.Duration { return d.all[(len(d.all)-1)*percent/100].Round(time.Millisecond) }
+	return fmt.Sprintf("p50 %s, p99 %s, at most %s", at(50), at(99), at(100))
 }
 
 // flood sends on new connections until stop is closed, at most 100 times.

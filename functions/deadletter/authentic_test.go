@@ -18,3 +18,14 @@ func TestADeadLetterThatWeDidNotSignIsNotStored(t *testing.T) {
 		t.Errorf("stored %v", got)
 	}
 }
+
+// A dead letter may be older than the key.
+func TestADeadLetterOutlivesARotationOfTheKey(t *testing.T) {
+	c := ft.New(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+	if err := newFunctionWith(t, c, ft.Rotated())(t.Context(), undelivered(t, fail())); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.ChangeWorkload(ft.Release).Status.Inbox; len(got) != 1 {
+		t.Errorf("inbox %v, want the verdict", got)
+	}
+}

@@ -20,16 +20,22 @@ import (
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/deadletter"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 )
 
 func newFunction(t *testing.T, c *ft.Cluster) functions.Function {
+	t.Helper()
+	return newFunctionWith(t, c, ft.Keys())
+}
+
+func newFunctionWith(t *testing.T, c *ft.Cluster, keys eventsigning.Keys) functions.Function {
 	t.Helper()
 	batch := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "ChangePod",
 		"metadata": map[string]any{"namespace": ft.Namespace, "name": ft.BatchName(1), "uid": "batch-1"},
 	}}
 	objects := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), batch)
-	return deadletter.New(c.Change, c.Kube, objects, ft.Keys(), clocktesting.NewFakePassiveClock(ft.Now()), noop.Meter{})
+	return deadletter.New(c.Change, c.Kube, objects, keys, clocktesting.NewFakePassiveClock(ft.Now()), noop.Meter{})
 }
 
 // undelivered returns an event as a Broker sends it to a dead-letter sink.

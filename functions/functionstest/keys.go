@@ -25,3 +25,8 @@ func Signed(t testing.TB, e event.Event) event.Event {
 func JudgeKey(judge string) eventsigning.Keys {
 	return eventsigning.Keys{Current: []byte("key of judge " + judge + ", of at least 32 bytes")}
 }
+
+// Rotated are the keys after the controller replaced those of Keys.
+func Rotated() eventsigning.Keys {
+	return eventsigning.Keys{Current: []byte("next"), Previous: Keys().Current}
+}

@@ -25,11 +25,11 @@ func (s *service) authenticate(c echo.Context) (authenticationv1.UserInfo, error
 	token := auth.BearerToken(c.Request())
 	if token == "" {
 		return nobody, problemf(http.StatusUnauthorized,
-			"send a Kubernetes token: header Authorization: Bearer $(kubectl create token <service account>)")
+			"send a Kubernetes token: header Authorization: Bearer $(kubectl create token <service account> --audience "+Audience+")")
 	}
 	user, err := s.tokens.User(c.Request().Context(), token)
 	if errors.Is(err, auth.ErrTokenRejected) {
-		return nobody, problemf(http.StatusUnauthorized, "the token is unknown to this cluster or has expired")
+		return nobody, problemf(http.StatusUnauthorized, "the token is unknown to this cluster, has expired, or has another audience: create it with --audience "+Audience)
 	}
 	return user, err
 }

@@ -6,7 +6,7 @@
 //	GET /openapi/altershield/suspend/deployment?namespace=
 //	PUT /openapi/altershield/deployment/rollback
 //
-// Users authenticate with a Kubernetes bearer token (TokenReview) and are
+// Users authenticate with a Kubernetes bearer token of Audience (TokenReview) and are
 // authorized by the roles of the cluster (SubjectAccessReview).
 package rollbackapi
 
@@ -43,6 +43,10 @@ const (
 	pageSize = 500
 )
 
+// Audience is the required audience of tokens: who reads one on the network cannot use it at
+// the API server.
+const Audience = "breakwater-openapi"
+
 // Options has the dependencies of the handler.
 type Options struct {
 	Kube    kubernetes.Interface
@@ -62,7 +66,7 @@ type service struct {
 // New returns the handler of the routes.
 func New(o Options) http.Handler {
 	s := &service{Options: o, requests: metrics.NewCounter(o.Meter, "breakwater_rollback_api_requests_total"),
-		tokens: auth.NewTokens(o.Kube.AuthenticationV1(), auth.TokensOptions{RejectedTTL: rejectedTokenTTL, Clock: o.Clock})}
+		tokens: auth.NewTokens(o.Kube.AuthenticationV1(), auth.TokensOptions{Audience: Audience, RejectedTTL: rejectedTokenTTL, Clock: o.Clock})}
 	e := echo.New()
 	e.HTTPErrorHandler = answerError
 	e.Use(s.count, middleware.Recover(), middleware.BodyLimit(maxBody), middleware.ContextTimeout(timeout))

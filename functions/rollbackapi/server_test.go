@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,8 +80,8 @@ func newCluster(t *testing.T, allowed ...string) *cluster {
 	}
 	c.kube.PrependReactor("create", "tokenreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		review := a.(clienttesting.CreateAction).GetObject().(*authenticationv1.TokenReview).DeepCopy()
-		if review.Spec.Token == "good" {
-			review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: authenticationv1.UserInfo{Username: "ann", Groups: []string{"people"}}}
+		if review.Spec.Token == "good" && slices.Contains(review.Spec.Audiences, Audience) || review.Spec.Token == "api-server" && len(review.Spec.Audiences) == 0 {
+			review.Status = authenticationv1.TokenReviewStatus{Authenticated: true, Audiences: review.Spec.Audiences, User: authenticationv1.UserInfo{Username: "ann", Groups: []string{"people"}}}
 		}
 		return true, review, nil
 	})
@@ -147,6 +148,16 @@ func TestSuspendedWorkloadsAreListed(t *testing.T) {
 	}}}
 	if diff := cmp.Diff(want, got); diff != "" || status != 200 {
 		t.Error(status, diff)
+	}
+}
+
+// Requests inside of the cluster have no TLS. Who reads such a token must not be able to use
+// it at the API server.
+func TestATokenForTheAPIServerIsRejected(t *testing.T) {
+	c := newCluster(t, "list deployments.apps default")
+	status, got := c.send(t, "GET", list+"?namespace=default", "api-server", "")
+	if message, _ := got["message"].(string); status != http.StatusUnauthorized || !strings.Contains(message, "--audience "+Audience) {
+		t.Errorf("%d %v, want 401 with the audience", status, got)
 	}
 }
 

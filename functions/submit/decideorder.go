@@ -44,14 +44,14 @@ func DecideOrder(in OrderInput) Decision {
 	w := in.Workload
 	step := w.Status.OrderStep
 	switch {
-	case w.DeletionTimestamp != nil:
-		return Decision{Nothing, "the release is terminating"}
 	case w.Spec.Attempt == 0:
 		return Decision{Nothing, "a baseline is not judged"}
 	case step == nil:
 		return Decision{Nothing, "the order needs no call"}
 	case step.Name == v1alpha1.OrderStepClose:
-		return decideClose(in)
+		return decideClose(in) // also if the release is deleted
+	case w.DeletionTimestamp != nil:
+		return Decision{Nothing, "the release is terminating"}
 	case w.Status.Phase == v1alpha1.WorkloadFailed && w.Status.OrderNotAccepted():
 		return Decision{Nothing, "the server did not accept the order in time"}
 	case w.Status.Superseded():

@@ -86,6 +86,7 @@ func TestDecideForAnOrder(t *testing.T) {
 		"finish answered, verdict overdue":       {[]edit{finish, node, call(post, long, true, "")}, false, AskRetrieve},
 		"finish passed":                          {[]edit{finish, node, call(post, long, true, ""), passed(post)}, false, Nothing},
 		"release ended":                          {[]edit{end}, false, CloseOrder},
+		"release is deleted":                     {[]edit{end, deleted}, false, CloseOrder},
 		"release ended as failed":                {[]edit{end, failedPhase}, false, CloseOrder},
 		"release ended, order not open":          {[]edit{end, unopened}, false, Nothing},
 		"close in flight":                        {[]edit{end, closing(1, short, false, "")}, false, InFlight},

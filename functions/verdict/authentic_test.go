@@ -4,10 +4,12 @@ import (
 	"testing"
 
 	"github.com/cloudevents/sdk-go/v2/event"
+	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/functions"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
+	"github.com/breakwater-dev/breakwater/functions/verdict"
 	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 )
 
@@ -34,5 +36,18 @@ func TestAVerdictThatWeDidNotSignHasNoEffect(t *testing.T) {
 				t.Error("the verdict was stored")
 			}
 		})
+	}
+}
+
+// The event was on its way, or stored by the Broker, while the key was replaced.
+func TestAVerdictOutlivesARotationOfTheKey(t *testing.T) {
+	c := ft.New(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+	server := ft.NewServerDouble(t, c, "")
+	function := verdict.New(verdict.NewRecorder(c.Change, server.Clock, noop.Meter{}), server.Clients, ft.Rotated())
+	if err := function(t.Context(), verdictOf(t, v1alpha1.StagePre, "fail", "n")); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.ChangePod(ft.BatchName(1)).Status.Verdicts; len(got) != 1 {
+		t.Errorf("verdicts %v, want one", got)
 	}
 }

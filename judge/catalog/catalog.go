@@ -185,8 +185,12 @@ func requests(fam family, f Found, extra string) []Metric {
 	bad := func(values string) string {
 		return selector(f.Name, extra, fmt.Sprintf("%s=~%q", status, values))
 	}
+	worst := bad(badValues(status))
+	if fam.signal == Outgoing {
+		worst = selector(f.Name, extra, outgoingFailures(status))
+	}
 	m := Metric{Signal: fam.signal, Unit: "ratio", Metric: v1alpha1.Metric{
-		Name: fam.name + "-errors", Kind: v1alpha1.KindRatio, Query: query, Bad: bad(badValues(status)),
+		Name: fam.name + "-errors", Kind: v1alpha1.KindRatio, Query: query, Bad: worst,
 		Direction: v1alpha1.DirectionHigher, Weight: v1alpha1.WeightAlone,
 		SmallestChange: &v1alpha1.Change{Relative: "50%", Absolute: "0.005"},
 	}}
@@ -201,6 +205,16 @@ func requests(fam family, f Found, extra string) []Metric {
 		out = append(out, m)
 	}
 	return out
+}
+
+// outgoingFailures also has rejected calls, which are the fault of their caller,
+// and those without an answer, which have no status.
+func outgoingFailures(status string) string {
+	switch status {
+	case "http_response_status_code", "http_status_code":
+		return status + `!~"1..|2..|3.."`
+	}
+	return fmt.Sprintf("%s=~%q", status, "4..|4xx|"+badValues(status))
 }
 
 func latency(fam family, name, extra string) Metric {
@@ -237,8 +251,8 @@ func calls(outgoing Metric, incoming []Metric) Metric {
 	}
 	return Metric{Signal: Outgoing, Unit: "calls per request", WarmUp: true, Metric: v1alpha1.Metric{
 		Name: outgoing.Name + "-calls", Kind: v1alpha1.KindRatio, Query: in.Query, Bad: outgoing.Query,
-		Direction: v1alpha1.DirectionLower, Weight: v1alpha1.WeightAlone,
-		SmallestChange: &v1alpha1.Change{Relative: "50%", Absolute: "0.02"},
+		Direction: v1alpha1.DirectionEither, Weight: v1alpha1.WeightAlone,
+		SmallestChange: &v1alpha1.Change{Relative: "25%", Absolute: "0.02"},
 	}}
 }
 

@@ -12,6 +12,8 @@ var (
 		"process_cpu_seconds_total", "process_cpu_time_seconds_total"}
 	memoryNames = []string{"container_memory_working_set_bytes", "k8s_pod_memory_working_set_bytes", "container_memory_rss",
 		"container_memory_usage_bytes", "k8s_pod_memory_usage_bytes", "process_resident_memory_bytes", "process_memory_usage_bytes"}
+	threadNames = []string{"go_goroutines", "go_goroutine_count", "process_runtime_go_goroutines", "jvm_threads_live_threads",
+		"jvm_threads_current", "jvm_thread_count", "process_threads"}
 	activeNames = []string{"http_server_active_requests", "http_requests_in_flight", "http_server_requests_active"}
 )
 
@@ -44,8 +46,9 @@ func resources(found []Found) []Metric {
 			Direction: v1alpha1.DirectionHigher, Weight: weight, SmallestChange: &change,
 		}})
 	}
-	gauge("cpu", "cores", cpuNames, v1alpha1.Change{Relative: "50%", Absolute: "0.02"}, v1alpha1.WeightAlone)
-	gauge("memory", "bytes", memoryNames, v1alpha1.Change{Relative: "50%", Absolute: "33554432"}, v1alpha1.WeightAlone)
+	gauge("cpu", "cores", cpuNames, v1alpha1.Change{Relative: "25%", Absolute: "0.002"}, v1alpha1.WeightAlone)
+	gauge("memory", "bytes", memoryNames, v1alpha1.Change{Relative: "30%", Absolute: "6291456"}, v1alpha1.WeightAlone)
+	gauge("threads", "threads", threadNames, v1alpha1.Change{Relative: "100%", Absolute: "50"}, v1alpha1.WeightAlone)
 	gauge("active-requests", "requests", activeNames, v1alpha1.Change{Relative: "100%", Absolute: "5"}, v1alpha1.WeightWithOthers)
 	if f, ok := names["container_cpu_cfs_periods_total"]; ok {
 		out = append(out, Metric{Signal: Resources, Unit: "ratio", WarmUp: true, Metric: v1alpha1.Metric{

@@ -20,10 +20,10 @@ type sides struct {
 type comparison struct {
 	// evidence is the logarithm of the e-value.
 	evidence float64
-	// ratio is the estimated factor, low and high its interval.
-	ratio, low, high float64
-	dispersion       float64
-	baseline         v1alpha1.Baseline
+	// ratio is the estimated factor.
+	ratio      float64
+	dispersion float64
+	baseline   v1alpha1.Baseline
 	// new and old counts that were compared.
 	newEvents, newAll, oldEvents, oldAll float64
 	blocks                               []sequential.Block
@@ -82,7 +82,7 @@ func flatten(blocks map[string][]sequential.Block) []sequential.Block {
 
 // compare tests whether the rate of the new pods is worse. A share of events, not
 // a rate, varies less: proportion says so.
-func (s sides) compare(f frame, samePods, proportion bool, direction v1alpha1.Direction, alpha float64) comparison {
+func (s sides) compare(f frame, samePods, proportion bool, direction v1alpha1.Direction) comparison {
 	byStratum, concurrent, all := s.pair(f, samePods)
 	if overlap(byStratum) < 0.5 && len(s.newAll) > 1 {
 		// The kinds of requests have other names in the new version.
@@ -105,7 +105,6 @@ func (s sides) compare(f frame, samePods, proportion bool, direction v1alpha1.Di
 	}
 	c.evidence = evidence(c.blocks, c.dispersion, direction)
 	c.ratio = sequential.Ratio(c.blocks)
-	c.low, c.high = sequential.RatioInterval(c.blocks, c.dispersion, alpha)
 	if c.baseline == v1alpha1.BaselineBefore {
 		day := flatten(s.day(f))
 		exposure := 0.0

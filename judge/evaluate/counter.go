@@ -6,14 +6,14 @@ import (
 )
 
 // counter compares events per pod and second.
-func counter(in Input, d Data, f frame, alpha float64) outcome {
+func counter(d Data, f frame) outcome {
 	newEvents, oldEvents, dayEvents := d.read(f, all)
 	s := sides{
 		newEvents: newEvents.pooled(), newAll: presence(d.New.All, f, 0, f.last),
 		oldEvents: oldEvents.pooled(), oldAll: presence(d.Old.All, f, -f.before, f.last),
 		dayEvents: dayEvents.pooled(), dayAll: presence(d.Day.All, f, 0, f.cells-1),
 	}
-	c := s.compare(f, d.SamePods, false, d.Direction, alpha)
+	c := s.compare(f, d.SamePods, false, d.Direction)
 	o := d.outcome(c, s, f)
 	// Time is counted in samples: a counter without events has data, too.
 	o.newSamples, o.oldSamples = s.newAll.total()/f.grid.Width, c.oldAll/f.grid.Width

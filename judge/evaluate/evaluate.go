@@ -94,7 +94,7 @@ func one(in Input, d Data, threshold float64) v1alpha1.Evidence {
 	case d.Err != nil:
 		o = outcome{reason: v1alpha1.ReasonMetricsUnavailable, message: d.Err.Error()}
 	default:
-		o = compareOne(in, d, 1/threshold)
+		o = compareOne(in, d)
 		e = o.Evidence
 	}
 	e.Name, e.Kind, e.Weight, e.Unit, e.SmallestChange = d.Name, d.Kind, d.Weight, d.Unit, d.SmallestChange
@@ -120,24 +120,27 @@ func one(in Input, d Data, threshold float64) v1alpha1.Evidence {
 		e.Verdict, e.Reason = v1alpha1.VerdictPass, v1alpha1.ReasonNoChange
 		e.Message = sentence(e)
 	}
+	if o.interval != nil && (e.Verdict == v1alpha1.VerdictFail || !in.Now.Before(in.End)) {
+		e.Interval = o.interval(1 / threshold)
+	}
 	e.Message = bounded(e.Message)
 	return e
 }
 
-func compareOne(in Input, d Data, alpha float64) outcome {
+func compareOne(in Input, d Data) outcome {
 	d = cut(in, d)
 	f := newFrame(in, d)
 	switch {
 	case d.Signal == catalog.Health:
 		return health(in, d, f)
 	case d.Kind == v1alpha1.KindRatio:
-		return ratio(in, d, f, alpha)
+		return ratio(d, f)
 	case d.Kind == v1alpha1.KindLatency:
-		return latency(in, d, f, alpha)
+		return latency(d, f)
 	case d.Kind == v1alpha1.KindGauge:
-		return gauge(in, d, f, alpha)
+		return gauge(in, d, f)
 	default:
-		return counter(in, d, f, alpha)
+		return counter(d, f)
 	}
 }
 

@@ -15,6 +15,9 @@ import (
 // version that is assumed: few pods look more alike than they are.
 const betweenFloor = 0.08
 
+// recent is the number of cells at the end that tell the level of a gauge.
+const recent = 8
+
 // trace has the values of pods by cell.
 type trace map[string]samples.Cells
 
@@ -49,7 +52,7 @@ func (t trace) means(first, last int, warm map[string]int) (samples.Cells, int32
 	for _, pod := range samples.Sorted(t) {
 		used := false
 		for c, v := range t[pod] {
-			if c >= first && c <= last && c >= warm[pod] {
+			if start, ok := warm[pod]; c >= first && c <= last && (!ok || c >= start) {
 				sum[c] += v
 				n[c]++
 				used = true
@@ -65,6 +68,19 @@ func (t trace) means(first, last int, warm map[string]int) (samples.Cells, int32
 	return sum, pods
 }
 
+// spans says when the pods were first and last seen, by their cells.
+func (t trace) spans(f frame) map[string]samples.Span {
+	out := map[string]samples.Span{}
+	for pod, cells := range t {
+		first, last := math.MaxInt32, math.MinInt32
+		for c := range cells {
+			first, last = min(first, c), max(last, c)
+		}
+		out[pod] = samples.Span{First: f.grid.Origin + float64(first)*f.grid.Width, Last: f.grid.Origin + float64(last+1)*f.grid.Width}
+	}
+	return out
+}
+
 func (t trace) only(pods map[string]bool) trace {
 	out := trace{}
 	for pod, cells := range t {
@@ -76,11 +92,17 @@ func (t trace) only(pods map[string]bool) trace {
 }
 
 // gauge compares the mean of a value of a pod.
-func gauge(in Input, d Data, f frame, alpha float64) outcome {
+func gauge(in Input, d Data, f frame) outcome {
 	newT, oldT, dayT := d.trace(d.New.All, f), d.trace(d.Old.All, f), d.trace(d.Day.All, f)
 	warm := map[string]int{}
 	for pod, span := range samples.Spans(d.New.All) {
 		warm[pod] = f.warm(span)
+	}
+	if !isCounter(d.Query) {
+		// A level is compared as it is now: a leak grows.
+		for pod := range newT {
+			warm[pod] = max(warm[pod], f.last+1-recent)
+		}
 	}
 	g := difference(newT, oldT, f, warm, d.SamePods)
 	o := outcome{newSamples: g.newSamples, oldSamples: g.oldSamples}
@@ -95,11 +117,13 @@ func gauge(in Input, d Data, f frame, alpha float64) outcome {
 	o.Baseline = g.baseline
 	o.New = &v1alpha1.Side{Value: number(g.newMean), Samples: int64(g.newSamples), Pods: g.newPods}
 	o.Old = &v1alpha1.Side{Value: number(g.oldMean), Samples: int64(g.oldSamples), Pods: g.oldPods}
-	half := sequential.MeanInterval(g.variance, g.scale(), alpha)
-	o.Interval = &v1alpha1.Interval{Low: number(g.diff - half), High: number(g.diff + half), Of: "Difference"}
+	o.interval = func(alpha float64) *v1alpha1.Interval {
+		half := sequential.MeanInterval(g.variance, g.scale(), alpha)
+		return &v1alpha1.Interval{Low: number(g.diff - half), High: number(g.diff + half), Of: "Difference"}
+	}
 	o.logE = g.evidence(d)
 	if g.baseline == v1alpha1.BaselineBefore && len(dayT) > 0 {
-		day := difference(newT, dayT.shift(f.cells), f, warm, true)
+		day := difference(newT, dayT.shift(f), f, warm, true)
 		if day.oldSamples >= 4 {
 			o.logE = math.Min(o.logE, day.evidence(d))
 		}
@@ -118,15 +142,15 @@ func gauge(in Input, d Data, f frame, alpha float64) outcome {
 	return o
 }
 
-// shift moves cells of a look before the change, where difference expects the
-// values to compare with.
-func (t trace) shift(cells int) trace {
+// shift moves cells of the look of the day before to before the change, where
+// difference expects the values to compare with.
+func (t trace) shift(f frame) trace {
 	out := trace{}
 	for pod, values := range t {
 		moved := samples.Cells{}
 		for c, v := range values {
-			if c >= 0 && c < cells {
-				moved[c-cells] = v
+			if c >= 0 && c < f.before && c < f.cells {
+				moved[c-f.before] = v
 			}
 		}
 		out[pod] = moved
@@ -200,24 +224,25 @@ func beyond(diff, absolute float64, direction v1alpha1.Direction) bool {
 // difference compares cell by cell with the old pods, or with the time before.
 func difference(newT, oldT trace, f frame, warm map[string]int, samePods bool) gaugeDifference {
 	var g gaugeDifference
+	settled := f.settled(oldT.spans(f))
 	newM, newPods := newT.means(0, f.last, warm)
-	oldM, oldPods := oldT.means(0, f.last, nil)
-	beforeM, beforePods := oldT.means(-f.before, -1, nil)
-	var diffs, news, olds []float64
+	oldM, oldPods := oldT.means(0, f.last, settled)
+	beforeM, beforePods := oldT.means(-f.before, -1, settled)
+	var news, olds []float64
 	if !samePods {
 		for c := 0; c <= f.last; c++ {
 			n, okNew := newM[c]
 			o, okOld := oldM[c]
 			if okNew && okOld {
-				diffs, news, olds = append(diffs, n-o), append(news, n), append(olds, o)
+				news, olds = append(news, n), append(olds, o)
 			}
 		}
 	}
 	g.baseline = v1alpha1.BaselineOldPods
 	g.newPods, g.oldPods = newPods, oldPods
-	if 2*len(diffs) < len(newM) || samePods {
+	if 2*len(news) < len(newM) || samePods {
 		g.baseline, g.oldPods = v1alpha1.BaselineBefore, beforePods
-		news, olds, diffs = values(newM, 0, f.last), values(beforeM, -f.before, -1), nil
+		news, olds = values(newM, 0, f.last), values(beforeM, -f.before, -1)
 	}
 	g.newSamples, g.oldSamples = float64(len(news)), float64(len(olds))
 	if len(news) == 0 || len(olds) == 0 {
@@ -225,12 +250,14 @@ func difference(newT, oldT trace, f frame, warm map[string]int, samePods bool) g
 	}
 	g.newMean, g.oldMean = mean(news), mean(olds)
 	g.diff = g.newMean - g.oldMean
-	over := 0.0
-	if diffs != nil {
-		over = sequential.LongRunVariance(diffs)
-	} else {
-		over = sequential.LongRunVariance(news) + sequential.LongRunVariance(olds)
+	// Without a change the new pods vary as the old ones do, whose series is longer
+	// and has no trend of a fault.
+	past := values(oldM, 0, f.last)
+	if samePods {
+		past = nil
 	}
+	past = append(values(beforeM, -f.before, -1), past...)
+	over := sequential.LongRunVariance(past) * float64(len(past)) * (1/g.newSamples + 1/g.oldSamples)
 	between := square(betweenFloor * g.oldMean)
 	if v, n := podVariance(oldT, f); n >= 2 {
 		// Few pods tell little about their variance: an upper estimate.

@@ -16,6 +16,10 @@ const (
 	unhealthyRestarts = 2
 	// unreadySeconds is how long a pod is not Ready that was Ready before.
 	unreadySeconds = 90
+	// flappingShare of at least flappingSamples is not Ready in a pod that changes
+	// between Ready and not Ready.
+	flappingShare   = 0.2
+	flappingSamples = 10
 	// neverReadySeconds is how long a pod does not become Ready.
 	neverReadySeconds = 240
 )
@@ -26,9 +30,9 @@ var badWaiting = map[string]bool{"CrashLoopBackOff": true, "CreateContainerConfi
 
 // condition is what the health series say about the pods of one side.
 type condition struct {
-	pods                                map[string]bool
-	restarts                            float64
-	killed, waiting, unready, neverUsed map[string]bool
+	pods                                 map[string]bool
+	restarts                             float64
+	killed, waiting, unready, neverReady map[string]bool
 }
 
 // health applies rules, not statistics: each event is certain, and rare in
@@ -53,7 +57,7 @@ func health(in Input, d Data, f frame) outcome {
 	worse(n.killed, old.killed, "killed for memory")
 	worse(n.waiting, old.waiting, "containers do not run")
 	worse(n.unready, old.unready, "not Ready any more")
-	worse(n.neverUsed, old.neverUsed, "not Ready since the start")
+	worse(n.neverReady, old.neverReady, "not Ready since the start")
 	if n.restarts >= unhealthyRestarts && n.restarts/float64(max(1, len(n.pods))) > 2*old.restarts/float64(max(1, len(old.pods))) {
 		found = append(found, fmt.Sprintf("%.0f restarts", n.restarts))
 	}
@@ -63,7 +67,9 @@ func health(in Input, d Data, f frame) outcome {
 	return o
 }
 
-func share(some, all map[string]bool) float64 { return float64(len(some)) / math.Max(1, float64(len(all))) }
+func share(some, all map[string]bool) float64 {
+	return float64(len(some)) / math.Max(1, float64(len(all)))
+}
 
 func some(pods map[string]bool) string {
 	names := samples.Sorted(pods)
@@ -74,7 +80,7 @@ func some(pods map[string]bool) string {
 }
 
 func conditionOf(series []samples.Series, from, now, step float64) condition {
-	c := condition{pods: map[string]bool{}, killed: map[string]bool{}, waiting: map[string]bool{}, unready: map[string]bool{}, neverUsed: map[string]bool{}}
+	c := condition{pods: map[string]bool{}, killed: map[string]bool{}, waiting: map[string]bool{}, unready: map[string]bool{}, neverReady: map[string]bool{}}
 	for _, s := range series {
 		pod, points := samples.Pod(s.Labels), samples.Numbers(s.Points)
 		if len(points) == 0 {
@@ -114,20 +120,25 @@ func conditionOf(series []samples.Series, from, now, step float64) condition {
 // unready.
 func (c condition) readiness(pod string, points, after []samples.Point, now, step float64) {
 	last := points[len(points)-1]
-	if last.V != 0 || len(after) == 0 || now-last.T > 3*math.Max(step, 15) {
+	if len(after) == 0 || now-last.T > 3*math.Max(step, 15) {
 		return
 	}
-	since, was := points[0].T, false
+	since, was, ready, all := points[0].T, false, 0.0, 0.0
 	for _, p := range points {
+		was = was || p.V == 1
 		if p.V == 1 {
-			since, was = p.T, true
+			since = p.T
+			ready++
+		}
+		if was {
+			all++
 		}
 	}
 	switch {
-	case was && last.T-since >= unreadySeconds:
+	case was && last.T-since >= unreadySeconds, all >= flappingSamples && all-ready >= flappingShare*all:
 		c.unready[pod] = true
 	case !was && last.T-since >= neverReadySeconds:
-		c.neverUsed[pod] = true
+		c.neverReady[pod] = true
 	}
 }
 

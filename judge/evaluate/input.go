@@ -26,7 +26,11 @@ const (
 	// minimumCell is the shortest cell.
 	minimumCell = 15.0
 
-	defaultEvents  = 50
+	// settling is how much of the life of an old pod is left out, in seconds.
+	settling = 30
+
+	// With defaultEvents a share of 30 % bad events is just found.
+	defaultEvents  = 15
 	defaultSamples = 8
 )
 
@@ -99,6 +103,19 @@ func (f frame) warm(span samples.Span) int {
 		return 0
 	}
 	return max(0, f.grid.Cell(span.First+f.warmUp)+1)
+}
+
+// settled returns the first cell in which each old pod counts: what happens while
+// a pod starts says nothing about its later life.
+func (f frame) settled(spans map[string]samples.Span) map[string]int {
+	out := map[string]int{}
+	for pod, span := range spans {
+		out[pod] = -f.before
+		if span.First > f.grid.Origin-Before.Seconds()+2*f.grid.Width {
+			out[pod] = f.grid.Cell(span.First+settling) + 1
+		}
+	}
+	return out
 }
 
 // reference returns the cells before the change that cell i is compared with if

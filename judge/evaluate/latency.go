@@ -16,7 +16,7 @@ var tails = []float64{0.5, 0.1, 0.03}
 // buckets are the cumulative counts by upper bound.
 type buckets map[float64]tally
 
-func readBuckets(d Data, series []samples.Series, f frame, first, last int, warm map[string]int) buckets {
+func readBuckets(series []samples.Series, f frame, first, last int, warm map[string]int) buckets {
 	byBound := map[float64][]samples.Series{}
 	for _, s := range series {
 		bound, err := strconv.ParseFloat(s.Labels["le"], 64)
@@ -117,14 +117,14 @@ func (h histogram) bound(share float64) (index int, above float64) {
 
 // latency compares the shares of requests that are slower than bounds near
 // quantiles of the old pods.
-func latency(in Input, d Data, f frame, alpha float64) outcome {
+func latency(d Data, f frame) outcome {
 	warm := map[string]int{}
 	for pod, span := range samples.Spans(d.New.All) {
 		warm[pod] = f.warm(span)
 	}
-	newB := readBuckets(d, d.New.All, f, 0, f.last, warm)
-	oldB := readBuckets(d, d.Old.All, f, -f.before, f.last, nil)
-	dayB := readBuckets(d, d.Day.All, f, 0, f.cells-1, nil)
+	newB := readBuckets(d.New.All, f, 0, f.last, warm)
+	oldB := readBuckets(d.Old.All, f, -f.before, f.last, f.settled(samples.Spans(d.Old.All)))
+	dayB := readBuckets(d.Day.All, f, 0, f.cells-1, nil)
 	var bounds []float64
 	for _, b := range newB.bounds() {
 		if _, ok := oldB[b]; ok {
@@ -148,9 +148,9 @@ func latency(in Input, d Data, f frame, alpha float64) outcome {
 		if s.newAll == nil {
 			continue
 		}
-		c := s.compare(f, d.SamePods, true, v1alpha1.DirectionHigher, alpha)
+		c := s.compare(f, d.SamePods, true, v1alpha1.DirectionHigher)
 		if d.Direction == v1alpha1.DirectionLower {
-			c = s.compare(f, d.SamePods, true, v1alpha1.DirectionLower, alpha)
+			c = s.compare(f, d.SamePods, true, v1alpha1.DirectionLower)
 		}
 		o := d.outcome(c, s, f)
 		needed := relative

@@ -16,6 +16,8 @@ type outcome struct {
 	logE float64
 	// newSamples and oldSamples are compared with the minimum of data.
 	newSamples, oldSamples float64
+	// interval returns the interval of the change; it takes longer than the e-value.
+	interval func(alpha float64) *v1alpha1.Interval
 	// reason is why there is no comparison, if there is none.
 	reason, message string
 }
@@ -28,7 +30,7 @@ func (d Data) read(f frame, series func(Pair) []samples.Series) (newCounts, oldC
 		warm[pod] = f.warm(span)
 	}
 	newCounts = count(series(d.New), newSpans, f).within(0, f.last, warm)
-	oldCounts = count(series(d.Old), oldSpans, f).within(-f.before, f.last, nil)
+	oldCounts = count(series(d.Old), oldSpans, f).within(-f.before, f.last, f.settled(oldSpans))
 	dayCounts = count(series(d.Day), daySpans, f).within(0, f.cells-1, nil)
 	return newCounts, oldCounts, dayCounts
 }
@@ -37,17 +39,16 @@ func all(p Pair) []samples.Series { return p.All }
 func bad(p Pair) []samples.Series { return p.Bad }
 
 // ratio compares the share of bad events.
-func ratio(in Input, d Data, f frame, alpha float64) outcome {
+func ratio(d Data, f frame) outcome {
 	var s sides
 	s.newAll, s.oldAll, s.dayAll = d.read(f, all)
 	s.newEvents, s.oldEvents, s.dayEvents = d.read(f, bad)
 	crossed := !within(s.newEvents, s.newAll) || !within(s.oldEvents, s.oldAll)
-	samePods := d.SamePods
 	if crossed {
-		return crossRatio(d, s, f, samePods, alpha)
+		return crossRatio(d, s, f)
 	}
 	largest(s.oldAll, s.newAll, s.newEvents, s.oldEvents, s.dayAll, s.dayEvents)
-	c := s.compare(f, samePods, true, d.Direction, alpha)
+	c := s.compare(f, d.SamePods, true, d.Direction)
 	return d.outcome(c, s, f)
 }
 
@@ -64,7 +65,7 @@ func within(events, all tally) bool {
 // crossRatio compares events of other kinds than those they are divided by, for
 // example outgoing calls per request. Each kind is tested by itself, because a
 // change of one is no change of their sum; the mean of e-values is an e-value.
-func crossRatio(d Data, s sides, f frame, samePods bool, alpha float64) outcome {
+func crossRatio(d Data, s sides, f frame) outcome {
 	s.newAll, s.oldAll, s.dayAll = s.newAll.pooled(), s.oldAll.pooled(), s.dayAll.pooled()
 	largest(s.oldEvents, s.newEvents, s.dayEvents)
 	worst, values := comparison{}, []float64{}
@@ -72,7 +73,7 @@ func crossRatio(d Data, s sides, f frame, samePods bool, alpha float64) outcome 
 		one := s
 		one.newEvents, one.oldEvents = tally{"": s.newEvents[stratum]}, tally{"": s.oldEvents[stratum]}
 		one.dayEvents = tally{"": s.dayEvents[stratum]}
-		c := one.compare(f, samePods, false, d.Direction, alpha)
+		c := one.compare(f, d.SamePods, false, d.Direction)
 		relative, absolute, _ := change(d.SmallestChange)
 		value := c.newEvents / math.Max(c.newAll, 1)
 		if !matters(value, c.ratio, relative, absolute, d.Direction) && !vanished(c, absolute, d.Direction) {
@@ -84,7 +85,7 @@ func crossRatio(d Data, s sides, f frame, samePods bool, alpha float64) outcome 
 		values = append(values, c.evidence)
 	}
 	if len(values) == 0 {
-		worst = s.compare(f, samePods, false, d.Direction, alpha)
+		worst = s.compare(f, d.SamePods, false, d.Direction)
 	} else {
 		worst.evidence = sequential.LogMean(values)
 	}
@@ -100,12 +101,15 @@ func vanished(c comparison, absolute float64, direction v1alpha1.Direction) bool
 func (d Data) outcome(c comparison, s sides, f frame) outcome {
 	relative, absolute, _ := change(d.SmallestChange)
 	value, oldValue := c.newEvents/math.Max(c.newAll, 1e-9), c.oldEvents/math.Max(c.oldAll, 1e-9)
-	o := outcome{newSamples: s.newAll.total(), oldSamples: c.oldAll}
+	o := outcome{newSamples: s.newAll.total(), oldSamples: s.oldAll.total()}
 	o.Baseline = c.baseline
 	o.Dispersion = number(c.dispersion)
 	o.New = &v1alpha1.Side{Value: number(value), Bad: number(c.newEvents), Samples: int64(c.newAll), Pods: s.newAll.pods()}
 	o.Old = &v1alpha1.Side{Value: number(oldValue), Bad: number(c.oldEvents), Samples: int64(c.oldAll), Pods: s.oldAll.pods()}
-	o.Interval = &v1alpha1.Interval{Low: number(c.low), High: number(c.high), Of: "Factor"}
+	o.interval = func(alpha float64) *v1alpha1.Interval {
+		low, high := sequential.RatioInterval(c.blocks, c.dispersion, alpha)
+		return &v1alpha1.Interval{Low: number(low), High: number(high), Of: "Factor"}
+	}
 	o.logE = c.evidence
 	if !matters(value, c.ratio, relative, absolute, d.Direction) && !vanished(c, absolute, d.Direction) {
 		o.logE = math.Min(0, o.logE)

@@ -57,7 +57,7 @@ func (t tally) within(first, last int, warm map[string]int) tally {
 		for pod, cells := range pods {
 			kept := samples.Cells{}
 			for c, v := range cells {
-				if c >= first && c <= last && c >= warm[pod] {
+				if start, ok := warm[pod]; c >= first && c <= last && (!ok || c >= start) {
 					kept[c] = v
 				}
 			}
@@ -176,12 +176,13 @@ func cellsOf(events, exposure tally, size int) [][]sequential.Cell {
 }
 
 // dispersion is how much more the events vary than independent ones would: over
-// time in new and old pods, and between old pods. That of the old pods is also
-// taken of longer intervals, because errors come in bursts.
+// time in new and old pods, and between old pods. Longer intervals are looked at,
+// too, because errors come in bursts.
 func dispersion(newEvents, newAll, oldEvents, oldAll tally) float64 {
-	d := sequential.OverTime(cellsOf(newEvents, newAll, 1))
+	d := sequential.BetweenPods(cellsOf(oldEvents, oldAll, 1))
 	for _, size := range []int{1, 4} {
-		d = math.Max(d, sequential.OverTime(cellsOf(oldEvents, oldAll, size)))
+		pods := append(cellsOf(newEvents, newAll, size), cellsOf(oldEvents, oldAll, size)...)
+		d = math.Max(d, sequential.OverTime(pods))
 	}
-	return math.Max(d, sequential.BetweenPods(cellsOf(oldEvents, oldAll, 1)))
+	return d
 }

@@ -7,26 +7,28 @@ type Cell struct{ Events, Exposure float64 }
 
 // OverTime returns how much more the events of each pod vary over time than
 // independent events do: 1 for a Poisson process. Each element has the cells of
-// one pod in order.
+// one pod in order; pods of both versions count, each around its own rate.
 func OverTime(pods [][]Cell) float64 {
-	square, freedom := 0.0, 0.0
+	square, mean, freedom, used := 0.0, 0.0, 0.0, 0.0
 	for _, cells := range pods {
 		events, exposure := total(cells)
 		if events < 2 || exposure <= 0 {
 			continue
 		}
-		n := 0
+		n := 0.0
 		for _, c := range cells {
 			if c.Exposure <= 0 {
 				continue
 			}
 			expected := events * c.Exposure / exposure
-			square += (c.Events - expected) * (c.Events - expected) / expected
+			square += (c.Events - expected) * (c.Events - expected)
 			n++
 		}
-		freedom += float64(n - 1)
+		mean += events
+		freedom += n - 1
+		used += n
 	}
-	return upper(square, freedom)
+	return upper(square, mean, used, freedom)
 }
 
 // BetweenPods returns how much more the totals of pods of one version vary than
@@ -41,16 +43,16 @@ func BetweenPods(pods [][]Cell) float64 {
 	if events < 2 || exposure <= 0 {
 		return 1
 	}
-	square, freedom := 0.0, -1.0
+	square, used := 0.0, 0.0
 	for _, c := range totals {
 		if c.Exposure <= 0 {
 			continue
 		}
 		expected := events * c.Exposure / exposure
-		square += (c.Events - expected) * (c.Events - expected) / expected
-		freedom++
+		square += (c.Events - expected) * (c.Events - expected)
+		used++
 	}
-	return upper(square, freedom)
+	return upper(square, events, used, used-1)
 }
 
 func total(cells []Cell) (events, exposure float64) {
@@ -61,13 +63,15 @@ func total(cells []Cell) (events, exposure float64) {
 	return events, exposure
 }
 
-// upper returns a cautious estimate of square/freedom: the estimate is divided
-// by a low quantile of what chance gives, if it is above 1 beyond chance.
-func upper(square, freedom float64) float64 {
-	if freedom < 1 {
+// upper returns a cautious estimate of the variance per mean: the estimate is
+// divided by a low quantile of what chance gives, if it is above 1 beyond chance.
+// Squares are added up before they are divided: a cell with hardly any exposure
+// would outweigh all others.
+func upper(square, mean, used, freedom float64) float64 {
+	if freedom < 1 || mean <= 0 {
 		return 1
 	}
-	phi := square / freedom
+	phi := square / mean * used / freedom
 	if phi <= 1 {
 		return 1
 	}

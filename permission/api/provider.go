@@ -34,8 +34,13 @@ type Provider struct {
 	// NodeScoped is true if the provider grants to the addresses of the node, not of
 	// the pod.
 	NodeScoped bool `json:"nodeScoped"`
-	// Owners are the owners whose permissions may use the provider; empty allows all.
+	// Owners are the owners whose permissions may use the provider. An empty list
+	// matches nobody, and * everybody.
 	Owners []string `json:"owners,omitempty"`
+	// OwnerParameters are patterns (* and ?) by owner and parameter: each permission
+	// of the owner must have the parameter, with a value that matches one of them. An owner
+	// without an entry may use all that the provider allows.
+	OwnerParameters map[string]map[string][]string `json:"ownerParameters,omitempty"`
 	// Retry bounds the calls of one attempt.
 	Retry Retry      `json:"retry"`
 	HTTP  *HTTPCalls `json:"http,omitempty"`

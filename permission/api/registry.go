@@ -28,19 +28,20 @@ type Permission struct {
 type PermissionSet struct {
 	Meta
 	Permissions []string `json:"permissions"`
-	// Pods are patterns of the pods that may request the set; empty allows any pod.
-	// A request of another pod is answered 403 with Field "set".
+	// Pods are patterns of the pods that may request the set. An empty list matches no
+	// pod. A request of another pod is answered 403 with Field "set".
 	Pods []PodPattern `json:"pods,omitempty"`
 	// NodeScoped is true when every provider of the set grants to nodes, so that
 	// pods with hostNetwork may request it. Derived; read-only.
 	NodeScoped bool `json:"nodeScoped"`
 }
 
-// PodPattern matches pods. An empty field matches every value; * matches any
-// characters.
+// PodPattern matches pods; * matches any characters. An empty Cluster or
+// ServiceAccount matches every value.
 type PodPattern struct {
-	Cluster        string `json:"cluster,omitempty"`
-	Namespace      string `json:"namespace,omitempty"`
+	Cluster string `json:"cluster,omitempty"`
+	// Namespace is required; * allows every namespace.
+	Namespace      string `json:"namespace"`
 	ServiceAccount string `json:"serviceAccount,omitempty"`
 }
 

@@ -121,7 +121,7 @@ func (w *outageFixture) register(endpoint string) {
 	f := &fixture{t: w.t, url: "http://centre", skipValidation: true, client: w.toCentre.client("192.0.2.9")}
 	f.mustDo(adminToken, "POST", "/v1/providers", p, nil)
 	f.mustDo(ownerToken, "POST", "/v1/permissions", api.Permission{Meta: api.Meta{Name: "db", Owner: "team-a"}, Provider: "double", Parameters: map[string]string{"name": "db"}}, nil)
-	f.mustDo(ownerToken, "POST", "/v1/permissionsets", api.PermissionSet{Meta: api.Meta{Name: "web", Owner: "team-a"}, Permissions: []string{"db"}}, nil)
+	f.mustDo(ownerToken, "POST", "/v1/permissionsets", api.PermissionSet{Meta: api.Meta{Name: "web", Owner: "team-a"}, Permissions: []string{"db"}, Pods: []api.PodPattern{{Namespace: "*"}}}, nil)
 }
 
 // startInitActionServer starts the server with a fake API server.

@@ -94,7 +94,7 @@ func TestANewAttemptAfterRevocationGrantsTheCurrentSet(t *testing.T) {
 		a := w.waitForState(w.request(podRequest(1, "web")).ID, api.Granted)
 		w.mustDo(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil)
 		w.waitForState(a.ID, api.Revoked)
-		w.mustDo(ownerToken, "PUT", "/v1/permissionsets/web", api.PermissionSet{Meta: api.Meta{Owner: "team-a"}, Permissions: []string{"cache"}}, nil, "If-Match", `"1"`)
+		w.mustDo(ownerToken, "PUT", "/v1/permissionsets/web", api.PermissionSet{Meta: api.Meta{Owner: "team-a"}, Permissions: []string{"cache"}, Pods: []api.PodPattern{{Namespace: "*"}}}, nil, "If-Match", `"1"`)
 		w.request(podRequest(1, "web"))
 		w.waitForState(a.ID, api.Granted)
 		if diff := cmp.Diff([]double.Entry{{IP: "10.0.0.2", Permission: "cache", Pod: "uid-00001"}}, w.double.Stats().Held); diff != "" {

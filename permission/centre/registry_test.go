@@ -162,7 +162,7 @@ func TestOnlyMatchingPodsMayRequestASet(t *testing.T) {
 	w.register(nil, "web", "db")
 	var set api.PermissionSet
 	w.mustDo(ownerToken, "GET", "/v1/permissionsets/web", nil, &set)
-	set.Pods = []api.PodPattern{{Cluster: "c1", Namespace: "shop-*"}, {ServiceAccount: "robot"}}
+	set.Pods = []api.PodPattern{{Cluster: "c1", Namespace: "shop-*"}, {Namespace: "*", ServiceAccount: "robot"}}
 	w.mustDo(ownerToken, "PUT", "/v1/permissionsets/web", set, nil, "If-Match", `"1"`)
 	for name, tc := range map[string]struct {
 		namespace, account string

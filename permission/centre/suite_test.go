@@ -31,10 +31,12 @@ const (
 	otherToken   = "other-token-0123456789"
 	ownerToken   = "owner-token-0123456789"
 	bystandToken = "bystander-token-0123456789"
+	podToken     = "pod-token-0123456789"
 )
 
 const accessFile = `
 admins: [platform]
+registrants: [team-a, bob]
 clusters:
 - name: c1
   users: [server]
@@ -48,6 +50,7 @@ const tokensFile = `
 - {token: other-token-0123456789, user: other, groups: [c2-components]}
 - {token: owner-token-0123456789, user: olga, groups: [team-a]}
 - {token: bystander-token-0123456789, user: bob, groups: [team-b]}
+- {token: pod-token-0123456789, user: 'system:serviceaccount:shop:web', groups: ['system:serviceaccounts']}
 `
 
 // eachStore runs a test on SQLite and on PostgreSQL.
@@ -209,7 +212,7 @@ func (w *fixture) mustDo(token, method, path string, body, out any, header ...st
 func (w *fixture) register(change func(*api.Provider), set string, permissions ...string) {
 	w.t.Helper()
 	p := double.Registration("double", w.providerURL, "platform")
-	p.RateLimit = api.RateLimit{PerSecond: 1000, Burst: 10}
+	p.RateLimit, p.Owners = api.RateLimit{PerSecond: 1000, Burst: 10}, []string{"team-a", "team-b"}
 	p.CredentialsRef, p.AllowHTTP, p.TimeoutSeconds = "secret", true, 2
 	p.Retry = api.Retry{MaxCalls: 3, BackoffSeconds: 0.05, PollSeconds: 0.1}
 	if change != nil {
@@ -220,7 +223,8 @@ func (w *fixture) register(change func(*api.Provider), set string, permissions .
 		w.mustDo(ownerToken, "POST", "/v1/permissions", api.Permission{Meta: api.Meta{Name: name, Owner: "team-a"}, Provider: "double",
 			Parameters: map[string]string{"name": name}}, nil)
 	}
-	w.mustDo(ownerToken, "POST", "/v1/permissionsets", api.PermissionSet{Meta: api.Meta{Name: set, Owner: "team-a"}, Permissions: permissions}, nil)
+	w.mustDo(ownerToken, "POST", "/v1/permissionsets", api.PermissionSet{Meta: api.Meta{Name: set, Owner: "team-a"}, Permissions: permissions,
+		Pods: []api.PodPattern{{Namespace: "*"}}}, nil)
 }
 
 // podRequest is the request of pod n.

@@ -32,6 +32,7 @@ const (
 	KeyBackoffSteps              = "backoff-steps"
 	KeyBackoffCap                = "backoff-cap"
 	KeyCMDBURL                   = "cmdb-url"
+	KeyAllowHTTP                 = "allow-http"
 	KeyRevokeDeadline            = "revoke-deadline"
 	KeyPodReportInterval         = "pod-report-interval"
 	keyExample                   = "_example"
@@ -58,6 +59,8 @@ type Settings struct {
 	// CMDBURL is the URL of the CMDB in which pods are registered before their
 	// permissions are requested; empty disables it.
 	CMDBURL string
+	// AllowHTTP allows URLs without TLS outside of the cluster for CentreURL and ServerURL.
+	AllowHTTP bool
 	// RevokeDeadline is how long after its end a pod is kept if its permissions
 	// cannot be revoked.
 	RevokeDeadline time.Duration
@@ -88,10 +91,13 @@ func Parse(data map[string]string) (Settings, error) {
 	if why := validation.IsDNS1123Subdomain(s.Cluster); len(why) > 0 {
 		r.invalid(KeyCluster, strings.Join(why, "; "))
 	}
+	r.bool(KeyAllowHTTP, &s.AllowHTTP)
 	r.url(KeyCentreURL, &s.CentreURL, false)
+	r.encrypted(KeyCentreURL, s.CentreURL, s.AllowHTTP)
 	r.float(KeyCentreCallsPerSecond, &s.CentreCallsPerSecond, 0.1, 100_000)
 	r.float(KeyRejectedRequestsPerMinute, &s.RejectedRequestsPerMinute, 1, 100_000)
 	r.url(KeyServerURL, &s.ServerURL, false)
+	r.encrypted(KeyServerURL, s.ServerURL, s.AllowHTTP)
 	r.duration(KeyClientDeadline, &s.ClientDeadline, time.Second, 10*time.Minute)
 	r.int(KeyBreakerThreshold, &s.Breaker.Threshold, 1, 100)
 	b := &s.Breaker.Backoff
@@ -153,6 +159,31 @@ func (r *reader) url(key string, to *string, optional bool) {
 		return
 	}
 	*to = strings.TrimSuffix(value, "/")
+}
+
+// encrypted rejects a URL without TLS whose requests, which have a token, leave the cluster.
+func (r *reader) encrypted(key, value string, allowHTTP bool) {
+	u, err := url.Parse(value)
+	if err != nil || u.Scheme == "https" || allowHTTP {
+		return
+	}
+	host := u.Hostname()
+	if strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local") {
+		return
+	}
+	r.invalid(key, "has no TLS, so tokens could be read on the network; use https, or a Service of this cluster (<name>.<namespace>.svc), or set "+
+		KeyAllowHTTP+" to true if the network is trusted")
+}
+
+func (r *reader) bool(key string, to *bool) {
+	if value, ok := r.get(key); ok {
+		b, err := strconv.ParseBool(value)
+		if err != nil {
+			r.invalid(key, "must be true or false")
+			return
+		}
+		*to = b
+	}
 }
 
 func (r *reader) duration(key string, to *time.Duration, least, most time.Duration) {

@@ -33,6 +33,12 @@ func TestParseReadsEachKeyAndNamesInvalidKeys(t *testing.T) {
 		"invalid cluster name":        {KeyCluster, "Shop 1", true, nil},
 		"centre":                      {KeyCentreURL, "https://centre:8443/", false, func(s Settings) bool { return s.CentreURL == "https://centre:8443" }},
 		"centre without a scheme":     {KeyCentreURL, "centre:8443", true, nil},
+		"centre outside without TLS":  {KeyCentreURL, "http://centre.example", true, nil},
+		"centre in the cluster":       {KeyCentreURL, "http://centre.tools.svc", false, func(s Settings) bool { return s.CentreURL == "http://centre.tools.svc" }},
+		"server outside without TLS":  {KeyServerURL, "http://10.0.0.1", true, nil},
+		"name that is not a Service":  {KeyServerURL, "http://svc", true, nil},
+		"TLS is not required":         {KeyAllowHTTP, "true", false, func(s Settings) bool { return s.AllowHTTP }},
+		"neither true nor false":      {KeyAllowHTTP, "perhaps", true, nil},
 		"rate":                        {KeyCentreCallsPerSecond, "0.5", false, func(s Settings) bool { return s.CentreCallsPerSecond == 0.5 }},
 		"rate of zero":                {KeyCentreCallsPerSecond, "0", true, nil},
 		"rate that is not a number":   {KeyCentreCallsPerSecond, "NaN", true, nil},
@@ -67,6 +73,18 @@ func TestParseReadsEachKeyAndNamesInvalidKeys(t *testing.T) {
 				t.Errorf("%+v %v", got, err)
 			}
 		})
+	}
+}
+
+func TestTokensLeaveTheClusterWithoutTLSOnlyIfThatIsAllowed(t *testing.T) {
+	for key, url := range map[string]string{KeyCentreURL: "http://centre.example", KeyServerURL: "http://10.0.0.1"} {
+		_, err := Parse(map[string]string{key: url})
+		if err == nil || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "set "+KeyAllowHTTP+" to true") {
+			t.Errorf("%s %s: %v, want an error that names the key and the fix", key, url, err)
+		}
+		if _, err := Parse(map[string]string{key: url, KeyAllowHTTP: "true"}); err != nil {
+			t.Errorf("%s %s with %s: %v", key, url, KeyAllowHTTP, err)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -60,7 +61,11 @@ func (w target) checkReleases(t *testing.T, user string) {
 // requestRollback requests the rollback of an attempt to the last saved template.
 func (w target) requestRollback(t *testing.T, attempt int64) {
 	t.Helper()
-	request, err := json.Marshal(v1alpha1.RollbackRequest{User: "jane", Time: metav1.Now(), Attempt: attempt})
+	me, err := w.Kube.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := json.Marshal(v1alpha1.RollbackRequest{User: me.Status.UserInfo.Username, Time: metav1.Now(), Attempt: attempt})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,6 +52,9 @@ func (c *cluster) pushBaseImages(ctx context.Context) error {
 		pauseTag(busybox):        pauseImage(busybox),
 		"library/busybox:latest": {busyboxFiles(ctx, busybox, certificates), shell},
 	}
+	if images["prom/prometheus:latest"], err = prometheusImage(certificates); err != nil {
+		return err
+	}
 	for ref, i := range images {
 		img, err := assemble(i.files, i.config)
 		if err != nil {

@@ -23,6 +23,7 @@ var debianPackages = [][2]string{
 	{"util-linux", "/usr/bin/nsenter"},
 	{"mount", "/bin/mount"}, // kubelet mounts Secrets with it
 	{"ca-certificates", caBundle},
+	{"prometheus", prometheusProgram}, // for pods, see prometheusimage.go
 }
 
 const caBundle = "/etc/ssl/certs/ca-certificates.crt"
@@ -54,7 +55,8 @@ func missingPackages(exists func(path string) bool) []string {
 // CI image.
 func install(ctx context.Context, packages []string) error {
 	const lockTimeout = "DPkg::Lock::Timeout=120" // another apt may run, for example after boot
-	env := append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	// At this run level Debian's package scripts do not start the services.
+	env := append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1")
 	command := append([]string{"install", "-y", "--no-install-recommends", "-o", lockTimeout}, packages...)
 	if _, err := runWith(ctx, env, nil, "apt-get", command...); err == nil {
 		return nil

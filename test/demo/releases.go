@@ -94,7 +94,7 @@ func (s *steps) denial(ctx context.Context) error {
 	}
 	const message = "deployment web is suspended"
 	want := "Error from server (" + message + `): admission webhook "vdeployment.kb.io" denied the request: ` + message
-	if r.Code == 0 || strings.TrimSpace(r.Stderr) != want {
+	if r.Code == 0 || r.Errors() != want {
 		return fmt.Errorf("the expected denial is: %s", want)
 	}
 	s.explain("Scaling is still allowed, so that a held workload can follow its load:")

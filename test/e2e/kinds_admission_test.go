@@ -115,7 +115,7 @@ func (n *namespace) checkKindDenied(t *testing.T, k workloadKind, args ...string
 	t.Helper()
 	text := k.lowerKind() + " db is suspended"
 	want := "Error from server (" + text + `): admission webhook "` + k.webhookName() + `" denied the request: ` + text
-	if r := n.try(t, args...); r.Code == 0 || strings.TrimSpace(r.Stderr) != want {
+	if r := n.try(t, args...); r.Code == 0 || r.Errors() != want {
 		t.Errorf("the command was not denied as expected:\n%s\nwant on stderr:\n%s", r, want)
 	}
 }

@@ -90,7 +90,11 @@ func (n *namespace) checkDenied(t *testing.T, deployment string, args ...string)
 	text := "deployment " + deployment + " is suspended"
 	want := "Error from server (" + text + `): admission webhook "vdeployment.kb.io" denied the request: ` + text
 	r := n.try(t, args...)
-	if r.Code == 0 || strings.TrimSpace(r.Stderr) != want {
+	if r.Code == 0 || r.Errors() != want {
 		t.Errorf("the command was not denied as expected:\n%s\nwant on stderr:\n%s", r, want)
+	}
+	warnings := strings.Join(r.Warnings(), "\n")
+	if !strings.Contains(warnings, "suspended since") || !strings.Contains(warnings, v1alpha1.IgnoredSuspendLabel) {
+		t.Errorf("kubectl prints no reason or no way out:\n%s", warnings)
 	}
 }

@@ -74,8 +74,16 @@ func TestEachPartAcceptsOnlyTheConnectionsThatItsPolicyNames(t *testing.T) {
 		}
 		_ = connected.Close()
 	}
-	stranger := e.connect(t, e.notOptedInNamespace(t).name, nil, targets)
-	own := e.connect(t, v1alpha1.SystemNamespace, map[string]string{"app.kubernetes.io/part-of": "breakwater"}, targets)
+	open := func(of func(connection) bool) (open []string) {
+		for i, c := range connections() {
+			if of(c) {
+				open = append(open, targets[i])
+			}
+		}
+		return open
+	}
+	stranger := e.connect(t, e.notOptedInNamespace(t).name, nil, targets, open(func(c connection) bool { return c.strangers }))
+	own := e.connect(t, v1alpha1.SystemNamespace, map[string]string{"app.kubernetes.io/part-of": "breakwater"}, targets, open(func(c connection) bool { return c.own }))
 	for i, c := range connections() {
 		if stranger[targets[i]] != c.strangers {
 			t.Errorf("a pod of another namespace connects to port %d of %v: %t, want %t", c.port, c.part, stranger[targets[i]], c.strangers)
@@ -86,18 +94,15 @@ func TestEachPartAcceptsOnlyTheConnectionsThatItsPolicyNames(t *testing.T) {
 	}
 }
 
-// connect runs a pod that connects to targets, and returns to which it could.
-func (e *environment) connect(t *testing.T, namespace string, labels map[string]string, targets []string) map[string]bool {
+// connect runs a pod that connects to targets, and returns to which it could. The pod waits
+// up to a minute until all of open can be connected to, because policies follow the address
+// of a new pod with a delay.
+func (e *environment) connect(t *testing.T, namespace string, labels map[string]string, targets, open []string) map[string]bool {
 	t.Helper()
 	var script strings.Builder
-	for _, target := range targets {
-		host, port, err := net.SplitHostPort(target)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = fmt.Fprintf(&script, "if nc -w 2 %s %s </dev/null >/dev/null 2>&1; then echo %s open; else echo %s closed; fi &\n", host, port, target, target)
-	}
-	script.WriteString("wait\n")
+	script.WriteString("connects() { nc -w 2 ${1%:*} ${1##*:} </dev/null >/dev/null 2>&1; }\n")
+	_, _ = fmt.Fprintf(&script, "n=0; for t in %s; do until connects $t || [ $n = 30 ]; do n=$((n+1)); sleep 2; done; done\n", strings.Join(open, " "))
+	_, _ = fmt.Fprintf(&script, "for t in %s; do if connects $t; then echo $t open; else echo $t closed; fi & done; wait\n", strings.Join(targets, " "))
 	no, nobody := false, int64(65534)
 	pods := e.kube.CoreV1().Pods(namespace)
 	pod, err := pods.Create(t.Context(), &corev1.Pod{

@@ -65,7 +65,7 @@ func (n *namespace) createUser(t *testing.T, name string, roles ...string) strin
 	for _, role := range roles {
 		n.run(t, "create", "rolebinding", name+"-"+role, "--clusterrole="+role, "--serviceaccount="+n.name+":"+name)
 	}
-	return strings.TrimSpace(n.run(t, "create", "token", name))
+	return strings.TrimSpace(n.run(t, "create", "token", name, "--audience", "breakwater-openapi"))
 }
 
 func (n *namespace) rollbackRequest(more string) string {

@@ -29,6 +29,10 @@ const (
 	templatePatch = `{"spec":{"template":{"metadata":{"labels":{"test":"test"}}}}}`
 )
 
+// releaseColumns are the columns of ChangeWorkloads: those of the AlterShield Operator,
+// then ours.
+var releaseColumns = []string{"NAME", "STATUS", "CREATETIME", "KIND", "WORKLOAD", "REASON", "AGE"}
+
 // walkthrough runs the commands of the walkthrough of README.md and compares their output.
 // message is the message of a batch before manual changes; it differs with and
 // without a server.
@@ -78,7 +82,7 @@ func (n *namespace) batchesAsPrinted(t *testing.T, c *v1alpha1.ChangeWorkload, m
 	if len(version) != 32 || c.Name != "sleep--x--"+version {
 		t.Errorf("version label %q does not match ChangeWorkload %q", version, c.Name)
 	}
-	workloads := n.table(t, []string{"NAME", "STATUS", "CREATETIME"}, "get", "changeworkloads")
+	workloads := n.table(t, releaseColumns, "get", "changeworkloads")
 	checkTimes(t, workloads)
 	var want []map[string]string
 	for i := range 5 {
@@ -86,7 +90,7 @@ func (n *namespace) batchesAsPrinted(t *testing.T, c *v1alpha1.ChangeWorkload, m
 			"NAME": c.Name + "--x--" + strconv.Itoa(i+1), "STATUS": "ExecuteDone", "MESSAGE": message,
 		})
 	}
-	ignoreTime := cmpopts.IgnoreMapEntries(func(column, _ string) bool { return column == "CREATETIME" })
+	ignoreTime := cmpopts.IgnoreMapEntries(func(column, _ string) bool { return column == "CREATETIME" || column == "AGE" })
 	await(t, shortTimeout, "each batch has ended", func(context.Context) error {
 		pods := n.table(t, []string{"NAME", "STATUS", "MESSAGE", "CREATETIME"}, "get", "changepods")
 		checkTimes(t, pods)
@@ -95,7 +99,9 @@ func (n *namespace) batchesAsPrinted(t *testing.T, c *v1alpha1.ChangeWorkload, m
 		}
 		return nil
 	})
-	if diff := cmp.Diff([]map[string]string{{"NAME": c.Name, "STATUS": "Success"}}, workloads.Rows, ignoreTime); diff != "" {
+	if diff := cmp.Diff([]map[string]string{
+		{"NAME": c.Name, "STATUS": "Success", "KIND": "Deployment", "WORKLOAD": "sleep", "REASON": v1alpha1.ReasonAllPodsPassed},
+	}, workloads.Rows, ignoreTime); diff != "" {
 		t.Errorf("kubectl get changeworkloads (-want +got):\n%s", diff)
 	}
 	return c.Name + "--x--1"
@@ -184,7 +190,7 @@ func checkSuspendTime(t *testing.T, d *appsv1.Deployment, began time.Time) {
 func (n *namespace) awaitStatuses(t *testing.T, what string, want map[string]string) {
 	t.Helper()
 	await(t, rolloutTimeout, what, func(context.Context) error {
-		rows := n.table(t, []string{"NAME", "STATUS", "CREATETIME"}, "get", "changeworkloads").Rows
+		rows := n.table(t, releaseColumns, "get", "changeworkloads").Rows
 		got := map[string]string{}
 		for _, row := range rows {
 			name := row["NAME"]

@@ -10,7 +10,7 @@ import (
 // permission whose parameter wrong is "true" is denied.
 func Registration(name, endpoint, owner string) api.Provider {
 	return api.Provider{
-		Meta: api.Meta{Name: name, Owner: owner}, Type: api.ProviderHTTP, Endpoint: endpoint, CanRevoke: true,
+		Meta: api.Meta{Name: name, Owner: owner}, Type: api.ProviderHTTP, Endpoint: endpoint, CanRevoke: true, Owners: []string{"*"},
 		HTTP: &api.HTTPCalls{
 			Grant: api.HTTPCall{Path: "/grants", Pending: "status == 202",
 				Body: map[string]any{"ip": "${ip}", "permission": "${parameters['name']}", "pod": "${pod.uid}",

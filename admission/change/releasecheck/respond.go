@@ -26,8 +26,9 @@ const (
 	CauseAsk     metav1.CauseType = "Ask"
 )
 
-// maxWarning is the maximum length of a warning; the API server truncates longer ones.
-const maxWarning = 256
+// inMessage is the number of remedies that the message of a denial contains: those for
+// the user of the request.
+const inMessage = 2
 
 // respond applies an answer: it builds the response and reports the effect.
 func (c *Handler) respond(ctx context.Context, req *admissionv1.AdmissionRequest, change admission.Change, q Query, answer v1alpha1.ReleaseCheckStatus) admission.Answer {
@@ -38,11 +39,11 @@ func (c *Handler) respond(ctx context.Context, req *admissionv1.AdmissionRequest
 		c.report(ctx, req, change, q, r, text)
 	}
 	if !r.Allowed {
-		return admission.Deny(r.Reason, denialStatus(change, q, r, answer, text))
+		return admission.Deny(r.Reason, denialStatus(change, q, r, answer, text)).WithWarnings(remedies(q, r, answer)[inMessage:])
 	}
 	a := admission.Allow(r.Reason)
 	if r.Reported {
-		a.Response.Warnings = []string{truncate(warning(r, text))}
+		a.Response.Warnings = []string{admission.Warning(warning(r, text))}
 	}
 	return a
 }
@@ -66,13 +67,6 @@ func warning(r Enforcement, text string) string {
 		return "admitted in shadow mode: " + text
 	}
 	return "admitted unchecked: " + text
-}
-
-func truncate(warning string) string {
-	if len(warning) <= maxWarning {
-		return warning
-	}
-	return strings.ToValidUTF8(warning[:maxWarning-3], "") + "..."
 }
 
 // report records an Event about a release that was denied or admitted without a
@@ -118,8 +112,8 @@ func denialStatus(change admission.Change, q Query, r Enforcement, answer v1alph
 	}
 }
 
-// remedies returns the remedies for a denial. The first two are for the user of the
-// request.
+// remedies returns the remedies for a denial. The first inMessage are for the user of
+// the request.
 func remedies(q Query, r Enforcement, answer v1alpha1.ReleaseCheckStatus) []metav1.StatusCause {
 	off := v1alpha1.ConfigReleaseCheck
 	if r.Reason == v1alpha1.ReasonReleaseUnchecked {

@@ -53,7 +53,8 @@ func (i *Index) Succeeded(ctx context.Context, w *workload.Workload, version str
 }
 
 // saved reports whether the template of the version is saved, which means that the
-// version succeeded at some time.
+// version succeeded at some time. The name and annotations of a ControllerRevision do not
+// show that it has the template of the version, so the version is computed.
 func (i *Index) saved(ctx context.Context, w *workload.Workload, version string) (bool, error) {
 	name := savedtemplate.Name(w.Name, version)
 	r, err := i.Revisions.ControllerRevisions(w.Namespace).Get(ctx, name, metav1.GetOptions{})
@@ -63,7 +64,15 @@ func (i *Index) saved(ctx context.Context, w *workload.Workload, version string)
 		return false, fmt.Errorf("get ControllerRevision %s/%s: %w", w.Namespace, name, err)
 	}
 	k, ok := savedtemplate.Read(r, w.UID)
-	return ok && k.Release.Version == version, nil
+	if !ok || k.Release.Version != version {
+		return false, nil
+	}
+	template, err := k.PodTemplate()
+	if err != nil {
+		return false, nil //nolint:nilerr // no template that we saved
+	}
+	computed, err := workload.Version(w.Kind, template)
+	return computed == version, err
 }
 
 // Releases returns the cached ChangeWorkloads of the workload.

@@ -24,6 +24,10 @@ func TestASavedTemplateShowsThatAVersionSucceeded(t *testing.T) {
 	d := builder.StoredDeployment()
 	w := builder.Workload(t, d)
 	version := builder.Version(d)
+	template, err := json.Marshal(d.Spec.Template)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, tc := range map[string]struct {
 		change func(*appsv1.ControllerRevision)
 		stored *v1alpha1.ChangeWorkload
@@ -36,9 +40,12 @@ func TestASavedTemplateShowsThatAVersionSucceeded(t *testing.T) {
 		"not when it was that of an earlier workload":     {change: func(r *appsv1.ControllerRevision) { r.OwnerReferences[0].UID = "earlier" }},
 		"not when another version has the shortened name": {change: func(r *appsv1.ControllerRevision) { r.Annotations[v1alpha1.VersionKey] = "other" }},
 		"not when somebody else's revision has that name": {change: func(r *appsv1.ControllerRevision) { r.Labels = nil }},
+		"not when its template is that of another version": {change: func(r *appsv1.ControllerRevision) {
+			r.Data.Raw = []byte(`{"spec":{"template":{"spec":{}}}}`)
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := savedtemplate.Build(w, v1alpha1.Release{Version: version, Attempt: 1}, json.RawMessage(`{"spec":{}}`))
+			r, err := savedtemplate.Build(w, v1alpha1.Release{Version: version, Attempt: 1}, template)
 			if err != nil {
 				t.Fatal(err)
 			}

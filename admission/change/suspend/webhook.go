@@ -79,7 +79,8 @@ func (h Handler) answer(ctx context.Context, req *admissionv1.AdmissionRequest, 
 		if !c.DryRun {
 			h.report(ctx, req, c, d)
 		}
-		return admission.Deny(d.Reason, denialStatus(c.Old, d.Message, Causes(c.Old, in, h.History.Releases(c.Old))))
+		causes := Causes(c.Old, in, h.History.Releases(c.Old))
+		return admission.Deny(d.Reason, denialStatus(c.Old, d.Message, causes)).WithWarnings(causes)
 	case d.Bypass():
 		return admission.Allow(d.Reason)
 	default:

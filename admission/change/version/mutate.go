@@ -101,12 +101,13 @@ func admissionTime(c admission.Change, now time.Time) metav1.Time {
 }
 
 // resume ends a hold: it removes the record and restores the recorded value of the
-// field that stops the rollout, unless this change sets the field. If the record is
-// malformed, the field is removed.
+// field that stops the rollout, unless this change sets the field, or a user applied a
+// manifest that pauses the rollout. If the record is malformed, the field is removed.
 func resume(m *admission.Mutation, c admission.Change, recorded map[string]string) {
 	_, held := recorded[v1alpha1.HoldAnnotation]
 	delete(m.Annotations, v1alpha1.HoldAnnotation)
-	if !held {
+	// A manifest that is saved while the workload is held sets the field, too.
+	if !held || c.Old != nil && c.New.AppliesHold() {
 		return
 	}
 	m.Hold = c.New.Resume(ptr.Deref(v1alpha1.HoldOf(recorded), v1alpha1.Hold{}).Former)

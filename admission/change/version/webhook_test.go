@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -49,6 +50,18 @@ func rollback(user string, attempt int64) builder.Option {
 
 // Each case has the stored object, the new object of the request, and the object after
 // the webhook.
+// applied records a manifest of kubectl apply.
+func applied(manifest string) builder.Option {
+	return annotated(corev1.LastAppliedConfigAnnotation, manifest)
+}
+
+// owns records the fields of a server-side apply.
+func owns(fields string) builder.Option {
+	return func(d *appsv1.Deployment) {
+		d.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "argocd", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}}
+	}
+}
+
 func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 	held, bare := builder.Held, builder.Bare
 	asksRepair := label(v1alpha1.IgnoredSuspendLabel, "true")
@@ -178,6 +191,22 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 			old:  build(versioned(1), paused(true), annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"former":true,"unjudged":true}`)),
 			new:  build(versioned(1), paused(true), annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"former":true,"unjudged":true}`), image("busybox:2")),
 			want: build(image("busybox:2"), versioned(2), paused(true)), decision: Released,
+		},
+		"a newer template of an unjudged rollout, with a pause by kubectl apply": {
+			old: build(versioned(1), unjudged), new: build(versioned(1), unjudged, image("busybox:2"), applied(`{"spec":{"paused":true}}`)),
+			want: build(image("busybox:2"), versioned(2), paused(true), applied(`{"spec":{"paused":true}}`)), decision: Released,
+		},
+		"a newer template of an unjudged rollout, by kubectl apply": {
+			old: build(versioned(1), unjudged), new: build(versioned(1), unjudged, image("busybox:2"), applied(`{"spec":{"replicas":1}}`)),
+			want: build(image("busybox:2"), versioned(2), applied(`{"spec":{"replicas":1}}`)), decision: Released,
+		},
+		"a newer template of an unjudged rollout, with a pause by server-side apply": {
+			old: build(versioned(1), unjudged), new: build(versioned(1), unjudged, image("busybox:2"), owns(`{"f:spec":{"f:paused":{}}}`)),
+			want: build(image("busybox:2"), versioned(2), paused(true), owns(`{"f:spec":{"f:paused":{}}}`)), decision: Released,
+		},
+		"a newer template of an unjudged rollout, by server-side apply": {
+			old: build(versioned(1), unjudged), new: build(versioned(1), unjudged, image("busybox:2"), owns(`{"f:spec":{"f:replicas":{}}}`)),
+			want: build(image("busybox:2"), versioned(2), owns(`{"f:spec":{"f:replicas":{}}}`)), decision: Released,
 		},
 		"an unjudged rollout, template unchanged": {
 			old: build(versioned(1), unjudged), new: build(versioned(1), unjudged, annotated("team", "a")),

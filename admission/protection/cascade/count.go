@@ -41,8 +41,11 @@ func active(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
-// bound reports whether a claim has a volume, whose data could be lost.
-func bound(c *corev1.PersistentVolumeClaim) bool { return c.Status.Phase == corev1.ClaimBound }
+// bound reports whether a claim has a volume, whose data could be lost. That of a claim
+// that is terminating is lost anyway.
+func bound(c *corev1.PersistentVolumeClaim) bool {
+	return c.DeletionTimestamp == nil && c.Status.Phase == corev1.ClaimBound
+}
 
 // servedResource returns the resource by which the objects of a CRD can be listed;
 // false if no version is served.

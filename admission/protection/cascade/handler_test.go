@@ -31,6 +31,12 @@ func pod(name string, phase corev1.PodPhase) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Status: corev1.PodStatus{Phase: phase}}
 }
 
+func terminating(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
+	now := metav1.Now()
+	c.DeletionTimestamp, c.Finalizers = &now, []string{"kubernetes.io/pvc-protection"}
+	return c
+}
+
 func claim(name string, phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Status: corev1.PersistentVolumeClaimStatus{Phase: phase}}
 }
@@ -70,6 +76,7 @@ func TestANamespaceIsNotDeletedWhileItHasDependents(t *testing.T) {
 		"empty":                       {shop(protected, nil), nil, DecisionNoDependents, ""},
 		"with finished pods":          {shop(protected, nil), []runtime.Object{pod("a", corev1.PodSucceeded), pod("b", corev1.PodFailed)}, DecisionNoDependents, ""},
 		"with a claim without volume": {shop(protected, nil), []runtime.Object{claim("a", corev1.ClaimPending)}, DecisionNoDependents, ""},
+		"with a terminating claim":    {shop(protected, nil), []runtime.Object{terminating(claim("a", corev1.ClaimBound))}, DecisionNoDependents, ""},
 		"with a pod":                  {shop(protected, nil), []runtime.Object{pod("a", corev1.PodRunning)}, DecisionDenied, ": 1 pod would be deleted with it"},
 		"with both, the later label": {shop(map[string]string{v1alpha1.DeleteProtectionLabel: v1alpha1.ProtectCascading}, nil),
 			[]runtime.Object{pod("a", corev1.PodRunning), pod("b", corev1.PodPending), claim("c", corev1.ClaimBound)}, DecisionDenied, "2 pods and 1 bound PersistentVolumeClaim would be deleted with it"},

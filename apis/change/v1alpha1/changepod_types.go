@@ -11,7 +11,7 @@ import (
 // +genclient
 // +genreconciler
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=changepods,singular=changepod,scope=Namespaced
+// +kubebuilder:resource:path=changepods,singular=changepod,scope=Namespaced,shortName=cp,categories=breakwater
 // +kubebuilder:subresource:status
 // +kubebuilder:selectablefield:JSONPath=`.status.changePodId`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.status`

@@ -9,10 +9,14 @@ import (
 // +genclient
 // +genreconciler
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=changeworkloads,singular=changeworkload,scope=Namespaced
+// +kubebuilder:resource:path=changeworkloads,singular=changeworkload,scope=Namespaced,shortName=cw,categories=breakwater
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.status`
 // +kubebuilder:printcolumn:name="CreateTime",type=string,JSONPath=`.spec.createTime`
+// +kubebuilder:printcolumn:name="Kind",type=string,JSONPath=`.spec.workloadRef.kind`
+// +kubebuilder:printcolumn:name="Workload",type=string,JSONPath=`.spec.workloadRef.name`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Succeeded")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Pods",type=integer,JSONPath=`.status.counts.pods`,priority=1
 // +kubebuilder:printcolumn:name="Passed",type=integer,JSONPath=`.status.counts.passed`,priority=1
 // +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.counts.failed`,priority=1

@@ -22,6 +22,18 @@ const (
 	WorkloadHeld apis.ConditionType = "Held"
 )
 
+// Conditions of a ChangeWorkload with the names of kstatus, which kubectl wait, Flux and
+// Argo CD read. They repeat Succeeded and Held and add no fact.
+const (
+	// WorkloadReady: True if Succeeded is True, False if WorkloadStalled is True.
+	WorkloadReady = apis.ConditionReady
+	// WorkloadReconciling: True while the release continues by itself, else absent.
+	WorkloadReconciling apis.ConditionType = "Reconciling"
+	// WorkloadStalled: True if the release failed or is held, so that it needs a person;
+	// else absent.
+	WorkloadStalled apis.ConditionType = "Stalled"
+)
+
 // Conditions of a ChangePod. Succeeded is True if every pod of the batch counts as
 // passed.
 const (

@@ -36,6 +36,9 @@ const (
 	// DeploymentNameLabel on ChangeWorkload and ChangePod names the workload;
 	// names longer than 63 characters are shortened with a hash.
 	DeploymentNameLabel = "app.kubernetes.io/deployment-name"
+	// OrderFinalizer keeps a deleted ChangeWorkload until its order is closed at the
+	// server, at most for two minutes.
+	OrderFinalizer = "app.ops.cloud.alipay.com/order"
 	// OrderLabel on a ChangeWorkload is the hash of its order id. Callbacks use it to
 	// find the object.
 	OrderLabel = "app.ops.cloud.alipay.com/order"

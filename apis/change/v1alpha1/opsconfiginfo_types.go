@@ -8,7 +8,7 @@ import (
 // +genclient
 // +genreconciler
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=opsconfiginfoes,singular=opsconfiginfo,scope=Namespaced
+// +kubebuilder:resource:path=opsconfiginfoes,singular=opsconfiginfo,scope=Namespaced,categories=breakwater
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`,priority=1

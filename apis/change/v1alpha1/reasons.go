@@ -13,6 +13,8 @@ const (
 	ReasonRollingOut = "RollingOut"
 	// ReasonJudging: pods wait for a verdict.
 	ReasonJudging = "Judging"
+	// ReasonProgressing: the release continues by itself; condition Succeeded says how.
+	ReasonProgressing = "Progressing"
 	// ReasonAllPodsPassed: every current pod of the version passed.
 	ReasonAllPodsPassed = "AllPodsPassed"
 	// ReasonCheckFailed: the server or a person failed at least one pod.

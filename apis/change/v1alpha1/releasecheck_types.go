@@ -9,7 +9,7 @@ import (
 
 // +genclient
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=releasechecks,singular=releasecheck,scope=Namespaced
+// +kubebuilder:resource:path=releasechecks,singular=releasecheck,scope=Namespaced,shortName=rck,categories=breakwater
 // +kubebuilder:printcolumn:name="Outcome",type=string,JSONPath=`.status.outcome`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`

@@ -156,7 +156,7 @@ type Metric struct {
 	Weight Weight `json:"weight,omitempty"`
 	// MinimumData is the least number of events (Ratio, Latency) or samples (Gauge,
 	// Counter) of the new pods, and of the old pods, for a pass. A fail needs
-	// significance instead. Default: 50 events, or 8 samples.
+	// significance instead. Default: 15 events, or 8 samples.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MinimumData *int64 `json:"minimumData,omitempty"`

@@ -10,7 +10,7 @@ import (
 // +genclient:nonNamespaced
 // +genreconciler
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=poddeletionflowcontrols,singular=poddeletionflowcontrol,scope=Cluster,shortName=pdfc
+// +kubebuilder:resource:path=poddeletionflowcontrols,singular=poddeletionflowcontrol,scope=Cluster,shortName=pdfc,categories=breakwater
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Open",type=string,JSONPath=`.status.conditions[?(@.type=="Open")].status`
 // +kubebuilder:printcolumn:name="Deleted",type=integer,JSONPath=`.status.deleted`

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	duckv1 "knative.dev/pkg/apis/duck/v1"
@@ -10,8 +11,9 @@ import (
 // +genclient
 // +genreconciler
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=podunavailablebudgets,singular=podunavailablebudget,scope=Namespaced,shortName=pub
+// +kubebuilder:resource:path=podunavailablebudgets,singular=podunavailablebudget,scope=Namespaced,shortName=pub,categories=breakwater
 // +kubebuilder:subresource:status
+// +kubebuilder:storageversion
 // +kubebuilder:printcolumn:name="Allowed",type=integer,JSONPath=`.status.unavailableAllowed`
 // +kubebuilder:printcolumn:name="Current",type=integer,JSONPath=`.status.currentAvailable`
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desiredAvailable`
@@ -34,6 +36,8 @@ type PodUnavailableBudget struct {
 // PodUnavailableBudgetSpec selects pods and limits how many may be unavailable.
 // +kubebuilder:validation:XValidation:rule="has(self.selector) != has(self.targetRef)",message="set exactly one of selector and targetRef: which pods are meant"
 // +kubebuilder:validation:XValidation:rule="has(self.maxUnavailable) != has(self.minAvailable)",message="set exactly one of maxUnavailable and minAvailable: a number or a percentage"
+// +kubebuilder:validation:XValidation:rule="!has(self.protectTotalReplicas)",fieldPath=".protectTotalReplicas",message="remove the field: the replicas of the pods' owners count; for pods without an owner set minAvailable to a number"
+// +kubebuilder:validation:XValidation:rule="!has(self.ignoredPodSelector)",fieldPath=".ignoredPodSelector",message="remove the field: give the pods that need no protection a label, and exclude it in selector.matchExpressions"
 type PodUnavailableBudgetSpec struct {
 	// Selector selects pods of the budget's namespace. An empty selector selects all.
 	// +optional
@@ -68,6 +72,16 @@ type PodUnavailableBudgetSpec struct {
 	// denied.
 	// +optional
 	Shadow bool `json:"shadow,omitempty"`
+	// ProtectTotalReplicas is a field of OpenKruise and always rejected: the replicas of
+	// the pods' owners count.
+	// +optional
+	ProtectTotalReplicas *int32 `json:"protectTotalReplicas,omitempty"`
+	// IgnoredPodSelector is a field of OpenKruise and always rejected: it would take pods
+	// out of the budget that still count as available.
+	// +optional
+	// +kubebuilder:validation:XPreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	IgnoredPodSelector *runtime.RawExtension `json:"ignoredPodSelector,omitempty"`
 }
 
 // PodOperation is an operation that may make a pod unavailable.

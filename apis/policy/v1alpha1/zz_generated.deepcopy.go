@@ -376,6 +376,16 @@ func (in *PodUnavailableBudgetSpec) DeepCopyInto(out *PodUnavailableBudgetSpec) 
 		*out = make([]PodOperation, len(*in))
 		copy(*out, *in)
 	}
+	if in.ProtectTotalReplicas != nil {
+		in, out := &in.ProtectTotalReplicas, &out.ProtectTotalReplicas
+		*out = new(int32)
+		**out = **in
+	}
+	if in.IgnoredPodSelector != nil {
+		in, out := &in.IgnoredPodSelector, &out.IgnoredPodSelector
+		*out = new(runtime.RawExtension)
+		(*in).DeepCopyInto(*out)
+	}
 	return
 }
 

@@ -25,7 +25,9 @@ func planOf(namespaces corelisters.NamespaceLister) webhookhealth.Plan {
 	optedIn := func() ([]*corev1.Namespace, error) { return optedIn(namespaces) }
 	policies := []string{
 		"breakwater-openapi-writes-no-spec", "breakwater-immutable-specs",
-		"breakwater-controller-pods", "breakwater-controller-workloads", "breakwater-controller-revisions",
+		"breakwater-controller-pods", "breakwater-controller-workloads", "breakwater-controller-other-kinds", "breakwater-controller-revisions",
+		"breakwater-functions-write-facts", "breakwater-saved-templates", "breakwater-templates-of-replicasets",
+		"breakwater-user-of-rollback-request",
 	}
 	plan := webhookhealth.Plan{
 		Service: "webhook", Policies: policies, Bindings: policies,

@@ -20,6 +20,9 @@ const (
 	// labelPolicy is the name of the policy that protects the label of pods, and of its
 	// binding.
 	labelPolicy = "breakwater-permission-label"
+	// finalizerPolicy is the name of the policy that protects the finalizer of pods, and of
+	// its binding.
+	finalizerPolicy = "breakwater-permission-finalizer"
 )
 
 // guards returns the guards that config/permission installs.
@@ -38,6 +41,6 @@ func planOf(namespaces corelisters.NamespaceLister) webhookhealth.Plan {
 			// It only reports early what the pod's condition reports later.
 			{Configuration: configuration, Webhook: "vpermissionset.kb.io", Ignores: true},
 		},
-		Policies: []string{labelPolicy}, Bindings: []string{labelPolicy},
+		Policies: []string{labelPolicy, finalizerPolicy}, Bindings: []string{labelPolicy, finalizerPolicy},
 	}
 }

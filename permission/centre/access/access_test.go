@@ -21,7 +21,7 @@ import (
 )
 
 func TestRolesAuthorizeOwnersAdminsAndClusters(t *testing.T) {
-	roles := Roles{Admins: []string{"platform"}, Clusters: []Cluster{{Name: "c1", Users: []string{"server"}}, {Name: "c2", Groups: []string{"c2-components"}}}}
+	roles := Roles{Admins: []string{"platform"}, Registrants: []string{"team-a", "server"}, Clusters: []Cluster{{Name: "c1", Users: []string{"server"}}, {Name: "c2", Groups: []string{"c2-components"}}}}
 	admin, owner, server := User{"alice", []string{"platform"}}, User{"olga", []string{"team-a"}}, User{Name: "server"}
 	second, stranger := User{"other", []string{"c2-components"}}, User{Name: "stranger"}
 	for name, tc := range map[string]struct {
@@ -46,6 +46,12 @@ func TestRolesAuthorizeOwnersAdminsAndClusters(t *testing.T) {
 		"a component may revoke in its cluster":         {roles.MayRevoke(server, "c1", []string{"team-a", "team-b"}), true},
 		"a component may not revoke in another":         {roles.MayRevoke(server, "c2", []string{"team-a"}), false},
 		"an empty user owns nothing":                    {roles.MayActAsOwner(User{}, "team-a", "x"), false},
+		"an admin may register":                         {roles.MayRegister(admin, "x"), true},
+		"a registrant may register":                     {roles.MayRegister(server, "x"), true},
+		"a member of a registrant group may register":   {roles.MayRegister(owner, "x"), true},
+		"another user may not register":                 {roles.MayRegister(stranger, "x"), false},
+		"nobody is a registrant by default":             {Roles{}.MayRegister(server, "x"), false},
+		"a registrant * is everybody":                   {Roles{Registrants: []string{"*"}}.MayRegister(stranger, "x"), true},
 		"an admin may act for every cluster":            {roles.MayActFor(admin, "c9"), true},
 		"a user named like a group is not in it":        {roles.MayActFor(User{Name: "c2-components"}, "c2"), false},
 		"a group named like a component user is not it": {roles.MayActFor(User{"x", []string{"server"}}, "c1"), false},

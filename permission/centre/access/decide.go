@@ -43,8 +43,11 @@ type Cluster struct {
 // Roles are the configured roles.
 type Roles struct {
 	// Admins are the users and groups that may do everything.
-	Admins   []string  `json:"admins,omitempty"`
-	Clusters []Cluster `json:"clusters,omitempty"`
+	Admins []string `json:"admins,omitempty"`
+	// Registrants are the users and groups that may register permissions and sets; *
+	// is everybody who is authenticated.
+	Registrants []string  `json:"registrants,omitempty"`
+	Clusters    []Cluster `json:"clusters,omitempty"`
 }
 
 // Forbidden is an authorization error. Missing says what the request requires.
@@ -76,6 +79,14 @@ func (r Roles) MayAdmin(u User, what string) error {
 		return nil
 	}
 	return Forbidden{u, what + " requires an admin of the permission centre (admins: " + listOrNone(r.Admins) + ")"}
+}
+
+// MayRegister allows registrants and admins. what names the action.
+func (r Roles) MayRegister(u User, what string) error {
+	if r.Admin(u) || slices.ContainsFunc(r.Registrants, func(name string) bool { return name == "*" || u.BelongsTo(name) }) {
+		return nil
+	}
+	return Forbidden{u, what + " requires a registrant of the permission centre (registrants: " + listOrNone(r.Registrants) + "); ask an admin to add you to registrants in ACCESS_FILE"}
 }
 
 // MayActAsOwner allows the owner and admins. what names the action.

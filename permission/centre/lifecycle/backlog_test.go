@@ -212,7 +212,7 @@ func registerBacklog(t *testing.T, s *store.Store, revocations, grants float64) 
 	}{
 		{store.KindProvider, p.Meta, p},
 		{store.KindPermission, api.Meta{Name: "name", Owner: "team-a"}, api.Permission{Meta: api.Meta{Name: "name", Owner: "team-a"}, Provider: "other"}},
-		{store.KindSet, api.Meta{Name: "jobs", Owner: "team-a"}, api.PermissionSet{Meta: api.Meta{Name: "jobs", Owner: "team-a"}, Permissions: []string{"name"}}},
+		{store.KindSet, api.Meta{Name: "jobs", Owner: "team-a"}, api.PermissionSet{Meta: api.Meta{Name: "jobs", Owner: "team-a"}, Permissions: []string{"name"}, Pods: []api.PodPattern{{Namespace: "*"}}}},
 	} {
 		body, err := json.Marshal(o.body)
 		if err != nil {

@@ -169,7 +169,7 @@ func (m *model) register() {
 	}
 	for _, name := range sorted(sets) {
 		permissions := sets[name]
-		p := api.PermissionSet{Meta: api.Meta{Name: name, Owner: "team-a"}, Permissions: permissions}
+		p := api.PermissionSet{Meta: api.Meta{Name: name, Owner: "team-a"}, Permissions: permissions, Pods: []api.PodPattern{{Namespace: "*"}}}
 		put(store.KindSet, p.Meta, p, store.KindPermission, permissions...)
 	}
 }
@@ -247,7 +247,15 @@ func (m *model) request() {
 
 func (m *model) requestFor(p *pod) {
 	r := requestOf(p, []string{"web", "jobs"}[m.index(2, "set")])
+	first := !slices.ContainsFunc(m.applications(), func(a store.Application) bool { return a.Request.PodUID == p.uid })
 	_, _, outcome, err := m.engine().Request(m.ctx(), r, "server")
+	if first {
+		for _, a := range m.applications() {
+			if a.Request.PodUID != p.uid && a.Request.PodIPs[0] == p.ip {
+				m.revoked[a.ID] = true // its pod has ended: the address is that of p
+			}
+		}
+	}
 	var notRegistered lifecycle.NotRegistered
 	switch {
 	case errors.As(err, &notRegistered), errors.Is(err, lifecycle.ErrRevokeRequested):

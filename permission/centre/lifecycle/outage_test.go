@@ -93,7 +93,7 @@ func register(t *testing.T, s *store.Store, p api.Provider) {
 	put(store.KindProvider, p.Meta, p)
 	permission := api.Permission{Meta: api.Meta{Name: "db", Owner: "team-a"}, Provider: p.Name}
 	put(store.KindPermission, permission.Meta, permission)
-	set := api.PermissionSet{Meta: api.Meta{Name: "web", Owner: "team-a"}, Permissions: []string{"db"}}
+	set := api.PermissionSet{Meta: api.Meta{Name: "web", Owner: "team-a"}, Permissions: []string{"db"}, Pods: []api.PodPattern{{Namespace: "*"}}}
 	put(store.KindSet, set.Meta, set)
 }
 

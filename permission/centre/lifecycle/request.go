@@ -49,6 +49,9 @@ func (e *Engine) Request(ctx context.Context, r api.ApplicationRequest, user str
 	} else if !errors.Is(err, store.ErrNotFound) {
 		return store.Application{}, nil, outcome, err
 	}
+	if err := e.revokeFormerPods(ctx, r, user); err != nil {
+		return store.Application{}, nil, outcome, err
+	}
 	t := e.newTxn(ctx, user)
 	err := e.Store.Write(ctx, func(tx store.Tx) error {
 		members, err := e.members(tx.View, r)
@@ -162,13 +165,13 @@ func read(v store.View, kind store.Kind, name string, to any) error {
 	return json.Unmarshal(o.Body, to)
 }
 
-// podAllowed reports whether a pod may request a set.
+// podAllowed reports whether a pod may request a set. A set without patterns allows none.
 func podAllowed(patterns []api.PodPattern, r api.ApplicationRequest) bool {
 	matches := func(pattern, value string) bool {
 		ok, err := path.Match(pattern, value)
 		return pattern == "" || ok && err == nil
 	}
-	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p api.PodPattern) bool {
+	return slices.ContainsFunc(patterns, func(p api.PodPattern) bool {
 		return matches(p.Cluster, r.Cluster) && matches(p.Namespace, r.Namespace) && matches(p.ServiceAccount, r.ServiceAccount)
 	})
 }

@@ -5,6 +5,7 @@ package registry
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net/url"
 	"path"
@@ -29,6 +30,9 @@ const (
 	maxParameter   = 4096
 	maxMembers     = 50
 )
+
+// anyOwner in owners of a provider matches every owner.
+const anyOwner = "*"
 
 // checkMeta validates the fields that all kinds have.
 func checkMeta(m api.Meta) error {
@@ -90,6 +94,9 @@ func checkProvider(p api.Provider, f provider.Factory) error {
 			return Invalid{c.field, fmt.Sprintf("is %v; must be from %v to %v", c.value, c.least, c.most)}
 		}
 	}
+	if err := checkOwnerParameters(p); err != nil {
+		return err
+	}
 	if p.CredentialsRef != "" {
 		if err := f.Credentials.CheckName(p.CredentialsRef); err != nil {
 			return Invalid{"credentialsRef", err.Error()}
@@ -124,12 +131,54 @@ func checkPermission(p api.Permission, of api.Provider, f provider.Factory) erro
 			return Invalid{"parameters." + name, fmt.Sprintf("a name must have 1 to 253 bytes and a value at most %d", maxParameter)}
 		}
 	}
-	if len(of.Owners) > 0 && !slices.Contains(of.Owners, p.Owner) {
-		return Invalid{"provider", fmt.Sprintf("%s accepts only permissions of %s; change owner or provider", of.Name, strings.Join(of.Owners, ", "))}
+	if err := checkOwner(p, of); err != nil {
+		return err
 	}
 	if err := f.Check(of, p.Parameters); err != nil {
 		field, message, _ := strings.Cut(err.Error(), ": ")
 		return Invalid{"parameters." + field, message}
+	}
+	return nil
+}
+
+// checkOwner checks that the provider lists the owner, and that the parameters match the
+// owner's patterns.
+func checkOwner(p api.Permission, of api.Provider) error {
+	if !slices.Contains(of.Owners, p.Owner) && !slices.Contains(of.Owners, anyOwner) {
+		owners := strings.Join(of.Owners, ", ")
+		if owners == "" {
+			owners = "nobody, because its field owners is empty"
+		}
+		return Invalid{"provider", fmt.Sprintf("%s accepts only permissions of %s; change owner or provider, or ask an admin to add %s to owners of the provider", of.Name, owners, p.Owner)}
+	}
+	patterns := of.OwnerParameters[p.Owner]
+	for _, name := range slices.Sorted(maps.Keys(patterns)) {
+		value, ok := p.Parameters[name]
+		matches := func(pattern string) bool {
+			matched, err := path.Match(pattern, value)
+			return matched && err == nil
+		}
+		if !ok || !slices.ContainsFunc(patterns[name], matches) {
+			return Invalid{"parameters." + name, fmt.Sprintf("is %q; provider %s allows permissions of %s only with a value that matches %s", value, of.Name, p.Owner, strings.Join(patterns[name], ", "))}
+		}
+	}
+	return nil
+}
+
+// checkOwnerParameters validates the patterns of the owners of a provider.
+func checkOwnerParameters(p api.Provider) error {
+	for _, owner := range slices.Sorted(maps.Keys(p.OwnerParameters)) {
+		field := "ownerParameters." + owner
+		if !slices.Contains(p.Owners, owner) {
+			return Invalid{field, "the owner is not listed in owners; add it, or remove its patterns"}
+		}
+		for _, name := range slices.Sorted(maps.Keys(p.OwnerParameters[owner])) {
+			for i, pattern := range p.OwnerParameters[owner][name] {
+				if _, err := path.Match(pattern, ""); err != nil {
+					return Invalid{fmt.Sprintf("%s.%s[%d]", field, name, i), fmt.Sprintf("%q is not a valid pattern; use * and ? as wildcards", pattern)}
+				}
+			}
+		}
 	}
 	return nil
 }
@@ -143,6 +192,9 @@ func checkSet(s api.PermissionSet) error {
 		return Invalid{"permissions", fmt.Sprintf("has %d items; must have 1 to %d", len(s.Permissions), maxMembers)}
 	}
 	for i, p := range s.Pods {
+		if p.Namespace == "" {
+			return Invalid{fmt.Sprintf("pods[%d].namespace", i), "required: the namespace of the pods; * allows every namespace"}
+		}
 		for field, pattern := range map[string]string{"cluster": p.Cluster, "namespace": p.Namespace, "serviceAccount": p.ServiceAccount} {
 			if _, err := path.Match(pattern, ""); err != nil {
 				return Invalid{fmt.Sprintf("pods[%d].%s", i, field), fmt.Sprintf("%q is not a valid pattern; use * and ? as wildcards", pattern)}

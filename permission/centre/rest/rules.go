@@ -82,7 +82,8 @@ func setRules(s *Server) rules[api.PermissionSet] {
 	}
 }
 
-// authorizeOwner checks that the user owns the object before and after the change.
+// authorizeOwner checks that the user owns the object before and after the change, and may
+// register one.
 func authorizeOwner[T any](roles access.Roles, u access.User, before, after *T, meta func(*T) *api.Meta) error {
 	for _, o := range []*T{before, after} {
 		if o == nil {
@@ -95,6 +96,9 @@ func authorizeOwner[T any](roles access.Roles, u access.User, before, after *T, 
 		if err := roles.MayActAsOwner(u, m.Owner, "changing "+m.Name); err != nil {
 			return err
 		}
+	}
+	if after != nil {
+		return roles.MayRegister(u, "registering "+meta(after).Name)
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ package protocol
 // ContainerName is the name of the init container.
 const ContainerName = "init-action-client"
 
-// TokenAudience is the audience of the token that authenticates a pod.
+// TokenAudience is the audience of the tokens that authenticate pods and users.
 const TokenAudience = "init-action-server"
 
 // The environment variables of the init container.

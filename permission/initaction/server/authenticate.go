@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/internal/auth"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 )
 
 // The extra fields of a TokenReview for a token that is bound to a pod.
@@ -30,7 +31,7 @@ type podIdentity struct {
 // authenticatePod returns the pod to which the request's token is bound. The API
 // server rejects tokens of deleted pods.
 func (s *server) authenticatePod(c echo.Context) (podIdentity, error) {
-	owner, err := authenticate(c, s.podTokens)
+	owner, err := authenticate(c, s.tokens)
 	if err != nil {
 		return podIdentity{}, err
 	}
@@ -46,12 +47,6 @@ func (s *server) authenticatePod(c echo.Context) (podIdentity, error) {
 // cached, because their pod may be deleted.
 const rejectedTokenTTL = 5 * time.Second
 
-// newTokens returns the authenticator for tokens of an audience; empty is that of
-// the API server.
-func newTokens(o Options, audience string) *auth.Tokens {
-	return auth.NewTokens(o.Kube.AuthenticationV1(), auth.TokensOptions{Audience: audience, RejectedTTL: rejectedTokenTTL, Clock: o.Clock})
-}
-
 // authenticate returns the user of the request's token.
 func authenticate(c echo.Context, tokens *auth.Tokens) (authenticationv1.UserInfo, error) {
 	var none authenticationv1.UserInfo
@@ -63,7 +58,7 @@ func authenticate(c echo.Context, tokens *auth.Tokens) (authenticationv1.UserInf
 	defer cancel()
 	u, err := tokens.User(ctx, token)
 	if errors.Is(err, auth.ErrTokenRejected) {
-		return none, problemf(http.StatusUnauthorized, "Unauthorized", "%s", auth.ErrTokenRejected)
+		return none, problemf(http.StatusUnauthorized, "Unauthorized", "%s; its audience must be %s", auth.ErrTokenRejected, protocol.TokenAudience)
 	}
 	return u, err
 }

@@ -78,14 +78,15 @@ type server struct {
 	nodes   *nodeCache
 	calls   *openCalls
 	metrics *instruments
-	// podTokens are the tokens of pods for this server, tokens those for the API server.
-	podTokens, tokens *auth.Tokens
+	// tokens are those of pods and users for this server. One for the API server is
+	// rejected: requests may have no TLS.
+	tokens *auth.Tokens
 }
 
 // New returns the HTTP handler of the server.
 func New(o Options) http.Handler {
 	s := &server{Options: o, nodes: newNodes(o.Kube, o.Clock), calls: newOpenCalls(), metrics: newInstruments(o.Meter, o.Notifier),
-		podTokens: newTokens(o, protocol.TokenAudience), tokens: newTokens(o, "")}
+		tokens: auth.NewTokens(o.Kube.AuthenticationV1(), auth.TokensOptions{Audience: protocol.TokenAudience, RejectedTTL: rejectedTokenTTL, Clock: o.Clock})}
 	e := echo.New()
 	e.HTTPErrorHandler = s.writeError
 	limit := authlimit.New(func() float64 { return o.Settings().RejectedRequestsPerMinute }, o.Clock)

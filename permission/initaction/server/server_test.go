@@ -148,6 +148,14 @@ func TestACallWaitsForTheAddressAndTheFinalizerAndReportsTheReason(t *testing.T)
 	}
 }
 
+func TestATokenOfAUserForTheAPIServerIsRejected(t *testing.T) {
+	w := newFixture(t, newPod(nil))
+	status, answer := w.send(t.Context(), http.MethodGet, "/v1/pods/default/web", "api-server", "")
+	if status != http.StatusUnauthorized || !strings.Contains(answer.Message, "its audience must be "+protocol.TokenAudience) {
+		t.Errorf("%d %+v, want 401 with the audience", status, answer)
+	}
+}
+
 func TestTheConditionOfAWaitingPodNamesThePermissionAndItsOwner(t *testing.T) {
 	w := newFixture(t, newPod(nil))
 	w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return api.Applying, nil }

@@ -90,7 +90,7 @@ type outbox struct {
 	accepted []func()
 }
 
-func (o *outbox) Send(context.Context, cloudevents.Event) {}
+func (o *outbox) Send(_ context.Context, e cloudevents.Event) { o.sent = append(o.sent, e.Type()) }
 func (o *outbox) SendAndConfirm(_ context.Context, e cloudevents.Event, accepted func()) {
 	o.sent, o.accepted = append(o.sent, e.Type()), append(o.accepted, accepted)
 }

@@ -2,6 +2,7 @@ package changeworkload
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"k8s.io/utils/lru"
@@ -49,6 +50,11 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Con
 		// Other writers share the status: see statuspatch.
 		return controller.Options{SkipStatusUpdates: true}
 	})
+	if g, ok := impl.Reconciler.(generated); ok {
+		impl.Reconciler = finalizing{g, r}
+	} else {
+		must(fmt.Errorf("the generated reconciler is a %T", impl.Reconciler))
+	}
 	r.enqueue = impl.EnqueueKey
 	must(followSettings(ctx, cmw, impl, r))
 	watch(ctx, must, impl, r)

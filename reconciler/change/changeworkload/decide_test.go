@@ -2,6 +2,7 @@ package changeworkload
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -286,11 +287,12 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 }
 
 // everyConditionHasAReason checks the derived status of a decision. A decision may
-// keep the reason of Succeeded, which most inputs do not have.
+// keep the reason of Succeeded, which most inputs do not have; Ready and Stalled copy it.
 func everyConditionHasAReason(t *testing.T, in Input, d Decision) {
 	t.Helper()
 	for _, c := range derive(in, d).Status.Conditions {
-		if c.Reason == "" && (c.Type != apis.ConditionSucceeded || d.Reason != "") {
+		kept := d.Reason == "" && slices.Contains([]apis.ConditionType{apis.ConditionSucceeded, v1alpha1.WorkloadReady, v1alpha1.WorkloadStalled}, c.Type)
+		if c.Reason == "" && !kept {
 			t.Errorf("condition %s is %s without a reason", c.Type, c.Status)
 		}
 	}

@@ -94,15 +94,14 @@ var _ reconcilerchangeworkload.Interface = (*Reconciler)(nil)
 
 // ReconcileKind reconciles one ChangeWorkload.
 func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorkload) reconciler.Event {
-	if c.DeletionTimestamp != nil {
-		r.forget(c)
-		return nil
-	}
 	in, w, err := r.gather(c)
 	if err != nil || w == nil {
 		return err
 	}
 	d := Decide(in)
+	if changed, err := r.addFinalizer(ctx, in, d); changed || err != nil {
+		return retried(err) // the written object is reconciled
+	}
 
 	// The hold comes first, because it stops harm.
 	if err := r.act(ctx, in, w, d.Action); isStale(err) {
@@ -144,6 +143,7 @@ func (r *Reconciler) follow(ctx context.Context, in Input, d Decision, w *worklo
 		func() (time.Duration, error) { return r.drainInbox(ctx, in) },
 		func() (time.Duration, error) { return r.wakeSubmit(ctx, in, d) },
 		func() (time.Duration, error) { return r.sendProgress(ctx, in, d) },
+		func() (time.Duration, error) { return 0, r.removeFinalizer(ctx, in, d) },
 	} {
 		next, err := step()
 		if err != nil {

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -50,6 +51,10 @@ const closingTime = 10 * time.Minute
 // closingGrace is the same for a process that has just started.
 const closingGrace = time.Minute
 
+// maxClosingWait is how long a release waits for its name while the order of an earlier
+// attempt is closed.
+const maxClosingWait = 5 * time.Second
+
 // Touch is the reason to send a workload through admission again.
 type Touch string
 
@@ -80,9 +85,12 @@ type Decision struct {
 	// DeleteOlder are ChangeWorkloads of earlier releases, to be deleted
 	// because this one succeeded.
 	DeleteOlder []*v1alpha1.ChangeWorkload
+	// LetGo is a deleted ChangeWorkload with this name whose finalizer is removed, although
+	// its order is not closed: the release would not be judged meanwhile.
+	LetGo *v1alpha1.ChangeWorkload
 	// Again is the time until the older ChangeWorkloads that are not settled are
-	// deleted anyway; 0 if there are none. When one of them is settled earlier, its
-	// update causes a reconcile.
+	// deleted anyway, or LetGo is due; 0 if there are none. When one of them is settled
+	// earlier, its update causes a reconcile.
 	Again time.Duration
 }
 
@@ -105,8 +113,13 @@ func Decide(in Input) Decision {
 		d.Create = true
 	case !in.Kind.Is(c.Spec.WorkloadRef.APIVersion, c.Spec.WorkloadRef.Kind):
 		d.Conflict = true
+	case c.DeletionTimestamp != nil && slices.Contains(c.Finalizers, v1alpha1.OrderFinalizer):
+		// Its end triggers a reconcile.
+		if d.Again = c.DeletionTimestamp.Add(maxClosingWait).Sub(in.Now); d.Again <= 0 {
+			d.LetGo, d.Again = c, 0
+		}
 	case c.DeletionTimestamp != nil:
-		// Its deletion triggers a reconcile.
+		// Its end triggers a reconcile.
 	case c.Spec.WorkloadRef.UID != in.UID || c.Spec.Attempt != in.Release.Attempt:
 		d.DeleteStale, d.Create = c, true
 	case c.Status.Phase == v1alpha1.WorkloadSuccess:

@@ -44,9 +44,14 @@ func TestDecide(t *testing.T) {
 	leaving.DeletionTimestamp = ptr.To(metav1.Now())
 	oldLeaving := recorded("gone", "d", 1, v1alpha1.WorkloadSuspend)
 	oldLeaving.DeletionTimestamp = ptr.To(metav1.Now())
+	ended := metav1.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	closing := func(since time.Duration) *v1alpha1.ChangeWorkload {
+		c := recorded("now", "d", 1, v1alpha1.WorkloadFailed)
+		c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: ended.Add(-since)}, []string{v1alpha1.OrderFinalizer}
+		return c
+	}
 	otherKind := recorded("now", "s", 2, v1alpha1.WorkloadRunning)
 	otherKind.Spec.WorkloadRef.Kind = "StatefulSet"
-	ended := metav1.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	success.Status.SetConditions(apis.Conditions{{Type: apis.ConditionSucceeded, Status: corev1.ConditionTrue,
 		LastTransitionTime: apis.VolatileTime{Inner: ended}}})
 	open, closed := recorded("open", "d", 1, v1alpha1.WorkloadSuspend), recorded("closed", "d", 1, v1alpha1.WorkloadSuspend)
@@ -138,6 +143,14 @@ func TestDecide(t *testing.T) {
 		},
 		"an old ChangeWorkload that is being deleted is waited for": {
 			in: input(func(in *Input) { in.Named = leaving }),
+		},
+		"its order is closed meanwhile": {
+			in:   input(func(in *Input) { in.Named, in.Now = closing(time.Second), ended.Time }),
+			want: Decision{Again: maxClosingWait - time.Second},
+		},
+		"but the new release does not wait for long": {
+			in:   input(func(in *Input) { in.Named, in.Now = closing(maxClosingWait), ended.Time }),
+			want: Decision{LetGo: closing(maxClosingWait)},
 		},
 		"the ChangeWorkload of another kind's workload is never deleted": {
 			in:   input(func(in *Input) { in.Named = otherKind }),

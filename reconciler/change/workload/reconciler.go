@@ -10,13 +10,16 @@ package workload
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/utils/clock"
@@ -163,6 +166,9 @@ func (r *Reconciler) apply(ctx context.Context, w *workload.Workload, in Input, 
 			return err
 		}
 	}
+	if decision.LetGo != nil {
+		return r.letGo(ctx, decision.LetGo)
+	}
 	for _, c := range doomed {
 		if err := r.remove(ctx, c); err != nil {
 			return err
@@ -213,6 +219,24 @@ func (r *Reconciler) remove(ctx context.Context, c *v1alpha1.ChangeWorkload) err
 	if err != nil {
 		logging.FromContext(ctx).Warnw("delete the ChangePods of a deleted ChangeWorkload", "changeWorkload", c.Name, "error", err)
 	}
+	return nil
+}
+
+// letGo removes the finalizer of a deleted ChangeWorkload.
+func (r *Reconciler) letGo(ctx context.Context, c *v1alpha1.ChangeWorkload) error {
+	others := slices.DeleteFunc(slices.Clone(c.Finalizers), func(f string) bool { return f == v1alpha1.OrderFinalizer })
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": others, "resourceVersion": c.ResourceVersion}})
+	if err != nil {
+		return controller.NewPermanentError(fmt.Errorf("encode the finalizers of %s: %w", c.Name, err))
+	}
+	_, err = r.client.AppV1alpha1().ChangeWorkloads(c.Namespace).Patch(ctx, c.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
+	switch {
+	case apierrs.IsConflict(err):
+		return controller.NewRequeueAfter(staleCacheRetry)
+	case err != nil && !apierrs.IsNotFound(err):
+		return fmt.Errorf("write the finalizers of ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err)
+	}
+	logging.FromContext(ctx).Warnw("the order of an earlier attempt was not closed in time and stays open at the server", "changeWorkload", c.Name)
 	return nil
 }
 

@@ -13,7 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -26,10 +28,17 @@ const timeout = 30 * time.Second
 // policy of Breakwater that contains want, or no error if want is empty.
 func Expect(t *testing.T, account, want string, args ...string) {
 	t.Helper()
-	args = append(args, "--dry-run=server", "--as", user(account))
+	ExpectBy(t, user(account), want, "", args...)
+}
+
+// ExpectBy is as Expect for a user, with an input of kubectl.
+func ExpectBy(t *testing.T, by, want, input string, args ...string) {
+	t.Helper()
+	args = append(args, "--dry-run=server", "--as", by)
 	expect(t, "kubectl "+strings.Join(args, " "), want, func(ctx context.Context) error {
-		out, err := exec.CommandContext(ctx, "kubectl", args...).CombinedOutput()
-		if err != nil {
+		command := exec.CommandContext(ctx, "kubectl", args...)
+		command.Stdin = strings.NewReader(input)
+		if out, err := command.CombinedOutput(); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 		return nil
@@ -40,20 +49,48 @@ func Expect(t *testing.T, account, want string, args ...string) {
 // the ServiceAccounts may not.
 func ExpectPatch(t *testing.T, account, want, namespace, pod, patch string, subresources ...string) {
 	t.Helper()
+	ExpectPatchBy(t, user(account), want, namespace, pod, patch, subresources...)
+}
+
+// ExpectPatchBy is as ExpectPatch for a user.
+func ExpectPatchBy(t *testing.T, by, want, namespace, pod, patch string, subresources ...string) {
+	t.Helper()
+	kube, err := kubernetes.NewForConfig(impersonated(t, by))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, fmt.Sprintf("%s patches pod%v with %s", by, subresources, patch), want, func(ctx context.Context) error {
+		_, err := kube.CoreV1().Pods(namespace).Patch(ctx, pod, types.StrategicMergePatchType, []byte(patch), dryRun, subresources...)
+		return err
+	})
+}
+
+// ExpectStatusPatch is as Expect for a merge patch of the status of an object of
+// Breakwater.
+func ExpectStatusPatch(t *testing.T, account, want, resource, namespace, name, patch string) {
+	t.Helper()
+	client, err := dynamic.NewForConfig(impersonated(t, user(account)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, fmt.Sprintf("%s patches %s with %s", account, resource, patch), want, func(ctx context.Context) error {
+		_, err := client.Resource(v1alpha1.SchemeGroupVersion.WithResource(resource)).Namespace(namespace).
+			Patch(ctx, name, types.MergePatchType, []byte(patch), dryRun, "status")
+		return err
+	})
+}
+
+// dryRun writes nothing.
+var dryRun = metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
+
+func impersonated(t *testing.T, by string) *rest.Config {
+	t.Helper()
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.Impersonate.UserName = user(account)
-	kube, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	expect(t, fmt.Sprintf("%s patches pod%v with %s", account, subresources, patch), want, func(ctx context.Context) error {
-		_, err := kube.CoreV1().Pods(namespace).Patch(ctx, pod, types.StrategicMergePatchType, []byte(patch),
-			metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, subresources...)
-		return err
-	})
+	config.Impersonate.UserName = by
+	return config
 }
 
 func user(account string) string {

@@ -86,6 +86,30 @@ func (k Kubectl) RunWithInput(ctx context.Context, stdin string, args ...string)
 	return Result{Args: args, Stdout: stdout.String(), Stderr: stderr.String(), Code: cmd.ProcessState.ExitCode()}, nil
 }
 
+// warning is how kubectl begins the line of a warning of the API server.
+const warning = "Warning: "
+
+// Errors returns stderr without warnings.
+func (r Result) Errors() string {
+	var lines []string
+	for line := range strings.Lines(r.Stderr) {
+		if !strings.HasPrefix(line, warning) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.TrimSpace(strings.Join(lines, ""))
+}
+
+// Warnings returns the warnings on stderr.
+func (r Result) Warnings() (all []string) {
+	for line := range strings.Lines(r.Stderr) {
+		if text, ok := strings.CutPrefix(line, warning); ok {
+			all = append(all, strings.TrimSpace(text))
+		}
+	}
+	return all
+}
+
 // String returns the command and its output.
 func (r Result) String() string {
 	return fmt.Sprintf("$ kubectl %s\n%s%s(exit code %d)", strings.Join(r.Args, " "), r.Stdout, r.Stderr, r.Code)

@@ -28,7 +28,7 @@ func TestANodeScopedSetIsGrantedToPodsWithHostNetwork(t *testing.T) {
 	meta := func(name string) api.Meta { return api.Meta{Name: name, Owner: setup.Owner} }
 	if err := testCluster.Register(t.Context(), setup.Object{Kind: "providers", Body: p},
 		setup.Object{Kind: "permissions", Body: api.Permission{Meta: meta("node-db"), Provider: "nodes", Parameters: map[string]string{"name": "node-db"}}},
-		setup.Object{Kind: "permissionsets", Body: api.PermissionSet{Meta: meta("node"), Permissions: []string{"node-db"}}}); err != nil {
+		setup.Object{Kind: "permissionsets", Body: api.PermissionSet{Meta: meta("node"), Permissions: []string{"node-db"}, Pods: []api.PodPattern{{Namespace: "*"}}}}); err != nil {
 		t.Fatal(err)
 	}
 	setPodCIDR(t)

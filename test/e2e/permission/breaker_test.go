@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	names "github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/provider"
@@ -58,7 +59,7 @@ func TestAfterThreeDenialsNoAttemptBeginsUntilAReset(t *testing.T) {
 		t.Errorf("breaker entry %q", raw)
 	}
 	n.run(t, "create", "serviceaccount", "nobody")
-	nobody, err := testCluster.TokenOf(t.Context(), n.name, "nobody", nil, "")
+	nobody, err := testCluster.TokenOf(t.Context(), n.name, "nobody", nil, protocol.TokenAudience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,7 @@ func TestAfterThreeDenialsNoAttemptBeginsUntilAReset(t *testing.T) {
 	}
 	n.run(t, "create", "serviceaccount", "editor")
 	n.run(t, "create", "rolebinding", "editor", "--clusterrole=edit", "--serviceaccount="+n.name+":editor")
-	editor, err := testCluster.TokenOf(t.Context(), n.name, "editor", nil, "")
+	editor, err := testCluster.TokenOf(t.Context(), n.name, "editor", nil, protocol.TokenAudience)
 	if err != nil {
 		t.Fatal(err)
 	}

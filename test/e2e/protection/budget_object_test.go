@@ -87,3 +87,26 @@ func TestABudgetInShadowModeAllowsAndRecordsAnEvent(t *testing.T) {
 		return nil
 	})
 }
+
+// OpenKruise has the version, with two further fields.
+func TestABudgetOfVersionV1beta1IsGuarded(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	beta := func(spec string) string {
+		return strings.Replace(budgetManifest(spec), "policy.kruise.io/v1alpha1", "policy.kruise.io/v1beta1", 1)
+	}
+	n.applyWithBudget(t, deploymentManifest(2, "{}"), beta("maxUnavailable: 0"))
+	n.checkDenied(t, budgetDenial, "delete", "pod", n.podNames(t)[0])
+	for field, spec := range map[string]string{
+		"spec.protectTotalReplicas": "maxUnavailable: 0, protectTotalReplicas: 3",
+		"spec.ignoredPodSelector":   "maxUnavailable: 0, ignoredPodSelector: {matchLabels: {force-deletable: 'true'}}",
+	} {
+		for version, manifest := range map[string]string{"v1beta1": beta(spec), "v1alpha1": budgetManifest(spec)} {
+			// Clients that do not ask for validation of fields would have them pruned.
+			r := n.tryWithInput(t, manifest, "apply", "--validate=false", "-f", "-")
+			if r.Code == 0 || !strings.Contains(r.Stderr, field) || !strings.Contains(r.Stderr, "remove the field") {
+				t.Errorf("%s in %s:\n%s", field, version, r)
+			}
+		}
+	}
+}

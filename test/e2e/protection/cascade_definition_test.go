@@ -94,3 +94,30 @@ func TestRemovingAProtectionWarns(t *testing.T) {
 		t.Errorf("%s", r)
 	}
 }
+
+// Otherwise the user learns it when the deletion is denied.
+func TestProtectingADefinitionWarnsWhileItsObjectsCannotBeCounted(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	crd := "crontabs." + n.name + ".example.com"
+	t.Cleanup(func() {
+		for _, args := range [][]string{
+			{"label", "crd", crd, disableCascadingLabel + "-"}, {"delete", "crd", crd}, {"delete", "clusterrole", n.name + "-counts"},
+		} {
+			_, _ = n.Run(context.WithoutCancel(t.Context()), args...)
+		}
+	})
+	const warning = "permit list with a ClusterRole that has the label policy.breakwater.dev/count-custom-resources=true"
+	if r := n.tryWithInput(t, fmt.Sprintf(crontabCRD, n.name), "create", "-f", "-"); r.Code != 0 || !strings.Contains(r.Stderr, warning) {
+		t.Errorf("a definition is created:\n%s", r)
+	}
+	n.run(t, "label", "crd", crd, disableCascadingLabel+"-")
+	n.apply(t, fmt.Sprintf(crontabClusterRole, n.name))
+	n.await(t, "no warning once the objects can be counted", func() error {
+		r := n.try(t, "label", "crd", crd, disableCascadingLabel+"=true", "--dry-run=server")
+		if r.Code != 0 || strings.Contains(r.Stderr, warning) {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+}

@@ -25,14 +25,15 @@ type Object struct {
 // typo, which are denied.
 func WebObjects() []Object {
 	meta := func(name string) api.Meta { return api.Meta{Name: name, Owner: Owner} }
+	anyPod := []api.PodPattern{{Namespace: "*"}}
 	return []Object{
 		{"providers", Provider()},
 		{"permissions", api.Permission{Meta: meta("orders-db"), Provider: "double", Parameters: map[string]string{"name": "orders-db"}}},
 		{"permissions", api.Permission{Meta: meta("no-such-table"), Provider: "double", Parameters: map[string]string{"name": "no-such-table", "wrong": "true"}}},
 		{"permissions", api.Permission{Meta: meta("typo-db"), Provider: "double", Parameters: map[string]string{"name": "typo-db", "wrong": "true"}}},
-		{"permissionsets", api.PermissionSet{Meta: meta("web"), Permissions: []string{"orders-db"}}},
-		{"permissionsets", api.PermissionSet{Meta: meta("wrong"), Permissions: []string{"no-such-table"}}},
-		{"permissionsets", api.PermissionSet{Meta: meta("typo"), Permissions: []string{"typo-db"}}},
+		{"permissionsets", api.PermissionSet{Meta: meta("web"), Permissions: []string{"orders-db"}, Pods: anyPod}},
+		{"permissionsets", api.PermissionSet{Meta: meta("wrong"), Permissions: []string{"no-such-table"}, Pods: anyPod}},
+		{"permissionsets", api.PermissionSet{Meta: meta("typo"), Permissions: []string{"typo-db"}, Pods: anyPod}},
 	}
 }
 

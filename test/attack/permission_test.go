@@ -1,6 +1,6 @@
-//go:build e2e
+//go:build controlplane
 
-package permission
+package attack
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/impersonation"
 )
 
-// Whoever takes over a process of pre-authorization can change neither the image nor the
+// Whoever takes over a process of part permission can change neither the image nor the
 // address of a pod. That the processes write what they need is tested by all other tests.
 func TestTheServiceAccountsOfPermissionWriteOnlyTheFinalizerAndOneCondition(t *testing.T) {
-	n := newNamespace(t, nil)
-	n.mustApply(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, labels: {app: web}, finalizers: [a.example/b]},
- spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}`)
+	f := newFixture(t)
+	kubectl(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, labels: {app: web}, finalizers: [a.example/b]},
+ spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}`, "apply", "-n", f.namespace, "-f", "-")
 	t.Cleanup(func() {
-		if _, err := testCluster.Kube.CoreV1().Pods(n.name).Patch(context.Background(), "web", types.MergePatchType,
+		if _, err := f.Kube.CoreV1().Pods(f.namespace).Patch(context.Background(), "web", types.MergePatchType,
 			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 			t.Error(err)
 		}
@@ -47,6 +47,28 @@ func TestTheServiceAccountsOfPermissionWriteOnlyTheFinalizerAndOneCondition(t *t
 		{server, status, `{"status":{"podIP":"10.9.9.9","podIPs":[{"ip":"10.9.9.9"}]}}`, "only its condition"},
 		{server, status, `{"status":{"containerStatuses":[{"name":"app","image":"a","imageID":"","ready":true,"restartCount":0}]}}`, "only its condition"},
 	} {
-		impersonation.ExpectPatch(t, tc.account, tc.want, n.name, "web", tc.patch, tc.subresources...)
+		impersonation.ExpectPatch(t, tc.account, tc.want, f.namespace, "web", tc.patch, tc.subresources...)
 	}
+}
+
+// Whoever may write pods cannot let a pod go before its permissions are revoked, so that the
+// next pod with its address would have them.
+func TestTheFinalizerOfAPodIsRemovedOnlyByBreakwater(t *testing.T) {
+	f := newFixture(t)
+	kubectl(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, finalizers: [stke.io/podpermission-protection, a.example/b]},
+ spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}`, "apply", "-n", f.namespace, "-f", "-")
+	t.Cleanup(func() {
+		if _, err := f.Kube.CoreV1().Pods(f.namespace).Patch(context.Background(), "web", types.MergePatchType,
+			[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	const removed = `{"metadata":{"$deleteFromPrimitiveList/finalizers":["stke.io/podpermission-protection"]}}`
+	const message = "only Breakwater removes the finalizer"
+	impersonation.ExpectPatchBy(t, attacker, message, f.namespace, "web", removed)
+	impersonation.ExpectPatchBy(t, attacker, message, f.namespace, "web", removed, "status")
+	impersonation.ExpectPatchBy(t, attacker, "", f.namespace, "web", `{"metadata":{"$deleteFromPrimitiveList/finalizers":["a.example/b"]}}`)
+	impersonation.ExpectPatch(t, "permission-controller", "", f.namespace, "web", removed)
+	kubectl(t, "", "create", "rolebinding", "release", "-n", f.namespace, "--clusterrole=breakwater-release-pods", "--user="+attacker)
+	impersonation.ExpectPatchBy(t, attacker, "", f.namespace, "web", removed)
 }

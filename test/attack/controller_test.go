@@ -1,16 +1,14 @@
 //go:build controlplane
 
-package change
+package attack
 
 import (
-	"context"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/test/e2e/impersonation"
-	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
 )
 
 // controllerWorkloads are a StatefulSet whose pod is Pending, a Deployment and a DaemonSet.
@@ -22,23 +20,20 @@ const controllerWorkloads = `{apiVersion: v1, kind: List, items: [
  {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1, selector: {matchLabels: {app: web}},
   template: {metadata: {labels: {app: web}}, spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}}},
  {apiVersion: v1, kind: Pod, metadata: {name: bare}, spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}},
- {apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: other}, revision: 1, data: {spec: {template: {}}}},
- {apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: saved, labels: {app.ops.cloud.alipay.com/history-of: a}}, revision: 1, data: {spec: {template: {}}}}]}`
+ {apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: other}, revision: 1, data: {spec: {template: {}}}}]}`
+
+// saved is a template that the controller saved.
+const saved = `{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: saved, labels: {app.ops.cloud.alipay.com/history-of: a}}, revision: 1, data: {spec: {template: {}}}}`
 
 // Whoever takes over the controller can do only what the controller does. What it needs is
-// tested by all other tests of this package: their controllers use its ServiceAccount.
+// tested by all tests of test/change: their controllers use its ServiceAccount.
 func TestTheServiceAccountOfTheControllerCannotRunImages(t *testing.T) {
 	f := newFixture(t)
-	elsewhere, err := testnamespace.Create(t.Context(), f.Kube, metav1.ObjectMeta{GenerateName: "change-"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, namespace := range []string{f.namespace, elsewhere.Name} {
+	elsewhere := f.newNamespace(t, nil)
+	for _, namespace := range []string{f.namespace, elsewhere} {
 		kubectl(t, controllerWorkloads, "apply", "-n", namespace, "-f", "-")
-		await(t, "the pod of the StatefulSet exists", func(ctx context.Context) error {
-			_, err := f.Kube.CoreV1().Pods(namespace).Get(ctx, "set-0", metav1.GetOptions{})
-			return err
-		})
+		f.save(t, namespace)
+		kubectl(t, "", "wait", "-n", namespace, "--for=create", "--timeout=60s", "pod/set-0")
 	}
 	image := `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"evil"}]}}}}`
 	const controller = "controller"
@@ -48,23 +43,23 @@ func TestTheServiceAccountOfTheControllerCannotRunImages(t *testing.T) {
 		// want is a part of the denial; empty if the write is allowed.
 		want string
 	}{
-		{elsewhere.Name, "pod/bare", `{"metadata":{"labels":{"altershield.defense.antgroup.com/operate-finished":"true"}}}`, ""},
-		{elsewhere.Name, "pod/bare", `{"metadata":{"labels":{"app":"web"}}}`, pods},
-		{elsewhere.Name, "pod/set-0", `{"metadata":{"labels":{"app":null}}}`, pods},
-		{elsewhere.Name, "pod/bare", `{"metadata":{"annotations":{"a":"b"}}}`, "annotations"},
-		{elsewhere.Name, "pod/bare", `{"metadata":{"finalizers":["a.example/b"]}}`, "finalizers"},
-		{elsewhere.Name, "pod/bare", `{"spec":{"containers":[{"name":"app","image":"evil"}]}}`, "the spec of a pod"},
+		{elsewhere, "pod/bare", `{"metadata":{"labels":{"altershield.defense.antgroup.com/operate-finished":"true"}}}`, ""},
+		{elsewhere, "pod/bare", `{"metadata":{"labels":{"app":"web"}}}`, pods},
+		{elsewhere, "pod/set-0", `{"metadata":{"labels":{"app":null}}}`, pods},
+		{elsewhere, "pod/bare", `{"metadata":{"annotations":{"a":"b"}}}`, "annotations"},
+		{elsewhere, "pod/bare", `{"metadata":{"finalizers":["a.example/b"]}}`, "finalizers"},
+		{elsewhere, "pod/bare", `{"spec":{"containers":[{"name":"app","image":"evil"}]}}`, "the spec of a pod"},
 		{f.namespace, "pod/bare", `{"spec":{"activeDeadlineSeconds":1}}`, "the spec of a pod"},
 
 		{f.namespace, "deployment/web", image, ""},
-		{elsewhere.Name, "deployment/web", image, template},
-		{elsewhere.Name, "statefulset/set", image, template},
-		{elsewhere.Name, "daemonset/daemon", image, template},
-		{elsewhere.Name, "deployment/web", `{"spec":{"paused":true}}`, ""},
-		{elsewhere.Name, "deployment/web", `{}`, ""},
-		{elsewhere.Name, "statefulset/set", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":9}}}}`, ""},
-		{elsewhere.Name, "statefulset/set", `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`, "only the partition"},
-		{elsewhere.Name, "daemonset/daemon", `{"spec":{"updateStrategy":{"type":"OnDelete"}}}`, ""},
+		{elsewhere, "deployment/web", image, template},
+		{elsewhere, "statefulset/set", image, template},
+		{elsewhere, "daemonset/daemon", image, template},
+		{elsewhere, "deployment/web", `{"spec":{"paused":true}}`, ""},
+		{elsewhere, "deployment/web", `{}`, ""},
+		{elsewhere, "statefulset/set", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":9}}}}`, ""},
+		{elsewhere, "statefulset/set", `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`, "only the partition"},
+		{elsewhere, "daemonset/daemon", `{"spec":{"updateStrategy":{"type":"OnDelete"}}}`, ""},
 		{f.namespace, "deployment/web", `{"spec":{"replicas":0}}`, "only the template"},
 		{f.namespace, "statefulset/set", `{"spec":{"replicas":0}}`, "only the template"},
 		{f.namespace, "deployment/web", `{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}`, "only the template"},
@@ -80,7 +75,7 @@ func TestTheServiceAccountOfTheControllerCannotRunImages(t *testing.T) {
 		})
 	}
 	impersonation.Expect(t, controller, "not Ready", "delete", "-n", f.namespace, "pod", "bare")
-	impersonation.Expect(t, controller, "opted in", "delete", "-n", elsewhere.Name, "pod", "set-0")
+	impersonation.Expect(t, controller, "opted in", "delete", "-n", elsewhere, "pod", "set-0")
 	impersonation.Expect(t, controller, revision, "delete", "-n", f.namespace, "controllerrevision", "other")
 	impersonation.Expect(t, controller, "", "delete", "-n", f.namespace, "controllerrevision", "saved")
 	impersonation.Expect(t, controller, "", "delete", "-n", f.namespace, "pod", "set-0")
@@ -89,19 +84,4 @@ func TestTheServiceAccountOfTheControllerCannotRunImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	impersonation.Expect(t, controller, "not Ready", "delete", "-n", f.namespace, "pod", "set-0")
-}
-
-// Whoever takes over openapi can request rollbacks, and nothing else.
-func TestTheServiceAccountOfOpenapiWritesAnnotations(t *testing.T) {
-	f := newFixture(t)
-	kubectl(t, controllerWorkloads, "apply", "-n", f.namespace, "-f", "-")
-	for patch, want := range map[string]string{
-		`{"metadata":{"annotations":{"a":"b"}}}`:                                                               "",
-		`{"spec":{"paused":true}}`:                                                                             "the spec",
-		`{"metadata":{"labels":{"altershield.defense.antgroup.com/suspend":"1"}}}`:                             "the suspension",
-		`{"metadata":{"finalizers":["a.example/b"]}}`:                                                          "finalizers",
-		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"unknown"}]}}`: "owners",
-	} {
-		impersonation.Expect(t, "openapi", want, "patch", "-n", f.namespace, "deployment", "web", "--type", "merge", "-p", patch)
-	}
 }

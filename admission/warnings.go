@@ -1,0 +1,28 @@
+package admission
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maxWarning is the maximum length of a warning in bytes. The API server may cut longer ones.
+const maxWarning = 256
+
+// Warning returns a warning with its maximum length.
+func Warning(text string) string {
+	if len(text) <= maxWarning {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxWarning-3], "") + "..."
+}
+
+// WithWarnings adds the causes of a denial as warnings. kubectl prints warnings, but not
+// the causes in the details of a status. It is for denials whose message does not
+// contain their causes.
+func (a Answer) WithWarnings(causes []metav1.StatusCause) Answer {
+	for _, c := range causes {
+		a.Response.Warnings = append(a.Response.Warnings, Warning(c.Message))
+	}
+	return a
+}

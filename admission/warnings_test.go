@@ -1,0 +1,23 @@
+package admission_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/admission"
+)
+
+func TestCausesOfADenialAreWarningsOfLimitedLength(t *testing.T) {
+	long := strings.Repeat("é", 200)
+	a := admission.Deny("Denied", metav1.Status{}).WithWarnings([]metav1.StatusCause{{Message: "short"}, {Message: long}})
+	got := a.Response.Warnings
+	if len(got) != 2 || got[0] != "short" {
+		t.Fatalf("warnings are %q", got)
+	}
+	if len(got[1]) > 256 || !utf8.ValidString(got[1]) || !strings.HasSuffix(got[1], "...") {
+		t.Errorf("the long warning is %d bytes: %q", len(got[1]), got[1])
+	}
+}

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
+)
+
+// clients are the clients of the cluster that the flags select.
+type clients struct {
+	config     *rest.Config
+	kube       kubernetes.Interface
+	breakwater versioned.Interface
+	dynamic    dynamic.Interface
+	mapper     meta.RESTMapper
+	namespace  string
+}
+
+// connect returns the clients. Warnings of the API server are printed as kubectl does.
+func (a *app) connect() (*clients, error) {
+	return a.connectWith(rest.NewWarningWriter(a.ErrOut, rest.WarningWriterOptions{Deduplicate: true}))
+}
+
+// connectWith returns clients that pass warnings to a handler.
+func (a *app) connectWith(warnings rest.WarningHandler) (*clients, error) {
+	config, err := a.flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	namespace, _, err := a.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("read the namespace: %w", err)
+	}
+	c := &clients{config: config, namespace: namespace}
+	config.WarningHandler = warnings
+	// A simulated drain sends a request for each pod.
+	config.QPS, config.Burst = 50, 100
+	if c.mapper, err = a.flags.ToRESTMapper(); err != nil {
+		return nil, fmt.Errorf("read the resources of the cluster: %w", err)
+	}
+	if c.kube, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if c.breakwater, err = versioned.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	c.dynamic, err = dynamic.NewForConfig(config)
+	return c, err
+}

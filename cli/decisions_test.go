@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
+)
+
+func TestARollbackSelectsASavedVersion(t *testing.T) {
+	saved := func(versions ...string) (all []savedtemplate.Saved) {
+		for _, v := range versions {
+			all = append(all, savedtemplate.Saved{Release: v1alpha1.Release{Version: v}})
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		all      []savedtemplate.Saved
+		to, want string
+		err      string
+	}{
+		"the newest other version":        {saved("now", "b", "a"), "", "b", ""},
+		"a version by its beginning":      {saved("now", "beta", "alpha"), "al", "alpha", ""},
+		"a version that is not saved":     {saved("now", "b"), "c", "", "is no saved version: use one of b"},
+		"the current version":             {saved("now", "b"), "now", "", "is no saved version"},
+		"a beginning of several versions": {saved("ab", "ac"), "a", "", "begins several versions"},
+		"nothing is saved":                {saved("now"), "", "", "no other version has succeeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := selectTemplate(tc.all, "now", tc.to)
+			if got.Release.Version != tc.want || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("got %q, %v, want %q, %q", got.Release.Version, err, tc.want, tc.err)
+			}
+		})
+	}
+}
+
+func TestARepairOfImagesKeepsTheOtherContainersAndFields(t *testing.T) {
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+		"initContainers": []any{map[string]any{"name": "init", "image": "init:1"}},
+		"containers":     []any{map[string]any{"name": "app", "image": "app:1", "unknownField": "kept"}, map[string]any{"name": "sidecar", "image": "sidecar:1"}},
+	}}}}}
+	for name, tc := range map[string]struct {
+		images []string
+		want   string
+		err    string
+	}{
+		"one container": {[]string{"app=app:2"}, `{"containers":[{"image":"app:2","name":"app","unknownField":"kept"},{"image":"sidecar:1","name":"sidecar"}]}`, ""},
+		"several containers": {[]string{"app=app:2", "sidecar=sidecar:2", "init=init:2"},
+			`{"containers":[{"image":"app:2","name":"app","unknownField":"kept"},{"image":"sidecar:2","name":"sidecar"}],"initContainers":[{"image":"init:2","name":"init"}]}`, ""},
+		"an unknown container": {[]string{"other=x"}, "", "has no container other"},
+		"no container":         {[]string{"app:2"}, "", "write CONTAINER=IMAGE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			change, err := withImages(o, tc.images)
+			if tc.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.err) {
+					t.Errorf("error is %v, want %q", err, tc.err)
+				}
+				return
+			}
+			spec, _, _ := unstructured.NestedMap(change, "spec", "template", "spec")
+			got, marshalErr := json.Marshal(spec)
+			if err != nil || marshalErr != nil || string(got) != tc.want {
+				t.Errorf("got %s, %v, want %s", got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestOnlyADecisionOfTheServerIsADenial(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	for name, tc := range map[string]struct {
+		err             error
+		allowed, denied bool
+	}{
+		"allowed":                 {nil, true, false},
+		"denied by a webhook":     {apierrors.NewForbidden(pods, "a", errors.New("denied")), false, true},
+		"an eviction that waits":  {apierrors.NewTooManyRequests("budget", 0), false, true},
+		"an invalid manifest":     {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil), false, true},
+		"an object that is gone":  {apierrors.NewNotFound(pods, "a"), false, false},
+		"a failed webhook call":   {apierrors.NewInternalError(errors.New("failed calling webhook")), false, false},
+		"an unreachable server":   {errors.New("connection refused"), false, false},
+		"a token that is expired": {apierrors.NewUnauthorized("no"), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := simulatedOf("pod/a", "shop", tc.err, nil)
+			if s.Allowed != tc.allowed || s.Denied != tc.denied || (err != nil) != (!tc.allowed && !tc.denied) {
+				t.Errorf("got %+v, %v", s, err)
+			}
+		})
+	}
+}
+
+func TestADrainLeavesTheSamePodsAsKubectl(t *testing.T) {
+	owned := func(kind string) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{Kind: kind, Controller: ptr.To(true)}}
+	}
+	for name, tc := range map[string]struct {
+		pod  corev1.Pod
+		want bool
+	}{
+		"a pod of a ReplicaSet": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: owned("ReplicaSet")}}, true},
+		"a pod of a DaemonSet":  {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: owned("DaemonSet")}}, false},
+		"a static pod":          {corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}}}, false},
+		"a terminating pod":     {corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: ptr.To(metav1.Now())}}, false},
+		"a completed pod":       {corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := drained(&tc.pod); got != tc.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,216 @@
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Part is a part of Breakwater.
+type Part struct {
+	Name string
+	// Configurations are its webhook configurations, CRDs its definitions.
+	Configurations, CRDs []string
+	// Deployments are its processes.
+	Deployments []string
+	// Knative: its functions run on Knative and its events pass a Broker.
+	Knative bool
+}
+
+// Parts are the parts as config installs them.
+func Parts() []Part {
+	const change, policy = ".app.ops.cloud.alipay.com", ".policy.kruise.io"
+	return []Part{
+		{"change", []string{"breakwater"}, []string{"changeworkloads" + change, "changepods" + change, "releasechecks" + change, "opsconfiginfoes" + change},
+			[]string{"controller", "webhook"}, true},
+		{"protection", []string{"breakwater-protection", "breakwater-deletionflow"}, []string{"podunavailablebudgets" + policy, "poddeletionflowcontrols" + policy},
+			[]string{"protection-controller", "protection-webhook"}, false},
+		{"permission", []string{"breakwater-permission"}, nil,
+			[]string{"permission-controller", "permission-webhook", "init-action-server", "permission-centre"}, false},
+	}
+}
+
+// Installation is what the cluster has of Breakwater.
+type Installation struct {
+	// Configurations are the webhook configurations by name; false if a webhook has no caBundle.
+	Configurations map[string]bool
+	// CRDs are the established definitions.
+	CRDs []string
+	// Deployments are the processes by name.
+	Deployments map[string]Deployment
+	// Ready are the Brokers, Triggers and Services of Knative, and the OpsConfigInfos, as
+	// kind/name.
+	Ready map[string]Condition
+	// Broker: there is a Broker.
+	Broker bool
+	// Server is the address of the AlterShield server; empty if none is configured.
+	Server string
+	// SelfCheck are the Events of the self-check on the Deployments, oldest first.
+	SelfCheck []corev1.Event
+}
+
+// Deployment is a process.
+type Deployment struct {
+	Wanted, Available int32
+	// Image is the image of its container.
+	Image string
+}
+
+// Condition is the condition Ready of an object.
+type Condition struct {
+	True            bool
+	Reason, Message string
+}
+
+// Result is the result of a check.
+type Result string
+
+// The results.
+const (
+	ResultOK   Result = "OK"
+	ResultInfo Result = "INFO"
+	ResultFail Result = "FAIL"
+)
+
+// Check is one check of the installation.
+type Check struct {
+	Name    string `json:"name"`
+	Result  Result `json:"result"`
+	Message string `json:"message"`
+	// Fix says what to do.
+	Fix string `json:"fix,omitempty"`
+}
+
+// reasonGuardEnforced is the reason of the Event that ends a finding of the self-check.
+const reasonGuardEnforced = "GuardEnforced"
+
+// findings are the reasons of the self-check (docs/protection/self-check.md).
+var findings = []string{
+	"FailurePolicyIgnore", "GuardMissing", "PolicyNotDenying", "CABundleStale", "NoEndpoints", "NamespaceNotLabeled",
+	"NamespaceNotMatched", "CRDDiffers", "StateUnreadable",
+}
+
+// OfSelfCheck reports whether an Event is a finding of the self-check, or its end.
+func OfSelfCheck(e *corev1.Event) bool {
+	return e.Reason == reasonGuardEnforced || slices.Contains(findings, e.Reason)
+}
+
+// Examine checks an installation. A part without any webhook configuration and Deployment
+// is not installed, which is no fault.
+func Examine(in Installation) []Check {
+	var checks []Check
+	installed := false
+	for _, p := range Parts() {
+		if !in.has(p) {
+			checks = append(checks, Check{p.Name, ResultInfo, "not installed", ""})
+			continue
+		}
+		installed = true
+		checks = append(checks, in.examine(p)...)
+	}
+	if !installed {
+		return []Check{{"installation", ResultFail, "the cluster has no part of Breakwater", "install it (README.md), or select another cluster with --context"}}
+	}
+	return append(checks, in.selfCheck())
+}
+
+func (in Installation) has(p Part) bool {
+	return slices.ContainsFunc(p.Configurations, func(n string) bool { _, ok := in.Configurations[n]; return ok }) ||
+		slices.ContainsFunc(p.Deployments, func(n string) bool { _, ok := in.Deployments[n]; return ok })
+}
+
+func (in Installation) examine(p Part) (checks []Check) {
+	add := func(what string, wrong []string, ok, fix string) {
+		c := Check{p.Name + ": " + what, ResultOK, ok, ""}
+		if len(wrong) > 0 {
+			slices.Sort(wrong)
+			c.Result, c.Message, c.Fix = ResultFail, strings.Join(wrong, "; "), fix
+		}
+		checks = append(checks, c)
+	}
+	folder := map[string]string{"change": "config/core", "protection": "config/protection", "permission": "config/permission"}[p.Name]
+	var wrong []string
+	for _, n := range p.CRDs {
+		if !slices.Contains(in.CRDs, n) {
+			wrong = append(wrong, n+" is missing or not established")
+		}
+	}
+	if len(p.CRDs) > 0 {
+		add("definitions", wrong, fmt.Sprintf("%d established", len(p.CRDs)), "apply the definitions of "+folder)
+	}
+	wrong = nil
+	for _, n := range p.Configurations {
+		switch trusted, ok := in.Configurations[n]; {
+		case !ok:
+			wrong = append(wrong, n+" is missing")
+		case !trusted:
+			wrong = append(wrong, n+" has no caBundle")
+		}
+	}
+	add("webhooks", wrong, "registered", "apply "+folder+"; a running webhook sets the caBundle within seconds")
+	wrong = nil
+	var images []string
+	for _, n := range p.Deployments {
+		d, ok := in.Deployments[n]
+		switch {
+		case !ok:
+			wrong = append(wrong, "Deployment "+n+" is missing")
+		case d.Available < max(d.Wanted, 1):
+			wrong = append(wrong, fmt.Sprintf("Deployment %s has %d of %d pods available", n, d.Available, d.Wanted))
+		}
+		if ok {
+			images = append(images, d.Image)
+		}
+	}
+	add("processes", wrong, "available: "+strings.Join(images, ", "), "kubectl -n altershieldoperator-system get deployments,pods")
+	if p.Knative {
+		checks = append(checks, in.examineChange()...)
+	}
+	return checks
+}
+
+func (in Installation) examineChange() []Check {
+	broker := Check{"change: events", ResultOK, "Broker, functions and settings are Ready", ""}
+	var wrong []string
+	for name, c := range in.Ready {
+		if !c.True {
+			wrong = append(wrong, fmt.Sprintf("%s is not Ready: %s %s", name, c.Reason, c.Message))
+		}
+	}
+	if !in.Broker {
+		wrong = append(wrong, "there is no Broker")
+	}
+	if len(wrong) > 0 {
+		slices.Sort(wrong)
+		broker = Check{broker.Name, ResultFail, strings.Join(wrong, "; "), "kubectl -n altershieldoperator-system get broker,trigger,ksvc,opsconfiginfo"}
+	}
+	server := Check{"change: AlterShield server", ResultOK, in.Server, ""}
+	if in.Server == "" {
+		server = Check{server.Name, ResultInfo, "none is configured: every pod is unjudged, and OpsConfigInfo no-verdict decides", "docs/change/altershield.md"}
+	}
+	return []Check{broker, server}
+}
+
+// selfCheck reports the findings of the self-check that have not ended.
+func (in Installation) selfCheck() Check {
+	open := map[string]string{}
+	for _, e := range in.SelfCheck {
+		guard, rest, _ := strings.Cut(e.Message, ": ")
+		if e.Reason == reasonGuardEnforced {
+			delete(open, guard+" "+strings.TrimPrefix(rest, "no longer "))
+		} else {
+			open[guard+" "+e.Reason] = e.Reason + ": " + e.Message
+		}
+	}
+	if len(open) == 0 {
+		return Check{"self-check", ResultOK, "no Event of the last hour names an unenforced guard", ""}
+	}
+	var all []string
+	for _, text := range open {
+		all = append(all, text)
+	}
+	slices.Sort(all)
+	return Check{"self-check", ResultFail, strings.Join(all, "; "), "docs/protection/self-check.md has the fix of each reason"}
+}

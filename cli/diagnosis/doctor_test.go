@@ -1,0 +1,96 @@
+package diagnosis_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
+)
+
+// complete is an installation of all parts without a fault.
+func complete() diagnosis.Installation {
+	in := diagnosis.Installation{
+		Configurations: map[string]bool{}, Deployments: map[string]diagnosis.Deployment{}, Broker: true,
+		Ready: map[string]diagnosis.Condition{"broker/default": {True: true}}, Server: "http://altershield",
+	}
+	for _, p := range diagnosis.Parts() {
+		for _, n := range p.Configurations {
+			in.Configurations[n] = true
+		}
+		in.CRDs = append(in.CRDs, p.CRDs...)
+		for _, n := range p.Deployments {
+			in.Deployments[n] = diagnosis.Deployment{Wanted: 2, Available: 2, Image: n + ":v1"}
+		}
+	}
+	return in
+}
+
+func TestDoctorKnowsTheReasonsOfTheSelfCheck(t *testing.T) {
+	for _, reason := range []string{
+		webhookhealth.ReasonFailurePolicyIgnore, webhookhealth.ReasonGuardMissing, webhookhealth.ReasonPolicyNotDenying, webhookhealth.ReasonCABundleStale,
+		webhookhealth.ReasonNoEndpoints, webhookhealth.ReasonNamespaceNotLabeled, webhookhealth.ReasonNamespaceNotMatched, webhookhealth.ReasonCRDDiffers,
+		webhookhealth.ReasonStateUnreadable, webhookhealth.ReasonGuardEnforced,
+	} {
+		if !diagnosis.OfSelfCheck(&corev1.Event{Reason: reason}) {
+			t.Errorf("%s is unknown", reason)
+		}
+	}
+}
+
+func TestDoctorNamesEachFaultAndItsFix(t *testing.T) {
+	for name, tc := range map[string]struct {
+		damage func(*diagnosis.Installation)
+		// failed are the names of the failed checks, and what their messages contain.
+		failed map[string]string
+	}{
+		"no fault":                   {func(*diagnosis.Installation) {}, nil},
+		"a definition is missing":    {func(in *diagnosis.Installation) { in.CRDs = in.CRDs[1:] }, map[string]string{"change: definitions": "changeworkloads.app.ops.cloud.alipay.com"}},
+		"a webhook has no caBundle":  {func(in *diagnosis.Installation) { in.Configurations["breakwater-protection"] = false }, map[string]string{"protection: webhooks": "no caBundle"}},
+		"a configuration is missing": {func(in *diagnosis.Installation) { delete(in.Configurations, "breakwater-deletionflow") }, map[string]string{"protection: webhooks": "breakwater-deletionflow is missing"}},
+		"a process is not available": {func(in *diagnosis.Installation) { in.Deployments["webhook"] = diagnosis.Deployment{Wanted: 2} }, map[string]string{"change: processes": "webhook has 0 of 2"}},
+		"a process is missing":       {func(in *diagnosis.Installation) { delete(in.Deployments, "permission-centre") }, map[string]string{"permission: processes": "permission-centre is missing"}},
+		"a function is not Ready": {func(in *diagnosis.Installation) {
+			in.Ready["service/submit"] = diagnosis.Condition{Reason: "RevisionFailed"}
+		}, map[string]string{"change: events": "service/submit is not Ready: RevisionFailed"}},
+		"there is no Broker":    {func(in *diagnosis.Installation) { in.Broker = false }, map[string]string{"change: events": "no Broker"}},
+		"no server is no fault": {func(in *diagnosis.Installation) { in.Server = "" }, nil},
+		"a part that is not installed is no fault": {func(in *diagnosis.Installation) {
+			delete(in.Configurations, "breakwater-permission")
+			for _, n := range diagnosis.Parts()[2].Deployments {
+				delete(in.Deployments, n)
+			}
+		}, nil},
+		"nothing is installed": {func(in *diagnosis.Installation) { *in = diagnosis.Installation{} }, map[string]string{"installation": "no part"}},
+		"a guard is unenforced": {func(in *diagnosis.Installation) {
+			in.SelfCheck = []corev1.Event{{Type: "Warning", Reason: "CABundleStale", Message: "breakwater: expired"}}
+		}, map[string]string{"self-check": "CABundleStale: breakwater: expired"}},
+		"a guard is enforced again": {func(in *diagnosis.Installation) {
+			in.SelfCheck = []corev1.Event{{Type: "Warning", Reason: "CABundleStale", Message: "breakwater: expired"}, {Type: "Normal", Reason: "GuardEnforced", Message: "breakwater: no longer CABundleStale"}}
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := complete()
+			tc.damage(&in)
+			failed := map[string]string{}
+			for _, c := range diagnosis.Examine(in) {
+				if c.Result == diagnosis.ResultFail {
+					failed[c.Name] = c.Message
+					if c.Fix == "" {
+						t.Errorf("%s has no fix", c.Name)
+					}
+				}
+			}
+			if len(failed) != len(tc.failed) {
+				t.Errorf("failed are %v, want %v", failed, tc.failed)
+			}
+			for name, word := range tc.failed {
+				if !strings.Contains(failed[name], word) {
+					t.Errorf("%s says %q, want %q", name, failed[name], word)
+				}
+			}
+		})
+	}
+}

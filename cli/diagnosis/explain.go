@@ -1,0 +1,262 @@
+package diagnosis
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// Facts are what a diagnosis of a workload or a release follows from.
+type Facts struct {
+	// Kind, Namespace and Name are those of the workload; Kind is in lower case.
+	Kind, Namespace, Name string
+	// OptedIn: the namespace is opted in.
+	OptedIn bool
+	// Labels and Annotations are those of the workload.
+	Labels, Annotations map[string]string
+	// Releases are the ChangeWorkloads of the workload, Batches their ChangePods.
+	Releases []v1alpha1.ChangeWorkload
+	Batches  []v1alpha1.ChangePod
+	// Pods are the pods of the namespace that are in a batch.
+	Pods []corev1.Pod
+}
+
+// Way is a way out: what it does, and the command.
+type Way struct {
+	Do      string `json:"do"`
+	Command string `json:"command,omitempty"`
+}
+
+// Explanation says why something is refused, waits or is stuck.
+type Explanation struct {
+	Subject string   `json:"subject"`
+	State   State    `json:"state"`
+	Reason  string   `json:"reason,omitempty"`
+	Why     []string `json:"why,omitempty"`
+	WaysOut []Way    `json:"waysOut,omitempty"`
+}
+
+// maxListed is the maximum number of pods or batches in an explanation.
+const maxListed = 5
+
+// Current returns the ChangeWorkload of the workload's current release, or nil.
+func (f Facts) Current() *v1alpha1.ChangeWorkload {
+	live, ok := v1alpha1.ReleaseOf(f.Annotations)
+	for i := range f.Releases {
+		if ok && f.Releases[i].Release() == live {
+			return &f.Releases[i]
+		}
+	}
+	return nil
+}
+
+// BatchesOf returns the batches of a release in their order.
+func (f Facts) BatchesOf(c *v1alpha1.ChangeWorkload) []v1alpha1.ChangePod {
+	var own []v1alpha1.ChangePod
+	for i := range f.Batches {
+		if metav1.IsControlledBy(&f.Batches[i], c) {
+			own = append(own, f.Batches[i])
+		}
+	}
+	slices.SortFunc(own, func(a, b v1alpha1.ChangePod) int { return cmp.Compare(a.Spec.BatchNo, b.Spec.BatchNo) })
+	return own
+}
+
+// Good returns the newest other version that succeeded, or nil.
+func (f Facts) Good() *v1alpha1.ChangeWorkload {
+	live, _ := v1alpha1.ReleaseOf(f.Annotations)
+	var good *v1alpha1.ChangeWorkload
+	for i := range f.Releases {
+		c := &f.Releases[i]
+		if c.Status.Phase == v1alpha1.WorkloadSuccess && c.Spec.Reversion != live.Version && (good == nil || c.Spec.Attempt > good.Spec.Attempt) {
+			good = c
+		}
+	}
+	return good
+}
+
+func (f Facts) subject() string { return f.Kind + "/" + f.Name }
+
+func (f Facts) command(verb string, more ...string) string {
+	return strings.Join(append([]string{"kubectl breakwater", verb, f.subject(), "-n", f.Namespace}, more...), " ")
+}
+
+// Explain explains the state of a workload's current release.
+func Explain(f Facts) Explanation {
+	live, known := v1alpha1.ReleaseOf(f.Annotations)
+	e := Explanation{Subject: f.subject()}
+	c := f.Current()
+	state := StateOf(live, live, c)
+	e.State, e.Reason = state.State, state.Reason
+	if state.Message != "" {
+		e.Why = append(e.Why, state.Message)
+	}
+	switch {
+	case !f.OptedIn:
+		e.State, e.Reason = StateUnguarded, "NamespaceNotOptedIn"
+		e.Why = []string{fmt.Sprintf("namespace %s has no label %s=%s, so releases in it are not judged", f.Namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)}
+		e.WaysOut = []Way{{"opt the namespace in", fmt.Sprintf("kubectl label namespace %s %s=%s", f.Namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)}}
+	case !known:
+		e.Why = []string{"the workload has no version yet: the webhook has not seen it. It gets one within seconds if the kind is judged (ConfigMap config-workloads)"}
+		e.WaysOut = []Way{{"check the installation", "kubectl breakwater doctor"}}
+	case f.Labels[v1alpha1.SuspendLabel] != "":
+		f.explainSuspended(&e, c)
+	case state.State == StateHeld:
+		f.explainUnjudged(&e, c)
+	case state.State == StateFailed:
+		f.explainFailed(&e, c)
+	case state.State == StateRunning && c != nil:
+		f.explainRunning(&e, c)
+	}
+	return e
+}
+
+func (f Facts) explainSuspended(e *Explanation, c *v1alpha1.ChangeWorkload) {
+	since := f.Labels[v1alpha1.SuspendLabel]
+	if seconds, err := strconv.ParseInt(since, 10, 64); err == nil {
+		since = time.Unix(seconds, 0).UTC().Format(time.RFC3339)
+	}
+	e.Why = append(e.Why, "suspended since "+since+": changes of its pod template are denied")
+	failed := c
+	if failed == nil || failed.Status.Phase != v1alpha1.WorkloadSuspend {
+		failed = f.newest(v1alpha1.WorkloadSuspend)
+	}
+	if failed != nil {
+		e.Why = append(e.Why, failedPods(failed)...)
+		e.WaysOut = append(e.WaysOut, Way{"overrule the verdict (role breakwater-judge)", f.command("approve", orderFlag(failed)+"-m REASON")})
+	}
+	repair := Way{"release a repair, once per suspension", f.command("repair", "--image CONTAINER=IMAGE")}
+	if b := v1alpha1.BypassOf(f.Annotations); b != nil && b.Kind == v1alpha1.BypassRepair && b.Suspend == f.Labels[v1alpha1.SuspendLabel] {
+		e.Why = append(e.Why, fmt.Sprintf("a repair of this suspension was already admitted for %s", b.User))
+		repair = Way{"release another repair", f.command("repair", "--again", "--image CONTAINER=IMAGE")}
+	}
+	e.WaysOut = append(e.WaysOut, repair)
+	f.addRollback(e)
+	e.WaysOut = append(e.WaysOut, Way{"release the same template again, if the cause was outside of it", f.command("retry")})
+}
+
+func (f Facts) addRollback(e *Explanation) {
+	if good := f.Good(); good != nil {
+		e.WaysOut = append(e.WaysOut, Way{"roll back to the version that succeeded last, which is always admitted", f.command("rollback", "--to "+good.Spec.Reversion)})
+	}
+}
+
+func (f Facts) newest(phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
+	var found *v1alpha1.ChangeWorkload
+	for i := range f.Releases {
+		if c := &f.Releases[i]; c.Status.Phase == phase && (found == nil || c.Spec.Attempt > found.Spec.Attempt) {
+			found = c
+		}
+	}
+	return found
+}
+
+func failedPods(c *v1alpha1.ChangeWorkload) []string {
+	var lines []string
+	for i, p := range c.Status.DefenseCheckFailPods {
+		if i == maxListed {
+			lines = append(lines, fmt.Sprintf("and %d more pods failed", len(c.Status.DefenseCheckFailPods)-i))
+			break
+		}
+		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("pod %s failed its check: %s", p.Pod, p.Message), ": "))
+	}
+	return lines
+}
+
+// orderFlag is the flag of approve for a release that failed, or is unjudged, as a whole.
+func orderFlag(c *v1alpha1.ChangeWorkload) string {
+	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); cond.IsFalse() &&
+		(cond.Reason == v1alpha1.ReasonOrderCheckFailed || cond.Reason == v1alpha1.ReasonHeldUnjudged || cond.Reason == v1alpha1.ReasonFailedUnjudged) {
+		return "--order "
+	}
+	return ""
+}
+
+func (f Facts) explainUnjudged(e *Explanation, c *v1alpha1.ChangeWorkload) {
+	e.Why = append(e.Why, "the rollout is held because nobody judged it (OpsConfigInfo no-verdict is Hold); a newer template is admitted")
+	flag := orderFlag(c)
+	e.WaysOut = append(e.WaysOut,
+		Way{"judge it: pass", f.command("approve", flag+"-m REASON")}, Way{"judge it: fail", f.command("reject", flag+"-m REASON")})
+	f.addRollback(e)
+}
+
+func (f Facts) explainFailed(e *Explanation, c *v1alpha1.ChangeWorkload) {
+	if c == nil {
+		return
+	}
+	e.Why = append(e.Why, failedPods(c)...)
+	switch e.Reason {
+	case v1alpha1.ReasonReleaseTimedOut:
+		e.WaysOut = append(e.WaysOut, Way{"see why its pods are not Ready: the release is judged on when one becomes Ready", "kubectl describe pods -n " + f.Namespace})
+	case v1alpha1.ReasonOrderNotAccepted:
+		e.WaysOut = append(e.WaysOut, Way{"check the address and token of the server", "kubectl breakwater doctor"},
+			Way{"release the same template again", f.command("retry")})
+	default:
+		if held := c.Status.GetCondition(v1alpha1.WorkloadHeld); held != nil && held.Message != "" {
+			e.Why = append(e.Why, held.Message)
+		}
+	}
+	f.addRollback(e)
+}
+
+// explainRunning says for what a running release waits.
+func (f Facts) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
+	if o := c.Status.Order; o != nil && o.Error != nil && !o.Opened() {
+		e.Why = append(e.Why, fmt.Sprintf("the server has not accepted the order: %s: %s", o.Error.Reason, o.Error.Message))
+	}
+	listed := 0
+	for _, b := range f.BatchesOf(c) {
+		why := waits(&b)
+		if why == "" {
+			continue
+		}
+		if listed++; listed > maxListed {
+			e.Why = append(e.Why, "and more batches wait")
+			break
+		}
+		e.Why = append(e.Why, "batch "+b.Name+" "+why)
+	}
+	if len(f.BatchesOf(c)) == 0 {
+		e.Why = append(e.Why, "no pod is in a batch yet: a pod is judged when it is Ready")
+		e.WaysOut = append(e.WaysOut, Way{"see its pods", "kubectl get pods -n " + f.Namespace})
+	}
+	e.WaysOut = append(e.WaysOut, Way{"wait for the end", f.command("status", "--timeout 10m")})
+}
+
+// waits says for what a batch waits; empty if it does not.
+func waits(b *v1alpha1.ChangePod) string {
+	stage, called := v1alpha1.StagePre, false
+	switch b.Status.Phase {
+	case v1alpha1.PodExecuteDone, v1alpha1.PodPostFinish:
+		return ""
+	case v1alpha1.PodPreSubmitted:
+		called = true
+	case v1alpha1.PodPostSubmitted:
+		stage, called = v1alpha1.StagePost, true
+	case v1alpha1.PodPostWait:
+		stage = v1alpha1.StagePost
+	}
+	seconds := b.Status.PreTimeoutThreshold
+	if stage == v1alpha1.StagePost {
+		seconds = b.Status.PostTimeOutThreshold
+	}
+	call := b.Status.SubmissionOf(stage)
+	switch {
+	case called:
+		return fmt.Sprintf("waits for the verdict of stage %s, at most %d s from its call", stage, seconds)
+	case call == nil:
+		return fmt.Sprintf("waits for its call of stage %s", stage)
+	case call.Error != nil:
+		return fmt.Sprintf("waits for the server: call %d of stage %s failed: %s: %s", call.Attempts, stage, call.Error.Reason, call.Error.Message)
+	default:
+		return fmt.Sprintf("waits for the answer to call %d of stage %s", call.Attempts, stage)
+	}
+}

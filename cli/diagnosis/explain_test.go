@@ -1,0 +1,128 @@
+package diagnosis_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"knative.dev/pkg/apis"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+)
+
+func facts(change ...func(*diagnosis.Facts)) diagnosis.Facts {
+	f := diagnosis.Facts{
+		Kind: "deployment", Namespace: "shop", Name: "web", OptedIn: true,
+		Labels: map[string]string{}, Annotations: map[string]string{v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: "2"},
+	}
+	for _, c := range change {
+		c(&f)
+	}
+	return f
+}
+
+func with(releases ...*v1alpha1.ChangeWorkload) func(*diagnosis.Facts) {
+	return func(f *diagnosis.Facts) {
+		for _, c := range releases {
+			f.Releases = append(f.Releases, *c)
+		}
+	}
+}
+
+func suspended(f *diagnosis.Facts) { f.Labels[v1alpha1.SuspendLabel] = "1700000000" }
+
+func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
+	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
+	failed := release(v1alpha1.WorkloadSuspend, no, "CheckFailed", yes, "Suspended")
+	failed.Status.DefenseCheckFailPods = []v1alpha1.PodSummary{{Pod: "web-1", Message: "too many errors"}}
+	good := release(v1alpha1.WorkloadSuccess, yes, "AllPodsPassed", no, "")
+	good.Spec.Reversion, good.Spec.Attempt = "good", 1
+	order := release(v1alpha1.WorkloadSuspend, no, "OrderCheckFailed", yes, "Suspended")
+	order.Status.Conditions = append(order.Status.Conditions, apis.Condition{Type: v1alpha1.WorkloadOrderJudged, Status: no, Reason: v1alpha1.ReasonOrderCheckFailed})
+	bypass, err := json.Marshal(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: "1700000000", Attempt: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := release(v1alpha1.WorkloadRunning, unknown, "Judging", no, "NotSuspended")
+	running.UID = "r"
+	waiting := v1alpha1.ChangePod{ObjectMeta: metav1.ObjectMeta{Name: "web--x--v--x--1", OwnerReferences: []metav1.OwnerReference{{UID: "r", Controller: ptr.To(true)}}}}
+	waiting.Status.Phase = v1alpha1.PodPreWait
+	waiting.Status.Submissions = []v1alpha1.Submission{{Stage: v1alpha1.StagePre, Attempts: 2, Error: &v1alpha1.ServerError{Reason: v1alpha1.ReasonServerUnreachable, Message: "connection refused"}}}
+
+	for name, tc := range map[string]struct {
+		facts diagnosis.Facts
+		state diagnosis.State
+		why   []string
+		ways  []string
+	}{
+		"a namespace that is not opted in": {facts(func(f *diagnosis.Facts) { f.OptedIn = false }), diagnosis.StateUnguarded,
+			[]string{"has no label"}, []string{"kubectl label namespace shop"}},
+		"a workload without a version": {facts(func(f *diagnosis.Facts) { f.Annotations = nil }), diagnosis.StateUnguarded,
+			[]string{"no version yet"}, []string{"kubectl breakwater doctor"}},
+		"a suspended workload": {facts(with(failed, good), suspended), diagnosis.StateHeld,
+			[]string{"suspended since 2023-11-14T22:13:20Z", "pod web-1 failed its check: too many errors"},
+			[]string{"approve deployment/web -n shop -m", "repair deployment/web -n shop --image", "rollback deployment/web -n shop --to good", "retry deployment/web"}},
+		"a suspension whose repair was used": {facts(with(failed), suspended, func(f *diagnosis.Facts) { f.Annotations[v1alpha1.BypassAnnotation] = string(bypass) }), diagnosis.StateHeld,
+			[]string{"already admitted for bob"}, []string{"repair deployment/web -n shop --again"}},
+		"an order that failed as a whole": {facts(with(order), suspended), diagnosis.StateHeld,
+			[]string{"because"}, []string{"approve deployment/web -n shop --order"}},
+		"an unjudged release": {facts(with(release(v1alpha1.WorkloadRunning, unknown, "HeldUnjudged", yes, "HeldUnjudged"))), diagnosis.StateHeld,
+			[]string{"nobody judged it"}, []string{"approve deployment/web", "reject deployment/web"}},
+		"a release without a server": {facts(with(release(v1alpha1.WorkloadFailed, no, "OrderNotAccepted", no, ""))), diagnosis.StateFailed,
+			[]string{"because"}, []string{"kubectl breakwater doctor", "retry deployment/web"}},
+		"a release whose pods do not become Ready": {facts(with(release(v1alpha1.WorkloadFailed, no, "ReleaseTimedOut", no, ""), good)), diagnosis.StateFailed,
+			[]string{"because"}, []string{"kubectl describe pods -n shop", "rollback deployment/web -n shop --to good"}},
+		"a batch that waits for the server": {facts(with(running), func(f *diagnosis.Facts) { f.Batches = []v1alpha1.ChangePod{waiting} }), diagnosis.StateRunning,
+			[]string{"batch web--x--v--x--1 waits for the server: call 2 of stage PRE failed: ServerUnreachable: connection refused"}, []string{"status deployment/web"}},
+		"a release that passed": {facts(with(release(v1alpha1.WorkloadSuccess, yes, "AllPodsPassed", no, ""))), diagnosis.StatePassed, []string{"because"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := diagnosis.Explain(tc.facts)
+			if e.State != tc.state {
+				t.Errorf("state is %s, want %s", e.State, tc.state)
+			}
+			why := strings.Join(e.Why, "\n")
+			for _, w := range tc.why {
+				if !strings.Contains(why, w) {
+					t.Errorf("%q is not in:\n%s", w, why)
+				}
+			}
+			var commands []string
+			for _, w := range e.WaysOut {
+				commands = append(commands, w.Command)
+			}
+			all := strings.Join(commands, "\n")
+			for _, w := range tc.ways {
+				if !strings.Contains(all, w) {
+					t.Errorf("%q is not in:\n%s", w, all)
+				}
+			}
+			if tc.ways == nil && len(commands) > 0 {
+				t.Errorf("ways out of nothing: %s", all)
+			}
+		})
+	}
+}
+
+func TestATreeShowsReleasesBatchesAndPods(t *testing.T) {
+	c := release(v1alpha1.WorkloadSuspend, corev1.ConditionFalse, "CheckFailed", corev1.ConditionTrue, "Suspended")
+	c.UID, c.Spec.Reversion = "r", "v"
+	c.Status.Counts = v1alpha1.PodCounts{Pods: 2, Passed: 1, Failed: 1}
+	b := batch([]string{"web-1", "web-2"}, "pass", v1alpha1.PodSummary{Pod: "web-2", Verdict: "fail", Message: "find error"})
+	b.Name, b.OwnerReferences = "web--x--v--x--1", []metav1.OwnerReference{{UID: "r", Controller: ptr.To(true)}}
+	b.Status.Phase, b.Status.Message = v1alpha1.PodExecuteDone, "PostFinish"
+	got := diagnosis.Tree(facts(with(c), suspended, func(f *diagnosis.Facts) { f.Batches = []v1alpha1.ChangePod{b} }), diagnosis.Plain)
+	want := `shop/deployment/web  suspended
+└── release v attempt 2 (current)  Held CheckFailed  1 of 2 pods passed, 1 failed
+    └── batch 1  ExecuteDone after PostFinish
+        ├── pod web-1  Pass
+        └── pod web-2  Fail by a person: find error
+`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -1,0 +1,50 @@
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// Judged is a ChangePod with the podResults to write.
+type Judged struct {
+	Batch   *v1alpha1.ChangePod
+	Results []v1alpha1.PodSummary
+	// Pods are the names of the pods that get the verdict.
+	Pods []string
+}
+
+// Judge returns the results that give a person's verdict, pass or fail, to pods of the
+// batches. Without names a pass is for all pods that have not passed, and a fail for all
+// pods. Results of other pods are kept.
+func Judge(batches []v1alpha1.ChangePod, verdict, message string, names []string) ([]Judged, error) {
+	var all []Judged
+	missing := slices.Clone(names)
+	for i := range batches {
+		b := &batches[i]
+		j := Judged{Batch: b, Results: slices.Clone(b.Status.PodResults)}
+		for _, p := range b.Spec.PodInfos {
+			outcome, _ := b.OutcomeOf(p.Pod)
+			wanted := verdict == "fail" || outcome != v1alpha1.OutcomePass
+			if len(names) > 0 {
+				wanted = slices.Contains(names, p.Pod)
+			}
+			if !wanted {
+				continue
+			}
+			missing = slices.DeleteFunc(missing, func(n string) bool { return n == p.Pod })
+			p.Verdict, p.Message, p.Source = verdict, message, ""
+			j.Results = slices.DeleteFunc(j.Results, func(r v1alpha1.PodSummary) bool { return r.Pod == p.Pod })
+			j.Results, j.Pods = append(j.Results, p), append(j.Pods, p.Pod)
+		}
+		if len(j.Pods) > 0 {
+			all = append(all, j)
+		}
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("no batch of the release has pod %s: `kubectl breakwater tree` shows the pods of each batch", strings.Join(missing, ", "))
+	}
+	return all, nil
+}

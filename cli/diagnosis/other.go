@@ -1,0 +1,81 @@
+package diagnosis
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"knative.dev/pkg/apis"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
+)
+
+// ExplainPod explains for what a pod waits before its containers start.
+func ExplainPod(p *corev1.Pod) Explanation {
+	e := Explanation{Subject: "pod/" + p.Name, State: StatePassed, Reason: "NoPermissionNeeded", Why: []string{"the pod waits for no permission"}}
+	if c := podmeta.Condition(p, podmeta.ConditionInjected); c != nil && c.Status == corev1.ConditionFalse {
+		e.State, e.Reason, e.Why = StateFailed, c.Reason, []string{c.Message}
+		e.WaysOut = []Way{{"create the pod again, with its init container", fmt.Sprintf("kubectl delete pod %s -n %s", p.Name, p.Namespace)}}
+		return e
+	}
+	if c := podmeta.Condition(p, podmeta.ConditionAuthorized); c != nil {
+		e.Reason, e.Why = c.Reason, []string{c.Message}
+		switch {
+		case c.Status == corev1.ConditionTrue:
+		case strings.HasPrefix(c.Reason, "BreakerOpen"), c.Reason == "PermissionDenied":
+			e.State = StateFailed
+			e.WaysOut = []Way{{"have the permission corrected, then reset the breaker of the pod (docs/permission/application-team.md)", ""}}
+		default:
+			e.State = StateRunning
+		}
+	}
+	e.WaysOut = append(e.WaysOut, Way{"see whether a budget would deny its eviction", fmt.Sprintf("kubectl breakwater simulate evict %s -n %s", p.Name, p.Namespace)})
+	return e
+}
+
+// ExplainBudget explains what a budget allows now.
+func ExplainBudget(b *v1alpha1.PodUnavailableBudget) Explanation {
+	e := Explanation{Subject: "podunavailablebudget/" + b.Name, State: StatePassed, Reason: "Allowed"}
+	s := b.Status
+	e.Why = []string{fmt.Sprintf("%d of %d pods are available and %d have to be: %d more may become unavailable",
+		s.CurrentAvailable, s.TotalReplicas, s.DesiredAvailable, s.UnavailableAllowed)}
+	edit := fmt.Sprintf("kubectl edit pub %s -n %s", b.Name, b.Namespace)
+	if s.UnavailableAllowed == 0 {
+		e.State, e.Reason = StateHeld, "NoneAllowed"
+		e.WaysOut = []Way{{"wait until more pods are Ready", "kubectl get pods -n " + b.Namespace}, {"change the limit", edit}}
+	}
+	for _, t := range []apis.ConditionType{v1alpha1.BudgetSynced, v1alpha1.BudgetGuarding} {
+		if c := s.GetCondition(t); !c.IsTrue() {
+			e.State, e.Reason = StateFailed, "Not"+string(t)
+			e.Why = append(e.Why, fmt.Sprintf("condition %s is not True: %s: %s", t, c.GetReason(), c.GetMessage()))
+			e.WaysOut = append(e.WaysOut, Way{"check the installation", "kubectl breakwater doctor"})
+		}
+	}
+	if b.Spec.Shadow {
+		e.Why = append(e.Why, "the budget is in shadow mode: it reports and never denies")
+	}
+	return e
+}
+
+// ExplainFlowControl explains whether a flow control denies deletions now.
+func ExplainFlowControl(f *v1alpha1.PodDeletionFlowControl) Explanation {
+	e := Explanation{Subject: "poddeletionflowcontrol/" + f.Name, State: StatePassed, Reason: v1alpha1.ReasonWithinLimit}
+	open := f.Status.GetCondition(v1alpha1.FlowControlOpen)
+	e.Why = []string{fmt.Sprintf("%d deletions in the longest window", f.Status.Deleted)}
+	if open.IsTrue() {
+		e.State, e.Reason = StateHeld, open.Reason
+		e.Why = append(e.Why, open.Message)
+		if f.Status.RoomTime != nil {
+			e.Why = append(e.Why, "there is room again at "+f.Status.RoomTime.UTC().Format("15:04:05Z07:00"))
+		}
+		e.WaysOut = []Way{
+			{"wait until then", ""}, {"raise the limit", "kubectl edit pdfc " + f.Name},
+			{"stop counting earlier deletions", fmt.Sprintf("kubectl annotate pdfc %s --overwrite %s=$(date -u +%%FT%%TZ)", f.Name, v1alpha1.ClosedAnnotation)},
+		}
+	}
+	if f.Spec.Shadow {
+		e.Why = append(e.Why, "the flow control is in shadow mode: it reports and never denies")
+	}
+	return e
+}

@@ -1,0 +1,67 @@
+package diagnosis_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"knative.dev/pkg/apis"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
+)
+
+func TestAnExplanationOfAPodNamesThePermissionThatItWaitsFor(t *testing.T) {
+	for name, tc := range map[string]struct {
+		conditions []corev1.PodCondition
+		state      diagnosis.State
+		why        string
+	}{
+		"no permission is needed":       {nil, diagnosis.StatePassed, "waits for no permission"},
+		"all are granted":               {[]corev1.PodCondition{{Type: podmeta.ConditionAuthorized, Status: "True", Reason: "PermissionGranted", Message: "granted"}}, diagnosis.StatePassed, "granted"},
+		"one is applied for":            {[]corev1.PodCondition{{Type: podmeta.ConditionAuthorized, Status: "False", Reason: "PermissionApplying", Message: "orders waits"}}, diagnosis.StateRunning, "orders waits"},
+		"one is denied":                 {[]corev1.PodCondition{{Type: podmeta.ConditionAuthorized, Status: "False", Reason: "BreakerOpenDenied", Message: "orders denied"}}, diagnosis.StateFailed, "orders denied"},
+		"the init container is missing": {[]corev1.PodCondition{{Type: podmeta.ConditionInjected, Status: "False", Reason: "PermissionNotInjected", Message: "not injected"}}, diagnosis.StateFailed, "not injected"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := diagnosis.ExplainPod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: "shop"}, Status: corev1.PodStatus{Conditions: tc.conditions}})
+			if e.State != tc.state || !strings.Contains(strings.Join(e.Why, "\n"), tc.why) || len(e.WaysOut) == 0 {
+				t.Errorf("got %+v", e)
+			}
+		})
+	}
+}
+
+func TestAnExplanationOfAGuardSaysWhetherItDeniesNow(t *testing.T) {
+	budget := func(allowed int32, guarding corev1.ConditionStatus) *v1alpha1.PodUnavailableBudget {
+		b := &v1alpha1.PodUnavailableBudget{}
+		b.Name, b.Status.UnavailableAllowed = "web", allowed
+		b.Status.Conditions = []apis.Condition{{Type: v1alpha1.BudgetSynced, Status: "True"}, {Type: v1alpha1.BudgetGuarding, Status: guarding, Reason: "Probing"}}
+		return b
+	}
+	open := &v1alpha1.PodDeletionFlowControl{}
+	open.Status.Conditions = []apis.Condition{{Type: v1alpha1.FlowControlOpen, Status: "True", Reason: v1alpha1.ReasonLimitHit, Message: "10 of 10 in 1m"}}
+	for name, tc := range map[string]struct {
+		got   diagnosis.Explanation
+		state diagnosis.State
+		way   string
+	}{
+		"a budget with room":            {diagnosis.ExplainBudget(budget(1, "True")), diagnosis.StatePassed, ""},
+		"a budget without room":         {diagnosis.ExplainBudget(budget(0, "True")), diagnosis.StateHeld, "kubectl edit pub web"},
+		"a budget that is not enforced": {diagnosis.ExplainBudget(budget(1, "Unknown")), diagnosis.StateFailed, "kubectl breakwater doctor"},
+		"a closed flow control":         {diagnosis.ExplainFlowControl(&v1alpha1.PodDeletionFlowControl{}), diagnosis.StatePassed, ""},
+		"an open flow control":          {diagnosis.ExplainFlowControl(open), diagnosis.StateHeld, "kubectl edit pdfc"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var commands []string
+			for _, w := range tc.got.WaysOut {
+				commands = append(commands, w.Command)
+			}
+			if tc.got.State != tc.state || !strings.Contains(strings.Join(commands, "\n"), tc.way) || (tc.way == "") != (len(commands) == 0) {
+				t.Errorf("got %+v", tc.got)
+			}
+		})
+	}
+}

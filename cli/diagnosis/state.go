@@ -1,0 +1,61 @@
+package diagnosis
+
+import (
+	"fmt"
+
+	"knative.dev/pkg/apis"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// State is the state of a release for a person or a CI job.
+type State string
+
+// The states. Passed, Held and Failed are final for status.
+const (
+	StateRunning State = "Running"
+	StatePassed  State = "Passed"
+	// StateHeld: the rollout is stopped and waits for a person.
+	StateHeld   State = "Held"
+	StateFailed State = "Failed"
+	// StateUnguarded: the workload has no release, because Breakwater does not judge it.
+	StateUnguarded State = "Unguarded"
+)
+
+// Final reports whether the state does not change by itself.
+func (s State) Final() bool { return s != StateRunning }
+
+// Release is a state with its reason.
+type Release struct {
+	State   State  `json:"state"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// StateOf returns the state of the release that a workload had when the question was
+// asked. live is its release now. c is the ChangeWorkload of the release; nil if there is
+// none.
+func StateOf(asked, live v1alpha1.Release, c *v1alpha1.ChangeWorkload) Release {
+	switch {
+	case asked == (v1alpha1.Release{}):
+		return Release{StateUnguarded, "NoRelease", "the workload has no release: its namespace is not opted in"}
+	case live.Attempt > asked.Attempt:
+		return Release{StateFailed, v1alpha1.ReasonSuperseded, fmt.Sprintf("attempt %d replaced attempt %d", live.Attempt, asked.Attempt)}
+	case c == nil || c.Release() != asked:
+		return Release{StateRunning, v1alpha1.ReasonReleasePending, "the release has no ChangeWorkload yet"}
+	}
+	succeeded, held := c.Status.GetCondition(apis.ConditionSucceeded), c.Status.GetCondition(v1alpha1.WorkloadHeld)
+	r := Release{StateRunning, succeeded.GetReason(), succeeded.GetMessage()}
+	switch {
+	case c.Status.Phase == v1alpha1.WorkloadSuccess:
+		r.State = StatePassed
+	case held.IsTrue():
+		r.State = StateHeld
+		if !succeeded.IsFalse() {
+			r.Reason, r.Message = held.Reason, held.Message
+		}
+	case c.Status.Phase == v1alpha1.WorkloadSuspend, c.Status.Phase == v1alpha1.WorkloadFailed:
+		r.State = StateFailed
+	}
+	return r
+}

@@ -1,0 +1,57 @@
+package diagnosis_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"knative.dev/pkg/apis"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+)
+
+// release is attempt 2 of version v in a phase, with the reasons of Succeeded and Held.
+func release(phase v1alpha1.WorkloadPhase, succeeded corev1.ConditionStatus, reason string, held corev1.ConditionStatus, heldReason string) *v1alpha1.ChangeWorkload {
+	c := &v1alpha1.ChangeWorkload{}
+	c.Name, c.Namespace = "web--x--v", "shop"
+	c.Spec.Reversion, c.Spec.Attempt = "v", 2
+	c.Spec.WorkloadRef = v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+	c.Status.Phase = phase
+	c.Status.Conditions = []apis.Condition{
+		{Type: apis.ConditionSucceeded, Status: succeeded, Reason: reason, Message: "because"},
+		{Type: v1alpha1.WorkloadHeld, Status: held, Reason: heldReason, Message: "held"},
+	}
+	return c
+}
+
+func TestTheStateOfAReleaseIsThatOfTheReleaseThatWasAsked(t *testing.T) {
+	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
+	asked := v1alpha1.Release{Version: "v", Attempt: 2}
+	earlier := release(v1alpha1.WorkloadSuccess, yes, "AllPodsPassed", no, "NotSuspended")
+	earlier.Spec.Attempt = 1
+	for name, tc := range map[string]struct {
+		asked, live v1alpha1.Release
+		c           *v1alpha1.ChangeWorkload
+		want        diagnosis.State
+		reason      string
+	}{
+		"not opted in":                 {want: diagnosis.StateUnguarded, reason: "NoRelease"},
+		"no ChangeWorkload yet":        {asked, asked, nil, diagnosis.StateRunning, "ReleasePending"},
+		"that of an earlier attempt":   {asked, asked, earlier, diagnosis.StateRunning, "ReleasePending"},
+		"pods are judged":              {asked, asked, release(v1alpha1.WorkloadRunning, unknown, "Judging", no, "NotSuspended"), diagnosis.StateRunning, "Judging"},
+		"no pod becomes Ready":         {asked, asked, release(v1alpha1.WorkloadTimeOutPre, unknown, "RollingOut", no, "NotSuspended"), diagnosis.StateRunning, "RollingOut"},
+		"passed":                       {asked, asked, release(v1alpha1.WorkloadSuccess, yes, "AllPodsPassed", no, "NotSuspended"), diagnosis.StatePassed, "AllPodsPassed"},
+		"a pod failed":                 {asked, asked, release(v1alpha1.WorkloadSuspend, no, "CheckFailed", yes, "Suspended"), diagnosis.StateHeld, "CheckFailed"},
+		"unjudged and held":            {asked, asked, release(v1alpha1.WorkloadRunning, unknown, "HeldUnjudged", yes, "HeldUnjudged"), diagnosis.StateHeld, "HeldUnjudged"},
+		"a pod failed in shadow mode":  {asked, asked, release(v1alpha1.WorkloadSuspend, no, "CheckFailed", no, "Shadow"), diagnosis.StateFailed, "CheckFailed"},
+		"the order was not accepted":   {asked, asked, release(v1alpha1.WorkloadFailed, no, "OrderNotAccepted", no, "NotSuspended"), diagnosis.StateFailed, "OrderNotAccepted"},
+		"a newer release replaced it":  {asked, v1alpha1.Release{Version: "w", Attempt: 3}, release(v1alpha1.WorkloadSuccess, yes, "AllPodsPassed", no, ""), diagnosis.StateFailed, "Superseded"},
+		"a stale read of the workload": {asked, v1alpha1.Release{Version: "u", Attempt: 1}, release(v1alpha1.WorkloadSuccess, yes, "AllPodsPassed", no, ""), diagnosis.StatePassed, "AllPodsPassed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := diagnosis.StateOf(tc.asked, tc.live, tc.c); got.State != tc.want || got.Reason != tc.reason {
+				t.Errorf("got %+v, want %s %s", got, tc.want, tc.reason)
+			}
+		})
+	}
+}

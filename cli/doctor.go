@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	var format string
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check the installation of Breakwater",
+		Long: `Check the installation of Breakwater: definitions, webhooks, processes, Broker, functions, settings
+and what the self-check found. It reads cluster-wide objects. Exit code 1: a check failed.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.connect()
+			if err != nil {
+				return err
+			}
+			in, err := c.installation(cmd.Context())
+			if err != nil {
+				return err
+			}
+			server, err := c.kube.Discovery().ServerVersion()
+			if err != nil {
+				return fmt.Errorf("read the version of the API server: %w", err)
+			}
+			checks := append([]diagnosis.Check{{Name: "versions", Result: diagnosis.ResultInfo, Message: "plugin " + a.version + ", Kubernetes " + server.GitVersion}},
+				diagnosis.Examine(in)...)
+			return a.printChecks(format, checks)
+		},
+	}
+	outputFlag(c, &format)
+	return c
+}
+
+func (a *app) printChecks(format string, checks []diagnosis.Check) error {
+	paint := a.paint()
+	states := map[diagnosis.Result]diagnosis.State{diagnosis.ResultOK: diagnosis.StatePassed, diagnosis.ResultFail: diagnosis.StateFailed}
+	var failed []string
+	for _, c := range checks {
+		if c.Result == diagnosis.ResultFail {
+			failed = append(failed, c.Name)
+		}
+	}
+	err := a.print(format, map[string]any{"checks": checks}, failed, func(w io.Writer) error {
+		for _, c := range checks {
+			if _, err := fmt.Fprintf(w, "%s %s: %s\n", paint(fmt.Sprintf("%-4s", c.Result), states[c.Result]), c.Name, c.Message); err != nil {
+				return err
+			}
+			if c.Fix != "" {
+				if _, err := fmt.Fprintln(w, "     fix: "+c.Fix); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err == nil && len(failed) > 0 {
+		err = exitError{exitNo, fmt.Sprintf("%d checks failed: %s", len(failed), strings.Join(failed, ", "))}
+	}
+	return err
+}
+
+// installation gathers what the cluster has of Breakwater.
+func (c *clients) installation(ctx context.Context) (diagnosis.Installation, error) {
+	in := diagnosis.Installation{Configurations: map[string]bool{}, Deployments: map[string]diagnosis.Deployment{}, Ready: map[string]diagnosis.Condition{}}
+	for _, gather := range []func(context.Context, *diagnosis.Installation) error{c.webhooks, c.definitions, c.processes, c.readiness, c.selfCheckEvents} {
+		if err := gather(ctx, &in); err != nil {
+			return in, err
+		}
+	}
+	config, err := c.kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace).Get(ctx, "config-altershield", metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return in, fmt.Errorf("read ConfigMap config-altershield: %w", err)
+	}
+	in.Server = config.Data["base-url"]
+	return in, nil
+}
+
+func (c *clients) webhooks(ctx context.Context, in *diagnosis.Installation) error {
+	// A validating and a mutating configuration may have the same name. One without a
+	// webhook is complete: those of flow control exist while a flow control does.
+	record := func(name string, bundles [][]byte) {
+		trusted, known := in.Configurations[name]
+		complete := !slices.ContainsFunc(bundles, func(b []byte) bool { return len(b) == 0 })
+		in.Configurations[name] = complete && (trusted || !known)
+	}
+	validating, err := c.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the webhooks: %w", err)
+	}
+	for _, v := range validating.Items {
+		var bundles [][]byte
+		for _, w := range v.Webhooks {
+			bundles = append(bundles, w.ClientConfig.CABundle)
+		}
+		record(v.Name, bundles)
+	}
+	mutating, err := c.kube.AdmissionregistrationV1().MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the webhooks: %w", err)
+	}
+	for _, m := range mutating.Items {
+		var bundles [][]byte
+		for _, w := range m.Webhooks {
+			bundles = append(bundles, w.ClientConfig.CABundle)
+		}
+		record(m.Name, bundles)
+	}
+	return nil
+}
+
+func (c *clients) definitions(ctx context.Context, in *diagnosis.Installation) error {
+	list, err := c.dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).
+		List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the definitions: %w", err)
+	}
+	for i := range list.Items {
+		if conditionOf(&list.Items[i], "Established").True {
+			in.CRDs = append(in.CRDs, list.Items[i].GetName())
+		}
+	}
+	return nil
+}
+
+func (c *clients) processes(ctx context.Context, in *diagnosis.Installation) error {
+	list, err := c.kube.AppsV1().Deployments(v1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=breakwater"})
+	if err != nil {
+		return fmt.Errorf("list the processes: %w", err)
+	}
+	for _, d := range list.Items {
+		in.Deployments[d.Name] = deploymentOf(&d)
+	}
+	return nil
+}
+
+func deploymentOf(d *appsv1.Deployment) diagnosis.Deployment {
+	process := diagnosis.Deployment{Wanted: 1, Available: d.Status.AvailableReplicas, Image: d.Spec.Template.Spec.Containers[0].Image}
+	if d.Spec.Replicas != nil {
+		process.Wanted = *d.Spec.Replicas
+	}
+	return process
+}
+
+// readiness gathers the condition Ready of the Broker, its Triggers, the functions and
+// the settings. A kind that the cluster does not have has no objects.
+func (c *clients) readiness(ctx context.Context, in *diagnosis.Installation) error {
+	for _, resource := range []string{"brokers.eventing.knative.dev", "triggers.eventing.knative.dev", "services.serving.knative.dev", "opsconfiginfoes." + v1alpha1.GroupName} {
+		found, err := c.mapper.ResourceFor(schema.ParseGroupResource(resource).WithVersion(""))
+		if meta.IsNoMatchError(err) {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("look up %s: %w", resource, err)
+		}
+		list, err := c.dynamic.Resource(found).Namespace(v1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return fmt.Errorf("list %s: %w", resource, err)
+		}
+		for i := range list.Items {
+			o := &list.Items[i]
+			in.Broker = in.Broker || o.GetKind() == "Broker"
+			in.Ready[strings.ToLower(o.GetKind())+"/"+o.GetName()] = conditionOf(o, "Ready")
+		}
+	}
+	return nil
+}
+
+func (c *clients) selfCheckEvents(ctx context.Context, in *diagnosis.Installation) error {
+	list, err := c.kube.CoreV1().Events(v1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Deployment"})
+	if err != nil {
+		return fmt.Errorf("list the Events of the self-check: %w", err)
+	}
+	for _, e := range list.Items {
+		if diagnosis.OfSelfCheck(&e) {
+			in.SelfCheck = append(in.SelfCheck, e)
+		}
+	}
+	slices.SortFunc(in.SelfCheck, func(a, b corev1.Event) int {
+		return cmp.Or(a.LastTimestamp.Compare(b.LastTimestamp.Time), cmp.Compare(a.ResourceVersion, b.ResourceVersion))
+	})
+	return nil
+}
+
+// conditionOf returns a condition of an object.
+func conditionOf(o *unstructured.Unstructured, name string) diagnosis.Condition {
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions") // none if malformed
+	for _, c := range conditions {
+		fields, _ := c.(map[string]any)
+		if fields["type"] == name {
+			reason, _ := fields["reason"].(string)
+			message, _ := fields["message"].(string)
+			return diagnosis.Condition{True: fields["status"] == "True", Reason: reason, Message: message}
+		}
+	}
+	return diagnosis.Condition{Reason: "NoCondition"}
+}

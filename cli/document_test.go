@@ -1,0 +1,86 @@
+package cli_test
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/breakwater-dev/breakwater/cli"
+)
+
+// page is the page of the plugin.
+const page = "../docs/kubectl.md"
+
+func TestThePageHasEachCommandAndEachOfItsFlags(t *testing.T) {
+	raw, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(raw)
+	root := cli.New("test", genericiooptions.NewTestIOStreamsDiscard())
+	known := map[string]bool{"completion": true} // cobra adds it when it runs
+	var visit func(prefix string, c *cobra.Command)
+	visit = func(prefix string, c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			name := prefix + sub.Name()
+			if sub.Name() == "help" || sub.Name() == "completion" {
+				continue
+			}
+			if sub.HasSubCommands() {
+				visit(name+" ", sub)
+				continue
+			}
+			known[name] = true
+			if !strings.Contains(text, "| `"+name+"`") && !strings.Contains(text, "| `"+name+" ") {
+				t.Errorf("%s has no row for %s", page, name)
+			}
+			sub.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+				if f.Name == "help" || strings.Contains(text, "--"+f.Name) || f.Shorthand != "" && strings.Contains(text, "-"+f.Shorthand) {
+					return
+				}
+				t.Errorf("%s does not have the flag --%s of %s", page, f.Name, name)
+			})
+		}
+	}
+	visit("", root)
+	_, rows, _ := strings.Cut(text, "## Commands")
+	rows, _, _ = strings.Cut(rows, "## Exit codes")
+	for line := range strings.Lines(rows) {
+		row, ok := strings.CutPrefix(line, "| `")
+		command, _, _ := strings.Cut(row, "`")
+		if ok && !slices.ContainsFunc(slices.Collect(maps.Keys(known)), func(name string) bool { return command == name || strings.HasPrefix(command, name+" ") }) {
+			t.Errorf("%s has a row for %q, which is no command", page, command)
+		}
+	}
+}
+
+func TestCompletionsAreWrittenForEachShell(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		var out, errOut bytes.Buffer
+		code := cli.Run(t.Context(), "test", []string{"completion", shell}, genericiooptions.IOStreams{Out: &out, ErrOut: &errOut})
+		if code != 0 || !strings.Contains(out.String(), "breakwater") {
+			t.Errorf("%s: code %d, %s", shell, code, errOut.String())
+		}
+	}
+}
+
+func TestVersionPrintsTheLinkedVersion(t *testing.T) {
+	var out bytes.Buffer
+	if code := cli.Run(t.Context(), "v0.1.0", []string{"version"}, genericiooptions.IOStreams{Out: &out, ErrOut: &out}); code != 0 || !strings.Contains(out.String(), " v0.1.0 ") {
+		t.Errorf("code %d: %s", code, out.String())
+	}
+}
+
+func TestAnUnknownCommandIsAnError(t *testing.T) {
+	var out bytes.Buffer
+	if code := cli.Run(t.Context(), "", []string{"aprove"}, genericiooptions.IOStreams{Out: &out, ErrOut: &out}); code != 1 || !strings.Contains(out.String(), "unknown command") {
+		t.Errorf("code %d: %s", code, out.String())
+	}
+}

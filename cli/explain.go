@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+)
+
+func (a *app) explainCommand() *cobra.Command {
+	var format string
+	c := &cobra.Command{
+		Use:   "explain KIND/NAME",
+		Short: "Say why something is refused, waits or is stuck, and the ways out",
+		Long: `Say why something is refused, waits or is stuck, and the ways out.
+
+KIND is a kind of workload, changeworkload, changepod, pod, podunavailablebudget (pub) or
+poddeletionflowcontrol (pdfc).`,
+		Example: "  kubectl breakwater explain deployment/web\n  kubectl breakwater explain pod/web-0",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.connect()
+			if err != nil {
+				return err
+			}
+			t, err := c.target(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			e, isOther, err := explainOther(t)
+			if err != nil {
+				return err
+			}
+			if !isOther {
+				_, f, err := c.factsOf(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				e = diagnosis.Explain(f)
+			}
+			return a.print(format, e, []string{e.Subject}, func(w io.Writer) error { return printExplanation(w, e, a.paint()) })
+		},
+	}
+	outputFlag(c, &format)
+	return c
+}
+
+func printExplanation(w io.Writer, e diagnosis.Explanation, paint diagnosis.Paint) error {
+	if _, err := fmt.Fprintf(w, "%s is %s (%s)\n", e.Subject, paint(string(e.State), e.State), e.Reason); err != nil {
+		return err
+	}
+	for _, why := range e.Why {
+		if _, err := fmt.Fprintln(w, "  "+why); err != nil {
+			return err
+		}
+	}
+	if len(e.WaysOut) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(w, "Ways out:"); err != nil {
+		return err
+	}
+	for _, way := range e.WaysOut {
+		if _, err := fmt.Fprintf(w, "  %s\n    %s\n", way.Do, way.Command); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+)
+
+// facts gathers the releases of a workload and their batches.
+func (c *clients) facts(ctx context.Context, t target) (diagnosis.Facts, error) {
+	f := diagnosis.Facts{
+		Kind: t.lowerKind(), Namespace: t.object.GetNamespace(), Name: t.object.GetName(),
+		Labels: t.object.GetLabels(), Annotations: t.object.GetAnnotations(),
+	}
+	namespace, err := c.kube.CoreV1().Namespaces().Get(ctx, f.Namespace, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		f.OptedIn = namespace.Labels[v1alpha1.NamespaceLabel] == v1alpha1.NamespaceEnabled
+	case f.Annotations[v1alpha1.VersionKey] != "":
+		f.OptedIn = true // who may not read namespaces sees it on the workload
+	default:
+		return f, fmt.Errorf("read whether namespace %s is opted in: %w", f.Namespace, err)
+	}
+	releases, err := c.breakwater.AppV1alpha1().ChangeWorkloads(f.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: v1alpha1.DeploymentNameLabel + "=" + v1alpha1.LabelValue(f.Name),
+	})
+	if err != nil {
+		return f, fmt.Errorf("list the releases: %w", err)
+	}
+	uids := map[types.UID]bool{}
+	for _, r := range releases.Items {
+		if r.Spec.WorkloadRef.UID == t.object.GetUID() {
+			f.Releases, uids[r.UID] = append(f.Releases, r), true
+		}
+	}
+	batches, err := c.breakwater.AppV1alpha1().ChangePods(f.Namespace).List(ctx, metav1.ListOptions{
+		LabelSelector: v1alpha1.DeploymentNameLabel + "=" + v1alpha1.LabelValue(f.Name),
+	})
+	if err != nil {
+		return f, fmt.Errorf("list the batches: %w", err)
+	}
+	for _, b := range batches.Items {
+		if owner := metav1.GetControllerOf(&b); owner != nil && uids[owner.UID] {
+			f.Batches = append(f.Batches, b)
+		}
+	}
+	return f, nil
+}
+
+// factsOf gathers the facts of the workload of an argument.
+func (c *clients) factsOf(ctx context.Context, argument string) (target, diagnosis.Facts, error) {
+	t, err := c.workload(ctx, argument)
+	if err != nil {
+		return t, diagnosis.Facts{}, err
+	}
+	f, err := c.facts(ctx, t)
+	return t, f, err
+}

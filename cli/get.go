@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+)
+
+func (a *app) getCommand() *cobra.Command {
+	var format string
+	var all, watch bool
+	c := &cobra.Command{
+		Use:     "get [KIND/NAME]",
+		Short:   "List releases with their state and pods",
+		Example: "  kubectl breakwater get -A\n  kubectl breakwater get deployment/web -o json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.connect()
+			if err != nil {
+				return err
+			}
+			namespace := c.namespace
+			if all {
+				namespace = metav1.NamespaceAll
+			}
+			show := func(ctx context.Context, w io.Writer) error {
+				releases, err := c.releases(ctx, namespace, args)
+				if err != nil {
+					return err
+				}
+				return (&app{IOStreams: streamsTo(a.IOStreams, w)}).printReleases(format, releases, all, a.paint())
+			}
+			if watch {
+				return a.watch(cmd.Context(), c, namespace, show)
+			}
+			return show(cmd.Context(), a.Out)
+		},
+	}
+	outputFlag(c, &format)
+	c.Flags().BoolVarP(&all, "all-namespaces", "A", false, "List the releases of all namespaces")
+	watchFlag(c, &watch)
+	return c
+}
+
+// releases lists the releases of a namespace, or those of the workload of an argument.
+func (c *clients) releases(ctx context.Context, namespace string, args []string) ([]v1alpha1.ChangeWorkload, error) {
+	if len(args) > 0 {
+		_, f, err := c.factsOf(ctx, args[0])
+		return f.Releases, err
+	}
+	list, err := c.breakwater.AppV1alpha1().ChangeWorkloads(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the releases: %w", err)
+	}
+	return list.Items, nil
+}
+
+func (a *app) printReleases(format string, releases []v1alpha1.ChangeWorkload, all bool, paint diagnosis.Paint) error {
+	slices.SortFunc(releases, func(a, b v1alpha1.ChangeWorkload) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Spec.WorkloadRef.Name, b.Spec.WorkloadRef.Name), cmp.Compare(b.Spec.Attempt, a.Spec.Attempt))
+	})
+	list := v1alpha1.ChangeWorkloadList{Items: releases}
+	list.APIVersion, list.Kind = v1alpha1.SchemeGroupVersion.String(), "ChangeWorkloadList"
+	var names []string
+	var rows [][]string
+	now := time.Now()
+	for i := range releases {
+		c := &releases[i]
+		c.APIVersion, c.Kind = list.APIVersion, "ChangeWorkload"
+		names = append(names, "changeworkload.app.ops.cloud.alipay.com/"+c.Name)
+		state := diagnosis.StateOf(c.Release(), c.Release(), c)
+		n := c.Status.Counts
+		row := []string{
+			strings.ToLower(c.Spec.WorkloadRef.Kind) + "/" + c.Spec.WorkloadRef.Name, c.Spec.Reversion, fmt.Sprint(c.Spec.Attempt),
+			paint(string(state.State), state.State), state.Reason, fmt.Sprintf("%d/%d", n.Passed, n.Pods), fmt.Sprint(n.Failed), age(c.CreationTimestamp.Time, now),
+		}
+		if all {
+			row = append([]string{c.Namespace}, row...)
+		}
+		rows = append(rows, row)
+	}
+	return a.print(format, list, names, func(w io.Writer) error {
+		if len(rows) == 0 {
+			_, err := fmt.Fprintln(a.ErrOut, "No releases found. `kubectl breakwater explain KIND/NAME` says why a workload has none.")
+			return err
+		}
+		header := []string{"WORKLOAD", "VERSION", "ATTEMPT", "STATE", "REASON", "PASSED", "FAILED", "AGE"}
+		if all {
+			header = append([]string{"NAMESPACE"}, header...)
+		}
+		return table(w, header, rows)
+	})
+}

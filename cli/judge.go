@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+)
+
+// maxConflicts bounds the attempts to write a verdict beside another writer.
+const maxConflicts = 5
+
+// verdict is a verdict that a person gives.
+type verdict struct {
+	// word is pass or fail.
+	word, message string
+	pods          []string
+	order         bool
+}
+
+func (a *app) approveCommand() *cobra.Command {
+	return a.judgeCommand(verdict{word: "pass"}, "approve", "Pass pods of the current release by hand; overrides the server")
+}
+
+func (a *app) rejectCommand() *cobra.Command {
+	return a.judgeCommand(verdict{word: "fail"}, "reject", "Fail pods of the current release by hand; overrides the server")
+}
+
+func (a *app) judgeCommand(v verdict, name, short string) *cobra.Command {
+	c := &cobra.Command{
+		Use:   name + " KIND/NAME -m REASON",
+		Short: short,
+		Long: short + `.
+
+A pass is for all pods that have not passed, a fail for all pods, unless --pod names some.
+--order judges the release as a whole instead. It needs the role breakwater-judge.`,
+		Example: "  kubectl breakwater " + name + " deployment/web -m 'checked the dashboards'",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if strings.TrimSpace(v.message) == "" {
+				return errors.New("the reason is missing: write -m REASON, so that others know why the verdict was given")
+			}
+			if v.order && len(v.pods) > 0 {
+				return errors.New("--order judges the release as a whole and --pod single pods: use one of them")
+			}
+			c, err := a.connect()
+			if err != nil {
+				return err
+			}
+			return a.judge(cmd.Context(), c, args[0], v)
+		},
+	}
+	c.Flags().StringVarP(&v.message, "message", "m", "", "Reason of the verdict, which is stored with it (required)")
+	c.Flags().StringSliceVar(&v.pods, "pod", nil, "Name of a pod to judge; repeat it for several")
+	c.Flags().BoolVar(&v.order, "order", false, "Judge the release as a whole (status.orderResult)")
+	return c
+}
+
+func (a *app) judge(ctx context.Context, c *clients, argument string, v verdict) error {
+	for attempt := 1; ; attempt++ {
+		_, f, err := c.factsOf(ctx, argument)
+		if err != nil {
+			return err
+		}
+		release := f.Current()
+		if release == nil {
+			return fmt.Errorf("%s has no release to judge: `kubectl breakwater explain %s -n %s` says why", argument, argument, f.Namespace)
+		}
+		if v.order {
+			err = c.judgeOrder(ctx, release, v)
+		} else {
+			err = a.judgePods(ctx, c, f, release, v)
+		}
+		switch {
+		case apierrors.IsConflict(err) && attempt < maxConflicts:
+			continue // another writer was faster: judge what is there now
+		case apierrors.IsForbidden(err):
+			return fmt.Errorf("%w\na cluster admin gives this right: kubectl create rolebinding judges -n %s --clusterrole=breakwater-judge --user=USER", err, f.Namespace)
+		case err != nil:
+			return fmt.Errorf("write the verdict: %w", err)
+		case v.order:
+			_, err = fmt.Fprintf(a.Out, "%s: %s\n", release.Name, v.word)
+		}
+		return err
+	}
+}
+
+func (c *clients) judgeOrder(ctx context.Context, release *v1alpha1.ChangeWorkload, v verdict) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": release.ResourceVersion},
+		"status":   map[string]any{"orderResult": v1alpha1.OrderResult{Verdict: v.word, Message: v.message}},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = c.breakwater.AppV1alpha1().ChangeWorkloads(release.Namespace).Patch(ctx, release.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	return err
+}
+
+func (a *app) judgePods(ctx context.Context, c *clients, f diagnosis.Facts, release *v1alpha1.ChangeWorkload, v verdict) error {
+	judged, err := diagnosis.Judge(f.BatchesOf(release), v.word, v.message, v.pods)
+	if err != nil {
+		return err
+	}
+	if len(judged) == 0 {
+		return fmt.Errorf("no pod of release %s is to be judged: all passed, or none is in a batch yet", release.Name)
+	}
+	for _, j := range judged {
+		patch, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"resourceVersion": j.Batch.ResourceVersion},
+			"status":   map[string]any{"podResults": j.Results},
+		})
+		if err != nil {
+			return err
+		}
+		if _, err := c.breakwater.AppV1alpha1().ChangePods(f.Namespace).Patch(ctx, j.Batch.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+			return err
+		}
+		for _, pod := range j.Pods {
+			if _, err := fmt.Fprintf(a.Out, "pod/%s: %s\n", pod, v.word); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

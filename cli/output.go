@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/yaml"
+
+	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+)
+
+// formats are the values of -o besides the empty one, which prints for people.
+var formats = []string{"json", "yaml", "name"}
+
+// outputFlag adds -o to a command and returns the function that checks its value.
+func outputFlag(c *cobra.Command, format *string) {
+	c.Flags().StringVarP(format, "output", "o", "", "Output format: "+strings.Join(formats, ", ")+"; for people if empty")
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)) // fails for an unknown flag only
+	next := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if *format != "" && !slices.Contains(formats, *format) {
+			return fmt.Errorf("-o %s is unknown: use %s", *format, strings.Join(formats, ", "))
+		}
+		return next(c, args)
+	}
+}
+
+// print writes an answer in a format; names are the names of its objects, and people
+// writes it for people.
+func (a *app) print(format string, answer any, names []string, people func(io.Writer) error) error {
+	switch format {
+	case "json":
+		encoder := json.NewEncoder(a.Out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(answer)
+	case "yaml":
+		data, err := yaml.Marshal(answer)
+		if err != nil {
+			return err
+		}
+		_, err = a.Out.Write(data)
+		return err
+	case "name":
+		for _, n := range names {
+			if _, err := fmt.Fprintln(a.Out, n); err != nil {
+				return err
+			}
+		}
+		return nil
+	default:
+		return people(a.Out)
+	}
+}
+
+// table writes rows with aligned columns.
+func table(w io.Writer, header []string, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
+	for _, row := range append([][]string{header}, rows...) {
+		if _, err := fmt.Fprintln(t, strings.TrimRight(strings.Join(row, "\t"), "\t")); err != nil {
+			return err
+		}
+	}
+	return t.Flush()
+}
+
+// age is the time since then, as kubectl prints it.
+func age(then, now time.Time) string {
+	if then.IsZero() {
+		return "<unknown>"
+	}
+	return duration.HumanDuration(now.Sub(then))
+}
+
+// isTerminal reports whether a stream is a terminal.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// paint colours states on a terminal, unless NO_COLOR is set.
+func (a *app) paint() diagnosis.Paint {
+	if !isTerminal(a.Out) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return diagnosis.Plain
+	}
+	colors := map[diagnosis.State]string{
+		diagnosis.StatePassed: "32", diagnosis.StateFailed: "31", diagnosis.StateHeld: "33", diagnosis.StateRunning: "36",
+	}
+	return func(word string, meaning diagnosis.State) string {
+		if color, ok := colors[meaning]; ok {
+			return "\x1b[" + color + "m" + word + "\x1b[0m"
+		}
+		return word
+	}
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
+)
+
+// permission is the state of a pod's permissions.
+type permission struct {
+	Namespace string      `json:"namespace"`
+	Pod       string      `json:"pod"`
+	Status    string      `json:"status"`
+	Reason    string      `json:"reason"`
+	Message   string      `json:"message,omitempty"`
+	Since     metav1.Time `json:"since"`
+}
+
+func (a *app) permissionsCommand() *cobra.Command {
+	var format string
+	var all bool
+	c := &cobra.Command{
+		Use:   "permissions",
+		Short: "List the pods that need permissions, and for what they wait",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.connect()
+			if err != nil {
+				return err
+			}
+			namespace := c.namespace
+			if all {
+				namespace = metav1.NamespaceAll
+			}
+			pods, err := c.kube.CoreV1().Pods(namespace).List(cmd.Context(), metav1.ListOptions{})
+			if err != nil {
+				return fmt.Errorf("list the pods: %w", err)
+			}
+			var found []permission
+			states := map[string]diagnosis.State{}
+			for i := range pods.Items {
+				p := &pods.Items[i]
+				condition := podmeta.Condition(p, podmeta.ConditionInjected)
+				if condition == nil || condition.Status != "False" {
+					condition = podmeta.Condition(p, podmeta.ConditionAuthorized)
+				}
+				if condition == nil {
+					continue
+				}
+				states[p.Namespace+"/"+p.Name] = diagnosis.ExplainPod(p).State
+				found = append(found, permission{p.Namespace, p.Name, string(condition.Status), condition.Reason, condition.Message, condition.LastTransitionTime})
+			}
+			return a.printPermissions(format, found, states)
+		},
+	}
+	outputFlag(c, &format)
+	c.Flags().BoolVarP(&all, "all-namespaces", "A", false, "List the pods of all namespaces")
+	return c
+}
+
+func (a *app) printPermissions(format string, found []permission, states map[string]diagnosis.State) error {
+	var names []string
+	var rows [][]string
+	now, paint := time.Now(), a.paint()
+	for _, p := range found {
+		names = append(names, "pod/"+p.Pod)
+		rows = append(rows, []string{p.Namespace, p.Pod, paint(p.Reason, states[p.Namespace+"/"+p.Pod]), age(p.Since.Time, now), p.Message})
+	}
+	return a.print(format, map[string]any{"pods": found}, names, func(w io.Writer) error {
+		if len(rows) == 0 {
+			_, err := fmt.Fprintln(a.ErrOut, "No pod needs permissions.")
+			return err
+		}
+		return table(w, []string{"NAMESPACE", "POD", "REASON", "SINCE", "MESSAGE"}, rows)
+	})
+}

@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+func (a *app) repairCommand() *cobra.Command {
+	var images []string
+	var patch string
+	var again bool
+	c := &cobra.Command{
+		Use:   "repair KIND/NAME (--image CONTAINER=IMAGE | --patch PATCH)",
+		Short: "Release a repair of a suspended workload",
+		Long: `Release a repair of a suspended workload: change its pod template and mark the change as the
+repair. A suspension allows one repair, unless --again is set. The repair is judged as any release.`,
+		Example: "  kubectl breakwater repair deployment/web --image app=registry.example/web:1.2.1\n" +
+			`  kubectl breakwater repair deployment/web --patch '{"spec":{"template":{"spec":{"priorityClassName":"high"}}}}'`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if (len(images) == 0) == (patch == "") {
+				return errors.New("write what the repair changes: either --image CONTAINER=IMAGE or --patch PATCH (a merge patch, JSON or YAML)")
+			}
+			return a.release(cmd.Context(), args[0], again, func(o *unstructured.Unstructured) (map[string]any, error) {
+				if patch == "" {
+					return withImages(o, images)
+				}
+				change := map[string]any{}
+				if err := yaml.Unmarshal([]byte(patch), &change); err != nil {
+					return nil, fmt.Errorf("read --patch: %w: write a merge patch of the workload, JSON or YAML", err)
+				}
+				return change, nil
+			})
+		},
+	}
+	c.Flags().StringSliceVar(&images, "image", nil, "CONTAINER=IMAGE: the new image of a container; repeat it for several")
+	c.Flags().StringVar(&patch, "patch", "", "Merge patch of the workload, JSON or YAML")
+	c.Flags().BoolVar(&again, "again", false, "Allow another repair of the same suspension")
+	return c
+}
+
+func (a *app) retryCommand() *cobra.Command {
+	var again bool
+	c := &cobra.Command{
+		Use:   "retry KIND/NAME",
+		Short: "Release the same template again: pods are replaced and judged again",
+		Long: `Release the same template again: pods are replaced, as by kubectl rollout restart, and judged
+again. On a suspended workload it is the repair, for a fault outside of the template.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.release(cmd.Context(), args[0], again, func(*unstructured.Unstructured) (map[string]any, error) {
+				return map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{
+					"annotations": map[string]any{"kubectl.kubernetes.io/restartedAt": time.Now().Format(time.RFC3339)},
+				}}}}, nil
+			})
+		},
+	}
+	c.Flags().BoolVar(&again, "again", false, "Allow another repair of the same suspension")
+	return c
+}
+
+// release patches a workload, as the repair if it is suspended. change returns the merge
+// patch for the object as it is now; a rollout changes the object's status all the time.
+func (a *app) release(ctx context.Context, argument string, again bool, change func(*unstructured.Unstructured) (map[string]any, error)) error {
+	c, err := a.connect()
+	if err != nil {
+		return err
+	}
+	if again {
+		if err := c.allowRepair(ctx, argument); err != nil {
+			return err
+		}
+	}
+	for attempt := 1; ; attempt++ {
+		t, err := c.workload(ctx, argument)
+		if err != nil {
+			return err
+		}
+		patch, err := change(t.object)
+		if err != nil {
+			return err
+		}
+		raw, err := completed(patch, t.object)
+		if err != nil {
+			return err
+		}
+		after, err := c.dynamic.Resource(t.resource).Namespace(t.object.GetNamespace()).
+			Patch(ctx, t.object.GetName(), types.MergePatchType, raw, metav1.PatchOptions{})
+		if apierrors.IsConflict(err) && attempt < maxConflicts {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("release %s: %w", t, err)
+		}
+		return a.printReleased(t, after)
+	}
+}
+
+// allowRepair removes the record of an earlier repair. The webhook requires that this is
+// an update of its own.
+func (c *clients) allowRepair(ctx context.Context, argument string) error {
+	t, err := c.workload(ctx, argument)
+	if err != nil {
+		return err
+	}
+	remove := fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, v1alpha1.BypassAnnotation)
+	if _, err := c.dynamic.Resource(t.resource).Namespace(t.object.GetNamespace()).
+		Patch(ctx, t.object.GetName(), types.MergePatchType, []byte(remove), metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("allow another repair of %s: %w", t, err)
+	}
+	return nil
+}
+
+// completed returns the patch of a release as JSON: of the object as it was read, and
+// marked as the repair if the object is suspended.
+func completed(patch map[string]any, o *unstructured.Unstructured) ([]byte, error) {
+	err := unstructured.SetNestedField(patch, o.GetResourceVersion(), "metadata", "resourceVersion")
+	if o.GetLabels()[v1alpha1.SuspendLabel] != "" {
+		err = errors.Join(err, unstructured.SetNestedField(patch, "true", "metadata", "labels", v1alpha1.IgnoredSuspendLabel))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read --patch: %w: metadata and its labels must be maps", err)
+	}
+	return json.Marshal(patch)
+}
+
+// printReleased prints the release that a change began.
+func (a *app) printReleased(t target, after *unstructured.Unstructured) error {
+	before, _ := v1alpha1.ReleaseOf(t.object.GetAnnotations())
+	now, known := v1alpha1.ReleaseOf(after.GetAnnotations())
+	if !known || now == before {
+		_, err := fmt.Fprintf(a.Out, "%s changed; no new release, because its pod template is the same or its namespace is not opted in\n", t)
+		return err
+	}
+	_, err := fmt.Fprintf(a.Out, "%s: release %s attempt %d; `kubectl breakwater status %s -n %s` waits for its end\n",
+		t, now.Version, now.Attempt, t, t.object.GetNamespace())
+	return err
+}
+
+// withImages returns the merge patch that sets images. A merge patch replaces the list of
+// containers, so it contains all of them.
+func withImages(o *unstructured.Unstructured, images []string) (map[string]any, error) {
+	change := map[string]any{}
+	names := []string{}
+	for _, image := range images {
+		name, value, ok := strings.Cut(image, "=")
+		if !ok || name == "" || value == "" {
+			return nil, fmt.Errorf("--image %q: write CONTAINER=IMAGE, for example app=registry.example/web:1.2.1", image)
+		}
+		found := false
+		for _, list := range []string{"containers", "initContainers"} {
+			path := []string{"spec", "template", "spec", list}
+			containers, exists, err := unstructured.NestedSlice(change, path...)
+			if !exists {
+				containers, _, err = unstructured.NestedSlice(o.Object, path...)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("read %s: %w", strings.Join(path, "."), err)
+			}
+			for i := range containers {
+				var c corev1.Container
+				fields, _ := containers[i].(map[string]any)
+				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &c); err != nil {
+					return nil, fmt.Errorf("read container %d: %w", i, err)
+				}
+				names = append(names, c.Name)
+				if c.Name == name {
+					fields["image"], found = value, true
+				}
+			}
+			if found {
+				if err := unstructured.SetNestedSlice(change, containers, path...); err != nil {
+					return nil, err
+				}
+				break
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("--image %s: the pod template has no container %s, only %s", image, name, strings.Join(names, ", "))
+		}
+	}
+	return change, nil
+}

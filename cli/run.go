@@ -1,0 +1,76 @@
+// Package cli is the kubectl plugin `kubectl breakwater`: one file for each command.
+// What a command says is decided by pure functions over the objects that it read.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// Exit codes of all commands.
+const (
+	exitOK = 0
+	// exitNo: the command worked and its answer is no: a release is held or failed, a
+	// simulated request would be denied, the installation has a fault. Also the code of errors.
+	exitNo = 1
+	// exitTimeout: the answer was not known before --timeout.
+	exitTimeout = 2
+)
+
+// app is what all commands share.
+type app struct {
+	genericiooptions.IOStreams
+	version string
+	flags   *genericclioptions.ConfigFlags
+}
+
+// exitError ends the process with a code. Its message is empty if the command has
+// already printed its answer.
+type exitError struct {
+	code    int
+	message string
+}
+
+func (e exitError) Error() string { return e.message }
+
+// Run runs the command line and returns the exit code.
+func Run(ctx context.Context, version string, args []string, streams genericiooptions.IOStreams) int {
+	root := New(version, streams)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if message := err.Error(); message != "" {
+		_, _ = fmt.Fprintln(streams.ErrOut, "error: "+message)
+	}
+	var exit exitError
+	if errors.As(err, &exit) {
+		return exit.code
+	}
+	return exitNo
+}
+
+// New returns the root command.
+func New(version string, streams genericiooptions.IOStreams) *cobra.Command {
+	a := &app{IOStreams: streams, version: versionOf(version), flags: genericclioptions.NewConfigFlags(true)}
+	root := &cobra.Command{
+		Use:           "breakwater",
+		Short:         "See, explain and steer what Breakwater guards",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl breakwater"},
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	a.flags.AddFlags(root.PersistentFlags())
+	root.AddCommand(a.getCommand(), a.treeCommand(), a.statusCommand(), a.explainCommand(), a.approveCommand(), a.rejectCommand(),
+		a.repairCommand(), a.retryCommand(), a.rollbackCommand(), a.simulateCommand(), a.budgetsCommand(), a.permissionsCommand(), a.deadlettersCommand(), a.doctorCommand(), a.versionCommand())
+	return root
+}

@@ -1,0 +1,277 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/rest"
+
+	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+)
+
+// maxSimulated bounds the pods of a simulated drain.
+const maxSimulated = 1000
+
+// simulated is what would become of one request.
+type simulated struct {
+	Object    string `json:"object"`
+	Namespace string `json:"namespace,omitempty"`
+	Allowed   bool   `json:"allowed"`
+	// Denied: the API server or a webhook would deny the request. An error is neither.
+	Denied  bool   `json:"denied"`
+	Message string `json:"message,omitempty"`
+	// Warnings are those of the API server, with the reason and ways out of a denial.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+func (a *app) simulateCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "simulate",
+		Short: "Ask what would be denied, and why, without a change",
+		Long: `Ask what would be denied, and why. Each request is a dry run at the API server: webhooks decide
+it as always and nothing changes. Each is decided alone: of several that are allowed, later
+ones may be denied when they are made. Exit code 1: at least one would be denied.`,
+	}
+	c.AddCommand(a.simulateDelete(), a.simulateEvict(), a.simulateDrain(), a.simulateApply())
+	return c
+}
+
+// simulation is a command that makes dry runs. collect returns the warnings since the
+// last call.
+func (a *app) simulation(c *cobra.Command, run func(ctx context.Context, c *clients, args []string, collect func() []string) ([]simulated, error)) *cobra.Command {
+	var format string
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		warnings := &warningCollector{}
+		cl, err := a.connectWith(warnings)
+		if err != nil {
+			return err
+		}
+		all, err := run(cmd.Context(), cl, args, warnings.take)
+		if err != nil {
+			return err
+		}
+		return a.printSimulated(format, all)
+	}
+	outputFlag(c, &format)
+	return c
+}
+
+func (a *app) simulateDelete() *cobra.Command {
+	return a.simulation(&cobra.Command{
+		Use: "delete KIND/NAME...", Short: "Would the objects be deleted?", Args: cobra.MinimumNArgs(1),
+		Example: "  kubectl breakwater simulate delete pod/web-0\n  kubectl breakwater simulate delete namespace/shop",
+	}, func(ctx context.Context, c *clients, args []string, collect func() []string) (all []simulated, err error) {
+		for _, argument := range args {
+			t, err := c.target(ctx, argument)
+			if err != nil {
+				return nil, err
+			}
+			client := c.dynamic.Resource(t.resource)
+			collect()
+			options := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
+			if namespace := t.object.GetNamespace(); namespace != "" {
+				err = client.Namespace(namespace).Delete(ctx, t.object.GetName(), options)
+			} else {
+				err = client.Delete(ctx, t.object.GetName(), options)
+			}
+			s, err := simulatedOf(t.String(), t.object.GetNamespace(), err, collect())
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, s)
+		}
+		return all, nil
+	})
+}
+
+func (a *app) simulateEvict() *cobra.Command {
+	return a.simulation(&cobra.Command{
+		Use: "evict POD...", Short: "Would the pods be evicted?", Args: cobra.MinimumNArgs(1),
+	}, func(ctx context.Context, c *clients, args []string, collect func() []string) (all []simulated, err error) {
+		for _, name := range args {
+			s, err := c.evict(ctx, c.namespace, strings.TrimPrefix(name, "pod/"), collect)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, s)
+		}
+		return all, nil
+	})
+}
+
+func (a *app) simulateDrain() *cobra.Command {
+	return a.simulation(&cobra.Command{
+		Use: "drain NODE", Short: "Which pods of the node would be evicted?", Args: cobra.ExactArgs(1),
+		Long: "Which pods of the node would be evicted? Pods of DaemonSets, static pods and pods that have ended are left out, as kubectl drain does.",
+	}, func(ctx context.Context, c *clients, args []string, collect func() []string) (all []simulated, err error) {
+		node := strings.TrimPrefix(args[0], "node/")
+		if _, err := c.kube.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{}); err != nil {
+			return nil, fmt.Errorf("read node %s: %w", node, err)
+		}
+		pods, err := c.kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node, Limit: maxSimulated})
+		if err != nil {
+			return nil, fmt.Errorf("list the pods of node %s: %w", node, err)
+		}
+		evicted := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !drained(&p) })
+		for i, p := range evicted {
+			if isTerminal(a.ErrOut) {
+				_, _ = fmt.Fprintf(a.ErrOut, "\r%d of %d pods", i+1, len(evicted))
+			}
+			s, err := c.evict(ctx, p.Namespace, p.Name, collect)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, s)
+		}
+		if isTerminal(a.ErrOut) {
+			_, _ = fmt.Fprint(a.ErrOut, "\r\x1b[K")
+		}
+		if pods.Continue != "" {
+			_, _ = fmt.Fprintf(a.ErrOut, "The node has more than %d pods; the others were not asked about.\n", maxSimulated)
+		}
+		return all, nil
+	})
+}
+
+// drained reports whether kubectl drain evicts a pod.
+func drained(p *corev1.Pod) bool {
+	if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == "DaemonSet" {
+		return false
+	}
+	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
+	return !mirror && p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+}
+
+func (c *clients) evict(ctx context.Context, namespace, name string, collect func() []string) (simulated, error) {
+	collect()
+	err := c.kube.PolicyV1().Evictions(namespace).Evict(ctx, &policyv1.Eviction{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}},
+	})
+	return simulatedOf("pod/"+name, namespace, err, collect())
+}
+
+func (a *app) simulateApply() *cobra.Command {
+	var files resource.FilenameOptions
+	c := a.simulation(&cobra.Command{
+		Use: "apply -f FILE...", Short: "Would the manifests be applied?", Args: cobra.NoArgs,
+		Long:    "Would the manifests be applied? They are sent as a server-side apply. A release check is not asked in a dry run; a warning says so.",
+		Example: "  kubectl breakwater simulate apply -f web.yaml\n  kustomize build . | kubectl breakwater simulate apply -f -",
+	}, func(ctx context.Context, c *clients, _ []string, collect func() []string) (all []simulated, err error) {
+		if len(files.Filenames) == 0 {
+			return nil, errors.New("no manifest: write -f FILE, a folder, a URL, or - for stdin")
+		}
+		infos, err := resource.NewBuilder(a.flags).Unstructured().NamespaceParam(c.namespace).DefaultNamespace().
+			FilenameParam(false, &files).Flatten().Do().Infos()
+		if err != nil {
+			return nil, fmt.Errorf("read the manifests: %w", err)
+		}
+		for _, info := range infos {
+			raw, err := json.Marshal(info.Object)
+			if err != nil {
+				return nil, err
+			}
+			client := c.dynamic.Resource(info.Mapping.Resource)
+			options := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: "kubectl-breakwater", Force: new(true)}
+			collect()
+			if info.Namespaced() {
+				_, err = client.Namespace(info.Namespace).Patch(ctx, info.Name, types.ApplyPatchType, raw, options)
+			} else {
+				_, err = client.Patch(ctx, info.Name, types.ApplyPatchType, raw, options)
+			}
+			s, err := simulatedOf(strings.ToLower(info.Mapping.GroupVersionKind.Kind)+"/"+info.Name, info.Namespace, err, collect())
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, s)
+		}
+		return all, nil
+	})
+	c.Flags().StringSliceVarP(&files.Filenames, "filename", "f", nil, "File, folder or URL with manifests; - is stdin")
+	c.Flags().BoolVarP(&files.Recursive, "recursive", "R", false, "Read folders recursively")
+	return c
+}
+
+// simulatedOf interprets the answer to a dry run. An answer that is no decision is an error.
+func simulatedOf(object, namespace string, err error, warnings []string) (simulated, error) {
+	s := simulated{Object: object, Namespace: namespace, Allowed: err == nil, Warnings: warnings}
+	var status apierrors.APIStatus
+	if err == nil {
+		return s, nil
+	}
+	if !errors.As(err, &status) || apierrors.IsNotFound(err) || apierrors.IsUnauthorized(err) || apierrors.IsInternalError(err) {
+		return s, fmt.Errorf("simulate %s: %w", object, err)
+	}
+	s.Denied, s.Message = true, err.Error()
+	return s, nil
+}
+
+func (a *app) printSimulated(format string, all []simulated) error {
+	denied := 0
+	var names []string
+	for _, s := range all {
+		if s.Denied {
+			denied++
+			names = append(names, s.Object)
+		}
+	}
+	paint := a.paint()
+	err := a.print(format, map[string]any{"requests": all}, names, func(w io.Writer) error {
+		for _, s := range all {
+			word := paint("would be allowed", diagnosis.StatePassed)
+			if s.Denied {
+				word = paint("would be denied", diagnosis.StateFailed)
+			}
+			text := s.Object + " " + word
+			if s.Namespace != "" {
+				text = s.Namespace + "/" + text
+			}
+			if s.Message != "" {
+				text += ": " + s.Message
+			}
+			if _, err := fmt.Fprintln(w, text); err != nil {
+				return err
+			}
+			for _, warning := range s.Warnings {
+				if _, err := fmt.Fprintln(w, "  "+warning); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err == nil && denied > 0 {
+		err = exitError{exitNo, fmt.Sprintf("%d of %d requests would be denied", denied, len(all))}
+	}
+	return err
+}
+
+// warningCollector collects warnings of the API server.
+type warningCollector struct{ texts []string }
+
+var _ rest.WarningHandler = (*warningCollector)(nil)
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warningCollector) HandleWarningHeader(code int, _, text string) {
+	if code == 299 && text != "" && !slices.Contains(w.texts, text) {
+		w.texts = append(w.texts, text)
+	}
+}
+
+// take returns the warnings since the last call.
+func (w *warningCollector) take() []string {
+	texts := w.texts
+	w.texts = nil
+	return texts
+}

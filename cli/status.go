@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+)
+
+// statusAnswer is the answer of status.
+type statusAnswer struct {
+	Namespace string `json:"namespace"`
+	Workload  string `json:"workload"`
+	Version   string `json:"version,omitempty"`
+	Attempt   int64  `json:"attempt"`
+	diagnosis.Release
+	Counts v1alpha1.PodCounts `json:"counts"`
+}
+
+func (a *app) statusCommand() *cobra.Command {
+	var format string
+	var timeout time.Duration
+	c := &cobra.Command{
+		Use:   "status KIND/NAME",
+		Short: "Wait until a release has ended, for CI",
+		Long: `Wait until the current release of a workload has ended, and print its state.
+
+Exit code 0: it passed. 1: it is held or failed, or an error. 2: it still ran at --timeout.`,
+		Example: "  kubectl apply -f web.yaml && kubectl breakwater status deployment/web --timeout 10m",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if timeout < 0 {
+				return fmt.Errorf("--timeout %s is negative: write a duration like 10m, or 0 to print the state now", timeout)
+			}
+			c, err := a.connect()
+			if err != nil {
+				return err
+			}
+			answer, err := a.awaitRelease(cmd.Context(), c, args[0], timeout)
+			if err != nil {
+				return err
+			}
+			if err := a.print(format, answer, []string{answer.Workload}, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s: release %s attempt %d is %s (%s): %s\n", answer.Workload, answer.Version, answer.Attempt,
+					a.paint()(string(answer.State), answer.State), answer.Reason, answer.Message)
+				return err
+			}); err != nil {
+				return err
+			}
+			return exitOf(answer, timeout)
+		},
+	}
+	outputFlag(c, &format)
+	c.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "How long to wait for the end of the release; 0 does not wait")
+	return c
+}
+
+// exitOf returns the exit code of a state as an error.
+func exitOf(answer statusAnswer, timeout time.Duration) error {
+	switch answer.State {
+	case diagnosis.StatePassed:
+		return nil
+	case diagnosis.StateRunning:
+		return exitError{exitTimeout, fmt.Sprintf("the release of %s still runs after %s", answer.Workload, timeout)}
+	default:
+		return exitError{exitNo, fmt.Sprintf("the release did not pass: `kubectl breakwater explain %s -n %s` says why, and the ways out", answer.Workload, answer.Namespace)}
+	}
+}
+
+// awaitRelease waits until the release that the workload has now has ended. Each new
+// state is printed to stderr.
+func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, timeout time.Duration) (statusAnswer, error) {
+	wait, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	t, f, err := c.factsOf(ctx, argument)
+	if err != nil {
+		return statusAnswer{}, err
+	}
+	asked, _ := v1alpha1.ReleaseOf(f.Annotations)
+	var changed <-chan struct{}
+	last := ""
+	for {
+		answer := answerOf(asked, f)
+		if answer.State.Final() || timeout == 0 {
+			return answer, nil
+		}
+		n := answer.Counts
+		if line := fmt.Sprintf("%s %s: %d of %d pods passed", answer.State, answer.Reason, n.Passed, n.Pods); line != last {
+			last = line
+			_, _ = fmt.Fprintln(a.ErrOut, line)
+		}
+		if changed == nil {
+			if changed, err = c.changes(wait, c.namespace); err != nil && wait.Err() == nil {
+				return answer, err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return answer, errors.New("interrupted")
+		case <-wait.Done():
+			return answer, nil
+		case <-changed:
+		}
+		if t, f, err = c.factsOf(ctx, t.String()); err != nil {
+			return answer, err
+		}
+	}
+}
+
+func answerOf(asked v1alpha1.Release, f diagnosis.Facts) statusAnswer {
+	live, _ := v1alpha1.ReleaseOf(f.Annotations)
+	answer := statusAnswer{Namespace: f.Namespace, Workload: f.Kind + "/" + f.Name, Version: asked.Version, Attempt: asked.Attempt}
+	var c *v1alpha1.ChangeWorkload
+	for i := range f.Releases {
+		if f.Releases[i].Release() == asked {
+			c = &f.Releases[i]
+			answer.Counts = c.Status.Counts
+		}
+	}
+	answer.Release = diagnosis.StateOf(asked, live, c)
+	return answer
+}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// target is an object that an argument names.
+type target struct {
+	resource schema.GroupVersionResource
+	object   *unstructured.Unstructured
+}
+
+// lowerKind is the kind as in an argument.
+func (t target) lowerKind() string { return strings.ToLower(t.object.GetKind()) }
+
+func (t target) String() string { return t.lowerKind() + "/" + t.object.GetName() }
+
+// resource returns the client of a resource, in the namespace if it has one.
+func (c *clients) resource(kind string) (schema.GroupVersionResource, dynamic.ResourceInterface, error) {
+	found, err := c.mapper.ResourceFor(schema.ParseGroupResource(kind).WithVersion(""))
+	if err != nil {
+		if meta.IsNoMatchError(err) {
+			return found, nil, fmt.Errorf("the cluster has no kind %q: write KIND/NAME as in deployment/web; `kubectl api-resources` lists the kinds", kind)
+		}
+		return found, nil, fmt.Errorf("look up kind %q: %w", kind, err)
+	}
+	of, err := c.mapper.KindFor(found)
+	if err != nil {
+		return found, nil, fmt.Errorf("look up kind %q: %w", kind, err)
+	}
+	mapping, err := c.mapper.RESTMapping(of.GroupKind(), of.Version)
+	if err != nil {
+		return found, nil, fmt.Errorf("look up kind %q: %w", kind, err)
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		return found, c.dynamic.Resource(found).Namespace(c.namespace), nil
+	}
+	return found, c.dynamic.Resource(found), nil
+}
+
+// target reads the object of an argument KIND/NAME.
+func (c *clients) target(ctx context.Context, argument string) (target, error) {
+	kind, name, ok := strings.Cut(argument, "/")
+	if !ok || kind == "" || name == "" || strings.Contains(name, "/") {
+		return target{}, fmt.Errorf("%q names no object: write KIND/NAME, for example deployment/%s", argument, strings.Trim(argument, "/"))
+	}
+	resource, client, err := c.resource(kind)
+	if err != nil {
+		return target{}, err
+	}
+	o, err := client.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return target{}, fmt.Errorf("%s %q is not in namespace %s: select another one with -n", kind, name, c.namespace)
+	} else if err != nil {
+		return target{}, fmt.Errorf("read %s: %w", argument, err)
+	}
+	return target{resource, o}, nil
+}
+
+// workload reads the workload of an argument, which may name one of its releases or batches.
+func (c *clients) workload(ctx context.Context, argument string) (target, error) {
+	t, err := c.target(ctx, argument)
+	if err != nil {
+		return target{}, err
+	}
+	for range 2 { // a batch is owned by a release, a release by a workload
+		if t.object.GroupVersionKind().Group != v1alpha1.GroupName {
+			break
+		}
+		owner := metav1.GetControllerOf(t.object)
+		if owner == nil {
+			return target{}, fmt.Errorf("%s has no owner: name its workload", t)
+		}
+		group, _, _ := strings.Cut(owner.APIVersion, "/")
+		if t, err = c.target(ctx, strings.ToLower(owner.Kind)+"."+group+"/"+owner.Name); err != nil {
+			return target{}, err
+		}
+	}
+	if _, found, _ := unstructured.NestedMap(t.object.Object, "spec", "template"); !found {
+		return target{}, fmt.Errorf("%s is no workload: it has no pod template. Name a Deployment, StatefulSet, DaemonSet, or a kind of ConfigMap config-workloads", t)
+	}
+	return t, nil
+}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	informers "github.com/breakwater-dev/breakwater/client/informers/externalversions"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// watchInterval is the minimum time between two answers of a watch, so that a release of
+// many pods does not flood the terminal and the API server.
+const watchInterval = time.Second
+
+func watchFlag(c *cobra.Command, watch *bool) {
+	c.Flags().BoolVarP(watch, "watch", "w", false, "Print the answer again when it changes, until interrupted")
+}
+
+// streamsTo are the streams with another output.
+func streamsTo(s genericiooptions.IOStreams, w io.Writer) genericiooptions.IOStreams {
+	s.Out = w
+	return s
+}
+
+// changes sends a value when a release or a batch of the namespace changed. Values that
+// nobody received are one.
+func (c *clients) changes(ctx context.Context, namespace string) (<-chan struct{}, error) {
+	changed := make(chan struct{}, 1)
+	wake := func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(c.breakwater, 0, informers.WithNamespace(namespace))
+	handler := cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { wake() }, UpdateFunc: func(any, any) { wake() }, DeleteFunc: func(any) { wake() },
+	}
+	for _, informer := range []cache.SharedIndexInformer{
+		factory.App().V1alpha1().ChangeWorkloads().Informer(), factory.App().V1alpha1().ChangePods().Informer(),
+	} {
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return nil, fmt.Errorf("watch the releases: %w", err)
+		}
+	}
+	// An informer repeats a list that is denied for ever, without an error that is seen here.
+	if _, err := c.breakwater.AppV1alpha1().ChangePods(namespace).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+		return nil, fmt.Errorf("list the batches: %w", err)
+	}
+	factory.Start(ctx.Done())
+	return changed, nil
+}
+
+// watch shows an answer now and after each change of it, until the context ends.
+func (a *app) watch(ctx context.Context, c *clients, namespace string, show func(context.Context, io.Writer) error) error {
+	changed, err := c.changes(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	var last []byte
+	for {
+		var next bytes.Buffer
+		if err := show(ctx, &next); err != nil {
+			if ctx.Err() == nil {
+				return err
+			}
+			return nil //nolint:nilerr // the person ended the watch
+		}
+		if !bytes.Equal(last, next.Bytes()) {
+			before := ""
+			if last != nil {
+				before = "\n"
+			}
+			if isTerminal(a.Out) {
+				before = "\x1b[H\x1b[2J" // clears the screen
+			}
+			if _, err := fmt.Fprintf(a.Out, "%s%s", before, next.Bytes()); err != nil {
+				return err
+			}
+			last = next.Bytes()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(watchInterval):
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package evaluate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+)
+
+// releases is how many releases without a change are simulated for each case.
+const releases = 2000
+
+func TestFalseAlarmsOfReleasesWithoutAChangeAreWithinTheStatedRate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates 2000 releases with 60 looks for each kind of metric")
+	}
+	const look = 15 * time.Minute // 60 looks
+	for name, c := range map[string]struct {
+		world world
+		data  func(world) Data
+	}{
+		"Ratio, independent errors":                      {world{new: 2, old: 3, load: 5, share: 0.02}, ratioOf(look)},
+		"Ratio, errors in bursts":                        {world{new: 2, old: 3, load: 5, share: 0.02, dispersion: 3}, ratioOf(look)},
+		"Ratio, one new pod, few errors in large bursts": {world{new: 1, old: 2, load: 2, share: 0.01, dispersion: 6}, ratioOf(look)},
+		"Ratio, pods that differ":                        {world{new: 2, old: 4, load: 20, share: 0.02, heterogeneity: 0.15, dispersion: 2}, ratioOf(look)},
+		"Ratio, against the time before":                 {world{new: 2, old: 2, load: 5, share: 0.02, dispersion: 3, before: true}, ratioOf(look)},
+		"Latency, independent requests":                  {world{new: 2, old: 3, load: 3}, latencyOf(look)},
+		"Latency, autocorrelated, pods that differ":      {world{new: 2, old: 3, load: 3, autocorrelation: 0.7, noise: 0.08, heterogeneity: 0.05}, latencyOf(look)},
+		"Gauge, independent values":                      {world{new: 2, old: 3, noise: 0.1, heterogeneity: 0.03}, gaugeOf(look)},
+		"Gauge, autocorrelated":                          {world{new: 2, old: 3, noise: 0.06, autocorrelation: 0.8, heterogeneity: 0.05}, gaugeOf(look)},
+		"Gauge, autocorrelated, one pod each":            {world{new: 1, old: 1, noise: 0.06, autocorrelation: 0.8, heterogeneity: 0.05}, gaugeOf(look)},
+		"Gauge, against the time before":                 {world{new: 2, old: 2, noise: 0.06, autocorrelation: 0.8, heterogeneity: 0.05, before: true}, gaugeOf(look)},
+		"Counter, independent events":                    {world{new: 2, old: 3, load: 0.2}, counterOf(look)},
+		"Counter, events in bursts":                      {world{new: 2, old: 3, load: 0.2, dispersion: 4}, counterOf(look)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.world.factor = 1
+			alarms := simulate(releases, c.world, func(w world) bool { return looks(c.data(w), look, "1%").Verdict == v1alpha1.VerdictFail })
+			t.Logf("%d false alarms in %d releases (%.2f %%)", alarms, releases, 100*float64(alarms)/releases)
+			if alarms > releases/100 {
+				t.Errorf("%d false alarms in %d releases, want at most 1 %%", alarms, releases)
+			}
+		})
+	}
+}
+
+func TestAChangeIsFoundWithinTheLooksOfTheDocumentation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("simulates 200 releases for each case")
+	}
+	const look = 5 * time.Minute
+	for name, c := range map[string]struct {
+		world world
+		data  func(world) Data
+		// looks within which at least nine of ten releases fail.
+		looks int32
+	}{
+		"Ratio, five times the errors": {world{new: 2, old: 3, load: 20, share: 0.02, factor: 5}, ratioOf(look), 3},
+		"Ratio, 2 % errors":            {world{new: 2, old: 3, load: 20, share: 0.001, factor: 20}, ratioOf(look), 4},
+		"Latency, 30 % more":           {world{new: 2, old: 3, load: 5, factor: 1.3}, latencyOf(look), 20},
+		"Latency, twice":               {world{new: 2, old: 3, load: 5, factor: 2}, latencyOf(look), 6},
+		"Gauge, 50 % more":             {world{new: 2, old: 3, noise: 0.05, autocorrelation: 0.5, heterogeneity: 0.03, factor: 1.5}, gaugeOf(look), 12},
+		"Counter, five times":          {world{new: 2, old: 3, load: 0.3, factor: 5}, counterOf(look), 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const n = 200
+			found := simulate(n, c.world, func(w world) bool {
+				r := looks(c.data(w), look, "1%")
+				return r.Verdict == v1alpha1.VerdictFail && r.Looks <= c.looks
+			})
+			t.Logf("found within %d looks in %d of %d releases", c.looks, found, n)
+			if found < n*9/10 {
+				t.Errorf("found within %d looks in %d of %d releases, want 90 %%", c.looks, found, n)
+			}
+		})
+	}
+}
+
+func ratioOf(look time.Duration) func(world) Data { return func(w world) Data { return w.ratio(look) } }
+func latencyOf(look time.Duration) func(world) Data {
+	return func(w world) Data { return w.latency(look) }
+}
+func gaugeOf(look time.Duration) func(world) Data { return func(w world) Data { return w.gauge(look) } }
+func counterOf(look time.Duration) func(world) Data {
+	return func(w world) Data { return w.counter(look) }
+}
+
+// simulate counts the releases for which found is true. Each has its own seed, so
+// that the result does not depend on the machine.
+func simulate(n int, w world, found func(world) bool) int {
+	var count, next atomic.Int64
+	var wait sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for {
+				i := next.Add(1)
+				if i > int64(n) {
+					return
+				}
+				one := w
+				one.rand = rand.New(rand.NewPCG(uint64(i), 18))
+				if found(one) {
+					count.Add(1)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return int(count.Load())
+}
+
+func ExampleEvaluate() {
+	w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 20, share: 0.002, factor: 35}
+	r := looks(w.ratio(5*time.Minute), 5*time.Minute, "1%")
+	fmt.Println(r.Verdict, r.Reason, r.Looks)
+	// Output: fail MetricWorse 2
+}

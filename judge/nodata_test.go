@@ -1,0 +1,169 @@
+package judge
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/prometheus"
+	"github.com/breakwater-dev/breakwater/judge/samples"
+)
+
+// shop answers queries for http_server_request_duration_seconds_count from series
+// in memory.
+type shop struct{ series []samples.Series }
+
+func (s shop) Range(_ context.Context, expression string, from, to time.Time, _ time.Duration) ([]samples.Series, error) {
+	selector, plain := prometheus.ParseSelector(expression)
+	if !plain { // discovery
+		selector, _ = prometheus.ParseSelector(expression[strings.LastIndex(expression, "{") : strings.LastIndex(expression, "}")+1])
+	}
+	var out []samples.Series
+	for _, one := range s.series {
+		if selector.Name != "" && one.Labels["__name__"] != selector.Name || !selector.Matchers.Match(one.Labels) {
+			continue
+		}
+		kept := samples.Series{Labels: one.Labels}
+		for _, p := range one.Points {
+			if p.T > float64(from.Unix()) && p.T <= float64(to.Unix()) {
+				kept.Points = append(kept.Points, p)
+			}
+		}
+		if len(kept.Points) > 0 {
+			out = append(out, kept)
+		}
+	}
+	return out, nil
+}
+
+var at = time.Unix(1_760_000_000, 0)
+
+// requests returns the counter of one pod from a time to another; value changes
+// each sample.
+func requests(pod string, from, to time.Duration, perSecond float64, value func(float64) float64) samples.Series {
+	s := samples.Series{Labels: map[string]string{"__name__": "http_server_request_duration_seconds_count", "pod": pod, "http_response_status_code": "200"}}
+	total := 0.0
+	for d := from; d <= to; d += 15 * time.Second {
+		total += 15 * perSecond
+		v := total
+		if value != nil {
+			v = value(v)
+		}
+		s.Points = append(s.Points, samples.Point{T: float64(at.Add(d).Unix()), V: v})
+	}
+	return s
+}
+
+func TestNoDataIsNeverAPass(t *testing.T) {
+	const before, end = -10 * time.Minute, 5 * time.Minute
+	old := []samples.Series{requests("old-1", before, end, 5, nil), requests("old-2", before, end, 5, nil)}
+	fresh := func(value func(float64) float64) samples.Series {
+		return requests("new-1", -15*time.Second, end, 5, value)
+	}
+	nan := func(float64) float64 { return math.NaN() }
+	for name, c := range map[string]struct {
+		series []samples.Series
+		want   v1alpha1.Verdict
+		reason string
+	}{
+		"enough data of both":           {append(old[:2:2], fresh(nil)), v1alpha1.VerdictPass, v1alpha1.ReasonNoChange},
+		"nothing at all":                {nil, v1alpha1.VerdictNone, v1alpha1.ReasonNoSeries},
+		"old pods only":                 {old, v1alpha1.VerdictNone, v1alpha1.ReasonNoTraffic},
+		"new pods only, without a past": {[]samples.Series{fresh(nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
+		"NaN":                           {append(old[:2:2], fresh(nan)), v1alpha1.VerdictNone, v1alpha1.ReasonNoTraffic},
+		"NaN of the old pods":           {[]samples.Series{requests("old-1", before, end, 5, nan), fresh(nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
+		"a counter that stands still":   {append(old[:2:2], fresh(func(float64) float64 { return 7 })), v1alpha1.VerdictNone, v1alpha1.ReasonNoTraffic},
+		"series of the new pods end":    {append(old[:2:2], requests("new-1", -15*time.Second, 2*time.Minute, 5, nil)), v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
+		"a handful of requests":         {append(old[:2:2], requests("new-1", -15*time.Second, end, 0.03, nil)), v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
+		"one pod only, without a past":  {[]samples.Series{requests("new-1", 0, end, 50, nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
+		"one pod only, with its past":   {[]samples.Series{requests("new-1", before, end, 50, nil)}, v1alpha1.VerdictPass, v1alpha1.ReasonNoChange},
+		"other pods only":               {[]samples.Series{requests("other", before, end, 5, nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonNoSeries},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target := v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, At: metav1.NewTime(at)}
+			r := Replay(context.Background(), shop{c.series}, v1alpha1.MetricCheckSpec{}, target)
+			if r.Verdict != c.want || r.Reason != c.reason || !r.Final {
+				t.Errorf("verdict %s, reason %s, final %t (%s), want %s, %s", r.Verdict, r.Reason, r.Final, r.Message, c.want, c.reason)
+			}
+			if r.Verdict == v1alpha1.VerdictNone && r.OnTooLittleData != v1alpha1.TooLittleDataHold {
+				t.Errorf("onTooLittleData %q, want Hold", r.OnTooLittleData)
+			}
+		})
+	}
+}
+
+func TestAPrometheusThatCannotBeReadIsNeverAPass(t *testing.T) {
+	empty := `{"status":"success","data":{"resultType":"matrix","result":[]}}`
+	answer := func(code int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(code)
+			fmt.Fprint(w, body)
+		}
+	}
+	for name, c := range map[string]struct {
+		handler http.HandlerFunc
+		reason  string
+	}{
+		"5xx":                  {answer(http.StatusServiceUnavailable, "no"), v1alpha1.ReasonMetricsUnavailable},
+		"wrong query":          {answer(http.StatusBadRequest, `{"status":"error","errorType":"bad_data","error":"parse error"}`), v1alpha1.ReasonMetricsUnavailable},
+		"too many samples":     {answer(http.StatusUnprocessableEntity, `{"status":"error","errorType":"execution","error":"too many samples"}`), v1alpha1.ReasonMetricsUnavailable},
+		"no JSON":              {answer(http.StatusOK, "<html>"), v1alpha1.ReasonMetricsUnavailable},
+		"cut off":              {answer(http.StatusOK, empty[:40]), v1alpha1.ReasonMetricsUnavailable},
+		"a scalar":             {answer(http.StatusOK, `{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}`), v1alpha1.ReasonMetricsUnavailable},
+		"an incomplete answer": {answer(http.StatusOK, strings.Replace(empty, `{"status"`, `{"warnings":["store 2 is unreachable"],"status"`, 1)), v1alpha1.ReasonMetricsUnavailable},
+		"slow":                 {slow, v1alpha1.ReasonMetricsUnavailable},
+		"empty":                {answer(http.StatusOK, empty), v1alpha1.ReasonNoSeries},
+		"down":                 {nil, v1alpha1.ReasonMetricsUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(c.handler)
+			t.Cleanup(server.Close)
+			if c.handler == nil {
+				server.Close()
+			}
+			client, err := prometheus.New(server.URL, 100*time.Millisecond, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			target := v1alpha1.Target{New: `pod="new"`, Old: `pod="old"`, At: metav1.NewTime(at)}
+			r := Replay(t.Context(), client, v1alpha1.MetricCheckSpec{}, target)
+			if r.Verdict != v1alpha1.VerdictNone || r.Reason != c.reason {
+				t.Errorf("verdict %s, reason %s (%s), want none, %s", r.Verdict, r.Reason, r.Message, c.reason)
+			}
+		})
+	}
+}
+
+// slow does not answer before the client closes the connection, which is noticed
+// only after the body was read.
+func slow(_ http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	<-r.Context().Done()
+}
+
+func TestALookThatHasNotEndedNeverPasses(t *testing.T) {
+	series := []samples.Series{requests("old-1", -10*time.Minute, 5*time.Minute, 50, nil), requests("new-1", -15*time.Second, 5*time.Minute, 50, nil)}
+	target := v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, At: metav1.NewTime(at)}
+	until := at.Add(5 * time.Minute)
+	var record *v1alpha1.Record
+	for now := at.Add(15 * time.Second); now.Before(until); now = now.Add(15 * time.Second) {
+		r := Look(t.Context(), shop{series}, v1alpha1.MetricCheckSpec{}, target, until, record, now)
+		if r.Verdict != v1alpha1.VerdictNone || r.Reason != v1alpha1.ReasonLooking || r.Final {
+			t.Fatalf("at %s: verdict %s, reason %s, final %t, want none, Looking, false", now, r.Verdict, r.Reason, r.Final)
+		}
+		record = &r
+	}
+	r := Look(t.Context(), shop{series}, v1alpha1.MetricCheckSpec{}, target, until, record, until.Add(time.Minute))
+	if r.Verdict != v1alpha1.VerdictPass || !r.Final || r.Looks != record.Looks+1 {
+		t.Errorf("verdict %s, final %t, looks %d, want pass, true, %d", r.Verdict, r.Final, r.Looks, record.Looks+1)
+	}
+}

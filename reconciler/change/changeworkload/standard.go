@@ -1,0 +1,45 @@
+package changeworkload
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"knative.dev/pkg/apis"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// standard are the conditions of kstatus: Ready, and the one of Reconciling and Stalled
+// that is present, unless empty.
+type standard struct {
+	ready   corev1.ConditionStatus
+	present apis.ConditionType
+	// reason and message are those of all of them.
+	reason, message string
+}
+
+// standardOf derives the standard conditions from Succeeded and Held. A release that is
+// held waits for a person even if it has not failed. The reason of a running release is
+// constant: a different one would be a transition, which is written at once.
+func standardOf(succeeded, held *apis.Condition) standard {
+	switch {
+	case succeeded.IsTrue():
+		return standard{ready: corev1.ConditionTrue, reason: succeeded.Reason, message: succeeded.Message}
+	case succeeded.IsFalse():
+		return standard{corev1.ConditionFalse, v1alpha1.WorkloadStalled, succeeded.Reason, succeeded.Message}
+	case held.IsTrue():
+		return standard{corev1.ConditionFalse, v1alpha1.WorkloadStalled, held.Reason, held.Message}
+	default:
+		return standard{corev1.ConditionUnknown, v1alpha1.WorkloadReconciling, v1alpha1.ReasonProgressing, ""}
+	}
+}
+
+func markStandard(next *v1alpha1.ChangeWorkload, m apis.ConditionManager) {
+	s := standardOf(next.Status.GetCondition(apis.ConditionSucceeded), next.Status.GetCondition(v1alpha1.WorkloadHeld))
+	setInfo(m, v1alpha1.WorkloadReady, s.ready, s.reason, s.message)
+	for _, t := range []apis.ConditionType{v1alpha1.WorkloadReconciling, v1alpha1.WorkloadStalled} {
+		if t == s.present {
+			setInfo(m, t, corev1.ConditionTrue, s.reason, s.message)
+		} else {
+			_ = m.ClearCondition(t) // fails for terminal conditions only
+		}
+	}
+}

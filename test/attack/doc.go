@@ -1,0 +1,5 @@
+// Package attack has the attacks of docs/security.md that need an API server with our
+// policies and webhooks, and nothing else of ours. A test is named after what the attacker
+// does not achieve; docs/security.md lists the tests of all attacks, also those of other
+// packages.
+package attack

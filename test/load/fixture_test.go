@@ -1,0 +1,117 @@
+//go:build controlplane
+
+package load
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/e2e/clients"
+	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
+)
+
+// timeout bounds the time until a state is reached, whatever the size and the machine.
+const timeout = 90 * time.Minute
+
+// size returns a size of the run: the environment variable, or the default.
+func size(t *testing.T, variable string, fallback int) int {
+	t.Helper()
+	value, ok := os.LookupEnv(variable)
+	if !ok {
+		return fallback
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 {
+		t.Fatalf("%s is %q: write a number from 1", variable, value)
+	}
+	return n
+}
+
+// fixture is an opted-in namespace.
+type fixture struct {
+	*clients.Clients
+	namespace string
+}
+
+func newFixture(t *testing.T) fixture {
+	t.Helper()
+	c, err := clients.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := testnamespace.Create(t.Context(), c.Kube, metav1.ObjectMeta{
+		GenerateName: "load-", Labels: map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fixture{c, n.Name}
+}
+
+func (f fixture) create(t *testing.T, d *appsv1.Deployment) {
+	t.Helper()
+	if _, err := f.Kube.AppsV1().Deployments(f.namespace).Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await waits until the condition returns no error.
+func await(t *testing.T, what string, condition func(context.Context) error) {
+	t.Helper()
+	var last error
+	if err := wait.PollUntilContextTimeout(t.Context(), time.Second, timeout, true, func(ctx context.Context) (bool, error) {
+		last = condition(ctx)
+		return last == nil, nil
+	}); err != nil {
+		t.Fatalf("not within %s: %s; last seen: %v", timeout, what, last)
+	}
+}
+
+// awaitReleases waits until so many releases are a Success.
+func (f fixture) awaitReleases(t *testing.T, n int) []v1alpha1.ChangeWorkload {
+	t.Helper()
+	var found []v1alpha1.ChangeWorkload
+	await(t, fmt.Sprintf("%d releases succeed", n), func(ctx context.Context) error {
+		list, err := f.Breakwater.AppV1alpha1().ChangeWorkloads(f.namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		found = list.Items
+		counts, done := v1alpha1.PodCounts{}, 0
+		for i := range found {
+			s := &found[i].Status
+			counts.Pods, counts.Passed, counts.Unjudged = counts.Pods+s.Counts.Pods, counts.Passed+s.Counts.Passed, counts.Unjudged+s.Counts.Unjudged
+			if s.Phase == v1alpha1.WorkloadSuccess {
+				done++
+			}
+		}
+		if done < n {
+			return fmt.Errorf("%d of %d: %+v", done, n, counts)
+		}
+		return nil
+	})
+	return found
+}
+
+// checkJudged fails for each release with a pod that the server did not pass.
+func checkJudged(t *testing.T, releases []v1alpha1.ChangeWorkload, pods int) {
+	t.Helper()
+	for i := range releases {
+		c := &releases[i]
+		if got := c.Status.Counts; got != (v1alpha1.PodCounts{Pods: int32(pods), Passed: int32(pods)}) {
+			t.Errorf("%s: %+v, want %d judged and passed pods", c.Name, got, pods)
+		}
+		if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); !cond.IsTrue() {
+			t.Errorf("%s: condition OrderJudged is %+v", c.Name, cond)
+		}
+	}
+}

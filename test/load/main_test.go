@@ -1,0 +1,93 @@
+//go:build controlplane
+
+package load
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+
+	"k8s.io/utils/clock"
+
+	admission "github.com/breakwater-dev/breakwater/admission/change"
+	senders "github.com/breakwater-dev/breakwater/events/delivery/broker"
+	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/functions/callback"
+	"github.com/breakwater-dev/breakwater/functions/report"
+	"github.com/breakwater-dev/breakwater/functions/submit"
+	"github.com/breakwater-dev/breakwater/functions/verdict"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/process"
+	"github.com/breakwater-dev/breakwater/reconciler/change"
+	double "github.com/breakwater-dev/breakwater/test/altershield"
+	"github.com/breakwater-dev/breakwater/test/controlplane"
+)
+
+const (
+	platform = "breakwater"
+	token    = "secret"
+)
+
+// server is the double of the server; without a script each check passes at once.
+var server *double.Double
+
+func TestMain(m *testing.M) {
+	os.Exit(controlplane.Main(m, func(ctx context.Context) (*controlplane.ControlPlane, error) {
+		p, err := controlplane.StartPart(ctx, controlplane.Part{
+			Manifests: "config/core", Configs: "config",
+			Webhooks: admission.Options(), Configuration: admission.Configuration,
+			Component: change.Component, Controllers: change.Controllers(&senders.SharedSender{}),
+		})
+		if err != nil {
+			return nil, err
+		}
+		if err := startFunctions(ctx); err != nil {
+			return nil, errors.Join(err, p.Stop())
+		}
+		return p, nil
+	}))
+}
+
+// startFunctions starts the functions, each with the clients of its own process, and the
+// Broker and the server between them.
+func startFunctions(ctx context.Context) error {
+	clients := map[string]process.Clients{}
+	for _, name := range []string{"submit", "verdict", "report", "callback"} {
+		c, err := process.NewClients(os.Getenv("KUBECONFIG"), name)
+		if err != nil {
+			return err
+		}
+		clients[name] = c
+	}
+	now, meter := clock.RealClock{}, metrics.Meter()
+	receiver := func(name string, f functions.Function) http.Handler {
+		return functions.NewReceiver(name, f, now, meter)
+	}
+	b := &broker{
+		submit: receiver("submit", submit.New(clients["submit"].Change, functions.NewCachedClientSource(clients["submit"].Kube),
+			verdict.NewRecorder(clients["submit"].Change, now, meter), now, meter)),
+		verdict: receiver("verdict", verdict.New(verdict.NewRecorder(clients["verdict"].Change, now, meter),
+			functions.NewCachedClientSource(clients["verdict"].Kube), eventsigning.NewStore(clients["verdict"].Kube.CoreV1(), now))),
+		report: receiver("report", report.New(clients["report"].Change, functions.NewCachedClientSource(clients["report"].Kube), now, meter)),
+	}
+	sender, follow, err := senders.NewStandaloneSender(ctx, clients["callback"].Kube, clients["callback"].Config)
+	if err != nil {
+		return err
+	}
+	go func() { _ = errors.Join(follow(ctx), sender.Run(ctx)) }()
+	callbacks := httptest.NewUnstartedServer(callback.New(callback.Options{
+		Change: clients["callback"].Change, Server: functions.NewCachedClientSource(clients["callback"].Kube), Broker: sender,
+		Signer: eventsigning.NewStore(clients["callback"].Kube.CoreV1(), now), Clock: now, Meter: meter,
+	}))
+	callbacks.Config.BaseContext = func(net.Listener) context.Context { return quiet(context.Background()) }
+	callbacks.Start()
+	server = double.NewDouble(double.Options{
+		CallbackURL: callbacks.URL + "/openapi/altershield/callback", Tokens: map[string]string{platform: token},
+	})
+	return configure(ctx, clients["submit"].Kube, httptest.NewServer(b).URL, httptest.NewServer(server.Handler()).URL)
+}

@@ -1,0 +1,69 @@
+//go:build controlplane
+
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/builder"
+)
+
+func TestNoPodOfManyReleasesIsUnjudged(t *testing.T) {
+	f := newFixture(t)
+	releases, pods := size(t, "LOAD_RELEASES", 10), size(t, "LOAD_PODS", 10)
+	began := time.Now()
+	for i := range releases {
+		f.create(t, builder.Deployment(fmt.Sprintf("web%d", i), int32(pods), builder.Simulated))
+	}
+	checkJudged(t, f.awaitReleases(t, releases), pods)
+	t.Logf("%d releases of %d pods in %s", releases, pods, time.Since(began).Round(time.Second))
+}
+
+func TestEachPodOfALargeReleaseIsJudged(t *testing.T) {
+	f := newFixture(t)
+	pods := size(t, "LOAD_LARGE", 100)
+	began := time.Now()
+	f.create(t, builder.Deployment("web", int32(pods), builder.Simulated))
+	checkJudged(t, f.awaitReleases(t, 1), pods)
+	t.Logf("%d pods one by one in %s", pods, time.Since(began).Round(time.Second))
+}
+
+func TestTheOrderOfAWorkloadThatIsDeletedInTheMiddleIsClosed(t *testing.T) {
+	f := newFixture(t)
+	f.create(t, builder.Deployment("web", 5, builder.Simulated, builder.Paced(5)))
+	api := f.Breakwater.AppV1alpha1().ChangeWorkloads(f.namespace)
+	var order string
+	await(t, "the order is open", func(ctx context.Context) error {
+		list, err := api.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		if len(list.Items) != 1 || !list.Items[0].Status.Order.Opened() {
+			return errors.New("it is not open")
+		}
+		order = list.Items[0].Spec.OrderID
+		return nil
+	})
+	if err := f.Kube.AppsV1().Deployments(f.namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the ChangeWorkload is deleted", func(ctx context.Context) error {
+		list, err := api.List(ctx, metav1.ListOptions{})
+		if err == nil && len(list.Items) > 0 {
+			err = fmt.Errorf("finalizers %v, order %+v", list.Items[0].Finalizers, list.Items[0].Status.Order)
+		}
+		return err
+	})
+	for _, o := range server.Orders() {
+		if o.Order == order && o.State != string(v1alpha1.OrderCancel) {
+			t.Errorf("the order is %q at the server", o.State)
+		}
+	}
+}

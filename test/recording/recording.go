@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package recording loads the recorded releases of the shop (test/shop) into a
+// Prometheus of its own. The set has two halves: thresholds are tuned with
+// Tuning only, and Test says what they are worth.
+package recording
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Half is one half of the set, a folder of testdata.
+type Half string
+
+// The halves of the set.
+const (
+	Tuning Half = "tuning"
+	Test   Half = "test"
+)
+
+// The files of a half.
+const (
+	// Labels lists the releases as judge calibrate reads them.
+	Labels = "labels.csv"
+	// NoTraffic lists releases without requests, for which no verdict is right.
+	NoTraffic = "no-traffic.csv"
+	// Faults says for each release what was wrong, and how it was made.
+	Faults = "faults.csv"
+)
+
+// programs are used to load a half.
+var programs = []string{"prometheus", "promtool", "zstd"}
+
+// startTimeout is how long Prometheus may take to answer.
+const startTimeout = time.Minute
+
+// lookback is shorter than the default of 5 minutes, because the recordings have
+// no marks for the end of a series: it ends two scrapes after its last sample.
+const lookback = 25 * time.Second
+
+// File returns the path of a file of a half.
+func (h Half) File(name string) (string, error) {
+	folder, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		path := filepath.Join(folder, "test", "recording", "testdata", string(h), name)
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+		up := filepath.Dir(folder)
+		if up == folder {
+			return "", fmt.Errorf("no folder above the working directory has test/recording/testdata/%s/%s", h, name)
+		}
+		folder = up
+	}
+}
+
+// Start loads a half into a Prometheus that runs until the test ends, and
+// returns its URL. It skips the test if a program is not installed.
+func Start(t testing.TB, h Half) string {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("%s is not installed: apt-get install prometheus zstd", p)
+		}
+	}
+	s, err := Serve(context.Background(), h, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s.URL
+}
+
+// Server is a Prometheus with a half.
+type Server struct {
+	// URL is on a loopback address.
+	URL string
+
+	cmd   *exec.Cmd
+	ended chan error
+}
+
+// Serve loads a half into a Prometheus whose files are in folder.
+func Serve(ctx context.Context, h Half, folder string) (*Server, error) {
+	data := filepath.Join(folder, "data")
+	for _, name := range []string{"series.om.zst", "day-before.om.zst"} {
+		if err := load(ctx, h, name, data); err != nil {
+			return nil, err
+		}
+	}
+	config := filepath.Join(folder, "prometheus.yml")
+	if err := os.WriteFile(config, []byte("global: {scrape_interval: 10s}\n"), 0o600); err != nil {
+		return nil, err
+	}
+	address, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(folder, "prometheus.log"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }()
+	s := &Server{URL: "http://" + address, ended: make(chan error, 1)}
+	s.cmd = exec.CommandContext(ctx, "prometheus", "--config.file="+config, "--storage.tsdb.path="+data, "--storage.tsdb.retention.time=100y",
+		"--query.lookback-delta="+lookback.String(), "--web.listen-address="+address, "--log.level=warn")
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() { s.ended <- s.cmd.Wait() }()
+	if err := s.waitReady(ctx); err != nil {
+		text, _ := os.ReadFile(log.Name())
+		return nil, errors.Join(fmt.Errorf("start prometheus: %w: %s", err, text), s.Stop())
+	}
+	return s, nil
+}
+
+// Stop ends the Prometheus.
+func (s *Server) Stop() error {
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	if err := <-s.ended; err != nil {
+		return fmt.Errorf("prometheus: %w", err)
+	}
+	return nil
+}
+
+// load writes a file of a half as blocks into the folder data.
+func load(ctx context.Context, h Half, name, data string) error {
+	packed, err := h.File(name)
+	if err != nil {
+		return err
+	}
+	plain := data + ".om"
+	defer func() { _ = os.Remove(plain) }()
+	for _, c := range []*exec.Cmd{
+		exec.CommandContext(ctx, "zstd", "-q", "-d", "--long=27", "-f", "-o", plain, packed),
+		exec.CommandContext(ctx, "promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet", plain, data),
+	} {
+		if out, err := c.CombinedOutput(); err != nil {
+			return fmt.Errorf("%v: %w: %s", c.Args, err, out)
+		}
+	}
+	return nil
+}
+
+// waitReady waits until Prometheus answers that it is ready.
+func (s *Server) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-s.ended:
+			s.ended <- err
+			return fmt.Errorf("it ended: %w", err)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/-/ready", nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			continue
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+		if response.StatusCode == http.StatusOK {
+			return nil
+		}
+	}
+}
+
+// freeAddress returns a loopback address that nobody listens on.
+func freeAddress() (string, error) {
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}

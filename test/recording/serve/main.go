@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Serve loads a half of the recorded releases into a Prometheus and prints its
+// URL, until it is interrupted:
+//
+//	go run ./test/recording/serve tuning
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/breakwater-dev/breakwater/test/recording"
+)
+
+func main() {
+	half := recording.Tuning
+	if len(os.Args) == 2 {
+		half = recording.Half(os.Args[1])
+	}
+	if len(os.Args) > 2 || half != recording.Tuning && half != recording.Test {
+		fmt.Fprintln(os.Stderr, "serve: the only argument is tuning or test")
+		os.Exit(2)
+	}
+	if err := serve(half); err != nil {
+		fmt.Fprintln(os.Stderr, "serve:", err)
+		os.Exit(1)
+	}
+}
+
+func serve(half recording.Half) error {
+	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	folder, err := os.MkdirTemp("", "recording-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	s, err := recording.Serve(context.WithoutCancel(interrupted), half, folder)
+	if err != nil {
+		return err
+	}
+	fmt.Println(s.URL)
+	<-interrupted.Done()
+	return s.Stop()
+}

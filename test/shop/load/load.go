@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package load makes requests at random times with a bounded rate. Its targets
+// are loopback addresses, or Services of the cluster it runs in: it is no tool
+// to load other people's servers.
+package load
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+)
+
+// The bounds of a rate, in requests per second, and of requests in flight.
+const (
+	MinRate     = 0.2
+	MaxRate     = 200
+	maxInFlight = 256
+)
+
+// Profile is the rate in requests per second at a time after the start.
+type Profile func(since time.Duration) float64
+
+// Constant returns the same rate always.
+func Constant(rate float64) Profile { return func(time.Duration) float64 { return rate } }
+
+// Ramp returns a rate that grows evenly from rate to factor times rate between
+// two times.
+func Ramp(rate, factor float64, from, to time.Duration) Profile {
+	return func(since time.Duration) float64 {
+		done := min(1, max(0, float64(since-from)/float64(to-from)))
+		return rate * (1 + (factor-1)*done)
+	}
+}
+
+// Wave returns a rate that swings around rate by a share of it, as over a day.
+func Wave(rate, share float64, period time.Duration) Profile {
+	return func(since time.Duration) float64 {
+		return rate * (1 + share*math.Sin(2*math.Pi*float64(since)/float64(period)))
+	}
+}
+
+// Caller makes one request. Its error is counted by itself.
+type Caller interface {
+	Call(ctx context.Context, id int) error
+}
+
+// Generator makes the requests of one profile.
+type Generator struct {
+	caller  Caller
+	profile Profile
+	random  *rand.Rand
+}
+
+// New returns a generator. It fails if the profile starts with a rate outside
+// MinRate and MaxRate; a later rate is cut to MaxRate.
+func New(caller Caller, profile Profile, seed uint64) (*Generator, error) {
+	if rate := profile(0); rate < MinRate || rate > MaxRate {
+		return nil, fmt.Errorf("rate is %v requests per second, use %v to %v", rate, MinRate, MaxRate)
+	}
+	return &Generator{caller: caller, profile: profile, random: rand.New(rand.NewPCG(seed, 1))}, nil
+}
+
+// Run makes requests as a Poisson process until the context ends, and waits for
+// those in flight. A request that finds too many in flight is not made.
+func (g *Generator) Run(ctx context.Context) {
+	start := time.Now()
+	free := make(chan struct{}, maxInFlight)
+	var running sync.WaitGroup
+	defer running.Wait()
+	for next := time.Duration(0); ; {
+		rate := max(MinRate/10, min(MaxRate, g.profile(next)))
+		next += time.Duration(g.random.ExpFloat64() / rate * float64(time.Second))
+		timer := time.NewTimer(time.Until(start.Add(next)))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		id := g.random.IntN(1 << 20)
+		select {
+		case free <- struct{}{}:
+			running.Go(func() {
+				_ = g.caller.Call(context.WithoutCancel(ctx), id)
+				<-free
+			})
+		default:
+		}
+	}
+}
+
+// Allowed returns an error unless every address of the target is a loopback
+// address or, inside a cluster, a private one.
+func Allowed(ctx context.Context, target string) error {
+	parsed, err := url.Parse(target)
+	if err != nil || parsed.Hostname() == "" {
+		return fmt.Errorf("target %q is not a URL with a host, for example http://front", target)
+	}
+	addresses, err := net.DefaultResolver.LookupIPAddr(ctx, parsed.Hostname())
+	if err != nil {
+		return fmt.Errorf("target %q: %w", target, err)
+	}
+	_, inCluster := os.LookupEnv("KUBERNETES_SERVICE_HOST")
+	for _, a := range addresses {
+		if !a.IP.IsLoopback() && (!inCluster || !a.IP.IsPrivate()) {
+			return fmt.Errorf("target %q has address %s: only loopback addresses, and Services inside a cluster, may be loaded", target, a.IP)
+		}
+	}
+	return nil
+}
