@@ -40,7 +40,7 @@ func (s sides) pair(f frame, samePods bool) (blocks map[string][]sequential.Bloc
 			if na[i] <= 0 {
 				continue
 			}
-			b := sequential.Block{New: ne[i], NewExposure: na[i]}
+			b := sequential.Block{New: ne[i], NewExposure: na[i], Cell: i}
 			if !samePods && oa[i] > 0 {
 				b.Old, b.OldExposure = oe[i], oa[i]
 				concurrent += na[i]
@@ -65,7 +65,7 @@ func (s sides) day(f frame) map[string][]sequential.Block {
 		de, da := s.dayEvents.sum(stratum), s.dayAll.sum(stratum)
 		for i := 0; i <= f.last; i++ {
 			if na[i] > 0 && da[i] > 0 {
-				blocks[stratum] = append(blocks[stratum], sequential.Block{New: ne[i], NewExposure: na[i], Old: de[i], OldExposure: da[i]})
+				blocks[stratum] = append(blocks[stratum], sequential.Block{New: ne[i], NewExposure: na[i], Old: de[i], OldExposure: da[i], Cell: i})
 			}
 		}
 	}
@@ -99,14 +99,25 @@ func (s sides) compare(f frame, samePods, proportion bool, direction v1alpha1.Di
 		c.oldEvents += b.Old
 		c.oldAll += b.OldExposure
 	}
-	c.dispersion = dispersion(s.newEvents, s.newAll, s.oldEvents, s.oldAll)
+	// What hits new and old pods together cancels out only at the same time.
+	shocks := map[int]bool{}
+	if c.baseline == v1alpha1.BaselineOldPods {
+		shocks = sequential.Shocks(c.blocks)
+	}
+	c.blocks = without(c.blocks, shocks)
+	c.ratio = sequential.Ratio(c.blocks)
+	c.dispersion = sequential.BetweenPods(totalsOf(s.oldEvents, s.oldAll, shocks))
+	history := historyOf(s.oldEvents, s.oldAll, f.before, c.baseline == v1alpha1.BaselineOldPods)
+	history = append(history, lookOf(s.newEvents, s.newAll, f.last, shocks)...)
+	for _, size := range []int{1, 4} {
+		c.dispersion = math.Max(c.dispersion, sequential.OverTime(c.blocks, c.ratio, history, size))
+	}
 	if share := (c.newEvents + c.oldEvents) / math.Max(c.newAll+c.oldAll, 1); proportion && share < 1 {
 		c.dispersion *= math.Max(1-share, 0.2)
 	}
 	c.evidence = evidence(c.blocks, c.dispersion, direction)
-	c.ratio = sequential.Ratio(c.blocks)
 	if c.baseline == v1alpha1.BaselineBefore {
-		day := flatten(s.day(f))
+		day := without(flatten(s.day(f)), shocks)
 		exposure := 0.0
 		for _, b := range day {
 			exposure += b.OldExposure
@@ -119,6 +130,16 @@ func (s sides) compare(f frame, samePods, proportion bool, direction v1alpha1.Di
 		}
 	}
 	return c
+}
+
+func without(blocks []sequential.Block, cells map[int]bool) []sequential.Block {
+	out := blocks[:0:0]
+	for _, b := range blocks {
+		if !cells[b.Cell] {
+			out = append(out, b)
+		}
+	}
+	return out
 }
 
 // overlap returns the share of the new exposure that has something to compare with.

@@ -27,7 +27,7 @@ const (
 	minimumCell = 15.0
 
 	// settling is how much of the life of an old pod is left out, in seconds.
-	settling = 30
+	settling = 60
 
 	// With defaultEvents a share of 30 % bad events is just found.
 	defaultEvents  = 15

@@ -1,7 +1,6 @@
 package evaluate
 
 import (
-	"math"
 	"sort"
 
 	"github.com/breakwater-dev/breakwater/judge/samples"
@@ -147,42 +146,64 @@ func merge(t tally, keep func(string) bool) {
 	}
 }
 
-// cellsOf returns events and exposure of each pod in order, as the estimates of
-// dispersion want them, with size cells as one.
-func cellsOf(events, exposure tally, size int) [][]sequential.Cell {
+// totalsOf returns events and exposure of each pod, without some cells.
+func totalsOf(events, exposure tally, without map[int]bool) []sequential.Cell {
 	events, exposure = events.pooled(), exposure.pooled()
+	var out []sequential.Cell
+	for _, pod := range samples.Sorted(exposure[""]) {
+		var total sequential.Cell
+		for c, v := range exposure[""][pod] {
+			if !without[c] {
+				total.Exposure += v
+				total.Events += events[""][pod][c]
+			}
+		}
+		out = append(out, total)
+	}
+	return out
+}
+
+// historyOf returns the cells before the change of each old pod in order, and
+// without those in which all of them had a shock if calm is set.
+func historyOf(events, exposure tally, before int, calm bool) [][]sequential.Cell {
+	events, exposure = events.pooled(), exposure.pooled()
+	sums := make([]sequential.Block, before)
+	for k := range sums {
+		sums[k] = sequential.Block{NewExposure: 1, OldExposure: 1, Cell: k}
+		for _, pod := range samples.Sorted(exposure[""]) {
+			sums[k].Old += events[""][pod][k-before]
+		}
+	}
+	shocks := map[int]bool{}
+	if calm {
+		shocks = sequential.Shocks(sums)
+	}
 	var out [][]sequential.Cell
 	for _, pod := range samples.Sorted(exposure[""]) {
-		byCell := map[int]sequential.Cell{}
-		for c, v := range exposure[""][pod] {
-			k := int(math.Floor(float64(c) / float64(size)))
-			cell := byCell[k]
-			cell.Exposure += v
-			cell.Events += events[""][pod][c]
-			byCell[k] = cell
-		}
-		keys := make([]int, 0, len(byCell))
-		for k := range byCell {
-			keys = append(keys, k)
-		}
-		sort.Ints(keys)
-		cells := make([]sequential.Cell, len(keys))
-		for i, k := range keys {
-			cells[i] = byCell[k]
+		cells := make([]sequential.Cell, before)
+		for k := range cells {
+			if !shocks[k] {
+				cells[k] = sequential.Cell{Events: events[""][pod][k-before], Exposure: exposure[""][pod][k-before]}
+			}
 		}
 		out = append(out, cells)
 	}
 	return out
 }
 
-// dispersion is how much more the events vary than independent ones would: over
-// time in new and old pods, and between old pods. Longer intervals are looked at,
-// too, because errors come in bursts.
-func dispersion(newEvents, newAll, oldEvents, oldAll tally) float64 {
-	d := sequential.BetweenPods(cellsOf(oldEvents, oldAll, 1))
-	for _, size := range []int{1, 4} {
-		pods := append(cellsOf(newEvents, newAll, size), cellsOf(oldEvents, oldAll, size)...)
-		d = math.Max(d, sequential.OverTime(pods))
+// lookOf returns the cells of each new pod in order, without some: a burst in one of
+// them is one event rather than many.
+func lookOf(events, exposure tally, last int, without map[int]bool) [][]sequential.Cell {
+	events, exposure = events.pooled(), exposure.pooled()
+	var out [][]sequential.Cell
+	for _, pod := range samples.Sorted(exposure[""]) {
+		cells := make([]sequential.Cell, max(0, last+1))
+		for k := range cells {
+			if !without[k] {
+				cells[k] = sequential.Cell{Events: events[""][pod][k], Exposure: exposure[""][pod][k]}
+			}
+		}
+		out = append(out, cells)
 	}
-	return d
+	return out
 }

@@ -4,7 +4,11 @@ import "math"
 
 // Block has the events of new and old pods in one interval of time, and their
 // exposure: requests for a share of bad requests, pod seconds for events.
-type Block struct{ New, NewExposure, Old, OldExposure float64 }
+type Block struct {
+	New, NewExposure, Old, OldExposure float64
+	// Cell is the number of the interval.
+	Cell int
+}
 
 // ratios are the rate ratios that the mixture has, as logarithms: from 1.05 to
 // 1000 with equal weights on a logarithmic scale that is denser near 1.

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+)
+
+const ready = 1_760_000_000
+
+// openMetrics returns the requests of pods of two versions: v2 fails 7 % of its
+// requests, v3 none.
+func openMetrics() string {
+	var b strings.Builder
+	fmt.Fprintln(&b, "# TYPE http_requests counter")
+	for _, v := range []struct {
+		version    string
+		from, fail int
+	}{{"v1", -600, 1}, {"v2", -15, 70}, {"v3", -15, 1}} {
+		for pod := range 2 {
+			n := 0
+			for t := v.from; t <= 330; t += 15 {
+				n++
+				fmt.Fprintf(&b, "http_requests_total{pod=\"%s-%d\",version=\"%s\",code=\"200\"} %d %d\n", v.version, pod, v.version, n*300-n*300*v.fail/1000, ready+t)
+				fmt.Fprintf(&b, "http_requests_total{pod=\"%s-%d\",version=\"%s\",code=\"500\"} %d %d\n", v.version, pod, v.version, n*300*v.fail/1000, ready+t)
+			}
+		}
+	}
+	fmt.Fprintln(&b, "# EOF")
+	return b.String()
+}
+
+// startPrometheus starts a Prometheus that has the series and returns its URL.
+func startPrometheus(t *testing.T) string {
+	t.Helper()
+	for _, program := range []string{"prometheus", "promtool"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("needs %s: apt-get install prometheus", program)
+		}
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "series.om")
+	if err := os.WriteFile(file, []byte(openMetrics()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "promtool", "tsdb", "create-blocks-from", "openmetrics", file, dir).CombinedOutput(); err != nil {
+		t.Fatalf("promtool: %v: %s", err, out)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	server := exec.CommandContext(ctx, "prometheus", "--config.file=/dev/null", "--storage.tsdb.path="+dir,
+		"--storage.tsdb.retention.time=100y", "--web.listen-address="+address, "--log.level=error")
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_ = server.Wait()
+	})
+	for deadline := time.Now().Add(time.Minute); ; {
+		resp, err := http.Get("http://" + address + "/-/ready")
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return "http://" + address
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("Prometheus is not ready: %v", err)
+		}
+	}
+}
+
+func TestAReplayOfAPastReleaseIsJudgedExplainedAndCounted(t *testing.T) {
+	url := startPrometheus(t)
+	replayOf := func(version string) []string {
+		return []string{"replay", "--prometheus", url, "--new", `version="` + version + `"`, "--old", `version="v1"`, "--at", fmt.Sprint(ready)}
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), replayOf("v2"), &out, &errs); code != exitFail {
+		t.Fatalf("exit code %d, want 1: %s%s", code, out.String(), errs.String())
+	}
+	var record v1alpha1.Record
+	if err := json.Unmarshal(out.Bytes(), &record); err != nil {
+		t.Fatal(err)
+	}
+	if e := record.Metrics[0]; record.Looks > 3 || e.Name != "requests-errors" || e.New == nil || e.Old == nil || e.Interval == nil ||
+		e.New.Query != `http_requests_total{version="v2"}` || e.Threshold == "" {
+		t.Errorf("a fail without its evidence: %+v", record)
+	}
+
+	file := filepath.Join(t.TempDir(), "record.json")
+	if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	if code := run(t.Context(), []string{"explain", "--prometheus", url, "--record", file}, &out, &errs); code != exitPass {
+		t.Errorf("explain: exit code %d, want 0: %s%s", code, out.String(), errs.String())
+	}
+
+	if code := run(t.Context(), replayOf("v3"), &out, &errs); code != exitPass {
+		t.Errorf("v3: exit code %d, want 0", code)
+	}
+	if code := run(t.Context(), replayOf("v4"), &out, &errs); code != exitNoVerdict {
+		t.Errorf("v4: exit code %d, want 2", code)
+	}
+
+	list := filepath.Join(t.TempDir(), "list.csv")
+	text := fmt.Sprintf("new,old,at,check,label\n\"version=\"\"v2\"\"\",\"version=\"\"v1\"\"\",%d,,bad\n\"version=\"\"v3\"\"\",\"version=\"\"v1\"\"\",%d,,good\n", ready, ready)
+	if err := os.WriteFile(list, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	if code := run(t.Context(), []string{"calibrate", "--prometheus", url, "--list", list, "--json"}, &out, &errs); code != exitPass {
+		t.Fatalf("calibrate: exit code %d: %s", code, errs.String())
+	}
+	var score struct{ Caught, FalseAlarms int }
+	if err := json.Unmarshal(out.Bytes(), &score); err != nil || score.Caught != 1 || score.FalseAlarms != 0 {
+		t.Errorf("calibrate: %+v, %v, want one caught and no false alarm", score, err)
+	}
+}
+
+func TestWrongFlagsAndFilesExitWith3AndAreNamed(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	with := func(more ...string) []string {
+		return append([]string{"replay", "--prometheus", "http://127.0.0.1:1", "--new", `a="b"`, "--old", `a="c"`, "--at", "1760000000"}, more...)
+	}
+	const head = "apiVersion: judge.breakwater.dev/v1alpha1\nkind: MetricCheck\n"
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no command":      {nil, "usage"},
+		"unknown command": {[]string{"serv"}, "usage"},
+		"no server":       {[]string{"replay", "--new", `a="b"`, "--at", "1"}, "--prometheus"},
+		"no new":          {[]string{"replay", "--prometheus", "http://x", "--at", "1"}, "new"},
+		"wrong matcher":   {with("--new", "a=b"), "a=b"},
+		"wrong time":      {with("--at", "yesterday"), "yesterday"},
+		"unknown flag":    {with("--nwe", "x"), "nwe"},
+		"argument":        {with("x"), `"x"`},
+		"no file":         {with("--check", dir+"/none"), "none"},
+		"unknown field":   {with("--check", write("a", head+"spec: {lok: 5m}")), "lok"},
+		"wrong kind":      {with("--check", write("b", "kind: Deployment\n")), "Deployment"},
+		"short look":      {with("--check", write("c", head+"spec: {look: 1s}")), "spec.look"},
+		"no bad":          {with("--check", write("d", head+"spec: {metrics: [{name: a, kind: Ratio, query: 'x{{{pods}}}'}]}")), "spec.metrics[0].bad"},
+		"wrong label":     {[]string{"calibrate", "--prometheus", "http://x", "--list", write("e", "new,old,at,check,label\na,b,1,,ugly\n")}, "ugly"},
+		"wrong header":    {[]string{"calibrate", "--prometheus", "http://x", "--list", write("f", "new,old,at,label\n")}, "check"},
+		"no record":       {[]string{"explain", "--prometheus", "http://x", "--record", write("g", "{}")}, "target"},
+	} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), c.args, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), c.want) {
+			t.Errorf("%s: exit code %d, error %q, want 3 and %q", name, code, errs.String(), c.want)
+		}
+	}
+}

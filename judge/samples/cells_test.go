@@ -1,0 +1,34 @@
+package samples
+
+import (
+	"math"
+	"testing"
+)
+
+func TestTheIncreaseOfACounter(t *testing.T) {
+	g := Grid{Origin: 0, Width: 15}
+	for name, c := range map[string]struct {
+		points []Point
+		born   bool
+		want   map[int]float64
+	}{
+		"of each cell":                          {[]Point{{0, 5}, {15, 7}, {30, 10}}, false, map[int]float64{0: 2, 1: 3}},
+		"begins at 0 after a reset":             {[]Point{{0, 100}, {15, 3}}, false, map[int]float64{0: 3}},
+		"has the first value of a late series":  {[]Point{{15, 4}, {30, 5}}, true, map[int]float64{0: 4, 1: 1}},
+		"has no first value of an early series": {[]Point{{15, 4}}, false, map[int]float64{}},
+		"is spread over a gap":                  {[]Point{{0, 0}, {60, 8}}, false, map[int]float64{0: 2, 1: 2, 2: 2, 3: 2}},
+		"ignores what is no number":             {[]Point{{0, 1}, {15, math.NaN()}, {20, math.Inf(1)}, {22, 3}}, false, map[int]float64{1: 2}},
+		"of nothing":                            {nil, true, map[int]float64{}},
+	} {
+		cells := Cells{}
+		Increase(cells, g, c.points, c.born)
+		if len(cells) != len(c.want) {
+			t.Errorf("%s: %v, want %v", name, cells, c.want)
+		}
+		for k, v := range c.want {
+			if cells[k] != v {
+				t.Errorf("%s: %v, want %v", name, cells, c.want)
+			}
+		}
+	}
+}
