@@ -92,7 +92,7 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	step, asked := nextStep(pod, w)
 	switch step {
 	case stepLook:
-		record, err := f.look(ctx, pod, *asked, w)
+		record, err := f.look(ctx, pod, *asked)
 		if err != nil {
 			return err
 		}
@@ -148,12 +148,12 @@ func nextStep(pod *v1alpha1.ChangePod, w events.ChangePodReady) (step, *v1alpha1
 }
 
 // look looks at the metrics of the release of a batch.
-func (f *function) look(ctx context.Context, pod *v1alpha1.ChangePod, asked v1alpha1.Judge, w events.ChangePodReady) (judgev1alpha1.Record, error) {
+func (f *function) look(ctx context.Context, pod *v1alpha1.ChangePod, asked v1alpha1.Judge) (judgev1alpha1.Record, error) {
 	check, err := f.checkOf(ctx, asked)
 	if err != nil {
 		return judgev1alpha1.Record{}, err
 	}
-	release, err := f.releaseOf(ctx, pod, w)
+	release, err := f.releaseOf(ctx, pod)
 	if err != nil {
 		return judgev1alpha1.Record{}, err
 	}
@@ -203,7 +203,7 @@ func withdrawn(previous *judgev1alpha1.Record, asked v1alpha1.Judge, at, now tim
 	return r
 }
 
-// ReasonNoMetricCheck: the MetricCheck was deleted while the batch was judged.
+// ReasonNoMetricCheck means that the MetricCheck was deleted while the batch was judged.
 const ReasonNoMetricCheck = "NoMetricCheck"
 
 // store stores the record, unless a concurrent look has ended the look already. It returns

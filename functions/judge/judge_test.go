@@ -124,7 +124,7 @@ type traffic struct {
 	queries            atomic.Int64
 }
 
-func (tr *traffic) Range(_ context.Context, expression string, from, to time.Time, step time.Duration) ([]samples.Series, error) {
+func (tr *traffic) Range(_ context.Context, expression string, from, to time.Time, _ time.Duration) ([]samples.Series, error) {
 	tr.queries.Add(1)
 	var out []samples.Series
 	for pod, share := range map[string]float64{"sleep-new-a": tr.newFails, "sleep-old-a": tr.oldFails} {
@@ -215,7 +215,7 @@ func TestABadReleaseFailsEarlyAndAGoodOnePassesAtTheEnd(t *testing.T) {
 // No data is never a pass.
 func TestWithoutUsableDataThereIsNoPass(t *testing.T) {
 	answer := func(status int, body string) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(status)
 			_, _ = w.Write([]byte(strings.ReplaceAll(body, "NOW", "1778328300"))) // the end of the look

@@ -19,7 +19,6 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
-	"github.com/breakwater-dev/breakwater/events"
 )
 
 const (
@@ -63,7 +62,7 @@ func (f *function) checkOf(ctx context.Context, asked v1alpha1.Judge) (*judgev1a
 }
 
 // releaseOf returns the release of a batch, at most releaseTTL old.
-func (f *function) releaseOf(ctx context.Context, pod *v1alpha1.ChangePod, w events.ChangePodReady) (release, error) {
+func (f *function) releaseOf(ctx context.Context, pod *v1alpha1.ChangePod) (release, error) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {
 		return release{}, errOutdated

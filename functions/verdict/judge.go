@@ -13,7 +13,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
-// NotAsked: the batch does not have the judge.
+// NotAsked means that the batch does not have the judge.
 const NotAsked Outcome = "not-asked"
 
 // DecideJudge returns the action for a verdict of a judge other than the server, and the

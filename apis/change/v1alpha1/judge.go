@@ -135,7 +135,7 @@ func (c *ChangePod) ServerMustAnswer() bool {
 func (c *ChangePod) OtherJudges(mustAnswer bool) []Judge {
 	var out []Judge
 	for _, j := range c.Spec.Judges {
-		if j.Name != JudgeServer && !(mustAnswer && j.Optional) {
+		if j.Name != JudgeServer && (!mustAnswer || !j.Optional) {
 			out = append(out, j)
 		}
 	}
