@@ -30,7 +30,7 @@ status: cluster ## Print the processes and log files of the embedded cluster.
 kubeconfig: cluster ## Print the path of a kubeconfig for the embedded cluster.
 	@$(CLUSTER) kubeconfig
 
-PARTS ?= config/core config/protection config/permission
+PARTS ?= config/core config/judge config/protection config/permission
 
 apply: ## Install Breakwater on the cluster of KUBECONFIG (set KO_DOCKER_REPO; OVERLAY=kafka, strict, ...).
 	@OVERLAY=$(OVERLAY) REPLACE_CRDS=$(REPLACE_CRDS) hack/apply.sh $(PARTS)

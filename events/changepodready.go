@@ -1,13 +1,17 @@
 package events
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
 // ChangePodReady is the data of TypeChangePodReady: the ChangePod needs the call
-// of a stage. The event is sent again until the object records the call.
+// of a stage, or the verdict of another judge than the server. The event is sent
+// again until the object records the call or the verdict.
 type ChangePodReady struct {
 	// Namespace, Name and UID are the ChangePod's.
 	Namespace string    `json:"namespace"`
@@ -18,6 +22,9 @@ type ChangePodReady struct {
 	Version        string         `json:"version"`
 	Attempt        int64          `json:"attempt"`
 	Stage          v1alpha1.Stage `json:"stage"`
+	// Judge is the name of the judge that is woken; empty for function submit, which
+	// calls the server.
+	Judge string `json:"judge,omitempty"`
 }
 
 var _ Data = ChangePodReady{}
@@ -27,8 +34,15 @@ func (ChangePodReady) Type() string { return TypeChangePodReady }
 
 // ID implements Data.
 func (d ChangePodReady) ID() string {
-	return string(d.UID) + "/" + d.Version + "/" + string(d.Stage)
+	id := string(d.UID) + "/" + d.Version + "/" + string(d.Stage)
+	if d.Judge != "" {
+		id += "/judge." + d.Judge
+	}
+	return id
 }
+
+// judge is the value of JudgeExtension.
+func (d ChangePodReady) judge() string { return cmp.Or(d.Judge, v1alpha1.JudgeServer) }
 
 // Source implements Data: the ChangePod.
 func (d ChangePodReady) Source() string { return changePath("changepods", d.Namespace, d.Name) }
@@ -46,6 +60,9 @@ func (d ChangePodReady) Validate() error {
 	c.version(d.Version)
 	c.attempt(d.Attempt)
 	c.stage(d.Stage)
+	if d.Judge != "" {
+		c.conforms("judge", d.Judge, validation.IsDNS1123Label)
+	}
 	return c.err()
 }
 

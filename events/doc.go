@@ -14,8 +14,9 @@
 //
 //	type                        source                  subject     id
 //	pod.finished                the workload            pod         <pod uid>/<version>/finished
-//	changepod.ready             the ChangePod           ChangePod   <uid>/<version>/<stage>
+//	changepod.ready             the ChangePod           ChangePod   <uid>/<version>/<stage>[/judge.<judge>]
 //	changepod.verdict           the ChangePod           ChangePod   <uid>/<version>/<stage>/<node>/<verdict>[/<hash of podResults>]
+//	... of another judge        the ChangePod           ChangePod   <uid>/<version>/POST/judge.<judge>/<verdict>
 //	order.ready                 the ChangeWorkload      itself      <uid>/<version>/<step>
 //	order.verdict               the ChangeWorkload      itself      <uid>/<version>/<stage>/<node>/<verdict>
 //	changeworkload.started      the ChangeWorkload      workload    <uid>/<version>/started

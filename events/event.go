@@ -55,6 +55,11 @@ func New(d Data) (cloudevents.Event, error) {
 		e.SetTime(v.Time.Time)
 	case OrderVerdict:
 		e.SetTime(v.Time.Time)
+	case JudgeVerdict:
+		e.SetTime(v.Time.Time)
+		e.SetExtension(JudgeExtension, v.Judge)
+	case ChangePodReady:
+		e.SetExtension(JudgeExtension, v.judge())
 	}
 	if err := e.SetData(cloudevents.ApplicationJSON, raw); err != nil {
 		return cloudevents.Event{}, fmt.Errorf("event %s: %w", d.Type(), err)

@@ -6,10 +6,12 @@ const (
 	// TypePodFinished: a pod of a release is finished. Data is PodFinished.
 	TypePodFinished = "dev.breakwater.pod.finished.v1"
 
-	// TypeChangePodReady: a batch needs a call to the server. Data is ChangePodReady.
+	// TypeChangePodReady: a batch needs a call to the server, or the verdict of another
+	// judge. Data is ChangePodReady.
 	TypeChangePodReady = "dev.breakwater.changepod.ready.v1"
-	// TypeChangePodVerdict: the server judged a batch. Data is ChangePodVerdict
-	// inside the cluster, and ExternalVerdict if a judge posts it to the callback.
+	// TypeChangePodVerdict: a batch was judged. Data is ChangePodVerdict inside the
+	// cluster for the server, ExternalVerdict if it is posted to the callback, and
+	// JudgeVerdict for another judge.
 	TypeChangePodVerdict = "dev.breakwater.changepod.verdict.v1"
 
 	// TypeOrderReady: the order of a release needs a call to the server. Data is

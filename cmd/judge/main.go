@@ -3,6 +3,7 @@
 //	judge replay     judges a past release
 //	judge calibrate  judges labelled past releases and counts the errors
 //	judge explain    recomputes a verdict from its record and the metrics
+//	judge serve      is function judge, which judges running releases
 package main
 
 import (
@@ -31,6 +32,7 @@ const usage = `usage: judge <command> [flags]
   replay     judge a past release: exits 0 pass, 1 fail, 2 no verdict, 3 wrong flags or files
   calibrate  judge labelled past releases and print how often the judge is right
   explain    recompute a verdict from its record and the metrics: exits 0 if it agrees, 1 if not
+  serve      run function judge, as config/judge does
 
 judge <command> -h lists the flags.
 `
@@ -45,7 +47,7 @@ func main() {
 // command runs a subcommand and returns its exit code.
 type command func(ctx context.Context, args []string, out, errs io.Writer) (int, error)
 
-var commands = map[string]command{"replay": replay, "calibrate": calibrateCommand, "explain": explain}
+var commands = map[string]command{"replay": replay, "calibrate": calibrateCommand, "explain": explain, "serve": serve}
 
 func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	if len(args) == 0 || commands[args[0]] == nil {

@@ -32,8 +32,8 @@ type entry struct{ source, description string }
 func entries() map[string]entry {
 	return map[string]entry{
 		events.TypePodFinished:              {fromWorkload, "A pod of a release is Ready. Subject: the pod."},
-		events.TypeChangePodReady:           {fromChangePod, "A batch of pods needs a call to the change-control server, stage PRE or POST. Subject: the ChangePod."},
-		events.TypeChangePodVerdict:         {fromChangePod, "The change-control server judged a stage of a batch. Subject: the ChangePod."},
+		events.TypeChangePodReady:           {fromChangePod, "A batch of pods needs a call to the change-control server, stage PRE or POST, or the verdict of another judge (extension judge). Subject: the ChangePod."},
+		events.TypeChangePodVerdict:         {fromChangePod, "The change-control server or another judge (extension judge) judged a batch. Subject: the ChangePod."},
 		events.TypeOrderReady:               {fromChangeWorkload, "The order of a release needs a call to the change-control server: Start, Finish or Close. Subject: the ChangeWorkload."},
 		events.TypeOrderVerdict:             {fromChangeWorkload, "The change-control server judged a stage of the order of a release. Subject: the ChangeWorkload."},
 		events.TypeChangeWorkloadStarted:    {fromChangeWorkload, "A release began. Subject: the workload."},

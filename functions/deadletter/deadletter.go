@@ -1,7 +1,8 @@
 // Package deadletter is the function that receives undelivered events. It stores
-// a verdict in the inbox of its ChangeWorkload, because the server does not
-// repeat it. All other events are wake-ups, which their reconciler repeats; for
-// these it creates a Kubernetes Event on the object.
+// a verdict of the server in the inbox of its ChangeWorkload, because the server does
+// not repeat it. All other events are wake-ups, which their reconciler repeats, or
+// verdicts of other judges, which their judge repeats at its next wake-up; for these it
+// creates a Kubernetes Event on the object.
 package deadletter
 
 import (
@@ -90,6 +91,9 @@ type undeliveredVerdict struct {
 func read(e event.Event) (v undeliveredVerdict, isVerdict bool, err error) {
 	switch e.Type() {
 	case events.TypeChangePodVerdict:
+		if events.JudgeOf(e) != "" {
+			return undeliveredVerdict{}, false, nil
+		}
 		d, err := events.ParseChangePodVerdict(e)
 		return undeliveredVerdict{d.Namespace, d.ChangeWorkload, d.BizExecOrderID, d.Inbox()}, true, err
 	case events.TypeOrderVerdict:

@@ -21,6 +21,11 @@ func Signed(t testing.TB, e event.Event) event.Event {
 	return e
 }
 
+// JudgeKey returns the key of a judge in tests, which it has in Secret judge-keys.
+func JudgeKey(judge string) eventsigning.Keys {
+	return eventsigning.Keys{Current: []byte("key of judge " + judge + ", of at least 32 bytes")}
+}
+
 // Rotated are the keys after the controller replaced those of Keys.
 func Rotated() eventsigning.Keys {
 	return eventsigning.Keys{Current: []byte("next"), Previous: Keys().Current}

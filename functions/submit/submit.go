@@ -100,6 +100,9 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 		if err != nil {
 			return functions.Permanent(err)
 		}
+		if d.Judge != "" {
+			return nil // another judge is woken: its stage need not be due at the server
+		}
 		return ignoreHandled(f.handleWakeUp(ctx, wakeUp{
 			namespace: d.Namespace, workload: d.ChangeWorkload, pod: d.Name, podUID: d.UID, stage: d.Stage,
 		}))

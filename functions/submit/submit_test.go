@@ -390,3 +390,16 @@ func TestAnEventOfAnotherTypeIsAPermanentError(t *testing.T) {
 		t.Errorf("result is %s", result)
 	}
 }
+
+// Stage POST of another judge begins while the server still checks PRE: a finish before its
+// verdict would be rejected.
+func TestTheWakeUpOfAnotherJudgeMakesNoCall(t *testing.T) {
+	c, server, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", time.Minute)))
+	err := function(t.Context(), wakeUp(t, events.ChangePodReady{
+		Namespace: ft.Namespace, Name: ft.BatchName(1), UID: "batch-1", ChangeWorkload: ft.Release,
+		Version: ft.Version, Attempt: 1, Stage: post, Judge: v1alpha1.JudgeMetrics,
+	}))
+	if err != nil || c.Patches() != 0 || len(server.Calls()) != 0 {
+		t.Errorf("%v, %d writes, calls %v", err, c.Patches(), server.Calls())
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/functions"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 	"github.com/breakwater-dev/breakwater/functions/verdict"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
 )
 
@@ -21,7 +22,7 @@ func newFunction(t *testing.T, objects ...runtime.Object) (*ft.Cluster, *ft.Serv
 	c := ft.New(t, objects...)
 	server := ft.NewServerDouble(t, c, "")
 	recorder := verdict.NewRecorder(c.Change, server.Clock, noop.Meter{})
-	return c, server, verdict.New(recorder, server.Clients, ft.Keys())
+	return c, server, verdict.New(recorder, server.Clients, ft.Keys(), eventsigning.NewJudgeKeys(c.Kube.CoreV1(), server.Clock))
 }
 
 func verdictOf(t *testing.T, stage v1alpha1.Stage, verdict, node string, edit ...func(*events.ChangePodVerdict)) event.Event {
@@ -122,7 +123,7 @@ func TestWithoutAServerAPassWithoutRulesIsNotConfirmed(t *testing.T) {
 	c := ft.New(t, ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
 	server := ft.NewServerDouble(t, ft.New(t), "")
 	recorder := verdict.NewRecorder(c.Change, server.Clock, noop.Meter{})
-	function := verdict.New(recorder, functions.NewClientSource(c.Kube), ft.Keys())
+	function := verdict.New(recorder, functions.NewClientSource(c.Kube), ft.Keys(), eventsigning.NewJudgeKeys(c.Kube.CoreV1(), server.Clock))
 	if err := function(t.Context(), verdictOf(t, v1alpha1.StagePre, "pass", "n", withoutRules)); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
-// Package verdict is the function that stores verdicts of the server, by
-// compare-and-swap: of a batch (changepod.verdict) in status.verdicts and
-// status.podResults of the ChangePod, of an order (order.verdict) in
-// status.orderVerdicts of the ChangeWorkload.
+// Package verdict is the function that stores verdicts, by compare-and-swap: of the
+// server on a batch (changepod.verdict) in status.verdicts and status.podResults of the
+// ChangePod, of another judge in its status.judges, of the server on an order
+// (order.verdict) in status.orderVerdicts of the ChangeWorkload.
 //
 // A verdict replaces only one of a lower rank (no verdict < pass without
 // rules < pass < fail), so duplicate, late and reordered deliveries lead to the same status. A
@@ -20,12 +20,27 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 )
 
-// New returns the function. It stores only verdicts that verifier accepts.
-func New(recorder *Recorder, server *functions.ClientSource, verifier functions.Verifier) functions.Function {
+// JudgeVerifier verifies the signature of an event with the key of a judge;
+// *eventsigning.JudgeKeys implements it.
+type JudgeVerifier interface {
+	VerifyJudge(ctx context.Context, judge string, e event.Event) error
+}
+
+// New returns the function. It stores only verdicts of the server that verifier accepts,
+// and those of another judge that judges accepts as signed by that judge.
+func New(recorder *Recorder, server *functions.ClientSource, verifier functions.Verifier, judges JudgeVerifier) functions.Function {
 	return func(ctx context.Context, e event.Event) error {
-		if err := verifier.Verify(ctx, e); errors.Is(err, eventsigning.ErrNotAuthentic) {
-			return functions.Permanent(err)
-		} else if err != nil {
+		if judge := events.JudgeOf(e); judge != "" {
+			if err := authentic(judges.VerifyJudge(ctx, judge, e)); err != nil {
+				return err
+			}
+			received, err := events.ParseJudgeVerdict(e)
+			if err != nil {
+				return functions.Permanent(err)
+			}
+			return recorder.RecordJudge(ctx, received)
+		}
+		if err := authentic(verifier.Verify(ctx, e)); err != nil {
 			return err
 		}
 		if e.Type() == events.TypeOrderVerdict {
@@ -41,6 +56,14 @@ func New(recorder *Recorder, server *functions.ClientSource, verifier functions.
 		}
 		return recorder.Record(ctx, received, lazyRetriever{server})
 	}
+}
+
+// authentic marks the error of an event without a valid signature as permanent.
+func authentic(err error) error {
+	if errors.Is(err, eventsigning.ErrNotAuthentic) {
+		return functions.Permanent(err)
+	}
+	return err
 }
 
 // lazyRetriever reads the configuration of the server only if retrieve is needed:

@@ -31,11 +31,12 @@ const (
 )
 
 // errNoKey reports that the controller has not made a key yet.
-var errNoKey = errors.New("secret " + SecretName + " has no key yet; the controller writes it")
+var errNoKey = errors.New("the Secret has no key yet; the controller writes it")
 
 // Store signs and verifies with the keys of the Secret.
 type Store struct {
 	secrets corev1client.SecretsGetter
+	name    string
 	clock   clock.PassiveClock
 
 	mu   sync.Mutex
@@ -43,9 +44,14 @@ type Store struct {
 	read time.Time
 }
 
-// NewStore returns a Store.
+// NewStore returns a Store of the key of verdicts of the server.
 func NewStore(secrets corev1client.SecretsGetter, clock clock.PassiveClock) *Store {
-	return &Store{secrets: secrets, clock: clock}
+	return NewNamedStore(secrets, SecretName, clock)
+}
+
+// NewNamedStore returns a Store of the key of another Secret in SystemNamespace.
+func NewNamedStore(secrets corev1client.SecretsGetter, name string, clock clock.PassiveClock) *Store {
+	return &Store{secrets: secrets, name: name, clock: clock}
 }
 
 // Sign signs an event. It fails while the key cannot be read.
@@ -80,13 +86,13 @@ func (s *Store) keysOf(ctx context.Context, age time.Duration) (Keys, error) {
 	if !s.read.IsZero() && now.Sub(s.read) < age {
 		return s.keys, nil
 	}
-	secret, err := s.secrets.Secrets(v1alpha1.SystemNamespace).Get(ctx, SecretName, metav1.GetOptions{})
+	secret, err := s.secrets.Secrets(v1alpha1.SystemNamespace).Get(ctx, s.name, metav1.GetOptions{})
 	if err != nil {
-		return Keys{}, fmt.Errorf("get Secret %s: %w", SecretName, err)
+		return Keys{}, fmt.Errorf("get Secret %s: %w", s.name, err)
 	}
 	keys := Keys{Current: secret.Data[CurrentKey], Previous: secret.Data[PreviousKey]}
 	if len(keys.Current) == 0 {
-		return Keys{}, errNoKey
+		return Keys{}, fmt.Errorf("get Secret %s: %w", s.name, errNoKey)
 	}
 	s.keys, s.read = keys, now
 	return keys, nil

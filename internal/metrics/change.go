@@ -65,7 +65,14 @@ func change() []Group {
 		Processes: text("verdict submit"),
 		Metrics: []Definition{
 			{Name: "breakwater_verdicts_total", Unit: "verdicts", Labels: text("stage verdict result"),
-				Help: "Verdicts that were received. The result says whether the verdict was stored."},
+				Help: "Verdicts that were received. The result says whether the verdict was stored. Verdicts of other judges than the server have stage JUDGE_POST."},
+		},
+	}, {
+		Title:     "Function judge",
+		Processes: text("judge"),
+		Metrics: []Definition{
+			{Name: "breakwater_judge_looks_total", Unit: "looks", Labels: text("verdict reason"),
+				Help: "Looks at the metrics of a batch, with the verdict so far and its reason."},
 		},
 	}, {
 		Title:     "Function report",

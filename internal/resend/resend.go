@@ -31,11 +31,12 @@ type Schedule struct {
 }
 
 // New returns an empty schedule.
-func New(c clock.PassiveClock) *Schedule {
-	s := &Schedule{
-		clock:   c,
-		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[string](minInterval, maxInterval),
-	}
+func New(c clock.PassiveClock) *Schedule { return NewWithin(c, minInterval, maxInterval) }
+
+// NewWithin returns an empty schedule with other intervals: the first one is least, and the
+// next ones double up to most.
+func NewWithin(c clock.PassiveClock, least, most time.Duration) *Schedule {
+	s := &Schedule{clock: c, backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[string](least, most)}
 	// Without this, the limiter would keep evicted ids and grow.
 	s.sent = lru.NewWithEvictionFunc(capacity, func(key lru.Key, _ any) { s.backoff.Forget(key.(string)) })
 	return s

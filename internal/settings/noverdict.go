@@ -7,8 +7,12 @@ import (
 )
 
 // UnjudgedBatch returns the outcome of an unjudged batch: the strictest policy of its
-// stages without a pass or fail, or of both stages if each has one.
+// stages without a pass or fail, or of both stages if each has one. Of a batch with other
+// judges than the server, only those that must answer count.
 func (s Settings) UnjudgedBatch(c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
+	if len(c.Spec.Judges) > 0 {
+		return s.unjudgedByJudges(c)
+	}
 	unjudged := c.UnjudgedStages()
 	if len(unjudged) == 0 {
 		return s.BatchNoVerdict()
@@ -18,6 +22,26 @@ func (s Settings) UnjudgedBatch(c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy 
 		strictest = stricter(strictest, s.UnjudgedStage(stage, c.Status.VerdictOf(stage)))
 	}
 	return strictest
+}
+
+// unjudgedByJudges is UnjudgedBatch for a batch with other judges than the server.
+func (s Settings) unjudgedByJudges(c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
+	strictest := v1alpha1.NoVerdictPass
+	for _, j := range c.UnjudgedBy() {
+		strictest = stricter(strictest, s.UnjudgedBy(j))
+	}
+	if c.ServerMustAnswer() && c.Status.VerdictOf(v1alpha1.StagePost).Outcome() != v1alpha1.OutcomePass {
+		for _, stage := range c.UnjudgedStages() {
+			strictest = stricter(strictest, s.UnjudgedStage(stage, c.Status.VerdictOf(stage)))
+		}
+	}
+	return strictest
+}
+
+// UnjudgedBy returns the outcome of a batch without a verdict of a judge other than the
+// server.
+func (s Settings) UnjudgedBy(j v1alpha1.Judge) v1alpha1.NoVerdictPolicy {
+	return cmp.Or(j.NoVerdict, s.BatchNoVerdict(v1alpha1.StagePost))
 }
 
 // UnjudgedStage returns the outcome of a stage of a batch that is unjudged and has the

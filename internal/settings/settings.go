@@ -67,6 +67,9 @@ type Settings struct {
 	ReleaseCheckNoVerdict v1alpha1.NoVerdictPolicy
 	// Bypass is who may release a repair of a suspended workload. Default Recorded.
 	Bypass v1alpha1.BypassPolicy
+	// Judges are the names of the judges that must answer for a batch. Default empty:
+	// every judge that is configured.
+	Judges []string
 }
 
 // Default returns the settings without any OpsConfigInfo.
@@ -170,6 +173,10 @@ func apply(s *Settings, spec v1alpha1.OpsConfigInfoSpec) {
 	case v1alpha1.ConfigBypass:
 		if p, err := v1alpha1.ParseBypass(spec.Content); err == nil {
 			s.Bypass = p
+		}
+	case v1alpha1.ConfigJudges:
+		if names, err := v1alpha1.ParseJudges(spec.Content); err == nil {
+			s.Judges = names
 		}
 	case v1alpha1.ConfigWaitThreshold:
 		setDuration(&s.WaitThreshold, spec.Content)

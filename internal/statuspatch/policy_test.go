@@ -24,7 +24,7 @@ func TestThePolicyOfFunctionsAllowsTheFieldsThatTheyWrite(t *testing.T) {
 	for key, written := range map[string][]string{
 		// Submit records the verdicts that it retrieved.
 		"changepods submit":          slices.Concat(statuspatch.ChangePodSubmit, statuspatch.ChangePodVerdict),
-		"changepods verdict":         statuspatch.ChangePodVerdict,
+		"changepods verdict":         slices.Concat(statuspatch.ChangePodVerdict, statuspatch.ChangePodJudge),
 		"changeworkloads submit":     slices.Concat(statuspatch.ChangeWorkloadSubmit, statuspatch.ChangeWorkloadVerdict),
 		"changeworkloads verdict":    statuspatch.ChangeWorkloadVerdict,
 		"changeworkloads deadletter": statuspatch.ChangeWorkloadInbox,

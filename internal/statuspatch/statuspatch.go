@@ -26,6 +26,10 @@ var (
 	ChangePodSubmit = []string{"changePodId", "preSubmitTime", "preSubmitTimeUnix",
 		"postSubmitTime", "postSubmitTimeUnix", "submissions"}
 	ChangePodVerdict = []string{"verdicts", "podResults"}
+	// ChangePodJudge is written by function verdict, too, for judges other than the server.
+	ChangePodJudge = []string{"judges"}
+	// ChangePodRecord is written by function judge.
+	ChangePodRecord = []string{"metricRecord"}
 )
 
 // Fields of a ChangeWorkload's status, by writer.

@@ -72,7 +72,7 @@ func startFunctions(ctx context.Context) error {
 		submit: receiver("submit", submit.New(clients["submit"].Change, functions.NewCachedClientSource(clients["submit"].Kube),
 			verdict.NewRecorder(clients["submit"].Change, now, meter), now, meter)),
 		verdict: receiver("verdict", verdict.New(verdict.NewRecorder(clients["verdict"].Change, now, meter),
-			functions.NewCachedClientSource(clients["verdict"].Kube), eventsigning.NewStore(clients["verdict"].Kube.CoreV1(), now))),
+			functions.NewCachedClientSource(clients["verdict"].Kube), eventsigning.NewStore(clients["verdict"].Kube.CoreV1(), now), eventsigning.NewJudgeKeys(clients["verdict"].Kube.CoreV1(), now))),
 		report: receiver("report", report.New(clients["report"].Change, functions.NewCachedClientSource(clients["report"].Kube), now, meter)),
 	}
 	sender, follow, err := senders.NewStandaloneSender(ctx, clients["callback"].Kube, clients["callback"].Config)

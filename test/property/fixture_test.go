@@ -151,7 +151,7 @@ func (w *fixture) functions() {
 		submitClient := client("submit")
 		w.instances["submit"] = append(w.instances["submit"],
 			submit.New(submitClient, server, verdict.NewRecorder(submitClient, w.clock, meter), w.clock, meter))
-		w.instances["verdict"] = append(w.instances["verdict"], verdict.New(verdict.NewRecorder(client("verdict"), w.clock, meter), server, keys))
+		w.instances["verdict"] = append(w.instances["verdict"], verdict.New(verdict.NewRecorder(client("verdict"), w.clock, meter), server, keys, nil))
 		w.instances["deadletter"] = append(w.instances["deadletter"], deadletter.New(client("deadletter"), kube, nil, keys, w.clock, meter))
 	}
 	w.callback = callback.New(callback.Options{

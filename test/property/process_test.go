@@ -39,7 +39,9 @@ import (
 	changepodinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changepod"
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
+	metriccheckinformer "github.com/breakwater-dev/breakwater/client/injection/informers/judge/v1alpha1/metriccheck"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	judgelisters "github.com/breakwater-dev/breakwater/client/listers/judge/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
@@ -61,6 +63,7 @@ type (
 	changeWorkloads struct{ *informer }
 	changePods      struct{ *informer }
 	opsConfigInfoes struct{ *informer }
+	metricChecks    struct{ *informer }
 )
 
 func (i revisions) Lister() appslisters.ControllerRevisionLister {
@@ -80,6 +83,10 @@ func (i changeWorkloads) Lister() listers.ChangeWorkloadLister {
 func (i changePods) Lister() listers.ChangePodLister { return listers.NewChangePodLister(i.indexer) }
 func (i opsConfigInfoes) Lister() listers.OpsConfigInfoLister {
 	return listers.NewOpsConfigInfoLister(i.indexer)
+}
+
+func (i metricChecks) Lister() judgelisters.MetricCheckLister {
+	return judgelisters.NewMetricCheckLister(i.indexer)
 }
 
 // work is a key in the queue of a reconciler.
@@ -131,6 +138,7 @@ func start(w *fixture) *process {
 	ctx = context.WithValue(ctx, changepodinformer.Key{}, changePods{watched("changepods")})
 	configs := watched("opsconfiginfoes")
 	ctx = context.WithValue(ctx, opsconfiginfoinformer.Key{}, opsConfigInfoes{configs})
+	ctx = context.WithValue(ctx, metriccheckinformer.Key{}, metricChecks{newInformer("metricchecks")}) // there are none
 
 	static := configmap.NewStaticWatcher(w.configMap())
 	calls := callqueue.New(w.clock)

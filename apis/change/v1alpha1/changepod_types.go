@@ -4,6 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	duckv1 "knative.dev/pkg/apis/duck/v1"
+
+	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 )
 
 // +genclient
@@ -55,6 +57,14 @@ type ChangePodSpec struct {
 	// replaced later still creates another batch.
 	// +optional
 	Last bool `json:"last,omitempty"`
+
+	// Judges are the judges of the batch, if there are others than the server. Empty
+	// means the server alone.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=10
+	Judges []Judge `json:"judges,omitempty"`
 }
 
 // PodSummary is a pod in the format of the AlterShield Operator, with its verdict.
@@ -188,6 +198,17 @@ type ChangePodStatus struct {
 	// +listType=map
 	// +listMapKey=stage
 	Verdicts []StageVerdict `json:"verdicts,omitempty"`
+	// Judges are the verdicts of the judges other than the server, by name. Facts of function
+	// verdict.
+	// +optional
+	// +listType=map
+	// +listMapKey=judge
+	// +kubebuilder:validation:MaxItems=10
+	Judges []JudgeVerdict `json:"judges,omitempty"`
+	// MetricRecord is what function judge has seen in the metrics of the batch: the verdict
+	// of its looks so far, with evidence. A fact of function judge.
+	// +optional
+	MetricRecord *judgev1alpha1.Record `json:"metricRecord,omitempty"`
 	// PodResults are verdicts of single pods. Facts of the functions verdict and submit, or of a person
 	// with kubectl, whose verdicts take precedence over the server's.
 	// +optional

@@ -76,6 +76,9 @@ const (
 	// ConfigBypass (content: Authorized or Recorded): who may release a repair
 	// of a suspended workload. Default: Recorded.
 	ConfigBypass ConfigType = "bypass"
+	// ConfigJudges (content: names of judges, separated by commas): who must answer for a
+	// batch. Default: every judge that is configured.
+	ConfigJudges ConfigType = "judges"
 )
 
 // NoVerdictPolicy is the content of ConfigNoVerdict and the related types.
@@ -137,6 +140,8 @@ var contentParsers = map[ConfigType]func(string) error{
 	ConfigHistoryLimit:      func(s string) error { _, err := ParseCount(s); return err },
 	ConfigShadow:            noContent,
 	ConfigBypass:            func(s string) error { _, err := ParseBypass(s); return err },
+
+	ConfigJudges: func(s string) error { _, err := ParseJudges(s); return err },
 
 	ConfigReleaseCheck:          func(s string) error { _, err := ParseReleaseCheck(s); return err },
 	ConfigReleaseCheckNoVerdict: func(s string) error { _, err := ParseReleaseCheckNoVerdict(s); return err },

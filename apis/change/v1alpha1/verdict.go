@@ -169,14 +169,38 @@ func (c *ChangePod) JudgedByPerson() bool {
 // VerdictWithdrawn reports whether the batch ended by a person's verdict that was
 // removed since. Such a batch is not done: the other pods were never judged.
 func (c *ChangePod) VerdictWithdrawn() bool {
-	return c.Status.Message == string(PodPostFinish) && c.Status.VerdictOf(StagePost) == nil && !c.JudgedByPerson()
+	return c.Status.Message == string(PodPostFinish) && !c.answered() && !c.JudgedByPerson()
 }
 
 // OutcomeOf returns the outcome of one pod of the batch, and its message. A person's
-// verdict takes precedence over the server's, a verdict of the pod over one of the
-// batch, and a fail of one stage over a pass of the other. A pass of PRE alone is no
-// pass.
+// verdict takes precedence over those of judges, a verdict of the pod over one of the
+// batch, and a fail of one stage or judge over a pass of another. A pass of PRE alone is
+// no pass, nor is a pass of one judge while another one must answer.
 func (c *ChangePod) OutcomeOf(pod string) (outcome Outcome, message string) {
+	outcome, message = c.serverOutcomeOf(pod)
+	if len(c.Spec.Judges) == 0 && len(c.Status.Judges) == 0 {
+		return outcome, message
+	}
+	if r := c.Status.ResultOf(pod); r != nil && r.Source == "" && ParseVerdict(r.Verdict) != OutcomeNoVerdict {
+		return outcome, message
+	}
+	failed := c.Status.FailOfJudge()
+	switch {
+	case outcome == OutcomeFail:
+		return outcome, message
+	case failed != nil:
+		return OutcomeFail, failed.Detail()
+	case c.ServerMustAnswer() && outcome != OutcomePass:
+		return outcome, message
+	case len(c.UnjudgedBy()) > 0:
+		return c.withoutVerdict(), ""
+	default:
+		return OutcomePass, c.passDetail(message)
+	}
+}
+
+// serverOutcomeOf is OutcomeOf for the server and persons alone.
+func (c *ChangePod) serverOutcomeOf(pod string) (outcome Outcome, message string) {
 	if r := c.Status.ResultOf(pod); r != nil {
 		// A result that is neither pass nor fail is ignored.
 		if o := ParseVerdict(r.Verdict); o != OutcomeNoVerdict {
@@ -192,8 +216,13 @@ func (c *ChangePod) OutcomeOf(pod string) (outcome Outcome, message string) {
 	if post.Outcome() == OutcomePass {
 		return OutcomePass, post.Message
 	}
+	return c.withoutVerdict(), ""
+}
+
+// withoutVerdict is the outcome of a pod that no verdict decides.
+func (c *ChangePod) withoutVerdict() Outcome {
 	if c.Status.Phase == PodExecuteDone && !c.VerdictWithdrawn() {
-		return OutcomeNoVerdict, ""
+		return OutcomeNoVerdict
 	}
-	return OutcomePending, ""
+	return OutcomePending
 }

@@ -23,6 +23,7 @@ import (
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changepod/fake"
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload/fake"
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo/fake"
+	_ "github.com/breakwater-dev/breakwater/client/injection/informers/judge/v1alpha1/metriccheck/fake"
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 )
 

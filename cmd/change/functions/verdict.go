@@ -17,6 +17,8 @@ import (
 func buildVerdict(_ context.Context, clients process.Clients) (process.Parts, error) {
 	meter := metrics.Meter()
 	recorder := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter)
-	function := verdict.New(recorder, functions.NewCachedClientSource(clients.Kube), eventsigning.NewStore(clients.Kube.CoreV1(), clock.RealClock{}))
+	secrets := clients.Kube.CoreV1()
+	function := verdict.New(recorder, functions.NewCachedClientSource(clients.Kube),
+		eventsigning.NewStore(secrets, clock.RealClock{}), eventsigning.NewJudgeKeys(secrets, clock.RealClock{}))
 	return process.Parts{Handler: functions.NewReceiver("verdict", function, clock.RealClock{}, meter)}, nil
 }

@@ -65,8 +65,10 @@ type Decision struct {
 	WakeStage v1alpha1.Stage
 	// WakeFor is the purpose of these wake-ups.
 	WakeFor resend.Purpose
-	// HeldUnjudged: the call timed out, but no-verdict is Hold. Function submit is
-	// still woken, because the server may become reachable again.
+	// WakeJudges are the names of the judges other than the server that are woken.
+	WakeJudges []string
+	// HeldUnjudged: the call or a judge timed out, but no-verdict is Hold. Function submit
+	// or the judge is still woken, because it may become reachable again.
 	HeldUnjudged bool
 	// Deadline is when the phase changes without an event; zero means never.
 	Deadline time.Time
@@ -77,6 +79,15 @@ type Decision struct {
 // the configuration changes. A batch that a person ended continues when the person
 // removes the result.
 func Decide(in Input) Decision {
+	d := decideServer(in)
+	if len(in.ChangePod.Spec.Judges) > 0 {
+		d = withJudges(in, d)
+	}
+	return d
+}
+
+// decideServer is Decide for the server and persons alone.
+func decideServer(in Input) Decision {
 	c := in.ChangePod
 	pre, post := c.Status.VerdictOf(v1alpha1.StagePre), c.Status.VerdictOf(v1alpha1.StagePost)
 	switch {

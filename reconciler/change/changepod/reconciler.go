@@ -1,12 +1,13 @@
 // Package changepod reconciles ChangePods: the check of one batch of pods by the
-// server. The states are
+// server and other judges. The states are
 //
 //	"" -> PreWait -> PreSubmitted -> PostWait -> PostSubmitted -> PostFinish -> ExecuteDone
 //	      PreFailed, PreTimeout, PostFailed, PostTimeout -> ExecuteDone
 //
 // They follow from facts with other writers: function submit (calls to the
 // server), function verdict and people (verdicts). The reconciler derives the
-// state, keeps the deadlines, and wakes function submit until it has acted.
+// state, keeps the deadlines, and wakes function submit until it has acted, and other
+// judges until they have answered.
 package changepod
 
 import (
@@ -57,7 +58,9 @@ type Reconciler struct {
 	serverConfigured func() bool
 	sender           events.Sender
 	wakeups          *resend.Schedule
-	calls            *callqueue.Queue
+	// looks are the wake-ups of judges other than the server.
+	looks *resend.Schedule
+	calls *callqueue.Queue
 	// enqueue enqueues a ChangePod whose call is admitted.
 	enqueue func(types.NamespacedName)
 	clock   clock.PassiveClock
@@ -106,6 +109,11 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	if err != nil {
 		return err
 	}
+	look, err := r.wakeJudges(ctx, c, owner, d)
+	if err != nil {
+		return err
+	}
+	again = resend.Sooner(again, look)
 	next, changed := derive(c, d, s, now)
 	if changed {
 		if wait := r.writeDelay(d, now); wait > 0 {

@@ -1,6 +1,7 @@
 package changepod
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -67,15 +68,19 @@ func markConditions(c *v1alpha1.ChangePod, d Decision, policy v1alpha1.NoVerdict
 	case outcomes[v1alpha1.OutcomeFail] > 0:
 		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonCheckFailed, "%s", failed)
 	case unjudged && policy == v1alpha1.NoVerdictFail:
-		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonFailedUnjudged, "the batch is unjudged and %s is Fail", settingOf(c))
+		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonFailedUnjudged, "the batch is unjudged and %s is Fail%s", settingOf(c), judgeDetail(c, d))
+	case d.HeldUnjudged && len(c.Spec.Judges) > 0:
+		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged%s", judgeDetail(c, d))
 	case d.HeldUnjudged:
 		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged; the server is called again")
+	case outcomes[v1alpha1.OutcomePending] > 0 && len(c.Spec.Judges) > 0:
+		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonJudging, "%s", cmp.Or(d.Detail, "the server has no verdict yet"))
 	case outcomes[v1alpha1.OutcomePending] > 0:
 		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonJudging, "the server has no verdict yet")
 	case unjudged && policy == v1alpha1.NoVerdictHold:
-		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged and waits for a late verdict or a person")
+		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged and waits for a late verdict or a person%s", judgeDetail(c, d))
 	case unjudged:
-		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonPassedUnjudged, "the batch is unjudged and %s is Pass", settingOf(c))
+		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonPassedUnjudged, "the batch is unjudged and %s is Pass%s", settingOf(c), judgeDetail(c, d))
 	default:
 		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonAllPodsPassed, "every pod of the batch passed")
 	}
@@ -83,12 +88,23 @@ func markConditions(c *v1alpha1.ChangePod, d Decision, policy v1alpha1.NoVerdict
 
 // settingOf is the setting that the outcome of an unjudged batch follows, for messages.
 func settingOf(c *v1alpha1.ChangePod) v1alpha1.ConfigType {
+	if by := c.UnjudgedBy(); len(by) > 0 && by[0].NoVerdict != "" {
+		return "onTooLittleData"
+	}
 	for _, v := range c.Status.Verdicts {
 		if v.IsContradicted() {
 			return v1alpha1.ConfigNoVerdictContradicted
 		}
 	}
 	return v1alpha1.ConfigNoVerdict
+}
+
+// judgeDetail is the end of a message about a batch that has other judges than the server.
+func judgeDetail(c *v1alpha1.ChangePod, d Decision) string {
+	if len(c.Spec.Judges) == 0 || d.Detail == "" {
+		return ""
+	}
+	return ": " + d.Detail
 }
 
 // unjudgedReason is the reason of an unjudged batch: that of the decision, or

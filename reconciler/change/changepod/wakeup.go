@@ -2,6 +2,7 @@ package changepod
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -40,6 +41,35 @@ func (r *Reconciler) wakeSubmit(ctx context.Context, c *v1alpha1.ChangePod, owne
 	return next, nil
 }
 
+// wakeJudges sends changepod.ready to each judge other than the server that is due. It
+// returns when to try again.
+func (r *Reconciler) wakeJudges(ctx context.Context, c *v1alpha1.ChangePod, owner *v1alpha1.ChangeWorkload, d Decision) (time.Duration, error) {
+	var again time.Duration
+	for _, j := range c.OtherJudges(false) {
+		if !slices.Contains(d.WakeJudges, j.Name) {
+			r.looks.Done(lookID(c, j.Name))
+			continue
+		}
+		due, next := r.looks.Due(lookID(c, j.Name))
+		again = resend.Sooner(again, next)
+		if !due {
+			continue
+		}
+		event, err := events.New(events.ChangePodReady{
+			Namespace: c.Namespace, Name: c.Name, UID: c.UID, ChangeWorkload: owner.Name,
+			Version: owner.Spec.Reversion, Attempt: owner.Spec.Attempt, Stage: v1alpha1.StagePost, Judge: j.Name,
+		})
+		if err != nil {
+			return 0, controller.NewPermanentError(err)
+		}
+		r.sender.Send(ctx, event)
+	}
+	return again, nil
+}
+
+// lookID identifies the wake-ups of a judge.
+func lookID(c *v1alpha1.ChangePod, judge string) string { return string(c.UID) + "/judge." + judge }
+
 // callOf returns the call that the wake-up of a stage leads to. It returns false if
 // there is none to wait for: function submit stores an answer, or asks the server for
 // a verdict.
@@ -69,6 +99,9 @@ func (r *Reconciler) callOf(c *v1alpha1.ChangePod, stage v1alpha1.Stage) (callqu
 func (r *Reconciler) forget(c *v1alpha1.ChangePod) {
 	for _, stage := range stages() {
 		r.calls.Done(r.wakeups, callID(c, stage))
+	}
+	for _, j := range c.OtherJudges(false) {
+		r.looks.Done(lookID(c, j.Name))
 	}
 }
 

@@ -10,17 +10,24 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // createBatches claims pods into ChangePods.
-func (r *Reconciler) createBatches(ctx context.Context, in Input, batches [][]v1alpha1.PodSummary) error {
+func (r *Reconciler) createBatches(ctx context.Context, in Input, w *workload.Workload, batches [][]v1alpha1.PodSummary) error {
 	if len(batches) == 0 {
 		return nil
 	}
+	check, err := r.metricCheck(w)
+	if err != nil {
+		return err
+	}
+	judges := judgesOf(in, check)
 	at := positions(in, batches)
 	confirm := sync.OnceValue(func() error { return r.confirmExists(ctx, in.ChangeWorkload) })
 	for i, pods := range batches {
 		cp := newChangePod(in.ChangeWorkload, at[i], pods, in.Now)
+		cp.Spec.Judges = judges
 		if err := r.createChangePod(ctx, cp, confirm); err != nil {
 			return fmt.Errorf("create ChangePod %s/%s: %w", cp.Namespace, cp.Name, err)
 		}

@@ -18,6 +18,7 @@ import (
 	changepodinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changepod"
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
+	metriccheckinformer "github.com/breakwater-dev/breakwater/client/injection/informers/judge/v1alpha1/metriccheck"
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/eventsigning"
@@ -81,6 +82,7 @@ func newReconciler(ctx context.Context, sender events.ConfirmingSender, calls *c
 		revisions:     revisions,
 		namespaces:    namespaceinformer.Get(ctx).Lister(),
 		lister:        changeworkloadinformer.Get(ctx).Lister(),
+		metricChecks:  metriccheckinformer.Get(ctx).Lister(),
 		changePods:    changepodinformer.Get(ctx).Informer().GetIndexer(),
 		pods:          podinformer.Get(ctx).Informer().GetIndexer(),
 		nodes:         nodes,

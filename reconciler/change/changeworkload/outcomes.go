@@ -25,6 +25,9 @@ type PodOutcomes struct {
 	// HeldContradicted is how many of HeldUnjudged are unjudged because the server
 	// contradicts its pass.
 	HeldContradicted int
+	// HeldDetail says why the first of HeldUnjudged is unjudged, if its batch has other
+	// judges than the server.
+	HeldDetail string
 	// FailedUnjudged is how many of Failed are unjudged (no-verdict is Fail).
 	FailedUnjudged int
 }
@@ -129,6 +132,9 @@ func (t *PodOutcomes) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSumma
 		t.Checking = append(t.Checking, pod)
 		if unjudged {
 			t.HeldUnjudged++
+			if cond := c.Status.GetCondition(v1alpha1.PodJudged); t.HeldDetail == "" && len(c.Spec.Judges) > 0 && cond.IsFalse() {
+				t.HeldDetail = cond.Message
+			}
 			if c.Status.GetCondition(v1alpha1.PodJudged).GetReason() == v1alpha1.ReasonVerdictContradicted {
 				t.HeldContradicted++
 			}
@@ -168,6 +174,9 @@ func (t *PodOutcomes) summary() string {
 	}
 	if t.HeldUnjudged > 0 {
 		text += fmt.Sprintf("; %d are unjudged and wait for a late verdict or a person", t.HeldUnjudged)
+	}
+	if t.HeldDetail != "" {
+		text += ": " + t.HeldDetail
 	}
 	if t.HeldContradicted > 0 {
 		text += fmt.Sprintf(" (the server contradicts its pass of %d: see condition Judged of the ChangePod)", t.HeldContradicted)

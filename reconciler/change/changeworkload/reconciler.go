@@ -31,6 +31,7 @@ import (
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
 	changelisters "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	judgelisters "github.com/breakwater-dev/breakwater/client/listers/judge/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/resend"
@@ -61,6 +62,8 @@ type Reconciler struct {
 	revisions  *releasefinder.Finder
 	namespaces corelisters.NamespaceLister
 	lister     changelisters.ChangeWorkloadLister
+	// metricChecks has the MetricChecks of all namespaces.
+	metricChecks judgelisters.MetricCheckLister
 	// changePods has the index of releasefinder.Index.
 	changePods cache.Indexer
 	// pods has the index of releasefinder.Index.
@@ -106,7 +109,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	} else if err != nil {
 		return err
 	}
-	createErr := r.createBatches(ctx, in, d.Batches)
+	createErr := r.createBatches(ctx, in, w, d.Batches)
 	if createErr != nil {
 		d.Batches = nil // no events of theirs will reconcile again
 	}

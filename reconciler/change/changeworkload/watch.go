@@ -159,6 +159,7 @@ func (e *enqueuer) versionsOf(uid types.UID) {
 func urgent(c *v1alpha1.ChangePod) bool {
 	return c.Status.VerdictOf(v1alpha1.StagePre).Outcome() == v1alpha1.OutcomeFail ||
 		c.Status.VerdictOf(v1alpha1.StagePost).Outcome() == v1alpha1.OutcomeFail ||
+		c.Status.FailOfJudge() != nil ||
 		slices.ContainsFunc(c.Status.PodResults, func(r v1alpha1.PodSummary) bool {
 			return r.Source == "" || v1alpha1.ParseVerdict(r.Verdict) == v1alpha1.OutcomeFail
 		})

@@ -71,6 +71,8 @@ func effect(c *v1alpha1.OpsConfigInfo) string {
 		text = string(s.NoVerdictContradicted)
 	case v1alpha1.ConfigBypass:
 		text = string(s.Bypass)
+	case v1alpha1.ConfigJudges:
+		text = cmp.Or(strings.Join(s.Judges, ", "), "every judge that is configured") + " must answer"
 	case v1alpha1.ConfigWaitThreshold:
 		text = s.WaitThreshold.String()
 	case v1alpha1.ConfigPreTimeout:

@@ -69,6 +69,14 @@ func TestTheOldestSettingOfATypeTakesEffectIfItIsValid(t *testing.T) {
 			object: object("a", 1, spec{Type: "no-verdict", Content: "Hold", Enable: true}),
 			want:   applied("Hold"),
 		},
+		"who must answer": {
+			object: object("a", 1, spec{Type: "judges", Content: "server,metrics", Enable: true}),
+			want:   applied("server, metrics must answer"),
+		},
+		"who must answer by default": {
+			object: object("a", 1, spec{Type: "judges", Content: "server"}),
+			want:   applied("not enabled: the default applies, every judge that is configured must answer"),
+		},
 		"who may bypass": {
 			object: object("a", 1, spec{Type: "bypass", Content: "Authorized", Enable: true}),
 			want:   applied("Authorized"),

@@ -1,5 +1,6 @@
-// Package verdictkey makes the key that signs verdicts (internal/eventsigning), and
-// replaces it regularly.
+// Package verdictkey makes the keys that sign verdicts (internal/eventsigning), and
+// replaces them regularly: that of the server, and that of function judge where config/judge
+// is installed.
 package verdictkey
 
 import (
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -66,17 +68,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, k string) error {
 	if !r.IsLeaderFor(key) {
 		return controller.NewSkipKey(k)
 	}
-	secret, err := r.secrets.Get(ctx, key.Name, metav1.GetOptions{})
+	if err := r.refresh(ctx, key.Name); err != nil {
+		return err
+	}
+	if err := r.refresh(ctx, eventsigning.MetricsSecretName); err != nil && !apierrs.IsNotFound(err) {
+		return err
+	}
+	return controller.NewRequeueAfter(checkInterval)
+}
+
+// refresh makes the key of a Secret if it is due.
+func (r *Reconciler) refresh(ctx context.Context, name string) error {
+	secret, err := r.secrets.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("get Secret %s (config/core has it): %w", key.Name, err)
+		return fmt.Errorf("get Secret %s: %w", name, err)
 	}
 	if now := r.clock.Now(); due(secret, now) {
 		if err := r.replace(ctx, secret, now); err != nil {
 			return err
 		}
-		logging.FromContext(ctx).Infow("Made a new key for the signatures of verdicts")
+		logging.FromContext(ctx).Infow("Made a new key for the signatures of verdicts", "secret", name)
 	}
-	return controller.NewRequeueAfter(checkInterval)
+	return nil
 }
 
 // due reports whether the Secret needs a key: it has none, or one as old as keyLife. A key
@@ -103,10 +116,10 @@ func (r *Reconciler) replace(ctx context.Context, secret *corev1.Secret, now tim
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("encode Secret %s: %w", key.Name, err)
+		return fmt.Errorf("encode Secret %s: %w", secret.Name, err)
 	}
-	if _, err := r.secrets.Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-		return fmt.Errorf("write Secret %s: %w", key.Name, err)
+	if _, err := r.secrets.Patch(ctx, secret.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("write Secret %s: %w", secret.Name, err)
 	}
 	return nil
 }

@@ -70,3 +70,27 @@ func TestOnlyTheLeaderMakesAKey(t *testing.T) {
 		t.Error("wrote a key")
 	}
 }
+
+// Without config/judge there is no such Secret.
+func TestTheKeyOfFunctionJudgeIsMadeWhereItsSecretExists(t *testing.T) {
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: key.Namespace, Name: name} }
+	client := fake.NewClientset(&corev1.Secret{ObjectMeta: meta(key.Name)}, &corev1.Secret{ObjectMeta: meta(eventsigning.MetricsSecretName)})
+	r := &Reconciler{secrets: client.CoreV1().Secrets(key.Namespace), clock: clocktesting.NewFakePassiveClock(now)}
+	if err := r.Promote(reconciler.UniversalBucket(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := controller.IsRequeueKey(r.Reconcile(t.Context(), key.String())); !again {
+		t.Error("the Secrets are not checked again")
+	}
+	keys := map[string]bool{}
+	for _, name := range []string{key.Name, eventsigning.MetricsSecretName} {
+		secret, err := client.CoreV1().Secrets(key.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[string(secret.Data[eventsigning.CurrentKey])] = true
+	}
+	if len(keys) != 2 || keys[""] {
+		t.Errorf("%d keys, want one for each Secret", len(keys))
+	}
+}

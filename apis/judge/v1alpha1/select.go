@@ -1,0 +1,49 @@
+package v1alpha1
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// DefaultName is the name of the MetricCheck that applies to workloads which no other
+// one selects. It is in the namespace of Breakwater.
+const DefaultName = "default"
+
+// Select returns the MetricCheck of a workload, or nil: the one of its namespace that
+// selects it by labels, else the one that selects all, else byDefault, which may be nil. Of
+// several the first by name applies, so that the choice is always the same.
+func Select(ofNamespace []*MetricCheck, byDefault *MetricCheck, workload map[string]string) *MetricCheck {
+	var byLabels, ofAll *MetricCheck
+	for _, c := range ofNamespace {
+		if c.DeletionTimestamp != nil {
+			continue
+		}
+		selector := c.Spec.WorkloadSelector
+		matches, err := metav1.LabelSelectorAsSelector(selector)
+		switch {
+		case selector == nil || len(selector.MatchLabels) == 0 && len(selector.MatchExpressions) == 0:
+			ofAll = first(ofAll, c)
+		case err == nil && matches.Matches(labels.Set(workload)):
+			byLabels = first(byLabels, c)
+		}
+	}
+	switch {
+	case byLabels != nil:
+		return byLabels
+	case ofAll != nil:
+		return ofAll
+	case byDefault != nil && byDefault.DeletionTimestamp == nil:
+		return byDefault
+	default:
+		return nil
+	}
+}
+
+func first(a, b *MetricCheck) *MetricCheck {
+	if a == nil || strings.Compare(b.Name, a.Name) < 0 {
+		return b
+	}
+	return a
+}

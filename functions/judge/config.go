@@ -1,0 +1,218 @@
+package judge
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/prometheus"
+)
+
+// The objects with the configuration, in v1alpha1.SystemNamespace.
+const (
+	// ConfigMapName has the address of Prometheus and limits.
+	ConfigMapName = "config-judge"
+	// SecretName has the token and the certificates of Prometheus; it is optional.
+	SecretName = "judge-prometheus"
+	tokenKey   = "token"
+	caKey      = "ca.crt"
+)
+
+// defaultLabels are the labels that Prometheus gives to series of pods in most
+// installations.
+func defaultLabels() Labels { return Labels{Namespace: "namespace", Pod: "pod"} }
+
+// configTTL is the maximum age of a cached configuration.
+const configTTL = 5 * time.Second
+
+// ConfigError reports an invalid configuration. Its message has no secret.
+type ConfigError struct{ Err error }
+
+// Error implements error.
+func (e *ConfigError) Error() string { return e.Err.Error() }
+
+// Unwrap implements errors.Unwrap.
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// config is the parsed configuration.
+type config struct {
+	url        string
+	timeout    time.Duration
+	concurrent int
+	labels     Labels
+	token      string
+	ca         []byte
+}
+
+// Sources returns the reader of Prometheus as it is configured. The connections and the
+// cached answers are kept while the configuration is unchanged.
+type Sources struct {
+	core  corev1client.CoreV1Interface
+	clock clock.PassiveClock
+
+	mu     sync.Mutex
+	config config
+	source Source
+	read   time.Time
+}
+
+// NewSources returns Sources.
+func NewSources(core corev1client.CoreV1Interface, c clock.PassiveClock) *Sources {
+	return &Sources{core: core, clock: c}
+}
+
+// Source returns the reader. An invalid configuration is a *ConfigError. The lock is held
+// during the read, so that concurrent callers share it.
+func (s *Sources) Source(ctx context.Context) (Source, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	if !s.read.IsZero() && now.Sub(s.read) < configTTL {
+		return s.source, nil
+	}
+	next, err := s.readConfig(ctx)
+	if err != nil {
+		return Source{}, err
+	}
+	if s.read.IsZero() || !next.equal(s.config) {
+		if s.source, err = newSource(next, s.clock); err != nil {
+			return Source{}, &ConfigError{err}
+		}
+		s.config = next
+	}
+	s.read = now
+	return s.source, nil
+}
+
+func (c config) equal(o config) bool {
+	return c.url == o.url && c.timeout == o.timeout && c.concurrent == o.concurrent && c.labels == o.labels &&
+		c.token == o.token && bytes.Equal(c.ca, o.ca)
+}
+
+func (s *Sources) readConfig(ctx context.Context) (config, error) {
+	cm, err := s.core.ConfigMaps(v1alpha1.SystemNamespace).Get(ctx, ConfigMapName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		cm, err = &corev1.ConfigMap{}, nil
+	}
+	if err != nil {
+		return config{}, fmt.Errorf("get ConfigMap %s: %w", ConfigMapName, err)
+	}
+	secret, err := s.core.Secrets(v1alpha1.SystemNamespace).Get(ctx, SecretName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		secret, err = &corev1.Secret{}, nil
+	}
+	if err != nil {
+		return config{}, fmt.Errorf("get Secret %s: %w", SecretName, err)
+	}
+	parsed, err := parseConfig(cm.Data, secret.Data)
+	if err != nil {
+		return config{}, &ConfigError{fmt.Errorf("ConfigMap %s: %w", ConfigMapName, err)}
+	}
+	return parsed, nil
+}
+
+// parseConfig parses the configuration. Its error names the keys and what to write.
+func parseConfig(data map[string]string, secret map[string][]byte) (config, error) {
+	c := config{
+		url: strings.TrimSpace(data["prometheus-url"]), timeout: prometheus.DefaultTimeout, concurrent: 10,
+		labels: defaultLabels(),
+		token:  strings.TrimSpace(string(secret[tokenKey])), ca: secret[caKey],
+	}
+	var errs []error
+	u, err := url.Parse(c.url)
+	switch {
+	case c.url == "":
+		errs = append(errs, errors.New("prometheus-url is not set: write the address of Prometheus, for example http://prometheus.monitoring:9090"))
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		errs = append(errs, errors.New("prometheus-url is no URL: write for example http://prometheus.monitoring:9090"))
+	case u.User != nil:
+		errs = append(errs, fmt.Errorf("prometheus-url contains a password: put a token into Secret %s", SecretName))
+	case c.token != "" && u.Scheme != "https":
+		errs = append(errs, fmt.Errorf("prometheus-url is not https, and Secret %s has a token: a token is sent only over https", SecretName))
+	}
+	if v, ok := data["query-timeout"]; ok {
+		if c.timeout, err = time.ParseDuration(strings.TrimSpace(v)); err != nil || c.timeout < time.Second || c.timeout > 30*time.Second {
+			errs = append(errs, fmt.Errorf("query-timeout %q: write a duration of 1s to 30s", v))
+		}
+	}
+	if v, ok := data["max-queries"]; ok {
+		if c.concurrent, err = strconv.Atoi(strings.TrimSpace(v)); err != nil || c.concurrent < 1 || c.concurrent > 100 {
+			errs = append(errs, fmt.Errorf("max-queries %q: write a whole number from 1 to 100", v))
+		}
+	}
+	for key, to := range map[string]*string{"namespace-label": &c.labels.Namespace, "pod-label": &c.labels.Pod} {
+		if v, ok := data[key]; ok {
+			if *to = strings.TrimSpace(v); !isLabelName(*to) {
+				errs = append(errs, fmt.Errorf("%s %q: write the name of a label of Prometheus", key, v))
+			}
+		}
+	}
+	known := map[string]bool{"prometheus-url": true, "query-timeout": true, "max-queries": true, "namespace-label": true, "pod-label": true}
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		if !known[key] && !strings.HasPrefix(key, "_") {
+			errs = append(errs, fmt.Errorf("unknown key %q; known keys are max-queries, namespace-label, pod-label, prometheus-url, query-timeout", key))
+		}
+	}
+	return c, errors.Join(errs...)
+}
+
+func isLabelName(s string) bool {
+	for i, r := range s {
+		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// newSource returns a Source with connections of its own.
+func newSource(c config, clk clock.PassiveClock) (Source, error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxConnsPerHost = c.concurrent
+	if len(c.ca) > 0 {
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(c.ca) {
+			return Source{}, fmt.Errorf("key %s of Secret %s has no certificate in PEM format", caKey, SecretName)
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	client, err := prometheus.New(c.url, c.timeout, bearer{c.token, transport})
+	if err != nil {
+		return Source{}, err
+	}
+	return Source{Reader: NewSharedReader(client, c.concurrent, clk), Labels: c.labels}, nil
+}
+
+// bearer adds a token to requests.
+type bearer struct {
+	token string
+	next  http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if b.token != "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+b.token)
+	}
+	return b.next.RoundTrip(r)
+}

@@ -1,0 +1,44 @@
+package judge
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAnInvalidConfigurationNamesTheKeyAndNoSecret(t *testing.T) {
+	const url = "https://prometheus.monitoring:9090"
+	for name, tc := range map[string]struct {
+		data   map[string]string
+		secret map[string][]byte
+		want   string // a part of the error, empty for none
+	}{
+		"the address":                   {data: map[string]string{"prometheus-url": url}},
+		"a comment key":                 {data: map[string]string{"prometheus-url": url, "_example": "x"}},
+		"all keys":                      {data: map[string]string{"prometheus-url": url, "query-timeout": "5s", "max-queries": "3", "namespace-label": "k8s_namespace_name", "pod-label": "k8s_pod_name"}},
+		"a token over https":            {data: map[string]string{"prometheus-url": url}, secret: map[string][]byte{"token": []byte("hidden")}},
+		"no address":                    {want: "prometheus-url is not set"},
+		"no URL":                        {data: map[string]string{"prometheus-url": "prometheus:9090"}, want: "prometheus-url is no URL"},
+		"a password":                    {data: map[string]string{"prometheus-url": "https://u:hidden@p"}, want: "contains a password"},
+		"a token over http":             {data: map[string]string{"prometheus-url": "http://p"}, secret: map[string][]byte{"token": []byte("hidden")}, want: "only over https"},
+		"a long timeout":                {data: map[string]string{"prometheus-url": url, "query-timeout": "1m"}, want: "query-timeout"},
+		"no queries":                    {data: map[string]string{"prometheus-url": url, "max-queries": "0"}, want: "max-queries"},
+		"a label that breaks the query": {data: map[string]string{"prometheus-url": url, "pod-label": `pod="a",x`}, want: "pod-label"},
+		"a key with a typing error":     {data: map[string]string{"prometheus-url": url, "max-querys": "3"}, want: `unknown key "max-querys"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parseConfig(tc.data, tc.secret)
+			if (err == nil) != (tc.want == "") || err != nil && (!strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "hidden")) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+	got, err := parseConfig(map[string]string{"prometheus-url": url, "pod-label": "k8s_pod_name"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Labels{Namespace: "namespace", Pod: "k8s_pod_name"}, got.labels); diff != "" || got.concurrent != 10 {
+		t.Errorf("%s, %d queries", diff, got.concurrent)
+	}
+}

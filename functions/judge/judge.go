@@ -1,0 +1,246 @@
+// Package judge is the function that judges batches by their metrics. Each wake-up
+// (changepod.ready with judge metrics) is a look: it reads the metrics of the new and the
+// old pods of the release from Prometheus, and stores what it saw in status.metricRecord of
+// the ChangePod, by compare-and-swap. When the look has ended, it sends the verdict of the
+// record to the Broker, signed with its own key; function verdict stores it.
+//
+// The record is complete before the verdict is sent, so a lost event costs one more wake-up
+// and no look. An unreadable Prometheus is never a pass: the record says why there is no
+// verdict, and the ChangePod reconciler wakes this function again.
+package judge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	"go.opentelemetry.io/otel/metric"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/clock"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/statuspatch"
+	"github.com/breakwater-dev/breakwater/judge"
+)
+
+// Broker delivers an event; *delivery.Sender implements it.
+type Broker interface {
+	// Deliver returns nil when the Broker has accepted the event.
+	Deliver(ctx context.Context, e event.Event) error
+}
+
+// Signer signs a verdict; *eventsigning.Store implements it.
+type Signer interface {
+	Sign(ctx context.Context, e *event.Event) error
+}
+
+// Options has what the function uses.
+type Options struct {
+	Change versioned.Interface
+	Kube   kubernetes.Interface
+	// Reader returns the reader of Prometheus as it is configured now.
+	Reader func(ctx context.Context) (Source, error)
+	Broker Broker
+	Signer Signer
+	Clock  clock.PassiveClock
+	Meter  metric.Meter
+}
+
+type function struct {
+	Options
+	releases *releaseCache
+	looked   metrics.Counter
+}
+
+// deliverTimeout limits one delivery to the Broker; the next wake-up sends the verdict
+// again.
+const deliverTimeout = 10 * time.Second
+
+// errOutdated ends a wake-up whose object was replaced by another one.
+var errOutdated = errors.New("the wake-up is outdated")
+
+// New returns the function.
+func New(o Options) functions.Function {
+	f := &function{Options: o, releases: newReleaseCache(o.Clock), looked: metrics.NewCounter(o.Meter, "breakwater_judge_looks_total")}
+	return f.handle
+}
+
+func (f *function) handle(ctx context.Context, e event.Event) error {
+	w, err := events.ParseChangePodReady(e)
+	if err != nil {
+		return functions.Permanent(err)
+	}
+	if w.Judge != v1alpha1.JudgeMetrics {
+		return nil // another judge is woken
+	}
+	pod, err := f.Change.AppV1alpha1().ChangePods(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("read ChangePod: %w", err)
+	}
+	step, asked := nextStep(pod, w)
+	switch step {
+	case stepLook:
+		record, err := f.look(ctx, pod, *asked)
+		if err != nil {
+			return err
+		}
+		f.looked.Add(ctx, 1, string(record.Verdict), record.Reason)
+		pod, err = f.store(ctx, pod, record)
+		if errors.Is(err, errOutdated) || apierrors.IsNotFound(err) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		logging.FromContext(ctx).Infow("Looked at the metrics of a batch", "changepod", w.Namespace+"/"+w.Name,
+			"looks", record.Looks, "verdict", record.Verdict, "reason", record.Reason, "final", record.Final)
+		if !pod.Status.MetricRecord.Final {
+			return nil
+		}
+	case stepSend:
+	default:
+		return nil
+	}
+	return f.send(ctx, pod, w)
+}
+
+// step is what a wake-up leads to.
+type step string
+
+const (
+	// stepNothing: the wake-up is outdated, or the verdict is stored.
+	stepNothing step = "nothing"
+	// stepLook looks at the metrics.
+	stepLook step = "look"
+	// stepSend sends the verdict of the record, which was lost.
+	stepSend step = "send"
+)
+
+// nextStep returns what a wake-up leads to. It depends on facts alone, because the wake-up
+// may be duplicate, late or outdated.
+func nextStep(pod *v1alpha1.ChangePod, w events.ChangePodReady) (step, *v1alpha1.Judge) {
+	var asked *v1alpha1.Judge
+	for i := range pod.Spec.Judges {
+		if pod.Spec.Judges[i].Name == v1alpha1.JudgeMetrics {
+			asked = &pod.Spec.Judges[i]
+		}
+	}
+	record := pod.Status.MetricRecord
+	switch {
+	case pod.UID != w.UID, pod.DeletionTimestamp != nil, asked == nil, pod.Status.JudgeVerdictOf(v1alpha1.JudgeMetrics) != nil:
+		return stepNothing, nil
+	case record != nil && record.Final:
+		return stepSend, asked
+	default:
+		return stepLook, asked
+	}
+}
+
+// look looks at the metrics of the release of a batch.
+func (f *function) look(ctx context.Context, pod *v1alpha1.ChangePod, asked v1alpha1.Judge) (judgev1alpha1.Record, error) {
+	check, err := f.checkOf(ctx, asked)
+	if err != nil {
+		return judgev1alpha1.Record{}, err
+	}
+	release, err := f.releaseOf(ctx, pod)
+	if err != nil {
+		return judgev1alpha1.Record{}, err
+	}
+	now := f.Clock.Now()
+	source, err := f.Reader(ctx)
+	var wrong *ConfigError
+	if errors.As(err, &wrong) {
+		source, err = Source{Reader: unreadable{wrong}, Labels: defaultLabels()}, nil
+	}
+	if err != nil {
+		return judgev1alpha1.Record{}, err
+	}
+	if check == nil {
+		return withdrawn(pod.Status.MetricRecord, asked, release.at, now), nil
+	}
+	target := release.target(pod, source.Labels)
+	record := judge.Look(ctx, source.Reader, check.Spec, target, untilOf(pod, asked), pod.Status.MetricRecord, now.Truncate(lookStep))
+	if record.Reason == judgev1alpha1.ReasonMetricsUnavailable {
+		// The samples are there when Prometheus answers again, so the batch is looked at for
+		// as long as it is open or held.
+		record.Final = false
+	}
+	return record, nil
+}
+
+// lookStep is the step to which the times of looks are rounded, so that batches of a
+// release ask the same queries.
+const lookStep = 5 * time.Second
+
+// untilOf is when the look at a batch ends: the time it has for its verdict, less the grace
+// for sending it. It is rounded up, so that batches of a release ask the same queries.
+func untilOf(pod *v1alpha1.ChangePod, asked v1alpha1.Judge) time.Time {
+	look := time.Duration(asked.TimeoutSeconds)*time.Second - v1alpha1.LookGrace
+	return pod.CreationTimestamp.Add(max(look, 0) + lookStep - 1).Truncate(lookStep)
+}
+
+// withdrawn is the record of a batch whose MetricCheck was deleted.
+func withdrawn(previous *judgev1alpha1.Record, asked v1alpha1.Judge, at, now time.Time) judgev1alpha1.Record {
+	r := judgev1alpha1.Record{
+		Verdict: judgev1alpha1.VerdictNone, Reason: ReasonNoMetricCheck, Final: true, EndTime: metav1.NewTime(now), LookTime: metav1.NewTime(now),
+		Message: "MetricCheck " + asked.Check + " was deleted while the batch was judged",
+		Target:  judgev1alpha1.Target{At: metav1.NewTime(at)},
+	}
+	if previous != nil {
+		r.Looks, r.Target = previous.Looks, previous.Target
+	}
+	return r
+}
+
+// ReasonNoMetricCheck means that the MetricCheck was deleted while the batch was judged.
+const ReasonNoMetricCheck = "NoMetricCheck"
+
+// store stores the record, unless a concurrent look has ended the look already. It returns
+// the stored object.
+func (f *function) store(ctx context.Context, before *v1alpha1.ChangePod, record judgev1alpha1.Record) (*v1alpha1.ChangePod, error) {
+	bounded := limited(record)
+	pods := f.Change.AppV1alpha1().ChangePods(before.Namespace)
+	return functions.PatchStatusFrom(ctx, pods, before, statuspatch.ChangePodRecord, func(pod *v1alpha1.ChangePod) error {
+		if pod.UID != before.UID {
+			return errOutdated
+		}
+		if old := pod.Status.MetricRecord; old != nil && (old.Final || old.LookTime.After(record.LookTime.Time)) {
+			return nil
+		}
+		pod.Status.MetricRecord = &bounded
+		return nil
+	})
+}
+
+// send sends the verdict of the record.
+func (f *function) send(ctx context.Context, pod *v1alpha1.ChangePod, w events.ChangePodReady) error {
+	record := pod.Status.MetricRecord
+	e, err := events.New(events.JudgeVerdict{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Version: w.Version, Attempt: w.Attempt,
+		Judge: v1alpha1.JudgeMetrics, Stage: v1alpha1.StagePost, Verdict: string(record.Verdict),
+		Reason: record.Reason, Message: record.Message, Time: metav1.NewMicroTime(record.LookTime.Time),
+	})
+	if err != nil {
+		return functions.Permanent(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, deliverTimeout)
+	defer cancel()
+	if err := f.Signer.Sign(ctx, &e); err != nil {
+		return err
+	}
+	if err := f.Broker.Deliver(ctx, e); err != nil {
+		return fmt.Errorf("send the verdict to the Broker: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,33 @@
+package judge
+
+import (
+	"encoding/json"
+
+	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/text"
+)
+
+// maxRecord is the maximum size of a record in bytes. A release of 1000 batches has as many
+// records, which the controller keeps in memory.
+const maxRecord = 32 << 10
+
+// maxMessage is the maximum size of a message in the ChangePod in bytes.
+const maxMessage = 1024
+
+// limited returns a record of at most maxRecord: the last metrics are left out, of which
+// none failed, because failed ones come first. While the look has not ended the evidence is
+// left out: each look reads all samples again, and a write for each look stays small.
+func limited(r judgev1alpha1.Record) judgev1alpha1.Record {
+	r.Message = text.Truncate(r.Message, maxMessage)
+	if !r.Final {
+		r.Metrics = nil
+	}
+	for len(r.Metrics) > 0 {
+		raw, err := json.Marshal(r)
+		if err != nil || len(raw) <= maxRecord {
+			break
+		}
+		r.Metrics = r.Metrics[:len(r.Metrics)-1]
+	}
+	return r
+}

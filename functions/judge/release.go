@@ -1,0 +1,179 @@
+package judge
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+)
+
+const (
+	// releaseTTL is how long the pods of a release are cached: the batches of a release
+	// are looked at within seconds of each other.
+	releaseTTL = 5 * time.Second
+	// releaseCacheSize is the size of the LRU cache.
+	releaseCacheSize = 1000
+	// maxNames is the maximum number of names of pods in a matcher. More pods change no
+	// verdict, and Prometheus compiles the names for each query.
+	maxNames = 500
+)
+
+// release has the pods of a release and its workload, as patterns of their names.
+type release struct {
+	namespace string
+	// fresh are regular expressions of the names of its pods, earlier those of the other
+	// versions; without one there is nothing to compare with at the same time.
+	fresh, earlier []string
+	// at is when the first batch of the release was created.
+	at time.Time
+}
+
+// releaseCache caches releases by the UID of their ChangeWorkload.
+type releaseCache struct{ entries *cache.LRUExpireCache }
+
+func newReleaseCache(c clock.PassiveClock) *releaseCache {
+	return &releaseCache{cache.NewLRUExpireCacheWithClock(releaseCacheSize, c)}
+}
+
+// checkOf returns the MetricCheck of a batch, or nil if it was deleted.
+func (f *function) checkOf(ctx context.Context, asked v1alpha1.Judge) (*judgev1alpha1.MetricCheck, error) {
+	namespace, name, _ := strings.Cut(asked.Check, "/")
+	check, err := f.Change.JudgeV1alpha1().MetricChecks(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read MetricCheck %s: %w", asked.Check, err)
+	}
+	return check, nil
+}
+
+// releaseOf returns the release of a batch, at most releaseTTL old.
+func (f *function) releaseOf(ctx context.Context, pod *v1alpha1.ChangePod) (release, error) {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return release{}, errOutdated
+	}
+	if found, ok := f.releases.entries.Get(owner.UID); ok {
+		return found.(release), nil
+	}
+	api := f.Change.AppV1alpha1()
+	parent, err := api.ChangeWorkloads(pod.Namespace).Get(ctx, owner.Name, metav1.GetOptions{})
+	if err != nil {
+		return release{}, fmt.Errorf("read ChangeWorkload: %w", err)
+	}
+	out := release{namespace: pod.Namespace, at: pod.CreationTimestamp.Time}
+	first, err := api.ChangePods(pod.Namespace).Get(ctx, v1alpha1.ChangePodName(parent.Name, 1), metav1.GetOptions{})
+	switch {
+	case err == nil && v1alpha1.OwnedBy(first, owner.UID):
+		out.at = first.CreationTimestamp.Time
+	case err != nil && !apierrors.IsNotFound(err):
+		return release{}, fmt.Errorf("read the first ChangePod: %w", err)
+	}
+	if err := f.findPods(ctx, parent, pod, &out); err != nil {
+		return release{}, err
+	}
+	f.releases.entries.Add(owner.UID, out, releaseTTL)
+	return out, nil
+}
+
+// findPods finds the pods of a release and those of the other versions of its workload. A
+// ReplicaSet gives its pods a prefix; pods that the workload owns itself have names of their
+// own, and the same ones in each version if it is a StatefulSet.
+func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload, pod *v1alpha1.ChangePod, out *release) error {
+	// Resource version 0: the cache of the API server suffices.
+	sets, err := f.Kube.AppsV1().ReplicaSets(parent.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return fmt.Errorf("list ReplicaSets: %w", err)
+	}
+	if out.fresh, out.earlier = ofReplicaSets(sets.Items, parent.Spec.WorkloadRef.UID, parent.Release()); len(out.fresh) > 0 {
+		return nil
+	}
+	pods, err := f.Kube.CoreV1().Pods(parent.Namespace).List(ctx, metav1.ListOptions{
+		ResourceVersion: "0", LabelSelector: appsv1.ControllerRevisionHashLabelKey,
+	})
+	if err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	out.fresh, out.earlier = ofRevisions(pods.Items, parent.Spec.WorkloadRef.UID, pod.Spec.PodInfos)
+	return nil
+}
+
+// ofReplicaSets returns the patterns of the pods of the ReplicaSets of a workload.
+func ofReplicaSets(sets []appsv1.ReplicaSet, workload types.UID, of v1alpha1.Release) (fresh, earlier []string) {
+	for i := range sets {
+		if !v1alpha1.OwnedBy(&sets[i], workload) {
+			continue
+		}
+		pattern := regexp.QuoteMeta(sets[i].Name) + "-.+"
+		if r, known := v1alpha1.ReleaseOf(sets[i].Annotations); known && r == of {
+			fresh = append(fresh, pattern)
+		} else {
+			earlier = append(earlier, pattern)
+		}
+	}
+	return sorted(fresh), sorted(earlier)
+}
+
+// ofRevisions returns the patterns of the pods that a workload owns itself. Pods with the
+// revision of a claimed pod are new.
+func ofRevisions(pods []corev1.Pod, workload types.UID, claimed []v1alpha1.PodSummary) (fresh, earlier []string) {
+	revisions := map[string]bool{}
+	for i := range pods {
+		if slices.ContainsFunc(claimed, func(c v1alpha1.PodSummary) bool { return c.UID == pods[i].UID }) {
+			revisions[pods[i].Labels[appsv1.ControllerRevisionHashLabelKey]] = true
+		}
+	}
+	for _, c := range claimed {
+		fresh = append(fresh, regexp.QuoteMeta(c.Pod)) // it may be deleted
+	}
+	for i := range pods {
+		name := regexp.QuoteMeta(pods[i].Name)
+		switch {
+		case !v1alpha1.OwnedBy(&pods[i], workload), slices.Contains(fresh, name):
+		case revisions[pods[i].Labels[appsv1.ControllerRevisionHashLabelKey]]:
+			fresh = append(fresh, name)
+		default:
+			earlier = append(earlier, name)
+		}
+	}
+	return sorted(fresh), sorted(earlier)
+}
+
+// sorted returns at most maxNames patterns in a fixed order, so that the same pods give the
+// same query.
+func sorted(patterns []string) []string {
+	slices.Sort(patterns)
+	return patterns[:min(len(patterns), maxNames)]
+}
+
+// Labels are the names of the labels of series with the namespace and the pod.
+type Labels struct{ Namespace, Pod string }
+
+// target returns the matchers of the pods of a release. The time of an earlier look stays.
+func (r release) target(pod *v1alpha1.ChangePod, names Labels) judgev1alpha1.Target {
+	matcher := func(patterns []string) string {
+		if len(patterns) == 0 {
+			return ""
+		}
+		return names.Namespace + "=" + strconv.Quote(r.namespace) + "," + names.Pod + "=~" + strconv.Quote(strings.Join(patterns, "|"))
+	}
+	t := judgev1alpha1.Target{New: matcher(r.fresh), Old: matcher(r.earlier), At: metav1.NewTime(r.at)}
+	if record := pod.Status.MetricRecord; record != nil && !record.Target.At.IsZero() {
+		t.At = record.Target.At
+	}
+	return t
+}

@@ -1,0 +1,59 @@
+package verdict
+
+import (
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/internal/statuspatch"
+)
+
+// NotAsked means that the batch does not have the judge.
+const NotAsked Outcome = "not-asked"
+
+// DecideJudge returns the action for a verdict of a judge other than the server, and the
+// verdicts to store. A verdict replaces only one of lower precedence, as for the server:
+// a late fail replaces a pass, and only a person can overrule a fail.
+func DecideJudge(pod *v1alpha1.ChangePod, received events.JudgeVerdict) (Outcome, []v1alpha1.JudgeVerdict) {
+	stored := pod.Status.Judges
+	next := v1alpha1.JudgeVerdict{
+		Judge: received.Judge, Stage: received.Stage, Verdict: received.Verdict,
+		Reason: received.Reason, Message: received.Message, Time: received.Time,
+	}
+	switch {
+	case received.UID != pod.UID:
+		return OtherObject, stored
+	case !slices.ContainsFunc(pod.OtherJudges(false), func(j v1alpha1.Judge) bool { return j.Name == received.Judge }):
+		return NotAsked, stored
+	case next.Precedence() <= pod.Status.JudgeVerdictOf(received.Judge).Precedence():
+		return Unchanged, stored
+	}
+	out := slices.DeleteFunc(slices.Clone(stored), func(v v1alpha1.JudgeVerdict) bool { return v.Judge == received.Judge })
+	return Store, append(out, next)
+}
+
+// RecordJudge stores a verdict of a judge other than the server, by compare-and-swap. A
+// deleted ChangePod is no error.
+func (r *Recorder) RecordJudge(ctx context.Context, received events.JudgeVerdict) error {
+	var outcome Outcome
+	pods := r.client.AppV1alpha1().ChangePods(received.Namespace)
+	_, err := functions.PatchStatus(ctx, pods, received.Name, statuspatch.ChangePodJudge, func(pod *v1alpha1.ChangePod) error {
+		outcome, pod.Status.Judges = DecideJudge(pod, received)
+		return nil
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.received.Add(ctx, 1, "JUDGE_"+string(received.Stage), string(v1alpha1.ParseVerdict(received.Verdict)), string(outcome))
+	logging.FromContext(ctx).Infow("Verdict of a judge decided", "changepod", received.Namespace+"/"+received.Name, "judge", received.Judge,
+		"verdict", received.Verdict, "reason", received.Reason, "outcome", outcome)
+	return nil
+}

@@ -1,0 +1,112 @@
+package eventsigning
+
+import (
+	"context"
+	"crypto/hmac"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// The Secrets with the keys of judges other than the server, in SystemNamespace.
+const (
+	// MetricsSecretName has the key of function judge, as SecretName has that of the
+	// server. It has a Secret of its own, so that function judge can read no other key.
+	MetricsSecretName = "judge-metrics-key"
+	// JudgesSecretName has the keys of all other judges: a key with the name of the judge,
+	// and one with previousSuffix for the key that it replaced.
+	JudgesSecretName = "judge-keys"
+	previousSuffix   = ".previous"
+	// minJudgeKey is the minimum length of the key of a judge in bytes: a shorter one can
+	// be guessed.
+	minJudgeKey = 32
+)
+
+// JudgeKeys verifies the signatures of judges other than the server. The key of one judge
+// never verifies the verdict of another.
+type JudgeKeys struct {
+	metrics *Store
+	secrets corev1client.SecretsGetter
+	clock   clock.PassiveClock
+
+	mu   sync.Mutex
+	keys map[string][]byte
+	read time.Time
+}
+
+// NewJudgeKeys returns JudgeKeys.
+func NewJudgeKeys(secrets corev1client.SecretsGetter, clock clock.PassiveClock) *JudgeKeys {
+	return &JudgeKeys{metrics: NewNamedStore(secrets, MetricsSecretName, clock), secrets: secrets, clock: clock}
+}
+
+// VerifyJudge verifies that the judge signed an event. The error is ErrNotAuthentic, with
+// what to do, or temporary.
+func (j *JudgeKeys) VerifyJudge(ctx context.Context, judge string, e event.Event) error {
+	if judge == v1alpha1.JudgeMetrics {
+		err := j.metrics.Verify(ctx, e)
+		if apierrors.IsNotFound(err) {
+			return fmt.Errorf("%w: function judge (config/judge) is not installed", ErrNotAuthentic)
+		}
+		return err
+	}
+	var err error
+	for _, age := range []time.Duration{maxAge, minAge} { // the key may be new
+		var keys map[string][]byte
+		if keys, err = j.keysOf(ctx, age); err != nil {
+			return err
+		}
+		if err = verifyJudge(ctx, keys, judge, e); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// verifyJudge verifies an event with the keys of a judge.
+func verifyJudge(ctx context.Context, keys map[string][]byte, judge string, e event.Event) error {
+	own := Keys{Current: keys[judge], Previous: keys[judge+previousSuffix]}
+	switch {
+	case len(own.Current) == 0:
+		return fmt.Errorf("%w: Secret %s has no key %q", ErrNotAuthentic, JudgesSecretName, judge)
+	case len(own.Current) < minJudgeKey || len(own.Previous) > 0 && len(own.Previous) < minJudgeKey:
+		return fmt.Errorf("%w: key %q of Secret %s is shorter than %d bytes", ErrNotAuthentic, judge, JudgesSecretName, minJudgeKey)
+	}
+	for name, key := range keys {
+		for _, mine := range [][]byte{own.Current, own.Previous} {
+			if name != judge && name != judge+previousSuffix && len(mine) > 0 && hmac.Equal(mine, key) {
+				return fmt.Errorf("%w: %q and %q of Secret %s have the same key, so one could answer for the other",
+					ErrNotAuthentic, judge, name, JudgesSecretName)
+			}
+		}
+	}
+	return own.Verify(ctx, e)
+}
+
+// keysOf returns the keys of judges, read less than age ago. Without the Secret there are
+// none.
+func (j *JudgeKeys) keysOf(ctx context.Context, age time.Duration) (map[string][]byte, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	now := j.clock.Now()
+	if !j.read.IsZero() && now.Sub(j.read) < age {
+		return j.keys, nil
+	}
+	secret, err := j.secrets.Secrets(v1alpha1.SystemNamespace).Get(ctx, JudgesSecretName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		secret, err = &corev1.Secret{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get Secret %s: %w", JudgesSecretName, err)
+	}
+	j.keys, j.read = secret.Data, now
+	return j.keys, nil
+}

@@ -1,0 +1,70 @@
+package changeworkload
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+)
+
+// defaultLook is the look of a MetricCheck without one.
+const defaultLook = 5 * time.Minute
+
+// judgesOf returns the judges of a new batch, or nil if the server alone judges it. Each
+// judge that is configured must answer, or those that the setting judges names. If it names
+// none of those that are configured, the server alone judges.
+func judgesOf(in Input, check *judgev1alpha1.MetricCheck) []v1alpha1.Judge {
+	named := in.Settings.Judges
+	optional := func(name string) bool { return len(named) > 0 && !slices.Contains(named, name) }
+	var out []v1alpha1.Judge
+	// The pods of a rollback are compared with the bad ones, and its version succeeded.
+	if check != nil && !in.Workload.IsRollback {
+		look := cmp.Or(check.Spec.Look.Duration, defaultLook)
+		out = append(out, v1alpha1.Judge{
+			Name: v1alpha1.JudgeMetrics, Optional: optional(v1alpha1.JudgeMetrics), TimeoutSeconds: int32((look + v1alpha1.LookGrace) / time.Second),
+			NoVerdict: v1alpha1.NoVerdictPolicy(cmp.Or(check.Spec.OnTooLittleData, judgev1alpha1.TooLittleDataHold)),
+			Check:     check.Namespace + "/" + check.Name,
+		})
+	}
+	for _, name := range named {
+		if name != v1alpha1.JudgeServer && name != v1alpha1.JudgeMetrics {
+			out = append(out, v1alpha1.Judge{Name: name})
+		}
+	}
+	if in.ServerConfigured {
+		out = append(out, v1alpha1.Judge{Name: v1alpha1.JudgeServer, Optional: optional(v1alpha1.JudgeServer)})
+	}
+	others := slices.ContainsFunc(out, func(j v1alpha1.Judge) bool { return j.Name != v1alpha1.JudgeServer })
+	if !others {
+		return nil
+	}
+	if !slices.ContainsFunc(out, func(j v1alpha1.Judge) bool { return !j.Optional }) {
+		for i := range out {
+			out[i].Optional = false // a batch that waits for nobody would pass at once
+		}
+	}
+	return out
+}
+
+// metricCheck returns the MetricCheck of a workload, or nil.
+func (r *Reconciler) metricCheck(w *workload.Workload) (*judgev1alpha1.MetricCheck, error) {
+	all, err := r.metricChecks.MetricChecks(w.Namespace).List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("list MetricChecks of namespace %s: %w", w.Namespace, err)
+	}
+	byDefault, err := r.metricChecks.MetricChecks(v1alpha1.SystemNamespace).Get(judgev1alpha1.DefaultName)
+	if err != nil && !apierrs.IsNotFound(err) {
+		return nil, fmt.Errorf("get the default MetricCheck: %w", err)
+	}
+	if err != nil {
+		byDefault = nil
+	}
+	return judgev1alpha1.Select(all, byDefault, w.Labels), nil
+}

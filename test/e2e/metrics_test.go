@@ -1,0 +1,246 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"knative.dev/pkg/apis"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/builder"
+)
+
+// bad is the marker of a release of which 7 % of the requests fail.
+const bad = "bad"
+
+// lookTimeout is the time limit of a release of three pods that are watched for a minute
+// each.
+const lookTimeout = 6 * time.Minute
+
+// metricCheck judges by the requests that the exporter of the tests shows.
+const metricCheck = `
+apiVersion: judge.breakwater.dev/v1alpha1
+kind: MetricCheck
+metadata: {name: web}
+spec:
+  look: 1m
+  defaultMetrics: None
+  callers: None
+  metrics:
+    - name: http-errors
+      kind: Ratio
+      query: e2e_requests_total{{{pods}}}
+      bad: e2e_errors_total{{{pods}}}
+`
+
+// TestMetrics runs function judge with a real Prometheus and without an AlterShield server.
+func TestMetrics(t *testing.T) {
+	e := newEnvironment(t)
+	if _, err := e.kube.RbacV1().ClusterRoles().Get(t.Context(), "breakwater-function-judge", metav1.GetOptions{}); apierrs.IsNotFound(err) {
+		t.Fatal("config/judge is not installed: run `make up`")
+	}
+	stop := e.startPrometheus(t)
+	t.Run("releases", func(t *testing.T) {
+		t.Run("a release of which 7 % of the requests fail is held, with the reason", func(t *testing.T) { t.Parallel(); failingRequests(t, e) })
+		t.Run("a good release passes", func(t *testing.T) { t.Parallel(); goodRequests(t, e) })
+	})
+	t.Run("without Prometheus a release is held", func(t *testing.T) { withoutPrometheus(t, e, stop) })
+}
+
+// metricsNamespace has a Deployment of three pods, which are replaced one by one.
+func metricsNamespace(t *testing.T, e *environment) *namespace {
+	t.Helper()
+	n := e.optedInNamespace(t)
+	n.create(t, builder.Deployment("web", 3, builder.Simulated, func(d *appsv1.Deployment) {
+		d.Spec.MinReadySeconds = 20
+		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0))}
+	}))
+	await(t, rolloutTimeout, "the first version runs", func(ctx context.Context) error {
+		d, err := n.kube.AppsV1().Deployments(n.name).Get(ctx, "web", metav1.GetOptions{})
+		if err == nil && d.Status.AvailableReplicas < 3 {
+			err = fmt.Errorf("%d of 3 pods are available", d.Status.AvailableReplicas)
+		}
+		return err
+	})
+	// The first version has no old pods to be compared with, so it is not judged.
+	if r, err := n.kubectl.RunWithInput(t.Context(), metricCheck, "apply", "-f", "-"); err != nil || r.Code != 0 {
+		t.Fatalf("%v\n%s", err, r)
+	}
+	return n
+}
+
+func failingRequests(t *testing.T, e *environment) {
+	n := metricsNamespace(t, e)
+	n.release(t, "web", bad)
+	c := n.awaitPhase(t, lookTimeout, "web", v1alpha1.WorkloadSuspend)
+	if cond := c.Status.GetCondition(apis.ConditionSucceeded); !strings.Contains(cond.Message, "metrics: ") || !strings.Contains(cond.Message, "http-errors") {
+		t.Errorf("the message is %q", cond.Message)
+	}
+	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
+	if out := n.run(t, "describe", "changeworkload", c.Name); !strings.Contains(out, "http-errors") {
+		t.Errorf("kubectl describe does not explain the fail:\n%s", out)
+	}
+	n.checkDenied(t, "web", "patch", "deployment", "web", "--type", "merge", "-p", releaseOf("v3"))
+}
+
+func goodRequests(t *testing.T, e *environment) {
+	n := metricsNamespace(t, e)
+	n.release(t, "web", "v2")
+	c := n.awaitPhase(t, lookTimeout, "web", v1alpha1.WorkloadSuccess)
+	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsTrue() || c.Status.Counts.Passed != 3 {
+		t.Errorf("condition Judged is %+v, counts %+v", cond, c.Status.Counts)
+	}
+}
+
+func withoutPrometheus(t *testing.T, e *environment, stop func()) {
+	n := metricsNamespace(t, e)
+	stop()
+	n.release(t, "web", "v2")
+	await(t, lookTimeout, "the release waits for a person, with the reason", func(ctx context.Context) error {
+		c, err := n.current(ctx, "web")
+		if err != nil {
+			return err
+		}
+		cond := c.Status.GetCondition(apis.ConditionSucceeded)
+		if !cond.IsUnknown() || cond.Reason != v1alpha1.ReasonHeldUnjudged || !strings.Contains(cond.Message, "metrics: no verdict in time: ") {
+			return fmt.Errorf("condition Succeeded is %+v", cond)
+		}
+		return nil
+	})
+}
+
+// startPrometheus starts Debian's Prometheus with an exporter of the tests, and makes
+// function judge ask it. The returned function stops it.
+func (e *environment) startPrometheus(t *testing.T) (stop func()) {
+	t.Helper()
+	program, err := exec.LookPath("prometheus")
+	if err != nil {
+		t.Fatal("Debian's package prometheus is not installed: apt-get install --no-install-recommends prometheus")
+	}
+	host := e.nodeAddress(t)
+	exporter := serve(t, host, e.exporter(t))
+	address := freeAddress(t, host)
+	dir := t.TempDir()
+	config := fmt.Sprintf("global: {scrape_interval: 2s}\nscrape_configs:\n- {job_name: e2e, honor_labels: true, static_configs: [{targets: ['%s']}]}\n", exporter)
+	file := filepath.Join(dir, "prometheus.yml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	cmd := exec.CommandContext(ctx, program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop = func() { cancel(); _ = cmd.Wait() } // a second call has no effect
+	t.Cleanup(stop)
+	await(t, shortTimeout, "Prometheus is ready", func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/-/ready", nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("status %s", response.Status)
+		}
+		return nil
+	})
+	e.patchJudgeConfig(t, address)
+	return stop
+}
+
+// patchJudgeConfig makes function judge ask the Prometheus at address, until the test ends.
+func (e *environment) patchJudgeConfig(t *testing.T, address string) {
+	t.Helper()
+	configs := e.kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace)
+	before, err := configs.Get(t.Context(), "config-judge", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(ctx context.Context, url string) error {
+		_, err := configs.Patch(ctx, before.Name, types.MergePatchType, fmt.Appendf(nil, `{"data":{"prometheus-url":%q}}`, url), metav1.PatchOptions{})
+		return err
+	}
+	if err := set(t.Context(), "http://"+address); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := set(context.Background(), before.Data["prometheus-url"]); err != nil {
+			t.Errorf("restore config-judge: %v", err)
+		}
+	})
+}
+
+// nodeAddress returns an address of this host that pods can reach.
+func (e *environment) nodeAddress(t *testing.T) string {
+	t.Helper()
+	endpoints, err := e.kube.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Get(t.Context(), "kubernetes", metav1.GetOptions{})
+	if err != nil || len(endpoints.Endpoints) == 0 {
+		t.Fatalf("get the address of the API server: %v", err)
+	}
+	return endpoints.Endpoints[0].Addresses[0]
+}
+
+func freeAddress(t *testing.T, host string) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// serve serves a handler and returns its address.
+func serve(t *testing.T, host string, handler http.Handler) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(l) }() // ends with Close
+	t.Cleanup(func() { _ = server.Close() })
+	return l.Addr().String()
+}
+
+// exporter shows the counters of all pods of the Deployments web: 50 requests per second
+// since their creation, of which 0.2 % fail, or 7 % if the release is bad.
+func (e *environment) exporter(t *testing.T) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		pods, err := e.kube.CoreV1().Pods(metav1.NamespaceAll).List(r.Context(), metav1.ListOptions{LabelSelector: "app=web", ResourceVersion: "0"})
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		for i := range pods.Items {
+			p := &pods.Items[i]
+			requests, share := 50*time.Since(p.CreationTimestamp.Time).Seconds(), 0.002
+			if p.Annotations[builder.Marker] == bad {
+				share = 0.07
+			}
+			fmt.Fprintf(w, "e2e_requests_total{namespace=%q,pod=%q} %d\n", p.Namespace, p.Name, int(requests))
+			fmt.Fprintf(w, "e2e_errors_total{namespace=%q,pod=%q} %d\n", p.Namespace, p.Name, int(requests*share))
+		}
+	})
+}
