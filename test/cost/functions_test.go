@@ -59,7 +59,7 @@ func serve(t *testing.T, c *clients.Clients) {
 		return submit.New(change, source, verdict.NewRecorder(change, clock.RealClock{}, meter), clock.RealClock{}, meter)
 	}, events.TypeOrderReady, events.TypeChangePodReady)
 	receive("verdict", func(change versioned.Interface, source *functions.ClientSource) functions.Function {
-		return verdict.New(verdict.NewRecorder(change, clock.RealClock{}, meter), source, eventsigning.NewStore(source.Kube.CoreV1(), clock.RealClock{}))
+		return verdict.New(verdict.NewRecorder(change, clock.RealClock{}, meter), source, eventsigning.NewStore(source.Kube.CoreV1(), clock.RealClock{}), nil)
 	}, events.TypeChangePodVerdict, events.TypeOrderVerdict)
 	receive("report", func(change versioned.Interface, source *functions.ClientSource) functions.Function {
 		return report.New(change, source, clock.RealClock{}, meter)
