@@ -106,7 +106,7 @@ func TestAPrometheusThatCannotBeReadIsNeverAPass(t *testing.T) {
 	answer := func(code int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(code)
-			fmt.Fprint(w, body)
+			_, _ = fmt.Fprint(w, body)
 		}
 	}
 	for name, c := range map[string]struct {
