@@ -33,7 +33,7 @@ func (n *namespace) suspendWeb(t *testing.T, options ...func(*appsv1.Deployment)
 // pod: it is suspended and paused, and v1 succeeded.
 func (n *namespace) holdWeb(t *testing.T) {
 	t.Helper()
-	n.create(t, builder.Deployment("web", 4, builder.Simulated, builder.Paced(3)))
+	n.create(t, builder.Deployment("web", 4, builder.Simulated, builder.Paced(8)))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.release(t, "web", "v2")
 	n.judgeByHand(t, n.awaitBatch(t, rolloutTimeout, "web", 1, "exists", exists), "unpass", "find error")

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/breakwater-dev/breakwater/internal/version"
 	"github.com/breakwater-dev/breakwater/permission/initaction/client"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 )
@@ -20,7 +19,6 @@ import (
 const terminationMessage = "/dev/termination-log"
 
 func main() {
-	version.ExitIfAsked()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	result := run(ctx)
 	stop()
