@@ -247,8 +247,11 @@ func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal) (v
 		}
 		return v1alpha1.VerdictNone, missing.Reason, bounded(missing.Name + ": " + missing.Message)
 	}
-	if !traffic && passed[catalog.Resources]+passed[catalog.Custom] == 0 {
-		return v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData, "no metric has enough data"
+	// A pod that nobody calls is healthy and needs little CPU whatever its version
+	// does. Whether less proves something is known to the user only.
+	if !traffic && passed[catalog.Custom] == 0 {
+		return v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData,
+			"no series of requests of these pods is known, and CPU, memory and health alone are no proof; name a metric in spec.metrics"
 	}
 	return v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, "no metric of the new pods is worse"
 }
