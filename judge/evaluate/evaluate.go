@@ -208,7 +208,7 @@ func sentence(e v1alpha1.Evidence) string {
 	if e.New == nil || e.Old == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s %s of new pods against %s of old pods", e.New.Value, e.Unit, e.Old.Value)
+	text := fmt.Sprintf("%s of new pods against %s of old pods", readableText(e.New.Value, e.Unit), readableText(e.Old.Value, e.Unit))
 	if e.Kind == v1alpha1.KindLatency {
 		text = e.Message + ": " + text
 	} else if e.Message != "" {

@@ -119,6 +119,9 @@ func simulate(n int, w world, found func(world) bool) int {
 func ExampleEvaluate() {
 	w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 20, share: 0.002, factor: 35}
 	r := looks(w.ratio(5*time.Minute), 5*time.Minute, "1%")
-	fmt.Println(r.Verdict, r.Reason, r.Looks)
-	// Output: fail MetricWorse 2
+	fmt.Println(r.Verdict, r.Reason)
+	fmt.Println(r.Message)
+	// Output:
+	// fail MetricWorse
+	// errors: 7.3 % of new pods against 0 % of old pods
 }

@@ -135,7 +135,7 @@ func gauge(in Input, d Data, f frame) outcome {
 			if s.newSamples > 0 && s.oldSamples > 0 && s.baseline == v1alpha1.BaselineOldPods &&
 				!matters(s.newMean, s.newMean/s.oldMean, relative/2, absolute/2, d.Direction) {
 				o.logE = 0
-				o.Message = fmt.Sprintf("on nodes with new and old pods the values are alike (%s, %s)", number(s.newMean), number(s.oldMean))
+				o.Message = fmt.Sprintf("on nodes with new and old pods the values are alike (%s, %s)", readable(s.newMean, d.Unit), readable(s.oldMean, d.Unit))
 			}
 		}
 	}
