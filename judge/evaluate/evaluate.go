@@ -194,7 +194,7 @@ func describeRange(in Input, d Data, e *v1alpha1.Evidence) {
 	}
 	if e.Old != nil {
 		e.Old.Query, e.Old.From, e.Old.To = oldQuery, at, metav1.NewTime(in.Now)
-		if e.Baseline != v1alpha1.BaselineOldPods {
+		if e.Reference != v1alpha1.ReferenceOldPods {
 			e.Old.From, e.Old.To = metav1.NewTime(at.Add(-Before)), at
 		}
 		if d.Signal == catalog.Health {
