@@ -150,7 +150,7 @@ func TestRecordedReleasesWithoutTrafficHaveNoVerdict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	list, err := calibrate.Read(file)
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestAPrometheusThatCannotBeReadIsNeverAPass(t *testing.T) {
 	answer := func(code int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(code)
-			fmt.Fprint(w, body)
+			_, _ = fmt.Fprint(w, body)
 		}
 	}
 	for name, c := range map[string]struct {
