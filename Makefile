@@ -69,7 +69,7 @@ test-alone: cluster modules ## Test protection and permission on a second cluste
 # Waits take most of the time, so more tests run in parallel than there are cores. The
 # time limit includes the first build of Kubernetes.
 test-controlplane: ## Tests of change and protection on a control plane without containers, with the race detector; no root.
-	@hack/gotest.sh controlplane -race -tags controlplane -p 1 -parallel 6 -timeout 40m -count 1 ./test/attack ./test/change ./test/load ./test/e2e/protection ./test/openkruise ./test/uninstall
+	@hack/gotest.sh controlplane -race -tags controlplane -p 1 -parallel 6 -timeout 40m -count 1 ./test/attack ./test/change ./test/cost ./test/load ./test/e2e/protection ./test/openkruise ./test/uninstall
 
 # Change and protection run beside each other: they mostly wait, each disturbs its own part
 # of Breakwater, and each has its own namespaces. A test of permission failed once beside them.

@@ -111,7 +111,7 @@ func (p *ControlPlane) run(ctx context.Context, component string, constructors [
 	}
 	constructors, _ = leaderelection.Join(component, constructors...)
 	ctx = sharedmain.WithHADisabled(logging.WithLogger(ctx, logger))
-	ctx, startInformers := injection.EnableInjectionOrDie(ctx, p.as(component))
+	ctx, startInformers := injection.EnableInjectionOrDie(ctx, p.As(component))
 	configs := informer.NewInformedWatcher(kubeclient.Get(ctx), v1alpha1.SystemNamespace)
 	controllers, _ := sharedmain.ControllersAndWebhooksFromCtors(ctx, configs, constructors...)
 	if err := configs.Start(ctx.Done()); err != nil {
@@ -126,8 +126,8 @@ func (p *ControlPlane) run(ctx context.Context, component string, constructors [
 	return nil
 }
 
-// as returns the configuration of the component's ServiceAccount.
-func (p *ControlPlane) as(component string) *rest.Config {
+// As returns the configuration of the component's ServiceAccount.
+func (p *ControlPlane) As(component string) *rest.Config {
 	config := rest.CopyConfig(p.config)
 	config.QPS, config.Burst = 5000, 10000 // as in the Deployments
 	config.UserAgent = component
@@ -136,6 +136,7 @@ func (p *ControlPlane) as(component string) *rest.Config {
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + v1alpha1.SystemNamespace,
 			"system:authenticated", componentsGroup},
 	}
+	p.requests.count(config, component)
 	return config
 }
 

@@ -32,6 +32,8 @@ type ControlPlane struct {
 	proxy *proxy
 	// ports are the ports of the webhooks by Service.
 	ports map[string]int
+	// requests are those of the components.
+	requests Requests
 	// ctx ends with Stop.
 	ctx    context.Context //nolint:containedctx // the life of the components
 	cancel context.CancelFunc
@@ -168,6 +170,9 @@ func (p *ControlPlane) Stop() error {
 	}
 	return nil
 }
+
+// Requests counts the requests of the components to the API server.
+func (p *ControlPlane) Requests() *Requests { return &p.requests }
 
 // Logs is the folder of the logs; Stop removes it.
 func (p *ControlPlane) Logs() string { return filepath.Join(p.dir, "log") }
