@@ -154,9 +154,9 @@ func outcomeOf(in evaluate.Input, record v1alpha1.Record, bad bool) calibrate.Ou
 
 func (r report) print(out io.Writer) {
 	line := func(name string, s calibrate.Share) {
-		fmt.Fprintf(out, "%-10s %5.1f %%  (%.1f to %.1f, of %d)\n", name, 100*s.Value, 100*s.Low, 100*s.High, s.Of)
+		_, _ = fmt.Fprintf(out, "%-10s %5.1f %%  (%.1f to %.1f, of %d)\n", name, 100*s.Value, 100*s.Low, 100*s.High, s.Of)
 	}
-	fmt.Fprintf(out, "%d releases, %d bad: %d caught, %d missed (%d of them held); %d good ones failed or held (%d held)\n\n",
+	_, _ = fmt.Fprintf(out, "%d releases, %d bad: %d caught, %d missed (%d of them held); %d good ones failed or held (%d held)\n\n",
 		r.Score.Releases, r.Bad, r.Caught, r.Missed, r.HeldBad, r.FalseAlarms, r.HeldGood)
 	line("precision", r.Precision)
 	line("recall", r.Recall)
@@ -164,7 +164,7 @@ func (r report) print(out io.Writer) {
 	line("held", r.Held)
 	if d := r.Detection; d != nil {
 		seconds := func(v float64) time.Duration { return time.Duration(v) * time.Second }
-		fmt.Fprintf(out, "time to detection: median %s (%s to %s), longest %s\n", seconds(d.Median), seconds(d.Low), seconds(d.High), seconds(d.Worst))
+		_, _ = fmt.Fprintf(out, "time to detection: median %s (%s to %s), longest %s\n", seconds(d.Median), seconds(d.Low), seconds(d.High), seconds(d.Worst))
 	}
 	fmt.Fprintf(out, "\n%-24s %7s %7s %6s %13s\n", "metric", "judged", "caught", "alone", "false alarms")
 	for _, m := range r.Metrics {
@@ -174,7 +174,7 @@ func (r report) print(out io.Writer) {
 	for _, t := range r.Thresholds {
 		fmt.Fprintf(out, "%-16s %-16s %8.1f %% %6.1f %% %4.1f %%\n", t.FalseAlarmRate, t.SmallestChange, 100*t.Precision.Value, 100*t.Recall.Value, 100*t.F1.Value)
 	}
-	fmt.Fprintln(out)
+	_, _ = fmt.Fprintln(out)
 	for _, one := range r.Releases {
 		if one.Label == "bad" && one.Verdict != v1alpha1.VerdictFail || one.Label == "good" && one.Verdict != v1alpha1.VerdictPass {
 			fmt.Fprintf(out, "line %d, %s: %s, %s: %s\n", one.Line, one.Label, one.Verdict, one.Reason, one.Message)

@@ -61,9 +61,9 @@ func explain(ctx context.Context, args []string, out, errs io.Writer) (int, erro
 		}
 	}
 	if again.Verdict != record.Verdict || again.Reason != record.Reason {
-		fmt.Fprintln(out, "\nThe recomputed verdict does not agree.")
+		_, _ = fmt.Fprintln(out, "\nThe recomputed verdict does not agree.")
 		return exitFail, nil
 	}
-	fmt.Fprintln(out, "\nThe recomputed verdict agrees.")
+	_, _ = fmt.Fprintln(out, "\nThe recomputed verdict agrees.")
 	return exitPass, nil
 }

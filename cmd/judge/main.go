@@ -51,7 +51,7 @@ var commands = map[string]command{"replay": replay, "calibrate": calibrateComman
 
 func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	if len(args) == 0 || commands[args[0]] == nil {
-		fmt.Fprint(errs, usage)
+		_, _ = fmt.Fprint(errs, usage)
 		return exitUsage
 	}
 	code, err := commands[args[0]](ctx, args[1:], out, errs)

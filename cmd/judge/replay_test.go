@@ -62,7 +62,7 @@ func startPrometheus(t *testing.T) string {
 		t.Fatal(err)
 	}
 	address := listener.Addr().String()
-	listener.Close()
+	_ = listener.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	server := exec.CommandContext(ctx, "prometheus", "--config.file=/dev/null", "--storage.tsdb.path="+dir,
 		"--storage.tsdb.retention.time=100y", "--web.listen-address="+address, "--log.level=error")
@@ -76,7 +76,7 @@ func startPrometheus(t *testing.T) string {
 	for deadline := time.Now().Add(time.Minute); ; {
 		resp, err := http.Get("http://" + address + "/-/ready")
 		if err == nil {
-			resp.Body.Close()
+			_ = resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
 				return "http://" + address
 			}

@@ -60,7 +60,7 @@ func (i Info) String() string {
 // or version. A main calls it first, because no other argument and no environment is needed for it.
 func ExitIfAsked() {
 	if asked(os.Args[1:]) {
-		print(os.Stdout, Get())
+		write(os.Stdout, Get())
 		os.Exit(0)
 	}
 }
@@ -69,4 +69,4 @@ func asked(args []string) bool {
 	return len(args) == 1 && (args[0] == "-version" || args[0] == "--version" || args[0] == "version")
 }
 
-func print(to io.Writer, info Info) { _, _ = fmt.Fprintln(to, "breakwater", info) }
+func write(to io.Writer, info Info) { _, _ = fmt.Fprintln(to, "breakwater", info) }

@@ -49,7 +49,7 @@ func TestTheVersionIsOneLine(t *testing.T) {
 		"breakwater (devel), go1.26.3\n":             {Version: "(devel)", Go: "go1.26.3"},
 	} {
 		var out bytes.Buffer
-		print(&out, info)
+		write(&out, info)
 		if out.String() != want {
 			t.Errorf("got %q, want %q", out.String(), want)
 		}

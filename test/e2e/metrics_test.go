@@ -55,12 +55,12 @@ func TestMetrics(t *testing.T) {
 	if _, err := e.kube.RbacV1().ClusterRoles().Get(t.Context(), "breakwater-function-judge", metav1.GetOptions{}); apierrs.IsNotFound(err) {
 		t.Fatal("config/judge is not installed: run `make up`")
 	}
-	stop := e.startPrometheus(t)
+	e.startPrometheus(t)
 	t.Run("releases", func(t *testing.T) {
 		t.Run("a release of which 7 % of the requests fail is held, with the reason", func(t *testing.T) { t.Parallel(); failingRequests(t, e) })
 		t.Run("a good release passes", func(t *testing.T) { t.Parallel(); goodRequests(t, e) })
+		t.Run("a release without data is held", func(t *testing.T) { t.Parallel(); withoutData(t, e) })
 	})
-	t.Run("without Prometheus a release is held", func(t *testing.T) { withoutPrometheus(t, e, stop) })
 }
 
 // metricsNamespace has a Deployment of three pods, which are replaced one by one.
@@ -108,9 +108,12 @@ func goodRequests(t *testing.T, e *environment) {
 	}
 }
 
-func withoutPrometheus(t *testing.T, e *environment, stop func()) {
+func withoutData(t *testing.T, e *environment) {
 	n := metricsNamespace(t, e)
-	stop()
+	missing := strings.ReplaceAll(metricCheck, "e2e_", "e2e_missing_")
+	if r, err := n.kubectl.RunWithInput(t.Context(), missing, "apply", "-f", "-"); err != nil || r.Code != 0 {
+		t.Fatalf("%v\n%s", err, r)
+	}
 	n.release(t, "web", "v2")
 	await(t, lookTimeout, "the release waits for a person, with the reason", func(ctx context.Context) error {
 		c, err := n.current(ctx, "web")
@@ -118,7 +121,7 @@ func withoutPrometheus(t *testing.T, e *environment, stop func()) {
 			return err
 		}
 		cond := c.Status.GetCondition(apis.ConditionSucceeded)
-		if !cond.IsUnknown() || cond.Reason != v1alpha1.ReasonHeldUnjudged || !strings.Contains(cond.Message, "metrics: no verdict in time: ") {
+		if !cond.IsUnknown() || cond.Reason != v1alpha1.ReasonHeldUnjudged || !strings.Contains(cond.Message, "metrics: ") {
 			return fmt.Errorf("condition Succeeded is %+v", cond)
 		}
 		return nil
@@ -126,15 +129,15 @@ func withoutPrometheus(t *testing.T, e *environment, stop func()) {
 }
 
 // startPrometheus starts Debian's Prometheus with an exporter of the tests, and makes
-// function judge ask it. The returned function stops it.
-func (e *environment) startPrometheus(t *testing.T) (stop func()) {
+// function judge ask it.
+func (e *environment) startPrometheus(t *testing.T) {
 	t.Helper()
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
 		t.Fatal("Debian's package prometheus is not installed: apt-get install --no-install-recommends prometheus")
 	}
 	host := e.nodeAddress(t)
-	exporter := serve(t, host, e.exporter(t))
+	exporter := serve(t, host, e.exporter())
 	address := freeAddress(t, host)
 	dir := t.TempDir()
 	config := fmt.Sprintf("global: {scrape_interval: 2s}\nscrape_configs:\n- {job_name: e2e, honor_labels: true, static_configs: [{targets: ['%s']}]}\n", exporter)
@@ -148,8 +151,7 @@ func (e *environment) startPrometheus(t *testing.T) (stop func()) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	stop = func() { cancel(); _ = cmd.Wait() } // a second call has no effect
-	t.Cleanup(stop)
+	t.Cleanup(func() { cancel(); _ = cmd.Wait() })
 	await(t, shortTimeout, "Prometheus is ready", func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/-/ready", nil)
 		if err != nil {
@@ -159,14 +161,13 @@ func (e *environment) startPrometheus(t *testing.T) (stop func()) {
 		if err != nil {
 			return err
 		}
-		defer response.Body.Close()
+		defer func() { _ = response.Body.Close() }()
 		if response.StatusCode != http.StatusOK {
 			return fmt.Errorf("status %s", response.Status)
 		}
 		return nil
 	})
 	e.patchJudgeConfig(t, address)
-	return stop
 }
 
 // patchJudgeConfig makes function judge ask the Prometheus at address, until the test ends.
@@ -207,7 +208,7 @@ func freeAddress(t *testing.T, host string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	return l.Addr().String()
 }
 
@@ -226,7 +227,7 @@ func serve(t *testing.T, host string, handler http.Handler) string {
 
 // exporter shows the counters of all pods of the Deployments web: 50 requests per second
 // since their creation, of which 0.2 % fail, or 7 % if the release is bad.
-func (e *environment) exporter(t *testing.T) http.Handler {
+func (e *environment) exporter() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		pods, err := e.kube.CoreV1().Pods(metav1.NamespaceAll).List(r.Context(), metav1.ListOptions{LabelSelector: "app=web", ResourceVersion: "0"})
 		if err != nil {
