@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,12 +15,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/calibrate"
 	"github.com/breakwater-dev/breakwater/judge/prometheus"
 	"github.com/breakwater-dev/breakwater/judge/samples"
+	"github.com/breakwater-dev/breakwater/test/recording"
 )
 
-// shop answers queries for http_server_request_duration_seconds_count from series
-// in memory.
+// shop answers queries from series in memory.
 type shop struct{ series []samples.Series }
 
 func (s shop) Range(_ context.Context, expression string, from, to time.Time, _ time.Duration) ([]samples.Series, error) {
@@ -63,9 +65,20 @@ func requests(pod string, from, to time.Duration, perSecond float64, value func(
 	return s
 }
 
+// memory returns a steady gauge of one pod.
+func memory(pod string, from, to time.Duration) samples.Series {
+	s := samples.Series{Labels: map[string]string{"__name__": "container_memory_working_set_bytes", "pod": pod}}
+	for d := from; d <= to; d += 15 * time.Second {
+		s.Points = append(s.Points, samples.Point{T: float64(at.Add(d).Unix()), V: 20 << 20})
+	}
+	return s
+}
+
 func TestNoDataIsNeverAPass(t *testing.T) {
 	const before, end = -10 * time.Minute, 5 * time.Minute
 	old := []samples.Series{requests("old-1", before, end, 5, nil), requests("old-2", before, end, 5, nil)}
+	memories := []samples.Series{memory("old-1", before, end), memory("old-2", before, end), memory("new-1", -15*time.Second, end)}
+	still := func(float64) float64 { return 7 }
 	fresh := func(value func(float64) float64) samples.Series {
 		return requests("new-1", -15*time.Second, end, 5, value)
 	}
@@ -81,12 +94,18 @@ func TestNoDataIsNeverAPass(t *testing.T) {
 		"new pods only, without a past": {[]samples.Series{fresh(nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
 		"NaN":                           {append(old[:2:2], fresh(nan)), v1alpha1.VerdictNone, v1alpha1.ReasonNoTraffic},
 		"NaN of the old pods":           {[]samples.Series{requests("old-1", before, end, 5, nan), fresh(nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
-		"a counter that stands still":   {append(old[:2:2], fresh(func(float64) float64 { return 7 })), v1alpha1.VerdictNone, v1alpha1.ReasonNoTraffic},
+		"a counter that stands still":   {append(old[:2:2], fresh(still)), v1alpha1.VerdictNone, v1alpha1.ReasonNoTraffic},
 		"series of the new pods end":    {append(old[:2:2], requests("new-1", -15*time.Second, 2*time.Minute, 5, nil)), v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
 		"a handful of requests":         {append(old[:2:2], requests("new-1", -15*time.Second, end, 0.03, nil)), v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
 		"one pod only, without a past":  {[]samples.Series{requests("new-1", 0, end, 50, nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
 		"one pod only, with its past":   {[]samples.Series{requests("new-1", before, end, 50, nil)}, v1alpha1.VerdictPass, v1alpha1.ReasonNoChange},
-		"other pods only":               {[]samples.Series{requests("other", before, end, 5, nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonNoSeries},
+		"memory only, no requests":      {memories, v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
+		"memory, and no new requests of new or old pods": {
+			append(memories[:3:3], requests("old-1", before, end, 5, still), fresh(still)), v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData,
+		},
+		"memory, and requests of new pods only": {append(memories[:3:3], fresh(nil)), v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
+		"memory, and requests of old pods only": {append(memories[:3:3], old...), v1alpha1.VerdictNone, v1alpha1.ReasonNoTraffic},
+		"other pods only":                       {[]samples.Series{requests("other", before, end, 5, nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonNoSeries},
 	} {
 		t.Run(name, func(t *testing.T) {
 			target := v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, At: metav1.NewTime(at)}
@@ -98,6 +117,53 @@ func TestNoDataIsNeverAPass(t *testing.T) {
 				t.Errorf("onTooLittleData %q, want Hold", r.OnTooLittleData)
 			}
 		})
+	}
+}
+
+// A workload without requests can be judged, but only by what its team says.
+func TestWithoutRequestsOnlyAMetricOfTheMetricCheckPasses(t *testing.T) {
+	const before, end = -10 * time.Minute, 5 * time.Minute
+	series := shop{[]samples.Series{memory("old-1", before, end), memory("old-2", before, end), memory("new-1", -15*time.Second, end)}}
+	target := v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, At: metav1.NewTime(at)}
+	own := v1alpha1.Metric{Name: "working-set", Kind: v1alpha1.KindGauge, Query: "container_memory_working_set_bytes{{{pods}}}"}
+	r := Replay(t.Context(), series, v1alpha1.MetricCheckSpec{Metrics: []v1alpha1.Metric{own}}, target)
+	if r.Verdict != v1alpha1.VerdictPass {
+		t.Errorf("with a metric of its own: verdict %s, reason %s (%s), want pass", r.Verdict, r.Reason, r.Message)
+	}
+	r = Replay(t.Context(), series, v1alpha1.MetricCheckSpec{}, target)
+	if r.Verdict != v1alpha1.VerdictNone || !strings.Contains(r.Message, "requests") {
+		t.Errorf("by default: verdict %s (%s), want none with the reason", r.Verdict, r.Message)
+	}
+}
+
+func TestRecordedReleasesWithoutTrafficHaveNoVerdict(t *testing.T) {
+	url := recording.Start(t, recording.Tuning)
+	client, err := prometheus.New(url, 15*time.Second, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := recording.Tuning.File(recording.NoTraffic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	list, err := calibrate.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range list {
+		ready, err := time.Parse(time.RFC3339, one.At)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Replay(t.Context(), client, v1alpha1.MetricCheckSpec{}, v1alpha1.Target{New: one.New, Old: one.Old, At: metav1.NewTime(ready)})
+		if r.Verdict != v1alpha1.VerdictNone || r.Reason != v1alpha1.ReasonTooLittleData || r.OnTooLittleData != v1alpha1.TooLittleDataHold {
+			t.Errorf("%s: verdict %s, reason %s (%s), want none, TooLittleData and Hold", one.New, r.Verdict, r.Reason, r.Message)
+		}
 	}
 }
 

@@ -310,6 +310,7 @@ func (s source) callers(ctx context.Context, metrics []evaluate.Data) []evaluate
 	if !ok {
 		return nil
 	}
+	servers = append(namespaces(s.new), servers...)
 	byService := s
 	byService.new, byService.old, byService.both, byService.samePods = servers, servers, servers, true
 	d := byService.metric(ctx, catalog.ServiceGraph())
@@ -332,6 +333,19 @@ func called(m prometheus.Matchers) (out prometheus.Matchers, ok bool) {
 		}
 	}
 	return out, ok
+}
+
+// namespaces returns the conditions on the namespace, which also match series
+// without one: not every service graph has it, and a service of the same name in
+// another namespace is another service.
+func namespaces(m prometheus.Matchers) prometheus.Matchers {
+	var out prometheus.Matchers
+	for _, one := range m {
+		if one.Label == "namespace" {
+			out = append(out, one.OrEmpty())
+		}
+	}
+	return out
 }
 
 // serviceNames returns a matcher of the service's name, from the labels of its series.

@@ -23,7 +23,7 @@ type comparison struct {
 	// ratio is the estimated factor.
 	ratio      float64
 	dispersion float64
-	baseline   v1alpha1.Baseline
+	reference  v1alpha1.Reference
 	// new and old counts that were compared.
 	newEvents, newAll, oldEvents, oldAll float64
 	blocks                               []sequential.Block
@@ -89,9 +89,9 @@ func (s sides) compare(f frame, samePods, proportion bool, direction v1alpha1.Di
 		s = sides{s.newEvents.pooled(), s.newAll.pooled(), s.oldEvents.pooled(), s.oldAll.pooled(), s.dayEvents.pooled(), s.dayAll.pooled()}
 		byStratum, concurrent, all = s.pair(f, samePods)
 	}
-	c := comparison{baseline: v1alpha1.BaselineBefore, blocks: flatten(byStratum)}
+	c := comparison{reference: v1alpha1.ReferenceBefore, blocks: flatten(byStratum)}
 	if concurrent*2 >= all && concurrent > 0 {
-		c.baseline = v1alpha1.BaselineOldPods
+		c.reference = v1alpha1.ReferenceOldPods
 	}
 	for _, b := range c.blocks {
 		c.newEvents += b.New
@@ -101,13 +101,13 @@ func (s sides) compare(f frame, samePods, proportion bool, direction v1alpha1.Di
 	}
 	// What hits new and old pods together cancels out only at the same time.
 	shocks := map[int]bool{}
-	if c.baseline == v1alpha1.BaselineOldPods {
+	if c.reference == v1alpha1.ReferenceOldPods {
 		shocks = sequential.Shocks(c.blocks)
 	}
 	c.blocks = without(c.blocks, shocks)
 	c.ratio = sequential.Ratio(c.blocks)
 	c.dispersion = sequential.BetweenPods(totalsOf(s.oldEvents, s.oldAll, shocks))
-	history := historyOf(s.oldEvents, s.oldAll, f.before, c.baseline == v1alpha1.BaselineOldPods)
+	history := historyOf(s.oldEvents, s.oldAll, f.before, c.reference == v1alpha1.ReferenceOldPods)
 	history = append(history, lookOf(s.newEvents, s.newAll, f.last, shocks)...)
 	for _, size := range []int{1, 4} {
 		c.dispersion = math.Max(c.dispersion, sequential.OverTime(c.blocks, c.ratio, history, size))
@@ -116,14 +116,14 @@ func (s sides) compare(f frame, samePods, proportion bool, direction v1alpha1.Di
 		c.dispersion *= math.Max(1-share, 0.2)
 	}
 	c.evidence = evidence(c.blocks, c.dispersion, direction)
-	if c.baseline == v1alpha1.BaselineBefore {
+	if c.reference == v1alpha1.ReferenceBefore {
 		day := without(flatten(s.day(f)), shocks)
 		exposure := 0.0
 		for _, b := range day {
 			exposure += b.OldExposure
 		}
 		if exposure > 0.1*c.newAll {
-			// What happens every day at this time is not the change: both baselines must
+			// What happens every day at this time is not the change: both references must
 			// agree, and the smaller e-value is one.
 			c.evidence = math.Min(c.evidence, evidence(day, c.dispersion, direction))
 			c.ratio = nearer(c.ratio, sequential.Ratio(day))

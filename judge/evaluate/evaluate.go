@@ -194,7 +194,7 @@ func describeRange(in Input, d Data, e *v1alpha1.Evidence) {
 	}
 	if e.Old != nil {
 		e.Old.Query, e.Old.From, e.Old.To = oldQuery, at, metav1.NewTime(in.Now)
-		if e.Baseline != v1alpha1.BaselineOldPods {
+		if e.Reference != v1alpha1.ReferenceOldPods {
 			e.Old.From, e.Old.To = metav1.NewTime(at.Add(-Before)), at
 		}
 		if d.Signal == catalog.Health {
@@ -208,7 +208,7 @@ func sentence(e v1alpha1.Evidence) string {
 	if e.New == nil || e.Old == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s %s of new pods against %s of old pods", e.New.Value, e.Unit, e.Old.Value)
+	text := fmt.Sprintf("%s of new pods against %s of old pods", readableText(e.New.Value, e.Unit), readableText(e.Old.Value, e.Unit))
 	if e.Kind == v1alpha1.KindLatency {
 		text = e.Message + ": " + text
 	} else if e.Message != "" {
@@ -247,8 +247,11 @@ func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal) (v
 		}
 		return v1alpha1.VerdictNone, missing.Reason, bounded(missing.Name + ": " + missing.Message)
 	}
-	if !traffic && passed[catalog.Resources]+passed[catalog.Custom] == 0 {
-		return v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData, "no metric has enough data"
+	// A pod that nobody calls is healthy and needs little CPU whatever its version
+	// does. Whether less proves something is known to the user only.
+	if !traffic && passed[catalog.Custom] == 0 {
+		return v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData,
+			"no series of requests of these pods is known, and CPU, memory and health alone are no proof; name a metric in spec.metrics"
 	}
 	return v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, "no metric of the new pods is worse"
 }

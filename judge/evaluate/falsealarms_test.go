@@ -3,6 +3,7 @@ package evaluate
 import (
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -13,15 +14,37 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 )
 
-// releases is how many releases are simulated for each case. Few are simulated by
-// default, because 2000 take minutes: go test ./judge/evaluate -run FalseAlarms -releases 2000.
-var releases = flag.Int("releases", 5, "simulated releases for each kind of metric")
+// releases is how many releases are simulated for each case. The more, the closer is
+// the bound of the test to the stated rate: go test ./judge/evaluate -run FalseAlarms -releases 1000.
+var releases = flag.Int("releases", 60, "simulated releases for each kind of metric")
+
+// mostAlarms is exceeded by chance in one of 1000 runs, if each of n releases has a
+// false alarm with the probability rate.
+func mostAlarms(n int, rate float64) int {
+	probability := math.Pow(1-rate, float64(n))
+	for k, below := 0, probability; ; k++ {
+		if below >= 0.999 {
+			return k
+		}
+		probability *= float64(n-k) / float64(k+1) * rate / (1 - rate)
+		below += probability
+	}
+}
+
+func TestTheBoundOfFalseAlarmsIsABinomialQuantile(t *testing.T) {
+	for _, c := range []struct{ n, want int }{{60, 4}, {100, 5}, {300, 10}, {780, 18}} {
+		if got := mostAlarms(c.n, 0.01); got != c.want {
+			t.Errorf("%d of %d releases, want %d", got, c.n, c.want)
+		}
+	}
+}
 
 func TestFalseAlarmsOfReleasesWithoutAChangeAreWithinTheStatedRate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("simulates releases with 60 looks for each kind of metric")
 	}
 	const look = 15 * time.Minute // 60 looks
+	total, all := 0, 0
 	for name, c := range map[string]struct {
 		world world
 		data  func(world) Data
@@ -44,10 +67,15 @@ func TestFalseAlarmsOfReleasesWithoutAChangeAreWithinTheStatedRate(t *testing.T)
 			c.world.factor = 1
 			alarms := simulate(*releases, c.world, func(w world) bool { return looks(c.data(w), look, "1%").Verdict == v1alpha1.VerdictFail })
 			t.Logf("%d false alarms in %d releases", alarms, *releases)
-			if alarms > max(2, *releases/100) {
-				t.Errorf("%d false alarms in %d releases, want at most 1 %%", alarms, *releases)
+			if limit := mostAlarms(*releases, 0.01); alarms > limit {
+				t.Errorf("%d false alarms in %d releases, want at most %d for a rate of 1 %%", alarms, *releases, limit)
 			}
+			total += alarms
+			all += *releases
 		})
+	}
+	if limit := mostAlarms(all, 0.01); total > limit {
+		t.Errorf("%d false alarms in %d releases of all kinds, want at most %d for a rate of 1 %%", total, all, limit)
 	}
 }
 
@@ -119,6 +147,9 @@ func simulate(n int, w world, found func(world) bool) int {
 func ExampleEvaluate() {
 	w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 2, old: 3, load: 20, share: 0.002, factor: 35}
 	r := looks(w.ratio(5*time.Minute), 5*time.Minute, "1%")
-	fmt.Println(r.Verdict, r.Reason, r.Looks)
-	// Output: fail MetricWorse 2
+	fmt.Println(r.Verdict, r.Reason)
+	fmt.Println(r.Message)
+	// Output:
+	// fail MetricWorse
+	// errors: 7.3 % of new pods against 0 % of old pods
 }

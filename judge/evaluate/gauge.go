@@ -110,11 +110,11 @@ func gauge(in Input, d Data, f frame) outcome {
 		if g.oldSamples > 0 {
 			o.reason, o.message = v1alpha1.ReasonTooLittleData, "the new pods have no samples"
 		} else if g.newSamples > 0 {
-			o.reason, o.message = v1alpha1.ReasonNoBaseline, "there are no samples of old pods"
+			o.reason, o.message = v1alpha1.ReasonNoReference, "there are no samples of old pods"
 		}
 		return o
 	}
-	o.Baseline = g.baseline
+	o.Reference = g.reference
 	o.New = &v1alpha1.Side{Value: number(g.newMean), Samples: int64(g.newSamples), Pods: g.newPods}
 	o.Old = &v1alpha1.Side{Value: number(g.oldMean), Samples: int64(g.oldSamples), Pods: g.oldPods}
 	o.interval = func(alpha float64) *v1alpha1.Interval {
@@ -122,7 +122,7 @@ func gauge(in Input, d Data, f frame) outcome {
 		return &v1alpha1.Interval{Low: number(g.diff - half), High: number(g.diff + half), Of: "Difference"}
 	}
 	o.logE = g.evidence(d)
-	if g.baseline == v1alpha1.BaselineBefore && len(dayT) > 0 {
+	if g.reference == v1alpha1.ReferenceBefore && len(dayT) > 0 {
 		day := difference(newT, dayT.shift(f), f, warm, true)
 		if day.oldSamples >= 4 {
 			o.logE = math.Min(o.logE, day.evidence(d))
@@ -132,10 +132,10 @@ func gauge(in Input, d Data, f frame) outcome {
 		if same, ok := onSharedNodes(in.Nodes, newT, oldT); ok {
 			s := difference(newT.only(same), oldT.only(same), f, warm, false)
 			relative, absolute, _ := change(d.SmallestChange)
-			if s.newSamples > 0 && s.oldSamples > 0 && s.baseline == v1alpha1.BaselineOldPods &&
+			if s.newSamples > 0 && s.oldSamples > 0 && s.reference == v1alpha1.ReferenceOldPods &&
 				!matters(s.newMean, s.newMean/s.oldMean, relative/2, absolute/2, d.Direction) {
 				o.logE = 0
-				o.Message = fmt.Sprintf("on nodes with new and old pods the values are alike (%s, %s)", number(s.newMean), number(s.oldMean))
+				o.Message = fmt.Sprintf("on nodes with new and old pods the values are alike (%s, %s)", readable(s.newMean, d.Unit), readable(s.oldMean, d.Unit))
 			}
 		}
 	}
@@ -184,7 +184,7 @@ type gaugeDifference struct {
 	newMean, oldMean       float64
 	newSamples, oldSamples float64
 	newPods, oldPods       int32
-	baseline               v1alpha1.Baseline
+	reference              v1alpha1.Reference
 }
 
 // scale is the difference that the mixture looks for.
@@ -238,10 +238,10 @@ func difference(newT, oldT trace, f frame, warm map[string]int, samePods bool) g
 			}
 		}
 	}
-	g.baseline = v1alpha1.BaselineOldPods
+	g.reference = v1alpha1.ReferenceOldPods
 	g.newPods, g.oldPods = newPods, oldPods
 	if 2*len(news) < len(newM) || samePods {
-		g.baseline, g.oldPods = v1alpha1.BaselineBefore, beforePods
+		g.reference, g.oldPods = v1alpha1.ReferenceBefore, beforePods
 		news, olds = values(newM, 0, f.last), values(beforeM, -f.before, -1)
 	}
 	g.newSamples, g.oldSamples = float64(len(news)), float64(len(olds))

@@ -134,7 +134,7 @@ func latency(d Data, f frame) outcome {
 	if len(bounds) < 2 {
 		o := outcome{newSamples: newB.all().total(), oldSamples: oldB.all().total()}
 		if o.newSamples > 0 && o.oldSamples > 0 {
-			o.reason, o.message = v1alpha1.ReasonNoBaseline, "the histograms of new and old pods have no bucket in common"
+			o.reason, o.message = v1alpha1.ReasonNoReference, "the histograms of new and old pods have no bucket in common"
 		} else if o.oldSamples > 0 {
 			o.reason, o.message = v1alpha1.ReasonNoTraffic, "the old pods have requests and the new pods have none"
 		}

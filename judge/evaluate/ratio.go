@@ -102,7 +102,7 @@ func (d Data) outcome(c comparison, s sides, f frame) outcome {
 	relative, absolute, _ := change(d.SmallestChange)
 	value, oldValue := c.newEvents/math.Max(c.newAll, 1e-9), c.oldEvents/math.Max(c.oldAll, 1e-9)
 	o := outcome{newSamples: s.newAll.total(), oldSamples: s.oldAll.total()}
-	o.Baseline = c.baseline
+	o.Reference = c.reference
 	o.Dispersion = number(c.dispersion)
 	o.New = &v1alpha1.Side{Value: number(value), Bad: number(c.newEvents), Samples: int64(c.newAll), Pods: s.newAll.pods()}
 	o.Old = &v1alpha1.Side{Value: number(oldValue), Bad: number(c.oldEvents), Samples: int64(c.oldAll), Pods: s.oldAll.pods()}

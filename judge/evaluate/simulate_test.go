@@ -54,8 +54,7 @@ func (w world) gamma(shape float64) float64 {
 	c := 1 / math.Sqrt(9*d)
 	for {
 		x := w.rand.NormFloat64()
-		base := 1 + c*x
-		v := base * base * base
+		v := (1 + c*x) * (1 + c*x) * (1 + c*x)
 		if v > 0 && math.Log(w.rand.Float64()) < 0.5*x*x+d-d*v+d*math.Log(v) {
 			return d * v / shape
 		}

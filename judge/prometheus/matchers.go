@@ -146,6 +146,20 @@ func Union(a, b Matchers) (Matchers, bool) {
 	return out, true
 }
 
+// OrEmpty returns the condition that series without the label fulfil, too. One that
+// asks for the label to be there stays as it is.
+func (m Matcher) OrEmpty() Matcher {
+	if m.Matches(nil) || strings.HasPrefix(m.Op, "!") {
+		return m
+	}
+	value := "(?:" + alternative(m) + ")?"
+	pattern, err := regexp.Compile("^(?s:" + value + ")$")
+	if err != nil {
+		return m
+	}
+	return Matcher{Label: m.Label, Op: "=~", Value: value, pattern: pattern}
+}
+
 func alternative(m Matcher) string {
 	if m.Op == "=" {
 		return regexp.QuoteMeta(m.Value)

@@ -49,3 +49,25 @@ func TestTwoMatchersAreOneQueryIfOneLabelDiffers(t *testing.T) {
 		}
 	}
 }
+
+func TestAConditionOrEmptyMatchesSeriesWithoutTheLabel(t *testing.T) {
+	for text, want := range map[string]string{
+		`ns="a.b"`:    `ns=~"(?:a\\.b)?"`,
+		`ns=~"a|b.*"`: `ns=~"(?:a|b.*)?"`,
+		`ns!="a"`:     `ns!="a"`,
+		`ns=""`:       `ns=""`,
+		`ns!=""`:      `ns!=""`,
+	} {
+		m, err := ParseMatchers(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := m[0].OrEmpty()
+		if got.String() != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+		if text != `ns!=""` && !got.Matches(nil) {
+			t.Errorf("%s does not match a series without the label", got)
+		}
+	}
+}

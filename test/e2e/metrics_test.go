@@ -89,7 +89,7 @@ func failingRequests(t *testing.T, e *environment) {
 	n := metricsNamespace(t, e)
 	n.release(t, "web", bad)
 	c := n.awaitPhase(t, lookTimeout, "web", v1alpha1.WorkloadSuspend)
-	if cond := c.Status.GetCondition(apis.ConditionSucceeded); !strings.Contains(cond.Message, "metrics: ") || !strings.Contains(cond.Message, "http-errors") {
+	if cond := c.Status.GetCondition(apis.ConditionSucceeded); !strings.Contains(cond.Message, "metrics: http-errors: ") || !strings.Contains(cond.Message, " % of new pods against ") {
 		t.Errorf("the message is %q", cond.Message)
 	}
 	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)

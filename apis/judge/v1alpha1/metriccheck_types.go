@@ -31,7 +31,6 @@ type MetricCheck struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.interval) || (duration(self.interval) >= duration('5s') && duration(self.interval) <= duration('10m'))",message="interval must be from 5s to 10m",fieldPath=".interval"
 // +kubebuilder:validation:XValidation:rule="!has(self.look) || !has(self.interval) || duration(self.interval) <= duration(self.look)",message="interval must not be longer than look",fieldPath=".interval"
 // +kubebuilder:validation:XValidation:rule="!has(self.warmUp) || !has(self.look) || duration(self.warmUp) < duration(self.look)",message="warmUp must be shorter than look",fieldPath=".warmUp"
-// +kubebuilder:validation:XValidation:rule="!has(self.probation) || (duration(self.probation) >= duration('0s') && duration(self.probation) <= duration('168h'))",message="probation must be from 0s to 168h",fieldPath=".probation"
 // +kubebuilder:validation:XValidation:rule="!has(self.defaultMetrics) || self.defaultMetrics != 'None' || (has(self.metrics) && size(self.metrics) > 0)",message="metrics must not be empty if defaultMetrics is None",fieldPath=".metrics"
 type MetricCheckSpec struct {
 	// WorkloadSelector selects workloads of this namespace by their labels.
@@ -55,8 +54,8 @@ type MetricCheckSpec struct {
 	// +optional
 	// +kubebuilder:default="5m"
 	Look metav1.Duration `json:"look,omitempty"`
-	// Interval is the time between two looks at the metrics, from 5s to 10m. It does
-	// not change the false-alarm rate.
+	// Interval is the time between two looks at the metrics, from 5s to 10m. The
+	// threshold of a fail does not depend on it.
 	// +optional
 	// +kubebuilder:default="15s"
 	Interval metav1.Duration `json:"interval,omitempty"`
@@ -71,18 +70,14 @@ type MetricCheckSpec struct {
 	// +optional
 	// +kubebuilder:default=Hold
 	OnTooLittleData TooLittleDataPolicy `json:"onTooLittleData,omitempty"`
-	// FalseAlarmRate is the highest share of good releases that may fail, over all
-	// looks and metrics of a release, from 0.01% to 20%. A lower rate needs more data
-	// for a fail.
+	// FalseAlarmRate is the share of good releases that the thresholds of a fail are
+	// made for, over all looks and metrics of a release, from 0.01% to 20%. A lower
+	// rate needs more data for a fail.
 	// +optional
 	// +kubebuilder:default="1%"
 	// +kubebuilder:validation:MaxLength=8
 	// +kubebuilder:validation:Pattern=`^(0\.[0-9]*[1-9][0-9]*|1?[0-9](\.[0-9]+)?|20(\.0+)?)%$`
 	FalseAlarmRate string `json:"falseAlarmRate,omitempty"`
-	// Probation is how long the pods are watched after the release succeeded. A late
-	// fail condemns the version. Default 0s: they are not watched.
-	// +optional
-	Probation *metav1.Duration `json:"probation,omitempty"`
 	// Callers says whether the series of the callers of the service are judged
 	// where they exist (service graph, Istio with reporter source): Discover or None.
 	// +optional

@@ -71,8 +71,8 @@ const (
 	ReasonNoTraffic = "NoTraffic"
 	// ReasonNoSeries: no known metric has series of the new pods.
 	ReasonNoSeries = "NoSeries"
-	// ReasonNoBaseline: there is nothing to compare with.
-	ReasonNoBaseline = "NoBaseline"
+	// ReasonNoReference: there is nothing to compare with.
+	ReasonNoReference = "NoReference"
 	// ReasonMetricsUnavailable: Prometheus could not be read, or rejected a query.
 	ReasonMetricsUnavailable = "MetricsUnavailable"
 )
@@ -91,15 +91,15 @@ type Target struct {
 	At metav1.Time `json:"at"`
 }
 
-// Baseline says what the new pods were compared with.
+// Reference says what the new pods were compared with.
 // +kubebuilder:validation:Enum=OldPods;Before
-type Baseline string
+type Reference string
 
 const (
-	// BaselineOldPods are the old pods at the same time.
-	BaselineOldPods Baseline = "OldPods"
-	// BaselineBefore are the old pods, or the same ones, before the change.
-	BaselineBefore Baseline = "Before"
+	// ReferenceOldPods are the old pods at the same time.
+	ReferenceOldPods Reference = "OldPods"
+	// ReferenceBefore are the old pods, or the same ones, before the change.
+	ReferenceBefore Reference = "Before"
 )
 
 // Evidence is the comparison of one metric.
@@ -118,16 +118,16 @@ type Evidence struct {
 	// Weight says whether a fail counts alone.
 	// +optional
 	Weight Weight `json:"weight,omitempty"`
-	// Baseline says what the new pods were compared with.
+	// Reference says what the new pods were compared with.
 	// +optional
-	Baseline Baseline `json:"baseline,omitempty"`
+	Reference Reference `json:"reference,omitempty"`
 	// Unit is the unit of the values, for example ratio, seconds or bytes.
 	// +optional
 	Unit string `json:"unit,omitempty"`
 	// New has the value of the new pods.
 	// +optional
 	New *Side `json:"new,omitempty"`
-	// Old has the value of the baseline.
+	// Old has the value of the reference.
 	// +optional
 	Old *Side `json:"old,omitempty"`
 	// Interval is the confidence interval of the difference new minus old, or of the

@@ -188,11 +188,6 @@ func (in *MetricCheckSpec) DeepCopyInto(out *MetricCheckSpec) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
-	if in.Probation != nil {
-		in, out := &in.Probation, &out.Probation
-		*out = new(v1.Duration)
-		**out = **in
-	}
 	return
 }
 
