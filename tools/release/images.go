@@ -79,11 +79,15 @@ func publishImage(ctx context.Context, o options, program string, base build.Get
 	if err != nil {
 		return name.Digest{}, err
 	}
-	pushed, err := publisher.Publish(ctx, result, program)
+	if _, err := publisher.Publish(ctx, result, program); err != nil {
+		return name.Digest{}, err
+	}
+	hash, err := result.Digest()
 	if err != nil {
 		return name.Digest{}, err
 	}
-	digest, err := name.NewDigest(o.registry + "/" + imageName(program) + "@" + pushed.(name.Digest).DigestStr())
+	// What the publisher returns has the tag, too.
+	digest, err := name.NewDigest(o.registry + "/" + imageName(program) + "@" + hash.String())
 	if err != nil {
 		return name.Digest{}, err
 	}

@@ -41,9 +41,9 @@ type krewPlatform struct {
 }
 
 // writePlugin writes an archive of the kubectl plugin for each platform, and the manifest by which
-// krew installs it. Without the plugin, or in a release of some parts, it writes nothing.
+// krew installs it. In a release of some parts it writes nothing.
 func writePlugin(ctx context.Context, o options) error {
-	if _, err := os.Stat(filepath.Join(o.root, pluginProgram)); err != nil || o.only != nil {
+	if o.only != nil {
 		return nil
 	}
 	license, err := os.ReadFile(filepath.Join(o.root, "LICENSE"))

@@ -187,7 +187,8 @@ protection:
 		}
 	}
 	for key := range got {
-		if strings.Contains(key, "permission") {
+		// The EventTypes of all parts are in config/core.
+		if strings.Contains(key, "permission") && !strings.Contains(key, " EventType ") {
 			t.Errorf("%s is rendered, but its part is disabled", key)
 		}
 	}

@@ -77,8 +77,8 @@ func section(out *strings.Builder, comment, name string, lines []string) {
 }
 
 const valuesHead = `# Values of the Helm chart of Breakwater. With these values the chart renders the same objects as
-# the files breakwater.yaml, protection.yaml and permission.yaml of the release. Comments inside
-# are those of the manifests. CRDs are templates, so that an upgrade updates them.
+# the files breakwater.yaml, judge.yaml, protection.yaml and permission.yaml of the release. Comments
+# inside are those of the manifests. CRDs are templates, so that an upgrade updates them.
 
 image:
   # The prefix of all images. They are pinned by digest, so a mirror must keep the digests.
