@@ -40,7 +40,7 @@ func (a *app) budgetsCommand() *cobra.Command {
 				return fmt.Errorf("list the budgets: %w", err)
 			}
 			controls, err := c.breakwater.PolicyV1alpha1().PodDeletionFlowControls().List(cmd.Context(), metav1.ListOptions{})
-			if apierrors.IsForbidden(err) { // they are in no namespace
+			if apierrors.IsForbidden(err) { // flow controls are cluster-scoped
 				_, _ = fmt.Fprintln(a.ErrOut, "Flow controls are not shown: you may not list poddeletionflowcontrols.")
 				controls = &v1alpha1.PodDeletionFlowControlList{}
 			} else if err != nil {

@@ -79,7 +79,7 @@ func (a *app) printChecks(format string, checks []diagnosis.Check) error {
 	return err
 }
 
-// installation gathers what the cluster has of Breakwater.
+// installation gathers the objects of Breakwater in the cluster.
 func (c *clients) installation(ctx context.Context) (diagnosis.Installation, error) {
 	in := diagnosis.Installation{Configurations: map[string]bool{}, Deployments: map[string]diagnosis.Deployment{}, Ready: map[string]diagnosis.Condition{}}
 	for _, gather := range []func(context.Context, *diagnosis.Installation) error{c.webhooks, c.definitions, c.processes, c.readiness, c.selfCheckEvents} {

@@ -22,7 +22,7 @@ func (c *clients) facts(ctx context.Context, t target) (diagnosis.Facts, error) 
 	case err == nil:
 		f.OptedIn = namespace.Labels[v1alpha1.NamespaceLabel] == v1alpha1.NamespaceEnabled
 	case f.Annotations[v1alpha1.VersionKey] != "":
-		f.OptedIn = true // who may not read namespaces sees it on the workload
+		f.OptedIn = true // without the right to read namespaces, the workload shows it
 	default:
 		return f, fmt.Errorf("read whether namespace %s is opted in: %w", f.Namespace, err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 )
 
-// maxConflicts bounds the attempts to write a verdict beside another writer.
+// maxConflicts is the maximum number of attempts to write while other writers cause conflicts.
 const maxConflicts = 5
 
 // verdict is a verdict that a person gives.
@@ -82,7 +82,7 @@ func (a *app) judge(ctx context.Context, c *clients, argument string, v verdict)
 		}
 		switch {
 		case apierrors.IsConflict(err) && attempt < maxConflicts:
-			continue // another writer was faster: judge what is there now
+			continue // another writer was faster: try again with the current object
 		case apierrors.IsForbidden(err):
 			return fmt.Errorf("%w\na cluster admin gives this right: kubectl create rolebinding judges -n %s --clusterrole=breakwater-judge --user=USER", err, f.Namespace)
 		case err != nil:

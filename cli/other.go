@@ -10,7 +10,8 @@ import (
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 )
 
-// explainOther explains an object that is no part of a release; false if it may be one.
+// explainOther explains an object that does not belong to a release. It returns false if the object
+// may belong to one.
 func explainOther(t target) (e diagnosis.Explanation, found bool, err error) {
 	switch t.object.GetKind() {
 	case "Pod":

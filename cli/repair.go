@@ -110,8 +110,8 @@ func (a *app) release(ctx context.Context, argument string, again bool, change f
 	}
 }
 
-// allowRepair removes the record of an earlier repair. The webhook requires that this is
-// an update of its own.
+// allowRepair removes the record of an earlier repair. The webhook requires a separate update
+// for this.
 func (c *clients) allowRepair(ctx context.Context, argument string) error {
 	t, err := c.workload(ctx, argument)
 	if err != nil {
@@ -125,8 +125,8 @@ func (c *clients) allowRepair(ctx context.Context, argument string) error {
 	return nil
 }
 
-// completed returns the patch of a release as JSON: of the object as it was read, and
-// marked as the repair if the object is suspended.
+// completed returns the patch of a release as JSON. It has the resourceVersion of the object
+// and, if the object is suspended, the label of a repair.
 func completed(patch map[string]any, o *unstructured.Unstructured) ([]byte, error) {
 	err := unstructured.SetNestedField(patch, o.GetResourceVersion(), "metadata", "resourceVersion")
 	if o.GetLabels()[v1alpha1.SuspendLabel] != "" {

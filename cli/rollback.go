@@ -64,8 +64,9 @@ func (a *app) rollback(ctx context.Context, c *clients, t target, to string) err
 	return a.printReleased(t, after)
 }
 
-// selectTemplate selects the saved template of a version that begins with to, or else the
-// newest of another version than the current. all are sorted, latest attempt first.
+// selectTemplate selects the saved template of the version that begins with to. If to is
+// empty, it selects the newest template of another version than the current one. all is
+// sorted, latest attempt first.
 func selectTemplate(all []savedtemplate.Saved, current, to string) (savedtemplate.Saved, error) {
 	var found []savedtemplate.Saved
 	var versions []string

@@ -1,5 +1,5 @@
 // Package cli is the kubectl plugin `kubectl breakwater`: one file for each command.
-// What a command says is decided by pure functions over the objects that it read.
+// Pure functions in cli/diagnosis decide the output from the objects that a command reads.
 package cli
 
 import (
@@ -15,14 +15,14 @@ import (
 // Exit codes of all commands.
 const (
 	exitOK = 0
-	// exitNo: the command worked and its answer is no: a release is held or failed, a
-	// simulated request would be denied, the installation has a fault. Also the code of errors.
+	// exitNo: the command succeeded and its answer is no: a release is held or failed, a
+	// simulated request would be denied, or a check failed. It is also the code of errors.
 	exitNo = 1
-	// exitTimeout: the answer was not known before --timeout.
+	// exitTimeout: the release still ran at --timeout.
 	exitTimeout = 2
 )
 
-// app is what all commands share.
+// app has the streams, the version and the flags of all commands.
 type app struct {
 	genericiooptions.IOStreams
 	version string

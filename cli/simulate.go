@@ -21,10 +21,10 @@ import (
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 )
 
-// maxSimulated bounds the pods of a simulated drain.
+// maxSimulated is the maximum number of pods of a simulated drain.
 const maxSimulated = 1000
 
-// simulated is what would become of one request.
+// simulated is the result of one simulated request.
 type simulated struct {
 	Object    string `json:"object"`
 	Namespace string `json:"namespace,omitempty"`
@@ -203,7 +203,7 @@ func (a *app) simulateApply() *cobra.Command {
 	return c
 }
 
-// simulatedOf interprets the answer to a dry run. An answer that is no decision is an error.
+// simulatedOf interprets the answer to a dry run. An answer that is not a decision is an error.
 func simulatedOf(object, namespace string, err error, warnings []string) (simulated, error) {
 	s := simulated{Object: object, Namespace: namespace, Allowed: err == nil, Warnings: warnings}
 	var status apierrors.APIStatus

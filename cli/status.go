@@ -73,8 +73,8 @@ func exitOf(answer statusAnswer, timeout time.Duration) error {
 	}
 }
 
-// awaitRelease waits until the release that the workload has now has ended. Each new
-// state is printed to stderr.
+// awaitRelease waits until the current release of the workload has ended. It prints each new
+// state to stderr.
 func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, timeout time.Duration) (statusAnswer, error) {
 	wait, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

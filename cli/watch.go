@@ -24,14 +24,14 @@ func watchFlag(c *cobra.Command, watch *bool) {
 	c.Flags().BoolVarP(watch, "watch", "w", false, "Print the answer again when it changes, until interrupted")
 }
 
-// streamsTo are the streams with another output.
+// streamsTo returns the streams with another output.
 func streamsTo(s genericiooptions.IOStreams, w io.Writer) genericiooptions.IOStreams {
 	s.Out = w
 	return s
 }
 
-// changes sends a value when a release or a batch of the namespace changed. Values that
-// nobody received are one.
+// changes sends a value when a release or a batch of the namespace changed. Unreceived values
+// are merged into one.
 func (c *clients) changes(ctx context.Context, namespace string) (<-chan struct{}, error) {
 	changed := make(chan struct{}, 1)
 	wake := func() {
@@ -51,7 +51,7 @@ func (c *clients) changes(ctx context.Context, namespace string) (<-chan struct{
 			return nil, fmt.Errorf("watch the releases: %w", err)
 		}
 	}
-	// An informer repeats a list that is denied for ever, without an error that is seen here.
+	// An informer retries a denied list for ever and returns no error.
 	if _, err := c.breakwater.AppV1alpha1().ChangePods(namespace).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 		return nil, fmt.Errorf("list the batches: %w", err)
 	}
@@ -72,7 +72,7 @@ func (a *app) watch(ctx context.Context, c *clients, namespace string, show func
 			if ctx.Err() == nil {
 				return err
 			}
-			return nil //nolint:nilerr // the person ended the watch
+			return nil //nolint:nilerr // the user ended the watch
 		}
 		if !bytes.Equal(last, next.Bytes()) {
 			before := ""

@@ -1,6 +1,6 @@
 // Package judge compares the metrics of new pods with those of old ones and
 // returns a verdict. Look is one look at a running release, Replay all looks at a
-// past one. Both read a handful of ranges and decide with package evaluate.
+// past release. Both read a few ranges and decide with package evaluate.
 package judge
 
 import (
@@ -14,16 +14,16 @@ import (
 	"github.com/breakwater-dev/breakwater/judge/samples"
 )
 
-// Reader reads the samples of a PromQL expression after from, until to: raw
-// samples of a plain selector, else its value at each step.
+// Reader reads the samples of a PromQL expression after from, until to: the raw
+// samples of a plain selector, or the value of any other expression at each step.
 type Reader interface {
 	Range(ctx context.Context, expression string, from, to time.Time, step time.Duration) ([]samples.Series, error)
 }
 
-// Look looks once at a release, at time now. The look ends at until, that is
-// spec.look after the last pods to judge became Ready. Previous is the record of
-// the looks so far, nil before the first. An unreadable Prometheus is a record
-// without a verdict, never a pass.
+// Look evaluates the metrics of a release once, at time now. The look ends at until:
+// spec.look after the last batch to judge was created. Previous is the record of
+// the looks so far, nil before the first. If Prometheus cannot be read, the record has
+// no verdict, never a pass.
 func Look(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, target v1alpha1.Target,
 	until time.Time, previous *v1alpha1.Record, now time.Time) v1alpha1.Record {
 	check = evaluate.Defaulted(check)
@@ -33,7 +33,7 @@ func Look(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 	if now.After(until) {
 		now = until
 	}
-	// A slow release is compared since its last pods, so that ranges are bounded.
+	// A slow release is compared only over the last spec.look, so that ranges are bounded.
 	if until.Sub(target.At.Time) > 2*check.Look.Duration {
 		target.At = metav1.NewTime(until.Add(-check.Look.Duration))
 	}
@@ -42,13 +42,13 @@ func Look(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 	return evaluate.Evaluate(in, previous)
 }
 
-// Replay looks at a past release as Look would have done, in the order of time:
-// the time of detection is that of a live look.
+// Replay evaluates a past release as Look would have done, one look after another: the
+// time of detection is about that of a running release, whose looks follow wake-ups.
 func Replay(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, target v1alpha1.Target) v1alpha1.Record {
 	return Looks(Read(ctx, reader, check, target))
 }
 
-// Looks evaluates samples that were read for the whole look, look by look.
+// Looks evaluates samples that were read for the whole look, once for each interval.
 func Looks(in evaluate.Input) v1alpha1.Record {
 	end := in.End
 	var record *v1alpha1.Record

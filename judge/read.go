@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	// parallel is how many queries of one look run at the same time.
+	// parallel is the maximum number of concurrent queries of one look.
 	parallel = 4
-	// discoveryStep is the resolution with which the names of series are searched.
+	// discoveryStep is the resolution at which the names of series are searched.
 	discoveryStep = time.Minute
 	step          = prometheus.Step
 	placeholder   = "{{pods}}"
 )
 
-// source reads for one target.
+// source reads the samples of one target.
 type source struct {
 	reader   Reader
 	target   v1alpha1.Target
 	new, old prometheus.Matchers
-	// both matches new and old pods, if one matcher can.
+	// both matches new and old pods, if one matcher can match both.
 	both     prometheus.Matchers
 	samePods bool
 	from, to time.Time
 }
 
-// read returns the samples until to that a verdict depends on.
+// read returns the samples that a verdict depends on, until time to.
 func read(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, target v1alpha1.Target, to time.Time) evaluate.Input {
 	in := evaluate.Input{Check: check, Target: target, Nodes: map[string]string{}}
 	s, err := newSource(reader, target, to)
@@ -110,7 +110,7 @@ func custom(check v1alpha1.MetricCheckSpec) []catalog.Metric {
 	return out
 }
 
-// add appends the default metrics that no metric of the user replaces.
+// add appends the default metrics that no metric of the MetricCheck replaces.
 func add(metrics, defaults []catalog.Metric) []catalog.Metric {
 	names := map[string]bool{}
 	for _, m := range metrics {
@@ -125,7 +125,7 @@ func add(metrics, defaults []catalog.Metric) []catalog.Metric {
 }
 
 // discover returns the names of the series of new and old pods, with the values
-// of the labels that tell them apart.
+// of the labels that distinguish them.
 func (s source) discover(ctx context.Context) ([]catalog.Found, error) {
 	matchers := []prometheus.Matchers{s.both}
 	if s.both == nil {
@@ -215,7 +215,7 @@ func (s source) sides(ctx context.Context, expression string) (news, olds []samp
 	return news, olds, err
 }
 
-// day reads the same minutes of the day before, which may not exist.
+// day reads the same minutes of the day before. They may have no samples.
 func (s source) day(ctx context.Context, m catalog.Metric, d *evaluate.Data) {
 	matchers := s.old
 	if s.samePods {
@@ -288,8 +288,9 @@ func filter(series []samples.Series, m prometheus.Matchers) []samples.Series {
 	return out
 }
 
-// callers reads what the callers of the pods see, where a service graph exists:
-// by the called pods if it has them, else before and after the change.
+// callers reads the failed requests that the callers of the pods count, where a
+// service graph exists: by called pod if the series have one, otherwise before and after
+// the change.
 func (s source) callers(ctx context.Context, metrics []evaluate.Data) []evaluate.Data {
 	byPod := s
 	byPod.both = nil
@@ -321,8 +322,8 @@ func (s source) callers(ctx context.Context, metrics []evaluate.Data) []evaluate
 }
 
 // called returns matchers of the called pods of a service graph, and false if
-// none of the conditions tells pods apart. Namespaces stay: callers and called
-// pods are compared within one.
+// no condition distinguishes pods. Conditions on namespaces are kept: callers and called
+// pods are compared within one namespace.
 func called(m prometheus.Matchers) (out prometheus.Matchers, ok bool) {
 	for _, one := range m {
 		if name := catalog.CalledPod[one.Label]; name != "" {

@@ -29,7 +29,7 @@ func Recompute(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpe
 	return again
 }
 
-// Differences says how two records of one look differ, a line each.
+// Differences returns the differences between two records of one look, one per line.
 func Differences(a, b v1alpha1.Record) []string {
 	var out []string
 	if a.Verdict != b.Verdict {

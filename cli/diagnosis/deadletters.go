@@ -19,13 +19,13 @@ type DeadLetter struct {
 	// Waiting: its effect is still missing. Breakwater sends it again every 2 to 30 seconds.
 	Waiting bool   `json:"waiting"`
 	Message string `json:"message"`
-	// Explanation says what became of it.
+	// Explanation says whether its effect is still missing, and what happens next.
 	Explanation string `json:"explanation"`
 }
 
-// DeadLetters returns the undelivered events, those that wait first. A verdict is in the
-// inbox of its release; another one is a wake-up, about which function deadletter created
-// a Kubernetes Event on its object.
+// DeadLetters returns the undelivered events, waiting events first. Verdicts are in the inbox
+// of their release. Other events are wake-ups: function deadletter created a Kubernetes Event
+// on the object of each.
 func DeadLetters(events []corev1.Event, releases []v1alpha1.ChangeWorkload, batches []v1alpha1.ChangePod) []DeadLetter {
 	var all []DeadLetter
 	for i := range releases {

@@ -13,7 +13,7 @@ type Part struct {
 	Name string
 	// Configurations are its webhook configurations, CRDs its definitions.
 	Configurations, CRDs []string
-	// Deployments are its processes.
+	// Deployments are the names of its processes.
 	Deployments []string
 	// Knative: its functions run on Knative and its events pass a Broker.
 	Knative bool
@@ -32,7 +32,7 @@ func Parts() []Part {
 	}
 }
 
-// Installation is what the cluster has of Breakwater.
+// Installation has the objects of Breakwater in the cluster.
 type Installation struct {
 	// Configurations are the webhook configurations by name; false if a webhook has no caBundle.
 	Configurations map[string]bool
@@ -83,7 +83,7 @@ type Check struct {
 	Fix string `json:"fix,omitempty"`
 }
 
-// reasonGuardEnforced is the reason of the Event that ends a finding of the self-check.
+// reasonGuardEnforced is the reason of the Event that closes a finding of the self-check.
 const reasonGuardEnforced = "GuardEnforced"
 
 // findings are the reasons of the self-check (docs/protection/self-check.md).
@@ -92,13 +92,13 @@ var findings = []string{
 	"NamespaceNotMatched", "CRDDiffers", "StateUnreadable",
 }
 
-// OfSelfCheck reports whether an Event is a finding of the self-check, or its end.
+// OfSelfCheck reports whether an Event opens or closes a finding of the self-check.
 func OfSelfCheck(e *corev1.Event) bool {
 	return e.Reason == reasonGuardEnforced || slices.Contains(findings, e.Reason)
 }
 
 // Examine checks an installation. A part without any webhook configuration and Deployment
-// is not installed, which is no fault.
+// is not installed, which is not a fault.
 func Examine(in Installation) []Check {
 	var checks []Check
 	installed := false
@@ -193,7 +193,7 @@ func (in Installation) examineChange() []Check {
 	return []Check{broker, server}
 }
 
-// selfCheck reports the findings of the self-check that have not ended.
+// selfCheck reports the open findings of the self-check.
 func (in Installation) selfCheck() Check {
 	open := map[string]string{}
 	for _, e := range in.SelfCheck {

@@ -14,7 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Facts are what a diagnosis of a workload or a release follows from.
+// Facts has the input of the diagnosis of a workload or a release.
 type Facts struct {
 	// Kind, Namespace and Name are those of the workload; Kind is in lower case.
 	Kind, Namespace, Name string
@@ -35,7 +35,7 @@ type Way struct {
 	Command string `json:"command,omitempty"`
 }
 
-// Explanation says why something is refused, waits or is stuck.
+// Explanation says why a request is denied, or why an object waits or is stuck.
 type Explanation struct {
 	Subject string   `json:"subject"`
 	State   State    `json:"state"`
@@ -70,7 +70,7 @@ func (f Facts) BatchesOf(c *v1alpha1.ChangeWorkload) []v1alpha1.ChangePod {
 	return own
 }
 
-// Good returns the newest other version that succeeded, or nil.
+// Good returns the newest release of another version that succeeded, or nil.
 func (f Facts) Good() *v1alpha1.ChangeWorkload {
 	live, _ := v1alpha1.ReleaseOf(f.Annotations)
 	var good *v1alpha1.ChangeWorkload
@@ -171,7 +171,7 @@ func failedPods(c *v1alpha1.ChangeWorkload) []string {
 	return lines
 }
 
-// orderFlag is the flag of approve for a release that failed, or is unjudged, as a whole.
+// orderFlag is the flag of approve for a release whose order check failed or has no verdict.
 func orderFlag(c *v1alpha1.ChangeWorkload) string {
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); cond.IsFalse() &&
 		(cond.Reason == v1alpha1.ReasonOrderCheckFailed || cond.Reason == v1alpha1.ReasonHeldUnjudged || cond.Reason == v1alpha1.ReasonFailedUnjudged) {
@@ -207,7 +207,7 @@ func (f Facts) explainFailed(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	f.addRollback(e)
 }
 
-// explainRunning says for what a running release waits.
+// explainRunning says what a running release waits for.
 func (f Facts) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	if o := c.Status.Order; o != nil && o.Error != nil && !o.Opened() {
 		e.Why = append(e.Why, fmt.Sprintf("the server has not accepted the order: %s: %s", o.Error.Reason, o.Error.Message))
@@ -231,7 +231,7 @@ func (f Facts) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	e.WaysOut = append(e.WaysOut, Way{"wait for the end", f.command("status", "--timeout 10m")})
 }
 
-// waits says for what a batch waits; empty if it does not.
+// waits says what a batch waits for; empty if it does not wait.
 func waits(b *v1alpha1.ChangePod) string {
 	stage, called := v1alpha1.StagePre, false
 	switch b.Status.Phase {

@@ -11,7 +11,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// ExplainPod explains for what a pod waits before its containers start.
+// ExplainPod explains what a pod waits for before its containers start.
 func ExplainPod(p *corev1.Pod) Explanation {
 	e := Explanation{Subject: "pod/" + p.Name, State: StatePassed, Reason: "NoPermissionNeeded", Why: []string{"the pod waits for no permission"}}
 	if c := podmeta.Condition(p, podmeta.ConditionInjected); c != nil && c.Status == corev1.ConditionFalse {

@@ -18,7 +18,7 @@ const (
 	// StateHeld: the rollout is stopped and waits for a person.
 	StateHeld   State = "Held"
 	StateFailed State = "Failed"
-	// StateUnguarded: the workload has no release, because Breakwater does not judge it.
+	// StateUnguarded: Breakwater does not judge the workload, so it has no release.
 	StateUnguarded State = "Unguarded"
 )
 
@@ -32,8 +32,8 @@ type Release struct {
 	Message string `json:"message,omitempty"`
 }
 
-// StateOf returns the state of the release that a workload had when the question was
-// asked. live is its release now. c is the ChangeWorkload of the release; nil if there is
+// StateOf returns the state of the release that a workload had when the command started.
+// live is its current release. c is the ChangeWorkload of the asked release; nil if it has
 // none.
 func StateOf(asked, live v1alpha1.Release, c *v1alpha1.ChangeWorkload) Release {
 	switch {

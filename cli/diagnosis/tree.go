@@ -10,10 +10,10 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Paint colours a word by its meaning.
+// Paint colours a text by the state that it shows.
 type Paint func(word string, meaning State) string
 
-// Plain does not colour.
+// Plain returns the text without colours.
 func Plain(word string, _ State) string { return word }
 
 // maxPods is the maximum number of pods of a batch in a tree.
@@ -56,7 +56,7 @@ func failedCount(n v1alpha1.PodCounts) string {
 	return fmt.Sprintf(", %d failed", n.Failed)
 }
 
-// shortVersion is the part of a version that tells it from the others of a workload.
+// shortVersion returns the part of a version that distinguishes it from other versions of a workload.
 func shortVersion(version string) string { return version[:min(len(version), 8)] }
 
 func addBatch(branch treeprint.Tree, b *v1alpha1.ChangePod, paint Paint) {

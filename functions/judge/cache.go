@@ -39,8 +39,7 @@ type SharedReader struct {
 
 var _ judge.Reader = (*SharedReader)(nil)
 
-// NewSharedReader returns a SharedReader that makes at most so many queries at the same
-// time.
+// NewSharedReader returns a SharedReader with a maximum number of concurrent queries.
 func NewSharedReader(reader judge.Reader, concurrent int, c clock.PassiveClock) *SharedReader {
 	return &SharedReader{
 		reader: reader, answers: cache.NewLRUExpireCacheWithClock(answerCacheSize, c), places: make(chan struct{}, concurrent),
@@ -53,7 +52,7 @@ func (s *SharedReader) Range(ctx context.Context, expression string, from, to ti
 	if answer, ok := s.answers.Get(key); ok {
 		return answer.([]samples.Series), nil
 	}
-	// The first caller may be cancelled, and the others wait for its answer.
+	// The query continues if its first caller is cancelled, because others wait for the answer.
 	shared := context.WithoutCancel(ctx)
 	result := s.flight.DoChan(key, func() (any, error) {
 		s.places <- struct{}{}
@@ -75,7 +74,7 @@ func (s *SharedReader) Range(ctx context.Context, expression string, from, to ti
 	}
 }
 
-// unreadable is a reader of a Prometheus that is not configured.
+// unreadable is the reader while the configuration of Prometheus is invalid.
 type unreadable struct{ err error }
 
 // Range implements judge.Reader.

@@ -43,7 +43,7 @@ func defaultLabels() Labels { return Labels{Namespace: "namespace", Pod: "pod"} 
 // configTTL is the maximum age of a cached configuration.
 const configTTL = 5 * time.Second
 
-// ConfigError reports an invalid configuration. Its message has no secret.
+// ConfigError reports an invalid configuration. Its message contains no secret.
 type ConfigError struct{ Err error }
 
 // Error implements error.
@@ -129,7 +129,7 @@ func (s *Sources) readConfig(ctx context.Context) (config, error) {
 	return parsed, nil
 }
 
-// parseConfig parses the configuration. Its error names the keys and what to write.
+// parseConfig parses the configuration. Its error names the keys and valid values.
 func parseConfig(data map[string]string, secret map[string][]byte) (config, error) {
 	c := config{
 		url: strings.TrimSpace(data["prometheus-url"]), timeout: prometheus.DefaultTimeout, concurrent: 10,

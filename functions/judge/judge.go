@@ -1,12 +1,12 @@
-// Package judge is the function that judges batches by their metrics. Each wake-up
-// (changepod.ready with judge metrics) is a look: it reads the metrics of the new and the
-// old pods of the release from Prometheus, and stores what it saw in status.metricRecord of
-// the ChangePod, by compare-and-swap. When the look has ended, it sends the verdict of the
+// Package judge is the function that judges batches by their metrics. On each wake-up
+// (changepod.ready with judge metrics) it makes one look: it reads the metrics of the new and
+// the old pods of the release from Prometheus, and stores the result in status.metricRecord
+// of the ChangePod, by compare-and-swap. When the look has ended, it sends the verdict of the
 // record to the Broker, signed with its own key; function verdict stores it.
 //
-// The record is complete before the verdict is sent, so a lost event costs one more wake-up
-// and no look. An unreadable Prometheus is never a pass: the record says why there is no
-// verdict, and the ChangePod reconciler wakes this function again.
+// The record is stored before the verdict is sent, so a lost event needs one more wake-up
+// and no further look. If Prometheus cannot be read, the verdict is never a pass: the record
+// says why there is no verdict, and the ChangePod reconciler wakes this function again.
 package judge
 
 import (
@@ -115,7 +115,7 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	return f.send(ctx, pod, w)
 }
 
-// step is what a wake-up leads to.
+// step is the action after a wake-up.
 type step string
 
 const (
@@ -123,11 +123,11 @@ const (
 	stepNothing step = "nothing"
 	// stepLook looks at the metrics.
 	stepLook step = "look"
-	// stepSend sends the verdict of the record, which was lost.
+	// stepSend sends the verdict of the record again, because it was lost.
 	stepSend step = "send"
 )
 
-// nextStep returns what a wake-up leads to. It depends on facts alone, because the wake-up
+// nextStep returns the action after a wake-up. It depends only on facts, because the wake-up
 // may be duplicate, late or outdated.
 func nextStep(pod *v1alpha1.ChangePod, w events.ChangePodReady) (step, *v1alpha1.Judge) {
 	var asked *v1alpha1.Judge
@@ -172,25 +172,25 @@ func (f *function) look(ctx context.Context, pod *v1alpha1.ChangePod, asked v1al
 	target := release.target(pod, source.Labels)
 	record := judge.Look(ctx, source.Reader, check.Spec, target, untilOf(pod, asked), pod.Status.MetricRecord, now.Truncate(lookStep))
 	if record.Reason == judgev1alpha1.ReasonMetricsUnavailable {
-		// The samples are there when Prometheus answers again, so the batch is looked at for
-		// as long as it is open or held.
+		// Prometheus may answer again and have the samples, so looks continue while the batch is
+		// open or held.
 		record.Final = false
 	}
 	return record, nil
 }
 
 // lookStep is the step to which the times of looks are rounded, so that batches of a
-// release ask the same queries.
+// release send the same queries.
 const lookStep = 5 * time.Second
 
-// untilOf is when the look at a batch ends: the time it has for its verdict, less the grace
-// for sending it. It is rounded up, so that batches of a release ask the same queries.
+// untilOf returns when the look at a batch ends: at the timeout of the judge minus LookGrace.
+// It is rounded up, so that batches of a release send the same queries.
 func untilOf(pod *v1alpha1.ChangePod, asked v1alpha1.Judge) time.Time {
 	look := time.Duration(asked.TimeoutSeconds)*time.Second - v1alpha1.LookGrace
 	return pod.CreationTimestamp.Add(max(look, 0) + lookStep - 1).Truncate(lookStep)
 }
 
-// withdrawn is the record of a batch whose MetricCheck was deleted.
+// withdrawn returns the record of a batch whose MetricCheck was deleted.
 func withdrawn(previous *judgev1alpha1.Record, asked v1alpha1.Judge, at, now time.Time) judgev1alpha1.Record {
 	r := judgev1alpha1.Record{
 		Verdict: judgev1alpha1.VerdictNone, Reason: ReasonNoMetricCheck, Final: true, EndTime: metav1.NewTime(now), LookTime: metav1.NewTime(now),
@@ -206,8 +206,8 @@ func withdrawn(previous *judgev1alpha1.Record, asked v1alpha1.Judge, at, now tim
 // ReasonNoMetricCheck means that the MetricCheck was deleted while the batch was judged.
 const ReasonNoMetricCheck = "NoMetricCheck"
 
-// store stores the record, unless a concurrent look has ended the look already. It returns
-// the stored object.
+// store stores the record, unless the stored one is final or newer. It returns the stored
+// object.
 func (f *function) store(ctx context.Context, before *v1alpha1.ChangePod, record judgev1alpha1.Record) (*v1alpha1.ChangePod, error) {
 	bounded := limited(record)
 	pods := f.Change.AppV1alpha1().ChangePods(before.Namespace)

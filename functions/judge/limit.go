@@ -14,9 +14,9 @@ const maxRecord = 32 << 10
 // maxMessage is the maximum size of a message in the ChangePod in bytes.
 const maxMessage = 1024
 
-// limited returns a record of at most maxRecord: the last metrics are left out, of which
-// none failed, because failed ones come first. While the look has not ended the evidence is
-// left out: each look reads all samples again, and a write for each look stays small.
+// limited returns a record of at most maxRecord. It omits the last metrics: failed metrics
+// are first, so they are kept. While the look has not ended it omits all evidence: each look
+// reads all samples again, and the write of each look stays small.
 func limited(r judgev1alpha1.Record) judgev1alpha1.Record {
 	r.Message = text.Truncate(r.Message, maxMessage)
 	if !r.Final {

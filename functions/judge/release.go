@@ -35,8 +35,8 @@ const (
 // release has the pods of a release and its workload, as patterns of their names.
 type release struct {
 	namespace string
-	// fresh are regular expressions of the names of its pods, earlier those of the other
-	// versions; without one there is nothing to compare with at the same time.
+	// fresh are regular expressions for the names of its pods, earlier those for pods of
+	// other versions. If earlier is empty, there are no old pods at the same time.
 	fresh, earlier []string
 	// at is when the first batch of the release was created.
 	at time.Time
@@ -90,9 +90,9 @@ func (f *function) releaseOf(ctx context.Context, pod *v1alpha1.ChangePod) (rele
 	return out, nil
 }
 
-// findPods finds the pods of a release and those of the other versions of its workload. A
-// ReplicaSet gives its pods a prefix; pods that the workload owns itself have names of their
-// own, and the same ones in each version if it is a StatefulSet.
+// findPods finds the pods of a release and those of the other versions of its workload. The
+// pods of a ReplicaSet have its name as prefix. Pods that the workload owns itself are found
+// by their names; those of a StatefulSet have the same names in each version.
 func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload, pod *v1alpha1.ChangePod, out *release) error {
 	// Resource version 0: the cache of the API server suffices.
 	sets, err := f.Kube.AppsV1().ReplicaSets(parent.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
@@ -138,7 +138,7 @@ func ofRevisions(pods []corev1.Pod, workload types.UID, claimed []v1alpha1.PodSu
 		}
 	}
 	for _, c := range claimed {
-		fresh = append(fresh, regexp.QuoteMeta(c.Pod)) // it may be deleted
+		fresh = append(fresh, regexp.QuoteMeta(c.Pod)) // the pod may be deleted
 	}
 	for i := range pods {
 		name := regexp.QuoteMeta(pods[i].Name)
@@ -160,10 +160,10 @@ func sorted(patterns []string) []string {
 	return patterns[:min(len(patterns), maxNames)]
 }
 
-// Labels are the names of the labels of series with the namespace and the pod.
+// Labels has the names of the labels of series that contain the namespace and the pod.
 type Labels struct{ Namespace, Pod string }
 
-// target returns the matchers of the pods of a release. The time of an earlier look stays.
+// target returns the matchers of the pods of a release. At is that of an earlier look, if any.
 func (r release) target(pod *v1alpha1.ChangePod, names Labels) judgev1alpha1.Target {
 	matcher := func(patterns []string) string {
 		if len(patterns) == 0 {

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// maxReleases bounds a list.
+// maxReleases is the maximum number of releases in a list.
 const maxReleases = 20000
 
 // Release is one line of a list.

@@ -16,7 +16,7 @@ type Outcome struct {
 	Verdict v1alpha1.Verdict
 	// Detection is the time from Ready to the fail, if there is one.
 	Detection time.Duration
-	// Failed are the metrics that failed, Judged those that had a verdict.
+	// Failed are the metrics that failed, Judged those with a verdict.
 	Failed, Judged []string
 }
 
@@ -50,7 +50,7 @@ type Score struct {
 	Recall      Share `json:"recall"`
 	F1          Share `json:"f1"`
 	Held        Share `json:"held"`
-	// Detection is nil if nothing was caught.
+	// Detection is nil if no bad release was caught.
 	Detection *Duration `json:"timeToDetectionSeconds,omitempty"`
 	Metrics   []Metric  `json:"metrics,omitempty"`
 }
@@ -93,7 +93,8 @@ func Of(outcomes []Outcome) Score {
 	}
 	s.Precision = Wilson(s.Caught, s.Caught+s.FalseAlarms)
 	s.Recall = Wilson(s.Caught, s.Bad)
-	// F1 follows from the share of caught ones among all caught or wrong ones.
+	// F1 is 2s/(1+s). s is the share of caught releases among caught and missed releases and
+	// false alarms.
 	j := Wilson(s.Caught, s.Caught+s.FalseAlarms+s.Missed)
 	f1 := func(v float64) float64 { return 2 * v / (1 + v) }
 	s.F1 = Share{f1(j.Value), f1(j.Low), f1(j.High), j.Of}

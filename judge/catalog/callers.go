@@ -2,15 +2,15 @@ package catalog
 
 import "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 
-// CalledPod has the names that labels of a pod have in a service graph, where
-// they describe the called service.
+// CalledPod maps the labels of a pod to the labels of a service graph that describe the
+// called service.
 var CalledPod = map[string]string{
 	"pod": "server_k8s_pod_name", "pod_name": "server_k8s_pod_name", "k8s_pod_name": "server_k8s_pod_name",
 	"version": "server_service_version", "service_version": "server_service_version",
 }
 
 // ServiceGraph compares the failed requests that the callers of a service count:
-// some faults show only there.
+// some faults appear only in these series.
 func ServiceGraph() Metric {
 	return Metric{Signal: Callers, Unit: "ratio", Metric: v1alpha1.Metric{
 		Name: "callers-errors", Kind: v1alpha1.KindRatio,

@@ -1,6 +1,6 @@
-// Package catalog knows the metrics that shops usually have: which series count
-// requests, errors and latency, CPU, memory and the health of pods. Resolve
-// chooses among them by the series that exist.
+// Package catalog lists common metrics: which series count requests and errors, and
+// measure latency, CPU, memory and the health of pods. Resolve selects from them by the
+// series that exist.
 package catalog
 
 import (
@@ -40,7 +40,7 @@ type Metric struct {
 	Signal Signal
 	// Unit is the unit of the value.
 	Unit string
-	// WarmUp reports whether the start of a pod is left out.
+	// WarmUp reports whether the start of a pod is not compared.
 	WarmUp bool
 }
 
@@ -56,8 +56,8 @@ var GroupLabels = slices.Concat([]string{"__name__", "span_kind", "reporter", "d
 var statusLabels = []string{"http_response_status_code", "http_status_code", "rpc_grpc_status_code", "rpc_response_status_code",
 	"grpc_code", "grpc_status", "response_code", "status_code", "code", "http_status", "status", "response_code_class", "outcome", "classification"}
 
-// Bad values of labels with a status. 4xx is the caller's fault, and a metric of
-// its own.
+// Bad values of labels with a status. A 4xx status is the fault of the caller, and has a
+// separate metric.
 const (
 	badHTTP   = `5..|5xx`
 	badClient = `4..|4xx|CLIENT_ERROR`
@@ -104,11 +104,11 @@ var families = []family{
 	{"requests", regexp.MustCompile(`^(?:\w+_)?requests?(?:_total|_count|_count_total|_(?:duration|latency|time|seconds)\w*_(?:count|bucket)|_(?:seconds|milliseconds)_(?:count|bucket)|_(?:count|bucket))$`), Errors, ""},
 }
 
-// notRequests are names that look like requests of the service and are not.
+// notRequests are names like those of request counters that do not count requests of the service.
 var notRequests = regexp.MustCompile(`^(?:promhttp|prometheus|scrape|net_conntrack|go_|apiserver|rest_client|workqueue|kube_|container_|otelcol)|client|outgoing|outbound|upstream|in_flight|active|_size|body`)
 
-// familyOf returns the first family that has the name and, if it distinguishes
-// series by a label, has that label.
+// familyOf returns all families whose pattern the name matches. Family requests is among
+// them only if no other family matches.
 func familyOf(f Found) []family {
 	var out []family
 	for _, fam := range families {
@@ -207,8 +207,8 @@ func requests(fam family, f Found, extra string) []Metric {
 	return out
 }
 
-// outgoingFailures also has rejected calls, which are the fault of their caller,
-// and those without an answer, which have no status.
+// outgoingFailures also contains rejected calls, which are the fault of their caller,
+// and calls without an answer, which have no status.
 func outgoingFailures(status string) string {
 	switch status {
 	case "http_response_status_code", "http_status_code":
@@ -239,8 +239,8 @@ func latencyUnit(name string) string {
 	}
 }
 
-// calls compares the outgoing calls of a request: a version that misses calls has
-// no errors of its own.
+// calls compares the outgoing calls per request: a version that omits calls reports no
+// errors.
 func calls(outgoing Metric, incoming []Metric) Metric {
 	in := incoming[0]
 	prefix, _, _ := strings.Cut(outgoing.Name, "-")

@@ -67,8 +67,8 @@ func resources(found []Found) []Metric {
 	return out
 }
 
-// containers leaves out the sums and pause containers of cAdvisor, if it has
-// series of the containers themselves.
+// containers excludes the sums and the pause containers of cAdvisor, if it has
+// series for each container.
 func containers(f Found) string {
 	if slices.ContainsFunc(f.Labels["container"], func(v string) bool { return v != "" && v != "POD" }) {
 		return `container!="",container!="POD"`

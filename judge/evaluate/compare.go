@@ -8,15 +8,15 @@ import (
 	"github.com/breakwater-dev/breakwater/judge/sequential"
 )
 
-// sides are the counts of one comparison, cut to what is compared.
+// sides are the counts of one comparison, limited to the compared cells.
 type sides struct {
 	newEvents, newAll tally
-	// oldEvents and oldAll have the cells of the look and those before.
+	// oldEvents and oldAll contain the cells of the look and the cells before it.
 	oldEvents, oldAll tally
 	dayEvents, dayAll tally
 }
 
-// comparison is what a test of counts says.
+// comparison is the result of a test of counts.
 type comparison struct {
 	// evidence is the logarithm of the e-value.
 	evidence float64
@@ -80,8 +80,8 @@ func flatten(blocks map[string][]sequential.Block) []sequential.Block {
 	return out
 }
 
-// compare tests whether the rate of the new pods is worse. A share of events, not
-// a rate, varies less: proportion says so.
+// compare tests whether the rate of the new pods is worse. proportion is true for a share
+// of events, which varies less than a rate.
 func (s sides) compare(f frame, samePods, proportion bool, direction v1alpha1.Direction) comparison {
 	byStratum, concurrent, all := s.pair(f, samePods)
 	if overlap(byStratum) < 0.5 && len(s.newAll) > 1 {
@@ -99,7 +99,7 @@ func (s sides) compare(f frame, samePods, proportion bool, direction v1alpha1.Di
 		c.oldEvents += b.Old
 		c.oldAll += b.OldExposure
 	}
-	// What hits new and old pods together cancels out only at the same time.
+	// A shock to both new and old pods cancels out only if they are compared at the same time.
 	shocks := map[int]bool{}
 	if c.reference == v1alpha1.ReferenceOldPods {
 		shocks = sequential.Shocks(c.blocks)
@@ -123,8 +123,8 @@ func (s sides) compare(f frame, samePods, proportion bool, direction v1alpha1.Di
 			exposure += b.OldExposure
 		}
 		if exposure > 0.1*c.newAll {
-			// What happens every day at this time is not the change: both references must
-			// agree, and the smaller e-value is one.
+			// A daily pattern is not an effect of the change: both references must agree. The
+			// smaller of two e-values is an e-value.
 			c.evidence = math.Min(c.evidence, evidence(day, c.dispersion, direction))
 			c.ratio = nearer(c.ratio, sequential.Ratio(day))
 		}

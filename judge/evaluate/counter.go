@@ -15,7 +15,7 @@ func counter(d Data, f frame) outcome {
 	}
 	c := s.compare(f, d.SamePods, false, d.Direction)
 	o := d.outcome(c, s, f)
-	// Time is counted in samples: a counter without events has data, too.
+	// The amount of data is the number of samples: a counter without events has data, too.
 	o.newSamples, o.oldSamples = s.newAll.total()/f.grid.Width, c.oldAll/f.grid.Width
 	o.New.Samples, o.Old.Samples = int64(o.newSamples), int64(o.oldSamples)
 	if o.reason == v1alpha1.ReasonNoTraffic {

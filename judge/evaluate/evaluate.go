@@ -13,12 +13,12 @@ import (
 	"github.com/breakwater-dev/breakwater/judge/samples"
 )
 
-// maxQuery is the length of a query that is in a record with the names of pods. A
-// longer one has {{pods}} instead: the matchers are in the target.
+// maxQuery is the maximum length of a query that a record contains with the names of
+// pods. A longer query has {{pods}} instead: the matchers are in the target.
 const maxQuery = 512
 
-// Evaluate looks at the metrics until in.Now and returns the record of this look.
-// Previous is the record so far, nil at the first look: a fail stays.
+// Evaluate evaluates the metrics until in.Now and returns the record of this look.
+// Previous is the record so far, nil at the first look. A fail in it is kept.
 func Evaluate(in Input, previous *v1alpha1.Record) v1alpha1.Record {
 	if previous != nil && (previous.Final || previous.Verdict == v1alpha1.VerdictFail) {
 		return *previous
@@ -70,8 +70,8 @@ func Evaluate(in Input, previous *v1alpha1.Record) v1alpha1.Record {
 	return r
 }
 
-// thresholdOf returns the e-value of a fail: all metrics together raise false
-// alarms at the stated rate at most.
+// thresholdOf returns the e-value at which a metric fails, so that all metrics together
+// have at most the stated rate of false alarms.
 func thresholdOf(in Input) float64 {
 	alpha, err := percent(in.Check.FalseAlarmRate)
 	if err != nil || alpha <= 0 {
@@ -144,8 +144,8 @@ func compareOne(in Input, d Data) outcome {
 	}
 }
 
-// cut removes what is later than the look. Without series of old pods, new pods
-// that are old themselves are compared with their own past.
+// cut removes the samples after the look. Without series of old pods, new pods that
+// existed before the change are compared with themselves before the change.
 func cut(in Input, d Data) Data {
 	now := seconds(in.Now)
 	d.New = Pair{samples.Until(d.New.All, now), samples.Until(d.New.Bad, now)}
@@ -217,7 +217,7 @@ func sentence(e v1alpha1.Evidence) string {
 	return text
 }
 
-// conclude decides at the end of the look, when nothing failed.
+// conclude decides at the end of the look, when no metric failed the release.
 func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal) (v1alpha1.Verdict, string, string) {
 	if len(metrics) == 0 {
 		return v1alpha1.VerdictNone, v1alpha1.ReasonNoSeries, "no known metric has series of the new pods"
@@ -230,7 +230,7 @@ func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal) (v
 		if e.Verdict == v1alpha1.VerdictPass {
 			passed[s]++
 		}
-		// A query that failed may hide a fail, and each metric of the user is needed.
+		// A failed query may hide a fail, and each metric of the MetricCheck is required.
 		if e.Verdict == v1alpha1.VerdictNone && (e.Reason == v1alpha1.ReasonMetricsUnavailable || s == catalog.Custom) {
 			return v1alpha1.VerdictNone, e.Reason, bounded(e.Name + ": " + e.Message)
 		}
@@ -265,7 +265,7 @@ func bounded(text string) string {
 }
 
 // Defaulted returns the check with the defaults that the API server sets, so that
-// a file without them means the same.
+// a file gives the same check as the object.
 func Defaulted(check v1alpha1.MetricCheckSpec) v1alpha1.MetricCheckSpec {
 	if check.DefaultMetrics == "" {
 		check.DefaultMetrics = v1alpha1.DefaultMetricsDiscover

@@ -11,11 +11,11 @@ import (
 	"github.com/breakwater-dev/breakwater/judge/sequential"
 )
 
-// betweenFloor is the least relative standard deviation between pods of the same
-// version that is assumed: few pods look more alike than they are.
+// betweenFloor is the lowest relative standard deviation that is assumed between pods of
+// the same version: the sample variance of few pods is often too low.
 const betweenFloor = 0.08
 
-// recent is the number of cells at the end that tell the level of a gauge.
+// recent is the number of last cells whose mean is the level of a gauge.
 const recent = 8
 
 // trace has the values of pods by cell.
@@ -34,7 +34,7 @@ func (d Data) trace(series []samples.Series, f frame) trace {
 	out := samples.Counts(series, f.grid, f.step)
 	spans := samples.Spans(series)
 	for pod, cells := range out {
-		// The first cell of a pod is not complete; one without an increase is 0.
+		// The first cell of a pod is not complete. A cell without an increase is 0.
 		first := f.grid.Cell(spans[pod].First) + 1
 		last := f.grid.Cell(spans[pod].Last)
 		rates := samples.Cells{}
@@ -68,7 +68,7 @@ func (t trace) means(first, last int, warm map[string]int) (samples.Cells, int32
 	return sum, pods
 }
 
-// spans says when the pods were first and last seen, by their cells.
+// spans returns the first and the last cell with samples of each pod.
 func (t trace) spans(f frame) map[string]samples.Span {
 	out := map[string]samples.Span{}
 	for pod, cells := range t {
@@ -99,7 +99,7 @@ func gauge(in Input, d Data, f frame) outcome {
 		warm[pod] = f.warm(span)
 	}
 	if !isCounter(d.Query) {
-		// A level is compared as it is now: a leak grows.
+		// A level is compared in the last cells, because a leak grows.
 		for pod := range newT {
 			warm[pod] = max(warm[pod], f.last+1-recent)
 		}
@@ -142,7 +142,7 @@ func gauge(in Input, d Data, f frame) outcome {
 	return o
 }
 
-// shift moves cells of the look of the day before to before the change, where
+// shift moves the cells of the day before to the time before the change, where
 // difference expects the values to compare with.
 func (t trace) shift(f frame) trace {
 	out := trace{}
@@ -187,7 +187,7 @@ type gaugeDifference struct {
 	reference              v1alpha1.Reference
 }
 
-// scale is the difference that the mixture looks for.
+// scale is the difference that the mixture tests for.
 func (g gaugeDifference) scale() float64 { return math.Max(0.5*math.Abs(g.oldMean), 1e-9) }
 
 func (g gaugeDifference) evidence(d Data) float64 {
@@ -250,8 +250,8 @@ func difference(newT, oldT trace, f frame, warm map[string]int, samePods bool) g
 	}
 	g.newMean, g.oldMean = mean(news), mean(olds)
 	g.diff = g.newMean - g.oldMean
-	// Without a change the new pods vary as the old ones do, whose series is longer
-	// and has no trend of a fault.
+	// Without a change, new pods vary as old pods do. The series of the old pods is longer
+	// and has no trend caused by a fault.
 	past := values(oldM, 0, f.last)
 	if samePods {
 		past = nil
@@ -260,11 +260,11 @@ func difference(newT, oldT trace, f frame, warm map[string]int, samePods bool) g
 	over := sequential.LongRunVariance(past) * float64(len(past)) * (1/g.newSamples + 1/g.oldSamples)
 	between := square(betweenFloor * g.oldMean)
 	if v, n := podVariance(oldT, f); n >= 2 {
-		// Few pods tell little about their variance: an upper estimate.
+		// The variance of few pods is uncertain, so an upper estimate is used.
 		between = math.Max(between, v*(1+2/math.Sqrt(float64(n))))
 	}
 	if samePods {
-		// The same pods differ from themselves by their drift over minutes only.
+		// The same pods before and after the change differ only by their drift over minutes.
 		g.variance = over + between
 	} else {
 		g.variance = over + between*(1/float64(max(g.newPods, 1))+1/float64(max(g.oldPods, 1)))

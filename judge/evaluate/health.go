@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// unhealthyRestarts is the number of restarts of new pods that is no accident: a
-	// healthy pod restarts less than once a day.
+	// unhealthyRestarts is the number of restarts of new pods that is a fail: a healthy pod
+	// restarts less than once a day.
 	unhealthyRestarts = 2
-	// unreadySeconds is how long a pod is not Ready that was Ready before.
+	// unreadySeconds is the time for which a pod that was Ready is not Ready, for a fail.
 	unreadySeconds = 90
 	// flappingShare of at least flappingSamples is not Ready in a pod that changes
 	// between Ready and not Ready.
 	flappingShare   = 0.2
 	flappingSamples = 10
-	// neverReadySeconds is how long a pod does not become Ready.
+	// neverReadySeconds is the time for which a new pod does not become Ready, for a fail.
 	neverReadySeconds = 240
 )
 
@@ -28,7 +28,7 @@ const (
 var badWaiting = map[string]bool{"CrashLoopBackOff": true, "CreateContainerConfigError": true, "CreateContainerError": true,
 	"ErrImagePull": true, "ImagePullBackOff": true, "InvalidImageName": true, "RunContainerError": true, "StartError": true}
 
-// condition is what the health series say about the pods of one side.
+// condition is the state of the pods of one side, from the health series.
 type condition struct {
 	pods                                 map[string]bool
 	restarts                             float64
@@ -45,7 +45,7 @@ func health(in Input, d Data, f frame) outcome {
 	o.New = &v1alpha1.Side{Value: number(n.restarts + float64(len(n.killed)+len(n.waiting)+len(n.unready))), Samples: int64(len(n.pods)), Pods: int32(len(n.pods))}
 	o.Old = &v1alpha1.Side{Value: number(old.restarts + float64(len(old.killed)+len(old.waiting)+len(old.unready))), Samples: int64(len(old.pods)), Pods: int32(len(old.pods))}
 	if d.SamePods {
-		// The state of the same pods before the change is not in the same series.
+		// These series do not contain the state of the same pods before the change.
 		old = condition{}
 	}
 	var found []string
@@ -99,7 +99,7 @@ func conditionOf(series []samples.Series, from, now, step float64) condition {
 			}
 			c.restarts += events
 		case "kube_pod_container_status_last_terminated_reason":
-			// A kill that was known before the change is not of this release.
+			// A kill before the change is not caused by this release.
 			if s.Labels["reason"] == "OOMKilled" && len(after) > 0 && after[len(after)-1].V == 1 && !knownBefore(points, from) {
 				c.killed[pod] = true
 			}
@@ -116,8 +116,7 @@ func conditionOf(series []samples.Series, from, now, step float64) condition {
 	return c
 }
 
-// readiness looks at a pod that still has samples: one that was deleted is not
-// unready.
+// readiness examines only pods that still have samples: a deleted pod is not unready.
 func (c condition) readiness(pod string, points, after []samples.Point, now, step float64) {
 	last := points[len(points)-1]
 	if len(after) == 0 || now-last.T > 3*math.Max(step, 15) {

@@ -19,32 +19,32 @@ import (
 )
 
 const (
-	// Before is how much time before the change is compared.
+	// Before is the length of the time before the change that is compared.
 	Before = 10 * time.Minute
 	// Day is the distance of the day before.
 	Day = 24 * time.Hour
 	// minimumCell is the shortest cell.
 	minimumCell = 15.0
 
-	// settling is how much of the life of an old pod is left out, in seconds.
+	// settling is the time after the start of an old pod that is not compared, in seconds.
 	settling = 60
 
-	// With defaultEvents a share of 30 % bad events is just found.
+	// defaultEvents suffice to find a share of 30 % bad events.
 	defaultEvents  = 15
 	defaultSamples = 8
 )
 
-// Pair are the series of all events, or of the value, and of the bad events.
+// Pair has the series of all events (or of the value), and the series of the bad events.
 type Pair struct{ All, Bad []samples.Series }
 
-// Data are the series of one metric. Those of the day before have their times
-// moved by a day.
+// Data has the series of one metric. The times of the series of the day before are moved
+// by a day.
 type Data struct {
 	catalog.Metric
 	New, Old, Day Pair
 	// NewQuery and OldQuery are the expressions that were read.
 	NewQuery, OldQuery string
-	// SamePods reports that the series are of the same pods before and after the
+	// SamePods is true if the series are those of the same pods before and after the
 	// change.
 	SamePods bool
 	// Err is why the series could not be read.
@@ -57,13 +57,13 @@ type Input struct {
 	Target v1alpha1.Target
 	// Metrics are the metrics to compare, with their series until now or later.
 	Metrics []Data
-	// Nodes has the node of each pod, where it is known.
+	// Nodes maps pods to their nodes, where these are known.
 	Nodes map[string]string
 	// Now is the time of the look: later samples are not used.
 	Now time.Time
 	// End is when the look ends.
 	End time.Time
-	// Err is why nothing could be read at all.
+	// Err is why no series could be read.
 	Err error
 }
 
@@ -105,8 +105,8 @@ func (f frame) warm(span samples.Span) int {
 	return max(0, f.grid.Cell(span.First+f.warmUp)+1)
 }
 
-// settled returns the first cell in which each old pod counts: what happens while
-// a pod starts says nothing about its later life.
+// settled returns the first cell of each old pod that is compared: the start of a pod
+// is not representative of its later behaviour.
 func (f frame) settled(spans map[string]samples.Span) map[string]int {
 	out := map[string]int{}
 	for pod, span := range spans {

@@ -99,7 +99,7 @@ func (h histogram) quantile(share float64) float64 {
 	return 0
 }
 
-// bound returns the finite bound above which about a share of requests is.
+// bound returns the finite bucket bound that is exceeded by about the given share of requests.
 func (h histogram) bound(share float64) (index int, above float64) {
 	best := math.Inf(1)
 	index = -1

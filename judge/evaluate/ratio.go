@@ -52,7 +52,7 @@ func ratio(d Data, f frame) outcome {
 	return d.outcome(c, s, f)
 }
 
-// within reports whether the kinds of events are among those of all events.
+// within reports whether all kinds of the events are also kinds of all requests.
 func within(events, all tally) bool {
 	for stratum := range events {
 		if _, ok := all[stratum]; !ok {
@@ -62,9 +62,9 @@ func within(events, all tally) bool {
 	return true
 }
 
-// crossRatio compares events of other kinds than those they are divided by, for
-// example outgoing calls per request. Each kind is tested by itself, because a
-// change of one is no change of their sum; the mean of e-values is an e-value.
+// crossRatio compares events whose kinds differ from those of their denominator, for
+// example outgoing calls per request. Each kind is tested separately, because a change of
+// one kind may not change the sum. The mean of e-values is an e-value.
 func crossRatio(d Data, s sides, f frame) outcome {
 	s.newAll, s.oldAll, s.dayAll = s.newAll.pooled(), s.oldAll.pooled(), s.dayAll.pooled()
 	largest(s.oldEvents, s.newEvents, s.dayEvents)
@@ -92,7 +92,7 @@ func crossRatio(d Data, s sides, f frame) outcome {
 	return d.outcome(worst, s, f)
 }
 
-// vanished reports whether events that the old pods had do not occur any more.
+// vanished reports whether the new pods have none of the events that the old pods had.
 func vanished(c comparison, absolute float64, direction v1alpha1.Direction) bool {
 	return direction != v1alpha1.DirectionHigher && c.newEvents == 0 && c.oldEvents/math.Max(c.oldAll, 1) >= absolute
 }

@@ -7,15 +7,15 @@ import (
 	"github.com/breakwater-dev/breakwater/judge/sequential"
 )
 
-// maxStrata is how many kinds of requests are compared one by one; the rest is
-// compared together.
+// maxStrata is the maximum number of kinds of requests that are compared one by one. All
+// others are compared together.
 const maxStrata = 20
 
 // tally has counts by kind of request, pod and cell.
 type tally map[string]map[string]samples.Cells
 
-// count returns the increase of counters. Spans are those of all series of the
-// pods, so that a series that begins late is known to.
+// count returns the increase of counters. Spans are those of all series of the pods, so
+// that a series that begins late is detected.
 func count(series []samples.Series, spans map[string]samples.Span, f frame) tally {
 	out := tally{}
 	for _, s := range series {
@@ -146,7 +146,7 @@ func merge(t tally, keep func(string) bool) {
 	}
 }
 
-// totalsOf returns events and exposure of each pod, without some cells.
+// totalsOf returns events and exposure of each pod, without the excluded cells.
 func totalsOf(events, exposure tally, without map[int]bool) []sequential.Cell {
 	events, exposure = events.pooled(), exposure.pooled()
 	var out []sequential.Cell
@@ -163,8 +163,8 @@ func totalsOf(events, exposure tally, without map[int]bool) []sequential.Cell {
 	return out
 }
 
-// historyOf returns the cells before the change of each old pod in order, and
-// without those in which all of them had a shock if calm is set.
+// historyOf returns the cells before the change of each old pod, in order. If calm is set,
+// it omits the cells in which all old pods had a shock.
 func historyOf(events, exposure tally, before int, calm bool) [][]sequential.Cell {
 	events, exposure = events.pooled(), exposure.pooled()
 	sums := make([]sequential.Block, before)
@@ -191,8 +191,8 @@ func historyOf(events, exposure tally, before int, calm bool) [][]sequential.Cel
 	return out
 }
 
-// lookOf returns the cells of each new pod in order, without some: a burst in one of
-// them is one event rather than many.
+// lookOf returns the cells of each new pod, in order and without the excluded cells: a
+// burst in a cell is one event rather than many.
 func lookOf(events, exposure tally, last int, without map[int]bool) [][]sequential.Cell {
 	events, exposure = events.pooled(), exposure.pooled()
 	var out [][]sequential.Cell

@@ -8,8 +8,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 )
 
-// Validate checks a defaulted check by the rules of its CRD, for files that no API
-// server has seen.
+// Validate validates a defaulted check by the rules of its CRD, for files that no API
+// server has validated.
 func Validate(check v1alpha1.MetricCheckSpec) error {
 	for _, d := range []struct {
 		field            string

@@ -1,5 +1,5 @@
-// Package prometheus reads raw samples from Prometheus. Time, bytes and samples
-// of an answer are bounded, and a failure says whether a later try may succeed.
+// Package prometheus reads raw samples from Prometheus. Time, bytes and samples of an
+// answer are limited. An error says whether a later attempt may succeed.
 package prometheus
 
 import (
@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// DefaultTimeout is the longest time of one query.
+	// DefaultTimeout is the default time limit of one query.
 	DefaultTimeout = 15 * time.Second
 	// MaxBytes is the largest answer that is read. Prometheus returns about 25 bytes a sample.
 	MaxBytes = 128 << 20
-	// Step is the resolution of expressions that are no plain selectors.
+	// Step is the resolution of expressions that are not plain selectors.
 	Step = 15 * time.Second
 )
 
-// RejectedError is an answer that repeats: Prometheus does not accept the query.
+// RejectedError is a permanent error: Prometheus does not accept the query.
 type RejectedError struct{ Err error }
 
 func (e *RejectedError) Error() string { return e.Err.Error() }
@@ -55,7 +55,7 @@ func New(address string, timeout time.Duration, transport http.RoundTripper) (*C
 	return &Client{api: v1.NewAPI(c), timeout: timeout}, nil
 }
 
-// limited bounds the size of answers.
+// limited limits the size of answers.
 type limited struct{ next http.RoundTripper }
 
 var errTooLarge = fmt.Errorf("the answer has more than %d MiB", MaxBytes>>20)
@@ -85,8 +85,8 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Range reads the samples of an expression after from, until to: raw samples of a
-// plain selector, else its value at each step.
+// Range reads the samples of an expression after from, until to: the raw samples of a
+// plain selector, or the value of any other expression at each step.
 func (c *Client) Range(ctx context.Context, expression string, from, to time.Time, step time.Duration) ([]samples.Series, error) {
 	length := strconv.FormatInt(int64(to.Sub(from)/time.Millisecond), 10) + "ms"
 	query := "(" + expression + ")[" + length + ":" + model.Duration(step).String() + "]"
@@ -104,7 +104,7 @@ func (c *Client) query(ctx context.Context, query string, at time.Time) ([]sampl
 		return nil, fmt.Errorf("query %s: %w", shorten(query), classify(err))
 	}
 	for _, w := range warnings {
-		// Annotations of PromQL are about the query; anything else says that data is missing.
+		// Annotations of PromQL concern the query. Any other warning means that data is missing.
 		if !strings.HasPrefix(w, "PromQL ") {
 			return nil, fmt.Errorf("query %s: the answer is incomplete: %s", shorten(query), w)
 		}

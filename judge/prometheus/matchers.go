@@ -31,7 +31,7 @@ func (m Matcher) Matches(labels map[string]string) bool {
 // String returns the matcher in PromQL.
 func (m Matcher) String() string { return m.Label + m.Op + strconv.Quote(m.Value) }
 
-// Matchers are what stands between the braces of a selector.
+// Matchers is the text between the braces of a selector, parsed.
 type Matchers []Matcher
 
 // Match reports whether all conditions are fulfilled.
@@ -55,8 +55,8 @@ func (ms Matchers) String() string {
 
 var matcherPattern = regexp.MustCompile(`^\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|` + "`[^`]*`" + `)\s*(,|$)`)
 
-// ParseMatchers parses what stands between the braces of a selector. Braces
-// around it are accepted.
+// ParseMatchers parses the text between the braces of a selector, with or without the
+// braces.
 func ParseMatchers(text string) (Matchers, error) {
 	rest := strings.TrimSpace(text)
 	if strings.HasPrefix(rest, "{") && strings.HasSuffix(rest, "}") {
@@ -100,8 +100,8 @@ type Selector struct {
 
 var selectorPattern = regexp.MustCompile(`^\s*([a-zA-Z_:][a-zA-Z0-9_:]*)?\s*(\{.*\})?\s*$`)
 
-// ParseSelector returns the selector that an expression is, and false if it is
-// more than one.
+// ParseSelector parses an expression that is a plain selector. It returns false for any
+// other expression.
 func ParseSelector(expression string) (Selector, bool) {
 	groups := selectorPattern.FindStringSubmatch(expression)
 	if groups == nil || groups[1] == "" && groups[2] == "" {

@@ -9,8 +9,8 @@ import (
 // negative numbers.
 type Grid struct{ Origin, Width float64 }
 
-// Cell returns the cell of time t. A sample at the end of a cell belongs to it,
-// because a counter's sample tells what happened before.
+// Cell returns the cell of time t. A sample at the end of a cell belongs to this cell,
+// because the sample of a counter counts the events before it.
 func (g Grid) Cell(t float64) int { return int(math.Ceil((t-g.Origin)/g.Width)) - 1 }
 
 // Cells has a number per cell.
@@ -27,7 +27,7 @@ func (c Cells) Sum(first, last int) float64 {
 	return total
 }
 
-// Span says when a pod was first and last seen, in Unix seconds.
+// Span has the times of the first and the last sample of a pod, in Unix seconds.
 type Span struct{ First, Last float64 }
 
 // Spans returns when each pod has samples.
@@ -52,10 +52,10 @@ func Spans(series []Series) map[string]Span {
 	return out
 }
 
-// Increase adds the increase of a counter to cells. A decrease is a reset: the
-// counter began at 0 again. The first value counts if the series began when its
-// pod had been seen before, born: the first error of a pod creates its series. An
-// increase over a gap is spread over its cells.
+// Increase adds the increase of a counter to cells. A decrease is a reset: the counter
+// began at 0 again. If born is true, the series began after its pod was first seen, and its
+// first value counts: the first error of a pod creates its series. An increase over a gap
+// is distributed over the cells of the gap.
 func Increase(cells Cells, g Grid, points []Point, born bool) {
 	points = Numbers(points)
 	if len(points) == 0 {

@@ -1,6 +1,6 @@
 // Package samples turns raw series of Prometheus into counts and values per pod
-// and cell, a cell being one interval of time. It knows counter resets, series
-// that begin late, gaps and values that are no numbers.
+// and cell. A cell is one interval of time. It handles counter resets, series that begin
+// late, gaps and values that are not numbers.
 package samples
 
 import (
@@ -19,13 +19,13 @@ type Series struct {
 	Points []Point
 }
 
-// podLabels are the labels that identify a pod, by precedence: first the called
-// pod of a service graph, whose pod is the caller. A series without any of them
-// belongs to the one unnamed pod.
+// podLabels are the labels that identify a pod, by precedence. The label of the called pod
+// of a service graph is first, because label pod of these series is the caller. All series
+// without any of these labels belong to one unnamed pod.
 var podLabels = []string{"server_k8s_pod_name", "pod", "pod_name", "k8s_pod_name", "kubernetes_pod_name", "exported_pod",
 	"service_instance_id", "exported_instance", "instance"}
 
-// Pod returns the name of the pod that a series is of.
+// Pod returns the name of the pod of a series.
 func Pod(labels map[string]string) string {
 	for _, name := range podLabels {
 		if v := labels[name]; v != "" {
@@ -45,8 +45,8 @@ func Node(labels map[string]string) string {
 	return ""
 }
 
-// strata are the labels that tell kinds of requests apart. Requests are compared
-// with requests of the same kind, so that another mixture is no change.
+// strata are the labels that distinguish kinds of requests. Requests are compared with
+// requests of the same kind, so that a different mix of kinds is no change.
 var strata = []string{"http_route", "route", "handler", "uri", "path", "span_name", "operation", "rpc_service",
 	"rpc_method", "grpc_service", "grpc_method", "http_request_method", "http_method", "method", "span_kind",
 	"server_address", "net_peer_name", "peer_service", "client"}
@@ -77,7 +77,7 @@ func Until(series []Series, t float64) []Series {
 	return out
 }
 
-// Numbers removes values that are no numbers: stale markers, NaN and infinities.
+// Numbers removes values that are not numbers: stale markers, NaN and infinities.
 func Numbers(points []Point) []Point {
 	if !slices.ContainsFunc(points, func(p Point) bool { return math.IsNaN(p.V) || math.IsInf(p.V, 0) }) {
 		return points
@@ -91,7 +91,7 @@ func Numbers(points []Point) []Point {
 	return out
 }
 
-// Step returns the median distance of two samples in seconds, 0 without any.
+// Step returns the median time between two samples in seconds, or 0 with fewer than two samples.
 func Step(series []Series) float64 {
 	var steps []float64
 	for _, s := range series {

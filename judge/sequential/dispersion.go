@@ -8,11 +8,11 @@ import (
 // Cell has the events of one pod, and their exposure.
 type Cell struct{ Events, Exposure float64 }
 
-// OverTime returns how much more events vary over time than independent ones: 1
-// for a Poisson process. It pools two estimates: how the share of new pods in the
-// events of an interval varies around ratio, in which what raises the events of
-// new and old pods together has no part; and how the events of each pod varied, of
-// old ones before the change. Size intervals are taken as one.
+// OverTime returns the dispersion of events over time: their variance relative to that of
+// independent events, 1 for a Poisson process. It pools two estimates. The first is the
+// variance of the share of the new pods in the events of an interval, around ratio; a shock
+// to new and old pods together does not change this share. The second is the variance of
+// the events of each pod, given as history. size intervals are merged into one.
 func OverTime(blocks []Block, ratio float64, history [][]Cell, size int) float64 {
 	square, mean, used := split(blocks, math.Min(math.Max(ratio, 0.01), 1000), size)
 	freedom := used - 1
@@ -70,9 +70,9 @@ func split(blocks []Block, ratio float64, size int) (square, mean, used float64)
 	return square, mean, used
 }
 
-// Shocks returns the intervals with far more events than the others, of new and
-// old pods together. They tell of the surroundings, not of the release. The
-// choice depends on the sum only, which the test takes as given.
+// Shocks returns the intervals in which new and old pods together have far more events than
+// in the others. Their cause is outside of the release. The selection depends only on the
+// sum, which is fixed in the test.
 func Shocks(blocks []Block) map[int]bool {
 	sums := map[int]float64{}
 	for _, b := range blocks {
@@ -100,8 +100,8 @@ func Shocks(blocks []Block) map[int]bool {
 	return out
 }
 
-// BetweenPods returns how much more the totals of pods of one version vary than
-// independent events do.
+// BetweenPods returns the dispersion between the totals of pods of one version: their
+// variance relative to that of independent events.
 func BetweenPods(pods []Cell) float64 {
 	events, exposure := 0.0, 0.0
 	for _, c := range pods {
@@ -124,13 +124,13 @@ func BetweenPods(pods []Cell) float64 {
 }
 
 // priorFreedom degrees of freedom with a dispersion of priorDispersion are added
-// to each estimate: few intervals look more regular than they are.
+// to each estimate: the sample variance of few intervals is often too low.
 const priorFreedom, priorDispersion = 3, 2
 
-// upper returns a cautious estimate of the variance per mean: the estimate is
-// divided by a low quantile of what chance gives, if it is above 1 beyond chance.
-// Squares are added up before they are divided: an interval with hardly any
-// exposure would outweigh all others.
+// upper returns a conservative estimate of the variance divided by the mean. If the estimate
+// is significantly above 1, it is divided by a low quantile of its distribution. Squares are
+// summed before the division: otherwise an interval with very little exposure would
+// dominate.
 func upper(square, mean, used, freedom float64) float64 {
 	phi := 1.0
 	if freedom >= 1 && mean > 0 {
@@ -145,7 +145,7 @@ func upper(square, mean, used, freedom float64) float64 {
 	// Wilson-Hilferty: the 20 % quantile of chi-square/freedom.
 	k := 2 / (9 * freedom)
 	q := math.Pow(1-k-0.84*math.Sqrt(k), 3)
-	// Above chance only: at one standard deviation the correction is complete.
+	// The correction grows with the excess above 1, and is complete at one standard deviation.
 	weight := math.Min(1, (phi-1)/math.Sqrt(2/freedom))
 	return 1 + (phi-1)*(1+weight*(1/q-1))
 }

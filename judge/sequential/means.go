@@ -4,7 +4,7 @@ import "math"
 
 // MeanHigher returns the logarithm of the e-value against "the mean difference is
 // not above 0": a normal mixture over positive differences. The estimate has the
-// variance given; scale is the difference that is looked for.
+// given variance; scale is the difference that is tested for.
 func MeanHigher(estimate, variance, scale float64) float64 {
 	if !(variance > 0) || math.IsNaN(estimate) {
 		return 0
@@ -27,7 +27,7 @@ func MeanInterval(variance, scale, alpha float64) float64 {
 
 // LongRunVariance returns the variance of the mean of an autocorrelated series by
 // batch means, and never less than that of an autocorrelation of 0.5 of its
-// neighbours: short series look less correlated than they are.
+// neighbours: the estimated correlation of short series is too low.
 func LongRunVariance(values []float64) float64 {
 	n := len(values)
 	if n < 4 {

@@ -10,8 +10,8 @@ type Block struct {
 	Cell int
 }
 
-// ratios are the rate ratios that the mixture has, as logarithms: from 1.05 to
-// 1000 with equal weights on a logarithmic scale that is denser near 1.
+// ratios are the rate ratios of the mixture, as logarithms: from 1.05 to 1000, with equal
+// weights, on a logarithmic scale that is denser near 1.
 var ratios = func() []float64 {
 	var out []float64
 	for r := math.Log(1.05); r < math.Log(1000); r *= 1.18 {
@@ -79,8 +79,8 @@ func RatioInterval(blocks []Block, dispersion, alpha float64) (low, high float64
 	return low, high
 }
 
-// Ratio returns the Mantel-Haenszel estimate of the rate ratio. With no event of
-// the old pods it is as if they had had half an event.
+// Ratio returns the Mantel-Haenszel estimate of the rate ratio. Without an event of the
+// old pods, it counts half an event for them.
 func Ratio(blocks []Block) float64 {
 	above, below, half := 0.0, 0.0, 0.0
 	for _, b := range blocks {

@@ -33,8 +33,8 @@ func writeManifests(o options, parts []part, images map[string]string) error {
 	return nil
 }
 
-// writeNotes writes the section of the version in CHANGELOG.md, or that of unreleased changes if it
-// has none.
+// writeNotes writes the section of the version in CHANGELOG.md, or the section Unreleased if the
+// version has none.
 func writeNotes(o options) error {
 	raw, err := os.ReadFile(filepath.Join(o.root, "CHANGELOG.md"))
 	if err != nil {
@@ -107,7 +107,7 @@ type file struct {
 	content []byte
 }
 
-// archive returns a tar.gz whose bytes depend on the files and the time only.
+// archive returns a tar.gz whose bytes depend only on the files and the time.
 func archive(files []file, at time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	zip := gzip.NewWriter(&out)

@@ -54,7 +54,7 @@ func publishImage(ctx context.Context, o options, program string, base build.Get
 		build.WithPlatforms(o.platforms...),
 		build.WithTrimpath(true),
 		build.WithDefaultEnv([]string{"CGO_ENABLED=0"}),
-		// The linker sets version and commit; what Go would record depends on the clone.
+		// The linker sets version and commit, because the values that Go records depend on the clone.
 		build.WithDefaultFlags([]string{"-buildvcs=false"}),
 		build.WithDefaultLdflags(strings.Fields(fmt.Sprintf(ldflags, o.version, o.revision))),
 		build.WithSPDX(o.version),
@@ -94,8 +94,8 @@ func publishImage(ctx context.Context, o options, program string, base build.Get
 	return digest, keepSBOMs(sboms, filepath.Join(o.out, "sbom"), program)
 }
 
-// keepSBOMs copies the SBOMs under names that begin with the image's: ko names them by the last
-// folder of a program, which several programs share.
+// keepSBOMs copies the SBOMs under names that begin with the name of the image. ko names them by
+// the last folder of a program, which is not unique.
 func keepSBOMs(from, to, program string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {

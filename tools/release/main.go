@@ -3,7 +3,7 @@
 // the files.
 //
 // The same commit and version always give the same digests and files, except for signatures, which
-// are random. Nothing is read from a network; only the registry is written to.
+// are random. Command release reads nothing from a network, and writes only to the registry.
 package main
 
 import (
@@ -127,7 +127,7 @@ func readOptions(ctx context.Context) (options, error) {
 	if o.revision, err = git(ctx, root, "rev-parse", "HEAD"); err != nil {
 		return o, err
 	}
-	// What is released must be what the commit says.
+	// The release must contain exactly the files of the commit.
 	changes, err := git(ctx, root, "status", "--porcelain")
 	if err != nil {
 		return o, err

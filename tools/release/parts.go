@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// part is a folder of config that is installed alone.
+// part is a folder of config that has its own file in a release.
 type part struct {
-	// folder is its name in config, and name that of its file and of its values in the chart.
+	// folder is its folder in config, and name its name in the values of the chart.
 	folder, name string
 	manifests    []manifest
 }
@@ -19,7 +19,7 @@ type part struct {
 // manifest is a file of a part.
 type manifest struct{ name, text string }
 
-// optional are folders of config that are no part.
+// optional are the folders of config that are not parts.
 var optional = []string{"overlays", "samples"}
 
 // readParts reads the parts: the folders of config with numbered manifests.

@@ -14,7 +14,7 @@ import (
 
 const pluginProgram = "cmd/kubectl-breakwater"
 
-// pluginPlatforms are those of people, not of clusters.
+// pluginPlatforms are the platforms of users' machines, not of clusters.
 var pluginPlatforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64"}
 
 // krewManifest is a plugin manifest of krew (https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest).
@@ -40,7 +40,7 @@ type krewPlatform struct {
 	Bin      string                       `yaml:"bin"`
 }
 
-// writePlugin writes an archive of the kubectl plugin for each platform, and the manifest by which
+// writePlugin writes an archive of the kubectl plugin for each platform, and the manifest with which
 // krew installs it. In a release of some parts it writes nothing.
 func writePlugin(ctx context.Context, o options) error {
 	if o.only != nil {

@@ -18,7 +18,7 @@ const (
 	JudgeMetrics = "metrics"
 )
 
-// LookGrace is how long after the end of its look a judge of metrics may answer.
+// LookGrace is the time after the end of its look within which judge metrics may answer.
 const LookGrace = 2 * time.Minute
 
 // MaxJudges is the maximum number of judges of a batch.

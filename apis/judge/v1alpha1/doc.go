@@ -1,6 +1,6 @@
-// Package v1alpha1 has the API types of the judge: MetricCheck, which says how
-// released pods are judged by their metrics, and Record, which says what a judge
-// has seen and decided.
+// Package v1alpha1 has the API types of the judge. MetricCheck configures how released
+// pods are judged by their metrics. Record contains the evidence and the verdict of a
+// judge.
 //
 // +k8s:deepcopy-gen=package
 // +groupName=judge.breakwater.dev

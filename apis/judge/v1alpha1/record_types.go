@@ -51,7 +51,8 @@ const (
 	VerdictPass Verdict = "pass"
 	// VerdictFail means that a metric changed for the worse.
 	VerdictFail Verdict = "fail"
-	// VerdictNone means that there was too little data.
+	// VerdictNone means that there is no verdict: too little data, unreadable metrics, or a
+	// look that has not ended.
 	VerdictNone Verdict = "none"
 )
 

@@ -7,13 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// DefaultName is the name of the MetricCheck that applies to workloads which no other
-// one selects. It is in the namespace of Breakwater.
+// DefaultName is the name of the MetricCheck that applies to workloads that no other
+// MetricCheck selects. It is in the namespace of Breakwater.
 const DefaultName = "default"
 
-// Select returns the MetricCheck of a workload, or nil: the one of its namespace that
-// selects it by labels, else the one that selects all, else byDefault, which may be nil. Of
-// several the first by name applies, so that the choice is always the same.
+// Select returns the MetricCheck of a workload, or nil. The order is: one of its namespace
+// that selects it by labels; one of its namespace that selects all workloads; byDefault,
+// which may be nil. Of several, the first by name applies, so that the choice is
+// deterministic.
 func Select(ofNamespace []*MetricCheck, byDefault *MetricCheck, workload map[string]string) *MetricCheck {
 	var byLabels, ofAll *MetricCheck
 	for _, c := range ofNamespace {

@@ -10,7 +10,7 @@ import (
 // Manifest is a file of a part. Its images have digests.
 type Manifest struct{ Name, Text string }
 
-// Part is what one switch of the values installs.
+// Part is a part that one switch of the values installs.
 type Part struct {
 	Name      string
 	Manifests []Manifest

@@ -43,11 +43,11 @@ func (v *values) addProcess(part, name string, lines []string) {
 	v.processes[part] = append(v.processes[part], align(lines, 6)...)
 }
 
-// monitoring is the part that is off until it is asked for: not every cluster has its CRDs. Its
-// ConfigMap is no setting.
+// monitoring is the part that is off by default, because not every cluster has its CRDs. Its
+// ConfigMap contains no settings.
 const monitoring = "monitoring"
 
-// about says what a part needs.
+// about has the comment of each part: its purpose and what it needs.
 var about = map[string]string{
 	"change":     "Judged releases. Needs Knative Serving and Eventing.",
 	"protection": "Budgets, flow control and protection from cascading deletion. Not beside an OpenKruise that guards budgets itself.",
