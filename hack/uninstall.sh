@@ -48,7 +48,7 @@ cluster=$guards,clusterroles,clusterrolebindings,flowschemas,prioritylevelconfig
 # The CRD of budgets may be that of OpenKruise, which has no field spec.shadow.
 crds() {
   kubectl get crds -o jsonpath="{range .items[*]}{.metadata.name}{'\t'}{.spec.group}{'\t'}{.spec.versions[*].schema.openAPIV3Schema.properties.spec.properties.shadow.type}{'\n'}{end}" |
-    awk -F '\t' '$2 == "app.ops.cloud.alipay.com" || ($2 == "policy.kruise.io" && $3 != "") {print $1}'
+    awk -F '\t' '$2 == "app.ops.cloud.alipay.com" || $2 == "judge.breakwater.dev" || ($2 == "policy.kruise.io" && $3 != "") {print $1}'
 }
 
 if ! $yes; then

@@ -23,7 +23,7 @@ type Part struct {
 func Parts() []Part {
 	const change, policy = ".app.ops.cloud.alipay.com", ".policy.kruise.io"
 	return []Part{
-		{"change", []string{"breakwater"}, []string{"changeworkloads" + change, "changepods" + change, "releasechecks" + change, "opsconfiginfoes" + change},
+		{"change", []string{"breakwater"}, []string{"changeworkloads" + change, "changepods" + change, "releasechecks" + change, "opsconfiginfoes" + change, "metricchecks.judge.breakwater.dev"},
 			[]string{"controller", "webhook"}, true},
 		{"protection", []string{"breakwater-protection", "breakwater-deletionflow"}, []string{"podunavailablebudgets" + policy, "poddeletionflowcontrols" + policy},
 			[]string{"protection-controller", "protection-webhook"}, false},

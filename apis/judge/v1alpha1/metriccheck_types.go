@@ -79,7 +79,7 @@ type MetricCheckSpec struct {
 	// +kubebuilder:validation:Pattern=`^(0\.[0-9]*[1-9][0-9]*|1?[0-9](\.[0-9]+)?|20(\.0+)?)%$`
 	FalseAlarmRate string `json:"falseAlarmRate,omitempty"`
 	// Callers says whether the series of the callers of the service are judged
-	// where they exist (service graph, Istio with reporter source): Discover or None.
+	// where they exist (service graph): Discover or None.
 	// +optional
 	// +kubebuilder:default=Discover
 	Callers DefaultMetrics `json:"callers,omitempty"`
