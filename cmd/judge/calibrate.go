@@ -166,18 +166,18 @@ func (r report) print(out io.Writer) {
 		seconds := func(v float64) time.Duration { return time.Duration(v) * time.Second }
 		_, _ = fmt.Fprintf(out, "time to detection: median %s (%s to %s), longest %s\n", seconds(d.Median), seconds(d.Low), seconds(d.High), seconds(d.Worst))
 	}
-	fmt.Fprintf(out, "\n%-24s %7s %7s %6s %13s\n", "metric", "judged", "caught", "alone", "false alarms")
+	_, _ = fmt.Fprintf(out, "\n%-24s %7s %7s %6s %13s\n", "metric", "judged", "caught", "alone", "false alarms")
 	for _, m := range r.Metrics {
-		fmt.Fprintf(out, "%-24s %7d %7d %6d %6d (to %.1f %%)\n", m.Name, m.Judged, m.Caught, m.OnlyOne, m.FalseAlarms, 100*m.FalseRate.High)
+		_, _ = fmt.Fprintf(out, "%-24s %7d %7d %6d %6d (to %.1f %%)\n", m.Name, m.Judged, m.Caught, m.OnlyOne, m.FalseAlarms, 100*m.FalseRate.High)
 	}
-	fmt.Fprintf(out, "\n%-16s %-16s %10s %8s %6s\n", "false-alarm rate", "smallest change", "precision", "recall", "F1")
+	_, _ = fmt.Fprintf(out, "\n%-16s %-16s %10s %8s %6s\n", "false-alarm rate", "smallest change", "precision", "recall", "F1")
 	for _, t := range r.Thresholds {
-		fmt.Fprintf(out, "%-16s %-16s %8.1f %% %6.1f %% %4.1f %%\n", t.FalseAlarmRate, t.SmallestChange, 100*t.Precision.Value, 100*t.Recall.Value, 100*t.F1.Value)
+		_, _ = fmt.Fprintf(out, "%-16s %-16s %8.1f %% %6.1f %% %4.1f %%\n", t.FalseAlarmRate, t.SmallestChange, 100*t.Precision.Value, 100*t.Recall.Value, 100*t.F1.Value)
 	}
 	_, _ = fmt.Fprintln(out)
 	for _, one := range r.Releases {
 		if one.Label == "bad" && one.Verdict != v1alpha1.VerdictFail || one.Label == "good" && one.Verdict != v1alpha1.VerdictPass {
-			fmt.Fprintf(out, "line %d, %s: %s, %s: %s\n", one.Line, one.Label, one.Verdict, one.Reason, one.Message)
+			_, _ = fmt.Fprintf(out, "line %d, %s: %s, %s: %s\n", one.Line, one.Label, one.Verdict, one.Reason, one.Message)
 		}
 	}
 }

@@ -40,22 +40,22 @@ func explain(ctx context.Context, args []string, out, errs io.Writer) (int, erro
 		return exitUsage, err
 	}
 	again := judge.Recompute(ctx, client, check, record)
-	fmt.Fprintf(out, "recorded:   %s, %s at %s\n            %s\n", record.Verdict, record.Reason, record.LookTime.UTC().Format("2006-01-02T15:04:05Z"), record.Message)
-	fmt.Fprintf(out, "recomputed: %s, %s\n            %s\n", again.Verdict, again.Reason, again.Message)
+	_, _ = fmt.Fprintf(out, "recorded:   %s, %s at %s\n            %s\n", record.Verdict, record.Reason, record.LookTime.UTC().Format("2006-01-02T15:04:05Z"), record.Message)
+	_, _ = fmt.Fprintf(out, "recomputed: %s, %s\n            %s\n", again.Verdict, again.Reason, again.Message)
 	for _, line := range judge.Differences(record, again) {
-		fmt.Fprintf(out, "differs:    %s\n", line)
+		_, _ = fmt.Fprintf(out, "differs:    %s\n", line)
 	}
 	for _, e := range again.Metrics {
-		fmt.Fprintf(out, "\n%s (%s): %s, %s\n  %s\n", e.Name, e.Kind, e.Verdict, e.Reason, e.Message)
+		_, _ = fmt.Fprintf(out, "\n%s (%s): %s, %s\n  %s\n", e.Name, e.Kind, e.Verdict, e.Reason, e.Message)
 		if e.EValue != "" {
-			fmt.Fprintf(out, "  e-value %s, a fail needs %s\n", e.EValue, e.Threshold)
+			_, _ = fmt.Fprintf(out, "  e-value %s, a fail needs %s\n", e.EValue, e.Threshold)
 		}
 		for _, side := range []struct {
 			name string
 			side *v1alpha1.Side
 		}{{"new", e.New}, {"old", e.Old}} {
 			if s := side.side; s != nil {
-				fmt.Fprintf(out, "  %s: %s of %d samples of %d pods, %s to %s\n       %s\n", side.name, s.Value, s.Samples, s.Pods,
+				_, _ = fmt.Fprintf(out, "  %s: %s of %d samples of %d pods, %s to %s\n       %s\n", side.name, s.Value, s.Samples, s.Pods,
 					s.From.UTC().Format("15:04:05"), s.To.UTC().Format("15:04:05"), s.Query)
 			}
 		}

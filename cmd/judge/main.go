@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 		return exitPass
 	}
 	if err != nil {
-		fmt.Fprintf(errs, "judge %s: %v\n", args[0], err)
+		_, _ = fmt.Fprintf(errs, "judge %s: %v\n", args[0], err)
 		return exitUsage
 	}
 	return code

@@ -23,7 +23,7 @@ const ready = 1_760_000_000
 // requests, v3 none.
 func openMetrics() string {
 	var b strings.Builder
-	fmt.Fprintln(&b, "# TYPE http_requests counter")
+	_, _ = fmt.Fprintln(&b, "# TYPE http_requests counter")
 	for _, v := range []struct {
 		version    string
 		from, fail int
@@ -32,12 +32,12 @@ func openMetrics() string {
 			n := 0
 			for t := v.from; t <= 330; t += 15 {
 				n++
-				fmt.Fprintf(&b, "http_requests_total{pod=\"%s-%d\",version=\"%s\",code=\"200\"} %d %d\n", v.version, pod, v.version, n*300-n*300*v.fail/1000, ready+t)
-				fmt.Fprintf(&b, "http_requests_total{pod=\"%s-%d\",version=\"%s\",code=\"500\"} %d %d\n", v.version, pod, v.version, n*300*v.fail/1000, ready+t)
+				_, _ = fmt.Fprintf(&b, "http_requests_total{pod=\"%s-%d\",version=\"%s\",code=\"200\"} %d %d\n", v.version, pod, v.version, n*300-n*300*v.fail/1000, ready+t)
+				_, _ = fmt.Fprintf(&b, "http_requests_total{pod=\"%s-%d\",version=\"%s\",code=\"500\"} %d %d\n", v.version, pod, v.version, n*300*v.fail/1000, ready+t)
 			}
 		}
 	}
-	fmt.Fprintln(&b, "# EOF")
+	_, _ = fmt.Fprintln(&b, "# EOF")
 	return b.String()
 }
 
