@@ -121,7 +121,7 @@ func withoutData(t *testing.T, e *environment) {
 			return err
 		}
 		cond := c.Status.GetCondition(apis.ConditionSucceeded)
-		if !cond.IsUnknown() || cond.Reason != v1alpha1.ReasonHeldUnjudged || !strings.Contains(cond.Message, "metrics: ") {
+		if cond == nil || !cond.IsUnknown() || cond.Reason != v1alpha1.ReasonHeldUnjudged || !strings.Contains(cond.Message, "metrics: ") {
 			return fmt.Errorf("condition Succeeded is %+v", cond)
 		}
 		return nil
