@@ -4,13 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/yaml"
 )
 
@@ -49,7 +52,8 @@ func (p *ControlPlane) RunOpenKruise(ctx context.Context, o OpenKruise) (user st
 	if err := p.kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=60s", "-f", strings.Join(crds, ",")); err != nil {
 		return "", err
 	}
-	if err := p.runManager(ctx, kruise.Binaries, o.FeatureGates); err != nil {
+	webhookPort, err := p.runManager(ctx, kruise.Binaries, o.FeatureGates)
+	if err != nil {
 		return "", err
 	}
 	// The manager completes its webhooks, one configuration after the other.
@@ -60,23 +64,35 @@ func (p *ControlPlane) RunOpenKruise(ctx context.Context, o OpenKruise) (user st
 			return "", err
 		}
 	}
+	// It listens after it has completed them.
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", "localhost:"+webhookPort)
+		if err != nil {
+			return false, nil //nolint:nilerr // not yet
+		}
+		return true, connection.Close()
+	})
+	if err != nil {
+		return "", fmt.Errorf("wait for the webhooks of OpenKruise: %w", err)
+	}
 	return "system:serviceaccount:kruise-system:kruise-manager", nil
 }
 
-func (p *ControlPlane) runManager(ctx context.Context, binaries, gates string) error {
+// runManager starts OpenKruise's manager and returns the port of its webhooks.
+func (p *ControlPlane) runManager(ctx context.Context, binaries, gates string) (webhookPort string, err error) {
 	kubeconfig, err := p.KubeconfigOf("kruise-system", "kruise-manager")
 	if err != nil {
-		return err
+		return "", err
 	}
 	certificates, err := os.MkdirTemp(p.dir, "kruise-certificates-")
 	if err != nil {
-		return err
+		return "", err
 	}
 	var ports [3]string
 	for i := range ports {
 		port, err := freePort(ctx)
 		if err != nil {
-			return err
+			return "", err
 		}
 		ports[i] = strconv.Itoa(port)
 	}
@@ -84,10 +100,11 @@ func (p *ControlPlane) runManager(ctx context.Context, binaries, gates string) e
 	environment := []string{
 		"POD_NAMESPACE=kruise-system", "WEBHOOK_HOST=localhost", "WEBHOOK_PORT=" + ports[0], "WEBHOOK_CERT_DIR=" + certificates,
 	}
-	return p.RunProgram(filepath.Join(binaries, "kruise-manager"), environment, "--kubeconfig", kubeconfig,
+	err = p.RunProgram(filepath.Join(binaries, "kruise-manager"), environment, "--kubeconfig", kubeconfig,
 		"--enable-leader-election=false", "--enable-pprof=false",
 		"--metrics-addr=127.0.0.1:"+ports[1], "--health-probe-addr=127.0.0.1:"+ports[2],
 		"--rest-config-qps=200", "--rest-config-burst=400", "--feature-gates="+gates)
+	return ports[0], err
 }
 
 // webhooks returns the webhooks in a file of OpenKruise that are installed.
