@@ -240,8 +240,8 @@ func (e *environment) exporter() http.Handler {
 			if p.Annotations[builder.Marker] == bad {
 				share = 0.07
 			}
-			fmt.Fprintf(w, "e2e_requests_total{namespace=%q,pod=%q} %d\n", p.Namespace, p.Name, int(requests))
-			fmt.Fprintf(w, "e2e_errors_total{namespace=%q,pod=%q} %d\n", p.Namespace, p.Name, int(requests*share))
+			_, _ = fmt.Fprintf(w, "e2e_requests_total{namespace=%q,pod=%q} %d\n", p.Namespace, p.Name, int(requests))
+			_, _ = fmt.Fprintf(w, "e2e_errors_total{namespace=%q,pod=%q} %d\n", p.Namespace, p.Name, int(requests*share))
 		}
 	})
 }
