@@ -110,6 +110,13 @@ func TestThePluginApprovesAndRollsBack(t *testing.T) {
 	f := newFixture(t)
 	w := f.create(t, workload.Deployment, builder.Deployment("web", 1, builder.Simulated, builder.Release("one")))
 	first := w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+	await(t, "the template of the first release is saved", func(ctx context.Context) error {
+		c, err := w.release(ctx)
+		if err == nil && c.Status.SavedTemplateName == "" {
+			err = fmt.Errorf("release %s has no saved template", c.Name)
+		}
+		return err
+	})
 	w.mustPatch(t, releaseOf("two"))
 	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2)
 	f.mustPlugin(t, 0, nil, "reject", "deployment/web", "-m", "find error")
@@ -121,12 +128,7 @@ func TestThePluginApprovesAndRollsBack(t *testing.T) {
 	f.mustPlugin(t, 0, nil, "reject", "deployment/web", "-m", "find error")
 	w.awaitSuspended(t)
 	f.mustPlugin(t, 1, []string{"is no saved version"}, "rollback", "deployment/web", "--to", "nonsense")
-	await(t, "the template of the first release is saved", func(ctx context.Context) error {
-		if out, errOut, code := f.plugin(ctx, "rollback", "deployment/web", "--to", first.Spec.Reversion[:10]); code != 0 {
-			return fmt.Errorf("%s%s", out, errOut)
-		}
-		return nil
-	})
+	f.mustPlugin(t, 0, nil, "rollback", "deployment/web", "--to", first.Spec.Reversion[:10])
 	c := w.awaitPhase(t, v1alpha1.WorkloadSuccess, 3)
 	if c.Spec.Reversion != first.Spec.Reversion {
 		t.Errorf("rolled back to %s, want %s", c.Spec.Reversion, first.Spec.Reversion)
