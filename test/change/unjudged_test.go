@@ -62,10 +62,43 @@ func (w target) passAll(t *testing.T, attempt int64) {
 	})
 }
 
+// checkUnjudgedHolds follows an unjudged workload of 6 pods through every way out of a
+// hold: a person's pass, a newer template, and a fail with its rollback.
+func (w target) checkUnjudgedHolds(t *testing.T) {
+	t.Helper()
+	w.passAll(t, 1)
+
+	w.mustPatch(t, releaseOf("v2"))
+	w.awaitUnjudged(t, 2, "v2")
+	w.passAll(t, 2)
+	w.awaitResumed(t)
+
+	w.mustPatch(t, releaseOf("v3"))
+	w.awaitUnjudged(t, 3, "v3")
+	w.mustPatch(t, releaseOf("v4")) // is admitted, and ends the hold
+	w.passAll(t, 4)
+	w.awaitResumed(t)
+
+	w.mustPatch(t, releaseOf("v5"))
+	w.awaitUnjudged(t, 5, "v5")
+	w.judge(t, w.awaitBatch(t, 5), "unpass")
+	w.awaitHeld(t)
+	w.awaitPhase(t, v1alpha1.WorkloadSuspend, 5)
+	w.mustPatch(t, releaseOf("v4")) // a rollback
+	w.passAll(t, 6)
+	w.awaitResumed(t)
+}
+
+// holdUnjudged makes unjudged releases be held. There is no server, so each batch is
+// unjudged at once.
+func (f fixture) holdUnjudged(t *testing.T) {
+	t.Helper()
+	f.setConfig(t, v1alpha1.ConfigNoVerdict, string(v1alpha1.NoVerdictHold))
+}
+
 func TestAnUnjudgedRolloutIsHeldUntilItIsJudged(t *testing.T) {
 	f := newFixture(t)
-	// There is no server, so each batch is unjudged at once.
-	f.setConfig(t, v1alpha1.ConfigNoVerdict, string(v1alpha1.NoVerdictHold))
+	f.holdUnjudged(t)
 	nodes, err := f.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{Limit: replicas})
 	if err != nil || len(nodes.Items) < replicas {
 		t.Fatalf("%d nodes, %v", len(nodes.Items), err)
@@ -83,28 +116,7 @@ func TestAnUnjudgedRolloutIsHeldUntilItIsJudged(t *testing.T) {
 		"DaemonSet":   {workload.DaemonSet, builder.DaemonSet("web", names, 2)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newFixture(t).create(t, tc.kind, tc.object)
-			w.passAll(t, 1)
-
-			w.mustPatch(t, releaseOf("v2"))
-			w.awaitUnjudged(t, 2, "v2")
-			w.passAll(t, 2)
-			w.awaitResumed(t)
-
-			w.mustPatch(t, releaseOf("v3"))
-			w.awaitUnjudged(t, 3, "v3")
-			w.mustPatch(t, releaseOf("v4")) // is admitted, and ends the hold
-			w.passAll(t, 4)
-			w.awaitResumed(t)
-
-			w.mustPatch(t, releaseOf("v5"))
-			w.awaitUnjudged(t, 5, "v5")
-			w.judge(t, w.awaitBatch(t, 5), "unpass")
-			w.awaitHeld(t)
-			w.awaitPhase(t, v1alpha1.WorkloadSuspend, 5)
-			w.mustPatch(t, releaseOf("v4")) // a rollback
-			w.passAll(t, 6)
-			w.awaitResumed(t)
+			newFixture(t).create(t, tc.kind, tc.object).checkUnjudgedHolds(t)
 		})
 	}
 }
