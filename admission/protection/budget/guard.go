@@ -174,6 +174,7 @@ func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 			return nil
 		}
 		if done, err := e.carriedOut(ctx, b, *request); err != nil {
+			e.release(ctx, budgetRequest{key, *request})
 			return ptr.To(undecided(b, err))
 		} else if done {
 			e.decision = DecisionRepeated
@@ -190,6 +191,8 @@ func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 		case err != nil:
 			if errors.Is(err, groupcommit.ErrDeadline) {
 				e.addCharge(key, *request) // the controller refunds it if the write has succeeded
+			} else {
+				e.release(ctx, budgetRequest{key, *request})
 			}
 			return ptr.To(undecided(b, err))
 		}
