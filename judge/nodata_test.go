@@ -223,8 +223,8 @@ func TestALookThatHasNotEndedNeverPasses(t *testing.T) {
 	var record *v1alpha1.Record
 	for now := at.Add(15 * time.Second); now.Before(until); now = now.Add(15 * time.Second) {
 		r := Look(t.Context(), shop{series}, v1alpha1.MetricCheckSpec{}, target, until, record, now)
-		if r.Verdict != v1alpha1.VerdictNone || r.Reason != v1alpha1.ReasonLooking || r.Final {
-			t.Fatalf("at %s: verdict %s, reason %s, final %t, want none, Looking, false", now, r.Verdict, r.Reason, r.Final)
+		if r.Verdict != v1alpha1.VerdictNone || r.Reason != v1alpha1.ReasonAnalysisRunning || r.Final {
+			t.Fatalf("at %s: verdict %s, reason %s, final %t, want none, AnalysisRunning, false", now, r.Verdict, r.Reason, r.Final)
 		}
 		record = &r
 	}

@@ -17,7 +17,7 @@ import (
 func Recompute(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, record v1alpha1.Record) v1alpha1.Record {
 	check = evaluate.Defaulted(check)
 	if length := record.EndTime.Sub(record.Target.At.Time); length > 0 {
-		check.Look = metav1.Duration{Duration: length}
+		check.AnalysisDuration = metav1.Duration{Duration: length}
 	}
 	if record.FalseAlarmRate != "" {
 		check.FalseAlarmRate = record.FalseAlarmRate

@@ -24,7 +24,7 @@ func Evaluate(in Input, previous *v1alpha1.Record) v1alpha1.Record {
 		return *previous
 	}
 	r := v1alpha1.Record{
-		Verdict: v1alpha1.VerdictNone, Reason: v1alpha1.ReasonLooking, Target: in.Target, Looks: 1,
+		Verdict: v1alpha1.VerdictNone, Reason: v1alpha1.ReasonAnalysisRunning, Target: in.Target, Looks: 1,
 		OnTooLittleData: in.Check.OnTooLittleData, FalseAlarmRate: in.Check.FalseAlarmRate,
 		LookTime: metav1.NewTime(in.Now), EndTime: metav1.NewTime(in.End),
 	}
@@ -144,7 +144,7 @@ func compareOne(in Input, d Data) outcome {
 	}
 }
 
-// cut removes the samples after the look. Without series of old pods, new pods that
+// cut removes the samples after this look. Without series of old pods, new pods that
 // existed before the change are compared with themselves before the change.
 func cut(in Input, d Data) Data {
 	now := seconds(in.Now)
@@ -217,7 +217,7 @@ func sentence(e v1alpha1.Evidence) string {
 	return text
 }
 
-// conclude decides at the end of the look, when no metric failed the release.
+// conclude decides at the end of the analysis, when no metric failed the release.
 func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal) (v1alpha1.Verdict, string, string) {
 	if len(metrics) == 0 {
 		return v1alpha1.VerdictNone, v1alpha1.ReasonNoSeries, "no known metric has series of the new pods"
@@ -273,8 +273,8 @@ func Defaulted(check v1alpha1.MetricCheckSpec) v1alpha1.MetricCheckSpec {
 	if check.Callers == "" {
 		check.Callers = v1alpha1.DefaultMetricsDiscover
 	}
-	if check.Look.Duration == 0 {
-		check.Look.Duration = 5 * time.Minute
+	if check.AnalysisDuration.Duration == 0 {
+		check.AnalysisDuration.Duration = 5 * time.Minute
 	}
 	if check.Interval.Duration == 0 {
 		check.Interval.Duration = 15 * time.Second

@@ -15,9 +15,9 @@ func Validate(check v1alpha1.MetricCheckSpec) error {
 		field            string
 		value, low, high time.Duration
 	}{
-		{"look", check.Look.Duration, time.Minute, 24 * time.Hour},
-		{"interval", check.Interval.Duration, 5 * time.Second, min(10*time.Minute, check.Look.Duration)},
-		{"warmUp", check.WarmUp.Duration, 0, check.Look.Duration - 1},
+		{"analysisDuration", check.AnalysisDuration.Duration, time.Minute, 24 * time.Hour},
+		{"interval", check.Interval.Duration, 5 * time.Second, min(10*time.Minute, check.AnalysisDuration.Duration)},
+		{"warmUp", check.WarmUp.Duration, 0, check.AnalysisDuration.Duration - 1},
 	} {
 		if d.value < d.low || d.value > d.high {
 			return fmt.Errorf("spec.%s is %s, want %s to %s", d.field, d.value, d.low, d.high)

@@ -18,8 +18,9 @@ const (
 	JudgeMetrics = "metrics"
 )
 
-// LookGrace is the time after the end of its look within which judge metrics may answer.
-const LookGrace = 2 * time.Minute
+// AnalysisGrace is the time after the end of its analysis within which judge metrics may
+// answer.
+const AnalysisGrace = 2 * time.Minute
 
 // MaxJudges is the maximum number of judges of a batch.
 const MaxJudges = 10

@@ -8,7 +8,7 @@ import (
 // +genclient:noStatus
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=metricchecks,singular=metriccheck,scope=Namespaced,shortName=mc
-// +kubebuilder:printcolumn:name="Look",type=string,JSONPath=`.spec.look`
+// +kubebuilder:printcolumn:name="Duration",type=string,JSONPath=`.spec.analysisDuration`
 // +kubebuilder:printcolumn:name="Too little data",type=string,JSONPath=`.spec.onTooLittleData`
 // +kubebuilder:printcolumn:name="False alarms",type=string,JSONPath=`.spec.falseAlarmRate`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -27,10 +27,10 @@ type MetricCheck struct {
 // MetricCheckSpec has the metrics and the rules of the verdict. An empty spec
 // judges by the default metrics.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.look) || (duration(self.look) >= duration('1m') && duration(self.look) <= duration('24h'))",message="look must be from 1m to 24h",fieldPath=".look"
+// +kubebuilder:validation:XValidation:rule="!has(self.analysisDuration) || (duration(self.analysisDuration) >= duration('1m') && duration(self.analysisDuration) <= duration('24h'))",message="analysisDuration must be from 1m to 24h",fieldPath=".analysisDuration"
 // +kubebuilder:validation:XValidation:rule="!has(self.interval) || (duration(self.interval) >= duration('5s') && duration(self.interval) <= duration('10m'))",message="interval must be from 5s to 10m",fieldPath=".interval"
-// +kubebuilder:validation:XValidation:rule="!has(self.look) || !has(self.interval) || duration(self.interval) <= duration(self.look)",message="interval must not be longer than look",fieldPath=".interval"
-// +kubebuilder:validation:XValidation:rule="!has(self.warmUp) || !has(self.look) || duration(self.warmUp) < duration(self.look)",message="warmUp must be shorter than look",fieldPath=".warmUp"
+// +kubebuilder:validation:XValidation:rule="!has(self.analysisDuration) || !has(self.interval) || duration(self.interval) <= duration(self.analysisDuration)",message="interval must not be longer than analysisDuration",fieldPath=".interval"
+// +kubebuilder:validation:XValidation:rule="!has(self.warmUp) || !has(self.analysisDuration) || duration(self.warmUp) < duration(self.analysisDuration)",message="warmUp must be shorter than analysisDuration",fieldPath=".warmUp"
 // +kubebuilder:validation:XValidation:rule="!has(self.defaultMetrics) || self.defaultMetrics != 'None' || (has(self.metrics) && size(self.metrics) > 0)",message="metrics must not be empty if defaultMetrics is None",fieldPath=".metrics"
 type MetricCheckSpec struct {
 	// WorkloadSelector selects workloads of this namespace by their labels.
@@ -49,11 +49,11 @@ type MetricCheckSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=32
 	Metrics []Metric `json:"metrics,omitempty"`
-	// Look is how long new pods are watched, from the Ready of the first one. A fail
+	// AnalysisDuration is how long new pods are analyzed, from the Ready of the first one. A fail
 	// ends it early. From 1m to 24h.
 	// +optional
 	// +kubebuilder:default="5m"
-	Look metav1.Duration `json:"look,omitempty"`
+	AnalysisDuration metav1.Duration `json:"analysisDuration,omitempty"`
 	// Interval is the time between two looks at the metrics, from 5s to 10m. The
 	// threshold of a fail does not depend on it.
 	// +optional
@@ -64,7 +64,7 @@ type MetricCheckSpec struct {
 	// +optional
 	// +kubebuilder:default="30s"
 	WarmUp *metav1.Duration `json:"warmUp,omitempty"`
-	// OnTooLittleData is what follows if there is no verdict at the end of the look,
+	// OnTooLittleData is what follows if there is no verdict at the end of the analysis,
 	// because the metrics had too little data or could not be read: Hold the
 	// release, Pass or Fail it.
 	// +optional

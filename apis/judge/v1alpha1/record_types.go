@@ -16,7 +16,7 @@ type Record struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Final reports whether the look has ended: the verdict does not change any more.
+	// Final reports whether the analysis has ended: the verdict does not change any more.
 	Final bool `json:"final"`
 	// OnTooLittleData is what a final verdict none means.
 	// +optional
@@ -27,7 +27,7 @@ type Record struct {
 	Looks int32 `json:"looks"`
 	// LookTime is the time of the last look, to which the samples reach.
 	LookTime metav1.Time `json:"lookTime"`
-	// EndTime is when the look ends.
+	// EndTime is the end of the analysis.
 	EndTime metav1.Time `json:"endTime"`
 	// DetectionTime is the time of the look that found the fail.
 	// +optional
@@ -51,15 +51,15 @@ const (
 	VerdictPass Verdict = "pass"
 	// VerdictFail means that a metric changed for the worse.
 	VerdictFail Verdict = "fail"
-	// VerdictNone means that there is no verdict: too little data, unreadable metrics, or a
-	// look that has not ended.
+	// VerdictNone means that there is no verdict: too little data, unreadable metrics, or an
+	// analysis that has not ended.
 	VerdictNone Verdict = "none"
 )
 
 // Reasons of a Record and of Evidence.
 const (
-	// ReasonLooking: the look has not ended.
-	ReasonLooking = "Looking"
+	// ReasonAnalysisRunning: the analysis has not ended.
+	ReasonAnalysisRunning = "AnalysisRunning"
 	// ReasonNoChange: enough data, and no change that matters.
 	ReasonNoChange = "NoChange"
 	// ReasonMetricWorse: a metric of the new pods is worse.
