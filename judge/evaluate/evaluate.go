@@ -25,7 +25,7 @@ func Evaluate(in Input, previous *v1alpha1.Record) v1alpha1.Record {
 	}
 	r := v1alpha1.Record{
 		Verdict: v1alpha1.VerdictNone, Reason: v1alpha1.ReasonAnalysisRunning, Target: in.Target, Looks: 1,
-		OnTooLittleData: in.Check.OnTooLittleData, FalseAlarmRate: in.Check.FalseAlarmRate,
+		InsufficientDataPolicy: in.Check.InsufficientDataPolicy, FalseAlarmRate: in.Check.FalseAlarmRate,
 		LookTime: metav1.NewTime(in.Now), EndTime: metav1.NewTime(in.End),
 	}
 	if previous != nil {
@@ -112,10 +112,10 @@ func one(in Input, d Data, threshold float64) v1alpha1.Evidence {
 		e.Verdict, e.Reason = v1alpha1.VerdictFail, v1alpha1.ReasonMetricWorse
 		e.Message = sentence(e)
 	case o.newSamples < minimum || o.oldSamples < minimum:
-		e.Verdict, e.Reason = v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData
+		e.Verdict, e.Reason = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData
 		e.Message = fmt.Sprintf("%.0f of new and %.0f of old pods; %.0f are needed", o.newSamples, o.oldSamples, minimum)
 	case ended(in, d):
-		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData, "the series of the new pods have ended"
+		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData, "the series of the new pods have ended"
 	default:
 		e.Verdict, e.Reason = v1alpha1.VerdictPass, v1alpha1.ReasonNoChange
 		e.Message = sentence(e)
@@ -243,14 +243,14 @@ func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal) (v
 	enough := passed[catalog.Errors] > 0 || asked[catalog.Errors] == 0 && passed[catalog.Latency] > 0
 	if traffic && !enough {
 		if missing == nil {
-			return v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData, "no metric of requests has enough data"
+			return v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData, "no metric of requests has enough data"
 		}
 		return v1alpha1.VerdictNone, missing.Reason, bounded(missing.Name + ": " + missing.Message)
 	}
 	// A pod that nobody calls is healthy and needs little CPU whatever its version
 	// does. Whether less proves something is known to the user only.
 	if !traffic && passed[catalog.Custom] == 0 {
-		return v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData,
+		return v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData,
 			"no series of requests of these pods is known, and CPU, memory and health alone are no proof; name a metric in spec.metrics"
 	}
 	return v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, "no metric of the new pods is worse"
@@ -282,8 +282,8 @@ func Defaulted(check v1alpha1.MetricCheckSpec) v1alpha1.MetricCheckSpec {
 	if check.WarmUp == nil {
 		check.WarmUp = &metav1.Duration{Duration: 30 * time.Second}
 	}
-	if check.OnTooLittleData == "" {
-		check.OnTooLittleData = v1alpha1.TooLittleDataHold
+	if check.InsufficientDataPolicy == "" {
+		check.InsufficientDataPolicy = v1alpha1.InsufficientDataHold
 	}
 	if check.FalseAlarmRate == "" {
 		check.FalseAlarmRate = "1%"

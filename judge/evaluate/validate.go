@@ -26,7 +26,7 @@ func Validate(check v1alpha1.MetricCheckSpec) error {
 	if rate, err := percent(check.FalseAlarmRate); err != nil || rate <= 0 || rate > 0.2 {
 		return fmt.Errorf("spec.falseAlarmRate is %q, want 0.01%% to 20%%", check.FalseAlarmRate)
 	}
-	if err := oneOf("onTooLittleData", check.OnTooLittleData, v1alpha1.TooLittleDataHold, v1alpha1.TooLittleDataPass, v1alpha1.TooLittleDataFail); err != nil {
+	if err := oneOf("insufficientDataPolicy", check.InsufficientDataPolicy, v1alpha1.InsufficientDataHold, v1alpha1.InsufficientDataPass, v1alpha1.InsufficientDataFail); err != nil {
 		return err
 	}
 	if err := oneOf("defaultMetrics", check.DefaultMetrics, v1alpha1.DefaultMetricsDiscover, v1alpha1.DefaultMetricsNone); err != nil {

@@ -62,7 +62,7 @@ type JudgeVerdict struct {
 	// Verdict is the verdict as received; ParseVerdict interprets it.
 	// +kubebuilder:validation:MaxLength=63
 	Verdict string `json:"verdict"`
-	// Reason is a short word for programs, such as TooLittleData.
+	// Reason is a short word for programs, such as InsufficientData.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Reason string `json:"reason,omitempty"`

@@ -9,7 +9,7 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=metricchecks,singular=metriccheck,scope=Namespaced,shortName=mc
 // +kubebuilder:printcolumn:name="Duration",type=string,JSONPath=`.spec.analysisDuration`
-// +kubebuilder:printcolumn:name="Too little data",type=string,JSONPath=`.spec.onTooLittleData`
+// +kubebuilder:printcolumn:name="Insufficient data",type=string,JSONPath=`.spec.insufficientDataPolicy`
 // +kubebuilder:printcolumn:name="False alarms",type=string,JSONPath=`.spec.falseAlarmRate`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -64,12 +64,12 @@ type MetricCheckSpec struct {
 	// +optional
 	// +kubebuilder:default="30s"
 	WarmUp *metav1.Duration `json:"warmUp,omitempty"`
-	// OnTooLittleData is what follows if there is no verdict at the end of the analysis,
-	// because the metrics had too little data or could not be read: Hold the
-	// release, Pass or Fail it.
+	// InsufficientDataPolicy says what happens to a release without a verdict at the end
+	// of the analysis, because the metrics had insufficient data or could not be read:
+	// Hold, Pass or Fail.
 	// +optional
 	// +kubebuilder:default=Hold
-	OnTooLittleData TooLittleDataPolicy `json:"onTooLittleData,omitempty"`
+	InsufficientDataPolicy InsufficientDataPolicy `json:"insufficientDataPolicy,omitempty"`
 	// FalseAlarmRate is the share of good releases that the thresholds of a fail are
 	// made for, over all looks and metrics of a release, from 0.01% to 20%. A lower
 	// rate needs more data for a fail.
@@ -96,17 +96,17 @@ const (
 	DefaultMetricsNone DefaultMetrics = "None"
 )
 
-// TooLittleDataPolicy says what no verdict means.
+// InsufficientDataPolicy says what happens to a release without a verdict.
 // +kubebuilder:validation:Enum=Hold;Pass;Fail
-type TooLittleDataPolicy string
+type InsufficientDataPolicy string
 
 const (
-	// TooLittleDataHold holds the release until a person decides.
-	TooLittleDataHold TooLittleDataPolicy = "Hold"
-	// TooLittleDataPass continues the release.
-	TooLittleDataPass TooLittleDataPolicy = "Pass"
-	// TooLittleDataFail fails the release.
-	TooLittleDataFail TooLittleDataPolicy = "Fail"
+	// InsufficientDataHold holds the release until a person decides.
+	InsufficientDataHold InsufficientDataPolicy = "Hold"
+	// InsufficientDataPass continues the release.
+	InsufficientDataPass InsufficientDataPolicy = "Pass"
+	// InsufficientDataFail fails the release.
+	InsufficientDataFail InsufficientDataPolicy = "Fail"
 )
 
 // Metric is one comparison of new with old pods.

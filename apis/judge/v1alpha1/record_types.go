@@ -18,9 +18,9 @@ type Record struct {
 	Message string `json:"message,omitempty"`
 	// Final reports whether the analysis has ended: the verdict does not change any more.
 	Final bool `json:"final"`
-	// OnTooLittleData is what a final verdict none means.
+	// InsufficientDataPolicy decides if the final verdict is none.
 	// +optional
-	OnTooLittleData TooLittleDataPolicy `json:"onTooLittleData,omitempty"`
+	InsufficientDataPolicy InsufficientDataPolicy `json:"insufficientDataPolicy,omitempty"`
 	// Target says which pods were compared.
 	Target Target `json:"target"`
 	// Looks is the number of looks so far.
@@ -51,7 +51,7 @@ const (
 	VerdictPass Verdict = "pass"
 	// VerdictFail means that a metric changed for the worse.
 	VerdictFail Verdict = "fail"
-	// VerdictNone means that there is no verdict: too little data, unreadable metrics, or an
+	// VerdictNone means that there is no verdict: insufficient data, unreadable metrics, or an
 	// analysis that has not ended.
 	VerdictNone Verdict = "none"
 )
@@ -66,8 +66,8 @@ const (
 	ReasonMetricWorse = "MetricWorse"
 	// ReasonPodsUnhealthy: new pods restart, are killed for memory or are not Ready.
 	ReasonPodsUnhealthy = "PodsUnhealthy"
-	// ReasonTooLittleData: fewer events or samples than the minimum.
-	ReasonTooLittleData = "TooLittleData"
+	// ReasonInsufficientData: fewer events or samples than the minimum.
+	ReasonInsufficientData = "InsufficientData"
 	// ReasonNoTraffic: the old pods have events, the new pods have none.
 	ReasonNoTraffic = "NoTraffic"
 	// ReasonNoSeries: no known metric has series of the new pods.

@@ -29,7 +29,7 @@ func judgesOf(in Input, check *judgev1alpha1.MetricCheck) []v1alpha1.Judge {
 		duration := cmp.Or(check.Spec.AnalysisDuration.Duration, defaultAnalysisDuration)
 		out = append(out, v1alpha1.Judge{
 			Name: v1alpha1.JudgeMetrics, Optional: optional(v1alpha1.JudgeMetrics), TimeoutSeconds: int32((duration + v1alpha1.AnalysisGrace) / time.Second),
-			NoVerdict: v1alpha1.NoVerdictPolicy(cmp.Or(check.Spec.OnTooLittleData, judgev1alpha1.TooLittleDataHold)),
+			NoVerdict: v1alpha1.NoVerdictPolicy(cmp.Or(check.Spec.InsufficientDataPolicy, judgev1alpha1.InsufficientDataHold)),
 			Check:     check.Namespace + "/" + check.Name,
 		})
 	}

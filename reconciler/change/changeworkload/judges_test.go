@@ -43,7 +43,7 @@ func TestTheJudgesOfABatchAreThoseThatAreConfigured(t *testing.T) {
 		"a rollback is not compared":     {check: check(), rollback: true},
 		"a rollback beside the server":   {check: check(), server: true, rollback: true},
 		"another duration and another policy": {check: check(func(s *judgev1alpha1.MetricCheckSpec) {
-			s.AnalysisDuration, s.OnTooLittleData = metav1.Duration{Duration: time.Minute}, judgev1alpha1.TooLittleDataFail
+			s.AnalysisDuration, s.InsufficientDataPolicy = metav1.Duration{Duration: time.Minute}, judgev1alpha1.InsufficientDataFail
 		}), want: []v1alpha1.Judge{{Name: "metrics", TimeoutSeconds: 180, NoVerdict: v1alpha1.NoVerdictFail, Check: "shop/checkout"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
