@@ -19,8 +19,8 @@ func Recompute(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpe
 	if length := record.EndTime.Sub(record.Target.At.Time); length > 0 {
 		check.AnalysisDuration = metav1.Duration{Duration: length}
 	}
-	if record.FalseAlarmRate != "" {
-		check.FalseAlarmRate = record.FalseAlarmRate
+	if record.MaxFalsePositiveRate != "" {
+		check.MaxFalsePositiveRate = record.MaxFalsePositiveRate
 	}
 	in := read(ctx, reader, check, record.Target, record.EndTime.Time)
 	in.Now, in.End = record.LookTime.Time, record.EndTime.Time

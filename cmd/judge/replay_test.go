@@ -130,9 +130,9 @@ func TestAReplayOfAPastReleaseIsJudgedExplainedAndCounted(t *testing.T) {
 	if code := run(t.Context(), []string{"calibrate", "--prometheus", url, "--list", list, "--json"}, &out, &errs); code != exitPass {
 		t.Fatalf("calibrate: exit code %d: %s", code, errs.String())
 	}
-	var score struct{ Caught, FalseAlarms int }
-	if err := json.Unmarshal(out.Bytes(), &score); err != nil || score.Caught != 1 || score.FalseAlarms != 0 {
-		t.Errorf("calibrate: %+v, %v, want one caught and no false alarm", score, err)
+	var score struct{ Caught, FalsePositives int }
+	if err := json.Unmarshal(out.Bytes(), &score); err != nil || score.Caught != 1 || score.FalsePositives != 0 {
+		t.Errorf("calibrate: %+v, %v, want one caught and no false positive", score, err)
 	}
 }
 

@@ -25,7 +25,7 @@ func Evaluate(in Input, previous *v1alpha1.Record) v1alpha1.Record {
 	}
 	r := v1alpha1.Record{
 		Verdict: v1alpha1.VerdictNone, Reason: v1alpha1.ReasonAnalysisRunning, Target: in.Target, Looks: 1,
-		InsufficientDataPolicy: in.Check.InsufficientDataPolicy, FalseAlarmRate: in.Check.FalseAlarmRate,
+		InsufficientDataPolicy: in.Check.InsufficientDataPolicy, MaxFalsePositiveRate: in.Check.MaxFalsePositiveRate,
 		LookTime: metav1.NewTime(in.Now), EndTime: metav1.NewTime(in.End),
 	}
 	if previous != nil {
@@ -71,9 +71,9 @@ func Evaluate(in Input, previous *v1alpha1.Record) v1alpha1.Record {
 }
 
 // thresholdOf returns the e-value at which a metric fails, so that all metrics together
-// have at most the stated rate of false alarms.
+// have at most the stated rate of false positives.
 func thresholdOf(in Input) float64 {
-	alpha, err := percent(in.Check.FalseAlarmRate)
+	alpha, err := percent(in.Check.MaxFalsePositiveRate)
 	if err != nil || alpha <= 0 {
 		alpha = 0.01
 	}
@@ -285,8 +285,8 @@ func Defaulted(check v1alpha1.MetricCheckSpec) v1alpha1.MetricCheckSpec {
 	if check.InsufficientDataPolicy == "" {
 		check.InsufficientDataPolicy = v1alpha1.InsufficientDataHold
 	}
-	if check.FalseAlarmRate == "" {
-		check.FalseAlarmRate = "1%"
+	if check.MaxFalsePositiveRate == "" {
+		check.MaxFalsePositiveRate = "1%"
 	}
 	metrics := make([]v1alpha1.Metric, len(check.Metrics))
 	for i, m := range check.Metrics {

@@ -23,8 +23,8 @@ func Validate(check v1alpha1.MetricCheckSpec) error {
 			return fmt.Errorf("spec.%s is %s, want %s to %s", d.field, d.value, d.low, d.high)
 		}
 	}
-	if rate, err := percent(check.FalseAlarmRate); err != nil || rate <= 0 || rate > 0.2 {
-		return fmt.Errorf("spec.falseAlarmRate is %q, want 0.01%% to 20%%", check.FalseAlarmRate)
+	if rate, err := percent(check.MaxFalsePositiveRate); err != nil || rate <= 0 || rate > 0.2 {
+		return fmt.Errorf("spec.maxFalsePositiveRate is %q, want 0.01%% to 20%%", check.MaxFalsePositiveRate)
 	}
 	if err := oneOf("insufficientDataPolicy", check.InsufficientDataPolicy, v1alpha1.InsufficientDataHold, v1alpha1.InsufficientDataPass, v1alpha1.InsufficientDataFail); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 // +kubebuilder:resource:path=metricchecks,singular=metriccheck,scope=Namespaced,shortName=mc
 // +kubebuilder:printcolumn:name="Duration",type=string,JSONPath=`.spec.analysisDuration`
 // +kubebuilder:printcolumn:name="Insufficient data",type=string,JSONPath=`.spec.insufficientDataPolicy`
-// +kubebuilder:printcolumn:name="False alarms",type=string,JSONPath=`.spec.falseAlarmRate`
+// +kubebuilder:printcolumn:name="False positives",type=string,JSONPath=`.spec.maxFalsePositiveRate`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
@@ -70,14 +70,14 @@ type MetricCheckSpec struct {
 	// +optional
 	// +kubebuilder:default=Hold
 	InsufficientDataPolicy InsufficientDataPolicy `json:"insufficientDataPolicy,omitempty"`
-	// FalseAlarmRate is the share of good releases that the thresholds of a fail are
-	// made for, over all looks and metrics of a release, from 0.01% to 20%. A lower
-	// rate needs more data for a fail.
+	// MaxFalsePositiveRate is the maximum share of good releases that fail by chance, over
+	// all looks and metrics of a release, from 0.01% to 20%. The thresholds of a fail
+	// follow from it, if events are independent. A lower rate needs more data for a fail.
 	// +optional
 	// +kubebuilder:default="1%"
 	// +kubebuilder:validation:MaxLength=8
 	// +kubebuilder:validation:Pattern=`^(0\.[0-9]*[1-9][0-9]*|1?[0-9](\.[0-9]+)?|20(\.0+)?)%$`
-	FalseAlarmRate string `json:"falseAlarmRate,omitempty"`
+	MaxFalsePositiveRate string `json:"maxFalsePositiveRate,omitempty"`
 	// Callers says whether the series of the callers of the service are judged
 	// where they exist (service graph): Discover or None.
 	// +optional

@@ -32,9 +32,9 @@ type Record struct {
 	// DetectionTime is the time of the look that found the fail.
 	// +optional
 	DetectionTime *metav1.Time `json:"detectionTime,omitempty"`
-	// FalseAlarmRate is the stated rate, over all looks and metrics.
+	// MaxFalsePositiveRate is that of the MetricCheck, over all looks and metrics.
 	// +optional
-	FalseAlarmRate string `json:"falseAlarmRate,omitempty"`
+	MaxFalsePositiveRate string `json:"maxFalsePositiveRate,omitempty"`
 	// Metrics is the evidence, failed metrics first.
 	// +optional
 	// +listType=atomic
@@ -138,8 +138,8 @@ type Evidence struct {
 	// EValue is the evidence against "not worse". At threshold it is a fail.
 	// +optional
 	EValue string `json:"eValue,omitempty"`
-	// Threshold is the e-value of a fail: the metrics judged, divided by the
-	// false-alarm rate.
+	// Threshold is the e-value of a fail: the number of judged metrics, divided by the
+	// maximum false-positive rate.
 	// +optional
 	Threshold string `json:"threshold,omitempty"`
 	// SmallestChange is the smallest change that matters.
