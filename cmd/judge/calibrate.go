@@ -139,7 +139,7 @@ func label(bad bool) string {
 func outcomeOf(in evaluate.Input, record v1alpha1.Record, bad bool) calibrate.Outcome {
 	o := calibrate.Outcome{Bad: bad, Verdict: record.Verdict}
 	if record.DetectionTime != nil {
-		o.Detection = record.DetectionTime.Sub(in.Target.At.Time)
+		o.Detection = record.DetectionTime.Sub(in.Target.StartTime.Time)
 	}
 	for _, e := range record.Metrics {
 		if e.Verdict == v1alpha1.VerdictFail {

@@ -196,7 +196,7 @@ func withdrawn(previous *judgev1alpha1.Record, asked v1alpha1.Judge, at, now tim
 	r := judgev1alpha1.Record{
 		Verdict: judgev1alpha1.VerdictNone, Reason: ReasonNoMetricCheck, Final: true, EndTime: metav1.NewTime(now), LookTime: metav1.NewTime(now),
 		Message: "MetricCheck " + asked.Check + " was deleted while the batch was judged",
-		Target:  judgev1alpha1.Target{At: metav1.NewTime(at)},
+		Target:  judgev1alpha1.Target{StartTime: metav1.NewTime(at)},
 	}
 	if previous != nil {
 		r.Looks, r.Target = previous.Looks, previous.Target

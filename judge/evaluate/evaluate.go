@@ -121,7 +121,7 @@ func one(in Input, d Data, threshold float64) v1alpha1.Evidence {
 		e.Message = sentence(e)
 	}
 	if o.interval != nil && (e.Verdict == v1alpha1.VerdictFail || !in.Now.Before(in.End)) {
-		e.Interval = o.interval(1 / threshold)
+		e.ConfidenceInterval = o.interval(1 / threshold)
 	}
 	e.Message = bounded(e.Message)
 	return e
@@ -153,7 +153,7 @@ func cut(in Input, d Data) Data {
 	if len(d.Old.All) > 0 {
 		return d
 	}
-	at := seconds(in.Target.At.Time)
+	at := seconds(in.Target.StartTime.Time)
 	for _, span := range samples.Spans(d.New.All) {
 		if span.First < at-Before.Seconds()/2 {
 			d.Old, d.SamePods = d.New, true
@@ -184,7 +184,7 @@ func minimumOf(d Data) float64 {
 }
 
 func describeRange(in Input, d Data, e *v1alpha1.Evidence) {
-	at := in.Target.At
+	at := in.Target.StartTime
 	newQuery, oldQuery := d.NewQuery, d.OldQuery
 	if len(newQuery) > maxQuery || len(oldQuery) > maxQuery {
 		newQuery, oldQuery = d.Query, d.Query
@@ -276,8 +276,8 @@ func Defaulted(check v1alpha1.MetricCheckSpec) v1alpha1.MetricCheckSpec {
 	if check.AnalysisDuration.Duration == 0 {
 		check.AnalysisDuration.Duration = 5 * time.Minute
 	}
-	if check.Interval.Duration == 0 {
-		check.Interval.Duration = 15 * time.Second
+	if check.ReplayInterval.Duration == 0 {
+		check.ReplayInterval.Duration = 15 * time.Second
 	}
 	if check.WarmUp == nil {
 		check.WarmUp = &metav1.Duration{Duration: 30 * time.Second}

@@ -82,11 +82,11 @@ func newFrame(in Input, d Data) frame {
 	if s := samples.Step(d.Old.All); s > step {
 		step = s
 	}
-	at := seconds(in.Target.At.Time)
+	at := seconds(in.Target.StartTime.Time)
 	width := math.Max(minimumCell, step)
 	f := frame{grid: samples.Grid{Origin: at, Width: width}, step: step}
 	f.last = int(math.Floor((seconds(in.Now)-at)/width)) - 1
-	f.cells = max(1, int(in.End.Sub(in.Target.At.Time).Seconds()/width))
+	f.cells = max(1, int(in.End.Sub(in.Target.StartTime.Time).Seconds()/width))
 	if f.last >= f.cells {
 		f.last = f.cells - 1
 	}
