@@ -108,7 +108,7 @@ func gauge(in Input, d Data, f frame) outcome {
 	o := outcome{newSamples: g.newSamples, oldSamples: g.oldSamples}
 	if g.newSamples == 0 || g.oldSamples == 0 {
 		if g.oldSamples > 0 {
-			o.reason, o.message = v1alpha1.ReasonTooLittleData, "the new pods have no samples"
+			o.reason, o.message = v1alpha1.ReasonInsufficientData, "the new pods have no samples"
 		} else if g.newSamples > 0 {
 			o.reason, o.message = v1alpha1.ReasonNoReference, "there are no samples of old pods"
 		}
@@ -117,9 +117,9 @@ func gauge(in Input, d Data, f frame) outcome {
 	o.Reference = g.reference
 	o.New = &v1alpha1.Side{Value: number(g.newMean), Samples: int64(g.newSamples), Pods: g.newPods}
 	o.Old = &v1alpha1.Side{Value: number(g.oldMean), Samples: int64(g.oldSamples), Pods: g.oldPods}
-	o.interval = func(alpha float64) *v1alpha1.Interval {
+	o.interval = func(alpha float64) *v1alpha1.ConfidenceInterval {
 		half := sequential.MeanInterval(g.variance, g.scale(), alpha)
-		return &v1alpha1.Interval{Low: number(g.diff - half), High: number(g.diff + half), Of: "Difference"}
+		return &v1alpha1.ConfidenceInterval{Low: number(g.diff - half), High: number(g.diff + half), Of: "Difference"}
 	}
 	o.logE = g.evidence(d)
 	if g.reference == v1alpha1.ReferenceBefore && len(dayT) > 0 {

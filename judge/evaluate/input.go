@@ -61,7 +61,7 @@ type Input struct {
 	Nodes map[string]string
 	// Now is the time of the look: later samples are not used.
 	Now time.Time
-	// End is when the look ends.
+	// End is the end of the analysis.
 	End time.Time
 	// Err is why no series could be read.
 	Err error
@@ -71,7 +71,7 @@ type Input struct {
 type frame struct {
 	grid samples.Grid
 	step float64
-	// last is the last complete cell, cells the number of cells of the whole look,
+	// last is the last complete cell, cells the number of cells of the whole analysis,
 	// and before the number of cells before the change.
 	last, cells, before int
 	warmUp              float64
@@ -82,11 +82,11 @@ func newFrame(in Input, d Data) frame {
 	if s := samples.Step(d.Old.All); s > step {
 		step = s
 	}
-	at := seconds(in.Target.At.Time)
+	at := seconds(in.Target.StartTime.Time)
 	width := math.Max(minimumCell, step)
 	f := frame{grid: samples.Grid{Origin: at, Width: width}, step: step}
 	f.last = int(math.Floor((seconds(in.Now)-at)/width)) - 1
-	f.cells = max(1, int(in.End.Sub(in.Target.At.Time).Seconds()/width))
+	f.cells = max(1, int(in.End.Sub(in.Target.StartTime.Time).Seconds()/width))
 	if f.last >= f.cells {
 		f.last = f.cells - 1
 	}
@@ -119,7 +119,7 @@ func (f frame) settled(spans map[string]samples.Span) map[string]int {
 }
 
 // reference returns the cells before the change that cell i is compared with if
-// the old pods have ended. Each is used once, unless the look is longer than that time.
+// the old pods have ended. Each is used once, unless the analysis is longer than that time.
 func (f frame) reference(i int) []int {
 	if f.before < f.cells {
 		return []int{-1 - i%f.before}
