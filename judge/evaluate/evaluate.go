@@ -166,11 +166,7 @@ func cut(in Input, d Data) Data {
 // ended reports whether all new pods stopped sending samples before the look.
 func ended(in Input, d Data) bool {
 	step := math.Max(samples.Step(d.New.All), minimumCell)
-	last := 0.0
-	for _, span := range samples.Spans(samples.Until(d.New.All, seconds(in.Now))) {
-		last = math.Max(last, span.Last)
-	}
-	return seconds(in.Now)-last > math.Max(90, 4*step)
+	return seconds(in.Now)-lastOf(samples.Until(d.New.All, seconds(in.Now))) > math.Max(90, 4*step)
 }
 
 func minimumOf(d Data) float64 {

@@ -74,6 +74,9 @@ type frame struct {
 	// last is the last complete cell, cells the number of cells of the whole look,
 	// and before the number of cells before the change.
 	last, cells, before int
+	// oldEnd is the last cell of the look in which the old pods are compared, -1 if they ended
+	// before the change.
+	oldEnd int
 	warmUp              float64
 }
 
@@ -91,6 +94,10 @@ func newFrame(in Input, d Data) frame {
 		f.last = f.cells - 1
 	}
 	f.before = int(Before.Seconds() / width)
+	f.oldEnd = f.last
+	if end := lastOf(d.Old.All); seconds(in.Now)-end > 1.5*math.Max(step, 10) {
+		f.oldEnd = max(-1, min(f.last, f.grid.Cell(end)-1))
+	}
 	if d.WarmUp && in.Check.WarmUp != nil {
 		f.warmUp = in.Check.WarmUp.Seconds()
 	}
@@ -118,17 +125,13 @@ func (f frame) settled(spans map[string]samples.Span) map[string]int {
 	return out
 }
 
-// reference returns the cells before the change that cell i is compared with if
-// the old pods have ended. Each is used once, unless the look is longer than that time.
-func (f frame) reference(i int) []int {
-	if f.before < f.cells {
-		return []int{-1 - i%f.before}
+// lastOf returns the time of the last sample.
+func lastOf(series []samples.Series) float64 {
+	last := 0.0
+	for _, span := range samples.Spans(series) {
+		last = math.Max(last, span.Last)
 	}
-	var out []int
-	for j := -1 - i; j >= -f.before; j -= f.cells {
-		out = append(out, j)
-	}
-	return out
+	return last
 }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

@@ -11,7 +11,7 @@ import (
 )
 
 // tails are the shares of slow requests at which latencies are compared.
-var tails = []float64{0.5, 0.1, 0.03}
+var tails = []float64{0.5, 0.1, 0.03, 0.005}
 
 // buckets are the cumulative counts by upper bound.
 type buckets map[float64]tally

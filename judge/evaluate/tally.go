@@ -66,6 +66,27 @@ func (t tally) within(first, last int, warm map[string]int) tally {
 	return out
 }
 
+// except returns the counts without those of some cells.
+func (t tally) except(without map[int]bool) tally {
+	if len(without) == 0 {
+		return t
+	}
+	out := tally{}
+	for stratum, pods := range t {
+		out[stratum] = map[string]samples.Cells{}
+		for pod, cells := range pods {
+			kept := samples.Cells{}
+			for c, v := range cells {
+				if !without[c] {
+					kept[c] = v
+				}
+			}
+			out[stratum][pod] = kept
+		}
+	}
+	return out
+}
+
 // sum adds up all counts of a stratum in cells.
 func (t tally) sum(stratum string) samples.Cells {
 	out := samples.Cells{}
