@@ -31,19 +31,7 @@ func (d Data) trace(series []samples.Series, f frame) trace {
 	if !isCounter(d.Query) {
 		return samples.Values(series, f.grid)
 	}
-	out := samples.Counts(series, f.grid, f.step)
-	spans := samples.Spans(series)
-	for pod, cells := range out {
-		// The first cell of a pod is not complete. A cell without an increase is 0.
-		first := f.grid.Cell(spans[pod].First) + 1
-		last := f.grid.Cell(spans[pod].Last)
-		rates := samples.Cells{}
-		for c := first; c <= last; c++ {
-			rates[c] = cells[c] / f.grid.Width
-		}
-		out[pod] = rates
-	}
-	return out
+	return samples.Rates(series, f.grid)
 }
 
 // means returns the mean of the pods per cell, and the number of pods.
@@ -104,7 +92,7 @@ func gauge(in Input, d Data, f frame) outcome {
 			warm[pod] = max(warm[pod], f.last+1-recent)
 		}
 	}
-	g := difference(newT, oldT, f, warm, d.SamePods)
+	g := difference(newT, oldT, f, warm, d.SamePods, betweenFloor)
 	o := outcome{newSamples: g.newSamples, oldSamples: g.oldSamples}
 	if g.newSamples == 0 || g.oldSamples == 0 {
 		if g.oldSamples > 0 {
@@ -121,16 +109,24 @@ func gauge(in Input, d Data, f frame) outcome {
 		half := sequential.MeanInterval(g.variance, g.scale(), alpha)
 		return &v1alpha1.Interval{Low: number(g.diff - half), High: number(g.diff + half), Of: "Difference"}
 	}
-	o.logE = g.evidence(d)
-	if g.reference == v1alpha1.ReferenceBefore && len(dayT) > 0 {
-		day := difference(newT, dayT.shift(f), f, warm, true)
-		if day.oldSamples >= 4 {
-			o.logE = math.Min(o.logE, day.evidence(d))
+	if per, ok := d.perRequest(f, newT, oldT, dayT, warm, in.Nodes); ok {
+		o.Message = per.message(d.Unit)
+		relative, absolute, _ := change(d.SmallestChange)
+		if matters(g.newMean, g.newMean/g.oldMean, relative/2, absolute, d.Direction) {
+			o.logE = per.evidence
+		}
+	} else {
+		o.logE = g.evidence(d)
+		if g.reference == v1alpha1.ReferenceBefore && len(dayT) > 0 {
+			day := difference(newT, dayT.shift(f), f, warm, true, betweenFloor)
+			if day.oldSamples >= 4 {
+				o.logE = math.Min(o.logE, day.evidence(d))
+			}
 		}
 	}
 	if o.logE > 0 && len(in.Nodes) > 0 && !d.SamePods {
 		if same, ok := onSharedNodes(in.Nodes, newT, oldT); ok {
-			s := difference(newT.only(same), oldT.only(same), f, warm, false)
+			s := difference(newT.only(same), oldT.only(same), f, warm, false, betweenFloor)
 			relative, absolute, _ := change(d.SmallestChange)
 			if s.newSamples > 0 && s.oldSamples > 0 && s.reference == v1alpha1.ReferenceOldPods &&
 				!matters(s.newMean, s.newMean/s.oldMean, relative/2, absolute/2, d.Direction) {
@@ -222,7 +218,7 @@ func beyond(diff, absolute float64, direction v1alpha1.Direction) bool {
 }
 
 // difference compares cell by cell with the old pods, or with the time before.
-func difference(newT, oldT trace, f frame, warm map[string]int, samePods bool) gaugeDifference {
+func difference(newT, oldT trace, f frame, warm map[string]int, samePods bool, floor float64) gaugeDifference {
 	var g gaugeDifference
 	settled := f.settled(oldT.spans(f))
 	newM, newPods := newT.means(0, f.last, warm)
@@ -258,7 +254,7 @@ func difference(newT, oldT trace, f frame, warm map[string]int, samePods bool) g
 	}
 	past = append(values(beforeM, -f.before, -1), past...)
 	over := sequential.LongRunVariance(past) * float64(len(past)) * (1/g.newSamples + 1/g.oldSamples)
-	between := square(betweenFloor * g.oldMean)
+	between := square(floor * g.oldMean)
 	if v, n := podVariance(oldT, f); n >= 2 {
 		// The variance of few pods is uncertain, so an upper estimate is used.
 		between = math.Max(between, v*(1+2/math.Sqrt(float64(n))))

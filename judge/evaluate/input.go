@@ -42,6 +42,9 @@ type Pair struct{ All, Bad []samples.Series }
 type Data struct {
 	catalog.Metric
 	New, Old, Day Pair
+	// Requests has the series of the requests of the pods, if the metric is also compared per
+	// request and these are known.
+	Requests struct{ New, Old, Day []samples.Series }
 	// NewQuery and OldQuery are the expressions that were read.
 	NewQuery, OldQuery string
 	// SamePods is true if the series are those of the same pods before and after the
