@@ -188,7 +188,7 @@ func calm(events, all tally, first, last int) (calmEvents, calmAll tally) {
 // bursts returns the cells from first to last in which the pods had a burst of events.
 func bursts(events, all tally, first, last int) map[int]bool {
 	cells := make([]sequential.Cell, max(0, last-first+1))
-	sumEvents, sumAll := events.pooled().sum(""), all.pooled().sum("")
+	sumEvents, sumAll := events.sums(), all.sums()
 	for i := range cells {
 		cells[i] = sequential.Cell{Events: sumEvents[first+i], Exposure: sumAll[first+i]}
 	}

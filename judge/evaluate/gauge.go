@@ -15,6 +15,9 @@ import (
 // the same version: the sample variance of few pods is often too low.
 const betweenFloor = 0.08
 
+// minimumIntervals of a gauge are needed for a fail: one interval may be one disturbance.
+const minimumIntervals = 2
+
 // recent is the number of last cells whose mean is the level of a gauge.
 const recent = 8
 
@@ -106,7 +109,8 @@ func gauge(in Input, d Data, f frame) outcome {
 	o.New = &v1alpha1.Side{Value: number(g.newMean), Samples: int64(g.newSamples), Pods: g.newPods}
 	o.Old = &v1alpha1.Side{Value: number(g.oldMean), Samples: int64(g.oldSamples), Pods: g.oldPods}
 	o.interval = func(alpha float64) *v1alpha1.Interval {
-		half := sequential.MeanInterval(g.variance, g.scale(), alpha)
+		relative, _, _ := change(d.SmallestChange)
+		half := sequential.MeanInterval(g.variance, g.scale(relative), alpha)
 		return &v1alpha1.Interval{Low: number(g.diff - half), High: number(g.diff + half), Of: "Difference"}
 	}
 	if per, ok := d.perRequest(f, newT, oldT, dayT, warm, in.Nodes); ok {
@@ -183,12 +187,20 @@ type gaugeDifference struct {
 	reference              v1alpha1.Reference
 }
 
-// scale is the difference that the mixture tests for.
-func (g gaugeDifference) scale() float64 { return math.Max(0.5*math.Abs(g.oldMean), 1e-9) }
+// scale is the difference that the mixture tests for: about the smallest that matters.
+func (g gaugeDifference) scale(relative float64) float64 {
+	if relative <= 0 {
+		relative = 0.3
+	}
+	return math.Max(1.5*relative*math.Abs(g.oldMean), 1e-9)
+}
 
 func (g gaugeDifference) evidence(d Data) float64 {
 	relative, absolute, _ := change(d.SmallestChange)
-	factor := math.Inf(1)
+	if g.newSamples < minimumIntervals {
+		return 0
+	}
+	scale, factor := g.scale(relative), math.Inf(1)
 	if g.oldMean > 0 {
 		factor = g.newMean / g.oldMean
 	}
@@ -198,11 +210,11 @@ func (g gaugeDifference) evidence(d Data) float64 {
 	}
 	switch d.Direction {
 	case v1alpha1.DirectionLower:
-		return sequential.MeanHigher(-g.diff, g.variance, g.scale())
+		return sequential.MeanHigher(-g.diff, g.variance, scale)
 	case v1alpha1.DirectionEither:
-		return sequential.LogMean([]float64{sequential.MeanHigher(g.diff, g.variance, g.scale()), sequential.MeanHigher(-g.diff, g.variance, g.scale())})
+		return sequential.LogMean([]float64{sequential.MeanHigher(g.diff, g.variance, scale), sequential.MeanHigher(-g.diff, g.variance, scale)})
 	default:
-		return sequential.MeanHigher(g.diff, g.variance, g.scale())
+		return sequential.MeanHigher(g.diff, g.variance, scale)
 	}
 }
 

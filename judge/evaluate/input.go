@@ -80,7 +80,7 @@ type frame struct {
 	// oldEnd is the last cell of the look in which the old pods are compared, -1 if they ended
 	// before the change.
 	oldEnd int
-	warmUp              float64
+	warmUp float64
 }
 
 func newFrame(in Input, d Data) frame {

@@ -98,6 +98,19 @@ func (t tally) sum(stratum string) samples.Cells {
 	return out
 }
 
+// sums adds up all kinds of requests and pods by cell.
+func (t tally) sums() samples.Cells {
+	out := samples.Cells{}
+	for _, stratum := range samples.Sorted(t) {
+		for _, pod := range samples.Sorted(t[stratum]) {
+			for c, v := range t[stratum][pod] {
+				out[c] += v
+			}
+		}
+	}
+	return out
+}
+
 func (t tally) total() float64 {
 	sum := 0.0
 	for _, stratum := range samples.Sorted(t) {
