@@ -91,19 +91,19 @@ func TestNoDataIsNeverAPass(t *testing.T) {
 		"enough data of both":           {append(old[:2:2], fresh(nil)), v1alpha1.VerdictPass, v1alpha1.ReasonNoChange},
 		"nothing at all":                {nil, v1alpha1.VerdictNone, v1alpha1.ReasonNoSeries},
 		"old pods only":                 {old, v1alpha1.VerdictNone, v1alpha1.ReasonNoTraffic},
-		"new pods only, without a past": {[]samples.Series{fresh(nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
+		"new pods only, without a past": {[]samples.Series{fresh(nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
 		"NaN":                           {append(old[:2:2], fresh(nan)), v1alpha1.VerdictNone, v1alpha1.ReasonNoTraffic},
-		"NaN of the old pods":           {[]samples.Series{requests("old-1", before, end, 5, nan), fresh(nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
+		"NaN of the old pods":           {[]samples.Series{requests("old-1", before, end, 5, nan), fresh(nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
 		"a counter that stands still":   {append(old[:2:2], fresh(still)), v1alpha1.VerdictNone, v1alpha1.ReasonNoTraffic},
-		"series of the new pods end":    {append(old[:2:2], requests("new-1", -15*time.Second, 2*time.Minute, 5, nil)), v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
-		"a handful of requests":         {append(old[:2:2], requests("new-1", -15*time.Second, end, 0.03, nil)), v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
-		"one pod only, without a past":  {[]samples.Series{requests("new-1", 0, end, 50, nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
+		"series of the new pods end":    {append(old[:2:2], requests("new-1", -15*time.Second, 2*time.Minute, 5, nil)), v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
+		"a handful of requests":         {append(old[:2:2], requests("new-1", -15*time.Second, end, 0.03, nil)), v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
+		"one pod only, without a past":  {[]samples.Series{requests("new-1", 0, end, 50, nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
 		"one pod only, with its past":   {[]samples.Series{requests("new-1", before, end, 50, nil)}, v1alpha1.VerdictPass, v1alpha1.ReasonNoChange},
-		"memory only, no requests":      {memories, v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
+		"memory only, no requests":      {memories, v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
 		"memory, and no new requests of new or old pods": {
-			append(memories[:3:3], requests("old-1", before, end, 5, still), fresh(still)), v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData,
+			append(memories[:3:3], requests("old-1", before, end, 5, still), fresh(still)), v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData,
 		},
-		"memory, and requests of new pods only": {append(memories[:3:3], fresh(nil)), v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
+		"memory, and requests of new pods only": {append(memories[:3:3], fresh(nil)), v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
 		"memory, and requests of old pods only": {append(memories[:3:3], old...), v1alpha1.VerdictNone, v1alpha1.ReasonNoTraffic},
 		"other pods only":                       {[]samples.Series{requests("other", before, end, 5, nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonNoSeries},
 	} {
@@ -113,8 +113,8 @@ func TestNoDataIsNeverAPass(t *testing.T) {
 			if r.Verdict != c.want || r.Reason != c.reason || !r.Final {
 				t.Errorf("verdict %s, reason %s, final %t (%s), want %s, %s", r.Verdict, r.Reason, r.Final, r.Message, c.want, c.reason)
 			}
-			if r.Verdict == v1alpha1.VerdictNone && r.OnTooLittleData != v1alpha1.TooLittleDataHold {
-				t.Errorf("onTooLittleData %q, want Hold", r.OnTooLittleData)
+			if r.Verdict == v1alpha1.VerdictNone && r.InsufficientDataPolicy != v1alpha1.InsufficientDataHold {
+				t.Errorf("insufficientDataPolicy %q, want Hold", r.InsufficientDataPolicy)
 			}
 		})
 	}
@@ -161,8 +161,8 @@ func TestRecordedReleasesWithoutTrafficHaveNoVerdict(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := Replay(t.Context(), client, v1alpha1.MetricCheckSpec{}, v1alpha1.Target{New: one.New, Old: one.Old, At: metav1.NewTime(ready)})
-		if r.Verdict != v1alpha1.VerdictNone || r.Reason != v1alpha1.ReasonTooLittleData || r.OnTooLittleData != v1alpha1.TooLittleDataHold {
-			t.Errorf("%s: verdict %s, reason %s (%s), want none, TooLittleData and Hold", one.New, r.Verdict, r.Reason, r.Message)
+		if r.Verdict != v1alpha1.VerdictNone || r.Reason != v1alpha1.ReasonInsufficientData || r.InsufficientDataPolicy != v1alpha1.InsufficientDataHold {
+			t.Errorf("%s: verdict %s, reason %s (%s), want none, InsufficientData and Hold", one.New, r.Verdict, r.Reason, r.Message)
 		}
 	}
 }
@@ -223,8 +223,8 @@ func TestALookThatHasNotEndedNeverPasses(t *testing.T) {
 	var record *v1alpha1.Record
 	for now := at.Add(15 * time.Second); now.Before(until); now = now.Add(15 * time.Second) {
 		r := Look(t.Context(), shop{series}, v1alpha1.MetricCheckSpec{}, target, until, record, now)
-		if r.Verdict != v1alpha1.VerdictNone || r.Reason != v1alpha1.ReasonLooking || r.Final {
-			t.Fatalf("at %s: verdict %s, reason %s, final %t, want none, Looking, false", now, r.Verdict, r.Reason, r.Final)
+		if r.Verdict != v1alpha1.VerdictNone || r.Reason != v1alpha1.ReasonAnalysisRunning || r.Final {
+			t.Fatalf("at %s: verdict %s, reason %s, final %t, want none, AnalysisRunning, false", now, r.Verdict, r.Reason, r.Final)
 		}
 		record = &r
 	}

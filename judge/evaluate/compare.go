@@ -11,7 +11,7 @@ import (
 // sides are the counts of one comparison, limited to the compared cells.
 type sides struct {
 	newEvents, newAll tally
-	// oldEvents and oldAll contain the cells of the look and the cells before it.
+	// oldEvents and oldAll contain the cells of the analysis and the cells before it.
 	oldEvents, oldAll tally
 	dayEvents, dayAll tally
 }

@@ -99,7 +99,7 @@ func gauge(in Input, d Data, f frame) outcome {
 	o := outcome{newSamples: g.newSamples, oldSamples: g.oldSamples}
 	if g.newSamples == 0 || g.oldSamples == 0 {
 		if g.oldSamples > 0 {
-			o.reason, o.message = v1alpha1.ReasonTooLittleData, "the new pods have no samples"
+			o.reason, o.message = v1alpha1.ReasonInsufficientData, "the new pods have no samples"
 		} else if g.newSamples > 0 {
 			o.reason, o.message = v1alpha1.ReasonNoReference, "there are no samples of old pods"
 		}

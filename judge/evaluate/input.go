@@ -64,7 +64,7 @@ type Input struct {
 	Nodes map[string]string
 	// Now is the time of the look: later samples are not used.
 	Now time.Time
-	// End is when the look ends.
+	// End is the end of the analysis.
 	End time.Time
 	// Err is why no series could be read.
 	Err error
@@ -74,10 +74,10 @@ type Input struct {
 type frame struct {
 	grid samples.Grid
 	step float64
-	// last is the last complete cell, cells the number of cells of the whole look,
+	// last is the last complete cell, cells the number of cells of the whole analysis,
 	// and before the number of cells before the change.
 	last, cells, before int
-	// oldEnd is the last cell of the look in which the old pods are compared, -1 if they ended
+	// oldEnd is the last cell of the analysis in which the old pods are compared, -1 if they ended
 	// before the change.
 	oldEnd int
 	warmUp float64

@@ -261,7 +261,7 @@ func (w world) counter(look time.Duration) Data {
 // looks evaluates a release look by look, and returns the verdict and the number
 // of looks.
 func looks(d Data, look time.Duration, rate string) v1alpha1.Record {
-	check := Defaulted(v1alpha1.MetricCheckSpec{Look: metav1.Duration{Duration: look}, FalseAlarmRate: rate})
+	check := Defaulted(v1alpha1.MetricCheckSpec{AnalysisDuration: metav1.Duration{Duration: look}, MaxFalsePositiveRate: rate})
 	at := time.UnixMilli(int64(start * 1000))
 	in := Input{Check: check, Target: v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, At: metav1.NewTime(at)},
 		Metrics: []Data{d}, End: at.Add(look)}

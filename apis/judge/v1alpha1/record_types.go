@@ -16,25 +16,25 @@ type Record struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Final reports whether the look has ended: the verdict does not change any more.
+	// Final reports whether the analysis has ended: the verdict does not change any more.
 	Final bool `json:"final"`
-	// OnTooLittleData is what a final verdict none means.
+	// InsufficientDataPolicy decides if the final verdict is none.
 	// +optional
-	OnTooLittleData TooLittleDataPolicy `json:"onTooLittleData,omitempty"`
+	InsufficientDataPolicy InsufficientDataPolicy `json:"insufficientDataPolicy,omitempty"`
 	// Target says which pods were compared.
 	Target Target `json:"target"`
 	// Looks is the number of looks so far.
 	Looks int32 `json:"looks"`
 	// LookTime is the time of the last look, to which the samples reach.
 	LookTime metav1.Time `json:"lookTime"`
-	// EndTime is when the look ends.
+	// EndTime is the end of the analysis.
 	EndTime metav1.Time `json:"endTime"`
 	// DetectionTime is the time of the look that found the fail.
 	// +optional
 	DetectionTime *metav1.Time `json:"detectionTime,omitempty"`
-	// FalseAlarmRate is the stated rate, over all looks and metrics.
+	// MaxFalsePositiveRate is that of the MetricCheck, over all looks and metrics.
 	// +optional
-	FalseAlarmRate string `json:"falseAlarmRate,omitempty"`
+	MaxFalsePositiveRate string `json:"maxFalsePositiveRate,omitempty"`
 	// Metrics is the evidence, failed metrics first.
 	// +optional
 	// +listType=atomic
@@ -51,15 +51,15 @@ const (
 	VerdictPass Verdict = "pass"
 	// VerdictFail means that a metric changed for the worse.
 	VerdictFail Verdict = "fail"
-	// VerdictNone means that there is no verdict: too little data, unreadable metrics, or a
-	// look that has not ended.
+	// VerdictNone means that there is no verdict: insufficient data, unreadable metrics, or an
+	// analysis that has not ended.
 	VerdictNone Verdict = "none"
 )
 
 // Reasons of a Record and of Evidence.
 const (
-	// ReasonLooking: the look has not ended.
-	ReasonLooking = "Looking"
+	// ReasonAnalysisRunning: the analysis has not ended.
+	ReasonAnalysisRunning = "AnalysisRunning"
 	// ReasonNoChange: enough data, and no change that matters.
 	ReasonNoChange = "NoChange"
 	// ReasonMetricWorse: a metric of the new pods is worse.
@@ -69,8 +69,8 @@ const (
 	// ReasonPodsWithoutRequests: Ready new pods have none of the requests, which are evenly
 	// distributed over the old pods.
 	ReasonPodsWithoutRequests = "PodsWithoutRequests"
-	// ReasonTooLittleData: fewer events or samples than the minimum.
-	ReasonTooLittleData = "TooLittleData"
+	// ReasonInsufficientData: fewer events or samples than the minimum.
+	ReasonInsufficientData = "InsufficientData"
 	// ReasonNoTraffic: the old pods have events, the new pods have none.
 	ReasonNoTraffic = "NoTraffic"
 	// ReasonNoSeries: no known metric has series of the new pods.
@@ -141,8 +141,8 @@ type Evidence struct {
 	// EValue is the evidence against "not worse". At threshold it is a fail.
 	// +optional
 	EValue string `json:"eValue,omitempty"`
-	// Threshold is the e-value of a fail: the metrics judged, divided by the
-	// false-alarm rate.
+	// Threshold is the e-value of a fail: the number of judged metrics, divided by the
+	// maximum false-positive rate.
 	// +optional
 	Threshold string `json:"threshold,omitempty"`
 	// SmallestChange is the smallest change that matters.

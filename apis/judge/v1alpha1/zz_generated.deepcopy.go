@@ -181,7 +181,7 @@ func (in *MetricCheckSpec) DeepCopyInto(out *MetricCheckSpec) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
-	out.Look = in.Look
+	out.AnalysisDuration = in.AnalysisDuration
 	out.Interval = in.Interval
 	if in.WarmUp != nil {
 		in, out := &in.WarmUp, &out.WarmUp

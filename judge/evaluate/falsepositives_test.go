@@ -15,12 +15,12 @@ import (
 )
 
 // releases is how many releases are simulated for each case. The more, the closer is
-// the bound of the test to the stated rate: go test ./judge/evaluate -run FalseAlarms -releases 1000.
+// the bound of the test to the stated rate: go test ./judge/evaluate -run FalsePositives -releases 1000.
 var releases = flag.Int("releases", 60, "simulated releases for each kind of metric")
 
-// mostAlarms is exceeded by chance in one of 1000 runs, if each of n releases has a
-// false alarm with the probability rate.
-func mostAlarms(n int, rate float64) int {
+// mostFalsePositives is exceeded by chance in one of 1000 runs, if each of n releases has a
+// false positive with the probability rate.
+func mostFalsePositives(n int, rate float64) int {
 	probability := math.Pow(1-rate, float64(n))
 	for k, below := 0, probability; ; k++ {
 		if below >= 0.999 {
@@ -31,15 +31,15 @@ func mostAlarms(n int, rate float64) int {
 	}
 }
 
-func TestTheBoundOfFalseAlarmsIsABinomialQuantile(t *testing.T) {
+func TestTheBoundOfFalsePositivesIsABinomialQuantile(t *testing.T) {
 	for _, c := range []struct{ n, want int }{{60, 4}, {100, 5}, {300, 10}, {780, 18}} {
-		if got := mostAlarms(c.n, 0.01); got != c.want {
+		if got := mostFalsePositives(c.n, 0.01); got != c.want {
 			t.Errorf("%d of %d releases, want %d", got, c.n, c.want)
 		}
 	}
 }
 
-func TestFalseAlarmsOfReleasesWithoutAChangeAreWithinTheStatedRate(t *testing.T) {
+func TestFalsePositivesOfReleasesWithoutAChangeAreWithinTheStatedRate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("simulates releases with 60 looks for each kind of metric")
 	}
@@ -70,17 +70,17 @@ func TestFalseAlarmsOfReleasesWithoutAChangeAreWithinTheStatedRate(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.world.factor = 1
-			alarms := simulate(*releases, c.world, func(w world) bool { return looks(c.data(w), look, "1%").Verdict == v1alpha1.VerdictFail })
-			t.Logf("%d false alarms in %d releases", alarms, *releases)
-			if limit := mostAlarms(*releases, 0.01); alarms > limit {
-				t.Errorf("%d false alarms in %d releases, want at most %d for a rate of 1 %%", alarms, *releases, limit)
+			failed := simulate(*releases, c.world, func(w world) bool { return looks(c.data(w), look, "1%").Verdict == v1alpha1.VerdictFail })
+			t.Logf("%d false positives in %d releases", failed, *releases)
+			if limit := mostFalsePositives(*releases, 0.01); failed > limit {
+				t.Errorf("%d false positives in %d releases, want at most %d for a rate of 1 %%", failed, *releases, limit)
 			}
-			total += alarms
+			total += failed
 			all += *releases
 		})
 	}
-	if limit := mostAlarms(all, 0.01); total > limit {
-		t.Errorf("%d false alarms in %d releases of all kinds, want at most %d for a rate of 1 %%", total, all, limit)
+	if limit := mostFalsePositives(all, 0.01); total > limit {
+		t.Errorf("%d false positives in %d releases of all kinds, want at most %d for a rate of 1 %%", total, all, limit)
 	}
 }
 
