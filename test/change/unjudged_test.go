@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/builder"
@@ -66,14 +63,7 @@ func TestAnUnjudgedRolloutIsHeldUntilItIsJudged(t *testing.T) {
 	f := newFixture(t)
 	// There is no server, so each batch is unjudged at once.
 	f.setConfig(t, v1alpha1.ConfigNoVerdict, string(v1alpha1.NoVerdictHold))
-	nodes, err := f.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{Limit: replicas})
-	if err != nil || len(nodes.Items) < replicas {
-		t.Fatalf("%d nodes, %v", len(nodes.Items), err)
-	}
-	names := make([]string, replicas)
-	for i := range names {
-		names[i] = nodes.Items[i].Labels[corev1.LabelHostname]
-	}
+	names := f.simulatedNodes(t, replicas)
 	for name, tc := range map[string]struct {
 		kind   workload.Kind
 		object any
