@@ -56,11 +56,13 @@ type Signer interface {
 // Options has the dependencies of the handler.
 type Options struct {
 	Change versioned.Interface
-	Server *functions.ClientSource
-	Broker Deliverer
-	Signer Signer
-	Clock  clock.PassiveClock
-	Meter  metric.Meter
+	// Batches is a cache of ChangePods, or nil.
+	Batches *Batches
+	Server  *functions.ClientSource
+	Broker  Deliverer
+	Signer  Signer
+	Clock   clock.PassiveClock
+	Meter   metric.Meter
 	// StoreTimeout replaces storeTimeout in tests.
 	StoreTimeout time.Duration
 }

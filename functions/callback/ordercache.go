@@ -3,6 +3,7 @@ package callback
 import (
 	"context"
 
+	"github.com/cenkalti/backoff/v5"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/altershield"
@@ -32,9 +33,29 @@ func (r *receiver) findCached(ctx context.Context, v verdict) (release, *v1alpha
 		return release{}, nil
 	}
 	cached := entry.(release)
+	if r.Batches != nil {
+		return cached, r.awaitIndexed(ctx, v.data.NodeID, cached)
+	}
 	batches, err := r.listBatches(ctx, cached, byNode(v.data.NodeID))
 	if err != nil || len(batches) == 0 {
 		return release{}, nil
 	}
 	return cached, &batches[0]
+}
+
+// awaitIndexed waits until the cache has the batch of the release with the node. It returns
+// nil after indexTimeout.
+func (r *receiver) awaitIndexed(ctx context.Context, node string, of release) *v1alpha1.ChangePod {
+	ctx, cancel := context.WithTimeout(ctx, min(indexTimeout, r.StoreTimeout/nodeTimeoutDivisor))
+	defer cancel()
+	batch, err := backoff.Retry(ctx, func() (*v1alpha1.ChangePod, error) {
+		if batch := r.Batches.ofNode(node); batch != nil && batch.Namespace == of.namespace && v1alpha1.OwnedBy(batch, of.uid) {
+			return batch, nil
+		}
+		return nil, errUnknownNode
+	}, backoff.WithBackOff(backoff.NewConstantBackOff(indexInterval)))
+	if err != nil {
+		return nil
+	}
+	return batch
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/functions/callback"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 )
 
@@ -53,6 +54,26 @@ func TestAVerdictForACachedOrderNeedsOneListOfBatches(t *testing.T) {
 	got[1].Time.Time = time.Time{}
 	if diff := cmp.Diff(want, got[1]); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestAVerdictForACachedOrderFindsItsBatchWithoutARead(t *testing.T) {
+	h := newCachedFixture(t)
+	batches, err := callback.NewBatches(h.Change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = batches.Run(t.Context()) }()
+	h.options.Batches = batches
+	h.setStoreTimeout(t, 10*time.Second)
+	expect(t, h.post(batchCallback("n")), http.StatusOK) // caches the order; the first lookup waits for the cache
+	h.Change.ClearActions()
+	expect(t, h.post(batchCallback("m")), http.StatusOK)
+	if releases, batches := h.reads(); releases != 0 || batches != 0 {
+		t.Errorf("%d reads of releases and %d of batches", releases, batches)
+	}
+	if got := h.delivered(t); got[len(got)-1].Name != ft.BatchName(2) {
+		t.Errorf("delivered %+v", got)
 	}
 }
 

@@ -52,10 +52,10 @@ func (f *function) finish(ctx context.Context, server Server, in Input) error {
 		callErr = nil // an earlier finish, whose answer was lost, had arrived
 	}
 	if callErr == nil && in.Pod.Status.SubmissionOf(in.Stage).Attempts == 1 {
-		// The answer is only cached, to save a write: the verdict usually follows
-		// at once and implies it. Otherwise the next wake-up writes it. If this
+		// The answer is only kept, to save a write: the verdict usually follows
+		// at once and implies it. Otherwise it is stored later. If this
 		// process ends first, the answer counts as lost.
-		f.answers.Add(answerKey(in.Pod), f.clock.Now())
+		f.keep(in.Pod, f.clock.Now())
 		return nil
 	}
 	err := f.storeResult(ctx, in, callErr, func(s *v1alpha1.ChangePodStatus, attempt int32) bool {

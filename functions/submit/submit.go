@@ -67,6 +67,8 @@ type function struct {
 	decided  metrics.Counter
 	// answers caches answers to finishes that are not stored, by batch.
 	answers *lru.Cache
+	// keep keeps the answer to a finish that is not stored.
+	keep func(*v1alpha1.ChangePod, time.Time)
 }
 
 // New returns the function.
@@ -75,6 +77,7 @@ func New(client versioned.Interface, server *functions.ClientSource, recorder *v
 		client: client, releases: functions.NewReleaseReader(client, clock), server: server, recorder: recorder,
 		clock: clock, decided: metrics.NewCounter(meter, "breakwater_submit_decisions_total"), answers: lru.New(maxAnswers),
 	}
+	f.keep = func(p *v1alpha1.ChangePod, at time.Time) { f.answers.Add(answerKey(p), at) }
 	return f.handle
 }
 

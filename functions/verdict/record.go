@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"context"
+	"time"
 
 	"go.opentelemetry.io/otel/metric"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,11 +31,23 @@ type Recorder struct {
 	client   versioned.Interface
 	clock    clock.PassiveClock
 	received metrics.Counter
+	// follower makes the call that follows a PRE verdict, and fields are those that the write of
+	// a verdict may change: see Follow.
+	follower Follower
+	fields   []string
+	// storeEnd derives the end of a batch: see Follow.
+	storeEnd func(*v1alpha1.ChangePod, time.Time)
+	// written are the batches that this process wrote last.
+	written *written
 }
 
 // NewRecorder returns a recorder.
 func NewRecorder(client versioned.Interface, clock clock.PassiveClock, meter metric.Meter) *Recorder {
-	return &Recorder{client: client, clock: clock, received: metrics.NewCounter(meter, "breakwater_verdicts_total")}
+	return &Recorder{
+		client: client, clock: clock, received: metrics.NewCounter(meter, "breakwater_verdicts_total"),
+		follower: withoutFollower{}, fields: statuspatch.ChangePodVerdict,
+		storeEnd: func(*v1alpha1.ChangePod, time.Time) {}, written: newWritten(),
+	}
 }
 
 // Record stores a verdict of a ChangePod, if its rank is higher than that of the
@@ -42,12 +55,14 @@ func NewRecorder(client versioned.Interface, clock clock.PassiveClock, meter met
 // deleted ChangePod is no error.
 func (r *Recorder) Record(ctx context.Context, received events.ChangePodVerdict, server Retriever) error {
 	in := Input{Received: received}
-	decision, err := r.apply(ctx, in)
+	next := r.prepare(ctx, received)
+	defer next.Release()
+	decision, stored, err := r.apply(ctx, in, next)
 	if err == nil && decision.Outcome == AskRetrieve {
 		in.Retrieved = retrieve(ctx, altershield.Retrieve{
 			OrderID: received.BizExecOrderID, NodeID: received.NodeID, Stage: received.Stage,
 		}, server)
-		decision, err = r.apply(ctx, in)
+		decision, stored, err = r.apply(ctx, in, next)
 	}
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -58,20 +73,42 @@ func (r *Recorder) Record(ctx context.Context, received events.ChangePodVerdict,
 	r.received.Add(ctx, 1, string(received.Stage), string(v1alpha1.ParseVerdict(received.Verdict)), string(decision.Outcome))
 	logging.FromContext(ctx).Infow("Verdict decided", "changepod", received.Namespace+"/"+received.Name, "node", received.NodeID,
 		"stage", received.Stage, "verdict", received.Verdict, "outcome", decision.Outcome)
+	if received.Stage == v1alpha1.StagePost {
+		r.follower.Judged(received.UID)
+	}
+	if decision.Outcome == Store {
+		next.Make(ctx, stored)
+	}
 	return nil
 }
 
-// apply decides on the current ChangePod and writes by compare-and-swap.
-func (r *Recorder) apply(ctx context.Context, in Input) (Decision, error) {
+// apply decides on the current ChangePod and writes by compare-and-swap: the verdict with
+// the end of the batch, or with the intent of the call that follows. It decides first on the
+// batch that this process wrote last. Only a write shows that this is the current one.
+func (r *Recorder) apply(ctx context.Context, in Input, next FollowUp) (Decision, *v1alpha1.ChangePod, error) {
 	var decision Decision
-	pods := r.client.AppV1alpha1().ChangePods(in.Received.Namespace)
-	_, err := functions.PatchStatus(ctx, pods, in.Received.Name, statuspatch.ChangePodVerdict, func(pod *v1alpha1.ChangePod) error {
+	decide := func(pod *v1alpha1.ChangePod) error {
 		in.Pod, in.Now = pod, r.clock.Now()
 		decision = Decide(in)
 		pod.Status.Verdicts, pod.Status.PodResults = decision.Verdicts, decision.PodResults
+		if decision.Outcome == Store {
+			r.storeEnd(pod, in.Now)
+			next.WriteIntent(pod)
+		}
 		return nil
-	})
-	return decision, err
+	}
+	pods := r.client.AppV1alpha1().ChangePods(in.Received.Namespace)
+	if last := r.written.take(in.Received.UID); last != nil {
+		stored, err := functions.PatchStatusFrom(ctx, pods, last, r.fields, decide)
+		if err != nil || decision.Outcome == Store {
+			return decision, stored, err
+		}
+	}
+	stored, err := functions.PatchStatus(ctx, pods, in.Received.Name, r.fields, decide)
+	if err == nil && decision.Outcome == Store && in.Received.Stage == v1alpha1.StagePre {
+		r.written.add(stored)
+	}
+	return decision, stored, err
 }
 
 // retrieve returns the answer of the server about a pass without rules. Without an

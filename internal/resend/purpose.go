@@ -25,3 +25,7 @@ func (p Purpose) ID(call string) string { return call + "/" + string(p) }
 // VerdictDelay is how long the server may take to call back before it is asked. Most
 // checks need less, so that most verdicts cost no further call.
 const VerdictDelay = time.Second
+
+// CallDelay is how long the writer of an intent has for its call, before function submit is
+// woken for it: most calls are answered sooner.
+const CallDelay = minInterval

@@ -23,8 +23,10 @@ func TestThePolicyOfFunctionsAllowsTheFieldsThatTheyWrite(t *testing.T) {
 	}
 	for key, written := range map[string][]string{
 		// Submit records the verdicts that it retrieved.
-		"changepods submit":          slices.Concat(statuspatch.ChangePodSubmit, statuspatch.ChangePodVerdict),
-		"changepods verdict":         slices.Concat(statuspatch.ChangePodVerdict, statuspatch.ChangePodJudge),
+		"changepods submit": slices.Concat(statuspatch.ChangePodSubmit, statuspatch.ChangePodVerdict),
+		// With a verdict function verdict writes the intent to finish the batch, or its end.
+		"changepods verdict": slices.Concat(statuspatch.ChangePodVerdict, statuspatch.ChangePodJudge,
+			statuspatch.ChangePodFinish, statuspatch.ChangePodEnd),
 		"changeworkloads submit":     slices.Concat(statuspatch.ChangeWorkloadSubmit, statuspatch.ChangeWorkloadVerdict),
 		"changeworkloads verdict":    statuspatch.ChangeWorkloadVerdict,
 		"changeworkloads deadletter": statuspatch.ChangeWorkloadInbox,

@@ -26,6 +26,11 @@ var (
 	ChangePodSubmit = []string{"changePodId", "preSubmitTime", "preSubmitTimeUnix",
 		"postSubmitTime", "postSubmitTimeUnix", "submissions"}
 	ChangePodVerdict = []string{"verdicts", "podResults"}
+	// ChangePodFinish and ChangePodEnd are written by function verdict together with a verdict:
+	// the intent to finish the batch, as function submit writes it, or the end of the batch, as
+	// the ChangePod reconciler derives it.
+	ChangePodFinish = []string{"changePodId", "postSubmitTime", "postSubmitTimeUnix", "submissions"}
+	ChangePodEnd    = []string{"conditions", "observedGeneration", "status", "message", "updateTime", "updateTimeUnix"}
 	// ChangePodJudge is written by function verdict, too, for judges other than the server.
 	ChangePodJudge = []string{"judges"}
 	// ChangePodRecord is written by function judge.

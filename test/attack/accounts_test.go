@@ -23,8 +23,8 @@ func TestTheServiceAccountOfOpenapiWritesAnnotations(t *testing.T) {
 	}
 }
 
-// Whoever takes over a function can write the facts of the function, but neither a state nor
-// the facts of another function.
+// Whoever takes over a function can write the facts of the function, but neither the state of a
+// release nor, except for a batch with function verdict, the facts of another function.
 func TestTheServiceAccountsOfFunctionsWriteOnlyTheirFacts(t *testing.T) {
 	f := newFixture(t)
 	kubectl(t, facts, "apply", "-n", f.namespace, "-f", "-")
@@ -43,8 +43,10 @@ func TestTheServiceAccountsOfFunctionsWriteOnlyTheirFacts(t *testing.T) {
 		{"submit", release, `{"status":{"status":"Success"}}`, only},
 		{"submit", release, `{"status":{"orderResult":{"verdict":"pass"}}}`, only},
 		{"verdict", pod, verdicts, ""},
-		{"verdict", pod, `{"status":{"changePodId":"n"}}`, only},
-		{"verdict", pod, `{"status":{"status":"ExecuteDone"}}`, only},
+		// With a verdict it writes the intent to finish the batch, or its end.
+		{"verdict", pod, `{"status":{"submissions":[{"stage":"POST","intentTime":"2026-01-01T00:00:00.000000Z","attempts":1}]}}`, ""},
+		{"verdict", pod, `{"status":{"status":"ExecuteDone"}}`, ""},
+		{"verdict", pod, `{"status":{"preSubmitTime":"now"}}`, only},
 		{"verdict", release, orderVerdicts, ""},
 		{"verdict", release, order, only},
 		{"verdict", release, `{"status":{"status":"Success"}}`, only},

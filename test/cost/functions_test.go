@@ -59,15 +59,22 @@ func serve(t *testing.T, c *clients.Clients) {
 		return submit.New(change, source, verdict.NewRecorder(change, clock.RealClock{}, meter), clock.RealClock{}, meter)
 	}, events.TypeOrderReady, events.TypeChangePodReady)
 	receive("verdict", func(change versioned.Interface, source *functions.ClientSource) functions.Function {
-		return verdict.New(verdict.NewRecorder(change, clock.RealClock{}, meter), source, eventsigning.NewStore(source.Kube.CoreV1(), clock.RealClock{}), nil)
+		recorder := verdict.NewRecorder(change, clock.RealClock{}, meter)
+		recorder.Follow(submit.NewFinisher(change, source, clock.RealClock{}, meter))
+		return verdict.New(recorder, source, eventsigning.NewStore(source.Kube.CoreV1(), clock.RealClock{}), nil)
 	}, events.TypeChangePodVerdict, events.TypeOrderVerdict)
 	receive("report", func(change versioned.Interface, source *functions.ClientSource) functions.Function {
 		return report.New(change, source, clock.RealClock{}, meter)
 	}, events.TypePodFinished, events.TypeChangeWorkloadStarted, events.TypeChangeWorkloadProgressed, events.TypeChangeWorkloadSucceeded)
 
 	change, source := clientsOf(t, "callback")
+	batches, err := callback.NewBatches(change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = batches.Run(t.Context()) }()
 	received := httptest.NewServer(quiet(callback.New(callback.Options{
-		Change: change, Server: source, Broker: client(address.URL),
+		Change: change, Batches: batches, Server: source, Broker: client(address.URL),
 		Signer: eventsigning.NewStore(source.Kube.CoreV1(), clock.RealClock{}), Clock: clock.RealClock{}, Meter: meter,
 	})))
 	t.Cleanup(received.Close)

@@ -137,8 +137,10 @@ func TestAReleasedPodCostsFewRequests(t *testing.T) {
 		percent string
 		limit   perPod
 	}{
-		"one by one":         {"", perPod{writes: 8.5, reads: 8}},
-		"in batches of 10 %": {"10", perPod{writes: 2.3, reads: 1.5}},
+		// Six writes and two reads are necessary. On a slow machine more wake-ups are
+		// repeated, each of which is a read.
+		"one by one":         {"", perPod{writes: 6.8, reads: 4}},
+		"in batches of 10 %": {"10", perPod{writes: 2.1, reads: 1.1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			setBatch(t, c, tc.percent)

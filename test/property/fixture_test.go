@@ -28,6 +28,7 @@ import (
 	"github.com/breakwater-dev/breakwater/functions/submit"
 	"github.com/breakwater-dev/breakwater/functions/verdict"
 	"github.com/breakwater-dev/breakwater/internal/eventsigning"
+	"github.com/breakwater-dev/breakwater/internal/resend"
 )
 
 // fixture has all processes and models, and their history.
@@ -48,6 +49,8 @@ type fixture struct {
 	// instances are the running instances of each function. There are two, so
 	// that one can overtake the other.
 	instances map[string][]functions.Function
+	// finishers are those of function verdict.
+	finishers []*submit.Finisher
 	// busy counts the running calls by process; depth is the nesting depth of
 	// calls.
 	busy  map[string]int
@@ -151,7 +154,11 @@ func (w *fixture) functions() {
 		submitClient := client("submit")
 		w.instances["submit"] = append(w.instances["submit"],
 			submit.New(submitClient, server, verdict.NewRecorder(submitClient, w.clock, meter), w.clock, meter))
-		w.instances["verdict"] = append(w.instances["verdict"], verdict.New(verdict.NewRecorder(client("verdict"), w.clock, meter), server, keys, nil))
+		verdictClient := client("verdict")
+		recorder, finisher := verdict.NewRecorder(verdictClient, w.clock, meter), submit.NewFinisher(verdictClient, server, w.clock, meter).WaitForCalls()
+		recorder.Follow(finisher)
+		w.finishers = append(w.finishers, finisher)
+		w.instances["verdict"] = append(w.instances["verdict"], verdict.New(recorder, server, keys, nil))
 		w.instances["deadletter"] = append(w.instances["deadletter"], deadletter.New(client("deadletter"), kube, nil, keys, w.clock, meter))
 	}
 	w.callback = callback.New(callback.Options{
@@ -228,6 +235,15 @@ func (w *fixture) interleave() {
 	}
 	others := []func() bool{w.deliverSome, w.deliverSomeCallback, w.syncOne, w.reconcileSome, w.kubernetesStep, w.personJudges}
 	others[w.draw("other", len(others))]()
+}
+
+// storeAnswers stores the answers to finishes whose verdicts are late.
+func (w *fixture) storeAnswers() bool {
+	_ = w.activate("verdict", func() error {
+		w.finishers[w.draw("finisher", len(w.finishers))].StoreAnswers(quietContext(), resend.VerdictDelay)
+		return nil
+	})
+	return true
 }
 
 // syncOne applies one write to one informer.

@@ -57,7 +57,8 @@ func mayWrite(resource, by string) []string {
 		// Function submit records the verdicts of its own calls with the Recorder.
 		return slices.Concat(statuspatch.ChangePodSubmit, statuspatch.ChangePodVerdict)
 	case "changepods verdict":
-		return statuspatch.ChangePodVerdict
+		// A verdict is stored with the end of its batch, or with the intent to finish it.
+		return slices.Concat(statuspatch.ChangePodVerdict, statuspatch.ChangePodFinish, statuspatch.ChangePodEnd)
 	case "changepods person":
 		return []string{"podResults", "message"}
 	case "changeworkloads controller":

@@ -111,6 +111,7 @@ func (w *fixture) actions() []action {
 		{"call back", 12, repeated(w.deliverSomeCallback, 3)},
 		{"time", 8, move(100*time.Millisecond, time.Second, 3*time.Second, 10*time.Second, 30*time.Second, 70*time.Second, 140*time.Second)},
 		{"clock step", 1, move(-time.Second, -time.Minute, -10*time.Minute, 10*time.Minute)},
+		{"store answers", 2, w.storeAnswers},
 		{"release", 2, func() bool {
 			return w.release([]string{"v1", "v2", "v0"}[w.draw("template", 3)], w.draw("repair", 2) == 1)
 		}},

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/callback"
@@ -20,10 +22,20 @@ func buildCallback(ctx context.Context, clients process.Clients) (process.Parts,
 	if err != nil {
 		return process.Parts{}, err
 	}
+	config := rest.CopyConfig(clients.Config)
+	config.Timeout = 0 // it would end each watch
+	watching, err := versioned.NewForConfig(config)
+	if err != nil {
+		return process.Parts{}, err
+	}
+	batches, err := callback.NewBatches(watching)
+	if err != nil {
+		return process.Parts{}, err
+	}
 	handler := callback.New(callback.Options{
-		Change: clients.Change, Server: functions.NewCachedClientSource(clients.Kube), Broker: sender,
+		Change: clients.Change, Batches: batches, Server: functions.NewCachedClientSource(clients.Kube), Broker: sender,
 		Signer: eventsigning.NewStore(clients.Kube.CoreV1(), clock.RealClock{}),
 		Clock:  clock.RealClock{}, Meter: metrics.Meter(),
 	})
-	return process.Parts{Handler: handler, Background: []func(context.Context) error{follow, sender.Run}}, nil
+	return process.Parts{Handler: handler, Background: []func(context.Context) error{follow, sender.Run, batches.Run}}, nil
 }

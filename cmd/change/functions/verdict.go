@@ -6,19 +6,25 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/functions/submit"
 	"github.com/breakwater-dev/breakwater/functions/verdict"
 	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/process"
 )
 
-// buildVerdict builds function verdict, which stores the verdict of the server for a batch on its
-// ChangePod.
+// buildVerdict builds function verdict, which stores verdicts, and finishes a batch whose PRE check
+// passed.
 func buildVerdict(_ context.Context, clients process.Clients) (process.Parts, error) {
 	meter := metrics.Meter()
-	recorder := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter)
+	recorder, server := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter), functions.NewCachedClientSource(clients.Kube)
+	finisher := submit.NewFinisher(clients.Change, server, clock.RealClock{}, meter)
+	recorder.Follow(finisher)
 	secrets := clients.Kube.CoreV1()
-	function := verdict.New(recorder, functions.NewCachedClientSource(clients.Kube),
+	function := verdict.New(recorder, server,
 		eventsigning.NewStore(secrets, clock.RealClock{}), eventsigning.NewJudgeKeys(secrets, clock.RealClock{}))
-	return process.Parts{Handler: functions.NewReceiver("verdict", function, clock.RealClock{}, meter)}, nil
+	return process.Parts{
+		Handler:    functions.NewReceiver("verdict", function, clock.RealClock{}, meter),
+		Background: []func(context.Context) error{finisher.Run},
+	}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/batchstatus"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 )
@@ -89,14 +90,13 @@ func Decide(in Input) Decision {
 // decideServer is Decide for the server and persons alone.
 func decideServer(in Input) Decision {
 	c := in.ChangePod
-	pre, post := c.Status.VerdictOf(v1alpha1.StagePre), c.Status.VerdictOf(v1alpha1.StagePost)
+	pre := c.Status.VerdictOf(v1alpha1.StagePre)
+	end, at, ended := batchstatus.EndByServer(c)
 	switch {
 	case c.JudgedByPerson():
 		return done(v1alpha1.PodPostFinish, "", "a person judged the batch", in.Now)
-	case post.Decided():
-		return done(v1alpha1.PodPostFinish, "", post.Message, post.Time.Time)
-	case pre != nil && v1alpha1.ParseVerdict(pre.Verdict) == v1alpha1.OutcomeFail:
-		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonCheckFailed, pre.Message, pre.Time.Time)
+	case ended:
+		return done(end.Message, end.Reason, end.Detail, at)
 	case endedUnjudged(c):
 		return keepEnd(c)
 	case !in.ServerConfigured:
@@ -173,7 +173,7 @@ func decideStage(in Input, s stageStates) Decision {
 		d.Phase, d.Since, d.Deadline = s.submitted, answeredAt(sub), sub.FirstIntent().Add(s.timeout)
 	}
 	if in.Now.Before(d.Deadline) {
-		return awaitVerdict(in, sub, verdict, d)
+		return awaitVerdict(in, s.stage, sub, verdict, d)
 	}
 	end := d.Deadline
 	if accepted {
@@ -227,9 +227,14 @@ func unaccepted(in Input, s stageStates, d Decision) Decision {
 
 // awaitVerdict returns the decision for a stage before its timeout. If the server
 // accepted it, function submit asks for the verdict, from VerdictDelay on.
-func awaitVerdict(in Input, sub *v1alpha1.Submission, v *v1alpha1.StageVerdict, d Decision) Decision {
+func awaitVerdict(in Input, s v1alpha1.Stage, sub *v1alpha1.Submission, v *v1alpha1.StageVerdict, d Decision) Decision {
 	if sub.AnsweredTime == nil && !v.Unconfirmed() {
-		return d // the call is made, or its answer stored
+		// The writer of the intent makes the call, and the verdict usually follows at
+		// once. Otherwise function submit stores the answer, or calls again.
+		if call := sub.IntentTime.Add(resend.CallDelay); s == v1alpha1.StagePost && sub.Error == nil && in.Now.Before(call) {
+			d.WakeStage, d.Deadline = "", earlier(d.Deadline, call)
+		}
+		return d
 	}
 	d.WakeFor = resend.ForVerdict
 	if ask := answeredAt(sub).Add(resend.VerdictDelay); in.Now.Before(ask) {

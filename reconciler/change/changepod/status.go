@@ -1,119 +1,24 @@
 package changepod
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"knative.dev/pkg/apis"
-
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/batchstatus"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
 // derive returns a copy of the ChangePod with the derived status of a decision, and
 // whether anything but updateTime differs.
 func derive(c *v1alpha1.ChangePod, d Decision, s settings.Settings, now time.Time) (*v1alpha1.ChangePod, bool) {
-	next := c.DeepCopy()
-	st := &next.Status
-	st.Phase = d.Phase
-	st.Message = string(d.Message)
-	if st.PreTimeoutThreshold == 0 {
-		// The values when the batch began, for people: deadlines follow the
-		// current settings.
+	next, changed := batchstatus.Derive(c, batchstatus.State{
+		Phase: d.Phase, Message: d.Message, Reason: d.Reason, Detail: d.Detail, HeldUnjudged: d.HeldUnjudged,
+	}, s.UnjudgedBatch(c), now)
+	if st := &next.Status; changed && st.PreTimeoutThreshold == 0 {
+		// The values at the first derivation, for people: deadlines follow the current
+		// settings. A batch whose verdicts came at once ends without them.
 		st.PreTimeoutThreshold = int32(s.PreTimeout / time.Second)
 		st.PostTimeOutThreshold = int32(s.PostTimeout / time.Second)
 	}
-	st.ObservedGeneration = c.Generation
-	markConditions(next, d, s.UnjudgedBatch(next))
-	if equality.Semantic.DeepEqual(c.Status, next.Status) {
-		return next, false
-	}
-	st.UpdateTime, st.UpdateTimeUnix = v1alpha1.FormatTime(now), now.Unix()
-	return next, true
-}
-
-// markConditions derives Succeeded and Judged from the outcomes of the pods.
-func markConditions(c *v1alpha1.ChangePod, d Decision, policy v1alpha1.NoVerdictPolicy) {
-	m := c.GetConditionSet().Manage(c.GetStatus())
-	outcomes := map[v1alpha1.Outcome]int{}
-	failed := ""
-	for i := range c.Spec.PodInfos {
-		o, message := c.OutcomeOf(c.Spec.PodInfos[i].Pod)
-		outcomes[o]++
-		if o == v1alpha1.OutcomeFail && failed == "" {
-			failed = c.Spec.PodInfos[i].Pod + ": " + message
-		}
-	}
-	unjudged := outcomes[v1alpha1.OutcomeNoVerdict] > 0
-	switch {
-	case d.HeldUnjudged:
-		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionFalse,
-			Severity: apis.ConditionSeverityInfo, Reason: unjudgedReason(d), Message: d.Detail})
-	case d.Phase != v1alpha1.PodExecuteDone && d.Reason != "":
-		m.MarkUnknown(v1alpha1.PodJudged, d.Reason, "%s", d.Detail)
-	case d.Phase != v1alpha1.PodExecuteDone:
-		m.MarkUnknown(v1alpha1.PodJudged, v1alpha1.ReasonJudging, "the server has no verdict yet")
-	case unjudged:
-		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionFalse,
-			Severity: apis.ConditionSeverityInfo, Reason: unjudgedReason(d), Message: d.Detail})
-	default:
-		// MarkTrue would also mark Succeeded and change its transition time each time.
-		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionTrue,
-			Severity: apis.ConditionSeverityInfo, Reason: v1alpha1.ReasonVerdictReceived})
-	}
-	switch {
-	case outcomes[v1alpha1.OutcomeFail] > 0:
-		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonCheckFailed, "%s", failed)
-	case unjudged && policy == v1alpha1.NoVerdictFail:
-		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonFailedUnjudged, "the batch is unjudged and %s is Fail%s", settingOf(c), judgeDetail(c, d))
-	case d.HeldUnjudged && len(c.Spec.Judges) > 0:
-		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged%s", judgeDetail(c, d))
-	case d.HeldUnjudged:
-		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged; the server is called again")
-	case outcomes[v1alpha1.OutcomePending] > 0 && len(c.Spec.Judges) > 0:
-		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonJudging, "%s", cmp.Or(d.Detail, "the server has no verdict yet"))
-	case outcomes[v1alpha1.OutcomePending] > 0:
-		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonJudging, "the server has no verdict yet")
-	case unjudged && policy == v1alpha1.NoVerdictHold:
-		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged and waits for a late verdict or a person%s", judgeDetail(c, d))
-	case unjudged:
-		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonPassedUnjudged, "the batch is unjudged and %s is Pass%s", settingOf(c), judgeDetail(c, d))
-	default:
-		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonAllPodsPassed, "every pod of the batch passed")
-	}
-}
-
-// settingOf is the setting that the outcome of an unjudged batch follows, for messages.
-func settingOf(c *v1alpha1.ChangePod) v1alpha1.ConfigType {
-	if by := c.UnjudgedBy(); len(by) > 0 && by[0].NoVerdict != "" {
-		return "insufficientDataPolicy"
-	}
-	for _, v := range c.Status.Verdicts {
-		if v.IsContradicted() {
-			return v1alpha1.ConfigNoVerdictContradicted
-		}
-	}
-	return v1alpha1.ConfigNoVerdict
-}
-
-// judgeDetail is the end of a message about a batch that has other judges than the server.
-func judgeDetail(c *v1alpha1.ChangePod, d Decision) string {
-	if len(c.Spec.Judges) == 0 || d.Detail == "" {
-		return ""
-	}
-	return ": " + d.Detail
-}
-
-// unjudgedReason is the reason of an unjudged batch: that of the decision, or
-// NoVerdict after a verdict that is neither pass nor fail.
-func unjudgedReason(d Decision) string {
-	withoutVerdict := []string{v1alpha1.ReasonNoServerConfigured, v1alpha1.ReasonVerdictTimedOut, v1alpha1.ReasonVerdictContradicted,
-		v1alpha1.ReasonOrderNotAccepted, v1alpha1.ReasonServerRejected, v1alpha1.ReasonServerUnreachable, v1alpha1.ReasonNotSubmitted}
-	if slices.Contains(withoutVerdict, d.Reason) {
-		return d.Reason
-	}
-	return v1alpha1.ReasonNoVerdict
+	return next, changed
 }

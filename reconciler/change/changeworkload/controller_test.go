@@ -19,6 +19,7 @@ import (
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload/fake"
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo/fake"
 	changelisters "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer/workloadinformertest"
 )
 
@@ -64,5 +65,30 @@ func TestPodsOfASupersededSuccessDoNotMatter(t *testing.T) {
 				t.Errorf("matter: %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestOnlyProgressOfARolloutIsGathered(t *testing.T) {
+	base := func() *workload.Workload {
+		return &workload.Workload{ObjectMeta: metav1.ObjectMeta{UID: "u", Generation: 2, Labels: map[string]string{"a": "b"}}, InProgress: true}
+	}
+	for name, tc := range map[string]struct {
+		change func(*workload.Workload)
+		want   bool
+	}{
+		"the status changed":        {func(w *workload.Workload) { w.ResourceVersion = "2" }, true},
+		"the rollout is complete":   {func(w *workload.Workload) { w.Complete = true }, false},
+		"the template was replaced": {func(w *workload.Workload) { w.InProgress = false }, false},
+		"the spec changed":          {func(w *workload.Workload) { w.Generation = 3 }, false},
+		"a label changed":           {func(w *workload.Workload) { w.Labels["a"] = "c" }, false},
+		"an annotation was added":   {func(w *workload.Workload) { w.Annotations = map[string]string{"a": "b"} }, false},
+		"it is terminating":         {func(w *workload.Workload) { w.DeletionTimestamp = &metav1.Time{} }, false},
+		"it was created again":      {func(w *workload.Workload) { w.UID = "other" }, false},
+	} {
+		after := base()
+		tc.change(after)
+		if got := progressOnly(base(), after); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package changeworkload
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"go.uber.org/zap"
@@ -43,7 +44,17 @@ func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reco
 		},
 	})
 	must.Watch(changepodinformer.Get(ctx).Informer(), controller.HandleAll(e.changePod))
-	must(workloadinformer.Get(ctx).Handle(controller.HandleAll(e.workload)))
+	must(workloadinformer.Get(ctx).Handle(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) { e.workload(obj, impl.Enqueue) },
+		UpdateFunc: func(before, after any) {
+			if progressOnly(before, after) {
+				e.workload(after, e.enqueueLater)
+			} else {
+				e.workload(after, impl.Enqueue)
+			}
+		},
+		DeleteFunc: func(obj any) { e.workload(obj, impl.Enqueue) },
+	}))
 	must.Watch(replicasetinformer.Get(ctx).Informer(), controller.HandleAll(e.replicaSet))
 	must.Watch(revisioninformer.Get(ctx).Informer(), controller.HandleAll(e.controllerRevision))
 	must.Watch(podinformer.Get(ctx).Informer(), cache.ResourceEventHandlerFuncs{
@@ -84,16 +95,28 @@ func (e *enqueuer) changePod(obj any) {
 	}
 }
 
-func (e *enqueuer) workload(obj any) {
+func (e *enqueuer) workload(obj any, enqueue func(any)) {
 	if w, ok := wiring.Object[*workload.Workload](obj); ok {
-		e.versionsOf(w.UID)
+		e.versionsOf(w.UID, enqueue)
 	}
+}
+
+// enqueueLater enqueues an object together with other changes of its pods and batches.
+func (e *enqueuer) enqueueLater(obj any) { e.impl.EnqueueAfter(obj, gatherDelay) }
+
+// progressOnly reports whether only the status of a workload changed, and its rollout was not
+// completed: during a rollout it changes with every pod.
+func progressOnly(before, after any) bool {
+	a, okA := before.(*workload.Workload)
+	b, okB := after.(*workload.Workload)
+	return okA && okB && a.UID == b.UID && a.Generation == b.Generation && a.Complete == b.Complete && a.InProgress == b.InProgress &&
+		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) && maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }
 
 func (e *enqueuer) replicaSet(obj any) {
 	if rs, ok := wiring.Object[*appsv1.ReplicaSet](obj); ok {
 		if key, ok := releaseOf(rs); ok {
-			e.impl.EnqueueKey(key)
+			e.impl.EnqueueKeyAfter(key, gatherDelay)
 		}
 	}
 }
@@ -101,7 +124,7 @@ func (e *enqueuer) replicaSet(obj any) {
 func (e *enqueuer) controllerRevision(obj any) {
 	if r, ok := wiring.Object[*appsv1.ControllerRevision](obj); ok {
 		if owner := metav1.GetControllerOfNoCopy(r); owner != nil {
-			e.versionsOf(owner.UID)
+			e.versionsOf(owner.UID, e.impl.Enqueue)
 		}
 	}
 }
@@ -144,13 +167,13 @@ func (e *enqueuer) node(before, after any) {
 
 // versionsOf enqueues the ChangeWorkloads of all versions of a workload: a new
 // version supersedes the others.
-func (e *enqueuer) versionsOf(uid types.UID) {
+func (e *enqueuer) versionsOf(uid types.UID, enqueue func(any)) {
 	all, err := releasefinder.Owned[*v1alpha1.ChangeWorkload](e.changeWorkloads.GetIndexer(), uid)
 	if err != nil {
 		e.logger.Errorw("Find the ChangeWorkloads of a workload", "error", err)
 	}
 	for _, c := range all {
-		e.impl.Enqueue(c)
+		enqueue(c)
 	}
 }
 

@@ -13,12 +13,14 @@ import (
 const (
 	// labelBurst is how many pods of a release a controller labels without delay.
 	labelBurst = 20
-	// labelsPerSecond is the rate after labelBurst.
-	labelsPerSecond = 5
+	// labelsPerSecond is the rate after the rollout: the labels of 1000 pods take some
+	// seconds, and cost the same as at a lower rate.
+	labelsPerSecond = 250
 	// labelsWhileRolling is the rate per second while the rollout is in progress.
 	labelsWhileRolling = 1
-	// limitRetry is the delay of a pod above the limit.
-	limitRetry = 5 * time.Second
+	// limitRetry is the delay of a pod above the limit. It also spreads the labels of a
+	// large release that has been completed.
+	limitRetry = 4 * time.Second
 	// maxReleases bounds the releases with a limiter. With more, the least recently
 	// used one gets a new limiter.
 	maxReleases = 1000
@@ -50,12 +52,13 @@ func (p *labelLimiter) allows(owner types.UID, rolling bool) bool {
 	now := p.clock.Now()
 	known, ok := p.limiters.Get(owner)
 	if !ok {
-		known = rate.NewLimiter(perSecond, labelBurst)
+		known = rate.NewLimiter(perSecond, max(labelBurst, int(perSecond)))
 		p.limiters.Add(owner, known)
 	}
 	l := known.(*rate.Limiter)
 	if l.Limit() != perSecond {
 		l.SetLimitAt(now, perSecond)
+		l.SetBurstAt(now, max(labelBurst, int(perSecond)))
 	}
 	return l.AllowN(now, 1)
 }

@@ -11,7 +11,7 @@ func TestLabelsOfAReleaseAreRateLimited(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0))
 	p := newLabelLimiter(clock)
 	allowed := func(rolling bool) (n int) {
-		for range 10 * labelBurst {
+		for range 4 * labelsPerSecond {
 			if p.allows("large", rolling) {
 				n++
 			}
@@ -27,8 +27,8 @@ func TestLabelsOfAReleaseAreRateLimited(t *testing.T) {
 		{"at once", 0, true, labelBurst},
 		{"in 3 s of the rollout", 3 * time.Second, true, 3 * labelsWhileRolling},
 		{"when it is complete, at once", 0, false, 0},
-		{"in 3 s after the rollout", 3 * time.Second, false, 3 * labelsPerSecond},
-		{"after an hour", time.Hour, false, labelBurst},
+		{"in a second after the rollout", time.Second, false, labelsPerSecond},
+		{"after an hour", time.Hour, false, labelsPerSecond},
 	} {
 		clock.SetTime(clock.Now().Add(step.after))
 		if got := allowed(step.rolling); got != step.want {

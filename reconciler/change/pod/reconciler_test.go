@@ -34,7 +34,8 @@ func TestAnEventFollowsASuccessfulLabel(t *testing.T) {
 		wantErr bool
 	}{
 		"an event follows a label":                                   {events: 1},
-		"a pod above the burst waits":                                {before: labelBurst, wantErr: true},
+		"a pod above the burst waits during the rollout":             {rolling: true, before: labelBurst, wantErr: true},
+		"the same pod does not wait after the rollout":               {before: labelBurst, events: 1},
 		"the last pod of the burst does not wait during the rollout": {rolling: true, before: labelBurst - 1, events: 1},
 		"a deleted pod is no error and has no event": {
 			answer: apierrs.NewNotFound(corev1.Resource("pods"), "p"),
@@ -63,7 +64,7 @@ func TestAnEventFollowsASuccessfulLabel(t *testing.T) {
 				rollingOut: func(string, v1alpha1.WorkloadRef) bool { return tc.rolling },
 			}}
 			err := r.ReconcileKind(t.Context(), p)
-			if again, _ := controller.IsRequeueKey(err); tc.before == labelBurst && !again {
+			if again, _ := controller.IsRequeueKey(err); tc.rolling && tc.before == labelBurst && !again {
 				t.Errorf("got %v, want a requeue", err)
 			}
 			if (err != nil) != tc.wantErr {

@@ -1,0 +1,135 @@
+package submit
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/metric"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/altershield"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/functions/verdict"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
+)
+
+const (
+	// placeTimeout is how long a verdict waits for the rate limit before it is stored.
+	placeTimeout = 250 * time.Millisecond
+	// callTimeout is how long the sender of a verdict waits for the call that follows. The
+	// verdict is stored by then, and the call goes on.
+	callTimeout = 2 * time.Second
+)
+
+// Finisher finishes a batch in function verdict when its PRE check passed. The intent is
+// stored with the verdict, and its writer calls, as in function submit, which makes the call
+// where Finisher cannot: without a place in the rate limit, or with an open circuit breaker.
+type Finisher struct {
+	function
+	// wait waits for a call, at most callTimeout.
+	wait func(call func())
+	late lateAnswers
+}
+
+var _ verdict.Follower = (*Finisher)(nil)
+
+// NewFinisher returns a Finisher. Its Run stores late answers.
+func NewFinisher(client versioned.Interface, server *functions.ClientSource, clock clock.PassiveClock, meter metric.Meter) *Finisher {
+	f := &Finisher{function: function{
+		client: client, releases: functions.NewReleaseReader(client, clock), server: server,
+		clock: clock, decided: metrics.NewCounter(meter, "breakwater_submit_decisions_total"),
+	}, wait: waitForCall}
+	f.keep = f.late.add
+	return f
+}
+
+// Judged implements verdict.Follower: the verdict implies the answer.
+func (f *Finisher) Judged(batch types.UID) { f.late.drop(batch) }
+
+// waitForCall makes a call and returns when it ended, or after callTimeout.
+func waitForCall(call func()) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		call()
+	}()
+	timer := time.NewTimer(callTimeout)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+	}
+}
+
+// WaitForCalls makes verdicts wait for the calls that follow, for tests.
+func (f *Finisher) WaitForCalls() *Finisher {
+	f.wait = func(call func()) { call() }
+	return f
+}
+
+// Prepare implements verdict.Follower. It returns nil if no call can follow now.
+func (f *Finisher) Prepare(ctx context.Context, received events.ChangePodVerdict) verdict.FollowUp {
+	server, config, err := f.server.Client(ctx)
+	if err != nil || server == nil || server.BreakerOpen() {
+		return nil
+	}
+	workload, _, err := f.releases.Cached(ctx, received.Namespace, received.ChangeWorkload)
+	if err != nil {
+		return nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, placeTimeout)
+	defer cancel()
+	place, err := server.ReservePlace(waiting)
+	if err != nil {
+		return nil
+	}
+	return &followUp{
+		finisher: f, server: server,
+		in: Input{Workload: workload, Stage: v1alpha1.StagePost, CallDeadline: config.TotalDeadline, Place: place},
+	}
+}
+
+// followUp is the call that may follow a verdict.
+type followUp struct {
+	finisher *Finisher
+	server   *altershield.Client
+	in       Input
+	intent   bool
+}
+
+// WriteIntent implements verdict.FollowUp.
+func (u *followUp) WriteIntent(batch *v1alpha1.ChangePod) {
+	u.in.Pod, u.in.Now = batch, u.finisher.clock.Now()
+	// A pass that is not confirmed does not end stage PRE, and only the first finish is certain to
+	// be necessary.
+	passed := batch.Status.VerdictOf(v1alpha1.StagePre).Outcome() == v1alpha1.OutcomePass
+	u.intent = passed && batch.Status.SubmissionOf(v1alpha1.StagePost) == nil && Decide(u.in).Outcome == FinishBatch
+	if u.intent {
+		writeBatchIntent(&batch.Status, v1alpha1.StagePost, u.in.Now)
+	}
+}
+
+// Make implements verdict.FollowUp.
+func (u *followUp) Make(ctx context.Context, stored *v1alpha1.ChangePod) {
+	if !u.intent {
+		return
+	}
+	u.in.Pod = stored
+	u.finisher.recordDecision(ctx, wakeUp{namespace: stored.Namespace, workload: u.in.Workload.Name, pod: stored.Name},
+		v1alpha1.StagePost, Decision{FinishBatch, "the PRE check passed"})
+	ctx = context.WithoutCancel(ctx)
+	u.finisher.wait(func() {
+		if err := u.finisher.finish(ctx, u.server, u.in); err != nil {
+			// The error is stored, and the reconciler wakes function submit.
+			logging.FromContext(ctx).Warnw("Batch not finished", "changepod", stored.Name, "error", err)
+		}
+	})
+}
+
+// Release implements verdict.FollowUp.
+func (u *followUp) Release() { u.in.Place.Release() }

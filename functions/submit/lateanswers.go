@@ -1,0 +1,93 @@
+package submit
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/statuspatch"
+)
+
+// lateAnswer is the answer to the finish of a batch, which is stored if no verdict follows.
+type lateAnswer struct {
+	namespace, name string
+	uid             types.UID
+	at              time.Time
+}
+
+// lateAnswers has at most maxAnswers answers; the zero value is empty.
+type lateAnswers struct {
+	mu  sync.Mutex
+	all map[types.UID]lateAnswer
+}
+
+func (l *lateAnswers) add(p *v1alpha1.ChangePod, at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil {
+		l.all = map[types.UID]lateAnswer{}
+	}
+	if len(l.all) < maxAnswers { // above it, answers count as lost
+		l.all[p.UID] = lateAnswer{p.Namespace, p.Name, p.UID, at}
+	}
+}
+
+func (l *lateAnswers) drop(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.all, uid)
+}
+
+// take removes and returns the answers of a time and before.
+func (l *lateAnswers) take(until time.Time) []lateAnswer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []lateAnswer
+	for uid, a := range l.all {
+		if !a.at.After(until) {
+			out = append(out, a)
+			delete(l.all, uid)
+		}
+	}
+	return out
+}
+
+// Run stores the answers to calls whose verdict is late, until ctx ends, and then all that
+// are left: function submit would ask the server about a call without an answer.
+func (f *Finisher) Run(ctx context.Context) error {
+	ticker := time.NewTicker(resend.VerdictDelay)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+			defer cancel()
+			f.StoreAnswers(last, 0)
+			return nil
+		case <-ticker.C:
+			f.StoreAnswers(ctx, resend.VerdictDelay)
+		}
+	}
+}
+
+// StoreAnswers stores the answers of batches without a POST verdict that are at least so
+// old. An answer that cannot be stored counts as lost.
+func (f *Finisher) StoreAnswers(ctx context.Context, age time.Duration) {
+	for _, a := range f.late.take(f.clock.Now().Add(-age)) {
+		_, err := functions.PatchStatus(ctx, f.client.AppV1alpha1().ChangePods(a.namespace), a.name, statuspatch.ChangePodFinish, func(pod *v1alpha1.ChangePod) error {
+			if pod.UID == a.uid && pod.Status.VerdictOf(v1alpha1.StagePost) == nil {
+				storeFinish(&pod.Status, 1, a.at)
+			}
+			return nil
+		})
+		if err != nil {
+			logging.FromContext(ctx).Warnw("Answer of a finish not stored", "changepod", a.namespace+"/"+a.name, "error", err)
+		}
+	}
+}

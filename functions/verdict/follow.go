@@ -1,0 +1,103 @@
+package verdict
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/batchstatus"
+	"github.com/breakwater-dev/breakwater/internal/statuspatch"
+)
+
+// Follower makes the call that follows a PRE verdict: a batch whose check passed is
+// finished. submit.Finisher implements it.
+type Follower interface {
+	// Prepare returns the call that may follow a pass, or nil.
+	Prepare(ctx context.Context, received events.ChangePodVerdict) FollowUp
+	// Judged is called after a POST verdict of a batch.
+	Judged(batch types.UID)
+}
+
+// FollowUp is a call that may follow a verdict.
+type FollowUp interface {
+	// WriteIntent writes the intent of the call to a batch that the verdict was written to,
+	// if the call is due. After a conflict it is called again.
+	WriteIntent(batch *v1alpha1.ChangePod)
+	// Make makes the call of the intent, if there is one, for the batch as it is stored.
+	Make(ctx context.Context, stored *v1alpha1.ChangePod)
+	// Release ends the preparation.
+	Release()
+}
+
+// Follow makes the recorder store the verdicts of the server on batches with what follows from
+// them: the intent of the next call, or the end of the batch. Only function verdict may write
+// both (config/core/444-functions-write-facts.yaml).
+func (r *Recorder) Follow(f Follower) {
+	r.follower = f
+	r.fields = slices.Concat(statuspatch.ChangePodVerdict, statuspatch.ChangePodFinish, statuspatch.ChangePodEnd)
+	r.storeEnd = batchstatus.StoreEnd
+}
+
+// prepare returns the call that may follow the verdict.
+func (r *Recorder) prepare(ctx context.Context, received events.ChangePodVerdict) FollowUp {
+	if received.Stage == v1alpha1.StagePre && v1alpha1.ParseVerdict(received.Verdict) == v1alpha1.OutcomePass {
+		if next := r.follower.Prepare(ctx, received); next != nil {
+			return next
+		}
+	}
+	return nothing{}
+}
+
+// withoutFollower is a Follower without calls.
+type withoutFollower struct{}
+
+// Prepare implements Follower.
+func (withoutFollower) Prepare(context.Context, events.ChangePodVerdict) FollowUp { return nil }
+
+// Judged implements Follower.
+func (withoutFollower) Judged(types.UID) {}
+
+// nothing is a FollowUp without a call.
+type nothing struct{}
+
+// WriteIntent implements FollowUp.
+func (nothing) WriteIntent(*v1alpha1.ChangePod) {}
+
+// Make implements FollowUp.
+func (nothing) Make(context.Context, *v1alpha1.ChangePod) {}
+
+// Release implements FollowUp.
+func (nothing) Release() {}
+
+const (
+	// maxWritten is the maximum number of batches that written has.
+	maxWritten = 2000
+	// maxWrittenPods is the maximum number of pods of such a batch: it bounds the memory.
+	maxWrittenPods = 20
+)
+
+// written has batches as this process wrote them last: the verdict of the next stage often
+// finds them unchanged, and then needs no read.
+type written struct{ batches *lru.Cache }
+
+func newWritten() *written { return &written{lru.New(maxWritten)} }
+
+func (w *written) add(batch *v1alpha1.ChangePod) {
+	if len(batch.Spec.PodInfos) <= maxWrittenPods {
+		w.batches.Add(batch.UID, batch)
+	}
+}
+
+// take removes and returns a batch, or nil.
+func (w *written) take(uid types.UID) *v1alpha1.ChangePod {
+	batch, ok := w.batches.Get(uid)
+	if !ok {
+		return nil
+	}
+	w.batches.Remove(uid)
+	return batch.(*v1alpha1.ChangePod)
+}

@@ -1,0 +1,125 @@
+// Package batchstatus derives the status of a batch, a ChangePod, from its state. The
+// ChangePod reconciler derives all states. A verdict of the server that ends the batch is
+// stored together with the end, so that the end costs no write of its own.
+package batchstatus
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"knative.dev/pkg/apis"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// State is the state of a batch.
+type State struct {
+	// Phase and Message are for status.status and status.message.
+	Phase   v1alpha1.PodPhase
+	Message v1alpha1.PodPhase
+	// Reason is the reason of condition Judged, and Detail its message.
+	Reason string
+	Detail string
+	// HeldUnjudged: the call or a judge timed out, but no-verdict is Hold.
+	HeldUnjudged bool
+}
+
+// Derive returns a copy of the ChangePod with the status that is derived from a state, and
+// whether anything but updateTime differs. policy is that of the batch if it is unjudged.
+func Derive(c *v1alpha1.ChangePod, s State, policy v1alpha1.NoVerdictPolicy, now time.Time) (*v1alpha1.ChangePod, bool) {
+	next := c.DeepCopy()
+	st := &next.Status
+	st.Phase, st.Message, st.ObservedGeneration = s.Phase, string(s.Message), c.Generation
+	markConditions(next, s, policy)
+	if equality.Semantic.DeepEqual(c.Status, next.Status) {
+		return next, false
+	}
+	st.UpdateTime, st.UpdateTimeUnix = v1alpha1.FormatTime(now), now.Unix()
+	return next, true
+}
+
+// markConditions derives Succeeded and Judged from the outcomes of the pods.
+func markConditions(c *v1alpha1.ChangePod, s State, policy v1alpha1.NoVerdictPolicy) {
+	m := c.GetConditionSet().Manage(c.GetStatus())
+	outcomes := map[v1alpha1.Outcome]int{}
+	failed := ""
+	for i := range c.Spec.PodInfos {
+		o, message := c.OutcomeOf(c.Spec.PodInfos[i].Pod)
+		outcomes[o]++
+		if o == v1alpha1.OutcomeFail && failed == "" {
+			failed = c.Spec.PodInfos[i].Pod + ": " + message
+		}
+	}
+	unjudged := outcomes[v1alpha1.OutcomeNoVerdict] > 0
+	switch {
+	case s.HeldUnjudged:
+		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionFalse,
+			Severity: apis.ConditionSeverityInfo, Reason: unjudgedReason(s), Message: s.Detail})
+	case s.Phase != v1alpha1.PodExecuteDone && s.Reason != "":
+		m.MarkUnknown(v1alpha1.PodJudged, s.Reason, "%s", s.Detail)
+	case s.Phase != v1alpha1.PodExecuteDone:
+		m.MarkUnknown(v1alpha1.PodJudged, v1alpha1.ReasonJudging, "the server has no verdict yet")
+	case unjudged:
+		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionFalse,
+			Severity: apis.ConditionSeverityInfo, Reason: unjudgedReason(s), Message: s.Detail})
+	default:
+		// MarkTrue would also mark Succeeded and change its transition time each time.
+		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionTrue,
+			Severity: apis.ConditionSeverityInfo, Reason: v1alpha1.ReasonVerdictReceived})
+	}
+	switch {
+	case outcomes[v1alpha1.OutcomeFail] > 0:
+		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonCheckFailed, "%s", failed)
+	case unjudged && policy == v1alpha1.NoVerdictFail:
+		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonFailedUnjudged, "the batch is unjudged and %s is Fail%s", SettingOf(c), judgeDetail(c, s))
+	case s.HeldUnjudged && len(c.Spec.Judges) > 0:
+		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged%s", judgeDetail(c, s))
+	case s.HeldUnjudged:
+		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged; the server is called again")
+	case outcomes[v1alpha1.OutcomePending] > 0 && len(c.Spec.Judges) > 0:
+		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonJudging, "%s", cmp.Or(s.Detail, "the server has no verdict yet"))
+	case outcomes[v1alpha1.OutcomePending] > 0:
+		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonJudging, "the server has no verdict yet")
+	case unjudged && policy == v1alpha1.NoVerdictHold:
+		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged and waits for a late verdict or a person%s", judgeDetail(c, s))
+	case unjudged:
+		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonPassedUnjudged, "the batch is unjudged and %s is Pass%s", SettingOf(c), judgeDetail(c, s))
+	default:
+		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonAllPodsPassed, "every pod of the batch passed")
+	}
+}
+
+// SettingOf is the setting that the outcome of an unjudged batch follows, for messages.
+func SettingOf(c *v1alpha1.ChangePod) v1alpha1.ConfigType {
+	if by := c.UnjudgedBy(); len(by) > 0 && by[0].NoVerdict != "" {
+		return "insufficientDataPolicy"
+	}
+	for _, v := range c.Status.Verdicts {
+		if v.IsContradicted() {
+			return v1alpha1.ConfigNoVerdictContradicted
+		}
+	}
+	return v1alpha1.ConfigNoVerdict
+}
+
+// judgeDetail is the end of a message about a batch that has other judges than the server.
+func judgeDetail(c *v1alpha1.ChangePod, s State) string {
+	if len(c.Spec.Judges) == 0 || s.Detail == "" {
+		return ""
+	}
+	return ": " + s.Detail
+}
+
+// unjudgedReason is the reason of an unjudged batch: that of the decision, or
+// NoVerdict after a verdict that is neither pass nor fail.
+func unjudgedReason(s State) string {
+	withoutVerdict := []string{v1alpha1.ReasonNoServerConfigured, v1alpha1.ReasonVerdictTimedOut, v1alpha1.ReasonVerdictContradicted,
+		v1alpha1.ReasonOrderNotAccepted, v1alpha1.ReasonServerRejected, v1alpha1.ReasonServerUnreachable, v1alpha1.ReasonNotSubmitted}
+	if slices.Contains(withoutVerdict, s.Reason) {
+		return s.Reason
+	}
+	return v1alpha1.ReasonNoVerdict
+}

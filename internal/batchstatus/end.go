@@ -1,0 +1,44 @@
+package batchstatus
+
+import (
+	"slices"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// EndByServer returns the end of a batch that follows from the verdicts of the server alone,
+// and when it ended. A verdict that is neither pass nor fail ends a batch too, but what follows
+// depends on the settings.
+func EndByServer(c *v1alpha1.ChangePod) (end State, at time.Time, ended bool) {
+	pre, post := c.Status.VerdictOf(v1alpha1.StagePre), c.Status.VerdictOf(v1alpha1.StagePost)
+	switch {
+	case post.Decided():
+		return State{Phase: v1alpha1.PodExecuteDone, Message: v1alpha1.PodPostFinish, Detail: post.Message}, post.Time.Time, true
+	case pre.Outcome() == v1alpha1.OutcomeFail:
+		return State{Phase: v1alpha1.PodExecuteDone, Message: v1alpha1.PodPreFailed, Reason: v1alpha1.ReasonCheckFailed, Detail: pre.Message}, pre.Time.Time, true
+	default:
+		return State{}, time.Time{}, false
+	}
+}
+
+// StoreEnd derives the end of a batch from the verdicts of the server, if they alone decide it:
+// each pod passed or failed, no other judge has a say, and no person has judged the batch. Other
+// ends depend on settings and deadlines, which the ChangePod reconciler has.
+func StoreEnd(c *v1alpha1.ChangePod, now time.Time) {
+	end, _, ended := EndByServer(c)
+	if !ended || len(c.Spec.Judges) > 0 || len(c.Status.Judges) > 0 || c.JudgedByPerson() || !judged(c) {
+		return
+	}
+	derived, _ := Derive(c, end, v1alpha1.NoVerdictHold, now) // the policy of no judged batch
+	c.Status = derived.Status
+}
+
+// judged reports whether each pod of the batch passed or failed. The status of such a batch
+// does not depend on the settings.
+func judged(c *v1alpha1.ChangePod) bool {
+	return !slices.ContainsFunc(c.Spec.PodInfos, func(info v1alpha1.PodSummary) bool {
+		outcome, _ := c.OutcomeOf(info.Pod)
+		return outcome != v1alpha1.OutcomePass && outcome != v1alpha1.OutcomeFail
+	})
+}
