@@ -32,3 +32,15 @@ func TestTheIncreaseOfACounter(t *testing.T) {
 		}
 	}
 }
+
+func TestARateDoesNotDependOnTheSamplesInACell(t *testing.T) {
+	s := Series{Labels: map[string]string{"pod": "a"}}
+	for i := range 13 { // 2 a second, a sample each 10 seconds, cells of 15 seconds
+		s.Points = append(s.Points, Point{T: float64(10 * i), V: float64(20 * i)})
+	}
+	for cell, got := range Rates([]Series{s}, Grid{Width: 15})["a"] {
+		if math.Abs(got-2) > 1e-9 {
+			t.Errorf("cell %d has rate %v, want 2", cell, got)
+		}
+	}
+}
