@@ -10,10 +10,10 @@ import (
 
 // sides are the counts of one comparison, limited to the compared cells.
 type sides struct {
-	newEvents, newAll tally
+	newEvents, newAll counts
 	// oldEvents and oldAll contain the cells of the analysis and the cells before it.
-	oldEvents, oldAll tally
-	dayEvents, dayAll tally
+	oldEvents, oldAll counts
+	dayEvents, dayAll counts
 }
 
 // comparison is the result of a test of counts.

@@ -224,10 +224,10 @@ func beyond(diff, absolute float64, direction v1alpha1.Direction) bool {
 // difference compares cell by cell with the old pods, or with the time before.
 func difference(newT, oldT trace, f frame, warm map[string]int, samePods bool) gaugeDifference {
 	var g gaugeDifference
-	settled := f.settled(oldT.spans(f))
+	startedCells := f.startedCells(oldT.spans(f))
 	newM, newPods := newT.means(0, f.last, warm)
-	oldM, oldPods := oldT.means(0, f.last, settled)
-	beforeM, beforePods := oldT.means(-f.before, -1, settled)
+	oldM, oldPods := oldT.means(0, f.last, startedCells)
+	beforeM, beforePods := oldT.means(-f.before, -1, startedCells)
 	var news, olds []float64
 	if !samePods {
 		for c := 0; c <= f.last; c++ {
