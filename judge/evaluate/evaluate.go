@@ -144,9 +144,8 @@ func compareMetric(in Input, d Data) outcome {
 	}
 }
 
-// samplesUntilNow removes the samples after the time of the look. Without series of old pods,
-// new pods that
-// existed before the change are compared with themselves before the change.
+// samplesUntilNow removes the samples after the time of the look. Without series of old
+// pods, new pods that existed before the change are compared with themselves before it.
 func samplesUntilNow(in Input, d Data) Data {
 	now := seconds(in.Now)
 	d.New = Pair{samples.Until(d.New.All, now), samples.Until(d.New.Bad, now)}
