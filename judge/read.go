@@ -64,6 +64,7 @@ func read(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 		})
 	}
 	_ = group.Wait()
+	addRequests(in.Metrics)
 	if check.DefaultMetrics != v1alpha1.DefaultMetricsNone && check.Callers != v1alpha1.DefaultMetricsNone {
 		in.Metrics = append(in.Metrics, s.callers(ctx, in.Metrics)...)
 	}
@@ -77,6 +78,21 @@ func read(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 		}
 	}
 	return in
+}
+
+// addRequests adds the requests of the pods to the metrics that depend on them.
+func addRequests(metrics []evaluate.Data) {
+	for _, requests := range metrics {
+		if requests.Signal != catalog.Errors || requests.Kind != v1alpha1.KindRatio || requests.Err != nil {
+			continue
+		}
+		for i := range metrics {
+			if m := &metrics[i]; m.PerRequest {
+				m.Requests.New, m.Requests.Old, m.Requests.Day = requests.New.All, requests.Old.All, requests.Day.All
+			}
+		}
+		return
+	}
 }
 
 func newSource(reader Reader, target v1alpha1.Target, to time.Time) (source, error) {

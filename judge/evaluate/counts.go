@@ -66,12 +66,46 @@ func (t counts) within(first, last int, warm map[string]int) counts {
 	return out
 }
 
+// except returns the counts without those of some cells.
+func (t counts) except(without map[int]bool) counts {
+	if len(without) == 0 {
+		return t
+	}
+	out := counts{}
+	for stratum, pods := range t {
+		out[stratum] = map[string]samples.Cells{}
+		for pod, cells := range pods {
+			kept := samples.Cells{}
+			for c, v := range cells {
+				if !without[c] {
+					kept[c] = v
+				}
+			}
+			out[stratum][pod] = kept
+		}
+	}
+	return out
+}
+
 // sum adds up all counts of a stratum in cells.
 func (t counts) sum(stratum string) samples.Cells {
 	out := samples.Cells{}
 	for _, pod := range samples.Sorted(t[stratum]) {
 		for c, v := range t[stratum][pod] {
 			out[c] += v
+		}
+	}
+	return out
+}
+
+// sums adds up all kinds of requests and pods by cell.
+func (t counts) sums() samples.Cells {
+	out := samples.Cells{}
+	for _, stratum := range samples.Sorted(t) {
+		for _, pod := range samples.Sorted(t[stratum]) {
+			for c, v := range t[stratum][pod] {
+				out[c] += v
+			}
 		}
 	}
 	return out

@@ -106,6 +106,8 @@ func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 	switch {
 	case o.reason == v1alpha1.ReasonPodsUnhealthy:
 		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictFail, o.reason, o.message
+	case o.reason == v1alpha1.ReasonNoTraffic && o.logE >= math.Log(threshold):
+		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictFail, v1alpha1.ReasonPodsWithoutRequests, o.message
 	case o.reason != "":
 		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, o.reason, o.message
 	case d.Signal != catalog.Health && o.logE >= math.Log(threshold):
@@ -134,7 +136,7 @@ func compareMetric(in Input, d Data) outcome {
 	case d.Signal == catalog.Health:
 		return health(in, d, f)
 	case d.Kind == v1alpha1.KindRatio:
-		return ratio(d, f)
+		return reach(in, d, f, ratio(d, f))
 	case d.Kind == v1alpha1.KindLatency:
 		return latency(d, f)
 	case d.Kind == v1alpha1.KindGauge:
@@ -166,11 +168,7 @@ func samplesUntilNow(in Input, d Data) Data {
 // seriesEnded reports whether all new pods stopped sending samples before the time of the look.
 func seriesEnded(in Input, d Data) bool {
 	step := math.Max(samples.Step(d.New.All), minimumCell)
-	last := 0.0
-	for _, span := range samples.Spans(samples.Until(d.New.All, seconds(in.Now))) {
-		last = math.Max(last, span.Last)
-	}
-	return seconds(in.Now)-last > math.Max(90, 4*step)
+	return seconds(in.Now)-lastOf(samples.Until(d.New.All, seconds(in.Now))) > math.Max(90, 4*step)
 }
 
 func minimumOf(d Data) float64 {

@@ -49,19 +49,24 @@ func TestFalsePositivesOfReleasesWithoutAChangeAreWithinTheStatedRate(t *testing
 		world world
 		data  func(world) Data
 	}{
-		"Ratio, independent errors":                      {world{new: 2, old: 3, load: 5, share: 0.02}, ratioOf(look)},
-		"Ratio, errors in bursts":                        {world{new: 2, old: 3, load: 5, share: 0.02, dispersion: 3}, ratioOf(look)},
-		"Ratio, one new pod, few errors in large bursts": {world{new: 1, old: 2, load: 2, share: 0.01, dispersion: 6}, ratioOf(look)},
-		"Ratio, pods that differ":                        {world{new: 2, old: 4, load: 20, share: 0.02, heterogeneity: 0.15, dispersion: 2}, ratioOf(look)},
-		"Ratio, against the time before":                 {world{new: 2, old: 2, load: 5, share: 0.02, dispersion: 3, before: true}, ratioOf(look)},
-		"Latency, independent requests":                  {world{new: 2, old: 3, load: 3}, latencyOf(look)},
-		"Latency, autocorrelated, pods that differ":      {world{new: 2, old: 3, load: 3, autocorrelation: 0.7, noise: 0.08, heterogeneity: 0.05}, latencyOf(look)},
-		"Gauge, independent values":                      {world{new: 2, old: 3, noise: 0.1, heterogeneity: 0.03}, gaugeOf(look)},
-		"Gauge, autocorrelated":                          {world{new: 2, old: 3, noise: 0.06, autocorrelation: 0.8, heterogeneity: 0.05}, gaugeOf(look)},
-		"Gauge, autocorrelated, one pod each":            {world{new: 1, old: 1, noise: 0.06, autocorrelation: 0.8, heterogeneity: 0.05}, gaugeOf(look)},
-		"Gauge, against the time before":                 {world{new: 2, old: 2, noise: 0.06, autocorrelation: 0.8, heterogeneity: 0.05, before: true}, gaugeOf(look)},
-		"Counter, independent events":                    {world{new: 2, old: 3, load: 0.2}, counterOf(look)},
-		"Counter, events in bursts":                      {world{new: 2, old: 3, load: 0.2, dispersion: 4}, counterOf(look)},
+		"Ratio, independent errors":                                {world{new: 2, old: 3, load: 5, share: 0.02}, ratioOf(look)},
+		"Ratio, errors in bursts":                                  {world{new: 2, old: 3, load: 5, share: 0.02, dispersion: 3}, ratioOf(look)},
+		"Ratio, one new pod, few errors in large bursts":           {world{new: 1, old: 2, load: 2, share: 0.01, dispersion: 6}, ratioOf(look)},
+		"Ratio, pods that differ":                                  {world{new: 2, old: 4, load: 20, share: 0.02, heterogeneity: 0.15, dispersion: 2}, ratioOf(look)},
+		"Ratio, against the time before":                           {world{new: 2, old: 2, load: 5, share: 0.02, dispersion: 3, before: true}, ratioOf(look)},
+		"Ratio, few requests":                                      {world{new: 2, old: 2, load: 0.1, share: 0.05}, ratioOf(look)},
+		"Ratio, stops of the machine":                              {world{new: 2, old: 3, load: 5, share: 0.001, stops: 0.5}, ratioOf(look)},
+		"Ratio, stops, against the time before":                    {world{new: 2, old: 2, load: 5, share: 0.001, stops: 0.5, before: true}, ratioOf(look)},
+		"CPU per request":                                          {world{new: 2, old: 3, load: 10, noise: 0.05, autocorrelation: 0.5, heterogeneity: 0.03}, cpuOf(look)},
+		"CPU per request, twice the load, against the time before": {world{new: 2, old: 2, load: 10, noise: 0.05, autocorrelation: 0.5, heterogeneity: 0.03, before: true, ramp: 2}, cpuOf(look)},
+		"Latency, independent requests":                            {world{new: 2, old: 3, load: 3}, latencyOf(look)},
+		"Latency, autocorrelated, pods that differ":                {world{new: 2, old: 3, load: 3, autocorrelation: 0.7, noise: 0.08, heterogeneity: 0.05}, latencyOf(look)},
+		"Gauge, independent values":                                {world{new: 2, old: 3, noise: 0.1, heterogeneity: 0.03}, gaugeOf(look)},
+		"Gauge, autocorrelated":                                    {world{new: 2, old: 3, noise: 0.06, autocorrelation: 0.8, heterogeneity: 0.05}, gaugeOf(look)},
+		"Gauge, autocorrelated, one pod each":                      {world{new: 1, old: 1, noise: 0.06, autocorrelation: 0.8, heterogeneity: 0.05}, gaugeOf(look)},
+		"Gauge, against the time before":                           {world{new: 2, old: 2, noise: 0.06, autocorrelation: 0.8, heterogeneity: 0.05, before: true}, gaugeOf(look)},
+		"Counter, independent events":                              {world{new: 2, old: 3, load: 0.2}, counterOf(look)},
+		"Counter, events in bursts":                                {world{new: 2, old: 3, load: 0.2, dispersion: 4}, counterOf(look)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.world.factor = 1
@@ -116,6 +121,7 @@ func latencyOf(look time.Duration) func(world) Data {
 	return func(w world) Data { return w.latency(look) }
 }
 func gaugeOf(look time.Duration) func(world) Data { return func(w world) Data { return w.gauge(look) } }
+func cpuOf(look time.Duration) func(world) Data   { return func(w world) Data { return w.cpu(look) } }
 func counterOf(look time.Duration) func(world) Data {
 	return func(w world) Data { return w.counter(look) }
 }

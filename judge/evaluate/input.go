@@ -42,6 +42,9 @@ type Pair struct{ All, Bad []samples.Series }
 type Data struct {
 	catalog.Metric
 	New, Old, Day Pair
+	// Requests has the series of the requests of the pods, if the metric is also compared per
+	// request and these are known.
+	Requests struct{ New, Old, Day []samples.Series }
 	// NewQuery and OldQuery are the expressions that were read.
 	NewQuery, OldQuery string
 	// SamePods is true if the series are those of the same pods before and after the
@@ -74,7 +77,10 @@ type frame struct {
 	// last is the last complete cell, cells the number of cells of the whole analysis,
 	// and before the number of cells before the change.
 	last, cells, before int
-	warmUp              float64
+	// oldEnd is the last cell of the analysis in which the old pods are compared, -1 if they ended
+	// before the change.
+	oldEnd int
+	warmUp float64
 }
 
 func newFrame(in Input, d Data) frame {
@@ -91,6 +97,10 @@ func newFrame(in Input, d Data) frame {
 		f.last = f.cells - 1
 	}
 	f.before = int(Before.Seconds() / width)
+	f.oldEnd = f.last
+	if end := lastOf(d.Old.All); seconds(in.Now)-end > 1.5*math.Max(step, 10) {
+		f.oldEnd = max(-1, min(f.last, f.grid.Cell(end)-1))
+	}
 	if d.WarmUp && in.Check.WarmUp != nil {
 		f.warmUp = in.Check.WarmUp.Seconds()
 	}
@@ -118,17 +128,13 @@ func (f frame) startedCells(spans map[string]samples.Span) map[string]int {
 	return out
 }
 
-// reference returns the cells before the change that cell i is compared with if
-// the old pods have ended. Each is used once, unless the analysis is longer than that time.
-func (f frame) reference(i int) []int {
-	if f.before < f.cells {
-		return []int{-1 - i%f.before}
+// lastOf returns the time of the last sample.
+func lastOf(series []samples.Series) float64 {
+	last := 0.0
+	for _, span := range samples.Spans(series) {
+		last = math.Max(last, span.Last)
 	}
-	var out []int
-	for j := -1 - i; j >= -f.before; j -= f.cells {
-		out = append(out, j)
-	}
-	return out
+	return last
 }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

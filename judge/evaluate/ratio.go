@@ -115,7 +115,7 @@ func (d Data) outcome(c comparison, s sides, f frame) outcome {
 		o.logE = math.Min(0, o.logE)
 	}
 	if s.newAll.total() == 0 && s.recentOld(f) {
-		o.reason = v1alpha1.ReasonNoTraffic
+		o.reason, o.logE = v1alpha1.ReasonNoTraffic, 0
 		o.message = fmt.Sprintf("the old pods have %.0f events and the new pods have none", s.oldAll.total())
 	}
 	return o

@@ -66,6 +66,9 @@ const (
 	ReasonMetricWorse = "MetricWorse"
 	// ReasonPodsUnhealthy: new pods restart, are killed for memory or are not Ready.
 	ReasonPodsUnhealthy = "PodsUnhealthy"
+	// ReasonPodsWithoutRequests: Ready new pods have none of the requests, which are evenly
+	// distributed over the old pods.
+	ReasonPodsWithoutRequests = "PodsWithoutRequests"
 	// ReasonInsufficientData: fewer events or samples than the minimum.
 	ReasonInsufficientData = "InsufficientData"
 	// ReasonNoTraffic: the old pods have events, the new pods have none.
