@@ -245,8 +245,8 @@ func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal) (v
 		}
 		return v1alpha1.VerdictNone, missing.Reason, bounded(missing.Name + ": " + missing.Message)
 	}
-	// A pod that nobody calls is healthy and needs little CPU whatever its version
-	// does. Whether less proves something is known to the user only.
+	// A pod without requests is healthy and needs little CPU, whatever its version does. So
+	// these metrics are no proof, unless the MetricCheck names a metric of its own.
 	if !traffic && passed[catalog.Custom] == 0 {
 		return v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData,
 			"no series of requests of these pods is known, and CPU, memory and health alone are no proof; name a metric in spec.metrics"

@@ -21,7 +21,7 @@ import (
 const (
 	// Before is the length of the time before the change that is compared.
 	Before = 10 * time.Minute
-	// Day is the distance of the day before.
+	// Day is the time between a cell and the same cell of the day before.
 	Day = 24 * time.Hour
 	// minimumCell is the shortest cell.
 	minimumCell = 15.0

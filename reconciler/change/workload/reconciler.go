@@ -94,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	decision := Decide(facts)
 	again, changed, err := r.touch(ctx, w, decision.Touch)
 	if err != nil || changed {
-		return err // the changed object is on its way to the cache
+		return err // the event of the changed object reconciles again
 	}
 	if err := r.apply(ctx, w, facts, decision); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (r *Reconciler) remove(ctx context.Context, c *v1alpha1.ChangeWorkload) err
 	err := r.client.AppV1alpha1().ChangeWorkloads(c.Namespace).Delete(ctx, c.Name,
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &c.UID}})
 	if apierrs.IsNotFound(err) || apierrs.IsConflict(err) {
-		return nil // gone already, or another object has the name now
+		return nil // already deleted, or another object has the name now
 	} else if err != nil {
 		return fmt.Errorf("delete ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err)
 	}
