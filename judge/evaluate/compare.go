@@ -98,7 +98,7 @@ func (s sides) compareNow(f frame, blocks []sequential.Block, proportion bool, d
 	c.blocks = without(blocks, shocks)
 	c.ratio = sequential.Ratio(c.blocks)
 	history := historyOf(s.oldEvents, s.oldAll, f.before, true)
-	history = append(history, lookOf(s.newEvents, s.newAll, f.last, shocks)...)
+	history = append(history, newCellsOf(s.newEvents, s.newAll, f.last, shocks)...)
 	c.disperse(s, c.blocks, history, shocks, proportion)
 	if c.oldAll >= sparse {
 		c.evidence = evidence(c.blocks, c.dispersion, direction)
@@ -131,7 +131,7 @@ func (s sides) compareBefore(f frame, samePods, proportion bool, direction v1alp
 	c.add(c.blocks)
 	c.ratio = sequential.Ratio(c.blocks)
 	history := historyOf(s.oldEvents, s.oldAll, f.before, false)
-	history = append(history, lookOf(s.newEvents, s.newAll, f.last, nil)...)
+	history = append(history, newCellsOf(s.newEvents, s.newAll, f.last, nil)...)
 	c.disperse(s, nil, history, nil, proportion)
 	c.evidence = poolEvidence(pools, c.dispersion, direction, 2)
 	day := s.pools(f, s.dayEvents, s.dayAll, 0, f.last)

@@ -26,7 +26,7 @@ func count(series []samples.Series, spans map[string]samples.Span, f frame) coun
 		if out[stratum][pod] == nil {
 			out[stratum][pod] = samples.Cells{}
 		}
-		samples.Increase(out[stratum][pod], f.grid, s.Points, samples.Born(s, spans[pod], f.step))
+		samples.Increase(out[stratum][pod], f.grid, s.Points, samples.BeganLate(s, spans[pod], f.step))
 	}
 	return out
 }
@@ -225,9 +225,9 @@ func historyOf(events, exposure counts, before int, calm bool) [][]sequential.Ce
 	return out
 }
 
-// lookOf returns the cells of each new pod, in order and without the excluded cells: a
+// newCellsOf returns the cells of each new pod, in order and without the excluded cells: a
 // burst in a cell is one event rather than many.
-func lookOf(events, exposure counts, last int, without map[int]bool) [][]sequential.Cell {
+func newCellsOf(events, exposure counts, last int, without map[int]bool) [][]sequential.Cell {
 	events, exposure = events.pooled(), exposure.pooled()
 	var out [][]sequential.Cell
 	for _, pod := range samples.Sorted(exposure[""]) {
