@@ -16,7 +16,7 @@ const maxUnauthenticated = 256
 // arrived. A further one closes the oldest: that of an API server is authenticated in
 // milliseconds, so many others cannot keep it out.
 type unauthenticatedConns struct {
-	mu       sync.Mutex
+	mu sync.Mutex
 	// byAge are the connections, oldest first; elements are its elements.
 	byAge    *list.List
 	elements map[net.Conn]*list.Element
