@@ -34,8 +34,8 @@ func Look(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 		now = until
 	}
 	// A slow release is compared only over the last spec.analysisDuration, so that ranges are bounded.
-	if until.Sub(target.At.Time) > 2*check.AnalysisDuration.Duration {
-		target.At = metav1.NewTime(until.Add(-check.AnalysisDuration.Duration))
+	if until.Sub(target.StartTime.Time) > 2*check.AnalysisDuration.Duration {
+		target.StartTime = metav1.NewTime(until.Add(-check.AnalysisDuration.Duration))
 	}
 	in := read(ctx, reader, check, target, now)
 	in.Now, in.End = now, until
@@ -45,14 +45,14 @@ func Look(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 // Replay evaluates a past release as Look would have done, one look after another: the
 // time of detection is about that of a running release, whose looks follow wake-ups.
 func Replay(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, target v1alpha1.Target) v1alpha1.Record {
-	return Looks(Read(ctx, reader, check, target))
+	return EvaluateLooks(Read(ctx, reader, check, target))
 }
 
-// Looks evaluates samples that were read for the whole analysis, once for each interval.
-func Looks(in evaluate.Input) v1alpha1.Record {
+// EvaluateLooks evaluates samples that were read for the whole analysis, once for each interval.
+func EvaluateLooks(in evaluate.Input) v1alpha1.Record {
 	end := in.End
 	var record *v1alpha1.Record
-	for now := in.Target.At.Add(in.Check.Interval.Duration); ; now = now.Add(in.Check.Interval.Duration) {
+	for now := in.Target.StartTime.Add(in.Check.ReplayInterval.Duration); ; now = now.Add(in.Check.ReplayInterval.Duration) {
 		if now.After(end) {
 			now = end
 		}
@@ -68,7 +68,7 @@ func Looks(in evaluate.Input) v1alpha1.Record {
 // Read returns the samples that Replay decides on.
 func Read(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, target v1alpha1.Target) evaluate.Input {
 	check = evaluate.Defaulted(check)
-	end := target.At.Add(check.AnalysisDuration.Duration)
+	end := target.StartTime.Add(check.AnalysisDuration.Duration)
 	in := read(ctx, reader, check, target, end)
 	in.End = end
 	return in

@@ -108,7 +108,7 @@ func TestNoDataIsNeverAPass(t *testing.T) {
 		"other pods only":                       {[]samples.Series{requests("other", before, end, 5, nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonNoSeries},
 	} {
 		t.Run(name, func(t *testing.T) {
-			target := v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, At: metav1.NewTime(at)}
+			target := v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, StartTime: metav1.NewTime(at)}
 			r := Replay(context.Background(), shop{c.series}, v1alpha1.MetricCheckSpec{}, target)
 			if r.Verdict != c.want || r.Reason != c.reason || !r.Final {
 				t.Errorf("verdict %s, reason %s, final %t (%s), want %s, %s", r.Verdict, r.Reason, r.Final, r.Message, c.want, c.reason)
@@ -124,7 +124,7 @@ func TestNoDataIsNeverAPass(t *testing.T) {
 func TestWithoutRequestsOnlyAMetricOfTheMetricCheckPasses(t *testing.T) {
 	const before, end = -10 * time.Minute, 5 * time.Minute
 	series := shop{[]samples.Series{memory("old-1", before, end), memory("old-2", before, end), memory("new-1", -15*time.Second, end)}}
-	target := v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, At: metav1.NewTime(at)}
+	target := v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, StartTime: metav1.NewTime(at)}
 	own := v1alpha1.Metric{Name: "working-set", Kind: v1alpha1.KindGauge, Query: "container_memory_working_set_bytes{{{pods}}}"}
 	r := Replay(t.Context(), series, v1alpha1.MetricCheckSpec{Metrics: []v1alpha1.Metric{own}}, target)
 	if r.Verdict != v1alpha1.VerdictPass {
@@ -160,7 +160,7 @@ func TestRecordedReleasesWithoutTrafficHaveNoVerdict(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := Replay(t.Context(), client, v1alpha1.MetricCheckSpec{}, v1alpha1.Target{New: one.New, Old: one.Old, At: metav1.NewTime(ready)})
+		r := Replay(t.Context(), client, v1alpha1.MetricCheckSpec{}, v1alpha1.Target{New: one.New, Old: one.Old, StartTime: metav1.NewTime(ready)})
 		if r.Verdict != v1alpha1.VerdictNone || r.Reason != v1alpha1.ReasonInsufficientData || r.InsufficientDataPolicy != v1alpha1.InsufficientDataHold {
 			t.Errorf("%s: verdict %s, reason %s (%s), want none, InsufficientData and Hold", one.New, r.Verdict, r.Reason, r.Message)
 		}
@@ -200,7 +200,7 @@ func TestAPrometheusThatCannotBeReadIsNeverAPass(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			target := v1alpha1.Target{New: `pod="new"`, Old: `pod="old"`, At: metav1.NewTime(at)}
+			target := v1alpha1.Target{New: `pod="new"`, Old: `pod="old"`, StartTime: metav1.NewTime(at)}
 			r := Replay(t.Context(), client, v1alpha1.MetricCheckSpec{}, target)
 			if r.Verdict != v1alpha1.VerdictNone || r.Reason != c.reason {
 				t.Errorf("verdict %s, reason %s (%s), want none, %s", r.Verdict, r.Reason, r.Message, c.reason)
@@ -218,7 +218,7 @@ func slow(_ http.ResponseWriter, r *http.Request) {
 
 func TestALookThatHasNotEndedNeverPasses(t *testing.T) {
 	series := []samples.Series{requests("old-1", -10*time.Minute, 5*time.Minute, 50, nil), requests("new-1", -15*time.Second, 5*time.Minute, 50, nil)}
-	target := v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, At: metav1.NewTime(at)}
+	target := v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, StartTime: metav1.NewTime(at)}
 	until := at.Add(5 * time.Minute)
 	var record *v1alpha1.Record
 	for now := at.Add(15 * time.Second); now.Before(until); now = now.Add(15 * time.Second) {

@@ -96,7 +96,7 @@ func addRequests(metrics []evaluate.Data) {
 }
 
 func newSource(reader Reader, target v1alpha1.Target, to time.Time) (source, error) {
-	s := source{reader: reader, target: target, from: target.At.Add(-evaluate.Before), to: to}
+	s := source{reader: reader, target: target, from: target.StartTime.Add(-evaluate.Before), to: to}
 	var err error
 	if s.new, err = prometheus.ParseMatchers(target.New); err != nil {
 		return s, fmt.Errorf("new: %w", err)
@@ -198,7 +198,7 @@ func (s source) metric(ctx context.Context, m catalog.Metric) evaluate.Data {
 			return d
 		}
 	}
-	if m.Signal != catalog.Health && (s.samePods || !alive(d.Old.All, s.target.At.Time)) {
+	if m.Signal != catalog.Health && (s.samePods || !alive(d.Old.All, s.target.StartTime.Time)) {
 		s.day(ctx, m, &d)
 	}
 	return d
@@ -237,7 +237,7 @@ func (s source) day(ctx context.Context, m catalog.Metric, d *evaluate.Data) {
 	if s.samePods {
 		matchers = s.new
 	}
-	from, to := s.target.At.Add(-evaluate.Day-time.Minute), s.to.Add(-evaluate.Day)
+	from, to := s.target.StartTime.Add(-evaluate.Day-time.Minute), s.to.Add(-evaluate.Day)
 	read := func(expression string) []samples.Series {
 		series, err := s.reader.Range(ctx, strings.ReplaceAll(expression, placeholder, matchers.String()), from, to, step)
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 // stored now.
 func Recompute(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, record v1alpha1.Record) v1alpha1.Record {
 	check = evaluate.Defaulted(check)
-	if length := record.EndTime.Sub(record.Target.At.Time); length > 0 {
+	if length := record.EndTime.Sub(record.Target.StartTime.Time); length > 0 {
 		check.AnalysisDuration = metav1.Duration{Duration: length}
 	}
 	if record.MaxFalsePositiveRate != "" {

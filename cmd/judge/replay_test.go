@@ -100,7 +100,7 @@ func TestAReplayOfAPastReleaseIsJudgedExplainedAndCounted(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &record); err != nil {
 		t.Fatal(err)
 	}
-	if e := record.Metrics[0]; record.Looks > 3 || e.Name != "requests-errors" || e.New == nil || e.Old == nil || e.Interval == nil ||
+	if e := record.Metrics[0]; record.Looks > 3 || e.Name != "requests-errors" || e.New == nil || e.Old == nil || e.ConfidenceInterval == nil ||
 		e.New.Query != `http_requests_total{version="v2"}` || e.Threshold == "" {
 		t.Errorf("a fail without its evidence: %+v", record)
 	}

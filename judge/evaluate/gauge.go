@@ -109,10 +109,10 @@ func gauge(in Input, d Data, f frame) outcome {
 	o.Reference = g.reference
 	o.New = &v1alpha1.Side{Value: number(g.newMean), Samples: int64(g.newSamples), Pods: g.newPods}
 	o.Old = &v1alpha1.Side{Value: number(g.oldMean), Samples: int64(g.oldSamples), Pods: g.oldPods}
-	o.interval = func(alpha float64) *v1alpha1.Interval {
+	o.interval = func(alpha float64) *v1alpha1.ConfidenceInterval {
 		relative, _, _ := change(d.SmallestChange)
 		half := sequential.MeanInterval(g.variance, g.scale(relative), alpha)
-		return &v1alpha1.Interval{Low: number(g.diff - half), High: number(g.diff + half), Of: "Difference"}
+		return &v1alpha1.ConfidenceInterval{Low: number(g.diff - half), High: number(g.diff + half), Of: "Difference"}
 	}
 	if per, ok := d.perRequest(f, newT, oldT, dayT, warm, in.Nodes); ok {
 		o.Message = per.message(d.Unit)
@@ -253,10 +253,10 @@ func beyond(diff, absolute float64, direction v1alpha1.Direction) bool {
 // difference compares cell by cell with the old pods, or with the time before.
 func difference(newT, oldT trace, f frame, warm map[string]int, samePods bool, floor float64) gaugeDifference {
 	var g gaugeDifference
-	settled := f.settled(oldT.spans(f))
+	startedCells := f.startedCells(oldT.spans(f))
 	newM, newPods := newT.means(0, f.last, warm)
-	oldM, oldPods := oldT.means(0, f.last, settled)
-	beforeM, beforePods := oldT.means(-f.before, -1, settled)
+	oldM, oldPods := oldT.means(0, f.last, startedCells)
+	beforeM, beforePods := oldT.means(-f.before, -1, startedCells)
 	var news, olds []float64
 	if !samePods {
 		for c := 0; c <= f.last; c++ {

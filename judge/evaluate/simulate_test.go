@@ -263,7 +263,7 @@ func (w world) counter(look time.Duration) Data {
 func looks(d Data, look time.Duration, rate string) v1alpha1.Record {
 	check := Defaulted(v1alpha1.MetricCheckSpec{AnalysisDuration: metav1.Duration{Duration: look}, MaxFalsePositiveRate: rate})
 	at := time.UnixMilli(int64(start * 1000))
-	in := Input{Check: check, Target: v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, At: metav1.NewTime(at)},
+	in := Input{Check: check, Target: v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, StartTime: metav1.NewTime(at)},
 		Metrics: []Data{d}, End: at.Add(look)}
 	var record *v1alpha1.Record
 	for now := at.Add(15 * time.Second); !now.After(in.End); now = now.Add(15 * time.Second) {

@@ -16,7 +16,7 @@ func Validate(check v1alpha1.MetricCheckSpec) error {
 		value, low, high time.Duration
 	}{
 		{"analysisDuration", check.AnalysisDuration.Duration, time.Minute, 24 * time.Hour},
-		{"interval", check.Interval.Duration, 5 * time.Second, min(10*time.Minute, check.AnalysisDuration.Duration)},
+		{"replayInterval", check.ReplayInterval.Duration, 5 * time.Second, min(10*time.Minute, check.AnalysisDuration.Duration)},
 		{"warmUp", check.WarmUp.Duration, 0, check.AnalysisDuration.Duration - 1},
 	} {
 		if d.value < d.low || d.value > d.high {

@@ -91,8 +91,8 @@ type Target struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	Old string `json:"old,omitempty"`
-	// At is when the first new pod became Ready.
-	At metav1.Time `json:"at"`
+	// StartTime is the start of the analysis: when the first new pod became Ready.
+	StartTime metav1.Time `json:"startTime"`
 }
 
 // Reference says what the new pods were compared with.
@@ -134,10 +134,10 @@ type Evidence struct {
 	// Old has the value of the reference.
 	// +optional
 	Old *Side `json:"old,omitempty"`
-	// Interval is the confidence interval of the difference new minus old, or of the
+	// ConfidenceInterval is that of the difference new minus old, or of the
 	// factor new to old.
 	// +optional
-	Interval *Interval `json:"interval,omitempty"`
+	ConfidenceInterval *ConfidenceInterval `json:"confidenceInterval,omitempty"`
 	// EValue is the evidence against "not worse". At threshold it is a fail.
 	// +optional
 	EValue string `json:"eValue,omitempty"`
@@ -172,8 +172,8 @@ type Side struct {
 	To metav1.Time `json:"to"`
 }
 
-// Interval is an interval of confidence that holds at all looks together.
-type Interval struct {
+// ConfidenceInterval is a confidence interval that holds at all looks together.
+type ConfidenceInterval struct {
 	// Low is the lower end, as a decimal number.
 	Low string `json:"low"`
 	// High is the upper end, as a decimal number.
