@@ -135,7 +135,7 @@ func print(out io.Writer, all []release) {
 	for i, r := range all {
 		outcomes[i] = calibrate.Outcome{Bad: r.bad(), Verdict: r.record.Verdict, Detection: r.detection()}
 	}
-	score := calibrate.Of(outcomes)
+	score := calibrate.ScoreOf(outcomes)
 	share := func(name string, s calibrate.Share) {
 		_, _ = fmt.Fprintf(out, "%-10s %5.1f %% (%.1f to %.1f, of %d)\n", name, 100*s.Value, 100*s.Low, 100*s.High, s.Of)
 	}
