@@ -15,7 +15,7 @@ var now = time.Unix(1_700_000_000, 0)
 
 func ago(d time.Duration) time.Time { return now.Add(-d) }
 
-// underWay is a release with one old pod that pulls an image in vain.
+// underWay is a running release with one pod that has failed to pull its image for minutes.
 func underWay() Situation {
 	return Situation{
 		Now: now, Settings: settings.Default(),
