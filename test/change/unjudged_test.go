@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/builder"
@@ -38,7 +35,8 @@ func (w target) awaitUnjudged(t *testing.T, attempt int64, marker string) {
 	}
 }
 
-// passAll passes the unjudged batches of the current release until it succeeded.
+// passAll passes the unjudged batches of the current release until it has succeeded and its
+// template is saved.
 func (w target) passAll(t *testing.T, attempt int64) {
 	t.Helper()
 	await(t, fmt.Sprintf("attempt %d succeeds", attempt), func(ctx context.Context) error {
@@ -60,6 +58,7 @@ func (w target) passAll(t *testing.T, attempt int64) {
 		}
 		return fmt.Errorf("attempt %d is %q: %+v", c.Spec.Attempt, c.Status.Phase, c.Status.Counts)
 	})
+	w.awaitSaved(t, attempt)
 }
 
 // checkUnjudgedHolds follows an unjudged workload of 6 pods through every way out of a
@@ -99,14 +98,7 @@ func (f fixture) holdUnjudged(t *testing.T) {
 func TestAnUnjudgedRolloutIsHeldUntilItIsJudged(t *testing.T) {
 	f := newFixture(t)
 	f.holdUnjudged(t)
-	nodes, err := f.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{Limit: replicas})
-	if err != nil || len(nodes.Items) < replicas {
-		t.Fatalf("%d nodes, %v", len(nodes.Items), err)
-	}
-	names := make([]string, replicas)
-	for i := range names {
-		names[i] = nodes.Items[i].Labels[corev1.LabelHostname]
-	}
+	names := f.simulatedNodes(t, replicas)
 	for name, tc := range map[string]struct {
 		kind   workload.Kind
 		object any
