@@ -11,9 +11,11 @@ import (
 	"os"
 	"testing"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	admission "github.com/breakwater-dev/breakwater/admission/change"
+	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	senders "github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/callback"
@@ -68,20 +70,35 @@ func startFunctions(ctx context.Context) error {
 	receiver := func(name string, f functions.Function) http.Handler {
 		return functions.NewReceiver(name, f, now, meter)
 	}
+	recorder, source := verdict.NewRecorder(clients["verdict"].Change, now, meter), functions.NewCachedClientSource(clients["verdict"].Kube)
+	finisher := submit.NewFinisher(clients["verdict"].Change, source, now, meter)
+	recorder.Follow(finisher)
 	b := &broker{
 		submit: receiver("submit", submit.New(clients["submit"].Change, functions.NewCachedClientSource(clients["submit"].Kube),
 			verdict.NewRecorder(clients["submit"].Change, now, meter), now, meter)),
-		verdict: receiver("verdict", verdict.New(verdict.NewRecorder(clients["verdict"].Change, now, meter),
-			functions.NewCachedClientSource(clients["verdict"].Kube), eventsigning.NewStore(clients["verdict"].Kube.CoreV1(), now), eventsigning.NewJudgeKeys(clients["verdict"].Kube.CoreV1(), now))),
+		verdict: receiver("verdict", verdict.New(recorder, source,
+			eventsigning.NewStore(clients["verdict"].Kube.CoreV1(), now), eventsigning.NewJudgeKeys(clients["verdict"].Kube.CoreV1(), now))),
 		report: receiver("report", report.New(clients["report"].Change, functions.NewCachedClientSource(clients["report"].Kube), now, meter)),
 	}
 	sender, follow, err := senders.NewStandaloneSender(ctx, clients["callback"].Kube, clients["callback"].Config)
 	if err != nil {
 		return err
 	}
-	go func() { _ = errors.Join(follow(ctx), sender.Run(ctx)) }()
+	config := rest.CopyConfig(clients["callback"].Config)
+	config.Timeout = 0 // it would end each watch
+	watching, err := versioned.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	batches, err := callback.NewBatches(watching)
+	if err != nil {
+		return err
+	}
+	for _, run := range []func(context.Context) error{follow, sender.Run, finisher.Run, batches.Run} {
+		go func() { _ = run(ctx) }()
+	}
 	callbacks := httptest.NewUnstartedServer(callback.New(callback.Options{
-		Change: clients["callback"].Change, Server: functions.NewCachedClientSource(clients["callback"].Kube), Broker: sender,
+		Change: clients["callback"].Change, Batches: batches, Server: functions.NewCachedClientSource(clients["callback"].Kube), Broker: sender,
 		Signer: eventsigning.NewStore(clients["callback"].Kube.CoreV1(), now), Clock: now, Meter: meter,
 	}))
 	callbacks.Config.BaseContext = func(net.Listener) context.Context { return quiet(context.Background()) }
