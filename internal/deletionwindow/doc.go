@@ -3,8 +3,8 @@
 //
 // It errs on the safe side. A deletion counts until its whole bucket has left the
 // window, so that a window is longer by up to one bucket (1/32 of the interval, or
-// a second). It is also longer by two clock skews, because one replica's clock may
-// be late and another's early.
+// a second). It is also longer by two clock skews, because the clock of one
+// replica may be slow and that of another fast.
 //
 // A deletion is counted at the local time of the replica, but never before the
 // last committed time: time does not go back when another replica decides. The

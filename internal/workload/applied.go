@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AppliesHold reports whether the manifest that was applied last sets the field that stops
-// the rollout to the value that does: by server-side apply, or by kubectl apply. Breakwater
-// sets the field too, so the value alone does not tell. Breakwater never applies.
+// AppliesHold reports whether the last applied manifest (server-side apply or kubectl apply)
+// stops the rollout. The value of the field alone does not show this, because Breakwater sets
+// the field too, but never by apply.
 func (w *Workload) AppliesHold() bool {
 	if !w.Paused() {
 		return false

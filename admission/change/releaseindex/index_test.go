@@ -53,13 +53,13 @@ func TestAVersionSucceeded(t *testing.T) {
 	}{
 		"succeeded in the cache":                             {cached: in(v1alpha1.WorkloadSuccess), want: true},
 		"when the cache does not have it yet":                {stored: in(v1alpha1.WorkloadSuccess), want: true},
-		"when the cache has it as running still":             {cached: in(v1alpha1.WorkloadRunning), stored: in(v1alpha1.WorkloadSuccess), want: true},
+		"when the cached state is still Running":             {cached: in(v1alpha1.WorkloadRunning), stored: in(v1alpha1.WorkloadSuccess), want: true},
 		"not when there is none":                             {},
 		"not when it was suspended":                          {cached: in(v1alpha1.WorkloadSuspend), stored: in(v1alpha1.WorkloadSuspend)},
 		"not when it was that of an earlier Deployment":      {stored: change(func(c *v1alpha1.ChangeWorkload) { c.Spec.WorkloadRef.UID = "earlier" })},
 		"not when it was that of a workload of another kind": {stored: change(func(c *v1alpha1.ChangeWorkload) { c.Spec.WorkloadRef.Kind = "StatefulSet" })},
 		"not when it is another version of a shortened name": {stored: change(func(c *v1alpha1.ChangeWorkload) { c.Spec.Reversion = "other" })},
-		"not when it is about to be made anew":               {stored: change(func(c *v1alpha1.ChangeWorkload) { c.DeletionTimestamp = &metav1.Time{}; c.Finalizers = []string{"a"} })},
+		"not when it is terminating":                         {stored: change(func(c *v1alpha1.ChangeWorkload) { c.DeletionTimestamp = &metav1.Time{}; c.Finalizers = []string{"a"} })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, _ := newHistory(t, tc.cached, tc.stored)

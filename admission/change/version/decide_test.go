@@ -37,31 +37,31 @@ func TestDecide(t *testing.T) {
 		"what runs when its namespace is opted in is the baseline": {
 			Input{Version: "a"}, Decision{at("a", 0), Baselined},
 		},
-		"a touch of what runs when its namespace is opted in makes it the baseline": {
+		"a readmission of what runs when its namespace is opted in makes it the baseline": {
 			Input{Readmission: true, Version: "a"}, Decision{at("a", 0), Baselined},
 		},
-		"a touch after a missed change makes up for it": {
+		"a readmission after a missed change makes it a release": {
 			Input{Readmission: true, Before: at("a", 1), Known: true, Version: "b"}, Decision{at("b", 2), Released},
 		},
-		"a touch of what is right changes nothing": {
+		"a readmission of a complete object changes nothing": {
 			Input{Readmission: true, Before: at("a", 1), Known: true, Version: "a"}, Decision{at("a", 1), Kept},
 		},
-		"one that went past us on its creation is attempt 1": {
+		"an object whose creation bypassed the webhook is attempt 1": {
 			Input{Readmission: true, Missed: true, Version: "a"}, Decision{at("a", 1), Released},
 		},
-		"one whose release annotation was lost gets it back": {
+		"a lost release annotation is restored": {
 			Input{Readmission: true, Before: at("a", 4), Known: true, Recovered: true, Version: "a"}, Decision{at("a", 4), Kept},
 		},
-		"a baseline whose release annotation was lost stays one": {
+		"a baseline whose release annotation was lost stays a baseline": {
 			Input{Readmission: true, Before: at("a", 0), Known: true, Recovered: true, Version: "a"}, Decision{at("a", 0), Kept},
 		},
-		"one that was replaced past us is the next attempt": {
+		"an object that was replaced while the webhook was bypassed is the next attempt": {
 			Input{Readmission: true, Before: at("a", 4), Known: true, Recovered: true, Version: "b"}, Decision{at("b", 5), Released},
 		},
-		"it is also when somebody else finds it": {
+		"it is so, too, if the next update is not a readmission": {
 			Input{Before: at("a", 4), Known: true, Recovered: true, Version: "b"}, Decision{at("b", 5), Released},
 		},
-		"a release of one whose release annotation was lost goes on counting": {
+		"a release after a lost release annotation is the next attempt": {
 			Input{TemplateChanged: true, Before: at("a", 4), Known: true, Recovered: true, Version: "b"}, Decision{at("b", 5), Released},
 		},
 		"any other update keeps the release": {

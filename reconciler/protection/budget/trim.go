@@ -33,7 +33,7 @@ func trimPod(obj any) (any, error) {
 	return trimmed, nil
 }
 
-// trimSpec keeps what Effects of in-place changes are compared with.
+// trimSpec keeps the fields that are compared with the Effects of in-place changes.
 func trimSpec(spec corev1.PodSpec) corev1.PodSpec {
 	trimmed := corev1.PodSpec{ActiveDeadlineSeconds: spec.ActiveDeadlineSeconds}
 	for _, c := range spec.InitContainers {
