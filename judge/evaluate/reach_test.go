@@ -50,7 +50,7 @@ func TestReadyPodsWithoutRequestsAreAFailIfRequestsAreEvenlyDistributed(t *testi
 			health.New.All = []samples.Series{ready}
 			at := time.UnixMilli(int64(start * 1000))
 			end := at.Add(5 * time.Minute)
-			r := Evaluate(Input{Check: Defaulted(v1alpha1.MetricCheckSpec{}), Target: v1alpha1.Target{At: metav1.NewTime(at)},
+			r := Evaluate(Input{Check: Defaulted(v1alpha1.MetricCheckSpec{}), Target: v1alpha1.Target{StartTime: metav1.NewTime(at)},
 				Metrics: []Data{requests, health}, Now: end, End: end}, nil)
 			for _, e := range r.Metrics {
 				if e.Name == "errors" && e.Reason != c.reason {
