@@ -157,5 +157,5 @@ func ExampleEvaluate() {
 	fmt.Println(r.Message)
 	// Output:
 	// fail MetricWorse
-	// errors: 7.3 % of new pods against 0 % of old pods
+	// errors: 6.8 % of new pods against 0.058 % of old pods
 }
