@@ -153,7 +153,7 @@ func TestFunctionsHaveOnlyThePermissionsThatTheyUse(t *testing.T) {
 		"submit": append([]string{"get changeworkloads", "get changepods",
 			"patch changeworkloads/status", "patch changepods/status"}, server...),
 		"verdict": append(append([]string{"get changeworkloads", "get changepods",
-			"patch changeworkloads/status", "patch changepods/status"}, server...), signingKey+",judge-metrics-key,judge-keys"),
+			"patch changeworkloads/status", "patch changepods/status"}, server...), signingKey+",judge-signing-key,external-judge-keys"),
 		"report":     append([]string{"get changeworkloads"}, server...),
 		"deadletter": {"get changeworkloads", "get changepods", "patch changeworkloads/status", "get deployments", "create events", signingKey},
 		"callback": append(append([]string{"get,list changeworkloads", "list changepods", "patch changeworkloads/status",

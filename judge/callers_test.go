@@ -44,7 +44,7 @@ func TestCallersOfAServiceOfTheSameNameInAnotherNamespaceDoNotCount(t *testing.T
 			for i := range series {
 				series[i].Labels["namespace"], series[i].Labels["app"] = "here", "shop"
 			}
-			target := v1alpha1.Target{New: `namespace="here",pod=~"new-.*"`, Old: `namespace="here",pod=~"old-.*"`, At: metav1.NewTime(at)}
+			target := v1alpha1.Target{New: `namespace="here",pod=~"new-.*"`, Old: `namespace="here",pod=~"old-.*"`, StartTime: metav1.NewTime(at)}
 			r := Replay(t.Context(), shop{append(series, calls(c.graph)...)}, v1alpha1.MetricCheckSpec{}, target)
 			if r.Verdict != c.want {
 				t.Errorf("verdict %s, reason %s (%s), want %s", r.Verdict, r.Reason, r.Message, c.want)

@@ -20,8 +20,8 @@ type Reader interface {
 	Range(ctx context.Context, expression string, from, to time.Time, step time.Duration) ([]samples.Series, error)
 }
 
-// Look evaluates the metrics of a release once, at time now. The look ends at until:
-// spec.look after the last batch to judge was created. Previous is the record of
+// Look evaluates the metrics of a release once, at time now. The analysis ends at until:
+// spec.analysisDuration after the last batch to judge was created. Previous is the record of
 // the looks so far, nil before the first. If Prometheus cannot be read, the record has
 // no verdict, never a pass.
 func Look(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, target v1alpha1.Target,
@@ -33,9 +33,9 @@ func Look(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 	if now.After(until) {
 		now = until
 	}
-	// A slow release is compared only over the last spec.look, so that ranges are bounded.
-	if until.Sub(target.At.Time) > 2*check.Look.Duration {
-		target.At = metav1.NewTime(until.Add(-check.Look.Duration))
+	// A slow release is compared only over the last spec.analysisDuration, so that ranges are bounded.
+	if until.Sub(target.StartTime.Time) > 2*check.AnalysisDuration.Duration {
+		target.StartTime = metav1.NewTime(until.Add(-check.AnalysisDuration.Duration))
 	}
 	in := read(ctx, reader, check, target, now)
 	in.Now, in.End = now, until
@@ -48,11 +48,11 @@ func Replay(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, 
 	return Looks(Read(ctx, reader, check, target))
 }
 
-// Looks evaluates samples that were read for the whole look, once for each interval.
+// Looks evaluates samples that were read for the whole analysis, once for each interval.
 func Looks(in evaluate.Input) v1alpha1.Record {
 	end := in.End
 	var record *v1alpha1.Record
-	for now := in.Target.At.Add(in.Check.Interval.Duration); ; now = now.Add(in.Check.Interval.Duration) {
+	for now := in.Target.StartTime.Add(in.Check.ReplayInterval.Duration); ; now = now.Add(in.Check.ReplayInterval.Duration) {
 		if now.After(end) {
 			now = end
 		}
@@ -68,7 +68,7 @@ func Looks(in evaluate.Input) v1alpha1.Record {
 // Read returns the samples that Replay decides on.
 func Read(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, target v1alpha1.Target) evaluate.Input {
 	check = evaluate.Defaulted(check)
-	end := target.At.Add(check.Look.Duration)
+	end := target.StartTime.Add(check.AnalysisDuration.Duration)
 	in := read(ctx, reader, check, target, end)
 	in.End = end
 	return in

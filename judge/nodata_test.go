@@ -91,30 +91,30 @@ func TestNoDataIsNeverAPass(t *testing.T) {
 		"enough data of both":           {append(old[:2:2], fresh(nil)), v1alpha1.VerdictPass, v1alpha1.ReasonNoChange},
 		"nothing at all":                {nil, v1alpha1.VerdictNone, v1alpha1.ReasonNoSeries},
 		"old pods only":                 {old, v1alpha1.VerdictNone, v1alpha1.ReasonNoTraffic},
-		"new pods only, without a past": {[]samples.Series{fresh(nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
+		"new pods only, without a past": {[]samples.Series{fresh(nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
 		"NaN":                           {append(old[:2:2], fresh(nan)), v1alpha1.VerdictNone, v1alpha1.ReasonNoTraffic},
-		"NaN of the old pods":           {[]samples.Series{requests("old-1", before, end, 5, nan), fresh(nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
+		"NaN of the old pods":           {[]samples.Series{requests("old-1", before, end, 5, nan), fresh(nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
 		"a counter that stands still":   {append(old[:2:2], fresh(still)), v1alpha1.VerdictNone, v1alpha1.ReasonNoTraffic},
-		"series of the new pods end":    {append(old[:2:2], requests("new-1", -15*time.Second, 2*time.Minute, 5, nil)), v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
-		"a handful of requests":         {append(old[:2:2], requests("new-1", -15*time.Second, end, 0.03, nil)), v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
-		"one pod only, without a past":  {[]samples.Series{requests("new-1", 0, end, 50, nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
+		"series of the new pods end":    {append(old[:2:2], requests("new-1", -15*time.Second, 2*time.Minute, 5, nil)), v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
+		"a handful of requests":         {append(old[:2:2], requests("new-1", -15*time.Second, end, 0.03, nil)), v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
+		"one pod only, without a past":  {[]samples.Series{requests("new-1", 0, end, 50, nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
 		"one pod only, with its past":   {[]samples.Series{requests("new-1", before, end, 50, nil)}, v1alpha1.VerdictPass, v1alpha1.ReasonNoChange},
-		"memory only, no requests":      {memories, v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
+		"memory only, no requests":      {memories, v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
 		"memory, and no new requests of new or old pods": {
-			append(memories[:3:3], requests("old-1", before, end, 5, still), fresh(still)), v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData,
+			append(memories[:3:3], requests("old-1", before, end, 5, still), fresh(still)), v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData,
 		},
-		"memory, and requests of new pods only": {append(memories[:3:3], fresh(nil)), v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData},
+		"memory, and requests of new pods only": {append(memories[:3:3], fresh(nil)), v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
 		"memory, and requests of old pods only": {append(memories[:3:3], old...), v1alpha1.VerdictNone, v1alpha1.ReasonNoTraffic},
 		"other pods only":                       {[]samples.Series{requests("other", before, end, 5, nil)}, v1alpha1.VerdictNone, v1alpha1.ReasonNoSeries},
 	} {
 		t.Run(name, func(t *testing.T) {
-			target := v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, At: metav1.NewTime(at)}
+			target := v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, StartTime: metav1.NewTime(at)}
 			r := Replay(context.Background(), shop{c.series}, v1alpha1.MetricCheckSpec{}, target)
 			if r.Verdict != c.want || r.Reason != c.reason || !r.Final {
 				t.Errorf("verdict %s, reason %s, final %t (%s), want %s, %s", r.Verdict, r.Reason, r.Final, r.Message, c.want, c.reason)
 			}
-			if r.Verdict == v1alpha1.VerdictNone && r.OnTooLittleData != v1alpha1.TooLittleDataHold {
-				t.Errorf("onTooLittleData %q, want Hold", r.OnTooLittleData)
+			if r.Verdict == v1alpha1.VerdictNone && r.InsufficientDataPolicy != v1alpha1.InsufficientDataHold {
+				t.Errorf("insufficientDataPolicy %q, want Hold", r.InsufficientDataPolicy)
 			}
 		})
 	}
@@ -124,7 +124,7 @@ func TestNoDataIsNeverAPass(t *testing.T) {
 func TestWithoutRequestsOnlyAMetricOfTheMetricCheckPasses(t *testing.T) {
 	const before, end = -10 * time.Minute, 5 * time.Minute
 	series := shop{[]samples.Series{memory("old-1", before, end), memory("old-2", before, end), memory("new-1", -15*time.Second, end)}}
-	target := v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, At: metav1.NewTime(at)}
+	target := v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, StartTime: metav1.NewTime(at)}
 	own := v1alpha1.Metric{Name: "working-set", Kind: v1alpha1.KindGauge, Query: "container_memory_working_set_bytes{{{pods}}}"}
 	r := Replay(t.Context(), series, v1alpha1.MetricCheckSpec{Metrics: []v1alpha1.Metric{own}}, target)
 	if r.Verdict != v1alpha1.VerdictPass {
@@ -160,9 +160,9 @@ func TestRecordedReleasesWithoutTrafficHaveNoVerdict(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := Replay(t.Context(), client, v1alpha1.MetricCheckSpec{}, v1alpha1.Target{New: one.New, Old: one.Old, At: metav1.NewTime(ready)})
-		if r.Verdict != v1alpha1.VerdictNone || r.Reason != v1alpha1.ReasonTooLittleData || r.OnTooLittleData != v1alpha1.TooLittleDataHold {
-			t.Errorf("%s: verdict %s, reason %s (%s), want none, TooLittleData and Hold", one.New, r.Verdict, r.Reason, r.Message)
+		r := Replay(t.Context(), client, v1alpha1.MetricCheckSpec{}, v1alpha1.Target{New: one.New, Old: one.Old, StartTime: metav1.NewTime(ready)})
+		if r.Verdict != v1alpha1.VerdictNone || r.Reason != v1alpha1.ReasonInsufficientData || r.InsufficientDataPolicy != v1alpha1.InsufficientDataHold {
+			t.Errorf("%s: verdict %s, reason %s (%s), want none, InsufficientData and Hold", one.New, r.Verdict, r.Reason, r.Message)
 		}
 	}
 }
@@ -200,7 +200,7 @@ func TestAPrometheusThatCannotBeReadIsNeverAPass(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			target := v1alpha1.Target{New: `pod="new"`, Old: `pod="old"`, At: metav1.NewTime(at)}
+			target := v1alpha1.Target{New: `pod="new"`, Old: `pod="old"`, StartTime: metav1.NewTime(at)}
 			r := Replay(t.Context(), client, v1alpha1.MetricCheckSpec{}, target)
 			if r.Verdict != v1alpha1.VerdictNone || r.Reason != c.reason {
 				t.Errorf("verdict %s, reason %s (%s), want none, %s", r.Verdict, r.Reason, r.Message, c.reason)
@@ -218,13 +218,13 @@ func slow(_ http.ResponseWriter, r *http.Request) {
 
 func TestALookThatHasNotEndedNeverPasses(t *testing.T) {
 	series := []samples.Series{requests("old-1", -10*time.Minute, 5*time.Minute, 50, nil), requests("new-1", -15*time.Second, 5*time.Minute, 50, nil)}
-	target := v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, At: metav1.NewTime(at)}
+	target := v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, StartTime: metav1.NewTime(at)}
 	until := at.Add(5 * time.Minute)
 	var record *v1alpha1.Record
 	for now := at.Add(15 * time.Second); now.Before(until); now = now.Add(15 * time.Second) {
 		r := Look(t.Context(), shop{series}, v1alpha1.MetricCheckSpec{}, target, until, record, now)
-		if r.Verdict != v1alpha1.VerdictNone || r.Reason != v1alpha1.ReasonLooking || r.Final {
-			t.Fatalf("at %s: verdict %s, reason %s, final %t, want none, Looking, false", now, r.Verdict, r.Reason, r.Final)
+		if r.Verdict != v1alpha1.VerdictNone || r.Reason != v1alpha1.ReasonAnalysisRunning || r.Final {
+			t.Fatalf("at %s: verdict %s, reason %s, final %t, want none, AnalysisRunning, false", now, r.Verdict, r.Reason, r.Final)
 		}
 		record = &r
 	}

@@ -64,6 +64,7 @@ func read(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 		})
 	}
 	_ = group.Wait()
+	addRequests(in.Metrics)
 	if check.DefaultMetrics != v1alpha1.DefaultMetricsNone && check.Callers != v1alpha1.DefaultMetricsNone {
 		in.Metrics = append(in.Metrics, s.callers(ctx, in.Metrics)...)
 	}
@@ -79,8 +80,23 @@ func read(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 	return in
 }
 
+// addRequests adds the requests of the pods to the metrics that depend on them.
+func addRequests(metrics []evaluate.Data) {
+	for _, requests := range metrics {
+		if requests.Signal != catalog.Errors || requests.Kind != v1alpha1.KindRatio || requests.Err != nil {
+			continue
+		}
+		for i := range metrics {
+			if m := &metrics[i]; m.PerRequest {
+				m.Requests.New, m.Requests.Old, m.Requests.Day = requests.New.All, requests.Old.All, requests.Day.All
+			}
+		}
+		return
+	}
+}
+
 func newSource(reader Reader, target v1alpha1.Target, to time.Time) (source, error) {
-	s := source{reader: reader, target: target, from: target.At.Add(-evaluate.Before), to: to}
+	s := source{reader: reader, target: target, from: target.StartTime.Add(-evaluate.Before), to: to}
 	var err error
 	if s.new, err = prometheus.ParseMatchers(target.New); err != nil {
 		return s, fmt.Errorf("new: %w", err)
@@ -182,7 +198,7 @@ func (s source) metric(ctx context.Context, m catalog.Metric) evaluate.Data {
 			return d
 		}
 	}
-	if m.Signal != catalog.Health && (s.samePods || !alive(d.Old.All, s.target.At.Time)) {
+	if m.Signal != catalog.Health && (s.samePods || !alive(d.Old.All, s.target.StartTime.Time)) {
 		s.day(ctx, m, &d)
 	}
 	return d
@@ -221,7 +237,7 @@ func (s source) day(ctx context.Context, m catalog.Metric, d *evaluate.Data) {
 	if s.samePods {
 		matchers = s.new
 	}
-	from, to := s.target.At.Add(-evaluate.Day-time.Minute), s.to.Add(-evaluate.Day)
+	from, to := s.target.StartTime.Add(-evaluate.Day-time.Minute), s.to.Add(-evaluate.Day)
 	read := func(expression string) []samples.Series {
 		series, err := s.reader.Range(ctx, strings.ReplaceAll(expression, placeholder, matchers.String()), from, to, step)
 		if err != nil {

@@ -16,11 +16,11 @@ import (
 // stored now.
 func Recompute(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, record v1alpha1.Record) v1alpha1.Record {
 	check = evaluate.Defaulted(check)
-	if length := record.EndTime.Sub(record.Target.At.Time); length > 0 {
-		check.Look = metav1.Duration{Duration: length}
+	if length := record.EndTime.Sub(record.Target.StartTime.Time); length > 0 {
+		check.AnalysisDuration = metav1.Duration{Duration: length}
 	}
-	if record.FalseAlarmRate != "" {
-		check.FalseAlarmRate = record.FalseAlarmRate
+	if record.MaxFalsePositiveRate != "" {
+		check.MaxFalsePositiveRate = record.MaxFalsePositiveRate
 	}
 	in := read(ctx, reader, check, record.Target, record.EndTime.Time)
 	in.Now, in.End = record.LookTime.Time, record.EndTime.Time

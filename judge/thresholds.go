@@ -8,18 +8,18 @@ import (
 	"github.com/breakwater-dev/breakwater/judge/evaluate"
 )
 
-// Setting is another choice of the two thresholds of a fail.
+// Setting is a choice of the two thresholds of a fail.
 type Setting struct {
-	// FalseAlarmRate replaces that of the check, if it is not empty.
-	FalseAlarmRate string
+	// MaxFalsePositiveRate replaces that of the check, if it is not empty.
+	MaxFalsePositiveRate string
 	// Scale multiplies the smallest changes that matter.
 	Scale float64
 }
 
 // With returns the input with another choice of thresholds.
 func With(in evaluate.Input, s Setting) evaluate.Input {
-	if s.FalseAlarmRate != "" {
-		in.Check.FalseAlarmRate = s.FalseAlarmRate
+	if s.MaxFalsePositiveRate != "" {
+		in.Check.MaxFalsePositiveRate = s.MaxFalsePositiveRate
 	}
 	metrics := make([]evaluate.Data, len(in.Metrics))
 	for i, d := range in.Metrics {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
@@ -27,9 +28,12 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/server/cabundle"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/optionalconfig"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
+	"github.com/breakwater-dev/breakwater/internal/servingcert"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/permission/requiredsets"
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
@@ -80,13 +84,15 @@ func newHandlers(ctx context.Context, cmw configmap.Watcher) (map[string]admissi
 	}
 	store := settings.NewStore()
 	store.Follow(ctx, cmw)
-	catalogue := NewSetChecker(centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile}))
+	trust := &servingcert.Bundle{}
+	optionalconfig.Watch(cmw, podmeta.BundleName, func(cm *corev1.ConfigMap) { trust.Update(cm.Data) })
+	catalogue := NewSetChecker(centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile, Trust: trust}))
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kubeclient.Get(ctx).Discovery()))
 	find := requiredsets.Resolver{Owners: ownerchain.New(objects, mapper), Namespaces: namespaceinformer.Get(ctx).Lister(), Client: kubeclient.Get(ctx).CoreV1().Namespaces()}
 	return map[string]admission.Handler{
 		PodWebhook: Pods{
 			RequiredSets: find,
-			SetChecker:   catalogue, Settings: store.Get, Image: image,
+			SetChecker:   catalogue, Settings: store.Get, Image: image, Bundle: trust.Get,
 		},
 		SetWebhook: Workloads{SetChecker: catalogue},
 	}, nil

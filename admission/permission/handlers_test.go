@@ -19,6 +19,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/permission/requiredsets"
 	"github.com/breakwater-dev/breakwater/permission/settings"
@@ -98,7 +99,7 @@ func TestPodsAreInjectedByTheNearestAnnotation(t *testing.T) {
 				t.Fatal(err)
 			}
 			find := requiredsets.Resolver{Owners: tc.owner, Namespaces: corelisters.NewNamespaceLister(namespaces), Client: fake.NewClientset().CoreV1().Namespaces()}
-			h := Pods{RequiredSets: find, SetChecker: NewSetChecker(tc.centre), Settings: settings.Default, Image: "client:1"}
+			h := Pods{RequiredSets: find, SetChecker: NewSetChecker(tc.centre), Settings: settings.Default, Image: "client:1", Bundle: func() string { return "certificates" }}
 			answer := h.Admit(t.Context(), request(t, p))
 			if answer.Decision != tc.want {
 				t.Fatalf("%s, want %s: %+v", answer.Decision, tc.want, answer.Response.Result)
@@ -118,6 +119,31 @@ func TestPodsAreInjectedByTheNearestAnnotation(t *testing.T) {
 				t.Errorf("second admission: %+v", again)
 			}
 		})
+	}
+}
+
+func TestAPodIsNotCreatedWithAnInitContainerThatCannotVerifyTheServer(t *testing.T) {
+	outside := settings.Default()
+	outside.ServerURL = "https://permissions.example.com"
+	for name, tc := range map[string]struct {
+		settings settings.Settings
+		bundle   string
+		want     string
+	}{
+		"no certificates yet":         {settings.Default(), "", admission.DecisionError},
+		"certificates":                {settings.Default(), "certificates", DecisionInjected},
+		"a server outside of cluster": {outside, "", DecisionInjected},
+	} {
+		h := Pods{RequiredSets: requiredsets.Resolver{}, SetChecker: NewSetChecker(sets{"web": false}), Image: "client:1",
+			Settings: func() settings.Settings { return tc.settings }, Bundle: func() string { return tc.bundle }}
+		p := pod(func(p *corev1.Pod) { p.Annotations = setAnnotation("web") })
+		answer := h.Admit(t.Context(), request(t, p))
+		if answer.Decision != tc.want {
+			t.Errorf("%s: %s, want %s: %+v", name, answer.Decision, tc.want, answer.Response.Result)
+		}
+		if tc.want == DecisionInjected && podmeta.InitContainer(applyPatch(t, p, answer.Response.Patch)).Env[1] != (corev1.EnvVar{Name: protocol.EnvCA, Value: tc.bundle}) {
+			t.Errorf("%s: the init container does not have the certificates", name)
+		}
 	}
 }
 

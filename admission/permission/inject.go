@@ -26,7 +26,10 @@ type Injection struct {
 	// Image is the image of the init-action-client.
 	Image string
 	// Server is the URL of the init-action-server.
-	Server   string
+	Server string
+	// Bundle are the certificates (PEM) that the init container trusts in addition to
+	// those of its image.
+	Bundle   string
 	Deadline time.Duration
 }
 
@@ -75,6 +78,7 @@ func (i Injection) container(policy corev1.RestartPolicy, apps []corev1.Containe
 		Name: protocol.ContainerName, Image: i.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Env: []corev1.EnvVar{
 			{Name: protocol.EnvServer, Value: i.Server},
+			{Name: protocol.EnvCA, Value: i.Bundle},
 			{Name: protocol.EnvSets, Value: strings.Join(i.Sets, ",")},
 			{Name: protocol.EnvTokenFile, Value: podmeta.TokenMountPath + "/token"},
 			{Name: protocol.EnvDeadline, Value: i.Deadline.String()},

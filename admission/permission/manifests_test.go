@@ -155,7 +155,7 @@ func TestRBACHasNoWildcardsAndNamesTheWrittenObjects(t *testing.T) {
 	for resource, want := range map[string][]string{
 		"mutatingwebhookconfigurations":   {Configuration},
 		"validatingwebhookconfigurations": {Configuration},
-		"secrets":                         {SecretName},
+		"secrets":                         {SecretName, "permission-ca", "permission-centre-certs", "init-action-server-certs"},
 		"configmaps":                      podbreaker.ConfigMapNames(),
 	} {
 		for _, name := range want {

@@ -45,6 +45,8 @@ type Pods struct {
 	Settings     func() settings.Settings
 	// Image is the image of the init-action-client.
 	Image string
+	// Bundle returns the certificates that the init container trusts.
+	Bundle func() string
 }
 
 var _ admission.Handler = Pods{}
@@ -74,8 +76,11 @@ func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admi
 			return deny(DecisionHostNetwork, http.StatusForbidden, metav1.StatusReasonForbidden, message)
 		}
 	}
-	s := h.Settings()
-	ops := Injection{Sets: sets, Image: h.Image, Server: s.ServerURL, Deadline: s.ClientDeadline}.Patch(p)
+	s, bundle := h.Settings(), h.Bundle()
+	if bundle == "" && s.ServerInCluster() {
+		return admission.Fail(fmt.Errorf("ConfigMap %s has no certificates yet, and without them the init container cannot verify the init-action-server", podmeta.BundleName))
+	}
+	ops := Injection{Sets: sets, Image: h.Image, Server: s.ServerURL, Bundle: bundle, Deadline: s.ClientDeadline}.Patch(p)
 	if len(ops) == 0 {
 		return admission.Allow(DecisionAlreadyInjected)
 	}

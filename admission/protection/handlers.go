@@ -77,9 +77,13 @@ func newBudgetGuard(ctx context.Context, recorder record.EventRecorder, objects 
 	}); err != nil {
 		return budget.Guard{}, fmt.Errorf("watch budgets: %w", err)
 	}
+	leases, err := watchController(ctx)
+	if err != nil {
+		return budget.Guard{}, err
+	}
 	lister := budgetinformer.Get(ctx).Lister()
 	return budget.Guard{
-		Budgets: lister, Client: policies, Pods: kube.CoreV1(),
+		Budgets: lister, Client: policies, Controller: leases, Pods: kube.CoreV1(),
 		Owners:     ownerchain.New(objects, mapper).WithSelectors(dynamicclient.Get(ctx)),
 		Namespaces: budget.Namespaces{Lister: namespaceinformer.Get(ctx).Lister(), Client: kube.CoreV1()},
 		PDBs:       budget.Disruptions{Lister: pdbinformer.Get(ctx).Lister(), Client: kube.PolicyV1()},

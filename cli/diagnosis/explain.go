@@ -131,7 +131,7 @@ func (f Facts) explainSuspended(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	}
 	if failed != nil {
 		e.Why = append(e.Why, failedPods(failed)...)
-		e.WaysOut = append(e.WaysOut, Way{"overrule the verdict (role breakwater-judge)", f.command("approve", orderFlag(failed)+"-m REASON")})
+		e.WaysOut = append(e.WaysOut, Way{"overrule the verdict (role breakwater-approver)", f.command("approve", orderFlag(failed)+"-m REASON")})
 	}
 	repair := Way{"release a repair, once per suspension", f.command("repair", "--image CONTAINER=IMAGE")}
 	if b := v1alpha1.BypassOf(f.Annotations); b != nil && b.Kind == v1alpha1.BypassRepair && b.Suspend == f.Labels[v1alpha1.SuspendLabel] {

@@ -20,7 +20,7 @@ import (
 // settings are the choices of thresholds that are compared; the first is that of
 // the check.
 var settings = []judge.Setting{
-	{Scale: 1}, {FalseAlarmRate: "0.1%", Scale: 1}, {FalseAlarmRate: "5%", Scale: 1}, {FalseAlarmRate: "20%", Scale: 1},
+	{Scale: 1}, {MaxFalsePositiveRate: "0.1%", Scale: 1}, {MaxFalsePositiveRate: "5%", Scale: 1}, {MaxFalsePositiveRate: "20%", Scale: 1},
 	{Scale: 0.5}, {Scale: 2},
 }
 
@@ -32,11 +32,11 @@ type report struct {
 }
 
 type threshold struct {
-	FalseAlarmRate string          `json:"falseAlarmRate"`
-	SmallestChange string          `json:"smallestChange"`
-	Precision      calibrate.Share `json:"precision"`
-	Recall         calibrate.Share `json:"recall"`
-	F1             calibrate.Share `json:"f1"`
+	MaxFalsePositiveRate string          `json:"maxFalsePositiveRate"`
+	SmallestChange       string          `json:"smallestChange"`
+	Precision            calibrate.Share `json:"precision"`
+	Recall               calibrate.Share `json:"recall"`
+	F1                   calibrate.Share `json:"f1"`
 }
 
 type release struct {
@@ -113,7 +113,7 @@ func calibrateCommand(ctx context.Context, args []string, out, errs io.Writer) (
 	r.Score = calibrate.Of(outcomes[0])
 	for k, s := range settings {
 		score := calibrate.Of(outcomes[k])
-		rate := s.FalseAlarmRate
+		rate := s.MaxFalsePositiveRate
 		if rate == "" {
 			rate = "as set"
 		}
@@ -139,7 +139,7 @@ func label(bad bool) string {
 func outcomeOf(in evaluate.Input, record v1alpha1.Record, bad bool) calibrate.Outcome {
 	o := calibrate.Outcome{Bad: bad, Verdict: record.Verdict}
 	if record.DetectionTime != nil {
-		o.Detection = record.DetectionTime.Sub(in.Target.At.Time)
+		o.Detection = record.DetectionTime.Sub(in.Target.StartTime.Time)
 	}
 	for _, e := range record.Metrics {
 		if e.Verdict == v1alpha1.VerdictFail {
@@ -157,7 +157,7 @@ func (r report) print(out io.Writer) {
 		_, _ = fmt.Fprintf(out, "%-10s %5.1f %%  (%.1f to %.1f, of %d)\n", name, 100*s.Value, 100*s.Low, 100*s.High, s.Of)
 	}
 	_, _ = fmt.Fprintf(out, "%d releases, %d bad: %d caught, %d missed (%d of them held); %d good ones failed or held (%d held)\n\n",
-		r.Score.Releases, r.Bad, r.Caught, r.Missed, r.HeldBad, r.FalseAlarms, r.HeldGood)
+		r.Score.Releases, r.Bad, r.Caught, r.Missed, r.HeldBad, r.FalsePositives, r.HeldGood)
 	line("precision", r.Precision)
 	line("recall", r.Recall)
 	line("F1", r.F1)
@@ -166,13 +166,13 @@ func (r report) print(out io.Writer) {
 		seconds := func(v float64) time.Duration { return time.Duration(v) * time.Second }
 		_, _ = fmt.Fprintf(out, "time to detection: median %s (%s to %s), longest %s\n", seconds(d.Median), seconds(d.Low), seconds(d.High), seconds(d.Worst))
 	}
-	_, _ = fmt.Fprintf(out, "\n%-24s %7s %7s %6s %13s\n", "metric", "judged", "caught", "alone", "false alarms")
+	_, _ = fmt.Fprintf(out, "\n%-24s %7s %7s %6s %15s\n", "metric", "judged", "caught", "alone", "false positives")
 	for _, m := range r.Metrics {
-		_, _ = fmt.Fprintf(out, "%-24s %7d %7d %6d %6d (to %.1f %%)\n", m.Name, m.Judged, m.Caught, m.OnlyOne, m.FalseAlarms, 100*m.FalseRate.High)
+		_, _ = fmt.Fprintf(out, "%-24s %7d %7d %6d %6d (to %.1f %%)\n", m.Name, m.Judged, m.Caught, m.OnlyOne, m.FalsePositives, 100*m.FalsePositiveRate.High)
 	}
-	_, _ = fmt.Fprintf(out, "\n%-16s %-16s %10s %8s %6s\n", "false-alarm rate", "smallest change", "precision", "recall", "F1")
+	_, _ = fmt.Fprintf(out, "\n%-24s %-16s %10s %8s %6s\n", "max. false-positive rate", "smallest change", "precision", "recall", "F1")
 	for _, t := range r.Thresholds {
-		_, _ = fmt.Fprintf(out, "%-16s %-16s %8.1f %% %6.1f %% %4.1f %%\n", t.FalseAlarmRate, t.SmallestChange, 100*t.Precision.Value, 100*t.Recall.Value, 100*t.F1.Value)
+		_, _ = fmt.Fprintf(out, "%-24s %-16s %8.1f %% %6.1f %% %4.1f %%\n", t.MaxFalsePositiveRate, t.SmallestChange, 100*t.Precision.Value, 100*t.Recall.Value, 100*t.F1.Value)
 	}
 	_, _ = fmt.Fprintln(out)
 	for _, one := range r.Releases {

@@ -32,7 +32,7 @@ func explain(ctx context.Context, args []string, out, errs io.Writer) (int, erro
 	if err := json.Unmarshal(text, &record); err != nil {
 		return exitUsage, fmt.Errorf("--record %s: %w", *path, err)
 	}
-	if record.Target.New == "" || record.Target.At.IsZero() {
+	if record.Target.New == "" || record.Target.StartTime.IsZero() {
 		return exitUsage, fmt.Errorf("--record %s: the record has no target", *path)
 	}
 	check, err := checkOf(*file)

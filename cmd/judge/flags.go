@@ -101,5 +101,5 @@ func targetOf(newPods, oldPods, at string) (v1alpha1.Target, error) {
 	if err != nil {
 		return v1alpha1.Target{}, fmt.Errorf("at: %w", err)
 	}
-	return v1alpha1.Target{New: newPods, Old: oldPods, At: metav1.NewTime(t.Truncate(time.Second))}, nil
+	return v1alpha1.Target{New: newPods, Old: oldPods, StartTime: metav1.NewTime(t.Truncate(time.Second))}, nil
 }

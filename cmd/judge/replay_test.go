@@ -100,7 +100,7 @@ func TestAReplayOfAPastReleaseIsJudgedExplainedAndCounted(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &record); err != nil {
 		t.Fatal(err)
 	}
-	if e := record.Metrics[0]; record.Looks > 3 || e.Name != "requests-errors" || e.New == nil || e.Old == nil || e.Interval == nil ||
+	if e := record.Metrics[0]; record.Looks > 3 || e.Name != "requests-errors" || e.New == nil || e.Old == nil || e.ConfidenceInterval == nil ||
 		e.New.Query != `http_requests_total{version="v2"}` || e.Threshold == "" {
 		t.Errorf("a fail without its evidence: %+v", record)
 	}
@@ -130,9 +130,9 @@ func TestAReplayOfAPastReleaseIsJudgedExplainedAndCounted(t *testing.T) {
 	if code := run(t.Context(), []string{"calibrate", "--prometheus", url, "--list", list, "--json"}, &out, &errs); code != exitPass {
 		t.Fatalf("calibrate: exit code %d: %s", code, errs.String())
 	}
-	var score struct{ Caught, FalseAlarms int }
-	if err := json.Unmarshal(out.Bytes(), &score); err != nil || score.Caught != 1 || score.FalseAlarms != 0 {
-		t.Errorf("calibrate: %+v, %v, want one caught and no false alarm", score, err)
+	var score struct{ Caught, FalsePositives int }
+	if err := json.Unmarshal(out.Bytes(), &score); err != nil || score.Caught != 1 || score.FalsePositives != 0 {
+		t.Errorf("calibrate: %+v, %v, want one caught and no false positive", score, err)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestWrongFlagsAndFilesExitWith3AndAreNamed(t *testing.T) {
 		"no file":         {with("--check", dir+"/none"), "none"},
 		"unknown field":   {with("--check", write("a", head+"spec: {lok: 5m}")), "lok"},
 		"wrong kind":      {with("--check", write("b", "kind: Deployment\n")), "Deployment"},
-		"short look":      {with("--check", write("c", head+"spec: {look: 1s}")), "spec.look"},
+		"short analysis":  {with("--check", write("c", head+"spec: {analysisDuration: 1s}")), "spec.analysisDuration"},
 		"no bad":          {with("--check", write("d", head+"spec: {metrics: [{name: a, kind: Ratio, query: 'x{{{pods}}}'}]}")), "spec.metrics[0].bad"},
 		"wrong label":     {[]string{"calibrate", "--prometheus", "http://x", "--list", write("e", "new,old,at,check,label\na,b,1,,ugly\n")}, "ugly"},
 		"wrong header":    {[]string{"calibrate", "--prometheus", "http://x", "--list", write("f", "new,old,at,label\n")}, "check"},

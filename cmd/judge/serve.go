@@ -37,7 +37,7 @@ func buildServer(ctx context.Context, clients process.Clients) (process.Parts, e
 	core, wall, meter := clients.Kube.CoreV1(), clock.RealClock{}, metrics.Meter()
 	function := functionjudge.New(functionjudge.Options{
 		Change: clients.Change, Kube: clients.Kube, Reader: functionjudge.NewSources(core, wall).Source,
-		Broker: sender, Signer: eventsigning.NewNamedStore(core, eventsigning.MetricsSecretName, wall), Clock: wall, Meter: meter,
+		Broker: sender, Signer: eventsigning.NewNamedStore(core, eventsigning.JudgeSecretName, wall), Clock: wall, Meter: meter,
 	})
 	return process.Parts{
 		Handler:    functions.NewReceiver(serveName, function, wall, meter),

@@ -21,7 +21,7 @@ func Signed(t testing.TB, e event.Event) event.Event {
 	return e
 }
 
-// JudgeKey returns the key of a judge in tests, which it has in Secret judge-keys.
+// JudgeKey returns the key of a judge in tests, which it has in Secret external-judge-keys.
 func JudgeKey(judge string) eventsigning.Keys {
 	return eventsigning.Keys{Current: []byte("key of judge " + judge + ", of at least 32 bytes")}
 }

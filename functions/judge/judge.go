@@ -1,7 +1,7 @@
 // Package judge is the function that judges batches by their metrics. On each wake-up
 // (changepod.ready with judge metrics) it makes one look: it reads the metrics of the new and
 // the old pods of the release from Prometheus, and stores the result in status.metricRecord
-// of the ChangePod, by compare-and-swap. When the look has ended, it sends the verdict of the
+// of the ChangePod, by compare-and-swap. When the analysis has ended, it sends the verdict of the
 // record to the Broker, signed with its own key; function verdict stores it.
 //
 // The record is stored before the verdict is sent, so a lost event needs one more wake-up
@@ -170,7 +170,7 @@ func (f *function) look(ctx context.Context, pod *v1alpha1.ChangePod, asked v1al
 		return withdrawn(pod.Status.MetricRecord, asked, release.at, now), nil
 	}
 	target := release.target(pod, source.Labels)
-	record := judge.Look(ctx, source.Reader, check.Spec, target, untilOf(pod, asked), pod.Status.MetricRecord, now.Truncate(lookStep))
+	record := judge.Look(ctx, source.Reader, check.Spec, target, analysisEnd(pod, asked), pod.Status.MetricRecord, now.Truncate(lookStep))
 	if record.Reason == judgev1alpha1.ReasonMetricsUnavailable {
 		// Prometheus may answer again and have the samples, so looks continue while the batch is
 		// open or held.
@@ -183,11 +183,12 @@ func (f *function) look(ctx context.Context, pod *v1alpha1.ChangePod, asked v1al
 // release send the same queries.
 const lookStep = 5 * time.Second
 
-// untilOf returns when the look at a batch ends: at the timeout of the judge minus LookGrace.
+// analysisEnd returns the end of the analysis of a batch: the timeout of the judge minus
+// AnalysisGrace.
 // It is rounded up, so that batches of a release send the same queries.
-func untilOf(pod *v1alpha1.ChangePod, asked v1alpha1.Judge) time.Time {
-	look := time.Duration(asked.TimeoutSeconds)*time.Second - v1alpha1.LookGrace
-	return pod.CreationTimestamp.Add(max(look, 0) + lookStep - 1).Truncate(lookStep)
+func analysisEnd(pod *v1alpha1.ChangePod, asked v1alpha1.Judge) time.Time {
+	duration := time.Duration(asked.TimeoutSeconds)*time.Second - v1alpha1.AnalysisGrace
+	return pod.CreationTimestamp.Add(max(duration, 0) + lookStep - 1).Truncate(lookStep)
 }
 
 // withdrawn returns the record of a batch whose MetricCheck was deleted.
@@ -195,7 +196,7 @@ func withdrawn(previous *judgev1alpha1.Record, asked v1alpha1.Judge, at, now tim
 	r := judgev1alpha1.Record{
 		Verdict: judgev1alpha1.VerdictNone, Reason: ReasonNoMetricCheck, Final: true, EndTime: metav1.NewTime(now), LookTime: metav1.NewTime(now),
 		Message: "MetricCheck " + asked.Check + " was deleted while the batch was judged",
-		Target:  judgev1alpha1.Target{At: metav1.NewTime(at)},
+		Target:  judgev1alpha1.Target{StartTime: metav1.NewTime(at)},
 	}
 	if previous != nil {
 		r.Looks, r.Target = previous.Looks, previous.Target

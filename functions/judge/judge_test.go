@@ -55,8 +55,8 @@ type fixture struct {
 	clock  *clocktesting.FakePassiveClock
 }
 
-// look is the look of the MetricCheck in the tests.
-const look = 5 * time.Minute
+// duration is that of the analysis in the tests.
+const duration = 5 * time.Minute
 
 // newFixture returns a release with a MetricCheck and batches, whose metrics reader reads.
 func newFixture(t *testing.T, reader func(context.Context) (judge.Source, error), batches ...*v1alpha1.ChangePod) *fixture {
@@ -64,7 +64,7 @@ func newFixture(t *testing.T, reader func(context.Context) (judge.Source, error)
 	check := &judgev1alpha1.MetricCheck{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ft.Namespace, Name: "check"},
 		Spec: judgev1alpha1.MetricCheckSpec{
-			DefaultMetrics: judgev1alpha1.DefaultMetricsNone, Callers: judgev1alpha1.DefaultMetricsNone, Look: metav1.Duration{Duration: look},
+			DefaultMetrics: judgev1alpha1.DefaultMetricsNone, Callers: judgev1alpha1.DefaultMetricsNone, AnalysisDuration: metav1.Duration{Duration: duration},
 			Metrics: []judgev1alpha1.Metric{{
 				Name: "http-errors", Kind: judgev1alpha1.KindRatio, Direction: judgev1alpha1.DirectionHigher, Weight: judgev1alpha1.WeightAlone,
 				Query: `requests_total{{{pods}}}`, Bad: `errors_total{{{pods}}}`,
@@ -165,7 +165,7 @@ func (f *fixture) lookUntilFinal(t *testing.T) *judgev1alpha1.Record {
 		}
 		f.clock.SetTime(f.clock.Now().Add(20 * time.Second))
 	}
-	t.Fatalf("the look does not end: %+v", f.ChangePod(ft.BatchName(1)).Status.MetricRecord)
+	t.Fatalf("the analysis does not end: %+v", f.ChangePod(ft.BatchName(1)).Status.MetricRecord)
 	return nil
 }
 
@@ -197,7 +197,7 @@ func TestABadReleaseFailsEarlyAndAGoodOnePassesAtTheEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, (&traffic{newFails: tc.fails, oldFails: 0.2}).source, newBatch(1))
 			record := f.lookUntilFinal(t)
-			early := f.clock.Now().Before(ft.Now().Add(look))
+			early := f.clock.Now().Before(ft.Now().Add(duration))
 			if record.Verdict != tc.want || early != (tc.want == judgev1alpha1.VerdictFail) || len(record.Metrics) == 0 {
 				t.Errorf("verdict %s, early %t, %d metrics: %s", record.Verdict, early, len(record.Metrics), record.Message)
 			}
@@ -218,7 +218,7 @@ func TestWithoutUsableDataThereIsNoPass(t *testing.T) {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(status)
-			_, _ = w.Write([]byte(strings.ReplaceAll(body, "NOW", "1778328300"))) // the end of the look
+			_, _ = w.Write([]byte(strings.ReplaceAll(body, "NOW", "1778328300"))) // the end of the analysis
 		}
 	}
 	const matrix = `{"status":"success","data":{"resultType":"matrix","result":[%]}}`
@@ -246,7 +246,7 @@ func TestWithoutUsableDataThereIsNoPass(t *testing.T) {
 			f := newFixture(t, func(context.Context) (judge.Source, error) {
 				return judge.Source{Reader: client, Labels: judge.Labels{Namespace: "namespace", Pod: "pod"}}, nil
 			}, newBatch(1))
-			for _, after := range []time.Duration{0, look / 2, look + time.Second} {
+			for _, after := range []time.Duration{0, duration / 2, duration + time.Second} {
 				f.clock.SetTime(ft.Now().Add(after))
 				if err := f.wake(t, 1); err != nil {
 					t.Fatal(err)
@@ -269,7 +269,7 @@ func TestAPrometheusThatIsNotConfiguredIsNamedInTheRecord(t *testing.T) {
 	f := newFixture(t, func(context.Context) (judge.Source, error) {
 		return judge.Source{}, &judge.ConfigError{Err: errors.New("prometheus-url is not set")}
 	}, newBatch(1))
-	f.clock.SetTime(ft.Now().Add(look))
+	f.clock.SetTime(ft.Now().Add(duration))
 	if err := f.wake(t, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func TestAPrometheusThatIsNotConfiguredIsNamedInTheRecord(t *testing.T) {
 	}
 }
 
-// The samples of the look are still there.
+// Prometheus still has the samples of the analysis.
 func TestThePassOfAReleaseComesWhenPrometheusAnswersAgain(t *testing.T) {
 	tr := &traffic{newFails: 0.2, oldFails: 0.2}
 	down := true
@@ -288,7 +288,7 @@ func TestThePassOfAReleaseComesWhenPrometheusAnswersAgain(t *testing.T) {
 		}
 		return tr.source(ctx)
 	}, newBatch(1))
-	f.clock.SetTime(ft.Now().Add(look + time.Hour))
+	f.clock.SetTime(ft.Now().Add(duration + time.Hour))
 	if err := f.wake(t, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ const maxRecord = 32 << 10
 const maxMessage = 1024
 
 // limited returns a record of at most maxRecord. It omits the last metrics: failed metrics
-// are first, so they are kept. While the look has not ended it omits all evidence: each look
+// are first, so they are kept. While the analysis has not ended, it omits all evidence: each look
 // reads all samples again, and the write of each look stays small.
 func limited(r judgev1alpha1.Record) judgev1alpha1.Record {
 	r.Message = text.Truncate(r.Message, maxMessage)

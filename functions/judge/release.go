@@ -163,7 +163,8 @@ func sorted(patterns []string) []string {
 // Labels has the names of the labels of series that contain the namespace and the pod.
 type Labels struct{ Namespace, Pod string }
 
-// target returns the matchers of the pods of a release. At is that of an earlier look, if any.
+// target returns the matchers of the pods of a release. The start time is that of an earlier
+// look, if there is one.
 func (r release) target(pod *v1alpha1.ChangePod, names Labels) judgev1alpha1.Target {
 	matcher := func(patterns []string) string {
 		if len(patterns) == 0 {
@@ -171,9 +172,9 @@ func (r release) target(pod *v1alpha1.ChangePod, names Labels) judgev1alpha1.Tar
 		}
 		return names.Namespace + "=" + strconv.Quote(r.namespace) + "," + names.Pod + "=~" + strconv.Quote(strings.Join(patterns, "|"))
 	}
-	t := judgev1alpha1.Target{New: matcher(r.fresh), Old: matcher(r.earlier), At: metav1.NewTime(r.at)}
-	if record := pod.Status.MetricRecord; record != nil && !record.Target.At.IsZero() {
-		t.At = record.Target.At
+	t := judgev1alpha1.Target{New: matcher(r.fresh), Old: matcher(r.earlier), StartTime: metav1.NewTime(r.at)}
+	if record := pod.Status.MetricRecord; record != nil && !record.Target.StartTime.IsZero() {
+		t.StartTime = record.Target.StartTime
 	}
 	return t
 }

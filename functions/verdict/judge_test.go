@@ -99,8 +99,8 @@ func TestAVerdictOfAJudgeCountsOnlyWithItsOwnKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, _, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, judgedBy("canary", "metrics", "unknown", "short", "twin")))
 			for name, data := range map[string]map[string][]byte{
-				eventsigning.MetricsSecretName: {eventsigning.CurrentKey: ft.JudgeKey("metrics").Current},
-				eventsigning.JudgesSecretName: {
+				eventsigning.JudgeSecretName: {eventsigning.CurrentKey: ft.JudgeKey("metrics").Current},
+				eventsigning.ExternalJudgesSecretName: {
 					"canary": ft.JudgeKey("canary").Current, "canary.previous": ft.JudgeKey("canary of last year").Current,
 					"synthetic": ft.JudgeKey("synthetic").Current, "short": short.Current,
 					"twin": ft.JudgeKey("twins").Current, "other-twin": ft.JudgeKey("twins").Current,
@@ -139,7 +139,7 @@ func TestAVerdictOfAJudgeCountsOnlyWithItsOwnKey(t *testing.T) {
 func TestTheKeyOfAJudgeSignsNoVerdictOfTheServer(t *testing.T) {
 	c, _, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0), judgedBy("canary")))
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: eventsigning.JudgesSecretName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: eventsigning.ExternalJudgesSecretName},
 		Data:       map[string][]byte{"canary": ft.JudgeKey("canary").Current},
 	}
 	if err := c.Kube.Tracker().Add(secret); err != nil {

@@ -95,7 +95,7 @@ func markConditions(c *v1alpha1.ChangePod, s State, policy v1alpha1.NoVerdictPol
 // SettingOf is the setting that the outcome of an unjudged batch follows, for messages.
 func SettingOf(c *v1alpha1.ChangePod) v1alpha1.ConfigType {
 	if by := c.UnjudgedBy(); len(by) > 0 && by[0].NoVerdict != "" {
-		return "onTooLittleData"
+		return "insufficientDataPolicy"
 	}
 	for _, v := range c.Status.Verdicts {
 		if v.IsContradicted() {

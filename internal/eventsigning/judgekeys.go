@@ -19,24 +19,24 @@ import (
 
 // The Secrets with the keys of judges other than the server, in SystemNamespace.
 const (
-	// MetricsSecretName has the key of function judge, as SecretName has that of the
+	// JudgeSecretName has the key of function judge, as SecretName has that of the
 	// server. It has a Secret of its own, so that function judge can read no other key.
-	MetricsSecretName = "judge-metrics-key"
-	// JudgesSecretName has the keys of all other judges: a key with the name of the judge,
-	// and one with previousSuffix for the key that it replaced.
-	JudgesSecretName = "judge-keys"
-	previousSuffix   = ".previous"
-	// minJudgeKey is the minimum length of the key of a judge in bytes: a shorter one can
-	// be guessed.
-	minJudgeKey = 32
+	JudgeSecretName = "judge-signing-key"
+	// ExternalJudgesSecretName has the keys of judges that are not part of Breakwater: a
+	// key with the name of the judge, and one with previousSuffix for the key that it replaced.
+	ExternalJudgesSecretName = "external-judge-keys"
+	previousSuffix           = ".previous"
+	// minJudgeKeyBytes is the minimum length of the key of a judge: a shorter one can be
+	// guessed.
+	minJudgeKeyBytes = 32
 )
 
 // JudgeKeys verifies the signatures of judges other than the server. The key of one judge
 // never verifies the verdict of another.
 type JudgeKeys struct {
-	metrics *Store
-	secrets corev1client.SecretsGetter
-	clock   clock.PassiveClock
+	function *Store
+	secrets  corev1client.SecretsGetter
+	clock    clock.PassiveClock
 
 	mu   sync.Mutex
 	keys map[string][]byte
@@ -45,14 +45,14 @@ type JudgeKeys struct {
 
 // NewJudgeKeys returns JudgeKeys.
 func NewJudgeKeys(secrets corev1client.SecretsGetter, clock clock.PassiveClock) *JudgeKeys {
-	return &JudgeKeys{metrics: NewNamedStore(secrets, MetricsSecretName, clock), secrets: secrets, clock: clock}
+	return &JudgeKeys{function: NewNamedStore(secrets, JudgeSecretName, clock), secrets: secrets, clock: clock}
 }
 
 // VerifyJudge verifies that the judge signed an event. The error is ErrNotAuthentic, with
 // what to do, or temporary.
 func (j *JudgeKeys) VerifyJudge(ctx context.Context, judge string, e event.Event) error {
 	if judge == v1alpha1.JudgeMetrics {
-		err := j.metrics.Verify(ctx, e)
+		err := j.function.Verify(ctx, e)
 		if apierrors.IsNotFound(err) {
 			return fmt.Errorf("%w: function judge (config/judge) is not installed", ErrNotAuthentic)
 		}
@@ -76,15 +76,15 @@ func verifyJudge(ctx context.Context, keys map[string][]byte, judge string, e ev
 	own := Keys{Current: keys[judge], Previous: keys[judge+previousSuffix]}
 	switch {
 	case len(own.Current) == 0:
-		return fmt.Errorf("%w: Secret %s has no key %q", ErrNotAuthentic, JudgesSecretName, judge)
-	case len(own.Current) < minJudgeKey || len(own.Previous) > 0 && len(own.Previous) < minJudgeKey:
-		return fmt.Errorf("%w: key %q of Secret %s is shorter than %d bytes", ErrNotAuthentic, judge, JudgesSecretName, minJudgeKey)
+		return fmt.Errorf("%w: Secret %s has no key %q", ErrNotAuthentic, ExternalJudgesSecretName, judge)
+	case len(own.Current) < minJudgeKeyBytes || len(own.Previous) > 0 && len(own.Previous) < minJudgeKeyBytes:
+		return fmt.Errorf("%w: key %q of Secret %s is shorter than %d bytes", ErrNotAuthentic, judge, ExternalJudgesSecretName, minJudgeKeyBytes)
 	}
 	for name, key := range keys {
 		for _, mine := range [][]byte{own.Current, own.Previous} {
 			if name != judge && name != judge+previousSuffix && len(mine) > 0 && hmac.Equal(mine, key) {
 				return fmt.Errorf("%w: %q and %q of Secret %s have the same key, so one could answer for the other",
-					ErrNotAuthentic, judge, name, JudgesSecretName)
+					ErrNotAuthentic, judge, name, ExternalJudgesSecretName)
 			}
 		}
 	}
@@ -100,12 +100,12 @@ func (j *JudgeKeys) keysOf(ctx context.Context, age time.Duration) (map[string][
 	if !j.read.IsZero() && now.Sub(j.read) < age {
 		return j.keys, nil
 	}
-	secret, err := j.secrets.Secrets(v1alpha1.SystemNamespace).Get(ctx, JudgesSecretName, metav1.GetOptions{})
+	secret, err := j.secrets.Secrets(v1alpha1.SystemNamespace).Get(ctx, ExternalJudgesSecretName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		secret, err = &corev1.Secret{}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("get Secret %s: %w", JudgesSecretName, err)
+		return nil, fmt.Errorf("get Secret %s: %w", ExternalJudgesSecretName, err)
 	}
 	j.keys, j.read = secret.Data, now
 	return j.keys, nil

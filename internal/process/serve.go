@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -37,6 +38,9 @@ const HealthPath = "/healthz"
 type Parts struct {
 	// Handler serves all requests except those to HealthPath.
 	Handler http.Handler
+	// TLS, if set, is the configuration of the server, which then answers plain HTTP with
+	// 400.
+	TLS *tls.Config
 	// Background functions run until their context ends. An error of one ends the
 	// process.
 	Background []func(context.Context) error
@@ -61,6 +65,9 @@ func Serve(ctx context.Context, listener net.Listener, name string, parts Parts)
 	}
 	group, gctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
+		if parts.TLS != nil {
+			listener = tls.NewListener(listener, parts.TLS)
+		}
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve: %w", err)
 		}

@@ -37,19 +37,19 @@ type Duration struct {
 }
 
 // Score has the figures of one list. A bad release without a verdict counts as
-// missed, and a good one as a false alarm: both are held.
+// missed, and a good one as a false positive: both are held.
 type Score struct {
-	Releases    int   `json:"releases"`
-	Bad         int   `json:"bad"`
-	Caught      int   `json:"caught"`
-	Missed      int   `json:"missed"`
-	FalseAlarms int   `json:"falseAlarms"`
-	HeldGood    int   `json:"heldGood"`
-	HeldBad     int   `json:"heldBad"`
-	Precision   Share `json:"precision"`
-	Recall      Share `json:"recall"`
-	F1          Share `json:"f1"`
-	Held        Share `json:"held"`
+	Releases       int   `json:"releases"`
+	Bad            int   `json:"bad"`
+	Caught         int   `json:"caught"`
+	Missed         int   `json:"missed"`
+	FalsePositives int   `json:"falsePositives"`
+	HeldGood       int   `json:"heldGood"`
+	HeldBad        int   `json:"heldBad"`
+	Precision      Share `json:"precision"`
+	Recall         Share `json:"recall"`
+	F1             Share `json:"f1"`
+	Held           Share `json:"held"`
 	// Detection is nil if no bad release was caught.
 	Detection *Duration `json:"timeToDetectionSeconds,omitempty"`
 	Metrics   []Metric  `json:"metrics,omitempty"`
@@ -57,13 +57,13 @@ type Score struct {
 
 // Metric has the figures of one metric: releases in which it failed.
 type Metric struct {
-	Name        string `json:"name"`
-	Judged      int    `json:"judged"`
-	Caught      int    `json:"caught"`
-	OnlyOne     int    `json:"caughtAlone"`
-	FalseAlarms int    `json:"falseAlarms"`
-	Recall      Share  `json:"recall"`
-	FalseRate   Share  `json:"falseAlarmRate"`
+	Name              string `json:"name"`
+	Judged            int    `json:"judged"`
+	Caught            int    `json:"caught"`
+	OnlyOne           int    `json:"caughtAlone"`
+	FalsePositives    int    `json:"falsePositives"`
+	Recall            Share  `json:"recall"`
+	FalsePositiveRate Share  `json:"falsePositiveRate"`
 }
 
 // Of counts outcomes.
@@ -80,7 +80,7 @@ func Of(outcomes []Outcome) Score {
 		case o.Bad:
 			s.Missed++
 		case failed || held:
-			s.FalseAlarms++
+			s.FalsePositives++
 		}
 		if o.Bad {
 			s.Bad++
@@ -91,11 +91,11 @@ func Of(outcomes []Outcome) Score {
 			s.HeldGood++
 		}
 	}
-	s.Precision = Wilson(s.Caught, s.Caught+s.FalseAlarms)
+	s.Precision = Wilson(s.Caught, s.Caught+s.FalsePositives)
 	s.Recall = Wilson(s.Caught, s.Bad)
-	// F1 is 2s/(1+s). s is the share of caught releases among caught and missed releases and
-	// false alarms.
-	j := Wilson(s.Caught, s.Caught+s.FalseAlarms+s.Missed)
+	// F1 is 2s/(1+s), where s is the share of caught releases among caught and missed releases
+	// and false positives.
+	j := Wilson(s.Caught, s.Caught+s.FalsePositives+s.Missed)
 	f1 := func(v float64) float64 { return 2 * v / (1 + v) }
 	s.F1 = Share{f1(j.Value), f1(j.Low), f1(j.High), j.Of}
 	s.Held = Wilson(s.HeldGood+s.HeldBad, s.Releases)
@@ -127,14 +127,14 @@ func metrics(outcomes []Outcome) []Metric {
 					m.OnlyOne++
 				}
 			default:
-				m.FalseAlarms++
+				m.FalsePositives++
 			}
 		}
 	}
 	out := make([]Metric, 0, len(byName))
 	for name, m := range byName {
 		m.Recall = Wilson(m.Caught, bad[name])
-		m.FalseRate = Wilson(m.FalseAlarms, m.Judged-bad[name])
+		m.FalsePositiveRate = Wilson(m.FalsePositives, m.Judged-bad[name])
 		out = append(out, *m)
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })

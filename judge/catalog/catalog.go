@@ -42,6 +42,8 @@ type Metric struct {
 	Unit string
 	// WarmUp reports whether the start of a pod is not compared.
 	WarmUp bool
+	// PerRequest reports whether the value depends on the number of requests.
+	PerRequest bool
 }
 
 // Found is a name of series that exist, and the values of its labels.

@@ -41,12 +41,12 @@ func resources(found []Found) []Metric {
 		if !ok {
 			return
 		}
-		out = append(out, Metric{Signal: Resources, Unit: unit, WarmUp: true, Metric: v1alpha1.Metric{
+		out = append(out, Metric{Signal: Resources, Unit: unit, WarmUp: true, PerRequest: name == "cpu", Metric: v1alpha1.Metric{
 			Name: name, Kind: v1alpha1.KindGauge, Query: selector(f.Name, containers(f)),
 			Direction: v1alpha1.DirectionHigher, Weight: weight, SmallestChange: &change,
 		}})
 	}
-	gauge("cpu", "cores", cpuNames, v1alpha1.Change{Relative: "25%", Absolute: "0.002"}, v1alpha1.WeightAlone)
+	gauge("cpu", "cores", cpuNames, v1alpha1.Change{Relative: "20%", Absolute: "0.0005"}, v1alpha1.WeightAlone)
 	gauge("memory", "bytes", memoryNames, v1alpha1.Change{Relative: "30%", Absolute: "6291456"}, v1alpha1.WeightAlone)
 	gauge("threads", "threads", threadNames, v1alpha1.Change{Relative: "100%", Absolute: "50"}, v1alpha1.WeightAlone)
 	gauge("active-requests", "requests", activeNames, v1alpha1.Change{Relative: "100%", Absolute: "5"}, v1alpha1.WeightWithOthers)

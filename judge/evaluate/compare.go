@@ -11,7 +11,7 @@ import (
 // sides are the counts of one comparison, limited to the compared cells.
 type sides struct {
 	newEvents, newAll tally
-	// oldEvents and oldAll contain the cells of the look and the cells before it.
+	// oldEvents and oldAll contain the cells of the analysis and the cells before it.
 	oldEvents, oldAll tally
 	dayEvents, dayAll tally
 }
@@ -29,107 +29,174 @@ type comparison struct {
 	blocks                               []sequential.Block
 }
 
-// pair returns the blocks of each kind of request: cell by cell against the old
-// pods or, where these have no counts, against the cells before the change.
-func (s sides) pair(f frame, samePods bool) (blocks map[string][]sequential.Block, concurrent, all float64) {
-	blocks = map[string][]sequential.Block{}
+// pair returns the blocks of each cell and kind of request in which new and old pods have
+// counts, and which share of the new counts these are.
+func (s sides) pair(f frame) (blocks []sequential.Block, share float64) {
+	concurrent, all := 0.0, 0.0
 	for _, stratum := range samples.Sorted(s.newAll) {
 		ne, na := s.newEvents.sum(stratum), s.newAll.sum(stratum)
 		oe, oa := s.oldEvents.sum(stratum), s.oldAll.sum(stratum)
 		for i := 0; i <= f.last; i++ {
-			if na[i] <= 0 {
-				continue
-			}
-			b := sequential.Block{New: ne[i], NewExposure: na[i], Cell: i}
-			if !samePods && oa[i] > 0 {
-				b.Old, b.OldExposure = oe[i], oa[i]
-				concurrent += na[i]
-			} else {
-				for _, j := range f.reference(i) {
-					b.Old += oe[j]
-					b.OldExposure += oa[j]
-				}
-			}
 			all += na[i]
-			blocks[stratum] = append(blocks[stratum], b)
+			if na[i] > 0 && oa[i] > 0 && i <= f.oldEnd {
+				concurrent += na[i]
+				blocks = append(blocks, sequential.Block{New: ne[i], NewExposure: na[i], Old: oe[i], OldExposure: oa[i], Cell: i})
+			}
 		}
 	}
-	return blocks, concurrent, all
+	return blocks, concurrent / math.Max(all, 1e-9)
 }
 
-// day returns the blocks against the same cells of the day before.
-func (s sides) day(f frame) map[string][]sequential.Block {
-	blocks := map[string][]sequential.Block{}
+// pools returns the new cells of each kind of request, and all counts of old in the cells
+// from first to last.
+func (s sides) pools(f frame, oldEvents, oldAll tally, first, last int) []sequential.Pool {
+	var out []sequential.Pool
 	for _, stratum := range samples.Sorted(s.newAll) {
 		ne, na := s.newEvents.sum(stratum), s.newAll.sum(stratum)
-		de, da := s.dayEvents.sum(stratum), s.dayAll.sum(stratum)
-		for i := 0; i <= f.last; i++ {
-			if na[i] > 0 && da[i] > 0 {
-				blocks[stratum] = append(blocks[stratum], sequential.Block{New: ne[i], NewExposure: na[i], Old: de[i], OldExposure: da[i], Cell: i})
-			}
+		p := sequential.Pool{New: make([]sequential.Cell, max(0, f.last+1))}
+		for i := range p.New {
+			p.New[i] = sequential.Cell{Events: ne[i], Exposure: na[i]}
 		}
-	}
-	return blocks
-}
-
-func flatten(blocks map[string][]sequential.Block) []sequential.Block {
-	var out []sequential.Block
-	for _, stratum := range samples.Sorted(blocks) {
-		out = append(out, blocks[stratum]...)
+		p.Old.Events, p.Old.Exposure = oldEvents.sum(stratum).Sum(first, last), oldAll.sum(stratum).Sum(first, last)
+		out = append(out, p)
 	}
 	return out
 }
 
+const (
+	// sparse is the number of old requests at the same time below which the old requests
+	// before the change are compared, too: chance is then larger than any drift.
+	sparse = 300
+	// alone is the e-value that each of two references must have, if both are used together.
+	alone = 3
+)
+
 // compare tests whether the rate of the new pods is worse. proportion is true for a share
 // of events, which varies less than a rate.
 func (s sides) compare(f frame, samePods, proportion bool, direction v1alpha1.Direction) comparison {
-	byStratum, concurrent, all := s.pair(f, samePods)
-	if overlap(byStratum) < 0.5 && len(s.newAll) > 1 {
+	if overlapOf(s.newAll, s.oldAll) < 0.5 && len(s.newAll) > 1 {
 		// The kinds of requests have other names in the new version.
 		s = sides{s.newEvents.pooled(), s.newAll.pooled(), s.oldEvents.pooled(), s.oldAll.pooled(), s.dayEvents.pooled(), s.dayAll.pooled()}
-		byStratum, concurrent, all = s.pair(f, samePods)
 	}
-	c := comparison{reference: v1alpha1.ReferenceBefore, blocks: flatten(byStratum)}
-	if concurrent*2 >= all && concurrent > 0 {
-		c.reference = v1alpha1.ReferenceOldPods
+	if blocks, share := s.pair(f); !samePods && share >= 0.5 {
+		return s.compareNow(f, blocks, proportion, direction)
 	}
-	for _, b := range c.blocks {
+	return s.compareBefore(f, samePods, proportion, direction)
+}
+
+// compareNow compares cell by cell with the old pods.
+func (s sides) compareNow(f frame, blocks []sequential.Block, proportion bool, direction v1alpha1.Direction) comparison {
+	c := comparison{reference: v1alpha1.ReferenceOldPods}
+	c.add(blocks)
+	// A shock to both new and old pods cancels out only if they are compared at the same time.
+	shocks := sequential.Shocks(blocks)
+	for _, side := range [][2]tally{{s.newEvents, s.newAll}, {s.oldEvents, s.oldAll}} {
+		for cell := range bursts(side[0], side[1], 0, f.last) {
+			shocks[cell] = true
+		}
+	}
+	c.blocks = without(blocks, shocks)
+	c.ratio = sequential.Ratio(c.blocks)
+	history := historyOf(s.oldEvents, s.oldAll, f.before, true)
+	history = append(history, lookOf(s.newEvents, s.newAll, f.last, shocks)...)
+	c.disperse(s, c.blocks, history, shocks, proportion)
+	if c.oldAll >= sparse {
+		c.evidence = evidence(c.blocks, c.dispersion, direction)
+		return c
+	}
+	for _, counts := range []*tally{&s.newEvents, &s.newAll, &s.oldEvents, &s.oldAll} {
+		*counts = counts.except(shocks)
+	}
+	pools := s.pools(f, s.oldEvents, s.oldAll, -f.before, f.last)
+	c.evidence = poolEvidence(pools, c.dispersion, direction, 1)
+	c.blocks = sequential.Blocks(pools, 0, 0)
+	c.ratio = nearer(c.ratio, sequential.Ratio(c.blocks))
+	return c
+}
+
+// compareBefore compares with the cells before the change, and with the same cells of
+// the day before where these have counts.
+func (s sides) compareBefore(f frame, samePods, proportion bool, direction v1alpha1.Direction) comparison {
+	last := f.oldEnd
+	if samePods {
+		last = -1
+	}
+	// A disturbance before the change hides a fault, and one after it looks like a fault.
+	s.oldEvents, s.oldAll = calm(s.oldEvents, s.oldAll, -f.before, last)
+	s.newEvents, s.newAll = calm(s.newEvents, s.newAll, 0, f.last)
+	s.dayEvents, s.dayAll = calm(s.dayEvents, s.dayAll, 0, f.cells-1)
+	c := comparison{reference: v1alpha1.ReferenceBefore}
+	pools := s.pools(f, s.oldEvents, s.oldAll, -f.before, last)
+	c.blocks = sequential.Blocks(pools, 0, 0)
+	c.add(c.blocks)
+	c.ratio = sequential.Ratio(c.blocks)
+	history := historyOf(s.oldEvents, s.oldAll, f.before, false)
+	history = append(history, lookOf(s.newEvents, s.newAll, f.last, nil)...)
+	c.disperse(s, nil, history, nil, proportion)
+	c.evidence = poolEvidence(pools, c.dispersion, direction, 2)
+	day := s.pools(f, s.dayEvents, s.dayAll, 0, f.last)
+	exposure := 0.0
+	for _, p := range day {
+		exposure += p.Old.Exposure
+	}
+	if exposure <= 0.1*c.newAll {
+		return c
+	}
+	// A daily pattern is not an effect of the change: both references must agree. Together they
+	// have more counts than each alone.
+	daily := poolEvidence(day, c.dispersion, direction, 2)
+	if math.Min(c.evidence, daily) < math.Log(alone) {
+		c.evidence = math.Min(c.evidence, daily)
+	} else {
+		for i := range pools {
+			pools[i].Old.Events += day[i].Old.Events
+			pools[i].Old.Exposure += day[i].Old.Exposure
+		}
+		c.evidence = poolEvidence(pools, c.dispersion, direction, 2)
+	}
+	c.ratio = nearer(c.ratio, sequential.Ratio(sequential.Blocks(day, 0, 0)))
+	return c
+}
+
+// add adds up the counts of the blocks.
+func (c *comparison) add(blocks []sequential.Block) {
+	for _, b := range blocks {
 		c.newEvents += b.New
 		c.newAll += b.NewExposure
 		c.oldEvents += b.Old
 		c.oldAll += b.OldExposure
 	}
-	// A shock to both new and old pods cancels out only if they are compared at the same time.
-	shocks := map[int]bool{}
-	if c.reference == v1alpha1.ReferenceOldPods {
-		shocks = sequential.Shocks(c.blocks)
-	}
-	c.blocks = without(c.blocks, shocks)
-	c.ratio = sequential.Ratio(c.blocks)
-	c.dispersion = sequential.BetweenPods(totalsOf(s.oldEvents, s.oldAll, shocks))
-	history := historyOf(s.oldEvents, s.oldAll, f.before, c.reference == v1alpha1.ReferenceOldPods)
-	history = append(history, lookOf(s.newEvents, s.newAll, f.last, shocks)...)
+}
+
+// disperse estimates the dispersion between pods and over time.
+func (c *comparison) disperse(s sides, blocks []sequential.Block, history [][]sequential.Cell, without map[int]bool, proportion bool) {
+	c.dispersion = sequential.BetweenPods(totalsOf(s.oldEvents, s.oldAll, without))
 	for _, size := range []int{1, 4} {
-		c.dispersion = math.Max(c.dispersion, sequential.OverTime(c.blocks, c.ratio, history, size))
+		c.dispersion = math.Max(c.dispersion, sequential.OverTime(blocks, c.ratio, history, size))
 	}
 	if share := (c.newEvents + c.oldEvents) / math.Max(c.newAll+c.oldAll, 1); proportion && share < 1 {
 		c.dispersion *= math.Max(1-share, 0.2)
 	}
-	c.evidence = evidence(c.blocks, c.dispersion, direction)
-	if c.reference == v1alpha1.ReferenceBefore {
-		day := without(flatten(s.day(f)), shocks)
-		exposure := 0.0
-		for _, b := range day {
-			exposure += b.OldExposure
-		}
-		if exposure > 0.1*c.newAll {
-			// A daily pattern is not an effect of the change: both references must agree. The
-			// smaller of two e-values is an e-value.
-			c.evidence = math.Min(c.evidence, evidence(day, c.dispersion, direction))
-			c.ratio = nearer(c.ratio, sequential.Ratio(day))
-		}
+}
+
+// calm returns the counts from first to last without the cells of bursts.
+func calm(events, all tally, first, last int) (calmEvents, calmAll tally) {
+	without := bursts(events, all, first, last)
+	return events.within(first, last, nil).except(without), all.within(first, last, nil).except(without)
+}
+
+// bursts returns the cells from first to last in which the pods had a burst of events.
+func bursts(events, all tally, first, last int) map[int]bool {
+	cells := make([]sequential.Cell, max(0, last-first+1))
+	sumEvents, sumAll := events.sums(), all.sums()
+	for i := range cells {
+		cells[i] = sequential.Cell{Events: sumEvents[first+i], Exposure: sumAll[first+i]}
 	}
-	return c
+	out := map[int]bool{}
+	for i := range sequential.Bursts(cells) {
+		out[first+i] = true
+	}
+	return out
 }
 
 func without(blocks []sequential.Block, cells map[int]bool) []sequential.Block {
@@ -142,29 +209,26 @@ func without(blocks []sequential.Block, cells map[int]bool) []sequential.Block {
 	return out
 }
 
-// overlap returns the share of the new exposure that has something to compare with.
-func overlap(blocks map[string][]sequential.Block) float64 {
-	with, all := 0.0, 0.0
-	for _, b := range flatten(blocks) {
-		all += b.NewExposure
-		if b.OldExposure > 0 {
-			with += b.NewExposure
-		}
-	}
-	if all == 0 {
-		return 0
-	}
-	return with / all
+func evidence(blocks []sequential.Block, dispersion float64, direction v1alpha1.Direction) float64 {
+	return directed(direction,
+		func() float64 { return sequential.RatesHigher(blocks, dispersion, 1) },
+		func() float64 { return sequential.RatesLower(blocks, dispersion, 1) })
 }
 
-func evidence(blocks []sequential.Block, dispersion float64, direction v1alpha1.Direction) float64 {
+func poolEvidence(pools []sequential.Pool, dispersion float64, direction v1alpha1.Direction, span int) float64 {
+	return directed(direction,
+		func() float64 { return sequential.PoolsHigher(pools, dispersion, span) },
+		func() float64 { return sequential.PoolsLower(pools, dispersion, span) })
+}
+
+func directed(direction v1alpha1.Direction, higher, lower func() float64) float64 {
 	switch direction {
 	case v1alpha1.DirectionLower:
-		return sequential.RatesLower(blocks, dispersion)
+		return lower()
 	case v1alpha1.DirectionEither:
-		return sequential.LogMean([]float64{sequential.RatesLower(blocks, dispersion), sequential.RatesHigher(blocks, dispersion)})
+		return sequential.LogMean([]float64{lower(), higher()})
 	default:
-		return sequential.RatesHigher(blocks, dispersion)
+		return higher()
 	}
 }
 

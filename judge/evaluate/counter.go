@@ -19,7 +19,7 @@ func counter(d Data, f frame) outcome {
 	o.newSamples, o.oldSamples = s.newAll.total()/f.grid.Width, c.oldAll/f.grid.Width
 	o.New.Samples, o.Old.Samples = int64(o.newSamples), int64(o.oldSamples)
 	if o.reason == v1alpha1.ReasonNoTraffic {
-		o.reason, o.message = v1alpha1.ReasonTooLittleData, "the new pods have no samples"
+		o.reason, o.message = v1alpha1.ReasonInsufficientData, "the new pods have no samples"
 	}
 	return o
 }

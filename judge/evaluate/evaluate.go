@@ -24,8 +24,8 @@ func Evaluate(in Input, previous *v1alpha1.Record) v1alpha1.Record {
 		return *previous
 	}
 	r := v1alpha1.Record{
-		Verdict: v1alpha1.VerdictNone, Reason: v1alpha1.ReasonLooking, Target: in.Target, Looks: 1,
-		OnTooLittleData: in.Check.OnTooLittleData, FalseAlarmRate: in.Check.FalseAlarmRate,
+		Verdict: v1alpha1.VerdictNone, Reason: v1alpha1.ReasonAnalysisRunning, Target: in.Target, Looks: 1,
+		InsufficientDataPolicy: in.Check.InsufficientDataPolicy, MaxFalsePositiveRate: in.Check.MaxFalsePositiveRate,
 		LookTime: metav1.NewTime(in.Now), EndTime: metav1.NewTime(in.End),
 	}
 	if previous != nil {
@@ -71,9 +71,9 @@ func Evaluate(in Input, previous *v1alpha1.Record) v1alpha1.Record {
 }
 
 // thresholdOf returns the e-value at which a metric fails, so that all metrics together
-// have at most the stated rate of false alarms.
+// have at most the stated rate of false positives.
 func thresholdOf(in Input) float64 {
-	alpha, err := percent(in.Check.FalseAlarmRate)
+	alpha, err := percent(in.Check.MaxFalsePositiveRate)
 	if err != nil || alpha <= 0 {
 		alpha = 0.01
 	}
@@ -106,22 +106,24 @@ func one(in Input, d Data, threshold float64) v1alpha1.Evidence {
 	switch {
 	case o.reason == v1alpha1.ReasonPodsUnhealthy:
 		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictFail, o.reason, o.message
+	case o.reason == v1alpha1.ReasonNoTraffic && o.logE >= math.Log(threshold):
+		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictFail, v1alpha1.ReasonPodsWithoutRequests, o.message
 	case o.reason != "":
 		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, o.reason, o.message
 	case d.Signal != catalog.Health && o.logE >= math.Log(threshold):
 		e.Verdict, e.Reason = v1alpha1.VerdictFail, v1alpha1.ReasonMetricWorse
 		e.Message = sentence(e)
 	case o.newSamples < minimum || o.oldSamples < minimum:
-		e.Verdict, e.Reason = v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData
+		e.Verdict, e.Reason = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData
 		e.Message = fmt.Sprintf("%.0f of new and %.0f of old pods; %.0f are needed", o.newSamples, o.oldSamples, minimum)
 	case ended(in, d):
-		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData, "the series of the new pods have ended"
+		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData, "the series of the new pods have ended"
 	default:
 		e.Verdict, e.Reason = v1alpha1.VerdictPass, v1alpha1.ReasonNoChange
 		e.Message = sentence(e)
 	}
 	if o.interval != nil && (e.Verdict == v1alpha1.VerdictFail || !in.Now.Before(in.End)) {
-		e.Interval = o.interval(1 / threshold)
+		e.ConfidenceInterval = o.interval(1 / threshold)
 	}
 	e.Message = bounded(e.Message)
 	return e
@@ -134,7 +136,7 @@ func compareOne(in Input, d Data) outcome {
 	case d.Signal == catalog.Health:
 		return health(in, d, f)
 	case d.Kind == v1alpha1.KindRatio:
-		return ratio(d, f)
+		return reach(in, d, f, ratio(d, f))
 	case d.Kind == v1alpha1.KindLatency:
 		return latency(d, f)
 	case d.Kind == v1alpha1.KindGauge:
@@ -144,7 +146,7 @@ func compareOne(in Input, d Data) outcome {
 	}
 }
 
-// cut removes the samples after the look. Without series of old pods, new pods that
+// cut removes the samples after this look. Without series of old pods, new pods that
 // existed before the change are compared with themselves before the change.
 func cut(in Input, d Data) Data {
 	now := seconds(in.Now)
@@ -153,7 +155,7 @@ func cut(in Input, d Data) Data {
 	if len(d.Old.All) > 0 {
 		return d
 	}
-	at := seconds(in.Target.At.Time)
+	at := seconds(in.Target.StartTime.Time)
 	for _, span := range samples.Spans(d.New.All) {
 		if span.First < at-Before.Seconds()/2 {
 			d.Old, d.SamePods = d.New, true
@@ -166,11 +168,7 @@ func cut(in Input, d Data) Data {
 // ended reports whether all new pods stopped sending samples before the look.
 func ended(in Input, d Data) bool {
 	step := math.Max(samples.Step(d.New.All), minimumCell)
-	last := 0.0
-	for _, span := range samples.Spans(samples.Until(d.New.All, seconds(in.Now))) {
-		last = math.Max(last, span.Last)
-	}
-	return seconds(in.Now)-last > math.Max(90, 4*step)
+	return seconds(in.Now)-lastOf(samples.Until(d.New.All, seconds(in.Now))) > math.Max(90, 4*step)
 }
 
 func minimumOf(d Data) float64 {
@@ -184,7 +182,7 @@ func minimumOf(d Data) float64 {
 }
 
 func describeRange(in Input, d Data, e *v1alpha1.Evidence) {
-	at := in.Target.At
+	at := in.Target.StartTime
 	newQuery, oldQuery := d.NewQuery, d.OldQuery
 	if len(newQuery) > maxQuery || len(oldQuery) > maxQuery {
 		newQuery, oldQuery = d.Query, d.Query
@@ -217,7 +215,7 @@ func sentence(e v1alpha1.Evidence) string {
 	return text
 }
 
-// conclude decides at the end of the look, when no metric failed the release.
+// conclude decides at the end of the analysis, when no metric failed the release.
 func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal) (v1alpha1.Verdict, string, string) {
 	if len(metrics) == 0 {
 		return v1alpha1.VerdictNone, v1alpha1.ReasonNoSeries, "no known metric has series of the new pods"
@@ -243,14 +241,14 @@ func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal) (v
 	enough := passed[catalog.Errors] > 0 || asked[catalog.Errors] == 0 && passed[catalog.Latency] > 0
 	if traffic && !enough {
 		if missing == nil {
-			return v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData, "no metric of requests has enough data"
+			return v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData, "no metric of requests has enough data"
 		}
 		return v1alpha1.VerdictNone, missing.Reason, bounded(missing.Name + ": " + missing.Message)
 	}
 	// A pod that nobody calls is healthy and needs little CPU whatever its version
 	// does. Whether less proves something is known to the user only.
 	if !traffic && passed[catalog.Custom] == 0 {
-		return v1alpha1.VerdictNone, v1alpha1.ReasonTooLittleData,
+		return v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData,
 			"no series of requests of these pods is known, and CPU, memory and health alone are no proof; name a metric in spec.metrics"
 	}
 	return v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, "no metric of the new pods is worse"
@@ -273,20 +271,20 @@ func Defaulted(check v1alpha1.MetricCheckSpec) v1alpha1.MetricCheckSpec {
 	if check.Callers == "" {
 		check.Callers = v1alpha1.DefaultMetricsDiscover
 	}
-	if check.Look.Duration == 0 {
-		check.Look.Duration = 5 * time.Minute
+	if check.AnalysisDuration.Duration == 0 {
+		check.AnalysisDuration.Duration = 5 * time.Minute
 	}
-	if check.Interval.Duration == 0 {
-		check.Interval.Duration = 15 * time.Second
+	if check.ReplayInterval.Duration == 0 {
+		check.ReplayInterval.Duration = 15 * time.Second
 	}
 	if check.WarmUp == nil {
 		check.WarmUp = &metav1.Duration{Duration: 30 * time.Second}
 	}
-	if check.OnTooLittleData == "" {
-		check.OnTooLittleData = v1alpha1.TooLittleDataHold
+	if check.InsufficientDataPolicy == "" {
+		check.InsufficientDataPolicy = v1alpha1.InsufficientDataHold
 	}
-	if check.FalseAlarmRate == "" {
-		check.FalseAlarmRate = "1%"
+	if check.MaxFalsePositiveRate == "" {
+		check.MaxFalsePositiveRate = "1%"
 	}
 	metrics := make([]v1alpha1.Metric, len(check.Metrics))
 	for i, m := range check.Metrics {

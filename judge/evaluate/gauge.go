@@ -15,6 +15,9 @@ import (
 // the same version: the sample variance of few pods is often too low.
 const betweenFloor = 0.08
 
+// minimumIntervals of a gauge are needed for a fail: one interval may be one disturbance.
+const minimumIntervals = 2
+
 // recent is the number of last cells whose mean is the level of a gauge.
 const recent = 8
 
@@ -31,19 +34,7 @@ func (d Data) trace(series []samples.Series, f frame) trace {
 	if !isCounter(d.Query) {
 		return samples.Values(series, f.grid)
 	}
-	out := samples.Counts(series, f.grid, f.step)
-	spans := samples.Spans(series)
-	for pod, cells := range out {
-		// The first cell of a pod is not complete. A cell without an increase is 0.
-		first := f.grid.Cell(spans[pod].First) + 1
-		last := f.grid.Cell(spans[pod].Last)
-		rates := samples.Cells{}
-		for c := first; c <= last; c++ {
-			rates[c] = cells[c] / f.grid.Width
-		}
-		out[pod] = rates
-	}
-	return out
+	return samples.Rates(series, f.grid)
 }
 
 // means returns the mean of the pods per cell, and the number of pods.
@@ -104,11 +95,11 @@ func gauge(in Input, d Data, f frame) outcome {
 			warm[pod] = max(warm[pod], f.last+1-recent)
 		}
 	}
-	g := difference(newT, oldT, f, warm, d.SamePods)
+	g := difference(newT, oldT, f, warm, d.SamePods, betweenFloor)
 	o := outcome{newSamples: g.newSamples, oldSamples: g.oldSamples}
 	if g.newSamples == 0 || g.oldSamples == 0 {
 		if g.oldSamples > 0 {
-			o.reason, o.message = v1alpha1.ReasonTooLittleData, "the new pods have no samples"
+			o.reason, o.message = v1alpha1.ReasonInsufficientData, "the new pods have no samples"
 		} else if g.newSamples > 0 {
 			o.reason, o.message = v1alpha1.ReasonNoReference, "there are no samples of old pods"
 		}
@@ -117,20 +108,29 @@ func gauge(in Input, d Data, f frame) outcome {
 	o.Reference = g.reference
 	o.New = &v1alpha1.Side{Value: number(g.newMean), Samples: int64(g.newSamples), Pods: g.newPods}
 	o.Old = &v1alpha1.Side{Value: number(g.oldMean), Samples: int64(g.oldSamples), Pods: g.oldPods}
-	o.interval = func(alpha float64) *v1alpha1.Interval {
-		half := sequential.MeanInterval(g.variance, g.scale(), alpha)
-		return &v1alpha1.Interval{Low: number(g.diff - half), High: number(g.diff + half), Of: "Difference"}
+	o.interval = func(alpha float64) *v1alpha1.ConfidenceInterval {
+		relative, _, _ := change(d.SmallestChange)
+		half := sequential.MeanInterval(g.variance, g.scale(relative), alpha)
+		return &v1alpha1.ConfidenceInterval{Low: number(g.diff - half), High: number(g.diff + half), Of: "Difference"}
 	}
-	o.logE = g.evidence(d)
-	if g.reference == v1alpha1.ReferenceBefore && len(dayT) > 0 {
-		day := difference(newT, dayT.shift(f), f, warm, true)
-		if day.oldSamples >= 4 {
-			o.logE = math.Min(o.logE, day.evidence(d))
+	if per, ok := d.perRequest(f, newT, oldT, dayT, warm, in.Nodes); ok {
+		o.Message = per.message(d.Unit)
+		relative, absolute, _ := change(d.SmallestChange)
+		if matters(g.newMean, g.newMean/g.oldMean, relative/2, absolute, d.Direction) {
+			o.logE = per.evidence
+		}
+	} else {
+		o.logE = g.evidence(d)
+		if g.reference == v1alpha1.ReferenceBefore && len(dayT) > 0 {
+			day := difference(newT, dayT.shift(f), f, warm, true, betweenFloor)
+			if day.oldSamples >= 4 {
+				o.logE = math.Min(o.logE, day.evidence(d))
+			}
 		}
 	}
 	if o.logE > 0 && len(in.Nodes) > 0 && !d.SamePods {
 		if same, ok := onSharedNodes(in.Nodes, newT, oldT); ok {
-			s := difference(newT.only(same), oldT.only(same), f, warm, false)
+			s := difference(newT.only(same), oldT.only(same), f, warm, false, betweenFloor)
 			relative, absolute, _ := change(d.SmallestChange)
 			if s.newSamples > 0 && s.oldSamples > 0 && s.reference == v1alpha1.ReferenceOldPods &&
 				!matters(s.newMean, s.newMean/s.oldMean, relative/2, absolute/2, d.Direction) {
@@ -187,12 +187,20 @@ type gaugeDifference struct {
 	reference              v1alpha1.Reference
 }
 
-// scale is the difference that the mixture tests for.
-func (g gaugeDifference) scale() float64 { return math.Max(0.5*math.Abs(g.oldMean), 1e-9) }
+// scale is the difference that the mixture tests for: about the smallest that matters.
+func (g gaugeDifference) scale(relative float64) float64 {
+	if relative <= 0 {
+		relative = 0.3
+	}
+	return math.Max(1.5*relative*math.Abs(g.oldMean), 1e-9)
+}
 
 func (g gaugeDifference) evidence(d Data) float64 {
 	relative, absolute, _ := change(d.SmallestChange)
-	factor := math.Inf(1)
+	if g.newSamples < minimumIntervals {
+		return 0
+	}
+	scale, factor := g.scale(relative), math.Inf(1)
 	if g.oldMean > 0 {
 		factor = g.newMean / g.oldMean
 	}
@@ -202,11 +210,11 @@ func (g gaugeDifference) evidence(d Data) float64 {
 	}
 	switch d.Direction {
 	case v1alpha1.DirectionLower:
-		return sequential.MeanHigher(-g.diff, g.variance, g.scale())
+		return sequential.MeanHigher(-g.diff, g.variance, scale)
 	case v1alpha1.DirectionEither:
-		return sequential.LogMean([]float64{sequential.MeanHigher(g.diff, g.variance, g.scale()), sequential.MeanHigher(-g.diff, g.variance, g.scale())})
+		return sequential.LogMean([]float64{sequential.MeanHigher(g.diff, g.variance, scale), sequential.MeanHigher(-g.diff, g.variance, scale)})
 	default:
-		return sequential.MeanHigher(g.diff, g.variance, g.scale())
+		return sequential.MeanHigher(g.diff, g.variance, scale)
 	}
 }
 
@@ -222,7 +230,7 @@ func beyond(diff, absolute float64, direction v1alpha1.Direction) bool {
 }
 
 // difference compares cell by cell with the old pods, or with the time before.
-func difference(newT, oldT trace, f frame, warm map[string]int, samePods bool) gaugeDifference {
+func difference(newT, oldT trace, f frame, warm map[string]int, samePods bool, floor float64) gaugeDifference {
 	var g gaugeDifference
 	settled := f.settled(oldT.spans(f))
 	newM, newPods := newT.means(0, f.last, warm)
@@ -258,7 +266,7 @@ func difference(newT, oldT trace, f frame, warm map[string]int, samePods bool) g
 	}
 	past = append(values(beforeM, -f.before, -1), past...)
 	over := sequential.LongRunVariance(past) * float64(len(past)) * (1/g.newSamples + 1/g.oldSamples)
-	between := square(betweenFloor * g.oldMean)
+	between := square(floor * g.oldMean)
 	if v, n := podVariance(oldT, f); n >= 2 {
 		// The variance of few pods is uncertain, so an upper estimate is used.
 		between = math.Max(between, v*(1+2/math.Sqrt(float64(n))))

@@ -42,6 +42,9 @@ type Pair struct{ All, Bad []samples.Series }
 type Data struct {
 	catalog.Metric
 	New, Old, Day Pair
+	// Requests has the series of the requests of the pods, if the metric is also compared per
+	// request and these are known.
+	Requests struct{ New, Old, Day []samples.Series }
 	// NewQuery and OldQuery are the expressions that were read.
 	NewQuery, OldQuery string
 	// SamePods is true if the series are those of the same pods before and after the
@@ -61,7 +64,7 @@ type Input struct {
 	Nodes map[string]string
 	// Now is the time of the look: later samples are not used.
 	Now time.Time
-	// End is when the look ends.
+	// End is the end of the analysis.
 	End time.Time
 	// Err is why no series could be read.
 	Err error
@@ -71,10 +74,13 @@ type Input struct {
 type frame struct {
 	grid samples.Grid
 	step float64
-	// last is the last complete cell, cells the number of cells of the whole look,
+	// last is the last complete cell, cells the number of cells of the whole analysis,
 	// and before the number of cells before the change.
 	last, cells, before int
-	warmUp              float64
+	// oldEnd is the last cell of the analysis in which the old pods are compared, -1 if they ended
+	// before the change.
+	oldEnd int
+	warmUp float64
 }
 
 func newFrame(in Input, d Data) frame {
@@ -82,15 +88,19 @@ func newFrame(in Input, d Data) frame {
 	if s := samples.Step(d.Old.All); s > step {
 		step = s
 	}
-	at := seconds(in.Target.At.Time)
+	at := seconds(in.Target.StartTime.Time)
 	width := math.Max(minimumCell, step)
 	f := frame{grid: samples.Grid{Origin: at, Width: width}, step: step}
 	f.last = int(math.Floor((seconds(in.Now)-at)/width)) - 1
-	f.cells = max(1, int(in.End.Sub(in.Target.At.Time).Seconds()/width))
+	f.cells = max(1, int(in.End.Sub(in.Target.StartTime.Time).Seconds()/width))
 	if f.last >= f.cells {
 		f.last = f.cells - 1
 	}
 	f.before = int(Before.Seconds() / width)
+	f.oldEnd = f.last
+	if end := lastOf(d.Old.All); seconds(in.Now)-end > 1.5*math.Max(step, 10) {
+		f.oldEnd = max(-1, min(f.last, f.grid.Cell(end)-1))
+	}
 	if d.WarmUp && in.Check.WarmUp != nil {
 		f.warmUp = in.Check.WarmUp.Seconds()
 	}
@@ -118,17 +128,13 @@ func (f frame) settled(spans map[string]samples.Span) map[string]int {
 	return out
 }
 
-// reference returns the cells before the change that cell i is compared with if
-// the old pods have ended. Each is used once, unless the look is longer than that time.
-func (f frame) reference(i int) []int {
-	if f.before < f.cells {
-		return []int{-1 - i%f.before}
+// lastOf returns the time of the last sample.
+func lastOf(series []samples.Series) float64 {
+	last := 0.0
+	for _, span := range samples.Spans(series) {
+		last = math.Max(last, span.Last)
 	}
-	var out []int
-	for j := -1 - i; j >= -f.before; j -= f.cells {
-		out = append(out, j)
-	}
-	return out
+	return last
 }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

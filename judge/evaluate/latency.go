@@ -11,7 +11,7 @@ import (
 )
 
 // tails are the shares of slow requests at which latencies are compared.
-var tails = []float64{0.5, 0.1, 0.03}
+var tails = []float64{0.5, 0.1, 0.03, 0.005}
 
 // buckets are the cumulative counts by upper bound.
 type buckets map[float64]tally
@@ -99,18 +99,24 @@ func (h histogram) quantile(share float64) float64 {
 	return 0
 }
 
-// bound returns the finite bucket bound that is exceeded by about the given share of requests.
-func (h histogram) bound(share float64) (index int, above float64) {
-	best := math.Inf(1)
-	index = -1
-	for i, b := range h.bounds {
-		if math.IsInf(b, 1) {
-			continue
+// bound returns the finite bucket bound that is exceeded by about the share tails[k] of
+// requests, and the share above it. Each tail has a bound of its own, because wide buckets would
+// give the same one to several: then the next higher bound is the rarer tail.
+func (h histogram) bound(k int) (index int, above float64) {
+	lowest := 0
+	for _, share := range tails[:k+1] {
+		best := math.Inf(1)
+		index = -1
+		for i := lowest; i < len(h.bounds) && !math.IsInf(h.bounds[i], 1); i++ {
+			a := (h.total() - h.counts[i] + 0.5) / (h.total() + 1)
+			if distance := math.Abs(math.Log(a/(1-a)) - math.Log(share/(1-share))); distance < best && a < 0.97 {
+				best, index, above = distance, i, a
+			}
 		}
-		a := (h.total() - h.counts[i] + 0.5) / (h.total() + 1)
-		if distance := math.Abs(math.Log(a/(1-a)) - math.Log(share/(1-share))); distance < best && a < 0.97 {
-			best, index, above = distance, i, a
+		if index < 0 {
+			return -1, 0
 		}
+		lowest = index + 1
 	}
 	return index, above
 }
@@ -144,7 +150,7 @@ func latency(d Data, f frame) outcome {
 	var best outcome
 	var values []float64
 	for i, tail := range tails {
-		s, factor, value := slow(newB, oldB, dayB, bounds, tail)
+		s, factor, dayFactor, value := slow(newB, oldB, dayB, bounds, i)
 		if s.newAll == nil {
 			continue
 		}
@@ -153,6 +159,9 @@ func latency(d Data, f frame) outcome {
 			c = s.compare(f, d.SamePods, true, v1alpha1.DirectionLower)
 		}
 		o := d.outcome(c, s, f)
+		if c.reference == v1alpha1.ReferenceBefore && dayFactor > 0 {
+			factor = nearer(factor, dayFactor)
+		}
 		needed := relative
 		if tail < 0.05 {
 			// A tail varies more than the middle.
@@ -176,12 +185,14 @@ func latency(d Data, f frame) outcome {
 }
 
 // slow returns the requests slower than the bound of each kind of request, and
-// the estimated factor and new value of the quantile there.
-func slow(newB, oldB, dayB buckets, bounds []float64, tail float64) (s sides, factor, value float64) {
+// the estimated factors against old and against the day before, and the new value, of the
+// quantile there. A dayFactor of 0 is unknown.
+func slow(newB, oldB, dayB buckets, bounds []float64, tail int) (s sides, factor, dayFactor, value float64) {
 	newAll, oldAll, dayAll := newB.all(), oldB.all(), dayB.all()
 	pool := overlapOf(newAll, oldAll) < 0.5
 	s = sides{newEvents: tally{}, newAll: tally{}, oldEvents: tally{}, oldAll: tally{}, dayEvents: tally{}, dayAll: tally{}}
 	logFactor, logValue, weight := 0.0, 0.0, 0.0
+	dayLog, dayWeight := 0.0, 0.0
 	source := newAll
 	if pool {
 		newB, oldB, dayB = newB.pooled(), oldB.pooled(), dayB.pooled()
@@ -210,12 +221,19 @@ func slow(newB, oldB, dayB buckets, bounds []float64, tail float64) (s sides, fa
 			logFactor += newH.total() * math.Log(newQ/oldQ)
 			logValue += newH.total() * math.Log(newQ)
 			weight += newH.total()
+			if dayH := dayB.histogram(stratum, bounds); dayH.total() >= defaultEvents && dayH.quantile(1-above) > 0 {
+				dayLog += newH.total() * math.Log(newQ/dayH.quantile(1-above))
+				dayWeight += newH.total()
+			}
 		}
 	}
 	if weight == 0 {
-		return s, 1, 0
+		return s, 1, 0, 0
 	}
-	return s, math.Exp(logFactor / weight), math.Exp(logValue / weight)
+	if dayWeight > 0 {
+		dayFactor = math.Exp(dayLog / dayWeight)
+	}
+	return s, math.Exp(logFactor / weight), dayFactor, math.Exp(logValue / weight)
 }
 
 func (b buckets) pooled() buckets {

@@ -17,7 +17,7 @@ type outcome struct {
 	// newSamples and oldSamples are compared with the minimum of data.
 	newSamples, oldSamples float64
 	// interval returns the interval of the change; it takes longer than the e-value.
-	interval func(alpha float64) *v1alpha1.Interval
+	interval func(alpha float64) *v1alpha1.ConfidenceInterval
 	// reason is why there is no comparison, if there is none.
 	reason, message string
 }
@@ -106,16 +106,16 @@ func (d Data) outcome(c comparison, s sides, f frame) outcome {
 	o.Dispersion = number(c.dispersion)
 	o.New = &v1alpha1.Side{Value: number(value), Bad: number(c.newEvents), Samples: int64(c.newAll), Pods: s.newAll.pods()}
 	o.Old = &v1alpha1.Side{Value: number(oldValue), Bad: number(c.oldEvents), Samples: int64(c.oldAll), Pods: s.oldAll.pods()}
-	o.interval = func(alpha float64) *v1alpha1.Interval {
+	o.interval = func(alpha float64) *v1alpha1.ConfidenceInterval {
 		low, high := sequential.RatioInterval(c.blocks, c.dispersion, alpha)
-		return &v1alpha1.Interval{Low: number(low), High: number(high), Of: "Factor"}
+		return &v1alpha1.ConfidenceInterval{Low: number(low), High: number(high), Of: "Factor"}
 	}
 	o.logE = c.evidence
 	if !matters(value, c.ratio, relative, absolute, d.Direction) && !vanished(c, absolute, d.Direction) {
 		o.logE = math.Min(0, o.logE)
 	}
 	if s.newAll.total() == 0 && s.recentOld(f) {
-		o.reason = v1alpha1.ReasonNoTraffic
+		o.reason, o.logE = v1alpha1.ReasonNoTraffic, 0
 		o.message = fmt.Sprintf("the old pods have %.0f events and the new pods have none", s.oldAll.total())
 	}
 	return o

@@ -29,6 +29,11 @@ type world struct {
 	// autocorrelation and noise of a gauge, relative to its mean.
 	autocorrelation, noise float64
 	before                 bool
+	// stops is the mean number of stops of the machine in 10 minutes. Most requests of all pods
+	// fail during a stop, which lasts 10 to 25 seconds.
+	stops float64
+	// ramp multiplies the load of all pods from the change on.
+	ramp float64
 }
 
 func (w world) poisson(mean float64) float64 {
@@ -83,10 +88,29 @@ func (w world) pods(look time.Duration, each func(name string, isNew bool, from,
 	}
 }
 
+// stopped returns a function that reports whether the machine stands still at a time.
+func (w world) stopped(look time.Duration) func(t float64) bool {
+	var stops [][2]float64
+	if w.stops > 0 {
+		for t := start - Before.Seconds() + w.rand.ExpFloat64()*600/w.stops; t < start+look.Seconds(); t += w.rand.ExpFloat64() * 600 / w.stops {
+			stops = append(stops, [2]float64{t, t + 10 + 15*w.rand.Float64()})
+		}
+	}
+	return func(t float64) bool {
+		for _, s := range stops {
+			if t > s[0] && t-15 < s[1] {
+				return true
+			}
+		}
+		return false
+	}
+}
+
 // ratio returns counters of requests with code 200 and 500.
 func (w world) ratio(look time.Duration) Data {
 	d := Data{Metric: catalog.Metric{Signal: catalog.Errors, Unit: "ratio", Metric: v1alpha1.Metric{Name: "errors", Kind: v1alpha1.KindRatio,
 		Direction: v1alpha1.DirectionHigher, SmallestChange: &v1alpha1.Change{Relative: "50%", Absolute: "0.005"}}}}
+	stopped := w.stopped(look)
 	w.pods(look, func(name string, isNew bool, from, to float64) {
 		good := samples.Series{Labels: map[string]string{"pod": name, "code": "200"}}
 		bad := samples.Series{Labels: map[string]string{"pod": name, "code": "500"}}
@@ -98,6 +122,9 @@ func (w world) ratio(look time.Duration) Data {
 		for t := from + 15*w.rand.Float64(); t <= to; t += 15 {
 			n := w.poisson(w.load * 15)
 			b := math.Min(n, w.count(n*share))
+			if stopped(t) {
+				b = math.Round(n * (0.4 + 0.6*w.rand.Float64()))
+			}
 			ok, failed = ok+n-b, failed+b
 			good.Points = append(good.Points, samples.Point{T: t, V: ok})
 			if failed > 0 {
@@ -176,6 +203,38 @@ func (w world) gauge(look time.Duration) Data {
 	return d
 }
 
+// cpu returns the CPU time of pods, half a millisecond a request, and their requests.
+func (w world) cpu(look time.Duration) Data {
+	d := Data{Metric: catalog.Metric{Signal: catalog.Resources, Unit: "cores", WarmUp: true, PerRequest: true, Metric: v1alpha1.Metric{Name: "cpu", Kind: v1alpha1.KindGauge,
+		Direction: v1alpha1.DirectionHigher, Query: "cpu_seconds_total{{{pods}}}", SmallestChange: &v1alpha1.Change{Relative: "20%", Absolute: "0.0005"}}}}
+	w.pods(look, func(name string, isNew bool, from, to float64) {
+		used, counted := samples.Series{Labels: map[string]string{"pod": name}}, samples.Series{Labels: map[string]string{"pod": name}}
+		each := 0.0005 * math.Exp(w.heterogeneity*w.rand.NormFloat64())
+		if isNew {
+			each *= w.factor
+		}
+		cpu, requests, drift := 0.0, 0.0, 0.0
+		for t := from + 10*w.rand.Float64(); t <= to; t += 10 {
+			load := w.load
+			if t > start && w.ramp > 0 {
+				load *= w.ramp
+			}
+			n := w.poisson(load * 10)
+			drift = w.autocorrelation*drift + w.noise*w.rand.NormFloat64()
+			requests += n
+			cpu += 10*0.0003 + n*each*(1+drift)
+			counted.Points = append(counted.Points, samples.Point{T: t, V: requests})
+			used.Points = append(used.Points, samples.Point{T: t, V: math.Floor(cpu*100) / 100})
+		}
+		if isNew {
+			d.New.All, d.Requests.New = append(d.New.All, used), append(d.Requests.New, counted)
+		} else {
+			d.Old.All, d.Requests.Old = append(d.Old.All, used), append(d.Requests.Old, counted)
+		}
+	})
+	return d
+}
+
 // counter returns events per pod, load of them a second.
 func (w world) counter(look time.Duration) Data {
 	d := Data{Metric: catalog.Metric{Signal: catalog.Custom, Metric: v1alpha1.Metric{Name: "events", Kind: v1alpha1.KindCounter,
@@ -202,9 +261,9 @@ func (w world) counter(look time.Duration) Data {
 // looks evaluates a release look by look, and returns the verdict and the number
 // of looks.
 func looks(d Data, look time.Duration, rate string) v1alpha1.Record {
-	check := Defaulted(v1alpha1.MetricCheckSpec{Look: metav1.Duration{Duration: look}, FalseAlarmRate: rate})
+	check := Defaulted(v1alpha1.MetricCheckSpec{AnalysisDuration: metav1.Duration{Duration: look}, MaxFalsePositiveRate: rate})
 	at := time.UnixMilli(int64(start * 1000))
-	in := Input{Check: check, Target: v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, At: metav1.NewTime(at)},
+	in := Input{Check: check, Target: v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, StartTime: metav1.NewTime(at)},
 		Metrics: []Data{d}, End: at.Add(look)}
 	var record *v1alpha1.Record
 	for now := at.Add(15 * time.Second); !now.After(in.End); now = now.Add(15 * time.Second) {

@@ -66,12 +66,46 @@ func (t tally) within(first, last int, warm map[string]int) tally {
 	return out
 }
 
+// except returns the counts without those of some cells.
+func (t tally) except(without map[int]bool) tally {
+	if len(without) == 0 {
+		return t
+	}
+	out := tally{}
+	for stratum, pods := range t {
+		out[stratum] = map[string]samples.Cells{}
+		for pod, cells := range pods {
+			kept := samples.Cells{}
+			for c, v := range cells {
+				if !without[c] {
+					kept[c] = v
+				}
+			}
+			out[stratum][pod] = kept
+		}
+	}
+	return out
+}
+
 // sum adds up all counts of a stratum in cells.
 func (t tally) sum(stratum string) samples.Cells {
 	out := samples.Cells{}
 	for _, pod := range samples.Sorted(t[stratum]) {
 		for c, v := range t[stratum][pod] {
 			out[c] += v
+		}
+	}
+	return out
+}
+
+// sums adds up all kinds of requests and pods by cell.
+func (t tally) sums() samples.Cells {
+	out := samples.Cells{}
+	for _, stratum := range samples.Sorted(t) {
+		for _, pod := range samples.Sorted(t[stratum]) {
+			for c, v := range t[stratum][pod] {
+				out[c] += v
+			}
 		}
 	}
 	return out

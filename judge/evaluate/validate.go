@@ -15,18 +15,18 @@ func Validate(check v1alpha1.MetricCheckSpec) error {
 		field            string
 		value, low, high time.Duration
 	}{
-		{"look", check.Look.Duration, time.Minute, 24 * time.Hour},
-		{"interval", check.Interval.Duration, 5 * time.Second, min(10*time.Minute, check.Look.Duration)},
-		{"warmUp", check.WarmUp.Duration, 0, check.Look.Duration - 1},
+		{"analysisDuration", check.AnalysisDuration.Duration, time.Minute, 24 * time.Hour},
+		{"replayInterval", check.ReplayInterval.Duration, 5 * time.Second, min(10*time.Minute, check.AnalysisDuration.Duration)},
+		{"warmUp", check.WarmUp.Duration, 0, check.AnalysisDuration.Duration - 1},
 	} {
 		if d.value < d.low || d.value > d.high {
 			return fmt.Errorf("spec.%s is %s, want %s to %s", d.field, d.value, d.low, d.high)
 		}
 	}
-	if rate, err := percent(check.FalseAlarmRate); err != nil || rate <= 0 || rate > 0.2 {
-		return fmt.Errorf("spec.falseAlarmRate is %q, want 0.01%% to 20%%", check.FalseAlarmRate)
+	if rate, err := percent(check.MaxFalsePositiveRate); err != nil || rate <= 0 || rate > 0.2 {
+		return fmt.Errorf("spec.maxFalsePositiveRate is %q, want 0.01%% to 20%%", check.MaxFalsePositiveRate)
 	}
-	if err := oneOf("onTooLittleData", check.OnTooLittleData, v1alpha1.TooLittleDataHold, v1alpha1.TooLittleDataPass, v1alpha1.TooLittleDataFail); err != nil {
+	if err := oneOf("insufficientDataPolicy", check.InsufficientDataPolicy, v1alpha1.InsufficientDataHold, v1alpha1.InsufficientDataPass, v1alpha1.InsufficientDataFail); err != nil {
 		return err
 	}
 	if err := oneOf("defaultMetrics", check.DefaultMetrics, v1alpha1.DefaultMetricsDiscover, v1alpha1.DefaultMetricsNone); err != nil {

@@ -13,6 +13,9 @@ type Grid struct{ Origin, Width float64 }
 // because the sample of a counter counts the events before it.
 func (g Grid) Cell(t float64) int { return int(math.Ceil((t-g.Origin)/g.Width)) - 1 }
 
+// End returns the end of a cell.
+func (g Grid) End(cell int) float64 { return g.Origin + float64(cell+1)*g.Width }
+
 // Cells has a number per cell.
 type Cells map[int]float64
 
@@ -89,16 +92,33 @@ func Born(s Series, span Span, step float64) bool {
 	return len(s.Points) > 0 && s.Points[0].T > span.First+math.Max(step, 1)*0.5
 }
 
-// Counts returns the increase of the counters per pod and cell.
-func Counts(series []Series, g Grid, step float64) map[string]Cells {
+// Rates returns the increase per second of the counters per pod and complete cell. An
+// increase is distributed evenly over the time between its two samples: otherwise the
+// number of samples in a cell would decide its value.
+func Rates(series []Series, g Grid) map[string]Cells {
 	spans := Spans(series)
 	out := map[string]Cells{}
 	for _, s := range series {
 		pod := Pod(s.Labels)
 		if out[pod] == nil {
 			out[pod] = Cells{}
+			for c := g.Cell(spans[pod].First) + 1; g.End(c) <= spans[pod].Last; c++ {
+				out[pod][c] = 0
+			}
 		}
-		Increase(out[pod], g, s.Points, Born(s, spans[pod], step))
+		points := Numbers(s.Points)
+		for i := 1; i < len(points); i++ {
+			from, to, delta := points[i-1].T, points[i].T, points[i].V-points[i-1].V
+			if delta < 0 {
+				delta = points[i].V
+			}
+			for c := g.Cell(from); delta > 0 && g.End(c)-g.Width < to; c++ {
+				within := math.Min(to, g.End(c)) - math.Max(from, g.End(c)-g.Width)
+				if _, complete := out[pod][c]; complete && within > 0 {
+					out[pod][c] += delta * within / (to - from) / g.Width
+				}
+			}
+		}
 	}
 	return out
 }

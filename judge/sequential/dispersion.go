@@ -100,6 +100,38 @@ func Shocks(blocks []Block) map[int]bool {
 	return out
 }
 
+// Bursts returns the cells that have far more events than the other cells of the same pods:
+// a disturbance of seconds. If more than two cells and a tenth of all are such, they are no
+// exception, and none is returned.
+func Bursts(cells []Cell) map[int]bool {
+	var shares []float64
+	exposure := 0.0
+	for _, c := range cells {
+		if c.Exposure > 0 {
+			shares = append(shares, c.Events/c.Exposure)
+			exposure += c.Exposure
+		}
+	}
+	out := map[int]bool{}
+	if len(shares) < 5 {
+		return out
+	}
+	sort.Float64s(shares)
+	median := shares[len(shares)/2]
+	for i, c := range cells {
+		if c.Events > BurstEvents+5*median*c.Exposure {
+			out[i] = true
+		}
+	}
+	if len(out) > max(2, len(shares)/10) {
+		return map[int]bool{}
+	}
+	return out
+}
+
+// BurstEvents of one disturbance are no burst yet, and too few to be a proof.
+const BurstEvents = 5
+
 // BetweenPods returns the dispersion between the totals of pods of one version: their
 // variance relative to that of independent events.
 func BetweenPods(pods []Cell) float64 {

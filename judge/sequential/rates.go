@@ -36,19 +36,110 @@ func logLikelihood(blocks []Block, logRatio, dispersion float64) float64 {
 }
 
 // RatesHigher returns the logarithm of the e-value against "the rate of the new
-// pods is not higher than that of the old ones".
-func RatesHigher(blocks []Block, dispersion float64) float64 { return mixture(blocks, dispersion, 1) }
+// pods is not higher than that of the old ones", without the span consecutive intervals that
+// contribute most, if these have more than BurstEvents: one disturbance is one event, however
+// many requests it concerns. With a span of 0 all intervals count.
+func RatesHigher(blocks []Block, dispersion float64, span int) float64 {
+	return mixture(blocks, dispersion, 1, span)
+}
 
 // RatesLower returns the logarithm of the e-value against "not lower".
-func RatesLower(blocks []Block, dispersion float64) float64 { return mixture(blocks, dispersion, -1) }
+func RatesLower(blocks []Block, dispersion float64, span int) float64 {
+	return mixture(blocks, dispersion, -1, span)
+}
 
-func mixture(blocks []Block, dispersion, sign float64) float64 {
-	null := logLikelihood(blocks, 0, dispersion)
-	values := make([]float64, len(ratios))
-	for i, r := range ratios {
-		values[i] = logLikelihood(blocks, sign*r, dispersion) - null
+func mixture(blocks []Block, dispersion, sign float64, span int) float64 {
+	// The likelihood is a sum over the intervals.
+	cells, events := map[int][]float64{}, map[int]float64{}
+	total := make([]float64, len(ratios))
+	for _, b := range blocks {
+		one := []Block{b}
+		null := logLikelihood(one, 0, dispersion)
+		if cells[b.Cell] == nil {
+			cells[b.Cell] = make([]float64, len(ratios))
+		}
+		events[b.Cell] += b.New
+		for i, r := range ratios {
+			v := logLikelihood(one, sign*r, dispersion) - null
+			cells[b.Cell][i] += v
+			total[i] += v
+		}
 	}
-	return LogMean(values)
+	least := LogMean(total)
+	if span == 0 {
+		return least
+	}
+	left := make([]float64, len(ratios))
+	for first := range cells {
+		copy(left, total)
+		burst := 0.0
+		for c := first; c < first+span; c++ {
+			burst += events[c]
+		}
+		if burst <= BurstEvents {
+			continue
+		}
+		for c := first; c < first+span; c++ {
+			for i, v := range cells[c] {
+				left[i] -= v
+			}
+		}
+		least = math.Min(least, LogMean(left))
+	}
+	return least
+}
+
+// Pool has the cells of the new pods of one kind of request, and all old events that
+// they are compared with.
+type Pool struct {
+	New []Cell
+	Old Cell
+}
+
+// PoolsHigher is RatesHigher for events that are compared with those of another time.
+func PoolsHigher(pools []Pool, dispersion float64, span int) float64 {
+	return pooledMixture(pools, dispersion, 1, span)
+}
+
+// PoolsLower is RatesLower for events that are compared with those of another time.
+func PoolsLower(pools []Pool, dispersion float64, span int) float64 {
+	return pooledMixture(pools, dispersion, -1, span)
+}
+
+func pooledMixture(pools []Pool, dispersion, sign float64, span int) float64 {
+	cells := 0
+	for _, p := range pools {
+		cells = max(cells, len(p.New))
+	}
+	least := mixture(Blocks(pools, 0, 0), dispersion, sign, 0)
+	for first := 0; span > 0 && first < cells; first++ {
+		burst := 0.0
+		for _, p := range pools {
+			for i := first; i < min(first+span, len(p.New)); i++ {
+				burst += p.New[i].Events
+			}
+		}
+		if burst > BurstEvents {
+			least = math.Min(least, mixture(Blocks(pools, first, span), dispersion, sign, 0))
+		}
+	}
+	return least
+}
+
+// Blocks returns one block for each pool, without span cells of the new pods.
+func Blocks(pools []Pool, first, span int) []Block {
+	out := make([]Block, 0, len(pools))
+	for _, p := range pools {
+		b := Block{Old: p.Old.Events, OldExposure: p.Old.Exposure}
+		for i, c := range p.New {
+			if i < first || i >= first+span {
+				b.New += c.Events
+				b.NewExposure += c.Exposure
+			}
+		}
+		out = append(out, b)
+	}
+	return out
 }
 
 // RatioInterval returns the rate ratios that are not excluded at rate alpha.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/breakwater-dev/breakwater/internal/servingcert"
 )
 
 // serveHTTP serves until ctx ends, then waits up to DRAIN_TIMEOUT for requests in
@@ -22,13 +24,7 @@ func (c *Centre) serveHTTP(ctx context.Context, listener net.Listener, handler h
 		WriteTimeout: 90 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 	}
 	if secure {
-		server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			// Read at each handshake, so that a renewed certificate is used at
-			// once.
-			pair, err := tls.LoadX509KeyPair(c.config.TLSCertFile, c.config.TLSKeyFile)
-			return &pair, err
-		}}
-		listener = tls.NewListener(listener, server.TLSConfig)
+		listener = tls.NewListener(listener, servingcert.ServerConfig(c.config.TLSCertFile, c.config.TLSKeyFile))
 	}
 	drained := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

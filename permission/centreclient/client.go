@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/breakwater-dev/breakwater/internal/servingcert"
 	"github.com/breakwater-dev/breakwater/internal/text"
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
@@ -39,7 +40,11 @@ type Options struct {
 	// TokenFile contains the bearer token. It is read for each call, because the
 	// kubelet rotates it. If empty, no token is sent.
 	TokenFile string
-	HTTP      *http.Client
+	// Trust, if set, has the certificates that the client trusts in addition to those of
+	// the system.
+	Trust *servingcert.Bundle
+	// HTTP, if set, replaces the HTTP client.
+	HTTP *http.Client
 	// ClusterUID is the UID of namespace kube-system. If set, it is sent with requests of
 	// permission sets.
 	ClusterUID string
@@ -56,6 +61,9 @@ func New(o Options) *Client {
 	if o.HTTP == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.Proxy, t.MaxIdleConnsPerHost = nil, 64
+		if o.Trust != nil {
+			o.Trust.Trust(t)
+		}
 		o.HTTP = &http.Client{Transport: t}
 	}
 	return &Client{o}

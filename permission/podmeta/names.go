@@ -31,6 +31,9 @@ const (
 	BreakerName = "podpermission-breaker"
 	// ConfigName is the ConfigMap with the settings, in the system namespace.
 	ConfigName = "config-permission"
+	// BundleName is the ConfigMap with the certificates that clients of the centre and of
+	// the init-action-server trust, in the system namespace.
+	BundleName = "permission-ca"
 )
 
 // The reasons of conditions, Events, metric labels and CloudEvents.

@@ -59,7 +59,7 @@ type Settings struct {
 	// CMDBURL is the URL of the CMDB in which pods are registered before their
 	// permissions are requested; empty disables it.
 	CMDBURL string
-	// AllowHTTP allows URLs without TLS outside of the cluster for CentreURL and ServerURL.
+	// AllowHTTP allows URLs without TLS for CentreURL and ServerURL.
 	AllowHTTP bool
 	// RevokeDeadline is how long after its end a pod is kept if its permissions
 	// cannot be revoked.
@@ -68,14 +68,20 @@ type Settings struct {
 	PodReportInterval time.Duration
 }
 
+// ServerInCluster reports whether ServerURL is a Service of this cluster.
+func (s Settings) ServerInCluster() bool {
+	u, err := url.Parse(s.ServerURL)
+	return err == nil && (strings.HasSuffix(u.Hostname(), ".svc") || strings.Contains(u.Hostname(), ".svc."))
+}
+
 // Default returns the default settings.
 func Default() Settings {
 	return Settings{
 		Cluster:                   "default",
-		CentreURL:                 "http://permission-centre.altershieldoperator-system.svc.cluster.local",
+		CentreURL:                 "https://permission-centre.altershieldoperator-system.svc.cluster.local",
 		CentreCallsPerSecond:      200,
 		RejectedRequestsPerMinute: 60,
-		ServerURL:                 "http://init-action-server.altershieldoperator-system.svc.cluster.local",
+		ServerURL:                 "https://init-action-server.altershieldoperator-system.svc.cluster.local",
 		ClientDeadline:            10 * time.Minute,
 		Breaker:                   podbreaker.DefaultPolicy(),
 		RevokeDeadline:            5 * time.Minute,
@@ -161,18 +167,13 @@ func (r *reader) url(key string, to *string, optional bool) {
 	*to = strings.TrimSuffix(value, "/")
 }
 
-// encrypted rejects a URL without TLS whose requests, which have a token, leave the cluster.
+// encrypted rejects a URL without TLS, because its requests have a token.
 func (r *reader) encrypted(key, value string, allowHTTP bool) {
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme == "https" || allowHTTP {
 		return
 	}
-	host := u.Hostname()
-	if strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local") {
-		return
-	}
-	r.invalid(key, "has no TLS, so tokens could be read on the network; use https, or a Service of this cluster (<name>.<namespace>.svc), or set "+
-		KeyAllowHTTP+" to true if the network is trusted")
+	r.invalid(key, "has no TLS, so tokens could be read on the network; use https, or set "+KeyAllowHTTP+" to true if the network is trusted")
 }
 
 func (r *reader) bool(key string, to *bool) {

@@ -34,7 +34,7 @@ func TestParseReadsEachKeyAndNamesInvalidKeys(t *testing.T) {
 		"centre":                      {KeyCentreURL, "https://centre:8443/", false, func(s Settings) bool { return s.CentreURL == "https://centre:8443" }},
 		"centre without a scheme":     {KeyCentreURL, "centre:8443", true, nil},
 		"centre outside without TLS":  {KeyCentreURL, "http://centre.example", true, nil},
-		"centre in the cluster":       {KeyCentreURL, "http://centre.tools.svc", false, func(s Settings) bool { return s.CentreURL == "http://centre.tools.svc" }},
+		"centre in the cluster":       {KeyCentreURL, "https://centre.tools.svc", false, func(s Settings) bool { return s.CentreURL == "https://centre.tools.svc" }},
 		"server outside without TLS":  {KeyServerURL, "http://10.0.0.1", true, nil},
 		"name that is not a Service":  {KeyServerURL, "http://svc", true, nil},
 		"TLS is not required":         {KeyAllowHTTP, "true", false, func(s Settings) bool { return s.AllowHTTP }},
@@ -76,8 +76,8 @@ func TestParseReadsEachKeyAndNamesInvalidKeys(t *testing.T) {
 	}
 }
 
-func TestTokensLeaveTheClusterWithoutTLSOnlyIfThatIsAllowed(t *testing.T) {
-	for key, url := range map[string]string{KeyCentreURL: "http://centre.example", KeyServerURL: "http://10.0.0.1"} {
+func TestTokensAreSentWithoutTLSOnlyIfThatIsAllowed(t *testing.T) {
+	for key, url := range map[string]string{KeyCentreURL: "http://permission-centre.altershieldoperator-system.svc.cluster.local", KeyServerURL: "http://10.0.0.1"} {
 		_, err := Parse(map[string]string{key: url})
 		if err == nil || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "set "+KeyAllowHTTP+" to true") {
 			t.Errorf("%s %s: %v, want an error that names the key and the fix", key, url, err)

@@ -161,6 +161,23 @@ func (w target) awaitPhase(t *testing.T, phase v1alpha1.WorkloadPhase, attempt i
 	return found
 }
 
+// awaitSaved waits until the current release is the attempt, has succeeded and its template
+// is saved. A version that is replaced before is not saved.
+func (w target) awaitSaved(t *testing.T, attempt int64) *v1alpha1.ChangeWorkload {
+	t.Helper()
+	w.awaitPhase(t, v1alpha1.WorkloadSuccess, attempt)
+	var found *v1alpha1.ChangeWorkload
+	await(t, fmt.Sprintf("the template of attempt %d is saved", attempt), func(ctx context.Context) error {
+		c, err := w.release(ctx)
+		if err == nil && c.Status.SavedTemplateName == "" {
+			err = fmt.Errorf("%s has no saved template", c.Name)
+		}
+		found = c
+		return err
+	})
+	return found
+}
+
 // awaitBatch waits for the first batch of an attempt.
 func (w target) awaitBatch(t *testing.T, attempt int64) *v1alpha1.ChangePod {
 	t.Helper()

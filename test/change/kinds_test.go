@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -17,7 +16,6 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
-	"github.com/breakwater-dev/breakwater/test/controlplane"
 )
 
 // replicas is the number of pods of the workloads of real controllers.
@@ -133,15 +131,6 @@ func object(t *testing.T, manifest string) map[string]any {
 		t.Fatal(err)
 	}
 	return o
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	port, err := controlplane.FreePort(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strconv.Itoa(port)
 }
 
 // awaitKind waits until the API server has a kind.

@@ -3,7 +3,9 @@
 package change
 
 import (
+	"context"
 	"fmt"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -55,31 +57,51 @@ spec:
       - {name: c, image: "busybox:1", tty: false, command: [], resources: {limits: {cpu: 1000m, memory: 1024Mi}}}
 `
 
+// kruiseWorkloads are a workload of each kind.
+var kruiseWorkloads = map[string]struct {
+	kind workload.Kind
+	spec string
+}{
+	"CloneSet":             {cloneSet, "updateStrategy: {type: ReCreate, maxUnavailable: 1}\n  minReadySeconds: 3"},
+	"Advanced StatefulSet": {advancedStatefulSet, "updateStrategy: {rollingUpdate: {minReadySeconds: 3}}\n  podManagementPolicy: Parallel"},
+}
+
 // OpenKruise's webhooks set defaults in the template after ours computed its version, so
 // the API server must call ours again: pods are found by the template that is stored.
 func TestTheKindsOfTheRealOpenKruiseAreReleasedHeldRepairedAndRolledBack(t *testing.T) {
-	f := newFixture(t)
-	user := f.runKruise(t)
-	for name, tc := range map[string]struct {
-		kind workload.Kind
-		spec string
-	}{
-		"CloneSet":             {cloneSet, "updateStrategy: {type: ReCreate, maxUnavailable: 1}\n  minReadySeconds: 3"},
-		"Advanced StatefulSet": {advancedStatefulSet, "updateStrategy: {rollingUpdate: {minReadySeconds: 3}}\n  podManagementPolicy: Parallel"},
-	} {
+	user := newFixture(t).useKruise(t)
+	for name, w := range kruiseWorkloads {
 		t.Run(name, func(t *testing.T) {
-			newFixture(t).create(t, tc.kind, object(t, fmt.Sprintf(kruiseObject, tc.spec))).checkReleases(t, user)
+			newFixture(t).create(t, w.kind, object(t, fmt.Sprintf(kruiseObject, w.spec))).checkReleases(t, user)
 		})
 	}
 }
 
-// runKruise installs OpenKruise, runs its manager, configures its kinds, and returns the
-// user of the manager.
-func (f fixture) runKruise(t *testing.T) string {
-	t.Helper()
-	user, err := plane.RunOpenKruise(t.Context(), controlplane.OpenKruise{
+func TestAnUnjudgedRolloutOfTheRealOpenKruiseIsHeldUntilItIsJudged(t *testing.T) {
+	f := newFixture(t)
+	user := f.useKruise(t)
+	f.holdUnjudged(t)
+	for name, w := range kruiseWorkloads {
+		t.Run(name, func(t *testing.T) {
+			created := newFixture(t).create(t, w.kind, object(t, fmt.Sprintf(kruiseObject, w.spec)))
+			created.checkUnjudgedHolds(t)
+			created.checkNotDenied(t, user)
+		})
+	}
+}
+
+// runKruise installs OpenKruise and runs its manager until the tests of the package end.
+// It returns the user of the manager.
+var runKruise = sync.OnceValues(func() (string, error) {
+	return plane.RunOpenKruise(context.Background(), controlplane.OpenKruise{
 		Webhooks: []string{"cloneset", "statefulset"}, FeatureGates: "PodWebhook=false,KruiseDaemon=false",
 	})
+})
+
+// useKruise runs OpenKruise, configures its kinds, and returns the user of its manager.
+func (f fixture) useKruise(t *testing.T) string {
+	t.Helper()
+	user, err := runKruise()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,14 +109,7 @@ func TestThePluginApprovesAndRollsBack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	w := f.create(t, workload.Deployment, builder.Deployment("web", 1, builder.Simulated, builder.Release("one")))
-	first := w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
-	await(t, "the template of the first release is saved", func(ctx context.Context) error {
-		c, err := w.release(ctx)
-		if err == nil && c.Status.SavedTemplateName == "" {
-			err = fmt.Errorf("release %s has no saved template", c.Name)
-		}
-		return err
-	})
+	first := w.awaitSaved(t, 1)
 	w.mustPatch(t, releaseOf("two"))
 	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2)
 	f.mustPlugin(t, 0, nil, "reject", "deployment/web", "-m", "find error")

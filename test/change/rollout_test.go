@@ -3,12 +3,18 @@
 package change
 
 import (
+	"context"
+	"fmt"
+	"os/exec"
 	"path/filepath"
+	"strconv"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/test/controlplane"
 )
 
 // rollout is the kind of Argo Rollouts.
@@ -47,29 +53,54 @@ spec:
 // The controller of Argo Rollouts writes the Rollout from its Go types.
 func TestARolloutOfTheRealControllerIsReleasedHeldRepairedAndRolledBack(t *testing.T) {
 	f := newFixture(t)
-	user := f.runArgo(t)
+	user := f.useArgo(t)
 	f.create(t, rollout, object(t, canary)).checkReleases(t, user)
 }
 
-// runArgo installs Argo Rollouts, runs its controller, configures the kind, and returns
-// the user of the controller.
-func (f fixture) runArgo(t *testing.T) string {
-	t.Helper()
-	argo, err := plane.Build(t.Context(), "rollouts")
+func TestAnUnjudgedRolloutOfTheRealArgoIsHeldUntilItIsJudged(t *testing.T) {
+	f := newFixture(t)
+	user := f.useArgo(t)
+	f.holdUnjudged(t)
+	w := f.create(t, rollout, object(t, canary))
+	w.checkUnjudgedHolds(t)
+	w.checkNotDenied(t, user)
+}
+
+// runArgo installs Argo Rollouts and runs its controller until the tests of the package
+// end.
+var runArgo = sync.OnceValue(func() error {
+	ctx := context.Background()
+	argo, err := plane.Build(ctx, "rollouts")
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	kubectl(t, "", "apply", "--server-side", "-k", filepath.Join(argo.Module, "manifests", "crds"))
-	f.awaitKind(t, rollout)
+	crds := exec.CommandContext(ctx, "kubectl", "apply", "--server-side", "-k", filepath.Join(argo.Module, "manifests", "crds"))
+	if out, err := crds.CombinedOutput(); err != nil {
+		return fmt.Errorf("apply the CRDs: %w\n%s", err, out)
+	}
 	kubeconfig, err := plane.KubeconfigOf("argo-rollouts", "argo-rollouts")
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	err = plane.RunProgram(filepath.Join(argo.Binaries, "rollouts-controller"), nil, "--kubeconfig", kubeconfig, "--leader-elect=false",
-		"--metricsPort", freePort(t), "--healthzPort", freePort(t))
+	metrics, err := controlplane.FreePort(ctx)
 	if err != nil {
+		return err
+	}
+	health, err := controlplane.FreePort(ctx)
+	if err != nil {
+		return err
+	}
+	return plane.RunProgram(filepath.Join(argo.Binaries, "rollouts-controller"), nil, "--kubeconfig", kubeconfig, "--leader-elect=false",
+		"--metricsPort", strconv.Itoa(metrics), "--healthzPort", strconv.Itoa(health))
+})
+
+// useArgo runs Argo Rollouts, configures the kind, and returns the user of its controller.
+func (f fixture) useArgo(t *testing.T) string {
+	t.Helper()
+	if err := runArgo(); err != nil {
 		t.Fatal(err)
 	}
+	f.awaitKind(t, rollout)
 	kubectl(t, rollouts, "apply", "--server-side", "--force-conflicts", "-f", "-")
 	f.awaitWebhook(t, "vrollout.argoproj.io.kb.io")
 	return "system:serviceaccount:argo-rollouts:argo-rollouts"

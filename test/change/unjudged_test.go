@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/builder"
@@ -38,7 +35,8 @@ func (w target) awaitUnjudged(t *testing.T, attempt int64, marker string) {
 	}
 }
 
-// passAll passes the unjudged batches of the current release until it succeeded.
+// passAll passes the unjudged batches of the current release until it has succeeded and its
+// template is saved.
 func (w target) passAll(t *testing.T, attempt int64) {
 	t.Helper()
 	await(t, fmt.Sprintf("attempt %d succeeds", attempt), func(ctx context.Context) error {
@@ -60,20 +58,47 @@ func (w target) passAll(t *testing.T, attempt int64) {
 		}
 		return fmt.Errorf("attempt %d is %q: %+v", c.Spec.Attempt, c.Status.Phase, c.Status.Counts)
 	})
+	w.awaitSaved(t, attempt)
+}
+
+// checkUnjudgedHolds follows an unjudged workload of 6 pods through every way out of a
+// hold: a person's pass, a newer template, and a fail with its rollback.
+func (w target) checkUnjudgedHolds(t *testing.T) {
+	t.Helper()
+	w.passAll(t, 1)
+
+	w.mustPatch(t, releaseOf("v2"))
+	w.awaitUnjudged(t, 2, "v2")
+	w.passAll(t, 2)
+	w.awaitResumed(t)
+
+	w.mustPatch(t, releaseOf("v3"))
+	w.awaitUnjudged(t, 3, "v3")
+	w.mustPatch(t, releaseOf("v4")) // is admitted, and ends the hold
+	w.passAll(t, 4)
+	w.awaitResumed(t)
+
+	w.mustPatch(t, releaseOf("v5"))
+	w.awaitUnjudged(t, 5, "v5")
+	w.judge(t, w.awaitBatch(t, 5), "unpass")
+	w.awaitHeld(t)
+	w.awaitPhase(t, v1alpha1.WorkloadSuspend, 5)
+	w.mustPatch(t, releaseOf("v4")) // a rollback
+	w.passAll(t, 6)
+	w.awaitResumed(t)
+}
+
+// holdUnjudged makes unjudged releases be held. There is no server, so each batch is
+// unjudged at once.
+func (f fixture) holdUnjudged(t *testing.T) {
+	t.Helper()
+	f.setConfig(t, v1alpha1.ConfigNoVerdict, string(v1alpha1.NoVerdictHold))
 }
 
 func TestAnUnjudgedRolloutIsHeldUntilItIsJudged(t *testing.T) {
 	f := newFixture(t)
-	// There is no server, so each batch is unjudged at once.
-	f.setConfig(t, v1alpha1.ConfigNoVerdict, string(v1alpha1.NoVerdictHold))
-	nodes, err := f.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{Limit: replicas})
-	if err != nil || len(nodes.Items) < replicas {
-		t.Fatalf("%d nodes, %v", len(nodes.Items), err)
-	}
-	names := make([]string, replicas)
-	for i := range names {
-		names[i] = nodes.Items[i].Labels[corev1.LabelHostname]
-	}
+	f.holdUnjudged(t)
+	names := f.simulatedNodes(t, replicas)
 	for name, tc := range map[string]struct {
 		kind   workload.Kind
 		object any
@@ -83,28 +108,7 @@ func TestAnUnjudgedRolloutIsHeldUntilItIsJudged(t *testing.T) {
 		"DaemonSet":   {workload.DaemonSet, builder.DaemonSet("web", names, 2)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newFixture(t).create(t, tc.kind, tc.object)
-			w.passAll(t, 1)
-
-			w.mustPatch(t, releaseOf("v2"))
-			w.awaitUnjudged(t, 2, "v2")
-			w.passAll(t, 2)
-			w.awaitResumed(t)
-
-			w.mustPatch(t, releaseOf("v3"))
-			w.awaitUnjudged(t, 3, "v3")
-			w.mustPatch(t, releaseOf("v4")) // is admitted, and ends the hold
-			w.passAll(t, 4)
-			w.awaitResumed(t)
-
-			w.mustPatch(t, releaseOf("v5"))
-			w.awaitUnjudged(t, 5, "v5")
-			w.judge(t, w.awaitBatch(t, 5), "unpass")
-			w.awaitHeld(t)
-			w.awaitPhase(t, v1alpha1.WorkloadSuspend, 5)
-			w.mustPatch(t, releaseOf("v4")) // a rollback
-			w.passAll(t, 6)
-			w.awaitResumed(t)
+			newFixture(t).create(t, tc.kind, tc.object).checkUnjudgedHolds(t)
 		})
 	}
 }

@@ -39,7 +39,7 @@ apiVersion: judge.breakwater.dev/v1alpha1
 kind: MetricCheck
 metadata: {name: web}
 spec:
-  look: 1m
+  analysisDuration: 1m
   defaultMetrics: None
   callers: None
   metrics:

@@ -35,8 +35,8 @@ func connections() []connection {
 		{function("callback"), 8012, true, true}, // queue-proxy
 		{function("callback"), 9090, false, false},
 		{function("callback"), 8080, false, false}, // behind the queue-proxy
-		{component("init-action-server"), 8080, true, true},
-		{component("permission-centre"), 8080, false, true},
+		{component("init-action-server"), 8443, true, true},
+		{component("permission-centre"), 8443, false, true},
 	}
 	for _, name := range []string{"webhook", "protection-webhook", "permission-webhook"} {
 		all = append(all, connection{component(name), 8443, true, true}, connection{component(name), 8080, false, false})

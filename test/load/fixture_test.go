@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -34,6 +35,30 @@ func size(t *testing.T, variable string, fallback int) int {
 		t.Fatalf("%s is %q: write a number from 1", variable, value)
 	}
 	return n
+}
+
+// podsOfANode is the capacity of a simulated node. There are 10: with the default of 110
+// pods the last pods of a soak would stay Pending.
+const podsOfANode = 1000
+
+// enlargeNodes makes room for the pods of all sizes.
+func enlargeNodes(ctx context.Context) error {
+	c, err := clients.Connect()
+	if err != nil {
+		return err
+	}
+	nodes, err := c.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	room := fmt.Appendf(nil, `{"status":{"capacity":{"pods":"%[1]d"},"allocatable":{"pods":"%[1]d"}}}`, podsOfANode)
+	for i := range nodes.Items {
+		name := nodes.Items[i].Name
+		if _, err := c.Kube.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, room, metav1.PatchOptions{}, "status"); err != nil {
+			return fmt.Errorf("enlarge node %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // fixture is an opted-in namespace.

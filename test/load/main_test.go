@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			return nil, err
 		}
-		if err := startFunctions(ctx); err != nil {
+		if err := errors.Join(enlargeNodes(ctx), startFunctions(ctx)); err != nil {
 			return nil, errors.Join(err, p.Stop())
 		}
 		return p, nil

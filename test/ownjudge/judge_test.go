@@ -30,7 +30,7 @@ func TestTheReplyOfTheExampleIsTheVerdictOfItsJudge(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys := eventsigning.NewJudgeKeys(fake.NewClientset(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: eventsigning.JudgesSecretName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: eventsigning.ExternalJudgesSecretName},
 		Data:       map[string][]byte{"canary": key, "other": []byte("another key of at least 32 bytes!!!")},
 	}).CoreV1(), clock.RealClock{})
 	if err := keys.VerifyJudge(t.Context(), events.JudgeOf(*reply), *reply); err != nil {

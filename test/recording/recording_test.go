@@ -107,7 +107,7 @@ func TestAReleaseHasSeriesOfNewAndOldPodsAndOfTheDayBefore(t *testing.T) {
 			"old pods before the release":    {row["old"], at.Add(-2 * time.Minute), true},
 			"old pods of the day before":     {row["old"], at.Add(-24 * time.Hour), before[row["new"]]},
 			"old pods late the day before":   {row["old"], at.Add(-24*time.Hour + 5*time.Minute), before[row["new"]]},
-			"new pods longer after the look": {row["new"], at.Add(10 * time.Minute), false},
+			"new pods longer after the analysis": {row["new"], at.Add(10 * time.Minute), false},
 		} {
 			if got := exists(c.matcher, c.at); got != c.want {
 				t.Errorf("%s: %s exist: %v", row["new"], what, got)

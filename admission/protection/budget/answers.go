@@ -32,6 +32,8 @@ const (
 	DecisionShadow = "Shadow"
 	// DecisionUnsynced: the budget is not computed yet.
 	DecisionUnsynced = "Unsynced"
+	// DecisionStale: the controller has not computed budgets for too long.
+	DecisionStale = "Stale"
 	// DecisionDeniedTimeout: the request was denied, because there was no decision
 	// in time.
 	DecisionDeniedTimeout = "DeniedTimeout"
@@ -45,6 +47,7 @@ const (
 const (
 	causeBudget     metav1.CauseType = "PodUnavailableBudget"
 	causeUnsynced   metav1.CauseType = "PodUnavailableBudgetNotComputed"
+	causeStale      metav1.CauseType = "PodUnavailableBudgetStale"
 	causeDisruption metav1.CauseType = "DisruptionBudget"
 )
 
@@ -101,6 +104,14 @@ func unsynced(b *v1alpha1.PodUnavailableBudget) admission.Answer {
 	message := fmt.Sprintf("PodUnavailableBudget %s is not computed yet for its generation %d, so requests about its pods are denied: try again. "+
 		"If this lasts, check Deployment protection-controller", b.Name, b.Generation)
 	return retryLater(DecisionUnsynced, b.Name, message, metav1.StatusCause{Type: causeUnsynced, Field: "status.observedGeneration", Message: message})
+}
+
+// stale denies a request, because pods may have been lost since the numbers of the budget
+// were computed.
+func stale(b *v1alpha1.PodUnavailableBudget, reason string) admission.Answer {
+	message := fmt.Sprintf("the numbers of PodUnavailableBudget %s may be old (%s), so requests about its pods are denied: try again. "+
+		"Ways out: check Deployment protection-controller; or set spec.shadow of the budget to true, which only reports", b.Name, reason)
+	return retryLater(DecisionStale, b.Name, message, metav1.StatusCause{Type: causeStale, Field: "status.unavailableAllowed", Message: reason})
 }
 
 // undecided denies a request that could not be decided, and asks to try again.

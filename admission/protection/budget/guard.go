@@ -51,6 +51,9 @@ type Guard struct {
 	Recent *RecentDeletions
 	// References remembers which requests share a charge.
 	References *ChargeReferences
+	// Controller tells whether the numbers of budgets may be old; nil if their age is not
+	// bounded.
+	Controller *ControllerLeases
 	// Replica is the name of this pod in answers to probes.
 	Replica string
 	// FailsClosed reports whether the API server denies a request without an answer.
@@ -171,10 +174,15 @@ func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 			return nil
 		}
 		if done, err := e.carriedOut(ctx, b, *request); err != nil {
+			e.release(ctx, budgetRequest{key, *request})
 			return ptr.To(undecided(b, err))
 		} else if done {
 			e.decision = DecisionRepeated
 			return nil
+		}
+		if reason := e.Controller.Stale(); reason != "" {
+			e.release(ctx, budgetRequest{key, *request})
+			return ptr.To(stale(b, reason))
 		}
 		decision, err := e.Commit.Do(ctx, key, *request)
 		switch {
@@ -183,6 +191,8 @@ func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 		case err != nil:
 			if errors.Is(err, groupcommit.ErrDeadline) {
 				e.addCharge(key, *request) // the controller refunds it if the write has succeeded
+			} else {
+				e.release(ctx, budgetRequest{key, *request})
 			}
 			return ptr.To(undecided(b, err))
 		}

@@ -2,11 +2,17 @@ package budget
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission"
@@ -177,4 +183,22 @@ func TestAReferencedChargeIsNotRefunded(t *testing.T) {
 			t.Errorf("%s: %+v", name, b.Status)
 		}
 	}
+}
+
+// A request about the same pod fails, because the write to the budget is denied. Its
+// reference must not keep the charge of the other request, which is lost later.
+func TestARequestThatFailedDoesNotKeepTheChargeOfAnother(t *testing.T) {
+	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
+	lose := fx.asks(t, v1alpha1.OperationDelete)
+	var denies atomic.Bool
+	denies.Store(true)
+	fx.client.PrependReactor("update", "podunavailablebudgets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return denies.Load(), nil, apierrs.NewForbidden(schema.GroupResource{Resource: "podunavailablebudgets"}, "web", errors.New("by a policy"))
+	})
+	if a := fx.ask(t, eviction(t, nil)); !admission.Undecided(a.Response) {
+		t.Fatalf("got %s %+v", a.Decision, a.Response.Result)
+	}
+	denies.Store(false)
+	lose()
+	fx.untilRefunded(t, "web")
 }

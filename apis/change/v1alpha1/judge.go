@@ -18,8 +18,9 @@ const (
 	JudgeMetrics = "metrics"
 )
 
-// LookGrace is the time after the end of its look within which judge metrics may answer.
-const LookGrace = 2 * time.Minute
+// AnalysisGrace is the time after the end of its analysis within which judge metrics may
+// answer.
+const AnalysisGrace = 2 * time.Minute
 
 // MaxJudges is the maximum number of judges of a batch.
 const MaxJudges = 10
@@ -61,7 +62,7 @@ type JudgeVerdict struct {
 	// Verdict is the verdict as received; ParseVerdict interprets it.
 	// +kubebuilder:validation:MaxLength=63
 	Verdict string `json:"verdict"`
-	// Reason is a short word for programs, such as TooLittleData.
+	// Reason is a short word for programs, such as InsufficientData.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	Reason string `json:"reason,omitempty"`

@@ -43,7 +43,7 @@ const (
 	// ReasonPassedUnjudged: unjudged pods passed (no-verdict is Pass).
 	ReasonPassedUnjudged = "PassedUnjudged"
 	// ReasonHeldUnjudged: unjudged pods wait for a verdict (no-verdict is Hold, or
-	// onTooLittleData of the MetricCheck).
+	// insufficientDataPolicy of the MetricCheck).
 	ReasonHeldUnjudged = "HeldUnjudged"
 	// ReasonFailedUnjudged: unjudged pods failed (no-verdict is Fail).
 	ReasonFailedUnjudged = "FailedUnjudged"

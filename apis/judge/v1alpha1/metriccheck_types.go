@@ -8,9 +8,9 @@ import (
 // +genclient:noStatus
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=metricchecks,singular=metriccheck,scope=Namespaced,shortName=mc
-// +kubebuilder:printcolumn:name="Look",type=string,JSONPath=`.spec.look`
-// +kubebuilder:printcolumn:name="Too little data",type=string,JSONPath=`.spec.onTooLittleData`
-// +kubebuilder:printcolumn:name="False alarms",type=string,JSONPath=`.spec.falseAlarmRate`
+// +kubebuilder:printcolumn:name="Duration",type=string,JSONPath=`.spec.analysisDuration`
+// +kubebuilder:printcolumn:name="Insufficient data",type=string,JSONPath=`.spec.insufficientDataPolicy`
+// +kubebuilder:printcolumn:name="False positives",type=string,JSONPath=`.spec.maxFalsePositiveRate`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
@@ -27,10 +27,10 @@ type MetricCheck struct {
 // MetricCheckSpec has the metrics and the rules of the verdict. An empty spec
 // judges by the default metrics.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.look) || (duration(self.look) >= duration('1m') && duration(self.look) <= duration('24h'))",message="look must be from 1m to 24h",fieldPath=".look"
-// +kubebuilder:validation:XValidation:rule="!has(self.interval) || (duration(self.interval) >= duration('5s') && duration(self.interval) <= duration('10m'))",message="interval must be from 5s to 10m",fieldPath=".interval"
-// +kubebuilder:validation:XValidation:rule="!has(self.look) || !has(self.interval) || duration(self.interval) <= duration(self.look)",message="interval must not be longer than look",fieldPath=".interval"
-// +kubebuilder:validation:XValidation:rule="!has(self.warmUp) || !has(self.look) || duration(self.warmUp) < duration(self.look)",message="warmUp must be shorter than look",fieldPath=".warmUp"
+// +kubebuilder:validation:XValidation:rule="!has(self.analysisDuration) || (duration(self.analysisDuration) >= duration('1m') && duration(self.analysisDuration) <= duration('24h'))",message="analysisDuration must be from 1m to 24h",fieldPath=".analysisDuration"
+// +kubebuilder:validation:XValidation:rule="!has(self.replayInterval) || (duration(self.replayInterval) >= duration('5s') && duration(self.replayInterval) <= duration('10m'))",message="replayInterval must be from 5s to 10m",fieldPath=".replayInterval"
+// +kubebuilder:validation:XValidation:rule="!has(self.analysisDuration) || !has(self.replayInterval) || duration(self.replayInterval) <= duration(self.analysisDuration)",message="replayInterval must not be longer than analysisDuration",fieldPath=".replayInterval"
+// +kubebuilder:validation:XValidation:rule="!has(self.warmUp) || !has(self.analysisDuration) || duration(self.warmUp) < duration(self.analysisDuration)",message="warmUp must be shorter than analysisDuration",fieldPath=".warmUp"
 // +kubebuilder:validation:XValidation:rule="!has(self.defaultMetrics) || self.defaultMetrics != 'None' || (has(self.metrics) && size(self.metrics) > 0)",message="metrics must not be empty if defaultMetrics is None",fieldPath=".metrics"
 type MetricCheckSpec struct {
 	// WorkloadSelector selects workloads of this namespace by their labels.
@@ -49,35 +49,36 @@ type MetricCheckSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=32
 	Metrics []Metric `json:"metrics,omitempty"`
-	// Look is how long new pods are watched, from the Ready of the first one. A fail
+	// AnalysisDuration is how long new pods are analyzed, from the Ready of the first one. A fail
 	// ends it early. From 1m to 24h.
 	// +optional
 	// +kubebuilder:default="5m"
-	Look metav1.Duration `json:"look,omitempty"`
-	// Interval is the time between two looks at the metrics, from 5s to 10m. The
-	// threshold of a fail does not depend on it.
+	AnalysisDuration metav1.Duration `json:"analysisDuration,omitempty"`
+	// ReplayInterval is the time between two looks of judge replay and judge calibrate,
+	// from 5s to 10m. A running release is looked at every 10 to 20 seconds. The threshold
+	// of a fail does not depend on the number of looks.
 	// +optional
 	// +kubebuilder:default="15s"
-	Interval metav1.Duration `json:"interval,omitempty"`
+	ReplayInterval metav1.Duration `json:"replayInterval,omitempty"`
 	// WarmUp is how long after its start the latency, CPU and memory of a new pod are
 	// not compared. Errors and restarts count from the start.
 	// +optional
 	// +kubebuilder:default="30s"
 	WarmUp *metav1.Duration `json:"warmUp,omitempty"`
-	// OnTooLittleData is what follows if there is no verdict at the end of the look,
-	// because the metrics had too little data or could not be read: Hold the
-	// release, Pass or Fail it.
+	// InsufficientDataPolicy says what happens to a release without a verdict at the end
+	// of the analysis, because the metrics had insufficient data or could not be read:
+	// Hold, Pass or Fail.
 	// +optional
 	// +kubebuilder:default=Hold
-	OnTooLittleData TooLittleDataPolicy `json:"onTooLittleData,omitempty"`
-	// FalseAlarmRate is the share of good releases that the thresholds of a fail are
-	// made for, over all looks and metrics of a release, from 0.01% to 20%. A lower
-	// rate needs more data for a fail.
+	InsufficientDataPolicy InsufficientDataPolicy `json:"insufficientDataPolicy,omitempty"`
+	// MaxFalsePositiveRate is the maximum share of good releases that fail by chance, over
+	// all looks and metrics of a release, from 0.01% to 20%. The thresholds of a fail
+	// follow from it, if events are independent. A lower rate needs more data for a fail.
 	// +optional
 	// +kubebuilder:default="1%"
 	// +kubebuilder:validation:MaxLength=8
 	// +kubebuilder:validation:Pattern=`^(0\.[0-9]*[1-9][0-9]*|1?[0-9](\.[0-9]+)?|20(\.0+)?)%$`
-	FalseAlarmRate string `json:"falseAlarmRate,omitempty"`
+	MaxFalsePositiveRate string `json:"maxFalsePositiveRate,omitempty"`
 	// Callers says whether the series of the callers of the service are judged
 	// where they exist (service graph): Discover or None.
 	// +optional
@@ -96,17 +97,17 @@ const (
 	DefaultMetricsNone DefaultMetrics = "None"
 )
 
-// TooLittleDataPolicy says what no verdict means.
+// InsufficientDataPolicy says what happens to a release without a verdict.
 // +kubebuilder:validation:Enum=Hold;Pass;Fail
-type TooLittleDataPolicy string
+type InsufficientDataPolicy string
 
 const (
-	// TooLittleDataHold holds the release until a person decides.
-	TooLittleDataHold TooLittleDataPolicy = "Hold"
-	// TooLittleDataPass continues the release.
-	TooLittleDataPass TooLittleDataPolicy = "Pass"
-	// TooLittleDataFail fails the release.
-	TooLittleDataFail TooLittleDataPolicy = "Fail"
+	// InsufficientDataHold holds the release until a person decides.
+	InsufficientDataHold InsufficientDataPolicy = "Hold"
+	// InsufficientDataPass continues the release.
+	InsufficientDataPass InsufficientDataPolicy = "Pass"
+	// InsufficientDataFail fails the release.
+	InsufficientDataFail InsufficientDataPolicy = "Fail"
 )
 
 // Metric is one comparison of new with old pods.

@@ -16,25 +16,25 @@ type Record struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Final reports whether the look has ended: the verdict does not change any more.
+	// Final reports whether the analysis has ended: the verdict does not change any more.
 	Final bool `json:"final"`
-	// OnTooLittleData is what a final verdict none means.
+	// InsufficientDataPolicy decides if the final verdict is none.
 	// +optional
-	OnTooLittleData TooLittleDataPolicy `json:"onTooLittleData,omitempty"`
+	InsufficientDataPolicy InsufficientDataPolicy `json:"insufficientDataPolicy,omitempty"`
 	// Target says which pods were compared.
 	Target Target `json:"target"`
 	// Looks is the number of looks so far.
 	Looks int32 `json:"looks"`
 	// LookTime is the time of the last look, to which the samples reach.
 	LookTime metav1.Time `json:"lookTime"`
-	// EndTime is when the look ends.
+	// EndTime is the end of the analysis.
 	EndTime metav1.Time `json:"endTime"`
 	// DetectionTime is the time of the look that found the fail.
 	// +optional
 	DetectionTime *metav1.Time `json:"detectionTime,omitempty"`
-	// FalseAlarmRate is the stated rate, over all looks and metrics.
+	// MaxFalsePositiveRate is that of the MetricCheck, over all looks and metrics.
 	// +optional
-	FalseAlarmRate string `json:"falseAlarmRate,omitempty"`
+	MaxFalsePositiveRate string `json:"maxFalsePositiveRate,omitempty"`
 	// Metrics is the evidence, failed metrics first.
 	// +optional
 	// +listType=atomic
@@ -51,23 +51,26 @@ const (
 	VerdictPass Verdict = "pass"
 	// VerdictFail means that a metric changed for the worse.
 	VerdictFail Verdict = "fail"
-	// VerdictNone means that there is no verdict: too little data, unreadable metrics, or a
-	// look that has not ended.
+	// VerdictNone means that there is no verdict: insufficient data, unreadable metrics, or an
+	// analysis that has not ended.
 	VerdictNone Verdict = "none"
 )
 
 // Reasons of a Record and of Evidence.
 const (
-	// ReasonLooking: the look has not ended.
-	ReasonLooking = "Looking"
+	// ReasonAnalysisRunning: the analysis has not ended.
+	ReasonAnalysisRunning = "AnalysisRunning"
 	// ReasonNoChange: enough data, and no change that matters.
 	ReasonNoChange = "NoChange"
 	// ReasonMetricWorse: a metric of the new pods is worse.
 	ReasonMetricWorse = "MetricWorse"
 	// ReasonPodsUnhealthy: new pods restart, are killed for memory or are not Ready.
 	ReasonPodsUnhealthy = "PodsUnhealthy"
-	// ReasonTooLittleData: fewer events or samples than the minimum.
-	ReasonTooLittleData = "TooLittleData"
+	// ReasonPodsWithoutRequests: Ready new pods have none of the requests, which are evenly
+	// distributed over the old pods.
+	ReasonPodsWithoutRequests = "PodsWithoutRequests"
+	// ReasonInsufficientData: fewer events or samples than the minimum.
+	ReasonInsufficientData = "InsufficientData"
 	// ReasonNoTraffic: the old pods have events, the new pods have none.
 	ReasonNoTraffic = "NoTraffic"
 	// ReasonNoSeries: no known metric has series of the new pods.
@@ -88,8 +91,8 @@ type Target struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	Old string `json:"old,omitempty"`
-	// At is when the first new pod became Ready.
-	At metav1.Time `json:"at"`
+	// StartTime is the start of the analysis: when the first new pod became Ready.
+	StartTime metav1.Time `json:"startTime"`
 }
 
 // Reference says what the new pods were compared with.
@@ -131,15 +134,15 @@ type Evidence struct {
 	// Old has the value of the reference.
 	// +optional
 	Old *Side `json:"old,omitempty"`
-	// Interval is the confidence interval of the difference new minus old, or of the
+	// ConfidenceInterval is that of the difference new minus old, or of the
 	// factor new to old.
 	// +optional
-	Interval *Interval `json:"interval,omitempty"`
+	ConfidenceInterval *ConfidenceInterval `json:"confidenceInterval,omitempty"`
 	// EValue is the evidence against "not worse". At threshold it is a fail.
 	// +optional
 	EValue string `json:"eValue,omitempty"`
-	// Threshold is the e-value of a fail: the metrics judged, divided by the
-	// false-alarm rate.
+	// Threshold is the e-value of a fail: the number of judged metrics, divided by the
+	// maximum false-positive rate.
 	// +optional
 	Threshold string `json:"threshold,omitempty"`
 	// SmallestChange is the smallest change that matters.
@@ -169,8 +172,8 @@ type Side struct {
 	To metav1.Time `json:"to"`
 }
 
-// Interval is an interval of confidence that holds at all looks together.
-type Interval struct {
+// ConfidenceInterval is a confidence interval that holds at all looks together.
+type ConfidenceInterval struct {
 	// Low is the lower end, as a decimal number.
 	Low string `json:"low"`
 	// High is the upper end, as a decimal number.

@@ -23,6 +23,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/process"
+	"github.com/breakwater-dev/breakwater/internal/servingcert"
 	"github.com/breakwater-dev/breakwater/internal/version"
 	"github.com/breakwater-dev/breakwater/permission/centreclient"
 	"github.com/breakwater-dev/breakwater/permission/initaction/server"
@@ -33,6 +34,8 @@ const (
 	name = "init-action-server"
 	// tokenFile is where the manifest mounts the token for the permission centre.
 	tokenFile = "/var/run/secrets/stke.io/permission-centre/token"
+	// certFile and keyFile are where the manifest mounts the certificate.
+	certFile, keyFile = "/etc/init-action-server/tls/tls.crt", "/etc/init-action-server/tls/tls.key"
 	// qps and burst are far above what is needed: client-side throttling would delay
 	// pods. The API server protects itself.
 	qps, burst = 1000, 2000
@@ -72,7 +75,7 @@ func build(ctx context.Context, clients process.Clients) (process.Parts, error) 
 	handler := server.New(server.Options{
 		Kube: kube, Pods: watch.Pods, Notifier: watch.Notifier, Settings: watch.Settings.Get,
 		Centre: centreclient.New(centreclient.Options{
-			URL: func() string { return watch.Settings.Get().CentreURL }, TokenFile: tokenFile, ClusterUID: uid,
+			URL: func() string { return watch.Settings.Get().CentreURL }, TokenFile: tokenFile, ClusterUID: uid, Trust: watch.Trust,
 		}),
 		Limit: share.Limiter,
 		Breaker: podbreaker.New(v1alpha1.SystemNamespace, kube.CoreV1(), watch.ConfigMaps,
@@ -94,7 +97,7 @@ func build(ctx context.Context, clients process.Clients) (process.Parts, error) 
 			}
 		}
 	}
-	return process.Parts{Handler: handler, Background: []func(context.Context) error{follow, sender.Run, refresh}}, nil
+	return process.Parts{Handler: handler, TLS: servingcert.ServerConfig(certFile, keyFile), Background: []func(context.Context) error{follow, sender.Run, refresh}}, nil
 }
 
 // clusterUID returns the UID of namespace kube-system, which identifies the cluster.

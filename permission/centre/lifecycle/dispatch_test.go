@@ -54,3 +54,30 @@ func TestAProcessThatWaitsForTheRateLimitStopsAtOnce(t *testing.T) {
 		w.stop()
 	})
 }
+
+// SQLite has one writer, for which requests of pods wait.
+func TestAnIdleCentreDoesNotUseTheWriter(t *testing.T) {
+	address := "sqlite:" + filepath.Join(t.TempDir(), "centre.db")
+	synctest.Test(t, func(t *testing.T) {
+		w := &backlog{t: t, address: address, provider: loggedProvider{"double": {byKey: map[string]int{}}}}
+		w.start()
+		defer func() { w.stop() }()
+		registerBacklog(t, w.engine.Store, 10, 10)
+		w.request(0, "web")
+		w.wait(time.Minute, map[api.State]int{api.Granted: 1})
+		synctest.Wait()
+		writer, err := w.engine.Store.Writer().Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := w.engine.Store.Writer().Stats().WaitCount
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := w.engine.Store.Writer().Stats().WaitCount - before; n > 0 {
+			t.Errorf("the writer was needed %d times in an hour without requests", n)
+		}
+		if err := writer.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,7 +54,10 @@ func New(c Config, log io.Writer) *Client {
 	dial := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
 	return &Client{
 		Config: c, Log: log,
-		HTTP:  &http.Client{Transport: &http.Transport{DialContext: dial.DialContext, TLSHandshakeTimeout: 10 * time.Second}},
+		HTTP: &http.Client{Transport: &http.Transport{
+			DialContext: dial.DialContext, TLSHandshakeTimeout: 10 * time.Second,
+			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.Roots},
+		}},
 		Sleep: sleep,
 	}
 }

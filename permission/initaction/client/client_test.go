@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
@@ -159,6 +160,39 @@ func TestTheClientEndsWithItsContext(t *testing.T) {
 	}
 }
 
+func TestTheInitContainerSendsItsTokenOnlyToAServerThatItTrusts(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var requests atomic.Int64
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests.Add(1)
+		_, _ = io.WriteString(w, `{"state":"Granted"}`)
+	}))
+	defer s.Close()
+	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
+	for _, tc := range []struct {
+		ca   string
+		code int
+		want int64
+	}{{"", protocol.ExitDeadline, 0}, {ca, protocol.ExitGranted, 1}} {
+		config, err := ReadConfig(func(key string) string {
+			return map[string]string{protocol.EnvServer: s.URL, protocol.EnvSets: "web", protocol.EnvTokenFile: token, protocol.EnvDeadline: "10s", protocol.EnvCA: tc.ca}[key]
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		c := New(config, io.Discard)
+		c.Sleep = func(context.Context, time.Duration) { cancel() }
+		if result := c.Run(ctx); result.Code != tc.code || requests.Load() != tc.want {
+			t.Errorf("%+v after %d requests, want %d", result, requests.Load(), tc.want)
+		}
+		cancel()
+	}
+}
+
 func TestReadConfigNamesInvalidVariables(t *testing.T) {
 	good := map[string]string{protocol.EnvServer: "http://init-action-server", protocol.EnvSets: "a, b", protocol.EnvTokenFile: "/token"}
 	for name, tc := range map[string]struct {
@@ -173,6 +207,7 @@ func TestReadConfigNamesInvalidVariables(t *testing.T) {
 		"no token file":                  {protocol.EnvTokenFile, "", true},
 		"deadline without unit":          {protocol.EnvDeadline, "600", true},
 		"negative deadline":              {protocol.EnvDeadline, "-1s", true},
+		"certificates without PEM":       {protocol.EnvCA, "none", true},
 		"server URL with another scheme": {protocol.EnvServer, "ftp://server", true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"crypto/x509"
 	"fmt"
 	"net/url"
 	"strings"
@@ -18,6 +19,8 @@ type Config struct {
 	URL       string
 	Sets      []string
 	TokenFile string
+	// Roots are the certificates that the client trusts; nil means those of the system.
+	Roots *x509.CertPool
 	// Deadline is how long a round of requests lasts.
 	Deadline time.Duration
 	// RestartNever is true if the pod's restartPolicy is Never.
@@ -29,7 +32,7 @@ func ReadConfig(getenv func(string) string) (Config, error) {
 	c := Config{TokenFile: getenv(protocol.EnvTokenFile), Deadline: DefaultDeadline, RestartNever: getenv(protocol.EnvRestartPolicy) == "Never"}
 	server, err := url.Parse(getenv(protocol.EnvServer))
 	if err != nil || server.Host == "" || (server.Scheme != "http" && server.Scheme != "https") {
-		return Config{}, fmt.Errorf("%s %q: must be a URL such as http://init-action-server", protocol.EnvServer, getenv(protocol.EnvServer))
+		return Config{}, fmt.Errorf("%s %q: must be a URL such as https://init-action-server", protocol.EnvServer, getenv(protocol.EnvServer))
 	}
 	c.URL = server.JoinPath(protocol.AuthorizePath).String()
 	c.Sets = strings.FieldsFunc(getenv(protocol.EnvSets), func(r rune) bool { return r == ',' || r == ' ' })
@@ -38,6 +41,14 @@ func ReadConfig(getenv func(string) string) (Config, error) {
 	}
 	if c.TokenFile == "" {
 		return Config{}, fmt.Errorf("%s: must be a path", protocol.EnvTokenFile)
+	}
+	if ca := getenv(protocol.EnvCA); ca != "" {
+		if c.Roots, err = x509.SystemCertPool(); err != nil {
+			c.Roots = x509.NewCertPool()
+		}
+		if !c.Roots.AppendCertsFromPEM([]byte(ca)) {
+			return Config{}, fmt.Errorf("%s: must have certificates in PEM", protocol.EnvCA)
+		}
 	}
 	if raw := getenv(protocol.EnvDeadline); raw != "" {
 		if c.Deadline, err = time.ParseDuration(raw); err != nil || c.Deadline <= 0 {

@@ -14,6 +14,9 @@ const TokenAudience = "init-action-server"
 const (
 	// EnvServer is the URL of the server.
 	EnvServer = "INIT_ACTION_SERVER"
+	// EnvCA has the certificates (PEM) that the client trusts in addition to those of the
+	// system.
+	EnvCA = "INIT_ACTION_CA"
 	// EnvSets lists the permission sets, separated by commas.
 	EnvSets = "INIT_ACTION_SETS"
 	// EnvTokenFile is the path of the token. The client reads it for each request,

@@ -13,6 +13,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/breakwater-dev/breakwater/internal/servingcert"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/permission/settings"
@@ -28,8 +29,10 @@ type Watch struct {
 	// ConfigMaps lists the ConfigMaps of the breaker.
 	ConfigMaps corelisters.ConfigMapLister
 	// Notifier receives changes of pods and ConfigMaps.
-	Notifier  *Notifier
-	Settings  *settings.Store
+	Notifier *Notifier
+	Settings *settings.Store
+	// Trust has the certificates that the client of the centre trusts.
+	Trust     *servingcert.Bundle
 	factories []informers.SharedInformerFactory
 }
 
@@ -41,12 +44,15 @@ func NewWatch(ctx context.Context, kube kubernetes.Interface, namespace string, 
 	}
 	pods := informers.NewSharedInformerFactoryWithOptions(kube, 0, selectedBy(podmeta.Label+"="+podmeta.LabelRequired), informers.WithTransform(trimPod))
 	records := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace), selectedBy(podbreaker.Label+"=true"))
-	config := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace),
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + podmeta.ConfigName }))
+	named := func(name string) informers.SharedInformerFactory {
+		return informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace),
+			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + name }))
+	}
+	config, bundle := named(podmeta.ConfigName), named(podmeta.BundleName)
 	slices := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace), selectedBy(discoveryv1.LabelServiceName+"="+ServiceName))
 	w := &Watch{
 		Pods: pods.Core().V1().Pods().Lister(), ConfigMaps: records.Core().V1().ConfigMaps().Lister(), Notifier: NewNotifier(), Settings: settings.NewStore(),
-		factories: []informers.SharedInformerFactory{pods, records, config, slices},
+		Trust: &servingcert.Bundle{}, factories: []informers.SharedInformerFactory{pods, records, config, bundle, slices},
 	}
 	updateReplicas := func(any) {
 		all, err := slices.Discovery().V1().EndpointSlices().Lister().List(labels.Everything())
@@ -65,6 +71,11 @@ func NewWatch(ctx context.Context, kube kubernetes.Interface, namespace string, 
 			cm, _ := obj.(*corev1.ConfigMap) // nil after its deletion: the defaults apply
 			w.Settings.Update(ctx, cm)
 			w.Notifier.NotifyAll()
+		},
+		bundle.Core().V1().ConfigMaps().Informer(): func(obj any) {
+			if cm, ok := obj.(*corev1.ConfigMap); ok {
+				w.Trust.Update(cm.Data)
+			}
 		},
 		slices.Discovery().V1().EndpointSlices().Informer(): updateReplicas,
 	})

@@ -155,7 +155,7 @@ func unjudgedDetail(c *v1alpha1.ChangePod, judges []v1alpha1.Judge) string {
 		case j.Name == v1alpha1.JudgeMetrics && record != nil && record.Message != "":
 			out = append(out, "metrics: no verdict in time: "+record.Message)
 		case j.Name == v1alpha1.JudgeMetrics:
-			out = append(out, "metrics: function judge (config/judge) did not look at the metrics")
+			out = append(out, "metrics: function judge (config/judge) did not analyze the metrics")
 		default:
 			out = append(out, "judge "+j.Name+" gave no verdict in time")
 		}

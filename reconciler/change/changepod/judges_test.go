@@ -75,7 +75,7 @@ func TestABatchWithOtherJudgesEndsWhenThoseWhoMustAnswerDid(t *testing.T) {
 			want: want{doneIt, v1alpha1.PodPostFinish, "", "", v1alpha1.OutcomeFail, false}},
 		"the judge has no verdict": {batch: judgedBy(only, says("metrics", "none")), noServer: true,
 			want: want{doneIt, v1alpha1.PodPostFinish, "", "", v1alpha1.OutcomeNoVerdict, false}},
-		"its time is its look and the grace, not post-timeout": {batch: judgedBy(only), after: 419 * time.Second, noServer: true,
+		"its time is that of its analysis and the grace, not post-timeout": {batch: judgedBy(only), after: 419 * time.Second, noServer: true,
 			want: want{v1alpha1.PodPostSubmitted, "", "", "metrics", pending, false}},
 		"a judge that did not answer holds it, and is woken": {batch: judgedBy(only), after: 420 * time.Second, noServer: true,
 			want: want{v1alpha1.PodPostSubmitted, "", "", "metrics", pending, true}},
@@ -191,7 +191,7 @@ func TestTheConditionsExplainWhatAJudgeSaw(t *testing.T) {
 		"a fail":               {judgedBy([]v1alpha1.Judge{byMetric}, says("metrics", "fail")), "metrics: fail of metrics"},
 		"no verdict":           {judgedBy([]v1alpha1.Judge{byMetric}, says("metrics", "none")), "metrics: none of metrics"},
 		"no answer in time":    {judgedBy([]v1alpha1.Judge{byMetric}, record), seen},
-		"the judge is missing": {judgedBy([]v1alpha1.Judge{byMetric}), "did not look at the metrics"},
+		"the judge is missing": {judgedBy([]v1alpha1.Judge{byMetric}), "did not analyze the metrics"},
 		"another judge":        {judgedBy([]v1alpha1.Judge{silent(canary, v1alpha1.NoVerdictHold)}), "judge canary gave no verdict in time"},
 	} {
 		t.Run(name, func(t *testing.T) {

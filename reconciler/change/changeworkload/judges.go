@@ -14,8 +14,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// defaultLook is the look of a MetricCheck without one.
-const defaultLook = 5 * time.Minute
+// defaultAnalysisDuration is that of a MetricCheck without one.
+const defaultAnalysisDuration = 5 * time.Minute
 
 // judgesOf returns the judges of a new batch, or nil if the server alone judges it. Each
 // judge that is configured must answer, or those that the setting judges names. If it names
@@ -26,10 +26,10 @@ func judgesOf(in Input, check *judgev1alpha1.MetricCheck) []v1alpha1.Judge {
 	var out []v1alpha1.Judge
 	// The pods of a rollback are compared with the bad ones, and its version succeeded.
 	if check != nil && !in.Workload.IsRollback {
-		look := cmp.Or(check.Spec.Look.Duration, defaultLook)
+		duration := cmp.Or(check.Spec.AnalysisDuration.Duration, defaultAnalysisDuration)
 		out = append(out, v1alpha1.Judge{
-			Name: v1alpha1.JudgeMetrics, Optional: optional(v1alpha1.JudgeMetrics), TimeoutSeconds: int32((look + v1alpha1.LookGrace) / time.Second),
-			NoVerdict: v1alpha1.NoVerdictPolicy(cmp.Or(check.Spec.OnTooLittleData, judgev1alpha1.TooLittleDataHold)),
+			Name: v1alpha1.JudgeMetrics, Optional: optional(v1alpha1.JudgeMetrics), TimeoutSeconds: int32((duration + v1alpha1.AnalysisGrace) / time.Second),
+			NoVerdict: v1alpha1.NoVerdictPolicy(cmp.Or(check.Spec.InsufficientDataPolicy, judgev1alpha1.InsufficientDataHold)),
 			Check:     check.Namespace + "/" + check.Name,
 		})
 	}

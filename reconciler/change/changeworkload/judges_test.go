@@ -42,8 +42,8 @@ func TestTheJudgesOfABatchAreThoseThatAreConfigured(t *testing.T) {
 		"another judge":                  {named: []string{"canary"}, want: []v1alpha1.Judge{{Name: "canary"}}},
 		"a rollback is not compared":     {check: check(), rollback: true},
 		"a rollback beside the server":   {check: check(), server: true, rollback: true},
-		"another look and another policy": {check: check(func(s *judgev1alpha1.MetricCheckSpec) {
-			s.Look, s.OnTooLittleData = metav1.Duration{Duration: time.Minute}, judgev1alpha1.TooLittleDataFail
+		"another duration and another policy": {check: check(func(s *judgev1alpha1.MetricCheckSpec) {
+			s.AnalysisDuration, s.InsufficientDataPolicy = metav1.Duration{Duration: time.Minute}, judgev1alpha1.InsufficientDataFail
 		}), want: []v1alpha1.Judge{{Name: "metrics", TimeoutSeconds: 180, NoVerdict: v1alpha1.NoVerdictFail, Check: "shop/checkout"}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -71,7 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k string) error {
 	if err := r.refresh(ctx, key.Name); err != nil {
 		return err
 	}
-	if err := r.refresh(ctx, eventsigning.MetricsSecretName); err != nil && !apierrs.IsNotFound(err) {
+	if err := r.refresh(ctx, eventsigning.JudgeSecretName); err != nil && !apierrs.IsNotFound(err) {
 		return err
 	}
 	return controller.NewRequeueAfter(checkInterval)

@@ -74,7 +74,7 @@ func TestOnlyTheLeaderMakesAKey(t *testing.T) {
 // Without config/judge there is no such Secret.
 func TestTheKeyOfFunctionJudgeIsMadeWhereItsSecretExists(t *testing.T) {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: key.Namespace, Name: name} }
-	client := fake.NewClientset(&corev1.Secret{ObjectMeta: meta(key.Name)}, &corev1.Secret{ObjectMeta: meta(eventsigning.MetricsSecretName)})
+	client := fake.NewClientset(&corev1.Secret{ObjectMeta: meta(key.Name)}, &corev1.Secret{ObjectMeta: meta(eventsigning.JudgeSecretName)})
 	r := &Reconciler{secrets: client.CoreV1().Secrets(key.Namespace), clock: clocktesting.NewFakePassiveClock(now)}
 	if err := r.Promote(reconciler.UniversalBucket(), nil); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestTheKeyOfFunctionJudgeIsMadeWhereItsSecretExists(t *testing.T) {
 		t.Error("the Secrets are not checked again")
 	}
 	keys := map[string]bool{}
-	for _, name := range []string{key.Name, eventsigning.MetricsSecretName} {
+	for _, name := range []string{key.Name, eventsigning.JudgeSecretName} {
 		secret, err := client.CoreV1().Secrets(key.Namespace).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)

@@ -22,7 +22,6 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
 	"github.com/breakwater-dev/breakwater/test/provider"
-	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
 
 // namespace is a namespace of one test.
@@ -226,7 +225,7 @@ func setFaults(t *testing.T, f provider.Faults) {
 func applications(t *testing.T, p *corev1.Pod) []api.Application {
 	t.Helper()
 	query := url.Values{"podUID": {string(p.UID)}, "cluster": {"default"}}
-	status, raw, err := setup.Do(t.Context(), http.MethodGet, testCluster.Centre+"/v1/applications?"+query.Encode(), testCluster.Token, nil)
+	status, raw, err := testCluster.Do(t.Context(), http.MethodGet, testCluster.Centre+"/v1/applications?"+query.Encode(), testCluster.Token, nil)
 	var list api.ApplicationList
 	if err != nil || status != http.StatusOK || json.Unmarshal(raw, &list) != nil {
 		t.Fatalf("list applications: %d %s %v", status, raw, err)
@@ -237,7 +236,7 @@ func applications(t *testing.T, p *corev1.Pod) []api.Application {
 // resetBreaker resets the breaker of a pod with the token of a user.
 func resetBreaker(t *testing.T, p *corev1.Pod, token string) (int, string) {
 	t.Helper()
-	status, raw, err := setup.Do(t.Context(), http.MethodPost, fmt.Sprintf("%s/v1/pods/%s/%s/reset", testCluster.Server, p.Namespace, p.Name), token, nil)
+	status, raw, err := testCluster.Do(t.Context(), http.MethodPost, fmt.Sprintf("%s/v1/pods/%s/%s/reset", testCluster.Server, p.Namespace, p.Name), token, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 		t.Fatalf("%d replicas: %v", len(replicas), err)
 	}
 	ask := func(ctx context.Context, n int) error {
-		status, raw, err := setup.Do(ctx, http.MethodPost, testCluster.Centre+"/v1/applications", testCluster.Token, request(n))
+		status, raw, err := testCluster.Do(ctx, http.MethodPost, testCluster.Centre+"/v1/applications", testCluster.Token, request(n))
 		if err == nil && status >= http.StatusBadRequest {
 			err = fmt.Errorf("%d %s", status, raw)
 		}
@@ -144,7 +144,7 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 	asking.Wait()
 	query := url.Values{"cluster": {cluster}, "namespace": {"shared"}, "state": {string(api.Granted)}, "limit": {"500"}}
 	eventually(t, 3*time.Minute, "all applications are granted", func() error {
-		_, raw, err := setup.Do(t.Context(), http.MethodGet, testCluster.Centre+"/v1/applications?"+query.Encode(), testCluster.Token, nil)
+		_, raw, err := testCluster.Do(t.Context(), http.MethodGet, testCluster.Centre+"/v1/applications?"+query.Encode(), testCluster.Token, nil)
 		if err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 	}
 	for n := range requested {
 		revoke := api.RevokeRequest{Cluster: cluster, PodUID: request(n).PodUID}
-		if status, raw, err := setup.Do(t.Context(), http.MethodPost, testCluster.Centre+"/v1/applications/revoke", testCluster.Token, revoke); err != nil || status != http.StatusOK {
+		if status, raw, err := testCluster.Do(t.Context(), http.MethodPost, testCluster.Centre+"/v1/applications/revoke", testCluster.Token, revoke); err != nil || status != http.StatusOK {
 			t.Errorf("revoke: %d %s %v", status, raw, err)
 		}
 	}

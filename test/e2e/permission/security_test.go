@@ -3,7 +3,9 @@
 package permission
 
 import (
+	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,14 +15,14 @@ import (
 
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	names "github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 	"github.com/breakwater-dev/breakwater/test/provider"
-	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
 
 // authorize sends the request of an init container from the node.
 func authorize(t *testing.T, token string, sets ...string) (int, protocol.Answer) {
 	t.Helper()
-	status, raw, err := setup.Do(t.Context(), http.MethodPost, testCluster.Server+protocol.AuthorizePath, token, protocol.Request{Sets: sets})
+	status, raw, err := testCluster.Do(t.Context(), http.MethodPost, testCluster.Server+protocol.AuthorizePath, token, protocol.Request{Sets: sets})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,6 +35,38 @@ func authorize(t *testing.T, token string, sets ...string) (int, protocol.Answer
 
 func boundTo(p *corev1.Pod) *authenticationv1.BoundObjectReference {
 	return &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID}
+}
+
+// Tokens must not be readable on the network: neither service accepts plain HTTP, and
+// only clients with the CA of Breakwater connect.
+func TestTheCentreAndTheServerAcceptOnlyTLS(t *testing.T) {
+	status := func(url string) (int, error) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return 0, err
+		}
+		return response.StatusCode, response.Body.Close()
+	}
+	for service, url := range map[string]string{"permission-centre": testCluster.Centre, "init-action-server": testCluster.Server} {
+		pods, err := disruption.Component(service).Pods(t.Context(), testCluster.Kube)
+		if err != nil || len(pods) == 0 {
+			t.Fatalf("%d pods of %s: %v", len(pods), service, err)
+		}
+		if code, err := status("http://" + pods[0].Status.PodIP + ":8443/v1/applications"); err != nil || code != http.StatusBadRequest {
+			t.Errorf("%s answers plain HTTP with %d, %v", service, code, err)
+		}
+		var unknown x509.UnknownAuthorityError
+		if code, err := status(url + "/v1/applications"); !errors.As(err, &unknown) {
+			t.Errorf("a client without the CA: %s answers %d, %v", service, code, err)
+		}
+		if code, raw, err := testCluster.Do(t.Context(), http.MethodGet, url+"/v1/applications", "", nil); err != nil || code == http.StatusBadRequest {
+			t.Errorf("a client with the CA: %s answers %d %s, %v", service, code, raw, err)
+		}
+	}
 }
 
 // The server trusts the token and the API server, not the request.

@@ -57,7 +57,10 @@ func TestAProtectedWorkloadOfOpenKruiseIsNotDeletedWhileItHasReplicas(t *testing
 		n.run(t, "patch", sidecars, "web", "--subresource=status", "--type=merge", "-p", fmt.Sprintf(`{"status":{"matchedPods":%d}}`, pods))
 	}
 	matched(3)
-	n.checkDenied(t, "3 pods", "delete", sidecars, "web")
+	for _, flags := range [][]string{{}, {"--cascade=foreground"}, {"--dry-run=server"}, {"--force", "--grace-period=0"}} {
+		n.checkDenied(t, "3 pods", append([]string{"delete", sidecars, "web", "--wait=false"}, flags...)...)
+	}
+	n.checkDenied(t, "3 pods", "delete", sidecars, "--all", "--wait=false")
 	matched(0)
 	n.run(t, "delete", sidecars, "web")
 }

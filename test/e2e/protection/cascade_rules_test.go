@@ -18,7 +18,7 @@ func TestAProtectedDaemonSetIsNotDeletedWhileItHasPods(t *testing.T) {
 		}
 		return nil
 	})
-	n.checkDenied(t, "belong to it", "delete", "daemonset", "web", "--wait=false")
+	n.checkEveryDeletionDenied(t, "belong to it", "daemonsets.apps")
 	n.run(t, "patch", "daemonset", "web", "-p", `{"spec":{"template":{"spec":{"nodeSelector":{"nowhere":"true"}}}}}`)
 	n.await(t, "the DaemonSet has no pod and can be deleted", func() error {
 		if r := n.try(t, "delete", "daemonset", "web", "--wait=false"); r.Code != 0 {
@@ -44,7 +44,7 @@ spec:
 		}
 		return nil
 	})
-	n.checkDenied(t, "1 pod belongs to it", "delete", "job", "web", "--wait=false")
+	n.checkEveryDeletionDenied(t, "1 pod belongs to it", "jobs.batch")
 	n.run(t, "patch", "job", "web", "-p", `{"spec":{"suspend":true}}`)
 	n.await(t, "the suspended Job can be deleted", func() error {
 		if r := n.try(t, "delete", "job", "web", "--wait=false"); r.Code != 0 {
@@ -126,4 +126,35 @@ func TestUnprotectedObjectsAreDeleted(t *testing.T) {
 	n.apply(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: web, labels: {`+disableCascadingLabel+`: "true"}}}`)
 	n.run(t, "delete", "deployment", "web", "--timeout=60s")
 	n.run(t, "delete", "configmap", "web")
+}
+
+func TestAProtectedNamespaceIsNotDeletedWhileItHasBoundClaims(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.run(t, "label", "namespace", n.name, disableCascadingLabel+"=true")
+	n.cleanup(t, "delete", "persistentvolume", n.name, "--ignore-not-found")
+	n.apply(t, fmt.Sprintf(`
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: %[1]s}
+spec:
+  capacity: {storage: 1Mi}
+  accessModes: [ReadWriteOnce]
+  storageClassName: ""
+  claimRef: {namespace: %[1]s, name: data}
+  persistentVolumeReclaimPolicy: Retain
+  hostPath: {path: /nowhere}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec:
+  accessModes: [ReadWriteOnce]
+  storageClassName: ""
+  volumeName: %[1]s
+  resources: {requests: {storage: 1Mi}}`, n.name))
+	n.run(t, "wait", "--for=jsonpath={.status.phase}=Bound", "persistentvolumeclaim", "data", "--timeout=60s")
+	n.checkDenied(t, "1 bound PersistentVolumeClaim would be deleted with it", "delete", "namespace", n.name, "--wait=false")
+	n.run(t, "delete", "persistentvolumeclaim", "data", "--timeout=60s")
+	n.run(t, "delete", "namespace", n.name, "--timeout=90s")
 }

@@ -62,13 +62,19 @@ func TestAProtectedWorkloadIsNotDeletedWhileItHasPods(t *testing.T) {
 			t.Parallel()
 			n := newNamespace(t)
 			n.apply(t, tc.manifest)
-			for _, flags := range [][]string{{}, {"--cascade=foreground"}, {"--cascade=background"}, {"--dry-run=server"}, {"--force", "--grace-period=0"}} {
-				n.checkDenied(t, tc.pods, append([]string{"delete", tc.kind, "web", "--wait=false"}, flags...)...)
-			}
-			n.checkDenied(t, tc.pods, "delete", tc.kind, "--all", "--wait=false")
-			n.checkDenied(t, tc.pods, "delete", "--raw", n.path(tc.kind)) // deletecollection
+			n.checkEveryDeletionDenied(t, tc.pods, tc.kind)
 			n.run(t, "scale", tc.kind, "web", "--replicas=0")
 			n.run(t, "delete", tc.kind, "web", "--timeout=60s")
 		})
 	}
+}
+
+// checkEveryDeletionDenied fails unless each way to delete web that would delete its pods is denied.
+func (n *namespace) checkEveryDeletionDenied(t *testing.T, message, kind string) {
+	t.Helper()
+	for _, flags := range [][]string{{}, {"--cascade=foreground"}, {"--cascade=background"}, {"--dry-run=server"}, {"--force", "--grace-period=0"}} {
+		n.checkDenied(t, message, append([]string{"delete", kind, "web", "--wait=false"}, flags...)...)
+	}
+	n.checkDenied(t, message, "delete", kind, "--all", "--wait=false")
+	n.checkDenied(t, message, "delete", "--raw", n.path(kind)) // deletecollection
 }

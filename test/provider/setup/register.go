@@ -41,7 +41,7 @@ func WebObjects() []Object {
 // them.
 func (c *Cluster) Register(ctx context.Context, objects ...Object) error {
 	for _, o := range objects {
-		status, raw, err := Do(ctx, http.MethodPost, c.Centre+"/v1/"+o.Kind, c.Token, o.Body)
+		status, raw, err := c.Do(ctx, http.MethodPost, c.Centre+"/v1/"+o.Kind, c.Token, o.Body)
 		if err == nil && status == http.StatusConflict {
 			err = c.Replace(ctx, o, o.name())
 		} else if err == nil && status != http.StatusCreated {
@@ -66,7 +66,7 @@ func (o Object) name() string {
 // Replace replaces an existing object.
 func (c *Cluster) Replace(ctx context.Context, o Object, name string) error {
 	url := c.Centre + "/v1/" + o.Kind + "/" + name
-	status, raw, err := Do(ctx, http.MethodGet, url, c.Token, nil)
+	status, raw, err := c.Do(ctx, http.MethodGet, url, c.Token, nil)
 	if err != nil || status != http.StatusOK {
 		return fmt.Errorf("read %s: %d %s: %w", name, status, raw, err)
 	}
@@ -76,7 +76,7 @@ func (c *Cluster) Replace(ctx context.Context, o Object, name string) error {
 	if err := json.Unmarshal(raw, &current); err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
-	status, raw, err = Do(ctx, http.MethodPut, url, c.Token, o.Body, "If-Match", strconv.Quote(strconv.FormatInt(current.Version, 10)))
+	status, raw, err = c.Do(ctx, http.MethodPut, url, c.Token, o.Body, "If-Match", strconv.Quote(strconv.FormatInt(current.Version, 10)))
 	if err != nil || status != http.StatusOK {
 		return fmt.Errorf("replace %s: %d %s: %w", name, status, raw, err)
 	}
@@ -85,7 +85,7 @@ func (c *Cluster) Replace(ctx context.Context, o Object, name string) error {
 
 // SetFaults sets the faults of the double.
 func (c *Cluster) SetFaults(ctx context.Context, f provider.Faults) error {
-	status, raw, err := Do(ctx, http.MethodPut, c.Double+"/faults", "", f)
+	status, raw, err := c.Do(ctx, http.MethodPut, c.Double+"/faults", "", f)
 	if err != nil || status >= http.StatusBadRequest {
 		return fmt.Errorf("set faults: %d %s: %w", status, raw, err)
 	}
@@ -95,19 +95,19 @@ func (c *Cluster) SetFaults(ctx context.Context, f provider.Faults) error {
 // ProviderStats reads the stats of the double.
 func (c *Cluster) ProviderStats(ctx context.Context) (provider.Stats, error) {
 	var b provider.Stats
-	_, raw, err := Do(ctx, http.MethodGet, c.Double+"/stats", "", nil)
+	_, raw, err := c.Do(ctx, http.MethodGet, c.Double+"/stats", "", nil)
 	if err != nil {
 		return b, err
 	}
 	return b, json.Unmarshal(raw, &b)
 }
 
-// Do sends a request. It retries connection errors for 20 s, because a Service
+// Do sends a request, and trusts the certificates of ConfigMap permission-ca. It retries connection errors for 20 s, because a Service
 // may get a pod later than the Deployment.
-func Do(ctx context.Context, method, url, token string, body any, header ...string) (int, []byte, error) {
+func (c *Cluster) Do(ctx context.Context, method, url, token string, body any, header ...string) (int, []byte, error) {
 	var last error
 	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); {
-		status, raw, err := doOnce(ctx, method, url, token, body, header)
+		status, raw, err := c.doOnce(ctx, method, url, token, body, header)
 		if err == nil {
 			return status, raw, nil
 		}
@@ -121,7 +121,7 @@ func Do(ctx context.Context, method, url, token string, body any, header ...stri
 	return 0, nil, last
 }
 
-func doOnce(ctx context.Context, method, url, token string, body any, header []string) (int, []byte, error) {
+func (c *Cluster) doOnce(ctx context.Context, method, url, token string, body any, header []string) (int, []byte, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return 0, nil, err
@@ -137,7 +137,7 @@ func doOnce(ctx context.Context, method, url, token string, body any, header []s
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := c.http.Do(req)
 	if err != nil {
 		return 0, nil, err
 	}

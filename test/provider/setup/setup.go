@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +18,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
+	"github.com/breakwater-dev/breakwater/internal/servingcert"
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 	"github.com/breakwater-dev/breakwater/test/provider"
 )
@@ -40,6 +43,7 @@ type Cluster struct {
 	Centre, Server, Double string
 	// Token is the token of an admin of the centre.
 	Token string
+	http  *http.Client
 }
 
 // Install builds and installs the double and restarts the centre with the
@@ -66,17 +70,16 @@ func Install(ctx context.Context, kube kubernetes.Interface, root string, out io
 			return nil, err
 		}
 	}
-	c := &Cluster{Kube: kube}
-	for _, s := range []struct {
-		namespace, name string
-		to              *string
-	}{{System, "permission-centre", &c.Centre}, {System, "init-action-server", &c.Server}, {Namespace, "provider", &c.Double}} {
-		service, err := kube.CoreV1().Services(s.namespace).Get(ctx, s.name, metav1.GetOptions{})
-		if err != nil {
-			return nil, err
-		}
-		*s.to = "http://" + service.Spec.ClusterIP
+	const domain = "." + System + ".svc.cluster.local"
+	c := &Cluster{Kube: kube, Centre: "https://permission-centre" + domain, Server: "https://init-action-server" + domain, Double: "http://" + Host}
+	ca, err := kube.CoreV1().ConfigMaps(System).Get(ctx, podmeta.BundleName, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
 	}
+	trust, transport := &servingcert.Bundle{}, &http.Transport{}
+	trust.Update(ca.Data)
+	trust.Trust(transport)
+	c.http = &http.Client{Transport: transport}
 	if c.Token, err = c.TokenOf(ctx, System, "permission-centre-admin", nil, "permission-centre"); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,82 @@
+package budget
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+// start is when the process of the webhook starts.
+var start = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func TestBudgetsAreStaleWhileALeaseOfTheControllerIsNotRenewed(t *testing.T) {
+	const limit = time.Minute
+	type renewal struct {
+		// seen is when the webhook sees the renewal, written the time in the Lease;
+		// both since start.
+		seen, written time.Duration
+	}
+	for name, tc := range map[string]struct {
+		renewals []renewal
+		asked    time.Duration
+		want     string
+	}{
+		"no Lease, at first":                   {nil, limit, ""},
+		"no Lease":                             {nil, limit + time.Second, "was not renewed for 1m1s"},
+		"renewed":                              {[]renewal{{0, 0}, {50 * time.Second, 50 * time.Second}}, 100 * time.Second, ""},
+		"not renewed":                          {[]renewal{{0, 0}, {50 * time.Second, 50 * time.Second}}, 111 * time.Second, "was not renewed for 1m1s"},
+		"the same renewal again":               {[]renewal{{0, 0}, {50 * time.Second, 0}}, 61 * time.Second, "was not renewed"},
+		"old when the webhook starts":          {[]renewal{{0, -time.Hour}}, 0, "was not renewed for 1h0m0s"},
+		"the clock of the controller is early": {[]renewal{{0, -time.Hour}, {2 * time.Second, 2*time.Second - time.Hour}}, 13 * time.Second, ""},
+		"the clock of the controller is late":  {[]renewal{{0, time.Hour}}, 61 * time.Second, "was not renewed for 1m1s"},
+		"renewed after an outage":              {[]renewal{{0, 0}, {70 * time.Second, 70 * time.Second}}, 79 * time.Second, "is renewed again"},
+		"renewed twice after an outage":        {[]renewal{{0, 0}, {70 * time.Second, 70 * time.Second}, {72 * time.Second, 72 * time.Second}}, 79 * time.Second, "is renewed again"},
+		"computed after an outage":             {[]renewal{{0, 0}, {70 * time.Second, 70 * time.Second}}, 80 * time.Second, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := clocktesting.NewFakePassiveClock(start)
+			c := NewControllerLeases(now, limit, "a", "b")
+			at := func(d time.Duration) {
+				now.SetTime(start.Add(d))
+				c.Observe("b", start.Add(d)) // the other Lease is renewed
+			}
+			for d := time.Duration(0); d <= tc.asked; d += time.Second {
+				at(d)
+				for _, r := range tc.renewals {
+					if r.seen == d {
+						c.Observe("a", start.Add(r.written))
+					}
+				}
+			}
+			got := c.Stale()
+			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// The numbers of a budget allow one more pod, but pods were lost since they were written.
+func TestABudgetThatNobodyComputesDeniesWhatItAllowed(t *testing.T) {
+	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, runtime.Object(newPod(nil)))
+	now := clocktesting.NewFakePassiveClock(start)
+	fx.guard.Controller = NewControllerLeases(now, time.Minute, "lease")
+	now.SetTime(start.Add(2 * time.Minute))
+	a := fx.ask(t, deletion(t, newPod(nil)))
+	if a.Response.Allowed || a.Decision != DecisionStale || a.Response.Result.Code != 429 {
+		t.Errorf("got %s: %+v, want %s with code 429", a.Decision, a.Response.Result, DecisionStale)
+	}
+	if charged := fx.budget(t, "web").Status.DeletedPods; len(charged) > 0 {
+		t.Errorf("charged %v", charged)
+	}
+	unready := newPod(nil)
+	unready.Status.Conditions = nil
+	if a := fx.ask(t, deletion(t, unready)); !a.Response.Allowed {
+		t.Errorf("a deletion that costs nothing: %s", a.Response.Result.Message)
+	}
+}

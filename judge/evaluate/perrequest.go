@@ -1,0 +1,89 @@
+package evaluate
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/samples"
+)
+
+const (
+	// minimumRate is the rate of requests of a pod, per second, from which a value is compared
+	// per request. Below it, the value does not depend on the requests much.
+	minimumRate = 1
+	// requestFloor is the betweenFloor of values per request: how requests are shared between
+	// pods does not change them, and recorded pods of a version differ by 2 to 3 %. It needs two
+	// old pods, or pods on the same node.
+	requestFloor = 0.03
+)
+
+// requestComparison compares a value per request.
+type requestComparison struct {
+	newMean, oldMean float64
+	// evidence is the logarithm of the e-value.
+	evidence float64
+}
+
+func (c requestComparison) message(unit string) string {
+	if unit == "cores" {
+		unit = "seconds"
+	}
+	return fmt.Sprintf("per request %s against %s", readable(c.newMean, unit), readable(c.oldMean, unit))
+}
+
+// perRequest compares the value divided by the rate of requests, and returns false if the
+// requests of the pods are not known or too few. With it, a different load is no change.
+func (d Data) perRequest(f frame, newT, oldT, dayT trace, warm map[string]int, nodes map[string]string) (requestComparison, bool) {
+	if !d.PerRequest || len(d.Requests.New) == 0 || len(d.Requests.Old) == 0 {
+		return requestComparison{}, false
+	}
+	newT, okNew := newT.per(samples.Rates(d.Requests.New, f.grid), 0, f.last)
+	oldT, okOld := oldT.per(samples.Rates(d.Requests.Old, f.grid), -f.before, f.last)
+	if !okNew || !okOld {
+		return requestComparison{}, false
+	}
+	floor := requestFloor
+	if len(oldT) < 2 {
+		if same, ok := onSharedNodes(nodes, newT, oldT); ok && !d.SamePods {
+			newT, oldT = newT.only(same), oldT.only(same)
+		} else {
+			floor = betweenFloor
+		}
+	}
+	g := difference(newT, oldT, f, warm, d.SamePods, floor)
+	if g.newSamples == 0 || g.oldSamples == 0 {
+		return requestComparison{}, false
+	}
+	// The absolute change is examined with the value itself.
+	if d.SmallestChange != nil {
+		d.SmallestChange = &v1alpha1.Change{Relative: d.SmallestChange.Relative}
+	}
+	c := requestComparison{newMean: g.newMean, oldMean: g.oldMean, evidence: g.evidence(d)}
+	if g.reference == v1alpha1.ReferenceBefore && len(dayT) > 0 {
+		if dayT, ok := dayT.per(samples.Rates(d.Requests.Day, f.grid), 0, f.cells-1); ok {
+			if day := difference(newT, dayT.shift(f), f, warm, true, floor); day.oldSamples >= 4 {
+				c.evidence = math.Min(c.evidence, day.evidence(d))
+			}
+		}
+	}
+	return c, true
+}
+
+// per divides the values by rates, and returns false if these are below minimumRate.
+func (t trace) per(rates map[string]samples.Cells, first, last int) (trace, bool) {
+	out, sum, n := trace{}, 0.0, 0.0
+	for pod, cells := range t {
+		out[pod] = samples.Cells{}
+		for c, v := range cells {
+			if rate, ok := rates[pod][c]; ok && c >= first && c <= last {
+				sum += rate
+				n++
+				if rate > 0 {
+					out[pod][c] = v / rate
+				}
+			}
+		}
+	}
+	return out, n > 0 && sum/n >= minimumRate
+}

@@ -1,0 +1,83 @@
+package evaluate
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/catalog"
+	"github.com/breakwater-dev/breakwater/judge/samples"
+)
+
+const (
+	// reachSeconds is the time for which new pods are Ready until their requests are missed:
+	// load balancers learn of a pod late, and may increase its share slowly.
+	reachSeconds = 120
+	// evenRequests is the mean number of requests of an old pod from which their
+	// distribution is known.
+	evenRequests = 10
+)
+
+// reach tests whether requests reach the new pods, if these have none. The null hypothesis
+// is that a new pod gets at least half of the requests of an old pod; then the e-value is the
+// likelihood ratio of no request at all. Old pods with very different numbers of requests are no
+// reference: their clients keep connections, which new pods do not get.
+func reach(in Input, d Data, f frame, o outcome) outcome {
+	if o.reason != v1alpha1.ReasonNoTraffic || d.Signal != catalog.Errors || d.SamePods {
+		return o
+	}
+	pods, since := readySince(in, f)
+	if pods == 0 || seconds(in.Now)-since < reachSeconds {
+		return o
+	}
+	spans := samples.Spans(d.Old.All)
+	counts := count(d.Old.All, spans, f).pooled()[""]
+	least, sum, old, olds, after := math.Inf(1), 0.0, 0.0, 0.0, 0.0
+	for pod, cells := range counts {
+		if n := cells.Sum(f.grid.Cell(since)+1, f.last); n > 0 {
+			after += n
+			olds++
+		}
+		if spans[pod].First > f.grid.Origin-settling {
+			continue
+		}
+		n := cells.Sum(-f.before, -1)
+		least = math.Min(least, n)
+		sum += n
+		old++
+	}
+	if old < 2 || olds == 0 || sum/old < evenRequests || least < sum/old/2 {
+		return o
+	}
+	o.logE = after * math.Log1p(float64(pods)/(2*olds))
+	o.message = fmt.Sprintf("%d new pods are Ready and have no requests, and %.0f old ones have %.0f at the same time", pods, olds, after)
+	return o
+}
+
+// readySince returns the number of the new pods and the time since when all of them
+// are Ready, and 0 pods if one is not Ready or nothing is known.
+func readySince(in Input, f frame) (pods int, since float64) {
+	since = f.grid.Origin
+	for _, d := range in.Metrics {
+		if d.Signal != catalog.Health {
+			continue
+		}
+		for _, s := range samples.Until(d.New.All, seconds(in.Now)) {
+			points := samples.Numbers(s.Points)
+			if s.Labels["__name__"] != "kube_pod_status_ready" || s.Labels["condition"] != "true" || len(points) == 0 {
+				continue
+			}
+			last := points[len(points)-1]
+			if last.V != 1 || seconds(in.Now)-last.T > 3*math.Max(f.step, minimumCell) {
+				return 0, since
+			}
+			for _, p := range points {
+				if p.V != 1 {
+					since = math.Max(since, p.T)
+				}
+			}
+			pods++
+		}
+	}
+	return pods, since
+}

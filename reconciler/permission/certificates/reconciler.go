@@ -1,0 +1,162 @@
+package certificates
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/logging"
+	"knative.dev/pkg/reconciler"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/servingcert"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
+)
+
+const (
+	// caName is the Secret with the CA.
+	caName = "permission-ca"
+	// interval is how often the objects are read: an object that a person deleted or
+	// emptied is written again after this time.
+	interval = time.Minute
+	// nextCert, nextKey and previousCert are keys of the Secret with the CA, in addition to
+	// those of a certificate.
+	nextCert, nextKey, previousCert = "next.crt", "next.key", "previous.crt"
+)
+
+// Services are the names of the Services with certificates. The Secret of one is named
+// <service>-certs.
+func Services() []string { return []string{"permission-centre", "init-action-server"} }
+
+// Reconciler issues the certificates; only the leader does so.
+type Reconciler struct {
+	reconciler.LeaderAwareFuncs
+	Client corev1client.CoreV1Interface
+	// Domain is the DNS domain of the cluster.
+	Domain string
+	Clock  clock.PassiveClock
+}
+
+var (
+	_ controller.Reconciler  = (*Reconciler)(nil)
+	_ reconciler.LeaderAware = (*Reconciler)(nil)
+)
+
+// Reconcile writes what is missing or ends soon. A conflict with another writer is
+// retried.
+func (r *Reconciler) Reconcile(ctx context.Context, k string) error {
+	if !r.IsLeaderFor(key) {
+		return controller.NewSkipKey(k)
+	}
+	ca, err := r.authority(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.publish(ctx, ca); err != nil {
+		return err
+	}
+	for _, service := range Services() {
+		if err := r.issue(ctx, ca, service); err != nil {
+			return err
+		}
+	}
+	return controller.NewRequeueAfter(interval)
+}
+
+// authority returns the CA, and writes it if it changes.
+func (r *Reconciler) authority(ctx context.Context) (servingcert.Authority, error) {
+	secret, err := r.secret(ctx, caName)
+	if err != nil {
+		return servingcert.Authority{}, err
+	}
+	have := servingcert.Authority{
+		Current: pairOf(secret), Next: servingcert.KeyPair{Cert: secret.Data[nextCert], Key: secret.Data[nextKey]}, Previous: secret.Data[previousCert],
+	}
+	ca, changed, err := have.Renew(r.Clock.Now())
+	if err != nil || !changed {
+		return ca, err
+	}
+	return ca, r.write(ctx, secret, map[string][]byte{
+		corev1.TLSCertKey: ca.Current.Cert, corev1.TLSPrivateKeyKey: ca.Current.Key, nextCert: ca.Next.Cert, nextKey: ca.Next.Key, previousCert: ca.Previous,
+	})
+}
+
+// publish writes the certificates that clients trust.
+func (r *Reconciler) publish(ctx context.Context, ca servingcert.Authority) error {
+	client := r.Client.ConfigMaps(v1alpha1.SystemNamespace)
+	cm, err := client.Get(ctx, podmeta.BundleName, metav1.GetOptions{})
+	if err != nil {
+		return missing("ConfigMap", podmeta.BundleName, err)
+	}
+	bundle := string(ca.Bundle())
+	if cm.Data[servingcert.BundleKey] == bundle {
+		return nil
+	}
+	cm = cm.DeepCopy()
+	cm.Data = map[string]string{servingcert.BundleKey: bundle}
+	if _, err := client.Update(ctx, cm, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("write ConfigMap %s: %w", cm.Name, err)
+	}
+	logging.FromContext(ctx).Infow("wrote the certificates that clients trust", "configMap", cm.Name)
+	return nil
+}
+
+// issue writes the certificate of a Service if it does not serve.
+func (r *Reconciler) issue(ctx context.Context, ca servingcert.Authority, service string) error {
+	secret, err := r.secret(ctx, service+"-certs")
+	if err != nil {
+		return err
+	}
+	names := r.names(service)
+	if ca.Serves(pairOf(secret), names, r.Clock.Now()) {
+		return nil
+	}
+	pair, err := ca.Issue(names, r.Clock.Now())
+	if err != nil {
+		return err
+	}
+	return r.write(ctx, secret, map[string][]byte{corev1.TLSCertKey: pair.Cert, corev1.TLSPrivateKeyKey: pair.Key})
+}
+
+// names returns the DNS names of a Service. localhost is for kubectl port-forward.
+func (r *Reconciler) names(service string) []string {
+	host := service + "." + v1alpha1.SystemNamespace
+	return []string{host + ".svc", host + ".svc." + r.Domain, host, service, "localhost"}
+}
+
+func (r *Reconciler) secret(ctx context.Context, name string) (*corev1.Secret, error) {
+	secret, err := r.Client.Secrets(v1alpha1.SystemNamespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, missing("Secret", name, err)
+	}
+	return secret, nil
+}
+
+func missing(kind, name string, err error) error {
+	if apierrs.IsNotFound(err) {
+		return fmt.Errorf("%s %s does not exist: apply config/permission/401-certificates.yaml again", kind, name)
+	}
+	return fmt.Errorf("get %s %s: %w", kind, name, err)
+}
+
+func (r *Reconciler) write(ctx context.Context, secret *corev1.Secret, data map[string][]byte) error {
+	maps.DeleteFunc(data, func(_ string, value []byte) bool { return len(value) == 0 })
+	secret = secret.DeepCopy()
+	secret.Data = data
+	if _, err := r.Client.Secrets(secret.Namespace).Update(ctx, secret, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("write Secret %s: %w", secret.Name, err)
+	}
+	logging.FromContext(ctx).Infow("wrote certificates", "secret", secret.Name)
+	return nil
+}
+
+func pairOf(secret *corev1.Secret) servingcert.KeyPair {
+	return servingcert.KeyPair{Cert: secret.Data[corev1.TLSCertKey], Key: secret.Data[corev1.TLSPrivateKeyKey]}
+}

@@ -1,0 +1,166 @@
+package certificates
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	clocktesting "k8s.io/utils/clock/testing"
+	"knative.dev/pkg/controller"
+	"knative.dev/pkg/reconciler"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/servingcert"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/permission/settings"
+	"github.com/breakwater-dev/breakwater/test/builder"
+)
+
+const manifest = "../../../config/permission/401-certificates.yaml"
+
+type fixture struct {
+	*Reconciler
+	kube  *fake.Clientset
+	clock *clocktesting.FakePassiveClock
+}
+
+// newFixture has the objects of the manifest, and leads.
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	kube := fake.NewClientset()
+	for _, s := range builder.Manifests[corev1.Secret](t, manifest) {
+		if s.Kind == "Secret" {
+			if err := kube.Tracker().Add(&s); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, cm := range builder.Manifests[corev1.ConfigMap](t, manifest) {
+		if cm.Kind == "ConfigMap" {
+			if err := kube.Tracker().Add(&cm); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	c := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC))
+	f := &fixture{&Reconciler{Client: kube.CoreV1(), Domain: "cluster.local", Clock: c}, kube, c}
+	if err := f.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f *fixture) reconcile(t *testing.T) {
+	t.Helper()
+	if again, _ := controller.IsRequeueKey(f.Reconcile(t.Context(), key.String())); !again {
+		t.Fatal("the key is not reconciled again")
+	}
+}
+
+func (f *fixture) getSecret(t *testing.T, name string) *corev1.Secret {
+	t.Helper()
+	s, err := f.kube.CoreV1().Secrets(v1alpha1.SystemNamespace).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (f *fixture) bundle(t *testing.T) string {
+	t.Helper()
+	cm, err := f.kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace).Get(t.Context(), podmeta.BundleName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cm.Data[servingcert.BundleKey]
+}
+
+func (f *fixture) verify(t *testing.T, service, host string) error {
+	t.Helper()
+	pair := pairOf(f.getSecret(t, service+"-certs"))
+	cert, err := tls.X509KeyPair(pair.Cert, pair.Key)
+	if err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM([]byte(f.bundle(t)))
+	_, err = cert.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: f.clock.Now()})
+	return err
+}
+
+func TestClientsTrustTheServersByTheirConfiguredNames(t *testing.T) {
+	f := newFixture(t)
+	f.reconcile(t)
+	s := settings.Default()
+	for service, url := range map[string]string{"permission-centre": s.CentreURL, "init-action-server": s.ServerURL} {
+		if err := f.verify(t, service, strings.TrimPrefix(url, "https://")); err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	if err := f.verify(t, "permission-centre", "init-action-server.altershieldoperator-system.svc"); err == nil {
+		t.Error("the certificate of the centre is valid for the init-action-server")
+	}
+	if strings.Contains(f.bundle(t), "PRIVATE") {
+		t.Error("the ConfigMap has a key")
+	}
+}
+
+func TestCertificatesAreKeptUntilTheyEndSoon(t *testing.T) {
+	f := newFixture(t)
+	f.reconcile(t)
+	before, writes := pairOf(f.getSecret(t, "permission-centre-certs")), len(f.kube.Actions())
+	f.reconcile(t)
+	for _, a := range f.kube.Actions()[writes:] {
+		if a.GetVerb() != "get" {
+			t.Errorf("%s of %s", a.GetVerb(), a.GetResource().Resource)
+		}
+	}
+	f.clock.SetTime(f.clock.Now().Add(25 * 24 * time.Hour))
+	bundle := f.bundle(t)
+	f.reconcile(t)
+	if after := pairOf(f.getSecret(t, "permission-centre-certs")); string(after.Cert) == string(before.Cert) || f.bundle(t) != bundle {
+		t.Error("the certificate is not renewed, or with it the CA")
+	}
+}
+
+func TestDeletedDataIsWrittenAgain(t *testing.T) {
+	for _, name := range []string{caName, "permission-centre-certs", "init-action-server-certs"} {
+		f := newFixture(t)
+		f.reconcile(t)
+		s := f.getSecret(t, name)
+		s.Data = nil
+		if _, err := f.kube.CoreV1().Secrets(s.Namespace).Update(t.Context(), s, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.reconcile(t)
+		for _, service := range Services() {
+			if err := f.verify(t, service, service+".altershieldoperator-system.svc"); err != nil {
+				t.Errorf("without the data of %s: %s: %v", name, service, err)
+			}
+		}
+	}
+}
+
+func TestAMissingObjectIsNamedWithTheFix(t *testing.T) {
+	f := newFixture(t)
+	if err := f.kube.CoreV1().Secrets(v1alpha1.SystemNamespace).Delete(t.Context(), caName, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Reconcile(t.Context(), key.String()); err == nil || !strings.Contains(err.Error(), caName) || !strings.Contains(err.Error(), "apply") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestOnlyTheLeaderIssuesCertificates(t *testing.T) {
+	f := newFixture(t)
+	f.Demote(reconciler.UniversalBucket())
+	if err := f.Reconcile(t.Context(), key.String()); !controller.IsSkipKey(err) || len(f.kube.Actions()) > 0 {
+		t.Errorf("%v, %d requests", err, len(f.kube.Actions()))
+	}
+}
