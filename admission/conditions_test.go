@@ -21,7 +21,7 @@ const (
 
 type object = map[string]any
 
-// stops and resumes are how the rollout of a kind is stopped, and goes on.
+// stops and resumes are the changes by which the rollout of a kind stops and resumes.
 var kinds = map[string]struct{ stops, resumes, free []func(object, object) }{
 	"deployment": {
 		stops:   []func(object, object){set("paused", true)},
@@ -174,7 +174,8 @@ func TestWhichRequestsReachTheSuspendWebhook(t *testing.T) {
 	}
 }
 
-// testGate tries what may happen to a held workload.
+// testGate tests which updates of a suspended or held workload the API server sends to the
+// webhook.
 func testGate(t *testing.T, kind string, stop func(object, object), resumes, free []func(object, object)) {
 	held := all(recorded, stop)
 	type attempt struct {
@@ -310,7 +311,7 @@ func match(t *testing.T, manifest, webhook string, vars object, want bool) {
 
 func conditions(t *testing.T, manifest, webhook string) []admissionregistrationv1.MatchCondition {
 	t.Helper()
-	// Both kinds have these fields in the same places.
+	// Both kinds of configuration have these fields at the same paths.
 	config := builder.Manifests[admissionregistrationv1.ValidatingWebhookConfiguration](t, manifest)[0]
 	for _, w := range config.Webhooks {
 		if w.Name == webhook {

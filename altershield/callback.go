@@ -87,26 +87,26 @@ type callbackVerdict struct {
 }
 
 type callbackRule struct {
-	ExternalRuleID loose `json:"externalRuleId"`
-	ControlKey     loose `json:"controlKey"`
-	Status         loose `json:"status"`
-	Verdict        loose `json:"verdict"`
-	Msg            loose `json:"msg"`
-	URL            loose `json:"url"`
-	Stage          loose `json:"stage"`
-	RiskLevel      loose `json:"riskLevel"`
-	Name           loose `json:"name"`
-	Owner          loose `json:"owner"`
-	AllowIgnore    loose `json:"allowIgnore"`
-	Ignored        loose `json:"ignored"`
+	ExternalRuleID displayText `json:"externalRuleId"`
+	ControlKey     displayText `json:"controlKey"`
+	Status         displayText `json:"status"`
+	Verdict        displayText `json:"verdict"`
+	Msg            displayText `json:"msg"`
+	URL            displayText `json:"url"`
+	Stage          displayText `json:"stage"`
+	RiskLevel      displayText `json:"riskLevel"`
+	Name           displayText `json:"name"`
+	Owner          displayText `json:"owner"`
+	AllowIgnore    displayText `json:"allowIgnore"`
+	Ignored        displayText `json:"ignored"`
 }
 
-// loose is a value for people: a string, the text of another scalar, or empty for
+// displayText is a value for people: a string, the text of another scalar, or empty for
 // null, objects and arrays. A verdict must not be lost because a later server
 // changes the type of a rule's field.
-type loose string
+type displayText string
 
-func (l *loose) UnmarshalJSON(raw []byte) error {
+func (l *displayText) UnmarshalJSON(raw []byte) error {
 	*l = ""
 	switch raw[0] {
 	case '"':
@@ -114,7 +114,7 @@ func (l *loose) UnmarshalJSON(raw []byte) error {
 	case 'n', '{', '[':
 		return nil
 	default:
-		*l = loose(raw)
+		*l = displayText(raw)
 		return nil
 	}
 }

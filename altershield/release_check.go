@@ -104,8 +104,8 @@ type releaseDomain struct {
 // answer.
 type releaseVerdict struct {
 	callbackVerdict
-	AllFinish *bool `json:"allFinish"`
-	Msg       loose `json:"msg"`
+	AllFinish *bool       `json:"allFinish"`
+	Msg       displayText `json:"msg"`
 }
 
 func (d releaseDomain) answer() ReleaseCheckAnswer {

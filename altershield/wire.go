@@ -148,16 +148,16 @@ type nodeDomain struct {
 }
 
 type progressDomain struct {
-	Finished bool   `json:"finished"`
-	Verdict  word   `json:"verdict"`
-	URL      string `json:"url"`
+	Finished bool        `json:"finished"`
+	Verdict  verdictText `json:"verdict"`
+	URL      string      `json:"url"`
 }
 
-// word is a verdict: a string, or an object with the string in field verdict, as
+// verdictText is a verdict: a string, or an object with the string in field verdict, as
 // in a callback.
-type word string
+type verdictText string
 
-func (w *word) UnmarshalJSON(raw []byte) error {
+func (w *verdictText) UnmarshalJSON(raw []byte) error {
 	*w = ""
 	if bytes.HasPrefix(raw, []byte("{")) {
 		var object struct {
@@ -167,7 +167,7 @@ func (w *word) UnmarshalJSON(raw []byte) error {
 			return err
 		}
 		if object.Verdict != nil {
-			*w = word(*object.Verdict)
+			*w = verdictText(*object.Verdict)
 		}
 		return nil
 	}

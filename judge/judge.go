@@ -45,11 +45,11 @@ func Look(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 // Replay evaluates a past release as Look would have done, one look after another: the
 // time of detection is about that of a running release, whose looks follow wake-ups.
 func Replay(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, target v1alpha1.Target) v1alpha1.Record {
-	return Looks(Read(ctx, reader, check, target))
+	return EvaluateLooks(Read(ctx, reader, check, target))
 }
 
-// Looks evaluates samples that were read for the whole analysis, once for each interval.
-func Looks(in evaluate.Input) v1alpha1.Record {
+// EvaluateLooks evaluates samples that were read for the whole analysis, once for each interval.
+func EvaluateLooks(in evaluate.Input) v1alpha1.Record {
 	end := in.End
 	var record *v1alpha1.Record
 	for now := in.Target.StartTime.Add(in.Check.ReplayInterval.Duration); ; now = now.Add(in.Check.ReplayInterval.Duration) {

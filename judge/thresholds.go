@@ -8,23 +8,23 @@ import (
 	"github.com/breakwater-dev/breakwater/judge/evaluate"
 )
 
-// Setting is a choice of the two thresholds of a fail.
-type Setting struct {
+// Thresholds are the two thresholds of a fail.
+type Thresholds struct {
 	// MaxFalsePositiveRate replaces that of the check, if it is not empty.
 	MaxFalsePositiveRate string
 	// Scale multiplies the smallest changes that matter.
 	Scale float64
 }
 
-// With returns the input with another choice of thresholds.
-func With(in evaluate.Input, s Setting) evaluate.Input {
-	if s.MaxFalsePositiveRate != "" {
-		in.Check.MaxFalsePositiveRate = s.MaxFalsePositiveRate
+// WithThresholds returns the input with another choice of thresholds.
+func WithThresholds(in evaluate.Input, t Thresholds) evaluate.Input {
+	if t.MaxFalsePositiveRate != "" {
+		in.Check.MaxFalsePositiveRate = t.MaxFalsePositiveRate
 	}
 	metrics := make([]evaluate.Data, len(in.Metrics))
 	for i, d := range in.Metrics {
 		if c := d.SmallestChange; c != nil {
-			d.SmallestChange = &v1alpha1.Change{Relative: scaled(c.Relative, s.Scale), Absolute: scaled(c.Absolute, s.Scale)}
+			d.SmallestChange = &v1alpha1.Change{Relative: scaled(c.Relative, t.Scale), Absolute: scaled(c.Absolute, t.Scale)}
 		}
 		metrics[i] = d
 	}

@@ -72,7 +72,7 @@ func newClock(ctx context.Context) (*deletionflow.Clock, error) {
 	}
 	c := &deletionflow.Clock{PassiveClock: clock.RealClock{}, Client: client, URL: base.JoinPath("version").String(), Skew: deletionwindow.DefaultSkew}
 	metrics.Observe(metrics.Meter(), "breakwater_deletionflow_clock_skewed", func(observe func(int64, ...string)) {
-		observe(metrics.Bool(c.Off() != nil))
+		observe(metrics.Bool(c.SkewError() != nil))
 	})
 	go wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
 		if err := c.Check(ctx); err != nil {

@@ -26,8 +26,8 @@ func webhookOf(t *testing.T, name string) admissionregistrationv1.ValidatingWebh
 	return all[i]
 }
 
-// Two webhooks for one deletion would be called in parallel, and each would spend for
-// what the other denies.
+// Two webhooks for one deletion would be called in parallel, and each would count
+// requests that the other denies.
 func TestExactlyOneWebhookDecidesADeletionOfAPod(t *testing.T) {
 	const label = v1alpha1.HasBudgetLabel
 	for name, tc := range map[string]struct {

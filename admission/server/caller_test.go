@@ -137,9 +137,9 @@ func (b neverEnding) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Strangers who hold connections open do not keep the API server out: the oldest of
-// them is closed for each that comes.
-func TestIdleConnectionsOfStrangersAreClosed(t *testing.T) {
+// Clients that hold unauthenticated connections open do not keep the API server out: each
+// further connection closes the oldest.
+func TestIdleUnauthenticatedConnectionsAreClosed(t *testing.T) {
 	f := newFixture()
 	url, stop, ended := startServerWith(t, f.handler, func(http.ResponseWriter, *http.Request) {})
 	defer func() {
@@ -149,17 +149,17 @@ func TestIdleConnectionsOfStrangersAreClosed(t *testing.T) {
 		}
 	}()
 	address := strings.TrimPrefix(url, "https://")
-	var strangers []net.Conn
-	for range maxStrangers + 50 {
+	var idle []net.Conn
+	for range maxUnauthenticated + 50 {
 		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = c.Close() }()
-		strangers = append(strangers, c)
+		idle = append(idle, c)
 	}
 	closed, deadline := 0, time.Now().Add(headerTimeout/2)
-	for _, c := range strangers[:50] {
+	for _, c := range idle[:50] {
 		_ = c.SetReadDeadline(deadline)
 		if _, err := c.Read(make([]byte, 1)); err != nil && !errors.Is(err, net.ErrClosed) && !isTimeout(err) {
 			closed++

@@ -34,7 +34,7 @@ const (
 // serve serves HTTPS until ctx ends, and then until no request has arrived for
 // quietPeriod, at most for drainTimeout. check lets only some requests pass.
 func serve(ctx context.Context, listener net.Listener, config *tls.Config, name string, check func(http.Handler) http.Handler, handler http.Handler) error {
-	unknown := newStrangers()
+	unauthenticated := newUnauthenticatedConns()
 	drainer := &handlers.Drainer{Inner: closeConnections(ctx, handler), QuietPeriod: quietPeriod}
 	server := &http.Server{
 		Handler:           check(otelhttp.NewHandler(drainer, name)),
@@ -43,8 +43,8 @@ func serve(ctx context.Context, listener net.Listener, config *tls.Config, name 
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ConnState:         unknown.observe,
-		ConnContext:       unknown.withConnection,
+		ConnState:         unauthenticated.observe,
+		ConnContext:       unauthenticated.withConnection,
 		// Without HTTP/2: an API server would send all requests to one replica.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		ErrorLog:     zap.NewStdLog(logging.FromContext(ctx).Desugar()),

@@ -29,8 +29,8 @@ type Facts struct {
 	Pods []corev1.Pod
 }
 
-// Way is a way out: what it does, and the command.
-type Way struct {
+// WayOut is a way out of a state: what it does, and the command.
+type WayOut struct {
 	Do      string `json:"do"`
 	Command string `json:"command,omitempty"`
 }
@@ -41,7 +41,7 @@ type Explanation struct {
 	State   State    `json:"state"`
 	Reason  string   `json:"reason,omitempty"`
 	Why     []string `json:"why,omitempty"`
-	WaysOut []Way    `json:"waysOut,omitempty"`
+	WaysOut []WayOut `json:"waysOut,omitempty"`
 }
 
 // maxListed is the maximum number of pods or batches in an explanation.
@@ -70,17 +70,17 @@ func (f Facts) BatchesOf(c *v1alpha1.ChangeWorkload) []v1alpha1.ChangePod {
 	return own
 }
 
-// Good returns the newest release of another version that succeeded, or nil.
-func (f Facts) Good() *v1alpha1.ChangeWorkload {
+// LastSucceeded returns the newest release of another version that succeeded, or nil.
+func (f Facts) LastSucceeded() *v1alpha1.ChangeWorkload {
 	live, _ := v1alpha1.ReleaseOf(f.Annotations)
-	var good *v1alpha1.ChangeWorkload
+	var last *v1alpha1.ChangeWorkload
 	for i := range f.Releases {
 		c := &f.Releases[i]
-		if c.Status.Phase == v1alpha1.WorkloadSuccess && c.Spec.Reversion != live.Version && (good == nil || c.Spec.Attempt > good.Spec.Attempt) {
-			good = c
+		if c.Status.Phase == v1alpha1.WorkloadSuccess && c.Spec.Reversion != live.Version && (last == nil || c.Spec.Attempt > last.Spec.Attempt) {
+			last = c
 		}
 	}
-	return good
+	return last
 }
 
 func (f Facts) subject() string { return f.Kind + "/" + f.Name }
@@ -103,10 +103,10 @@ func Explain(f Facts) Explanation {
 	case !f.OptedIn:
 		e.State, e.Reason = StateUnguarded, "NamespaceNotOptedIn"
 		e.Why = []string{fmt.Sprintf("namespace %s has no label %s=%s, so releases in it are not judged", f.Namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)}
-		e.WaysOut = []Way{{"opt the namespace in", fmt.Sprintf("kubectl label namespace %s %s=%s", f.Namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)}}
+		e.WaysOut = []WayOut{{"opt the namespace in", fmt.Sprintf("kubectl label namespace %s %s=%s", f.Namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)}}
 	case !known:
 		e.Why = []string{"the workload has no version yet: the webhook has not seen it. It gets one within seconds if the kind is judged (ConfigMap config-workloads)"}
-		e.WaysOut = []Way{{"check the installation", "kubectl breakwater doctor"}}
+		e.WaysOut = []WayOut{{"check the installation", "kubectl breakwater doctor"}}
 	case f.Labels[v1alpha1.SuspendLabel] != "":
 		f.explainSuspended(&e, c)
 	case state.State == StateHeld:
@@ -131,21 +131,21 @@ func (f Facts) explainSuspended(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	}
 	if failed != nil {
 		e.Why = append(e.Why, failedPods(failed)...)
-		e.WaysOut = append(e.WaysOut, Way{"overrule the verdict (role breakwater-approver)", f.command("approve", orderFlag(failed)+"-m REASON")})
+		e.WaysOut = append(e.WaysOut, WayOut{"overrule the verdict (role breakwater-judge)", f.command("approve", orderFlag(failed)+"-m REASON")})
 	}
-	repair := Way{"release a repair, once per suspension", f.command("repair", "--image CONTAINER=IMAGE")}
+	repair := WayOut{"release a repair, once per suspension", f.command("repair", "--image CONTAINER=IMAGE")}
 	if b := v1alpha1.BypassOf(f.Annotations); b != nil && b.Kind == v1alpha1.BypassRepair && b.Suspend == f.Labels[v1alpha1.SuspendLabel] {
 		e.Why = append(e.Why, fmt.Sprintf("a repair of this suspension was already admitted for %s", b.User))
-		repair = Way{"release another repair", f.command("repair", "--again", "--image CONTAINER=IMAGE")}
+		repair = WayOut{"release another repair", f.command("repair", "--again", "--image CONTAINER=IMAGE")}
 	}
 	e.WaysOut = append(e.WaysOut, repair)
 	f.addRollback(e)
-	e.WaysOut = append(e.WaysOut, Way{"release the same template again, if the cause was outside of it", f.command("retry")})
+	e.WaysOut = append(e.WaysOut, WayOut{"release the same template again, if the cause was outside of it", f.command("retry")})
 }
 
 func (f Facts) addRollback(e *Explanation) {
-	if good := f.Good(); good != nil {
-		e.WaysOut = append(e.WaysOut, Way{"roll back to the version that succeeded last, which is always admitted", f.command("rollback", "--to "+good.Spec.Reversion)})
+	if last := f.LastSucceeded(); last != nil {
+		e.WaysOut = append(e.WaysOut, WayOut{"roll back to the version that succeeded last, which is always admitted", f.command("rollback", "--to "+last.Spec.Reversion)})
 	}
 }
 
@@ -184,7 +184,7 @@ func (f Facts) explainUnjudged(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	e.Why = append(e.Why, "the rollout is held because nobody judged it (OpsConfigInfo no-verdict is Hold); a newer template is admitted")
 	flag := orderFlag(c)
 	e.WaysOut = append(e.WaysOut,
-		Way{"judge it: pass", f.command("approve", flag+"-m REASON")}, Way{"judge it: fail", f.command("reject", flag+"-m REASON")})
+		WayOut{"judge it: pass", f.command("approve", flag+"-m REASON")}, WayOut{"judge it: fail", f.command("reject", flag+"-m REASON")})
 	f.addRollback(e)
 }
 
@@ -195,10 +195,10 @@ func (f Facts) explainFailed(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	e.Why = append(e.Why, failedPods(c)...)
 	switch e.Reason {
 	case v1alpha1.ReasonReleaseTimedOut:
-		e.WaysOut = append(e.WaysOut, Way{"see why its pods are not Ready: the release is judged on when one becomes Ready", "kubectl describe pods -n " + f.Namespace})
+		e.WaysOut = append(e.WaysOut, WayOut{"see why its pods are not Ready: the release is judged on when one becomes Ready", "kubectl describe pods -n " + f.Namespace})
 	case v1alpha1.ReasonOrderNotAccepted:
-		e.WaysOut = append(e.WaysOut, Way{"check the address and token of the server", "kubectl breakwater doctor"},
-			Way{"release the same template again", f.command("retry")})
+		e.WaysOut = append(e.WaysOut, WayOut{"check the address and token of the server", "kubectl breakwater doctor"},
+			WayOut{"release the same template again", f.command("retry")})
 	default:
 		if held := c.Status.GetCondition(v1alpha1.WorkloadHeld); held != nil && held.Message != "" {
 			e.Why = append(e.Why, held.Message)
@@ -226,9 +226,9 @@ func (f Facts) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	}
 	if len(f.BatchesOf(c)) == 0 {
 		e.Why = append(e.Why, "no pod is in a batch yet: a pod is judged when it is Ready")
-		e.WaysOut = append(e.WaysOut, Way{"see its pods", "kubectl get pods -n " + f.Namespace})
+		e.WaysOut = append(e.WaysOut, WayOut{"see its pods", "kubectl get pods -n " + f.Namespace})
 	}
-	e.WaysOut = append(e.WaysOut, Way{"wait for the end", f.command("status", "--timeout 10m")})
+	e.WaysOut = append(e.WaysOut, WayOut{"wait for the end", f.command("status", "--timeout 10m")})
 }
 
 // waits says what a batch waits for; empty if it does not wait.

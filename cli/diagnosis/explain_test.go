@@ -40,7 +40,7 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 	failed := release(v1alpha1.WorkloadSuspend, no, "CheckFailed", yes, "Suspended")
 	failed.Status.DefenseCheckFailPods = []v1alpha1.PodSummary{{Pod: "web-1", Message: "too many errors"}}
 	good := release(v1alpha1.WorkloadSuccess, yes, "AllPodsPassed", no, "")
-	good.Spec.Reversion, good.Spec.Attempt = "good", 1
+	last.Spec.Reversion, last.Spec.Attempt = "good", 1
 	order := release(v1alpha1.WorkloadSuspend, no, "OrderCheckFailed", yes, "Suspended")
 	order.Status.Conditions = append(order.Status.Conditions, apis.Condition{Type: v1alpha1.WorkloadOrderJudged, Status: no, Reason: v1alpha1.ReasonOrderCheckFailed})
 	bypass, err := json.Marshal(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: "1700000000", Attempt: 2})

@@ -16,7 +16,7 @@ func ExplainPod(p *corev1.Pod) Explanation {
 	e := Explanation{Subject: "pod/" + p.Name, State: StatePassed, Reason: "NoPermissionNeeded", Why: []string{"the pod waits for no permission"}}
 	if c := podmeta.Condition(p, podmeta.ConditionInjected); c != nil && c.Status == corev1.ConditionFalse {
 		e.State, e.Reason, e.Why = StateFailed, c.Reason, []string{c.Message}
-		e.WaysOut = []Way{{"create the pod again, with its init container", fmt.Sprintf("kubectl delete pod %s -n %s", p.Name, p.Namespace)}}
+		e.WaysOut = []WayOut{{"create the pod again, with its init container", fmt.Sprintf("kubectl delete pod %s -n %s", p.Name, p.Namespace)}}
 		return e
 	}
 	if c := podmeta.Condition(p, podmeta.ConditionAuthorized); c != nil {
@@ -25,12 +25,12 @@ func ExplainPod(p *corev1.Pod) Explanation {
 		case c.Status == corev1.ConditionTrue:
 		case strings.HasPrefix(c.Reason, "BreakerOpen"), c.Reason == "PermissionDenied":
 			e.State = StateFailed
-			e.WaysOut = []Way{{"have the permission corrected, then reset the breaker of the pod (docs/permission/application-team.md)", ""}}
+			e.WaysOut = []WayOut{{"have the permission corrected, then reset the breaker of the pod (docs/permission/application-team.md)", ""}}
 		default:
 			e.State = StateRunning
 		}
 	}
-	e.WaysOut = append(e.WaysOut, Way{"see whether a budget would deny its eviction", fmt.Sprintf("kubectl breakwater simulate evict %s -n %s", p.Name, p.Namespace)})
+	e.WaysOut = append(e.WaysOut, WayOut{"see whether a budget would deny its eviction", fmt.Sprintf("kubectl breakwater simulate evict %s -n %s", p.Name, p.Namespace)})
 	return e
 }
 
@@ -43,13 +43,13 @@ func ExplainBudget(b *v1alpha1.PodUnavailableBudget) Explanation {
 	edit := fmt.Sprintf("kubectl edit pub %s -n %s", b.Name, b.Namespace)
 	if s.UnavailableAllowed == 0 {
 		e.State, e.Reason = StateHeld, "NoneAllowed"
-		e.WaysOut = []Way{{"wait until more pods are Ready", "kubectl get pods -n " + b.Namespace}, {"change the limit", edit}}
+		e.WaysOut = []WayOut{{"wait until more pods are Ready", "kubectl get pods -n " + b.Namespace}, {"change the limit", edit}}
 	}
 	for _, t := range []apis.ConditionType{v1alpha1.BudgetSynced, v1alpha1.BudgetGuarding} {
 		if c := s.GetCondition(t); !c.IsTrue() {
 			e.State, e.Reason = StateFailed, "Not"+string(t)
 			e.Why = append(e.Why, fmt.Sprintf("condition %s is not True: %s: %s", t, c.GetReason(), c.GetMessage()))
-			e.WaysOut = append(e.WaysOut, Way{"check the installation", "kubectl breakwater doctor"})
+			e.WaysOut = append(e.WaysOut, WayOut{"check the installation", "kubectl breakwater doctor"})
 		}
 	}
 	if b.Spec.Shadow {
@@ -69,7 +69,7 @@ func ExplainFlowControl(f *v1alpha1.PodDeletionFlowControl) Explanation {
 		if f.Status.RoomTime != nil {
 			e.Why = append(e.Why, "there is room again at "+f.Status.RoomTime.UTC().Format("15:04:05Z07:00"))
 		}
-		e.WaysOut = []Way{
+		e.WaysOut = []WayOut{
 			{"wait until then", ""}, {"raise the limit", "kubectl edit pdfc " + f.Name},
 			{"stop counting earlier deletions", fmt.Sprintf("kubectl annotate pdfc %s --overwrite %s=$(date -u +%%FT%%TZ)", f.Name, v1alpha1.ClosedAnnotation)},
 		}

@@ -19,7 +19,7 @@ import (
 
 // settings are the choices of thresholds that are compared; the first is that of
 // the check.
-var settings = []judge.Setting{
+var settings = []judge.Thresholds{
 	{Scale: 1}, {MaxFalsePositiveRate: "0.1%", Scale: 1}, {MaxFalsePositiveRate: "5%", Scale: 1}, {MaxFalsePositiveRate: "20%", Scale: 1},
 	{Scale: 0.5}, {Scale: 2},
 }
@@ -98,7 +98,7 @@ func calibrateCommand(ctx context.Context, args []string, out, errs io.Writer) (
 		group.Go(func() error {
 			in := judge.Read(groupCtx, client, check, target)
 			for k, s := range settings {
-				record := judge.Looks(judge.With(in, s))
+				record := judge.EvaluateLooks(judge.WithThresholds(in, s))
 				outcomes[k][i] = outcomeOf(in, record, one.Bad)
 				if k == 0 {
 					r.Releases[i] = release{one.Line, one.New, label(one.Bad), record.Verdict, record.Reason, record.Message}
@@ -110,9 +110,9 @@ func calibrateCommand(ctx context.Context, args []string, out, errs io.Writer) (
 	if err := group.Wait(); err != nil {
 		return exitUsage, err
 	}
-	r.Score = calibrate.Of(outcomes[0])
+	r.Score = calibrate.ScoreOf(outcomes[0])
 	for k, s := range settings {
-		score := calibrate.Of(outcomes[k])
+		score := calibrate.ScoreOf(outcomes[k])
 		rate := s.MaxFalsePositiveRate
 		if rate == "" {
 			rate = "as set"
@@ -168,7 +168,7 @@ func (r report) print(out io.Writer) {
 	}
 	_, _ = fmt.Fprintf(out, "\n%-24s %7s %7s %6s %15s\n", "metric", "judged", "caught", "alone", "false positives")
 	for _, m := range r.Metrics {
-		_, _ = fmt.Fprintf(out, "%-24s %7d %7d %6d %6d (to %.1f %%)\n", m.Name, m.Judged, m.Caught, m.OnlyOne, m.FalsePositives, 100*m.FalsePositiveRate.High)
+		_, _ = fmt.Fprintf(out, "%-24s %7d %7d %6d %6d (to %.1f %%)\n", m.Name, m.Judged, m.Caught, m.CaughtAlone, m.FalsePositives, 100*m.FalsePositiveRate.High)
 	}
 	_, _ = fmt.Fprintf(out, "\n%-24s %-16s %10s %8s %6s\n", "max. false-positive rate", "smallest change", "precision", "recall", "F1")
 	for _, t := range r.Thresholds {

@@ -31,10 +31,10 @@ type Source struct {
 // SharedReader shares the answers of a reader between concurrent and close looks, and
 // limits the queries that run at the same time. Only answers without an error are reused.
 type SharedReader struct {
-	reader  judge.Reader
-	answers *cache.LRUExpireCache
-	flight  singleflight.Group
-	places  chan struct{}
+	reader   judge.Reader
+	answers  *cache.LRUExpireCache
+	inFlight singleflight.Group
+	slots    chan struct{}
 }
 
 var _ judge.Reader = (*SharedReader)(nil)
@@ -42,7 +42,7 @@ var _ judge.Reader = (*SharedReader)(nil)
 // NewSharedReader returns a SharedReader with a maximum number of concurrent queries.
 func NewSharedReader(reader judge.Reader, concurrent int, c clock.PassiveClock) *SharedReader {
 	return &SharedReader{
-		reader: reader, answers: cache.NewLRUExpireCacheWithClock(answerCacheSize, c), places: make(chan struct{}, concurrent),
+		reader: reader, answers: cache.NewLRUExpireCacheWithClock(answerCacheSize, c), slots: make(chan struct{}, concurrent),
 	}
 }
 
@@ -54,9 +54,9 @@ func (s *SharedReader) Range(ctx context.Context, expression string, from, to ti
 	}
 	// The query continues if its first caller is cancelled, because others wait for the answer.
 	shared := context.WithoutCancel(ctx)
-	result := s.flight.DoChan(key, func() (any, error) {
-		s.places <- struct{}{}
-		defer func() { <-s.places }()
+	result := s.inFlight.DoChan(key, func() (any, error) {
+		s.slots <- struct{}{}
+		defer func() { <-s.slots }()
 		answer, err := s.reader.Range(shared, expression, from, to, step)
 		if err == nil {
 			s.answers.Add(key, answer, answerTTL)

@@ -159,15 +159,15 @@ func (f *function) look(ctx context.Context, pod *v1alpha1.ChangePod, asked v1al
 	}
 	now := f.Clock.Now()
 	source, err := f.Reader(ctx)
-	var wrong *ConfigError
-	if errors.As(err, &wrong) {
-		source, err = Source{Reader: unreadable{wrong}, Labels: defaultLabels()}, nil
+	var invalid *ConfigError
+	if errors.As(err, &invalid) {
+		source, err = Source{Reader: unreadable{invalid}, Labels: defaultLabels()}, nil
 	}
 	if err != nil {
 		return judgev1alpha1.Record{}, err
 	}
 	if check == nil {
-		return withdrawn(pod.Status.MetricRecord, asked, release.at, now), nil
+		return checkDeleted(pod.Status.MetricRecord, asked, release.start, now), nil
 	}
 	target := release.target(pod, source.Labels)
 	record := judge.Look(ctx, source.Reader, check.Spec, target, analysisEnd(pod, asked), pod.Status.MetricRecord, now.Truncate(lookStep))
@@ -191,12 +191,12 @@ func analysisEnd(pod *v1alpha1.ChangePod, asked v1alpha1.Judge) time.Time {
 	return pod.CreationTimestamp.Add(max(duration, 0) + lookStep - 1).Truncate(lookStep)
 }
 
-// withdrawn returns the record of a batch whose MetricCheck was deleted.
-func withdrawn(previous *judgev1alpha1.Record, asked v1alpha1.Judge, at, now time.Time) judgev1alpha1.Record {
+// checkDeleted returns the record of a batch whose MetricCheck was deleted.
+func checkDeleted(previous *judgev1alpha1.Record, asked v1alpha1.Judge, start, now time.Time) judgev1alpha1.Record {
 	r := judgev1alpha1.Record{
 		Verdict: judgev1alpha1.VerdictNone, Reason: ReasonNoMetricCheck, Final: true, EndTime: metav1.NewTime(now), LookTime: metav1.NewTime(now),
 		Message: "MetricCheck " + asked.Check + " was deleted while the batch was judged",
-		Target:  judgev1alpha1.Target{StartTime: metav1.NewTime(at)},
+		Target:  judgev1alpha1.Target{StartTime: metav1.NewTime(start)},
 	}
 	if previous != nil {
 		r.Looks, r.Target = previous.Looks, previous.Target

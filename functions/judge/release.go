@@ -27,19 +27,19 @@ const (
 	releaseTTL = 5 * time.Second
 	// releaseCacheSize is the size of the LRU cache.
 	releaseCacheSize = 1000
-	// maxNames is the maximum number of names of pods in a matcher. More pods change no
+	// maxPodNames is the maximum number of names of pods in a matcher. More pods change no
 	// verdict, and Prometheus compiles the names for each query.
-	maxNames = 500
+	maxPodNames = 500
 )
 
 // release has the pods of a release and its workload, as patterns of their names.
 type release struct {
 	namespace string
-	// fresh are regular expressions for the names of its pods, earlier those for pods of
-	// other versions. If earlier is empty, there are no old pods at the same time.
-	fresh, earlier []string
-	// at is when the first batch of the release was created.
-	at time.Time
+	// newPods are regular expressions for the names of its pods, oldPods those for pods of
+	// other versions. If oldPods is empty, there are no old pods at the same time.
+	newPods, oldPods []string
+	// start is when the first batch of the release was created.
+	start time.Time
 }
 
 // releaseCache caches releases by the UID of their ChangeWorkload.
@@ -75,11 +75,11 @@ func (f *function) releaseOf(ctx context.Context, pod *v1alpha1.ChangePod) (rele
 	if err != nil {
 		return release{}, fmt.Errorf("read ChangeWorkload: %w", err)
 	}
-	out := release{namespace: pod.Namespace, at: pod.CreationTimestamp.Time}
+	out := release{namespace: pod.Namespace, start: pod.CreationTimestamp.Time}
 	first, err := api.ChangePods(pod.Namespace).Get(ctx, v1alpha1.ChangePodName(parent.Name, 1), metav1.GetOptions{})
 	switch {
 	case err == nil && v1alpha1.OwnedBy(first, owner.UID):
-		out.at = first.CreationTimestamp.Time
+		out.start = first.CreationTimestamp.Time
 	case err != nil && !apierrors.IsNotFound(err):
 		return release{}, fmt.Errorf("read the first ChangePod: %w", err)
 	}
@@ -99,7 +99,7 @@ func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload
 	if err != nil {
 		return fmt.Errorf("list ReplicaSets: %w", err)
 	}
-	if out.fresh, out.earlier = ofReplicaSets(sets.Items, parent.Spec.WorkloadRef.UID, parent.Release()); len(out.fresh) > 0 {
+	if out.newPods, out.oldPods = podsOfReplicaSets(sets.Items, parent.Spec.WorkloadRef.UID, parent.Release()); len(out.newPods) > 0 {
 		return nil
 	}
 	pods, err := f.Kube.CoreV1().Pods(parent.Namespace).List(ctx, metav1.ListOptions{
@@ -108,29 +108,29 @@ func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload
 	if err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
-	out.fresh, out.earlier = ofRevisions(pods.Items, parent.Spec.WorkloadRef.UID, pod.Spec.PodInfos)
+	out.newPods, out.oldPods = podsOfRevisions(pods.Items, parent.Spec.WorkloadRef.UID, pod.Spec.PodInfos)
 	return nil
 }
 
-// ofReplicaSets returns the patterns of the pods of the ReplicaSets of a workload.
-func ofReplicaSets(sets []appsv1.ReplicaSet, workload types.UID, of v1alpha1.Release) (fresh, earlier []string) {
+// podsOfReplicaSets returns the patterns of the pods of the ReplicaSets of a workload.
+func podsOfReplicaSets(sets []appsv1.ReplicaSet, workload types.UID, of v1alpha1.Release) (newPods, oldPods []string) {
 	for i := range sets {
 		if !v1alpha1.OwnedBy(&sets[i], workload) {
 			continue
 		}
 		pattern := regexp.QuoteMeta(sets[i].Name) + "-.+"
 		if r, known := v1alpha1.ReleaseOf(sets[i].Annotations); known && r == of {
-			fresh = append(fresh, pattern)
+			newPods = append(newPods, pattern)
 		} else {
-			earlier = append(earlier, pattern)
+			oldPods = append(oldPods, pattern)
 		}
 	}
-	return sorted(fresh), sorted(earlier)
+	return sortedNames(newPods), sortedNames(oldPods)
 }
 
-// ofRevisions returns the patterns of the pods that a workload owns itself. Pods with the
+// podsOfRevisions returns the patterns of the pods that a workload owns itself. Pods with the
 // revision of a claimed pod are new.
-func ofRevisions(pods []corev1.Pod, workload types.UID, claimed []v1alpha1.PodSummary) (fresh, earlier []string) {
+func podsOfRevisions(pods []corev1.Pod, workload types.UID, claimed []v1alpha1.PodSummary) (newPods, oldPods []string) {
 	revisions := map[string]bool{}
 	for i := range pods {
 		if slices.ContainsFunc(claimed, func(c v1alpha1.PodSummary) bool { return c.UID == pods[i].UID }) {
@@ -138,26 +138,26 @@ func ofRevisions(pods []corev1.Pod, workload types.UID, claimed []v1alpha1.PodSu
 		}
 	}
 	for _, c := range claimed {
-		fresh = append(fresh, regexp.QuoteMeta(c.Pod)) // the pod may be deleted
+		newPods = append(newPods, regexp.QuoteMeta(c.Pod)) // the pod may be deleted
 	}
 	for i := range pods {
 		name := regexp.QuoteMeta(pods[i].Name)
 		switch {
-		case !v1alpha1.OwnedBy(&pods[i], workload), slices.Contains(fresh, name):
+		case !v1alpha1.OwnedBy(&pods[i], workload), slices.Contains(newPods, name):
 		case revisions[pods[i].Labels[appsv1.ControllerRevisionHashLabelKey]]:
-			fresh = append(fresh, name)
+			newPods = append(newPods, name)
 		default:
-			earlier = append(earlier, name)
+			oldPods = append(oldPods, name)
 		}
 	}
-	return sorted(fresh), sorted(earlier)
+	return sortedNames(newPods), sortedNames(oldPods)
 }
 
-// sorted returns at most maxNames patterns in a fixed order, so that the same pods give the
+// sortedNames returns at most maxPodNames patterns in a fixed order, so that the same pods give the
 // same query.
-func sorted(patterns []string) []string {
+func sortedNames(patterns []string) []string {
 	slices.Sort(patterns)
-	return patterns[:min(len(patterns), maxNames)]
+	return patterns[:min(len(patterns), maxPodNames)]
 }
 
 // Labels has the names of the labels of series that contain the namespace and the pod.
@@ -172,7 +172,7 @@ func (r release) target(pod *v1alpha1.ChangePod, names Labels) judgev1alpha1.Tar
 		}
 		return names.Namespace + "=" + strconv.Quote(r.namespace) + "," + names.Pod + "=~" + strconv.Quote(strings.Join(patterns, "|"))
 	}
-	t := judgev1alpha1.Target{New: matcher(r.fresh), Old: matcher(r.earlier), StartTime: metav1.NewTime(r.at)}
+	t := judgev1alpha1.Target{New: matcher(r.newPods), Old: matcher(r.oldPods), StartTime: metav1.NewTime(r.start)}
 	if record := pod.Status.MetricRecord; record != nil && !record.Target.StartTime.IsZero() {
 		t.StartTime = record.Target.StartTime
 	}

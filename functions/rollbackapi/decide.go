@@ -22,10 +22,10 @@ type Input struct {
 	Deleting bool
 	// Paused means that a Deployment is paused, and not by Breakwater.
 	Paused bool
-	// Kept are the versions that succeeded, newest first. Failed are the versions
+	// Succeeded are the versions that succeeded, newest first. Failed are the versions
 	// whose last check failed.
-	Kept   []savedtemplate.Saved
-	Failed map[string]bool
+	Succeeded []savedtemplate.Saved
+	Failed    map[string]bool
 	// Version is the requested version; empty selects the newest good one.
 	Version string
 	// Attempt is the attempt that the user expects, or 0.
@@ -78,20 +78,20 @@ func Decide(in Input) Decision {
 // target returns the version to roll back to.
 func (in Input) target(word string) (string, *problem) {
 	if in.Version == "" {
-		k, ok := savedtemplate.Newest(in.Kept, in.Release.Version, func(v string) bool { return in.Failed[v] })
+		k, ok := savedtemplate.Newest(in.Succeeded, in.Release.Version, func(v string) bool { return in.Failed[v] })
 		if !ok {
 			return "", conflict("none of the %d saved versions of %s is good and differs from the current one: release a repair, with label %s: \"true\" if it is suspended",
-				len(in.Kept), word, v1alpha1.IgnoredSuspendLabel).Problem
+				len(in.Succeeded), word, v1alpha1.IgnoredSuspendLabel).Problem
 		}
 		return k.Release.Version, nil
 	}
-	_, kept := savedtemplate.Find(in.Kept, in.Version)
+	_, succeeded := savedtemplate.Find(in.Succeeded, in.Version)
 	switch {
 	case in.Version == in.Release.Version:
 		return "", conflict("%s already has version %s, attempt %d", word, in.Version, in.Release.Attempt).Problem
-	case !kept, in.Failed[in.Version]:
+	case !succeeded, in.Failed[in.Version]:
 		var known []string
-		for _, k := range in.Kept {
+		for _, k := range in.Succeeded {
 			if v := k.Release.Version; v != in.Release.Version && !in.Failed[v] {
 				known = append(known, v)
 			}

@@ -11,7 +11,7 @@ import (
 )
 
 func TestDecide(t *testing.T) {
-	kept := func(versions ...string) []savedtemplate.Saved {
+	succeeded := func(versions ...string) []savedtemplate.Saved {
 		var out []savedtemplate.Saved
 		for i, v := range slices.Backward(versions) {
 			out = append(out, savedtemplate.Saved{Release: v1alpha1.Release{Version: v, Attempt: int64(i + 1)}})
@@ -19,7 +19,7 @@ func TestDecide(t *testing.T) {
 		return out
 	}
 	well := Input{Kind: workload.Deployment, Name: "web", OptedIn: true, Known: true,
-		Release: v1alpha1.Release{Version: "bad", Attempt: 7}, Kept: kept("a", "b")}
+		Release: v1alpha1.Release{Version: "bad", Attempt: 7}, Succeeded: succeeded("a", "b")}
 	but := func(f func(*Input)) Input { in := well; f(&in); return in }
 	for name, tc := range map[string]struct {
 		in       Input
@@ -46,7 +46,7 @@ func TestDecide(t *testing.T) {
 			says: []string{"version c of deployment web is not known to be good", "good versions: [b, a]"}},
 		"failed version": {in: but(func(in *Input) { in.Version, in.Failed = "b", map[string]bool{"b": true} }),
 			says: []string{"not known to be good", "good versions: [a]"}},
-		"no good version": {in: but(func(in *Input) { in.Kept = kept("bad") }),
+		"no good version": {in: but(func(in *Input) { in.Succeeded = succeeded("bad") }),
 			says: []string{"none of the 1 saved versions", "release a repair", v1alpha1.IgnoredSuspendLabel}},
 		"namespace not opted in": {in: but(func(in *Input) { in.OptedIn = false }),
 			says: []string{"not opted in", "kubectl label namespace"}},

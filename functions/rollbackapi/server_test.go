@@ -66,7 +66,7 @@ func newCluster(t *testing.T, allowed ...string) *cluster {
 	now.Labels = map[string]string{v1alpha1.SuspendLabel: "1700000000", v1alpha1.VersionKey: bad}
 	idle := builder.Deployment("idle", 1)
 	idle.Namespace, idle.UID = "default", "u2"
-	kept, err := savedtemplate.Build(&workload.Workload{Kind: workload.Deployment, ObjectMeta: before.ObjectMeta},
+	saved, err := savedtemplate.Build(&workload.Workload{Kind: workload.Deployment, ObjectMeta: before.ObjectMeta},
 		v1alpha1.Release{Version: good, Attempt: 1}, json.RawMessage(`{"spec":{}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func newCluster(t *testing.T, allowed ...string) *cluster {
 	c := &cluster{
 		FakeDynamicClient: dynamicfake.NewSimpleDynamicClient(scheme.Scheme, now, idle,
 			replicaSet(now, "web-2", "2"), replicaSet(before, "web-1", "1")),
-		kube: kubefake.NewClientset(kept, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		kube: kubefake.NewClientset(saved, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 			Name: "default", Labels: map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled}}}),
 		allowed: allowed, good: good, bad: bad,
 	}

@@ -44,15 +44,15 @@ type history struct {
 	*workload.Workload
 	release v1alpha1.Release
 	known   bool
-	// kept are the versions that succeeded, newest first; failed are the versions
+	// succeeded are the versions that succeeded, newest first; failed are the versions
 	// whose last check failed.
-	kept   []savedtemplate.Saved
-	failed map[string]bool
+	succeeded []savedtemplate.Saved
+	failed    map[string]bool
 }
 
 // newest returns the newest good version, if any.
 func (g *history) newest() (savedtemplate.Saved, bool) {
-	return savedtemplate.Newest(g.kept, g.release.Version, func(v string) bool { return g.failed[v] })
+	return savedtemplate.Newest(g.succeeded, g.release.Version, func(v string) bool { return g.failed[v] })
 }
 
 func (s *service) readVersions(ctx context.Context, kind workload.Kind, u *unstructured.Unstructured) (*history, error) {
@@ -62,12 +62,12 @@ func (s *service) readVersions(ctx context.Context, kind workload.Kind, u *unstr
 	}
 	g := &history{Workload: w, failed: map[string]bool{}}
 	g.release, g.known = v1alpha1.ReleaseOf(w.Annotations)
-	kept, err := s.Kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx,
+	saved, err := s.Kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx,
 		metav1.ListOptions{LabelSelector: savedtemplate.Selector(w.UID).String()})
 	if err != nil {
 		return nil, fmt.Errorf("list saved templates of %s %s/%s: %w", kind.Kind, w.Namespace, w.Name, err)
 	}
-	g.kept = savedtemplate.ReadAll(kept.Items, w.UID)
+	g.succeeded = savedtemplate.ReadAll(saved.Items, w.UID)
 	releases, err := s.Change.AppV1alpha1().ChangeWorkloads(w.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: v1alpha1.DeploymentNameLabel + "=" + v1alpha1.LabelValue(w.Name)})
 	if err != nil {

@@ -31,8 +31,8 @@ type callState struct {
 
 // nextCall returns the next call of a stage. A repeated start creates a new node, and
 // verdicts for a node whose answer was lost are dropped. The server rejects a repeated
-// finish while the check of the first one runs; later it accepts it, and judges it only
-// by luck. Therefore retrieve comes before a repeated finish.
+// finish while the check of the first one runs; later it accepts it, and rarely judges it.
+// Therefore retrieve comes before a repeated finish.
 func nextCall(c callState) Decision {
 	s := c.submission
 	switch {

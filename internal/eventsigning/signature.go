@@ -1,7 +1,8 @@
-// Package eventsigning signs and verifies events with verdicts. Every pod that reaches
-// the Broker or a function can send an event, but a verdict counts only from whoever
-// authenticated the server: the callback, and the controller, which sends verdicts of
-// an inbox again. They share a key, in Secret verdict-signing-key.
+// Package eventsigning signs and verifies events with verdicts. Every pod that reaches the
+// Broker or a function can send an event, but a verdict counts only from whoever
+// authenticated the server: the callback, and the controller, which sends verdicts of an
+// inbox again. They share a key, in Secret verdict-signing-key. Each other judge has a key
+// of its own (JudgeKeys).
 //
 // The signature is the extension "signature": HMAC-SHA256 over type, id and data, in
 // hexadecimal. Brokers keep extensions, also in dead letters.

@@ -25,8 +25,8 @@ const (
 const (
 	// maxAge is how long a read key is used.
 	maxAge = 30 * time.Second
-	// minAge is how long a read key is used although it does not verify an event: a
-	// stranger's events must not cause a read each.
+	// minAge is how long a read key is used although it does not verify an event: events
+	// of unknown senders must not cause a read each.
 	minAge = time.Second
 )
 

@@ -60,14 +60,14 @@ type Metric struct {
 	Name              string `json:"name"`
 	Judged            int    `json:"judged"`
 	Caught            int    `json:"caught"`
-	OnlyOne           int    `json:"caughtAlone"`
+	CaughtAlone       int    `json:"caughtAlone"`
 	FalsePositives    int    `json:"falsePositives"`
 	Recall            Share  `json:"recall"`
 	FalsePositiveRate Share  `json:"falsePositiveRate"`
 }
 
-// Of counts outcomes.
-func Of(outcomes []Outcome) Score {
+// ScoreOf counts outcomes.
+func ScoreOf(outcomes []Outcome) Score {
 	var s Score
 	var times []float64
 	for _, o := range outcomes {
@@ -124,7 +124,7 @@ func metrics(outcomes []Outcome) []Metric {
 			case o.Bad:
 				m.Caught++
 				if len(o.Failed) == 1 {
-					m.OnlyOne++
+					m.CaughtAlone++
 				}
 			default:
 				m.FalsePositives++

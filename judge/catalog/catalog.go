@@ -42,6 +42,9 @@ type Metric struct {
 	Unit string
 	// WarmUp reports whether the start of a pod is not compared.
 	WarmUp bool
+	// Sustained reports whether a change must last: a short disturbance changes the value for
+	// a minute or more.
+	Sustained bool
 	// PerRequest reports whether the value depends on the number of requests.
 	PerRequest bool
 }

@@ -41,7 +41,7 @@ func resources(found []Found) []Metric {
 		if !ok {
 			return
 		}
-		out = append(out, Metric{Signal: Resources, Unit: unit, WarmUp: true, PerRequest: name == "cpu", Metric: v1alpha1.Metric{
+		out = append(out, Metric{Signal: Resources, Unit: unit, WarmUp: true, PerRequest: name == "cpu", Sustained: name == "threads", Metric: v1alpha1.Metric{
 			Name: name, Kind: v1alpha1.KindGauge, Query: selector(f.Name, containers(f)),
 			Direction: v1alpha1.DirectionHigher, Weight: weight, SmallestChange: &change,
 		}})

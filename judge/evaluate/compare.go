@@ -10,10 +10,10 @@ import (
 
 // sides are the counts of one comparison, limited to the compared cells.
 type sides struct {
-	newEvents, newAll tally
+	newEvents, newAll counts
 	// oldEvents and oldAll contain the cells of the analysis and the cells before it.
-	oldEvents, oldAll tally
-	dayEvents, dayAll tally
+	oldEvents, oldAll counts
+	dayEvents, dayAll counts
 }
 
 // comparison is the result of a test of counts.
@@ -49,7 +49,7 @@ func (s sides) pair(f frame) (blocks []sequential.Block, share float64) {
 
 // pools returns the new cells of each kind of request, and all counts of old in the cells
 // from first to last.
-func (s sides) pools(f frame, oldEvents, oldAll tally, first, last int) []sequential.Pool {
+func (s sides) pools(f frame, oldEvents, oldAll counts, first, last int) []sequential.Pool {
 	var out []sequential.Pool
 	for _, stratum := range samples.Sorted(s.newAll) {
 		ne, na := s.newEvents.sum(stratum), s.newAll.sum(stratum)
@@ -90,7 +90,7 @@ func (s sides) compareNow(f frame, blocks []sequential.Block, proportion bool, d
 	c.add(blocks)
 	// A shock to both new and old pods cancels out only if they are compared at the same time.
 	shocks := sequential.Shocks(blocks)
-	for _, side := range [][2]tally{{s.newEvents, s.newAll}, {s.oldEvents, s.oldAll}} {
+	for _, side := range [][2]counts{{s.newEvents, s.newAll}, {s.oldEvents, s.oldAll}} {
 		for cell := range bursts(side[0], side[1], 0, f.last) {
 			shocks[cell] = true
 		}
@@ -98,14 +98,14 @@ func (s sides) compareNow(f frame, blocks []sequential.Block, proportion bool, d
 	c.blocks = without(blocks, shocks)
 	c.ratio = sequential.Ratio(c.blocks)
 	history := historyOf(s.oldEvents, s.oldAll, f.before, true)
-	history = append(history, lookOf(s.newEvents, s.newAll, f.last, shocks)...)
+	history = append(history, newCellsOf(s.newEvents, s.newAll, f.last, shocks)...)
 	c.disperse(s, c.blocks, history, shocks, proportion)
 	if c.oldAll >= sparse {
 		c.evidence = evidence(c.blocks, c.dispersion, direction)
 		return c
 	}
-	for _, counts := range []*tally{&s.newEvents, &s.newAll, &s.oldEvents, &s.oldAll} {
-		*counts = counts.except(shocks)
+	for _, side := range []*counts{&s.newEvents, &s.newAll, &s.oldEvents, &s.oldAll} {
+		*side = side.except(shocks)
 	}
 	pools := s.pools(f, s.oldEvents, s.oldAll, -f.before, f.last)
 	c.evidence = poolEvidence(pools, c.dispersion, direction, 1)
@@ -131,7 +131,7 @@ func (s sides) compareBefore(f frame, samePods, proportion bool, direction v1alp
 	c.add(c.blocks)
 	c.ratio = sequential.Ratio(c.blocks)
 	history := historyOf(s.oldEvents, s.oldAll, f.before, false)
-	history = append(history, lookOf(s.newEvents, s.newAll, f.last, nil)...)
+	history = append(history, newCellsOf(s.newEvents, s.newAll, f.last, nil)...)
 	c.disperse(s, nil, history, nil, proportion)
 	c.evidence = poolEvidence(pools, c.dispersion, direction, 2)
 	day := s.pools(f, s.dayEvents, s.dayAll, 0, f.last)
@@ -180,13 +180,13 @@ func (c *comparison) disperse(s sides, blocks []sequential.Block, history [][]se
 }
 
 // calm returns the counts from first to last without the cells of bursts.
-func calm(events, all tally, first, last int) (calmEvents, calmAll tally) {
+func calm(events, all counts, first, last int) (calmEvents, calmAll counts) {
 	without := bursts(events, all, first, last)
 	return events.within(first, last, nil).except(without), all.within(first, last, nil).except(without)
 }
 
 // bursts returns the cells from first to last in which the pods had a burst of events.
-func bursts(events, all tally, first, last int) map[int]bool {
+func bursts(events, all counts, first, last int) map[int]bool {
 	cells := make([]sequential.Cell, max(0, last-first+1))
 	sumEvents, sumAll := events.sums(), all.sums()
 	for i := range cells {

@@ -25,7 +25,7 @@ func counter(d Data, f frame) outcome {
 }
 
 // presence returns the seconds of each cell in which a pod had samples.
-func presence(series []samples.Series, f frame, first, last int) tally {
+func presence(series []samples.Series, f frame, first, last int) counts {
 	pods := map[string]samples.Cells{}
 	for pod, span := range samples.Spans(series) {
 		cells := samples.Cells{}
@@ -34,5 +34,5 @@ func presence(series []samples.Series, f frame, first, last int) tally {
 		}
 		pods[pod] = cells
 	}
-	return tally{"": pods}
+	return counts{"": pods}
 }

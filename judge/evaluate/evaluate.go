@@ -31,16 +31,16 @@ func Evaluate(in Input, previous *v1alpha1.Record) v1alpha1.Record {
 	if previous != nil {
 		r.Looks = previous.Looks + 1
 	}
-	over := !in.Now.Before(r.EndTime.Time)
+	atEnd := !in.Now.Before(r.EndTime.Time)
 	if in.Err != nil {
-		r.Reason, r.Message, r.Final = v1alpha1.ReasonMetricsUnavailable, bounded(in.Err.Error()), over
+		r.Reason, r.Message, r.Final = v1alpha1.ReasonMetricsUnavailable, bounded(in.Err.Error()), atEnd
 		return r
 	}
 	threshold := thresholdOf(in)
 	signals := map[string]catalog.Signal{}
 	for _, d := range in.Metrics {
 		signals[d.Name] = d.Signal
-		r.Metrics = append(r.Metrics, one(in, d, threshold))
+		r.Metrics = append(r.Metrics, evidenceOf(in, d, threshold))
 	}
 	fails, alone := 0, false
 	for _, e := range r.Metrics {
@@ -63,7 +63,7 @@ func Evaluate(in Input, previous *v1alpha1.Record) v1alpha1.Record {
 		r.DetectionTime = &r.LookTime
 		return r
 	}
-	if over {
+	if atEnd {
 		r.Final = true
 		r.Verdict, r.Reason, r.Message = conclude(r.Metrics, signals)
 	}
@@ -86,15 +86,15 @@ func thresholdOf(in Input) float64 {
 	return float64(max(1, n)) / alpha
 }
 
-// one compares one metric.
-func one(in Input, d Data, threshold float64) v1alpha1.Evidence {
+// evidenceOf compares one metric of new and old pods.
+func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 	e := v1alpha1.Evidence{Verdict: v1alpha1.VerdictNone}
 	var o outcome
 	switch {
 	case d.Err != nil:
 		o = outcome{reason: v1alpha1.ReasonMetricsUnavailable, message: d.Err.Error()}
 	default:
-		o = compareOne(in, d)
+		o = compareMetric(in, d)
 		e = o.Evidence
 	}
 	e.Name, e.Kind, e.Weight, e.Unit, e.SmallestChange = d.Name, d.Kind, d.Weight, d.Unit, d.SmallestChange
@@ -116,7 +116,7 @@ func one(in Input, d Data, threshold float64) v1alpha1.Evidence {
 	case o.newSamples < minimum || o.oldSamples < minimum:
 		e.Verdict, e.Reason = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData
 		e.Message = fmt.Sprintf("%.0f of new and %.0f of old pods; %.0f are needed", o.newSamples, o.oldSamples, minimum)
-	case ended(in, d):
+	case seriesEnded(in, d):
 		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData, "the series of the new pods have ended"
 	default:
 		e.Verdict, e.Reason = v1alpha1.VerdictPass, v1alpha1.ReasonNoChange
@@ -129,8 +129,8 @@ func one(in Input, d Data, threshold float64) v1alpha1.Evidence {
 	return e
 }
 
-func compareOne(in Input, d Data) outcome {
-	d = cut(in, d)
+func compareMetric(in Input, d Data) outcome {
+	d = samplesUntilNow(in, d)
 	f := newFrame(in, d)
 	switch {
 	case d.Signal == catalog.Health:
@@ -146,9 +146,9 @@ func compareOne(in Input, d Data) outcome {
 	}
 }
 
-// cut removes the samples after this look. Without series of old pods, new pods that
-// existed before the change are compared with themselves before the change.
-func cut(in Input, d Data) Data {
+// samplesUntilNow removes the samples after the time of the look. Without series of old
+// pods, new pods that existed before the change are compared with themselves before it.
+func samplesUntilNow(in Input, d Data) Data {
 	now := seconds(in.Now)
 	d.New = Pair{samples.Until(d.New.All, now), samples.Until(d.New.Bad, now)}
 	d.Old = Pair{samples.Until(d.Old.All, now), samples.Until(d.Old.Bad, now)}
@@ -165,8 +165,8 @@ func cut(in Input, d Data) Data {
 	return d
 }
 
-// ended reports whether all new pods stopped sending samples before the look.
-func ended(in Input, d Data) bool {
+// seriesEnded reports whether all new pods stopped sending samples before the time of the look.
+func seriesEnded(in Input, d Data) bool {
 	step := math.Max(samples.Step(d.New.All), minimumCell)
 	return seconds(in.Now)-lastOf(samples.Until(d.New.All, seconds(in.Now))) > math.Max(90, 4*step)
 }
@@ -245,8 +245,8 @@ func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal) (v
 		}
 		return v1alpha1.VerdictNone, missing.Reason, bounded(missing.Name + ": " + missing.Message)
 	}
-	// A pod that nobody calls is healthy and needs little CPU whatever its version
-	// does. Whether less proves something is known to the user only.
+	// A pod without requests is healthy and needs little CPU, whatever its version does. So
+	// these metrics are no proof, unless the MetricCheck names a metric of its own.
 	if !traffic && passed[catalog.Custom] == 0 {
 		return v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData,
 			"no series of requests of these pods is known, and CPU, memory and health alone are no proof; name a metric in spec.metrics"

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/catalog"
 	"github.com/breakwater-dev/breakwater/judge/prometheus"
 	"github.com/breakwater-dev/breakwater/judge/samples"
 	"github.com/breakwater-dev/breakwater/judge/sequential"
@@ -128,6 +129,10 @@ func gauge(in Input, d Data, f frame) outcome {
 			}
 		}
 	}
+	if o.logE > 0 && d.Sustained && !lasts(newT, g.oldMean, f, warm, d.Metric) {
+		o.logE = 0
+		o.Message = "the change has not lasted long enough yet"
+	}
 	if o.logE > 0 && len(in.Nodes) > 0 && !d.SamePods {
 		if same, ok := onSharedNodes(in.Nodes, newT, oldT); ok {
 			s := difference(newT.only(same), oldT.only(same), f, warm, false, betweenFloor)
@@ -140,6 +145,22 @@ func gauge(in Input, d Data, f frame) outcome {
 		}
 	}
 	return o
+}
+
+// lasting is the number of last cells in which a sustained change must exist: connections
+// that are idle after a disturbance keep their threads for about a minute.
+const lasting = 6
+
+// lasts reports whether the change exists in each of the last cells.
+func lasts(newT trace, oldMean float64, f frame, warm map[string]int, m catalog.Metric) bool {
+	relative, absolute, _ := change(m.SmallestChange)
+	means, _ := newT.means(f.last+1-lasting, f.last, warm)
+	for _, v := range means {
+		if oldMean > 0 && !matters(v, v/oldMean, relative, absolute, m.Direction) || oldMean <= 0 && !beyond(v-oldMean, absolute, m.Direction) {
+			return false
+		}
+	}
+	return len(means) >= lasting
 }
 
 // shift moves the cells of the day before to the time before the change, where
@@ -232,10 +253,10 @@ func beyond(diff, absolute float64, direction v1alpha1.Direction) bool {
 // difference compares cell by cell with the old pods, or with the time before.
 func difference(newT, oldT trace, f frame, warm map[string]int, samePods bool, floor float64) gaugeDifference {
 	var g gaugeDifference
-	settled := f.settled(oldT.spans(f))
+	startedCells := f.startedCells(oldT.spans(f))
 	newM, newPods := newT.means(0, f.last, warm)
-	oldM, oldPods := oldT.means(0, f.last, settled)
-	beforeM, beforePods := oldT.means(-f.before, -1, settled)
+	oldM, oldPods := oldT.means(0, f.last, startedCells)
+	beforeM, beforePods := oldT.means(-f.before, -1, startedCells)
 	var news, olds []float64
 	if !samePods {
 		for c := 0; c <= f.last; c++ {

@@ -21,13 +21,13 @@ import (
 const (
 	// Before is the length of the time before the change that is compared.
 	Before = 10 * time.Minute
-	// Day is the distance of the day before.
+	// Day is the time between a cell and the same cell of the day before.
 	Day = 24 * time.Hour
 	// minimumCell is the shortest cell.
 	minimumCell = 15.0
 
-	// settling is the time after the start of an old pod that is not compared, in seconds.
-	settling = 60
+	// startupSeconds is the time after the start of an old pod that is not compared.
+	startupSeconds = 60
 
 	// defaultEvents suffice to find a share of 30 % bad events.
 	defaultEvents  = 15
@@ -115,14 +115,14 @@ func (f frame) warm(span samples.Span) int {
 	return max(0, f.grid.Cell(span.First+f.warmUp)+1)
 }
 
-// settled returns the first cell of each old pod that is compared: the start of a pod
+// startedCells returns the first cell of each old pod that is compared: the start of a pod
 // is not representative of its later behaviour.
-func (f frame) settled(spans map[string]samples.Span) map[string]int {
+func (f frame) startedCells(spans map[string]samples.Span) map[string]int {
 	out := map[string]int{}
 	for pod, span := range spans {
 		out[pod] = -f.before
 		if span.First > f.grid.Origin-Before.Seconds()+2*f.grid.Width {
-			out[pod] = f.grid.Cell(span.First+settling) + 1
+			out[pod] = f.grid.Cell(span.First+startupSeconds) + 1
 		}
 	}
 	return out

@@ -14,7 +14,7 @@ import (
 var tails = []float64{0.5, 0.1, 0.03, 0.005}
 
 // buckets are the cumulative counts by upper bound.
-type buckets map[float64]tally
+type buckets map[float64]counts
 
 func readBuckets(series []samples.Series, f frame, first, last int, warm map[string]int) buckets {
 	byBound := map[float64][]samples.Series{}
@@ -42,11 +42,11 @@ func (b buckets) bounds() []float64 {
 	return out
 }
 
-func (b buckets) all() tally {
+func (b buckets) all() counts {
 	if t, ok := b[math.Inf(1)]; ok {
 		return t
 	}
-	return tally{}
+	return counts{}
 }
 
 // histogram has the cumulative counts of one kind of request.
@@ -129,7 +129,7 @@ func latency(d Data, f frame) outcome {
 		warm[pod] = f.warm(span)
 	}
 	newB := readBuckets(d.New.All, f, 0, f.last, warm)
-	oldB := readBuckets(d.Old.All, f, -f.before, f.last, f.settled(samples.Spans(d.Old.All)))
+	oldB := readBuckets(d.Old.All, f, -f.before, f.last, f.startedCells(samples.Spans(d.Old.All)))
 	dayB := readBuckets(d.Day.All, f, 0, f.cells-1, nil)
 	var bounds []float64
 	for _, b := range newB.bounds() {
@@ -190,7 +190,7 @@ func latency(d Data, f frame) outcome {
 func slow(newB, oldB, dayB buckets, bounds []float64, tail int) (s sides, factor, dayFactor, value float64) {
 	newAll, oldAll, dayAll := newB.all(), oldB.all(), dayB.all()
 	pool := overlapOf(newAll, oldAll) < 0.5
-	s = sides{newEvents: tally{}, newAll: tally{}, oldEvents: tally{}, oldAll: tally{}, dayEvents: tally{}, dayAll: tally{}}
+	s = sides{newEvents: counts{}, newAll: counts{}, oldEvents: counts{}, oldAll: counts{}, dayEvents: counts{}, dayAll: counts{}}
 	logFactor, logValue, weight := 0.0, 0.0, 0.0
 	dayLog, dayWeight := 0.0, 0.0
 	source := newAll
@@ -244,10 +244,10 @@ func (b buckets) pooled() buckets {
 	return out
 }
 
-func overlapOf(newAll, oldAll tally) float64 {
-	common := tally{}
+func overlapOf(newAll, oldAll counts) float64 {
+	common := counts{}
 	for stratum := range newAll {
-		if (tally{"": oldAll[stratum]}).total() > 0 {
+		if (counts{"": oldAll[stratum]}).total() > 0 {
 			common[stratum] = newAll[stratum]
 		}
 	}

@@ -23,14 +23,14 @@ type outcome struct {
 }
 
 // read turns the series of both sides into counts.
-func (d Data) read(f frame, series func(Pair) []samples.Series) (newCounts, oldCounts, dayCounts tally) {
+func (d Data) read(f frame, series func(Pair) []samples.Series) (newCounts, oldCounts, dayCounts counts) {
 	newSpans, oldSpans, daySpans := samples.Spans(d.New.All), samples.Spans(d.Old.All), samples.Spans(d.Day.All)
 	warm := map[string]int{}
 	for pod, span := range newSpans {
 		warm[pod] = f.warm(span)
 	}
 	newCounts = count(series(d.New), newSpans, f).within(0, f.last, warm)
-	oldCounts = count(series(d.Old), oldSpans, f).within(-f.before, f.last, f.settled(oldSpans))
+	oldCounts = count(series(d.Old), oldSpans, f).within(-f.before, f.last, f.startedCells(oldSpans))
 	dayCounts = count(series(d.Day), daySpans, f).within(0, f.cells-1, nil)
 	return newCounts, oldCounts, dayCounts
 }
@@ -53,7 +53,7 @@ func ratio(d Data, f frame) outcome {
 }
 
 // within reports whether all kinds of the events are also kinds of all requests.
-func within(events, all tally) bool {
+func within(events, all counts) bool {
 	for stratum := range events {
 		if _, ok := all[stratum]; !ok {
 			return false
@@ -71,8 +71,8 @@ func crossRatio(d Data, s sides, f frame) outcome {
 	worst, values := comparison{}, []float64{}
 	for _, stratum := range samples.Sorted(s.oldEvents) {
 		one := s
-		one.newEvents, one.oldEvents = tally{"": s.newEvents[stratum]}, tally{"": s.oldEvents[stratum]}
-		one.dayEvents = tally{"": s.dayEvents[stratum]}
+		one.newEvents, one.oldEvents = counts{"": s.newEvents[stratum]}, counts{"": s.oldEvents[stratum]}
+		one.dayEvents = counts{"": s.dayEvents[stratum]}
 		c := one.compare(f, d.SamePods, false, d.Direction)
 		relative, absolute, _ := change(d.SmallestChange)
 		value := c.newEvents / math.Max(c.newAll, 1)

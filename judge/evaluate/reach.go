@@ -38,7 +38,7 @@ func reach(in Input, d Data, f frame, o outcome) outcome {
 			after += n
 			olds++
 		}
-		if spans[pod].First > f.grid.Origin-settling {
+		if spans[pod].First > f.grid.Origin-startupSeconds {
 			continue
 		}
 		n := cells.Sum(-f.before, -1)

@@ -56,15 +56,15 @@ func Spans(series []Series) map[string]Span {
 }
 
 // Increase adds the increase of a counter to cells. A decrease is a reset: the counter
-// began at 0 again. If born is true, the series began after its pod was first seen, and its
+// began at 0 again. If beganLate is true, the series began after its pod was first seen, and its
 // first value counts: the first error of a pod creates its series. An increase over a gap
 // is distributed over the cells of the gap.
-func Increase(cells Cells, g Grid, points []Point, born bool) {
+func Increase(cells Cells, g Grid, points []Point, beganLate bool) {
 	points = Numbers(points)
 	if len(points) == 0 {
 		return
 	}
-	if born {
+	if beganLate {
 		cells[g.Cell(points[0].T)] += points[0].V
 	}
 	for i := 1; i < len(points); i++ {
@@ -87,8 +87,8 @@ func Increase(cells Cells, g Grid, points []Point, born bool) {
 	}
 }
 
-// Born reports whether a series began after its pod was first seen.
-func Born(s Series, span Span, step float64) bool {
+// BeganLate reports whether a series began after its pod was first seen.
+func BeganLate(s Series, span Span, step float64) bool {
 	return len(s.Points) > 0 && s.Points[0].T > span.First+math.Max(step, 1)*0.5
 }
 

@@ -27,9 +27,9 @@ import (
 const Component = "controller"
 
 // Controllers returns the constructors of the controllers. Those that send events share
-// out: it has one queue and one set of connections. Those that call the server share a
-// queue of calls. Each has a settings.Store of its own, which costs one handler on a
-// shared informer.
+// the sender out, which has one queue and one set of connections. Those that call the
+// server share a queue of calls. Each has a settings.Store of its own, which costs one
+// handler on a shared informer.
 func Controllers(out *broker.SharedSender) []injection.ControllerConstructor {
 	calls := callqueue.New(clock.RealClock{})
 	calls.Observe(metrics.Meter())

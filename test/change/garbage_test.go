@@ -57,8 +57,7 @@ func TestARollbackDoesNotWaitForTheGarbageCollector(t *testing.T) {
 	})
 }
 
-// A batch that cannot be created, for whatever reason, does not stop what is known of the
-// others.
+// A batch that cannot be created, for whatever reason, does not delay the verdicts of others.
 func TestTheStatusIsWrittenWhileABatchCannotBeCreated(t *testing.T) {
 	f := newFixture(t)
 	f.deny(t, "CREATE", "object.metadata.name.endsWith('--1')", "create", "-f", "-")

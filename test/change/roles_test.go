@@ -59,13 +59,13 @@ func (f fixture) may(ctx context.Context, user, verb, group, resource, subresour
 	return review.Status.Allowed, nil
 }
 
-func TestViewEditAndAdminReadAllObjectsAndOnlyTheApproverWritesAStatus(t *testing.T) {
+func TestViewEditAndAdminReadAllObjectsAndOnlyTheJudgeWritesAStatus(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	all := []string{"changeworkloads", "changepods", "releasechecks", "opsconfiginfoes"}
 	for role, writes := range map[string][]string{
 		"view": nil, "edit": nil, "admin": {"patch opsconfiginfoes", "bypass changeworkloads"},
-		"breakwater-approver": {"patch changepods/status", "patch changeworkloads/status", "patch releasechecks"},
+		"breakwater-judge": {"patch changepods/status", "patch changeworkloads/status", "patch releasechecks"},
 	} {
 		user, _ := f.bind(t, role)
 		allowed := map[string]bool{}
@@ -75,7 +75,7 @@ func TestViewEditAndAdminReadAllObjectsAndOnlyTheApproverWritesAStatus(t *testin
 		await(t, role+" has exactly its rights", func(ctx context.Context) error {
 			for _, resource := range all {
 				for _, verb := range []string{"get", "list", "watch"} {
-					want := role != "breakwater-approver" || resource != "opsconfiginfoes"
+					want := role != "breakwater-judge" || resource != "opsconfiginfoes"
 					if got, err := f.may(ctx, user, verb, v1alpha1.GroupName, resource, ""); err != nil || got != want {
 						return fmt.Errorf("may %s %s: %t, %w", verb, resource, got, err)
 					}
@@ -86,9 +86,9 @@ func TestViewEditAndAdminReadAllObjectsAndOnlyTheApproverWritesAStatus(t *testin
 						if sub != "" {
 							what += "/" + sub
 						}
-						if verb == "update" { // like patch, but the approver only patches
+						if verb == "update" { // like patch, but the judge only patches
 							what = "patch " + what[len("update "):]
-							if role == "breakwater-approver" {
+							if role == "breakwater-judge" {
 								continue
 							}
 						}
@@ -103,7 +103,7 @@ func TestViewEditAndAdminReadAllObjectsAndOnlyTheApproverWritesAStatus(t *testin
 	}
 }
 
-func TestAnApproverFailsAPodAndAnEditorCannot(t *testing.T) {
+func TestAJudgeFailsAPodAndAnEditorCannot(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	w := f.create(t, workload.Deployment, builder.Deployment("web", 1, builder.Simulated))
@@ -115,7 +115,7 @@ func TestAnApproverFailsAPodAndAnEditorCannot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fail := func(ctx context.Context, c versioned.Interface) error {
+	judge := func(ctx context.Context, c versioned.Interface) error {
 		_, err := c.AppV1alpha1().ChangePods(f.namespace).Patch(ctx, batch.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 		return err
 	}
@@ -127,11 +127,11 @@ func TestAnApproverFailsAPodAndAnEditorCannot(t *testing.T) {
 			}
 			return nil
 		})
-		if err := fail(t.Context(), client); !apierrors.IsForbidden(err) {
-			t.Errorf("%s failed a pod: %v", role, err)
+		if err := judge(t.Context(), client); !apierrors.IsForbidden(err) {
+			t.Errorf("%s judged a pod: %v", role, err)
 		}
 	}
-	_, client := f.bind(t, "breakwater-approver")
-	await(t, "the approver fails a pod", func(ctx context.Context) error { return fail(ctx, client) })
+	_, client := f.bind(t, "breakwater-judge")
+	await(t, "the judge fails a pod", func(ctx context.Context) error { return judge(ctx, client) })
 	w.awaitPhase(t, v1alpha1.WorkloadSuspend, 1)
 }

@@ -48,7 +48,7 @@ func TestRollback(t *testing.T) {
 	})
 }
 
-// container is a strategic patch of the one container of gen's pods.
+// container is a strategic patch of the one container of builder's pods.
 func container(fields string) string {
 	return fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"sleep",%s}]}}}}`, fields)
 }

@@ -24,7 +24,7 @@ import (
 const timeout = 90 * time.Minute
 
 // size returns a size of the run: the environment variable, or the default.
-func size(t *testing.T, variable string, fallback int) int {
+func size(t testing.TB, variable string, fallback int) int {
 	t.Helper()
 	value, ok := os.LookupEnv(variable)
 	if !ok {
@@ -67,7 +67,7 @@ type fixture struct {
 	namespace string
 }
 
-func newFixture(t *testing.T) fixture {
+func newFixture(t testing.TB) fixture {
 	t.Helper()
 	c, err := clients.Connect()
 	if err != nil {
@@ -82,7 +82,7 @@ func newFixture(t *testing.T) fixture {
 	return fixture{c, n.Name}
 }
 
-func (f fixture) create(t *testing.T, d *appsv1.Deployment) {
+func (f fixture) create(t testing.TB, d *appsv1.Deployment) {
 	t.Helper()
 	if _, err := f.Kube.AppsV1().Deployments(f.namespace).Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func (f fixture) create(t *testing.T, d *appsv1.Deployment) {
 }
 
 // await waits until the condition returns no error.
-func await(t *testing.T, what string, condition func(context.Context) error) {
+func await(t testing.TB, what string, condition func(context.Context) error) {
 	t.Helper()
 	var last error
 	if err := wait.PollUntilContextTimeout(t.Context(), time.Second, timeout, true, func(ctx context.Context) (bool, error) {
@@ -102,7 +102,7 @@ func await(t *testing.T, what string, condition func(context.Context) error) {
 }
 
 // awaitReleases waits until so many releases are a Success.
-func (f fixture) awaitReleases(t *testing.T, n int) []v1alpha1.ChangeWorkload {
+func (f fixture) awaitReleases(t testing.TB, n int) []v1alpha1.ChangeWorkload {
 	t.Helper()
 	var found []v1alpha1.ChangeWorkload
 	await(t, fmt.Sprintf("%d releases succeed", n), func(ctx context.Context) error {

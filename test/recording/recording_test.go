@@ -102,11 +102,11 @@ func TestAReleaseHasSeriesOfNewAndOldPodsAndOfTheDayBefore(t *testing.T) {
 			at      time.Time
 			want    bool
 		}{
-			"new pods before the release":    {row["new"], at.Add(-time.Minute), false},
-			"new pods after the release":     {row["new"], at.Add(5 * time.Minute), true},
-			"old pods before the release":    {row["old"], at.Add(-2 * time.Minute), true},
-			"old pods of the day before":     {row["old"], at.Add(-24 * time.Hour), before[row["new"]]},
-			"old pods late the day before":   {row["old"], at.Add(-24*time.Hour + 5*time.Minute), before[row["new"]]},
+			"new pods before the release":        {row["new"], at.Add(-time.Minute), false},
+			"new pods after the release":         {row["new"], at.Add(5 * time.Minute), true},
+			"old pods before the release":        {row["old"], at.Add(-2 * time.Minute), true},
+			"old pods of the day before":         {row["old"], at.Add(-24 * time.Hour), before[row["new"]]},
+			"old pods late the day before":       {row["old"], at.Add(-24*time.Hour + 5*time.Minute), before[row["new"]]},
 			"new pods longer after the analysis": {row["new"], at.Add(10 * time.Minute), false},
 		} {
 			if got := exists(c.matcher, c.at); got != c.want {

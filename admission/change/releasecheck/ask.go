@@ -64,7 +64,7 @@ type CheckClient struct {
 	duration metrics.Histogram
 }
 
-// NewCheckClient returns a Server. options are for tests.
+// NewCheckClient returns a CheckClient. options are for tests.
 func NewCheckClient(core typedcorev1.CoreV1Interface, clock clock.PassiveClock, meter metric.Meter, options ...altershield.Option) *CheckClient {
 	return &CheckClient{
 		core: core, clock: clock,

@@ -305,7 +305,7 @@ func TestAnotherMutatingWebhookThatChangesTheTemplateMakesAnotherVersionAndNotAn
 func TestThePatchChangesOnlyOurFields(t *testing.T) {
 	old := build(versioned(1), builder.Held)
 	repair := build(versioned(1), builder.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2"))
-	// Server-side apply: who owns what is the API server's to keep.
+	// Server-side apply: the API server keeps the managed fields.
 	repair.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply,
 		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}}}
 	answer := newHandler().Admit(t.Context(), admissiontest.Request(t, old, repair))

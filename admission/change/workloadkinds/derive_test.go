@@ -13,7 +13,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// manifest reads what is installed.
+// manifest reads a webhook configuration of the manifests.
 func manifest[T any](t *testing.T, name string) *T {
 	t.Helper()
 	raw, err := os.ReadFile("../../../config/core/" + name)
@@ -33,7 +33,7 @@ func installed(t *testing.T) (*admissionregistrationv1.MutatingWebhookConfigurat
 		manifest[admissionregistrationv1.ValidatingWebhookConfiguration](t, "431-webhook-validating.yaml")
 }
 
-// The static manifests and what is generated cannot drift apart.
+// The webhooks in the manifests equal those that would be generated.
 func TestDerivedWebhooksOfBuiltInKindsEqualThoseOfDeployments(t *testing.T) {
 	mutating, validating := installed(t)
 	for _, kind := range workload.BuiltIn() {
@@ -58,7 +58,7 @@ func TestDerivedWebhooksOfBuiltInKindsEqualThoseOfDeployments(t *testing.T) {
 	}
 }
 
-// oneLine leaves out how an expression is folded.
+// oneLine ignores the line breaks of an expression.
 var oneLine = cmp.Transformer("fields", func(c admissionregistrationv1.MatchCondition) []string {
 	return append([]string{c.Name}, strings.Fields(c.Expression)...)
 })

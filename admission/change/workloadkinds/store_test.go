@@ -19,8 +19,8 @@ const (
 	mistake  = "- {apiVersion: argoproj.io/v1alpha1, kind: Rollout}\n"
 )
 
-// configMap is one that the API server has; without data, what the watcher
-// hands in for one that it does not have.
+// configMap returns the ConfigMap as the API server has it; without data, the default that
+// the watcher passes for a missing one.
 func configMap(data string) *corev1.ConfigMap {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: workload.ConfigMapName}}
 	if data != "" {
@@ -32,27 +32,28 @@ func configMap(data string) *corev1.ConfigMap {
 func TestTheLastGoodStateCountsWhileThereIsAMistake(t *testing.T) {
 	const absent = ""
 	for name, tc := range map[string]struct {
-		// remembered is of the webhooks in force, seen what the watcher hands in.
-		remembered string
-		seen       []string
-		want       []string
-		wrong      bool
+		// recorded is the Data of the generated webhooks, seen the Data of the ConfigMaps that
+		// the watcher passes.
+		recorded string
+		seen     []string
+		want     []string
+		wrong    bool
 	}{
-		"a kind that is named":                                {seen: []string{absent, cloneSet}, want: []string{"CloneSet"}},
-		"no ConfigMap":                                        {seen: []string{absent}, remembered: cloneSet},
-		"a kind that is removed":                              {seen: []string{absent, cloneSet + rollout, rollout}, want: []string{"Rollout"}},
-		"a ConfigMap that is removed":                         {seen: []string{absent, cloneSet, absent}},
-		"a mistake":                                           {seen: []string{absent, cloneSet, mistake}, want: []string{"CloneSet"}, wrong: true},
-		"a mistake that is corrected":                         {seen: []string{absent, cloneSet, mistake, rollout}, want: []string{"Rollout"}},
-		"a mistake in a new one":                              {seen: []string{absent, cloneSet, absent, mistake}, remembered: cloneSet, wrong: true},
-		"a restart while there is a mistake":                  {remembered: cloneSet, seen: []string{absent, mistake}, want: []string{"CloneSet"}, wrong: true},
-		"a restart while there is one and nothing remembered": {seen: []string{absent, mistake}, wrong: true},
-		"what is remembered does not read":                    {remembered: mistake, seen: []string{absent, mistake}, wrong: true},
+		"a kind that is named":                              {seen: []string{absent, cloneSet}, want: []string{"CloneSet"}},
+		"no ConfigMap":                                      {seen: []string{absent}, recorded: cloneSet},
+		"a kind that is removed":                            {seen: []string{absent, cloneSet + rollout, rollout}, want: []string{"Rollout"}},
+		"a ConfigMap that is removed":                       {seen: []string{absent, cloneSet, absent}},
+		"a mistake":                                         {seen: []string{absent, cloneSet, mistake}, want: []string{"CloneSet"}, wrong: true},
+		"a mistake that is corrected":                       {seen: []string{absent, cloneSet, mistake, rollout}, want: []string{"Rollout"}},
+		"a mistake in a new one":                            {seen: []string{absent, cloneSet, absent, mistake}, recorded: cloneSet, wrong: true},
+		"a restart while there is a mistake":                {recorded: cloneSet, seen: []string{absent, mistake}, want: []string{"CloneSet"}, wrong: true},
+		"a restart while there is one and nothing recorded": {seen: []string{absent, mistake}, wrong: true},
+		"what is recorded does not read":                    {recorded: mistake, seen: []string{absent, mistake}, wrong: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changes := 0
 			s := NewStore(configmap.NewStaticWatcher(configMap(absent)), noop.Meter{},
-				func() string { return tc.remembered }, func() { changes++ })
+				func() string { return tc.recorded }, func() { changes++ })
 			changes = 0
 			for _, data := range tc.seen {
 				s.observe(configMap(data))

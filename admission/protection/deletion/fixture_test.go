@@ -50,7 +50,7 @@ func (noOwners) SelectorOf(context.Context, string, []metav1.OwnerReference) (ow
 // rightTime is a clock that is never wrong.
 type rightTime struct{ clock.RealClock }
 
-func (rightTime) Off() error { return nil }
+func (rightTime) SkewError() error { return nil }
 
 // fixture is an API server, and a replica of the webhook with its caches.
 type fixture struct {

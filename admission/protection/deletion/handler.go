@@ -2,7 +2,7 @@
 //
 // In a namespace with budgets the API server calls only the webhook of budgets for
 // pods, and in all others only that of flow control. Two webhooks would be called in
-// parallel, and each would spend for what the other denies: a drain that retries
+// parallel, and each would count requests that the other denies: a drain that retries
 // blocked pods would count deletions that never happen.
 package deletion
 

@@ -63,8 +63,8 @@ func (c *Clock) Check(ctx context.Context) error {
 	return nil
 }
 
-// Off returns how the clock is wrong; nil if it is not.
-func (c *Clock) Off() error {
+// SkewError says how the clock is wrong; nil if it is not.
+func (c *Clock) SkewError() error {
 	if wrong := c.off.Load(); wrong != nil {
 		return *wrong
 	}

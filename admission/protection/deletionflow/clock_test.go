@@ -42,7 +42,7 @@ func TestAClockIsWrongUntilACheckSucceeds(t *testing.T) {
 	check := func(seconds int64, want bool) {
 		t.Helper()
 		fake.SetTime(time.Unix(1700000000+seconds, 0))
-		if err := c.Check(t.Context()); (err != nil) != want || (c.Off() != nil) != want {
+		if err := c.Check(t.Context()); (err != nil) != want || (c.SkewError() != nil) != want {
 			t.Errorf("%d s: %v", seconds, err)
 		}
 	}
@@ -52,7 +52,7 @@ func TestAClockIsWrongUntilACheckSucceeds(t *testing.T) {
 	if err := c.Check(context.Background()); err == nil {
 		t.Error("an unreachable server returned a time")
 	}
-	if c.Off() == nil {
+	if c.SkewError() == nil {
 		t.Error("a missing answer reset the error")
 	}
 }

@@ -41,7 +41,7 @@ type watch struct {
 	off error
 }
 
-func (fx *watch) Off() error { return fx.off }
+func (fx *watch) SkewError() error { return fx.off }
 
 // blocking is the PodDisruptionBudget that blocks, if any.
 type blocking struct{ pdb *policyv1.PodDisruptionBudget }

@@ -43,10 +43,10 @@ type Disruptions interface {
 	Blocking(context.Context, *corev1.Pod) (*policyv1.PodDisruptionBudget, error)
 }
 
-// Time is the local clock; Off returns how it is wrong.
+// Time is the local clock; SkewError says how it is wrong.
 type Time interface {
 	Now() time.Time
-	Off() error
+	SkewError() error
 }
 
 // Guard decides whether pods may be deleted.
@@ -113,7 +113,7 @@ func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDele
 	if len(matching) == 0 {
 		return admission.Allow(why)
 	}
-	if err := g.Time.Off(); err != nil {
+	if err := g.Time.SkewError(); err != nil {
 		return undecided(DecisionDeniedClockSkew, err)
 	}
 	if blocked := g.blocked(ctx, a); blocked != nil {

@@ -31,7 +31,7 @@ func cloneSets() workloadkinds.State {
 
 func none() workloadkinds.State { return workloadkinds.State{Kinds: workload.BuiltIn()} }
 
-// static are the installed ones, one of which a person gave 2 s.
+// static are the installed configurations; a person changed a timeout of one to 2 s.
 func static() []runtime.Object {
 	mutating, validating := mutatingConfig(authority), validatingConfig(authority)
 	mutating.Webhooks = append(mutating.Webhooks, admissionregistrationv1.MutatingWebhook{
@@ -60,7 +60,7 @@ func apply(t *testing.T, state workloadkinds.State, objects ...runtime.Object) (
 	applied := map[string]admissionregistrationv1.MutatingWebhookConfiguration{}
 	client.PrependReactor("patch", "*", func(a clientgotesting.Action) (bool, runtime.Object, error) {
 		p := a.(clientgotesting.PatchAction)
-		// Both kinds have what is looked at in the same places.
+		// Both kinds of configuration have the tested fields at the same paths.
 		var config admissionregistrationv1.MutatingWebhookConfiguration
 		if err := json.Unmarshal(p.GetPatch(), &config); err != nil {
 			t.Error(err)

@@ -18,7 +18,8 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
 )
 
-// guards is what config/protection installs and what has to stay as it is.
+// guards returns the webhooks, policies and CRDs that config/protection installs, which the
+// self-check compares with the cluster.
 func guards(ctx context.Context) webhookhealth.Plan {
 	return planOf(namespaceinformer.Get(ctx).Lister(), budgetinformer.Get(ctx).Lister(), flowinformer.Get(ctx).Lister())
 }
@@ -81,7 +82,8 @@ func labeled(n *corev1.Namespace) bool {
 	return n.Labels[v1alpha1.HasBudgetLabel] == v1alpha1.HasBudgetValue
 }
 
-// withBudgets are the namespaces that have a budget, and those that also selects.
+// withBudgets returns the namespaces that have a budget, and those for which function also
+// is true.
 func withBudgets(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailableBudgetLister, also func(*corev1.Namespace) bool) ([]*corev1.Namespace, error) {
 	found, err := budgets.List(labels.Everything())
 	if err != nil {

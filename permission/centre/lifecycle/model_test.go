@@ -174,7 +174,7 @@ func (m *model) register() {
 	}
 }
 
-// deregister deletes all that the registry lets go. No grant of a deleted provider is
+// deregister deletes all objects that the registry allows to be deleted. No grant of a deleted provider is
 // left at the provider.
 func (m *model) deregister() {
 	if !m.chance(4, "deregister") {

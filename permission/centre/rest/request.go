@@ -123,7 +123,7 @@ func escapesNUL(raw []byte) bool {
 }
 
 // storableQuery rejects a path or a query with a character that PostgreSQL cannot
-// compare: NUL or invalid UTF-8. The store would be blamed for it, with 503.
+// compare: NUL or invalid UTF-8. The answer would be 503, as if the store had failed.
 func storableQuery(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		for name, values := range c.QueryParams() {

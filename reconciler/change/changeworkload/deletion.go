@@ -139,7 +139,7 @@ func (f finalizing) Reconcile(ctx context.Context, key string) error {
 	return f.reconciler.finalize(ctx, c.DeepCopy())
 }
 
-// finalize closes the order of a deleted ChangeWorkload, and then lets it go.
+// finalize closes the order of a deleted ChangeWorkload, and then removes its finalizer.
 func (r *Reconciler) finalize(ctx context.Context, c *v1alpha1.ChangeWorkload) reconciler.Event {
 	if !slices.Contains(c.Finalizers, v1alpha1.OrderFinalizer) {
 		r.forget(c)

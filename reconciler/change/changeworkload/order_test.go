@@ -107,7 +107,7 @@ func TestTheOrderCheckDecidesARelease(t *testing.T) {
 		tooLate                = late + retrieveGrace
 		hold, fail             = v1alpha1.NoVerdictHold, v1alpha1.NoVerdictFail
 	)
-	// goes is a release whose only pod is being checked; in passed it has passed.
+	// goes returns a release whose only pod is being checked; in passed the pod has passed.
 	goes := func(options ...func(*Input)) Input {
 		return release(1, append([]func(*Input){withServer, finished(1, 1), judged(1, "")}, options...)...)
 	}

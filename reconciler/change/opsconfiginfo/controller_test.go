@@ -148,7 +148,7 @@ func TestDefaultObjectsAreReconciledWithoutAnEvent(t *testing.T) {
 	ctx, _ := rtesting.SetupFakeContext(t)
 	impl := NewController(ctx, configmap.NewStaticWatcher(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: recordName}}))
 	got := map[any]bool{}
-	for range defaultKeys() { // what is on its way within the queue does not take effect in its length
+	for range defaultKeys() { // the length of the queue does not include keys that are being added
 		key, _ := impl.WorkQueue().Get()
 		got[key] = true
 		impl.WorkQueue().Done(key)

@@ -14,14 +14,14 @@ import (
 type Decision struct {
 	// Applied: it takes effect, and Message describes the effect.
 	Applied bool
-	// Reason is one of the ReasonConfig constants.
+	// Reason is one of the reasons of OpsConfigInfo.
 	Reason string
 	// Message is the reason, for people.
 	Message string
 }
 
 // Decide decides whether an object takes effect among all objects. It agrees
-// with settings.From, which every binary uses.
+// with settings.FromObjects, which every binary uses.
 func Decide(c *v1alpha1.OpsConfigInfo, all []*v1alpha1.OpsConfigInfo) Decision {
 	if c.Namespace != v1alpha1.SystemNamespace {
 		return Decision{Reason: v1alpha1.ReasonWrongNamespace,

@@ -120,7 +120,7 @@ func (r *Reconciler) write(ctx context.Context, old, next *v1alpha1.OpsConfigInf
 	_, err := statuspatch.Write(ctx, r.client.AppV1alpha1().OpsConfigInfoes(next.Namespace), fieldManager,
 		old, next, statuspatch.OpsConfigInfoDerived)
 	if apierrs.IsNotFound(err) || apierrs.IsConflict(err) {
-		return nil // gone, or another object has the name: an event brings us back
+		return nil // deleted, or another object has the name: its event reconciles again
 	}
 	return err
 }

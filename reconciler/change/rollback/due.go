@@ -109,8 +109,8 @@ func (s Situation) stuck() Cause {
 		switch {
 		case p.Ready:
 			getsOn = getsOn || p.Changed.After(late)
-		case p.Trouble != "" && !p.since().After(late):
-			bad = append(bad, p.Name+" ("+p.Trouble+")")
+		case p.Fault != "" && !p.since().After(late):
+			bad = append(bad, p.Name+" ("+p.Fault+")")
 		}
 	}
 	if len(bad) == 0 || getsOn {

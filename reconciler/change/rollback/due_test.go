@@ -15,13 +15,13 @@ var now = time.Unix(1_700_000_000, 0)
 
 func ago(d time.Duration) time.Time { return now.Add(-d) }
 
-// underWay is a release with one old pod that pulls an image in vain.
+// underWay is a running release with one pod that has failed to pull its image for minutes.
 func underWay() Situation {
 	return Situation{
 		Now: now, Settings: settings.Default(),
 		Release: v1alpha1.Release{Version: "bad", Attempt: 4}, Phase: v1alpha1.WorkloadRunning,
 		Current: true, Rolling: true,
-		Pods: []Pod{{Name: "web-1", Created: ago(3 * time.Minute), Trouble: "ImagePullBackOff"}},
+		Pods: []Pod{{Name: "web-1", Created: ago(3 * time.Minute), Fault: "ImagePullBackOff"}},
 	}
 }
 
@@ -47,16 +47,16 @@ func TestARollbackIsDue(t *testing.T) {
 	}{
 		"when its pod cannot pull its image for longer than the threshold": {in: underWay(), want: heals},
 		"when its pod is in a crash loop": {
-			in: but(underWay(), func(s *Situation) { s.Pods[0].Trouble, s.Pods[0].Restarts = "CrashLoopBackOff", 4 }), want: heals},
+			in: but(underWay(), func(s *Situation) { s.Pods[0].Fault, s.Pods[0].Restarts = "CrashLoopBackOff", 4 }), want: heals},
 		"when its pod finds no node": {
-			in: but(underWay(), func(s *Situation) { s.Pods[0].Trouble = "Unschedulable" }), want: heals},
+			in: but(underWay(), func(s *Situation) { s.Pods[0].Fault = "Unschedulable" }), want: heals},
 		"when the server did not accept its order": {
 			in: but(underWay(), func(s *Situation) { s.Phase = v1alpha1.WorkloadFailed }), want: heals},
 		"when its batch was not full in time": {
 			in: but(underWay(), func(s *Situation) { s.Phase = v1alpha1.WorkloadTimeOutPre }), want: heals},
 		"when a pod that was Ready is in a crash loop": {
 			in: but(underWay(), func(s *Situation) {
-				s.Pods[0] = Pod{Created: ago(3 * time.Minute), Changed: ago(time.Second), Trouble: "CrashLoopBackOff", Restarts: 3}
+				s.Pods[0] = Pod{Created: ago(3 * time.Minute), Changed: ago(time.Second), Fault: "CrashLoopBackOff", Restarts: 3}
 			}), want: heals},
 		"when others became Ready longer ago than the threshold": {
 			in: but(underWay(), func(s *Situation) {
@@ -71,14 +71,14 @@ func TestARollbackIsDue(t *testing.T) {
 		"not before a threshold of its own": {
 			in: but(underWay(), func(s *Situation) { s.Settings.HealAfter = 4 * time.Minute }), again: true},
 		"not when its pod runs and only starts slowly": {
-			in: but(underWay(), func(s *Situation) { s.Pods[0].Trouble = "" }), again: true},
+			in: but(underWay(), func(s *Situation) { s.Pods[0].Fault = "" }), again: true},
 		"not while it makes progress": {
 			in: but(underWay(), func(s *Situation) {
 				s.Pods = append(s.Pods, Pod{Ready: true, Created: ago(3 * time.Minute), Changed: ago(time.Minute)})
 			}), again: true},
 		"not when a pod that was Ready crashed a moment ago": {
 			in: but(underWay(), func(s *Situation) {
-				s.Pods[0] = Pod{Created: ago(3 * time.Minute), Changed: ago(time.Second), Trouble: "CrashLoopBackOff", Restarts: 1}
+				s.Pods[0] = Pod{Created: ago(3 * time.Minute), Changed: ago(time.Second), Fault: "CrashLoopBackOff", Restarts: 1}
 			}), again: true},
 		"not while it has no pod": {
 			in: but(underWay(), func(s *Situation) { s.Pods = nil }), again: true},
@@ -157,7 +157,7 @@ func TestARollbackIsDue(t *testing.T) {
 func TestTheMessageNamesThePods(t *testing.T) {
 	s := underWay()
 	for _, name := range []string{"web-2", "web-3", "web-4"} {
-		s.Pods = append(s.Pods, Pod{Name: name, Created: ago(3 * time.Minute), Trouble: "CrashLoopBackOff"})
+		s.Pods = append(s.Pods, Pod{Name: name, Created: ago(3 * time.Minute), Fault: "CrashLoopBackOff"})
 	}
 	s.Pods = append(s.Pods, Pod{Name: "web-5", Created: now})
 	want := Cause{Kind: v1alpha1.RollbackSelfHealing, Times: 1,

@@ -165,7 +165,7 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 		return 0, err
 	}
 	if !w.At(c) || !w.VersionRecorded {
-		return conflictRetry, nil // the cache is behind, or a template got past the webhook
+		return conflictRetry, nil // the cache is stale, or a template bypassed the webhook
 	}
 	options, err := r.options(ctx, c, s, cause, w)
 	if err != nil {
@@ -178,7 +178,7 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 	case !ok:
 		r.reportOnce(ctx, c, w.Workload, cause.Message+"; "+why)
 		if cause.Kind == v1alpha1.RollbackSelfHealing {
-			return look(s.Settings.HealAfter), nil // the other version may get well
+			return look(s.Settings.HealAfter), nil // the pods of the other version may become Ready
 		}
 		return 0, nil
 	}

@@ -15,7 +15,7 @@ type Input struct {
 	Reason string
 	// Pods is the number of known pods of the release.
 	Pods int32
-	// Saved: status.keptAs is set.
+	// Saved: status.keptAs (SavedTemplateName) is set.
 	Saved bool
 	// Replicas is the workload's desired number of pods. Complete: all of them
 	// have the current version and are available.

@@ -223,7 +223,7 @@ func (r *Reconciler) remove(ctx context.Context, w *liveworkload.Workload, k sav
 	return nil
 }
 
-// record writes status.keptAs.
+// record writes status.keptAs (SavedTemplateName).
 func (r *Reconciler) record(ctx context.Context, c *v1alpha1.ChangeWorkload, name string) error {
 	after := c.DeepCopy()
 	after.Status.SavedTemplateName = name

@@ -85,11 +85,11 @@ type Decision struct {
 	// DeleteOlder are ChangeWorkloads of earlier releases, to be deleted
 	// because this one succeeded.
 	DeleteOlder []*v1alpha1.ChangeWorkload
-	// LetGo is a deleted ChangeWorkload with this name whose finalizer is removed, although
+	// RemoveFinalizer is a deleted ChangeWorkload with this name whose finalizer is removed, although
 	// its order is not closed: the release would not be judged meanwhile.
-	LetGo *v1alpha1.ChangeWorkload
+	RemoveFinalizer *v1alpha1.ChangeWorkload
 	// Again is the time until the older ChangeWorkloads that are not settled are
-	// deleted anyway, or LetGo is due; 0 if there are none. When one of them is settled
+	// deleted anyway, or RemoveFinalizer is due; 0 if there are none. When one of them is settled
 	// earlier, its update causes a reconcile.
 	Again time.Duration
 }
@@ -116,7 +116,7 @@ func Decide(in Input) Decision {
 	case c.DeletionTimestamp != nil && slices.Contains(c.Finalizers, v1alpha1.OrderFinalizer):
 		// Its end triggers a reconcile.
 		if d.Again = c.DeletionTimestamp.Add(maxClosingWait).Sub(in.Now); d.Again <= 0 {
-			d.LetGo, d.Again = c, 0
+			d.RemoveFinalizer, d.Again = c, 0
 		}
 	case c.DeletionTimestamp != nil:
 		// Its end triggers a reconcile.

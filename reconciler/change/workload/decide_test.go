@@ -150,7 +150,7 @@ func TestDecide(t *testing.T) {
 		},
 		"but the new release does not wait for long": {
 			in:   input(func(in *Input) { in.Named, in.Now = closing(maxClosingWait), ended.Time }),
-			want: Decision{LetGo: closing(maxClosingWait)},
+			want: Decision{RemoveFinalizer: closing(maxClosingWait)},
 		},
 		"the ChangeWorkload of another kind's workload is never deleted": {
 			in:   input(func(in *Input) { in.Named = otherKind }),

@@ -94,7 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	decision := Decide(facts)
 	again, changed, err := r.touch(ctx, w, decision.Touch)
 	if err != nil || changed {
-		return err // the changed object is on its way to the cache
+		return err // the event of the changed object reconciles again
 	}
 	if err := r.apply(ctx, w, facts, decision); err != nil {
 		return err
@@ -157,19 +157,19 @@ func (r *Reconciler) apply(ctx context.Context, w *workload.Workload, in Input, 
 			"changeWorkload", in.Named.Name, "kind", in.Named.Spec.WorkloadRef.Kind)
 		return nil
 	}
-	doomed := decision.DeleteOlder
+	obsolete := decision.DeleteOlder
 	if decision.DeleteStale != nil {
-		doomed = append(doomed, decision.DeleteStale)
+		obsolete = append(obsolete, decision.DeleteStale)
 	}
-	if len(doomed) > 0 {
+	if len(obsolete) > 0 {
 		if current, err := r.confirm(ctx, w, in); err != nil || !current {
 			return err
 		}
 	}
-	if decision.LetGo != nil {
-		return r.letGo(ctx, decision.LetGo)
+	if decision.RemoveFinalizer != nil {
+		return r.removeFinalizer(ctx, decision.RemoveFinalizer)
 	}
-	for _, c := range doomed {
+	for _, c := range obsolete {
 		if err := r.remove(ctx, c); err != nil {
 			return err
 		}
@@ -203,7 +203,7 @@ func (r *Reconciler) remove(ctx context.Context, c *v1alpha1.ChangeWorkload) err
 	err := r.client.AppV1alpha1().ChangeWorkloads(c.Namespace).Delete(ctx, c.Name,
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &c.UID}})
 	if apierrs.IsNotFound(err) || apierrs.IsConflict(err) {
-		return nil // gone already, or another object has the name now
+		return nil // already deleted, or another object has the name now
 	} else if err != nil {
 		return fmt.Errorf("delete ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err)
 	}
@@ -222,8 +222,8 @@ func (r *Reconciler) remove(ctx context.Context, c *v1alpha1.ChangeWorkload) err
 	return nil
 }
 
-// letGo removes the finalizer of a deleted ChangeWorkload.
-func (r *Reconciler) letGo(ctx context.Context, c *v1alpha1.ChangeWorkload) error {
+// removeFinalizer removes the finalizer of a deleted ChangeWorkload.
+func (r *Reconciler) removeFinalizer(ctx context.Context, c *v1alpha1.ChangeWorkload) error {
 	others := slices.DeleteFunc(slices.Clone(c.Finalizers), func(f string) bool { return f == v1alpha1.OrderFinalizer })
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": others, "resourceVersion": c.ResourceVersion}})
 	if err != nil {

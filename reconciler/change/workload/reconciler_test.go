@@ -70,8 +70,8 @@ func named(c *v1alpha1.ChangeWorkload, name string) *v1alpha1.ChangeWorkload {
 	return c
 }
 
-// unborn is a ChangeWorkload as it is sent to the API server.
-func unborn(c *v1alpha1.ChangeWorkload) *v1alpha1.ChangeWorkload {
+// withoutUID returns a ChangeWorkload as it is sent to the API server.
+func withoutUID(c *v1alpha1.ChangeWorkload) *v1alpha1.ChangeWorkload {
 	c.UID = ""
 	return c
 }
@@ -176,25 +176,25 @@ func TestReconcile(t *testing.T) {
 		Name:        "a release gets its ChangeWorkload, named after the cluster's UID at the server",
 		Key:         "default/Deployment.apps:sleep",
 		Objects:     []runtime.Object{optedIn("default"), sleep(t, "1")},
-		WantCreates: []runtime.Object{unborn(of(t, d1, 1, ""))},
+		WantCreates: []runtime.Object{withoutUID(of(t, d1, 1, ""))},
 	}, {
 		Name: "a ChangeWorkload that the cache has not seen is looked for later",
 		Key:  "default/Deployment.apps:sleep", WantErr: true,
 		Objects:      []runtime.Object{optedIn("default"), sleep(t, "1")},
-		WantCreates:  []runtime.Object{unborn(of(t, d1, 1, ""))},
+		WantCreates:  []runtime.Object{withoutUID(of(t, d1, 1, ""))},
 		WithReactors: []clientgotesting.ReactionFunc{failing("create", alreadyExists)},
 	}, {
 		Name:         "a terminating namespace gets none",
 		Key:          "default/Deployment.apps:sleep",
 		Objects:      []runtime.Object{optedIn("default"), sleep(t, "1")},
-		WantCreates:  []runtime.Object{unborn(of(t, d1, 1, ""))},
+		WantCreates:  []runtime.Object{withoutUID(of(t, d1, 1, ""))},
 		WithReactors: []clientgotesting.ReactionFunc{failing("create", terminating)},
 	}, {
 		Name:        "a new attempt replaces the ChangeWorkload of the one before",
 		Key:         "default/Deployment.apps:sleep",
 		Objects:     []runtime.Object{optedIn("default"), newer, of(t, d1, 1, v1alpha1.WorkloadSuccess)},
 		WantDeletes: deleteOf(current.Name),
-		WantCreates: []runtime.Object{unborn(of(t, newer, 2, ""))},
+		WantCreates: []runtime.Object{withoutUID(of(t, newer, 2, ""))},
 	}, {
 		Name: "a Success deletes the history, and no ChangeWorkload of another Deployment",
 		Key:  "default/Deployment.apps:sleep",

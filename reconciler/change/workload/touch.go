@@ -31,7 +31,7 @@ func (r *Reconciler) touch(ctx context.Context, w *workload.Workload, why Touch)
 	after, err := r.dynamic.Resource(w.Kind.GroupVersionResource()).Namespace(w.Namespace).Patch(ctx, w.Name,
 		types.MergePatchType, []byte("{}"), metav1.PatchOptions{FieldManager: fieldManager})
 	if apierrs.IsNotFound(err) {
-		return 0, true, nil // its deletion is on its way to the cache
+		return 0, true, nil // the event of its deletion reconciles again
 	} else if err != nil {
 		return 0, false, fmt.Errorf("touch %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
 	}

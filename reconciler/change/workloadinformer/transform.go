@@ -21,7 +21,7 @@ func (w *Watch) transform(k workload.Kind) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		u, ok := obj.(*unstructured.Unstructured)
 		if !ok {
-			return obj, nil // a tombstone, or a workload that was here before
+			return obj, nil // a tombstone, or an object that was transformed before
 		}
 		u.SetManagedFields(nil)
 		trimAnnotations(u)

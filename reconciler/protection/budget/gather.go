@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,13 +15,13 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// gather reads what the numbers of a budget follow from. Unwatched is true if owners of
-// kinds that are not watched are among it.
-func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudget, scope budget.Scope) (observed budget.Observed, unwatched bool, err error) {
+// gather reads what the numbers of a budget follow from. Resync is the time until it is
+// to be read again without an event.
+func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudget, scope budget.Scope) (observed budget.Observed, resync time.Duration, err error) {
 	expired, _ := r.charges.observe(b) // before the pods are read
 	pods, resourceVersion, err := r.pods(ctx, b, slices.ContainsFunc(keysOf(b), expired))
 	if err != nil {
-		return budget.Observed{}, false, err
+		return budget.Observed{}, 0, err
 	}
 	observed = budget.Observed{ResourceVersion: resourceVersion, Expired: expired}
 	t := newOwnerTally(ctx, r.owners, b.Namespace)
@@ -30,7 +31,7 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 		}
 		c, err := t.chain(p)
 		if err != nil {
-			return observed, t.unwatched, err
+			return observed, t.resync, err
 		}
 		// Pods of an application that is being deleted may be deleted at any time
 		// without a decision, so they do not count.
@@ -42,7 +43,7 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 	}
 	if ref := b.Spec.TargetRef; ref != nil {
 		if err := t.target(ref); err != nil {
-			return observed, t.unwatched, err
+			return observed, t.resync, err
 		}
 	}
 	observed.ExistsUncovered = func(uid types.UID) bool {
@@ -51,7 +52,7 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 	}
 	observed.Total, observed.UnknownReplicas = t.total()
 	observed.Excess = t.excess()
-	return observed, t.unwatched, nil
+	return observed, t.resync, nil
 }
 
 // pods returns the pods of the budget's namespace and their resourceVersion. It

@@ -29,6 +29,8 @@ type owner struct {
 	// deleted reports whether it is terminating or not found.
 	deleted bool
 	refs    []metav1.OwnerReference
+	// remembered reports whether it was read earlier, up to ownerCacheTTL ago.
+	remembered bool
 	replicas
 }
 
@@ -118,7 +120,9 @@ func ownerOf(kind schema.GroupKind, m metav1.Object, r replicas) owner {
 func (o *owners) live(ctx context.Context, kind schema.GroupKind, version, namespace, name string) (owner, error) {
 	key := kind.String() + "/" + namespace + "/" + name
 	if answer, ok := o.cache.Get(key); ok {
-		return answer.(owner), nil
+		found := answer.(owner)
+		found.remembered = true
+		return found, nil
 	}
 	found, err := o.read(ctx, kind, version, namespace, name)
 	if err == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,9 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
+	"knative.dev/pkg/controller"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
@@ -25,6 +28,7 @@ var (
 	podKind      = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 	gameKind     = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Game"}
 	groupSetKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "GroupSet"}
+	cloneSetKind = schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}
 	jobKind      = schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "BroadcastJob"}
 )
 
@@ -59,7 +63,7 @@ func (w *fixture) withOwners(t *testing.T, objects []*unstructured.Unstructured,
 			"spec": map[string]any{"replicas": found.wanted}, "status": map[string]any{"replicas": found.observed},
 		}}, nil
 	})
-	w.owners.client, w.owners.mapper = client, newMapper(podKind, gameKind, groupSetKind, jobKind)
+	w.owners.client, w.owners.mapper = client, newMapper(podKind, gameKind, groupSetKind, jobKind, cloneSetKind)
 }
 
 func newOwner(kind schema.GroupVersionKind, name string, above []metav1.OwnerReference, fields map[string]any) *unstructured.Unstructured {
@@ -185,4 +189,35 @@ func TestADeletedPodOfACustomResourceStaysCounted(t *testing.T) {
 	if s := w.reconcile(t); s.TotalReplicas != 3 || s.CurrentAvailable != 2 || s.UnavailableAllowed != 0 {
 		t.Errorf("got %+v", s)
 	}
+}
+
+// A CloneSet is not watched. Its 5 new pods are not Ready, so 5 of 10 are available and
+// nothing may be unavailable. The owner that was read before the scale-up still wants 5.
+func TestAScaleUpOfAnOwnerThatIsNotWatchedIsSeenWhileItIsRemembered(t *testing.T) {
+	clone := func(replicas int64) *unstructured.Unstructured {
+		return newOwner(cloneSetKind, "web", nil, map[string]any{"spec": map[string]any{"replicas": replicas}})
+	}
+	w := newFixture(t, newBudget(nil), podsOf(5, ownedBy(cloneSetKind, "web"))...)
+	w.withOwners(t, []*unstructured.Unstructured{clone(5)}, nil)
+	reconcile := func(allowed int32, within time.Duration) {
+		t.Helper()
+		b := w.live(t)
+		w.throttle.forget(types.NamespacedName{Namespace: b.Namespace, Name: b.Name})
+		err := w.ReconcileKind(t.Context(), b)
+		again, after := controller.IsRequeueKey(err)
+		if got := w.live(t).Status.UnavailableAllowed; got != allowed || !again || after > within {
+			t.Errorf("%d allowed, again after %s (%v); want %d and at most %s", got, after, err, allowed, within)
+		}
+	}
+	reconcile(1, resync)
+
+	w.withOwners(t, []*unstructured.Unstructured{clone(10)}, nil)
+	for i := 5; i < 10; i++ {
+		if err := w.index.Add(newPod(i, ownedBy(cloneSetKind, "web"), func(p *corev1.Pod) { p.Status.Conditions = nil })); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reconcile(1, ownerCacheTTL)
+	w.owners.cache = utilcache.NewExpiring() // the time has passed
+	reconcile(0, resync)
 }

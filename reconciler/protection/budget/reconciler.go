@@ -126,7 +126,7 @@ func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudg
 		next.Status.ObservedGeneration = b.Generation
 		return next, computed{}
 	}
-	observed, unwatched, err := r.gather(ctx, b, scope)
+	observed, again, err := r.gather(ctx, b, scope)
 	if err != nil {
 		logging.FromContext(ctx).Warnw("compute the numbers of the budget", "error", err)
 		return unsynced(b, v1alpha1.ReasonOwnersUnknown, err), computed{resync: resync}
@@ -137,10 +137,7 @@ func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudg
 	if !equality.Semantic.DeepEqual(b.Status, next.Status) {
 		next.Status.PodsResourceVersion = observed.ResourceVersion
 	}
-	if unwatched {
-		return next, computed{d, resync}
-	}
-	return next, computed{d, watchedResync}
+	return next, computed{d, again}
 }
 
 // ObserveDeletion deletes the state of a deleted budget.

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,8 +23,8 @@ type ownerTally struct {
 	known map[types.UID]owner
 	// chains are the controllers above pods, by the UID of the pods' controller.
 	chains map[types.UID]chain
-	// unwatched is true if one of the owners is of a kind that is not watched.
-	unwatched bool
+	// resync is the time until the owners are to be read again.
+	resync time.Duration
 	// owned are the pods with an owner, by the UID of ownedPods.top.
 	owned map[types.UID]*ownedPods
 	// orphans is the number of pods without an owner.
@@ -33,7 +34,7 @@ type ownerTally struct {
 }
 
 func newOwnerTally(ctx context.Context, owners *owners, namespace string) *ownerTally {
-	return &ownerTally{ctx: ctx, owners: owners, namespace: namespace,
+	return &ownerTally{ctx: ctx, owners: owners, namespace: namespace, resync: watchedResync,
 		known: map[types.UID]owner{}, chains: map[types.UID]chain{}, owned: map[types.UID]*ownedPods{}, direct: map[types.UID]int32{}}
 }
 
@@ -77,8 +78,20 @@ func (t *ownerTally) owner(kind schema.GroupVersionKind, ref *metav1.OwnerRefere
 	}
 	o.uid = ref.UID
 	t.known[ref.UID] = o
-	t.unwatched = t.unwatched || !watched[kind.GroupKind()]
+	t.read(o)
 	return o, nil
+}
+
+// read shortens resync for an owner that is not watched. One that was remembered may have
+// been scaled up since: its new pods caused this reconciliation, and may cause no more.
+func (t *ownerTally) read(o owner) {
+	switch {
+	case watched[o.GroupKind]:
+	case o.remembered:
+		t.resync = min(t.resync, ownerCacheTTL)
+	default:
+		t.resync = min(t.resync, resync)
+	}
 }
 
 // count adds a pod with the controllers above it.
@@ -112,7 +125,7 @@ func (t *ownerTally) target(ref *v1alpha1.TargetRef) error {
 	if err != nil {
 		return err
 	}
-	t.unwatched = t.unwatched || !watched[kind]
+	t.read(o)
 	if _, known := t.known[o.uid]; !known && !o.deleted && o.wanted != nil {
 		t.owned[o.uid] = newOwnedPods(o)
 	}

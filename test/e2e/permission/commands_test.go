@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,7 +46,7 @@ func (n *namespace) runScript(t *testing.T, lines []string, names ...string) str
 	t.Helper()
 	script := "set -euo pipefail\ntrap 'kill $(jobs -p)' EXIT\n" + strings.NewReplacer(names...).Replace(strings.Join(lines, ""))
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+n.Config())
+	cmd.Env, cmd.Dir = append(os.Environ(), "KUBECONFIG="+n.Config()), t.TempDir()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s\n%s", err, script, out)
@@ -57,7 +58,9 @@ func (n *namespace) runScript(t *testing.T, lines []string, names ...string) str
 func TestTheCommandsOfThePlatformTeamsPageWork(t *testing.T) {
 	n := newNamespace(t, enabled)
 	all := documentedCommands(t, "permission/centre.md", "Operate")
-	begin, rest := all[:3], append(all[3:], documentedCommands(t, "permission/centre.md", "Reports of existing pods")...)
+	// The first commands define the command ask.
+	end := 1 + slices.IndexFunc(all, func(line string) bool { return strings.HasSuffix(line, "\"$@\"; }\n") })
+	begin, rest := all[:end], append(all[end:], documentedCommands(t, "permission/centre.md", "Reports of existing pods")...)
 	typed := func(id, what string) string {
 		t.Helper()
 		for _, line := range rest {

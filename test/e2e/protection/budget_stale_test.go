@@ -38,7 +38,7 @@ func TestNumbersThatNobodyComputesAllowNothing(t *testing.T) {
 		t.Fatalf("the deletion is not denied while no controller computes budgets:\n%s", last)
 	}
 	n.setReady(t, pods[1], false)
-	awaitAllowed(t, c, n.name, 1) // the number is wrong, and nobody mends it
+	awaitAllowed(t, c, n.name, 1) // the number is wrong, and no controller corrects it
 	if r := n.try(t, "delete", "pod", pods[0], "--wait=false"); r.Code == 0 {
 		t.Errorf("two of four pods are unavailable under a budget of one:\n%s", r)
 	}

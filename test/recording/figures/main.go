@@ -41,7 +41,7 @@ func (r release) detection() time.Duration {
 	if r.record.DetectionTime == nil {
 		return 0
 	}
-	return r.record.DetectionTime.Sub(r.record.Target.At.Time)
+	return r.record.DetectionTime.Sub(r.record.Target.StartTime.Time)
 }
 
 func main() {
@@ -97,7 +97,7 @@ func judgeHalf(ctx context.Context, half recording.Half) (list []release, err er
 			return nil, fmt.Errorf("parse column at of %s: %w", row["new"], err)
 		}
 		maps.Copy(row, facts[row["new"]])
-		record := judge.Replay(ctx, client, v1alpha1.MetricCheckSpec{}, v1alpha1.Target{New: row["new"], Old: row["old"], At: metav1.NewTime(at)})
+		record := judge.Replay(ctx, client, v1alpha1.MetricCheckSpec{}, v1alpha1.Target{New: row["new"], Old: row["old"], StartTime: metav1.NewTime(at)})
 		list = append(list, release{row, record})
 	}
 	return list, nil
@@ -135,7 +135,7 @@ func print(out io.Writer, all []release) {
 	for i, r := range all {
 		outcomes[i] = calibrate.Outcome{Bad: r.bad(), Verdict: r.record.Verdict, Detection: r.detection()}
 	}
-	score := calibrate.Of(outcomes)
+	score := calibrate.ScoreOf(outcomes)
 	share := func(name string, s calibrate.Share) {
 		_, _ = fmt.Fprintf(out, "%-10s %5.1f %% (%.1f to %.1f, of %d)\n", name, 100*s.Value, 100*s.Low, 100*s.High, s.Of)
 	}

@@ -11,13 +11,13 @@ import (
 // others are compared together.
 const maxStrata = 20
 
-// tally has counts by kind of request, pod and cell.
-type tally map[string]map[string]samples.Cells
+// counts are numbers of events by kind of request, pod and cell.
+type counts map[string]map[string]samples.Cells
 
 // count returns the increase of counters. Spans are those of all series of the pods, so
 // that a series that begins late is detected.
-func count(series []samples.Series, spans map[string]samples.Span, f frame) tally {
-	out := tally{}
+func count(series []samples.Series, spans map[string]samples.Span, f frame) counts {
+	out := counts{}
 	for _, s := range series {
 		stratum, pod := samples.Stratum(s.Labels), samples.Pod(s.Labels)
 		if out[stratum] == nil {
@@ -26,13 +26,13 @@ func count(series []samples.Series, spans map[string]samples.Span, f frame) tall
 		if out[stratum][pod] == nil {
 			out[stratum][pod] = samples.Cells{}
 		}
-		samples.Increase(out[stratum][pod], f.grid, s.Points, samples.Born(s, spans[pod], f.step))
+		samples.Increase(out[stratum][pod], f.grid, s.Points, samples.BeganLate(s, spans[pod], f.step))
 	}
 	return out
 }
 
 // pooled adds up the kinds of requests.
-func (t tally) pooled() tally {
+func (t counts) pooled() counts {
 	out := map[string]samples.Cells{}
 	for _, stratum := range samples.Sorted(t) {
 		for pod, cells := range t[stratum] {
@@ -44,13 +44,13 @@ func (t tally) pooled() tally {
 			}
 		}
 	}
-	return tally{"": out}
+	return counts{"": out}
 }
 
 // within returns the counts of cells first to last, and for new pods not before
 // their warm-up.
-func (t tally) within(first, last int, warm map[string]int) tally {
-	out := tally{}
+func (t counts) within(first, last int, warm map[string]int) counts {
+	out := counts{}
 	for stratum, pods := range t {
 		out[stratum] = map[string]samples.Cells{}
 		for pod, cells := range pods {
@@ -67,11 +67,11 @@ func (t tally) within(first, last int, warm map[string]int) tally {
 }
 
 // except returns the counts without those of some cells.
-func (t tally) except(without map[int]bool) tally {
+func (t counts) except(without map[int]bool) counts {
 	if len(without) == 0 {
 		return t
 	}
-	out := tally{}
+	out := counts{}
 	for stratum, pods := range t {
 		out[stratum] = map[string]samples.Cells{}
 		for pod, cells := range pods {
@@ -88,7 +88,7 @@ func (t tally) except(without map[int]bool) tally {
 }
 
 // sum adds up all counts of a stratum in cells.
-func (t tally) sum(stratum string) samples.Cells {
+func (t counts) sum(stratum string) samples.Cells {
 	out := samples.Cells{}
 	for _, pod := range samples.Sorted(t[stratum]) {
 		for c, v := range t[stratum][pod] {
@@ -99,7 +99,7 @@ func (t tally) sum(stratum string) samples.Cells {
 }
 
 // sums adds up all kinds of requests and pods by cell.
-func (t tally) sums() samples.Cells {
+func (t counts) sums() samples.Cells {
 	out := samples.Cells{}
 	for _, stratum := range samples.Sorted(t) {
 		for _, pod := range samples.Sorted(t[stratum]) {
@@ -111,7 +111,7 @@ func (t tally) sums() samples.Cells {
 	return out
 }
 
-func (t tally) total() float64 {
+func (t counts) total() float64 {
 	sum := 0.0
 	for _, stratum := range samples.Sorted(t) {
 		for _, v := range t.sum(stratum) {
@@ -122,7 +122,7 @@ func (t tally) total() float64 {
 }
 
 // pods returns the number of pods with counts.
-func (t tally) pods() int32 {
+func (t counts) pods() int32 {
 	seen := map[string]bool{}
 	for _, pods := range t {
 		for pod, cells := range pods {
@@ -138,7 +138,7 @@ func (t tally) pods() int32 {
 
 // largest merges the kinds of requests beyond the largest ones into one. The
 // choice follows from the old counts, so that it does not depend on the change.
-func largest(old tally, others ...tally) {
+func largest(old counts, others ...counts) {
 	if len(old) <= maxStrata {
 		for _, o := range others {
 			merge(o, func(s string) bool { _, ok := old[s]; return ok })
@@ -147,7 +147,7 @@ func largest(old tally, others ...tally) {
 	}
 	names := samples.Sorted(old)
 	sort.SliceStable(names, func(i, j int) bool {
-		return tally{"": old[names[i]]}.total() > tally{"": old[names[j]]}.total()
+		return counts{"": old[names[i]]}.total() > counts{"": old[names[j]]}.total()
 	})
 	keep := map[string]bool{}
 	for _, n := range names[:maxStrata] {
@@ -160,7 +160,7 @@ func largest(old tally, others ...tally) {
 
 const rest = "\x00rest"
 
-func merge(t tally, keep func(string) bool) {
+func merge(t counts, keep func(string) bool) {
 	for _, stratum := range samples.Sorted(t) {
 		if keep(stratum) || stratum == rest {
 			continue
@@ -181,7 +181,7 @@ func merge(t tally, keep func(string) bool) {
 }
 
 // totalsOf returns events and exposure of each pod, without the excluded cells.
-func totalsOf(events, exposure tally, without map[int]bool) []sequential.Cell {
+func totalsOf(events, exposure counts, without map[int]bool) []sequential.Cell {
 	events, exposure = events.pooled(), exposure.pooled()
 	var out []sequential.Cell
 	for _, pod := range samples.Sorted(exposure[""]) {
@@ -199,7 +199,7 @@ func totalsOf(events, exposure tally, without map[int]bool) []sequential.Cell {
 
 // historyOf returns the cells before the change of each old pod, in order. If calm is set,
 // it omits the cells in which all old pods had a shock.
-func historyOf(events, exposure tally, before int, calm bool) [][]sequential.Cell {
+func historyOf(events, exposure counts, before int, calm bool) [][]sequential.Cell {
 	events, exposure = events.pooled(), exposure.pooled()
 	sums := make([]sequential.Block, before)
 	for k := range sums {
@@ -225,9 +225,9 @@ func historyOf(events, exposure tally, before int, calm bool) [][]sequential.Cel
 	return out
 }
 
-// lookOf returns the cells of each new pod, in order and without the excluded cells: a
+// newCellsOf returns the cells of each new pod, in order and without the excluded cells: a
 // burst in a cell is one event rather than many.
-func lookOf(events, exposure tally, last int, without map[int]bool) [][]sequential.Cell {
+func newCellsOf(events, exposure counts, last int, without map[int]bool) [][]sequential.Cell {
 	events, exposure = events.pooled(), exposure.pooled()
 	var out [][]sequential.Cell
 	for _, pod := range samples.Sorted(exposure[""]) {

@@ -8,23 +8,23 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// ManualVerdict is a ChangePod with the podResults to write.
-type ManualVerdict struct {
+// Judged is a ChangePod with the podResults to write.
+type Judged struct {
 	Batch   *v1alpha1.ChangePod
 	Results []v1alpha1.PodSummary
 	// Pods are the names of the pods that get the verdict.
 	Pods []string
 }
 
-// ManualVerdicts returns the results that give a person's verdict, pass or fail, to pods of the
+// Judge returns the results that give a person's verdict, pass or fail, to pods of the
 // batches. Without names a pass is for all pods that have not passed, and a fail for all
 // pods. Results of other pods are kept.
-func ManualVerdicts(batches []v1alpha1.ChangePod, verdict, message string, names []string) ([]ManualVerdict, error) {
-	var all []ManualVerdict
+func Judge(batches []v1alpha1.ChangePod, verdict, message string, names []string) ([]Judged, error) {
+	var all []Judged
 	missing := slices.Clone(names)
 	for i := range batches {
 		b := &batches[i]
-		j := ManualVerdict{Batch: b, Results: slices.Clone(b.Status.PodResults)}
+		j := Judged{Batch: b, Results: slices.Clone(b.Status.PodResults)}
 		for _, p := range b.Spec.PodInfos {
 			outcome, _ := b.OutcomeOf(p.Pod)
 			wanted := verdict == "fail" || outcome != v1alpha1.OutcomePass

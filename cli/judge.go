@@ -28,21 +28,21 @@ type verdict struct {
 }
 
 func (a *app) approveCommand() *cobra.Command {
-	return a.verdictCommand(verdict{word: "pass"}, "approve", "Pass pods of the current release by hand; overrides the server")
+	return a.judgeCommand(verdict{word: "pass"}, "approve", "Pass pods of the current release by hand; overrides the server")
 }
 
 func (a *app) rejectCommand() *cobra.Command {
-	return a.verdictCommand(verdict{word: "fail"}, "reject", "Fail pods of the current release by hand; overrides the server")
+	return a.judgeCommand(verdict{word: "fail"}, "reject", "Fail pods of the current release by hand; overrides the server")
 }
 
-func (a *app) verdictCommand(v verdict, name, short string) *cobra.Command {
+func (a *app) judgeCommand(v verdict, name, short string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   name + " KIND/NAME -m REASON",
 		Short: short,
 		Long: short + `.
 
 A pass is for all pods that have not passed, a fail for all pods, unless --pod names some.
---order judges the release as a whole instead. It needs the role breakwater-approver.`,
+--order judges the release as a whole instead. It needs the role breakwater-judge.`,
 		Example: "  kubectl breakwater " + name + " deployment/web -m 'checked the dashboards'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,7 +56,7 @@ A pass is for all pods that have not passed, a fail for all pods, unless --pod n
 			if err != nil {
 				return err
 			}
-			return a.giveVerdict(cmd.Context(), c, args[0], v)
+			return a.judge(cmd.Context(), c, args[0], v)
 		},
 	}
 	c.Flags().StringVarP(&v.message, "message", "m", "", "Reason of the verdict, which is stored with it (required)")
@@ -65,7 +65,7 @@ A pass is for all pods that have not passed, a fail for all pods, unless --pod n
 	return c
 }
 
-func (a *app) giveVerdict(ctx context.Context, c *clients, argument string, v verdict) error {
+func (a *app) judge(ctx context.Context, c *clients, argument string, v verdict) error {
 	for attempt := 1; ; attempt++ {
 		_, f, err := c.factsOf(ctx, argument)
 		if err != nil {
@@ -76,15 +76,15 @@ func (a *app) giveVerdict(ctx context.Context, c *clients, argument string, v ve
 			return fmt.Errorf("%s has no release to judge: `kubectl breakwater explain %s -n %s` says why", argument, argument, f.Namespace)
 		}
 		if v.order {
-			err = c.giveOrderVerdict(ctx, release, v)
+			err = c.judgeOrder(ctx, release, v)
 		} else {
-			err = a.givePodVerdicts(ctx, c, f, release, v)
+			err = a.judgePods(ctx, c, f, release, v)
 		}
 		switch {
 		case apierrors.IsConflict(err) && attempt < maxConflicts:
 			continue // another writer was faster: try again with the current object
 		case apierrors.IsForbidden(err):
-			return fmt.Errorf("%w\na cluster admin gives this right: kubectl create rolebinding approvers -n %s --clusterrole=breakwater-approver --user=USER", err, f.Namespace)
+			return fmt.Errorf("%w\na cluster admin gives this right: kubectl create rolebinding judges -n %s --clusterrole=breakwater-judge --user=USER", err, f.Namespace)
 		case err != nil:
 			return fmt.Errorf("write the verdict: %w", err)
 		case v.order:
@@ -94,7 +94,7 @@ func (a *app) giveVerdict(ctx context.Context, c *clients, argument string, v ve
 	}
 }
 
-func (c *clients) giveOrderVerdict(ctx context.Context, release *v1alpha1.ChangeWorkload, v verdict) error {
+func (c *clients) judgeOrder(ctx context.Context, release *v1alpha1.ChangeWorkload, v verdict) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": release.ResourceVersion},
 		"status":   map[string]any{"orderResult": v1alpha1.OrderResult{Verdict: v.word, Message: v.message}},
@@ -106,15 +106,15 @@ func (c *clients) giveOrderVerdict(ctx context.Context, release *v1alpha1.Change
 	return err
 }
 
-func (a *app) givePodVerdicts(ctx context.Context, c *clients, f diagnosis.Facts, release *v1alpha1.ChangeWorkload, v verdict) error {
-	verdicts, err := diagnosis.ManualVerdicts(f.BatchesOf(release), v.word, v.message, v.pods)
+func (a *app) judgePods(ctx context.Context, c *clients, f diagnosis.Facts, release *v1alpha1.ChangeWorkload, v verdict) error {
+	judged, err := diagnosis.Judge(f.BatchesOf(release), v.word, v.message, v.pods)
 	if err != nil {
 		return err
 	}
-	if len(verdicts) == 0 {
+	if len(judged) == 0 {
 		return fmt.Errorf("no pod of release %s is to be judged: all passed, or none is in a batch yet", release.Name)
 	}
-	for _, j := range verdicts {
+	for _, j := range judged {
 		patch, err := json.Marshal(map[string]any{
 			"metadata": map[string]any{"resourceVersion": j.Batch.ResourceVersion},
 			"status":   map[string]any{"podResults": j.Results},

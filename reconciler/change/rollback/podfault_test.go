@@ -26,8 +26,8 @@ func TestTroubleOfAPod(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := podOf(&corev1.Pod{Spec: corev1.PodSpec{NodeName: tc.node}, Status: tc.status})
-			if got.Trouble != tc.want {
-				t.Errorf("got %q", got.Trouble)
+			if got.Fault != tc.want {
+				t.Errorf("got %q", got.Fault)
 			}
 		})
 	}

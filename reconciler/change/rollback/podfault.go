@@ -17,9 +17,9 @@ type Pod struct {
 	Ready   bool
 	// Changed is the transition time of Ready; zero if unknown.
 	Changed time.Time
-	// Trouble is why the pod does not become Ready; empty if there is no fault,
+	// Fault is why the pod does not become Ready; empty if there is no fault,
 	// or the pod is only starting.
-	Trouble string
+	Fault string
 	// Restarts is the highest restart count of its containers.
 	Restarts int32
 }
@@ -38,15 +38,15 @@ func podOf(p *corev1.Pod) Pod {
 		out.Restarts = max(out.Restarts, c.RestartCount)
 	}
 	if !out.Ready {
-		out.Trouble = trouble(p)
+		out.Fault = faultOf(p)
 	}
 	return out
 }
 
-// trouble is the fault of a pod that is not Ready: the kubelet's reason, or one
+// faultOf returns the fault of a pod that is not Ready: the kubelet's reason, or one
 // derived from the phase. A pod that runs but is not Ready yet has none: a slow
 // start is not a fault.
-func trouble(p *corev1.Pod) string {
+func faultOf(p *corev1.Pod) string {
 	for _, c := range p.Status.ContainerStatuses {
 		w := c.State.Waiting
 		if w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
@@ -66,7 +66,7 @@ func trouble(p *corev1.Pod) string {
 	}
 }
 
-// since is when a pod's trouble began: its creation, if it is in a crash loop
+// since is when a pod's fault began: its creation, if it is in a crash loop
 // or has no status from its kubelet yet, else the transition time of Ready.
 func (p Pod) since() time.Time {
 	if p.Restarts < crashes && p.Changed.After(p.Created) {

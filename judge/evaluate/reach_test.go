@@ -1,0 +1,65 @@
+package evaluate
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/catalog"
+	"github.com/breakwater-dev/breakwater/judge/samples"
+)
+
+func TestReadyPodsWithoutRequestsAreAFailIfRequestsAreEvenlyDistributed(t *testing.T) {
+	const never = time.Hour
+	for name, c := range map[string]struct {
+		// old are the requests per second of the old pods.
+		old []float64
+		// ready is when the new pod becomes Ready; a negative time is before the change.
+		ready  time.Duration
+		signal catalog.Signal
+		reason string
+	}{
+		"evenly distributed":                       {[]float64{1, 1, 0.8}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonPodsWithoutRequests},
+		"clients keep their connections":           {[]float64{2, 2, 0.1}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic},
+		"one old pod: the distribution is unknown": {[]float64{2}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic},
+		"too few requests":                         {[]float64{0.01, 0.01}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic},
+		"Ready for less than two minutes":          {[]float64{1, 1}, 200 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic},
+		"never Ready":                              {[]float64{1, 1}, never, catalog.Errors, v1alpha1.ReasonNoTraffic},
+		"a metric of the MetricCheck":              {[]float64{1, 1}, -5 * time.Second, catalog.Custom, v1alpha1.ReasonNoTraffic},
+	} {
+		t.Run(name, func(t *testing.T) {
+			requests := Data{Metric: catalog.Metric{Signal: c.signal, Metric: v1alpha1.Metric{Name: "errors", Kind: v1alpha1.KindRatio, Direction: v1alpha1.DirectionHigher}}}
+			health := Data{Metric: catalog.Metric{Signal: catalog.Health, Metric: v1alpha1.Metric{Name: "health", Kind: v1alpha1.KindCounter}}}
+			ready := samples.Series{Labels: map[string]string{"__name__": "kube_pod_status_ready", "condition": "true", "pod": "new"}}
+			for i, rate := range c.old {
+				s := samples.Series{Labels: map[string]string{"pod": "old-" + string(rune('a'+i)), "code": "200"}}
+				for d := -10 * time.Minute; d <= 5*time.Minute; d += 15 * time.Second {
+					s.Points = append(s.Points, samples.Point{T: start + d.Seconds(), V: rate * (d + 10*time.Minute).Seconds()})
+				}
+				requests.Old.All = append(requests.Old.All, s)
+			}
+			for d := -15 * time.Second; d <= 5*time.Minute; d += 15 * time.Second {
+				p := samples.Point{T: start + d.Seconds()}
+				if d > c.ready {
+					p.V = 1
+				}
+				ready.Points = append(ready.Points, p)
+			}
+			health.New.All = []samples.Series{ready}
+			at := time.UnixMilli(int64(start * 1000))
+			end := at.Add(5 * time.Minute)
+			r := Evaluate(Input{Check: Defaulted(v1alpha1.MetricCheckSpec{}), Target: v1alpha1.Target{StartTime: metav1.NewTime(at)},
+				Metrics: []Data{requests, health}, Now: end, End: end}, nil)
+			for _, e := range r.Metrics {
+				if e.Name == "errors" && e.Reason != c.reason {
+					t.Errorf("reason %s (%s), want %s", e.Reason, e.Message, c.reason)
+				}
+			}
+			if fails := r.Reason == v1alpha1.ReasonPodsWithoutRequests; fails != (c.reason == v1alpha1.ReasonPodsWithoutRequests) || fails != (fails && r.Verdict == v1alpha1.VerdictFail) {
+				t.Errorf("verdict %s, reason %s", r.Verdict, r.Reason)
+			}
+		})
+	}
+}

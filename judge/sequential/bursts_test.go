@@ -1,0 +1,66 @@
+package sequential
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// cellsOf returns cells of 100 requests with the given events.
+func cellsOf(events ...float64) []Cell {
+	out := make([]Cell, len(events))
+	for i, e := range events {
+		out[i] = Cell{Events: e, Exposure: 100}
+	}
+	return out
+}
+
+func TestABurstIsAnIntervalFarAboveTheOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		cells []Cell
+		want  []int
+	}{
+		"one interval of many":             {cellsOf(0, 0, 70, 0, 0, 0), []int{2}},
+		"a stop at the edge of two":        {cellsOf(0, 0, 70, 66, 0, 0), []int{2, 3}},
+		"three of six are no exception":    {cellsOf(0, 0, 70, 66, 60, 0), nil},
+		"a fault in each interval":         {cellsOf(7, 9, 6, 12, 8, 7), nil},
+		"a burst on top of a fault":        {cellsOf(7, 9, 6, 90, 8, 7), []int{3}},
+		"few events":                       {cellsOf(0, 0, 5, 0, 0, 0), nil},
+		"too few intervals to know others": {cellsOf(0, 70, 0, 0), nil},
+		"intervals without requests":       {append(cellsOf(0, 70, 0, 0), Cell{}, Cell{}), nil},
+	} {
+		if diff := cmp.Diff(c.want, slices.Sorted(maps.Keys(Bursts(c.cells)))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestOneDisturbanceIsNoEvidence(t *testing.T) {
+	threshold := 6.7
+	for name, c := range map[string]struct {
+		events []float64
+		span   int
+		fails  bool
+	}{
+		"all events in one interval":                {[]float64{60, 0, 0, 0}, 1, false},
+		"the same events over all intervals":        {[]float64{15, 15, 15, 15}, 1, true},
+		"a disturbance at the edge of two, one out": {[]float64{60, 60, 0, 0}, 1, true},
+		"a disturbance at the edge of two, two out": {[]float64{60, 60, 0, 0}, 2, false},
+		"few events are never a disturbance":        {[]float64{5, 5, 5, 5}, 1, true},
+		"no interval out":                           {[]float64{60, 0, 0, 0}, 0, true},
+	} {
+		var blocks []Block
+		for i, e := range c.events {
+			blocks = append(blocks, Block{New: e, NewExposure: 100, OldExposure: 200, Cell: i})
+		}
+		if got := RatesHigher(blocks, 1, c.span); got >= threshold != c.fails {
+			t.Errorf("%s: cell by cell: logarithm of the e-value %.1f, want a fail: %t", name, got, c.fails)
+		}
+		pools := []Pool{{New: cellsOf(c.events...), Old: Cell{Exposure: 800}}}
+		if got := PoolsHigher(pools, 1, c.span); got >= threshold != c.fails {
+			t.Errorf("%s: against another time: logarithm of the e-value %.1f, want a fail: %t", name, got, c.fails)
+		}
+	}
+}
