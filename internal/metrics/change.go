@@ -58,7 +58,7 @@ func change() []Group {
 		Processes: text("submit"),
 		Metrics: []Definition{
 			{Name: "breakwater_submit_decisions_total", Unit: "decisions", Labels: text("result stage"),
-				Help: "Decisions of function submit about a batch or an order."},
+				Help: "Decisions of function submit about a batch or an order, and of function verdict to finish a batch."},
 		},
 	}, {
 		Title:     "Verdicts",
