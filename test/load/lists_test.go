@@ -63,10 +63,11 @@ func BenchmarkChangePodsOfALargeRelease(b *testing.B) {
 	}
 	b.Run("memory", func(b *testing.B) {
 		b.ReportMetric(heapOf(b, all.Items), "B/object")
-		for i := range all.Items {
-			all.Items[i].ManagedFields = nil
+		trimmed := all.DeepCopy() // the benchmark runs twice
+		for i := range trimmed.Items {
+			trimmed.Items[i].ManagedFields = nil
 		}
-		b.ReportMetric(heapOf(b, all.Items), "B/trimmed")
+		b.ReportMetric(heapOf(b, trimmed.Items), "B/trimmed")
 	})
 }
 
