@@ -156,7 +156,7 @@ func TestFunctionsHaveOnlyThePermissionsThatTheyUse(t *testing.T) {
 			"patch changeworkloads/status", "patch changepods/status"}, server...), signingKey+",judge-signing-key,external-judge-keys"),
 		"report":     append([]string{"get changeworkloads"}, server...),
 		"deadletter": {"get changeworkloads", "get changepods", "patch changeworkloads/status", "get deployments", "create events", signingKey},
-		"callback": append(append([]string{"get,list changeworkloads", "list changepods", "patch changeworkloads/status",
+		"callback": append(append([]string{"get,list changeworkloads", "list,watch changepods", "patch changeworkloads/status",
 			"get,list,watch brokers"}, server...), signingKey, "get,list,watch configmaps config-broker"),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

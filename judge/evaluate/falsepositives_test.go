@@ -96,7 +96,7 @@ func TestAChangeIsFoundWithinTheLooksOfTheDocumentation(t *testing.T) {
 		looks int32
 	}{
 		"Ratio, five times the errors": {world{new: 2, old: 3, load: 20, share: 0.02, factor: 5}, ratioOf(look), 3},
-		"Ratio, 2 % errors":            {world{new: 2, old: 3, load: 20, share: 0.001, factor: 20}, ratioOf(look), 4},
+		"Ratio, 2 % errors":            {world{new: 2, old: 3, load: 20, share: 0.001, factor: 20}, ratioOf(look), 5},
 		"Latency, 30 % more":           {world{new: 2, old: 3, load: 5, factor: 1.3}, latencyOf(look), 20},
 		"Latency, twice":               {world{new: 2, old: 3, load: 5, factor: 2}, latencyOf(look), 6},
 		"Gauge, 50 % more":             {world{new: 2, old: 3, noise: 0.05, autocorrelation: 0.5, heterogeneity: 0.03, factor: 1.5}, gaugeOf(look), 12},
