@@ -60,7 +60,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "figures: name the halves to judge: tuning, test or both")
 		os.Exit(2)
 	}
-	print(os.Stdout, all)
+	printAll(os.Stdout, all)
 }
 
 // judgeHalf judges all labelled releases of a half.
@@ -130,7 +130,7 @@ func rows(half recording.Half, name string) ([]map[string]string, error) {
 }
 
 // print prints all figures, then those of groups, then the wrong verdicts.
-func print(out io.Writer, all []release) {
+func printAll(out io.Writer, all []release) {
 	outcomes := make([]calibrate.Outcome, len(all))
 	for i, r := range all {
 		outcomes[i] = calibrate.Outcome{Bad: r.bad(), Verdict: r.record.Verdict, Detection: r.detection()}
