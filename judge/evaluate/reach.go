@@ -3,6 +3,8 @@ package evaluate
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 	"github.com/breakwater-dev/breakwater/judge/catalog"
@@ -27,7 +29,7 @@ func reach(in Input, d Data, f frame, o outcome) outcome {
 		return o
 	}
 	pods, since := readySince(in, f)
-	if pods == 0 || seconds(in.Now)-since < reachSeconds {
+	if pods == 0 || seconds(in.Now)-since < reachSeconds || !readWithoutRequests(in) {
 		return o
 	}
 	spans := samples.Spans(d.Old.All)
@@ -49,9 +51,53 @@ func reach(in Input, d Data, f frame, o outcome) outcome {
 	if old < 2 || olds == 0 || sum/old < evenRequests || least < sum/old/2 {
 		return o
 	}
+	// A pod without a request often has no series of them.
+	if ready := readyBefore(in, f); ready == 0 || float64(ready) > old {
+		return o
+	}
 	o.logE = after * math.Log1p(float64(pods)/(2*olds))
 	o.message = fmt.Sprintf("%d new pods are Ready and have no requests, and %.0f old ones have %.0f at the same time", pods, olds, after)
 	return o
+}
+
+// readWithoutRequests reports whether series of the processes in the new pods are read, and
+// none of them counts a request. Otherwise their requests may have another name, or are not scraped.
+func readWithoutRequests(in Input) bool {
+	read := false
+	for _, d := range in.Metrics {
+		if d.Signal == catalog.Health {
+			continue
+		}
+		for _, s := range samples.Until(d.New.All, seconds(in.Now)) {
+			points := samples.Numbers(s.Points)
+			if len(points) == 0 {
+				continue
+			}
+			if requests := d.Signal == catalog.Errors || d.Signal == catalog.Latency; requests && points[len(points)-1].V > 0 {
+				return false
+			}
+			// The kubelet reports containers, whatever is in them.
+			read = read || !strings.HasPrefix(s.Labels["__name__"], "container_")
+		}
+	}
+	return read
+}
+
+// readyBefore returns the number of old pods that were Ready some time before the change.
+func readyBefore(in Input, f frame) int {
+	pods := 0
+	for _, d := range in.Metrics {
+		if d.Signal != catalog.Health {
+			continue
+		}
+		for _, s := range d.Old.All {
+			if s.Labels["__name__"] == "kube_pod_status_ready" && s.Labels["condition"] == "true" &&
+				slices.ContainsFunc(samples.Numbers(s.Points), func(p samples.Point) bool { return p.V == 1 && p.T <= f.grid.Origin-startupSeconds }) {
+				pods++
+			}
+		}
+	}
+	return pods
 }
 
 // readySince returns the number of the new pods and the time since when all of them

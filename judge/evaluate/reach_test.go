@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -20,19 +21,41 @@ func TestReadyPodsWithoutRequestsAreAFailIfRequestsAreEvenlyDistributed(t *testi
 		ready  time.Duration
 		signal catalog.Signal
 		reason string
+		// idle old pods are Ready and have no series of requests.
+		idle int
+		// other is the name of another series of the new pod, with 60 events.
+		other string
 	}{
-		"evenly distributed":                       {[]float64{1, 1, 0.8}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonPodsWithoutRequests},
-		"clients keep their connections":           {[]float64{2, 2, 0.1}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic},
-		"one old pod: the distribution is unknown": {[]float64{2}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic},
-		"too few requests":                         {[]float64{0.01, 0.01}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic},
-		"Ready for less than two minutes":          {[]float64{1, 1}, 200 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic},
-		"never Ready":                              {[]float64{1, 1}, never, catalog.Errors, v1alpha1.ReasonNoTraffic},
-		"a metric of the MetricCheck":              {[]float64{1, 1}, -5 * time.Second, catalog.Custom, v1alpha1.ReasonNoTraffic},
+		"evenly distributed":                       {[]float64{1, 1, 0.8}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonPodsWithoutRequests, 0, "process_cpu_seconds_total"},
+		"clients keep their connections":           {[]float64{2, 2, 0.1}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "process_cpu_seconds_total"},
+		"one old pod: the distribution is unknown": {[]float64{2}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "process_cpu_seconds_total"},
+		"too few requests":                         {[]float64{0.01, 0.01}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "process_cpu_seconds_total"},
+		"Ready for less than two minutes":          {[]float64{1, 1}, 200 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "process_cpu_seconds_total"},
+		"never Ready":                              {[]float64{1, 1}, never, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "process_cpu_seconds_total"},
+		"an old pod has never had a request":       {[]float64{1, 1}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 1, "process_cpu_seconds_total"},
+		"requests have another name":               {[]float64{1, 1}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "http_server_duration_milliseconds_count"},
+		"the new pod is not scraped":               {[]float64{1, 1}, -5 * time.Second, catalog.Errors, v1alpha1.ReasonNoTraffic, 0, "container_threads"},
+		"a metric of the MetricCheck":              {[]float64{1, 1}, -5 * time.Second, catalog.Custom, v1alpha1.ReasonNoTraffic, 0, "process_cpu_seconds_total"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			requests := Data{Metric: catalog.Metric{Signal: c.signal, Metric: v1alpha1.Metric{Name: "errors", Kind: v1alpha1.KindRatio, Direction: v1alpha1.DirectionHigher}}}
 			health := Data{Metric: catalog.Metric{Signal: catalog.Health, Metric: v1alpha1.Metric{Name: "health", Kind: v1alpha1.KindCounter}}}
-			ready := samples.Series{Labels: map[string]string{"__name__": "kube_pod_status_ready", "condition": "true", "pod": "new"}}
+			readySeries := func(pod string) samples.Series {
+				return samples.Series{Labels: map[string]string{"__name__": "kube_pod_status_ready", "condition": "true", "pod": pod}}
+			}
+			ready := readySeries("new")
+			other := Data{Metric: catalog.Metric{Signal: catalog.Resources, Metric: v1alpha1.Metric{Name: "other", Kind: v1alpha1.KindCounter}}}
+			if strings.HasPrefix(c.other, "http_") {
+				other.Signal, other.Kind = catalog.Errors, v1alpha1.KindRatio
+			}
+			for range c.idle + len(c.old) {
+				s := readySeries("old-" + string(rune('a'+len(health.Old.All))))
+				for d := -10 * time.Minute; d <= 5*time.Minute; d += 15 * time.Second {
+					s.Points = append(s.Points, samples.Point{T: start + d.Seconds(), V: 1})
+				}
+				health.Old.All = append(health.Old.All, s)
+			}
+			series := samples.Series{Labels: map[string]string{"__name__": c.other, "pod": "new"}}
 			for i, rate := range c.old {
 				s := samples.Series{Labels: map[string]string{"pod": "old-" + string(rune('a'+i)), "code": "200"}}
 				for d := -10 * time.Minute; d <= 5*time.Minute; d += 15 * time.Second {
@@ -46,12 +69,14 @@ func TestReadyPodsWithoutRequestsAreAFailIfRequestsAreEvenlyDistributed(t *testi
 					p.V = 1
 				}
 				ready.Points = append(ready.Points, p)
+				series.Points = append(series.Points, samples.Point{T: p.T, V: 60})
 			}
+			other.New.All = []samples.Series{series}
 			health.New.All = []samples.Series{ready}
 			at := time.UnixMilli(int64(start * 1000))
 			end := at.Add(5 * time.Minute)
 			r := Evaluate(Input{Check: Defaulted(v1alpha1.MetricCheckSpec{}), Target: v1alpha1.Target{StartTime: metav1.NewTime(at)},
-				Metrics: []Data{requests, health}, Now: end, End: end}, nil)
+				Metrics: []Data{requests, other, health}, Now: end, End: end}, nil)
 			for _, e := range r.Metrics {
 				if e.Name == "errors" && e.Reason != c.reason {
 					t.Errorf("reason %s (%s), want %s", e.Reason, e.Message, c.reason)
