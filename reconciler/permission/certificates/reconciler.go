@@ -2,6 +2,7 @@ package certificates
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -62,10 +63,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, k string) error {
 	if err := r.publish(ctx, ca); err != nil {
 		return err
 	}
+	var failed error
 	for _, service := range Services() {
-		if err := r.issue(ctx, ca, service); err != nil {
-			return err
-		}
+		failed = errors.Join(failed, r.issue(ctx, ca, service))
+	}
+	if failed != nil {
+		return failed
 	}
 	return controller.NewRequeueAfter(interval)
 }

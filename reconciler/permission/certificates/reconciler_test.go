@@ -157,6 +157,29 @@ func TestAMissingObjectIsNamedWithTheFix(t *testing.T) {
 	}
 }
 
+// A centre outside of the cluster needs no certificate here, so its Secret may be deleted.
+func TestAMissingSecretDelaysNoOtherCertificate(t *testing.T) {
+	for _, missing := range Services() {
+		f := newFixture(t)
+		f.reconcile(t)
+		if err := f.kube.CoreV1().Secrets(v1alpha1.SystemNamespace).Delete(t.Context(), missing+"-certs", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.clock.SetTime(f.clock.Now().Add(31 * 24 * time.Hour))
+		if err := f.Reconcile(t.Context(), key.String()); err == nil || !strings.Contains(err.Error(), missing+"-certs") {
+			t.Errorf("%v", err)
+		}
+		for _, service := range Services() {
+			if service == missing {
+				continue
+			}
+			if err := f.verify(t, service, service+".altershieldoperator-system.svc"); err != nil {
+				t.Errorf("without the Secret of %s: %s: %v", missing, service, err)
+			}
+		}
+	}
+}
+
 func TestOnlyTheLeaderIssuesCertificates(t *testing.T) {
 	f := newFixture(t)
 	f.Demote(reconciler.UniversalBucket())
