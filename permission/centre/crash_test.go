@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -130,6 +131,7 @@ func TestNoGrantIsDuplicatedLostOrOrphanedWhenTheCentreIsKilled(t *testing.T) {
 		provider.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 		provider.Start()
 		t.Cleanup(provider.Close)
+		stalls := measureStalls(t)
 		port := freePort(t)
 		p := newProcess(t, testConfig(t, address), port)
 		p.start()
@@ -198,10 +200,13 @@ func TestNoGrantIsDuplicatedLostOrOrphanedWhenTheCentreIsKilled(t *testing.T) {
 		if b.Duplicates != 0 {
 			t.Errorf("%d grants were duplicated", b.Duplicates)
 		}
-		if b.Peak > 61 {
-			t.Errorf("%d calls in the peak second, want at most 61 (limit 60, burst 1)", b.Peak)
+		// The limit holds for calls that take at most 30 ms longer to the provider than others.
+		late := max(0, stalls()-30*time.Millisecond)
+		if most := 61 + int(math.Ceil(60*late.Seconds())); b.Peak > most {
+			t.Errorf("%d calls in the peak second, want at most %d (limit 60, burst 1, longest stall %s)", b.Peak, most, stalls())
 		}
-		t.Logf("%d calls, %d repeated with the same key, %d granted, %d revoked, peak second %d", b.Calls, b.Repeats, b.Granted, b.Revoked, b.Peak)
+		t.Logf("%d calls, %d repeated with the same key, %d granted, %d revoked, peak second %d, longest stall %s",
+			b.Calls, b.Repeats, b.Granted, b.Revoked, b.Peak, stalls())
 	})
 }
 
