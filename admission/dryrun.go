@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// DryRun reports whether a request is a dry run. That of an eviction may say so in its
-// body only: kubectl drain sets it only there.
+// DryRun reports whether a request is a dry run. An eviction may say so in its body
+// only: kubectl drain does.
 func DryRun(req *admissionv1.AdmissionRequest) (bool, error) {
 	dryRun := ptr.Deref(req.DryRun, false)
 	if req.SubResource != "eviction" {

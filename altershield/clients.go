@@ -14,14 +14,14 @@ type Clients struct {
 	Options []Option
 
 	mu sync.Mutex
-	// fingerprint is the hash of the config of current. A printed Clients would
-	// show the token of the config itself.
+	// fingerprint is the hash of the Config of current. The Config itself is not
+	// stored: printing a Clients would show its token.
 	fingerprint [sha256.Size]byte
 	current     *Client
 }
 
-// For returns the client for config, and the same one as long as config is
-// equal. A replaced client completes its calls.
+// For returns the client for config. It returns the same client until a call with
+// another config. A replaced client completes its calls.
 func (c *Clients) For(config Config) *Client {
 	fingerprint := sha256.Sum256(fmt.Appendf(nil, "%#v", plain(config)))
 	c.mu.Lock()

@@ -91,10 +91,11 @@ type Config struct {
 	// TotalDeadline limits a call: the wait for the token bucket, all attempts
 	// and the pauses between them. Default 15s.
 	TotalDeadline time.Duration
-	// QPS is the rate limit in attempts per second: in the ConfigMap that of all
-	// replicas of a function together, for a Client its own (ShareOf). Default 100.
+	// QPS is the rate limit in attempts per second. In the ConfigMap it is the limit of
+	// all replicas of a function together; ShareOf divides it among them. Default 100.
 	QPS float32
-	// Burst is the size of the token bucket, in attempts; shared as QPS. Default 100.
+	// Burst is the size of the token bucket, in attempts; ShareOf divides it, too.
+	// Default 100.
 	Burst int
 
 	// BreakerFailures is the number of consecutive attempts without a usable
@@ -111,8 +112,8 @@ type Config struct {
 // Configured reports whether a server is configured.
 func (c Config) Configured() bool { return c.BaseURL != "" }
 
-// ShareOf returns the configuration of one of so many replicas, which share QPS and
-// Burst.
+// ShareOf returns the configuration of one replica: QPS and Burst are divided by the
+// number of replicas.
 func (c Config) ShareOf(replicas int) Config {
 	c.QPS /= float32(max(1, replicas))
 	c.Burst = max(1, c.Burst/max(1, replicas))

@@ -56,7 +56,8 @@ func IsNotBegun(err error) bool {
 	return errors.As(err, &result) && result.Code == CodeState && notBegun.MatchString(result.Msg)
 }
 
-// notBegun is the state of such a node in a message.
+// notBegun matches the state, in the server's message, of a node whose PRE check has
+// not begun.
 var notBegun = regexp.MustCompile(`\bPRE_AOP_SUBMIT\b`)
 
 // IsNotFound reports whether the requested object does not exist (105).
@@ -117,10 +118,10 @@ func (e *TransportError) Error() string {
 // Unwrap implements errors.Unwrap.
 func (e *TransportError) Unwrap() error { return e.Err }
 
-// MayHaveReached reports whether the server may have processed the call despite
-// the error. If so, repeat a start and drop callbacks of the earlier node; after
-// a finish, call Retrieve, because a second finish is never judged. A rejected
-// call had no effect, except with 901, which may follow a partial write.
+// MayHaveReached reports whether the server may have processed the call despite the
+// error. If so, repeat a start and drop callbacks of the earlier node; after a finish,
+// call Retrieve, because a second finish is rarely judged. A rejected call had no
+// effect, except with 901, which may follow a partial write.
 func MayHaveReached(err error) bool {
 	var result *ResultError
 	if errors.As(err, &result) {

@@ -15,9 +15,9 @@ func (c Config) ForReleaseCheck() Config {
 }
 
 // ReleaseCheckOrderID returns the id of the order for a release check. It differs from
-// the id of the release's order, which has another scene. Repeated checks of a
-// release have the same id. It therefore has no UID: a retried creation has
-// another one.
+// the id of the release's order, which has another scene. Repeated checks of a release
+// have the same id. The id therefore does not contain the UID of the workload: a
+// retried creation has another UID.
 func ReleaseCheckOrderID(cluster, namespace, kind, name, version string, attempt int64) string {
 	ref := v1alpha1.WorkloadRef{Kind: kind, Name: name}
 	return EventOrderID(v1alpha1.OrderID(cluster, namespace, ref, version, attempt), "release")
@@ -25,7 +25,7 @@ func ReleaseCheckOrderID(cluster, namespace, kind, name, version string, attempt
 
 // CheckRelease has the arguments of Client.CheckRelease.
 type CheckRelease struct {
-	// OrderID is the id of the check; see ReleaseOrderID.
+	// OrderID is the id of the check; see ReleaseCheckOrderID.
 	OrderID string
 	// Title, URL, Apps, Contents, Params and Emergency are as in OpenOrder.
 	Title     string

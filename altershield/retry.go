@@ -11,9 +11,8 @@ type repeat int
 const (
 	// harmless: the second call has no further effect.
 	harmless repeat = iota
-	// harmful: a second start creates a second node, a second finish is
-	// accepted and never judged, and a second resubmit is rejected as if the
-	// check had never begun.
+	// harmful: a second start creates a second node, a second finish is accepted and
+	// rarely judged, and a second resubmit is rejected as if the check had never begun.
 	harmful
 )
 

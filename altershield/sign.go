@@ -81,7 +81,8 @@ const signatureLength = 44
 
 // ReadSignature reads the signature headers of a request: the platform, a timestamp
 // within maxSkew before or after now (0 means DefaultMaxSkew), and a signature. It needs
-// no body, so a stranger's body need not be read. The error is an *AuthError.
+// no body, so the body of a request without these headers need not be read. The error is
+// an *AuthError.
 func ReadSignature(header http.Header, prefix, platform string, now time.Time, maxSkew time.Duration) (Signature, error) {
 	if prefix == "" {
 		prefix = DefaultHeaderPrefix

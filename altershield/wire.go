@@ -127,8 +127,8 @@ type finishOrder struct {
 	FinishTime  int64  `json:"finishTime"`
 }
 
-// envelope is the format of every answer. Success is a pointer because JSON of
-// another sender, such as an error of a proxy, does not have it.
+// envelope is the format of every answer. Success is a pointer, because JSON that is
+// not from the server, such as the error of a proxy, has no such field.
 type envelope struct {
 	Success    *bool           `json:"success"`
 	ResultCode *string         `json:"resultCode"`

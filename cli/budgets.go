@@ -13,7 +13,7 @@ import (
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 )
 
-// guards are the answer of budgets.
+// guards is the output of command budgets.
 type guards struct {
 	Budgets      []v1alpha1.PodUnavailableBudget   `json:"budgets"`
 	FlowControls []v1alpha1.PodDeletionFlowControl `json:"flowControls"`

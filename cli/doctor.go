@@ -96,8 +96,9 @@ func (c *clients) installation(ctx context.Context) (diagnosis.Installation, err
 }
 
 func (c *clients) webhooks(ctx context.Context, in *diagnosis.Installation) error {
-	// A validating and a mutating configuration may have the same name. One without a
-	// webhook is complete: those of flow control exist while a flow control does.
+	// A validating and a mutating configuration may have the same name. A configuration
+	// without a webhook is complete: the webhooks of flow control exist only while a
+	// flow control does.
 	record := func(name string, bundles [][]byte) {
 		trusted, known := in.Configurations[name]
 		complete := !slices.ContainsFunc(bundles, func(b []byte) bool { return len(b) == 0 })

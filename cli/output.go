@@ -18,7 +18,7 @@ import (
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 )
 
-// formats are the values of -o besides the empty one, which prints for people.
+// formats are the values of -o. An empty -o selects the output for people.
 var formats = []string{"json", "yaml", "name"}
 
 // outputFlag adds -o to a command and returns the function that checks its value.
@@ -34,8 +34,8 @@ func outputFlag(c *cobra.Command, format *string) {
 	}
 }
 
-// print writes an answer in a format; names are the names of its objects, and people
-// writes it for people.
+// print writes an answer in a format. names are the names of the objects of the answer;
+// the function people writes the output for people.
 func (a *app) print(format string, answer any, names []string, people func(io.Writer) error) error {
 	switch format {
 	case "json":

@@ -18,8 +18,8 @@ type Verb string
 const (
 	// VerbStarted: the release began.
 	VerbStarted Verb = "started"
-	// VerbProgressed: the progress of the release, every 30 s while it runs and
-	// whenever it enters a state without a verb of its own.
+	// VerbProgressed: the progress of the release, every 30 s while it runs, less often
+	// without progress, and whenever it enters a state without a verb of its own.
 	VerbProgressed Verb = "progressed"
 	// VerbSucceeded, VerbSuspended and VerbFailed: the release entered that
 	// state. Each entry is a fact of its own.
@@ -53,8 +53,8 @@ type ChangeWorkload struct {
 	// EntryTimeUnix is when the release entered Status, in seconds. Required for
 	// VerbSucceeded, VerbSuspended and VerbFailed.
 	EntryTimeUnix int64 `json:"entryTimeUnix,omitempty"`
-	// SlotUnix is the time that VerbProgressed reports on, in seconds: the
-	// beginning of a slot of 30 s, or the entry into a state.
+	// SlotUnix is the time that VerbProgressed reports on, in seconds: the beginning of
+	// a slot of at least 30 s, or the entry into a state.
 	SlotUnix int64 `json:"slotUnix,omitempty"`
 	// Reason is one of the Reason constants.
 	Reason string `json:"reason,omitempty"`

@@ -15,9 +15,9 @@ import (
 // answers. A Trigger filters by it, so that each judge receives only its own wake-ups.
 const JudgeExtension = "judge"
 
-// JudgeVerdict is the data of TypeChangePodVerdict from a judge other than the
-// server. It addresses the ChangePod itself, as its wake-up did, and needs no id of
-// the server. The judge signs the event with a key of its own.
+// JudgeVerdict is the data of TypeChangePodVerdict from a judge other than the server.
+// It addresses the ChangePod itself, as its wake-up did, so it needs no id of the
+// server. The judge signs the event with a key of its own.
 type JudgeVerdict struct {
 	// Namespace, Name and UID are the ChangePod's.
 	Namespace string    `json:"namespace"`
@@ -94,9 +94,9 @@ func ParseJudgeVerdict(e cloudevents.Event) (JudgeVerdict, error) {
 	return valid(e, d, err)
 }
 
-// JudgeOf returns the name of the judge in the data of a TypeChangePodVerdict event,
-// or "" if the verdict is the server's. The extension is not signed, so it does not
-// count.
+// JudgeOf returns the name of the judge in the data of a TypeChangePodVerdict event, or
+// "" if the verdict is the server's. The extension is not signed, so JudgeOf ignores
+// it.
 func JudgeOf(e cloudevents.Event) string {
 	var d struct {
 		Judge string `json:"judge"`

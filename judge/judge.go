@@ -42,8 +42,9 @@ func Look(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 	return evaluate.Evaluate(in, previous)
 }
 
-// Replay evaluates a past release as Look would have done, one look after another: the
-// time of detection is about that of a running release, whose looks follow wake-ups.
+// Replay evaluates a past release as Look would have done, one look after another. The
+// time of detection is only approximate, because the looks at a running release follow
+// wake-ups.
 func Replay(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, target v1alpha1.Target) v1alpha1.Record {
 	return EvaluateLooks(Read(ctx, reader, check, target))
 }

@@ -120,7 +120,7 @@ func TestNoDataIsNeverAPass(t *testing.T) {
 	}
 }
 
-// A workload without requests can be judged, but only by what its team says.
+// A workload without requests can be judged, but only with a metric of its MetricCheck.
 func TestWithoutRequestsOnlyAMetricOfTheMetricCheckPasses(t *testing.T) {
 	const before, end = -10 * time.Minute, 5 * time.Minute
 	series := shop{[]samples.Series{memory("old-1", before, end), memory("old-2", before, end), memory("new-1", -15*time.Second, end)}}

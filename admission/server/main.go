@@ -26,9 +26,9 @@ const defaultPort = 8443
 // Process is a process that serves webhooks.
 type Process struct {
 	readiness readiness
-	// terminating ends when the process receives a signal.
+	// terminating is canceled when the process receives a signal.
 	terminating context.Context //nolint:containedctx // the life of the process
-	// end ends the controllers and the caches.
+	// end stops the controllers and the caches.
 	end context.CancelFunc
 	// handler serves the webhooks, callers checks who calls. NewController sets both.
 	handler http.Handler

@@ -32,9 +32,9 @@ type Release struct {
 	Message string `json:"message,omitempty"`
 }
 
-// StateOf returns the state of the release that a workload had when the command started.
-// live is its current release. c is the ChangeWorkload of the asked release; nil if it has
-// none.
+// StateOf returns the state of release asked, which was the current one of its workload
+// when the command started. live is the workload's current release now. c is the
+// ChangeWorkload of asked; nil if it has none.
 func StateOf(asked, live v1alpha1.Release, c *v1alpha1.ChangeWorkload) Release {
 	switch {
 	case asked == (v1alpha1.Release{}):

@@ -70,8 +70,8 @@ func (o Options) withDefaults() Options {
 // queued before Run.
 //
 // Facts (verdicts and changes of state), wake-ups and pod.finished have a queue and
-// workers each: a slow server fills the workers of wake-ups, and a fail does not
-// wait for them.
+// workers of their own: a slow server occupies only the workers of wake-ups, so a fail
+// does not wait.
 type Sender struct {
 	options Options
 	target  *Target
@@ -110,7 +110,7 @@ func (s *Sender) queueFor(eventType string) *queue {
 	case events.TypePodFinished:
 		return s.podFinished
 	case events.TypeChangePodReady, events.TypeOrderReady, events.TypeChangeWorkloadProgressed:
-		return s.wakeUps // progress is sent again every 30 s
+		return s.wakeUps // progress is sent again in the next slot
 	default:
 		return s.facts
 	}

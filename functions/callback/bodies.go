@@ -28,22 +28,23 @@ var (
 	errEvicted  = echo.NewHTTPError(http.StatusServiceUnavailable)
 )
 
-// bodies bounds the memory of the bodies that are held. Whoever knows the platform's
-// name can send bodies, so a body takes memory only as it arrives. When all memory is
-// taken, the largest body that is still arriving is dropped, and of equal ones the oldest:
-// callbacks of the server are small and arrive at once. While complete bodies take the
-// memory, small ones wait: each is verified and handled within StoreTimeout.
+// bodies bounds the memory of the bodies that are held. Every client that knows the
+// platform's name can send bodies, so a body takes memory only as it arrives. When all
+// memory is taken, the largest body that is still arriving is dropped; of equally large
+// ones, the oldest. This keeps the callbacks of the server, which are small and arrive at
+// once. While complete bodies take all memory, small ones wait: each complete body is
+// verified and handled within StoreTimeout.
 type bodies struct {
 	limit int
 
 	mu sync.Mutex
 	// freed is signaled when memory is freed or a body is dropped.
 	freed *sync.Cond
-	// held is the memory of all bodies, complete is that of complete ones, leaving is that
-	// of dropped ones, which is freed as soon as their reads have failed.
+	// held is the memory of all bodies, and complete that of complete bodies. leaving is
+	// the memory of dropped bodies, which is freed as soon as their reads have failed.
 	held, complete, leaving int
 	arriving                map[*arrival]struct{}
-	// number is that of the last body.
+	// number is the number of the last body.
 	number int
 }
 
@@ -118,8 +119,8 @@ func (b *bodies) fill(a *arrival, from io.Reader) ([]byte, error) {
 	}
 }
 
-// reserve reserves memory for a, at the expense of larger bodies that are still arriving.
-// It reports false if a is dropped, or is itself the largest.
+// reserve reserves memory for a and drops larger bodies that are still arriving for it.
+// It returns false if a is dropped, or is itself the largest.
 func (b *bodies) reserve(a *arrival, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -184,8 +184,7 @@ func (f *function) look(ctx context.Context, pod *v1alpha1.ChangePod, asked v1al
 const lookStep = 5 * time.Second
 
 // analysisEnd returns the end of the analysis of a batch: the timeout of the judge minus
-// AnalysisGrace.
-// It is rounded up, so that batches of a release send the same queries.
+// AnalysisGrace. It is rounded up, so that batches of a release send the same queries.
 func analysisEnd(pod *v1alpha1.ChangePod, asked v1alpha1.Judge) time.Time {
 	duration := time.Duration(asked.TimeoutSeconds)*time.Second - v1alpha1.AnalysisGrace
 	return pod.CreationTimestamp.Add(max(duration, 0) + lookStep - 1).Truncate(lookStep)

@@ -32,11 +32,13 @@ const (
 	maxPodNames = 500
 )
 
-// release has the pods of a release and its workload, as patterns of their names.
+// release has the namespace of a release, its start, and patterns that match the names
+// of its new and old pods.
 type release struct {
 	namespace string
-	// newPods are regular expressions for the names of its pods, oldPods those for pods of
-	// other versions. If oldPods is empty, there are no old pods at the same time.
+	// newPods are regular expressions that match the names of pods of the new version,
+	// oldPods those that match pods of other versions. If oldPods is empty, no old pods
+	// exist at the same time.
 	newPods, oldPods []string
 	// start is when the first batch of the release was created.
 	start time.Time

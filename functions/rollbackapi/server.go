@@ -43,8 +43,8 @@ const (
 	pageSize = 500
 )
 
-// Audience is the required audience of tokens: who reads one on the network cannot use it at
-// the API server.
+// Audience is the required audience of tokens. A token that somebody reads on the network
+// cannot be used at the API server.
 const Audience = "breakwater-openapi"
 
 // Options has the dependencies of the handler.

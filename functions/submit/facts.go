@@ -104,9 +104,9 @@ func storeOrderStart(o *v1alpha1.Order, start *v1alpha1.Submission, answer alter
 	o.Skipped = answer.SkipCheck
 }
 
-// addNode makes the node of an answered start the current one. If the check of an
-// earlier start passed meanwhile and is finished, its node stays the current one, and the
-// new node takes the place at which writeIntent added it to the earlier ones.
+// addNode makes the node of an answered start the current one. If the check of an earlier
+// start passed meanwhile and is finished, its node stays the current one. The new node
+// then replaces it in EarlierNodes, where writeIntent added it.
 func addNode(current *string, list []v1alpha1.Submission, start *v1alpha1.Submission, node string) {
 	last := len(start.EarlierNodes) - 1
 	if last < 0 || v1alpha1.SubmissionOf(list, v1alpha1.StagePost) == nil {

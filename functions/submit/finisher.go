@@ -27,8 +27,8 @@ const (
 )
 
 // Finisher finishes a batch in function verdict when its PRE check passed. The intent is
-// stored with the verdict, and its writer calls, as in function submit, which makes the call
-// where Finisher cannot: without a place in the rate limit, or with an open circuit breaker.
+// stored with the verdict, and then Finisher makes the call. Function submit makes the call
+// where Finisher cannot: if the rate limit has no place, or if the circuit breaker is open.
 type Finisher struct {
 	function
 	// wait waits for a call, at most callTimeout.
@@ -66,7 +66,8 @@ func waitForCall(call func()) {
 	}
 }
 
-// WaitForCalls makes verdicts wait for the calls that follow, for tests.
+// WaitForCalls makes each verdict wait until its call has ended, however long it takes.
+// It is for tests.
 func (f *Finisher) WaitForCalls() *Finisher {
 	f.wait = func(call func()) { call() }
 	return f

@@ -42,9 +42,10 @@ func (f *function) recordPass(ctx context.Context, in Input, node string, answer
 	return f.recorder.Record(ctx, f.verdictOf(in, node, answer.Verdict), nil)
 }
 
-// retrieveAny asks the server for the verdict of a stage of these order nodes until one
-// passed, or only for that of an unconfirmed verdict. It returns the node of the answer;
-// "" if the server rejected all calls.
+// retrieveAny asks the server for the verdicts of a stage of these order nodes, one
+// after another, until one has passed. For an unconfirmed verdict it asks for the node
+// of that verdict only. It returns the node of the last answer, or "" if the server
+// rejected all calls.
 func retrieveAny(ctx context.Context, server Server, order string, stage v1alpha1.Stage, nodes []string, stored *v1alpha1.StageVerdict) (
 	node string, answer altershield.RetrieveAnswer, err error) {
 	switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
-// Follower makes the call that follows a PRE verdict: a batch whose check passed is
-// finished. submit.Finisher implements it.
+// Follower makes the call that follows a PRE verdict: it finishes a batch whose check
+// passed. submit.Finisher implements it.
 type Follower interface {
 	// Prepare returns the call that may follow a pass, or nil.
 	Prepare(ctx context.Context, received events.ChangePodVerdict) FollowUp
@@ -27,15 +27,16 @@ type FollowUp interface {
 	// WriteIntent writes the intent of the call to a batch that the verdict was written to,
 	// if the call is due. After a conflict it is called again.
 	WriteIntent(batch *v1alpha1.ChangePod)
-	// Make makes the call of the intent, if there is one, for the batch as it is stored.
+	// Make makes the call for the batch as it is stored, if WriteIntent wrote an intent.
 	Make(ctx context.Context, stored *v1alpha1.ChangePod)
-	// Release ends the preparation.
+	// Release must be called at the end. It returns the place in the rate limit if no
+	// call used it.
 	Release()
 }
 
-// Follow makes the recorder store the verdicts of the server on batches with what follows from
-// them: the intent of the next call, or the end of the batch. Only function verdict may write
-// both (config/core/444-functions-write-facts.yaml).
+// Follow makes the recorder store a verdict of the server on a batch together with its
+// consequence: the intent of the next call, or the end of the batch. Only function verdict may
+// write both (config/core/444-functions-write-facts.yaml).
 func (r *Recorder) Follow(f Follower) {
 	r.follower = f
 	r.fields = slices.Concat(statuspatch.ChangePodVerdict, statuspatch.ChangePodFinish, statuspatch.ChangePodEnd)

@@ -8,7 +8,7 @@ import (
 )
 
 // EndByServer returns the end of a batch that follows from the verdicts of the server alone,
-// and when it ended. A verdict that is neither pass nor fail ends a batch too, but what follows
+// and when the batch ended. The outcome of an end by a verdict that is neither pass nor fail
 // depends on the settings.
 func EndByServer(c *v1alpha1.ChangePod) (end State, at time.Time, ended bool) {
 	pre, post := c.Status.VerdictOf(v1alpha1.StagePre), c.Status.VerdictOf(v1alpha1.StagePost)
@@ -23,14 +23,14 @@ func EndByServer(c *v1alpha1.ChangePod) (end State, at time.Time, ended bool) {
 }
 
 // StoreEnd derives the end of a batch from the verdicts of the server, if they alone decide it:
-// each pod passed or failed, no other judge has a say, and no person has judged the batch. Other
+// each pod passed or failed, it has no other judge, and no person has judged the batch. Other
 // ends depend on settings and deadlines, which the ChangePod reconciler has.
 func StoreEnd(c *v1alpha1.ChangePod, now time.Time) {
 	end, _, ended := EndByServer(c)
 	if !ended || len(c.Spec.Judges) > 0 || len(c.Status.Judges) > 0 || c.JudgedByPerson() || !judged(c) {
 		return
 	}
-	derived, _ := Derive(c, end, v1alpha1.NoVerdictHold, now) // the policy of no judged batch
+	derived, _ := Derive(c, end, v1alpha1.NoVerdictHold, now) // all pods are judged, so the policy has no effect
 	c.Status = derived.Status
 }
 

@@ -15,8 +15,8 @@ type Pod struct {
 	Effects []Effect
 	// Available reports whether the request makes an available pod unavailable.
 	Available bool
-	// Token identifies the charge; see DeletedEntry. In Decision.Renewed,
-	// Before identifies the charge that it replaces.
+	// Token identifies the charge; see DeletedEntry. Before is set in Decision.Renewed
+	// only: it identifies the charge that Token replaces.
 	Token, Before string
 }
 
@@ -40,7 +40,7 @@ type Decision struct {
 	Admitted bool
 	// Outdated reports whether the budget has another generation than the Request.
 	Outdated bool
-	// Unsynced reports whether the numbers do not follow from the present spec yet.
+	// Unsynced reports whether the numbers do not follow from the current spec yet.
 	Unsynced bool
 	// NotComputed says why the budget cannot compute what is allowed; see
 	// Derivation.NotComputed.

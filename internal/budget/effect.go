@@ -62,7 +62,8 @@ func mergeEffects(before, after []Effect) []Effect {
 	return append(merged, after...)
 }
 
-// EffectsOf returns the effects of an update or a resize of a pod that was seen before.
+// EffectsOf returns the effects of an update or a resize of a pod; before is the pod
+// before the request.
 func EffectsOf(before, after *corev1.Pod) []Effect {
 	now := containers(after)
 	var changed []string
@@ -81,8 +82,8 @@ func EffectsOf(before, after *corev1.Pod) []Effect {
 // EffectsOfRestart returns the effects of a restart of containers by OpenKruise.
 func EffectsOfRestart(p *corev1.Pod, names []string) []Effect { return effectsOn(p, names, false) }
 
-// effectsOn returns effects on running containers of a pod. Simulated pods have no IDs of
-// containers.
+// effectsOn returns effects on the running containers of a pod. Pods on simulated nodes
+// have no container IDs.
 func effectsOn(p *corev1.Pod, names []string, ofSpec bool) []Effect {
 	slices.Sort(names)
 	specs, ids := containers(p), containerIDs(p)

@@ -37,11 +37,11 @@ type PodCounts struct {
 // ComputeNumbers decides how many pods must be available and how many more may
 // become unavailable.
 //
-// More pods than the owners want (a surge) do not raise Allowed above
-// maxUnavailable. But pods in excess, which their controllers are about to
-// delete, may be deleted. While more pods are available than wanted, one at a
-// time may be deleted: a scale-down of a kind with unknown replicas would otherwise be
-// blocked by maxUnavailable 0.
+// More pods than the owners want (a surge) do not raise Allowed above maxUnavailable.
+// Only pods in excess, which their controllers are about to delete, may be deleted in
+// addition. While more pods are available than wanted, one at a time may be deleted: a
+// scale-down of a kind with unknown replicas would otherwise be blocked by
+// maxUnavailable 0.
 func ComputeNumbers(spec v1alpha1.PodUnavailableBudgetSpec, t PodCounts) Numbers {
 	n := Numbers{Total: t.Total, Desired: desired(spec, t.Total), Current: t.Available}
 	n.Allowed = t.Available - n.Desired

@@ -15,8 +15,9 @@ const (
 	outcomeRefunded                // the request did not take effect
 )
 
-// deletionOutcome decides what became of the charge of a deletion. A pod that is
-// missing in the cache is deleted only if the cache is as new as the charge.
+// deletionOutcome decides the outcome of the charge of a deletion. A pod that is
+// missing in the cache counts as deleted only if the cache is as new as the charge, or
+// the charge has expired.
 func deletionOutcome(p *corev1.Pod, uid types.UID, charged string, observed Observed) outcome {
 	switch {
 	case p == nil && observed.ExistsUncovered(uid):
@@ -34,9 +35,9 @@ func deletionOutcome(p *corev1.Pod, uid types.UID, charged string, observed Obse
 	return outcomePending
 }
 
-// changeOutcome decides what became of the charge of an in-place change. The pod
-// becomes unavailable some time after the update, or not at all. While the kubelet still
-// has to replace a container, the charge does not expire.
+// changeOutcome decides the outcome of the charge of an in-place change. The pod becomes
+// unavailable some time after the update, or not at all. While the kubelet still has to
+// replace a container, the charge does not expire.
 func changeOutcome(p *corev1.Pod, name string, e Entry, observed Observed) outcome {
 	expired := observed.Expired(ChangedKey(name, e))
 	switch {

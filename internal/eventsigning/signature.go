@@ -1,8 +1,8 @@
 // Package eventsigning signs and verifies events with verdicts. Every pod that reaches the
-// Broker or a function can send an event, but a verdict counts only from whoever
-// authenticated the server: the callback, and the controller, which sends verdicts of an
-// inbox again. They share a key, in Secret verdict-signing-key. Each other judge has a key
-// of its own (JudgeKeys).
+// Broker or a function can send an event, but a verdict of the server counts only if it is
+// signed by a component that received it authenticated: the callback, or the controller,
+// which sends verdicts of an inbox again. The two share a key, in Secret
+// verdict-signing-key. Each other judge has a key of its own (JudgeKeys).
 //
 // The signature is the extension "signature": HMAC-SHA256 over type, id and data, in
 // hexadecimal. Brokers keep extensions, also in dead letters.
@@ -24,8 +24,8 @@ import (
 // Extension is the name of the CloudEvents extension with the signature.
 const Extension = "signature"
 
-// ErrNotAuthentic reports an event without a valid signature. Its sender is not one of
-// ours, so a retry does not help.
+// ErrNotAuthentic reports an event without a valid signature. No component of
+// Breakwater and no judge has signed it, so a retry does not help.
 var ErrNotAuthentic = errors.New("the event has no valid signature")
 
 // Keys are the keys of signatures. Events are signed with Current.

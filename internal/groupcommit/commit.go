@@ -15,12 +15,12 @@ type commit[O metav1.Object, R, A any] struct {
 	*Committer[O, R, A]
 	key   types.NamespacedName
 	queue *queue[O, R, A]
-	// group are the calls without an answer; all are also those with one.
+	// group are the calls without an answer. all also has the answered ones.
 	group, all []*call[R, A]
 	outcome    Stats
 
-	// state is what the group is decided on, if hasState. fromLiveRead says whether
-	// it was read for this group.
+	// state is the object that the group is decided on; hasState reports whether there
+	// is one. fromLiveRead reports whether it was read for this group.
 	state                  O
 	hasState, fromLiveRead bool
 }

@@ -121,8 +121,9 @@ func (c *Committer[O, R, A]) takeGroup(key types.NamespacedName, l *queue[O, R, 
 	return nil
 }
 
-// linger waits briefly for concurrent requests to join the group. It does not wait
-// for a single request after a group of one, nor when no more requests arrive.
+// linger waits briefly for concurrent requests to join the group. It does not wait if
+// there is a single request and the group before had one, and it ends when no further
+// request arrives within Gap.
 func (c *Committer[O, R, A]) linger(l *queue[O, R, A]) {
 	c.mu.Lock()
 	waiting, before := len(l.waiting), l.size

@@ -12,8 +12,8 @@ import (
 const maxDepth = 8
 
 // Walk calls visit for each controller above an object with these references, the
-// nearest first. visit returns the references of the controller: none of them ends the
-// walk, as an error does.
+// nearest first. visit returns the references of the controller. The walk ends when
+// there are none, or with the error of visit.
 func Walk(refs []metav1.OwnerReference, visit func(schema.GroupVersionKind, *metav1.OwnerReference) ([]metav1.OwnerReference, error)) error {
 	for range maxDepth {
 		ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: refs})

@@ -14,8 +14,8 @@ import (
 	"knative.dev/pkg/logging"
 )
 
-// Timeouts of the HTTP server. Bodies are small and a Trigger has a timeout of its
-// own, so regular requests stay below them.
+// Timeouts of the HTTP server. Regular requests stay below them: bodies are small, and
+// a Trigger has its own timeout.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second

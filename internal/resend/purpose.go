@@ -8,11 +8,12 @@ type Purpose string
 
 // The purposes.
 const (
-	// ForCall: the call is to be made, or its answer stored.
+	// ForCall: the call has to be made, or its answer to be stored.
 	ForCall Purpose = ""
-	// ForVerdict: the server accepted the call, and is asked for the verdict.
+	// ForVerdict: the server has accepted the call, and has to be asked for the
+	// verdict.
 	ForVerdict Purpose = "verdict"
-	// ForLastVerdict: the same after the timeout of the verdict.
+	// ForLastVerdict is ForVerdict after the timeout of the verdict.
 	ForLastVerdict Purpose = "last-verdict"
 )
 
@@ -22,10 +23,10 @@ func Purposes() []Purpose { return []Purpose{ForCall, ForVerdict, ForLastVerdict
 // ID returns the id of the wake-up for a call.
 func (p Purpose) ID(call string) string { return call + "/" + string(p) }
 
-// VerdictDelay is how long the server may take to call back before it is asked. Most
-// checks need less, so that most verdicts cost no further call.
+// VerdictDelay is the time after a call before the server is asked for the verdict.
+// Most checks end sooner, so most verdicts cost no further call.
 const VerdictDelay = time.Second
 
-// CallDelay is how long the writer of an intent has for its call, before function submit is
-// woken for it: most calls are answered sooner.
+// CallDelay is the time that the writer of an intent has for its call before function
+// submit is woken for it. Most calls are answered sooner.
 const CallDelay = minInterval

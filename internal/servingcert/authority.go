@@ -89,8 +89,8 @@ func (a Authority) Issue(names []string, now time.Time) (KeyPair, error) {
 	}, &ca)
 }
 
-// Serves reports whether a certificate of the Authority is valid for the DNS names, and
-// need not be renewed yet.
+// Serves reports whether a certificate is valid for the DNS names, is signed by
+// Current, and need not be renewed yet.
 func (a Authority) Serves(pair KeyPair, names []string, now time.Time) bool {
 	if pair.left(now) < renewBefore {
 		return false

@@ -7,8 +7,8 @@ import (
 )
 
 // UnjudgedBatch returns the outcome of an unjudged batch: the strictest policy of its
-// stages without a pass or fail, or of both stages if each has one. Of a batch with other
-// judges than the server, only those that must answer count.
+// stages without a pass or fail, or of both stages if each has one. If the batch has
+// other judges than the server, only the judges that must answer count.
 func (s Settings) UnjudgedBatch(c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
 	if len(c.Spec.Judges) > 0 {
 		return s.unjudgedByJudges(c)

@@ -31,7 +31,8 @@ func Get() Info {
 	return describe(version, revision, build)
 }
 
-// describe prefers what the linker set to what the Go command recorded.
+// describe returns the values that the linker set, or else those that the Go command
+// recorded.
 func describe(version, revision string, build *debug.BuildInfo) Info {
 	info := Info{Version: version, Revision: revision, Go: runtime.Version()}
 	if build != nil && info.Version == "" {

@@ -95,7 +95,8 @@ func WithPath(ctx context.Context, path string) context.Context {
 	return context.WithValue(ctx, contextKey{}, path)
 }
 
-// Of returns the path at which a request was received, which another replica accepts too.
+// Of returns the secret path at which a request was received. Another replica accepts it,
+// too.
 func Of(r *http.Request) string {
 	if path, ok := r.Context().Value(contextKey{}).(string); ok {
 		return path

@@ -149,14 +149,15 @@ func (c counts) inProgress() bool {
 
 func (c counts) complete() bool { return !c.inProgress() && c.available >= c.wanted }
 
-// Misscheduled returns how many nodes have a pod of a DaemonSet and are not desired, like
-// those with a taint that it does not tolerate.
+// Misscheduled returns how many nodes have a pod of the DaemonSet but are not desired,
+// such as nodes with a taint that the pod does not tolerate.
 func (w *Workload) Misscheduled() int32 { return w.counts.misscheduled }
 
-// Lost are the nodes of a DaemonSet whose pod cannot become Ready because the node is not,
-// and which its controller counts as desired.
+// Lost counts the lost nodes of a DaemonSet: nodes that are not Ready, so that their pod
+// cannot become Ready, and that the DaemonSet controller counts as desired.
 type Lost struct {
-	// Nodes is their number, and Updated that of those whose pod has the current version.
+	// Nodes is the number of lost nodes, and Updated the number of those whose pod has
+	// the current version.
 	Nodes, Updated int32
 }
 

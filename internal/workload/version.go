@@ -13,8 +13,9 @@ import (
 // the SHA-256 of its JSON. The JSON is written from Go types, so templates with the
 // same meaning (see SameTemplate) have the same version, whoever wrote them.
 //
-// Releases, saved templates and running pods are found by their version. A different
-// result for a stored template would lose them, so TestAnUpgradeKeepsVersions fixes it.
+// Releases, saved templates and running pods are found by their version. If a new
+// release of Breakwater computed another version for a stored template, they would not
+// be found. TestAnUpgradeKeepsVersions prevents this.
 //
 // For kinds other than Deployment the kind is part of the hash, so that two
 // workloads with the same name and template have different versions and

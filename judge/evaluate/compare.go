@@ -29,8 +29,8 @@ type comparison struct {
 	blocks                               []sequential.Block
 }
 
-// pair returns the blocks of each cell and kind of request in which new and old pods have
-// counts, and which share of the new counts these are.
+// pair returns a block for each cell and kind of request for which both new and old pods
+// have counts. share is the share of all new counts that are in these blocks.
 func (s sides) pair(f frame) (blocks []sequential.Block, share float64) {
 	concurrent, all := 0.0, 0.0
 	for _, stratum := range samples.Sorted(s.newAll) {

@@ -147,8 +147,9 @@ func gauge(in Input, d Data, f frame) outcome {
 	return o
 }
 
-// lasting is the number of last cells in which a sustained change must exist: connections
-// that are idle after a disturbance keep their threads for about a minute.
+// lasting is the number of cells at the end in which a sustained change must exist. It is
+// this large because connections that are idle after a disturbance keep their threads for
+// about a minute.
 const lasting = 6
 
 // lasts reports whether the change exists in each of the last cells.

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// unhealthyRestarts is the number of restarts of new pods that is a fail: a healthy pod
-	// restarts less than once a day.
+	// unhealthyRestarts is the smallest number of restarts of all new pods that can be a
+	// fail: a healthy pod restarts less than once a day.
 	unhealthyRestarts = 2
-	// unreadySeconds is the time for which a pod that was Ready is not Ready, for a fail.
+	// unreadySeconds is how long a pod that was Ready must be not Ready for a fail.
 	unreadySeconds = 90
-	// flappingShare of at least flappingSamples is not Ready in a pod that changes
-	// between Ready and not Ready.
+	// A pod is flapping between Ready and not Ready if this share of its samples is not
+	// Ready, and if it has at least flappingSamples samples.
 	flappingShare   = 0.2
 	flappingSamples = 10
-	// neverReadySeconds is the time for which a new pod does not become Ready, for a fail.
+	// neverReadySeconds is how long a new pod must fail to become Ready for a fail.
 	neverReadySeconds = 240
 )
 

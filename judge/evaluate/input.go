@@ -70,7 +70,7 @@ type Input struct {
 	Err error
 }
 
-// frame is the division of time of one metric at one look.
+// frame says how the time of one metric is divided into cells at one look.
 type frame struct {
 	grid samples.Grid
 	step float64

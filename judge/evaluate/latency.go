@@ -100,8 +100,8 @@ func (h histogram) quantile(share float64) float64 {
 }
 
 // bound returns the finite bucket bound that is exceeded by about the share tails[k] of
-// requests, and the share above it. Each tail has a bound of its own, because wide buckets would
-// give the same one to several: then the next higher bound is the rarer tail.
+// requests, and the share above it. No two tails have the same bound: if buckets are so wide
+// that one bound is the nearest for several tails, the rarer tail gets the next higher bound.
 func (h histogram) bound(k int) (index int, above float64) {
 	lowest := 0
 	for _, share := range tails[:k+1] {
@@ -184,9 +184,10 @@ func latency(d Data, f frame) outcome {
 	return best
 }
 
-// slow returns the requests slower than the bound of each kind of request, and
-// the estimated factors against old and against the day before, and the new value, of the
-// quantile there. A dayFactor of 0 is unknown.
+// slow returns the requests that are slower than the bound of their kind. It also returns
+// the new quantile at the bound (value), and by which estimated factor it differs from
+// that of the old pods (factor) and that of the day before (dayFactor). A dayFactor of 0
+// is unknown.
 func slow(newB, oldB, dayB buckets, bounds []float64, tail int) (s sides, factor, dayFactor, value float64) {
 	newAll, oldAll, dayAll := newB.all(), oldB.all(), dayB.all()
 	pool := overlapOf(newAll, oldAll) < 0.5

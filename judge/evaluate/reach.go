@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// reachSeconds is the time for which new pods are Ready until their requests are missed:
+	// reachSeconds is how long new pods must be Ready before their lack of requests counts:
 	// load balancers learn of a pod late, and may increase its share slowly.
 	reachSeconds = 120
 	// evenRequests is the mean number of requests of an old pod from which their

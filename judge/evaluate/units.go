@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// readable returns a value with its unit for people; the record has the digits.
+// readable returns a rounded value with its unit for people; the record has all digits.
 func readable(value float64, unit string) string {
 	switch unit {
 	case "ratio":
@@ -28,8 +28,8 @@ func readable(value float64, unit string) string {
 	}
 }
 
-// short has one decimal, none from 100 on, and two digits if one decimal would
-// hide the value.
+// short rounds a value: from 100 on to an integer, below that to one decimal, or to two
+// digits if one decimal would hide the value.
 func short(value float64) string {
 	switch size := math.Abs(value); {
 	case size >= 99.95:

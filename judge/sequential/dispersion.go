@@ -101,8 +101,8 @@ func Shocks(blocks []Block) map[int]bool {
 }
 
 // Bursts returns the cells that have far more events than the other cells of the same pods:
-// a disturbance of seconds. If more than two cells and a tenth of all are such, they are no
-// exception, and none is returned.
+// each is a disturbance of seconds. If there are more than two such cells, and more than a
+// tenth of all, they are no exception, and none is returned.
 func Bursts(cells []Cell) map[int]bool {
 	var shares []float64
 	exposure := 0.0
@@ -129,7 +129,8 @@ func Bursts(cells []Cell) map[int]bool {
 	return out
 }
 
-// BurstEvents of one disturbance are no burst yet, and too few to be a proof.
+// BurstEvents is the number of events in one disturbance up to which they are not a
+// burst. So few events prove nothing.
 const BurstEvents = 5
 
 // BetweenPods returns the dispersion between the totals of pods of one version: their

@@ -35,9 +35,9 @@ func logLikelihood(blocks []Block, logRatio, dispersion float64) float64 {
 	return total / dispersion
 }
 
-// RatesHigher returns the logarithm of the e-value against "the rate of the new
-// pods is not higher than that of the old ones", without the span consecutive intervals that
-// contribute most, if these have more than BurstEvents: one disturbance is one event, however
+// RatesHigher returns the logarithm of the e-value against "the rate of the new pods is not
+// higher than that of the old ones". It leaves out the span consecutive intervals that
+// contribute most, if they have more than BurstEvents: one disturbance is one event, however
 // many requests it concerns. With a span of 0 all intervals count.
 func RatesHigher(blocks []Block, dispersion float64, span int) float64 {
 	return mixture(blocks, dispersion, 1, span)

@@ -27,8 +27,8 @@ const (
 )
 
 // Limiter limits the rejected requests of each address: those that are answered 401.
-// Other statuses do not count, because an address may be that of many pods or users, and
-// one of them may not do what it requests.
+// Other statuses do not count, because many pods or users may share an address, and one
+// of them may request what it is not allowed to do.
 type Limiter struct {
 	perMinute func() float64
 	clock     clock.PassiveClock

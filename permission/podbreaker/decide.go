@@ -133,7 +133,8 @@ func (p Policy) Decide(e Entry, exists bool, r Request) (d Decision, next *Entry
 		e, remove = Entry{UID: r.UID}, exists
 		d.Outcome, exists = Closed, false
 	case Reset:
-		// Counted attempts stay recorded, so that they do not count again.
+		// Counted attempts stay recorded, so that a repeated RecordFailure does not
+		// count them again.
 		d.Outcome = Closed
 		if exists {
 			e = Entry{UID: e.UID, Settled: e.Settled, Call: e.Call}

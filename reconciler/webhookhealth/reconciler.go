@@ -49,8 +49,8 @@ type Reconciler struct {
 	clock     clock.PassiveClock
 
 	mu sync.Mutex
-	// found are the findings of the last check, open the confirmed ones;
-	// looked: there was a check.
+	// found are the findings of the last check, and open the confirmed ones. looked
+	// reports whether a check has run.
 	found, open []Finding
 	looked      bool
 }

@@ -101,9 +101,9 @@ func (p *ControlPlane) Run(component string, controllers []injection.ControllerC
 	return p.run(p.ctx, component, controllers)
 }
 
-// run does what sharedmain does for a process, without settings of the whole process
-// (logger of klog, metrics, signals) and ports, which the components would share. It
-// returns when the caches are filled.
+// run does what sharedmain does for a process, but without ports, which the components
+// would share, and without settings of the whole process (logger of klog, metrics,
+// signals). It returns when the caches are filled.
 func (p *ControlPlane) run(ctx context.Context, component string, constructors []injection.ControllerConstructor) error {
 	logger, err := p.logger(component)
 	if err != nil {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package recording loads the recorded releases of the shop (test/shop) into a
-// Prometheus of its own. The set has two halves: thresholds are tuned with
-// Tuning only, and Test says what they are worth.
+// Prometheus of its own. The set has two halves: thresholds are tuned with Tuning only,
+// and are then measured with Test.
 package recording
 
 import (

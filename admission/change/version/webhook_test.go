@@ -48,8 +48,6 @@ func rollback(user string, attempt int64) builder.Option {
 	return builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRollback, User: user, Suspend: since, Attempt: attempt})
 }
 
-// Each case has the stored object, the new object of the request, and the object after
-// the webhook.
 // applied records a manifest of kubectl apply.
 func applied(manifest string) builder.Option {
 	return annotated(corev1.LastAppliedConfigAnnotation, manifest)

@@ -29,8 +29,8 @@ type Action struct {
 	RelabelsOnly bool
 }
 
-// ofUpdate decides what an update of a pod or of its status does; nil if it cannot make the pod
-// unavailable.
+// ofUpdate returns the Action of an update of a pod or of its status; nil if the update cannot
+// make the pod unavailable.
 func ofUpdate(before, after *corev1.Pod) *Action {
 	a := &Action{Operation: v1alpha1.OperationUpdate, Subject: "pod " + before.Name, Pods: []*corev1.Pod{before}, After: after,
 		Effects: budget.EffectsOf(before, after)}
@@ -56,7 +56,7 @@ func controllerOf(p *corev1.Pod) types.UID {
 	return ""
 }
 
-// ofResize decides what the resize subresource does; nil if no container restarts.
+// ofResize returns the Action of a resize of a pod; nil if no container restarts.
 func ofResize(before, after *corev1.Pod) *Action {
 	if !resizeRestarts(before, after) {
 		return nil

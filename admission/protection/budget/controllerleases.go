@@ -10,12 +10,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// catchUp is how long the controller may need to compute all budgets after an outage.
+// catchUp is how much time the controller has to compute all budgets after an outage.
 const catchUp = 10 * time.Second
 
-// ControllerLeases tells whether the controller computes budgets, from the renewals of
-// its Leases. Pods that are lost while it does not are missing in the numbers, which
-// would then allow too much. A write to each budget would prove more and cost more.
+// ControllerLeases tells from the renewals of the controller's Leases whether the
+// controller computes budgets. While it does not, the numbers in the budgets do not
+// count newly lost pods, and would allow too much. A regular write to each budget would
+// prove more, but cost more.
 type ControllerLeases struct {
 	clock clock.PassiveClock
 	limit time.Duration
@@ -24,19 +25,19 @@ type ControllerLeases struct {
 	leases map[string]lease
 }
 
-// lease is what is known of one Lease.
+// lease is what this process knows of one Lease.
 type lease struct {
 	// renewed is the time that the controller wrote. The clocks of two nodes differ, so
 	// it is compared with the time of this process only when this process starts.
 	renewed time.Time
 	// seen is when this process saw the last renewal.
 	seen time.Time
-	// trusted is when all budgets are computed again after an outage.
+	// trusted is when all budgets are expected to be computed again after an outage.
 	trusted time.Time
 }
 
-// NewControllerLeases returns ControllerLeases of Leases with these names, by which
-// budgets are stale when a Lease is not renewed within the limit.
+// NewControllerLeases returns ControllerLeases for the Leases with these names. Budgets
+// are stale when one of them is not renewed within the limit.
 func NewControllerLeases(now clock.PassiveClock, limit time.Duration, names ...string) *ControllerLeases {
 	c := &ControllerLeases{clock: now, limit: limit, leases: map[string]lease{}}
 	for _, name := range names {

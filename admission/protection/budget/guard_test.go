@@ -269,8 +269,8 @@ func TestABudgetWithATarget(t *testing.T) {
 	}
 }
 
-// The update that takes a pod out of its target is judged; that its controller then
-// releases it is not.
+// The update that takes a pod out of its target is judged. A later update, by which the
+// controller gives up the pod, is not.
 func TestAnUpdateThatTakesAPodOutOfItsTargetIsJudged(t *testing.T) {
 	target := func(b *v1alpha1.PodUnavailableBudget) {
 		b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: "apps", Kind: "Deployment", Name: "web"}

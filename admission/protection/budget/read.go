@@ -24,13 +24,13 @@ type Owners interface {
 	SelectorOf(ctx context.Context, namespace string, refs []metav1.OwnerReference) (ownerchain.Selection, error)
 }
 
-// reader decides what a request does to which pods.
+// reader finds the pods that a request makes unavailable.
 type reader struct {
 	pods   corev1client.PodsGetter
 	owners Owners
 }
 
-// read returns nil if the request makes no pod unavailable.
+// read returns the Action of a request; nil if the request makes no pod unavailable.
 func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*Action, error) {
 	switch {
 	case req.Resource.Resource == "containerrecreaterequests":
@@ -57,7 +57,8 @@ func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*A
 	return ofUpdate(before, after), nil
 }
 
-// ofPod reads the pod, which an eviction or a ContainerRecreateRequest only names.
+// ofPod reads the pod for an eviction or a ContainerRecreateRequest, which have only
+// its name.
 func (r reader) ofPod(ctx context.Context, namespace, name string, op v1alpha1.PodOperation) (*Action, error) {
 	p, err := r.pods.Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
@@ -101,9 +102,9 @@ type owner struct {
 	} `json:"spec"`
 }
 
-// ofOwner decides what the deletion of a controller does. The deletion of the topmost
-// one is no disruption: somebody wants the application to end. Any other controller
-// would be recreated, and its pods with it.
+// ofOwner returns the Action of the deletion of a controller. The deletion of the
+// topmost controller is no disruption: somebody wants the application to end. Any other
+// controller would be recreated, and its pods with it.
 func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) (*Action, error) {
 	deleted, err := decode[owner](req.OldObject)
 	if err != nil {

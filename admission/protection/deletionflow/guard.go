@@ -98,7 +98,8 @@ func (g Guard) Full(req *admissionv1.AdmissionRequest) bool {
 	if err != nil {
 		return false
 	}
-	// The pod is not read here: it is rarely in a white list.
+	// The request is counted with an empty pod instead of the real one, which is not
+	// read: a white list rarely has it.
 	some := deletionflow.Request{Namespace: namespaceOf(ns), Pods: []deletionflow.Pod{{}}, Eviction: req.SubResource == "eviction"}
 	return slices.ContainsFunc(flows, func(f *v1alpha1.PodDeletionFlowControl) bool {
 		n, _ := deletionflow.Count(&f.Spec, some)

@@ -15,7 +15,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/process"
 )
 
-// buildCallback builds the callback, which receives the verdicts of the server and hands them to
+// buildCallback builds the callback, which receives the verdicts of the server and sends them to
 // the Broker.
 func buildCallback(ctx context.Context, clients process.Clients) (process.Parts, error) {
 	sender, follow, err := broker.NewStandaloneSender(ctx, clients.Kube, clients.Config)

@@ -14,8 +14,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/process"
 )
 
-// buildDeadletter builds function deadletter, which takes what could not be delivered: verdicts go
-// to the inbox of their release, the rest is shown on its object.
+// buildDeadletter builds function deadletter, which receives undelivered events: it stores
+// verdicts in the inbox of their release, and reports other events on their object.
 func buildDeadletter(_ context.Context, clients process.Clients) (process.Parts, error) {
 	meter := metrics.Meter()
 	objects, err := dynamic.NewForConfig(clients.Config)

@@ -1,6 +1,5 @@
-// Command functions is each of the functions of part change, and the service openapi: its argument
-// names which. They share an image because nearly all their bytes are the same libraries: six
-// images of 16 MB would be pulled where one is enough.
+// Command functions runs one of the functions of part change, or the service openapi; its argument
+// is the name. They share one image of 16 MB, because nearly all its bytes are the same libraries.
 package main
 
 import (

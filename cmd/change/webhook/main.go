@@ -1,5 +1,5 @@
-// The webhook answers the API server: which version a release is, whether a
-// suspended Deployment may change, whether an OpsConfigInfo is well-formed.
+// The webhook answers the API server: which version a release is, whether a suspended
+// workload may change, and whether an OpsConfigInfo is well-formed.
 package main
 
 import (

@@ -41,7 +41,8 @@ func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailab
 	return webhookhealth.Plan{
 		Service: "protection-webhook",
 		Guards: []webhookhealth.Guard{
-			// It decides by flow control too, in every labeled namespace.
+			// vpodbudget.kb.io also decides by flow control, in every namespace with
+			// the label.
 			hooked("vpodbudget.kb.io", func() ([]*corev1.Namespace, error) {
 				if yes, err := counting(); err != nil || !yes {
 					return guarded()
@@ -50,7 +51,7 @@ func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailab
 			}),
 			hooked("vownerbudget.kb.io", guarded), hooked("vrestartbudget.kb.io", guarded),
 			{Configuration: static, Webhook: "vpodunavailablebudget.kb.io"},
-			// Raising a limit must not depend on us.
+			// failurePolicy is Ignore: a limit can be raised while the webhook is down.
 			{Configuration: static, Webhook: "vpoddeletionflowcontrol.kb.io", Ignores: true},
 			{Configuration: static, Webhook: "vcascade.kb.io"},
 			counted("vdeletionflow.kb.io", func() ([]*corev1.Namespace, error) {

@@ -1,6 +1,6 @@
-// Command dashboardgen writes the Grafana dashboards, config/monitoring/300-dashboards.yaml, from the
-// definitions of internal/metrics: a panel for each metric, and an overview. Every metric is on a
-// dashboard, and a dashboard has no other one. `make generate` runs it.
+// Command dashboardgen writes the Grafana dashboards, config/monitoring/300-dashboards.yaml, from
+// the definitions of internal/metrics: a panel for each metric, and an overview. Every defined
+// metric is on a dashboard, and a dashboard has no undefined metric. `make generate` runs it.
 package main
 
 import (
@@ -90,8 +90,8 @@ func details() dashboard {
 	return d
 }
 
-// targets returns the queries for a metric. Each process counts what it did, so counters are summed;
-// gauges are states, which replicas share.
+// targets returns the queries for a metric. Each process counts its own events, so counters are
+// summed. Gauges are states that all replicas report, so the query takes the maximum.
 func targets(m metrics.Definition) []target {
 	switch m.Type() {
 	case metrics.TypeCounter:

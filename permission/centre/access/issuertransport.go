@@ -58,7 +58,8 @@ func (t *issuerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	err, failed := t.err, t.failed
 	t.mu.Unlock()
 	if err != nil && t.clock.Since(failed) < issuerPause {
-		// A token without a known key causes a request, and anyone can send one.
+		// A token without a known key causes a request to the issuer, and anyone can
+		// send such a token.
 		return nil, err
 	}
 	response, err := t.send(r)

@@ -129,7 +129,7 @@ func (o *OIDC) Authenticate(ctx context.Context, token string) (User, bool, erro
 	switch {
 	case err == nil:
 	case !errors.As(err, &expired) && o.Failure() != nil:
-		return User{}, false, IssuerUnreachable{o.config.Issuer} // perhaps its key could not be read
+		return User{}, false, IssuerUnreachable{o.config.Issuer} // perhaps the key of the token could not be read
 	default:
 		return User{}, false, nil //nolint:nilerr // another authenticator may accept it
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
 )
 
-// run makes the call of a claimed step in its slot and ends the step. A step without a
-// call is due again. waiting ends when no new call may begin, calling when calls are
-// interrupted.
+// run makes the call of a claimed step in its slot, and ends the step. If it makes no
+// call, the step becomes due again. Context waiting ends when no new call may begin,
+// context calling when running calls are interrupted.
 func (e *Engine) run(waiting, calling context.Context, p api.Provider, s step) error {
 	client := e.client(p)
 	if !e.awaitSlot(waiting, p, s) {

@@ -22,9 +22,11 @@ const (
 	finishMargin = 3 * time.Second
 	// maxClaims bounds the steps of one transaction.
 	maxClaims = 64
-	// recheckInterval is the interval of checks for another pod's revocation.
+	// recheckInterval is the delay of a step that waits, for example for the revocation
+	// of another pod.
 	recheckInterval = time.Second
-	// brokenStepDelay is how long after an error a step is claimed again.
+	// brokenStepDelay is the delay after which a step that could not be claimed is
+	// claimed again.
 	brokenStepDelay = time.Minute
 )
 

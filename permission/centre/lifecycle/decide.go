@@ -36,13 +36,14 @@ type Input struct {
 	// revoked. OtherRevokeSent: the provider is being called for that, or has accepted
 	// it. OtherHolds: another pod may use such a grant.
 	OtherRevoking, OtherRevokeSent, OtherHolds bool
-	// OtherCalls: the provider is being called for such a grant of another pod.
+	// OtherCalls: a call to the provider for such a grant of another pod is in
+	// progress.
 	OtherCalls bool
-	// OtherSetHolds: the same pod has such a grant by another set. OtherSetCalls:
-	// the provider is being called for it.
+	// OtherSetHolds: the same pod has such a grant by another set. OtherSetCalls: a
+	// call to the provider for it is in progress.
 	OtherSetHolds, OtherSetCalls bool
-	// OtherExclusive: the provider may be being called for another permission with the
-	// same subject, and the call removes all others.
+	// OtherExclusive: a call to the provider for another permission with the same
+	// subject may be in progress, and that call removes all other permissions.
 	OtherExclusive bool
 }
 

@@ -24,7 +24,8 @@ const (
 // dispatcher makes the calls that are due.
 type dispatcher struct {
 	*Engine
-	// waiting ends when no new call may begin, calling when calls are interrupted.
+	// waiting ends when no new call may begin, and calling when running calls are
+	// interrupted.
 	waiting, calling context.Context
 	all              sync.WaitGroup
 	// ended receives a value when the queue of a provider became empty.

@@ -7,7 +7,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// endPod stores that a pod has ended. A request for it that is in another transaction is
+// endPod stores that a pod has ended. A concurrent request for the pod is either
 // committed before, or rejected.
 func (e *Engine) endPod(ctx context.Context, cluster, uid string) error {
 	if ended, err := e.Store.View(ctx).PodEnded(cluster, uid); err != nil || ended {
@@ -21,8 +21,8 @@ func (e *Engine) endPod(ctx context.Context, cluster, uid string) error {
 	})
 }
 
-// checkNotEnded returns ErrRevokeRequested if the pod of a request has ended. The pod
-// does not end before the transaction does.
+// checkNotEnded returns ErrRevokeRequested if the pod of a request has ended. It locks
+// the pod, so that endPod waits until the transaction has ended.
 func checkNotEnded(tx store.Tx, r api.ApplicationRequest) error {
 	if err := tx.LockPod(r.Cluster, r.PodUID); err != nil {
 		return err

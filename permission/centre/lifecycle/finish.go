@@ -61,9 +61,9 @@ func (t *txn) endStep(before, g store.Grant) error {
 	return t.advance()
 }
 
-// failOverdue ends the attempts of a provider whose breaker is open, if the breaker has
-// been open, and the attempt has lasted, for retry.pollTimeoutSeconds. The time that a grant waits for the rate limit does not
-// count.
+// failOverdue ends attempts of a provider whose breaker is open. It ends an attempt if both the
+// attempt and the outage have lasted for retry.pollTimeoutSeconds. The time that a grant waits for
+// the rate limit does not count.
 func (e *Engine) failOverdue(ctx context.Context, p api.Provider) error {
 	began := e.Clock.Now().Add(-seconds(p.Retry.PollTimeoutSeconds))
 	if down := e.Breaker.DownSince(p.Name); down.IsZero() || down.After(began) {

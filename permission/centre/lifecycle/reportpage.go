@@ -14,8 +14,8 @@ import (
 const (
 	// A page of a report may always revoke maxReportRevocations applications, or
 	// 1/reportShare of those that it covers. Normally the controller revokes when a pod
-	// ends, so a report finds few. Many are a mistake: two clusters with one name, or a
-	// cluster that was restored from a backup.
+	// ends, so a report finds few applications to revoke. Many are a sign of a mistake:
+	// two clusters with one name, or a cluster that was restored from a backup.
 	maxReportRevocations = 10
 	reportShare          = 5 // 20 %
 	// confirmationTime is how long a confirmation lasts: several reports.

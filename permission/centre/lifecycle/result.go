@@ -28,7 +28,7 @@ type CallResult struct {
 func ApplyResult(g store.Grant, o CallResult) store.Grant {
 	g.NextTry, g.Due = time.Time{}, time.Time{}
 	if g.Calls++; g.Calls == 1 {
-		// The time in the queue is not that of the provider.
+		// The provider is not responsible for the time in the queue.
 		g.Began = o.Now
 	}
 	if o.Op == provider.Revoke {
@@ -52,7 +52,7 @@ func ApplyResult(g store.Grant, o CallResult) store.Grant {
 	case provider.Denied:
 		// Denied is final for this request; a new attempt is a new request. A node-scoped
 		// grant may come from an earlier pod, whose revocation ended without a call
-		// because of this application. So this one must revoke it.
+		// because of this application. So this application must revoke the grant.
 		g.MaybeGranted, g.Pending, g.CallKey = o.Result.Partial || o.MaybeGranted && (o.Op == provider.Grant || o.NodeScoped), false, ""
 		g.KeysUsed++
 		return setState(g, o, api.Denied)

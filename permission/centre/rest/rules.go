@@ -62,7 +62,8 @@ func setRules(s *Server) rules[api.PermissionSet] {
 				return err
 			}
 			for i, name := range after.Permissions {
-				// A permission of the set may stay if the pods do not change.
+				// A permission that the set already has may stay if the pods of the set
+				// do not change.
 				if before != nil && slices.Contains(before.Permissions, name) && slices.Equal(before.Pods, after.Pods) {
 					continue
 				}

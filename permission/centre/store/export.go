@@ -20,8 +20,9 @@ var exportTables = []string{"objects", "links", "audit", "applications", "applic
 // serialTables are the tables with an auto-increment key.
 var serialTables = []string{"audit", "history"}
 
-// removedColumns are columns of grants in exports of earlier versions. lease_until
-// was when the claim expires, which is now due.
+// removedColumns are columns of grants in exports of earlier versions that are not
+// imported. lease_until was the time at which the claim expires, which is now in column
+// due.
 var removedColumns = []string{"step", "job", "lease_until"}
 
 type exportHeader struct {

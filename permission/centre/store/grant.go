@@ -70,8 +70,8 @@ func (v View) UnscheduledLeaks(provider string, limit int) ([]Grant, error) {
 	return v.grants("SELECT "+grantColumns+" FROM grants WHERE provider = ? AND state = ? AND due = 0 LIMIT ?", provider, api.Leaked, limit)
 }
 
-// CountUnrevoked counts the grants that the provider may have granted, or may still
-// be called for.
+// CountUnrevoked counts the grants of a provider that it may have granted, and those
+// for which it may still be called.
 func (v View) CountUnrevoked(provider string) (int, error) {
 	return v.count("SELECT COUNT(*) FROM grants WHERE provider = ? AND state <> ? AND (state <> ? OR touched = 1)", provider, api.Revoked, api.Denied)
 }
@@ -134,8 +134,8 @@ type Overlap struct {
 	// HeldByPod: another application of the same pod has it granted. CalledByPod:
 	// a call for another application of the same pod is in progress.
 	HeldByPod, CalledByPod bool
-	// Granted: an application of any pod has it granted. CalledByOther: a call for
-	// another pod is in progress; if it is not sent, the other pod does not hold it.
+	// Granted: an application of any pod has it granted. CalledByOther: a call for an
+	// application of another pod is claimed, and may be in progress or not sent yet.
 	Granted, CalledByOther bool
 }
 

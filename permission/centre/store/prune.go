@@ -2,8 +2,8 @@ package store
 
 import "time"
 
-// Prune deletes audit entries and ended pods older than before, and applications
-// that are Revoked since before it, with their history.
+// Prune deletes audit entries and ended pods that are older than before. It also
+// deletes applications that were Revoked earlier than before, with their history.
 func (t Tx) Prune(before time.Time) error {
 	for _, statement := range []string{
 		"DELETE FROM audit WHERE time < ?",

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// LockPace returns when the next call to a provider may be made; zero if it was
-// never called. It locks the pace of the provider until the transaction ends.
+// LockPace returns when the next call to a provider may be made; zero if it was never
+// called. It locks the provider's row of table pace until the transaction ends.
 func (t Tx) LockPace(provider string) (time.Time, error) {
 	var next int64
 	read := func() error {

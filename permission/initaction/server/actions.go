@@ -13,7 +13,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// stepTimeout bounds a step that precedes permissions.
+// stepTimeout bounds a step that runs before permissions are requested.
 const stepTimeout = 10 * time.Second
 
 // readApplications reads the applications of the pod from the centre.
@@ -36,7 +36,7 @@ func (c *call) readApplications(ctx context.Context) error {
 	return nil
 }
 
-// register runs the steps that precede permissions.
+// register runs the steps that come before the request of permissions.
 func (c *call) register(ctx context.Context) error {
 	request, err := c.applicationRequest(ctx, "")
 	if err != nil {
@@ -54,8 +54,8 @@ func (c *call) register(ctx context.Context) error {
 	return nil
 }
 
-// applicationRequest returns the request for a set, with the pod's fields in the
-// API server.
+// applicationRequest returns the request for a set. The fields of the pod are read from
+// the API server.
 func (c *call) applicationRequest(ctx context.Context, set string) (api.ApplicationRequest, error) {
 	node, err := c.nodes.get(ctx, c.pod.Spec.NodeName)
 	if err != nil {

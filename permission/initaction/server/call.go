@@ -95,8 +95,8 @@ func (c *call) run(ctx context.Context) protocol.Answer {
 }
 
 // awaitLimit waits until the rate limit allows one call to the centre, in the order of
-// the calls. The wait is no part of the timeout of a call, and never a failure of the
-// pod. It returns false if the call ends.
+// the calls. The wait does not count towards the timeout of a call, and is never a
+// failure of the pod. It returns false if the call ends.
 func (s *server) awaitLimit(ctx context.Context) bool {
 	if s.Limit == nil {
 		return true

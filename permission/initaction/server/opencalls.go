@@ -12,7 +12,7 @@ import (
 var errReplaced = errors.New("a later call of the pod replaced this one")
 
 // openCalls has at most one open call of each pod: that of the container that was started
-// last. So a pod cannot occupy the server with more.
+// last. So one pod cannot occupy the server with many calls.
 type openCalls struct {
 	mu    sync.Mutex
 	byPod map[types.UID]*openCall

@@ -87,7 +87,7 @@ func (w *Watch) addHandlers(all map[cache.SharedIndexInformer]func(any)) error {
 			AddFunc: handler, UpdateFunc: func(_, obj any) { handler(obj) },
 			DeleteFunc: func(obj any) {
 				if p, ok := obj.(*corev1.Pod); ok {
-					handler(p) // its calls read it from the API server and end
+					handler(p) // calls of the deleted pod read it from the API server and end
 					return
 				}
 				handler(nil)

@@ -30,8 +30,8 @@ const (
 	// function submit takes for a call.
 	FlightTime = 30 * time.Second
 
-	// askDivisor divides the rate: a process asks for verdicts with this part of it, so
-	// that questions delay no call.
+	// askDivisor divides the rate of calls: a process asks for verdicts at most at this
+	// part of the rate, so that questions do not delay calls.
 	askDivisor = 4
 
 	// admissionTime is how long a call may be admitted without Begin. Its object may be
@@ -47,11 +47,12 @@ type Call struct {
 	Attempt int64
 	// Release is the release that the call is for.
 	Release string
-	// First: the call is made before those of its release that are not First. A finish
-	// leads to a verdict, and a fail stops the release; a start is only the beginning.
+	// First: the call is made before the calls of the same release that are not First.
+	// A finish is First, because it leads to a verdict, and a fail stops the release; a
+	// start does not.
 	First bool
-	// Admitted is called when the queue admits a call that waited. Begin returns true
-	// then. It must not block, or call the queue.
+	// Admitted is called when the queue admits a call that waited; Begin returns true
+	// from then on. Admitted must not block or call the queue.
 	Admitted func()
 }
 

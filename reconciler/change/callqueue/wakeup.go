@@ -6,11 +6,13 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/resend"
 )
 
-// WakeUpDue reports whether the wake-up of a call is to be sent now: it is due in the
-// schedule, and the call has its turn. Otherwise next is the time until it may be; Admitted
-// may be called earlier. A wake-up that leads to no call does not wait for a turn. One that
-// asks for a verdict is left out while calls take the whole rate: the server may call back
-// meanwhile. Wake-ups for other purposes end.
+// WakeUpDue reports whether to send the wake-up of a call now: it is due in the schedule,
+// and the call has its turn. Otherwise next is the time until the caller has to ask again;
+// Call.Admitted may be called earlier.
+//
+// A wake-up that leads to no call does not wait for a turn. A wake-up that asks for a
+// verdict is skipped while the limit of Ask is used up: the server may call back meanwhile.
+// The call's wake-ups for other purposes end.
 func (q *Queue) WakeUpDue(wakeUps *resend.Schedule, c Call, purpose resend.Purpose, leadsToCall bool) (now bool, next time.Duration) {
 	for _, other := range resend.Purposes() {
 		if other != purpose {

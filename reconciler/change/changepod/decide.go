@@ -64,7 +64,7 @@ type Decision struct {
 	Since time.Time
 	// WakeStage is the stage that function submit has to act on; empty for none.
 	WakeStage v1alpha1.Stage
-	// WakeFor is the purpose of these wake-ups.
+	// WakeFor is the purpose of the wake-ups of function submit.
 	WakeFor resend.Purpose
 	// WakeJudges are the names of the judges other than the server that are woken.
 	WakeJudges []string

@@ -45,7 +45,7 @@ type flood struct {
 	startOrder []string
 }
 
-// agenda is a heap of what happens at a time.
+// agenda is a heap of functions by the time when they run.
 type agenda []happening
 
 type happening struct {

@@ -8,8 +8,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/resend"
 )
 
-// judgeGrace is how long a process that just started gives a judge whose deadline has
-// passed: no process woke it.
+// judgeGrace is the time that a process which just started gives a judge whose deadline
+// has passed, because no process woke the judge before.
 const judgeGrace = 2 * time.Minute
 
 // Intervals between two wake-ups of a judge other than the server, each of which is a look
@@ -19,22 +19,24 @@ const (
 	maxLookInterval = 20 * time.Second
 )
 
-// judgesState is the state of the judges other than the server.
+// judgesState groups the judges other than the server by what they do to the batch.
 type judgesState struct {
-	// waiting are those that must answer and have time left, held those that have none
-	// left and hold the batch, unjudged those without which the batch ends.
+	// waiting are the judges that must answer and have time left. held have no time
+	// left, and their no-verdict policy holds the batch. unjudged gave no verdict or no
+	// answer, and the batch ends without them.
 	waiting, held, unjudged []v1alpha1.Judge
-	// late reports whether one of unjudged did not answer at all.
+	// late reports whether a judge of unjudged did not answer at all.
 	late bool
-	// wake are those that are woken.
+	// wake are the names of the judges to wake.
 	wake []string
-	// deadline is when one of them has no time left; zero means never.
+	// deadline is when the first judge has no time left; zero means never.
 	deadline time.Time
 }
 
-// withJudges returns the state of a batch that has other judges than the server, from the
-// decision about the server. The fail of any judge ends the batch. Otherwise it ends when
-// each judge that must answer has answered, or has no time left.
+// withJudges returns the decision about a batch that has other judges than the server;
+// server is the decision about the server alone. A fail of any judge ends the batch.
+// Otherwise the batch ends when each judge that must answer has answered, or has no time
+// left.
 func withJudges(in Input, server Decision) Decision {
 	c := in.ChangePod
 	if c.JudgedByPerson() || failedByServer(c) {
@@ -68,7 +70,7 @@ func withJudges(in Input, server Decision) Decision {
 	return d
 }
 
-// stateOfJudges sorts the judges other than the server.
+// stateOfJudges groups the judges other than the server.
 func stateOfJudges(in Input) judgesState {
 	c := in.ChangePod
 	gaveUp := c.Status.Phase == v1alpha1.PodExecuteDone && c.Status.Message == string(v1alpha1.PodPostTimeout)
@@ -110,7 +112,7 @@ func timeoutOf(in Input, j v1alpha1.Judge) time.Duration {
 	return time.Duration(j.TimeoutSeconds) * time.Second
 }
 
-// endOfJudges is the end of a batch for which no judge is waited any more.
+// endOfJudges returns the end of a batch that waits for no judge any more.
 func endOfJudges(in Input, server Decision, s judgesState) Decision {
 	c := in.ChangePod
 	end := done(v1alpha1.PodPostFinish, "", "", in.Now)

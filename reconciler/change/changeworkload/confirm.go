@@ -23,9 +23,9 @@ const maxTries = 5
 var errStaleCache = errors.New("the cache is stale")
 
 // confirm holds the workload, or ends a hold, if the decision is the same on the
-// objects of the API server. With a stale cache an existing hold would look like a
-// pause by a person, and a new fail like one that was overruled. Both actions are
-// rare, so the reads cost little.
+// objects of the API server. With a stale cache, an existing hold would look like a
+// pause by a person, and a new fail like an overruled one. Both actions are rare, so
+// the additional reads cost little.
 func (r *Reconciler) confirm(ctx context.Context, in Input, w *workload.Workload, action Action) error {
 	if action == ActionResume {
 		var err error

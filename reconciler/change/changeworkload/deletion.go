@@ -28,20 +28,21 @@ const closingTimeout = 2 * time.Minute
 // order may be in flight.
 const openingTimeout = 15 * time.Second
 
-// Deletion is what to do for a deleted ChangeWorkload.
+// Deletion is the decision about a deleted ChangeWorkload.
 type Deletion struct {
-	// Release: the finalizer is removed, for the reason.
+	// Release: the finalizer is removed, because of Reason.
 	Release bool
 	Reason  string
-	// Step is the step of the order that function submit has to take before that; nil while
-	// it may still be opened.
+	// Step is the step of the order that function submit has to take first; nil while a
+	// call may still open the order.
 	Step *v1alpha1.OrderStep
-	// Deadline is when this changes without an event.
+	// Deadline is when the decision changes without an event.
 	Deadline time.Time
 }
 
 // decideDeletion decides whether a deleted ChangeWorkload is kept until the server has
-// closed its order. Of the input it needs no workload, which may be deleted, too.
+// closed its order. It does not read the workload of the input, which may be deleted,
+// too.
 func decideDeletion(in Input, optedIn bool) Deletion {
 	c := in.ChangeWorkload
 	within := func(timeout time.Duration) time.Time {
@@ -112,8 +113,8 @@ func (r *Reconciler) patchFinalizers(ctx context.Context, c *v1alpha1.ChangeWork
 	return nil
 }
 
-// finalizing reconciles deleted ChangeWorkloads too, which the generated reconciler passes
-// only to one that sets a finalizer on each object.
+// finalizing also reconciles deleted ChangeWorkloads. The generated reconciler passes
+// these only to a reconciler that sets a finalizer on every object.
 type finalizing struct {
 	generated
 	reconciler *Reconciler
@@ -139,7 +140,8 @@ func (f finalizing) Reconcile(ctx context.Context, key string) error {
 	return f.reconciler.finalize(ctx, c.DeepCopy())
 }
 
-// finalize closes the order of a deleted ChangeWorkload, and then removes its finalizer.
+// finalize has the order of a deleted ChangeWorkload closed, and then removes its
+// finalizer.
 func (r *Reconciler) finalize(ctx context.Context, c *v1alpha1.ChangeWorkload) reconciler.Event {
 	if !slices.Contains(c.Finalizers, v1alpha1.OrderFinalizer) {
 		r.forget(c)

@@ -84,7 +84,7 @@ func (r *Reconciler) sendProgress(ctx context.Context, in Input, d Decision) (ti
 	slot := progressSlot(in)
 	begin := in.Now.Truncate(slot)
 	next := begin.Add(slot).Sub(in.Now)
-	// The begin of a longer slot may be before that of the last one.
+	// A longer slot may begin before the slot of the last event.
 	if sent, ok := r.progressSlots.Get(c.UID); (ok && !begin.After(sent.(time.Time))) || begin.Unix() <= c.Status.EntryTimeUnix {
 		return next, nil // the event of the transition was sent in this slot
 	}
@@ -93,7 +93,7 @@ func (r *Reconciler) sendProgress(ctx context.Context, in Input, d Decision) (ti
 }
 
 // progressSlot is the interval of progress events. It doubles with the time without
-// progress: a release that waits for days tells the server nothing new.
+// progress: the progress of a release that waits for days does not change.
 func progressSlot(in Input) time.Duration {
 	quiet := in.Now.Sub(resend.Later(lastProgressTime(in), time.Unix(in.ChangeWorkload.Status.EntryTimeUnix, 0)))
 	slot := minProgressSlot

@@ -14,17 +14,18 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// defaultAnalysisDuration is that of a MetricCheck without one.
+// defaultAnalysisDuration is the analysisDuration of a MetricCheck that has none.
 const defaultAnalysisDuration = 5 * time.Minute
 
 // judgesOf returns the judges of a new batch, or nil if the server alone judges it. Each
-// judge that is configured must answer, or those that the setting judges names. If it names
-// none of those that are configured, the server alone judges.
+// configured judge must answer; if the setting judges names some, only these must. If it
+// names only judges that are not configured, each configured judge must answer.
 func judgesOf(in Input, check *judgev1alpha1.MetricCheck) []v1alpha1.Judge {
 	named := in.Settings.Judges
 	optional := func(name string) bool { return len(named) > 0 && !slices.Contains(named, name) }
 	var out []v1alpha1.Judge
-	// The pods of a rollback are compared with the bad ones, and its version succeeded.
+	// A rollback has no metric judge: its pods would be compared with the bad ones, and
+	// its version has succeeded before.
 	if check != nil && !in.Workload.IsRollback {
 		duration := cmp.Or(check.Spec.AnalysisDuration.Duration, defaultAnalysisDuration)
 		out = append(out, v1alpha1.Judge{
@@ -47,7 +48,7 @@ func judgesOf(in Input, check *judgev1alpha1.MetricCheck) []v1alpha1.Judge {
 	}
 	if !slices.ContainsFunc(out, func(j v1alpha1.Judge) bool { return !j.Optional }) {
 		for i := range out {
-			out[i].Optional = false // a batch that waits for nobody would pass at once
+			out[i].Optional = false // without a required judge a batch would pass at once
 		}
 	}
 	return out

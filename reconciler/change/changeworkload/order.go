@@ -33,8 +33,8 @@ type Order struct {
 	Deadline time.Time
 }
 
-// decideOrder decides the order check of a release that has not ended. ready says
-// that every pod passed, so that the check can be finished.
+// decideOrder decides the order check of a release that has not ended. ready reports
+// that every pod passed; only then can the check be finished.
 func decideOrder(in Input, ready bool) Order {
 	c := in.ChangeWorkload
 	facts := c.Status.Order
@@ -226,8 +226,8 @@ func closeState(in Input) v1alpha1.OrderState {
 	}
 }
 
-// dueStep returns a step with the time since when it is due: now, or that of the
-// stored step.
+// dueStep returns a step with the time since which it is due: that of the stored step
+// if this is the same step, otherwise now.
 func dueStep(in Input, name v1alpha1.OrderStepName, state v1alpha1.OrderState) *v1alpha1.OrderStep {
 	if s := in.ChangeWorkload.Status.OrderStep; s != nil && s.Name == name {
 		same := name != v1alpha1.OrderStepClose || s.State == state

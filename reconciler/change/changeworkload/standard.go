@@ -7,12 +7,12 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// standard are the conditions of kstatus: Ready, and the one of Reconciling and Stalled
-// that is present, unless empty.
+// standard has the conditions of kstatus: the status of Ready, and which of Reconciling
+// and Stalled is present; present is empty if neither is.
 type standard struct {
 	ready   corev1.ConditionStatus
 	present apis.ConditionType
-	// reason and message are those of all of them.
+	// reason and message are common to all of these conditions.
 	reason, message string
 }
 

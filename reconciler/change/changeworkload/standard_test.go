@@ -61,8 +61,8 @@ func TestAReleaseThatContinuesAfterAHoldIsNoLongerStalled(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// TestToolsOfGitOpsAreTestedWithTheDerivedConditions keeps the releases with which test/gitops asks
-// kstatus and Argo CD.
+// TestToolsOfGitOpsAreTestedWithTheDerivedConditions compares the golden files with the derived
+// conditions. test/gitops lets kstatus and Argo CD read these files.
 func TestToolsOfGitOpsAreTestedWithTheDerivedConditions(t *testing.T) {
 	shadow := release(3, finished(1, 1), judged(1, "fail"))
 	shadow.Settings.Shadow = true

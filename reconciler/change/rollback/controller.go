@@ -87,7 +87,7 @@ func newReconciler(ctx context.Context) (*Reconciler, error) {
 func watch(ctx context.Context, must wiring.Must, impl *controller.Impl) {
 	changeWorkloads := changeworkloadinformer.Get(ctx).Informer()
 	must.Watch(changeWorkloads, controller.HandleAll(impl.Enqueue))
-	// A request, a rollback, or progress of a rollout.
+	// A workload has a request or a rollback, or its rollout made progress.
 	must(workloadinformer.Get(ctx).Handle(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { enqueue(impl, asWorkload(obj)) },
 		UpdateFunc: func(before, after any) {
@@ -96,7 +96,7 @@ func watch(ctx context.Context, must wiring.Must, impl *controller.Impl) {
 			}
 		},
 	}))
-	// A namespace that is opted in.
+	// A namespace was opted in.
 	must.Watch(namespaceinformer.Get(ctx).Informer(), controller.HandleAll(func(obj any) {
 		ns, ok := obj.(*corev1.Namespace)
 		if !ok || !v1alpha1.OptedIn(ns) {

@@ -11,7 +11,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// Labels that name an application; the first one that is set is used.
+// The labels that name an application; the first one that is set is used.
 const (
 	recommendedNameLabel = "app.kubernetes.io/name"
 	appLabel             = "app"

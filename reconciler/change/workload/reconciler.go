@@ -85,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	}
 	w := r.workloads.Get(gk, in.Namespace, name)
 	if w == nil {
-		return nil // gone, and the garbage collector takes what it owned
+		return nil // deleted; the garbage collector deletes what it owned
 	}
 	facts, err := r.gather(w)
 	if err != nil {
@@ -197,8 +197,8 @@ func (r *Reconciler) confirm(ctx context.Context, w *workload.Workload, in Input
 	return false, controller.NewRequeueAfter(staleCacheRetry)
 }
 
-// remove deletes a ChangeWorkload and then its ChangePods: its reconciler would create
-// the deleted ones again.
+// remove deletes a ChangeWorkload and then its ChangePods. In the other order, the
+// reconciler of ChangeWorkloads would create the ChangePods again.
 func (r *Reconciler) remove(ctx context.Context, c *v1alpha1.ChangeWorkload) error {
 	err := r.client.AppV1alpha1().ChangeWorkloads(c.Namespace).Delete(ctx, c.Name,
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &c.UID}})
@@ -209,8 +209,9 @@ func (r *Reconciler) remove(ctx context.Context, c *v1alpha1.ChangeWorkload) err
 	}
 	logging.FromContext(ctx).Infow("deleted the ChangeWorkload of an earlier release",
 		"changeWorkload", c.Name, "attempt", c.Spec.Attempt)
-	// The garbage collector deletes its ChangePods, too, one by one. Those that are left
-	// have the names of the next attempt's, so an error costs that some requests each.
+	// The garbage collector deletes the ChangePods, too, but one by one. The ChangePods
+	// that are left have the names of those of the next attempt. After an error, each
+	// name that is still taken costs the next attempt some requests.
 	err = r.client.AppV1alpha1().ChangePods(c.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{
 		LabelSelector: labels.Set{
 			v1alpha1.VersionKey: c.Labels[v1alpha1.VersionKey], v1alpha1.DeploymentNameLabel: c.Labels[v1alpha1.DeploymentNameLabel],
@@ -249,8 +250,8 @@ func (r *Reconciler) create(ctx context.Context, w *workload.Workload, release v
 	_, err = r.client.AppV1alpha1().ChangeWorkloads(c.Namespace).Create(ctx, c, metav1.CreateOptions{FieldManager: fieldManager})
 	switch {
 	case apierrs.IsAlreadyExists(err):
-		// Our own, which the cache has not seen, or an old one that is
-		// terminating.
+		// The existing object was created by this reconciler and is not in the cache
+		// yet, or it is an old one that is terminating.
 		return controller.NewRequeueAfter(staleCacheRetry)
 	case apierrs.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil

@@ -42,7 +42,8 @@ func optedIn(name string) *corev1.Namespace {
 		Labels: map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled}}}
 }
 
-// sleep is a Deployment that the webhook has seen; attempt "" is one that it has not.
+// sleep returns a Deployment with this attempt, as the webhook writes it; without an
+// attempt, the webhook has not seen it.
 func sleep(t *testing.T, attempt string) *appsv1.Deployment {
 	t.Helper()
 	d := &appsv1.Deployment{
@@ -209,7 +210,7 @@ func TestReconcile(t *testing.T) {
 	table.Test(t, newTestReconciler)
 }
 
-// The names of its ChangePods are those of the next attempt's.
+// The next attempt has ChangePods of the same names.
 func TestTheChangePodsOfADeletedReleaseAreDeletedWithIt(t *testing.T) {
 	former := of(t, sleep(t, "1"), 1, v1alpha1.WorkloadRunning)
 	row := rtesting.TableRow{Objects: []runtime.Object{optedIn("default"), sleep(t, "2"), former}}

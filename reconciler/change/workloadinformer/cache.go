@@ -24,7 +24,7 @@ func (w *Watch) Get(gk schema.GroupKind, namespace, name string) *workload.Workl
 	}
 	obj, _, err := in.informer.GetIndexer().GetByKey(cache.ObjectName{Namespace: namespace, Name: name}.String())
 	if err != nil {
-		return nil // a store in memory has no error to give
+		return nil // an in-memory store returns no error
 	}
 	found, _ := obj.(*workload.Workload)
 	return found

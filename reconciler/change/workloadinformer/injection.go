@@ -20,8 +20,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// Like all Knative informers: one per process, started and synced by
-// sharedmain, and taken from the context.
+// init registers the Watch like the informers of Knative: each process has one, which
+// sharedmain starts and syncs, and which code takes from the context.
 func init() {
 	injection.Default.RegisterInformer(inject)
 	injection.Fake.RegisterInformer(inject)

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ownedPods is the pods below one owner.
+// ownedPods has the pods below one owner.
 type ownedPods struct {
 	// top is their topmost owner with known replicas, or the topmost of all if the
 	// replicas of none are known.
@@ -46,9 +46,9 @@ func (a *ownedPods) add(chain []owner, exists bool) {
 	}
 }
 
-// total returns how many pods the owners want; at least the sum that their
-// counters want, because the replicas of an owner above may be groups of pods. Unknown
-// says why the number is unknown; then existing pods count.
+// total returns how many pods the owners want; at least the sum of what the counters
+// want, because the replicas of an owner above them may be groups of pods. If the
+// number is unknown, unknown says why, and total counts existing pods.
 func (a *ownedPods) total() (total int32, unknown string) {
 	var wanted, observed int32
 	for _, c := range a.counters {

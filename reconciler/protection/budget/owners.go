@@ -29,7 +29,8 @@ type owner struct {
 	// deleted reports whether it is terminating or not found.
 	deleted bool
 	refs    []metav1.OwnerReference
-	// remembered reports whether it was read earlier, up to ownerCacheTTL ago.
+	// remembered reports whether it comes from the cache of earlier reads, which are at
+	// most ownerCacheTTL old.
 	remembered bool
 	replicas
 }
@@ -46,8 +47,8 @@ type owners struct {
 	cache  *utilcache.Expiring
 }
 
-// get returns the owner of that name. If there is none with that UID, it is deleted
-// and has no UID.
+// get returns the owner with the name. If no object has the name and the UID, the
+// result is marked deleted and has no UID.
 func (o *owners) get(ctx context.Context, kind schema.GroupKind, version, namespace, name string, uid types.UID) (owner, error) {
 	found, ok := o.cached(kind, namespace, name)
 	if ok && (uid == "" || found.uid == uid) {

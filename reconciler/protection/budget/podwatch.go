@@ -13,19 +13,23 @@ import (
 
 // podWatch records a resourceVersion that the store of the pod informer has reached.
 //
-// A watch reports objects in the order of their resourceVersions, so that of an event is
-// reached when its handler is called. A list has another order, and is stored in parts.
-// (LastSyncResourceVersion of the informer is ahead of its store in both cases.) The
-// informer transforms all objects of a list before it stores the first of them: one that
-// is not newer than those before tells that it is a list. Until the handler has seen the
-// last object of it, the resourceVersion does not move.
+// A watch reports objects in the order of their resourceVersions. So the store has
+// reached the resourceVersion of an event when the handler is called with it. A list has
+// another order, and the informer stores it in parts. (The informer's
+// LastSyncResourceVersion is ahead of its store in both cases.)
+//
+// The informer transforms all objects of a list before it stores the first one. podWatch
+// recognizes a list by an object that is not newer than the one transformed before it.
+// From then on, newest stays as it is until the handler is called with the last object
+// of the list.
 type podWatch struct {
 	mu sync.Mutex
 	// newest is the resourceVersion that the store has reached.
 	newest string
-	// queued is the newest resourceVersion of the objects that were transformed.
+	// queued is the newest resourceVersion of the transformed objects.
 	queued string
-	// listing: objects of a list are on their way, of which last is the last one.
+	// listing reports whether the objects of a list are being stored; last is the last
+	// object of the list.
 	listing bool
 	last    podVersion
 }
@@ -65,7 +69,7 @@ func (p *podWatch) queue(o metav1.Object) {
 	p.last = versionOf(o)
 }
 
-// observe records the object of an event, which the store has.
+// observe records the object of an event; the store has it already.
 func (p *podWatch) observe(obj any) {
 	o, ok := wiring.Object[metav1.Object](obj)
 	if !ok {

@@ -82,8 +82,9 @@ func (t *ownerTally) owner(kind schema.GroupVersionKind, ref *metav1.OwnerRefere
 	return o, nil
 }
 
-// read shortens resync for an owner that is not watched. One that was remembered may have
-// been scaled up since: its new pods caused this reconciliation, and may cause no more.
+// read shortens resync for an owner that is not watched. An owner that was read earlier
+// (remembered) may have been scaled up since: its new pods caused this reconciliation,
+// and may cause no further one.
 func (t *ownerTally) read(o owner) {
 	switch {
 	case watched[o.GroupKind]:
@@ -132,14 +133,14 @@ func (t *ownerTally) target(ref *v1alpha1.TargetRef) error {
 	return nil
 }
 
-// total returns the sum of the replicas; an orphan counts as 1. Unknown says why the
-// replicas of an owner are unknown, whose existing pods count.
+// total returns the sum of the replicas; an orphan counts as 1. If the replicas of an
+// owner are unknown, unknown says why, and the owner's existing pods count.
 func (t *ownerTally) total() (total int32, unknown string) {
 	total = t.orphans
 	for _, a := range t.owned {
 		n, why := a.total()
 		total += n
-		// The same one in each reconciliation.
+		// Each reconciliation has to report the same reason.
 		if why != "" && (unknown == "" || why < unknown) {
 			unknown = why
 		}

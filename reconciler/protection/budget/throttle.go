@@ -8,10 +8,10 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// minInterval is the minimum time between two reconciliations of a budget. While the
-// webhook writes many charges, a write of the controller causes a conflict for each:
-// then it is busyInterval. The cost is a delay until an available slot is seen and
-// settled charges are removed.
+// minInterval is the minimum time between two reconciliations of a budget. It is
+// busyInterval while the webhook writes many charges, because each write of the
+// controller causes it a conflict. The cost is a delay until an available slot is seen
+// and settled charges are removed.
 const (
 	minInterval  = 100 * time.Millisecond
 	busyInterval = 400 * time.Millisecond
@@ -19,8 +19,8 @@ const (
 	busyCharges = 5
 )
 
-// throttle spaces the reconciliations of each budget: a thousand deleted pods cause
-// ten writes a second.
+// throttle spaces the reconciliations of each budget: a thousand deleted pods cause at
+// most ten writes a second.
 type throttle struct {
 	clock clock.PassiveClock
 

@@ -19,7 +19,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
-// byPods is the index of budgets by what their pods have: a label, or an owner.
+// byPods is the index of budgets by a property of the pods that they may cover: a
+// label, or an owner.
 const byPods = "breakwater.dev/by-pods"
 
 // podIndexers are the indexers of budgets that wakeUps reads.
@@ -40,7 +41,8 @@ func podKeys(obj any) ([]string, error) {
 	case b.Spec.Selector == nil:
 		return nil, nil
 	}
-	// A pod needs all the labels, so one is enough to find the budget.
+	// A pod must have all labels of the selector, so an index by one of them finds the
+	// budget.
 	first := ""
 	for key := range b.Spec.Selector.MatchLabels {
 		if first == "" || key < first {
@@ -106,8 +108,9 @@ func (w wakeUps) covering(p *corev1.Pod) []*v1alpha1.PodUnavailableBudget {
 	})
 }
 
-// below returns the budgets that may need what changes of a workload of a watched kind:
-// those whose target it is or has above it, and those that cover pods below it.
+// below returns the budgets whose status a change of a workload of a watched kind may
+// affect: budgets whose target is the workload or an owner above it, and budgets that
+// cover pods below it.
 func (w wakeUps) below(workload owner, namespace string) []*v1alpha1.PodUnavailableBudget {
 	keys := []string{targetKey(namespace, workload.GroupKind, workload.name)}
 	if targets, complete := w.targets(namespace, workload.refs); complete {

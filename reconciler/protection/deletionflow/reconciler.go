@@ -1,7 +1,7 @@
-// Package deletionflow derives the status of PodDeletionFlowControls from the
-// deletions that the webhook has counted: whether the breaker is open, why, and when
-// there is room again. It decides about no deletion: while it is down, the webhook
-// continues and only the condition is late.
+// Package deletionflow derives the status of PodDeletionFlowControls from the deletions
+// that the webhook has counted: whether the breaker is open, why, and when there is
+// room again. It does not decide about deletions: while it is down, the webhook
+// continues, and only the condition is outdated.
 //
 // It also sets back a committed time that is too far ahead.
 package deletionflow

@@ -129,7 +129,7 @@ func rows(half recording.Half, name string) ([]map[string]string, error) {
 	return list, nil
 }
 
-// print prints all figures, then those of groups, then the wrong verdicts.
+// printAll prints all figures, then those of groups, then the wrong verdicts.
 func printAll(out io.Writer, all []release) {
 	outcomes := make([]calibrate.Outcome, len(all))
 	for i, r := range all {

@@ -80,8 +80,8 @@ type Effects struct {
 	ExitAfter time.Duration
 	// Unready is the share of the time in which the process is not Ready.
 	Unready float64
-	// NoRequests says that requests do not reach the process, although it is
-	// Ready. Whoever runs the process leaves it out of the endpoints.
+	// NoRequests says that requests do not reach the process, although it is Ready: the
+	// program that runs it must leave it out of the endpoints.
 	NoRequests bool
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package load makes requests at random times with a bounded rate. Its targets
-// are loopback addresses, or Services of the cluster it runs in: it is no tool
-// to load other people's servers.
+// Package load makes requests at random times with a bounded rate. Its targets are
+// loopback addresses, or Services of its own cluster only: it must not be able to load
+// other people's servers.
 package load
 
 import (
@@ -46,7 +46,7 @@ func Wave(rate, share float64, period time.Duration) Profile {
 	}
 }
 
-// Caller makes one request. Its error is counted by itself.
+// Caller makes one request. The caller itself counts its errors.
 type Caller interface {
 	Call(ctx context.Context, id int) error
 }
@@ -67,8 +67,8 @@ func New(caller Caller, profile Profile, seed uint64) (*Generator, error) {
 	return &Generator{caller: caller, profile: profile, random: rand.New(rand.NewPCG(seed, 1))}, nil
 }
 
-// Run makes requests as a Poisson process until the context ends, and waits for
-// those in flight. A request that finds too many in flight is not made.
+// Run makes requests as a Poisson process until the context ends, and waits for the
+// running ones. If too many are running, a request is skipped.
 func (g *Generator) Run(ctx context.Context) {
 	start := time.Now()
 	free := make(chan struct{}, maxInFlight)

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// maxLagGrowth is by how much the median lag of the machine may grow with a good
-// release that leaves no old pods: its new pods are compared with another time,
-// and would look slow. The shortest time of service is 20 ms, so 1 ms is a sixth
-// of the weakest fault of latency. Where old pods stay, the lag is the same for
-// both; a release with a fault has it whatever the machine does.
+// maxLagGrowth is by how much the median lag of the machine may grow during a good
+// release that leaves no old pods. The new pods of such a release are compared with an
+// earlier time, and would look slow. The shortest time of service is 20 ms, so 1 ms is
+// a sixth of the weakest fault of latency. If old pods stay, the lag is the same for
+// both versions. A release with a fault is bad whatever the machine does.
 const maxLagGrowth = time.Millisecond
 
 // result is a release that was made.

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// lagMeter measures how late a timer fires: how long a process of this machine
-// waits for a CPU. Other programs on the machine must not decide what a
-// recording shows, so a release is left out when the lag changed with it.
+// lagMeter measures how late a timer fires: how long a process of this machine waits
+// for a CPU. Other programs on the machine must not decide what a recording shows, so a
+// release is left out if the lag changed during it.
 type lagMeter struct {
 	mu      sync.Mutex
 	samples []lagSample

@@ -71,9 +71,10 @@ func (r Release) Load(at time.Duration) load.Profile {
 	return load.Constant(r.Rate)
 }
 
-// The loads of the faulty releases of a run by strength, and of the good ones.
-// A weak fault needs requests to show at all: 2 % of 60 requests is one. So the
-// weak ones have more load; the strong ones go down to 0.2 requests per second.
+// faultyLoads are the loads of the faulty releases of a run by strength, goodLoads
+// those of the good ones. A weak fault needs many requests to show at all: 2 % of 60
+// requests is one. So releases with a weak fault have more load; those with a strong
+// one go down to 0.2 requests per second.
 var (
 	faultyLoads = map[fault.Strength][]float64{
 		fault.Weak:   {200, 50, 20, 20, 20, 20, 10, 10},
@@ -149,8 +150,8 @@ func faulty(half int, random *rand.Rand) []Release {
 			}
 		}
 		random.Shuffle(len(kinds), func(i, j int) { kinds[i], kinds[j] = kinds[j], kinds[i] })
-		// The first loads of a list are the highest: those kinds come last that
-		// need a neighbour, which is left out at high loads.
+		// The first loads of a list are the highest. A neighbour is left out at high
+		// loads, so the kinds that need one come last.
 		slices.SortStableFunc(kinds, func(a, b fault.Kind) int { return rank(a) - rank(b) })
 		for i, kind := range kinds {
 			r := shapes[random.IntN(len(shapes))]
@@ -184,8 +185,8 @@ func good(random *rand.Rand) []Release {
 		list[i].Rate = loads[i]
 		list[i].Service = []string{"front", "cart", "catalogue", "payment"}[random.IntN(4)]
 	}
-	// What makes a release hard shows in its requests: the plain ones get the
-	// lowest loads, as far as there are plain ones.
+	// A variant is hard because of its requests. So the plain releases get the lowest
+	// loads, as long as there are plain ones.
 	low := 0
 	for i, r := range list {
 		for ; r.Variant != "plain" && r.Rate < 2 && low < len(list); low++ {

@@ -87,7 +87,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	r.running.Go(func() { r.lag.run(ctx) })
-	// The shops end first: what follows needs the CPU.
+	// The shops end first: the steps that follow need the CPU.
 	shops, end := context.WithCancel(ctx)
 	defer end()
 	results := r.releases(shops)

@@ -36,8 +36,8 @@ func (s *shop) begin(ctx context.Context) {
 	}
 }
 
-// node places pods evenly. With a noisy node, all new pods and one of three old
-// ones are on it.
+// node places pods evenly. In variant noisy-node, all new pods and one of three old
+// pods are on the noisy node.
 func (s *shop) node(version string, i int) string {
 	if s.release.Variant == "noisy-node" && version == "v2" {
 		return nodes[0]

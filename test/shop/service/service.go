@@ -81,7 +81,7 @@ func (s *Service) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case happens(s.Effects.Resets):
-		// Half an answer: a client repeats a request that got none.
+		// Half an answer, because a client repeats a request that got none.
 		w.Header().Set("Content-Length", "100")
 		_, _ = w.Write([]byte("{"))
 		_ = http.NewResponseController(w).Flush()
@@ -124,7 +124,7 @@ func (s *Service) call(ctx context.Context, d *Client, id int) error {
 	return d.Call(ctx, id)
 }
 
-// wait lets the time of service pass. It returns false if the caller went.
+// wait waits for the time of service. It returns false if the caller disconnected.
 func (s *Service) wait(ctx context.Context) bool {
 	timer := time.NewTimer(s.serviceTime(rand.NormFloat64(), time.Since(s.Started)))
 	defer timer.Stop()
