@@ -32,8 +32,9 @@ type connection struct {
 // webhook is for probes of the kubelet, which policies do not restrict.
 func connections() []connection {
 	all := []connection{
-		{function("callback"), 8012, true, true}, // queue-proxy
-		{function("callback"), 9090, false, false},
+		{function("callback"), 8012, true, true},   // queue-proxy
+		{function("callback"), 9090, false, false}, // queue-proxy, for the autoscaler
+		{function("callback"), 9095, true, true},   // metrics
 		{function("callback"), 8080, false, false}, // behind the queue-proxy
 		{component("init-action-server"), 8443, true, true},
 		{component("permission-centre"), 8443, false, true},
