@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/builder"
@@ -96,6 +97,24 @@ func TestViewEditAndAdminReadAllObjectsAndOnlyTheJudgeWritesAStatus(t *testing.T
 							return fmt.Errorf("may %s: %t, %w", what, got, err)
 						}
 					}
+				}
+			}
+			return nil
+		})
+	}
+}
+
+func TestOnlyAdminWritesMetricChecks(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, role := range []string{"view", "edit", "admin"} {
+		user, _ := f.bind(t, role)
+		await(t, role+" reads MetricChecks, and only admin writes them", func(ctx context.Context) error {
+			for verb, want := range map[string]bool{
+				"get": true, "list": true, "watch": true, "create": role == "admin", "patch": role == "admin", "delete": role == "admin",
+			} {
+				if got, err := f.may(ctx, user, verb, judgev1alpha1.GroupName, "metricchecks", ""); err != nil || got != want {
+					return fmt.Errorf("may %s: %t, %w", verb, got, err)
 				}
 			}
 			return nil
