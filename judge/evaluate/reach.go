@@ -83,18 +83,29 @@ func readWithoutRequests(in Input) bool {
 	return read
 }
 
-// readyBefore returns the number of old pods that were Ready some time before the change.
-func readyBefore(in Input, f frame) int {
-	pods := 0
+// readiness returns the samples of condition Ready, 1 or 0, of each pod of one side until now.
+func readiness(in Input, side func(Data) []samples.Series) [][]samples.Point {
+	var pods [][]samples.Point
 	for _, d := range in.Metrics {
 		if d.Signal != catalog.Health {
 			continue
 		}
-		for _, s := range d.Old.All {
-			if s.Labels["__name__"] == "kube_pod_status_ready" && s.Labels["condition"] == "true" &&
-				slices.ContainsFunc(samples.Numbers(s.Points), func(p samples.Point) bool { return p.V == 1 && p.T <= f.grid.Origin-startupSeconds }) {
-				pods++
+		for _, s := range samples.Until(side(d), seconds(in.Now)) {
+			points := samples.Numbers(s.Points)
+			if s.Labels["__name__"] == "kube_pod_status_ready" && s.Labels["condition"] == "true" && len(points) > 0 {
+				pods = append(pods, points)
 			}
+		}
+	}
+	return pods
+}
+
+// readyBefore returns the number of old pods that were Ready some time before the change.
+func readyBefore(in Input, f frame) int {
+	pods := 0
+	for _, points := range readiness(in, func(d Data) []samples.Series { return d.Old.All }) {
+		if slices.ContainsFunc(points, func(p samples.Point) bool { return p.V == 1 && p.T <= f.grid.Origin-startupSeconds }) {
+			pods++
 		}
 	}
 	return pods
@@ -104,26 +115,17 @@ func readyBefore(in Input, f frame) int {
 // are Ready, and 0 pods if one is not Ready or nothing is known.
 func readySince(in Input, f frame) (pods int, since float64) {
 	since = f.grid.Origin
-	for _, d := range in.Metrics {
-		if d.Signal != catalog.Health {
-			continue
+	for _, points := range readiness(in, func(d Data) []samples.Series { return d.New.All }) {
+		last := points[len(points)-1]
+		if last.V != 1 || seconds(in.Now)-last.T > 3*math.Max(f.step, minimumCell) {
+			return 0, since
 		}
-		for _, s := range samples.Until(d.New.All, seconds(in.Now)) {
-			points := samples.Numbers(s.Points)
-			if s.Labels["__name__"] != "kube_pod_status_ready" || s.Labels["condition"] != "true" || len(points) == 0 {
-				continue
+		for _, p := range points {
+			if p.V != 1 {
+				since = math.Max(since, p.T)
 			}
-			last := points[len(points)-1]
-			if last.V != 1 || seconds(in.Now)-last.T > 3*math.Max(f.step, minimumCell) {
-				return 0, since
-			}
-			for _, p := range points {
-				if p.V != 1 {
-					since = math.Max(since, p.T)
-				}
-			}
-			pods++
 		}
+		pods++
 	}
 	return pods, since
 }
