@@ -71,7 +71,7 @@ func TestAnIdleCentreDoesNotUseTheWriter(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := w.engine.Store.Writer().Stats().WaitCount
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) // of virtual time, in which the centre polls
 		synctest.Wait()
 		if n := w.engine.Store.Writer().Stats().WaitCount - before; n > 0 {
 			t.Errorf("the writer was needed %d times in an hour without requests", n)
