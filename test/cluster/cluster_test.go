@@ -117,6 +117,15 @@ func TestCluster(t *testing.T) {
 		tool.must(ctx, t, time.Minute, "down")
 		tool.nothingLeft(t, before, nil)
 	})
+	t.Run("down removes the socket of a shim that was killed before it wrote its address", func(t *testing.T) {
+		if len(tool.otherMarks()) > 0 {
+			t.Skip("the shims of another instance use the folder; its down removes such sockets")
+		}
+		tool.killUpAt(ctx, t, "kubelet")
+		orphan := orphanSocket(t)
+		tool.must(ctx, t, time.Minute, "down")
+		tool.nothingLeft(t, before, []string{orphan})
+	})
 	for _, name := range []string{"etcd", "kubelet", "traefik"} {
 		t.Run("down leaves nothing after up was killed at "+name, func(t *testing.T) {
 			tool.killUpAt(ctx, t, name)
@@ -262,6 +271,18 @@ func (c tool) shimSockets() []string {
 		}
 	}
 	return sockets
+}
+
+// orphanSocket creates a socket in the folder of the shims that no process
+// listens on and no address names.
+func orphanSocket(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(shimFolder, "s", "orphan")
+	if err := os.MkdirAll(filepath.Dir(path), 0o711); err != nil {
+		t.Fatal(err)
+	}
+	closedSocket(t, path)
+	return path
 }
 
 // nothingLeft checks independently of the code of "down".

@@ -99,3 +99,18 @@ func TestOnlyEmptyFoldersAreRemoved(t *testing.T) {
 		t.Error("a file was removed, or an empty folder is left")
 	}
 }
+
+func TestOnlySocketsWithoutAListenerAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	dead, live, file := filepath.Join(dir, "dead"), filepath.Join(dir, "live"), filepath.Join(dir, "file")
+	closedSocket(t, dead)
+	l := listen(t, live)
+	defer func() { _ = l.Close() }()
+	put(t, file, "")
+	if err := removeDeadSockets(dir); err != nil {
+		t.Fatal(err)
+	}
+	if exists(dead) || !exists(live) || !exists(file) {
+		t.Errorf("exist: dead socket %t, live socket %t, file %t", exists(dead), exists(live), exists(file))
+	}
+}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -49,4 +50,23 @@ func age(t *testing.T, path string, by time.Duration) {
 	if err := os.Chtimes(path, then, then); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// closedSocket creates a socket that no process listens on.
+func closedSocket(t *testing.T, path string) {
+	t.Helper()
+	l := listen(t, path)
+	l.SetUnlinkOnClose(false)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func listen(t *testing.T, path string) *net.UnixListener {
+	t.Helper()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }

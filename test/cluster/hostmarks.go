@@ -7,10 +7,13 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 )
 
 // hostMarks records host state that the cluster changes: kernel parameters that
@@ -31,6 +34,7 @@ type hostMarks struct {
 const (
 	netnsFolder   = "/run/netns"
 	kubeletFolder = "/var/lib/kubelet"
+	shimFolder    = "/run/containerd"
 )
 
 func watchedSysctls() []string {
@@ -42,7 +46,7 @@ func watchedSysctls() []string {
 // links, libcni's results and the sockets of containerd's shims.
 func watchedFolders() []string {
 	return []string{kubeletFolder, "/var/lib/cni", "/var/log/containers", "/var/log/pods",
-		"/run/containerd", "/opt/containerd", netnsFolder, "/run/kubernetes", "/run/lock/kubelet.lock"}
+		shimFolder, "/opt/containerd", netnsFolder, "/run/kubernetes", "/run/lock/kubelet.lock"}
 }
 
 func (c *cluster) markHost() error {
@@ -133,6 +137,9 @@ func (c *cluster) restoreHost() error {
 		// configured.
 		errs = append(errs, os.RemoveAll(filepath.Join(kubeletFolder, "device-plugins")))
 	}
+	if slices.Contains(marks.Absent, shimFolder) {
+		errs = append(errs, removeDeadSockets(filepath.Join(shimFolder, "s")))
+	}
 	for _, f := range marks.Absent {
 		removeEmptyFolders(f)
 	}
@@ -166,6 +173,28 @@ func (c *cluster) removeTraces() error {
 			if socket, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "unix://"); ok {
 				remove(socket)
 			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeDeadSockets removes the sockets of a folder that no process listens on.
+// A shim that was killed between creating its socket and writing its address
+// leaves one that removeTraces cannot find.
+func removeDeadSockets(dir string) error {
+	var errs []error
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.Type() != fs.ModeSocket {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		conn, err := net.DialTimeout("unix", path, time.Second)
+		switch {
+		case err == nil:
+			_ = conn.Close()
+		case errors.Is(err, syscall.ECONNREFUSED):
+			errs = append(errs, os.Remove(path))
 		}
 	}
 	return errors.Join(errs...)
