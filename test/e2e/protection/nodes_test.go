@@ -91,10 +91,13 @@ func TestADrainWaitsWhileAnotherNodeIsLost(t *testing.T) {
 
 	n.apply(t, n.nodeManifest(nodes[0], "8"))
 	n.run(t, "drain", nodes[1], "--ignore-daemonsets", "--timeout=120s")
-	n.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
-	if left := n.podsOn(t, nodes[0]); len(left) != 6 {
-		t.Errorf("pods on the restored node are %v", left)
-	}
+	// "rollout status" could read a status from before the drain.
+	n.await(t, "all pods run on the restored node", func() error {
+		if left := n.podsOn(t, nodes[0]); len(left) != 6 {
+			return fmt.Errorf("its pods are %v", left)
+		}
+		return nil
+	})
 }
 
 // The controller of NoExecute taints tries a deletion five times within 50 ms, and then not
