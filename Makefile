@@ -14,8 +14,8 @@ NODES ?= 10
 help: ## List the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-17s %s\n", $$1, $$2}'
 
-demo: up ## Show judged releases step by step on the embedded cluster; keeps it up.
-	@$(CLUSTER) exec -- go run ./test/demo
+demo: up ## Show releases, protection and permissions on the embedded cluster; CHAPTER=protection shows one part.
+	@$(CLUSTER) exec -- go run ./test/demo -chapter "$(CHAPTER)" -record "$(CAST)"
 
 up: cluster modules ## Start the embedded cluster and install Breakwater on it.
 	@$(CLUSTER) up --nodes $(NODES)

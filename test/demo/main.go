@@ -1,5 +1,5 @@
-// Command demo shows a judged release and a pod that waits for its permissions,
-// on a cluster with Breakwater, as `make demo` starts it. It prints every
+// Command demo shows a judged release, protected pods and a pod that waits for its
+// permissions, on a cluster with Breakwater, as `make demo` starts it. It prints every
 // command and its output. It exits with 0 only if every step had the expected
 // result. Run it from the top of the repository.
 //
@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -23,9 +24,11 @@ import (
 
 func main() {
 	fast := flag.Bool("fast", false, "do not pause between the steps")
+	chapter := flag.String("chapter", "", "show only this chapter: "+chapterNames())
+	record := flag.String("record", "", "also write the output to this file, as an asciinema cast")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, newPrinter(os.Stdout, *fast))
+	err := run(ctx, *chapter, *record, *fast)
 	interrupted := ctx.Err() != nil
 	stop()
 	switch {
@@ -38,20 +41,26 @@ func main() {
 	}
 }
 
-// run connects to the cluster, runs the steps and removes the server
-// configuration at the end.
-func run(ctx context.Context, p *printer) (err error) {
+// run connects to the cluster and shows the chapters.
+func run(ctx context.Context, chapter, record string, fast bool) (err error) {
+	selected, err := selectChapters(chapter)
+	if err != nil {
+		return err
+	}
 	kube, err := connect()
 	if err != nil {
 		return err
 	}
-	defer func() {
-		// Remove the configuration even if the context has ended.
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
-		defer cancel()
-		err = errors.Join(err, judge.Unconfigure(last, kube))
-	}()
-	return (&steps{printer: p, kube: kube, judge: judge.New(nil)}).run(ctx)
+	p := newPrinter(os.Stdout, fast)
+	if record != "" {
+		file, err := os.Create(record)
+		if err != nil {
+			return fmt.Errorf("create the recording: %w", err)
+		}
+		p = recordingPrinter(os.Stdout, newCast(file, time.Now), fast)
+		defer func() { err = errors.Join(err, file.Close()) }()
+	}
+	return (&steps{printer: p, kube: kube, judge: judge.New(nil)}).run(ctx, selected)
 }
 
 func connect() (kubernetes.Interface, error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"strings"
@@ -16,7 +17,7 @@ const pace = 1500 * time.Millisecond
 
 // printer prints explanations, commands and their output.
 type printer struct {
-	out *os.File
+	out io.Writer
 	// pause is 0 if the output is not a terminal.
 	pause time.Duration
 	bold  string
@@ -34,6 +35,15 @@ func newPrinter(out *os.File, fast bool) *printer {
 	if !fast {
 		p.pause = pace
 	}
+	return p
+}
+
+// recordingPrinter also writes to a recording, with the bold text and the pauses of a
+// terminal.
+func recordingPrinter(out *os.File, recording io.Writer, fast bool) *printer {
+	p := newPrinter(out, fast)
+	p.out = io.MultiWriter(out, recording)
+	p.bold, p.plain, p.pause = "\x1b[1m", "\x1b[0m", pace
 	return p
 }
 

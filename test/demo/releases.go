@@ -2,12 +2,26 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
+	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 )
+
+// releases shows a good release, a bad one and its repair, judged by a server. It removes
+// the configuration of the server at the end.
+func (s *steps) releases(ctx context.Context) (err error) {
+	defer func() {
+		// Remove the configuration even if the context has ended.
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
+		defer cancel()
+		err = errors.Join(err, judge.Unconfigure(last, s.kube))
+	}()
+	return inOrder(ctx, s.showInstallation, s.installServer, s.createNamespace, s.goodRelease, s.badRelease, s.denial, s.repair, s.scaleToZero)
+}
 
 func (s *steps) goodRelease(ctx context.Context) error {
 	s.title("A good release")

@@ -36,17 +36,26 @@ type steps struct {
 	judge *judge.Client
 }
 
-// run runs all steps and returns the first error.
-func (s *steps) run(ctx context.Context) error {
+// run shows the chapters and returns the first error.
+func (s *steps) run(ctx context.Context, chapters []chapter) error {
 	began := time.Now()
-	for _, step := range []func(context.Context) error{
-		s.showInstallation, s.installServer, s.createNamespace, s.goodRelease, s.badRelease, s.denial, s.repair, s.scaleToZero, s.permissions,
-	} {
+	for _, c := range chapters {
+		if err := c.show(s, ctx); err != nil {
+			return err
+		}
+	}
+	s.printNextCommands(chapters, time.Since(began))
+	return nil
+}
+
+// inOrder runs steps one after the other.
+func inOrder(ctx context.Context, steps ...func(context.Context) error) error {
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
-	return s.printNextCommands(time.Since(began))
+	return nil
 }
 
 func (s *steps) showInstallation(ctx context.Context) error {
@@ -115,22 +124,19 @@ func (s *steps) all(ctx context.Context, commands ...[]string) error {
 }
 
 // printNextCommands prints commands for inspection.
-func (s *steps) printNextCommands(took time.Duration) error {
+func (s *steps) printNextCommands(chapters []chapter, took time.Duration) {
 	s.title("Next commands")
-	s.explain(fmt.Sprintf("All steps succeeded in %s. The cluster and the namespaces %s and %s are\n"+
-		"kept. The server configuration was removed.", took.Round(time.Second), demo, shops))
-	for _, line := range []string{
-		"export KUBECONFIG=" + os.Getenv("KUBECONFIG"),
-		"kubectl -n " + demo + " get changeworkloads,changepods",
-		"kubectl -n " + demo + " get changeworkloads -o yaml",
-		"kubectl -n " + demo + " get events --sort-by=.lastTimestamp",
-		"kubectl -n " + shops + " get events --sort-by=.lastTimestamp",
-		"kubectl -n " + system + " get pods,ksvc,broker,trigger",
-		"kubectl -n " + system + " get opsconfiginfo -o wide",
-		"kubectl get eventtypes -A",
+	s.explain(fmt.Sprintf("All steps succeeded in %s. The cluster and these namespaces are kept:", took.Round(time.Second)))
+	lines := []string{"export KUBECONFIG=" + os.Getenv("KUBECONFIG")}
+	for _, c := range chapters {
+		lines = append(lines, c.next...)
+	}
+	lines = append(lines,
+		"kubectl -n "+system+" get pods,ksvc,broker,trigger",
+		"kubectl -n "+system+" get opsconfiginfo -o wide",
 		"make down     # removes the cluster",
-	} {
+	)
+	for _, line := range lines {
 		s.print("  %s\n", line)
 	}
-	return nil
 }
