@@ -9,12 +9,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/propagation"
+	"k8s.io/client-go/transport"
 )
 
 const (
@@ -36,7 +38,7 @@ type client struct {
 }
 
 func newClient(e Endpoint) (*client, error) {
-	transport := &http.Transport{
+	base := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: connectTimeout}).DialContext,
 		TLSHandshakeTimeout: connectTimeout,
@@ -51,19 +53,35 @@ func newClient(e Endpoint) (*client, error) {
 		if !pool.AppendCertsFromPEM([]byte(e.CACerts)) {
 			return nil, fmt.Errorf("parse CA certificates of %s: not PEM", e.URL)
 		}
-		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+		base.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	authenticated, err := withToken(e, base)
+	if err != nil {
+		return nil, err
 	}
 	return &client{
 		endpoint:  e,
-		transport: transport,
+		transport: base,
 		http: http.Client{
 			// The propagator is explicit and not the global one, so that a process
 			// that exports no traces still propagates them.
-			Transport: otelhttp.NewTransport(transport, otelhttp.WithPropagators(propagation.TraceContext{})),
+			Transport: otelhttp.NewTransport(authenticated, otelhttp.WithPropagators(propagation.TraceContext{})),
 			// A Broker does not redirect, and following a redirect could lose the body.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
+}
+
+// withToken adds the token of the file to each request. The file is read again every
+// minute, because the kubelet renews it.
+func withToken(e Endpoint, base http.RoundTripper) (http.RoundTripper, error) {
+	if e.TokenFile == "" {
+		return base, nil
+	}
+	if _, err := os.Stat(e.TokenFile); err != nil {
+		return nil, fmt.Errorf("the Broker %s requires a token: mount one with its audience (docs/overlays.md, oidc): %w", e.URL, err)
+	}
+	return transport.TokenSourceWrapTransport(transport.NewCachedFileTokenSource(e.TokenFile))(base), nil
 }
 
 // post sends the event once, in binary mode, and returns nil if the Broker

@@ -29,6 +29,9 @@ type Endpoint struct {
 	// CACerts are certificates in PEM that are trusted in addition to those of
 	// the system. Empty if the cluster does not encrypt internal traffic.
 	CACerts string
+	// TokenFile holds the token that each request carries, for a Broker that
+	// authenticates its senders. Empty if it does not.
+	TokenFile string
 }
 
 // Resolve looks up the address of the Broker. Only one goroutine calls it.

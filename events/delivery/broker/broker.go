@@ -35,6 +35,9 @@ import (
 // lookup. Lookups are seconds apart and renew it.
 const trackingLease = time.Hour
 
+// tokenFile is where the manifests mount the token for the audience of the Broker.
+const tokenFile = "/var/run/secrets/breakwater.dev/broker/token"
+
 // configMapTimeout limits how long the first lookup waits for the ConfigMap. The
 // watcher starts after the sender is created and reports an empty ConfigMap until
 // then; after this time an empty ConfigMap means that it does not exist.
@@ -131,6 +134,9 @@ func (f *finder) find(ctx context.Context) (delivery.Endpoint, error) {
 	endpoint := delivery.Endpoint{URL: address.URL.String()}
 	if address.CACerts != nil {
 		endpoint.CACerts = *address.CACerts
+	}
+	if address.Audience != nil {
+		endpoint.TokenFile = tokenFile
 	}
 	return endpoint, nil
 }

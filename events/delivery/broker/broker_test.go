@@ -26,6 +26,8 @@ import (
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/configmap/informer"
 	"knative.dev/pkg/injection/clients/dynamicclient"
+	"knative.dev/pkg/resolver"
+	"knative.dev/pkg/tracker"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
@@ -279,4 +281,23 @@ func event(t *testing.T, pod string) cloudevents.Event {
 		t.Fatal(err)
 	}
 	return e
+}
+
+func TestABrokerWithAnAudienceRequiresAToken(t *testing.T) {
+	for name, want := range map[string]string{"": "", "eventing.knative.dev/broker/altershieldoperator-system/default": tokenFile} {
+		b := broker("default", "http://broker.example")
+		if name != "" {
+			_ = unstructured.SetNestedField(b.Object, name, "status", "address", "audience")
+		}
+		c := newCluster(t)
+		c.create(t, b)
+		f := newFinder(c.clock)
+		f.addresses = resolver.NewURIResolverFromTracker(c.ctx, tracker.New(func(types.NamespacedName) {}, time.Hour))
+		if err := f.setReference(configMap("default")); err != nil {
+			t.Fatal(err)
+		}
+		if e, err := f.find(t.Context()); err != nil || e.TokenFile != want {
+			t.Errorf("audience %q: token file %q, %v; want %q", name, e.TokenFile, err, want)
+		}
+	}
 }
