@@ -55,7 +55,7 @@ func (f *function) finish(ctx context.Context, server Server, in Input) error {
 		// The answer is only kept, to save a write: the verdict usually follows
 		// at once and implies it. Otherwise it is stored later. If this
 		// process ends first, the answer counts as lost.
-		f.keep(in.Pod, f.clock.Now())
+		f.cacheAnswer(in.Pod, f.clock.Now())
 		return nil
 	}
 	err := f.storeResult(ctx, in, callErr, func(s *v1alpha1.ChangePodStatus, attempt int32) bool {
@@ -124,7 +124,7 @@ func (f *function) storeResult(ctx context.Context, in Input, callErr error, suc
 // intentContext returns a context that ends when the intent of the call expires and
 // others may call.
 func (f *function) intentContext(ctx context.Context, in Input) (context.Context, context.CancelFunc) {
-	return f.callContext(in.Place.Context(ctx), in.Pod.Status.SubmissionOf(in.Stage).IntentTime.Time, in.CallDeadline)
+	return f.callContext(in.Reservation.Context(ctx), in.Pod.Status.SubmissionOf(in.Stage).IntentTime.Time, in.CallDeadline)
 }
 
 func (f *function) callContext(ctx context.Context, intent time.Time, deadline time.Duration) (context.Context, context.CancelFunc) {

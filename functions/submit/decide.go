@@ -56,8 +56,8 @@ type Input struct {
 	// CallDeadline is the maximum duration of a call to the server. An older intent
 	// without an answer has expired.
 	CallDeadline time.Duration
-	// Place is the place of the call in the rate limit, or nil.
-	Place *altershield.Place
+	// Reservation is the place of the call in the rate limit, or nil.
+	Reservation *altershield.Reservation
 	// NotBegun is the node whose PRE check has not begun, as the server answered
 	// during this wake-up, or "".
 	NotBegun string

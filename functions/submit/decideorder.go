@@ -22,12 +22,12 @@ const (
 // OrderInput has everything that a decision about an order depends on.
 type OrderInput struct {
 	Workload *v1alpha1.ChangeWorkload
-	// Asked, NotBegun, Now, CallDeadline and Place are as in Input.
+	// Asked, NotBegun, Now, CallDeadline and Reservation are as in Input.
 	Asked        bool
 	NotBegun     string
 	Now          time.Time
 	CallDeadline time.Duration
-	Place        *altershield.Place
+	Reservation  *altershield.Reservation
 }
 
 // stageOf returns the stage of the order check for a step.

@@ -32,24 +32,24 @@ const (
 type Finisher struct {
 	function
 	// wait waits for a call, at most callTimeout.
-	wait func(call func())
-	late lateAnswers
+	wait     func(call func())
+	unstored unstoredAnswers
 }
 
 var _ verdict.Follower = (*Finisher)(nil)
 
-// NewFinisher returns a Finisher. Its Run stores late answers.
+// NewFinisher returns a Finisher. Its Run stores answers that no verdict followed.
 func NewFinisher(client versioned.Interface, server *functions.ClientSource, clock clock.PassiveClock, meter metric.Meter) *Finisher {
 	f := &Finisher{function: function{
 		client: client, releases: functions.NewReleaseReader(client, clock), server: server,
 		clock: clock, decided: metrics.NewCounter(meter, "breakwater_submit_decisions_total"),
 	}, wait: waitForCall}
-	f.keep = f.late.add
+	f.cacheAnswer = f.unstored.add
 	return f
 }
 
 // Judged implements verdict.Follower: the verdict implies the answer.
-func (f *Finisher) Judged(batch types.UID) { f.late.drop(batch) }
+func (f *Finisher) Judged(batch types.UID) { f.unstored.drop(batch) }
 
 // waitForCall makes a call and returns when it ended, or after callTimeout.
 func waitForCall(call func()) {
@@ -85,13 +85,13 @@ func (f *Finisher) Prepare(ctx context.Context, received events.ChangePodVerdict
 	}
 	waiting, cancel := context.WithTimeout(ctx, placeTimeout)
 	defer cancel()
-	place, err := server.ReservePlace(waiting)
+	place, err := server.Reserve(waiting)
 	if err != nil {
 		return nil
 	}
 	return &followUp{
 		finisher: f, server: server,
-		in: Input{Workload: workload, Stage: v1alpha1.StagePost, CallDeadline: config.TotalDeadline, Place: place},
+		in: Input{Workload: workload, Stage: v1alpha1.StagePost, CallDeadline: config.TotalDeadline, Reservation: place},
 	}
 }
 
@@ -115,8 +115,8 @@ func (u *followUp) WriteIntent(batch *v1alpha1.ChangePod) {
 	}
 }
 
-// Make implements verdict.FollowUp.
-func (u *followUp) Make(ctx context.Context, stored *v1alpha1.ChangePod) {
+// Call implements verdict.FollowUp.
+func (u *followUp) Call(ctx context.Context, stored *v1alpha1.ChangePod) {
 	if !u.intent {
 		return
 	}
@@ -132,5 +132,5 @@ func (u *followUp) Make(ctx context.Context, stored *v1alpha1.ChangePod) {
 	})
 }
 
-// Release implements verdict.FollowUp.
-func (u *followUp) Release() { u.in.Place.Release() }
+// ReleasePlace implements verdict.FollowUp.
+func (u *followUp) ReleasePlace() { u.in.Reservation.Release() }

@@ -70,7 +70,7 @@ func (f *function) decideOrder(ctx context.Context, server Server, w wakeUp, in 
 		return decision, err
 	}
 	reserved := false
-	if in.Place, reserved = reserve(ctx, server, decision, in.CallDeadline); !reserved {
+	if in.Reservation, reserved = reserve(ctx, server, decision, in.CallDeadline); !reserved {
 		return Decision{Throttled, throttledReason}, nil
 	}
 	in.Workload, err = functions.PatchStatusFrom(ctx, workloads, c, statuspatch.ChangeWorkloadSubmit, func(c *v1alpha1.ChangeWorkload) error {
@@ -87,7 +87,7 @@ func (f *function) decideOrder(ctx context.Context, server Server, w wakeUp, in 
 		return nil
 	})
 	if err != nil || !decision.writesOrder() {
-		in.Place.Release()
+		in.Reservation.Release()
 	}
 	return decision, err
 }
@@ -104,7 +104,7 @@ func (f *function) decideOnOrder(c *v1alpha1.ChangeWorkload, w wakeUp, in *Order
 // startOrder makes the call for a written intent.
 func (f *function) startOrder(ctx context.Context, server Server, in OrderInput) error {
 	intent := in.Workload.Status.Order.SubmissionOf(v1alpha1.StagePre)
-	call, cancel := f.callContext(in.Place.Context(ctx), intent.IntentTime.Time, in.CallDeadline)
+	call, cancel := f.callContext(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallDeadline)
 	defer cancel()
 	answer, callErr := server.StartOrder(call, altershield.StartOrder{OrderID: in.Workload.Spec.OrderID, StartTime: in.Now})
 	return f.storeOrderResult(ctx, in.Workload, callErr, func(o *v1alpha1.Order) {
@@ -123,7 +123,7 @@ func (f *function) startOrder(ctx context.Context, server Server, in OrderInput)
 // finishOrder makes the call for a written intent.
 func (f *function) finishOrder(ctx context.Context, server Server, in OrderInput) error {
 	intent := in.Workload.Status.Order.SubmissionOf(v1alpha1.StagePost)
-	call, cancel := f.callContext(in.Place.Context(ctx), intent.IntentTime.Time, in.CallDeadline)
+	call, cancel := f.callContext(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallDeadline)
 	defer cancel()
 	_, callErr := server.Finish(call, altershield.Finish{
 		OrderID: in.Workload.Spec.OrderID, NodeID: in.Workload.Status.Order.Node(),
@@ -150,7 +150,7 @@ func (f *function) finishOrder(ctx context.Context, server Server, in OrderInput
 // closeOrder makes the call for a written intent.
 func (f *function) closeOrder(ctx context.Context, server Server, in OrderInput) error {
 	intent := in.Workload.Status.Order.Closing
-	call, cancel := f.callContext(in.Place.Context(ctx), intent.IntentTime.Time, in.CallDeadline)
+	call, cancel := f.callContext(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallDeadline)
 	defer cancel()
 	n := in.Workload.Status.Counts
 	callErr := server.CloseOrder(call, altershield.CloseOrder{

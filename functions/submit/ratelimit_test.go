@@ -32,7 +32,7 @@ func TestACallThatTheRateLimitPreventsLeavesNoIntent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			place, err := client.ReservePlace(t.Context()) // leaves no room for a second
+			place, err := client.Reserve(t.Context()) // leaves no room for a second
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestACallThatIsNotNeededTakesNoPlaceInTheRateLimit(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := client.ReservePlace(ctx); err != nil {
+	if _, err := client.Reserve(ctx); err != nil {
 		t.Errorf("the place was not released: %v", err)
 	}
 }

@@ -25,12 +25,12 @@ func (d Decision) writesOrder() bool {
 
 // reserve waits for the rate limit if the decision is a call. It returns false if the
 // limit leaves no room within the duration.
-func reserve(ctx context.Context, server Server, d Decision, within time.Duration) (*altershield.Place, bool) {
+func reserve(ctx context.Context, server Server, d Decision, within time.Duration) (*altershield.Reservation, bool) {
 	if d.Outcome == StoreAnswer {
 		return nil, true
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	place, err := server.ReservePlace(ctx)
+	place, err := server.Reserve(ctx)
 	return place, err == nil
 }

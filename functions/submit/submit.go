@@ -48,7 +48,7 @@ var errOutdated = errors.New("the wake-up is outdated")
 
 // Server has the calls that this function makes; *altershield.Client implements it.
 type Server interface {
-	ReservePlace(ctx context.Context) (*altershield.Place, error)
+	Reserve(ctx context.Context) (*altershield.Reservation, error)
 	OpenOrder(ctx context.Context, in altershield.OpenOrder) (altershield.OrderAnswer, error)
 	StartOrder(ctx context.Context, in altershield.StartOrder) (altershield.StartAnswer, error)
 	StartBatch(ctx context.Context, in altershield.StartBatch) (altershield.StartAnswer, error)
@@ -67,8 +67,8 @@ type function struct {
 	decided  metrics.Counter
 	// answers caches answers to finishes that are not stored, by batch.
 	answers *lru.Cache
-	// keep keeps the answer to a finish that is not stored.
-	keep func(*v1alpha1.ChangePod, time.Time)
+	// cacheAnswer keeps the answer to a finish that is not stored.
+	cacheAnswer func(*v1alpha1.ChangePod, time.Time)
 }
 
 // New returns the function.
@@ -77,7 +77,7 @@ func New(client versioned.Interface, server *functions.ClientSource, recorder *v
 		client: client, releases: functions.NewReleaseReader(client, clock), server: server, recorder: recorder,
 		clock: clock, decided: metrics.NewCounter(meter, "breakwater_submit_decisions_total"), answers: lru.New(maxAnswers),
 	}
-	f.keep = func(p *v1alpha1.ChangePod, at time.Time) { f.answers.Add(answerKey(p), at) }
+	f.cacheAnswer = func(p *v1alpha1.ChangePod, at time.Time) { f.answers.Add(answerKey(p), at) }
 	return f.handle
 }
 
@@ -223,7 +223,7 @@ func (f *function) decide(ctx context.Context, server Server, w wakeUp, in *Inpu
 		return decision, err
 	}
 	reserved := false
-	if in.Place, reserved = reserve(ctx, server, decision, in.CallDeadline); !reserved {
+	if in.Reservation, reserved = reserve(ctx, server, decision, in.CallDeadline); !reserved {
 		return Decision{Throttled, throttledReason}, nil
 	}
 	in.Pod, err = functions.PatchStatusFrom(ctx, pods, pod, statuspatch.ChangePodSubmit, func(pod *v1alpha1.ChangePod) error {
@@ -240,7 +240,7 @@ func (f *function) decide(ctx context.Context, server Server, w wakeUp, in *Inpu
 		return nil
 	})
 	if err != nil || (decision.Outcome != StartBatch && decision.Outcome != FinishBatch) {
-		in.Place.Release()
+		in.Reservation.Release()
 	}
 	return decision, err
 }

@@ -27,11 +27,11 @@ type FollowUp interface {
 	// WriteIntent writes the intent of the call to a batch that the verdict was written to,
 	// if the call is due. After a conflict it is called again.
 	WriteIntent(batch *v1alpha1.ChangePod)
-	// Make makes the call for the batch as it is stored, if WriteIntent wrote an intent.
-	Make(ctx context.Context, stored *v1alpha1.ChangePod)
-	// Release must be called at the end. It returns the place in the rate limit if no
+	// Call makes the call for the batch as it is stored, if WriteIntent wrote an intent.
+	Call(ctx context.Context, stored *v1alpha1.ChangePod)
+	// ReleasePlace must be called at the end. It returns the place in the rate limit if no
 	// call used it.
-	Release()
+	ReleasePlace()
 }
 
 // Follow makes the recorder store a verdict of the server on a batch together with its
@@ -68,11 +68,11 @@ type nothing struct{}
 // WriteIntent implements FollowUp.
 func (nothing) WriteIntent(*v1alpha1.ChangePod) {}
 
-// Make implements FollowUp.
-func (nothing) Make(context.Context, *v1alpha1.ChangePod) {}
+// Call implements FollowUp.
+func (nothing) Call(context.Context, *v1alpha1.ChangePod) {}
 
-// Release implements FollowUp.
-func (nothing) Release() {}
+// ReleasePlace implements FollowUp.
+func (nothing) ReleasePlace() {}
 
 const (
 	// maxWritten is the maximum number of batches that written has.

@@ -9,39 +9,39 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Place is the place of one attempt in the rate limit. A caller that records the
+// Reservation is the place of one attempt in the rate limit. A caller that records the
 // intent of a call waits first, so that the intent has the time of the call.
-type Place struct {
+type Reservation struct {
 	limiter *limiter
 	used    atomic.Bool
 }
 
-// ReservePlace waits for the rate limit. It returns an error at once if the wait would
+// Reserve waits for the rate limit. It returns an error at once if the wait would
 // exceed the deadline of ctx.
-func (c *Client) ReservePlace(ctx context.Context) (*Place, error) {
+func (c *Client) Reserve(ctx context.Context) (*Reservation, error) {
 	if err := c.caller.limiter.wait(ctx); err != nil {
 		return nil, throttled(ctx, "wait", err)
 	}
-	return &Place{limiter: c.caller.limiter}, nil
+	return &Reservation{limiter: c.caller.limiter}, nil
 }
 
 // Context returns a context with the place: the first attempt with it does not
-// wait. A nil Place has no effect.
-func (p *Place) Context(ctx context.Context) context.Context {
+// wait. A nil Reservation has no effect.
+func (p *Reservation) Context(ctx context.Context) context.Context {
 	if p == nil {
 		return ctx
 	}
-	return context.WithValue(ctx, placeKey{}, p)
+	return context.WithValue(ctx, reservationKey{}, p)
 }
 
 // Release returns the place if no attempt used it.
-func (p *Place) Release() {
+func (p *Reservation) Release() {
 	if p != nil && p.used.CompareAndSwap(false, true) {
 		p.limiter.release()
 	}
 }
 
-type placeKey struct{}
+type reservationKey struct{}
 
 // limiter is the rate limit of a client. A place that was not used is given to the
 // next caller.
@@ -54,7 +54,7 @@ type limiter struct {
 
 // wait waits for a place, unless ctx has a place that is not used.
 func (l *limiter) wait(ctx context.Context) error {
-	if p, ok := ctx.Value(placeKey{}).(*Place); ok && p.used.CompareAndSwap(false, true) {
+	if p, ok := ctx.Value(reservationKey{}).(*Reservation); ok && p.used.CompareAndSwap(false, true) {
 		return nil
 	}
 	l.mu.Lock()

@@ -9,7 +9,7 @@ import (
 func TestAnAdmittedCallDoesNotWaitAgain(t *testing.T) {
 	w := newFixture(t, func(c *Config) { c.QPS, c.Burst = 0.01, 2 })
 	w.open(t)
-	place, err := w.client.ReservePlace(t.Context())
+	place, err := w.client.Reserve(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func TestAnAdmittedCallDoesNotWaitAgain(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if _, err := w.client.ReservePlace(ctx); !IsThrottled(err) {
+	if _, err := w.client.Reserve(ctx); !IsThrottled(err) {
 		t.Errorf("a further place: %v", err)
 	}
 }
@@ -29,7 +29,7 @@ func TestAnAdmittedCallDoesNotWaitAgain(t *testing.T) {
 func TestAnUnusedAdmissionIsGivenToTheNextCall(t *testing.T) {
 	w := newFixture(t, func(c *Config) { c.QPS, c.Burst = 0.01, 2 })
 	w.open(t)
-	place, err := w.client.ReservePlace(t.Context())
+	place, err := w.client.Reserve(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestAnUnusedAdmissionIsGivenToTheNextCall(t *testing.T) {
 			t.Errorf("call %d: %v", i+1, err)
 		}
 	}
-	var none *Place
+	var none *Reservation
 	none.Release()
 	if none.Context(t.Context()) != t.Context() {
 		t.Error("no place changes the context")

@@ -14,41 +14,41 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
-// lateAnswer is the answer to the finish of a batch, which is stored if no verdict follows.
-type lateAnswer struct {
+// unstoredAnswer is the answer to the finish of a batch, which is stored if no verdict follows.
+type unstoredAnswer struct {
 	namespace, name string
 	uid             types.UID
 	at              time.Time
 }
 
-// lateAnswers has at most maxAnswers answers; the zero value is empty.
-type lateAnswers struct {
+// unstoredAnswers has at most maxAnswers answers; the zero value is empty.
+type unstoredAnswers struct {
 	mu  sync.Mutex
-	all map[types.UID]lateAnswer
+	all map[types.UID]unstoredAnswer
 }
 
-func (l *lateAnswers) add(p *v1alpha1.ChangePod, at time.Time) {
+func (l *unstoredAnswers) add(p *v1alpha1.ChangePod, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.all == nil {
-		l.all = map[types.UID]lateAnswer{}
+		l.all = map[types.UID]unstoredAnswer{}
 	}
 	if len(l.all) < maxAnswers { // above it, answers count as lost
-		l.all[p.UID] = lateAnswer{p.Namespace, p.Name, p.UID, at}
+		l.all[p.UID] = unstoredAnswer{p.Namespace, p.Name, p.UID, at}
 	}
 }
 
-func (l *lateAnswers) drop(uid types.UID) {
+func (l *unstoredAnswers) drop(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.all, uid)
 }
 
 // take removes and returns the answers of a time and before.
-func (l *lateAnswers) take(until time.Time) []lateAnswer {
+func (l *unstoredAnswers) take(until time.Time) []unstoredAnswer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var out []lateAnswer
+	var out []unstoredAnswer
 	for uid, a := range l.all {
 		if !a.at.After(until) {
 			out = append(out, a)
@@ -79,7 +79,7 @@ func (f *Finisher) Run(ctx context.Context) error {
 // StoreAnswers stores the answers of batches without a POST verdict that are at least so
 // old. An answer that cannot be stored counts as lost.
 func (f *Finisher) StoreAnswers(ctx context.Context, age time.Duration) {
-	for _, a := range f.late.take(f.clock.Now().Add(-age)) {
+	for _, a := range f.unstored.take(f.clock.Now().Add(-age)) {
 		_, err := functions.PatchStatus(ctx, f.client.AppV1alpha1().ChangePods(a.namespace), a.name, statuspatch.ChangePodFinish, func(pod *v1alpha1.ChangePod) error {
 			if pod.UID == a.uid && pod.Status.VerdictOf(v1alpha1.StagePost) == nil {
 				storeFinish(&pod.Status, 1, a.at)
