@@ -40,10 +40,10 @@ type bodies struct {
 	mu sync.Mutex
 	// freed is signaled when memory is freed or a body is dropped.
 	freed *sync.Cond
-	// held is the memory of all bodies, and complete that of complete bodies. leaving is
+	// held is the memory of all bodies, and complete that of complete bodies. droppedBytes is
 	// the memory of dropped bodies, which is freed as soon as their reads have failed.
-	held, complete, leaving int
-	arriving                map[*arrival]struct{}
+	held, complete, droppedBytes int
+	arriving                     map[*arrival]struct{}
 	// number is the number of the last body.
 	number int
 }
@@ -126,7 +126,7 @@ func (b *bodies) reserve(a *arrival, n int) bool {
 	defer b.mu.Unlock()
 	waited := false
 	for !a.dropped && b.held+n > b.limit {
-		if b.held-b.leaving+n > b.limit {
+		if b.held-b.droppedBytes+n > b.limit {
 			switch largest := b.largest(); {
 			case largest.held > a.held+n:
 				b.drop(largest)
@@ -167,7 +167,7 @@ func (b *bodies) largest() *arrival {
 // drop drops a body that is still arriving. Its read fails.
 func (b *bodies) drop(a *arrival) {
 	a.dropped = true
-	b.leaving += a.held
+	b.droppedBytes += a.held
 	delete(b.arriving, a)
 	a.setDeadline(time.Now())
 	b.freed.Broadcast() // it may be waiting
@@ -204,7 +204,7 @@ func (b *bodies) free(a *arrival, n int) {
 	a.held -= n
 	b.held -= n
 	if a.dropped {
-		b.leaving -= n
+		b.droppedBytes -= n
 	}
 	if a.complete {
 		b.complete -= n

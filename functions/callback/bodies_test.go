@@ -33,8 +33,8 @@ func TestABodyWaitsWhileCompleteOnesTakeTheMemory(t *testing.T) {
 		if err := <-second; err != nil {
 			t.Errorf("the second after the first was released: %v", err)
 		}
-		if b.held != 0 || b.complete != 0 || b.leaving != 0 || len(b.arriving) != 0 {
-			t.Errorf("after all: held %d, complete %d, leaving %d, arriving %d", b.held, b.complete, b.leaving, len(b.arriving))
+		if b.held != 0 || b.complete != 0 || b.droppedBytes != 0 || len(b.arriving) != 0 {
+			t.Errorf("after all: held %d, complete %d, dropped %d, arriving %d", b.held, b.complete, b.droppedBytes, len(b.arriving))
 		}
 	})
 }
