@@ -72,7 +72,7 @@ func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admi
 		return admission.Allow(DecisionNoPermissionSet)
 	}
 	if p.Spec.HostNetwork {
-		if message := h.SetChecker.hostNetwork(ctx, sets); message != "" {
+		if message := h.SetChecker.hostNetworkDenial(ctx, sets); message != "" {
 			return deny(DecisionHostNetwork, http.StatusForbidden, metav1.StatusReasonForbidden, message)
 		}
 	}
@@ -91,9 +91,9 @@ func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admi
 	return admission.AllowWith(DecisionInjected, patch)
 }
 
-// hostNetwork returns why a pod with hostNetwork may not request the sets; empty if
+// hostNetworkDenial returns why a pod with hostNetwork may not request the sets; empty if
 // it may.
-func (c SetChecker) hostNetwork(ctx context.Context, sets []string) string {
+func (c SetChecker) hostNetworkDenial(ctx context.Context, sets []string) string {
 	f := c.Check(ctx, sets)
 	const why = "the pod uses hostNetwork, so a grant to its address applies to every pod of the node; "
 	switch {

@@ -67,7 +67,7 @@ func (h Workloads) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 				podmeta.SetAnnotation, strings.Join(f.Unknown, ", ")))
 	}
 	if w.hostNetwork() {
-		if message := h.SetChecker.hostNetwork(ctx, all); message != "" && f.Err == nil {
+		if message := h.SetChecker.hostNetworkDenial(ctx, all); message != "" && f.Err == nil {
 			return deny(DecisionHostNetwork, http.StatusForbidden, metav1.StatusReasonForbidden, message)
 		}
 	}

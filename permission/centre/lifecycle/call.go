@@ -9,27 +9,27 @@ import (
 )
 
 // run makes the call of a claimed step in its slot, and ends the step. If it makes no
-// call, the step becomes due again. Context waiting ends when no new call may begin,
-// context calling when running calls are interrupted.
-func (e *Engine) run(waiting, calling context.Context, p api.Provider, s step) error {
+// call, the step becomes due again. startCtx ends when no new call may begin, callCtx
+// when running calls are interrupted.
+func (e *Engine) run(startCtx, callCtx context.Context, p api.Provider, s step) error {
 	client := e.client(p)
-	if !e.awaitSlot(waiting, p, s) {
-		return e.releaseClaim(calling, s, 0)
+	if !e.awaitSlot(startCtx, p, s) {
+		return e.releaseClaim(callCtx, s, 0)
 	}
 	var result provider.Result
 	if !e.Breaker.Do(p.Name, func() bool {
-		result = e.call(calling, p, client, s)
+		result = e.call(callCtx, p, client, s)
 		return result.Outcome != provider.Failed || result.Reason == provider.ReasonProviderThrottled
 	}) {
 		// Another call probes the provider.
-		return e.releaseClaim(calling, s, max(recheckInterval, e.Breaker.OpenFor(p.Name)))
+		return e.releaseClaim(callCtx, s, max(recheckInterval, e.Breaker.OpenFor(p.Name)))
 	}
-	if calling.Err() != nil && result.Outcome == provider.Failed {
+	if callCtx.Err() != nil && result.Outcome == provider.Failed {
 		// The call was interrupted, so its result is unknown. It is retried when the claim
 		// expires.
 		return nil
 	}
-	return e.finish(calling, s, result)
+	return e.finish(callCtx, s, result)
 }
 
 // awaitSlot waits for the slot and reserves another if it expired. It returns

@@ -193,14 +193,14 @@ func (t *txn) claim(s *step, p api.Provider) (bool, error) {
 // exclusive reports whether no other permission with the subject of a grant is granted
 // to its addresses.
 func (t *txn) exclusive(g store.Grant, others store.Overlap) bool {
-	return !others.Held && !others.HeldByPod && !others.CalledByPod && !slices.ContainsFunc(t.grants, func(o store.Grant) bool {
+	return !others.HeldByOther && !others.HeldByPod && !others.CalledByPod && !slices.ContainsFunc(t.grants, func(o store.Grant) bool {
 		return o.Ordinal != g.Ordinal && o.Provider == g.Provider && o.Subject == g.Subject && o.MaybeGranted
 	})
 }
 
 func input(app store.Application, g store.Grant, p api.Provider, o store.Overlap) Input {
 	return Input{State: g.State, RevokeRequested: app.RevokeRequested, MaybeGranted: g.MaybeGranted, Pending: g.Pending, CanRevoke: p.CanRevoke,
-		NodeScoped: p.NodeScoped, OtherRevoking: o.Revoking, OtherRevokeSent: o.RevokeSent, OtherHolds: o.Held, OtherCalls: o.CalledByOther,
+		NodeScoped: p.NodeScoped, OtherRevoking: o.Revoking, OtherRevokeSent: o.RevokeSent, OtherHolds: o.HeldByOther, OtherCalls: o.CalledByOther,
 		OtherSetHolds: o.HeldByPod, OtherSetCalls: o.CalledByPod,
 		// While one is granted, no other call is exclusive.
 		OtherExclusive: p.Type == api.ProviderMySQL && (o.CalledByPod || o.CalledByOther) && !o.Granted}

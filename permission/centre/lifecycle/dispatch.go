@@ -24,10 +24,10 @@ const (
 // dispatcher makes the calls that are due.
 type dispatcher struct {
 	*Engine
-	// waiting ends when no new call may begin, and calling when running calls are
+	// startCtx ends when no new call may begin, and callCtx when running calls are
 	// interrupted.
-	waiting, calling context.Context
-	all              sync.WaitGroup
+	startCtx, callCtx context.Context
+	all               sync.WaitGroup
 	// ended receives a value when the queue of a provider became empty.
 	ended chan struct{}
 
@@ -49,9 +49,9 @@ type providerQueue struct {
 // Run makes the calls that are due until ctx ends, and then waits up to drain for calls
 // in progress before it interrupts them.
 func (e *Engine) Run(ctx context.Context, drain time.Duration) {
-	calling, interrupt := context.WithCancel(context.WithoutCancel(ctx))
+	callCtx, interrupt := context.WithCancel(context.WithoutCancel(ctx))
 	defer interrupt()
-	d := &dispatcher{Engine: e, waiting: ctx, calling: calling, ended: make(chan struct{}, 1), providers: map[string]*providerQueue{}}
+	d := &dispatcher{Engine: e, startCtx: ctx, callCtx: callCtx, ended: make(chan struct{}, 1), providers: map[string]*providerQueue{}}
 	e.dispatcher.Store(d)
 	d.startDue()
 	e.dispatcher.Store(nil)
@@ -77,10 +77,10 @@ func (d *dispatcher) startDue() {
 	if !d.Store.Shared() {
 		interval = localPollInterval
 	}
-	for d.waiting.Err() == nil {
+	for d.startCtx.Err() == nil {
 		wait := interval
-		next, err := d.Store.View(d.waiting).NextDue()
-		if err != nil && d.waiting.Err() == nil {
+		next, err := d.Store.View(d.startCtx).NextDue()
+		if err != nil && d.startCtx.Err() == nil {
 			d.Log.Error("read when steps are due", "error", err)
 		}
 		now := d.Clock.Now()
@@ -95,7 +95,7 @@ func (d *dispatcher) startDue() {
 		select {
 		case <-timer.C():
 		case <-d.ended:
-		case <-d.waiting.Done():
+		case <-d.startCtx.Done():
 		}
 		timer.Stop()
 	}
@@ -132,7 +132,7 @@ func (d *dispatcher) stop() {
 func (d *dispatcher) end(q *providerQueue) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if q.again && d.waiting.Err() == nil {
+	if q.again && d.startCtx.Err() == nil {
 		q.again = false
 		return false
 	}
@@ -149,10 +149,10 @@ func (d *dispatcher) dispatch(provider string, q *providerQueue) {
 	for {
 		n, err := d.dispatchDue(provider, q)
 		switch {
-		case err != nil && d.waiting.Err() == nil:
+		case err != nil && d.startCtx.Err() == nil:
 			d.Log.Error("claim steps", "provider", provider, "error", err)
-			_ = d.sleep(d.waiting, d.Clock.Now().Add(errorInterval))
-		case (n == 0 || d.waiting.Err() != nil) && d.end(q):
+			_ = d.sleep(d.startCtx, d.Clock.Now().Add(errorInterval))
+		case (n == 0 || d.startCtx.Err() != nil) && d.end(q):
 			return
 		}
 	}
@@ -161,12 +161,12 @@ func (d *dispatcher) dispatch(provider string, q *providerQueue) {
 // dispatchDue claims due steps and runs them in other goroutines, or waits until some
 // can be claimed. It returns how many are due, at most the number of free workers.
 func (d *dispatcher) dispatchDue(provider string, q *providerQueue) (due int, err error) {
-	free := q.acquire(d.waiting)
+	free := q.acquire(d.startCtx)
 	defer func() { q.release(free) }()
 	if free == 0 {
 		return 0, nil // the process stops
 	}
-	b, err := d.claimDue(d.waiting, provider, free)
+	b, err := d.claimDue(d.startCtx, provider, free)
 	if err != nil {
 		return b.due, d.postponeBroken(q, provider, err)
 	}
@@ -175,13 +175,13 @@ func (d *dispatcher) dispatchDue(provider string, q *providerQueue) (due int, er
 		free--
 		d.all.Go(func() {
 			defer q.release(1)
-			if err := d.run(d.waiting, d.calling, b.provider, s); err != nil && !errors.Is(err, errStaleStep) {
+			if err := d.run(d.startCtx, d.callCtx, b.provider, s); err != nil && !errors.Is(err, errStaleStep) {
 				d.Log.Error("end a step; it is repeated when its claim expires", "application", s.application, "provider", provider, "error", err)
 			}
 		})
 	}
 	if b.due > 0 && (b.wait > 0 || len(b.steps) == 0) {
-		_ = d.sleep(d.waiting, d.Clock.Now().Add(max(b.wait, lockedInterval)))
+		_ = d.sleep(d.startCtx, d.Clock.Now().Add(max(b.wait, lockedInterval)))
 	}
 	return b.due, nil
 }
@@ -198,7 +198,7 @@ func (d *dispatcher) postponeBroken(q *providerQueue, provider string, err error
 		return err
 	}
 	d.Log.Error("a step cannot be claimed; it is postponed", "application", broken.application, "provider", provider, "error", broken.err)
-	return d.Store.Write(d.waiting, func(tx store.Tx) error {
+	return d.Store.Write(d.startCtx, func(tx store.Tx) error {
 		now := d.Clock.Now()
 		return tx.PostponeStep(broken.application, broken.ordinal, now, now.Add(brokenStepDelay))
 	})

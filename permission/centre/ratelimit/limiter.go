@@ -97,7 +97,7 @@ func (l *Limiter) Begin(tx store.Tx, provider string, limit api.RateLimit) (*Slo
 }
 
 func (l *Limiter) begin(tx store.Tx, provider string, limit api.RateLimit, lead time.Duration) (*Slots, error) {
-	next, err := tx.LockPace(provider)
+	next, err := tx.LockNextCall(provider)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (l *Limiter) begin(tx store.Tx, provider string, limit api.RateLimit, lead 
 	if first := earliest.Add(-time.Duration(max(1, limit.Burst)-1) * interval); first.After(next) {
 		next = first
 	}
-	return NewSlots(earliest.Add(-ahead), next.Add(-ahead), interval, func(next time.Time) error { return tx.SetPace(provider, next.Add(ahead)) }), nil
+	return NewSlots(earliest.Add(-ahead), next.Add(-ahead), interval, func(next time.Time) error { return tx.SetNextCall(provider, next.Add(ahead)) }), nil
 }
 
 // Expired reports whether a slot is too far in the past to be used.

@@ -128,9 +128,9 @@ func (v View) LeakedByProvider() (map[string]int, error) {
 // same addresses.
 type Overlap struct {
 	// Revoking: one of these grants is being revoked. RevokeSent: the provider is being
-	// called for the revocation, or has accepted it and has not revoked yet. Held: another
+	// called for the revocation, or has accepted it and has not revoked yet. HeldByOther: another
 	// pod may use one.
-	Revoking, RevokeSent, Held bool
+	Revoking, RevokeSent, HeldByOther bool
 	// HeldByPod: another application of the same pod has it granted. CalledByPod:
 	// a call for another application of the same pod is in progress.
 	HeldByPod, CalledByPod bool
@@ -155,7 +155,7 @@ func (t Tx) Overlap(g Grant, podUID string, ips []string) (Overlap, error) {
 		}
 		o.Revoking = o.Revoking || state == api.Revoking || claimed && revokeRequested
 		o.RevokeSent = o.RevokeSent || revokeRequested && (claimed || pending && state == api.Revoking)
-		o.Held = o.Held || !revokeRequested && maybeGranted && uid != podUID
+		o.HeldByOther = o.HeldByOther || !revokeRequested && maybeGranted && uid != podUID
 		o.HeldByPod = o.HeldByPod || !revokeRequested && state == api.Granted && uid == podUID
 		o.CalledByPod = o.CalledByPod || !revokeRequested && claimed && uid == podUID
 		o.Granted = o.Granted || !revokeRequested && state == api.Granted

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// LockPace returns when the next call to a provider may be made; zero if it was never
+// LockNextCall returns when the next call to a provider may be made; zero if it was never
 // called. It locks the provider's row of table pace until the transaction ends.
-func (t Tx) LockPace(provider string) (time.Time, error) {
+func (t Tx) LockNextCall(provider string) (time.Time, error) {
 	var next int64
 	read := func() error {
 		return t.row("SELECT next FROM pace WHERE provider = ?"+t.dialect.lock, provider).Scan(&next)
@@ -23,8 +23,8 @@ func (t Tx) LockPace(provider string) (time.Time, error) {
 	return fromMicros(next), err
 }
 
-// SetPace sets when the next call to a provider may be made.
-func (t Tx) SetPace(provider string, next time.Time) error {
+// SetNextCall sets when the next call to a provider may be made.
+func (t Tx) SetNextCall(provider string, next time.Time) error {
 	return oneRow(t.exec("UPDATE pace SET next = ? WHERE provider = ?", micros(next), provider))
 }
 
