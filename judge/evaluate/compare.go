@@ -8,8 +8,8 @@ import (
 	"github.com/breakwater-dev/breakwater/judge/sequential"
 )
 
-// sides are the counts of one comparison, limited to the compared cells.
-type sides struct {
+// comparedCounts are the counts of one comparison, limited to the compared cells.
+type comparedCounts struct {
 	newEvents, newAll counts
 	// oldEvents and oldAll contain the cells of the analysis and the cells before it.
 	oldEvents, oldAll counts
@@ -31,7 +31,7 @@ type comparison struct {
 
 // pair returns a block for each cell and kind of request for which both new and old pods
 // have counts. share is the share of all new counts that are in these blocks.
-func (s sides) pair(f frame) (blocks []sequential.Block, share float64) {
+func (s comparedCounts) pair(f frame) (blocks []sequential.Block, share float64) {
 	concurrent, all := 0.0, 0.0
 	for _, stratum := range samples.Sorted(s.newAll) {
 		ne, na := s.newEvents.sum(stratum), s.newAll.sum(stratum)
@@ -49,7 +49,7 @@ func (s sides) pair(f frame) (blocks []sequential.Block, share float64) {
 
 // pools returns the new cells of each kind of request, and all counts of old in the cells
 // from first to last.
-func (s sides) pools(f frame, oldEvents, oldAll counts, first, last int) []sequential.Pool {
+func (s comparedCounts) pools(f frame, oldEvents, oldAll counts, first, last int) []sequential.Pool {
 	var out []sequential.Pool
 	for _, stratum := range samples.Sorted(s.newAll) {
 		ne, na := s.newEvents.sum(stratum), s.newAll.sum(stratum)
@@ -73,10 +73,10 @@ const (
 
 // compare tests whether the rate of the new pods is worse. proportion is true for a share
 // of events, which varies less than a rate.
-func (s sides) compare(f frame, samePods, proportion bool, direction v1alpha1.Direction) comparison {
+func (s comparedCounts) compare(f frame, samePods, proportion bool, direction v1alpha1.Direction) comparison {
 	if overlapOf(s.newAll, s.oldAll) < 0.5 && len(s.newAll) > 1 {
 		// The kinds of requests have other names in the new version.
-		s = sides{s.newEvents.pooled(), s.newAll.pooled(), s.oldEvents.pooled(), s.oldAll.pooled(), s.dayEvents.pooled(), s.dayAll.pooled()}
+		s = comparedCounts{s.newEvents.pooled(), s.newAll.pooled(), s.oldEvents.pooled(), s.oldAll.pooled(), s.dayEvents.pooled(), s.dayAll.pooled()}
 	}
 	if blocks, share := s.pair(f); !samePods && share >= 0.5 {
 		return s.compareNow(f, blocks, proportion, direction)
@@ -85,7 +85,7 @@ func (s sides) compare(f frame, samePods, proportion bool, direction v1alpha1.Di
 }
 
 // compareNow compares cell by cell with the old pods.
-func (s sides) compareNow(f frame, blocks []sequential.Block, proportion bool, direction v1alpha1.Direction) comparison {
+func (s comparedCounts) compareNow(f frame, blocks []sequential.Block, proportion bool, direction v1alpha1.Direction) comparison {
 	c := comparison{reference: v1alpha1.ReferenceOldPods}
 	c.add(blocks)
 	// A shock to both new and old pods cancels out only if they are compared at the same time.
@@ -116,7 +116,7 @@ func (s sides) compareNow(f frame, blocks []sequential.Block, proportion bool, d
 
 // compareBefore compares with the cells before the change, and with the same cells of
 // the day before where these have counts.
-func (s sides) compareBefore(f frame, samePods, proportion bool, direction v1alpha1.Direction) comparison {
+func (s comparedCounts) compareBefore(f frame, samePods, proportion bool, direction v1alpha1.Direction) comparison {
 	last := f.oldEnd
 	if samePods {
 		last = -1
@@ -169,7 +169,7 @@ func (c *comparison) add(blocks []sequential.Block) {
 }
 
 // disperse estimates the dispersion between pods and over time.
-func (c *comparison) disperse(s sides, blocks []sequential.Block, history [][]sequential.Cell, without map[int]bool, proportion bool) {
+func (c *comparison) disperse(s comparedCounts, blocks []sequential.Block, history [][]sequential.Cell, without map[int]bool, proportion bool) {
 	c.dispersion = sequential.BetweenPods(totalsOf(s.oldEvents, s.oldAll, without))
 	for _, size := range []int{1, 4} {
 		c.dispersion = math.Max(c.dispersion, sequential.OverTime(blocks, c.ratio, history, size))

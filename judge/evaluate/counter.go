@@ -8,7 +8,7 @@ import (
 // counter compares events per pod and second.
 func counter(d Data, f frame) outcome {
 	newEvents, oldEvents, dayEvents := d.read(f, all)
-	s := sides{
+	s := comparedCounts{
 		newEvents: newEvents.pooled(), newAll: presence(d.New.All, f, 0, f.last),
 		oldEvents: oldEvents.pooled(), oldAll: presence(d.Old.All, f, -f.before, f.last),
 		dayEvents: dayEvents.pooled(), dayAll: presence(d.Day.All, f, 0, f.cells-1),

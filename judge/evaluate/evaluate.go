@@ -112,7 +112,7 @@ func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, o.reason, o.message
 	case d.Signal != catalog.Health && o.logE >= math.Log(threshold):
 		e.Verdict, e.Reason = v1alpha1.VerdictFail, v1alpha1.ReasonMetricWorse
-		e.Message = sentence(e)
+		e.Message = summary(e)
 	case o.newSamples < minimum || o.oldSamples < minimum:
 		e.Verdict, e.Reason = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData
 		e.Message = fmt.Sprintf("%.0f of new and %.0f of old pods; %.0f are needed", o.newSamples, o.oldSamples, minimum)
@@ -120,7 +120,7 @@ func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData, "the series of the new pods have ended"
 	default:
 		e.Verdict, e.Reason = v1alpha1.VerdictPass, v1alpha1.ReasonNoChange
-		e.Message = sentence(e)
+		e.Message = summary(e)
 	}
 	if o.interval != nil && (e.Verdict == v1alpha1.VerdictFail || !in.Now.Before(in.End)) {
 		e.ConfidenceInterval = o.interval(1 / threshold)
@@ -201,8 +201,8 @@ func describeRange(in Input, d Data, e *v1alpha1.Evidence) {
 	}
 }
 
-// sentence says what was compared.
-func sentence(e v1alpha1.Evidence) string {
+// summary says what was compared.
+func summary(e v1alpha1.Evidence) string {
 	if e.New == nil || e.Old == nil {
 		return ""
 	}

@@ -22,8 +22,8 @@ const minimumIntervals = 2
 // recent is the number of last cells whose mean is the level of a gauge.
 const recent = 8
 
-// trace has the values of pods by cell.
-type trace map[string]samples.Cells
+// podValues has the values of pods by cell.
+type podValues map[string]samples.Cells
 
 // isCounter reports whether a gauge's query selects a counter, whose rate is compared.
 func isCounter(query string) bool {
@@ -31,7 +31,7 @@ func isCounter(query string) bool {
 	return plain && strings.HasSuffix(s.Name, "_total")
 }
 
-func (d Data) trace(series []samples.Series, f frame) trace {
+func (d Data) podValues(series []samples.Series, f frame) podValues {
 	if !isCounter(d.Query) {
 		return samples.Values(series, f.grid)
 	}
@@ -39,7 +39,7 @@ func (d Data) trace(series []samples.Series, f frame) trace {
 }
 
 // means returns the mean of the pods per cell, and the number of pods.
-func (t trace) means(first, last int, warm map[string]int) (samples.Cells, int32) {
+func (t podValues) means(first, last int, warm map[string]int) (samples.Cells, int32) {
 	sum, n, pods := samples.Cells{}, samples.Cells{}, int32(0)
 	for _, pod := range samples.Sorted(t) {
 		used := false
@@ -61,7 +61,7 @@ func (t trace) means(first, last int, warm map[string]int) (samples.Cells, int32
 }
 
 // spans returns the first and the last cell with samples of each pod.
-func (t trace) spans(f frame) map[string]samples.Span {
+func (t podValues) spans(f frame) map[string]samples.Span {
 	out := map[string]samples.Span{}
 	for pod, cells := range t {
 		first, last := math.MaxInt32, math.MinInt32
@@ -73,8 +73,8 @@ func (t trace) spans(f frame) map[string]samples.Span {
 	return out
 }
 
-func (t trace) only(pods map[string]bool) trace {
-	out := trace{}
+func (t podValues) only(pods map[string]bool) podValues {
+	out := podValues{}
 	for pod, cells := range t {
 		if pods[pod] {
 			out[pod] = cells
@@ -85,7 +85,7 @@ func (t trace) only(pods map[string]bool) trace {
 
 // gauge compares the mean of a value of a pod.
 func gauge(in Input, d Data, f frame) outcome {
-	newT, oldT, dayT := d.trace(d.New.All, f), d.trace(d.Old.All, f), d.trace(d.Day.All, f)
+	newT, oldT, dayT := d.podValues(d.New.All, f), d.podValues(d.Old.All, f), d.podValues(d.Day.All, f)
 	warm := map[string]int{}
 	for pod, span := range samples.Spans(d.New.All) {
 		warm[pod] = f.warm(span)
@@ -153,7 +153,7 @@ func gauge(in Input, d Data, f frame) outcome {
 const lasting = 6
 
 // lasts reports whether the change exists in each of the last cells.
-func lasts(newT trace, oldMean float64, f frame, warm map[string]int, m catalog.Metric) bool {
+func lasts(newT podValues, oldMean float64, f frame, warm map[string]int, m catalog.Metric) bool {
 	relative, absolute, _ := change(m.SmallestChange)
 	means, _ := newT.means(f.last+1-lasting, f.last, warm)
 	for _, v := range means {
@@ -166,8 +166,8 @@ func lasts(newT trace, oldMean float64, f frame, warm map[string]int, m catalog.
 
 // shift moves the cells of the day before to the time before the change, where
 // difference expects the values to compare with.
-func (t trace) shift(f frame) trace {
-	out := trace{}
+func (t podValues) shift(f frame) podValues {
+	out := podValues{}
 	for pod, values := range t {
 		moved := samples.Cells{}
 		for c, v := range values {
@@ -181,7 +181,7 @@ func (t trace) shift(f frame) trace {
 }
 
 // onSharedNodes returns the pods on nodes that have new and old pods.
-func onSharedNodes(nodes map[string]string, newT, oldT trace) (map[string]bool, bool) {
+func onSharedNodes(nodes map[string]string, newT, oldT podValues) (map[string]bool, bool) {
 	has := map[string]int{}
 	for pod := range newT {
 		has[nodes[pod]] |= 1
@@ -190,7 +190,7 @@ func onSharedNodes(nodes map[string]string, newT, oldT trace) (map[string]bool, 
 		has[nodes[pod]] |= 2
 	}
 	out := map[string]bool{}
-	for _, t := range []trace{newT, oldT} {
+	for _, t := range []podValues{newT, oldT} {
 		for pod := range t {
 			if n := nodes[pod]; n != "" && has[n] == 3 {
 				out[pod] = true
@@ -252,7 +252,7 @@ func beyond(diff, absolute float64, direction v1alpha1.Direction) bool {
 }
 
 // difference compares cell by cell with the old pods, or with the time before.
-func difference(newT, oldT trace, f frame, warm map[string]int, samePods bool, floor float64) gaugeDifference {
+func difference(newT, oldT podValues, f frame, warm map[string]int, samePods bool, floor float64) gaugeDifference {
 	var g gaugeDifference
 	startedCells := f.startedCells(oldT.spans(f))
 	newM, newPods := newT.means(0, f.last, warm)
@@ -303,7 +303,7 @@ func difference(newT, oldT trace, f frame, warm map[string]int, samePods bool, f
 }
 
 // podVariance returns the variance between the means of the old pods.
-func podVariance(t trace, f frame) (float64, int) {
+func podVariance(t podValues, f frame) (float64, int) {
 	var means []float64
 	for _, pod := range samples.Sorted(t) {
 		if v := values(t[pod], -f.before, f.last); len(v) >= 4 {

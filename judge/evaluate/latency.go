@@ -188,10 +188,10 @@ func latency(d Data, f frame) outcome {
 // the new quantile at the bound (value), and by which estimated factor it differs from
 // that of the old pods (factor) and that of the day before (dayFactor). A dayFactor of 0
 // is unknown.
-func slow(newB, oldB, dayB buckets, bounds []float64, tail int) (s sides, factor, dayFactor, value float64) {
+func slow(newB, oldB, dayB buckets, bounds []float64, tail int) (s comparedCounts, factor, dayFactor, value float64) {
 	newAll, oldAll, dayAll := newB.all(), oldB.all(), dayB.all()
 	pool := overlapOf(newAll, oldAll) < 0.5
-	s = sides{newEvents: counts{}, newAll: counts{}, oldEvents: counts{}, oldAll: counts{}, dayEvents: counts{}, dayAll: counts{}}
+	s = comparedCounts{newEvents: counts{}, newAll: counts{}, oldEvents: counts{}, oldAll: counts{}, dayEvents: counts{}, dayAll: counts{}}
 	logFactor, logValue, weight := 0.0, 0.0, 0.0
 	dayLog, dayWeight := 0.0, 0.0
 	source := newAll

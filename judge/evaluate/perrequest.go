@@ -34,7 +34,7 @@ func (c requestComparison) message(unit string) string {
 
 // perRequest compares the value divided by the rate of requests, and returns false if the
 // requests of the pods are not known or too few. With it, a different load is no change.
-func (d Data) perRequest(f frame, newT, oldT, dayT trace, warm map[string]int, nodes map[string]string) (requestComparison, bool) {
+func (d Data) perRequest(f frame, newT, oldT, dayT podValues, warm map[string]int, nodes map[string]string) (requestComparison, bool) {
 	if !d.PerRequest || len(d.Requests.New) == 0 || len(d.Requests.Old) == 0 {
 		return requestComparison{}, false
 	}
@@ -71,8 +71,8 @@ func (d Data) perRequest(f frame, newT, oldT, dayT trace, warm map[string]int, n
 }
 
 // per divides the values by rates, and returns false if these are below minimumRate.
-func (t trace) per(rates map[string]samples.Cells, first, last int) (trace, bool) {
-	out, sum, n := trace{}, 0.0, 0.0
+func (t podValues) per(rates map[string]samples.Cells, first, last int) (podValues, bool) {
+	out, sum, n := podValues{}, 0.0, 0.0
 	for pod, cells := range t {
 		out[pod] = samples.Cells{}
 		for c, v := range cells {

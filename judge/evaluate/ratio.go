@@ -40,7 +40,7 @@ func bad(p Pair) []samples.Series { return p.Bad }
 
 // ratio compares the share of bad events.
 func ratio(d Data, f frame) outcome {
-	var s sides
+	var s comparedCounts
 	s.newAll, s.oldAll, s.dayAll = d.read(f, all)
 	s.newEvents, s.oldEvents, s.dayEvents = d.read(f, bad)
 	crossed := !within(s.newEvents, s.newAll) || !within(s.oldEvents, s.oldAll)
@@ -65,7 +65,7 @@ func within(events, all counts) bool {
 // crossRatio compares events whose kinds differ from those of their denominator, for
 // example outgoing calls per request. Each kind is tested separately, because a change of
 // one kind may not change the sum. The mean of e-values is an e-value.
-func crossRatio(d Data, s sides, f frame) outcome {
+func crossRatio(d Data, s comparedCounts, f frame) outcome {
 	s.newAll, s.oldAll, s.dayAll = s.newAll.pooled(), s.oldAll.pooled(), s.dayAll.pooled()
 	largest(s.oldEvents, s.newEvents, s.dayEvents)
 	worst, values := comparison{}, []float64{}
@@ -98,7 +98,7 @@ func vanished(c comparison, absolute float64, direction v1alpha1.Direction) bool
 }
 
 // outcome turns a comparison of counts into evidence.
-func (d Data) outcome(c comparison, s sides, f frame) outcome {
+func (d Data) outcome(c comparison, s comparedCounts, f frame) outcome {
 	relative, absolute, _ := change(d.SmallestChange)
 	value, oldValue := c.newEvents/math.Max(c.newAll, 1e-9), c.oldEvents/math.Max(c.oldAll, 1e-9)
 	o := outcome{newSamples: s.newAll.total(), oldSamples: s.oldAll.total()}
@@ -122,6 +122,6 @@ func (d Data) outcome(c comparison, s sides, f frame) outcome {
 }
 
 // recentOld reports whether the old pods had events.
-func (s sides) recentOld(f frame) bool {
+func (s comparedCounts) recentOld(f frame) bool {
 	return s.oldAll.within(-f.before, f.last, nil).total() >= 1
 }
