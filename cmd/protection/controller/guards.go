@@ -26,39 +26,39 @@ func guards(ctx context.Context) webhookhealth.Plan {
 
 func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailableBudgetLister, flows listers.PodDeletionFlowControlLister) webhookhealth.Plan {
 	const static = "breakwater-protection"
-	guarded := func() ([]*corev1.Namespace, error) { return withBudgets(namespaces, budgets, none) }
-	hooked := func(webhook string, reached func() ([]*corev1.Namespace, error)) webhookhealth.Guard {
+	budgetNamespaces := func() ([]*corev1.Namespace, error) { return withBudgets(namespaces, budgets, none) }
+	budgetWebhook := func(webhook string, reached func() ([]*corev1.Namespace, error)) webhookhealth.Guard {
 		return webhookhealth.Guard{Configuration: static, Webhook: webhook,
 			Namespaces: reached, NamespaceLabel: v1alpha1.HasBudgetLabel, Value: v1alpha1.HasBudgetValue}
 	}
-	counting := func() (bool, error) {
+	hasFlowControls := func() (bool, error) {
 		all, err := flows.List(labels.Everything())
 		return len(all) > 0, err
 	}
-	counted := func(webhook string, reached func() ([]*corev1.Namespace, error)) webhookhealth.Guard {
-		return webhookhealth.Guard{Configuration: "breakwater-deletionflow", Webhook: webhook, Wanted: counting, Namespaces: reached}
+	flowControlWebhook := func(webhook string, reached func() ([]*corev1.Namespace, error)) webhookhealth.Guard {
+		return webhookhealth.Guard{Configuration: "breakwater-deletionflow", Webhook: webhook, Wanted: hasFlowControls, Namespaces: reached}
 	}
 	return webhookhealth.Plan{
 		Service: "protection-webhook",
 		Guards: []webhookhealth.Guard{
 			// vpodbudget.kb.io also decides by flow control, in every namespace with
 			// the label.
-			hooked("vpodbudget.kb.io", func() ([]*corev1.Namespace, error) {
-				if yes, err := counting(); err != nil || !yes {
-					return guarded()
+			budgetWebhook("vpodbudget.kb.io", func() ([]*corev1.Namespace, error) {
+				if yes, err := hasFlowControls(); err != nil || !yes {
+					return budgetNamespaces()
 				}
 				return withBudgets(namespaces, budgets, labeled)
 			}),
-			hooked("vownerbudget.kb.io", guarded), hooked("vrestartbudget.kb.io", guarded),
+			budgetWebhook("vownerbudget.kb.io", budgetNamespaces), budgetWebhook("vrestartbudget.kb.io", budgetNamespaces),
 			{Configuration: static, Webhook: "vpodunavailablebudget.kb.io"},
 			// failurePolicy is Ignore: a limit can be raised while the webhook is down.
 			{Configuration: static, Webhook: "vpoddeletionflowcontrol.kb.io", Ignores: true},
 			{Configuration: static, Webhook: "vcascade.kb.io"},
-			counted("vdeletionflow.kb.io", func() ([]*corev1.Namespace, error) {
+			flowControlWebhook("vdeletionflow.kb.io", func() ([]*corev1.Namespace, error) {
 				all, err := webhookhealth.NamespacesToGuard(namespaces, nil)
 				return slices.DeleteFunc(all, labeled), err
 			}),
-			counted("vnamespacedeletionflow.kb.io", func() ([]*corev1.Namespace, error) { return webhookhealth.NamespacesToGuard(namespaces, nil) }),
+			flowControlWebhook("vnamespacedeletionflow.kb.io", func() ([]*corev1.Namespace, error) { return webhookhealth.NamespacesToGuard(namespaces, nil) }),
 		},
 		Policies: []string{
 			"breakwater-cascading-deletion-replicas", "breakwater-cascading-deletion-status", "breakwater-delete-protection-always",
