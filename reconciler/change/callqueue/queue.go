@@ -47,10 +47,10 @@ type Call struct {
 	Attempt int64
 	// Release is the release that the call is for.
 	Release string
-	// First: the call is made before the calls of the same release that are not First.
-	// A finish is First, because it leads to a verdict, and a fail stops the release; a
+	// Priority: the call is made before the calls of the same release without it.
+	// A finish has it, because it leads to a verdict, and a fail stops the release; a
 	// start does not.
-	First bool
+	Priority bool
 	// Admitted is called when the queue admits a call that waited; Begin returns true
 	// from then on. Admitted must not block or call the queue.
 	Admitted func()
@@ -105,9 +105,9 @@ func (q *Queue) SetRate(qps float32) {
 	run(admitted)
 }
 
-// Ask reports whether function submit may ask the server for a verdict now. A question
+// AllowQuestion reports whether function submit may ask the server for a verdict now. A question
 // does not wait in the queue, because no write shows its end.
-func (q *Queue) Ask() bool { return q.asks.AllowN(q.clock.Now(), 1) }
+func (q *Queue) AllowQuestion() bool { return q.asks.AllowN(q.clock.Now(), 1) }
 
 // Begin reports whether the call may be made now. If not, the call waits for its turn.
 func (q *Queue) Begin(c Call) bool {
@@ -181,11 +181,11 @@ func (q *Queue) wait(c Call) {
 	q.waiting[c.ID] = at.Value.(*release).add(c)
 }
 
-// add adds a call: behind all, or behind those that are First.
+// add adds a call: behind all, or behind those with Priority.
 func (r *release) add(c Call) *list.Element {
-	if c.First {
+	if c.Priority {
 		for e := r.calls.Front(); e != nil; e = e.Next() {
-			if !e.Value.(Call).First {
+			if !e.Value.(Call).Priority {
 				return r.calls.InsertBefore(c, e)
 			}
 		}

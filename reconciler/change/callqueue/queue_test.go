@@ -74,7 +74,7 @@ func TestCallsThatLeadToAVerdictComeBeforeStarts(t *testing.T) {
 	f.begin("a1", "a2", "a3", "a4")
 	for _, id := range []string{"a5", "a6"} {
 		c := f.call(id, 1)
-		c.First = true
+		c.Priority = true
 		f.Begin(c)
 	}
 	for _, step := range []struct{ ended, admitted string }{{"a1", "a5"}, {"a2", "a6"}, {"a5", "a3"}, {"a6", "a4"}} {
@@ -163,7 +163,7 @@ func TestQuestionsAboutVerdictsAreAQuarterOfTheRate(t *testing.T) {
 	f.SetRate(20)
 	asked := func() (n int) {
 		for range 100 {
-			if f.Ask() {
+			if f.AllowQuestion() {
 				n++
 			}
 		}

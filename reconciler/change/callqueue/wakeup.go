@@ -11,7 +11,7 @@ import (
 // Call.Admitted may be called earlier.
 //
 // A wake-up that leads to no call does not wait for a turn. A wake-up that asks for a
-// verdict is skipped while the limit of Ask is used up: the server may call back meanwhile.
+// verdict is skipped while the limit of AllowQuestion is used up: the server may call back meanwhile.
 // The call's wake-ups for other purposes end.
 func (q *Queue) WakeUpDue(wakeUps *resend.Schedule, c Call, purpose resend.Purpose, leadsToCall bool) (now bool, next time.Duration) {
 	for _, other := range resend.Purposes() {
@@ -29,7 +29,7 @@ func (q *Queue) WakeUpDue(wakeUps *resend.Schedule, c Call, purpose resend.Purpo
 		}
 		return false, wait
 	}
-	if purpose == resend.ForVerdict && !q.Ask() {
+	if purpose == resend.ForVerdict && !q.AllowQuestion() {
 		_, next = wakeUps.Due(id)
 		return false, next
 	}

@@ -73,7 +73,7 @@ func withJudges(in Input, server Decision) Decision {
 // stateOfJudges groups the judges other than the server.
 func stateOfJudges(in Input) judgesState {
 	c := in.ChangePod
-	gaveUp := c.Status.Phase == v1alpha1.PodExecuteDone && c.Status.Message == string(v1alpha1.PodPostTimeout)
+	endedByTimeout := c.Status.Phase == v1alpha1.PodExecuteDone && c.Status.Message == string(v1alpha1.PodPostTimeout)
 	var s judgesState
 	for _, j := range c.OtherJudges(false) {
 		if v := c.Status.JudgeVerdictOf(j.Name); v != nil {
@@ -83,7 +83,7 @@ func stateOfJudges(in Input) judgesState {
 			continue
 		}
 		end := resend.ExtendDeadline(c.CreationTimestamp.Add(timeoutOf(in, j)), in.DecidingSince, in.Now, judgeGrace)
-		hasTime := in.Now.Before(end) && !in.Superseded && (!gaveUp || j.Optional)
+		hasTime := in.Now.Before(end) && !in.Superseded && (!endedByTimeout || j.Optional)
 		if hasTime {
 			s.wake = append(s.wake, j.Name)
 			if s.deadline.IsZero() || end.Before(s.deadline) {
@@ -94,7 +94,7 @@ func stateOfJudges(in Input) judgesState {
 		case j.Optional:
 		case hasTime:
 			s.waiting = append(s.waiting, j)
-		case in.Settings.UnjudgedBy(j) == v1alpha1.NoVerdictHold && !in.Superseded && !gaveUp:
+		case in.Settings.UnjudgedBy(j) == v1alpha1.NoVerdictHold && !in.Superseded && !endedByTimeout:
 			// A late verdict ends the hold, so the judge is still woken.
 			s.held, s.wake = append(s.held, j), append(s.wake, j.Name)
 		default:

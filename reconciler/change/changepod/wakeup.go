@@ -77,7 +77,7 @@ func (r *Reconciler) callOf(c *v1alpha1.ChangePod, stage v1alpha1.Stage) (callqu
 	key := types.NamespacedName{Namespace: c.Namespace, Name: c.Name}
 	call := callqueue.Call{
 		ID: callID(c, stage), Attempt: 1, Release: c.Namespace + "/" + c.Spec.ChangeWorkloadID,
-		First:    stage == v1alpha1.StagePost,
+		Priority: stage == v1alpha1.StagePost,
 		Admitted: func() { r.enqueue(key) },
 	}
 	sub := c.Status.SubmissionOf(stage)

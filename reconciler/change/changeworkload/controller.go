@@ -52,7 +52,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Con
 		return controller.Options{SkipStatusUpdates: true}
 	})
 	if g, ok := impl.Reconciler.(generated); ok {
-		impl.Reconciler = finalizing{g, r}
+		impl.Reconciler = deletionReconciler{g, r}
 	} else {
 		must(fmt.Errorf("the generated reconciler is a %T", impl.Reconciler))
 	}

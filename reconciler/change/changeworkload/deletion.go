@@ -30,9 +30,9 @@ const openingTimeout = 15 * time.Second
 
 // Deletion is the decision about a deleted ChangeWorkload.
 type Deletion struct {
-	// Release: the finalizer is removed, because of Reason.
-	Release bool
-	Reason  string
+	// RemoveFinalizer: the finalizer is removed, because of Reason.
+	RemoveFinalizer bool
+	Reason          string
 	// Step is the step of the order that function submit has to take first; nil while a
 	// call may still open the order.
 	Step *v1alpha1.OrderStep
@@ -50,11 +50,11 @@ func decideDeletion(in Input, optedIn bool) Deletion {
 	}
 	switch o := c.Status.Order; {
 	case o.Closed():
-		return Deletion{Release: true, Reason: "the order is closed, or all attempts to close it failed"}
+		return Deletion{RemoveFinalizer: true, Reason: "the order is closed, or all attempts to close it failed"}
 	case !in.ServerConfigured:
-		return Deletion{Release: true, Reason: "no AlterShield server is configured"}
+		return Deletion{RemoveFinalizer: true, Reason: "no AlterShield server is configured"}
 	case !optedIn:
-		return Deletion{Release: true, Reason: "the namespace is not opted in"}
+		return Deletion{RemoveFinalizer: true, Reason: "the namespace is not opted in"}
 	case o.Opened():
 		if deadline := within(closingTimeout); in.Now.Before(deadline) {
 			state := v1alpha1.OrderCancel
@@ -63,12 +63,12 @@ func decideDeletion(in Input, optedIn bool) Deletion {
 			}
 			return Deletion{Step: dueStep(in, v1alpha1.OrderStepClose, state), Deadline: deadline}
 		}
-		return Deletion{Release: true, Reason: "the server did not close the order within " + closingTimeout.String()}
+		return Deletion{RemoveFinalizer: true, Reason: "the server did not close the order within " + closingTimeout.String()}
 	default:
 		if deadline := within(openingTimeout); in.Now.Before(deadline) {
 			return Deletion{Deadline: deadline}
 		}
-		return Deletion{Release: true, Reason: "the order was not opened"}
+		return Deletion{RemoveFinalizer: true, Reason: "the order was not opened"}
 	}
 }
 
@@ -89,14 +89,14 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, in Input, d Decision) 
 	if !slices.Contains(c.Finalizers, v1alpha1.OrderFinalizer) || d.Order.WakeSubmit || !c.Status.Order.Closed() && (open || !d.ended()) {
 		return nil
 	}
-	err := r.release(ctx, c)
+	err := r.dropFinalizer(ctx, c)
 	if apierrs.IsConflict(err) || apierrs.IsNotFound(err) {
 		return nil // the cache does not have the last write, whose event reconciles again
 	}
 	return err
 }
 
-func (r *Reconciler) release(ctx context.Context, c *v1alpha1.ChangeWorkload) error {
+func (r *Reconciler) dropFinalizer(ctx context.Context, c *v1alpha1.ChangeWorkload) error {
 	return r.patchFinalizers(ctx, c, slices.DeleteFunc(slices.Clone(c.Finalizers), func(f string) bool { return f == v1alpha1.OrderFinalizer }))
 }
 
@@ -113,9 +113,9 @@ func (r *Reconciler) patchFinalizers(ctx context.Context, c *v1alpha1.ChangeWork
 	return nil
 }
 
-// finalizing also reconciles deleted ChangeWorkloads. The generated reconciler passes
+// deletionReconciler also reconciles deleted ChangeWorkloads. The generated reconciler passes
 // these only to a reconciler that sets a finalizer on every object.
-type finalizing struct {
+type deletionReconciler struct {
 	generated
 	reconciler *Reconciler
 }
@@ -128,7 +128,7 @@ type generated interface {
 }
 
 // Reconcile implements controller.Reconciler.
-func (f finalizing) Reconcile(ctx context.Context, key string) error {
+func (f deletionReconciler) Reconcile(ctx context.Context, key string) error {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
 		return controller.NewPermanentError(err)
@@ -154,10 +154,10 @@ func (r *Reconciler) finalize(ctx context.Context, c *v1alpha1.ChangeWorkload) r
 	now := r.clock.Now()
 	in := Input{ChangeWorkload: c, Now: now, DecidingSince: r.startTime.Get(now), ServerConfigured: r.serverConfigured()}
 	d := decideDeletion(in, err == nil && v1alpha1.OptedIn(ns))
-	if d.Release {
+	if d.RemoveFinalizer {
 		r.forget(c)
-		logging.FromContext(ctx).Infow("Let the deleted ChangeWorkload go", "reason", d.Reason)
-		return retried(r.release(ctx, c))
+		logging.FromContext(ctx).Infow("Removed the finalizer of the deleted ChangeWorkload", "reason", d.Reason)
+		return retried(r.dropFinalizer(ctx, c))
 	}
 	next := resend.DurationUntil(d.Deadline, now)
 	if d.Step != nil {

@@ -52,7 +52,7 @@ func TestADeletedReleaseIsKeptUntilItsOrderIsClosed(t *testing.T) {
 			if got.Step != nil && got.Step.Name == v1alpha1.OrderStepClose {
 				state = got.Step.State
 			}
-			if state != tc.state || got.Release != tc.release || got.Release == (got.Reason == "") || got.Release != got.Deadline.IsZero() {
+			if state != tc.state || got.RemoveFinalizer != tc.release || got.RemoveFinalizer == (got.Reason == "") || got.RemoveFinalizer != got.Deadline.IsZero() {
 				t.Errorf("step %+v, %+v; want state %q, release %t", got.Step, got, tc.state, tc.release)
 			}
 		})

@@ -9,9 +9,9 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
 )
 
-// discountLost marks the pods of a release that are on lost nodes, and returns these nodes.
+// markLost marks the pods of a release that are on lost nodes, and returns these nodes.
 // The pods of other kinds are replaced on another node.
-func (r *Reconciler) discountLost(w *workload.Workload, own []Pod) (workload.Lost, error) {
+func (r *Reconciler) markLost(w *workload.Workload, own []Pod) (workload.Lost, error) {
 	if w.Kind.Counts != workload.CountScheduled {
 		return workload.Lost{}, nil
 	}
@@ -19,18 +19,18 @@ func (r *Reconciler) discountLost(w *workload.Workload, own []Pod) (workload.Los
 	if err != nil {
 		return workload.Lost{}, err
 	}
-	return discount(w, all, own, r.nodes.Lost), nil
+	return excludeLost(w, all, own, r.nodes.Lost), nil
 }
 
-// discount returns the nodes that are lost and have no Ready pod, and marks their pods
-// in own, which are those of the release. It discounts nothing if more than half of the
+// excludeLost returns the nodes that are lost and have no Ready pod, and marks their pods
+// in own, which are those of the release. It excludes nothing if more than half of the
 // pods are lost: that is an outage, and the few pods that are left say little about the
 // version.
 //
 // The DaemonSet controller does not count a lost node whose taint not-ready the pods do
 // not tolerate. Which nodes it counts cannot be read, only how many it does not. So while
 // there are such nodes, only pods are marked and no node is returned.
-func discount(w *workload.Workload, all []*corev1.Pod, own []Pod, lost func(node string) bool) workload.Lost {
+func excludeLost(w *workload.Workload, all []*corev1.Pod, own []Pod, lost func(node string) bool) workload.Lost {
 	// The DaemonSet controller counts the oldest pod of a node.
 	oldest := map[string]*corev1.Pod{}
 	for _, p := range all {
@@ -39,18 +39,18 @@ func discount(w *workload.Workload, all []*corev1.Pod, own []Pod, lost func(node
 			oldest[node] = p
 		}
 	}
-	gone := map[types.UID]bool{}
+	lostPods := map[types.UID]bool{}
 	for _, p := range oldest {
 		if !workload.PodReady(p) {
-			gone[p.UID] = true
+			lostPods[p.UID] = true
 		}
 	}
-	if 2*len(gone) > int(w.Replicas+w.Misscheduled()) {
+	if 2*len(lostPods) > int(w.Replicas+w.Misscheduled()) {
 		return workload.Lost{}
 	}
-	out := workload.Lost{Nodes: int32(len(gone))}
+	out := workload.Lost{Nodes: int32(len(lostPods))}
 	for i := range own {
-		if gone[own[i].UID] {
+		if lostPods[own[i].UID] {
 			own[i].Lost = true
 			out.Updated++
 		}

@@ -79,7 +79,7 @@ func TestADaemonSetDoesNotWaitForLostNodes(t *testing.T) {
 				all = append(all, p)
 			}
 			w := workloadinformertest.Workload(t, workload.DaemonSet, d)
-			in.Lost = discount(w, all, in.Pods, func(node string) bool { return has(tc.lost, lastDigit(node)) })
+			in.Lost = excludeLost(w, all, in.Pods, func(node string) bool { return has(tc.lost, lastDigit(node)) })
 			in.Workload = workloadOf(w, in.Lost)
 			if got := Decide(in); got.Phase != tc.want {
 				t.Errorf("%s (%s: %s), want %s; lost %+v", got.Phase, got.Reason, got.Detail, tc.want, in.Lost)
@@ -95,7 +95,7 @@ func TestTheOldestPodOfALostNodeCounts(t *testing.T) {
 	}
 	own := []Pod{{PodSummary: summary(2)}}
 	w := workloadinformertest.Workload(t, workload.DaemonSet, &appsv1.DaemonSet{Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 4}})
-	got := discount(w, []*corev1.Pod{pod(2, 0), pod(1, time.Hour)}, own, func(string) bool { return true })
+	got := excludeLost(w, []*corev1.Pod{pod(2, 0), pod(1, time.Hour)}, own, func(string) bool { return true })
 	if want := (workload.Lost{Nodes: 1}); got != want || own[0].Lost {
 		t.Errorf("%+v, want %+v; the pod is lost: %t", got, want, own[0].Lost)
 	}

@@ -181,7 +181,7 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 		return Input{}, nil, err
 	}
 	own := podsOf(pods, c)
-	lost, err := r.discountLost(w, own)
+	lost, err := r.markLost(w, own)
 	if err != nil {
 		return Input{}, nil, err
 	}

@@ -46,7 +46,7 @@ func (r *Reconciler) wakeSubmit(ctx context.Context, in Input, d Decision) (time
 func (r *Reconciler) callOf(c *v1alpha1.ChangeWorkload, name v1alpha1.OrderStepName) (callqueue.Call, bool) {
 	call := callqueue.Call{
 		ID: callID(c, name), Attempt: 1, Release: c.Namespace + "/" + c.Name,
-		First:    name != v1alpha1.OrderStepClose,
+		Priority: name != v1alpha1.OrderStepClose,
 		Admitted: func() { r.enqueue(keyOf(c)) },
 	}
 	o := c.Status.Order
