@@ -61,13 +61,13 @@ func denial(a *Action, b *v1alpha1.PodUnavailableBudget, d budget.Decision) admi
 	}
 	message := fmt.Sprintf("%s of %s is denied by PodUnavailableBudget %s: the request makes %d available pods unavailable, and the budget allows %d now (%s). "+
 		"Ways out: wait until more pods are Ready (kubectl -n %s get pub %s); or raise %s; or set spec.shadow of the budget to true, which only reports",
-		a.Operation, a.Subject, b.Name, max(d.Needed, 1), d.Allowed, state, b.Namespace, b.Name, fieldOf(b))
+		a.Operation, a.Subject, b.Name, max(d.Needed, 1), d.Allowed, state, b.Namespace, b.Name, remedyOf(b))
 	return admission.Deny(DecisionDenied, withDetails(a, b.Name, message, metav1.StatusCause{
 		Type: causeBudget, Field: "status.unavailableAllowed", Message: fmt.Sprintf("%d allowed, %d needed, %s", d.Allowed, max(d.Needed, 1), state),
 	}))
 }
 
-func fieldOf(b *v1alpha1.PodUnavailableBudget) string {
+func remedyOf(b *v1alpha1.PodUnavailableBudget) string {
 	if b.Spec.MinAvailable != nil {
 		return "what may be unavailable by lowering its spec.minAvailable (" + b.Spec.MinAvailable.String() + ")"
 	}

@@ -29,9 +29,9 @@ type owner struct {
 	// deleted reports whether it is terminating or not found.
 	deleted bool
 	refs    []metav1.OwnerReference
-	// remembered reports whether it comes from the cache of earlier reads, which are at
+	// fromCache reports whether it comes from the cache of earlier reads, which are at
 	// most ownerCacheTTL old.
-	remembered bool
+	fromCache bool
 	replicas
 }
 
@@ -122,7 +122,7 @@ func (o *owners) live(ctx context.Context, kind schema.GroupKind, version, names
 	key := kind.String() + "/" + namespace + "/" + name
 	if answer, ok := o.cache.Get(key); ok {
 		found := answer.(owner)
-		found.remembered = true
+		found.fromCache = true
 		return found, nil
 	}
 	found, err := o.read(ctx, kind, version, namespace, name)

@@ -83,12 +83,12 @@ func (t *ownerTally) owner(kind schema.GroupVersionKind, ref *metav1.OwnerRefere
 }
 
 // read shortens resync for an owner that is not watched. An owner that was read earlier
-// (remembered) may have been scaled up since: its new pods caused this reconciliation,
+// (fromCache) may have been scaled up since: its new pods caused this reconciliation,
 // and may cause no further one.
 func (t *ownerTally) read(o owner) {
 	switch {
 	case watched[o.GroupKind]:
-	case o.remembered:
+	case o.fromCache:
 		t.resync = min(t.resync, ownerCacheTTL)
 	default:
 		t.resync = min(t.resync, resync)
