@@ -67,7 +67,7 @@ func ExplainFlowControl(f *v1alpha1.PodDeletionFlowControl) Explanation {
 		e.State, e.Reason = StateHeld, open.Reason
 		e.Why = append(e.Why, open.Message)
 		if f.Status.RoomTime != nil {
-			e.Why = append(e.Why, "there is room again at "+f.Status.RoomTime.UTC().Format("15:04:05Z07:00"))
+			e.Why = append(e.Why, "deletions are allowed again at "+f.Status.RoomTime.UTC().Format("15:04:05Z07:00"))
 		}
 		e.WaysOut = []WayOut{
 			{"wait until then", ""}, {"raise the limit", "kubectl edit pdfc " + f.Name},

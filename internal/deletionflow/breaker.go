@@ -65,7 +65,7 @@ func (b Breaker) Message(of *v1alpha1.DeletionShares) string {
 	if b.RoomTime.IsZero() {
 		text += "; there is no room until the limit is raised"
 	} else {
-		text += "; there is room again at " + b.RoomTime.UTC().Format(time.RFC3339)
+		text += "; deletions are allowed again at " + b.RoomTime.UTC().Format(time.RFC3339)
 	}
 	return text + Attribution(b.Suspected, of)
 }

@@ -182,7 +182,7 @@ func TestTheStateOfTheBreaker(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	message := s.Message(f.Status.Shares)
-	for _, want := range []string{"3 deletions in 10m (limit 3)", "room again at " + s.RoomTime.UTC().Format(time.RFC3339),
+	for _, want := range []string{"3 deletions in 10m (limit 3)", "allowed again at " + s.RoomTime.UTC().Format(time.RFC3339),
 		"suspected: mass-delete, 100% by ann, 100% of Deployment shop/web, 100% in namespace shop"} {
 		if !strings.Contains(message, want) {
 			t.Errorf("%q does not contain %q", message, want)

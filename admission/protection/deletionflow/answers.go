@@ -62,7 +62,7 @@ func denial(a *request, name string, d deletionflow.Decision, now time.Time) adm
 	causes := []metav1.StatusCause{{Type: causeFull, Field: "spec.limitRules", Message: used}}
 	if !d.RoomTime.IsZero() {
 		at := d.RoomTime.UTC().Format(time.RFC3339)
-		when = fmt.Sprintf("there is room again at %s (in %s)", at, d.RoomTime.Sub(now).Round(time.Second))
+		when = fmt.Sprintf("deletions are allowed again at %s (in %s)", at, d.RoomTime.Sub(now).Round(time.Second))
 		causes = append(causes, metav1.StatusCause{Type: causeRoomTime, Field: "status.roomTime", Message: at})
 	}
 	ways := waysOut(a, name, !d.RoomTime.IsZero())

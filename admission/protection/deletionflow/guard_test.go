@@ -161,7 +161,7 @@ func TestADenialHasTheRoomTimeAndNoRetryAfter(t *testing.T) {
 			t.Errorf("Retry-After %d s", result.Details.RetryAfterSeconds)
 		}
 		at := zero.Add(611 * time.Second).UTC().Format(time.RFC3339)
-		for _, want := range []string{"of pod shop/b is denied by PodDeletionFlowControl cluster", "1 of 1 in 10m", "room again at " + at + " (in 8m31s)",
+		for _, want := range []string{"of pod shop/b is denied by PodDeletionFlowControl cluster", "1 of 1 in 10m", "allowed again at " + at + " (in 8m31s)",
 			"kubectl annotate pdfc cluster --overwrite policy.breakwater.dev/closed=$(date -u +%FT%TZ)"} {
 			if !strings.Contains(result.Message, want) {
 				t.Errorf("%q does not say %q", result.Message, want)

@@ -1,6 +1,6 @@
 // Package deletionflow derives the status of PodDeletionFlowControls from the deletions
-// that the webhook has counted: whether the breaker is open, why, and when there is
-// room again. It does not decide about deletions: while it is down, the webhook
+// that the webhook has counted: whether the breaker is open, why, and when
+// deletions are allowed again. It does not decide about deletions: while it is down, the webhook
 // continues, and only the condition is outdated.
 //
 // It also sets back a committed time that is too far ahead.
@@ -100,7 +100,7 @@ func recordEvents(ctx context.Context, before, after *v1alpha1.PodDeletionFlowCo
 		logging.FromContext(ctx).Warnw("the breaker is open", "why", condition.Message)
 		recorder.Event(after, corev1.EventTypeWarning, condition.Reason, "the breaker is open: "+condition.Message)
 	case was && !is:
-		recorder.Event(after, corev1.EventTypeNormal, condition.Reason, "the breaker is closed: there is room again")
+		recorder.Event(after, corev1.EventTypeNormal, condition.Reason, "the breaker is closed: deletions are allowed again")
 	}
 	if reset {
 		recorder.Eventf(after, corev1.EventTypeWarning, v1alpha1.ReasonClockReset,
