@@ -13,8 +13,8 @@ import (
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 )
 
-// guards is the output of command budgets.
-type guards struct {
+// budgetsAnswer is the output of command budgets.
+type budgetsAnswer struct {
 	Budgets      []v1alpha1.PodUnavailableBudget   `json:"budgets"`
 	FlowControls []v1alpha1.PodDeletionFlowControl `json:"flowControls"`
 }
@@ -46,7 +46,7 @@ func (a *app) budgetsCommand() *cobra.Command {
 			} else if err != nil {
 				return fmt.Errorf("list the flow controls: %w", err)
 			}
-			return a.printGuards(format, guards{budgets.Items, controls.Items})
+			return a.printBudgets(format, budgetsAnswer{budgets.Items, controls.Items})
 		},
 	}
 	outputFlag(c, &format)
@@ -54,7 +54,7 @@ func (a *app) budgetsCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) printGuards(format string, g guards) error {
+func (a *app) printBudgets(format string, g budgetsAnswer) error {
 	var names []string
 	var budgets, controls [][]string
 	now, paint := time.Now(), a.paint()

@@ -33,7 +33,7 @@ func TestARollbackSelectsASavedVersion(t *testing.T) {
 		"a version by its beginning":      {saved("now", "beta", "alpha"), "al", "alpha", ""},
 		"a version that is not saved":     {saved("now", "b"), "c", "", "is no saved version: use one of b"},
 		"the current version":             {saved("now", "b"), "now", "", "is no saved version"},
-		"a beginning of several versions": {saved("ab", "ac"), "a", "", "begins several versions"},
+		"a beginning of several versions": {saved("ab", "ac"), "a", "", "is a prefix of several versions"},
 		"nothing is saved":                {saved("now"), "", "", "no other version has succeeded"},
 	} {
 		t.Run(name, func(t *testing.T) {

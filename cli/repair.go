@@ -36,7 +36,7 @@ repair. A suspension allows one repair, unless --again is set. The repair is jud
 			if (len(images) == 0) == (patch == "") {
 				return errors.New("write what the repair changes: either --image CONTAINER=IMAGE or --patch PATCH (a merge patch, JSON or YAML)")
 			}
-			return a.release(cmd.Context(), args[0], again, func(o *unstructured.Unstructured) (map[string]any, error) {
+			return a.patchWorkload(cmd.Context(), args[0], again, func(o *unstructured.Unstructured) (map[string]any, error) {
 				if patch == "" {
 					return withImages(o, images)
 				}
@@ -63,7 +63,7 @@ func (a *app) retryCommand() *cobra.Command {
 again. On a suspended workload it is the repair, for a fault outside of the template.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.release(cmd.Context(), args[0], again, func(*unstructured.Unstructured) (map[string]any, error) {
+			return a.patchWorkload(cmd.Context(), args[0], again, func(*unstructured.Unstructured) (map[string]any, error) {
 				return map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{
 					"annotations": map[string]any{"kubectl.kubernetes.io/restartedAt": time.Now().Format(time.RFC3339)},
 				}}}}, nil
@@ -74,9 +74,9 @@ again. On a suspended workload it is the repair, for a fault outside of the temp
 	return c
 }
 
-// release patches a workload, as the repair if it is suspended. change returns the merge
+// patchWorkload patches a workload, as the repair if it is suspended. change returns the merge
 // patch for the object as it is now; a rollout changes the object's status all the time.
-func (a *app) release(ctx context.Context, argument string, again bool, change func(*unstructured.Unstructured) (map[string]any, error)) error {
+func (a *app) patchWorkload(ctx context.Context, argument string, again bool, change func(*unstructured.Unstructured) (map[string]any, error)) error {
 	c, err := a.connect()
 	if err != nil {
 		return err

@@ -85,7 +85,7 @@ func selectTemplate(all []savedtemplate.Saved, current, to string) (savedtemplat
 	case len(found) == 0:
 		return savedtemplate.Saved{}, fmt.Errorf("--to %s is no saved version: use one of %s", to, strings.Join(versions, ", "))
 	case to != "" && len(found) > 1:
-		return savedtemplate.Saved{}, fmt.Errorf("--to %s begins several versions (%s): write more of it", to, strings.Join(versions, ", "))
+		return savedtemplate.Saved{}, fmt.Errorf("--to %s is a prefix of several versions (%s): write more characters of the version", to, strings.Join(versions, ", "))
 	}
 	return found[0], nil
 }

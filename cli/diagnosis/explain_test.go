@@ -71,7 +71,7 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 		"an order that failed as a whole": {facts(with(order), suspended), diagnosis.StateHeld,
 			[]string{"because"}, []string{"approve deployment/web -n shop --order"}},
 		"an unjudged release": {facts(with(release(v1alpha1.WorkloadRunning, unknown, "HeldUnjudged", yes, "HeldUnjudged"))), diagnosis.StateHeld,
-			[]string{"nobody judged it"}, []string{"approve deployment/web", "reject deployment/web"}},
+			[]string{"is unjudged"}, []string{"approve deployment/web", "reject deployment/web"}},
 		"a release without a server": {facts(with(release(v1alpha1.WorkloadFailed, no, "OrderNotAccepted", no, ""))), diagnosis.StateFailed,
 			[]string{"because"}, []string{"kubectl breakwater doctor", "retry deployment/web"}},
 		"a release whose pods do not become Ready": {facts(with(release(v1alpha1.WorkloadFailed, no, "ReleaseTimedOut", no, ""), good)), diagnosis.StateFailed,

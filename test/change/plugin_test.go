@@ -141,7 +141,7 @@ func TestThePluginNamesTheFixOfBadInput(t *testing.T) {
 		"a name without kind":            {[]string{"explain", "web"}, "write KIND/NAME, for example deployment/web"},
 		"a kind that does not exist":     {[]string{"explain", "nonsense/web"}, "the cluster has no kind"},
 		"an object that does not exist":  {[]string{"explain", "deployment/other"}, "is not in namespace " + f.namespace},
-		"an object that is no workload":  {[]string{"status", "serviceaccount/default"}, "is no workload"},
+		"an object that is no workload":  {[]string{"status", "serviceaccount/default"}, "is not a workload"},
 		"a format that does not exist":   {[]string{"get", "-o", "xml"}, "use json, yaml, name"},
 		"a negative timeout":             {[]string{"status", "deployment/web", "--timeout", "-1s"}, "--timeout -1s is negative"},
 		"a verdict without a reason":     {[]string{"approve", "deployment/web"}, "write -m REASON"},
