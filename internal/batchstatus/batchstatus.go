@@ -78,7 +78,7 @@ func markConditions(c *v1alpha1.ChangePod, s State, policy v1alpha1.NoVerdictPol
 	case s.HeldUnjudged && len(c.Spec.Judges) > 0:
 		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged%s", judgeDetail(c, s))
 	case s.HeldUnjudged:
-		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged; the server is called again")
+		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged; calls to the server are retried")
 	case outcomes[v1alpha1.OutcomePending] > 0 && len(c.Spec.Judges) > 0:
 		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonJudging, "%s", cmp.Or(s.Detail, "the server has no verdict yet"))
 	case outcomes[v1alpha1.OutcomePending] > 0:
