@@ -53,8 +53,8 @@ type ChangePodSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TotalBatches int32 `json:"totalBatches,omitempty"`
-	// Last is true if, with this batch, all desired pods are in a batch. A pod that is
-	// replaced later still creates another batch.
+	// Last is true if every desired pod is in this batch or an earlier one. If a pod is
+	// replaced later, another batch follows nevertheless.
 	// +optional
 	Last bool `json:"last,omitempty"`
 

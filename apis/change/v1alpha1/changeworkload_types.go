@@ -40,7 +40,8 @@ type ChangeWorkloadSpec struct {
 	ChangeWorkloadID string `json:"changeWorkloadId"`
 	// ServiceName is the workload's name.
 	ServiceName string `json:"serviceName"`
-	// Reversion (sic) is the version: the value of VersionKey.
+	// Reversion is the version, the value of VersionKey. The AlterShield Operator spells
+	// the field so.
 	Reversion string `json:"reversion"`
 	// Policies is a field of the AlterShield Operator; Breakwater ignores it.
 	// +optional
@@ -114,7 +115,7 @@ type ChangeWorkloadStatus struct {
 	// +optional
 	// +listType=atomic
 	DefenseCheckFailPods []PodSummary `json:"defenseCheckFailPods,omitempty"`
-	// Counts counts all pods; the lists are limited.
+	// Counts has the numbers of all pods by state. The lists of pods above are limited.
 	// +optional
 	Counts PodCounts `json:"counts,omitempty"`
 
@@ -148,8 +149,8 @@ type ChangeWorkloadStatus struct {
 	// +listType=map
 	// +listMapKey=stage
 	OrderVerdicts []StageVerdict `json:"orderVerdicts,omitempty"`
-	// OrderResult is a person's verdict of the whole order. It counts above
-	// the server's, of both stages. Written by people with kubectl.
+	// OrderResult is the verdict of a person about the whole order. It overrules the
+	// server's verdicts of both stages. People write it with kubectl.
 	// +optional
 	OrderResult *OrderResult `json:"orderResult,omitempty"`
 	// Inbox holds verdicts that could not be sent to the Broker. Functions callback and
@@ -223,7 +224,7 @@ type Order struct {
 	// +listType=map
 	// +listMapKey=stage
 	Submissions []Submission `json:"submissions,omitempty"`
-	// Closing is the call that closes the order.
+	// Closing records the call that closes the order.
 	// +optional
 	Closing *OrderClosing `json:"closing,omitempty"`
 }
@@ -238,8 +239,8 @@ const (
 	OrderCancel   OrderState = "CANCEL"
 )
 
-// OrderClosing is the call that closes an order. It is best effort: no release waits for
-// it, and the deletion of the ChangeWorkload waits for some minutes only.
+// OrderClosing records the call that closes an order. The call is best effort: no release
+// waits for it, and the deletion of the ChangeWorkload waits for it at most a few minutes.
 type OrderClosing struct {
 	// State is the final state that is sent to the server.
 	// +kubebuilder:validation:Enum=SUCCESS;ROLLBACK;CANCEL
@@ -284,7 +285,7 @@ type OrderStep struct {
 	State OrderState `json:"state,omitempty"`
 }
 
-// OrderResult is a person's verdict of the order as a whole.
+// OrderResult is the verdict of a person about the whole order.
 type OrderResult struct {
 	// Verdict is pass or fail (unpass). Other values are ignored.
 	// +kubebuilder:validation:MaxLength=63

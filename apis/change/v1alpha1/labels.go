@@ -53,9 +53,9 @@ const (
 	// BypassAnnotation records, as JSON of type Bypass, the update that was
 	// admitted although the workload was suspended. Written by the webhook.
 	BypassAnnotation = "altershield.defense.antgroup.com/bypass"
-	// HoldAnnotation records, as JSON of type Hold, the field that was changed to stop
-	// a rollout, so that only that is undone. Written with the hold. The webhook
-	// removes it together with the hold when it admits a bypass.
+	// HoldAnnotation records, as JSON of type Hold, the previous value of the field that
+	// was changed to stop a rollout, so that the end of the hold restores this value. It is
+	// written together with the hold. The webhook removes both when it admits a bypass.
 	HoldAnnotation = "altershield.defense.antgroup.com/hold"
 )
 

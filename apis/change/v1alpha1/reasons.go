@@ -7,7 +7,8 @@ package v1alpha1
 const (
 	// ReasonBaseline: the version ran when its namespace opted in.
 	ReasonBaseline = "Baseline"
-	// ReasonReleasePending: the workload is not yet known to be at this release.
+	// ReasonReleasePending: the cache does not show the workload at the version and
+	// attempt of this release yet.
 	ReasonReleasePending = "ReleasePending"
 	// ReasonRollingOut: some pods of the version are missing or not finished.
 	ReasonRollingOut = "RollingOut"

@@ -49,8 +49,8 @@ type MetricCheckSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=32
 	Metrics []Metric `json:"metrics,omitempty"`
-	// AnalysisDuration is how long new pods are analyzed, from the Ready of the first one. A fail
-	// ends it early. From 1m to 24h.
+	// AnalysisDuration is how long the metrics of new pods are analyzed. It begins when
+	// the first new pod is Ready; a fail ends it early. From 1m to 24h.
 	// +optional
 	// +kubebuilder:default="5m"
 	AnalysisDuration metav1.Duration `json:"analysisDuration,omitempty"`
@@ -145,8 +145,8 @@ type Metric struct {
 	// SmallestChange is the smallest change that matters: a smaller one never fails.
 	// +optional
 	SmallestChange *Change `json:"smallestChange,omitempty"`
-	// Weight says whether this metric fails a release Alone or only WithOthers, that
-	// is if another metric fails too.
+	// Weight says what a fail of this metric does. Alone: it fails the release.
+	// WithOthers: it fails the release only if another metric fails too.
 	// +optional
 	// +kubebuilder:default=Alone
 	Weight Weight `json:"weight,omitempty"`
@@ -203,14 +203,15 @@ const (
 	DirectionEither Direction = "Either"
 )
 
-// Weight says whether a metric fails a release alone.
+// Weight says whether a fail of one metric fails the release.
 // +kubebuilder:validation:Enum=Alone;WithOthers
 type Weight string
 
 const (
-	// WeightAlone fails the release.
+	// WeightAlone: a fail of the metric fails the release.
 	WeightAlone Weight = "Alone"
-	// WeightWithOthers fails the release if another metric fails too.
+	// WeightWithOthers: a fail of the metric fails the release only if another metric
+	// fails too.
 	WeightWithOthers Weight = "WithOthers"
 )
 

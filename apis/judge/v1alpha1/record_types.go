@@ -119,7 +119,7 @@ type Evidence struct {
 	// Message says why for people.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Weight says whether a fail counts alone.
+	// Weight says whether a fail of this metric alone fails the release.
 	// +optional
 	Weight Weight `json:"weight,omitempty"`
 	// Reference says what the new pods were compared with.

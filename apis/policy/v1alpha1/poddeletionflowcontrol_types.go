@@ -42,7 +42,9 @@ type PodDeletionFlowControlSpec struct {
 	// all namespaces.
 	// +optional
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
-	// CountEvictions reports whether evictions are counted and denied too.
+	// CountEvictions makes evictions count as deletions: they use up the limits and are
+	// denied when a limit is reached. If it is false, evictions are neither counted nor
+	// denied.
 	// +optional
 	// +kubebuilder:default=true
 	CountEvictions *bool `json:"countEvictions,omitempty"`
@@ -89,7 +91,7 @@ type PodDeletionFlowControlStatus struct {
 	// CommittedTime is the time of the last committed decision.
 	// +optional
 	CommittedTime *metav1.MicroTime `json:"committedTime,omitempty"`
-	// Shares attribute the recent deletions to users, owners and namespaces.
+	// Shares counts the recent deletions by user, owner and namespace.
 	// +optional
 	Shares *DeletionShares `json:"shares,omitempty"`
 	// Deleted is the number of deletions in the longest window.
@@ -110,8 +112,9 @@ type DeletionBucket struct {
 	Count int64 `json:"count"`
 }
 
-// DeletionShares help to distinguish an accident from intent. After each
-// shortest interval all counts are halved.
+// DeletionShares counts the recent deletions by user, owner and namespace. A person
+// reads from it whether the deletions are an accident or intended. Once per interval of the
+// shortest limit, all counts are halved, so that old deletions count less.
 type DeletionShares struct {
 	// Since is when the counts were last halved.
 	Since metav1.Time `json:"since"`

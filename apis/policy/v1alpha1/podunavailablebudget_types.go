@@ -106,8 +106,8 @@ const (
 // DeletesPod reports whether the operation deletes the pod.
 func (o PodOperation) DeletesPod() bool { return o == OperationDelete || o == OperationEvict }
 
-// PodSelector is a label selector that detects the field value in place of
-// values.
+// PodSelector is a label selector. An expression with the field value instead of values,
+// a common mistake, is rejected.
 type PodSelector struct {
 	// MatchLabels are labels that a pod must have.
 	// +optional
@@ -161,9 +161,9 @@ type TargetRef struct {
 type PodUnavailableBudgetStatus struct {
 	duckv1.Status `json:",inline"`
 
-	// DeletedPods are charges of allowed deletions and evictions whose pods are not
-	// seen to terminate yet: UID to `<resourceVersion>/<token>`. The token changes
-	// when another request uses the charge.
+	// DeletedPods are the charges of allowed deletions and evictions, until the watch
+	// shows that the pod terminates. The key is the UID of the pod, the value is
+	// `<resourceVersion>/<token>`. The token changes when another request uses the charge.
 	// +optional
 	// +mapType=atomic
 	DeletedPods map[types.UID]string `json:"deletedPods,omitempty"`
@@ -179,7 +179,8 @@ type PodUnavailableBudgetStatus struct {
 	CurrentAvailable int32 `json:"currentAvailable"`
 	// DesiredAvailable is how many pods must be available.
 	DesiredAvailable int32 `json:"desiredAvailable"`
-	// TotalReplicas is the sum of the replicas of the owners.
+	// TotalReplicas is the sum of the desired replicas of the workloads that own the
+	// covered pods.
 	TotalReplicas int32 `json:"totalReplicas"`
 	// PodsResourceVersion is the resourceVersion of the pod watch from which the
 	// numbers were computed. An older watch must not compute them again.
