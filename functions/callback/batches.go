@@ -78,7 +78,7 @@ func trim(obj any) (any, error) {
 	return out, nil
 }
 
-var errNotChangePod = errors.New("the object is no ChangePod")
+var errNotChangePod = errors.New("the object is not a ChangePod")
 
 // indexTimeout is how long a verdict waits until the cache has its node: for the watch, and
 // for function submit to store the answer with the node.

@@ -75,8 +75,8 @@ type Patcher[T any] interface {
 
 // Write turns the stored status of before into that of after, and returns the
 // object as it is stored. If nothing differs it sends no request. The API server
-// answers with a conflict if the object is not stored as before any more, or if
-// another object has its name by now.
+// answers with a conflict if the stored object differs from before, or if another
+// object has its name now.
 func Write[T Object](ctx context.Context, client Patcher[T], manager string, before, after T, fields []string) (T, error) {
 	patch, err := mergePatch(before, after, fields)
 	if err != nil || patch == nil {

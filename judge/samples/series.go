@@ -46,7 +46,7 @@ func Node(labels map[string]string) string {
 }
 
 // strata are the labels that distinguish kinds of requests. Requests are compared with
-// requests of the same kind, so that a different mix of kinds is no change.
+// requests of the same kind, so that a different mix of kinds does not count as a change.
 var strata = []string{"http_route", "route", "handler", "uri", "path", "span_name", "operation", "rpc_service",
 	"rpc_method", "grpc_service", "grpc_method", "http_request_method", "http_method", "method", "span_kind",
 	"server_address", "net_peer_name", "peer_service", "client"}

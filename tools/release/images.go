@@ -86,7 +86,7 @@ func publishImage(ctx context.Context, o options, program string, base build.Get
 	if err != nil {
 		return name.Digest{}, err
 	}
-	// What the publisher returns has the tag, too.
+	// The reference that the publisher returns contains the tag, too.
 	digest, err := name.NewDigest(o.registry + "/" + imageName(program) + "@" + hash.String())
 	if err != nil {
 		return name.Digest{}, err

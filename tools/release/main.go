@@ -24,9 +24,9 @@ import (
 type options struct {
 	// root is the repository, out the folder of the files.
 	root, out string
-	// version is that of the release, such as v0.1.0.
+	// version is the version of the release, such as v0.1.0.
 	version string
-	// revision is the commit, and time its date, which is that of every file in an archive.
+	// revision is the commit. time is its date, which every file in an archive gets.
 	revision string
 	time     time.Time
 	// registry is the prefix of the names of the images, such as registry.example.com/breakwater.

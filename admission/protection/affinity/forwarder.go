@@ -20,8 +20,8 @@ const (
 	DecisionForwarded = "Forwarded"
 	// forwardedHeader marks a forwarded request, which must not be forwarded again.
 	forwardedHeader = "Breakwater-Forwarded"
-	// forwardTimeout is how long a forwarded request may take. Then it is decided
-	// locally in the rest of its time.
+	// forwardTimeout is how long a forwarded request may take. After that, this
+	// replica decides it in the remaining time.
 	forwardTimeout = 2 * time.Second
 )
 

@@ -25,7 +25,7 @@ type Action struct {
 	// Effects are what the kubelet does because of an in-place change.
 	Effects []budget.Effect
 	// RelabelsOnly means that the update changes labels or the controller only. It
-	// costs nothing in a budget that covers the pod afterwards.
+	// is not charged to a budget that covers the pod afterwards.
 	RelabelsOnly bool
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// requestTo returns the request to a budget; nil if the budget does not judge the
+// requestTo returns the request to a budget; nil if the budget does not apply to the
 // action. With live it reads owners without the cache.
 func (e *evaluation) requestTo(ctx context.Context, b *v1alpha1.PodUnavailableBudget, live bool) (*budget.Request, error) {
 	onlyIfLeaves := e.action.RelabelsOnly
@@ -50,7 +50,7 @@ func (e *evaluation) requestTo(ctx context.Context, b *v1alpha1.PodUnavailableBu
 	return request, nil
 }
 
-// concerns decides whether the budget judges what happens to the pod.
+// concerns reports whether the budget applies to the effect of an action on the pod.
 func (e *evaluation) concerns(ctx context.Context, scope budget.Scope, p *corev1.Pod, live bool) (bool, error) {
 	if p.DeletionTimestamp != nil || budget.Completed(p) || budget.Exempt(p) || !scope.MayCover(p) {
 		return false, nil

@@ -31,8 +31,8 @@ func (d Disruptions) Blocking(ctx context.Context, p *corev1.Pod) (*policyv1.Pod
 		if !selects(b, p) {
 			continue
 		}
-		// A live read: a stale cache has disruptions of which another eviction took the
-		// last one, or not yet the new ones.
+		// A live read: a stale cache may allow a disruption that another eviction has
+		// used, or deny one that is allowed again.
 		live, err := d.Client.PodDisruptionBudgets(b.Namespace).Get(ctx, b.Name, metav1.GetOptions{})
 		if apierrs.IsNotFound(err) {
 			continue

@@ -43,8 +43,8 @@ func (o OtherCluster) Error() string {
 		"let an admin confirm its UID with POST /v1/clusters/%s/pods/confirm", o.Name, o.Owner, o.Sender, o.Name)
 }
 
-// CheckCluster returns OtherCluster if the name belongs to another cluster. If it belongs
-// to none, it belongs to this one from then on.
+// CheckCluster returns OtherCluster if the name belongs to another cluster. A name
+// that belongs to no cluster is registered for this one.
 func (e *Engine) CheckCluster(ctx context.Context, name, uid string) error {
 	if len(uid) > maxClusterUID {
 		return InvalidRequest{"clusterUID", fmt.Sprintf("must have at most %d bytes", maxClusterUID)}

@@ -199,7 +199,7 @@ func decideStage(in Input, s stageStates) Decision {
 }
 
 // decideUnsubmitted decides a stage whose call was never made. While it waits in our
-// queue it has no deadline: our own limits are no reason for a result.
+// queue it has no deadline: the limits of Breakwater must not decide about a batch.
 func decideUnsubmitted(in Input, s stageStates, d Decision) Decision {
 	woken := in.WokenSince[s.stage]
 	if woken.IsZero() {

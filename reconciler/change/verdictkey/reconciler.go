@@ -1,6 +1,6 @@
 // Package verdictkey makes the keys that sign verdicts (internal/eventsigning), and
-// replaces them regularly: that of the server, and that of function judge where config/judge
-// is installed.
+// replaces them regularly: one key for verdicts of the server and, if config/judge is
+// installed, one key for verdicts of function judge.
 package verdictkey
 
 import (

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// dueCheckInterval is how often it is checked whether a task is due.
+	// dueCheckInterval is the interval between two checks for due tasks.
 	dueCheckInterval = 5 * time.Second
 	// refreshInterval is how often leaks are listed and stale breaker entries removed.
 	refreshInterval = time.Minute
