@@ -20,8 +20,8 @@ import (
 // Go types: empty fields appear or disappear, and quantities change from 1000m to 1.
 //
 // The same meaning is the same version, so a template without a change keeps its
-// version. Fields that our types lack have no part in the version; they are compared as
-// they are written, except that null is absent.
+// version. Fields that our types lack do not change the version; they are compared as
+// they are written, except that null equals an absent field.
 //
 // An empty object differs from an absent one where it does in Kubernetes: the
 // namespaceSelector {} selects all namespaces, and no namespaceSelector selects one.
@@ -40,7 +40,7 @@ func SameTemplate(a, b json.RawMessage) (bool, error) {
 	return bytes.Equal(before.known, after.known) && reflect.DeepEqual(before.unknown, after.unknown), nil
 }
 
-// meaning is the meaning of a pod template.
+// meaning is a pod template in a form that is equal for templates of the same meaning.
 type meaning struct {
 	// known is the JSON that Version hashes.
 	known []byte

@@ -16,7 +16,8 @@ import (
 // the same version: the sample variance of few pods is often too low.
 const betweenFloor = 0.08
 
-// minimumIntervals of a gauge are needed for a fail: one interval may be one disturbance.
+// minimumIntervals is the number of intervals of a gauge that a fail needs: one interval
+// may be one disturbance.
 const minimumIntervals = 2
 
 // recent is the number of last cells whose mean is the level of a gauge.

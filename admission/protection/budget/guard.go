@@ -90,7 +90,7 @@ func (g Guard) Charge(ctx context.Context, req *admissionv1.AdmissionRequest) (a
 	if len(budgets) == 0 {
 		return admission.Allow(DecisionUncovered), Charges{}
 	}
-	if ends, err := g.Namespaces.endsWith(ctx, req); err != nil {
+	if ends, err := g.Namespaces.deletedWithNamespace(ctx, req); err != nil {
 		return undecided(nil, err), Charges{}
 	} else if ends {
 		return admission.Allow(DecisionNamespaceTerminating), Charges{}

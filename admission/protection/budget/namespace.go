@@ -17,15 +17,16 @@ type Namespaces struct {
 	Client corev1client.NamespacesGetter
 }
 
-// endsWith reports whether the request deletes an object because its namespace
-// terminates, which is not judged. The matchConditions name the namespace controller,
-// but without --use-service-account-credentials it is not known by its own name.
-func (n Namespaces) endsWith(ctx context.Context, req *admissionv1.AdmissionRequest) (bool, error) {
+// deletedWithNamespace reports whether the request deletes an object because its
+// namespace terminates. Budgets do not decide such a request. The matchConditions exclude
+// the namespace controller by its user name, but without
+// --use-service-account-credentials it has no user name of its own.
+func (n Namespaces) deletedWithNamespace(ctx context.Context, req *admissionv1.AdmissionRequest) (bool, error) {
 	if req.Operation != admissionv1.Delete {
 		return false, nil
 	}
 	if cached, err := n.Lister.Get(req.Namespace); err != nil || cached.DeletionTimestamp == nil {
-		return false, nil //nolint:nilerr // an unknown namespace is judged
+		return false, nil //nolint:nilerr // budgets decide in an unknown namespace
 	}
 	// Confirm with a live read: a new namespace may have the name.
 	live, err := n.Client.Namespaces().Get(ctx, req.Namespace, metav1.GetOptions{})

@@ -60,7 +60,7 @@ func (r *RecentDeletions) wasAdmitted(b *v1alpha1.PodUnavailableBudget, request 
 }
 
 // add records an admitted request. A pod that was not available is not charged: its
-// deletion costs a slot once it is available.
+// deletion is charged once it is available.
 func (r *RecentDeletions) add(b *v1alpha1.PodUnavailableBudget, request budget.Request) {
 	if request.Operation != v1alpha1.OperationDelete {
 		return

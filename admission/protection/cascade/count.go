@@ -36,7 +36,7 @@ func describe(all ...count) string {
 	return strings.Join(parts, " and ")
 }
 
-// active reports whether a pod is neither finished nor terminating.
+// active reports whether a pod is neither completed nor terminating.
 func active(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }

@@ -47,8 +47,8 @@ func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 	}
 	ctx, cancel := admission.WithDeadline(ctx)
 	defer cancel()
-	// While flow control denies, a charge would only take a slot from other requests
-	// until it is refunded.
+	// While flow control denies, a charge would only reduce what the budgets allow to
+	// other requests, until it is refunded.
 	var flow *admission.Answer
 	if h.FlowControl.Full(req) && h.budgetsWouldAllow(ctx, req) {
 		if flow = h.askFlowControl(ctx, req); !flow.Response.Allowed {

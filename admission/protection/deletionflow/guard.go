@@ -43,7 +43,8 @@ type Disruptions interface {
 	Blocking(context.Context, *corev1.Pod) (*policyv1.PodDisruptionBudget, error)
 }
 
-// Time is the local clock; SkewError says how it is wrong.
+// Time is the local clock. SkewError returns an error if the clock differs too much from
+// the API server's.
 type Time interface {
 	Now() time.Time
 	SkewError() error

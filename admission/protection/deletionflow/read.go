@@ -61,7 +61,8 @@ func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*r
 	}, nil
 }
 
-// pod returns the pod of a request. That of an eviction has to be read.
+// pod returns the pod of a request. The pod of an eviction is read from
+// the API server.
 func (r reader) pod(ctx context.Context, req *admissionv1.AdmissionRequest) (pod *corev1.Pod, dryRun bool, err error) {
 	dryRun, err = admission.DryRun(req)
 	if err != nil {
@@ -83,7 +84,7 @@ func (r reader) pod(ctx context.Context, req *admissionv1.AdmissionRequest) (pod
 	return pod, dryRun, nil
 }
 
-// active is the field selector of pods that have not finished.
+// active is the field selector of pods that are not completed.
 const active = "status.phase!=Succeeded,status.phase!=Failed"
 
 var podsResource = corev1.SchemeGroupVersion.WithResource("pods")

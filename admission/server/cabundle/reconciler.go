@@ -109,8 +109,9 @@ func (r *Reconciler) update(ctx context.Context, kind, name string, access webho
 	return nil
 }
 
-// access returns the access to the webhooks. It reports false while there is no
-// certificate: its reconciler creates it, which enqueues the keys.
+// access returns the CA bundle of the webhooks, and the key from which their paths are
+// computed. It reports false while there is no certificate: its reconciler creates it, which
+// enqueues the keys.
 func (r *Reconciler) access() (webhookpath.Access, bool, error) {
 	secret, err := r.Secrets.Secrets(v1alpha1.SystemNamespace).Get(r.Secret)
 	if apierrs.IsNotFound(err) {

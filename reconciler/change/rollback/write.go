@@ -36,8 +36,8 @@ func recordOf(s Situation, cause Cause, target Target) v1alpha1.Rollback {
 // write patches the template, on condition that version, attempt and generation are
 // unchanged (the generation reveals a template that the webhook has not seen). A dry
 // run comes first. If the webhook does not add the new attempt to its result, answered
-// is false and nothing is written: a rollback without a new attempt is no release of
-// its own and would stay held.
+// is false and nothing is written: a rollback without a new attempt is not a
+// release of its own and would stay held.
 func (r *Reconciler) write(ctx context.Context, w *liveworkload.Workload, record v1alpha1.Rollback, target Target) (answered bool, err error) {
 	body, err := patchOf(w, record, target)
 	if err != nil {
