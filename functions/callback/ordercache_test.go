@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
@@ -66,7 +67,10 @@ func TestAVerdictForACachedOrderFindsItsBatchWithoutARead(t *testing.T) {
 	go func() { _ = batches.Run(t.Context()) }()
 	h.options.Batches = batches
 	h.setStoreTimeout(t, 10*time.Second)
-	expect(t, h.post(batchCallback("n")), http.StatusOK) // caches the order; the first lookup waits for the cache
+	expect(t, h.post(batchCallback("n")), http.StatusOK) // caches the order
+	if !cache.WaitForCacheSync(t.Context().Done(), batches.HasSynced) {
+		t.Fatal("the cache of batches was not filled")
+	}
 	h.Change.ClearActions()
 	expect(t, h.post(batchCallback("m")), http.StatusOK)
 	if releases, batches := h.reads(); releases != 0 || batches != 0 {
