@@ -25,11 +25,13 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/namespaceoptin"
 )
 
-// NewController returns the controller of ChangePods. The queue of calls is that of the
-// process; this controller sets its rate.
+// NewController returns the controller of ChangePods. It sets the transform of their
+// informer, which must not have been started. The queue of calls is that of the process;
+// this controller sets its rate.
 func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sender, calls *callqueue.Queue) *controller.Impl {
 	must := wiring.NewMust(ctx, "set up the controller of ChangePods")
 	changePods := changepodinformer.Get(ctx).Informer()
+	must(changePods.SetTransform(trim))
 	r := &Reconciler{
 		interimWrites:   rate.NewLimiter(rate.Every(interimWritePeriod), interimWriteBurst),
 		unjudged:        metrics.NewCounter(metrics.Meter(), "breakwater_batches_unjudged_total"),
