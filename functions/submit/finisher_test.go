@@ -131,18 +131,27 @@ func TestAPOSTPassEndsNoBatchThatAnotherJudgeHasToAnswer(t *testing.T) {
 }
 
 func TestAConcurrentIntentPreventsASecondFinish(t *testing.T) {
-	c, server, _, function, node := newVerdictFunction(t)
-	c.BeforeNextPatch(func() {
-		batch := c.ChangePod(ft.BatchName(1))
-		ft.Intent(post, 0)(batch)
-		c.Write(batch)
-	})
-	if err := function(t.Context(), verdictOf(t, pre, "pass", node)); err != nil {
-		t.Fatal(err)
-	}
-	calls(t, server, open, start)
-	if v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(pre); v == nil {
-		t.Error("the verdict is lost")
+	for name, edit := range map[string]func(*v1alpha1.ChangePod){
+		"a finish in flight": func(*v1alpha1.ChangePod) {},
+		// Function submit repeats it after a delay.
+		"a finish that the server rejected": ft.Rejected(v1alpha1.ReasonServerRejected),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, server, _, function, node := newVerdictFunction(t)
+			c.BeforeNextPatch(func() {
+				batch := c.ChangePod(ft.BatchName(1))
+				ft.Intent(post, 0)(batch)
+				edit(batch)
+				c.Write(batch)
+			})
+			if err := function(t.Context(), verdictOf(t, pre, "pass", node)); err != nil {
+				t.Fatal(err)
+			}
+			calls(t, server, open, start)
+			if v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(pre); v == nil {
+				t.Error("the verdict is lost")
+			}
+		})
 	}
 }
 
