@@ -83,13 +83,19 @@ func (f *fixture) bundle(t *testing.T) string {
 
 func (f *fixture) verify(t *testing.T, service, host string) error {
 	t.Helper()
+	return f.verifyWith(t, f.bundle(t), service, host)
+}
+
+// verifyWith verifies the certificate of a Service as a client that trusts a bundle.
+func (f *fixture) verifyWith(t *testing.T, bundle, service, host string) error {
+	t.Helper()
 	pair := pairOf(f.getSecret(t, service+"-certs"))
 	cert, err := tls.X509KeyPair(pair.Cert, pair.Key)
 	if err != nil {
 		return err
 	}
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM([]byte(f.bundle(t)))
+	roots.AppendCertsFromPEM([]byte(bundle))
 	_, err = cert.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: f.clock.Now()})
 	return err
 }
@@ -126,6 +132,28 @@ func TestCertificatesAreKeptUntilTheyEndSoon(t *testing.T) {
 	f.reconcile(t)
 	if after := pairOf(f.getSecret(t, "permission-centre-certs")); string(after.Cert) == string(before.Cert) || f.bundle(t) != bundle {
 		t.Error("the certificate is not renewed, or with it the CA")
+	}
+}
+
+// A client that read the ConfigMap 15 days ago trusts the certificates of today.
+func TestClientsTrustACABeforeItSigns(t *testing.T) {
+	f := newFixture(t)
+	f.reconcile(t)
+	first := pairOf(f.getSecret(t, caName))
+	end := f.clock.Now().AddDate(11, 0, 0)
+	for replaced := false; !replaced; {
+		if f.clock.Now().After(end) {
+			t.Fatal("the CA is not replaced within 11 years")
+		}
+		before := f.bundle(t)
+		f.clock.SetTime(f.clock.Now().AddDate(0, 0, 15))
+		f.reconcile(t)
+		replaced = string(pairOf(f.getSecret(t, caName)).Cert) != string(first.Cert)
+		for _, service := range Services() {
+			if err := f.verifyWith(t, before, service, service+".altershieldoperator-system.svc"); err != nil {
+				t.Fatalf("%s: %s: %v", f.clock.Now(), service, err)
+			}
+		}
 	}
 }
 
