@@ -65,7 +65,11 @@ func watchController(ctx context.Context) (*budget.ControllerLeases, error) {
 	leases := budget.NewControllerLeases(clock.RealClock{}, limit, names...)
 	observe := func(obj any) {
 		if l, ok := wiring.Object[*coordinationv1.Lease](obj); ok && l.Spec.RenewTime != nil {
-			leases.Observe(l.Name, l.Spec.RenewTime.Time)
+			var acquired time.Time
+			if l.Spec.AcquireTime != nil {
+				acquired = l.Spec.AcquireTime.Time
+			}
+			leases.Observe(l.Name, l.Spec.RenewTime.Time, acquired)
 		}
 	}
 	for _, name := range names {

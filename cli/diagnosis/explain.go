@@ -130,7 +130,11 @@ func (f Facts) explainSuspended(e *Explanation, c *v1alpha1.ChangeWorkload) {
 		failed = f.newest(v1alpha1.WorkloadSuspend)
 	}
 	if failed != nil {
-		e.Why = append(e.Why, failedPods(failed)...)
+		for _, line := range failedPods(failed) {
+			if !slices.Contains(e.Why, line) { // the message of the release names a pod, too
+				e.Why = append(e.Why, line)
+			}
+		}
 		e.WaysOut = append(e.WaysOut, WayOut{"overrule the verdict (role breakwater-judge)", f.command("approve", orderFlag(failed)+"-m REASON")})
 	}
 	repair := WayOut{"release a repair, once per suspension", f.command("repair", "--image CONTAINER=IMAGE")}

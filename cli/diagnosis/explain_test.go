@@ -108,6 +108,18 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 	}
 }
 
+func TestAnExplanationNamesAFailedPodOnce(t *testing.T) {
+	failed := release(v1alpha1.WorkloadSuspend, corev1.ConditionFalse, "CheckFailed", corev1.ConditionTrue, "Suspended")
+	failed.Status.DefenseCheckFailPods = []v1alpha1.PodSummary{{Pod: "web-1", Message: "too many errors"}}
+	for i := range failed.Status.Conditions {
+		failed.Status.Conditions[i].Message = "pod web-1 failed its check: too many errors"
+	}
+	why := strings.Join(diagnosis.Explain(facts(with(failed), suspended)).Why, "\n")
+	if strings.Count(why, "web-1") != 1 {
+		t.Errorf("the explanation is\n%s", why)
+	}
+}
+
 func TestATreeShowsReleasesBatchesAndPods(t *testing.T) {
 	c := release(v1alpha1.WorkloadSuspend, corev1.ConditionFalse, "CheckFailed", corev1.ConditionTrue, "Suspended")
 	c.UID, c.Spec.Reversion = "r", "v"

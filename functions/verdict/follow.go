@@ -18,7 +18,7 @@ import (
 type Follower interface {
 	// Prepare returns the call that may follow a pass, or nil.
 	Prepare(ctx context.Context, received events.ChangePodVerdict) FollowUp
-	// Judged is called after a POST verdict of a batch.
+	// Judged is called when a POST verdict of a batch is stored.
 	Judged(batch types.UID)
 }
 
@@ -45,12 +45,16 @@ func (r *Recorder) Follow(f Follower) {
 
 // prepare returns the call that may follow the verdict.
 func (r *Recorder) prepare(ctx context.Context, received events.ChangePodVerdict) FollowUp {
-	if received.Stage == v1alpha1.StagePre && v1alpha1.ParseVerdict(received.Verdict) == v1alpha1.OutcomePass {
+	if isPrePass(received) {
 		if next := r.follower.Prepare(ctx, received); next != nil {
 			return next
 		}
 	}
 	return nothing{}
+}
+
+func isPrePass(received events.ChangePodVerdict) bool {
+	return received.Stage == v1alpha1.StagePre && v1alpha1.ParseVerdict(received.Verdict) == v1alpha1.OutcomePass
 }
 
 // withoutFollower is a Follower without calls.

@@ -73,10 +73,10 @@ func (r *Recorder) Record(ctx context.Context, received events.ChangePodVerdict,
 	r.received.Add(ctx, 1, string(received.Stage), string(v1alpha1.ParseVerdict(received.Verdict)), string(decision.Outcome))
 	logging.FromContext(ctx).Infow("Verdict decided", "changepod", received.Namespace+"/"+received.Name, "node", received.NodeID,
 		"stage", received.Stage, "verdict", received.Verdict, "outcome", decision.Outcome)
-	if received.Stage == v1alpha1.StagePost {
-		r.follower.Judged(received.UID)
-	}
 	if decision.Outcome == Store {
+		if received.Stage == v1alpha1.StagePost {
+			r.follower.Judged(received.UID)
+		}
 		next.Call(ctx, stored)
 	}
 	return nil
@@ -105,7 +105,7 @@ func (r *Recorder) apply(ctx context.Context, in Input, next FollowUp) (Decision
 		}
 	}
 	stored, err := functions.PatchStatus(ctx, pods, in.Received.Name, r.fields, decide)
-	if err == nil && decision.Outcome == Store && in.Received.Stage == v1alpha1.StagePre {
+	if err == nil && decision.Outcome == Store && isPrePass(in.Received) { // a verdict of stage POST follows
 		r.written.add(stored)
 	}
 	return decision, stored, err

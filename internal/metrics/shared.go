@@ -4,7 +4,7 @@ package metrics
 func shared() []Group {
 	return []Group{{
 		Title: "Version",
-		Processes: text("controller webhook submit verdict report deadletter callback openapi protection-controller protection-webhook " +
+		Processes: text("controller webhook submit verdict report deadletter callback judge openapi protection-controller protection-webhook " +
 			"permission-controller permission-webhook init-action-server permission-centre"),
 		Metrics: []Definition{
 			{Name: BuildInfo, Labels: text("version revision go"),
@@ -21,7 +21,7 @@ func shared() []Group {
 		},
 	}, {
 		Title:     "Events for the Broker",
-		Processes: text("controller webhook callback protection-controller protection-webhook permission-controller init-action-server"),
+		Processes: text("controller webhook callback judge protection-controller protection-webhook permission-controller init-action-server"),
 		Metrics: []Definition{
 			{Name: "breakwater_event_send_attempts_total", Unit: "attempts", Labels: text("type result"),
 				Help: "Attempts to send a CloudEvent to the Broker."},

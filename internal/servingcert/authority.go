@@ -34,8 +34,9 @@ const (
 	certificateLife = 30 * 24 * time.Hour
 	// renewBefore is how long before its end a certificate is renewed.
 	renewBefore = 10 * 24 * time.Hour
-	// clockSkew is how far the clocks of two nodes may differ.
-	clockSkew = 5 * time.Minute
+	// clockSkew is how far the clocks of two nodes may differ: a certificate is valid from
+	// this time before it is issued.
+	clockSkew = 24 * time.Hour
 )
 
 // KeyPair is a certificate and its private key, both PEM.

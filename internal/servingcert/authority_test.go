@@ -41,6 +41,13 @@ func trusts(t *testing.T, bundle []byte, pair KeyPair, name string, now time.Tim
 	return err == nil
 }
 
+func TestAClientWhoseClockIsHoursBehindTrustsANewCertificate(t *testing.T) {
+	a, _ := renew(t, Authority{}, start)
+	if !trusts(t, a.Bundle(), issue(t, a, start), names[0], start.Add(-12*time.Hour)) {
+		t.Error("the certificate is not valid yet")
+	}
+}
+
 func TestAClientTrustsOnlyCertificatesOfTheAuthorityForTheNameOfTheService(t *testing.T) {
 	a, changed := renew(t, Authority{}, start)
 	other, _ := renew(t, Authority{}, start)

@@ -3,12 +3,18 @@ package controlplane
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 	"knative.dev/pkg/injection"
 
 	"github.com/breakwater-dev/breakwater/admission/server"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/leaderelection"
 )
 
 // Part is a part of Breakwater that is installed alone.
@@ -23,6 +29,8 @@ type Part struct {
 	// Controllers are those of its component Component.
 	Component   string
 	Controllers []injection.ControllerConstructor
+	// Settled is how long its first controller has to hold its Lease before the tests begin.
+	Settled time.Duration
 }
 
 // StartPart starts a control plane with a part, its webhooks and its controllers. The
@@ -46,8 +54,31 @@ func StartPart(ctx context.Context, part Part) (*ControlPlane, error) {
 	if err == nil {
 		err = p.Run(part.Component, part.Controllers)
 	}
+	if err == nil && part.Settled > 0 {
+		err = p.awaitLease(ctx, part.Component, part.Settled)
+	}
 	if err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}
 	return p, nil
+}
+
+// awaitLease waits until a component has held its only Lease for this long.
+func (p *ControlPlane) awaitLease(ctx context.Context, component string, held time.Duration) error {
+	kube, err := kubernetes.NewForConfig(p.config)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	name := leaderelection.LeaseName(component, 0, 1)
+	err = wait.PollUntilContextTimeout(ctx, time.Second, time.Minute, true, func(ctx context.Context) (bool, error) {
+		l, err := kube.CoordinationV1().Leases(v1alpha1.SystemNamespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil || l.Spec.RenewTime == nil || l.Spec.AcquireTime == nil {
+			return false, nil //nolint:nilerr // the component has not acquired it yet
+		}
+		return l.Spec.RenewTime.Sub(l.Spec.AcquireTime.Time) >= held, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait until Lease %s is held for %s: %w", name, held, err)
+	}
+	return nil
 }

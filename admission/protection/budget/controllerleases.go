@@ -10,7 +10,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// catchUp is how much time the controller has to compute all budgets after an outage.
+// catchUp is how much time the controller has to compute all budgets after it acquired
+// its Lease.
 const catchUp = 10 * time.Second
 
 // ControllerLeases tells from the renewals of the controller's Leases whether the
@@ -30,9 +31,12 @@ type lease struct {
 	// renewed is the time that the controller wrote. The clocks of two nodes differ, so
 	// it is compared with the time of this process only when this process starts.
 	renewed time.Time
+	// acquired is when the holder acquired the Lease, by the clock of the controller.
+	acquired time.Time
 	// seen is when this process saw the last renewal.
 	seen time.Time
-	// trusted is when all budgets are expected to be computed again after an outage.
+	// trusted is when all budgets are expected to be computed after an outage. The holder
+	// may end before, so only a renewal at or after this time proves it.
 	trusted time.Time
 }
 
@@ -46,8 +50,10 @@ func NewControllerLeases(now clock.PassiveClock, limit time.Duration, names ...s
 	return c
 }
 
-// Observe records that a Lease has a time of renewal.
-func (c *ControllerLeases) Observe(name string, renewed time.Time) {
+// Observe records the times of renewal and acquisition in a Lease. If the first Lease
+// that this process sees was acquired just before, nothing tells how long no controller
+// computed budgets. A change of the holder that this process watches is no outage.
+func (c *ControllerLeases) Observe(name string, renewed, acquired time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l, ok := c.leases[name]
@@ -55,15 +61,17 @@ func (c *ControllerLeases) Observe(name string, renewed time.Time) {
 		return
 	}
 	now := c.clock.Now()
-	switch first := l.renewed.IsZero(); {
-	case first && renewed.Before(now):
-		l.seen = renewed
-	case now.Sub(l.seen) > c.limit:
-		l.seen, l.trusted = now, now.Add(catchUp)
-	default:
-		l.seen = now
+	first := l.renewed.IsZero()
+	unknown := first && renewed.Sub(acquired) < catchUp
+	interrupted := l.seen.Before(l.trusted) && !acquired.Equal(l.acquired)
+	if !first && now.Sub(l.seen) > c.limit || unknown || interrupted {
+		l.trusted = now.Add(catchUp)
 	}
-	l.renewed = renewed
+	l.seen = now
+	if first && renewed.Before(now) {
+		l.seen = renewed
+	}
+	l.renewed, l.acquired = renewed, acquired
 	c.leases[name] = l
 }
 
@@ -80,8 +88,8 @@ func (c *ControllerLeases) Stale() string {
 	for name, l := range c.leases {
 		if age := now.Sub(l.seen); age > c.limit {
 			reasons = append(reasons, fmt.Sprintf("Lease %s was not renewed for %s", name, age.Round(time.Second)))
-		} else if now.Before(l.trusted) {
-			reasons = append(reasons, fmt.Sprintf("Lease %s is renewed again, and the budgets are computed", name))
+		} else if l.seen.Before(l.trusted) {
+			reasons = append(reasons, fmt.Sprintf("Lease %s was acquired, and the budgets are computed", name))
 		}
 	}
 	slices.Sort(reasons)

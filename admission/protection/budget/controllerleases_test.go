@@ -20,36 +20,44 @@ func TestBudgetsAreStaleWhileALeaseOfTheControllerIsNotRenewed(t *testing.T) {
 		// seen is when the webhook sees the renewal, written the time in the Lease;
 		// both since start.
 		seen, written time.Duration
+		// held is how long before written the holder acquired the Lease.
+		held time.Duration
 	}
 	for name, tc := range map[string]struct {
 		renewals []renewal
 		asked    time.Duration
 		want     string
 	}{
-		"no Lease, at first":                   {nil, limit, ""},
-		"no Lease":                             {nil, limit + time.Second, "was not renewed for 1m1s"},
-		"renewed":                              {[]renewal{{0, 0}, {50 * time.Second, 50 * time.Second}}, 100 * time.Second, ""},
-		"not renewed":                          {[]renewal{{0, 0}, {50 * time.Second, 50 * time.Second}}, 111 * time.Second, "was not renewed for 1m1s"},
-		"the same renewal again":               {[]renewal{{0, 0}, {50 * time.Second, 0}}, 61 * time.Second, "was not renewed"},
-		"old when the webhook starts":          {[]renewal{{0, -time.Hour}}, 0, "was not renewed for 1h0m0s"},
-		"the clock of the controller is early": {[]renewal{{0, -time.Hour}, {2 * time.Second, 2*time.Second - time.Hour}}, 13 * time.Second, ""},
-		"the clock of the controller is late":  {[]renewal{{0, time.Hour}}, 61 * time.Second, "was not renewed for 1m1s"},
-		"renewed after an outage":              {[]renewal{{0, 0}, {70 * time.Second, 70 * time.Second}}, 79 * time.Second, "is renewed again"},
-		"renewed twice after an outage":        {[]renewal{{0, 0}, {70 * time.Second, 70 * time.Second}, {72 * time.Second, 72 * time.Second}}, 79 * time.Second, "is renewed again"},
-		"computed after an outage":             {[]renewal{{0, 0}, {70 * time.Second, 70 * time.Second}}, 80 * time.Second, ""},
+		"no Lease, at first":                                    {nil, limit, ""},
+		"no Lease":                                              {nil, limit + time.Second, "was not renewed for 1m1s"},
+		"renewed":                                               {[]renewal{{0, 0, time.Hour}, {50 * time.Second, 50 * time.Second, time.Hour}}, 100 * time.Second, ""},
+		"not renewed":                                           {[]renewal{{0, 0, time.Hour}, {50 * time.Second, 50 * time.Second, time.Hour}}, 111 * time.Second, "was not renewed for 1m1s"},
+		"the same renewal again":                                {[]renewal{{0, 0, time.Hour}, {50 * time.Second, 0, time.Hour}}, 61 * time.Second, "was not renewed"},
+		"old when the webhook starts":                           {[]renewal{{0, -time.Hour, time.Hour}}, 0, "was not renewed for 1h0m0s"},
+		"the clock of the controller is early":                  {[]renewal{{0, -time.Hour, time.Hour}, {2 * time.Second, 2*time.Second - time.Hour, time.Hour}, {12 * time.Second, 12*time.Second - time.Hour, time.Hour + 10*time.Second}}, 13 * time.Second, ""},
+		"the clock of the controller is late":                   {[]renewal{{0, time.Hour, time.Hour}}, 61 * time.Second, "was not renewed for 1m1s"},
+		"renewed after an outage":                               {[]renewal{{0, 0, time.Hour}, {70 * time.Second, 70 * time.Second, time.Hour}}, 79 * time.Second, "was acquired"},
+		"renewed twice after an outage":                         {[]renewal{{0, 0, time.Hour}, {70 * time.Second, 70 * time.Second, time.Hour}, {72 * time.Second, 72 * time.Second, time.Hour}}, 79 * time.Second, "was acquired"},
+		"computed after an outage":                              {[]renewal{{0, 0, time.Hour}, {70 * time.Second, 70 * time.Second, time.Hour}, {80 * time.Second, 80 * time.Second, time.Hour + 10*time.Second}, {80 * time.Second, 80 * time.Second, time.Hour}}, 80 * time.Second, ""},
+		"acquired before the webhook started":                   {[]renewal{{0, 0, 2 * time.Second}, {2 * time.Second, 2 * time.Second, 4 * time.Second}}, 3 * time.Second, "was acquired"},
+		"computed after it was acquired":                        {[]renewal{{0, 0, 0}, {10 * time.Second, 10 * time.Second, 10 * time.Second}}, 10 * time.Second, ""},
+		"acquired, and the holder crashed":                      {[]renewal{{0, 0, 0}}, 20 * time.Second, "was acquired"},
+		"acquired by the next holder":                           {[]renewal{{0, 0, 0}, {17 * time.Second, 17 * time.Second, 0}}, 20 * time.Second, "was acquired"},
+		"handed over while watched":                             {[]renewal{{0, 0, time.Hour}, {2 * time.Second, 2 * time.Second, 0}}, 3 * time.Second, ""},
+		"the clock of the controller is early, and it acquired": {[]renewal{{0, -30 * time.Second, time.Second}}, 3 * time.Second, "was acquired"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := clocktesting.NewFakePassiveClock(start)
 			c := NewControllerLeases(now, limit, "a", "b")
 			at := func(d time.Duration) {
 				now.SetTime(start.Add(d))
-				c.Observe("b", start.Add(d)) // the other Lease is renewed
+				c.Observe("b", start.Add(d), start.Add(-time.Hour)) // the other Lease is renewed
 			}
 			for d := time.Duration(0); d <= tc.asked; d += time.Second {
 				at(d)
 				for _, r := range tc.renewals {
 					if r.seen == d {
-						c.Observe("a", start.Add(r.written))
+						c.Observe("a", start.Add(r.written), start.Add(r.written-r.held))
 					}
 				}
 			}

@@ -22,6 +22,8 @@ func TestMain(m *testing.M) {
 			Manifests: "config/protection", Configs: "config-protection",
 			Webhooks: admission.Options(), Configuration: admission.Configuration,
 			Component: protection.Component, Controllers: protection.Controllers(&chargeTimeout, &broker.SharedSender{}),
+			// The webhooks deny until the controller has had 10 s to compute all budgets.
+			Settled: 12 * time.Second,
 		})
 	}))
 }
