@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -68,6 +70,7 @@ func (e *environment) enableOIDC(t *testing.T) (undo func()) {
 	policies := filepath.Join("..", "..", "config", "overlays", "oidc", "event-policies.yaml")
 	t.Cleanup(func() { e.setEventingFeature(context.Background(), t, "authentication-oidc", "disabled") }) // also after a failure
 	e.setEventingFeature(t.Context(), t, "authentication-oidc", "enabled")
+	e.recreateBroker(t)
 	e.awaitAudience(t, brokerAudience)
 	await(t, recoveryTimeout, "Knative accepts the policies", func(ctx context.Context) error {
 		r, err := n.kubectl.Run(ctx, "apply", "-f", policies)
@@ -88,6 +91,7 @@ func (e *environment) enableOIDC(t *testing.T) (undo func()) {
 	return func() {
 		n.run(t, "delete", "-f", policies)
 		e.setEventingFeature(t.Context(), t, "authentication-oidc", "disabled")
+		e.recreateBroker(t)
 		e.awaitAudience(t, "")
 		e.awaitFunctions(t)
 	}
@@ -100,6 +104,45 @@ func (e *environment) setEventingFeature(ctx context.Context, t *testing.T, name
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// recreateBroker creates the Broker and its Triggers anew. After a change of the feature
+// Knative replaces the Subscriptions and leaves the old ones in the channel, whose
+// dispatcher then serves nothing after a restart.
+func (e *environment) recreateBroker(t *testing.T) {
+	t.Helper()
+	n, system := e.notOptedInNamespace(t), v1alpha1.SystemNamespace
+	var objects unstructured.UnstructuredList
+	if err := json.Unmarshal([]byte(n.run(t, "get", "broker,trigger", "-n", system, "-o", "json")), &objects); err != nil {
+		t.Fatal(err)
+	}
+	for i := range objects.Items {
+		o := &objects.Items[i]
+		metadata := map[string]any{"name": o.GetName(), "namespace": system}
+		for key, value := range map[string]map[string]string{"labels": o.GetLabels(), "annotations": o.GetAnnotations()} {
+			delete(value, "eventing.knative.dev/creator") // Knative sets both
+			delete(value, "eventing.knative.dev/lastModifier")
+			metadata[key] = value
+		}
+		delete(o.Object, "status")
+		o.Object["metadata"] = metadata
+	}
+	manifest, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects.Items})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.run(t, "delete", "brokers,triggers", "--all", "-n", system)
+	await(t, recoveryTimeout, "the channel of the Broker is deleted", func(ctx context.Context) error {
+		r, err := n.kubectl.Run(ctx, "get", "inmemorychannels,subscriptions", "-n", system, "-o", "name")
+		if err == nil && r.Stdout != "" {
+			err = fmt.Errorf("left: %s", r.Stdout)
+		}
+		return err
+	})
+	if r, err := n.kubectl.RunWithInput(t.Context(), string(manifest), "apply", "-f", "-"); err != nil || r.Code != 0 {
+		t.Fatalf("%v\n%s", err, r)
+	}
+	n.run(t, "wait", "--for=condition=Ready", "broker,trigger", "--all", "-n", system, "--timeout=60s")
 }
 
 // awaitAudience waits until the address of the Broker has the audience.
