@@ -111,16 +111,26 @@ func awaitBudget(t *testing.T, c clients, namespace string, within time.Duration
 	return b
 }
 
-// createBarePods creates simulated pods without an owner, 20 at a time.
+// createBarePods creates simulated pods without an owner.
 func createBarePods(t *testing.T, c clients, namespace string, count int) {
 	t.Helper()
+	names := make([]string, count)
+	for i := range names {
+		names[i] = fmt.Sprintf("web-%03d", i)
+	}
+	createPods(t, c, namespace, names)
+}
+
+// createPods creates simulated pods without an owner, 20 at a time.
+func createPods(t *testing.T, c clients, namespace string, names []string) {
+	t.Helper()
 	var wg sync.WaitGroup
-	jobs := make(chan int)
+	jobs := make(chan string)
 	for range 20 {
 		wg.Go(func() {
-			for i := range jobs {
+			for name := range jobs {
 				p := &corev1.Pod{
-					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("web-%03d", i), Labels: map[string]string{"app": "web"}},
+					ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "web"}},
 					Spec: corev1.PodSpec{
 						NodeSelector: map[string]string{"type": "kwok"}, TerminationGracePeriodSeconds: new(int64),
 						Tolerations: []corev1.Toleration{{Key: "kwok.x-k8s.io/node", Operator: corev1.TolerationOpExists}},
@@ -133,8 +143,8 @@ func createBarePods(t *testing.T, c clients, namespace string, count int) {
 			}
 		})
 	}
-	for i := range count {
-		jobs <- i
+	for _, name := range names {
+		jobs <- name
 	}
 	close(jobs)
 	wg.Wait()

@@ -127,20 +127,25 @@ func TestClientsAtOnceAreAllAnswered(t *testing.T) {
 // between a commit and its response. The budget is never exceeded, and all
 // charges are removed in the end.
 func TestKillingWebhooksNeverExceedsTheBudget(t *testing.T) {
-	n, c := barePodsWithBudget(t, 500, 200)
+	n, c := barePodsWithBudget(t, 300, 200)
 	began := time.Now()
-	// A storm may end before a check finds such a charge, so it is repeated, up to 26 times.
-	// Some of the 300 allowed deletions remain for the second part.
-	for first, killed := 40, false; !killed; first = 10 {
-		names := runningPods(t, c, n.name)
-		if len(names) < 210+first {
+	// A storm may end before a check finds such a charge, so it is repeated with new pods.
+	// 60 of the 100 allowed deletions remain for the second part.
+	for storms, killed := 1, false; !killed; storms++ {
+		if storms > 40 {
 			t.Fatal("no webhook was between a commit and its response")
 		}
-		before := duringStorm(t, c, n.name, names[:first], func(ctx context.Context) (err error) {
+		names := runningPods(t, c, n.name)[:40]
+		before := duringStorm(t, c, n.name, names, func(ctx context.Context) (err error) {
 			killed, err = killBetweenCommitAndAnswer(ctx, c, n.name)
 			return err
 		})
 		t.Logf("between commit and response, killed %t: %d passed, %d denied, %d unanswered, others %v", killed, before.passed, before.denied, len(before.unanswered), before.others)
+		if !killed {
+			left := runningPods(t, c, n.name)
+			createPods(t, c, n.name, slices.DeleteFunc(names, func(name string) bool { return slices.Contains(left, name) }))
+			awaitAllowed(t, c, n.name, 100)
+		}
 	}
 	awaitRestarted(t, c, began)
 	s := duringStorm(t, c, n.name, runningPods(t, c, n.name), func(ctx context.Context) error { return killWebhooks(ctx, c) })
@@ -191,7 +196,7 @@ func killBetweenCommitAndAnswer(ctx context.Context, c clients, namespace string
 	if err != nil {
 		return false, unlessCanceled(err)
 	}
-	err = wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextCancel(ctx, 2*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		for i := range replicas {
 			resume, err := disruption.Pause(&replicas[i])
 			if err != nil {
