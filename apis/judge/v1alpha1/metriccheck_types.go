@@ -208,9 +208,9 @@ const (
 type Weight string
 
 const (
-	// WeightAlone: a fail of the metric fails the release.
+	// WeightAlone means that a fail of the metric fails the release.
 	WeightAlone Weight = "Alone"
-	// WeightWithOthers: a fail of the metric fails the release only if another metric
+	// WeightWithOthers means that a fail of the metric fails the release only if another metric
 	// fails too.
 	WeightWithOthers Weight = "WithOthers"
 )
