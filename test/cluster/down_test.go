@@ -3,11 +3,14 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestMountsOfTheClusterAreListedLatestFirst(t *testing.T) {
@@ -49,8 +52,8 @@ func TestANamedInstanceRemovesOnlyItsOwnPartOfTheCache(t *testing.T) {
 
 func TestOnlyOneCommandRunsAtATimeAndItsLockIsRemoved(t *testing.T) {
 	c := testCluster(t)
-	err := c.locked(func() error {
-		second := c.locked(func() error { t.Error("a second command ran"); return nil })
+	err := c.locked(t.Context(), func() error {
+		second := c.locked(t.Context(), func() error { t.Error("a second command ran"); return nil })
 		if second == nil || !strings.Contains(second.Error(), "another command") {
 			t.Errorf("got %v", second)
 		}
@@ -65,8 +68,31 @@ func TestOnlyOneCommandRunsAtATimeAndItsLockIsRemoved(t *testing.T) {
 	if err := os.WriteFile(c.state+".lock", []byte("4711"), 0o644); err != nil { // as after a killed command
 		t.Fatal(err)
 	}
-	if err := c.locked(func() error { return nil }); err != nil {
+	if err := c.locked(t.Context(), func() error { return nil }); err != nil {
 		t.Errorf("the lock file of a killed process is still locked: %v", err)
+	}
+}
+
+// A process that is being started holds all files of its parent until exec closes them.
+func TestTheLockOfAKilledCommandIsAwaitedUntilItsChildrenHaveReleasedIt(t *testing.T) {
+	c := testCluster(t)
+	ended := exec.CommandContext(t.Context(), "true")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	held, err := os.Create(c.state + ".lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprint(held, ended.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := tryLock(held); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(100*time.Millisecond, func() { _ = held.Close() })
+	if err := c.locked(t.Context(), func() error { return nil }); err != nil {
+		t.Error(err)
 	}
 }
 

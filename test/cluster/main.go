@@ -113,14 +113,14 @@ func (c *cluster) dispatch(ctx context.Context, args []string) error {
 		if err := flags.Parse(rest); err != nil {
 			return err
 		}
-		return c.locked(func() error { return c.up(ctx, *nodes, *bare) })
+		return c.locked(ctx, func() error { return c.up(ctx, *nodes, *bare) })
 	case "down":
 		flags := flag.NewFlagSet("down", flag.ContinueOnError)
 		cache := flags.Bool("cache", false, "also remove cached builds and images")
 		if err := flags.Parse(rest); err != nil {
 			return err
 		}
-		return c.locked(func() error {
+		return c.locked(ctx, func() error {
 			if err := c.down(ctx); err != nil || !*cache {
 				return err
 			}
@@ -150,7 +150,7 @@ func (c *cluster) dispatch(ctx context.Context, args []string) error {
 		if err != nil || count < 0 {
 			return fmt.Errorf("nodes needs a number, not %q", rest[0])
 		}
-		return c.locked(func() error {
+		return c.locked(ctx, func() error {
 			return c.step(fmt.Sprintf("%d simulated nodes", count), func() error { return c.scaleNodes(ctx, count) })
 		})
 	}
@@ -172,19 +172,34 @@ func canRun() error {
 
 // locked runs f while it holds the lock, so that only one command changes the
 // cluster. The lock file is not in the state, which "down" deletes. The kernel
-// releases the lock if the tool is killed.
-func (c *cluster) locked(f func() error) error {
+// releases the lock of a killed command as soon as each process that it was
+// starting has called exec.
+func (c *cluster) locked(ctx context.Context, f func() error) error {
 	path := c.state + ".lock"
 	lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = lock.Close() }()
+	var owner string
+	take := func(context.Context) error {
+		err := tryLock(lock)
+		if err != nil {
+			data, _ := os.ReadFile(path)
+			owner = string(data)
+		}
+		return err
+	}
+	release := waiting{what: "the lock " + path, deadline: 10 * time.Second, every: 10 * time.Millisecond, alive: func() error {
+		if pid, err := strconv.Atoi(owner); err == nil && processGone(pid) {
+			return nil
+		}
+		return errors.New("its owner is running")
+	}}
 	busy := func() error {
-		owner, _ := os.ReadFile(path)
 		return fmt.Errorf("another command of this tool is running (pid %s, lock %s): wait until it ends", owner, path)
 	}
-	if err := tryLock(lock); err != nil {
+	if err := release.until(ctx, take); err != nil {
 		return busy()
 	}
 	if !sameFile(lock, path) { // the previous holder removed the file, and another process may have a new one
