@@ -13,8 +13,8 @@ import (
 	"github.com/breakwater-dev/breakwater/altershield"
 )
 
-// ConfigCacheTTL is the maximum age of a cached configuration. A change takes effect
-// everywhere within 2 s, and a burst of events does not read two objects each.
+// ConfigCacheTTL is the maximum age of a cached configuration. A change takes effect in all
+// processes within 2 s, and a burst of events does not read two objects for each event.
 const ConfigCacheTTL = time.Second
 
 // ClientSource reads the configuration of the AlterShield server and returns clients
@@ -41,9 +41,9 @@ func NewClientSource(kube kubernetes.Interface, options ...altershield.Option) *
 	return &ClientSource{Kube: kube, Clock: clock.RealClock{}, clients: altershield.Clients{Options: options}}
 }
 
-// NewCachedClientSource returns a ClientSource that reads the configuration at most
-// once within ConfigCacheTTL. Its clients have the share of one of MAX_REPLICAS
-// replicas in the rate limit.
+// NewCachedClientSource returns a ClientSource that reads the configuration at most once within
+// ConfigCacheTTL. Its clients have the rate limit of one replica: the configured one divided by
+// MAX_REPLICAS.
 func NewCachedClientSource(kube kubernetes.Interface) *ClientSource {
 	s := NewClientSource(kube)
 	s.maxAge, s.replicas = ConfigCacheTTL, maxReplicas()

@@ -18,13 +18,14 @@ const MaxInbox = 64
 // ErrInboxFull reports that the inbox has MaxInbox verdicts.
 var ErrInboxFull = errors.New("the inbox of the release is full")
 
-// ErrReleaseReplaced reports that a later ChangeWorkload has the name.
+// ErrReleaseReplaced reports that the ChangeWorkload was replaced by a later one of the same
+// name.
 var ErrReleaseReplaced = errors.New("the release was replaced by a later one of the same name")
 
-// AddToInbox stores a verdict in the inbox of its ChangeWorkload, by
-// compare-and-swap. The ChangeWorkload reconciler sends it again. Adding a verdict
-// twice is no error. In a full inbox a fail replaces a pass, because the server
-// repeats only a pass on request.
+// AddToInbox stores a verdict in the inbox of its ChangeWorkload, by compare-and-swap. The
+// ChangeWorkload reconciler sends it again. Adding a verdict twice is no error. In a full inbox
+// a pass is replaced by any other verdict, because only a pass can be retrieved from the server
+// again.
 func AddToInbox(ctx context.Context, client versioned.Interface, namespace, name string, uid types.UID, v v1alpha1.InboxVerdict) error {
 	workloads := client.AppV1alpha1().ChangeWorkloads(namespace)
 	_, err := PatchStatus(ctx, workloads, name, statuspatch.ChangeWorkloadInbox, func(w *v1alpha1.ChangeWorkload) error {

@@ -28,9 +28,9 @@ import (
 // of a dead letter) and for structured mode.
 const maxBody = 64 << 10
 
-// eventTimeout limits the handling of one event: two calls to the server, at their
-// default deadline of 15 s each, with the reads and writes around them. A process
-// that ends waits longer.
+// eventTimeout limits the handling of one event: two calls to the server, at their default
+// deadline of 15 s each, with the reads and writes around them. It is shorter than the drain of
+// a process that ends.
 const eventTimeout = process.DrainTimeout - 5*time.Second
 
 // Receiver is the HTTP handler of one function. Its responses have no body, because

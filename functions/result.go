@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// permanentError is an error that retrying does not help.
+// permanentError is an error that a retry cannot resolve.
 type permanentError struct{ cause error }
 
 func (e *permanentError) Error() string { return e.cause.Error() }

@@ -48,8 +48,8 @@ func (r *receiver) accept(ctx context.Context, v verdict, config altershield.Con
 	}
 }
 
-// find finds the release with the order and its batch with the node. It reads all
-// batches only if none has the node: a release can have a thousand batches.
+// find reads the release of the verdict's order, and the batch of its node. It reads all
+// batches of the release, up to a thousand, only if no batch has the node.
 func (r *receiver) find(ctx context.Context, v verdict, config altershield.Config) (input, error) {
 	in := input{check: v.check, node: v.data.NodeID, now: r.Clock.Now(), callDeadline: config.TotalDeadline}
 	api := r.Change.AppV1alpha1()
@@ -171,8 +171,8 @@ func (r *receiver) storeEarly(ctx context.Context, v verdict, release release) (
 	return r.store(ctx, resultEarly, data, release)
 }
 
-// store adds a verdict to the inbox and returns success if that succeeds. A deleted
-// release needs no verdict.
+// store adds a verdict to the inbox and returns the result success. If the release was deleted
+// or replaced, it drops the verdict.
 func (r *receiver) store(ctx context.Context, success result, data verdictData, release release) (result, error) {
 	entry, err := inboxEntry(data)
 	if err != nil {
@@ -194,8 +194,8 @@ func (r *receiver) store(ctx context.Context, success result, data verdictData, 
 	return success, nil
 }
 
-// inboxEntry returns the verdict as an inbox entry with the size limits of an event:
-// an object has up to 64 entries.
+// inboxEntry returns the verdict as an inbox entry, truncated as an event is: an object has up
+// to 64 entries.
 func inboxEntry(data verdictData) (v1alpha1.InboxVerdict, error) {
 	e, err := events.New(data)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 const nodeIndex = "node"
 
 // Batches finds ChangePods by their order nodes in a cache, because the API server would
-// compare each ChangePod of the namespace. The cache may lag behind, so what it does not have is
-// looked up at the API server.
+// compare each ChangePod of the namespace. The cache may lag behind, so a batch that it does
+// not have is looked up at the API server.
 type Batches struct{ informer cache.SharedIndexInformer }
 
 // NewBatches returns an empty cache, which Run fills.

@@ -14,10 +14,11 @@ const (
 	// maxBody is the maximum size of a callback, in bytes. A callback has all rules,
 	// with texts of any length.
 	maxBody = 1 << 20
-	// maxHeld limits the bytes of all bodies, within the memory limit of the manifest.
+	// maxHeld is the maximum memory of all bodies, in bytes. It fits into the memory limit of
+	// the manifest.
 	maxHeld = 24 << 20
-	// firstBuffer is the first size of a body's buffer, which doubles as the body arrives.
-	// Most callbacks fit.
+	// firstBuffer is the initial size of a body's buffer, in bytes. Most callbacks fit into it;
+	// for others it is doubled as the body arrives.
 	firstBuffer = 4 << 10
 	// bodyTimeout limits the arrival of a body. The server sends it at once.
 	bodyTimeout = 5 * time.Second
@@ -28,12 +29,12 @@ var (
 	errEvicted  = echo.NewHTTPError(http.StatusServiceUnavailable)
 )
 
-// bodies bounds the memory of the bodies that are held. Every client that knows the
-// platform's name can send bodies, so a body takes memory only as it arrives. When all
-// memory is taken, the largest body that is still arriving is dropped; of equally large
-// ones, the oldest. This keeps the callbacks of the server, which are small and arrive at
-// once. While complete bodies take all memory, small ones wait: each complete body is
-// verified and handled within StoreTimeout.
+// bodies bounds the memory of the bodies that are held. Every client that knows the platform's
+// name can send bodies, so a body takes memory only as it arrives. When all memory is taken,
+// the largest body that is still arriving is dropped; of equally large ones, the oldest. The
+// callbacks of the server are small and arrive at once, so they are not dropped. While complete
+// bodies take all memory, small ones wait: each complete body is verified and handled within
+// StoreTimeout.
 type bodies struct {
 	limit int
 
@@ -119,7 +120,7 @@ func (b *bodies) fill(a *arrival, from io.Reader) ([]byte, error) {
 	}
 }
 
-// reserve reserves memory for a and drops larger bodies that are still arriving for it.
+// reserve reserves n bytes for a. To free them it drops larger bodies that are still arriving.
 // It returns false if a is dropped, or is itself the largest.
 func (b *bodies) reserve(a *arrival, n int) bool {
 	b.mu.Lock()
@@ -146,7 +147,7 @@ func (b *bodies) reserve(a *arrival, n int) bool {
 		return false
 	}
 	if waited {
-		a.setDeadline(time.Now().Add(bodyTimeout)) // it could not arrive meanwhile
+		a.setDeadline(time.Now().Add(bodyTimeout)) // it was not read while it waited
 	}
 	a.held += n
 	b.held += n

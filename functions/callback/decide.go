@@ -19,7 +19,7 @@ const (
 	deliver action = "deliver"
 	// deliverOrder: the verdict is for the order.
 	deliverOrder action = "deliver-order"
-	// wait: the node may be the answer of a start in flight.
+	// wait: a start in flight may return the node.
 	wait action = "wait"
 	// drop: the order or the node does not exist.
 	drop action = "drop"

@@ -24,9 +24,9 @@ func releaseOf(w *v1alpha1.ChangeWorkload) release {
 	return release{namespace: w.Namespace, name: w.Name, uid: w.UID, version: w.Spec.Reversion}
 }
 
-// findCached finds the batch with the node in the cached release of the order, without
-// reading the ChangeWorkload. A replaced release has another UID, and a deleted one
-// has no batches. If it finds or reads no batch, find is needed.
+// findCached finds the batch with the node in the cached release of the order, without reading
+// the ChangeWorkload. A replaced release has another UID, and a deleted one has no batches. If
+// it returns no batch, the caller uses find.
 func (r *receiver) findCached(ctx context.Context, v verdict) (release, *v1alpha1.ChangePod) {
 	entry, ok := r.orders.Get(v.data.BizExecOrderID)
 	if !ok || v.check == altershield.CheckOrder {

@@ -81,7 +81,7 @@ func (f *function) store(ctx context.Context, e event.Event) (string, error) {
 	return "shown", nil
 }
 
-// undeliveredVerdict is a verdict and the release with its inbox.
+// undeliveredVerdict is a verdict, and the release whose inbox stores it.
 type undeliveredVerdict struct {
 	namespace, release, orderID string
 	entry                       v1alpha1.InboxVerdict

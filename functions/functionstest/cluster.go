@@ -95,7 +95,7 @@ func (c *Cluster) count(verb, plural string) int {
 // empty URL no server is configured.
 func (c *Cluster) Configure(url, token string) { c.ConfigureTokens(url, token, "") }
 
-// ConfigureTokens is Configure with the token that token replaces; empty means none.
+// ConfigureTokens is Configure with the previous token, which is still valid; empty means none.
 func (c *Cluster) ConfigureTokens(url, token, previous string) {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: name}

@@ -14,9 +14,8 @@ import (
 )
 
 const (
-	// answerTTL is how long an answer of Prometheus is reused. All batches of a release
-	// ask the same queries, so a look costs one query a metric, however many batches there
-	// are.
+	// answerTTL is how long an answer of Prometheus is reused. All batches of a release send
+	// the same queries, so the number of queries does not grow with the number of batches.
 	answerTTL = 10 * time.Second
 	// answerCacheSize is the size of the LRU cache in answers.
 	answerCacheSize = 256
@@ -28,8 +27,8 @@ type Source struct {
 	Labels Labels
 }
 
-// SharedReader shares the answers of a reader between concurrent and close looks, and
-// limits the queries that run at the same time. Only answers without an error are reused.
+// SharedReader shares an answer of a reader between all looks that need it within answerTTL,
+// and limits the concurrent queries. Errors are not reused.
 type SharedReader struct {
 	reader   judge.Reader
 	answers  *cache.LRUExpireCache
@@ -74,10 +73,11 @@ func (s *SharedReader) Range(ctx context.Context, expression string, from, to ti
 	}
 }
 
-// unreadable is the reader while the configuration of Prometheus is invalid.
-type unreadable struct{ err error }
+// failingReader is the reader while the configuration of Prometheus is invalid. It returns the
+// error of the configuration.
+type failingReader struct{ err error }
 
 // Range implements judge.Reader.
-func (u unreadable) Range(context.Context, string, time.Time, time.Time, time.Duration) ([]samples.Series, error) {
+func (u failingReader) Range(context.Context, string, time.Time, time.Time, time.Duration) ([]samples.Series, error) {
 	return nil, u.err
 }

@@ -62,8 +62,8 @@ type config struct {
 	ca         []byte
 }
 
-// Sources returns the reader of Prometheus as it is configured. The connections and the
-// cached answers are kept while the configuration is unchanged.
+// Sources returns the reader of the configured Prometheus. The connections and the cached
+// answers are kept while the configuration is unchanged.
 type Sources struct {
 	core  corev1client.CoreV1Interface
 	clock clock.PassiveClock
@@ -142,7 +142,7 @@ func parseConfig(data map[string]string, secret map[string][]byte) (config, erro
 	case c.url == "":
 		errs = append(errs, errors.New("prometheus-url is not set: write the address of Prometheus, for example http://prometheus.monitoring:9090"))
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		errs = append(errs, errors.New("prometheus-url is no URL: write for example http://prometheus.monitoring:9090"))
+		errs = append(errs, errors.New("prometheus-url is not an http or https URL: write for example http://prometheus.monitoring:9090"))
 	case u.User != nil:
 		errs = append(errs, fmt.Errorf("prometheus-url contains a password: put a token into Secret %s", SecretName))
 	case c.token != "" && u.Scheme != "https":
@@ -184,7 +184,7 @@ func isLabelName(s string) bool {
 	return s != ""
 }
 
-// newSource returns a Source with connections of its own.
+// newSource returns a Source with its own connections.
 func newSource(c config, clk clock.PassiveClock) (Source, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxConnsPerHost = c.concurrent

@@ -59,7 +59,7 @@ type Options struct {
 type function struct {
 	Options
 	releases *releaseCache
-	looked   metrics.Counter
+	looks    metrics.Counter
 }
 
 // deliverTimeout limits one delivery to the Broker; the next wake-up sends the verdict
@@ -71,7 +71,7 @@ var errOutdated = errors.New("the wake-up is outdated")
 
 // New returns the function.
 func New(o Options) functions.Function {
-	f := &function{Options: o, releases: newReleaseCache(o.Clock), looked: metrics.NewCounter(o.Meter, "breakwater_judge_looks_total")}
+	f := &function{Options: o, releases: newReleaseCache(o.Clock), looks: metrics.NewCounter(o.Meter, "breakwater_judge_looks_total")}
 	return f.handle
 }
 
@@ -81,7 +81,7 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 		return functions.Permanent(err)
 	}
 	if w.Judge != v1alpha1.JudgeMetrics {
-		return nil // another judge is woken
+		return nil // the wake-up is for another judge
 	}
 	pod, err := f.Change.AppV1alpha1().ChangePods(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -96,7 +96,7 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 		if err != nil {
 			return err
 		}
-		f.looked.Add(ctx, 1, string(record.Verdict), record.Reason)
+		f.looks.Add(ctx, 1, string(record.Verdict), record.Reason)
 		pod, err = f.store(ctx, pod, record)
 		if errors.Is(err, errOutdated) || apierrors.IsNotFound(err) {
 			return nil
@@ -161,7 +161,7 @@ func (f *function) look(ctx context.Context, pod *v1alpha1.ChangePod, asked v1al
 	source, err := f.Reader(ctx)
 	var invalid *ConfigError
 	if errors.As(err, &invalid) {
-		source, err = Source{Reader: unreadable{invalid}, Labels: defaultLabels()}, nil
+		source, err = Source{Reader: failingReader{invalid}, Labels: defaultLabels()}, nil
 	}
 	if err != nil {
 		return judgev1alpha1.Record{}, err

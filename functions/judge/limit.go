@@ -7,16 +7,16 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// maxRecord is the maximum size of a record in bytes. A release of 1000 batches has as many
-// records, which the controller keeps in memory.
+// maxRecord is the maximum size of a record in bytes. A release can have 1000 batches, and the
+// controller keeps their records in memory.
 const maxRecord = 32 << 10
 
 // maxMessage is the maximum size of a message in the ChangePod in bytes.
 const maxMessage = 1024
 
-// limited returns a record of at most maxRecord. It omits the last metrics: failed metrics
-// are first, so they are kept. While the analysis has not ended, it omits all evidence: each look
-// reads all samples again, and the write of each look stays small.
+// limited returns the record, truncated to maxRecord. It omits metrics from the end of the
+// list, because failed metrics are first. Until the analysis has ended it omits all metrics:
+// the next look reads all samples again, so they need not be stored.
 func limited(r judgev1alpha1.Record) judgev1alpha1.Record {
 	r.Message = text.Truncate(r.Message, maxMessage)
 	if !r.Final {

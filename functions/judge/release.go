@@ -27,8 +27,8 @@ const (
 	releaseTTL = 5 * time.Second
 	// releaseCacheSize is the size of the LRU cache.
 	releaseCacheSize = 1000
-	// maxPodNames is the maximum number of names of pods in a matcher. More pods change no
-	// verdict, and Prometheus compiles the names for each query.
+	// maxPodNames is the maximum number of names of pods in a matcher. The samples of so many
+	// pods suffice for a verdict, and Prometheus compiles the names for each query.
 	maxPodNames = 500
 )
 

@@ -46,22 +46,22 @@ type Decision struct {
 
 // Decide decides about a rollback request.
 func Decide(in Input) Decision {
-	word := in.Kind.LowerKind() + " " + in.Name
+	subject := in.Kind.LowerKind() + " " + in.Name
 	switch {
 	case in.Deleting:
-		return conflict("%s is terminating", word)
+		return conflict("%s is terminating", subject)
 	case !in.OptedIn:
 		return conflict("the namespace of %s is not opted in, so no versions are saved: kubectl label namespace <namespace> %s=%s",
-			word, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)
+			subject, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)
 	case !in.Known:
-		return conflict("%s has no version yet: try again in some seconds", word)
+		return conflict("%s has no version yet: try again in some seconds", subject)
 	case in.Attempt != 0 && in.Attempt != in.Release.Attempt:
 		return conflict("%s is at attempt %d (version %s), but the request is for attempt %d: check the workload, and send attempt %d or none",
-			word, in.Release.Attempt, in.Release.Version, in.Attempt, in.Release.Attempt)
+			subject, in.Release.Attempt, in.Release.Version, in.Attempt, in.Release.Attempt)
 	case in.Paused:
-		return conflict("%s is paused, so it would not roll back: kubectl rollout resume %s/%s", word, in.Kind.LowerKind(), in.Name)
+		return conflict("%s is paused, so it would not roll back: kubectl rollout resume %s/%s", subject, in.Kind.LowerKind(), in.Name)
 	}
-	to, problem := in.target(word)
+	to, problem := in.target(subject)
 	if problem != nil {
 		return Decision{Problem: problem}
 	}
@@ -70,25 +70,25 @@ func Decide(in Input) Decision {
 			return Decision{To: to, Recorded: true}
 		}
 		return conflict("%s requested at %s to roll %s back to version %s: wait until this is complete, and send attempt %d",
-			p.User, p.Time.UTC().Format(time.RFC3339), word, p.Version, p.Attempt+1)
+			p.User, p.Time.UTC().Format(time.RFC3339), subject, p.Version, p.Attempt+1)
 	}
 	return Decision{To: to}
 }
 
 // target returns the version to roll back to.
-func (in Input) target(word string) (string, *problem) {
+func (in Input) target(subject string) (string, *problem) {
 	if in.Version == "" {
 		k, ok := savedtemplate.Newest(in.Succeeded, in.Release.Version, func(v string) bool { return in.Failed[v] })
 		if !ok {
 			return "", conflict("none of the %d saved versions of %s is good and differs from the current one: release a repair, with label %s: \"true\" if it is suspended",
-				len(in.Succeeded), word, v1alpha1.IgnoredSuspendLabel).Problem
+				len(in.Succeeded), subject, v1alpha1.IgnoredSuspendLabel).Problem
 		}
 		return k.Release.Version, nil
 	}
 	_, succeeded := savedtemplate.Find(in.Succeeded, in.Version)
 	switch {
 	case in.Version == in.Release.Version:
-		return "", conflict("%s already has version %s, attempt %d", word, in.Version, in.Release.Attempt).Problem
+		return "", conflict("%s already has version %s, attempt %d", subject, in.Version, in.Release.Attempt).Problem
 	case !succeeded, in.Failed[in.Version]:
 		var known []string
 		for _, k := range in.Succeeded {
@@ -97,7 +97,7 @@ func (in Input) target(word string) (string, *problem) {
 			}
 		}
 		return "", conflict("version %s of %s is not known to be good (good versions: [%s]): send one of them, or none for the newest",
-			in.Version, word, strings.Join(known, ", ")).Problem
+			in.Version, subject, strings.Join(known, ", ")).Problem
 	}
 	return in.Version, nil
 }

@@ -43,8 +43,8 @@ const (
 	pageSize = 500
 )
 
-// Audience is the required audience of tokens. A token that somebody reads on the network
-// cannot be used at the API server.
+// Audience is the required audience of tokens. The API server rejects tokens of this audience,
+// so an intercepted one gives no access to it.
 const Audience = "breakwater-openapi"
 
 // Options has the dependencies of the handler.

@@ -22,7 +22,7 @@ const (
 	skipMessage = "the server skips this check"
 )
 
-// start makes the call for a written intent.
+// start starts the batch at the server. Its intent is stored already.
 func (f *function) start(ctx context.Context, server Server, in Input) error {
 	call, cancel := f.intentContext(ctx, in)
 	defer cancel()
@@ -43,7 +43,7 @@ func (f *function) start(ctx context.Context, server Server, in Input) error {
 	return f.recorder.Record(ctx, unjudged, nil)
 }
 
-// finish makes the call for a written intent.
+// finish finishes the batch at the server. Its intent is stored already.
 func (f *function) finish(ctx context.Context, server Server, in Input) error {
 	call, cancel := f.intentContext(ctx, in)
 	defer cancel()
@@ -52,9 +52,9 @@ func (f *function) finish(ctx context.Context, server Server, in Input) error {
 		callErr = nil // an earlier finish, whose answer was lost, had arrived
 	}
 	if callErr == nil && in.Pod.Status.SubmissionOf(in.Stage).Attempts == 1 {
-		// The answer is only kept, to save a write: the verdict usually follows
-		// at once and implies it. Otherwise it is stored later. If this
-		// process ends first, the answer counts as lost.
+		// The answer is cached instead of stored, to save a write: the verdict usually follows
+		// at once and implies the answer. Without a verdict the answer is stored later. If this
+		// process ends before, the answer counts as lost.
 		f.cacheAnswer(in.Pod, f.clock.Now())
 		return nil
 	}
@@ -121,8 +121,8 @@ func (f *function) storeResult(ctx context.Context, in Input, callErr error, suc
 	return err
 }
 
-// intentContext returns a context that ends when the intent of the call expires and
-// others may call.
+// intentContext returns a context that ends when the intent of the call expires, because
+// another process may then call.
 func (f *function) intentContext(ctx context.Context, in Input) (context.Context, context.CancelFunc) {
 	return f.callContext(in.Reservation.Context(ctx), in.Pod.Status.SubmissionOf(in.Stage).IntentTime.Time, in.CallDeadline)
 }

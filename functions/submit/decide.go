@@ -24,15 +24,15 @@ const (
 	FinishBatch Outcome = "finish-batch"
 	// StoreAnswer stores the cached answer to a finish.
 	StoreAnswer Outcome = "store-answer"
-	// AskRetrieve asks the server for the verdict: its callback may be lost, or the
-	// answer to an accepted finish.
+	// AskRetrieve asks the server for the verdict. The callback may be lost, or the answer to a
+	// finish that the server accepted.
 	AskRetrieve Outcome = "ask-retrieve"
-	// Resubmit runs a PRE check again, of which neither a callback nor a pass came.
+	// Resubmit runs a PRE check again for which neither a callback nor a pass was received.
 	Resubmit Outcome = "resubmit"
 )
 
-// newCall reports whether the action begins a check. A superseded release begins none,
-// but the verdicts of its checks are still asked for.
+// newCall reports whether the action leads to a new check. A superseded release gets no new
+// check, but function submit still asks for the verdicts of earlier ones.
 func (o Outcome) newCall() bool {
 	switch o {
 	case Nothing, InFlight, StoreAnswer, AskRetrieve:

@@ -16,8 +16,8 @@ import (
 const maxMessage = 1024
 
 // writeIntent writes the intent to call and returns its number. The process whose
-// compare-and-swap succeeds makes the call. After an answered start, node is an
-// earlier node of the next one.
+// compare-and-swap succeeds makes the call. If the last start was answered, node, which it
+// created, becomes an earlier node.
 func writeIntent(list *[]v1alpha1.Submission, stage v1alpha1.Stage, node string, now time.Time) int32 {
 	next := v1alpha1.Submission{Stage: stage, IntentTime: metav1.NewMicroTime(now), Attempts: 1}
 	old := v1alpha1.SubmissionOf(*list, stage)
@@ -52,8 +52,8 @@ func writeOrderIntent(s *v1alpha1.ChangeWorkloadStatus, stage v1alpha1.Stage, no
 	}
 }
 
-// selectNode makes the node that was judged in PRE the current one, which is then
-// finished: the server rejects the finish of any other node.
+// selectNode makes the node with the PRE verdict the current one, because the server rejects
+// the finish of any other node.
 func selectNode(current *string, start *v1alpha1.Submission, pre *v1alpha1.StageVerdict) {
 	if start == nil || pre == nil {
 		return
@@ -75,9 +75,8 @@ func storeResumption(list []v1alpha1.Submission, before *v1alpha1.Submission, no
 	s.Resumptions++
 }
 
-// pendingSubmission returns the submission if the intent with the number is the last
-// one and has no answer. It returns nil if a later call was made: then the result of
-// this one does not count.
+// pendingSubmission returns the submission if its last intent has number attempt and no answer.
+// It returns nil if a later call was made, because only the result of the last call counts.
 func pendingSubmission(list []v1alpha1.Submission, stage v1alpha1.Stage, attempt int32) *v1alpha1.Submission {
 	if s := v1alpha1.SubmissionOf(list, stage); s != nil && s.Attempts == attempt && s.AnsweredTime == nil {
 		return s
@@ -104,9 +103,9 @@ func storeOrderStart(o *v1alpha1.Order, start *v1alpha1.Submission, answer alter
 	o.Skipped = answer.SkipCheck
 }
 
-// addNode makes the node of an answered start the current one. If the check of an earlier
-// start passed meanwhile and is finished, its node stays the current one. The new node
-// then replaces it in EarlierNodes, where writeIntent added it.
+// addNode makes the node of an answered start the current one. If stage POST has begun
+// meanwhile for the node of an earlier start, that node stays current. The new node then takes
+// the last place of EarlierNodes, which writeIntent gave to the current one.
 func addNode(current *string, list []v1alpha1.Submission, start *v1alpha1.Submission, node string) {
 	last := len(start.EarlierNodes) - 1
 	if last < 0 || v1alpha1.SubmissionOf(list, v1alpha1.StagePost) == nil {

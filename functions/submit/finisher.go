@@ -22,7 +22,7 @@ const (
 	// placeTimeout is how long a verdict waits for the rate limit before it is stored.
 	placeTimeout = 250 * time.Millisecond
 	// callTimeout is how long the sender of a verdict waits for the call that follows. The
-	// verdict is stored by then, and the call goes on.
+	// verdict is stored before the call, and the call continues after the timeout.
 	callTimeout = 2 * time.Second
 )
 
@@ -106,8 +106,8 @@ type followUp struct {
 // WriteIntent implements verdict.FollowUp.
 func (u *followUp) WriteIntent(batch *v1alpha1.ChangePod) {
 	u.in.Pod, u.in.Now = batch, u.finisher.clock.Now()
-	// A pass that is not confirmed does not end stage PRE, and only the first finish is certain to
-	// be necessary.
+	// An unconfirmed pass does not end stage PRE. A finish is not repeated here, because the
+	// first one may have arrived.
 	passed := batch.Status.VerdictOf(v1alpha1.StagePre).Outcome() == v1alpha1.OutcomePass
 	u.intent = passed && batch.Status.SubmissionOf(v1alpha1.StagePost) == nil && Decide(u.in).Outcome == FinishBatch
 	if u.intent {

@@ -69,7 +69,7 @@ func retrieveAny(ctx context.Context, server Server, order string, stage v1alpha
 	return node, answer, nil
 }
 
-// retrieved is a Retriever with the answer of a call that was made.
+// retrieved is a Retriever that returns the answer of an earlier call.
 type retrieved altershield.RetrieveAnswer
 
 // Retrieve implements verdict.Retriever.

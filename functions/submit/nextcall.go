@@ -7,9 +7,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/resend"
 )
 
-// resumeAfter is how long after the answer to a start its check may be begun again, if
-// it has no verdict; it doubles with each resumption. A slow server has to take up the
-// event of the start in this time.
+// resumeAfter is the time between the answer to a start and the resumption of its check, if no
+// verdict arrives. It doubles with each resumption. It has to be long enough for a slow server
+// to begin the check.
 const resumeAfter = 5 * time.Second
 
 // callState has everything that the next call of a stage depends on, of a batch or
@@ -29,10 +29,10 @@ type callState struct {
 	callDeadline time.Duration
 }
 
-// nextCall returns the next call of a stage. A repeated start creates a new node, and
-// verdicts for a node whose answer was lost are dropped. The server rejects a repeated
-// finish while the check of the first one runs; later it accepts it, and rarely judges it.
-// Therefore retrieve comes before a repeated finish.
+// nextCall returns the next call of a stage. A repeated start creates a new node, and verdicts
+// for a node whose answer was lost are dropped. The server rejects a repeated finish while the
+// check of the first one runs; later it accepts the finish, but rarely judges it. Therefore
+// retrieve comes before a repeated finish.
 func nextCall(c callState) Decision {
 	s := c.submission
 	switch {
@@ -57,10 +57,10 @@ func nextCall(c callState) Decision {
 	}
 }
 
-// awaitVerdict returns the next call of a stage that the server accepted. It may have
-// lost the callback, or the event of a start. Retrieve finds a lost pass. Resubmit
-// repeats a check whose callback was lost; if the check never began, the server rejects
-// it, and the start is repeated.
+// awaitVerdict returns the next call after the server accepted a start or finish. The server
+// may have lost the callback, or its own event of the start. Retrieve returns a lost pass.
+// Resubmit repeats a check whose callback was lost. If the check never began, the server
+// rejects Resubmit, and the start is repeated.
 func awaitVerdict(c callState) Decision {
 	waiting := c.now.Sub(c.submission.AnsweredTime.Time)
 	switch {

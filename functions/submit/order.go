@@ -101,7 +101,7 @@ func (f *function) decideOnOrder(c *v1alpha1.ChangeWorkload, w wakeUp, in *Order
 	return DecideOrder(*in), nil
 }
 
-// startOrder makes the call for a written intent.
+// startOrder starts the order at the server. Its intent is stored already.
 func (f *function) startOrder(ctx context.Context, server Server, in OrderInput) error {
 	intent := in.Workload.Status.Order.SubmissionOf(v1alpha1.StagePre)
 	call, cancel := f.callContext(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallDeadline)
@@ -120,7 +120,7 @@ func (f *function) startOrder(ctx context.Context, server Server, in OrderInput)
 	})
 }
 
-// finishOrder makes the call for a written intent.
+// finishOrder finishes the order at the server. Its intent is stored already.
 func (f *function) finishOrder(ctx context.Context, server Server, in OrderInput) error {
 	intent := in.Workload.Status.Order.SubmissionOf(v1alpha1.StagePost)
 	call, cancel := f.callContext(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallDeadline)
@@ -147,7 +147,7 @@ func (f *function) finishOrder(ctx context.Context, server Server, in OrderInput
 	})
 }
 
-// closeOrder makes the call for a written intent.
+// closeOrder closes the order at the server. Its intent is stored already.
 func (f *function) closeOrder(ctx context.Context, server Server, in OrderInput) error {
 	intent := in.Workload.Status.Order.Closing
 	call, cancel := f.callContext(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallDeadline)

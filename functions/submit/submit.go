@@ -104,7 +104,7 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 			return functions.Permanent(err)
 		}
 		if d.Judge != "" {
-			return nil // another judge is woken: its stage need not be due at the server
+			return nil // the wake-up is for another judge; at the server the stage may not be due
 		}
 		return ignoreHandled(f.handleWakeUp(ctx, wakeUp{
 			namespace: d.Namespace, workload: d.ChangeWorkload, pod: d.Name, podUID: d.UID, stage: d.Stage,
@@ -205,7 +205,7 @@ func (f *function) handleBatch(ctx context.Context, server Server, w wakeUp, cal
 
 // recordDecision logs and counts a decision.
 func (f *function) recordDecision(ctx context.Context, w wakeUp, stage v1alpha1.Stage, d Decision) {
-	logging.FromContext(ctx).Infow("Wake-up decided", "namespace", w.namespace, "changeworkload", w.workload,
+	logging.FromContext(ctx).Infow("Wake-up handled", "namespace", w.namespace, "changeworkload", w.workload,
 		"changepod", w.pod, "stage", stage, "outcome", d.Outcome, "reason", d.Reason)
 	f.decided.Add(ctx, 1, string(d.Outcome), string(stage))
 }

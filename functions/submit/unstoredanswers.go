@@ -33,7 +33,7 @@ func (l *unstoredAnswers) add(p *v1alpha1.ChangePod, at time.Time) {
 	if l.all == nil {
 		l.all = map[types.UID]unstoredAnswer{}
 	}
-	if len(l.all) < maxAnswers { // above it, answers count as lost
+	if len(l.all) < maxAnswers { // further answers count as lost
 		l.all[p.UID] = unstoredAnswer{p.Namespace, p.Name, p.UID, at}
 	}
 }
@@ -44,7 +44,7 @@ func (l *unstoredAnswers) drop(uid types.UID) {
 	delete(l.all, uid)
 }
 
-// take removes and returns the answers of a time and before.
+// take removes and returns the answers that arrived at until or before.
 func (l *unstoredAnswers) take(until time.Time) []unstoredAnswer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,8 +58,8 @@ func (l *unstoredAnswers) take(until time.Time) []unstoredAnswer {
 	return out
 }
 
-// Run stores the answers to calls whose verdict is late, until ctx ends, and then all that
-// are left: function submit would ask the server about a call without an answer.
+// Run stores answers that no verdict followed within resend.VerdictDelay, and all others when
+// ctx ends. Function submit would ask the server about a call without a stored answer.
 func (f *Finisher) Run(ctx context.Context) error {
 	ticker := time.NewTicker(resend.VerdictDelay)
 	defer ticker.Stop()
@@ -76,8 +76,8 @@ func (f *Finisher) Run(ctx context.Context) error {
 	}
 }
 
-// StoreAnswers stores the answers of batches without a POST verdict that are at least so
-// old. An answer that cannot be stored counts as lost.
+// StoreAnswers stores the answers that are at least age old and whose batches have no POST
+// verdict. An answer that cannot be stored counts as lost.
 func (f *Finisher) StoreAnswers(ctx context.Context, age time.Duration) {
 	for _, a := range f.unstored.take(f.clock.Now().Add(-age)) {
 		_, err := functions.PatchStatus(ctx, f.client.AppV1alpha1().ChangePods(a.namespace), a.name, statuspatch.ChangePodFinish, func(pod *v1alpha1.ChangePod) error {

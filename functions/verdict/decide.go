@@ -15,12 +15,12 @@ type Outcome string
 
 // The outcomes.
 const (
-	// Store: the verdict has a higher rank than the stored one.
+	// Store: the verdict has a higher precedence than the stored one.
 	Store Outcome = "stored"
 	// AskRetrieve: the verdict is a pass without rules. The server sends the same
 	// for a check that runs, timed out or crashed, so retrieve has to confirm it.
 	AskRetrieve Outcome = "ask-retrieve"
-	// Unchanged: the stored verdict has the same or a higher rank.
+	// Unchanged: the stored verdict has the same or a higher precedence.
 	Unchanged Outcome = "unchanged"
 	// OldNode: the verdict is for an unknown node, such as that of an earlier start
 	// whose answer was lost.

@@ -50,7 +50,7 @@ func (r *Recorder) prepare(ctx context.Context, received events.ChangePodVerdict
 			return next
 		}
 	}
-	return nothing{}
+	return noCall{}
 }
 
 func isPrePass(received events.ChangePodVerdict) bool {
@@ -66,27 +66,27 @@ func (withoutFollower) Prepare(context.Context, events.ChangePodVerdict) FollowU
 // Judged implements Follower.
 func (withoutFollower) Judged(types.UID) {}
 
-// nothing is a FollowUp without a call.
-type nothing struct{}
+// noCall is a FollowUp without a call.
+type noCall struct{}
 
 // WriteIntent implements FollowUp.
-func (nothing) WriteIntent(*v1alpha1.ChangePod) {}
+func (noCall) WriteIntent(*v1alpha1.ChangePod) {}
 
 // Call implements FollowUp.
-func (nothing) Call(context.Context, *v1alpha1.ChangePod) {}
+func (noCall) Call(context.Context, *v1alpha1.ChangePod) {}
 
 // ReleasePlace implements FollowUp.
-func (nothing) ReleasePlace() {}
+func (noCall) ReleasePlace() {}
 
 const (
-	// maxWritten is the maximum number of batches that written has.
+	// maxWritten is the size of the LRU cache of batches.
 	maxWritten = 2000
-	// maxWrittenPods is the maximum number of pods of such a batch: it bounds the memory.
+	// maxWrittenPods is the maximum number of pods of a cached batch. It bounds the memory.
 	maxWrittenPods = 20
 )
 
-// written has batches as this process wrote them last: the verdict of the next stage often
-// finds them unchanged, and then needs no read.
+// written caches batches as this process wrote them last. They are often unchanged when the
+// verdict of the next stage arrives, which then needs no read.
 type written struct{ batches *lru.Cache }
 
 func newWritten() *written { return &written{lru.New(maxWritten)} }

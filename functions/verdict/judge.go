@@ -53,7 +53,7 @@ func (r *Recorder) RecordJudge(ctx context.Context, received events.JudgeVerdict
 		return err
 	}
 	r.received.Add(ctx, 1, "JUDGE_"+string(received.Stage), string(v1alpha1.ParseVerdict(received.Verdict)), string(outcome))
-	logging.FromContext(ctx).Infow("Verdict of a judge decided", "changepod", received.Namespace+"/"+received.Name, "judge", received.Judge,
+	logging.FromContext(ctx).Infow("Verdict of a judge handled", "changepod", received.Namespace+"/"+received.Name, "judge", received.Judge,
 		"verdict", received.Verdict, "reason", received.Reason, "outcome", outcome)
 	return nil
 }

@@ -59,7 +59,7 @@ func (r *Recorder) RecordOrder(ctx context.Context, received events.OrderVerdict
 		return err
 	}
 	r.received.Add(ctx, 1, "ORDER_"+string(received.Stage), string(v1alpha1.ParseVerdict(received.Verdict)), string(outcome))
-	logging.FromContext(ctx).Infow("Order verdict decided", "changeworkload", received.Namespace+"/"+received.Name, "node", received.NodeID,
+	logging.FromContext(ctx).Infow("Order verdict handled", "changeworkload", received.Namespace+"/"+received.Name, "node", received.NodeID,
 		"stage", received.Stage, "verdict", received.Verdict, "outcome", outcome)
 	return nil
 }

@@ -50,9 +50,9 @@ func NewRecorder(client versioned.Interface, clock clock.PassiveClock, meter met
 	}
 }
 
-// Record stores a verdict of a ChangePod, if its rank is higher than that of the
-// stored one. A pass without rules has to be confirmed by server, which may be nil. A
-// deleted ChangePod is no error.
+// Record stores a verdict of a ChangePod, if its precedence is higher than that of the stored
+// one. A pass without rules has to be confirmed by server, which may be nil. A deleted
+// ChangePod is no error.
 func (r *Recorder) Record(ctx context.Context, received events.ChangePodVerdict, server Retriever) error {
 	in := Input{Received: received}
 	next := r.prepare(ctx, received)
@@ -71,7 +71,7 @@ func (r *Recorder) Record(ctx context.Context, received events.ChangePodVerdict,
 		return err
 	}
 	r.received.Add(ctx, 1, string(received.Stage), string(v1alpha1.ParseVerdict(received.Verdict)), string(decision.Outcome))
-	logging.FromContext(ctx).Infow("Verdict decided", "changepod", received.Namespace+"/"+received.Name, "node", received.NodeID,
+	logging.FromContext(ctx).Infow("Verdict handled", "changepod", received.Namespace+"/"+received.Name, "node", received.NodeID,
 		"stage", received.Stage, "verdict", received.Verdict, "outcome", decision.Outcome)
 	if decision.Outcome == Store {
 		if received.Stage == v1alpha1.StagePost {
@@ -82,9 +82,9 @@ func (r *Recorder) Record(ctx context.Context, received events.ChangePodVerdict,
 	return nil
 }
 
-// apply decides on the current ChangePod and writes by compare-and-swap: the verdict with
-// the end of the batch, or with the intent of the call that follows. It decides first on the
-// batch that this process wrote last. Only a write shows that this is the current one.
+// apply decides on the current ChangePod and writes by compare-and-swap: the verdict with the
+// end of the batch, or with the intent of the call that follows. It decides first on the batch
+// that this process wrote last. Only a write detects that this batch is outdated.
 func (r *Recorder) apply(ctx context.Context, in Input, next FollowUp) (Decision, *v1alpha1.ChangePod, error) {
 	var decision Decision
 	decide := func(pod *v1alpha1.ChangePod) error {

@@ -20,10 +20,10 @@ const (
 // mergeResults merges a verdict into podResults and reports whether they changed.
 // Only pods of the batch count.
 //
-// The verdict of the stage applies to pods without a result of their own. If it is a
-// fail, results are derived for these pods, to show which pods failed and why. A fail
-// of the stage without any failed pod fails all pods, whatever their results are.
-// Before the change (stage PRE) no pod can pass, so only fails are stored.
+// The verdict of the stage applies to pods without a result of their own. If it is a fail,
+// results are derived for these pods, to show which pods failed and why. A fail of the stage
+// without any failed pod fails all pods, whatever their results are. A pod cannot pass before
+// stage POST, so in stage PRE only fails are stored.
 func mergeResults(pod *v1alpha1.ChangePod, received events.ChangePodVerdict) ([]v1alpha1.PodSummary, bool) {
 	results := slices.Clone(pod.Status.PodResults)
 	changed := false
@@ -64,8 +64,8 @@ func resultOf(received events.ChangePodVerdict, info v1alpha1.PodSummary) *v1alp
 	return nil
 }
 
-// setResult sets the result of a pod and reports whether it did. It keeps a result of
-// a person (without Source) and a result of the same or a higher rank.
+// setResult sets the result of a pod and reports whether it did. It keeps a result of a person
+// (without Source) and a result of the same or a higher precedence.
 func setResult(results *[]v1alpha1.PodSummary, info v1alpha1.PodSummary, verdict, message string) bool {
 	info.Verdict, info.Message, info.Source = verdict, message, v1alpha1.SourceServer
 	i := slices.IndexFunc(*results, func(r v1alpha1.PodSummary) bool { return r.Pod == info.Pod })

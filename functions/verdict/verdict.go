@@ -3,9 +3,9 @@
 // ChangePod, of another judge in its status.judges, of the server on an order
 // (order.verdict) in status.orderVerdicts of the ChangeWorkload.
 //
-// A verdict replaces only one of a lower rank (no verdict < pass without
-// rules < pass < fail), so duplicate, late and reordered deliveries lead to the same status. A
-// result that a person wrote is never replaced.
+// A verdict replaces only one of a lower precedence (no verdict < pass without rules < pass <
+// fail), so duplicate, late and reordered deliveries lead to the same status. A result that a
+// person wrote is never replaced.
 package verdict
 
 import (
