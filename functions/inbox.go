@@ -23,9 +23,9 @@ var ErrInboxFull = errors.New("the inbox of the release is full")
 var ErrReleaseReplaced = errors.New("the release was replaced by a later one of the same name")
 
 // AddToInbox stores a verdict in the inbox of its ChangeWorkload, by compare-and-swap. The
-// ChangeWorkload reconciler sends it again. Adding a verdict twice is no error. In a full inbox
-// a pass is replaced by any other verdict, because only a pass can be retrieved from the server
-// again.
+// ChangeWorkload reconciler sends it again. Adding a verdict twice is not an error. In a full
+// inbox a pass is replaced by any other verdict, because only a pass can be retrieved from the
+// server again.
 func AddToInbox(ctx context.Context, client versioned.Interface, namespace, name string, uid types.UID, v v1alpha1.InboxVerdict) error {
 	workloads := client.AppV1alpha1().ChangeWorkloads(namespace)
 	_, err := PatchStatus(ctx, workloads, name, statuspatch.ChangeWorkloadInbox, func(w *v1alpha1.ChangeWorkload) error {

@@ -19,7 +19,7 @@ func TestAnInvalidConfigurationNamesTheKeyAndNoSecret(t *testing.T) {
 		"all keys":                      {data: map[string]string{"prometheus-url": url, "query-timeout": "5s", "max-queries": "3", "namespace-label": "k8s_namespace_name", "pod-label": "k8s_pod_name"}},
 		"a token over https":            {data: map[string]string{"prometheus-url": url}, secret: map[string][]byte{"token": []byte("hidden")}},
 		"no address":                    {want: "prometheus-url is not set"},
-		"no URL":                        {data: map[string]string{"prometheus-url": "prometheus:9090"}, want: "prometheus-url is no URL"},
+		"no URL":                        {data: map[string]string{"prometheus-url": "prometheus:9090"}, want: "prometheus-url is not an http or https URL"},
 		"a password":                    {data: map[string]string{"prometheus-url": "https://u:hidden@p"}, want: "contains a password"},
 		"a token over http":             {data: map[string]string{"prometheus-url": "http://p"}, secret: map[string][]byte{"token": []byte("hidden")}, want: "only over https"},
 		"a long timeout":                {data: map[string]string{"prometheus-url": url, "query-timeout": "1m"}, want: "query-timeout"},

@@ -31,7 +31,7 @@ func kindOf(name string) (workload.Kind, error) {
 	return workload.Kind{}, invalid("kind", name, "write "+strings.Join(known, ", ")+", or leave it out")
 }
 
-// checkNamespace returns a problem if the name is no valid name of a namespace.
+// checkNamespace returns a problem if the name is not valid for a namespace.
 func checkNamespace(name string) error {
 	if msgs := validation.IsDNS1123Label(name); len(msgs) > 0 {
 		return invalid("namespace", name, "write the name of a namespace: "+msgs[0])

@@ -141,9 +141,9 @@ func storeAnswer(s *v1alpha1.Submission, now time.Time) {
 	s.AnsweredTime, s.Error = &at, nil
 }
 
-// serverError converts the error of a call into a fact. ReasonServerRejected means
-// that the call had no effect. The server's internal error (901) is no rejection:
-// like a lost answer, it may occur after the server stored the call.
+// serverError converts the error of a call into a fact. ReasonServerRejected means that the
+// call had no effect. The server's internal error (901) is not a rejection: like a lost answer,
+// it may occur after the server stored the call.
 func serverError(err error, now time.Time) *v1alpha1.ServerError {
 	reason := v1alpha1.ReasonServerUnreachable
 	if isRejected(err) {

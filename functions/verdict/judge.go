@@ -37,8 +37,8 @@ func DecideJudge(pod *v1alpha1.ChangePod, received events.JudgeVerdict) (Outcome
 	return Store, append(out, next)
 }
 
-// RecordJudge stores a verdict of a judge other than the server, by compare-and-swap. A
-// deleted ChangePod is no error.
+// RecordJudge stores a verdict of a judge other than the server, by compare-and-swap. A deleted
+// ChangePod is not an error.
 func (r *Recorder) RecordJudge(ctx context.Context, received events.JudgeVerdict) error {
 	var outcome Outcome
 	pods := r.client.AppV1alpha1().ChangePods(received.Namespace)

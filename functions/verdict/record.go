@@ -52,7 +52,7 @@ func NewRecorder(client versioned.Interface, clock clock.PassiveClock, meter met
 
 // Record stores a verdict of a ChangePod, if its precedence is higher than that of the stored
 // one. A pass without rules has to be confirmed by server, which may be nil. A deleted
-// ChangePod is no error.
+// ChangePod is not an error.
 func (r *Recorder) Record(ctx context.Context, received events.ChangePodVerdict, server Retriever) error {
 	in := Input{Received: received}
 	next := r.prepare(ctx, received)
