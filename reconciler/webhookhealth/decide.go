@@ -116,21 +116,21 @@ func Decide(in Input) []Finding {
 // webhook checks one webhook.
 func (in Input) webhook(e Entry) []Finding {
 	var found []Finding
-	open := func(reason, message string) {
+	add := func(reason, message string) {
 		found = append(found, Finding{Reason: reason, Guard: e.Webhook, Message: message})
 	}
 	w := e.Found
 	if w == nil {
-		open(ReasonGuardMissing, "it is missing in configuration "+e.Configuration+": the API server does not call it")
+		add(ReasonGuardMissing, "it is missing in configuration "+e.Configuration+": the API server does not call it")
 		return found
 	}
 	if ptr.Deref(w.FailurePolicy, admissionregistrationv1.Fail) == admissionregistrationv1.Ignore && !e.Ignores {
-		open(ReasonFailurePolicyIgnore, "its failurePolicy is Ignore: requests pass when it does not answer")
+		add(ReasonFailurePolicyIgnore, "its failurePolicy is Ignore: requests pass when it does not answer")
 	}
 	if service := w.ClientConfig.Service; service == nil || service.Name != in.Service {
-		open(ReasonGuardMissing, "it does not refer to Service "+in.Service)
+		add(ReasonGuardMissing, "it does not refer to Service "+in.Service)
 	} else if err := in.trusts(w.ClientConfig.CABundle); err != nil {
-		open(ReasonCABundleStale, err.Error())
+		add(ReasonCABundleStale, err.Error())
 	}
 	for _, n := range e.Namespaces {
 		f := Finding{Guard: e.Webhook, Namespace: n.Name}
@@ -177,15 +177,15 @@ func matches(w *admissionregistrationv1.ValidatingWebhook, n *corev1.Namespace) 
 
 // policy checks a policy or a binding.
 func policy(p Policy) []Finding {
-	what, less := "ValidatingAdmissionPolicy", "its failurePolicy is Ignore: requests pass when it cannot be evaluated"
+	kind, problem := "ValidatingAdmissionPolicy", "its failurePolicy is Ignore: requests pass when it cannot be evaluated"
 	if p.Binding {
-		what, less = "ValidatingAdmissionPolicyBinding", "its validationActions do not include Deny: it only reports"
+		kind, problem = "ValidatingAdmissionPolicyBinding", "its validationActions do not include Deny: it only reports"
 	}
 	switch {
 	case !p.Exists:
-		return []Finding{{Reason: ReasonGuardMissing, Guard: p.Name, Message: what + " does not exist: nothing is denied"}}
+		return []Finding{{Reason: ReasonGuardMissing, Guard: p.Name, Message: kind + " does not exist: nothing is denied"}}
 	case !p.Denies:
-		return []Finding{{Reason: ReasonPolicyNotDenying, Guard: p.Name, Message: what + ": " + less}}
+		return []Finding{{Reason: ReasonPolicyNotDenying, Guard: p.Name, Message: kind + ": " + problem}}
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ type Plan struct {
 
 // entries reads the webhooks.
 func (r *Reconciler) entries(ctx context.Context) (all []Entry, failed []error) {
-	read := map[place][]admissionregistrationv1.ValidatingWebhook{}
+	read := map[configurationKey][]admissionregistrationv1.ValidatingWebhook{}
 	for _, g := range r.plan.Guards {
 		if g.Wanted != nil {
 			if wanted, err := g.Wanted(); err != nil || !wanted {
@@ -54,18 +54,18 @@ func (r *Reconciler) entries(ctx context.Context) (all []Entry, failed []error) 
 				continue
 			}
 		}
-		at := place{g.Configuration, g.Mutating}
-		if _, known := read[at]; !known {
-			webhooks, err := r.configuration(ctx, at)
+		key := configurationKey{g.Configuration, g.Mutating}
+		if _, known := read[key]; !known {
+			webhooks, err := r.configuration(ctx, key)
 			if err != nil {
 				failed = append(failed, err)
 				continue
 			}
-			read[at] = webhooks
+			read[key] = webhooks
 		}
 		e := Entry{Guard: g}
-		if i := slices.IndexFunc(read[at], func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == g.Webhook }); i >= 0 {
-			e.Found = &read[at][i]
+		if i := slices.IndexFunc(read[key], func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == g.Webhook }); i >= 0 {
+			e.Found = &read[key][i]
 		}
 		if g.Namespaces != nil {
 			var err error
@@ -84,23 +84,23 @@ func appendError(all []error, err error) []error {
 	return all
 }
 
-// place names a configuration.
-type place struct {
+// configurationKey identifies a webhook configuration.
+type configurationKey struct {
 	name     string
 	mutating bool
 }
 
 // configuration returns the webhooks of a configuration; none if it does not
 // exist.
-func (r *Reconciler) configuration(ctx context.Context, at place) (all []admissionregistrationv1.ValidatingWebhook, err error) {
-	if !at.mutating {
-		config, err := r.admission.ValidatingWebhookConfigurations().Get(ctx, at.name, metav1.GetOptions{})
+func (r *Reconciler) configuration(ctx context.Context, key configurationKey) (all []admissionregistrationv1.ValidatingWebhook, err error) {
+	if !key.mutating {
+		config, err := r.admission.ValidatingWebhookConfigurations().Get(ctx, key.name, metav1.GetOptions{})
 		if err != nil {
 			return nil, unlessAbsent(err)
 		}
 		return config.Webhooks, nil
 	}
-	config, err := r.admission.MutatingWebhookConfigurations().Get(ctx, at.name, metav1.GetOptions{})
+	config, err := r.admission.MutatingWebhookConfigurations().Get(ctx, key.name, metav1.GetOptions{})
 	if err != nil {
 		return nil, unlessAbsent(err)
 	}

@@ -49,10 +49,10 @@ type Reconciler struct {
 	clock     clock.PassiveClock
 
 	mu sync.Mutex
-	// found are the findings of the last check, and open the confirmed ones. looked
+	// found are the findings of the last check, and unenforced the confirmed ones. checked
 	// reports whether a check has run.
-	found, open []Finding
-	looked      bool
+	found, unenforced []Finding
+	checked           bool
 }
 
 var (
@@ -96,18 +96,18 @@ func (r *Reconciler) gather(ctx context.Context) Input {
 func (r *Reconciler) note(ctx context.Context, found []Finding) (pending bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	was := r.open
-	r.open = confirmed(r.found, found)
-	r.found, r.looked = found, true
-	for _, f := range newFindings(was, r.open) {
+	was := r.unenforced
+	r.unenforced = confirmed(r.found, found)
+	r.found, r.checked = found, true
+	for _, f := range newFindings(was, r.unenforced) {
 		logging.FromContext(ctx).Warnw("a guard is unenforced", "reason", f.Reason, "guard", f.Guard, "message", f.Message)
 		r.recorder.Event(r.deployment(), corev1.EventTypeWarning, f.Reason, f.Guard+": "+f.Message)
 	}
-	for _, f := range newFindings(r.open, was) {
+	for _, f := range newFindings(r.unenforced, was) {
 		logging.FromContext(ctx).Infow("a guard is enforced again", "reason", f.Reason, "guard", f.Guard)
 		r.recorder.Event(r.deployment(), corev1.EventTypeNormal, ReasonGuardEnforced, f.Guard+": no longer "+f.Reason)
 	}
-	return len(newFindings(r.open, found)) > 0
+	return len(newFindings(r.unenforced, found)) > 0
 }
 
 // forget drops findings when this replica stops leading: the new leader exposes
@@ -115,7 +115,7 @@ func (r *Reconciler) note(ctx context.Context, found []Finding) (pending bool) {
 func (r *Reconciler) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.found, r.open, r.looked = nil, nil, false
+	r.found, r.unenforced, r.checked = nil, nil, false
 }
 
 // deployment is the object of the Events.
@@ -127,16 +127,16 @@ func (r *Reconciler) deployment() *corev1.ObjectReference {
 func (r *Reconciler) metricValues() map[string]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.looked || !r.IsLeaderFor(Key) {
+	if !r.checked || !r.IsLeaderFor(Key) {
 		return nil
 	}
-	open := sets.New[string]()
-	for _, f := range r.open {
-		open.Insert(f.Reason)
+	reasons := sets.New[string]()
+	for _, f := range r.unenforced {
+		reasons.Insert(f.Reason)
 	}
 	all := map[string]int64{}
 	for _, reason := range Reasons() {
-		if all[reason] = 0; open.Has(reason) {
+		if all[reason] = 0; reasons.Has(reason) {
 			all[reason] = 1
 		}
 	}

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// minCalls and maxCalls bound the calls in flight of a process. In between it is
-	// the number that function submit makes in a second (qps), so that a call waits
+	// minCalls and maxCalls bound the calls in flight of a process. Between them the limit is
+	// the number of calls that function submit makes per second (qps), so that a call waits
 	// only seconds for the rate limit of function submit.
 	minCalls, maxCalls = 2, 50
 
@@ -30,12 +30,12 @@ const (
 	// function submit takes for a call.
 	FlightTime = 30 * time.Second
 
-	// askDivisor divides the rate of calls: a process asks for verdicts at most at this
-	// part of the rate, so that questions do not delay calls.
+	// askDivisor is the rate of calls divided by the maximum rate of questions for verdicts. So
+	// questions do not delay calls.
 	askDivisor = 4
 
-	// admissionTime is how long a call may be admitted without Begin. Its object may be
-	// deleted, or another process may lead it.
+	// admissionTime is how long an admitted call counts as in flight without Begin: its object
+	// may have been deleted, or another process may lead its bucket.
 	admissionTime = 5 * time.Second
 )
 
@@ -76,7 +76,7 @@ type flight struct {
 	attempt int64
 	// begun: Begin returned true.
 	begun bool
-	// until is when it does not count any more.
+	// until is when the call stops counting as in flight.
 	until time.Time
 }
 
@@ -105,8 +105,8 @@ func (q *Queue) SetRate(qps float32) {
 	run(admitted)
 }
 
-// AllowQuestion reports whether function submit may ask the server for a verdict now. A question
-// does not wait in the queue, because no write shows its end.
+// AllowQuestion reports whether function submit may ask the server for a verdict now. A
+// question does not wait in the queue, because no write to the object shows when it ended.
 func (q *Queue) AllowQuestion() bool { return q.asks.AllowN(q.clock.Now(), 1) }
 
 // Begin reports whether the call may be made now. If not, the call waits for its turn.
@@ -181,7 +181,8 @@ func (q *Queue) wait(c Call) {
 	q.waiting[c.ID] = at.Value.(*release).add(c)
 }
 
-// add adds a call: behind all, or behind those with Priority.
+// add adds a call behind all others. A call with Priority is added behind the others with
+// Priority.
 func (r *release) add(c Call) *list.Element {
 	if c.Priority {
 		for e := r.calls.Front(); e != nil; e = e.Next() {

@@ -10,9 +10,9 @@ import (
 // and the call has its turn. Otherwise next is the time until the caller has to ask again;
 // Call.Admitted may be called earlier.
 //
-// A wake-up that leads to no call does not wait for a turn. A wake-up that asks for a
-// verdict is skipped while the limit of AllowQuestion is used up: the server may call back meanwhile.
-// The call's wake-ups for other purposes end.
+// A wake-up that leads to no call does not wait for a turn. A wake-up that asks for a verdict
+// is skipped while the limit of AllowQuestion is used up: the server may call back meanwhile.
+// WakeUpDue ends the wake-ups of the call for other purposes.
 func (q *Queue) WakeUpDue(wakeUps *resend.Schedule, c Call, purpose resend.Purpose, leadsToCall bool) (now bool, next time.Duration) {
 	for _, other := range resend.Purposes() {
 		if other != purpose {

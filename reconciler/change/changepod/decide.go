@@ -39,8 +39,8 @@ type Input struct {
 	Superseded bool
 	// OrderCheckFailed: no batch of the release is started.
 	OrderCheckFailed bool
-	// OrderJudgedSince is the last change of condition OrderJudged, or zero. A batch
-	// that waited for the order check to be overruled times out from then on.
+	// OrderJudgedSince is the last change of condition OrderJudged, or zero. If a batch waited
+	// until a person overruled the order check, its timeouts count from this time.
 	OrderJudgedSince time.Time
 	// WokenSince is when the first wake-up of a stage was sent; zero while its call waits
 	// in the queue of this process.
@@ -109,7 +109,7 @@ func decideServer(in Input) Decision {
 		return Decision{Phase: v1alpha1.PodPreWait, Reason: v1alpha1.ReasonOrderCheckFailed, Since: c.CreationTimestamp.Time,
 			Detail: "the order check failed, so no batch is started"}
 	case pre.Outcome() == v1alpha1.OutcomeNoVerdict && in.Settings.UnjudgedStage(v1alpha1.StagePre, pre) != v1alpha1.NoVerdictPass:
-		// After the next stage it would look judged.
+		// A pass of stage POST would hide that stage PRE is unjudged.
 		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonNoVerdict,
 			"the PRE verdict is neither pass nor fail: "+pre.Message, pre.Time.Time)
 	case pre.Decided(), pre.Unconfirmed() && c.Status.SubmissionOf(v1alpha1.StagePost) != nil:
@@ -218,7 +218,8 @@ func decideUnsubmitted(in Input, s stageStates, d Decision) Decision {
 // unaccepted decides a batch that the server has not accepted in time.
 func unaccepted(in Input, s stageStates, d Decision) Decision {
 	if in.Settings.UnjudgedBatch(in.ChangePod) == v1alpha1.NoVerdictHold {
-		// No late verdict can end it, so function submit is still woken.
+		// The server judges only a batch that it has accepted, so function submit is still
+		// woken.
 		d.HeldUnjudged, d.Deadline = true, time.Time{}
 		return d
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/resend"
 )
 
-// judgeGrace is the time that a process which just started gives a judge whose deadline
-// has passed, because no process woke the judge before.
+// judgeGrace is how long a process that has just started waits for a judge whose deadline has
+// passed: before the start no process woke the judge.
 const judgeGrace = 2 * time.Minute
 
 // Intervals between two wake-ups of a judge other than the server, each of which is a look

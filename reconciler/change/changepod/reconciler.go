@@ -45,7 +45,7 @@ const fieldManager = "controller"
 // ownerRetry is the delay while the ChangeWorkload is not in the cache.
 const ownerRetry = 5 * time.Second
 
-// staleCacheRetry is the delay after a write that the cache was too old for.
+// staleCacheRetry is the delay after a write that failed because the cache was stale.
 const staleCacheRetry = 50 * time.Millisecond
 
 // Reconciler derives the state of ChangePods.

@@ -70,8 +70,8 @@ func (r *Reconciler) wakeJudges(ctx context.Context, c *v1alpha1.ChangePod, owne
 // lookID identifies the wake-ups of a judge.
 func lookID(c *v1alpha1.ChangePod, judge string) string { return string(c.UID) + "/judge." + judge }
 
-// callOf returns the call that the wake-up of a stage leads to. It returns false if
-// there is none to wait for: function submit stores an answer, or asks the server for
+// callOf returns the call that the wake-up of a stage leads to. It returns false if the wake-up
+// leads to no call that needs a turn: function submit stores an answer, or asks the server for
 // a verdict.
 func (r *Reconciler) callOf(c *v1alpha1.ChangePod, stage v1alpha1.Stage) (callqueue.Call, bool) {
 	key := types.NamespacedName{Namespace: c.Namespace, Name: c.Name}

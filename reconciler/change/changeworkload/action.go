@@ -41,8 +41,8 @@ func suspendedByRelease(in Input) bool {
 	return in.Workload.Suspend != "" && heldByRelease(in) && !in.Workload.Hold.IsUnjudged()
 }
 
-// successAction ends the suspension by a hold, or the one that this release was
-// admitted to repair. A suspension by a person stays.
+// successAction ends a hold, or the suspension that this release was admitted to repair. A
+// suspension by a person stays.
 func successAction(in Input) Action {
 	w := in.Workload
 	repaired := w.Bypass != nil && w.Bypass.Attempt == in.ChangeWorkload.Spec.Attempt && w.Bypass.Suspend == w.Suspend

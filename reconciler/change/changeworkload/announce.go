@@ -58,7 +58,7 @@ func announceChanges(in Input, next *v1alpha1.ChangeWorkload, d Decision) {
 		add(events.VerbSuspended, d.Reason, d.Detail, "")
 	case v1alpha1.WorkloadFailed:
 		add(events.VerbFailed, d.Reason, d.Detail, "")
-	case v1alpha1.WorkloadInit, v1alpha1.WorkloadRunning, v1alpha1.WorkloadTimeOutPre: // progress is sent without one
+	case v1alpha1.WorkloadInit, v1alpha1.WorkloadRunning, v1alpha1.WorkloadTimeOutPre: // progress is sent without an announcement
 	}
 }
 

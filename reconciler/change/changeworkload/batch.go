@@ -12,10 +12,10 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// maxPendingCalls is how many batches of a release may wait for a call to the
-// server. It bounds the ChangePods that one reconciliation creates, during which a
-// fail waits, and the queue of calls (callqueue), which releases share. Batches that
-// wait for a verdict are not counted: checks may take long, and any number may run.
+// maxPendingCalls is how many batches of a release may wait for a call to the server. It bounds
+// the ChangePods that one reconciliation creates, because a fail waits until the reconciliation
+// ends. It also bounds the queue of calls (callqueue), which releases share. Batches that wait
+// for a verdict are not counted: checks may take long, and any number may run.
 const maxPendingCalls = 50
 
 // decideBatches returns the finished pods to claim now, by batch: full batches at
@@ -163,14 +163,14 @@ func positions(in Input, groups [][]v1alpha1.PodSummary) []position {
 			claims[g[i].UID] = true
 		}
 	}
-	there := 0
+	claimed := 0
 	for _, p := range in.Pods {
 		if claims[p.UID] {
-			there++
+			claimed++
 		}
 	}
 	size := int(in.Settings.BatchSize(in.Workload.Replicas))
-	left := max(0, int(in.Workload.Replicas)-there, len(in.Pods)-there)
+	left := max(0, int(in.Workload.Replicas)-claimed, len(in.Pods)-claimed)
 	out := make([]position, len(groups))
 	for i := range groups {
 		out[i] = position{

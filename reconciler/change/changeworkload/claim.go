@@ -35,17 +35,17 @@ func (r *Reconciler) createBatches(ctx context.Context, in Input, w *workload.Wo
 	return nil
 }
 
-// createChangePod creates a ChangePod. If another one has its name, it depends on the
-// owner of that:
+// createChangePod creates a ChangePod. If an existing ChangePod has the name, the owner of the
+// existing one decides:
 //
-//   - The same ChangeWorkload: the cache is stale.
-//   - A ChangeWorkload that was deleted: it is deleted, too. The garbage collector may
-//     need minutes, in which a rollback would not be judged.
-//   - None (the ChangeWorkload was deleted without it), or an object of a user: it keeps
-//     its name, and the next number is used.
+//   - The same ChangeWorkload: the cache is stale, which is an error.
+//   - A ChangeWorkload that was deleted: the existing ChangePod is deleted, too. The garbage
+//     collector may need minutes, in which a rollback would not be judged.
+//   - None (the ChangeWorkload was deleted without it), or an object of a user: the existing
+//     ChangePod stays, and the next number is used.
 //
-// confirm returns an error unless the ChangeWorkload exists: if it is the one that was
-// deleted, the other ChangePod is current.
+// confirm returns an error unless the ChangeWorkload of cp exists. If that one was deleted, the
+// existing ChangePod is the current one.
 func (r *Reconciler) createChangePod(ctx context.Context, cp *v1alpha1.ChangePod, confirm func() error) error {
 	all, own := r.client.AppV1alpha1().ChangePods(cp.Namespace), metav1.GetControllerOfNoCopy(cp)
 	for n := v1alpha1.ChangePodIndex(cp.Name); ; {
@@ -54,13 +54,13 @@ func (r *Reconciler) createChangePod(ctx context.Context, cp *v1alpha1.ChangePod
 		if !apierrs.IsAlreadyExists(err) {
 			return err
 		}
-		there, getErr := all.Get(ctx, cp.Name, metav1.GetOptions{})
+		existing, getErr := all.Get(ctx, cp.Name, metav1.GetOptions{})
 		if getErr != nil {
 			return err
 		}
-		owner := metav1.GetControllerOfNoCopy(there)
+		owner := metav1.GetControllerOfNoCopy(existing)
 		switch {
-		case owner == nil || owner.Kind != own.Kind || there.DeletionTimestamp != nil:
+		case owner == nil || owner.Kind != own.Kind || existing.DeletionTimestamp != nil:
 			n++
 			continue
 		case owner.UID == own.UID:
@@ -69,11 +69,11 @@ func (r *Reconciler) createChangePod(ctx context.Context, cp *v1alpha1.ChangePod
 		if err := confirm(); err != nil {
 			return err
 		}
-		err = all.Delete(ctx, there.Name, *metav1.NewPreconditionDeleteOptions(string(there.UID)))
+		err = all.Delete(ctx, existing.Name, *metav1.NewPreconditionDeleteOptions(string(existing.UID)))
 		if err != nil && !apierrs.IsNotFound(err) {
 			return err
 		}
-		logging.FromContext(ctx).Infow("deleted the ChangePod of a deleted ChangeWorkload", "changePod", there.Name, "owner", owner.UID)
+		logging.FromContext(ctx).Infow("deleted the ChangePod of a deleted ChangeWorkload", "changePod", existing.Name, "owner", owner.UID)
 	}
 }
 

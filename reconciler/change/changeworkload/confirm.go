@@ -15,8 +15,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// maxTries is how often a hold, or its end, is tried at once: during a rollout
-// the workload often changes between the read and the write.
+// maxTries is the number of attempts to hold the workload, or to end a hold, in one
+// reconciliation: during a rollout the workload often changes between the read and the write.
 const maxTries = 5
 
 // errStaleCache means that the decision was based on a stale cache.

@@ -99,7 +99,7 @@ type Decision struct {
 	Order Order
 	// OrderPending: the server has not accepted the order yet.
 	OrderPending bool
-	// OrderUnjudged: it has not accepted the order in time, and no-verdict is Hold.
+	// OrderUnjudged: the server has not accepted the order in time, and no-verdict is Hold.
 	OrderUnjudged bool
 	// orderUnjudgedReason is the reason of OrderJudged if the order is unjudged.
 	orderUnjudgedReason string
@@ -292,8 +292,8 @@ func decideRunning(in Input, d Decision) (v1alpha1.WorkloadPhase, string, string
 }
 
 // timeOut fails a release whose rollout makes no progress. A pod that is being judged has
-// timeouts of its own. A timeout is no verdict: the suspension that the release was
-// admitted to repair stays, and a pod that becomes Ready later is judged.
+// timeouts of its own. A timeout is not a verdict: the suspension that the release was admitted
+// to repair stays, and a pod that becomes Ready later is judged.
 func (d *Decision) timeOut(in Input) {
 	due := lastProgressTime(in).Add(in.Settings.ReleaseTimeout)
 	if in.Now.Before(due) {

@@ -9,8 +9,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// podsOf returns those pods of a release that are neither terminating nor
-// terminated.
+// podsOf returns those pods of a release that are neither terminating nor completed.
 func podsOf(all []*corev1.Pod, c *v1alpha1.ChangeWorkload) []Pod {
 	var out []Pod
 	for _, p := range all {
@@ -37,8 +36,8 @@ func podOf(p *corev1.Pod, c *v1alpha1.ChangeWorkload) Pod {
 	}
 }
 
-// workloadOf returns the part of a workload that a decision depends on.
-// Pods on lost nodes are not wanted.
+// workloadOf returns the part of a workload that a decision depends on. Its replicas do not
+// include pods on lost nodes.
 func workloadOf(w *workload.Workload, lost workload.Lost) Workload {
 	replicas, complete := w.Without(lost)
 	attempt, err := strconv.ParseInt(w.Annotations[v1alpha1.AttemptAnnotation], 10, 64)

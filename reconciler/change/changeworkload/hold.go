@@ -86,8 +86,8 @@ func endSuspension(w *workload.Workload, hold *v1alpha1.Hold) []workload.Operati
 	return nil
 }
 
-// freezeOf is the value with which a person had suspended the workload before its
-// check failed; empty if it was not suspended. After a repair the bypass has it.
+// freezeOf is the value with which a person had suspended the workload before its check failed;
+// empty if it was not suspended. After a repair the value is in the record of the bypass.
 func freezeOf(w *workload.Workload, hold *v1alpha1.Hold) string {
 	if hold != nil {
 		return hold.Freeze
@@ -108,16 +108,16 @@ func processedPatch(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, e
 func holdConsequence(ref v1alpha1.WorkloadRef) string {
 	switch {
 	case workload.DaemonSet.Is(ref.APIVersion, ref.Kind):
-		return "; pods that are deleted meanwhile come back in the new version"
+		return "; pods that are deleted meanwhile are recreated with the new version"
 	case workload.StatefulSet.Is(ref.APIVersion, ref.Kind):
-		return "; pods that are deleted meanwhile come back in the former version"
+		return "; pods that are deleted meanwhile are recreated with the former version"
 	default:
 		return ""
 	}
 }
 
-// sameReleaseTests test that the workload is still at this release, and so that it
-// has the labels and annotations to which operations add.
+// sameReleaseTests test that the workload is still at this release. Then it also has labels and
+// annotations, without which an operation cannot add one.
 func sameReleaseTests(w *workload.Workload, c *v1alpha1.ChangeWorkload) []workload.Operation {
 	return append(workload.UnchangedOperations(w.UID, c.Release()),
 		workload.Operation{Op: "test", Path: workload.Label(v1alpha1.VersionKey), Value: c.Spec.Reversion})

@@ -283,8 +283,8 @@ func TestASuspensionByAPersonIsRestoredAfterARepair(t *testing.T) {
 
 func TestAHoldNamesTheVersionOfReplacementPods(t *testing.T) {
 	for kind, want := range map[string]string{
-		"Deployment": "", "StatefulSet": "; pods that are deleted meanwhile come back in the former version",
-		"DaemonSet": "; pods that are deleted meanwhile come back in the new version",
+		"Deployment": "", "StatefulSet": "; pods that are deleted meanwhile are recreated with the former version",
+		"DaemonSet": "; pods that are deleted meanwhile are recreated with the new version",
 	} {
 		if got := holdConsequence(v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: kind}); got != want {
 			t.Errorf("%s: %q", kind, got)

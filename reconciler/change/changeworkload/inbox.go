@@ -73,14 +73,14 @@ func decideInbox(v v1alpha1.InboxVerdict, release *v1alpha1.ChangeWorkload, chan
 // contains: an entry that passes the batch may fail one of its pods. Function
 // verdict does not change the result of a person.
 func failsRecorded(v v1alpha1.InboxVerdict, c *v1alpha1.ChangePod) bool {
-	for _, said := range v.PodResults {
-		mine := slices.ContainsFunc(c.Spec.PodInfos, func(p v1alpha1.PodSummary) bool {
-			return p.Pod == said.Pod && (said.UID == "" || said.UID == p.UID)
+	for _, result := range v.PodResults {
+		inBatch := slices.ContainsFunc(c.Spec.PodInfos, func(p v1alpha1.PodSummary) bool {
+			return p.Pod == result.Pod && (result.UID == "" || result.UID == p.UID)
 		})
-		if !mine || v1alpha1.ParseVerdict(said.Verdict) != v1alpha1.OutcomeFail {
+		if !inBatch || v1alpha1.ParseVerdict(result.Verdict) != v1alpha1.OutcomeFail {
 			continue
 		}
-		got := c.Status.ResultOf(said.Pod)
+		got := c.Status.ResultOf(result.Pod)
 		if got == nil || (got.Source == v1alpha1.SourceServer && v1alpha1.ParseVerdict(got.Verdict) != v1alpha1.OutcomeFail) {
 			return false
 		}
@@ -156,5 +156,5 @@ func (r *Reconciler) writeInbox(ctx context.Context, c *v1alpha1.ChangeWorkload,
 	if err != nil && !apierrs.IsConflict(err) && !apierrs.IsNotFound(err) {
 		return fmt.Errorf("remove verdicts from the inbox of %s/%s: %w", c.Namespace, c.Name, err)
 	}
-	return nil // after a conflict the watch brings the newer object
+	return nil // after a conflict the event of the newer object reconciles again
 }

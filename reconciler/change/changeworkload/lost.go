@@ -9,8 +9,9 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
 )
 
-// markLost marks the pods of a release that are on lost nodes, and returns these nodes.
-// The pods of other kinds are replaced on another node.
+// markLost marks the pods of a release that are on lost nodes, and returns these nodes. It does
+// so only for kinds with a pod per node, such as DaemonSets, because pods of other kinds are
+// replaced on another node.
 func (r *Reconciler) markLost(w *workload.Workload, own []Pod) (workload.Lost, error) {
 	if w.Kind.Counts != workload.CountScheduled {
 		return workload.Lost{}, nil
@@ -27,9 +28,9 @@ func (r *Reconciler) markLost(w *workload.Workload, own []Pod) (workload.Lost, e
 // pods are lost: that is an outage, and the few pods that are left say little about the
 // version.
 //
-// The DaemonSet controller does not count a lost node whose taint not-ready the pods do
-// not tolerate. Which nodes it counts cannot be read, only how many it does not. So while
-// there are such nodes, only pods are marked and no node is returned.
+// The DaemonSet controller does not count a lost node whose taint not-ready the pods do not
+// tolerate. Its status has the number of such nodes, but not their names. So while there are
+// any, excludeLost marks pods but returns no nodes.
 func excludeLost(w *workload.Workload, all []*corev1.Pod, own []Pod, lost func(node string) bool) workload.Lost {
 	// The DaemonSet controller counts the oldest pod of a node.
 	oldest := map[string]*corev1.Pod{}

@@ -64,7 +64,7 @@ func decideOrder(in Input, ready bool) Order {
 	case facts.Node() == "":
 		return started // a check that did not start cannot be finished
 	case facts.SubmissionOf(v1alpha1.StagePost) == nil && c.Status.OrderContradicted() && in.Settings.NoVerdictContradicted != v1alpha1.NoVerdictPass:
-		return started // after the finish it would look judged
+		return started // a pass of stage POST would hide that PRE is contradicted
 	}
 	return decideOrderStage(in, v1alpha1.StagePost, in.Settings.PostTimeout)
 }

@@ -51,7 +51,7 @@ const fieldManager = "controller"
 // of the newer workload comes earlier.
 const conflictRetry = time.Second
 
-// staleCacheRetry is the delay after a write that the cache was too old for.
+// staleCacheRetry is the delay after a write that failed because the cache was stale.
 const staleCacheRetry = 50 * time.Millisecond
 
 // Reconciler reconciles ChangeWorkloads.
@@ -111,7 +111,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	}
 	createErr := r.createBatches(ctx, in, w, d.Batches)
 	if createErr != nil {
-		d.Batches = nil // no events of theirs will reconcile again
+		d.Batches = nil // no event of a new batch will reconcile again
 	}
 	// Verdicts and the order do not wait for batches that cannot be created.
 	again, err := r.follow(ctx, in, d, w)
@@ -129,8 +129,8 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	return nil
 }
 
-// follow writes and sends what follows from a decision, and returns the time until it is
-// to be decided again; 0 if an event will do that.
+// follow writes and sends what follows from a decision. It returns the time until the next
+// decision, or 0 if an event triggers that.
 func (r *Reconciler) follow(ctx context.Context, in Input, d Decision, w *workload.Workload) (time.Duration, error) {
 	again, err := r.writeStatus(ctx, in, d, w)
 	if apierrs.IsConflict(err) || apierrs.IsNotFound(err) {

@@ -59,8 +59,8 @@ const (
 	same change = iota
 	// progress: counts or lists differ. It is written once per progressInterval.
 	progress
-	// announced: the Broker has accepted an announcement; maybe progress, too. It is
-	// written as progress is.
+	// announced: the Broker has accepted an announcement; counts or lists may differ, too. It
+	// is written at the same interval as progress.
 	announced
 	// transition: the phase or a condition differs, or a pod failed. It is written
 	// at once.

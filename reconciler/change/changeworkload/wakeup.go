@@ -13,8 +13,8 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
 )
 
-// wakeSubmit sends wake-ups while function submit has to act on the order and its call
-// has its turn. Function submit reads status.orderStep, so that is written before.
+// wakeSubmit sends wake-ups while function submit has to act on the order and its call has its
+// turn. Function submit reads status.orderStep, which is therefore written before.
 func (r *Reconciler) wakeSubmit(ctx context.Context, in Input, d Decision) (time.Duration, error) {
 	c := in.ChangeWorkload
 	for _, name := range orderSteps() {

@@ -105,7 +105,7 @@ func (e *enqueuer) workload(obj any, enqueue func(any)) {
 func (e *enqueuer) enqueueLater(obj any) { e.impl.EnqueueAfter(obj, gatherDelay) }
 
 // progressOnly reports whether only the status of a workload changed, and its rollout was not
-// completed: during a rollout it changes with every pod.
+// completed. During a rollout the status changes with every pod.
 func progressOnly(before, after any) bool {
 	a, okA := before.(*workload.Workload)
 	b, okB := after.(*workload.Workload)
@@ -151,8 +151,8 @@ func (e *enqueuer) namespace(obj any) {
 	}
 }
 
-// node enqueues the releases of DaemonSets when a node is lost or comes back: its pods may
-// not change.
+// node enqueues the releases of DaemonSets when a node is lost or becomes Ready again, because
+// the pods of the node may not change then.
 func (e *enqueuer) node(before, after any) {
 	a, okA := before.(*corev1.Node)
 	b, okB := after.(*corev1.Node)

@@ -25,8 +25,8 @@ func Filter(namespaces corelisters.NamespaceLister) func(any) bool {
 	}
 }
 
-// Handler returns a handler for namespaces that calls do with the name of each
-// one that is, or becomes, opted in.
+// Handler returns a handler for namespaces. It calls do with the name of each namespace that
+// is, or becomes, opted in.
 func Handler(do func(namespace string)) cache.ResourceEventHandler {
 	handle := func(obj any) {
 		if ns, ok := obj.(*corev1.Namespace); ok && v1alpha1.OptedIn(ns) {

@@ -45,8 +45,8 @@ func Ready(n *corev1.Node) bool {
 
 var _ cache.TransformFunc = Trim
 
-// Trim reduces a node to its name and condition Ready before it is cached. The list of its
-// images alone is larger than all that is read.
+// Trim reduces a node to its name and condition Ready before it is cached. The list of images
+// alone is larger than all fields that are read.
 func Trim(obj any) (any, error) {
 	n, ok := obj.(*corev1.Node)
 	if !ok {

@@ -22,7 +22,7 @@ type Input struct {
 // Decision reports whether the pod gets the label.
 type Decision struct {
 	Finish bool
-	// Reason is why it does not, for the log.
+	// Reason is why the pod does not get the label. It is for the log.
 	Reason string
 }
 

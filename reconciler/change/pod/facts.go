@@ -36,8 +36,8 @@ func (f facts) of(p *corev1.Pod) (Input, v1alpha1.WorkloadRef) {
 	if !in.OptedIn || !in.Ready || in.Finished {
 		return in, v1alpha1.WorkloadRef{} // decided without the release, as for most pods
 	}
-	// An owner that is not cached yet enqueues its pods when it is: see
-	// NewController.
+	// If the owner is not cached yet, it enqueues its pods when it is added to the cache: see
+	// watch.
 	var of v1alpha1.WorkloadRef
 	of, in.Release, in.HasRelease = f.releases.ReleaseOfPod(p)
 	return in, of

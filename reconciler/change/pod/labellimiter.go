@@ -26,10 +26,10 @@ const (
 	maxReleases = 1000
 )
 
-// labelLimiter limits the rate of labels for each release. No check waits for a
-// label: a pod is claimed because it is Ready. The write of each label, the watch
-// events of it and the CloudEvent are a fifth of the load of a rollout on the
-// control plane, and unlimited they would slow the rollout down.
+// labelLimiter limits the rate of labels for each release. No check waits for a label: a pod is
+// claimed because it is Ready. The write of each label, its watch events and the CloudEvent are
+// a fifth of the load of a rollout on the control plane. Without a limit they would slow the
+// rollout down.
 type labelLimiter struct {
 	clock clock.PassiveClock
 

@@ -1,9 +1,9 @@
 // Package pod labels finished pods: a pod of a judged release gets the label
 // operate-finished once it is Ready, and the event pod.finished is sent.
 //
-// Label and event are for people, tools and the server, and rate limited. No
-// check waits for them: the ChangeWorkload reconciler claims pods that are Ready.
-// The label only records that a pod was Ready before.
+// The label and the event are for people, tools and the server. They are rate limited. No check
+// waits for them: the ChangeWorkload reconciler claims pods that are Ready. The label only
+// records that a pod was Ready before.
 package pod
 
 import (
@@ -72,8 +72,8 @@ func ownerUID(p *corev1.Pod) types.UID {
 	return ""
 }
 
-// label labels the pod, and returns false if the pod was deleted. The UID makes the
-// patch of a later pod of the name a conflict.
+// label labels the pod, and returns false if the pod was deleted. With the UID in the patch, a
+// later pod of the same name causes a conflict.
 func (r *Reconciler) label(ctx context.Context, p *corev1.Pod) (bool, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid":    p.UID,

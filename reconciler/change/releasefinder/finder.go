@@ -76,7 +76,7 @@ func (f *Finder) ReleaseOfPod(p *corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Rel
 	}
 	all, err := Owned[*appsv1.ControllerRevision](f.revisions, w.UID)
 	if err != nil {
-		return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false // the index is there: see New
+		return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false // impossible: New adds the index
 	}
 	release, known := releaseOf(all, w, p)
 	return refOf(owner), release, known
@@ -94,17 +94,16 @@ func (f *Finder) ofReplicaSet(namespace string, ref *metav1.OwnerReference) (v1a
 	}
 	siblings, err := Owned[*appsv1.ReplicaSet](f.replicaSets, owner.UID)
 	if err != nil {
-		return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false // the index is there: see New
+		return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false // impossible: New adds the index
 	}
 	release, known := releaseOfReplicaSet(rs, siblings)
 	return refOf(owner), release, known
 }
 
-// releaseOfReplicaSet returns the release of a ReplicaSet; all are those of its
-// workload. A template that was applied while the webhook was unavailable gives
-// its ReplicaSet the release of the previous template, until the webhook adds
-// the new one. If two ReplicaSets have the same release, only the older one has
-// it.
+// releaseOfReplicaSet returns the release of a ReplicaSet; all are the ReplicaSets of its
+// workload. A template that was applied while the webhook was unavailable gives its ReplicaSet
+// the release of the previous template, until the webhook adds the new one. If the annotations
+// of two ReplicaSets have the same release, it belongs to the older one.
 func releaseOfReplicaSet(rs *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alpha1.Release, bool) {
 	release, known := v1alpha1.ReleaseOf(rs.Annotations)
 	if !known {
@@ -201,8 +200,8 @@ func releaseOf(all []*appsv1.ControllerRevision, w *workload.Workload, p *corev1
 
 // releaseOfRevision returns the release of one of a workload's revisions.
 func releaseOfRevision(r *appsv1.ControllerRevision, all []*appsv1.ControllerRevision, w *workload.Workload) (v1alpha1.Release, bool) {
-	current, stamped := v1alpha1.ReleaseOf(w.Annotations)
-	if stamped && r.Annotations[computedKey] == current.Version {
+	current, hasRelease := v1alpha1.ReleaseOf(w.Annotations)
+	if hasRelease && r.Annotations[computedKey] == current.Version {
 		return current, true
 	}
 	written, known := v1alpha1.ReleaseOf(r.Annotations)
@@ -217,7 +216,7 @@ func releaseOfRevision(r *appsv1.ControllerRevision, all []*appsv1.ControllerRev
 	other := slices.ContainsFunc(all, func(o *appsv1.ControllerRevision) bool {
 		return o.Annotations[computedKey] == current.Version
 	})
-	if stamped && written.Version == current.Version && !other {
+	if hasRelease && written.Version == current.Version && !other {
 		return current, true
 	}
 	return written, true

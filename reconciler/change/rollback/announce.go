@@ -50,7 +50,7 @@ func (r *Reconciler) announce(ctx context.Context, w *liveworkload.Workload, cau
 }
 
 func (r *Reconciler) announceDrop(ctx context.Context, w *workload.Workload, why string) {
-	user := "somebody"
+	user := "an unknown user"
 	if request := v1alpha1.RollbackRequestOf(w.Annotations); request != nil {
 		user = request.User
 	}
@@ -59,10 +59,10 @@ func (r *Reconciler) announceDrop(ctx context.Context, w *workload.Workload, why
 		"dropped the rollback request of %s: %s", user, why)
 }
 
-// reportOnce reports once per release and process that a due rollback is
-// impossible: every look at the pods finds it again.
+// reportOnce reports once per release and process that a due rollback is impossible: every
+// check of the pods finds it again.
 func (r *Reconciler) reportOnce(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload, why string) {
-	if _, told := r.reported.Get(c.UID); told {
+	if _, reported := r.reported.Get(c.UID); reported {
 		return
 	}
 	r.reported.Add(c.UID, struct{}{})

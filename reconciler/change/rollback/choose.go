@@ -108,7 +108,7 @@ func (o Options) proven() (Target, bool, string) {
 		return t, true, ""
 	}
 	if len(seen) > 0 {
-		return Target{}, false, "no other version that did not fail its check has all of its pods Ready"
+		return Target{}, false, "each other version with pods failed its check or has pods that are not Ready"
 	}
 	if o.Serving {
 		return Target{}, false, "no other version has pods, and some pods of this one are Ready"

@@ -41,9 +41,9 @@ func TestTargetOfARollback(t *testing.T) {
 		"and prefers its saved template": {
 			cause: heal, saved: map[string]int64{"a": 1}, running: []Revision{runs("a", 1, 3, 3)}, want: "saved a"},
 		"not when one of its pods is not Ready": {
-			cause: heal, saved: map[string]int64{"a": 1}, running: []Revision{runs("a", 1, 3, 2)}, why: "no other version that did not fail its check has all of its pods Ready"},
+			cause: heal, saved: map[string]int64{"a": 1}, running: []Revision{runs("a", 1, 3, 2)}, why: "each other version with pods failed its check or has pods that are not Ready"},
 		"not a version that failed its check": {
-			cause: heal, running: []Revision{runs("a", 1, 3, 3)}, failed: "a", why: "no other version that did not fail its check has all of its pods Ready"},
+			cause: heal, running: []Revision{runs("a", 1, 3, 3)}, failed: "a", why: "each other version with pods failed its check or has pods that are not Ready"},
 		"a version that succeeded before one that only runs": {
 			cause: heal, saved: map[string]int64{"a": 1}, running: []Revision{runs("b", 2, 1, 1), runs("a", 1, 3, 3)}, want: "saved a"},
 		"the newest running version": {

@@ -57,7 +57,7 @@ type Cause struct {
 	// Stop: the rollback is due, but the limit of consecutive ones is reached;
 	// Message says so.
 	Stop bool
-	// Again is when time alone can change the result; zero if it cannot.
+	// Again is when the result can change without an event; zero means never.
 	Again time.Time
 }
 
@@ -104,17 +104,17 @@ func (s Situation) stuck() Cause {
 	}
 	late := s.Now.Add(-s.Settings.HealAfter)
 	var bad []string
-	getsOn := false
+	progressing := false
 	for _, p := range s.Pods {
 		switch {
 		case p.Ready:
-			getsOn = getsOn || p.Changed.After(late)
+			progressing = progressing || p.Changed.After(late)
 		case p.Fault != "" && !p.since().After(late):
 			bad = append(bad, p.Name+" ("+p.Fault+")")
 		}
 	}
-	if len(bad) == 0 || getsOn {
-		return Cause{Again: s.Now.Add(look(s.Settings.HealAfter))}
+	if len(bad) == 0 || progressing {
+		return Cause{Again: s.Now.Add(checkInterval(s.Settings.HealAfter))}
 	}
 	names := strings.Join(bad[:min(maxNamed, len(bad))], ", ")
 	if len(bad) > maxNamed {
@@ -138,8 +138,8 @@ func (s Situation) limited(c Cause) Cause {
 	return c
 }
 
-// look is the interval of looking at the pods of a running release: short
-// enough to be in time, at least a second.
-func look(healAfter time.Duration) time.Duration {
+// checkInterval is the interval of checking the pods of a running release: short enough to
+// detect a stuck release in time, at least a second.
+func checkInterval(healAfter time.Duration) time.Duration {
 	return min(max(healAfter/8, time.Second), 15*time.Second)
 }

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// crashes is how many restarts make a crash loop of a pod that was Ready
-// before: a pod that is briefly Ready between crashes has not recovered.
+// crashes is the number of restarts from which a pod that was Ready counts as in a crash loop:
+// a pod that is briefly Ready between crashes has not recovered.
 const crashes = 3
 
 // Pod is the part of a pod that decisions need.

@@ -22,11 +22,11 @@ type Finder interface {
 	Pods(w *workload.Workload, release v1alpha1.Release) ([]*corev1.Pod, error)
 }
 
-// ofRelease returns the pods of a release that are neither terminating nor on a lost node,
-// whose state says nothing about the version.
+// ofRelease returns the pods of a release that are neither terminating nor on a lost node. The
+// state of a pod on a lost node says nothing about the version.
 func (r *Reconciler) ofRelease(w *workload.Workload, release v1alpha1.Release) ([]Pod, error) {
 	pods, err := r.finder.Pods(w, release)
-	return there(slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return r.nodes.Lost(p.Spec.NodeName) })), err
+	return notTerminating(slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return r.nodes.Lost(p.Spec.NodeName) })), err
 }
 
 // ofTemplate returns the pods of a ReplicaSet or ControllerRevision that are
@@ -34,7 +34,7 @@ func (r *Reconciler) ofRelease(w *workload.Workload, release v1alpha1.Release) (
 func ofTemplate(pods cache.Indexer, w *workload.Workload, t savedtemplate.Template) ([]Pod, error) {
 	if w.Kind.Revisions == workload.ReplicaSets {
 		own, err := releasefinder.Owned[*corev1.Pod](pods, t.UID)
-		return there(own), err
+		return notTerminating(own), err
 	}
 	all, err := releasefinder.Owned[*corev1.Pod](pods, w.UID)
 	var own []*corev1.Pod
@@ -46,10 +46,10 @@ func ofTemplate(pods cache.Indexer, w *workload.Workload, t savedtemplate.Templa
 			own = append(own, p)
 		}
 	}
-	return there(own), err
+	return notTerminating(own), err
 }
 
-func there(pods []*corev1.Pod) []Pod {
+func notTerminating(pods []*corev1.Pod) []Pod {
 	var out []Pod
 	for _, p := range pods {
 		if p.DeletionTimestamp == nil {

@@ -157,8 +157,8 @@ func (r *Reconciler) situation(c *v1alpha1.ChangeWorkload, w *workload.Workload)
 	return s, err
 }
 
-// rollBack performs the rollback if there is a target. It returns the time
-// until the next look; 0 if there is nothing to wait for.
+// rollBack performs the rollback if there is a target. It returns the time until the next
+// check; 0 if there is nothing to wait for.
 func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s Situation, cause Cause) (time.Duration, error) {
 	w, err := r.live.Read(ctx, c)
 	if err != nil || w == nil {
@@ -178,7 +178,7 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 	case !ok:
 		r.reportOnce(ctx, c, w.Workload, cause.Message+"; "+why)
 		if cause.Kind == v1alpha1.RollbackSelfHealing {
-			return look(s.Settings.HealAfter), nil // the pods of the other version may become Ready
+			return checkInterval(s.Settings.HealAfter), nil // the pods of the other version may become Ready
 		}
 		return 0, nil
 	}
@@ -187,7 +187,7 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 		return 0, err
 	}
 	if !answered {
-		logging.FromContext(ctx).Warnw("the webhook did not answer the dry run; the rollback waits", "version", target.Version)
+		logging.FromContext(ctx).Warnw("the webhook added no attempt in the dry run; the rollback waits", "version", target.Version)
 		return webhookRetry, nil
 	}
 	r.announce(ctx, w, cause, target)

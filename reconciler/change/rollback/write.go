@@ -59,14 +59,14 @@ func (r *Reconciler) write(ctx context.Context, w *liveworkload.Workload, record
 
 // patchOf returns the JSON patch of a rollback.
 func patchOf(w *liveworkload.Workload, record v1alpha1.Rollback, target Target) ([]byte, error) {
-	said, err := json.Marshal(record)
+	value, err := json.Marshal(record)
 	if err != nil {
 		return nil, fmt.Errorf("record the rollback: %w", err)
 	}
 	ops := append(unchanged(w.Workload),
 		workload.Operation{Op: "test", Path: workload.Pointer("metadata", "generation"), Value: w.Generation},
 		workload.Operation{Op: "replace", Path: workload.Pointer("spec", "template"), Value: target.Template},
-		workload.Operation{Op: "add", Path: workload.Annotation(v1alpha1.RollbackAnnotation), Value: string(said)},
+		workload.Operation{Op: "add", Path: workload.Annotation(v1alpha1.RollbackAnnotation), Value: string(value)},
 	)
 	return json.Marshal(append(ops, removeRequest(w.Workload)...))
 }

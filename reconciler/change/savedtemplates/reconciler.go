@@ -210,16 +210,16 @@ func (r *Reconciler) list(ctx context.Context, w *liveworkload.Workload) ([]save
 	return savedtemplate.ReadAll(list.Items, w.UID), nil
 }
 
-func (r *Reconciler) remove(ctx context.Context, w *liveworkload.Workload, k savedtemplate.Saved, why string) error {
+func (r *Reconciler) remove(ctx context.Context, w *liveworkload.Workload, k savedtemplate.Saved, action string) error {
 	err := r.kube.AppsV1().ControllerRevisions(w.Namespace).Delete(ctx, k.Name,
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &k.UID, ResourceVersion: &k.ResourceVersion}})
 	if apierrs.IsNotFound(err) {
 		return nil
 	} else if err != nil {
-		return fmt.Errorf("%s version %s of %s %s/%s: %w", why, k.Release.Version, w.Kind.Kind, w.Namespace, w.Name, err)
+		return fmt.Errorf("%s version %s of %s %s/%s: %w", action, k.Release.Version, w.Kind.Kind, w.Namespace, w.Name, err)
 	}
-	logging.FromContext(ctx).Infow("changed a saved template", "action", why, "name", k.Name, "attempt", k.Release.Attempt)
-	r.changes.Add(ctx, 1, why, w.Kind.Kind)
+	logging.FromContext(ctx).Infow("changed a saved template", "action", action, "name", k.Name, "attempt", k.Release.Attempt)
+	r.changes.Add(ctx, 1, action, w.Kind.Kind)
 	return nil
 }
 

@@ -31,8 +31,8 @@ const (
 	queueName = "verdictkey"
 	// timeKey is the key of the Secret with the time at which its key was made.
 	timeKey = "time"
-	// keyLife is how long a key signs. It verifies for the same time after that:
-	// longer than a Broker repeats an event.
+	// keyLife is how long a key signs verdicts. For the same time after that it still verifies
+	// them, which is longer than a Broker retries an event.
 	keyLife = 30 * 24 * time.Hour
 	// checkInterval is the interval between two checks of the Secret.
 	checkInterval = time.Minute
@@ -102,8 +102,8 @@ func due(secret *corev1.Secret, now time.Time) bool {
 	return err == nil && now.Sub(made) >= keyLife
 }
 
-// replace writes a new key, and keeps the replaced one. Another writer meanwhile is a
-// conflict.
+// replace writes a new key, and keeps the replaced one. If another writer changed the Secret
+// meanwhile, it returns a conflict.
 func (r *Reconciler) replace(ctx context.Context, secret *corev1.Secret, now time.Time) error {
 	fresh := make([]byte, keyBytes)
 	_, _ = rand.Read(fresh) // never fails

@@ -43,12 +43,12 @@ type Input struct {
 	DecidingSince time.Time
 }
 
-// closingTime is how long after a Success the orders of earlier releases may
-// take to be closed at the server, and their CloudEvents to be accepted. Then their ChangeWorkloads are deleted
-// anyway.
+// closingTime is how long after a Success the ChangeWorkloads of earlier releases wait until
+// their orders are closed at the server and their CloudEvents are accepted. Then they are
+// deleted anyway.
 const closingTime = 10 * time.Minute
 
-// closingGrace is the same for a process that has just started.
+// closingGrace is how long they wait if closingTime passed before this process started.
 const closingGrace = time.Minute
 
 // maxClosingWait is how long a release waits for its name while the order of an earlier
@@ -114,12 +114,12 @@ func Decide(in Input) Decision {
 	case !in.Kind.Is(c.Spec.WorkloadRef.APIVersion, c.Spec.WorkloadRef.Kind):
 		d.Conflict = true
 	case c.DeletionTimestamp != nil && slices.Contains(c.Finalizers, v1alpha1.OrderFinalizer):
-		// Its end triggers a reconcile.
+		// The event of its removal reconciles again.
 		if d.Again = c.DeletionTimestamp.Add(maxClosingWait).Sub(in.Now); d.Again <= 0 {
 			d.RemoveFinalizer, d.Again = c, 0
 		}
 	case c.DeletionTimestamp != nil:
-		// Its end triggers a reconcile.
+		// The event of its removal reconciles again.
 	case c.Spec.WorkloadRef.UID != in.UID || c.Spec.Attempt != in.Release.Attempt:
 		d.DeleteStale, d.Create = c, true
 	case c.Status.Phase == v1alpha1.WorkloadSuccess:

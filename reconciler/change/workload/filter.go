@@ -12,7 +12,7 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
 
-// onChange calls enqueue for updates for which differs is true, and for every
+// onChange returns an update handler. It calls enqueue if differs is true, and for every
 // resync, which repeats an object with an unchanged resourceVersion.
 func onChange[T metav1.Object](differs func(before, after T) bool, enqueue func(any)) func(any, any) {
 	return func(before, after any) {

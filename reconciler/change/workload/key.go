@@ -19,6 +19,6 @@ func keyOf(kind workload.Kind, namespace, name string) types.NamespacedName {
 // parseKey parses a key of keyOf.
 func parseKey(key string) (in types.NamespacedName, gk schema.GroupKind, name string, ok bool) {
 	namespace, rest, err := cache.SplitMetaNamespaceKey(key)
-	kind, name, ok := strings.Cut(rest, ":") // no name of a workload has one
+	kind, name, ok := strings.Cut(rest, ":") // the name of a workload contains no colon
 	return types.NamespacedName{Namespace: namespace, Name: rest}, schema.ParseGroupKind(kind), name, ok && err == nil
 }

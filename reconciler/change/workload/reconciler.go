@@ -60,7 +60,7 @@ type Reconciler struct {
 	// settings returns the settings in force.
 	settings func() settings.Settings
 	cluster  *cluster
-	// touches schedules touches that had no effect.
+	// touches schedules the repetition of touches that had no effect.
 	touches *resend.Schedule
 	// touched counts touches by kind, reason and effect.
 	touched   metrics.Counter
@@ -76,14 +76,14 @@ var (
 // Reconcile reconciles one workload. Kinds that are known only at run time have
 // no generated reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
-	in, gk, name, ok := parseKey(key)
+	queueKey, gk, name, ok := parseKey(key)
 	if !ok {
 		return controller.NewPermanentError(fmt.Errorf("the key %q is not namespace/kind:name", key))
 	}
-	if !r.IsLeaderFor(in) {
+	if !r.IsLeaderFor(queueKey) {
 		return controller.NewSkipKey(key)
 	}
-	w := r.workloads.Get(gk, in.Namespace, name)
+	w := r.workloads.Get(gk, queueKey.Namespace, name)
 	if w == nil {
 		return nil // deleted; the garbage collector deletes what it owned
 	}
@@ -109,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 	ns, err := r.namespaces.Get(w.Namespace)
 	if apierrs.IsNotFound(err) {
-		return Input{}, nil // not opted in, as far as is known
+		return Input{}, nil // it is not cached yet, which counts as not opted in
 	} else if err != nil {
 		return Input{}, fmt.Errorf("read namespace %s: %w", w.Namespace, err)
 	}
@@ -209,9 +209,9 @@ func (r *Reconciler) remove(ctx context.Context, c *v1alpha1.ChangeWorkload) err
 	}
 	logging.FromContext(ctx).Infow("deleted the ChangeWorkload of an earlier release",
 		"changeWorkload", c.Name, "attempt", c.Spec.Attempt)
-	// The garbage collector deletes the ChangePods, too, but one by one. The ChangePods
-	// that are left have the names of those of the next attempt. After an error, each
-	// name that is still taken costs the next attempt some requests.
+	// The garbage collector deletes the ChangePods, too, but one by one. The ChangePods of the
+	// next attempt have the same names. After an error, each name that is still taken costs the
+	// next attempt some requests.
 	err = r.client.AppV1alpha1().ChangePods(c.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{
 		LabelSelector: labels.Set{
 			v1alpha1.VersionKey: c.Labels[v1alpha1.VersionKey], v1alpha1.DeploymentNameLabel: c.Labels[v1alpha1.DeploymentNameLabel],

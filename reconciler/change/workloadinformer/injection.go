@@ -71,9 +71,9 @@ func newWatch(ctx context.Context) *Watch {
 
 // eventWriter returns a function that records Events on config-workloads.
 func eventWriter(ctx context.Context) func(reason, message string) {
-	told := eventrecorder.New(ctx, kubeclient.Get(ctx), scheme.Scheme, eventrecorder.Breakwater)
+	recorder := eventrecorder.New(ctx, kubeclient.Get(ctx), scheme.Scheme, eventrecorder.Breakwater)
 	return func(reason, message string) {
-		told.Event(&corev1.ObjectReference{
+		recorder.Event(&corev1.ObjectReference{
 			APIVersion: "v1", Kind: "ConfigMap", Namespace: v1alpha1.SystemNamespace, Name: workload.ConfigMapName,
 		}, corev1.EventTypeWarning, reason, message)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// ours are the domain suffixes of annotations that Breakwater reads. Others,
-// some of which hold a copy of the whole object, are not cached.
-var ours = []string{"antgroup.com", "alipay.com", "breakwater.dev"}
+// ownDomains are the domain suffixes of annotations that Breakwater reads. Others, some of
+// which hold a copy of the whole object, are not cached.
+var ownDomains = []string{"antgroup.com", "alipay.com", "breakwater.dev"}
 
 // transform converts each object to a Workload before it is cached. A malformed
 // object keeps only its metadata and is ignored: an error here would keep all
@@ -41,7 +41,7 @@ func trimAnnotations(u *unstructured.Unstructured) {
 	all := u.GetAnnotations()
 	kept := make(map[string]string, len(all))
 	for key, value := range all {
-		if mine(key) {
+		if isOwn(key) {
 			kept[key] = value
 		}
 	}
@@ -51,7 +51,7 @@ func trimAnnotations(u *unstructured.Unstructured) {
 	u.SetAnnotations(kept)
 }
 
-func mine(key string) bool {
+func isOwn(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
-	return slices.ContainsFunc(ours, func(end string) bool { return strings.HasSuffix(domain, end) })
+	return slices.ContainsFunc(ownDomains, func(end string) bool { return strings.HasSuffix(domain, end) })
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// discoveryInterval is how often the API server is asked which of the
-// configured kinds it has: one request each, at most 16.
+// discoveryInterval is how often the API server is asked which of the configured kinds it has.
+// Each kind needs one request; there are at most 16 kinds.
 const discoveryInterval = 15 * time.Second
 
 // Watch is the cache. To its process it is one informer, which is synced when
@@ -118,7 +118,7 @@ func (w *Watch) converge(ctx context.Context, running *sync.WaitGroup) {
 	w.mu.RLock()
 	wanted := slices.Clone(w.wanted)
 	w.mu.RUnlock()
-	there := map[schema.GroupKind]workload.Kind{}
+	available := map[schema.GroupKind]workload.Kind{}
 	for _, k := range wanted {
 		ok, err := w.exists(k)
 		if err != nil {
@@ -126,7 +126,7 @@ func (w *Watch) converge(ctx context.Context, running *sync.WaitGroup) {
 			ok = w.watches(k) // leave it as it is
 		}
 		if ok {
-			there[k.GroupKind()] = k
+			available[k.GroupKind()] = k
 		}
 		w.watching.Record(ctx, metrics.Bool(ok), k.GroupKind().String())
 	}
@@ -134,13 +134,13 @@ func (w *Watch) converge(ctx context.Context, running *sync.WaitGroup) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for gk, old := range w.watched {
-		if k, ok := there[gk]; !ok || !reflect.DeepEqual(k, old.kind) {
+		if k, ok := available[gk]; !ok || !reflect.DeepEqual(k, old.kind) {
 			w.logger.Infow("stopped watching a kind of workload", "kind", gk.String())
 			old.stop()
 			delete(w.watched, gk)
 		}
 	}
-	for gk, k := range there {
+	for gk, k := range available {
 		if w.watched[gk] == nil {
 			if err := w.add(k); err != nil {
 				w.logger.Errorw("watch a kind of workload", "kind", gk.String(), "error", err)

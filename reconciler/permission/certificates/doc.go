@@ -7,6 +7,6 @@
 //	ConfigMap permission-ca       the certificates that clients trust
 //	Secret permission-centre-certs, init-action-server-certs
 //
-// The CA is published before it signs. It runs in the permission webhook, whose leader
-// maintains certificates already.
+// A new CA is published before it signs certificates. The controller runs in the permission
+// webhook, whose leader maintains certificates already.
 package certificates

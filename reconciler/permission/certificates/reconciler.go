@@ -50,8 +50,8 @@ var (
 	_ reconciler.LeaderAware = (*Reconciler)(nil)
 )
 
-// Reconcile writes what is missing or ends soon. A conflict with another writer is
-// retried.
+// Reconcile issues certificates that are missing or expire soon. A conflict with another writer
+// is retried.
 func (r *Reconciler) Reconcile(ctx context.Context, k string) error {
 	if !r.IsLeaderFor(key) {
 		return controller.NewSkipKey(k)
@@ -73,7 +73,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k string) error {
 	return controller.NewRequeueAfter(interval)
 }
 
-// authority returns the CA, and writes it if it changes.
+// authority returns the CA. If it has to be renewed, authority renews and writes it.
 func (r *Reconciler) authority(ctx context.Context) (servingcert.Authority, error) {
 	secret, err := r.secret(ctx, caName)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *Reconciler) publish(ctx context.Context, ca servingcert.Authority) erro
 	return nil
 }
 
-// issue writes the certificate of a Service if it does not serve.
+// issue issues a certificate for a Service, unless the present one is valid.
 func (r *Reconciler) issue(ctx context.Context, ca servingcert.Authority, service string) error {
 	secret, err := r.secret(ctx, service+"-certs")
 	if err != nil {

@@ -46,20 +46,20 @@ type Decision struct {
 	RecheckAt time.Time
 }
 
-// Decide returns the action that a pod needs. Permissions are revoked when the pod
-// has ended, even if it is not being deleted, because finished Jobs and evicted
-// pods release their address too. They are not revoked earlier, because a draining
-// pod still needs its database.
+// Decide returns the action that a pod needs. Permissions are revoked when the pod has ended,
+// even if it is not being deleted, because the pods of completed Jobs and evicted pods release
+// their address too. They are not revoked earlier, because a draining pod still needs its
+// database.
 func Decide(in Input) Decision {
 	p := in.Pod
-	terminating, finished := p.DeletionTimestamp != nil, p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+	terminating, completed := p.DeletionTimestamp != nil, p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	switch {
 	case !podmeta.HasFinalizer(p):
-		if podmeta.InitContainer(p) != nil && !terminating && !finished {
+		if podmeta.InitContainer(p) != nil && !terminating && !completed {
 			return Decision{Outcome: AddFinalizer}
 		}
 		return Decision{Outcome: Nothing}
-	case finished:
+	case completed:
 		return Decision{Outcome: Revoke, Ended: endTime(p)}
 	case !terminating:
 		return Decision{Outcome: Nothing}

@@ -99,7 +99,8 @@ func namespaceHandler(enqueue func(namespace string)) cache.ResourceEventHandler
 	}
 }
 
-// namespaceRequest is the label and the annotation of a namespace.
+// namespaceRequest has the label and the annotation by which a namespace requests permission
+// sets for its pods.
 type namespaceRequest struct {
 	label, sets string
 	hasSets     bool

@@ -7,7 +7,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// InjectionProblem is the difference between a pod and the result of the webhook.
+// InjectionProblem says why a pod lacks what the webhook should have injected.
 type InjectionProblem struct {
 	// Reason is empty if there is no problem.
 	Reason, Message string

@@ -56,10 +56,10 @@ func (r *reporter) revocation(ctx context.Context, p *corev1.Pod, s Revocation, 
 		return
 	}
 	if len(s.Unfinished) == 0 {
-		reason, message := leakUnreachable, "the permission centre was unreachable until the deadline, so the permissions may not be revoked"
+		reason, message := leakUnreachable, "the permission centre was unreachable until the deadline, so the permissions may still be granted"
 		switch {
 		case s.Lost:
-			reason, message = leakLost, fmt.Sprintf("the permission centre has no application of the pod, whose permission sets %s were granted, so they may not be revoked; "+
+			reason, message = leakLost, fmt.Sprintf("the permission centre has no application of the pod, although permission sets %s were granted to it, so they may still be granted; "+
 				"check the store of the centre and the key cluster of ConfigMap config-permission", strings.Join(podmeta.Sets(p), ", "))
 		case err != nil:
 			message += ": " + err.Error()

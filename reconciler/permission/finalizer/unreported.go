@@ -15,10 +15,10 @@ import (
 // reportTimeout bounds the report of one pod.
 const reportTimeout = 5 * time.Second
 
-// unreportedPods has the pods that were released at their deadline, before the centre
-// had revoked. They are reported as soon as it answers, so that it records the
-// leak and revokes. It is in memory only: a new process reports the existing pods
-// at once, and the centre revokes the grants of all others.
+// unreportedPods has the pods that were released at their deadline, before the centre had
+// revoked their permissions. They are reported when the centre answers again, so that it
+// records the leak and revokes the grants. The record is in memory only: a new process reports
+// the existing pods at once, and the centre revokes the grants of all others.
 type unreportedPods struct {
 	mu  sync.Mutex
 	all map[types.UID]string // UID to cluster

@@ -49,8 +49,8 @@ func (c *chargeTimes) keepSettled(name types.NamespacedName, key string) bool {
 	return now.Sub(at) < settledRetention
 }
 
-// observe records the charges of a budget and forgets removed ones. It returns
-// whether a charge has expired, and the time until the next one does; 0 for none.
+// observe records the charges of a budget and forgets removed ones. It returns a function that
+// reports whether a charge has expired, and the time until the next charge expires; 0 for none.
 func (c *chargeTimes) observe(b *v1alpha1.PodUnavailableBudget) (expired func(string) bool, next time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

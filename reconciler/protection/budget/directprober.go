@@ -47,11 +47,11 @@ func newDirectProber(bundle []byte, path string) (*directProber, error) {
 
 // probe sends the request that the API server would send for a dry run.
 func (c *directProber) probe(ctx context.Context, at string, b *v1alpha1.PodUnavailableBudget, probe string) (budget.ProbeAnswer, error) {
-	asked := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+	target := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: b.Name, Namespace: b.Namespace, UID: b.UID, Generation: b.Generation,
 		Annotations: map[string]string{v1alpha1.ProbeAnnotation: probe},
 	}}
-	object, err := json.Marshal(asked)
+	object, err := json.Marshal(target)
 	if err != nil {
 		return budget.ProbeAnswer{}, fmt.Errorf("encode the probe: %w", err)
 	}
@@ -66,8 +66,8 @@ func (c *directProber) probe(ctx context.Context, at string, b *v1alpha1.PodUnav
 		return budget.ProbeAnswer{}, fmt.Errorf("probe %s: %w", at, err)
 	}
 	for _, warning := range answer.Warnings {
-		if heard, ok := budget.ParseProbeAnswer(warning); ok {
-			return heard, nil
+		if parsed, ok := budget.ParseProbeAnswer(warning); ok {
+			return parsed, nil
 		}
 	}
 	return budget.ProbeAnswer{}, fmt.Errorf("probe %s: the replica does not know the budget", at)

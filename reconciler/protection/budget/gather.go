@@ -15,8 +15,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// gather reads what the numbers of a budget follow from. Resync is the time until it is
-// to be read again without an event.
+// gather reads the pods and owners from which the numbers of a budget are derived. resync is
+// the time until they have to be read again without an event.
 func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudget, scope budget.Scope) (observed budget.Observed, resync time.Duration, err error) {
 	expired, _ := r.charges.observe(b) // before the pods are read
 	pods, resourceVersion, err := r.pods(ctx, b, slices.ContainsFunc(keysOf(b), expired))
@@ -55,10 +55,10 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 	return observed, t.resync, nil
 }
 
-// pods returns the pods of the budget's namespace and their resourceVersion. It
-// lists them live if a charge has expired, because a cache that lags may not show yet
-// that the request took effect at the end of its timeout; and if the cache is older
-// than the numbers in the status, as it may be after a change of the leader.
+// pods returns the pods of the budget's namespace and their resourceVersion. It lists them from
+// the API server if a charge has expired, because a cache that lags may not show yet that the
+// request took effect at the end of its timeout. It also does so if the cache is older than the
+// numbers in the status, as it may be after a change of the leader.
 func (r *Reconciler) pods(ctx context.Context, b *v1alpha1.PodUnavailableBudget, expired bool) ([]*corev1.Pod, string, error) {
 	resourceVersion := r.podWatch.resourceVersion()
 	if !expired && (b.Status.PodsResourceVersion == "" || budget.NotOlder(resourceVersion, b.Status.PodsResourceVersion)) {

@@ -63,7 +63,8 @@ func (a *ownedPods) total() (total int32, unknown string) {
 	switch {
 	case a.top.wanted == nil:
 		return a.uncounted, a.name() + ": " + a.top.unknown
-	// During a scale-down the scale subresource observes more pods than it wants.
+	// During a scale-down status.replicas of the scale subresource is higher than
+	// spec.replicas.
 	case a.uncounted > max(wanted, observed):
 		return max(wanted, a.uncounted), fmt.Sprintf("%s: its scale subresource counts %d, but %d pods exist", a.name(), max(wanted, observed), a.uncounted)
 	}

@@ -62,7 +62,7 @@ func (o *owners) get(ctx context.Context, kind schema.GroupKind, version, namesp
 	return found, err
 }
 
-// watched are the kinds of owners whose changes are events.
+// watched are the kinds of owners that have informers, so that changes enqueue their budgets.
 var watched = map[schema.GroupKind]bool{
 	{Group: "apps", Kind: "Deployment"}: true, {Group: "apps", Kind: "ReplicaSet"}: true,
 	{Group: "apps", Kind: "StatefulSet"}: true, {Group: "apps", Kind: "DaemonSet"}: true,
@@ -93,7 +93,7 @@ func (o *owners) cached(kind schema.GroupKind, namespace, name string) (owner, b
 	return owner{}, false
 }
 
-// ownerFrom returns what budgets need of a cached workload; false for another kind.
+// ownerFrom returns the fields of a cached workload that budgets need; false for another kind.
 func ownerFrom(obj any) (owner, bool) {
 	of := func(kind string, m metav1.Object, wanted *int32) (owner, bool) {
 		return ownerOf(schema.GroupKind{Group: "apps", Kind: kind}, m, replicas{wanted: wanted, ofPods: true}), true

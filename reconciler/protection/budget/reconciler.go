@@ -31,8 +31,8 @@ const (
 	attempts = 8
 	// resync is the interval at which owners that are not watched are read again.
 	resync = 10 * time.Second
-	// watchedResync is the interval without such owners. The watches report all
-	// changes; it bounds the time that an undetected error lasts.
+	// watchedResync is the interval for budgets whose owners are all watched. It bounds the
+	// time that an undetected error lasts.
 	watchedResync = 5 * time.Minute
 )
 
@@ -65,11 +65,11 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, b *v1alpha1.PodUnavailab
 		return err
 	}
 	_, expires := r.charges.observe(next)
-	lingers := time.Duration(0)
+	settledWait := time.Duration(0)
 	if d.KeptSettled > 0 {
-		lingers = settledRetention
+		settledWait = settledRetention
 	}
-	for _, wait := range []time.Duration{expires, lingers, d.resync} {
+	for _, wait := range []time.Duration{expires, settledWait, d.resync} {
 		if wait > 0 && (again == 0 || wait < again) {
 			again = wait
 		}
@@ -80,7 +80,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, b *v1alpha1.PodUnavailab
 	return nil
 }
 
-// computed is a derivation and what follows from how it was read.
+// computed is a derivation, and when to compute it again.
 type computed struct {
 	budget.Derivation
 	// resync is the time until the next reconciliation without an event.

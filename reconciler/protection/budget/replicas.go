@@ -64,7 +64,7 @@ func readReplicas(ctx context.Context, client dynamic.ResourceInterface, resourc
 	}
 	scale, err := client.Get(ctx, o.GetName(), metav1.GetOptions{}, "scale")
 	switch {
-	// An internal error: the field of the replicas is not set.
+	// The API server answers with an internal error if the field of the replicas is not set.
 	case apierrs.IsNotFound(err), apierrs.IsMethodNotSupported(err), apierrs.IsInternalError(err):
 		return replicas{unknown: "it has no scale subresource with replicas"}, nil
 	case apierrs.IsForbidden(err):

@@ -41,7 +41,7 @@ func newOwnerTally(ctx context.Context, owners *owners, namespace string) *owner
 // chain has the controllers above pods.
 type chain struct {
 	owners []owner
-	// above is the same for package internal/budget.
+	// above has the same controllers, as a type of package internal/budget.
 	above budget.Chain
 }
 
@@ -78,14 +78,14 @@ func (t *ownerTally) owner(kind schema.GroupVersionKind, ref *metav1.OwnerRefere
 	}
 	o.uid = ref.UID
 	t.known[ref.UID] = o
-	t.read(o)
+	t.limitResync(o)
 	return o, nil
 }
 
-// read shortens resync for an owner that is not watched. An owner that was read earlier
-// (fromCache) may have been scaled up since: its new pods caused this reconciliation,
-// and may cause no further one.
-func (t *ownerTally) read(o owner) {
+// limitResync shortens resync for an owner that is not watched. An owner that was read earlier
+// (fromCache) may have been scaled up since: its new pods caused this reconciliation, and may
+// cause no further one.
+func (t *ownerTally) limitResync(o owner) {
 	switch {
 	case watched[o.GroupKind]:
 	case o.fromCache:
@@ -126,7 +126,7 @@ func (t *ownerTally) target(ref *v1alpha1.TargetRef) error {
 	if err != nil {
 		return err
 	}
-	t.read(o)
+	t.limitResync(o)
 	if _, known := t.known[o.uid]; !known && !o.deleted && o.wanted != nil {
 		t.owned[o.uid] = newOwnedPods(o)
 	}

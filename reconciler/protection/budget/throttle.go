@@ -8,10 +8,10 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// minInterval is the minimum time between two reconciliations of a budget. It is
-// busyInterval while the webhook writes many charges, because each write of the
-// controller causes it a conflict. The cost is a delay until an available slot is seen
-// and settled charges are removed.
+// minInterval is the minimum time between two reconciliations of a budget. While the webhook
+// writes many charges, busyInterval applies instead, because each write of the controller
+// causes a conflict for the webhook. The longer interval delays the increase of
+// unavailableAllowed and the removal of settled charges.
 const (
 	minInterval  = 100 * time.Millisecond
 	busyInterval = 400 * time.Millisecond

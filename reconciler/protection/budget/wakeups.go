@@ -143,7 +143,7 @@ func (w wakeUps) podsBelow(workload owner, namespace string) []*corev1.Pod {
 	for _, uid := range controllers {
 		all, err := w.pods.ByIndex(byController, string(uid))
 		if err != nil {
-			return nil // the index exists
+			return nil // impossible: the index exists
 		}
 		for _, obj := range all {
 			if p, ok := obj.(*corev1.Pod); ok {
@@ -160,7 +160,7 @@ func (w wakeUps) indexed(keys []string) []*v1alpha1.PodUnavailableBudget {
 	for _, key := range keys {
 		all, err := w.budgets.ByIndex(byPods, key)
 		if err != nil {
-			return found // the index exists
+			return found // impossible: the index exists
 		}
 		for _, obj := range all {
 			if b, ok := obj.(*v1alpha1.PodUnavailableBudget); ok {
@@ -171,9 +171,9 @@ func (w wakeUps) indexed(keys []string) []*v1alpha1.PodUnavailableBudget {
 	return found
 }
 
-// ofWorkload handles the events of workloads: it passes on a workload, as it was and as it
-// is, if what budgets need of it changes. The status of a workload is written for each of
-// its pods, whose own events enqueue their budgets.
+// ofWorkload returns a handler of the events of workloads. It calls changed with the old and
+// the new workload if a field that budgets need has changed. Other updates, such as those of
+// the status for each pod, enqueue nothing: the events of the pods enqueue their budgets.
 func ofWorkload(changed func(workload owner, namespace string)) cache.ResourceEventHandlerFuncs {
 	pass := func(obj any) {
 		if o, ok := wiring.Object[metav1.Object](obj); ok {

@@ -1,9 +1,9 @@
-// Package deletionflow derives the status of PodDeletionFlowControls from the deletions
-// that the webhook has counted: whether the breaker is open, why, and when
-// deletions are allowed again. It does not decide about deletions: while it is down, the webhook
+// Package deletionflow derives the status of PodDeletionFlowControls from the deletions that
+// the webhook has counted: whether the breaker is open, why, and when deletions are allowed
+// again. It does not decide about deletions: while this controller is down, the webhook
 // continues, and only the condition is outdated.
 //
-// It also sets back a committed time that is too far ahead.
+// It also corrects a committed time that is too far in the future.
 package deletionflow
 
 import (
@@ -32,7 +32,8 @@ const (
 	// minInterval is the minimum time between two reconciliations: a thousand
 	// deletions in a second cause one write.
 	minInterval = time.Second
-	// refreshInterval is the interval at which counts that only age are updated.
+	// refreshInterval is the interval at which the status is updated while deletions leave the
+	// window and no deletion is added.
 	refreshInterval = time.Minute
 )
 
@@ -114,8 +115,8 @@ func isOpen(f *v1alpha1.PodDeletionFlowControl) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// requeue decides when to reconcile again without an event: when there is room, or
-// while counts age.
+// requeue decides when to reconcile again without an event: when the limit allows deletions
+// again, or while deletions leave the window.
 func requeue(s deletionflow.Breaker, now time.Time) reconciler.Event {
 	switch {
 	case s.Open && !s.RoomTime.IsZero():

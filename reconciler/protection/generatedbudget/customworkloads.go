@@ -132,7 +132,7 @@ func (c *customWorkloads) get(k kind, namespace, name string) *workload {
 	return found
 }
 
-// all enqueues the workloads of a namespace, or all with "".
+// all enqueues the workloads of a namespace, or of all namespaces if it is "".
 func (c *customWorkloads) all(namespace string, enqueue func(types.NamespacedName)) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -42,7 +42,7 @@ func (d *defaults) follow(cmw configmap.Watcher) {
 func (d *defaults) observe(cm *corev1.ConfigMap) {
 	limits, err := generatedbudget.ParseDefault(cm.Data)
 	if err != nil {
-		d.logger.Errorw("keep the last default of generated budgets: the ConfigMap is invalid", "error", err)
+		d.logger.Errorw("the ConfigMap is invalid; the last valid default of generated budgets stays in effect", "error", err)
 		d.recorder.Event(&corev1.ObjectReference{
 			APIVersion: "v1", Kind: "ConfigMap", Namespace: changev1alpha1.SystemNamespace, Name: generatedbudget.ConfigName, UID: cm.UID,
 		}, corev1.EventTypeWarning, ReasonConfigInvalid, "the last valid default stays in effect: "+err.Error())

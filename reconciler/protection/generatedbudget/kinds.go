@@ -46,7 +46,7 @@ var (
 		{"v1beta1", [][]string{rolling}},
 		{"v1alpha1", [][]string{rolling}},
 	}}
-	// A UnitedDeployment has no such field; the one of its single template counts.
+	// A UnitedDeployment has no such field; the field of its only template counts.
 	unitedDeployment = kind{id: "UnitedDeployment", group: kruise, kind: "UnitedDeployment", resource: "uniteddeployments", versions: []version{
 		{"v1alpha1", [][]string{
 			inTemplate("deploymentTemplate", "strategy", "rollingUpdate"),

@@ -49,7 +49,7 @@ func (w *workload) meta() meta {
 	}
 }
 
-// budgets is the common part of both clients.
+// budgets has the methods that the clients of both kinds of budget share.
 type budgets[T metav1.Object] interface {
 	Patch(ctx context.Context, name string, kind types.PatchType, raw []byte, o metav1.PatchOptions, subresources ...string) (T, error)
 	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error

@@ -108,17 +108,17 @@ func (r *Reconciler) reconcileBudget(ctx context.Context, w *workload, ns *corev
 		r.recorder.Event(reference(w), corev1.EventTypeWarning, ReasonGeneratedBudgetInvalid, err.Error())
 		return nil // the present budget stays until the annotation is valid
 	}
-	mine := t.existing != nil && metav1.IsControlledBy(t.existing, w)
+	owned := t.existing != nil && metav1.IsControlledBy(t.existing, w)
 	switch {
-	case limits == nil && mine:
+	case limits == nil && owned:
 		uid := t.existing.GetUID()
 		if err := t.remove(ctx, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}); err != nil && !apierrs.IsNotFound(err) {
 			return fmt.Errorf("delete %s: %w", w.budgetName(), err)
 		}
 		return nil
-	case limits == nil, mine && t.matches(limits):
+	case limits == nil, owned && t.matches(limits):
 		return nil
-	case t.existing != nil && !mine:
+	case t.existing != nil && !owned:
 		r.recorder.Event(reference(w), corev1.EventTypeWarning, ReasonGeneratedBudgetNameTaken,
 			"annotation "+kind+" generates nothing: another object has the name "+w.budgetName())
 		return nil

@@ -23,8 +23,8 @@ type workload struct {
 	strategy *intstr.IntOrString
 }
 
-// budgetName is the name of its generated budgets. It contains the kind, because a
-// namespace may have workloads of several kinds with one name.
+// budgetName returns the name of the workload's generated budgets. It contains the kind,
+// because a namespace may have workloads of several kinds with one name.
 func (w *workload) budgetName() string { return strings.ToLower(w.kind.id) + "-" + w.GetName() }
 
 // workloads reads workloads of built-in kinds and of CRDs.
@@ -64,7 +64,7 @@ func (w workloads) get(k kind, namespace, name string) (*workload, error) {
 	return nil, apierrs.NewNotFound(schema.GroupResource{Group: k.group, Resource: k.resource}, name)
 }
 
-// all enqueues the workloads of a namespace, or all with "".
+// all enqueues the workloads of a namespace, or of all namespaces if it is "".
 func (w workloads) all(namespace string, enqueue func(types.NamespacedName)) error {
 	deployments, err := w.deployments.Deployments(namespace).List(labels.Everything())
 	if err != nil {

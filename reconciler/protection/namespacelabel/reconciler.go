@@ -82,7 +82,7 @@ func (r *Reconciler) remove(ctx context.Context, n *corev1.Namespace) reconciler
 	if len(live.Items) > 0 && !changev1alpha1.ExemptNamespace(n.Name) {
 		return controller.NewRequeueAfter(removalDelay)
 	}
-	// Optimistic lock: somebody may have set the label again.
+	// Optimistic lock: another writer may have set the label again.
 	return r.patch(ctx, n, fmt.Sprintf(`{"resourceVersion":%q,"labels":{%q:null}}`, n.ResourceVersion, v1alpha1.HasBudgetLabel))
 }
 

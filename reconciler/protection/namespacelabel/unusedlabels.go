@@ -20,7 +20,7 @@ type unusedLabels struct {
 func (u *unusedLabels) unusedFor(uid types.UID, now time.Time) time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	// Drop namespaces that were deleted, and records from before another leader.
+	// Drop records of deleted namespaces, and records from an earlier time as the leader.
 	maps.DeleteFunc(u.since, func(_ types.UID, since time.Time) bool {
 		return now.Before(since) || now.Sub(since) >= 2*removalDelay
 	})
