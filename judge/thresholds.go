@@ -16,7 +16,7 @@ type Thresholds struct {
 	Scale float64
 }
 
-// WithThresholds returns the input with another choice of thresholds.
+// WithThresholds returns the input with these thresholds instead of its own.
 func WithThresholds(in evaluate.Input, t Thresholds) evaluate.Input {
 	if t.MaxFalsePositiveRate != "" {
 		in.Check.MaxFalsePositiveRate = t.MaxFalsePositiveRate

@@ -9,8 +9,8 @@ var CalledPod = map[string]string{
 	"version": "server_service_version", "service_version": "server_service_version",
 }
 
-// ServiceGraph compares the failed requests that the callers of a service count:
-// some faults appear only in these series.
+// ServiceGraph returns the metric that compares the failed requests as the callers of a service
+// count them: some faults appear only in these series.
 func ServiceGraph() Metric {
 	return Metric{Signal: Callers, Unit: "ratio", Metric: v1alpha1.Metric{
 		Name: "callers-errors", Kind: v1alpha1.KindRatio,

@@ -49,7 +49,7 @@ type Metric struct {
 	PerRequest bool
 }
 
-// Found is a name of series that exist, and the values of its labels.
+// Found is the name of existing series, and the values of their labels.
 type Found struct {
 	Name   string
 	Labels map[string][]string
@@ -212,8 +212,9 @@ func requests(fam family, f Found, extra string) []Metric {
 	return out
 }
 
-// outgoingFailures also contains rejected calls, which are the fault of their caller,
-// and calls without an answer, which have no status.
+// outgoingFailures returns the matcher of failed outgoing calls. It also matches rejected
+// calls, which are the fault of their caller, and calls without an answer, which have no
+// status.
 func outgoingFailures(status string) string {
 	switch status {
 	case "http_response_status_code", "http_status_code":

@@ -6,7 +6,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 )
 
-// alternatives are names for the same value, the best first.
+// Each list has alternative names of the series of one value, the best first.
 var (
 	cpuNames = []string{"container_cpu_usage_seconds_total", "k8s_pod_cpu_time_seconds_total", "container_cpu_time_seconds_total",
 		"process_cpu_seconds_total", "process_cpu_time_seconds_total"}
@@ -67,8 +67,8 @@ func resources(found []Found) []Metric {
 	return out
 }
 
-// containers excludes the sums and the pause containers of cAdvisor, if it has
-// series for each container.
+// containers returns the matchers that exclude the sums and the pause containers of cAdvisor.
+// It returns "" if there are no series for each container.
 func containers(f Found) string {
 	if slices.ContainsFunc(f.Labels["container"], func(v string) bool { return v != "" && v != "POD" }) {
 		return `container!="",container!="POD"`

@@ -20,7 +20,7 @@ type comparedCounts struct {
 type comparison struct {
 	// evidence is the logarithm of the e-value.
 	evidence float64
-	// ratio is the estimated factor.
+	// ratio is the estimated factor between the rates of the new and the old pods.
 	ratio      float64
 	dispersion float64
 	reference  v1alpha1.Reference
@@ -243,8 +243,8 @@ func nearer(a, b float64) float64 {
 	return b
 }
 
-// matters reports whether a change by factor ratio to value is as large as the
-// smallest one that matters, in a bad direction.
+// matters reports whether a change to value, by the factor ratio, is in a bad direction and at
+// least the smallest change that matters.
 func matters(value, ratio, relative, absolute float64, direction v1alpha1.Direction) bool {
 	if ratio == 0 {
 		return direction != v1alpha1.DirectionHigher

@@ -47,8 +47,7 @@ func (t counts) pooled() counts {
 	return counts{"": out}
 }
 
-// within returns the counts of cells first to last, and for new pods not before
-// their warm-up.
+// within returns the counts of cells first to last, without the warm-up of the new pods.
 func (t counts) within(first, last int, warm map[string]int) counts {
 	out := counts{}
 	for stratum, pods := range t {

@@ -115,7 +115,7 @@ func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 		e.Message = summary(e)
 	case o.newSamples < minimum || o.oldSamples < minimum:
 		e.Verdict, e.Reason = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData
-		e.Message = fmt.Sprintf("%.0f of new and %.0f of old pods; %.0f are needed", o.newSamples, o.oldSamples, minimum)
+		e.Message = fmt.Sprintf("the new pods have %.0f samples and the old pods %.0f; %.0f of each are needed", o.newSamples, o.oldSamples, minimum)
 	case seriesEnded(in, d):
 		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData, "the series of the new pods have ended"
 	default:
@@ -220,11 +220,11 @@ func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal) (v
 	if len(metrics) == 0 {
 		return v1alpha1.VerdictNone, v1alpha1.ReasonNoSeries, "no known metric has series of the new pods"
 	}
-	passed, asked := map[catalog.Signal]int{}, map[catalog.Signal]int{}
+	passed, present := map[catalog.Signal]int{}, map[catalog.Signal]int{}
 	var missing *v1alpha1.Evidence
 	for i, e := range metrics {
 		s := signals[e.Name]
-		asked[s]++
+		present[s]++
 		if e.Verdict == v1alpha1.VerdictPass {
 			passed[s]++
 		}
@@ -237,8 +237,8 @@ func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal) (v
 			missing = &metrics[i]
 		}
 	}
-	traffic := asked[catalog.Errors]+asked[catalog.Latency] > 0
-	enough := passed[catalog.Errors] > 0 || asked[catalog.Errors] == 0 && passed[catalog.Latency] > 0
+	traffic := present[catalog.Errors]+present[catalog.Latency] > 0
+	enough := passed[catalog.Errors] > 0 || present[catalog.Errors] == 0 && passed[catalog.Latency] > 0
 	if traffic && !enough {
 		if missing == nil {
 			return v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData, "no metric of requests has enough data"

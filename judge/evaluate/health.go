@@ -54,7 +54,7 @@ func health(in Input, d Data, f frame) outcome {
 			found = append(found, fmt.Sprintf("%s: %s", what, some(news)))
 		}
 	}
-	worse(n.killed, old.killed, "killed for memory")
+	worse(n.killed, old.killed, "out of memory (OOMKilled)")
 	worse(n.waiting, old.waiting, "containers do not run")
 	worse(n.unready, old.unready, "not Ready any more")
 	worse(n.neverReady, old.neverReady, "not Ready since the start")

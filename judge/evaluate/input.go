@@ -167,7 +167,7 @@ func percent(text string) (float64, error) {
 	}
 	v, err := strconv.ParseFloat(number, 64)
 	if err != nil || v < 0 {
-		return 0, fmt.Errorf("%q is no percentage", text)
+		return 0, fmt.Errorf("%q is not a percentage", text)
 	}
 	return v / 100, nil
 }

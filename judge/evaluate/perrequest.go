@@ -12,9 +12,9 @@ const (
 	// minimumRate is the rate of requests of a pod, per second, from which a value is compared
 	// per request. Below it, the value does not depend on the requests much.
 	minimumRate = 1
-	// requestFloor is the betweenFloor of values per request: how requests are shared between
-	// pods does not change them, and recorded pods of a version differ by 2 to 3 %. It needs two
-	// old pods, or pods on the same node.
+	// requestFloor is the betweenFloor of values per request: these do not depend on how
+	// requests are distributed over the pods, and in recordings the pods of a version differ by
+	// 2 to 3 %. It applies only with two old pods, or with pods on the same node.
 	requestFloor = 0.03
 )
 
@@ -33,7 +33,8 @@ func (c requestComparison) message(unit string) string {
 }
 
 // perRequest compares the value divided by the rate of requests, and returns false if the
-// requests of the pods are not known or too few. With it, a different load is no change.
+// requests of the pods are not known or too few. So a different load does not count as a
+// change.
 func (d Data) perRequest(f frame, newT, oldT, dayT podValues, warm map[string]int, nodes map[string]string) (requestComparison, bool) {
 	if !d.PerRequest || len(d.Requests.New) == 0 || len(d.Requests.Old) == 0 {
 		return requestComparison{}, false
@@ -55,7 +56,7 @@ func (d Data) perRequest(f frame, newT, oldT, dayT podValues, warm map[string]in
 	if g.newSamples == 0 || g.oldSamples == 0 {
 		return requestComparison{}, false
 	}
-	// The absolute change is examined with the value itself.
+	// The absolute change is a limit for the value itself, not for the value per request.
 	if d.SmallestChange != nil {
 		d.SmallestChange = &v1alpha1.Change{Relative: d.SmallestChange.Relative}
 	}

@@ -13,7 +13,7 @@ import (
 
 const (
 	// reachSeconds is how long new pods must be Ready before their lack of requests counts:
-	// load balancers learn of a pod late, and may increase its share slowly.
+	// load balancers use a new pod after a delay, and may increase its share slowly.
 	reachSeconds = 120
 	// evenRequests is the mean number of requests of an old pod from which their
 	// distribution is known.
@@ -51,7 +51,8 @@ func reach(in Input, d Data, f frame, o outcome) outcome {
 	if old < 2 || olds == 0 || sum/old < evenRequests || least < sum/old/2 {
 		return o
 	}
-	// A pod without a request often has no series of them.
+	// An old pod without requests often has no series of requests, so the distribution is
+	// unknown.
 	if ready := readyBefore(in, f); ready == 0 || float64(ready) > old {
 		return o
 	}
@@ -61,7 +62,8 @@ func reach(in Input, d Data, f frame, o outcome) outcome {
 }
 
 // readWithoutRequests reports whether series of the processes in the new pods are read, and
-// none of them counts a request. Otherwise their requests may have another name, or are not scraped.
+// none of them counts a request. Otherwise the series of their requests may have another name,
+// or are not scraped.
 func readWithoutRequests(in Input) bool {
 	read := false
 	for _, d := range in.Metrics {

@@ -146,8 +146,8 @@ func Union(a, b Matchers) (Matchers, bool) {
 	return out, true
 }
 
-// OrEmpty returns the condition that series without the label fulfil, too. One that
-// asks for the label to be there stays as it is.
+// OrEmpty returns the condition extended so that series without the label fulfil it, too. A
+// negative condition stays as it is.
 func (m Matcher) OrEmpty() Matcher {
 	if m.Matches(nil) || strings.HasPrefix(m.Op, "!") {
 		return m

@@ -33,7 +33,7 @@ func (c Cells) Sum(first, last int) float64 {
 // Span has the times of the first and the last sample of a pod, in Unix seconds.
 type Span struct{ First, Last float64 }
 
-// Spans returns when each pod has samples.
+// Spans returns the span of the samples of each pod.
 func Spans(series []Series) map[string]Span {
 	out := map[string]Span{}
 	for _, s := range series {

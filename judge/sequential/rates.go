@@ -20,8 +20,8 @@ var ratios = func() []float64 {
 	return out
 }()
 
-// logLikelihood of rate ratio exp(logRatio), given the events of each block and
-// their exposure: an event is of the new pods with probability
+// logLikelihood returns the logarithm of the likelihood of rate ratio exp(logRatio), given the
+// events of each block and their exposure. An event is of the new pods with probability
 // ratio*newExposure/(ratio*newExposure+oldExposure).
 func logLikelihood(blocks []Block, logRatio, dispersion float64) float64 {
 	ratio, total := math.Exp(logRatio), 0.0
@@ -43,7 +43,8 @@ func RatesHigher(blocks []Block, dispersion float64, span int) float64 {
 	return mixture(blocks, dispersion, 1, span)
 }
 
-// RatesLower returns the logarithm of the e-value against "not lower".
+// RatesLower returns the logarithm of the e-value against "the rate of the new pods is not
+// lower than that of the old ones".
 func RatesLower(blocks []Block, dispersion float64, span int) float64 {
 	return mixture(blocks, dispersion, -1, span)
 }

@@ -64,7 +64,7 @@ const (
 	ReasonNoChange = "NoChange"
 	// ReasonMetricWorse: a metric of the new pods is worse.
 	ReasonMetricWorse = "MetricWorse"
-	// ReasonPodsUnhealthy: new pods restart, are killed for memory or are not Ready.
+	// ReasonPodsUnhealthy: new pods restart, are OOMKilled or are not Ready.
 	ReasonPodsUnhealthy = "PodsUnhealthy"
 	// ReasonPodsWithoutRequests: Ready new pods have none of the requests, which are evenly
 	// distributed over the old pods.
