@@ -26,7 +26,7 @@ func (a *app) connect() (*clients, error) {
 	return a.connectWith(rest.NewWarningWriter(a.ErrOut, rest.WarningWriterOptions{Deduplicate: true}))
 }
 
-// connectWith returns clients that pass warnings to a handler.
+// connectWith returns clients that pass the warnings of the API server to a handler.
 func (a *app) connectWith(warnings rest.WarningHandler) (*clients, error) {
 	config, err := a.flags.ToRESTConfig()
 	if err != nil {

@@ -20,9 +20,9 @@ func (a *app) deadlettersCommand() *cobra.Command {
 		Short: "List CloudEvents that could not be delivered, and what became of them",
 		Long: `List CloudEvents that could not be delivered, and what became of them.
 
-State is in objects, so no event is lost for good: the controller sends a verdict of the inbox, and
-a wake-up whose effect is missing, again every 2 to 30 seconds. WAITING true means that this has not
-succeeded yet. Kubernetes deletes the Events of wake-ups after an hour.`,
+No event is lost for good, because all state is in objects: the controller sends a verdict of the
+inbox, and a wake-up without an effect, again every 2 to 30 seconds. WAITING true means that the event
+has no effect yet. Kubernetes deletes the Events of wake-ups after an hour.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.connect()

@@ -31,8 +31,8 @@ func TestARollbackSelectsASavedVersion(t *testing.T) {
 	}{
 		"the newest other version":        {saved("now", "b", "a"), "", "b", ""},
 		"a version by its beginning":      {saved("now", "beta", "alpha"), "al", "alpha", ""},
-		"a version that is not saved":     {saved("now", "b"), "c", "", "is no saved version: use one of b"},
-		"the current version":             {saved("now", "b"), "now", "", "is no saved version"},
+		"a version that is not saved":     {saved("now", "b"), "c", "", "is not a saved version: use one of b"},
+		"the current version":             {saved("now", "b"), "now", "", "is not a saved version"},
 		"a beginning of several versions": {saved("ab", "ac"), "a", "", "is a prefix of several versions"},
 		"nothing is saved":                {saved("now"), "", "", "no other version has succeeded"},
 	} {

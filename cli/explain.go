@@ -13,8 +13,8 @@ func (a *app) explainCommand() *cobra.Command {
 	var format string
 	c := &cobra.Command{
 		Use:   "explain KIND/NAME",
-		Short: "Say why something is refused, waits or is stuck, and the ways out",
-		Long: `Say why something is refused, waits or is stuck, and the ways out.
+		Short: "Say why a request is denied, or why an object waits or is stuck, and the ways out",
+		Long: `Say why a request is denied, or why an object waits or is stuck, and the ways out.
 
 KIND is a kind of workload, changeworkload, changepod, pod, podunavailablebudget (pub) or
 poddeletionflowcontrol (pdfc).`,

@@ -27,7 +27,7 @@ func (a *app) permissionsCommand() *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use:   "permissions",
-		Short: "List the pods that need permissions, and for what they wait",
+		Short: "List the pods that need permissions, and what they wait for",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.connect()

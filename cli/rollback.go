@@ -35,7 +35,7 @@ no manifest: the templates of successful versions are saved. A suspended workloa
 			return a.rollback(cmd.Context(), c, t, to)
 		},
 	}
-	c.Flags().StringVar(&to, "to", "", "The version, or how it begins")
+	c.Flags().StringVar(&to, "to", "", "The version, or its first characters")
 	return c
 }
 
@@ -83,7 +83,7 @@ func selectTemplate(all []savedtemplate.Saved, current, to string) (savedtemplat
 	case len(versions) == 0:
 		return savedtemplate.Saved{}, fmt.Errorf("no other version has succeeded, so none is saved")
 	case len(found) == 0:
-		return savedtemplate.Saved{}, fmt.Errorf("--to %s is no saved version: use one of %s", to, strings.Join(versions, ", "))
+		return savedtemplate.Saved{}, fmt.Errorf("--to %s is not a saved version: use one of %s", to, strings.Join(versions, ", "))
 	case to != "" && len(found) > 1:
 		return savedtemplate.Saved{}, fmt.Errorf("--to %s is a prefix of several versions (%s): write more characters of the version", to, strings.Join(versions, ", "))
 	}

@@ -61,7 +61,7 @@ func New(version string, streams genericiooptions.IOStreams) *cobra.Command {
 	a := &app{IOStreams: streams, version: versionOf(version), flags: genericclioptions.NewConfigFlags(true)}
 	root := &cobra.Command{
 		Use:           "breakwater",
-		Short:         "See, explain and steer what Breakwater guards",
+		Short:         "Show, explain and control releases, budgets and permissions of Breakwater",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl breakwater"},

@@ -39,9 +39,9 @@ type simulated struct {
 func (a *app) simulateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "simulate",
-		Short: "Ask what would be denied, and why, without a change",
-		Long: `Ask what would be denied, and why. Each request is a dry run at the API server: webhooks decide
-it as always and nothing changes. Each is decided alone: of several that are allowed, later
+		Short: "Simulate requests: which would be denied, and why",
+		Long: `Simulate requests: which would be denied, and why. Each request is a dry run: the webhooks decide
+as always, and nothing changes. Each request is decided alone: of several that are allowed, later
 ones may be denied when they are made. Exit code 1: at least one would be denied.`,
 	}
 	c.AddCommand(a.simulateDelete(), a.simulateEvict(), a.simulateDrain(), a.simulateApply())
@@ -139,7 +139,7 @@ func (a *app) simulateDrain() *cobra.Command {
 			_, _ = fmt.Fprint(a.ErrOut, "\r\x1b[K")
 		}
 		if pods.Continue != "" {
-			_, _ = fmt.Fprintf(a.ErrOut, "The node has more than %d pods; the others were not asked about.\n", maxSimulated)
+			_, _ = fmt.Fprintf(a.ErrOut, "The node has more than %d pods; the evictions of the others were not simulated.\n", maxSimulated)
 		}
 		return all, nil
 	})

@@ -82,11 +82,11 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 	if err != nil {
 		return statusAnswer{}, err
 	}
-	asked, _ := v1alpha1.ReleaseOf(f.Annotations)
+	awaited, _ := v1alpha1.ReleaseOf(f.Annotations)
 	var changed <-chan struct{}
 	last := ""
 	for {
-		answer := answerOf(asked, f)
+		answer := answerOf(awaited, f)
 		if answer.State.Final() || timeout == 0 {
 			return answer, nil
 		}
@@ -113,16 +113,16 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 	}
 }
 
-func answerOf(asked v1alpha1.Release, f diagnosis.Facts) statusAnswer {
+func answerOf(awaited v1alpha1.Release, f diagnosis.Facts) statusAnswer {
 	live, _ := v1alpha1.ReleaseOf(f.Annotations)
-	answer := statusAnswer{Namespace: f.Namespace, Workload: f.Kind + "/" + f.Name, Version: asked.Version, Attempt: asked.Attempt}
+	answer := statusAnswer{Namespace: f.Namespace, Workload: f.Kind + "/" + f.Name, Version: awaited.Version, Attempt: awaited.Attempt}
 	var c *v1alpha1.ChangeWorkload
 	for i := range f.Releases {
-		if f.Releases[i].Release() == asked {
+		if f.Releases[i].Release() == awaited {
 			c = &f.Releases[i]
 			answer.Counts = c.Status.Counts
 		}
 	}
-	answer.Release = diagnosis.StateOf(asked, live, c)
+	answer.Release = diagnosis.StateOf(awaited, live, c)
 	return answer
 }

@@ -53,7 +53,7 @@ func (c *clients) resource(kind string) (schema.GroupVersionResource, dynamic.Re
 func (c *clients) target(ctx context.Context, argument string) (target, error) {
 	kind, name, ok := strings.Cut(argument, "/")
 	if !ok || kind == "" || name == "" || strings.Contains(name, "/") {
-		return target{}, fmt.Errorf("%q names no object: write KIND/NAME, for example deployment/%s", argument, strings.Trim(argument, "/"))
+		return target{}, fmt.Errorf("%q is not the name of an object: write KIND/NAME, for example deployment/%s", argument, strings.Trim(argument, "/"))
 	}
 	resource, client, err := c.resource(kind)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 const watchInterval = time.Second
 
 func watchFlag(c *cobra.Command, watch *bool) {
-	c.Flags().BoolVarP(watch, "watch", "w", false, "Print the answer again when it changes, until interrupted")
+	c.Flags().BoolVarP(watch, "watch", "w", false, "Print the output again when it changes, until interrupted")
 }
 
 // streamsTo returns the streams with another output.

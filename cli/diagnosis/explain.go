@@ -199,7 +199,7 @@ func (f Facts) explainFailed(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	e.Why = append(e.Why, failedPods(c)...)
 	switch e.Reason {
 	case v1alpha1.ReasonReleaseTimedOut:
-		e.WaysOut = append(e.WaysOut, WayOut{"see why its pods are not Ready: the release is judged on when one becomes Ready", "kubectl describe pods -n " + f.Namespace})
+		e.WaysOut = append(e.WaysOut, WayOut{"find out why its pods are not Ready; the release continues when one becomes Ready", "kubectl describe pods -n " + f.Namespace})
 	case v1alpha1.ReasonOrderNotAccepted:
 		e.WaysOut = append(e.WaysOut, WayOut{"check the address and token of the server", "kubectl breakwater doctor"},
 			WayOut{"release the same template again", f.command("retry")})

@@ -32,16 +32,16 @@ type Release struct {
 	Message string `json:"message,omitempty"`
 }
 
-// StateOf returns the state of release asked, which was the current one of its workload
-// when the command started. live is the workload's current release now. c is the
-// ChangeWorkload of asked; nil if it has none.
-func StateOf(asked, live v1alpha1.Release, c *v1alpha1.ChangeWorkload) Release {
+// StateOf returns the state of release awaited, which was the current one of its workload when
+// the command started. live is the workload's current release now. c is the ChangeWorkload of
+// awaited; nil if it has none.
+func StateOf(awaited, live v1alpha1.Release, c *v1alpha1.ChangeWorkload) Release {
 	switch {
-	case asked == (v1alpha1.Release{}):
+	case awaited == (v1alpha1.Release{}):
 		return Release{StateUnguarded, "NoRelease", "the workload has no release: its namespace is not opted in"}
-	case live.Attempt > asked.Attempt:
-		return Release{StateFailed, v1alpha1.ReasonSuperseded, fmt.Sprintf("attempt %d replaced attempt %d", live.Attempt, asked.Attempt)}
-	case c == nil || c.Release() != asked:
+	case live.Attempt > awaited.Attempt:
+		return Release{StateFailed, v1alpha1.ReasonSuperseded, fmt.Sprintf("attempt %d replaced attempt %d", live.Attempt, awaited.Attempt)}
+	case c == nil || c.Release() != awaited:
 		return Release{StateRunning, v1alpha1.ReasonReleasePending, "the release has no ChangeWorkload yet"}
 	}
 	succeeded, held := c.Status.GetCondition(apis.ConditionSucceeded), c.Status.GetCondition(v1alpha1.WorkloadHeld)

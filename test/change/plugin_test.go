@@ -120,7 +120,7 @@ func TestThePluginApprovesAndRollsBack(t *testing.T) {
 
 	f.mustPlugin(t, 0, nil, "reject", "deployment/web", "-m", "find error")
 	w.awaitSuspended(t)
-	f.mustPlugin(t, 1, []string{"is no saved version"}, "rollback", "deployment/web", "--to", "nonsense")
+	f.mustPlugin(t, 1, []string{"is not a saved version"}, "rollback", "deployment/web", "--to", "nonsense")
 	f.mustPlugin(t, 0, nil, "rollback", "deployment/web", "--to", first.Spec.Reversion[:10])
 	c := w.awaitPhase(t, v1alpha1.WorkloadSuccess, 3)
 	if c.Spec.Reversion != first.Spec.Reversion {
