@@ -12,8 +12,8 @@ import (
 // sends a request per API group.
 const resetInterval = 30 * time.Second
 
-// Mapper maps kinds to resources. It discovers a kind again that it does not know: a
-// mapper of client-go does so only once in the life of a process.
+// Mapper maps kinds to resources. For an unknown kind it repeats the discovery, which a mapper
+// of client-go does only once in a process.
 type Mapper struct {
 	mapper meta.ResettableRESTMapper
 	now    func() time.Time

@@ -9,8 +9,8 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 )
 
-// ReviewAccess asks the API server by SubjectAccessReview whether the user may
-// do it. A SubjectAccessReview is not stored.
+// ReviewAccess asks the API server by SubjectAccessReview whether the user may perform an
+// action. A SubjectAccessReview is not stored.
 func ReviewAccess(ctx context.Context, client authorizationclient.SubjectAccessReviewsGetter, user authenticationv1.UserInfo,
 	do authorizationv1.ResourceAttributes) (authorizationv1.SubjectAccessReviewStatus, error) {
 	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))

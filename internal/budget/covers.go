@@ -33,8 +33,8 @@ func (c Chain) Topmost() (Owner, bool) {
 	return c[len(c)-1], true
 }
 
-// Terminating reports whether the topmost controller is deleted. Then somebody wants
-// the application to end, and the deletion of its pods is no disruption.
+// Terminating reports whether the topmost controller is deleted. Then the application is being
+// deleted, and the deletion of its pods is not a disruption.
 func (c Chain) Terminating() bool {
 	top, ok := c.Topmost()
 	return ok && top.Deleted

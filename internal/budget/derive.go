@@ -31,9 +31,9 @@ type Observed struct {
 	// Expired reports whether a charge is older than the time in which the API server
 	// completes a request.
 	Expired func(key string) bool
-	// KeepSettled reports whether the charge of a completed deletion is kept for a
-	// short time. It costs nothing then. The API server may send one deletion
-	// twice, the second time with the old pod, which must not be charged again.
+	// KeepSettled reports whether the charge of a completed deletion is kept for a short time.
+	// It has no effect on the numbers. The API server may send one deletion twice, the second
+	// time with the old pod, which must not be charged again.
 	KeepSettled func(key string) bool
 }
 

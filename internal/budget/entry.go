@@ -42,8 +42,8 @@ func ParseEntry(s string) Entry {
 type DeletedEntry struct {
 	// ResourceVersion is that of the pod.
 	ResourceVersion string
-	// Token is the resourceVersion of the budget before the charge was written, or
-	// renewed because another request uses it. So no two charges have the same.
+	// Token is the resourceVersion of the budget before the charge was written, or renewed
+	// because another request uses it. So no two charges have the same token.
 	Token string
 }
 

@@ -63,7 +63,7 @@ func (b Breaker) Message(of *v1alpha1.DeletionShares) string {
 		text += fmt.Sprintf(", %.1f times the median", b.Ratio())
 	}
 	if b.RoomTime.IsZero() {
-		text += "; there is no room until the limit is raised"
+		text += "; no deletion is allowed until the limit is raised"
 	} else {
 		text += "; deletions are allowed again at " + b.RoomTime.UTC().Format(time.RFC3339)
 	}
@@ -87,8 +87,8 @@ func Attribution(suspected deletioncallers.Cause, of *v1alpha1.DeletionShares) s
 	return text
 }
 
-// CorrectClock returns the status with a committed time that was too far ahead set to
-// local; nil if it was not.
+// CorrectClock sets a committed time that is too far in the future to local. It returns the
+// corrected status, or nil if no correction is needed.
 func CorrectClock(f *v1alpha1.PodDeletionFlowControl, local time.Time, skew time.Duration) *v1alpha1.PodDeletionFlowControlStatus {
 	policy, err := deletionwindow.ParsePolicy(f, skew)
 	if err != nil {

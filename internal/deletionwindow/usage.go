@@ -37,9 +37,9 @@ func (p Policy) inWindow(r Rule, b v1alpha1.DeletionBucket, now time.Time) bool 
 	return !p.closedAfter(b, now) && time.Unix(b.End, 0).After(now.Add(-p.effectiveInterval(r)))
 }
 
-// Exceeded decides whether n more deletions exceed a rule. Of several rules it
-// returns the one that has room last. At is when it has room; zero is never,
-// because n is above the limit.
+// Exceeded decides whether n more deletions exceed a rule. Of several rules it returns the one
+// that allows n more deletions last. at is the time when it does; zero means never, because n
+// is above the limit.
 func (p Policy) Exceeded(s State, now time.Time, n int64) (full Usage, at time.Time, ok bool) {
 	for _, u := range p.Usages(s, now) {
 		if n <= u.Remaining {
@@ -53,7 +53,7 @@ func (p Policy) Exceeded(s State, now time.Time, n int64) (full Usage, at time.T
 	return full, at, ok
 }
 
-// roomTime is when the rule has room for n more, if nothing is counted until then.
+// roomTime is when the rule allows n more deletions, if none is counted until then.
 func (p Policy) roomTime(s State, r Rule, now time.Time, n int64) time.Time {
 	if n > r.Limit {
 		return time.Time{}

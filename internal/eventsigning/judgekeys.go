@@ -19,8 +19,8 @@ import (
 
 // The Secrets with the keys of judges other than the server, in SystemNamespace.
 const (
-	// JudgeSecretName has the key of function judge, as SecretName has that of the
-	// server. It has a Secret of its own, so that function judge can read no other key.
+	// JudgeSecretName is the Secret with the key of function judge. The key is not in the
+	// Secret of the server's key, so that function judge cannot read that key.
 	JudgeSecretName = "judge-signing-key"
 	// ExternalJudgesSecretName has the keys of judges that are not part of Breakwater: a
 	// key with the name of the judge, and one with previousSuffix for the key that it replaced.
@@ -48,8 +48,8 @@ func NewJudgeKeys(secrets corev1client.SecretsGetter, clock clock.PassiveClock) 
 	return &JudgeKeys{function: NewNamedStore(secrets, JudgeSecretName, clock), secrets: secrets, clock: clock}
 }
 
-// VerifyJudge verifies that the judge signed an event. The error is ErrNotAuthentic, with
-// what to do, or temporary.
+// VerifyJudge verifies that the judge signed an event. The error is ErrNotAuthentic, wrapped
+// with the cause, or transient.
 func (j *JudgeKeys) VerifyJudge(ctx context.Context, judge string, e event.Event) error {
 	if judge == v1alpha1.JudgeMetrics {
 		err := j.function.Verify(ctx, e)
@@ -81,9 +81,9 @@ func verifyJudge(ctx context.Context, keys map[string][]byte, judge string, e ev
 		return fmt.Errorf("%w: key %q of Secret %s is shorter than %d bytes", ErrNotAuthentic, judge, ExternalJudgesSecretName, minJudgeKeyBytes)
 	}
 	for name, key := range keys {
-		for _, mine := range [][]byte{own.Current, own.Previous} {
-			if name != judge && name != judge+previousSuffix && len(mine) > 0 && hmac.Equal(mine, key) {
-				return fmt.Errorf("%w: %q and %q of Secret %s have the same key, so one could answer for the other",
+		for _, ownKey := range [][]byte{own.Current, own.Previous} {
+			if name != judge && name != judge+previousSuffix && len(ownKey) > 0 && hmac.Equal(ownKey, key) {
+				return fmt.Errorf("%w: %q and %q of Secret %s have the same key, so one judge could sign for the other",
 					ErrNotAuthentic, judge, name, ExternalJudgesSecretName)
 			}
 		}

@@ -25,8 +25,8 @@ const (
 const (
 	// maxAge is how long a read key is used.
 	maxAge = 30 * time.Second
-	// minAge is how long a read key is used although it does not verify an event: events
-	// of unknown senders must not cause a read each.
+	// minAge is how long a read key is used although it does not verify an event. Otherwise
+	// each event of an unknown sender would cause a read.
 	minAge = time.Second
 )
 
@@ -63,7 +63,7 @@ func (s *Store) Sign(ctx context.Context, e *event.Event) error {
 	return keys.Sign(ctx, e)
 }
 
-// Verify verifies the signature of an event. The error is ErrNotAuthentic, or temporary.
+// Verify verifies the signature of an event. The error is ErrNotAuthentic, or transient.
 func (s *Store) Verify(ctx context.Context, e event.Event) error {
 	for _, age := range []time.Duration{maxAge, minAge} { // the key may be new
 		keys, err := s.keysOf(ctx, age)

@@ -30,16 +30,16 @@ type Limits struct {
 // valuePattern matches a valid limit.
 var valuePattern = regexp.MustCompile(`^([0-9]{1,9}|(100|[0-9]{1,2})%)$`)
 
-// Decide decides the limits of the budget of a kind (PUBAnnotation or
-// PDBAnnotation); nil if none is asked for. The workload's annotation takes
-// precedence over the namespace's, then the strategy's maxUnavailable, then the
-// cluster's default. An invalid value is an error, and the existing budget stays.
+// Decide decides the limits of the budget of a kind (PUBAnnotation or PDBAnnotation); nil if no
+// budget is requested. The workload's annotation takes precedence over the namespace's, then
+// the strategy's maxUnavailable, then the cluster's default. An invalid value is an error, and
+// the existing budget stays.
 func Decide(kind string, workload, namespace map[string]string, strategy *intstr.IntOrString, cluster Limits) (*Limits, error) {
-	asked, ok := workload[kind]
+	value, ok := workload[kind]
 	if !ok {
-		asked = namespace[kind]
+		value = namespace[kind]
 	}
-	if asked != "true" {
+	if value != "true" {
 		return nil, nil
 	}
 	for _, from := range []map[string]string{workload, namespace} {

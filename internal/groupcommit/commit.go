@@ -91,8 +91,8 @@ func (m *commit[O, R, A]) attempt() bool {
 	}
 	m.outcome.Conflicts++
 	if m.outcome.Conflicts == 1 {
-		// The watch mostly has the conflicting write by now. A second conflict
-		// leads to a live read.
+		// The cache usually has the conflicting write by now. A second conflict leads to a live
+		// read.
 		if cached, ok := m.store.Cached(m.key); ok && older(tried, cached) {
 			m.state, m.hasState = cached, true
 		}

@@ -50,9 +50,9 @@ type queue[O metav1.Object, R, A any] struct {
 	size int
 }
 
-// Do decides a request. The context should have the deadline of the caller. Do
-// returns at about that time at the latest; a caller who finds it exceeded knows
-// that its own answer will be ignored, and can undo the request.
+// Do decides a request. The context should have the deadline of the caller. Do returns at about
+// the deadline at the latest. If the deadline is exceeded then, the client of the caller
+// ignores the answer, and the caller can undo the request.
 //
 // Errors other than ErrDeadline and ErrQueueFull are those of the API server, such
 // as NotFound.

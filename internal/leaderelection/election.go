@@ -41,7 +41,7 @@ func Main(ctx context.Context, component string, config *rest.Config, constructo
 	all, wait := Join(component, constructors...)
 	// Without this, sharedmain would add the elections of Knative.
 	ctx = sharedmain.WithHADisabled(ctx)
-	// The global meter passes it on to the meter provider that sharedmain sets.
+	// The global meter forwards the metric to the meter provider that sharedmain sets later.
 	metrics.ObserveBuild(metrics.Meter())
 	sharedmain.MainWithConfig(ctx, component, config, all...)
 	wait()

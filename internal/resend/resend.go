@@ -33,8 +33,8 @@ type Schedule struct {
 // New returns an empty schedule.
 func New(c clock.PassiveClock) *Schedule { return NewWithin(c, minInterval, maxInterval) }
 
-// NewWithin returns an empty schedule with other intervals: the first one is least, and the
-// next ones double up to most.
+// NewWithin returns an empty schedule with other intervals. The first interval is least. Each
+// further one is twice as long, up to most.
 func NewWithin(c clock.PassiveClock, least, most time.Duration) *Schedule {
 	s := &Schedule{clock: c, backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[string](least, most)}
 	// Without this, the limiter would keep evicted ids and grow.

@@ -84,8 +84,8 @@ func Name(workloadName, version string) string {
 // Selector selects the saved templates of a workload.
 func Selector(uid types.UID) labels.Selector { return labels.SelectorFromSet(labelsOf(uid)) }
 
-// SelectorMatches reports whether a workload's own selector matches its saved
-// templates. Only a selector that has nothing but exclusions can.
+// SelectorMatches reports whether a workload's own selector matches its saved templates. Only a
+// selector that consists of exclusions can match them.
 func SelectorMatches(selector *metav1.LabelSelector, uid types.UID) bool {
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	return err == nil && s.Matches(labels.Set(labelsOf(uid)))
@@ -102,8 +102,7 @@ func SuccessPatch(k Saved, release v1alpha1.Release) ([]byte, error) {
 	})
 }
 
-// Read reads a ControllerRevision; false if it is no saved template of the
-// workload.
+// Read reads a ControllerRevision; false if it is not a saved template of the workload.
 func Read(r *appsv1.ControllerRevision, uid types.UID) (Saved, bool) {
 	var d data
 	release, known := v1alpha1.ReleaseOf(r.Annotations)

@@ -1,6 +1,6 @@
-// Package webhookpath makes and checks the secret paths of webhooks. Any pod can
-// connect to a webhook, and the API server authenticates to none by default: only the
-// API server reads the paths, in the webhook configurations.
+// Package webhookpath makes and checks the secret paths of webhooks. Any pod can connect to a
+// webhook, and by default the API server does not authenticate itself. The path identifies it,
+// because only the API server reads the paths, in the webhook configurations.
 //
 // A path is /admission/<slot>-<mac>/<webhook>. The code authenticates slot and webhook
 // with the private key of the webhook's certificate, so that replicas share no further
@@ -35,8 +35,8 @@ func Path(key []byte, webhook string, now time.Time) string {
 	return Prefix + strconv.FormatInt(slot, 36) + "-" + hex.EncodeToString(mac(key, slot, webhook)) + "/" + webhook
 }
 
-// Recent reports whether a slot is the one of now or a neighbor: API servers learn new
-// paths late, and clocks differ.
+// Recent reports whether a slot is the current one, the one before or the one after: API
+// servers see new paths with a delay, and clocks differ.
 func Recent(slot int64, now time.Time) bool {
 	current := slotAt(now)
 	return current-1 <= slot && slot <= current+1

@@ -1,5 +1,5 @@
 // Package webhookpeers lists the ready replicas of Breakwater's webhooks from the
-// EndpointSlices of their Service, and sends one an AdmissionReview.
+// EndpointSlices of their Service, and sends an AdmissionReview to one of them.
 package webhookpeers
 
 import (

@@ -139,7 +139,7 @@ func find(content map[string]any, path []string) (depth int, value any) {
 type counts struct {
 	observed                        bool
 	wanted, all, updated, available int32
-	// misscheduled are nodes with a pod of a DaemonSet that are not wanted.
+	// misscheduled is the number of nodes with a pod of a DaemonSet that should not have one.
 	misscheduled int32
 }
 
@@ -186,7 +186,8 @@ func countsOf(kind Kind, s object) counts {
 	return c
 }
 
-// Other kinds have more names of strategies that roll, such as InPlaceIfPossible.
+// rolling reports whether the controller replaces pods by itself. Custom kinds have further
+// strategies that do so, such as InPlaceIfPossible.
 func rolling(s strategy) bool { return s.Type != "Recreate" && s.Type != "OnDelete" }
 
 // normalizeNumber converts the whole numbers of all decoders to int64.
