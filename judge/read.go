@@ -80,10 +80,13 @@ func read(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 	return in
 }
 
-// addRequests adds the requests of the pods to the metrics that depend on them.
+// addRequests adds the requests of the pods to the metrics that depend on them: those of the
+// first metric that has series of new and of old pods. A metric may have none, for example
+// that of incoming spans if the pods report only outgoing ones.
 func addRequests(metrics []evaluate.Data) {
 	for _, requests := range metrics {
-		if requests.Signal != catalog.Errors || requests.Kind != v1alpha1.KindRatio || requests.Err != nil {
+		if requests.Signal != catalog.Errors || requests.Kind != v1alpha1.KindRatio || requests.Err != nil ||
+			len(requests.New.All) == 0 || len(requests.Old.All) == 0 {
 			continue
 		}
 		for i := range metrics {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
-	informers "github.com/breakwater-dev/breakwater/client/informers/externalversions/change/v1alpha1"
 )
 
 // nodeIndex is the index of ChangePods by order node.
@@ -24,7 +23,7 @@ type Batches struct{ informer cache.SharedIndexInformer }
 
 // NewBatches returns an empty cache, which Run fills.
 func NewBatches(client versioned.Interface) (*Batches, error) {
-	informer := informers.NewChangePodInformer(client, metav1.NamespaceAll, 0, cache.Indexers{nodeIndex: nodesOf})
+	informer := cache.NewSharedIndexInformer(newListWatch(client), &v1alpha1.ChangePod{}, 0, cache.Indexers{nodeIndex: nodesOf})
 	if err := informer.SetTransform(trim); err != nil {
 		return nil, fmt.Errorf("set up the cache of ChangePods: %w", err)
 	}
@@ -56,26 +55,31 @@ func nodesOf(obj any) ([]string, error) {
 	return batch.Status.Nodes(), nil
 }
 
-// trim keeps only what the index and deliveries need, and of a batch that ended only its name:
-// this bounds the memory of a cluster with many batches. A late verdict of such a batch is
-// looked up at the API server.
+// trim is the transform of the cache.
 func trim(obj any) (any, error) {
 	batch, ok := obj.(*v1alpha1.ChangePod)
 	if !ok {
 		return obj, nil // a deletion that the watch missed
 	}
+	return trimmed(batch), nil
+}
+
+// trimmed keeps only what the index and deliveries need, and of a batch that ended only its
+// name: this bounds the memory of a cluster with many batches. A late verdict of such a batch
+// is looked up at the API server. To trim a trimmed batch changes nothing.
+func trimmed(batch *v1alpha1.ChangePod) *v1alpha1.ChangePod {
 	out := &v1alpha1.ChangePod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: batch.Namespace, Name: batch.Name, UID: batch.UID, ResourceVersion: batch.ResourceVersion,
 	}}
 	if batch.Status.Phase == v1alpha1.PodExecuteDone {
-		return out, nil
+		return out
 	}
 	out.OwnerReferences = batch.OwnerReferences
 	out.Status.ChangePodID = batch.Status.ChangePodID
 	if start := batch.Status.SubmissionOf(v1alpha1.StagePre); start != nil && len(start.EarlierNodes) > 0 {
 		out.Status.Submissions = []v1alpha1.Submission{{Stage: v1alpha1.StagePre, EarlierNodes: start.EarlierNodes}}
 	}
-	return out, nil
+	return out
 }
 
 var errNotChangePod = errors.New("the object is not a ChangePod")

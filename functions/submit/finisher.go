@@ -2,6 +2,7 @@ package submit
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
@@ -32,13 +33,15 @@ const (
 type Finisher struct {
 	function
 	// wait waits for a call, at most callTimeout.
-	wait     func(call func())
+	wait func(call func())
+	// calls are the calls in flight.
+	calls    sync.WaitGroup
 	unstored unstoredAnswers
 }
 
 var _ verdict.Follower = (*Finisher)(nil)
 
-// NewFinisher returns a Finisher. Its Run stores answers that no verdict followed.
+// NewFinisher returns a Finisher. Its Run and Drained store answers that no verdict followed.
 func NewFinisher(client versioned.Interface, server *functions.ClientSource, clock clock.PassiveClock, meter metric.Meter) *Finisher {
 	f := &Finisher{function: function{
 		client: client, releases: functions.NewReleaseReader(client, clock), server: server,
@@ -124,7 +127,9 @@ func (u *followUp) Call(ctx context.Context, stored *v1alpha1.ChangePod) {
 	u.finisher.recordDecision(ctx, wakeUp{namespace: stored.Namespace, workload: u.in.Workload.Name, pod: stored.Name},
 		v1alpha1.StagePost, Decision{FinishBatch, "the PRE check passed"})
 	ctx = context.WithoutCancel(ctx)
+	u.finisher.calls.Add(1)
 	u.finisher.wait(func() {
+		defer u.finisher.calls.Done()
 		if err := u.finisher.finish(ctx, u.server, u.in); err != nil {
 			// The error is stored, and the reconciler wakes function submit.
 			logging.FromContext(ctx).Warnw("Batch not finished", "changepod", stored.Name, "error", err)

@@ -59,21 +59,33 @@ func (l *unstoredAnswers) take(until time.Time) []unstoredAnswer {
 }
 
 // Run stores answers that no verdict followed within resend.VerdictDelay, and all others when
-// ctx ends. Function submit would ask the server about a call without a stored answer.
+// ctx ends; Drained stores those that come later. Function submit would ask the server about a call without a stored answer.
 func (f *Finisher) Run(ctx context.Context) error {
 	ticker := time.NewTicker(resend.VerdictDelay)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
-			defer cancel()
-			f.StoreAnswers(last, 0)
+			f.storeAll(ctx)
 			return nil
 		case <-ticker.C:
 			f.StoreAnswers(ctx, resend.VerdictDelay)
 		}
 	}
+}
+
+// Drained waits for the calls in flight and stores their answers. It must be called after
+// the last verdict was handled: no call begins then.
+func (f *Finisher) Drained(ctx context.Context) {
+	f.calls.Wait()
+	f.storeAll(ctx)
+}
+
+// storeAll stores all answers, also if ctx has ended.
+func (f *Finisher) storeAll(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	f.StoreAnswers(ctx, 0)
 }
 
 // StoreAnswers stores the answers that are at least age old and whose batches have no POST

@@ -44,6 +44,9 @@ type Parts struct {
 	// Background functions run until their context ends. An error of one ends the
 	// process.
 	Background []func(context.Context) error
+	// Drained, if set, runs at the end, after all requests were answered. It does not run
+	// if they take longer than DrainTimeout.
+	Drained func(context.Context)
 }
 
 // Serve serves on the listener until ctx ends, then completes the requests in
@@ -82,6 +85,9 @@ func Serve(ctx context.Context, listener net.Listener, name string, parts Parts)
 		defer cancel()
 		if err := server.Shutdown(drain); err != nil {
 			return fmt.Errorf("drain requests: %w", err)
+		}
+		if parts.Drained != nil {
+			parts.Drained(base)
 		}
 		return nil
 	})

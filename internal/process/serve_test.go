@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"testing"
 
 	"github.com/breakwater-dev/breakwater/internal/process"
@@ -18,6 +19,7 @@ func TestATerminatingProcessCompletesItsRequests(t *testing.T) {
 	url := "http://" + listener.Addr().String()
 	ctx, stop := context.WithCancel(t.Context())
 	begun, backgroundEnded := make(chan struct{}), make(chan struct{})
+	var handled, drained atomic.Bool
 	parts := process.Parts{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			close(begun)
@@ -25,6 +27,8 @@ func TestATerminatingProcessCompletesItsRequests(t *testing.T) {
 			if r.Context().Err() != nil {
 				t.Error("the request was canceled")
 			}
+			<-backgroundEnded
+			handled.Store(true)
 			_, _ = io.WriteString(w, "finished")
 		}),
 		Background: []func(context.Context) error{func(ctx context.Context) error {
@@ -32,6 +36,12 @@ func TestATerminatingProcessCompletesItsRequests(t *testing.T) {
 			close(backgroundEnded)
 			return nil
 		}},
+		Drained: func(context.Context) {
+			drained.Store(true)
+			if !handled.Load() {
+				t.Error("Drained ran before the end of a request")
+			}
+		},
 	}
 	ended, answered := make(chan error), make(chan string)
 	go func() { ended <- process.Serve(ctx, listener, "test", parts) }()
@@ -47,6 +57,9 @@ func TestATerminatingProcessCompletesItsRequests(t *testing.T) {
 	<-backgroundEnded
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+	if !drained.Load() {
+		t.Error("Drained did not run")
 	}
 }
 

@@ -26,5 +26,6 @@ func buildVerdict(_ context.Context, clients process.Clients) (process.Parts, er
 	return process.Parts{
 		Handler:    functions.NewReceiver("verdict", function, clock.RealClock{}, meter),
 		Background: []func(context.Context) error{finisher.Run},
+		Drained:    finisher.Drained,
 	}, nil
 }

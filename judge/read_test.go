@@ -1,0 +1,67 @@
+package judge
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/samples"
+)
+
+// counter returns a counter of one pod that increases by one a second.
+func counter(name, pod string, labels map[string]string) samples.Series {
+	s := samples.Series{Labels: map[string]string{"__name__": name, "pod": pod}}
+	maps.Copy(s.Labels, labels)
+	for d := -10 * time.Minute; d <= 5*time.Minute; d += 15 * time.Second {
+		s.Points = append(s.Points, samples.Point{T: float64(at.Add(d).Unix()), V: (d + 10*time.Minute).Seconds()})
+	}
+	return s
+}
+
+func TestTheRequestsOfPodsAreThoseOfTheFirstMetricThatBothHave(t *testing.T) {
+	const spans, server, cpu = "calls_total", "http_server_request_duration_seconds_count", "container_cpu_usage_seconds_total"
+	status := map[string]string{"http_response_status_code": "200"}
+	incoming := map[string]string{"span_kind": "SPAN_KIND_SERVER", "status_code": "STATUS_CODE_UNSET"}
+	outgoing := map[string]string{"span_kind": "SPAN_KIND_CLIENT", "status_code": "STATUS_CODE_UNSET"}
+	for name, c := range map[string]struct {
+		series []samples.Series
+		// want is the name of the series of requests; empty for none.
+		want string
+	}{
+		"both metrics":                           {[]samples.Series{counter(spans, "new", incoming), counter(spans, "old", incoming), counter(server, "new", status), counter(server, "old", status)}, spans},
+		"the first has outgoing calls only":      {[]samples.Series{counter(spans, "new", outgoing), counter(spans, "old", outgoing), counter(server, "new", status), counter(server, "old", status)}, server},
+		"the first has series of old pods only":  {[]samples.Series{counter(spans, "old", incoming), counter(server, "new", status), counter(server, "old", status)}, server},
+		"the first has series of new pods only":  {[]samples.Series{counter(spans, "new", incoming), counter(server, "new", status), counter(server, "old", status)}, server},
+		"no metric has series of both":           {[]samples.Series{counter(spans, "new", incoming), counter(server, "old", status)}, ""},
+		"outgoing calls only, no other requests": {[]samples.Series{counter(spans, "new", outgoing), counter(spans, "old", outgoing)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target := v1alpha1.Target{New: `pod="new"`, Old: `pod="old"`, StartTime: metav1.NewTime(at)}
+			series := append([]samples.Series{counter(cpu, "new", nil), counter(cpu, "old", nil)}, c.series...)
+			in := read(t.Context(), shop{series}, v1alpha1.MetricCheckSpec{}, target, at.Add(5*time.Minute))
+			for _, m := range in.Metrics {
+				if !m.PerRequest {
+					continue
+				}
+				for side, requests := range map[string][]samples.Series{"new": m.Requests.New, "old": m.Requests.Old} {
+					if got := nameOf(requests); got != c.want {
+						t.Errorf("the requests of the %s pods are %q, want %q", side, got, c.want)
+					}
+				}
+				return
+			}
+			t.Fatal("no metric is compared per request")
+		})
+	}
+}
+
+// nameOf returns the name of the only series; empty for none.
+func nameOf(series []samples.Series) string {
+	if len(series) == 0 {
+		return ""
+	}
+	return series[0].Labels["__name__"]
+}
