@@ -12,9 +12,6 @@ import (
 	"github.com/breakwater-dev/breakwater/test/docs/commands"
 )
 
-// notRead are pages without commands: the first has those of earlier versions, the second names tests.
-var notRead = []string{"CHANGELOG.md", promisesPage}
-
 // otherBlocks are the first words of blocks of code without commands.
 var otherBlocks = []string{
 	"A", "deletionflow:", // a message of a commit
@@ -28,7 +25,7 @@ var otherBlocks = []string{
 func commandsOf(t *testing.T) (all []commands.Command) {
 	t.Helper()
 	for _, page := range pages(t) {
-		if slices.Contains(notRead, page) {
+		if slices.Contains(commands.NotRead, page) {
 			continue
 		}
 		found, other, err := commands.Of(page, read(t, page))
@@ -61,7 +58,7 @@ func (c *catalogue) keys(text string) error {
 		key = strings.TrimSuffix(key, "-")
 		_, name, domain := strings.Cut(key, "/")
 		// Some constants join a domain and a name.
-		if !c.literals[key] && !(domain && c.literals["/"+name]) {
+		if known := c.literals[key] || domain && c.literals["/"+name]; !known {
 			return fmt.Errorf("no code has the label or annotation %s", key)
 		}
 	}

@@ -10,12 +10,17 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
+// NotRead are pages without commands: the first has those of earlier versions, the second names tests.
+var NotRead = []string{"CHANGELOG.md", "docs/promises.md"}
+
 // Command is a command of a page: a statement of the shell, which may have pipes and substitutions.
 type Command struct {
 	Page string
 	Line int
 	// Text is the command as on the page, with continued lines joined.
 	Text string
+	// Source is the command with its lines.
+	Source string
 	// Inline is whether it is a code span.
 	Inline bool
 	// Calls are the programs that the command calls, in order.
@@ -69,9 +74,9 @@ func (b block) commands(page string) ([]Command, error) {
 		if err != nil {
 			return nil, err
 		}
-		text := script[s.Pos().Offset():s.End().Offset()]
-		text = strings.Join(strings.Fields(strings.ReplaceAll(text, "\\\n", " ")), " ")
-		all = append(all, Command{Page: page, Line: b.line + int(s.Pos().Line()) - 1, Text: text, Inline: b.inline, Calls: calls})
+		source := script[s.Pos().Offset():s.End().Offset()]
+		text := strings.Join(strings.Fields(strings.ReplaceAll(source, "\\\n", " ")), " ")
+		all = append(all, Command{Page: page, Line: b.line + int(s.Pos().Line()) - 1, Text: text, Source: source, Inline: b.inline, Calls: calls})
 	}
 	return all, nil
 }
