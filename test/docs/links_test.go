@@ -118,3 +118,17 @@ func exists(path string) bool {
 	_, err := os.Stat(filepath.Join(root, path))
 	return err == nil
 }
+
+// sources returns the text of a file, or of the Go files of a folder.
+func sources(name string) (all []string) {
+	files := []string{filepath.Join(root, name)}
+	if found, err := filepath.Glob(filepath.Join(root, name, "*.go")); err == nil && len(found) > 0 {
+		files = found
+	}
+	for _, file := range files {
+		if raw, err := os.ReadFile(file); err == nil {
+			all = append(all, string(raw))
+		}
+	}
+	return all
+}

@@ -1,0 +1,133 @@
+package commands
+
+import "regexp"
+
+// Plane is a control plane of tests that runs commands of pages.
+type Plane string
+
+const (
+	// Change is the control plane of test/change.
+	Change Plane = "test/change"
+	// Protection is the control plane of test/e2e/protection.
+	Protection Plane = "test/e2e/protection"
+)
+
+// Proof says where a command is run, or why no test runs it.
+type Proof struct {
+	// Command matches the texts of commands. The first proof that matches is the one of a command.
+	Command *regexp.Regexp
+	// On is the control plane that runs the commands as they are on the page.
+	On Plane
+	// File is a file of a test or of CI that runs the command, and Has the call in it.
+	File, Has string
+	// Reason is why no test runs the command.
+	Reason string
+}
+
+// Reasons of commands that are only checked.
+const (
+	mention     = "it names a command without its arguments"
+	registry    = "it needs a registry that the nodes of a cluster can reach"
+	release     = "it needs the published files of a release; make test-release makes them and checks their contents"
+	others      = "it needs a cluster with software of others: Argo CD, Knative settings, Prometheus Operator, RabbitMQ"
+	interactive = "it opens an editor or changes the machine of the reader"
+	ends        = "it shows, measures or removes the embedded cluster, or runs longer than CI"
+	byHand      = "its package has tests; the program serves, measures or records for minutes"
+	sample      = "it runs the sample shop on the embedded cluster"
+	environment = "it sets variables for the commands that follow"
+	embedded    = "it needs the containers of Breakwater, which no test of this command has"
+	knative     = "it reads Knative Services, which a control plane does not have"
+	earlier     = "it needs what an earlier command of its page stored, and the control plane runs commands as dry runs"
+)
+
+func on(plane Plane, command string) Proof {
+	return Proof{Command: regexp.MustCompile("^" + command + "$"), On: plane}
+}
+
+func in(file, has, command string) Proof {
+	return Proof{Command: regexp.MustCompile("^" + command + "$"), File: file, Has: has}
+}
+
+func not(reason, command string) Proof {
+	return Proof{Command: regexp.MustCompile("^" + command + "$"), Reason: reason}
+}
+
+// system begins commands in the namespace of Breakwater.
+const system = "kubectl -n altershieldoperator-system "
+
+// Proofs are the proofs of all commands, in the order of programs.
+var Proofs = []Proof{
+	// kubectl.
+	not(mention, `kubectl (apply|apply -f|apply --server-side|breakwater|create token --duration=10m|delete|delete pod|describe|describe pod|describe revision|drain|rollout restart|rollout status|rollout undo|wait)`),
+	not(release, `kubectl apply -f (breakwater|judge|monitoring|permission|protection)\.yaml|kubectl krew .*`),
+	not(others, `kubectl -n (argocd|knative-eventing|rabbitmq-system) .*|kubectl get podmonitors.*|kubectl apply -f config/monitoring`),
+	not(interactive, `kubectl .*\bedit .*`),
+	not("web.yaml is a file of the reader", `kubectl apply -f web\.yaml`),
+	not(earlier, system+`patch (secret external-judge-keys|opsconfiginfo release-check) .*|kubectl patch releasecheck .*`),
+	not(registry, `kubectl kustomize .*\| ko apply .*`),
+
+	in("test/e2e/permission/commands_test.go", `documentedCommands(t, "permission/application-team.md", "Reset the breaker")`,
+		system+`port-forward service/init-action-server .*|curl .*/v1/pods/.*`),
+	in("test/e2e/permission/commands_test.go", `documentedCommands(t, "permission/centre.md", "Operate")`,
+		`ask\(\) .*|`+system+`(port-forward service/permission-centre .*|get configmap permission-ca .*)|ask.*/v1/(applications.*|clusters/\$cluster")`),
+	not("test/e2e/permission confirms no loss of pods of its own cluster", `ask .*/pods/confirm"`),
+	in("hack/wait-ready.sh", `wait_for --for=condition=Ready ksvc --all`, system+`wait --for=condition=Ready (broker,trigger,ksvc --all|ksvc/judge) .*`),
+	in("hack/wait-ready.sh", `wait_for --for=condition=Available deployment --all`, system+`wait --for=condition=Available .*`),
+	in("test/e2e/oidc_test.go", `"delete", "brokers,triggers", "--all"`, system+`delete brokers,triggers --all`),
+	in("test/e2e/oidc_test.go", `"get", "broker", "default"`, system+`get broker default .*`),
+	in("test/e2e/oidc_test.go", `"get", "broker,trigger"`, system+`get broker,trigger`),
+	in("test/change/byhand_test.go", `{"rollout", "resume", "deployment", "web"}`, `kubectl rollout resume deployment web`),
+	in("test/e2e/rollback_rest_test.go", `"create", "token", name, "--audience", "breakwater-openapi"`, `(url|token)=.*`),
+	in("test/e2e/rollback_rest_test.go", `"GET", "/suspend/deployment?namespace="`, `curl .*/suspend/deployment.*`),
+	in("test/e2e/rollback_rest_test.go", `"PUT", "/deployment/rollback"`, `curl -X PUT .*/deployment/rollback.*`),
+	in("test/change/plugin_test.go", `"reject", "deployment/web", "-m", "find error"`, `kubectl breakwater reject .*`),
+	on(Change, `kubectl breakwater (explain|help|status).*`),
+	in("test/e2e/walkthrough_test.go", `"patch", "changepod", "--subresource=status", batch`, `kubectl patch changepod --subresource=status .*`),
+	not(embedded, system+`(logs|get deployments protection-webhook) .*`),
+	not(knative, system+`get .*ksvc.*`),
+
+	on(Protection, `kubectl (-n <namespace> )?(get|patch|delete|wait|describe|annotate) .*\b(pub|pdfc)\b.*`),
+	on(Protection, `kubectl .*(disable-cascading-deletion|generate-pub|validatingwebhookconfiguration).*|kubectl (create|delete|rollout status) deployment.*`),
+	on(Change, `kubectl (apply|annotate|auth|create|delete|describe|explain|get|label|patch|rollout|wait) .*`),
+	on(Change, `kubectl -n (altershieldoperator-system|shop|<namespace>) (annotate|create|describe|get|patch) .*`),
+	on(Change, `head -c 32 /dev/urandom >canary\.key`),
+
+	// make.
+	in(".ci/run", "make test", `make test`),
+	in("Makefile", "hack/test.sh lint verify test-unit test-release test-cluster test-alone test-controlplane test-e2e test-chaos",
+		`make (lint|verify|test-unit|test-release|test-cluster|test-alone|test-controlplane|test-e2e|test-chaos|up|lint verify|lint verify test-unit|generate)`),
+	in("test/docs/proof_test.go", `"make", "-s", "help"`, `make help`),
+	in("Makefile", "install: apply", `make apply`),
+	not(registry, `make (apply|release)\b.*`),
+	not(environment, `export .*`),
+	not(sample, `(\.\./\.\./)?bin/cluster exec -- .*|cd test/shop`),
+	not(ends, `make (bench|chaos|demo|demo CHAPTER=protection|down|fuzz|judge-record|kubeconfig|mutations|soak|status|vuln)|hack/fuzz\.sh .*`),
+	in("test/uninstall/uninstall_test.go", "../../hack/uninstall.sh", `make uninstall|(\./)?uninstall\.sh.*`),
+
+	// go and programs of the repository.
+	in("test/conformance/main_test.go", `"-token-file", token`, `(ALTERSHIELD_TOKEN=secret )?go run ./test/conformance.*|TOKEN=secret .*test/altershield/cmd &`),
+	in("Makefile", `hack/gotest.sh unit -race ./...`, `go test ./(test/conformance|judge/evaluate).*`),
+	in("hack/verify.sh", `go test -count 1 ./test/docs`, `go test .*./test/docs`),
+	in("Makefile", `./test/e2e ./test/e2e/kubectl ./test/e2e/protection`, `go test .*./test/e2e.*`),
+	in("cmd/judge/replay_test.go", `"replay", "--prometheus", url, "--new"`, `(bin/)?judge replay.*`),
+	in("config/judge/600-judge.yaml", "ko://github.com/breakwater-dev/breakwater/cmd/judge", `go build -o bin/judge ./cmd/judge`),
+	in("cmd/judge/replay_test.go", `"calibrate", "--prometheus", url, "--list", list`, `(bin/)?judge calibrate.*`),
+	in("cmd/judge/replay_test.go", `"explain", "--prometheus", url, "--record", file`, `bin/judge explain.*`),
+	in("tools/release/plugin.go", `const pluginProgram = "cmd/kubectl-breakwater"`, `go build -o kubectl-breakwater .*`),
+	not(byHand, `go run ./(cmd|test/recording|test/mutation).*`),
+
+	// Programs of others.
+	not(release, `(cosign|sha256sum|helm|tar|mv) .*`),
+	not("it makes a cluster, for which a machine with a container runtime is needed", `kind create cluster`),
+	not(interactive, `git .*`),
+}
+
+// ProofOf returns the proof of a command.
+func ProofOf(c Command) (Proof, bool) {
+	for _, p := range Proofs {
+		if p.Command.MatchString(c.Text) {
+			return p, true
+		}
+	}
+	return Proof{}, false
+}
