@@ -84,7 +84,7 @@ func newHandlers(ctx context.Context, cmw configmap.Watcher) (map[string]admissi
 	}
 	store := settings.NewStore()
 	store.Follow(ctx, cmw)
-	trust := &servingcert.Bundle{}
+	trust := &servingcert.Bundle{Missing: podmeta.ErrNoBundle}
 	optionalconfig.Watch(cmw, podmeta.BundleName, func(cm *corev1.ConfigMap) { trust.Update(cm.Data) })
 	catalogue := NewSetChecker(centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile, Trust: trust}))
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kubeclient.Get(ctx).Discovery()))
