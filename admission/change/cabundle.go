@@ -81,6 +81,7 @@ func newCABundleReconciler(ctx context.Context) *webhookConfigs {
 		Mutating:         mutatinginformer.Get(ctx).Lister(),
 		Validating:       validatinginformer.Get(ctx).Lister(),
 		Secrets:          secretinformer.Get(ctx).Lister(),
+		LiveSecrets:      kube.CoreV1().Secrets(v1alpha1.SystemNamespace),
 		Clock:            clock.RealClock{},
 		Namespaces:       kube.CoreV1().Namespaces(),
 		Recorder:         eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater),

@@ -84,7 +84,7 @@ func newHandlers(ctx context.Context, cmw configmap.Watcher) (map[string]admissi
 	}
 	store := settings.NewStore()
 	store.Follow(ctx, cmw)
-	trust := &servingcert.Bundle{}
+	trust := &servingcert.Bundle{Missing: podmeta.ErrNoBundle}
 	optionalconfig.Watch(cmw, podmeta.BundleName, func(cm *corev1.ConfigMap) { trust.Update(cm.Data) })
 	catalogue := NewSetChecker(centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile, Trust: trust}))
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kubeclient.Get(ctx).Discovery()))
@@ -103,11 +103,12 @@ func newCABundleReconciler(ctx context.Context) *cabundle.Reconciler {
 	return &cabundle.Reconciler{
 		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(keys...)},
 		Service:          options.ServiceName, Secret: options.SecretName, Static: Configuration,
-		Client:     kube.AdmissionregistrationV1(),
-		Mutating:   mutatinginformer.Get(ctx).Lister(),
-		Validating: validatinginformer.Get(ctx).Lister(),
-		Secrets:    secretinformer.Get(ctx).Lister(),
-		Clock:      clock.RealClock{},
+		Client:      kube.AdmissionregistrationV1(),
+		Mutating:    mutatinginformer.Get(ctx).Lister(),
+		Validating:  validatinginformer.Get(ctx).Lister(),
+		Secrets:     secretinformer.Get(ctx).Lister(),
+		LiveSecrets: kube.CoreV1().Secrets(v1alpha1.SystemNamespace),
+		Clock:       clock.RealClock{},
 	}
 }
 

@@ -141,6 +141,9 @@ func TestAPodIsNotCreatedWithAnInitContainerThatCannotVerifyTheServer(t *testing
 		if answer.Decision != tc.want {
 			t.Errorf("%s: %s, want %s: %+v", name, answer.Decision, tc.want, answer.Response.Result)
 		}
+		if tc.want == admission.DecisionError && !strings.Contains(answer.Response.Result.Message, podmeta.ErrNoBundle.Error()) {
+			t.Errorf("%s: the message does not say what to do: %s", name, answer.Response.Result.Message)
+		}
 		if tc.want == DecisionInjected && podmeta.InitContainer(applyPatch(t, p, answer.Response.Patch)).Env[1] != (corev1.EnvVar{Name: protocol.EnvCA, Value: tc.bundle}) {
 			t.Errorf("%s: the init container does not have the certificates", name)
 		}

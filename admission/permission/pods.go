@@ -78,7 +78,7 @@ func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admi
 	}
 	s, bundle := h.Settings(), h.Bundle()
 	if bundle == "" && s.ServerInCluster() {
-		return admission.Fail(fmt.Errorf("ConfigMap %s has no certificates yet, and without them the init container cannot verify the init-action-server", podmeta.BundleName))
+		return admission.Fail(fmt.Errorf("the init container could not verify the init-action-server: %w", podmeta.ErrNoBundle))
 	}
 	ops := Injection{Sets: sets, Image: h.Image, Server: s.ServerURL, Bundle: bundle, Deadline: s.ClientDeadline}.Patch(p)
 	if len(ops) == 0 {

@@ -82,10 +82,11 @@ func newCABundleReconciler(ctx context.Context) *cabundle.Reconciler {
 	return &cabundle.Reconciler{
 		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(key)},
 		Service:          options.ServiceName, Secret: options.SecretName, Static: Configuration,
-		Client:     kube.AdmissionregistrationV1(),
-		Validating: validatinginformer.Get(ctx).Lister(),
-		Secrets:    secretinformer.Get(ctx).Lister(),
-		Clock:      clock.RealClock{},
+		Client:      kube.AdmissionregistrationV1(),
+		Validating:  validatinginformer.Get(ctx).Lister(),
+		Secrets:     secretinformer.Get(ctx).Lister(),
+		LiveSecrets: kube.CoreV1().Secrets(v1alpha1.SystemNamespace),
+		Clock:       clock.RealClock{},
 	}
 }
 

@@ -89,7 +89,7 @@ func NewDeletionFlowRegistration(ctx context.Context, _ configmap.Watcher) *cont
 		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(deletionflow.Key)},
 
 		Client:  kubeclient.Get(ctx).AdmissionregistrationV1().ValidatingWebhookConfigurations(),
-		Configs: validatinginformer.Get(ctx).Lister(), Secrets: secretinformer.Get(ctx).Lister(),
+		Configs: validatinginformer.Get(ctx).Lister(), Secrets: kubeclient.Get(ctx).CoreV1().Secrets(v1alpha1.SystemNamespace),
 		FlowControls: flowinformer.Get(ctx).Lister(), Secret: SecretName, Clock: clock.RealClock{},
 	}
 	impl := controller.NewContext(ctx, registration, controller.ControllerOptions{

@@ -18,6 +18,8 @@ import (
 	"knative.dev/pkg/webhook/certificates"
 
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/servingcert"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
@@ -110,6 +112,7 @@ func (p *Process) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	servingcert.ObserveExpiry(metrics.Meter(), options.ServiceName, config)
 	p.readiness.listening.Store(true)
 	return serve(p.terminating, listener, config, options.ServiceName, p.callers.handler, p.handler)
 }

@@ -20,6 +20,13 @@ func shared() []Group {
 				Help: "Requests to a webhook that neither the API server nor a replica sent."},
 		},
 	}, {
+		Title:     "Certificates",
+		Processes: text("webhook protection-webhook permission-webhook init-action-server permission-centre"),
+		Metrics: []Definition{
+			{Name: "breakwater_certificate_expiry_timestamp_seconds", Unit: "seconds", Labels: text("process"),
+				Help: "End of the certificate with which a process serves, as a Unix time; 0 if the certificate cannot be read."},
+		},
+	}, {
 		Title:     "Events for the Broker",
 		Processes: text("controller webhook callback judge protection-controller protection-webhook permission-controller init-action-server"),
 		Metrics: []Definition{

@@ -3,7 +3,8 @@
 // of clients for years before it signs, so clients that cannot be updated, such as the
 // init container of an existing pod, trust it too.
 //
-//	no CA -> Current -> Current and Next (5 years left) -> Next is Current (1 year left)
+//	no CA -> Current -> Current and Next (5 years left) -> Next is Current (1 year left,
+//	or Current is unreadable)
 package servingcert
 
 import (
@@ -54,17 +55,18 @@ type Authority struct {
 }
 
 // Renew returns the Authority that is to be used at a time, and whether it differs.
-// An unreadable or expired CA is replaced.
+// An unreadable or expired CA is replaced: by its successor if there is a valid one,
+// because clients trust it already.
 func (a Authority) Renew(now time.Time) (Authority, bool, error) {
-	left := a.Current.left(now)
+	left, next := a.Current.left(now), a.Next.left(now)
 	var err error
 	switch {
+	case left < replaceBefore && next > left:
+		a = Authority{Current: a.Next, Previous: readable(a.Current.Cert)}
 	case left <= 0:
 		a = Authority{}
 		a.Current, err = newCA(now)
-	case left < replaceBefore && a.Next.left(now) > left:
-		a = Authority{Current: a.Next, Previous: a.Current.Cert}
-	case left < announceBefore && a.Next.left(now) <= left:
+	case left < announceBefore && next <= left:
 		a.Next, err = newCA(now)
 	default:
 		return a, false, nil
@@ -151,6 +153,15 @@ func sign(template *x509.Certificate, ca *tls.Certificate) (KeyPair, error) {
 func (p KeyPair) parse() (*x509.Certificate, error) {
 	pair, err := tls.X509KeyPair(p.Cert, p.Key)
 	return pair.Leaf, err
+}
+
+// readable returns a PEM certificate; nil if it is malformed, because a ConfigMap with it
+// would be invalid.
+func readable(cert []byte) []byte {
+	if !x509.NewCertPool().AppendCertsFromPEM(cert) {
+		return nil
+	}
+	return cert
 }
 
 // left returns how long the certificate is valid; 0 if it is unreadable.

@@ -133,6 +133,33 @@ func TestCertificatesOfTheReplacedAuthorityAreTrustedUntilTheyEnd(t *testing.T) 
 	}
 }
 
+func TestASuccessorThatClientsTrustReplacesAnUnreadableOrExpiredAuthority(t *testing.T) {
+	a, _ := renew(t, Authority{}, start)
+	a, _ = renew(t, a, start.Add(6*year))
+	for name, tc := range map[string]struct {
+		current KeyPair
+		at      time.Time
+		// previous: certificates of the replaced CA are trusted.
+		previous bool
+	}{
+		"expired":        {a.Current, start.Add(authorityLife + time.Hour), true},
+		"no key":         {KeyPair{Cert: a.Current.Cert}, start.Add(7 * year), true},
+		"no certificate": {KeyPair{Key: a.Current.Key}, start.Add(7 * year), false},
+		"malformed":      {KeyPair{Cert: []byte("\xff"), Key: a.Current.Key}, start.Add(7 * year), false},
+	} {
+		b, changed := renew(t, Authority{Current: tc.current, Next: a.Next}, tc.at)
+		if !changed || string(b.Current.Cert) != string(a.Next.Cert) || len(b.Next.Cert) > 0 {
+			t.Errorf("%s: the successor does not sign", name)
+		}
+		if !trusts(t, a.Bundle(), issue(t, b, tc.at), names[0], tc.at) {
+			t.Errorf("%s: a client with the former bundle does not trust a new certificate", name)
+		}
+		if got := len(b.Previous) > 0; got != tc.previous {
+			t.Errorf("%s: the replaced CA is trusted: %t", name, got)
+		}
+	}
+}
+
 func TestAnUnreadableOrExpiredAuthorityIsReplaced(t *testing.T) {
 	a, _ := renew(t, Authority{}, start)
 	for name, tc := range map[string]struct {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -26,7 +28,12 @@ func ServerConfig(cert, key string) *tls.Config {
 }
 
 // Bundle holds the certificates that a client trusts, PEM. The zero value is empty.
-type Bundle struct{ pem atomic.Pointer[string] }
+type Bundle struct {
+	// Missing, if set, is part of the error when a server is not trusted and the bundle is
+	// empty. It says who should have filled it.
+	Missing error
+	pem     atomic.Pointer[string]
+}
 
 // Get returns the certificates.
 func (b *Bundle) Get() string {
@@ -54,6 +61,10 @@ func (b *Bundle) Trust(t *http.Transport) {
 		}
 		roots.AppendCertsFromPEM([]byte(b.Get()))
 		d := tls.Dialer{NetDialer: &net.Dialer{Timeout: connectTimeout}, Config: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}}
-		return d.DialContext(ctx, network, address)
+		conn, err := d.DialContext(ctx, network, address)
+		if b.Missing != nil && b.Get() == "" && errors.As(err, new(x509.UnknownAuthorityError)) {
+			err = fmt.Errorf("%w: %w", err, b.Missing)
+		}
+		return conn, err
 	}
 }

@@ -2,6 +2,7 @@ package servingcert
 
 import (
 	"crypto/tls"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -72,9 +73,24 @@ func TestAClientSendsItsTokenOnlyToAServerThatItTrusts(t *testing.T) {
 	if _, _, err := s.get(t, b, "https"); err == nil || !strings.Contains(err.Error(), "unknown authority") {
 		t.Errorf("without a bundle: %v", err)
 	}
+	b.Missing = errors.New("the ConfigMap is empty")
+	if _, _, err := s.get(t, b, "https"); !errors.Is(err, b.Missing) || !strings.Contains(err.Error(), "unknown authority") {
+		t.Errorf("the message does not say what is missing: %v", err)
+	}
 	b.Update(bundleOf(a))
 	if _, body, err := s.get(t, b, "https"); err != nil || body != "token: secret" {
 		t.Errorf("with the bundle: %q, %v", body, err)
+	}
+}
+
+func TestABundleOfAnotherCAIsNotReportedAsMissing(t *testing.T) {
+	s, b := newServer(t), &Bundle{Missing: errors.New("the ConfigMap is empty")}
+	a, _ := renew(t, Authority{}, time.Now())
+	other, _ := renew(t, Authority{}, time.Now())
+	s.use(t, issue(t, a, time.Now()))
+	b.Update(bundleOf(other))
+	if _, _, err := s.get(t, b, "https"); err == nil || errors.Is(err, b.Missing) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/clock"
 
+	"github.com/breakwater-dev/breakwater/internal/servingcert"
 	"github.com/breakwater-dev/breakwater/permission/authlimit"
 	"github.com/breakwater-dev/breakwater/permission/centre/access"
 	"github.com/breakwater-dev/breakwater/permission/centre/lifecycle"
@@ -53,6 +54,9 @@ func New(ctx context.Context, config Config, log *slog.Logger) (*Centre, error) 
 	}
 	c := &Centre{config: config, log: log, store: s, watchers: &lifecycle.Watchers{}, metrics: newInstruments(s, a.issuers), issuers: a.issuers,
 		stopping: make(chan struct{})}
+	if config.TLSCertFile != "" {
+		c.metrics.observeCertificate(servingcert.ServerConfig(config.TLSCertFile, config.TLSKeyFile))
+	}
 	now := clock.RealClock{}
 	factory := provider.Factory{Egress: egress, Credentials: provider.Credentials{Dir: config.CredentialsDir}}
 	c.engine = &lifecycle.Engine{Store: s, Limiter: ratelimit.New(s, now), Breaker: &lifecycle.Breakers{}, Clients: &provider.Cache{Factory: factory},

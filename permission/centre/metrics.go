@@ -2,6 +2,7 @@ package centre
 
 import (
 	"context"
+	"crypto/tls"
 	"strconv"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/servingcert"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/access"
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
@@ -50,6 +52,13 @@ func newInstruments(s *store.Store, issuers []*access.OIDC) *instruments {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: build.Name, Help: build.Help, ConstLabels: constant}, func() float64 { return 1 }),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// observeCertificate adds the end of the certificate of the REST interface.
+func (m *instruments) observeCertificate(config *tls.Config) {
+	d := metrics.Find(servingcert.ExpiryMetric)
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: d.Name, Help: d.Help, ConstLabels: prometheus.Labels{d.Labels[0]: "permission-centre"}},
+		func() float64 { return float64(servingcert.Expiry(config)) }))
 }
 
 func counter(name string) *prometheus.CounterVec {

@@ -153,7 +153,7 @@ func (in Input) webhook(e Entry) []Finding {
 func (in Input) trusts(bundle []byte) error {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(bundle) {
-		return fmt.Errorf("its caBundle has no certificate")
+		return fmt.Errorf("its caBundle has no certificate: a running webhook writes it within seconds; if it does not, read the log of Deployment %s", in.Service)
 	}
 	for _, c := range in.Served {
 		if _, err := c.Verify(x509.VerifyOptions{Roots: roots, DNSName: in.Host, CurrentTime: in.Now}); err != nil {

@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,6 +125,16 @@ func TestUnenforcedGuards(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestTheMessageOfAnEmptyCABundleSaysWhatToDo(t *testing.T) {
+	served, _ := certificate(t, service)
+	for name, bundle := range map[string][]byte{"empty": nil, "malformed": []byte("ca")} {
+		found := Decide(Input{Now: time.Now(), Service: service, Host: host, Ready: 1, Served: []*x509.Certificate{served}, Entries: []Entry{newEntry(bundle)}})
+		if len(found) != 1 || !strings.Contains(found[0].Message, "caBundle") || !strings.Contains(found[0].Message, "log of Deployment "+service) {
+			t.Errorf("%s: %+v", name, found)
+		}
 	}
 }
 

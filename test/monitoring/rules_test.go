@@ -70,6 +70,7 @@ const (
 	absent = "_" + hour
 )
 
+// The first word of a key is the alert.
 var examples = map[string]example{
 	"ReleaseHeld":               {`breakwater_releases_held{reason="Suspended",pod="controller-1"}`, "0 1+0" + hour, "1x2 0" + hour, `reason="Suspended"`},
 	"BatchStuck":                {`breakwater_oldest_batch_age_seconds`, "0+60" + hour, "600+0" + hour, ""},
@@ -89,6 +90,9 @@ var examples = map[string]example{
 	"LeakedPermissionInUse":     {`breakwater_permission_leaked_address_pods`, "1+0" + hour, "0+0" + hour, ""},
 	"PodReportsHeld":            {`breakwater_permission_centre_pod_reports_total{cluster="a",result="held"}`, "0+1" + hour, "3+0" + hour, `cluster="a", result="held"`},
 	// The test begins at the time 0.
+	"CertificateNotRenewed": {`breakwater_certificate_expiry_timestamp_seconds{process="permission-centre"}`, "600000+0" + hour, "700000+0" + hour, `process="permission-centre"`},
+	"CertificateNotRenewed of a webhook": {`breakwater_certificate_expiry_timestamp_seconds{process="protection-webhook"}`, "40000+0" + hour, "60000+0" + hour,
+		`process="protection-webhook"`},
 	"PodReportsMissing":      {`breakwater_permission_centre_last_pod_report_timestamp_seconds{cluster="a"}`, "-20000+0" + hour, "0+60" + hour, `cluster="a"`},
 	"OIDCIssuerUnreachable":  {`breakwater_permission_centre_oidc_issuer_unreachable{issuer="https://issuer"}`, "1+0" + hour, "0+0" + hour, `issuer="https://issuer"`},
 	"PermissionBreakersOpen": {`breakwater_permission_breaker_transitions_total{reason="BreakerOpenDenied"}`, "0+5" + hour, "0+1" + hour, `reason="BreakerOpenDenied"`},
@@ -122,19 +126,30 @@ func promtoolTests(t *testing.T, alerts []rule) string {
 	t.Helper()
 	var firing, quiet, alone promtoolTest
 	for _, a := range alerts {
-		e, ok := examples[a.Alert]
-		if !ok {
-			t.Errorf("alert %s has no example", a.Alert)
-			continue
-		}
 		labels := fmt.Sprintf(`alertname="%s", alertstate="firing"`, a.Alert)
-		all := strings.TrimSuffix(fmt.Sprintf(`%s, severity="%s", %s`, labels, a.Labels["severity"], e.labels), ", ")
-		sample := fmt.Sprintf(`[{labels: 'ALERTS{%s}', value: 1}]`, all)
-		if e.firing == absent {
-			alone.add(e.series, e.firing, labels, sample)
-		} else {
-			firing.add(e.series, e.firing, labels, sample)
-			quiet.add(e.series, e.quiet, labels, "[]")
+		var samples []string
+		found := false
+		for name, e := range examples {
+			if strings.Fields(name)[0] != a.Alert {
+				continue
+			}
+			found = true
+			all := strings.TrimSuffix(fmt.Sprintf(`%s, severity="%s", %s`, labels, a.Labels["severity"], e.labels), ", ")
+			sample := fmt.Sprintf(`{labels: 'ALERTS{%s}', value: 1}`, all)
+			if e.firing == absent {
+				alone.add(e.series, e.firing)
+				alone.query(labels, sample)
+				continue
+			}
+			samples = append(samples, sample)
+			firing.add(e.series, e.firing)
+			quiet.add(e.series, e.quiet)
+		}
+		if !found {
+			t.Errorf("alert %s has no example", a.Alert)
+		} else if len(samples) > 0 {
+			firing.query(labels, samples...)
+			quiet.query(labels)
 		}
 	}
 	// The series of BreakwaterGuardUnenforced keeps it quiet.
@@ -145,9 +160,12 @@ func promtoolTests(t *testing.T, alerts []rule) string {
 // promtoolTest is a test with series of its own.
 type promtoolTest struct{ series, queries []string }
 
-func (p *promtoolTest) add(series, values, labels, want string) {
+func (p *promtoolTest) add(series, values string) {
 	p.series = append(p.series, fmt.Sprintf("{series: '%s', values: '%s'}", series, values))
-	p.queries = append(p.queries, fmt.Sprintf("{expr: 'ALERTS{%s}', eval_time: 45m, exp_samples: %s}", labels, want))
+}
+
+func (p *promtoolTest) query(labels string, want ...string) {
+	p.queries = append(p.queries, fmt.Sprintf("{expr: 'ALERTS{%s}', eval_time: 45m, exp_samples: [%s]}", labels, strings.Join(want, ", ")))
 }
 
 func (p *promtoolTest) String() string {

@@ -14,15 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	admissionclient "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
-	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/reconciler"
 	"sigs.k8s.io/yaml"
 
-	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/webhookpath"
 )
@@ -50,9 +49,10 @@ func Webhooks(access webhookpath.Access) ([]admissionregistrationv1.ValidatingWe
 type Registration struct {
 	reconciler.LeaderAwareFuncs
 
-	Client       admissionclient.ValidatingWebhookConfigurationInterface
-	Configs      admissionlisters.ValidatingWebhookConfigurationLister
-	Secrets      corev1listers.SecretLister
+	Client  admissionclient.ValidatingWebhookConfigurationInterface
+	Configs admissionlisters.ValidatingWebhookConfigurationLister
+	// Secrets reads from the API server, because a cache may be older than that of Configs.
+	Secrets      corev1client.SecretInterface
 	FlowControls listers.PodDeletionFlowControlLister
 	// Secret is the name of the Secret with the certificate.
 	Secret string
@@ -73,6 +73,8 @@ func (r *Registration) Reconcile(ctx context.Context, key string) error {
 	if !r.IsLeaderFor(Key) {
 		return controller.NewSkipKey(key)
 	}
+	// The configuration is read before the Secret, and its version guards the write: a former
+	// leader that was paused in between must not replace the CA bundle of a newer certificate.
 	config, err := r.Configs.Get(Configuration)
 	if apierrs.IsNotFound(err) {
 		return nil // its creation enqueues the key
@@ -80,7 +82,7 @@ func (r *Registration) Reconcile(ctx context.Context, key string) error {
 		return fmt.Errorf("get %s: %w", Configuration, err)
 	}
 	now := r.Clock.Now()
-	want, known, err := r.wantedWebhooks(now)
+	want, known, err := r.wantedWebhooks(ctx, now)
 	if err != nil || !known || len(want)+len(config.Webhooks) == 0 {
 		return err
 	}
@@ -110,12 +112,12 @@ func (r *Registration) write(ctx context.Context, config *admissionregistrationv
 // wantedWebhooks returns the webhooks that should be registered: none without a flow
 // control. Without a certificate nothing changes (known is false): the API server
 // could not call new webhooks and would deny every request.
-func (r *Registration) wantedWebhooks(now time.Time) (all []admissionregistrationv1.ValidatingWebhook, known bool, err error) {
+func (r *Registration) wantedWebhooks(ctx context.Context, now time.Time) (all []admissionregistrationv1.ValidatingWebhook, known bool, err error) {
 	flows, err := r.FlowControls.List(labels.Everything())
 	if err != nil || len(flows) == 0 {
 		return nil, err == nil, err
 	}
-	secret, err := r.Secrets.Secrets(v1alpha1.SystemNamespace).Get(r.Secret)
+	secret, err := r.Secrets.Get(ctx, r.Secret, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
 		return nil, false, nil
 	} else if err != nil {

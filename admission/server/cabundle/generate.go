@@ -28,8 +28,9 @@ const fieldManager = "webhook"
 
 // generate applies the configuration for the kinds of config-workloads. It reverts
 // manual changes of the generated configuration, and copies manual changes of the
-// static configuration, from which the webhooks are derived.
-func (r *Reconciler) generate(ctx context.Context, kind string, access webhookpath.Access) error {
+// static configuration, from which the webhooks are derived. version is that of the
+// generated configuration; empty if it does not exist.
+func (r *Reconciler) generate(ctx context.Context, kind, version string, access webhookpath.Access) error {
 	state := r.Kinds()
 	if state.Err != nil && kind == validating {
 		r.reportConfigError(ctx, state)
@@ -40,10 +41,12 @@ func (r *Reconciler) generate(ctx context.Context, kind string, access webhookpa
 	} else if err != nil {
 		return err
 	}
-	if count == 0 && !r.exists(kind) {
+	// Without kinds the configuration is not created, and an existing one is emptied.
+	if count == 0 && version == "" {
 		return nil
 	}
 	meta := metaOf(config)
+	meta.ResourceVersion = version
 	meta.Annotations = map[string]string{KindsAnnotation: state.Data}
 	if meta.OwnerReferences, err = r.owner(ctx); err != nil {
 		return err
@@ -97,18 +100,6 @@ func metaOf(config any) *metav1.ObjectMeta {
 		return &c.ObjectMeta
 	}
 	return &config.(*admissionregistrationv1.ValidatingWebhookConfiguration).ObjectMeta
-}
-
-// exists reports whether the generated configuration exists. Without kinds it is not
-// created, and an existing one is emptied.
-func (r *Reconciler) exists(kind string) bool {
-	var err error
-	if kind == mutating {
-		_, err = r.Mutating.Get(r.Generated)
-	} else {
-		_, err = r.Validating.Get(r.Generated)
-	}
-	return err == nil
 }
 
 // owner returns Breakwater's namespace as the owner of the generated configuration.

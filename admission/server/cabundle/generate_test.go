@@ -118,7 +118,7 @@ func TestWithoutKindsGeneratedConfigurationsAreEmptied(t *testing.T) {
 	if applied, _ := apply(t, none(), static()...); len(applied) > 0 {
 		t.Errorf("applied %v", applied)
 	}
-	old := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: generated}}
+	old := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: generated, ResourceVersion: "1"}}
 	applied, _ := apply(t, none(), append(static(), old)...)
 	config, ok := applied["application/apply-patch+yaml breakwater-workloads mutatingwebhookconfigurations"]
 	if !ok || len(config.Webhooks) > 0 {

@@ -54,7 +54,10 @@ type Reconciler struct {
 	Mutating   admissionlisters.MutatingWebhookConfigurationLister
 	Validating admissionlisters.ValidatingWebhookConfigurationLister
 	Secrets    corelisters.SecretLister
-	Namespaces corev1client.NamespaceInterface
+	// LiveSecrets reads the Secret from the API server, because its cache may be older
+	// than those of the configurations.
+	LiveSecrets corev1client.SecretInterface
+	Namespaces  corev1client.NamespaceInterface
 	// Recorder records Events about an invalid config-workloads.
 	Recorder record.EventRecorder
 	// Clock selects the paths.
@@ -75,14 +78,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	if !r.IsLeaderFor(types.NamespacedName{Namespace: kind, Name: name}) {
 		return controller.NewSkipKey(key)
 	}
-	access, ok, err := r.access()
+	// The version guards the write, and is read before the Secret: a former leader that was
+	// paused in between must not replace the CA bundle of a newer certificate.
+	version, err := r.version(kind, name)
+	if err != nil {
+		return err
+	}
+	access, ok, err := r.access(ctx)
 	if err != nil || !ok {
 		return err
 	}
 	if name == r.Generated {
-		err = r.generate(ctx, kind, access)
+		err = r.generate(ctx, kind, version, access)
 	} else {
-		err = r.update(ctx, kind, name, access)
+		err = r.update(ctx, kind, name, version, access)
 	}
 	if err != nil {
 		return err
@@ -90,15 +99,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	return controller.NewRequeueAfter(webhookpath.NextSlot(access.Time))
 }
 
+// version returns the resourceVersion of a configuration; empty if it does not exist.
+func (r *Reconciler) version(kind, name string) (string, error) {
+	var config metav1.Object
+	var err error
+	if kind == mutating {
+		config, err = r.Mutating.Get(name)
+	} else {
+		config, err = r.Validating.Get(name)
+	}
+	if apierrs.IsNotFound(err) {
+		return "", nil
+	} else if err != nil {
+		return "", fmt.Errorf("get %s/%s: %w", kind, name, err)
+	}
+	return config.GetResourceVersion(), nil
+}
+
 // update writes the caBundle and the paths of a configuration of the manifests.
-func (r *Reconciler) update(ctx context.Context, kind, name string, access webhookpath.Access) error {
+func (r *Reconciler) update(ctx context.Context, kind, name, version string, access webhookpath.Access) error {
 	stale, err := r.stale(kind, name, access)
 	if apierrs.IsNotFound(err) {
 		return nil // its creation enqueues the key
 	} else if err != nil || len(stale) == 0 {
 		return err
 	}
-	patch, err := clientConfigPatch(stale, access)
+	patch, err := clientConfigPatch(stale, version, access)
 	if err != nil {
 		return err
 	}
@@ -112,8 +138,8 @@ func (r *Reconciler) update(ctx context.Context, kind, name string, access webho
 // access returns the CA bundle of the webhooks, and the key from which their paths are
 // computed. It reports false while there is no certificate: its reconciler creates it, which
 // enqueues the keys.
-func (r *Reconciler) access() (webhookpath.Access, bool, error) {
-	secret, err := r.Secrets.Secrets(v1alpha1.SystemNamespace).Get(r.Secret)
+func (r *Reconciler) access(ctx context.Context) (webhookpath.Access, bool, error) {
+	secret, err := r.LiveSecrets.Get(ctx, r.Secret, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
 		return webhookpath.Access{}, false, nil
 	} else if err != nil {
@@ -177,9 +203,9 @@ func (r *Reconciler) HasPath(path string) bool {
 }
 
 // clientConfigPatch returns a strategic merge patch. Webhooks are merged by name, so the
-// patch contains only changes and overwrites no concurrent edit. For a webhook that
-// was removed meanwhile, the API server rejects the patch as invalid.
-func clientConfigPatch(webhooks []string, access webhookpath.Access) ([]byte, error) {
+// patch contains only changes. The API server rejects it with a conflict if the
+// configuration has another version.
+func clientConfigPatch(webhooks []string, version string, access webhookpath.Access) ([]byte, error) {
 	type service struct {
 		Path string `json:"path"`
 	}
@@ -192,8 +218,12 @@ func clientConfigPatch(webhooks []string, access webhookpath.Access) ([]byte, er
 		ClientConfig clientConfig `json:"clientConfig"`
 	}
 	var patch struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
 		Webhooks []webhook `json:"webhooks"`
 	}
+	patch.Metadata.ResourceVersion = version
 	for _, name := range webhooks {
 		patch.Webhooks = append(patch.Webhooks, webhook{name, clientConfig{access.CABundle, service{access.Path(name)}}})
 	}

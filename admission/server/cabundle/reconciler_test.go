@@ -1,12 +1,15 @@
 package cabundle
 
 import (
+	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,7 +46,7 @@ func clientConfig(service, webhook, bundle string) admissionregistrationv1.Webho
 
 func mutatingConfig(bundle string) *admissionregistrationv1.MutatingWebhookConfiguration {
 	return &admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "breakwater"},
+		ObjectMeta: metav1.ObjectMeta{Name: "breakwater", ResourceVersion: "1"},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{
 			{
 				Name: "a.kb.io", ClientConfig: clientConfig("webhook", "a.kb.io", bundle),
@@ -58,7 +61,7 @@ func mutatingConfig(bundle string) *admissionregistrationv1.MutatingWebhookConfi
 
 func validatingConfig(bundle string) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "breakwater"},
+		ObjectMeta: metav1.ObjectMeta{Name: "breakwater", ResourceVersion: "1"},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{
 			{Name: "b.kb.io", ClientConfig: clientConfig("webhook", "b.kb.io", bundle)},
 			{Name: "c.kb.io", ClientConfig: clientConfig("webhook", "c.kb.io", authority)},
@@ -92,9 +95,10 @@ func newReconciler(t *testing.T, objects ...runtime.Object) (*Reconciler, *fake.
 	}
 	r := &Reconciler{
 		Service: "webhook", Secret: "certs", Clock: clocktesting.NewFakePassiveClock(now), Client: client.AdmissionregistrationV1(),
-		Mutating:   admissionlisters.NewMutatingWebhookConfigurationLister(index(is[*admissionregistrationv1.MutatingWebhookConfiguration])),
-		Validating: admissionlisters.NewValidatingWebhookConfigurationLister(index(is[*admissionregistrationv1.ValidatingWebhookConfiguration])),
-		Secrets:    corelisters.NewSecretLister(index(is[*corev1.Secret])),
+		Mutating:    admissionlisters.NewMutatingWebhookConfigurationLister(index(is[*admissionregistrationv1.MutatingWebhookConfiguration])),
+		Validating:  admissionlisters.NewValidatingWebhookConfigurationLister(index(is[*admissionregistrationv1.ValidatingWebhookConfiguration])),
+		Secrets:     corelisters.NewSecretLister(index(is[*corev1.Secret])),
+		LiveSecrets: client.CoreV1().Secrets(v1alpha1.SystemNamespace),
 	}
 	if err := r.Promote(reconciler.UniversalBucket(), nil); err != nil {
 		t.Fatal(err)
@@ -135,19 +139,19 @@ func TestTheCABundleAndThePathsAreWritten(t *testing.T) {
 	}{
 		"a bundle that is missing, and nothing of others' webhooks": {
 			MutatingKey("breakwater"), []runtime.Object{certificate(), mutatingConfig("")},
-			[]string{`mutatingwebhookconfigurations {"webhooks":[{"name":"a.kb.io","clientConfig":{` + bundle + `,"service":{"path":"` + path("a.kb.io") + `"}}}]}`},
+			[]string{`mutatingwebhookconfigurations {"metadata":{"resourceVersion":"1"},"webhooks":[{"name":"a.kb.io","clientConfig":{` + bundle + `,"service":{"path":"` + path("a.kb.io") + `"}}}]}`},
 		},
 		"a bundle that is stale, and nothing where it is right": {
 			ValidatingKey("breakwater"), []runtime.Object{certificate(), validatingConfig("stale")},
-			[]string{`validatingwebhookconfigurations {"webhooks":[{"name":"b.kb.io","clientConfig":{` + bundle + `,"service":{"path":"` + path("b.kb.io") + `"}}}]}`},
+			[]string{`validatingwebhookconfigurations {"metadata":{"resourceVersion":"1"},"webhooks":[{"name":"b.kb.io","clientConfig":{` + bundle + `,"service":{"path":"` + path("b.kb.io") + `"}}}]}`},
 		},
 		"the path of the last slot": {
 			MutatingKey("breakwater"), []runtime.Object{certificate(), withPath(webhookpath.Path([]byte(key), "a.kb.io", now.Add(-webhookpath.SlotLength)))},
-			[]string{`mutatingwebhookconfigurations {"webhooks":[{"name":"a.kb.io","clientConfig":{` + bundle + `,"service":{"path":"` + path("a.kb.io") + `"}}}]}`},
+			[]string{`mutatingwebhookconfigurations {"metadata":{"resourceVersion":"1"},"webhooks":[{"name":"a.kb.io","clientConfig":{` + bundle + `,"service":{"path":"` + path("a.kb.io") + `"}}}]}`},
 		},
 		"no path, as in the manifests": {
 			MutatingKey("breakwater"), []runtime.Object{certificate(), withPath("")},
-			[]string{`mutatingwebhookconfigurations {"webhooks":[{"name":"a.kb.io","clientConfig":{` + bundle + `,"service":{"path":"` + path("a.kb.io") + `"}}}]}`},
+			[]string{`mutatingwebhookconfigurations {"metadata":{"resourceVersion":"1"},"webhooks":[{"name":"a.kb.io","clientConfig":{` + bundle + `,"service":{"path":"` + path("a.kb.io") + `"}}}]}`},
 		},
 		"nothing when all is right":                    {MutatingKey("breakwater"), []runtime.Object{certificate(), mutatingConfig(authority)}, nil},
 		"nothing while there is no certificate":        {MutatingKey("breakwater"), []runtime.Object{secret(nil), mutatingConfig("")}, nil},
@@ -178,6 +182,49 @@ func TestOnlyTheCABundleAndThePathsAreWritten(t *testing.T) {
 	}
 	if diff := cmp.Diff(mutatingConfig(authority), got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestAFormerLeaderReplacesNoNewerCABundle(t *testing.T) {
+	generatedConfig := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: generated, ResourceVersion: "1"}}
+	for name, key := range map[string]types.NamespacedName{
+		"of a configuration of the manifests": ValidatingKey("breakwater"),
+		"of a generated configuration":        MutatingKey(generated),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, client := newReconciler(t, append(static(), generatedConfig)...)
+			r.Static, r.Generated, r.Kinds, r.Namespaces = "breakwater", generated, cloneSets, client.CoreV1().Namespaces()
+			r.Clock = clocktesting.NewFakePassiveClock(now.Add(webhookpath.SlotLength)) // the paths must be written
+			client.PrependReactor("patch", "*", func(a clientgotesting.Action) (bool, runtime.Object, error) {
+				var patch metav1.PartialObjectMetadata
+				if err := json.Unmarshal(a.(clientgotesting.PatchAction).GetPatch(), &patch); err != nil {
+					t.Error(err)
+				}
+				// The new leader wrote version 2 after the former leader had read version 1.
+				if patch.ResourceVersion == "1" {
+					return true, nil, apierrs.NewConflict(a.GetResource().GroupResource(), key.Name, errors.New("it was modified"))
+				}
+				return true, nil, nil
+			})
+			if err := r.Reconcile(t.Context(), key.String()); !apierrs.IsConflict(err) {
+				t.Errorf("got %v, want a conflict", err)
+			}
+		})
+	}
+}
+
+// The caches of the Secret and of the configurations are not updated together.
+func TestACachedCertificateReplacesNoNewerCABundle(t *testing.T) {
+	r, client := newReconciler(t, certificate(), mutatingConfig("newer"))
+	newer := secret(map[string][]byte{"ca-cert.pem": []byte("newer"), "server-key.pem": []byte(key)})
+	if err := client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("secrets"), newer, newer.Namespace); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Reconcile(t.Context(), MutatingKey("breakwater").String()); !untilTheNextSlot(err) {
+		t.Fatal(err)
+	}
+	if got := patches(client); len(got) > 0 {
+		t.Errorf("wrote %v", got)
 	}
 }
 

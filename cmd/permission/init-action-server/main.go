@@ -97,7 +97,9 @@ func build(ctx context.Context, clients process.Clients) (process.Parts, error) 
 			}
 		}
 	}
-	return process.Parts{Handler: handler, TLS: servingcert.ServerConfig(certFile, keyFile), Background: []func(context.Context) error{follow, sender.Run, refresh}}, nil
+	config := servingcert.ServerConfig(certFile, keyFile)
+	servingcert.ObserveExpiry(metrics.Meter(), name, config)
+	return process.Parts{Handler: handler, TLS: config, Background: []func(context.Context) error{follow, sender.Run, refresh}}, nil
 }
 
 // clusterUID returns the UID of namespace kube-system, which identifies the cluster.

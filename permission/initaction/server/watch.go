@@ -52,7 +52,7 @@ func NewWatch(ctx context.Context, kube kubernetes.Interface, namespace string, 
 	slices := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(namespace), selectedBy(discoveryv1.LabelServiceName+"="+ServiceName))
 	w := &Watch{
 		Pods: pods.Core().V1().Pods().Lister(), ConfigMaps: records.Core().V1().ConfigMaps().Lister(), Notifier: NewNotifier(), Settings: settings.NewStore(),
-		Trust: &servingcert.Bundle{}, factories: []informers.SharedInformerFactory{pods, records, config, bundle, slices},
+		Trust: &servingcert.Bundle{Missing: podmeta.ErrNoBundle}, factories: []informers.SharedInformerFactory{pods, records, config, bundle, slices},
 	}
 	updateReplicas := func(any) {
 		all, err := slices.Discovery().V1().EndpointSlices().Lister().List(labels.Everything())

@@ -56,16 +56,31 @@ func (r *Reconciler) Reconcile(ctx context.Context, k string) error {
 	if !r.IsLeaderFor(key) {
 		return controller.NewSkipKey(k)
 	}
+	// What depends on the CA is read before it: if the process is paused after reading the
+	// CA and is no longer the leader, its writes conflict with those of a newer CA.
+	bundle, err := r.Client.ConfigMaps(v1alpha1.SystemNamespace).Get(ctx, podmeta.BundleName, metav1.GetOptions{})
+	if err != nil {
+		return missing("ConfigMap", podmeta.BundleName, err)
+	}
+	served := map[string]*corev1.Secret{}
+	var failed error
+	for _, service := range Services() {
+		secret, err := r.secret(ctx, service+"-certs")
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		served[service] = secret
+	}
 	ca, err := r.authority(ctx)
 	if err != nil {
 		return err
 	}
-	if err := r.publish(ctx, ca); err != nil {
+	if err := r.publish(ctx, bundle, ca); err != nil {
 		return err
 	}
-	var failed error
-	for _, service := range Services() {
-		failed = errors.Join(failed, r.issue(ctx, ca, service))
+	for service, secret := range served {
+		failed = errors.Join(failed, r.issue(ctx, ca, service, secret))
 	}
 	if failed != nil {
 		return failed
@@ -92,19 +107,14 @@ func (r *Reconciler) authority(ctx context.Context) (servingcert.Authority, erro
 }
 
 // publish writes the certificates that clients trust.
-func (r *Reconciler) publish(ctx context.Context, ca servingcert.Authority) error {
-	client := r.Client.ConfigMaps(v1alpha1.SystemNamespace)
-	cm, err := client.Get(ctx, podmeta.BundleName, metav1.GetOptions{})
-	if err != nil {
-		return missing("ConfigMap", podmeta.BundleName, err)
-	}
+func (r *Reconciler) publish(ctx context.Context, cm *corev1.ConfigMap, ca servingcert.Authority) error {
 	bundle := string(ca.Bundle())
 	if cm.Data[servingcert.BundleKey] == bundle {
 		return nil
 	}
 	cm = cm.DeepCopy()
 	cm.Data = map[string]string{servingcert.BundleKey: bundle}
-	if _, err := client.Update(ctx, cm, metav1.UpdateOptions{}); err != nil {
+	if _, err := r.Client.ConfigMaps(cm.Namespace).Update(ctx, cm, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("write ConfigMap %s: %w", cm.Name, err)
 	}
 	logging.FromContext(ctx).Infow("wrote the certificates that clients trust", "configMap", cm.Name)
@@ -112,11 +122,7 @@ func (r *Reconciler) publish(ctx context.Context, ca servingcert.Authority) erro
 }
 
 // issue issues a certificate for a Service, unless the present one is valid.
-func (r *Reconciler) issue(ctx context.Context, ca servingcert.Authority, service string) error {
-	secret, err := r.secret(ctx, service+"-certs")
-	if err != nil {
-		return err
-	}
+func (r *Reconciler) issue(ctx context.Context, ca servingcert.Authority, service string, secret *corev1.Secret) error {
 	names := r.names(service)
 	if ca.Serves(pairOf(secret), names, r.Clock.Now()) {
 		return nil

@@ -1,16 +1,23 @@
 package certificates
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	clientgotesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/reconciler"
@@ -72,13 +79,18 @@ func (f *fixture) getSecret(t *testing.T, name string) *corev1.Secret {
 	return s
 }
 
-func (f *fixture) bundle(t *testing.T) string {
+func (f *fixture) configMap(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
 	cm, err := f.kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace).Get(t.Context(), podmeta.BundleName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cm.Data[servingcert.BundleKey]
+	return cm
+}
+
+func (f *fixture) bundle(t *testing.T) string {
+	t.Helper()
+	return f.configMap(t).Data[servingcert.BundleKey]
 }
 
 func (f *fixture) verify(t *testing.T, service, host string) error {
@@ -154,6 +166,105 @@ func TestClientsTrustACABeforeItSigns(t *testing.T) {
 				t.Fatalf("%s: %s: %v", f.clock.Now(), service, err)
 			}
 		}
+	}
+}
+
+// checkVersions makes the fake client reject updates of an old version, as the API server does.
+func (f *fixture) checkVersions() {
+	f.kube.PrependReactor("update", "*", func(a clientgotesting.Action) (bool, runtime.Object, error) {
+		object, err := meta.Accessor(a.(clientgotesting.UpdateAction).GetObject())
+		if err != nil {
+			return true, nil, err
+		}
+		found, err := f.kube.Tracker().Get(a.GetResource(), a.GetNamespace(), object.GetName())
+		if err != nil {
+			return true, nil, err
+		}
+		current, err := meta.Accessor(found)
+		if err != nil {
+			return true, nil, err
+		}
+		if current.GetResourceVersion() != object.GetResourceVersion() {
+			return true, nil, apierrs.NewConflict(a.GetResource().GroupResource(), object.GetName(), errors.New("it was modified"))
+		}
+		object.SetResourceVersion(object.GetResourceVersion() + "1")
+		return false, nil, nil
+	})
+}
+
+// pausing is a client that calls then once, after it read the CA.
+type pausing struct {
+	corev1client.CoreV1Interface
+	then func()
+}
+
+func (p *pausing) Secrets(namespace string) corev1client.SecretInterface {
+	return pausingSecrets{p.CoreV1Interface.Secrets(namespace), p}
+}
+
+type pausingSecrets struct {
+	corev1client.SecretInterface
+	pausing *pausing
+}
+
+func (p pausingSecrets) Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Secret, error) {
+	secret, err := p.SecretInterface.Get(ctx, name, o)
+	if then := p.pausing.then; name == caName && then != nil {
+		p.pausing.then = nil
+		then()
+	}
+	return secret, err
+}
+
+func TestAFormerLeaderReplacesNothingOfANewerCA(t *testing.T) {
+	empty := func(t *testing.T, f *fixture, what any) {
+		t.Helper()
+		var err error
+		switch o := what.(type) {
+		case *corev1.Secret:
+			o.Data = nil
+			_, err = f.kube.CoreV1().Secrets(o.Namespace).Update(t.Context(), o, metav1.UpdateOptions{})
+		case *corev1.ConfigMap:
+			o.Data = nil
+			_, err = f.kube.CoreV1().ConfigMaps(o.Namespace).Update(t.Context(), o, metav1.UpdateOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, before := range map[string]func(*testing.T, *fixture){
+		"with nothing to write":            func(*testing.T, *fixture) {},
+		"with an empty ConfigMap to write": func(t *testing.T, f *fixture) { t.Helper(); empty(t, f, f.configMap(t)) },
+		"with a certificate to issue":      func(t *testing.T, f *fixture) { t.Helper(); empty(t, f, f.getSecret(t, "permission-centre-certs")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.checkVersions()
+			f.reconcile(t)
+			before(t, f)
+			var published string
+			former := &Reconciler{Domain: f.Domain, Clock: f.clock, Client: &pausing{f.kube.CoreV1(), func() {
+				empty(t, f, f.getSecret(t, caName))
+				f.reconcile(t)
+				published = f.bundle(t)
+			}}}
+			if err := former.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
+				t.Fatal(err)
+			}
+			if err := former.Reconcile(t.Context(), key.String()); err != nil && !apierrs.IsConflict(err) {
+				if again, _ := controller.IsRequeueKey(err); !again {
+					t.Fatal(err)
+				}
+			}
+			if published == "" || f.bundle(t) != published {
+				t.Error("the bundle of the older CA is published")
+			}
+			for _, service := range Services() {
+				if err := f.verifyWith(t, published, service, service+".altershieldoperator-system.svc"); err != nil {
+					t.Errorf("%s: %v", service, err)
+				}
+			}
+		})
 	}
 }
 

@@ -58,7 +58,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 	must(nodeinformer.Get(ctx).Informer().SetTransform(trimNode))
 	store := settings.NewStore()
 	store.Follow(ctx, cmw)
-	trust := &servingcert.Bundle{}
+	trust := &servingcert.Bundle{Missing: podmeta.ErrNoBundle}
 	optionalconfig.Watch(cmw, podmeta.BundleName, func(cm *corev1.ConfigMap) { trust.Update(cm.Data) })
 	centre := centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile, Trust: trust, Limit: rate.NewLimiter(calls, calls)})
 	r := newReconciler(ctx, sender, owners, centre, store)
