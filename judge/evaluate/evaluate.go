@@ -118,6 +118,9 @@ func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 		e.Message = fmt.Sprintf("the new pods have %.0f samples and the old pods %.0f; %.0f of each are needed", o.newSamples, o.oldSamples, minimum)
 	case seriesEnded(in, d):
 		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData, "the series of the new pods have ended"
+	case e.Weight != v1alpha1.WeightWithOthers && o.logE >= math.Log(inconclusive):
+		e.Verdict, e.Reason = v1alpha1.VerdictNone, v1alpha1.ReasonInconclusive
+		e.Message = "probably worse, but not proven: " + summary(e)
 	default:
 		e.Verdict, e.Reason = v1alpha1.VerdictPass, v1alpha1.ReasonNoChange
 		e.Message = summary(e)
@@ -228,8 +231,9 @@ func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal) (v
 		if e.Verdict == v1alpha1.VerdictPass {
 			passed[s]++
 		}
-		// A failed query may hide a fail, and each metric of the MetricCheck is required.
-		if e.Verdict == v1alpha1.VerdictNone && (e.Reason == v1alpha1.ReasonMetricsUnavailable || s == catalog.Custom) {
+		// A failed query may hide a fail, an inconclusive metric may be one, and each metric of the
+		// MetricCheck is required.
+		if e.Verdict == v1alpha1.VerdictNone && (e.Reason == v1alpha1.ReasonMetricsUnavailable || e.Reason == v1alpha1.ReasonInconclusive || s == catalog.Custom) {
 			return v1alpha1.VerdictNone, e.Reason, bounded(e.Name + ": " + e.Message)
 		}
 		if e.Verdict == v1alpha1.VerdictNone && (s == catalog.Errors || s == catalog.Latency) &&

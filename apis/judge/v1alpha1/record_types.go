@@ -69,6 +69,8 @@ const (
 	// ReasonPodsWithoutRequests: Ready new pods have none of the requests, which are evenly
 	// distributed over the old pods.
 	ReasonPodsWithoutRequests = "PodsWithoutRequests"
+	// ReasonInconclusive: a metric of the new pods is probably worse, but that is not proven.
+	ReasonInconclusive = "Inconclusive"
 	// ReasonInsufficientData: fewer events or samples than the minimum.
 	ReasonInsufficientData = "InsufficientData"
 	// ReasonNoTraffic: the old pods have events, the new pods have none.
