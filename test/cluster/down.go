@@ -25,7 +25,7 @@ func (c *cluster) down(ctx context.Context) error {
 		{"unmount", c.unmountAll},
 		{"remove network namespace", c.removeNamespace},
 		{"remove cgroups", c.awaitCgroupsRemoved},
-		{"restore host settings", func(context.Context) error { return c.restoreHost() }},
+		{"restore host settings", c.restoreHost},
 		{"remove state", func(context.Context) error { return c.removeState() }},
 	}
 	for _, s := range steps {

@@ -133,7 +133,7 @@ func TestOnlySocketsWithoutAListenerAreRemoved(t *testing.T) {
 	l := listen(t, live)
 	defer func() { _ = l.Close() }()
 	put(t, file, "")
-	if err := removeDeadSockets(dir); err != nil {
+	if err := removeDeadSockets(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
 	if exists(dead) || !exists(live) || !exists(file) {

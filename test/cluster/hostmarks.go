@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -118,7 +119,7 @@ func readMarks(path string) (hostMarks, error) {
 // restoreHost removes our entries from shared folders. If no other instance
 // exists, it also restores the parameters and removes the folders that the
 // first instance created.
-func (c *cluster) restoreHost() error {
+func (c *cluster) restoreHost(ctx context.Context) error {
 	errs := []error{c.removeTraces()}
 	marks, err := readMarks(c.in("host.json"))
 	if err != nil || len(c.otherMarks()) > 0 {
@@ -138,7 +139,7 @@ func (c *cluster) restoreHost() error {
 		errs = append(errs, os.RemoveAll(filepath.Join(kubeletFolder, "device-plugins")))
 	}
 	if slices.Contains(marks.Absent, shimFolder) {
-		errs = append(errs, removeDeadSockets(filepath.Join(shimFolder, "s")))
+		errs = append(errs, removeDeadSockets(ctx, filepath.Join(shimFolder, "s")))
 	}
 	for _, f := range marks.Absent {
 		removeEmptyFolders(f)
@@ -181,7 +182,7 @@ func (c *cluster) removeTraces() error {
 // removeDeadSockets removes the sockets of a folder that no process listens on.
 // A shim that was killed between creating its socket and writing its address
 // leaves one that removeTraces cannot find.
-func removeDeadSockets(dir string) error {
+func removeDeadSockets(ctx context.Context, dir string) error {
 	var errs []error
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -189,7 +190,7 @@ func removeDeadSockets(dir string) error {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
-		conn, err := net.DialTimeout("unix", path, time.Second)
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", path)
 		switch {
 		case err == nil:
 			_ = conn.Close()
