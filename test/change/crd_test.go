@@ -14,8 +14,15 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/tools/cache"
 
+	guard "github.com/breakwater-dev/breakwater/admission/protection/budget"
 	policyv1alpha1 "github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
 )
 
@@ -67,6 +74,9 @@ func TestTheBudgetCRDOfOpenKruiseIsNotReplacedAndNotTakenForOurs(t *testing.T) {
 	if missing := f.missing(t); !slices.Contains(missing, "spec.shadow") {
 		t.Errorf("the self-check would find %v", missing)
 	}
+	if err := f.charge(t); err == nil || !strings.Contains(err.Error(), "did not store the charge") {
+		t.Errorf("a charge with the CRD of OpenKruise: %v", err)
+	}
 	kubectl(t, "", "apply", "--server-side", "--force-conflicts", "-f", "../../config/protection/100-crd-podunavailablebudgets.yaml")
 	if out, err := check(); err != nil {
 		t.Errorf("with ours: %v\n%s", err, out)
@@ -74,4 +84,35 @@ func TestTheBudgetCRDOfOpenKruiseIsNotReplacedAndNotTakenForOurs(t *testing.T) {
 	if missing := f.missing(t); len(missing) > 0 {
 		t.Errorf("ours lacks %v", missing)
 	}
+	if err := f.charge(t); err != nil {
+		t.Errorf("a charge with ours: %v", err)
+	}
+}
+
+// charge charges a new budget with the deletion of a pod.
+func (f fixture) charge(t *testing.T) error {
+	t.Helper()
+	client := f.Breakwater.PolicyV1alpha1()
+	budgets := client.PodUnavailableBudgets(f.namespace)
+	one := intstr.FromInt32(1)
+	b, err := budgets.Create(t.Context(), &policyv1alpha1.PodUnavailableBudget{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "charged-"},
+		Spec:       policyv1alpha1.PodUnavailableBudgetSpec{Selector: &policyv1alpha1.PodSelector{MatchLabels: map[string]string{"app": "web"}}, MaxUnavailable: &one},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Status.ObservedGeneration, b.Status.UnavailableAllowed, b.Status.DesiredAvailable, b.Status.TotalReplicas = b.Generation, 1, 1, 2
+	if b, err = budgets.UpdateStatus(t.Context(), b, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	if err := index.Add(b); err != nil {
+		t.Fatal(err)
+	}
+	commit := guard.NewCommitter(listers.NewPodUnavailableBudgetLister(index), client, guard.NewChargeReferences(), groupcommit.Options{})
+	_, err = commit.Do(t.Context(), types.NamespacedName{Namespace: b.Namespace, Name: b.Name}, budget.Request{
+		Operation: policyv1alpha1.OperationDelete, Generation: b.Generation, Pods: []budget.Pod{{Name: "web-1", UID: "uid-1", ResourceVersion: "1", Available: true}},
+	})
+	return err
 }

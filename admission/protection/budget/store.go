@@ -3,6 +3,7 @@ package budget
 import (
 	"context"
 
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -52,6 +53,28 @@ func (s store) Live(ctx context.Context, key types.NamespacedName) (*v1alpha1.Po
 	return s.client.PodUnavailableBudgets(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 }
 
+// Swap returns an error if the API server dropped a charge. It drops the fields that its CRD
+// does not have, without an error, and the next request would find the budget uncharged.
 func (s store) Swap(ctx context.Context, next *v1alpha1.PodUnavailableBudget) (*v1alpha1.PodUnavailableBudget, error) {
-	return s.client.PodUnavailableBudgets(next.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	written, err := s.client.PodUnavailableBudgets(next.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	if err == nil && !hasCharges(written, next) {
+		return nil, apierrs.NewBadRequest("the API server did not store the charge, because its CRD " +
+			"podunavailablebudgets.policy.kruise.io is not Breakwater's: apply the CRDs of config/protection again")
+	}
+	return written, err
+}
+
+// hasCharges reports whether the written budget has all charges.
+func hasCharges(written, charged *v1alpha1.PodUnavailableBudget) bool {
+	for uid := range charged.Status.DeletedPods {
+		if _, ok := written.Status.DeletedPods[uid]; !ok {
+			return false
+		}
+	}
+	for name := range charged.Status.UnavailablePods {
+		if _, ok := written.Status.UnavailablePods[name]; !ok {
+			return false
+		}
+	}
+	return true
 }
