@@ -84,6 +84,19 @@ func metricsNamespace(t *testing.T, e *environment) *namespace {
 		}
 		return err
 	})
+	// The judge does not compare the first minute of old pods.
+	await(t, lookTimeout, "the pods of the first version are old enough to be compared with", func(ctx context.Context) error {
+		pods, err := n.kube.CoreV1().Pods(n.name).List(ctx, metav1.ListOptions{LabelSelector: exported})
+		if err != nil {
+			return err
+		}
+		for i := range pods.Items {
+			if age := time.Since(pods.Items[i].CreationTimestamp.Time); age < 2*time.Minute {
+				return fmt.Errorf("pod %s is %s old", pods.Items[i].Name, age)
+			}
+		}
+		return nil
+	})
 	// The first version has no old pods to be compared with, so it is not judged.
 	if r, err := n.kubectl.RunWithInput(t.Context(), metricCheck, "apply", "-f", "-"); err != nil || r.Code != 0 {
 		t.Fatalf("%v\n%s", err, r)
