@@ -18,7 +18,7 @@ import (
 )
 
 // turnBudgetsOff deletes OpenKruise's webhook for budgets as the page says. Until then it
-// denies the budget of the manifests, and the plugin says so.
+// denies the budget of the manifests, and the plugin and the installation say so.
 func turnBudgetsOff(t *testing.T, manifests string) {
 	t.Helper()
 	admit := func(ctx context.Context) (string, error) {
@@ -36,6 +36,10 @@ func turnBudgetsOff(t *testing.T, manifests string) {
 	const failed = "FAIL protection: webhooks of others: OpenKruise's webhook vpodunavailablebudget.kb.io denies every budget"
 	if out := doctor(t); !strings.Contains(out, failed) {
 		t.Errorf("doctor does not print %q:\n%s", failed, out)
+	}
+	const warning = "warning: OpenKruise's webhook vpodunavailablebudget.kb.io denies budgets"
+	if out := checkCRDs(t); !strings.Contains(out, warning) {
+		t.Errorf("the installation does not print %q:\n%s", warning, out)
 	}
 
 	script := documented(t)
@@ -55,6 +59,9 @@ func turnBudgetsOff(t *testing.T, manifests string) {
 	const passed = "OK   protection: webhooks of others: none is called for budgets"
 	if out := doctor(t); !strings.Contains(out, passed) {
 		t.Errorf("doctor does not print %q:\n%s", passed, out)
+	}
+	if out := checkCRDs(t); out != "" {
+		t.Errorf("the installation prints %s", out)
 	}
 }
 
@@ -86,4 +93,13 @@ func doctor(t *testing.T) string {
 	var out bytes.Buffer
 	cli.Run(t.Context(), "test", []string{"doctor"}, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
 	return out.String()
+}
+
+func checkCRDs(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "../../hack/check-crds.sh").CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return string(out)
 }
