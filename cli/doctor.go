@@ -108,6 +108,7 @@ func (c *clients) webhooks(ctx context.Context, in *diagnosis.Installation) erro
 	if err != nil {
 		return fmt.Errorf("list the webhooks: %w", err)
 	}
+	in.Validating = validating.Items
 	for _, v := range validating.Items {
 		var bundles [][]byte
 		for _, w := range v.Webhooks {

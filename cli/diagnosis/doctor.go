@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -17,6 +18,8 @@ type Part struct {
 	Deployments []string
 	// Knative: its functions run on Knative and its events pass a Broker.
 	Knative bool
+	// Budgets: it guards budgets.
+	Budgets bool
 }
 
 // Parts are the parts as config installs them.
@@ -24,11 +27,11 @@ func Parts() []Part {
 	const change, policy = ".app.ops.cloud.alipay.com", ".policy.kruise.io"
 	return []Part{
 		{"change", []string{"breakwater"}, []string{"changeworkloads" + change, "changepods" + change, "releasechecks" + change, "opsconfiginfoes" + change, "metricchecks.judge.breakwater.dev"},
-			[]string{"controller", "webhook"}, true},
+			[]string{"controller", "webhook"}, true, false},
 		{"protection", []string{"breakwater-protection", "breakwater-deletionflow"}, []string{"podunavailablebudgets" + policy, "poddeletionflowcontrols" + policy},
-			[]string{"protection-controller", "protection-webhook"}, false},
+			[]string{"protection-controller", "protection-webhook"}, false, true},
 		{"permission", []string{"breakwater-permission"}, nil,
-			[]string{"permission-controller", "permission-webhook", "init-action-server", "permission-centre"}, false},
+			[]string{"permission-controller", "permission-webhook", "init-action-server", "permission-centre"}, false, false},
 	}
 }
 
@@ -36,6 +39,8 @@ func Parts() []Part {
 type Installation struct {
 	// Configurations are the webhook configurations by name; false if a webhook has no caBundle.
 	Configurations map[string]bool
+	// Validating are the validating configurations, also those of others.
+	Validating []admissionregistrationv1.ValidatingWebhookConfiguration
 	// CRDs are the established definitions.
 	CRDs []string
 	// Deployments are the processes by name.
@@ -167,6 +172,9 @@ func (in Installation) examine(p Part) (checks []Check) {
 	add("processes", wrong, "available: "+strings.Join(images, ", "), "kubectl -n altershieldoperator-system get deployments,pods")
 	if p.Knative {
 		checks = append(checks, in.examineChange()...)
+	}
+	if p.Budgets {
+		checks = append(checks, ExamineBudgetWebhooks(in.Validating))
 	}
 	return checks
 }

@@ -57,6 +57,18 @@ func TestDoctorNamesEachFaultAndItsFix(t *testing.T) {
 		}, map[string]string{"change: events": "service/submit is not Ready: RevisionFailed"}},
 		"there is no Broker":    {func(in *diagnosis.Installation) { in.Broker = false }, map[string]string{"change: events": "no Broker"}},
 		"no server is no fault": {func(in *diagnosis.Installation) { in.Server = "" }, nil},
+		"OpenKruise denies budgets": {func(in *diagnosis.Installation) {
+			in.Validating = configurations{configuration(kruise, openKruiseWebhook())}
+		}, map[string]string{"protection: webhooks of others": "vpodunavailablebudget.kb.io"}},
+		"OpenKruise has the budgets": {func(in *diagnosis.Installation) {
+			in.Validating = configurations{configuration(kruise, openKruiseWebhook())}
+			for _, n := range diagnosis.Parts()[1].Configurations {
+				delete(in.Configurations, n)
+			}
+			for _, n := range diagnosis.Parts()[1].Deployments {
+				delete(in.Deployments, n)
+			}
+		}, nil},
 		"a part that is not installed is no fault": {func(in *diagnosis.Installation) {
 			delete(in.Configurations, "breakwater-permission")
 			for _, n := range diagnosis.Parts()[2].Deployments {

@@ -132,7 +132,8 @@ func (o OpenKruise) webhooks(file string) (string, error) {
 	validating.Webhooks = slices.DeleteFunc(validating.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool {
 		return !o.has(w.Name, "v")
 	})
-	if n := len(o.Webhooks); len(mutating.Webhooks) != n || len(validating.Webhooks) != n {
+	// Budgets have no mutating webhook.
+	if n := len(o.Webhooks); len(mutating.Webhooks) == 0 || len(validating.Webhooks) != n {
 		return "", fmt.Errorf("%s has %d and %d webhooks of %v", file, len(mutating.Webhooks), len(validating.Webhooks), o.Webhooks)
 	}
 	mutating.Name, validating.Name = "kruise-"+mutating.Name, "kruise-"+validating.Name

@@ -39,7 +39,7 @@ var shorthands = map[string]string{
 var onKinds = []string{"annotate", "delete", "describe", "edit", "get", "label", "patch", "scale", "wait"}
 
 // otherVerbs have arguments that are checked in another way, or not.
-var otherVerbs = []string{"apply", "auth", "create", "drain", "explain", "krew", "kustomize", "logs", "port-forward", "rollout"}
+var otherVerbs = []string{"apply", "auth", "create", "drain", "explain", "krew", "kustomize", "logs", "port-forward", "replace", "rollout"}
 
 // namespaces are those that pages name: ours, those of others, and those of examples.
 var namespaces = []string{v1alpha1.SystemNamespace, "argocd", "knative-eventing", "rabbitmq-system", "shop"}
@@ -143,8 +143,11 @@ func (c *catalogue) kindsOf(args []string, namespace string) ([]string, error) {
 	return kinds, nil
 }
 
-// notInConfig are objects of our namespace that processes or people create.
-var notInConfig = []string{"configmap/permission-ca", "lease/controller.00-of-02", "secret/external-judge-keys"}
+// notInConfig are objects that processes, people or OpenKruise create.
+var notInConfig = []string{
+	"configmap/permission-ca", "lease/controller.00-of-02", "secret/external-judge-keys",
+	"validatingwebhookconfiguration/kruise-validating-webhook-configuration",
+}
 
 func (c *catalogue) exists(kind, name string) bool {
 	kind = strings.TrimSuffix(kind, "s")

@@ -71,7 +71,7 @@ func TestUpdatesInPlaceByTheRealOpenKruiseNeverExceedABudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = plane.RunOpenKruise(t.Context(), controlplane.OpenKruise{
-		Webhooks:     []string{"cloneset", "sidecarset", "pod"},
+		Webhooks:     []string{"cloneset", "sidecarset", "pod", "podunavailablebudget"},
 		FeatureGates: "KruiseDaemon=false,PodUnavailableBudgetDeleteGate=false,PodUnavailableBudgetUpdateGate=false",
 	})
 	if err != nil {
@@ -81,6 +81,7 @@ func TestUpdatesInPlaceByTheRealOpenKruiseNeverExceedABudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	turnBudgetsOff(t, fmt.Sprintf(manifests, n.Name))
 	runKubelet(t, c.Kube, n.Name)
 	kubectl(t, fmt.Sprintf(manifests, n.Name), "apply", "-f", "-")
 	kubectl(t, "", "wait", "--for=condition=Guarding", "pub/web", "-n", n.Name, "--timeout=60s")
