@@ -12,7 +12,7 @@ const prompt = "$ "
 // programs begin a command. A word that is none of them begins no command.
 var programs = []string{
 	"ask", "base64", "cd", "cosign", "curl", "date", "export", "git", "go", "head", "helm",
-	"jq", "judge", "kind", "ko", "kubectl", "make", "mv", "sha256sum", "tar", "uninstall.sh",
+	"jq", "judge", "kind", "ko", "kubectl", "make", "mv", "openssl", "sha256sum", "tar", "uninstall.sh",
 }
 
 var (
