@@ -22,6 +22,7 @@ func allChapters() []chapter {
 			"kubectl -n " + demo + " get changeworkloads -o yaml",
 			"kubectl -n " + demo + " get events --sort-by=.lastTimestamp",
 		}},
+		{"judge", (*steps).judgeMetrics, nil},
 		{"protection", (*steps).protection, nil},
 		{"permissions", (*steps).permissions, []string{
 			"kubectl -n " + shops + " get events --sort-by=.lastTimestamp",
