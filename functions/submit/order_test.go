@@ -225,6 +225,28 @@ func TestNothingIsWrittenWhileTheCircuitBreakerIsOpen(t *testing.T) {
 	}
 }
 
+// The reconciler ends a batch without an intent after submit-timeout: a stage whose check was
+// never begun must not seem to be one that the server does not answer.
+func TestAnOpenCircuitBreakerLeavesNoIntentOfANewBatch(t *testing.T) {
+	c, server, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}), ft.NewBatch(2, []string{"b"}))
+	server.Script(t, double.Script{Faults: []double.FaultRule{{Fault: double.FaultReset}}})
+	client, _, err := server.Clients.Client(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for !client.BreakerOpen() {
+		_ = function(t.Context(), ready(t, pre)) // batch 1; the server is unreachable
+		server.Clock.Step(time.Minute)
+	}
+	before := c.Patches()
+	if result := functions.ResultOf(function(t.Context(), readyOf(t, 2, pre))); result != functions.ResultDone {
+		t.Errorf("result is %s, want done: the reconciler repeats the wake-up", result)
+	}
+	if s := c.ChangePod(ft.BatchName(2)).Status; c.Patches() != before || len(s.Submissions) != 0 {
+		t.Errorf("%d writes, submissions %+v, want none", c.Patches()-before, s.Submissions)
+	}
+}
+
 func TestTheAnswerToAnEarlierStartOfAnOrderIsIgnored(t *testing.T) {
 	c, server, function := newFunction(t, ft.NewRelease(func(w *v1alpha1.ChangeWorkload) {
 		w.Status.OrderStep = &v1alpha1.OrderStep{Name: v1alpha1.OrderStepStart}
