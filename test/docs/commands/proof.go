@@ -65,6 +65,7 @@ var Proofs = []Proof{
 	not("web.yaml is a file of the reader", `kubectl apply -f web\.yaml`),
 	not(earlier, system+`patch (secret external-judge-keys|opsconfiginfo release-check) .*|kubectl patch releasecheck .*`),
 	not(registry, `kubectl kustomize .*\| ko apply .*`),
+	not(embedded, system+`(get|patch) secret permission-centre-certs .*`),
 
 	in("test/e2e/permission/commands_test.go", `documentedCommands(t, "permission/application-team.md", "Reset the breaker")`,
 		system+`port-forward service/init-action-server .*|curl .*/v1/pods/.*`),
