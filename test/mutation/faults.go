@@ -238,6 +238,6 @@ var faults = []fault{
 		"reconciler/permission/certificates/reconciler.go", "nextCert: ca.Next.Cert, nextKey: ca.Next.Key, previousCert: ca.Previous,", "",
 		"./reconciler/permission/certificates", "."},
 	{permission, "a failed Secret leaves the other Service without a certificate",
-		"reconciler/permission/certificates/reconciler.go", "failed = errors.Join(failed, r.issue(ctx, ca, service))", "if failed = errors.Join(failed, r.issue(ctx, ca, service)); failed != nil {\n\t\t\tbreak\n\t\t}",
+		"reconciler/permission/certificates/reconciler.go", "failed = errors.Join(failed, err)\n\t\t\tcontinue", "return err",
 		"./reconciler/permission/certificates", "."},
 }
