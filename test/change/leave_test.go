@@ -17,26 +17,10 @@ import (
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
-// setConfig creates a setting, and deletes it when the test ends.
-func (f fixture) setConfig(t *testing.T, kind v1alpha1.ConfigType, content string) {
-	t.Helper()
-	configs := f.Breakwater.AppV1alpha1().OpsConfigInfoes(v1alpha1.SystemNamespace)
-	config := &v1alpha1.OpsConfigInfo{ObjectMeta: metav1.ObjectMeta{Name: string(kind)}}
-	config.Spec.Type, config.Spec.Content, config.Spec.Enable = kind, content, true
-	if _, err := configs.Create(t.Context(), config, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := configs.Delete(context.Background(), config.Name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // A workload that is deleted without its pods and created again is not suspended.
 func TestASuspensionIsNotLeftByDeletionWithoutTheRightToBypass(t *testing.T) {
 	f := newFixture(t)
-	f.setConfig(t, v1alpha1.ConfigBypass, string(v1alpha1.BypassAuthorized))
+	f.SetConfig(t, v1alpha1.ConfigBypass, string(v1alpha1.BypassAuthorized))
 	w := f.create(t, workload.Deployment, builder.Deployment("web", 3, builder.Simulated, builder.Paced(1)))
 	w.judge(t, w.awaitBatch(t, 1), "unpass")
 	w.awaitPhase(t, v1alpha1.WorkloadSuspend, 1)

@@ -26,7 +26,7 @@ func repairOn(marker, missing string) string {
 
 func TestARepairThatTimesOutEndsNoSuspensionAndTheNextOneDoes(t *testing.T) {
 	f := newFixture(t)
-	f.setConfig(t, v1alpha1.ConfigReleaseTimeout, "5s")
+	f.SetConfig(t, v1alpha1.ConfigReleaseTimeout, "5s")
 	w := f.create(t, workload.Deployment, builder.Deployment("web", replicas, builder.Simulated, builder.Paced(2)))
 	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
 	w.mustPatch(t, releaseOf("v2"))

@@ -92,7 +92,7 @@ func (w target) checkUnjudgedHolds(t *testing.T) {
 // unjudged at once.
 func (f fixture) holdUnjudged(t *testing.T) {
 	t.Helper()
-	f.setConfig(t, v1alpha1.ConfigNoVerdict, string(v1alpha1.NoVerdictHold))
+	f.SetConfig(t, v1alpha1.ConfigNoVerdict, string(v1alpha1.NoVerdictHold))
 }
 
 func TestAnUnjudgedRolloutIsHeldUntilItIsJudged(t *testing.T) {

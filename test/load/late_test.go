@@ -18,29 +18,13 @@ import (
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
-// setConfig creates a setting, and deletes it when the test ends.
-func (f fixture) setConfig(t *testing.T, kind v1alpha1.ConfigType, content string) {
-	t.Helper()
-	configs := f.Breakwater.AppV1alpha1().OpsConfigInfoes(v1alpha1.SystemNamespace)
-	config := &v1alpha1.OpsConfigInfo{ObjectMeta: metav1.ObjectMeta{Name: string(kind)}}
-	config.Spec.Type, config.Spec.Content, config.Spec.Enable = kind, content, true
-	if _, err := configs.Create(t.Context(), config, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := configs.Delete(context.Background(), config.Name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // The first check of the second version takes longer than post-timeout, so its rollout is held.
 // Then its verdict comes.
 func TestALateVerdictEndsTheHoldOfAnUnjudgedRollout(t *testing.T) {
 	const pods = 6 // one every 10 s: a timeout has a grace of 15 s, and must end before the rollout
 	f := newFixture(t)
-	f.setConfig(t, v1alpha1.ConfigNoVerdict, string(v1alpha1.NoVerdictHold))
-	f.setConfig(t, v1alpha1.ConfigPostTimeout, "3s")
+	f.SetConfig(t, v1alpha1.ConfigNoVerdict, string(v1alpha1.NoVerdictHold))
+	f.SetConfig(t, v1alpha1.ConfigPostTimeout, "3s")
 	fixtures, firsts, script := map[string]fixture{"pass": newFixture(t), "fail": newFixture(t)}, map[string]string{}, double.Script{}
 	for verdict, f := range fixtures {
 		f.create(t, builder.Deployment("web", pods, builder.Simulated, builder.Paced(10)))
