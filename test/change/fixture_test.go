@@ -110,6 +110,21 @@ func (w target) get(ctx context.Context) (*workload.Workload, error) {
 	return workload.FromUnstructured(w.kind, u)
 }
 
+// state returns what the status of the workload depends on, for a message.
+func (w target) state(ctx context.Context) string {
+	u, err := w.Dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.namespace).Get(ctx, "web", metav1.GetOptions{})
+	if err != nil {
+		return err.Error()
+	}
+	unstructured.RemoveNestedField(u.Object, "spec", "template")
+	unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
+	raw, err := u.MarshalJSON()
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw)
+}
+
 // patch changes the workload as a person does.
 func (w target) patch(ctx context.Context, body string) error {
 	_, err := w.Dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.namespace).

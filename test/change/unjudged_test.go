@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"testing"
 
+	"knative.dev/pkg/apis"
+
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/builder"
@@ -56,7 +58,8 @@ func (w target) passAll(t *testing.T, attempt int64) {
 				w.judge(t, &batches[i], "pass")
 			}
 		}
-		return fmt.Errorf("attempt %d is %q: %+v", c.Spec.Attempt, c.Status.Phase, c.Status.Counts)
+		return fmt.Errorf("attempt %d is %q (%s); the workload: %s", c.Spec.Attempt, c.Status.Phase,
+			c.Status.GetCondition(apis.ConditionSucceeded).GetMessage(), w.state(ctx))
 	})
 	w.awaitSaved(t, attempt)
 }

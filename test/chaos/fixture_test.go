@@ -95,6 +95,9 @@ func (f *fixture) configure(ctx context.Context) error {
 			return fmt.Errorf("set %s: %w", kind, err)
 		}
 	}
+	if err := f.judge.SetSecondFinish(ctx, secondFinish); err != nil {
+		return err
+	}
 	return judge.Configure(ctx, f.kube)
 }
 

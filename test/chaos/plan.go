@@ -60,6 +60,10 @@ var published = []struct {
 	{"fails and is called back as a pass before", double.Post, 5.0 / 148, double.Behaviour{Premature: true, Verdict: "fail"}},
 }
 
+// secondFinish is the rate of second finishes that the published server calls back again. A
+// finish is repeated if its answer is lost: see ServerFaults.
+const secondFinish = 23.0 / 105
+
 // addPublished draws the faults of the published server for each batch, and a forgotten
 // start for the order.
 func (p *Plan) addPublished(r *rand.Rand, pods int) {

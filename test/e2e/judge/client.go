@@ -26,6 +26,8 @@ type Client struct {
 	mu     sync.Mutex
 	checks map[string][]double.CheckRule
 	faults map[string][]double.FaultRule
+	// secondFinish is a rate for all namespaces.
+	secondFinish float64
 }
 
 // New returns a client of the double at URL. A nil client is
@@ -66,11 +68,20 @@ func (j *Client) SetFaults(ctx context.Context, namespace string, rules ...doubl
 	return j.put(ctx)
 }
 
+// SetSecondFinish sets the rate, from 0 to 1, of second finishes that the double calls back
+// again, for all namespaces.
+func (j *Client) SetSecondFinish(ctx context.Context, rate float64) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.secondFinish = rate
+	return j.put(ctx)
+}
+
 // part returns the substring that only order ids of a namespace contain.
 func part(namespace string) string { return "/" + namespace + "/" }
 
 func (j *Client) put(ctx context.Context) error {
-	var s double.Script
+	s := double.Script{SecondFinish: j.secondFinish}
 	for _, rules := range j.checks {
 		s.Checks = append(s.Checks, rules...)
 	}
@@ -109,6 +120,7 @@ func (j *Client) Reset(ctx context.Context) error {
 	defer j.mu.Unlock()
 	clear(j.checks)
 	clear(j.faults)
+	j.secondFinish = 0
 	return j.do(ctx, http.MethodDelete, "/double", nil, nil)
 }
 
