@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// check is the check of a node in one stage. Its behaviour decides how it runs,
+// check is the check of a node in one stage. Its behavior decides how it runs,
 // ends and is called back.
 type check struct {
 	node      *node
@@ -60,7 +60,7 @@ func verdictOf(rules []Rule) string {
 }
 
 // run runs a check to its end, after the answer to its call unless the
-// behaviour is early.
+// behavior is early.
 func (d *Double) run(ctx context.Context, c *check) {
 	b := c.behaviour
 	if b.Early {
@@ -89,7 +89,7 @@ func (d *Double) run(ctx context.Context, c *check) {
 		takes, late, how = c.timeout, takes-c.timeout, TimedOut
 	}
 	if b.Premature {
-		// The polling reads the state of before the call: a pass without rules.
+		// The server's poll reads the state from before the call: a pass without rules.
 		d.callBack(ctx, c, Threw)
 	}
 	if !d.wait(ctx, takes) {

@@ -58,7 +58,7 @@ func newProgress(s Script) *progress {
 // lucky reports whether an event with a rate occurs.
 func (p *progress) lucky(rate float64) bool { return p.random.Float64() < rate }
 
-// behaviour returns the behaviour of a check by the script. Every matching rule
+// behaviour returns the behavior of a check by the script. Every matching rule
 // counts the check, even if an earlier rule decides.
 func (s Script) behaviour(p *progress, f facts) Behaviour {
 	chosen, found := s.Default, false
@@ -70,7 +70,7 @@ func (s Script) behaviour(p *progress, f facts) Behaviour {
 			continue
 		}
 		p.checks[i]++
-		// Every rule draws, so that a decision does not change those of other rules.
+		// Every rule draws a number, so that one rule does not change the draws of others.
 		selected := p.lucky(rule.Rate) || rule.Rate == 0
 		if !found && selected && applies(p.checks[i], rule.Nth, rule.Times) {
 			chosen, found = rule.Then, true

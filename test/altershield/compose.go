@@ -92,8 +92,8 @@ func rulesOf(b Behaviour, stage Stage) []Rule {
 	return []Rule{rule}
 }
 
-// messageOf returns the script's message, or that of the first rule that did
-// not pass.
+// messageOf returns the message of the script, or else the message of the first
+// rule that did not pass.
 func messageOf(scripted string, v verdict) string {
 	if scripted != "" || passes(v.Verdict) {
 		return scripted

@@ -117,7 +117,7 @@ func TestTheLogIsBounded(t *testing.T) {
 }
 
 // TestTheExamplesOfTheDocumentationAreScripts parses each indented JSON object
-// in the package doc as a script or as a default behaviour.
+// in the package doc as a script or as a default behavior.
 func TestTheExamplesOfTheDocumentationAreScripts(t *testing.T) {
 	raw, err := os.ReadFile("doc.go")
 	if err != nil {

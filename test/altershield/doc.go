@@ -5,10 +5,10 @@
 // variables).
 //
 // Its behavior is taken from the source of the published server (Java, 2023-12
-// and 2024-01) and from runs of it (docs/change/altershield.md). It has the same
-// authors as the client. A test against it
-// proves only that the client agrees with this reading. If a real server
-// differs, the real server is right.
+// and 2024-01) and from runs of it (docs/change/altershield.md). The double and
+// the client have the same authors, so a test against the double proves only that
+// the client agrees with their reading of the source. If a real server differs,
+// the real server is right.
 //
 // # Behavior of the server
 //

@@ -10,8 +10,8 @@ import (
 type FaultRule struct {
 	// Action is the call, such as submitChangeFinishNotify. Empty: all calls.
 	Action string `json:"action,omitempty"`
-	// Order is a part of the body, such as the bizExecOrderId. Empty: all
-	// calls.
+	// Order is a text that the body of a call must contain, such as the
+	// bizExecOrderId. Empty: all calls.
 	Order string `json:"order,omitempty"`
 	// Nth and Times are as in CheckRule, over matching calls.
 	Nth   int `json:"nth,omitempty"`

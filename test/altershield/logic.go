@@ -175,8 +175,8 @@ func (d *Double) finish(in form) (result, *check) {
 	return answer, d.newCheck(n, Post)
 }
 
-// repeatCallback returns the check of a second finish, or nil: it repeats the
-// verdict of the first one, by luck.
+// repeatCallback returns the check of a second finish, or nil. The check repeats
+// the verdict of the first finish, at the rate Script.SecondFinish.
 func (d *Double) repeatCallback(n *node) *check {
 	pass, judged := n.passed[Post]
 	if !judged || !d.progress.lucky(d.script.SecondFinish) {
@@ -205,7 +205,7 @@ func (d *Double) resubmit(in form) (result, *check) {
 }
 
 // retrieve always returns finished. It returns fail unless the stage was judged
-// a pass, so also during the check and after a timeout or exception.
+// a pass. So it returns fail during the check, and after a timeout or exception.
 func (d *Double) retrieve(in form) result {
 	n, exists := d.nodes[in.text("nodeId")]
 	if !exists {

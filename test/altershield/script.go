@@ -14,7 +14,7 @@ type Script struct {
 	// SecondFinish is the rate, from 0 to 1, of second finishes that are called
 	// back again, with the verdict of the first. Default 0.
 	SecondFinish float64 `json:"secondFinish,omitempty"`
-	// Default is the behaviour of a check that no rule matches.
+	// Default is the behavior of a check that no rule matches.
 	Default Behaviour `json:"default,omitzero"`
 	// Checks are the rules of checks; the first that matches and applies
 	// decides.
@@ -24,7 +24,7 @@ type Script struct {
 	Faults []FaultRule `json:"faults,omitempty"`
 }
 
-// CheckRule defines the behaviour of matching checks.
+// CheckRule defines the behavior of matching checks.
 type CheckRule struct {
 	Match Match `json:"match,omitzero"`
 	// Nth is the number of the first matching check to which the rule applies,
@@ -33,8 +33,8 @@ type CheckRule struct {
 	// Times is the number of matching checks to which the rule applies. 0 means
 	// 1 if Nth is set, otherwise all.
 	Times int `json:"times,omitempty"`
-	// Rate is the part of these checks to which the rule applies, from 0 to 1, by
-	// Script.Seed. 0 means all.
+	// Rate is the fraction of these checks to which the rule applies, from 0 to
+	// 1; Script.Seed determines which ones. 0 means all.
 	Rate float64   `json:"rate,omitempty"`
 	Then Behaviour `json:"then,omitzero"`
 }
@@ -49,7 +49,7 @@ type Match struct {
 	BatchNo *int64 `json:"batchNo,omitempty"`
 	// Pod is the name of one of the batch's pods; * and ? are wildcards.
 	Pod string `json:"pod,omitempty"`
-	// Order is a part of the bizExecOrderId.
+	// Order is a text that the bizExecOrderId must contain.
 	Order string `json:"order,omitempty"`
 	// Namespace and Workload are those of extInfo.
 	Namespace string `json:"namespace,omitempty"`
