@@ -8,7 +8,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/impersonation"
 )
 
-// Whoever takes over openapi can request rollbacks, and nothing else.
+// An attacker who takes over openapi can request rollbacks, and nothing else.
 func TestTheServiceAccountOfOpenapiWritesAnnotations(t *testing.T) {
 	f := newFixture(t)
 	kubectl(t, controllerWorkloads, "apply", "-n", f.namespace, "-f", "-")
@@ -23,8 +23,9 @@ func TestTheServiceAccountOfOpenapiWritesAnnotations(t *testing.T) {
 	}
 }
 
-// Whoever takes over a function can write the facts of the function, but neither the state of a
-// release nor, except for a batch with function verdict, the facts of another function.
+// An attacker who takes over a function can write the facts of this function, but neither the state
+// of a release nor the facts of another function. Exception: for a batch, functions submit and
+// verdict may write some of each other's facts.
 func TestTheServiceAccountsOfFunctionsWriteOnlyTheirFacts(t *testing.T) {
 	f := newFixture(t)
 	kubectl(t, facts, "apply", "-n", f.namespace, "-f", "-")
@@ -43,7 +44,7 @@ func TestTheServiceAccountsOfFunctionsWriteOnlyTheirFacts(t *testing.T) {
 		{"submit", release, `{"status":{"status":"Success"}}`, only},
 		{"submit", release, `{"status":{"orderResult":{"verdict":"pass"}}}`, only},
 		{"verdict", pod, verdicts, ""},
-		// With a verdict it writes the intent to finish the batch, or its end.
+		// Together with a verdict, function verdict writes the intent to finish the batch, or its end.
 		{"verdict", pod, `{"status":{"submissions":[{"stage":"POST","intentTime":"2026-01-01T00:00:00.000000Z","attempts":1}]}}`, ""},
 		{"verdict", pod, `{"status":{"status":"ExecuteDone"}}`, ""},
 		{"verdict", pod, `{"status":{"preSubmitTime":"now"}}`, only},
@@ -79,7 +80,7 @@ const rollouts = `{apiVersion: v1, kind: List, items: [
  {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: attack-rollouts, labels: {breakwater.dev/controller: "true"}},
   rules: [{apiGroups: [argoproj.io], resources: [rollouts], verbs: [get, list, watch, patch, delete]}]}]}`
 
-// Whoever takes over the controller is restricted for other kinds of workloads, too.
+// An attacker who takes over the controller is restricted for other kinds of workloads, too.
 func TestTheServiceAccountOfTheControllerHoldsOtherKindsOnly(t *testing.T) {
 	f := newFixture(t)
 	elsewhere := f.newNamespace(t, nil)

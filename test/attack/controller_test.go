@@ -25,8 +25,8 @@ const controllerWorkloads = `{apiVersion: v1, kind: List, items: [
 // saved is a template that the controller saved.
 const saved = `{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: saved, labels: {app.ops.cloud.alipay.com/history-of: a}}, revision: 1, data: {spec: {template: {}}}}`
 
-// Whoever takes over the controller can do only what the controller does. What it needs is
-// tested by all tests of test/change: their controllers use its ServiceAccount.
+// An attacker who takes over the controller can do only what the controller does. All tests of
+// test/change show that it has the rights that it needs: they run it with its ServiceAccount.
 func TestTheServiceAccountOfTheControllerCannotRunImages(t *testing.T) {
 	f := newFixture(t)
 	elsewhere := f.newNamespace(t, nil)

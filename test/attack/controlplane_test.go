@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			return nil, err
 		}
-		// Its policies need no process.
+		// Part permission is not started: its policies need no process.
 		return p, p.Install(ctx, "config/permission")
 	}))
 }

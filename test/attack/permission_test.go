@@ -12,8 +12,8 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/impersonation"
 )
 
-// Whoever takes over a process of part permission can change neither the image nor the
-// address of a pod. That the processes write what they need is tested by all other tests.
+// An attacker who takes over a process of part permission can change neither the image nor the
+// address of a pod. All other tests show that the processes can write what they need.
 func TestTheServiceAccountsOfPermissionWriteOnlyTheFinalizerAndOneCondition(t *testing.T) {
 	f := newFixture(t)
 	kubectl(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, labels: {app: web}, finalizers: [a.example/b]},
@@ -51,8 +51,8 @@ func TestTheServiceAccountsOfPermissionWriteOnlyTheFinalizerAndOneCondition(t *t
 	}
 }
 
-// Whoever may write pods cannot let a pod go before its permissions are revoked, so that the
-// next pod with its address would have them.
+// A user who may write pods cannot remove a pod before its permissions are revoked. Otherwise
+// the next pod with its address would have them.
 func TestTheFinalizerOfAPodIsRemovedOnlyByBreakwater(t *testing.T) {
 	f := newFixture(t)
 	kubectl(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, finalizers: [stke.io/podpermission-protection, a.example/b]},

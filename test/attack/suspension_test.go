@@ -14,7 +14,8 @@ import (
 const web = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 1, selector: {matchLabels: {app: web}},
  template: {metadata: {labels: {app: web}}, spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}}}`
 
-// A template that is saved counts as a version that succeeded, so a suspension would admit it.
+// A saved template counts as a version that succeeded. So a planted one would be admitted
+// although the workload is suspended.
 func TestASavedTemplateCannotBePlanted(t *testing.T) {
 	f := newFixture(t)
 	const only = "only Breakwater writes ControllerRevisions"
@@ -38,7 +39,7 @@ func TestASavedTemplateCannotBePlanted(t *testing.T) {
 	}
 }
 
-// Pods of an edited ReplicaSet would run what nobody judged, also while the Deployment is
+// Pods of an edited ReplicaSet would run an unjudged template, even while the Deployment is
 // suspended.
 func TestTheTemplateOfAReplicaSetCannotBeChanged(t *testing.T) {
 	f := newFixture(t)
@@ -62,7 +63,7 @@ func TestTheTemplateOfAReplicaSetCannotBeChanged(t *testing.T) {
 	patch(attacker, "", f.namespace, image)
 }
 
-// It is not denied, because some controllers update pods in place.
+// The change is not denied, because some controllers update pods in place.
 func TestAnImageThatIsChangedInAPodIsReported(t *testing.T) {
 	f := newFixture(t)
 	kubectl(t, `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}`,
