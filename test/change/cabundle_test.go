@@ -25,7 +25,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/clients"
 )
 
-// A fake API server checks no versions in patches.
+// This test needs a real API server: a fake one does not check the resourceVersion of a patch.
 func TestAStaleWriteOfACABundleConflicts(t *testing.T) {
 	c, err := clients.Connect()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package change has tests of the change part on a control plane without Knative
-// (test/controlplane): what follows from webhooks, controllers and the API server. There
-// is no server, and people judge. test/e2e tests whole releases with the functions.
+// Package change tests part change on a control plane without Knative (test/controlplane):
+// what webhooks, controllers and the API server do together. There is no AlterShield
+// server; people judge. test/e2e tests whole releases with the functions.
 package change

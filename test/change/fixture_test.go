@@ -110,7 +110,8 @@ func (w target) get(ctx context.Context) (*workload.Workload, error) {
 	return workload.FromUnstructured(w.kind, u)
 }
 
-// state returns what the status of the workload depends on, for a message.
+// state returns, for an error message, what the status of the workload depends on: the
+// object without its template.
 func (w target) state(ctx context.Context) string {
 	u, err := w.Dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.namespace).Get(ctx, "web", metav1.GetOptions{})
 	if err != nil {
@@ -177,7 +178,7 @@ func (w target) awaitPhase(t *testing.T, phase v1alpha1.WorkloadPhase, attempt i
 }
 
 // awaitSaved waits until the current release is the attempt, has succeeded and its template
-// is saved. A version that is replaced before is not saved.
+// is saved. The template of a version that is replaced earlier is not saved.
 func (w target) awaitSaved(t *testing.T, attempt int64) *v1alpha1.ChangeWorkload {
 	t.Helper()
 	w.awaitPhase(t, v1alpha1.WorkloadSuccess, attempt)
@@ -239,7 +240,7 @@ func (w target) judge(t *testing.T, p *v1alpha1.ChangePod, verdict string) {
 	}
 }
 
-// awaitHeld waits until the workload is suspended and held, awaitResumed until neither.
+// awaitHeld waits until the workload is suspended and held, awaitResumed until it is neither.
 func (w target) awaitHeld(t *testing.T) {
 	t.Helper()
 	w.awaitWorkload(t, "is held", func(live *workload.Workload) bool { return live.Labels[v1alpha1.SuspendLabel] != "" && live.Paused() })

@@ -21,9 +21,9 @@ import (
 // replicas is the number of pods of the workloads of real controllers.
 const replicas = 6
 
-// checkReleases follows a workload of 6 pods with marker v1 through every way out of a
-// suspension. The user of its controller must not be denied anything, and attempts count
-// releases only.
+// checkReleases takes a workload of 6 pods with marker v1 through every way out of a
+// suspension. No request of its controller's user may be denied, and only releases may
+// increment the attempt.
 func (w target) checkReleases(t *testing.T, user string) {
 	t.Helper()
 	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)

@@ -17,7 +17,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
-// A workload that is deleted without its pods and created again is not suspended.
+// A workload that is deleted without its pods and then created again is no longer suspended.
 func TestASuspensionIsNotLeftByDeletionWithoutTheRightToBypass(t *testing.T) {
 	f := newFixture(t)
 	f.SetConfig(t, v1alpha1.ConfigBypass, string(v1alpha1.BypassAuthorized))
@@ -40,7 +40,7 @@ func TestASuspensionIsNotLeftByDeletionWithoutTheRightToBypass(t *testing.T) {
 		t.Errorf("deletecollection: %s", out)
 	}
 
-	// A namespace terminates, whoever is in it.
+	// A namespace terminates even if a workload in it is suspended.
 	if err := f.Kube.CoreV1().Namespaces().Delete(t.Context(), f.namespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

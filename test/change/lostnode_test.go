@@ -41,8 +41,8 @@ func (f fixture) lostNode(t *testing.T, name string) {
 }
 
 // The DaemonSet controller counts the lost node only if the pods tolerate its taint. If
-// they do not, it may have created a pod before the node had the taint, which then cannot
-// be scheduled.
+// they do not, the controller may have created a pod before the node had the taint. That
+// pod cannot be scheduled.
 func TestADaemonSetReleaseDoesNotWaitForALostNode(t *testing.T) {
 	for name, tolerated := range map[string]bool{"whose taint is tolerated": true, "whose taint is not tolerated": false} {
 		t.Run(name, func(t *testing.T) {

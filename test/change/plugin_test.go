@@ -42,7 +42,8 @@ func (f fixture) mustPlugin(t *testing.T, code int, words []string, args ...stri
 	return stdout
 }
 
-// awaitSuspended waits until the workload is suspended. A complete rollout is not stopped.
+// awaitSuspended waits until the workload is suspended, but not until it is held: a complete
+// rollout is not held.
 func (w target) awaitSuspended(t *testing.T) {
 	t.Helper()
 	w.awaitWorkload(t, "is suspended", func(live *workload.Workload) bool { return live.Labels[v1alpha1.SuspendLabel] != "" })
@@ -91,7 +92,7 @@ func TestThePluginFollowsAReleaseFromItsFailToItsRepair(t *testing.T) {
 			"1 of 1 requests would be denied"}, "simulate", "apply", "-f", manifest)
 	})
 	t.Run("a second repair needs --again, and a repair that passes ends the suspension", func(t *testing.T) {
-		// No pod of the first repair becomes Ready, so that it does not end the suspension.
+		// No pod of the first repair becomes Ready, so the repair does not end the suspension.
 		nowhere := `{"spec":{"template":{"spec":{"nodeSelector":{"breakwater.dev/test":%s}}}}}`
 		container := builder.Deployment("web", 1).Spec.Template.Spec.Containers[0]
 		image := container.Name + "=" + container.Image + "-repaired"
