@@ -10,7 +10,7 @@ import (
 )
 
 // Availability checks that deletions leave a minimum of pods available, and
-// that only pods are deleted for which a request may have been admitted. It
+// that a pod is deleted only if a request for it may have been admitted. It
 // gets the events of a watch in their order.
 type Availability struct {
 	mu        sync.Mutex
@@ -50,7 +50,7 @@ func (a *Availability) Denied(uid types.UID) {
 	a.requests[uid]--
 }
 
-// Observe records the state of a pod; deleted: it does not exist any more.
+// Observe records the state of a pod; deleted means that the pod no longer exists.
 func (a *Availability) Observe(pod *corev1.Pod, deleted bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -27,7 +27,8 @@ import (
 )
 
 const (
-	// minAvailable of coveredPods pods have to be available.
+	// coveredPods is the number of covered pods, minAvailable how many of them
+	// have to be available.
 	coveredPods, minAvailable = 16, 12
 	// budgetClients is the number of clients that delete and evict pods.
 	budgetClients = 4
@@ -166,9 +167,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // request deletes or evicts a random available pod. Some requests are dry runs,
-// and some are canceled by the client. A request for a pod that is not available
-// costs nothing, even if the pod becomes available before the API server
-// executes the request, so the check of the minimum would not be exact.
+// and some are canceled by the client. Unavailable pods are not chosen: a request
+// for one is not charged, even if the pod becomes available before the API server
+// executes the request. Such requests would make the check of the minimum inexact.
 func (b *budgetLoop) request(ctx context.Context, r *rand.Rand) {
 	pods, err := b.pods.List(labels.Everything())
 	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !available(p) })

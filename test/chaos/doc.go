@@ -13,7 +13,7 @@
 //     deleted without an admitted request. All charges are removed, and the budget
 //     admits exactly what it allows.
 //   - Exactly the existing pods with a permission set have a grant at the
-//     provider, none was doubled, and all are revoked in the end.
+//     provider, no grant was given twice, and all are revoked in the end.
 //
 // The verdicts are read from the log of the double, not from its script,
 // because a check may start twice and a callback may fail. A callback that was

@@ -65,8 +65,8 @@ func (e Evidence) Finishes(nodes []string) (n int) {
 const unknownNodeTimeout = 3 * time.Minute
 
 // Stuck returns the number of verdicts in an inbox that should have been
-// delivered. Those of unknown nodes, of a start whose answer was lost, may stay
-// for a time.
+// delivered. A verdict of an unknown node may stay for unknownNodeTimeout: the
+// answer to the start of the node was lost.
 func Stuck(inbox []v1alpha1.InboxVerdict, known map[string]bool, now time.Time) (n int) {
 	for _, v := range inbox {
 		if known[v.NodeID] || now.Sub(v.Time.Time) > unknownNodeTimeout {

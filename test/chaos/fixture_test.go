@@ -75,7 +75,7 @@ func settings() map[v1alpha1.ConfigType]string {
 		v1alpha1.ConfigPreTimeout:    "90s",
 		v1alpha1.ConfigPostTimeout:   "60s",
 		v1alpha1.ConfigWaitThreshold: "10s",
-		// A check that times out would wait for a person.
+		// With the default, a check that times out would wait for a person.
 		v1alpha1.ConfigNoVerdictContradicted: string(v1alpha1.NoVerdictPass),
 	}
 }

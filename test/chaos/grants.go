@@ -35,8 +35,8 @@ func (g *Grants) Len() int {
 	return len(g.pods)
 }
 
-// Violations returns the differences of the held grants from one grant for each
-// wanted pod (UID and IP address). Grants of pods of other runs do not matter.
+// Violations returns how held differs from exactly one grant for each pod in want
+// (IP address by UID). It ignores grants of pods of other runs.
 func (g *Grants) Violations(want map[string]string, held []provider.Entry) (out []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

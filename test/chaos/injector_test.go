@@ -43,7 +43,7 @@ func targets() map[string]target {
 		"ingress":    {part: disruption.Ingress()},
 		"filter":     {part: disruption.Filter()},
 		"callback":   {part: disruption.Function("callback")},
-		// Its state is on a volume of the pod.
+		// A new pod would not have the state, which is on a volume of the pod.
 		"server": {part: disruption.Server(), keep: true},
 	}
 	for _, name := range []string{
@@ -61,8 +61,9 @@ func targets() map[string]target {
 	return out
 }
 
-// maxKills returns the maximum number of kills of each part; 0: no limit. The
-// kubelet's restart back-off of a pod that must stay grows, so it has its own.
+// maxKills returns the maximum number of kills of each part; 0: no limit. A pod
+// that must stay has its own maximum, kept, because the kubelet's restart back-off
+// grows with each kill.
 func maxKills(perPart, kept int) map[string]int {
 	out := map[string]int{}
 	for name, t := range targets() {
@@ -74,8 +75,8 @@ func maxKills(perPart, kept int) map[string]int {
 	return out
 }
 
-// renewKept replaces the pods that must stay during a run and were restarted in an earlier
-// one, whose back-off would go on.
+// renewKept replaces the pods that must stay during this run and were restarted in an
+// earlier one: their restart back-off would continue.
 func renewKept(ctx context.Context, kube kubernetes.Interface) error {
 	for name, t := range targets() {
 		if !t.keep {
@@ -220,7 +221,7 @@ func (i *injector) readyPods(ctx context.Context, t target) (found []corev1.Pod,
 	return found, err
 }
 
-// wake sends a request to a function, which needs no useful answer.
+// wake sends a request to a function and ignores the answer.
 func wake(ctx context.Context, url string) error {
 	if url == "" {
 		return nil
@@ -243,7 +244,7 @@ func wake(ctx context.Context, url string) error {
 func (i *injector) kill(ctx context.Context, t target, pod *corev1.Pod) (string, error) {
 	how, err := disruption.Kill(ctx, i.kube, pod)
 	if err == nil && !t.keep && restarts(pod) > 0 {
-		// It was killed before. A new pod avoids the kubelet's back-off, which
+		// The pod was killed before. A new pod avoids the kubelet's back-off, which
 		// is not under test.
 		return how + ", and replaced", disruption.Delete(ctx, i.kube, pod)
 	}

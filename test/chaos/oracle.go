@@ -82,8 +82,9 @@ type Batch struct {
 	// Done: its state is ExecuteDone.
 	Done      bool
 	Pre, Post Stage
-	// Starts and Finishes are the calls that the server received, and the
-	// attempts those that Breakwater recorded before it made them.
+	// Starts and Finishes count the calls that the server received.
+	// StartAttempts and FinishAttempts count the calls that Breakwater recorded
+	// before it made them.
 	Starts, StartAttempts, Finishes, FinishAttempts int
 }
 
@@ -228,8 +229,8 @@ type Former struct {
 	Closed bool
 }
 
-// FormerViolations returns the contradictions of earlier releases. A Success deletes
-// their ChangeWorkloads; otherwise they stay, and have ended.
+// FormerViolations returns the contradictions of earlier releases. After a Success of the
+// current release their ChangeWorkloads are deleted; otherwise they stay, but have ended.
 func FormerViolations(current v1alpha1.WorkloadPhase, former []Former) (out []string) {
 	for _, f := range former {
 		switch {

@@ -133,7 +133,7 @@ func (p *permissionLoop) run(ctx context.Context) {
 	}
 }
 
-// awaitGranted waits until all pods are ready and exactly they have a grant.
+// awaitGranted waits until all pods are ready and exactly these pods have a grant.
 func (p *permissionLoop) awaitGranted(ctx context.Context) error {
 	return await(ctx, grantedWithin, "exactly the pods of "+p.namespace+" have grants", func(ctx context.Context) error {
 		list, err := p.kube.CoreV1().Pods(p.namespace).List(ctx, metav1.ListOptions{})
@@ -166,7 +166,7 @@ func (p *permissionLoop) compare(ctx context.Context, want map[string]string) er
 }
 
 // check checks the grants of the last pods, deletes the pods, and checks that
-// all grants are revoked and none was doubled.
+// all grants are revoked and none was given twice.
 func (p *permissionLoop) check(ctx context.Context) error {
 	if err := p.cluster.SetFaults(ctx, provider.Faults{}); err != nil {
 		return err

@@ -84,8 +84,8 @@ func (p *Plan) addPublished(r *rand.Rand, pods int) {
 	}
 }
 
-// add sets the behaviour of a check of a random batch. The batch may not exist,
-// and the first rule for a check counts.
+// add sets the behavior of a check of a random batch. A release may have fewer
+// batches. If several rules match a check, the first one counts.
 func (p *Plan) add(r *rand.Rand, pods int, what string, then double.Behaviour) {
 	stage := double.Post
 	if r.IntN(4) == 0 {

@@ -59,8 +59,8 @@ type releaseLoop struct {
 	done int
 }
 
-// run does at least a number of releases, each of which must end according to
-// the verdicts.
+// run makes at least this number of releases. Each release must end according to
+// its verdicts.
 func (l *releaseLoop) run(ctx context.Context, releases int) error {
 	_, err := l.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: l.namespace, Labels: map[string]string{chaosLabel: "true", v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled},
@@ -143,7 +143,7 @@ func (l *releaseLoop) release(ctx context.Context, n int, paced bool) error {
 		builder.Paced(1)(d)
 	}
 	if l.suspended {
-		// The selector has the same map.
+		// The selector shares this map.
 		d.Labels = maps.Clone(d.Labels)
 		d.Labels[v1alpha1.IgnoredSuspendLabel] = "true"
 	}
@@ -287,7 +287,7 @@ func (l *releaseLoop) awaitFormer(ctx context.Context, current v1alpha1.Workload
 }
 
 // current returns the ChangeWorkload of the last template. If the webhook was
-// unreachable, the Deployment has no annotations of it yet.
+// unreachable, the Deployment does not have the annotations for this template yet.
 func (l *releaseLoop) current(ctx context.Context, d *appsv1.Deployment, n int) (*v1alpha1.ChangeWorkload, error) {
 	if got := d.Spec.Template.Annotations[builder.Marker]; got != marker(n) {
 		return nil, fmt.Errorf("the template is %s", got)

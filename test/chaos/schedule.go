@@ -33,8 +33,8 @@ type Fault struct {
 	After time.Duration
 	Part  string
 	Kind  FaultKind
-	// All: all replicas have the fault, otherwise that with this number, modulo
-	// the number of replicas.
+	// All: all replicas have the fault. Otherwise only the replica with number
+	// Replica, modulo the number of replicas, has it.
 	All     bool
 	Replica int
 	// For is the duration of a pause.
