@@ -9,14 +9,14 @@ import (
 	"slices"
 )
 
-// built is where a family is.
+// built is the location of a family.
 type built struct {
-	// Binaries is the folder of the binaries, Module that of the main module's source.
+	// Binaries is the folder of the binaries, Module the folder of the main module's source.
 	Binaries string `json:"binaries"`
 	Module   string `json:"module"`
 }
 
-// printBuilt builds a family and prints where it is as a line of JSON.
+// printBuilt builds a family and prints its location, a line of JSON.
 func (c *cluster) printBuilt(ctx context.Context, name string) error {
 	i := slices.IndexFunc(families, func(f family) bool { return f.name == name && f.binaries != nil })
 	if i < 0 {

@@ -62,7 +62,7 @@ func (c *cluster) startAPIServer(ctx context.Context) error {
 		until(ctx, func(ctx context.Context) error { return c.get(ctx, "/readyz", nil) })
 }
 
-// auditPolicy logs writes with their user and user agent, without the objects.
+// auditPolicy logs each write with its user and user agent, but without the object.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
@@ -88,8 +88,8 @@ func (c *cluster) startControllers(ctx context.Context) error {
 		"--cluster-signing-cert-file=" + c.pki("ca.crt"), "--cluster-signing-key-file=" + c.pki("ca.key"),
 	}, auth("controller-manager")...)
 	if !c.controlPlaneOnly {
-		// The control plane of the tests has the default, 20 requests per second, as
-		// production clusters have: nothing may depend on a fast garbage collector.
+		// The control plane of the tests keeps the default of production clusters, 20
+		// requests per second: no test may depend on a fast garbage collector.
 		manager = append(manager, "--kube-api-qps=200", "--kube-api-burst=400")
 	}
 	if err := c.start(ctx, process{Name: "kube-controller-manager", Command: manager}); err != nil {

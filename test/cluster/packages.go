@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// debianPackages lists each package with a file of it, by which the tool checks
-// that it is installed.
+// debianPackages lists each package with one of its files. If the file exists, the
+// package is installed.
 var debianPackages = [][2]string{
 	{"containerd", "/usr/bin/containerd"},
 	{"runc", "/usr/sbin/runc"},

@@ -17,7 +17,7 @@ type progress struct {
 	out   io.Writer
 	now   func() time.Time
 	start time.Time
-	// expected is the duration of all builds, built that of those that have ended.
+	// expected is the duration of all builds, built the duration of the ended ones.
 	expected, built time.Duration
 }
 

@@ -11,7 +11,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// prometheusProgram is that of Debian's package.
+// prometheusProgram is the program of Debian's package.
 const prometheusProgram = "/usr/bin/prometheus"
 
 // sharedObjects are the C library and its loader, the only ones that Debian's

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// replacedFile is a file of a required module that one in the family's folder replaces,
-// so that the build does not need what the file imports.
+// replacedFile is a file of a required module. A file in the family's folder replaces it,
+// so that the build does not need the imports of the original.
 type replacedFile struct{ module, path, by string }
 
 // replaceFile copies the module to a folder with the file replaced, and returns a go.mod

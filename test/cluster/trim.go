@@ -170,8 +170,8 @@ func (c *cluster) trimImages(ctx context.Context) error {
 	return err
 }
 
-// imagesWithout returns the references of containerd's images whose digest is not
-// saved. A line of list has a reference, a type and a digest.
+// imagesWithout returns the references of the images in containerd whose digest is
+// not saved. A line of list has a reference, a type and a digest.
 func imagesWithout(list string, saved map[string]bool) []string {
 	var unsaved []string
 	for line := range strings.Lines(list) {

@@ -103,7 +103,7 @@ func (c *cluster) bringUp(nodes int) []task {
 	}
 }
 
-// bindUsers makes the user load a cluster-admin by RBAC, not by its group.
+// bindUsers makes user "load" a cluster-admin by RBAC, not by its group.
 func (c *cluster) bindUsers(ctx context.Context) error {
 	return c.apply(ctx, "breakwater-users", []byte(userBindings))
 }

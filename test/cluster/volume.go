@@ -18,7 +18,7 @@ func (c *cluster) makeVolume(ctx context.Context) error {
 	return c.apply(ctx, "breakwater-volume", fmt.Appendf(nil, centreVolume, path, c.nodeName()))
 }
 
-// The kubelet gives a volume of type local to fsGroup, one of type hostPath to nobody.
+// The kubelet applies fsGroup to a volume of type local, but not to one of type hostPath.
 const centreVolume = `apiVersion: v1
 kind: PersistentVolume
 metadata: {name: permission-centre}
