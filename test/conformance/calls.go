@@ -100,8 +100,8 @@ func rejectsUnsigned(ctx context.Context, s *suite) error {
 	return s.rejectsSignature(ctx, "unsigned", func(http.Header, []byte) {})
 }
 
-// rejectsSignature opens an order of its own: a judge that opens the order of one check
-// would reject that of the next for another reason.
+// rejectsSignature uses a new order for each check: a judge that opens the order in one
+// check would reject the same order in the next check for another reason.
 func (s *suite) rejectsSignature(ctx context.Context, name string, sign func(http.Header, []byte)) error {
 	e, err := s.again(ctx, actionOpenOrder, map[string]any{"bizExecOrderId": s.order + "/forged-" + name}, sign)
 	if err != nil {

@@ -66,7 +66,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-// code returns the exit code, and why it is not conforms if the output does not say it.
+// code returns the exit code. If the code is not conforms and the output does not say why,
+// it also returns the reason.
 func (r report) code(o options) (code int, reason string) {
 	switch {
 	case len(r.outcomes) == 0:

@@ -53,7 +53,8 @@ func (c *counter) add(text, example string) {
 	c.counts[i].times++
 }
 
-// print writes one report as text, or how often what happened in several.
+// print writes a single report as text. Of several reports it writes how often each
+// result occurred.
 func (r reports) print(to io.Writer) error {
 	if len(r) == 1 {
 		return r[0].print(to)
@@ -89,7 +90,7 @@ func (r reports) print(to io.Writer) error {
 	return table.Flush()
 }
 
-// code returns the exit code, and why it is not conforms.
+// code returns the exit code. If the code is not conforms, it also returns the reason.
 func (r reports) code(o options) (code int, reason string) {
 	for _, one := range r {
 		if code, reason := one.code(o); code != conforms {

@@ -135,8 +135,8 @@ func (s *suite) passed(ctx context.Context, node string, stage v1alpha1.Stage) b
 	return err == nil && answer.Passed()
 }
 
-// confirms asks for a pass without rules until retrieve returns pass, for the time of a
-// late callback: the judge may have called back before the check ended.
+// confirms reports whether retrieve confirms a pass without rules. It repeats the call for at
+// most lateWait, because the judge may have called back before the check ended.
 func (s *suite) confirms(ctx context.Context, node string, stage v1alpha1.Stage) bool {
 	err := wait.PollUntilContextTimeout(ctx, min(50*time.Millisecond, s.lateWait), s.lateWait, true, func(context.Context) (bool, error) {
 		return s.passed(ctx, node, stage), nil
