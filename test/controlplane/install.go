@@ -21,8 +21,8 @@ import (
 // registered in one process.
 const componentsGroup = "breakwater:controlplane"
 
-// Install applies a folder of manifests like config/protection as it is, except that
-// the components run in this process and not as Deployments, and that there is no Knative.
+// Install applies a folder of manifests, such as config/protection, with two differences:
+// the components run in this process and not as Deployments, and there is no Knative.
 func (p *ControlPlane) Install(ctx context.Context, folder string) error {
 	files, err := filepath.Glob(filepath.Join(p.root, filepath.FromSlash(folder), "*.yaml"))
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// OpenKruise is what RunOpenKruise installs of OpenKruise.
+// OpenKruise selects the parts of OpenKruise that RunOpenKruise installs.
 type OpenKruise struct {
 	// Webhooks are the resources with OpenKruise's webhooks, such as cloneset.
 	Webhooks []string
-	// FeatureGates are those of its manager.
+	// FeatureGates are the feature gates of the manager.
 	FeatureGates string
 }
 
@@ -64,7 +64,7 @@ func (p *ControlPlane) RunOpenKruise(ctx context.Context, o OpenKruise) (user st
 			return "", err
 		}
 	}
-	// It listens after it has completed them.
+	// The manager listens only after it has completed its webhooks.
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", "localhost:"+webhookPort)
 		if err != nil {

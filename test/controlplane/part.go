@@ -21,15 +21,15 @@ import (
 type Part struct {
 	// Manifests is its folder of manifests.
 	Manifests string
-	// Configs is the prefix of its ConfigMaps of logging, observability and leader election.
+	// Configs is the prefix of the names of its ConfigMaps for logging, observability and leader election.
 	Configs string
-	// Webhooks is its process of webhooks, Configuration their ValidatingWebhookConfiguration.
+	// Webhooks is the process that serves its webhooks, Configuration their ValidatingWebhookConfiguration.
 	Webhooks      server.Options
 	Configuration string
-	// Controllers are those of its component Component.
+	// Component is the name of its process of controllers, Controllers the controllers in it.
 	Component   string
 	Controllers []injection.ControllerConstructor
-	// Settled is how long its first controller has to hold its Lease before the tests begin.
+	// Settled is how long Component has to hold its only Lease before the tests begin.
 	Settled time.Duration
 }
 

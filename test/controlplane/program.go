@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Built is where the programs of a folder of test/cluster/modules are.
+// Built is the location of the programs of a folder of test/cluster/modules.
 type Built struct {
-	// Binaries is the folder of the binaries, Module that of the main module's source.
+	// Binaries is the folder of the binaries, Module the folder of the main module's source.
 	Binaries string `json:"binaries"`
 	Module   string `json:"module"`
 }
@@ -34,7 +34,7 @@ func (p *ControlPlane) Build(ctx context.Context, family string) (Built, error) 
 	return built, nil
 }
 
-// KubeconfigOf writes a kubeconfig of a ServiceAccount that may do everything.
+// KubeconfigOf writes a kubeconfig of a ServiceAccount with all rights.
 func (p *ControlPlane) KubeconfigOf(namespace, name string) (string, error) {
 	config, err := clientcmd.LoadFromFile(p.paths.Kubeconfig)
 	if err != nil {
@@ -50,8 +50,8 @@ func (p *ControlPlane) KubeconfigOf(namespace, name string) (string, error) {
 // FreePort returns a free port of this machine.
 func FreePort(ctx context.Context) (int, error) { return freePort(ctx) }
 
-// RunProgram runs a program until Stop, or until this process crashes, with its output in
-// the logs. Each variable is added to the environment.
+// RunProgram runs a program until Stop, or until this process crashes. Its output goes to
+// the logs. The variables are added to the environment.
 func (p *ControlPlane) RunProgram(path string, variables []string, args ...string) error {
 	name := filepath.Base(path)
 	log, err := os.Create(filepath.Join(p.Logs(), name+".log"))

@@ -31,9 +31,9 @@ func (r Request) String() string { return r.Component + " " + r.Verb + " " + r.R
 
 // Sent are the requests of one kind.
 type Sent struct {
-	// Requests were answered without an error, Rejected with one.
+	// Requests counts the requests that were answered without an error, Rejected those with one.
 	Requests, Rejected int
-	// Bytes are those of the bodies that were sent.
+	// Bytes is the total size of the request bodies.
 	Bytes int64
 }
 
@@ -77,7 +77,7 @@ func (r *Requests) add(kind Request, body int64, failed bool) {
 	r.sent[kind] = s
 }
 
-// count makes the requests of a component count.
+// count counts the requests of a component that are sent with config.
 func (r *Requests) count(config *rest.Config, component string) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
@@ -130,7 +130,7 @@ func parse(r *http.Request) (Request, bool) {
 	return out, true
 }
 
-// Table formats the requests, those with most first, divided by the number of units.
+// Table formats the numbers of requests, divided by the number of units, the largest first.
 func Table(sent map[Request]Sent, units int) string {
 	kinds := make([]Request, 0, len(sent))
 	for k := range sent {

@@ -96,7 +96,7 @@ func registerReplica(ctx context.Context, kube kubernetes.Interface, service str
 	return nil
 }
 
-// Run runs controllers as a process of their own would, until Stop.
+// Run runs controllers, as a separate process would, until Stop.
 func (p *ControlPlane) Run(component string, controllers []injection.ControllerConstructor) error {
 	return p.run(p.ctx, component, controllers)
 }

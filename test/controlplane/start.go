@@ -32,7 +32,7 @@ type ControlPlane struct {
 	proxy *proxy
 	// ports are the ports of the webhooks by Service.
 	ports map[string]int
-	// requests are those of the components.
+	// requests are the requests of the components.
 	requests Requests
 	// ctx ends with Stop.
 	ctx    context.Context //nolint:containedctx // the life of the components
@@ -73,13 +73,13 @@ func Main(tests interface{ Run() int }, start func(context.Context) (*ControlPla
 // running is the control plane of the tests.
 var running *ControlPlane
 
-// WebhookURL returns the URL at which anybody can connect to the webhooks of a Service,
-// without a path.
+// WebhookURL returns the URL, without a path, at which any client can connect to the webhooks
+// of a Service.
 func WebhookURL(service string) string {
 	return "https://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(running.ports[service]))
 }
 
-// Start starts a control plane. It sets KUBECONFIG, and kubectl is the first in PATH.
+// Start starts a control plane. It sets KUBECONFIG and puts the folder of kubectl first in PATH.
 func Start(ctx context.Context) (*ControlPlane, error) {
 	root, err := repository()
 	if err != nil {
