@@ -37,7 +37,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/clients"
 )
 
-// platform and token are those of the server.
+// platform and token are the platform and the token that the server accepts.
 const platform, token = "breakwater", "secret"
 
 // serve starts the functions, the Broker and the server, and configures Breakwater for them.
@@ -156,7 +156,7 @@ func (c client) Deliver(ctx context.Context, e event.Event) error {
 	return nil
 }
 
-// brokerCRD is as much of the CRD as the controllers need: an object with an address.
+// brokerCRD is the part of the CRD that the controllers need: an object with an address.
 const brokerCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"brokers.eventing.knative.dev"},
 "spec":{"group":"eventing.knative.dev","scope":"Namespaced","names":{"kind":"Broker","plural":"brokers","singular":"broker"},
 "versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`

@@ -22,7 +22,8 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
 )
 
-// pods is the number of pods of a release: more than wait for a call at a time.
+// pods is the number of pods of a release. It exceeds the number of pods that wait for a call
+// at a time.
 const pods = 100
 
 // timeout bounds the time until a state is reached.
@@ -65,7 +66,7 @@ func (d deployment) apply(t *testing.T, marker string) {
 }
 
 // awaitRollout waits until all pods run, awaitJudged until the release is a success and
-// all its pods have the label that says that they are finished.
+// all its pods have the label of finished pods.
 func (d deployment) awaitRollout(t *testing.T) {
 	t.Helper()
 	await(t, "the rollout is complete", func(ctx context.Context) error {
@@ -137,8 +138,8 @@ func TestAReleasedPodCostsFewRequests(t *testing.T) {
 		percent string
 		limit   perPod
 	}{
-		// Six writes and two reads are necessary. On a slow machine more wake-ups are
-		// repeated, each of which is a read.
+		// Six writes and two reads are necessary. A slow machine repeats more wake-ups,
+		// and each repetition is a read.
 		"one by one":         {"", perPod{writes: 6.8, reads: 4}},
 		"in batches of 10 %": {"10", perPod{writes: 2.1, reads: 1.1}},
 	} {
@@ -168,7 +169,7 @@ func TestAReleasedPodCostsFewRequests(t *testing.T) {
 	}
 }
 
-// setBatch makes batches a percentage of the replicas; empty is one by one.
+// setBatch sets the batch size to a percentage of the replicas; empty means one by one.
 func setBatch(t *testing.T, c *clients.Clients, percent string) {
 	t.Helper()
 	configs := c.Breakwater.AppV1alpha1().OpsConfigInfoes(v1alpha1.SystemNamespace)
