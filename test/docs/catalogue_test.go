@@ -23,12 +23,12 @@ type catalogue struct {
 	objects map[string]bool
 	// literals are the strings in the code of the product.
 	literals map[string]bool
-	// targets are those of the Makefile.
+	// targets are the targets of the Makefile.
 	targets  map[string]bool
 	makefile string
 }
 
-// otherKinds are kinds of others, and short names.
+// otherKinds are kinds of other projects, and short names.
 var otherKinds = []string{
 	"cm", "crd", "crds", "customresourcedefinition", "customresourcedefinitions", "deploy", "ns", "po", "sa", "svc",
 	"broker", "brokers", "trigger", "triggers", "ksvc", "revision", // Knative

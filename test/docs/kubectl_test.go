@@ -38,10 +38,10 @@ var shorthands = map[string]string{
 // onKinds are verbs whose first argument is a kind, KIND/NAME or, with a subcommand, the second one.
 var onKinds = []string{"annotate", "delete", "describe", "edit", "get", "label", "patch", "scale", "wait"}
 
-// otherVerbs have arguments that are checked in another way, or not.
+// otherVerbs have arguments that are checked in another way, or not at all.
 var otherVerbs = []string{"apply", "auth", "create", "drain", "explain", "krew", "kustomize", "logs", "port-forward", "replace", "rollout"}
 
-// namespaces are those that pages name: ours, those of others, and those of examples.
+// namespaces are the namespaces that pages name: of Breakwater, of other projects and of examples.
 var namespaces = []string{v1alpha1.SystemNamespace, "argocd", "knative-eventing", "rabbitmq-system", "shop"}
 
 func parseKubectl(call commands.Call) (invocation, error) {

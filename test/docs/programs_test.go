@@ -14,7 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/docs/commands"
 )
 
-// withoutCheck are programs of others whose arguments are not checked.
+// withoutCheck are programs of other projects, whose arguments are not checked.
 var withoutCheck = []string{"base64", "cosign", "date", "git", "head", "helm", "jq", "kind", "mv", "openssl", "sha256sum", "tar"}
 
 // call checks a call of a command that is run in a folder of the repository.
@@ -79,7 +79,7 @@ func plugin(args []string) error {
 
 var variable = regexp.MustCompile(`^([A-Z_]+)=(.*)$`)
 
-// make checks targets, variables and their values that are folders.
+// make checks targets, variables, and values of variables that are folders.
 func (c *catalogue) make(args []string) error {
 	for _, arg := range args {
 		m := variable.FindStringSubmatch(arg)
@@ -104,7 +104,7 @@ func (c *catalogue) make(args []string) error {
 	return nil
 }
 
-// flagsIn checks that the sources of a program have its flags, and the words.
+// flagsIn checks that the sources of a program contain its flags and the words.
 func flagsIn(args []string, source, what string, words []string) error {
 	var text strings.Builder
 	for _, file := range sources(source) {
@@ -142,7 +142,7 @@ func goCommand(args []string, folder string) error {
 	return flagsIn(slices.DeleteFunc(slices.Clone(args[i+1:]), func(a string) bool { return a == "--help" }), pkg, pkg, nil)
 }
 
-// outsideOfRepository are files that a release has or that the reader writes.
+// outsideOfRepository are files of a release, and files that the reader writes.
 var outsideOfRepository = regexp.MustCompile(`^(-|…|protection\.yaml|permission\.yaml|breakwater\.yaml|judge\.yaml|monitoring\.yaml|web\.yaml|canary=canary\.key|breakwater\.krew\.yaml)$`)
 
 // filesOf checks the files of flags.

@@ -9,7 +9,7 @@ import (
 // prompt begins the line of a command in a block with output.
 const prompt = "$ "
 
-// programs begin a command. A word that is none of them begins no command.
+// programs are the words that begin a command. No other word does.
 var programs = []string{
 	"ask", "base64", "cd", "cosign", "curl", "date", "export", "git", "go", "head", "helm",
 	"jq", "judge", "kind", "ko", "kubectl", "make", "mv", "openssl", "sha256sum", "tar", "uninstall.sh",

@@ -10,7 +10,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// NotRead are pages without commands: the first has those of earlier versions, the second names tests.
+// NotRead are pages whose commands are not read: the first has commands of earlier versions, the
+// second only names tests.
 var NotRead = []string{"CHANGELOG.md", "docs/promises.md"}
 
 // Command is a command of a page: a statement of the shell, which may have pipes and substitutions.

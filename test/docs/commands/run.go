@@ -46,9 +46,9 @@ func RunOn(plane Plane, root string) ([]Command, error) {
 var writes = []string{"annotate", "apply", "create", "delete", "label", "patch", "undo"}
 
 // Run runs a command in a folder with a kubeconfig, and returns its output. Programs in the folder,
-// such as plugins, are found first. A request that writes is
-// a dry run: admission decides, and other tests are not disturbed. Names are pairs of a name on the
-// pages and the one of the test.
+// such as plugins, are found first. A request that writes is a dry run: admission decides, and other
+// tests are not disturbed. names are pairs: a name on the pages, and the name in the test that
+// replaces it.
 func (c Command) Run(ctx context.Context, folder, kubeconfig string, names ...string) (string, error) {
 	script := "set -euo pipefail\n"
 	for _, call := range c.Calls {
