@@ -86,8 +86,8 @@ func dryRun(t *testing.T, e *environment) {
 	n.checkDenied(t, "web", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge", "--dry-run=server")
 	before := n.deployment(t, "web")
 	n.run(t, "patch", "deployment", "web", "--type=merge", "-p", repairOf("v2"), "--dry-run=server")
-	// The Event of this denial comes after the Events that dry runs would
-	// record.
+	// The Event of this denial is recorded after any Events of the dry runs, so
+	// they would exist, too.
 	n.checkDenied(t, "web", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge")
 	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseDenied, "is suspended")
 	events, err := n.kube.CoreV1().Events(n.name).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + v1alpha1.ReasonReleaseDenied})

@@ -20,8 +20,8 @@ import (
 const brokerPath = "/api/v1/namespaces/knative-eventing/services/http:broker-ingress:80/proxy/" + v1alpha1.SystemNamespace + "/default"
 
 // sentToTheBroker: a verdict that is correct in every field, from a sender that can
-// reach the Broker and read ChangePods, changes nothing. The Broker in memory answers
-// when function verdict did.
+// reach the Broker and read ChangePods, changes nothing. The in-memory Broker answers
+// only after function verdict has answered.
 func sentToTheBroker(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Never: true}})

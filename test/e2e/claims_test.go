@@ -15,8 +15,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// podsOf returns the pods of a release that are not terminating: those of the
-// ReplicaSets with its version and attempt.
+// podsOf returns the pods of a release that are not terminating. They belong to
+// the ReplicaSets with its version and attempt.
 func (n *namespace) podsOf(ctx context.Context, c *v1alpha1.ChangeWorkload) ([]corev1.Pod, error) {
 	sets, err := n.kube.AppsV1().ReplicaSets(n.name).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -46,7 +46,7 @@ func TestEveryFaultOfTheOriginalHasItsProof(t *testing.T) {
 	}
 }
 
-// proves reports whether a sentence is that of a spec.
+// proves reports whether a spec has the sentence.
 func proves(sources, sentence string) bool { return strings.Contains(sources, `{"`+sentence+`", `) }
 
 func sources(t *testing.T, folder string) string {

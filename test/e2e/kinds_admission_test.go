@@ -15,7 +15,7 @@ import (
 // workloadKind describes a kind of workload for kubectl.
 type workloadKind struct {
 	apiVersion, kind string
-	// spec holds the fields of spec beside selector and template, as JSON.
+	// spec holds the fields of spec other than selector and template, as JSON.
 	spec string
 	// stops and resumes are merge patches that pause and resume the rollout.
 	stops, resumes string

@@ -17,7 +17,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 )
 
-// delayed returns the behaviour with a delay.
+// delayed returns the behavior with a delay.
 func delayed(d time.Duration, b double.Behaviour) double.Behaviour {
 	b.Delay.Duration = d
 	return b

@@ -36,7 +36,7 @@ func (e *environment) notOptedInNamespace(t *testing.T) *namespace {
 }
 
 // createNamespace creates a namespace and deletes it after the test. A failed
-// test writes its state to bin/e2e before.
+// test first writes the state of the namespace to bin/e2e.
 func (e *environment) createNamespace(t *testing.T, labels map[string]string) *namespace {
 	t.Helper()
 	labels[testLabel] = ofThisPackage
@@ -94,7 +94,7 @@ func (n *namespace) checkDenied(t *testing.T, deployment string, args ...string)
 		t.Errorf("the command was not denied as expected:\n%s\nwant on stderr:\n%s", r, want)
 	}
 	warnings := strings.Join(r.Warnings(), "\n")
-	// After a repair the way out is another one.
+	// After a repair the denial names another way out.
 	wayOut := strings.Contains(warnings, v1alpha1.IgnoredSuspendLabel) || strings.Contains(warnings, v1alpha1.BypassAnnotation)
 	if !strings.Contains(warnings, "suspended since") || !wayOut {
 		t.Errorf("kubectl prints no reason or no way out:\n%s", warnings)

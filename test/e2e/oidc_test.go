@@ -26,7 +26,7 @@ import (
 const brokerAudience = "eventing.knative.dev/broker/" + v1alpha1.SystemNamespace + "/default"
 
 // TestTheBrokerAcceptsOnlyNamedSendersWithOIDC enables Knative's authentication with the
-// policies of overlay oidc. A release is judged as before, and events of others are refused.
+// policies of overlay oidc. A release is judged as before, and events of other senders are rejected.
 func TestTheBrokerAcceptsOnlyNamedSendersWithOIDC(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)
@@ -106,9 +106,9 @@ func (e *environment) setEventingFeature(ctx context.Context, t *testing.T, name
 	}
 }
 
-// recreateBroker creates the Broker and its Triggers anew. After a change of the feature
-// Knative replaces the Subscriptions and leaves the old ones in the channel, whose
-// dispatcher then serves nothing after a restart.
+// recreateBroker deletes the Broker and its Triggers and creates them again. When the feature
+// changes, Knative replaces the Subscriptions but leaves the old ones in the channel. The
+// dispatcher of such a channel serves nothing after a restart.
 func (e *environment) recreateBroker(t *testing.T) {
 	t.Helper()
 	n, system := e.notOptedInNamespace(t), v1alpha1.SystemNamespace

@@ -61,7 +61,7 @@ func TestOverlays(t *testing.T) {
 					continue // Knative refuses it until OIDC is enabled; TestTheBrokerAcceptsOnlyNamedSendersWithOIDC applies it
 				}
 				if o.GetKind() == "ValidatingAdmissionPolicyBinding" {
-					// The actions of another manager stay in the set of the installed one.
+					// An apply to the installed object would keep the actions of its field manager: they are a set.
 					o.SetName(o.GetName() + "-overlay")
 				}
 				_, err := o.client.Apply(t.Context(), o.GetName(), o.Unstructured,

@@ -256,7 +256,7 @@ func (n *namespace) checkTimedOut(t *testing.T) {
 
 func releaseCheckTimesOut(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	// Without a rule the double does not answer, like the published server.
+	// Without a rule the double has no verdict in time, like the published server.
 	began := time.Now()
 	r := n.tryApply(t, builder.Deployment("web", 1, builder.Simulated))
 	checkResult(t, r, 0, "Warning: admitted unchecked: release check of deployment web")

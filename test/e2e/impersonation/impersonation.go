@@ -31,7 +31,7 @@ func Expect(t *testing.T, account, want string, args ...string) {
 	ExpectBy(t, user(account), want, "", args...)
 }
 
-// ExpectBy is as Expect for a user, with an input of kubectl.
+// ExpectBy is like Expect, for a user and with an input for kubectl.
 func ExpectBy(t *testing.T, by, want, input string, args ...string) {
 	t.Helper()
 	args = append(args, "--dry-run=server", "--as", by)
@@ -45,14 +45,14 @@ func ExpectBy(t *testing.T, by, want, input string, args ...string) {
 	})
 }
 
-// ExpectPatch is as Expect for a patch of a pod. kubectl reads the subresource before, which
-// the ServiceAccounts may not.
+// ExpectPatch is like Expect, for a patch of a pod. It does not use kubectl, which first reads
+// the subresource: the ServiceAccounts may not read it.
 func ExpectPatch(t *testing.T, account, want, namespace, pod, patch string, subresources ...string) {
 	t.Helper()
 	ExpectPatchBy(t, user(account), want, namespace, pod, patch, subresources...)
 }
 
-// ExpectPatchBy is as ExpectPatch for a user.
+// ExpectPatchBy is like ExpectPatch, for a user.
 func ExpectPatchBy(t *testing.T, by, want, namespace, pod, patch string, subresources ...string) {
 	t.Helper()
 	kube, err := kubernetes.NewForConfig(impersonated(t, by))
@@ -65,7 +65,7 @@ func ExpectPatchBy(t *testing.T, by, want, namespace, pod, patch string, subreso
 	})
 }
 
-// ExpectStatusPatch is as Expect for a merge patch of the status of an object of
+// ExpectStatusPatch is like Expect, for a merge patch of the status of an object of
 // Breakwater.
 func ExpectStatusPatch(t *testing.T, account, want, resource, namespace, name, patch string) {
 	t.Helper()

@@ -19,7 +19,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
 
-// Pods with hostNetwork get a node-scoped set. It is revoked with the last of them.
+// Pods with hostNetwork get a node-scoped set. Its grants are revoked when the last of these pods ends.
 func TestANodeScopedSetIsGrantedToPodsWithHostNetwork(t *testing.T) {
 	p := setup.Provider()
 	p.Name, p.NodeScoped = "nodes", true
@@ -107,7 +107,7 @@ func TestAPodIsRegisteredInTheCMDBBeforeItsPermissions(t *testing.T) {
 	}
 }
 
-// After the sandbox of a pod is killed, the pod has another address, which is granted.
+// After the sandbox of a pod is killed, the pod has another address, which gets grants.
 // The grants of the previous address are revoked.
 func TestANewSandboxIsGrantedItsAddressAndThePreviousAddressIsRevoked(t *testing.T) {
 	n := newNamespace(t, enabled)
@@ -126,7 +126,7 @@ func TestANewSandboxIsGrantedItsAddressAndThePreviousAddressIsRevoked(t *testing
 		if h := grantsOf(t, p); !ready || p.Status.PodIP == previous.Status.PodIP || len(h) != 1 || h[0].IP != p.Status.PodIP {
 			return fmt.Errorf("ready %v at %s (was %s), grants %v", ready, p.Status.PodIP, previous.Status.PodIP, h)
 		}
-		// The centre records a result after the provider has it.
+		// The centre records a result later than the provider does.
 		states := map[string]api.State{}
 		for _, app := range applications(t, previous) {
 			states[app.PodIPs[0]] = app.State

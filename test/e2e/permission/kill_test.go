@@ -19,8 +19,8 @@ import (
 	"github.com/breakwater-dev/breakwater/test/provider"
 )
 
-// kills are the components in the order of the alphabet, once per kill, so that a
-// seed repeats a run. They are few because kubelets back off restarts.
+// kills are the components in alphabetical order, once per kill, so that a seed
+// repeats a run. There are few kills, because kubelets back off restarts.
 var kills = []string{
 	"init-action-server", "init-action-server", "init-action-server", "init-action-server",
 	"permission-centre", "permission-centre", "permission-controller", "permission-controller", "permission-webhook", "permission-webhook",
@@ -48,8 +48,8 @@ func killComponents(ctx context.Context, t *testing.T, seed uint64) (finished <-
 				t.Logf("%s: %d pods, %v", part, len(pods), err)
 				continue
 			}
-			// Processes are killed and pods are not deleted, because a deleted pod ends in
-			// order.
+			// Kill processes instead of deleting pods, because a deleted pod shuts down
+			// gracefully.
 			n, err := disruption.KillProcesses(&pods[choice%len(pods)])
 			t.Logf("%s: %d processes killed, %v", part, n, err)
 			killed[part] += n

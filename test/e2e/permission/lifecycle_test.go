@@ -21,8 +21,8 @@ import (
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
 
-// The pod of an annotated Deployment waits, is granted, starts, is deleted and is
-// revoked.
+// The pod of an annotated Deployment waits, gets its grant, starts and is deleted. Then its
+// grant is revoked.
 func TestAPodStartsWhenItIsGrantedAndIsRevokedWhenItEnds(t *testing.T) {
 	n := newNamespace(t, enabled)
 	setFaults(t, provider.Faults{DecideAfter: 4000})
@@ -90,7 +90,7 @@ func appStarted(p *corev1.Pod) bool {
 	return false
 }
 
-// The pod of a finished Job is revoked before it is deleted.
+// The grants of a completed pod of a Job are revoked before the pod is deleted.
 func TestAFinishedPodIsRevokedWithoutItsDeletion(t *testing.T) {
 	n := newNamespace(t, enabled)
 	n.mustApply(t, podWith("job", "web", "Never", "exit 0"))

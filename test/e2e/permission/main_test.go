@@ -1,8 +1,8 @@
 //go:build e2e
 
-// Package permission tests pre-authorization in a real cluster: containers wait on a
-// real node for a fake provider that runs in the cluster. The tests compare its
-// records.
+// Package permission tests part permission in a real cluster: init containers wait on a
+// real node for the double of a provider, which runs in the cluster. The tests check the
+// records of the double.
 //
 // The tests shorten deadlines and intervals in config-permission and register
 // permissions at the installed permission centre.
@@ -24,7 +24,7 @@ import (
 // shortTimeout bounds operations that take seconds.
 const shortTimeout = 90 * time.Second
 
-// revokeDeadline is that of shortSettings.
+// revokeDeadline is the revoke-deadline of shortSettings.
 const revokeDeadline = 20 * time.Second
 
 // shortSettings are deadlines and intervals for tests.

@@ -67,7 +67,7 @@ func withPostgres(t *testing.T) {
 func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 	withPostgres(t)
 	setFaults(t, provider.Faults{Delay: 150})
-	// More than both replicas call for at a time.
+	// More applications than both replicas together call the provider for at a time.
 	const pods = 200
 	// The pods of this cluster are not reported, so their grants are not revoked.
 	const cluster = "shared"
@@ -92,8 +92,8 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 		}
 		return err
 	}
-	// Both work when each has called the provider. A replica calls at once for the
-	// requests that it receives; concurrent ones have connections of their own.
+	// Both replicas work when each has called the provider. A replica calls it at once for
+	// each request that it receives; concurrent requests use separate connections.
 	requested := pods
 	eventually(t, shortTimeout, "both replicas call the provider", func() error {
 		var asking errgroup.Group

@@ -68,7 +68,7 @@ func TestPodsAreDeletedWithinTheDeadlineWhileTheCentreIsDownAndRevokedLater(t *t
 		})
 		forced.waitForDeletion(t, shortTimeout, "web")
 		leaked := forced.waitForEvent(t, "web", names.ReasonPermissionLeaked)
-		// Both times have seconds.
+		// Both times are in whole seconds.
 		if took := leaked.LastTimestamp.Sub(deleted); took < revokeDeadline || took > revokeDeadline+10*time.Second {
 			t.Errorf("the leak was reported %s after the deletion, want the deadline of %s and at most 10 s more", took, revokeDeadline)
 		}
@@ -78,7 +78,7 @@ func TestPodsAreDeletedWithinTheDeadlineWhileTheCentreIsDownAndRevokedLater(t *t
 			}
 		}
 	})
-	// The controller reports the pods to the centre, which revokes.
+	// The controller reports the pods to the centre, which revokes their grants.
 	eventually(t, shortTimeout, "the leaked grants are revoked", func() error {
 		left := 0
 		for i := range pods {
@@ -91,8 +91,8 @@ func TestPodsAreDeletedWithinTheDeadlineWhileTheCentreIsDownAndRevokedLater(t *t
 	})
 }
 
-// The pod of a deleted node is granted as long as it exists; then its grant is revoked
-// and its finalizer removed. The node has no kubelet: the test reports the pod's
+// The pod of a deleted node keeps its grant as long as the pod exists. Then the grant is
+// revoked and the finalizer removed. The node has no kubelet: the test reports the pod's
 // address and calls the init-action-server in place of the init container.
 func TestAPodOfADeletedNodeIsRevoked(t *testing.T) {
 	n := newNamespace(t, enabled)

@@ -22,7 +22,7 @@ import (
 )
 
 // A pod of the cluster that can connect to the webhook sends the review of an eviction,
-// as the API server would. It must not take the only slot of a budget.
+// as the API server would. The budget, which allows one eviction, must not be charged.
 func TestAStrangersReviewChargesNothing(t *testing.T) {
 	t.Parallel()
 	n, c := newNamespace(t), connect(t)

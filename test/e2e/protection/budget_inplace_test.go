@@ -80,8 +80,8 @@ func (n *namespace) runContainer(t *testing.T, pod, id string) {
 		`{"status":{"containerStatuses":[{"name":"sleep","containerID":"containerd://%s","image":"busybox","imageID":"","ready":true,"restartCount":0,"state":{"running":{}}}]}}`, id))
 }
 
-// The pod is available all the time: until the kubelet stops the old container, and when
-// the new one starts at once. A slow kubelet needs longer than the charge timeout.
+// The pod stays available until the kubelet stops the old container, and also afterwards if
+// the new container starts at once. A slow kubelet needs longer than the charge timeout.
 func TestTheChargeOfAnUpdateInPlaceEndsWhenTheContainerIsReplaced(t *testing.T) {
 	t.Parallel()
 	n, c := newNamespace(t), connect(t)

@@ -25,7 +25,7 @@ func TestAResizeIsJudged(t *testing.T) {
 	resizeTo := func(requests string) []string {
 		return []string{"patch", "pod", "web", "--subresource=resize", "-p", `{"spec":{"containers":[{"name":"sleep","resources":{"requests":` + requests + `}}]}}`}
 	}
-	n.run(t, resizeTo(`{"memory":"11Mi"}`)...) // without a restart it is free
+	n.run(t, resizeTo(`{"memory":"11Mi"}`)...) // without a restart the resize is not charged
 	resize := resizeTo(`{"cpu":"20m"}`)
 	n.checkDenied(t, budgetDenial, resize...)
 	n.run(t, "patch", "pub", "web", "--type=merge", "-p", `{"spec":{"minAvailable":0}}`)

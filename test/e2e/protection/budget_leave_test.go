@@ -38,7 +38,7 @@ func TestAnUpdateThatTakesAPodOutOfItsBudgetIsJudged(t *testing.T) {
 	n.run(t, "delete", "pod", pod)
 }
 
-// A Deployment releases a ReplicaSet that does not match it, and starts other pods.
+// A Deployment gives up a ReplicaSet that its selector does not match, and starts other pods.
 func TestAReplicaSetIsNotTakenFromTheTargetOfABudget(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)

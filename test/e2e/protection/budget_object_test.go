@@ -88,7 +88,7 @@ func TestABudgetInShadowModeAllowsAndRecordsAnEvent(t *testing.T) {
 	})
 }
 
-// OpenKruise has the version, with two further fields.
+// OpenKruise's API has version v1beta1 with two more fields.
 func TestABudgetOfVersionV1beta1IsGuarded(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
@@ -102,7 +102,7 @@ func TestABudgetOfVersionV1beta1IsGuarded(t *testing.T) {
 		"spec.ignoredPodSelector":   "maxUnavailable: 0, ignoredPodSelector: {matchLabels: {force-deletable: 'true'}}",
 	} {
 		for version, manifest := range map[string]string{"v1beta1": beta(spec), "v1alpha1": budgetManifest(spec)} {
-			// Clients that do not ask for validation of fields would have them pruned.
+			// The API server would prune these fields for clients that do not ask for field validation.
 			r := n.tryWithInput(t, manifest, "apply", "--validate=false", "-f", "-")
 			if r.Code == 0 || !strings.Contains(r.Stderr, field) || !strings.Contains(r.Stderr, "remove the field") {
 				t.Errorf("%s in %s:\n%s", field, version, r)

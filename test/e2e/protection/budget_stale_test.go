@@ -16,8 +16,8 @@ import (
 const controllerLease = "lease/protection-controller.00-of-01"
 
 // The last numbers of a controller that lost its Lease allow the deletion of a pod,
-// although a pod was lost since. The test does not run in parallel: no budget of the
-// control plane is computed meanwhile.
+// although another pod has become unavailable since. The test does not run in parallel,
+// because no budget of the control plane is computed during the test.
 func TestNumbersThatNobodyComputesAllowNothing(t *testing.T) {
 	n, c := newNamespace(t), connect(t)
 	n.applyWithBudget(t, deploymentManifest(4, "{}"), budgetManifest("maxUnavailable: 1"))

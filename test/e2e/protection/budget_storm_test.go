@@ -129,7 +129,7 @@ func TestClientsAtOnceAreAllAnswered(t *testing.T) {
 func TestKillingWebhooksNeverExceedsTheBudget(t *testing.T) {
 	n, c := barePodsWithBudget(t, 300, 200)
 	began := time.Now()
-	// A storm may end before a check finds such a charge, so it is repeated with new pods.
+	// A storm may end before a check finds such a charge. Then the storm is repeated with new pods.
 	// 60 of the 100 allowed deletions remain for the second part.
 	for storms, killed := 1, false; !killed; storms++ {
 		if storms > 40 {
@@ -189,8 +189,8 @@ func duringStorm(t *testing.T, c clients, namespace string, names []string, do f
 
 // killBetweenCommitAndAnswer kills all replicas when they have charged the
 // budget for a pod and have not responded. It pauses the replicas for each
-// check and resumes them when all charges are answered. It kills none when the
-// context ends before.
+// check and resumes them when all charges are answered. It kills none if the
+// context ends first.
 func killBetweenCommitAndAnswer(ctx context.Context, c clients, namespace string) (killed bool, err error) {
 	replicas, err := disruption.Component("protection-webhook").Pods(ctx, c.kube)
 	if err != nil {

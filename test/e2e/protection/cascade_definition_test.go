@@ -95,7 +95,7 @@ func TestRemovingAProtectionWarns(t *testing.T) {
 	}
 }
 
-// Otherwise the user learns it when the deletion is denied.
+// Without the warning, only the denial of a deletion would show the missing permission.
 func TestProtectingADefinitionWarnsWhileItsObjectsCannotBeCounted(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)

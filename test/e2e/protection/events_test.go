@@ -100,7 +100,7 @@ func TestManyDenialsSendOneCloudEventPerMinute(t *testing.T) {
 		}
 		slots[id] = true
 	}
-	// Each of two replicas sends one event per minute, in at most two minutes.
+	// Each of two replicas sends one event per minute, and the denials fall into at most two minutes.
 	if all := s.idsOf(source); len(all) > 4 || len(slots) > 2 {
 		t.Errorf("events of 104 denials are %q", all)
 	}

@@ -1,6 +1,6 @@
 //go:build e2e || controlplane
 
-// Package protection tests runtime protection on a cluster with kubectl.
+// Package protection tests part protection with kubectl on a cluster.
 package protection
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
 )
 
-// shortTimeout bounds the time of a controller.
+// shortTimeout bounds the time until a controller has reacted.
 const shortTimeout = time.Minute
 
 // system selects the namespace of Breakwater.

@@ -8,8 +8,8 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/impersonation"
 )
 
-// Whoever takes over a process of runtime protection cannot exempt a namespace from other
-// guards. That the processes write their label is tested by all tests of budgets.
+// An attacker who takes over a process of part protection cannot exempt a namespace from
+// other guards. All tests of budgets show that the processes can write their label.
 func TestTheServiceAccountsOfProtectionWriteOnlyTheirLabelToNamespaces(t *testing.T) {
 	n := newNamespace(t)
 	for _, account := range []string{"protection-controller", "protection-webhook"} {

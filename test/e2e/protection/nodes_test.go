@@ -100,8 +100,8 @@ func TestADrainWaitsWhileAnotherNodeIsLost(t *testing.T) {
 	})
 }
 
-// The controller of NoExecute taints tries a deletion five times within 50 ms, and then not
-// again. So pods that a budget protects stay, also when the budget allows more later.
+// The controller of NoExecute taints tries a deletion five times within 50 ms, and never
+// again. So pods that a budget protects stay, even if the budget allows more deletions later.
 func TestANoExecuteTaintIsJudgedAndADrainCompletesIt(t *testing.T) {
 	t.Parallel()
 	n, c := newNamespace(t), connect(t)

@@ -112,8 +112,8 @@ func TestTheSelfCheckReportsMissingReplicas(t *testing.T) {
 	n.awaitGuardMetric(t, c, "NoEndpoints", "0")
 }
 
-// The webhook temporarily loses the permission to repair the caBundle;
-// otherwise it would repair it before the self-check runs.
+// The webhook temporarily loses the permission to repair the caBundle. Otherwise
+// it would repair the caBundle before the self-check runs.
 func TestTheSelfCheckReportsAStaleCABundleUntilItIsRepaired(t *testing.T) {
 	n, c, since := newNamespace(t), connect(t), time.Now()
 	n.applyWithBudget(t, deploymentManifest(2, "{}"), budgetManifest("maxUnavailable: 1"))

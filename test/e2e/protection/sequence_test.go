@@ -28,7 +28,7 @@ func TestFlowControlDoesNotCountWhatABudgetDenies(t *testing.T) {
 	if got := c.status(t, "buckets[*].count"); got != "" {
 		t.Errorf("%s counted deletions", got)
 	}
-	// It still counts what the budget allows, once.
+	// A flow control still counts a deletion that the budget allows, once.
 	n.run(t, "patch", "pub", "web", "--type=merge", "-p", `{"spec":{"minAvailable":0}}`)
 	awaitAllowed(t, connect(t), n.name, 3)
 	n.run(t, "delete", "pod", pods[0])
