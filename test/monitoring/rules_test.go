@@ -60,7 +60,7 @@ func groups(t *testing.T) ([]byte, []rule) {
 // notation of promtool, one for each minute.
 type example struct {
 	series, firing, quiet string
-	// labels are those of the alert beside severity.
+	// labels are the labels of the alert other than severity.
 	labels string
 }
 
@@ -120,8 +120,8 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 	}
 }
 
-// promtoolTests returns a file for promtool: the alerts that fire, those that are quiet, and an alert
-// alone if it fires without a series that another one needs.
+// promtoolTests returns a file for promtool with three tests: alerts that fire, alerts that are quiet,
+// and alerts that fire because a series is absent, which the other tests have.
 func promtoolTests(t *testing.T, alerts []rule) string {
 	t.Helper()
 	var firing, quiet, alone promtoolTest
@@ -152,7 +152,7 @@ func promtoolTests(t *testing.T, alerts []rule) string {
 			quiet.query(labels)
 		}
 	}
-	// The series of BreakwaterGuardUnenforced keeps it quiet.
+	// The series of BreakwaterGuardUnenforced keeps BreakwaterGuardsUnwatched quiet.
 	quiet.queries = append(quiet.queries, `{expr: 'ALERTS{alertname="BreakwaterGuardsUnwatched", alertstate="firing"}', eval_time: 45m, exp_samples: []}`)
 	return "rule_files: [rules.yaml]\nevaluation_interval: 1m\ntests:\n" + firing.String() + quiet.String() + alone.String()
 }
