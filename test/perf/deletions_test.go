@@ -51,7 +51,7 @@ func (b *benchmark) deleters(ctx context.Context, namespace string, many int) ([
 		config := rest.AnonymousClientConfig(b.config)
 		config.BearerToken, config.QPS = token.Status.Token, -1
 		config.WarningHandler = rest.NoWarnings{}
-		// A dialer of its own keeps a client from sharing another's connection.
+		// Each client has its own dialer, so that clients do not share a connection.
 		config.Dial = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
 		if clients[i], err = kubernetes.NewForConfig(config); err != nil {
 			return nil, err

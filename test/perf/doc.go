@@ -1,8 +1,8 @@
 // Package perf measures on the embedded cluster: the cost and duration of a
 // judged release compared with a rollout in a namespace that is not opted in
 // (TestReleases), the cost of watching 10,000 idle pods (TestIdle), the cost of
-// a budget per deletion (TestProtection), and how much later a pod starts that
-// waits for permissions (TestPermission). No test fails because of a duration.
+// a budget per deletion (TestProtection), and the delay of a pod's start by the
+// wait for permissions (TestPermission). No test fails because of a duration.
 // `make bench` writes the tables to docs/performance.md, or to
 // bin/performance.md if BENCH_PODS or BENCH_IDLE_PODS has another value.
 //

@@ -12,7 +12,7 @@ import (
 const head = "# Performance\n\n`make bench` runs the benchmarks of [test/perf](../test/perf/doc.go) and writes this page, except its first\n" +
 	"section, which is written by hand.\n"
 
-// The sections of the document. A section stays until it is measured again.
+// The sections of the document. A section does not change until it is measured again.
 const (
 	// sectionNotes is written by hand.
 	sectionNotes      = "Against the targets"

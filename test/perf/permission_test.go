@@ -35,7 +35,7 @@ const (
 	startLimit = time.Minute
 )
 
-// TestPermission measures how much later a pod starts that waits for permissions.
+// TestPermission measures by how much the wait for permissions delays the start of a pod.
 func TestPermission(t *testing.T) {
 	b, ctx := newBenchmark(t)
 	var output bytes.Buffer
