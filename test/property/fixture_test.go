@@ -49,7 +49,7 @@ type fixture struct {
 	// instances are the running instances of each function. There are two, so
 	// that one can overtake the other.
 	instances map[string][]functions.Function
-	// finishers are those of function verdict.
+	// finishers are the Finishers of function verdict.
 	finishers []*submit.Finisher
 	// busy counts the running calls by process; depth is the nesting depth of
 	// calls.
@@ -99,7 +99,7 @@ func (w *fixture) configMap() *corev1.ConfigMap {
 		Data: map[string]string{
 			"base-url": "http://judge", "platform": platform, "tenant-code": "t", "change-scene-key": "s",
 			"cluster-name": "c", "qps": "10000", "burst": "10000",
-			"breaker-failures": "10000", // its pauses use the clock of the machine
+			"breaker-failures": "10000", // never open: the pauses of the breaker use the system clock
 		},
 	}
 }

@@ -145,8 +145,8 @@ func (w *fixture) checkRelease(c *v1alpha1.ChangeWorkload, batches []*v1alpha1.C
 	w.checkCurrentRelease(c, failed, unjudged, notPassed)
 }
 
-// checkCurrentRelease checks the current release with its pods that failed, that are
-// unjudged, and that are unjudged and do not pass by the policy.
+// checkCurrentRelease checks the current release. failed and unjudged are the pods with
+// this outcome; notPassed are the unjudged pods that the policy does not pass.
 func (w *fixture) checkCurrentRelease(c *v1alpha1.ChangeWorkload, failed, unjudged, notPassed []string) {
 	d, phase := w.deployment(), c.Status.Phase
 	if (len(failed) > 0 || orderCheckFailed(c)) && phase != v1alpha1.WorkloadSuspend {
@@ -161,7 +161,7 @@ func (w *fixture) checkCurrentRelease(c *v1alpha1.ChangeWorkload, failed, unjudg
 		}
 	}
 	// Lost and late events can delay the first call beyond order-timeout, and the
-	// reconciler may decide that only after the faults ended.
+	// reconciler may find the timeout only after the faults ended.
 	end := c.Status.GetCondition(apis.ConditionSucceeded)
 	if phase == v1alpha1.WorkloadFailed && !w.wasDown && end != nil && end.LastTransitionTime.Inner.After(w.quietSince.Add(time.Minute)) {
 		w.violated("%s is Failed, but the server was always reachable: %s", c.Name, w.describe(c))

@@ -21,7 +21,7 @@ const (
 
 var deploymentID = id{"deployments", namespace, deploymentName}
 
-// kubernetes is the writer of the modelled controllers.
+// kubernetes is the writer of the modeled controllers.
 const kubernetes = "kubernetes"
 
 func firstDeployment() *appsv1.Deployment {
@@ -92,7 +92,7 @@ func parsed[T any](raw string) *T {
 	return &v
 }
 
-// kubernetesStep makes one step of one modelled controller.
+// kubernetesStep makes one step of one modeled controller.
 func (w *fixture) kubernetesStep() bool {
 	steps := []func() bool{w.workloadReconciler, w.podReconciler, w.kubelet, w.replicaSetController, w.deploymentController, w.deploymentStatus, w.collectGarbage}
 	first := w.draw("kubernetes", len(steps))

@@ -228,7 +228,8 @@ func (p *process) sync(i *informer, now time.Time) {
 	}
 }
 
-// onlyLabelChanged: the label of a pod enqueues nothing.
+// onlyLabelChanged reports whether a write changed a pod but not its status. A changed
+// label enqueues nothing.
 func onlyLabelChanged(before, after object) bool {
 	a, okA := before.(*corev1.Pod)
 	b, okB := after.(*corev1.Pod)
