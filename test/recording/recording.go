@@ -35,7 +35,7 @@ const (
 	Labels = "labels.csv"
 	// NoTraffic lists releases without requests, for which no verdict is right.
 	NoTraffic = "no-traffic.csv"
-	// Faults says for each release what was wrong, and how it was made.
+	// Faults lists for each release its fault, and how the release was made.
 	Faults = "faults.csv"
 )
 
@@ -45,8 +45,8 @@ var programs = []string{"prometheus", "promtool", "zstd"}
 // startTimeout is how long Prometheus may take to answer.
 const startTimeout = time.Minute
 
-// lookback is shorter than the default of 5 minutes, because the recordings have
-// no marks for the end of a series: it ends two scrapes after its last sample.
+// lookback is shorter than the default of 5 minutes, because the recordings do not
+// mark the end of a series. A series ends two scrapes after its last sample.
 const lookback = 25 * time.Second
 
 // File returns the path of a file of a half.
@@ -164,7 +164,7 @@ func load(ctx context.Context, h Half, name, data string) error {
 	return nil
 }
 
-// waitReady waits until Prometheus answers that it is ready.
+// waitReady waits until Prometheus reports that it is ready.
 func (s *Server) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -72,7 +72,7 @@ func TestTheSetHasSixtyReleasesHalfOfThemBadWithTwelveFaultsInThreeStrengths(t *
 	}
 }
 
-// The day before has series where no old pods are left to compare with.
+// Releases that leave no old pods to compare with have series of the day before.
 func TestAReleaseHasSeriesOfNewAndOldPodsAndOfTheDayBefore(t *testing.T) {
 	url := Start(t, Tuning)
 	client, err := api.NewClient(api.Config{Address: url})

@@ -29,7 +29,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/recording"
 )
 
-// release is a labelled release with its facts and its verdict.
+// release is a labeled release with its facts and its verdict.
 type release struct {
 	facts  map[string]string
 	record v1alpha1.Record
@@ -63,7 +63,7 @@ func main() {
 	printAll(os.Stdout, all)
 }
 
-// judgeHalf judges all labelled releases of a half.
+// judgeHalf judges all labeled releases of a half.
 func judgeHalf(ctx context.Context, half recording.Half) (list []release, err error) {
 	folder, err := os.MkdirTemp("", "figures-")
 	if err != nil {
