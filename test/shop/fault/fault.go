@@ -40,7 +40,7 @@ const (
 var Kinds = []Kind{Errors, NotFound, Resets, Timeouts, WrongAnswers, MissedCalls, DependencyErrors, ExtraCalls, Latency,
 	TailLatency, SlowStart, CPU, MemoryLeak, GoroutineLeak, CrashLoop, PartialTraffic}
 
-// Strength says how much of the fault.
+// Strength says how strong a fault is.
 type Strength string
 
 // The strengths of a fault.
@@ -60,7 +60,7 @@ func (k Kind) NeedsDependency() bool {
 }
 
 // Effects is what a process does because of its fault. A share is between 0
-// and 1, of its requests if nothing else is said.
+// and 1; it is a share of the requests, unless its comment says otherwise.
 type Effects struct {
 	Errors, NotFound, Resets, Hangs, Wrong, Missed, BadCalls float64
 
@@ -88,7 +88,8 @@ type Effects struct {
 // share is the share of requests that a fault concerns, for each strength.
 var share = map[Strength]float64{Weak: 0.02, Medium: 0.07, Strong: 0.30}
 
-// more is how much more of time or CPU a fault needs, for each strength.
+// more is the additional time, CPU or calls of a fault, as a multiple of the normal
+// amount, for each strength.
 var more = map[Strength]float64{Weak: 0.3, Medium: 1, Strong: 4}
 
 // EffectsOf returns the effects of a kind and a strength. It fails if either is

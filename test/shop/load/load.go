@@ -27,7 +27,7 @@ const (
 // Profile is the rate in requests per second at a time after the start.
 type Profile func(since time.Duration) float64
 
-// Constant returns the same rate always.
+// Constant always returns the same rate.
 func Constant(rate float64) Profile { return func(time.Duration) float64 { return rate } }
 
 // Ramp returns a rate that grows evenly from rate to factor times rate between

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// compress writes what write produces into a file, compressed by zstd.
+// compress writes the output of write to a file, compressed by zstd.
 func compress(ctx context.Context, path string, write func(io.Writer) error) error {
 	cmd := exec.CommandContext(ctx, "zstd", "-q", "-12", "--long=27", "-f", "-o", path)
 	input, err := cmd.StdinPipe()

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// maxLagGrowth is by how much the median lag of the machine may grow during a good
-// release that leaves no old pods. The new pods of such a release are compared with an
-// earlier time, and would look slow. The shortest time of service is 20 ms, so 1 ms is
-// a sixth of the weakest fault of latency. If old pods stay, the lag is the same for
-// both versions. A release with a fault is bad whatever the machine does.
+// maxLagGrowth is the maximum growth of the machine's median lag during a good release
+// that leaves no old pods. The new pods of such a release are compared with an earlier
+// time, and would look slow. The shortest time of service is 20 ms, so 1 ms is a sixth of
+// the weakest latency fault. If old pods stay, the lag is the same for both versions. A
+// release with a fault is bad whatever the machine does.
 const maxLagGrowth = time.Millisecond
 
 // result is a release that was made.
@@ -43,14 +43,14 @@ func (r result) matcher(version string) string {
 }
 
 // writeLabels writes the lists of releases: labels.csv and no-traffic.csv as
-// judge calibrate reads them, and faults.csv with what is known of each.
+// judge calibrate reads them, and faults.csv with the properties of each release.
 func writeLabels(folder, run string, results []result) error {
 	head := []string{"new", "old", "at", "check", "label"}
 	labels, without := [][]string{head}, [][]string{head}
 	faults := [][]string{{"new", "list", "fault", "strength", "variant", "load", "profile", "service", "old_pods", "new_pods", "kept_old_pods", "errors_before",
 		"day_before", "restarts", "lag_before_ms", "lag_after_ms", "run", "at"}}
 	for _, r := range results {
-		// Later than the first Ready by less than a second.
+		// The next whole second after the first Ready.
 		at := r.at.UTC().Truncate(time.Second).Add(time.Second).Format(time.RFC3339)
 		row := []string{r.matcher("v2"), r.matcher("v1"), at, "", r.label()}
 		list := "labels"

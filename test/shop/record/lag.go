@@ -34,8 +34,8 @@ func (m *lagMeter) run(ctx context.Context) {
 	}
 }
 
-// between returns the median lag between two times. A few long stops say nothing
-// about most requests.
+// between returns the median lag between two times. The median ignores a few long
+// stops, which do not affect most requests.
 func (m *lagMeter) between(from, to time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 // Release is one release that is recorded, in a namespace of its own.
 type Release struct {
 	Namespace string
-	// Service is the one that is released.
+	// Service is the service that is released.
 	Service string
 	// Variant says what makes a release without a fault hard to judge.
 	Variant string
@@ -33,8 +33,8 @@ type Release struct {
 	Errors float64
 	// Delay is added to the time of the release.
 	Delay time.Duration
-	// DayBefore says that the series of the day before are made: another
-	// namespace runs the same without a release.
+	// DayBefore: the series of the day before are recorded, too, in another
+	// namespace that runs the same without a release.
 	DayBefore bool
 	// Unlabeled releases have no traffic: no verdict is the right one.
 	Unlabeled bool
@@ -160,7 +160,7 @@ func faulty(half int, random *rand.Rand) []Release {
 			if !kind.NeedsDependency() {
 				r.Service = []string{"front", "cart", "catalogue", "payment"}[random.IntN(4)]
 			}
-			// The time of a dependency would make less than 30 % of it.
+			// A request that also waits for a dependency would be less than 30 % slower.
 			if n := r.Neighbour(); kind == fault.Latency && strength == fault.Weak && (n == "catalogue" || n == "payment") {
 				r.Service = n
 			}

@@ -27,8 +27,8 @@ const (
 )
 
 // pod is one process that is run as a kubelet runs a pod: it is probed,
-// restarted after an exit with growing distance, and killed when it uses too
-// much memory.
+// restarted after an exit with an increasing back-off, and killed when it uses
+// too much memory.
 type pod struct {
 	namespace, name, service, version, node, ip string
 	program                                     string

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// starting is how long all processes have to start before the recorded time begins.
+	// starting is the time for all processes to start, before the recorded time begins.
 	starting = 25 * time.Second
 	day      = 24 * time.Hour
 	// dayPrefix marks the namespaces that run the day before.
@@ -36,7 +36,7 @@ const (
 
 // Options say which recording is made.
 type Options struct {
-	// Run names it; it is part of the namespaces.
+	// Run is the name of the recording; it is part of the names of the namespaces.
 	Run string
 	// Half is 0 or 1, see Plan.
 	Half int
@@ -44,7 +44,7 @@ type Options struct {
 	Seed uint64
 	// Out is the folder of the result.
 	Out string
-	// Only makes only so many releases of the plan; 0 makes all.
+	// Only limits the number of releases of the plan that are made; 0 means all.
 	Only int
 	// Before and After are recorded before and after each release.
 	Before, After time.Duration
@@ -144,8 +144,8 @@ func (r *recorder) serve(ctx context.Context) error {
 	return nil
 }
 
-// releases runs the plan and returns the releases that were made. One that was
-// not made is reported, and left out.
+// releases runs the plan and returns the releases that were made. A release that
+// was not made is reported and omitted.
 func (r *recorder) releases(ctx context.Context) []result {
 	plan := Plan(r.Run, r.Half, r.Seed)
 	if r.Only > 0 {
@@ -240,8 +240,8 @@ func (r *recorder) pods() []*pod {
 	return list
 }
 
-// dump writes the samples of all releases, those of the day before into a file
-// of its own.
+// dump writes the samples of all releases. Those of the day before have a
+// separate file.
 func (r *recorder) dump(ctx context.Context, results []result, end time.Time) error {
 	var today, before []series
 	length := time.Since(results[0].at) + r.Before + time.Minute

@@ -29,7 +29,7 @@ const (
 	firstProbe    = 500 * time.Millisecond
 )
 
-// nodes are where pods seem to run.
+// nodes are the names of the nodes on which pods seem to run.
 var nodes = []string{"node-1", "node-2", "node-3"}
 
 // shop is the shop of one release: its pods, and the files with the endpoints of

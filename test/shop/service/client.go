@@ -21,7 +21,7 @@ import (
 // CallTimeout is how long a caller waits for an answer.
 const CallTimeout = time.Second
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer is the maximum number of bytes that are read of an answer.
 const maxAnswer = 1 << 12
 
 // Client calls one service and counts its calls as a service graph does: by

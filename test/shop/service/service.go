@@ -29,11 +29,11 @@ const spread = 0.4
 
 // Service answers the requests of one service.
 type Service struct {
-	// Kind is which service of the shop it is.
+	// Kind is one of Kinds, the services of the shop.
 	Kind Kind
 	// Pod is its pod's name.
 	Pod string
-	// Effects are those of its fault.
+	// Effects are the effects of its fault.
 	Effects fault.Effects
 	// Errors is the share of requests that fail without a fault.
 	Errors float64

@@ -15,9 +15,9 @@ import (
 )
 
 // Telemetry returns a meter provider and the handler that shows its metrics to
-// Prometheus: those of OpenTelemetry for HTTP and the Go runtime, and the
-// process metrics of Prometheus' client. The sizes of bodies are left out. Each
-// series has the labels; one without a value is left out.
+// Prometheus: OpenTelemetry's metrics of HTTP and the Go runtime, and the process
+// metrics of Prometheus' client. The sizes of bodies are omitted. Each series has
+// the labels; a label without a value is omitted.
 func Telemetry(labels map[string]string) (*metric.MeterProvider, http.Handler, error) {
 	registry := prometheus.NewRegistry()
 	shown := maps.Clone(labels)

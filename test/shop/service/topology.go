@@ -14,7 +14,7 @@ type Kind struct {
 	Route string
 	// Median is the median of the time that the service itself needs.
 	Median time.Duration
-	// Calls are the services that it calls, if it is told where they are.
+	// Calls are the services that it calls, if their addresses are configured.
 	Calls []string
 }
 
@@ -37,8 +37,8 @@ func KindOf(name string) (Kind, error) {
 	return Kind{}, fmt.Errorf("service %q is unknown, use front, catalogue, cart or payment", name)
 }
 
-// Answer is the body of every answer of the shop. A caller can tell a wrong
-// one: price and receipt follow from the id.
+// Answer is the body of every answer of the shop. A caller can recognize a wrong
+// answer, because price and receipt follow from the id.
 type Answer struct {
 	ID    int `json:"id"`
 	Price int `json:"price"`

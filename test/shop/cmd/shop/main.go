@@ -91,7 +91,7 @@ func parse(args []string) (options, error) {
 	return o, bad
 }
 
-// labels are what Prometheus cannot find out without its Kubernetes discovery,
+// labels are the labels that Prometheus would get from its Kubernetes discovery,
 // which Debian's package does not have.
 func (o options) labels() map[string]string {
 	if o.namespace == "" {
@@ -151,8 +151,8 @@ func runService(ctx context.Context, o options) error {
 	return nil
 }
 
-// runLoad calls front until it is stopped, and shows its own metrics: those of
-// the caller of front.
+// runLoad calls front until it is stopped. It shows the metrics of these calls, as
+// the caller.
 func runLoad(ctx context.Context, o options) error {
 	meters, metrics, err := service.Telemetry(o.labels())
 	if err != nil {
