@@ -54,7 +54,7 @@ func Stop() {
 	}
 }
 
-// need fails the test, or skips it if that is allowed, if a program is missing.
+// need fails the test if a program is missing, or skips the test if skipping is allowed.
 func need(t testing.TB, found bool, program, pkg string) {
 	t.Helper()
 	if found {

@@ -80,8 +80,8 @@ func (s *steps) drain(ctx context.Context) error {
 	return s.all(ctx, []string{"get", "pods", "-n", orders, "-o", "wide"})
 }
 
-// awaitOrders waits until the budget counts four available pods, and all of them are on the
-// node, unless it is empty.
+// awaitOrders waits until the budget counts four available pods. If node is not empty, it also
+// waits until all of them are on this node.
 func (s *steps) awaitOrders(ctx context.Context, node string) error {
 	return until(ctx, "all pods are available", time.Minute, func(ctx context.Context) (bool, error) {
 		pods, err := s.kube.CoreV1().Pods(orders).List(ctx, metav1.ListOptions{LabelSelector: "app=orders"})

@@ -6,7 +6,7 @@ type fault struct {
 	part string
 	// what describes the wrong behavior.
 	what string
-	// file contains the text is, once; becomes replaces it.
+	// file contains the text of is exactly once; the text of becomes replaces it.
 	file, is, becomes string
 	// tests of package pkg, as for go test -run.
 	pkg, tests string

@@ -98,7 +98,7 @@ func Enforce(kube kubernetes.Interface) (stop func() error, err error) {
 func table() string { return fmt.Sprintf("inet breakwater-networkpolicy-%d", os.Getpid()) }
 
 // removeAtEnd starts a process that removes the table when remove is called, or when this
-// process ends in any way: rules for addresses that other pods have later would stay.
+// process ends in any way. Otherwise rules would stay for addresses that other pods get later.
 func removeAtEnd(table string) (remove func() error, err error) {
 	command := exec.CommandContext(context.Background(), "sh", "-c", `cat >/dev/null; printf 'table %s\ndelete table %s\n' "$0" "$0" | nft -f -`, table)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is for the tests

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// State is what the rules follow from.
+// State has the objects from which the rules are derived.
 type State struct {
 	Policies   []*networkingv1.NetworkPolicy
 	Pods       []*corev1.Pod

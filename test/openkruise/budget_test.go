@@ -63,8 +63,8 @@ spec:
   maxUnavailable: 1
 `
 
-// Without the rule for pods/status 3 of 6 pods were Ready: the CloneSet makes a pod
-// unready before it changes the image, and then the change is free.
+// Without the rule for pods/status, only 3 of 6 pods were Ready: the CloneSet makes a pod
+// unready before it changes the image, and the change of an unready pod is not charged.
 func TestUpdatesInPlaceByTheRealOpenKruiseNeverExceedABudget(t *testing.T) {
 	c, err := clients.Connect()
 	if err != nil {

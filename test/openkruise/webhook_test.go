@@ -17,8 +17,8 @@ import (
 	"github.com/breakwater-dev/breakwater/test/docs/commands"
 )
 
-// turnBudgetsOff deletes OpenKruise's webhook for budgets as the page says. Until then it
-// denies the budget of the manifests, and the plugin and the installation say so.
+// turnBudgetsOff deletes OpenKruise's webhook for budgets as the page says. Until then the
+// webhook denies the budget of the manifests, and the plugin and the installation report it.
 func turnBudgetsOff(t *testing.T, manifests string) {
 	t.Helper()
 	admit := func(ctx context.Context) (string, error) {

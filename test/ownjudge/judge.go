@@ -1,5 +1,5 @@
-// Package ownjudge is the example of docs/judge/your-own.md: a judge outside Breakwater. It
-// imports nothing of Breakwater, as a judge of a user.
+// Package ownjudge is the example of docs/judge/your-own.md: a judge outside Breakwater. Like
+// the judge of a user, it imports nothing of Breakwater.
 package ownjudge
 
 import (

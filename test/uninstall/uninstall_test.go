@@ -133,7 +133,7 @@ func TestUninstallLeavesNothingBehind(t *testing.T) {
 	if pods := kubectl(t, "", "get", "pods", "-n", "shop", "-o", "name"); strings.Contains(pods, "pod/deleted") {
 		t.Errorf("a deleted pod is still there: %s", pods)
 	}
-	// It can be repeated.
+	// Uninstalling can be repeated.
 	uninstall(t, 0, "--yes")
 }
 

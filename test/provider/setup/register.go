@@ -37,8 +37,8 @@ func WebObjects() []Object {
 	}
 }
 
-// Register registers objects, or replaces those of an earlier run, which may have changed
-// them.
+// Register registers objects. It replaces existing ones, which an earlier run may have
+// changed.
 func (c *Cluster) Register(ctx context.Context, objects ...Object) error {
 	for _, o := range objects {
 		status, raw, err := c.Do(ctx, http.MethodPost, c.Centre+"/v1/"+o.Kind, c.Token, o.Body)
@@ -102,8 +102,8 @@ func (c *Cluster) ProviderStats(ctx context.Context) (provider.Stats, error) {
 	return b, json.Unmarshal(raw, &b)
 }
 
-// Do sends a request, and trusts the certificates of ConfigMap permission-ca. It retries connection errors for 20 s, because a Service
-// may get a pod later than the Deployment.
+// Do sends a request. It trusts the certificates of ConfigMap permission-ca. It retries
+// connection errors for 20 s, because a Service may get a pod later than the Deployment.
 func (c *Cluster) Do(ctx context.Context, method, url, token string, body any, header ...string) (int, []byte, error) {
 	var last error
 	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); {
