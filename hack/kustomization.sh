@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Writes Kustomization of config/core, the base of the overlays, and of config/judge,
-# because kustomize has no wildcards. The file has no extension, so that `ko apply -Rf`,
-# which reads all YAML files, ignores it.
+# Writes the file Kustomization of config/core, which is the base of the overlays, and of
+# config/judge, because kustomize has no wildcards. The file has no extension, so that
+# `ko apply -Rf`, which reads all YAML files, ignores it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 for dir in config/core config/judge; do

@@ -25,14 +25,14 @@ for argument in "$@"; do
 done
 
 say() { echo "==> $*"; }
-# Runs kubectl, and ignores that the cluster does not have the resource.
+# Runs kubectl, and ignores the error if the cluster does not have the resource.
 maybe() {
   local out
   out=$(kubectl "$@" 2>&1) && { [[ -z $out ]] || echo "$out"; return; }
   [[ $out == *"doesn't have a resource type"* || $out == *"NotFound"* || $out == *"could not find the requested resource"* ]] || { echo "$out" >&2; return 1; }
 }
 # Lists "kind namespace name former" of the workloads of built-in kinds that Breakwater holds.
-# former is the recorded value of the field of the hold.
+# former is the recorded value of the field that the hold changed.
 held() {
   kubectl get "$workloads" -A -o jsonpath="{range .items[*]}{.kind}{'\t'}{.metadata.namespace}{'\t'}{.metadata.name}{'\t'}{.metadata.annotations.${app//./\\.}/hold}{'\n'}{end}" |
     awk -F '\t' '$4 != "" { former = "null"; if (match($4, /"former":("[^"]*"|[^,}]*)/)) former = substr($4, RSTART + 9, RLENGTH - 9); print $1 "\t" $2 "\t" $3 "\t" former }'
@@ -113,7 +113,7 @@ maybe delete poddisruptionbudgets.policy -A -l app.kubernetes.io/managed-by=brea
 say "objects, CRDs, RBAC and namespace"
 while read -r crd; do maybe delete crd "$crd" --ignore-not-found; done < <(crds)
 maybe delete rolebindings,roles -A -l "$ours" --ignore-not-found
-# A FlowSchema before the priority level that it names.
+# FlowSchemas are deleted before the priority level that they name.
 for kind in flowschemas prioritylevelconfigurations clusterrolebindings clusterroles; do
   maybe delete "$kind" -l "$ours" --ignore-not-found
 done
