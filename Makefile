@@ -35,10 +35,10 @@ PARTS ?= config/core config/judge config/protection config/permission
 apply: ## Install Breakwater on the cluster of KUBECONFIG (set KO_DOCKER_REPO; OVERLAY=kafka, strict, ...).
 	@OVERLAY=$(OVERLAY) REPLACE_CRDS=$(REPLACE_CRDS) hack/apply.sh $(PARTS)
 
-uninstall: ## Remove Breakwater from the cluster of KUBECONFIG (ARGS='--yes' or '--yes --resume'; without, show what it would remove).
+uninstall: ## Remove Breakwater from the cluster of KUBECONFIG (ARGS='--yes' or '--yes --resume'; without ARGS, show what it would remove).
 	@hack/uninstall.sh $(ARGS)
 
-# It runs on a clean working tree only. COSIGN_KEY names the key that signs.
+# Runs only on a clean working tree. COSIGN_KEY names the signing key.
 release: ## Push images to KO_DOCKER_REPO and write the files of release VERSION=v0.1.0 to dist.
 	@go -C tools/release run . -root $(CURDIR) -version "$(VERSION)"
 
@@ -71,8 +71,9 @@ test-alone: cluster modules ## Test protection and permission on a second cluste
 test-controlplane: ## Tests of change and protection on a control plane without containers, with the race detector; no root.
 	@hack/gotest.sh controlplane -race -tags controlplane -p 1 -parallel 6 -timeout 40m -count 1 ./test/attack ./test/change ./test/cost ./test/load ./test/e2e/protection ./test/openkruise ./test/uninstall
 
-# Change and protection run beside each other: they mostly wait, each disturbs its own part
-# of Breakwater, and each has its own namespaces. A test of permission failed once beside them.
+# The tests of change and protection run in parallel: they mostly wait, each disturbs only its own
+# part of Breakwater, and each has its own namespaces. The tests of permission run alone, because
+# one of them failed once beside the others.
 test-e2e: up ## End-to-end tests on the embedded cluster.
 	@GOTESTSUM_FORMAT=testname $(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -p 2 -timeout 40m -count 1 ./test/e2e ./test/e2e/kubectl ./test/e2e/protection
 	@GOTESTSUM_FORMAT=testname $(CLUSTER) exec -- hack/gotest.sh e2e-permission -tags e2e -timeout 40m -count 1 ./test/e2e/permission
@@ -81,14 +82,14 @@ test-e2e: up ## End-to-end tests on the embedded cluster.
 test-chaos: up ## Kill and pause every part during releases and deletions; two to four minutes.
 	@CHAOS_SEED=$${CHAOS_SEED:-25} GOTESTSUM_FORMAT=standard-verbose $(CLUSTER) exec -- hack/gotest.sh chaos -tags e2e -timeout 12m -count 1 -v -run 'TestEveryRelease' ./test/chaos
 
-chaos: up ## The same with 65 releases of 20 pods and a random seed; 20 minutes. CHAOS_SEED repeats a run.
+chaos: up ## Like test-chaos, with 65 releases of 20 pods and a random seed; 20 minutes. CHAOS_SEED repeats a run.
 	@CHAOS_RELEASES=65 CHAOS_PODS=20 CHAOS_DEPLOYMENTS=6 CHAOS_LIMIT=40m CHAOS_ROUNDS=0 CHAOS_INTERVAL=5s CHAOS_KILLS_PER_PART=0 CHAOS_SERVER_KILLS=4 GOTESTSUM_FORMAT=standard-verbose \
 	  $(CLUSTER) exec -- hack/gotest.sh chaos -tags e2e -timeout 45m -count 1 -v -run 'TestEveryRelease' ./test/chaos
 
 fuzz: ## Run each fuzz target for FUZZTIME (30s); stop at the first failure.
 	@hack/fuzz.sh
 
-# Nightly: each fault is built into its package, whose tests have to fail.
+# Nightly: each fault is built into its package, and the tests of the package have to fail.
 mutations: ## Inject faults into decisions and verify that tests notice each; a quarter of an hour.
 	@go run ./test/mutation
 
