@@ -58,7 +58,7 @@ func TestOverlays(t *testing.T) {
 			}
 			for _, o := range objects {
 				if o.GetKind() == "EventPolicy" {
-					continue // Knative refuses it until OIDC is enabled; TestTheBrokerAcceptsOnlyNamedSendersWithOIDC applies it
+					continue // Knative does not accept it until OIDC is enabled; TestTheBrokerAcceptsOnlyNamedSendersWithOIDC applies it
 				}
 				if o.GetKind() == "ValidatingAdmissionPolicyBinding" {
 					// An apply to the installed object would keep the actions of its field manager: they are a set.

@@ -71,7 +71,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// repository returns the folder of go.mod, which is the working directory or a
+// repository returns the folder of go.mod, which is the working folder or a
 // parent.
 func repository() (string, error) {
 	dir, err := os.Getwd()

@@ -194,7 +194,7 @@ func eventually(t *testing.T, within time.Duration, what string, holds func() er
 	}
 }
 
-// providerRecords returns the records of the fake provider.
+// providerRecords returns the records of the double of the provider.
 func providerRecords(t *testing.T) provider.Stats {
 	t.Helper()
 	b, err := testCluster.ProviderStats(t.Context())
@@ -204,7 +204,7 @@ func providerRecords(t *testing.T) provider.Stats {
 	return b
 }
 
-// grantsOf returns the grants of a pod at the fake provider.
+// grantsOf returns the grants of a pod at the double of the provider.
 func grantsOf(t *testing.T, p *corev1.Pod) []provider.Entry {
 	t.Helper()
 	return providerRecords(t).OfPod(string(p.UID))

@@ -17,8 +17,8 @@ import (
 // testCluster is shared by the tests, which run on the node.
 var testCluster *setup.Cluster
 
-// prepare installs the fake provider, allows the centre to call it, and registers the
-// permission sets: "web" is granted, "wrong" is denied.
+// prepare installs the double of a provider, allows the centre to call it, and registers
+// the permission sets: "web" is granted, "wrong" is denied.
 func prepare(ctx context.Context) error {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 	if err != nil {

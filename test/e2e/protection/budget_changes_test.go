@@ -31,7 +31,7 @@ func TestChangesInPlaceAreJudged(t *testing.T) {
 	})
 	other := n.podNames(t)[1]
 	n.checkDeniedByBudget(t, "set", "image", "pod/"+other, "sleep=busybox:2")
-	// A pod that is unavailable already is not charged again.
+	// A pod that is already unavailable is not charged again.
 	n.run(t, "set", "image", "pod/"+name, "sleep=busybox:2")
 	n.run(t, "label", "pod", name, "unavailable-pod.kruise.io/test-")
 	n.await(t, "the budget allows a change of the other pod", func() error {
