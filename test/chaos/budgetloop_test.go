@@ -227,8 +227,8 @@ func resultOf(err error) string {
 	}
 }
 
-// awaitBudget waits until the budget has no charges, allows what it should and
-// is guarding.
+// awaitBudget waits until the budget has no charges, allows all deletions above
+// minAvailable and has the condition Guarding.
 func (b *budgetLoop) awaitBudget(ctx context.Context, within time.Duration) error {
 	return await(ctx, within, "the budget of "+b.namespace+" has no charges", func(ctx context.Context) error {
 		budget, err := b.policy.PodUnavailableBudgets(b.namespace).Get(ctx, name, metav1.GetOptions{})

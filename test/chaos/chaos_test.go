@@ -200,7 +200,7 @@ func (r *run) do(ctx context.Context) error {
 	return nil
 }
 
-// inject does the releases and the deletions during the faults. The faults
+// inject runs the releases and the deletions during the faults. The faults
 // begin when every loop has begun.
 func (r *run) inject(ctx context.Context) error {
 	if err := errors.Join(r.budget.watch(ctx), r.granted.watch(ctx)); err != nil {

@@ -66,7 +66,7 @@ func need(t testing.TB, found bool, program, pkg string) {
 	t.Fatalf("%s is missing: install Debian package %s (hack/packages.sh), or set BREAKWATER_SKIP_DATABASES=1", program, pkg)
 }
 
-// prepare creates the directory of the server.
+// prepare creates the folder of the server.
 func (s *server) prepare(name string, owner *syscall.Credential) error {
 	var err error
 	if s.dir, err = os.MkdirTemp("", "breakwater-"+name+"-"); err != nil {

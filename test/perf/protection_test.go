@@ -172,8 +172,8 @@ func (d deletionTarget) budget(ctx context.Context, minAvailable int) error {
 	return err
 }
 
-// synced waits until the budgets of the namespace, if any, are guarding and
-// count that many available pods.
+// synced waits until the budgets of the namespace, if any, have the condition
+// Guarding, count that many available pods and have no charge of a deletion.
 func (d deletionTarget) synced(ctx context.Context, pods int) error {
 	return d.await(ctx, "the budget of "+d.namespace+" is guarding", func(ctx context.Context) (bool, error) {
 		list, err := d.change.PolicyV1alpha1().PodUnavailableBudgets(d.namespace).List(ctx, metav1.ListOptions{})

@@ -14,7 +14,7 @@ const (
 
 // Proof says where a command is run, or why no test runs it.
 type Proof struct {
-	// Command matches the texts of commands. The first proof that matches is the one of a command.
+	// Command matches the texts of commands. The first matching proof applies to a command.
 	Command *regexp.Regexp
 	// On is the control plane that runs the commands as they are on the page.
 	On Plane
