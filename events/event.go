@@ -37,11 +37,7 @@ type Data interface {
 // The attribute time is set if the data has one: the time of the fact, not the
 // time of sending.
 func New(d Data) (cloudevents.Event, error) {
-	d = d.truncated(MaxText)
-	if err := d.Validate(); err != nil {
-		return cloudevents.Event{}, fmt.Errorf("event %s: %w", d.Type(), err)
-	}
-	raw, err := encode(d)
+	d, raw, err := fit(d)
 	if err != nil {
 		return cloudevents.Event{}, fmt.Errorf("event %s: %w", d.Type(), err)
 	}
@@ -72,19 +68,35 @@ func New(d Data) (cloudevents.Event, error) {
 	return e, nil
 }
 
-// encode halves the limit of messages until the data fits into MaxData. JSON
+// Truncated returns data as an event has it: with messages that are truncated until the data
+// fits into an event.
+func Truncated[D Data](d D) (D, error) {
+	fitting, _, err := fit(d)
+	if err != nil {
+		var none D
+		return none, fmt.Errorf("event %s: %w", d.Type(), err)
+	}
+	return fitting.(D), nil // truncated keeps the type
+}
+
+// fit validates data, and halves the limit of its messages until it fits into MaxData. JSON
 // escapes control characters with six bytes, so only the encoded size counts.
-func encode(d Data) ([]byte, error) {
+func fit(d Data) (Data, []byte, error) {
+	d = d.truncated(MaxText)
+	if err := d.Validate(); err != nil {
+		return d, nil, err
+	}
 	for limit := MaxText; ; limit /= 2 {
-		raw, err := marshal(d.truncated(limit))
+		fitting := d.truncated(limit)
+		raw, err := marshal(fitting)
 		if err != nil {
-			return nil, err
+			return d, nil, err
 		}
 		if len(raw) <= MaxData {
-			return raw, nil
+			return fitting, raw, nil
 		}
 		if limit == 0 {
-			return nil, &TooLargeError{Size: len(raw)}
+			return d, nil, &TooLargeError{Size: len(raw)}
 		}
 	}
 }

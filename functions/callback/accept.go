@@ -174,10 +174,11 @@ func (r *receiver) storeEarly(ctx context.Context, v verdict, release release) (
 // store adds a verdict to the inbox and returns the result success. If the release was deleted
 // or replaced, it drops the verdict.
 func (r *receiver) store(ctx context.Context, success result, data verdictData, release release) (result, error) {
-	entry, err := inboxEntry(data)
+	data, err := events.Truncated(data)
 	if err != nil {
 		return resultMalformed, errors.Join(errMalformed, err)
 	}
+	entry := data.Inbox()
 	_, err = retryUntilDone(ctx, func() (struct{}, error) {
 		err := functions.AddToInbox(ctx, r.Change, release.namespace, release.name, release.uid, entry)
 		if errors.Is(err, functions.ErrReleaseReplaced) || apierrors.IsNotFound(err) {
@@ -192,21 +193,6 @@ func (r *receiver) store(ctx context.Context, success result, data verdictData, 
 		return resultLost, err
 	}
 	return success, nil
-}
-
-// inboxEntry returns the verdict as an inbox entry, truncated as an event is: an object has up
-// to 64 entries.
-func inboxEntry(data verdictData) (v1alpha1.InboxVerdict, error) {
-	e, err := events.New(data)
-	if err != nil {
-		return v1alpha1.InboxVerdict{}, err
-	}
-	if _, ok := data.(events.OrderVerdict); ok {
-		truncated, err := events.ParseOrderVerdict(e)
-		return truncated.Inbox(), err
-	}
-	truncated, err := events.ParseChangePodVerdict(e)
-	return truncated.Inbox(), err
 }
 
 // orderVerdict returns the data of a verdict on the order.

@@ -1,6 +1,7 @@
 package callback
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -77,8 +78,12 @@ func checkLetter(t *testing.T, data verdictData) {
 	if len(e.Data()) > events.MaxData {
 		t.Errorf("an event of %d bytes", len(e.Data()))
 	}
-	entry, err := inboxEntry(data)
-	if err != nil || entry.ID != data.ID() || len(entry.Message) > events.MaxText {
-		t.Errorf("entry %+v of %s: %v", entry, data.ID(), err)
+	truncated, err := events.Truncated(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := truncated.Inbox()
+	if raw, err := json.Marshal(entry); err != nil || len(raw) > events.MaxData || entry.ID != data.ID() || len(entry.Message) > events.MaxText {
+		t.Errorf("entry %+v of %s with %d bytes: %v", entry, data.ID(), len(raw), err)
 	}
 }
