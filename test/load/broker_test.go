@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -28,9 +29,26 @@ import (
 // broker delivers each event before it answers, as the in-memory Broker does, with the
 // retries of config/core/300-broker.yaml. Undeliverable wake-ups are sent again by their
 // reconcilers; the tests kill no function, so no verdict is undeliverable.
-type broker struct{ submit, verdict, report http.Handler }
+type broker struct {
+	submit, verdict, report http.Handler
+	fault                   atomic.Int32
+}
+
+// The faults of the Broker.
+const (
+	noFault int32 = iota
+	// refusesEvents: each event is answered with 503.
+	refusesEvents
+	// losesWakeUps: function submit is away. Its events are accepted, and not delivered.
+	losesWakeUps
+)
 
 func (b *broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	fault := b.fault.Load()
+	if fault == refusesEvents {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)
@@ -39,7 +57,10 @@ func (b *broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	to := b.report
 	switch r.Header.Get("Ce-Type") {
 	case events.TypeOrderReady, events.TypeChangePodReady:
-		to = b.submit
+		if to = b.submit; fault == losesWakeUps {
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
 	case events.TypeOrderVerdict, events.TypeChangePodVerdict:
 		to = b.verdict
 	}

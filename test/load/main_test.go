@@ -35,8 +35,14 @@ const (
 	token    = "secret"
 )
 
-// server is the double of the server; without a script each check passes at once.
-var server *double.Double
+var (
+	// server is the double of the server; without a script each check passes at once.
+	server *double.Double
+	// eventBroker is the Broker.
+	eventBroker *broker
+	// submitServer has the client of function submit.
+	submitServer *functions.ClientSource
+)
 
 func TestMain(m *testing.M) {
 	os.Exit(controlplane.Main(m, func(ctx context.Context) (*controlplane.ControlPlane, error) {
@@ -73,8 +79,9 @@ func startFunctions(ctx context.Context) error {
 	recorder, source := verdict.NewRecorder(clients["verdict"].Change, now, meter), functions.NewCachedClientSource(clients["verdict"].Kube)
 	finisher := submit.NewFinisher(clients["verdict"].Change, source, now, meter)
 	recorder.Follow(finisher)
-	b := &broker{
-		submit: receiver("submit", submit.New(clients["submit"].Change, functions.NewCachedClientSource(clients["submit"].Kube),
+	submitServer = functions.NewCachedClientSource(clients["submit"].Kube)
+	eventBroker = &broker{
+		submit: receiver("submit", submit.New(clients["submit"].Change, submitServer,
 			verdict.NewRecorder(clients["submit"].Change, now, meter), now, meter)),
 		verdict: receiver("verdict", verdict.New(recorder, source,
 			eventsigning.NewStore(clients["verdict"].Kube.CoreV1(), now), eventsigning.NewJudgeKeys(clients["verdict"].Kube.CoreV1(), now))),
@@ -106,5 +113,5 @@ func startFunctions(ctx context.Context) error {
 	server = double.NewDouble(double.Options{
 		CallbackURL: callbacks.URL + "/openapi/altershield/callback", Tokens: map[string]string{platform: token},
 	})
-	return configure(ctx, clients["submit"].Kube, httptest.NewServer(b).URL, httptest.NewServer(server.Handler()).URL)
+	return configure(ctx, clients["submit"].Kube, httptest.NewServer(eventBroker).URL, httptest.NewServer(server.Handler()).URL)
 }
