@@ -35,6 +35,7 @@ type flood struct {
 	t       *testing.T
 	clock   *clocktesting.FakePassiveClock
 	client  *fake.Clientset
+	owners  cache.Indexer // of ChangeWorkloads
 	r       *Reconciler
 	due     agenda
 	reaches time.Duration // after which function submit is reachable
@@ -68,16 +69,8 @@ const floodNamespace = "default"
 
 // newFlood returns the model with batches of one pod.
 func newFlood(t *testing.T, releases, batches int) *flood {
-	f := &flood{t: t, clock: clocktesting.NewFakePassiveClock(t0), client: fake.NewSimpleClientset(), waiting: map[string]bool{}}
 	owners := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-	f.r = &Reconciler{
-		client: f.client, namespaces: namespaces(t, floodNamespace, true), changeWorkloads: listers.NewChangeWorkloadLister(owners), sender: f,
-		interimWrites: rate.NewLimiter(rate.Every(interimWritePeriod), interimWriteBurst),
-		unjudged:      metrics.NewCounter(metrics.Meter(), "breakwater_batches_unjudged_total"),
-		settings:      settings.Default, serverConfigured: func() bool { return true },
-		wakeups: resend.New(f.clock), clock: f.clock, calls: callqueue.New(f.clock),
-		enqueue: func(k types.NamespacedName) { f.enqueue(k.Name, 0) },
-	}
+	f := &flood{t: t, clock: clocktesting.NewFakePassiveClock(t0), client: fake.NewSimpleClientset(), owners: owners, waiting: map[string]bool{}}
 	for i := range releases {
 		owner := &v1alpha1.ChangeWorkload{ObjectMeta: metav1.ObjectMeta{
 			Namespace: floodNamespace, Name: fmt.Sprintf("r%02d", i), UID: types.UID(fmt.Sprintf("r%02d", i)),
@@ -92,10 +85,26 @@ func newFlood(t *testing.T, releases, batches int) *flood {
 			if err := f.client.Tracker().Add(c); err != nil {
 				t.Fatal(err)
 			}
-			f.enqueue(c.Name, 0)
 		}
 	}
+	f.start()
 	return f
+}
+
+// start starts a controller, which reconciles all batches. An earlier one ends.
+func (f *flood) start() {
+	f.r = &Reconciler{
+		client: f.client, namespaces: namespaces(f.t, floodNamespace, true), changeWorkloads: listers.NewChangeWorkloadLister(f.owners), sender: f,
+		interimWrites: rate.NewLimiter(rate.Every(interimWritePeriod), interimWriteBurst),
+		unjudged:      metrics.NewCounter(metrics.Meter(), "breakwater_batches_unjudged_total"),
+		settings:      settings.Default, serverConfigured: func() bool { return true },
+		wakeups: resend.New(f.clock), clock: f.clock, calls: callqueue.New(f.clock),
+		enqueue: func(k types.NamespacedName) { f.enqueue(k.Name, 0) },
+	}
+	all := f.list()
+	for i := range all {
+		f.enqueue(all[i].Name, 0)
+	}
 }
 
 func (f *flood) after(d time.Duration, run func()) {
@@ -186,15 +195,20 @@ func (f *flood) run(callsPerSecond int, limit time.Duration) {
 	}
 }
 
-// count counts the batches by the reason of condition Judged.
-func (f *flood) count() map[string]int {
+func (f *flood) list() []v1alpha1.ChangePod {
 	all, err := f.client.AppV1alpha1().ChangePods(floodNamespace).List(f.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	return all.Items
+}
+
+// count counts the batches by the reason of condition Judged.
+func (f *flood) count() map[string]int {
+	all := f.list()
 	out := map[string]int{}
-	for i := range all.Items {
-		if cond := all.Items[i].Status.GetCondition(v1alpha1.PodJudged); cond != nil {
+	for i := range all {
+		if cond := all[i].Status.GetCondition(v1alpha1.PodJudged); cond != nil {
 			out[cond.Reason]++
 		} else {
 			out[""]++
@@ -237,6 +251,37 @@ func TestBatchesEndUnjudgedWhenTheBrokerStaysUnreachable(t *testing.T) {
 	f.run(20, 20*time.Minute)
 	if got := f.count(); got[v1alpha1.ReasonNotSubmitted] != 150 {
 		t.Errorf("batches by reason: %v, want 150 without a call", got)
+	}
+}
+
+// When a batch was woken is in memory only. A restart thus ends no batch too early; a batch whose
+// controller restarts more often than submit-timeout is pending until its call is made.
+func TestARestartBeginsSubmitTimeoutAgain(t *testing.T) {
+	f := newFlood(t, 1, 20)
+	f.reaches = time.Hour
+	for _, at := range []time.Duration{9 * time.Minute, 18 * time.Minute, 27 * time.Minute} {
+		f.run(20, at)
+		f.start()
+	}
+	f.run(20, 36*time.Minute)
+	if got := f.count(); got[v1alpha1.ReasonNotSubmitted] != 0 {
+		t.Errorf("batches by reason less than submit-timeout after the last restart: %v", got)
+	}
+	f.run(20, 38*time.Minute)
+	if got := f.count(); got[v1alpha1.ReasonNotSubmitted] != 20 {
+		t.Errorf("batches by reason: %v, want 20 without a call", got)
+	}
+}
+
+func TestABatchOfAControllerThatKeepsRestartingIsJudgedWhenItsCallCanBeMade(t *testing.T) {
+	f := newFlood(t, 1, 20)
+	f.reaches = time.Hour
+	for at := 5 * time.Minute; at < 2*time.Hour; at += 5 * time.Minute {
+		f.run(20, at)
+		f.start()
+	}
+	if got := f.count(); got[v1alpha1.ReasonVerdictReceived] != 20 {
+		t.Errorf("batches by reason: %v, want 20 that are judged", got)
 	}
 }
 
