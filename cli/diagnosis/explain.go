@@ -201,7 +201,11 @@ func (f Facts) explainFailed(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	case v1alpha1.ReasonReleaseTimedOut:
 		e.WaysOut = append(e.WaysOut, WayOut{"find out why its pods are not Ready; the release continues when one becomes Ready", "kubectl describe pods -n " + f.Namespace})
 	case v1alpha1.ReasonOrderNotAccepted:
-		e.WaysOut = append(e.WaysOut, WayOut{"check the address and token of the server", "kubectl breakwater doctor"},
+		check := "check the address and token of the server"
+		if _, called := c.Status.Order.Requested(); !called {
+			check = "check the Broker, function submit and the circuit breaker: the server was not called"
+		}
+		e.WaysOut = append(e.WaysOut, WayOut{check, "kubectl breakwater doctor"},
 			WayOut{"release the same template again", f.command("retry")})
 	default:
 		if held := c.Status.GetCondition(v1alpha1.WorkloadHeld); held != nil && held.Message != "" {

@@ -138,3 +138,14 @@ func TestATreeShowsReleasesBatchesAndPods(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+func TestTheWayOutOfAnOrderThatIsNotAcceptedNamesWhatToCheck(t *testing.T) {
+	uncalled := release(v1alpha1.WorkloadFailed, corev1.ConditionFalse, v1alpha1.ReasonOrderNotAccepted, corev1.ConditionFalse, "")
+	rejected := uncalled.DeepCopy()
+	rejected.Status.Order = &v1alpha1.Order{RequestedTime: &metav1.Time{}}
+	for want, c := range map[string]*v1alpha1.ChangeWorkload{"the Broker, function submit": uncalled, "the address and token": rejected} {
+		if got := diagnosis.Explain(facts(with(c))).WaysOut[0].Do; !strings.Contains(got, want) {
+			t.Errorf("%q is not in: %s", want, got)
+		}
+	}
+}

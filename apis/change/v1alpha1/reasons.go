@@ -54,8 +54,9 @@ const (
 const (
 	// ReasonOrderOpened: the server accepted the order.
 	ReasonOrderOpened = "OrderOpened"
-	// ReasonOrderNotAccepted: the server did not accept the order within
-	// order-timeout: it rejected it or was unreachable.
+	// ReasonOrderNotAccepted: the server did not accept the order within order-timeout, because
+	// it rejected it or was unreachable, or was not called within submit-timeout. The message
+	// says which.
 	ReasonOrderNotAccepted = "OrderNotAccepted"
 	// ReasonOrderPending: the server was not called or has not answered yet.
 	ReasonOrderPending = "OrderPending"

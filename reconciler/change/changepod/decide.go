@@ -32,8 +32,10 @@ type Input struct {
 	Settings settings.Settings
 	// ServerConfigured: an AlterShield server is configured.
 	ServerConfigured bool
-	// OrderNotAccepted: the server did not accept the order within order-timeout.
+	// OrderNotAccepted: the server did not accept the order in time.
 	OrderNotAccepted bool
+	// OrderDetail is the message of condition OrderAccepted, which says why.
+	OrderDetail string
 	// Superseded: a newer template ended the release, so function submit submits
 	// none of its batches any more.
 	Superseded bool
@@ -104,7 +106,7 @@ func decideServer(in Input) Decision {
 			"unjudged: no AlterShield server is configured (ConfigMap config-altershield, key base-url)", in.Now)
 	case in.OrderNotAccepted:
 		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonOrderNotAccepted,
-			"unjudged: the server did not accept the order of this release", in.Now)
+			"unjudged: "+in.OrderDetail, in.Now)
 	case pre == nil && in.OrderCheckFailed && !started(c):
 		return Decision{Phase: v1alpha1.PodPreWait, Reason: v1alpha1.ReasonOrderCheckFailed, Since: c.CreationTimestamp.Time,
 			Detail: "the order check failed, so no batch is started"}

@@ -61,6 +61,19 @@ func TestNoCallIsMadeForABatchOfANamespaceThatIsOptedOut(t *testing.T) {
 	}
 }
 
+func TestABatchSaysWhyItsOrderIsNotAccepted(t *testing.T) {
+	f := newFlood(t, 1, 1)
+	const why = "the server was not called to open the order"
+	f.owners.List()[0].(*v1alpha1.ChangeWorkload).Status.Conditions = []apis.Condition{{
+		Type: v1alpha1.WorkloadOrderAccepted, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonOrderNotAccepted, Message: why,
+	}}
+	f.run(20, time.Minute)
+	cond := f.get("r00--0").Status.GetCondition(v1alpha1.PodJudged)
+	if cond.GetReason() != v1alpha1.ReasonOrderNotAccepted || cond.GetMessage() != "unjudged: "+why {
+		t.Errorf("condition Judged is %+v", cond)
+	}
+}
+
 func TestTheTransitionTimeOfAConditionChangesOnlyWithIt(t *testing.T) {
 	c := batch(verdict(v1alpha1.StagePost, "pass"))
 	d := Decide(Input{Now: t0, Settings: settings.Default(), ServerConfigured: true, ChangePod: c})

@@ -274,6 +274,9 @@ func decideAllPassed(in Input, d Decision, pending bool) Decision {
 
 // decideRunning returns phase, reason and message of a release that has not ended.
 func decideRunning(in Input, d Decision) (v1alpha1.WorkloadPhase, string, string) {
+	if d.OrderUnjudged {
+		return v1alpha1.WorkloadInit, v1alpha1.ReasonOrderPending, notAccepted(in)
+	}
 	if d.OrderPending {
 		return v1alpha1.WorkloadInit, v1alpha1.ReasonOrderPending, "the server has not accepted the order yet"
 	}
@@ -332,19 +335,26 @@ func orderDeadline(in Input) time.Time {
 // decideOrderNotAccepted decides a release whose order the server did not accept
 // in time. With no-verdict Hold the release waits instead.
 func decideOrderNotAccepted(in Input, d Decision) Decision {
-	o := in.ChangeWorkload.Status.Order
-	detail := "the server did not accept the order within " + in.Settings.OrderTimeout.String()
-	if _, requested := o.Requested(); !requested {
-		detail = "the server was not called to open the order" + notSubmitted(in)
-	} else if o.Error != nil {
-		detail += ": " + o.Error.Message
-	}
-	d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonOrderNotAccepted, detail
+	d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonOrderNotAccepted, notAccepted(in)
 	d.Order.WakeSubmit = false
 	if in.Settings.ReleaseNoVerdict() == v1alpha1.NoVerdictFail {
 		d.Phase, d.Action = v1alpha1.WorkloadSuspend, suspendAction(in)
 	}
 	return d
+}
+
+// notAccepted is the message of an order that the server did not accept in time: the server
+// was not called, or it rejected the order or did not answer.
+func notAccepted(in Input) string {
+	o := in.ChangeWorkload.Status.Order
+	if _, requested := o.Requested(); !requested {
+		return "the server was not called to open the order" + notSubmitted(in)
+	}
+	detail := "the server did not accept the order within " + in.Settings.OrderTimeout.String() + " (order-timeout)"
+	if o.Error != nil {
+		detail += ": " + o.Error.Message
+	}
+	return detail
 }
 
 // succeededWithoutPods reports whether the release succeeded without a pod, as at 0

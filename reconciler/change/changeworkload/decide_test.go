@@ -286,6 +286,39 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 	}
 }
 
+func TestTheMessageSaysWhyTheOrderIsNotAccepted(t *testing.T) {
+	rejected := func(in *Input) {
+		asked(in)
+		in.ChangeWorkload.Status.Order.Error = &v1alpha1.ServerError{Reason: v1alpha1.ReasonServerRejected, Message: "code 102"}
+	}
+	const (
+		notAccepted = "the server did not accept the order within 2m0s (order-timeout)"
+		notCalled   = "the server was not called to open the order within 10m0s (submit-timeout): the Broker or function submit is unreachable, or the circuit breaker is open"
+	)
+	for name, tc := range map[string]struct {
+		in   Input
+		want string
+	}{
+		"the server rejected it":         {release(1, starting(1), withServer, rejected, after(time.Hour)), notAccepted + ": code 102"},
+		"the server has not answered":    {release(1, starting(1), withServer, asked, after(time.Hour)), notAccepted},
+		"the server was not called":      {release(1, starting(1), withServer, inQueue, woken(0), after(time.Hour)), notCalled},
+		"rejected, policy Fail":          {release(1, starting(1), withServer, rejected, after(time.Hour), noVerdict("Fail")), notAccepted + ": code 102"},
+		"rejected, policy Hold":          {release(1, starting(1), withServer, rejected, after(time.Hour), noVerdict("Hold")), notAccepted + ": code 102"},
+		"not called, policy Hold":        {release(1, starting(1), withServer, inQueue, woken(0), after(time.Hour), noVerdict("Hold")), notCalled},
+		"not called yet, policy Hold":    {release(1, starting(1), withServer, inQueue, woken(0), after(time.Minute), noVerdict("Hold")), "the server has not accepted the order yet"},
+		"rejected, before order-timeout": {release(1, starting(1), withServer, rejected, after(time.Minute)), "the server has not accepted the order yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Decide(tc.in)
+			for _, kind := range []apis.ConditionType{apis.ConditionSucceeded, v1alpha1.WorkloadOrderAccepted} {
+				if diff := cmp.Diff(tc.want, derive(tc.in, d).Status.GetCondition(kind).Message); diff != "" {
+					t.Errorf("condition %s: %s", kind, diff)
+				}
+			}
+		})
+	}
+}
+
 // everyConditionHasAReason checks the derived status of a decision. A decision may
 // keep the reason of Succeeded, which most inputs do not have; Ready and Stalled copy it.
 func everyConditionHasAReason(t *testing.T, in Input, d Decision) {
