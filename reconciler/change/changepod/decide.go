@@ -167,9 +167,19 @@ func decideStage(in Input, s stageStates) Decision {
 			"a newer template was applied before this stage was submitted", in.Now)
 	}
 	d := Decision{Phase: s.wait, Since: s.begun, WakeStage: s.stage}
-	if sub == nil {
-		return decideUnsubmitted(in, s, d)
+	switch {
+	case sub == nil:
+		return keepHold(in, decideUnsubmitted(in, s, d))
+	case !accepted:
+		return keepHold(in, decideSubmitted(in, s, accepted, d))
+	default:
+		return decideSubmitted(in, s, accepted, d)
 	}
+}
+
+// decideSubmitted decides a stage whose call was made.
+func decideSubmitted(in Input, s stageStates, accepted bool, d Decision) Decision {
+	sub, verdict := in.ChangePod.Status.SubmissionOf(s.stage), in.ChangePod.Status.VerdictOf(s.stage)
 	d.Deadline = resend.Later(sub.FirstIntent(), in.OrderJudgedSince).Add(s.timeout)
 	if accepted {
 		d.Phase, d.Since, d.Deadline = s.submitted, answeredAt(sub), sub.FirstIntent().Add(s.timeout)
@@ -226,6 +236,22 @@ func unaccepted(in Input, s stageStates, d Decision) Decision {
 		return d
 	}
 	return done(s.failed, d.Reason, d.Detail, in.Now)
+}
+
+// keepHold keeps a batch held until the server accepts its call. Otherwise the rollout would
+// continue for a while when another process decides, or when a call is made and fails.
+func keepHold(in Input, d Decision) Decision {
+	c := in.ChangePod
+	cond := c.Status.GetCondition(v1alpha1.PodJudged)
+	if d.HeldUnjudged || d.Phase == v1alpha1.PodExecuteDone || c.Status.Phase == v1alpha1.PodExecuteDone ||
+		!cond.IsFalse() || in.Settings.UnjudgedBatch(c) != v1alpha1.NoVerdictHold {
+		return d
+	}
+	switch cond.Reason {
+	case v1alpha1.ReasonNotSubmitted, v1alpha1.ReasonServerRejected, v1alpha1.ReasonServerUnreachable:
+		d.HeldUnjudged, d.Reason, d.Detail = true, cond.Reason, cond.Message
+	}
+	return d
 }
 
 // awaitVerdict returns the decision for a stage before its timeout. If the server

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/settings"
@@ -244,6 +246,44 @@ func TestTheOutcomeOfAPodFollowsFromTheVerdicts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got, _ := tc.batch.OutcomeOf("p1"); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// A new process has not woken function submit yet, and extends deadlines. A rollout that it
+// resumes meanwhile releases a version that nobody judged.
+func TestABatchThatIsHeldWithoutAnAcceptedCallStaysHeldAcrossARestart(t *testing.T) {
+	heldFor := func(reason string) func(*v1alpha1.ChangePodStatus) {
+		return func(s *v1alpha1.ChangePodStatus) {
+			s.Conditions = append(s.Conditions, apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionFalse, Reason: reason, Message: "why"})
+		}
+	}
+	const pre, post, hold = v1alpha1.StagePre, v1alpha1.StagePost, v1alpha1.NoVerdictHold
+	for name, tc := range map[string]struct {
+		batch  *v1alpha1.ChangePod
+		policy v1alpha1.NoVerdictPolicy
+		held   bool
+		wake   v1alpha1.Stage
+	}{
+		"the start was not made":           {batch(heldFor(v1alpha1.ReasonNotSubmitted)), hold, true, pre},
+		"the finish was not made":          {batch(verdict(pre, "pass"), heldFor(v1alpha1.ReasonNotSubmitted)), hold, true, post},
+		"the start was rejected":           {batch(submission(pre, false), heldFor(v1alpha1.ReasonServerRejected)), hold, true, pre},
+		"the server was unreachable":       {batch(submission(pre, false), heldFor(v1alpha1.ReasonServerUnreachable)), hold, true, pre},
+		"the start was accepted meanwhile": {batch(submission(pre, true), heldFor(v1alpha1.ReasonNotSubmitted)), hold, false, pre},
+		"the policy is Pass meanwhile":     {batch(heldFor(v1alpha1.ReasonNotSubmitted)), v1alpha1.NoVerdictPass, false, pre},
+		"another judge holds the batch":    {batch(heldFor(v1alpha1.ReasonNoVerdict)), hold, false, pre},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := settings.Default()
+			s.NoVerdict = tc.policy
+			now := t0.Add(time.Hour)
+			got := Decide(Input{Now: now, DecidingSince: now, Settings: s, ServerConfigured: true, ChangePod: tc.batch})
+			if got.HeldUnjudged != tc.held || got.WakeStage != tc.wake {
+				t.Errorf("held %v, function submit is woken for %q, want %v and %q", got.HeldUnjudged, got.WakeStage, tc.held, tc.wake)
+			}
+			if tc.held && (got.Detail == "" || got.Reason != tc.batch.Status.GetCondition(v1alpha1.PodJudged).Reason) {
+				t.Errorf("reason %q, message %q", got.Reason, got.Detail)
 			}
 		})
 	}

@@ -317,10 +317,10 @@ func orderDeadline(in Input) time.Time {
 	requested, ok := in.ChangeWorkload.Status.Order.Requested()
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
 	switch {
-	case in.ChangeWorkload.Status.OrderNotAccepted():
-		return in.Now
 	case cond == nil, cond.Reason == v1alpha1.ReasonNoServerConfigured:
 		return time.Time{} // the server was configured just now
+	case cond.Reason == v1alpha1.ReasonOrderNotAccepted:
+		return in.Now // also if a process that decided so has ended: its hold must not end with it
 	case ok:
 		// The call may have been made before the server was configured again.
 		requested = resend.Later(requested, cond.LastTransitionTime.Inner.Time)

@@ -319,6 +319,32 @@ func TestTheMessageSaysWhyTheOrderIsNotAccepted(t *testing.T) {
 	}
 }
 
+// A new process has not woken function submit yet, and extends deadlines.
+func TestARolloutThatIsHeldWithoutAnAcceptedOrderStaysHeldAcrossARestart(t *testing.T) {
+	for name, in := range map[string]Input{
+		"the server was not called":    release(1, starting(1), withServer, inQueue, woken(0), after(time.Hour), noVerdict("Hold")),
+		"the server did not accept it": release(1, starting(1), withServer, asked, after(time.Hour), noVerdict("Hold")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Decide(in)
+			if d.Action != ActionHold {
+				t.Fatalf("action %q before the restart", d.Action)
+			}
+			in.ChangeWorkload = derive(in, d)
+			heldAsUnjudged(&in)
+			in.StepWokenSince, in.DecidingSince = time.Time{}, in.Now
+			if got := Decide(in); got.Action != ActionNone || !got.Order.WakeSubmit || got.Detail != d.Detail {
+				t.Errorf("action %q, function submit is woken %v, message %q after the restart", got.Action, got.Order.WakeSubmit, got.Detail)
+			}
+			opened := in
+			orderOpen(&opened)
+			if got := Decide(opened); got.Action != ActionResume {
+				t.Errorf("action %q after the order was opened", got.Action)
+			}
+		})
+	}
+}
+
 // everyConditionHasAReason checks the derived status of a decision. A decision may
 // keep the reason of Succeeded, which most inputs do not have; Ready and Stalled copy it.
 func everyConditionHasAReason(t *testing.T, in Input, d Decision) {
