@@ -46,6 +46,9 @@ func NewWithin(c clock.PassiveClock, least, most time.Duration) *Schedule {
 type wakeUp struct {
 	// first is when it was sent first, next when it is due again.
 	first, next time.Time
+	// waits: Pause was called after it was sent last. resumed is when it was sent after that.
+	waits   bool
+	resumed time.Time
 }
 
 // Wait returns how long until the wake-up with this id is due; 0 is now.
@@ -56,10 +59,22 @@ func (s *Schedule) Wait(id string) time.Duration {
 	return 0
 }
 
-// Since returns the time at which the wake-up with this id was sent first, or zero.
-func (s *Schedule) Since(id string) time.Time {
-	w, _ := s.get(id)
-	return w.first
+// Since returns the time at which the wake-up with this id was sent first. It is zero before
+// that, and between Pause and the next wake-up. resumed is when it was sent after the last
+// Pause, or zero.
+func (s *Schedule) Since(id string) (first, resumed time.Time) {
+	if w, _ := s.get(id); !w.waits {
+		return w.first, w.resumed
+	}
+	return time.Time{}, time.Time{}
+}
+
+// Pause records that a wake-up that was sent is not sent again for now, although it is due.
+func (s *Schedule) Pause(id string) {
+	if w, ok := s.get(id); ok {
+		w.waits = true
+		s.sent.Add(id, w)
+	}
 }
 
 func (s *Schedule) get(id string) (wakeUp, bool) {
@@ -80,6 +95,9 @@ func (s *Schedule) Due(id string) (now bool, next time.Duration) {
 	w, ok := s.get(id)
 	if !ok {
 		w.first = t
+	}
+	if w.waits {
+		w.waits, w.resumed = false, t
 	}
 	d := s.backoff.When(id)
 	w.next = t.Add(d)

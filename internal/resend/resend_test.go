@@ -60,7 +60,8 @@ func TestSoonerIsTheShorterWait(t *testing.T) {
 func TestSinceIsTheTimeOfTheFirstWakeUp(t *testing.T) {
 	c := testclock.NewFakePassiveClock(time.Unix(10, 0))
 	s := New(c)
-	if s.Wait("a") != 0 || !s.Since("a").IsZero() {
+	since := func() time.Time { first, _ := s.Since("a"); return first }
+	if s.Wait("a") != 0 || !since().IsZero() {
 		t.Error("a wake-up that was not sent is not due")
 	}
 	s.Due("a")
@@ -69,11 +70,30 @@ func TestSinceIsTheTimeOfTheFirstWakeUp(t *testing.T) {
 	}
 	c.SetTime(c.Now().Add(minInterval))
 	s.Due("a")
-	if got := s.Since("a"); !got.Equal(time.Unix(10, 0)) {
+	if got := since(); !got.Equal(time.Unix(10, 0)) {
 		t.Errorf("sent since %s", got)
 	}
 	s.Done("a")
-	if !s.Since("a").IsZero() {
+	if !since().IsZero() {
 		t.Error("the time of an earlier wake-up remains")
+	}
+}
+
+func TestAWakeUpThatIsPausedHasNoTimeUntilItIsSentAgain(t *testing.T) {
+	c := testclock.NewFakePassiveClock(time.Unix(10, 0))
+	s := New(c)
+	s.Pause("a") // was not sent
+	s.Due("a")
+	if first, resumed := s.Since("a"); first.IsZero() || !resumed.IsZero() {
+		t.Errorf("sent at %s, resumed at %s", first, resumed)
+	}
+	s.Pause("a")
+	if first, resumed := s.Since("a"); !first.IsZero() || !resumed.IsZero() {
+		t.Errorf("sent at %s, resumed at %s while it is paused", first, resumed)
+	}
+	c.SetTime(time.Unix(100, 0))
+	s.Due("a")
+	if first, resumed := s.Since("a"); !first.Equal(time.Unix(10, 0)) || !resumed.Equal(time.Unix(100, 0)) {
+		t.Errorf("sent at %s, resumed at %s", first, resumed)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/breakwater-dev/breakwater/internal/resend"
 )
 
 // fixture is a queue that records the calls that are admitted after they waited.
@@ -181,4 +183,28 @@ func TestQuestionsAboutVerdictsAreAQuarterOfTheRate(t *testing.T) {
 	if n := asked(); n != 1 {
 		t.Errorf("%d questions at once, want 1: a low rate must not forbid them", n)
 	}
+}
+
+func TestTimeInTheQueueDoesNotCount(t *testing.T) {
+	const timeout = time.Minute
+	f := newFixture(2)
+	wakeUps, began := resend.New(f.clock), f.clock.Now()
+	check := func(after time.Duration, id string, due bool, want time.Time) {
+		t.Helper()
+		f.clock.SetTime(began.Add(after))
+		if now, _ := f.WakeUpDue(wakeUps, f.call(id, 1), resend.ForCall, true); now != due {
+			t.Errorf("%s after %s: due %v, want %v", id, after, now, due)
+		}
+		if got := WokenSince(wakeUps, id, timeout); !got.Equal(want) {
+			t.Errorf("%s after %s: counts from %s, want %s", id, after, got, want)
+		}
+	}
+	check(0, "a1", true, began)
+	check(0, "a2", true, began)
+	check(0, "b1", false, time.Time{})
+	check(FlightTime, "b1", true, began.Add(FlightTime))
+	check(FlightTime, "a1", true, began)                     // another turn at once
+	check(FlightTime, "a2", false, time.Time{})              // waits for another turn
+	f.End("b1")                                              // was made
+	check(3*FlightTime, "a2", true, began.Add(2*FlightTime)) // ends after a turn, although a minute has passed
 }

@@ -34,9 +34,19 @@ func (q *Queue) WakeUpDue(wakeUps *resend.Schedule, c Call, purpose resend.Purpo
 		return false, next
 	}
 	if leadsToCall && !q.Begin(c) {
+		wakeUps.Pause(id)
 		return false, FlightTime
 	}
 	return wakeUps.Due(id)
+}
+
+// WokenSince returns the time from which the timeout of a call that was never made counts: when
+// its wake-up was sent first. It is zero while the call waits for its turn, also if it waits
+// again because no effect of the wake-up was seen within FlightTime. After that wait the call
+// has the time of a turn in any case.
+func WokenSince(wakeUps *resend.Schedule, id string, timeout time.Duration) time.Time {
+	first, resumed := wakeUps.Since(resend.ForCall.ID(id))
+	return resend.Later(first, resumed.Add(min(FlightTime, timeout)-timeout))
 }
 
 // Done ends a call and its wake-ups.

@@ -44,8 +44,8 @@ type Input struct {
 	// OrderJudgedSince is the last change of condition OrderJudged, or zero. If a batch waited
 	// until a person overruled the order check, its timeouts count from this time.
 	OrderJudgedSince time.Time
-	// WokenSince is when the first wake-up of a stage was sent; zero while its call waits
-	// in the queue of this process.
+	// WokenSince is the time from which submit-timeout counts for a stage (callqueue.WokenSince);
+	// zero while its call waits in the queue of this process.
 	WokenSince map[v1alpha1.Stage]time.Time
 	// DecidingSince is the time of the first decision of this process; zero means
 	// long ago. Deadlines that passed before it are extended to it plus

@@ -233,11 +233,19 @@ func TestNoBatchOfManyReleasesIsUnjudged(t *testing.T) {
 }
 
 func TestNoBatchIsUnjudgedBecauseTheBrokerWasUnreachable(t *testing.T) {
-	f := newFlood(t, 5, 10)
-	f.reaches = 8 * time.Minute
-	f.run(20, 30*time.Minute)
-	if got := f.count(); got[v1alpha1.ReasonVerdictReceived] != 50 {
-		t.Errorf("batches by reason: %v, want 50 that are judged", got)
+	for name, tc := range map[string]struct{ releases, batches, callsPerSecond int }{
+		"few batches": {5, 10, 20},
+		// A batch whose wake-up was lost waits for another turn, longer than submit-timeout.
+		"many batches": {20, 20, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFlood(t, tc.releases, tc.batches)
+			f.reaches = 8 * time.Minute
+			f.run(tc.callsPerSecond, 30*time.Minute)
+			if got, want := f.count(), tc.releases*tc.batches; got[v1alpha1.ReasonVerdictReceived] != want {
+				t.Errorf("batches by reason: %v, want %d that are judged", got, want)
+			}
+		})
 	}
 }
 

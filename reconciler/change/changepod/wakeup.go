@@ -110,11 +110,11 @@ func callID(c *v1alpha1.ChangePod, stage v1alpha1.Stage) string {
 	return string(c.UID) + "/" + string(stage)
 }
 
-// wokenSince returns when the first wake-up of each stage was sent.
-func (r *Reconciler) wokenSince(c *v1alpha1.ChangePod) map[v1alpha1.Stage]time.Time {
+// wokenSince returns the time from which submit-timeout counts for each stage.
+func (r *Reconciler) wokenSince(c *v1alpha1.ChangePod, submitTimeout time.Duration) map[v1alpha1.Stage]time.Time {
 	out := map[v1alpha1.Stage]time.Time{}
 	for _, stage := range stages() {
-		out[stage] = r.wakeups.Since(resend.ForCall.ID(callID(c, stage)))
+		out[stage] = callqueue.WokenSince(r.wakeups, callID(c, stage), submitTimeout)
 	}
 	return out
 }

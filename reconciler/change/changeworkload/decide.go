@@ -12,8 +12,9 @@ import (
 // Input is the input of Decide.
 type Input struct {
 	Now time.Time
-	// StepWokenSince is when the first wake-up of the step in status.orderStep was sent;
-	// zero while its call waits in the queue of this process.
+	// StepWokenSince is the time from which submit-timeout counts for the step in
+	// status.orderStep (callqueue.WokenSince); zero while its call waits in the queue of this
+	// process.
 	StepWokenSince time.Time
 	// DecidingSince is the time of the first decision of this process; zero means
 	// long ago. Deadlines that passed before it are extended to it plus

@@ -111,6 +111,10 @@ func inQueue(in *Input) {
 func woken(at time.Duration) func(*Input) {
 	return func(in *Input) { in.StepWokenSince = t0.Add(at) }
 }
+
+// inQueueAgain: the effect of the wake-up was not seen, and its call waits for another turn.
+func inQueueAgain(in *Input) { in.StepWokenSince = time.Time{} }
+
 func behind(in *Input)    { in.Workload.Version, in.Workload.Attempt = "u", 1 }
 func current(in *Input)   { in.Workload.Version, in.Workload.Attempt = "v", 2 }
 func unstamped(in *Input) { in.Workload.Version, in.Workload.Attempt = "", -1 }

@@ -118,8 +118,12 @@ func decideOrderStage(in Input, stage v1alpha1.Stage, timeout time.Duration) Ord
 func decideUnsubmittedStage(in Input, stage v1alpha1.Stage, o Order) Order {
 	o.WakeSubmit = true
 	woken := wokenSince(in, o.Step.Name)
-	if woken.IsZero() {
-		return o // its call waits in our queue
+	if woken.IsZero() { // its call waits in our queue
+		cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
+		if cond.IsFalse() && cond.Reason == v1alpha1.ReasonHeldUnjudged && in.Settings.UnjudgedOrder(in.ChangeWorkload) == v1alpha1.NoVerdictHold {
+			o.Outcome, o.Detail = v1alpha1.OutcomeNoVerdict, cond.Message // as before it waited again
+		}
+		return o
 	}
 	if stage == v1alpha1.StagePre {
 		woken = resend.Later(woken, in.ChangeWorkload.Status.Order.OpenedTime.Time) // opening is part of the step

@@ -185,12 +185,12 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	if err != nil {
 		return Input{}, nil, err
 	}
-	now, woken := r.clock.Now(), time.Time{}
+	now, s, woken := r.clock.Now(), r.settings(), time.Time{}
 	if step := c.Status.OrderStep; step != nil {
-		woken = r.wakeups.Since(resend.ForCall.ID(callID(c, step.Name)))
+		woken = callqueue.WokenSince(r.wakeups, callID(c, step.Name), s.SubmitTimeout)
 	}
 	return Input{
-		Now: now, StepWokenSince: woken, DecidingSince: r.startTime.Get(now), Settings: r.settings(), ServerConfigured: r.serverConfigured(),
+		Now: now, StepWokenSince: woken, DecidingSince: r.startTime.Get(now), Settings: s, ServerConfigured: r.serverConfigured(),
 		ChangeWorkload: c, Workload: workloadOf(w, lost), Lost: lost, Pods: own, ChangePods: changePods,
 		Accepted: r.acceptedAnnouncements(c),
 	}, w, nil
