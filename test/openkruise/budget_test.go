@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/controlplane"
 	"github.com/breakwater-dev/breakwater/test/e2e/clients"
 	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
@@ -82,7 +83,7 @@ func TestUpdatesInPlaceByTheRealOpenKruiseNeverExceedABudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	turnBudgetsOff(t, fmt.Sprintf(manifests, n.Name))
-	runKubelet(t, c.Kube, n.Name)
+	controlplane.RunKubelet(t, c.Kube, n.Name)
 	kubectl(t, fmt.Sprintf(manifests, n.Name), "apply", "-f", "-")
 	kubectl(t, "", "wait", "--for=condition=Guarding", "pub/web", "-n", n.Name, "--timeout=60s")
 	await(t, "the budget allows one unavailable pod", func(ctx context.Context) error {
@@ -129,7 +130,7 @@ func updated(ctx context.Context, kube kubernetes.Interface, namespace string, i
 				err = errors.Join(err, fmt.Errorf("pod %s runs %v", p.Name, running))
 			}
 		}
-		if conditionOf(p, corev1.PodReady).Status != corev1.ConditionTrue {
+		if !workload.PodReady(p) {
 			err = errors.Join(err, fmt.Errorf("pod %s is not Ready", p.Name))
 		}
 	}
@@ -146,7 +147,7 @@ func watchAvailable(t *testing.T, kube kubernetes.Interface, namespace string) f
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(any, any) {
 		var ready int32
 		for _, o := range informer.GetStore().List() {
-			if p, ok := o.(*corev1.Pod); ok && conditionOf(p, corev1.PodReady).Status == corev1.ConditionTrue {
+			if p, ok := o.(*corev1.Pod); ok && workload.PodReady(p) {
 				ready++
 			}
 		}

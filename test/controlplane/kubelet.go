@@ -1,6 +1,4 @@
-//go:build controlplane
-
-package openkruise
+package controlplane
 
 import (
 	"context"
@@ -19,14 +17,15 @@ import (
 // syncPeriod is how long a replaced container does not run.
 const syncPeriod = 300 * time.Millisecond
 
-// runKubelet replaces the containers of running pods whose image changes, as a kubelet
+// RunKubelet replaces the containers of running pods whose image changes, as a kubelet
 // does: it stops the old container, then it starts the new one. Simulated nodes write the
-// status of containers only once.
-func runKubelet(t *testing.T, kube kubernetes.Interface, namespace string) {
+// status of containers only once. It ends with the test, or when stop is called.
+func RunKubelet(t *testing.T, kube kubernetes.Interface, namespace string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan struct{})
-	t.Cleanup(func() { cancel(); <-stopped })
+	stop = func() { cancel(); <-stopped }
+	t.Cleanup(stop)
 	go func() {
 		defer close(stopped)
 		wait.UntilWithContext(ctx, func(ctx context.Context) {
@@ -35,6 +34,7 @@ func runKubelet(t *testing.T, kube kubernetes.Interface, namespace string) {
 			}
 		}, syncPeriod)
 	}()
+	return stop
 }
 
 func syncPods(ctx context.Context, kube kubernetes.Interface, namespace string) error {
@@ -84,7 +84,7 @@ func syncPod(p *corev1.Pod) (changed bool) {
 		}
 	}
 	if c := conditionOf(p, corev1.PodReady); c.Status != ready {
-		c.Status, changed = ready, true
+		c.Status, c.LastTransitionTime, changed = ready, metav1.Now(), true
 	}
 	return changed
 }
