@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -96,6 +97,14 @@ func (k Kind) LowerKind() string { return strings.ToLower(k.Kind) }
 // GroupVersionResource returns the resource of the kind in the API.
 func (k Kind) GroupVersionResource() schema.GroupVersionResource {
 	return k.GroupVersion().WithResource(k.Resource)
+}
+
+// UpdatesInPlace reports whether the kind's controller may change the version of an existing
+// pod, as OpenKruise does. The built-in controllers replace pods, and so does every controller
+// that creates ReplicaSets.
+func (k Kind) UpdatesInPlace() bool {
+	return k.Revisions == ControllerRevisions &&
+		!slices.ContainsFunc(BuiltIn(), func(b Kind) bool { return b.GroupKind() == k.GroupKind() })
 }
 
 // Is reports whether a reference (apiVersion and kind) is to this kind. The

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -60,6 +62,27 @@ func TestAnInvalidListOfKindsIsAnError(t *testing.T) {
 		}
 		if len(kinds) != 3 {
 			t.Errorf("%s: %d kinds", tc.yaml, len(kinds))
+		}
+	}
+}
+
+func TestWhichKindsUpdatePodsInPlace(t *testing.T) {
+	of := func(group, kind string, revisions workload.Revisions) workload.Kind {
+		return workload.Kind{GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}, Revisions: revisions}
+	}
+	for name, tc := range map[string]struct {
+		kind workload.Kind
+		want bool
+	}{
+		"Deployment":                {workload.Deployment, false},
+		"StatefulSet":               {workload.StatefulSet, false},
+		"DaemonSet":                 {workload.DaemonSet, false},
+		"CloneSet":                  {of("apps.kruise.io", "CloneSet", workload.ControllerRevisions), true},
+		"StatefulSet of OpenKruise": {of("apps.kruise.io", "StatefulSet", workload.ControllerRevisions), true},
+		"Rollout":                   {of("argoproj.io", "Rollout", workload.ReplicaSets), false},
+	} {
+		if got := tc.kind.UpdatesInPlace(); got != tc.want {
+			t.Errorf("%s: %t, want %t", name, got, tc.want)
 		}
 	}
 }

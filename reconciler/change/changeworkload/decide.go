@@ -60,7 +60,8 @@ type Workload struct {
 type Pod struct {
 	v1alpha1.PodSummary
 	// Finished: the pod is Ready, or has FinishedLabel because it was. The label
-	// comes some time after Ready, because its writes are rate limited.
+	// comes some time after Ready, because its writes are rate limited. It does not
+	// count if the kind updates pods in place.
 	Finished bool
 	// Lost: it is on a lost node and not Ready.
 	Lost bool

@@ -10,28 +10,30 @@ import (
 )
 
 // podsOf returns those pods of a release that are neither terminating nor completed.
-func podsOf(all []*corev1.Pod, c *v1alpha1.ChangeWorkload) []Pod {
+func podsOf(all []*corev1.Pod, c *v1alpha1.ChangeWorkload, kind workload.Kind) []Pod {
 	var out []Pod
 	for _, p := range all {
 		if p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodFailed && p.Status.Phase != corev1.PodSucceeded {
-			out = append(out, podOf(p, c))
+			out = append(out, podOf(p, c, kind))
 		}
 	}
 	return out
 }
 
-func podOf(p *corev1.Pod, c *v1alpha1.ChangeWorkload) Pod {
+func podOf(p *corev1.Pod, c *v1alpha1.ChangeWorkload, kind workload.Kind) Pod {
 	host := p.Spec.Hostname
 	if host == "" {
 		host = p.Name
 	}
 	since, ready := workload.PodReadySince(p)
+	// An update in place keeps the label of the former version.
+	wasReady := p.Labels[v1alpha1.FinishedLabel] == v1alpha1.FinishedValue && !kind.UpdatesInPlace()
 	return Pod{
 		PodSummary: v1alpha1.PodSummary{
 			App: c.Spec.AppName, HostName: host, WorkSpace: p.Namespace, Pod: p.Name,
 			IP: p.Status.PodIP, Namespace: p.Namespace, UID: p.UID,
 		},
-		Finished:   ready || p.Labels[v1alpha1.FinishedLabel] == v1alpha1.FinishedValue,
+		Finished:   ready || wasReady,
 		ReadySince: since,
 	}
 }

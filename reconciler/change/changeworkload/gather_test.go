@@ -4,19 +4,24 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 func TestAPodIsFinishedIfItIsOrWasReady(t *testing.T) {
 	since := metav1.NewTime(time.Unix(1700000000, 0))
 	labeled := map[string]string{v1alpha1.FinishedLabel: v1alpha1.FinishedValue}
+	inPlace := workload.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Kind: "CloneSet"}, Revisions: workload.ControllerRevisions}
 	tests := map[string]struct {
 		ready  corev1.ConditionStatus
 		since  metav1.Time
 		labels map[string]string
+		kind   workload.Kind
 		want   bool
 	}{
 		"not Ready":                       {ready: corev1.ConditionFalse, since: since},
@@ -25,6 +30,8 @@ func TestAPodIsFinishedIfItIsOrWasReady(t *testing.T) {
 		"Ready and labeled":               {ready: corev1.ConditionTrue, since: since, labels: labeled, want: true},
 		"not Ready, but labeled":          {ready: corev1.ConditionFalse, since: since, labels: labeled, want: true},
 		"without the condition":           {},
+		"updated in place, and not Ready": {ready: corev1.ConditionFalse, since: since, labels: labeled, kind: inPlace},
+		"updated in place, and Ready":     {ready: corev1.ConditionTrue, since: since, labels: labeled, kind: inPlace, want: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -32,7 +39,7 @@ func TestAPodIsFinishedIfItIsOrWasReady(t *testing.T) {
 			if tc.ready != "" {
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: tc.ready, LastTransitionTime: tc.since}}
 			}
-			got := podOf(p, &v1alpha1.ChangeWorkload{})
+			got := podOf(p, &v1alpha1.ChangeWorkload{}, tc.kind)
 			if got.Finished != tc.want {
 				t.Errorf("finished is %t, want %t", got.Finished, tc.want)
 			}
@@ -43,7 +50,7 @@ func TestAPodIsFinishedIfItIsOrWasReady(t *testing.T) {
 	}
 }
 
-func TestUpdatesOfReadinessPhaseAndDeletionOfAPodMatter(t *testing.T) {
+func TestUpdatesOfReadinessRevisionPhaseAndDeletionOfAPodMatter(t *testing.T) {
 	pod := func(change func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
 			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Unix(1700000000, 0)},
@@ -59,9 +66,10 @@ func TestUpdatesOfReadinessPhaseAndDeletionOfAPodMatter(t *testing.T) {
 		"the label operate-finished":                {after: pod(func(p *corev1.Pod) { p.Labels = map[string]string{v1alpha1.FinishedLabel: v1alpha1.FinishedValue} })},
 		"condition Ready becomes False":             {after: pod(func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }), want: true},
 		"condition Ready has a new transition time": {after: pod(func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime = metav1.Unix(1700000009, 0) }), want: true},
-		"the phase":                        {after: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), want: true},
-		"the deletion timestamp":           {after: pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), want: true},
-		"a field that no reconciler reads": {after: pod(func(p *corev1.Pod) { p.Status.Message = "m" })},
+		"the revision":                              {after: pod(func(p *corev1.Pod) { p.Labels = map[string]string{appsv1.ControllerRevisionHashLabelKey: "2"} }), want: true},
+		"the phase":                                 {after: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), want: true},
+		"the deletion timestamp":                    {after: pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), want: true},
+		"a field that no reconciler reads":          {after: pod(func(p *corev1.Pod) { p.Status.Message = "m" })},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -180,7 +180,7 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	if err != nil {
 		return Input{}, nil, err
 	}
-	own := podsOf(pods, c)
+	own := podsOf(pods, c, w.Kind)
 	lost, err := r.markLost(w, own)
 	if err != nil {
 		return Input{}, nil, err

@@ -199,7 +199,8 @@ func releaseOf(rs *appsv1.ReplicaSet) (types.NamespacedName, bool) {
 }
 
 // podMatters reports whether an update of a pod can change its release. Most updates are
-// of containers. The label operate-finished changes nothing: the pod was Ready before.
+// of containers. The label operate-finished changes nothing: the pod was Ready before. The
+// label with the revision changes when a pod is updated in place.
 func podMatters(before, after any) bool {
 	a, okA := before.(*corev1.Pod)
 	b, okB := after.(*corev1.Pod)
@@ -209,5 +210,6 @@ func podMatters(before, after any) bool {
 	sinceA, readyA := workload.PodReadySince(a)
 	sinceB, readyB := workload.PodReadySince(b)
 	return (a.DeletionTimestamp == nil) != (b.DeletionTimestamp == nil) ||
+		a.Labels[appsv1.ControllerRevisionHashLabelKey] != b.Labels[appsv1.ControllerRevisionHashLabelKey] ||
 		a.Status.Phase != b.Status.Phase || readyA != readyB || !sinceA.Equal(sinceB)
 }
