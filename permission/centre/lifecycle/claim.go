@@ -154,7 +154,7 @@ func (t *txn) claim(s *step, p api.Provider) (bool, error) {
 	if g.Due.IsZero() || g.Due.After(t.now) {
 		return false, nil
 	}
-	others, err := t.Overlap(g, t.app.Request.PodUID, grantIPs(t.app.Request, p))
+	others, err := t.Overlap(g, t.app.Request.Cluster, t.app.Request.PodUID, grantIPs(t.app.Request, p))
 	if err != nil {
 		return false, err
 	}
@@ -201,7 +201,7 @@ func (t *txn) exclusive(g store.Grant, others store.Overlap) bool {
 func input(app store.Application, g store.Grant, p api.Provider, o store.Overlap) Input {
 	return Input{State: g.State, RevokeRequested: app.RevokeRequested, MaybeGranted: g.MaybeGranted, Pending: g.Pending, CanRevoke: p.CanRevoke,
 		NodeScoped: p.NodeScoped, OtherRevoking: o.Revoking, OtherRevokeSent: o.RevokeSent, OtherHolds: o.HeldByOther, OtherCalls: o.CalledByOther,
-		OtherSetHolds: o.HeldByPod, OtherSetCalls: o.CalledByPod,
+		NamesakeHolds: o.HeldByNamesake, OtherSetHolds: o.HeldByPod, OtherSetCalls: o.CalledByPod,
 		// While one is granted, no other call is exclusive.
 		OtherExclusive: p.Type == api.ProviderMySQL && (o.CalledByPod || o.CalledByOther) && !o.Granted}
 }

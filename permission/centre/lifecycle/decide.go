@@ -15,6 +15,7 @@ const (
 	ReasonHeldByAnotherPod           = "HeldByAnotherPod"
 	ReasonHeldByAnotherPodOnNode     = "HeldByAnotherPodOnNode"
 	ReasonHeldByAnotherSet           = "HeldByAnotherSet"
+	ReasonHeldUnderOtherCluster      = "HeldUnderOtherCluster"
 	ReasonRevocationDeadlineExceeded = "RevocationDeadlineExceeded"
 	ReasonWaitingForRevocation       = "WaitingForRevocation"
 	ReasonDecisionTimeout            = "DecisionTimeout"
@@ -36,6 +37,9 @@ type Input struct {
 	// revoked. OtherRevokeSent: the provider is being called for that, or has accepted
 	// it. OtherHolds: another pod may use such a grant.
 	OtherRevoking, OtherRevokeSent, OtherHolds bool
+	// NamesakeHolds: the other pod has the same UID in a cluster of another name. The cluster
+	// was probably renamed, so that nobody revokes the grant of the other name.
+	NamesakeHolds bool
 	// OtherCalls: a call to the provider for such a grant of another pod is in
 	// progress.
 	OtherCalls bool
@@ -93,6 +97,11 @@ func decideRevoke(in Input) Decision {
 	case in.OtherSetCalls:
 		// Its result decides whether this grant must be revoked.
 		return Decision{Wait: true, Reason: ReasonHeldByAnotherSet, Message: "the provider is being called for another permission set of the pod"}
+	case in.NamesakeHolds:
+		// A call would remove the grant of the other name. Its cluster may exist.
+		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldUnderOtherCluster,
+			Message: "the pod has the same permission under another name of its cluster, which has to revoke it: " +
+				"restore the name (key cluster of ConfigMap config-permission), or revoke that application"}
 	case in.OtherCalls && in.NodeScoped:
 		// Its result decides whether the other pod will revoke it.
 		return Decision{Wait: true, Reason: ReasonHeldByAnotherPodOnNode, Message: "the provider is being called for another pod on the node"}

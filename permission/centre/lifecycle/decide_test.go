@@ -49,6 +49,15 @@ func TestTheNextStepOfAGrantFollowsFromItsFacts(t *testing.T) {
 		"a grant stays while another set of the pod has it":    {Input{State: api.Revoking, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherSetHolds: true}, want{State: api.Revoked, Reason: ReasonHeldByAnotherSet}},
 		"a revocation waits for a call for another set":        {Input{State: api.Revoking, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherSetCalls: true}, want{Wait: true, Reason: ReasonHeldByAnotherSet}},
 		"a pending grant is revoked by a call":                 {Input{State: api.Applying, MaybeGranted: true, Pending: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
+
+		"a grant does not wait for one under another name of the cluster": {Input{State: api.Requested, OtherHolds: true, NamesakeHolds: true},
+			want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
+		"a grant leaks while one under another name of the cluster exists": {
+			Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherHolds: true, NamesakeHolds: true},
+			want{Wait: true, State: api.Leaked, Reason: ReasonHeldUnderOtherCluster}},
+		"a node-scoped grant leaks, too": {
+			Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true, OtherHolds: true, NamesakeHolds: true},
+			want{Wait: true, State: api.Leaked, Reason: ReasonHeldUnderOtherCluster}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Decide(tc.in)

@@ -134,6 +134,9 @@ type Overlap struct {
 	// HeldByPod: another application of the same pod has it granted. CalledByPod:
 	// a call for another application of the same pod is in progress.
 	HeldByPod, CalledByPod bool
+	// HeldByNamesake: a pod with the same UID in a cluster of another name may use one. It
+	// counts as another pod: a request for this pod revokes nothing of the other name.
+	HeldByNamesake bool
 	// Granted: an application of any pod has it granted. CalledByOther: a call for an
 	// application of another pod is claimed, and may be in progress or not sent yet.
 	Granted, CalledByOther bool
@@ -142,26 +145,28 @@ type Overlap struct {
 // Overlap finds grants of the same subject at the same addresses for other
 // applications. The caller holds the lock of the provider's rate limit, so that two
 // concurrent claims see each other's grants.
-func (t Tx) Overlap(g Grant, podUID string, ips []string) (Overlap, error) {
+func (t Tx) Overlap(g Grant, cluster, podUID string, ips []string) (Overlap, error) {
 	var o Overlap
 	in, args := inList(ips)
 	err := t.each(func(rows *sql.Rows) error {
-		var provider, subject, uid string
+		var provider, subject, name, uid string
 		var state api.State
 		var revokeRequested, maybeGranted, pending, claimed bool
-		err := rows.Scan(&provider, &subject, &state, &revokeRequested, &maybeGranted, &pending, &claimed, &uid)
+		err := rows.Scan(&provider, &subject, &state, &revokeRequested, &maybeGranted, &pending, &claimed, &name, &uid)
 		if provider != g.Provider || subject != g.Subject {
 			return err
 		}
 		o.Revoking = o.Revoking || state == api.Revoking || claimed && revokeRequested
 		o.RevokeSent = o.RevokeSent || revokeRequested && (claimed || pending && state == api.Revoking)
-		o.HeldByOther = o.HeldByOther || !revokeRequested && maybeGranted && uid != podUID
-		o.HeldByPod = o.HeldByPod || !revokeRequested && state == api.Granted && uid == podUID
-		o.CalledByPod = o.CalledByPod || !revokeRequested && claimed && uid == podUID
+		samePod := name == cluster && uid == podUID
+		o.HeldByOther = o.HeldByOther || !revokeRequested && maybeGranted && !samePod
+		o.HeldByNamesake = o.HeldByNamesake || !revokeRequested && maybeGranted && !samePod && uid == podUID
+		o.HeldByPod = o.HeldByPod || !revokeRequested && state == api.Granted && samePod
+		o.CalledByPod = o.CalledByPod || !revokeRequested && claimed && samePod
 		o.Granted = o.Granted || !revokeRequested && state == api.Granted
-		o.CalledByOther = o.CalledByOther || !revokeRequested && claimed && uid != podUID
+		o.CalledByOther = o.CalledByOther || !revokeRequested && claimed && !samePod
 		return err
-	}, `SELECT g.provider, g.subject, g.state, a.going, g.touched, g.pending, CASE WHEN g.lease <> '' THEN 1 ELSE 0 END, a.pod_uid
+	}, `SELECT g.provider, g.subject, g.state, a.going, g.touched, g.pending, CASE WHEN g.lease <> '' THEN 1 ELSE 0 END, a.cluster, a.pod_uid
 		FROM grant_ips i CROSS JOIN grants g CROSS JOIN applications a
 		WHERE i.ip IN `+in+` AND g.application = i.application AND g.ordinal = i.ordinal AND a.id = i.application
 		AND g.state <> 'Revoked' AND a.id <> ?`, // No condition on provider or subject: the planner would begin with all grants of the provider.

@@ -107,7 +107,7 @@ func TestFrequentQueriesReadOnlyTheRowsThatTheyReturn(t *testing.T) {
 			"the next step of each provider": {"grants_due", func(v View) error { _, err := v.NextDue(); return err }},
 			"the steps that are due":         {"grants_due", func(v View) error { _, err := v.CountDue("p1", now, 32); return err }},
 			"the first step that is due":     {"grants_due", func(v View) error { _, _, _ = Tx{v}.FirstDue("p1", now); return nil }},
-			"overlapping grants":             {"grant_ips_ip", func(v View) error { _, err := Tx{v}.Overlap(Grant{}, "uid", []string{"10.0.0.1"}); return err }},
+			"overlapping grants":             {"grant_ips_ip", func(v View) error { _, err := Tx{v}.Overlap(Grant{}, "c1", "uid", []string{"10.0.0.1"}); return err }},
 			"leaks at an address":            {"grant_ips_ip", func(v View) error { _, err := v.LeakedAt([]string{"10.0.0.1", "10.0.0.2"}); return err }},
 			"leaks of each provider":         {"grants_leaked", func(v View) error { _, err := v.LeakedByProvider(); return err }},
 			"applications of a namespace": {"applications_namespace", func(v View) error {
