@@ -27,6 +27,9 @@ type Situation struct {
 	Release v1alpha1.Release
 	Phase   v1alpha1.WorkloadPhase
 	Reason  string
+	// Began is when the release began if the kind updates pods in place: an older fault or
+	// restart of a pod is not of this release. Otherwise it is zero.
+	Began time.Time
 	// Current: the release is the workload's current one.
 	Current bool
 	// Rolling: the strategy lets the controller replace pods. Held: the rollout
@@ -109,7 +112,7 @@ func (s Situation) stuck() Cause {
 		switch {
 		case p.Ready:
 			progressing = progressing || p.Changed.After(late)
-		case p.Fault != "" && !p.since().After(late):
+		case p.Fault != "" && !p.since().After(late) && !s.Began.After(late):
 			bad = append(bad, p.Name+" ("+p.Fault+")")
 		}
 	}

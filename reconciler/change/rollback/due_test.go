@@ -80,6 +80,16 @@ func TestARollbackIsDue(t *testing.T) {
 			in: but(underWay(), func(s *Situation) {
 				s.Pods[0] = Pod{Created: ago(3 * time.Minute), Changed: ago(time.Second), Fault: "CrashLoopBackOff", Restarts: 1}
 			}), again: true},
+		"not when a pod with earlier updates in place failed to pull its image a moment ago": {
+			in: but(underWay(), func(s *Situation) {
+				s.Began = ago(10 * time.Second)
+				s.Pods[0] = Pod{Created: ago(time.Hour), Changed: ago(time.Second), Fault: "ErrImagePull", Restarts: 3}
+			}), again: true},
+		"when a pod with earlier updates in place fails since the release began": {
+			in: but(underWay(), func(s *Situation) {
+				s.Began = ago(3 * time.Minute)
+				s.Pods[0] = Pod{Created: ago(time.Hour), Changed: ago(time.Second), Fault: "CrashLoopBackOff", Restarts: 3}
+			}), want: heals},
 		"not while it has no pod": {
 			in: but(underWay(), func(s *Situation) { s.Pods = nil }), again: true},
 		"not when a newer template was applied": {

@@ -144,6 +144,9 @@ func (r *Reconciler) situation(c *v1alpha1.ChangeWorkload, w *workload.Workload)
 		Record:   v1alpha1.RollbackOf(w.Annotations),
 		Request:  v1alpha1.RollbackRequestOf(w.Annotations),
 	}
+	if w.Kind.UpdatesInPlace() {
+		s.Began = c.CreationTimestamp.Time
+	}
 	_, asked := w.Annotations[v1alpha1.RollbackRequestAnnotation]
 	s.RequestMalformed = asked && s.Request == nil
 	if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond != nil {

@@ -3,15 +3,18 @@ package rollback
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // at fails the test unless the Deployment has the version and attempt.
@@ -40,6 +43,19 @@ func TestTheStateOfPodsOnALostNodeIsNoReasonToRollBack(t *testing.T) {
 	}
 	w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadRunning, v1alpha1.ReasonRollingOut))
 	w.at(w.bad, 2)
+}
+
+func TestARestartBeforeTheReleaseIsNoReasonToRollBackAPodThatIsUpdatedInPlace(t *testing.T) {
+	w := newFixture(t)
+	c := w.release(w.bad, 2, v1alpha1.WorkloadRunning, "")
+	c.CreationTimestamp = metav1.NewTime(ago(time.Minute))
+	cloneSet := workload.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Kind: "CloneSet"}, Revisions: workload.ControllerRevisions}
+	for kind, want := range map[*workload.Kind]time.Time{&cloneSet: ago(time.Minute), &workload.StatefulSet: {}} {
+		s, err := w.situation(c, &workload.Workload{Kind: *kind})
+		if err != nil || !s.Began.Equal(want) {
+			t.Errorf("a release of a %s began at %s, want %s; %v", kind.Kind, s.Began, want, err)
+		}
+	}
 }
 
 func TestAStuckReleaseIsRolledBackOnce(t *testing.T) {
