@@ -292,7 +292,7 @@ func (f *renamedFixture) controller(name, account string) *fixture {
 	p.Status.Phase = corev1.PodFailed
 	w, s := newFixture(f.t, p, nil), settings.Default()
 	s.Cluster = name
-	w.Reconciler.centre, w.Reconciler.settings = f.client(account), func() settings.Settings { return s }
+	w.Reconciler.centre, w.settings = f.client(account), func() settings.Settings { return s }
 	namespaces := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	for _, n := range []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, {ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: "uid-of-kube-system"}}} {
 		if err := namespaces.Add(n); err != nil {
