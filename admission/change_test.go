@@ -12,8 +12,8 @@ import (
 	kind "github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// A custom kind is stored as a person wrote it, and its controller writes it from Go
-// types, which adds empty fields. That is neither a release nor denied.
+// A custom resource is stored as its user wrote it. Its controller writes it again from
+// Go types, which adds empty fields. The empty fields do not change the template.
 func TestARewriteByTheControllerOfAWorkloadIsNoChangeOfItsTemplate(t *testing.T) {
 	rollout := kind.Kind{
 		GroupVersionKind: schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"},

@@ -11,8 +11,8 @@ import (
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
-// The conditions under which a request leaves the API server are those of the
-// manifests, evaluated as the API server of Kubernetes 1.30 does.
+// These tests evaluate the matchConditions of the manifests as the API server of
+// Kubernetes 1.30 does.
 
 const (
 	mutatingManifest   = "../config/core/430-webhook-mutating.yaml"
@@ -21,7 +21,8 @@ const (
 
 type object = map[string]any
 
-// stops and resumes are the changes by which the rollout of a kind stops and resumes.
+// kinds has, by kind, the changes that stop a rollout, those that resume it, and those
+// that do neither (free).
 var kinds = map[string]struct{ stops, resumes, free []func(object, object) }{
 	"deployment": {
 		stops:   []func(object, object){set("paused", true)},
@@ -83,7 +84,7 @@ func suspended(metadata, _ object) {
 	metadata["labels"].(object)[v1alpha1.SuspendLabel] = "1700000000"
 }
 
-// recorded is suspended with the record of a hold.
+// recorded suspends a workload and adds the record of a hold.
 func recorded(metadata, spec object) {
 	suspended(metadata, spec)
 	metadata["annotations"].(object)[v1alpha1.HoldAnnotation] = `{"attempt":1}`
@@ -199,7 +200,7 @@ func testGate(t *testing.T, kind string, stop func(object, object), resumes, fre
 		"not when a suspended one is stopped":                       {old: recorded, new: held},
 		"not when a suspended one is labeled":                       {old: held, new: all(held, label("team", "a"))},
 		"not when a suspended one is annotated":                     {old: held, new: all(held, annotation("note", "a"))},
-		// It may need a right.
+		// The removal of the record may require the verb bypass.
 		"when another repair is allowed":                      {old: all(held, annotation(v1alpha1.BypassAnnotation, "{}")), new: held, want: true},
 		"not when the record of a repair stays":               {old: all(held, annotation(v1alpha1.BypassAnnotation, "{}")), new: all(held, annotation(v1alpha1.BypassAnnotation, "{}"))},
 		"not when a suspended one is written again as it was": {old: held, new: held},

@@ -17,8 +17,8 @@ import (
 )
 
 // FuzzReadChange reads updates of workloads and writes labels and annotations. Equal
-// objects are no release, another template is one, and the patch sets what it was made
-// for and nothing else.
+// objects have no changed template; templates of different versions are a change. The
+// patch sets one label and one annotation, and nothing else.
 func FuzzReadChange(f *testing.F) {
 	const template = `"template":{"spec":{"containers":[{"name":"a","image":"a:1"}]}}`
 	plain := []byte(`{"metadata":{"name":"w","labels":{"a":"b"}},"spec":{` + template + `,"paused":true}}`)

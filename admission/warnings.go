@@ -9,7 +9,7 @@ import (
 // maxWarning is the maximum length of a warning in bytes. The API server may cut longer ones.
 const maxWarning = 256
 
-// Warning returns a warning with its maximum length.
+// Warning returns the text, truncated to maxWarning bytes.
 func Warning(text string) string {
 	if len(text) <= maxWarning {
 		return text

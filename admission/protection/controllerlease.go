@@ -25,13 +25,13 @@ import (
 const (
 	// controllerComponent is the process that computes budgets.
 	controllerComponent = "protection-controller"
-	// leaseTimeout is the environment variable with the time without a renewal of a Lease
-	// of the controller after which budgets deny.
+	// leaseTimeout is the environment variable with the time after which budgets deny if a
+	// Lease of the controller is not renewed.
 	leaseTimeout = "CONTROLLER_LEASE_TIMEOUT"
-	// defaultLeaseTimeout is several times what a change of the leader takes.
+	// defaultLeaseTimeout is several times the duration of a change of leader.
 	defaultLeaseTimeout = time.Minute
-	// minLeaseTimeout exceeds the time in which another replica acquires the Lease of one
-	// that crashed.
+	// minLeaseTimeout exceeds the time after which another replica acquires the Lease of a
+	// crashed replica.
 	minLeaseTimeout = 30 * time.Second
 )
 
@@ -73,7 +73,7 @@ func watchController(ctx context.Context) (*budget.ControllerLeases, error) {
 		}
 	}
 	for _, name := range names {
-		// RBAC permits to watch a Lease by its name.
+		// RBAC permits watching only these Leases, by name.
 		factory := informers.NewSharedInformerFactoryWithOptions(kubeclient.Get(ctx), controller.GetResyncPeriod(ctx),
 			informers.WithNamespace(v1alpha1.SystemNamespace),
 			informers.WithTweakListOptions(func(o *metav1.ListOptions) {

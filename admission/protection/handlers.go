@@ -101,7 +101,8 @@ func observeBudget(recent *budget.RecentDeletions, before, after any) {
 }
 
 // failsClosed reports whether the API server denies a request about a pod when the
-// webhook does not answer. Unknown is treated like the manifest, which says Fail.
+// webhook does not answer. If the policy is unknown, failsClosed assumes that of the
+// manifest: Fail.
 func failsClosed(configurations admissionlisters.ValidatingWebhookConfigurationLister) func() bool {
 	return func() bool {
 		config, err := configurations.Get(Configuration)

@@ -23,8 +23,9 @@ const (
 	replacedKeyLife = 2 * time.Minute
 )
 
-// callers lets only callers pass that know the path of a webhook: the API server, and
-// replicas that forward its requests. Others get 403 before anything is read.
+// callers serves only clients that know the path of a webhook: the API server, and
+// replicas that forward its requests. Other clients get 403 before the body of their
+// request is read.
 type callers struct {
 	// secret returns the Secret with the certificate.
 	secret func() (*corev1.Secret, error)
@@ -41,8 +42,8 @@ type callers struct {
 	replacedAt    time.Time
 }
 
-// handler returns next behind the check. next gets the path without its secret, which
-// must not appear in logs and traces.
+// handler returns a handler that checks the path and then calls next. next gets the
+// path without the secret, which must not appear in logs and traces.
 func (c *callers) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !c.accepts(r.URL.Path) {

@@ -10,9 +10,9 @@ import (
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 )
 
-// NewSender returns a sender of events that runs until ctx ends. Its queue is
-// bounded. Without Knative Eventing, or without a ConfigMap that names a Broker, events
-// wait in it until it is full; then they are dropped.
+// NewSender returns a sender of events that runs until ctx ends. Its queue is bounded.
+// Without Knative Eventing, or without a ConfigMap that names a Broker, events wait in
+// the queue; when the queue is full, events are dropped.
 func NewSender(ctx context.Context, cmw configmap.Watcher) *delivery.Sender {
 	sender := broker.NewSender(ctx, cmw, delivery.Options{})
 	go func() {

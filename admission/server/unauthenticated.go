@@ -13,8 +13,9 @@ import (
 const maxUnauthenticated = 256
 
 // unauthenticatedConns bounds the connections on which no authenticated request has
-// arrived. A further one closes the oldest: that of an API server is authenticated in
-// milliseconds, so many others cannot keep it out.
+// arrived. A further connection closes the oldest one. The connection of an API server
+// is authenticated within milliseconds, so clients with many connections cannot keep
+// the API server out.
 type unauthenticatedConns struct {
 	mu sync.Mutex
 	// byAge are the connections, oldest first; elements are its elements.

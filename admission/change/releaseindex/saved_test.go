@@ -13,7 +13,8 @@ import (
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
-// failedLate returns a release that succeeded, was replaced and got a fail then.
+// failedLate returns a release that succeeded, was replaced by a newer one, and then
+// got a late fail.
 func failedLate(d *appsv1.Deployment, attempt int64) *v1alpha1.ChangeWorkload {
 	c := builder.ChangeWorkload(d, attempt, v1alpha1.WorkloadFailed)
 	c.GetConditionSet().Manage(c.GetStatus()).MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonCheckFailed, "5xx above 1 %%")

@@ -29,7 +29,7 @@ type Input struct {
 	// RecordRemoved: the update removes the record of that repair, which allows
 	// another one.
 	RecordRemoved bool
-	// Deletion: the workload is deleted. It changes nothing else.
+	// Deletion: the request deletes the workload. The fields about updates are false then.
 	Deletion bool
 	// NeedsAuthorization: a repair or deletion requires the verb bypass.
 	NeedsAuthorization bool
@@ -44,7 +44,7 @@ type Outcome string
 
 // The outcomes.
 const (
-	// Admit: the workload is not suspended, or the update is allowed meanwhile.
+	// Admit: the workload is not suspended, or the update is allowed during a suspension.
 	Admit Outcome = "Admit"
 	// Repair: admitted once per suspension; the rollout resumes.
 	Repair Outcome = "Repair"
@@ -94,10 +94,10 @@ func Decide(in Input) Decision {
 	}
 }
 
-// Confirm returns the decision of the validating webhook, which denies a bypass
-// without a record. The mutating webhook writes the record and resumes the rollout,
-// but the API server ignores its failure (failurePolicy): a bypass without a record
-// would be admitted unrecorded and stay paused.
+// Confirm returns the decision of the validating webhook, which denies a bypass without
+// a record. The mutating webhook writes the record and resumes the rollout. If it
+// fails, the API server ignores that (failurePolicy): without Confirm, the bypass would
+// be admitted unrecorded, and its rollout would stay paused.
 func Confirm(d Decision, in Input, recorded bool) Decision {
 	if !d.Bypass() || recorded || in.ByController || !in.Blocking {
 		return d

@@ -89,7 +89,7 @@ func (h Handler) answer(ctx context.Context, req *admissionv1.AdmissionRequest, 
 }
 
 // admitDeletion decides the deletion of a workload. A workload that is deleted and
-// created again is not suspended, so this needs the permission for a repair.
+// created again is not suspended, so a deletion requires the same verb as a repair.
 func (h Handler) admitDeletion(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
 	old, err := workload.Read(h.Kind, req.OldObject.Raw)
 	if err != nil {

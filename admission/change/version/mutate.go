@@ -37,7 +37,7 @@ func mutate(c admission.Change, release v1alpha1.Release, suspension suspend.Dec
 			resume(&m, c, c.Old.Annotations)
 		}
 	}
-	// On a denied repair the label stays, for the validating webhook.
+	// If the repair is denied, the label stays: the validating webhook reads it.
 	if suspension.Outcome != suspend.Deny {
 		delete(m.Labels, v1alpha1.IgnoredSuspendLabel)
 	}
@@ -45,7 +45,7 @@ func mutate(c admission.Change, release v1alpha1.Release, suspension suspend.Dec
 }
 
 // resetForCreation removes the state of an earlier workload that a saved manifest may
-// contain: a created workload is a new release. A hold is undone with its record.
+// contain: a created workload is a new release. The hold ends together with its record.
 //
 // The suspension is removed if it has a record of a hold or bypass, because then
 // Breakwater set it. A suspend label without a record is a freeze by a user.
@@ -113,8 +113,8 @@ func resume(m *admission.Mutation, c admission.Change, recorded map[string]strin
 	m.Hold = c.New.Resume(ptr.Deref(v1alpha1.HoldOf(recorded), v1alpha1.Hold{}).Former)
 }
 
-// restoreRecords reverts changes of records that only Breakwater may write. Removing
-// the record of a bypass is allowed and permits another repair; adding one is not. A
+// restoreRecords reverts changes of records that only Breakwater may write. A user may
+// remove the record of a bypass, which permits another repair, but may not add one. A
 // new record of a hold comes from a revision: `kubectl rollout undo` copies all
 // annotations of a ReplicaSet to the Deployment.
 func restoreRecords(m *admission.Mutation, c admission.Change) {

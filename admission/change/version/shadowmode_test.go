@@ -13,8 +13,8 @@ import (
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
-// In shadow mode nothing is held, so the decision follows from the result of the release
-// before.
+// In shadow mode nothing is held, so the decision follows from the result of the
+// previous release.
 func TestShadowModeAdmitsAndWarns(t *testing.T) {
 	at := build(versioned(1))
 	next := func(more ...builder.Option) *appsv1.Deployment {

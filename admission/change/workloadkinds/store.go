@@ -54,8 +54,8 @@ func NewStore(cmw configmap.Watcher, meter metric.Meter, recorded func() string,
 }
 
 // observe parses a new state of the ConfigMap. The watcher first passes the default for
-// a missing ConfigMap; that is not a valid state yet, because an invalid ConfigMap may
-// follow, for which the recorded state must be used.
+// a missing ConfigMap. That default does not count as the last valid state: if the
+// ConfigMap that follows is invalid, the recorded state must be used.
 func (s *Store) observe(cm *corev1.ConfigMap) {
 	s.seen = s.seen || cm.UID != ""
 	next := &State{Data: cm.Data[workload.KindsKey], UID: cm.UID}

@@ -11,8 +11,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// MutatingWebhooks returns the mutating webhooks of the kinds that are not built in,
-// derived from the webhook of Deployment in all.
+// MutatingWebhooks returns the mutating webhooks of the kinds that are not built in.
+// They are derived from the webhook of Deployment, which all must contain.
 func MutatingWebhooks(all []admissionregistrationv1.MutatingWebhook, kinds []workload.Kind, access webhookpath.Access) ([]admissionregistrationv1.MutatingWebhook, error) {
 	of, ok := webhook(all, mutatingName, suspend.MutatingWebhook(workload.Deployment))
 	if !ok {

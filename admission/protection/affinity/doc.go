@@ -2,8 +2,8 @@
 // webhook, which decides them.
 //
 // A decision writes an object of the namespace. Writes by two replicas conflict:
-// nearly every second one failed. One replica can decide all waiting requests with
-// a single write.
+// without affinity nearly half of them failed. One replica can decide all waiting
+// requests with a single write.
 //
 // Affinity is an optimization, and decisions are correct without it. Each replica
 // selects the deciding one from the EndpointSlices of the Service, and two may

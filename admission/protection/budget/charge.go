@@ -12,7 +12,7 @@ import (
 )
 
 // requestTo returns the request to a budget; nil if the budget does not apply to the
-// action. With live it reads owners without the cache.
+// action. If live is true, it reads owners from the API server instead of the cache.
 func (e *evaluation) requestTo(ctx context.Context, b *v1alpha1.PodUnavailableBudget, live bool) (*budget.Request, error) {
 	onlyIfLeaves := e.action.RelabelsOnly
 	if all := b.Spec.ProtectOperations; len(all) > 0 && !slices.Contains(all, e.action.Operation) {

@@ -36,7 +36,7 @@ type lease struct {
 	// seen is when this process saw the last renewal.
 	seen time.Time
 	// trusted is when all budgets are expected to be computed after an outage. The holder
-	// may end before, so only a renewal at or after this time proves it.
+	// may crash before that, so only a renewal at or after this time proves that they are.
 	trusted time.Time
 }
 
@@ -50,9 +50,10 @@ func NewControllerLeases(now clock.PassiveClock, limit time.Duration, names ...s
 	return c
 }
 
-// Observe records the times of renewal and acquisition in a Lease. If the first Lease
-// that this process sees was acquired just before, nothing tells how long no controller
-// computed budgets. A change of the holder that this process watches is no outage.
+// Observe records the times of renewal and acquisition in a Lease. If the Lease was
+// acquired shortly before this process first sees it, it is unknown for how long no
+// controller computed budgets. A later change of the holder, which this process
+// watches, is no outage.
 func (c *ControllerLeases) Observe(name string, renewed, acquired time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,8 +76,8 @@ func (c *ControllerLeases) Observe(name string, renewed, acquired time.Time) {
 	c.leases[name] = l
 }
 
-// Stale says why the numbers of budgets may be old; it is empty if they are not. nil
-// ControllerLeases do not bound their age.
+// Stale returns the reason why the numbers of budgets may be old, or "". With nil
+// ControllerLeases, the age of the numbers has no limit.
 func (c *ControllerLeases) Stale() string {
 	if c == nil {
 		return ""

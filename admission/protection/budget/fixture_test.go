@@ -29,8 +29,8 @@ import (
 	"github.com/breakwater-dev/breakwater/test/fakestore"
 )
 
-// chains are the owners of objects, by the name of the first. Live chains replace
-// cached ones.
+// chains are the owner chains of objects, by the name of the first owner. A live read
+// returns the live chain, if there is one, instead of the remembered one.
 type chains struct {
 	remembered, live map[string]budget.Chain
 	// selections are the pods that the nearest owner selects.

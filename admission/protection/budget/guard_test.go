@@ -269,8 +269,8 @@ func TestABudgetWithATarget(t *testing.T) {
 	}
 }
 
-// The update that takes a pod out of its target is judged. A later update, by which the
-// controller gives up the pod, is not.
+// The budget decides about the update that takes a pod out of its target, but not about
+// a later update by which the controller removes its owner reference.
 func TestAnUpdateThatTakesAPodOutOfItsTargetIsJudged(t *testing.T) {
 	target := func(b *v1alpha1.PodUnavailableBudget) {
 		b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: "apps", Kind: "Deployment", Name: "web"}
@@ -380,8 +380,8 @@ func TestAChargeIsRefundedWhenAnotherBudgetDenies(t *testing.T) {
 	fx.untilRefunded(t, "a")
 }
 
-// untilRefunded waits until nothing is charged. The controller computes what is
-// allowed then.
+// untilRefunded waits until nothing is charged. The controller then computes again what
+// is allowed.
 func (fx *fixture) untilRefunded(t *testing.T, name string) {
 	t.Helper()
 	if err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 5*time.Second, true, func(context.Context) (bool, error) {
@@ -392,8 +392,8 @@ func (fx *fixture) untilRefunded(t *testing.T, name string) {
 	}
 }
 
-// After the timeout of the request the API server ignores the answer. A replica that
-// forwarded the request decides it itself then.
+// After the timeout of the request, the API server ignores the answer, and a replica
+// that forwarded the request decides it itself.
 func TestAChargeIsRefundedWhenTheAnswerIsIgnored(t *testing.T) {
 	for name, tc := range map[string]struct {
 		denies, forwarded bool
@@ -503,7 +503,7 @@ func TestAnEvictionThatAPodDisruptionBudgetWillDenyIsNotCharged(t *testing.T) {
 	}
 }
 
-// A drain evicts pods one after the other, faster than the cache follows.
+// A drain evicts pods one after the other, faster than the cache is updated.
 func TestAPodDisruptionBudgetIsReadLive(t *testing.T) {
 	pdb := func(allowed int32) *policyv1.PodDisruptionBudget {
 		return &policyv1.PodDisruptionBudget{

@@ -28,7 +28,7 @@ func (n Namespaces) deletedWithNamespace(ctx context.Context, req *admissionv1.A
 	if cached, err := n.Lister.Get(req.Namespace); err != nil || cached.DeletionTimestamp == nil {
 		return false, nil //nolint:nilerr // budgets decide in an unknown namespace
 	}
-	// Confirm with a live read: a new namespace may have the name.
+	// Confirm with a live read: a new namespace may have the same name.
 	live, err := n.Client.Namespaces().Get(ctx, req.Namespace, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
 		return true, nil

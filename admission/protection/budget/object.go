@@ -25,8 +25,8 @@ const ObjectWebhook = "vpodunavailablebudget.kb.io"
 // DecisionInvalid means that the budget is invalid.
 const DecisionInvalid = "Invalid"
 
-// Object rejects invalid budgets and labels the namespace of valid ones, so that
-// requests about its pods reach Guard.
+// Object denies invalid budgets. It labels the namespace of a valid budget, so that
+// requests about pods of the namespace reach Guard.
 type Object struct {
 	Namespaces corev1client.NamespaceInterface
 }
@@ -58,7 +58,8 @@ func (o Object) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) ad
 	return answer
 }
 
-// LabelNamespace sets the label by which requests about its pods reach the webhook.
+// LabelNamespace labels the namespace, so that requests about its pods reach the
+// webhook.
 func LabelNamespace(ctx context.Context, namespaces corev1client.NamespaceInterface, name string) error {
 	n, err := namespaces.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -98,8 +99,8 @@ const (
 	replicasAnnotation   = "pub.kruise.io/protect-total-replicas"
 )
 
-// ignoredAnnotations rejects annotations that change a budget in OpenKruise and have no
-// effect here.
+// ignoredAnnotations returns an error for each annotation that changes a budget in
+// OpenKruise and has no effect here.
 func ignoredAnnotations(annotations map[string]string) field.ErrorList {
 	path := field.NewPath("metadata", "annotations")
 	var problems field.ErrorList

@@ -7,9 +7,9 @@ import (
 )
 
 // disruptiveGates are the readiness gates by which OpenKruise makes a pod unready before
-// it updates or stops containers. Gates of other programs report what they observe, for
-// example load balancers, and a denial would not make it untrue. The matchConditions of
-// the webhook name the same gates.
+// it updates or stops containers. Gates of other programs, for example load balancers,
+// report what the program observes, and a denial would not change that. The
+// matchConditions of the webhook name the same gates.
 var disruptiveGates = []corev1.PodConditionType{"InPlaceUpdateReady", "KruisePodReady"}
 
 // endsReadiness reports whether the conditions of the pod no longer meet one of its

@@ -92,7 +92,7 @@ func (r *RecentDeletions) Observe(before, after *v1alpha1.PodUnavailableBudget) 
 	}
 }
 
-// wasCharged reports whether the pod was charged recently and is not anymore.
+// wasCharged reports whether the pod was charged recently and no longer is.
 func (r *RecentDeletions) wasCharged(b *v1alpha1.PodUnavailableBudget, uid types.UID) bool {
 	if _, still := b.Status.DeletedPods[uid]; still {
 		return false

@@ -23,9 +23,9 @@ const refundTimeout = 5 * time.Second
 // Charges are the charges that one request uses. The zero value has none.
 type Charges struct{ of *evaluation }
 
-// Settle returns the final answer to the request, of which answer is the last
-// preliminary one, and refunds the charges if it denies. An answer after the deadline
-// denies if the API server has denied the request without it.
+// Settle returns the final answer to the request; answer is the preliminary one. If the
+// final answer is a denial, Settle refunds the charges. After the deadline, the final
+// answer is a denial if the API server denies requests that are not answered in time.
 func (c Charges) Settle(ctx context.Context, answer admission.Answer) admission.Answer {
 	if c.of == nil {
 		return answer

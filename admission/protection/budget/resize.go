@@ -9,8 +9,8 @@ import (
 
 // resizeRestarts reports whether the kubelet restarts a container for a resize: a
 // resource changes whose resizePolicy is RestartContainer. Without a policy a running
-// container is resized. A change of the resources of the pod counts as one of each
-// container.
+// container is resized. A change of the pod-level resources counts as a change of the
+// resources of each container.
 func resizeRestarts(before, after *corev1.Pod) bool {
 	ofPod := changedResources(podResources(before), podResources(after))
 	was := containers(before)

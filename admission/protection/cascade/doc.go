@@ -1,8 +1,7 @@
-// Package cascade decides whether a protected Namespace or CustomResourceDefinition
-// may be deleted: only while it has no dependent objects. Objects whose own fields
-// say so, such as a Deployment with replicas, are decided by the
-// ValidatingAdmissionPolicies of config/protection. For these two kinds the webhook
-// has to count.
+// Package cascade decides whether a protected Namespace or CustomResourceDefinition may
+// be deleted: only while it has no dependent objects, which the webhook has to count.
+// For objects whose own fields show dependent objects, such as a Deployment with
+// replicas, the ValidatingAdmissionPolicies of config/protection decide.
 package cascade
 
 import "github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"

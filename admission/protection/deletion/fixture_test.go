@@ -227,5 +227,5 @@ func eviction(t *testing.T, name string, dryRun bool) *admissionv1.AdmissionRequ
 	return req
 }
 
-// afterRefunds waits in the time of the test until refunds have ended.
+// afterRefunds waits until refunds have ended, in the fake time of synctest.
 func afterRefunds() { time.Sleep(time.Minute) }

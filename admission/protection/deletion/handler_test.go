@@ -149,7 +149,7 @@ func denying(context.Context) admission.Answer {
 	return admission.Deny(deletionflow.DecisionDenied, metav1.Status{Message: "full"})
 }
 
-// The API server repeats requests, and a person does.
+// The API server repeats requests, and so do users.
 func TestADeniedRepetitionKeepsTheChargeOfADeletionUnderWay(t *testing.T) {
 	for name, repeated := range map[string]func(*testing.T, string, bool) *admissionv1.AdmissionRequest{"by a deletion": deletion, "by an eviction": eviction} {
 		t.Run(name, func(t *testing.T) {

@@ -99,8 +99,8 @@ func (g Guard) Full(req *admissionv1.AdmissionRequest) bool {
 	if err != nil {
 		return false
 	}
-	// The request is counted with an empty pod instead of the real one, which is not
-	// read: a white list rarely has it.
+	// The pod is not read, because a white list rarely contains it: the request is counted
+	// with an empty pod instead.
 	some := deletionflow.Request{Namespace: namespaceOf(ns), Pods: []deletionflow.Pod{{}}, Eviction: req.SubResource == "eviction"}
 	return slices.ContainsFunc(flows, func(f *v1alpha1.PodDeletionFlowControl) bool {
 		n, _ := deletionflow.Count(&f.Spec, some)
@@ -108,8 +108,8 @@ func (g Guard) Full(req *admissionv1.AdmissionRequest) bool {
 	})
 }
 
-// decide applies one flow control after the other. The first that denies decides;
-// what the others have counted by then stays counted.
+// decide applies one flow control after the other. The first that denies decides; the
+// counts of those before it are kept.
 func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDeletionFlowControl) admission.Answer {
 	matching, why := applicable(a, flows)
 	if len(matching) == 0 {
@@ -154,7 +154,8 @@ func applicable(a *request, flows []*v1alpha1.PodDeletionFlowControl) (matching 
 			why = exempt
 		}
 	}
-	// Shadow mode last, so that it counts only what the others allowed.
+	// Flow controls in shadow mode come last, so that they count only what the others
+	// allowed.
 	slices.SortFunc(matching, func(x, y *v1alpha1.PodDeletionFlowControl) int {
 		if x.Spec.Shadow != y.Spec.Shadow {
 			if x.Spec.Shadow {

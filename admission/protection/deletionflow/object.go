@@ -26,7 +26,7 @@ const ObjectWebhook = "vpoddeletionflowcontrol.kb.io"
 // DecisionInvalid means that the flow control is invalid.
 const DecisionInvalid = "Invalid"
 
-// Object rejects invalid flow controls and records who closed a breaker.
+// Object denies invalid flow controls and records who closed a breaker.
 type Object struct {
 	Clock    clock.PassiveClock
 	Recorder record.EventRecorder
@@ -71,7 +71,7 @@ func invalid(name string, err *apis.FieldError) metav1.Status {
 	return s
 }
 
-// validateClosedTime rejects a time in the future.
+// validateClosedTime returns an error for a time in the future.
 func (o Object) validateClosedTime(f *v1alpha1.PodDeletionFlowControl) *apis.FieldError {
 	closed := f.ClosedTime()
 	if !closed.After(o.Clock.Now().Add(2 * deletionwindow.DefaultSkew)) {

@@ -56,7 +56,7 @@ type Registration struct {
 	FlowControls listers.PodDeletionFlowControlLister
 	// Secret is the name of the Secret with the certificate.
 	Secret string
-	// Clock selects the paths.
+	// Clock determines the time slot of the webhook paths (internal/webhookpath).
 	Clock clock.PassiveClock
 }
 
@@ -73,8 +73,9 @@ func (r *Registration) Reconcile(ctx context.Context, key string) error {
 	if !r.IsLeaderFor(Key) {
 		return controller.NewSkipKey(key)
 	}
-	// The configuration is read before the Secret, and its version guards the write: a former
-	// leader that was paused in between must not replace the CA bundle of a newer certificate.
+	// The configuration is read before the Secret, and the write fails if the configuration
+	// has changed since: a former leader that was paused in between must not replace the CA
+	// bundle of a newer certificate.
 	config, err := r.Configs.Get(Configuration)
 	if apierrs.IsNotFound(err) {
 		return nil // its creation enqueues the key

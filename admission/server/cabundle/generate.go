@@ -28,8 +28,8 @@ const fieldManager = "webhook"
 
 // generate applies the configuration for the kinds of config-workloads. It reverts
 // manual changes of the generated configuration, and copies manual changes of the
-// static configuration, from which the webhooks are derived. version is that of the
-// generated configuration; empty if it does not exist.
+// static configuration, from which the webhooks are derived. version is the
+// resourceVersion of the generated configuration; empty if it does not exist.
 func (r *Reconciler) generate(ctx context.Context, kind, version string, access webhookpath.Access) error {
 	state := r.Kinds()
 	if state.Err != nil && kind == validating {

@@ -60,7 +60,7 @@ type Reconciler struct {
 	Namespaces  corev1client.NamespaceInterface
 	// Recorder records Events about an invalid config-workloads.
 	Recorder record.EventRecorder
-	// Clock selects the paths.
+	// Clock determines the time slot of the webhook paths (internal/webhookpath).
 	Clock clock.PassiveClock
 }
 
@@ -78,8 +78,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	if !r.IsLeaderFor(types.NamespacedName{Namespace: kind, Name: name}) {
 		return controller.NewSkipKey(key)
 	}
-	// The version guards the write, and is read before the Secret: a former leader that was
-	// paused in between must not replace the CA bundle of a newer certificate.
+	// The resourceVersion is read before the Secret, and the write fails if it has changed:
+	// a former leader that was paused in between must not replace the CA bundle of a newer
+	// certificate.
 	version, err := r.version(kind, name)
 	if err != nil {
 		return err
@@ -136,8 +137,8 @@ func (r *Reconciler) update(ctx context.Context, kind, name, version string, acc
 }
 
 // access returns the CA bundle of the webhooks, and the key from which their paths are
-// computed. It reports false while there is no certificate: its reconciler creates it, which
-// enqueues the keys.
+// computed. It reports false while there is no certificate: the reconciler of the
+// certificate will create it, which enqueues the keys.
 func (r *Reconciler) access(ctx context.Context) (webhookpath.Access, bool, error) {
 	secret, err := r.LiveSecrets.Get(ctx, r.Secret, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
@@ -204,7 +205,7 @@ func (r *Reconciler) HasPath(path string) bool {
 
 // clientConfigPatch returns a strategic merge patch. Webhooks are merged by name, so the
 // patch contains only changes. The API server rejects it with a conflict if the
-// configuration has another version.
+// configuration has another resourceVersion.
 func clientConfigPatch(webhooks []string, version string, access webhookpath.Access) ([]byte, error) {
 	type service struct {
 		Path string `json:"path"`
