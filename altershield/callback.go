@@ -13,8 +13,8 @@ import (
 const (
 	// maxMessage is the maximum length of Callback.Message, in bytes.
 	maxMessage = 1024
-	// maxWord is the maximum length of Callback.Verdict, in bytes, as of the field
-	// of the ChangePod.
+	// maxWord is the maximum length of Callback.Verdict, in bytes. The field of the
+	// ChangePod has the same limit.
 	maxWord = 63
 )
 
@@ -34,10 +34,12 @@ type Callback struct {
 	Stage          v1alpha1.Stage
 	// CheckType is the server's value; later servers may have further types.
 	CheckType CheckType
-	// Verdict is the server's value, truncated to 63 bytes. Without a value it is
-	// pass or fail as CheckPass, or empty. Interpret it with v1alpha1.ParseVerdict.
+	// Verdict is the server's value, truncated to 63 bytes. If the server sent no value,
+	// it is pass or fail according to checkPass, or empty if that is missing too.
+	// Interpret it with v1alpha1.ParseVerdict.
 	Verdict string
-	// CheckPass is the server's flag; it counts only without a value of Verdict.
+	// CheckPass is the server's flag; it is used only if the server sent no value of
+	// Verdict.
 	CheckPass bool
 	// Emergency means that the check passed because of an emergency.
 	Emergency bool

@@ -14,8 +14,8 @@ const maxNodeID = 128
 
 var errNoNode = errors.New("answer has no node")
 
-// checkNode returns an error if an answer has no usable node. The server has a node,
-// but no callback can be matched with it.
+// checkNode returns an error if an answer has no usable node id. The server has created
+// a node, but no callback can be matched with it.
 func checkNode(action, id string) error {
 	err := errNoNode
 	if len(id) > maxNodeID {
@@ -121,9 +121,9 @@ func (c *Client) Finish(ctx context.Context, in Finish) (FinishAnswer, error) {
 	return FinishAnswer{NodeID: domain.NodeID, URL: domain.URL}, err
 }
 
-// Resubmit runs the PRE check of a node again, whose verdict then follows in a
-// callback. The server rejects it unless the check has ended. If the check never
-// began, IsNotBegun reports true for the error: start it again.
+// Resubmit runs the PRE check of a node again; the verdict follows in a callback. The
+// server rejects it unless the check has ended. If the check never began, IsNotBegun
+// reports true for the error: repeat the start.
 func (c *Client) Resubmit(ctx context.Context, in Resubmit) error {
 	var domain nodeDomain
 	return c.caller.call(ctx, actionResubmit, harmful, resubmit{identity: c.identity(in.OrderID), NodeID: in.NodeID}, &domain)

@@ -54,8 +54,8 @@ type Config struct {
 	Platform string
 	// Token is the secret for signatures of both sides. It is never printed.
 	Token string
-	// PreviousToken is accepted from the server too, while it begins to use a new
-	// token. It is never printed.
+	// PreviousToken is also accepted in signatures of the server, until the server uses
+	// the new token. It is never printed.
 	PreviousToken string
 	// TenantCode is the tenant at the server.
 	TenantCode string

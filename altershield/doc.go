@@ -6,8 +6,8 @@
 // Where a running server differs, this package is wrong.
 //
 // A call returns an answer, a *ResultError (the server rejected the call) or a
-// *TransportError (no usable answer). After a lost answer a retry can do harm:
-// each start creates a new node, and a second finish is rarely judged. Client
-// therefore does not retry these, and MayHaveReached reports whether the server
-// may have received a call.
+// *TransportError (no usable answer). After a lost answer a retry can do harm: each
+// start creates a new node, and a second finish is rarely judged. Client therefore does
+// not retry these calls, and MayHaveReached reports whether the server may have
+// received a call.
 package altershield

@@ -37,7 +37,7 @@ func hasCode(err error, code string) bool {
 	return errors.As(err, &result) && result.Code == code
 }
 
-// IsArgument reports whether the server rejected an argument (101). It also
+// IsArgument reports whether the server rejected an argument (101). The server also
 // answers 101 to a start of an unknown order.
 func IsArgument(err error) bool { return hasCode(err, CodeArgument) }
 

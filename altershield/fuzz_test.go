@@ -54,8 +54,8 @@ func signedText(timestamp string, body []byte, token string) string {
 	return timestamp + strings.NewReplacer("\r", "", "\n", "").Replace(string(body)) + "&token=" + token
 }
 
-// FuzzDecodeAnswer decodes answers of the server. Only an envelope with success is one,
-// and all that is kept of an answer is bounded.
+// FuzzDecodeAnswer decodes answers of the server. Only an envelope with success is
+// accepted, and the length of everything that is kept of an answer is limited.
 func FuzzDecodeAnswer(f *testing.F) {
 	f.Add([]byte(`{"success":true,"resultCode":"000","msg":"ok","domain":{"orderId":"o","nodeId":"n","url":"http://a/b","skipCheck":true}}`))
 	f.Add([]byte(`{"success":true,"domain":{"nodeId":"n","finished":true,"verdict":{"verdict":"pass","allFinish":false,"rules":[null,{"verdict":"FAIL","msg":1e9}]}}}`))
