@@ -9,9 +9,9 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// ChangePodReady is the data of TypeChangePodReady: the ChangePod needs the call
-// of a stage, or the verdict of another judge than the server. The event is sent
-// again until the object records the call or the verdict.
+// ChangePodReady is the data of TypeChangePodReady: the ChangePod needs the call of a
+// stage, or the verdict of a judge other than the server. The event is sent again until
+// the object records the call or the verdict.
 type ChangePodReady struct {
 	// Namespace, Name and UID are the ChangePod's.
 	Namespace string    `json:"namespace"`

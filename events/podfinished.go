@@ -2,9 +2,9 @@ package events
 
 import "k8s.io/apimachinery/pkg/types"
 
-// PodFinished is the data of TypePodFinished: the pod is Ready in this version
-// and labeled. In a large release these events are minutes late, because the
-// sender limits their rate to leave capacity to the rollout.
+// PodFinished is the data of TypePodFinished: the pod is Ready in this version and
+// labeled. In a large release these events are minutes late, because the sender limits
+// their rate to leave capacity for the rollout.
 type PodFinished struct {
 	Namespace string    `json:"namespace"`
 	Pod       string    `json:"pod"`

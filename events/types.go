@@ -17,9 +17,9 @@ const (
 	// TypeOrderReady: the order of a release needs a call to the server. Data is
 	// OrderReady.
 	TypeOrderReady = "dev.breakwater.order.ready.v1"
-	// TypeOrderVerdict: the server judged the order of a release as a whole. Data
-	// is OrderVerdict. A judge posts a TypeChangePodVerdict with the order's node
-	// id, by which the callback recognizes it.
+	// TypeOrderVerdict: the server judged the order of a release as a whole. Data is
+	// OrderVerdict. A judge posts a TypeChangePodVerdict with the id of the order's node;
+	// by this id the callback recognizes that the verdict is about the order.
 	TypeOrderVerdict = "dev.breakwater.order.verdict.v1"
 
 	// TypeChangeWorkloadStarted and the types below follow a release. Data is

@@ -101,8 +101,8 @@ func (q *queue) pop() key {
 	return k
 }
 
-// dropOldest removes the oldest event. It returns nil if workers have all of them;
-// their number is limited.
+// dropOldest removes the oldest event. It returns nil if workers are sending all
+// events; the number of workers is limited.
 func (q *queue) dropOldest() *queued {
 	if q.order.Len() == 0 {
 		return nil

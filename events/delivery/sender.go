@@ -32,9 +32,9 @@ type Options struct {
 	// SendTimeout limits one attempt, which includes the cold start and the work
 	// of a function. Default 30s.
 	SendTimeout time.Duration
-	// PodFinishedPerSecond limits the rate of pod.finished events, whose queue has
-	// five times QueueLength. A rollout finishes hundreds of pods within seconds.
-	// The limit leaves capacity to the rollout. Default 10.
+	// PodFinishedPerSecond limits the rate of pod.finished events, whose queue has five
+	// times QueueLength. A rollout finishes hundreds of pods within seconds. The limit
+	// leaves capacity for the rollout. Default 10.
 	PodFinishedPerSecond float64
 	// RetryTime limits the retries of an event, from its first attempt; pauses
 	// double from 200ms to 5s, with jitter. It is shorter than SendTimeout, so an

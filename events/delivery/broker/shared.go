@@ -12,9 +12,9 @@ import (
 	"github.com/breakwater-dev/breakwater/events/delivery"
 )
 
-// SharedSender holds the one Sender of a process of controllers, with one queue and
-// one set of connections. The first constructor that needs it creates it, because
-// sharedmain adds the clients to the context only then.
+// SharedSender holds the one Sender of a process of controllers, with one queue and one
+// set of connections. The first constructor that needs the Sender creates it, because
+// only the context that sharedmain passes to constructors has the clients.
 type SharedSender struct {
 	sender *delivery.Sender
 	// drained is closed when the Sender has stopped.
