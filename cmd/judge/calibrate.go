@@ -17,8 +17,8 @@ import (
 	"github.com/breakwater-dev/breakwater/judge/evaluate"
 )
 
-// settings are the choices of thresholds that are compared; the first is that of
-// the check.
+// settings are the thresholds that calibrate compares; the first element has those of
+// the MetricCheck.
 var settings = []judge.Thresholds{
 	{Scale: 1}, {MaxFalsePositiveRate: "0.1%", Scale: 1}, {MaxFalsePositiveRate: "5%", Scale: 1}, {MaxFalsePositiveRate: "20%", Scale: 1},
 	{Scale: 0.5}, {Scale: 2},

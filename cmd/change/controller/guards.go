@@ -14,8 +14,8 @@ import (
 )
 
 // guards returns the webhooks and policies of config/core that must be enforced.
-// Those with failurePolicy Ignore on purpose are marked: a reconciler does their work
-// later.
+// Ignores marks webhooks whose failurePolicy is Ignore on purpose: if such a webhook is
+// not called, a reconciler does its work later.
 func guards(ctx context.Context) webhookhealth.Plan {
 	return planOf(namespaceinformer.Get(ctx).Lister())
 }

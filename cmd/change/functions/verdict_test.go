@@ -89,7 +89,7 @@ func postPREPass(ctx context.Context, t *testing.T, url, node string) {
 func TestAnAnswerThatComesWhileFunctionVerdictEndsIsStored(t *testing.T) {
 	for name, answeredFirst := range map[string]bool{
 		"while the verdict waits for the call": false,
-		"after the verdict was answered":       true, // the call takes longer than a verdict waits
+		"after the verdict was answered":       true, // the call takes longer than function verdict waits for it
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, slow, node := startedBatch(t)

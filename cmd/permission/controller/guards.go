@@ -38,7 +38,7 @@ func planOf(namespaces corelisters.NamespaceLister) webhookhealth.Plan {
 				Namespaces: func() ([]*corev1.Namespace, error) {
 					return webhookhealth.NamespacesToGuard(namespaces, labels.Set{podmeta.Label: podmeta.LabelEnabled})
 				}},
-			// It only reports early what the pod's condition reports later.
+			// The webhook only reports early what the pod's condition reports later.
 			{Configuration: configuration, Webhook: "vpermissionset.kb.io", Ignores: true},
 		},
 		Policies: []string{labelPolicy, finalizerPolicy}, Bindings: []string{labelPolicy, finalizerPolicy},

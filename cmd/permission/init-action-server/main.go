@@ -39,7 +39,8 @@ const (
 	// qps and burst are far above what is needed: client-side throttling would delay
 	// pods. The API server protects itself.
 	qps, burst = 1000, 2000
-	// stepTimeout bounds one request of a step, or for the UID of the cluster.
+	// stepTimeout limits one request of a step, and the request for the UID of the
+	// cluster.
 	stepTimeout = 10 * time.Second
 )
 

@@ -129,7 +129,8 @@ func TestWhichNamespacesHaveToBeReached(t *testing.T) {
 		{webhook: "vcascade.kb.io"},
 		{webhook: "vdeletionflow.kb.io", unasked: true},
 		{webhook: "vnamespacedeletionflow.kb.io", unasked: true},
-		// Every namespace is reached by one of them. That of shop waits for its label.
+		// One of the two webhooks for pods must be called for every namespace. For shop,
+		// which has no label yet, both are listed.
 		{webhook: "vpodbudget.kb.io", flows: flow, want: []string{"marked", "shop"}},
 		{webhook: "vdeletionflow.kb.io", flows: flow, want: []string{"free", "shop"}},
 		{webhook: "vownerbudget.kb.io", flows: flow, want: []string{"shop"}},
