@@ -176,7 +176,7 @@ func definitions() map[string]Definition {
 	return all
 }
 
-// texts returns the files with these extensions, beside those of this package.
+// texts returns the files with these extensions, except those of this package.
 func texts(t *testing.T, extensions ...string) map[string]string {
 	t.Helper()
 	found := map[string]string{}

@@ -46,9 +46,9 @@ func (f *Finder) WithSelectors(objects dynamic.Interface) *Finder {
 	return f
 }
 
-// Chain returns the controllers above an object with these references. With live
-// it ignores the cache. An owner of a kind that cannot be read ends the chain and
-// is assumed to exist.
+// Chain returns the controllers above an object with these references. If live is true,
+// it ignores the cache. An owner of a kind that cannot be read ends the chain and is
+// assumed to exist.
 func (f *Finder) Chain(ctx context.Context, namespace string, refs []metav1.OwnerReference, live bool) (budget.Chain, error) {
 	var chain budget.Chain
 	err := Walk(refs, func(kind schema.GroupVersionKind, ref *metav1.OwnerReference) ([]metav1.OwnerReference, error) {

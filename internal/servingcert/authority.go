@@ -35,8 +35,8 @@ const (
 	certificateLife = 30 * 24 * time.Hour
 	// renewBefore is how long before its end a certificate is renewed.
 	renewBefore = 10 * 24 * time.Hour
-	// clockSkew is how far the clocks of two nodes may differ: a certificate is valid from
-	// this time before it is issued.
+	// clockSkew is how far the clocks of two nodes may differ. The validity of a
+	// certificate begins that long before the time of its issue.
 	clockSkew = 24 * time.Hour
 )
 

@@ -30,7 +30,7 @@ func ServerConfig(cert, key string) *tls.Config {
 // Bundle holds the certificates that a client trusts, PEM. The zero value is empty.
 type Bundle struct {
 	// Missing, if set, is part of the error when a server is not trusted and the bundle is
-	// empty. It says who should have filled it.
+	// empty. It says who should have filled the bundle.
 	Missing error
 	pem     atomic.Pointer[string]
 }

@@ -8,7 +8,7 @@ import (
 
 // UnjudgedBatch returns the outcome of an unjudged batch: the strictest policy of its
 // stages without a pass or fail, or of both stages if each has one. If the batch has
-// other judges than the server, only the judges that must answer count.
+// judges other than the server, only the judges that must answer count.
 func (s Settings) UnjudgedBatch(c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
 	if len(c.Spec.Judges) > 0 {
 		return s.unjudgedByJudges(c)
@@ -24,7 +24,7 @@ func (s Settings) UnjudgedBatch(c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy 
 	return strictest
 }
 
-// unjudgedByJudges is UnjudgedBatch for a batch with other judges than the server.
+// unjudgedByJudges is UnjudgedBatch for a batch with judges other than the server.
 func (s Settings) unjudgedByJudges(c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
 	strictest := v1alpha1.NoVerdictPass
 	for _, j := range c.UnjudgedBy() {
@@ -44,8 +44,8 @@ func (s Settings) UnjudgedBy(j v1alpha1.Judge) v1alpha1.NoVerdictPolicy {
 	return cmp.Or(j.NoVerdict, s.BatchNoVerdict(v1alpha1.StagePost))
 }
 
-// UnjudgedStage returns the outcome of a stage of a batch that is unjudged and has the
-// verdict v, or none.
+// UnjudgedStage returns the outcome of an unjudged stage of a batch. v is the verdict
+// that is stored for the stage, or nil; a contradicted pass has a policy of its own.
 func (s Settings) UnjudgedStage(stage v1alpha1.Stage, v *v1alpha1.StageVerdict) v1alpha1.NoVerdictPolicy {
 	if v.IsContradicted() {
 		return s.NoVerdictContradicted

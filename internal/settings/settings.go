@@ -12,9 +12,9 @@ import (
 
 // Settings are the effective settings; docs/configuration.md lists them.
 type Settings struct {
-	// Shadow: denials, holds and rollbacks are reported instead of made.
-	// Blocking, SelfHealing and AutomaticRollback are false then, so that users
-	// of Settings need not check both. Default false.
+	// Shadow: denials, holds and rollbacks are reported, but not carried out. Blocking,
+	// SelfHealing and AutomaticRollback are false then, so that users of Settings need not
+	// check both. Default false.
 	Shadow bool
 	// Blocking: a failed check suspends the workload. Default true.
 	Blocking bool
@@ -65,7 +65,7 @@ type Settings struct {
 	// ReleaseCheckNoVerdict is the outcome of a release check without a
 	// verdict: Pass or Fail. Default Pass.
 	ReleaseCheckNoVerdict v1alpha1.NoVerdictPolicy
-	// Bypass is who may release a repair of a suspended workload. Default Recorded.
+	// Bypass is who may repair a suspended workload. Default Recorded.
 	Bypass v1alpha1.BypassPolicy
 	// Judges are the names of the judges that must answer for a batch. Default empty:
 	// every judge that is configured.

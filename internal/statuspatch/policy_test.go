@@ -24,7 +24,8 @@ func TestThePolicyOfFunctionsAllowsTheFieldsThatTheyWrite(t *testing.T) {
 	for key, written := range map[string][]string{
 		// Submit records the verdicts that it retrieved.
 		"changepods submit": slices.Concat(statuspatch.ChangePodSubmit, statuspatch.ChangePodVerdict),
-		// With a verdict function verdict writes the intent to finish the batch, or its end.
+		// Together with a verdict, function verdict writes the intent to finish the batch, or
+		// the end of the batch.
 		"changepods verdict": slices.Concat(statuspatch.ChangePodVerdict, statuspatch.ChangePodJudge,
 			statuspatch.ChangePodFinish, statuspatch.ChangePodEnd),
 		"changeworkloads submit":     slices.Concat(statuspatch.ChangeWorkloadSubmit, statuspatch.ChangeWorkloadVerdict),

@@ -90,10 +90,10 @@ func Write[T Object](ctx context.Context, client Patcher[T], manager string, bef
 	return stored, nil
 }
 
-// mergePatch returns the patch from before's status to after's, or nil if
-// nothing differs. It contains each of the fields as a whole, because an
-// incomplete value, as of counts, does not satisfy the schema of a new object.
-// A removed field is null.
+// mergePatch returns the patch from before's status to after's, or nil if nothing
+// differs. It contains each of the fields as a whole, because an incomplete value, for
+// example of counts, does not satisfy the schema of a new object. A removed field is
+// null.
 func mergePatch(before, after metav1.Object, fields []string) ([]byte, error) {
 	old, err := statusOf(before)
 	if err != nil {

@@ -27,7 +27,7 @@ func AccessOf(secret *corev1.Secret, now time.Time) (Access, bool) {
 // Path returns the path of a webhook.
 func (a Access) Path(webhook string) string { return Path(a.Key, webhook, a.Time) }
 
-// Set changes the clientConfig of a webhook of a Service to a.
+// Set writes the CA bundle and the path of a webhook to its clientConfig.
 func (a Access) Set(config *admissionregistrationv1.WebhookClientConfig, webhook string) {
 	config.CABundle = a.CABundle
 	if config.Service != nil {
@@ -35,7 +35,8 @@ func (a Access) Set(config *admissionregistrationv1.WebhookClientConfig, webhook
 	}
 }
 
-// IsSet reports whether the clientConfig of a webhook of a Service is that of a.
+// IsSet reports whether the clientConfig of a webhook has a Service and what Set
+// writes.
 func (a Access) IsSet(config admissionregistrationv1.WebhookClientConfig, webhook string) bool {
 	return bytes.Equal(config.CABundle, a.CABundle) && config.Service != nil && ptr.Deref(config.Service.Path, "") == a.Path(webhook)
 }

@@ -1,11 +1,12 @@
 // Package webhookpath makes and checks the secret paths of webhooks. Any pod can connect to a
-// webhook, and by default the API server does not authenticate itself. The path identifies it,
-// because only the API server reads the paths, in the webhook configurations.
+// webhook, and by default the API server does not authenticate itself. The path identifies
+// the API server, because no other client of the webhook reads the paths from the webhook
+// configurations.
 //
-// A path is /admission/<slot>-<mac>/<webhook>. The code authenticates slot and webhook
-// with the private key of the webhook's certificate, so that replicas share no further
-// state. When a call fails, the API server shows the path to the user whose request it
-// was; therefore a path is replaced every SlotLength.
+// A path is /admission/<slot>-<mac>/<webhook>. The message authentication code (mac)
+// authenticates slot and webhook with the private key of the webhook's certificate, so
+// that replicas share no further state. When a call fails, the API server shows the
+// path to the user whose request it was; therefore a path is replaced every SlotLength.
 package webhookpath
 
 import (

@@ -82,8 +82,9 @@ type status struct {
 	NumberAvailable        int32              `json:"numberAvailable"`
 }
 
-// Read reads a workload from its JSON, with the names of fields as Kubernetes has them:
-// the template that is judged is the one that the workload's controller reads.
+// Read reads a workload from its JSON. Like Kubernetes, it distinguishes upper and
+// lower case in field names, so that Breakwater judges the same template that the
+// workload's controller reads.
 func Read(kind Kind, raw []byte) (*Workload, error) {
 	var content map[string]any
 	if err := kubejson.Unmarshal(raw, &content); err != nil {
@@ -153,8 +154,8 @@ func (c counts) complete() bool { return !c.inProgress() && c.available >= c.wan
 // such as nodes with a taint that the pod does not tolerate.
 func (w *Workload) Misscheduled() int32 { return w.counts.misscheduled }
 
-// Lost counts the lost nodes of a DaemonSet: nodes that are not Ready, so that their pod
-// cannot become Ready, and that the DaemonSet controller counts as desired.
+// Lost counts the lost nodes of a DaemonSet. The DaemonSet controller counts them as
+// desired, but they are not Ready, so their pods cannot become Ready.
 type Lost struct {
 	// Nodes is the number of lost nodes, and Updated the number of those whose pod has
 	// the current version.

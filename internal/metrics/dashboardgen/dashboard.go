@@ -68,7 +68,7 @@ type target struct {
 }
 
 const (
-	// width is that of a row of panels in Grafana's grid.
+	// width is the width of a row of panels, in columns of Grafana's grid.
 	width, panelWidth, panelHeight = 24, 8, 7
 )
 
@@ -80,7 +80,7 @@ func newDashboard(uid, title string) dashboard {
 	}
 }
 
-// add places a panel behind the others.
+// add places a panel after the others.
 func (d *dashboard) add(p panel) {
 	p.ID = len(d.Panels) + 1
 	p.GridPos = gridPos{H: panelHeight, W: panelWidth, X: d.x, Y: d.y}

@@ -75,7 +75,7 @@ func overview() dashboard {
 	return d
 }
 
-// details has a row for each group of the page of metrics, and a panel for each metric.
+// details has a row for each group in docs/metrics.md, and a panel for each metric.
 func details() dashboard {
 	d := newDashboard("breakwater-details", "Breakwater: all metrics")
 	for _, g := range metrics.Groups() {
