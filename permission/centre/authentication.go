@@ -64,7 +64,7 @@ func newAuthentication(ctx context.Context, config Config) (authentication, erro
 	return a, nil
 }
 
-// discover calls all issuers once. watchIssuers calls those again that are unreachable.
+// discover calls all issuers once. watchIssuers calls the unreachable ones again.
 func discover(ctx context.Context, issuers []*access.OIDC) {
 	ctx, cancel := context.WithTimeout(ctx, issuerStartTimeout)
 	defer cancel()

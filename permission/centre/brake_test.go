@@ -77,7 +77,7 @@ func TestAReportThatRevokesTooManyGrantsNeedsAConfirmation(t *testing.T) {
 		if status, _ := confirm(adminToken, api.ReportConfirmation{Revoke: 30}); status != http.StatusOK {
 			t.Errorf("confirmation: %d, want 200", status)
 		}
-		// More than the person has seen.
+		// The page would revoke 31 applications, but the admin has confirmed 30.
 		if result := w.report(api.PodReport{ClusterUID: "c1-uid", Observed: time.Now(), Pods: livePods(0, 9)}); result.Revoked != 0 || result.Held != 31 {
 			t.Errorf("more than confirmed: %+v, want 31 held", result)
 		}

@@ -8,8 +8,8 @@ import (
 	double "github.com/breakwater-dev/breakwater/test/provider"
 )
 
-// TestWhoIsNotNamedRegistersAndRequestsNothing is row 4 of the attacks: a pod projects a
-// token for the centre, registers a permission and a set, and requests it.
+// TestWhoIsNotNamedRegistersAndRequestsNothing is an attack of docs/security.md: a pod
+// projects a token for the centre, registers a permission and a set, and requests it.
 func TestWhoIsNotNamedRegistersAndRequestsNothing(t *testing.T) {
 	w := newFixture(t, "sqlite:"+t.TempDir()+"/centre.db")
 	w.register(nil, "web", "db")

@@ -55,7 +55,8 @@ func TestAnUnrevokedGrantOfADeletedPodIsLeakedUntilItIsRevoked(t *testing.T) {
 						continue
 					}
 					states = append(states, e.To)
-					// Only here: a call of the revocation in progress may end before the answer above.
+					// The reason is checked here and not in the answer above: a revoke call that is in
+					// progress may end before that answer.
 					if e.To == api.Leaked && e.Reason != "RevocationDeadlineExceeded" {
 						t.Errorf("leaked for %q: %s", e.Reason, e.Message)
 					}

@@ -26,7 +26,8 @@ func TestALateRequestForAPodThatHasEndedGrantsNothing(t *testing.T) {
 				t.Errorf("pod %d: %d %+v", n, status, problem)
 			}
 		}
-		// The same UID in another cluster is another pod, and a new sandbox is no end.
+		// The same UID in another cluster is another pod, and a pod that gets a new sandbox
+		// has not ended.
 		w.mustDo(serverToken, "POST", "/v1/applications/revoke", api.RevokeRequest{Cluster: "c1", PodUID: podRequest(2, "web").PodUID, KeepIPs: []string{"10.9.9.9"}}, nil)
 		w.waitForState(w.request(podRequest(2, "web")).ID, api.Granted)
 		if held := w.double.Stats().Held; len(held) != 1 {

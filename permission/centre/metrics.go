@@ -54,7 +54,8 @@ func newInstruments(s *store.Store, issuers []*access.OIDC) *instruments {
 	return m
 }
 
-// observeCertificate adds the end of the certificate of the REST interface.
+// observeCertificate adds the metric with the expiry time of the certificate of the
+// REST interface.
 func (m *instruments) observeCertificate(config *tls.Config) {
 	d := metrics.Find(servingcert.ExpiryMetric)
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: d.Name, Help: d.Help, ConstLabels: prometheus.Labels{d.Labels[0]: "permission-centre"}},

@@ -28,8 +28,9 @@ func TestTwoReplicasShareTheQueueAndTheLimit(t *testing.T) {
 		}
 		return states[api.Granted]
 	}
-	// One replica is stopped while both work; the other one finishes. The replica that
-	// is asked finds the steps first, and the first that asks gets a slot.
+	// One replica is stopped while both work; the other one finishes. The share of each
+	// replica varies: the replica that receives a request is the first to see its steps,
+	// and the first replica that asks for a slot gets it.
 	eventually(t, 3*time.Minute, "most applications are granted", func() bool { return granted() >= pods*3/4 })
 	stopOne()
 	eventually(t, 3*time.Minute, "all applications are granted", func() bool { return granted() == pods })

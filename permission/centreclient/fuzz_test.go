@@ -18,8 +18,9 @@ type answering func() *http.Response
 
 func (a answering) RoundTrip(*http.Request) (*http.Response, error) { return a(), nil }
 
-// FuzzApply reads answers of the permission centre. Only a status below 400 with an
-// application is one, an error has the status, and the retry is bounded.
+// FuzzApply reads answers of the permission centre. Only an answer with a status below
+// 400 and an application is accepted, an error has the status, and the delay before a
+// retry is limited.
 func FuzzApply(f *testing.F) {
 	f.Add(201, `{"id":"a","cluster":"c1","podIPs":["10.0.0.1"],"state":"Granted","permissions":[{"permission":"p","nextTry":"2026-01-01T00:00:00Z"}],"version":7}`, "")
 	f.Add(429, `{"reason":"TooManyRequests","message":"slow down"}`, "9223372036854775807")

@@ -66,12 +66,12 @@ func checkEntry(t *testing.T, e Entry) {
 }
 
 // FuzzKey derives keys of entries: each is a valid key of a ConfigMap, and pods with
-// other names have another one.
+// different names have different keys.
 func FuzzKey(f *testing.F) {
 	f.Add("ns", "pod", "ns", "pod-1")
 	f.Add("a", strings.Repeat("b", 253), "a", strings.Repeat("b", 252)+"c")
 	f.Fuzz(func(t *testing.T, namespace, pod, namespace2, pod2 string) {
-		// Names have no dot in a namespace.
+		// The name of a namespace has no dot.
 		if strings.Contains(namespace+namespace2, ".") {
 			return
 		}

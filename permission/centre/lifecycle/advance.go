@@ -44,7 +44,8 @@ func (t *txn) revokeGrants() error {
 		before := g
 		var p api.Provider
 		if g.MaybeGranted {
-			// Otherwise the provider may be deleted.
+			// The provider is read only here: that of a grant that was never made may be
+			// deleted.
 			var err error
 			if p, err = t.provider(g.Provider); err != nil {
 				return err

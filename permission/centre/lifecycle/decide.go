@@ -95,7 +95,7 @@ func decideRevoke(in Input) Decision {
 	case in.OtherSetHolds:
 		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherSet, Message: "the pod needs it for another permission set; it is revoked with the last set"}
 	case in.OtherSetCalls:
-		// Its result decides whether this grant must be revoked.
+		// The result of that call decides whether this grant must be revoked.
 		return Decision{Wait: true, Reason: ReasonHeldByAnotherSet, Message: "the provider is being called for another permission set of the pod"}
 	case in.NamesakeHolds:
 		// A call would remove the grant of the other name. Its cluster may exist.
@@ -103,7 +103,7 @@ func decideRevoke(in Input) Decision {
 			Message: "the pod has the same permission under another name of its cluster, which has to revoke it: " +
 				"restore the name (key cluster of ConfigMap config-permission), or revoke that application"}
 	case in.OtherCalls && in.NodeScoped:
-		// Its result decides whether the other pod will revoke it.
+		// The result of that call decides whether the other pod will revoke this grant.
 		return Decision{Wait: true, Reason: ReasonHeldByAnotherPodOnNode, Message: "the provider is being called for another pod on the node"}
 	case in.OtherHolds && in.NodeScoped:
 		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherPodOnNode, Message: "another pod on the node still needs it; it is revoked with the last pod"}

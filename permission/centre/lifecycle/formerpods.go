@@ -14,7 +14,8 @@ import (
 // address.
 //
 // A late request of a pod must not revoke the permissions of the next pod with its address:
-// only the first request of a pod for an address does it, unless the pod has ended.
+// only the first request of a pod for an address revokes them, and only if the pod has not
+// ended.
 func (e *Engine) revokeFormerPods(ctx context.Context, r api.ApplicationRequest, user string) error {
 	if r.HostNetwork {
 		return nil

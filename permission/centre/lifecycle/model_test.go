@@ -429,7 +429,8 @@ func (m *model) Reserve(context.Context, string, api.RateLimit, time.Duration) (
 // Expired implements lifecycle.RateLimiter.
 func (m *model) Expired(at time.Time) bool { return m.clock.Since(at) > time.Second }
 
-// OpenFor implements lifecycle.Breaker. It is the time before the intent is stored.
+// OpenFor implements lifecycle.Breaker. The engine calls it before it stores the
+// intent, so other processes may act here.
 func (m *model) OpenFor(string) time.Duration {
 	m.meanwhile(true)
 	if m.chance(12, "open") {
@@ -462,7 +463,8 @@ func (*model) AddressReused(string) {}
 // Report implements lifecycle.Metrics.
 func (*model) Report(string, string) {}
 
-// Call implements lifecycle.Metrics. It is the time between a call and its result.
+// Call implements lifecycle.Metrics. The engine calls it after a call and before it
+// stores the result, so other processes may act here.
 func (m *model) Call(string, provider.Op, provider.Result, time.Duration) {
 	m.meanwhile(true)
 	if m.chance(12, "die before the result is stored") {
@@ -470,8 +472,9 @@ func (m *model) Call(string, provider.Op, provider.Result, time.Duration) {
 	}
 }
 
-// meanwhile lets other processes act. Before a call they revoke nothing: a revocation
-// between the stored intent and the call is revoked afterwards.
+// meanwhile lets other processes act. Between the stored intent and the call they
+// revoke nothing: the call would be made nevertheless and its grant revoked afterwards,
+// but checkCall would fail the test.
 func (m *model) meanwhile(afterCall bool) {
 	if m.depth > 2 || !m.chance(3, "meanwhile") {
 		return

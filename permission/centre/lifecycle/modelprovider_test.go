@@ -32,8 +32,8 @@ type modelCall struct {
 	until       time.Time
 }
 
-// New implements lifecycle.ClientFactory. It is also the time between the stored intent
-// and the call.
+// New implements lifecycle.ClientFactory. The engine calls it between the stored intent
+// and the call, so other processes may act here.
 func (c *modelProvider) New(p api.Provider) (provider.Client, error) {
 	c.meanwhile(false)
 	if c.chance(25, "die before the call") {
@@ -143,7 +143,7 @@ func (m *model) decide() {
 	delete(c.pending, h)
 }
 
-// checkCall checks that no call begins that must not.
+// checkCall fails the test if a call begins that must not begin.
 func (c *modelProvider) checkCall(call *modelCall) {
 	app, err := c.store.View(c.ctx()).Application(call.application)
 	c.must(nil, err)
@@ -185,7 +185,8 @@ func (m *model) checkOrder(g store.Grant, call provider.Call) {
 	}
 }
 
-// check checks that what the centre says is so, and that nothing at the provider is lost.
+// check checks that the provider has every grant that is Granted in the store, and that
+// the store has every grant of the provider.
 func (m *model) check(t interface{ Fatalf(string, ...any) }) {
 	known := map[holding]bool{}
 	for _, app := range m.applications() {

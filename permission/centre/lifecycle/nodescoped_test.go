@@ -37,8 +37,8 @@ func (f *setsFixture) revokePod(uid string) {
 	}
 }
 
-// The provider revokes for the node, so it would remove a grant for another pod of the
-// node that is made meanwhile.
+// The provider revokes for the node, so it would also remove a grant that is made
+// meanwhile for another pod of the node.
 func TestANodeScopedGrantWaitsForARevocationInProgress(t *testing.T) {
 	for name, accepted := range map[string]bool{"the provider is being called": false, "the provider has accepted the revocation": true} {
 		t.Run(name, func(t *testing.T) {
@@ -82,8 +82,8 @@ func TestANodeScopedGrantWaitsForARevocationInProgress(t *testing.T) {
 	}
 }
 
-// The last pod of the node revokes the grant, so a pod that ends its own revocation for
-// that needs a pod that will.
+// The last pod of the node revokes the grant. A pod may end its own revocation without
+// a call only if another pod will revoke later.
 func TestANodeScopedGrantIsRevokedIfTheCallForTheLastPodIsDenied(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// during: the first pod ends during the call for the second; otherwise after it.

@@ -146,7 +146,7 @@ func TestAnUnreachableProviderIsCalledNoMoreThanTheBackoffAllows(t *testing.T) {
 	}
 	requests := 0
 	for len(requestAt) > 0 {
-		// Run what comes first: a request or a due job.
+		// Run what comes first: a request or a due step.
 		first := -1
 		for n, at := range requestAt {
 			if first < 0 || at.Before(requestAt[first]) || at.Equal(requestAt[first]) && n < first {

@@ -24,7 +24,7 @@ type recordingProvider struct {
 	// results are the first results, instead of outcome.
 	results []provider.Result
 	calls   []provider.Op
-	// exclusive says which of the calls are.
+	// exclusive says which of the calls are exclusive.
 	exclusive []bool
 	// during is called in each call.
 	during func()

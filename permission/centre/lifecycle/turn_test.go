@@ -40,8 +40,8 @@ func (f *setsFixture) requestOnly(set string) {
 	}
 }
 
-// The wait for the rate limit, and the wait of a provider that is down for a short time,
-// are not a failure of the pod.
+// A wait for the rate limit, or for a provider that is down for a short time, is no
+// failure of the pod.
 func TestAGrantThatWaitsForTheProviderFailsOnlyWhenTheProviderIsDownTooLong(t *testing.T) {
 	const timeout = 10 * time.Minute
 	for name, tc := range map[string]struct {

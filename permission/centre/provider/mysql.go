@@ -141,7 +141,8 @@ func (c *mysqlClient) Call(ctx context.Context, call Call) Result {
 		if call.Op != Revoke {
 			return Result{Outcome: Denied, Reason: ReasonInvalidParameters, Message: err.Error()}
 		}
-		// The parameters were allowed when they were granted; only the user is needed.
+		// A permission may be revoked although its parameters are no longer allowed. A
+		// revocation needs only the user.
 		if account.user == "" || !userName.MatchString(account.user) {
 			return failed(ReasonInvalidParameters, err.Error(), false)
 		}

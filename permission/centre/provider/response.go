@@ -105,8 +105,8 @@ func (c *httpCall) interpret(ctx context.Context, op Op, a response, now time.Ti
 }
 
 func (c *httpCall) outcome(ctx context.Context, a response, vars map[string]any) Outcome {
-	// The configured conditions override the defaults. No default reads a status that a
-	// wrong URL has too, such as 404: absence is no proof of a revocation.
+	// The configured conditions override the defaults. No default interprets a status that
+	// a wrong URL causes too, such as 404: it does not prove that the grant is revoked.
 	switch {
 	case c.granted.holds(ctx, vars):
 		return Done

@@ -8,7 +8,7 @@ import (
 // Cluster is a row of clusters: the reports of existing pods of a cluster.
 type Cluster struct {
 	Name string
-	// UID is the cluster that has the name; empty before its first report.
+	// UID identifies the cluster that has the name; empty before its first report.
 	UID string
 	// Reported is when the last report was complete.
 	Reported time.Time

@@ -67,7 +67,7 @@ func open(t testing.TB) *Store {
 	return s
 }
 
-// deleteRows deletes all rows; to open a new store for each input takes too long.
+// deleteRows deletes all rows; opening a new store for each input takes too long.
 func deleteRows(t testing.TB, s *Store) {
 	t.Helper()
 	for _, table := range exportTables {

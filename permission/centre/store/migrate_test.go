@@ -13,8 +13,8 @@ import (
 
 func TestMain(m *testing.M) { database.Run(m) }
 
-// The steps of a store with a queue of jobs are due when their jobs were, and a step in
-// a call when its claim expires.
+// After the migration of a store with a queue of jobs, a step is due when its job was
+// due. A step whose call is in progress is due when its claim expires.
 func TestAStoreWithAQueueOfJobsIsMigrated(t *testing.T) {
 	for name, address := range map[string]string{"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "centre.db"), "postgres": database.Postgres(t)} {
 		t.Run(name, func(t *testing.T) {

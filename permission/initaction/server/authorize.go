@@ -38,7 +38,7 @@ const (
 func (s *server) authorize(c echo.Context) error {
 	raw, err := io.ReadAll(c.Request().Body)
 	if err != nil {
-		return err // of the limit of the body, or of the connection
+		return err // the body is too large, or the connection failed
 	}
 	var body protocol.Request
 	if json.Unmarshal(raw, &body) != nil {

@@ -75,8 +75,8 @@ func (c *call) run(ctx context.Context) protocol.Answer {
 		d := Decide(c.facts)
 		c.reporter.progress(ctx, c.facts, d)
 		if !c.mayCall && (callsCentre(d.Action) || d.Action == AcquireBreaker) {
-			// The pod may change meanwhile, so the decision is repeated. A breaker is held
-			// for a short time, so the wait is before that.
+			// The pod may change during the wait, so the decision is repeated. The wait comes
+			// before AcquireBreaker, because a caller holds the breaker only for a short time.
 			c.mayCall = c.awaitLimit(ctx)
 			continue
 		}

@@ -50,7 +50,7 @@ func (r *podReporter) progress(ctx context.Context, f Facts, d Decision) {
 	case WaitForPod, Poll, WaitForBreaker, Stop:
 		r.setCondition(ctx, corev1.ConditionFalse, d.Reason, waitingMessage(f, d))
 	case AcquireBreaker, Apply, ReadApplications, Register, RevokeOtherIPs, RecordFailure, Complete:
-		// These take milliseconds, and their results are reported.
+		// These actions take milliseconds, and other methods report their results.
 	}
 }
 
@@ -82,7 +82,8 @@ func (r *podReporter) setCondition(ctx context.Context, status corev1.ConditionS
 
 // patchCondition writes one condition and leaves the others unchanged.
 func (r *podReporter) patchCondition(ctx context.Context, next corev1.PodCondition) error {
-	// The condition is written even if the client disconnected, because it retries.
+	// The condition is written even if the client disconnected, because the client will
+	// retry.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	patch, err := json.Marshal(map[string]any{

@@ -78,8 +78,8 @@ type server struct {
 	nodes   *nodeCache
 	calls   *openCalls
 	metrics *instruments
-	// tokens are those of pods and users for this server. One for the API server is
-	// rejected: requests may have no TLS.
+	// tokens authenticates tokens of pods and users that have the audience of this server.
+	// A token for the API server is rejected, because requests may be sent without TLS.
 	tokens *auth.Tokens
 }
 
