@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// tokenLifetime is in seconds. The kubelet rotates the token at 80 % of it.
+	// tokenLifetime is in seconds. The kubelet rotates the token after 80 % of this time.
 	tokenLifetime = int64(3600)
 	// nonRootUser is the user and group of the container.
 	nonRootUser = int64(65532)

@@ -23,8 +23,8 @@ const (
 	// client closes an idle connection and no request is lost.
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 16 << 10
-	// quietPeriod is how long a terminating process must get no request before
-	// it stops listening: API servers learn late that it is no endpoint any more.
+	// quietPeriod is how long a terminating process must get no request before it stops
+	// listening: API servers learn with a delay that the process is no longer an endpoint.
 	quietPeriod = 5 * time.Second
 	// drainTimeout limits the wait for a quiet period. Requests in flight and the
 	// release of Leases follow, within terminationGracePeriodSeconds of the manifests.

@@ -21,8 +21,8 @@ const (
 	// maxConcurrent is the maximum number of concurrent queries per process, so that
 	// a slow server does not fill the webhook with waiting requests.
 	maxConcurrent = 16
-	// timeoutMargin is how much earlier than the client the server times out, so that
-	// the server can report its timeout; at most half of the timeout.
+	// timeoutMargin is by how much the server's timeout is shorter than the client's, so
+	// that the server can report its timeout; at most half of the client's timeout.
 	timeoutMargin = 250 * time.Millisecond
 	// retrieveTimeout limits the call that confirms a pass without rules.
 	retrieveTimeout = 400 * time.Millisecond

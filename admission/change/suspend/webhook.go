@@ -28,7 +28,7 @@ type History interface {
 	Releases(w *workload.Workload) []*v1alpha1.ChangeWorkload
 }
 
-// Authorizer checks permissions of users.
+// Authorizer checks what users may do.
 type Authorizer interface {
 	// MayBypass checks whether the user may bypass suspensions in the namespace.
 	MayBypass(ctx context.Context, user authenticationv1.UserInfo, namespace string) Authorization
@@ -68,8 +68,8 @@ func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 	return h.answer(ctx, req, c, in, Confirm(Decide(in), in, RecordedBypass(c) != nil))
 }
 
-// answer checks the permission that a decision needs, reports a denial and returns the
-// answer.
+// answer checks whether the user may do what the decision needs, reports a denial and
+// returns the answer.
 func (h Handler) answer(ctx context.Context, req *admissionv1.AdmissionRequest, c admission.Change, in Input, d Decision) admission.Answer {
 	if NeedsAuthorization(d, in) {
 		d = Authorize(d, in, c.User.Username, c.Old.Namespace, h.Authorizer.MayBypass(ctx, c.User, c.Old.Namespace))

@@ -70,8 +70,8 @@ func (f Forwarder) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 	return admission.Answer{Decision: DecisionForwarded, Response: response}
 }
 
-// Forwarded reports whether another replica forwarded the request. That replica
-// decides it too if it gets no answer in time.
+// Forwarded reports whether another replica forwarded the request. That replica decides
+// the request itself if it gets no answer in time.
 func Forwarded(ctx context.Context) bool {
 	asked := apis.GetHTTPRequest(ctx)
 	return asked != nil && asked.Header.Get(forwardedHeader) != ""

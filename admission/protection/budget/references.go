@@ -17,11 +17,11 @@ import (
 // timeout.
 const referenceTTL = 2 * time.Minute
 
-// ChargeReferences counts which admission requests of this replica share a charge.
-// Two requests to delete one pod share one charge. If the answer to one of them is
-// lost, the other still deletes the pod, so the charge has to stay. The last request
-// that releases it refunds it, but only if this replica wrote the charge and no
-// request of another replica has renewed it since.
+// ChargeReferences counts which admission requests of this replica share a charge. Two
+// requests to delete one pod share one charge. If the answer to one of them is lost,
+// the other still deletes the pod, so the charge has to stay. The last request that
+// drops its reference refunds the charge, but only if this replica wrote the charge and
+// no request of another replica has renewed it since.
 type ChargeReferences struct {
 	lastID atomic.Uint64
 
