@@ -13,10 +13,10 @@ import (
 	"knative.dev/pkg/logging"
 )
 
-// Run runs a process: it sets up logging, telemetry and clients,
-// calls build, and serves its parts until ctx ends. Environment variable PORT is the
-// port to serve on (set by Knative Serving; default 8080), and KUBECONFIG names the
-// cluster for a process outside of it.
+// Run runs a process: it sets up logging, telemetry and clients, calls build, and
+// serves its parts until ctx ends. Environment variable PORT is the port to serve on
+// (set by Knative Serving; default 8080), and KUBECONFIG names the cluster for a
+// process outside of a cluster.
 func Run(ctx context.Context, name string, build func(context.Context, Clients) (Parts, error)) (err error) {
 	logger, err := NewLogger(name)
 	if err != nil {

@@ -1,12 +1,12 @@
 // Package savedtemplate saves the pod templates of versions that succeeded,
 // each in a ControllerRevision, for rollbacks.
 //
-// The controllers of StatefulSets and DaemonSets use ControllerRevisions too.
-// They adopt those that the workload's selector matches; the DaemonSet
-// controller also releases those that it controls and does not select. So saved
-// templates have their own label, and the workload is their owner but not their
-// controller: the garbage collector deletes them with it, and other controllers
-// ignore them.
+// The controllers of StatefulSets and DaemonSets use ControllerRevisions too. They
+// adopt ControllerRevisions that the workload's selector matches; the DaemonSet
+// controller also gives up ControllerRevisions that it controls but does not select. So
+// saved templates have their own label, and the workload is their owner but not their
+// controller: the garbage collector deletes them with it, and other controllers ignore
+// them.
 package savedtemplate
 
 import (

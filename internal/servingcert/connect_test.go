@@ -18,7 +18,8 @@ type server struct {
 	cert, key string
 }
 
-// newServer serves with certificates of files, for 127.0.0.1 by another name.
+// newServer starts a server whose certificate and key are the files that method use
+// writes.
 func newServer(t *testing.T) *server {
 	t.Helper()
 	dir := t.TempDir()

@@ -58,7 +58,8 @@ func (i Info) String() string {
 }
 
 // ExitIfAsked prints the version and ends the program if its only argument is -version, --version
-// or version. A main calls it first, because no other argument and no environment is needed for it.
+// or version. A main function calls it first, because it needs no other arguments and no
+// environment variables.
 func ExitIfAsked() {
 	if asked(os.Args[1:]) {
 		write(os.Stdout, Get())

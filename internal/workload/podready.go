@@ -12,7 +12,8 @@ func PodReady(p *corev1.Pod) bool {
 	return ready
 }
 
-// PodReadySince returns the time since when a pod is Ready; false if it is not.
+// PodReadySince returns the time since which a pod has been Ready; false if it is not
+// Ready.
 func PodReadySince(p *corev1.Pod) (time.Time, bool) {
 	for _, cond := range p.Status.Conditions {
 		if cond.Type == corev1.PodReady && cond.Status == corev1.ConditionTrue {
