@@ -19,7 +19,7 @@ import (
 // maxFile is the largest file that is read.
 const maxFile = 64 << 20
 
-// server are the flags of a Prometheus.
+// server has the values of the flags that select a Prometheus server.
 type server struct {
 	address string
 	timeout time.Duration

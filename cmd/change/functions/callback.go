@@ -23,7 +23,7 @@ func buildCallback(ctx context.Context, clients process.Clients) (process.Parts,
 		return process.Parts{}, err
 	}
 	config := rest.CopyConfig(clients.Config)
-	config.Timeout = 0 // it would end each watch
+	config.Timeout = 0 // a timeout would end each watch
 	watching, err := versioned.NewForConfig(config)
 	if err != nil {
 		return process.Parts{}, err
