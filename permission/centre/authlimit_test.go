@@ -28,8 +28,8 @@ func TestAnAddressWithTooManyRejectedRequestsIsAnswered429(t *testing.T) {
 	}
 }
 
-// An init-action-server asks for all pods of a cluster. Those without a right to a set must
-// not keep the others waiting.
+// An init-action-server sends the requests of all pods of a cluster. Requests for pods that
+// may not use a set must not delay the others.
 func TestAnAddressIsNotLimitedForRequestsThatItMayNotMake(t *testing.T) {
 	w := newFixtureWithLimit(t)
 	for i := range 20 {

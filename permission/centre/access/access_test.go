@@ -215,7 +215,7 @@ func TestATokenOfAnUnreachableIssuerIsRejectedUnlessItsKeyIsKnown(t *testing.T) 
 		t.Errorf("%d requests within %s after a failed one, want 0", sent, issuerPause)
 	}
 	now.SetTime(now.Now().Add(issuerPause))
-	// The library may still hold the failed read of the last request, and answers with it.
+	// The library may still return the result of its last read of the keys, which failed.
 	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
 		_, ok, _ := o.Authenticate(ctx, token)
 		return ok, nil

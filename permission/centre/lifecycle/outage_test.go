@@ -120,9 +120,9 @@ func updateProvider(t *testing.T, s *store.Store, name string, change func(*api.
 	}
 }
 
-// The clients request like the breaker of the init-action-server: three
-// attempts at once, then one for each interval of its backoff, 2 min doubled up
-// to an hour.
+// The pods send requests when the breaker of the init-action-server would allow an
+// attempt: three at once, then one for each interval of its backoff, which doubles from
+// 2 min up to an hour.
 func TestAnUnreachableProviderIsCalledNoMoreThanTheBackoffAllows(t *testing.T) {
 	const pods, maxCalls = 10, 5
 	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "centre.db"))

@@ -97,8 +97,8 @@ func (e *Egress) CheckAddress(addr netip.Addr) error {
 
 // notByDefault are networks that only PROVIDER_NETWORKS allows.
 var notByDefault = []netip.Prefix{
-	// Services that give credentials of the machine to every process on it. Others have
-	// link-local addresses.
+	// Metadata services: they give the credentials of a machine to every process on it.
+	// Those of other clouds have link-local addresses.
 	netip.MustParsePrefix("100.100.100.200/32"), // Alibaba Cloud
 	netip.MustParsePrefix("168.63.129.16/32"),   // Azure
 	netip.MustParsePrefix("192.0.0.192/32"),     // Oracle Cloud

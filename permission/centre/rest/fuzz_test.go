@@ -121,7 +121,7 @@ func checkRequest(t *testing.T, r api.ApplicationRequest) {
 }
 
 // checkStorable checks that PostgreSQL accepts a value: it has no NUL and no invalid
-// UTF-8. The store would answer 503 to it.
+// UTF-8. Otherwise the centre would answer 503.
 func checkStorable(t *testing.T, value string) {
 	t.Helper()
 	if strings.ContainsRune(value, 0) || !utf8.ValidString(value) {

@@ -9,7 +9,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/database"
 )
 
-// The steps of a provider may wait for each other, but not requests for them.
+// Steps of a provider may wait for each other, but requests must not wait for steps.
 func TestWorkInBackgroundLeavesConnectionsForRequests(t *testing.T) {
 	s, err := Open(t.Context(), database.Postgres(t)+"&pool_max_conns=4")
 	if err != nil {

@@ -26,9 +26,9 @@ func (v View) CountDue(provider string, now time.Time, limit int) (int, error) {
 	return v.count("SELECT COUNT(*) FROM (SELECT 1 FROM grants WHERE provider = ? AND due > 0 AND due <= ? LIMIT ?) AS steps", provider, micros(now), limit)
 }
 
-// FirstDue returns the step of a provider that is due for the longest time, and
-// locks its application until the transaction ends. It skips applications that
-// other transactions have locked.
+// FirstDue returns the step of a provider that has been due for the longest time, and
+// locks its application until the transaction ends. It skips applications that other
+// transactions have locked.
 func (t Tx) FirstDue(provider string, now time.Time) (application string, ordinal int, err error) {
 	err = t.row(`SELECT g.application, g.ordinal FROM grants g JOIN applications a ON a.id = g.application
 		WHERE g.provider = ? AND g.due > 0 AND g.due <= ? ORDER BY g.due LIMIT 1`+t.dialect.skipLocked, provider, micros(now)).Scan(&application, &ordinal)

@@ -37,7 +37,7 @@ func TestAPanicInAWriteFailsOnlyThatWrite(t *testing.T) {
 	}
 }
 
-// The path of the database is no URI: these characters are part of it.
+// The path of the database is not a URI: these characters are part of the path.
 func TestAPathMayContainCharactersOfURIs(t *testing.T) {
 	t.Run("#?%41", func(t *testing.T) {
 		a, b := open(t), open(t)

@@ -27,8 +27,8 @@ type nodeCache struct {
 type node struct {
 	// addresses are the internal IP addresses.
 	addresses []string
-	// gateways are the first addresses of the node's pod CIDRs: the addresses of its
-	// bridge, from which its processes reach its pods.
+	// gateways are the first addresses of the node's pod CIDRs: the addresses of the
+	// node's bridge, from which processes of the node reach pods of the node.
 	gateways []string
 }
 
