@@ -10,8 +10,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// JudgeExtension is the CloudEvents extension of TypeChangePodReady with the name of
-// the judge that is woken, and of TypeChangePodVerdict with that of the judge that
+// JudgeExtension is the CloudEvents extension with the name of a judge: in
+// TypeChangePodReady, the judge that is woken; in TypeChangePodVerdict, the judge that
 // answers. A Trigger filters by it, so that each judge receives only its own wake-ups.
 const JudgeExtension = "judge"
 
