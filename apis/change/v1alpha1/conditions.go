@@ -14,8 +14,8 @@ const (
 	// WorkloadOrderJudged: True if the server or a person passed the order as a whole,
 	// False if they failed it or it is unjudged.
 	WorkloadOrderJudged apis.ConditionType = "OrderJudged"
-	// WorkloadJudged: True if every pod has a verdict, whatever the order has; False if
-	// unjudged pods passed, failed or wait.
+	// WorkloadJudged: True if every pod has a verdict, even if the order has none; False
+	// if unjudged pods passed, failed or wait.
 	WorkloadJudged apis.ConditionType = "Judged"
 	// WorkloadHeld: True while the rollout is held because of this release. With reason
 	// Suspended the workload is suspended, too.

@@ -26,7 +26,8 @@ const AnalysisGrace = 2 * time.Minute
 const MaxJudges = 10
 
 // Judge is a judge of a batch. The judges are chosen when the batch is created, so that a
-// later change of configuration changes neither who judges it nor what their silence means.
+// later change of the configuration changes neither the judges of the batch nor the outcome
+// if a judge gives no verdict.
 type Judge struct {
 	// Name is `server`, `metrics`, or the name of another judge.
 	// +kubebuilder:validation:MinLength=1

@@ -73,8 +73,8 @@ const (
 	// ConfigReleaseCheckNoVerdict (content: Pass or Fail): the outcome of a release
 	// check without a verdict. Default: Pass.
 	ConfigReleaseCheckNoVerdict ConfigType = "release-check-no-verdict"
-	// ConfigBypass (content: Authorized or Recorded): who may release a repair
-	// of a suspended workload. Default: Recorded.
+	// ConfigBypass (content: Authorized or Recorded): who may repair a suspended workload.
+	// Default: Recorded.
 	ConfigBypass ConfigType = "bypass"
 	// ConfigJudges (content: names of judges, separated by commas): who must answer for a
 	// batch. Default: every judge that is configured.

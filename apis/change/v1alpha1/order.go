@@ -78,8 +78,8 @@ func (s *ChangeWorkloadStatus) Superseded() bool {
 	return s.Phase == WorkloadFailed && !s.OrderNotAccepted() && !s.TimedOut()
 }
 
-// TimedOut reports whether the release failed because its rollout made no progress. It has
-// not ended: pods that become Ready are judged.
+// TimedOut reports whether the release failed because its rollout made no progress. The
+// release has not ended: pods that become Ready are judged.
 func (s *ChangeWorkloadStatus) TimedOut() bool {
 	return s.Phase == WorkloadFailed && s.GetCondition(apis.ConditionSucceeded).GetReason() == ReasonReleaseTimedOut
 }

@@ -24,7 +24,7 @@ const (
 	// ChangeWorkload with the failed check was deleted.
 	ReasonFailedCheckLost = "FailedCheckLost"
 	// ReasonReleaseTimedOut: the rollout made no progress for release-timeout. The release
-	// is judged again when it does.
+	// is judged again when the rollout makes progress.
 	ReasonReleaseTimedOut = "ReleaseTimedOut"
 	// ReasonSuperseded: a newer template was applied before the release ended.
 	ReasonSuperseded = "Superseded"

@@ -43,7 +43,7 @@ func (c *ChangeWorkload) FailedCheck() bool {
 	return succeeded.IsFalse() && FailedCheckReason(succeeded.Reason)
 }
 
-// FailedCheckReason reports whether a reason of the condition Succeeded is that a pod
+// FailedCheckReason reports whether a reason of the condition Succeeded says that a pod
 // or the order as a whole failed its check.
 func FailedCheckReason(reason string) bool {
 	return reason == ReasonCheckFailed || reason == ReasonOrderCheckFailed

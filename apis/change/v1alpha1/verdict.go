@@ -97,7 +97,7 @@ func (v *StageVerdict) Unconfirmed() bool {
 }
 
 // IsContradicted reports whether the verdict is unconfirmed and the server answered a
-// retrieve otherwise.
+// retrieve with something other than pass.
 func (v *StageVerdict) IsContradicted() bool { return v.Unconfirmed() && v.Contradicted }
 
 // UnconfirmedDetail is the message of an unconfirmed verdict at the timeout of its stage.

@@ -37,8 +37,8 @@ type MetricCheckSpec struct {
 	// Default: all workloads.
 	// +optional
 	WorkloadSelector *metav1.LabelSelector `json:"workloadSelector,omitempty"`
-	// DefaultMetrics says whether the metrics that Breakwater knows are judged
-	// where their series exist, besides those of metrics: Discover or None.
+	// DefaultMetrics says whether the metrics that Breakwater knows are judged in addition
+	// to those in the field metrics, if their series exist: Discover or None.
 	// +optional
 	// +kubebuilder:default=Discover
 	DefaultMetrics DefaultMetrics `json:"defaultMetrics,omitempty"`
@@ -186,7 +186,7 @@ const (
 	KindLatency MetricKind = "Latency"
 	// KindGauge compares the mean value of a pod.
 	KindGauge MetricKind = "Gauge"
-	// KindCounter compares the events of a pod in a time.
+	// KindCounter compares the number of events per pod and time.
 	KindCounter MetricKind = "Counter"
 )
 

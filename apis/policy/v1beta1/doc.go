@@ -1,7 +1,7 @@
 // Package v1beta1 is the second version in which the API server serves
-// PodUnavailableBudgets, because OpenKruise has it. Both versions have one schema, so
-// the API server converts between them by their apiVersion alone. Breakwater reads
-// v1alpha1.
+// PodUnavailableBudgets, because OpenKruise serves this version too. Both versions have
+// one schema, so the API server converts between them by their apiVersion alone.
+// Breakwater reads v1alpha1.
 //
 // +groupName=policy.kruise.io
 // +versionName=v1beta1
