@@ -41,6 +41,8 @@ type options struct {
 	Pods        int           `default:"5"`
 	Deployments int           `default:"4"`
 	Limit       time.Duration `default:"8m"`
+	// Duration is the minimum time during which releases begin.
+	Duration time.Duration
 	// Interval is the mean time between two faults.
 	Interval time.Duration `default:"2s"`
 	// Rounds is the number of rounds of faults; 0: until the releases have
@@ -120,11 +122,12 @@ func newRun(f *fixture, o options, logf func(format string, args ...any)) *run {
 		kube: f.kube, seed: o.Seed, interval: o.Interval, rounds: o.Rounds, maxKills: maxKills(o.KillsPerPart, o.ServerKills), targets: targets(),
 		log: log, roundDone: make(chan struct{}), counts: map[FaultKind]map[string]int{},
 	}
+	until := time.Now().Add(o.Duration)
 	run := fmt.Sprintf("chaos-%x", o.Seed&0xffff)
 	for i := range min(o.Deployments, o.Releases) {
 		r.loops = append(r.loops, &releaseLoop{
 			fixture: f, versioned: make(chan struct{}), roundDone: r.injector.roundDone,
-			namespace: fmt.Sprintf("%s-%d", run, i+1), pods: o.Pods, log: log,
+			namespace: fmt.Sprintf("%s-%d", run, i+1), pods: o.Pods, until: until, log: log,
 			rand:   rand.New(rand.NewPCG(o.Seed, uint64(i)+1)),
 			faults: rand.New(rand.NewPCG(o.Seed, 1<<34+uint64(i))),
 		})

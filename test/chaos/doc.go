@@ -32,6 +32,7 @@
 //	CHAOS_PODS            pods of each Deployment (5)
 //	CHAOS_DEPLOYMENTS     number of Deployments that are released in parallel (4)
 //	CHAOS_LIMIT           time limit of the run (8m)
+//	CHAOS_DURATION        minimum time during which releases begin (0s)
 //	CHAOS_INTERVAL        mean time between two faults (2s)
 //	CHAOS_ROUNDS          rounds of faults (1; 0: until the releases have ended)
 //	CHAOS_KILLS_PER_PART  maximum number of kills of each part (2; 0: no limit)

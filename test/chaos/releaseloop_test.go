@@ -43,7 +43,9 @@ type releaseLoop struct {
 	*fixture
 	namespace string
 	pods      int
-	rand      *rand.Rand
+	// until: releases begin until this time in any case.
+	until time.Time
+	rand  *rand.Rand
 	// faults draws the faults of the server.
 	faults *rand.Rand
 	log    func(format string, args ...any)
@@ -68,7 +70,7 @@ func (l *releaseLoop) run(ctx context.Context, releases int) error {
 	if err != nil {
 		return fmt.Errorf("create namespace %s: %w", l.namespace, err)
 	}
-	for n := 1; n <= releases || !closed(l.roundDone); n++ {
+	for n := 1; n <= releases || !closed(l.roundDone) || time.Now().Before(l.until); n++ {
 		plan, faults := NewPlan(l.rand, l.pods), NewServerFaults(l.faults)
 		l.log("%s release %d: %s; %s", l.namespace, n, &plan, faults)
 		err := await(ctx, time.Minute, "the double accepts its script", func(ctx context.Context) error {
