@@ -2,6 +2,7 @@ package submit
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,19 +58,16 @@ func (f *function) storeOrder(ctx context.Context, w *v1alpha1.ChangeWorkload, a
 	})
 }
 
-// updatedOrder returns the order after a call. It keeps the fields of an open order:
+// updatedOrder returns the order after a call, or after a configuration that prevented it. It keeps the fields of an open order:
 // a later answer (106) has less information, and an error has none.
 func updatedOrder(before *v1alpha1.Order, answer altershield.OrderAnswer, callErr error, now time.Time) *v1alpha1.Order {
 	after := &v1alpha1.Order{}
 	if before != nil {
 		after = before.DeepCopy()
 	}
-	if after.RequestedTime == nil {
-		requested := metav1.NewTime(now)
-		if before, known := before.Requested(); known {
-			requested = metav1.NewTime(before)
-		}
-		after.RequestedTime = &requested
+	var invalid *functions.ConfigError // no call was made
+	if after.RequestedTime == nil && !errors.As(callErr, &invalid) {
+		after.RequestedTime = &metav1.Time{Time: now}
 	}
 	switch {
 	case callErr != nil && after.OpenedTime == nil:

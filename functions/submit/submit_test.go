@@ -377,7 +377,7 @@ func TestAnInvalidConfigurationIsStoredOnTheRelease(t *testing.T) {
 		}
 	}
 	o := c.ChangeWorkload(ft.Release).Status.Order
-	if o == nil || o.OpenedTime != nil || o.Error == nil || !strings.Contains(o.Error.Message, "base-url") {
+	if _, called := o.Requested(); called || o == nil || o.OpenedTime != nil || o.Error == nil || !strings.Contains(o.Error.Message, "base-url") {
 		t.Errorf("order is %+v", o)
 	}
 }

@@ -12,16 +12,10 @@ func (o *Order) Opened() bool { return o != nil && o.OpenedTime != nil }
 // Requested returns the time from which order-timeout counts, and false if no call that
 // opens the order has a result.
 func (o *Order) Requested() (time.Time, bool) {
-	switch {
-	case o == nil:
-		return time.Time{}, false
-	case o.RequestedTime != nil:
-		return o.RequestedTime.Time, true
-	case o.Error != nil: // of an earlier version of Breakwater
-		return o.Error.Time.Time, true
-	default:
+	if o == nil || o.RequestedTime == nil {
 		return time.Time{}, false
 	}
+	return o.RequestedTime.Time, true
 }
 
 // SubmissionOf returns the call of the stage for the order as a whole, or nil.

@@ -8,6 +8,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/batchstatus"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
 )
 
 const (
@@ -222,8 +223,7 @@ func decideUnsubmitted(in Input, s stageStates, d Decision) Decision {
 		return d
 	}
 	d.Reason = v1alpha1.ReasonNotSubmitted
-	d.Detail = "no call was made within " + in.Settings.SubmitTimeout.String() +
-		" (submit-timeout): the Broker or function submit is unreachable, or the circuit breaker is open"
+	d.Detail = "no call was made within " + in.Settings.SubmitTimeout.String() + " (submit-timeout): " + callqueue.NoCallCauses
 	return unaccepted(in, s, d)
 }
 

@@ -350,6 +350,9 @@ func decideOrderNotAccepted(in Input, d Decision) Decision {
 func notAccepted(in Input) string {
 	o := in.ChangeWorkload.Status.Order
 	if _, requested := o.Requested(); !requested {
+		if o != nil && o.Error != nil { // of its configuration
+			return "the server was not called to open the order within " + in.Settings.SubmitTimeout.String() + " (submit-timeout): " + o.Error.Message
+		}
 		return "the server was not called to open the order" + notSubmitted(in)
 	}
 	detail := "the server did not accept the order within " + in.Settings.OrderTimeout.String() + " (order-timeout)"

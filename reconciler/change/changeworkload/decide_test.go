@@ -295,9 +295,13 @@ func TestTheMessageSaysWhyTheOrderIsNotAccepted(t *testing.T) {
 		asked(in)
 		in.ChangeWorkload.Status.Order.Error = &v1alpha1.ServerError{Reason: v1alpha1.ReasonServerRejected, Message: "code 102"}
 	}
+	misconfigured := func(in *Input) {
+		inQueue(in)
+		in.ChangeWorkload.Status.Order = &v1alpha1.Order{Error: &v1alpha1.ServerError{Reason: v1alpha1.ReasonServerUnreachable, Message: "base-url: no host"}}
+	}
 	const (
 		notAccepted = "the server did not accept the order within 2m0s (order-timeout)"
-		notCalled   = "the server was not called to open the order within 10m0s (submit-timeout): the Broker or function submit is unreachable, or the circuit breaker is open"
+		notCalled   = "the server was not called to open the order within 10m0s (submit-timeout): the Broker or function submit is unreachable, the circuit breaker is open, or ConfigMap config-altershield is invalid"
 	)
 	for name, tc := range map[string]struct {
 		in   Input
@@ -306,6 +310,8 @@ func TestTheMessageSaysWhyTheOrderIsNotAccepted(t *testing.T) {
 		"the server rejected it":         {release(1, starting(1), withServer, rejected, after(time.Hour)), notAccepted + ": code 102"},
 		"the server has not answered":    {release(1, starting(1), withServer, asked, after(time.Hour)), notAccepted},
 		"the server was not called":      {release(1, starting(1), withServer, inQueue, woken(0), after(time.Hour)), notCalled},
+		"its configuration is invalid":   {release(1, starting(1), withServer, misconfigured, woken(0), after(time.Hour)), "the server was not called to open the order within 10m0s (submit-timeout): base-url: no host"},
+		"invalid, before submit-timeout": {release(1, starting(1), withServer, misconfigured, woken(0), after(5*time.Minute)), "the server has not accepted the order yet"},
 		"rejected, policy Fail":          {release(1, starting(1), withServer, rejected, after(time.Hour), noVerdict("Fail")), notAccepted + ": code 102"},
 		"rejected, policy Hold":          {release(1, starting(1), withServer, rejected, after(time.Hour), noVerdict("Hold")), notAccepted + ": code 102"},
 		"not called, policy Hold":        {release(1, starting(1), withServer, inQueue, woken(0), after(time.Hour), noVerdict("Hold")), notCalled},

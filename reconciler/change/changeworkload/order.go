@@ -9,6 +9,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
 )
 
 // retrieveGrace is how long the release waits for a verdict after its deadline:
@@ -139,8 +140,7 @@ func decideUnsubmittedStage(in Input, stage v1alpha1.Stage, o Order) Order {
 
 // notSubmitted is the end of the message of a call that was never made.
 func notSubmitted(in Input) string {
-	return " within " + in.Settings.SubmitTimeout.String() +
-		" (submit-timeout): the Broker or function submit is unreachable, or the circuit breaker is open"
+	return " within " + in.Settings.SubmitTimeout.String() + " (submit-timeout): " + callqueue.NoCallCauses
 }
 
 func callName(stage v1alpha1.Stage) string {
