@@ -67,8 +67,10 @@ test-alone: cluster modules ## Test protection and permission on a second cluste
 	@CLUSTER=$(CLUSTER) hack/alone.sh
 
 # Waits take most of the time, so more tests run in parallel than there are cores. The
-# time limit includes the first build of Kubernetes.
-test-controlplane: ## Tests of change and protection on a control plane without containers, with the race detector; no root.
+# controllers of other projects are built first: a build beside the tests would slow them down.
+# The time limit includes the first build of Kubernetes.
+test-controlplane: cluster ## Tests of change and protection on a control plane without containers, with the race detector; no root.
+	@for family in rollouts kruise; do echo "==> build $$family"; $(CLUSTER) build $$family >/dev/null || exit 1; done
 	@hack/gotest.sh controlplane -race -tags controlplane -p 1 -parallel 6 -timeout 40m -count 1 ./test/attack ./test/change ./test/cost ./test/load ./test/e2e/protection ./test/openkruise ./test/uninstall
 
 # The tests of change and protection run in parallel: they mostly wait, each disturbs only its own

@@ -5,7 +5,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 rm -f bin/*.json
 # Expected minutes of each target with warm caches on two cores.
-declare -A expected=([lint]=3 [verify]=1 [test-unit]=10 [test-release]=2 [test-cluster]=2 [test-alone]=2 [test-controlplane]=15 [test-e2e]=26 [test-chaos]=4)
+declare -A expected=([lint]=3 [verify]=1 [test-unit]=10 [test-release]=2 [test-cluster]=2 [test-alone]=2 [test-controlplane]=22 [test-e2e]=30 [test-chaos]=4)
 # A test that hangs is ended before CI ends the run, so that its goroutine stacks are printed.
 export TEST_DEADLINE=$((EPOCHSECONDS + ${TEST_MINUTES:-85} * 60))
 rows=()
