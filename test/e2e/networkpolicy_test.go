@@ -56,43 +56,85 @@ func connections() []connection {
 // the NetworkPolicies.
 func TestEachPartAcceptsOnlyTheConnectionsThatItsPolicyNames(t *testing.T) {
 	e := newEnvironment(t)
-	var targets []string
-	for _, c := range connections() {
-		pods, err := e.pods(t.Context(), c.part)
-		if err != nil {
-			t.Fatal(err)
+	const attempts = 4
+	for range attempts {
+		pods, targets := e.targets(t)
+		open := func(of func(connection) bool) (open []string) {
+			for i, c := range connections() {
+				if of(c) {
+					open = append(open, targets[i])
+				}
+			}
+			return open
 		}
-		i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.DeletionTimestamp == nil && p.Status.PodIP != "" })
-		if i < 0 {
-			t.Fatalf("%v has no pod", c.part)
+		stranger := e.connect(t, e.notOptedInNamespace(t).name, nil, targets, open(func(c connection) bool { return c.strangers }))
+		own := e.connect(t, v1alpha1.SystemNamespace, map[string]string{"app.kubernetes.io/part-of": "breakwater"}, targets, open(func(c connection) bool { return c.own }))
+		if replaced := e.replaced(t, pods); len(replaced) > 0 {
+			t.Logf("connecting again: tests of other packages replaced %v", replaced)
+			continue
 		}
-		target := net.JoinHostPort(pods[i].Status.PodIP, strconv.Itoa(c.port))
-		targets = append(targets, target)
-		// The node is not restricted, so the port listens.
-		connected, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(t.Context(), "tcp", target)
-		if err != nil {
-			t.Fatalf("%v does not listen: %v", c.part, err)
-		}
-		_ = connected.Close()
-	}
-	open := func(of func(connection) bool) (open []string) {
 		for i, c := range connections() {
-			if of(c) {
-				open = append(open, targets[i])
+			if stranger[targets[i]] != c.strangers {
+				t.Errorf("a pod of another namespace connects to port %d of %v: %t, want %t", c.port, c.part, stranger[targets[i]], c.strangers)
+			}
+			if own[targets[i]] != c.own {
+				t.Errorf("a pod of Breakwater connects to port %d of %v: %t, want %t", c.port, c.part, own[targets[i]], c.own)
 			}
 		}
-		return open
+		return
 	}
-	stranger := e.connect(t, e.notOptedInNamespace(t).name, nil, targets, open(func(c connection) bool { return c.strangers }))
-	own := e.connect(t, v1alpha1.SystemNamespace, map[string]string{"app.kubernetes.io/part-of": "breakwater"}, targets, open(func(c connection) bool { return c.own }))
-	for i, c := range connections() {
-		if stranger[targets[i]] != c.strangers {
-			t.Errorf("a pod of another namespace connects to port %d of %v: %t, want %t", c.port, c.part, stranger[targets[i]], c.strangers)
+	t.Fatalf("pods were replaced during each of %d attempts", attempts)
+}
+
+// targets returns a pod and an address for each of connections. The node is not restricted,
+// and can connect to each address.
+func (e *environment) targets(t *testing.T) (pods []corev1.Pod, targets []string) {
+	t.Helper()
+	await(t, rolloutTimeout, "each part listens", func(ctx context.Context) error {
+		pods, targets = nil, nil
+		for _, c := range connections() {
+			all, err := e.pods(ctx, c.part)
+			if err != nil {
+				return err
+			}
+			i := slices.IndexFunc(all, func(p corev1.Pod) bool { return p.DeletionTimestamp == nil && p.Status.PodIP != "" })
+			if i < 0 {
+				return fmt.Errorf("%v has no pod", c.part)
+			}
+			target := net.JoinHostPort(all[i].Status.PodIP, strconv.Itoa(c.port))
+			connected, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", target)
+			if err != nil {
+				return fmt.Errorf("%v does not listen: %w", c.part, err)
+			}
+			_ = connected.Close()
+			pods, targets = append(pods, all[i]), append(targets, target)
 		}
-		if own[targets[i]] != c.own {
-			t.Errorf("a pod of Breakwater connects to port %d of %v: %t, want %t", c.port, c.part, own[targets[i]], c.own)
+		return nil
+	})
+	return pods, targets
+}
+
+// replaced returns the names of those pods that were deleted or restarted.
+func (e *environment) replaced(t *testing.T, pods []corev1.Pod) (names []string) {
+	t.Helper()
+	for i := range pods {
+		p := &pods[i]
+		now, err := e.kube.CoreV1().Pods(p.Namespace).Get(t.Context(), p.Name, metav1.GetOptions{})
+		if err != nil && !apierrs.IsNotFound(err) {
+			t.Fatal(err)
+		}
+		if err != nil || now.UID != p.UID || now.DeletionTimestamp != nil || restarts(now) != restarts(p) {
+			names = append(names, p.Name)
 		}
 	}
+	return slices.Compact(names)
+}
+
+func restarts(p *corev1.Pod) (n int32) {
+	for _, c := range p.Status.ContainerStatuses {
+		n += c.RestartCount
+	}
+	return n
 }
 
 // connect runs a pod that connects to targets, and returns to which it could. The pod waits
