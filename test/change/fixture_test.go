@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -102,8 +103,12 @@ func (f fixture) create(t *testing.T, kind workload.Kind, o any) target {
 	return target{f, kind}
 }
 
+func (w target) live(ctx context.Context) (*unstructured.Unstructured, error) {
+	return w.Dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.namespace).Get(ctx, "web", metav1.GetOptions{})
+}
+
 func (w target) get(ctx context.Context) (*workload.Workload, error) {
-	u, err := w.Dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.namespace).Get(ctx, "web", metav1.GetOptions{})
+	u, err := w.live(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +118,7 @@ func (w target) get(ctx context.Context) (*workload.Workload, error) {
 // state returns, for an error message, what the status of the workload depends on: the
 // object without its template.
 func (w target) state(ctx context.Context) string {
-	u, err := w.Dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.namespace).Get(ctx, "web", metav1.GetOptions{})
+	u, err := w.live(ctx)
 	if err != nil {
 		return err.Error()
 	}
@@ -264,16 +269,24 @@ func (w target) awaitWorkload(t *testing.T, what string, holds func(*workload.Wo
 	})
 }
 
+func (w target) pods(ctx context.Context) ([]corev1.Pod, error) {
+	list, err := w.Kube.CoreV1().Pods(w.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
 // updatedPods returns the number of pods with a marker.
 func (w target) updatedPods(t *testing.T, marker string) int {
 	t.Helper()
-	list, err := w.Kube.CoreV1().Pods(w.namespace).List(t.Context(), metav1.ListOptions{})
+	pods, err := w.pods(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
-	for i := range list.Items {
-		if list.Items[i].Annotations[builder.Marker] == marker {
+	for i := range pods {
+		if pods[i].Annotations[builder.Marker] == marker {
 			n++
 		}
 	}

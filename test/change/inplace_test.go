@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -85,14 +83,6 @@ func imageOf(marker string, repair bool) string {
 	}
 	return fmt.Sprintf(`{"metadata":{"labels":%s},"spec":{"template":{"metadata":{"annotations":{%q:%q}},"spec":{"containers":[
 		{"name":"c","image":"busybox:%[3]s","resources":{"limits":{"cpu":"1000m","memory":"1024Mi"}}}]}}}}`, labels, builder.Marker, marker)
-}
-
-func (w target) pods(ctx context.Context) ([]corev1.Pod, error) {
-	list, err := w.Kube.CoreV1().Pods(w.namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return list.Items, nil
 }
 
 // podUIDs returns the UIDs of the pods by name.

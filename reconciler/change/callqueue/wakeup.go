@@ -40,8 +40,13 @@ func (q *Queue) WakeUpDue(wakeUps *resend.Schedule, c Call, purpose resend.Purpo
 	return wakeUps.Due(id)
 }
 
-// NoCallCauses is the end of the message of a call that was not made within submit-timeout.
+// NoCallCauses are the possible causes of a call that was not made within submit-timeout.
 const NoCallCauses = "the Broker or function submit is unreachable, the circuit breaker is open, or ConfigMap config-altershield is invalid"
+
+// WithinSubmitTimeout is the end of the message of a call that was not made.
+func WithinSubmitTimeout(timeout time.Duration, cause string) string {
+	return "within " + timeout.String() + " (submit-timeout): " + cause
+}
 
 // WokenSince returns the time from which the timeout of a call that was never made counts: when
 // its wake-up was sent first. It is zero while the call waits for its turn, also if it waits

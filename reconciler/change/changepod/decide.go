@@ -168,14 +168,15 @@ func decideStage(in Input, s stageStates) Decision {
 			"a newer template was applied before this stage was submitted", in.Now)
 	}
 	d := Decision{Phase: s.wait, Since: s.begun, WakeStage: s.stage}
-	switch {
-	case sub == nil:
-		return keepHold(in, decideUnsubmitted(in, s, d))
-	case !accepted:
-		return keepHold(in, decideSubmitted(in, s, accepted, d))
-	default:
-		return decideSubmitted(in, s, accepted, d)
+	if sub == nil {
+		d = decideUnsubmitted(in, s, d)
+	} else {
+		d = decideSubmitted(in, s, accepted, d)
 	}
+	if accepted {
+		return d
+	}
+	return keepHold(in, d)
 }
 
 // decideSubmitted decides a stage whose call was made.
@@ -223,7 +224,7 @@ func decideUnsubmitted(in Input, s stageStates, d Decision) Decision {
 		return d
 	}
 	d.Reason = v1alpha1.ReasonNotSubmitted
-	d.Detail = "no call was made within " + in.Settings.SubmitTimeout.String() + " (submit-timeout): " + callqueue.NoCallCauses
+	d.Detail = "no call was made " + callqueue.WithinSubmitTimeout(in.Settings.SubmitTimeout, callqueue.NoCallCauses)
 	return unaccepted(in, s, d)
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
 )
 
 // Input is the input of Decide.
@@ -350,10 +351,11 @@ func decideOrderNotAccepted(in Input, d Decision) Decision {
 func notAccepted(in Input) string {
 	o := in.ChangeWorkload.Status.Order
 	if _, requested := o.Requested(); !requested {
-		if o != nil && o.Error != nil { // of its configuration
-			return "the server was not called to open the order within " + in.Settings.SubmitTimeout.String() + " (submit-timeout): " + o.Error.Message
+		cause := callqueue.NoCallCauses
+		if o != nil && o.Error != nil {
+			cause = o.Error.Message // its configuration is invalid
 		}
-		return "the server was not called to open the order" + notSubmitted(in)
+		return "the server was not called to open the order " + callqueue.WithinSubmitTimeout(in.Settings.SubmitTimeout, cause)
 	}
 	detail := "the server did not accept the order within " + in.Settings.OrderTimeout.String() + " (order-timeout)"
 	if o.Error != nil {

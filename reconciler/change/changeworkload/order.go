@@ -134,13 +134,8 @@ func decideUnsubmittedStage(in Input, stage v1alpha1.Stage, o Order) Order {
 		return o
 	}
 	o.Outcome, o.Deadline = v1alpha1.OutcomeNoVerdict, time.Time{}
-	o.Detail = "the " + callName(stage) + " of the order was not called" + notSubmitted(in)
+	o.Detail = "the " + callName(stage) + " of the order was not called " + callqueue.WithinSubmitTimeout(in.Settings.SubmitTimeout, callqueue.NoCallCauses)
 	return o
-}
-
-// notSubmitted is the end of the message of a call that was never made.
-func notSubmitted(in Input) string {
-	return " within " + in.Settings.SubmitTimeout.String() + " (submit-timeout): " + callqueue.NoCallCauses
 }
 
 func callName(stage v1alpha1.Stage) string {
