@@ -203,7 +203,7 @@ func (f Facts) explainFailed(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	case v1alpha1.ReasonOrderNotAccepted:
 		check := "check the address and token of the server"
 		if _, called := c.Status.Order.Requested(); !called {
-			check = "check the Broker, function submit and the circuit breaker: the server was not called"
+			check = "check the Broker, function submit, the circuit breaker and ConfigMap config-altershield: the server was not called"
 		}
 		e.WaysOut = append(e.WaysOut, WayOut{check, "kubectl breakwater doctor"},
 			WayOut{"release the same template again", f.command("retry")})
