@@ -155,7 +155,7 @@ type AcknowledgeResult struct {
 }
 
 // RevokeRequest revokes the applications of a pod: the body of
-// POST /v1/applications/revoke, answered by an ApplicationList.
+// POST /v1/applications/revoke, answered by a RevokeResult.
 type RevokeRequest struct {
 	Cluster string `json:"cluster"`
 	PodUID  string `json:"podUID"`
@@ -166,4 +166,13 @@ type RevokeRequest struct {
 	// LetGo is true when the pod was deleted before its permissions were revoked.
 	// A grant that is not revoked yet is Leaked until it is.
 	LetGo bool `json:"letGo,omitempty"`
+}
+
+// RevokeResult is the answer of POST /v1/applications/revoke.
+type RevokeResult struct {
+	// Items are the applications of the pod that are revoked or being revoked.
+	Items []Application `json:"items"`
+	// HeldUnder is another name of the cluster under which the pod still has applications. The
+	// request does not revoke them. Empty if there are none, or if KeepIPs is set.
+	HeldUnder string `json:"heldUnder,omitempty"`
 }

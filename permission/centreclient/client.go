@@ -114,9 +114,8 @@ func (c *Client) ListByPod(ctx context.Context, cluster, uid string) ([]api.Appl
 }
 
 // Revoke starts to revoke the applications of a pod, and returns them.
-func (c *Client) Revoke(ctx context.Context, r api.RevokeRequest) ([]api.Application, error) {
-	list, err := do[api.ApplicationList](ctx, c, timeout, http.MethodPost, "/v1/applications/revoke", r)
-	return list.Items, err
+func (c *Client) Revoke(ctx context.Context, r api.RevokeRequest) (api.RevokeResult, error) {
+	return do[api.RevokeResult](ctx, c, timeout, http.MethodPost, "/v1/applications/revoke", r)
 }
 
 // Reset begins a new attempt of a Denied or Failed application.

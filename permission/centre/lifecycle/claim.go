@@ -201,7 +201,7 @@ func (t *txn) exclusive(g store.Grant, others store.Overlap) bool {
 func input(app store.Application, g store.Grant, p api.Provider, o store.Overlap) Input {
 	return Input{State: g.State, RevokeRequested: app.RevokeRequested, MaybeGranted: g.MaybeGranted, Pending: g.Pending, CanRevoke: p.CanRevoke,
 		NodeScoped: p.NodeScoped, OtherRevoking: o.Revoking, OtherRevokeSent: o.RevokeSent, OtherHolds: o.HeldByOther, OtherCalls: o.CalledByOther,
-		NamesakeHolds: o.HeldByNamesake, OtherSetHolds: o.HeldByPod, OtherSetCalls: o.CalledByPod,
+		ClusterHolds: o.HeldInCluster, NamesakeHolds: o.HeldByNamesake, OtherSetHolds: o.HeldByPod, OtherSetCalls: o.CalledByPod,
 		// While one is granted, no other call is exclusive.
 		OtherExclusive: p.Type == api.ProviderMySQL && (o.CalledByPod || o.CalledByOther) && !o.Granted}
 }

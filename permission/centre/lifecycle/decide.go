@@ -37,6 +37,8 @@ type Input struct {
 	// revoked. OtherRevokeSent: the provider is being called for that, or has accepted
 	// it. OtherHolds: another pod may use such a grant.
 	OtherRevoking, OtherRevokeSent, OtherHolds bool
+	// ClusterHolds: the other pod is of the same cluster, which revokes the grant at its end.
+	ClusterHolds bool
 	// NamesakeHolds: the other pod has the same UID in a cluster of another name. The cluster
 	// was probably renamed, so that nobody revokes the grant of the other name.
 	NamesakeHolds bool
@@ -105,10 +107,14 @@ func decideRevoke(in Input) Decision {
 	case in.OtherCalls && in.NodeScoped:
 		// The result of that call decides whether the other pod will revoke this grant.
 		return Decision{Wait: true, Reason: ReasonHeldByAnotherPodOnNode, Message: "the provider is being called for another pod on the node"}
-	case in.OtherHolds && in.NodeScoped:
+	case in.ClusterHolds && in.NodeScoped:
 		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherPodOnNode, Message: "another pod on the node still needs it; it is revoked with the last pod"}
 	case !in.CanRevoke:
 		return Decision{State: api.Leaked, Reason: ReasonProviderCannotRevoke, Message: "the provider cannot revoke grants"}
+	case in.OtherHolds && in.NodeScoped:
+		// The cluster may have been renamed, so that nobody revokes the grant of the other name.
+		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldUnderOtherCluster,
+			Message: "a pod on the node has the same permission under another name of the cluster; it is revoked when the application of that pod is revoked"}
 	case in.OtherHolds:
 		// Revoking it would remove the grant of the other pod.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldByAnotherPod,

@@ -12,9 +12,11 @@ import (
 )
 
 // requestOnNode requests the set of a pod with hostNetwork.
-func (f *setsFixture) requestOnNode(uid string) string {
+func (f *setsFixture) requestOnNode(uid string) string { return f.requestOnNodeOf("c1", uid) }
+
+func (f *setsFixture) requestOnNodeOf(cluster, uid string) string {
 	f.t.Helper()
-	a, _, _, err := f.Request(f.t.Context(), api.ApplicationRequest{Cluster: "c1", PodUID: uid, PodIPs: []string{"192.0.2.1"}, NodeIPs: []string{"192.0.2.1"}, HostNetwork: true, Set: "web"}, "server")
+	a, _, _, err := f.Request(f.t.Context(), api.ApplicationRequest{Cluster: cluster, PodUID: uid, PodIPs: []string{"192.0.2.1"}, NodeIPs: []string{"192.0.2.1"}, HostNetwork: true, Set: "web"}, "server")
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -30,9 +32,11 @@ func (f *setsFixture) state(id string) api.State {
 	return a.State
 }
 
-func (f *setsFixture) revokePod(uid string) {
+func (f *setsFixture) revokePod(uid string) { f.revokePodOf("c1", uid) }
+
+func (f *setsFixture) revokePodOf(cluster, uid string) {
 	f.t.Helper()
-	if _, err := f.RevokePod(f.t.Context(), api.RevokeRequest{Cluster: "c1", PodUID: uid}, "controller"); err != nil {
+	if _, err := f.RevokePod(f.t.Context(), api.RevokeRequest{Cluster: cluster, PodUID: uid}, "controller"); err != nil {
 		f.t.Fatal(err)
 	}
 }
@@ -142,5 +146,29 @@ func TestNoPermissionOfAMySQLUserIsGrantedDuringAnExclusiveCall(t *testing.T) {
 	f.run()
 	if diff := cmp.Diff([]bool{true, false}, f.provider.exclusive); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// After its cluster was renamed, nobody may revoke the application of a pod that runs on.
+func TestANodeScopedGrantLeaksIfOnlyAPodOfAnotherClusterNameHoldsIt(t *testing.T) {
+	f := newSetsFixture(t, provider.Done)
+	f.updateProvider(func(p *api.Provider) { p.NodeScoped = true })
+	former, first, last := f.requestOnNode("former"), f.requestOnNodeOf("c2", "first"), f.requestOnNodeOf("c2", "last")
+	f.run()
+	f.revokePodOf("c2", "first")
+	f.run()
+	if f.state(first) != api.Revoked {
+		t.Errorf("the first pod is %s; the last pod of its cluster revokes the grant", f.state(first))
+	}
+	f.revokePodOf("c2", "last")
+	f.run()
+	if f.state(last) != api.Leaked || slices.Contains(f.provider.calls, provider.Revoke) {
+		t.Errorf("the last pod is %s after calls %v", f.state(last), f.provider.calls)
+	}
+	f.revokePod("former")
+	f.clock.Step(time.Hour)
+	f.run()
+	if f.state(former) != api.Revoked || f.state(last) != api.Revoked || !slices.Contains(f.provider.calls, provider.Revoke) {
+		t.Errorf("the former pod is %s, the last pod %s after calls %v", f.state(former), f.state(last), f.provider.calls)
 	}
 }

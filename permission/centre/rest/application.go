@@ -222,7 +222,16 @@ func (s *Server) revokePod(c echo.Context) error {
 		}
 		apps = append(apps, app)
 	}
-	return s.writeApplications(c, apps, len(apps)+1)
+	result := api.RevokeResult{}
+	if result.Items, err = s.Engine.ListToAPI(c.Request().Context(), apps); err != nil {
+		return err
+	}
+	if len(r.KeepIPs) == 0 {
+		if result.HeldUnder, err = s.Store.View(c.Request().Context()).HeldUnder(r.Cluster, r.PodUID); err != nil {
+			return err
+		}
+	}
+	return c.JSON(http.StatusOK, result)
 }
 
 func (s *Server) writeApplication(c echo.Context, status int, app store.Application, grants []store.Grant) error {

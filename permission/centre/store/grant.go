@@ -134,6 +134,8 @@ type Overlap struct {
 	// HeldByPod: another application of the same pod has it granted. CalledByPod:
 	// a call for another application of the same pod is in progress.
 	HeldByPod, CalledByPod bool
+	// HeldInCluster: another pod of the same cluster may use one.
+	HeldInCluster bool
 	// HeldByNamesake: a pod with the same UID in a cluster of another name may use one. It
 	// counts as another pod: a request for this pod revokes nothing of the other name.
 	HeldByNamesake bool
@@ -160,6 +162,7 @@ func (t Tx) Overlap(g Grant, cluster, podUID string, ips []string) (Overlap, err
 		o.RevokeSent = o.RevokeSent || revokeRequested && (claimed || pending && state == api.Revoking)
 		samePod := name == cluster && uid == podUID
 		o.HeldByOther = o.HeldByOther || !revokeRequested && maybeGranted && !samePod
+		o.HeldInCluster = o.HeldInCluster || !revokeRequested && maybeGranted && name == cluster && uid != podUID
 		o.HeldByNamesake = o.HeldByNamesake || !revokeRequested && maybeGranted && !samePod && uid == podUID
 		o.HeldByPod = o.HeldByPod || !revokeRequested && state == api.Granted && samePod
 		o.CalledByPod = o.CalledByPod || !revokeRequested && claimed && samePod
@@ -172,6 +175,16 @@ func (t Tx) Overlap(g Grant, cluster, podUID string, ips []string) (Overlap, err
 		AND g.state <> 'Revoked' AND a.id <> ?`, // No condition on provider or subject: the planner would begin with all grants of the provider.
 		append(args, g.Application)...)
 	return o, err
+}
+
+// HeldUnder returns the name of another cluster whose pod with this UID has grants or will be
+// granted some; empty if there is none.
+func (v View) HeldUnder(cluster, podUID string) (string, error) {
+	var name string
+	err := v.each(func(rows *sql.Rows) error { return rows.Scan(&name) },
+		`SELECT a.cluster FROM applications a CROSS JOIN grants g WHERE a.pod_uid = ? AND a.cluster <> ? AND g.application = a.id
+		AND (g.touched = 1 AND g.state <> 'Revoked' OR g.state IN ('Requested', 'Applying')) ORDER BY a.cluster LIMIT 1`, podUID, cluster)
+	return name, err
 }
 
 // DeleteGrants deletes all grants of an application.

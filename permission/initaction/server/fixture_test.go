@@ -147,7 +147,7 @@ func (c *fakeCentre) Wait(ctx context.Context, id string, version int64, wait ti
 	}
 }
 
-func (c *fakeCentre) Revoke(_ context.Context, r api.RevokeRequest) ([]api.Application, error) {
+func (c *fakeCentre) Revoke(_ context.Context, r api.RevokeRequest) (api.RevokeResult, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.revoked = append(c.revoked, r)
@@ -156,7 +156,7 @@ func (c *fakeCentre) Revoke(_ context.Context, r api.RevokeRequest) ([]api.Appli
 			a.State = api.Revoking
 		}
 	}
-	return nil, c.call()
+	return api.RevokeResult{}, c.call()
 }
 
 func (c *fakeCentre) Reset(context.Context, string) error {

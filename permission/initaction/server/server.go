@@ -41,7 +41,7 @@ type Centre interface {
 	ListByPod(ctx context.Context, cluster, uid string) ([]api.Application, error)
 	Apply(ctx context.Context, r api.ApplicationRequest) (api.Application, error)
 	Wait(ctx context.Context, id string, version int64, wait time.Duration) (api.Application, error)
-	Revoke(ctx context.Context, r api.RevokeRequest) ([]api.Application, error)
+	Revoke(ctx context.Context, r api.RevokeRequest) (api.RevokeResult, error)
 	Reset(ctx context.Context, id string) error
 }
 

@@ -36,7 +36,7 @@ import (
 
 // Centre revokes permissions at the permission centre.
 type Centre interface {
-	Revoke(ctx context.Context, r api.RevokeRequest) ([]api.Application, error)
+	Revoke(ctx context.Context, r api.RevokeRequest) (api.RevokeResult, error)
 }
 
 // Reconciler reconciles pods.
@@ -128,10 +128,10 @@ func (r *Reconciler) revoke(ctx context.Context, at types.NamespacedName, p *cor
 	deadline := Deadline(d.Ended, firstSeen, s.RevokeDeadline)
 	// A hanging centre must not keep the pod beyond the deadline.
 	revokeCtx, cancel := context.WithTimeout(ctx, max(deadline.Sub(r.clock.Now()), time.Second))
-	all, err := r.centre.Revoke(revokeCtx, api.RevokeRequest{Cluster: s.Cluster, PodUID: string(p.UID)})
+	result, err := r.centre.Revoke(revokeCtx, api.RevokeRequest{Cluster: s.Cluster, PodUID: string(p.UID)})
 	cancel()
 	authorized := podmeta.Condition(p, podmeta.ConditionAuthorized)
-	revocation := DecideRevocation(CentreState{Err: err, Applications: all, Authorized: authorized != nil && authorized.Status == corev1.ConditionTrue}, r.clock.Now(), deadline)
+	revocation := DecideRevocation(CentreState{Err: err, RevokeResult: result, Authorized: authorized != nil && authorized.Status == corev1.ConditionTrue}, r.clock.Now(), deadline)
 	switch revocation.Action {
 	case Retry:
 		if err != nil || revocation.Lost {

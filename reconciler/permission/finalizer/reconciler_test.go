@@ -32,9 +32,9 @@ type fakeCentre struct {
 	requests []api.RevokeRequest
 }
 
-func (c *fakeCentre) Revoke(_ context.Context, r api.RevokeRequest) ([]api.Application, error) {
+func (c *fakeCentre) Revoke(_ context.Context, r api.RevokeRequest) (api.RevokeResult, error) {
 	c.requests = append(c.requests, r)
-	return c.Applications, c.Err
+	return c.RevokeResult, c.Err
 }
 
 type eventSink struct{ types []string }
@@ -156,7 +156,7 @@ func TestAtTheDeadlineTheFinalizerIsRemovedAndTheLeakIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, pod(phase(corev1.PodFailed)), nil)
 			w.centre.CentreState = state
-			if state.Err != nil || state.Applications[0].State == api.Revoking {
+			if state.Err != nil || state.Items[0].State == api.Revoking {
 				if protected, requeued := w.reconcile(t); !protected || !requeued {
 					t.Errorf("before the deadline: protected %v, requeued %v", protected, requeued)
 				}
@@ -173,7 +173,7 @@ func TestAtTheDeadlineTheFinalizerIsRemovedAndTheLeakIsReported(t *testing.T) {
 			}
 			// The centre already knows applications that it reports as leaked.
 			want := int64(1)
-			if state.Err == nil && state.Applications[0].State == api.Leaked {
+			if state.Err == nil && state.Items[0].State == api.Leaked {
 				want = 0
 			}
 			if got := w.unreported.count(); got != want {

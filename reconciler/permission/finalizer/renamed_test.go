@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,14 +69,19 @@ func TestARenamedClusterLeaksItsGrantsAndNeverReportsThemRevoked(t *testing.T) {
 		account string
 		// again: the init container of the pod runs again under the new name.
 		again bool
+		// unauthorized: the pod ended before the init-action-server wrote that its permissions
+		// were granted.
+		unauthorized bool
 		// held: the finalizer is kept until the deadline.
 		held bool
-		// event is the text of the Event PermissionLeaked.
-		event string
+		// events are texts of the Events PermissionLeaked.
+		events []string
 	}{
-		"the centre has no application under the new name": {"component", false, true, "key cluster of ConfigMap config-permission"},
-		"the centre does not know the new name":            {"outsider", false, true, "may act for cluster c1, not for c2"},
-		"the pod was authorized again under the new name":  {"component", true, false, "another name of its cluster"},
+		"the centre has no application under the new name": {"component", false, false, false, []string{"held under another name of its cluster, c1"}},
+		"the pod was not reported as authorized":           {"component", false, true, false, []string{"held under another name of its cluster, c1"}},
+		"the centre does not know the new name":            {"outsider", false, false, true, []string{"may act for cluster c1, not for c2"}},
+		"the pod was authorized again under the new name": {"component", true, false, false,
+			[]string{"has the same permission under another name of its cluster", "held under another name of its cluster, c1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newRenamedFixture(t)
@@ -89,6 +95,9 @@ func TestARenamedClusterLeaksItsGrantsAndNeverReportsThemRevoked(t *testing.T) {
 				f.authorize(newName, tc.account)
 			}
 
+			if tc.unauthorized {
+				f.setAuthorized(corev1.ConditionFalse)
+			}
 			w := f.controller(newName, tc.account)
 			if tc.held {
 				if protected, requeued := w.reconcile(t); !protected || !requeued {
@@ -97,10 +106,16 @@ func TestARenamedClusterLeaksItsGrantsAndNeverReportsThemRevoked(t *testing.T) {
 				w.clock.SetTime(zero.Add(5 * time.Minute))
 			}
 			f.await("the finalizer is removed", func() bool { protected, _ := w.reconcile(t); return !protected })
-			if events := w.events(); !strings.Contains(events, podmeta.ReasonPermissionLeaked) || !strings.Contains(events, tc.event) {
-				t.Errorf("events %q, want a leak with %q", events, tc.event)
+			events := w.events()
+			if strings.Contains(events, podmeta.ReasonPermissionRevoked) || strings.Count(events, podmeta.ReasonPermissionLeaked) != len(tc.events) {
+				t.Errorf("events %q, want %d leaks", events, len(tc.events))
 			}
-			if len(w.sink.types) != 1 || !strings.Contains(w.sink.types[0], "permission.leaked") {
+			for _, text := range tc.events {
+				if !strings.Contains(events, text) {
+					t.Errorf("events %q, want a leak with %q", events, text)
+				}
+			}
+			if len(w.sink.types) != len(tc.events) || slices.ContainsFunc(w.sink.types, func(sent string) bool { return !strings.Contains(sent, "permission.leaked") }) {
 				t.Errorf("sent %v, want permission.leaked", w.sink.types)
 			}
 			if revoked, err := f.report(newName, tc.account); revoked != 0 {
@@ -277,18 +292,34 @@ func (f *renamedFixture) authorize(name, account string) {
 	if result := c.Run(f.t.Context()); result.Code != protocol.ExitGranted {
 		f.t.Fatalf("the init container ends with %+v", result)
 	}
+	if p := f.podOfFixture(); podmeta.Condition(p, podmeta.ConditionAuthorized).Status != corev1.ConditionTrue {
+		f.t.Fatalf("the pod is not authorized: %+v", p.Status.Conditions)
+	}
 }
 
-// controller starts a controller with a name of the cluster after the pod has ended.
-func (f *renamedFixture) controller(name, account string) *fixture {
+func (f *renamedFixture) podOfFixture() *corev1.Pod {
 	f.t.Helper()
 	p, err := f.kube.CoreV1().Pods("default").Get(f.t.Context(), "web", metav1.GetOptions{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	if c := podmeta.Condition(p, podmeta.ConditionAuthorized); c == nil || c.Status != corev1.ConditionTrue {
-		f.t.Fatalf("the pod is not authorized: %+v", c)
+	return p
+}
+
+// setAuthorized sets the status of the pod's condition Authorized.
+func (f *renamedFixture) setAuthorized(status corev1.ConditionStatus) {
+	f.t.Helper()
+	p := f.podOfFixture()
+	podmeta.Condition(p, podmeta.ConditionAuthorized).Status = status
+	if _, err := f.kube.CoreV1().Pods("default").UpdateStatus(f.t.Context(), p, metav1.UpdateOptions{}); err != nil {
+		f.t.Fatal(err)
 	}
+}
+
+// controller starts a controller with a name of the cluster after the pod has ended.
+func (f *renamedFixture) controller(name, account string) *fixture {
+	f.t.Helper()
+	p := f.podOfFixture()
 	p.Status.Phase = corev1.PodFailed
 	w, s := newFixture(f.t, p, nil), settings.Default()
 	s.Cluster = name

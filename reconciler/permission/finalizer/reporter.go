@@ -38,6 +38,7 @@ const (
 	leakUnreachable = "unreachable" // the centre was unreachable until the deadline
 	leakDeadline    = "deadline"    // not revoked before the deadline
 	leakLost        = "lost"        // the centre has no applications of the pod
+	leakRenamed     = "renamed"     // the pod has grants under another name of its cluster
 )
 
 // revocation reports the result of a revocation.
@@ -52,6 +53,10 @@ func (r *reporter) revocation(ctx context.Context, p *corev1.Pod, s Revocation, 
 	for _, app := range s.Leaked {
 		r.leak(ctx, p, app, leakProvider, fmt.Sprintf("permission set %s could not be revoked: %s", app.Set, leakMessage(app)))
 	}
+	if s.HeldUnder != "" {
+		r.leak(ctx, p, podApplication(p), leakRenamed, fmt.Sprintf("permissions of the pod are held under another name of its cluster, %s; restore the name (key cluster of ConfigMap config-permission), "+
+			"or revoke the applications of that name", s.HeldUnder))
+	}
 	if s.Action != GiveUp {
 		return
 	}
@@ -64,11 +69,16 @@ func (r *reporter) revocation(ctx context.Context, p *corev1.Pod, s Revocation, 
 		case err != nil:
 			message += ": " + err.Error()
 		}
-		r.leak(ctx, p, api.Application{ApplicationRequest: api.ApplicationRequest{PodIPs: podmeta.IPs(p)}}, reason, message)
+		r.leak(ctx, p, podApplication(p), reason, message)
 	}
 	for _, app := range s.Unfinished {
 		r.leak(ctx, p, app, leakDeadline, fmt.Sprintf("permission set %s was not revoked before the deadline: it is %s; the permission centre retries", app.Set, app.State))
 	}
+}
+
+// podApplication returns an application for the leak of a pod whose applications are unknown.
+func podApplication(p *corev1.Pod) api.Application {
+	return api.Application{ApplicationRequest: api.ApplicationRequest{PodIPs: podmeta.IPs(p)}}
 }
 
 func (r *reporter) leak(ctx context.Context, p *corev1.Pod, app api.Application, reason, message string) {

@@ -26,8 +26,8 @@ const (
 // CentreState is the answer of the centre about a pod's applications.
 type CentreState struct {
 	// Err is the error if the call failed.
-	Err          error
-	Applications []api.Application
+	Err error
+	api.RevokeResult
 	// Authorized: the permissions of the pod were granted, so the centre had
 	// applications of it.
 	Authorized bool
@@ -35,7 +35,9 @@ type CentreState struct {
 
 // lost reports whether the centre no longer has the applications of the pod, for
 // instance because its store was lost.
-func (s CentreState) lost() bool { return s.Err == nil && s.Authorized && len(s.Applications) == 0 }
+func (s CentreState) lost() bool {
+	return s.Err == nil && s.Authorized && len(s.Items) == 0 && s.HeldUnder == ""
+}
 
 // Revocation is the action and the applications by their state.
 type Revocation struct {
@@ -46,6 +48,8 @@ type Revocation struct {
 	Unfinished []api.Application
 	// Lost: the centre has no applications of a pod whose permissions were granted.
 	Lost bool
+	// HeldUnder is another name of the cluster under which the pod has grants that nobody revokes.
+	HeldUnder string
 }
 
 // Deadline returns when the finalizer of a pod that has ended is removed in any
@@ -64,8 +68,8 @@ func Deadline(ended, firstSeen time.Time, timeout time.Duration) time.Time {
 
 // DecideRevocation decides about the finalizer of a pod that has ended.
 func DecideRevocation(p CentreState, now, deadline time.Time) Revocation {
-	s := Revocation{Lost: p.lost()}
-	for _, app := range p.Applications {
+	s := Revocation{Lost: p.lost(), HeldUnder: p.HeldUnder}
+	for _, app := range p.Items {
 		switch app.State {
 		case api.Revoked:
 			s.Revoked = append(s.Revoked, app)

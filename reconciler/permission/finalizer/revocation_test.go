@@ -13,7 +13,7 @@ import (
 func applications(states ...api.State) CentreState {
 	var p CentreState
 	for i, state := range states {
-		p.Applications = append(p.Applications, api.Application{ID: fmt.Sprint(i), State: state})
+		p.Items = append(p.Items, api.Application{ID: fmt.Sprint(i), State: state})
 	}
 	return p
 }
@@ -22,6 +22,7 @@ func TestTheFinalizerIsRemovedAfterRevocationOrAtTheDeadline(t *testing.T) {
 	unreachable, lost := CentreState{Err: errors.New("connection refused")}, CentreState{Authorized: true}
 	revoked := applications(api.Revoked)
 	revoked.Authorized = true
+	renamed := CentreState{Authorized: true, RevokeResult: api.RevokeResult{HeldUnder: "c1"}}
 	for name, tc := range map[string]struct {
 		state       CentreState
 		ended, seen time.Duration
@@ -34,6 +35,7 @@ func TestTheFinalizerIsRemovedAfterRevocationOrAtTheDeadline(t *testing.T) {
 		"authorized, revoked": {revoked, 0, 0, 0, RemoveFinalizer},
 		"authorized, no application before the deadline": {lost, 0, 0, time.Minute, Retry},
 		"authorized, no application at the deadline":     {lost, 0, 0, 5 * time.Minute, GiveUp},
+		"authorized under another name of the cluster":   {renamed, 0, 0, 0, RemoveFinalizer},
 		"leaked":                    {applications(api.Leaked), 0, 0, 0, RemoveFinalizer},
 		"revoking":                  {applications(api.Revoking), 0, 0, time.Minute, Retry},
 		"one of two revoking":       {applications(api.Revoked, api.Revoking), 0, 0, time.Minute, Retry},

@@ -63,7 +63,7 @@ func operations() []operation {
 		operation{method: "post", path: "/v1/applications", id: "createApplication", summary: "Request a permission set for a pod. A repeated request returns the same application; after Denied, Failed, Revoked or Leaked it begins a new attempt.",
 			query: []string{"clusterUID"}, body: reflect.TypeFor[api.ApplicationRequest](), responses: map[int]reflect.Type{200: application, 201: application, 202: application}, etag: true},
 		operation{method: "post", path: "/v1/applications/revoke", id: "revokePod", summary: "Revoke the applications of a pod.",
-			body: reflect.TypeFor[api.RevokeRequest](), responses: map[int]reflect.Type{200: reflect.TypeFor[api.ApplicationList]()}},
+			body: reflect.TypeFor[api.RevokeRequest](), responses: map[int]reflect.Type{200: reflect.TypeFor[api.RevokeResult]()}},
 		operation{method: "get", path: "/v1/applications/{id}", id: "getApplication", summary: "Read an application; with wait, when it has changed.",
 			query: []string{"wait", "version"}, responses: map[int]reflect.Type{200: application}, etag: true},
 		operation{method: "get", path: "/v1/applications/{id}/history", id: "getApplicationHistory", summary: "Read the state changes of an application, oldest first.",
