@@ -172,7 +172,15 @@ type RevokeRequest struct {
 type RevokeResult struct {
 	// Items are the applications of the pod that are revoked or being revoked.
 	Items []Application `json:"items"`
-	// HeldUnder is another name of the cluster under which the pod still has applications. The
-	// request does not revoke them. Empty if there are none, or if KeepIPs is set.
-	HeldUnder string `json:"heldUnder,omitempty"`
+	// OtherNames are other names of the cluster under which the pod has applications, which this
+	// request does not revoke: the cluster was renamed. Empty if KeepIPs is set.
+	OtherNames []OtherName `json:"otherNames,omitempty"`
+}
+
+// OtherName is another name of the cluster of a pod.
+type OtherName struct {
+	Cluster string `json:"cluster"`
+	// Held is true while the pod has a grant under this name that is not revoked, or waits for
+	// one.
+	Held bool `json:"held"`
 }

@@ -113,7 +113,7 @@ func (c *Client) ListByPod(ctx context.Context, cluster, uid string) ([]api.Appl
 	return c.List(ctx, url.Values{"cluster": {cluster}, "podUID": {uid}})
 }
 
-// Revoke starts to revoke the applications of a pod, and returns them.
+// Revoke starts to revoke the applications of a pod.
 func (c *Client) Revoke(ctx context.Context, r api.RevokeRequest) (api.RevokeResult, error) {
 	return do[api.RevokeResult](ctx, c, timeout, http.MethodPost, "/v1/applications/revoke", r)
 }

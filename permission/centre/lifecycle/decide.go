@@ -37,7 +37,8 @@ type Input struct {
 	// revoked. OtherRevokeSent: the provider is being called for that, or has accepted
 	// it. OtherHolds: another pod may use such a grant.
 	OtherRevoking, OtherRevokeSent, OtherHolds bool
-	// ClusterHolds: the other pod is of the same cluster, which revokes the grant at its end.
+	// ClusterHolds: another pod of the same cluster name may use such a grant, which is revoked
+	// when that pod ends.
 	ClusterHolds bool
 	// NamesakeHolds: the other pod has the same UID in a cluster of another name. The cluster
 	// was probably renamed, so that nobody revokes the grant of the other name.
@@ -111,10 +112,10 @@ func decideRevoke(in Input) Decision {
 		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherPodOnNode, Message: "another pod on the node still needs it; it is revoked with the last pod"}
 	case !in.CanRevoke:
 		return Decision{State: api.Leaked, Reason: ReasonProviderCannotRevoke, Message: "the provider cannot revoke grants"}
-	case in.OtherHolds && in.NodeScoped:
-		// The cluster may have been renamed, so that nobody revokes the grant of the other name.
+	case in.OtherHolds && !in.ClusterHolds:
+		// The cluster may have been renamed, so that nobody revokes the grant of that pod.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldUnderOtherCluster,
-			Message: "a pod on the node has the same permission under another name of the cluster; it is revoked when the application of that pod is revoked"}
+			Message: "another pod with this address has the same permission under another cluster name; this grant is revoked after the application of that pod is revoked"}
 	case in.OtherHolds:
 		// Revoking it would remove the grant of the other pod.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldByAnotherPod,

@@ -41,7 +41,7 @@ func TestTheNextStepOfAGrantFollowsFromItsFacts(t *testing.T) {
 		"a partly failed grant is revoked by a call":           {Input{State: api.Failed, MaybeGranted: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
 		"a provider that cannot revoke leaks":                  {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true}, want{State: api.Leaked, Reason: ReasonProviderCannotRevoke}},
 		"a leak is retried":                                    {Input{State: api.Leaked, MaybeGranted: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke}},
-		"a leak waits while another pod holds the grant":       {Input{State: api.Leaked, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherHolds: true}, want{Wait: true, State: api.Leaked, Reason: ReasonHeldByAnotherPod}},
+		"a leak waits while another pod holds the grant":       {Input{State: api.Leaked, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherHolds: true, ClusterHolds: true}, want{Wait: true, State: api.Leaked, Reason: ReasonHeldByAnotherPod}},
 		"a node-scoped grant stays while another pod holds it": {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true, OtherHolds: true, ClusterHolds: true}, want{State: api.Revoked, Reason: ReasonHeldByAnotherPodOnNode}},
 		"a node-scoped grant is revoked with the last pod":     {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
 		"a revoked grant needs no step":                        {Input{State: api.Revoked, RevokeRequested: true, CanRevoke: true}, want{}},
@@ -57,6 +57,9 @@ func TestTheNextStepOfAGrantFollowsFromItsFacts(t *testing.T) {
 			want{Wait: true, State: api.Leaked, Reason: ReasonHeldUnderOtherCluster}},
 		"a node-scoped grant leaks, too": {
 			Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true, OtherHolds: true, NamesakeHolds: true},
+			want{Wait: true, State: api.Leaked, Reason: ReasonHeldUnderOtherCluster}},
+		"a grant leaks if only a pod of another cluster name holds it": {
+			Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherHolds: true},
 			want{Wait: true, State: api.Leaked, Reason: ReasonHeldUnderOtherCluster}},
 		"a node-scoped grant leaks if only a pod of another cluster name holds it": {
 			Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true, OtherHolds: true},

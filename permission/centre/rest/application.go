@@ -227,7 +227,7 @@ func (s *Server) revokePod(c echo.Context) error {
 		return err
 	}
 	if len(r.KeepIPs) == 0 {
-		if result.HeldUnder, err = s.Store.View(c.Request().Context()).HeldUnder(r.Cluster, r.PodUID); err != nil {
+		if result.OtherNames, err = s.Store.View(c.Request().Context()).OtherNames(r.Cluster, r.PodUID); err != nil {
 			return err
 		}
 	}

@@ -177,14 +177,23 @@ func (t Tx) Overlap(g Grant, cluster, podUID string, ips []string) (Overlap, err
 	return o, err
 }
 
-// HeldUnder returns the name of another cluster whose pod with this UID has grants or will be
-// granted some; empty if there is none.
-func (v View) HeldUnder(cluster, podUID string) (string, error) {
-	var name string
-	err := v.each(func(rows *sql.Rows) error { return rows.Scan(&name) },
-		`SELECT a.cluster FROM applications a CROSS JOIN grants g WHERE a.pod_uid = ? AND a.cluster <> ? AND g.application = a.id
-		AND (g.touched = 1 AND g.state <> 'Revoked' OR g.state IN ('Requested', 'Applying')) ORDER BY a.cluster LIMIT 1`, podUID, cluster)
-	return name, err
+// maxOtherNames bounds the names of OtherNames.
+const maxOtherNames = 10
+
+// OtherNames returns the other names of a cluster under which a pod with this UID has
+// applications. Names that belong to a cluster with another UID are left out.
+func (v View) OtherNames(cluster, podUID string) ([]api.OtherName, error) {
+	var names []api.OtherName
+	err := v.each(func(rows *sql.Rows) error {
+		var n api.OtherName
+		err := rows.Scan(&n.Cluster, &n.Held)
+		names = append(names, n)
+		return err
+	}, `SELECT a.cluster, MAX(CASE WHEN g.touched = 1 AND g.state <> 'Revoked' OR g.due > 0 AND g.state IN ('Requested', 'Applying') THEN 1 ELSE 0 END)
+		FROM applications a LEFT JOIN grants g ON g.application = a.id WHERE a.pod_uid = ? AND a.cluster <> ?
+		AND NOT EXISTS (SELECT 1 FROM clusters c, clusters o WHERE c.name = ? AND o.name = a.cluster AND c.uid <> '' AND o.uid <> '' AND o.uid <> c.uid)
+		GROUP BY a.cluster ORDER BY a.cluster LIMIT ?`, podUID, cluster, cluster, maxOtherNames)
+	return names, err
 }
 
 // DeleteGrants deletes all grants of an application.

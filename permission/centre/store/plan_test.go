@@ -118,7 +118,7 @@ func TestFrequentQueriesReadOnlyTheRowsThatTheyReturn(t *testing.T) {
 				_, err := v.Applications(Filter{Namespace: "shop1", Pod: "web-1"}, Page{Limit: 100})
 				return err
 			}},
-			"a pod under another name of its cluster": {"applications_uid", func(v View) error { _, err := v.HeldUnder("c1", "uid-1"); return err }},
+			"a pod under another name of its cluster": {"applications_uid", func(v View) error { _, err := v.OtherNames("c1", "uid-1"); return err }},
 			"leaked applications": {"applications_state", func(v View) error {
 				_, err := v.Applications(Filter{States: []api.State{api.Leaked}}, Page{Limit: 100})
 				return err

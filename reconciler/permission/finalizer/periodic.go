@@ -43,7 +43,7 @@ var leaderKey = types.NamespacedName{Namespace: "periodic", Name: "periodic"}
 func (c *periodicTasks) run(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		// Not only the leader: each process reports the pods that it released.
-		c.unreported.report(ctx, c.centre)
+		c.unreported.report(ctx, c.centre, c.settings().Cluster)
 		if !c.IsLeaderFor(leaderKey) {
 			c.lastPodReport, c.lastRefresh = time.Time{}, time.Time{}
 			return

@@ -139,7 +139,7 @@ func (r *Reconciler) revoke(ctx context.Context, at types.NamespacedName, p *cor
 		}
 		return controller.NewRequeueAfter(min(delay, max(deadline.Sub(r.clock.Now()), time.Millisecond)))
 	case GiveUp:
-		r.unreported.add(s.Cluster, p.UID)
+		r.unreported.add(p.UID)
 	case RemoveFinalizer:
 	}
 	// The result is reported before the finalizer is removed. After a crash it is

@@ -209,6 +209,23 @@ func TestAnAuthorizedPodWithoutApplicationsIsLeaked(t *testing.T) {
 	}
 }
 
+// An application that was never granted is Revoked without a call.
+func TestAPodWithGrantsUnderAnotherNameIsNotReportedAsRevoked(t *testing.T) {
+	w := newFixture(t, pod(phase(corev1.PodFailed)), nil)
+	w.centre.CentreState = applications(api.Revoked)
+	w.centre.OtherNames = []api.OtherName{{Cluster: "c1", Held: true}}
+	if protected, requeued := w.reconcile(t); !protected || !requeued {
+		t.Errorf("before the deadline: protected %v, requeued %v", protected, requeued)
+	}
+	w.clock.SetTime(zero.Add(5 * time.Minute))
+	if protected, _ := w.reconcile(t); protected {
+		t.Error("the finalizer is not removed at the deadline")
+	}
+	if events := w.events(); strings.Contains(events, podmeta.ReasonPermissionRevoked) || !strings.Contains(events, podmeta.ReasonPermissionLeaked) {
+		t.Errorf("events %q, want only a leak", events)
+	}
+}
+
 func TestAPodWithoutTheInitContainerIsReported(t *testing.T) {
 	enabled := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default",
 		Labels: map[string]string{podmeta.Label: podmeta.LabelEnabled}, Annotations: map[string]string{podmeta.SetAnnotation: "web"}}}

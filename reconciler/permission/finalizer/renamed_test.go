@@ -72,16 +72,14 @@ func TestARenamedClusterLeaksItsGrantsAndNeverReportsThemRevoked(t *testing.T) {
 		// unauthorized: the pod ended before the init-action-server wrote that its permissions
 		// were granted.
 		unauthorized bool
-		// held: the finalizer is kept until the deadline.
-		held bool
 		// events are texts of the Events PermissionLeaked.
 		events []string
 	}{
-		"the centre has no application under the new name": {"component", false, false, false, []string{"held under another name of its cluster, c1"}},
-		"the pod was not reported as authorized":           {"component", false, true, false, []string{"held under another name of its cluster, c1"}},
-		"the centre does not know the new name":            {"outsider", false, false, true, []string{"may act for cluster c1, not for c2"}},
-		"the pod was authorized again under the new name": {"component", true, false, false,
-			[]string{"has the same permission under another name of its cluster", "held under another name of its cluster, c1"}},
+		"the centre has no application under the new name": {"component", false, false, []string{"not revoked under another name of its cluster, c1"}},
+		"the pod was not reported as authorized":           {"component", false, true, []string{"not revoked under another name of its cluster, c1"}},
+		"the centre does not know the new name":            {"outsider", false, false, []string{"may act for cluster c1, not for c2"}},
+		"the pod was authorized again under the new name": {"component", true, false,
+			[]string{"has the same permission under another name of its cluster", "not revoked under another name of its cluster, c1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newRenamedFixture(t)
@@ -99,12 +97,13 @@ func TestARenamedClusterLeaksItsGrantsAndNeverReportsThemRevoked(t *testing.T) {
 				f.setAuthorized(corev1.ConditionFalse)
 			}
 			w := f.controller(newName, tc.account)
-			if tc.held {
-				if protected, requeued := w.reconcile(t); !protected || !requeued {
-					t.Errorf("before the deadline: protected %t, requeued %t", protected, requeued)
-				}
-				w.clock.SetTime(zero.Add(5 * time.Minute))
+			if protected, requeued := w.reconcile(t); !protected || !requeued {
+				t.Errorf("before the deadline: protected %t, requeued %t", protected, requeued)
 			}
+			if tc.again {
+				f.await("the grant under the new name is leaked", func() bool { return f.state(newName) == api.Leaked })
+			}
+			w.clock.SetTime(zero.Add(5 * time.Minute))
 			f.await("the finalizer is removed", func() bool { protected, _ := w.reconcile(t); return !protected })
 			events := w.events()
 			if strings.Contains(events, podmeta.ReasonPermissionRevoked) || strings.Count(events, podmeta.ReasonPermissionLeaked) != len(tc.events) {
@@ -361,5 +360,23 @@ func (f *renamedFixture) await(what string, holds func() bool) {
 	err := wait.PollUntilContextTimeout(f.t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return holds(), nil })
 	if err != nil {
 		f.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// The name is corrected before the deadline of the pod.
+func TestAPodOfARenamedClusterIsRevokedIfTheNameIsCorrected(t *testing.T) {
+	f := newRenamedFixture(t)
+	f.authorize(formerName, "component")
+	w := f.controller(newName, "component")
+	if protected, requeued := w.reconcile(t); !protected || !requeued {
+		t.Fatalf("under the wrong name: protected %t, requeued %t", protected, requeued)
+	}
+	w.Reconciler.settings = f.controller(formerName, "component").Reconciler.settings
+	f.await("the finalizer is removed", func() bool { protected, _ := w.reconcile(t); return !protected })
+	if events := w.events(); !strings.Contains(events, podmeta.ReasonPermissionRevoked) || strings.Contains(events, podmeta.ReasonPermissionLeaked) {
+		t.Errorf("events %q, want a revocation", events)
+	}
+	if stats := f.double.Stats(); stats.Revoked != 1 || len(stats.Held) != 0 {
+		t.Errorf("the provider has %+v", stats)
 	}
 }

@@ -35,7 +35,7 @@ func newReporter(recorder record.EventRecorder, sender events.Sender, meter metr
 // The reasons of a leak, as metric labels.
 const (
 	leakProvider    = "provider"    // the provider cannot revoke
-	leakUnreachable = "unreachable" // the centre was unreachable until the deadline
+	leakUnreachable = "unreachable" // the centre could not be called, or rejected the call, until the deadline
 	leakDeadline    = "deadline"    // not revoked before the deadline
 	leakLost        = "lost"        // the centre has no applications of the pod
 	leakRenamed     = "renamed"     // the pod has grants under another name of its cluster
@@ -43,40 +43,40 @@ const (
 
 // revocation reports the result of a revocation.
 func (r *reporter) revocation(ctx context.Context, p *corev1.Pod, s Revocation, err error) {
-	for _, app := range s.Revoked {
-		r.revoked.Add(ctx, 1)
-		delivery.SendBestEffort(ctx, r.sender, podmeta.PermissionEvent(events.PermissionRevoked, p, app))
-	}
-	if n := len(s.Revoked); n > 0 {
-		r.recorder.Eventf(p, corev1.EventTypeNormal, podmeta.ReasonPermissionRevoked, "revoked %s from %s", setNames(s.Revoked), strings.Join(podmeta.IPs(p), ", "))
+	if len(s.Revoked) > 0 && s.HeldUnder == "" {
+		r.revokedSets(ctx, p, s.Revoked)
 	}
 	for _, app := range s.Leaked {
 		r.leak(ctx, p, app, leakProvider, fmt.Sprintf("permission set %s could not be revoked: %s", app.Set, leakMessage(app)))
 	}
-	if s.HeldUnder != "" {
-		r.leak(ctx, p, podApplication(p), leakRenamed, fmt.Sprintf("permissions of the pod are held under another name of its cluster, %s; restore the name (key cluster of ConfigMap config-permission), "+
-			"or revoke the applications of that name", s.HeldUnder))
-	}
 	if s.Action != GiveUp {
 		return
-	}
-	if len(s.Unfinished) == 0 {
-		reason, message := leakUnreachable, "the permission centre was unreachable until the deadline, so the permissions may still be granted"
-		switch {
-		case s.Lost:
-			reason, message = leakLost, fmt.Sprintf("the permission centre has no application of the pod, although permission sets %s were granted to it, so they may still be granted; "+
-				"check the store of the centre and the key cluster of ConfigMap config-permission", strings.Join(podmeta.Sets(p), ", "))
-		case err != nil:
-			message += ": " + err.Error()
-		}
-		r.leak(ctx, p, podApplication(p), reason, message)
 	}
 	for _, app := range s.Unfinished {
 		r.leak(ctx, p, app, leakDeadline, fmt.Sprintf("permission set %s was not revoked before the deadline: it is %s; the permission centre retries", app.Set, app.State))
 	}
+	switch {
+	case s.HeldUnder != "":
+		// The grants may be for an earlier address, so the leak names none.
+		r.leak(ctx, p, api.Application{}, leakRenamed, fmt.Sprintf("permissions of the pod are not revoked under another name of its cluster, %[1]s. If the cluster was renamed, "+
+			"set key cluster of ConfigMap config-permission to %[1]s again, or revoke the applications of this pod under that name. If %[1]s is another cluster, which this one is a copy of, do nothing", s.HeldUnder))
+	case s.Lost:
+		r.leak(ctx, p, podApplication(p), leakLost, fmt.Sprintf("the permission centre has no application of the pod, although permission sets %s were granted to it, so they may still be granted; "+
+			"check the store of the centre and the key cluster of ConfigMap config-permission", strings.Join(podmeta.Sets(p), ", ")))
+	case err != nil:
+		r.leak(ctx, p, podApplication(p), leakUnreachable, fmt.Sprintf("the permission centre could not revoke before the deadline, so the permissions may still be granted: %v", err))
+	}
 }
 
-// podApplication returns an application for the leak of a pod whose applications are unknown.
+func (r *reporter) revokedSets(ctx context.Context, p *corev1.Pod, all []api.Application) {
+	for _, app := range all {
+		r.revoked.Add(ctx, 1)
+		delivery.SendBestEffort(ctx, r.sender, podmeta.PermissionEvent(events.PermissionRevoked, p, app))
+	}
+	r.recorder.Eventf(p, corev1.EventTypeNormal, podmeta.ReasonPermissionRevoked, "revoked %s from %s", setNames(all), strings.Join(podmeta.IPs(p), ", "))
+}
+
+// podApplication returns an application for a leak that covers all applications of a pod.
 func podApplication(p *corev1.Pod) api.Application {
 	return api.Application{ApplicationRequest: api.ApplicationRequest{PodIPs: podmeta.IPs(p)}}
 }

@@ -36,7 +36,18 @@ type CentreState struct {
 // lost reports whether the centre no longer has the applications of the pod, for
 // instance because its store was lost.
 func (s CentreState) lost() bool {
-	return s.Err == nil && s.Authorized && len(s.Items) == 0 && s.HeldUnder == ""
+	return s.Err == nil && s.Authorized && len(s.Items) == 0 && len(s.OtherNames) == 0
+}
+
+// heldUnder returns another name of the cluster under which the pod has grants, or waits for
+// some. Empty if there is none.
+func (s CentreState) heldUnder() string {
+	for _, n := range s.OtherNames {
+		if n.Held {
+			return n.Cluster
+		}
+	}
+	return ""
 }
 
 // Revocation is the action and the applications by their state.
@@ -48,7 +59,7 @@ type Revocation struct {
 	Unfinished []api.Application
 	// Lost: the centre has no applications of a pod whose permissions were granted.
 	Lost bool
-	// HeldUnder is another name of the cluster under which the pod has grants that nobody revokes.
+	// HeldUnder is another name of the cluster under which the pod has grants.
 	HeldUnder string
 }
 
@@ -68,7 +79,7 @@ func Deadline(ended, firstSeen time.Time, timeout time.Duration) time.Time {
 
 // DecideRevocation decides about the finalizer of a pod that has ended.
 func DecideRevocation(p CentreState, now, deadline time.Time) Revocation {
-	s := Revocation{Lost: p.lost(), HeldUnder: p.HeldUnder}
+	s := Revocation{Lost: p.lost(), HeldUnder: p.heldUnder()}
 	for _, app := range p.Items {
 		switch app.State {
 		case api.Revoked:
@@ -80,7 +91,7 @@ func DecideRevocation(p CentreState, now, deadline time.Time) Revocation {
 		}
 	}
 	switch {
-	case p.Err == nil && len(s.Unfinished) == 0 && !p.lost():
+	case p.Err == nil && len(s.Unfinished) == 0 && s.HeldUnder == "" && !p.lost():
 		s.Action = RemoveFinalizer
 	case !now.Before(deadline):
 		s.Action = GiveUp

@@ -22,7 +22,9 @@ func TestTheFinalizerIsRemovedAfterRevocationOrAtTheDeadline(t *testing.T) {
 	unreachable, lost := CentreState{Err: errors.New("connection refused")}, CentreState{Authorized: true}
 	revoked := applications(api.Revoked)
 	revoked.Authorized = true
-	renamed := CentreState{Authorized: true, RevokeResult: api.RevokeResult{HeldUnder: "c1"}}
+	renamed := func(held bool) CentreState {
+		return CentreState{Authorized: true, RevokeResult: api.RevokeResult{OtherNames: []api.OtherName{{Cluster: "c0"}, {Cluster: "c1", Held: held}}}}
+	}
 	for name, tc := range map[string]struct {
 		state       CentreState
 		ended, seen time.Duration
@@ -33,9 +35,11 @@ func TestTheFinalizerIsRemovedAfterRevocationOrAtTheDeadline(t *testing.T) {
 		"two revoked":         {applications(api.Revoked, api.Revoked), 0, 0, 0, RemoveFinalizer},
 		"no applications":     {applications(), 0, 0, 0, RemoveFinalizer},
 		"authorized, revoked": {revoked, 0, 0, 0, RemoveFinalizer},
-		"authorized, no application before the deadline": {lost, 0, 0, time.Minute, Retry},
-		"authorized, no application at the deadline":     {lost, 0, 0, 5 * time.Minute, GiveUp},
-		"authorized under another name of the cluster":   {renamed, 0, 0, 0, RemoveFinalizer},
+		"authorized, no application before the deadline":         {lost, 0, 0, time.Minute, Retry},
+		"authorized, no application at the deadline":             {lost, 0, 0, 5 * time.Minute, GiveUp},
+		"held under another name of the cluster":                 {renamed(true), 0, 0, time.Minute, Retry},
+		"held under another name of the cluster at the deadline": {renamed(true), 0, 0, 5 * time.Minute, GiveUp},
+		"revoked under another name of the cluster":              {renamed(false), 0, 0, 0, RemoveFinalizer},
 		"leaked":                    {applications(api.Leaked), 0, 0, 0, RemoveFinalizer},
 		"revoking":                  {applications(api.Revoking), 0, 0, time.Minute, Retry},
 		"one of two revoking":       {applications(api.Revoked, api.Revoking), 0, 0, time.Minute, Retry},

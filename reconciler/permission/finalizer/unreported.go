@@ -2,11 +2,11 @@ package finalizer
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -21,30 +21,31 @@ const reportTimeout = 5 * time.Second
 // the existing pods at once, and the centre revokes the grants of all others.
 type unreportedPods struct {
 	mu  sync.Mutex
-	all map[types.UID]string // UID to cluster
+	all sets.Set[types.UID]
 }
 
-func newUnreportedPods() *unreportedPods { return &unreportedPods{all: map[types.UID]string{}} }
+func newUnreportedPods() *unreportedPods { return &unreportedPods{all: sets.New[types.UID]()} }
 
 // add adds a pod.
-func (l *unreportedPods) add(cluster string, uid types.UID) {
+func (l *unreportedPods) add(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.all[uid] = cluster
+	l.all.Insert(uid)
 }
 
-// report reports the pods to the centre and stops at the first error.
-func (l *unreportedPods) report(ctx context.Context, centre Centre) {
+// report reports the pods to the centre, with the current name of the cluster: it may have been
+// corrected meanwhile. It stops when a call fails.
+func (l *unreportedPods) report(ctx context.Context, centre Centre, cluster string) {
 	l.mu.Lock()
-	pods := maps.Clone(l.all)
+	pods := l.all.UnsortedList()
 	l.mu.Unlock()
-	for uid, cluster := range pods {
+	for _, uid := range pods {
 		if err := reportPod(ctx, centre, cluster, uid); err != nil {
 			return
 		}
 		logging.FromContext(ctx).Infow("reported a pod that was deleted before its permissions were revoked", "uid", uid)
 		l.mu.Lock()
-		delete(l.all, uid)
+		l.all.Delete(uid)
 		l.mu.Unlock()
 	}
 }

@@ -10,14 +10,14 @@ import (
 func TestUnreportedPodsAreReportedWhenTheCentreAnswers(t *testing.T) {
 	l, c := newUnreportedPods(), &fakeCentre{CentreState: CentreState{Err: errors.New("connection refused")}}
 	for _, uid := range []types.UID{"a", "b", "b"} {
-		l.add("shop", uid)
+		l.add(uid)
 	}
-	l.report(t.Context(), c)
+	l.report(t.Context(), c, "shop")
 	if len(c.requests) != 1 || l.count() != 2 {
 		t.Errorf("while the centre is unreachable: %d reports, %d pods left", len(c.requests), l.count())
 	}
 	c.Err, c.requests = nil, nil
-	l.report(t.Context(), c)
+	l.report(t.Context(), c, "shop")
 	reported := map[string]bool{}
 	for _, r := range c.requests {
 		reported[r.PodUID] = r.LetGo && r.Cluster == "shop" && r.KeepIPs == nil
@@ -25,7 +25,7 @@ func TestUnreportedPodsAreReportedWhenTheCentreAnswers(t *testing.T) {
 	if len(c.requests) != 2 || !reported["a"] || !reported["b"] || l.count() != 0 {
 		t.Errorf("when the centre answers: %+v, %d pods left", c.requests, l.count())
 	}
-	l.report(t.Context(), c)
+	l.report(t.Context(), c, "shop")
 	if len(c.requests) != 2 {
 		t.Error("a pod is reported twice")
 	}

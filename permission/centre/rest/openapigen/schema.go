@@ -15,7 +15,7 @@ var required = map[string][]string{
 	"Provider": {"name", "owner", "type", "endpoint"}, "Permission": {"name", "owner", "provider"}, "PermissionSet": {"name", "owner", "permissions"},
 	"ApplicationRequest":    {"cluster", "namespace", "pod", "podUID", "podIPs", "set"},
 	"Application":           {"id", "cluster", "namespace", "pod", "podUID", "podIPs", "set", "state", "attempt", "permissions", "created", "updated", "version"},
-	"ApplicationPermission": {"permission", "provider", "owner", "state", "calls", "since"}, "ApplicationList": {"items"}, "RevokeResult": {"items"}, "History": {"items"},
+	"ApplicationPermission": {"permission", "provider", "owner", "state", "calls", "since"}, "ApplicationList": {"items"}, "RevokeResult": {"items"}, "OtherName": {"cluster", "held"}, "History": {"items"},
 	"HistoryEntry": {"time", "to", "attempt"}, "RevokeRequest": {"cluster", "podUID"}, "PodReport": {"observed", "pods"}, "LivePod": {"uid"},
 	"PodReportResult": {"checked", "revoked"}, "Error": {"reason", "message"}, "AuditEntry": {"id", "time", "who", "verb", "kind", "name"},
 	"LeakedGrant": {"ip", "application", "namespace", "pod", "permission", "owner", "since"},
