@@ -1,6 +1,6 @@
 // Package report is the function that reports releases to the server: it submits
-// a record for each finished pod and for each change of a ChangeWorkload's state.
-// The server neither checks the records nor sends callbacks for them, and nothing
+// a report of each finished pod and of each change of a ChangeWorkload's state.
+// The server neither checks the reports nor sends callbacks for them, and nothing
 // in the cluster depends on them.
 package report
 
@@ -35,8 +35,8 @@ func New(client versioned.Interface, server *functions.ClientSource, clock clock
 	}).handle
 }
 
-// handle submits one record. A failed call is only counted and logged: the client
-// has retried until its deadline, records do not depend on each other, and
+// handle submits one report. A failed call is only counted and logged: the client
+// has retried until its deadline, reports do not depend on each other, and
 // retries of the Broker would delay other events.
 func (f *function) handle(ctx context.Context, e event.Event) error {
 	r, err := parse(e)
@@ -57,9 +57,9 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	if !r.matches(workload) || workload.Spec.Attempt == 0 {
 		return nil
 	}
-	_, err = server.SubmitEvent(ctx, r.record(workload))
+	_, err = server.SubmitEvent(ctx, r.submitEvent(workload))
 	if err != nil {
-		logging.FromContext(ctx).Warnw("Could not submit a record to the server", "error", err)
+		logging.FromContext(ctx).Warnw("Could not submit a report to the server", "error", err)
 	}
 	f.reported.Add(ctx, 1, result(err))
 	return nil

@@ -59,14 +59,14 @@ func TestEachFactIsRecordedOnceUnderItsOwnID(t *testing.T) {
 			}
 		}
 	}
-	var records []string
+	var states []string
 	for _, o := range server.Orders() {
-		records = append(records, o.State)
+		states = append(states, o.State)
 		if o.Order == ft.OrderID {
-			t.Error("a record has the id of the release's order")
+			t.Error("a report has the id of the release's order")
 		}
 	}
-	if diff := cmp.Diff([]string{"SUCCESS", "SUCCESS"}, records); diff != "" {
+	if diff := cmp.Diff([]string{"SUCCESS", "SUCCESS"}, states); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -133,7 +133,7 @@ func TestAPodOfALaterAttemptIsReportedForThatAttempt(t *testing.T) {
 	}
 	orders := server.Orders()
 	if len(orders) != 2 || orders[1].Order != altershield.EventOrderID(later, second.ID()) {
-		t.Errorf("records are %+v", orders)
+		t.Errorf("reports are %+v", orders)
 	}
 }
 

@@ -78,8 +78,8 @@ func change() []Group {
 		Title:     "Function report",
 		Processes: text("report"),
 		Metrics: []Definition{
-			{Name: "breakwater_reports_total", Unit: "records", Labels: text("result"),
-				Help: "Records of releases that were sent to the AlterShield server."},
+			{Name: "breakwater_reports_total", Unit: "reports", Labels: text("result"),
+				Help: "Reports about releases that were sent to the AlterShield server."},
 		},
 	}, {
 		Title:     "Function callback",

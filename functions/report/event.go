@@ -11,7 +11,7 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 )
 
-// report has the fields of an event that a record needs.
+// report has the fields of an event that the server gets.
 type report struct {
 	namespace, changeWorkload string
 	// ofPod means that the event is about a pod of the release.
@@ -51,7 +51,7 @@ func (r report) matches(w *v1alpha1.ChangeWorkload) bool {
 	return r.attempt == w.Spec.Attempt && (r.uid == "" || r.uid == w.UID)
 }
 
-func (r report) record(w *v1alpha1.ChangeWorkload) altershield.SubmitEvent {
+func (r report) submitEvent(w *v1alpha1.ChangeWorkload) altershield.SubmitEvent {
 	name := w.Namespace + "/" + w.Spec.WorkloadRef.Name
 	return altershield.SubmitEvent{
 		OrderID:  altershield.EventOrderID(w.Spec.OrderID, r.id),
