@@ -110,8 +110,8 @@ func (a *app) patchWorkload(ctx context.Context, argument string, again bool, ch
 	}
 }
 
-// allowRepair removes the record of an earlier repair. The webhook requires a separate update
-// for this.
+// allowRepair removes the bypass annotation of an earlier repair. The webhook requires a
+// separate update for this.
 func (c *clients) allowRepair(ctx context.Context, argument string) error {
 	t, err := c.workload(ctx, argument)
 	if err != nil {

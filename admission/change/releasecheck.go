@@ -25,16 +25,16 @@ import (
 func newReleaseCheck(ctx context.Context, kinds func() workloadkinds.State, in func() settings.Settings, history suspend.History, recorder record.EventRecorder, sender events.Sender) *releasecheck.Handler {
 	now := clock.RealClock{}
 	server := releasecheck.NewCheckClient(kubeclient.Get(ctx).CoreV1(), now, metrics.Meter())
-	records := releasecheck.Records{Client: changeclient.Get(ctx).AppV1alpha1()}
+	answers := releasecheck.Answers{Client: changeclient.Get(ctx).AppV1alpha1()}
 	go wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
-		if err := records.DeleteExpired(ctx, now.Now()); err != nil {
+		if err := answers.DeleteExpired(ctx, now.Now()); err != nil {
 			logging.FromContext(ctx).Warnw("delete expired ReleaseChecks", "error", err)
 		}
 	}, releasecheck.ExpiryInterval, 1, true)
 	return &releasecheck.Handler{
-		Kinds: func() []workload.Kind { return kinds().Kinds }, Settings: in, History: history, CheckClient: server, Records: records,
+		Kinds: func() []workload.Kind { return kinds().Kinds }, Settings: in, History: history, CheckClient: server, Answers: answers,
 		Recorder: recorder, Sender: sender, Clock: now,
 	}
 }

@@ -24,8 +24,8 @@ type Input struct {
 	Suspension suspend.Outcome
 	// Succeeded: the version succeeded in this workload.
 	Succeeded bool
-	// Recorded is the stored answer about the version, or nil.
-	Recorded *v1alpha1.ReleaseCheckStatus
+	// Stored is the stored answer about the version, or nil.
+	Stored *v1alpha1.ReleaseCheckStatus
 	// Attempt is the attempt of the change.
 	Attempt int64
 	// DryRun: the change is not stored.
@@ -93,11 +93,11 @@ func Decide(in Input) Decision {
 		return Decision{Skip, why}
 	case in.Succeeded:
 		return Decision{Skip, Rollback}
-	case in.Recorded != nil && in.Recorded.Outcome == v1alpha1.OutcomePass:
+	case in.Stored != nil && in.Stored.Outcome == v1alpha1.OutcomePass:
 		return Decision{Skip, PassedBefore}
 	case in.DryRun:
 		return Decision{Skip, DryRun}
-	case in.Recorded != nil && fresh(*in.Recorded, in):
+	case in.Stored != nil && fresh(*in.Stored, in):
 		return Decision{Outcome: Repeat}
 	default:
 		return Decision{Outcome: Ask}

@@ -13,7 +13,7 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// known returns an answer for attempt 3, recorded some time before noon.
+// known returns an answer for attempt 3, stored some time before noon.
 func known(outcome v1alpha1.Outcome, age time.Duration) *v1alpha1.ReleaseCheckStatus {
 	return &v1alpha1.ReleaseCheckStatus{Outcome: outcome, Attempt: 3, Time: metav1.NewMicroTime(noon.Add(-age))}
 }
@@ -40,19 +40,19 @@ func TestDecideWhetherToAskTheServer(t *testing.T) {
 		"repair":                                       {release(func(in *Input) { in.Suspension = suspend.Repair }), skip(Repair)},
 		"rollback of a suspended workload":             {release(func(in *Input) { in.Suspension = suspend.Rollback }), skip(Rollback)},
 		"rollback of a workload that is not suspended": {release(func(in *Input) { in.Succeeded = true }), skip(Rollback)},
-		"version passed":                               {release(func(in *Input) { in.Recorded = known(v1alpha1.OutcomePass, time.Second) }), skip(PassedBefore)},
-		"version passed six days ago":                  {release(func(in *Input) { in.Recorded = known(v1alpha1.OutcomePass, 6*24*time.Hour) }), skip(PassedBefore)},
-		"version passed in another attempt":            {release(func(in *Input) { in.Attempt, in.Recorded = 9, known(v1alpha1.OutcomePass, time.Hour) }), skip(PassedBefore)},
+		"version passed":                               {release(func(in *Input) { in.Stored = known(v1alpha1.OutcomePass, time.Second) }), skip(PassedBefore)},
+		"version passed six days ago":                  {release(func(in *Input) { in.Stored = known(v1alpha1.OutcomePass, 6*24*time.Hour) }), skip(PassedBefore)},
+		"version passed in another attempt":            {release(func(in *Input) { in.Attempt, in.Stored = 9, known(v1alpha1.OutcomePass, time.Hour) }), skip(PassedBefore)},
 		"dry run":                                      {release(func(in *Input) { in.DryRun = true }), skip(DryRun)},
 		"dry run of a rollback":                        {release(func(in *Input) { in.DryRun, in.Succeeded = true, true }), skip(Rollback)},
-		"dry run of a version that failed":             {release(func(in *Input) { in.DryRun, in.Recorded = true, known(v1alpha1.OutcomeFail, time.Second) }), skip(DryRun)},
-		"recent fail":                                  {release(func(in *Input) { in.Recorded = known(v1alpha1.OutcomeFail, 29*time.Second) }), again},
-		"recent no verdict":                            {release(func(in *Input) { in.Recorded = known(v1alpha1.OutcomeNoVerdict, time.Second) }), again},
-		"fail has expired":                             {release(func(in *Input) { in.Recorded = known(v1alpha1.OutcomeFail, 30*time.Second) }), ask},
-		"fail of another attempt":                      {release(func(in *Input) { in.Attempt, in.Recorded = 4, known(v1alpha1.OutcomeFail, time.Second) }), ask},
-		"fail with a time 5 s in the future":           {release(func(in *Input) { in.Recorded = known(v1alpha1.OutcomeFail, -5*time.Second) }), again},
-		"fail with a time 1 h in the future":           {release(func(in *Input) { in.Recorded = known(v1alpha1.OutcomeFail, -time.Hour) }), ask},
-		"record without an outcome":                    {release(func(in *Input) { in.Recorded = known("", time.Second) }), ask},
+		"dry run of a version that failed":             {release(func(in *Input) { in.DryRun, in.Stored = true, known(v1alpha1.OutcomeFail, time.Second) }), skip(DryRun)},
+		"recent fail":                                  {release(func(in *Input) { in.Stored = known(v1alpha1.OutcomeFail, 29*time.Second) }), again},
+		"recent no verdict":                            {release(func(in *Input) { in.Stored = known(v1alpha1.OutcomeNoVerdict, time.Second) }), again},
+		"fail has expired":                             {release(func(in *Input) { in.Stored = known(v1alpha1.OutcomeFail, 30*time.Second) }), ask},
+		"fail of another attempt":                      {release(func(in *Input) { in.Attempt, in.Stored = 4, known(v1alpha1.OutcomeFail, time.Second) }), ask},
+		"fail with a time 5 s in the future":           {release(func(in *Input) { in.Stored = known(v1alpha1.OutcomeFail, -5*time.Second) }), again},
+		"fail with a time 1 h in the future":           {release(func(in *Input) { in.Stored = known(v1alpha1.OutcomeFail, -time.Hour) }), ask},
+		"stored answer without an outcome":             {release(func(in *Input) { in.Stored = known("", time.Second) }), ask},
 	} {
 		if diff := cmp.Diff(tc.want, Decide(tc.in)); diff != "" {
 			t.Errorf("%s: %s", name, diff)

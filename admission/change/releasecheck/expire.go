@@ -23,15 +23,15 @@ const (
 
 // DeleteExpired deletes answers older than Retention. All replicas may run it, because
 // deletions are idempotent.
-func (r Records) DeleteExpired(ctx context.Context, now time.Time) error {
+func (a Answers) DeleteExpired(ctx context.Context, now time.Time) error {
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
-		found, err := r.Client.ReleaseChecks(metav1.NamespaceAll).List(ctx, options)
+		found, err := a.Client.ReleaseChecks(metav1.NamespaceAll).List(ctx, options)
 		if err != nil {
 			return fmt.Errorf("list ReleaseChecks: %w", err)
 		}
 		for i := range found.Items {
-			if err := r.deleteIfExpired(ctx, &found.Items[i], now); err != nil {
+			if err := a.deleteIfExpired(ctx, &found.Items[i], now); err != nil {
 				return err
 			}
 		}
@@ -41,7 +41,7 @@ func (r Records) DeleteExpired(ctx context.Context, now time.Time) error {
 	}
 }
 
-func (r Records) deleteIfExpired(ctx context.Context, c *v1alpha1.ReleaseCheck, now time.Time) error {
+func (a Answers) deleteIfExpired(ctx context.Context, c *v1alpha1.ReleaseCheck, now time.Time) error {
 	last := c.CreationTimestamp.Time
 	if c.Status.Time.After(last) {
 		last = c.Status.Time.Time
@@ -50,7 +50,7 @@ func (r Records) deleteIfExpired(ctx context.Context, c *v1alpha1.ReleaseCheck, 
 		return nil
 	}
 	// With preconditions: another replica may have stored a new answer.
-	err := r.Client.ReleaseChecks(c.Namespace).Delete(ctx, c.Name, metav1.DeleteOptions{
+	err := a.Client.ReleaseChecks(c.Namespace).Delete(ctx, c.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &c.UID, ResourceVersion: &c.ResourceVersion},
 	})
 	if err != nil && !apierrs.IsNotFound(err) && !apierrs.IsConflict(err) {

@@ -76,7 +76,7 @@ func (w *fixture) webhook(t *testing.T) *Handler {
 	s := NewCheckClient(w.kube.CoreV1(), w.clock, noop.Meter{}, altershield.WithPause(time.Millisecond))
 	return &Handler{
 		Kinds: workload.BuiltIn, Settings: func() settings.Settings { return w.settings }, History: admissiontest.History{},
-		CheckClient: s, Records: Records{Client: w.change.AppV1alpha1()}, Recorder: w.recorder, Sender: w.sent, Clock: w.clock,
+		CheckClient: s, Answers: Answers{Client: w.change.AppV1alpha1()}, Recorder: w.recorder, Sender: w.sent, Clock: w.clock,
 	}
 }
 
@@ -104,8 +104,8 @@ func (w *fixture) checks() int {
 	return n
 }
 
-// record returns the only ReleaseCheck, or nil if there is none.
-func (w *fixture) record(t *testing.T) *v1alpha1.ReleaseCheck {
+// stored returns the only ReleaseCheck, or nil if there is none.
+func (w *fixture) stored(t *testing.T) *v1alpha1.ReleaseCheck {
 	t.Helper()
 	all, err := w.change.AppV1alpha1().ReleaseChecks("").List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(all.Items) > 1 {

@@ -41,7 +41,7 @@ type Handler struct {
 	Settings    func() settings.Settings
 	History     suspend.History
 	CheckClient *CheckClient
-	Records     Records
+	Answers     Answers
 	// Recorder records Kubernetes Events on the workload.
 	Recorder record.EventRecorder
 	// Sender sends the CloudEvent release.denied.
@@ -116,7 +116,7 @@ func (c *Handler) decide(ctx context.Context, change admission.Change, q Query) 
 		Enabled:      s.ReleaseCheck > 0,
 		Release:      change.Old == nil || change.TemplateChanged,
 		ByController: change.ByController(),
-		Suspension:   suspend.Confirm(suspend.Decide(suspension), suspension, suspend.RecordedBypass(change) != nil).Outcome,
+		Suspension:   suspend.Confirm(suspend.Decide(suspension), suspension, suspend.AddedBypass(change) != nil).Outcome,
 		Attempt:      q.Release.Attempt,
 		DryRun:       change.DryRun,
 		Now:          c.Clock.Now(),
@@ -132,13 +132,13 @@ func (c *Handler) decide(ctx context.Context, change admission.Change, q Query) 
 		}
 		in.Succeeded = succeeded
 	}
-	before, err := c.Records.Get(ctx, q)
+	before, err := c.Answers.Get(ctx, q)
 	if err != nil {
 		// The server is asked again; the stored answer takes precedence.
 		logging.FromContext(ctx).Warnw("read the stored answer", "error", err)
 	}
 	if before != nil {
-		in.Recorded = &before.Status
+		in.Stored = &before.Status
 	}
 	return Decide(in), before
 }
@@ -152,7 +152,7 @@ func (c *Handler) ask(ctx context.Context, q Query, before *v1alpha1.ReleaseChec
 			q.Timeout = max(min(q.Timeout, time.Until(end)-storeReserve), time.Millisecond)
 		}
 		answer := c.CheckClient.Ask(ctx, q)
-		stored, err := c.Records.Store(ctx, q, before, answer)
+		stored, err := c.Answers.Store(ctx, q, before, answer)
 		if err != nil {
 			// The answer is used nevertheless; the next request asks again.
 			logging.FromContext(ctx).Errorw("store the answer about a release", "namespace", q.Namespace, "name", q.Name, "error", err)

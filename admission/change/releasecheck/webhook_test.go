@@ -119,7 +119,7 @@ func TestTheAnswerOfTheServerAdmitsOrDeniesARelease(t *testing.T) {
 			if denied := w.sent.Sent(events.TypeReleaseDenied); (len(denied) == 1) == tc.allowed {
 				t.Errorf("CloudEvents: %v", denied)
 			}
-			if r := w.record(t); r == nil || r.Status.Reason != tc.stored || r.Status.Attempt != 3 {
+			if r := w.stored(t); r == nil || r.Status.Reason != tc.stored || r.Status.Attempt != 3 {
 				t.Errorf("stored %+v", r)
 			}
 			if strings.Contains(message+strings.Join(onWorkload, ""), token) {
@@ -133,7 +133,7 @@ func TestADenialNamesItsReasonAndTheAlternatives(t *testing.T) {
 	w := newFixture(t, nil)
 	w.answer(t, fails)
 	got := w.Admit(t.Context(), release(t)).Response.Result
-	r := w.record(t)
+	r := w.stored(t)
 	want := "release check of deployment sleep, version " + r.Spec.Version + " failed: freeze: not on Friday (http://rules/1) (" + r.Status.URL +
 		"); change the pod template, or apply it again after 12:00:30Z, when the server is asked again"
 	if diff := cmp.Diff(want, got.Message); diff != "" {
@@ -224,7 +224,7 @@ func TestAUserCanPassAVersion(t *testing.T) {
 	w := newFixture(t, nil)
 	w.answer(t, fails)
 	w.Admit(t.Context(), release(t))
-	r := w.record(t)
+	r := w.stored(t)
 	r.Status.Outcome = v1alpha1.OutcomePass
 	if _, err := w.change.AppV1alpha1().ReleaseChecks(r.Namespace).Update(t.Context(), r, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
@@ -284,7 +284,7 @@ func TestOnlyReleasesOfUsersAreChecked(t *testing.T) {
 		"rollback by the controller":     {old: build(versioned(2)), new: build(versioned(2), image("busybox:2")), by: v1alpha1.ControllerUser, want: ByController},
 		"version succeeded":              {old: build(versioned(2)), new: build(versioned(2), image("busybox:0")), want: Rollback},
 		"denied because of a suspension": {old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:2")), want: Suspended},
-		"unrecorded repair":              {old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:2"), repair), want: Suspended},
+		"repair without its annotation":  {old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:2"), repair), want: Suspended},
 		"repair":                         {old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:2"), repaired), want: Repair},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -334,7 +334,7 @@ func TestAReleaseIsChecked(t *testing.T) {
 			if got := w.Admit(t.Context(), req); !got.Response.Allowed || got.Decision != "ReleaseCheckPassed" {
 				t.Errorf("%+v", got)
 			}
-			r := w.record(t)
+			r := w.stored(t)
 			if r == nil || r.Status.Attempt != tc.attempt || r.Spec.Kind != kind || r.Spec.Name != "sleep" || r.Labels[v1alpha1.VersionKey] != r.Spec.Version {
 				t.Fatalf("%+v", r)
 			}
@@ -350,7 +350,7 @@ func TestAWorkloadNameOf253CharactersIsChecked(t *testing.T) {
 	w.answer(t, fails)
 	long := builder.Name(strings.Repeat("n", 253))
 	got := w.Admit(t.Context(), admissiontest.Request(t, nil, builder.StoredDeployment(long)))
-	if r := w.record(t); got.Response.Allowed || r == nil || len(r.Name) > 253 || len(r.Labels[v1alpha1.DeploymentNameLabel]) > 63 {
+	if r := w.stored(t); got.Response.Allowed || r == nil || len(r.Name) > 253 || len(r.Labels[v1alpha1.DeploymentNameLabel]) > 63 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -384,7 +384,7 @@ func TestTheAnswerToACanceledRequestIsStored(t *testing.T) {
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	w.Admit(canceled, release(t))
-	if r := w.record(t); r == nil || r.Status.Outcome != v1alpha1.OutcomePass {
+	if r := w.stored(t); r == nil || r.Status.Outcome != v1alpha1.OutcomePass {
 		t.Errorf("%+v", r)
 	}
 }

@@ -26,9 +26,9 @@ type Input struct {
 	RepairRequested bool
 	// RepairUsed: a repair of this suspension was already admitted.
 	RepairUsed bool
-	// RecordRemoved: the update removes the record of that repair, which allows
-	// another one.
-	RecordRemoved bool
+	// BypassRemoved: the update removes the bypass annotation of that repair, which
+	// allows another one.
+	BypassRemoved bool
 	// Deletion: the request deletes the workload. The fields about updates are false then.
 	Deletion bool
 	// NeedsAuthorization: a repair or deletion requires the verb bypass.
@@ -95,9 +95,9 @@ func Decide(in Input) Decision {
 }
 
 // Confirm returns the decision of the validating webhook, which denies a bypass without
-// a record. The mutating webhook writes the record and resumes the rollout. If it
-// fails, the API server ignores that (failurePolicy): without Confirm, the bypass would
-// be admitted unrecorded, and its rollout would stay paused.
+// its annotation. The mutating webhook writes the annotation and resumes the rollout. If
+// that webhook fails, the API server continues without it (failurePolicy). Without Confirm,
+// the bypass would then be admitted, and its rollout would stay paused.
 func Confirm(d Decision, in Input, recorded bool) Decision {
 	if !d.Bypass() || recorded || in.ByController || !in.Blocking {
 		return d
@@ -106,12 +106,12 @@ func Confirm(d Decision, in Input, recorded bool) Decision {
 }
 
 // NeedsAuthorization reports whether the decision requires that the user may bypass:
-// a repair, the removal of a record, which allows another repair, and a deletion.
+// a repair, the removal of a bypass annotation, which allows another repair, and a deletion.
 func NeedsAuthorization(d Decision, in Input) bool {
 	if !in.NeedsAuthorization || !in.Blocking || !in.Suspended || in.ByController {
 		return false
 	}
-	return d.Outcome == Repair || d.Outcome == Admit && (in.RecordRemoved || in.Deletion)
+	return d.Outcome == Repair || d.Outcome == Admit && (in.BypassRemoved || in.Deletion)
 }
 
 // Authorization is the result of an access review for a bypass.

@@ -74,14 +74,14 @@ func TestConfirm(t *testing.T) {
 		recorded, byController, open bool
 		want                         Decision
 	}{
-		"recorded repair":                             {d: repaired(), recorded: true, want: repaired()},
-		"recorded rollback":                           {d: rolledBack(), recorded: true, want: rolledBack()},
-		"repair without a record":                     {d: repaired(), want: unrecorded},
-		"rollback without a record":                   {d: rolledBack(), want: unrecorded},
-		"rollback by the controller without a record": {d: rolledBack(), byController: true, want: rolledBack()},
-		"blocking off, repair without a record":       {d: repaired(), open: true, want: repaired()},
-		"denied":                                      {d: denied(fixed), want: denied(fixed)},
-		"admitted without a bypass":                   {d: admitted(), want: admitted()},
+		"recorded repair":                                   {d: repaired(), recorded: true, want: repaired()},
+		"recorded rollback":                                 {d: rolledBack(), recorded: true, want: rolledBack()},
+		"repair without its annotation":                     {d: repaired(), want: unrecorded},
+		"rollback without its annotation":                   {d: rolledBack(), want: unrecorded},
+		"rollback by the controller without its annotation": {d: rolledBack(), byController: true, want: rolledBack()},
+		"blocking off, repair without its annotation":       {d: repaired(), open: true, want: repaired()},
+		"denied":                    {d: denied(fixed), want: denied(fixed)},
+		"admitted without a bypass": {d: admitted(), want: admitted()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := Input{Kind: workload.Deployment, Name: "sleep", Suspended: true, Blocking: !tc.open, ByController: tc.byController}

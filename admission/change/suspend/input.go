@@ -14,7 +14,7 @@ func InputOf(c admission.Change) Input {
 	suspend, suspended := c.Old.Labels[v1alpha1.SuspendLabel]
 	_, asked := c.New.Labels[v1alpha1.IgnoredSuspendLabel]
 	used := v1alpha1.BypassOf(c.Old.Annotations)
-	recorded := RecordedBypass(c)
+	added := AddedBypass(c)
 	repaired := used != nil && used.Kind == v1alpha1.BypassRepair && used.Suspend == suspend
 	_, kept := c.New.Annotations[v1alpha1.BypassAnnotation]
 	return Input{
@@ -24,15 +24,15 @@ func InputOf(c admission.Change) Input {
 		ByController:    c.ByController(),
 		TemplateChanged: c.TemplateChanged,
 		HoldChanged:     holdChanged(c),
-		// The mutating webhook has removed the label and written the record.
-		RepairRequested: asked || recorded != nil && recorded.Kind == v1alpha1.BypassRepair,
+		// The mutating webhook has removed the label and written the annotation.
+		RepairRequested: asked || added != nil && added.Kind == v1alpha1.BypassRepair,
 		RepairUsed:      repaired,
-		RecordRemoved:   repaired && !kept,
+		BypassRemoved:   repaired && !kept,
 	}
 }
 
 // holdChanged reports whether the update removes or changes the suspend label or the
-// record of the hold, or resumes a stopped rollout, no matter who stopped it.
+// hold annotation, or resumes a stopped rollout, no matter who stopped it.
 func holdChanged(c admission.Change) bool {
 	return differs(c.Old.Labels, c.New.Labels, v1alpha1.SuspendLabel) ||
 		differs(c.Old.Annotations, c.New.Annotations, v1alpha1.HoldAnnotation) ||
@@ -45,12 +45,12 @@ func differs(before, after map[string]string, key string) bool {
 	return a != b || inBefore != inAfter
 }
 
-// RecordedBypass returns the record of a bypass if this update adds it: the record
-// names the user, the suspension and the attempt of the update.
+// AddedBypass returns the value of the bypass annotation if this update adds it: the
+// annotation names the user, the suspension and the attempt of the update.
 //
-// A user who writes such a record by hand requests a repair, as with the label, and
+// A user who writes the annotation by hand requests a repair, as with the label, and
 // the same rules apply.
-func RecordedBypass(c admission.Change) *v1alpha1.Bypass {
+func AddedBypass(c admission.Change) *v1alpha1.Bypass {
 	if c.Old == nil || !differs(c.Old.Annotations, c.New.Annotations, v1alpha1.BypassAnnotation) {
 		return nil
 	}

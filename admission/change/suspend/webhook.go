@@ -65,7 +65,7 @@ func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 		return admission.Fail(err)
 	}
 	in := Gather(ctx, c, h.Settings(), h.History)
-	return h.answer(ctx, req, c, in, Confirm(Decide(in), in, RecordedBypass(c) != nil))
+	return h.answer(ctx, req, c, in, Confirm(Decide(in), in, AddedBypass(c) != nil))
 }
 
 // answer checks whether the user may do what the decision needs, reports a denial and

@@ -169,10 +169,10 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 			old: build(versioned(2), held, used), new: build(versioned(2), held, used, repair, image("busybox:3")), reason: v1alpha1.ReasonReleaseDenied,
 			message: fixed + ": a repair of this suspension was already admitted; remove the annotation altershield.defense.antgroup.com/bypass to allow another",
 		},
-		"second repair after the record of the first was removed": {
+		"second repair after the annotation of the first was removed": {
 			old: build(versioned(2), held), new: build(versioned(2), held, repair, image("busybox:3")), reason: v1alpha1.ReasonRepairAdmitted,
 		},
-		"second repair that removes the record of the first": {
+		"second repair that removes the annotation of the first": {
 			old: build(versioned(2), held, used), new: build(versioned(2), held, repair, image("busybox:3")), reason: v1alpha1.ReasonReleaseDenied,
 			message: fixed + ": a repair of this suspension was already admitted; remove the annotation altershield.defense.antgroup.com/bypass to allow another",
 		},
@@ -192,12 +192,12 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 			old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), skipped: true, reason: v1alpha1.ReasonReleaseDenied,
 			message: fixed + ": the webhook mdeployment.kb.io did not answer: try again",
 		},
-		"forged record of another attempt": {
+		"forged annotation of another attempt": {
 			old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:2"),
 				builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: admissiontest.User, Suspend: builder.SuspendedAt, Attempt: 2})),
 			skipped: true, reason: v1alpha1.ReasonReleaseDenied, message: fixed,
 		},
-		"forged record of another user": {
+		"forged annotation of another user": {
 			old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:2"),
 				builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 3})),
 			skipped: true, reason: v1alpha1.ReasonReleaseDenied, message: fixed,
@@ -404,22 +404,22 @@ func TestABypassRequiresPermission(t *testing.T) {
 		checked  bool // the permission is checked
 		message  string
 	}{
-		"repair with permission":                            {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Allowed: true}, checked: true},
-		"repair without permission":                         {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
-		"repair, check failed":                              {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Err: errors.New("too slow")}, checked: true, message: unknown},
-		"repair, check allowed and failed":                  {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Allowed: true, Err: errors.New("too slow")}, checked: true, message: unknown},
-		"dry run of a repair":                               {dry: true, old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
-		"removal of the repair's record without permission": {old: build(versioned(2), held, used), new: build(versioned(2), held), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
-		"removal of the repair's record with permission":    {old: build(versioned(2), held, used), new: build(versioned(2), held), answer: suspend.Authorization{Allowed: true}, checked: true},
-		"removal of an earlier suspension's record":         {old: build(versioned(2), held, old), new: build(versioned(2), held)},
+		"repair with permission":                                {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Allowed: true}, checked: true},
+		"repair without permission":                             {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
+		"repair, check failed":                                  {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Err: errors.New("too slow")}, checked: true, message: unknown},
+		"repair, check allowed and failed":                      {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Allowed: true, Err: errors.New("too slow")}, checked: true, message: unknown},
+		"dry run of a repair":                                   {dry: true, old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
+		"removal of the repair's annotation without permission": {old: build(versioned(2), held, used), new: build(versioned(2), held), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
+		"removal of the repair's annotation with permission":    {old: build(versioned(2), held, used), new: build(versioned(2), held), answer: suspend.Authorization{Allowed: true}, checked: true},
+		"removal of an earlier suspension's annotation":         {old: build(versioned(2), held, old), new: build(versioned(2), held)},
 		"rollback":                   {old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:0"))},
 		"release":                    {old: build(versioned(1), held), new: build(versioned(1), held, image("busybox:2")), message: fixed},
 		"other metadata":             {old: build(versioned(1), held), new: build(versioned(1), held, label("team", "a"))},
 		"repair, bypass is Recorded": {recorded: true, old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2"))},
-		"removal of the repair's record, bypass is Recorded": {recorded: true, old: build(versioned(2), held, used), new: build(versioned(2), held)},
-		"repair, blocking off":                               {off: true, old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2"))},
-		"release by the controller":                          {user: v1alpha1.ControllerUser, old: build(versioned(1), held), new: build(versioned(1), held, image("busybox:2"))},
-		"repair of a workload that is not suspended":         {old: build(versioned(1)), new: build(versioned(1), repair, image("busybox:2"))},
+		"removal of the repair's annotation, bypass is Recorded": {recorded: true, old: build(versioned(2), held, used), new: build(versioned(2), held)},
+		"repair, blocking off":                       {off: true, old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2"))},
+		"release by the controller":                  {user: v1alpha1.ControllerUser, old: build(versioned(1), held), new: build(versioned(1), held, image("busybox:2"))},
+		"repair of a workload that is not suspended": {old: build(versioned(1)), new: build(versioned(1), repair, image("busybox:2"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(admissiontest.History{Successes: []string{good}}, !tc.off)

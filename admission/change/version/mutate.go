@@ -32,7 +32,7 @@ func mutate(c admission.Change, release v1alpha1.Release, suspension suspend.Dec
 			return admission.Mutation{}, err
 		}
 	default:
-		restoreRecords(&m, c)
+		restoreAnnotations(&m, c)
 		if v1alpha1.HoldOf(c.Old.Annotations).IsUnjudged() && c.TemplateChanged && suspension.Outcome != suspend.Deny {
 			resume(&m, c, c.Old.Annotations)
 		}
@@ -45,10 +45,10 @@ func mutate(c admission.Change, release v1alpha1.Release, suspension suspend.Dec
 }
 
 // resetForCreation removes the state of an earlier workload that a saved manifest may
-// contain: a created workload is a new release. The hold ends together with its record.
+// contain: a created workload is a new release. The hold ends together with its annotation.
 //
-// The suspension is removed if it has a record of a hold or bypass, because then
-// Breakwater set it. A suspend label without a record is a freeze by a user.
+// The suspension is removed if there is a hold or bypass annotation, because then
+// Breakwater set it. A suspend label without either is a freeze by a user.
 func resetForCreation(m *admission.Mutation, c admission.Change) {
 	_, held := c.New.Annotations[v1alpha1.HoldAnnotation]
 	_, bypassed := c.New.Annotations[v1alpha1.BypassAnnotation]
@@ -69,21 +69,21 @@ func recordBypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release
 		kind = v1alpha1.BypassRepair
 	}
 	suspended := c.Old.Labels[v1alpha1.SuspendLabel]
-	record, err := json.Marshal(v1alpha1.Bypass{
+	bypass, err := json.Marshal(v1alpha1.Bypass{
 		Kind: kind, User: c.User.Username, Suspend: suspended, Attempt: to.Attempt, Time: admissionTime(c, now),
 		Freeze: freezeValue(c.Old.Annotations),
 	})
 	if err != nil {
-		return fmt.Errorf("encode bypass record: %w", err)
+		return fmt.Errorf("encode the bypass: %w", err)
 	}
-	m.SetAnnotation(v1alpha1.BypassAnnotation, string(record))
+	m.SetAnnotation(v1alpha1.BypassAnnotation, string(bypass))
 	m.SetLabel(v1alpha1.SuspendLabel, suspended)
 	resume(m, c, c.Old.Annotations)
 	return nil
 }
 
 // freezeValue returns the suspend label that a user set before the check failed. It
-// is copied, because the record of the hold is removed.
+// is copied, because the hold annotation is removed.
 func freezeValue(annotations map[string]string) string {
 	if hold := v1alpha1.HoldOf(annotations); hold != nil {
 		return hold.Freeze
@@ -94,15 +94,15 @@ func freezeValue(annotations map[string]string) string {
 // admissionTime returns the time of the bypass: now, or, in a repeated call of the API
 // server, the time already recorded. A time set by a user is ignored.
 func admissionTime(c admission.Change, now time.Time) metav1.Time {
-	if record := suspend.RecordedBypass(c); record != nil && now.Sub(record.Time.Time).Abs() <= maxRequestDuration {
-		return record.Time
+	if bypass := suspend.AddedBypass(c); bypass != nil && now.Sub(bypass.Time.Time).Abs() <= maxRequestDuration {
+		return bypass.Time
 	}
 	return metav1.NewTime(now.UTC().Truncate(time.Second))
 }
 
-// resume ends a hold: it removes the record and restores the recorded value of the
+// resume ends a hold: it removes its annotation and restores the recorded value of the
 // field that stops the rollout, unless this change sets the field, or a user applied a
-// manifest that pauses the rollout. If the record is malformed, the field is removed.
+// manifest that pauses the rollout. If the annotation is malformed, the field is removed.
 func resume(m *admission.Mutation, c admission.Change, recorded map[string]string) {
 	_, held := recorded[v1alpha1.HoldAnnotation]
 	delete(m.Annotations, v1alpha1.HoldAnnotation)
@@ -113,11 +113,11 @@ func resume(m *admission.Mutation, c admission.Change, recorded map[string]strin
 	m.Hold = c.New.Resume(ptr.Deref(v1alpha1.HoldOf(recorded), v1alpha1.Hold{}).Former)
 }
 
-// restoreRecords reverts changes of records that only Breakwater may write. A user may
-// remove the record of a bypass, which permits another repair, but may not add one. A
-// new record of a hold comes from a revision: `kubectl rollout undo` copies all
+// restoreAnnotations reverts changes of annotations that only Breakwater may write. A user
+// may remove the bypass annotation, which permits another repair, but may not add one. A
+// new hold annotation comes from a revision: `kubectl rollout undo` copies all
 // annotations of a ReplicaSet to the Deployment.
-func restoreRecords(m *admission.Mutation, c admission.Change) {
+func restoreAnnotations(m *admission.Mutation, c admission.Change) {
 	if _, ok := m.Annotations[v1alpha1.BypassAnnotation]; ok {
 		if was, ok := c.Old.Annotations[v1alpha1.BypassAnnotation]; ok {
 			m.SetAnnotation(v1alpha1.BypassAnnotation, was)

@@ -161,10 +161,10 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 		"release removed by a replace": {
 			old: build(versioned(3)), new: build(bare), want: build(bare, versioned(3)), decision: Kept,
 		},
-		"record of a bypass changed by a user": {
+		"bypass annotation changed by a user": {
 			old: build(versioned(3), repair(3)), new: build(versioned(3), repair(99)), want: build(versioned(3), repair(3)), decision: Kept,
 		},
-		"record of a bypass removed by a user": {
+		"bypass annotation removed by a user": {
 			old: build(versioned(3), repair(3)), new: build(versioned(3)), want: build(versioned(3)), decision: Kept,
 		},
 		"annotations of a ReplicaSet copied by rollout undo": {
@@ -385,7 +385,7 @@ func TestARepairLabelWithoutATemplateChangeCausesAWarning(t *testing.T) {
 
 func TestTheTimeOfABypassIsSetByTheWebhookAndKeptOnReinvocation(t *testing.T) {
 	held, update := build(versioned(1), builder.Held), build(versioned(1), builder.Held, label(v1alpha1.IgnoredSuspendLabel, "true"), image("busybox:2"))
-	record := func(at time.Time) builder.Option {
+	bypassed := func(at time.Time) builder.Option {
 		return builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: since, Attempt: 2, Time: metav1.NewTime(at)})
 	}
 	for name, tc := range map[string]struct{ said, want time.Time }{
@@ -394,7 +394,7 @@ func TestTheTimeOfABypassIsSetByTheWebhookAndKeptOnReinvocation(t *testing.T) {
 		"in the future":  {builder.Now.Add(time.Hour), builder.Now},
 	} {
 		t.Run(name, func(t *testing.T) {
-			record(tc.said)(update)
+			bypassed(tc.said)(update)
 			req := admissiontest.Request(t, held, update)
 			got := v1alpha1.BypassOf(admissiontest.Apply(t, req, newHandler().Admit(t.Context(), req).Response).Annotations)
 			if got == nil || !got.Time.Time.Equal(tc.want) {

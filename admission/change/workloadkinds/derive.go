@@ -75,7 +75,7 @@ func holdExpression(kind workload.Kind) string {
 		"object.spec.template != oldObject.spec.template",
 		label(v1alpha1.SuspendLabel),
 		annotation(v1alpha1.HoldAnnotation),
-		// Removing this record allows another repair.
+		// Removing the bypass annotation allows another repair.
 		fmt.Sprintf("(oldObject.metadata.?annotations[?'%s'].hasValue() && !object.metadata.?annotations[?'%[1]s'].hasValue())", v1alpha1.BypassAnnotation),
 		fmt.Sprintf("(%s && !%s)", stopped("oldObject", kind), stopped("object", kind)),
 	}, " || ")

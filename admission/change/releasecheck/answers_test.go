@@ -20,18 +20,18 @@ func answered(outcome v1alpha1.Outcome) v1alpha1.ReleaseCheckStatus {
 
 func TestTheFirstStoredAnswerCounts(t *testing.T) {
 	q := Query{Namespace: "default", Kind: "Deployment", Name: "sleep", Release: v1alpha1.Release{Version: "v1", Attempt: 1}}
-	for name, conflict := range map[string]bool{"without an earlier record": false, "with an expired record": true} {
+	for name, conflict := range map[string]bool{"without an earlier answer": false, "with an expired answer": true} {
 		t.Run(name, func(t *testing.T) {
-			first := newRecord(q, answered(v1alpha1.OutcomeFail))
+			first := newReleaseCheck(q, answered(v1alpha1.OutcomeFail))
 			client := fake.NewSimpleClientset(first)
 			var before *v1alpha1.ReleaseCheck
 			if conflict {
-				before = newRecord(q, answered(v1alpha1.OutcomeNoVerdict))
+				before = newReleaseCheck(q, answered(v1alpha1.OutcomeNoVerdict))
 				client.PrependReactor("update", "releasechecks", func(clienttesting.Action) (bool, runtime.Object, error) {
 					return true, nil, apierrs.NewConflict(v1alpha1.Resource("releasechecks"), first.Name, errors.New("changed"))
 				})
 			}
-			got, err := Records{client.AppV1alpha1()}.Store(t.Context(), q, before, answered(v1alpha1.OutcomePass))
+			got, err := Answers{client.AppV1alpha1()}.Store(t.Context(), q, before, answered(v1alpha1.OutcomePass))
 			if err != nil || got.Outcome != v1alpha1.OutcomeFail {
 				t.Errorf("%+v, %v", got, err)
 			}
@@ -60,7 +60,7 @@ func TestExpiredReleaseChecksAreDeleted(t *testing.T) {
 	}
 	client := fake.NewSimpleClientset(
 		at("old", 2*Retention, Retention), at("repeated", 2*Retention, Retention-time.Second), at("new", time.Hour, time.Hour), at("unanswered", Retention, 0))
-	if err := (Records{client.AppV1alpha1()}).DeleteExpired(t.Context(), noon); err != nil {
+	if err := (Answers{client.AppV1alpha1()}).DeleteExpired(t.Context(), noon); err != nil {
 		t.Fatal(err)
 	}
 	left, err := client.AppV1alpha1().ReleaseChecks("default").List(t.Context(), metav1.ListOptions{})

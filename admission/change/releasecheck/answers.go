@@ -11,16 +11,16 @@ import (
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
 )
 
-// Records stores answers in ReleaseChecks. It reads from the API server instead of a
+// Answers stores answers in ReleaseChecks. It reads from the API server instead of a
 // cache, to see answers that another replica has just stored.
-type Records struct {
+type Answers struct {
 	Client versioned.ReleaseChecksGetter
 }
 
 // Get returns the stored ReleaseCheck of a query, or nil.
-func (r Records) Get(ctx context.Context, q Query) (*v1alpha1.ReleaseCheck, error) {
+func (a Answers) Get(ctx context.Context, q Query) (*v1alpha1.ReleaseCheck, error) {
 	name := v1alpha1.ReleaseCheckName(q.Kind, q.Name, q.Release.Version)
-	found, err := r.Client.ReleaseChecks(q.Namespace).Get(ctx, name, metav1.GetOptions{})
+	found, err := a.Client.ReleaseChecks(q.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
 		return nil, nil
 	} else if err != nil {
@@ -31,11 +31,11 @@ func (r Records) Get(ctx context.Context, q Query) (*v1alpha1.ReleaseCheck, erro
 
 // Store replaces before, which may be nil, with an answer. On a conflict, it returns
 // the answer that another replica has stored.
-func (r Records) Store(ctx context.Context, q Query, before *v1alpha1.ReleaseCheck, answer v1alpha1.ReleaseCheckStatus) (v1alpha1.ReleaseCheckStatus, error) {
-	checks := r.Client.ReleaseChecks(q.Namespace)
+func (a Answers) Store(ctx context.Context, q Query, before *v1alpha1.ReleaseCheck, answer v1alpha1.ReleaseCheckStatus) (v1alpha1.ReleaseCheckStatus, error) {
+	checks := a.Client.ReleaseChecks(q.Namespace)
 	var err error
 	if before == nil {
-		_, err = checks.Create(ctx, newRecord(q, answer), metav1.CreateOptions{})
+		_, err = checks.Create(ctx, newReleaseCheck(q, answer), metav1.CreateOptions{})
 	} else {
 		after := before.DeepCopy()
 		after.Status = answer
@@ -44,14 +44,14 @@ func (r Records) Store(ctx context.Context, q Query, before *v1alpha1.ReleaseChe
 	if !apierrs.IsAlreadyExists(err) && !apierrs.IsConflict(err) {
 		return answer, err
 	}
-	first, err := r.Get(ctx, q)
+	first, err := a.Get(ctx, q)
 	if err != nil || first == nil || first.Status.Outcome == "" {
 		return answer, err
 	}
 	return first.Status, nil
 }
 
-func newRecord(q Query, answer v1alpha1.ReleaseCheckStatus) *v1alpha1.ReleaseCheck {
+func newReleaseCheck(q Query, answer v1alpha1.ReleaseCheckStatus) *v1alpha1.ReleaseCheck {
 	return &v1alpha1.ReleaseCheck{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      v1alpha1.ReleaseCheckName(q.Kind, q.Name, q.Release.Version),
