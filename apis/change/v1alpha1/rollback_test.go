@@ -17,9 +17,9 @@ func TestAReleaseIsARollbackIfARecordHasItsAttempt(t *testing.T) {
 		"if Breakwater rolled back":                    {at("4", RollbackAnnotation, `{"attempt":4}`), true},
 		"if a person rolled back a suspended workload": {at("4", BypassAnnotation, `{"kind":"rollback","attempt":4}`), true},
 		"not if it is a repair":                        {at("4", BypassAnnotation, `{"kind":"repair","attempt":4}`), false},
-		"not if the record has an earlier attempt":     {at("5", RollbackAnnotation, `{"attempt":4}`), false},
-		"not if the record is malformed":               {at("4", RollbackAnnotation, `{"attempt":"4"}`), false},
-		"not without a record":                         {at("4"), false},
+		"not if the value has an earlier attempt":      {at("5", RollbackAnnotation, `{"attempt":4}`), false},
+		"not if the value is malformed":                {at("4", RollbackAnnotation, `{"attempt":"4"}`), false},
+		"not without the annotation":                   {at("4"), false},
 		"not if the release is unknown":                {map[string]string{RollbackAnnotation: `{"attempt":0}`}, false},
 		"if the bypass has an earlier attempt":         {at("4", RollbackAnnotation, `{"attempt":4}`, BypassAnnotation, `{"kind":"repair","attempt":3}`), true},
 	} {

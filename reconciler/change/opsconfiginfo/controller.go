@@ -25,10 +25,10 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 	logger := logging.FromContext(ctx)
 	informer := opsconfiginfoinformer.Get(ctx)
 	r := &Reconciler{
-		client:   changeclient.Get(ctx),
-		lister:   informer.Lister(),
-		recorded: watchRecord(cmw, kubeclient.Get(ctx)),
-		clock:    clock.RealClock{},
+		client:    changeclient.Get(ctx),
+		lister:    informer.Lister(),
+		installed: watchInstalled(cmw, kubeclient.Get(ctx)),
+		clock:     clock.RealClock{},
 	}
 	impl := reconcileropsconfiginfo.NewImpl(ctx, r, func(impl *controller.Impl) controller.Options {
 		return controller.Options{

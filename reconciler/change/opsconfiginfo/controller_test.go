@@ -26,7 +26,7 @@ import (
 	reconcileropsconfiginfo "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/opsconfiginfo"
 )
 
-// recordedData is the key of the record's data in TableRow.OtherTestData.
+// recordedData is the key of the ConfigMap's data in TableRow.OtherTestData.
 const recordedData = "recorded"
 
 // newReconciler returns a Reconciler with a cache and a fake API server that have the
@@ -35,7 +35,7 @@ func newReconciler(t *testing.T, row *rtesting.TableRow) (controller.Reconciler,
 	t.Helper()
 	ctx, _ := rtesting.SetupFakeContext(t)
 	kube, client, informer := fakekubeclient.Get(ctx), fakechangeclient.Get(ctx), fakeopsconfiginfo.Get(ctx)
-	recorded := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: recordName}}
+	recorded := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: installedName}}
 	recorded.Data, _ = row.OtherTestData[recordedData].(map[string]string)
 	if err := kube.Tracker().Add(recorded); err != nil {
 		t.Fatal(err)
@@ -54,8 +54,8 @@ func newReconciler(t *testing.T, row *rtesting.TableRow) (controller.Reconciler,
 	recorder := kuberecord.NewFakeRecorder(10)
 	r := reconcileropsconfiginfo.NewReconciler(ctx, logging.FromContext(ctx), client, informer.Lister(), recorder, &Reconciler{
 		client: client, lister: informer.Lister(),
-		recorded: watchRecord(configmap.NewStaticWatcher(recorded), kube),
-		clock:    clocktesting.NewFakePassiveClock(time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)),
+		installed: watchInstalled(configmap.NewStaticWatcher(recorded), kube),
+		clock:     clocktesting.NewFakePassiveClock(time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)),
 	}, controller.Options{SkipStatusUpdates: true})
 	if err := r.(reconciler.LeaderAware).Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
 		t.Fatal(err)
@@ -90,13 +90,13 @@ func TestReconcile(t *testing.T) {
 		Key:  system + "blocking",
 		WantCreates: []runtime.Object{created("blocking", v1alpha1.OpsConfigInfoSpec{
 			Type: "isBlockingUp", Enable: true, Remark: "是否开启阻断"})},
-		WantPatches: []clientgotesting.PatchActionImpl{patchOf(recordName, `{"data":{"blocking":"2026-02-03T04:05:06Z"}}`)},
+		WantPatches: []clientgotesting.PatchActionImpl{patchOf(installedName, `{"data":{"blocking":"2026-02-03T04:05:06Z"}}`)},
 	}, {
 		Name: "default isBranch is created",
 		Key:  system + "branch",
 		WantCreates: []runtime.Object{created("branch", v1alpha1.OpsConfigInfoSpec{
 			Type: "isBranch", Content: "10", Remark: "是否开启批量防控"})},
-		WantPatches: []clientgotesting.PatchActionImpl{patchOf(recordName, `{"data":{"branch":"2026-02-03T04:05:06Z"}}`)},
+		WantPatches: []clientgotesting.PatchActionImpl{patchOf(installedName, `{"data":{"branch":"2026-02-03T04:05:06Z"}}`)},
 	}, {
 		Name: "a deleted default is not created again", Key: system + "blocking",
 		OtherTestData: done,
@@ -107,7 +107,7 @@ func TestReconcile(t *testing.T) {
 	}, {
 		Name: "a user's object of the type replaces the default", Key: system + "blocking",
 		Objects:     []runtime.Object{object("mine", 1, off)},
-		WantPatches: []clientgotesting.PatchActionImpl{patchOf(recordName, `{"data":{"blocking":"2026-02-03T04:05:06Z"}}`)},
+		WantPatches: []clientgotesting.PatchActionImpl{patchOf(installedName, `{"data":{"blocking":"2026-02-03T04:05:06Z"}}`)},
 	}, {
 		Name: "a failed creation is retried", Key: system + "blocking",
 		WithReactors: []clientgotesting.ReactionFunc{func(a clientgotesting.Action) (bool, runtime.Object, error) {
@@ -146,7 +146,7 @@ func TestReconcile(t *testing.T) {
 
 func TestDefaultObjectsAreReconciledWithoutAnEvent(t *testing.T) {
 	ctx, _ := rtesting.SetupFakeContext(t)
-	impl := NewController(ctx, configmap.NewStaticWatcher(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: recordName}}))
+	impl := NewController(ctx, configmap.NewStaticWatcher(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: installedName}}))
 	got := map[any]bool{}
 	for range defaultKeys() { // the length of the queue does not include keys that are being added
 		key, _ := impl.WorkQueue().Get()

@@ -37,10 +37,10 @@ const (
 
 // Reconciler writes the condition Ready of OpsConfigInfo objects.
 type Reconciler struct {
-	client   versioned.Interface
-	lister   listers.OpsConfigInfoLister
-	recorded *record
-	clock    clock.PassiveClock
+	client    versioned.Interface
+	lister    listers.OpsConfigInfoLister
+	installed *installed
+	clock     clock.PassiveClock
 }
 
 var (
@@ -91,7 +91,7 @@ func (r *Reconciler) ensureDefault(ctx context.Context, key types.NamespacedName
 	if err != nil {
 		return fmt.Errorf("list OpsConfigInfo: %w", err)
 	}
-	in := Default{Exists: exists, Recorded: r.recorded.has(key.Name)}
+	in := Default{Exists: exists, Recorded: r.installed.has(key.Name)}
 	for _, c := range others {
 		in.TypeTaken = in.TypeTaken || (c.Name != key.Name && c.Spec.Type == spec.Type)
 	}
@@ -110,7 +110,7 @@ func (r *Reconciler) ensureDefault(ctx context.Context, key types.NamespacedName
 		logging.FromContext(ctx).Infow("created the default OpsConfigInfo")
 	}
 	if d.Record {
-		return r.recorded.add(ctx, key.Name, r.clock.Now())
+		return r.installed.add(ctx, key.Name, r.clock.Now())
 	}
 	return nil
 }

@@ -16,23 +16,23 @@ import (
 )
 
 // recordStatus writes the rollback to the status of the ChangeWorkload that was
-// rolled back, with the announcement of the CloudEvent. It follows from the record on
+// rolled back, with the announcement of the CloudEvent. It follows from the rollback annotation of
 // the workload, so a process that died after the rollback completes it later.
 func (r *Reconciler) recordStatus(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload) error {
-	record := v1alpha1.RollbackOf(w.Annotations)
-	if record == nil || record.From() != c.Release() || c.Status.Rollback != nil {
+	rollback := v1alpha1.RollbackOf(w.Annotations)
+	if rollback == nil || rollback.From() != c.Release() || c.Status.Rollback != nil {
 		return nil
 	}
-	// An old ReplicaSet's annotations can bring back an old record: it is valid
+	// An old ReplicaSet's annotations can bring back an old value: it is valid
 	// only if the workload moved to the attempt that it names.
-	if release, known := v1alpha1.ReleaseOf(w.Annotations); !known || release.Attempt < record.Attempt {
+	if release, known := v1alpha1.ReleaseOf(w.Annotations); !known || release.Attempt < rollback.Attempt {
 		return nil
 	}
 	after := c.DeepCopy()
-	after.Status.Rollback = record
+	after.Status.Rollback = rollback
 	after.Status.Announce(v1alpha1.Announcement{
 		Verb: string(events.VerbRolledBack), Phase: c.Status.Phase, EntryTimeUnix: c.Status.EntryTimeUnix,
-		Reason: record.Kind.Reason(), Message: text.Truncate(record.Message, 1024), User: text.Truncate(record.User, 512),
+		Reason: rollback.Kind.Reason(), Message: text.Truncate(rollback.Message, 1024), User: text.Truncate(rollback.User, 512),
 	})
 	_, err := statuspatch.Write(ctx, r.client.AppV1alpha1().ChangeWorkloads(c.Namespace), fieldManager,
 		c, after, statuspatch.ChangeWorkloadRollback)

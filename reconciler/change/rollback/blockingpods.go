@@ -28,9 +28,9 @@ const blockingPodsInterval = 5 * time.Second
 // failed version that are not Ready are deleted. It returns the time until the
 // next check.
 func (r *Reconciler) deleteBlockingPods(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload) (time.Duration, error) {
-	record := v1alpha1.RollbackOf(w.Annotations)
+	rollback := v1alpha1.RollbackOf(w.Annotations)
 	if w.Kind.GroupKind() != workload.StatefulSet.GroupKind() || w.Complete || w.Paused() ||
-		record == nil || !at(w, c) || record.Attempt != c.Spec.Attempt {
+		rollback == nil || !at(w, c) || rollback.Attempt != c.Spec.Attempt {
 		return 0, nil
 	}
 	all, err := releasefinder.Owned[*corev1.Pod](r.pods, w.UID)
@@ -39,10 +39,10 @@ func (r *Reconciler) deleteBlockingPods(ctx context.Context, c *v1alpha1.ChangeW
 	}
 	for _, p := range all {
 		_, release, known := r.finder.ReleaseOfPod(p)
-		if !known || release.Version != record.FromVersion || p.DeletionTimestamp != nil || podOf(p).Ready {
+		if !known || release.Version != rollback.FromVersion || p.DeletionTimestamp != nil || podOf(p).Ready {
 			continue
 		}
-		if err := r.remove(ctx, p, w, record); err != nil {
+		if err := r.remove(ctx, p, w, rollback); err != nil {
 			return 0, err
 		}
 	}
@@ -50,7 +50,7 @@ func (r *Reconciler) deleteBlockingPods(ctx context.Context, c *v1alpha1.ChangeW
 }
 
 // remove deletes a pod if it has not changed since it was read.
-func (r *Reconciler) remove(ctx context.Context, p *corev1.Pod, w *workload.Workload, record *v1alpha1.Rollback) error {
+func (r *Reconciler) remove(ctx context.Context, p *corev1.Pod, w *workload.Workload, rollback *v1alpha1.Rollback) error {
 	err := r.kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &p.UID, ResourceVersion: &p.ResourceVersion},
 	})
@@ -61,7 +61,7 @@ func (r *Reconciler) remove(ctx context.Context, p *corev1.Pod, w *workload.Work
 	}
 	logging.FromContext(ctx).Infow("deleted a pod of the failed version that is not Ready",
 		"statefulset", w.Name, "pod", p.Name, "revision", p.Labels[appsv1.ControllerRevisionHashLabelKey])
-	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeNormal, record.Kind.Reason(),
+	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeNormal, rollback.Kind.Reason(),
 		"deleted pod %s: it has the failed version and is not Ready, and blocked the rollback", p.Name)
 	return nil
 }

@@ -132,7 +132,7 @@ func enqueue(impl *controller.Impl, w *workload.Workload) {
 	if release, known := v1alpha1.ReleaseOf(w.Annotations); known {
 		impl.EnqueueKey(types.NamespacedName{Namespace: w.Namespace, Name: v1alpha1.ChangeWorkloadName(w.Name, release.Version)})
 	}
-	if record := v1alpha1.RollbackOf(w.Annotations); record != nil {
-		impl.EnqueueKey(types.NamespacedName{Namespace: w.Namespace, Name: v1alpha1.ChangeWorkloadName(w.Name, record.FromVersion)})
+	if rollback := v1alpha1.RollbackOf(w.Annotations); rollback != nil {
+		impl.EnqueueKey(types.NamespacedName{Namespace: w.Namespace, Name: v1alpha1.ChangeWorkloadName(w.Name, rollback.FromVersion)})
 	}
 }

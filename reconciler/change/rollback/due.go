@@ -32,12 +32,12 @@ type Situation struct {
 	Began time.Time
 	// Current: the release is the workload's current one.
 	Current bool
-	// Rolling: the strategy lets the controller replace pods. Held: the rollout
-	// is paused, by Breakwater or a user. Complete: the rollout is complete.
-	Rolling, Held, Complete bool
-	// Record is the last rollback and Request the rollback request of a person;
+	// Rolling: the strategy lets the controller replace pods. Paused: the rollout
+	// is stopped, by Breakwater or a user. Complete: the rollout is complete.
+	Rolling, Paused, Complete bool
+	// Last is the last rollback and Request the rollback request of a person;
 	// nil if there is none. RequestMalformed: the request cannot be parsed.
-	Record           *v1alpha1.Rollback
+	Last             *v1alpha1.Rollback
 	Request          *v1alpha1.RollbackRequest
 	RequestMalformed bool
 	// Pods are the pods of the release that are not terminating.
@@ -51,7 +51,7 @@ type Cause struct {
 	Version string
 	// User requested the rollback.
 	User string
-	// Times is copied to the record: see v1alpha1.Rollback.
+	// Times is copied to the rollback: see v1alpha1.Rollback.
 	Times int32
 	// Message is the reason, for people.
 	Message string
@@ -77,8 +77,8 @@ func Due(s Situation) Cause {
 	case s.Request != nil:
 		return Cause{Kind: v1alpha1.RollbackRequested, Version: s.Request.Version, User: s.Request.User,
 			Message: s.Request.User + " requested it"}
-	case s.Release.Attempt == 0, s.Record != nil && s.Record.Attempt == s.Release.Attempt:
-		// A baseline was not released, and only a person can roll back a
+	case s.Release.Attempt == 0, s.Last != nil && s.Last.Attempt == s.Release.Attempt:
+		// A baseline began no rollout, and only a person can roll back a
 		// rollback.
 		return Cause{}
 	case s.Phase == v1alpha1.WorkloadSuspend:
@@ -102,7 +102,7 @@ func (s Situation) failed() Cause {
 // stuck decides for a release whose pods do not become Ready. If one became
 // Ready within HealAfter, the release makes progress.
 func (s Situation) stuck() Cause {
-	if !s.Settings.SelfHealing || !s.Rolling || s.Held || s.Complete {
+	if !s.Settings.SelfHealing || !s.Rolling || s.Paused || s.Complete {
 		return Cause{}
 	}
 	late := s.Now.Add(-s.Settings.HealAfter)
@@ -132,7 +132,7 @@ func (s Situation) stuck() Cause {
 // limited applies maxConsecutive.
 func (s Situation) limited(c Cause) Cause {
 	c.Times = 1
-	if r := s.Record; r != nil && r.FromVersion == s.Release.Version {
+	if r := s.Last; r != nil && r.FromVersion == s.Release.Version {
 		c.Times = r.Times + 1
 	}
 	if c.Times > maxConsecutive {

@@ -28,7 +28,7 @@ func underWay() Situation {
 // failed is a release that failed its check, with automatic rollback on.
 func failed() Situation {
 	s := underWay()
-	s.Phase, s.Reason, s.Held = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed, true
+	s.Phase, s.Reason, s.Paused = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed, true
 	s.Settings.AutomaticRollback = true
 	s.Pods = []Pod{{Name: "web-1", Created: ago(3 * time.Minute), Ready: true, Changed: ago(3 * time.Minute)}}
 	return s
@@ -99,7 +99,7 @@ func TestARollbackIsDue(t *testing.T) {
 		"not when the strategy replaces no pod by itself, or all at once": {
 			in: but(underWay(), func(s *Situation) { s.Rolling = false })},
 		"not when a user paused the rollout": {
-			in: but(underWay(), func(s *Situation) { s.Held = true })},
+			in: but(underWay(), func(s *Situation) { s.Paused = true })},
 		"not when the rollout is complete": {
 			in: but(underWay(), func(s *Situation) { s.Complete = true })},
 		"not when the release is a Success": {
@@ -107,13 +107,13 @@ func TestARollbackIsDue(t *testing.T) {
 		"not when it is a baseline": {
 			in: but(underWay(), func(s *Situation) { s.Release.Attempt = 0 })},
 		"not when it is a rollback itself": {
-			in: but(underWay(), func(s *Situation) { s.Record = &v1alpha1.Rollback{Attempt: 4} })},
+			in: but(underWay(), func(s *Situation) { s.Last = &v1alpha1.Rollback{Attempt: 4} })},
 		"again when the version was applied again": {
-			in: but(underWay(), func(s *Situation) { s.Record = &v1alpha1.Rollback{FromVersion: "bad", Attempt: 3, Times: 2} }), want: heals},
+			in: but(underWay(), func(s *Situation) { s.Last = &v1alpha1.Rollback{FromVersion: "bad", Attempt: 3, Times: 2} }), want: heals},
 		"not a fourth time in a row": {
-			in: but(underWay(), func(s *Situation) { s.Record = &v1alpha1.Rollback{FromVersion: "bad", Attempt: 3, Times: 3} }), stop: "3 times in a row"},
+			in: but(underWay(), func(s *Situation) { s.Last = &v1alpha1.Rollback{FromVersion: "bad", Attempt: 3, Times: 3} }), stop: "3 times in a row"},
 		"when another version was rolled back three times": {
-			in: but(underWay(), func(s *Situation) { s.Record = &v1alpha1.Rollback{FromVersion: "worse", Attempt: 3, Times: 3} }), want: heals},
+			in: but(underWay(), func(s *Situation) { s.Last = &v1alpha1.Rollback{FromVersion: "worse", Attempt: 3, Times: 3} }), want: heals},
 
 		"when it failed its check and that is switched on": {in: failed(), want: rollsBack},
 		"not by default": {
@@ -125,9 +125,9 @@ func TestARollbackIsDue(t *testing.T) {
 		"not when the failed check was lost": {
 			in: but(failed(), func(s *Situation) { s.Reason = v1alpha1.ReasonFailedCheckLost })},
 		"not when a rollback failed its check": {
-			in: but(failed(), func(s *Situation) { s.Record = &v1alpha1.Rollback{Attempt: 4, FromVersion: "worse"} })},
+			in: but(failed(), func(s *Situation) { s.Last = &v1alpha1.Rollback{Attempt: 4, FromVersion: "worse"} })},
 		"not a fourth time when it fails and comes back": {
-			in: but(failed(), func(s *Situation) { s.Record = &v1alpha1.Rollback{FromVersion: "bad", Attempt: 3, Times: 3} }), stop: "3 times in a row"},
+			in: but(failed(), func(s *Situation) { s.Last = &v1alpha1.Rollback{FromVersion: "bad", Attempt: 3, Times: 3} }), stop: "3 times in a row"},
 
 		"when a person asks": {
 			in: but(underWay(), func(s *Situation) {
@@ -135,7 +135,7 @@ func TestARollbackIsDue(t *testing.T) {
 			}), want: asked},
 		"when a person asks, from a rollback too": {
 			in: but(failed(), func(s *Situation) {
-				s.Record, s.Request = &v1alpha1.Rollback{Attempt: 4}, &v1alpha1.RollbackRequest{User: "ann", Attempt: 4}
+				s.Last, s.Request = &v1alpha1.Rollback{Attempt: 4}, &v1alpha1.RollbackRequest{User: "ann", Attempt: 4}
 			}), want: asked},
 		"not when a person asked about an attempt before": {
 			in: but(failed(), func(s *Situation) { s.Request = &v1alpha1.RollbackRequest{User: "ann", Attempt: 3} }), drop: "names attempt 3"},

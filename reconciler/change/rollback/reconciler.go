@@ -3,7 +3,7 @@
 // its check, or because a person requested it. No other part of Breakwater
 // writes a pod template.
 //
-// A rollback is one write: the template and the record of its reason, on
+// A rollback is one write: the template and its annotation, on
 // condition that the workload's release is still the one of the decision. The
 // webhook makes it a release of its own with the next attempt, which is judged
 // like any other.
@@ -139,9 +139,9 @@ func (r *Reconciler) situation(c *v1alpha1.ChangeWorkload, w *workload.Workload)
 		Phase:    c.Status.Phase,
 		Current:  at(w, c),
 		Rolling:  w.Rolling,
-		Held:     w.Paused(),
+		Paused:   w.Paused(),
 		Complete: w.Complete,
-		Record:   v1alpha1.RollbackOf(w.Annotations),
+		Last:     v1alpha1.RollbackOf(w.Annotations),
 		Request:  v1alpha1.RollbackRequestOf(w.Annotations),
 	}
 	if w.Kind.UpdatesInPlace() {
@@ -185,7 +185,7 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 		}
 		return 0, nil
 	}
-	answered, err := r.write(ctx, w, recordOf(s, cause, target), target)
+	answered, err := r.write(ctx, w, newRollback(s, cause, target), target)
 	if err != nil {
 		return 0, err
 	}

@@ -64,13 +64,13 @@ func TestAStuckReleaseIsRolledBackOnce(t *testing.T) {
 	w.reconcile(c)
 	w.at(w.good, 3)
 	want := &v1alpha1.Rollback{Kind: v1alpha1.RollbackSelfHealing, FromVersion: w.bad, FromAttempt: 2, ToVersion: w.good, Attempt: 3, Times: 1}
-	record := v1alpha1.RollbackOf(w.now().GetAnnotations())
-	if diff := cmp.Diff(want, record, cmpopts.IgnoreFields(v1alpha1.Rollback{}, "Time", "Message")); diff != "" {
+	rollback := v1alpha1.RollbackOf(w.now().GetAnnotations())
+	if diff := cmp.Diff(want, rollback, cmpopts.IgnoreFields(v1alpha1.Rollback{}, "Time", "Message")); diff != "" {
 		t.Error(diff)
 	}
 	for _, words := range []string{"web-2-a (ImagePullBackOff)", "its 2 pods are Ready"} {
-		if !strings.Contains(record.Message, words) {
-			t.Errorf("message of the record is %q", record.Message)
+		if !strings.Contains(rollback.Message, words) {
+			t.Errorf("message of the rollback is %q", rollback.Message)
 		}
 	}
 	if e := w.event(); !strings.HasPrefix(e, "Warning "+v1alpha1.ReasonSelfHealed) {
@@ -83,7 +83,7 @@ func TestAStuckReleaseIsRolledBackOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(record, left.Status.Rollback); diff != "" {
+	if diff := cmp.Diff(rollback, left.Status.Rollback); diff != "" {
 		t.Error(diff)
 	}
 	w.reconcile(left)
@@ -91,7 +91,7 @@ func TestAStuckReleaseIsRolledBackOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	announced := []v1alpha1.Announcement{{Verb: string(events.VerbRolledBack), Phase: c.Status.Phase, EntryTimeUnix: c.Status.EntryTimeUnix,
-		Reason: v1alpha1.ReasonSelfHealed, Message: record.Message}}
+		Reason: v1alpha1.ReasonSelfHealed, Message: rollback.Message}}
 	if diff := cmp.Diff(announced, left.Status.Announcements); diff != "" {
 		t.Error(diff)
 	}
@@ -190,7 +190,7 @@ func TestARollbackRequestIsExecutedAndRemoved(t *testing.T) {
 	w.at(w.good, 3)
 	annotations := w.now().GetAnnotations()
 	if r := v1alpha1.RollbackOf(annotations); r == nil || r.User != "ann" || r.Kind != v1alpha1.RollbackRequested || r.Times != 0 {
-		t.Errorf("the record is %+v", r)
+		t.Errorf("the rollback is %+v", r)
 	}
 	if raw, ok := annotations[v1alpha1.RollbackRequestAnnotation]; ok {
 		t.Errorf("the request is still there: %s", raw)

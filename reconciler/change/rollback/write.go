@@ -14,11 +14,11 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
 )
 
-// maxMessage is the maximum length of a record's message, in bytes.
+// maxMessage is the maximum length of a rollback's message, in bytes.
 const maxMessage = 1024
 
-// recordOf returns the record of the rollback for the workload's annotation.
-func recordOf(s Situation, cause Cause, target Target) v1alpha1.Rollback {
+// newRollback returns the rollback for the workload's annotation.
+func newRollback(s Situation, cause Cause, target Target) v1alpha1.Rollback {
 	message := cause.Message + "; the target is version " + target.Version + " because " + target.Proof
 	return v1alpha1.Rollback{
 		Kind:        cause.Kind,
@@ -38,8 +38,8 @@ func recordOf(s Situation, cause Cause, target Target) v1alpha1.Rollback {
 // run comes first. If the webhook does not add the new attempt to its result, answered
 // is false and nothing is written: a rollback without a new attempt is not a
 // release of its own and would stay held.
-func (r *Reconciler) write(ctx context.Context, w *liveworkload.Workload, record v1alpha1.Rollback, target Target) (answered bool, err error) {
-	body, err := patchOf(w, record, target)
+func (r *Reconciler) write(ctx context.Context, w *liveworkload.Workload, rollback v1alpha1.Rollback, target Target) (answered bool, err error) {
+	body, err := patchOf(w, rollback, target)
 	if err != nil {
 		return false, err
 	}
@@ -50,7 +50,7 @@ func (r *Reconciler) write(ctx context.Context, w *liveworkload.Workload, record
 		if err != nil {
 			return false, fmt.Errorf("roll %s %s/%s back to version %s: %w", w.Kind.Kind, w.Namespace, w.Name, target.Version, err)
 		}
-		if release, known := v1alpha1.ReleaseOf(after.GetAnnotations()); !known || release.Attempt != record.Attempt {
+		if release, known := v1alpha1.ReleaseOf(after.GetAnnotations()); !known || release.Attempt != rollback.Attempt {
 			return false, nil
 		}
 	}
@@ -58,10 +58,10 @@ func (r *Reconciler) write(ctx context.Context, w *liveworkload.Workload, record
 }
 
 // patchOf returns the JSON patch of a rollback.
-func patchOf(w *liveworkload.Workload, record v1alpha1.Rollback, target Target) ([]byte, error) {
-	value, err := json.Marshal(record)
+func patchOf(w *liveworkload.Workload, rollback v1alpha1.Rollback, target Target) ([]byte, error) {
+	value, err := json.Marshal(rollback)
 	if err != nil {
-		return nil, fmt.Errorf("record the rollback: %w", err)
+		return nil, fmt.Errorf("encode the rollback: %w", err)
 	}
 	ops := append(unchanged(w.Workload),
 		workload.Operation{Op: "test", Path: workload.Pointer("metadata", "generation"), Value: w.Generation},

@@ -19,43 +19,43 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/optionalconfig"
 )
 
-// recordName is the ConfigMap with the default objects that have been created:
+// installedName is the ConfigMap with the default objects that have been created:
 // a key for each, with the time. A manifest creates it.
-const recordName = "installed-defaults"
+const installedName = "installed-defaults"
 
-// record caches which default objects have been created.
-type record struct {
+// installed caches which default objects have been created.
+type installed struct {
 	kube kubernetes.Interface
 	data atomic.Pointer[map[string]string]
 }
 
-// watchRecord returns a record that watches the ConfigMap.
-func watchRecord(cmw configmap.Watcher, kube kubernetes.Interface) *record {
-	r := &record{kube: kube}
-	r.observe(&corev1.ConfigMap{})
-	optionalconfig.Watch(cmw, recordName, r.observe)
-	return r
+// watchInstalled returns the cache, which follows the ConfigMap.
+func watchInstalled(cmw configmap.Watcher, kube kubernetes.Interface) *installed {
+	i := &installed{kube: kube}
+	i.observe(&corev1.ConfigMap{})
+	optionalconfig.Watch(cmw, installedName, i.observe)
+	return i
 }
 
-func (r *record) observe(cm *corev1.ConfigMap) {
+func (i *installed) observe(cm *corev1.ConfigMap) {
 	data := cm.Data
-	r.data.Store(&data)
+	i.data.Store(&data)
 }
 
-func (r *record) has(name string) bool { return (*r.data.Load())[name] != "" }
+func (i *installed) has(name string) bool { return (*i.data.Load())[name] != "" }
 
 // add records that the named object was created or found. If the ConfigMap was
 // deleted nothing can be recorded, and a default object that is deleted is
 // created again at the next start.
-func (r *record) add(ctx context.Context, name string, at time.Time) error {
+func (i *installed) add(ctx context.Context, name string, at time.Time) error {
 	patch, err := json.Marshal(map[string]any{"data": map[string]string{name: at.UTC().Format(time.RFC3339)}})
 	if err != nil {
 		return fmt.Errorf("record OpsConfigInfo %s: %w", name, err)
 	}
-	_, err = r.kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace).Patch(ctx, recordName, types.MergePatchType, patch,
+	_, err = i.kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace).Patch(ctx, installedName, types.MergePatchType, patch,
 		metav1.PatchOptions{FieldManager: fieldManager})
 	if apierrs.IsNotFound(err) {
-		logging.FromContext(ctx).Warnw("the record of default objects does not exist: apply the manifests again", "configmap", recordName)
+		logging.FromContext(ctx).Warnw("the ConfigMap of the default objects does not exist: apply the manifests again", "configmap", installedName)
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("record OpsConfigInfo %s: %w", name, err)
