@@ -107,14 +107,14 @@ func (c *clients) judgeOrder(ctx context.Context, release *v1alpha1.ChangeWorklo
 }
 
 func (a *app) judgePods(ctx context.Context, c *clients, f diagnosis.Facts, release *v1alpha1.ChangeWorkload, v verdict) error {
-	judged, err := diagnosis.Judge(f.BatchesOf(release), v.word, v.message, v.pods)
+	verdicts, err := diagnosis.Judge(f.BatchesOf(release), v.word, v.message, v.pods)
 	if err != nil {
 		return err
 	}
-	if len(judged) == 0 {
+	if len(verdicts) == 0 {
 		return fmt.Errorf("no pod of release %s is to be judged: all passed, or none is in a batch yet", release.Name)
 	}
-	for _, j := range judged {
+	for _, j := range verdicts {
 		patch, err := json.Marshal(map[string]any{
 			"metadata": map[string]any{"resourceVersion": j.Batch.ResourceVersion},
 			"status":   map[string]any{"podResults": j.Results},

@@ -8,9 +8,10 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Judged is a ChangePod with the podResults to write.
-type Judged struct {
-	Batch   *v1alpha1.ChangePod
+// PersonVerdict is a person's verdict on pods of one batch.
+type PersonVerdict struct {
+	Batch *v1alpha1.ChangePod
+	// Results are the podResults to write.
 	Results []v1alpha1.PodSummary
 	// Pods are the names of the pods that get the verdict.
 	Pods []string
@@ -19,12 +20,12 @@ type Judged struct {
 // Judge returns the results that give a person's verdict, pass or fail, to pods of the
 // batches. Without names a pass is for all pods that have not passed, and a fail for all
 // pods. Results of other pods are kept.
-func Judge(batches []v1alpha1.ChangePod, verdict, message string, names []string) ([]Judged, error) {
-	var all []Judged
+func Judge(batches []v1alpha1.ChangePod, verdict, message string, names []string) ([]PersonVerdict, error) {
+	var all []PersonVerdict
 	missing := slices.Clone(names)
 	for i := range batches {
 		b := &batches[i]
-		j := Judged{Batch: b, Results: slices.Clone(b.Status.PodResults)}
+		j := PersonVerdict{Batch: b, Results: slices.Clone(b.Status.PodResults)}
 		for _, p := range b.Spec.PodInfos {
 			outcome, _ := b.OutcomeOf(p.Pod)
 			wanted := verdict == "fail" || outcome != v1alpha1.OutcomePass

@@ -15,7 +15,8 @@ type State string
 const (
 	StateRunning State = "Running"
 	StatePassed  State = "Passed"
-	// StateHeld: the rollout is stopped and waits for a person.
+	// StateHeld: the rollout is stopped and waits for a person. Budgets and flow controls
+	// have it while they deny requests.
 	StateHeld   State = "Held"
 	StateFailed State = "Failed"
 	// StateUnguarded: Breakwater does not judge the workload, so it has no release.

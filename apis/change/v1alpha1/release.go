@@ -49,9 +49,9 @@ func FailedCheckReason(reason string) bool {
 	return reason == ReasonCheckFailed || reason == ReasonOrderCheckFailed
 }
 
-// Judged reports whether the release is judged. A baseline, attempt 0, ran when its
-// namespace opted in and is not judged.
-func (r Release) Judged() bool { return r.Attempt > 0 }
+// IsBaseline reports whether the release is a baseline: it ran when its namespace was
+// opted in, and no judge gives a verdict on it. True for the zero value.
+func (r Release) IsBaseline() bool { return r.Attempt == 0 }
 
 // IsTemplateVersion reports whether s has the format of workload.Version. Other values,
 // set by users, must not become part of object names.

@@ -8,9 +8,9 @@ import (
 
 func TestReleaseOf(t *testing.T) {
 	type want struct {
-		Release Release
-		Known   bool
-		Judged  bool
+		Release  Release
+		Known    bool
+		Baseline bool
 	}
 	tests := map[string]struct {
 		annotations map[string]string
@@ -32,19 +32,19 @@ func TestReleaseOf(t *testing.T) {
 		"an attempt beyond int64 is no release": {
 			annotations: map[string]string{VersionKey: "v1", AttemptAnnotation: "9223372036854775808"},
 		},
-		"attempt 0 is a baseline and not judged": {
+		"attempt 0 is a baseline": {
 			annotations: map[string]string{VersionKey: "v1", AttemptAnnotation: "0"},
-			want:        want{Release: Release{Version: "v1"}, Known: true},
+			want:        want{Release: Release{Version: "v1"}, Known: true, Baseline: true},
 		},
-		"attempt 3 is judged": {
+		"attempt 3 is not a baseline": {
 			annotations: map[string]string{VersionKey: "v1", AttemptAnnotation: "3"},
-			want:        want{Release: Release{Version: "v1", Attempt: 3}, Known: true, Judged: true},
+			want:        want{Release: Release{Version: "v1", Attempt: 3}, Known: true},
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			r, ok := ReleaseOf(tc.annotations)
-			if diff := cmp.Diff(tc.want, want{Release: r, Known: ok, Judged: r.Judged()}); diff != "" {
+			if diff := cmp.Diff(tc.want, want{Release: r, Known: ok, Baseline: ok && r.IsBaseline()}); diff != "" {
 				t.Error("(-want +got):", diff)
 			}
 		})

@@ -21,7 +21,7 @@ type Input struct {
 
 // Decision reports whether the pod gets the label.
 type Decision struct {
-	Finish bool
+	Label bool
 	// Reason is why the pod does not get the label. It is for the log.
 	Reason string
 }
@@ -35,13 +35,13 @@ func Decide(in Input) Decision {
 		return Decision{Reason: "it is terminating"}
 	case !in.HasRelease:
 		return Decision{Reason: "it belongs to no known release"}
-	case !in.Release.Judged():
+	case in.Release.IsBaseline():
 		return Decision{Reason: "its release is the baseline"}
 	case in.Finished:
 		return Decision{Reason: "it has the label"}
 	case !in.Ready:
 		return Decision{Reason: "it is not ready"}
 	default:
-		return Decision{Finish: true}
+		return Decision{Label: true}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-func TestAReadyPodOfAJudgedReleaseIsLabelledOnce(t *testing.T) {
+func TestAReadyPodOfAReleaseAfterTheBaselineIsLabelledOnce(t *testing.T) {
 	input := func(change func(*Input)) Input {
 		in := Input{OptedIn: true, Ready: true, HasRelease: true, Release: v1alpha1.Release{Version: "v1", Attempt: 1}}
 		if change != nil {
@@ -20,9 +20,9 @@ func TestAReadyPodOfAJudgedReleaseIsLabelledOnce(t *testing.T) {
 		in   Input
 		want Decision
 	}{
-		"a Ready pod of a judged release is labeled": {
+		"a Ready pod of a release after the baseline is labeled": {
 			in:   input(nil),
-			want: Decision{Finish: true},
+			want: Decision{Label: true},
 		},
 		"a pod that is not Ready, as in a crash loop, is not labeled": {
 			in:   input(func(in *Input) { in.Ready = false }),

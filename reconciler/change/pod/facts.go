@@ -50,5 +50,5 @@ func (f facts) due(obj any) bool {
 		return false
 	}
 	in, _ := f.of(p)
-	return Decide(in).Finish
+	return Decide(in).Label
 }

@@ -1,5 +1,5 @@
-// Package pod labels finished pods: a pod of a judged release gets the label
-// operate-finished once it is Ready, and the event pod.finished is sent.
+// Package pod labels finished pods: a pod of a release after the baseline gets the
+// label operate-finished once it is Ready, and the event pod.finished is sent.
 //
 // The label and the event are for people, tools and the server. They are rate limited. No check
 // waits for them: the ChangeWorkload reconciler claims pods that are Ready. The label only
@@ -44,7 +44,7 @@ var _ reconcilerpod.Interface = (*Reconciler)(nil)
 // ReconcileKind labels a pod that is finished.
 func (r *Reconciler) ReconcileKind(ctx context.Context, p *corev1.Pod) reconciler.Event {
 	in, of := r.facts.of(p)
-	if d := Decide(in); !d.Finish {
+	if d := Decide(in); !d.Label {
 		logging.FromContext(ctx).Debugw("the pod is not labeled", "reason", d.Reason)
 		return nil
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// onRelease returns a handler that calls do for an object with a judged release in
-// an opted-in namespace, when it is new or its release changed. The pods of the
-// object may have been cached before.
+// onRelease returns a handler that calls do for an object with a release after the
+// baseline in an opted-in namespace, when the object is new or its release changed. Its
+// pods may have been cached before.
 func onRelease(optedIn func(any) bool, do func(metav1.Object)) cache.ResourceEventHandler {
 	handle := func(obj any) {
-		if o, ok := judged(obj); ok && optedIn(obj) && hasPods(obj) {
+		if o, ok := afterBaseline(obj); ok && optedIn(obj) && hasPods(obj) {
 			do(o)
 		}
 	}
@@ -29,10 +29,10 @@ func onRelease(optedIn func(any) bool, do func(metav1.Object)) cache.ResourceEve
 	}
 }
 
-// judged reports whether an object has a judged release.
-func judged(obj any) (metav1.Object, bool) {
+// afterBaseline reports whether an object has a release that is not the baseline.
+func afterBaseline(obj any) (metav1.Object, bool) {
 	o, ok := obj.(metav1.Object)
-	return o, ok && releaseOf(obj).Judged()
+	return o, ok && !releaseOf(obj).IsBaseline()
 }
 
 func releaseOf(obj any) v1alpha1.Release {
