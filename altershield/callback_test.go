@@ -30,19 +30,19 @@ func TestParseCallback(t *testing.T) {
 		body string
 		want Callback
 	}{
-		"a pass with rules is judged": {
+		"a pass with rules is confirmed": {
 			callbackJSON(`{"allFinish":true,"checkPass":true,"emergency":false,"rollback":false,"rules":[{"name":"latency","verdict":"PASS"}],"verdict":"pass"}`),
 			with(func(c *Callback) { c.Verdict, c.CheckPass, c.Rules = "pass", true, []Rule{passed} }),
 		},
-		"a pass with empty rules is unjudged": {
+		"a pass with empty rules is unconfirmed": {
 			callbackJSON(`{"checkPass":true,"rules":[],"verdict":"pass"}`),
 			with(func(c *Callback) { c.Verdict, c.CheckPass, c.Unconfirmed = "pass", true, true }),
 		},
-		"a pass without rules is unjudged": {
+		"a pass without rules is unconfirmed": {
 			callbackJSON(`{"checkPass":true,"rules":null,"verdict":"PASS"}`),
 			with(func(c *Callback) { c.Verdict, c.CheckPass, c.Unconfirmed = "PASS", true, true }),
 		},
-		"a pass with a null rule is unjudged": {
+		"a pass with a null rule is unconfirmed": {
 			callbackJSON(`{"checkPass":true,"rules":[null],"verdict":"pass"}`),
 			with(func(c *Callback) { c.Verdict, c.CheckPass, c.Unconfirmed = "pass", true, true }),
 		},
@@ -175,7 +175,7 @@ func FuzzParseCallback(f *testing.F) {
 			t.Errorf("not bounded: %+v", c)
 		}
 		if c.Unconfirmed != (v1alpha1.ParseVerdict(c.Verdict) == v1alpha1.OutcomePass && len(c.Rules) == 0) {
-			t.Errorf("unjudged: %+v", c)
+			t.Errorf("unconfirmed: %+v", c)
 		}
 	})
 }

@@ -195,7 +195,7 @@ func TestASecondFinishIsAcceptedAndStartsNoCheck(t *testing.T) {
 	}
 }
 
-func TestAnUnjudgedCheckIsRetrievedAsAFail(t *testing.T) {
+func TestAnUnconfirmedPassIsRetrievedAsAFail(t *testing.T) {
 	for name, behaviour := range map[string]string{
 		"while the check runs": `{"never":true}`,
 		"after a timeout":      `{"ending":"timeout"}`,

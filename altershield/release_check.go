@@ -118,7 +118,7 @@ func (d releaseDomain) answer() ReleaseCheckAnswer {
 	unfinished := d.Verdict.AllFinish != nil && !*d.Verdict.AllFinish
 	passed := v1alpha1.ParseVerdict(c.Verdict) == v1alpha1.OutcomePass
 	a.Verdict, a.Rules, a.Message = c.Verdict, c.Rules, c.Message
-	a.Unconfirmed = c.Unconfirmed || passed && unfinished
+	a.Unconfirmed = c.Unconfirmed || passed && incomplete
 	if a.Message == "" && (!passed || a.Unconfirmed) {
 		a.Message = text.Truncate(string(d.Verdict.Msg), maxMessage)
 	}

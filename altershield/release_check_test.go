@@ -39,7 +39,7 @@ func TestAReleaseIsCheckedInOneCall(t *testing.T) {
 			`{"verdict":"pass","rules":[{"name":"quota","verdict":"PASS"}]}`,
 			ReleaseCheckAnswer{Verdict: "pass", Rules: []Rule{{Name: "quota", Verdict: "PASS"}}},
 		},
-		"a pass without rules is unjudged": {`{"verdict":"pass","noRules":true}`, ReleaseCheckAnswer{Verdict: "pass", Unconfirmed: true}},
+		"a pass without rules is unconfirmed": {`{"verdict":"pass","noRules":true}`, ReleaseCheckAnswer{Verdict: "pass", Unconfirmed: true}},
 		"a timeout is a pass without rules": {
 			`{"never":true}`, ReleaseCheckAnswer{Verdict: "pass", Unconfirmed: true, Message: "the check took longer than its time-out"},
 		},

@@ -25,8 +25,8 @@ type ChangePodVerdict struct {
 	// Verdict is the verdict as received, which may be empty or unknown; see
 	// v1alpha1.ParseVerdict. At most 63 bytes.
 	Verdict string `json:"verdict"`
-	// Unjudged marks a verdict without rules.
-	Unjudged bool `json:"unjudged,omitempty"`
+	// WithoutRules, `unjudged` in JSON, marks a verdict without rules.
+	WithoutRules bool `json:"unjudged,omitempty"`
 	// Message is the reason, for people, truncated to MaxText bytes.
 	Message string `json:"message,omitempty"`
 	// PodResults are verdicts for single pods: pod, uid, verdict and message;
@@ -78,14 +78,14 @@ func (d ChangePodVerdict) Validate() error {
 func (d ChangePodVerdict) Inbox() v1alpha1.InboxVerdict {
 	external := d.external().truncated(MaxText)
 	return v1alpha1.InboxVerdict{
-		ID:         d.ID(),
-		NodeID:     d.NodeID,
-		Stage:      d.Stage,
-		Verdict:    d.Verdict,
-		Unjudged:   d.Unjudged,
-		Message:    external.Message,
-		PodResults: external.PodResults,
-		Time:       d.Time,
+		ID:           d.ID(),
+		NodeID:       d.NodeID,
+		Stage:        d.Stage,
+		Verdict:      d.Verdict,
+		WithoutRules: d.WithoutRules,
+		Message:      external.Message,
+		PodResults:   external.PodResults,
+		Time:         d.Time,
 	}
 }
 

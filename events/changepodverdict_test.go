@@ -89,9 +89,9 @@ func TestAJudgeCannotSetTheSourceOfAResult(t *testing.T) {
 
 func TestTheInboxEntryHasAllFieldsOfTheVerdict(t *testing.T) {
 	v := verdict()
-	v.Unjudged = true
+	v.WithoutRules = true
 	want := v1alpha1.InboxVerdict{
-		ID: v.ID(), NodeID: v.NodeID, Stage: v.Stage, Verdict: v.Verdict, Unjudged: true,
+		ID: v.ID(), NodeID: v.NodeID, Stage: v.Stage, Verdict: v.Verdict, WithoutRules: true,
 		Message: v.Message, PodResults: v.PodResults, Time: v.Time,
 	}
 	if diff := cmp.Diff(want, v.Inbox()); diff != "" {

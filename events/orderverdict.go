@@ -24,8 +24,8 @@ type OrderVerdict struct {
 	// Verdict is the verdict as received; see v1alpha1.ParseVerdict. At most 63
 	// bytes.
 	Verdict string `json:"verdict"`
-	// Unjudged marks a verdict without rules.
-	Unjudged bool `json:"unjudged,omitempty"`
+	// WithoutRules, `unjudged` in JSON, marks a verdict without rules.
+	WithoutRules bool `json:"unjudged,omitempty"`
 	// Message is the reason, for people, truncated to MaxText bytes.
 	Message string `json:"message,omitempty"`
 	// Time is the time of receipt.
@@ -66,7 +66,7 @@ func (d OrderVerdict) Validate() error {
 // Inbox returns the verdict as an entry of the ChangeWorkload's inbox.
 func (d OrderVerdict) Inbox() v1alpha1.InboxVerdict {
 	return v1alpha1.InboxVerdict{
-		ID: d.ID(), NodeID: d.NodeID, Stage: d.Stage, Verdict: d.Verdict, Unjudged: d.Unjudged,
+		ID: d.ID(), NodeID: d.NodeID, Stage: d.Stage, Verdict: d.Verdict, WithoutRules: d.WithoutRules,
 		Message: text.Truncate(d.Message, MaxText), Time: d.Time,
 	}
 }

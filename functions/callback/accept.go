@@ -200,7 +200,7 @@ func (r *receiver) orderVerdict(v verdict, release release) events.OrderVerdict 
 	return events.OrderVerdict{
 		Namespace: release.namespace, Name: release.name, UID: release.uid, Version: release.version,
 		BizExecOrderID: v.data.BizExecOrderID, NodeID: v.data.NodeID, Stage: v.data.Stage,
-		Verdict: v.data.Verdict, Unjudged: v.unjudged, Message: v.data.Message, Time: metav1.NewMicroTime(r.Clock.Now()),
+		Verdict: v.data.Verdict, WithoutRules: v.withoutRules, Message: v.data.Message, Time: metav1.NewMicroTime(r.Clock.Now()),
 	}
 }
 
@@ -209,7 +209,7 @@ func (r *receiver) batchVerdict(v verdict, release release) events.ChangePodVerd
 	return events.ChangePodVerdict{
 		Namespace: release.namespace, ChangeWorkload: release.name, Version: release.version,
 		BizExecOrderID: v.data.BizExecOrderID, NodeID: v.data.NodeID, Stage: v.data.Stage,
-		Verdict: v.data.Verdict, Unjudged: v.unjudged, Message: v.data.Message, PodResults: v.data.PodResults,
+		Verdict: v.data.Verdict, WithoutRules: v.withoutRules, Message: v.data.Message, PodResults: v.data.PodResults,
 		Time: metav1.NewMicroTime(r.Clock.Now()),
 	}
 }

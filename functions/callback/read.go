@@ -48,8 +48,8 @@ func formOf(header http.Header) form {
 // verdict is a verdict of any form.
 type verdict struct {
 	data events.ExternalVerdict
-	// unjudged marks a pass without rules.
-	unjudged bool
+	// withoutRules marks a pass without rules.
+	withoutRules bool
 	// check is empty for a CloudEvent.
 	check altershield.CheckType
 }
@@ -64,8 +64,8 @@ func read(f form, header http.Header, body []byte) ([]verdict, error) {
 				BizExecOrderID: c.BizExecOrderID, NodeID: c.NodeID, Stage: c.Stage,
 				Verdict: c.Verdict, Message: c.Message,
 			},
-			unjudged: c.Unconfirmed,
-			check:    c.CheckType,
+			withoutRules: c.Unconfirmed,
+			check:        c.CheckType,
 		}}, err
 	}
 	received, err := readEvents(f, header, body)

@@ -13,8 +13,8 @@ type Received struct {
 	Form string
 	// Data is the verdict.
 	Data events.ExternalVerdict
-	// Unjudged marks a pass without rules.
-	Unjudged bool
+	// WithoutRules marks a pass without rules.
+	WithoutRules bool
 	// Check is the type of the check; empty for a CloudEvent.
 	Check altershield.CheckType
 }
@@ -29,7 +29,7 @@ func Read(header http.Header, body []byte) ([]Received, error) {
 	}
 	out := make([]Received, len(verdicts))
 	for i, v := range verdicts {
-		out[i] = Received{Form: string(f), Data: v.data, Unjudged: v.unjudged, Check: v.check}
+		out[i] = Received{Form: string(f), Data: v.data, WithoutRules: v.withoutRules, Check: v.check}
 	}
 	return out, nil
 }

@@ -101,7 +101,7 @@ func TestAnUnconfirmedPREPassFinishesNothing(t *testing.T) {
 	c, server, _, function, node := newVerdictFunction(t)
 	server.Script(t, double.Script{Faults: []double.FaultRule{{Action: retrieve, Fault: double.Fault404}}})
 	received := receivedVerdict(pre, "pass", node)
-	received.Unjudged = true
+	received.WithoutRules = true
 	if err := function(t.Context(), ft.Signed(t, wakeUp(t, received))); err != nil {
 		t.Fatal(err)
 	}

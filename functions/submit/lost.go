@@ -22,7 +22,7 @@ func (f *function) retrieve(ctx context.Context, server Server, in Input) (passe
 		return true, f.recordPass(ctx, in, node, answer)
 	case stored.Unconfirmed() && !stored.Contradicted:
 		contradicted := f.verdictOf(in, node, stored.Verdict)
-		contradicted.Unjudged = true
+		contradicted.WithoutRules = true
 		return false, f.recorder.Record(ctx, contradicted, retrieved(answer))
 	default:
 		return false, nil

@@ -186,7 +186,7 @@ func (f *function) retrieveOrder(ctx context.Context, server Server, w *v1alpha1
 	case answer.Passed():
 		return true, f.recorder.RecordOrder(ctx, v, nil)
 	case stored.Unconfirmed() && !stored.Contradicted:
-		v.Verdict, v.Unjudged = stored.Verdict, true
+		v.Verdict, v.WithoutRules = stored.Verdict, true
 		return false, f.recorder.RecordOrder(ctx, v, retrieved(answer))
 	default:
 		return false, nil

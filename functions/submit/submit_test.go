@@ -305,7 +305,7 @@ func TestAVerdictWithALostCallbackIsRetrieved(t *testing.T) {
 				t.Fatal(err)
 			}
 			v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(pre)
-			if (v != nil) != tc.stored || (v != nil && v.Unjudged) {
+			if (v != nil) != tc.stored || (v != nil && v.WithoutRules) {
 				t.Errorf("verdict is %+v", v)
 			}
 		})

@@ -33,9 +33,9 @@ func TestAPassWithoutRulesIsAskedForUntilItIsConfirmed(t *testing.T) {
 	}
 	server.Script(t, double.Script{Faults: []double.FaultRule{{Action: retrieve, Fault: double.Fault404}}})
 	for _, step := range []struct {
-		name                   string
-		before                 func()
-		unjudged, contradicted bool
+		name                       string
+		before                     func()
+		withoutRules, contradicted bool
 	}{
 		{"no answer", func() {}, true, false},
 		{"the check runs", func() { server.Script(t, double.Script{}) }, true, true},
@@ -52,7 +52,7 @@ func TestAPassWithoutRulesIsAskedForUntilItIsConfirmed(t *testing.T) {
 			t.Fatalf("%s: %v", step.name, err)
 		}
 		v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(pre)
-		if v.Unjudged != step.unjudged || v.Contradicted != step.contradicted {
+		if v.WithoutRules != step.withoutRules || v.Contradicted != step.contradicted {
 			t.Errorf("%s: verdict is %+v", step.name, v)
 		}
 	}

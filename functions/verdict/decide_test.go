@@ -31,11 +31,11 @@ func received(stage v1alpha1.Stage, verdict string, edit ...func(*events.ChangeP
 	return v
 }
 
-func withoutRules(v *events.ChangePodVerdict) { v.Unjudged = true }
+func withoutRules(v *events.ChangePodVerdict) { v.WithoutRules = true }
 
 func TestAVerdictReplacesOnlyOneOfALowerRank(t *testing.T) {
-	const missing, unjudged = "missing", "unjudged pass"
-	ranks := [][]string{{missing}, {"none", "inconc", "", "unknown"}, {unjudged}, {"pass"}, {"fail", "unpass"}}
+	const missing, unconfirmed = "missing", "unconfirmed pass"
+	ranks := [][]string{{missing}, {"none", "inconc", "", "unknown"}, {unconfirmed}, {"pass"}, {"fail", "unpass"}}
 	for oldRank, olds := range ranks {
 		for newRank, news := range ranks[1:] {
 			newRank++
@@ -44,11 +44,11 @@ func TestAVerdictReplacesOnlyOneOfALowerRank(t *testing.T) {
 					t.Run(fmt.Sprintf("%q after %q", verdict, old), func(t *testing.T) {
 						batch := ft.NewBatch(1, []string{"a"}, ft.Started("n", 0))
 						if old != missing {
-							ft.Judged(post, strings.TrimPrefix(old, "unjudged "))(batch)
-							batch.Status.Verdicts[0].Unjudged = old == unjudged
+							ft.Judged(post, strings.TrimPrefix(old, "unconfirmed "))(batch)
+							batch.Status.Verdicts[0].WithoutRules = old == unconfirmed
 						}
-						v := received(post, strings.TrimPrefix(verdict, "unjudged "))
-						v.Unjudged = verdict == unjudged
+						v := received(post, strings.TrimPrefix(verdict, "unconfirmed "))
+						v.WithoutRules = verdict == unconfirmed
 						got := Decide(Input{Pod: batch, Received: v, Retrieved: RetrievedNothing, Now: ft.Now()})
 						if replaced := !cmp.Equal(batch.Status.Verdicts, got.Verdicts); replaced != (newRank > oldRank) {
 							t.Errorf("verdicts are %v", got.Verdicts)
@@ -67,7 +67,7 @@ func TestDecideForAVerdictOfABatch(t *testing.T) {
 		received     events.ChangePodVerdict
 		retrieved    Retrieved
 		want         Outcome
-		unjudged     bool
+		unconfirmed  bool
 		contradicted bool
 	}{
 		"first of its stage":                   {received: received(pre, "pass"), want: Store},
@@ -83,12 +83,12 @@ func TestDecideForAVerdictOfABatch(t *testing.T) {
 		"ChangePod replaced":                   {received: received(pre, "fail", func(v *events.ChangePodVerdict) { v.UID = "x" }), want: OtherObject},
 		"pass without rules":                   {received: received(post, "pass", withoutRules), want: AskRetrieve},
 		"pass without rules, confirmed":        {received: received(post, "pass", withoutRules), retrieved: RetrievedPass, want: Store},
-		"pass without rules, no answer":        {received: received(post, "pass", withoutRules), retrieved: RetrievedNothing, want: Store, unjudged: true},
-		"pass without rules, contradicted":     {received: received(post, "pass", withoutRules), retrieved: RetrievedOther, want: Store, unjudged: true, contradicted: true},
-		"pass without rules again":             {batch: []change{ft.Unconfirmed(post, false)}, received: received(post, "pass", withoutRules), want: AskRetrieve, unjudged: true},
-		"contradicted by a later answer":       {batch: []change{ft.Unconfirmed(post, false)}, received: received(post, "pass", withoutRules), retrieved: RetrievedOther, want: Store, unjudged: true, contradicted: true},
-		"contradicted again":                   {batch: []change{ft.Unconfirmed(post, true)}, received: received(post, "pass", withoutRules), retrieved: RetrievedOther, want: Unchanged, unjudged: true, contradicted: true},
-		"no answer after a contradiction":      {batch: []change{ft.Unconfirmed(post, true)}, received: received(post, "pass", withoutRules), retrieved: RetrievedNothing, want: Unchanged, unjudged: true, contradicted: true},
+		"pass without rules, no answer":        {received: received(post, "pass", withoutRules), retrieved: RetrievedNothing, want: Store, unconfirmed: true},
+		"pass without rules, contradicted":     {received: received(post, "pass", withoutRules), retrieved: RetrievedOther, want: Store, unconfirmed: true, contradicted: true},
+		"pass without rules again":             {batch: []change{ft.Unconfirmed(post, false)}, received: received(post, "pass", withoutRules), want: AskRetrieve, unconfirmed: true},
+		"contradicted by a later answer":       {batch: []change{ft.Unconfirmed(post, false)}, received: received(post, "pass", withoutRules), retrieved: RetrievedOther, want: Store, unconfirmed: true, contradicted: true},
+		"contradicted again":                   {batch: []change{ft.Unconfirmed(post, true)}, received: received(post, "pass", withoutRules), retrieved: RetrievedOther, want: Unchanged, unconfirmed: true, contradicted: true},
+		"no answer after a contradiction":      {batch: []change{ft.Unconfirmed(post, true)}, received: received(post, "pass", withoutRules), retrieved: RetrievedNothing, want: Unchanged, unconfirmed: true, contradicted: true},
 		"confirmed after a contradiction":      {batch: []change{ft.Unconfirmed(post, true)}, received: received(post, "pass", withoutRules), retrieved: RetrievedPass, want: Store},
 		"pass with rules, contradicted before": {batch: []change{ft.Unconfirmed(post, true)}, received: received(post, "pass"), want: Store},
 		"fail, contradicted before":            {batch: []change{ft.Unconfirmed(post, true)}, received: received(post, "fail"), want: Store},
@@ -105,8 +105,8 @@ func TestDecideForAVerdictOfABatch(t *testing.T) {
 				t.Errorf("outcome is %s, want %s", got.Outcome, tc.want)
 			}
 			status := v1alpha1.ChangePodStatus{Verdicts: got.Verdicts}
-			if v := status.VerdictOf(tc.received.Stage); v != nil && (v.Unjudged != tc.unjudged || v.Contradicted != tc.contradicted) {
-				t.Errorf("unjudged is %v and contradicted %v, want %v and %v", v.Unjudged, v.Contradicted, tc.unjudged, tc.contradicted)
+			if v := status.VerdictOf(tc.received.Stage); v != nil && (v.WithoutRules != tc.unconfirmed || v.Contradicted != tc.contradicted) {
+				t.Errorf("WithoutRules is %v and Contradicted %v, want %v and %v", v.WithoutRules, v.Contradicted, tc.unconfirmed, tc.contradicted)
 			}
 		})
 	}

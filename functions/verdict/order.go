@@ -34,7 +34,7 @@ func DecideOrder(in OrderInput) (Outcome, []v1alpha1.StageVerdict) {
 		return OldNode, status.OrderVerdicts
 	}
 	next, outcome := compare(status.OrderVerdictOf(received.Stage), v1alpha1.StageVerdict{
-		Stage: received.Stage, Verdict: received.Verdict, Unjudged: received.Unjudged, Message: received.Message, NodeID: received.NodeID, Time: in.Now,
+		Stage: received.Stage, Verdict: received.Verdict, WithoutRules: received.WithoutRules, Message: received.Message, NodeID: received.NodeID, Time: in.Now,
 	}, in.Retrieved)
 	if outcome != Store {
 		return outcome, status.OrderVerdicts

@@ -35,17 +35,17 @@ func withNode(node string) func(*v1alpha1.ChangeWorkload) {
 
 func TestDecideForAVerdictOfAnOrder(t *testing.T) {
 	const post = v1alpha1.StagePost
-	stored := func(verdict string, unjudged bool) []v1alpha1.StageVerdict {
-		return []v1alpha1.StageVerdict{{Stage: post, Verdict: verdict, Unjudged: unjudged}}
+	stored := func(verdict string, withoutRules bool) []v1alpha1.StageVerdict {
+		return []v1alpha1.StageVerdict{{Stage: post, Verdict: verdict, WithoutRules: withoutRules}}
 	}
 	for name, tc := range map[string]struct {
-		stored    []v1alpha1.StageVerdict
-		node      string
-		verdict   string
-		unjudged  bool
-		retrieved verdict.Retrieved
-		want      verdict.Outcome
-		wantStage v1alpha1.Outcome
+		stored       []v1alpha1.StageVerdict
+		node         string
+		verdict      string
+		withoutRules bool
+		retrieved    verdict.Retrieved
+		want         verdict.Outcome
+		wantStage    v1alpha1.Outcome
 	}{
 		"first":                            {nil, "o", "pass", false, "", verdict.Store, v1alpha1.OutcomePass},
 		"fail after a pass":                {stored("pass", false), "o", "fail", false, "", verdict.Store, v1alpha1.OutcomeFail},
@@ -55,8 +55,8 @@ func TestDecideForAVerdictOfAnOrder(t *testing.T) {
 		"pass without rules, confirmed":    {nil, "o", "pass", true, verdict.RetrievedPass, verdict.Store, v1alpha1.OutcomePass},
 		"pass without rules, no answer":    {nil, "o", "pass", true, verdict.RetrievedNothing, verdict.Store, v1alpha1.OutcomePending},
 		"pass without rules, contradicted": {nil, "o", "pass", true, verdict.RetrievedOther, verdict.Store, v1alpha1.OutcomePending},
-		"pass after an unjudged pass":      {stored("pass", true), "o", "pass", false, "", verdict.Store, v1alpha1.OutcomePass},
-		"fail after an unjudged pass":      {stored("pass", true), "o", "fail", false, "", verdict.Store, v1alpha1.OutcomeFail},
+		"pass after an unconfirmed pass":   {stored("pass", true), "o", "pass", false, "", verdict.Store, v1alpha1.OutcomePass},
+		"fail after an unconfirmed pass":   {stored("pass", true), "o", "fail", false, "", verdict.Store, v1alpha1.OutcomeFail},
 		"fail of an earlier node":          {nil, "earlier", "fail", false, "", verdict.Store, v1alpha1.OutcomeFail},
 		"for another node":                 {nil, "x", "fail", false, "", verdict.OldNode, v1alpha1.OutcomePending},
 	} {
@@ -67,7 +67,7 @@ func TestDecideForAVerdictOfAnOrder(t *testing.T) {
 			})
 			outcome, after := verdict.DecideOrder(verdict.OrderInput{
 				Workload: w, Retrieved: tc.retrieved,
-				Received: events.OrderVerdict{UID: "release", NodeID: tc.node, Stage: post, Verdict: tc.verdict, Unjudged: tc.unjudged},
+				Received: events.OrderVerdict{UID: "release", NodeID: tc.node, Stage: post, Verdict: tc.verdict, WithoutRules: tc.withoutRules},
 			})
 			if got := v1alpha1.VerdictOf(after, post).Outcome(); outcome != tc.want || got != tc.wantStage {
 				t.Errorf("%s, and the stage is %s; want %s, %s", outcome, got, tc.want, tc.wantStage)
@@ -108,11 +108,11 @@ func TestAPassOfAnOrderWithoutRulesIsRetrieved(t *testing.T) {
 	w := c.ChangeWorkload(ft.Release)
 	w.Status.Order.NodeID = answer.NodeID
 	c.Write(w)
-	withoutRules := func(v *events.OrderVerdict) { v.Unjudged = true }
+	withoutRules := func(v *events.OrderVerdict) { v.WithoutRules = true }
 	if err := function(t.Context(), orderVerdictOf(t, v1alpha1.StagePre, "pass", answer.NodeID, withoutRules)); err != nil {
 		t.Fatal(err)
 	}
-	if v := c.ChangeWorkload(ft.Release).Status.OrderVerdictOf(v1alpha1.StagePre); v == nil || v.Unjudged {
+	if v := c.ChangeWorkload(ft.Release).Status.OrderVerdictOf(v1alpha1.StagePre); v == nil || v.WithoutRules {
 		t.Errorf("confirmed verdict is %+v", v)
 	}
 }

@@ -42,7 +42,7 @@ func verdictOf(t *testing.T, stage v1alpha1.Stage, verdict, node string, edit ..
 	return ft.Signed(t, e)
 }
 
-func withoutRules(v *events.ChangePodVerdict) { v.Unjudged = true }
+func withoutRules(v *events.ChangePodVerdict) { v.WithoutRules = true }
 
 func TestAVerdictIsStoredOnce(t *testing.T) {
 	c, _, function := newFunction(t, ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
@@ -94,8 +94,8 @@ func TestOfTwoConcurrentVerdictsTheFailIsKept(t *testing.T) {
 
 func TestAPassWithoutRulesCountsOnlyIfRetrieveConfirmsIt(t *testing.T) {
 	for name, tc := range map[string]struct {
-		script                 double.Script
-		unjudged, contradicted bool
+		script                     double.Script
+		withoutRules, contradicted bool
 	}{
 		"check passed":       {double.Script{Default: double.Behaviour{NoRules: true}}, false, false},
 		"check timed out":    {double.Script{Default: double.Behaviour{Ending: double.TimedOut}}, true, true},
@@ -112,7 +112,7 @@ func TestAPassWithoutRulesCountsOnlyIfRetrieveConfirmsIt(t *testing.T) {
 			if err := function(t.Context(), verdictOf(t, v1alpha1.StagePre, "pass", node, withoutRules)); err != nil {
 				t.Fatal(err)
 			}
-			if v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(v1alpha1.StagePre); v == nil || v.Unjudged != tc.unjudged || v.Contradicted != tc.contradicted {
+			if v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(v1alpha1.StagePre); v == nil || v.WithoutRules != tc.withoutRules || v.Contradicted != tc.contradicted {
 				t.Errorf("verdict is %+v", v)
 			}
 		})

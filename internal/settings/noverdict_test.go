@@ -11,8 +11,8 @@ import (
 func TestAContradictedPassHasAPolicyOfItsOwn(t *testing.T) {
 	const pass, hold, fail = v1alpha1.NoVerdictPass, v1alpha1.NoVerdictHold, v1alpha1.NoVerdictFail
 	const pre, post = v1alpha1.StagePre, v1alpha1.StagePost
-	verdict := func(stage v1alpha1.Stage, word string, unjudged, contradicted bool) v1alpha1.StageVerdict {
-		return v1alpha1.StageVerdict{Stage: stage, Verdict: word, Unjudged: unjudged, Contradicted: contradicted}
+	verdict := func(stage v1alpha1.Stage, word string, withoutRules, contradicted bool) v1alpha1.StageVerdict {
+		return v1alpha1.StageVerdict{Stage: stage, Verdict: word, WithoutRules: withoutRules, Contradicted: contradicted}
 	}
 	all := Settings{NoVerdict: fail, NoVerdictPre: fail, NoVerdictPost: fail, NoVerdictOrder: fail, NoVerdictContradicted: pass}
 	byDefault := Default()

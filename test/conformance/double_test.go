@@ -18,15 +18,15 @@ const (
 
 // Statements that several scripts make false.
 const (
-	called      = "a callback has the order, node and stage of a call"
-	checked     = "a callback has the check type of its node"
-	envelopes   = "every call is answered with HTTP 200 and the envelope"
-	meaning     = "a verdict has a known value"
-	readable    = "a callback can be parsed"
-	retrieves   = "retrieve agrees with the callbacks"
-	signed      = "a callback is signed with the platform's token"
-	timely      = "a callback's timestamp is the time of sending"
-	wasJudgedIs = "a pass has rules or is confirmed by retrieve"
+	called            = "a callback has the order, node and stage of a call"
+	checked           = "a callback has the check type of its node"
+	envelopes         = "every call is answered with HTTP 200 and the envelope"
+	meaning           = "a verdict has a known value"
+	readable          = "a callback can be parsed"
+	retrieves         = "retrieve agrees with the callbacks"
+	signed            = "a callback is signed with the platform's token"
+	timely            = "a callback's timestamp is the time of sending"
+	passesConfirmedIs = "a pass has rules or is confirmed by retrieve"
 )
 
 var (
@@ -52,11 +52,11 @@ var scripts = map[string]struct {
 	"the verdict is none":            {`{"default": {"verdict": "none"}}`, none, nil, nil},
 	"the verdict is inconc":          {`{"default": {"verdict": "inconc"}}`, none, nil, nil},
 	"the verdict is unknown":         {`{"default": {"verdict": "xyz"}}`, none, nil, []string{meaning}},
-	"checks time out":                {`{"default": {"ending": "timeout"}}`, none, nil, []string{wasJudgedIs}},
-	"checks take too long":           {`{"checkTimeout": "20ms", "default": {"delay": "1h"}}`, none, nil, []string{wasJudgedIs}},
-	"checks throw":                   {`{"default": {"ending": "exception"}}`, none, nil, []string{wasJudgedIs}},
+	"checks time out":                {`{"default": {"ending": "timeout"}}`, none, nil, []string{passesConfirmedIs}},
+	"checks take too long":           {`{"checkTimeout": "20ms", "default": {"delay": "1h"}}`, none, nil, []string{passesConfirmedIs}},
+	"checks throw":                   {`{"default": {"ending": "exception"}}`, none, nil, []string{passesConfirmedIs}},
 	"POST passes before it ends":     {`{"checks": [{"match": {"stage": "POST"}, "then": {"premature": true, "delay": "20ms"}}]}`, pass, nil, nil},
-	"POST passes before it fails":    {`{"checks": [{"match": {"stage": "POST"}, "then": {"premature": true, "verdict": "fail"}}]}`, none, nil, []string{wasJudgedIs}},
+	"POST passes before it fails":    {`{"checks": [{"match": {"stage": "POST"}, "then": {"premature": true, "verdict": "fail"}}]}`, none, nil, []string{passesConfirmedIs}},
 	"starts are forgotten":           {`{"default": {"forgotten": true}}`, none, noCallbacks, nil},
 	"judged without rules":           {`{"default": {"noRules": true}}`, pass, nil, nil},
 	"an emergency":                   {`{"default": {"emergency": true}}`, pass, nil, nil},

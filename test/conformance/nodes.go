@@ -67,7 +67,7 @@ func rejectsAnEarlyFinish(ctx context.Context, s *suite) error {
 	if s.passed(ctx, node, v1alpha1.StagePre) || !s.callbacks.await(ctx, node, v1alpha1.StagePre, s.wait) {
 		return inconclusive
 	}
-	if received := s.callbacks.trusted(node, v1alpha1.StagePre)[0]; received.Unjudged || counts(received.Data.Verdict) != v1alpha1.OutcomePass {
+	if received := s.callbacks.trusted(node, v1alpha1.StagePre)[0]; received.WithoutRules || counts(received.Data.Verdict) != v1alpha1.OutcomePass {
 		return inconclusive
 	}
 	return errors.New("the finish was accepted while the check was running")

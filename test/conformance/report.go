@@ -29,7 +29,7 @@ func (s *suite) evaluate(ctx context.Context, results []result) report {
 		var verdicts []string
 		for _, r := range s.callbacks.trusted(a.node, a.stage) {
 			verdict := fmt.Sprintf("%q as %s", r.Data.Verdict, r.Form)
-			if r.Unjudged {
+			if r.WithoutRules {
 				verdict += " without a rule"
 			}
 			verdicts = append(verdicts, verdict)

@@ -16,7 +16,7 @@ func verdictChecks() []check {
 		{"a verdict has a known value", published, eachVerdict(isKnownVerdict)},
 		{"callbacks of one stage agree", required, callbacksAgree},
 		{"retrieve agrees with the callbacks", required, retrieveAgrees},
-		{"a pass has rules or is confirmed by retrieve", published, wasJudged},
+		{"a pass has rules or is confirmed by retrieve", published, passesConfirmed},
 	}
 }
 
@@ -50,7 +50,7 @@ func retrieveAgrees(ctx context.Context, s *suite) error {
 		passed := s.passed(ctx, a.node, a.stage)
 		for _, r := range received {
 			switch o := counts(r.Data.Verdict); {
-			case o == v1alpha1.OutcomePass && !passed && !r.Unjudged:
+			case o == v1alpha1.OutcomePass && !passed && !r.WithoutRules:
 				return fmt.Errorf("the callback of %s has verdict %q, but retrieve does not return pass", a.name, r.Data.Verdict)
 			case o != v1alpha1.OutcomePass && passed:
 				return fmt.Errorf("the callback of %s has verdict %q, but retrieve returns pass", a.name, r.Data.Verdict)
@@ -60,11 +60,11 @@ func retrieveAgrees(ctx context.Context, s *suite) error {
 	})
 }
 
-// wasJudged finds unconfirmed passes, which count as no verdict.
-func wasJudged(ctx context.Context, s *suite) error {
+// passesConfirmed finds unconfirmed passes, which count as no verdict.
+func passesConfirmed(ctx context.Context, s *suite) error {
 	return s.eachStage(func(a *requestedCheck, received []callback.Received) error {
 		for _, r := range received {
-			if r.Unjudged && !s.passed(ctx, a.node, a.stage) {
+			if r.WithoutRules && !s.passed(ctx, a.node, a.stage) {
 				return fmt.Errorf("the callback of %s is a pass without rules, and retrieve does not return pass: it counts as no verdict", a.name)
 			}
 		}

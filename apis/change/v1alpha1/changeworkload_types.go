@@ -343,9 +343,9 @@ type InboxVerdict struct {
 	Stage Stage `json:"stage"`
 	// Verdict is the server's verdict as received.
 	Verdict string `json:"verdict"`
-	// Unjudged is true if the verdict had no rules.
+	// WithoutRules, `unjudged` in JSON, is true if the verdict had no rules.
 	// +optional
-	Unjudged bool `json:"unjudged,omitempty"`
+	WithoutRules bool `json:"unjudged,omitempty"`
 	// Message explains the verdict.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

@@ -50,12 +50,12 @@ const (
 	PrecedenceFail
 )
 
-// PrecedenceOf returns the precedence of a verdict; unjudged marks a pass without rules.
-func PrecedenceOf(verdict string, unjudged bool) Precedence {
+// PrecedenceOf returns the precedence of a verdict. withoutRules applies only to a pass.
+func PrecedenceOf(verdict string, withoutRules bool) Precedence {
 	switch outcome := ParseVerdict(verdict); {
 	case outcome == OutcomeFail:
 		return PrecedenceFail
-	case outcome == OutcomePass && unjudged:
+	case outcome == OutcomePass && withoutRules:
 		return PrecedenceUnconfirmedPass
 	case outcome == OutcomePass:
 		return PrecedencePass
@@ -69,7 +69,7 @@ func (v *StageVerdict) Precedence() Precedence {
 	if v == nil {
 		return PrecedenceMissing
 	}
-	return PrecedenceOf(v.Verdict, v.Unjudged)
+	return PrecedenceOf(v.Verdict, v.WithoutRules)
 }
 
 // VerdictOf returns the stage's verdict, or nil.
@@ -93,7 +93,7 @@ func (s *ChangePodStatus) SubmissionOf(stage Stage) *Submission {
 // Unconfirmed reports whether the verdict is a pass without rules that no retrieve has
 // confirmed. The server sends it also for a check that runs, timed out or crashed.
 func (v *StageVerdict) Unconfirmed() bool {
-	return v != nil && v.Unjudged && ParseVerdict(v.Verdict) == OutcomePass
+	return v != nil && v.WithoutRules && ParseVerdict(v.Verdict) == OutcomePass
 }
 
 // IsContradicted reports whether the verdict is unconfirmed and the server answered a

@@ -6,7 +6,7 @@ func TestAVerdictReplacesOnlyOneOfALowerPrecedence(t *testing.T) {
 	ascending := []*StageVerdict{
 		nil,
 		{Verdict: "inconc"},
-		{Verdict: "pass", Unjudged: true},
+		{Verdict: "pass", WithoutRules: true},
 		{Verdict: "pass"},
 		{Verdict: "fail"},
 	}
@@ -15,12 +15,12 @@ func TestAVerdictReplacesOnlyOneOfALowerPrecedence(t *testing.T) {
 			t.Errorf("%+v has precedence %d, want %d", v, got, i)
 		}
 	}
-	for _, fail := range []*StageVerdict{{Verdict: "FAIL"}, {Verdict: " unpass "}, {Verdict: "fail", Unjudged: true}} {
+	for _, fail := range []*StageVerdict{{Verdict: "FAIL"}, {Verdict: " unpass "}, {Verdict: "fail", WithoutRules: true}} {
 		if got := fail.Precedence(); got != PrecedenceFail {
 			t.Errorf("%+v has precedence %d", fail, got)
 		}
 	}
-	for _, none := range []*StageVerdict{{}, {Verdict: "none"}, {Verdict: "none", Unjudged: true}} {
+	for _, none := range []*StageVerdict{{}, {Verdict: "none"}, {Verdict: "none", WithoutRules: true}} {
 		if got := none.Precedence(); got != PrecedenceNoVerdict {
 			t.Errorf("%+v has precedence %d", none, got)
 		}

@@ -94,12 +94,12 @@ func TestTheTransitionTimeOfAConditionChangesOnlyWithIt(t *testing.T) {
 
 func TestAnUnjudgedBatchNeverLooksJudged(t *testing.T) {
 	const pre, post = v1alpha1.StagePre, v1alpha1.StagePost
-	unjudged := func(s *v1alpha1.ChangePodStatus) {
-		s.Verdicts = append(s.Verdicts, v1alpha1.StageVerdict{Stage: post, Verdict: "pass", Unjudged: true, Time: metav1.NewMicroTime(t0)})
+	unconfirmed := func(s *v1alpha1.ChangePodStatus) {
+		s.Verdicts = append(s.Verdicts, v1alpha1.StageVerdict{Stage: post, Verdict: "pass", WithoutRules: true, Time: metav1.NewMicroTime(t0)})
 	}
 	for name, c := range map[string]*v1alpha1.ChangePod{
 		"POST is inconclusive":          batch(verdict(pre, "pass"), verdict(post, "inconc")),
-		"an unjudged pass":              batch(verdict(pre, "pass"), submission(post, true), unjudged),
+		"an unconfirmed pass":           batch(verdict(pre, "pass"), submission(post, true), unconfirmed),
 		"no PRE verdict":                batch(submission(pre, true)),
 		"no POST verdict":               batch(verdict(pre, "pass"), submission(post, true)),
 		"the server rejected the start": batch(submission(pre, false)),

@@ -69,7 +69,7 @@ func judged(n int, word string) func(*Input) {
 			c.Status.Phase, c.Status.Message = v1alpha1.PodExecuteDone, string(v1alpha1.PodPostTimeout)
 			c.Status.Verdicts = []v1alpha1.StageVerdict{
 				{Stage: v1alpha1.StagePre, Verdict: "pass"},
-				{Stage: v1alpha1.StagePost, Verdict: "pass", Unjudged: true, Contradicted: true},
+				{Stage: v1alpha1.StagePost, Verdict: "pass", WithoutRules: true, Contradicted: true},
 			}
 		default:
 			c.Status.Phase = v1alpha1.PodExecuteDone

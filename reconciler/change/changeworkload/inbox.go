@@ -48,7 +48,7 @@ func forOrder(v v1alpha1.InboxVerdict, c *v1alpha1.ChangeWorkload) bool {
 func decideInbox(v v1alpha1.InboxVerdict, release *v1alpha1.ChangeWorkload, changePods []*v1alpha1.ChangePod, now time.Time) (inboxAction, *v1alpha1.ChangePod) {
 	if forOrder(v, release) {
 		got := release.Status.OrderVerdictOf(v.Stage)
-		if got.Precedence() >= v1alpha1.PrecedenceOf(v.Verdict, v.Unjudged) {
+		if got.Precedence() >= v1alpha1.PrecedenceOf(v.Verdict, v.WithoutRules) {
 			return inboxRemove, nil
 		}
 		return inboxSend, nil
@@ -58,7 +58,7 @@ func decideInbox(v v1alpha1.InboxVerdict, release *v1alpha1.ChangeWorkload, chan
 			continue
 		}
 		got := c.Status.VerdictOf(v.Stage)
-		if got.Precedence() >= v1alpha1.PrecedenceOf(v.Verdict, v.Unjudged) && failsRecorded(v, c) {
+		if got.Precedence() >= v1alpha1.PrecedenceOf(v.Verdict, v.WithoutRules) && failsRecorded(v, c) {
 			return inboxRemove, c
 		}
 		return inboxSend, c
@@ -126,13 +126,13 @@ func (r *Reconciler) drainInbox(ctx context.Context, in Input) (time.Duration, e
 func (r *Reconciler) sendVerdict(ctx context.Context, c *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, v v1alpha1.InboxVerdict) error {
 	var data events.Data = events.OrderVerdict{
 		Namespace: c.Namespace, Name: c.Name, UID: c.UID, Version: c.Spec.Reversion, BizExecOrderID: c.Spec.OrderID,
-		NodeID: v.NodeID, Stage: v.Stage, Verdict: v.Verdict, Unjudged: v.Unjudged, Message: v.Message, Time: v.Time,
+		NodeID: v.NodeID, Stage: v.Stage, Verdict: v.Verdict, WithoutRules: v.WithoutRules, Message: v.Message, Time: v.Time,
 	}
 	if batch != nil {
 		data = events.ChangePodVerdict{
 			Namespace: batch.Namespace, Name: batch.Name, UID: batch.UID, ChangeWorkload: c.Name,
 			Version: c.Spec.Reversion, BizExecOrderID: c.Spec.OrderID,
-			NodeID: v.NodeID, Stage: v.Stage, Verdict: v.Verdict, Unjudged: v.Unjudged,
+			NodeID: v.NodeID, Stage: v.Stage, Verdict: v.Verdict, WithoutRules: v.WithoutRules,
 			Message: v.Message, PodResults: v.PodResults, Time: v.Time,
 		}
 	}

@@ -193,10 +193,10 @@ func TestAVerdictOfABatchInTheInboxIsSentUntilItIsRecorded(t *testing.T) {
 	fail.Time.Time = t0
 	pass := fail
 	pass.Verdict = "pass"
-	unjudged := pass
-	unjudged.Unjudged = true
-	gotUnjudged := batch("n", "pass")
-	gotUnjudged[0].Status.Verdicts[0].Unjudged = true
+	withoutRules := pass
+	withoutRules.WithoutRules = true
+	gotWithoutRules := batch("n", "pass")
+	gotWithoutRules[0].Status.Verdicts[0].WithoutRules = true
 	names := pass
 	names.PodResults = []v1alpha1.PodSummary{{Pod: "p", Verdict: "fail"}}
 	of := func(results ...v1alpha1.PodSummary) []*v1alpha1.ChangePod {
@@ -211,18 +211,18 @@ func TestAVerdictOfABatchInTheInboxIsSentUntilItIsRecorded(t *testing.T) {
 		after time.Duration
 		want  inboxAction
 	}{
-		"the batch has no verdict":                         {fail, batch("n", ""), time.Hour, inboxSend},
-		"a pass is recorded, and this is a fail":           {fail, batch("n", "pass"), 0, inboxSend},
-		"it is recorded":                                   {fail, batch("n", "fail"), 0, inboxRemove},
-		"a fail is recorded, and this is a pass":           {pass, batch("n", "fail"), 0, inboxRemove},
-		"an unjudged pass is recorded, and this is a pass": {pass, gotUnjudged, 0, inboxSend},
-		"an unjudged pass is recorded, and this is one":    {unjudged, gotUnjudged, 0, inboxRemove},
-		"a pass that fails a pod":                          {names, of(), 0, inboxSend},
-		"a pass that fails a pod, whose fail is recorded":  {names, of(v1alpha1.PodSummary{Pod: "p", Verdict: "fail", Source: v1alpha1.SourceServer}), 0, inboxRemove},
-		"a pass that fails a pod that a person judged":     {names, of(v1alpha1.PodSummary{Pod: "p", Verdict: "pass"}), 0, inboxRemove},
-		"a pass that fails an unknown pod":                 {names, batch("n", "pass"), 0, inboxRemove},
-		"its node is not known yet":                        {fail, batch("", ""), time.Minute, inboxWait},
-		"its node stayed unknown for an hour":              {fail, batch("m", ""), time.Hour, inboxRemove},
+		"the batch has no verdict":                             {fail, batch("n", ""), time.Hour, inboxSend},
+		"a pass is recorded, and this is a fail":               {fail, batch("n", "pass"), 0, inboxSend},
+		"it is recorded":                                       {fail, batch("n", "fail"), 0, inboxRemove},
+		"a fail is recorded, and this is a pass":               {pass, batch("n", "fail"), 0, inboxRemove},
+		"a pass without rules is recorded, and this is a pass": {pass, gotWithoutRules, 0, inboxSend},
+		"a pass without rules is recorded, and this is one":    {withoutRules, gotWithoutRules, 0, inboxRemove},
+		"a pass that fails a pod":                              {names, of(), 0, inboxSend},
+		"a pass that fails a pod, whose fail is recorded":      {names, of(v1alpha1.PodSummary{Pod: "p", Verdict: "fail", Source: v1alpha1.SourceServer}), 0, inboxRemove},
+		"a pass that fails a pod that a person judged":         {names, of(v1alpha1.PodSummary{Pod: "p", Verdict: "pass"}), 0, inboxRemove},
+		"a pass that fails an unknown pod":                     {names, batch("n", "pass"), 0, inboxRemove},
+		"its node is not known yet":                            {fail, batch("", ""), time.Minute, inboxWait},
+		"its node stayed unknown for an hour":                  {fail, batch("m", ""), time.Hour, inboxRemove},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, _ := decideInbox(tc.entry, &v1alpha1.ChangeWorkload{}, tc.pods, t0.Add(tc.after)); got != tc.want {
