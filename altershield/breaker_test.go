@@ -76,7 +76,7 @@ func TestOnlyAnUnreachableServerOpensTheBreaker(t *testing.T) {
 				t.Errorf("the next call ended in %v after %d attempts", err, server.attempts.Load()-before)
 			}
 			if tc.opens && (MayHaveReached(err) || !strings.Contains(err.Error(), "altershield retrieveChangeCheck: ")) {
-				t.Errorf("the error does not name the action, or claims that the call was sent: %v", err)
+				t.Errorf("the error does not name the action, or says that the call was sent: %v", err)
 			}
 		})
 	}

@@ -130,8 +130,8 @@ type Retrieve struct {
 
 // RetrieveAnswer is the state of a stage at the server.
 type RetrieveAnswer struct {
-	// Finished means that the check is complete.
-	Finished bool
+	// Complete is `finished` of the server: the check is complete.
+	Complete bool
 	// Verdict is the server's value. It is fail also while a check runs and after
 	// a timeout: see Passed.
 	Verdict string
@@ -141,7 +141,7 @@ type RetrieveAnswer struct {
 // Passed reports whether the check is complete and passed. Every other answer
 // is no verdict.
 func (a RetrieveAnswer) Passed() bool {
-	return a.Finished && v1alpha1.ParseVerdict(a.Verdict) == v1alpha1.OutcomePass
+	return a.Complete && v1alpha1.ParseVerdict(a.Verdict) == v1alpha1.OutcomePass
 }
 
 // FinishState is the final state of an order.
@@ -167,8 +167,8 @@ type CloseOrder struct {
 // SubmitEvent has the arguments of Client.SubmitEvent. The server records the
 // event without a check or a callback.
 type SubmitEvent struct {
-	// OrderID is the id of the record; see EventOrderID. The server creates a
-	// finished order with this id, unless one exists. Therefore the id must not
+	// OrderID is the id of the event's order; see EventOrderID. The server creates a
+	// closed order with this id, unless one exists. Therefore the id must not
 	// be that of the release's order.
 	OrderID string
 	// Title, URL, Apps, Contents, Params and Emergency are as in OpenOrder.
@@ -185,7 +185,7 @@ type SubmitEvent struct {
 	ExtensionInfo map[string][]string
 }
 
-// EventAnswer is the record at the server; empty if it existed.
+// EventAnswer is the order of the event at the server; empty if it existed.
 type EventAnswer struct {
 	OrderID string
 	URL     string

@@ -135,7 +135,7 @@ func (c *Client) Retrieve(ctx context.Context, in Retrieve) (RetrieveAnswer, err
 	err := c.caller.call(ctx, actionRetrieve, harmless, retrieve{
 		identity: c.identity(in.OrderID), NodeID: in.NodeID, DefenseStage: string(in.Stage),
 	}, &domain)
-	return RetrieveAnswer{Finished: domain.Finished, Verdict: string(domain.Verdict), URL: domain.URL}, err
+	return RetrieveAnswer{Complete: domain.Complete, Verdict: string(domain.Verdict), URL: domain.URL}, err
 }
 
 // CloseOrder closes an order.

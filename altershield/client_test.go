@@ -221,17 +221,17 @@ func TestAnUnconfirmedPassIsRetrievedAsAFail(t *testing.T) {
 
 func TestARetrievedVerdictIsAStringOrAnObject(t *testing.T) {
 	for domain, want := range map[string]RetrieveAnswer{
-		`{"finished":true,"verdict":"pass","url":"u"}`:                    {Finished: true, Verdict: "pass", URL: "u"},
-		`{"finished":true,"verdict":{"verdict":"PASS","checkPass":true}}`: {Finished: true, Verdict: "PASS"},
+		`{"finished":true,"verdict":"pass","url":"u"}`:                    {Complete: true, Verdict: "pass", URL: "u"},
+		`{"finished":true,"verdict":{"verdict":"PASS","checkPass":true}}`: {Complete: true, Verdict: "PASS"},
 		`{"finished":false,"verdict":null,"url":null}`:                    {},
-		`{"finished":true,"verdict":{"verdict":null}}`:                    {Finished: true},
+		`{"finished":true,"verdict":{"verdict":null}}`:                    {Complete: true},
 		`null`: {},
 	} {
 		var got progressDomain
 		if err := json.Unmarshal([]byte(domain), &got); err != nil {
 			t.Errorf("%s: %v", domain, err)
 		}
-		if diff := cmp.Diff(want, RetrieveAnswer{Finished: got.Finished, Verdict: string(got.Verdict), URL: got.URL}); diff != "" {
+		if diff := cmp.Diff(want, RetrieveAnswer{Complete: got.Complete, Verdict: string(got.Verdict), URL: got.URL}); diff != "" {
 			t.Errorf("%s: %s", domain, diff)
 		}
 	}

@@ -115,7 +115,7 @@ func (d releaseDomain) answer() ReleaseCheckAnswer {
 	}
 	var c Callback
 	c.setVerdict(&d.Verdict.callbackVerdict)
-	unfinished := d.Verdict.AllFinish != nil && !*d.Verdict.AllFinish
+	incomplete := d.Verdict.AllFinish != nil && !*d.Verdict.AllFinish
 	passed := v1alpha1.ParseVerdict(c.Verdict) == v1alpha1.OutcomePass
 	a.Verdict, a.Rules, a.Message = c.Verdict, c.Rules, c.Message
 	a.Unconfirmed = c.Unconfirmed || passed && incomplete

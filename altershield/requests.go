@@ -14,7 +14,7 @@ import (
 // emergencyScenario is the changeScenarioCode of an emergency.
 const emergencyScenario = "01"
 
-// EventOrderID returns the id of the record of an event about a release. It
+// EventOrderID returns the id of the order of an event about a release. It
 // differs from the id of the release's order and between events. It has at most
 // 128 bytes; a longer id is shortened with a hash.
 func EventOrderID(orderID, event string) string {

@@ -148,7 +148,7 @@ type nodeDomain struct {
 }
 
 type progressDomain struct {
-	Finished bool        `json:"finished"`
+	Complete bool        `json:"finished"`
 	Verdict  verdictText `json:"verdict"`
 	URL      string      `json:"url"`
 }

@@ -33,8 +33,8 @@ type Options struct {
 	// of a function. Default 30s.
 	SendTimeout time.Duration
 	// PodFinishedPerSecond limits the rate of pod.finished events, whose queue has five
-	// times QueueLength. A rollout finishes hundreds of pods within seconds. The limit
-	// leaves capacity for the rollout. Default 10.
+	// times QueueLength. In a rollout hundreds of pods become Ready within seconds. The
+	// limit leaves capacity for the rollout. Default 10.
 	PodFinishedPerSecond float64
 	// RetryTime limits the retries of an event, from its first attempt; pauses
 	// double from 200ms to 5s, with jitter. It is shorter than SendTimeout, so an

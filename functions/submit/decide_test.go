@@ -87,7 +87,7 @@ func TestDecideForABatch(t *testing.T) {
 		"superseded, callback may be lost":       {workload: superseded, batch: batch{ft.Started("n", long)}, stage: pre, want: AskRetrieve},
 		"superseded, no verdict for seconds":     {workload: superseded, batch: batch{ft.Started("n", long)}, stage: pre, asked: true, want: Nothing},
 		"superseded, pass not confirmed":         {workload: superseded, batch: with(ft.Intent(post, long)), stage: post, want: AskRetrieve},
-		"superseded, not finished":               {workload: superseded, batch: passedPre, stage: post, want: Nothing},
+		"superseded, without a finish":           {workload: superseded, batch: passedPre, stage: post, want: Nothing},
 		"new batch":                              {batch: batch{}, stage: pre, want: StartBatch},
 		"start in flight":                        {batch: batch{ft.Intent(pre, short)}, stage: pre, want: InFlight},
 		"start not answered in time":             {batch: batch{ft.Intent(pre, long)}, stage: pre, want: StartBatch},

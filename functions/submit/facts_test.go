@@ -76,13 +76,13 @@ func TestAStartAfterAnAnsweredOneKeepsTheEarlierNodes(t *testing.T) {
 	s.Verdicts = []v1alpha1.StageVerdict{{Stage: pre, Verdict: "pass", NodeID: "n1"}}
 	writeBatchIntent(&s, post, ft.Now())
 	if diff := cmp.Diff([]string{"n1", "n2"}, s.Nodes()); diff != "" || s.ChangePodID != "n1" {
-		t.Errorf("the node that passed is not the one that is finished: %s", diff)
+		t.Errorf("the finish is not of the node that passed: %s", diff)
 	}
 }
 
-// A slow server: the first check passes and is finished while the second start is in
-// flight.
-func TestALateAnswerToARepeatedStartKeepsTheNodeThatIsFinished(t *testing.T) {
+// A slow server: the first check passes, and its finish is called while the second start
+// is in flight.
+func TestALateAnswerToARepeatedStartKeepsTheNodeOfTheFinish(t *testing.T) {
 	at := metav1.NewMicroTime(ft.Now())
 	submissions := func() []v1alpha1.Submission {
 		return []v1alpha1.Submission{{Stage: pre, IntentTime: at, Attempts: 1, AnsweredTime: &at}}

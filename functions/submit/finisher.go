@@ -132,7 +132,7 @@ func (u *followUp) Call(ctx context.Context, stored *v1alpha1.ChangePod) {
 		defer u.finisher.calls.Done()
 		if err := u.finisher.finish(ctx, u.server, u.in); err != nil {
 			// The error is stored, and the reconciler wakes function submit.
-			logging.FromContext(ctx).Warnw("Batch not finished", "changepod", stored.Name, "error", err)
+			logging.FromContext(ctx).Warnw("Could not finish a batch at the server", "changepod", stored.Name, "error", err)
 		}
 	})
 }

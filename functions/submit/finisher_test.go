@@ -48,7 +48,7 @@ func receivedVerdict(stage v1alpha1.Stage, outcome, node string) events.ChangePo
 	}
 }
 
-func TestABatchIsFinishedByTheWriteOfItsPREPassAndEndedByThatOfItsPOSTPass(t *testing.T) {
+func TestTheWriteOfAPREPassFinishesTheBatchAndThatOfItsPOSTPassEndsIt(t *testing.T) {
 	c, server, _, function, node := newVerdictFunction(t)
 	for _, tc := range []struct {
 		stage         v1alpha1.Stage
@@ -110,7 +110,7 @@ func TestAnUnconfirmedPREPassFinishesNothing(t *testing.T) {
 		t.Errorf("the status is %+v", status)
 	}
 	if n := slices.Index(server.Calls(), finish); n >= 0 {
-		t.Errorf("the batch is finished: %q", server.Calls())
+		t.Errorf("the finish was called: %q", server.Calls())
 	}
 }
 

@@ -52,7 +52,7 @@ func retrieveAny(ctx context.Context, server Server, order string, stage v1alpha
 	case stored.Unconfirmed():
 		nodes = []string{stored.NodeID}
 	case stage == v1alpha1.StagePost && len(nodes) > 1:
-		nodes = nodes[:1] // only this one is finished
+		nodes = nodes[:1] // only this node has a finish
 	}
 	for _, n := range nodes {
 		a, err := server.Retrieve(ctx, altershield.Retrieve{OrderID: order, NodeID: n, Stage: stage})

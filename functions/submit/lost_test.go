@@ -117,7 +117,7 @@ func TestACheckWhoseCallbackIsLostCostsSeconds(t *testing.T) {
 	}
 }
 
-func TestAPassOfAnEarlierNodeIsRetrievedAndItsNodeIsFinished(t *testing.T) {
+func TestAPassOfAnEarlierNodeIsRetrievedAndTheFinishNamesThatNode(t *testing.T) {
 	c, server, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
 	// A slow server: the check of the first start begins after the second start.
 	server.Script(t, double.Script{Checks: []double.CheckRule{{Nth: 1, Then: double.Behaviour{Forgotten: true}}}, Default: double.Behaviour{Never: true}})

@@ -29,7 +29,7 @@ func setStep(c *ft.Cluster, name v1alpha1.OrderStepName, state v1alpha1.OrderSta
 	c.Write(w)
 }
 
-func TestAnOrderIsOpenedStartedFinishedAndClosedOnce(t *testing.T) {
+func TestEachCallOfAnOrderIsMadeOnce(t *testing.T) {
 	c, server, function := newFunction(t, ft.NewRelease(unopened))
 	wakeUp3Times := func(step v1alpha1.OrderStepName) {
 		t.Helper()

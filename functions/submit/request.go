@@ -20,7 +20,7 @@ type releaseParams struct {
 	Attempt      int64  `json:"attempt"`
 }
 
-// finishResult is the serviceResult of a finished batch.
+// finishResult is the serviceResult of the finish of a batch.
 type finishResult struct {
 	releaseParams
 	Pods []string `json:"pods"`

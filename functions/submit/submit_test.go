@@ -81,7 +81,7 @@ func calls(t *testing.T, server *ft.ServerDouble, want ...string) {
 	}
 }
 
-func TestABatchIsStartedAndFinishedOnce(t *testing.T) {
+func TestTheStartAndTheFinishOfABatchAreCalledOnce(t *testing.T) {
 	c, server, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
 	for _, e := range []event.Event{orderStartReady(t), orderStartReady(t), ready(t, pre), ready(t, pre), ready(t, pre)} {
 		if err := function(t.Context(), e); err != nil {

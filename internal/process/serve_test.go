@@ -29,7 +29,7 @@ func TestATerminatingProcessCompletesItsRequests(t *testing.T) {
 			}
 			<-backgroundEnded
 			handled.Store(true)
-			_, _ = io.WriteString(w, "finished")
+			_, _ = io.WriteString(w, "complete")
 		}),
 		Background: []func(context.Context) error{func(ctx context.Context) error {
 			<-ctx.Done()
@@ -51,7 +51,7 @@ func TestATerminatingProcessCompletesItsRequests(t *testing.T) {
 		t.Errorf("health is %q", got)
 	}
 	stop()
-	if got := <-answered; got != "finished" {
+	if got := <-answered; got != "complete" {
 		t.Errorf("answer is %q", got)
 	}
 	<-backgroundEnded

@@ -168,8 +168,8 @@ type ChangePodStatus struct {
 	PostTimeOutThreshold int32 `json:"postTimeOutThreshold,omitempty"`
 
 	// ChangePodID is the id of the batch's order node at the server: that of the last
-	// answered start, or the one that is finished. Empty until a start was answered. A
-	// fact of function submit.
+	// answered start, or that of the finish. Empty until a start was answered. A fact of
+	// function submit.
 	// +optional
 	ChangePodID string `json:"changePodId,omitempty"`
 	// PreSubmitTime is the time when the start was answered, `2006-01-02 15:04:05` in

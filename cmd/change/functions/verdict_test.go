@@ -118,7 +118,7 @@ func TestAnAnswerThatComesWhileFunctionVerdictEndsIsStored(t *testing.T) {
 			select {
 			case <-slow.asked:
 			case <-answered:
-				t.Fatal("the batch is not finished")
+				t.Fatal("the finish was not called")
 			}
 			if answeredFirst {
 				<-answered

@@ -52,7 +52,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 	r.enqueue = impl.EnqueueKey
 	altershield.WatchQPS(cmw, calls.SetRate)
 
-	resync := func() { impl.FilteredGlobalResync(unfinished, changePods) }
+	resync := func() { impl.FilteredGlobalResync(hasNotEnded, changePods) }
 	store, err := settings.NewStore(opsconfiginfoinformer.Get(ctx), resync)
 	must(err)
 	r.settings = store.Get
@@ -70,11 +70,11 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 	must.Watch(namespaceinformer.Get(ctx).Informer(), namespaceoptin.Handler(func(namespace string) {
 		impl.FilteredGlobalResync(func(obj any) bool {
 			c, ok := obj.(*v1alpha1.ChangePod)
-			return ok && c.Namespace == namespace && unfinished(c)
+			return ok && c.Namespace == namespace && hasNotEnded(c)
 		}, changePods)
 	}))
 	// A release that was superseded, or whose order was not accepted, ends its
-	// batches. A failed order check holds them until a person overrules it.
+	// batches. After a failed order check none starts until a person overrules it.
 	must.Watch(changeworkloadinformer.Get(ctx).Informer(), cache.FilteringResourceEventHandler{
 		FilterFunc: func(obj any) bool {
 			c, ok := obj.(*v1alpha1.ChangeWorkload)
@@ -94,8 +94,8 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 	return impl
 }
 
-// unfinished reports whether a change of configuration can matter to a ChangePod.
-func unfinished(obj any) bool {
+// hasNotEnded reports whether a change of configuration can matter to a ChangePod.
+func hasNotEnded(obj any) bool {
 	c, ok := obj.(*v1alpha1.ChangePod)
 	return ok && c.Status.Phase != v1alpha1.PodExecuteDone
 }

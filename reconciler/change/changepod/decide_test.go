@@ -149,7 +149,7 @@ func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 		"the order check failed: an intent without an answer is given up":  {batch: batch(submission(pre, false)), orderCheckFailed: true, after: time.Hour, want: want{v1alpha1.PodPreWait, "", ""}},
 		"the order check failed: a started batch continues":                {batch: batch(submission(pre, true), verdict(pre, "pass")), orderCheckFailed: true, want: want{v1alpha1.PodPostWait, "", post}},
 		"superseded: a batch that was not started ends":                    {batch: batch(), superseded: true, policy: all(hold), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"superseded: a batch that was not finished ends":                   {batch: batch(verdict(pre, "pass")), superseded: true, policy: all(hold), want: want{doneIt, v1alpha1.PodPostFailed, ""}},
+		"superseded: a batch whose finish was not called ends":             {batch: batch(verdict(pre, "pass")), superseded: true, policy: all(hold), want: want{doneIt, v1alpha1.PodPostFailed, ""}},
 		"superseded: an accepted batch waits for its verdict":              {batch: batch(submission(pre, true)), superseded: true, want: want{v1alpha1.PodPreSubmitted, "", ""}},
 		"the fail of the order check was overruled":                        {batch: batch(submission(pre, false)), orderJudgedSince: time.Hour, after: time.Hour + time.Minute, want: want{v1alpha1.PodPreWait, "", pre}},
 		"a start that waits for its turn has no deadline":                  {batch: batch(), after: 24 * time.Hour, want: want{v1alpha1.PodPreWait, "", pre}},

@@ -15,14 +15,14 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// maxTries is the number of attempts to hold the workload, or to end a hold, in one
+// maxTries is the number of attempts to suspend or hold the workload, or to end that, in one
 // reconciliation: during a rollout the workload often changes between the read and the write.
 const maxTries = 5
 
 // errStaleCache means that the decision was based on a stale cache.
 var errStaleCache = errors.New("the cache is stale")
 
-// confirm holds the workload, or ends a hold, if the decision is the same on the
+// confirm suspends or holds the workload, or ends that, if the decision is the same on the
 // objects of the API server. With a stale cache, an existing hold would look like a
 // pause by a person, and a new fail like an overruled one. Both actions are rare, so
 // the additional reads cost little.

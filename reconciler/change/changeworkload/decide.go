@@ -47,7 +47,7 @@ type Workload struct {
 	Complete bool
 	// Suspend is the value of SuspendLabel; empty when not suspended.
 	Suspend string
-	// Hold is the record of what was changed to stop the rollout, or nil.
+	// Hold is what was changed to stop the rollout, or nil.
 	Hold *v1alpha1.Hold
 	// Bypass is the last update that was admitted to a suspended workload, or nil.
 	Bypass *v1alpha1.Bypass

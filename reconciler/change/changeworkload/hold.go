@@ -27,18 +27,18 @@ func holdOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload, action Act
 			ops = append(ops, endSuspension(w, older)...)
 		}
 	}
-	record, err := json.Marshal(hold)
+	encoded, err := json.Marshal(hold)
 	if err != nil {
 		return nil, fmt.Errorf("encode the hold of %s: %w", w.Name, err)
 	}
-	ops = append(ops, workload.Operation{Op: "add", Path: workload.Annotation(v1alpha1.HoldAnnotation), Value: string(record)})
+	ops = append(ops, workload.Operation{Op: "add", Path: workload.Annotation(v1alpha1.HoldAnnotation), Value: string(encoded)})
 	if w.InProgress {
 		ops = append(ops, w.Stop()...)
 	}
 	return ops, nil
 }
 
-// newHold is the record of the values that a hold of an attempt replaces.
+// newHold returns the values that a hold of an attempt replaces.
 func newHold(w *workload.Workload, attempt int64) v1alpha1.Hold {
 	hold := v1alpha1.Hold{Attempt: attempt, Former: w.HoldValue, Freeze: w.Labels[v1alpha1.SuspendLabel]}
 	older := v1alpha1.HoldOf(w.Annotations)
@@ -87,7 +87,7 @@ func endSuspension(w *workload.Workload, hold *v1alpha1.Hold) []workload.Operati
 }
 
 // freezeOf is the value with which a person had suspended the workload before its check failed;
-// empty if it was not suspended. After a repair the value is in the record of the bypass.
+// empty if it was not suspended. After a repair the value is in the bypass annotation.
 func freezeOf(w *workload.Workload, hold *v1alpha1.Hold) string {
 	if hold != nil {
 		return hold.Freeze

@@ -35,7 +35,7 @@ type Order struct {
 }
 
 // decideOrder decides the order check of a release that has not ended. ready reports
-// that every pod passed; only then can the check be finished.
+// that every pod passed: only then is the finish called.
 func decideOrder(in Input, ready bool) Order {
 	c := in.ChangeWorkload
 	facts := c.Status.Order
@@ -63,7 +63,7 @@ func decideOrder(in Input, ready bool) Order {
 	}
 	switch {
 	case facts.Node() == "":
-		return started // a check that did not start cannot be finished
+		return started // a check that did not start gets no finish
 	case facts.SubmissionOf(v1alpha1.StagePost) == nil && c.Status.OrderContradicted() && in.Settings.NoVerdictContradicted != v1alpha1.NoVerdictPass:
 		return started // a pass of stage POST would hide that PRE is contradicted
 	}

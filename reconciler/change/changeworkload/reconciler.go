@@ -5,7 +5,7 @@
 //	Failed -> Running when a release that timed out makes progress
 //	Success -> Suspend when a later verdict or a person fails a pod
 //
-// It claims finished pods into ChangePods, counts their outcomes, and holds the
+// It claims finished pods into ChangePods, counts their outcomes, and suspends the
 // workload on the first fail. A release that is not the workload's current one
 // never changes the workload.
 package changeworkload
