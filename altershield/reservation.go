@@ -9,7 +9,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Reservation is the place of one attempt in the rate limit. A caller that records the
+// Reservation is the place of one attempt in the rate limit. A caller that writes the
 // intent of a call waits first, so that the intent has the time of the call.
 type Reservation struct {
 	limiter *limiter
@@ -34,10 +34,10 @@ func (p *Reservation) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, reservationKey{}, p)
 }
 
-// Release returns the place if no attempt used it.
-func (p *Reservation) Release() {
+// Cancel gives the place to another call if no attempt used it.
+func (p *Reservation) Cancel() {
 	if p != nil && p.used.CompareAndSwap(false, true) {
-		p.limiter.release()
+		p.limiter.giveBack()
 	}
 }
 
@@ -67,7 +67,8 @@ func (l *limiter) wait(ctx context.Context) error {
 	return l.Wait(ctx)
 }
 
-func (l *limiter) release() {
+// giveBack adds a place that was not used.
+func (l *limiter) giveBack() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unused = min(l.unused+1, l.Burst())

@@ -26,22 +26,22 @@ func TestAnAdmittedCallDoesNotWaitAgain(t *testing.T) {
 	}
 }
 
-func TestAnUnusedAdmissionIsGivenToTheNextCall(t *testing.T) {
+func TestACanceledReservationIsGivenToTheNextCall(t *testing.T) {
 	w := newFixture(t, func(c *Config) { c.QPS, c.Burst = 0.01, 2 })
 	w.open(t)
 	place, err := w.client.Reserve(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	place.Release()
-	place.Release()
+	place.Cancel()
+	place.Cancel()
 	for i, throttled := range []bool{false, true} {
 		if _, err := w.client.StartOrder(t.Context(), StartOrder{OrderID: "o"}); IsThrottled(err) != throttled {
 			t.Errorf("call %d: %v", i+1, err)
 		}
 	}
 	var none *Reservation
-	none.Release()
+	none.Cancel()
 	if none.Context(t.Context()) != t.Context() {
 		t.Error("no place changes the context")
 	}

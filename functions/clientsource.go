@@ -66,7 +66,7 @@ func (s *ClientSource) Config(ctx context.Context) (altershield.Config, error) {
 	if s.maxAge == 0 {
 		return s.readConfig(ctx)
 	}
-	// The lock is held during the read, so that concurrent callers share it.
+	// The read is under the lock, so that concurrent callers share it.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.Clock.Now()

@@ -14,9 +14,9 @@ const (
 	// maxBody is the maximum size of a callback, in bytes. A callback has all rules,
 	// with texts of any length.
 	maxBody = 1 << 20
-	// maxHeld is the maximum memory of all bodies, in bytes. It fits into the memory limit of
+	// maxReserved is the maximum memory of all bodies, in bytes. It fits into the memory limit of
 	// the manifest.
-	maxHeld = 24 << 20
+	maxReserved = 24 << 20
 	// firstBuffer is the initial size of a body's buffer, in bytes. Most callbacks fit into it;
 	// for others it is doubled as the body arrives.
 	firstBuffer = 4 << 10
@@ -29,7 +29,7 @@ var (
 	errEvicted  = echo.NewHTTPError(http.StatusServiceUnavailable)
 )
 
-// bodies bounds the memory of the bodies that are held. Every client that knows the platform's
+// bodies bounds the memory of all bodies. Every client that knows the platform's
 // name can send bodies, so a body takes memory only as it arrives. When all memory is taken,
 // the largest body that is still arriving is dropped; of equally large ones, the oldest. The
 // callbacks of the server are small and arrive at once, so they are not dropped. While complete
@@ -41,10 +41,10 @@ type bodies struct {
 	mu sync.Mutex
 	// freed is signaled when memory is freed or a body is dropped.
 	freed *sync.Cond
-	// held is the memory of all bodies, and complete that of complete bodies. droppedBytes is
+	// reserved is the memory of all bodies, and complete that of complete bodies. droppedBytes is
 	// the memory of dropped bodies, which is freed as soon as their reads have failed.
-	held, complete, droppedBytes int
-	arriving                     map[*arrival]struct{}
+	reserved, complete, droppedBytes int
+	arriving                         map[*arrival]struct{}
 	// number is the number of the last body.
 	number int
 }
@@ -52,7 +52,7 @@ type bodies struct {
 // arrival is a body that is arriving or complete.
 type arrival struct {
 	number            int
-	held              int
+	reserved          int
 	dropped, complete bool
 	// setDeadline sets the time when a pending read of the body fails.
 	setDeadline func(time.Time)
@@ -64,8 +64,8 @@ func newBodies(limit int) *bodies {
 	return b
 }
 
-// read reads the body of a request. release must be called when it is not used any more.
-func (b *bodies) read(w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
+// read reads the body of a request. discard must be called when it is not used any more.
+func (b *bodies) read(w http.ResponseWriter, r *http.Request) (body []byte, discard func(), err error) {
 	if r.ContentLength > maxBody {
 		return nil, func() {}, errTooLarge
 	}
@@ -78,17 +78,17 @@ func (b *bodies) read(w http.ResponseWriter, r *http.Request) (body []byte, rele
 	a.number = b.number
 	b.arriving[a] = struct{}{}
 	b.mu.Unlock()
-	release = func() { b.release(a) }
+	discard = func() { b.discard(a) }
 	body, err = b.fill(a, r.Body)
 	if err == nil && !b.arrived(a) {
 		err = errEvicted
 	}
 	if err != nil {
-		release()
+		discard()
 		w.Header().Set("Connection", "close") // the rest of the body is not read
 		return nil, func() {}, err
 	}
-	return body, release, nil
+	return body, discard, nil
 }
 
 // fill reads until the end, and reserves the memory before it is used.
@@ -100,7 +100,7 @@ func (b *bodies) fill(a *arrival, from io.Reader) ([]byte, error) {
 			if len(body) > maxBody {
 				return nil, errTooLarge
 			}
-			// While the content is copied, both buffers are held.
+			// While the content is copied, both buffers are reserved.
 			if !b.reserve(a, size) {
 				return nil, errEvicted
 			}
@@ -126,14 +126,14 @@ func (b *bodies) reserve(a *arrival, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	waited := false
-	for !a.dropped && b.held+n > b.limit {
-		if b.held-b.droppedBytes+n > b.limit {
+	for !a.dropped && b.reserved+n > b.limit {
+		if b.reserved-b.droppedBytes+n > b.limit {
 			switch largest := b.largest(); {
-			case largest.held > a.held+n:
+			case largest.reserved > a.reserved+n:
 				b.drop(largest)
 				continue
 			case b.complete > 0: // they are freed soon
-			case largest.held > a.held:
+			case largest.reserved > a.reserved:
 				b.drop(largest)
 				continue
 			default:
@@ -149,8 +149,8 @@ func (b *bodies) reserve(a *arrival, n int) bool {
 	if waited {
 		a.setDeadline(time.Now().Add(bodyTimeout)) // it was not read while it waited
 	}
-	a.held += n
-	b.held += n
+	a.reserved += n
+	b.reserved += n
 	return true
 }
 
@@ -158,7 +158,7 @@ func (b *bodies) reserve(a *arrival, n int) bool {
 func (b *bodies) largest() *arrival {
 	var largest *arrival
 	for a := range b.arriving {
-		if largest == nil || a.held > largest.held || (a.held == largest.held && a.number < largest.number) {
+		if largest == nil || a.reserved > largest.reserved || (a.reserved == largest.reserved && a.number < largest.number) {
 			largest = a
 		}
 	}
@@ -168,7 +168,7 @@ func (b *bodies) largest() *arrival {
 // drop drops a body that is still arriving. Its read fails.
 func (b *bodies) drop(a *arrival) {
 	a.dropped = true
-	b.droppedBytes += a.held
+	b.droppedBytes += a.reserved
 	delete(b.arriving, a)
 	a.setDeadline(time.Now())
 	b.freed.Broadcast() // it may be waiting
@@ -190,20 +190,20 @@ func (b *bodies) arrived(a *arrival) bool {
 		return false
 	}
 	a.complete = true
-	b.complete += a.held
+	b.complete += a.reserved
 	return true
 }
 
-func (b *bodies) release(a *arrival) {
+func (b *bodies) discard(a *arrival) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.arriving, a)
-	b.free(a, a.held)
+	b.free(a, a.reserved)
 }
 
 func (b *bodies) free(a *arrival, n int) {
-	a.held -= n
-	b.held -= n
+	a.reserved -= n
+	b.reserved -= n
 	if a.dropped {
 		b.droppedBytes -= n
 	}

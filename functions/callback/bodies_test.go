@@ -13,14 +13,14 @@ import (
 func TestABodyWaitsWhileCompleteOnesTakeTheMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBodies(firstBuffer)
-		_, release, err := readAll(b, strings.NewReader("complete"))
+		_, discard, err := readAll(b, strings.NewReader("complete"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		second := make(chan error, 1)
 		go func() {
-			_, release, err := readAll(b, strings.NewReader("another"))
-			release()
+			_, discard, err := readAll(b, strings.NewReader("another"))
+			discard()
 			second <- err
 		}()
 		synctest.Wait()
@@ -29,12 +29,12 @@ func TestABodyWaitsWhileCompleteOnesTakeTheMemory(t *testing.T) {
 			t.Fatalf("the read of the second ended while the first took the memory: %v", err)
 		default:
 		}
-		release()
+		discard()
 		if err := <-second; err != nil {
-			t.Errorf("the second after the first was released: %v", err)
+			t.Errorf("the second after the first was discarded: %v", err)
 		}
-		if b.held != 0 || b.complete != 0 || b.droppedBytes != 0 || len(b.arriving) != 0 {
-			t.Errorf("after all: held %d, complete %d, dropped %d, arriving %d", b.held, b.complete, b.droppedBytes, len(b.arriving))
+		if b.reserved != 0 || b.complete != 0 || b.droppedBytes != 0 || len(b.arriving) != 0 {
+			t.Errorf("after all: reserved %d, complete %d, dropped %d, arriving %d", b.reserved, b.complete, b.droppedBytes, len(b.arriving))
 		}
 	})
 }
@@ -68,7 +68,7 @@ func TestAWaitingBodyIsDroppedForASmallerOne(t *testing.T) {
 func TestAnotherBodyOfTheSameSizeIsNotDroppedWhileCompleteOnesTakeTheMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBodies(2 * firstBuffer)
-		_, release, err := readAll(b, strings.NewReader("complete"))
+		_, discard, err := readAll(b, strings.NewReader("complete"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestAnotherBodyOfTheSameSizeIsNotDroppedWhileCompleteOnesTakeTheMemory(t *t
 		if err := <-arriving; err != nil {
 			t.Errorf("the body that was arriving: %v", err)
 		}
-		release()
+		discard()
 		if err := <-third; err != nil {
 			t.Errorf("the body that waited: %v", err)
 		}

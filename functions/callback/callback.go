@@ -84,7 +84,7 @@ func New(o Options) http.Handler {
 		o.StoreTimeout = storeTimeout
 	}
 	r := &receiver{Options: o, received: metrics.NewCounter(o.Meter, "breakwater_callbacks_total"), orders: lru.New(maxOrders),
-		bodies: newBodies(maxHeld), handling: make(chan struct{}, maxHandled)}
+		bodies: newBodies(maxReserved), handling: make(chan struct{}, maxHandled)}
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
 		if !c.Response().Committed {

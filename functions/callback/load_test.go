@@ -91,7 +91,7 @@ func TestSignedCallbacksAreAcceptedWhileStrangersFlood(t *testing.T) {
 			got := <-peak
 			t.Logf("the largest heap was %d MiB, signed callbacks took %s", got>>20, &took)
 			if got > memoryLimit {
-				t.Errorf("the process held %d MiB", got>>20)
+				t.Errorf("the process took %d MiB", got>>20)
 			}
 		})
 	}

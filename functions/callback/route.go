@@ -38,8 +38,8 @@ func (r *receiver) callback(c echo.Context) error {
 	defer cancel()
 	log := logging.FromContext(ctx)
 	form := formOf(c.Request().Header)
-	config, body, release, res, err := r.authenticate(ctx, c)
-	defer release()
+	config, body, discard, res, err := r.authenticate(ctx, c)
+	defer discard()
 	if err != nil {
 		r.count(ctx, form, res)
 		log.Warnw("Callback not authenticated", "result", res, "error", err)
@@ -115,9 +115,9 @@ func statusOf(err error) int {
 }
 
 // authenticate reads the headers of the signature, then the body, and verifies it before
-// it is parsed. release frees the body.
-func (r *receiver) authenticate(ctx context.Context, c echo.Context) (config altershield.Config, body []byte, release func(), res result, err error) {
-	release = func() {}
+// it is parsed. discard frees the body.
+func (r *receiver) authenticate(ctx context.Context, c echo.Context) (config altershield.Config, body []byte, discard func(), res result, err error) {
+	discard = func() {}
 	// Retry while the API server is unreachable: the server sends a verdict only once.
 	config, err = retryUntilDone(ctx, func() (altershield.Config, error) {
 		config, err := r.Server.Config(ctx)
@@ -128,24 +128,24 @@ func (r *receiver) authenticate(ctx context.Context, c echo.Context) (config alt
 		return config, err
 	})
 	if err != nil {
-		return config, nil, release, resultUnconfigured, err
+		return config, nil, discard, resultUnconfigured, err
 	}
 	if config.Token == "" {
-		return config, nil, release, resultUnconfigured, errors.New("no token is configured")
+		return config, nil, discard, resultUnconfigured, errors.New("no token is configured")
 	}
 	signature, err := altershield.ReadSignature(c.Request().Header, config.HeaderPrefix, config.Platform, r.Clock.Now(), config.MaxSkew)
 	if err != nil {
-		return config, nil, release, resultUnauthenticated, err
+		return config, nil, discard, resultUnauthenticated, err
 	}
-	body, release, err = r.bodies.read(c.Response(), c.Request())
+	body, discard, err = r.bodies.read(c.Response(), c.Request())
 	if err != nil {
-		return config, nil, release, resultMalformed, err
+		return config, nil, discard, resultMalformed, err
 	}
 	err = signature.Verify(body, config.Token, config.PreviousToken)
 	if err != nil {
 		res = resultUnauthenticated
 	}
-	return config, body, release, res, err
+	return config, body, discard, res, err
 }
 
 func (r *receiver) count(ctx context.Context, f form, res result) {

@@ -79,8 +79,8 @@ func NewSources(core corev1client.CoreV1Interface, c clock.PassiveClock) *Source
 	return &Sources{core: core, clock: c}
 }
 
-// Source returns the reader. An invalid configuration is a *ConfigError. The lock is held
-// during the read, so that concurrent callers share it.
+// Source returns the reader. An invalid configuration is a *ConfigError. The read is
+// under the lock, so that concurrent callers share it.
 func (s *Sources) Source(ctx context.Context) (Source, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

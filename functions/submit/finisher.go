@@ -137,5 +137,5 @@ func (u *followUp) Call(ctx context.Context, stored *v1alpha1.ChangePod) {
 	})
 }
 
-// ReleasePlace implements verdict.FollowUp.
-func (u *followUp) ReleasePlace() { u.in.Reservation.Release() }
+// CancelReservation implements verdict.FollowUp.
+func (u *followUp) CancelReservation() { u.in.Reservation.Cancel() }

@@ -87,7 +87,7 @@ func (f *function) decideOrder(ctx context.Context, server Server, w wakeUp, in 
 		return nil
 	})
 	if err != nil || !decision.writesOrder() {
-		in.Reservation.Release()
+		in.Reservation.Cancel()
 	}
 	return decision, err
 }

@@ -43,7 +43,7 @@ func TestACallThatTheRateLimitPreventsLeavesNoIntent(t *testing.T) {
 			if n := c.Patches(); n != 0 {
 				t.Errorf("%d writes: order %+v, batch %+v", n, c.ChangeWorkload(ft.Release).Status.Order, c.ChangePod(ft.BatchName(1)).Status)
 			}
-			place.Release()
+			place.Cancel()
 			if err := function(t.Context(), tc.event); err != nil {
 				t.Error(err)
 			}
@@ -73,6 +73,6 @@ func TestACallThatIsNotNeededTakesNoPlaceInTheRateLimit(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := client.Reserve(ctx); err != nil {
-		t.Errorf("the place was not released: %v", err)
+		t.Errorf("the place was not given to another call: %v", err)
 	}
 }

@@ -240,7 +240,7 @@ func (f *function) decide(ctx context.Context, server Server, w wakeUp, in *Inpu
 		return nil
 	})
 	if err != nil || (decision.Outcome != StartBatch && decision.Outcome != FinishBatch) {
-		in.Reservation.Release()
+		in.Reservation.Cancel()
 	}
 	return decision, err
 }

@@ -29,9 +29,9 @@ type FollowUp interface {
 	WriteIntent(batch *v1alpha1.ChangePod)
 	// Call makes the call for the batch as it is stored, if WriteIntent wrote an intent.
 	Call(ctx context.Context, stored *v1alpha1.ChangePod)
-	// ReleasePlace must be called at the end. It returns the place in the rate limit if no
-	// call used it.
-	ReleasePlace()
+	// CancelReservation must be called at the end. It gives the place in the rate limit to another
+	// call if no call used it.
+	CancelReservation()
 }
 
 // Follow makes the recorder store a verdict of the server on a batch together with its
@@ -75,8 +75,8 @@ func (noCall) WriteIntent(*v1alpha1.ChangePod) {}
 // Call implements FollowUp.
 func (noCall) Call(context.Context, *v1alpha1.ChangePod) {}
 
-// ReleasePlace implements FollowUp.
-func (noCall) ReleasePlace() {}
+// CancelReservation implements FollowUp.
+func (noCall) CancelReservation() {}
 
 const (
 	// maxWritten is the size of the LRU cache of batches.

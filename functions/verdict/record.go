@@ -56,7 +56,7 @@ func NewRecorder(client versioned.Interface, clock clock.PassiveClock, meter met
 func (r *Recorder) Record(ctx context.Context, received events.ChangePodVerdict, server Retriever) error {
 	in := Input{Received: received}
 	next := r.prepare(ctx, received)
-	defer next.ReleasePlace()
+	defer next.CancelReservation()
 	decision, stored, err := r.apply(ctx, in, next)
 	if err == nil && decision.Outcome == AskRetrieve {
 		in.Retrieved = retrieve(ctx, altershield.Retrieve{

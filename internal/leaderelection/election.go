@@ -36,7 +36,7 @@ func LeaseName(component string, bucket, buckets uint32) string {
 }
 
 // Main runs controllers as sharedmain does, until ctx ends. It returns when the
-// workers have stopped and the Leases are released.
+// workers have stopped and the Leases are given up.
 func Main(ctx context.Context, component string, config *rest.Config, constructors ...injection.ControllerConstructor) {
 	all, wait := Join(component, constructors...)
 	// Without this, sharedmain would add the elections of Knative.
@@ -48,7 +48,7 @@ func Main(ctx context.Context, component string, config *rest.Config, constructo
 }
 
 // Join returns the constructors with one election for all of them, and a function
-// that waits until the election has ended and the Leases are released.
+// that waits until the election has ended and the Leases are given up.
 func Join(component string, constructors ...injection.ControllerConstructor) (joined []injection.ControllerConstructor, wait func()) {
 	e := &election{component: component}
 	all := make([]injection.ControllerConstructor, 0, len(constructors)+1)
@@ -63,10 +63,10 @@ type election struct {
 	component string
 	// members is complete before the election starts.
 	members []member
-	// change is held while members are promoted or demoted. Promotion lists
+	// change is locked while members are promoted or demoted. Promotion lists
 	// objects; a demotion must not overtake it.
 	change sync.Mutex
-	// running ends when the Leases are released.
+	// running ends when the Leases are given up.
 	running sync.WaitGroup
 }
 

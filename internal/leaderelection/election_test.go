@@ -142,9 +142,9 @@ func TestOneLeasePerBucketMakesAllReconcilersLead(t *testing.T) {
 		}
 	}
 	await(t, "hold both Leases", func() bool { return len(holders(t, kube)) == 2 })
-	held := holders(t, kube)
-	if a, b := held["c.00-of-02"], held["c.01-of-02"]; a == "" || a != b {
-		t.Errorf("the Leases are %v, not two of one process", held)
+	leaders := holders(t, kube)
+	if a, b := leaders["c.00-of-02"], leaders["c.01-of-02"]; a == "" || a != b {
+		t.Errorf("the Leases are %v, not two of one process", leaders)
 	}
 	stop()
 	for i, f := range followers {
@@ -153,7 +153,7 @@ func TestOneLeasePerBucketMakesAllReconcilersLead(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(map[string]string{"c.00-of-02": "", "c.01-of-02": ""}, holders(t, kube)); diff != "" {
-		t.Errorf("the Leases are not released (-want +got):\n%s", diff)
+		t.Errorf("the Leases are not given up (-want +got):\n%s", diff)
 	}
 }
 

@@ -21,11 +21,11 @@ const (
 
 // judgesState groups the judges other than the server by what they do to the batch.
 type judgesState struct {
-	// waiting are the judges that must answer and have time left. held have no time
-	// left, and their no-verdict policy holds the batch. unjudged gave no verdict or no
-	// answer, and the batch ends without them.
-	waiting, held, unjudged []v1alpha1.Judge
-	// late reports whether a judge of unjudged did not answer at all.
+	// waiting are the judges that must answer and have time left. holding have no time
+	// left, and their no-verdict policy holds the batch. withoutVerdict gave no verdict or
+	// no answer, and the batch ends without them.
+	waiting, holding, withoutVerdict []v1alpha1.Judge
+	// late reports whether a judge of withoutVerdict did not answer at all.
 	late bool
 	// wake are the names of the judges to wake.
 	wake []string
@@ -50,7 +50,7 @@ func withJudges(in Input, server Decision) Decision {
 	open := server.Phase != v1alpha1.PodExecuteDone
 	switch {
 	case open && c.ServerMustAnswer():
-	case len(s.waiting) > 0, len(s.held) > 0:
+	case len(s.waiting) > 0, len(s.holding) > 0:
 		d.Phase, d.Message, d.Since = v1alpha1.PodPostSubmitted, "", c.CreationTimestamp.Time
 		d.Reason, d.Detail = v1alpha1.ReasonJudging, "waiting for "+namesOf(s.waiting)
 		if !open {
@@ -59,9 +59,9 @@ func withJudges(in Input, server Decision) Decision {
 	default:
 		d = endOfJudges(in, server, s)
 	}
-	if len(s.held) > 0 {
+	if len(s.holding) > 0 {
 		d.HeldUnjudged = true
-		d.Reason, d.Detail = v1alpha1.ReasonVerdictTimedOut, unjudgedDetail(c, s.held)
+		d.Reason, d.Detail = v1alpha1.ReasonVerdictTimedOut, unjudgedDetail(c, s.holding)
 	}
 	d.WakeJudges = s.wake
 	if !s.deadline.IsZero() && (d.Deadline.IsZero() || s.deadline.Before(d.Deadline)) {
@@ -78,7 +78,7 @@ func stateOfJudges(in Input) judgesState {
 	for _, j := range c.OtherJudges(false) {
 		if v := c.Status.JudgeVerdictOf(j.Name); v != nil {
 			if v.Outcome() == v1alpha1.OutcomeNoVerdict && !j.Optional {
-				s.unjudged = append(s.unjudged, j)
+				s.withoutVerdict = append(s.withoutVerdict, j)
 			}
 			continue
 		}
@@ -96,9 +96,9 @@ func stateOfJudges(in Input) judgesState {
 			s.waiting = append(s.waiting, j)
 		case in.Settings.UnjudgedBy(j) == v1alpha1.NoVerdictHold && !in.Superseded && !endedByTimeout:
 			// A late verdict ends the hold, so the judge is still woken.
-			s.held, s.wake = append(s.held, j), append(s.wake, j.Name)
+			s.holding, s.wake = append(s.holding, j), append(s.wake, j.Name)
 		default:
-			s.unjudged, s.late = append(s.unjudged, j), true
+			s.withoutVerdict, s.late = append(s.withoutVerdict, j), true
 		}
 	}
 	return s
@@ -119,14 +119,14 @@ func endOfJudges(in Input, server Decision, s judgesState) Decision {
 	if c.ServerMustAnswer() {
 		end = server
 	}
-	if len(s.unjudged) == 0 {
+	if len(s.withoutVerdict) == 0 {
 		return end
 	}
-	reason, detail := v1alpha1.ReasonNoVerdict, unjudgedDetail(c, s.unjudged)
+	reason, detail := v1alpha1.ReasonNoVerdict, unjudgedDetail(c, s.withoutVerdict)
 	if s.late {
 		reason = v1alpha1.ReasonVerdictTimedOut
 		if in.Superseded {
-			reason, detail = v1alpha1.ReasonSuperseded, "a newer template was applied before "+namesOf(s.unjudged)+" answered"
+			reason, detail = v1alpha1.ReasonSuperseded, "a newer template was applied before "+namesOf(s.withoutVerdict)+" answered"
 		}
 	}
 	if end.Reason != "" {
