@@ -23,8 +23,8 @@ type Definition struct {
 	Labels []string
 	// Help is the meaning, for the scrape and for docs/metrics.md.
 	Help string
-	// Buckets are the upper bounds of a histogram.
-	Buckets []float64
+	// Bounds are the upper bounds of a histogram.
+	Bounds []float64
 }
 
 // Group is the metrics of one subject.
@@ -35,10 +35,10 @@ type Group struct {
 	Metrics   []Definition
 }
 
-// Type returns the type, which follows from name and buckets.
+// Type returns the type, which follows from name and bounds.
 func (d Definition) Type() Type {
 	switch {
-	case d.Buckets != nil:
+	case d.Bounds != nil:
 		return TypeHistogram
 	case strings.HasSuffix(d.Name, "_total"):
 		return TypeCounter

@@ -2,7 +2,7 @@
 // instruments.
 //
 // A definition has the name that a Prometheus scrape shows. The name says the
-// type: `_total` is a counter, Buckets make a histogram, all others are gauges.
+// type: `_total` is a counter, Bounds make a histogram, all others are gauges.
 // docs/metrics.md is generated from the definitions.
 package metrics
 
@@ -42,7 +42,7 @@ func (c Counter) Add(ctx context.Context, n int64, values ...string) {
 	c.instrument.Add(ctx, n, c.definition.with(values))
 }
 
-// Histogram counts values in buckets.
+// Histogram counts values by the bounds of its definition.
 type Histogram struct {
 	definition Definition
 	instrument metric.Float64Histogram
@@ -52,7 +52,7 @@ type Histogram struct {
 func NewHistogram(meter metric.Meter, name string) Histogram {
 	d := find(name, TypeHistogram)
 	instrument, err := meter.Float64Histogram(name, metric.WithDescription(d.Help), metric.WithUnit(d.ucum()),
-		metric.WithExplicitBucketBoundaries(d.Buckets...))
+		metric.WithExplicitBucketBoundaries(d.Bounds...))
 	must(err)
 	return Histogram{d, instrument}
 }

@@ -34,7 +34,7 @@ func TestNamesAndLabelsFollowTheConventions(t *testing.T) {
 					t.Errorf("%s: the suffix %s is reserved", d.Name, suffix)
 				}
 			}
-			if strings.HasSuffix(d.Name, "_total") && d.Buckets != nil {
+			if strings.HasSuffix(d.Name, "_total") && d.Bounds != nil {
 				t.Errorf("%s: a histogram is named as a counter", d.Name)
 			}
 			for _, unit := range []string{"seconds", "bytes"} {

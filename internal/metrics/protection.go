@@ -7,8 +7,8 @@ func protection() []Group {
 		Processes: text("protection-webhook"),
 		Metrics: []Definition{
 			{Name: "breakwater_group_commit_requests", Unit: "requests", Labels: text("kind"),
-				Help:    "Admission requests that were decided together and share one write of the status. The kind is that of the object.",
-				Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500}},
+				Help:   "Admission requests that were decided together and share one write of the status. The kind is that of the object.",
+				Bounds: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500}},
 			{Name: "breakwater_group_commit_writes_total", Unit: "writes", Labels: text("kind result"),
 				Help: "Writes of the status. The result is `written`, or `conflict` when the group was decided again."},
 			{Name: "breakwater_deletionflow_clock_skewed",

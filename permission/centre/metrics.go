@@ -69,7 +69,7 @@ func counter(name string) *prometheus.CounterVec {
 
 func histogram(name string) *prometheus.HistogramVec {
 	d := metrics.Find(name)
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: d.Name, Help: d.Help, Buckets: d.Buckets}, d.Labels)
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: d.Name, Help: d.Help, Buckets: d.Bounds}, d.Labels)
 }
 
 func description(name string) *prometheus.Desc {
