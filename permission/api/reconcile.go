@@ -52,7 +52,7 @@ type PodReportResult struct {
 	// Held is the number of applications that the page does not revoke, although their
 	// pods are not listed, because that needs a confirmation.
 	Held int `json:"held,omitempty"`
-	// Applications are the ids of the revoked or held applications, at most 100.
+	// Applications are the ids of the applications that Revoked or Held counts, at most 100.
 	Applications []string `json:"applications,omitempty"`
 }
 
@@ -64,7 +64,8 @@ type Cluster struct {
 	UID string `json:"uid"`
 	// Reported is when the last report was complete.
 	Reported *time.Time `json:"reported,omitempty"`
-	// Held is the number of applications that the last report did not revoke.
+	// Held is the number of applications that the last report did not revoke, because that
+	// needs a confirmation.
 	Held int `json:"held"`
 	// Confirmed is how many applications the next reports may revoke, until
 	// ConfirmedUntil.
@@ -73,7 +74,7 @@ type Cluster struct {
 }
 
 // ReportConfirmation is the body of POST /v1/clusters/{cluster}/pods/confirm: an admin
-// states that held applications are to be revoked, or that another cluster has the name
+// states how many applications a report may revoke, or that another cluster has the name
 // now. It is answered 200 by a Cluster. The next report applies it.
 type ReportConfirmation struct {
 	// Revoke is how many applications reports may revoke within 24 h: the value of held.

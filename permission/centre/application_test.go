@@ -33,7 +33,7 @@ func TestAnApplicationIsGrantedInOrderAndRevoked(t *testing.T) {
 			t.Errorf("repeated request: %+v", again)
 		}
 		want := []double.Entry{{IP: "10.0.0.2", Permission: "cache", Pod: "uid-00001"}, {IP: "10.0.0.2", Permission: "db", Pod: "uid-00001"}}
-		if diff := cmp.Diff(want, w.double.Stats().Held); diff != "" {
+		if diff := cmp.Diff(want, w.double.Stats().Current); diff != "" {
 			t.Error(diff)
 		}
 
@@ -48,7 +48,7 @@ func TestAnApplicationIsGrantedInOrderAndRevoked(t *testing.T) {
 			t.Errorf("reset of a revoked application: %d %+v", status, problem)
 		}
 		b := w.double.Stats()
-		if len(b.Held) != 0 || b.Granted != 2 || b.Revoked != 2 || b.Duplicates != 0 {
+		if len(b.Current) != 0 || b.Granted != 2 || b.Revoked != 2 || b.Duplicates != 0 {
 			t.Errorf("stats of the provider: %+v", b)
 		}
 		var h api.History
@@ -80,11 +80,11 @@ func TestAThousandConcurrentPodsAreGrantedInOrderWithinTheRateLimit(t *testing.T
 		began := time.Now()
 		ids := make([]string, pods)
 		var asking sync.WaitGroup
-		slots := make(chan struct{}, clients)
+		semaphore := make(chan struct{}, clients)
 		for n := range pods {
 			asking.Go(func() {
-				slots <- struct{}{}
-				defer func() { <-slots }()
+				semaphore <- struct{}{}
+				defer func() { <-semaphore }()
 				ids[n] = w.request(podRequest(n, "web")).ID
 			})
 		}
@@ -156,7 +156,7 @@ func TestAPendingGrantIsPolled(t *testing.T) {
 		}
 		w.mustDo(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil)
 		w.waitForState(a.ID, api.Revoked)
-		if b := w.double.Stats(); len(b.Held) != 0 || b.Duplicates != 0 {
+		if b := w.double.Stats(); len(b.Current) != 0 || b.Duplicates != 0 {
 			t.Errorf("stats of the provider: %+v", b)
 		}
 	})
@@ -210,7 +210,7 @@ func TestARevocationWaitsForAGrantInProgress(t *testing.T) {
 			t.Errorf("state %s, want Revoking", revoking.State)
 		}
 		w.waitForState(a.ID, api.Revoked)
-		if b := w.double.Stats(); len(b.Held) != 0 || b.Granted != 1 || b.Revoked != 1 {
+		if b := w.double.Stats(); len(b.Current) != 0 || b.Granted != 1 || b.Revoked != 1 {
 			t.Errorf("stats of the provider: %+v", b)
 		}
 	})
@@ -235,8 +235,8 @@ func TestANewSandboxKeepsTheGrantsOfItsNewAddressesOnly(t *testing.T) {
 		w.waitForState(old.ID, api.Revoked)
 		var kept api.Application
 		w.mustDo(serverToken, "GET", "/v1/applications/"+now.ID, nil, &kept)
-		if kept.State != api.Granted || len(w.double.Stats().Held) != 1 {
-			t.Errorf("kept application: %s, grants of the provider: %+v", kept.State, w.double.Stats().Held)
+		if kept.State != api.Granted || len(w.double.Stats().Current) != 1 {
+			t.Errorf("kept application: %s, grants of the provider: %+v", kept.State, w.double.Stats().Current)
 		}
 	})
 }
@@ -282,8 +282,8 @@ func TestApplicationsOfPodsMissingInAReportAreRevoked(t *testing.T) {
 		for _, n := range []int{0, 1, 4} {
 			w.waitForState(ids[n], api.Revoked)
 		}
-		if held := len(w.double.Stats().Held); held != 3 {
-			t.Errorf("the provider has %d grants, want 3", held)
+		if grants := len(w.double.Stats().Current); grants != 3 {
+			t.Errorf("the provider has %d grants, want 3", grants)
 		}
 		if status, _ := w.do(otherToken, "POST", "/v1/clusters/c1/pods/reconcile", api.PodReport{ClusterUID: "c1-uid", Observed: time.Now(), Empty: true}, nil); status != 403 {
 			t.Errorf("report of another cluster: status %d", status)

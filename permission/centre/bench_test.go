@@ -18,11 +18,11 @@ func BenchmarkApplications(b *testing.B) {
 		w.skipValidation = true
 		began := time.Now()
 		var clients sync.WaitGroup
-		slots := make(chan struct{}, 32)
+		semaphore := make(chan struct{}, 32)
 		for n := range pods {
 			clients.Go(func() {
-				slots <- struct{}{}
-				defer func() { <-slots }()
+				semaphore <- struct{}{}
+				defer func() { <-semaphore }()
 				w.request(podRequest(n, "web"))
 			})
 		}

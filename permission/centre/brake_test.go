@@ -87,8 +87,8 @@ func TestAReportThatRevokesTooManyGrantsNeedsAConfirmation(t *testing.T) {
 		for _, id := range ids[10:] {
 			w.waitForState(id, api.Revoked)
 		}
-		if held := len(w.double.Stats().Held); held != 10 {
-			t.Errorf("the provider has %d grants, want 10", held)
+		if grants := len(w.double.Stats().Current); grants != 10 {
+			t.Errorf("the provider has %d grants, want 10", grants)
 		}
 		if c := w.reports(); c.Held != 0 || c.Confirmed != 0 {
 			t.Errorf("state of the reports: %+v, want nothing held and the confirmation used up", c)
@@ -122,8 +122,8 @@ func TestAReportOfAnotherClusterWithTheSameNameIsRejected(t *testing.T) {
 		if status != http.StatusForbidden || problem.Field != "clusterUID" || !strings.Contains(problem.Message, "c1-uid") || !strings.Contains(problem.Message, "config-permission") {
 			t.Errorf("report of another cluster: %d %+v, want 403", status, problem)
 		}
-		if held := len(w.double.Stats().Held); held != 3 {
-			t.Errorf("the provider has %d grants, want 3", held)
+		if grants := len(w.double.Stats().Current); grants != 3 {
+			t.Errorf("the provider has %d grants, want 3", grants)
 		}
 		// The other cluster replaces the first.
 		w.mustDo(adminToken, "POST", "/v1/clusters/c1/pods/confirm", api.ReportConfirmation{ClusterUID: "other-uid"}, nil)

@@ -44,8 +44,8 @@ func TestAnUnrevokedGrantOfADeletedPodIsLeakedUntilItIsRevoked(t *testing.T) {
 				if text := w.scrapeMetrics(); strings.Contains(text, "breakwater_permission_centre_leaked_grants{") {
 					t.Error("the leak is still counted")
 				}
-				if held := w.double.Stats().Held; len(held) != 0 {
-					t.Errorf("the provider still has grants: %+v", held)
+				if grants := w.double.Stats().Current; len(grants) != 0 {
+					t.Errorf("the provider still has grants: %+v", grants)
 				}
 				var h api.History
 				w.mustDo(serverToken, "GET", "/v1/applications/"+a.ID+"/history", nil, &h)

@@ -30,8 +30,8 @@ func TestALateRequestForAPodThatHasEndedGrantsNothing(t *testing.T) {
 		// has not ended.
 		w.mustDo(serverToken, "POST", "/v1/applications/revoke", api.RevokeRequest{Cluster: "c1", PodUID: podRequest(2, "web").PodUID, KeepIPs: []string{"10.9.9.9"}}, nil)
 		w.waitForState(w.request(podRequest(2, "web")).ID, api.Granted)
-		if held := w.double.Stats().Held; len(held) != 1 {
-			t.Errorf("grants at the provider: %+v", held)
+		if grants := w.double.Stats().Current; len(grants) != 1 {
+			t.Errorf("grants at the provider: %+v", grants)
 		}
 	})
 }

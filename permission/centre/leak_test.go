@@ -51,8 +51,8 @@ func TestALeakIsCountedReportedAndRevoked(t *testing.T) {
 		w.mustDo(serverToken, "POST", "/v1/applications/"+b.ID+"/revoke", nil, nil)
 		w.waitForState(b.ID, api.Revoked)
 		w.waitForState(a.ID, api.Revoked)
-		if held := w.double.Stats().Held; len(held) != 0 {
-			t.Errorf("the provider still has grants: %+v", held)
+		if grants := w.double.Stats().Current; len(grants) != 0 {
+			t.Errorf("the provider still has grants: %+v", grants)
 		}
 	})
 }
@@ -101,13 +101,13 @@ func TestANodeScopedGrantIsRevokedWithTheLastPod(t *testing.T) {
 		if revoked := w.waitForState(a.ID, api.Revoked); revoked.Permissions[0].Reason != "HeldByAnotherPodOnNode" {
 			t.Errorf("application of the first pod: %+v", revoked.Permissions[0])
 		}
-		if held := len(w.double.Stats().Held); held != 1 {
-			t.Errorf("the provider has %d grants while a pod exists, want 1", held)
+		if grants := len(w.double.Stats().Current); grants != 1 {
+			t.Errorf("the provider has %d grants while a pod exists, want 1", grants)
 		}
 		w.mustDo(serverToken, "POST", "/v1/applications/"+b.ID+"/revoke", nil, nil)
 		w.waitForState(b.ID, api.Revoked)
-		if held := len(w.double.Stats().Held); held != 0 {
-			t.Errorf("the provider has %d grants after the last pod, want 0", held)
+		if grants := len(w.double.Stats().Current); grants != 0 {
+			t.Errorf("the provider has %d grants after the last pod, want 0", grants)
 		}
 	})
 }
@@ -137,7 +137,7 @@ func TestAGrantWhoseRevocationHasAWrongURLIsLeaked(t *testing.T) {
 	a := w.waitForState(w.request(podRequest(1, "web")).ID, api.Granted)
 	w.mustDo(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil)
 	leaked := w.waitForState(a.ID, api.Leaked).Permissions[0]
-	if held := len(w.double.Stats().Held); held != 1 || leaked.Reason != "ProviderMisconfigured" || !strings.Contains(leaked.Message, "set http.revoke.granted") {
-		t.Errorf("%d grants at the provider, %+v", held, leaked)
+	if grants := len(w.double.Stats().Current); grants != 1 || leaked.Reason != "ProviderMisconfigured" || !strings.Contains(leaked.Message, "set http.revoke.granted") {
+		t.Errorf("%d grants at the provider, %+v", grants, leaked)
 	}
 }

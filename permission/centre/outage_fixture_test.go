@@ -75,7 +75,7 @@ func newOutageFixture(t *testing.T, config Config, stub *double.Double, limit *r
 	return w
 }
 
-// stop stops all parts, so that no goroutine of the bubble remains.
+// stop stops everything, so that no goroutine of the bubble remains.
 func (w *outageFixture) stop() {
 	w.cancel()
 	w.stopCentre()

@@ -61,8 +61,8 @@ func (p *outagePod) restart() {
 			c := initclient.New(config, io.Discard)
 			c.HTTP = p.w.toInit.client(p.ip())
 			if result := c.Run(p.w.ctx); result.Code == protocol.ExitGranted {
-				if held := p.w.double.Stats().OfPod("uid-" + p.name()); len(held) != 1 || held[0].IP != p.ip() {
-					p.w.t.Errorf("pod %d starts its app with %+v", p.n, held)
+				if grants := p.w.double.Stats().OfPod("uid-" + p.name()); len(grants) != 1 || grants[0].IP != p.ip() {
+					p.w.t.Errorf("pod %d starts its app with %+v", p.n, grants)
 				}
 				p.mu.Lock()
 				p.started++

@@ -90,7 +90,7 @@ func TestAnOutageOfAnHourLosesNoGrantAndStartsNoAppWithoutItsPermissions(t *test
 					t.Errorf("the pod that was granted before the outage: %d starts", n)
 				}
 				b := stub.Stats()
-				if all := len(pods) + 1; len(b.Held) != all || b.Granted != all || b.Revoked != 0 || b.Duplicates != 0 {
+				if all := len(pods) + 1; len(b.Current) != all || b.Granted != all || b.Revoked != 0 || b.Duplicates != 0 {
 					t.Errorf("stats of the provider: %+v", b)
 				}
 				before, err := w.centre.store.View(t.Context()).Grants(lifecycle.ID(granted.request()))

@@ -15,10 +15,10 @@ import (
 func TestAnAddressThatReturnsToItsPodIsGrantedAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		provider func(*api.Provider)
-		// left is the final state of the first address, held the number of addresses
+		// left is the final state of the first address, granted the number of addresses
 		// with grants at the provider then.
-		left api.State
-		held int
+		left    api.State
+		granted int
 	}{
 		"the provider revokes":       {nil, api.Revoked, 1},
 		"the provider cannot revoke": {func(p *api.Provider) { p.CanRevoke = false }, api.Leaked, 2},
@@ -37,8 +37,8 @@ func TestAnAddressThatReturnsToItsPodIsGrantedAgain(t *testing.T) {
 					w.mustDo(serverToken, "POST", "/v1/applications/revoke", api.RevokeRequest{Cluster: "c1", PodUID: "uid-00001", KeepIPs: there.PodIPs}, nil)
 					w.waitForState(a.ID, tc.left)
 					b := w.waitForState(w.request(there).ID, api.Granted)
-					if held := w.double.Stats().Held; len(held) != 2*tc.held {
-						t.Errorf("attempt %d, grants of the provider with the other address: %+v", attempt, held)
+					if grants := w.double.Stats().Current; len(grants) != 2*tc.granted {
+						t.Errorf("attempt %d, grants of the provider with the other address: %+v", attempt, grants)
 					}
 					w.mustDo(serverToken, "POST", "/v1/applications/revoke", api.RevokeRequest{Cluster: "c1", PodUID: "uid-00001", KeepIPs: here.PodIPs}, nil)
 					w.waitForState(b.ID, tc.left)
@@ -77,7 +77,7 @@ func TestARequestDuringRevocationIsRejected(t *testing.T) {
 		}
 		w.waitForState(a.ID, api.Granted)
 		b := w.double.Stats()
-		if len(b.Held) != 1 || b.Granted != 2 || b.Revoked != 1 || b.Duplicates+b.Repeats != 0 {
+		if len(b.Current) != 1 || b.Granted != 2 || b.Revoked != 1 || b.Duplicates+b.Repeats != 0 {
 			t.Errorf("stats of the provider: %+v", b)
 		}
 		// A report lists the pod with its other address, shortly after the new attempt.
@@ -97,7 +97,7 @@ func TestANewAttemptAfterRevocationGrantsTheCurrentSet(t *testing.T) {
 		w.mustDo(ownerToken, "PUT", "/v1/permissionsets/web", api.PermissionSet{Meta: api.Meta{Owner: "team-a"}, Permissions: []string{"cache"}, Pods: []api.PodPattern{{Namespace: "*"}}}, nil, "If-Match", `"1"`)
 		w.request(podRequest(1, "web"))
 		w.waitForState(a.ID, api.Granted)
-		if diff := cmp.Diff([]double.Entry{{IP: "10.0.0.2", Permission: "cache", Pod: "uid-00001"}}, w.double.Stats().Held); diff != "" {
+		if diff := cmp.Diff([]double.Entry{{IP: "10.0.0.2", Permission: "cache", Pod: "uid-00001"}}, w.double.Stats().Current); diff != "" {
 			t.Error(diff)
 		}
 	})

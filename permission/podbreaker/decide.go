@@ -9,7 +9,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// acquireTimeout is how long a caller holds the breaker to begin an attempt. After
+// acquireTimeout is how long a caller has the breaker to begin an attempt. After
 // that another caller may begin. It is longer than the timeout of the server's
 // call to the centre.
 const acquireTimeout = 30 * time.Second
@@ -67,7 +67,7 @@ type Outcome string
 const (
 	// Closed: an attempt may begin.
 	Closed Outcome = "Closed"
-	// Busy: another caller holds the breaker; retry at Next.
+	// Busy: another caller has the breaker; retry at Next.
 	Busy Outcome = "Busy"
 	// OpenDenied: no attempt may begin until the breaker is reset.
 	OpenDenied Outcome = "OpenDenied"

@@ -67,7 +67,7 @@ func TestDecide(t *testing.T) {
 		"failed three times":                                {append(threeFailed, acquire("a", 0)), OpenFailed, 2 * time.Minute},
 		"failed three times, just before the interval ends": {append(threeFailed, acquire("a", 2*time.Minute-1)), OpenFailed, 2 * time.Minute},
 		"failed three times, after the interval":            {append(threeFailed, acquire("a", 2*time.Minute)), Closed, 0},
-		"another caller holds the breaker":                  {append(threeFailed, acquire("a", 2*time.Minute), acquire("b", 2*time.Minute)), Busy, 2*time.Minute + acquireTimeout},
+		"another caller has the breaker":                    {append(threeFailed, acquire("a", 2*time.Minute), acquire("b", 2*time.Minute)), Busy, 2*time.Minute + acquireTimeout},
 		"the holder acquires again":                         {append(threeFailed, acquire("a", 2*time.Minute), acquire("a", 2*time.Minute)), Closed, 0},
 		"the holder timed out":                              {append(threeFailed, acquire("a", 2*time.Minute), acquire("b", 2*time.Minute+acquireTimeout)), Closed, 0},
 		"the attempt after the interval fails":              {append(threeFailed, acquire("a", 2*time.Minute), fail(4), acquire("b", 4*time.Minute-1)), OpenFailed, 4 * time.Minute},

@@ -35,13 +35,13 @@ func (g *Grants) Len() int {
 	return len(g.pods)
 }
 
-// Violations returns how held differs from exactly one grant for each pod in want
+// Violations returns how the grants differ from exactly one grant for each pod in want
 // (IP address by UID). It ignores grants of pods of other runs.
-func (g *Grants) Violations(want map[string]string, held []provider.Entry) (out []string) {
+func (g *Grants) Violations(want map[string]string, grants []provider.Entry) (out []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	count := map[string]int{}
-	for _, e := range held {
+	for _, e := range grants {
 		name, ours := g.pods[e.Pod]
 		if !ours {
 			continue

@@ -11,9 +11,9 @@ import (
 func TestExactlyTheExistingPodsHaveAGrant(t *testing.T) {
 	grant := func(pod, ip string) provider.Entry { return provider.Entry{Pod: pod, IP: ip, Permission: "p"} }
 	for name, tc := range map[string]struct {
-		want map[string]string
-		held []provider.Entry
-		out  []string
+		want   map[string]string
+		grants []provider.Entry
+		out    []string
 	}{
 		"one each":                 {map[string]string{"a": "1", "b": "2"}, []provider.Entry{grant("a", "1"), grant("b", "2")}, nil},
 		"one is missing":           {map[string]string{"a": "1", "b": "2"}, []provider.Entry{grant("a", "1")}, []string{"pod b has 0 grants, want 1"}},
@@ -27,7 +27,7 @@ func TestExactlyTheExistingPodsHaveAGrant(t *testing.T) {
 			g := NewGrants()
 			g.Observe(podOf("a", true, false))
 			g.Observe(podOf("b", true, false))
-			if diff := cmp.Diff(tc.out, g.Violations(tc.want, tc.held)); diff != "" {
+			if diff := cmp.Diff(tc.out, g.Violations(tc.want, tc.grants)); diff != "" {
 				t.Error("(-want +got)", diff)
 			}
 		})

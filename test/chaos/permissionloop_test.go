@@ -159,7 +159,7 @@ func (p *permissionLoop) compare(ctx context.Context, want map[string]string) er
 	if err != nil {
 		return err
 	}
-	if faults := p.seen.Violations(want, stats.Held); len(faults) > 0 {
+	if faults := p.seen.Violations(want, stats.Current); len(faults) > 0 {
 		return errors.New(strings.Join(faults, "\n\t"))
 	}
 	return nil

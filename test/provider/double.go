@@ -45,10 +45,10 @@ type Entry struct {
 
 // Stats are the recorded grants and the counters.
 type Stats struct {
-	// Held are the current grants.
-	Held []Entry `json:"held"`
-	// Granted and Revoked count changes. Duplicates counts grants of a held
-	// entry under another key, Repeats those under the same key.
+	// Current are the grants that exist.
+	Current []Entry `json:"held"`
+	// Granted and Revoked count changes. Duplicates counts grants of an
+	// entry that exists under another key, Repeats those under the same key.
 	Granted    int `json:"granted"`
 	Revoked    int `json:"revoked"`
 	Duplicates int `json:"duplicates"`
@@ -63,7 +63,7 @@ type Stats struct {
 // OfPod returns the grants of a pod.
 func (b Stats) OfPod(pod string) []Entry {
 	var all []Entry
-	for _, e := range b.Held {
+	for _, e := range b.Current {
 		if e.Pod == pod {
 			all = append(all, e)
 		}
@@ -78,7 +78,7 @@ type Double struct {
 
 	mu      sync.Mutex
 	faults  Faults
-	held    map[Entry]string // idempotency key by entry
+	granted map[Entry]string // idempotency key by entry
 	tickets map[string]ticket
 	stats   Stats
 	recent  []time.Time
@@ -93,7 +93,7 @@ type ticket struct {
 
 // New creates a double.
 func New(now func() time.Time) *Double {
-	d := &Double{mux: http.NewServeMux(), now: now, held: map[Entry]string{}, tickets: map[string]ticket{}, perKey: map[string]int{}}
+	d := &Double{mux: http.NewServeMux(), now: now, granted: map[Entry]string{}, tickets: map[string]ticket{}, perKey: map[string]int{}}
 	d.mux.HandleFunc("POST /grants", d.handle(d.grant))
 	d.mux.HandleFunc("GET /tickets/{id}", d.handle(d.poll))
 	d.mux.HandleFunc("DELETE /grants", d.handle(d.revoke))
@@ -126,11 +126,11 @@ func (d *Double) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	b := d.stats
-	b.Held = make([]Entry, 0, len(d.held))
-	for e := range d.held {
-		b.Held = append(b.Held, e)
+	b.Current = make([]Entry, 0, len(d.granted))
+	for e := range d.granted {
+		b.Current = append(b.Current, e)
 	}
-	slices.SortFunc(b.Held, func(a, b Entry) int {
+	slices.SortFunc(b.Current, func(a, b Entry) int {
 		return slices.Compare([]string{a.IP, a.Permission, a.Pod}, []string{b.IP, b.Permission, b.Pod})
 	})
 	return b
@@ -220,14 +220,14 @@ func (d *Double) grant(r *http.Request) (int, any) {
 }
 
 func (d *Double) record(e Entry, key string) {
-	switch under, ok := d.held[e]; {
+	switch under, ok := d.granted[e]; {
 	case ok && under == key:
 		d.stats.Repeats++
 	case ok:
 		d.stats.Duplicates++
 	default:
 		d.stats.Granted++
-		d.held[e] = key
+		d.granted[e] = key
 	}
 }
 
@@ -257,13 +257,13 @@ func (d *Double) revoke(r *http.Request) (int, any) {
 			delete(d.tickets, key)
 		}
 	}
-	if _, ok := d.held[e]; !ok {
+	if _, ok := d.granted[e]; !ok {
 		if r.PathValue("ip") != "" {
 			return http.StatusOK, map[string]any{} // as a CMDB must
 		}
 		return http.StatusNotFound, map[string]any{"error": noGrant}
 	}
-	delete(d.held, e)
+	delete(d.granted, e)
 	d.stats.Revoked++
 	return http.StatusOK, map[string]any{}
 }

@@ -75,7 +75,7 @@ func (t *txn) acknowledge(selected func(store.Grant) bool) (n int, err error) {
 		if before.State != api.Leaked || !selected(before) {
 			continue
 		}
-		if before.ClaimID != "" {
+		if before.RunID != "" {
 			return n, ErrCallActive
 		}
 		g := before

@@ -34,11 +34,11 @@ func (t *txn) advance() error {
 }
 
 // revokeGrants begins the revocation of each grant that is not being revoked. A
-// claimed grant is skipped: its worker calls advance when it ends. So a
-// revocation never overtakes a grant.
+// grant with a step in progress is skipped: the worker calls advance when the step ends.
+// So a revocation never overtakes a grant.
 func (t *txn) revokeGrants() error {
 	for _, g := range t.grants {
-		if g.ClaimID != "" || g.State == api.Revoking || g.State == api.Revoked || g.State == api.Leaked {
+		if g.RunID != "" || g.State == api.Revoking || g.State == api.Revoked || g.State == api.Leaked {
 			continue
 		}
 		before := g

@@ -49,7 +49,7 @@ func NextAttempt(state api.State, callActive, podExists bool) AttemptScope {
 
 // callActive reports whether a provider call is in progress for a grant.
 func callActive(grants []store.Grant) bool {
-	return slices.ContainsFunc(grants, func(g store.Grant) bool { return g.ClaimID != "" })
+	return slices.ContainsFunc(grants, func(g store.Grant) bool { return g.RunID != "" })
 }
 
 // beginAttempt begins a new attempt.

@@ -104,7 +104,7 @@ func TestBacklogsDrainAtTheRateLimitsAcrossRestarts(t *testing.T) {
 			w.start()
 		}
 		// 5 % of the limit is the margin of package ratelimit. A restart may lose the slots
-		// of the next 0.5 s, and a claim expires after the timeout of the provider.
+		// of the next 0.5 s, and a run expires after the timeout of the provider.
 		grants := pods*time.Second/grantsPerSecond*100/95 + 30*time.Second
 		revocations := pods*time.Second/revocationsPerSecond*100/95 + 30*time.Second
 		time.Sleep(time.Until(began.Add(grants)))

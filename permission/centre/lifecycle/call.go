@@ -8,13 +8,13 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
 )
 
-// run makes the call of a claimed step in its slot, and ends the step. If it makes no
+// run makes the call of a started step in its slot, and ends the step. If it makes no
 // call, the step becomes due again. startCtx ends when no new call may begin, callCtx
 // when running calls are interrupted.
 func (e *Engine) run(startCtx, callCtx context.Context, p api.Provider, s step) error {
 	client := e.client(p)
 	if !e.awaitSlot(startCtx, p, s) {
-		return e.releaseClaim(callCtx, s, 0)
+		return e.cancelStep(callCtx, s, 0)
 	}
 	var result provider.Result
 	if !e.Breaker.Do(p.Name, func() bool {
@@ -22,10 +22,10 @@ func (e *Engine) run(startCtx, callCtx context.Context, p api.Provider, s step) 
 		return result.Outcome != provider.Failed || result.Reason == provider.ReasonProviderThrottled
 	}) {
 		// Another call probes the provider.
-		return e.releaseClaim(callCtx, s, max(recheckInterval, e.Breaker.OpenFor(p.Name)))
+		return e.cancelStep(callCtx, s, max(recheckInterval, e.Breaker.OpenFor(p.Name)))
 	}
 	if callCtx.Err() != nil && result.Outcome == provider.Failed {
-		// The call was interrupted, so its result is unknown. It is retried when the claim
+		// The call was interrupted, so its result is unknown. It is retried when the run
 		// expires.
 		return nil
 	}
@@ -33,7 +33,7 @@ func (e *Engine) run(startCtx, callCtx context.Context, p api.Provider, s step) 
 }
 
 // awaitSlot waits for the slot and reserves another if it expired. It returns
-// false if the call must not be made, because the claim may expire during the
+// false if the call must not be made, because the run may expire during the
 // call.
 func (e *Engine) awaitSlot(ctx context.Context, p api.Provider, s step) bool {
 	for at := s.slot; ; {

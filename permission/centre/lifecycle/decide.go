@@ -35,20 +35,20 @@ type Input struct {
 	CanRevoke, NodeScoped bool
 	// OtherRevoking: another grant to the same address and subject is being
 	// revoked. OtherRevokeSent: the provider is being called for that, or has accepted
-	// it. OtherHolds: another pod may use such a grant.
-	OtherRevoking, OtherRevokeSent, OtherHolds bool
-	// ClusterHolds: another pod of the same cluster name may use such a grant, which is revoked
+	// it. OtherUses: another pod may use such a grant.
+	OtherRevoking, OtherRevokeSent, OtherUses bool
+	// ClusterUses: another pod of the same cluster name may use such a grant, which is revoked
 	// when that pod ends.
-	ClusterHolds bool
-	// NamesakeHolds: the other pod has the same UID in a cluster of another name. The cluster
+	ClusterUses bool
+	// NamesakeUses: the other pod has the same UID in a cluster of another name. The cluster
 	// was probably renamed, so that nobody revokes the grant of the other name.
-	NamesakeHolds bool
+	NamesakeUses bool
 	// OtherCalls: a call to the provider for such a grant of another pod is in
 	// progress.
 	OtherCalls bool
-	// OtherSetHolds: the same pod has such a grant by another set. OtherSetCalls: a
+	// OtherSetGranted: the same pod has such a grant by another set. OtherSetCalls: a
 	// call to the provider for it is in progress.
-	OtherSetHolds, OtherSetCalls bool
+	OtherSetGranted, OtherSetCalls bool
 	// OtherExclusive: a call to the provider for another permission with the same
 	// subject may be in progress, and that call removes all other permissions.
 	OtherExclusive bool
@@ -95,12 +95,12 @@ func decideRevoke(in Input) Decision {
 		return Decision{}
 	case !in.MaybeGranted:
 		return Decision{State: api.Revoked, Reason: ReasonNeverGranted, Message: "nothing was granted"}
-	case in.OtherSetHolds:
+	case in.OtherSetGranted:
 		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherSet, Message: "the pod needs it for another permission set; it is revoked with the last set"}
 	case in.OtherSetCalls:
 		// The result of that call decides whether this grant must be revoked.
 		return Decision{Wait: true, Reason: ReasonHeldByAnotherSet, Message: "the provider is being called for another permission set of the pod"}
-	case in.NamesakeHolds:
+	case in.NamesakeUses:
 		// A call would remove the grant of the other name. Its cluster may exist.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldUnderOtherCluster,
 			Message: "the pod has the same permission under another name of its cluster, which has to revoke it: " +
@@ -108,15 +108,15 @@ func decideRevoke(in Input) Decision {
 	case in.OtherCalls && in.NodeScoped:
 		// The result of that call decides whether the other pod will revoke this grant.
 		return Decision{Wait: true, Reason: ReasonHeldByAnotherPodOnNode, Message: "the provider is being called for another pod on the node"}
-	case in.ClusterHolds && in.NodeScoped:
+	case in.ClusterUses && in.NodeScoped:
 		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherPodOnNode, Message: "another pod on the node still needs it; it is revoked with the last pod"}
 	case !in.CanRevoke:
 		return Decision{State: api.Leaked, Reason: ReasonProviderCannotRevoke, Message: "the provider cannot revoke grants"}
-	case in.OtherHolds && !in.ClusterHolds:
+	case in.OtherUses && !in.ClusterUses:
 		// The cluster may have been renamed, so that nobody revokes the grant of that pod.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldUnderOtherCluster,
 			Message: "another pod with this address has the same permission under another cluster name; this grant is revoked after the application of that pod is revoked"}
-	case in.OtherHolds:
+	case in.OtherUses:
 		// Revoking it would remove the grant of the other pod.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldByAnotherPod,
 			Message: "another pod has this address and the same permission; it is revoked when that pod is deleted"}

@@ -22,47 +22,47 @@ func TestTheNextStepOfAGrantFollowsFromItsFacts(t *testing.T) {
 		in   Input
 		want want
 	}{
-		"a requested permission is granted":                    {Input{State: api.Requested}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
-		"a call without a known result is retried":             {Input{State: api.Applying, MaybeGranted: true}, want{Call: provider.Grant, State: api.Applying}},
-		"a pending grant is polled":                            {Input{State: api.Applying, MaybeGranted: true, Pending: true}, want{Call: provider.Poll, State: api.Applying}},
-		"a granted permission needs no step":                   {Input{State: api.Granted, MaybeGranted: true}, want{}},
-		"a denied permission needs no step":                    {Input{State: api.Denied}, want{}},
-		"a failed permission needs no step":                    {Input{State: api.Failed, MaybeGranted: true}, want{}},
-		"a grant waits for the revocation of another pod":      {Input{State: api.Requested, OtherRevoking: true}, want{Wait: true, Reason: ReasonWaitingForRevocation}},
-		"a node-scoped grant precedes a revocation":            {Input{State: api.Requested, OtherRevoking: true, NodeScoped: true}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
-		"a node-scoped grant waits for a call to revoke":       {Input{State: api.Requested, OtherRevoking: true, OtherRevokeSent: true, NodeScoped: true}, want{Wait: true, Reason: ReasonWaitingForRevocation}},
-		"a grant waits for an exclusive call":                  {Input{State: api.Requested, OtherExclusive: true}, want{Wait: true, Reason: ReasonCallingProvider}},
-		"a pending grant is polled during an exclusive call":   {Input{State: api.Applying, MaybeGranted: true, Pending: true, OtherExclusive: true}, want{Call: provider.Poll, State: api.Applying}},
-		"a node-scoped revocation waits for a call to grant":   {Input{State: api.Revoking, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true, OtherHolds: true, OtherCalls: true}, want{Wait: true, Reason: ReasonHeldByAnotherPodOnNode}},
-		"a leak of another pod does not delay a grant":         {Input{State: api.Requested, OtherHolds: true}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
-		"a grant without calls is revoked without a call":      {Input{State: api.Requested, RevokeRequested: true, CanRevoke: true}, want{State: api.Revoked, Reason: ReasonNeverGranted}},
-		"a denied grant is revoked without a call":             {Input{State: api.Denied, RevokeRequested: true, CanRevoke: true}, want{State: api.Revoked, Reason: ReasonNeverGranted}},
-		"a granted permission is revoked by a call":            {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
-		"a partly failed grant is revoked by a call":           {Input{State: api.Failed, MaybeGranted: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
-		"a provider that cannot revoke leaks":                  {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true}, want{State: api.Leaked, Reason: ReasonProviderCannotRevoke}},
-		"a leak is retried":                                    {Input{State: api.Leaked, MaybeGranted: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke}},
-		"a leak waits while another pod holds the grant":       {Input{State: api.Leaked, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherHolds: true, ClusterHolds: true}, want{Wait: true, State: api.Leaked, Reason: ReasonHeldByAnotherPod}},
-		"a node-scoped grant stays while another pod holds it": {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true, OtherHolds: true, ClusterHolds: true}, want{State: api.Revoked, Reason: ReasonHeldByAnotherPodOnNode}},
-		"a node-scoped grant is revoked with the last pod":     {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
-		"a revoked grant needs no step":                        {Input{State: api.Revoked, RevokeRequested: true, CanRevoke: true}, want{}},
-		"another revocation does not delay a revocation":       {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherRevoking: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
-		"a grant stays while another set of the pod has it":    {Input{State: api.Revoking, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherSetHolds: true}, want{State: api.Revoked, Reason: ReasonHeldByAnotherSet}},
-		"a revocation waits for a call for another set":        {Input{State: api.Revoking, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherSetCalls: true}, want{Wait: true, Reason: ReasonHeldByAnotherSet}},
-		"a pending grant is revoked by a call":                 {Input{State: api.Applying, MaybeGranted: true, Pending: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
+		"a requested permission is granted":                  {Input{State: api.Requested}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
+		"a call without a known result is retried":           {Input{State: api.Applying, MaybeGranted: true}, want{Call: provider.Grant, State: api.Applying}},
+		"a pending grant is polled":                          {Input{State: api.Applying, MaybeGranted: true, Pending: true}, want{Call: provider.Poll, State: api.Applying}},
+		"a granted permission needs no step":                 {Input{State: api.Granted, MaybeGranted: true}, want{}},
+		"a denied permission needs no step":                  {Input{State: api.Denied}, want{}},
+		"a failed permission needs no step":                  {Input{State: api.Failed, MaybeGranted: true}, want{}},
+		"a grant waits for the revocation of another pod":    {Input{State: api.Requested, OtherRevoking: true}, want{Wait: true, Reason: ReasonWaitingForRevocation}},
+		"a node-scoped grant precedes a revocation":          {Input{State: api.Requested, OtherRevoking: true, NodeScoped: true}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
+		"a node-scoped grant waits for a call to revoke":     {Input{State: api.Requested, OtherRevoking: true, OtherRevokeSent: true, NodeScoped: true}, want{Wait: true, Reason: ReasonWaitingForRevocation}},
+		"a grant waits for an exclusive call":                {Input{State: api.Requested, OtherExclusive: true}, want{Wait: true, Reason: ReasonCallingProvider}},
+		"a pending grant is polled during an exclusive call": {Input{State: api.Applying, MaybeGranted: true, Pending: true, OtherExclusive: true}, want{Call: provider.Poll, State: api.Applying}},
+		"a node-scoped revocation waits for a call to grant": {Input{State: api.Revoking, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true, OtherUses: true, OtherCalls: true}, want{Wait: true, Reason: ReasonHeldByAnotherPodOnNode}},
+		"a leak of another pod does not delay a grant":       {Input{State: api.Requested, OtherUses: true}, want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
+		"a grant without calls is revoked without a call":    {Input{State: api.Requested, RevokeRequested: true, CanRevoke: true}, want{State: api.Revoked, Reason: ReasonNeverGranted}},
+		"a denied grant is revoked without a call":           {Input{State: api.Denied, RevokeRequested: true, CanRevoke: true}, want{State: api.Revoked, Reason: ReasonNeverGranted}},
+		"a granted permission is revoked by a call":          {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
+		"a partly failed grant is revoked by a call":         {Input{State: api.Failed, MaybeGranted: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
+		"a provider that cannot revoke leaks":                {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true}, want{State: api.Leaked, Reason: ReasonProviderCannotRevoke}},
+		"a leak is retried":                                  {Input{State: api.Leaked, MaybeGranted: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke}},
+		"a leak waits while another pod has the grant":       {Input{State: api.Leaked, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherUses: true, ClusterUses: true}, want{Wait: true, State: api.Leaked, Reason: ReasonHeldByAnotherPod}},
+		"a node-scoped grant stays while another pod has it": {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true, OtherUses: true, ClusterUses: true}, want{State: api.Revoked, Reason: ReasonHeldByAnotherPodOnNode}},
+		"a node-scoped grant is revoked with the last pod":   {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
+		"a revoked grant needs no step":                      {Input{State: api.Revoked, RevokeRequested: true, CanRevoke: true}, want{}},
+		"another revocation does not delay a revocation":     {Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherRevoking: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
+		"a grant stays while another set of the pod has it":  {Input{State: api.Revoking, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherSetGranted: true}, want{State: api.Revoked, Reason: ReasonHeldByAnotherSet}},
+		"a revocation waits for a call for another set":      {Input{State: api.Revoking, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherSetCalls: true}, want{Wait: true, Reason: ReasonHeldByAnotherSet}},
+		"a pending grant is revoked by a call":               {Input{State: api.Applying, MaybeGranted: true, Pending: true, RevokeRequested: true, CanRevoke: true}, want{Call: provider.Revoke, State: api.Revoking, Reason: ReasonRevocationRequested}},
 
-		"a grant does not wait for one under another name of the cluster": {Input{State: api.Requested, OtherHolds: true, NamesakeHolds: true},
+		"a grant does not wait for one under another name of the cluster": {Input{State: api.Requested, OtherUses: true, NamesakeUses: true},
 			want{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider}},
 		"a grant leaks while one under another name of the cluster exists": {
-			Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherHolds: true, NamesakeHolds: true},
+			Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherUses: true, NamesakeUses: true},
 			want{Wait: true, State: api.Leaked, Reason: ReasonHeldUnderOtherCluster}},
 		"a node-scoped grant leaks, too": {
-			Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true, OtherHolds: true, NamesakeHolds: true},
+			Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true, OtherUses: true, NamesakeUses: true},
 			want{Wait: true, State: api.Leaked, Reason: ReasonHeldUnderOtherCluster}},
-		"a grant leaks if only a pod of another cluster name holds it": {
-			Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherHolds: true},
+		"a grant leaks if only a pod of another cluster name has it": {
+			Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, OtherUses: true},
 			want{Wait: true, State: api.Leaked, Reason: ReasonHeldUnderOtherCluster}},
-		"a node-scoped grant leaks if only a pod of another cluster name holds it": {
-			Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true, OtherHolds: true},
+		"a node-scoped grant leaks if only a pod of another cluster name has it": {
+			Input{State: api.Granted, MaybeGranted: true, RevokeRequested: true, CanRevoke: true, NodeScoped: true, OtherUses: true},
 			want{Wait: true, State: api.Leaked, Reason: ReasonHeldUnderOtherCluster}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestTheStateOfAnApplicationFollowsFromItsGrants(t *testing.T) {
 	}
 }
 
-func TestAnApplicationIsOrphanedWhenItsPodOrAddressesAreMissing(t *testing.T) {
+func TestAnApplicationIsUnlistedWhenItsPodOrAddressesAreMissing(t *testing.T) {
 	existing := map[string][]string{"here": {"10.0.0.1", "fd00::1"}, "starting": nil}
 	for name, tc := range map[string]struct {
 		uid  string
@@ -202,7 +202,7 @@ func TestAnApplicationIsOrphanedWhenItsPodOrAddressesAreMissing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := store.Application{Request: api.ApplicationRequest{PodUID: tc.uid, PodIPs: tc.ips}, Created: t0.Add(-tc.age)}
-			if got := Orphaned(a, existing, t0); got != tc.want {
+			if got := Unlisted(a, existing, t0); got != tc.want {
 				t.Errorf("got %v", got)
 			}
 		})

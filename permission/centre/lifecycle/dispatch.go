@@ -38,11 +38,11 @@ type dispatcher struct {
 
 // providerQueue is the dispatch of the steps of one provider.
 type providerQueue struct {
-	// workers has an element for each step that is claimed or is being claimed.
+	// workers has an element for each step that is in progress or is being started.
 	workers chan struct{}
-	// running: a goroutine claims steps. again: steps became due meanwhile.
+	// running: a goroutine starts steps. again: steps became due meanwhile.
 	running, again bool
-	// broken is the step that could not be claimed.
+	// broken is the step that could not be started.
 	broken brokenStep
 }
 
@@ -144,13 +144,13 @@ func (d *dispatcher) end(q *providerQueue) bool {
 	return true
 }
 
-// dispatch claims steps of a provider and runs them, until none is due.
+// dispatch starts steps of a provider and runs them, until none is due.
 func (d *dispatcher) dispatch(provider string, q *providerQueue) {
 	for {
 		n, err := d.dispatchDue(provider, q)
 		switch {
 		case err != nil && d.startCtx.Err() == nil:
-			d.Log.Error("claim steps", "provider", provider, "error", err)
+			d.Log.Error("start steps", "provider", provider, "error", err)
 			_ = d.sleep(d.startCtx, d.Clock.Now().Add(errorInterval))
 		case (n == 0 || d.startCtx.Err() != nil) && d.end(q):
 			return
@@ -158,15 +158,15 @@ func (d *dispatcher) dispatch(provider string, q *providerQueue) {
 	}
 }
 
-// dispatchDue claims due steps and runs them in other goroutines, or waits until some
-// can be claimed. It returns how many are due, at most the number of free workers.
+// dispatchDue starts due steps and runs them in other goroutines, or waits until some
+// can be started. It returns how many are due, at most the number of free workers.
 func (d *dispatcher) dispatchDue(provider string, q *providerQueue) (due int, err error) {
 	free := q.acquire(d.startCtx)
 	defer func() { q.release(free) }()
 	if free == 0 {
 		return 0, nil // the process stops
 	}
-	b, err := d.claimDue(d.startCtx, provider, free)
+	b, err := d.startSteps(d.startCtx, provider, free)
 	if err != nil {
 		return b.due, d.postponeBroken(q, provider, err)
 	}
@@ -176,7 +176,7 @@ func (d *dispatcher) dispatchDue(provider string, q *providerQueue) (due int, er
 		d.all.Go(func() {
 			defer q.release(1)
 			if err := d.run(d.startCtx, d.callCtx, b.provider, s); err != nil && !errors.Is(err, errStaleStep) {
-				d.Log.Error("end a step; it is repeated when its claim expires", "application", s.application, "provider", provider, "error", err)
+				d.Log.Error("end a step; it is repeated when its run expires", "application", s.application, "provider", provider, "error", err)
 			}
 		})
 	}
@@ -186,7 +186,7 @@ func (d *dispatcher) dispatchDue(provider string, q *providerQueue) (due int, er
 	return b.due, nil
 }
 
-// postponeBroken postpones a step that cannot be claimed for the second time, so that it
+// postponeBroken postpones a step that cannot be started for the second time, so that it
 // does not delay the others. It returns other errors.
 func (d *dispatcher) postponeBroken(q *providerQueue, provider string, err error) error {
 	var broken brokenStep
@@ -197,7 +197,7 @@ func (d *dispatcher) postponeBroken(q *providerQueue, provider string, err error
 	if q.broken = broken; !again {
 		return err
 	}
-	d.Log.Error("a step cannot be claimed; it is postponed", "application", broken.application, "provider", provider, "error", broken.err)
+	d.Log.Error("a step cannot be started; it is postponed", "application", broken.application, "provider", provider, "error", broken.err)
 	return d.Store.Write(d.startCtx, func(tx store.Tx) error {
 		now := d.Clock.Now()
 		return tx.PostponeStep(broken.application, broken.ordinal, now, now.Add(brokenStepDelay))

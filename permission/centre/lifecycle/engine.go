@@ -1,10 +1,10 @@
 // Package lifecycle runs the state machine of applications: from Requested to
 // Granted, Denied or Failed, then to Revoked or Leaked. A grant is due when it
-// needs a step; the due grants of a provider are its queue. A transaction claims
-// due steps with slots of the rate limit: it stores the intent, which is the
-// idempotency key and a claim. The transaction that ends a step writes its result
-// and when the grant is due again. If a process dies, its steps are due when their
-// claims expire, and the calls are retried with the same keys.
+// needs a step; the due grants of a provider are its queue. A transaction starts
+// due steps in slots of the rate limit: it stores the intent, which is the idempotency
+// key and the id of the run. The transaction that ends a step writes its result and
+// when the grant is due again. If a process dies, its steps are due when their runs
+// expire, and the calls are retried with the same keys.
 package lifecycle
 
 import (
@@ -166,7 +166,7 @@ func (t *txn) writeGrant(before, g store.Grant) error {
 	if err := t.PutGrant(g); err != nil {
 		return err
 	}
-	if !g.Due.IsZero() && g.ClaimID == "" {
+	if !g.Due.IsZero() && g.RunID == "" {
 		t.due = append(t.due, g.Provider)
 	}
 	if before.State == g.State {
@@ -191,4 +191,4 @@ func (e *Engine) provider(v store.View, name string) (api.Provider, error) {
 	return p, nil
 }
 
-func newClaimID() string { return rand.Text() }
+func newRunID() string { return rand.Text() }

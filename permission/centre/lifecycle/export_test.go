@@ -3,9 +3,9 @@ package lifecycle
 import "context"
 
 // RunStep runs a step of a provider that is due, and reports whether there was one that
-// could be claimed or decided.
+// could be started or decided.
 func (e *Engine) RunStep(ctx context.Context, provider string) (bool, error) {
-	b, err := e.claimDue(ctx, provider, 1)
+	b, err := e.startSteps(ctx, provider, 1)
 	if err != nil {
 		return false, err
 	}

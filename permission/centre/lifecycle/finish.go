@@ -16,14 +16,14 @@ const finishTimeout = 30 * time.Second
 
 // finish writes the result of a call and what follows from it.
 func (e *Engine) finish(ctx context.Context, s step, r provider.Result) error {
-	return e.endClaim(ctx, s, func(t *txn, before store.Grant) store.Grant {
+	return e.endRun(ctx, s, func(t *txn, before store.Grant) store.Grant {
 		return ApplyResult(before, CallResult{Now: t.now, Op: s.call.Op, MaybeGranted: s.maybeGranted, NodeScoped: s.nodeScoped, Result: r, Retry: s.retry, Random: e.Random()})
 	})
 }
 
-// releaseClaim ends a claimed step without a call; it is due again after wait.
-func (e *Engine) releaseClaim(ctx context.Context, s step, wait time.Duration) error {
-	return e.endClaim(ctx, s, func(t *txn, g store.Grant) store.Grant {
+// cancelStep ends a started step without a call; it is due again after wait.
+func (e *Engine) cancelStep(ctx context.Context, s step, wait time.Duration) error {
+	return e.endRun(ctx, s, func(t *txn, g store.Grant) store.Grant {
 		g.MaybeGranted, g.Due = s.maybeGranted, s.due
 		if wait > 0 {
 			g = scheduleAt(g, t.now.Add(wait))
@@ -32,13 +32,13 @@ func (e *Engine) releaseClaim(ctx context.Context, s step, wait time.Duration) e
 	})
 }
 
-// endClaim ends a claimed step with the grant that next returns. It writes even
+// endRun ends the run of a step with the grant that next returns. It writes even
 // while the process stops.
-func (e *Engine) endClaim(ctx context.Context, s step, next func(t *txn, before store.Grant) store.Grant) error {
+func (e *Engine) endRun(ctx context.Context, s step, next func(t *txn, before store.Grant) store.Grant) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
 	_, _, err := e.updateWith(ctx, e.Store.WriteInBackground, s.application, "", func(t *txn) error {
-		if s.ordinal >= len(t.grants) || t.grants[s.ordinal].ClaimID != s.claimID {
+		if s.ordinal >= len(t.grants) || t.grants[s.ordinal].RunID != s.runID {
 			return errStaleStep
 		}
 		before := t.grants[s.ordinal]
@@ -47,9 +47,9 @@ func (e *Engine) endClaim(ctx context.Context, s step, next func(t *txn, before 
 	return err
 }
 
-// endStep ends a step: it removes the claim and makes the next step due.
+// endStep ends a step: it removes the id of its run and makes the next step due.
 func (t *txn) endStep(before, g store.Grant) error {
-	g.ClaimID = ""
+	g.RunID = ""
 	// A grant whose revocation was requested is not requested again; advance
 	// revokes it.
 	if t.app.RevokeRequested && g.State != api.Revoking && g.State != api.Leaked {
@@ -69,7 +69,7 @@ func (e *Engine) failOverdue(ctx context.Context, p api.Provider) error {
 	if down := e.Breaker.DownSince(p.Name); down.IsZero() || down.After(began) {
 		return nil
 	}
-	overdue, err := e.Store.View(ctx).OverdueGrants(p.Name, began, maxClaims)
+	overdue, err := e.Store.View(ctx).OverdueGrants(p.Name, began, maxSteps)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (e *Engine) failOverdue(ctx context.Context, p api.Provider) error {
 				return errUnchanged // the grants were replaced
 			}
 			before := t.grants[o.Ordinal]
-			if t.app.RevokeRequested || before.ClaimID != "" || before.State != o.State || !before.Began.Equal(o.Began) {
+			if t.app.RevokeRequested || before.RunID != "" || before.State != o.State || !before.Began.Equal(o.Began) {
 				return errUnchanged
 			}
 			g := before

@@ -20,7 +20,7 @@ func (e *Engine) RetryLeaks(ctx context.Context, provider string) error {
 				}
 				before := t.grants[l.Ordinal]
 				g := before
-				if g.State != api.Leaked || !g.Due.IsZero() || g.ClaimID != "" {
+				if g.State != api.Leaked || !g.Due.IsZero() || g.RunID != "" {
 					return nil
 				}
 				g.Due = t.now

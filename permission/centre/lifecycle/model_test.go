@@ -99,16 +99,16 @@ type model struct {
 	// revoked are the applications whose revocation the centre has accepted.
 	revoked  map[string]bool
 	provider *modelProvider
-	// depth is the number of steps in progress, claimed the number of those between the
+	// depth is the number of steps in progress, uncalled the number of those between the
 	// stored intent and the call. quiet is true when nothing fails.
-	depth, claimed int
-	quiet          bool
-	steps          int
+	depth, uncalled int
+	quiet           bool
+	steps           int
 }
 
 func newModel(t *rapid.T, s *store.Store) *model {
 	m := &model{t: t, store: s, clock: clocktest.NewFakeClock(time.Unix(1_700_000_000, 0)), revoked: map[string]bool{}}
-	m.provider = &modelProvider{model: m, held: map[holding]string{}, pending: map[holding]string{}}
+	m.provider = &modelProvider{model: m, granted: map[entry]string{}, pending: map[entry]string{}}
 	for _, table := range []string{"objects", "links", "audit", "applications", "application_ips", "grants", "grant_ips", "history", "pace", "ended_pods"} {
 		m.must(s.Writer().Exec("DELETE FROM " + table))
 	}
@@ -190,7 +190,7 @@ func (m *model) deregister() {
 		}
 	}
 	if m.allowInUse(m.registry.Providers().Delete(m.ctx(), name, 1, "admin", func(context.Context, api.Provider) error { return nil })) {
-		for h := range m.provider.held {
+		for h := range m.provider.granted {
 			if h.provider == name {
 				m.t.Fatalf("provider %s is deleted, but has granted %+v", name, h)
 			}
@@ -376,10 +376,10 @@ func (m *model) advance() {
 	m.clock.Step([]time.Duration{100 * time.Millisecond, 2 * time.Second, 5 * time.Second, 16 * time.Second, 61 * time.Second, 10 * time.Minute}[m.index(6, "time")])
 }
 
-// takeOver lets another process run all that is due, before or after the claim of a call
+// takeOver lets another process run all that is due, before or after the run of a step
 // has expired.
 func (m *model) takeOver() {
-	m.clock.Step([]time.Duration{5 * time.Second, 16 * time.Second}[m.index(2, "claim")])
+	m.clock.Step([]time.Duration{5 * time.Second, 16 * time.Second}[m.index(2, "expiry")])
 	e := m.engine()
 	for _, provider := range []string{"p1", "p2"} {
 		for range modelPods {
@@ -392,14 +392,14 @@ func (m *model) takeOver() {
 
 func (m *model) runStep() { m.run([]string{"p1", "p2"}[m.index(2, "provider")], m.engine()) }
 
-// run runs the first due step of a provider. A process that dies leaves its claim.
+// run runs the first due step of a provider. A process that dies leaves its step in progress.
 func (m *model) run(provider string, e *lifecycle.Engine) (ran bool) {
-	depth, claimed := m.depth, m.claimed
+	depth, uncalled := m.depth, m.uncalled
 	defer func() {
 		if p := recover(); p != nil && p != (crashed{}) {
 			panic(p)
 		}
-		m.depth, m.claimed = depth, claimed
+		m.depth, m.uncalled = depth, uncalled
 	}()
 	ran, err := e.RunStep(m.ctx(), provider)
 	if !errors.Is(err, lifecycle.ErrStaleStep) {
@@ -482,11 +482,11 @@ func (m *model) meanwhile(afterCall bool) {
 	m.depth++
 	defer func() { m.depth-- }()
 	if !afterCall {
-		m.claimed++
-		defer func() { m.claimed-- }()
+		m.uncalled++
+		defer func() { m.uncalled-- }()
 	}
 	actions := []func(){m.advance, m.runStep, m.runStep, m.endPod, m.requestLate, m.takeOver, m.takeOver}
-	if m.claimed == 0 {
+	if m.uncalled == 0 {
 		// The first request of a pod revokes, too.
 		actions = append(actions, m.startPod, m.revokePod, m.revokePod, m.revokeApplication, m.request, m.decide, m.report)
 	}

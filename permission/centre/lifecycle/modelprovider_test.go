@@ -13,21 +13,21 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// holding is what a provider can tell apart: a permission at an address.
-type holding struct{ provider, permission, ip string }
+// entry is what a provider can tell apart: a permission at an address.
+type entry struct{ provider, permission, ip string }
 
 // modelProvider grants and revokes, and answers anything.
 type modelProvider struct {
 	*model
-	// held and pending are the holdings that exist or are to be decided, by application.
-	held, pending map[holding]string
-	calls         []*modelCall
+	// granted and pending are the entries that exist or are to be decided, by application.
+	granted, pending map[entry]string
+	calls            []*modelCall
 }
 
 // modelCall is a call in progress.
 type modelCall struct {
 	op          provider.Op
-	of          holding
+	of          entry
 	application string
 	until       time.Time
 }
@@ -50,7 +50,7 @@ type modelClient struct {
 // Call implements provider.Client.
 func (c modelClient) Call(_ context.Context, call provider.Call) provider.Result {
 	g := c.grantOf(c.name, call)
-	began := &modelCall{call.Op, holding{c.name, g.Permission, call.IPs[0]}, call.Application, c.clock.Now().Add(callTimeout)}
+	began := &modelCall{call.Op, entry{c.name, g.Permission, call.IPs[0]}, call.Application, c.clock.Now().Add(callTimeout)}
 	c.checkCall(began)
 	c.checkOrder(g, call)
 	c.calls = append(c.calls, began)
@@ -90,7 +90,7 @@ func (c *modelProvider) answer(call *modelCall) provider.Result {
 	if !c.quiet {
 		choice = c.index(9, "answer")
 	}
-	_, held := c.held[call.of]
+	_, granted := c.granted[call.of]
 	switch {
 	case choice == 0 || choice == 1: // done
 		c.apply(call)
@@ -99,13 +99,13 @@ func (c *modelProvider) answer(call *modelCall) provider.Result {
 		c.apply(call)
 		return provider.Result{Outcome: provider.Failed, Reason: provider.ReasonProviderTimeout, Sent: true}
 	case choice == 3 && call.op != provider.Revoke: // decided later
-		if !held {
+		if !granted {
 			c.pending[call.of] = call.application
 		}
 		return provider.Result{Outcome: provider.Pending, Reason: provider.ReasonPending, Sent: true}
 	case choice == 3: // revoked later
 		return provider.Result{Outcome: provider.Pending, Reason: provider.ReasonPending, Sent: true}
-	case choice == 4 && (call.op != provider.Poll || !held): // rejected, perhaps after a lost answer
+	case choice == 4 && (call.op != provider.Poll || !granted): // rejected, perhaps after a lost answer
 		if call.op == provider.Poll {
 			delete(c.pending, call.of)
 		}
@@ -122,10 +122,10 @@ func (c *modelProvider) answer(call *modelCall) provider.Result {
 func (c *modelProvider) apply(call *modelCall) {
 	delete(c.pending, call.of)
 	if call.op == provider.Revoke {
-		delete(c.held, call.of)
+		delete(c.granted, call.of)
 		return
 	}
-	c.held[call.of] = call.application
+	c.granted[call.of] = call.application
 }
 
 // decide lets the provider decide a pending request.
@@ -134,11 +134,11 @@ func (m *model) decide() {
 	if len(c.pending) == 0 {
 		return
 	}
-	h := slices.SortedFunc(maps.Keys(c.pending), func(a, b holding) int {
+	h := slices.SortedFunc(maps.Keys(c.pending), func(a, b entry) int {
 		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
 	})[m.index(len(c.pending), "pending")]
 	if m.chance(2, "granted") {
-		c.held[h] = c.pending[h]
+		c.granted[h] = c.pending[h]
 	}
 	delete(c.pending, h)
 }
@@ -188,14 +188,14 @@ func (m *model) checkOrder(g store.Grant, call provider.Call) {
 // check checks that the provider has every grant that is Granted in the store, and that
 // the store has every grant of the provider.
 func (m *model) check(t interface{ Fatalf(string, ...any) }) {
-	known := map[holding]bool{}
+	known := map[entry]bool{}
 	for _, app := range m.applications() {
 		grants, err := m.store.View(m.ctx()).Grants(app.ID)
 		m.must(nil, err)
 		for _, g := range grants {
-			h := holding{g.Provider, g.Permission, address(g.Provider, app.Request)}
+			h := entry{g.Provider, g.Permission, address(g.Provider, app.Request)}
 			known[h] = known[h] || g.MaybeGranted && g.State != api.Revoked
-			if _, held := m.provider.held[h]; g.State == api.Granted && !held {
+			if _, granted := m.provider.granted[h]; g.State == api.Granted && !granted {
 				t.Fatalf("pod %s is Granted %+v, but the provider has it not", app.Request.PodUID, h)
 			}
 		}
@@ -203,7 +203,7 @@ func (m *model) check(t interface{ Fatalf(string, ...any) }) {
 			t.Fatalf("application of pod %s: revocation requested %t, want %t", app.Request.PodUID, app.RevokeRequested, m.revoked[app.ID])
 		}
 	}
-	for h := range maps.Keys(m.provider.held) {
+	for h := range maps.Keys(m.provider.granted) {
 		if !known[h] {
 			t.Fatalf("the provider has granted %+v, and the centre does not know it", h)
 		}
@@ -219,10 +219,10 @@ func (m *model) quiesce() {
 	}
 	m.clock.Step(10 * time.Minute)
 	e := m.engines[0]
-	for held := -1; held != 0; {
+	for granted := -1; granted != 0; {
 		result, err := e.Report(m.ctx(), "c1", api.PodReport{ClusterUID: "c1-uid", Observed: m.clock.Now(), Empty: true}, "controller")
-		if held = result.Held; err == nil && held > 0 {
-			_, err = e.ConfirmReport(m.ctx(), "c1", api.ReportConfirmation{Revoke: held}, "admin")
+		if granted = result.Held; err == nil && granted > 0 {
+			_, err = e.ConfirmReport(m.ctx(), "c1", api.ReportConfirmation{Revoke: granted}, "admin")
 		}
 		if err != nil {
 			m.t.Fatalf("report: %v", err)
@@ -242,7 +242,7 @@ func (m *model) quiesce() {
 	}
 	due, err := m.store.View(m.ctx()).NextDue()
 	m.must(nil, err)
-	if len(m.provider.held)+len(m.provider.pending)+len(due) > 0 {
-		m.t.Fatalf("left at the provider: %v, pending %v; due %v", m.provider.held, m.provider.pending, due)
+	if len(m.provider.granted)+len(m.provider.pending)+len(due) > 0 {
+		m.t.Fatalf("left at the provider: %v, pending %v; due %v", m.provider.granted, m.provider.pending, due)
 	}
 }

@@ -150,7 +150,7 @@ func TestNoPermissionOfAMySQLUserIsGrantedDuringAnExclusiveCall(t *testing.T) {
 }
 
 // After its cluster was renamed, nobody may revoke the application of a pod that runs on.
-func TestANodeScopedGrantLeaksIfOnlyAPodOfAnotherClusterNameHoldsIt(t *testing.T) {
+func TestANodeScopedGrantLeaksIfOnlyAPodOfAnotherClusterNameHasIt(t *testing.T) {
 	f := newSetsFixture(t, provider.Done)
 	f.updateProvider(func(p *api.Provider) { p.NodeScoped = true })
 	former, first, last := f.requestOnNode("former"), f.requestOnNodeOf("c2", "first"), f.requestOnNodeOf("c2", "last")

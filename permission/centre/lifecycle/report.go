@@ -51,9 +51,9 @@ func ValidateReport(r api.PodReport, now time.Time) error {
 	return nil
 }
 
-// Orphaned reports whether the pod of an application, or its addresses, are
+// Unlisted reports whether the pod of an application, or its addresses, are
 // missing in the list of existing pods.
-func Orphaned(a store.Application, existing map[string][]string, observed time.Time) bool {
+func Unlisted(a store.Application, existing map[string][]string, observed time.Time) bool {
 	if began := observed.Add(-reportGracePeriod); a.Created.After(began) || a.AttemptBegan.After(began) {
 		return false
 	}
@@ -61,28 +61,28 @@ func Orphaned(a store.Application, existing map[string][]string, observed time.T
 	return !exists || len(ips) > 0 && !slices.Equal(ips, a.Request.PodIPs)
 }
 
-// Report revokes the applications of pods that do not exist, or holds them if they are
-// too many.
+// Report revokes the applications of pods that do not exist. If they are too many, it
+// revokes none until an admin confirms their number.
 func (e *Engine) Report(ctx context.Context, cluster string, r api.PodReport, user string) (api.PodReportResult, error) {
 	if err := ValidateReport(r, e.Clock.Now()); err != nil {
 		return api.PodReportResult{}, err
 	}
-	checked, orphaned, err := e.orphaned(ctx, cluster, r)
+	checked, unlisted, err := e.unlisted(ctx, cluster, r)
 	if err != nil {
 		return api.PodReportResult{}, err
 	}
 	result := api.PodReportResult{Checked: checked}
-	held, err := e.acceptPage(ctx, cluster, r, checked, len(orphaned))
+	unconfirmed, err := e.acceptPage(ctx, cluster, r, checked, len(unlisted))
 	if err != nil {
 		return result, err
 	}
-	if held {
-		result.Held, result.Applications = len(orphaned), orphaned[:min(len(orphaned), maxReportIDs)]
+	if unconfirmed {
+		result.Held, result.Applications = len(unlisted), unlisted[:min(len(unlisted), maxReportIDs)]
 		e.Log.Warn("a report of existing pods would revoke too many applications; check the cluster, then confirm it with POST /v1/clusters/{cluster}/pods/confirm",
 			"cluster", cluster, "held", result.Held, "checked", result.Checked, "listed", len(r.Pods), "first", result.Applications[0])
 		return result, nil
 	}
-	for _, id := range orphaned {
+	for _, id := range unlisted {
 		_, _, began, err := e.Revoke(ctx, id, user)
 		if err != nil {
 			return result, fmt.Errorf("revoke %s: %w", id, err)
@@ -97,9 +97,9 @@ func (e *Engine) Report(ctx context.Context, cluster string, r api.PodReport, us
 	return result, nil
 }
 
-// orphaned returns the ids of the applications in the range of a page whose pods are not
+// unlisted returns the ids of the applications in the range of a page whose pods are not
 // listed, and the number of all applications in the range.
-func (e *Engine) orphaned(ctx context.Context, cluster string, r api.PodReport) (checked int, ids []string, err error) {
+func (e *Engine) unlisted(ctx context.Context, cluster string, r api.PodReport) (checked int, ids []string, err error) {
 	pods := map[string][]string{}
 	for _, p := range r.Pods {
 		pods[p.UID] = slices.Compact(slices.Sorted(slices.Values(p.IPs)))
@@ -114,7 +114,7 @@ func (e *Engine) orphaned(ctx context.Context, cluster string, r api.PodReport) 
 		for _, a := range apps {
 			page.After = a.ID
 			checked++
-			if Orphaned(a, pods, r.Observed) {
+			if Unlisted(a, pods, r.Observed) {
 				ids = append(ids, a.ID)
 			}
 		}

@@ -67,28 +67,28 @@ func (e *Engine) CheckCluster(ctx context.Context, name, uid string) error {
 
 // PageDecision is the decision about a page of a report.
 type PageDecision struct {
-	// Held: no application is revoked.
-	Held bool
+	// Unconfirmed: no application is revoked, because no admin has confirmed it.
+	Unconfirmed bool
 	// Confirmed is how many confirmed revocations are used up.
 	Confirmed int
 }
 
 // DecidePage decides whether a page may revoke. checked is how many applications the
-// page covers, orphaned how many of them it would revoke, and confirmed how many
+// page covers, unlisted how many of them it would revoke, and confirmed how many
 // revocations an admin has confirmed.
-func DecidePage(checked, orphaned, confirmed int) PageDecision {
+func DecidePage(checked, unlisted, confirmed int) PageDecision {
 	switch {
-	case orphaned <= maxReportRevocations, orphaned*reportShare <= checked:
+	case unlisted <= maxReportRevocations, unlisted*reportShare <= checked:
 		return PageDecision{}
-	case orphaned <= confirmed:
-		return PageDecision{Confirmed: orphaned}
+	case unlisted <= confirmed:
+		return PageDecision{Confirmed: unlisted}
 	}
-	return PageDecision{Held: true}
+	return PageDecision{Unconfirmed: true}
 }
 
 // acceptPage stores a page of a report before its revocations begin, and returns whether
-// these are held.
-func (e *Engine) acceptPage(ctx context.Context, cluster string, r api.PodReport, checked, orphaned int) (held bool, err error) {
+// an admin has to confirm them first.
+func (e *Engine) acceptPage(ctx context.Context, cluster string, r api.PodReport, checked, unlisted int) (unconfirmed bool, err error) {
 	now := e.Clock.Now().UTC()
 	err = e.Store.Write(ctx, func(tx store.Tx) error {
 		c, err := tx.LockCluster(cluster)
@@ -105,12 +105,12 @@ func (e *Engine) acceptPage(ctx context.Context, cluster string, r api.PodReport
 			c.Confirmed, c.ConfirmedUntil = 0, time.Time{}
 		}
 		if r.After == "" {
-			c.Held = 0
+			c.Unconfirmed = 0
 		}
-		page := DecidePage(checked, orphaned, c.Confirmed)
+		page := DecidePage(checked, unlisted, c.Confirmed)
 		c.Confirmed -= page.Confirmed
-		if held = page.Held; held {
-			c.Held += orphaned
+		if unconfirmed = page.Unconfirmed; unconfirmed {
+			c.Unconfirmed += unlisted
 		}
 		if r.Through == "" {
 			c.Reported = now
@@ -118,7 +118,7 @@ func (e *Engine) acceptPage(ctx context.Context, cluster string, r api.PodReport
 		return tx.UpdateCluster(c)
 	})
 	result := ReportAccepted
-	if held {
+	if unconfirmed {
 		result = ReportHeld
 	}
 	var other OtherCluster
@@ -126,13 +126,13 @@ func (e *Engine) acceptPage(ctx context.Context, cluster string, r api.PodReport
 		result = ReportOtherCluster
 		e.Log.Warn("a report of another cluster with the same name is rejected", "cluster", cluster, "owner", other.Owner, "sender", other.Sender)
 	} else if err != nil {
-		return held, err
+		return unconfirmed, err
 	}
 	e.Metrics.Report(cluster, result)
-	return held, err
+	return unconfirmed, err
 }
 
-// ConfirmReport stores that an admin has confirmed held revocations, or the UID of a
+// ConfirmReport stores that an admin has confirmed revocations, or the UID of a
 // cluster.
 func (e *Engine) ConfirmReport(ctx context.Context, cluster string, r api.ReportConfirmation, user string) (api.Cluster, error) {
 	switch {
@@ -141,7 +141,7 @@ func (e *Engine) ConfirmReport(ctx context.Context, cluster string, r api.Report
 	case len(r.ClusterUID) > maxClusterUID:
 		return api.Cluster{}, InvalidRequest{"clusterUID", fmt.Sprintf("must have at most %d bytes", maxClusterUID)}
 	case r.Revoke == 0 && r.ClusterUID == "":
-		return api.Cluster{}, InvalidRequest{"revoke", "required, unless clusterUID is set: the number of held applications that are to be revoked"}
+		return api.Cluster{}, InvalidRequest{"revoke", "required, unless clusterUID is set: the number of applications (field held) that are to be revoked"}
 	}
 	var after store.Cluster
 	err := e.Store.Write(ctx, func(tx store.Tx) error {
@@ -184,5 +184,5 @@ func ClusterToAPI(c store.Cluster) api.Cluster {
 		}
 		return &t
 	}
-	return api.Cluster{Name: c.Name, UID: c.UID, Reported: optional(c.Reported), Held: c.Held, Confirmed: c.Confirmed, ConfirmedUntil: optional(c.ConfirmedUntil)}
+	return api.Cluster{Name: c.Name, UID: c.UID, Reported: optional(c.Reported), Held: c.Unconfirmed, Confirmed: c.Confirmed, ConfirmedUntil: optional(c.ConfirmedUntil)}
 }

@@ -159,7 +159,7 @@ func TestAProviderThatMayHaveGrantedIsInUseAfterADenial(t *testing.T) {
 	}
 }
 
-// The claim of the call expires only after the timeout of the provider.
+// The run of a step expires only after the timeout of the provider.
 func TestAStepInACallIsNotRunByAnotherWorker(t *testing.T) {
 	f := newSetsFixture(t, provider.Done)
 	f.provider.during = func() {

@@ -2,7 +2,7 @@ package lifecycle
 
 import "sync"
 
-// Watchers holds the long polls that wait for a change of an application.
+// Watchers are the long polls that wait for a change of an application.
 type Watchers struct {
 	mu       sync.Mutex
 	channels map[string][]chan struct{}

@@ -8,7 +8,7 @@ import (
 )
 
 // closeDelay is how long a replaced client stays open for calls in progress. It
-// is longer than a claimed call.
+// is longer than any call, with the time until its slot.
 const closeDelay = time.Minute
 
 // Cache caches the client of each provider's current version, with its compiled

@@ -19,7 +19,7 @@ func TestACMDBRegistersAndDeletesAnAddress(t *testing.T) {
 			t.Fatalf("register: %+v", r)
 		}
 	}
-	if diff := cmp.Diff([]double.Entry{{IP: "fd00::1", Permission: "cmdb", Pod: "u1"}}, stub.Stats().Held); diff != "" {
+	if diff := cmp.Diff([]double.Entry{{IP: "fd00::1", Permission: "cmdb", Pod: "u1"}}, stub.Stats().Current); diff != "" {
 		t.Error(diff)
 	}
 	call.Op, call.Key = Revoke, "k-revoke"
@@ -28,7 +28,7 @@ func TestACMDBRegistersAndDeletesAnAddress(t *testing.T) {
 			t.Fatalf("delete: %+v", r)
 		}
 	}
-	if b := stub.Stats(); len(b.Held) != 0 || b.Duplicates != 0 {
+	if b := stub.Stats(); len(b.Current) != 0 || b.Duplicates != 0 {
 		t.Errorf("stats of the CMDB: %+v", b)
 	}
 }

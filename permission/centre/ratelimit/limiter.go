@@ -47,9 +47,9 @@ type Limiter struct {
 	queues map[string]*waitQueue
 }
 
-// waitQueue holds the callers that wait for slots of one provider.
+// waitQueue is the queue of callers that wait for slots of one provider.
 type waitQueue struct {
-	// leader is held by the caller that reserves slots for all waiting callers.
+	// leader is locked by the caller that reserves slots for all waiting callers.
 	leader  sync.Mutex
 	slots   []time.Time
 	mu      sync.Mutex

@@ -174,10 +174,10 @@ func (c Resource[T]) Delete(ctx context.Context, name string, version int64, use
 		if n > 0 {
 			return InUse{fmt.Sprintf("%s %s is used by %d %ss; change or delete those first", c.kind, name, n, referrerOf(c.kind))}
 		}
-		if held, err := c.inUse(tx.View, name); err != nil {
+		if use, err := c.inUse(tx.View, name); err != nil {
 			return err
-		} else if held != "" {
-			return InUse{fmt.Sprintf("%s %s %s", c.kind, name, held)}
+		} else if use != "" {
+			return InUse{fmt.Sprintf("%s %s %s", c.kind, name, use)}
 		}
 		if err := tx.Delete(c.kind, name, version); err != nil {
 			return err

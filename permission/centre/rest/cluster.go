@@ -36,7 +36,7 @@ func (s *Server) reconcilePods(c echo.Context) error {
 	return c.JSON(http.StatusOK, result)
 }
 
-// confirmReport lets an admin confirm the revocations that the last report held.
+// confirmReport lets an admin confirm the revocations of the next report.
 func (s *Server) confirmReport(c echo.Context) error {
 	var r api.ReportConfirmation
 	if err := decode(c, &r); err != nil {

@@ -12,8 +12,9 @@ type Cluster struct {
 	UID string
 	// Reported is when the last report was complete.
 	Reported time.Time
-	// Held is the number of applications that the last report did not revoke.
-	Held int
+	// Unconfirmed is the number of applications that the last report did not revoke, because
+	// no admin had confirmed it.
+	Unconfirmed int
 	// Confirmed is how many applications reports may revoke until ConfirmedUntil,
 	// whatever their share.
 	Confirmed      int
@@ -39,7 +40,7 @@ func (t Tx) LockCluster(name string) (Cluster, error) {
 // UpdateCluster writes a cluster.
 func (t Tx) UpdateCluster(c Cluster) error {
 	return oneRow(t.exec("UPDATE clusters SET uid = ?, reported = ?, held = ?, confirmed = ?, confirmed_until = ? WHERE name = ?",
-		c.UID, micros(c.Reported), c.Held, c.Confirmed, micros(c.ConfirmedUntil), c.Name))
+		c.UID, micros(c.Reported), c.Unconfirmed, c.Confirmed, micros(c.ConfirmedUntil), c.Name))
 }
 
 // LastReports returns when each cluster with an unrevoked application last reported;
@@ -60,7 +61,7 @@ func (v View) LastReports() (map[string]time.Time, error) {
 func scanCluster(scan func(...any) error) (Cluster, error) {
 	var c Cluster
 	var reported, until int64
-	err := scan(&c.Name, &c.UID, &reported, &c.Held, &c.Confirmed, &until)
+	err := scan(&c.Name, &c.UID, &reported, &c.Unconfirmed, &c.Confirmed, &until)
 	c.Reported, c.ConfirmedUntil = fromMicros(reported), fromMicros(until)
 	return c, notFound(err)
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// dialect holds the SQL differences between the two databases.
+// dialect has the SQL differences between the two databases.
 type dialect struct {
 	name string
 	// serial is the column type of an auto-increment primary key.

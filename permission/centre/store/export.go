@@ -21,7 +21,7 @@ var exportTables = []string{"objects", "links", "audit", "applications", "applic
 var serialTables = []string{"audit", "history"}
 
 // removedColumns are columns of grants in exports of earlier versions that are not
-// imported. lease_until was the time at which the claim expires, which is now in column
+// imported. lease_until was the time at which the run of a step expires, which is now in column
 // due.
 var removedColumns = []string{"step", "job", "lease_until"}
 

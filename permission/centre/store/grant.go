@@ -30,17 +30,17 @@ type Grant struct {
 	Since, Began time.Time
 	NextTry      time.Time
 	// Due is when the next step is due; zero if there is none. While a step is
-	// claimed, it is when the claim expires.
+	// in progress, it is when the run of the step expires.
 	Due time.Time
-	// ClaimID is the random name of the claim of a step, in column lease; empty if
-	// no step is claimed.
-	ClaimID string
+	// RunID is the random id of the run of a step, in column lease; empty if no step is
+	// in progress.
+	RunID string
 	// CallKey is the idempotency key; KeysUsed counts the earlier keys.
 	CallKey  string
 	KeysUsed int
 	// MaybeGranted: a call was sent, so the provider may have granted it.
 	MaybeGranted bool
-	// Pending: the provider accepted the grant or revocation and decides later. Kept holds
+	// Pending: the provider accepted the grant or revocation and decides later. Kept are
 	// the values that its responses gave for later calls.
 	Pending bool
 	Kept    map[string]any
@@ -128,46 +128,46 @@ func (v View) LeakedByProvider() (map[string]int, error) {
 // same addresses.
 type Overlap struct {
 	// Revoking: one of these grants is being revoked. RevokeSent: the provider is being
-	// called for the revocation, or has accepted it and has not revoked yet. HeldByOther: another
+	// called for the revocation, or has accepted it and has not revoked yet. UsedByOther: another
 	// pod may use one.
-	Revoking, RevokeSent, HeldByOther bool
-	// HeldByPod: another application of the same pod has it granted. CalledByPod:
+	Revoking, RevokeSent, UsedByOther bool
+	// GrantedToPod: another application of the same pod has it granted. CalledByPod:
 	// a call for another application of the same pod is in progress.
-	HeldByPod, CalledByPod bool
-	// HeldInCluster: another pod of the same cluster may use one.
-	HeldInCluster bool
-	// HeldByNamesake: a pod with the same UID in a cluster of another name may use one. It
+	GrantedToPod, CalledByPod bool
+	// UsedInCluster: another pod of the same cluster may use one.
+	UsedInCluster bool
+	// UsedByNamesake: a pod with the same UID in a cluster of another name may use one. It
 	// counts as another pod: a request for this pod revokes nothing of the other name.
-	HeldByNamesake bool
+	UsedByNamesake bool
 	// Granted: an application of any pod has it granted. CalledByOther: a call for an
-	// application of another pod is claimed, and may be in progress or not sent yet.
+	// application of another pod is started, and may not be sent yet.
 	Granted, CalledByOther bool
 }
 
 // Overlap finds grants of the same subject at the same addresses for other
-// applications. The caller holds the lock of the provider's rate limit, so that two
-// concurrent claims see each other's grants.
+// applications. The caller has locked the provider's rate limit, so that two
+// concurrent starts see each other's grants.
 func (t Tx) Overlap(g Grant, cluster, podUID string, ips []string) (Overlap, error) {
 	var o Overlap
 	in, args := inList(ips)
 	err := t.each(func(rows *sql.Rows) error {
 		var provider, subject, name, uid string
 		var state api.State
-		var revokeRequested, maybeGranted, pending, claimed bool
-		err := rows.Scan(&provider, &subject, &state, &revokeRequested, &maybeGranted, &pending, &claimed, &name, &uid)
+		var revokeRequested, maybeGranted, pending, inProgress bool
+		err := rows.Scan(&provider, &subject, &state, &revokeRequested, &maybeGranted, &pending, &inProgress, &name, &uid)
 		if provider != g.Provider || subject != g.Subject {
 			return err
 		}
-		o.Revoking = o.Revoking || state == api.Revoking || claimed && revokeRequested
-		o.RevokeSent = o.RevokeSent || revokeRequested && (claimed || pending && state == api.Revoking)
+		o.Revoking = o.Revoking || state == api.Revoking || inProgress && revokeRequested
+		o.RevokeSent = o.RevokeSent || revokeRequested && (inProgress || pending && state == api.Revoking)
 		samePod := name == cluster && uid == podUID
-		o.HeldByOther = o.HeldByOther || !revokeRequested && maybeGranted && !samePod
-		o.HeldInCluster = o.HeldInCluster || !revokeRequested && maybeGranted && name == cluster && uid != podUID
-		o.HeldByNamesake = o.HeldByNamesake || !revokeRequested && maybeGranted && !samePod && uid == podUID
-		o.HeldByPod = o.HeldByPod || !revokeRequested && state == api.Granted && samePod
-		o.CalledByPod = o.CalledByPod || !revokeRequested && claimed && samePod
+		o.UsedByOther = o.UsedByOther || !revokeRequested && maybeGranted && !samePod
+		o.UsedInCluster = o.UsedInCluster || !revokeRequested && maybeGranted && name == cluster && uid != podUID
+		o.UsedByNamesake = o.UsedByNamesake || !revokeRequested && maybeGranted && !samePod && uid == podUID
+		o.GrantedToPod = o.GrantedToPod || !revokeRequested && state == api.Granted && samePod
+		o.CalledByPod = o.CalledByPod || !revokeRequested && inProgress && samePod
 		o.Granted = o.Granted || !revokeRequested && state == api.Granted
-		o.CalledByOther = o.CalledByOther || !revokeRequested && claimed && !samePod
+		o.CalledByOther = o.CalledByOther || !revokeRequested && inProgress && !samePod
 		return err
 	}, `SELECT g.provider, g.subject, g.state, a.going, g.touched, g.pending, CASE WHEN g.lease <> '' THEN 1 ELSE 0 END, a.cluster, a.pod_uid
 		FROM grant_ips i CROSS JOIN grants g CROSS JOIN applications a
@@ -233,7 +233,7 @@ func (t Tx) PutGrant(g Grant) error {
 		lease = excluded.lease, call_key = excluded.call_key, keys = excluded.keys,
 		touched = excluded.touched, pending = excluded.pending, kept = excluded.kept`,
 		g.Application, g.Ordinal, g.Permission, g.Provider, g.Subject, g.Owner, string(parameters), g.State, g.Reason, g.Message, g.Calls, g.Failures,
-		micros(g.Since), micros(g.Began), micros(g.NextTry), micros(g.Due), g.ClaimID,
+		micros(g.Since), micros(g.Began), micros(g.NextTry), micros(g.Due), g.RunID,
 		g.CallKey, g.KeysUsed, boolToInt(g.MaybeGranted), boolToInt(g.Pending), string(kept))
 	return err
 }
@@ -245,7 +245,7 @@ func (v View) grants(statement string, args ...any) ([]Grant, error) {
 		var parameters, kept string
 		var since, began, nextTry, due int64
 		if err := rows.Scan(&g.Application, &g.Ordinal, &g.Permission, &g.Provider, &g.Subject, &g.Owner, &parameters, &g.State, &g.Reason, &g.Message, &g.Calls, &g.Failures,
-			&since, &began, &nextTry, &due, &g.ClaimID, &g.CallKey, &g.KeysUsed, &g.MaybeGranted, &g.Pending, &kept); err != nil {
+			&since, &began, &nextTry, &due, &g.RunID, &g.CallKey, &g.KeysUsed, &g.MaybeGranted, &g.Pending, &kept); err != nil {
 			return err
 		}
 		g.Since, g.Began, g.NextTry, g.Due = fromMicros(since), fromMicros(began), fromMicros(nextTry), fromMicros(due)

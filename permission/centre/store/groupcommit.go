@@ -41,7 +41,7 @@ func (w *pendingWrite) run(tx Tx) (err error) {
 	return w.f(tx)
 }
 
-// write runs f in a group. The caller that holds leader commits for all callers.
+// write runs f in a group. The caller that has locked leader commits for all callers.
 func (g *groupCommit) write(ctx context.Context, s *Store, f func(Tx) error) error {
 	w := &pendingWrite{ctx: ctx, f: f, done: make(chan struct{})}
 	g.mu.Lock()

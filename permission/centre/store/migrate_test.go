@@ -14,7 +14,7 @@ import (
 func TestMain(m *testing.M) { database.Run(m) }
 
 // After the migration of a store with a queue of jobs, a step is due when its job was
-// due. A step whose call is in progress is due when its claim expires.
+// due. A step whose call is in progress is due when its run expires.
 func TestAStoreWithAQueueOfJobsIsMigrated(t *testing.T) {
 	for name, address := range map[string]string{"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "centre.db"), "postgres": database.Postgres(t)} {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestAStoreWithAQueueOfJobsIsMigrated(t *testing.T) {
 				`INSERT INTO applications (id, cluster, namespace, pod, pod_uid, set_name, request, state, reason, message, attempt, going, created, updated, version)
 					VALUES ('a', 'c1', 'shop', 'web', 'uid', 'web', '{}', 'Applying', '', '', 1, 0, 0, 0, 1)`,
 				insertOldGrant(0, 1_700_000_000_000_000, "", 0),
-				insertOldGrant(1, 0, "claim", 1_700_000_010_000_000),
+				insertOldGrant(1, 0, "run", 1_700_000_010_000_000),
 				insertOldGrant(2, 0, "", 0),
 			} {
 				if _, err := s.write.ExecContext(t.Context(), statement); err != nil {
@@ -57,7 +57,7 @@ func TestAStoreWithAQueueOfJobsIsMigrated(t *testing.T) {
 				t.Fatalf("%d grants, %v", len(grants), err)
 			}
 			began := time.Unix(1_700_000_000, 0)
-			if !grants[0].Due.Equal(began) || !grants[1].Due.Equal(began.Add(10*time.Second)) || grants[1].ClaimID != "claim" || !grants[2].Due.IsZero() {
+			if !grants[0].Due.Equal(began) || !grants[1].Due.Equal(began.Add(10*time.Second)) || grants[1].RunID != "run" || !grants[2].Due.IsZero() {
 				t.Errorf("grants: %+v", grants)
 			}
 			if _, err := s.write.ExecContext(t.Context(), "SELECT * FROM river_job"); err == nil {

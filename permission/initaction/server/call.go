@@ -76,7 +76,7 @@ func (c *call) run(ctx context.Context) protocol.Answer {
 		c.reporter.progress(ctx, c.facts, d)
 		if !c.mayCall && (callsCentre(d.Action) || d.Action == AcquireBreaker) {
 			// The pod may change during the wait, so the decision is repeated. The wait comes
-			// before AcquireBreaker, because a caller holds the breaker only for a short time.
+			// before AcquireBreaker, because a caller has the breaker only for a short time.
 			c.mayCall = c.awaitLimit(ctx)
 			continue
 		}

@@ -80,7 +80,7 @@ func TestDecide(t *testing.T) {
 			Decision{WaitForBreaker, "", soon, podmeta.ReasonBreakerOpenFailed}},
 		"failed too often while another set is pending": {[]func(*Facts){apps(api.Failed, api.Applying), bothCounted, withOutcome(podbreaker.OpenFailed)},
 			Decision{Poll, "b", time.Time{}, podmeta.ReasonPermissionApplying}},
-		"another replica holds the breaker": {[]func(*Facts){apps(api.Failed, api.Failed), bothCounted, withOutcome(podbreaker.Busy)},
+		"another replica has the breaker": {[]func(*Facts){apps(api.Failed, api.Failed), bothCounted, withOutcome(podbreaker.Busy)},
 			Decision{WaitForBreaker, "", soon, podmeta.ReasonPermissionRequested}},
 		"a set is being revoked": {[]func(*Facts){registered, apps(api.Revoking, api.Granted)},
 			Decision{Poll, "a", time.Time{}, podmeta.ReasonPermissionRevoking}},

@@ -22,7 +22,7 @@ import (
 // ServiceName is the name of the server's Service.
 const ServiceName = "init-action-server"
 
-// Watch holds the informers of the server.
+// Watch has the informers of the server.
 type Watch struct {
 	// Pods lists the pods with the label, trimmed.
 	Pods corelisters.PodLister

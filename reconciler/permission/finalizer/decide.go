@@ -47,8 +47,8 @@ type Decision struct {
 }
 
 // Decide returns the action that a pod needs. Permissions are revoked when the pod has ended,
-// even if it is not being deleted, because the pods of completed Jobs and evicted pods release
-// their address too. They are not revoked earlier, because a draining pod still needs its
+// even if it is not being deleted, because the addresses of completed and evicted pods are
+// also used again. They are not revoked earlier, because a draining pod still needs its
 // database.
 func Decide(in Input) Decision {
 	p := in.Pod

@@ -42,7 +42,7 @@ var leaderKey = types.NamespacedName{Namespace: "periodic", Name: "periodic"}
 // run runs the tasks that are due until ctx ends.
 func (c *periodicTasks) run(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		// Not only the leader: each process reports the pods that it released.
+		// Not only the leader: each process reports the pods whose finalizers it removed.
 		c.unreported.report(ctx, c.centre, c.settings().Cluster)
 		if !c.IsLeaderFor(leaderKey) {
 			c.lastPodReport, c.lastRefresh = time.Time{}, time.Time{}
@@ -61,15 +61,15 @@ func (c *periodicTasks) run(ctx context.Context) {
 }
 
 func (c *periodicTasks) reportPods(ctx context.Context, now time.Time) {
-	revoked, held, err := c.sendPodReport(ctx, now)
+	revoked, unconfirmed, err := c.sendPodReport(ctx, now)
 	if err != nil {
 		// Retry after refreshInterval instead of the whole interval.
 		c.lastPodReport = now.Add(min(refreshInterval, c.settings().PodReportInterval) - c.settings().PodReportInterval)
 		logging.FromContext(ctx).Warnw("report the existing pods", "error", err)
 		return
 	}
-	if held > 0 {
-		logging.FromContext(ctx).Warnw("the report of existing pods would revoke too many grants; an admin of the permission centre must confirm it", "applications", held)
+	if unconfirmed > 0 {
+		logging.FromContext(ctx).Warnw("the report of existing pods would revoke too many grants; an admin of the permission centre must confirm it", "applications", unconfirmed)
 	}
 	if revoked > 0 {
 		logging.FromContext(ctx).Infow("the permission centre revokes grants of deleted pods", "applications", revoked)

@@ -29,7 +29,7 @@ type PodReporter interface {
 // sendPodReport reports the existing pods to the centre, which revokes the grants of all
 // others. It lists the pods from the API server, not from a cache, because a pod
 // that is missing in the report loses its permissions.
-func (c *periodicTasks) sendPodReport(ctx context.Context, now time.Time) (revoked, held int, err error) {
+func (c *periodicTasks) sendPodReport(ctx context.Context, now time.Time) (revoked, unconfirmed int, err error) {
 	system, err := c.namespaces.Get(metav1.NamespaceSystem)
 	if err != nil {
 		return 0, 0, fmt.Errorf("read the UID of the cluster: %w", err)
@@ -55,11 +55,11 @@ func (c *periodicTasks) sendPodReport(ctx context.Context, now time.Time) (revok
 		page.ClusterUID = string(system.UID)
 		result, err := c.podReporter.ReportPods(ctx, c.settings().Cluster, page)
 		if err != nil {
-			return revoked, held, fmt.Errorf("report existing pods: %w", err)
+			return revoked, unconfirmed, fmt.Errorf("report existing pods: %w", err)
 		}
-		revoked, held = revoked+result.Revoked, held+result.Held
+		revoked, unconfirmed = revoked+result.Revoked, unconfirmed+result.Held
 	}
-	return revoked, held, nil
+	return revoked, unconfirmed, nil
 }
 
 // pages splits a report into pages. Each page covers a range of UIDs; together they

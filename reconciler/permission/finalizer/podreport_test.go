@@ -34,9 +34,9 @@ func TestAReportNamesTheUIDOfTheCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.namespaces = corelisters.NewNamespaceLister(namespaces)
-	revoked, held, err := tasks.sendPodReport(t.Context(), zero)
-	if err != nil || revoked != 1 || held != 2 || len(sink.reports) != 1 {
-		t.Fatalf("%d revoked, %d held, %v, %d reports", revoked, held, err, len(sink.reports))
+	revoked, unconfirmed, err := tasks.sendPodReport(t.Context(), zero)
+	if err != nil || revoked != 1 || unconfirmed != 2 || len(sink.reports) != 1 {
+		t.Fatalf("%d revoked, %d unconfirmed, %v, %d reports", revoked, unconfirmed, err, len(sink.reports))
 	}
 	if r := sink.reports[0]; r.ClusterUID != "c1-uid" || len(r.Pods) != 1 {
 		t.Errorf("%+v", r)

@@ -54,8 +54,8 @@ type Reconciler struct {
 	reporter   *reporter
 	// retries has the pods whose permissions are being revoked.
 	retries *retries
-	// unreported has pods that were released at their deadline and are not yet
-	// reported to the centre.
+	// unreported has pods whose finalizers were removed at the deadline and that are not
+	// yet reported to the centre.
 	unreported   *unreportedPods
 	requiredSets requiredsets.Resolver
 	// uninjected has pods without the required init container.

@@ -84,7 +84,7 @@ func TestARenamedClusterLeaksItsGrantsAndNeverReportsThemRevoked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newRenamedFixture(t)
 			f.authorize(formerName, "component")
-			granted := f.double.Stats().Held
+			granted := f.double.Stats().Current
 			if len(granted) != 1 {
 				t.Fatalf("the provider has %+v", granted)
 			}
@@ -120,7 +120,7 @@ func TestARenamedClusterLeaksItsGrantsAndNeverReportsThemRevoked(t *testing.T) {
 			if revoked, err := f.report(newName, tc.account); revoked != 0 {
 				t.Errorf("a report under the new name revokes %d applications, %v", revoked, err)
 			}
-			if stats, state := f.double.Stats(), f.state(formerName); stats.Revoked != 0 || !cmp.Equal(granted, stats.Held) || state != api.Granted {
+			if stats, state := f.double.Stats(), f.state(formerName); stats.Revoked != 0 || !cmp.Equal(granted, stats.Current) || state != api.Granted {
 				t.Errorf("the application of the former name is %s, and the provider has %+v", state, stats)
 			}
 
@@ -132,7 +132,7 @@ func TestARenamedClusterLeaksItsGrantsAndNeverReportsThemRevoked(t *testing.T) {
 			if tc.again {
 				f.await("the leak ends", func() bool { return f.state(newName) == api.Revoked })
 			}
-			if stats := f.double.Stats(); stats.Revoked != 1 || len(stats.Held) != 0 {
+			if stats := f.double.Stats(); stats.Revoked != 1 || len(stats.Current) != 0 {
 				t.Errorf("the provider has %+v", stats)
 			}
 		})
@@ -338,9 +338,9 @@ func (f *renamedFixture) controller(name, account string) *fixture {
 func (f *renamedFixture) report(name, account string) (int, error) {
 	w := f.controller(name, account)
 	tasks := &periodicTasks{Reconciler: w.Reconciler, podReporter: f.client(account)}
-	revoked, held, err := tasks.sendPodReport(f.t.Context(), time.Now())
-	if held != 0 {
-		f.t.Errorf("%d applications are held", held)
+	revoked, unconfirmed, err := tasks.sendPodReport(f.t.Context(), time.Now())
+	if unconfirmed != 0 {
+		f.t.Errorf("%d applications need a confirmation", unconfirmed)
 	}
 	return revoked, err
 }
@@ -355,9 +355,9 @@ func (f *renamedFixture) state(name string) api.State {
 	return all[0].State
 }
 
-func (f *renamedFixture) await(what string, holds func() bool) {
+func (f *renamedFixture) await(what string, met func() bool) {
 	f.t.Helper()
-	err := wait.PollUntilContextTimeout(f.t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return holds(), nil })
+	err := wait.PollUntilContextTimeout(f.t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return met(), nil })
 	if err != nil {
 		f.t.Fatalf("%s: %v", what, err)
 	}

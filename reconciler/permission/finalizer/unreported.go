@@ -15,7 +15,7 @@ import (
 // reportTimeout bounds the report of one pod.
 const reportTimeout = 5 * time.Second
 
-// unreportedPods has the pods that were released at their deadline, before the centre had
+// unreportedPods has the pods whose finalizers were removed at the deadline, before the centre had
 // revoked their permissions. They are reported when the centre answers again, so that it
 // records the leak and revokes the grants. The record is in memory only: a new process reports
 // the existing pods at once, and the centre revokes the grants of all others.

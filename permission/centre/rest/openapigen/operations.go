@@ -78,12 +78,12 @@ func operations() []operation {
 		operation{method: "post", path: "/v1/providers/{name}/acknowledge", id: "acknowledgeProvider",
 			summary:   "State that the leaked grants of a provider no longer exist, except those for which it is being called; requires an admin.",
 			responses: map[int]reflect.Type{200: reflect.TypeFor[api.AcknowledgeResult]()}},
-		operation{method: "post", path: "/v1/clusters/{cluster}/pods/reconcile", id: "reconcilePods", summary: "Report a page of existing pods; applications of other pods in its range are revoked, or held if they are too many.",
+		operation{method: "post", path: "/v1/clusters/{cluster}/pods/reconcile", id: "reconcilePods", summary: "Report a page of existing pods; applications of other pods in its range are revoked, or need a confirmation if they are too many.",
 			body: reflect.TypeFor[api.PodReport](), responses: map[int]reflect.Type{200: reflect.TypeFor[api.PodReportResult]()}},
 		operation{method: "get", path: "/v1/clusters/{cluster}", id: "getCluster", summary: "Read the state of the reports of a cluster.",
 			responses: map[int]reflect.Type{200: reflect.TypeFor[api.Cluster]()}},
 		operation{method: "post", path: "/v1/clusters/{cluster}/pods/confirm", id: "confirmReport",
-			summary: "Confirm that held applications are to be revoked, or that another cluster has the name now; requires an admin.",
+			summary: "Confirm how many applications a report may revoke, or that another cluster has the name now; requires an admin.",
 			body:    reflect.TypeFor[api.ReportConfirmation](), responses: map[int]reflect.Type{200: reflect.TypeFor[api.Cluster]()}})
 }
 

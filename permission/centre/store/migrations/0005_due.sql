@@ -1,5 +1,5 @@
--- The due time of a grant is the queue. While a step is claimed, due is when the
--- claim expires.
+-- The due time of a grant is the queue. While a step is in progress, due is when
+-- its run expires.
 UPDATE grants SET due = lease_until WHERE lease_until > 0;
 DROP INDEX grants_due;
 DROP INDEX grants_lease;

@@ -13,32 +13,32 @@ import (
 )
 
 const (
-	// claimAhead is how long before its slot a step is claimed.
-	claimAhead = 500 * time.Millisecond
-	// maxCallDelay is how late a claimed call may start, finishMargin the time for the
-	// transaction that ends the step. A claim lasts until the slot, for both of these
-	// and for the timeout of the provider.
+	// startAhead is how long before its slot a step is started.
+	startAhead = 500 * time.Millisecond
+	// maxCallDelay is how long after its slot a call may begin, finishMargin the time for
+	// the transaction that ends the step. A run expires after the slot, both of these and
+	// the timeout of the provider.
 	maxCallDelay = 2 * time.Second
 	finishMargin = 3 * time.Second
-	// maxClaims bounds the steps of one transaction.
-	maxClaims = 64
+	// maxSteps bounds the steps of one transaction.
+	maxSteps = 64
 	// recheckInterval is the delay of a step that waits, for example for the revocation
 	// of another pod.
 	recheckInterval = time.Second
-	// brokenStepDelay is the delay after which a step that could not be claimed is
-	// claimed again.
+	// brokenStepDelay is the delay after which a step that could not be started is
+	// started again.
 	brokenStepDelay = time.Minute
 )
 
-// errStaleStep: the claim of a step expired, and another worker has taken it over.
+// errStaleStep: the run of a step expired, and another worker has started the step again.
 var errStaleStep = errors.New("stale step")
 
-// step is a claimed step: a call whose intent is stored.
+// step is a started step: a call whose intent is stored.
 type step struct {
 	application string
 	ordinal     int
 	call        provider.Call
-	claimID     string
+	runID       string
 	// slot is when the call may be made, callBy when it must have begun.
 	slot, callBy time.Time
 	// due is when the step was due; it is restored if the call is not made.
@@ -48,7 +48,7 @@ type step struct {
 	retry        api.Retry
 }
 
-// brokenStep is a step that cannot be claimed.
+// brokenStep is a step that cannot be started.
 type brokenStep struct {
 	application string
 	ordinal     int
@@ -58,19 +58,19 @@ type brokenStep struct {
 func (b brokenStep) Error() string { return b.err.Error() }
 func (b brokenStep) Unwrap() error { return b.err }
 
-// batch is the result of claimDue.
+// batch is the result of startSteps.
 type batch struct {
 	provider api.Provider
-	// due is how many steps were due, at most the limit of claimDue.
+	// due is how many steps were due, at most the limit of startSteps.
 	due   int
 	steps []step
-	// wait is the time until the next step can be claimed.
+	// wait is the time until the next step can be started.
 	wait time.Duration
 }
 
-// claimDue claims at most n steps of a provider that are due. While the breaker is
-// open, it claims none and ends attempts that are overdue.
-func (e *Engine) claimDue(ctx context.Context, provider string, n int) (b batch, err error) {
+// startSteps starts at most n steps of a provider that are due. While the breaker is
+// open, it starts none and ends attempts that are overdue.
+func (e *Engine) startSteps(ctx context.Context, provider string, n int) (b batch, err error) {
 	v := e.Store.View(ctx)
 	if b.due, err = v.CountDue(provider, e.Clock.Now(), n); err != nil || b.due == 0 {
 		return b, err
@@ -87,14 +87,14 @@ func (e *Engine) claimDue(ctx context.Context, provider string, n int) (b batch,
 	// Build the client before a slot is reserved: building takes longer than a slot lasts.
 	// The client is cached.
 	e.client(b.provider)
-	b.steps, b.wait, err = e.claim(ctx, b.provider, b.due)
+	b.steps, b.wait, err = e.startInSlots(ctx, b.provider, b.due)
 	return b, err
 }
 
-// claim claims steps of a provider that are due, oldest first: at most n, and only as
-// many as have a slot within claimAhead. It also writes the decisions of steps that need
+// startInSlots starts steps of a provider that are due, oldest first: at most n, and only
+// as many as have a slot within startAhead. It also writes the decisions of steps that need
 // no call. wait is the time until the next step has a slot.
-func (e *Engine) claim(ctx context.Context, p api.Provider, n int) (steps []step, wait time.Duration, err error) {
+func (e *Engine) startInSlots(ctx context.Context, p api.Provider, n int) (steps []step, wait time.Duration, err error) {
 	var changed []*txn
 	err = e.Store.WriteInBackground(ctx, func(tx store.Tx) error {
 		now := e.Clock.Now().UTC()
@@ -102,8 +102,8 @@ func (e *Engine) claim(ctx context.Context, p api.Provider, n int) (steps []step
 		if err != nil {
 			return err
 		}
-		for len(steps) < n && len(changed) < maxClaims {
-			if wait = slots.Next().Add(-claimAhead).Sub(now); wait > 0 {
+		for len(steps) < n && len(changed) < maxSteps {
+			if wait = slots.Next().Add(-startAhead).Sub(now); wait > 0 {
 				break
 			}
 			id, ordinal, err := tx.FirstDue(p.Name, now)
@@ -115,7 +115,7 @@ func (e *Engine) claim(ctx context.Context, p api.Provider, n int) (steps []step
 			t, s := e.newTxn(ctx, ""), step{application: id, ordinal: ordinal, slot: slots.Next()}
 			ready := false
 			if err := t.update(tx, id, func(t *txn) (err error) {
-				ready, err = t.claim(&s, p)
+				ready, err = t.startStep(&s, p)
 				return err
 			}); err != nil {
 				return brokenStep{id, ordinal, err}
@@ -137,13 +137,13 @@ func (e *Engine) claim(ctx context.Context, p api.Provider, n int) (steps []step
 	return steps, max(wait, 0), nil
 }
 
-// claim stores the intent to call the provider, or the decision if no call is needed. It
+// startStep stores the intent to call the provider, or the decision if no call is needed. It
 // returns true if the caller must call the provider.
-func (t *txn) claim(s *step, p api.Provider) (bool, error) {
+func (t *txn) startStep(s *step, p api.Provider) (bool, error) {
 	if s.ordinal >= len(t.grants) || t.grants[s.ordinal].Provider != p.Name {
 		return false, nil // the grants were replaced before the application was locked
 	}
-	if expired := t.grants[s.ordinal]; expired.ClaimID != "" && !expired.Due.After(t.now) {
+	if expired := t.grants[s.ordinal]; expired.RunID != "" && !expired.Due.After(t.now) {
 		g := expired
 		g.Due = t.now
 		if err := t.endStep(expired, g); err != nil {
@@ -178,14 +178,14 @@ func (t *txn) claim(s *step, p api.Provider) (bool, error) {
 		if g.CallKey == "" {
 			g.CallKey = fmt.Sprintf("%s-%d-%d", g.Application, g.Ordinal, g.KeysUsed)
 		}
-		s.claimID, s.maybeGranted, s.nodeScoped, s.retry, s.due = newClaimID(), g.MaybeGranted, p.NodeScoped, p.Retry, before.Due
+		s.runID, s.maybeGranted, s.nodeScoped, s.retry, s.due = newRunID(), g.MaybeGranted, p.NodeScoped, p.Retry, before.Due
 		s.callBy = s.slot.Add(maxCallDelay)
 		s.call = provider.Call{Op: d.Call, Key: g.CallKey, Application: g.Application, Pod: t.app.Request,
 			IPs: grantIPs(t.app.Request, p), Parameters: g.Parameters, Kept: g.Kept, Exclusive: t.exclusive(g, others)}
 		if d.Call == provider.Revoke {
 			s.call.Key += "-revoke"
 		}
-		g.MaybeGranted, g.ClaimID, g.Due = true, s.claimID, s.callBy.Add(provider.Timeout(p)+finishMargin)
+		g.MaybeGranted, g.RunID, g.Due = true, s.runID, s.callBy.Add(provider.Timeout(p)+finishMargin)
 	}
 	return d.Call != "", t.writeGrant(before, g)
 }
@@ -193,15 +193,15 @@ func (t *txn) claim(s *step, p api.Provider) (bool, error) {
 // exclusive reports whether no other permission with the subject of a grant is granted
 // to its addresses.
 func (t *txn) exclusive(g store.Grant, others store.Overlap) bool {
-	return !others.HeldByOther && !others.HeldByPod && !others.CalledByPod && !slices.ContainsFunc(t.grants, func(o store.Grant) bool {
+	return !others.UsedByOther && !others.GrantedToPod && !others.CalledByPod && !slices.ContainsFunc(t.grants, func(o store.Grant) bool {
 		return o.Ordinal != g.Ordinal && o.Provider == g.Provider && o.Subject == g.Subject && o.MaybeGranted
 	})
 }
 
 func input(app store.Application, g store.Grant, p api.Provider, o store.Overlap) Input {
 	return Input{State: g.State, RevokeRequested: app.RevokeRequested, MaybeGranted: g.MaybeGranted, Pending: g.Pending, CanRevoke: p.CanRevoke,
-		NodeScoped: p.NodeScoped, OtherRevoking: o.Revoking, OtherRevokeSent: o.RevokeSent, OtherHolds: o.HeldByOther, OtherCalls: o.CalledByOther,
-		ClusterHolds: o.HeldInCluster, NamesakeHolds: o.HeldByNamesake, OtherSetHolds: o.HeldByPod, OtherSetCalls: o.CalledByPod,
+		NodeScoped: p.NodeScoped, OtherRevoking: o.Revoking, OtherRevokeSent: o.RevokeSent, OtherUses: o.UsedByOther, OtherCalls: o.CalledByOther,
+		ClusterUses: o.UsedInCluster, NamesakeUses: o.UsedByNamesake, OtherSetGranted: o.GrantedToPod, OtherSetCalls: o.CalledByPod,
 		// While one is granted, no other call is exclusive.
 		OtherExclusive: p.Type == api.ProviderMySQL && (o.CalledByPod || o.CalledByOther) && !o.Granted}
 }
