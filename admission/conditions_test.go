@@ -206,7 +206,7 @@ func testGate(t *testing.T, kind string, stop func(object, object), resumes, fre
 		"not when a suspended one is written again as it was": {old: held, new: held},
 	}
 	for i, resume := range resumes {
-		cases[fmt.Sprintf("when the rollout of a held one is let go on (%d)", i)] = attempt{old: held, new: all(held, resume), want: true}
+		cases[fmt.Sprintf("when the rollout of a held one is resumed (%d)", i)] = attempt{old: held, new: all(held, resume), want: true}
 		cases[fmt.Sprintf("not when one that is not suspended is resumed (%d)", i)] = attempt{old: stop, new: all(stop, resume)}
 		cases[fmt.Sprintf("not when one that nothing stops is changed so (%d)", i)] = attempt{old: recorded, new: all(recorded, resume)}
 	}

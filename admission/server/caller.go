@@ -65,8 +65,8 @@ func (c *callers) handler(next http.Handler) http.Handler {
 func (c *callers) accepts(path string) bool {
 	now := c.clock.Now()
 	for _, key := range c.keys(now) {
-		if slot, ok := webhookpath.Slot(key, path); ok {
-			return webhookpath.Recent(slot, now) || c.configured(path)
+		if period, ok := webhookpath.Period(key, path); ok {
+			return webhookpath.Recent(period, now) || c.configured(path)
 		}
 	}
 	return false

@@ -84,7 +84,7 @@ func TestAWebhookReceivesThePathWithoutItsSecret(t *testing.T) {
 func TestAnOldPathIsAcceptedOnlyWhileItIsConfigured(t *testing.T) {
 	f := newFixture()
 	path := pathAt("key", now)
-	f.clock.SetTime(now.Add(2 * webhookpath.SlotLength))
+	f.clock.SetTime(now.Add(2 * webhookpath.PeriodLength))
 	if got := f.post(path); got != http.StatusForbidden {
 		t.Errorf("an old path: status %d", got)
 	}

@@ -15,10 +15,10 @@ type ControllerChange struct {
 	SelectedBefore, SelectedAfter bool
 }
 
-// LeavesTarget decides whether the update takes the pod out of the target. A
-// controller releases and replaces a pod that it does not select anymore, so the
-// change of labels is judged, and not the removal of the ownerReference that follows.
-// The same holds for the deletion of a controller that orphans its pods.
+// LeavesTarget decides whether the update takes the pod out of the target. A controller
+// orphans and replaces a pod that it does not select anymore. So the change of the labels
+// takes the pod out, and not the removal of the ownerReference that follows. Nor does the
+// removal after the deletion of a controller that orphans its pods.
 func (c ControllerChange) LeavesTarget() bool {
 	switch {
 	case c.ControllerDeleted, !c.SameController && c.StillCovered:

@@ -15,7 +15,7 @@ func TestWhichUpdatesTakeAPodOutOfItsTarget(t *testing.T) {
 		"a label, the controller is deleted":             {ControllerChange{SameController: true, StillCovered: true, ControllerDeleted: true, SelectedBefore: true}, false},
 		"the owner is removed":                           {ControllerChange{SelectedBefore: true, SelectedAfter: true}, true},
 		"the owner and the label are removed":            {ControllerChange{SelectedBefore: true}, true},
-		"the controller releases an unselected pod":      {ControllerChange{}, false},
+		"the controller orphans an unselected pod":       {ControllerChange{}, false},
 		"the controller is deleted and orphans its pods": {ControllerChange{ControllerDeleted: true, SelectedBefore: true, SelectedAfter: true}, false},
 		"the owner is removed, with an unknown selector": {ControllerChange{SelectorUnknown: true}, true},
 		"another controller of the same target":          {ControllerChange{StillCovered: true, SelectedBefore: true}, false},

@@ -211,7 +211,7 @@ func TestAChargeOfAnotherGenerationIsOutdated(t *testing.T) {
 	}
 }
 
-func TestProtectNotReadyJudgesUnavailablePods(t *testing.T) {
+func TestProtectNotReadyProtectsUnavailablePods(t *testing.T) {
 	broken := charge(del, "broken")
 	broken.Pods[0].Available = false
 	for allowed, want := range map[int32]bool{0: false, 1: true} {

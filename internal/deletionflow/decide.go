@@ -81,7 +81,7 @@ func (d *decider) decide(r Request) Decision {
 // have been deleted without any denial.
 func (d *decider) record(r Request, deletion deletionwindow.Deletion, now time.Time, repeated bool) {
 	next := d.policy.Add(d.state, now, deletion)
-	if repeated && lastBucket(next) == lastBucket(d.state) {
+	if repeated && lastCell(next) == lastCell(d.state) {
 		return // allowed before in the same second
 	}
 	d.state, d.changed = next, true
@@ -92,4 +92,4 @@ func (d *decider) record(r Request, deletion deletionwindow.Deletion, now time.T
 	}
 }
 
-func lastBucket(h deletionwindow.State) v1alpha1.DeletionBucket { return h.Buckets[len(h.Buckets)-1] }
+func lastCell(h deletionwindow.State) v1alpha1.DeletionCell { return h.Cells[len(h.Cells)-1] }

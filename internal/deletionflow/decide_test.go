@@ -17,7 +17,7 @@ import (
 
 const skew = 5 * time.Second
 
-// zero is the start of a bucket of every length.
+// zero is the start of a cell of every length.
 var zero = time.Unix(1<<30, 0)
 
 func control(limit int64, change func(*v1alpha1.PodDeletionFlowControl)) *v1alpha1.PodDeletionFlowControl {
@@ -66,8 +66,8 @@ func TestDeletionsAreAllowedUpToTheLimit(t *testing.T) {
 		"a repeated request counts once": {control(1, nil), deletions("a"), deletions("a", "a"), []string{allowed, allowed}, 1},
 		"a request that is repeated in a group counts once": {control(1, nil), nil, deletions("a", "a", "b"),
 			[]string{allowed, allowed, denied}, 1},
-		"a request that is repeated after its bucket counts once": {control(1, func(f *v1alpha1.PodDeletionFlowControl) {
-			f.Status.Buckets = []v1alpha1.DeletionBucket{{Start: zero.Unix() - 1, End: zero.Unix(), Count: 1}}
+		"a request that is repeated after its cell counts once": {control(1, func(f *v1alpha1.PodDeletionFlowControl) {
+			f.Status.Buckets = []v1alpha1.DeletionCell{{Start: zero.Unix() - 1, End: zero.Unix(), Count: 1}}
 			f.Status.Newest = []types.UID{"a"}
 		}), deletions("b"), deletions("a", "b"), []string{allowed, denied}, 1},
 		"a dry run is decided but not counted": {control(1, nil), nil, []Request{
@@ -86,11 +86,11 @@ func TestDeletionsAreAllowedUpToTheLimit(t *testing.T) {
 			f.Spec.LimitRules = append(f.Spec.LimitRules, v1alpha1.LimitRule{Interval: "1d", Limit: 1})
 		}), nil, deletions("a", "b"), []string{allowed, denied}, 1},
 		"a raised limit": {control(1, func(f *v1alpha1.PodDeletionFlowControl) {
-			f.Status.Buckets = []v1alpha1.DeletionBucket{{Start: zero.Unix() - 60, End: zero.Unix() - 59, Count: 1}}
+			f.Status.Buckets = []v1alpha1.DeletionCell{{Start: zero.Unix() - 60, End: zero.Unix() - 59, Count: 1}}
 			f.Spec.LimitRules[0].Limit = 2
 		}), nil, deletions("b", "c"), []string{allowed, denied}, 2},
 		"a person closed the breaker": {control(1, func(f *v1alpha1.PodDeletionFlowControl) {
-			f.Status.Buckets = []v1alpha1.DeletionBucket{{Start: zero.Unix() - 60, End: zero.Unix() - 59, Count: 1}}
+			f.Status.Buckets = []v1alpha1.DeletionCell{{Start: zero.Unix() - 60, End: zero.Unix() - 59, Count: 1}}
 			f.Annotations = map[string]string{v1alpha1.ClosedAnnotation: zero.Add(-2 * time.Second).Format(time.RFC3339)}
 		}), nil, deletions("b", "c"), []string{allowed, denied}, 2},
 	} {
@@ -208,9 +208,9 @@ func TestTheRatioToTheMedian(t *testing.T) {
 	f := control(30, nil)
 	for k := range int64(7) {
 		start := zero.Unix() - (7-k)*600
-		f.Status.Buckets = append(f.Status.Buckets, v1alpha1.DeletionBucket{Start: start, End: start + 16, Count: 10})
+		f.Status.Buckets = append(f.Status.Buckets, v1alpha1.DeletionCell{Start: start, End: start + 16, Count: 10})
 	}
-	f.Status.Buckets = append(f.Status.Buckets, v1alpha1.DeletionBucket{Start: zero.Unix(), End: zero.Unix() + 590, Count: 30})
+	f.Status.Buckets = append(f.Status.Buckets, v1alpha1.DeletionCell{Start: zero.Unix(), End: zero.Unix() + 590, Count: 30})
 	s := BreakerOf(f, zero.Add(599*time.Second), skew)
 	if !s.Open || s.Median != 10 || s.Ratio() < 2.9 || s.Ratio() > 4.1 {
 		t.Errorf("%+v, ratio %v", s, s.Ratio())
@@ -224,7 +224,7 @@ func TestACommittedTimeThatIsTooFarAheadIsReset(t *testing.T) {
 	}
 	ahead := metav1.NewMicroTime(zero.Add(time.Hour))
 	f.Status.CommittedTime = &ahead
-	f.Status.Buckets = []v1alpha1.DeletionBucket{{Start: ahead.Unix(), End: ahead.Unix() + 1, Count: 2}}
+	f.Status.Buckets = []v1alpha1.DeletionCell{{Start: ahead.Unix(), End: ahead.Unix() + 1, Count: 2}}
 	got := CorrectClock(f, zero, skew)
 	if got == nil || !got.CommittedTime.Time.Equal(zero) || got.Buckets[0].End != zero.Unix()+1 || got.Buckets[0].Count != 2 {
 		t.Errorf("%+v", got)

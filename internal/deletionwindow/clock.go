@@ -26,31 +26,31 @@ func (p Policy) CommittedAhead(s State, local time.Time) bool {
 }
 
 // Reset sets a committed time that is too far ahead to the leader's time, so that
-// deletions do not count for too long. All buckets stay; future ones end now.
-// Earlier is cleared, because its bucket is not known anymore.
+// deletions do not count for too long. All cells stay; future ones end now.
+// Earlier is cleared, because its cell is not known anymore.
 func (p Policy) Reset(s State, local time.Time) (State, bool) {
 	if !p.CommittedAhead(s, local) {
 		return s, false
 	}
 	local = local.Truncate(time.Microsecond)
 	next := State{Newest: s.Newest, Committed: local}
-	for _, b := range slices.Clone(s.Buckets) {
-		b.End = min(b.End, local.Unix()+1)
-		b.Start = min(b.Start, local.Unix())
-		last := len(next.Buckets) - 1
-		if last >= 0 && next.Buckets[last].Start == b.Start && p.sameSideOfClose(next.Buckets[last], b) {
-			next.Buckets[last] = merge(next.Buckets[last], b)
+	for _, c := range slices.Clone(s.Cells) {
+		c.End = min(c.End, local.Unix()+1)
+		c.Start = min(c.Start, local.Unix())
+		last := len(next.Cells) - 1
+		if last >= 0 && next.Cells[last].Start == c.Start && p.sameSideOfClose(next.Cells[last], c) {
+			next.Cells[last] = merge(next.Cells[last], c)
 			continue
 		}
-		next.Buckets = append(next.Buckets, b)
+		next.Cells = append(next.Cells, c)
 	}
 	return next, true
 }
 
-// totalCount returns the number of deletions in all buckets.
-func totalCount(all []v1alpha1.DeletionBucket) (n int64) {
-	for _, b := range all {
-		n += b.Count
+// totalCount returns the number of deletions in all cells.
+func totalCount(all []v1alpha1.DeletionCell) (n int64) {
+	for _, c := range all {
+		n += c.Count
 	}
 	return n
 }

@@ -13,9 +13,9 @@ import (
 const DefaultSkew = 5 * time.Second
 
 const (
-	// maxIntervalBuckets is the maximum number of buckets per interval; the
+	// maxIntervalCells is the maximum number of cells per interval; the
 	// minimum is more than half of it.
-	maxIntervalBuckets = 64
+	maxIntervalCells = 64
 	// keptIntervals is how many intervals of the longest rule are kept: the
 	// present one and seven that it is compared with.
 	keptIntervals = 8
@@ -56,12 +56,12 @@ func ParsePolicy(f *v1alpha1.PodDeletionFlowControl, skew time.Duration) (Policy
 	return p, nil
 }
 
-// effectiveInterval is how long a deletion counts after the end of its bucket.
+// effectiveInterval is how long a deletion counts after the end of its cell.
 func (p Policy) effectiveInterval(r Rule) time.Duration { return r.Interval + 2*p.Skew }
 
-// BucketSeconds is the length of the rule's buckets in seconds. It is a power of
-// two, so that a longer bucket consists of whole shorter ones.
-func (r Rule) BucketSeconds() int64 { return powerOfTwo(r.Interval / maxIntervalBuckets) }
+// CellSeconds is the length of the rule's cells in seconds. It is a power of
+// two, so that a longer cell consists of whole shorter ones.
+func (r Rule) CellSeconds() int64 { return powerOfTwo(r.Interval / maxIntervalCells) }
 
 // powerOfTwo returns d in seconds, rounded up to a power of two.
 func powerOfTwo(d time.Duration) int64 {
@@ -72,13 +72,13 @@ func powerOfTwo(d time.Duration) int64 {
 	return 1 << bits.Len64(uint64(seconds-1))
 }
 
-// bucketSecondsAt is the maximum length of a bucket of that age in seconds: that of
-// the shortest rule that still counts it. Older buckets only serve Median. 0: the
-// bucket is not needed anymore.
-func (p Policy) bucketSecondsAt(age time.Duration) int64 {
+// cellSecondsAt is the maximum length of a cell of that age in seconds: that of
+// the shortest rule that still counts it. Older cells only serve Median. 0: the
+// cell is not needed anymore.
+func (p Policy) cellSecondsAt(age time.Duration) int64 {
 	for _, r := range p.Rules {
 		if age < p.effectiveInterval(r) {
-			return r.BucketSeconds()
+			return r.CellSeconds()
 		}
 	}
 	if len(p.Rules) == 0 {
@@ -86,7 +86,7 @@ func (p Policy) bucketSecondsAt(age time.Duration) int64 {
 	}
 	longest := p.Rules[len(p.Rules)-1]
 	if age < keptIntervals*longest.Interval {
-		return max(powerOfTwo(longest.Interval/2), longest.BucketSeconds())
+		return max(powerOfTwo(longest.Interval/2), longest.CellSeconds())
 	}
 	return 0
 }

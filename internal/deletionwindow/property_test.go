@@ -163,8 +163,8 @@ func (m *model) check(again bool) {
 			m.t.Fatalf("%d deletions in a window of %s, limit %d\n%+v", n, r.Text, r.Limit, m.h)
 		}
 	}
-	if len(m.h.Buckets) > maxBuckets {
-		m.t.Fatalf("%d buckets", len(m.h.Buckets))
+	if len(m.h.Cells) > maxCells {
+		m.t.Fatalf("%d cells", len(m.h.Cells))
 	}
 }
 
@@ -191,7 +191,7 @@ func (m *model) edge() {
 		return
 	}
 	p, r := m.all[len(m.all)-1-m.upTo(min(9, len(m.all)-1))], m.terms.Rules[m.upTo(len(m.terms.Rules)-1)]
-	width := time.Duration(r.BucketSeconds()) * time.Second
+	width := time.Duration(r.CellSeconds()) * time.Second
 	when := p.times[len(p.times)-1].Add(r.Interval - 2*time.Second + m.time(width+5*m.terms.Skew))
 	if when.After(m.now) {
 		m.now = when
@@ -270,8 +270,8 @@ func TestAllDeletionsAreAllowedAgainAfterTheWindow(t *testing.T) {
 			m.store(m.terms, h)
 		}
 		longest := m.terms.Rules[len(m.terms.Rules)-1]
-		// The end of a bucket, and the change from a slow to a fast clock.
-		m.now = m.now.Add(m.terms.effectiveInterval(longest) + time.Duration(longest.BucketSeconds()+1)*time.Second + 4*m.terms.Skew)
+		// The end of a cell, and the change from a slow to a fast clock.
+		m.now = m.now.Add(m.terms.effectiveInterval(longest) + time.Duration(longest.CellSeconds()+1)*time.Second + 4*m.terms.Skew)
 		for _, r := range m.replicas {
 			for _, u := range m.terms.Usages(m.h, m.now.Add(r.skew)) {
 				if u.Used != 0 || u.Remaining != u.Rule.Limit {

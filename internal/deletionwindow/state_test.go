@@ -11,7 +11,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
 
-// zero is the start of a bucket of each width.
+// zero is the start of a cell of each width.
 var zero = time.Unix(1<<30, 0)
 
 func at(seconds float64) time.Time { return zero.Add(time.Duration(seconds * float64(time.Second))) }
@@ -20,7 +20,7 @@ func rule(interval time.Duration, limit int64) Rule {
 	return Rule{Text: interval.String(), Interval: interval, Limit: limit}
 }
 
-// tenMinutes has buckets of 16 s.
+// tenMinutes has cells of 16 s.
 func tenMinutes(limit int64) Policy {
 	return Policy{Rules: []Rule{rule(10*time.Minute, limit)}, Skew: DefaultSkew}
 }
@@ -38,40 +38,40 @@ func deletionsAt(t Policy, seconds ...float64) State {
 	return h
 }
 
-func bucket(start, end, count int64) v1alpha1.DeletionBucket {
-	return v1alpha1.DeletionBucket{Start: zero.Unix() + start, End: zero.Unix() + end, Count: count}
+func cell(start, end, count int64) v1alpha1.DeletionCell {
+	return v1alpha1.DeletionCell{Start: zero.Unix() + start, End: zero.Unix() + end, Count: count}
 }
 
 func TestAllowedDeletionsAreCounted(t *testing.T) {
 	terms := tenMinutes(100)
 	for name, tc := range map[string]struct {
 		h    State
-		want []v1alpha1.DeletionBucket
+		want []v1alpha1.DeletionCell
 	}{
-		"one":                         {deletionsAt(terms, 3.5), []v1alpha1.DeletionBucket{bucket(3, 4, 1)}},
-		"two of one bucket":           {deletionsAt(terms, 3.5, 15.9), []v1alpha1.DeletionBucket{bucket(3, 16, 2)}},
-		"two of two buckets":          {deletionsAt(terms, 15, 16), []v1alpha1.DeletionBucket{bucket(15, 16, 1), bucket(16, 17, 1)}},
-		"an expired bucket is kept":   {deletionsAt(terms, 0, 100, 800), []v1alpha1.DeletionBucket{bucket(0, 101, 2), bucket(800, 801, 1)}},
-		"an old bucket is deleted":    {deletionsAt(terms, 0, 4805), []v1alpha1.DeletionBucket{bucket(4805, 4806, 1)}},
-		"a namespace counts all pods": {terms.Add(State{}, at(0), namespace(40)), []v1alpha1.DeletionBucket{bucket(0, 1, 40)}},
+		"one":                         {deletionsAt(terms, 3.5), []v1alpha1.DeletionCell{cell(3, 4, 1)}},
+		"two of one cell":             {deletionsAt(terms, 3.5, 15.9), []v1alpha1.DeletionCell{cell(3, 16, 2)}},
+		"two of two cells":            {deletionsAt(terms, 15, 16), []v1alpha1.DeletionCell{cell(15, 16, 1), cell(16, 17, 1)}},
+		"an expired cell is kept":     {deletionsAt(terms, 0, 100, 800), []v1alpha1.DeletionCell{cell(0, 101, 2), cell(800, 801, 1)}},
+		"an old cell is deleted":      {deletionsAt(terms, 0, 4805), []v1alpha1.DeletionCell{cell(4805, 4806, 1)}},
+		"a namespace counts all pods": {terms.Add(State{}, at(0), namespace(40)), []v1alpha1.DeletionCell{cell(0, 1, 40)}},
 		"a repeated request counts once, and longer": {
-			terms.Add(deletionsAt(terms, 2), at(9), pod("0")), []v1alpha1.DeletionBucket{bucket(2, 10, 1)}},
-		"a repeated request in the next bucket counts once, in that bucket": {
-			terms.Add(deletionsAt(terms, 7, 15.9), at(16), pod("1")), []v1alpha1.DeletionBucket{bucket(7, 16, 1), bucket(16, 17, 1)}},
-		"a repeated request after another request began the next bucket": {
-			terms.Add(deletionsAt(terms, 14, 15.9, 16), at(17), pod("0")), []v1alpha1.DeletionBucket{bucket(14, 16, 1), bucket(16, 18, 2)}},
-		"a request repeated twice in the next bucket": {
-			terms.Add(terms.Add(deletionsAt(terms, 15.9), at(16), pod("0")), at(17), pod("0")), []v1alpha1.DeletionBucket{bucket(15, 16, 0), bucket(16, 18, 1)}},
+			terms.Add(deletionsAt(terms, 2), at(9), pod("0")), []v1alpha1.DeletionCell{cell(2, 10, 1)}},
+		"a repeated request in the next cell counts once, in that cell": {
+			terms.Add(deletionsAt(terms, 7, 15.9), at(16), pod("1")), []v1alpha1.DeletionCell{cell(7, 16, 1), cell(16, 17, 1)}},
+		"a repeated request after another request began the next cell": {
+			terms.Add(deletionsAt(terms, 14, 15.9, 16), at(17), pod("0")), []v1alpha1.DeletionCell{cell(14, 16, 1), cell(16, 18, 2)}},
+		"a request repeated twice in the next cell": {
+			terms.Add(terms.Add(deletionsAt(terms, 15.9), at(16), pod("0")), at(17), pod("0")), []v1alpha1.DeletionCell{cell(15, 16, 0), cell(16, 18, 1)}},
 		"a repeated namespace counts its current pods": {
-			terms.Add(terms.Add(State{}, at(14), namespace(40)), at(15), namespace(41)), []v1alpha1.DeletionBucket{bucket(14, 16, 41)}},
-		"a repeated namespace in the next bucket counts again, because it may have grown": {
-			terms.Add(terms.Add(State{}, at(15), namespace(1)), at(16), namespace(40)), []v1alpha1.DeletionBucket{bucket(15, 16, 1), bucket(16, 17, 40)}},
-		"a request repeated long after its bucket counts twice": {
-			terms.Add(deletionsAt(terms, 2), at(16), pod("0")), []v1alpha1.DeletionBucket{bucket(2, 3, 1), bucket(16, 17, 1)}},
-		"a request repeated two buckets later counts twice": {
-			terms.Add(deletionsAt(terms, 15, 16, 32), at(33), pod("0")), []v1alpha1.DeletionBucket{bucket(15, 16, 1), bucket(16, 17, 1), bucket(32, 34, 2)}},
+			terms.Add(terms.Add(State{}, at(14), namespace(40)), at(15), namespace(41)), []v1alpha1.DeletionCell{cell(14, 16, 41)}},
+		"a repeated namespace in the next cell counts again, because it may have grown": {
+			terms.Add(terms.Add(State{}, at(15), namespace(1)), at(16), namespace(40)), []v1alpha1.DeletionCell{cell(15, 16, 1), cell(16, 17, 40)}},
+		"a request repeated long after its cell counts twice": {
+			terms.Add(deletionsAt(terms, 2), at(16), pod("0")), []v1alpha1.DeletionCell{cell(2, 3, 1), cell(16, 17, 1)}},
+		"a request repeated two cells later counts twice": {
+			terms.Add(deletionsAt(terms, 15, 16, 32), at(33), pod("0")), []v1alpha1.DeletionCell{cell(15, 16, 1), cell(16, 17, 1), cell(32, 34, 2)}},
 	} {
-		if diff := cmp.Diff(tc.want, tc.h.Buckets); diff != "" {
+		if diff := cmp.Diff(tc.want, tc.h.Cells); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -85,13 +85,13 @@ func TestHowLongARepeatedDeletionIsRecognized(t *testing.T) {
 		seconds float64
 		want    bool
 	}{
-		{"in its bucket", []float64{1}, 0, 15.9, true},
-		{"at the end of its bucket", []float64{15.9}, 0, 16, true},
-		{"within the limit after its bucket", []float64{15.9}, 0, 25.9, true},
-		{"beyond the limit after its bucket", []float64{15.9}, 0, 26, false},
-		{"after another deletion began the next bucket", []float64{15.9, 16}, 0, 25.9, true},
-		{"beyond the limit with a next bucket", []float64{15.9, 16}, 0, 26, false},
-		{"two buckets later", []float64{15.9, 16, 32}, 0, 32, false},
+		{"in its cell", []float64{1}, 0, 15.9, true},
+		{"at the end of its cell", []float64{15.9}, 0, 16, true},
+		{"within the limit after its cell", []float64{15.9}, 0, 25.9, true},
+		{"beyond the limit after its cell", []float64{15.9}, 0, 26, false},
+		{"after another deletion began the next cell", []float64{15.9, 16}, 0, 25.9, true},
+		{"beyond the limit with a next cell", []float64{15.9, 16}, 0, 26, false},
+		{"two cells later", []float64{15.9, 16, 32}, 0, 32, false},
 		{"after a person closed the breaker", []float64{15.9}, 16, 17, false},
 		{"after a close and another deletion", []float64{15.9, 17}, 16, 18, false},
 	} {
@@ -105,7 +105,7 @@ func TestHowLongARepeatedDeletionIsRecognized(t *testing.T) {
 	}
 }
 
-func TestADeletionCountsForTheIntervalABucketAndTwoSkews(t *testing.T) {
+func TestADeletionCountsForTheIntervalACellAndTwoSkews(t *testing.T) {
 	terms := tenMinutes(1)
 	h := deletionsAt(terms, 3)
 	for _, tc := range []struct {
@@ -182,8 +182,8 @@ func TestClosingTheBreakerForgetsEarlierDeletions(t *testing.T) {
 	if got := terms.Usages(h, at(7))[0].Used; got != 1 {
 		t.Errorf("%d used by later deletions", got)
 	}
-	if len(h.Buckets) != 2 {
-		t.Errorf("buckets are %v", h.Buckets)
+	if len(h.Cells) != 2 {
+		t.Errorf("cells are %v", h.Cells)
 	}
 	terms.Closed = at(1e9) // next year
 	if got := terms.Usages(h, at(8))[0].Used; got != 3 {
@@ -205,12 +205,12 @@ func TestCountTimeNeverGoesBack(t *testing.T) {
 	}
 }
 
-func TestAResetOfTheCommittedTimeKeepsAllBuckets(t *testing.T) {
+func TestAResetOfTheCommittedTimeKeepsAllCells(t *testing.T) {
 	terms := tenMinutes(9)
 	h := deletionsAt(terms, 0, 20, 3600, 3700)
 	reset, ok := terms.Reset(h, at(30))
-	want := []v1alpha1.DeletionBucket{bucket(0, 21, 2), bucket(30, 31, 2)}
-	if diff := cmp.Diff(want, reset.Buckets); !ok || diff != "" {
+	want := []v1alpha1.DeletionCell{cell(0, 21, 2), cell(30, 31, 2)}
+	if diff := cmp.Diff(want, reset.Cells); !ok || diff != "" {
 		t.Error(ok, diff)
 	}
 	if now := CountTime(reset, at(30)); !now.Equal(at(30)) {
@@ -225,17 +225,17 @@ func TestTheMedianOfSevenWindows(t *testing.T) {
 	r := rule(time.Minute, 0)
 	var h State
 	for k, n := range []int64{50, 1, 2, 3, 4, 5, 60, 70} { // the newest window first
-		h.Buckets = append([]v1alpha1.DeletionBucket{bucket(int64(480-60*(k+1)), int64(480-60*k), n)}, h.Buckets...)
+		h.Cells = append([]v1alpha1.DeletionCell{cell(int64(480-60*(k+1)), int64(480-60*k), n)}, h.Cells...)
 	}
 	if got := Median(h, r, at(480)); got != 4 {
 		t.Errorf("usual count is %d", got)
 	}
-	h.Buckets = []v1alpha1.DeletionBucket{bucket(0, 420, 70)}
+	h.Cells = []v1alpha1.DeletionCell{cell(0, 420, 70)}
 	if got := Median(h, r, at(480)); got != 10 {
-		t.Errorf("usual count is %d with one bucket for all windows", got)
+		t.Errorf("usual count is %d with one cell for all windows", got)
 	}
 	if got := Median(State{}, r, at(480)); got != 0 {
-		t.Errorf("usual count is %d without buckets", got)
+		t.Errorf("usual count is %d without cells", got)
 	}
 }
 
@@ -255,30 +255,30 @@ func TestTheStatusIsBounded(t *testing.T) {
 		}
 		var h State
 		most, end := 0, zero.Add(keptIntervals*set[len(set)-1])
-		// The interval between deletions just fills the buckets of each width.
+		// The interval between deletions just fills the cells of each width.
 		for now := zero; now.Before(end); now = now.Add(max(time.Second, end.Sub(now)/400)) {
 			h = terms.Add(h, now, pod(now.String()))
-			most = max(most, len(h.Buckets))
+			most = max(most, len(h.Cells))
 		}
-		if most > maxBuckets || len(h.Newest) > maxNewest {
-			t.Errorf("%v: %d buckets, %d newest", set, most, len(h.Newest))
+		if most > maxCells || len(h.Newest) > maxNewest {
+			t.Errorf("%v: %d cells, %d newest", set, most, len(h.Newest))
 		}
 		if len(set) == 8 && most < 200 {
-			t.Errorf("%v: only %d buckets were filled", set, most)
+			t.Errorf("%v: only %d cells were filled", set, most)
 		}
-		t.Logf("%v: at most %d buckets", set, most)
+		t.Logf("%v: at most %d cells", set, most)
 	}
 	terms := tenMinutes(1 << 40)
 	var h State
 	for i := range 3 * maxNewest {
 		h = terms.Add(h, at(15), pod(fmt.Sprint(i)))
 	}
-	if len(h.Newest) != maxNewest || !terms.IsCounted(h, at(15), pod(fmt.Sprint(3*maxNewest-1))) || h.Buckets[0].Count != 3*maxNewest {
-		t.Errorf("%d newest of %d", len(h.Newest), h.Buckets[0].Count)
+	if len(h.Newest) != maxNewest || !terms.IsCounted(h, at(15), pod(fmt.Sprint(3*maxNewest-1))) || h.Cells[0].Count != 3*maxNewest {
+		t.Errorf("%d newest of %d", len(h.Newest), h.Cells[0].Count)
 	}
 	h = terms.Add(h, at(16), pod("next"))
 	if len(h.Earlier) != maxEarlier || !terms.IsCounted(h, at(16), pod(fmt.Sprint(3*maxNewest-1))) {
-		t.Errorf("%d deletions of the previous bucket are kept", len(h.Earlier))
+		t.Errorf("%d deletions of the previous cell are kept", len(h.Earlier))
 	}
 	if h = terms.Add(h, at(30), pod("later")); len(h.Earlier) > 0 || len(h.Newest) != 2 {
 		t.Errorf("%d earlier deletions are kept for too long, %d newest", len(h.Earlier), len(h.Newest))

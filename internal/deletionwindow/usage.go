@@ -21,9 +21,9 @@ func (p Policy) Usages(s State, now time.Time) []Usage {
 	var all []Usage
 	for _, r := range p.Rules {
 		u := Usage{Rule: r}
-		for _, b := range s.Buckets {
-			if p.inWindow(r, b, now) {
-				u.Used += b.Count
+		for _, c := range s.Cells {
+			if p.inWindow(r, c, now) {
+				u.Used += c.Count
 			}
 		}
 		u.Remaining = max(0, r.Limit-u.Used)
@@ -32,9 +32,9 @@ func (p Policy) Usages(s State, now time.Time) []Usage {
 	return all
 }
 
-// inWindow reports whether a bucket counts in the window that ends now.
-func (p Policy) inWindow(r Rule, b v1alpha1.DeletionBucket, now time.Time) bool {
-	return !p.closedAfter(b, now) && time.Unix(b.End, 0).After(now.Add(-p.effectiveInterval(r)))
+// inWindow reports whether a cell counts in the window that ends now.
+func (p Policy) inWindow(r Rule, c v1alpha1.DeletionCell, now time.Time) bool {
+	return !p.closedAfter(c, now) && time.Unix(c.End, 0).After(now.Add(-p.effectiveInterval(r)))
 }
 
 // Exceeded decides whether n more deletions exceed a rule. Of several rules it returns the one
@@ -58,14 +58,14 @@ func (p Policy) roomTime(s State, r Rule, now time.Time, n int64) time.Time {
 	if n > r.Limit {
 		return time.Time{}
 	}
-	counting := slices.DeleteFunc(slices.Clone(s.Buckets), func(b v1alpha1.DeletionBucket) bool { return !p.inWindow(r, b, now) })
-	// Buckets are sorted by start, but leave the window by end.
-	slices.SortFunc(counting, func(a, b v1alpha1.DeletionBucket) int { return int(a.End - b.End) })
+	counting := slices.DeleteFunc(slices.Clone(s.Cells), func(c v1alpha1.DeletionCell) bool { return !p.inWindow(r, c, now) })
+	// Cells are sorted by start, but leave the window by end.
+	slices.SortFunc(counting, func(a, b v1alpha1.DeletionCell) int { return int(a.End - b.End) })
 	left := totalCount(counting)
-	for _, b := range counting {
-		left -= b.Count
+	for _, c := range counting {
+		left -= c.Count
 		if left <= r.Limit-n {
-			return time.Unix(b.End, 0).Add(p.effectiveInterval(r))
+			return time.Unix(c.End, 0).Add(p.effectiveInterval(r))
 		}
 	}
 	return now

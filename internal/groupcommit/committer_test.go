@@ -23,8 +23,8 @@ var (
 	resource = schema.GroupResource{Resource: "things"}
 )
 
-// world is an API server with one object: Data holds the admitted names, and
-// "slots" the limit. Each replica has its own cache.
+// world is an API server with one object: Data has the admitted names, and
+// "places" the limit. Each replica has its own cache.
 type world struct {
 	mu     sync.Mutex
 	object *corev1.ConfigMap
@@ -37,10 +37,10 @@ type world struct {
 	fail func(swap int) (err error, done bool)
 }
 
-func newWorld(slots int) *world {
+func newWorld(places int) *world {
 	return &world{delay: 5 * time.Millisecond, object: &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "one", ResourceVersion: "1"},
-		Data:       map[string]string{"slots": strconv.Itoa(slots)},
+		Data:       map[string]string{"places": strconv.Itoa(places)},
 	}}
 }
 
@@ -65,7 +65,7 @@ func (w *world) admitted() map[string]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	in := maps.Clone(w.object.Data)
-	delete(in, "slots")
+	delete(in, "places")
 	return in
 }
 
@@ -135,19 +135,19 @@ func (w *world) wait(ctx context.Context) error {
 	}
 }
 
-// admitName admits a name once, while a slot is available.
+// admitName admits a name once, while a place is available.
 func admitName(state *corev1.ConfigMap, group []string) Decision[*corev1.ConfigMap, bool] {
 	d := Decision[*corev1.ConfigMap, bool]{Next: state.DeepCopy(), Answers: make([]bool, len(group))}
-	slots, _ := strconv.Atoi(state.Data["slots"])
+	places, _ := strconv.Atoi(state.Data["places"])
 	for i, name := range group {
 		_, in := d.Next.Data[name]
-		if !in && slots > 0 {
-			slots--
+		if !in && places > 0 {
+			places--
 			d.Next.Data[name], in, d.Changed = "in", true, true
 		}
 		d.Answers[i] = in
 	}
-	d.Next.Data["slots"] = strconv.Itoa(slots)
+	d.Next.Data["places"] = strconv.Itoa(places)
 	return d
 }
 
@@ -188,7 +188,7 @@ func storm(t *testing.T, n int, replicas ...*committer) int {
 	return admitted
 }
 
-func TestOneSlotAdmitsOneOfManyRequestsToTwoReplicas(t *testing.T) {
+func TestOnePlaceAdmitsOneOfManyRequestsToTwoReplicas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		if got := storm(t, 100, newReplica(w, Options{}), newReplica(w, Options{})); got != 1 || len(w.admitted()) != 1 {
@@ -282,15 +282,15 @@ func TestAGroupCollectsRequestsForALimitedTime(t *testing.T) {
 func TestNoAnswerDependsOnAStaleCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(0)
-		full := newReplica(w, Options{}) // its cache has no slot
-		w.write(func(data map[string]string) { data["slots"] = "1" })
+		full := newReplica(w, Options{}) // its cache has no place
+		w.write(func(data map[string]string) { data["places"] = "1" })
 		if in, err := full.Do(within(t, time.Second), key, "a"); !in || err != nil {
-			t.Errorf("denied while a slot is available: %v", err)
+			t.Errorf("denied while a place is available: %v", err)
 		}
 		idle := newReplica(w, Options{}) // its cache has a as admitted
 		w.write(func(data map[string]string) { delete(data, "a") })
 		if in, err := idle.Do(within(t, time.Second), key, "a"); in || err != nil {
-			t.Errorf("admitted by a refunded slot: %v", err)
+			t.Errorf("admitted by a refunded place: %v", err)
 		}
 	})
 }
@@ -310,7 +310,7 @@ func TestAWriteOfUnknownOutcomeCountsOnce(t *testing.T) {
 				t.Errorf("done %v: not admitted: %v", done, err)
 			}
 			if in, err := c.Do(within(t, time.Second), key, "b"); in || err != nil {
-				t.Errorf("done %v: one slot admitted two names: %v", done, err)
+				t.Errorf("done %v: one place admitted two names: %v", done, err)
 			}
 		}
 	})

@@ -11,19 +11,19 @@ var (
 	now = time.Date(2026, 11, 23, 12, 3, 0, 0, time.UTC)
 )
 
-func TestAPathIsAuthenticOnlyForItsKeyWebhookAndSlot(t *testing.T) {
+func TestAPathIsAuthenticOnlyForItsKeyWebhookAndPeriod(t *testing.T) {
 	path := Path(key, "vpodbudget.kb.io", now)
-	if slot, ok := Slot(key, path); !ok || !Recent(slot, now) {
+	if period, ok := Period(key, path); !ok || !Recent(period, now) {
 		t.Errorf("%s is not valid", path)
 	}
-	later := Path(key, "vpodbudget.kb.io", now.Add(SlotLength))
+	later := Path(key, "vpodbudget.kb.io", now.Add(PeriodLength))
 	if later == path {
-		t.Error("the next slot has the same path")
+		t.Error("the next period has the same path")
 	}
 	parts := strings.Split(path, "/")
 	for name, forged := range map[string]string{
 		"another webhook":    strings.Replace(path, "vpodbudget", "vownerbudget", 1),
-		"another slot":       strings.Replace(later, strings.Split(later, "-")[1], strings.Split(path, "-")[1], 1),
+		"another period":     strings.Replace(later, strings.Split(later, "-")[1], strings.Split(path, "-")[1], 1),
 		"without a code":     Prefix + "vpodbudget.kb.io",
 		"an empty code":      Prefix + strings.Split(parts[2], "-")[0] + "-/vpodbudget.kb.io",
 		"a truncated code":   Prefix + parts[2][:len(parts[2])-2] + "/vpodbudget.kb.io",
@@ -32,27 +32,27 @@ func TestAPathIsAuthenticOnlyForItsKeyWebhookAndSlot(t *testing.T) {
 		"without the prefix": strings.TrimPrefix(path, "/admission"),
 		"nothing":            "",
 	} {
-		if _, ok := Slot(key, forged); ok {
+		if _, ok := Period(key, forged); ok {
 			t.Errorf("%s is accepted: %s", name, forged)
 		}
 	}
-	if _, ok := Slot([]byte("another"), path); ok {
+	if _, ok := Period([]byte("another"), path); ok {
 		t.Error("another key is accepted")
 	}
-	if _, ok := Slot(nil, Path(nil, "vpodbudget.kb.io", now)); ok {
+	if _, ok := Period(nil, Path(nil, "vpodbudget.kb.io", now)); ok {
 		t.Error("a path without a key is accepted")
 	}
 }
 
-func TestAPathIsRecentForItsSlotAndTheNeighbors(t *testing.T) {
-	slot, _ := Slot(key, Path(key, "v.kb.io", now))
+func TestAPathIsRecentForItsPeriodAndTheNeighbors(t *testing.T) {
+	period, _ := Period(key, Path(key, "v.kb.io", now))
 	for distance, want := range map[int]bool{-2: false, -1: true, 0: true, 1: true, 2: false} {
-		if got := Recent(slot, now.Add(time.Duration(distance)*SlotLength)); got != want {
-			t.Errorf("at a distance of %d slots: %t, want %t", distance, got, want)
+		if got := Recent(period, now.Add(time.Duration(distance)*PeriodLength)); got != want {
+			t.Errorf("at a distance of %d periods: %t, want %t", distance, got, want)
 		}
 	}
-	if got := NextSlot(now); got != 7*time.Minute {
-		t.Errorf("the next slot begins in %s", got)
+	if got := NextPeriod(now); got != 7*time.Minute {
+		t.Errorf("the next period begins in %s", got)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // makeVolume creates the PersistentVolume of the permission centre. The cluster has no
-// provisioner, and other claims stay Pending.
+// provisioner, and other PersistentVolumeClaims stay Pending.
 func (c *cluster) makeVolume(ctx context.Context) error {
 	path := c.in("volume")
 	if err := os.MkdirAll(path, 0o755); err != nil {

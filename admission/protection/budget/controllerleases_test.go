@@ -20,8 +20,8 @@ func TestBudgetsAreStaleWhileALeaseOfTheControllerIsNotRenewed(t *testing.T) {
 		// seen is when the webhook sees the renewal, written the time in the Lease;
 		// both since start.
 		seen, written time.Duration
-		// held is how long before written the holder acquired the Lease.
-		held time.Duration
+		// age is how long before written the holder acquired the Lease.
+		age time.Duration
 	}
 	for name, tc := range map[string]struct {
 		renewals []renewal
@@ -57,7 +57,7 @@ func TestBudgetsAreStaleWhileALeaseOfTheControllerIsNotRenewed(t *testing.T) {
 				at(d)
 				for _, r := range tc.renewals {
 					if r.seen == d {
-						c.Observe("a", start.Add(r.written), start.Add(r.written-r.held))
+						c.Observe("a", start.Add(r.written), start.Add(r.written-r.age))
 					}
 				}
 			}

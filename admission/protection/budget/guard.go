@@ -174,14 +174,14 @@ func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 			return nil
 		}
 		if done, err := e.carriedOut(ctx, b, *request); err != nil {
-			e.release(ctx, budgetRequest{key, *request})
+			e.refund(ctx, budgetRequest{key, *request})
 			return ptr.To(undecided(b, err))
 		} else if done {
 			e.decision = DecisionRepeated
 			return nil
 		}
 		if reason := e.Controller.Stale(); reason != "" {
-			e.release(ctx, budgetRequest{key, *request})
+			e.refund(ctx, budgetRequest{key, *request})
 			return ptr.To(stale(b, reason))
 		}
 		decision, err := e.Commit.Do(ctx, key, *request)
@@ -192,12 +192,12 @@ func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 			if errors.Is(err, groupcommit.ErrDeadline) {
 				e.addCharge(key, *request) // the controller refunds it if the write has succeeded
 			} else {
-				e.release(ctx, budgetRequest{key, *request})
+				e.refund(ctx, budgetRequest{key, *request})
 			}
 			return ptr.To(undecided(b, err))
 		}
 		if !decision.Admitted {
-			e.release(ctx, budgetRequest{key, *request})
+			e.refund(ctx, budgetRequest{key, *request})
 		}
 		switch {
 		case decision.Outdated:

@@ -226,7 +226,7 @@ func TestTheDeletionOfAnApplicationIsNoDisruption(t *testing.T) {
 				}
 			}
 			if a := fx.ask(t, updating(t, "", newPod(nil), newPod(func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }))); a.Response.Allowed {
-				t.Error("an in-place change was not judged")
+				t.Error("an in-place change was allowed")
 			}
 		})
 	}
@@ -271,7 +271,7 @@ func TestABudgetWithATarget(t *testing.T) {
 
 // The budget decides about the update that takes a pod out of its target, but not about
 // a later update by which the controller removes its owner reference.
-func TestAnUpdateThatTakesAPodOutOfItsTargetIsJudged(t *testing.T) {
+func TestAnUpdateThatTakesAPodOutOfItsTargetIsDecidedByTheBudget(t *testing.T) {
 	target := func(b *v1alpha1.PodUnavailableBudget) {
 		b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: "apps", Kind: "Deployment", Name: "web"}
 	}
@@ -289,7 +289,7 @@ func TestAnUpdateThatTakesAPodOutOfItsTargetIsJudged(t *testing.T) {
 		"another label":                             {nil, func(p *corev1.Pod) { p.Labels["more"] = "yes" }, byLabel, true},
 		"a label, with an unknown selector":         {nil, relabelled, ownerchain.Selection{}, false},
 		"the removal of its owner":                  {nil, orphaned, byLabel, false},
-		"a release by its controller":               {relabelled, func(p *corev1.Pod) { relabelled(p); orphaned(p) }, byLabel, true},
+		"the removal by its controller, later":      {relabelled, func(p *corev1.Pod) { relabelled(p); orphaned(p) }, byLabel, true},
 		"the deletion of its ReplicaSet":            {nil, orphaned, ending, true},
 		"another ReplicaSet of the same Deployment": {nil, func(p *corev1.Pod) { p.OwnerReferences[0].Name, p.OwnerReferences[0].UID = "web-2", "uid-2" }, byLabel, true},
 	} {
@@ -305,24 +305,24 @@ func TestAnUpdateThatTakesAPodOutOfItsTargetIsJudged(t *testing.T) {
 	}
 }
 
-func TestOnlyProtectedOperationsAreJudged(t *testing.T) {
+func TestOnlyProtectedOperationsAreDecidedByTheBudget(t *testing.T) {
 	evictions := func(b *v1alpha1.PodUnavailableBudget) {
 		b.Spec.ProtectOperations = []v1alpha1.PodOperation{v1alpha1.OperationEvict}
 	}
 	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, evictions)}, newPod(nil))
 	if !fx.ask(t, deletion(t, newPod(nil))).Response.Allowed || fx.ask(t, eviction(t, nil)).Response.Allowed {
-		t.Error("an unprotected operation was judged")
+		t.Error("an unprotected operation was denied, or a protected one allowed")
 	}
 }
 
 // Otherwise a person could take a pod out of the budget, and then delete it.
-func TestAnUpdateThatTakesAPodOutOfABudgetIsAlwaysJudged(t *testing.T) {
+func TestAnUpdateThatTakesAPodOutOfABudgetIsAlwaysDecidedByIt(t *testing.T) {
 	evictions := func(b *v1alpha1.PodUnavailableBudget) {
 		b.Spec.ProtectOperations = []v1alpha1.PodOperation{v1alpha1.OperationEvict}
 	}
 	for name, tc := range map[string]struct {
 		change func(*corev1.Pod)
-		judged bool
+		denied bool
 	}{
 		"a label outside the selector": {func(p *corev1.Pod) { p.Labels["app"] = "debug" }, true},
 		"made exempt":                  {func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.NoProtectAnnotation: "true"} }, true},
@@ -333,7 +333,7 @@ func TestAnUpdateThatTakesAPodOutOfABudgetIsAlwaysJudged(t *testing.T) {
 		"another image": {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }, false},
 	} {
 		fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, evictions)}, newPod(nil))
-		if a := fx.ask(t, updating(t, "", newPod(nil), newPod(tc.change))); a.Response.Allowed == tc.judged {
+		if a := fx.ask(t, updating(t, "", newPod(nil), newPod(tc.change))); a.Response.Allowed == tc.denied {
 			t.Errorf("%s: allowed %t", name, a.Response.Allowed)
 		}
 	}
@@ -495,7 +495,7 @@ func TestAnEvictionThatAPodDisruptionBudgetWillDenyIsNotCharged(t *testing.T) {
 		t.Errorf("got %+v", a)
 	}
 	if a := fx.ask(t, deletion(t, newPod(nil))); !a.Response.Allowed {
-		t.Error("a deletion was judged like an eviction")
+		t.Error("a deletion was denied like an eviction")
 	}
 	open := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil), pdb(1))
 	if a := open.ask(t, eviction(t, nil)); !a.Response.Allowed || len(open.budget(t, "web").Status.DeletedPods) != 1 {

@@ -13,7 +13,7 @@ import (
 )
 
 // The controllers of a cluster may all be user system:kube-controller-manager.
-func TestTheTerminationOfANamespaceIsNotJudgedWhoeverDeletes(t *testing.T) {
+func TestTheTerminationOfANamespaceIsAllowedWhoeverDeletes(t *testing.T) {
 	now := metav1.Now()
 	namespace := func(deleted *metav1.Time) *corev1.Namespace {
 		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", DeletionTimestamp: deleted, Finalizers: []string{"kubernetes"}}}

@@ -89,9 +89,9 @@ func (r *ChargeReferences) confirm(key types.NamespacedName, request budget.Requ
 	}
 }
 
-// release removes the references of a request that has failed. It returns the pods
+// remove removes the references of a request that has failed. It returns the pods
 // whose charges are not referenced anymore.
-func (r *ChargeReferences) release(key types.NamespacedName, request budget.Request) (free []budget.Pod) {
+func (r *ChargeReferences) remove(key types.NamespacedName, request budget.Request) (free []budget.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, p := range request.Pods {

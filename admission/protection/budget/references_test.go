@@ -33,7 +33,7 @@ func TestTheLastRequestRefundsACharge(t *testing.T) {
 	}
 	shares := func(r *ChargeReferences, asker uint64, op v1alpha1.PodOperation) { r.add(key, charge(asker, op), nil) }
 	leaves := func(r *ChargeReferences, asker uint64, op v1alpha1.PodOperation) bool {
-		return len(r.release(key, charge(asker, op))) > 0
+		return len(r.remove(key, charge(asker, op))) > 0
 	}
 	for name, steps := range map[string]func(*ChargeReferences) (got, want bool){
 		"alone": func(r *ChargeReferences) (bool, bool) { takes(r, 1, del); return leaves(r, 1, del), true },
@@ -47,12 +47,12 @@ func TestTheLastRequestRefundsACharge(t *testing.T) {
 			shares(r, 2, evict)
 			return leaves(r, 1, del), false
 		},
-		"the sharing request releases it": func(r *ChargeReferences) (bool, bool) {
+		"the sharing request removes it": func(r *ChargeReferences) (bool, bool) {
 			takes(r, 1, del)
 			shares(r, 2, del)
 			return leaves(r, 2, del), false
 		},
-		"the last request releases it": func(r *ChargeReferences) (bool, bool) {
+		"the last request removes it": func(r *ChargeReferences) (bool, bool) {
 			takes(r, 1, del)
 			shares(r, 2, del)
 			leaves(r, 1, del)
@@ -173,7 +173,7 @@ func TestAReferencedChargeIsNotRefunded(t *testing.T) {
 		d := r.decide(newBudget("web", 1, nil), []budget.Request{first})
 		key, back := types.NamespacedName{Namespace: "ns", Name: "web"}, first
 		r.confirm(key, first, d.Answers[0])
-		back.Pods, back.Refund = r.release(key, first), true
+		back.Pods, back.Refund = r.remove(key, first), true
 		after := r.decide(d.Next, tc.group(back))
 		b := d.Next
 		if after.Changed {

@@ -71,17 +71,17 @@ func (e *evaluation) refundAll(ctx context.Context) {
 	}
 	for _, r := range e.charged {
 		e.Recent.remove(r.key, r.Request)
-		e.release(ctx, r)
+		e.refund(ctx, r)
 	}
 }
 
-// release removes the request's reference to a charge and refunds it if it was the
+// refund removes the request's reference to a charge and refunds it if it was the
 // last one. The refund is asynchronous, so that it does not delay the answer.
-func (e *evaluation) release(ctx context.Context, r budgetRequest) {
+func (e *evaluation) refund(ctx context.Context, r budgetRequest) {
 	if e.dryRun {
 		return
 	}
-	if r.Pods = e.References.release(r.key, r.Request); len(r.Pods) == 0 {
+	if r.Pods = e.References.remove(r.key, r.Request); len(r.Pods) == 0 {
 		return
 	}
 	r.Refund = true

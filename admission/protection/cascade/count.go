@@ -41,8 +41,8 @@ func active(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
-// bound reports whether a claim has a volume, whose data could be lost. The data of a
-// terminating claim is lost anyway.
+// bound reports whether a PersistentVolumeClaim has a volume, whose data could be lost. The
+// data of a terminating one is lost anyway.
 func bound(c *corev1.PersistentVolumeClaim) bool {
 	return c.DeletionTimestamp == nil && c.Status.Phase == corev1.ClaimBound
 }

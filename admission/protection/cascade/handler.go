@@ -73,8 +73,8 @@ func (h Handler) contents(ctx context.Context, req *admissionv1.AdmissionRequest
 		if err != nil {
 			return "", "", err
 		}
-		claims, err := h.claims(ctx, req.Name)
-		return describe(pods, claims), "scale its workloads to 0 and delete its claims first; ", err
+		volumeClaims, err := h.volumeClaims(ctx, req.Name)
+		return describe(pods, volumeClaims), "scale its workloads to 0 and delete its PersistentVolumeClaims first; ", err
 	}
 	objects, err := h.objects(ctx, req)
 	return describe(objects), "delete its objects first; ", err
@@ -125,8 +125,8 @@ func (h Handler) pods(ctx context.Context, namespace string) (count, error) {
 		func(l *corev1.PodList) []corev1.Pod { return l.Items }, active)
 }
 
-// claims counts the bound PersistentVolumeClaims of a namespace.
-func (h Handler) claims(ctx context.Context, namespace string) (count, error) {
+// volumeClaims counts the bound PersistentVolumeClaims of a namespace.
+func (h Handler) volumeClaims(ctx context.Context, namespace string) (count, error) {
 	return countPages(ctx, count{one: "bound PersistentVolumeClaim", many: "bound PersistentVolumeClaims"}, h.Core.PersistentVolumeClaims(namespace).List,
 		func(l *corev1.PersistentVolumeClaimList) []corev1.PersistentVolumeClaim { return l.Items }, bound)
 }

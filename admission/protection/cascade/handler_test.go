@@ -37,7 +37,7 @@ func terminating(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim 
 	return c
 }
 
-func claim(name string, phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
+func volumeClaim(name string, phase corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Status: corev1.PersistentVolumeClaimStatus{Phase: phase}}
 }
 
@@ -71,15 +71,15 @@ func TestANamespaceIsNotDeletedWhileItHasDependents(t *testing.T) {
 		decision  string
 		message   string
 	}{
-		"without a label":             {shop(nil, nil), []runtime.Object{pod("a", corev1.PodRunning)}, "Admitted", ""},
-		"with another value":          {shop(map[string]string{v1alpha1.DisableCascadingDeletionLabel: "false"}, nil), []runtime.Object{pod("a", corev1.PodRunning)}, "Admitted", ""},
-		"empty":                       {shop(protected, nil), nil, DecisionNoDependents, ""},
-		"with finished pods":          {shop(protected, nil), []runtime.Object{pod("a", corev1.PodSucceeded), pod("b", corev1.PodFailed)}, DecisionNoDependents, ""},
-		"with a claim without volume": {shop(protected, nil), []runtime.Object{claim("a", corev1.ClaimPending)}, DecisionNoDependents, ""},
-		"with a terminating claim":    {shop(protected, nil), []runtime.Object{terminating(claim("a", corev1.ClaimBound))}, DecisionNoDependents, ""},
-		"with a pod":                  {shop(protected, nil), []runtime.Object{pod("a", corev1.PodRunning)}, DecisionDenied, ": 1 pod would be deleted with it"},
+		"without a label":                 {shop(nil, nil), []runtime.Object{pod("a", corev1.PodRunning)}, "Admitted", ""},
+		"with another value":              {shop(map[string]string{v1alpha1.DisableCascadingDeletionLabel: "false"}, nil), []runtime.Object{pod("a", corev1.PodRunning)}, "Admitted", ""},
+		"empty":                           {shop(protected, nil), nil, DecisionNoDependents, ""},
+		"with finished pods":              {shop(protected, nil), []runtime.Object{pod("a", corev1.PodSucceeded), pod("b", corev1.PodFailed)}, DecisionNoDependents, ""},
+		"with an unbound volume claim":    {shop(protected, nil), []runtime.Object{volumeClaim("a", corev1.ClaimPending)}, DecisionNoDependents, ""},
+		"with a terminating volume claim": {shop(protected, nil), []runtime.Object{terminating(volumeClaim("a", corev1.ClaimBound))}, DecisionNoDependents, ""},
+		"with a pod":                      {shop(protected, nil), []runtime.Object{pod("a", corev1.PodRunning)}, DecisionDenied, ": 1 pod would be deleted with it"},
 		"with both, the later label": {shop(map[string]string{v1alpha1.DeleteProtectionLabel: v1alpha1.ProtectCascading}, nil),
-			[]runtime.Object{pod("a", corev1.PodRunning), pod("b", corev1.PodPending), claim("c", corev1.ClaimBound)}, DecisionDenied, "2 pods and 1 bound PersistentVolumeClaim would be deleted with it"},
+			[]runtime.Object{pod("a", corev1.PodRunning), pod("b", corev1.PodPending), volumeClaim("c", corev1.ClaimBound)}, DecisionDenied, "2 pods and 1 bound PersistentVolumeClaim would be deleted with it"},
 		"in shadow mode": {shop(protected, map[string]string{v1alpha1.ShadowAnnotation: "true"}), []runtime.Object{pod("a", corev1.PodRunning)}, DecisionShadow, ""},
 		"terminating":    {going, []runtime.Object{pod("a", corev1.PodRunning)}, "Admitted", ""},
 	} {

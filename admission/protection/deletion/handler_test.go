@@ -46,16 +46,16 @@ func TestADeletionIsChargedAndCountedOnlyIfBothAllowIt(t *testing.T) {
 		"no budget, full":                            {none, full, byFlow, DecisionFlowControl, 0, state{0, 0}},
 		"no budget, just full":                       {none, justFull, byFlow, DecisionFlowControl, 0, state{0, 0}},
 		"no budget, full in shadow mode":             {none, shadow, nobody, budget.DecisionUncovered, 1, state{0, 1}},
-		"a free slot, no flow control":               {free, absent, nobody, budget.DecisionCharged, 0, state{1, 0}},
-		"a free slot, room":                          {free, room, nobody, budget.DecisionCharged, 0, state{1, 1}},
-		"a free slot, full":                          {free, full, byFlow, DecisionFlowControl, 0, state{0, 0}},
-		"a free slot, just full":                     {free, justFull, byFlow, DecisionFlowControl, 0, state{0, 0}},
-		"a free slot, full in shadow mode":           {free, shadow, nobody, budget.DecisionCharged, 1, state{1, 1}},
-		"no slot, no flow control":                   {spent, absent, byBudget, budget.DecisionDenied, 0, state{0, 0}},
-		"no slot, room":                              {spent, room, byBudget, budget.DecisionDenied, 0, state{0, 0}},
-		"no slot, full":                              {spent, full, byBudget, budget.DecisionDenied, 0, state{0, 0}},
-		"no slot, just full":                         {spent, justFull, byBudget, budget.DecisionDenied, 0, state{0, 0}},
-		"no slot, full in shadow mode":               {spent, shadow, byBudget, budget.DecisionDenied, 0, state{0, 0}},
+		"one allowed, no flow control":               {free, absent, nobody, budget.DecisionCharged, 0, state{1, 0}},
+		"one allowed, room":                          {free, room, nobody, budget.DecisionCharged, 0, state{1, 1}},
+		"one allowed, full":                          {free, full, byFlow, DecisionFlowControl, 0, state{0, 0}},
+		"one allowed, just full":                     {free, justFull, byFlow, DecisionFlowControl, 0, state{0, 0}},
+		"one allowed, full in shadow mode":           {free, shadow, nobody, budget.DecisionCharged, 1, state{1, 1}},
+		"none allowed, no flow control":              {spent, absent, byBudget, budget.DecisionDenied, 0, state{0, 0}},
+		"none allowed, room":                         {spent, room, byBudget, budget.DecisionDenied, 0, state{0, 0}},
+		"none allowed, full":                         {spent, full, byBudget, budget.DecisionDenied, 0, state{0, 0}},
+		"none allowed, just full":                    {spent, justFull, byBudget, budget.DecisionDenied, 0, state{0, 0}},
+		"none allowed, full in shadow mode":          {spent, shadow, byBudget, budget.DecisionDenied, 0, state{0, 0}},
 		"a budget in shadow mode, no flow control":   {watching, absent, nobody, budget.DecisionShadow, 1, state{0, 0}},
 		"a budget in shadow mode, room":              {watching, room, nobody, budget.DecisionShadow, 1, state{0, 1}},
 		"a budget in shadow mode, full":              {watching, full, byFlow, DecisionFlowControl, 0, state{0, 0}},
@@ -92,7 +92,7 @@ func TestADeletionIsChargedAndCountedOnlyIfBothAllowIt(t *testing.T) {
 	}
 }
 
-// A charge takes the slot until the controller computes the budget again.
+// A charge uses up the allowed deletion until the controller computes the budget again.
 func TestWhileFlowControlIsFullABudgetIsNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		full := newFlow("2", 0, false)

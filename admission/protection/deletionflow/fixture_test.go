@@ -32,7 +32,7 @@ import (
 
 const skew = 5 * time.Second
 
-// zero is the start of a bucket of every length.
+// zero is the start of a cell of every length.
 var zero = time.Unix(1<<30, 0)
 
 // watch is a clock that may be wrong.

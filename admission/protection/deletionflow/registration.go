@@ -56,7 +56,7 @@ type Registration struct {
 	FlowControls listers.PodDeletionFlowControlLister
 	// Secret is the name of the Secret with the certificate.
 	Secret string
-	// Clock determines the time slot of the webhook paths (internal/webhookpath).
+	// Clock determines the period of the webhook paths (internal/webhookpath).
 	Clock clock.PassiveClock
 }
 
@@ -92,7 +92,7 @@ func (r *Registration) Reconcile(ctx context.Context, key string) error {
 			return err
 		}
 	}
-	return controller.NewRequeueAfter(webhookpath.NextSlot(now))
+	return controller.NewRequeueAfter(webhookpath.NextPeriod(now))
 }
 
 func (r *Registration) write(ctx context.Context, config *admissionregistrationv1.ValidatingWebhookConfiguration, want []admissionregistrationv1.ValidatingWebhook) error {

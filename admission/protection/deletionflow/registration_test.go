@@ -39,7 +39,7 @@ var now = time.Date(2026, 11, 23, 12, 3, 0, 0, time.UTC)
 // expected reports whether Reconcile may return an error.
 func expected(err error) bool {
 	requeue, after := controller.IsRequeueKey(err)
-	return err == nil || controller.IsSkipKey(err) || requeue && after == webhookpath.NextSlot(now)
+	return err == nil || controller.IsSkipKey(err) || requeue && after == webhookpath.NextPeriod(now)
 }
 
 func TestWebhooksAreRegisteredWhileAFlowControlExists(t *testing.T) {
@@ -79,7 +79,7 @@ func TestWebhooksAreRegisteredWhileAFlowControlExists(t *testing.T) {
 		"a changed webhook":                 {config("ca", func(w *admissionregistrationv1.ValidatingWebhook) { w.Rules = nil }), []any{newFlow("a", 1, nil)}, certificate("ca"), false, 1, "ca"},
 		"another replica is the leader":     {config("", nil), []any{newFlow("a", 1, nil)}, certificate("ca"), true, 0, ""},
 		"the next path": {config("ca", func(w *admissionregistrationv1.ValidatingWebhook) {
-			access := webhookpath.Access{CABundle: []byte("ca"), Key: []byte("key"), Time: now.Add(-webhookpath.SlotLength)}
+			access := webhookpath.Access{CABundle: []byte("ca"), Key: []byte("key"), Time: now.Add(-webhookpath.PeriodLength)}
 			access.Set(&w.ClientConfig, w.Name)
 		}), []any{newFlow("a", 1, nil)}, certificate("ca"), false, 1, "ca"},
 		"a deleted configuration": {nil, []any{newFlow("a", 1, nil)}, certificate("ca"), false, 0, ""},

@@ -1,6 +1,7 @@
 // Package denialevents publishes denials as CloudEvent deletion.denied. To bound the
-// number of events, each replica sends the first denial per guard and slot, and all
-// replicas use the same id for it. Kubernetes Events and metrics show every denial.
+// number of events, each replica sends only the first denial of a guard in a period of
+// events.DenialSlot, and all replicas use the same id for it. Kubernetes Events and
+// metrics show every denial.
 package denialevents
 
 import (
@@ -20,9 +21,9 @@ type Publisher struct {
 	sender events.Sender
 	clock  clock.PassiveClock
 
-	mu   sync.Mutex
-	slot int64
-	// published are the guards with an event in the slot.
+	mu     sync.Mutex
+	period int64
+	// published are the guards with an event in the period.
 	published map[types.UID]bool
 }
 
@@ -31,7 +32,7 @@ func New(sender events.Sender, c clock.PassiveClock) *Publisher {
 	return &Publisher{sender: sender, clock: c}
 }
 
-// Publish sends an event unless one was sent for this guard in the present slot. It
+// Publish sends an event unless one was sent for this guard in the current period. It
 // sets SlotUnix.
 func (p *Publisher) Publish(ctx context.Context, d events.DeletionDenied) {
 	if p != nil && p.first(&d) {
@@ -43,13 +44,13 @@ func (p *Publisher) first(d *events.DeletionDenied) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	const seconds = int64(events.DenialSlot / time.Second)
-	slot := p.clock.Now().Unix() / seconds * seconds
-	if slot != p.slot {
-		p.slot, p.published = slot, map[types.UID]bool{}
+	period := p.clock.Now().Unix() / seconds * seconds
+	if period != p.period {
+		p.period, p.published = period, map[types.UID]bool{}
 	}
 	if p.published[d.Guard.UID] {
 		return false
 	}
-	p.published[d.Guard.UID], d.SlotUnix = true, slot
+	p.published[d.Guard.UID], d.SlotUnix = true, period
 	return true
 }

@@ -18,7 +18,7 @@ func denial(uid types.UID, pod string) events.DeletionDenied {
 	}
 }
 
-func TestOneCloudEventPerGuardAndSlot(t *testing.T) {
+func TestOneCloudEventPerGuardAndPeriod(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Unix(1_767_323_045, 0))
 	var sent eventstest.Recorder
 	one, two := New(&sent, clock), New(&sent, clock)

@@ -69,7 +69,7 @@ func apply(t *testing.T, state workloadkinds.State, objects ...runtime.Object) (
 		return true, nil, nil
 	})
 	for _, key := range []string{MutatingKey(generated).String(), ValidatingKey(generated).String()} {
-		if err := r.Reconcile(t.Context(), key); !untilTheNextSlot(err) {
+		if err := r.Reconcile(t.Context(), key); !untilTheNextPeriod(err) {
 			t.Fatal(err)
 		}
 	}

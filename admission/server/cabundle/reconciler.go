@@ -60,7 +60,7 @@ type Reconciler struct {
 	Namespaces  corev1client.NamespaceInterface
 	// Recorder records Events about an invalid config-workloads.
 	Recorder record.EventRecorder
-	// Clock determines the time slot of the webhook paths (internal/webhookpath).
+	// Clock determines the period of the webhook paths (internal/webhookpath).
 	Clock clock.PassiveClock
 }
 
@@ -97,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	return controller.NewRequeueAfter(webhookpath.NextSlot(access.Time))
+	return controller.NewRequeueAfter(webhookpath.NextPeriod(access.Time))
 }
 
 // version returns the resourceVersion of a configuration; empty if it does not exist.

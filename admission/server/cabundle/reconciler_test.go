@@ -124,10 +124,10 @@ func withPath(path string) *admissionregistrationv1.MutatingWebhookConfiguration
 	return config
 }
 
-// untilTheNextSlot reports whether err is nil or requeues the key for the next path.
-func untilTheNextSlot(err error) bool {
+// untilTheNextPeriod reports whether err is nil or requeues the key for the next path.
+func untilTheNextPeriod(err error) bool {
 	requeue, after := controller.IsRequeueKey(err)
-	return err == nil || requeue && after == webhookpath.NextSlot(now)
+	return err == nil || requeue && after == webhookpath.NextPeriod(now)
 }
 
 func TestTheCABundleAndThePathsAreWritten(t *testing.T) {
@@ -145,8 +145,8 @@ func TestTheCABundleAndThePathsAreWritten(t *testing.T) {
 			ValidatingKey("breakwater"), []runtime.Object{certificate(), validatingConfig("stale")},
 			[]string{`validatingwebhookconfigurations {"metadata":{"resourceVersion":"1"},"webhooks":[{"name":"b.kb.io","clientConfig":{` + bundle + `,"service":{"path":"` + path("b.kb.io") + `"}}}]}`},
 		},
-		"the path of the last slot": {
-			MutatingKey("breakwater"), []runtime.Object{certificate(), withPath(webhookpath.Path([]byte(key), "a.kb.io", now.Add(-webhookpath.SlotLength)))},
+		"the path of the last period": {
+			MutatingKey("breakwater"), []runtime.Object{certificate(), withPath(webhookpath.Path([]byte(key), "a.kb.io", now.Add(-webhookpath.PeriodLength)))},
 			[]string{`mutatingwebhookconfigurations {"metadata":{"resourceVersion":"1"},"webhooks":[{"name":"a.kb.io","clientConfig":{` + bundle + `,"service":{"path":"` + path("a.kb.io") + `"}}}]}`},
 		},
 		"no path, as in the manifests": {
@@ -161,7 +161,7 @@ func TestTheCABundleAndThePathsAreWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, client := newReconciler(t, tc.objects...)
-			if err := r.Reconcile(t.Context(), tc.key.String()); !untilTheNextSlot(err) {
+			if err := r.Reconcile(t.Context(), tc.key.String()); !untilTheNextPeriod(err) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, patches(client)); diff != "" {
@@ -173,7 +173,7 @@ func TestTheCABundleAndThePathsAreWritten(t *testing.T) {
 
 func TestOnlyTheCABundleAndThePathsAreWritten(t *testing.T) {
 	r, client := newReconciler(t, certificate(), mutatingConfig("stale"))
-	if err := r.Reconcile(t.Context(), MutatingKey("breakwater").String()); !untilTheNextSlot(err) {
+	if err := r.Reconcile(t.Context(), MutatingKey("breakwater").String()); !untilTheNextPeriod(err) {
 		t.Fatal(err)
 	}
 	got, err := client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "breakwater", metav1.GetOptions{})
@@ -194,7 +194,7 @@ func TestAFormerLeaderReplacesNoNewerCABundle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, client := newReconciler(t, append(static(), generatedConfig)...)
 			r.Static, r.Generated, r.Kinds, r.Namespaces = "breakwater", generated, cloneSets, client.CoreV1().Namespaces()
-			r.Clock = clocktesting.NewFakePassiveClock(now.Add(webhookpath.SlotLength)) // the paths must be written
+			r.Clock = clocktesting.NewFakePassiveClock(now.Add(webhookpath.PeriodLength)) // the paths must be written
 			client.PrependReactor("patch", "*", func(a clientgotesting.Action) (bool, runtime.Object, error) {
 				var patch metav1.PartialObjectMetadata
 				if err := json.Unmarshal(a.(clientgotesting.PatchAction).GetPatch(), &patch); err != nil {
@@ -220,7 +220,7 @@ func TestACachedCertificateReplacesNoNewerCABundle(t *testing.T) {
 	if err := client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("secrets"), newer, newer.Namespace); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Reconcile(t.Context(), MutatingKey("breakwater").String()); !untilTheNextSlot(err) {
+	if err := r.Reconcile(t.Context(), MutatingKey("breakwater").String()); !untilTheNextPeriod(err) {
 		t.Fatal(err)
 	}
 	if got := patches(client); len(got) > 0 {

@@ -71,19 +71,19 @@ type LimitRule struct {
 type PodDeletionFlowControlStatus struct {
 	duckv1.Status `json:",inline"`
 
-	// Buckets count the deletions that were allowed, by time, oldest first.
+	// Buckets are the cells, which count the deletions that were allowed, oldest first.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=512
-	Buckets []DeletionBucket `json:"buckets,omitempty"`
-	// Newest are the UIDs of pods and namespaces in the newest bucket. A repeated
+	Buckets []DeletionCell `json:"buckets,omitempty"`
+	// Newest are the UIDs of pods and namespaces in the newest cell. A repeated
 	// admission of one of them counts once.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
 	Newest []types.UID `json:"newest,omitempty"`
-	// Earlier are the last UIDs of the bucket before the newest, so that a repeated
-	// admission of a pod counts once across the end of a bucket.
+	// Earlier are the last UIDs of the cell before the newest, so that a repeated
+	// admission of a pod counts once across the end of a cell.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
@@ -102,8 +102,8 @@ type PodDeletionFlowControlStatus struct {
 	RoomTime *metav1.Time `json:"roomTime,omitempty"`
 }
 
-// DeletionBucket counts the deletions of one part of a window.
-type DeletionBucket struct {
+// DeletionCell counts the deletions of an interval of time.
+type DeletionCell struct {
 	// Start is the second of the first deletion, in Unix seconds.
 	Start int64 `json:"start"`
 	// End is the second after the last deletion, in Unix seconds.

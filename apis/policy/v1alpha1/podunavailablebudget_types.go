@@ -57,15 +57,15 @@ type PodUnavailableBudgetSpec struct {
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : self.matches('^(100|[0-9]{1,2})%$')",message="write a number from 0, or a percentage from 0% to 100%"
 	MinAvailable *intstr.IntOrString `json:"minAvailable,omitempty"`
-	// ProtectOperations are the operations that are judged. Default: all of them. An
-	// update that takes a pod out of the budget is always judged.
+	// ProtectOperations are the operations that the budget decides about. Default: all of
+	// them. It always decides about an update that takes a pod out of the budget.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=5
 	// +kubebuilder:default={DELETE,EVICT,UPDATE,RESIZE,RESTART}
 	ProtectOperations []PodOperation `json:"protectOperations,omitempty"`
-	// ProtectNotReady also judges operations on pods that are not available. By
-	// default they cost nothing, so that broken pods can be replaced.
+	// ProtectNotReady also protects pods that are not available. By default operations on
+	// them cost nothing, so that broken pods can be replaced.
 	// +optional
 	ProtectNotReady bool `json:"protectNotReady,omitempty"`
 	// Shadow enables shadow mode: requests are decided and reported, but never

@@ -15,7 +15,7 @@ import (
 //
 // A watch reports objects in the order of their resourceVersions. So the store has
 // reached the resourceVersion of an event when the handler is called with it. A list has
-// another order, and the informer stores it in parts. (The informer's
+// another order, and the informer does not store all objects at once. (The informer's
 // LastSyncResourceVersion is ahead of its store in both cases.)
 //
 // The informer transforms all objects of a list before it stores the first one. podWatch

@@ -39,7 +39,7 @@ func newFlow(limit int64, change func(*v1alpha1.PodDeletionFlowControl)) *v1alph
 func counted(n int64) func(*v1alpha1.PodDeletionFlowControl) {
 	return func(f *v1alpha1.PodDeletionFlowControl) {
 		committed := metav1.NewMicroTime(zero)
-		f.Status.Buckets = []v1alpha1.DeletionBucket{{Start: zero.Unix(), End: zero.Unix() + 1, Count: n}}
+		f.Status.Buckets = []v1alpha1.DeletionCell{{Start: zero.Unix(), End: zero.Unix() + 1, Count: n}}
 		f.Status.CommittedTime = &committed
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestChangesInPlaceAreJudged(t *testing.T) {
+func TestChangesInPlaceAreDecidedByTheBudget(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
 	n.applyWithBudget(t, deploymentManifest(3, "{}"), budgetManifest("minAvailable: 3"))

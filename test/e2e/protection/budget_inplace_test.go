@@ -30,7 +30,7 @@ func setGate(pod, status string) []string {
 
 // A CloneSet makes a pod unready before it changes the image, and a SidecarSet changes
 // the image only.
-func TestAnUpdateInPlaceByOpenKruiseIsJudged(t *testing.T) {
+func TestAnUpdateInPlaceByOpenKruiseIsDecidedByTheBudget(t *testing.T) {
 	t.Parallel()
 	n, c := newNamespace(t), connect(t)
 	n.applyWithBudget(t, gatedDeployment(3), budgetManifest("maxUnavailable: 1"))
@@ -65,7 +65,7 @@ func TestAnUpdateInPlaceByOpenKruiseIsChargedOnce(t *testing.T) {
 }
 
 // Labels can be written with the status too.
-func TestLabelsThatAreWrittenWithTheStatusAreJudged(t *testing.T) {
+func TestLabelsThatAreWrittenWithTheStatusAreDecidedByTheBudget(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
 	n.applyWithBudget(t, deploymentManifest(2, "{}"), budgetManifest("minAvailable: 2"))

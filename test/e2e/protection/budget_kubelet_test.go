@@ -13,7 +13,7 @@ import (
 )
 
 // The pod is on the real node, because simulated nodes cannot resize a pod.
-func TestAResizeIsJudged(t *testing.T) {
+func TestAResizeIsDecidedByTheBudget(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
 	n.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, labels: {app: web}}, spec: {terminationGracePeriodSeconds: 0,

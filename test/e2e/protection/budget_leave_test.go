@@ -14,7 +14,7 @@ func budgetWithTarget(limits string) string {
  spec: {targetRef: {apiVersion: apps, kind: Deployment, name: web}, ` + limits + `}}`
 }
 
-func TestAnUpdateThatTakesAPodOutOfItsBudgetIsJudged(t *testing.T) {
+func TestAnUpdateThatTakesAPodOutOfItsBudgetIsDecidedByTheBudget(t *testing.T) {
 	t.Parallel()
 	n, c := newNamespace(t), connect(t)
 	n.applyWithBudget(t, deploymentManifest(3, "{}"), budgetWithTarget("maxUnavailable: 0"))
@@ -28,7 +28,7 @@ func TestAnUpdateThatTakesAPodOutOfItsBudgetIsJudged(t *testing.T) {
 	n.run(t, "patch", "pub", "web", "--type=merge", "-p", `{"spec":{"maxUnavailable":1}}`)
 	awaitAllowed(t, c, n.name, 1)
 	n.run(t, "label", "pod", pod, "--overwrite", "app=debug")
-	n.await(t, "the ReplicaSet has released the pod", func() error {
+	n.await(t, "the ReplicaSet has orphaned the pod", func() error {
 		if got := n.run(t, "get", "pod", pod, "-o", "jsonpath={.metadata.ownerReferences}"); got != "" {
 			return fmt.Errorf("owners are %s", got)
 		}

@@ -23,7 +23,7 @@ func TestATargetMayBeOfAnyKindThatOwnsPods(t *testing.T) {
 	}
 }
 
-func TestARestartByOpenKruiseIsJudged(t *testing.T) {
+func TestARestartByOpenKruiseIsDecidedByTheBudget(t *testing.T) {
 	n := newNamespace(t)
 	n.installCRD(t, "ContainerRecreateRequest", "containerrecreaterequests", "v1alpha1")
 	n.applyWithBudget(t, deploymentManifest(2, "{}"), budgetManifest("maxUnavailable: 0"))

@@ -54,7 +54,7 @@ func setMinAvailable(t *testing.T, c clients, namespace string, n int) {
 // The budget allows one of a hundred concurrent deletions, with two replicas of
 // the webhook. No controller replaces the pods, so no deletion is allowed
 // again.
-func TestOneSlotAllowsExactlyOneOfAHundredDeletions(t *testing.T) {
+func TestOneAllowedDeletionPassesOfAHundredRequests(t *testing.T) {
 	times := rounds(t, 20)
 	total := 100 + times
 	n, c := barePodsWithBudget(t, total, total-1)
@@ -130,7 +130,7 @@ func TestKillingWebhooksNeverExceedsTheBudget(t *testing.T) {
 	n, c := barePodsWithBudget(t, 300, 200)
 	began := time.Now()
 	// A storm may end before a check finds such a charge. Then the storm is repeated with new pods.
-	// 60 of the 100 allowed deletions remain for the second part.
+	// 60 of the 100 allowed deletions remain for the second half.
 	for storms, killed := 1, false; !killed; storms++ {
 		if storms > 40 {
 			t.Fatal("no webhook was between a commit and its response")

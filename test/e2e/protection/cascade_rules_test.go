@@ -128,7 +128,7 @@ func TestUnprotectedObjectsAreDeleted(t *testing.T) {
 	n.run(t, "delete", "configmap", "web")
 }
 
-func TestAProtectedNamespaceIsNotDeletedWhileItHasBoundClaims(t *testing.T) {
+func TestAProtectedNamespaceIsNotDeletedWhileItHasBoundVolumeClaims(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
 	n.run(t, "label", "namespace", n.name, disableCascadingLabel+"=true")

@@ -93,15 +93,15 @@ func TestManyDenialsSendOneCloudEventPerMinute(t *testing.T) {
 		storm(t, c, n.name, n.podNames(t), 4)
 	}
 	uid := n.run(t, "get", "pub", "web", "-o", "jsonpath={.metadata.uid}")
-	slots := map[string]bool{}
+	minutes := map[string]bool{}
 	for _, id := range s.idsOf(source) {
 		if !strings.HasPrefix(id, uid+"/") || !strings.HasSuffix(id, "/denied") {
 			t.Errorf("the id of an event is %s", id)
 		}
-		slots[id] = true
+		minutes[id] = true
 	}
 	// Each of two replicas sends one event per minute, and the denials fall into at most two minutes.
-	if all := s.idsOf(source); len(all) > 4 || len(slots) > 2 {
+	if all := s.idsOf(source); len(all) > 4 || len(minutes) > 2 {
 		t.Errorf("events of 104 denials are %q", all)
 	}
 }

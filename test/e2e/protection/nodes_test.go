@@ -102,7 +102,7 @@ func TestADrainWaitsWhileAnotherNodeIsLost(t *testing.T) {
 
 // The controller of NoExecute taints tries a deletion five times within 50 ms, and never
 // again. So pods that a budget protects stay, even if the budget allows more deletions later.
-func TestANoExecuteTaintIsJudgedAndADrainCompletesIt(t *testing.T) {
+func TestANoExecuteTaintIsDecidedByTheBudgetAndADrainCompletesIt(t *testing.T) {
 	t.Parallel()
 	n, c := newNamespace(t), connect(t)
 	nodes := n.newNodes(t, "8", 2)
@@ -129,7 +129,7 @@ func TestANoExecuteTaintIsJudgedAndADrainCompletesIt(t *testing.T) {
 
 // The scheduler deletes pods for pods of higher priority. Its deletions are
 // checked like others, and a denial does not delay other pods.
-func TestPreemptionIsJudged(t *testing.T) {
+func TestPreemptionIsDecidedByTheBudget(t *testing.T) {
 	t.Parallel()
 	n, c := newNamespace(t), connect(t)
 	n.newNodes(t, "4", 1)
