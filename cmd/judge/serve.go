@@ -29,17 +29,17 @@ func serve(ctx context.Context, args []string, _, _ io.Writer) (int, error) {
 	return exitPass, nil
 }
 
-func buildServer(ctx context.Context, clients process.Clients) (process.Parts, error) {
+func buildServer(ctx context.Context, clients process.Clients) (process.Program, error) {
 	sender, follow, err := broker.NewStandaloneSender(ctx, clients.Kube, clients.Config)
 	if err != nil {
-		return process.Parts{}, err
+		return process.Program{}, err
 	}
 	core, wall, meter := clients.Kube.CoreV1(), clock.RealClock{}, metrics.Meter()
 	function := functionjudge.New(functionjudge.Options{
 		Change: clients.Change, Kube: clients.Kube, Reader: functionjudge.NewSources(core, wall).Source,
 		Broker: sender, Signer: eventsigning.NewNamedStore(core, eventsigning.JudgeSecretName, wall), Clock: wall, Meter: meter,
 	})
-	return process.Parts{
+	return process.Program{
 		Handler:    functions.NewReceiver(serveName, function, wall, meter),
 		Background: []func(context.Context) error{follow, sender.Run},
 	}, nil

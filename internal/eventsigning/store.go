@@ -77,8 +77,8 @@ func (s *Store) Verify(ctx context.Context, e event.Event) error {
 	return ErrNotAuthentic
 }
 
-// keysOf returns the keys, read less than age ago. The read is under the lock, so
-// that concurrent callers share it.
+// keysOf returns the keys, read less than age ago. mu stays locked during the read,
+// so that concurrent callers share it.
 func (s *Store) keysOf(ctx context.Context, age time.Duration) (Keys, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

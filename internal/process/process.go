@@ -14,10 +14,10 @@ import (
 )
 
 // Run runs a process: it sets up logging, telemetry and clients, calls build, and
-// serves its parts until ctx ends. Environment variable PORT is the port to serve on
+// serves the program until ctx ends. Environment variable PORT is the port to serve on
 // (set by Knative Serving; default 8080), and KUBECONFIG names the cluster for a
 // process outside of a cluster.
-func Run(ctx context.Context, name string, build func(context.Context, Clients) (Parts, error)) (err error) {
+func Run(ctx context.Context, name string, build func(context.Context, Clients) (Program, error)) (err error) {
 	logger, err := NewLogger(name)
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func Run(ctx context.Context, name string, build func(context.Context, Clients) 
 	if err != nil {
 		return err
 	}
-	parts, err := build(ctx, clients)
+	program, err := build(ctx, clients)
 	if err != nil {
 		return err
 	}
@@ -51,5 +51,5 @@ func Run(ctx context.Context, name string, build func(context.Context, Clients) 
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	return Serve(ctx, listener, name, parts)
+	return Serve(ctx, listener, name, program)
 }

@@ -28,12 +28,12 @@ func runOutsideCluster(t *testing.T) {
 func TestAProcessServesWithoutTheAPIServer(t *testing.T) {
 	runOutsideCluster(t) // with an unreachable API server
 	ctx, stop := context.WithCancel(t.Context())
-	err := process.Run(ctx, "test", func(_ context.Context, c process.Clients) (process.Parts, error) {
+	err := process.Run(ctx, "test", func(_ context.Context, c process.Clients) (process.Program, error) {
 		if c.Kube == nil || c.Change == nil || c.Config.UserAgent != "test" {
 			t.Errorf("clients are %+v", c)
 		}
 		serving := func(context.Context) error { stop(); return nil }
-		return process.Parts{Handler: http.NotFoundHandler(), Background: []func(context.Context) error{serving}}, nil
+		return process.Program{Handler: http.NotFoundHandler(), Background: []func(context.Context) error{serving}}, nil
 	})
 	if err != nil {
 		t.Error(err)
@@ -62,8 +62,8 @@ func TestTheRateLimitOfTheKubernetesClientsIsConfigured(t *testing.T) {
 func TestAnErrorOfBuildEndsTheProcess(t *testing.T) {
 	runOutsideCluster(t)
 	broken := errors.New("broken")
-	err := process.Run(t.Context(), "test", func(context.Context, process.Clients) (process.Parts, error) {
-		return process.Parts{}, broken
+	err := process.Run(t.Context(), "test", func(context.Context, process.Clients) (process.Program, error) {
+		return process.Program{}, broken
 	})
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v", err)

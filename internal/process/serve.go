@@ -34,8 +34,8 @@ const (
 // 503 to events, and marking it unready would only hide the cause.
 const HealthPath = "/healthz"
 
-// Parts are the parts of a process.
-type Parts struct {
+// Program is what a process serves and runs.
+type Program struct {
 	// Handler serves all requests except those to HealthPath.
 	Handler http.Handler
 	// TLS, if set, is the configuration of the server, which then answers plain HTTP with
@@ -51,10 +51,10 @@ type Parts struct {
 
 // Serve serves on the listener until ctx ends, then completes the requests in
 // flight.
-func Serve(ctx context.Context, listener net.Listener, name string, parts Parts) error {
+func Serve(ctx context.Context, listener net.Listener, name string, program Program) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+HealthPath, func(http.ResponseWriter, *http.Request) {})
-	mux.Handle("/", otelhttp.NewHandler(parts.Handler, name))
+	mux.Handle("/", otelhttp.NewHandler(program.Handler, name))
 
 	// Requests inherit the logger of ctx but not its end, because they are drained.
 	base := context.WithoutCancel(ctx)
@@ -68,15 +68,15 @@ func Serve(ctx context.Context, listener net.Listener, name string, parts Parts)
 	}
 	group, gctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		if parts.TLS != nil {
-			listener = tls.NewListener(listener, parts.TLS)
+		if program.TLS != nil {
+			listener = tls.NewListener(listener, program.TLS)
 		}
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve: %w", err)
 		}
 		return nil
 	})
-	for _, run := range parts.Background {
+	for _, run := range program.Background {
 		group.Go(func() error { return run(gctx) })
 	}
 	group.Go(func() error {
@@ -86,8 +86,8 @@ func Serve(ctx context.Context, listener net.Listener, name string, parts Parts)
 		if err := server.Shutdown(drain); err != nil {
 			return fmt.Errorf("drain requests: %w", err)
 		}
-		if parts.Drained != nil {
-			parts.Drained(base)
+		if program.Drained != nil {
+			program.Drained(base)
 		}
 		return nil
 	})

@@ -20,7 +20,7 @@ func TestATerminatingProcessCompletesItsRequests(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	begun, backgroundEnded := make(chan struct{}), make(chan struct{})
 	var handled, drained atomic.Bool
-	parts := process.Parts{
+	program := process.Program{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			close(begun)
 			<-ctx.Done() // stop is called during the request
@@ -44,7 +44,7 @@ func TestATerminatingProcessCompletesItsRequests(t *testing.T) {
 		},
 	}
 	ended, answered := make(chan error), make(chan string)
-	go func() { ended <- process.Serve(ctx, listener, "test", parts) }()
+	go func() { ended <- process.Serve(ctx, listener, "test", program) }()
 	go func() { answered <- get(t, url+"/") }()
 	<-begun
 	if got := get(t, url+process.HealthPath); got != "" {
@@ -69,8 +69,8 @@ func TestAFailingBackgroundFunctionEndsTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	fails := func(context.Context) error { return io.ErrUnexpectedEOF }
-	parts := process.Parts{Handler: http.NotFoundHandler(), Background: []func(context.Context) error{fails}}
-	if err := process.Serve(t.Context(), listener, "test", parts); err != io.ErrUnexpectedEOF { //nolint:errorlint // must not be wrapped
+	program := process.Program{Handler: http.NotFoundHandler(), Background: []func(context.Context) error{fails}}
+	if err := process.Serve(t.Context(), listener, "test", program); err != io.ErrUnexpectedEOF { //nolint:errorlint // must not be wrapped
 		t.Errorf("got %v", err)
 	}
 }

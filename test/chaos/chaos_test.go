@@ -48,7 +48,7 @@ type options struct {
 	// Rounds is the number of rounds of faults; 0: until the releases have
 	// ended.
 	Rounds int `default:"1"`
-	// KillsPerPart is the maximum number of kills of each part, ServerKills that
+	// KillsPerPart is the maximum number of kills of each target, ServerKills that
 	// of the double and of the permission centre; 0: no limit.
 	KillsPerPart int `split_words:"true" default:"2"`
 	ServerKills  int `split_words:"true" default:"1"`
@@ -174,7 +174,7 @@ func (r *run) do(ctx context.Context) error {
 		return err
 	}
 	if left := NotKilled(r.injector.maxKills, r.injector.count(Kill)); len(left) > 0 {
-		return fmt.Errorf("parts that were not killed: %s", strings.Join(left, ", "))
+		return fmt.Errorf("targets that were not killed: %s", strings.Join(left, ", "))
 	}
 	if err := r.awaitRecovery(ctx); err != nil {
 		return err

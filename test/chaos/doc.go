@@ -1,8 +1,8 @@
 // Package chaos releases Deployments of simulated pods, deletes and evicts pods
 // that a budget covers, and replaces pods with a permission set, while it kills
-// and pauses parts of the system: controllers, webhooks, functions, permission
+// and pauses components of the system: controllers, webhooks, functions, permission
 // centre, dispatcher, Broker and the double of the server. The double answers
-// some calls with errors. In a run every part is killed at least once.
+// some calls with errors. In a run every target is killed at least once.
 // Afterwards:
 //
 //   - The end of every release agrees with the verdicts that the server sent. No
@@ -35,7 +35,7 @@
 //	CHAOS_DURATION        minimum time during which releases begin (0s)
 //	CHAOS_INTERVAL        mean time between two faults (2s)
 //	CHAOS_ROUNDS          rounds of faults (1; 0: until the releases have ended)
-//	CHAOS_KILLS_PER_PART  maximum number of kills of each part (2; 0: no limit)
+//	CHAOS_KILLS_PER_PART  maximum number of kills of each target (2; 0: no limit)
 //	CHAOS_SERVER_KILLS    the same for the double and the permission centre (1)
 //
 // A failed run writes its log and state to bin/chaos.

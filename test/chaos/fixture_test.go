@@ -174,7 +174,7 @@ func (f *fixture) awaitCleanup(ctx context.Context) error {
 	})
 }
 
-// awaitRecovery waits until every part is ready again.
+// awaitRecovery waits until every target is ready again.
 func (f *fixture) awaitRecovery(ctx context.Context) error {
 	const within = 4 * time.Minute
 	for _, namespace := range []string{v1alpha1.SystemNamespace, disruption.Eventing, judge.Namespace} {

@@ -21,9 +21,9 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 )
 
-// target is a part that has faults.
+// target is a component that has faults.
 type target struct {
-	part disruption.Part
+	disruption.Target
 	// keep: only the process is killed, the pod must stay.
 	keep bool
 	// wake is the URL of a function that may be scaled to zero; a request
@@ -31,43 +31,43 @@ type target struct {
 	wake string
 }
 
-// maxDown is the maximum number of parts that are down at a time. If all parts
+// maxDown is the maximum number of components that are down at a time. If all components
 // were down all the time, no release would be judged.
 const maxDown = 3
 
-// targets are the parts between a Ready pod and its verdict, those that decide
+// targets are the components between a Ready pod and its verdict, those that decide
 // about deletions of covered pods, and those that grant permissions.
 func targets() map[string]target {
 	out := map[string]target{
-		"dispatcher": {part: disruption.Dispatcher()},
-		"ingress":    {part: disruption.Ingress()},
-		"filter":     {part: disruption.Filter()},
-		"callback":   {part: disruption.Function("callback")},
+		"dispatcher": {Target: disruption.Dispatcher()},
+		"ingress":    {Target: disruption.Ingress()},
+		"filter":     {Target: disruption.Filter()},
+		"callback":   {Target: disruption.Function("callback")},
 		// A new pod would not have the state, which is on a volume of the pod.
-		"server": {part: disruption.Server(), keep: true},
+		"server": {Target: disruption.Server(), keep: true},
 	}
 	for _, name := range []string{
 		"controller", "webhook", "protection-controller", "protection-webhook",
 		"permission-centre", "permission-controller", "permission-webhook", "init-action-server",
 	} {
-		out[name] = target{part: disruption.Component(name)}
+		out[name] = target{Target: disruption.Component(name)}
 	}
 	for _, name := range []string{"submit", "verdict", "report", "deadletter"} {
 		out[name] = target{
-			part: disruption.Function(name),
-			wake: fmt.Sprintf("http://%s.%s.svc.cluster.local", name, v1alpha1.SystemNamespace),
+			Target: disruption.Function(name),
+			wake:   fmt.Sprintf("http://%s.%s.svc.cluster.local", name, v1alpha1.SystemNamespace),
 		}
 	}
 	return out
 }
 
-// maxKills returns the maximum number of kills of each part; 0: no limit. A pod
+// maxKills returns the maximum number of kills of each target; 0: no limit. A pod
 // that must stay has its own maximum, kept, because the kubelet's restart back-off
 // grows with each kill.
-func maxKills(perPart, kept int) map[string]int {
+func maxKills(perTarget, kept int) map[string]int {
 	out := map[string]int{}
 	for name, t := range targets() {
-		out[name] = perPart
+		out[name] = perTarget
 		if t.keep {
 			out[name] = kept
 		}
@@ -82,7 +82,7 @@ func renewKept(ctx context.Context, kube kubernetes.Interface) error {
 		if !t.keep {
 			continue
 		}
-		pods, err := t.part.Pods(ctx, kube)
+		pods, err := t.Pods(ctx, kube)
 		if err != nil {
 			return fmt.Errorf("list the pods of %s: %w", name, err)
 		}
@@ -149,13 +149,13 @@ func (i *injector) endRound() {
 	}
 }
 
-// awaitFewDown waits until fewer than maxDown parts are down.
+// awaitFewDown waits until fewer than maxDown targets are down.
 func (i *injector) awaitFewDown(ctx context.Context) {
-	err := await(ctx, time.Minute, "some parts are up", func(ctx context.Context) error {
+	err := await(ctx, time.Minute, "some targets are up", func(ctx context.Context) error {
 		var down []string
 		for _, name := range slices.Sorted(maps.Keys(i.targets)) {
 			t := i.targets[name]
-			pods, err := t.part.Pods(ctx, i.kube)
+			pods, err := t.Pods(ctx, i.kube)
 			if err != nil {
 				return err
 			}
@@ -173,9 +173,9 @@ func (i *injector) awaitFewDown(ctx context.Context) {
 	}
 }
 
-// inject injects a fault into one or all of the ready pods of a part.
+// inject injects a fault into one or all of the ready pods of a target.
 func (i *injector) inject(ctx context.Context, f Fault) error {
-	t := i.targets[f.Part]
+	t := i.targets[f.Target]
 	pods, err := i.readyPods(ctx, t)
 	if err != nil {
 		return err
@@ -200,15 +200,15 @@ func (i *injector) inject(ctx context.Context, f Fault) error {
 	if i.counts[f.Kind] == nil {
 		i.counts[f.Kind] = map[string]int{}
 	}
-	i.counts[f.Kind][f.Part]++
+	i.counts[f.Kind][f.Target]++
 	return nil
 }
 
-// readyPods waits until a part has ready pods, and wakes it if it is scaled to
+// readyPods waits until a target has ready pods, and wakes it if it is scaled to
 // zero.
 func (i *injector) readyPods(ctx context.Context, t target) (found []corev1.Pod, err error) {
-	err = await(ctx, 2*time.Minute, t.part.String()+" has a ready pod", func(ctx context.Context) error {
-		pods, err := t.part.Pods(ctx, i.kube)
+	err = await(ctx, 2*time.Minute, t.String()+" has a ready pod", func(ctx context.Context) error {
+		pods, err := t.Pods(ctx, i.kube)
 		if err != nil {
 			return err
 		}
@@ -278,7 +278,7 @@ func restarts(pod *corev1.Pod) (n int32) {
 	return n
 }
 
-// count returns the number of faults of a kind of each part.
+// count returns the number of faults of a kind of each target.
 func (i *injector) count(kind FaultKind) map[string]int {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -54,7 +54,7 @@ type releaseLoop struct {
 	// versioned is closed when the webhook has annotated the first release.
 	// Without the annotations it would be a baseline, which is not judged.
 	versioned chan struct{}
-	// roundDone is closed when every part was killed; until then the releases
+	// roundDone is closed when every target was killed; until then the releases
 	// continue.
 	roundDone <-chan struct{}
 	// done is the number of releases that have ended.

@@ -20,19 +20,19 @@ const (
 	Pause FaultKind = "pause"
 )
 
-// Limits of the time for which a part is paused.
+// Limits of the time for which a target is paused.
 const (
 	minPause = 3 * time.Second
 	maxPause = 10 * time.Second
 )
 
-// Fault is one fault of a part.
+// Fault is one fault of a target.
 type Fault struct {
 	Round int
 	// After is the time since the previous fault.
-	After time.Duration
-	Part  string
-	Kind  FaultKind
+	After  time.Duration
+	Target string
+	Kind   FaultKind
 	// All: all replicas have the fault. Otherwise only the replica with number
 	// Replica, modulo the number of replicas, has it.
 	All     bool
@@ -47,17 +47,17 @@ func (f Fault) String() string {
 		what = "all of"
 	}
 	if f.Kind == Pause {
-		return fmt.Sprintf("pause %s %s for %s", what, f.Part, f.For.Round(100*time.Millisecond))
+		return fmt.Sprintf("pause %s %s for %s", what, f.Target, f.For.Round(100*time.Millisecond))
 	}
-	return fmt.Sprintf("%s %s %s", f.Kind, what, f.Part)
+	return fmt.Sprintf("%s %s %s", f.Kind, what, f.Target)
 }
 
 // Schedule returns the faults of a run, without an end. It depends only on its
 // arguments. The interval is the mean time between two faults; maxKills has the
-// names of the parts and the maximum number of kills of each, 0 for no limit.
+// names of the targets and the maximum number of kills of each, 0 for no limit.
 //
-// In round 0 every part is killed once, and every third is paused too. In later
-// rounds every part is either killed or paused once.
+// In round 0 every target is killed once, and every third is paused too. In later
+// rounds every target is either killed or paused once.
 func Schedule(seed uint64, interval time.Duration, maxKills map[string]int) iter.Seq[Fault] {
 	return func(yield func(Fault) bool) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -66,14 +66,14 @@ func Schedule(seed uint64, interval time.Duration, maxKills map[string]int) iter
 		for round := 0; len(names) > 0; round++ {
 			var faults []Fault
 			for i, n := range r.Perm(len(names)) {
-				part := names[n]
-				kill := round == 0 || (r.IntN(3) > 0 && (maxKills[part] == 0 || kills[part] < maxKills[part]))
+				name := names[n]
+				kill := round == 0 || (r.IntN(3) > 0 && (maxKills[name] == 0 || kills[name] < maxKills[name]))
 				if kill {
-					kills[part]++
-					faults = append(faults, Fault{Part: part, Kind: Kill})
+					kills[name]++
+					faults = append(faults, Fault{Target: name, Kind: Kill})
 				}
 				if !kill || (round == 0 && i%3 == 0) {
-					faults = append(faults, Fault{Part: part, Kind: Pause, For: minPause + time.Duration(r.Int64N(int64(maxPause-minPause)))})
+					faults = append(faults, Fault{Target: name, Kind: Pause, For: minPause + time.Duration(r.Int64N(int64(maxPause-minPause)))})
 				}
 			}
 			r.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
@@ -88,12 +88,12 @@ func Schedule(seed uint64, interval time.Duration, maxKills map[string]int) iter
 	}
 }
 
-// NotKilled returns the parts without a kill.
+// NotKilled returns the targets without a kill.
 func NotKilled(maxKills, kills map[string]int) []string {
 	var out []string
-	for _, part := range slices.Sorted(maps.Keys(maxKills)) {
-		if kills[part] == 0 {
-			out = append(out, part)
+	for _, name := range slices.Sorted(maps.Keys(maxKills)) {
+		if kills[name] == 0 {
+			out = append(out, name)
 		}
 	}
 	return out

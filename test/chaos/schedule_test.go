@@ -9,12 +9,12 @@ import (
 
 const interval = 4 * time.Second
 
-var someParts = map[string]int{"a": 2, "b": 0, "c": 1, "d": 2, "e": 2, "f": 0, "g": 2}
+var someTargets = map[string]int{"a": 2, "b": 0, "c": 1, "d": 2, "e": 2, "f": 0, "g": 2}
 
 // first returns the faults of the first rounds.
-func first(rounds int, seed uint64, parts map[string]int) []Fault {
+func first(rounds int, seed uint64, maxKills map[string]int) []Fault {
 	var out []Fault
-	for f := range Schedule(seed, interval, parts) {
+	for f := range Schedule(seed, interval, maxKills) {
 		if f.Round == rounds {
 			break
 		}
@@ -26,24 +26,24 @@ func first(rounds int, seed uint64, parts map[string]int) []Fault {
 func TestASeedRepeatsItsFaults(t *testing.T) {
 	for seed := range uint64(50) {
 		copied := map[string]int{}
-		for part, most := range someParts {
-			copied[part] = most
+		for name, most := range someTargets {
+			copied[name] = most
 		}
-		if diff := cmp.Diff(first(5, seed, someParts), first(5, seed, copied)); diff != "" {
+		if diff := cmp.Diff(first(5, seed, someTargets), first(5, seed, copied)); diff != "" {
 			t.Fatalf("seed %d: %s", seed, diff)
 		}
 	}
-	if cmp.Equal(first(1, 1, someParts), first(1, 2, someParts)) {
+	if cmp.Equal(first(1, 1, someTargets), first(1, 2, someTargets)) {
 		t.Error("two seeds have the same faults")
 	}
 }
 
-func TestEveryPartIsKilledInTheFirstRound(t *testing.T) {
+func TestEveryTargetIsKilledInTheFirstRound(t *testing.T) {
 	for seed := range uint64(50) {
 		kills, pauses := map[string]int{}, 0
-		for _, f := range first(1, seed, someParts) {
+		for _, f := range first(1, seed, someTargets) {
 			if f.Kind == Kill {
-				kills[f.Part]++
+				kills[f.Target]++
 			} else {
 				pauses++
 			}
@@ -61,9 +61,9 @@ func TestEveryPartIsKilledInTheFirstRound(t *testing.T) {
 func TestFaultsKeepTheirLimits(t *testing.T) {
 	for seed := range uint64(50) {
 		kills, faults, all := map[string]int{}, map[[2]any]int{}, 0
-		for _, f := range first(10, seed, someParts) {
+		for _, f := range first(10, seed, someTargets) {
 			if f.Kind == Kill {
-				kills[f.Part]++
+				kills[f.Target]++
 			} else if f.For < minPause || f.For > maxPause {
 				t.Fatalf("seed %d: %s", seed, f)
 			}
@@ -73,15 +73,15 @@ func TestFaultsKeepTheirLimits(t *testing.T) {
 			if f.All {
 				all++
 			}
-			faults[[2]any{f.Round, f.Part}]++
+			faults[[2]any{f.Round, f.Target}]++
 		}
-		for part, most := range someParts {
-			if most > 0 && kills[part] > most {
-				t.Errorf("seed %d: %s is killed %d times, want at most %d", seed, part, kills[part], most)
+		for name, most := range someTargets {
+			if most > 0 && kills[name] > most {
+				t.Errorf("seed %d: %s is killed %d times, want at most %d", seed, name, kills[name], most)
 			}
 			for round := 1; round < 10; round++ {
-				if n := faults[[2]any{round, part}]; n != 1 {
-					t.Errorf("seed %d: %s has %d faults in round %d, want 1", seed, part, n, round)
+				if n := faults[[2]any{round, name}]; n != 1 {
+					t.Errorf("seed %d: %s has %d faults in round %d, want 1", seed, name, n, round)
 				}
 			}
 		}
@@ -91,7 +91,7 @@ func TestFaultsKeepTheirLimits(t *testing.T) {
 	}
 }
 
-func TestPartsWithoutAKillAreNamed(t *testing.T) {
+func TestTargetsWithoutAKillAreNamed(t *testing.T) {
 	got := NotKilled(map[string]int{"webhook": 2, "controller": 2, "server": 1}, map[string]int{"controller": 1})
 	if diff := cmp.Diff([]string{"server", "webhook"}, got); diff != "" {
 		t.Error(diff)

@@ -29,7 +29,7 @@ type Part struct {
 	// Component is the name of its process of controllers, Controllers the controllers in it.
 	Component   string
 	Controllers []injection.ControllerConstructor
-	// Settled is how long Component has to hold its only Lease before the tests begin.
+	// Settled is how long Component has to have its only Lease before the tests begin.
 	Settled time.Duration
 }
 
@@ -63,8 +63,8 @@ func StartPart(ctx context.Context, part Part) (*ControlPlane, error) {
 	return p, nil
 }
 
-// awaitLease waits until a component has held its only Lease for this long.
-func (p *ControlPlane) awaitLease(ctx context.Context, component string, held time.Duration) error {
+// awaitLease waits until a component has had its only Lease for this long.
+func (p *ControlPlane) awaitLease(ctx context.Context, component string, settled time.Duration) error {
 	kube, err := kubernetes.NewForConfig(p.config)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
@@ -75,10 +75,10 @@ func (p *ControlPlane) awaitLease(ctx context.Context, component string, held ti
 		if err != nil || l.Spec.RenewTime == nil || l.Spec.AcquireTime == nil {
 			return false, nil //nolint:nilerr // the component has not acquired it yet
 		}
-		return l.Spec.RenewTime.Sub(l.Spec.AcquireTime.Time) >= held, nil
+		return l.Spec.RenewTime.Sub(l.Spec.AcquireTime.Time) >= settled, nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait until Lease %s is held for %s: %w", name, held, err)
+		return fmt.Errorf("wait until Lease %s has one holder for %s: %w", name, settled, err)
 	}
 	return nil
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 )
 
-// kill kills each running pod of a part. It waits until a pod runs, because a
+// kill kills each running pod of a target. It waits until a pod runs, because a
 // function may be scaled to zero.
-func (e *environment) kill(t *testing.T, p part) {
+func (e *environment) kill(t *testing.T, p target) {
 	t.Helper()
 	await(t, rolloutTimeout, "a pod of "+p.String()+" runs and is killed", func(ctx context.Context) error {
 		pods, err := e.pods(ctx, p)

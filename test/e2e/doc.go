@@ -7,6 +7,6 @@
 // namespace to bin/e2e/<test>/ before the namespace is deleted.
 //
 // The groups in specs_test.go run sequentially: first without a server, then
-// with the double of the server, then while parts are killed. Within a group,
+// with the double of the server, then while components are killed. Within a group,
 // independent tests run in parallel.
 package e2e

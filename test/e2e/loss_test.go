@@ -80,11 +80,11 @@ func (n *namespace) awaitFailedBatch(t *testing.T, within time.Duration, index i
 	})
 }
 
-// killedPart: killing a part during a release only delays its end. Like the real
-// server, the double sends the fail once. A part that carries verdicts is killed
+// killedComponent: killing a component during a release only delays its end. Like the real
+// server, the double sends the fail once. A component that carries verdicts is killed
 // when the double has the answer to its callback: the verdict must be safe then.
-// The other parts are killed while the batch is submitted.
-func killedPart(p part) func(*testing.T, *environment) {
+// The other components are killed while the batch is submitted.
+func killedComponent(p target) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		n := e.optedInNamespace(t)
 		n.setChecks(t,
@@ -101,7 +101,7 @@ func killedPart(p part) func(*testing.T, *environment) {
 		e.kill(t, p)
 		n.awaitFailedBatch(t, recoveryTimeout, 4)
 		n.setChecks(t)
-		await(t, recoveryTimeout, "the repair is admitted", func(ctx context.Context) error { // the killed part may be the webhook
+		await(t, recoveryTimeout, "the repair is admitted", func(ctx context.Context) error { // the killed component may be the webhook
 			return n.patch(ctx, "web", repairOf("v2"))
 		})
 		n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.WorkloadSuccess)
@@ -110,10 +110,10 @@ func killedPart(p part) func(*testing.T, *environment) {
 	}
 }
 
-// verdictDuringOutage stops parts before a fail arrives and restores them
+// verdictDuringOutage stops components before a fail arrives and restores them
 // afterwards. The verdict, which is sent once, is applied. Unless nil,
 // meanwhile is called while the verdict waits.
-func verdictDuringOutage(meanwhile func(*testing.T, *environment), stopParts ...func(*testing.T, *environment) (undo func())) func(*testing.T, *environment) {
+func verdictDuringOutage(meanwhile func(*testing.T, *environment), stops ...func(*testing.T, *environment) (undo func())) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		n := e.optedInNamespace(t)
 		n.setChecks(t, double.CheckRule{Match: batch(2, double.Post), Then: double.Behaviour{Never: true}})
@@ -121,7 +121,7 @@ func verdictDuringOutage(meanwhile func(*testing.T, *environment), stopParts ...
 		waiting := n.awaitBatch(t, rolloutTimeout, "web", 2, "waits for its POST verdict", awaitsPostVerdict)
 		n.awaitPassed(t, "web", 2)
 		var undo []func()
-		for _, stop := range stopParts {
+		for _, stop := range stops {
 			undo = append(undo, stop(t, e))
 		}
 		c, err := n.current(t.Context(), "web")

@@ -20,15 +20,15 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// connection is a port of a part, and who may connect to it.
+// connection is a port of a component, and who may connect to it.
 type connection struct {
-	part part
-	port int
+	component target
+	port      int
 	// Own are pods of Breakwater; strangers are pods of any other namespace.
 	strangers, own bool
 }
 
-// connections are the TCP ports on which the parts listen. Port 8080 of a controller or
+// connections are the TCP ports on which the components listen. Port 8080 of a controller or
 // webhook is for probes of the kubelet, which policies do not restrict.
 func connections() []connection {
 	all := []connection{
@@ -52,9 +52,9 @@ func connections() []connection {
 	return all
 }
 
-// The other tests of this package show that the parts reach each other: TestMain enforces
+// The other tests of this package show that the components reach each other: TestMain enforces
 // the NetworkPolicies.
-func TestEachPartAcceptsOnlyTheConnectionsThatItsPolicyNames(t *testing.T) {
+func TestEachComponentAcceptsOnlyTheConnectionsThatItsPolicyNames(t *testing.T) {
 	e := newEnvironment(t)
 	const attempts = 4
 	for range attempts {
@@ -75,10 +75,10 @@ func TestEachPartAcceptsOnlyTheConnectionsThatItsPolicyNames(t *testing.T) {
 		}
 		for i, c := range connections() {
 			if stranger[targets[i]] != c.strangers {
-				t.Errorf("a pod of another namespace connects to port %d of %v: %t, want %t", c.port, c.part, stranger[targets[i]], c.strangers)
+				t.Errorf("a pod of another namespace connects to port %d of %v: %t, want %t", c.port, c.component, stranger[targets[i]], c.strangers)
 			}
 			if own[targets[i]] != c.own {
-				t.Errorf("a pod of Breakwater connects to port %d of %v: %t, want %t", c.port, c.part, own[targets[i]], c.own)
+				t.Errorf("a pod of Breakwater connects to port %d of %v: %t, want %t", c.port, c.component, own[targets[i]], c.own)
 			}
 		}
 		return
@@ -90,24 +90,24 @@ func TestEachPartAcceptsOnlyTheConnectionsThatItsPolicyNames(t *testing.T) {
 // and can connect to each address.
 func (e *environment) targets(t *testing.T) (pods []corev1.Pod, targets []string) {
 	t.Helper()
-	await(t, rolloutTimeout, "each part listens", func(ctx context.Context) error {
+	await(t, rolloutTimeout, "each component listens", func(ctx context.Context) error {
 		pods, targets = nil, nil
 		for _, c := range connections() {
-			all, err := e.pods(ctx, c.part)
+			all, err := e.pods(ctx, c.component)
 			if err != nil {
 				return err
 			}
 			i := slices.IndexFunc(all, func(p corev1.Pod) bool { return p.DeletionTimestamp == nil && p.Status.PodIP != "" })
 			if i < 0 {
-				return fmt.Errorf("%v has no pod", c.part)
+				return fmt.Errorf("%v has no pod", c.component)
 			}
-			target := net.JoinHostPort(all[i].Status.PodIP, strconv.Itoa(c.port))
-			connected, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", target)
+			address := net.JoinHostPort(all[i].Status.PodIP, strconv.Itoa(c.port))
+			connected, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", address)
 			if err != nil {
-				return fmt.Errorf("%v does not listen: %w", c.part, err)
+				return fmt.Errorf("%v does not listen: %w", c.component, err)
 			}
 			_ = connected.Close()
-			pods, targets = append(pods, all[i]), append(targets, target)
+			pods, targets = append(pods, all[i]), append(targets, address)
 		}
 		return nil
 	})

@@ -21,19 +21,19 @@ import (
 
 const eventing = disruption.Eventing
 
-// part is a part of the system that can be killed.
-type part = disruption.Part
+// target is a component of the system that a test disturbs.
+type target = disruption.Target
 
-func dispatcher() part { return disruption.Dispatcher() }
+func dispatcher() target { return disruption.Dispatcher() }
 
 // component is a Deployment of Breakwater.
-func component(name string) part { return disruption.Component(name) }
+func component(name string) target { return disruption.Component(name) }
 
 // function is a function of Breakwater.
-func function(name string) part { return disruption.Function(name) }
+func function(name string) target { return disruption.Function(name) }
 
-// pods returns the pods of a part that are not terminating.
-func (e *environment) pods(ctx context.Context, p part) ([]corev1.Pod, error) {
+// pods returns the pods of a target that are not terminating.
+func (e *environment) pods(ctx context.Context, p target) ([]corev1.Pod, error) {
 	return p.Pods(ctx, e.kube)
 }
 
@@ -63,7 +63,7 @@ func (e *environment) scaleToZero(t *testing.T, namespace, name string) (undo fu
 	if err := scale(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	p := part{Namespace: namespace, Selector: metav1.FormatLabelSelector(d.Spec.Selector)}
+	p := target{Namespace: namespace, Selector: metav1.FormatLabelSelector(d.Spec.Selector)}
 	var stopped []corev1.Pod
 	await(t, shortTimeout, name+" is stopped", func(ctx context.Context) error {
 		list, err := e.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: p.Selector})

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// reacquireTimeout bounds the time until a released Lease has a holder.
+	// reacquireTimeout bounds the time until a Lease without a holder is acquired.
 	reacquireTimeout = 5 * time.Second
 	// buckets is the value in config-leader-election.
 	buckets = 2
@@ -159,11 +159,11 @@ func holderOf(l *coordinationv1.Lease) string {
 }
 
 // shareLeases waits until each controller holds one of the two Leases. The
-// first controller to start acquires both, so shareLeases releases one of them.
+// first controller to start acquires both, so shareLeases removes the holder of one of them.
 func (e *environment) shareLeases(t *testing.T) {
 	t.Helper()
 	e.awaitDeployed(t, system, "controller")
-	var released time.Time
+	var removed time.Time
 	await(t, recoveryTimeout, "both controllers hold a Lease", func(ctx context.Context) error {
 		all, err := e.leases(ctx)
 		if err != nil {
@@ -188,8 +188,8 @@ func (e *environment) shareLeases(t *testing.T) {
 		if len(holders) == 2 && len(live) == 2 {
 			return nil
 		}
-		if time.Since(released) > reacquireTimeout {
-			released = time.Now()
+		if time.Since(removed) > reacquireTimeout {
+			removed = time.Now()
 			_, err := e.kube.CoordinationV1().Leases(system).Patch(ctx, leaderelection.LeaseName("controller", 0, buckets), types.MergePatchType,
 				[]byte(`{"spec":{"holderIdentity":""}}`), metav1.PatchOptions{})
 			if err != nil {

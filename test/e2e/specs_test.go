@@ -107,12 +107,12 @@ func TestReleasesWhilePartsAreDown(t *testing.T) {
 	configure(t, e)
 	runSequentially(t, e, []spec{
 		{"a release ends correctly when the channel is killed twice, once before a fail arrives", lostEvents},
-		{"a release ends correctly when the controller is killed", killedPart(component("controller"))},
-		{"a release ends correctly when the webhook is killed", killedPart(component("webhook"))},
-		{"a release ends correctly when submit is killed", killedPart(function("submit"))},
-		{"a release ends correctly when verdict is killed", killedPart(function("verdict"))},
-		{"a release ends correctly when report is killed", killedPart(function("report"))},
-		{"a release ends correctly when callback is killed", killedPart(function("callback"))},
+		{"a release ends correctly when the controller is killed", killedComponent(component("controller"))},
+		{"a release ends correctly when the webhook is killed", killedComponent(component("webhook"))},
+		{"a release ends correctly when submit is killed", killedComponent(function("submit"))},
+		{"a release ends correctly when verdict is killed", killedComponent(function("verdict"))},
+		{"a release ends correctly when report is killed", killedComponent(function("report"))},
+		{"a release ends correctly when callback is killed", killedComponent(function("callback"))},
 		{"a verdict received while the Broker is down is applied", verdictDuringOutage(nil, stopBroker)},
 		{"a verdict received while function verdict is deleted and deadletter is killed is applied", verdictDuringOutage(killDeadletter, removeVerdictFunction)},
 		{"a verdict received while the Broker and function verdict are down is applied", verdictDuringOutage(nil, stopBroker, removeVerdictFunction)},

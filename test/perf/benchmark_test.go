@@ -51,12 +51,12 @@ const (
 type options struct {
 	// AuditLog is the path of the API server's audit log.
 	AuditLog string `envconfig:"AUDIT_LOG" required:"true"`
-	// Pods is the number of pods of a release, IdlePods that of the idle part.
+	// Pods is the number of pods of a release, IdlePods that of the idle measurement.
 	Pods     int `envconfig:"BENCH_PODS" default:"1000"`
 	IdlePods int `envconfig:"BENCH_IDLE_PODS" default:"10000"`
-	// Deletions is the number of pods of a run of the protection part.
+	// Deletions is the number of pods of a run of the measurement of budgets.
 	Deletions int `envconfig:"BENCH_DELETIONS" default:"400"`
-	// Limit is the time limit of each part.
+	// Limit is the time limit of each measurement.
 	Limit time.Duration `envconfig:"BENCH_LIMIT" default:"20m"`
 }
 
@@ -211,7 +211,7 @@ func (b *benchmark) release(ctx context.Context, namespace string) (*v1alpha1.Ch
 	return c, err
 }
 
-// usage returns the CPU and memory of each part of the system.
+// usage returns the CPU and memory of each component of the system.
 func (b *benchmark) usage(ctx context.Context) (map[string]usage, error) {
 	names := map[string]string{}
 	for _, namespace := range []string{v1alpha1.SystemNamespace, disruption.Eventing, "knative-serving", judge.Namespace} {
@@ -220,14 +220,14 @@ func (b *benchmark) usage(ctx context.Context) (map[string]usage, error) {
 			return nil, err
 		}
 		for i := range pods.Items {
-			names[string(pods.Items[i].UID)] = partOf(&pods.Items[i])
+			names[string(pods.Items[i].UID)] = componentOf(&pods.Items[i])
 		}
 	}
 	return processes(names, []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kwok", "traefik", "containerd"})
 }
 
-// partOf returns the name of the part to which a system pod belongs.
-func partOf(p *corev1.Pod) string {
+// componentOf returns the name of the component to which a system pod belongs.
+func componentOf(p *corev1.Pod) string {
 	for _, label := range []string{"serving.knative.dev/service", "app.kubernetes.io/component"} {
 		if value := p.Labels[label]; value != "" && p.Namespace == v1alpha1.SystemNamespace {
 			return value

@@ -25,7 +25,7 @@ type deletions struct {
 	Allowed, Denied, Failed, Others int
 	// LastError is the last error that is not a denial.
 	LastError error
-	// CPU is the CPU time of each part of the system.
+	// CPU is the CPU time of each component of the system.
 	CPU map[string]time.Duration
 }
 
@@ -52,19 +52,19 @@ func (d *deletions) count(err error, latency time.Duration) {
 // rate returns the number of allowed deletions per second.
 func (d *deletions) rate() float64 { return float64(d.Allowed) / d.Took.Seconds() }
 
-// spentEach describes the CPU time of each part per allowed deletion, in
+// spentEach describes the CPU time of each component per allowed deletion, in
 // descending order.
 func (d *deletions) spentEach() string {
 	var each []string
-	for _, part := range parts(d.CPU) {
-		each = append(each, part+" "+d.spent(part))
+	for _, component := range components(d.CPU) {
+		each = append(each, component+" "+d.spent(component))
 	}
 	return strings.Join(each, ", ")
 }
 
-// spent returns the CPU time of a part per allowed deletion.
-func (d *deletions) spent(part string) string {
-	return fmt.Sprintf("%.2f ms", d.CPU[part].Seconds()*1000/float64(d.Allowed))
+// spent returns the CPU time of a component per allowed deletion.
+func (d *deletions) spent(component string) string {
+	return fmt.Sprintf("%.2f ms", d.CPU[component].Seconds()*1000/float64(d.Allowed))
 }
 
 // quantile returns the latency that this share of the answers did not exceed.

@@ -88,12 +88,12 @@ func (b *benchmark) pods(ctx context.Context, namespace string, many int) ([]str
 	b.podRuns++
 	names := make([]string, many)
 	errs := make(chan error, many)
-	slots := make(chan struct{}, 20)
+	semaphore := make(chan struct{}, 20)
 	for i := range many {
 		names[i] = fmt.Sprintf("web-%d-%04d", b.podRuns, i)
-		slots <- struct{}{}
+		semaphore <- struct{}{}
 		go func() {
-			defer func() { <-slots }()
+			defer func() { <-semaphore }()
 			_, err := b.kube.CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: names[i], Labels: map[string]string{"app": name}},
 				Spec: corev1.PodSpec{

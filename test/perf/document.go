@@ -25,8 +25,8 @@ const (
 // replaceSection returns the document with a new text of one section.
 func replaceSection(document, title, body string) string {
 	sections := map[string]string{}
-	for _, part := range strings.Split(document, "\n## ")[1:] {
-		name, text, _ := strings.Cut(part, "\n")
+	for _, section := range strings.Split(document, "\n## ")[1:] {
+		name, text, _ := strings.Cut(section, "\n")
 		sections[name] = strings.TrimSpace(text)
 	}
 	sections[title] = strings.TrimSpace(body)

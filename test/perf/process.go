@@ -15,21 +15,21 @@ import (
 // every Linux that Go supports.
 const ticks = 100
 
-// usage is the CPU time and memory of a part of the system.
+// usage is the CPU time and memory of a component of the system.
 type usage struct {
 	CPU time.Duration
-	// RSS is the memory of the largest process of the part, in bytes.
+	// RSS is the memory of the largest process of the component, in bytes.
 	RSS int64
 }
 
 // podUID matches the UID in the name of a pod's control group.
 var podUID = regexp.MustCompile(`[/-]pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})`)
 
-// processes returns the usage of each part. The part of a pod's process is the
-// value of its UID in parts; the part of another process is its name, if it is
+// processes returns the usage of each component. The component of a pod's process is the
+// value of its UID in components; the component of another process is its name, if it is
 // one of names. Other processes do not count. All processes of the embedded
 // cluster run on this machine, so /proc has them.
-func processes(parts map[string]string, names []string) (map[string]usage, error) {
+func processes(components map[string]string, names []string) (map[string]usage, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return nil, err
@@ -48,20 +48,20 @@ func processes(parts map[string]string, names []string) (map[string]usage, error
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", dir, err)
 		}
-		part := ""
+		component := ""
 		if found := podUID.FindSubmatch(groups); found != nil {
-			part = parts[strings.ReplaceAll(string(found[1]), "_", "-")]
+			component = components[strings.ReplaceAll(string(found[1]), "_", "-")]
 		} else {
 			for _, n := range names {
 				if strings.HasPrefix(n, name) { // /proc has the first 15 bytes
-					part = n
+					component = n
 				}
 			}
 		}
-		if part != "" {
-			sum := out[part]
+		if component != "" {
+			sum := out[component]
 			sum.CPU, sum.RSS = sum.CPU+used.CPU, max(sum.RSS, used.RSS)
-			out[part] = sum
+			out[component] = sum
 		}
 	}
 	return out, nil
@@ -90,16 +90,16 @@ func parseStat(raw []byte) (string, usage, error) {
 	}, nil
 }
 
-// spent returns the CPU time of each part between two measurements. If its
+// spent returns the CPU time of each component between two measurements. If its
 // processes restarted, the time since then counts; if they ended, none does.
 func spent(before, after map[string]usage) map[string]time.Duration {
 	out := map[string]time.Duration{}
-	for part, now := range after {
-		used := now.CPU - before[part].CPU
+	for component, now := range after {
+		used := now.CPU - before[component].CPU
 		if used < 0 {
 			used = now.CPU
 		}
-		out[part] = used
+		out[component] = used
 	}
 	return out
 }

@@ -69,9 +69,9 @@ func (m protection) markdown() string {
 		fmt.Sprintf("%d allowed, %d denied, %d 5xx, %d other", m.OverBudget.Allowed, m.OverBudget.Denied, m.OverBudget.Failed, m.OverBudget.Others), "500 for half of them")
 	row("remaining charges", "0", "", fmt.Sprint(m.Charges), "88 of 600")
 	row("connections that the webhooks accepted, 100 clients", "", "", fmt.Sprint(m.Connections), "")
-	s.WriteString("\nCPU per deletion, 20 clients:\n\n| part | bare | without a budget | with a budget |\n|---|---|---|---|\n")
-	for _, part := range parts(bare.CPU, noBudget.CPU, budget.CPU) {
-		row(part, bare.spent(part), noBudget.spent(part), budget.spent(part))
+	s.WriteString("\nCPU per deletion, 20 clients:\n\n| component | bare | without a budget | with a budget |\n|---|---|---|---|\n")
+	for _, component := range components(bare.CPU, noBudget.CPU, budget.CPU) {
+		row(component, bare.spent(component), noBudget.spent(component), budget.spent(component))
 	}
 	return s.String()
 }

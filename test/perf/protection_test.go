@@ -83,11 +83,11 @@ func TestProtection(t *testing.T) {
 	if err := budget.budget(ctx, withinPods-withinAllowed); err != nil {
 		t.Fatal(err)
 	}
-	m.WithinBudget = budget.runPart(ctx, t, withinPods, withinAllowed, 20)
+	m.WithinBudget = budget.runSome(ctx, t, withinPods, withinAllowed, 20)
 	if err := budget.budget(ctx, overPods-overAllowed); err != nil {
 		t.Fatal(err)
 	}
-	m.OverBudget = budget.runPart(ctx, t, overPods, overPods, overPods)
+	m.OverBudget = budget.runSome(ctx, t, overPods, overPods, overPods)
 	m.Charges = budget.charges(ctx, t)
 	b.keep(t, sectionProtection, m.markdown())
 }
@@ -115,8 +115,8 @@ func (d deletionTarget) run(ctx context.Context, t *testing.T, pods, clients, ra
 	return out
 }
 
-// runPart creates pods and deletes a part of them.
-func (d deletionTarget) runPart(ctx context.Context, t *testing.T, pods, deleted, clients int) *deletions {
+// runSome creates pods and deletes some of them.
+func (d deletionTarget) runSome(ctx context.Context, t *testing.T, pods, deleted, clients int) *deletions {
 	t.Helper()
 	out := d.deleteSome(ctx, t, pods, deleted, clients, 0)
 	t.Logf("%d of %d, %d clients: %d allowed, %d denied, %d failed, %d others, %v", deleted, pods, clients, out.Allowed, out.Denied, out.Failed, out.Others, out.LastError)

@@ -23,7 +23,7 @@ type rollout struct {
 	// Bytes is the total size of the requests that wrote ChangePods and
 	// ChangeWorkloads.
 	Bytes int64
-	// Rolling is the CPU time of each part until the rollout was complete, CPU
+	// Rolling is the CPU time of each component until the rollout was complete, CPU
 	// that until Success.
 	Rolling, CPU map[string]time.Duration
 	// RSS is the memory of the larger controller at the end, in bytes.
@@ -48,7 +48,7 @@ type idle struct {
 	// one minute.
 	RSS int64
 	CPU time.Duration
-	// Writes is the number of writes of all parts of Breakwater in that minute.
+	// Writes is the number of writes of all components of Breakwater in that minute.
 	Writes int
 }
 
@@ -65,13 +65,13 @@ func (r rollout) total() (n writes) {
 	return n
 }
 
-// ours returns the parts of Breakwater that take part in a release.
+// ours returns the components of Breakwater that take part in a release.
 func ours() []string {
 	return []string{"controller", "webhook", "submit", "verdict", "report", "callback", "deadletter"}
 }
 
-func (r rollout) cpu(parts ...string) (sum time.Duration) {
-	for _, p := range parts {
+func (r rollout) cpu(names ...string) (sum time.Duration) {
+	for _, p := range names {
 		sum += r.CPU[p]
 	}
 	return sum
@@ -114,24 +114,24 @@ func (m releases) markdown() string {
 			each(b, func(w writes) int { return w.Objects + w.Events }), each(b, rejected))
 	}
 	s.WriteString("\nCPU seconds, from the beginning of the rollout until it is complete, and until Success:\n\n" +
-		"| part | bare, rollout | one by one, rollout | 10 %, rollout | one by one, Success | 10 %, Success |\n|---|---|---|---|---|---|\n")
+		"| component | bare, rollout | one by one, rollout | 10 %, rollout | one by one, Success | 10 %, Success |\n|---|---|---|---|---|---|\n")
 	columns := []map[string]time.Duration{m.Bare[1].Rolling, single.Rolling, batched.Rolling, single.CPU, batched.CPU}
-	for _, part := range append([]string{allParts}, parts(columns...)...) {
-		cells := []string{part}
+	for _, component := range append([]string{allComponents}, components(columns...)...) {
+		cells := []string{component}
 		for _, c := range columns {
-			cells = append(cells, fmt.Sprintf("%.1f", cpuOf(c, part).Seconds()))
+			cells = append(cells, fmt.Sprintf("%.1f", cpuOf(c, component).Seconds()))
 		}
 		row(cells...)
 	}
 	return s.String()
 }
 
-// allParts is the row with the sum of all parts.
-const allParts = "all"
+// allComponents is the row with the sum of all components.
+const allComponents = "all"
 
-func cpuOf(spent map[string]time.Duration, part string) (sum time.Duration) {
-	if part != allParts {
-		return spent[part]
+func cpuOf(spent map[string]time.Duration, component string) (sum time.Duration) {
+	if component != allComponents {
+		return spent[component]
 	}
 	for _, d := range spent {
 		sum += d
@@ -139,7 +139,7 @@ func cpuOf(spent map[string]time.Duration, part string) (sum time.Duration) {
 	return sum
 }
 
-// markdown renders the figures of the idle part.
+// markdown renders the figures of the idle measurement.
 func (m idle) markdown() string {
 	return fmt.Sprintf("%s %d pods run in opted-in namespaces without a release.\n\n", m.Machine, m.Pods) +
 		"| measure | target | Breakwater | AlterShield Operator, 5000 pods |\n|---|---|---|---|\n" +
@@ -160,12 +160,12 @@ func calls(a, b map[call]writes) []call {
 	})
 }
 
-// parts returns the parts that used at least 0.1 s of CPU, in descending order.
-func parts(all ...map[string]time.Duration) []string {
+// components returns those that used at least 0.1 s of CPU, in descending order.
+func components(all ...map[string]time.Duration) []string {
 	most := map[string]time.Duration{}
 	for _, m := range all {
-		for part, d := range m {
-			most[part] = max(most[part], d)
+		for component, d := range m {
+			most[component] = max(most[component], d)
 		}
 	}
 	maps.DeleteFunc(most, func(_ string, d time.Duration) bool { return d < 100*time.Millisecond })

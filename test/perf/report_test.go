@@ -43,7 +43,7 @@ func TestTheTableShowsTheMeasurements(t *testing.T) {
 		}
 	}
 	if strings.Contains(got, "kubelet") {
-		t.Error("a part that used little CPU is shown")
+		t.Error("a component that used little CPU is shown")
 	}
 }
 

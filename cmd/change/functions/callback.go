@@ -17,25 +17,25 @@ import (
 
 // buildCallback builds the callback, which receives the verdicts of the server and sends them to
 // the Broker.
-func buildCallback(ctx context.Context, clients process.Clients) (process.Parts, error) {
+func buildCallback(ctx context.Context, clients process.Clients) (process.Program, error) {
 	sender, follow, err := broker.NewStandaloneSender(ctx, clients.Kube, clients.Config)
 	if err != nil {
-		return process.Parts{}, err
+		return process.Program{}, err
 	}
 	config := rest.CopyConfig(clients.Config)
 	config.Timeout = 0 // a timeout would end each watch
 	watching, err := versioned.NewForConfig(config)
 	if err != nil {
-		return process.Parts{}, err
+		return process.Program{}, err
 	}
 	batches, err := callback.NewBatches(watching)
 	if err != nil {
-		return process.Parts{}, err
+		return process.Program{}, err
 	}
 	handler := callback.New(callback.Options{
 		Change: clients.Change, Batches: batches, Server: functions.NewCachedClientSource(clients.Kube), Broker: sender,
 		Signer: eventsigning.NewStore(clients.Kube.CoreV1(), clock.RealClock{}),
 		Clock:  clock.RealClock{}, Meter: metrics.Meter(),
 	})
-	return process.Parts{Handler: handler, Background: []func(context.Context) error{follow, sender.Run, batches.Run}}, nil
+	return process.Program{Handler: handler, Background: []func(context.Context) error{follow, sender.Run, batches.Run}}, nil
 }

@@ -16,13 +16,13 @@ import (
 
 // buildDeadletter builds function deadletter, which receives undelivered events: it stores
 // verdicts in the inbox of their release, and reports other events on their object.
-func buildDeadletter(_ context.Context, clients process.Clients) (process.Parts, error) {
+func buildDeadletter(_ context.Context, clients process.Clients) (process.Program, error) {
 	meter := metrics.Meter()
 	objects, err := dynamic.NewForConfig(clients.Config)
 	if err != nil {
-		return process.Parts{}, fmt.Errorf("create client: %w", err)
+		return process.Program{}, fmt.Errorf("create client: %w", err)
 	}
 	function := deadletter.New(clients.Change, clients.Kube, objects,
 		eventsigning.NewStore(clients.Kube.CoreV1(), clock.RealClock{}), clock.RealClock{}, meter)
-	return process.Parts{Handler: functions.NewReceiver("deadletter", function, clock.RealClock{}, meter)}, nil
+	return process.Program{Handler: functions.NewReceiver("deadletter", function, clock.RealClock{}, meter)}, nil
 }

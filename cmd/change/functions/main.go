@@ -18,7 +18,7 @@ import (
 )
 
 // builders build the functions, by the names of their Knative Services.
-var builders = map[string]func(context.Context, process.Clients) (process.Parts, error){
+var builders = map[string]func(context.Context, process.Clients) (process.Program, error){
 	"callback":   buildCallback,
 	"deadletter": buildDeadletter,
 	"openapi":    buildOpenAPI,

@@ -13,14 +13,14 @@ import (
 )
 
 // buildOpenAPI builds service openapi, which lists suspended workloads and accepts rollback requests.
-func buildOpenAPI(_ context.Context, clients process.Clients) (process.Parts, error) {
+func buildOpenAPI(_ context.Context, clients process.Clients) (process.Program, error) {
 	objects, err := dynamic.NewForConfig(clients.Config)
 	if err != nil {
-		return process.Parts{}, fmt.Errorf("create client: %w", err)
+		return process.Program{}, fmt.Errorf("create client: %w", err)
 	}
 	handler := rollbackapi.New(rollbackapi.Options{
 		Kube: clients.Kube, Dynamic: objects, Change: clients.Change,
 		Clock: clock.RealClock{}, Meter: metrics.Meter(),
 	})
-	return process.Parts{Handler: handler}, nil
+	return process.Program{Handler: handler}, nil
 }

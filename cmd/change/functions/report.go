@@ -12,8 +12,8 @@ import (
 )
 
 // buildReport builds function report, which keeps the server informed of releases.
-func buildReport(_ context.Context, clients process.Clients) (process.Parts, error) {
+func buildReport(_ context.Context, clients process.Clients) (process.Program, error) {
 	meter := metrics.Meter()
 	function := report.New(clients.Change, functions.NewCachedClientSource(clients.Kube), clock.RealClock{}, meter)
-	return process.Parts{Handler: functions.NewReceiver("report", function, clock.RealClock{}, meter)}, nil
+	return process.Program{Handler: functions.NewReceiver("report", function, clock.RealClock{}, meter)}, nil
 }

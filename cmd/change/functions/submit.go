@@ -14,9 +14,9 @@ import (
 
 // buildSubmit builds function submit, which calls the server for a release: it opens the order, and
 // starts and finishes batches.
-func buildSubmit(_ context.Context, clients process.Clients) (process.Parts, error) {
+func buildSubmit(_ context.Context, clients process.Clients) (process.Program, error) {
 	meter := metrics.Meter()
 	recorder := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter)
 	function := submit.New(clients.Change, functions.NewCachedClientSource(clients.Kube), recorder, clock.RealClock{}, meter)
-	return process.Parts{Handler: functions.NewReceiver("submit", function, clock.RealClock{}, meter)}, nil
+	return process.Program{Handler: functions.NewReceiver("submit", function, clock.RealClock{}, meter)}, nil
 }

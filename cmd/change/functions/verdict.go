@@ -15,7 +15,7 @@ import (
 
 // buildVerdict builds function verdict, which stores verdicts, and finishes a batch whose PRE check
 // passed.
-func buildVerdict(_ context.Context, clients process.Clients) (process.Parts, error) {
+func buildVerdict(_ context.Context, clients process.Clients) (process.Program, error) {
 	meter := metrics.Meter()
 	recorder, server := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter), functions.NewCachedClientSource(clients.Kube)
 	finisher := submit.NewFinisher(clients.Change, server, clock.RealClock{}, meter)
@@ -23,7 +23,7 @@ func buildVerdict(_ context.Context, clients process.Clients) (process.Parts, er
 	secrets := clients.Kube.CoreV1()
 	function := verdict.New(recorder, server,
 		eventsigning.NewStore(secrets, clock.RealClock{}), eventsigning.NewJudgeKeys(secrets, clock.RealClock{}))
-	return process.Parts{
+	return process.Program{
 		Handler:    functions.NewReceiver("verdict", function, clock.RealClock{}, meter),
 		Background: []func(context.Context) error{finisher.Run},
 		Drained:    finisher.Drained,

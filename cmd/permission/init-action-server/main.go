@@ -51,27 +51,27 @@ func main() {
 	}
 }
 
-func build(ctx context.Context, clients process.Clients) (process.Parts, error) {
+func build(ctx context.Context, clients process.Clients) (process.Program, error) {
 	kube, err := client(clients.Config)
 	if err != nil {
-		return process.Parts{}, err
+		return process.Program{}, err
 	}
 	var share *server.CentreLimiter
 	watch, err := server.NewWatch(ctx, kube, v1alpha1.SystemNamespace, func(n int) { share.SetReplicas(n) })
 	if err != nil {
-		return process.Parts{}, err
+		return process.Program{}, err
 	}
 	share = server.NewCentreLimiter(watch.Settings.Get)
 	sender, follow, err := broker.NewStandaloneSender(ctx, clients.Kube, clients.Config)
 	if err != nil {
-		return process.Parts{}, err
+		return process.Program{}, err
 	}
 	if err := watch.Start(ctx); err != nil {
-		return process.Parts{}, err
+		return process.Program{}, err
 	}
 	uid, err := clusterUID(ctx, kube)
 	if err != nil {
-		return process.Parts{}, err
+		return process.Program{}, err
 	}
 	handler := server.New(server.Options{
 		Kube: kube, Pods: watch.Pods, Notifier: watch.Notifier, Settings: watch.Settings.Get,
@@ -100,7 +100,7 @@ func build(ctx context.Context, clients process.Clients) (process.Parts, error) 
 	}
 	config := servingcert.ServerConfig(certFile, keyFile)
 	servingcert.ObserveExpiry(metrics.Meter(), name, config)
-	return process.Parts{Handler: handler, TLS: config, Background: []func(context.Context) error{follow, sender.Run, refresh}}, nil
+	return process.Program{Handler: handler, TLS: config, Background: []func(context.Context) error{follow, sender.Run, refresh}}, nil
 }
 
 // clusterUID returns the UID of namespace kube-system, which identifies the cluster.

@@ -1,4 +1,4 @@
-// Package disruption finds and kills parts of the system for tests.
+// Package disruption finds and kills components of the system for tests.
 package disruption
 
 import (
@@ -24,44 +24,44 @@ import (
 // Eventing is the namespace of Knative Eventing.
 const Eventing = "knative-eventing"
 
-// Part is a part of the system that can be killed.
-type Part struct {
+// Target is a component of the system that a test disturbs.
+type Target struct {
 	Namespace string
 	// Selector selects its pods.
 	Selector string
 }
 
-func (p Part) String() string { return p.Namespace + "/" + p.Selector }
+func (t Target) String() string { return t.Namespace + "/" + t.Selector }
 
 // Dispatcher delivers the events of the in-memory channel. Killing it loses the
 // events that it holds.
-func Dispatcher() Part {
-	return Part{Eventing, "messaging.knative.dev/channel=in-memory-channel,messaging.knative.dev/role=dispatcher"}
+func Dispatcher() Target {
+	return Target{Eventing, "messaging.knative.dev/channel=in-memory-channel,messaging.knative.dev/role=dispatcher"}
 }
 
 // Ingress receives the events that are sent to the Broker.
-func Ingress() Part { return Part{Eventing, "eventing.knative.dev/brokerRole=ingress"} }
+func Ingress() Target { return Target{Eventing, "eventing.knative.dev/brokerRole=ingress"} }
 
 // Filter sends events from the channel to functions.
-func Filter() Part { return Part{Eventing, "eventing.knative.dev/brokerRole=filter"} }
+func Filter() Target { return Target{Eventing, "eventing.knative.dev/brokerRole=filter"} }
 
 // Component returns the pods of a Deployment of Breakwater.
-func Component(name string) Part {
-	return Part{v1alpha1.SystemNamespace,
+func Component(name string) Target {
+	return Target{v1alpha1.SystemNamespace,
 		"app.kubernetes.io/part-of=breakwater,app.kubernetes.io/component=" + name + ",!serving.knative.dev/service"}
 }
 
 // Function returns the pods of a function of Breakwater.
-func Function(name string) Part {
-	return Part{v1alpha1.SystemNamespace, "serving.knative.dev/service=" + name}
+func Function(name string) Target {
+	return Target{v1alpha1.SystemNamespace, "serving.knative.dev/service=" + name}
 }
 
 // Server returns the pods of the double of the AlterShield server.
-func Server() Part { return Part{judge.Namespace, "app.kubernetes.io/name=altershield"} }
+func Server() Target { return Target{judge.Namespace, "app.kubernetes.io/name=altershield"} }
 
-// Pods returns the pods of a part that are not terminating.
-func (p Part) Pods(ctx context.Context, kube kubernetes.Interface) ([]corev1.Pod, error) {
-	list, err := kube.CoreV1().Pods(p.Namespace).List(ctx, metav1.ListOptions{LabelSelector: p.Selector})
+// Pods returns the pods of a target that are not terminating.
+func (t Target) Pods(ctx context.Context, kube kubernetes.Interface) ([]corev1.Pod, error) {
+	list, err := kube.CoreV1().Pods(t.Namespace).List(ctx, metav1.ListOptions{LabelSelector: t.Selector})
 	if err != nil {
 		return nil, err
 	}

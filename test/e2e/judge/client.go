@@ -47,7 +47,7 @@ func (j *Client) SetChecks(ctx context.Context, namespace string, rules ...doubl
 	rules = slices.Clone(rules)
 	for i := range rules {
 		if rules[i].Match.Step == "ORDER" {
-			rules[i].Match.Order = part(namespace) // an order has no other reference to its namespace
+			rules[i].Match.Order = within(namespace) // an order has no other reference to its namespace
 			continue
 		}
 		rules[i].Match.Namespace = namespace
@@ -62,7 +62,7 @@ func (j *Client) SetFaults(ctx context.Context, namespace string, rules ...doubl
 	defer j.mu.Unlock()
 	rules = slices.Clone(rules)
 	for i := range rules {
-		rules[i].Order = part(namespace)
+		rules[i].Order = within(namespace)
 	}
 	j.faults[namespace] = rules
 	return j.put(ctx)
@@ -77,8 +77,8 @@ func (j *Client) SetSecondFinish(ctx context.Context, rate float64) error {
 	return j.put(ctx)
 }
 
-// part returns the substring that only order ids of a namespace contain.
-func part(namespace string) string { return "/" + namespace + "/" }
+// within returns the substring that only order ids of a namespace contain.
+func within(namespace string) string { return "/" + namespace + "/" }
 
 func (j *Client) put(ctx context.Context) error {
 	s := double.Script{SecondFinish: j.secondFinish}
@@ -98,7 +98,7 @@ func (j *Client) put(ctx context.Context) error {
 // Log returns the calls and callbacks of a namespace at the double.
 func (j *Client) Log(ctx context.Context, namespace string) (double.Log, error) {
 	var log double.Log
-	err := j.do(ctx, http.MethodGet, "/double/log?order="+url.QueryEscape(part(namespace)), nil, &log)
+	err := j.do(ctx, http.MethodGet, "/double/log?order="+url.QueryEscape(within(namespace)), nil, &log)
 	return log, err
 }
 

@@ -36,23 +36,23 @@ func killComponents(ctx context.Context, t *testing.T, seed uint64) (finished <-
 	go func() {
 		killed := map[string]int{}
 		defer func() { done <- killed }()
-		for _, part := range order {
+		for _, component := range order {
 			select {
 			case <-ctx.Done():
 				return
 			case <-time.After(time.Duration(500+random.IntN(2500)) * time.Millisecond):
 			}
 			choice := random.IntN(1 << 16)
-			pods, err := disruption.Component(part).Pods(ctx, testCluster.Kube)
+			pods, err := disruption.Component(component).Pods(ctx, testCluster.Kube)
 			if err != nil || len(pods) == 0 {
-				t.Logf("%s: %d pods, %v", part, len(pods), err)
+				t.Logf("%s: %d pods, %v", component, len(pods), err)
 				continue
 			}
 			// Kill processes instead of deleting pods, because a deleted pod shuts down
 			// gracefully.
 			n, err := disruption.KillProcesses(&pods[choice%len(pods)])
-			t.Logf("%s: %d processes killed, %v", part, n, err)
-			killed[part] += n
+			t.Logf("%s: %d processes killed, %v", component, n, err)
+			killed[component] += n
 		}
 	}()
 	return done
@@ -87,9 +87,9 @@ func TestKillsAtRandomPointsNeitherLoseNorDuplicateGrants(t *testing.T) {
 		return nil
 	})
 	killed := <-finished
-	for _, part := range slices.Compact(slices.Clone(kills)) {
-		if killed[part] == 0 {
-			t.Errorf("no process of %s was killed", part)
+	for _, component := range slices.Compact(slices.Clone(kills)) {
+		if killed[component] == 0 {
+			t.Errorf("no process of %s was killed", component)
 		}
 	}
 	pods := n.pods(t)
