@@ -2,7 +2,7 @@
 // a verdict of the server in the inbox of its ChangeWorkload, because the server does
 // not repeat it. All other events are wake-ups, which their reconciler repeats, or
 // verdicts of other judges, which their judge repeats at its next wake-up; for these it
-// creates a Kubernetes Event on the object.
+// creates a Kubernetes Event on the object, of known types and at a limited rate.
 package deadletter
 
 import (
@@ -13,6 +13,7 @@ import (
 
 	"github.com/cloudevents/sdk-go/v2/event"
 	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
@@ -35,12 +36,18 @@ type function struct {
 	clock   clock.PassiveClock
 	// verifier verifies verdicts.
 	verifier functions.Verifier
-	letters  metrics.Counter
+	// limiter limits Kubernetes Events.
+	limiter *rate.Limiter
+	letters metrics.Counter
 }
 
 // New returns the function. dynamic reads the objects of events.
 func New(change versioned.Interface, kube kubernetes.Interface, dynamic dynamic.Interface, verifier functions.Verifier, clock clock.PassiveClock, meter metric.Meter) functions.Function {
-	f := &function{change: change, kube: kube, dynamic: dynamic, verifier: verifier, clock: clock, letters: metrics.NewCounter(meter, "breakwater_dead_letters_total")}
+	f := &function{
+		change: change, kube: kube, dynamic: dynamic, verifier: verifier, clock: clock,
+		limiter: rate.NewLimiter(rate.Every(eventInterval), eventBurst),
+		letters: metrics.NewCounter(meter, "breakwater_dead_letters_total"),
+	}
 	return f.handle
 }
 

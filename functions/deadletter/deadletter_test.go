@@ -3,7 +3,6 @@ package deadletter_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/cloudevents/sdk-go/v2/event"
@@ -23,6 +22,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 )
 
+// maxBatches is the number of batches in the cluster.
+const maxBatches = 200
+
 func newFunction(t *testing.T, c *ft.Cluster) functions.Function {
 	t.Helper()
 	return newFunctionWith(t, c, ft.Keys())
@@ -30,11 +32,14 @@ func newFunction(t *testing.T, c *ft.Cluster) functions.Function {
 
 func newFunctionWith(t *testing.T, c *ft.Cluster, keys eventsigning.Keys) functions.Function {
 	t.Helper()
-	batch := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "ChangePod",
-		"metadata": map[string]any{"namespace": ft.Namespace, "name": ft.BatchName(1), "uid": "batch-1"},
-	}}
-	objects := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), batch)
+	var batches []runtime.Object
+	for n := range maxBatches {
+		batches = append(batches, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "ChangePod",
+			"metadata": map[string]any{"namespace": ft.Namespace, "name": ft.BatchName(n + 1), "uid": fmt.Sprintf("batch-%d", n+1)},
+		}})
+	}
+	objects := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), batches...)
 	return deadletter.New(c.Change, c.Kube, objects, keys, clocktesting.NewFakePassiveClock(ft.Now()), noop.Meter{})
 }
 
@@ -143,7 +148,7 @@ func TestAWakeUpCreatesOneKubernetesEventOnItsObject(t *testing.T) {
 	}
 	got := created[0]
 	if got.InvolvedObject.Kind != "ChangePod" || got.InvolvedObject.UID != "batch-1" || got.Count != 1 ||
-		got.Reason != v1alpha1.ReasonEventUndelivered || !strings.Contains(got.Message, "submit") || !strings.Contains(got.Message, "503") {
+		got.Reason != v1alpha1.ReasonEventUndelivered || got.Message != "event dev.breakwater.changepod.ready.v1 could not be delivered to submit: status 503" {
 		t.Errorf("got %+v", got)
 	}
 	if len(c.ChangeWorkload(ft.Release).Status.Inbox) != 0 {

@@ -4,9 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
-	"unicode/utf8"
+	"time"
 
 	"github.com/cloudevents/sdk-go/v2/event"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
 )
 
 // The extensions that a Broker adds to a dead letter.
@@ -23,16 +29,34 @@ const (
 	extensionCode        = "knativeerrorcode"
 )
 
-// maxMessage is the maximum length of a Kubernetes Event's message, in bytes.
-const maxMessage = 1024
+// An outage produces hundreds of undelivered events, and any pod can send dead letters. A write
+// for each would add load to an overloaded API server, which stores a Kubernetes Event for an hour.
+const (
+	// eventInterval and eventBurst limit the Kubernetes Events that a process creates.
+	eventInterval = 10 * time.Second
+	eventBurst    = 50
+)
+
+// subscribers are the functions that have Triggers.
+var subscribers = []string{"submit", "verdict", "report", "judge"}
+
+var (
+	errUnknownType = errors.New("unknown event type")
+	errRateLimited = errors.New("more Kubernetes Events than the limit")
+)
 
 // createEvent creates a Kubernetes Event on the object in the event's source, at
-// most one per object and event type. An outage produces hundreds of undelivered
-// events, and a write for each would add load to an overloaded API server.
+// most one per object and event type. It has no text of the sender.
 func (f *function) createEvent(ctx context.Context, e event.Event) error {
+	if !slices.Contains(events.Types(), e.Type()) {
+		return errUnknownType
+	}
 	resource, namespace, name, err := parseSource(e.Source())
 	if err != nil {
 		return err
+	}
+	if !f.limiter.AllowN(f.clock.Now(), 1) {
+		return errRateLimited
 	}
 	object, err := f.dynamic.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -40,7 +64,7 @@ func (f *function) createEvent(ctx context.Context, e event.Event) error {
 	}
 	now := metav1.NewTime(f.clock.Now())
 	created := &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.LabelValue(name) + "." + hash(e.Source(), e.Type())},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.LabelValue(name) + "." + hash(string(object.GetUID()), e.Type())},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(),
 			Namespace: namespace, Name: name, UID: object.GetUID(),
@@ -59,20 +83,18 @@ func (f *function) createEvent(ctx context.Context, e event.Event) error {
 	return err
 }
 
-// message returns the event's type, id, destination and status.
+// message returns the event's type, and the function and its status if they are known.
 func message(e event.Event) string {
 	extensions := e.Extensions()
-	text := fmt.Sprintf("event %s (id %s) could not be delivered", e.Type(), e.ID())
-	if to, ok := extensions[extensionDestination].(string); ok {
-		text += " to " + to
+	text := fmt.Sprintf("event %s could not be delivered", e.Type())
+	to, _ := extensions[extensionDestination].(string)
+	if u, err := url.Parse(to); err == nil {
+		if name, _, _ := strings.Cut(u.Host, "."); slices.Contains(subscribers, name) {
+			text += " to " + name
+		}
 	}
-	if code, ok := extensions[extensionCode]; ok {
-		text += fmt.Sprintf(": status %v", code)
-	}
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	for len(text) > maxMessage {
-		_, size := utf8.DecodeLastRuneInString(text)
-		text = text[:len(text)-size]
+	if code, err := strconv.Atoi(fmt.Sprint(extensions[extensionCode])); err == nil && http.StatusText(code) != "" {
+		text += fmt.Sprintf(": status %d", code)
 	}
 	return text
 }
