@@ -1,8 +1,12 @@
 package functions
 
 import (
+	"bytes"
+	"container/list"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -23,21 +27,24 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/process"
 )
 
-// maxBody is the maximum size of a request, in bytes. The data has at most
-// events.MaxData; the rest is for attributes, for extensions of a Broker (the error
-// of a dead letter) and for structured mode.
-const maxBody = 64 << 10
-
 // eventTimeout limits the handling of one event: two calls to the server, at their default
 // deadline of 15 s each, with the reads and writes around them. It is shorter than the drain of
 // a process that ends.
 const eventTimeout = process.DrainTimeout - 5*time.Second
 
+// maxWaiting is the maximum number of complete events that wait. The Broker repeats others.
+const maxWaiting = 256
+
 // Receiver is the HTTP handler of one function. Its responses have no body, because
 // the Broker would accept a body as a reply event.
 type Receiver struct {
-	name     string
-	handle   Function
+	name   string
+	handle Function
+	unread unreadBodies
+	// waiting and handled have an element for each complete event that waits, and for each
+	// that is handled.
+	waiting, handled chan struct{}
+
 	clock    clock.PassiveClock
 	received metrics.Counter
 	duration metrics.Histogram
@@ -45,10 +52,14 @@ type Receiver struct {
 
 var _ http.Handler = (*Receiver)(nil)
 
-// NewReceiver returns the receiver of a function; name is its metric label.
-func NewReceiver(name string, handle Function, clock clock.PassiveClock, meter metric.Meter) *Receiver {
+// NewReceiver returns the receiver of a function; name is its metric label, and limit the
+// number of events that it handles at a time. A limit of Knative would count requests whose
+// body does not arrive, so that one pod could keep all events waiting.
+func NewReceiver(name string, limit int, handle Function, clock clock.PassiveClock, meter metric.Meter) *Receiver {
 	return &Receiver{
 		name: name, handle: handle, clock: clock,
+		unread:  unreadBodies{arriving: list.New()},
+		waiting: make(chan struct{}, maxWaiting), handled: make(chan struct{}, limit),
 		received: metrics.NewCounter(meter, "breakwater_function_events_total"),
 		duration: metrics.NewHistogram(meter, "breakwater_function_event_duration_seconds"),
 	}
@@ -57,17 +68,13 @@ func NewReceiver(name string, handle Function, clock clock.PassiveClock, meter m
 // ServeHTTP receives one event in binary or structured mode.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	start := r.clock.Now()
-	// A disconnected sender must not cancel a call to the server, whose response
-	// would be lost. The sender repeats the event, which has no further effect.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), eventTimeout)
-	defer cancel()
-	req.Body = http.MaxBytesReader(w, req.Body, maxBody)
-	e, err := decode(req)
+	ctx := context.WithoutCancel(req.Context())
+	e, err := r.read(w, req)
 	if err == nil {
 		ctx = withTrace(ctx, req.Header, *e)
 		ctx = logging.WithLogger(ctx, logging.FromContext(ctx).With(
 			"function", r.name, "type", e.Type(), "id", e.ID(), "source", e.Source(), "trace", traceID(ctx)))
-		err = r.run(ctx, *e)
+		err = r.run(ctx, *e, req.Context().Done())
 	}
 	result := ResultOf(err)
 	switch result {
@@ -82,18 +89,57 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.WriteHeader(result.Status())
 }
 
-// run turns a panic into an error, so that its stack is logged with the event's id
-// and the sender does not see a lost connection.
-func (r *Receiver) run(ctx context.Context, e event.Event) (err error) {
+// read reads the event.
+func (r *Receiver) read(w http.ResponseWriter, req *http.Request) (*event.Event, error) {
+	body, err := r.unread.read(w, req)
+	if err != nil {
+		return nil, err
+	}
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	return decode(req)
+}
+
+// run handles the event when fewer than the limit are handled. It turns a panic into an error,
+// so that its stack is logged with the event's id and the sender does not see a lost connection.
+func (r *Receiver) run(ctx context.Context, e event.Event, sender <-chan struct{}) (err error) {
+	if err := r.wait(sender); err != nil {
+		return err
+	}
+	defer func() { <-r.handled }()
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
+	// A disconnected sender must not cancel a call to the server, whose response
+	// would be lost. The sender repeats the event, which has no further effect.
+	ctx, cancel := context.WithTimeout(ctx, eventTimeout)
+	defer cancel()
 	return r.handle(ctx, e)
 }
 
-// decode reads the event. Its errors are permanent.
+// wait waits until fewer events than the limit are handled, at most until the sender has gone.
+func (r *Receiver) wait(sender <-chan struct{}) error {
+	select {
+	case r.handled <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case r.waiting <- struct{}{}:
+	default:
+		return errors.New("too many events wait")
+	}
+	defer func() { <-r.waiting }()
+	select {
+	case r.handled <- struct{}{}:
+		return nil
+	case <-sender:
+		return errors.New("the sender of the event did not wait")
+	}
+}
+
+// decode decodes the event. Its errors are permanent.
 func decode(req *http.Request) (*event.Event, error) {
 	if req.Method != http.MethodPost {
 		return nil, Permanentf("method %s is not POST", req.Method)

@@ -21,9 +21,12 @@ const (
 	traceB = "00-bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb-2222222222222222-01"
 )
 
+// limit is the number of events that the functions of the tests handle at a time.
+const limit = 3
+
 func receiver(t *testing.T, f functions.Function) *functions.Receiver {
 	t.Helper()
-	return functions.NewReceiver("test", f, clock.RealClock{}, noop.Meter{})
+	return functions.NewReceiver("test", limit, f, clock.RealClock{}, noop.Meter{})
 }
 
 // binary returns a request with an event in binary mode.

@@ -40,7 +40,7 @@ func buildServer(ctx context.Context, clients process.Clients) (process.Program,
 		Broker: sender, Signer: eventsigning.NewNamedStore(core, eventsigning.JudgeSecretName, wall), Clock: wall, Meter: meter,
 	})
 	return process.Program{
-		Handler:    functions.NewReceiver(serveName, function, wall, meter),
+		Handler:    functions.NewReceiver(serveName, 100, function, wall, meter),
 		Background: []func(context.Context) error{follow, sender.Run},
 	}, nil
 }

@@ -50,7 +50,7 @@ func serve(t *testing.T, c *clients.Clients) {
 	meter := noop.Meter{}
 	receive := func(name string, build func(versioned.Interface, *functions.ClientSource) functions.Function, types ...string) {
 		change, source := clientsOf(t, name)
-		handler := functions.NewReceiver(name, build(change, source), clock.RealClock{}, meter)
+		handler := functions.NewReceiver(name, 50, build(change, source), clock.RealClock{}, meter)
 		for _, eventType := range types {
 			b.subscribers[eventType] = handler
 		}

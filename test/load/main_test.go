@@ -74,7 +74,7 @@ func startFunctions(ctx context.Context) error {
 	}
 	now, meter := clock.RealClock{}, metrics.Meter()
 	receiver := func(name string, f functions.Function) http.Handler {
-		return functions.NewReceiver(name, f, now, meter)
+		return functions.NewReceiver(name, 50, f, now, meter)
 	}
 	recorder, source := verdict.NewRecorder(clients["verdict"].Change, now, meter), functions.NewCachedClientSource(clients["verdict"].Kube)
 	finisher := submit.NewFinisher(clients["verdict"].Change, source, now, meter)

@@ -24,5 +24,5 @@ func buildDeadletter(_ context.Context, clients process.Clients) (process.Progra
 	}
 	function := deadletter.New(clients.Change, clients.Kube, objects,
 		eventsigning.NewStore(clients.Kube.CoreV1(), clock.RealClock{}), clock.RealClock{}, meter)
-	return process.Program{Handler: functions.NewReceiver("deadletter", function, clock.RealClock{}, meter)}, nil
+	return process.Program{Handler: functions.NewReceiver("deadletter", 20, function, clock.RealClock{}, meter)}, nil
 }

@@ -15,5 +15,5 @@ import (
 func buildReport(_ context.Context, clients process.Clients) (process.Program, error) {
 	meter := metrics.Meter()
 	function := report.New(clients.Change, functions.NewCachedClientSource(clients.Kube), clock.RealClock{}, meter)
-	return process.Program{Handler: functions.NewReceiver("report", function, clock.RealClock{}, meter)}, nil
+	return process.Program{Handler: functions.NewReceiver("report", 50, function, clock.RealClock{}, meter)}, nil
 }

@@ -18,5 +18,5 @@ func buildSubmit(_ context.Context, clients process.Clients) (process.Program, e
 	meter := metrics.Meter()
 	recorder := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter)
 	function := submit.New(clients.Change, functions.NewCachedClientSource(clients.Kube), recorder, clock.RealClock{}, meter)
-	return process.Program{Handler: functions.NewReceiver("submit", function, clock.RealClock{}, meter)}, nil
+	return process.Program{Handler: functions.NewReceiver("submit", 50, function, clock.RealClock{}, meter)}, nil
 }

@@ -24,7 +24,7 @@ func buildVerdict(_ context.Context, clients process.Clients) (process.Program, 
 	function := verdict.New(recorder, server,
 		eventsigning.NewStore(secrets, clock.RealClock{}), eventsigning.NewJudgeKeys(secrets, clock.RealClock{}))
 	return process.Program{
-		Handler:    functions.NewReceiver("verdict", function, clock.RealClock{}, meter),
+		Handler:    functions.NewReceiver("verdict", 20, function, clock.RealClock{}, meter),
 		Background: []func(context.Context) error{finisher.Run},
 		Drained:    finisher.Drained,
 	}, nil

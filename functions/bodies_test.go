@@ -1,0 +1,107 @@
+package functions_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// head is the head of an event whose body does not follow.
+const head = "POST / HTTP/1.1\r\nHost: f\r\nContent-Type: application/json\r\nContent-Length: 2\r\n" +
+	"Ce-Specversion: 1.0\r\nCe-Id: 1\r\nCe-Source: /s\r\nCe-Type: t\r\n\r\n"
+
+// Every pod can send requests to a function.
+func TestUnreadBodiesAreBoundedAndKeepNoEventWaiting(t *testing.T) {
+	const maxUnread, strangers = 256, 300
+	server := httptest.NewServer(receiver(t, func(context.Context, event.Event) error { return nil }))
+	defer server.Close()
+	answered := make(chan struct{}, strangers)
+	for range strangers {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		if _, err := io.WriteString(conn, head); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			if _, err := conn.Read(make([]byte, 1)); err == nil {
+				answered <- struct{}{}
+			}
+		}()
+	}
+	for n := range strangers - maxUnread {
+		select {
+		case <-answered:
+		case <-time.After(time.Minute):
+			t.Fatalf("%d of %d unread bodies were dropped, want %d", n, strangers, strangers-maxUnread)
+		}
+	}
+	request := binary("{}")
+	request.RequestURI, request.URL.Scheme, request.URL.Host = "", "http", server.Listener.Addr().String()
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("the event was answered with %d", response.StatusCode)
+	}
+}
+
+// The limit of Knative counts requests whose body does not arrive, which any pod can send.
+func TestSlowBodiesTakeNoPlaceOfAnEvent(t *testing.T) {
+	services := append(manifests[map[string]any](t, "6[0-3]0-*.yaml", "Service"), manifests[map[string]any](t, "../judge/600-*.yaml", "Service")...)
+	for _, service := range services {
+		name, _, _ := unstructured.NestedString(service, "metadata", "name")
+		limit, set, err := unstructured.NestedFieldNoCopy(service, "spec", "template", "spec", "containerConcurrency")
+		if n, ok := limit.(float64); err != nil || !set || !ok || n != 0 {
+			t.Errorf("%s: %v slow bodies of one pod keep all events waiting", name, limit)
+		}
+	}
+}
+
+func TestMoreEventsThanTheLimitWait(t *testing.T) {
+	begun, end := make(chan struct{}), make(chan struct{})
+	r := receiver(t, func(context.Context, event.Event) error {
+		begun <- struct{}{}
+		<-end
+		return nil
+	})
+	serve := func(ctx context.Context) <-chan int {
+		answer := make(chan int, 1)
+		go func() {
+			w := httptest.NewRecorder()
+			r.ServeHTTP(w, binary("{}").WithContext(ctx))
+			answer <- w.Code
+		}()
+		return answer
+	}
+	var first []<-chan int
+	for range limit {
+		first = append(first, serve(t.Context()))
+		<-begun
+	}
+	ctx, disconnect := context.WithCancel(t.Context())
+	disconnect()
+	if got := <-serve(ctx); got != http.StatusServiceUnavailable {
+		t.Errorf("an event whose sender no longer waits was answered with %d", got)
+	}
+	last := serve(t.Context())
+	end <- struct{}{}
+	<-begun // the last event follows the end of another one
+	close(end)
+	for _, answer := range append(first, last) {
+		if got := <-answer; got != http.StatusOK {
+			t.Errorf("an event was answered with %d", got)
+		}
+	}
+}
