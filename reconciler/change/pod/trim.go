@@ -18,8 +18,8 @@ var (
 )
 
 // Trim reduces a pod to the fields that the reconcilers read before it is cached. A
-// cluster has tens of thousands of pods, and a whole one is ten times the size.
-// Other objects stay unchanged.
+// cluster has tens of thousands of pods, and a whole one is ten times the size. The
+// containers that it keeps are those whose image was changed. Other objects stay unchanged.
 func Trim(obj any) (any, error) {
 	p, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -29,14 +29,17 @@ func Trim(obj any) (any, error) {
 	if p.Spec.NodeName == "" {
 		affinity = p.Spec.Affinity // the node of a pod of a DaemonSet
 	}
+	spec, managed := changedImages(&p.Spec, p.ManagedFields)
+	spec.NodeName, spec.Hostname, spec.Affinity = p.Spec.NodeName, p.Spec.Hostname, affinity
 	return &corev1.Pod{
 		TypeMeta: p.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
 			Name: p.Name, Namespace: p.Namespace, UID: p.UID, ResourceVersion: p.ResourceVersion,
 			Labels: only(p.Labels, readLabels), OwnerReferences: p.OwnerReferences,
 			CreationTimestamp: p.CreationTimestamp, DeletionTimestamp: p.DeletionTimestamp,
+			ManagedFields: managed,
 		},
-		Spec: corev1.PodSpec{NodeName: p.Spec.NodeName, Hostname: p.Spec.Hostname, Affinity: affinity},
+		Spec: spec,
 		Status: corev1.PodStatus{
 			Phase: p.Status.Phase, PodIP: p.Status.PodIP,
 			Conditions:        trimConditions(p.Status.Conditions),
@@ -88,13 +91,14 @@ func only(all map[string]string, keys []string) map[string]string {
 var releaseAnnotations = []string{v1alpha1.VersionKey, v1alpha1.AttemptAnnotation, savedtemplate.RevisionAnnotation}
 
 // TrimReplicaSet drops from a ReplicaSet its template, most annotations and
-// the managed fields.
+// the managed fields. The containers that it keeps are those whose image was changed.
 func TrimReplicaSet(obj any) (any, error) {
 	rs, ok := obj.(*appsv1.ReplicaSet)
 	if !ok {
 		return obj, nil
 	}
-	rs.Annotations, rs.ManagedFields = only(rs.Annotations, releaseAnnotations), nil
-	rs.Spec.Template = corev1.PodTemplateSpec{}
+	spec, managed := changedImages(&rs.Spec.Template.Spec, rs.ManagedFields)
+	rs.Annotations, rs.ManagedFields = only(rs.Annotations, releaseAnnotations), managed
+	rs.Spec.Template = corev1.PodTemplateSpec{Spec: spec}
 	return rs, nil
 }
