@@ -10,6 +10,8 @@ func change() []Group {
 				Help: "Pods of a release that became Ready and were labeled `operate-finished`."},
 			{Name: "breakwater_releases_held", Unit: "releases", Labels: text("reason"),
 				Help: "Releases whose condition Held is True, by its reason: Suspended or HeldUnjudged. Each replica counts all."},
+			{Name: "breakwater_releases_drifted", Unit: "releases",
+				Help: "Releases whose condition Drifted is True: images were changed without a release. Each replica counts all."},
 			{Name: "breakwater_oldest_batch_age_seconds", Unit: "seconds",
 				Help: "Age of the oldest batch that is not done, 0 if there is none. Each replica has the same."},
 			{Name: "breakwater_batches_unjudged_total", Unit: "batches", Labels: text("reason policy"),

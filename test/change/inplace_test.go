@@ -73,6 +73,7 @@ func TestAPodThatIsUpdatedInPlaceIsJudgedWhenItRunsTheNewVersion(t *testing.T) {
 		t.Error("not every pod was updated in place and judged (-former +judged):", diff)
 	}
 	w.checkNotDenied(t, user)
+	w.checkNeverDrifted(t)
 }
 
 // imageOf changes the image and the marker, which an update in place changes, too.

@@ -20,6 +20,9 @@ const (
 	// WorkloadHeld: True while the rollout is held because of this release. With reason
 	// Suspended the workload is suspended, too.
 	WorkloadHeld apis.ConditionType = "Held"
+	// WorkloadDrifted: True while the release is the current one and images of its pods, or of
+	// its ReplicaSet, were changed without a change of the workload; else absent.
+	WorkloadDrifted apis.ConditionType = "Drifted"
 )
 
 // Conditions of a ChangeWorkload with the names of kstatus, which kubectl wait, Flux and

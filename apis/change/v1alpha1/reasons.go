@@ -104,6 +104,10 @@ const (
 	ReasonReleaseDenied = "ReleaseDenied"
 )
 
+// ReasonImagesChanged is the reason of drift: images of pods or of a ReplicaSet were changed
+// after its creation, and differ from the workload's template.
+const ReasonImagesChanged = "ImagesChanged"
+
 // Reasons of rollbacks.
 const (
 	// ReasonSelfHealed: the pods of a release did not become Ready, and Breakwater

@@ -31,6 +31,8 @@ type Input struct {
 	Pods []Pod
 	// ChangePods are the batches of this ChangeWorkload.
 	ChangePods []*v1alpha1.ChangePod
+	// Drift are the images of the release that differ from the workload's template.
+	Drift []DriftedImage
 	// Accepted are the ids of the events of those announcements that the Broker has
 	// accepted.
 	Accepted map[string]bool
@@ -119,7 +121,7 @@ func Decide(in Input) Decision {
 		d.Phase, d.Reason = v1alpha1.WorkloadSuccess, v1alpha1.ReasonBaseline
 		d.Detail = "the version ran when its namespace was opted in and is not judged"
 		return d
-	case in.Workload.Version != c.Spec.Reversion || in.Workload.Attempt != c.Spec.Attempt:
+	case !isCurrent(in):
 		// A release that is not current never changes the workload.
 		d.Phase, d.Reason, d.Detail = c.Status.Phase, succeededReason(c), succeededMessage(c)
 		if isNew(c) {
@@ -209,6 +211,11 @@ func Decide(in Input) Decision {
 	}
 	d.Action = runningAction(in, d)
 	return d
+}
+
+// isCurrent reports whether the release is the workload's current one.
+func isCurrent(in Input) bool {
+	return in.Workload.Version == in.ChangeWorkload.Spec.Reversion && in.Workload.Attempt == in.ChangeWorkload.Spec.Attempt
 }
 
 // replaced reports whether the workload is at a newer release. Another attempt that

@@ -20,6 +20,7 @@ import (
 // transition (announceChanges).
 func (r *Reconciler) publish(ctx context.Context, in Input, next *v1alpha1.ChangeWorkload, w *workload.Workload, d Decision) error {
 	old := in.ChangeWorkload.Status.Phase
+	recordDrift(ctx, in.ChangeWorkload, next, w)
 	if d.Reason == v1alpha1.ReasonBaseline {
 		return nil
 	}

@@ -13,11 +13,16 @@ import (
 func podsOf(all []*corev1.Pod, c *v1alpha1.ChangeWorkload, kind workload.Kind) []Pod {
 	var out []Pod
 	for _, p := range all {
-		if p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodFailed && p.Status.Phase != corev1.PodSucceeded {
+		if continues(p) {
 			out = append(out, podOf(p, c, kind))
 		}
 	}
 	return out
+}
+
+// continues reports whether a pod is neither terminating nor completed.
+func continues(p *corev1.Pod) bool {
+	return p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodFailed && p.Status.Phase != corev1.PodSucceeded
 }
 
 func podOf(p *corev1.Pod, c *v1alpha1.ChangeWorkload, kind workload.Kind) Pod {

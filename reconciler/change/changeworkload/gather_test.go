@@ -50,7 +50,7 @@ func TestAPodIsFinishedIfItIsOrWasReady(t *testing.T) {
 	}
 }
 
-func TestUpdatesOfReadinessRevisionPhaseAndDeletionOfAPodMatter(t *testing.T) {
+func TestUpdatesOfReadinessRevisionPhaseImagesAndDeletionOfAPodMatter(t *testing.T) {
 	pod := func(change func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
 			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Unix(1700000000, 0)},
@@ -67,6 +67,8 @@ func TestUpdatesOfReadinessRevisionPhaseAndDeletionOfAPodMatter(t *testing.T) {
 		"condition Ready becomes False":             {after: pod(func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }), want: true},
 		"condition Ready has a new transition time": {after: pod(func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime = metav1.Unix(1700000009, 0) }), want: true},
 		"the revision":                              {after: pod(func(p *corev1.Pod) { p.Labels = map[string]string{appsv1.ControllerRevisionHashLabelKey: "2"} }), want: true},
+		"the image of a container":                  {after: pod(func(p *corev1.Pod) { p.Spec.Containers = container("c", "i") }), want: true},
+		"the image of an init container":            {after: pod(func(p *corev1.Pod) { p.Spec.InitContainers = container("c", "i") }), want: true},
 		"the phase":                                 {after: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), want: true},
 		"the deletion timestamp":                    {after: pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), want: true},
 		"a field that no reconciler reads":          {after: pod(func(p *corev1.Pod) { p.Status.Message = "m" })},

@@ -176,6 +176,10 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	if err != nil {
 		return Input{}, nil, err
 	}
+	sets, err := r.revisions.ReplicaSets(w, c.Release())
+	if err != nil {
+		return Input{}, nil, err
+	}
 	changePods, err := releasefinder.Owned[*v1alpha1.ChangePod](r.changePods, c.UID)
 	if err != nil {
 		return Input{}, nil, err
@@ -192,7 +196,7 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	return Input{
 		Now: now, StepWokenSince: woken, DecidingSince: r.startTime.Get(now), Settings: s, ServerConfigured: r.serverConfigured(),
 		ChangeWorkload: c, Workload: workloadOf(w, lost), Lost: lost, Pods: own, ChangePods: changePods,
-		Accepted: r.acceptedAnnouncements(c),
+		Drift: driftOf(&w.Template.Spec, sets, pods), Accepted: r.acceptedAnnouncements(c),
 	}, w, nil
 }
 

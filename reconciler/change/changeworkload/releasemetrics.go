@@ -16,7 +16,7 @@ import (
 // heldReasons are the reasons of condition Held while it is True.
 var heldReasons = []string{v1alpha1.ReasonSuspended, v1alpha1.ReasonHeldUnjudged}
 
-// observeReleases reports as metrics how many releases are held, and how long the oldest batch has not been
+// observeReleases reports as metrics how many releases are held or drifted, and how long the oldest batch has not been
 // done. The lists are those of the caches, so each replica reports the same.
 func observeReleases(meter metric.Meter, releases listers.ChangeWorkloadLister, batches listers.ChangePodLister, clock clock.PassiveClock) {
 	metrics.Observe(meter, "breakwater_releases_held", func(observe func(int64, ...string)) {
@@ -24,6 +24,10 @@ func observeReleases(meter metric.Meter, releases listers.ChangeWorkloadLister, 
 		for reason, n := range countHeld(all) {
 			observe(n, reason)
 		}
+	})
+	metrics.Observe(meter, "breakwater_releases_drifted", func(observe func(int64, ...string)) {
+		all, _ := releases.List(labels.Everything())
+		observe(countDrifted(all))
 	})
 	metrics.Observe(meter, "breakwater_oldest_batch_age_seconds", func(observe func(int64, ...string)) {
 		all, _ := batches.List(labels.Everything())
@@ -44,6 +48,17 @@ func countHeld(releases []*v1alpha1.ChangeWorkload) map[string]int64 {
 		}
 	}
 	return count
+}
+
+// countDrifted counts the releases whose condition Drifted is True.
+func countDrifted(releases []*v1alpha1.ChangeWorkload) int64 {
+	var n int64
+	for _, r := range releases {
+		if r.Status.GetCondition(v1alpha1.WorkloadDrifted).IsTrue() {
+			n++
+		}
+	}
+	return n
 }
 
 // oldestBatch returns the age of the oldest batch that is not done; 0 if all are done.

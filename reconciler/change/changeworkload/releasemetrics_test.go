@@ -35,6 +35,17 @@ func TestHeldReleasesAreCountedByReason(t *testing.T) {
 	}
 }
 
+func TestReleasesWhoseConditionDriftedIsTrueAreCounted(t *testing.T) {
+	of := func(t apis.ConditionType) *v1alpha1.ChangeWorkload {
+		r := &v1alpha1.ChangeWorkload{}
+		r.Status.Conditions = []apis.Condition{{Type: t, Status: corev1.ConditionTrue}}
+		return r
+	}
+	if n := countDrifted([]*v1alpha1.ChangeWorkload{{}, of(v1alpha1.WorkloadHeld), of(v1alpha1.WorkloadDrifted)}); n != 1 {
+		t.Errorf("counted %d, want 1", n)
+	}
+}
+
 func TestTheAgeIsThatOfTheOldestBatchThatIsNotDone(t *testing.T) {
 	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 	batch := func(age time.Duration, phase v1alpha1.PodPhase) *v1alpha1.ChangePod {

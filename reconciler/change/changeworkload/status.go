@@ -147,6 +147,7 @@ func markConditions(next *v1alpha1.ChangeWorkload, in Input, d Decision) {
 	markOrderJudged(in, d, m)
 	markJudged(in, d, m)
 	markHeld(in, d, m)
+	markDrifted(in, m)
 	markStandard(next, m)
 }
 

@@ -200,7 +200,8 @@ func releaseOf(rs *appsv1.ReplicaSet) (types.NamespacedName, bool) {
 
 // podMatters reports whether an update of a pod can change its release. Most updates are
 // of containers. The label operate-finished changes nothing: the pod was Ready before. The
-// label with the revision changes when a pod is updated in place.
+// label with the revision changes when a pod is updated in place. The containers are those
+// whose image was changed.
 func podMatters(before, after any) bool {
 	a, okA := before.(*corev1.Pod)
 	b, okB := after.(*corev1.Pod)
@@ -211,5 +212,9 @@ func podMatters(before, after any) bool {
 	sinceB, readyB := workload.PodReadySince(b)
 	return (a.DeletionTimestamp == nil) != (b.DeletionTimestamp == nil) ||
 		a.Labels[appsv1.ControllerRevisionHashLabelKey] != b.Labels[appsv1.ControllerRevisionHashLabelKey] ||
+		!slices.EqualFunc(a.Spec.Containers, b.Spec.Containers, sameImage) ||
+		!slices.EqualFunc(a.Spec.InitContainers, b.Spec.InitContainers, sameImage) ||
 		a.Status.Phase != b.Status.Phase || readyA != readyB || !sinceA.Equal(sinceB)
 }
+
+func sameImage(a, b corev1.Container) bool { return a.Name == b.Name && a.Image == b.Image }

@@ -139,16 +139,29 @@ func (f *Finder) Pods(w *workload.Workload, release v1alpha1.Release) ([]*corev1
 	}), nil
 }
 
+// ReplicaSets returns the ReplicaSets of a release of a workload, sorted by name; none if its kind
+// has none.
+func (f *Finder) ReplicaSets(w *workload.Workload, release v1alpha1.Release) ([]*appsv1.ReplicaSet, error) {
+	all, err := Owned[*appsv1.ReplicaSet](f.replicaSets, w.UID)
+	if err != nil {
+		return nil, err
+	}
+	var out []*appsv1.ReplicaSet
+	for _, rs := range all {
+		if of, known := releaseOfReplicaSet(rs, all); known && of == release {
+			out = append(out, rs)
+		}
+	}
+	return out, nil
+}
+
 func (f *Finder) podsOfReplicaSets(w *workload.Workload, release v1alpha1.Release) ([]*corev1.Pod, error) {
-	sets, err := Owned[*appsv1.ReplicaSet](f.replicaSets, w.UID)
+	sets, err := f.ReplicaSets(w, release)
 	if err != nil {
 		return nil, err
 	}
 	var out []*corev1.Pod
 	for _, rs := range sets {
-		if of, known := releaseOfReplicaSet(rs, sets); !known || of != release {
-			continue
-		}
 		pods, err := Owned[*corev1.Pod](f.pods, rs.UID)
 		if err != nil {
 			return nil, err
