@@ -116,6 +116,11 @@ func Explain(f Facts) Explanation {
 	case state.State == StateRunning && c != nil:
 		f.explainRunning(&e, c)
 	}
+	if c != nil {
+		if drifted := c.Status.GetCondition(v1alpha1.WorkloadDrifted); drifted.IsTrue() {
+			e.Why = append(e.Why, drifted.Message)
+		}
+	}
 	return e
 }
 

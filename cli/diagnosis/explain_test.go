@@ -53,6 +53,9 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 	waiting.Status.Phase = v1alpha1.PodPreWait
 	waiting.Status.Submissions = []v1alpha1.Submission{{Stage: v1alpha1.StagePre, Attempts: 2, Error: &v1alpha1.ServerError{Reason: v1alpha1.ReasonServerUnreachable, Message: "connection refused"}}}
 
+	drifted := release(v1alpha1.WorkloadSuccess, yes, "AllPodsPassed", no, "")
+	drifted.Status.Conditions = append(drifted.Status.Conditions, apis.Condition{Type: v1alpha1.WorkloadDrifted, Status: yes, Message: "images were changed"})
+
 	for name, tc := range map[string]struct {
 		facts diagnosis.Facts
 		state diagnosis.State
@@ -78,7 +81,8 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 			[]string{"because"}, []string{"kubectl describe pods -n shop", "rollback deployment/web -n shop --to good"}},
 		"a batch that waits for the server": {facts(with(running), func(f *diagnosis.Facts) { f.Batches = []v1alpha1.ChangePod{waiting} }), diagnosis.StateRunning,
 			[]string{"batch web--x--v--x--1 waits for the server: call 2 of stage PRE failed: ServerUnreachable: connection refused"}, []string{"status deployment/web"}},
-		"a release that passed": {facts(with(release(v1alpha1.WorkloadSuccess, yes, "AllPodsPassed", no, ""))), diagnosis.StatePassed, []string{"because"}, nil},
+		"a release with changed images": {facts(with(drifted)), diagnosis.StatePassed, []string{"images were changed"}, nil},
+		"a release that passed":         {facts(with(release(v1alpha1.WorkloadSuccess, yes, "AllPodsPassed", no, ""))), diagnosis.StatePassed, []string{"because"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := diagnosis.Explain(tc.facts)
