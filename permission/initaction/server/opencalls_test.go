@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
@@ -22,7 +23,7 @@ func TestAPodHasOneOpenCall(t *testing.T) {
 		"while it waits for its address":  {func(p *corev1.Pod) { p.Status.PodIPs = nil }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newFixture(t, newPod(tc.pod))
+			w := newFixtureAt(t, clock.RealClock{}, newPod(tc.pod)) // no timeout ends the last call
 			w.centre.decide = func(api.ApplicationRequest, int) (api.State, error) { return api.Applying, nil }
 			const calls = 20
 			replaced := make(chan protocol.Answer, calls)
