@@ -64,9 +64,11 @@ type fakeCentre struct {
 	resets   int
 	// failures is the number of next calls that fail.
 	failures int
-	// calls is the number of all calls.
-	calls  int
-	decide func(r api.ApplicationRequest, attempt int) (api.State, error)
+	// calls is the number of all calls, waits that of the open calls of Wait.
+	calls, waits int
+	// changed is closed when an application changes.
+	changed chan struct{}
+	decide  func(r api.ApplicationRequest, attempt int) (api.State, error)
 }
 
 var errUnreachable = errors.New("connection refused")
@@ -126,25 +128,37 @@ func (c *fakeCentre) Apply(_ context.Context, r api.ApplicationRequest) (api.App
 func (c *fakeCentre) Wait(ctx context.Context, id string, version int64, wait time.Duration) (api.Application, error) {
 	timer := c.clock.NewTimer(wait)
 	defer timer.Stop()
-	for {
-		c.mu.Lock()
-		err := c.call()
-		var a api.Application
-		if err == nil {
-			a = *c.apps[id]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.call(); err != nil {
+		return api.Application{}, err
+	}
+	c.waits++
+	defer func() { c.waits-- }()
+	for expired := false; ; {
+		a, changed := *c.apps[id], c.changed
+		if expired || a.Version > version {
+			return a, nil
 		}
 		c.mu.Unlock()
-		if err != nil || a.Version > version {
+		var err error
+		select {
+		case <-changed:
+		case <-timer.C():
+			expired = true
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if c.mu.Lock(); err != nil {
 			return a, err
 		}
-		select {
-		case <-timer.C():
-			return a, nil
-		case <-time.After(time.Millisecond):
-		case <-ctx.Done():
-			return a, ctx.Err()
-		}
 	}
+}
+
+func (c *fakeCentre) waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.waits
 }
 
 func (c *fakeCentre) Revoke(_ context.Context, r api.RevokeRequest) (api.RevokeResult, error) {
@@ -176,6 +190,8 @@ func (c *fakeCentre) set(state api.State) {
 		a.Permissions = slices.Clone(a.Permissions) // callers have the former one
 		a.Permissions[0].State = state
 	}
+	close(c.changed)
+	c.changed = make(chan struct{})
 }
 
 func (c *fakeCentre) attempts() int {
@@ -258,7 +274,7 @@ func newFixtureAt(t *testing.T, c clock.WithTicker, pod *corev1.Pod, steps ...St
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"fd00::/64", "127.0.0.0/24"}}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}}}
 	w := &fixture{t: t, kube: fake.NewClientset(node, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "sys", Name: podbreaker.PrimaryName, ResourceVersion: "1"}}),
 		pods: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), records: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}),
-		centre: &fakeCentre{clock: c, apps: map[string]*api.Application{}, decide: func(api.ApplicationRequest, int) (api.State, error) { return api.Granted, nil }},
+		centre: &fakeCentre{clock: c, apps: map[string]*api.Application{}, changed: make(chan struct{}), decide: func(api.ApplicationRequest, int) (api.State, error) { return api.Granted, nil }},
 		sent:   &eventSink{}, recorder: record.NewFakeRecorder(10_000), settings: settings.Default(), hub: NewNotifier(), draining: make(chan struct{}),
 		tokens: map[string]authenticationv1.UserInfo{
 			"pod": bound("web", "uid"), "another-pod": bound("other", "other-uid"), "former-pod": bound("web", "former"),
