@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -22,6 +23,7 @@ func (c *Centre) serveHTTP(ctx context.Context, listener net.Listener, handler h
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
 		// Longer than rest.maxWait, the longest long poll.
 		WriteTimeout: 90 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelWarn),
 	}
 	if secure {
 		listener = tls.NewListener(listener, servingcert.ServerConfig(c.config.TLSCertFile, c.config.TLSKeyFile))

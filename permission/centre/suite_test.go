@@ -78,6 +78,8 @@ type fixture struct {
 	skipValidation bool
 	// client sends the requests; http.DefaultClient if nil.
 	client *http.Client
+	// log is the log of the replica; warnings are written to that of the test if nil.
+	log *slog.Logger
 }
 
 // testConfig is the configuration of a replica.
@@ -110,7 +112,7 @@ func newFixture(t testing.TB, store string) *fixture {
 // startReplica starts a replica; requests go to the last one.
 func (w *fixture) startReplica(config Config) {
 	w.t.Helper()
-	c, err := New(w.t.Context(), config, slog.New(slog.NewTextHandler(&testLog{w.t}, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	c, err := New(w.t.Context(), config, cmp.Or(w.log, slog.New(slog.NewTextHandler(&testLog{w.t}, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -38,8 +37,7 @@ func run(ctx context.Context, args []string) error {
 	case len(args) > 0:
 		return fmt.Errorf("invalid arguments %q: use export, import, or none to serve", args)
 	}
-	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: config.LogLevel}))
-	c, err := centre.New(ctx, config, log)
+	c, err := centre.New(ctx, config, centre.NewLog(os.Stderr, config.LogLevel))
 	if err != nil {
 		return err
 	}
