@@ -89,21 +89,23 @@ func TestABatchOfAnotherReleaseIsNotStartedForTheCachedOne(t *testing.T) {
 	}
 }
 
-func TestAnEndedReleaseIsDetectedAfterTheTTL(t *testing.T) {
+// docs/change/order.md promises a second.
+func TestAnEndedReleaseIsDetectedAfterASecond(t *testing.T) {
 	now := metav1.NewTime(ft.Now())
 	for name, end := range map[string]func(*v1alpha1.ChangeWorkload){
 		"order check failed": func(w *v1alpha1.ChangeWorkload) {
 			w.Status.OrderVerdicts = []v1alpha1.StageVerdict{{Stage: pre, Verdict: "fail"}}
 		},
-		"terminating": func(w *v1alpha1.ChangeWorkload) { w.DeletionTimestamp, w.Finalizers = &now, []string{"f"} },
-		"failed":      func(w *v1alpha1.ChangeWorkload) { w.Status.Phase = v1alpha1.WorkloadFailed },
+		"order failed by a person": func(w *v1alpha1.ChangeWorkload) { w.Status.OrderResult = &v1alpha1.OrderResult{Verdict: "unpass"} },
+		"terminating":              func(w *v1alpha1.ChangeWorkload) { w.DeletionTimestamp, w.Finalizers = &now, []string{"f"} },
+		"failed":                   func(w *v1alpha1.ChangeWorkload) { w.Status.Phase = v1alpha1.WorkloadFailed },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, server, function := newCachedFunction(t)
 			w := c.ChangeWorkload(ft.Release)
 			end(w)
 			c.Write(w)
-			server.Clock.Step(functions.ReleaseCacheTTL + 1)
+			server.Clock.Step(time.Second + 1)
 			if err := function(t.Context(), readyOf(t, 3, pre)); err != nil {
 				t.Fatal(err)
 			}
