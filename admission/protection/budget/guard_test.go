@@ -482,6 +482,28 @@ func TestPodsAreChosenAgainAfterAChangeOfTheBudget(t *testing.T) {
 	}
 }
 
+// The cache of the webhook has the former limit, which allows the deletion.
+func TestADeletionAfterAChangeOfTheBudgetIsNotAllowedByTheFormerLimit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		allowed int32
+		// computed is the generation that the controller has computed.
+		computed int64
+	}{"the budget is not computed yet": {1, 1}, "the budget is computed": {0, 2}} {
+		t.Run(name, func(t *testing.T) {
+			fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
+			changed := newBudget("web", tc.allowed, func(b *v1alpha1.PodUnavailableBudget) {
+				b.Generation, b.Status.ObservedGeneration, b.ResourceVersion = 2, tc.computed, "2"
+			})
+			if err := fx.client.Tracker().Update(v1alpha1.SchemeGroupVersion.WithResource("podunavailablebudgets"), changed, "ns"); err != nil {
+				t.Fatal(err)
+			}
+			if a := fx.ask(t, deletion(t, newPod(nil))); a.Response.Allowed {
+				t.Errorf("got %s", a.Decision)
+			}
+		})
+	}
+}
+
 func TestAnEvictionThatAPodDisruptionBudgetWillDenyIsNotCharged(t *testing.T) {
 	pdb := func(allowed int32) *policyv1.PodDisruptionBudget {
 		return &policyv1.PodDisruptionBudget{

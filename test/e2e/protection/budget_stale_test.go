@@ -5,6 +5,7 @@ package protection
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,27 +24,14 @@ func TestNumbersThatNobodyComputesAllowNothing(t *testing.T) {
 	n.applyWithBudget(t, deploymentManifest(4, "{}"), budgetManifest("maxUnavailable: 1"))
 	awaitAllowed(t, c, n.name, 1)
 	pods := n.podNames(t)
-	deletes := []string{"delete", "pod", pods[0], "--dry-run=server"}
-	n.run(t, deletes...)
-
-	system := []string{"-n", systemNamespace}
-	n.cleanup(t, append(system, "delete", controllerLease, "--ignore-not-found")...)
-	n.run(t, append(system, "patch", controllerLease, "--type=merge", "-p", fmt.Sprintf(
-		`{"spec":{"holderIdentity":"nobody","leaseDurationSeconds":3600,"renewTime":%q}}`, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")))...)
-	var last string
-	if err := wait.PollUntilContextTimeout(t.Context(), time.Second, 3*shortTimeout, true, func(context.Context) (bool, error) {
-		last = n.try(t, deletes...).String()
-		return strings.Contains(last, "may be old (Lease protection-controller.00-of-01 was not renewed for"), nil
-	}); err != nil {
-		t.Fatalf("the deletion is not denied while no controller computes budgets:\n%s", last)
-	}
+	start := n.stopController(t)
 	n.setReady(t, pods[1], false)
 	awaitAllowed(t, c, n.name, 1) // the number is wrong, and no controller corrects it
 	if r := n.try(t, "delete", "pod", pods[0], "--wait=false"); r.Code == 0 {
 		t.Errorf("two of four pods are unavailable under a budget of one:\n%s", r)
 	}
 
-	n.run(t, append(system, "delete", controllerLease)...)
+	start()
 	awaitAllowed(t, c, n.name, 0)
 	n.setReady(t, pods[1], true)
 	awaitAllowed(t, c, n.name, 1)
@@ -53,6 +41,29 @@ func TestNumbersThatNobodyComputesAllowNothing(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// stopController takes the Lease of the controller, until start is called or the test ends.
+// It returns when the webhook denies what the budget of the namespace allowed. By then the
+// controller has also noticed that it is no leader.
+func (n *namespace) stopController(t *testing.T) (start func()) {
+	t.Helper()
+	deletes := []string{"delete", "pod", n.podNames(t)[0], "--dry-run=server"}
+	n.run(t, deletes...)
+	n.cleanup(t, append(slices.Clone(system), "delete", controllerLease, "--ignore-not-found")...)
+	n.run(t, append(slices.Clone(system), "patch", controllerLease, "--type=merge", "-p", fmt.Sprintf(
+		`{"spec":{"holderIdentity":"nobody","leaseDurationSeconds":3600,"renewTime":%q}}`, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")))...)
+	var last string
+	if err := wait.PollUntilContextTimeout(t.Context(), time.Second, 3*shortTimeout, true, func(context.Context) (bool, error) {
+		last = n.try(t, deletes...).String()
+		return strings.Contains(last, "may be old (Lease protection-controller.00-of-01 was not renewed for"), nil
+	}); err != nil {
+		t.Fatalf("the deletion is not denied while no controller computes budgets:\n%s", last)
+	}
+	return func() {
+		t.Helper()
+		n.run(t, append(slices.Clone(system), "delete", controllerLease)...)
+	}
 }
 
 // setReady sets condition Ready of a simulated pod.

@@ -14,16 +14,21 @@ import (
 	"github.com/breakwater-dev/breakwater/test/controlplane"
 )
 
+// plane is the control plane of the tests.
+var plane *controlplane.ControlPlane
+
 // TestMain runs the tests with tag controlplane on a control plane of their own.
 func TestMain(m *testing.M) {
 	chargeTimeout := time.Minute // the default of the protection controller
 	os.Exit(controlplane.Main(m, func(ctx context.Context) (*controlplane.ControlPlane, error) {
-		return controlplane.StartPart(ctx, controlplane.Part{
+		p, err := controlplane.StartPart(ctx, controlplane.Part{
 			Manifests: "config/protection", Configs: "config-protection",
 			Webhooks: admission.Options(), Configuration: admission.Configuration,
 			Component: protection.Component, Controllers: protection.Controllers(&chargeTimeout, &broker.SharedSender{}),
 			// The webhooks deny until the controller has had 10 s to compute all budgets.
 			Settled: 12 * time.Second,
 		})
+		plane = p
+		return p, err
 	}))
 }
