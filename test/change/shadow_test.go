@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -47,14 +46,9 @@ func TestAnUnjudgedRolloutIsNotHeldInShadowModeOrWithoutBlocking(t *testing.T) {
 // turnBlockingOff changes the setting that the controller creates by default.
 func (f fixture) turnBlockingOff(t *testing.T) {
 	t.Helper()
-	enable := func(ctx context.Context, on bool) error {
-		_, err := f.Breakwater.AppV1alpha1().OpsConfigInfoes(v1alpha1.SystemNamespace).
-			Patch(ctx, "blocking", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"enable":%t}}`, on), metav1.PatchOptions{})
-		return err
-	}
-	await(t, "isBlockingUp is off", func(ctx context.Context) error { return enable(ctx, false) })
+	await(t, "isBlockingUp is off", func(ctx context.Context) error { return f.changeConfig(ctx, "blocking", `{"enable":false}`) })
 	t.Cleanup(func() {
-		if err := enable(context.Background(), true); err != nil {
+		if err := f.changeConfig(context.Background(), "blocking", `{"enable":true}`); err != nil {
 			t.Error(err)
 		}
 	})

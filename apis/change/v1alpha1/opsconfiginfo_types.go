@@ -16,9 +16,9 @@ import (
 // +kubebuilder:printcolumn:name="Content",type=string,JSONPath=`.spec.content`,priority=1
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// OpsConfigInfo is one setting of Breakwater. It is effective only in SystemNamespace; a
-// change takes effect in every running binary within 2 s. docs/configuration.md lists
-// all types with content and default.
+// OpsConfigInfo is one setting of Breakwater. It is effective only in SystemNamespace. The
+// controller and the webhook watch it, so a change takes effect at once.
+// docs/configuration.md lists all types with content and default.
 type OpsConfigInfo struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
