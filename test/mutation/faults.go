@@ -61,7 +61,7 @@ var faults = []fault{
 		"reconciler/change/changeworkload/drift.go", `template[at].Image != "" && template[at].Image != c.Image`, `template[at].Image != ""`,
 		"./reconciler/change/changeworkload", "Drift"},
 	{change, "an image that was not changed is cached as one that was",
-		"reconciler/change/pod/changedimages.go", "return name && !image", "return name",
+		"reconciler/change/pod/changedimages.go", "return name && !image", "return name || !image",
 		"./reconciler/change/pod", "Images"},
 	{change, "a release succeeds before all replicas passed",
 		"reconciler/change/changeworkload/decide.go", "ready := in.Workload.Complete && d.Pods.allPassed(in.Workload.Replicas)", "ready := d.Pods.allPassed(0)",

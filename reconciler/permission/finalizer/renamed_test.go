@@ -376,7 +376,7 @@ func TestAPodOfARenamedClusterIsRevokedIfTheNameIsCorrected(t *testing.T) {
 	if events := w.events(); !strings.Contains(events, podmeta.ReasonPermissionRevoked) || strings.Contains(events, podmeta.ReasonPermissionLeaked) {
 		t.Errorf("events %q, want a revocation", events)
 	}
-	if stats := f.double.Stats(); stats.Revoked != 1 || len(stats.Held) != 0 {
+	if stats := f.double.Stats(); stats.Revoked != 1 || len(stats.Current) != 0 {
 		t.Errorf("the provider has %+v", stats)
 	}
 }
