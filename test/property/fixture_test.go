@@ -42,7 +42,15 @@ type fixture struct {
 	// quiet: the faults have ended.
 	quiet bool
 
-	process  *process
+	// process is the controller that runs: the leader, or a former leader beside it.
+	process *process
+	// leader is the leader while process is a former one; otherwise it is nil.
+	leader *process
+	// former is a former leader that does not know yet that it is none, or nil.
+	former *process
+	// pauses: the leader may be paused longer than its Lease. resumed counts the pauses.
+	pauses   bool
+	resumed  int
 	broker   broker
 	server   *fakeServer
 	callback http.Handler
@@ -81,7 +89,11 @@ func newFixture(t *rapid.T) *fixture {
 	w.server = newFakeServer(w)
 	w.createObjects()
 	w.functions()
-	w.api.beforeWrite = func(by string, of id) { w.maybeCrash(by + " before " + of.resource); w.interleave() }
+	w.api.beforeWrite = func(by string, of id) {
+		w.maybeCrash(by + " before " + of.resource)
+		w.interleave()
+		w.maybePause(by, of)
+	}
 	w.api.afterWrite = func(by string, of id) { w.maybeCrash(by + " after " + of.resource) }
 	w.process = start(w)
 	return w
@@ -225,6 +237,10 @@ func (w *fixture) maybeCrash(at string) {
 // restart restarts the controller, which loses its memory.
 func (w *fixture) restart() {
 	w.process.stop()
+	if w.leader != nil {
+		w.process, w.leader = w.leader, nil // a former leader crashed
+		return
+	}
 	w.process = start(w)
 }
 
@@ -268,6 +284,7 @@ func (w *fixture) reconcileSome() bool {
 		p.reconcile(quietContext(), at, w.clock.Now)
 		return nil
 	})
+	w.returnToLeader()
 	return true
 }
 
