@@ -371,7 +371,7 @@ func TestAPodOfARenamedClusterIsRevokedIfTheNameIsCorrected(t *testing.T) {
 	if protected, requeued := w.reconcile(t); !protected || !requeued {
 		t.Fatalf("under the wrong name: protected %t, requeued %t", protected, requeued)
 	}
-	w.Reconciler.settings = f.controller(formerName, "component").Reconciler.settings
+	w.settings = f.controller(formerName, "component").settings
 	f.await("the finalizer is removed", func() bool { protected, _ := w.reconcile(t); return !protected })
 	if events := w.events(); !strings.Contains(events, podmeta.ReasonPermissionRevoked) || strings.Contains(events, podmeta.ReasonPermissionLeaked) {
 		t.Errorf("events %q, want a revocation", events)
