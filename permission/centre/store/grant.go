@@ -161,9 +161,10 @@ func (t Tx) Overlap(g Grant, cluster, podUID string, ips []string) (Overlap, err
 		o.Revoking = o.Revoking || state == api.Revoking || inProgress && revokeRequested
 		o.RevokeSent = o.RevokeSent || revokeRequested && (inProgress || pending && state == api.Revoking)
 		samePod := name == cluster && uid == podUID
-		o.UsedByOther = o.UsedByOther || !revokeRequested && maybeGranted && !samePod
-		o.UsedInCluster = o.UsedInCluster || !revokeRequested && maybeGranted && name == cluster && uid != podUID
-		o.UsedByNamesake = o.UsedByNamesake || !revokeRequested && maybeGranted && !samePod && uid == podUID
+		usedByOther := !revokeRequested && maybeGranted && !samePod
+		o.UsedByOther = o.UsedByOther || usedByOther
+		o.UsedInCluster = o.UsedInCluster || usedByOther && name == cluster
+		o.UsedByNamesake = o.UsedByNamesake || usedByOther && uid == podUID
 		o.GrantedToPod = o.GrantedToPod || !revokeRequested && state == api.Granted && samePod
 		o.CalledByPod = o.CalledByPod || !revokeRequested && inProgress && samePod
 		o.Granted = o.Granted || !revokeRequested && state == api.Granted

@@ -91,7 +91,7 @@ func DecideRevocation(p CentreState, now, deadline time.Time) Revocation {
 		}
 	}
 	switch {
-	case p.Err == nil && len(s.Unfinished) == 0 && s.HeldUnder == "" && !p.lost():
+	case p.Err == nil && len(s.Unfinished) == 0 && s.HeldUnder == "" && !s.Lost:
 		s.Action = RemoveFinalizer
 	case !now.Before(deadline):
 		s.Action = GiveUp
