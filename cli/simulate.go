@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // maxSimulated is the maximum number of pods of a simulated drain.
@@ -151,7 +152,7 @@ func drained(p *corev1.Pod) bool {
 		return false
 	}
 	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
-	return !mirror && p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+	return !mirror && workload.PodActive(p)
 }
 
 func (c *clients) evict(ctx context.Context, namespace, name string, collect func() []string) (simulated, error) {

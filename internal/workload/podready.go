@@ -6,6 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// PodActive reports whether a pod is neither completed nor terminating.
+func PodActive(p *corev1.Pod) bool {
+	return p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+}
+
 // PodReady reports whether a pod is Ready.
 func PodReady(p *corev1.Pod) bool {
 	_, ready := PodReadySince(p)

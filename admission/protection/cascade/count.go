@@ -36,11 +36,6 @@ func describe(all ...count) string {
 	return strings.Join(parts, " and ")
 }
 
-// active reports whether a pod is neither completed nor terminating.
-func active(p *corev1.Pod) bool {
-	return p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
-}
-
 // bound reports whether a PersistentVolumeClaim has a volume, whose data could be lost. The
 // data of a terminating one is lost anyway.
 func bound(c *corev1.PersistentVolumeClaim) bool {

@@ -20,6 +20,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/protection/denialevents"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 const (
@@ -122,7 +123,7 @@ func (h Handler) deny(ctx context.Context, req *admissionv1.AdmissionRequest, ob
 // pods counts the active pods of a namespace.
 func (h Handler) pods(ctx context.Context, namespace string) (count, error) {
 	return countPages(ctx, count{one: "pod", many: "pods"}, h.Core.Pods(namespace).List,
-		func(l *corev1.PodList) []corev1.Pod { return l.Items }, active)
+		func(l *corev1.PodList) []corev1.Pod { return l.Items }, workload.PodActive)
 }
 
 // volumeClaims counts the bound PersistentVolumeClaims of a namespace.

@@ -25,6 +25,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/events/eventstest"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 func pod(name string, phase corev1.PodPhase) *corev1.Pod {
@@ -206,7 +207,7 @@ func TestTheNumberOfCountedObjectsIsBounded(t *testing.T) {
 		reads++
 		return &corev1.PodList{ListMeta: metav1.ListMeta{Continue: "more"}, Items: make([]corev1.Pod, o.Limit)}, nil
 	}
-	c, err := countPages(t.Context(), count{one: "pod", many: "pods"}, list, func(l *corev1.PodList) []corev1.Pod { return l.Items }, active)
+	c, err := countPages(t.Context(), count{one: "pod", many: "pods"}, list, func(l *corev1.PodList) []corev1.Pod { return l.Items }, workload.PodActive)
 	if err != nil || reads != maxPages || describe(c) != "more than 2000 pods" {
 		t.Errorf("%d reads: %q, %v", reads, describe(c), err)
 	}

@@ -51,7 +51,7 @@ func driftOf(template *corev1.PodSpec, sets []*appsv1.ReplicaSet, pods []*corev1
 		}
 	}
 	for _, p := range pods {
-		if continues(p) {
+		if workload.PodActive(p) {
 			add("pod "+p.Name, &p.Spec)
 		}
 	}

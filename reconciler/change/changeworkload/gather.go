@@ -13,16 +13,11 @@ import (
 func podsOf(all []*corev1.Pod, c *v1alpha1.ChangeWorkload, kind workload.Kind) []Pod {
 	var out []Pod
 	for _, p := range all {
-		if continues(p) {
+		if workload.PodActive(p) {
 			out = append(out, podOf(p, c, kind))
 		}
 	}
 	return out
-}
-
-// continues reports whether a pod is neither terminating nor completed.
-func continues(p *corev1.Pod) bool {
-	return p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodFailed && p.Status.Phase != corev1.PodSucceeded
 }
 
 func podOf(p *corev1.Pod, c *v1alpha1.ChangeWorkload, kind workload.Kind) Pod {
