@@ -223,6 +223,7 @@ func TestAVerdictOfABatchInTheInboxIsSentUntilItIsRecorded(t *testing.T) {
 		"a pass that fails an unknown pod":                     {names, batch("n", "pass"), 0, inboxRemove},
 		"its node is not known yet":                            {fail, batch("", ""), time.Minute, inboxWait},
 		"its node stayed unknown for an hour":                  {fail, batch("m", ""), time.Hour, inboxRemove},
+		"its node is unknown, and its time is in the future":   {fail, batch("m", ""), -time.Hour, inboxRemove},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, _ := decideInbox(tc.entry, &v1alpha1.ChangeWorkload{}, tc.pods, t0.Add(tc.after)); got != tc.want {
