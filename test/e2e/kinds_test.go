@@ -24,11 +24,9 @@ import (
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
-// Releases of every kind of workload are judged alike. There is no server; people judge.
-func TestEveryKind(t *testing.T) {
-	e := newEnvironment(t)
-	withCloneSets(t, e)
-	var specs []spec
+// kindSpecs show that releases of every kind of workload are judged alike, by people.
+func kindSpecs() []spec {
+	specs := []spec{{"the partition set by a person on a StatefulSet is kept, and its release completes", canaryPartition}}
 	for _, kind := range []workload.Kind{workload.StatefulSet, workload.DaemonSet, cloneSet} {
 		specs = append(specs,
 			spec{"releases of a " + kind.Kind + " are judged, including a template that is applied again", releasesOfKind(kind)},
@@ -37,7 +35,7 @@ func TestEveryKind(t *testing.T) {
 			spec{"the rollout of a " + kind.Kind + " continues when a person overrules the fail", overruledFail(kind)},
 			spec{"a held " + kind.Kind + " is rolled back to a version that succeeded", rollbackOfKind(kind)})
 	}
-	runInParallel(t, e, append(specs, spec{"the partition set by a person on a StatefulSet is kept, and its release completes", canaryPartition}))
+	return specs
 }
 
 // readySeconds is the time in seconds that a pod of a rollout is Ready before

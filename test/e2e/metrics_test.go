@@ -54,18 +54,14 @@ spec:
       bad: e2e_errors_total{{{pods}}}
 `
 
-// TestMetrics runs function judge with a real Prometheus and without an AlterShield server.
-func TestMetrics(t *testing.T) {
-	e := newEnvironment(t)
-	if _, err := e.kube.RbacV1().ClusterRoles().Get(t.Context(), "breakwater-function-judge", metav1.GetOptions{}); apierrs.IsNotFound(err) {
-		t.Fatal("config/judge is not installed: run `make up`")
+// metricSpecs run function judge with a real Prometheus (startPrometheus). Each watches pods
+// for a minute, one after the other.
+func metricSpecs() []spec {
+	return []spec{
+		{"a release of which 7 % of the requests fail is held, with the reason", failingRequests},
+		{"a good release passes by its metrics", goodRequests},
+		{"a release without data is held", withoutData},
 	}
-	e.startPrometheus(t)
-	t.Run("releases", func(t *testing.T) {
-		t.Run("a release of which 7 % of the requests fail is held, with the reason", func(t *testing.T) { t.Parallel(); failingRequests(t, e) })
-		t.Run("a good release passes", func(t *testing.T) { t.Parallel(); goodRequests(t, e) })
-		t.Run("a release without data is held", func(t *testing.T) { t.Parallel(); withoutData(t, e) })
-	})
 }
 
 // metricsNamespace has a Deployment of three pods, which are replaced one by one.
@@ -151,6 +147,9 @@ func withoutData(t *testing.T, e *environment) {
 // function judge ask it.
 func (e *environment) startPrometheus(t *testing.T) {
 	t.Helper()
+	if _, err := e.kube.RbacV1().ClusterRoles().Get(t.Context(), "breakwater-function-judge", metav1.GetOptions{}); apierrs.IsNotFound(err) {
+		t.Fatal("config/judge is not installed: run `make up`")
+	}
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
 		t.Fatal("Debian's package prometheus is not installed: apt-get install --no-install-recommends prometheus")

@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,7 +19,8 @@ type spec struct {
 	test     func(*testing.T, *environment)
 }
 
-// Without a server releases are unjudged, and all other functions work.
+// Without a server and a MetricCheck, releases are unjudged. All other functions work, for every
+// kind of workload.
 func TestWithoutAServer(t *testing.T) {
 	e := newEnvironment(t)
 	runSequentially(t, e, []spec{
@@ -27,7 +29,9 @@ func TestWithoutAServer(t *testing.T) {
 		{"a repair requires the verb bypass when OpsConfigInfo bypass is Authorized", bypassPermission},
 		{"a kind of workload is judged while config-workloads lists it", configuredKind},
 	})
-	runInParallel(t, e, []spec{
+	withCloneSets(t, e)
+	e.startPrometheus(t)
+	runInParallel(t, e, slices.Concat(metricSpecs(), kindSpecs(), []spec{
 		{"the two default OpsConfigInfos exist", defaultConfigurations},
 		{"the commands of the README work unchanged", walkthrough("PreFailed")},
 		{"opting a namespace in does not judge running workloads", optIn},
@@ -51,7 +55,7 @@ func TestWithoutAServer(t *testing.T) {
 		{"fields reserved for the webhook cannot be changed by hand", tampering},
 		{"an invalid OpsConfigInfo is denied with the name of the field", invalidConfiguration},
 		{"the identity of a release, a batch and a release check is immutable", immutableFields},
-	})
+	}))
 }
 
 // With a server each pod is judged.
