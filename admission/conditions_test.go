@@ -90,6 +90,12 @@ func recorded(metadata, spec object) {
 	metadata["annotations"].(object)[v1alpha1.HoldAnnotation] = `{"attempt":1}`
 }
 
+func owner(uid string) func(object, object) {
+	return func(metadata, _ object) {
+		metadata["ownerReferences"] = []any{object{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}}
+	}
+}
+
 func label(key, value string) func(object, object) {
 	return func(metadata, _ object) { metadata["labels"].(object)[key] = value }
 }
@@ -204,6 +210,12 @@ func testGate(t *testing.T, kind string, stop func(object, object), resumes, fre
 		"when another repair is allowed":                      {old: all(held, annotation(v1alpha1.BypassAnnotation, "{}")), new: held, want: true},
 		"not when the record of a repair stays":               {old: all(held, annotation(v1alpha1.BypassAnnotation, "{}")), new: all(held, annotation(v1alpha1.BypassAnnotation, "{}"))},
 		"not when a suspended one is written again as it was": {old: held, new: held},
+		// The garbage collector would delete the workload.
+		"when a suspended one gets an owner":    {old: held, new: all(held, owner("a")), want: true},
+		"when the owner of one is replaced":     {old: all(held, owner("a")), new: all(held, owner("b")), want: true},
+		"not when the owner of one stays":       {old: all(held, owner("a")), new: all(held, owner("a"))},
+		"not when another one gets an owner":    {new: owner("a")},
+		"not when our controller adds an owner": {user: v1alpha1.ControllerUser, old: held, new: all(held, owner("a"))},
 	}
 	for i, resume := range resumes {
 		cases[fmt.Sprintf("when the rollout of a held one is resumed (%d)", i)] = attempt{old: held, new: all(held, resume), want: true}

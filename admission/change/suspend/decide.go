@@ -29,6 +29,9 @@ type Input struct {
 	// BypassRemoved: the update removes the bypass annotation of that repair, which
 	// allows another one.
 	BypassRemoved bool
+	// OwnerAdded: the update adds or changes an owner. The garbage collector, whose deletions
+	// are not checked, deletes the workload when its owners are deleted or do not exist.
+	OwnerAdded bool
 	// Deletion: the request deletes the workload. The fields about updates are false then.
 	Deletion bool
 	// NeedsAuthorization: a repair or deletion requires the verb bypass.
@@ -106,12 +109,22 @@ func Confirm(d Decision, in Input, recorded bool) Decision {
 }
 
 // NeedsAuthorization reports whether the decision requires that the user may bypass:
-// a repair, the removal of a bypass annotation, which allows another repair, and a deletion.
+// a repair, the removal of a bypass annotation, which allows another repair, a deletion, and an
+// owner, with which the garbage collector would delete the workload.
 func NeedsAuthorization(d Decision, in Input) bool {
 	if !in.NeedsAuthorization || !in.Blocking || !in.Suspended || in.ByController {
 		return false
 	}
-	return d.Outcome == Repair || d.Outcome == Admit && (in.BypassRemoved || in.Deletion)
+	switch d.Outcome {
+	case Repair:
+		return true
+	case Rollback:
+		return in.OwnerAdded
+	case Admit:
+		return in.BypassRemoved || in.Deletion || in.OwnerAdded
+	default:
+		return false
+	}
 }
 
 // Authorization is the result of an access review for a bypass.
@@ -130,8 +143,11 @@ func Authorize(d Decision, in Input, user, namespace string, review Authorizatio
 		return d
 	}
 	action := "a repair"
-	if in.Deletion {
+	switch {
+	case in.Deletion:
 		action = "a deletion"
+	case in.OwnerAdded:
+		action = "an added or changed owner (metadata.ownerReferences)"
 	}
 	permission := fmt.Sprintf("the verb %q on changeworkloads.%s in namespace %s",
 		v1alpha1.BypassVerb, v1alpha1.GroupName, namespace)

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -87,6 +89,96 @@ func TestConfirm(t *testing.T) {
 			in := Input{Kind: workload.Deployment, Name: "sleep", Suspended: true, Blocking: !tc.open, ByController: tc.byController}
 			if diff := cmp.Diff(tc.want, Confirm(tc.d, in, tc.recorded)); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestWhichDecisionsNeedTheRightToBypass(t *testing.T) {
+	for name, tc := range map[string]struct {
+		d    Decision
+		in   Input // of a suspended workload, with blocking on and bypass Authorized
+		want bool
+	}{
+		"repair":                          {d: repaired(), want: true},
+		"rollback":                        {d: rolledBack()},
+		"other change":                    {d: admitted()},
+		"denial":                          {d: denied(fixed), in: Input{OwnerAdded: true}},
+		"removal of the record":           {d: admitted(), in: Input{BypassRemoved: true}, want: true},
+		"deletion":                        {d: admitted(), in: Input{Deletion: true}, want: true},
+		"new owner":                       {d: admitted(), in: Input{OwnerAdded: true}, want: true},
+		"rollback with a new owner":       {d: rolledBack(), in: Input{OwnerAdded: true}, want: true},
+		"new owner by our controller":     {d: admitted(), in: Input{OwnerAdded: true, ByController: true}},
+		"deletion, by our own controller": {d: admitted(), in: Input{Deletion: true, ByController: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := tc.in
+			in.Suspended, in.Blocking, in.NeedsAuthorization = true, true, true
+			if got := NeedsAuthorization(tc.d, in); got != tc.want {
+				t.Errorf("got %v", got)
+			}
+			for option, off := range map[string]func(*Input){
+				"not suspended":       func(in *Input) { in.Suspended = false },
+				"blocking off":        func(in *Input) { in.Blocking = false },
+				"bypass not required": func(in *Input) { in.NeedsAuthorization = false },
+			} {
+				in := in
+				if off(&in); NeedsAuthorization(tc.d, in) {
+					t.Errorf("%s: the right is required", option)
+				}
+			}
+		})
+	}
+}
+
+func TestADenialNamesWhatNeedsTheRightToBypass(t *testing.T) {
+	const permission = ` requires the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default, which alice does not have; ` +
+		"an administrator of the namespace can grant ClusterRole breakwater-bypass"
+	for name, tc := range map[string]struct {
+		in     Input
+		action string
+	}{
+		"repair":    {action: "a repair"},
+		"deletion":  {in: Input{Deletion: true}, action: "a deletion"},
+		"new owner": {in: Input{OwnerAdded: true}, action: "an added or changed owner (metadata.ownerReferences)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.in.Kind, tc.in.Name = workload.Deployment, "sleep"
+			got := Authorize(admitted(), tc.in, "alice", "default", Authorization{})
+			if diff := cmp.Diff(denied(fixed+": "+tc.action+permission), got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAnOwnerIsAddedIfTheGarbageCollectorWouldFindAnother(t *testing.T) {
+	owner := func(change func(*metav1.OwnerReference)) []metav1.OwnerReference {
+		o := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "App", Name: "web", UID: "1"}
+		change(&o)
+		return []metav1.OwnerReference{o}
+	}
+	same := func(*metav1.OwnerReference) {}
+	before := owner(same)
+	for name, tc := range map[string]struct {
+		before, after []metav1.OwnerReference
+		want          bool
+	}{
+		"none":                   {},
+		"first":                  {after: before, want: true},
+		"second":                 {before: before, after: append(owner(func(o *metav1.OwnerReference) { o.UID = "2" }), before...), want: true},
+		"same":                   {before: before, after: before},
+		"removed":                {before: before},
+		"controller":             {before: before, after: owner(func(o *metav1.OwnerReference) { o.Controller = ptr.To(true) })},
+		"block":                  {before: before, after: owner(func(o *metav1.OwnerReference) { o.BlockOwnerDeletion = ptr.To(true) })},
+		"other UID":              {before: before, after: owner(func(o *metav1.OwnerReference) { o.UID = "2" }), want: true},
+		"name that is not there": {before: before, after: owner(func(o *metav1.OwnerReference) { o.Name = "none" }), want: true},
+		"other kind":             {before: before, after: owner(func(o *metav1.OwnerReference) { o.Kind = "None" }), want: true},
+		"other version":          {before: before, after: owner(func(o *metav1.OwnerReference) { o.APIVersion = "example.com/v2" }), want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := ownerAdded(tc.before, tc.after); got != tc.want {
+				t.Errorf("got %v", got)
 			}
 		})
 	}

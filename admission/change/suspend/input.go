@@ -1,6 +1,10 @@
 package suspend
 
 import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
@@ -28,6 +32,7 @@ func InputOf(c admission.Change) Input {
 		RepairRequested: asked || added != nil && added.Kind == v1alpha1.BypassRepair,
 		RepairUsed:      repaired,
 		BypassRemoved:   repaired && !kept,
+		OwnerAdded:      ownerAdded(c.Old.OwnerReferences, c.New.OwnerReferences),
 	}
 }
 
@@ -37,6 +42,16 @@ func holdChanged(c admission.Change) bool {
 	return differs(c.Old.Labels, c.New.Labels, v1alpha1.SuspendLabel) ||
 		differs(c.Old.Annotations, c.New.Annotations, v1alpha1.HoldAnnotation) ||
 		c.Old.Stopped() && !c.New.Stopped()
+}
+
+// ownerAdded reports whether an owner was added or changed. The garbage collector finds owners by
+// these four fields.
+func ownerAdded(before, after []metav1.OwnerReference) bool {
+	return slices.ContainsFunc(after, func(a metav1.OwnerReference) bool {
+		return !slices.ContainsFunc(before, func(b metav1.OwnerReference) bool {
+			return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID
+		})
+	})
 }
 
 func differs(before, after map[string]string, key string) bool {

@@ -73,6 +73,8 @@ func holdExpression(kind workload.Kind) string {
 	return strings.Join([]string{
 		"request.operation == 'DELETE'",
 		"object.spec.template != oldObject.spec.template",
+		// With an owner that is planted, the garbage collector would delete the workload.
+		"object.metadata.?ownerReferences != oldObject.metadata.?ownerReferences",
 		label(v1alpha1.SuspendLabel),
 		annotation(v1alpha1.HoldAnnotation),
 		// Removing the bypass annotation allows another repair.
