@@ -3,10 +3,16 @@
 package attack
 
 import (
+	"context"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/e2e/impersonation"
 )
 
@@ -57,10 +63,125 @@ func TestTheTemplateOfAReplicaSetCannotBeChanged(t *testing.T) {
 		impersonation.ExpectBy(t, by, want, "", "patch", "-n", namespace, set(namespace), "--type", "strategic", "-p", body)
 	}
 	patch(attacker, "Change Deployment web instead", f.namespace, image)
+	// The Deployment would adopt it again.
+	kubectl(t, `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: released, labels: {app: released}}, spec: {replicas: 0, selector: {matchLabels: {app: web, a: b}},
+ template: {metadata: {labels: {app: web, a: b}}, spec: {containers: [{name: app, image: busybox}]}}}}`, "apply", "-n", f.namespace, "-f", "-")
+	impersonation.ExpectBy(t, attacker, "Create a Deployment instead", "", "patch", "-n", f.namespace, "replicaset", "released", "--type", "strategic", "-p", image)
 	patch(attacker, "", f.namespace, `{"metadata":{"annotations":{"a":"b"}}}`)
 	patch(attacker, "", elsewhere, image)
 	kubectl(t, "", "create", "rolebinding", "bypass", "-n", f.namespace, "--clusterrole=breakwater-bypass", "--user="+attacker)
 	patch(attacker, "", f.namespace, image)
+}
+
+// A Deployment adopts each ReplicaSet that matches its selector, also while it is suspended.
+func TestAReplicaSetCannotBePlanted(t *testing.T) {
+	f := newFixture(t)
+	elsewhere := f.newNamespace(t, nil)
+	kubectl(t, web, "apply", "-n", f.namespace, "-f", "-")
+	kubectl(t, "", "wait", "-n", f.namespace, "--for=create", "--timeout=60s", "replicaset", "-l", "app=web")
+	owned := func(apiVersion, kind string) string {
+		return strings.NewReplacer("VERSION", apiVersion, "KIND", kind).Replace(planted)
+	}
+	bare := strings.Replace(planted, ", ownerReferences: ["+owner+"]", "", 1)
+	const denied = "this ReplicaSet may not be created"
+	create := func(by, want, namespace, manifest string) {
+		t.Helper()
+		impersonation.ExpectBy(t, by, want, manifest, "create", "-n", namespace, "-f", "-")
+	}
+	create(attacker, denied, f.namespace, bare)
+	create(attacker, denied, f.namespace, owned("apps/v1", "Deployment"))
+	create(attacker, denied, f.namespace, owned("argoproj.io/v1alpha1", "Rollout"))
+	create(attacker, "", elsewhere, bare)
+	set := strings.TrimSpace(kubectl(t, "", "get", "replicaset", "-n", f.namespace, "-l", "app=web", "-o", "name"))
+	scaled := []string{"patch", "-n", f.namespace, set, "--type", "merge", "-p", `{"spec":{"replicas":5}}`}
+	subresource := append(scaled, "--subresource=scale")
+	const replicas = "spec.replicas of this ReplicaSet may not be changed"
+	impersonation.ExpectBy(t, attacker, replicas, "", scaled...)
+	impersonation.ExpectBy(t, attacker, replicas, "", subresource...)
+	impersonation.ExpectBy(t, attacker, "", "", "label", "-n", f.namespace, set, "a=b")
+
+	// The controllers of workloads create and scale them.
+	for user, rule := range map[string]string{
+		"argo":   `{apiGroups: [argoproj.io], resources: [rollouts/finalizers], verbs: [update]}`,
+		"kruise": `{apiGroups: [apps], resources: [deployments/status], verbs: [update]}`,
+	} {
+		kubectl(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: `+user+`}, rules: [`+rule+`]}`, "apply", "-n", f.namespace, "-f", "-")
+		kubectl(t, "", "create", "rolebinding", user, "-n", f.namespace, "--role="+user, "--user="+user)
+		kubectl(t, "", "create", "rolebinding", user+"-edits", "-n", f.namespace, "--clusterrole=edit", "--user="+user)
+	}
+	create("argo", "", f.namespace, owned("argoproj.io/v1alpha1", "Rollout"))
+	create("argo", denied, f.namespace, owned("apps/v1", "Deployment"))
+	create("kruise", "", f.namespace, owned("apps/v1", "Deployment"))
+	impersonation.ExpectBy(t, "kruise", "", "", subresource...)
+
+	kubectl(t, "", "create", "rolebinding", "bypass", "-n", f.namespace, "--clusterrole=breakwater-bypass", "--user="+attacker)
+	create(attacker, "", f.namespace, bare)
+	impersonation.ExpectBy(t, attacker, "", "", subresource...)
+
+	// A Deployment still creates and scales its own.
+	kubectl(t, "", "scale", "-n", f.namespace, "deployment", "web", "--replicas=2")
+	kubectl(t, "", "wait", "-n", f.namespace, "--for=jsonpath={.spec.replicas}=2", "--timeout=60s", set)
+}
+
+// planted is a ReplicaSet with a controller.
+const (
+	owner   = `{apiVersion: VERSION, kind: KIND, name: web, uid: u, controller: true}`
+	planted = `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: planted, labels: {app: web}, ownerReferences: [` + owner + `]}, spec: {replicas: 3,
+ selector: {matchLabels: {app: web, a: b}}, template: {metadata: {labels: {app: web, a: b}}, spec: {nodeSelector: {no: node}, containers: [{name: app, image: evil}]}}}}`
+)
+
+// The garbage collector deletes a workload with its owner, also while it is suspended. The user
+// would create it again, and it would not be suspended.
+func TestASuspensionIsNotLeftByAnOwnerThatIsPlanted(t *testing.T) {
+	f := newFixture(t)
+	f.SetConfig(t, v1alpha1.ConfigBypass, string(v1alpha1.BypassAuthorized))
+	kubectl(t, controllerWorkloads, "apply", "-n", f.namespace, "-f", "-")
+	owners := func(name string) string {
+		kubectl(t, "", "create", "configmap", name, "-n", f.namespace)
+		return `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"` + name + `","uid":"` +
+			kubectl(t, "", "get", "configmap", name, "-n", f.namespace, "-o", "jsonpath={.metadata.uid}") + `"}]}}`
+	}
+	patch := func(workload, body string, flags ...string) []string {
+		return append([]string{"patch", "-n", f.namespace, workload, "--type", "merge", "-p", body, "--as", attacker}, flags...)
+	}
+	real, other := owners("real"), owners("other")
+	workloads := []string{"deployment/web", "statefulset/set", "daemonset/daemon"}
+	for _, w := range workloads {
+		kubectl(t, "", patch(w, real)...)
+		kubectl(t, "", "label", "-n", f.namespace, w, v1alpha1.SuspendLabel+"=1")
+	}
+	for _, w := range workloads {
+		awaitDenial(t, `is suspended: an added or changed owner (metadata.ownerReferences) requires the verb "bypass"`, patch(w, other, "--dry-run=server")...)
+		kubectl(t, "", patch(w, real, "--dry-run=server")...)
+		kubectl(t, "", patch(w, `{"metadata":{"ownerReferences":null}}`, "--dry-run=server")...)
+	}
+	// The owner that the workload had before deletes it, as without Breakwater.
+	kubectl(t, "", "delete", "configmap", "real", "-n", f.namespace, "--as", attacker)
+	kubectl(t, "", append([]string{"wait", "--for=delete", "--timeout=60s", "-n", f.namespace}, workloads...)...)
+
+	kubectl(t, web, "create", "-n", f.namespace, "-f", "-")
+	kubectl(t, "", "label", "-n", f.namespace, "deployment/web", v1alpha1.SuspendLabel+"=1")
+	kubectl(t, "", "create", "rolebinding", "bypass", "-n", f.namespace, "--clusterrole=breakwater-bypass", "--user="+attacker)
+	err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		return exec.CommandContext(ctx, "kubectl", patch("deployment/web", other)...).Run() == nil, nil
+	})
+	if err != nil {
+		t.Error("a user with the verb bypass may not add an owner")
+	}
+}
+
+// awaitDenial repeats a command of kubectl until the denial contains want.
+func awaitDenial(t *testing.T, want string, args ...string) {
+	t.Helper()
+	var last string
+	err := wait.PollUntilContextTimeout(t.Context(), 250*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		out, err := exec.CommandContext(ctx, "kubectl", args...).CombinedOutput()
+		last = fmt.Sprintf("%v: %s", err, out)
+		return err != nil && strings.Contains(string(out), want), nil
+	})
+	if err != nil {
+		t.Errorf("kubectl %s: %s; want %q", strings.Join(args, " "), last, want)
+	}
 }
 
 // The change is not denied, because some controllers update pods in place.

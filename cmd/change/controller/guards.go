@@ -26,7 +26,7 @@ func planOf(namespaces corelisters.NamespaceLister) webhookhealth.Plan {
 	policies := []string{
 		"breakwater-openapi-writes-no-spec", "breakwater-immutable-specs",
 		"breakwater-controller-pods", "breakwater-controller-workloads", "breakwater-controller-other-kinds", "breakwater-controller-revisions",
-		"breakwater-functions-write-facts", "breakwater-saved-templates", "breakwater-templates-of-replicasets",
+		"breakwater-functions-write-facts", "breakwater-saved-templates", "breakwater-templates-of-replicasets", "breakwater-replicasets",
 		"breakwater-user-of-rollback-request",
 	}
 	plan := webhookhealth.Plan{
