@@ -115,16 +115,8 @@ func NeedsAuthorization(d Decision, in Input) bool {
 	if !in.NeedsAuthorization || !in.Blocking || !in.Suspended || in.ByController {
 		return false
 	}
-	switch d.Outcome {
-	case Repair:
-		return true
-	case Rollback:
-		return in.OwnerAdded
-	case Admit:
-		return in.BypassRemoved || in.Deletion || in.OwnerAdded
-	default:
-		return false
-	}
+	return d.Outcome == Repair || d.Outcome != Deny && in.OwnerAdded ||
+		d.Outcome == Admit && (in.BypassRemoved || in.Deletion)
 }
 
 // Authorization is the result of an access review for a bypass.
