@@ -13,9 +13,9 @@ func TestTheServiceAccountOfOpenapiWritesAnnotations(t *testing.T) {
 	f := newFixture(t)
 	kubectl(t, controllerWorkloads, "apply", "-n", f.namespace, "-f", "-")
 	for patch, want := range map[string]string{
-		`{"metadata":{"annotations":{"a":"b"}}}`:                                                               "",
-		`{"spec":{"paused":true}}`:                                                                             "the spec",
-		`{"metadata":{"labels":{"altershield.defense.antgroup.com/suspend":"1"}}}`:                             "the suspension",
+		`{"metadata":{"annotations":{"altershield.defense.antgroup.com/rollback-request":"{}"}}}`: "",
+		`{"spec":{"paused":true}}`: "the spec",
+		`{"metadata":{"labels":{"altershield.defense.antgroup.com/suspend":"1"}}}`:                             "only the annotation",
 		`{"metadata":{"finalizers":["a.example/b"]}}`:                                                          "finalizers",
 		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"unknown"}]}}`: "owners",
 	} {
@@ -95,7 +95,7 @@ func TestTheServiceAccountOfTheControllerHoldsOtherKindsOnly(t *testing.T) {
 		{f.namespace, `{"spec":{"paused":true}}`, ""},
 		{f.namespace, image, ""},
 		{elsewhere, image, "opted in"},
-		{elsewhere, `{"spec":{"paused":true}}`, ""},
+		{elsewhere, `{"spec":{"paused":true}}`, "opted in"},
 		{f.namespace, `{"spec":{"replicas":0}}`, "only the template"},
 		{f.namespace, `{"spec":{"replicas":null}}`, "only the template"},
 		{f.namespace, `{"metadata":{"finalizers":["a.example/b"]}}`, "finalizers"},

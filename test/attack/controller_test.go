@@ -43,7 +43,7 @@ func TestTheServiceAccountOfTheControllerCannotRunImages(t *testing.T) {
 		// want is a part of the denial; empty if the write is allowed.
 		want string
 	}{
-		{elsewhere, "pod/bare", `{"metadata":{"labels":{"altershield.defense.antgroup.com/operate-finished":"true"}}}`, ""},
+		{f.namespace, "pod/bare", `{"metadata":{"labels":{"altershield.defense.antgroup.com/operate-finished":"true"}}}`, ""},
 		{elsewhere, "pod/bare", `{"metadata":{"labels":{"app":"web"}}}`, pods},
 		{elsewhere, "pod/set-0", `{"metadata":{"labels":{"app":null}}}`, pods},
 		{elsewhere, "pod/bare", `{"metadata":{"annotations":{"a":"b"}}}`, "annotations"},
@@ -55,11 +55,11 @@ func TestTheServiceAccountOfTheControllerCannotRunImages(t *testing.T) {
 		{elsewhere, "deployment/web", image, template},
 		{elsewhere, "statefulset/set", image, template},
 		{elsewhere, "daemonset/daemon", image, template},
-		{elsewhere, "deployment/web", `{"spec":{"paused":true}}`, ""},
-		{elsewhere, "deployment/web", `{}`, ""},
-		{elsewhere, "statefulset/set", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":9}}}}`, ""},
+		{f.namespace, "deployment/web", `{"spec":{"paused":true}}`, ""},
+		{f.namespace, "deployment/web", `{}`, ""},
+		{f.namespace, "statefulset/set", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":9}}}}`, ""},
 		{elsewhere, "statefulset/set", `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`, "only the partition"},
-		{elsewhere, "daemonset/daemon", `{"spec":{"updateStrategy":{"type":"OnDelete"}}}`, ""},
+		{f.namespace, "daemonset/daemon", `{"spec":{"updateStrategy":{"type":"OnDelete"}}}`, ""},
 		{f.namespace, "deployment/web", `{"spec":{"replicas":0}}`, "only the template"},
 		{f.namespace, "statefulset/set", `{"spec":{"replicas":0}}`, "only the template"},
 		{f.namespace, "deployment/web", `{"spec":{"strategy":{"type":"Recreate","rollingUpdate":null}}}`, "only the template"},

@@ -93,11 +93,14 @@ func TestAReplicaSetCannotBePlanted(t *testing.T) {
 	create(attacker, denied, f.namespace, owned("argoproj.io/v1alpha1", "Rollout"))
 	create(attacker, "", elsewhere, bare)
 	set := strings.TrimSpace(kubectl(t, "", "get", "replicaset", "-n", f.namespace, "-l", "app=web", "-o", "name"))
-	scaled := []string{"patch", "-n", f.namespace, set, "--type", "merge", "-p", `{"spec":{"replicas":5}}`}
-	subresource := append(scaled, "--subresource=scale")
+	scale := func(by, want string, flags ...string) {
+		t.Helper()
+		impersonation.ExpectBy(t, by, want, "", append([]string{"patch", "-n", f.namespace, set, "--type", "merge", "-p", `{"spec":{"replicas":5}}`}, flags...)...)
+	}
+	const subresource = "--subresource=scale"
 	const replicas = "spec.replicas of this ReplicaSet may not be changed"
-	impersonation.ExpectBy(t, attacker, replicas, "", scaled...)
-	impersonation.ExpectBy(t, attacker, replicas, "", subresource...)
+	scale(attacker, replicas)
+	scale(attacker, replicas, subresource)
 	impersonation.ExpectBy(t, attacker, "", "", "label", "-n", f.namespace, set, "a=b")
 
 	// The controllers of workloads create and scale them.
@@ -112,11 +115,11 @@ func TestAReplicaSetCannotBePlanted(t *testing.T) {
 	create("argo", "", f.namespace, owned("argoproj.io/v1alpha1", "Rollout"))
 	create("argo", denied, f.namespace, owned("apps/v1", "Deployment"))
 	create("kruise", "", f.namespace, owned("apps/v1", "Deployment"))
-	impersonation.ExpectBy(t, "kruise", "", "", subresource...)
+	scale("kruise", "", subresource)
 
 	kubectl(t, "", "create", "rolebinding", "bypass", "-n", f.namespace, "--clusterrole=breakwater-bypass", "--user="+attacker)
 	create(attacker, "", f.namespace, bare)
-	impersonation.ExpectBy(t, attacker, "", "", subresource...)
+	scale(attacker, "", subresource)
 
 	// A Deployment still creates and scales its own.
 	kubectl(t, "", "scale", "-n", f.namespace, "deployment", "web", "--replicas=2")
@@ -144,19 +147,19 @@ func TestASuspensionIsNotLeftByAnOwnerThatIsPlanted(t *testing.T) {
 	patch := func(workload, body string, flags ...string) []string {
 		return append([]string{"patch", "-n", f.namespace, workload, "--type", "merge", "-p", body, "--as", attacker}, flags...)
 	}
-	real, other := owners("real"), owners("other")
+	former, other := owners("former"), owners("other")
 	workloads := []string{"deployment/web", "statefulset/set", "daemonset/daemon"}
 	for _, w := range workloads {
-		kubectl(t, "", patch(w, real)...)
+		kubectl(t, "", patch(w, former)...)
 		kubectl(t, "", "label", "-n", f.namespace, w, v1alpha1.SuspendLabel+"=1")
 	}
 	for _, w := range workloads {
 		awaitDenial(t, `is suspended: an added or changed owner (metadata.ownerReferences) requires the verb "bypass"`, patch(w, other, "--dry-run=server")...)
-		kubectl(t, "", patch(w, real, "--dry-run=server")...)
+		kubectl(t, "", patch(w, former, "--dry-run=server")...)
 		kubectl(t, "", patch(w, `{"metadata":{"ownerReferences":null}}`, "--dry-run=server")...)
 	}
 	// The owner that the workload had before deletes it, as without Breakwater.
-	kubectl(t, "", "delete", "configmap", "real", "-n", f.namespace, "--as", attacker)
+	kubectl(t, "", "delete", "configmap", "former", "-n", f.namespace, "--as", attacker)
 	kubectl(t, "", append([]string{"wait", "--for=delete", "--timeout=60s", "-n", f.namespace}, workloads...)...)
 
 	kubectl(t, web, "create", "-n", f.namespace, "-f", "-")
