@@ -3,6 +3,7 @@
 package attack
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -36,11 +37,14 @@ const marked = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: marked,
 func TestTheServiceAccountOfTheControllerKeepsTheMetadataOfOthers(t *testing.T) {
 	f := newFixture(t)
 	elsewhere := f.newNamespace(t, nil)
+	kubectl(t, rollouts, "apply", "-f", "-")
+	kubectl(t, "", "wait", "--for=condition=Established", "--timeout=60s", "crd/rollouts.argoproj.io")
 	for _, namespace := range []string{f.namespace, elsewhere} {
 		kubectl(t, marked, "apply", "-n", namespace, "-f", "-")
+		kubectl(t, strings.Replace(marked, "apps/v1, kind: Deployment", "argoproj.io/v1alpha1, kind: Rollout", 1), "apply", "-n", namespace, "-f", "-")
 		kubectl(t, `{apiVersion: v1, kind: Pod, metadata: {name: bare}, spec: {nodeSelector: {no: node}, containers: [{name: app, image: busybox}]}}`, "apply", "-n", namespace, "-f", "-")
 	}
-	const workload, pod = "deployment/marked", "pod/bare"
+	const workload, rollout, pod = "deployment/marked", "rollouts.argoproj.io/marked", "pod/bare"
 	const others, optedIn = "labels and annotations of others", "only in namespaces that are opted in"
 	for _, tc := range []struct{ namespace, object, patch, want string }{
 		{f.namespace, workload, `{"metadata":{"labels":{"altershield.defense.antgroup.com/suspend":"1","altershield.defense.antgroup.com/defense-status":"processed"}}}`, ""},
@@ -51,6 +55,10 @@ func TestTheServiceAccountOfTheControllerKeepsTheMetadataOfOthers(t *testing.T) 
 		{f.namespace, workload, `{"metadata":{"labels":{"team":null}}}`, others},
 		{f.namespace, workload, `{"metadata":{"annotations":{"team":null}}}`, others},
 		{f.namespace, workload, `{"metadata":{"annotations":null}}`, others},
+		{f.namespace, rollout, `{"metadata":{"labels":{"altershield.defense.antgroup.com/suspend":"1"},"annotations":{"a":"b","team":"b"}}}`, ""},
+		{f.namespace, rollout, `{"metadata":{"labels":{"team":"b"}}}`, others},
+		{f.namespace, rollout, `{"metadata":{"annotations":{"team":null}}}`, others},
+		{elsewhere, rollout, `{"metadata":{"labels":{"a":"b"}}}`, optedIn},
 		{f.namespace, pod, `{"metadata":{"labels":{"altershield.defense.antgroup.com/operate-finished":"true"}}}`, ""},
 		{elsewhere, workload, `{"metadata":{"labels":{"altershield.defense.antgroup.com/suspend":"1"}}}`, optedIn},
 		{elsewhere, workload, `{"metadata":{"labels":{"a":"b"}}}`, optedIn},

@@ -147,8 +147,9 @@ func TestASuspensionIsNotLeftByAnOwnerThatIsPlanted(t *testing.T) {
 	patch := func(workload, body string, flags ...string) []string {
 		return append([]string{"patch", "-n", f.namespace, workload, "--type", "merge", "-p", body, "--as", attacker}, flags...)
 	}
+	f.judgeRollouts(t)
 	former, other := owners("former"), owners("other")
-	workloads := []string{"deployment/web", "statefulset/set", "daemonset/daemon"}
+	workloads := []string{"deployment/web", "statefulset/set", "daemonset/daemon", "rollouts.argoproj.io/web"}
 	for _, w := range workloads {
 		kubectl(t, "", patch(w, former)...)
 		kubectl(t, "", "label", "-n", f.namespace, w, v1alpha1.SuspendLabel+"=1")
@@ -171,6 +172,32 @@ func TestASuspensionIsNotLeftByAnOwnerThatIsPlanted(t *testing.T) {
 	if err != nil {
 		t.Error("a user with the verb bypass may not add an owner")
 	}
+}
+
+// judgeRollouts configures Argo's Rollout as a kind of workload, and creates one that the
+// attacker may change.
+func (f fixture) judgeRollouts(t *testing.T) {
+	t.Helper()
+	configure := func(ctx context.Context, kinds string) error {
+		return exec.CommandContext(ctx, "kubectl", "patch", "configmap", "config-workloads", "-n", v1alpha1.SystemNamespace, "--type", "merge",
+			"-p", `{"data":{"kinds":`+kinds+`}}`).Run()
+	}
+	kubectl(t, rollouts, "apply", "-f", "-")
+	kubectl(t, "", "wait", "--for=condition=Established", "--timeout=60s", "crd/rollouts.argoproj.io")
+	t.Cleanup(func() {
+		if err := configure(context.Background(), "null"); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := configure(t.Context(), `"[{apiVersion: argoproj.io/v1alpha1, kind: Rollout, revisions: ReplicaSet}]"`); err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, "", "wait", "--for=jsonpath={.webhooks[?(@.name=='vrollout.argoproj.io.kb.io')].clientConfig.caBundle}", "--timeout=60s",
+		"validatingwebhookconfiguration/breakwater-workloads")
+	kubectl(t, `{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: web}, spec: {replicas: 1, selector: {matchLabels: {app: rollout}},
+ template: {metadata: {labels: {app: rollout}}, spec: {containers: [{name: app, image: busybox}]}}}}`, "apply", "-n", f.namespace, "-f", "-")
+	kubectl(t, "", "create", "role", "rollouts", "-n", f.namespace, "--verb=get,list,patch", "--resource=rollouts.argoproj.io")
+	kubectl(t, "", "create", "rolebinding", "rollouts", "-n", f.namespace, "--role=rollouts", "--user="+attacker)
 }
 
 // awaitDenial repeats a command of kubectl until the denial contains want.
