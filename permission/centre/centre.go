@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/clock"
 
+	"github.com/breakwater-dev/breakwater/internal/authlimit"
 	"github.com/breakwater-dev/breakwater/internal/servingcert"
-	"github.com/breakwater-dev/breakwater/permission/authlimit"
 	"github.com/breakwater-dev/breakwater/permission/centre/access"
 	"github.com/breakwater-dev/breakwater/permission/centre/lifecycle"
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
