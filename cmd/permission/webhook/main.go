@@ -9,13 +9,13 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/permission"
 	"github.com/breakwater-dev/breakwater/admission/server"
 	"github.com/breakwater-dev/breakwater/internal/version"
-	"github.com/breakwater-dev/breakwater/reconciler/permission/certificates"
+	"github.com/breakwater-dev/breakwater/reconciler/certificates"
 )
 
 func main() {
 	version.ExitIfAsked()
 	server.Main(server.Options{
 		Component: "permission-webhook", Service: permission.ServiceName, Secret: permission.SecretName,
-		Webhooks: permission.NewController, Others: []injection.ControllerConstructor{certificates.NewController},
+		Webhooks: permission.NewController, Others: []injection.ControllerConstructor{certificates.NewController(certificates.Permission())},
 	})
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/controller"
@@ -18,12 +19,9 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/servingcert"
-	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
 const (
-	// caName is the Secret with the CA.
-	caName = "permission-ca"
 	// interval is how often the objects are read: an object that a person deleted or
 	// emptied is written again after this time.
 	interval = time.Minute
@@ -32,13 +30,38 @@ const (
 	nextCert, nextKey, previousCert = "next.crt", "next.key", "previous.crt"
 )
 
-// Services are the names of the Services with certificates. The Secret of one is named
-// <service>-certs.
-func Services() []string { return []string{"permission-centre", "init-action-server"} }
+// Set are the certificates of one CA. A manifest creates their objects, so that the process
+// that issues them needs no right to create Secrets.
+type Set struct {
+	// CA names the Secret with the CA, and the ConfigMap with the certificates that clients
+	// trust.
+	CA string
+	// Services are the names of the Services with certificates. The Secret of one is named
+	// <service>-certs.
+	Services []string
+	// Manifest is the file with the objects.
+	Manifest string
+}
+
+// Change returns the certificates of part change.
+func Change() Set {
+	return Set{CA: "openapi-ca", Services: []string{"openapi"}, Manifest: "config/core/401-certificates.yaml"}
+}
+
+// Permission returns the certificates of part permission.
+func Permission() Set {
+	return Set{CA: "permission-ca", Services: []string{"permission-centre", "init-action-server"}, Manifest: "config/permission/401-certificates.yaml"}
+}
+
+// key is the only key of the queue.
+func (s Set) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: v1alpha1.SystemNamespace, Name: s.CA}
+}
 
 // Reconciler issues the certificates; only the leader does so.
 type Reconciler struct {
 	reconciler.LeaderAwareFuncs
+	Set
 	Client corev1client.CoreV1Interface
 	// Domain is the DNS domain of the cluster.
 	Domain string
@@ -53,18 +76,18 @@ var (
 // Reconcile issues certificates that are missing or expire soon. A conflict with another writer
 // is retried.
 func (r *Reconciler) Reconcile(ctx context.Context, k string) error {
-	if !r.IsLeaderFor(key) {
+	if !r.IsLeaderFor(r.key()) {
 		return controller.NewSkipKey(k)
 	}
 	// What depends on the CA is read before it: if the process is paused after reading the
 	// CA and is no longer the leader, its writes conflict with those of a newer CA.
-	bundle, err := r.Client.ConfigMaps(v1alpha1.SystemNamespace).Get(ctx, podmeta.BundleName, metav1.GetOptions{})
+	bundle, err := r.Client.ConfigMaps(v1alpha1.SystemNamespace).Get(ctx, r.CA, metav1.GetOptions{})
 	if err != nil {
-		return missing("ConfigMap", podmeta.BundleName, err)
+		return r.missing("ConfigMap", r.CA, err)
 	}
 	served := map[string]*corev1.Secret{}
 	var failed error
-	for _, service := range Services() {
+	for _, service := range r.Services {
 		secret, err := r.secret(ctx, service+"-certs")
 		if err != nil {
 			failed = errors.Join(failed, err)
@@ -90,7 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k string) error {
 
 // authority returns the CA. If it has to be renewed, authority renews and writes it.
 func (r *Reconciler) authority(ctx context.Context) (servingcert.Authority, error) {
-	secret, err := r.secret(ctx, caName)
+	secret, err := r.secret(ctx, r.CA)
 	if err != nil {
 		return servingcert.Authority{}, err
 	}
@@ -143,14 +166,14 @@ func (r *Reconciler) names(service string) []string {
 func (r *Reconciler) secret(ctx context.Context, name string) (*corev1.Secret, error) {
 	secret, err := r.Client.Secrets(v1alpha1.SystemNamespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, missing("Secret", name, err)
+		return nil, r.missing("Secret", name, err)
 	}
 	return secret, nil
 }
 
-func missing(kind, name string, err error) error {
+func (s Set) missing(kind, name string, err error) error {
 	if apierrs.IsNotFound(err) {
-		return fmt.Errorf("%s %s does not exist: apply config/permission/401-certificates.yaml again", kind, name)
+		return fmt.Errorf("%s %s does not exist: apply %s again", kind, name, s.Manifest)
 	}
 	return fmt.Errorf("get %s %s: %w", kind, name, err)
 }

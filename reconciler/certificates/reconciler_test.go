@@ -29,17 +29,21 @@ import (
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
-const manifest = "../../../config/permission/401-certificates.yaml"
-
 type fixture struct {
 	*Reconciler
 	kube  *fake.Clientset
 	clock *clocktesting.FakePassiveClock
 }
 
-// newFixture has the objects of the manifest, and leads.
+// newFixture has the objects of part permission, and leads.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
+	return newFixtureOf(t, Permission())
+}
+
+func newFixtureOf(t *testing.T, set Set) *fixture {
+	t.Helper()
+	manifest := "../../" + set.Manifest
 	kube := fake.NewClientset()
 	for _, s := range builder.Manifests[corev1.Secret](t, manifest) {
 		if s.Kind == "Secret" {
@@ -56,7 +60,7 @@ func newFixture(t *testing.T) *fixture {
 		}
 	}
 	c := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC))
-	f := &fixture{&Reconciler{Client: kube.CoreV1(), Domain: "cluster.local", Clock: c}, kube, c}
+	f := &fixture{&Reconciler{Set: set, Client: kube.CoreV1(), Domain: "cluster.local", Clock: c}, kube, c}
 	if err := f.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +69,7 @@ func newFixture(t *testing.T) *fixture {
 
 func (f *fixture) reconcile(t *testing.T) {
 	t.Helper()
-	if again, _ := controller.IsRequeueKey(f.Reconcile(t.Context(), key.String())); !again {
+	if again, _ := controller.IsRequeueKey(f.Reconcile(t.Context(), f.key().String())); !again {
 		t.Fatal("the key is not reconciled again")
 	}
 }
@@ -81,7 +85,7 @@ func (f *fixture) getSecret(t *testing.T, name string) *corev1.Secret {
 
 func (f *fixture) configMap(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
-	cm, err := f.kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace).Get(t.Context(), podmeta.BundleName, metav1.GetOptions{})
+	cm, err := f.kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace).Get(t.Context(), f.CA, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,6 +131,24 @@ func TestClientsTrustTheServersByTheirConfiguredNames(t *testing.T) {
 	if strings.Contains(f.bundle(t), "PRIVATE") {
 		t.Error("the ConfigMap has a key")
 	}
+	if f.CA != podmeta.BundleName {
+		t.Errorf("clients read ConfigMap %s, not %s", podmeta.BundleName, f.CA)
+	}
+}
+
+func TestClientsTrustOpenapiByTheNamesOfItsService(t *testing.T) {
+	f := newFixtureOf(t, Change())
+	f.reconcile(t)
+	for _, host := range []string{
+		"openapi.altershieldoperator-system.svc", "openapi.altershieldoperator-system.svc.cluster.local", "localhost", // kubectl port-forward
+	} {
+		if err := f.verify(t, "openapi", host); err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	if err := f.verify(t, "openapi", "webhook.altershieldoperator-system.svc"); err == nil {
+		t.Error("the certificate of openapi is valid for the webhook")
+	}
 }
 
 func TestCertificatesAreKeptUntilTheyEndSoon(t *testing.T) {
@@ -151,7 +173,7 @@ func TestCertificatesAreKeptUntilTheyEndSoon(t *testing.T) {
 func TestClientsTrustACABeforeItSigns(t *testing.T) {
 	f := newFixture(t)
 	f.reconcile(t)
-	first := pairOf(f.getSecret(t, caName))
+	first := pairOf(f.getSecret(t, f.CA))
 	end := f.clock.Now().AddDate(11, 0, 0)
 	for replaced := false; !replaced; {
 		if f.clock.Now().After(end) {
@@ -160,8 +182,8 @@ func TestClientsTrustACABeforeItSigns(t *testing.T) {
 		before := f.bundle(t)
 		f.clock.SetTime(f.clock.Now().AddDate(0, 0, 15))
 		f.reconcile(t)
-		replaced = string(pairOf(f.getSecret(t, caName)).Cert) != string(first.Cert)
-		for _, service := range Services() {
+		replaced = string(pairOf(f.getSecret(t, f.CA)).Cert) != string(first.Cert)
+		for _, service := range f.Services {
 			if err := f.verifyWith(t, before, service, service+".altershieldoperator-system.svc"); err != nil {
 				t.Fatalf("%s: %s: %v", f.clock.Now(), service, err)
 			}
@@ -209,7 +231,7 @@ type pausingSecrets struct {
 
 func (p pausingSecrets) Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Secret, error) {
 	secret, err := p.SecretInterface.Get(ctx, name, o)
-	if then := p.pausing.then; name == caName && then != nil {
+	if then := p.pausing.then; name == Permission().CA && then != nil {
 		p.pausing.then = nil
 		then()
 	}
@@ -243,15 +265,15 @@ func TestAFormerLeaderReplacesNothingOfANewerCA(t *testing.T) {
 			f.reconcile(t)
 			before(t, f)
 			var published string
-			former := &Reconciler{Domain: f.Domain, Clock: f.clock, Client: &pausing{f.kube.CoreV1(), func() {
-				empty(t, f, f.getSecret(t, caName))
+			former := &Reconciler{Set: f.Set, Domain: f.Domain, Clock: f.clock, Client: &pausing{f.kube.CoreV1(), func() {
+				empty(t, f, f.getSecret(t, f.CA))
 				f.reconcile(t)
 				published = f.bundle(t)
 			}}}
 			if err := former.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
 				t.Fatal(err)
 			}
-			if err := former.Reconcile(t.Context(), key.String()); err != nil && !apierrs.IsConflict(err) {
+			if err := former.Reconcile(t.Context(), f.key().String()); err != nil && !apierrs.IsConflict(err) {
 				if again, _ := controller.IsRequeueKey(err); !again {
 					t.Fatal(err)
 				}
@@ -259,7 +281,7 @@ func TestAFormerLeaderReplacesNothingOfANewerCA(t *testing.T) {
 			if published == "" || f.bundle(t) != published {
 				t.Error("the bundle of the older CA is published")
 			}
-			for _, service := range Services() {
+			for _, service := range f.Services {
 				if err := f.verifyWith(t, published, service, service+".altershieldoperator-system.svc"); err != nil {
 					t.Errorf("%s: %v", service, err)
 				}
@@ -269,7 +291,7 @@ func TestAFormerLeaderReplacesNothingOfANewerCA(t *testing.T) {
 }
 
 func TestDeletedDataIsWrittenAgain(t *testing.T) {
-	for _, name := range []string{caName, "permission-centre-certs", "init-action-server-certs"} {
+	for _, name := range []string{Permission().CA, "permission-centre-certs", "init-action-server-certs"} {
 		f := newFixture(t)
 		f.reconcile(t)
 		s := f.getSecret(t, name)
@@ -278,7 +300,7 @@ func TestDeletedDataIsWrittenAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.reconcile(t)
-		for _, service := range Services() {
+		for _, service := range f.Services {
 			if err := f.verify(t, service, service+".altershieldoperator-system.svc"); err != nil {
 				t.Errorf("without the data of %s: %s: %v", name, service, err)
 			}
@@ -288,27 +310,27 @@ func TestDeletedDataIsWrittenAgain(t *testing.T) {
 
 func TestAMissingObjectIsNamedWithTheFix(t *testing.T) {
 	f := newFixture(t)
-	if err := f.kube.CoreV1().Secrets(v1alpha1.SystemNamespace).Delete(t.Context(), caName, metav1.DeleteOptions{}); err != nil {
+	if err := f.kube.CoreV1().Secrets(v1alpha1.SystemNamespace).Delete(t.Context(), f.CA, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Reconcile(t.Context(), key.String()); err == nil || !strings.Contains(err.Error(), caName) || !strings.Contains(err.Error(), "apply") {
+	if err := f.Reconcile(t.Context(), f.key().String()); err == nil || !strings.Contains(err.Error(), f.CA) || !strings.Contains(err.Error(), f.Manifest) {
 		t.Errorf("%v", err)
 	}
 }
 
 // A centre outside of the cluster needs no certificate here, so its Secret may be deleted.
 func TestAMissingSecretDelaysNoOtherCertificate(t *testing.T) {
-	for _, missing := range Services() {
+	for _, missing := range Permission().Services {
 		f := newFixture(t)
 		f.reconcile(t)
 		if err := f.kube.CoreV1().Secrets(v1alpha1.SystemNamespace).Delete(t.Context(), missing+"-certs", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		f.clock.SetTime(f.clock.Now().Add(31 * 24 * time.Hour))
-		if err := f.Reconcile(t.Context(), key.String()); err == nil || !strings.Contains(err.Error(), missing+"-certs") {
+		if err := f.Reconcile(t.Context(), f.key().String()); err == nil || !strings.Contains(err.Error(), missing+"-certs") {
 			t.Errorf("%v", err)
 		}
-		for _, service := range Services() {
+		for _, service := range f.Services {
 			if service == missing {
 				continue
 			}
@@ -322,7 +344,7 @@ func TestAMissingSecretDelaysNoOtherCertificate(t *testing.T) {
 func TestOnlyTheLeaderIssuesCertificates(t *testing.T) {
 	f := newFixture(t)
 	f.Demote(reconciler.UniversalBucket())
-	if err := f.Reconcile(t.Context(), key.String()); !controller.IsSkipKey(err) || len(f.kube.Actions()) > 0 {
+	if err := f.Reconcile(t.Context(), f.key().String()); !controller.IsSkipKey(err) || len(f.kube.Actions()) > 0 {
 		t.Errorf("%v, %d requests", err, len(f.kube.Actions()))
 	}
 }
