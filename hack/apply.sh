@@ -43,6 +43,8 @@ for dir in "$@"; do
     for crd in "$dir"/*-crd-*.yaml; do kubectl apply -f "$crd"; done
     kubectl wait --for=condition=Established --timeout=60s $(printf -- '-f %s ' "$dir"/*-crd-*.yaml) >/dev/null
   fi
+  # Until 650-openapi.yaml became a Deployment, openapi was a Knative Service, which owns the Service of its name.
+  if [[ $dir == config/core ]]; then kubectl -n "$ns" delete services.serving.knative.dev openapi --ignore-not-found --cascade=foreground; fi
   if [[ $dir == config/core && -n ${OVERLAY:-} ]]; then
     echo "==> overlay $OVERLAY: images and other manifests"
     kubectl kustomize "config/overlays/$OVERLAY" | "${ko[@]}" resolve --sbom=none -f - >"$manifests"

@@ -151,8 +151,7 @@ func TestSuspendedWorkloadsAreListed(t *testing.T) {
 	}
 }
 
-// Requests inside of the cluster have no TLS. Who reads such a token must not be able to use
-// it at the API server.
+// Who gets hold of a token of a request must not be able to use it at the API server.
 func TestATokenForTheAPIServerIsRejected(t *testing.T) {
 	c := newCluster(t, "list deployments.apps default")
 	status, got := c.send(t, "GET", list+"?namespace=default", "api-server", "")

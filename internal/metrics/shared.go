@@ -21,7 +21,7 @@ func shared() []Group {
 		},
 	}, {
 		Title:     "Certificates",
-		Processes: text("webhook protection-webhook permission-webhook init-action-server permission-centre"),
+		Processes: text("webhook protection-webhook permission-webhook init-action-server permission-centre openapi"),
 		Metrics: []Definition{
 			{Name: "breakwater_certificate_expiry_timestamp_seconds", Unit: "seconds", Labels: text("process"),
 				Help: "End of the certificate with which a process serves, as a Unix time; 0 if the certificate cannot be read."},

@@ -5,11 +5,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -346,5 +349,28 @@ func TestOnlyTheLeaderIssuesCertificates(t *testing.T) {
 	f.Demote(reconciler.UniversalBucket())
 	if err := f.Reconcile(t.Context(), f.key().String()); !controller.IsSkipKey(err) || len(f.kube.Actions()) > 0 {
 		t.Errorf("%v, %d requests", err, len(f.kube.Actions()))
+	}
+}
+
+func TestTheWebhookOfAPartMayWriteItsCertificates(t *testing.T) {
+	for _, set := range []Set{Change(), Permission()} {
+		secrets := []string{set.CA}
+		for _, service := range set.Services {
+			secrets = append(secrets, service+"-certs")
+		}
+		var found []string
+		for _, role := range builder.Manifests[rbacv1.Role](t, "../../"+path.Join(path.Dir(set.Manifest), "120-webhook-rbac.yaml")) {
+			for _, rule := range role.Rules {
+				switch {
+				case slices.Equal(rule.Resources, []string{"secrets"}) && slices.Equal(rule.ResourceNames, secrets):
+					found = append(found, "secrets "+strings.Join(rule.Verbs, ","))
+				case slices.Equal(rule.Resources, []string{"configmaps"}) && slices.Equal(rule.ResourceNames, []string{set.CA}):
+					found = append(found, "configmaps "+strings.Join(rule.Verbs, ","))
+				}
+			}
+		}
+		if want := []string{"secrets get,update", "configmaps update"}; !slices.Equal(found, want) {
+			t.Errorf("%s: the Role has %q, want %q", set.CA, found, want)
+		}
 	}
 }

@@ -36,6 +36,7 @@ func connections() []connection {
 		{function("callback"), 9090, false, false}, // queue-proxy, for the autoscaler
 		{function("callback"), 9095, true, true},   // metrics
 		{function("callback"), 8080, false, false}, // behind the queue-proxy
+		{component("openapi"), 8443, true, true},
 		{component("init-action-server"), 8443, true, true},
 		{component("permission-centre"), 8443, false, true},
 	}
@@ -45,7 +46,7 @@ func connections() []connection {
 	for _, name := range []string{"controller", "protection-controller", "permission-controller"} {
 		all = append(all, connection{component(name), 8080, false, false})
 	}
-	for _, name := range []string{"webhook", "protection-webhook", "permission-webhook", "controller", "protection-controller",
+	for _, name := range []string{"webhook", "openapi", "protection-webhook", "permission-webhook", "controller", "protection-controller",
 		"permission-controller", "init-action-server", "permission-centre"} {
 		all = append(all, connection{component(name), 9090, true, true}) // metrics
 	}

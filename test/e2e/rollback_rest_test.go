@@ -3,21 +3,26 @@
 package e2e
 
 import (
+	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/servingcert"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/builder"
+	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 )
 
 // rollbackAPIURL is the address of the rollback API in the cluster.
-const rollbackAPIURL = "http://openapi.altershieldoperator-system.svc.cluster.local/openapi/altershield"
+const rollbackAPIURL = "https://openapi.altershieldoperator-system.svc.cluster.local/openapi/altershield"
 
 // rollbackResponse is a response of the rollback API.
 type rollbackResponse struct {
@@ -35,6 +40,21 @@ type rollbackResponse struct {
 	} `json:"deployments"`
 }
 
+// rollbackAPIClient returns a client that trusts the CA of the rollback API. It reads the
+// ConfigMap as a user without permissions.
+func rollbackAPIClient(t *testing.T) *http.Client {
+	t.Helper()
+	r, err := kubectl.Kubectl{}.Run(t.Context(), "-n", system, "get", "configmap", "openapi-ca", "-o", `jsonpath={.data.ca\.crt}`,
+		"--as", "nobody", "--as-group", "system:authenticated")
+	if err != nil || r.Code != 0 {
+		t.Fatal(r, err)
+	}
+	trust, transport := &servingcert.Bundle{}, &http.Transport{DisableKeepAlives: true}
+	trust.Update(map[string]string{servingcert.BundleKey: r.Stdout})
+	trust.Trust(transport)
+	return &http.Client{Transport: transport}
+}
+
 // callRollbackAPI sends a request with a token; an empty token sends none.
 func callRollbackAPI(t *testing.T, method, path, token, body string) (int, rollbackResponse) {
 	t.Helper()
@@ -45,7 +65,7 @@ func callRollbackAPI(t *testing.T, method, path, token, body string) (int, rollb
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := rollbackAPIClient(t).Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,6 +143,39 @@ func rollbackByREST(t *testing.T, e *environment) {
 	n.awaitEvent(t, "web", v1alpha1.ReasonRollbackRequested, user+" requested it")
 	if status, none := callRollbackAPI(t, "PUT", "/deployment/rollback", ann, n.rollbackRequest("")); status != http.StatusConflict {
 		t.Errorf("rollback without a target: %d %+v", status, none)
+	}
+}
+
+// rollbackAPIHasTLSOnly: plain HTTP is refused, and a client that does not trust the CA sends
+// no request.
+func rollbackAPIHasTLSOnly(t *testing.T, e *environment) {
+	get := func(url string) (int, error) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer guessed")
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return 0, err
+		}
+		return response.StatusCode, response.Body.Close()
+	}
+	pods, err := e.pods(t.Context(), component("openapi"))
+	if err != nil || len(pods) == 0 {
+		t.Fatalf("%d pods, %v", len(pods), err)
+	}
+	const path = "/openapi/altershield/suspend/deployment"
+	if status, err := get("http://" + pods[0].Status.PodIP + ":8443" + path); err != nil || status != http.StatusBadRequest {
+		t.Errorf("plain HTTP is answered with %d, %v", status, err)
+	}
+	service, err := e.kube.CoreV1().Services(system).Get(t.Context(), "openapi", metav1.GetOptions{})
+	if err != nil || len(service.Spec.Ports) != 1 || service.Spec.Ports[0].Port != 443 {
+		t.Errorf("the ports of the Service are %v, want 443 only; %v", service.Spec.Ports, err)
+	}
+	var unknown x509.UnknownAuthorityError
+	if status, err := get(rollbackAPIURL + "/suspend/deployment"); !errors.As(err, &unknown) {
+		t.Errorf("a client that does not trust the CA is answered %d, %v", status, err)
 	}
 }
 

@@ -116,8 +116,8 @@ func TestEachProcessIsScrapedOnce(t *testing.T) {
 			}
 		}
 	})
-	if processes["Deployment"] < 8 || processes["Service"] < 7 {
-		t.Errorf("%v processes, want at least 8 Deployments and 7 functions", processes)
+	if processes["Deployment"] < 9 || processes["Service"] < 6 {
+		t.Errorf("%v processes, want at least 9 Deployments and 6 functions", processes)
 	}
 	for _, m := range monitors {
 		for _, e := range m.Spec.PodMetricsEndpoints {

@@ -23,7 +23,7 @@ func TestEachServiceRunsTheFunctionOfItsName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := regexp.MustCompile(`(?s)kind: Service\nmetadata:\n  name: (\w+)\n.*?cmd/change/functions\n +args: \[(\w+)\]`)
+	service := regexp.MustCompile(`(?s)kind: (?:Service|Deployment)\nmetadata:\n  name: (\w+)\n.*?cmd/change/functions\n +args: \[(\w+)\]`)
 	var found []string
 	for _, file := range files {
 		raw, err := os.ReadFile(file)

@@ -1,14 +1,18 @@
 // The webhook answers the API server: which version a release is, whether a suspended
-// workload may change, and whether an OpsConfigInfo is well-formed.
+// workload may change, and whether an OpsConfigInfo is well-formed. It also issues the
+// certificate of service openapi.
 package main
 
 import (
 	"github.com/breakwater-dev/breakwater/admission/change"
 	"github.com/breakwater-dev/breakwater/admission/server"
 	"github.com/breakwater-dev/breakwater/internal/version"
+	"github.com/breakwater-dev/breakwater/reconciler/certificates"
 )
 
 func main() {
 	version.ExitIfAsked()
-	server.Main(change.Options())
+	options := change.Options()
+	options.Others = append(options.Others, certificates.NewController(certificates.Change()))
+	server.Main(options)
 }

@@ -78,6 +78,8 @@ var Proofs = []Proof{
 	in("test/e2e/oidc_test.go", `"get", "broker", "default"`, system+`get broker default .*`),
 	in("test/e2e/oidc_test.go", `"get", "broker,trigger"`, system+`get broker,trigger`),
 	in("test/change/byhand_test.go", `{"rollout", "resume", "deployment", "web"}`, `kubectl rollout resume deployment web`),
+	in("test/e2e/rollback_rest_test.go", `"get", "configmap", "openapi-ca"`, system+`get configmap openapi-ca .*`),
+	not("it forwards until it is interrupted", system+`port-forward service/openapi .*`),
 	in("test/e2e/rollback_rest_test.go", `"create", "token", name, "--audience", "breakwater-openapi"`, `(url|token)=.*`),
 	in("test/e2e/rollback_rest_test.go", `"GET", "/suspend/deployment?namespace="`, `curl .*/suspend/deployment.*`),
 	in("test/e2e/rollback_rest_test.go", `"PUT", "/deployment/rollback"`, `curl -X PUT .*/deployment/rollback.*`),
