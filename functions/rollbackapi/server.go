@@ -28,6 +28,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/internal/auth"
+	"github.com/breakwater-dev/breakwater/internal/authlimit"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
@@ -39,6 +40,9 @@ const (
 	// rejectedTokenTTL is how long rejected tokens are cached. Accepted tokens are
 	// not cached, because their ServiceAccount may be deleted.
 	rejectedTokenTTL = 5 * time.Second
+	// rejectedPerMinute is how many requests of an address may be answered 401 in a minute,
+	// and at once. Each costs the API server a TokenReview.
+	rejectedPerMinute = 60
 	// pageSize is the number of objects per list call.
 	pageSize = 500
 )
@@ -67,9 +71,10 @@ type service struct {
 func New(o Options) http.Handler {
 	s := &service{Options: o, requests: metrics.NewCounter(o.Meter, "breakwater_rollback_api_requests_total"),
 		tokens: auth.NewTokens(o.Kube.AuthenticationV1(), auth.TokensOptions{Audience: Audience, RejectedTTL: rejectedTokenTTL, Clock: o.Clock})}
+	limit := authlimit.New(func() float64 { return rejectedPerMinute }, o.Clock)
 	e := echo.New()
 	e.HTTPErrorHandler = answerError
-	e.Use(s.count, middleware.Recover(), middleware.BodyLimit(maxBody), middleware.ContextTimeout(timeout))
+	e.Use(s.count, limit.Middleware, middleware.Recover(), middleware.BodyLimit(maxBody), middleware.ContextTimeout(timeout))
 	e.GET("/openapi/altershield/suspend/deployment", s.suspended)
 	e.PUT("/openapi/altershield/deployment/rollback", s.rollback)
 	return e

@@ -276,3 +276,36 @@ func TestAnUnreachableAPIServerIsAnswered503(t *testing.T) {
 		t.Errorf("%d %v", status, got)
 	}
 }
+
+// sendFrom sends a list request of an address, and returns the status.
+func (c *cluster) sendFrom(t *testing.T, address, token string) int {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, list+"?namespace=default", nil)
+	r.RemoteAddr = address
+	r.Header.Set("Authorization", "Bearer "+token)
+	w := httptest.NewRecorder()
+	c.handler.ServeHTTP(w, r)
+	return w.Code
+}
+
+func TestRejectedTokensOfAnAddressCostFewTokenReviews(t *testing.T) {
+	c := newCluster(t, "list deployments.apps default")
+	for i := range 1000 {
+		status := c.sendFrom(t, fmt.Sprintf("10.0.0.1:%d", 1024+i), fmt.Sprintf("guessed-%d", i))
+		if status != http.StatusUnauthorized && status != http.StatusTooManyRequests {
+			t.Fatalf("request %d: status %d", i, status)
+		}
+	}
+	reviews := 0
+	for _, a := range c.kube.Actions() {
+		if a.Matches("create", "tokenreviews") {
+			reviews++
+		}
+	}
+	if reviews > 60 {
+		t.Errorf("1000 rejected tokens cost %d TokenReviews, want at most 60", reviews)
+	}
+	if status := c.sendFrom(t, "10.0.0.2:1024", "good"); status != http.StatusOK {
+		t.Errorf("a valid token of another address: status %d", status)
+	}
+}
