@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 	certresources "knative.dev/pkg/webhook/certificates/resources"
 
+	"github.com/breakwater-dev/breakwater/internal/connlimit"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/webhookpath"
 )
@@ -52,7 +53,7 @@ func (c *callers) handler(next http.Handler) http.Handler {
 			http.Error(w, "only the API server may call webhooks: the path has no valid secret", http.StatusForbidden)
 			return
 		}
-		authenticated(r.Context())
+		connlimit.Authenticated(r.Context())
 		r = r.WithContext(webhookpath.WithPath(r.Context(), r.URL.Path))
 		stripped := *r.URL
 		stripped.Path, stripped.RawPath = webhookpath.WithoutSecret(r.URL.Path), ""

@@ -13,6 +13,8 @@ import (
 	"go.uber.org/zap"
 	"knative.dev/pkg/logging"
 	"knative.dev/pkg/network/handlers"
+
+	"github.com/breakwater-dev/breakwater/internal/connlimit"
 )
 
 const (
@@ -23,6 +25,8 @@ const (
 	// client closes an idle connection and no request is lost.
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 16 << 10
+	// maxUnauthenticated limits the open connections without an authenticated request.
+	maxUnauthenticated = 256
 	// quietPeriod is how long a terminating process must get no request before it stops
 	// listening: API servers learn with a delay that the process is no longer an endpoint.
 	quietPeriod = 5 * time.Second
@@ -34,7 +38,6 @@ const (
 // serve serves HTTPS until ctx ends, and then until no request has arrived for
 // quietPeriod, at most for drainTimeout. check lets only some requests pass.
 func serve(ctx context.Context, listener net.Listener, config *tls.Config, name string, check func(http.Handler) http.Handler, handler http.Handler) error {
-	unauthenticated := newUnauthenticatedConns()
 	drainer := &handlers.Drainer{Inner: closeConnections(ctx, handler), QuietPeriod: quietPeriod}
 	server := &http.Server{
 		Handler:           check(otelhttp.NewHandler(drainer, name)),
@@ -43,12 +46,11 @@ func serve(ctx context.Context, listener net.Listener, config *tls.Config, name 
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ConnState:         unauthenticated.observe,
-		ConnContext:       unauthenticated.withConnection,
 		// Without HTTP/2: an API server would send all requests to one replica.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		ErrorLog:     zap.NewStdLog(logging.FromContext(ctx).Desugar()),
 	}
+	connlimit.New(maxUnauthenticated).Apply(server)
 	failed := make(chan error, 1)
 	go func() { failed <- server.ServeTLS(listener, "", "") }()
 	select {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/auth"
+	"github.com/breakwater-dev/breakwater/internal/connlimit"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -30,6 +31,9 @@ func (s *service) authenticate(c echo.Context) (authenticationv1.UserInfo, error
 	user, err := s.tokens.User(c.Request().Context(), token)
 	if errors.Is(err, auth.ErrTokenRejected) {
 		return nobody, problemf(http.StatusUnauthorized, "the token is unknown to this cluster, has expired, or has another audience: create it with --audience "+Audience)
+	}
+	if err == nil {
+		connlimit.Authenticated(c.Request().Context())
 	}
 	return user, err
 }

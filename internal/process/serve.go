@@ -12,6 +12,8 @@ import (
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"golang.org/x/sync/errgroup"
 	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/internal/connlimit"
 )
 
 // Timeouts of the HTTP server. Regular requests stay below them: bodies are small, and
@@ -41,6 +43,9 @@ type Program struct {
 	// TLS, if set, is the configuration of the server, which then answers plain HTTP with
 	// 400.
 	TLS *tls.Config
+	// MaxUnauthenticated, if not 0, limits the open connections on which no request called
+	// connlimit.Authenticated. A further connection closes the oldest one.
+	MaxUnauthenticated int
 	// Background functions run until their context ends. An error of one ends the
 	// process.
 	Background []func(context.Context) error
@@ -65,6 +70,9 @@ func Serve(ctx context.Context, listener net.Listener, name string, program Prog
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return base },
+	}
+	if program.MaxUnauthenticated > 0 {
+		connlimit.New(program.MaxUnauthenticated).Apply(server)
 	}
 	group, gctx := errgroup.WithContext(ctx)
 	group.Go(func() error {

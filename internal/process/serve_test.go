@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -87,4 +88,40 @@ func get(t *testing.T, url string) string {
 		t.Errorf("%s: %d, %v", url, response.StatusCode, err)
 	}
 	return string(body)
+}
+
+func TestAFurtherUnauthenticatedConnectionClosesTheOldest(t *testing.T) {
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		ended <- process.Serve(ctx, listener, "test", process.Program{Handler: http.NotFoundHandler(), MaxUnauthenticated: 2})
+	}()
+	var open []net.Conn
+	for range 3 {
+		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+		open = append(open, c)
+	}
+	if _, err := open[0].Read(make([]byte, 1)); err != io.EOF { //nolint:errorlint // of a connection
+		t.Errorf("the oldest connection: %v, want that the server closed it", err)
+	}
+	for i, c := range open[1:] {
+		if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200") {
+			t.Errorf("connection %d: %q, %v", i+1, answer, err)
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }

@@ -14,8 +14,13 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/servingcert"
 )
 
-// certDir is where the manifest mounts the certificate of service openapi.
-const certDir = "/etc/openapi/tls"
+const (
+	// certDir is where the manifest mounts the certificate of service openapi.
+	certDir = "/etc/openapi/tls"
+	// maxUnauthenticated limits the open connections without a valid token: each costs about
+	// 40 KiB of the 128 MiB of the manifest.
+	maxUnauthenticated = 256
+)
 
 // buildOpenAPI builds service openapi, which lists suspended workloads and accepts rollback requests.
 func buildOpenAPI(_ context.Context, clients process.Clients) (process.Program, error) {
@@ -34,5 +39,5 @@ func newOpenAPI(clients process.Clients, certDir string) (process.Program, error
 	})
 	config := servingcert.ServerConfig(filepath.Join(certDir, "tls.crt"), filepath.Join(certDir, "tls.key"))
 	servingcert.ObserveExpiry(metrics.Meter(), "openapi", config)
-	return process.Program{Handler: handler, TLS: config}, nil
+	return process.Program{Handler: handler, TLS: config, MaxUnauthenticated: maxUnauthenticated}, nil
 }

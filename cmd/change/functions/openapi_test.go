@@ -36,6 +36,9 @@ func startOpenAPI(t *testing.T) openapiServer {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if program.MaxUnauthenticated == 0 {
+		t.Error("strangers may open any number of connections")
+	}
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
