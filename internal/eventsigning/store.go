@@ -15,11 +15,15 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// The Secret with the keys, in SystemNamespace.
+// The Secrets of the controller's keys, in SystemNamespace, and their keys.
 const (
-	SecretName  = "verdict-signing-key"
-	CurrentKey  = "key"
-	PreviousKey = "key-previous"
+	// SecretName is the Secret with the key of verdicts of the server.
+	SecretName = "verdict-signing-key"
+	// EventSecretName is the Secret with the key of all other events of the controller. Functions
+	// that verify these events cannot sign verdicts with it.
+	EventSecretName = "event-signing-key"
+	CurrentKey      = "key"
+	PreviousKey     = "key-previous"
 )
 
 const (
@@ -47,6 +51,11 @@ type Store struct {
 // NewStore returns a Store of the key of verdicts of the server.
 func NewStore(secrets corev1client.SecretsGetter, clock clock.PassiveClock) *Store {
 	return NewNamedStore(secrets, SecretName, clock)
+}
+
+// NewEventStore returns a Store of the key of the other events of the controller.
+func NewEventStore(secrets corev1client.SecretsGetter, clock clock.PassiveClock) *Store {
+	return NewNamedStore(secrets, EventSecretName, clock)
 }
 
 // NewNamedStore returns a Store of the key of another Secret in SystemNamespace.

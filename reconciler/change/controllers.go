@@ -19,7 +19,7 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/pod"
 	"github.com/breakwater-dev/breakwater/reconciler/change/rollback"
 	"github.com/breakwater-dev/breakwater/reconciler/change/savedtemplates"
-	"github.com/breakwater-dev/breakwater/reconciler/change/verdictkey"
+	"github.com/breakwater-dev/breakwater/reconciler/change/signingkeys"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workload"
 )
 
@@ -37,7 +37,7 @@ func Controllers(out *broker.SharedSender) []injection.ControllerConstructor {
 		workload.NewController,
 		opsconfiginfo.NewController,
 		savedtemplates.NewController,
-		verdictkey.NewController,
+		signingkeys.NewController,
 		out.With(pod.NewController),
 		out.WithConfirming(func(ctx context.Context, cmw configmap.Watcher, sender events.ConfirmingSender) *controller.Impl {
 			return changeworkload.NewController(ctx, cmw, sender, calls)

@@ -1,12 +1,13 @@
-// Package verdictkey makes the keys that sign verdicts (internal/eventsigning), and
-// replaces them regularly: one key for verdicts of the server and, if config/judge is
-// installed, one key for verdicts of function judge.
-package verdictkey
+// Package signingkeys makes the keys that sign events (internal/eventsigning), and
+// replaces them regularly: one key for verdicts of the server, one for the other events of
+// the controller and, if config/judge is installed, one for verdicts of function judge.
+package signingkeys
 
 import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,20 +29,21 @@ import (
 )
 
 const (
-	queueName = "verdictkey"
+	queueName = "signingkeys"
 	// timeKey is the key of the Secret with the time at which its key was made.
 	timeKey = "time"
-	// keyLife is how long a key signs verdicts. For the same time after that it still verifies
+	// keyLife is how long a key signs events. For the same time after that it still verifies
 	// them, which is longer than a Broker retries an event.
 	keyLife = 30 * 24 * time.Hour
-	// checkInterval is the interval between two checks of the Secret.
+	// checkInterval is the interval between two checks of the Secrets.
 	checkInterval = time.Minute
 	keyBytes      = 32
 )
 
+// key is the key of all Secrets in the queue.
 var key = types.NamespacedName{Namespace: v1alpha1.SystemNamespace, Name: eventsigning.SecretName}
 
-// Reconciler reconciles the Secret; only the leader does so.
+// Reconciler reconciles the Secrets; only the leader does so.
 type Reconciler struct {
 	reconciler.LeaderAwareFuncs
 
@@ -68,10 +70,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, k string) error {
 	if !r.IsLeaderFor(key) {
 		return controller.NewSkipKey(k)
 	}
-	if err := r.refresh(ctx, key.Name); err != nil {
-		return err
+	judge := r.refresh(ctx, eventsigning.JudgeSecretName)
+	if apierrs.IsNotFound(judge) {
+		judge = nil // config/judge is not installed
 	}
-	if err := r.refresh(ctx, eventsigning.JudgeSecretName); err != nil && !apierrs.IsNotFound(err) {
+	// Without one key the others are made.
+	if err := errors.Join(r.refresh(ctx, eventsigning.SecretName), r.refresh(ctx, eventsigning.EventSecretName), judge); err != nil {
 		return err
 	}
 	return controller.NewRequeueAfter(checkInterval)
@@ -87,7 +91,7 @@ func (r *Reconciler) refresh(ctx context.Context, name string) error {
 		if err := r.replace(ctx, secret, now); err != nil {
 			return err
 		}
-		logging.FromContext(ctx).Infow("Made a new key for the signatures of verdicts", "secret", name)
+		logging.FromContext(ctx).Infow("Made a new key for signatures", "secret", name)
 	}
 	return nil
 }
