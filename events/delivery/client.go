@@ -131,6 +131,12 @@ type invalidEventError struct{ err error }
 func (e *invalidEventError) Error() string { return e.err.Error() }
 func (e *invalidEventError) Unwrap() error { return e.err }
 
+// unsignedError reports an event that could not be signed.
+type unsignedError struct{ err error }
+
+func (e *unsignedError) Error() string { return "sign event: " + e.err.Error() }
+func (e *unsignedError) Unwrap() error { return e.err }
+
 // The results of an attempt, as metric labels.
 const (
 	resultAccepted    = "accepted"
@@ -139,18 +145,22 @@ const (
 	resultTimeout     = "timeout"     // no response in time
 	resultUnreachable = "unreachable" // no connection, or a broken one
 	resultNoBroker    = "no_broker"
-	resultInvalid     = "invalid" // not an event
+	resultUnsigned    = "unsigned" // its key could not be read
+	resultInvalid     = "invalid"  // not an event
 )
 
 func resultOf(err error) string {
 	var status *StatusError
 	var noBroker *NoBrokerError
+	var unsigned *unsignedError
 	var invalid *invalidEventError
 	switch {
 	case err == nil:
 		return resultAccepted
 	case errors.As(err, &noBroker):
 		return resultNoBroker
+	case errors.As(err, &unsigned):
+		return resultUnsigned
 	case errors.As(err, &invalid):
 		return resultInvalid
 	case errors.As(err, &status) && status.Permanent():

@@ -18,6 +18,7 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 )
 
 // Options configures a Sender. Zero values mean the defaults.
@@ -44,10 +45,18 @@ type Options struct {
 	// DrainTime limits how long Run continues to send after its context ended.
 	// Default 5s.
 	DrainTime time.Duration
+	// Signer signs each event that has no signature yet; nil signs none. An event that cannot be
+	// signed is retried like one that the Broker did not accept.
+	Signer Signer
 	// Clock defaults to the real clock.
 	Clock clock.WithDelayedExecution
 	// MeterProvider defaults to the global provider.
 	MeterProvider metric.MeterProvider
+}
+
+// Signer signs an event; *eventsigning.Store implements it.
+type Signer interface {
+	Sign(ctx context.Context, e *cloudevents.Event) error
 }
 
 func (o Options) withDefaults() Options {
@@ -239,10 +248,26 @@ func (s *Sender) post(ctx context.Context, e cloudevents.Event) error {
 	began := s.options.Clock.Now()
 	client, err := s.target.client(ctx)
 	if err == nil {
+		e, err = s.signed(ctx, e)
+	}
+	if err == nil {
 		err = client.post(ctx, e)
 	}
 	s.metrics.tried(ctx, e.Type(), resultOf(err), s.options.Clock.Since(began))
 	return err
+}
+
+// signed returns the event with a signature. The signature of a verdict is kept: it is made with
+// another key.
+func (s *Sender) signed(ctx context.Context, e cloudevents.Event) (cloudevents.Event, error) {
+	if s.options.Signer == nil || e.Extensions()[eventsigning.Extension] != nil {
+		return e, nil
+	}
+	e = e.Clone() // the queue and the caller have the same extensions
+	if err := s.options.Signer.Sign(ctx, &e); err != nil {
+		return e, &unsignedError{err}
+	}
+	return e, nil
 }
 
 // recordDropped counts and logs the event if it was not sent.

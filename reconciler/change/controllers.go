@@ -5,12 +5,15 @@ import (
 	"context"
 
 	"k8s.io/utils/clock"
+	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection"
 
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/delivery"
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
 	"github.com/breakwater-dev/breakwater/reconciler/change/changepod"
@@ -27,10 +30,13 @@ import (
 const Component = "controller"
 
 // Controllers returns the constructors of the controllers. Those that send events share
-// the sender out, which has one queue and one set of connections. Those that call the
+// the sender out, which has one queue and one set of connections, and signs. Those that call the
 // server share a queue of calls. Each has a settings.Store of its own, which costs one
 // handler on a shared informer.
 func Controllers(out *broker.SharedSender) []injection.ControllerConstructor {
+	out.SignWith(func(ctx context.Context) delivery.Signer {
+		return eventsigning.NewEventStore(kubeclient.Get(ctx).CoreV1(), clock.RealClock{})
+	})
 	calls := callqueue.New(clock.RealClock{})
 	calls.Observe(metrics.Meter())
 	return []injection.ControllerConstructor{

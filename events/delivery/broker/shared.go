@@ -17,9 +17,15 @@ import (
 // only the context that sharedmain passes to constructors has the clients.
 type SharedSender struct {
 	sender *delivery.Sender
+	// signer builds what signs the events; nil if they are not signed.
+	signer func(context.Context) delivery.Signer
 	// drained is closed when the Sender has stopped.
 	drained chan struct{}
 }
+
+// SignWith makes the Sender sign its events. It is called before the first constructor, with
+// whose context build is called.
+func (s *SharedSender) SignWith(build func(context.Context) delivery.Signer) { s.signer = build }
 
 // With returns a constructor for sharedmain that passes the Sender to build.
 // sharedmain calls constructors sequentially.
@@ -42,7 +48,11 @@ func (s *SharedSender) WithConfirming(build func(context.Context, configmap.Watc
 // start creates the Sender and runs it until ctx ends.
 func (s *SharedSender) start(ctx context.Context, cmw configmap.Watcher) {
 	logger := logging.FromContext(ctx)
-	sender := NewSender(ctx, cmw, delivery.Options{})
+	var options delivery.Options
+	if s.signer != nil {
+		options.Signer = s.signer(ctx)
+	}
+	sender := NewSender(ctx, cmw, options)
 	s.sender, s.drained = sender, make(chan struct{})
 	go func() {
 		defer close(s.drained)
