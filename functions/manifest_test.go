@@ -148,14 +148,14 @@ func TestFunctionsHaveOnlyThePermissionsThatTheyUse(t *testing.T) {
 		add(role.Name, role.Rules)
 	}
 	server := []string{"get configmaps config-altershield", "get secrets altershield-token"}
-	const signingKey = "get secrets verdict-signing-key"
+	const signingKey, eventKey = "get secrets verdict-signing-key", "get secrets event-signing-key"
 	want := map[string][]string{
 		"submit": append([]string{"get changeworkloads", "get changepods",
-			"patch changeworkloads/status", "patch changepods/status"}, server...),
+			"patch changeworkloads/status", "patch changepods/status"}, append(server, eventKey)...),
 		"verdict": append(append([]string{"get changeworkloads", "get changepods",
 			"patch changeworkloads/status", "patch changepods/status"}, server...), signingKey+",judge-signing-key,external-judge-keys"),
-		"report":     append([]string{"get changeworkloads"}, server...),
-		"deadletter": {"get changeworkloads", "get changepods", "patch changeworkloads/status", "get deployments", "create events", signingKey},
+		"report":     append([]string{"get changeworkloads"}, append(server, eventKey)...),
+		"deadletter": {"get changeworkloads", "get changepods", "patch changeworkloads/status", "get deployments", "create events", signingKey + ",event-signing-key"},
 		"callback": append(append([]string{"get,list changeworkloads", "list,watch changepods", "patch changeworkloads/status",
 			"get,list,watch brokers"}, server...), signingKey, "get,list,watch configmaps config-broker"),
 	}

@@ -37,7 +37,8 @@ func buildServer(ctx context.Context, clients process.Clients) (process.Program,
 	core, wall, meter := clients.Kube.CoreV1(), clock.RealClock{}, metrics.Meter()
 	function := functionjudge.New(functionjudge.Options{
 		Change: clients.Change, Kube: clients.Kube, Reader: functionjudge.NewSources(core, wall).Source,
-		Broker: sender, Signer: eventsigning.NewNamedStore(core, eventsigning.JudgeSecretName, wall), Clock: wall, Meter: meter,
+		Broker: sender, Signer: eventsigning.NewNamedStore(core, eventsigning.JudgeSecretName, wall),
+		Verifier: eventsigning.NewEventStore(core, wall), Clock: wall, Meter: meter,
 	})
 	return process.Program{
 		Handler:    functions.NewReceiver(serveName, 100, function, wall, meter),

@@ -2,7 +2,8 @@
 // a verdict of the server in the inbox of its ChangeWorkload, because the server does
 // not repeat it. All other events are wake-ups, which their reconciler repeats, or
 // verdicts of other judges, which their judge repeats at its next wake-up; for these it
-// creates a Kubernetes Event on the object, of known types and at a limited rate.
+// creates a Kubernetes Event on the object, of known types and at a limited rate. It drops
+// verdicts of the server and events of the controller that are not signed.
 package deadletter
 
 import (
@@ -34,17 +35,43 @@ type function struct {
 	kube    kubernetes.Interface
 	dynamic dynamic.Interface
 	clock   clock.PassiveClock
-	// verifier verifies verdicts.
-	verifier functions.Verifier
+	// verifiers verify verdicts of the server and events of the controller.
+	verifiers Verifiers
 	// limiter limits Kubernetes Events.
 	limiter *rate.Limiter
 	letters metrics.Counter
 }
 
+// Verifiers verify the signatures of dead letters.
+type Verifiers struct {
+	// Verdicts verifies verdicts of the server.
+	Verdicts functions.Verifier
+	// Events verifies the other events of the controller.
+	Events functions.Verifier
+}
+
+// of returns what verifies an event; nil for one that others may send without a signature that
+// this function can verify.
+func (v Verifiers) of(e event.Event) functions.Verifier {
+	switch e.Type() {
+	case events.TypeOrderVerdict:
+		return v.Verdicts
+	case events.TypeChangePodVerdict:
+		if events.JudgeOf(e) == "" {
+			return v.Verdicts
+		}
+	case events.TypePodFinished, events.TypeChangePodReady, events.TypeOrderReady,
+		events.TypeChangeWorkloadStarted, events.TypeChangeWorkloadProgressed, events.TypeChangeWorkloadSucceeded,
+		events.TypeChangeWorkloadSuspended, events.TypeChangeWorkloadFailed, events.TypeChangeWorkloadRolledBack, events.TypeChangeWorkloadBypassed:
+		return v.Events
+	}
+	return nil
+}
+
 // New returns the function. dynamic reads the objects of events.
-func New(change versioned.Interface, kube kubernetes.Interface, dynamic dynamic.Interface, verifier functions.Verifier, clock clock.PassiveClock, meter metric.Meter) functions.Function {
+func New(change versioned.Interface, kube kubernetes.Interface, dynamic dynamic.Interface, verifiers Verifiers, clock clock.PassiveClock, meter metric.Meter) functions.Function {
 	f := &function{
-		change: change, kube: kube, dynamic: dynamic, verifier: verifier, clock: clock,
+		change: change, kube: kube, dynamic: dynamic, verifiers: verifiers, clock: clock,
 		limiter: rate.NewLimiter(rate.Every(eventInterval), eventBurst),
 		letters: metrics.NewCounter(meter, "breakwater_dead_letters_total"),
 	}
@@ -64,22 +91,24 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	return err
 }
 
-// store stores the event and returns the result for the metric. Only a verdict
-// that could not be stored is an error and is retried; a wake-up is not.
+// store stores the event and returns the result for the metric. Only a verdict that could not
+// be stored, or a key that could not be read, is an error and is retried.
 func (f *function) store(ctx context.Context, e event.Event) (string, error) {
-	if v, isVerdict, malformed := read(e); isVerdict {
-		err := f.verifier.Verify(ctx, e)
-		switch {
-		case errors.Is(err, eventsigning.ErrNotAuthentic):
-			logging.FromContext(ctx).Warnw("Dropped a verdict without a valid signature")
+	if verifier := f.verifiers.of(e); verifier != nil {
+		err := verifier.Verify(ctx, e)
+		if errors.Is(err, eventsigning.ErrNotAuthentic) {
+			logging.FromContext(ctx).Warnw("Dropped an event without a valid signature")
 			return "not-authentic", nil
-		case err != nil:
+		} else if err != nil {
 			return "", err
-		case malformed == nil:
-			return f.storeVerdict(ctx, v)
-		default: // a retry would fail, too
-			logging.FromContext(ctx).Errorw("Dropped a malformed verdict", "error", malformed)
 		}
+	}
+	if v, isVerdict, malformed := read(e); isVerdict {
+		if malformed == nil {
+			return f.storeVerdict(ctx, v)
+		}
+		// A retry would fail, too.
+		logging.FromContext(ctx).Errorw("Dropped a malformed verdict", "error", malformed)
 	}
 	if err := f.createEvent(ctx, e); err != nil {
 		logging.FromContext(ctx).Warnw("Could not create a Kubernetes Event for an undelivered event", "error", err)

@@ -3,6 +3,7 @@ package deadletter_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/cloudevents/sdk-go/v2/event"
@@ -19,7 +20,6 @@ import (
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/deadletter"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
-	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 )
 
 // maxBatches is the number of batches in the cluster.
@@ -27,10 +27,10 @@ const maxBatches = 200
 
 func newFunction(t *testing.T, c *ft.Cluster) functions.Function {
 	t.Helper()
-	return newFunctionWith(t, c, ft.Keys())
+	return newFunctionWith(t, c, deadletter.Verifiers{Verdicts: ft.Keys(), Events: ft.EventKeys()})
 }
 
-func newFunctionWith(t *testing.T, c *ft.Cluster, keys eventsigning.Keys) functions.Function {
+func newFunctionWith(t *testing.T, c *ft.Cluster, keys deadletter.Verifiers) functions.Function {
 	t.Helper()
 	var batches []runtime.Object
 	for n := range maxBatches {
@@ -52,7 +52,10 @@ func undelivered(t *testing.T, d events.Data) event.Event {
 	}
 	e.SetExtension("knativeerrordest", "http://submit.altershieldoperator-system.svc.cluster.local")
 	e.SetExtension("knativeerrorcode", 503)
-	return ft.Signed(t, e)
+	if strings.Contains(e.Type(), ".verdict.") {
+		return ft.Signed(t, e)
+	}
+	return ft.Sent(t, e)
 }
 
 func fail() events.ChangePodVerdict {

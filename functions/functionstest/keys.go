@@ -21,12 +21,25 @@ func Signed(t testing.TB, e event.Event) event.Event {
 	return e
 }
 
+// EventKeys are the keys of the other events of the controller in tests.
+func EventKeys() eventsigning.Keys { return eventsigning.Keys{Current: []byte("event key")} }
+
+// Sent returns an event as the controller sends it.
+func Sent(t testing.TB, e event.Event) event.Event {
+	t.Helper()
+	e = e.Clone()
+	if err := EventKeys().Sign(t.Context(), &e); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
 // JudgeKey returns the key of a judge in tests, which it has in Secret external-judge-keys.
 func JudgeKey(judge string) eventsigning.Keys {
 	return eventsigning.Keys{Current: []byte("key of judge " + judge + ", of at least 32 bytes")}
 }
 
-// Rotated are the keys after the controller replaced those of Keys.
-func Rotated() eventsigning.Keys {
-	return eventsigning.Keys{Current: []byte("next"), Previous: Keys().Current}
+// Rotated are the keys after the controller replaced them.
+func Rotated(keys eventsigning.Keys) eventsigning.Keys {
+	return eventsigning.Keys{Current: []byte("next"), Previous: keys.Current}
 }

@@ -52,8 +52,10 @@ type Options struct {
 	Reader func(ctx context.Context) (Source, error)
 	Broker Broker
 	Signer Signer
-	Clock  clock.PassiveClock
-	Meter  metric.Meter
+	// Verifier verifies wake-ups.
+	Verifier functions.Verifier
+	Clock    clock.PassiveClock
+	Meter    metric.Meter
 }
 
 type function struct {
@@ -69,10 +71,11 @@ const deliverTimeout = 10 * time.Second
 // errOutdated ends a wake-up whose object was replaced by another one.
 var errOutdated = errors.New("the wake-up is outdated")
 
-// New returns the function.
+// New returns the function. It handles only wake-ups that the controller signed: a look costs
+// queries, and a verdict has version and attempt of its wake-up.
 func New(o Options) functions.Function {
 	f := &function{Options: o, releases: newReleaseCache(o.Clock), looks: metrics.NewCounter(o.Meter, "breakwater_judge_looks_total")}
-	return f.handle
+	return functions.Authenticated(o.Verifier, f.handle)
 }
 
 func (f *function) handle(ctx context.Context, e event.Event) error {

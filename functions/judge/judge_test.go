@@ -26,6 +26,7 @@ import (
 	"github.com/breakwater-dev/breakwater/functions"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 	"github.com/breakwater-dev/breakwater/functions/judge"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 	"github.com/breakwater-dev/breakwater/judge/prometheus"
 	"github.com/breakwater-dev/breakwater/judge/samples"
 )
@@ -85,10 +86,15 @@ func newFixture(t *testing.T, reader func(context.Context) (judge.Source, error)
 			t.Fatal(err)
 		}
 	}
-	f.handle = judge.New(judge.Options{
-		Change: f.Change, Kube: f.Kube, Reader: reader, Broker: f.broker, Signer: ft.JudgeKey("metrics"), Clock: f.clock, Meter: noop.Meter{},
-	})
+	f.handle = f.newFunction(reader, ft.EventKeys())
 	return f
+}
+
+func (f *fixture) newFunction(reader func(context.Context) (judge.Source, error), keys eventsigning.Keys) functions.Function {
+	return judge.New(judge.Options{
+		Change: f.Change, Kube: f.Kube, Reader: reader, Broker: f.broker,
+		Signer: ft.JudgeKey("metrics"), Verifier: keys, Clock: f.clock, Meter: noop.Meter{},
+	})
 }
 
 // newBatch returns the release's nth batch, which judge metrics judges.
@@ -100,9 +106,8 @@ func newBatch(n int, edit ...func(*v1alpha1.ChangePod)) *v1alpha1.ChangePod {
 	}}, edit...)...)
 }
 
-// wake sends the wake-up of a batch.
-func (f *fixture) wake(t *testing.T, n int, edit ...func(*events.ChangePodReady)) error {
-	t.Helper()
+// wakeUp returns the wake-up of a batch.
+func wakeUp(n int, edit ...func(*events.ChangePodReady)) events.ChangePodReady {
 	d := events.ChangePodReady{
 		Namespace: ft.Namespace, Name: ft.BatchName(n), UID: newBatch(n).UID, ChangeWorkload: ft.Release,
 		Version: ft.Version, Attempt: 1, Stage: v1alpha1.StagePost, Judge: v1alpha1.JudgeMetrics,
@@ -110,11 +115,23 @@ func (f *fixture) wake(t *testing.T, n int, edit ...func(*events.ChangePodReady)
 	for _, e := range edit {
 		e(&d)
 	}
+	return d
+}
+
+// eventOf returns an event as the controller sends it.
+func eventOf(t *testing.T, d events.Data) event.Event {
+	t.Helper()
 	e, err := events.New(d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f.handle(t.Context(), e)
+	return ft.Sent(t, e)
+}
+
+// wake sends the wake-up of a batch.
+func (f *fixture) wake(t *testing.T, n int, edit ...func(*events.ChangePodReady)) error {
+	t.Helper()
+	return f.handle(t.Context(), eventOf(t, wakeUp(n, edit...)))
 }
 
 // traffic answers with counters: new and old pods serve 10 requests/s, of which so many

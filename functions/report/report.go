@@ -27,12 +27,14 @@ type function struct {
 	reported metrics.Counter
 }
 
-// New returns the function.
-func New(client versioned.Interface, server *functions.ClientSource, clock clock.PassiveClock, meter metric.Meter) functions.Function {
-	return (&function{
+// New returns the function. It reports only events that verifier accepts as sent by the
+// controller: their text is signed at the server with our token.
+func New(client versioned.Interface, server *functions.ClientSource, verifier functions.Verifier, clock clock.PassiveClock, meter metric.Meter) functions.Function {
+	f := &function{
 		releases: functions.NewReleaseReader(client, clock), server: server,
 		reported: metrics.NewCounter(meter, "breakwater_reports_total"),
-	}).handle
+	}
+	return functions.Authenticated(verifier, f.handle)
 }
 
 // handle submits one report. A failed call is only counted and logged: the client

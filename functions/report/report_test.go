@@ -14,6 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/functions"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 	"github.com/breakwater-dev/breakwater/functions/report"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
 )
 
@@ -40,12 +41,16 @@ func eventOf(t *testing.T, d events.Data) event.Event {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e
+	return ft.Sent(t, e)
 }
 
 func newFunction(t *testing.T, c *ft.Cluster, server *functions.ClientSource) functions.Function {
 	t.Helper()
-	return report.New(c.Change, server, clocktesting.NewFakePassiveClock(ft.Now()), noop.Meter{})
+	return newFunctionWith(c, server, ft.EventKeys())
+}
+
+func newFunctionWith(c *ft.Cluster, server *functions.ClientSource, keys eventsigning.Keys) functions.Function {
+	return report.New(c.Change, server, keys, clocktesting.NewFakePassiveClock(ft.Now()), noop.Meter{})
 }
 
 func TestEachFactIsRecordedOnceUnderItsOwnID(t *testing.T) {
@@ -157,6 +162,7 @@ func TestAnEventOfAnotherTypeIsAPermanentError(t *testing.T) {
 	c := ft.New(t)
 	e := eventOf(t, finished(1))
 	e.SetType(events.TypeChangePodReady)
+	e = ft.Sent(t, e)
 	if result := functions.ResultOf(newFunction(t, c, functions.NewClientSource(c.Kube))(t.Context(), e)); result != functions.ResultPermanent {
 		t.Errorf("result is %s", result)
 	}

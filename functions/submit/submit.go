@@ -71,14 +71,15 @@ type function struct {
 	cacheAnswer func(*v1alpha1.ChangePod, time.Time)
 }
 
-// New returns the function.
-func New(client versioned.Interface, server *functions.ClientSource, recorder *verdict.Recorder, clock clock.PassiveClock, meter metric.Meter) functions.Function {
+// New returns the function. It handles only wake-ups that verifier accepts as sent by the
+// controller: others would use up its requests to the API server.
+func New(client versioned.Interface, server *functions.ClientSource, recorder *verdict.Recorder, verifier functions.Verifier, clock clock.PassiveClock, meter metric.Meter) functions.Function {
 	f := &function{
 		client: client, releases: functions.NewReleaseReader(client, clock), server: server, recorder: recorder,
 		clock: clock, decided: metrics.NewCounter(meter, "breakwater_submit_decisions_total"), answers: lru.New(maxAnswers),
 	}
 	f.cacheAnswer = func(p *v1alpha1.ChangePod, at time.Time) { f.answers.Add(answerKey(p), at) }
-	return f.handle
+	return functions.Authenticated(verifier, f.handle)
 }
 
 // wakeUp is a wake-up for a batch, or for the order if pod is empty.

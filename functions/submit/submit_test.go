@@ -38,16 +38,17 @@ func newFunction(t *testing.T, objects ...runtime.Object) (*ft.Cluster, *ft.Serv
 func functionOf(t *testing.T, c *ft.Cluster, server *ft.ServerDouble) functions.Function {
 	t.Helper()
 	recorder := verdict.NewRecorder(c.Change, server.Clock, noop.Meter{})
-	return submit.New(c.Change, server.Clients, recorder, server.Clock, noop.Meter{})
+	return submit.New(c.Change, server.Clients, recorder, ft.EventKeys(), server.Clock, noop.Meter{})
 }
 
+// wakeUp returns an event as the controller sends it.
 func wakeUp(t *testing.T, d events.Data) event.Event {
 	t.Helper()
 	e, err := events.New(d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e
+	return ft.Sent(t, e)
 }
 
 func ready(t *testing.T, stage v1alpha1.Stage) event.Event { return readyOf(t, 1, stage) }

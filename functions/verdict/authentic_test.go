@@ -43,7 +43,7 @@ func TestAVerdictThatWeDidNotSignHasNoEffect(t *testing.T) {
 func TestAVerdictOutlivesARotationOfTheKey(t *testing.T) {
 	c := ft.New(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
 	server := ft.NewServerDouble(t, c, "")
-	function := verdict.New(verdict.NewRecorder(c.Change, server.Clock, noop.Meter{}), server.Clients, ft.Rotated(), nil)
+	function := verdict.New(verdict.NewRecorder(c.Change, server.Clock, noop.Meter{}), server.Clients, ft.Rotated(ft.Keys()), nil)
 	if err := function(t.Context(), verdictOf(t, v1alpha1.StagePre, "fail", "n")); err != nil {
 		t.Fatal(err)
 	}

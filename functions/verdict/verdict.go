@@ -17,7 +17,6 @@ import (
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/functions"
-	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 )
 
 // JudgeVerifier verifies the signature of an event with the key of a judge;
@@ -31,7 +30,7 @@ type JudgeVerifier interface {
 func New(recorder *Recorder, server *functions.ClientSource, verifier functions.Verifier, judges JudgeVerifier) functions.Function {
 	return func(ctx context.Context, e event.Event) error {
 		if judge := events.JudgeOf(e); judge != "" {
-			if err := authentic(judges.VerifyJudge(ctx, judge, e)); err != nil {
+			if err := functions.VerificationError(judges.VerifyJudge(ctx, judge, e)); err != nil {
 				return err
 			}
 			received, err := events.ParseJudgeVerdict(e)
@@ -40,7 +39,7 @@ func New(recorder *Recorder, server *functions.ClientSource, verifier functions.
 			}
 			return recorder.RecordJudge(ctx, received)
 		}
-		if err := authentic(verifier.Verify(ctx, e)); err != nil {
+		if err := functions.VerificationError(verifier.Verify(ctx, e)); err != nil {
 			return err
 		}
 		if e.Type() == events.TypeOrderVerdict {
@@ -56,14 +55,6 @@ func New(recorder *Recorder, server *functions.ClientSource, verifier functions.
 		}
 		return recorder.Record(ctx, received, lazyRetriever{server})
 	}
-}
-
-// authentic marks the error of an event without a valid signature as permanent.
-func authentic(err error) error {
-	if errors.Is(err, eventsigning.ErrNotAuthentic) {
-		return functions.Permanent(err)
-	}
-	return err
 }
 
 // lazyRetriever reads the configuration of the server only if retrieve is needed:

@@ -56,7 +56,8 @@ func serve(t *testing.T, c *clients.Clients) {
 		}
 	}
 	receive("submit", func(change versioned.Interface, source *functions.ClientSource) functions.Function {
-		return submit.New(change, source, verdict.NewRecorder(change, clock.RealClock{}, meter), clock.RealClock{}, meter)
+		return submit.New(change, source, verdict.NewRecorder(change, clock.RealClock{}, meter),
+			eventsigning.NewEventStore(source.Kube.CoreV1(), clock.RealClock{}), clock.RealClock{}, meter)
 	}, events.TypeOrderReady, events.TypeChangePodReady)
 	receive("verdict", func(change versioned.Interface, source *functions.ClientSource) functions.Function {
 		recorder := verdict.NewRecorder(change, clock.RealClock{}, meter)
@@ -64,7 +65,7 @@ func serve(t *testing.T, c *clients.Clients) {
 		return verdict.New(recorder, source, eventsigning.NewStore(source.Kube.CoreV1(), clock.RealClock{}), nil)
 	}, events.TypeChangePodVerdict, events.TypeOrderVerdict)
 	receive("report", func(change versioned.Interface, source *functions.ClientSource) functions.Function {
-		return report.New(change, source, clock.RealClock{}, meter)
+		return report.New(change, source, eventsigning.NewEventStore(source.Kube.CoreV1(), clock.RealClock{}), clock.RealClock{}, meter)
 	}, events.TypePodFinished, events.TypeChangeWorkloadStarted, events.TypeChangeWorkloadProgressed, events.TypeChangeWorkloadSucceeded)
 
 	change, source := clientsOf(t, "callback")

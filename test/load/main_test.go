@@ -82,10 +82,11 @@ func startFunctions(ctx context.Context) error {
 	submitServer = functions.NewCachedClientSource(clients["submit"].Kube)
 	eventBroker = &broker{
 		submit: receiver("submit", submit.New(clients["submit"].Change, submitServer,
-			verdict.NewRecorder(clients["submit"].Change, now, meter), now, meter)),
+			verdict.NewRecorder(clients["submit"].Change, now, meter), eventsigning.NewEventStore(clients["submit"].Kube.CoreV1(), now), now, meter)),
 		verdict: receiver("verdict", verdict.New(recorder, source,
 			eventsigning.NewStore(clients["verdict"].Kube.CoreV1(), now), eventsigning.NewJudgeKeys(clients["verdict"].Kube.CoreV1(), now))),
-		report: receiver("report", report.New(clients["report"].Change, functions.NewCachedClientSource(clients["report"].Kube), now, meter)),
+		report: receiver("report", report.New(clients["report"].Change, functions.NewCachedClientSource(clients["report"].Kube),
+			eventsigning.NewEventStore(clients["report"].Kube.CoreV1(), now), now, meter)),
 	}
 	sender, follow, err := senders.NewStandaloneSender(ctx, clients["callback"].Kube, clients["callback"].Config)
 	if err != nil {

@@ -119,6 +119,9 @@ func (w *fixture) configMap() *corev1.ConfigMap {
 // signingKey signs verdicts.
 const signingKey = "key"
 
+// eventKeys sign and verify the other events of the controller.
+func eventKeys() eventsigning.Keys { return eventsigning.Keys{Current: []byte("event key")} }
+
 // createObjects creates the objects that exist before a release.
 func (w *fixture) createObjects() {
 	put := func(resource string, o object) {
@@ -165,13 +168,14 @@ func (w *fixture) functions() {
 	for range 2 {
 		submitClient := client("submit")
 		w.instances["submit"] = append(w.instances["submit"],
-			submit.New(submitClient, server, verdict.NewRecorder(submitClient, w.clock, meter), w.clock, meter))
+			submit.New(submitClient, server, verdict.NewRecorder(submitClient, w.clock, meter), eventKeys(), w.clock, meter))
 		verdictClient := client("verdict")
 		recorder, finisher := verdict.NewRecorder(verdictClient, w.clock, meter), submit.NewFinisher(verdictClient, server, w.clock, meter).WaitForCalls()
 		recorder.Follow(finisher)
 		w.finishers = append(w.finishers, finisher)
 		w.instances["verdict"] = append(w.instances["verdict"], verdict.New(recorder, server, keys, nil))
-		w.instances["deadletter"] = append(w.instances["deadletter"], deadletter.New(client("deadletter"), kube, nil, keys, w.clock, meter))
+		w.instances["deadletter"] = append(w.instances["deadletter"], deadletter.New(client("deadletter"), kube, nil,
+			deadletter.Verifiers{Verdicts: keys, Events: eventKeys()}, w.clock, meter))
 	}
 	w.callback = callback.New(callback.Options{
 		Change: client("callback"), Server: server, Broker: w, Signer: keys, Clock: w.clock, Meter: meter, StoreTimeout: 2 * time.Second,

@@ -42,6 +42,7 @@ import (
 	metriccheckinformer "github.com/breakwater-dev/breakwater/client/injection/informers/judge/v1alpha1/metriccheck"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
 	judgelisters "github.com/breakwater-dev/breakwater/client/listers/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
@@ -338,14 +339,25 @@ func (p *process) reconcile(ctx context.Context, w work, now func() time.Time) {
 }
 
 // Send implements the reconcilers' Sender: an event goes to the Broker, which can lose it.
-func (w *fixture) Send(_ context.Context, e cloudevents.Event) { w.broker.accept(e, false) }
+func (w *fixture) Send(ctx context.Context, e cloudevents.Event) {
+	w.broker.accept(signed(ctx, e), false)
+}
+
+// signed returns an event with a signature, as delivery.Sender sends it.
+func signed(ctx context.Context, e cloudevents.Event) cloudevents.Event {
+	if e.Extensions()[eventsigning.Extension] == nil {
+		e = e.Clone()
+		_ = eventKeys().Sign(ctx, &e) // never fails
+	}
+	return e
+}
 
 // SendAndConfirm implements the reconcilers' Sender: the Broker may be unreachable.
-func (w *fixture) SendAndConfirm(_ context.Context, e cloudevents.Event, accepted func()) {
+func (w *fixture) SendAndConfirm(ctx context.Context, e cloudevents.Event, accepted func()) {
 	if w.draw("accept", 3) == 2 {
 		return
 	}
-	w.broker.accept(e, false)
+	w.broker.accept(signed(ctx, e), false)
 	w.accepted[e.ID()] = true
 	accepted()
 }

@@ -22,7 +22,10 @@ func buildDeadletter(_ context.Context, clients process.Clients) (process.Progra
 	if err != nil {
 		return process.Program{}, fmt.Errorf("create client: %w", err)
 	}
-	function := deadletter.New(clients.Change, clients.Kube, objects,
-		eventsigning.NewStore(clients.Kube.CoreV1(), clock.RealClock{}), clock.RealClock{}, meter)
+	secrets := clients.Kube.CoreV1()
+	verifiers := deadletter.Verifiers{
+		Verdicts: eventsigning.NewStore(secrets, clock.RealClock{}), Events: eventsigning.NewEventStore(secrets, clock.RealClock{}),
+	}
+	function := deadletter.New(clients.Change, clients.Kube, objects, verifiers, clock.RealClock{}, meter)
 	return process.Program{Handler: functions.NewReceiver("deadletter", 20, function, clock.RealClock{}, meter)}, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/report"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/process"
 )
@@ -14,6 +15,7 @@ import (
 // buildReport builds function report, which keeps the server informed of releases.
 func buildReport(_ context.Context, clients process.Clients) (process.Program, error) {
 	meter := metrics.Meter()
-	function := report.New(clients.Change, functions.NewCachedClientSource(clients.Kube), clock.RealClock{}, meter)
+	function := report.New(clients.Change, functions.NewCachedClientSource(clients.Kube),
+		eventsigning.NewEventStore(clients.Kube.CoreV1(), clock.RealClock{}), clock.RealClock{}, meter)
 	return process.Program{Handler: functions.NewReceiver("report", 50, function, clock.RealClock{}, meter)}, nil
 }

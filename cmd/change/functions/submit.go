@@ -8,6 +8,7 @@ import (
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/submit"
 	"github.com/breakwater-dev/breakwater/functions/verdict"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/process"
 )
@@ -17,6 +18,7 @@ import (
 func buildSubmit(_ context.Context, clients process.Clients) (process.Program, error) {
 	meter := metrics.Meter()
 	recorder := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter)
-	function := submit.New(clients.Change, functions.NewCachedClientSource(clients.Kube), recorder, clock.RealClock{}, meter)
+	function := submit.New(clients.Change, functions.NewCachedClientSource(clients.Kube), recorder,
+		eventsigning.NewEventStore(clients.Kube.CoreV1(), clock.RealClock{}), clock.RealClock{}, meter)
 	return process.Program{Handler: functions.NewReceiver("submit", 50, function, clock.RealClock{}, meter)}, nil
 }
