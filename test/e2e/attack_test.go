@@ -3,9 +3,13 @@
 package e2e
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,6 +22,18 @@ import (
 
 // brokerPath is the path of our Broker at the API server's proxy of services.
 const brokerPath = "/api/v1/namespaces/knative-eventing/services/http:broker-ingress:80/proxy/" + v1alpha1.SystemNamespace + "/default"
+
+// postToBroker sends an event to the Broker, as any pod can.
+func (e *environment) postToBroker(t *testing.T, forged event.Event) {
+	t.Helper()
+	err := e.kube.CoreV1().RESTClient().Post().AbsPath(brokerPath).
+		SetHeader("Content-Type", "application/json").SetHeader("Ce-Specversion", "1.0").
+		SetHeader("Ce-Id", forged.ID()).SetHeader("Ce-Source", forged.Source()).SetHeader("Ce-Type", forged.Type()).
+		Body(forged.Data()).Do(t.Context()).Error()
+	if err != nil {
+		t.Fatalf("the Broker did not accept the event: %v", err)
+	}
+}
 
 // sentToTheBroker: a verdict that is correct in every field, from a sender that can
 // reach the Broker and read ChangePods, changes nothing. The in-memory Broker answers
@@ -40,13 +56,7 @@ func sentToTheBroker(t *testing.T, e *environment) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = e.kube.CoreV1().RESTClient().Post().AbsPath(brokerPath).
-			SetHeader("Content-Type", "application/json").SetHeader("Ce-Specversion", "1.0").
-			SetHeader("Ce-Id", forged.ID()).SetHeader("Ce-Source", forged.Source()).SetHeader("Ce-Type", forged.Type()).
-			Body(forged.Data()).Do(t.Context()).Error()
-		if err != nil {
-			t.Fatalf("the Broker did not accept the event: %v", err)
-		}
+		e.postToBroker(t, forged)
 	}
 	after := n.awaitBatch(t, shortTimeout, "web", 1, "exists", exists)
 	if diff := cmp.Diff(facts(p), facts(after)); diff != "" {
@@ -57,4 +67,53 @@ func sentToTheBroker(t *testing.T, e *environment) {
 	}
 	post(t, callback(t, c.Spec.OrderID, p.Status.ChangePodID, "pass"), judge.Token)
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+}
+
+// reportSentToTheBroker: an event about a release that exists, from a sender that can reach the
+// Broker and read ChangeWorkloads, causes no record at the server. The events of the controller
+// do.
+func reportSentToTheBroker(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
+	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Never: true}})
+	n.create(t, builder.Deployment("web", 1, builder.Simulated))
+	p := n.awaitBatch(t, shortTimeout, "web", 1, "waits for its POST verdict", awaitsPostVerdict)
+	c, err := n.current(t.Context(), "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := events.Workload{APIVersion: c.Spec.WorkloadRef.APIVersion, Kind: c.Spec.WorkloadRef.Kind, Name: c.Spec.WorkloadRef.Name}
+	for _, d := range []events.Data{
+		events.ChangeWorkload{
+			Verb: events.VerbSuspended, Namespace: c.Namespace, Name: c.Name, UID: c.UID, Workload: of, Version: c.Spec.Reversion,
+			Attempt: c.Spec.Attempt, EntryTimeUnix: time.Now().Unix(), Reason: v1alpha1.ReasonCheckFailed, Message: "approved by the security team",
+		},
+		events.PodFinished{
+			Namespace: c.Namespace, Pod: "approved", PodUID: "approved", Workload: of, Version: c.Spec.Reversion, Attempt: c.Spec.Attempt,
+		},
+	} {
+		forged, err := events.New(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.postToBroker(t, forged)
+	}
+	post(t, callback(t, c.Spec.OrderID, p.Status.ChangePodID, "pass"), judge.Token)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	var log double.Log
+	await(t, shortTimeout, "the server has the report of the success", func(ctx context.Context) error {
+		if log, err = n.judge.Log(ctx, n.name); err != nil {
+			return err
+		}
+		for _, call := range log.Calls {
+			if bytes.Contains(call.Body, []byte(": "+string(events.VerbSucceeded))) {
+				return nil
+			}
+		}
+		return errors.New("no report")
+	})
+	for _, call := range log.Calls {
+		if bytes.Contains(call.Body, []byte("approved")) {
+			t.Errorf("the server got %s", call.Body)
+		}
+	}
 }

@@ -78,6 +78,7 @@ func TestWithAServer(t *testing.T) {
 		{"a verdict counts as a CloudEvent in batched mode", verdictAsCloudEvent("batched")},
 		{"a verdict with an invalid signature is rejected with 401 and changes nothing", forgedVerdict},
 		{"a forged verdict changes nothing", sentToTheBroker},
+		{"a forged event is not reported to the server", reportSentToTheBroker},
 		{"kubectl rollout undo to a version that succeeded is admitted", rolloutUndo},
 	})
 }
