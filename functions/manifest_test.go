@@ -141,11 +141,13 @@ func TestFunctionsHaveOnlyThePermissionsThatTheyUse(t *testing.T) {
 			}
 		}
 	}
-	for _, role := range manifests[rbacv1.ClusterRole](t, "130-*.yaml", "ClusterRole") {
-		add(strings.TrimPrefix(role.Name, "breakwater-"), role.Rules)
-	}
-	for _, role := range manifests[rbacv1.Role](t, "130-*.yaml", "Role") {
-		add(role.Name, role.Rules)
+	for _, pattern := range []string{"130-*.yaml", "../judge/100-rbac.yaml"} {
+		for _, role := range manifests[rbacv1.ClusterRole](t, pattern, "ClusterRole") {
+			add(strings.TrimPrefix(strings.TrimPrefix(role.Name, "breakwater-"), "function-"), role.Rules)
+		}
+		for _, role := range manifests[rbacv1.Role](t, pattern, "Role") {
+			add(role.Name, role.Rules)
+		}
 	}
 	server := []string{"get configmaps config-altershield", "get secrets altershield-token"}
 	const signingKey, eventKey = "get secrets verdict-signing-key", "get secrets event-signing-key"
@@ -158,6 +160,9 @@ func TestFunctionsHaveOnlyThePermissionsThatTheyUse(t *testing.T) {
 		"deadletter": {"get changeworkloads", "get changepods", "patch changeworkloads/status", "get deployments", "create events", signingKey + ",event-signing-key"},
 		"callback": append(append([]string{"get,list changeworkloads", "list,watch changepods", "patch changeworkloads/status",
 			"get,list,watch brokers"}, server...), signingKey, "get,list,watch configmaps config-broker"),
+		"judge": {"get changeworkloads", "get changepods", "get metricchecks", "patch changepods/status", "list replicasets", "list pods",
+			"get,list,watch brokers", "get configmaps config-judge", "get secrets judge-prometheus", "get secrets judge-signing-key", eventKey,
+			"get,list,watch configmaps config-broker"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
