@@ -41,6 +41,9 @@
 //	deletionflow.opened         the flow control        itself      <uid>/<since>/opened
 //	deletionflow.closed         the flow control        itself      <uid>/<since>/closed
 //
+// The controller of part change signs its events, the callback and judges sign verdicts, and
+// functions ignore such an event without a valid signature: see internal/eventsigning.
+//
 // The full type is dev.breakwater.<type>.v1. A source is the object's path at
 // the API server.
 package events

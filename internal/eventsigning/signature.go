@@ -1,8 +1,9 @@
-// Package eventsigning signs and verifies events with verdicts. Every pod that reaches the
-// Broker or a function can send an event, but a verdict of the server counts only if it is
-// signed by a component that received it authenticated: the callback, or the controller,
-// which sends verdicts of an inbox again. The two share a key, in Secret
-// verdict-signing-key. Each other judge has a key of its own (JudgeKeys).
+// Package eventsigning signs and verifies the events that functions act on. Every pod that
+// reaches the Broker or a function can send an event, but a verdict of the server counts only
+// if it is signed by a component that received it authenticated: the callback, or the
+// controller, which sends verdicts of an inbox again. The two share a key, in Secret
+// verdict-signing-key. Each other judge has a key of its own (JudgeKeys). The controller signs
+// its other events with the key in Secret event-signing-key.
 //
 // The signature is the extension "signature": HMAC-SHA256 over type, id and data, in
 // hexadecimal. Brokers keep extensions, also in dead letters.
