@@ -10,6 +10,9 @@ export KO_CONFIG_PATH="$PWD/ko.yaml"
 ns=altershieldoperator-system
 ko=(ko)
 command -v ko >/dev/null || ko=(go run github.com/google/ko@v0.19.1)
+# On the base image of tools/release, which is the same for everybody, unless another is named.
+[[ -n ${KO_DEFAULTBASEIMAGE:-} ]] || KO_DEFAULTBASEIMAGE=$(go -C tools/release run ./pushbase)
+export KO_DEFAULTBASEIMAGE
 manifests=$(mktemp)
 trap 'rm -f "$manifests"' EXIT
 
@@ -47,11 +50,11 @@ for dir in "$@"; do
   if [[ $dir == config/core ]]; then kubectl -n "$ns" delete services.serving.knative.dev openapi --ignore-not-found --cascade=foreground; fi
   if [[ $dir == config/core && -n ${OVERLAY:-} ]]; then
     echo "==> overlay $OVERLAY: images and other manifests"
-    kubectl kustomize "config/overlays/$OVERLAY" | "${ko[@]}" resolve --sbom=none -f - >"$manifests"
+    kubectl kustomize "config/overlays/$OVERLAY" | "${ko[@]}" resolve -f - >"$manifests"
     check_class
     apply_settled
   else
     echo "==> $dir: images and other manifests"
-    "${ko[@]}" apply --sbom=none -Rf "$dir"
+    "${ko[@]}" apply -Rf "$dir"
   fi
 done

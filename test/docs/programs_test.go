@@ -131,6 +131,9 @@ func flagsIn(args []string, source, what string, words []string) error {
 
 // goCommand checks the package, and the flags of our programs.
 func goCommand(args []string, folder string) error {
+	if len(args) > 2 && args[0] == "-C" {
+		folder, args = path.Join(folder, args[1]), args[2:]
+	}
 	i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "./") })
 	if i < 0 {
 		return errors.New("go has no package of the repository")

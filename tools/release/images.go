@@ -12,17 +12,22 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/ko/pkg/build"
 	"github.com/google/ko/pkg/publish"
+
+	"github.com/breakwater-dev/breakwater/tools/release/base"
 )
 
 const (
-	module  = "github.com/breakwater-dev/breakwater"
-	ldflags = "-s -w -X " + module + "/internal/version.version=%s -X " + module + "/internal/version.revision=%s"
+	module = "github.com/breakwater-dev/breakwater"
+	// baseName is the name of the base image in annotations. A release does not publish the base
+	// image: its layer is part of each image.
+	baseName = "breakwater.dev/base"
+	ldflags  = "-s -w -X " + module + "/internal/version.version=%s -X " + module + "/internal/version.revision=%s"
 )
 
 // publishImages builds the programs of the parts, and pushes their images and SBOMs. It returns the
 // images by program, with their digests.
 func publishImages(ctx context.Context, o options, parts []part, sign *signer) (map[string]string, error) {
-	base, err := newBase(o.platforms)
+	index, err := base.New(o.platforms)
 	if err != nil {
 		return nil, fmt.Errorf("base image: %w", err)
 	}
@@ -30,7 +35,7 @@ func publishImages(ctx context.Context, o options, parts []part, sign *signer) (
 	for _, program := range programs(parts) {
 		digest, err := publishImage(ctx, o, program, func(context.Context, string) (name.Reference, build.Result, error) {
 			reference, err := name.NewTag(baseName)
-			return reference, base, err
+			return reference, index, err
 		})
 		if err != nil {
 			return nil, fmt.Errorf("image of cmd/%s: %w", program, err)
@@ -43,14 +48,14 @@ func publishImages(ctx context.Context, o options, parts []part, sign *signer) (
 	return images, nil
 }
 
-func publishImage(ctx context.Context, o options, program string, base build.GetBase) (name.Digest, error) {
+func publishImage(ctx context.Context, o options, program string, getBase build.GetBase) (name.Digest, error) {
 	sboms, err := os.MkdirTemp("", "sbom")
 	if err != nil {
 		return name.Digest{}, err
 	}
 	defer func() { _ = os.RemoveAll(sboms) }()
 	builder, err := build.NewGo(ctx, o.root,
-		build.WithBaseImages(base),
+		build.WithBaseImages(getBase),
 		build.WithPlatforms(o.platforms...),
 		build.WithTrimpath(true),
 		build.WithDefaultEnv([]string{"CGO_ENABLED=0"}),
@@ -63,7 +68,7 @@ func publishImage(ctx context.Context, o options, program string, base build.Get
 		build.WithAnnotation("org.opencontainers.image.revision", o.revision),
 		build.WithAnnotation("org.opencontainers.image.source", "https://"+module),
 		build.WithAnnotation("org.opencontainers.image.licenses", "Apache-2.0"),
-		build.WithAnnotation("dev.breakwater.base.certificates", rootsVersion()),
+		build.WithAnnotation("dev.breakwater.base.certificates", base.Certificates()),
 	)
 	if err != nil {
 		return name.Digest{}, err

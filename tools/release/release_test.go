@@ -300,14 +300,6 @@ func TestTheChangesOfAVersionAreItsSection(t *testing.T) {
 	}
 }
 
-func TestTheBaseImageIsReproducible(t *testing.T) {
-	platforms := []string{"linux/amd64", "linux/arm64"}
-	first, second := must(newBase(platforms)), must(newBase(platforms))
-	if a, b := must(first.Digest()), must(second.Digest()); a != b {
-		t.Errorf("digests %s and %s", a, b)
-	}
-}
-
 func TestAVersionThatHelmDoesNotAcceptIsAnError(t *testing.T) {
 	for version, ok := range map[string]bool{"v0.1.0": true, "v1.2.3-rc.1": true, "0.1.0": false, "v1": false, "": false} {
 		if semver.MatchString(version) != ok {

@@ -1,4 +1,5 @@
-package main
+// Package base is the base image of all images of Breakwater.
+package base
 
 import (
 	"archive/tar"
@@ -22,16 +23,13 @@ const (
 	nonRoot = 65532
 	// certificates is where Go looks for root certificates first.
 	certificates = "etc/ssl/certs/ca-certificates.crt"
-	// baseName is the name of the base image in annotations. The base image is not published:
-	// its layer is part of each image.
-	baseName = "breakwater.dev/base"
 )
 
-// newBase returns the base image of all images for the platforms: root certificates, a user and
-// /tmp. It is made here, not pulled, so that it needs no other registry and is reproducible: the
-// certificates are those of a pinned Go module.
-func newBase(platforms []string) (v1.ImageIndex, error) {
-	layer, err := baseLayer()
+// New returns the base image for the platforms: root certificates, a user and /tmp. It is made
+// here, not pulled, so that it needs no other registry and is reproducible: the certificates are
+// those of a pinned Go module.
+func New(platforms []string) (v1.ImageIndex, error) {
+	layer, err := newLayer()
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +61,7 @@ func newBase(platforms []string) (v1.ImageIndex, error) {
 	return index, nil
 }
 
-func baseLayer() (v1.Layer, error) {
+func newLayer() (v1.Layer, error) {
 	var roots bytes.Buffer
 	for root := range bundle.Roots() {
 		if err := pem.Encode(&roots, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}); err != nil {
@@ -103,8 +101,8 @@ func baseLayer() (v1.Layer, error) {
 		tarball.WithMediaType(types.OCILayer))
 }
 
-// rootsVersion is the version of the module with the root certificates.
-func rootsVersion() string {
+// Certificates is the module with the root certificates, and its version.
+func Certificates() string {
 	const module = "golang.org/x/crypto/x509roots/fallback"
 	if build, ok := debug.ReadBuildInfo(); ok {
 		for _, dep := range build.Deps {

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"sigs.k8s.io/yaml"
+)
+
+const root = "../../.."
+
+func newRegistry(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://") + "/breakwater"
+}
+
+// The programs of this test replace ko and kubectl, and record how ko is called.
+func TestApplyBuildsOnABaseImageThatIsPinnedAndWritesSBOMs(t *testing.T) {
+	for overlay, folder := range map[string]string{"": "config/monitoring", "strict": "config/core"} {
+		bin := t.TempDir()
+		calls := filepath.Join(bin, "calls")
+		for program, script := range map[string]string{
+			"ko":      `echo "$KO_DEFAULTBASEIMAGE $*" >>"` + calls + `"`,
+			"kubectl": "exit 0",
+		} {
+			if err := os.WriteFile(filepath.Join(bin, program), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		command := exec.CommandContext(t.Context(), filepath.Join(root, "hack/apply.sh"), folder)
+		command.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "KO_DOCKER_REPO="+newRegistry(t), "KO_DEFAULTBASEIMAGE=", "OVERLAY="+overlay)
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("apply.sh %s: %v\n%s", folder, err, out)
+		}
+		raw, err := os.ReadFile(calls)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reference, arguments, _ := strings.Cut(string(raw), " ")
+		digest, err := name.NewDigest(reference)
+		if err != nil {
+			t.Errorf("%s: the base image is not pinned: %v", folder, err)
+		} else if _, err := remote.Index(digest); err != nil {
+			t.Errorf("%s: base image: %v", folder, err)
+		}
+		if strings.Contains(arguments, "--sbom") {
+			t.Errorf("%s: got ko %s", folder, arguments)
+		}
+	}
+}
+
+func TestKoUsesNoBaseImageThatIsNotPinned(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(root, "ko.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		DefaultBaseImage   string            `json:"defaultBaseImage"`
+		BaseImageOverrides map[string]string `json:"baseImageOverrides"`
+	}
+	if err := yaml.Unmarshal(raw, &config); err != nil {
+		t.Fatal(err)
+	}
+	if config.DefaultBaseImage == "" {
+		t.Error("ko.yaml has no defaultBaseImage, so that ko uses its own, which is a tag")
+	}
+	images := []string{config.DefaultBaseImage}
+	for _, image := range config.BaseImageOverrides {
+		images = append(images, image)
+	}
+	for _, image := range images {
+		// ko rejects what is no reference.
+		if reference, err := name.ParseReference(image); err == nil {
+			if _, pinned := reference.(name.Digest); !pinned {
+				t.Errorf("base image %s is not pinned", image)
+			}
+		}
+	}
+}
+
+func TestTheBaseImageIsTheSameInEveryRegistry(t *testing.T) {
+	first, err := push(t.Context(), newRegistry(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := push(t.Context(), newRegistry(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.DigestStr() != second.DigestStr() {
+		t.Errorf("got %s and %s", first, second)
+	}
+}
+
+func TestTheRegistryIsRequired(t *testing.T) {
+	if _, err := push(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "KO_DOCKER_REPO") {
+		t.Errorf("got %v", err)
+	}
+}
