@@ -1,9 +1,12 @@
 package docs
 
 import (
+	"os"
+	"os/exec"
 	"path"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/version"
@@ -83,5 +86,24 @@ func TestAModuleThatIsOlderThanItsFixIsFound(t *testing.T) {
 		if old, _ := outdated(gomod); !slices.Equal(old, want) {
 			t.Errorf("%q: got %v, want %v", gomod, old, want)
 		}
+	}
+}
+
+// Another version of libc compiles, but SQLite supports only this one. Other modules raise it, too.
+func TestSQLiteHasTheLibcOfItsOwnModule(t *testing.T) {
+	command := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.GoMod}}", "modernc.org/sqlite")
+	command.Dir = root
+	file, err := command.Output()
+	if err != nil {
+		t.Fatalf("%v: %v", command, err)
+	}
+	gomod, err := os.ReadFile(strings.TrimSpace(string(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	libc := regexp.MustCompile(`modernc\.org/libc v\S+`)
+	want, got := libc.FindString(string(gomod)), libc.FindString(read(t, "go.mod"))
+	if got != want || want == "" {
+		t.Errorf("go.mod has %q, and SQLite needs %q", got, want)
 	}
 }
