@@ -14,9 +14,8 @@ const (
 	// maxBody is the maximum size of a callback, in bytes. A callback has all rules,
 	// with texts of any length.
 	maxBody = 1 << 20
-	// maxReserved is the maximum memory of all bodies, in bytes. It fits into the memory limit of
-	// the manifest.
-	maxReserved = 24 << 20
+	// maxReserved is the maximum memory of all small bodies, in bytes.
+	maxReserved = 8 << 20
 	// firstBuffer is the initial size of a body's buffer, in bytes. Most callbacks fit into it;
 	// for others it is doubled as the body arrives.
 	firstBuffer = 4 << 10
@@ -26,10 +25,10 @@ const (
 
 var (
 	errTooLarge = echo.NewHTTPError(http.StatusRequestEntityTooLarge)
-	errEvicted  = echo.NewHTTPError(http.StatusServiceUnavailable)
+	errBusy     = echo.NewHTTPError(http.StatusServiceUnavailable)
 )
 
-// bodies bounds the memory of all bodies. Every client that knows the platform's
+// bodies bounds the memory of all small bodies; those of others are in largeBodies. Every client that knows the platform's
 // name can send bodies, so a body takes memory only as it arrives. When all memory is taken,
 // the largest body that is still arriving is dropped; of equally large ones, the oldest. The
 // callbacks of the server are small and arrive at once, so they are not dropped. While complete
@@ -81,7 +80,7 @@ func (b *bodies) read(w http.ResponseWriter, r *http.Request) (body []byte, disc
 	discard = func() { b.discard(a) }
 	body, err = b.fill(a, r.Body)
 	if err == nil && !b.arrived(a) {
-		err = errEvicted
+		err = errBusy
 	}
 	if err != nil {
 		discard()
@@ -102,7 +101,7 @@ func (b *bodies) fill(a *arrival, from io.Reader) ([]byte, error) {
 			}
 			// While the content is copied, both buffers are reserved.
 			if !b.reserve(a, size) {
-				return nil, errEvicted
+				return nil, errBusy
 			}
 			larger := make([]byte, len(body), size)
 			copy(larger, body)

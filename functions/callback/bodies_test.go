@@ -59,8 +59,8 @@ func TestAWaitingBodyIsDroppedForASmallerOne(t *testing.T) {
 				t.Errorf("a small body while a large one waits: %v", err)
 			}
 		}
-		if err := <-large; !errors.Is(err, errEvicted) {
-			t.Errorf("the large body: %v, want %v", err, errEvicted)
+		if err := <-large; !errors.Is(err, errBusy) {
+			t.Errorf("the large body: %v, want %v", err, errBusy)
 		}
 	})
 }
@@ -118,8 +118,8 @@ func TestOfEqualBodiesTheOldestIsDropped(t *testing.T) {
 		for _, p := range pipes {
 			_ = p.Close()
 		}
-		if err := <-results[0]; !errors.Is(err, errEvicted) {
-			t.Errorf("the oldest: %v, want %v", err, errEvicted)
+		if err := <-results[0]; !errors.Is(err, errBusy) {
+			t.Errorf("the oldest: %v, want %v", err, errBusy)
 		}
 		if err := errors.Join(<-results[1], <-third); err != nil {
 			t.Errorf("the others: %v", err)

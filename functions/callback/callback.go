@@ -72,6 +72,7 @@ type receiver struct {
 	Options
 	received metrics.Counter
 	bodies   *bodies
+	large    *largeBodies
 	// handling limits the authenticated callbacks that are handled at a time.
 	handling chan struct{}
 	// orders caches releases by the id of their order.
@@ -84,7 +85,7 @@ func New(o Options) http.Handler {
 		o.StoreTimeout = storeTimeout
 	}
 	r := &receiver{Options: o, received: metrics.NewCounter(o.Meter, "breakwater_callbacks_total"), orders: lru.New(maxOrders),
-		bodies: newBodies(maxReserved), handling: make(chan struct{}, maxHandled)}
+		bodies: newBodies(maxReserved), large: newLargeBodies(), handling: make(chan struct{}, maxHandled)}
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
 		if !c.Response().Committed {

@@ -25,6 +25,7 @@ const (
 	resultUnauthenticated result = "unauthenticated" // rejected
 	resultUnconfigured    result = "unconfigured"    // there is no token to authenticate with
 	resultMalformed       result = "malformed"       // not a verdict
+	resultBusy            result = "busy"            // too many bodies arrive
 	resultLost            result = "lost"            // neither delivered nor stored
 )
 
@@ -92,7 +93,7 @@ func statusFor(res result) int {
 		return http.StatusUnauthorized
 	case resultMalformed:
 		return http.StatusBadRequest
-	case resultLost, resultUnconfigured:
+	case resultLost, resultUnconfigured, resultBusy:
 		return http.StatusServiceUnavailable
 	default:
 		return http.StatusOK
@@ -137,15 +138,30 @@ func (r *receiver) authenticate(ctx context.Context, c echo.Context) (config alt
 	if err != nil {
 		return config, nil, discard, resultUnauthenticated, err
 	}
-	body, discard, err = r.bodies.read(c.Response(), c.Request())
-	if err != nil {
-		return config, nil, discard, resultMalformed, err
+	body, discard, err = r.readBody(ctx, c)
+	switch {
+	case errors.Is(err, errBusy):
+		return config, nil, func() {}, resultBusy, err
+	case err != nil:
+		return config, nil, func() {}, resultMalformed, err
 	}
 	err = signature.Verify(body, config.Token, config.PreviousToken)
 	if err != nil {
 		res = resultUnauthenticated
 	}
 	return config, body, discard, res, err
+}
+
+// readBody reads the body. One without a length counts as large.
+func (r *receiver) readBody(ctx context.Context, c echo.Context) (body []byte, discard func(), err error) {
+	switch length := c.Request().ContentLength; {
+	case length > maxBody:
+		return nil, nil, errTooLarge
+	case length < 0 || length > maxSmall:
+		return r.large.read(ctx, c.Response(), c.Request())
+	default:
+		return r.bodies.read(c.Response(), c.Request())
+	}
 }
 
 func (r *receiver) count(ctx context.Context, f form, res result) {

@@ -2,7 +2,9 @@
 // judged release compared with a rollout in a namespace that is not opted in
 // (TestReleases), the cost of watching 10,000 idle pods (TestIdle), the cost of
 // a budget per deletion (TestProtection), and the delay of a pod's start by the
-// wait for permissions (TestPermission). No test fails because of a duration.
+// wait for permissions (TestPermission). TestCallbackFlood and TestWebhookFlood need no
+// cluster: they print how long genuine requests take while strangers flood the callback or a
+// webhook. No test fails because of a duration.
 // `make bench` writes the tables to docs/performance.md, or to
 // bin/performance.md if BENCH_PODS or BENCH_IDLE_PODS has another value.
 //
