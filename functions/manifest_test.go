@@ -2,14 +2,16 @@ package functions_test
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -66,10 +68,43 @@ func TestReplicasShareTheRateLimitOfTheServer(t *testing.T) {
 			}
 			share := map[string]any{"name": "MAX_REPLICAS", "value": most}
 			env, _, err := unstructured.NestedSlice(containers[0].(map[string]any), "env")
-			if err != nil || !slices.ContainsFunc(env, func(e any) bool { return cmp.Equal(e, any(share)) }) {
+			if err != nil || !slices.ContainsFunc(env, func(e any) bool { return gocmp.Equal(e, any(share)) }) {
 				t.Errorf("%s: MAX_REPLICAS is not max-scale, %s: %v, %v", pattern, most, env, err)
 			}
 		}
+	}
+}
+
+// Knative starts a further pod when each handles its target, so a process that handled fewer at a
+// time would keep events waiting.
+func TestAFunctionHandlesTheTargetOfItsScaling(t *testing.T) {
+	receiver := regexp.MustCompile(`functions\.NewReceiver\((?:"(\w+)"|serveName), (\d+),`)
+	sources, err := filepath.Glob("../cmd/change/functions/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := map[string]string{}
+	for _, file := range append(sources, "../cmd/judge/serve.go") {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range receiver.FindAllStringSubmatch(string(source), -1) {
+			limits[cmp.Or(found[1], "judge")] = found[2]
+		}
+	}
+	targets := map[string]string{}
+	for _, pattern := range []string{"6[0-3]0-*.yaml", "../judge/600-judge.yaml"} {
+		for _, service := range manifests[unstructured.Unstructured](t, pattern, "Service") {
+			target, _, err := unstructured.NestedString(service.Object, "spec", "template", "metadata", "annotations", "autoscaling.knative.dev/target")
+			if err != nil || target == "" {
+				t.Errorf("%s has no target: %v", service.GetName(), err)
+			}
+			targets[service.GetName()] = target
+		}
+	}
+	if diff := gocmp.Diff(targets, limits); diff != "" || len(targets) != 5 {
+		t.Errorf("%d Services; targets and limits: %s", len(targets), diff)
 	}
 }
 
@@ -99,7 +134,7 @@ func TestTriggersFilterTheTypesOfTheirFunction(t *testing.T) {
 			want["report"] = append(want["report"], eventType)
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -164,7 +199,7 @@ func TestFunctionsHaveOnlyThePermissionsThatTheyUse(t *testing.T) {
 			"get,list,watch brokers", "get configmaps config-judge", "get secrets judge-prometheus", "get secrets judge-signing-key", eventKey,
 			"get,list,watch configmaps config-broker"},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
