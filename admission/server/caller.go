@@ -35,7 +35,10 @@ type callers struct {
 	// replace it.
 	configured func(path string) bool
 	rejected   metrics.Counter
-	clock      clock.PassiveClock
+	// reviews bounds the memory of reviews, and unread counts those that it did not let pass.
+	reviews *reviews
+	unread  metrics.Counter
+	clock   clock.PassiveClock
 
 	mu sync.Mutex
 	// key is the current key; replaced was the key until replacedAt.
@@ -54,6 +57,14 @@ func (c *callers) handler(next http.Handler) http.Handler {
 			return
 		}
 		connlimit.Authenticated(r.Context())
+		release, err := c.reviews.acquire(w, r)
+		if err != nil {
+			c.unread.Add(r.Context(), 1)
+			w.Header().Set("Connection", "close")
+			http.Error(w, "other reviews take the memory", http.StatusServiceUnavailable)
+			return
+		}
+		defer release()
 		r = r.WithContext(webhookpath.WithPath(r.Context(), r.URL.Path))
 		stripped := *r.URL
 		stripped.Path, stripped.RawPath = webhookpath.WithoutSecret(r.URL.Path), ""

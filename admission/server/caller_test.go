@@ -42,6 +42,8 @@ func newFixture() *fixture {
 		},
 		configured: func(path string) bool { return len(f.configured) > 0 && f.configured[0] == path },
 		rejected:   metrics.NewCounter(noop.NewMeterProvider().Meter(""), "breakwater_admission_rejected_callers_total"),
+		reviews:    newReviews(),
+		unread:     metrics.NewCounter(noop.NewMeterProvider().Meter(""), "breakwater_admission_unread_reviews_total"),
 		clock:      f.clock,
 	}
 	return f

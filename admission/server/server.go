@@ -34,6 +34,8 @@ func NewController(ctx context.Context, p *Process, bundles *cabundle.Reconciler
 		},
 		configured: bundles.HasPath, clock: clock.RealClock{},
 		rejected: metrics.NewCounter(metrics.Meter(), "breakwater_admission_rejected_callers_total"),
+		reviews:  newReviews(),
+		unread:   metrics.NewCounter(metrics.Meter(), "breakwater_admission_unread_reviews_total"),
 	}
 	p.readiness.watch(bundles.Secrets, bundles.Secret)
 	return controller.NewContext(ctx, bundles, controller.ControllerOptions{

@@ -18,6 +18,8 @@ func shared() []Group {
 				Help: "Admission requests that a webhook decided. Those that vpodbudget.kb.io passes on to flow control also count for vdeletionflow.kb.io."},
 			{Name: "breakwater_admission_rejected_callers_total", Unit: "requests",
 				Help: "Requests to a webhook that neither the API server nor a replica sent."},
+			{Name: "breakwater_admission_unread_reviews_total", Unit: "requests",
+				Help: "Admission requests that waited until the API server's timeout, because others took the memory."},
 		},
 	}, {
 		Title:     "Certificates",
