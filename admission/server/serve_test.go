@@ -19,12 +19,12 @@ import (
 
 // startServer serves a handler until stop is called. It returns the URL and the
 // channel with the result of serve.
-func startServer(t *testing.T, handler http.HandlerFunc) (url string, stop context.CancelFunc, ended <-chan error) {
+func startServer(t testing.TB, handler http.HandlerFunc) (url string, stop context.CancelFunc, ended <-chan error) {
 	t.Helper()
 	return startServerWith(t, func(h http.Handler) http.Handler { return h }, handler)
 }
 
-func startServerWith(t *testing.T, check func(http.Handler) http.Handler, handler http.HandlerFunc) (url string, stop context.CancelFunc, ended <-chan error) {
+func startServerWith(t testing.TB, check func(http.Handler) http.Handler, handler http.HandlerFunc) (url string, stop context.CancelFunc, ended <-chan error) {
 	t.Helper()
 	secret, err := certresources.MakeSecret(t.Context(), "certs", v1alpha1.SystemNamespace, "webhook")
 	if err != nil {

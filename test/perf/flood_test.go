@@ -84,10 +84,10 @@ func (f *flooded) row() string {
 		f.large.at(50), f.large.at(100), f.large.refusals()}, " | ") + " |"
 }
 
-// floodTable renders the results. limit is the memory limit of the manifest.
-func floodTable(requests, size string, limit int64, results []*flooded) string {
+// floodTable renders the results. where is the machine before the run, limit is the memory limit of the manifest.
+func floodTable(where, requests, size string, limit int64, results []*flooded) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%s Strangers at nice %s.\n\n", machine(), niceness())
+	fmt.Fprintf(&s, "%s Strangers at nice %s.\n\n", where, niceness())
 	fmt.Fprintf(&s, "| what strangers send | largest memory (limit %d MiB) | %s, p50 | p99 | longest | refused | of %s, p50 | longest | refused |\n|---|---|---|---|---|---|---|---|---|\n", limit/mib, requests, size)
 	for _, f := range results {
 		s.WriteString(f.row() + "\n")

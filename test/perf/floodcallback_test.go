@@ -89,6 +89,7 @@ func TestCallbackFlood(t *testing.T) {
 	resources := manifest.ResourcesOf(t, "../../config/core/640-callback.yaml")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
 	small, large := signedCallback(2<<10), signedCallback(1000000)
+	where := machine()
 	var results []*flooded
 	for _, kind := range callbackKinds {
 		if only := os.Getenv(floodKind); only != "" && only != kind {
@@ -102,7 +103,7 @@ func TestCallbackFlood(t *testing.T) {
 			return postCallback(t.Context(), client, address, body)
 		}))
 	}
-	t.Log("\n" + floodTable("signed callbacks", "1 MB", resources.Memory, results))
+	t.Log("\n" + floodTable(where, "signed callbacks", "1 MB", resources.Memory, results))
 }
 
 // signedCallback returns a pass of a batch, with a message of some length.
