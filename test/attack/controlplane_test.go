@@ -30,8 +30,13 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			return nil, err
 		}
-		// Part permission is not started: its policies need no process.
-		return p, p.Install(ctx, "config/permission")
+		// The other parts are not started: their policies need no process.
+		for _, part := range []string{"config/permission", "config/protection", "config/judge"} {
+			if err := p.Install(ctx, part); err != nil {
+				return p, err
+			}
+		}
+		return p, nil
 	}))
 }
 

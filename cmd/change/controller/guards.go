@@ -27,7 +27,7 @@ func planOf(namespaces corelisters.NamespaceLister) webhookhealth.Plan {
 		"breakwater-openapi-writes-no-spec", "breakwater-immutable-specs",
 		"breakwater-controller-pods", "breakwater-controller-workloads", "breakwater-controller-other-kinds", "breakwater-controller-revisions",
 		"breakwater-functions-write-facts", "breakwater-saved-templates", "breakwater-templates-of-replicasets", "breakwater-replicasets",
-		"breakwater-user-of-rollback-request",
+		"breakwater-user-of-rollback-request", "breakwater-webhook-configurations",
 	}
 	plan := webhookhealth.Plan{
 		Service: "webhook", Policies: policies, Bindings: policies,

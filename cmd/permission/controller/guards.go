@@ -23,6 +23,9 @@ const (
 	// finalizerPolicy is the name of the policy that protects the finalizer of pods, and of
 	// its binding.
 	finalizerPolicy = "breakwater-permission-finalizer"
+	// configurationsPolicy is the name of the policy that restricts what the webhook may write
+	// to webhook configurations, and of its binding.
+	configurationsPolicy = "breakwater-permission-webhook-configurations"
 )
 
 // guards returns the guards that config/permission installs.
@@ -31,6 +34,7 @@ func guards(ctx context.Context) webhookhealth.Plan {
 }
 
 func planOf(namespaces corelisters.NamespaceLister) webhookhealth.Plan {
+	policies := []string{labelPolicy, finalizerPolicy, configurationsPolicy}
 	return webhookhealth.Plan{
 		Service: service,
 		Guards: []webhookhealth.Guard{
@@ -41,6 +45,6 @@ func planOf(namespaces corelisters.NamespaceLister) webhookhealth.Plan {
 			// The webhook only reports early what the pod's condition reports later.
 			{Configuration: configuration, Webhook: "vpermissionset.kb.io", Ignores: true},
 		},
-		Policies: []string{labelPolicy, finalizerPolicy}, Bindings: []string{labelPolicy, finalizerPolicy},
+		Policies: policies, Bindings: policies,
 	}
 }

@@ -71,8 +71,8 @@ func TestTheControllerMayReadItsGuards(t *testing.T) {
 	for resource, want := range map[string][]string{
 		"mutatingwebhookconfigurations":     {"breakwater-permission"},
 		"validatingwebhookconfigurations":   {"breakwater-permission"},
-		"validatingadmissionpolicies":       {labelPolicy, finalizerPolicy},
-		"validatingadmissionpolicybindings": {labelPolicy, finalizerPolicy},
+		"validatingadmissionpolicies":       {labelPolicy, finalizerPolicy, configurationsPolicy},
+		"validatingadmissionpolicybindings": {labelPolicy, finalizerPolicy, configurationsPolicy},
 	} {
 		if diff := cmp.Diff(want, named[resource]); diff != "" {
 			t.Errorf("%s (-needed +named):\n%s", resource, diff)

@@ -62,12 +62,12 @@ func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailab
 		},
 		Policies: []string{
 			"breakwater-cascading-deletion-replicas", "breakwater-cascading-deletion-status", "breakwater-delete-protection-always",
-			"breakwater-owned-replicasets",
+			"breakwater-owned-replicasets", "breakwater-protection-webhook-configurations",
 		},
 		Bindings: []string{
 			"breakwater-cascading-deletion-replicas", "breakwater-delete-protection-replicas",
 			"breakwater-cascading-deletion-status", "breakwater-delete-protection-status", "breakwater-delete-protection-always",
-			"breakwater-owned-replicasets",
+			"breakwater-owned-replicasets", "breakwater-protection-webhook-configurations",
 		},
 		CRDs: []webhookhealth.CRD{
 			{Name: "podunavailablebudgets." + v1alpha1.SchemeGroupVersion.Group, Version: v1alpha1.SchemeGroupVersion.Version, Type: reflect.TypeFor[v1alpha1.PodUnavailableBudget]()},

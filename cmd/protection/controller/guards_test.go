@@ -67,7 +67,8 @@ func TestEveryWebhookOfTheManifestsIsCheckedAsInstalled(t *testing.T) {
 func TestEveryDenyingPolicyIsCheckedAndReadable(t *testing.T) {
 	plan := newPlan(t, nil, nil, nil)
 	var policies, bindings []string
-	for _, file := range []string{"200-cascading-deletion-replicas.yaml", "201-cascading-deletion-status.yaml", "202-delete-protection-always.yaml", "203-protection-removed.yaml", "207-owned-replicasets.yaml"} {
+	for _, file := range []string{"200-cascading-deletion-replicas.yaml", "201-cascading-deletion-status.yaml", "202-delete-protection-always.yaml", "203-protection-removed.yaml", "207-owned-replicasets.yaml",
+		"208-webhook-configurations.yaml"} {
 		for _, b := range builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, manifests+file) {
 			if b.Kind == "ValidatingAdmissionPolicyBinding" && slices.Contains(b.Spec.ValidationActions, admissionregistrationv1.Deny) {
 				bindings = append(bindings, b.Name)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
@@ -80,6 +82,24 @@ func ExpectStatusPatch(t *testing.T, account, want, resource, namespace, name, p
 	})
 }
 
+// ExpectConfigurationPatch is like Expect, for a patch of a webhook configuration. It does not
+// use kubectl, which first reads the object: the ServiceAccounts may only list them.
+func ExpectConfigurationPatch(t *testing.T, account, want, resource, name string, kind types.PatchType, patch []byte) {
+	t.Helper()
+	client, err := dynamic.NewForConfig(impersonated(t, user(account)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := dryRun
+	if kind == types.ApplyPatchType {
+		options.FieldManager, options.Force = account, ptr.To(true)
+	}
+	expect(t, fmt.Sprintf("%s patches %s/%s with %s", account, resource, name, patch), want, func(ctx context.Context) error {
+		_, err := client.Resource(admissionregistrationv1.SchemeGroupVersion.WithResource(resource)).Patch(ctx, name, kind, patch, options)
+		return err
+	})
+}
+
 // dryRun writes nothing.
 var dryRun = metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
 
@@ -89,6 +109,7 @@ func impersonated(t *testing.T, by string) *rest.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
+	config.QPS = -1 // a repeated request does not wait
 	config.Impersonate.UserName = by
 	return config
 }
