@@ -32,6 +32,8 @@ func TestTheServiceAccountsOfFunctionsWriteOnlyTheirFacts(t *testing.T) {
 	const verdicts = `{"status":{"verdicts":[{"stage":"PRE","verdict":"pass","nodeId":"n","time":"2026-01-01T00:00:00.000000Z"}]}}`
 	const inbox = `{"status":{"inbox":[{"id":"i","nodeId":"n","stage":"PRE","verdict":"pass","time":"2026-01-01T00:00:00.000000Z"}]}}`
 	const order, orderVerdicts = `{"status":{"order":{"id":"o"}}}`, `{"status":{"orderVerdicts":[{"stage":"PRE","verdict":"pass","nodeId":"n","time":"2026-01-01T00:00:00.000000Z"}]}}`
+	const metricRecord = `{"status":{"metricRecord":{"verdict":"none","reason":"a","final":false,"looks":1,"lookTime":"2026-01-01T00:00:00Z",
+ "endTime":"2026-01-01T00:00:00Z","target":{"new":"a","startTime":"2026-01-01T00:00:00Z"}}}}`
 	const pod, release = "changepods", "changeworkloads"
 	const only = "may write only these fields of status"
 	for _, tc := range []struct{ account, resource, patch, want string }{
@@ -54,6 +56,10 @@ func TestTheServiceAccountsOfFunctionsWriteOnlyTheirFacts(t *testing.T) {
 		{"callback", release, inbox, ""},
 		{"callback", release, orderVerdicts, only},
 		{"callback", release, `{"status":{"status":"Success"}}`, only},
+		{"judge", pod, metricRecord, ""},
+		{"judge", pod, verdicts, "only status.metricRecord"},
+		{"judge", pod, `{"status":{"status":"ExecuteDone"}}`, "only status.metricRecord"},
+		{"judge", pod, `{"status":{"podResults":[{"pod":"a","verdict":"pass"}]}}`, "only status.metricRecord"},
 		{"deadletter", release, inbox, ""},
 		{"deadletter", release, order, only},
 		{"deadletter", release, `{"status":{"status":"Success"}}`, only},
