@@ -7,9 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,69 +21,64 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/test/networkpolicy"
 )
 
 // connection is a port of a component, and who may connect to it.
 type connection struct {
-	component target
-	port      int
-	// Own are pods of Breakwater; strangers are pods of any other namespace.
-	strangers, own bool
+	target
+	networkpolicy.Probe
 }
 
-// connections are the TCP ports on which the components listen. Port 8080 of a controller or
-// webhook is for probes of the kubelet, which policies do not restrict.
-func connections() []connection {
-	all := []connection{
-		{function("callback"), 8012, true, true},   // queue-proxy
-		{function("callback"), 9090, false, false}, // queue-proxy, for the autoscaler
-		{function("callback"), 9095, true, true},   // metrics
-		{function("callback"), 8080, false, false}, // behind the queue-proxy
-		{component("openapi"), 8443, true, true},
-		{component("init-action-server"), 8443, true, true},
-		{component("permission-centre"), 8443, false, true},
+// another is networkpolicy.Another.
+func another() target { return target{Namespace: system, Selector: testLabel + "=another"} }
+
+// connections are the ports of the components of the manifests.
+func connections(t *testing.T) (all []connection, functions []string) {
+	t.Helper()
+	components, _, err := networkpolicy.Components(filepath.Join("..", "..", "config"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, name := range []string{"webhook", "protection-webhook", "permission-webhook"} {
-		all = append(all, connection{component(name), 8443, true, true}, connection{component(name), 8080, false, false})
+	for _, c := range append(components, networkpolicy.Another) {
+		probes, err := networkpolicy.Probes(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := component(c.Name)
+		switch {
+		case c.Function:
+			of, functions = function(c.Name), append(functions, c.Name)
+		case c == networkpolicy.Another:
+			of = another()
+		}
+		for _, probe := range probes {
+			all = append(all, connection{of, probe})
+		}
 	}
-	for _, name := range []string{"controller", "protection-controller", "permission-controller"} {
-		all = append(all, connection{component(name), 8080, false, false})
-	}
-	for _, name := range []string{"webhook", "openapi", "protection-webhook", "permission-webhook", "controller", "protection-controller",
-		"permission-controller", "init-action-server", "permission-centre"} {
-		all = append(all, connection{component(name), 9090, true, true}) // metrics
-	}
-	return all
+	return all, functions
 }
 
 // The other tests of this package show that the components reach each other: TestMain enforces
-// the NetworkPolicies.
+// the NetworkPolicies. test/networkpolicy checks that each line of each policy has its probes.
 func TestEachComponentAcceptsOnlyTheConnectionsThatItsPolicyNames(t *testing.T) {
 	e := newEnvironment(t)
+	all, functions := connections(t)
+	e.runPod(t, system, map[string]string{testLabel: "another"}, "trap exit TERM; while true; do sleep 1; done")
+	e.keepAwake(t, functions)
 	const attempts = 4
 	for range attempts {
-		pods, targets := e.targets(t)
-		open := func(of func(connection) bool) (open []string) {
-			for i, c := range connections() {
-				if of(c) {
-					open = append(open, targets[i])
-				}
-			}
-			return open
-		}
-		stranger := e.connect(t, e.notOptedInNamespace(t).name, nil, targets, open(func(c connection) bool { return c.strangers }))
-		own := e.connect(t, v1alpha1.SystemNamespace, map[string]string{"app.kubernetes.io/part-of": "breakwater"}, targets, open(func(c connection) bool { return c.own }))
+		pods, targets := e.targets(t, all)
+		got := e.connectFrom(t, all, targets)
 		if replaced := e.replaced(t, pods); len(replaced) > 0 {
-			t.Logf("connecting again: tests of other packages replaced %v", replaced)
+			t.Logf("connecting again: pods were replaced, by tests of other packages or by Knative: %v", replaced)
 			continue
 		}
-		for i, c := range connections() {
-			if stranger[targets[i]] != c.strangers {
-				t.Errorf("a pod of another namespace connects to port %d of %v: %t, want %t", c.port, c.component, stranger[targets[i]], c.strangers)
-			}
-			if own[targets[i]] != c.own {
-				t.Errorf("a pod of Breakwater connects to port %d of %v: %t, want %t", c.port, c.component, own[targets[i]], c.own)
+		for i, c := range all {
+			for place, connected := range got {
+				if want := slices.Contains(c.From, place); connected[targets[i]] != want {
+					t.Errorf("%s connects to port %d of %v: %t, want %t", place, c.Port, c.target, connected[targets[i]], want)
+				}
 			}
 		}
 		return
@@ -87,28 +86,90 @@ func TestEachComponentAcceptsOnlyTheConnectionsThatItsPolicyNames(t *testing.T) 
 	t.Fatalf("pods were replaced during each of %d attempts", attempts)
 }
 
-// targets returns a pod and an address for each of connections. The node is not restricted,
-// and can connect to each address.
-func (e *environment) targets(t *testing.T) (pods []corev1.Pod, targets []string) {
+// connectFrom connects from each place to all targets at once, and returns what was accepted.
+func (e *environment) connectFrom(t *testing.T, all []connection, targets []string) map[networkpolicy.Place]map[string]bool {
+	t.Helper()
+	own := map[string]string{"app.kubernetes.io/part-of": "breakwater"}
+	places := map[networkpolicy.Place]struct {
+		namespace string
+		labels    map[string]string
+	}{
+		// The label of Breakwater counts in its own namespace only.
+		networkpolicy.Elsewhere: {e.notOptedInNamespace(t).name, own},
+		networkpolicy.Knative:   {"knative-serving", nil},
+		networkpolicy.Beside:    {system, nil},
+		networkpolicy.Own:       {system, own},
+	}
+	pods := map[networkpolicy.Place]*corev1.Pod{}
+	for place, from := range places {
+		var open []string
+		for i, c := range all {
+			if slices.Contains(c.From, place) {
+				open = append(open, targets[i])
+			}
+		}
+		pods[place] = e.runPod(t, from.namespace, from.labels, connectScript(targets, open))
+	}
+	got := map[networkpolicy.Place]map[string]bool{}
+	for place, pod := range pods {
+		got[place] = e.connected(t, pod, len(targets))
+	}
+	return got
+}
+
+// keepAwake sends requests to functions until the test ends, so that Knative keeps a pod of each.
+func (e *environment) keepAwake(t *testing.T, functions []string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	t.Cleanup(func() { cancel(); all.Wait() })
+	for _, name := range functions {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+name+"."+system+".svc.cluster.local/", http.NoBody)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if response, err := http.DefaultClient.Do(request); err == nil {
+					_ = response.Body.Close() // any answer
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(awakeInterval):
+				}
+			}
+		})
+	}
+}
+
+// awakeInterval is less than the time after which Knative scales to zero.
+const awakeInterval = 5 * time.Second
+
+// targets returns a pod and an address for each of connections. The node is not restricted:
+// it can connect to each address, except where nothing listens.
+func (e *environment) targets(t *testing.T, all []connection) (pods []corev1.Pod, targets []string) {
 	t.Helper()
 	await(t, rolloutTimeout, "each component listens", func(ctx context.Context) error {
 		pods, targets = nil, nil
-		for _, c := range connections() {
-			all, err := e.pods(ctx, c.component)
+		for _, c := range all {
+			candidates, err := e.pods(ctx, c.target)
 			if err != nil {
 				return err
 			}
-			i := slices.IndexFunc(all, func(p corev1.Pod) bool { return p.DeletionTimestamp == nil && p.Status.PodIP != "" })
+			i := slices.IndexFunc(candidates, func(p corev1.Pod) bool { return p.DeletionTimestamp == nil && p.Status.PodIP != "" })
 			if i < 0 {
-				return fmt.Errorf("%v has no pod", c.component)
+				return fmt.Errorf("%v has no pod", c.target)
 			}
-			address := net.JoinHostPort(all[i].Status.PodIP, strconv.Itoa(c.port))
+			address := net.JoinHostPort(candidates[i].Status.PodIP, strconv.Itoa(int(c.Port)))
 			connected, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", address)
-			if err != nil {
-				return fmt.Errorf("%v does not listen: %w", c.component, err)
+			if err == nil {
+				_ = connected.Close()
 			}
-			_ = connected.Close()
-			pods, targets = append(pods, all[i]), append(targets, address)
+			if c.Silent == (err == nil) || c.Silent && !errors.Is(err, syscall.ECONNREFUSED) {
+				return fmt.Errorf("port %d of %v: want that it listens: %t; error %w", c.Port, c.target, !c.Silent, err)
+			}
+			pods, targets = append(pods, candidates[i]), append(targets, address)
 		}
 		return nil
 	})
@@ -138,16 +199,22 @@ func restarts(p *corev1.Pod) (n int32) {
 	return n
 }
 
-// connect runs a pod that connects to targets, and returns to which it could. The pod waits
-// up to a minute until all of open can be connected to, because policies follow the address
-// of a new pod with a delay.
-func (e *environment) connect(t *testing.T, namespace string, labels map[string]string, targets, open []string) map[string]bool {
+// connectScript connects to targets and prints the result of each. It waits up to a minute until
+// all of open accept connections, because policies follow the address of a new pod with a delay.
+// The policies drop what they do not accept; a pod refuses what it does not listen to.
+func connectScript(targets, open []string) string {
+	return fmt.Sprintf(`
+connects() { case "$(nc -w 3 ${1%%:*} ${1##*:} </dev/null 2>&1 >/dev/null)" in
+  *"timed out"*) return 1;; ""|*refused*) return 0;; *) echo "$1: unknown answer" >&2; return 1;; esac; }
+n=0; for t in %s; do until connects $t || [ $n = 30 ]; do n=$((n+1)); sleep 2; done; done
+for t in %s; do if connects $t; then echo $t open; else echo $t closed; fi & done; wait
+`, strings.Join(open, " "), strings.Join(targets, " "))
+}
+
+// runPod runs a script in a pod until the test ends.
+func (e *environment) runPod(t *testing.T, namespace string, labels map[string]string, script string) *corev1.Pod {
 	t.Helper()
-	var script strings.Builder
-	script.WriteString("connects() { nc -w 2 ${1%:*} ${1##*:} </dev/null >/dev/null 2>&1; }\n")
-	_, _ = fmt.Fprintf(&script, "n=0; for t in %s; do until connects $t || [ $n = 30 ]; do n=$((n+1)); sleep 2; done; done\n", strings.Join(open, " "))
-	_, _ = fmt.Fprintf(&script, "for t in %s; do if connects $t; then echo $t open; else echo $t closed; fi & done; wait\n", strings.Join(targets, " "))
-	no, nobody := false, int64(65534)
+	no, nobody, at := false, int64(65534), int64(0)
 	pods := e.kube.CoreV1().Pods(namespace)
 	pod, err := pods.Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "connect-", Labels: labels},
@@ -157,7 +224,7 @@ func (e *environment) connect(t *testing.T, namespace string, labels map[string]
 				RunAsUser: &nobody, RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
 			Containers: []corev1.Container{{
-				Name: "connect", Image: "busybox", Command: []string{"/bin/sh", "-c", script.String()},
+				Name: "connect", Image: "busybox", Command: []string{"/bin/sh", "-c", script},
 				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
 			}},
 		},
@@ -166,10 +233,18 @@ func (e *environment) connect(t *testing.T, namespace string, labels map[string]
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := pods.Delete(context.Background(), pod.Name, metav1.DeleteOptions{}); err != nil && !apierrs.IsNotFound(err) {
+		if err := pods.Delete(context.Background(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &at}); err != nil && !apierrs.IsNotFound(err) {
 			t.Error(err)
 		}
 	})
+	return pod
+}
+
+// connected waits until a pod with connectScript has ended, and returns to which targets it
+// could connect.
+func (e *environment) connected(t *testing.T, pod *corev1.Pod, targets int) map[string]bool {
+	t.Helper()
+	pods := e.kube.CoreV1().Pods(pod.Namespace)
 	await(t, rolloutTimeout, "the pod has connected", func(ctx context.Context) error {
 		p, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
 		if err == nil && p.Status.Phase != corev1.PodSucceeded {
@@ -183,12 +258,16 @@ func (e *environment) connect(t *testing.T, namespace string, labels map[string]
 	}
 	result := map[string]bool{}
 	for line := range strings.Lines(string(log)) {
-		if target, state, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+		target, state, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch state {
+		case "open", "closed":
 			result[target] = state == "open"
+		default:
+			t.Error(line)
 		}
 	}
-	if len(result) != len(targets) {
-		t.Fatalf("%d of %d results:\n%s", len(result), len(targets), log)
+	if len(result) != targets {
+		t.Fatalf("%d of %d results:\n%s", len(result), targets, log)
 	}
 	return result
 }

@@ -78,6 +78,7 @@ func Probes(c Component) ([]Probe, error) {
 		"webhook": webhook, "protection-webhook": webhook, "permission-webhook": webhook,
 		"controller": controller, "protection-controller": controller, "permission-controller": controller,
 		"init-action-server": {{Port: 8443, From: pods}, {Port: 9090, From: pods}, {Port: 8080, Silent: true}},
+		"openapi":            {{Port: 8443, From: pods}, {Port: 9090, From: pods}, {Port: 8080, Silent: true}},
 		"permission-centre":  {{Port: 8443, From: []Place{Own}}, {Port: 9090, From: pods}, {Port: 8080, Silent: true}},
 		// A pod that a test adds to the namespace; of Breakwater's policies only deny-ingress selects it.
 		Another.Name: {{Port: 8080, Silent: true}},
