@@ -26,11 +26,7 @@ const brokerPath = "/api/v1/namespaces/knative-eventing/services/http:broker-ing
 // postToBroker sends an event to the Broker, as any pod can.
 func (e *environment) postToBroker(t *testing.T, forged event.Event) {
 	t.Helper()
-	err := e.kube.CoreV1().RESTClient().Post().AbsPath(brokerPath).
-		SetHeader("Content-Type", "application/json").SetHeader("Ce-Specversion", "1.0").
-		SetHeader("Ce-Id", forged.ID()).SetHeader("Ce-Source", forged.Source()).SetHeader("Ce-Type", forged.Type()).
-		Body(forged.Data()).Do(t.Context()).Error()
-	if err != nil {
+	if err := e.sendToTheBroker(t.Context(), forged); err != nil {
 		t.Fatalf("the Broker did not accept the event: %v", err)
 	}
 }
