@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -43,7 +44,10 @@ func Enforce(kube kubernetes.Interface) (stop func() error, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	factory := informers.NewSharedInformerFactory(kube, 0)
 	changed := make(chan struct{}, 1)
-	notify := func(any) {
+	notify := func(o any) {
+		if pod, ok := o.(*corev1.Pod); ok && isSimulated(pod) {
+			return
+		}
 		select {
 		case changed <- struct{}{}:
 		default:

@@ -19,9 +19,10 @@ func pod(namespace, app, address string) *corev1.Pod {
 }
 
 func TestWhichConnectionsAPodAccepts(t *testing.T) {
-	onNode, ended := pod("a", "node", "10.0.0.8"), pod("a", "ended", "10.0.0.9")
+	onNode, ended, simulated := pod("a", "node", "10.0.0.8"), pod("a", "ended", "10.0.0.9"), pod("a", "simulated", "10.0.0.10")
+	simulated.Spec.NodeSelector = map[string]string{"type": "kwok"}
 	onNode.Spec.HostNetwork, ended.Status.Phase = true, corev1.PodSucceeded
-	pods := []*corev1.Pod{pod("a", "web", "10.0.0.1"), pod("a", "db", "10.0.0.2"), pod("b", "web", "10.0.0.3"), onNode, ended}
+	pods := []*corev1.Pod{pod("a", "web", "10.0.0.1"), pod("a", "db", "10.0.0.2"), pod("b", "web", "10.0.0.3"), onNode, ended, simulated}
 	namespaces := []*corev1.Namespace{
 		{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"name": "a"}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "b", Labels: map[string]string{"name": "b"}}},
