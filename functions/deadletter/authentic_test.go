@@ -4,35 +4,42 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cloudevents/sdk-go/v2/event"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/functions/deadletter"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 )
 
-// A function answers a forged event with a permanent error, so the Broker sends it here.
-func TestAForgedDeadLetterOfTheControllerIsNotShown(t *testing.T) {
-	for _, eventType := range events.Types() {
-		if !strings.Contains(eventType, ".changeworkload.") && !strings.Contains(eventType, ".ready.") && eventType != events.TypePodFinished {
-			continue
+// A function answers a forged event with a permanent error, so the Broker sends it here. Any pod
+// can also send one directly.
+func TestADeadLetterThatTheControllerDidNotSignIsNotShown(t *testing.T) {
+	forged := map[string]event.Event{"verdict of another judge": undelivered(t, events.JudgeVerdict{
+		Namespace: ft.Namespace, Name: ft.BatchName(1), UID: "batch-1", Version: ft.Version, Attempt: 1, Judge: "canary",
+		Stage: v1alpha1.StagePost, Verdict: "pass", Time: metav1.NewMicroTime(ft.Now()),
+	})}
+	for _, eventType := range append(events.Types(), "dev.breakwater.stranger.v1") {
+		e := undelivered(t, wakeUp())
+		e.SetType(eventType)
+		e.SetExtension(eventsigning.Extension, nil)
+		forged[eventType+" without a signature"] = e
+		if !strings.Contains(eventType, ".verdict.") {
+			forged[eventType+" with the key of verdicts"] = ft.Signed(t, e.Clone())
 		}
-		for name, keys := range map[string]eventsigning.Keys{"without a signature": {}, "with the key of verdicts": ft.Keys()} {
-			t.Run(eventType+" "+name, func(t *testing.T) {
-				c := ft.New(t, ft.NewRelease())
-				e := undelivered(t, wakeUp())
-				e.SetType(eventType)
-				e.SetExtension(eventsigning.Extension, nil)
-				if len(keys.Current) > 0 {
-					_ = keys.Sign(t.Context(), &e)
-				}
-				if err := newFunction(t, c)(t.Context(), e); err != nil {
-					t.Errorf("the Broker would repeat it: %v", err)
-				}
-				if got := kubernetesEvents(t, c); len(got) > 0 {
-					t.Errorf("created %s", got[0].Message)
-				}
-			})
-		}
+	}
+	for name, e := range forged {
+		t.Run(name, func(t *testing.T) {
+			c := ft.New(t, ft.NewRelease())
+			if err := newFunction(t, c)(t.Context(), e); err != nil {
+				t.Errorf("the Broker would repeat it: %v", err)
+			}
+			if got := kubernetesEvents(t, c); len(got) > 0 {
+				t.Errorf("created %s", got[0].Message)
+			}
+		})
 	}
 }
 

@@ -1,9 +1,8 @@
 // Package deadletter is the function that receives undelivered events. It stores
 // a verdict of the server in the inbox of its ChangeWorkload, because the server does
-// not repeat it. All other events are wake-ups, which their reconciler repeats, or
-// verdicts of other judges, which their judge repeats at its next wake-up; for these it
-// creates a Kubernetes Event on the object, of known types and at a limited rate. It drops
-// verdicts of the server and events of the controller that are not signed.
+// not repeat it. For another event of the controller it creates a Kubernetes Event on the
+// object, at a limited rate. It only counts verdicts of other judges, whose keys it does not
+// have and which their judge sends again, and events without a valid signature.
 package deadletter
 
 import (
@@ -50,22 +49,18 @@ type Verifiers struct {
 	Events functions.Verifier
 }
 
-// of returns what verifies an event; nil for one that others may send without a signature that
-// this function can verify.
+// of returns what verifies an event; nil for the verdict of another judge.
 func (v Verifiers) of(e event.Event) functions.Verifier {
 	switch e.Type() {
 	case events.TypeOrderVerdict:
 		return v.Verdicts
 	case events.TypeChangePodVerdict:
-		if events.JudgeOf(e) == "" {
-			return v.Verdicts
+		if events.JudgeOf(e) != "" {
+			return nil
 		}
-	case events.TypePodFinished, events.TypeChangePodReady, events.TypeOrderReady,
-		events.TypeChangeWorkloadStarted, events.TypeChangeWorkloadProgressed, events.TypeChangeWorkloadSucceeded,
-		events.TypeChangeWorkloadSuspended, events.TypeChangeWorkloadFailed, events.TypeChangeWorkloadRolledBack, events.TypeChangeWorkloadBypassed:
-		return v.Events
+		return v.Verdicts
 	}
-	return nil
+	return v.Events
 }
 
 // New returns the function. dynamic reads the objects of events.
@@ -94,14 +89,16 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 // store stores the event and returns the result for the metric. Only a verdict that could not
 // be stored, or a key that could not be read, is an error and is retried.
 func (f *function) store(ctx context.Context, e event.Event) (string, error) {
-	if verifier := f.verifiers.of(e); verifier != nil {
-		err := verifier.Verify(ctx, e)
-		if errors.Is(err, eventsigning.ErrNotAuthentic) {
-			logging.FromContext(ctx).Warnw("Dropped an event without a valid signature")
-			return "not-authentic", nil
-		} else if err != nil {
-			return "", err
-		}
+	verifier := f.verifiers.of(e)
+	if verifier == nil {
+		return "counted", nil
+	}
+	err := verifier.Verify(ctx, e)
+	if errors.Is(err, eventsigning.ErrNotAuthentic) {
+		logging.FromContext(ctx).Warnw("Dropped an event without a valid signature")
+		return "not-authentic", nil
+	} else if err != nil {
+		return "", err
 	}
 	if v, isVerdict, malformed := read(e); isVerdict {
 		if malformed == nil {
@@ -110,7 +107,7 @@ func (f *function) store(ctx context.Context, e event.Event) (string, error) {
 		// A retry would fail, too.
 		logging.FromContext(ctx).Errorw("Dropped a malformed verdict", "error", malformed)
 	}
-	if err := f.createEvent(ctx, e); err != nil {
+	if err = f.createEvent(ctx, e); err != nil {
 		logging.FromContext(ctx).Warnw("Could not create a Kubernetes Event for an undelivered event", "error", err)
 		return "counted", nil
 	}
@@ -127,9 +124,6 @@ type undeliveredVerdict struct {
 func read(e event.Event) (v undeliveredVerdict, isVerdict bool, err error) {
 	switch e.Type() {
 	case events.TypeChangePodVerdict:
-		if events.JudgeOf(e) != "" {
-			return undeliveredVerdict{}, false, nil
-		}
 		d, err := events.ParseChangePodVerdict(e)
 		return undeliveredVerdict{d.Namespace, d.ChangeWorkload, d.BizExecOrderID, d.Inbox()}, true, err
 	case events.TypeOrderVerdict:

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/events"
 )
 
 // The extensions that a Broker adds to a dead letter.
@@ -29,8 +28,7 @@ const (
 	extensionCode        = "knativeerrorcode"
 )
 
-// An outage produces hundreds of undelivered events, and any pod can send dead letters. A write
-// for each would add load to an overloaded API server, which stores a Kubernetes Event for an hour.
+// An outage produces hundreds of undelivered events. A write for each would add load to an overloaded API server, which stores a Kubernetes Event for an hour.
 const (
 	// eventInterval and eventBurst limit the Kubernetes Events that a process creates.
 	eventInterval = 10 * time.Second
@@ -40,17 +38,11 @@ const (
 // subscribers are the functions that have Triggers.
 var subscribers = []string{"submit", "verdict", "report", "judge"}
 
-var (
-	errUnknownType = errors.New("unknown event type")
-	errRateLimited = errors.New("more Kubernetes Events than the limit")
-)
+var errRateLimited = errors.New("more Kubernetes Events than the limit")
 
 // createEvent creates a Kubernetes Event on the object in the event's source, at
-// most one per object and event type. It has no text of the sender.
+// most one per object and event type. It has no text of the event.
 func (f *function) createEvent(ctx context.Context, e event.Event) error {
-	if !slices.Contains(events.Types(), e.Type()) {
-		return errUnknownType
-	}
 	resource, namespace, name, err := parseSource(e.Source())
 	if err != nil {
 		return err
