@@ -1,16 +1,18 @@
-// Package impersonation tests what a ServiceAccount of Breakwater may write, with the
-// permissions that RBAC gives it and the policies that restrict them.
+// Package impersonation tests what a ServiceAccount of Breakwater may write, with a token of the
+// ServiceAccount, the permissions that RBAC gives it and the policies that restrict them.
 package impersonation
 
 import (
 	"context"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -18,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -26,17 +29,22 @@ import (
 // timeout bounds the time until a new policy is enforced.
 const timeout = 30 * time.Second
 
-// Expect runs kubectl as a ServiceAccount, as a dry run. The answer must be a denial by a
-// policy of Breakwater that contains want, or no error if want is empty.
+// Expect runs kubectl with a token of a ServiceAccount, as a dry run. The answer must be a denial
+// by a policy of Breakwater that contains want, or no error if want is empty.
 func Expect(t *testing.T, account, want string, args ...string) {
 	t.Helper()
-	ExpectBy(t, user(account), want, "", args...)
+	expectKubectl(t, want, "", append(args, "--kubeconfig", kubeconfig(t, withToken(t, account))))
 }
 
 // ExpectBy is like Expect, for a user and with an input for kubectl.
 func ExpectBy(t *testing.T, by, want, input string, args ...string) {
 	t.Helper()
-	args = append(args, "--dry-run=server", "--as", by)
+	expectKubectl(t, want, input, append(args, "--as", by))
+}
+
+func expectKubectl(t *testing.T, want, input string, args []string) {
+	t.Helper()
+	args = append(args, "--dry-run=server")
 	expect(t, "kubectl "+strings.Join(args, " "), want, func(ctx context.Context) error {
 		command := exec.CommandContext(ctx, "kubectl", args...)
 		command.Stdin = strings.NewReader(input)
@@ -51,13 +59,18 @@ func ExpectBy(t *testing.T, by, want, input string, args ...string) {
 // the subresource: the ServiceAccounts may not read it.
 func ExpectPatch(t *testing.T, account, want, namespace, pod, patch string, subresources ...string) {
 	t.Helper()
-	ExpectPatchBy(t, user(account), want, namespace, pod, patch, subresources...)
+	expectPatch(t, account, withToken(t, account), want, namespace, pod, patch, subresources)
 }
 
 // ExpectPatchBy is like ExpectPatch, for a user.
 func ExpectPatchBy(t *testing.T, by, want, namespace, pod, patch string, subresources ...string) {
 	t.Helper()
-	kube, err := kubernetes.NewForConfig(impersonated(t, by))
+	expectPatch(t, by, impersonated(t, by), want, namespace, pod, patch, subresources)
+}
+
+func expectPatch(t *testing.T, by string, config *rest.Config, want, namespace, pod, patch string, subresources []string) {
+	t.Helper()
+	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +84,7 @@ func ExpectPatchBy(t *testing.T, by, want, namespace, pod, patch string, subreso
 // Breakwater.
 func ExpectStatusPatch(t *testing.T, account, want, resource, namespace, name, patch string) {
 	t.Helper()
-	client, err := dynamic.NewForConfig(impersonated(t, user(account)))
+	client, err := dynamic.NewForConfig(withToken(t, account))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +99,7 @@ func ExpectStatusPatch(t *testing.T, account, want, resource, namespace, name, p
 // use kubectl, which first reads the object: the ServiceAccounts may only list them.
 func ExpectConfigurationPatch(t *testing.T, account, want, resource, name string, kind types.PatchType, patch []byte) {
 	t.Helper()
-	client, err := dynamic.NewForConfig(impersonated(t, user(account)))
+	client, err := dynamic.NewForConfig(withToken(t, account))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,17 +118,51 @@ var dryRun = metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}
 
 func impersonated(t *testing.T, by string) *rest.Config {
 	t.Helper()
+	config := admin(t)
+	config.Impersonate.UserName = by
+	return config
+}
+
+// withToken returns a configuration with a token of a ServiceAccount, and no other credential.
+func withToken(t *testing.T, account string) *rest.Config {
+	t.Helper()
+	kube, err := kubernetes.NewForConfig(admin(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := kube.CoreV1().ServiceAccounts(v1alpha1.SystemNamespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := rest.AnonymousClientConfig(admin(t))
+	config.BearerToken = token.Status.Token
+	return config
+}
+
+// admin returns the configuration of the tests.
+func admin(t *testing.T) *rest.Config {
+	t.Helper()
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
 	config.QPS = -1 // a repeated request does not wait
-	config.Impersonate.UserName = by
 	return config
 }
 
-func user(account string) string {
-	return "system:serviceaccount:" + v1alpha1.SystemNamespace + ":" + account
+// kubeconfig writes a configuration with a token to a file.
+func kubeconfig(t *testing.T, of *rest.Config) string {
+	t.Helper()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{Server: of.Host, CertificateAuthority: of.CAFile, CertificateAuthorityData: of.CAData}
+	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: of.BearerToken}
+	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	config.CurrentContext = "x"
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // expect repeats a request until it has the answer.
