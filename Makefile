@@ -46,7 +46,7 @@ install: apply
 	@hack/wait-ready.sh
 
 test: ## Lint, verify, unit, release, end-to-end and chaos tests, with a summary.
-	@hack/test.sh lint verify test-unit test-release test-cluster test-alone test-controlplane+test-e2e test-chaos
+	@hack/test.sh lint verify test-unit test-release test-cluster test-alone test-controlplane test-e2e test-chaos
 
 test-unit: ## Unit tests, with the race detector.
 	@hack/packages.sh
