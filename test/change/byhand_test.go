@@ -21,6 +21,8 @@ import (
 // The commands are those of docs/change/workloads.md.
 func TestCommandsResumeAHeldWorkloadAfterItsNamespaceOptedOut(t *testing.T) {
 	t.Parallel()
+	// Seconds a pod. The fail has to arrive before the rollout is complete: then nothing is held.
+	const pace = 4
 	nodes := newFixture(t).simulatedNodes(t, replicas)
 	for name, tc := range map[string]struct {
 		kind   workload.Kind
@@ -28,15 +30,15 @@ func TestCommandsResumeAHeldWorkloadAfterItsNamespaceOptedOut(t *testing.T) {
 		resume []string
 	}{
 		"Deployment": {
-			workload.Deployment, builder.Deployment("web", replicas, builder.Simulated, builder.Paced(1)),
+			workload.Deployment, builder.Deployment("web", replicas, builder.Simulated, builder.Paced(pace)),
 			[]string{"rollout", "resume", "deployment", "web"},
 		},
 		"StatefulSet": {
-			workload.StatefulSet, builder.StatefulSet("web", replicas, 1),
+			workload.StatefulSet, builder.StatefulSet("web", replicas, pace),
 			[]string{"patch", "statefulset", "web", "--type", "merge", "-p", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`},
 		},
 		"DaemonSet": {
-			workload.DaemonSet, builder.DaemonSet("web", nodes, 1),
+			workload.DaemonSet, builder.DaemonSet("web", nodes, pace),
 			[]string{"patch", "daemonset", "web", "--type", "merge", "-p", `{"spec":{"updateStrategy":{"type":"RollingUpdate"}}}`},
 		},
 	} {
