@@ -40,8 +40,8 @@ type Outcome string
 const (
 	// Skip: the change is admitted without an answer.
 	Skip Outcome = "Skip"
-	// Repeat: the stored answer is used.
-	Repeat Outcome = "Repeat"
+	// Reuse: the stored answer is used.
+	Reuse Outcome = "Reuse"
 	// Ask: the server is asked.
 	Ask Outcome = "Ask"
 )
@@ -98,7 +98,7 @@ func Decide(in Input) Decision {
 	case in.DryRun:
 		return Decision{Skip, DryRun}
 	case in.Stored != nil && fresh(*in.Stored, in):
-		return Decision{Outcome: Repeat}
+		return Decision{Outcome: Reuse}
 	default:
 		return Decision{Outcome: Ask}
 	}

@@ -78,7 +78,7 @@ func (c *Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	switch d.Outcome {
 	case Skip:
 		return skip(d.Reason)
-	case Repeat:
+	case Reuse:
 		return c.respond(ctx, req, change, q, before.Status)
 	default:
 		return c.respond(ctx, req, change, q, c.ask(ctx, q, before))
