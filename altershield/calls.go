@@ -144,21 +144,21 @@ func (a RetrieveAnswer) Passed() bool {
 	return a.Complete && v1alpha1.ParseVerdict(a.Verdict) == v1alpha1.OutcomePass
 }
 
-// FinishState is the final state of an order.
-type FinishState string
+// CloseState is the final state of an order.
+type CloseState string
 
 // The final states.
 const (
-	FinishSuccess  FinishState = "SUCCESS"
-	FinishRollback FinishState = "ROLLBACK"
-	FinishCancel   FinishState = "CANCEL"
+	CloseSuccess  CloseState = "SUCCESS"
+	CloseRollback CloseState = "ROLLBACK"
+	CloseCancel   CloseState = "CANCEL"
 )
 
 // CloseOrder has the arguments of Client.CloseOrder. No verdict depends on the
 // call.
 type CloseOrder struct {
 	OrderID string
-	State   FinishState
+	State   CloseState
 	// Message is for people; it is truncated to 16384 bytes.
 	Message    string
 	FinishTime time.Time

@@ -140,7 +140,7 @@ func (c *Client) Retrieve(ctx context.Context, in Retrieve) (RetrieveAnswer, err
 
 // CloseOrder closes an order.
 func (c *Client) CloseOrder(ctx context.Context, in CloseOrder) error {
-	return c.caller.call(ctx, actionFinishOrder, harmless, finishOrder{
+	return c.caller.call(ctx, actionCloseOrder, harmless, closeOrder{
 		identity:    c.identity(in.OrderID),
 		FinishState: string(in.State),
 		Msg:         text.Truncate(in.Message, maxMsg),

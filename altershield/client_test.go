@@ -47,7 +47,7 @@ func TestABatchIsJudgedFromOrderToVerdict(t *testing.T) {
 			t.Errorf("retrieve %s: %+v, %v", stage, got, err)
 		}
 	}
-	if err := w.client.CloseOrder(ctx, CloseOrder{OrderID: "o", State: FinishRollback, Message: "rolled back"}); err != nil {
+	if err := w.client.CloseOrder(ctx, CloseOrder{OrderID: "o", State: CloseRollback, Message: "rolled back"}); err != nil {
 		t.Error(err)
 	}
 	if got := w.double.Orders()[0].State; got != "ROLLBACK" {
@@ -295,7 +295,7 @@ func TestTheTimestampIsReadFromTheInjectedClock(t *testing.T) {
 	}))
 	defer server.Close()
 	c := New(Config{BaseURL: server.URL + "/", Platform: "breakwater"}, WithClock(clocktesting.NewFakePassiveClock(at)))
-	if err := c.CloseOrder(t.Context(), CloseOrder{OrderID: "o", State: FinishSuccess}); err != nil {
+	if err := c.CloseOrder(t.Context(), CloseOrder{OrderID: "o", State: CloseSuccess}); err != nil {
 		t.Fatal(err)
 	}
 	if got.Get("X-AlterShield-Timestamp") != "1700000000000" || got.Get("X-AlterShield-Platform") != "breakwater" {

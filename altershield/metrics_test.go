@@ -66,7 +66,7 @@ func TestTheTraceContextIsSentToTheServer(t *testing.T) {
 	defer server.Close()
 	parent := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled})
 	ctx := trace.ContextWithRemoteSpanContext(context.Background(), parent)
-	if err := New(Config{BaseURL: server.URL}).CloseOrder(ctx, CloseOrder{OrderID: "o", State: FinishSuccess}); err != nil {
+	if err := New(Config{BaseURL: server.URL}).CloseOrder(ctx, CloseOrder{OrderID: "o", State: CloseSuccess}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "00-01000000000000000000000000000000-"; len(got) < len(want) || got[:len(want)] != want {

@@ -13,7 +13,7 @@ const (
 	actionFinish       = "submitChangeFinishNotify"
 	actionResubmit     = "resubmitChangeStartNotifyAction"
 	actionRetrieve     = "retrieveChangeCheck"
-	actionFinishOrder  = "finishChangeExecOrderAction"
+	actionCloseOrder  = "finishChangeExecOrderAction"
 	actionEvent        = "submitChangeEventAction"
 	actionCheckRelease = "submitAndStartChangeExecOrder"
 
@@ -120,7 +120,7 @@ type retrieve struct {
 	DefenseStage string `json:"defenseStage"`
 }
 
-type finishOrder struct {
+type closeOrder struct {
 	identity
 	FinishState string `json:"finishState"`
 	Msg         string `json:"msg,omitempty"`

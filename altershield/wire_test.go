@@ -56,8 +56,8 @@ func TestRequestsHaveTheFieldsOfTheProtocol(t *testing.T) {
 			_, err := c.Retrieve(ctx, Retrieve{OrderID: "o", NodeID: "n", Stage: "POST"})
 			return err
 		}, `{` + identity + `,"nodeId":"n","defenseStage":"POST"}`},
-		actionFinishOrder: {func(c *Client) error {
-			return c.CloseOrder(ctx, CloseOrder{OrderID: "o", State: FinishSuccess, Message: "m", FinishTime: at})
+		actionCloseOrder: {func(c *Client) error {
+			return c.CloseOrder(ctx, CloseOrder{OrderID: "o", State: CloseSuccess, Message: "m", FinishTime: at})
 		}, `{` + identity + `,"finishState":"SUCCESS","msg":"m","finishTime":1700000000123}`},
 	} {
 		t.Run(name, func(t *testing.T) {

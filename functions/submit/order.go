@@ -154,7 +154,7 @@ func (f *function) closeOrder(ctx context.Context, server Server, in OrderInput)
 	defer cancel()
 	n := in.Workload.Status.Counts
 	callErr := server.CloseOrder(call, altershield.CloseOrder{
-		OrderID: in.Workload.Spec.OrderID, State: altershield.FinishState(intent.State),
+		OrderID: in.Workload.Spec.OrderID, State: altershield.CloseState(intent.State),
 		Message:    fmt.Sprintf("%d of %d pods passed, %d failed", n.Passed, n.Pods, n.Failed),
 		FinishTime: in.Now,
 	})

@@ -110,7 +110,7 @@ func closesTheOrder(ctx context.Context, s *suite) error {
 	if err := s.needOrder(); err != nil {
 		return err
 	}
-	return s.client.CloseOrder(ctx, altershield.CloseOrder{OrderID: s.order, State: altershield.FinishSuccess})
+	return s.client.CloseOrder(ctx, altershield.CloseOrder{OrderID: s.order, State: altershield.CloseSuccess})
 }
 
 func readsNumbers(ctx context.Context, s *suite) error {
