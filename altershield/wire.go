@@ -13,7 +13,7 @@ const (
 	actionFinish       = "submitChangeFinishNotify"
 	actionResubmit     = "resubmitChangeStartNotifyAction"
 	actionRetrieve     = "retrieveChangeCheck"
-	actionCloseOrder  = "finishChangeExecOrderAction"
+	actionCloseOrder   = "finishChangeExecOrderAction"
 	actionEvent        = "submitChangeEventAction"
 	actionCheckRelease = "submitAndStartChangeExecOrder"
 
