@@ -101,7 +101,7 @@ func Explain(f Facts) Explanation {
 	}
 	switch {
 	case !f.OptedIn:
-		e.State, e.Reason = StateUnguarded, "NamespaceNotOptedIn"
+		e.State, e.Reason = StateNotJudged, "NamespaceNotOptedIn"
 		e.Why = []string{fmt.Sprintf("namespace %s has no label %s=%s, so releases in it are not judged", f.Namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)}
 		e.WaysOut = []WayOut{{"opt the namespace in", fmt.Sprintf("kubectl label namespace %s %s=%s", f.Namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)}}
 	case !known:

@@ -62,9 +62,9 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 		why   []string
 		ways  []string
 	}{
-		"a namespace that is not opted in": {facts(func(f *diagnosis.Facts) { f.OptedIn = false }), diagnosis.StateUnguarded,
+		"a namespace that is not opted in": {facts(func(f *diagnosis.Facts) { f.OptedIn = false }), diagnosis.StateNotJudged,
 			[]string{"has no label"}, []string{"kubectl label namespace shop"}},
-		"a workload without a version": {facts(func(f *diagnosis.Facts) { f.Annotations = nil }), diagnosis.StateUnguarded,
+		"a workload without a version": {facts(func(f *diagnosis.Facts) { f.Annotations = nil }), diagnosis.StateNotJudged,
 			[]string{"no version yet"}, []string{"kubectl breakwater doctor"}},
 		"a suspended workload": {facts(with(failed, good), suspended), diagnosis.StateHeld,
 			[]string{"suspended since 2023-11-14T22:13:20Z", "pod web-1 failed its check: too many errors"},

@@ -19,8 +19,8 @@ const (
 	// have it while they deny requests.
 	StateHeld   State = "Held"
 	StateFailed State = "Failed"
-	// StateUnguarded: Breakwater does not judge the workload, so it has no release.
-	StateUnguarded State = "Unguarded"
+	// StateNotJudged: Breakwater does not judge the workload, so it has no release.
+	StateNotJudged State = "NotJudged"
 )
 
 // Final reports whether the state does not change by itself.
@@ -39,7 +39,7 @@ type Release struct {
 func StateOf(awaited, live v1alpha1.Release, c *v1alpha1.ChangeWorkload) Release {
 	switch {
 	case awaited == (v1alpha1.Release{}):
-		return Release{StateUnguarded, "NoRelease", "the workload has no release: its namespace is not opted in"}
+		return Release{StateNotJudged, "NoRelease", "the workload has no release: its namespace is not opted in"}
 	case live.Attempt > awaited.Attempt:
 		return Release{StateFailed, v1alpha1.ReasonSuperseded, fmt.Sprintf("attempt %d replaced attempt %d", live.Attempt, awaited.Attempt)}
 	case c == nil || c.Release() != awaited:

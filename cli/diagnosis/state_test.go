@@ -35,7 +35,7 @@ func TestTheStateOfAReleaseIsThatOfTheReleaseThatWasAsked(t *testing.T) {
 		want        diagnosis.State
 		reason      string
 	}{
-		"not opted in":                 {want: diagnosis.StateUnguarded, reason: "NoRelease"},
+		"not opted in":                 {want: diagnosis.StateNotJudged, reason: "NoRelease"},
 		"no ChangeWorkload yet":        {asked, asked, nil, diagnosis.StateRunning, "ReleasePending"},
 		"that of an earlier attempt":   {asked, asked, earlier, diagnosis.StateRunning, "ReleasePending"},
 		"pods are judged":              {asked, asked, release(v1alpha1.WorkloadRunning, unknown, "Judging", no, "NotSuspended"), diagnosis.StateRunning, "Judging"},
