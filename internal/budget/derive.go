@@ -70,7 +70,7 @@ func Derive(b *v1alpha1.PodUnavailableBudget, observed Observed) Derivation {
 		case outcomeRefunded:
 			d.Refunded++
 			delete(d.Deleted, uid)
-		case outcomeSettled:
+		case outcomeGone:
 			if observed.KeepSettled(DeletedKey(uid, rv)) {
 				d.KeptSettled++
 			} else {
@@ -87,7 +87,7 @@ func Derive(b *v1alpha1.PodUnavailableBudget, observed Observed) Derivation {
 		case outcomeRefunded:
 			d.Refunded++
 			fallthrough
-		case outcomeSettled:
+		case outcomeGone:
 			delete(d.Unavailable, name)
 		}
 	}

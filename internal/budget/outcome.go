@@ -11,7 +11,7 @@ type outcome int
 
 const (
 	outcomePending  outcome = iota // not known yet
-	outcomeSettled                 // the pod is unavailable or deleted
+	outcomeGone                    // the pod is unavailable or deleted
 	outcomeRefunded                // the request did not take effect
 )
 
@@ -21,13 +21,13 @@ const (
 func deletionOutcome(p *corev1.Pod, uid types.UID, charged string, observed Observed) outcome {
 	switch {
 	case p == nil && observed.ExistsUncovered(uid):
-		return outcomeSettled // not covered anymore
+		return outcomeGone // not covered anymore
 	case p == nil && (NotOlder(observed.ResourceVersion, ParseDeletedEntry(charged).ResourceVersion) || observed.Expired(DeletedKey(uid, charged))):
-		return outcomeSettled
+		return outcomeGone
 	case p == nil:
 		return outcomePending
 	case p.DeletionTimestamp != nil, Completed(p):
-		return outcomeSettled
+		return outcomeGone
 	// A pod that is only not Ready may become Ready again before its deletion.
 	case observed.Expired(DeletedKey(uid, charged)):
 		return outcomeRefunded
@@ -42,15 +42,15 @@ func changeOutcome(p *corev1.Pod, name string, e Entry, observed Observed) outco
 	expired := observed.Expired(ChangedKey(name, e))
 	switch {
 	case p == nil && (expired || observed.ExistsUncovered(e.UID) || NotOlder(observed.ResourceVersion, e.ResourceVersion)):
-		return outcomeSettled
+		return outcomeGone
 	case p == nil:
 		return outcomePending
 	case p.DeletionTimestamp != nil, Completed(p):
-		return outcomeSettled
+		return outcomeGone
 	case len(e.Effects) > 0:
 		return effectsOutcome(p, e, expired)
 	case !CountsAsAvailable(p) && p.ResourceVersion != e.ResourceVersion && NotOlder(p.ResourceVersion, e.ResourceVersion):
-		return outcomeSettled
+		return outcomeGone
 	case expired:
 		return outcomeRefunded
 	}
@@ -62,7 +62,7 @@ func changeOutcome(p *corev1.Pod, name string, e Entry, observed Observed) outco
 func effectsOutcome(p *corev1.Pod, e Entry, expired bool) outcome {
 	switch stateOf(e.Effects, p) {
 	case effectDone:
-		return outcomeSettled
+		return outcomeGone
 	case effectPending:
 		return outcomePending
 	}
