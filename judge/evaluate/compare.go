@@ -67,8 +67,8 @@ const (
 	// sparse is the number of old requests at the same time below which the old requests
 	// before the change are compared, too: chance is then larger than any drift.
 	sparse = 300
-	// alone is the e-value that each of two references must have, if both are used together.
-	alone = 3
+	// minEach is the e-value that each of two references must have, if both are used together.
+	minEach = 3
 )
 
 // compare tests whether the rate of the new pods is worse. proportion is true for a share
@@ -145,7 +145,7 @@ func (s comparedCounts) compareBefore(f frame, samePods, proportion bool, direct
 	// A daily pattern is not an effect of the change: both references must agree. Together they
 	// have more counts than each alone.
 	daily := poolEvidence(day, c.dispersion, direction, 2)
-	if math.Min(c.evidence, daily) < math.Log(alone) {
+	if math.Min(c.evidence, daily) < math.Log(minEach) {
 		c.evidence = math.Min(c.evidence, daily)
 	} else {
 		for i := range pools {
