@@ -40,7 +40,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 		changeWorkloads: changeworkloadinformer.Get(ctx).Lister(),
 		sender:          sender,
 		wakeups:         resend.New(resend.Clock(ctx)),
-		looks:           resend.NewWithin(resend.Clock(ctx), minLookInterval, maxLookInterval),
+		judgeWakeUps:    resend.NewWithin(resend.Clock(ctx), minLookInterval, maxLookInterval),
 		calls:           calls,
 		clock:           resend.Clock(ctx),
 	}

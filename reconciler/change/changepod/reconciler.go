@@ -59,9 +59,9 @@ type Reconciler struct {
 	serverConfigured func() bool
 	sender           events.Sender
 	wakeups          *resend.Schedule
-	// looks are the wake-ups of judges other than the server.
-	looks *resend.Schedule
-	calls *callqueue.Queue
+	// judgeWakeUps are the wake-ups of judges other than the server.
+	judgeWakeUps *resend.Schedule
+	calls        *callqueue.Queue
 	// enqueue enqueues a ChangePod whose call is admitted.
 	enqueue func(types.NamespacedName)
 	clock   clock.PassiveClock

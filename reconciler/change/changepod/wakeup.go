@@ -47,10 +47,10 @@ func (r *Reconciler) wakeJudges(ctx context.Context, c *v1alpha1.ChangePod, owne
 	var again time.Duration
 	for _, j := range c.OtherJudges(false) {
 		if !slices.Contains(d.WakeJudges, j.Name) {
-			r.looks.Done(lookID(c, j.Name))
+			r.judgeWakeUps.Done(judgeWakeUpID(c, j.Name))
 			continue
 		}
-		due, next := r.looks.Due(lookID(c, j.Name))
+		due, next := r.judgeWakeUps.Due(judgeWakeUpID(c, j.Name))
 		again = resend.Sooner(again, next)
 		if !due {
 			continue
@@ -67,8 +67,10 @@ func (r *Reconciler) wakeJudges(ctx context.Context, c *v1alpha1.ChangePod, owne
 	return again, nil
 }
 
-// lookID identifies the wake-ups of a judge.
-func lookID(c *v1alpha1.ChangePod, judge string) string { return string(c.UID) + "/judge." + judge }
+// judgeWakeUpID identifies the wake-ups of a judge.
+func judgeWakeUpID(c *v1alpha1.ChangePod, judge string) string {
+	return string(c.UID) + "/judge." + judge
+}
 
 // callOf returns the call that the wake-up of a stage leads to. It returns false if the wake-up
 // leads to no call that needs a turn: function submit stores an answer, or asks the server for
@@ -101,7 +103,7 @@ func (r *Reconciler) forget(c *v1alpha1.ChangePod) {
 		r.calls.Done(r.wakeups, callID(c, stage))
 	}
 	for _, j := range c.OtherJudges(false) {
-		r.looks.Done(lookID(c, j.Name))
+		r.judgeWakeUps.Done(judgeWakeUpID(c, j.Name))
 	}
 }
 
