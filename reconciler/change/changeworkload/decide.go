@@ -150,7 +150,7 @@ func Decide(in Input) Decision {
 			d.Batches, d.Deadline = nil, time.Time{}
 		}
 		return d
-	case orderCheckFailed(in):
+	case orderFailed(in):
 		// No batch is created or started: the fail is for all of them.
 		d.Order = decideOrder(in, false)
 		d.Phase, d.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderCheckFailed

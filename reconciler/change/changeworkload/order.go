@@ -40,7 +40,7 @@ func decideOrder(in Input, ready bool) Order {
 	c := in.ChangeWorkload
 	facts := c.Status.Order
 	switch outcome, detail := c.Status.OrderOutcome(); {
-	case orderCheckFailed(in):
+	case orderFailed(in):
 		return Order{Outcome: v1alpha1.OutcomeFail, Detail: orderFailDetail(in), Step: c.Status.OrderStep}
 	case outcome != v1alpha1.OutcomePending:
 		return Order{Outcome: outcome, Detail: detail, Step: c.Status.OrderStep}
@@ -170,9 +170,9 @@ func awaitVerdict(in Input, sub *v1alpha1.Submission, v *v1alpha1.StageVerdict, 
 	return o
 }
 
-// orderCheckFailed reports whether the order counts as failed: its check failed, or it is
+// orderFailed reports whether the order counts as failed: its check failed, or it is
 // unjudged and no-verdict is Fail.
-func orderCheckFailed(in Input) bool {
+func orderFailed(in Input) bool {
 	outcome, _ := in.ChangeWorkload.Status.OrderOutcome()
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
 	return in.ChangeWorkload.Status.OrderCheckFailed() ||
