@@ -10,9 +10,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 )
 
-// Revision is a version of the workload, other than the current one, that has
+// RunningVersion is a version of the workload, other than the current one, that has
 // pods.
-type Revision struct {
+type RunningVersion struct {
 	Version string
 	// Number orders revisions: the latest is the highest.
 	Number int64
@@ -28,7 +28,7 @@ type Options struct {
 	// Current is the current version.
 	Current string
 	// Running are the other versions with pods.
-	Running []Revision
+	Running []RunningVersion
 	// Saved are the versions that succeeded, newest first.
 	Saved []savedtemplate.Saved
 	// Failed reports whether the last check of a version failed.
@@ -84,7 +84,7 @@ func succeeded(k savedtemplate.Saved) Target {
 // before.
 func (o Options) proven() (Target, bool, string) {
 	running := slices.Clone(o.Running)
-	slices.SortStableFunc(running, func(a, b Revision) int {
+	slices.SortStableFunc(running, func(a, b RunningVersion) int {
 		_, savedA := savedtemplate.Find(o.Saved, a.Version)
 		_, savedB := savedtemplate.Find(o.Saved, b.Version)
 		if savedA != savedB {

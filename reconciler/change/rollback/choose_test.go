@@ -19,8 +19,8 @@ func savedTemplates(attempts map[string]int64) []savedtemplate.Saved {
 	return saved
 }
 
-func runs(version string, number int64, pods, ready int) Revision {
-	return Revision{Version: version, Number: number, Pods: pods, Ready: ready, Template: json.RawMessage(`"runs ` + version + `"`)}
+func runs(version string, number int64, pods, ready int) RunningVersion {
+	return RunningVersion{Version: version, Number: number, Pods: pods, Ready: ready, Template: json.RawMessage(`"runs ` + version + `"`)}
 }
 
 func TestTargetOfARollback(t *testing.T) {
@@ -30,32 +30,32 @@ func TestTargetOfARollback(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cause   Cause
 		saved   map[string]int64
-		running []Revision
+		running []RunningVersion
 		failed  string
 		serving bool
 		// want is the template; why are words of the reason when there is none.
 		want, why string
 	}{
 		"self-healing chooses a running version whose pods are Ready": {
-			cause: heal, running: []Revision{runs("bad", 2, 1, 0), runs("a", 1, 3, 3)}, want: "runs a"},
+			cause: heal, running: []RunningVersion{runs("bad", 2, 1, 0), runs("a", 1, 3, 3)}, want: "runs a"},
 		"and prefers its saved template": {
-			cause: heal, saved: map[string]int64{"a": 1}, running: []Revision{runs("a", 1, 3, 3)}, want: "saved a"},
+			cause: heal, saved: map[string]int64{"a": 1}, running: []RunningVersion{runs("a", 1, 3, 3)}, want: "saved a"},
 		"not when one of its pods is not Ready": {
-			cause: heal, saved: map[string]int64{"a": 1}, running: []Revision{runs("a", 1, 3, 2)}, why: "each other version with pods failed its check or has pods that are not Ready"},
+			cause: heal, saved: map[string]int64{"a": 1}, running: []RunningVersion{runs("a", 1, 3, 2)}, why: "each other version with pods failed its check or has pods that are not Ready"},
 		"not a version that failed its check": {
-			cause: heal, running: []Revision{runs("a", 1, 3, 3)}, failed: "a", why: "each other version with pods failed its check or has pods that are not Ready"},
+			cause: heal, running: []RunningVersion{runs("a", 1, 3, 3)}, failed: "a", why: "each other version with pods failed its check or has pods that are not Ready"},
 		"a version that succeeded before one that only runs": {
-			cause: heal, saved: map[string]int64{"a": 1}, running: []Revision{runs("b", 2, 1, 1), runs("a", 1, 3, 3)}, want: "saved a"},
+			cause: heal, saved: map[string]int64{"a": 1}, running: []RunningVersion{runs("b", 2, 1, 1), runs("a", 1, 3, 3)}, want: "saved a"},
 		"the newest running version": {
-			cause: heal, running: []Revision{runs("a", 1, 3, 3), runs("b", 2, 1, 1)}, want: "runs b"},
+			cause: heal, running: []RunningVersion{runs("a", 1, 3, 3), runs("b", 2, 1, 1)}, want: "runs b"},
 		"a version without pods proves nothing": {
-			cause: heal, running: []Revision{runs("b", 2, 0, 0), runs("a", 1, 3, 3)}, want: "runs a"},
+			cause: heal, running: []RunningVersion{runs("b", 2, 0, 0), runs("a", 1, 3, 3)}, want: "runs a"},
 		"without other running versions, the newest that succeeded": {
-			cause: heal, saved: map[string]int64{"a": 1, "b": 3}, running: []Revision{runs("bad", 4, 1, 0)}, want: "saved b"},
+			cause: heal, saved: map[string]int64{"a": 1, "b": 3}, running: []RunningVersion{runs("bad", 4, 1, 0)}, want: "saved b"},
 		"but not when a pod of the release is Ready": {
-			cause: heal, saved: map[string]int64{"b": 3}, running: []Revision{runs("bad", 4, 2, 1)}, serving: true, why: "some pods of this one are Ready"},
+			cause: heal, saved: map[string]int64{"b": 3}, running: []RunningVersion{runs("bad", 4, 2, 1)}, serving: true, why: "some pods of this one are Ready"},
 		"and none where no version succeeded": {
-			cause: heal, running: []Revision{runs("bad", 4, 1, 0)}, why: "none has succeeded"},
+			cause: heal, running: []RunningVersion{runs("bad", 4, 1, 0)}, why: "none has succeeded"},
 
 		"a failed check goes to the newest Success": {
 			cause: verdict, saved: map[string]int64{"a": 1, "b": 3}, want: "saved b"},
@@ -64,7 +64,7 @@ func TestTargetOfARollback(t *testing.T) {
 		"not to a version that failed later": {
 			cause: verdict, saved: map[string]int64{"a": 1, "b": 3}, failed: "b", want: "saved a"},
 		"not to a version that only runs": {
-			cause: verdict, running: []Revision{runs("a", 1, 3, 3)}, why: "no other version has succeeded"},
+			cause: verdict, running: []RunningVersion{runs("a", 1, 3, 3)}, why: "no other version has succeeded"},
 
 		"a request gets the newest":   {cause: ask(""), saved: map[string]int64{"a": 1, "b": 3}, want: "saved b"},
 		"or the requested version":    {cause: ask("a"), saved: map[string]int64{"a": 1, "b": 3}, want: "saved a"},

@@ -41,18 +41,18 @@ func (r *Reconciler) options(ctx context.Context, c *v1alpha1.ChangeWorkload, s 
 }
 
 // running returns the versions of a workload with their pods.
-func (r *Reconciler) running(ctx context.Context, w *liveworkload.Workload) ([]Revision, error) {
+func (r *Reconciler) running(ctx context.Context, w *liveworkload.Workload) ([]RunningVersion, error) {
 	templates, err := r.templates(ctx, w)
 	if err != nil {
 		return nil, err
 	}
-	var out []Revision
+	var out []RunningVersion
 	for _, t := range templates {
 		pods, err := ofTemplate(r.pods, w.Workload, t)
 		if err != nil {
 			return nil, err
 		}
-		rev := Revision{Version: t.Version, Number: t.Revision, Template: t.Raw, Pods: len(pods)}
+		rev := RunningVersion{Version: t.Version, Number: t.Revision, Template: t.Raw, Pods: len(pods)}
 		for _, p := range pods {
 			if p.Ready {
 				rev.Ready++
