@@ -235,7 +235,7 @@ var faults = []fault{
 		"reconciler/permission/finalizer/decide.go", "case p.Spec.NodeName == \"\", allTerminated(p):", "case terminating:",
 		"./reconciler/permission/finalizer", "."},
 	{permission, "a lost node keeps its pods for ever",
-		"reconciler/permission/finalizer/decide.go", "if (in.NodeLost || forced && in.NodeNotReady) && !in.Now.Before(due) {", "if forced && in.NodeNotReady && !in.Now.Before(due) {",
+		"reconciler/permission/finalizer/decide.go", "if (in.NodeGone || forced && in.NodeNotReady) && !in.Now.Before(due) {", "if forced && in.NodeNotReady && !in.Now.Before(due) {",
 		"./reconciler/permission/finalizer", "."},
 	{permission, "whoever owns one permission of an application revokes all",
 		"permission/centre/access/decide.go", "\tfor _, owner := range owners {\n\t\tif !u.BelongsTo(owner) && ", "\tfor _, owner := range owners[:min(1, len(owners))] {\n\t\tif !u.BelongsTo(owner) && ",

@@ -30,8 +30,8 @@ const (
 // Input is the input of Decide.
 type Input struct {
 	Pod *corev1.Pod
-	// NodeLost: the pod's node does not exist or is marked out of service.
-	NodeLost bool
+	// NodeGone: the pod's node does not exist or is marked out of service.
+	NodeGone bool
 	// NodeNotReady: the kubelet of the pod's node does not report.
 	NodeNotReady bool
 	Now          time.Time
@@ -70,7 +70,7 @@ func Decide(in Input) Decision {
 	// A forced deletion states that the pod does not run. The kubelet's report takes
 	// precedence if the node is ready.
 	forced := p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds == 0
-	if (in.NodeLost || forced && in.NodeNotReady) && !in.Now.Before(due) {
+	if (in.NodeGone || forced && in.NodeNotReady) && !in.Now.Before(due) {
 		return Decision{Outcome: Revoke, Ended: p.DeletionTimestamp.Time}
 	}
 	if in.Now.Before(due) {

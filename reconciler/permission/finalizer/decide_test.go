@@ -94,7 +94,7 @@ func TestDecide(t *testing.T) {
 			}
 			for form, p := range map[string]*corev1.Pod{"whole": tc.pod, "trimmed": trimmed.(*corev1.Pod)} {
 				now := zero.Add(tc.after)
-				got := Decide(Input{Pod: p, NodeLost: tc.lost, NodeNotReady: tc.notReady, Now: now})
+				got := Decide(Input{Pod: p, NodeGone: tc.lost, NodeNotReady: tc.notReady, Now: now})
 				if got.Outcome != tc.want {
 					t.Fatalf("%s: %s, want %s", form, got.Outcome, tc.want)
 				}

@@ -104,7 +104,7 @@ func (r *Reconciler) reconcileFinalizer(ctx context.Context, at types.Namespaced
 		if err != nil && !apierrs.IsNotFound(err) {
 			return err
 		}
-		in.NodeLost, in.NodeNotReady = nodeState(n)
+		in.NodeGone, in.NodeNotReady = nodeState(n)
 	}
 	d := Decide(in)
 	switch d.Outcome {
@@ -134,8 +134,8 @@ func (r *Reconciler) revoke(ctx context.Context, at types.NamespacedName, p *cor
 	revocation := DecideRevocation(CentreState{Err: err, RevokeResult: result, Authorized: authorized != nil && authorized.Status == corev1.ConditionTrue}, r.clock.Now(), deadline)
 	switch revocation.Action {
 	case Retry:
-		if err != nil || revocation.Lost {
-			logging.FromContext(ctx).Warnw("revoke permissions, will retry", "pod", at.String(), "error", err, "lost", revocation.Lost)
+		if err != nil || revocation.NoApplications {
+			logging.FromContext(ctx).Warnw("revoke permissions, will retry", "pod", at.String(), "error", err, "lost", revocation.NoApplications)
 		}
 		return controller.NewRequeueAfter(min(delay, max(deadline.Sub(r.clock.Now()), time.Millisecond)))
 	case GiveUp:

@@ -57,8 +57,8 @@ type Revocation struct {
 	Revoked, Leaked []api.Application
 	// Unfinished are all other applications.
 	Unfinished []api.Application
-	// Lost: the centre has no applications of a pod whose permissions were granted.
-	Lost bool
+	// NoApplications: the centre has no applications of a pod whose permissions were granted.
+	NoApplications bool
 	// HeldUnder is another name of the cluster under which the pod has grants.
 	HeldUnder string
 }
@@ -79,7 +79,7 @@ func Deadline(ended, firstSeen time.Time, timeout time.Duration) time.Time {
 
 // DecideRevocation decides about the finalizer of a pod that has ended.
 func DecideRevocation(p CentreState, now, deadline time.Time) Revocation {
-	s := Revocation{Lost: p.lost(), HeldUnder: p.heldUnder()}
+	s := Revocation{NoApplications: p.lost(), HeldUnder: p.heldUnder()}
 	for _, app := range p.Items {
 		switch app.State {
 		case api.Revoked:
@@ -91,7 +91,7 @@ func DecideRevocation(p CentreState, now, deadline time.Time) Revocation {
 		}
 	}
 	switch {
-	case p.Err == nil && len(s.Unfinished) == 0 && s.HeldUnder == "" && !s.Lost:
+	case p.Err == nil && len(s.Unfinished) == 0 && s.HeldUnder == "" && !s.NoApplications:
 		s.Action = RemoveFinalizer
 	case !now.Before(deadline):
 		s.Action = GiveUp
