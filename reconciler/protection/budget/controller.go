@@ -89,7 +89,7 @@ func newReconciler(ctx context.Context, chargeTimeout time.Duration) (*Reconcile
 func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reconciler) {
 	must(budgetinformer.Get(ctx).Informer().AddIndexers(podIndexers))
 	must(podinformer.Get(ctx).Informer().AddIndexers(controllerIndexers))
-	w := wakeUps{budgets: budgetinformer.Get(ctx).Informer().GetIndexer(), pods: podinformer.Get(ctx).Informer().GetIndexer(), owners: r.owners}
+	w := affectedBudgets{budgets: budgetinformer.Get(ctx).Informer().GetIndexer(), pods: podinformer.Get(ctx).Informer().GetIndexer(), owners: r.owners}
 	enqueue := func(budgets []*v1alpha1.PodUnavailableBudget) {
 		for _, b := range budgets {
 			impl.Enqueue(b)

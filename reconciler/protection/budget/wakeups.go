@@ -23,7 +23,7 @@ import (
 // label, or an owner.
 const byPods = "breakwater.dev/by-pods"
 
-// podIndexers are the indexers of budgets that wakeUps reads.
+// podIndexers are the indexers of budgets that affectedBudgets reads.
 var podIndexers = cache.Indexers{byPods: podKeys}
 
 // podKeys returns the keys of a budget in the index.
@@ -70,7 +70,7 @@ func targetKey(namespace string, kind schema.GroupKind, name string) string {
 // byController is the index of pods by the UID of their controller.
 const byController = "breakwater.dev/by-controller"
 
-// controllerIndexers are the indexers of pods that wakeUps reads.
+// controllerIndexers are the indexers of pods that affectedBudgets reads.
 var controllerIndexers = cache.Indexers{byController: func(obj any) ([]string, error) {
 	p, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -82,8 +82,8 @@ var controllerIndexers = cache.Indexers{byController: func(obj any) ([]string, e
 	return nil, nil
 }}
 
-// wakeUps finds the budgets that an event of a pod or a workload may change.
-type wakeUps struct {
+// affectedBudgets finds the budgets that an event of a pod or a workload may change.
+type affectedBudgets struct {
 	// budgets has podIndexers, pods controllerIndexers.
 	budgets, pods cache.Indexer
 	owners        *owners
@@ -92,7 +92,7 @@ type wakeUps struct {
 // covering returns the budgets that may cover the pod. It reads caches only: if they
 // do not have every owner of the pod, it returns each budget with a target. The owner's
 // own event enqueues the budgets later.
-func (w wakeUps) covering(p *corev1.Pod) []*v1alpha1.PodUnavailableBudget {
+func (w affectedBudgets) covering(p *corev1.Pod) []*v1alpha1.PodUnavailableBudget {
 	keys := []string{anyLabels(p.Namespace)}
 	for key, value := range p.Labels {
 		keys = append(keys, labelKey(p.Namespace, key, value))
@@ -111,7 +111,7 @@ func (w wakeUps) covering(p *corev1.Pod) []*v1alpha1.PodUnavailableBudget {
 // below returns the budgets whose status a change of a workload of a watched kind may
 // affect: budgets whose target is the workload or an owner above it, and budgets that
 // cover pods below it.
-func (w wakeUps) below(workload owner, namespace string) []*v1alpha1.PodUnavailableBudget {
+func (w affectedBudgets) below(workload owner, namespace string) []*v1alpha1.PodUnavailableBudget {
 	keys := []string{targetKey(namespace, workload.GroupKind, workload.name)}
 	if targets, complete := w.targets(namespace, workload.refs); complete {
 		keys = append(keys, targets...)
@@ -126,7 +126,7 @@ func (w wakeUps) below(workload owner, namespace string) []*v1alpha1.PodUnavaila
 }
 
 // podsBelow returns the cached pods of a workload, or of its ReplicaSets.
-func (w wakeUps) podsBelow(workload owner, namespace string) []*corev1.Pod {
+func (w affectedBudgets) podsBelow(workload owner, namespace string) []*corev1.Pod {
 	controllers := []types.UID{workload.uid}
 	if workload.Kind == "Deployment" {
 		sets, err := w.owners.replicaSets.ReplicaSets(namespace).List(labels.Everything())
@@ -155,7 +155,7 @@ func (w wakeUps) podsBelow(workload owner, namespace string) []*corev1.Pod {
 }
 
 // indexed returns the budgets with one of the keys.
-func (w wakeUps) indexed(keys []string) []*v1alpha1.PodUnavailableBudget {
+func (w affectedBudgets) indexed(keys []string) []*v1alpha1.PodUnavailableBudget {
 	var found []*v1alpha1.PodUnavailableBudget
 	for _, key := range keys {
 		all, err := w.budgets.ByIndex(byPods, key)
@@ -196,7 +196,7 @@ func ofWorkload(changed func(workload owner, namespace string)) cache.ResourceEv
 
 // targets returns the keys of the owners above an object with these references; false if
 // a cache does not have one of them.
-func (w wakeUps) targets(namespace string, refs []metav1.OwnerReference) (keys []string, complete bool) {
+func (w affectedBudgets) targets(namespace string, refs []metav1.OwnerReference) (keys []string, complete bool) {
 	err := ownerchain.Walk(refs, func(kind schema.GroupVersionKind, ref *metav1.OwnerReference) ([]metav1.OwnerReference, error) {
 		found, ok := w.owners.cached(kind.GroupKind(), namespace, ref.Name)
 		if !ok || found.uid != ref.UID {

@@ -87,7 +87,7 @@ func TestAPodEventEnqueuesTheBudgetsThatMayCoverIt(t *testing.T) {
 			p := newPod(0, tc.owner, func(p *corev1.Pod) { p.Labels = tc.labels })
 			var got []string
 			targets := 0
-			for _, b := range (wakeUps{budgets: budgets, owners: w.owners}).covering(p) {
+			for _, b := range (affectedBudgets{budgets: budgets, owners: w.owners}).covering(p) {
 				if b.Spec.TargetRef != nil && b.Name != "web" {
 					targets++
 					continue
@@ -182,7 +182,7 @@ func TestAWorkloadEnqueuesOnlyItsBudgets(t *testing.T) {
 	budgets = append(budgets, targeting("idle"))
 	objects = append(objects, deploymentOf("idle"))
 	w := newFixture(t, newBudget(nil), objects...)
-	wake := wakeUps{budgets: budgetIndex(t, budgets), pods: w.index, owners: w.owners}
+	wake := affectedBudgets{budgets: budgetIndex(t, budgets), pods: w.index, owners: w.owners}
 	if err := w.index.AddIndexers(controllerIndexers); err != nil {
 		t.Fatal(err)
 	}
