@@ -1,3 +1,5 @@
+// Package manifest reads limits and settings of containers from the manifests, so that a test does
+// not repeat them.
 package manifest
 
 import (

@@ -17,7 +17,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	admission "github.com/breakwater-dev/breakwater/admission/protection"
@@ -110,7 +109,7 @@ func TestAStrangersDeletionsOpenNoBreaker(t *testing.T) {
 			t.Fatal(err)
 		}
 		return &admissionv1.AdmissionRequest{
-			UID: types.UID("stranger-" + id), Operation: admissionv1.Delete, Namespace: n.name, Name: "invented",
+			UID: "stranger-" + id, Operation: admissionv1.Delete, Namespace: n.name, Name: "invented",
 			Kind:      metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
 			Resource:  metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
 			UserInfo:  authenticationv1.UserInfo{Username: "ann"},
