@@ -41,8 +41,8 @@ func (m *Mux) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) *adm
 	name := webhookName(apis.GetHTTPRequest(ctx))
 	handler, ok := m.find(name)
 	if !ok && strings.HasPrefix(name, "m") {
-		// Another replica may have read a new workload kind earlier. Mutating
-		// webhooks never deny.
+		// Another replica may have read a new workload kind earlier. The mutating
+		// webhooks of workload kinds never deny.
 		return Allow(DecisionError).Response
 	}
 	if !ok {

@@ -16,7 +16,7 @@ const maxResults = 100
 
 // truncatedResults keeps the fields that a judge may set: pod, UID, verdict and
 // the truncated message. The ChangePod has the others. A judge must not set
-// Source, which marks the verdicts of persons.
+// Source, which marks the verdicts of the server.
 func truncatedResults(results []v1alpha1.PodSummary, limit int) []v1alpha1.PodSummary {
 	var out []v1alpha1.PodSummary
 	for _, r := range results {

@@ -24,8 +24,8 @@ type DeadLetter struct {
 }
 
 // DeadLetters returns the undelivered events, waiting events first. Verdicts are in the inbox
-// of their release. Other events are wake-ups: function deadletter created a Kubernetes Event
-// on the object of each.
+// of their release. The others are wake-ups and reports: function deadletter created a Kubernetes
+// Event on the object of each. A report is not sent again.
 func DeadLetters(events []corev1.Event, releases []v1alpha1.ChangeWorkload, batches []v1alpha1.ChangePod) []DeadLetter {
 	var all []DeadLetter
 	for i := range releases {

@@ -1,4 +1,4 @@
-// Package settings computes the settings of all binaries from OpsConfigInfo
+// Package settings computes the settings of the controller and the webhook from OpsConfigInfo
 // objects. FromObjects is pure; Store keeps its result current.
 package settings
 

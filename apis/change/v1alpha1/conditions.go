@@ -14,11 +14,11 @@ const (
 	// WorkloadOrderJudged: True if the server or a person passed the order as a whole,
 	// False if they failed it or it is unjudged.
 	WorkloadOrderJudged apis.ConditionType = "OrderJudged"
-	// WorkloadJudged: True if every pod has a verdict, even if the order has none; False
-	// if unjudged pods passed, failed or wait.
+	// WorkloadJudged: True if all pods of a complete rollout passed by a verdict, even if the
+	// order has none, or if a verdict failed a pod; False if unjudged pods passed, failed or wait.
 	WorkloadJudged apis.ConditionType = "Judged"
 	// WorkloadHeld: True while the rollout is held because of this release. With reason
-	// Suspended the workload is suspended, too.
+	// Suspended the workload is suspended, too; a rollout that was complete is not stopped.
 	WorkloadHeld apis.ConditionType = "Held"
 	// WorkloadDrifted: True while the release is the current one and images of its pods, or of
 	// its ReplicaSet, were changed without a change of the workload; else absent.

@@ -140,7 +140,7 @@ const (
 )
 
 // ReasonEventUndelivered is the reason of a CloudEvent that reached no function. The
-// reconciler sends it again.
+// reconciler sends a wake-up again, and a report of a fact not.
 const ReasonEventUndelivered = "EventUndelivered"
 
 // Reasons of OpsConfigInfo and of configuration in ConfigMaps.

@@ -32,8 +32,9 @@ const (
 // AuthorizePath is the path of the POST request.
 const AuthorizePath = "/v1/authorize"
 
-// Request is the body of the POST request. The server takes the identity of the
-// pod from the token and its address from the connection, not from the body.
+// Request is the body of the POST request. It does not name the pod: the server takes the pod
+// from the token and its addresses from the API server, and rejects a connection from another
+// address.
 type Request struct {
 	Sets []string `json:"sets"`
 }

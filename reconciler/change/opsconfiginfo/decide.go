@@ -21,7 +21,7 @@ type Decision struct {
 }
 
 // Decide decides whether an object takes effect among all objects. It agrees
-// with settings.FromObjects, which every binary uses.
+// with settings.FromObjects, which the controller and the webhook use.
 func Decide(c *v1alpha1.OpsConfigInfo, all []*v1alpha1.OpsConfigInfo) Decision {
 	if c.Namespace != v1alpha1.SystemNamespace {
 		return Decision{Reason: v1alpha1.ReasonWrongNamespace,

@@ -1,6 +1,6 @@
 // Package opsconfiginfo writes on each OpsConfigInfo whether it takes effect
 // and how, and creates the two default objects. The settings themselves do not
-// depend on it: every binary derives them from the objects.
+// depend on it: the controller and the webhook derive them from the objects.
 package opsconfiginfo
 
 import (

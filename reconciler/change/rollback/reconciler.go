@@ -1,7 +1,7 @@
 // Package rollback rolls workloads back to a version that is known to be good:
 // because the pods of a release do not become Ready, because a release failed
-// its check, or because a person requested it. No other part of Breakwater
-// writes a pod template.
+// its check, or because a person requested it. No other process of
+// Breakwater writes a pod template; kubectl breakwater does, as its user.
 //
 // A rollback is one write: the template and its annotation, on
 // condition that the workload's release is still the one of the decision. The
