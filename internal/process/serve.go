@@ -74,11 +74,11 @@ func Serve(ctx context.Context, listener net.Listener, name string, program Prog
 	if program.MaxUnauthenticated > 0 {
 		connlimit.New(program.MaxUnauthenticated).Apply(server)
 	}
+	if program.TLS != nil {
+		listener = tls.NewListener(listener, program.TLS)
+	}
 	group, gctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		if program.TLS != nil {
-			listener = tls.NewListener(listener, program.TLS)
-		}
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve: %w", err)
 		}
