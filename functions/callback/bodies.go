@@ -28,8 +28,8 @@ var (
 	errBusy     = echo.NewHTTPError(http.StatusServiceUnavailable)
 )
 
-// bodies bounds the memory of all small bodies; those of others are in largeBodies. Every client that knows the platform's
-// name can send bodies, so a body takes memory only as it arrives. When all memory is taken,
+// bodies bounds the memory of all small bodies; largeBodies has the others. Every client that
+// knows the platform's name can send bodies, so a body takes memory only as it arrives. When all memory is taken,
 // the largest body that is still arriving is dropped; of equally large ones, the oldest. The
 // callbacks of the server are small and arrive at once, so they are not dropped. While complete
 // bodies take all memory, small ones wait: each complete body is verified and handled within

@@ -28,7 +28,8 @@ const (
 	extensionCode        = "knativeerrorcode"
 )
 
-// An outage produces hundreds of undelivered events. A write for each would add load to an overloaded API server, which stores a Kubernetes Event for an hour.
+// An outage produces hundreds of undelivered events. A write for each would add load to an
+// overloaded API server, which stores a Kubernetes Event for an hour.
 const (
 	// eventInterval and eventBurst limit the Kubernetes Events that a process creates.
 	eventInterval = 10 * time.Second

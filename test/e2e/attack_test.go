@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,8 +23,12 @@ import (
 const brokerPath = "/api/v1/namespaces/knative-eventing/services/http:broker-ingress:80/proxy/" + v1alpha1.SystemNamespace + "/default"
 
 // postToBroker sends an event to the Broker, as any pod can.
-func (e *environment) postToBroker(t *testing.T, forged event.Event) {
+func (e *environment) postToBroker(t *testing.T, d events.Data) {
 	t.Helper()
+	forged, err := events.New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := e.sendToTheBroker(t.Context(), forged); err != nil {
 		t.Fatalf("the Broker did not accept the event: %v", err)
 	}
@@ -44,15 +47,11 @@ func sentToTheBroker(t *testing.T, e *environment) {
 		t.Fatal(err)
 	}
 	for _, verdict := range []string{"pass", "fail"} {
-		forged, err := events.New(events.ChangePodVerdict{
+		e.postToBroker(t, events.ChangePodVerdict{
 			Namespace: p.Namespace, Name: p.Name, UID: p.UID, ChangeWorkload: c.Name, Version: c.Spec.Reversion,
 			BizExecOrderID: c.Spec.OrderID, NodeID: p.Status.ChangePodID, Stage: v1alpha1.StagePost, Verdict: verdict,
 			Time: metav1.NewMicroTime(time.Now()),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.postToBroker(t, forged)
 	}
 	after := n.awaitBatch(t, shortTimeout, "web", 1, "exists", exists)
 	if diff := cmp.Diff(facts(p), facts(after)); diff != "" {
@@ -87,11 +86,7 @@ func reportSentToTheBroker(t *testing.T, e *environment) {
 			Namespace: c.Namespace, Pod: "approved", PodUID: "approved", Workload: of, Version: c.Spec.Reversion, Attempt: c.Spec.Attempt,
 		},
 	} {
-		forged, err := events.New(d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.postToBroker(t, forged)
+		e.postToBroker(t, d)
 	}
 	post(t, callback(t, c.Spec.OrderID, p.Status.ChangePodID, "pass"), judge.Token)
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
