@@ -23,6 +23,7 @@ import (
 const garbageCollector = "system:serviceaccount:kube-system:generic-garbage-collector"
 
 func TestARollbackDoesNotWaitForTheGarbageCollector(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	w := f.create(t, workload.Deployment, builder.Deployment("web", 3, builder.Simulated, builder.Paced(1), builder.Release("v1")))
 	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
@@ -59,6 +60,7 @@ func TestARollbackDoesNotWaitForTheGarbageCollector(t *testing.T) {
 
 // A batch that cannot be created, for whatever reason, does not delay the verdicts of others.
 func TestTheStatusIsWrittenWhileABatchCannotBeCreated(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.deny(t, "CREATE", "object.metadata.name.endsWith('--1')", "create", "-f", "-")
 	w := f.create(t, workload.Deployment, builder.Deployment("web", 3, builder.Simulated))

@@ -37,6 +37,7 @@ func (f fixture) createInPlace(t *testing.T) target {
 
 // An OpenKruise update of the metadata alone restarts no container.
 func TestACloneSetThatIsUpdatedInPlaceIsReleasedHeldRepairedAndRolledBack(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	user := f.useKruise(t)
 	controlplane.RunKubelet(t, f.Kube, f.namespace)
@@ -50,6 +51,7 @@ func TestACloneSetThatIsUpdatedInPlaceIsReleasedHeldRepairedAndRolledBack(t *tes
 
 // The pod has the label of a finished pod from its former version, and its former batch.
 func TestAPodThatIsUpdatedInPlaceIsJudgedWhenItRunsTheNewVersion(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	user := f.useKruise(t)
 	stopKubelet := controlplane.RunKubelet(t, f.Kube, f.namespace)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -99,28 +98,37 @@ func (w target) checkNotDenied(t *testing.T, user string) {
 	}
 }
 
-// configured returns the manifest that adds entries to config-workloads, with the
-// permissions of the controller. It replaces the entries of other tests, which run one
-// after the other.
-func configured(group string, resources []string, entries string) string {
-	finalizers := make([]string, len(resources))
-	for i, r := range resources {
-		finalizers[i] = r + "/finalizers"
-	}
-	return fmt.Sprintf(`
+// kinds configures the kinds of OpenKruise and Argo Rollouts. Their webhooks are generated, and
+// the permissions are aggregated to the controller's.
+const kinds = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
-metadata: {name: "breakwater-%[1]s", labels: {breakwater.dev/controller: "true"}}
+metadata: {name: breakwater-kinds, labels: {breakwater.dev/controller: "true"}}
 rules:
-- {apiGroups: [%[1]s], resources: [%[2]s], verbs: [get, list, watch, patch]}
-- {apiGroups: [%[1]s], resources: [%[3]s], verbs: [update]}
+- {apiGroups: [apps.kruise.io], resources: [clonesets, statefulsets], verbs: [get, list, watch, patch]}
+- {apiGroups: [apps.kruise.io], resources: [clonesets/finalizers, statefulsets/finalizers], verbs: [update]}
+- {apiGroups: [argoproj.io], resources: [rollouts], verbs: [get, list, watch, patch]}
+- {apiGroups: [argoproj.io], resources: [rollouts/finalizers], verbs: [update]}
 ---
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: config-workloads, namespace: altershieldoperator-system}
 data:
-  kinds: |%[4]s
-`, group, strings.Join(resources, ", "), strings.Join(finalizers, ", "), strings.ReplaceAll(entries, "\n", "\n    "))
+  kinds: |
+    - apiVersion: apps.kruise.io/v1alpha1
+      kind: CloneSet
+      revisions: ControllerRevision
+      pause: spec.updateStrategy.paused
+    - apiVersion: apps.kruise.io/v1beta1
+      kind: StatefulSet
+      revisions: ControllerRevision
+      pause: spec.updateStrategy.rollingUpdate.paused
+    - {apiVersion: argoproj.io/v1alpha1, kind: Rollout, revisions: ReplicaSet}
+`
+
+func configureKinds(t *testing.T) {
+	t.Helper()
+	kubectl(t, kinds, "apply", "--server-side", "--force-conflicts", "-f", "-")
 }
 
 // object parses a manifest.

@@ -30,17 +30,6 @@ var (
 	}
 )
 
-// kruiseKinds configures both.
-var kruiseKinds = configured("apps.kruise.io", []string{"clonesets", "statefulsets"}, `
-- apiVersion: apps.kruise.io/v1alpha1
-  kind: CloneSet
-  revisions: ControllerRevision
-  pause: spec.updateStrategy.paused
-- apiVersion: apps.kruise.io/v1beta1
-  kind: StatefulSet
-  revisions: ControllerRevision
-  pause: spec.updateStrategy.rollingUpdate.paused`)
-
 // kruiseObject is a workload of OpenKruise of 6 pods, with fields of its spec.
 const kruiseObject = `
 metadata: {name: web, labels: {app: web}}
@@ -69,23 +58,12 @@ var kruiseWorkloads = map[string]struct {
 // OpenKruise's webhooks set defaults in the template after ours computed its version, so
 // the API server must call ours again: pods are found by the template that is stored.
 func TestTheKindsOfTheRealOpenKruiseAreReleasedHeldRepairedAndRolledBack(t *testing.T) {
+	t.Parallel()
 	user := newFixture(t).useKruise(t)
 	for name, w := range kruiseWorkloads {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			newFixture(t).create(t, w.kind, object(t, fmt.Sprintf(kruiseObject, w.spec))).checkReleases(t, user)
-		})
-	}
-}
-
-func TestAnUnjudgedRolloutOfTheRealOpenKruiseIsHeldUntilItIsJudged(t *testing.T) {
-	f := newFixture(t)
-	user := f.useKruise(t)
-	f.holdUnjudged(t)
-	for name, w := range kruiseWorkloads {
-		t.Run(name, func(t *testing.T) {
-			created := newFixture(t).create(t, w.kind, object(t, fmt.Sprintf(kruiseObject, w.spec)))
-			created.checkUnjudgedHolds(t)
-			created.checkNotDenied(t, user)
 		})
 	}
 }
@@ -107,7 +85,7 @@ func (f fixture) useKruise(t *testing.T) string {
 	}
 	f.awaitKind(t, cloneSet)
 	f.awaitKind(t, advancedStatefulSet)
-	kubectl(t, kruiseKinds, "apply", "--server-side", "--force-conflicts", "-f", "-")
+	configureKinds(t)
 	f.awaitWebhook(t, "vcloneset.apps.kruise.io.kb.io")
 	f.awaitWebhook(t, "vstatefulset.apps.kruise.io.kb.io")
 	return user

@@ -44,8 +44,10 @@ func (f fixture) lostNode(t *testing.T, name string) {
 // they do not, the controller may have created a pod before the node had the taint. That
 // pod cannot be scheduled.
 func TestADaemonSetReleaseDoesNotWaitForALostNode(t *testing.T) {
+	t.Parallel()
 	for name, tolerated := range map[string]bool{"whose taint is tolerated": true, "whose taint is not tolerated": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := newFixture(t)
 			nodes, err := f.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{Limit: 3, LabelSelector: "type=kwok"})
 			if err != nil {

@@ -25,11 +25,6 @@ var rollout = workload.Kind{
 	Counts: workload.CountReplicas,
 }
 
-// rollouts configures the kind. Its webhooks are generated, and its permissions are
-// aggregated to the controller's.
-var rollouts = configured("argoproj.io", []string{"rollouts"}, `
-- {apiVersion: argoproj.io/v1alpha1, kind: Rollout, revisions: ReplicaSet}`)
-
 // canary is a canary of 6 pods, one at a time, as its user writes it: without the empty
 // fields that the controller adds, and with quantities in other units.
 const canary = `
@@ -52,18 +47,10 @@ spec:
 
 // The controller of Argo Rollouts writes the Rollout from its Go types.
 func TestARolloutOfTheRealControllerIsReleasedHeldRepairedAndRolledBack(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	user := f.useArgo(t)
 	f.create(t, rollout, object(t, canary)).checkReleases(t, user)
-}
-
-func TestAnUnjudgedRolloutOfTheRealArgoIsHeldUntilItIsJudged(t *testing.T) {
-	f := newFixture(t)
-	user := f.useArgo(t)
-	f.holdUnjudged(t)
-	w := f.create(t, rollout, object(t, canary))
-	w.checkUnjudgedHolds(t)
-	w.checkNotDenied(t, user)
 }
 
 // runArgo installs Argo Rollouts and runs its controller until the tests of the package
@@ -101,7 +88,7 @@ func (f fixture) useArgo(t *testing.T) string {
 		t.Fatal(err)
 	}
 	f.awaitKind(t, rollout)
-	kubectl(t, rollouts, "apply", "--server-side", "--force-conflicts", "-f", "-")
+	configureKinds(t)
 	f.awaitWebhook(t, "vrollout.argoproj.io.kb.io")
 	return "system:serviceaccount:argo-rollouts:argo-rollouts"
 }

@@ -100,18 +100,31 @@ func (f fixture) holdUnjudged(t *testing.T) {
 
 func TestAnUnjudgedRolloutIsHeldUntilItIsJudged(t *testing.T) {
 	f := newFixture(t)
+	users := map[string]string{"Rollout": f.useArgo(t)}
+	kruise := f.useKruise(t)
 	f.holdUnjudged(t)
-	names := f.simulatedNodes(t, replicas)
-	for name, tc := range map[string]struct {
+	type workloadOf struct {
 		kind   workload.Kind
 		object any
-	}{
+	}
+	all := map[string]workloadOf{
 		"Deployment":  {workload.Deployment, builder.Deployment("web", replicas, builder.Simulated, builder.Paced(2))},
 		"StatefulSet": {workload.StatefulSet, builder.StatefulSet("web", replicas, 2)},
-		"DaemonSet":   {workload.DaemonSet, builder.DaemonSet("web", names, 2)},
-	} {
+		"DaemonSet":   {workload.DaemonSet, builder.DaemonSet("web", f.simulatedNodes(t, replicas), 2)},
+		"Rollout":     {rollout, object(t, canary)},
+	}
+	for name, w := range kruiseWorkloads {
+		all[name] = workloadOf{w.kind, object(t, fmt.Sprintf(kruiseObject, w.spec))}
+		users[name] = kruise
+	}
+	for name, w := range all {
 		t.Run(name, func(t *testing.T) {
-			newFixture(t).create(t, tc.kind, tc.object).checkUnjudgedHolds(t)
+			t.Parallel()
+			created := newFixture(t).create(t, w.kind, w.object)
+			created.checkUnjudgedHolds(t)
+			if user := users[name]; user != "" {
+				created.checkNotDenied(t, user)
+			}
 		})
 	}
 }

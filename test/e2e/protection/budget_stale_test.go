@@ -16,27 +16,48 @@ import (
 // controllerLease is the Lease of the controller that computes budgets.
 const controllerLease = "lease/protection-controller.00-of-01"
 
-// The last numbers of a controller that lost its Lease allow the deletion of a pod,
-// although another pod has become unavailable since. The test does not run in parallel,
-// because no budget of the control plane is computed during the test.
-func TestNumbersThatNobodyComputesAllowNothing(t *testing.T) {
+// While no controller computes budgets, the webhooks decide. The test does not run in parallel,
+// because the budgets of the whole control plane are affected.
+func TestWhileNoControllerRuns(t *testing.T) {
+	numbers, flow := newOldNumbers(t), newFlowWithoutController(t)
+	start := numbers.stopController(t)
+	t.Run("numbers that nobody computes allow nothing", numbers.checkDenied)
+	t.Run("flow control decides and counts", flow.check)
+	start()
+	t.Run("the numbers are computed again", numbers.checkComputed)
+	t.Run("flow control reports what it counted", flow.checkReported)
+}
+
+// oldNumbers are the last numbers of a controller that lost its Lease. They allow the deletion of
+// a pod, although another pod has become unavailable since.
+type oldNumbers struct {
+	*namespace
+	clients clients
+	pods    []string
+}
+
+func newOldNumbers(t *testing.T) oldNumbers {
+	t.Helper()
 	n, c := newNamespace(t), connect(t)
 	n.applyWithBudget(t, deploymentManifest(4, "{}"), budgetManifest("maxUnavailable: 1"))
 	awaitAllowed(t, c, n.name, 1)
-	pods := n.podNames(t)
-	start := n.stopController(t)
-	n.setReady(t, pods[1], false)
-	awaitAllowed(t, c, n.name, 1) // the number is wrong, and no controller corrects it
-	if r := n.try(t, "delete", "pod", pods[0], "--wait=false"); r.Code == 0 {
+	return oldNumbers{n, c, n.podNames(t)}
+}
+
+func (o oldNumbers) checkDenied(t *testing.T) {
+	o.setReady(t, o.pods[1], false)
+	awaitAllowed(t, o.clients, o.name, 1) // the number is wrong, and no controller corrects it
+	if r := o.try(t, "delete", "pod", o.pods[0], "--wait=false"); r.Code == 0 {
 		t.Errorf("two of four pods are unavailable under a budget of one:\n%s", r)
 	}
+}
 
-	start()
-	awaitAllowed(t, c, n.name, 0)
-	n.setReady(t, pods[1], true)
-	awaitAllowed(t, c, n.name, 1)
-	n.await(t, "the deletion is allowed", func() error {
-		if r := n.try(t, "delete", "pod", pods[0], "--wait=false"); r.Code != 0 {
+func (o oldNumbers) checkComputed(t *testing.T) {
+	awaitAllowed(t, o.clients, o.name, 0)
+	o.setReady(t, o.pods[1], true)
+	awaitAllowed(t, o.clients, o.name, 1)
+	o.await(t, "the deletion is allowed", func() error {
+		if r := o.try(t, "delete", "pod", o.pods[0], "--wait=false"); r.Code != 0 {
 			return fmt.Errorf("%s", r)
 		}
 		return nil
