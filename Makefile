@@ -51,7 +51,7 @@ test: ## Lint, verify, unit, release, end-to-end and chaos tests, with a summary
 test-unit: ## Unit tests, with the race detector.
 	@hack/packages.sh
 	@hack/gotest.sh unit -race ./...
-	@hack/gotest.sh unit-load -p 1 -run 'Thousand|Killed|Replicas|Flood|Backlogs' ./permission/centre ./permission/centre/lifecycle ./permission/initaction/server ./functions/callback
+	@hack/gotest.sh unit-load -p 1 -run 'Thousand|Killed|Replicas|Flood|Backlogs|FalsePositives|AChangeIsFound' ./permission/centre ./permission/centre/lifecycle ./permission/initaction/server ./functions/callback ./judge/evaluate
 	@cd test/cluster && ../../hack/gotest.sh unit-cluster ./...
 	@cd test/overlays && ../../hack/gotest.sh unit-overlays ./...
 	@cd test/gitops && ../../hack/gotest.sh unit-gitops ./...
@@ -71,14 +71,13 @@ test-alone: cluster modules ## Test protection and permission on a second cluste
 # The time limit includes the first build of Kubernetes.
 test-controlplane: cluster ## Tests of change and protection on a control plane without containers, with the race detector; no root.
 	@for family in rollouts kruise; do echo "==> build $$family"; $(CLUSTER) build $$family >/dev/null || exit 1; done
-	@hack/gotest.sh controlplane -race -tags controlplane -p 1 -parallel 6 -timeout 40m -count 1 ./test/attack ./test/change ./test/cost ./test/load ./test/e2e/protection ./test/openkruise ./test/uninstall
+	@hack/gotest.sh controlplane -race -tags controlplane -p 2 -parallel 6 -timeout 40m -count 1 ./test/cost ./test/attack ./test/change ./test/e2e/protection ./test/load ./test/openkruise ./test/uninstall
 
-# The tests of change and protection run in parallel: they mostly wait, each disturbs only its own
-# part of Breakwater, and each has its own namespaces. The tests of permission run alone, because
-# one of them failed once beside the others.
+# Two packages run at once: those of protection and permission, one after the other, beside that of
+# change. They mostly wait, each disturbs only its own part of Breakwater, and each has its own
+# namespaces.
 test-e2e: up ## End-to-end tests on the embedded cluster.
-	@GOTESTSUM_FORMAT=testname $(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -p 2 -timeout 40m -count 1 ./test/e2e ./test/e2e/kubectl ./test/e2e/protection
-	@GOTESTSUM_FORMAT=testname $(CLUSTER) exec -- hack/gotest.sh e2e-permission -tags e2e -timeout 40m -count 1 ./test/e2e/permission
+	@GOTESTSUM_FORMAT=testname $(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -p 2 -timeout 40m -count 1 ./test/e2e ./test/e2e/kubectl ./test/e2e/protection ./test/e2e/permission
 
 # A pinned seed, so that CI repeats the same faults.
 test-chaos: up ## Kill and pause every part during releases and deletions; two to four minutes.

@@ -1,0 +1,7 @@
+//go:build race
+
+package evaluate
+
+// The race detector makes the arithmetic ten times slower; make test-unit also simulates without
+// it.
+const defaultReleases = 6
