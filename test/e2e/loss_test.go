@@ -110,58 +110,86 @@ func killedComponent(p target) func(*testing.T, *environment) {
 	}
 }
 
-// verdictDuringOutage stops components before a fail arrives and restores them
-// afterwards. The verdict, which is sent once, is applied. Unless nil,
-// meanwhile is called while the verdict waits.
-func verdictDuringOutage(meanwhile func(*testing.T, *environment), stops ...func(*testing.T, *environment) (undo func())) func(*testing.T, *environment) {
-	return func(t *testing.T, e *environment) {
-		n := e.optedInNamespace(t)
-		n.setChecks(t, double.CheckRule{Match: batch(2, double.Post), Then: double.Behaviour{Never: true}})
-		n.create(t, builder.Deployment("web", 3, builder.Simulated))
-		waiting := n.awaitBatch(t, rolloutTimeout, "web", 2, "waits for its POST verdict", awaitsPostVerdict)
-		n.awaitPassed(t, "web", 2)
-		var undo []func()
-		for _, stop := range stops {
-			undo = append(undo, stop(t, e))
-		}
-		c, err := n.current(t.Context(), "web")
-		if err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		if status := post(t, callback(t, c.Spec.OrderID, waiting.Status.ChangePodID, "fail"), judge.Token); status != http.StatusOK {
-			t.Errorf("callback status %d, want 200: the verdict is stored", status)
-		}
-		took := time.Since(began)
-		t.Logf("callback answered after %s", took.Round(time.Millisecond))
-		if took > callbackTimeout {
-			t.Errorf("callback answered after %s; the server waits for %s", took, callbackTimeout)
-		}
-		await(t, shortTimeout, "the verdict is stored in the inbox, or applied", func(ctx context.Context) error {
-			c, err := n.current(ctx, "web")
-			if err != nil {
-				return err
-			}
-			if len(c.Status.Inbox) == 0 && c.Status.Counts.Failed == 0 {
-				return fmt.Errorf("the inbox is empty: %+v", c.Status.Counts)
-			}
-			return nil
-		})
-		if meanwhile != nil {
-			meanwhile(t, e)
-		}
-		for _, restore := range undo {
-			restore()
-		}
-		n.awaitFailedBatch(t, recoveryTimeout, 2)
-		await(t, rolloutTimeout, "the inbox is empty", func(ctx context.Context) error {
-			c, err := n.current(ctx, "web")
-			if err == nil && len(c.Status.Inbox) > 0 {
-				err = fmt.Errorf("%d verdicts", len(c.Status.Inbox))
-			}
-			return err
-		})
+// unsentVerdict is the POST verdict for which the last pod of a release waits. The double does not
+// send it.
+type unsentVerdict struct {
+	*namespace
+	batch *v1alpha1.ChangePod
+}
+
+func (e *environment) unsentVerdict(t *testing.T) unsentVerdict {
+	t.Helper()
+	n := e.optedInNamespace(t)
+	n.setChecks(t, double.CheckRule{Match: batch(2, double.Post), Then: double.Behaviour{Never: true}})
+	n.create(t, builder.Deployment("web", 3, builder.Simulated))
+	waiting := n.awaitBatch(t, rolloutTimeout, "web", 2, "waits for its POST verdict", awaitsPostVerdict)
+	n.awaitPassed(t, "web", 2)
+	return unsentVerdict{n, waiting}
+}
+
+// fail sends the fail once, and waits until it is stored.
+func (v unsentVerdict) fail(t *testing.T) {
+	t.Helper()
+	c, err := v.current(t.Context(), "web")
+	if err != nil {
+		t.Fatal(err)
 	}
+	began := time.Now()
+	if status := post(t, callback(t, c.Spec.OrderID, v.batch.Status.ChangePodID, "fail"), judge.Token); status != http.StatusOK {
+		t.Errorf("callback status %d, want 200: the verdict is stored", status)
+	}
+	took := time.Since(began)
+	t.Logf("callback answered after %s", took.Round(time.Millisecond))
+	if took > callbackTimeout {
+		t.Errorf("callback answered after %s; the server waits for %s", took, callbackTimeout)
+	}
+	await(t, shortTimeout, "the verdict is stored in the inbox, or applied", func(ctx context.Context) error {
+		c, err := v.current(ctx, "web")
+		if err != nil {
+			return err
+		}
+		if len(c.Status.Inbox) == 0 && c.Status.Counts.Failed == 0 {
+			return fmt.Errorf("the inbox is empty: %+v", c.Status.Counts)
+		}
+		return nil
+	})
+}
+
+// awaitFailed waits until the fail is applied.
+func (v unsentVerdict) awaitFailed(t *testing.T) {
+	t.Helper()
+	v.awaitFailedBatch(t, recoveryTimeout, 2)
+	await(t, rolloutTimeout, "the inbox is empty", func(ctx context.Context) error {
+		c, err := v.current(ctx, "web")
+		if err == nil && len(c.Status.Inbox) > 0 {
+			err = fmt.Errorf("%d verdicts", len(c.Status.Inbox))
+		}
+		return err
+	})
+}
+
+// verdictWithoutBroker is received while the Broker is down.
+func verdictWithoutBroker(t *testing.T, e *environment) {
+	v := e.unsentVerdict(t)
+	restore := stopBroker(t, e)
+	v.fail(t)
+	restore()
+	v.awaitFailed(t)
+}
+
+// verdictsWithoutFunction are received while function verdict is deleted: one is undelivered in
+// deadletter when that is killed, and the other is received while the Broker is down, too.
+func verdictsWithoutFunction(t *testing.T, e *environment) {
+	undelivered, unsent := e.unsentVerdict(t), e.unsentVerdict(t)
+	restoreFunction := e.deleteFunction(t, "verdict")
+	undelivered.fail(t)
+	e.kill(t, function("deadletter"))
+	restoreBroker := stopBroker(t, e)
+	unsent.fail(t)
+	restoreBroker()
+	restoreFunction()
+	undelivered.awaitFailed(t)
+	unsent.awaitFailed(t)
 }
 
 // callbackTimeout is the time that the server waits for the response to its
@@ -171,13 +199,6 @@ const callbackTimeout = 6 * time.Second
 func stopBroker(t *testing.T, e *environment) (undo func()) {
 	return e.scaleToZero(t, eventing, "mt-broker-ingress")
 }
-
-func removeVerdictFunction(t *testing.T, e *environment) (undo func()) {
-	return e.deleteFunction(t, "verdict")
-}
-
-// killDeadletter kills deadletter while it has the undelivered event.
-func killDeadletter(t *testing.T, e *environment) { e.kill(t, function("deadletter")) }
 
 // webhookUnreachable: only releases of suspended workloads need the webhook.
 func webhookUnreachable(t *testing.T, e *environment) {

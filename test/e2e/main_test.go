@@ -17,17 +17,14 @@ import (
 	"github.com/breakwater-dev/breakwater/test/networkpolicy"
 )
 
-// parallelTests is the default of -parallel. Tests mostly wait, so it exceeds
-// the two cores of a small machine.
-const parallelTests = "10"
+// parallelSpecs is the number of specs that run at once. Specs mostly wait, so it exceeds the
+// two cores of a small machine.
+const parallelSpecs = 10
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		_ = flag.Set("test.parallel", parallelTests) // the flag exists and accepts a number
-	}
+	// runInParallel limits the specs itself, because testing starts them in any order.
+	_ = flag.Set("test.parallel", "1000") // the flag exists and accepts a number
 	if err := prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, "prepare the cluster:", err)
 		os.Exit(1)

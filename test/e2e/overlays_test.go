@@ -45,6 +45,7 @@ func TestOverlays(t *testing.T) {
 	n := e.notOptedInNamespace(t)
 	for _, f := range folders {
 		t.Run(f.Name(), func(t *testing.T) {
+			t.Parallel()
 			manifests := n.run(t, "kustomize", filepath.Join("..", "..", "config", "overlays", f.Name()))
 			objects := n.readManifests(t, mapper, manifests)
 			if len(objects) < 40 {

@@ -38,18 +38,18 @@ func (e *environment) limitRate(t *testing.T, perSecond int) {
 	observe(t, 2*time.Second) // it takes effect within 2 s
 }
 
-// manyReleases: 12 releases of 20 pods need 528 calls, for which the rate limit
-// leaves 59 s if all replicas of function submit run, and more if one does. That is
+// manyReleases: 8 releases of 20 pods need 352 calls, for which the rate limit
+// leaves 39 s if all replicas of function submit run, and more if one does. That is
 // longer than every timeout of a stage.
 func manyReleases(t *testing.T, e *environment) {
 	const (
-		releases  = 12
+		releases  = 8
 		replicas  = 20
 		perSecond = 9
-		timeout   = "20s"
+		timeout   = 15 * time.Second
 	)
 	for _, kind := range []v1alpha1.ConfigType{v1alpha1.ConfigPreTimeout, v1alpha1.ConfigPostTimeout, v1alpha1.ConfigOrderTimeout} {
-		e.setConfig(t, kind, timeout)
+		e.setConfig(t, kind, timeout.String())
 	}
 	e.limitRate(t, perSecond)
 	n := e.optedInNamespace(t)
@@ -66,7 +66,7 @@ func manyReleases(t *testing.T, e *environment) {
 			t.Errorf("%s: condition OrderJudged is %+v, want True", name, cond)
 		}
 	}
-	n.checkQueued(t, 20*time.Second)
+	n.checkQueued(t, timeout)
 }
 
 // checkQueued checks that some first calls were made later than the timeout after

@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,7 @@ import (
 	double "github.com/breakwater-dev/breakwater/test/altershield"
 	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
+	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 )
 
 const (
@@ -39,8 +41,7 @@ func TestTwoControllers(t *testing.T) {
 	configure(t, e)
 	runSequentially(t, e, []spec{
 		{"both controllers lead a bucket and reconcile its objects", bothControllersReconcile},
-		{"when one controller is killed during a release, the other completes it", leaderKilled},
-		{"a namespace opted in while a leader is killed is found", optInWhileLeaderKilled},
+		{"when one controller is killed during a release, the other completes it and finds a namespace that is opted in meanwhile", leaderKilled},
 	})
 	e.awaitDeployed(t, system, "controller")
 }
@@ -50,7 +51,7 @@ func bothControllersReconcile(t *testing.T, e *environment) {
 	e.shareLeases(t)
 	before := e.finishedPods(t)
 	n := e.optedInNamespace(t)
-	n.create(t, builder.Deployment("web", 20, builder.Simulated))
+	n.create(t, builder.Deployment("web", 14, builder.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.awaitClaims(t, "web")
 	await(t, shortTimeout, "both controllers have labeled pods", func(context.Context) error {
@@ -69,55 +70,70 @@ func bothControllersReconcile(t *testing.T, e *environment) {
 }
 
 // leaderKilled: the leader of the release is killed while a batch waits for its
-// verdict, and is not replaced.
+// verdict, and is not replaced. No leader receives the event of a namespace that is opted in
+// then, so the next leader has to find the namespace when it starts.
 func leaderKilled(t *testing.T, e *environment) {
 	e.shareLeases(t)
 	n := e.optedInNamespace(t)
-	n.setChecks(t,
-		double.CheckRule{Match: batch(4, double.Post), Then: delayed(8*time.Second, failed())},
-		double.CheckRule{Then: delayed(time.Second, double.Behaviour{})},
-	)
+	n.setChecks(t, double.CheckRule{Match: batch(4, double.Post), Then: double.Behaviour{Never: true}})
 	n.create(t, builder.Deployment("web", 6, builder.Simulated))
-	n.awaitBatch(t, rolloutTimeout, "web", 4, "is submitted for its POST check", hasPostSubmission)
+	waiting := n.awaitBatch(t, rolloutTimeout, "web", 4, "waits for its POST verdict", awaitsPostVerdict)
 	c, err := n.current(t.Context(), "web")
 	if err != nil {
 		t.Fatal(err)
 	}
 	lease, leader := e.leaderOf(t, types.NamespacedName{Namespace: n.name, Name: c.Name})
-	e.killWithoutReplacement(t, leader)
+	optedInLater := e.notOptedInNamespace(t)
+	names := e.namesLedBy(t, optedInLater.name, leader)
+	for _, name := range names {
+		optedInLater.create(t, builder.Deployment(name, 1, builder.Simulated))
+	}
+	for _, name := range names {
+		optedInLater.awaitAvailable(t, name)
+	}
 
-	n.awaitFailedBatch(t, recoveryTimeout, 4)
+	e.killWithoutReplacement(t, leader)
+	n.run(t, "label", "namespace", optedInLater.name, v1alpha1.NamespaceLabel+"="+v1alpha1.NamespaceEnabled)
+	if status := post(t, callback(t, c.Spec.OrderID, waiting.Status.ChangePodID, "fail"), judge.Token); status != http.StatusOK {
+		t.Errorf("callback status %d, want 200: the verdict is stored", status)
+	}
 	await(t, recoveryTimeout, "the other controller leads", func(context.Context) error {
 		if got := e.leaseHolder(t, lease); got == "" || got == leader {
 			return fmt.Errorf("%s is held by %q", lease, got)
 		}
 		return nil
 	})
+	n.awaitFailedBatch(t, recoveryTimeout, 4)
 	n.setChecks(t)
 	n.repair(t, "web", "v2")
+	optedInLater.checkBaselinesAndReleases(t, names)
 	n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.WorkloadSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 	n.awaitClaims(t, "web")
 }
 
-// optInWhileLeaderKilled: no leader receives the event of the namespace, so the
-// next leader has to find the namespace when it starts.
-func optInWhileLeaderKilled(t *testing.T, e *environment) {
-	e.shareLeases(t)
-	n := e.notOptedInNamespace(t)
-	names := []string{"a", "b", "c", "d", "e", "f"}
-	for _, name := range names {
-		n.create(t, builder.Deployment(name, 1, builder.Simulated))
+// namesLedBy returns names of three Deployments that a controller leads, and of one that the
+// other controller leads.
+func (e *environment) namesLedBy(t *testing.T, namespace, leader string) []string {
+	t.Helper()
+	var led, others []string
+	for i := 0; len(led) < 3 || len(others) < 1; i++ {
+		name := fmt.Sprintf("web%d", i)
+		if _, by := e.leaderOf(t, types.NamespacedName{Namespace: namespace, Name: name}); by == leader {
+			led = append(led, name)
+		} else {
+			others = append(others, name)
+		}
 	}
+	return append(led[:3], others[0])
+}
+
+// checkBaselinesAndReleases checks that running workloads become baselines, and then that their
+// releases are judged.
+func (n *namespace) checkBaselinesAndReleases(t *testing.T, names []string) {
+	t.Helper()
 	for _, name := range names {
-		n.awaitAvailable(t, name)
-	}
-	_, leader := e.leaderOf(t, types.NamespacedName{Namespace: n.name, Name: "a"})
-	e.killWithoutReplacement(t, leader)
-	n.run(t, "label", "namespace", n.name, v1alpha1.NamespaceLabel+"="+v1alpha1.NamespaceEnabled)
-	for _, name := range names {
-		c := n.awaitPhase(t, recoveryTimeout, name, v1alpha1.WorkloadSuccess)
-		if c.Spec.Attempt != 0 {
+		if c := n.awaitPhase(t, recoveryTimeout, name, v1alpha1.WorkloadSuccess); c.Spec.Attempt != 0 {
 			t.Errorf("the baseline of %s is attempt %d", name, c.Spec.Attempt)
 		}
 	}
