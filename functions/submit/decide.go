@@ -7,33 +7,33 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Outcome is the action for a wake-up, and a metric label.
-type Outcome string
+// Action is what a wake-up leads to, and a metric label.
+type Action string
 
-// The outcomes.
+// The actions.
 const (
 	// Nothing: the wake-up is outdated, or its call was made.
-	Nothing Outcome = "nothing"
+	Nothing Action = "nothing"
 	// InFlight: another process has written an intent and may be calling.
-	InFlight Outcome = "in-flight"
+	InFlight Action = "in-flight"
 	// OpenOrder opens the order, without which the server rejects every batch.
-	OpenOrder Outcome = "open-order"
+	OpenOrder Action = "open-order"
 	// StartBatch requests the PRE check.
-	StartBatch Outcome = "start-batch"
+	StartBatch Action = "start-batch"
 	// FinishBatch requests the POST check.
-	FinishBatch Outcome = "finish-batch"
+	FinishBatch Action = "finish-batch"
 	// StoreAnswer stores the cached answer to a finish.
-	StoreAnswer Outcome = "store-answer"
+	StoreAnswer Action = "store-answer"
 	// AskRetrieve asks the server for the verdict. The callback may be lost, or the answer to a
 	// finish that the server accepted.
-	AskRetrieve Outcome = "ask-retrieve"
+	AskRetrieve Action = "ask-retrieve"
 	// Resubmit runs a PRE check again for which neither a callback nor a pass was received.
-	Resubmit Outcome = "resubmit"
+	Resubmit Action = "resubmit"
 )
 
 // newCall reports whether the action leads to a new check. A superseded release gets no new
 // check, but function submit still asks for the verdicts of earlier ones.
-func (o Outcome) newCall() bool {
+func (o Action) newCall() bool {
 	switch o {
 	case Nothing, InFlight, StoreAnswer, AskRetrieve:
 		return false
@@ -68,16 +68,16 @@ type Input struct {
 
 // Decision is an action and its reason.
 type Decision struct {
-	Outcome Outcome
-	Reason  string
+	Action Action
+	Reason string
 }
 
 // Decide returns the action for a wake-up for a batch. It depends on facts alone,
 // because the wake-up may be duplicate, late or outdated.
 func Decide(in Input) Decision {
 	for _, step := range []func(Input) Decision{decideRelease, decideBatch, decideOpenOrder, decideCall} {
-		if d := step(in); d.Outcome != "" {
-			if in.Workload.Status.Superseded() && d.Outcome.newCall() {
+		if d := step(in); d.Action != "" {
+			if in.Workload.Status.Superseded() && d.Action.newCall() {
 				return Decision{Nothing, "a newer template was applied"}
 			}
 			return d
@@ -146,7 +146,7 @@ func decideOpenOrder(in Input) Decision {
 
 // decideCall returns the call of the stage.
 func decideCall(in Input) Decision {
-	first := map[v1alpha1.Stage]Outcome{v1alpha1.StagePre: StartBatch, v1alpha1.StagePost: FinishBatch}[in.Stage]
+	first := map[v1alpha1.Stage]Action{v1alpha1.StagePre: StartBatch, v1alpha1.StagePost: FinishBatch}[in.Stage]
 	s := in.Pod.Status.SubmissionOf(in.Stage)
 	if in.AnswerCached && s != nil && s.AnsweredTime == nil && in.Pod.Status.VerdictOf(in.Stage) == nil {
 		return Decision{StoreAnswer, "the server accepted the finish and has not judged it yet"}

@@ -59,7 +59,7 @@ func TestDecideForABatch(t *testing.T) {
 		notBegun string
 		// cached: the answer to the finish is cached and not stored.
 		cached bool
-		want   Outcome
+		want   Action
 	}{
 		"order not accepted in time":    {workload: orderNotAccepted, batch: batch{}, stage: pre, want: Nothing},
 		"release is terminating":        {workload: func(w *v1alpha1.ChangeWorkload) { unopened(w); w.DeletionTimestamp = &deleted }, batch: batch{}, stage: pre, want: Nothing},
@@ -142,7 +142,7 @@ func TestDecideForABatch(t *testing.T) {
 				tc.workload(in.Workload)
 			}
 			in.Pod, in.AnswerCached = ft.NewBatch(1, []string{"a"}, tc.batch...), tc.cached
-			if got := Decide(in); got.Outcome != tc.want || got.Reason == "" {
+			if got := Decide(in); got.Action != tc.want || got.Reason == "" {
 				t.Errorf("got %+v, want %s", got, tc.want)
 			}
 		})

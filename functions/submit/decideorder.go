@@ -9,14 +9,14 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// The outcomes for the order as a whole.
+// The actions for the order as a whole.
 const (
 	// StartOrder requests the PRE check of the order.
-	StartOrder Outcome = "start-order"
+	StartOrder Action = "start-order"
 	// FinishOrder requests the POST check of the order.
-	FinishOrder Outcome = "finish-order"
+	FinishOrder Action = "finish-order"
 	// CloseOrder closes the order with the result of the release.
-	CloseOrder Outcome = "close-order"
+	CloseOrder Action = "close-order"
 )
 
 // OrderInput has everything that a decision about an order depends on.
@@ -68,7 +68,7 @@ func DecideOrder(in OrderInput) Decision {
 	stage := stageOf(step.Name)
 	return nextCall(callState{
 		submission: w.Status.Order.SubmissionOf(stage), verdict: w.Status.OrderVerdictOf(stage), node: w.Status.Order.Node(), stage: stage,
-		first: map[v1alpha1.Stage]Outcome{v1alpha1.StagePre: StartOrder, v1alpha1.StagePost: FinishOrder}[stage],
+		first: map[v1alpha1.Stage]Action{v1alpha1.StagePre: StartOrder, v1alpha1.StagePost: FinishOrder}[stage],
 		asked: in.Asked, notBegun: in.NotBegun, now: in.Now, callDeadline: in.CallDeadline,
 	})
 }

@@ -59,7 +59,7 @@ func TestDecideForAnOrder(t *testing.T) {
 	for name, tc := range map[string]struct {
 		release []edit
 		asked   bool
-		want    Outcome
+		want    Action
 	}{
 		"no step":                                {[]edit{}, false, Nothing},
 		"order not open":                         {[]edit{start, unopened}, false, OpenOrder},
@@ -99,7 +99,7 @@ func TestDecideForAnOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := OrderInput{Workload: ft.NewRelease(tc.release...), Asked: tc.asked, Now: ft.Now(), CallDeadline: 15 * time.Second}
-			if got := DecideOrder(in); got.Outcome != tc.want || got.Reason == "" {
+			if got := DecideOrder(in); got.Action != tc.want || got.Reason == "" {
 				t.Errorf("got %+v, want %s", got, tc.want)
 			}
 		})

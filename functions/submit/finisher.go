@@ -112,7 +112,7 @@ func (u *followUp) WriteIntent(batch *v1alpha1.ChangePod) {
 	// An unconfirmed pass does not end stage PRE. A finish is not repeated here, because the
 	// first one may have arrived.
 	passed := batch.Status.VerdictOf(v1alpha1.StagePre).Outcome() == v1alpha1.OutcomePass
-	u.intent = passed && batch.Status.SubmissionOf(v1alpha1.StagePost) == nil && Decide(u.in).Outcome == FinishBatch
+	u.intent = passed && batch.Status.SubmissionOf(v1alpha1.StagePost) == nil && Decide(u.in).Action == FinishBatch
 	if u.intent {
 		writeBatchIntent(&batch.Status, v1alpha1.StagePost, u.in.Now)
 	}

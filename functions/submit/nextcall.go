@@ -21,7 +21,7 @@ type callState struct {
 	node  string
 	stage v1alpha1.Stage
 	// first is the call of the stage: a start or a finish.
-	first Outcome
+	first Action
 	// asked, notBegun, now and callDeadline are as in Input.
 	asked        bool
 	notBegun     string

@@ -28,7 +28,7 @@ func (f *function) handleOrder(ctx context.Context, server Server, w wakeUp, cal
 			stage = stageOf(s.Name)
 		}
 		f.recordDecision(ctx, w, stage, decision)
-		switch decision.Outcome {
+		switch decision.Action {
 		case OpenOrder:
 			_, err = f.openOrder(ctx, server, in.Workload)
 		case AskRetrieve:
@@ -78,7 +78,7 @@ func (f *function) decideOrder(ctx context.Context, server Server, w wakeUp, in 
 		if decision, err = f.decideOnOrder(c, w, in); err != nil {
 			return err
 		}
-		switch decision.Outcome {
+		switch decision.Action {
 		case StartOrder, FinishOrder:
 			writeOrderIntent(&c.Status, stageOf(c.Status.OrderStep.Name), in.Now)
 		case CloseOrder:

@@ -9,24 +9,24 @@ import (
 
 // Throttled means that the rate limit of the server left no room for the call in time.
 // Nothing is written; the reconciler sends the wake-up again.
-const Throttled Outcome = "throttled"
+const Throttled Action = "throttled"
 
 const throttledReason = "the rate limit (qps) leaves no room; the reconciler sends the wake-up again"
 
 // writesBatch reports whether the decision writes to the batch.
 func (d Decision) writesBatch() bool {
-	return d.Outcome == StartBatch || d.Outcome == FinishBatch || d.Outcome == StoreAnswer
+	return d.Action == StartBatch || d.Action == FinishBatch || d.Action == StoreAnswer
 }
 
 // writesOrder reports whether the decision writes the intent of a call for the order.
 func (d Decision) writesOrder() bool {
-	return d.Outcome == StartOrder || d.Outcome == FinishOrder || d.Outcome == CloseOrder
+	return d.Action == StartOrder || d.Action == FinishOrder || d.Action == CloseOrder
 }
 
 // reserve waits for the rate limit if the decision is a call. It returns false if the
 // limit leaves no room within the duration.
 func reserve(ctx context.Context, server Server, d Decision, within time.Duration) (*altershield.Reservation, bool) {
-	if d.Outcome == StoreAnswer {
+	if d.Action == StoreAnswer {
 		return nil, true
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)

@@ -177,7 +177,7 @@ func (f *function) handleBatch(ctx context.Context, server Server, w wakeUp, cal
 			continue
 		}
 		f.recordDecision(ctx, w, w.stage, decision)
-		switch decision.Outcome {
+		switch decision.Action {
 		case OpenOrder:
 			in.Workload, err = f.openOrder(ctx, server, in.Workload)
 		case AskRetrieve:
@@ -207,8 +207,8 @@ func (f *function) handleBatch(ctx context.Context, server Server, w wakeUp, cal
 // recordDecision logs and counts a decision.
 func (f *function) recordDecision(ctx context.Context, w wakeUp, stage v1alpha1.Stage, d Decision) {
 	logging.FromContext(ctx).Infow("Wake-up handled", "namespace", w.namespace, "changeworkload", w.workload,
-		"changepod", w.pod, "stage", stage, "outcome", d.Outcome, "reason", d.Reason)
-	f.decided.Add(ctx, 1, string(d.Outcome), string(stage))
+		"changepod", w.pod, "stage", stage, "action", d.Action, "reason", d.Reason)
+	f.decided.Add(ctx, 1, string(d.Action), string(stage))
 }
 
 // decide reads the batch and decides. For a call it waits for the rate limit, and then
@@ -232,7 +232,7 @@ func (f *function) decide(ctx context.Context, server Server, w wakeUp, in *Inpu
 		if decision, answeredAt, err = f.decideOn(pod, w, in); err != nil {
 			return err
 		}
-		switch decision.Outcome {
+		switch decision.Action {
 		case StartBatch, FinishBatch:
 			writeBatchIntent(&pod.Status, w.stage, in.Now)
 		case StoreAnswer:
@@ -240,7 +240,7 @@ func (f *function) decide(ctx context.Context, server Server, w wakeUp, in *Inpu
 		}
 		return nil
 	})
-	if err != nil || (decision.Outcome != StartBatch && decision.Outcome != FinishBatch) {
+	if err != nil || (decision.Action != StartBatch && decision.Action != FinishBatch) {
 		in.Reservation.Cancel()
 	}
 	return decision, err

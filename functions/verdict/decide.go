@@ -10,23 +10,23 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 )
 
-// Outcome is the action for a verdict, and a metric label.
-type Outcome string
+// Action is what a verdict leads to, and a metric label.
+type Action string
 
-// The outcomes.
+// The actions.
 const (
 	// Store: the verdict has a higher precedence than the stored one.
-	Store Outcome = "stored"
+	Store Action = "stored"
 	// AskRetrieve: the verdict is a pass without rules. The server sends the same
 	// for a check that runs, timed out or crashed, so retrieve has to confirm it.
-	AskRetrieve Outcome = "ask-retrieve"
+	AskRetrieve Action = "ask-retrieve"
 	// Unchanged: the stored verdict has the same or a higher precedence.
-	Unchanged Outcome = "unchanged"
+	Unchanged Action = "unchanged"
 	// OldNode: the verdict is for an unknown node, such as that of an earlier start
 	// whose answer was lost.
-	OldNode Outcome = "old-node"
+	OldNode Action = "old-node"
 	// OtherObject: the object was replaced by a later one of the same name.
-	OtherObject Outcome = "other-object"
+	OtherObject Action = "other-object"
 )
 
 // Input has everything that a decision depends on.
@@ -41,10 +41,10 @@ type Input struct {
 	Now time.Time
 }
 
-// Decision is an outcome with the lists to store. For outcomes other than Store the
+// Decision is an action with the lists to store. For actions other than Store the
 // lists are unchanged.
 type Decision struct {
-	Outcome    Outcome
+	Action     Action
 	Verdicts   []v1alpha1.StageVerdict
 	PodResults []v1alpha1.PodSummary
 }
@@ -60,14 +60,14 @@ func Decide(in Input) Decision {
 	received := in.Received
 	switch {
 	case received.UID != in.Pod.UID:
-		unchanged.Outcome = OtherObject
+		unchanged.Action = OtherObject
 		return unchanged
 	case !status.HasNode(received.NodeID):
-		unchanged.Outcome = OldNode
+		unchanged.Action = OldNode
 		return unchanged
 	}
 
-	next, outcome := compare(status.VerdictOf(received.Stage), v1alpha1.StageVerdict{
+	next, action := compare(status.VerdictOf(received.Stage), v1alpha1.StageVerdict{
 		Stage:        received.Stage,
 		Verdict:      received.Verdict,
 		WithoutRules: received.WithoutRules,
@@ -75,18 +75,18 @@ func Decide(in Input) Decision {
 		NodeID:       received.NodeID,
 		Time:         metav1.NewMicroTime(in.Now),
 	}, in.Retrieved)
-	if outcome == AskRetrieve {
-		unchanged.Outcome = AskRetrieve
+	if action == AskRetrieve {
+		unchanged.Action = AskRetrieve
 		return unchanged
 	}
 	results, changed := mergeResults(in.Pod, received)
-	decision := Decision{Outcome: Unchanged, Verdicts: status.Verdicts, PodResults: results}
-	if outcome == Store {
+	decision := Decision{Action: Unchanged, Verdicts: status.Verdicts, PodResults: results}
+	if action == Store {
 		decision.Verdicts = withVerdict(status.Verdicts, next)
 		changed = true
 	}
 	if changed {
-		decision.Outcome = Store
+		decision.Action = Store
 	}
 	return decision
 }
@@ -108,8 +108,8 @@ const (
 )
 
 // compare compares the received verdict of a stage with the stored one. It returns
-// the verdict to store and the outcome.
-func compare(old *v1alpha1.StageVerdict, received v1alpha1.StageVerdict, answer Retrieved) (v1alpha1.StageVerdict, Outcome) {
+// the verdict to store and the action.
+func compare(old *v1alpha1.StageVerdict, received v1alpha1.StageVerdict, answer Retrieved) (v1alpha1.StageVerdict, Action) {
 	received.WithoutRules = received.Unconfirmed() && answer != RetrievedPass
 	switch {
 	case received.WithoutRules && answer == NotRetrieved && old.Precedence() <= v1alpha1.PrecedenceUnconfirmedPass:

@@ -66,7 +66,7 @@ func TestDecideForAVerdictOfABatch(t *testing.T) {
 		batch        []change
 		received     events.ChangePodVerdict
 		retrieved    Retrieved
-		want         Outcome
+		want         Action
 		unconfirmed  bool
 		contradicted bool
 	}{
@@ -101,8 +101,8 @@ func TestDecideForAVerdictOfABatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			batch := ft.NewBatch(1, []string{"a"}, append([]change{ft.Started("n", 0)}, tc.batch...)...)
 			got := Decide(Input{Pod: batch, Received: tc.received, Retrieved: tc.retrieved, Now: ft.Now()})
-			if got.Outcome != tc.want {
-				t.Errorf("outcome is %s, want %s", got.Outcome, tc.want)
+			if got.Action != tc.want {
+				t.Errorf("action is %s, want %s", got.Action, tc.want)
 			}
 			status := v1alpha1.ChangePodStatus{Verdicts: got.Verdicts}
 			if v := status.VerdictOf(tc.received.Stage); v != nil && (v.WithoutRules != tc.unconfirmed || v.Contradicted != tc.contradicted) {
@@ -166,8 +166,8 @@ func TestResultsOfPods(t *testing.T) {
 				t.Error(diff)
 			}
 			batch.Status.Verdicts, batch.Status.PodResults = got.Verdicts, got.PodResults
-			if again := Decide(Input{Pod: batch, Received: tc.received, Now: ft.Now()}); again.Outcome != Unchanged {
-				t.Errorf("outcome of the duplicate is %s", again.Outcome)
+			if again := Decide(Input{Pod: batch, Received: tc.received, Now: ft.Now()}); again.Action != Unchanged {
+				t.Errorf("action for the duplicate is %s", again.Action)
 			}
 		})
 	}
@@ -201,7 +201,7 @@ func TestDerivedResultsAreLimited(t *testing.T) {
 	if len(got.PodResults) != maxDerived || size > messageBudget {
 		t.Errorf("%d results with %d bytes of messages", len(got.PodResults), size)
 	}
-	if got.Outcome != Store || got.Verdicts[0].Verdict != "fail" {
+	if got.Action != Store || got.Verdicts[0].Verdict != "fail" {
 		t.Error("the verdict of the batch is missing")
 	}
 }

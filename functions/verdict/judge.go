@@ -14,12 +14,12 @@ import (
 )
 
 // NotAsked means that the batch does not have the judge.
-const NotAsked Outcome = "not-asked"
+const NotAsked Action = "not-asked"
 
 // DecideJudge returns the action for a verdict of a judge other than the server, and the
 // verdicts to store. A verdict replaces only one of lower precedence, as for the server:
 // a late fail replaces a pass, and only a person can overrule a fail.
-func DecideJudge(pod *v1alpha1.ChangePod, received events.JudgeVerdict) (Outcome, []v1alpha1.JudgeVerdict) {
+func DecideJudge(pod *v1alpha1.ChangePod, received events.JudgeVerdict) (Action, []v1alpha1.JudgeVerdict) {
 	stored := pod.Status.Judges
 	next := v1alpha1.JudgeVerdict{
 		Judge: received.Judge, Stage: received.Stage, Verdict: received.Verdict,
@@ -40,10 +40,10 @@ func DecideJudge(pod *v1alpha1.ChangePod, received events.JudgeVerdict) (Outcome
 // RecordJudge stores a verdict of a judge other than the server, by compare-and-swap. A deleted
 // ChangePod is not an error.
 func (r *Recorder) RecordJudge(ctx context.Context, received events.JudgeVerdict) error {
-	var outcome Outcome
+	var action Action
 	pods := r.client.AppV1alpha1().ChangePods(received.Namespace)
 	_, err := functions.PatchStatus(ctx, pods, received.Name, statuspatch.ChangePodJudge, func(pod *v1alpha1.ChangePod) error {
-		outcome, pod.Status.Judges = DecideJudge(pod, received)
+		action, pod.Status.Judges = DecideJudge(pod, received)
 		return nil
 	})
 	if apierrors.IsNotFound(err) {
@@ -52,8 +52,8 @@ func (r *Recorder) RecordJudge(ctx context.Context, received events.JudgeVerdict
 	if err != nil {
 		return err
 	}
-	r.received.Add(ctx, 1, "JUDGE_"+string(received.Stage), string(v1alpha1.ParseVerdict(received.Verdict)), string(outcome))
+	r.received.Add(ctx, 1, "JUDGE_"+string(received.Stage), string(v1alpha1.ParseVerdict(received.Verdict)), string(action))
 	logging.FromContext(ctx).Infow("Verdict of a judge handled", "changepod", received.Namespace+"/"+received.Name, "judge", received.Judge,
-		"verdict", received.Verdict, "reason", received.Reason, "outcome", outcome)
+		"verdict", received.Verdict, "reason", received.Reason, "action", action)
 	return nil
 }

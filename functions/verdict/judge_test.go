@@ -41,10 +41,10 @@ func judgeVerdict(judge, word string) events.JudgeVerdict {
 
 func TestAVerdictOfAJudgeReplacesOnlyOneOfLowerPrecedence(t *testing.T) {
 	for name, tc := range map[string]struct {
-		batch   *v1alpha1.ChangePod
-		said    string
-		outcome verdict.Outcome
-		want    string // the stored verdict of judge canary
+		batch  *v1alpha1.ChangePod
+		said   string
+		action verdict.Action
+		want   string // the stored verdict of judge canary
 	}{
 		"the first verdict":                {ft.NewBatch(1, []string{"a"}, judgedBy("canary")), "pass", verdict.Store, "pass"},
 		"a late pass replaces none":        {ft.NewBatch(1, []string{"a"}, judgedBy("canary"), said("canary", "none")), "pass", verdict.Store, "pass"},
@@ -57,14 +57,14 @@ func TestAVerdictOfAJudgeReplacesOnlyOneOfLowerPrecedence(t *testing.T) {
 		"a later batch with the same name": {ft.NewBatch(1, []string{"a"}, judgedBy("canary"), func(p *v1alpha1.ChangePod) { p.UID = "later" }), "fail", verdict.OtherObject, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			outcome, stored := verdict.DecideJudge(tc.batch, judgeVerdict("canary", tc.said))
+			action, stored := verdict.DecideJudge(tc.batch, judgeVerdict("canary", tc.said))
 			after := v1alpha1.ChangePodStatus{Judges: stored}
 			got := ""
 			if v := after.JudgeVerdictOf("canary"); v != nil {
 				got = v.Verdict
 			}
-			if outcome != tc.outcome || got != tc.want {
-				t.Errorf("outcome %s, stored %q, want %s, %q", outcome, got, tc.outcome, tc.want)
+			if action != tc.action || got != tc.want {
+				t.Errorf("action %s, stored %q, want %s, %q", action, got, tc.action, tc.want)
 			}
 			if other := tc.batch.Status.JudgeVerdictOf("metrics"); other != nil && after.JudgeVerdictOf("metrics") == nil {
 				t.Error("the verdict of another judge is lost")

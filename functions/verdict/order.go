@@ -25,7 +25,7 @@ type OrderInput struct {
 
 // DecideOrder returns the action for a verdict of an order, and the verdicts to
 // store. The rules are those for batches.
-func DecideOrder(in OrderInput) (Outcome, []v1alpha1.StageVerdict) {
+func DecideOrder(in OrderInput) (Action, []v1alpha1.StageVerdict) {
 	status, received := in.Workload.Status, in.Received
 	switch {
 	case received.UID != in.Workload.UID:
@@ -33,11 +33,11 @@ func DecideOrder(in OrderInput) (Outcome, []v1alpha1.StageVerdict) {
 	case !status.Order.HasNode(received.NodeID):
 		return OldNode, status.OrderVerdicts
 	}
-	next, outcome := compare(status.OrderVerdictOf(received.Stage), v1alpha1.StageVerdict{
+	next, action := compare(status.OrderVerdictOf(received.Stage), v1alpha1.StageVerdict{
 		Stage: received.Stage, Verdict: received.Verdict, WithoutRules: received.WithoutRules, Message: received.Message, NodeID: received.NodeID, Time: in.Now,
 	}, in.Retrieved)
-	if outcome != Store {
-		return outcome, status.OrderVerdicts
+	if action != Store {
+		return action, status.OrderVerdicts
 	}
 	return Store, withVerdict(status.OrderVerdicts, next)
 }
@@ -45,12 +45,12 @@ func DecideOrder(in OrderInput) (Outcome, []v1alpha1.StageVerdict) {
 // RecordOrder stores a verdict of an order, as Record does for a batch.
 func (r *Recorder) RecordOrder(ctx context.Context, received events.OrderVerdict, server Retriever) error {
 	in := OrderInput{Received: received}
-	outcome, err := r.applyOrder(ctx, in)
-	if err == nil && outcome == AskRetrieve {
+	action, err := r.applyOrder(ctx, in)
+	if err == nil && action == AskRetrieve {
 		in.Retrieved = retrieve(ctx, altershield.Retrieve{
 			OrderID: received.BizExecOrderID, NodeID: received.NodeID, Stage: received.Stage,
 		}, server)
-		outcome, err = r.applyOrder(ctx, in)
+		action, err = r.applyOrder(ctx, in)
 	}
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -58,19 +58,19 @@ func (r *Recorder) RecordOrder(ctx context.Context, received events.OrderVerdict
 	if err != nil {
 		return err
 	}
-	r.received.Add(ctx, 1, "ORDER_"+string(received.Stage), string(v1alpha1.ParseVerdict(received.Verdict)), string(outcome))
+	r.received.Add(ctx, 1, "ORDER_"+string(received.Stage), string(v1alpha1.ParseVerdict(received.Verdict)), string(action))
 	logging.FromContext(ctx).Infow("Order verdict handled", "changeworkload", received.Namespace+"/"+received.Name, "node", received.NodeID,
-		"stage", received.Stage, "verdict", received.Verdict, "outcome", outcome)
+		"stage", received.Stage, "verdict", received.Verdict, "action", action)
 	return nil
 }
 
-func (r *Recorder) applyOrder(ctx context.Context, in OrderInput) (Outcome, error) {
-	var outcome Outcome
+func (r *Recorder) applyOrder(ctx context.Context, in OrderInput) (Action, error) {
+	var action Action
 	workloads := r.client.AppV1alpha1().ChangeWorkloads(in.Received.Namespace)
 	_, err := functions.PatchStatus(ctx, workloads, in.Received.Name, statuspatch.ChangeWorkloadVerdict, func(w *v1alpha1.ChangeWorkload) error {
 		in.Workload, in.Now = w, metav1.NewMicroTime(r.clock.Now())
-		outcome, w.Status.OrderVerdicts = DecideOrder(in)
+		action, w.Status.OrderVerdicts = DecideOrder(in)
 		return nil
 	})
-	return outcome, err
+	return action, err
 }

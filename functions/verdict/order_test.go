@@ -44,7 +44,7 @@ func TestDecideForAVerdictOfAnOrder(t *testing.T) {
 		verdict      string
 		withoutRules bool
 		retrieved    verdict.Retrieved
-		want         verdict.Outcome
+		want         verdict.Action
 		wantStage    v1alpha1.Outcome
 	}{
 		"first":                            {nil, "o", "pass", false, "", verdict.Store, v1alpha1.OutcomePass},
@@ -65,12 +65,12 @@ func TestDecideForAVerdictOfAnOrder(t *testing.T) {
 				w.Status.OrderVerdicts = tc.stored
 				w.Status.Order.Submissions = []v1alpha1.Submission{{Stage: v1alpha1.StagePre, EarlierNodes: []string{"earlier"}}}
 			})
-			outcome, after := verdict.DecideOrder(verdict.OrderInput{
+			action, after := verdict.DecideOrder(verdict.OrderInput{
 				Workload: w, Retrieved: tc.retrieved,
 				Received: events.OrderVerdict{UID: "release", NodeID: tc.node, Stage: post, Verdict: tc.verdict, WithoutRules: tc.withoutRules},
 			})
-			if got := v1alpha1.VerdictOf(after, post).Outcome(); outcome != tc.want || got != tc.wantStage {
-				t.Errorf("%s, and the stage is %s; want %s, %s", outcome, got, tc.want, tc.wantStage)
+			if got := v1alpha1.VerdictOf(after, post).Outcome(); action != tc.want || got != tc.wantStage {
+				t.Errorf("%s, and the stage is %s; want %s, %s", action, got, tc.want, tc.wantStage)
 			}
 		})
 	}

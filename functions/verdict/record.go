@@ -58,7 +58,7 @@ func (r *Recorder) Record(ctx context.Context, received events.ChangePodVerdict,
 	next := r.prepare(ctx, received)
 	defer next.CancelReservation()
 	decision, stored, err := r.apply(ctx, in, next)
-	if err == nil && decision.Outcome == AskRetrieve {
+	if err == nil && decision.Action == AskRetrieve {
 		in.Retrieved = retrieve(ctx, altershield.Retrieve{
 			OrderID: received.BizExecOrderID, NodeID: received.NodeID, Stage: received.Stage,
 		}, server)
@@ -70,10 +70,10 @@ func (r *Recorder) Record(ctx context.Context, received events.ChangePodVerdict,
 	if err != nil {
 		return err
 	}
-	r.received.Add(ctx, 1, string(received.Stage), string(v1alpha1.ParseVerdict(received.Verdict)), string(decision.Outcome))
+	r.received.Add(ctx, 1, string(received.Stage), string(v1alpha1.ParseVerdict(received.Verdict)), string(decision.Action))
 	logging.FromContext(ctx).Infow("Verdict handled", "changepod", received.Namespace+"/"+received.Name, "node", received.NodeID,
-		"stage", received.Stage, "verdict", received.Verdict, "outcome", decision.Outcome)
-	if decision.Outcome == Store {
+		"stage", received.Stage, "verdict", received.Verdict, "action", decision.Action)
+	if decision.Action == Store {
 		if received.Stage == v1alpha1.StagePost {
 			r.follower.Judged(received.UID)
 		}
@@ -91,7 +91,7 @@ func (r *Recorder) apply(ctx context.Context, in Input, next FollowUp) (Decision
 		in.Pod, in.Now = pod, r.clock.Now()
 		decision = Decide(in)
 		pod.Status.Verdicts, pod.Status.PodResults = decision.Verdicts, decision.PodResults
-		if decision.Outcome == Store {
+		if decision.Action == Store {
 			r.storeEnd(pod, in.Now)
 			next.WriteIntent(pod)
 		}
@@ -100,12 +100,12 @@ func (r *Recorder) apply(ctx context.Context, in Input, next FollowUp) (Decision
 	pods := r.client.AppV1alpha1().ChangePods(in.Received.Namespace)
 	if last := r.written.take(in.Received.UID); last != nil {
 		stored, err := functions.PatchStatusFrom(ctx, pods, last, r.fields, decide)
-		if err != nil || decision.Outcome == Store {
+		if err != nil || decision.Action == Store {
 			return decision, stored, err
 		}
 	}
 	stored, err := functions.PatchStatus(ctx, pods, in.Received.Name, r.fields, decide)
-	if err == nil && decision.Outcome == Store && isPrePass(in.Received) { // a verdict of stage POST follows
+	if err == nil && decision.Action == Store && isPrePass(in.Received) { // a verdict of stage POST follows
 		r.written.add(stored)
 	}
 	return decision, stored, err

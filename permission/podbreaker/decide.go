@@ -60,24 +60,24 @@ type Request struct {
 	Message string
 }
 
-// Outcome reports whether an attempt may begin.
-type Outcome string
+// State reports whether an attempt may begin.
+type State string
 
-// The outcomes.
+// The states.
 const (
 	// Closed: an attempt may begin.
-	Closed Outcome = "Closed"
+	Closed State = "Closed"
 	// Busy: another caller has the breaker; retry at Next.
-	Busy Outcome = "Busy"
+	Busy State = "Busy"
 	// OpenDenied: no attempt may begin until the breaker is reset.
-	OpenDenied Outcome = "OpenDenied"
+	OpenDenied State = "OpenDenied"
 	// OpenFailed: no attempt may begin before Next.
-	OpenFailed Outcome = "OpenFailed"
+	OpenFailed State = "OpenFailed"
 )
 
 // Decision is the result of a Request.
 type Decision struct {
-	Outcome Outcome
+	State State
 	// Entry is the entry after the operation; Exists is false if there is none.
 	Entry  Entry
 	Exists bool
@@ -104,8 +104,8 @@ func DefaultPolicy() Policy {
 	}}
 }
 
-// State returns the outcome of an Acquire by holder, and when to retry.
-func (p Policy) State(e Entry, now time.Time, holder string) (Outcome, time.Time) {
+// State returns the state that an Acquire by holder meets, and when to retry.
+func (p Policy) State(e Entry, now time.Time, holder string) (State, time.Time) {
 	switch {
 	case e.Denied >= p.Threshold:
 		return OpenDenied, time.Time{}
@@ -122,8 +122,8 @@ func (p Policy) State(e Entry, now time.Time, holder string) (Outcome, time.Time
 func (p Policy) Decide(e Entry, exists bool, r Request) (d Decision, next *Entry, remove bool) {
 	switch r.Operation {
 	case Acquire:
-		d.Outcome, d.Next = p.State(e, r.Now, r.Holder)
-		if d.Outcome == Closed && (e.Holder != r.Holder || !r.Now.Before(e.Until)) {
+		d.State, d.Next = p.State(e, r.Now, r.Holder)
+		if d.State == Closed && (e.Holder != r.Holder || !r.Now.Before(e.Until)) {
 			e.Holder, e.Until = r.Holder, r.Now.Add(acquireTimeout)
 			next = &e
 		}
@@ -131,11 +131,11 @@ func (p Policy) Decide(e Entry, exists bool, r Request) (d Decision, next *Entry
 		d, next = p.recordFailure(e, exists, r)
 	case RecordSuccess:
 		e, remove = Entry{UID: r.UID}, exists
-		d.Outcome, exists = Closed, false
+		d.State, exists = Closed, false
 	case Reset:
 		// Counted attempts stay recorded, so that a repeated RecordFailure does not
 		// count them again.
-		d.Outcome = Closed
+		d.State = Closed
 		if exists {
 			e = Entry{UID: e.UID, Settled: e.Settled, Call: e.Call}
 			next = &e
@@ -162,8 +162,8 @@ func (p Policy) recordFailure(e Entry, exists bool, r Request) (Decision, *Entry
 		count = r.Attempt - e.Settled[r.Application]
 	}
 	if count == 0 {
-		outcome, at := p.State(e, r.Now, "")
-		return Decision{Outcome: outcome, Next: at}, nil
+		state, at := p.State(e, r.Now, "")
+		return Decision{State: state, Next: at}, nil
 	}
 	before := p.isOpen(e)
 	if r.Application == "" {
@@ -181,8 +181,8 @@ func (p Policy) recordFailure(e Entry, exists bool, r Request) (Decision, *Entry
 	if e.Failed >= p.Threshold && !r.Denied {
 		e.Next = r.Now.Add(e.nextBackoff(p.Backoff, r.Jitter))
 	}
-	outcome, at := p.State(e, r.Now, "")
-	return Decision{Outcome: outcome, Next: at, Counted: true, Opened: !before && p.isOpen(e)}, &e
+	state, at := p.State(e, r.Now, "")
+	return Decision{State: state, Next: at, Counted: true, Opened: !before && p.isOpen(e)}, &e
 }
 
 // isOpen reports whether the breaker restricts attempts.

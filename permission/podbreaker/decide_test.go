@@ -50,7 +50,7 @@ func TestDecide(t *testing.T) {
 	threeFailed := []Request{fail(1), fail(2), fail(3)}
 	for name, tc := range map[string]struct {
 		steps []Request
-		want  Outcome
+		want  State
 		next  time.Duration // after zero
 	}{
 		"no failure":                                        {[]Request{acquire("a", 0)}, Closed, 0},
@@ -80,8 +80,8 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			steps := append([]Request(nil), tc.steps...)
 			got := apply(t, steps...)
-			if got.Outcome != tc.want {
-				t.Fatalf("%s, want %s: %+v", got.Outcome, tc.want, got.Entry)
+			if got.State != tc.want {
+				t.Fatalf("%s, want %s: %+v", got.State, tc.want, got.Entry)
 			}
 			if tc.next > 0 && !got.Next.Equal(zero.Add(tc.next)) {
 				t.Errorf("next %s, want %s", got.Next.Sub(zero), tc.next)

@@ -140,7 +140,7 @@ func TestOneOfManyCallersAcquiresTheBreaker(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				if d.Outcome == Closed {
+				if d.State == Closed {
 					acquired++
 				}
 			})
@@ -168,8 +168,8 @@ func TestAFullConfigMapContinuesInShardsWithOneEntryPerPod(t *testing.T) {
 	record(a, "ns.new", 1)
 	delete(s.maps[PrimaryName].Data, "filler") // there is space again, but new entries still go to shards
 	record(b, "ns.new", 2)
-	if d := record(a, "ns.new", 3); d.Outcome != OpenDenied {
-		t.Errorf("%s: a denial was lost", d.Outcome)
+	if d := record(a, "ns.new", 3); d.State != OpenDenied {
+		t.Errorf("%s: a denial was lost", d.State)
 	}
 	record(b, "ns.old", 2)
 	var where []string

@@ -59,7 +59,7 @@ func (b *Breaker) do(ctx context.Context, name string, r Request) (reply, error)
 	return answer, nil
 }
 
-// Peek returns the cached entry of a pod, which may be stale, and the outcome that
+// Peek returns the cached entry of a pod, which may be stale, and the state that
 // an Acquire by holder would probably have. It writes nothing.
 func (b *Breaker) Peek(key string, uid types.UID, now time.Time, holder string) Decision {
 	var d Decision
@@ -70,7 +70,7 @@ func (b *Breaker) Peek(key string, uid types.UID, now time.Time, holder string) 
 			}
 		}
 	}
-	d.Outcome, d.Next = b.policy().State(d.Entry, now, holder)
+	d.State, d.Next = b.policy().State(d.Entry, now, holder)
 	return d
 }
 

@@ -53,7 +53,7 @@ func (b *batch) apply(ctx context.Context, s *suite, r callback.Received) {
 		Message: r.Data.Message, PodResults: r.Data.PodResults,
 	}}
 	d := verdict.Decide(in)
-	if d.Outcome == verdict.AskRetrieve {
+	if d.Action == verdict.AskRetrieve {
 		in.Retrieved = verdict.RetrievedOther
 		if s.confirms(ctx, b.node, r.Data.Stage) {
 			in.Retrieved = verdict.RetrievedPass

@@ -20,8 +20,8 @@ type Input struct {
 	Release bool
 	// ByController: our controller made the change.
 	ByController bool
-	// Suspension is the outcome of package suspend for the change.
-	Suspension suspend.Outcome
+	// Suspension is the answer of package suspend for the change.
+	Suspension suspend.Answer
 	// Succeeded: the version succeeded in this workload.
 	Succeeded bool
 	// Stored is the stored answer about the version, or nil.
@@ -33,17 +33,17 @@ type Input struct {
 	Now    time.Time
 }
 
-// Outcome is the source of the answer about a change.
-type Outcome string
+// Source is where the answer about a change comes from.
+type Source string
 
-// The outcomes.
+// The sources.
 const (
 	// Skip: the change is admitted without an answer.
-	Skip Outcome = "Skip"
+	Skip Source = "Skip"
 	// Reuse: the stored answer is used.
-	Reuse Outcome = "Reuse"
+	Reuse Source = "Reuse"
 	// Ask: the server is asked.
-	Ask Outcome = "Ask"
+	Ask Source = "Ask"
 )
 
 // Reasons of Skip; metric label values.
@@ -58,9 +58,9 @@ const (
 	DryRun       = "DryRun"
 )
 
-// Decision is an outcome with its reason.
+// Decision is a source with its reason.
 type Decision struct {
-	Outcome Outcome
+	Source Source
 	// Reason is one of the constants above; empty unless Skip.
 	Reason string
 }
@@ -98,9 +98,9 @@ func Decide(in Input) Decision {
 	case in.DryRun:
 		return Decision{Skip, DryRun}
 	case in.Stored != nil && fresh(*in.Stored, in):
-		return Decision{Outcome: Reuse}
+		return Decision{Source: Reuse}
 	default:
-		return Decision{Outcome: Ask}
+		return Decision{Source: Ask}
 	}
 }
 

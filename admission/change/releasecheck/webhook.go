@@ -75,7 +75,7 @@ func (c *Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	}
 	q := c.queryOf(change, version)
 	d, before := c.decide(ctx, change, q)
-	switch d.Outcome {
+	switch d.Source {
 	case Skip:
 		return skip(d.Reason)
 	case Reuse:
@@ -116,7 +116,7 @@ func (c *Handler) decide(ctx context.Context, change admission.Change, q Query) 
 		Enabled:      s.ReleaseCheck > 0,
 		Release:      change.Old == nil || change.TemplateChanged,
 		ByController: change.ByController(),
-		Suspension:   suspend.Confirm(suspend.Decide(suspension), suspension, suspend.AddedBypass(change) != nil).Outcome,
+		Suspension:   suspend.Confirm(suspend.Decide(suspension), suspension, suspend.AddedBypass(change) != nil).Answer,
 		Attempt:      q.Release.Attempt,
 		DryRun:       change.DryRun,
 		Now:          c.Clock.Now(),

@@ -42,24 +42,24 @@ type Input struct {
 	HistoryUnknown bool
 }
 
-// Outcome is the result of a decision.
-type Outcome string
+// Answer is what the webhook answers.
+type Answer string
 
-// The outcomes.
+// The answers.
 const (
 	// Admit: the workload is not suspended, or the update is allowed during a suspension.
-	Admit Outcome = "Admit"
+	Admit Answer = "Admit"
 	// Repair: admitted once per suspension; the rollout resumes.
-	Repair Outcome = "Repair"
+	Repair Answer = "Repair"
 	// Rollback: admitted; the rollout resumes.
-	Rollback Outcome = "Rollback"
+	Rollback Answer = "Rollback"
 	// Deny: the update is denied because of the suspension.
-	Deny Outcome = "Deny"
+	Deny Answer = "Deny"
 )
 
-// Decision is an outcome with its reason.
+// Decision is an answer with its reason.
 type Decision struct {
-	Outcome Outcome
+	Answer Answer
 	// Reason is one of the Reason constants; empty on Admit.
 	Reason string
 	// Message explains a denial; empty unless Deny.
@@ -67,7 +67,7 @@ type Decision struct {
 }
 
 // Bypass reports whether the update is admitted although the workload is suspended.
-func (d Decision) Bypass() bool { return d.Outcome == Repair || d.Outcome == Rollback }
+func (d Decision) Bypass() bool { return d.Answer == Repair || d.Answer == Rollback }
 
 // Decide returns the decision about an update.
 //
@@ -76,15 +76,15 @@ func (d Decision) Bypass() bool { return d.Outcome == Repair || d.Outcome == Rol
 func Decide(in Input) Decision {
 	switch {
 	case !in.Suspended:
-		return Decision{Outcome: Admit}
+		return Decision{Answer: Admit}
 	case in.ByController && !in.TemplateChanged:
-		return Decision{Outcome: Admit}
+		return Decision{Answer: Admit}
 	case in.TemplateChanged && (in.Succeeded || in.ByController):
-		return Decision{Outcome: Rollback, Reason: v1alpha1.ReasonRollbackAdmitted}
+		return Decision{Answer: Rollback, Reason: v1alpha1.ReasonRollbackAdmitted}
 	case in.TemplateChanged && in.RepairRequested && (!in.RepairUsed || !in.Blocking):
-		return Decision{Outcome: Repair, Reason: v1alpha1.ReasonRepairAdmitted}
+		return Decision{Answer: Repair, Reason: v1alpha1.ReasonRepairAdmitted}
 	case !in.Blocking:
-		return Decision{Outcome: Admit}
+		return Decision{Answer: Admit}
 	case in.TemplateChanged && in.RepairRequested:
 		return deny(in, "a repair of this suspension was already admitted; "+
 			"remove the annotation "+v1alpha1.BypassAnnotation+" to allow another")
@@ -93,7 +93,7 @@ func Decide(in Input) Decision {
 	case in.TemplateChanged, in.HoldChanged:
 		return deny(in, "")
 	default:
-		return Decision{Outcome: Admit}
+		return Decision{Answer: Admit}
 	}
 }
 
@@ -115,8 +115,8 @@ func NeedsAuthorization(d Decision, in Input) bool {
 	if !in.NeedsAuthorization || !in.Blocking || !in.Suspended || in.ByController {
 		return false
 	}
-	return d.Outcome == Repair || d.Outcome != Deny && in.OwnerAdded ||
-		d.Outcome == Admit && (in.BypassRemoved || in.Deletion)
+	return d.Answer == Repair || d.Answer != Deny && in.OwnerAdded ||
+		d.Answer == Admit && (in.BypassRemoved || in.Deletion)
 }
 
 // Authorization is the result of an access review for a bypass.
@@ -164,5 +164,5 @@ func deny(in Input, more string) Decision {
 	if more != "" {
 		message += ": " + more
 	}
-	return Decision{Outcome: Deny, Reason: v1alpha1.ReasonReleaseDenied, Message: message}
+	return Decision{Answer: Deny, Reason: v1alpha1.ReasonReleaseDenied, Message: message}
 }

@@ -13,15 +13,15 @@ import (
 
 const fixed = "deployment sleep is suspended"
 
-func admitted() Decision { return Decision{Outcome: Admit} }
+func admitted() Decision { return Decision{Answer: Admit} }
 func repaired() Decision {
-	return Decision{Outcome: Repair, Reason: v1alpha1.ReasonRepairAdmitted}
+	return Decision{Answer: Repair, Reason: v1alpha1.ReasonRepairAdmitted}
 }
 func rolledBack() Decision {
-	return Decision{Outcome: Rollback, Reason: v1alpha1.ReasonRollbackAdmitted}
+	return Decision{Answer: Rollback, Reason: v1alpha1.ReasonRollbackAdmitted}
 }
 func denied(message string) Decision {
-	return Decision{Outcome: Deny, Reason: v1alpha1.ReasonReleaseDenied, Message: message}
+	return Decision{Answer: Deny, Reason: v1alpha1.ReasonReleaseDenied, Message: message}
 }
 
 func TestDecide(t *testing.T) {

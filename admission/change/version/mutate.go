@@ -33,12 +33,12 @@ func mutate(c admission.Change, release v1alpha1.Release, suspension suspend.Dec
 		}
 	default:
 		restoreAnnotations(&m, c)
-		if v1alpha1.HoldOf(c.Old.Annotations).IsUnjudged() && c.TemplateChanged && suspension.Outcome != suspend.Deny {
+		if v1alpha1.HoldOf(c.Old.Annotations).IsUnjudged() && c.TemplateChanged && suspension.Answer != suspend.Deny {
 			resume(&m, c, c.Old.Annotations)
 		}
 	}
 	// If the repair is denied, the label stays: the validating webhook reads it.
-	if suspension.Outcome != suspend.Deny {
+	if suspension.Answer != suspend.Deny {
 		delete(m.Labels, v1alpha1.IgnoredSuspendLabel)
 	}
 	return m, nil
@@ -65,7 +65,7 @@ func resetForCreation(m *admission.Mutation, c admission.Change) {
 // for instance).
 func recordBypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release, suspension suspend.Decision, now time.Time) error {
 	kind := v1alpha1.BypassRollback
-	if suspension.Outcome == suspend.Repair {
+	if suspension.Answer == suspend.Repair {
 		kind = v1alpha1.BypassRepair
 	}
 	suspended := c.Old.Labels[v1alpha1.SuspendLabel]

@@ -104,7 +104,7 @@ func Decide(f Facts) Decision {
 	switch {
 	case granted == len(f.Sets):
 		return Decision{Action: Complete, Reason: podmeta.ReasonPermissionGranted}
-	case apply != "" && f.Breaker.Outcome == podbreaker.Closed:
+	case apply != "" && f.Breaker.State == podbreaker.Closed:
 		return prepareApply(f, apply)
 	case poll != "":
 		return Decision{Action: Poll, Set: poll, Reason: reasonForState(f.Applications[poll].State)}
@@ -130,7 +130,7 @@ func prepareApply(f Facts, set string) Decision {
 
 // waitForBreaker returns WaitForBreaker with the reason of the breaker's state.
 func waitForBreaker(f Facts) Decision {
-	switch f.Breaker.Outcome {
+	switch f.Breaker.State {
 	case podbreaker.OpenDenied:
 		return Decision{Action: WaitForBreaker, Reason: podmeta.ReasonBreakerOpenDenied}
 	case podbreaker.OpenFailed:

@@ -29,8 +29,8 @@ func bothCounted(f *Facts) {
 	f.Breaker.Entry.Settled = map[string]int{"a": 1, "b": 1}
 }
 
-func withOutcome(o podbreaker.Outcome) func(*Facts) {
-	return func(f *Facts) { f.Breaker.Outcome, f.Breaker.Next = o, soon }
+func withOutcome(o podbreaker.State) func(*Facts) {
+	return func(f *Facts) { f.Breaker.State, f.Breaker.Next = o, soon }
 }
 
 func TestDecide(t *testing.T) {
@@ -91,7 +91,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := Facts{IPs: []string{"10.0.0.1"}, HasFinalizer: true, ApplicationsKnown: true, Sets: []string{"a", "b"},
-				Applications: map[string]api.Application{}, Breaker: podbreaker.Decision{Outcome: podbreaker.Closed}}
+				Applications: map[string]api.Application{}, Breaker: podbreaker.Decision{State: podbreaker.Closed}}
 			for _, change := range tc.change {
 				change(&f)
 			}

@@ -67,7 +67,7 @@ func leakedGrantMessage(leak api.LeakedGrant) string {
 
 // breakerMessage says when the next attempt begins while the breaker is open;
 // otherwise it returns an empty string.
-func breakerMessage(o podbreaker.Outcome, e podbreaker.Entry, next time.Time) string {
+func breakerMessage(o podbreaker.State, e podbreaker.Entry, next time.Time) string {
 	switch o {
 	case podbreaker.OpenDenied:
 		return fmt.Sprintf("permissions were denied %d times; no new attempt begins until the breaker is reset", e.Denied)

@@ -123,7 +123,7 @@ func (r *podReporter) denied(ctx context.Context, app api.Application) {
 // attempt opened it.
 func (r *podReporter) failed(ctx context.Context, reason, message string, d podbreaker.Decision) {
 	r.lastWrite = time.Time{} // results are written without delay
-	outlook := breakerMessage(d.Outcome, d.Entry, d.Next)
+	outlook := breakerMessage(d.State, d.Entry, d.Next)
 	condition := message
 	if outlook != "" {
 		condition += "; " + outlook
@@ -134,7 +134,7 @@ func (r *podReporter) failed(ctx context.Context, reason, message string, d podb
 		return
 	}
 	why := podmeta.ReasonBreakerOpenFailed
-	if d.Outcome == podbreaker.OpenDenied {
+	if d.State == podbreaker.OpenDenied {
 		why = podmeta.ReasonBreakerOpenDenied
 	}
 	r.Recorder.Event(r.pod, corev1.EventTypeWarning, why, outlook)

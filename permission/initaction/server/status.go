@@ -41,10 +41,10 @@ type Status struct {
 	Reason     string `json:"reason,omitempty"`
 	Message    string `json:"message,omitempty"`
 	// Breaker is Closed, Busy, OpenDenied or OpenFailed.
-	Breaker podbreaker.Outcome `json:"breaker"`
-	Denied  int                `json:"denied"`
-	Failed  int                `json:"failed"`
-	NextTry *time.Time         `json:"nextTry,omitempty"`
+	Breaker podbreaker.State `json:"breaker"`
+	Denied  int              `json:"denied"`
+	Failed  int              `json:"failed"`
+	NextTry *time.Time       `json:"nextTry,omitempty"`
 	// Applications are the pod's applications at the permission centre.
 	Applications []api.Application `json:"applications"`
 	// Unreachable is the error if the permission centre could not be called.
@@ -117,7 +117,7 @@ func (s *server) authorizedPod(c echo.Context, verb string) (*corev1.Pod, authen
 func (s *server) podStatus(c echo.Context, pod *corev1.Pod) Status {
 	look := s.Breaker.Peek(podbreaker.Key(pod.Namespace, pod.Name), pod.UID, s.Clock.Now(), "")
 	status := Status{Namespace: pod.Namespace, Pod: pod.Name, UID: string(pod.UID), IPs: podmeta.IPs(pod), Sets: podmeta.Sets(pod),
-		Breaker: look.Outcome, Denied: look.Entry.Denied, Failed: look.Entry.Failed, Applications: []api.Application{}}
+		Breaker: look.State, Denied: look.Entry.Denied, Failed: look.Entry.Failed, Applications: []api.Application{}}
 	if !look.Next.IsZero() {
 		status.NextTry = &look.Next
 	}

@@ -12,19 +12,19 @@ import (
 // assumed to run. The timestamp already includes the grace period.
 const nodeLossGrace = 30 * time.Second
 
-// Outcome is the action that a pod needs.
-type Outcome string
+// Action is what a pod needs.
+type Action string
 
-// The outcomes.
+// The actions.
 const (
 	// Nothing: no action.
-	Nothing Outcome = "Nothing"
+	Nothing Action = "Nothing"
 	// AddFinalizer: add the finalizer.
-	AddFinalizer Outcome = "AddFinalizer"
+	AddFinalizer Action = "AddFinalizer"
 	// Revoke: the pod has ended; revoke its permissions.
-	Revoke Outcome = "Revoke"
+	Revoke Action = "Revoke"
 	// Wait: the pod is terminating but may still run.
-	Wait Outcome = "Wait"
+	Wait Action = "Wait"
 )
 
 // Input is the input of Decide.
@@ -39,7 +39,7 @@ type Input struct {
 
 // Decision is the action that a pod needs.
 type Decision struct {
-	Outcome Outcome
+	Action Action
 	// Ended is when the pod ended, for Revoke; zero if unknown.
 	Ended time.Time
 	// RecheckAt is when to reconcile again, for Wait.
@@ -56,27 +56,27 @@ func Decide(in Input) Decision {
 	switch {
 	case !podmeta.HasFinalizer(p):
 		if podmeta.InitContainer(p) != nil && !terminating && !completed {
-			return Decision{Outcome: AddFinalizer}
+			return Decision{Action: AddFinalizer}
 		}
-		return Decision{Outcome: Nothing}
+		return Decision{Action: Nothing}
 	case completed:
-		return Decision{Outcome: Revoke, Ended: endTime(p)}
+		return Decision{Action: Revoke, Ended: endTime(p)}
 	case !terminating:
-		return Decision{Outcome: Nothing}
+		return Decision{Action: Nothing}
 	case p.Spec.NodeName == "", allTerminated(p):
-		return Decision{Outcome: Revoke, Ended: endTime(p)}
+		return Decision{Action: Revoke, Ended: endTime(p)}
 	}
 	due := p.DeletionTimestamp.Add(nodeLossGrace)
 	// A forced deletion states that the pod does not run. The kubelet's report takes
 	// precedence if the node is ready.
 	forced := p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds == 0
 	if (in.NodeGone || forced && in.NodeNotReady) && !in.Now.Before(due) {
-		return Decision{Outcome: Revoke, Ended: p.DeletionTimestamp.Time}
+		return Decision{Action: Revoke, Ended: p.DeletionTimestamp.Time}
 	}
 	if in.Now.Before(due) {
-		return Decision{Outcome: Wait, RecheckAt: due}
+		return Decision{Action: Wait, RecheckAt: due}
 	}
-	return Decision{Outcome: Wait, RecheckAt: in.Now.Add(nodeLossGrace / 2)}
+	return Decision{Action: Wait, RecheckAt: in.Now.Add(nodeLossGrace / 2)}
 }
 
 // allTerminated reports whether all containers of a terminating pod have ended for

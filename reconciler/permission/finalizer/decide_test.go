@@ -60,7 +60,7 @@ func TestDecide(t *testing.T) {
 		pod            *corev1.Pod
 		lost, notReady bool
 		after          time.Duration
-		want           Outcome
+		want           Action
 		ended          time.Duration
 	}{
 		"a new pod with the init container":                       {pod: pod(withoutFinalizer, phase(corev1.PodPending)), want: AddFinalizer},
@@ -95,8 +95,8 @@ func TestDecide(t *testing.T) {
 			for form, p := range map[string]*corev1.Pod{"whole": tc.pod, "trimmed": trimmed.(*corev1.Pod)} {
 				now := zero.Add(tc.after)
 				got := Decide(Input{Pod: p, NodeGone: tc.lost, NodeNotReady: tc.notReady, Now: now})
-				if got.Outcome != tc.want {
-					t.Fatalf("%s: %s, want %s", form, got.Outcome, tc.want)
+				if got.Action != tc.want {
+					t.Fatalf("%s: %s, want %s", form, got.Action, tc.want)
 				}
 				if tc.want == Wait && !got.RecheckAt.After(now) {
 					t.Errorf("%s: recheck at %s", form, got.RecheckAt)

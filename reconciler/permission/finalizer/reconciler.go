@@ -107,7 +107,7 @@ func (r *Reconciler) reconcileFinalizer(ctx context.Context, at types.Namespaced
 		in.NodeGone, in.NodeNotReady = nodeState(n)
 	}
 	d := Decide(in)
-	switch d.Outcome {
+	switch d.Action {
 	case AddFinalizer:
 		return r.patchFinalizer(ctx, p, map[string]any{"finalizers": []string{podmeta.Finalizer}})
 	case Wait:
