@@ -49,7 +49,7 @@ type ChangeWorkload struct {
 	Version   string    `json:"version"`
 	Attempt   int64     `json:"attempt"`
 	// Status is the state; empty means Init.
-	Status v1alpha1.WorkloadPhase `json:"status,omitempty"`
+	Status v1alpha1.ReleasePhase `json:"status,omitempty"`
 	// EntryTimeUnix is when the release entered Status, in seconds. Required for
 	// VerbSucceeded, VerbSuspended and VerbFailed.
 	EntryTimeUnix int64 `json:"entryTimeUnix,omitempty"`

@@ -170,7 +170,7 @@ func changeWorkload(verb Verb) ChangeWorkload {
 		Workload:      deployment(),
 		Version:       version,
 		Attempt:       3,
-		Status:        v1alpha1.WorkloadSuspend,
+		Status:        v1alpha1.ReleaseSuspend,
 		EntryTimeUnix: 1_767_323_045,
 		Reason:        v1alpha1.ReasonCheckFailed,
 		Message:       "1 of 10 pods failed",

@@ -19,10 +19,10 @@ func TestAConflictIsDecidedAgainOnTheCurrentObject(t *testing.T) {
 	c := ft.New(t, ft.NewBatch(1, []string{"a"}))
 	c.BeforeNextPatch(func() {
 		batch := c.ChangePod(ft.BatchName(1))
-		batch.Status.Phase = v1alpha1.PodPreWait
+		batch.Status.Phase = v1alpha1.BatchPreWait
 		c.Write(batch)
 	})
-	var phases []v1alpha1.PodPhase
+	var phases []v1alpha1.BatchPhase
 	got, err := functions.PatchStatus(t.Context(), c.Change.AppV1alpha1().ChangePods(ft.Namespace), ft.BatchName(1),
 		statuspatch.ChangePodSubmit, func(p *v1alpha1.ChangePod) error {
 			phases = append(phases, p.Status.Phase)
@@ -32,10 +32,10 @@ func TestAConflictIsDecidedAgainOnTheCurrentObject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]v1alpha1.PodPhase{v1alpha1.PodInit, v1alpha1.PodPreWait}, phases); diff != "" {
+	if diff := cmp.Diff([]v1alpha1.BatchPhase{v1alpha1.BatchInit, v1alpha1.BatchPreWait}, phases); diff != "" {
 		t.Error(diff)
 	}
-	if got.Status.ChangePodID != "n" || got.Status.Phase != v1alpha1.PodPreWait {
+	if got.Status.ChangePodID != "n" || got.Status.Phase != v1alpha1.BatchPreWait {
 		t.Errorf("stored is %+v", got.Status)
 	}
 }

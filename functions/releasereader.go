@@ -72,6 +72,6 @@ func (r *ReleaseReader) Live(ctx context.Context, namespace, name string) (*v1al
 
 // acceptsBatches reports whether batches of the release may be sent to the server.
 func acceptsBatches(w *v1alpha1.ChangeWorkload) bool {
-	return w.DeletionTimestamp == nil && w.Spec.Attempt > 0 && w.Status.Phase != v1alpha1.WorkloadFailed &&
+	return w.DeletionTimestamp == nil && w.Spec.Attempt > 0 && w.Status.Phase != v1alpha1.ReleaseFailed &&
 		w.Status.Order.Opened() && !w.Status.OrderCheckFailed()
 }

@@ -21,17 +21,17 @@ func TestOnlyReleasesThatAcceptBatchesAreCached(t *testing.T) {
 			w.Status.OrderVerdicts = append(w.Status.OrderVerdicts, v1alpha1.StageVerdict{Stage: stage, Verdict: verdict})
 		}
 	}
-	phase := func(p v1alpha1.WorkloadPhase) func(*v1alpha1.ChangeWorkload) {
+	phase := func(p v1alpha1.ReleasePhase) func(*v1alpha1.ChangeWorkload) {
 		return func(w *v1alpha1.ChangeWorkload) { w.Status.Phase = p }
 	}
 	for name, tc := range map[string]struct {
 		edit func(*v1alpha1.ChangeWorkload)
 		want bool
 	}{
-		"running":                  {phase(v1alpha1.WorkloadRunning), true},
-		"suspended":                {phase(v1alpha1.WorkloadSuspend), true},
-		"succeeded":                {phase(v1alpha1.WorkloadSuccess), true},
-		"failed":                   {phase(v1alpha1.WorkloadFailed), false},
+		"running":                  {phase(v1alpha1.ReleaseRunning), true},
+		"suspended":                {phase(v1alpha1.ReleaseSuspend), true},
+		"succeeded":                {phase(v1alpha1.ReleaseSuccess), true},
+		"failed":                   {phase(v1alpha1.ReleaseFailed), false},
 		"baseline":                 {func(w *v1alpha1.ChangeWorkload) { w.Spec.Attempt = 0 }, false},
 		"later attempt":            {func(w *v1alpha1.ChangeWorkload) { w.Spec.Attempt = 2 }, true},
 		"no order":                 {func(w *v1alpha1.ChangeWorkload) { w.Status.Order = nil }, false},
@@ -128,7 +128,7 @@ func TestALiveReadUpdatesTheCache(t *testing.T) {
 		gets int // of the cached read that follows
 	}{
 		"replaced": {ft.NewRelease(func(w *v1alpha1.ChangeWorkload) { w.UID = "later" }), 0},
-		"failed":   {ft.NewRelease(func(w *v1alpha1.ChangeWorkload) { w.Status.Phase = v1alpha1.WorkloadFailed }), 1},
+		"failed":   {ft.NewRelease(func(w *v1alpha1.ChangeWorkload) { w.Status.Phase = v1alpha1.ReleaseFailed }), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, _, releases, read := withCachedRelease(t)

@@ -13,7 +13,7 @@ func TestADeadLetterWaitsUntilItsEffectIsSeen(t *testing.T) {
 	undelivered := func(kind, uid string) []corev1.Event {
 		return []corev1.Event{{Reason: v1alpha1.ReasonEventUndelivered, InvolvedObject: corev1.ObjectReference{Kind: kind, UID: "u", Name: uid}}, {Reason: "Other"}}
 	}
-	withBatch := func(phase v1alpha1.PodPhase) []v1alpha1.ChangePod {
+	withBatch := func(phase v1alpha1.BatchPhase) []v1alpha1.ChangePod {
 		b := v1alpha1.ChangePod{}
 		b.UID, b.Status.Phase = "u", phase
 		return []v1alpha1.ChangePod{b}
@@ -31,8 +31,8 @@ func TestADeadLetterWaitsUntilItsEffectIsSeen(t *testing.T) {
 		batches  []v1alpha1.ChangePod
 		waiting  bool
 	}{
-		"a batch that was not called":   {undelivered("ChangePod", "b"), nil, withBatch(v1alpha1.PodPreWait), true},
-		"a batch that ended":            {undelivered("ChangePod", "b"), nil, withBatch(v1alpha1.PodExecuteDone), false},
+		"a batch that was not called":   {undelivered("ChangePod", "b"), nil, withBatch(v1alpha1.BatchPreWait), true},
+		"a batch that ended":            {undelivered("ChangePod", "b"), nil, withBatch(v1alpha1.BatchExecuteDone), false},
 		"a batch that was deleted":      {undelivered("ChangePod", "b"), nil, nil, false},
 		"an order with a due step":      {undelivered("ChangeWorkload", "r"), withRelease(func(c *v1alpha1.ChangeWorkload) { c.Status.OrderStep = &v1alpha1.OrderStep{} }), nil, true},
 		"an announcement":               {undelivered("ChangeWorkload", "r"), withRelease(func(c *v1alpha1.ChangeWorkload) { c.Status.Announcements = make([]v1alpha1.Announcement, 1) }), nil, true},

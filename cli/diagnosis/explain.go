@@ -76,7 +76,7 @@ func (f Facts) LastSucceeded() *v1alpha1.ChangeWorkload {
 	var last *v1alpha1.ChangeWorkload
 	for i := range f.Releases {
 		c := &f.Releases[i]
-		if c.Status.Phase == v1alpha1.WorkloadSuccess && c.Spec.Reversion != live.Version && (last == nil || c.Spec.Attempt > last.Spec.Attempt) {
+		if c.Status.Phase == v1alpha1.ReleaseSuccess && c.Spec.Reversion != live.Version && (last == nil || c.Spec.Attempt > last.Spec.Attempt) {
 			last = c
 		}
 	}
@@ -131,8 +131,8 @@ func (f Facts) explainSuspended(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	}
 	e.Why = append(e.Why, "suspended since "+since+": changes of its pod template are denied")
 	failed := c
-	if failed == nil || failed.Status.Phase != v1alpha1.WorkloadSuspend {
-		failed = f.newest(v1alpha1.WorkloadSuspend)
+	if failed == nil || failed.Status.Phase != v1alpha1.ReleaseSuspend {
+		failed = f.newest(v1alpha1.ReleaseSuspend)
 	}
 	if failed != nil {
 		for _, line := range failedPods(failed) {
@@ -158,7 +158,7 @@ func (f Facts) addRollback(e *Explanation) {
 	}
 }
 
-func (f Facts) newest(phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
+func (f Facts) newest(phase v1alpha1.ReleasePhase) *v1alpha1.ChangeWorkload {
 	var found *v1alpha1.ChangeWorkload
 	for i := range f.Releases {
 		if c := &f.Releases[i]; c.Status.Phase == phase && (found == nil || c.Spec.Attempt > found.Spec.Attempt) {
@@ -248,13 +248,13 @@ func (f Facts) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
 func waits(b *v1alpha1.ChangePod) string {
 	stage, called := v1alpha1.StagePre, false
 	switch b.Status.Phase {
-	case v1alpha1.PodExecuteDone, v1alpha1.PodPostFinish:
+	case v1alpha1.BatchExecuteDone, v1alpha1.BatchPostFinish:
 		return ""
-	case v1alpha1.PodPreSubmitted:
+	case v1alpha1.BatchPreSubmitted:
 		called = true
-	case v1alpha1.PodPostSubmitted:
+	case v1alpha1.BatchPostSubmitted:
 		stage, called = v1alpha1.StagePost, true
-	case v1alpha1.PodPostWait:
+	case v1alpha1.BatchPostWait:
 		stage = v1alpha1.StagePost
 	}
 	seconds := b.Status.PreTimeoutThreshold

@@ -37,23 +37,23 @@ func suspended(f *diagnosis.Facts) { f.Labels[v1alpha1.SuspendLabel] = "17000000
 
 func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
-	failed := release(v1alpha1.WorkloadSuspend, no, "CheckFailed", yes, "Suspended")
+	failed := release(v1alpha1.ReleaseSuspend, no, "CheckFailed", yes, "Suspended")
 	failed.Status.DefenseCheckFailPods = []v1alpha1.PodSummary{{Pod: "web-1", Message: "too many errors"}}
-	good := release(v1alpha1.WorkloadSuccess, yes, "AllPodsPassed", no, "")
+	good := release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, "")
 	good.Spec.Reversion, good.Spec.Attempt = "good", 1
-	order := release(v1alpha1.WorkloadSuspend, no, "OrderCheckFailed", yes, "Suspended")
+	order := release(v1alpha1.ReleaseSuspend, no, "OrderCheckFailed", yes, "Suspended")
 	order.Status.Conditions = append(order.Status.Conditions, apis.Condition{Type: v1alpha1.WorkloadOrderJudged, Status: no, Reason: v1alpha1.ReasonOrderCheckFailed})
 	bypass, err := json.Marshal(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: "1700000000", Attempt: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	running := release(v1alpha1.WorkloadRunning, unknown, "Judging", no, "NotSuspended")
+	running := release(v1alpha1.ReleaseRunning, unknown, "Judging", no, "NotSuspended")
 	running.UID = "r"
 	waiting := v1alpha1.ChangePod{ObjectMeta: metav1.ObjectMeta{Name: "web--x--v--x--1", OwnerReferences: []metav1.OwnerReference{{UID: "r", Controller: ptr.To(true)}}}}
-	waiting.Status.Phase = v1alpha1.PodPreWait
+	waiting.Status.Phase = v1alpha1.BatchPreWait
 	waiting.Status.Submissions = []v1alpha1.Submission{{Stage: v1alpha1.StagePre, Attempts: 2, Error: &v1alpha1.ServerError{Reason: v1alpha1.ReasonServerUnreachable, Message: "connection refused"}}}
 
-	drifted := release(v1alpha1.WorkloadSuccess, yes, "AllPodsPassed", no, "")
+	drifted := release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, "")
 	drifted.Status.Conditions = append(drifted.Status.Conditions, apis.Condition{Type: v1alpha1.WorkloadDrifted, Status: yes, Message: "images were changed"})
 
 	for name, tc := range map[string]struct {
@@ -73,16 +73,16 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 			[]string{"already admitted for bob"}, []string{"repair deployment/web -n shop --again"}},
 		"an order that failed as a whole": {facts(with(order), suspended), diagnosis.StateHeld,
 			[]string{"because"}, []string{"approve deployment/web -n shop --order"}},
-		"an unjudged release": {facts(with(release(v1alpha1.WorkloadRunning, unknown, "HeldUnjudged", yes, "HeldUnjudged"))), diagnosis.StateHeld,
+		"an unjudged release": {facts(with(release(v1alpha1.ReleaseRunning, unknown, "HeldUnjudged", yes, "HeldUnjudged"))), diagnosis.StateHeld,
 			[]string{"is unjudged"}, []string{"approve deployment/web", "reject deployment/web"}},
-		"a release without a server": {facts(with(release(v1alpha1.WorkloadFailed, no, "OrderNotAccepted", no, ""))), diagnosis.StateFailed,
+		"a release without a server": {facts(with(release(v1alpha1.ReleaseFailed, no, "OrderNotAccepted", no, ""))), diagnosis.StateFailed,
 			[]string{"because"}, []string{"kubectl breakwater doctor", "retry deployment/web"}},
-		"a release whose pods do not become Ready": {facts(with(release(v1alpha1.WorkloadFailed, no, "ReleaseTimedOut", no, ""), good)), diagnosis.StateFailed,
+		"a release whose pods do not become Ready": {facts(with(release(v1alpha1.ReleaseFailed, no, "ReleaseTimedOut", no, ""), good)), diagnosis.StateFailed,
 			[]string{"because"}, []string{"kubectl describe pods -n shop", "rollback deployment/web -n shop --to good"}},
 		"a batch that waits for the server": {facts(with(running), func(f *diagnosis.Facts) { f.Batches = []v1alpha1.ChangePod{waiting} }), diagnosis.StateRunning,
 			[]string{"batch web--x--v--x--1 waits for the server: call 2 of stage PRE failed: ServerUnreachable: connection refused"}, []string{"status deployment/web"}},
 		"a release with changed images": {facts(with(drifted)), diagnosis.StatePassed, []string{"images were changed"}, nil},
-		"a release that passed":         {facts(with(release(v1alpha1.WorkloadSuccess, yes, "AllPodsPassed", no, ""))), diagnosis.StatePassed, []string{"because"}, nil},
+		"a release that passed":         {facts(with(release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, ""))), diagnosis.StatePassed, []string{"because"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := diagnosis.Explain(tc.facts)
@@ -113,7 +113,7 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 }
 
 func TestAnExplanationNamesAFailedPodOnce(t *testing.T) {
-	failed := release(v1alpha1.WorkloadSuspend, corev1.ConditionFalse, "CheckFailed", corev1.ConditionTrue, "Suspended")
+	failed := release(v1alpha1.ReleaseSuspend, corev1.ConditionFalse, "CheckFailed", corev1.ConditionTrue, "Suspended")
 	failed.Status.DefenseCheckFailPods = []v1alpha1.PodSummary{{Pod: "web-1", Message: "too many errors"}}
 	for i := range failed.Status.Conditions {
 		failed.Status.Conditions[i].Message = "pod web-1 failed its check: too many errors"
@@ -125,12 +125,12 @@ func TestAnExplanationNamesAFailedPodOnce(t *testing.T) {
 }
 
 func TestATreeShowsReleasesBatchesAndPods(t *testing.T) {
-	c := release(v1alpha1.WorkloadSuspend, corev1.ConditionFalse, "CheckFailed", corev1.ConditionTrue, "Suspended")
+	c := release(v1alpha1.ReleaseSuspend, corev1.ConditionFalse, "CheckFailed", corev1.ConditionTrue, "Suspended")
 	c.UID, c.Spec.Reversion = "r", "v"
 	c.Status.Counts = v1alpha1.PodCounts{Pods: 2, Passed: 1, Failed: 1}
 	b := batch([]string{"web-1", "web-2"}, "pass", v1alpha1.PodSummary{Pod: "web-2", Verdict: "fail", Message: "find error"})
 	b.Name, b.OwnerReferences = "web--x--v--x--1", []metav1.OwnerReference{{UID: "r", Controller: ptr.To(true)}}
-	b.Status.Phase, b.Status.Message = v1alpha1.PodExecuteDone, "PostFinish"
+	b.Status.Phase, b.Status.Message = v1alpha1.BatchExecuteDone, "PostFinish"
 	got := diagnosis.Tree(facts(with(c), suspended, func(f *diagnosis.Facts) { f.Batches = []v1alpha1.ChangePod{b} }), diagnosis.Plain)
 	want := `shop/deployment/web  suspended
 └── release v attempt 2 (current)  Held CheckFailed  1 of 2 pods passed, 1 failed
@@ -144,7 +144,7 @@ func TestATreeShowsReleasesBatchesAndPods(t *testing.T) {
 }
 
 func TestTheWayOutOfAnOrderThatIsNotAcceptedNamesWhatToCheck(t *testing.T) {
-	uncalled := release(v1alpha1.WorkloadFailed, corev1.ConditionFalse, v1alpha1.ReasonOrderNotAccepted, corev1.ConditionFalse, "")
+	uncalled := release(v1alpha1.ReleaseFailed, corev1.ConditionFalse, v1alpha1.ReasonOrderNotAccepted, corev1.ConditionFalse, "")
 	rejected := uncalled.DeepCopy()
 	rejected.Status.Order = &v1alpha1.Order{RequestedTime: &metav1.Time{}}
 	for want, c := range map[string]*v1alpha1.ChangeWorkload{"the Broker, function submit": uncalled, "the address and token": rejected} {

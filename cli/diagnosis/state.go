@@ -48,14 +48,14 @@ func StateOf(awaited, live v1alpha1.Release, c *v1alpha1.ChangeWorkload) Release
 	succeeded, held := c.Status.GetCondition(apis.ConditionSucceeded), c.Status.GetCondition(v1alpha1.WorkloadHeld)
 	r := Release{StateRunning, succeeded.GetReason(), succeeded.GetMessage()}
 	switch {
-	case c.Status.Phase == v1alpha1.WorkloadSuccess:
+	case c.Status.Phase == v1alpha1.ReleaseSuccess:
 		r.State = StatePassed
 	case held.IsTrue():
 		r.State = StateHeld
 		if !succeeded.IsFalse() {
 			r.Reason, r.Message = held.Reason, held.Message
 		}
-	case c.Status.Phase == v1alpha1.WorkloadSuspend, c.Status.Phase == v1alpha1.WorkloadFailed:
+	case c.Status.Phase == v1alpha1.ReleaseSuspend, c.Status.Phase == v1alpha1.ReleaseFailed:
 		r.State = StateFailed
 	}
 	return r

@@ -11,7 +11,7 @@ import (
 )
 
 // release is attempt 2 of version v in a phase, with the reasons of Succeeded and Held.
-func release(phase v1alpha1.WorkloadPhase, succeeded corev1.ConditionStatus, reason string, held corev1.ConditionStatus, heldReason string) *v1alpha1.ChangeWorkload {
+func release(phase v1alpha1.ReleasePhase, succeeded corev1.ConditionStatus, reason string, held corev1.ConditionStatus, heldReason string) *v1alpha1.ChangeWorkload {
 	c := &v1alpha1.ChangeWorkload{}
 	c.Name, c.Namespace = "web--x--v", "shop"
 	c.Spec.Reversion, c.Spec.Attempt = "v", 2
@@ -27,7 +27,7 @@ func release(phase v1alpha1.WorkloadPhase, succeeded corev1.ConditionStatus, rea
 func TestTheStateOfAReleaseIsThatOfTheReleaseThatWasAsked(t *testing.T) {
 	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
 	asked := v1alpha1.Release{Version: "v", Attempt: 2}
-	earlier := release(v1alpha1.WorkloadSuccess, yes, "AllPodsPassed", no, "NotSuspended")
+	earlier := release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, "NotSuspended")
 	earlier.Spec.Attempt = 1
 	for name, tc := range map[string]struct {
 		asked, live v1alpha1.Release
@@ -38,15 +38,15 @@ func TestTheStateOfAReleaseIsThatOfTheReleaseThatWasAsked(t *testing.T) {
 		"not opted in":                 {want: diagnosis.StateNotJudged, reason: "NoRelease"},
 		"no ChangeWorkload yet":        {asked, asked, nil, diagnosis.StateRunning, "ReleasePending"},
 		"that of an earlier attempt":   {asked, asked, earlier, diagnosis.StateRunning, "ReleasePending"},
-		"pods are judged":              {asked, asked, release(v1alpha1.WorkloadRunning, unknown, "Judging", no, "NotSuspended"), diagnosis.StateRunning, "Judging"},
-		"no pod becomes Ready":         {asked, asked, release(v1alpha1.WorkloadTimeOutPre, unknown, "RollingOut", no, "NotSuspended"), diagnosis.StateRunning, "RollingOut"},
-		"passed":                       {asked, asked, release(v1alpha1.WorkloadSuccess, yes, "AllPodsPassed", no, "NotSuspended"), diagnosis.StatePassed, "AllPodsPassed"},
-		"a pod failed":                 {asked, asked, release(v1alpha1.WorkloadSuspend, no, "CheckFailed", yes, "Suspended"), diagnosis.StateHeld, "CheckFailed"},
-		"unjudged and held":            {asked, asked, release(v1alpha1.WorkloadRunning, unknown, "HeldUnjudged", yes, "HeldUnjudged"), diagnosis.StateHeld, "HeldUnjudged"},
-		"a pod failed in shadow mode":  {asked, asked, release(v1alpha1.WorkloadSuspend, no, "CheckFailed", no, "Shadow"), diagnosis.StateFailed, "CheckFailed"},
-		"the order was not accepted":   {asked, asked, release(v1alpha1.WorkloadFailed, no, "OrderNotAccepted", no, "NotSuspended"), diagnosis.StateFailed, "OrderNotAccepted"},
-		"a newer release replaced it":  {asked, v1alpha1.Release{Version: "w", Attempt: 3}, release(v1alpha1.WorkloadSuccess, yes, "AllPodsPassed", no, ""), diagnosis.StateFailed, "Superseded"},
-		"a stale read of the workload": {asked, v1alpha1.Release{Version: "u", Attempt: 1}, release(v1alpha1.WorkloadSuccess, yes, "AllPodsPassed", no, ""), diagnosis.StatePassed, "AllPodsPassed"},
+		"pods are judged":              {asked, asked, release(v1alpha1.ReleaseRunning, unknown, "Judging", no, "NotSuspended"), diagnosis.StateRunning, "Judging"},
+		"no pod becomes Ready":         {asked, asked, release(v1alpha1.ReleaseTimeOutPre, unknown, "RollingOut", no, "NotSuspended"), diagnosis.StateRunning, "RollingOut"},
+		"passed":                       {asked, asked, release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, "NotSuspended"), diagnosis.StatePassed, "AllPodsPassed"},
+		"a pod failed":                 {asked, asked, release(v1alpha1.ReleaseSuspend, no, "CheckFailed", yes, "Suspended"), diagnosis.StateHeld, "CheckFailed"},
+		"unjudged and held":            {asked, asked, release(v1alpha1.ReleaseRunning, unknown, "HeldUnjudged", yes, "HeldUnjudged"), diagnosis.StateHeld, "HeldUnjudged"},
+		"a pod failed in shadow mode":  {asked, asked, release(v1alpha1.ReleaseSuspend, no, "CheckFailed", no, "Shadow"), diagnosis.StateFailed, "CheckFailed"},
+		"the order was not accepted":   {asked, asked, release(v1alpha1.ReleaseFailed, no, "OrderNotAccepted", no, "NotSuspended"), diagnosis.StateFailed, "OrderNotAccepted"},
+		"a newer release replaced it":  {asked, v1alpha1.Release{Version: "w", Attempt: 3}, release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, ""), diagnosis.StateFailed, "Superseded"},
+		"a stale read of the workload": {asked, v1alpha1.Release{Version: "u", Attempt: 1}, release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, ""), diagnosis.StatePassed, "AllPodsPassed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := diagnosis.StateOf(tc.asked, tc.live, tc.c); got.State != tc.want || got.Reason != tc.reason {

@@ -71,7 +71,7 @@ func trimmed(batch *v1alpha1.ChangePod) *v1alpha1.ChangePod {
 	out := &v1alpha1.ChangePod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: batch.Namespace, Name: batch.Name, UID: batch.UID, ResourceVersion: batch.ResourceVersion,
 	}}
-	if batch.Status.Phase == v1alpha1.PodExecuteDone {
+	if batch.Status.Phase == v1alpha1.BatchExecuteDone {
 		return out
 	}
 	out.OwnerReferences = batch.OwnerReferences

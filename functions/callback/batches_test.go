@@ -18,7 +18,7 @@ func TestTheCacheHasOnlyTheNodesOfBatchesThatHaveNotEnded(t *testing.T) {
 		"started twice": {v1alpha1.ChangePodStatus{ChangePodID: "n", Submissions: []v1alpha1.Submission{
 			{Stage: v1alpha1.StagePre, EarlierNodes: []string{"former"}},
 		}}, 2},
-		"ended": {v1alpha1.ChangePodStatus{ChangePodID: "n", Phase: v1alpha1.PodExecuteDone}, 0},
+		"ended": {v1alpha1.ChangePodStatus{ChangePodID: "n", Phase: v1alpha1.BatchExecuteDone}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			trimmed, err := trim(&v1alpha1.ChangePod{

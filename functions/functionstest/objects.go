@@ -39,7 +39,7 @@ func NewRelease(edit ...func(*v1alpha1.ChangeWorkload)) *v1alpha1.ChangeWorkload
 			Attempt:     1, OrderID: OrderID,
 		},
 		Status: v1alpha1.ChangeWorkloadStatus{
-			Phase: v1alpha1.WorkloadRunning,
+			Phase: v1alpha1.ReleaseRunning,
 			Order: &v1alpha1.Order{ID: "order-1", OpenedTime: &opened},
 		},
 	}

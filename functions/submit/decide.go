@@ -94,7 +94,7 @@ func decideRelease(in Input) Decision {
 		return Decision{Nothing, "the release is terminating"}
 	case w.Spec.Attempt == 0:
 		return Decision{Nothing, "a baseline is not judged"}
-	case w.Status.Phase == v1alpha1.WorkloadFailed && w.Status.OrderNotAccepted():
+	case w.Status.Phase == v1alpha1.ReleaseFailed && w.Status.OrderNotAccepted():
 		return Decision{Nothing, "the server did not accept the order in time"}
 	}
 	return Decision{}
@@ -124,11 +124,11 @@ func decideBatch(in Input) Decision {
 
 // stageOver reports whether the stage is over in the phase. A phase lags behind the
 // facts, so an earlier phase has no meaning.
-func stageOver(stage v1alpha1.Stage, phase v1alpha1.PodPhase) bool {
+func stageOver(stage v1alpha1.Stage, phase v1alpha1.BatchPhase) bool {
 	switch phase {
-	case v1alpha1.PodInit, v1alpha1.PodPreWait, v1alpha1.PodPreSubmitted:
+	case v1alpha1.BatchInit, v1alpha1.BatchPreWait, v1alpha1.BatchPreSubmitted:
 		return false
-	case v1alpha1.PodPostWait, v1alpha1.PodPostSubmitted:
+	case v1alpha1.BatchPostWait, v1alpha1.BatchPostSubmitted:
 		return stage == v1alpha1.StagePre
 	default:
 		return true

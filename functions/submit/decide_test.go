@@ -23,7 +23,7 @@ const (
 	soon  = 999 * time.Millisecond
 )
 
-func phase(p v1alpha1.PodPhase) func(*v1alpha1.ChangePod) {
+func phase(p v1alpha1.BatchPhase) func(*v1alpha1.ChangePod) {
 	return func(c *v1alpha1.ChangePod) { c.Status.Phase = p }
 }
 
@@ -31,7 +31,7 @@ func TestDecideForABatch(t *testing.T) {
 	type workload = func(*v1alpha1.ChangeWorkload)
 	type batch = []func(*v1alpha1.ChangePod)
 	unopened := func(w *v1alpha1.ChangeWorkload) { w.Status.Order = nil }
-	superseded := func(w *v1alpha1.ChangeWorkload) { w.Status.Phase = v1alpha1.WorkloadFailed }
+	superseded := func(w *v1alpha1.ChangeWorkload) { w.Status.Phase = v1alpha1.ReleaseFailed }
 	orderNotAccepted := func(w *v1alpha1.ChangeWorkload) {
 		superseded(w)
 		unopened(w)
@@ -65,7 +65,7 @@ func TestDecideForABatch(t *testing.T) {
 		"release is terminating":        {workload: func(w *v1alpha1.ChangeWorkload) { unopened(w); w.DeletionTimestamp = &deleted }, batch: batch{}, stage: pre, want: Nothing},
 		"order was rejected":            {workload: func(w *v1alpha1.ChangeWorkload) { w.Status.Order = &v1alpha1.Order{Error: &v1alpha1.ServerError{}} }, batch: batch{}, stage: pre, want: OpenOrder},
 		"order not open":                {workload: unopened, batch: batch{}, stage: pre, want: OpenOrder},
-		"order not open, batch is over": {workload: unopened, batch: batch{phase(v1alpha1.PodExecuteDone)}, stage: pre, want: Nothing},
+		"order not open, batch is over": {workload: unopened, batch: batch{phase(v1alpha1.BatchExecuteDone)}, stage: pre, want: Nothing},
 
 		"baseline":                          {workload: func(w *v1alpha1.ChangeWorkload) { w.Spec.Attempt = 0 }, batch: batch{}, stage: pre, want: Nothing},
 		"order check failed":                {workload: orderVerdict("fail"), batch: batch{}, stage: pre, want: Nothing},
@@ -115,14 +115,14 @@ func TestDecideForABatch(t *testing.T) {
 		"finish with an unconfirmed pass, asked": {batch: with(ft.Intent(post, long), ft.Unconfirmed(post, false)), stage: post, asked: true, want: Nothing},
 		"start with no verdict":                  {batch: batch{ft.Started("n", long), ft.Judged(pre, "none")}, stage: pre, want: Nothing},
 		"late wake-up for start":                 {batch: with(ft.Intent(post, short)), stage: pre, want: Nothing},
-		"wake-up for start after its deadline":   {batch: batch{phase(v1alpha1.PodPreTimeout)}, stage: pre, want: Nothing},
-		"wake-up for start, batch is over":       {batch: batch{phase(v1alpha1.PodExecuteDone)}, stage: pre, want: Nothing},
-		"wake-up for start in a later stage":     {batch: batch{phase(v1alpha1.PodPostWait)}, stage: pre, want: Nothing},
+		"wake-up for start after its deadline":   {batch: batch{phase(v1alpha1.BatchPreTimeout)}, stage: pre, want: Nothing},
+		"wake-up for start, batch is over":       {batch: batch{phase(v1alpha1.BatchExecuteDone)}, stage: pre, want: Nothing},
+		"wake-up for start in a later stage":     {batch: batch{phase(v1alpha1.BatchPostWait)}, stage: pre, want: Nothing},
 		"batch is terminating":                   {batch: batch{func(p *v1alpha1.ChangePod) { p.DeletionTimestamp = &deleted }}, stage: pre, want: Nothing},
 		"batch of an earlier attempt":            {batch: batch{func(p *v1alpha1.ChangePod) { p.OwnerReferences[0].UID = "earlier" }}, stage: pre, want: Nothing},
 
 		"batch passed PRE":                       {batch: passedPre, stage: post, want: FinishBatch},
-		"batch passed PRE, phase lags behind":    {batch: with(phase(v1alpha1.PodPreSubmitted)), stage: post, want: FinishBatch},
+		"batch passed PRE, phase lags behind":    {batch: with(phase(v1alpha1.BatchPreSubmitted)), stage: post, want: FinishBatch},
 		"finish without start":                   {batch: batch{}, stage: post, want: Nothing},
 		"finish in flight":                       {batch: with(ft.Intent(post, short)), stage: post, want: InFlight},
 		"finish not answered in time":            {batch: with(ft.Intent(post, long)), stage: post, want: AskRetrieve},
@@ -134,7 +134,7 @@ func TestDecideForABatch(t *testing.T) {
 		"finish answered, verdict overdue":       {batch: with(ft.Intent(post, long), ft.Answered(long)), stage: post, want: AskRetrieve},
 		"finish answered, retrieve without pass": {batch: with(ft.Intent(post, long), ft.Answered(long)), stage: post, asked: true, want: Nothing},
 		"finish failed":                          {batch: with(ft.Intent(post, long), ft.Judged(post, "fail")), stage: post, want: Nothing},
-		"wake-up for finish after its deadline":  {batch: with(phase(v1alpha1.PodPostTimeout)), stage: post, want: Nothing},
+		"wake-up for finish after its deadline":  {batch: with(phase(v1alpha1.BatchPostTimeout)), stage: post, want: Nothing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := Input{Workload: ft.NewRelease(), Stage: tc.stage, Asked: tc.asked, NotBegun: tc.notBegun, Now: ft.Now(), CallDeadline: 15 * time.Second}

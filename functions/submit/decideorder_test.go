@@ -20,7 +20,7 @@ func TestDecideForAnOrder(t *testing.T) {
 	start, finish, end := step(v1alpha1.OrderStepStart), step(v1alpha1.OrderStepFinish), step(v1alpha1.OrderStepClose)
 	unopened := func(w *v1alpha1.ChangeWorkload) { w.Status.Order = nil }
 	baseline := func(w *v1alpha1.ChangeWorkload) { w.Spec.Attempt = 0 }
-	failedPhase := func(w *v1alpha1.ChangeWorkload) { w.Status.Phase = v1alpha1.WorkloadFailed }
+	failedPhase := func(w *v1alpha1.ChangeWorkload) { w.Status.Phase = v1alpha1.ReleaseFailed }
 	skipped := func(w *v1alpha1.ChangeWorkload) { w.Status.Order.Skipped = true }
 	node := func(w *v1alpha1.ChangeWorkload) { w.Status.Order.NodeID = "n" }
 	deleted := func(w *v1alpha1.ChangeWorkload) { at := metav1.NewTime(ft.Now()); w.DeletionTimestamp = &at }

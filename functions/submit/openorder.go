@@ -40,7 +40,7 @@ func (f *function) storeConfigError(ctx context.Context, wake wakeUp, configErr 
 		return errOutdated
 	}
 	logging.FromContext(ctx).Errorw("Invalid configuration of the server", "error", configErr)
-	if w.Spec.Attempt == 0 || w.Status.Phase == v1alpha1.WorkloadFailed || w.DeletionTimestamp != nil || w.Status.Order.Opened() {
+	if w.Spec.Attempt == 0 || w.Status.Phase == v1alpha1.ReleaseFailed || w.DeletionTimestamp != nil || w.Status.Order.Opened() {
 		return nil
 	}
 	_, err = f.storeOrder(ctx, w, altershield.OrderAnswer{}, configErr)

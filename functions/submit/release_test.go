@@ -106,7 +106,7 @@ func TestAnEndedReleaseIsDetectedAfterASecond(t *testing.T) {
 		},
 		"order failed by a person": func(w *v1alpha1.ChangeWorkload) { w.Status.OrderResult = &v1alpha1.OrderResult{Verdict: "unpass"} },
 		"terminating":              func(w *v1alpha1.ChangeWorkload) { w.DeletionTimestamp, w.Finalizers = &now, []string{"f"} },
-		"failed":                   func(w *v1alpha1.ChangeWorkload) { w.Status.Phase = v1alpha1.WorkloadFailed },
+		"failed":                   func(w *v1alpha1.ChangeWorkload) { w.Status.Phase = v1alpha1.ReleaseFailed },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, server, function := newCachedFunction(t)

@@ -95,7 +95,7 @@ func TestDecideForAVerdictOfABatch(t *testing.T) {
 		"pass without rules after a pass":      {batch: []change{ft.Judged(post, "pass")}, received: received(post, "pass", withoutRules), want: Unchanged},
 		"pass without rules after a fail":      {batch: []change{ft.Judged(post, "fail")}, received: received(post, "pass", withoutRules), want: Unchanged},
 		"no verdict without rules":             {received: received(post, "none", withoutRules), want: Store},
-		"late fail of a batch that is over":    {batch: []change{ft.Judged(post, "pass"), func(p *v1alpha1.ChangePod) { p.Status.Phase = v1alpha1.PodExecuteDone }}, received: received(post, "fail"), want: Store},
+		"late fail of a batch that is over":    {batch: []change{ft.Judged(post, "pass"), func(p *v1alpha1.ChangePod) { p.Status.Phase = v1alpha1.BatchExecuteDone }}, received: received(post, "fail"), want: Store},
 		"fail of a pod in a batch that passed": {batch: []change{ft.Judged(post, "pass")}, received: received(post, "pass", pods("a=fail")), want: Store},
 	} {
 		t.Run(name, func(t *testing.T) {

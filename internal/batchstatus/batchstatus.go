@@ -18,8 +18,8 @@ import (
 // State is the state of a batch.
 type State struct {
 	// Phase and Message are for status.status and status.message.
-	Phase   v1alpha1.PodPhase
-	Message v1alpha1.PodPhase
+	Phase   v1alpha1.BatchPhase
+	Message v1alpha1.BatchPhase
 	// Reason is the reason of condition Judged, and Detail its message.
 	Reason string
 	Detail string
@@ -58,9 +58,9 @@ func markConditions(c *v1alpha1.ChangePod, s State, policy v1alpha1.NoVerdictPol
 	case s.HeldUnjudged:
 		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionFalse,
 			Severity: apis.ConditionSeverityInfo, Reason: unjudgedReason(s), Message: s.Detail})
-	case s.Phase != v1alpha1.PodExecuteDone && s.Reason != "":
+	case s.Phase != v1alpha1.BatchExecuteDone && s.Reason != "":
 		m.MarkUnknown(v1alpha1.PodJudged, s.Reason, "%s", s.Detail)
-	case s.Phase != v1alpha1.PodExecuteDone:
+	case s.Phase != v1alpha1.BatchExecuteDone:
 		m.MarkUnknown(v1alpha1.PodJudged, v1alpha1.ReasonJudging, "the server has no verdict yet")
 	case unjudged:
 		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionFalse,

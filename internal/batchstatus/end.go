@@ -14,9 +14,9 @@ func EndByServer(c *v1alpha1.ChangePod) (end State, at time.Time, ended bool) {
 	pre, post := c.Status.VerdictOf(v1alpha1.StagePre), c.Status.VerdictOf(v1alpha1.StagePost)
 	switch {
 	case post.Decided():
-		return State{Phase: v1alpha1.PodExecuteDone, Message: v1alpha1.PodPostFinish, Detail: post.Message}, post.Time.Time, true
+		return State{Phase: v1alpha1.BatchExecuteDone, Message: v1alpha1.BatchPostFinish, Detail: post.Message}, post.Time.Time, true
 	case pre.Outcome() == v1alpha1.OutcomeFail:
-		return State{Phase: v1alpha1.PodExecuteDone, Message: v1alpha1.PodPreFailed, Reason: v1alpha1.ReasonCheckFailed, Detail: pre.Message}, pre.Time.Time, true
+		return State{Phase: v1alpha1.BatchExecuteDone, Message: v1alpha1.BatchPreFailed, Reason: v1alpha1.ReasonCheckFailed, Detail: pre.Message}, pre.Time.Time, true
 	default:
 		return State{}, time.Time{}, false
 	}

@@ -17,7 +17,7 @@ func changePod() *v1alpha1.ChangePod {
 	return &v1alpha1.ChangePod{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns", UID: "u", ResourceVersion: "7"},
 		Status: v1alpha1.ChangePodStatus{
-			Phase:      v1alpha1.PodPreWait,
+			Phase:      v1alpha1.BatchPreWait,
 			PodResults: []v1alpha1.PodSummary{{Pod: "p"}},
 		},
 	}
@@ -45,7 +45,7 @@ func TestADecisionThatChangesNothingIsNotWritten(t *testing.T) {
 
 func TestAChangedFieldOfAnotherWriterIsAnError(t *testing.T) {
 	after := changePod()
-	after.Status.Phase = v1alpha1.PodExecuteDone
+	after.Status.Phase = v1alpha1.BatchExecuteDone
 	_, err := mergePatch(changePod(), after, ChangePodSubmit)
 	if !errors.Is(err, ErrOtherWriter) || !strings.Contains(err.Error(), "status.status") {
 		t.Errorf("got %v", err)
@@ -79,7 +79,7 @@ func TestAPatchOfANewObjectSatisfiesItsSchema(t *testing.T) {
 
 func TestAPatchRemovesFieldsListsAndNestedFieldsThatVanish(t *testing.T) {
 	before, after := &v1alpha1.ChangeWorkload{}, &v1alpha1.ChangeWorkload{}
-	before.Status.Phase = v1alpha1.WorkloadSuspend
+	before.Status.Phase = v1alpha1.ReleaseSuspend
 	before.Status.DefenseCheckingPods = []v1alpha1.PodSummary{{Pod: "a", IP: "1"}, {Pod: "b"}}
 	before.Status.DefenseCheckFailPods = []v1alpha1.PodSummary{{Pod: "c"}}
 	before.Status.OrderStep = &v1alpha1.OrderStep{Name: v1alpha1.OrderStepClose, Since: metav1.Unix(1, 0), State: v1alpha1.OrderSuccess}

@@ -130,7 +130,7 @@ func Version(d *appsv1.Deployment) string {
 }
 
 // ChangeWorkload returns the ChangeWorkload of a Deployment's current template.
-func ChangeWorkload(d *appsv1.Deployment, attempt int64, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
+func ChangeWorkload(d *appsv1.Deployment, attempt int64, phase v1alpha1.ReleasePhase) *v1alpha1.ChangeWorkload {
 	version := Version(d)
 	return &v1alpha1.ChangeWorkload{
 		ObjectMeta: metav1.ObjectMeta{

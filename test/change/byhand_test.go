@@ -45,11 +45,11 @@ func TestCommandsResumeAHeldWorkloadAfterItsNamespaceOptedOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newFixture(t).create(t, tc.kind, tc.object)
-			w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+			w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 			w.mustPatch(t, releaseOf("v2"))
 			w.judge(t, w.awaitBatch(t, 2), "unpass")
 			w.awaitHeld(t)
-			w.awaitPhase(t, v1alpha1.WorkloadSuspend, 2)
+			w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
 
 			kubectl(t, "", "label", "namespace", w.namespace, v1alpha1.NamespaceLabel+"-")
 			for _, command := range [][]string{

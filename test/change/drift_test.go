@@ -28,7 +28,7 @@ func TestAnImageThatIsChangedInAPodIsReportedOnItsReleaseUntilThePodIsReplaced(t
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newFixture(t).create(t, tc.kind, tc.object)
-			w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+			w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 			pods, err := w.pods(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -47,7 +47,7 @@ func TestAnImageThatIsChangedInAPodIsReportedOnItsReleaseUntilThePodIsReplaced(t
 func TestAnImageThatIsChangedInAReplicaSetIsReportedOnItsReleaseUntilItIsChangedBack(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t).create(t, workload.Deployment, builder.Deployment("web", replicas, builder.Simulated))
-	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 	w.mustPatch(t, `{"spec":{"paused":true}}`)
 	w.awaitWorkload(t, "is paused", func(live *workload.Workload) bool { return live.Paused() && !live.InProgress })
 	sets, err := w.Kube.AppsV1().ReplicaSets(w.namespace).List(t.Context(), metav1.ListOptions{})

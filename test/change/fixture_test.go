@@ -165,7 +165,7 @@ func (w target) release(ctx context.Context) (*v1alpha1.ChangeWorkload, error) {
 }
 
 // awaitPhase waits until the current release is the attempt and has the phase.
-func (w target) awaitPhase(t *testing.T, phase v1alpha1.WorkloadPhase, attempt int64) *v1alpha1.ChangeWorkload {
+func (w target) awaitPhase(t *testing.T, phase v1alpha1.ReleasePhase, attempt int64) *v1alpha1.ChangeWorkload {
 	t.Helper()
 	var found *v1alpha1.ChangeWorkload
 	await(t, fmt.Sprintf("attempt %d of %s is %s", attempt, w.kind.Kind, phase), func(ctx context.Context) error {
@@ -186,7 +186,7 @@ func (w target) awaitPhase(t *testing.T, phase v1alpha1.WorkloadPhase, attempt i
 // is saved. The template of a version that is replaced earlier is not saved.
 func (w target) awaitSaved(t *testing.T, attempt int64) *v1alpha1.ChangeWorkload {
 	t.Helper()
-	w.awaitPhase(t, v1alpha1.WorkloadSuccess, attempt)
+	w.awaitPhase(t, v1alpha1.ReleaseSuccess, attempt)
 	var found *v1alpha1.ChangeWorkload
 	await(t, fmt.Sprintf("the template of attempt %d is saved", attempt), func(ctx context.Context) error {
 		c, err := w.release(ctx)

@@ -26,14 +26,14 @@ func TestARollbackDoesNotWaitForTheGarbageCollector(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	w := f.create(t, workload.Deployment, builder.Deployment("web", 3, builder.Simulated, builder.Paced(1), builder.Release("v1")))
-	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 	f.deny(t, "DELETE", "request.userInfo.username != '"+garbageCollector+"'",
 		"delete", "changepod", w.awaitBatch(t, 1).Name, "--as", garbageCollector)
 
 	w.mustPatch(t, releaseOf("v2"))
 	w.awaitBatch(t, 2)
 	w.mustPatch(t, releaseOf("v1"))
-	c := w.awaitPhase(t, v1alpha1.WorkloadSuccess, 3)
+	c := w.awaitPhase(t, v1alpha1.ReleaseSuccess, 3)
 	if got := c.Status.Counts; got.Passed != 3 {
 		t.Errorf("counts %+v, want 3 judged pods", got)
 	}
@@ -66,7 +66,7 @@ func TestTheStatusIsWrittenWhileABatchCannotBeCreated(t *testing.T) {
 	w := f.create(t, workload.Deployment, builder.Deployment("web", 3, builder.Simulated))
 	await(t, "the first batch is counted", func(ctx context.Context) error {
 		c, err := w.release(ctx)
-		if err == nil && (c.Status.Counts.Passed != 1 || c.Status.Phase == v1alpha1.WorkloadSuccess) {
+		if err == nil && (c.Status.Counts.Passed != 1 || c.Status.Phase == v1alpha1.ReleaseSuccess) {
 			err = fmt.Errorf("%s with %+v", c.Status.Phase, c.Status.Counts)
 		}
 		return err

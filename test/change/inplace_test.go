@@ -22,7 +22,7 @@ import (
 func (f fixture) createInPlace(t *testing.T) target {
 	t.Helper()
 	w := f.create(t, cloneSet, object(t, fmt.Sprintf(kruiseObject, "updateStrategy: {type: InPlaceIfPossible, maxUnavailable: 1}\n  minReadySeconds: 3")))
-	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 	await(t, "the pods are labeled", func(ctx context.Context) error {
 		pods, err := w.pods(ctx)
 		for i := range pods {
@@ -64,7 +64,7 @@ func TestAPodThatIsUpdatedInPlaceIsJudgedWhenItRunsTheNewVersion(t *testing.T) {
 	controlplane.RunKubelet(t, f.Kube, f.namespace)
 	w.judge(t, w.awaitBatch(t, 2), "unpass")
 	w.awaitHeld(t)
-	w.awaitPhase(t, v1alpha1.WorkloadSuspend, 2)
+	w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
 	if n := w.updatedPods(t, "v2"); n == 0 || n >= replicas {
 		t.Errorf("%d pods of %d have the held version", n, replicas)
 	}

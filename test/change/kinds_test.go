@@ -25,12 +25,12 @@ const replicas = 6
 // increment the attempt.
 func (w target) checkReleases(t *testing.T, user string) {
 	t.Helper()
-	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 
 	w.mustPatch(t, releaseOf("v2"))
 	w.judge(t, w.awaitBatch(t, 2), "unpass")
 	w.awaitHeld(t)
-	w.awaitPhase(t, v1alpha1.WorkloadSuspend, 2)
+	w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
 	if n := w.updatedPods(t, "v2"); n == 0 || n >= replicas {
 		t.Errorf("%d pods of %d have the held version", n, replicas)
 	}
@@ -77,7 +77,7 @@ func (w target) requestRollback(t *testing.T, attempt int64) {
 // version and was judged, and nothing is held.
 func (w target) checkComplete(t *testing.T, marker string, attempt int64) {
 	t.Helper()
-	c := w.awaitPhase(t, v1alpha1.WorkloadSuccess, attempt)
+	c := w.awaitPhase(t, v1alpha1.ReleaseSuccess, attempt)
 	w.awaitResumed(t)
 	if n := w.updatedPods(t, marker); n != replicas || c.Status.Counts.Pods < replicas {
 		t.Errorf("attempt %d: %d pods have its version and %d are in batches, want %d", attempt, n, c.Status.Counts.Pods, replicas)

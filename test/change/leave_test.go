@@ -23,7 +23,7 @@ func TestASuspensionIsNotLeftByDeletionWithoutTheRightToBypass(t *testing.T) {
 	f.SetConfig(t, v1alpha1.ConfigBypass, string(v1alpha1.BypassAuthorized))
 	w := f.create(t, workload.Deployment, builder.Deployment("web", 3, builder.Simulated, builder.Paced(1)))
 	w.judge(t, w.awaitBatch(t, 1), "unpass")
-	w.awaitPhase(t, v1alpha1.WorkloadSuspend, 1)
+	w.awaitPhase(t, v1alpha1.ReleaseSuspend, 1)
 	kubectl(t, "", "create", "rolebinding", "edits", "--clusterrole=edit", "--user=alice", "-n", f.namespace)
 
 	await(t, "alice may not delete the suspended workload", func(ctx context.Context) error {

@@ -68,9 +68,9 @@ func TestADaemonSetReleaseDoesNotWaitForALostNode(t *testing.T) {
 				Type: appsv1.RollingUpdateDaemonSetStrategyType, RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &two},
 			}
 			w := f.create(t, workload.DaemonSet, daemon)
-			w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+			w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 			w.mustPatch(t, releaseOf("v2"))
-			if c := w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2); c.Status.Counts.Passed != 3 {
+			if c := w.awaitPhase(t, v1alpha1.ReleaseSuccess, 2); c.Status.Counts.Passed != 3 {
 				t.Errorf("counts %+v, want 3 that passed", c.Status.Counts)
 			}
 		})

@@ -29,7 +29,7 @@ func TestTheCommandsOfPagesSucceed(t *testing.T) {
 	w := newFixture(t).create(t, workload.Deployment, builder.Deployment("web", 2, builder.Simulated))
 	w.awaitSaved(t, 1)
 	w.mustPatch(t, releaseOf("v2"))
-	release := w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2)
+	release := w.awaitPhase(t, v1alpha1.ReleaseSuccess, 2)
 	w.create(t, workload.StatefulSet, builder.StatefulSet("set", 1, 1))
 	w.create(t, workload.DaemonSet, builder.DaemonSet("agent", w.simulatedNodes(t, 1), 1))
 	pods, err := w.Kube.CoreV1().Pods(w.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=web"})

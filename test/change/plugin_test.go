@@ -54,12 +54,12 @@ func TestThePluginFollowsAReleaseFromItsFailToItsRepair(t *testing.T) {
 	f := newFixture(t)
 	w := f.create(t, workload.Deployment, builder.Deployment("web", 2, builder.Simulated, builder.Release("one")))
 	f.mustPlugin(t, 0, []string{"deployment/web", "is Passed (AllPodsPassed)"}, "status", "deployment/web", "--timeout", "2m")
-	good := w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+	good := w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 
 	w.mustPatch(t, releaseOf("two"))
 	f.mustPlugin(t, 0, nil, "status", "deploy/web", "--timeout", "2m")
 	f.mustPlugin(t, 0, []string{": fail"}, "reject", "deployment/web", "-m", "find error")
-	bad := w.awaitPhase(t, v1alpha1.WorkloadSuspend, 2)
+	bad := w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
 	w.awaitSuspended(t)
 
 	t.Run("status, get, tree and explain show the fail", func(t *testing.T) {
@@ -112,18 +112,18 @@ func TestThePluginApprovesAndRollsBack(t *testing.T) {
 	w := f.create(t, workload.Deployment, builder.Deployment("web", 1, builder.Simulated, builder.Release("one")))
 	first := w.awaitSaved(t, 1)
 	w.mustPatch(t, releaseOf("two"))
-	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2)
+	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 2)
 	f.mustPlugin(t, 0, nil, "reject", "deployment/web", "-m", "find error")
 	w.awaitSuspended(t)
 	f.mustPlugin(t, 0, []string{": pass"}, "approve", "deployment/web", "-m", "a false alarm")
-	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2)
+	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 2)
 	w.awaitResumed(t)
 
 	f.mustPlugin(t, 0, nil, "reject", "deployment/web", "-m", "find error")
 	w.awaitSuspended(t)
 	f.mustPlugin(t, 1, []string{"is not a saved version"}, "rollback", "deployment/web", "--to", "nonsense")
 	f.mustPlugin(t, 0, nil, "rollback", "deployment/web", "--to", first.Spec.Reversion[:10])
-	c := w.awaitPhase(t, v1alpha1.WorkloadSuccess, 3)
+	c := w.awaitPhase(t, v1alpha1.ReleaseSuccess, 3)
 	if c.Spec.Reversion != first.Spec.Reversion {
 		t.Errorf("rolled back to %s, want %s", c.Spec.Reversion, first.Spec.Reversion)
 	}
@@ -134,7 +134,7 @@ func TestThePluginNamesTheFixOfBadInput(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	w := f.create(t, workload.Deployment, builder.Deployment("web", 1, builder.Simulated))
-	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 	for name, tc := range map[string]struct {
 		args []string
 		want string
@@ -172,7 +172,7 @@ func TestWatchPrintsATreeAgainWhenItChanges(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	w := f.create(t, workload.Deployment, builder.Deployment("web", 1, builder.Simulated, builder.Release("one")))
-	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &lockedBuffer{}
 	done := make(chan int, 1)

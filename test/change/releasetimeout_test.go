@@ -28,13 +28,13 @@ func TestARepairThatTimesOutEndsNoSuspensionAndTheNextOneDoes(t *testing.T) {
 	f := newFixture(t)
 	f.SetConfig(t, v1alpha1.ConfigReleaseTimeout, "5s")
 	w := f.create(t, workload.Deployment, builder.Deployment("web", replicas, builder.Simulated, builder.Paced(2)))
-	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 	w.mustPatch(t, releaseOf("v2"))
 	w.judge(t, w.awaitBatch(t, 2), "unpass")
 	w.awaitHeld(t)
 
 	w.mustPatch(t, repairOn("v3", `"node"`))
-	c := w.awaitPhase(t, v1alpha1.WorkloadFailed, 3)
+	c := w.awaitPhase(t, v1alpha1.ReleaseFailed, 3)
 	if cond := c.Status.GetCondition(apis.ConditionSucceeded); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonReleaseTimedOut {
 		t.Errorf("condition Succeeded is %+v", cond)
 	}

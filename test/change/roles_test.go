@@ -126,7 +126,7 @@ func TestAJudgeFailsAPodAndAnEditorCannot(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	w := f.create(t, workload.Deployment, builder.Deployment("web", 1, builder.Simulated))
-	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 	batch := w.awaitBatch(t, 1)
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"podResults": []map[string]any{
 		{"pod": batch.Spec.PodInfos[0].Pod, "verdict": "fail", "message": "find error"},
@@ -152,5 +152,5 @@ func TestAJudgeFailsAPodAndAnEditorCannot(t *testing.T) {
 	}
 	_, client := f.bind(t, "breakwater-judge")
 	await(t, "the judge fails a pod", func(ctx context.Context) error { return judge(ctx, client) })
-	w.awaitPhase(t, v1alpha1.WorkloadSuspend, 1)
+	w.awaitPhase(t, v1alpha1.ReleaseSuspend, 1)
 }

@@ -22,7 +22,7 @@ func TestARequestedRollbackIsExecutedOrDropped(t *testing.T) {
 	w.mustPatch(t, releaseOf("v2"))
 	w.judge(t, w.awaitBatch(t, 2), "unpass")
 	w.awaitHeld(t)
-	w.awaitPhase(t, v1alpha1.WorkloadSuspend, 2)
+	w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
 
 	w.requestRollback(t, 1)
 	w.awaitEvent(t, v1alpha1.ReasonRollbackDropped)

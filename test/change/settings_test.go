@@ -21,10 +21,10 @@ import (
 func TestAChangedSettingIsInEffectInTheWebhook(t *testing.T) {
 	f := newFixture(t)
 	w := f.create(t, workload.Deployment, builder.Deployment("web", replicas, builder.Simulated, builder.Paced(1)))
-	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 	w.mustPatch(t, releaseOf("v2"))
 	w.judge(t, w.awaitBatch(t, 2), "unpass")
-	w.awaitPhase(t, v1alpha1.WorkloadSuspend, 2)
+	w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
 	t.Cleanup(func() {
 		if err := f.changeConfig(context.Background(), "blocking", `{"enable":true}`); err != nil {
 			t.Error(err)
@@ -58,7 +58,7 @@ func TestAChangedSettingIsInEffectInTheController(t *testing.T) {
 		return err
 	})
 	f.mustChangeConfig(t, string(v1alpha1.ConfigReleaseTimeout), `{"content":"1s"}`)
-	w.awaitPhase(t, v1alpha1.WorkloadFailed, 1)
+	w.awaitPhase(t, v1alpha1.ReleaseFailed, 1)
 }
 
 // changeConfig changes the spec of a setting.

@@ -46,7 +46,7 @@ func (w target) passAll(t *testing.T, attempt int64) {
 		if err != nil {
 			return err
 		}
-		if c.Spec.Attempt == attempt && c.Status.Phase == v1alpha1.WorkloadSuccess {
+		if c.Spec.Attempt == attempt && c.Status.Phase == v1alpha1.ReleaseSuccess {
 			return nil
 		}
 		batches, err := w.batches(ctx, c)
@@ -54,7 +54,7 @@ func (w target) passAll(t *testing.T, attempt int64) {
 			return err
 		}
 		for i := range batches {
-			if len(batches[i].Status.PodResults) == 0 && batches[i].Status.Phase == v1alpha1.PodExecuteDone {
+			if len(batches[i].Status.PodResults) == 0 && batches[i].Status.Phase == v1alpha1.BatchExecuteDone {
 				w.judge(t, &batches[i], "pass")
 			}
 		}
@@ -85,7 +85,7 @@ func (w target) checkUnjudgedHolds(t *testing.T) {
 	w.awaitUnjudged(t, 5, "v5")
 	w.judge(t, w.awaitBatch(t, 5), "unpass")
 	w.awaitHeld(t)
-	w.awaitPhase(t, v1alpha1.WorkloadSuspend, 5)
+	w.awaitPhase(t, v1alpha1.ReleaseSuspend, 5)
 	w.mustPatch(t, releaseOf("v4")) // a rollback
 	w.passAll(t, 6)
 	w.awaitResumed(t)

@@ -101,7 +101,7 @@ func (b Batch) Outcomes() Outcomes {
 
 // Release is the state of a release that seems to have ended.
 type Release struct {
-	Phase    v1alpha1.WorkloadPhase
+	Phase    v1alpha1.ReleasePhase
 	Counts   v1alpha1.PodCounts
 	Replicas int32
 	// Failed are the pods that the ChangeWorkload names.
@@ -181,7 +181,7 @@ func wrongFails(r Release, permitted map[string]Outcomes) (out []string) {
 }
 
 func wrongSuspend(r Release) (out []string) {
-	if r.Phase != v1alpha1.WorkloadSuspend {
+	if r.Phase != v1alpha1.ReleaseSuspend {
 		out = append(out, fmt.Sprintf("a pod failed and the release is %q", r.Phase))
 	}
 	if !r.Suspended {
@@ -194,7 +194,7 @@ func wrongSuspend(r Release) (out []string) {
 }
 
 func wrongSuccess(r Release, permitted map[string]Outcomes) (out []string) {
-	if r.Phase != v1alpha1.WorkloadSuccess {
+	if r.Phase != v1alpha1.ReleaseSuccess {
 		out = append(out, fmt.Sprintf("no pod failed and the release is %q", r.Phase))
 	}
 	if r.Suspended || r.Paused || !r.Complete {
@@ -222,7 +222,7 @@ func wrongSuccess(r Release, permitted map[string]Outcomes) (out []string) {
 // Former is the ChangeWorkload of an earlier release.
 type Former struct {
 	Name  string
-	Phase v1alpha1.WorkloadPhase
+	Phase v1alpha1.ReleasePhase
 	// Inbox is as in Release.
 	Inbox int
 	// Closed: its order needs no further call to be closed.
@@ -231,12 +231,12 @@ type Former struct {
 
 // FormerViolations returns the contradictions of earlier releases. After a Success of the
 // current release their ChangeWorkloads are deleted; otherwise they stay, but have ended.
-func FormerViolations(current v1alpha1.WorkloadPhase, former []Former) (out []string) {
+func FormerViolations(current v1alpha1.ReleasePhase, former []Former) (out []string) {
 	for _, f := range former {
 		switch {
-		case current == v1alpha1.WorkloadSuccess:
+		case current == v1alpha1.ReleaseSuccess:
 			out = append(out, fmt.Sprintf("former ChangeWorkload %s (%s) is left after a Success", f.Name, f.Phase))
-		case f.Phase != v1alpha1.WorkloadSuccess && f.Phase != v1alpha1.WorkloadSuspend && f.Phase != v1alpha1.WorkloadFailed:
+		case f.Phase != v1alpha1.ReleaseSuccess && f.Phase != v1alpha1.ReleaseSuspend && f.Phase != v1alpha1.ReleaseFailed:
 			out = append(out, fmt.Sprintf("former ChangeWorkload %s has not ended: %q", f.Name, f.Phase))
 		case !f.Closed:
 			out = append(out, fmt.Sprintf("the order of former ChangeWorkload %s is not closed", f.Name))

@@ -75,7 +75,7 @@ func two(change func(*Release)) Release {
 		return Batch{Name: name, Pods: []string{pod}, Node: "n-" + pod, Done: true, Pre: s, Post: s}
 	}
 	r := Release{
-		Phase: v1alpha1.WorkloadSuccess, Counts: v1alpha1.PodCounts{Pods: 2, Passed: 2}, Replicas: 2,
+		Phase: v1alpha1.ReleaseSuccess, Counts: v1alpha1.PodCounts{Pods: 2, Passed: 2}, Replicas: 2,
 		Batches: []Batch{batch("c1", "a"), batch("c2", "b")}, Pods: map[string]bool{"a": true, "b": true}, Complete: true,
 	}
 	if change != nil {
@@ -88,7 +88,7 @@ func two(change func(*Release)) Release {
 func failed(change func(*Release)) Release {
 	return two(func(r *Release) {
 		r.Batches[1].Post = Stage{Verdicts: []Verdict{accepted(fail)}}
-		r.Phase, r.Failed, r.Counts = v1alpha1.WorkloadSuspend, []string{"b"}, v1alpha1.PodCounts{Pods: 2, Passed: 1, Failed: 1}
+		r.Phase, r.Failed, r.Counts = v1alpha1.ReleaseSuspend, []string{"b"}, v1alpha1.PodCounts{Pods: 2, Passed: 1, Failed: 1}
 		r.Suspended, r.Paused, r.Complete = true, true, false
 		if change != nil {
 			change(r)
@@ -114,9 +114,9 @@ func TestFaultsAreTheContradictionsToTheVerdicts(t *testing.T) {
 		"a pod that is reported twice": {failed(func(r *Release) { r.Failed = []string{"b", "b"} }), []string{"pod b is reported twice"}},
 		"a fail whose Deployment is not suspended": {failed(func(r *Release) { r.Suspended, r.Paused = false, false }),
 			[]string{"a pod failed and the Deployment is not suspended", "a pod failed and the rollout continues"}},
-		"a fail that is a Success":    {failed(func(r *Release) { r.Phase = v1alpha1.WorkloadSuccess }), []string{`a pod failed and the release is "Success"`}},
+		"a fail that is a Success":    {failed(func(r *Release) { r.Phase = v1alpha1.ReleaseSuccess }), []string{`a pod failed and the release is "Success"`}},
 		"a Success that is suspended": {two(func(r *Release) { r.Suspended = true }), []string{"no pod failed and the Deployment is suspended=true paused=false complete=true"}},
-		"a release that did not end":  {two(func(r *Release) { r.Phase = v1alpha1.WorkloadRunning }), []string{`no pod failed and the release is "Running"`}},
+		"a release that did not end":  {two(func(r *Release) { r.Phase = v1alpha1.ReleaseRunning }), []string{`no pod failed and the release is "Running"`}},
 		"a pass that counts as unjudged": {two(func(r *Release) { r.Counts.Unjudged = 1 }),
 			[]string{"1 pods count as unjudged; permitted: 0 to 0"}},
 		"no callback, counted as judged": {two(func(r *Release) { r.Batches[0].Post = Stage{} }),
@@ -148,16 +148,16 @@ func TestFaultsAreTheContradictionsToTheVerdicts(t *testing.T) {
 }
 
 func TestFormerChangeWorkloadsHaveEndedOrAreDeleted(t *testing.T) {
-	const success, suspend, running = v1alpha1.WorkloadSuccess, v1alpha1.WorkloadSuspend, v1alpha1.WorkloadRunning
+	const success, suspend, running = v1alpha1.ReleaseSuccess, v1alpha1.ReleaseSuspend, v1alpha1.ReleaseRunning
 	for name, tc := range map[string]struct {
-		current v1alpha1.WorkloadPhase
+		current v1alpha1.ReleasePhase
 		former  Former
 		want    []string
 	}{
 		"after a Success":        {success, Former{"c", success, 0, true}, []string{"former ChangeWorkload c (Success) is left after a Success"}},
 		"after a fail":           {suspend, Former{"c", success, 0, true}, nil},
 		"a repaired fail":        {suspend, Former{"c", suspend, 0, true}, nil},
-		"a superseded release":   {suspend, Former{"c", v1alpha1.WorkloadFailed, 0, true}, nil},
+		"a superseded release":   {suspend, Former{"c", v1alpha1.ReleaseFailed, 0, true}, nil},
 		"one that has not ended": {suspend, Former{"c", running, 0, true}, []string{`former ChangeWorkload c has not ended: "Running"`}},
 		"an order that is open":  {suspend, Former{"c", success, 0, false}, []string{"the order of former ChangeWorkload c is not closed"}},
 		"a verdict in the inbox": {suspend, Former{"c", success, 1, true}, []string{"1 verdicts are left in the inbox of former ChangeWorkload c"}},

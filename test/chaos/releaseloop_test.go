@@ -94,7 +94,7 @@ func (l *releaseLoop) run(ctx context.Context, releases int) error {
 		if err := errors.Join(err, <-cleared); err != nil {
 			return err
 		}
-		l.suspended, l.done = end.Phase == v1alpha1.WorkloadSuspend, n
+		l.suspended, l.done = end.Phase == v1alpha1.ReleaseSuspend, n
 		l.log("%s release %d: %s as expected after %s; %d batches, failed: %v, unjudged: %d",
 			l.namespace, n, end.Phase, time.Since(began).Round(time.Second), len(end.Batches), end.Failed, end.Counts.Unjudged)
 	}
@@ -234,7 +234,7 @@ func (l *releaseLoop) observe(ctx context.Context, n int) (Release, error) {
 		}
 		nodes := p.Status.Nodes()
 		b := Batch{
-			Name: p.Name, Node: p.Status.ChangePodID, Done: p.Status.Phase == v1alpha1.PodExecuteDone,
+			Name: p.Name, Node: p.Status.ChangePodID, Done: p.Status.Phase == v1alpha1.BatchExecuteDone,
 			Pre: evidence.Stage(nodes, double.Pre), Post: evidence.Stage(nodes, double.Post),
 		}
 		for _, node := range nodes {
@@ -260,7 +260,7 @@ func (l *releaseLoop) observe(ctx context.Context, n int) (Release, error) {
 
 // awaitFormer waits until the ChangeWorkloads of earlier releases have ended or
 // are deleted.
-func (l *releaseLoop) awaitFormer(ctx context.Context, current v1alpha1.WorkloadPhase) error {
+func (l *releaseLoop) awaitFormer(ctx context.Context, current v1alpha1.ReleasePhase) error {
 	return await(ctx, 3*time.Minute, "the earlier releases of "+l.namespace+" have ended", func(ctx context.Context) error {
 		d, err := l.kube.AppsV1().Deployments(l.namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {

@@ -36,14 +36,14 @@ func (w *watcher) check(c *v1alpha1.ChangeWorkload) {
 	defer w.mu.Unlock()
 	n := c.Status.Counts
 	switch c.Status.Phase {
-	case v1alpha1.WorkloadSuspend:
+	case v1alpha1.ReleaseSuspend:
 		w.suspended[c.UID] = true
-	case v1alpha1.WorkloadSuccess:
+	case v1alpha1.ReleaseSuccess:
 		if n.Failed > 0 || n.Checking > 0 || n.Preparing > 0 {
 			w.faults = append(w.faults, fmt.Sprintf("%s/%s was a Success with %+v", c.Namespace, c.Name, n))
 		}
 	}
-	if w.suspended[c.UID] && c.Status.Phase != v1alpha1.WorkloadSuspend {
+	if w.suspended[c.UID] && c.Status.Phase != v1alpha1.ReleaseSuspend {
 		w.faults = append(w.faults, fmt.Sprintf("%s/%s was suspended and became %q", c.Namespace, c.Name, c.Status.Phase))
 	}
 }

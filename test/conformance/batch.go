@@ -71,7 +71,7 @@ func (b *batch) failedPre() bool {
 // outcomes returns the outcome of each pod after the deadlines of the batch.
 func (b *batch) outcomes() []podOutcome {
 	ended := b.pod.DeepCopy()
-	ended.Status.Phase = v1alpha1.PodExecuteDone
+	ended.Status.Phase = v1alpha1.BatchExecuteDone
 	var out []podOutcome
 	for _, name := range b.pods {
 		o, message := ended.OutcomeOf(name)

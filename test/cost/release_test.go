@@ -90,7 +90,7 @@ func (d deployment) awaitJudged(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if release.Status.Phase != v1alpha1.WorkloadSuccess || release.Spec.Attempt == 0 || release.Status.Counts.Unjudged > 0 {
+		if release.Status.Phase != v1alpha1.ReleaseSuccess || release.Spec.Attempt == 0 || release.Status.Counts.Unjudged > 0 {
 			return fmt.Errorf("attempt %d is %q: %+v", release.Spec.Attempt, release.Status.Phase, release.Status.Counts)
 		}
 		labeled, err := d.Kube.CoreV1().Pods(d.namespace).List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.FinishedLabel})

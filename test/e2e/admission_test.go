@@ -25,13 +25,13 @@ func unusualDeployment(d *appsv1.Deployment) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		n := e.optedInNamespace(t)
 		n.create(t, d.DeepCopy())
-		n.awaitPhase(t, rolloutTimeout, d.Name, v1alpha1.WorkloadSuccess)
+		n.awaitPhase(t, rolloutTimeout, d.Name, v1alpha1.ReleaseSuccess)
 		n.awaitClaims(t, d.Name)
 		n.judgeByHand(t, n.awaitBatch(t, shortTimeout, d.Name, 1, "exists", exists), "unpass", "find error")
 		n.awaitDeployment(t, shortTimeout, d.Name, "is suspended", isSuspended)
 		n.checkDenied(t, d.Name, "patch", "deployment", d.Name, "-p", templatePatch, "--type", "merge")
 		n.repair(t, d.Name, "v2")
-		n.awaitPhase(t, rolloutTimeout, d.Name, v1alpha1.WorkloadSuccess)
+		n.awaitPhase(t, rolloutTimeout, d.Name, v1alpha1.ReleaseSuccess)
 		n.awaitDeployment(t, shortTimeout, d.Name, "is not suspended", isNotSuspended)
 	}
 }
@@ -112,7 +112,7 @@ func serverSideApply(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	first, second := builder.Deployment("web", 1, builder.Simulated), builder.Deployment("web", 1, builder.Simulated, builder.Release("v2"))
 	n.apply(t, first, "--server-side")
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is labeled as processed", isProcessed)
 	before := n.deployment(t, "web")
 	n.apply(t, first, "--server-side")
@@ -121,7 +121,7 @@ func serverSideApply(t *testing.T, e *environment) {
 	}
 	checkRelease(t, n.deployment(t, "web"), before.Labels[v1alpha1.VersionKey], "1")
 	n.apply(t, second, "--server-side")
-	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	checkRelease(t, n.deployment(t, "web"), c.Spec.Reversion, "2")
 }
 
@@ -130,7 +130,7 @@ func clientSideApply(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	d := builder.Deployment("web", 1, builder.Simulated)
 	n.apply(t, d)
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is labeled as processed", isProcessed)
 	version := n.deployment(t, "web").Labels[v1alpha1.VersionKey]
 	if r := n.apply(t, d); r.Stdout != "deployment.apps/web unchanged\n" {
@@ -154,7 +154,7 @@ func checkRelease(t *testing.T, d *appsv1.Deployment, version, attempt string) {
 func tampering(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 1, builder.Simulated))
-	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	for _, args := range [][]string{
 		{"label", "deployment", "web", v1alpha1.VersionKey + "=mine", "--overwrite"},
 		{"label", "deployment", "web", v1alpha1.VersionKey + "-"},
@@ -222,7 +222,7 @@ func blockingSwitch(t *testing.T, e *environment) {
 	set(false)
 	n.awaitAnswers(t, settingsTimeout, 0, dry...)
 	n.release(t, "web", "v2")
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 }
 
 // awaitAnswers waits until a command ends with an exit code. It runs the

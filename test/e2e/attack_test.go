@@ -61,7 +61,7 @@ func sentToTheBroker(t *testing.T, e *environment) {
 		t.Errorf("the inbox has %v (%v)", c.Status.Inbox, err)
 	}
 	post(t, callback(t, c.Spec.OrderID, p.Status.ChangePodID, "pass"), judge.Token)
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 }
 
 // reportSentToTheBroker: an event about a release that exists, from a sender that can reach the
@@ -89,7 +89,7 @@ func reportSentToTheBroker(t *testing.T, e *environment) {
 		e.postToBroker(t, d)
 	}
 	post(t, callback(t, c.Spec.OrderID, p.Status.ChangePodID, "pass"), judge.Token)
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	var log double.Log
 	await(t, shortTimeout, "the server has the report of the success", func(ctx context.Context) error {
 		if log, err = n.judge.Log(ctx, n.name); err != nil {

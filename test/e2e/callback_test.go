@@ -33,7 +33,7 @@ func verdictAsCloudEvent(mode string) func(*testing.T, *environment) {
 			double.CheckRule{Then: double.Behaviour{As: mode}},
 		)
 		n.create(t, builder.Deployment("web", 3, builder.Simulated))
-		c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
+		c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuspend)
 		n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 		n.awaitPassed(t, "web", 2)
 		failedPods := c.Status.DefenseCheckFailPods
@@ -76,7 +76,7 @@ func forgedVerdict(t *testing.T, e *environment) {
 	if status := post(t, callback(t, c.Spec.OrderID, p.Status.ChangePodID, "pass"), judge.Token); status != http.StatusOK {
 		t.Errorf("callback with a valid signature: status %d, want 200", status)
 	}
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 }
 
 // callback returns the body of the server's callback with a verdict.

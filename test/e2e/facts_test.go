@@ -32,7 +32,7 @@ const (
 func concurrentFact(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 1, builder.Simulated))
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	p := n.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone)
 	events, err := n.change.ChangePods(n.name).Watch(t.Context(), metav1.ListOptions{ResourceVersion: p.ResourceVersion})
 	if err != nil {
@@ -86,7 +86,7 @@ func (h *factHistory) add(t *testing.T, event watch.Event) {
 	if !ok {
 		t.Fatalf("the watch returned %T", event.Object)
 	}
-	if h.isDerived = now.Status.Message == string(v1alpha1.PodPostFinish); h.isDerived {
+	if h.isDerived = now.Status.Message == string(v1alpha1.BatchPostFinish); h.isDerived {
 		h.derived++
 	}
 	fact, err := factOf(now)

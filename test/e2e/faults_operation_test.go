@@ -33,7 +33,7 @@ func leadersEventsMetrics(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: failed()})
 	n.create(t, builder.Deployment("web", 1, builder.Simulated))
-	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuspend)
 	n.awaitEvent(t, "web", v1alpha1.ReasonCheckFailed, c.Name)
 
 	pods, err := n.kube.CoreV1().Pods(system).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=controller"})

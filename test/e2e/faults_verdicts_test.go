@@ -50,7 +50,7 @@ func crashLoop(t *testing.T, e *environment) {
 		t.Fatal(err)
 	}
 	batches, err := n.changePods(t.Context(), c)
-	if err != nil || len(batches) > 0 || c.Status.Phase == v1alpha1.WorkloadSuccess {
+	if err != nil || len(batches) > 0 || c.Status.Phase == v1alpha1.ReleaseSuccess {
 		t.Errorf("the release is %q with %d batches (%v), want none", c.Status.Phase, len(batches), err)
 	}
 }
@@ -59,7 +59,7 @@ func crashLoop(t *testing.T, e *environment) {
 func lateFailOfAnOldVersion(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 2, builder.Simulated))
-	old := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	old := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	stale := n.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone)
 	// The new version waits for its verdict, so that the old ChangeWorkload is
 	// not deleted.
@@ -77,7 +77,7 @@ func lateFailOfAnOldVersion(t *testing.T, e *environment) {
 	for i := range 2 {
 		n.judgeByHand(t, n.awaitBatch(t, shortTimeout, "web", i+1, "exists", exists), "pass", "looked at it")
 	}
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	if d := n.deployment(t, "web"); isSuspended(d) || d.Spec.Paused {
 		t.Errorf("a fail of version %s suspended the next version: %v", old.Spec.Reversion, d.Labels)
 	}
@@ -94,8 +94,8 @@ func deploymentsWithOneTemplate(t *testing.T, e *environment) {
 			d.Spec.Template.Labels = maps.Clone(d.Spec.Selector.MatchLabels)
 		}))
 	}
-	bad := n.awaitPhase(t, rolloutTimeout, "bad", v1alpha1.WorkloadSuspend)
-	good := n.awaitPhase(t, rolloutTimeout, "good", v1alpha1.WorkloadSuccess)
+	bad := n.awaitPhase(t, rolloutTimeout, "bad", v1alpha1.ReleaseSuspend)
+	good := n.awaitPhase(t, rolloutTimeout, "good", v1alpha1.ReleaseSuccess)
 	if good.Spec.Reversion != bad.Spec.Reversion {
 		t.Fatalf("the templates are not the same: versions %s and %s", good.Spec.Reversion, bad.Spec.Reversion)
 	}

@@ -19,7 +19,7 @@ import (
 func immutableFields(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 1, builder.Simulated))
-	release := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	release := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	batch := v1alpha1.ChangePodName(release.Name, 1)
 	check, err := n.change.ReleaseChecks(n.name).Create(t.Context(), &v1alpha1.ReleaseCheck{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},

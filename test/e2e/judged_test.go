@@ -48,9 +48,9 @@ func (n *namespace) setChecks(t *testing.T, rules ...double.CheckRule) {
 func passingRelease(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 10, builder.Simulated))
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.release(t, "web", "v2")
-	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 
 	if got := c.Status.Counts; got != (v1alpha1.PodCounts{Pods: 10, Passed: 10}) {
 		t.Errorf("counts are %+v, want 10 judged and passed pods", got)
@@ -75,7 +75,7 @@ func passingRelease(t *testing.T, e *environment) {
 		for i := range pods.Items {
 			p := &pods.Items[i]
 			if !metav1.IsControlledBy(p, &workloads.Items[0]) || len(p.Spec.PodInfos) != 1 ||
-				p.Status.Message != string(v1alpha1.PodPostFinish) {
+				p.Status.Message != string(v1alpha1.BatchPostFinish) {
 				return fmt.Errorf("%s: owner %v, %d pods, message %q", p.Name, p.OwnerReferences, len(p.Spec.PodInfos), p.Status.Message)
 			}
 		}
@@ -114,11 +114,11 @@ func (n *namespace) checkOrder(t *testing.T, c *v1alpha1.ChangeWorkload) {
 func failingRelease(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 10, builder.Simulated, builder.Paced(2)))
-	good := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	good := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.setChecks(t, double.CheckRule{Match: batch(3, double.Post), Then: failed()})
 	w := n.watchPods(t)
 	n.release(t, "web", "v2")
-	bad := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
+	bad := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuspend)
 	n.awaitDeployment(t, shortTimeout, "web", "is held", func(d *appsv1.Deployment) bool { return isSuspended(d) && d.Spec.Paused })
 	n.awaitEvent(t, "web", v1alpha1.ReasonSuspended, bad.Name)
 
@@ -134,7 +134,7 @@ func failingRelease(t *testing.T, e *environment) {
 	n.setChecks(t)
 	n.repair(t, "web", "v3")
 	n.awaitEvent(t, "web", v1alpha1.ReasonRepairAdmitted, "repair by "+n.run(t, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"))
-	repaired := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	repaired := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 	n.awaitClaims(t, "web")
 	await(t, shortTimeout, "only the ChangeWorkload of the repair exists", func(ctx context.Context) error {
@@ -177,13 +177,13 @@ func failInStagePre(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setChecks(t, double.CheckRule{Match: batch(2, double.Pre), Then: failed()})
 	n.create(t, builder.Deployment("web", 3, builder.Simulated))
-	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuspend)
 	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 	if len(c.Status.DefenseCheckFailPods) != 1 {
 		t.Errorf("%d pods failed, want 1", len(c.Status.DefenseCheckFailPods))
 	}
 	p := n.awaitBatch(t, shortTimeout, "web", 2, "is done", isDone)
-	if p.Status.Message != string(v1alpha1.PodPreFailed) {
+	if p.Status.Message != string(v1alpha1.BatchPreFailed) {
 		t.Errorf("the message of the batch is %q, want PreFailed", p.Status.Message)
 	}
 }
@@ -197,7 +197,7 @@ func unjudgedBatches(t *testing.T, e *environment) {
 		double.CheckRule{Match: batch(4, double.Post), Then: double.Behaviour{Verdict: "unknown"}},
 	)
 	n.create(t, builder.Deployment("web", 5, builder.Simulated))
-	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	if got := c.Status.Counts; got != (v1alpha1.PodCounts{Pods: 5, Passed: 5, Unjudged: 2}) {
 		t.Errorf("counts are %+v, want 5 passed pods, 2 of them unjudged", got)
 	}
@@ -216,7 +216,7 @@ func earlyVerdict(t *testing.T, e *environment) {
 		double.CheckRule{Match: batch(2, double.Post), Then: earlyFail},
 	)
 	n.create(t, builder.Deployment("web", 3, builder.Simulated))
-	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuspend)
 	n.awaitPassed(t, "web", 2)
 	if got := len(c.Status.DefenseCheckFailPods); got != 1 {
 		t.Errorf("%d pods failed, want 1", got)

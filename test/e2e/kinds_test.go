@@ -122,7 +122,7 @@ func (w testWorkload) mustPatch(t *testing.T, body string) {
 }
 
 // awaitPhase waits until the current release has a phase.
-func (w testWorkload) awaitPhase(t *testing.T, phase v1alpha1.WorkloadPhase, attempt int64) *v1alpha1.ChangeWorkload {
+func (w testWorkload) awaitPhase(t *testing.T, phase v1alpha1.ReleasePhase, attempt int64) *v1alpha1.ChangeWorkload {
 	t.Helper()
 	var found *v1alpha1.ChangeWorkload
 	await(t, rolloutTimeout, fmt.Sprintf("attempt %d of %s is %s", attempt, w.kind.Kind, phase), func(ctx context.Context) error {
@@ -218,12 +218,12 @@ func (w testWorkload) strategy(t *testing.T) any {
 func (n *namespace) holdWorkload(t *testing.T, kind workload.Kind) (w testWorkload, before any) {
 	t.Helper()
 	w = n.createWorkload(t, kind)
-	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 	before = w.strategy(t)
 	w.mustPatch(t, releaseOf("v2"))
 	n.judgeByHand(t, w.awaitFirstBatch(t, 2), "unpass", "find error")
 	w.awaitWorkload(t, "is held", func(live *workload.Workload) bool { return live.Labels[v1alpha1.SuspendLabel] != "" && live.Paused() })
-	w.awaitPhase(t, v1alpha1.WorkloadSuspend, 2)
+	w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
 	return w, before
 }
 
@@ -241,7 +241,7 @@ func releasesOfKind(kind workload.Kind) func(*testing.T, *environment) {
 			if i > 0 {
 				w.mustPatch(t, releaseOf(marker))
 			}
-			c := w.awaitPhase(t, v1alpha1.WorkloadSuccess, int64(i+1))
+			c := w.awaitPhase(t, v1alpha1.ReleaseSuccess, int64(i+1))
 			if got := w.judgedPods(t, c); got < size {
 				t.Errorf("%d judged pods of attempt %d, want %d", got, i+1, size)
 			}
@@ -267,13 +267,13 @@ func baselineOfKind(kind workload.Kind) func(*testing.T, *environment) {
 			return err
 		})
 		n.run(t, "label", "namespace", n.name, v1alpha1.NamespaceLabel+"="+v1alpha1.NamespaceEnabled)
-		if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.WorkloadSuccess, 0)); got != 0 {
+		if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.ReleaseSuccess, 0)); got != 0 {
 			t.Errorf("%d judged pods of the baseline, want 0", got)
 		}
 		w.mustPatch(t, releaseOf("v2"))
-		w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+		w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 		w.mustPatch(t, releaseOf("v1"))
-		if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2)); got < size {
+		if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.ReleaseSuccess, 2)); got < size {
 			t.Errorf("%d judged pods of the template that was applied again, want %d", got, size)
 		}
 	}
@@ -294,7 +294,7 @@ func holdOfKind(kind workload.Kind) func(*testing.T, *environment) {
 		w.awaitHoldObserved(t)
 		n.checkNoPodReplaced(t, "the pods of a held rollout")
 		w.mustPatch(t, repairOf("v3"))
-		w.awaitPhase(t, v1alpha1.WorkloadSuccess, 3)
+		w.awaitPhase(t, v1alpha1.ReleaseSuccess, 3)
 		w.awaitWorkload(t, "is not suspended", isNotHeld)
 		if diff := cmp.Diff(before, w.strategy(t)); diff != "" {
 			t.Errorf("the strategy changed (-before +after):\n%s", diff)
@@ -354,7 +354,7 @@ func overruledFail(kind workload.Kind) func(*testing.T, *environment) {
 		n := e.optedInNamespace(t)
 		w, before := n.holdWorkload(t, kind)
 		n.judgeByHand(t, w.awaitFirstBatch(t, 2), "pass", "checked by hand")
-		w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2)
+		w.awaitPhase(t, v1alpha1.ReleaseSuccess, 2)
 		w.awaitWorkload(t, "is not suspended", isNotHeld)
 		if diff := cmp.Diff(before, w.strategy(t)); diff != "" {
 			t.Errorf("the strategy changed (-before +after):\n%s", diff)
@@ -368,7 +368,7 @@ func rollbackOfKind(kind workload.Kind) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		w, before := e.optedInNamespace(t).holdWorkload(t, kind)
 		w.mustPatch(t, releaseOf("v1"))
-		if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.WorkloadSuccess, 3)); got < size {
+		if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.ReleaseSuccess, 3)); got < size {
 			t.Errorf("%d judged pods of the rollback, want %d", got, size)
 		}
 		w.awaitWorkload(t, "is not suspended", isNotHeld)
@@ -383,7 +383,7 @@ func rollbackOfKind(kind workload.Kind) func(*testing.T, *environment) {
 func canaryPartition(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	w := n.createWorkload(t, workload.StatefulSet)
-	w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 	w.mustPatch(t, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":2}}}}`)
 	w.mustPatch(t, releaseOf("v2"))
 	first := w.awaitFirstBatch(t, 2)
@@ -400,7 +400,7 @@ func canaryPartition(t *testing.T, e *environment) {
 	n.judgeByHand(t, first, "pass", "checked by hand")
 	w.awaitWorkload(t, "has its partition restored", func(live *workload.Workload) bool { return live.HoldValue == int64(2) })
 	w.mustPatch(t, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
-	if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2)); got < size {
+	if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.ReleaseSuccess, 2)); got < size {
 		t.Errorf("%d judged pods, want %d", got, size)
 	}
 }

@@ -41,7 +41,7 @@ func awaitsPostVerdict(p *v1alpha1.ChangePod) bool {
 func lostEvents(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 6, builder.Simulated, builder.Paced(2)))
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.setChecks(t, double.CheckRule{Match: batch(5, double.Post), Then: delayed(2*time.Second, failed())})
 	n.release(t, "web", "v2")
 	n.awaitBatch(t, rolloutTimeout, "web", 2, "exists", exists)
@@ -52,7 +52,7 @@ func lostEvents(t *testing.T, e *environment) {
 	n.awaitFailedBatch(t, recoveryTimeout, 5)
 	n.setChecks(t)
 	n.repair(t, "web", "v3")
-	n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 	n.awaitClaims(t, "web")
 }
@@ -61,7 +61,7 @@ func lostEvents(t *testing.T, e *environment) {
 // and each pod is judged.
 func (n *namespace) awaitFailedBatch(t *testing.T, within time.Duration, index int) {
 	t.Helper()
-	n.awaitPhase(t, within, "web", v1alpha1.WorkloadSuspend)
+	n.awaitPhase(t, within, "web", v1alpha1.ReleaseSuspend)
 	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 	n.awaitClaims(t, "web")
 	p := n.awaitBatch(t, shortTimeout, "web", index, "is done", isDone)
@@ -104,7 +104,7 @@ func killedComponent(p target) func(*testing.T, *environment) {
 		await(t, recoveryTimeout, "the repair is admitted", func(ctx context.Context) error { // the killed component may be the webhook
 			return n.patch(ctx, "web", repairOf("v2"))
 		})
-		n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.WorkloadSuccess)
+		n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.ReleaseSuccess)
 		n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 		n.awaitClaims(t, "web")
 	}
@@ -205,7 +205,7 @@ func webhookUnreachable(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.suspendWeb(t)
 	n.create(t, builder.Deployment("free", 2, builder.Simulated))
-	n.awaitPhase(t, rolloutTimeout, "free", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "free", v1alpha1.ReleaseSuccess)
 	// A workload created shortly after the opt-in counts as a baseline.
 	await(t, shortTimeout, "the opt-in is older than the tolerated clock skew", func(ctx context.Context) error {
 		ns, err := e.kube.CoreV1().Namespaces().Get(ctx, n.name, metav1.GetOptions{})
@@ -236,7 +236,7 @@ func webhookUnreachable(t *testing.T, e *environment) {
 			if err != nil {
 				return err
 			}
-			if c.Spec.Attempt != attempt || c.Status.Phase != v1alpha1.WorkloadSuccess {
+			if c.Spec.Attempt != attempt || c.Status.Phase != v1alpha1.ReleaseSuccess {
 				return fmt.Errorf("attempt %d is %q", c.Spec.Attempt, c.Status.Phase)
 			}
 			return nil

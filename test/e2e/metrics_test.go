@@ -103,7 +103,7 @@ func metricsNamespace(t *testing.T, e *environment) *namespace {
 func failingRequests(t *testing.T, e *environment) {
 	n := metricsNamespace(t, e)
 	n.release(t, "web", bad)
-	c := n.awaitPhase(t, lookTimeout, "web", v1alpha1.WorkloadSuspend)
+	c := n.awaitPhase(t, lookTimeout, "web", v1alpha1.ReleaseSuspend)
 	if cond := c.Status.GetCondition(apis.ConditionSucceeded); !strings.Contains(cond.Message, "metrics: http-errors: ") || !strings.Contains(cond.Message, " % of new pods against ") {
 		t.Errorf("the message is %q", cond.Message)
 	}
@@ -117,7 +117,7 @@ func failingRequests(t *testing.T, e *environment) {
 func goodRequests(t *testing.T, e *environment) {
 	n := metricsNamespace(t, e)
 	n.release(t, "web", "v2")
-	c := n.awaitPhase(t, lookTimeout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, lookTimeout, "web", v1alpha1.ReleaseSuccess)
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsTrue() || c.Status.Counts.Passed != 3 {
 		t.Errorf("condition Judged is %+v, counts %+v", cond, c.Status.Counts)
 	}

@@ -35,7 +35,7 @@ func TestTheBrokerAcceptsOnlyNamedSendersWithOIDC(t *testing.T) {
 	t.Run("a release is judged", func(t *testing.T) {
 		n := e.optedInNamespace(t)
 		n.create(t, builder.Deployment("web", 2, builder.Simulated))
-		c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+		c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 		if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsTrue() {
 			t.Errorf("condition Judged is %+v", cond)
 		}

@@ -25,7 +25,7 @@ func optIn(t *testing.T, e *environment) {
 	pods := n.restartCounts(t)
 
 	n.run(t, "label", "namespace", n.name, v1alpha1.NamespaceLabel+"="+v1alpha1.NamespaceEnabled)
-	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	if cond := c.Status.GetCondition("Succeeded"); c.Spec.Attempt != 0 || cond == nil || cond.Reason != v1alpha1.ReasonBaseline {
 		t.Errorf("the first ChangeWorkload has attempt %d and condition %+v, want the baseline", c.Spec.Attempt, cond)
 	}
@@ -41,7 +41,7 @@ func optIn(t *testing.T, e *environment) {
 	}
 
 	n.release(t, "web", "v2")
-	c = n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	c = n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	if batches, err := n.changePods(t.Context(), c); err != nil || len(batches) != 2 || c.Spec.Attempt != 1 {
 		t.Errorf("attempt %d after the opt-in has %d batches (%v), want attempt 1 with 2", c.Spec.Attempt, len(batches), err)
 	}
@@ -89,7 +89,7 @@ func templateAppliedAgain(t *testing.T, e *environment) {
 		if attempt > 0 {
 			n.release(t, "web", marker)
 		}
-		c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+		c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 		if c.Spec.Attempt != int64(attempt+1) {
 			t.Errorf("release %d is attempt %d", attempt+1, c.Spec.Attempt)
 		}
@@ -114,7 +114,7 @@ func unchangedTemplate(t *testing.T, e *environment) {
 	if diff := cmp.Diff(want, optedIn.create(t, d.DeepCopy()).Spec.Template); diff != "" {
 		t.Errorf("the template changed at creation (-want +got):\n%s", diff)
 	}
-	optedIn.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	optedIn.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	if diff := cmp.Diff(want, optedIn.deployment(t, "web").Spec.Template); diff != "" {
 		t.Errorf("the template changed after creation (-want +got):\n%s", diff)
 	}

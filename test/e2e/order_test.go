@@ -82,12 +82,12 @@ func closedOrder(t *testing.T, e *environment) {
 		if err != nil {
 			return err
 		}
-		if cond := c.Status.GetCondition(apis.ConditionSucceeded); c.Status.Phase != v1alpha1.WorkloadRunning || cond == nil || cond.Reason != v1alpha1.ReasonJudgingOrder {
+		if cond := c.Status.GetCondition(apis.ConditionSucceeded); c.Status.Phase != v1alpha1.ReleaseRunning || cond == nil || cond.Reason != v1alpha1.ReasonJudgingOrder {
 			return fmt.Errorf("%q, %+v", c.Status.Phase, cond)
 		}
 		return nil
 	})
-	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); !cond.IsTrue() {
 		t.Errorf("condition OrderJudged is %+v, want True", cond)
 	}
@@ -108,10 +108,10 @@ func orderFailInPre(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	// The rollout takes 20 s, so that the fail comes before its end on a slow machine.
 	n.create(t, builder.Deployment("web", 4, builder.Simulated, builder.Paced(5)))
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.setChecks(t, double.CheckRule{Match: orderCheck(double.Pre), Then: failed()})
 	n.release(t, "web", "v2")
-	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuspend)
 	n.awaitDeployment(t, shortTimeout, "web", "is held", func(d *appsv1.Deployment) bool { return isSuspended(d) && d.Spec.Paused })
 	cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
 	if !cond.IsFalse() || cond.Reason != v1alpha1.ReasonOrderCheckFailed || !strings.Contains(cond.Message, errorRate) {
@@ -122,7 +122,7 @@ func orderFailInPre(t *testing.T, e *environment) {
 	}
 	n.checkDenied(t, "web", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge")
 	n.run(t, "patch", "changeworkload", c.Name, "--subresource=status", "--type", "merge", "-p", overruleOrder)
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 }
 
@@ -131,10 +131,10 @@ func orderFailInPre(t *testing.T, e *environment) {
 func orderFailInPost(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 2, builder.Simulated))
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.setChecks(t, double.CheckRule{Match: orderCheck(double.Post), Then: failed()})
 	n.release(t, "web", "v2")
-	bad := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
+	bad := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuspend)
 	if got := bad.Status.Counts; got.Passed != 2 || got.Failed != 0 {
 		t.Errorf("counts are %+v, want two passed pods", got)
 	}
@@ -142,7 +142,7 @@ func orderFailInPost(t *testing.T, e *environment) {
 	n.setChecks(t)
 	n.release(t, "web", "v1") // the rollback is admitted
 	n.awaitOrderClosed(t, bad.Spec.OrderID, "ROLLBACK")
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 }
 
 // supersededOrder: the order of a superseded release is canceled.
@@ -158,7 +158,7 @@ func supersededOrder(t *testing.T, e *environment) {
 	n.setChecks(t)
 	n.release(t, "web", "v2")
 	n.awaitOrderClosed(t, c.Spec.OrderID, "CANCEL")
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 }
 
 // scaledRelease: a release that is scaled up and down while it runs succeeds,
@@ -166,7 +166,7 @@ func supersededOrder(t *testing.T, e *environment) {
 func scaledRelease(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 4, builder.Simulated, builder.Paced(2)))
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.release(t, "web", "v2")
 	first := n.awaitBatch(t, rolloutTimeout, "web", 1, "is done", isDone)
 	n.run(t, "scale", "deployment", "web", "--replicas=6")
@@ -175,7 +175,7 @@ func scaledRelease(t *testing.T, e *environment) {
 	n.run(t, "delete", "pod", replaced, "--wait=false")
 	n.awaitBatch(t, rolloutTimeout, "web", 3, "is done", isDone)
 	n.run(t, "scale", "deployment", "web", "--replicas=5")
-	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	if got := c.Status.Counts; got.Passed < 5 || got.Unjudged != 0 || got.Failed != 0 {
 		t.Errorf("counts are %+v, want 5 judged and passed pods", got)
 	}
@@ -190,7 +190,7 @@ func scaledRelease(t *testing.T, e *environment) {
 func autoscaledRelease(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 2, builder.Simulated))
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: delayed(45*time.Second, double.Behaviour{Verdict: "pass"})})
 	n.release(t, "web", "v2")
 	n.run(t, "autoscale", "deployment", "web", "--min=4", "--max=6")
@@ -204,10 +204,10 @@ func autoscaledRelease(t *testing.T, e *environment) {
 		}
 		return nil
 	})
-	if c, err := n.current(t.Context(), "web"); err != nil || c.Status.Phase != v1alpha1.WorkloadRunning {
+	if c, err := n.current(t.Context(), "web"); err != nil || c.Status.Phase != v1alpha1.ReleaseRunning {
 		t.Fatalf("the release at scaling is %+v, want Running: %v", c, err)
 	}
-	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	if got := c.Status.Counts; got.Passed != 4 || got.Unjudged != 0 || got.Failed != 0 {
 		t.Errorf("counts are %+v, want 4 judged and passed pods", got)
 	}
@@ -260,17 +260,17 @@ func noVerdictPerStage(t *testing.T, e *environment) {
 	whole.setChecks(t, double.CheckRule{Match: orderCheck(double.Post), Then: double.Behaviour{Verdict: "inconc"}})
 	whole.create(t, builder.Deployment("web", 1, builder.Simulated))
 
-	c := before.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
+	c := before.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuspend)
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonFailedUnjudged {
 		t.Errorf("condition Judged is %+v, want False: unjudged", cond)
 	}
 	after.awaitHeldUnjudged(t, v1alpha1.WorkloadJudged)
 	after.judgeByHand(t, after.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone), "pass", "checked by hand")
-	after.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	after.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	c = whole.awaitHeldUnjudged(t, v1alpha1.WorkloadOrderJudged)
 	whole.awaitEvent(t, c.Name, v1alpha1.ReasonHeldUnjudged, "the order is unjudged")
 	whole.run(t, "patch", "changeworkload", c.Name, "--subresource=status", "--type", "merge", "-p", overruleOrder)
-	whole.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	whole.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 }
 
 // awaitHeldUnjudged waits until a release is Running with reason HeldUnjudged.
@@ -284,7 +284,7 @@ func (n *namespace) awaitHeldUnjudged(t *testing.T, condition apis.ConditionType
 		}
 		found = c
 		cond := c.Status.GetCondition(condition)
-		if cond.IsFalse() && cond.Reason == v1alpha1.ReasonHeldUnjudged && c.Status.Phase == v1alpha1.WorkloadRunning {
+		if cond.IsFalse() && cond.Reason == v1alpha1.ReasonHeldUnjudged && c.Status.Phase == v1alpha1.ReleaseRunning {
 			return nil
 		}
 		return fmt.Errorf("%q, %+v", c.Status.Phase, c.Status.Conditions)
@@ -317,7 +317,7 @@ func percentageBatches(t *testing.T, e *environment) {
 	e.setConfig(t, v1alpha1.ConfigWaitThreshold, "5s")
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 5, builder.Simulated))
-	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	pods, err := n.changePods(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -336,9 +336,9 @@ func percentageBatches(t *testing.T, e *environment) {
 	// A release without pods times out, and continues when the pods are
 	// created.
 	n.create(t, builder.Deployment("late", 1, builder.Simulated, func(d *appsv1.Deployment) { d.Spec.Paused = true }))
-	n.awaitPhase(t, rolloutTimeout, "late", v1alpha1.WorkloadTimeOutPre)
+	n.awaitPhase(t, rolloutTimeout, "late", v1alpha1.ReleaseTimeOutPre)
 	n.run(t, "rollout", "resume", "deployment", "late")
-	n.awaitPhase(t, rolloutTimeout, "late", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "late", v1alpha1.ReleaseSuccess)
 }
 
 // serverUnreachable delays releases. When the server is reachable again, they
@@ -349,7 +349,7 @@ func serverUnreachable(t *testing.T, e *environment) {
 	e.setConfig(t, v1alpha1.ConfigPreTimeout, "10m")
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 3, builder.Simulated))
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	restore := e.scaleToZero(t, judge.Namespace, "altershield")
 	n.release(t, "web", "v2")
 	await(t, rolloutTimeout, "the release reports that the server is unreachable", func(ctx context.Context) error {
@@ -364,7 +364,7 @@ func serverUnreachable(t *testing.T, e *environment) {
 	})
 	observe(t, 15*time.Second) // longer than the breaker stays open
 	restore()
-	c := n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.ReleaseSuccess)
 	if got := c.Status.Counts; got.Unjudged != 0 || got.Passed != 3 {
 		t.Errorf("counts are %+v, want 3 judged pods", got)
 	}

@@ -58,7 +58,7 @@ func manyReleases(t *testing.T, e *environment) {
 	}
 	for i := range releases {
 		name := fmt.Sprintf("web%d", i)
-		c := n.awaitPhase(t, 2*recoveryTimeout, name, v1alpha1.WorkloadSuccess)
+		c := n.awaitPhase(t, 2*recoveryTimeout, name, v1alpha1.ReleaseSuccess)
 		if got := c.Status.Counts; got != (v1alpha1.PodCounts{Pods: replicas, Passed: replicas}) {
 			t.Errorf("%s: counts are %+v, want %d judged and passed pods", name, got, replicas)
 		}

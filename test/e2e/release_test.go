@@ -90,7 +90,7 @@ func (n *namespace) current(ctx context.Context, name string) (*v1alpha1.ChangeW
 }
 
 // awaitPhase waits until the current release of a Deployment has a phase.
-func (n *namespace) awaitPhase(t *testing.T, within time.Duration, name string, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
+func (n *namespace) awaitPhase(t *testing.T, within time.Duration, name string, phase v1alpha1.ReleasePhase) *v1alpha1.ChangeWorkload {
 	t.Helper()
 	var found *v1alpha1.ChangeWorkload
 	await(t, within, fmt.Sprintf("the release of %s is %s", name, phase), func(ctx context.Context) error {
@@ -150,7 +150,7 @@ func (n *namespace) awaitBatch(t *testing.T, within time.Duration, name string, 
 func exists(*v1alpha1.ChangePod) bool { return true }
 
 // isDone reports whether a batch has ended.
-func isDone(p *v1alpha1.ChangePod) bool { return p.Status.Phase == v1alpha1.PodExecuteDone }
+func isDone(p *v1alpha1.ChangePod) bool { return p.Status.Phase == v1alpha1.BatchExecuteDone }
 
 // judgeByHand gives all pods of a batch a verdict, as a person with kubectl
 // does.

@@ -262,7 +262,7 @@ func releaseCheckTimesOut(t *testing.T, e *environment) {
 	checkResult(t, r, 0, "Warning: admitted unchecked: release check of deployment web")
 	t.Logf("the release waited %s for a server that does not answer", time.Since(began).Round(10*time.Millisecond))
 	n.checkTimedOut(t)
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 }
 
 func unjudgedReleaseDenied(t *testing.T, e *environment) {
@@ -311,16 +311,16 @@ func rollbackAndRepairUnchecked(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setReleaseChecks(t, double.Behaviour{Verdict: "pass"})
 	n.create(t, builder.Deployment("web", 1, builder.Simulated))
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.release(t, "web", "v2")
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	p := n.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone)
 	n.judgeByHand(t, p, "fail", "find error")
 	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 	n.setReleaseChecks(t, failed())
 	n.repair(t, "web", "v3")
 	n.checkReleaseChecks(t, 2)
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 	// The next release is still running when it is rolled back.
 	open := double.CheckRule{Then: double.Behaviour{Never: true}}

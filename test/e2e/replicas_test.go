@@ -52,7 +52,7 @@ func bothControllersReconcile(t *testing.T, e *environment) {
 	before := e.finishedPods(t)
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 14, builder.Simulated))
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.awaitClaims(t, "web")
 	await(t, shortTimeout, "both controllers have labeled pods", func(context.Context) error {
 		after := e.finishedPods(t)
@@ -107,7 +107,7 @@ func leaderKilled(t *testing.T, e *environment) {
 	n.setChecks(t)
 	n.repair(t, "web", "v2")
 	optedInLater.checkBaselinesAndReleases(t, names)
-	n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 	n.awaitClaims(t, "web")
 }
@@ -133,7 +133,7 @@ func (e *environment) namesLedBy(t *testing.T, namespace, leader string) []strin
 func (n *namespace) checkBaselinesAndReleases(t *testing.T, names []string) {
 	t.Helper()
 	for _, name := range names {
-		if c := n.awaitPhase(t, recoveryTimeout, name, v1alpha1.WorkloadSuccess); c.Spec.Attempt != 0 {
+		if c := n.awaitPhase(t, recoveryTimeout, name, v1alpha1.ReleaseSuccess); c.Spec.Attempt != 0 {
 			t.Errorf("the baseline of %s is attempt %d", name, c.Spec.Attempt)
 		}
 	}
@@ -141,7 +141,7 @@ func (n *namespace) checkBaselinesAndReleases(t *testing.T, names []string) {
 		n.release(t, name, "v2")
 	}
 	for _, name := range names {
-		n.awaitPhase(t, recoveryTimeout, name, v1alpha1.WorkloadSuccess)
+		n.awaitPhase(t, recoveryTimeout, name, v1alpha1.ReleaseSuccess)
 		n.awaitClaims(t, name)
 	}
 }

@@ -63,7 +63,7 @@ func selfHealedStatefulSet(t *testing.T, e *environment) {
 	n.awaitSavedTemplate(t, workload.StatefulSet, "db", 1)
 	before := n.podUIDs(t)
 	n.strategicPatch(t, workload.StatefulSet, "db", unschedulable)
-	n.awaitAttempt(t, selfHealingTimeout+rolloutTimeout, workload.StatefulSet, "db", 3, v1alpha1.WorkloadSuccess)
+	n.awaitAttempt(t, selfHealingTimeout+rolloutTimeout, workload.StatefulSet, "db", 3, v1alpha1.ReleaseSuccess)
 	r := n.checkRollback(t, workload.StatefulSet, "db", v1alpha1.RollbackSelfHealing, 2)
 	if !strings.Contains(r.Message, "db-2 (Unschedulable)") {
 		t.Errorf("message is %q", r.Message)
@@ -83,7 +83,7 @@ func selfHealedDaemonSet(t *testing.T, e *environment) {
 	n.applyManifest(t, daemonSet("agent"))
 	n.awaitSavedTemplate(t, workload.DaemonSet, "agent", 1)
 	n.strategicPatch(t, workload.DaemonSet, "agent", unschedulable)
-	n.awaitAttempt(t, selfHealingTimeout+rolloutTimeout, workload.DaemonSet, "agent", 3, v1alpha1.WorkloadSuccess)
+	n.awaitAttempt(t, selfHealingTimeout+rolloutTimeout, workload.DaemonSet, "agent", 3, v1alpha1.ReleaseSuccess)
 	n.checkRollback(t, workload.DaemonSet, "agent", v1alpha1.RollbackSelfHealing, 2)
 	await(t, rolloutTimeout, "the rollout is complete", func(ctx context.Context) error {
 		w, err := n.readWorkload(ctx, workload.DaemonSet, "agent")

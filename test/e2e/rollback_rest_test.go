@@ -130,7 +130,7 @@ func rollbackByREST(t *testing.T, e *environment) {
 	if status != http.StatusOK || done.Code != 0 || done.ToVersion != good {
 		t.Fatalf("%d %+v", status, done)
 	}
-	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuccess)
+	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.ReleaseSuccess)
 	free := n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 	if free.Annotations[v1alpha1.VersionKey] != good || free.Annotations[v1alpha1.RollbackRequestAnnotation] != "" {
 		t.Errorf("annotations are %v", free.Annotations)

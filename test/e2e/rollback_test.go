@@ -81,7 +81,7 @@ func (n *namespace) readWorkload(ctx context.Context, kind workload.Kind, name s
 
 // awaitAttempt waits until the current attempt of a workload has a number and a
 // phase.
-func (n *namespace) awaitAttempt(t *testing.T, within time.Duration, kind workload.Kind, name string, attempt int64, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
+func (n *namespace) awaitAttempt(t *testing.T, within time.Duration, kind workload.Kind, name string, attempt int64, phase v1alpha1.ReleasePhase) *v1alpha1.ChangeWorkload {
 	t.Helper()
 	var found *v1alpha1.ChangeWorkload
 	await(t, within, fmt.Sprintf("attempt %d of %s is %s", attempt, name, phase), func(ctx context.Context) error {
@@ -110,7 +110,7 @@ func (n *namespace) awaitAttempt(t *testing.T, within time.Duration, kind worklo
 // saved.
 func (n *namespace) awaitSavedTemplate(t *testing.T, kind workload.Kind, name string, attempt int64) {
 	t.Helper()
-	c := n.awaitAttempt(t, rolloutTimeout, kind, name, attempt, v1alpha1.WorkloadSuccess)
+	c := n.awaitAttempt(t, rolloutTimeout, kind, name, attempt, v1alpha1.ReleaseSuccess)
 	await(t, shortTimeout, "the template of "+c.Name+" is saved", func(ctx context.Context) error {
 		c, err := n.change.ChangeWorkloads(n.name).Get(ctx, c.Name, metav1.GetOptions{})
 		if err != nil {
@@ -173,7 +173,7 @@ func selfHealedRelease(broken, reason string) func(*testing.T, *environment) {
 		if left.Status.Rollback.Kind != v1alpha1.RollbackSelfHealing {
 			t.Errorf("rollback of %s is %+v", left.Name, left.Status.Rollback)
 		}
-		n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuccess)
+		n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.ReleaseSuccess)
 		n.checkRollback(t, workload.Deployment, "web", v1alpha1.RollbackSelfHealing, 2)
 		after, err := n.readWorkload(t.Context(), workload.Deployment, "web")
 		if err != nil {
@@ -231,7 +231,7 @@ func newerRelease(t *testing.T, e *environment) {
 		return nil
 	})
 	n.strategicPatch(t, workload.Deployment, "web", container(`"resources":{"requests":{"cpu":"1m"}}`))
-	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuccess)
+	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.ReleaseSuccess)
 	// The last applied release is current after the threshold too.
 	deadline := time.Now().Add(selfHealingThreshold + 5*time.Second)
 	await(t, selfHealingTimeout, "the threshold has passed", func(context.Context) error {
@@ -286,7 +286,7 @@ func rollbackToOlderVersion(t *testing.T, e *environment) {
 	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 	// v1's ChangeWorkload was deleted when v2 succeeded.
 	n.release(t, "web", "v1")
-	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 4, v1alpha1.WorkloadSuccess)
+	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 4, v1alpha1.ReleaseSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 }
 
@@ -338,7 +338,7 @@ func automaticRollback(t *testing.T, e *environment) {
 	}
 	n.release(t, "web", "v2")
 	n.judgeByHand(t, n.awaitBatch(t, rolloutTimeout, "web", 1, "exists", exists), "unpass", "find error")
-	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuccess)
+	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.ReleaseSuccess)
 	n.checkRollback(t, workload.Deployment, "web", v1alpha1.RollbackVerdict, 2)
 	after, err := n.readWorkload(t.Context(), workload.Deployment, "web")
 	if err != nil {
@@ -350,7 +350,7 @@ func automaticRollback(t *testing.T, e *environment) {
 
 	// A rollback that fails its check is not rolled back.
 	n.judgeByHand(t, n.awaitBatch(t, shortTimeout, "web", 1, "exists", exists), "unpass", "find error")
-	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.WorkloadSuspend)
+	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.ReleaseSuspend)
 	await(t, shortTimeout, "the saved template of the failed version is deleted", func(ctx context.Context) error {
 		all, err := n.kube.AppsV1().ControllerRevisions(n.name).List(ctx, metav1.ListOptions{})
 		if err != nil || len(all.Items) > 0 {

@@ -100,7 +100,7 @@ func replacedToken(t *testing.T, e *environment) {
 		if status := post(t, callback(t, w.release.Spec.OrderID, w.batch.Status.ChangePodID, "fail"), with.token); status != http.StatusOK {
 			t.Errorf("callback with the %s token: status %d, want 200", with.name, status)
 		}
-		n.awaitPhase(t, rolloutTimeout, with.name, v1alpha1.WorkloadSuspend)
+		n.awaitPhase(t, rolloutTimeout, with.name, v1alpha1.ReleaseSuspend)
 	}
 	if err := e.patchSecret(t.Context(), altershield.SecretName, fmt.Sprintf(`{"data":{%q:null}}`, altershield.PreviousTokenKey)); err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func replacedVerdictKey(t *testing.T, e *environment) {
 	}
 	sendToDeadletter(t, signed[1])
 	for _, name := range []string{"queued", "dead"} {
-		n.awaitPhase(t, rolloutTimeout, name, v1alpha1.WorkloadSuspend)
+		n.awaitPhase(t, rolloutTimeout, name, v1alpha1.ReleaseSuspend)
 	}
 }
 

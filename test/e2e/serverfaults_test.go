@@ -22,7 +22,7 @@ func verdictTimeout(t *testing.T, e *environment) {
 	orderNever.setChecks(t, double.CheckRule{Match: orderCheck(double.Post), Then: double.Behaviour{Never: true}})
 	orderNever.create(t, builder.Deployment("web", 1, builder.Simulated))
 
-	c := batchLost.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	c := batchLost.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsFalse() || c.Status.Counts.Unjudged != 1 {
 		t.Errorf("condition Judged is %+v, counts %+v; want one unjudged pod", cond, c.Status.Counts)
 	}
@@ -31,7 +31,7 @@ func verdictTimeout(t *testing.T, e *environment) {
 		t.Errorf("condition Judged of the batch is %+v", cond)
 	}
 	batchLost.awaitEvent(t, p.Name, v1alpha1.ReasonVerdictTimedOut, "unjudged, no-verdict is Pass")
-	c = orderNever.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	c = orderNever.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonPassedUnjudged {
 		t.Errorf("condition OrderJudged is %+v", cond)
 	}
@@ -58,11 +58,11 @@ func contradictedPass(t *testing.T, e *environment) {
 	}
 	ofBatch.awaitEvent(t, p.Name, v1alpha1.ReasonVerdictContradicted, "no-verdict-contradicted is Hold")
 	ofBatch.judgeByHand(t, p, "pass", "checked by hand")
-	ofBatch.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	ofBatch.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 
 	c := ofOrder.awaitHeldUnjudged(t, v1alpha1.WorkloadOrderJudged)
 	ofOrder.run(t, "patch", "changeworkload", c.Name, "--subresource=status", "--type", "merge", "-p", overruleOrder)
-	ofOrder.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	ofOrder.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 }
 
 // lostByTheServer: the server forgets the first start of a batch and of an order, and
@@ -78,7 +78,7 @@ func lostByTheServer(t *testing.T, e *environment) {
 		n.create(t, builder.Deployment("web", 1, builder.Simulated))
 	}
 	for _, n := range []*namespace{ofBatch, ofOrder, callback} {
-		c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+		c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 		if c.Status.Counts.Unjudged != 0 || !c.Status.GetCondition(v1alpha1.WorkloadOrderJudged).IsTrue() {
 			t.Errorf("counts are %+v, conditions %+v; want everything judged", c.Status.Counts, c.Status.Conditions)
 		}

@@ -23,9 +23,9 @@ import (
 func (n *namespace) suspendWeb(t *testing.T, options ...func(*appsv1.Deployment)) {
 	t.Helper()
 	n.create(t, builder.Deployment("web", 2, append(options, builder.Simulated)...))
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.judgeByHand(t, n.awaitBatch(t, shortTimeout, "web", 1, "exists", exists), "unpass", "find error")
-	n.awaitPhase(t, shortTimeout, "web", v1alpha1.WorkloadSuspend)
+	n.awaitPhase(t, shortTimeout, "web", v1alpha1.ReleaseSuspend)
 	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 }
 
@@ -34,7 +34,7 @@ func (n *namespace) suspendWeb(t *testing.T, options ...func(*appsv1.Deployment)
 func (n *namespace) holdWeb(t *testing.T) {
 	t.Helper()
 	n.create(t, builder.Deployment("web", 4, builder.Simulated, builder.Paced(8)))
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.release(t, "web", "v2")
 	n.judgeByHand(t, n.awaitBatch(t, rolloutTimeout, "web", 1, "exists", exists), "unpass", "find error")
 	n.awaitDeployment(t, shortTimeout, "web", "is held", func(d *appsv1.Deployment) bool { return isSuspended(d) && d.Spec.Paused })
@@ -102,12 +102,12 @@ func heldRollout(t *testing.T, e *environment) {
 func deletedFailedPod(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.suspendWeb(t)
-	c := n.awaitPhase(t, shortTimeout, "web", v1alpha1.WorkloadSuspend)
+	c := n.awaitPhase(t, shortTimeout, "web", v1alpha1.ReleaseSuspend)
 	failedPod := c.Status.DefenseCheckFailPods[0].Pod
 	n.run(t, "delete", "pod", failedPod)
 	n.awaitBatch(t, shortTimeout, "web", 3, "with the replacement pod is done", isDone)
 	n.awaitClaims(t, "web")
-	c = n.awaitPhase(t, shortTimeout, "web", v1alpha1.WorkloadSuspend)
+	c = n.awaitPhase(t, shortTimeout, "web", v1alpha1.ReleaseSuspend)
 	if len(c.Status.DefenseCheckFailPods) != 1 || c.Status.DefenseCheckFailPods[0].Pod != failedPod {
 		t.Errorf("failed pods are %+v, want %s", c.Status.DefenseCheckFailPods, failedPod)
 	}
@@ -116,7 +116,7 @@ func deletedFailedPod(t *testing.T, e *environment) {
 	}
 	// The pass of a person ends the suspension.
 	n.judgeByHand(t, n.awaitBatch(t, shortTimeout, "web", 1, "exists", exists), "pass", "looked at it")
-	n.awaitPhase(t, shortTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, shortTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 }
 
@@ -137,7 +137,7 @@ func secondRepair(t *testing.T, e *environment) {
 	}
 	n.run(t, "annotate", "deployment", "web", v1alpha1.BypassAnnotation+"-")
 	n.checkStdout(t, "deployment.apps/web patched\n", "patch", "deployment", "web", "--type=merge", "-p", repairOf("v4"))
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 }
 
@@ -150,7 +150,7 @@ func rollbackAdmitted(t *testing.T, e *environment) {
 	if d := n.deployment(t, "web"); d.Spec.Paused {
 		t.Error("the rollback is paused")
 	}
-	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	if c.Spec.Attempt != 3 {
 		t.Errorf("the rollback is attempt %d, want 3", c.Spec.Attempt)
 	}
@@ -165,7 +165,7 @@ func rollbackAdmitted(t *testing.T, e *environment) {
 func rolloutUndo(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 2, builder.Simulated))
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.setChecks(t, double.CheckRule{Match: batch(2, double.Post), Then: double.Behaviour{Never: true}})
 	n.release(t, "web", "v2")
 	n.awaitAvailable(t, "web")
@@ -177,7 +177,7 @@ func rolloutUndo(t *testing.T, e *environment) {
 	if status := post(t, callback(t, c.Spec.OrderID, late.Status.ChangePodID, "fail"), judge.Token); status != http.StatusOK {
 		t.Fatalf("callback status %d, want 200", status)
 	}
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuspend)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuspend)
 	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
 	n.setChecks(t)
 	n.run(t, "rollout", "undo", "deployment", "web")
@@ -191,5 +191,5 @@ func rolloutUndo(t *testing.T, e *environment) {
 		}
 		return nil
 	})
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 }

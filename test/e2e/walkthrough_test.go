@@ -40,7 +40,7 @@ func walkthrough(message string) func(*testing.T, *environment) {
 	return func(t *testing.T, e *environment) {
 		n := e.optedInNamespace(t)
 		n.run(t, "apply", "-f", filepath.Join(samples, "sleep-first.yaml"))
-		first := n.awaitPhase(t, rolloutTimeout, "sleep", v1alpha1.WorkloadSuccess)
+		first := n.awaitPhase(t, rolloutTimeout, "sleep", v1alpha1.ReleaseSuccess)
 		batch := n.batchesAsPrinted(t, first, message)
 		n.failByPatch(t, first, batch)
 		n.checkStdout(t, "deployment.apps/sleep labeled\n", "label", "deployment", "sleep", "team=a") // other metadata is admitted
@@ -48,7 +48,7 @@ func walkthrough(message string) func(*testing.T, *environment) {
 
 		n.checkStdout(t, "deployment.apps/sleep configured\n", "apply", "-f", filepath.Join(samples, "sleep.yaml"))
 		n.awaitStatuses(t, "the failed release and the repair exist", map[string]string{first.Name: "Suspend", "": "Running"})
-		second := n.awaitPhase(t, rolloutTimeout, "sleep", v1alpha1.WorkloadSuccess)
+		second := n.awaitPhase(t, rolloutTimeout, "sleep", v1alpha1.ReleaseSuccess)
 		n.awaitStatuses(t, "only the ChangeWorkload of the repair exists", map[string]string{second.Name: "Success"})
 		n.awaitDeployment(t, shortTimeout, "sleep", "is not suspended", isNotSuspended)
 		n.checkStdout(t, "deployment.apps/sleep patched\n", "patch", "deployment", "sleep", "-p", templatePatch, "--type", "merge")

@@ -41,7 +41,7 @@ func fromZeroAndBack(t *testing.T, e *environment) {
 		}
 		return nil
 	})
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.WorkloadSuccess)
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	first := n.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone)
 	stored := first.Status.VerdictOf(v1alpha1.StagePre).Time
 	t.Logf("from the creation of the first batch, with the functions at zero, to its stored PRE verdict: at most %s",

@@ -115,7 +115,7 @@ func (f fixture) awaitReleases(t testing.TB, n int) []v1alpha1.ChangeWorkload {
 		for i := range found {
 			s := &found[i].Status
 			counts.Pods, counts.Passed, counts.Unjudged = counts.Pods+s.Counts.Pods, counts.Passed+s.Counts.Passed, counts.Unjudged+s.Counts.Unjudged
-			if s.Phase == v1alpha1.WorkloadSuccess {
+			if s.Phase == v1alpha1.ReleaseSuccess {
 				done++
 			}
 		}

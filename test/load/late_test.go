@@ -86,9 +86,9 @@ func (f fixture) checkLateVerdict(t *testing.T, verdict, first string, pods int3
 		}
 		return nil
 	})
-	want, suspended := v1alpha1.WorkloadSuccess, verdict == "fail"
+	want, suspended := v1alpha1.ReleaseSuccess, verdict == "fail"
 	if suspended {
-		want = v1alpha1.WorkloadSuspend
+		want = v1alpha1.ReleaseSuspend
 	}
 	await(t, "the verdict ends the hold", func(ctx context.Context) error {
 		c, err := second(ctx)

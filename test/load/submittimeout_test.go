@@ -33,15 +33,15 @@ func TestABatchWithoutACallEndsUnjudgedAfterSubmitTimeout(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault  func(fixture, *testing.T)
 		policy v1alpha1.NoVerdictPolicy
-		phase  v1alpha1.WorkloadPhase
+		phase  v1alpha1.ReleasePhase
 		reason string
 	}{
 		"the circuit breaker is open": {
-			fixture.openBreaker, v1alpha1.NoVerdictPass, v1alpha1.WorkloadSuccess, v1alpha1.ReasonPassedUnjudged},
+			fixture.openBreaker, v1alpha1.NoVerdictPass, v1alpha1.ReleaseSuccess, v1alpha1.ReasonPassedUnjudged},
 		"the Broker refuses every event": {
-			brokerFault(refusesEvents), v1alpha1.NoVerdictHold, v1alpha1.WorkloadRunning, v1alpha1.ReasonHeldUnjudged},
+			brokerFault(refusesEvents), v1alpha1.NoVerdictHold, v1alpha1.ReleaseRunning, v1alpha1.ReasonHeldUnjudged},
 		"function submit is away": {
-			brokerFault(losesWakeUps), v1alpha1.NoVerdictFail, v1alpha1.WorkloadSuspend, v1alpha1.ReasonFailedUnjudged},
+			brokerFault(losesWakeUps), v1alpha1.NoVerdictFail, v1alpha1.ReleaseSuspend, v1alpha1.ReasonFailedUnjudged},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -180,7 +180,7 @@ func (f fixture) awaitNotSubmitted(t *testing.T) {
 
 // awaitUnjudged waits until the release has the phase and the reason of condition Judged that
 // follow from no-verdict.
-func (f fixture) awaitUnjudged(t *testing.T, name string, phase v1alpha1.WorkloadPhase, reason string) {
+func (f fixture) awaitUnjudged(t *testing.T, name string, phase v1alpha1.ReleasePhase, reason string) {
 	t.Helper()
 	await(t, fmt.Sprintf("the release is %s because of %s", phase, reason), func(ctx context.Context) error {
 		c, err := f.Breakwater.AppV1alpha1().ChangeWorkloads(f.namespace).Get(ctx, name, metav1.GetOptions{})
@@ -217,7 +217,7 @@ func (f fixture) awaitNext(t *testing.T, first string) (next v1alpha1.ChangeWork
 		}
 		for i := range list.Items {
 			if next = list.Items[i]; next.Name != first {
-				if next.Status.Phase != v1alpha1.WorkloadSuccess {
+				if next.Status.Phase != v1alpha1.ReleaseSuccess {
 					return fmt.Errorf("phase %s, conditions %+v", next.Status.Phase, next.Status.Conditions)
 				}
 				return nil

@@ -79,7 +79,7 @@ var faults = []fault{
 		"reconciler/change/changeworkload/decide.go", "ready := in.Workload.Complete && d.Pods.allPassed(in.Workload.Replicas)", "ready := d.Pods.allPassed(0)",
 		"./reconciler/change/changeworkload", "."},
 	{change, "an unjudged order passes although no-verdict is Fail",
-		"reconciler/change/changeworkload/decide.go", "d.Phase, d.Reason, d.orderUnjudgedReason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonFailedUnjudged, v1alpha1.ReasonFailedUnjudged",
+		"reconciler/change/changeworkload/decide.go", "d.Phase, d.Reason, d.orderUnjudgedReason = v1alpha1.ReleaseSuspend, v1alpha1.ReasonFailedUnjudged, v1alpha1.ReasonFailedUnjudged",
 		"d.orderUnjudgedReason = v1alpha1.ReasonFailedUnjudged",
 		"./reconciler/change/changeworkload", "."},
 	{change, "the timeout of a stage runs while its call waits in the queue",

@@ -164,7 +164,7 @@ func (b *benchmark) optIn(ctx context.Context, namespace string) error {
 	}
 	return b.await(ctx, "the baseline of "+namespace+" is recorded", func(ctx context.Context) (bool, error) {
 		c, err := b.release(ctx, namespace)
-		return c != nil && c.Status.Phase == v1alpha1.WorkloadSuccess, err
+		return c != nil && c.Status.Phase == v1alpha1.ReleaseSuccess, err
 	})
 }
 

@@ -146,10 +146,10 @@ func (b *benchmark) judged(ctx context.Context, namespace string, r *rollout) (r
 		if err != nil || c == nil {
 			return false, err
 		}
-		if c.Status.Phase == v1alpha1.WorkloadSuspend || c.Status.Phase == v1alpha1.WorkloadFailed {
+		if c.Status.Phase == v1alpha1.ReleaseSuspend || c.Status.Phase == v1alpha1.ReleaseFailed {
 			return false, fmt.Errorf("it is %s: %+v", c.Status.Phase, c.Status.Conditions)
 		}
-		return c.Status.Phase == v1alpha1.WorkloadSuccess, nil
+		return c.Status.Phase == v1alpha1.ReleaseSuccess, nil
 	})
 	if err != nil {
 		return ready, err

@@ -39,7 +39,7 @@ func (w *fixture) checkBatch(c *v1alpha1.ChangeWorkload, p *v1alpha1.ChangePod) 
 	// After a failed order check no batch is started.
 	sub := p.Status.SubmissionOf(v1alpha1.StagePre)
 	held := orderCheckFailed(c) && (sub == nil || sub.AnsweredTime == nil)
-	if p.Status.Phase != v1alpha1.PodExecuteDone && !held {
+	if p.Status.Phase != v1alpha1.BatchExecuteDone && !held {
 		w.violated("%s does not end: it is %q; its release is %q", p.Name, p.Status.Phase, c.Status.Phase)
 	}
 	for pod, verdict := range w.personResults[p.UID] {
@@ -96,8 +96,8 @@ func (w *fixture) checkPromise(p promise) {
 
 // checkAnnounced: the Broker has accepted the event of the state.
 func (w *fixture) checkAnnounced(c *v1alpha1.ChangeWorkload) {
-	verb, ok := map[v1alpha1.WorkloadPhase]events.Verb{
-		v1alpha1.WorkloadSuccess: events.VerbSucceeded, v1alpha1.WorkloadSuspend: events.VerbSuspended, v1alpha1.WorkloadFailed: events.VerbFailed,
+	verb, ok := map[v1alpha1.ReleasePhase]events.Verb{
+		v1alpha1.ReleaseSuccess: events.VerbSucceeded, v1alpha1.ReleaseSuspend: events.VerbSuspended, v1alpha1.ReleaseFailed: events.VerbFailed,
 	}[c.Status.Phase]
 	if !ok || c.Spec.Attempt == 0 {
 		return
@@ -131,11 +131,11 @@ func (w *fixture) checkRelease(c *v1alpha1.ChangeWorkload, batches []*v1alpha1.C
 		}
 	}
 	phase := c.Status.Phase
-	ended := []v1alpha1.WorkloadPhase{v1alpha1.WorkloadSuccess, v1alpha1.WorkloadSuspend, v1alpha1.WorkloadFailed}
+	ended := []v1alpha1.ReleasePhase{v1alpha1.ReleaseSuccess, v1alpha1.ReleaseSuspend, v1alpha1.ReleaseFailed}
 	if !slices.Contains(ended, phase) {
 		w.violated("%s does not end: it is %q: %s", c.Name, phase, w.describe(c))
 	}
-	if phase == v1alpha1.WorkloadSuccess && (len(failed) > 0 || orderCheckFailed(c)) {
+	if phase == v1alpha1.ReleaseSuccess && (len(failed) > 0 || orderCheckFailed(c)) {
 		w.violated("%s is a Success, but %v failed; the order failed: %t", c.Name, failed, orderCheckFailed(c))
 	}
 	release, _ := v1alpha1.ReleaseOf(w.deployment().Annotations)
@@ -149,10 +149,10 @@ func (w *fixture) checkRelease(c *v1alpha1.ChangeWorkload, batches []*v1alpha1.C
 // this outcome; notPassed are the unjudged pods that the policy does not pass.
 func (w *fixture) checkCurrentRelease(c *v1alpha1.ChangeWorkload, failed, unjudged, notPassed []string) {
 	d, phase := w.deployment(), c.Status.Phase
-	if (len(failed) > 0 || orderCheckFailed(c)) && phase != v1alpha1.WorkloadSuspend {
+	if (len(failed) > 0 || orderCheckFailed(c)) && phase != v1alpha1.ReleaseSuspend {
 		w.violated("%s is %q, but %v failed; the order failed: %t: %s", c.Name, phase, failed, orderCheckFailed(c), w.describe(c))
 	}
-	if phase == v1alpha1.WorkloadSuspend {
+	if phase == v1alpha1.ReleaseSuspend {
 		if len(failed) == 0 && !orderCheckFailed(c) && w.policy != v1alpha1.NoVerdictFail && w.contradicted != v1alpha1.NoVerdictFail {
 			w.violated("%s is suspended, but nothing failed: %s", c.Name, w.describe(c))
 		}
@@ -163,10 +163,10 @@ func (w *fixture) checkCurrentRelease(c *v1alpha1.ChangeWorkload, failed, unjudg
 	// Lost and late events can delay the first call beyond order-timeout, and the
 	// reconciler may find the timeout only after the faults ended.
 	end := c.Status.GetCondition(apis.ConditionSucceeded)
-	if phase == v1alpha1.WorkloadFailed && !w.wasDown && end != nil && end.LastTransitionTime.Inner.After(w.quietSince.Add(time.Minute)) {
+	if phase == v1alpha1.ReleaseFailed && !w.wasDown && end != nil && end.LastTransitionTime.Inner.After(w.quietSince.Add(time.Minute)) {
 		w.violated("%s is Failed, but the server was always reachable: %s", c.Name, w.describe(c))
 	}
-	if phase != v1alpha1.WorkloadSuccess {
+	if phase != v1alpha1.ReleaseSuccess {
 		return
 	}
 	if w.anyPodExists(notPassed) {

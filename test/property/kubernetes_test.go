@@ -132,7 +132,7 @@ func (w *fixture) workloadReconciler() bool {
 	case current.Spec.Attempt != release.Attempt:
 		w.api.store(kubernetes, of, nil)
 		return true
-	case current.Status.Phase == v1alpha1.WorkloadSuccess:
+	case current.Status.Phase == v1alpha1.ReleaseSuccess:
 		for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
 			if c.UID != current.UID {
 				w.api.store(kubernetes, id{"changeworkloads", namespace, c.Name}, nil)

@@ -279,7 +279,7 @@ func stopsBatches(c *v1alpha1.ChangeWorkload) bool {
 	}
 	cond := c.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
 	outcome, _ := c.Status.OrderOutcome()
-	return c.Status.Phase == v1alpha1.WorkloadFailed || outcome == v1alpha1.OutcomeFail || (cond.IsFalse() && cond.Reason == v1alpha1.ReasonOrderNotAccepted)
+	return c.Status.Phase == v1alpha1.ReleaseFailed || outcome == v1alpha1.OutcomeFail || (cond.IsFalse() && cond.Reason == v1alpha1.ReasonOrderNotAccepted)
 }
 
 func (p *process) informer(resource string) *informer {

@@ -187,7 +187,7 @@ func (w *fixture) personPasses() bool {
 		for _, p := range w.batchesOf(c) {
 			for _, info := range p.Spec.PodInfos {
 				o, _ := p.OutcomeOf(info.Pod)
-				if w.policyOf(p) == v1alpha1.NoVerdictHold && o == v1alpha1.OutcomeNoVerdict && c.Status.Phase != v1alpha1.WorkloadSuccess && c.Status.Phase != v1alpha1.WorkloadFailed {
+				if w.policyOf(p) == v1alpha1.NoVerdictHold && o == v1alpha1.OutcomeNoVerdict && c.Status.Phase != v1alpha1.ReleaseSuccess && c.Status.Phase != v1alpha1.ReleaseFailed {
 					w.judgeByHand(p, "pass")
 					return true
 				}

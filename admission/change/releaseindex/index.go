@@ -93,7 +93,7 @@ func (i *Index) Releases(w *workload.Workload) []*v1alpha1.ChangeWorkload {
 }
 
 func succeeded(c *v1alpha1.ChangeWorkload, w *workload.Workload, version string) bool {
-	return isOf(c, w) && c.Spec.Reversion == version && c.Status.Phase == v1alpha1.WorkloadSuccess &&
+	return isOf(c, w) && c.Spec.Reversion == version && c.Status.Phase == v1alpha1.ReleaseSuccess &&
 		c.DeletionTimestamp == nil
 }
 

@@ -39,11 +39,11 @@ func newHistory(t *testing.T, cached, stored *v1alpha1.ChangeWorkload) (*Index, 
 
 func TestAVersionSucceeded(t *testing.T) {
 	d := builder.StoredDeployment()
-	in := func(phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
+	in := func(phase v1alpha1.ReleasePhase) *v1alpha1.ChangeWorkload {
 		return builder.ChangeWorkload(d, 1, phase)
 	}
 	change := func(f func(*v1alpha1.ChangeWorkload)) *v1alpha1.ChangeWorkload {
-		c := in(v1alpha1.WorkloadSuccess)
+		c := in(v1alpha1.ReleaseSuccess)
 		f(c)
 		return c
 	}
@@ -51,11 +51,11 @@ func TestAVersionSucceeded(t *testing.T) {
 		cached, stored *v1alpha1.ChangeWorkload
 		want           bool
 	}{
-		"succeeded in the cache":                             {cached: in(v1alpha1.WorkloadSuccess), want: true},
-		"when the cache does not have it yet":                {stored: in(v1alpha1.WorkloadSuccess), want: true},
-		"when the cached state is still Running":             {cached: in(v1alpha1.WorkloadRunning), stored: in(v1alpha1.WorkloadSuccess), want: true},
+		"succeeded in the cache":                             {cached: in(v1alpha1.ReleaseSuccess), want: true},
+		"when the cache does not have it yet":                {stored: in(v1alpha1.ReleaseSuccess), want: true},
+		"when the cached state is still Running":             {cached: in(v1alpha1.ReleaseRunning), stored: in(v1alpha1.ReleaseSuccess), want: true},
 		"not when there is none":                             {},
-		"not when it was suspended":                          {cached: in(v1alpha1.WorkloadSuspend), stored: in(v1alpha1.WorkloadSuspend)},
+		"not when it was suspended":                          {cached: in(v1alpha1.ReleaseSuspend), stored: in(v1alpha1.ReleaseSuspend)},
 		"not when it was that of an earlier Deployment":      {stored: change(func(c *v1alpha1.ChangeWorkload) { c.Spec.WorkloadRef.UID = "earlier" })},
 		"not when it was that of a workload of another kind": {stored: change(func(c *v1alpha1.ChangeWorkload) { c.Spec.WorkloadRef.Kind = "StatefulSet" })},
 		"not when it is another version of a shortened name": {stored: change(func(c *v1alpha1.ChangeWorkload) { c.Spec.Reversion = "other" })},
@@ -76,7 +76,7 @@ func TestAVersionSucceeded(t *testing.T) {
 
 func TestACachedSuccessNeedsNoRequest(t *testing.T) {
 	d := builder.StoredDeployment()
-	h, client := newHistory(t, builder.ChangeWorkload(d, 1, v1alpha1.WorkloadSuccess), nil)
+	h, client := newHistory(t, builder.ChangeWorkload(d, 1, v1alpha1.ReleaseSuccess), nil)
 	if ok, err := h.Succeeded(t.Context(), builder.Workload(t, d), builder.Version(d)); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
@@ -97,7 +97,7 @@ func TestAnErrorOfTheAPIServerIsReturned(t *testing.T) {
 
 func TestTheReleasesOfADeploymentAreItsOwn(t *testing.T) {
 	d := builder.StoredDeployment()
-	own := builder.ChangeWorkload(d, 1, v1alpha1.WorkloadSuccess)
+	own := builder.ChangeWorkload(d, 1, v1alpha1.ReleaseSuccess)
 	h, _ := newHistory(t, own, nil)
 	if diff := cmp.Diff([]*v1alpha1.ChangeWorkload{own}, h.Releases(builder.Workload(t, d))); diff != "" {
 		t.Error(diff)
@@ -109,11 +109,11 @@ func TestTheReleasesOfADeploymentAreItsOwn(t *testing.T) {
 }
 
 func TestTrimRemovesUnusedFields(t *testing.T) {
-	c := builder.ChangeWorkload(builder.StoredDeployment(), 1, v1alpha1.WorkloadSuspend)
+	c := builder.ChangeWorkload(builder.StoredDeployment(), 1, v1alpha1.ReleaseSuspend)
 	c.ManagedFields = make([]metav1.ManagedFieldsEntry, 3)
 	c.Status.DefenseCheckFailPods = make([]v1alpha1.PodSummary, 1000)
 	c.Status.DefenseCheckPassPods = make([]v1alpha1.PodSummary, 100)
-	want := builder.ChangeWorkload(builder.StoredDeployment(), 1, v1alpha1.WorkloadSuspend)
+	want := builder.ChangeWorkload(builder.StoredDeployment(), 1, v1alpha1.ReleaseSuspend)
 	want.Status.DefenseCheckFailPods = make([]v1alpha1.PodSummary, maxFailedPods)
 	got, err := Trim(c)
 	if err != nil {

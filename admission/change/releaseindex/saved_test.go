@@ -16,7 +16,7 @@ import (
 // failedLate returns a release that succeeded, was replaced by a newer one, and then
 // got a late fail.
 func failedLate(d *appsv1.Deployment, attempt int64) *v1alpha1.ChangeWorkload {
-	c := builder.ChangeWorkload(d, attempt, v1alpha1.WorkloadFailed)
+	c := builder.ChangeWorkload(d, attempt, v1alpha1.ReleaseFailed)
 	c.GetConditionSet().Manage(c.GetStatus()).MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonCheckFailed, "5xx above 1 %%")
 	return c
 }
@@ -35,8 +35,8 @@ func TestASavedTemplateShowsThatAVersionSucceeded(t *testing.T) {
 		want   bool
 	}{
 		"when its template is kept":                       {want: true},
-		"when it is released again and not judged yet":    {stored: builder.ChangeWorkload(d, 4, v1alpha1.WorkloadRunning), want: true},
-		"not when it failed since":                        {stored: builder.ChangeWorkload(d, 4, v1alpha1.WorkloadSuspend)},
+		"when it is released again and not judged yet":    {stored: builder.ChangeWorkload(d, 4, v1alpha1.ReleaseRunning), want: true},
+		"not when it failed since":                        {stored: builder.ChangeWorkload(d, 4, v1alpha1.ReleaseSuspend)},
 		"not when it failed after it was replaced":        {stored: failedLate(d, 4)},
 		"not when it was that of an earlier workload":     {change: func(r *appsv1.ControllerRevision) { r.OwnerReferences[0].UID = "earlier" }},
 		"not when another version has the shortened name": {change: func(r *appsv1.ControllerRevision) { r.Annotations[v1alpha1.VersionKey] = "other" }},

@@ -28,7 +28,7 @@ const maxFailedPods = 3
 // Causes returns status.details.causes of a denial. releases are the cached
 // ChangeWorkloads of the workload.
 func Causes(w *workload.Workload, in Input, releases []*v1alpha1.ChangeWorkload) []metav1.StatusCause {
-	failed, good := newest(releases, v1alpha1.WorkloadSuspend), newest(releases, v1alpha1.WorkloadSuccess)
+	failed, good := newest(releases, v1alpha1.ReleaseSuspend), newest(releases, v1alpha1.ReleaseSuccess)
 	causes := []metav1.StatusCause{
 		{Type: CauseSuspended, Field: "metadata.labels[" + v1alpha1.SuspendLabel + "]", Message: suspendedCause(w, failed, good)},
 		{Type: CauseRepair, Message: repairCause(w, in)},
@@ -88,7 +88,7 @@ func repairCause(w *workload.Workload, in Input) string {
 }
 
 // newest returns the ChangeWorkload in a phase with the highest attempt, or nil.
-func newest(releases []*v1alpha1.ChangeWorkload, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
+func newest(releases []*v1alpha1.ChangeWorkload, phase v1alpha1.ReleasePhase) *v1alpha1.ChangeWorkload {
 	var in []*v1alpha1.ChangeWorkload
 	for _, c := range releases {
 		if c.Status.Phase == phase {

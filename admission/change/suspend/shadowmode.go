@@ -31,7 +31,7 @@ func releaseFailed(c admission.Change, history History) bool {
 		return false
 	}
 	for _, r := range history.Releases(c.Old) {
-		if r.Release() == at && r.Status.Phase == v1alpha1.WorkloadSuspend {
+		if r.Release() == at && r.Status.Phase == v1alpha1.ReleaseSuspend {
 			return true
 		}
 	}

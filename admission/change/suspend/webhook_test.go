@@ -244,9 +244,9 @@ func TestADenialHasNoRetryAfter(t *testing.T) {
 
 func TestADenialNamesTheAlternatives(t *testing.T) {
 	bad := build(versioned(2), held)
-	failed := builder.ChangeWorkload(bad, 2, v1alpha1.WorkloadSuspend)
+	failed := builder.ChangeWorkload(bad, 2, v1alpha1.ReleaseSuspend)
 	failed.Status.DefenseCheckFailPods = []v1alpha1.PodSummary{{Pod: "sleep-a", Message: "find error"}, {Pod: "sleep-b"}}
-	good := builder.ChangeWorkload(build(image("busybox:0")), 1, v1alpha1.WorkloadSuccess)
+	good := builder.ChangeWorkload(build(image("busybox:0")), 1, v1alpha1.ReleaseSuccess)
 	h := admissiontest.History{Known: []*v1alpha1.ChangeWorkload{good, failed}}
 	result := newFixture(h, true).admit(t, admissiontest.Request(t, bad, build(versioned(2), held, image("busybox:2"))), false).Response.Result
 	want := &metav1.StatusDetails{
@@ -294,8 +294,8 @@ func TestADenialOfAUsersSuspensionStatesThatTheFailedVersionIsUnknown(t *testing
 	byHand := label(v1alpha1.SuspendLabel, "holidays")
 	// The failed version still exists for some time after its repair succeeded.
 	failed, repair := &v1alpha1.ChangeWorkload{}, &v1alpha1.ChangeWorkload{}
-	failed.Spec.Attempt, failed.Status.Phase = 1, v1alpha1.WorkloadSuspend
-	repair.Spec.Attempt, repair.Status.Phase = 2, v1alpha1.WorkloadSuccess
+	failed.Spec.Attempt, failed.Status.Phase = 1, v1alpha1.ReleaseSuspend
+	repair.Spec.Attempt, repair.Status.Phase = 2, v1alpha1.ReleaseSuccess
 	for _, known := range [][]*v1alpha1.ChangeWorkload{nil, {failed, repair}} {
 		causes := newFixture(admissiontest.History{Known: known}, true).admit(t,
 			admissiontest.Request(t, build(versioned(2), byHand), build(versioned(2), byHand, image("busybox:2"))), false,

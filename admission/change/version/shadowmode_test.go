@@ -20,7 +20,7 @@ func TestShadowModeAdmitsAndWarns(t *testing.T) {
 	next := func(more ...builder.Option) *appsv1.Deployment {
 		return build(append([]builder.Option{versioned(1), image("busybox:2")}, more...)...)
 	}
-	fail := builder.ChangeWorkload(at, 1, v1alpha1.WorkloadSuspend)
+	fail := builder.ChangeWorkload(at, 1, v1alpha1.ReleaseSuspend)
 	for name, tc := range map[string]struct {
 		old, new *appsv1.Deployment
 		known    []*v1alpha1.ChangeWorkload
@@ -30,8 +30,8 @@ func TestShadowModeAdmitsAndWarns(t *testing.T) {
 	}{
 		"release after a failed release":                    {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{fail}, want: v1alpha1.ReasonShadow},
 		"release of a workload that was held":               {old: build(versioned(1), builder.Held), new: next(builder.Held), want: v1alpha1.ReasonShadow},
-		"release after a release that passed":               {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{builder.ChangeWorkload(at, 1, v1alpha1.WorkloadSuccess)}, want: Released},
-		"release after a failed release of another attempt": {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{builder.ChangeWorkload(at, 7, v1alpha1.WorkloadSuspend)}, want: Released},
+		"release after a release that passed":               {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{builder.ChangeWorkload(at, 1, v1alpha1.ReleaseSuccess)}, want: Released},
+		"release after a failed release of another attempt": {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{builder.ChangeWorkload(at, 7, v1alpha1.ReleaseSuspend)}, want: Released},
 		"repair":       {old: at, new: next(label(v1alpha1.IgnoredSuspendLabel, "true")), known: []*v1alpha1.ChangeWorkload{fail}, want: Released},
 		"rollback":     {old: at, new: next(), known: []*v1alpha1.ChangeWorkload{fail}, good: []string{builder.Version(next())}, want: Released},
 		"other change": {old: at, new: build(versioned(1), label("team", "a")), known: []*v1alpha1.ChangeWorkload{fail}, want: Kept},

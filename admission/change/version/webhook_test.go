@@ -416,8 +416,8 @@ func TestALostReleaseAnnotationIsRestoredFromTheHistory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newHandler()
 			s.History = admissiontest.History{Known: []*v1alpha1.ChangeWorkload{
-				builder.ChangeWorkload(build(image("busybox:0")), 3, v1alpha1.WorkloadSuccess),
-				builder.ChangeWorkload(bare, 4, v1alpha1.WorkloadRunning),
+				builder.ChangeWorkload(build(image("busybox:0")), 3, v1alpha1.ReleaseSuccess),
+				builder.ChangeWorkload(bare, 4, v1alpha1.ReleaseRunning),
 			}}
 			req := admissiontest.Request(t, tc.object, tc.object)
 			req.UserInfo.Username = v1alpha1.ControllerUser

@@ -122,23 +122,23 @@ const (
 	StagePost Stage = "POST"
 )
 
-// PodPhase is status.status of a ChangePod.
-type PodPhase string
+// BatchPhase is status.status of a ChangePod.
+type BatchPhase string
 
-// The states of a ChangePod. PodInit is written as the empty string.
+// The states of a ChangePod. BatchInit is written as the empty string.
 // status.message keeps the state before ExecuteDone.
 const (
-	PodInit          PodPhase = ""
-	PodPreWait       PodPhase = "PreWait"
-	PodPreSubmitted  PodPhase = "PreSubmitted"
-	PodPreFailed     PodPhase = "PreFailed"
-	PodPreTimeout    PodPhase = "PreTimeout"
-	PodPostWait      PodPhase = "PostWait"
-	PodPostSubmitted PodPhase = "PostSubmitted"
-	PodPostFailed    PodPhase = "PostFailed"
-	PodPostTimeout   PodPhase = "PostTimeout"
-	PodPostFinish    PodPhase = "PostFinish"
-	PodExecuteDone   PodPhase = "ExecuteDone"
+	BatchInit          BatchPhase = ""
+	BatchPreWait       BatchPhase = "PreWait"
+	BatchPreSubmitted  BatchPhase = "PreSubmitted"
+	BatchPreFailed     BatchPhase = "PreFailed"
+	BatchPreTimeout    BatchPhase = "PreTimeout"
+	BatchPostWait      BatchPhase = "PostWait"
+	BatchPostSubmitted BatchPhase = "PostSubmitted"
+	BatchPostFailed    BatchPhase = "PostFailed"
+	BatchPostTimeout   BatchPhase = "PostTimeout"
+	BatchPostFinish    BatchPhase = "PostFinish"
+	BatchExecuteDone   BatchPhase = "ExecuteDone"
 )
 
 // ChangePodStatus is the state of a batch. Functions and people write facts; the
@@ -149,7 +149,7 @@ type ChangePodStatus struct {
 	// Phase is the state, `status.status` in JSON; empty is Init. Derived.
 	// +optional
 	// +kubebuilder:validation:Enum="";PreWait;PreSubmitted;PreFailed;PreTimeout;PostWait;PostSubmitted;PostFailed;PostTimeout;PostFinish;ExecuteDone
-	Phase PodPhase `json:"status,omitempty"`
+	Phase BatchPhase `json:"status,omitempty"`
 	// Message is the state before ExecuteDone. Derived; manual changes are overwritten.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

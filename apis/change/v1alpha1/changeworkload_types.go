@@ -81,17 +81,17 @@ type WorkloadRef struct {
 	UID        types.UID `json:"uid"`
 }
 
-// WorkloadPhase is status.status of a ChangeWorkload.
-type WorkloadPhase string
+// ReleasePhase is status.status of a ChangeWorkload.
+type ReleasePhase string
 
 // The states of a ChangeWorkload. Init is written as the empty string.
 const (
-	WorkloadInit       WorkloadPhase = ""
-	WorkloadRunning    WorkloadPhase = "Running"
-	WorkloadTimeOutPre WorkloadPhase = "TimeOutPreThreshold"
-	WorkloadSuccess    WorkloadPhase = "Success"
-	WorkloadSuspend    WorkloadPhase = "Suspend"
-	WorkloadFailed     WorkloadPhase = "Failed"
+	ReleaseInit       ReleasePhase = ""
+	ReleaseRunning    ReleasePhase = "Running"
+	ReleaseTimeOutPre ReleasePhase = "TimeOutPreThreshold"
+	ReleaseSuccess    ReleasePhase = "Success"
+	ReleaseSuspend    ReleasePhase = "Suspend"
+	ReleaseFailed     ReleasePhase = "Failed"
 )
 
 // ChangeWorkloadStatus is the state of a release. The ChangeWorkload reconciler derives
@@ -122,7 +122,7 @@ type ChangeWorkloadStatus struct {
 	// Phase is the state, `status.status` in JSON; empty is Init.
 	// +optional
 	// +kubebuilder:validation:Enum="";Running;TimeOutPreThreshold;Success;Suspend;Failed
-	Phase WorkloadPhase `json:"status,omitempty"`
+	Phase ReleasePhase `json:"status,omitempty"`
 	// EntryTime is the time when Phase was entered, `2006-01-02 15:04:05` in UTC.
 	// +optional
 	EntryTime string `json:"entryTime,omitempty"`
@@ -312,7 +312,7 @@ type Announcement struct {
 	Verb string `json:"verb"`
 	// Phase is the state, `status` in JSON; empty is Init.
 	// +optional
-	Phase WorkloadPhase `json:"status,omitempty"`
+	Phase ReleasePhase `json:"status,omitempty"`
 	// EntryTimeUnix is when the release entered Phase, in seconds.
 	// +optional
 	EntryTimeUnix int64 `json:"entryTimeUnix,omitempty"`

@@ -69,13 +69,13 @@ func (s *ChangeWorkloadStatus) OrderNotAccepted() bool {
 
 // Superseded reports whether a newer release ended this one.
 func (s *ChangeWorkloadStatus) Superseded() bool {
-	return s.Phase == WorkloadFailed && !s.OrderNotAccepted() && !s.TimedOut()
+	return s.Phase == ReleaseFailed && !s.OrderNotAccepted() && !s.TimedOut()
 }
 
 // TimedOut reports whether the release failed because its rollout made no progress. The
 // release has not ended: pods that become Ready are judged.
 func (s *ChangeWorkloadStatus) TimedOut() bool {
-	return s.Phase == WorkloadFailed && s.GetCondition(apis.ConditionSucceeded).GetReason() == ReasonReleaseTimedOut
+	return s.Phase == ReleaseFailed && s.GetCondition(apis.ConditionSucceeded).GetReason() == ReasonReleaseTimedOut
 }
 
 // OrderCheckFailed reports whether the server or a person failed the order as a whole. A

@@ -36,7 +36,7 @@ func (c *ChangeWorkload) Release() Release {
 // FailedCheck reports whether the version is bad: its release is suspended, or a check
 // failed after the release had ended.
 func (c *ChangeWorkload) FailedCheck() bool {
-	if c.Status.Phase == WorkloadSuspend {
+	if c.Status.Phase == ReleaseSuspend {
 		return true
 	}
 	succeeded := c.Status.GetCondition(apis.ConditionSucceeded)

@@ -169,7 +169,7 @@ func (c *ChangePod) JudgedByPerson() bool {
 // VerdictWithdrawn reports whether the batch ended by a person's verdict that was
 // removed since. Such a batch is not done: the other pods were never judged.
 func (c *ChangePod) VerdictWithdrawn() bool {
-	return c.Status.Message == string(PodPostFinish) && !c.answered() && !c.JudgedByPerson()
+	return c.Status.Message == string(BatchPostFinish) && !c.answered() && !c.JudgedByPerson()
 }
 
 // OutcomeOf returns the outcome of one pod of the batch, and its message. A person's
@@ -221,7 +221,7 @@ func (c *ChangePod) serverOutcomeOf(pod string) (outcome Outcome, message string
 
 // withoutVerdict is the outcome of a pod that no verdict decides.
 func (c *ChangePod) withoutVerdict() Outcome {
-	if c.Status.Phase == PodExecuteDone && !c.VerdictWithdrawn() {
+	if c.Status.Phase == BatchExecuteDone && !c.VerdictWithdrawn() {
 		return OutcomeNoVerdict
 	}
 	return OutcomePending

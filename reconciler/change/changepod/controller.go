@@ -97,5 +97,5 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 // hasNotEnded reports whether a change of configuration can matter to a ChangePod.
 func hasNotEnded(obj any) bool {
 	c, ok := obj.(*v1alpha1.ChangePod)
-	return ok && c.Status.Phase != v1alpha1.PodExecuteDone
+	return ok && c.Status.Phase != v1alpha1.BatchExecuteDone
 }

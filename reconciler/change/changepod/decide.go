@@ -58,8 +58,8 @@ type Input struct {
 // Decision is the state of a batch and what to do next.
 type Decision struct {
 	// Phase and Message are for status.status and status.message.
-	Phase   v1alpha1.PodPhase
-	Message v1alpha1.PodPhase
+	Phase   v1alpha1.BatchPhase
+	Message v1alpha1.BatchPhase
 	// Reason is the reason of condition Judged, and Detail its message.
 	Reason string
 	Detail string
@@ -97,23 +97,23 @@ func decideServer(in Input) Decision {
 	end, at, ended := batchstatus.EndByServer(c)
 	switch {
 	case c.JudgedByPerson():
-		return done(v1alpha1.PodPostFinish, "", "a person judged the batch", in.Now)
+		return done(v1alpha1.BatchPostFinish, "", "a person judged the batch", in.Now)
 	case ended:
 		return done(end.Message, end.Reason, end.Detail, at)
 	case endedUnjudged(c):
 		return keepEnd(c)
 	case !in.ServerConfigured:
-		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonNoServerConfigured,
+		return done(v1alpha1.BatchPreFailed, v1alpha1.ReasonNoServerConfigured,
 			"unjudged: no AlterShield server is configured (ConfigMap config-altershield, key base-url)", in.Now)
 	case in.OrderNotAccepted:
-		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonOrderNotAccepted,
+		return done(v1alpha1.BatchPreFailed, v1alpha1.ReasonOrderNotAccepted,
 			"unjudged: "+in.OrderDetail, in.Now)
 	case pre == nil && in.OrderCheckFailed && !started(c):
-		return Decision{Phase: v1alpha1.PodPreWait, Reason: v1alpha1.ReasonOrderCheckFailed, Since: c.CreationTimestamp.Time,
+		return Decision{Phase: v1alpha1.BatchPreWait, Reason: v1alpha1.ReasonOrderCheckFailed, Since: c.CreationTimestamp.Time,
 			Detail: "the order check failed, so no batch is started"}
 	case pre.Outcome() == v1alpha1.OutcomeNoVerdict && in.Settings.UnjudgedStage(v1alpha1.StagePre, pre) != v1alpha1.NoVerdictPass:
 		// A pass of stage POST would hide that stage PRE is unjudged.
-		return done(v1alpha1.PodPreFailed, v1alpha1.ReasonNoVerdict,
+		return done(v1alpha1.BatchPreFailed, v1alpha1.ReasonNoVerdict,
 			"the PRE verdict is neither pass nor fail: "+pre.Message, pre.Time.Time)
 	case pre.Decided(), pre.Unconfirmed() && c.Status.SubmissionOf(v1alpha1.StagePost) != nil:
 		return decideStage(in, postStage(in, pre.Time.Time))
@@ -127,11 +127,11 @@ func decidePre(in Input) Decision {
 	c := in.ChangePod
 	d := decideStage(in, stageStates{
 		stage: v1alpha1.StagePre, begun: resend.Later(c.CreationTimestamp.Time, in.OrderJudgedSince), timeout: in.Settings.PreTimeout,
-		wait: v1alpha1.PodPreWait, submitted: v1alpha1.PodPreSubmitted,
-		failed: v1alpha1.PodPreFailed, late: v1alpha1.PodPreTimeout,
+		wait: v1alpha1.BatchPreWait, submitted: v1alpha1.BatchPreSubmitted,
+		failed: v1alpha1.BatchPreFailed, late: v1alpha1.BatchPreTimeout,
 	})
 	pre := c.Status.VerdictOf(v1alpha1.StagePre)
-	if d.Message == v1alpha1.PodPreTimeout && pre.Unconfirmed() && in.Settings.UnjudgedStage(v1alpha1.StagePre, pre) == v1alpha1.NoVerdictPass {
+	if d.Message == v1alpha1.BatchPreTimeout && pre.Unconfirmed() && in.Settings.UnjudgedStage(v1alpha1.StagePre, pre) == v1alpha1.NoVerdictPass {
 		// The server completed the stage, so POST can still judge the batch.
 		return decideStage(in, postStage(in, pre.Time.Add(in.Settings.PreTimeout+retrieveGrace)))
 	}
@@ -142,8 +142,8 @@ func decidePre(in Input) Decision {
 func postStage(in Input, begun time.Time) stageStates {
 	return stageStates{
 		stage: v1alpha1.StagePost, begun: begun, timeout: in.Settings.PostTimeout,
-		wait: v1alpha1.PodPostWait, submitted: v1alpha1.PodPostSubmitted,
-		failed: v1alpha1.PodPostFailed, late: v1alpha1.PodPostTimeout,
+		wait: v1alpha1.BatchPostWait, submitted: v1alpha1.BatchPostSubmitted,
+		failed: v1alpha1.BatchPostFailed, late: v1alpha1.BatchPostTimeout,
 	}
 }
 
@@ -152,7 +152,7 @@ type stageStates struct {
 	stage                         v1alpha1.Stage
 	begun                         time.Time
 	timeout                       time.Duration
-	wait, submitted, failed, late v1alpha1.PodPhase
+	wait, submitted, failed, late v1alpha1.BatchPhase
 }
 
 // decideStage decides a stage without a verdict that ends it. Its timeout counts from the
@@ -244,7 +244,7 @@ func unaccepted(in Input, s stageStates, d Decision) Decision {
 func keepHold(in Input, d Decision) Decision {
 	c := in.ChangePod
 	cond := c.Status.GetCondition(v1alpha1.PodJudged)
-	if d.HeldUnjudged || d.Phase == v1alpha1.PodExecuteDone || c.Status.Phase == v1alpha1.PodExecuteDone ||
+	if d.HeldUnjudged || d.Phase == v1alpha1.BatchExecuteDone || c.Status.Phase == v1alpha1.BatchExecuteDone ||
 		!cond.IsFalse() || in.Settings.UnjudgedBatch(c) != v1alpha1.NoVerdictHold {
 		return d
 	}
@@ -302,11 +302,11 @@ func started(c *v1alpha1.ChangePod) bool {
 
 // endedUnjudged reports whether the batch ended without a verdict and has none since.
 func endedUnjudged(c *v1alpha1.ChangePod) bool {
-	if c.Status.Phase != v1alpha1.PodExecuteDone || c.VerdictWithdrawn() {
+	if c.Status.Phase != v1alpha1.BatchExecuteDone || c.VerdictWithdrawn() {
 		return false
 	}
-	switch v1alpha1.PodPhase(c.Status.Message) {
-	case v1alpha1.PodPostFailed, v1alpha1.PodPostTimeout:
+	switch v1alpha1.BatchPhase(c.Status.Message) {
+	case v1alpha1.BatchPostFailed, v1alpha1.BatchPostTimeout:
 		return true
 	default:
 		return !c.Status.VerdictOf(v1alpha1.StagePre).Decided()
@@ -320,13 +320,13 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-func done(message v1alpha1.PodPhase, reason, detail string, since time.Time) Decision {
-	return Decision{Phase: v1alpha1.PodExecuteDone, Message: message, Reason: reason, Detail: detail, Since: since}
+func done(message v1alpha1.BatchPhase, reason, detail string, since time.Time) Decision {
+	return Decision{Phase: v1alpha1.BatchExecuteDone, Message: message, Reason: reason, Detail: detail, Since: since}
 }
 
 // keepEnd returns the decision with which the batch ended.
 func keepEnd(c *v1alpha1.ChangePod) Decision {
-	d := done(v1alpha1.PodPhase(c.Status.Message), v1alpha1.ReasonNoVerdict, "", c.CreationTimestamp.Time)
+	d := done(v1alpha1.BatchPhase(c.Status.Message), v1alpha1.ReasonNoVerdict, "", c.CreationTimestamp.Time)
 	if cond := c.Status.GetCondition(v1alpha1.PodJudged); cond != nil {
 		d.Reason, d.Detail = cond.Reason, cond.Message
 	}

@@ -73,14 +73,14 @@ func person(word string) func(*v1alpha1.ChangePodStatus) {
 	}
 }
 
-func ended(message v1alpha1.PodPhase) func(*v1alpha1.ChangePodStatus) {
-	return func(s *v1alpha1.ChangePodStatus) { s.Phase, s.Message = v1alpha1.PodExecuteDone, string(message) }
+func ended(message v1alpha1.BatchPhase) func(*v1alpha1.ChangePodStatus) {
+	return func(s *v1alpha1.ChangePodStatus) { s.Phase, s.Message = v1alpha1.BatchExecuteDone, string(message) }
 }
 
 func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 	const (
 		pre, post = v1alpha1.StagePre, v1alpha1.StagePost
-		doneIt    = v1alpha1.PodExecuteDone
+		doneIt    = v1alpha1.BatchExecuteDone
 		hold      = v1alpha1.NoVerdictHold
 		fail      = v1alpha1.NoVerdictFail
 	)
@@ -89,7 +89,7 @@ func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 	}
 	all := func(p v1alpha1.NoVerdictPolicy) settings.Settings { return settings.Settings{NoVerdict: p} }
 	type want struct {
-		Phase, Message v1alpha1.PodPhase
+		Phase, Message v1alpha1.BatchPhase
 		Wake           v1alpha1.Stage
 	}
 	for name, tc := range map[string]struct {
@@ -104,62 +104,62 @@ func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 		policy           settings.Settings // only its no-verdict policies are used
 		want             want
 	}{
-		"a new batch waits for its start":                                  {batch: batch(), want: want{v1alpha1.PodPreWait, "", pre}},
-		"a start that was answered waits for PRE":                          {batch: batch(submission(pre, true)), want: want{v1alpha1.PodPreSubmitted, "", ""}},
-		"the server is asked for PRE after a second":                       {batch: batch(submission(pre, true)), after: time.Second, want: want{v1alpha1.PodPreSubmitted, "", pre}},
-		"a start that is repeated waits for its answer":                    {batch: batch(submission(pre, true), repeated(100*time.Second, false)), after: 119 * time.Second, want: want{v1alpha1.PodPreSubmitted, "", pre}},
-		"the timeout counts from the first start":                          {batch: batch(submission(pre, true), repeated(100*time.Second, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPreTimeout, ""}},
-		"the timeout counts from the first start, which was answered":      {batch: batch(submission(pre, true), repeated(100*time.Second, false)), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPreTimeout, ""}},
-		"the server is asked for POST after a second":                      {batch: batch(verdict(pre, "pass"), submission(post, true)), after: time.Second, want: want{v1alpha1.PodPostSubmitted, "", post}},
-		"a rejected start is repeated":                                     {batch: batch(submission(pre, false)), want: want{v1alpha1.PodPreWait, "", pre}},
-		"without a server it ends at once":                                 {batch: batch(), noServer: true, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"without an accepted order it ends":                                {batch: batch(), orderNotAccepted: true, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"no answer to the start in time ends it":                           {batch: batch(submission(pre, false)), after: 120 * time.Second, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"the server is asked for a late PRE verdict":                       {batch: batch(submission(pre, true)), after: 120 * time.Second, want: want{v1alpha1.PodPreSubmitted, "", pre}},
-		"no PRE verdict after asking ends it":                              {batch: batch(submission(pre, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPreTimeout, ""}},
-		"a PRE pass waits for the finish":                                  {batch: batch(submission(pre, true), verdict(pre, "pass")), want: want{v1alpha1.PodPostWait, "", post}},
-		"an inconclusive PRE verdict continues with POST":                  {batch: batch(submission(pre, true), verdict(pre, "inconc")), want: want{v1alpha1.PodPostWait, "", post}},
-		"a PRE fail ends it":                                               {batch: batch(submission(pre, true), verdict(pre, "fail")), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"a finish that was answered waits for POST":                        {batch: batch(verdict(pre, "pass"), submission(post, true)), want: want{v1alpha1.PodPostSubmitted, "", ""}},
-		"a finish that was just sent wakes nobody":                         {batch: batch(verdict(pre, "pass"), sent), after: 1999 * time.Millisecond, want: want{v1alpha1.PodPostSubmitted, "", ""}},
-		"a finish that was sent waits until its answer is written":         {batch: batch(verdict(pre, "pass"), sent), after: 2 * time.Second, want: want{v1alpha1.PodPostSubmitted, "", post}},
-		"a finish whose answer is not written times out":                   {batch: batch(verdict(pre, "pass"), sent), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPostTimeout, ""}},
-		"no answer to the finish in time ends it":                          {batch: batch(verdict(pre, "pass"), submission(post, false)), after: 120 * time.Second, want: want{doneIt, v1alpha1.PodPostFailed, ""}},
-		"no POST verdict after asking ends it":                             {batch: batch(verdict(pre, "pass"), submission(post, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPostTimeout, ""}},
-		"a POST pass ends it":                                              {batch: batch(verdict(pre, "pass"), verdict(post, "pass")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
-		"a POST fail ends it":                                              {batch: batch(verdict(pre, "pass"), verdict(post, "fail")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
-		"a POST verdict that overtook PRE ends it":                         {batch: batch(verdict(post, "pass")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
-		"a person ends it at any time":                                     {batch: batch(submission(pre, true), person("pass")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
-		"a person judges an unjudged batch":                                {batch: batch(ended(v1alpha1.PodPreFailed), person("unpass")), noServer: true, want: want{doneIt, v1alpha1.PodPostFinish, ""}},
-		"a result that is neither pass nor fail has no effect":             {batch: batch(person("none")), want: want{v1alpha1.PodPreWait, "", pre}},
-		"an unjudged batch stays ended when a server is configured":        {batch: batch(ended(v1alpha1.PodPreFailed)), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"a batch that a person ended continues when the result is removed": {batch: batch(ended(v1alpha1.PodPostFinish)), want: want{v1alpha1.PodPreWait, "", pre}},
-		"a late PRE verdict continues an unjudged batch":                   {batch: batch(ended(v1alpha1.PodPreTimeout), verdict(pre, "pass")), want: want{v1alpha1.PodPostWait, "", post}},
-		"a late POST verdict changes the end":                              {batch: batch(ended(v1alpha1.PodPostTimeout), verdict(pre, "pass"), verdict(post, "fail")), want: want{doneIt, v1alpha1.PodPostFinish, ""}},
-		"a batch that timed out in POST stays so without a server":         {batch: batch(ended(v1alpha1.PodPostTimeout), verdict(pre, "pass")), noServer: true, want: want{doneIt, v1alpha1.PodPostTimeout, ""}},
-		"an inconclusive PRE verdict, policy Hold":                         {batch: batch(submission(pre, true), verdict(pre, "inconc")), policy: all(hold), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"an inconclusive PRE verdict, policy Fail for PRE":                 {batch: batch(submission(pre, true), verdict(pre, "inconc")), policy: settings.Settings{NoVerdictPre: fail}, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"an inconclusive PRE verdict, policy Fail for POST":                {batch: batch(submission(pre, true), verdict(pre, "inconc")), policy: settings.Settings{NoVerdictPost: fail}, want: want{v1alpha1.PodPostWait, "", post}},
-		"a late PRE pass continues a held batch":                           {batch: batch(ended(v1alpha1.PodPreFailed), verdict(pre, "pass")), policy: all(hold), want: want{v1alpha1.PodPostWait, "", post}},
-		"no answer to the start, policy Hold":                              {batch: batch(submission(pre, false)), after: time.Hour, policy: all(hold), want: want{v1alpha1.PodPreWait, "", pre}},
-		"no answer to the finish, policy Hold for POST":                    {batch: batch(verdict(pre, "pass"), submission(post, false)), after: time.Hour, policy: settings.Settings{NoVerdictPost: hold}, want: want{v1alpha1.PodPostWait, "", post}},
-		"no answer to the finish, policy Hold for PRE":                     {batch: batch(verdict(pre, "pass"), submission(post, false)), after: time.Hour, policy: settings.Settings{NoVerdictPre: hold}, want: want{doneIt, v1alpha1.PodPostFailed, ""}},
-		"no POST verdict, policy Hold":                                     {batch: batch(verdict(pre, "pass"), submission(post, true)), after: time.Hour, policy: all(hold), want: want{doneIt, v1alpha1.PodPostTimeout, ""}},
-		"the order check failed: no batch is started":                      {batch: batch(), orderCheckFailed: true, after: time.Hour, want: want{v1alpha1.PodPreWait, "", ""}},
-		"the order check failed: an intent without an answer is given up":  {batch: batch(submission(pre, false)), orderCheckFailed: true, after: time.Hour, want: want{v1alpha1.PodPreWait, "", ""}},
-		"the order check failed: a started batch continues":                {batch: batch(submission(pre, true), verdict(pre, "pass")), orderCheckFailed: true, want: want{v1alpha1.PodPostWait, "", post}},
-		"superseded: a batch that was not started ends":                    {batch: batch(), superseded: true, policy: all(hold), want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"superseded: a batch whose finish was not called ends":             {batch: batch(verdict(pre, "pass")), superseded: true, policy: all(hold), want: want{doneIt, v1alpha1.PodPostFailed, ""}},
-		"superseded: an accepted batch waits for its verdict":              {batch: batch(submission(pre, true)), superseded: true, want: want{v1alpha1.PodPreSubmitted, "", ""}},
-		"the fail of the order check was overruled":                        {batch: batch(submission(pre, false)), orderJudgedSince: time.Hour, after: time.Hour + time.Minute, want: want{v1alpha1.PodPreWait, "", pre}},
-		"a start that waits for its turn has no deadline":                  {batch: batch(), after: 24 * time.Hour, want: want{v1alpha1.PodPreWait, "", pre}},
-		"a finish that waits for its turn has no deadline":                 {batch: batch(verdict(pre, "pass")), after: 24 * time.Hour, want: want{v1alpha1.PodPostWait, "", post}},
-		"no start was made within submit-timeout":                          {batch: batch(), wokenAt: time.Hour, after: time.Hour + 10*time.Minute, want: want{doneIt, v1alpha1.PodPreFailed, ""}},
-		"a start may be made until submit-timeout":                         {batch: batch(), wokenAt: time.Hour, after: time.Hour + 9*time.Minute, want: want{v1alpha1.PodPreWait, "", pre}},
-		"no finish was made within submit-timeout":                         {batch: batch(verdict(pre, "pass")), wokenAt: time.Hour, after: time.Hour + 10*time.Minute, want: want{doneIt, v1alpha1.PodPostFailed, ""}},
-		"no start was made within submit-timeout, policy Hold":             {batch: batch(), wokenAt: time.Hour, after: time.Hour + 10*time.Minute, policy: all(hold), want: want{v1alpha1.PodPreWait, "", pre}},
-		"a later start does not move the deadline":                         {batch: batch(submission(pre, true), repeated(100*time.Second, true)), after: 120 * time.Second, want: want{v1alpha1.PodPreSubmitted, "", pre}},
-		"a later start does not move the end":                              {batch: batch(submission(pre, true), repeated(100*time.Second, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.PodPreTimeout, ""}},
+		"a new batch waits for its start":                                  {batch: batch(), want: want{v1alpha1.BatchPreWait, "", pre}},
+		"a start that was answered waits for PRE":                          {batch: batch(submission(pre, true)), want: want{v1alpha1.BatchPreSubmitted, "", ""}},
+		"the server is asked for PRE after a second":                       {batch: batch(submission(pre, true)), after: time.Second, want: want{v1alpha1.BatchPreSubmitted, "", pre}},
+		"a start that is repeated waits for its answer":                    {batch: batch(submission(pre, true), repeated(100*time.Second, false)), after: 119 * time.Second, want: want{v1alpha1.BatchPreSubmitted, "", pre}},
+		"the timeout counts from the first start":                          {batch: batch(submission(pre, true), repeated(100*time.Second, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.BatchPreTimeout, ""}},
+		"the timeout counts from the first start, which was answered":      {batch: batch(submission(pre, true), repeated(100*time.Second, false)), after: 135 * time.Second, want: want{doneIt, v1alpha1.BatchPreTimeout, ""}},
+		"the server is asked for POST after a second":                      {batch: batch(verdict(pre, "pass"), submission(post, true)), after: time.Second, want: want{v1alpha1.BatchPostSubmitted, "", post}},
+		"a rejected start is repeated":                                     {batch: batch(submission(pre, false)), want: want{v1alpha1.BatchPreWait, "", pre}},
+		"without a server it ends at once":                                 {batch: batch(), noServer: true, want: want{doneIt, v1alpha1.BatchPreFailed, ""}},
+		"without an accepted order it ends":                                {batch: batch(), orderNotAccepted: true, want: want{doneIt, v1alpha1.BatchPreFailed, ""}},
+		"no answer to the start in time ends it":                           {batch: batch(submission(pre, false)), after: 120 * time.Second, want: want{doneIt, v1alpha1.BatchPreFailed, ""}},
+		"the server is asked for a late PRE verdict":                       {batch: batch(submission(pre, true)), after: 120 * time.Second, want: want{v1alpha1.BatchPreSubmitted, "", pre}},
+		"no PRE verdict after asking ends it":                              {batch: batch(submission(pre, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.BatchPreTimeout, ""}},
+		"a PRE pass waits for the finish":                                  {batch: batch(submission(pre, true), verdict(pre, "pass")), want: want{v1alpha1.BatchPostWait, "", post}},
+		"an inconclusive PRE verdict continues with POST":                  {batch: batch(submission(pre, true), verdict(pre, "inconc")), want: want{v1alpha1.BatchPostWait, "", post}},
+		"a PRE fail ends it":                                               {batch: batch(submission(pre, true), verdict(pre, "fail")), want: want{doneIt, v1alpha1.BatchPreFailed, ""}},
+		"a finish that was answered waits for POST":                        {batch: batch(verdict(pre, "pass"), submission(post, true)), want: want{v1alpha1.BatchPostSubmitted, "", ""}},
+		"a finish that was just sent wakes nobody":                         {batch: batch(verdict(pre, "pass"), sent), after: 1999 * time.Millisecond, want: want{v1alpha1.BatchPostSubmitted, "", ""}},
+		"a finish that was sent waits until its answer is written":         {batch: batch(verdict(pre, "pass"), sent), after: 2 * time.Second, want: want{v1alpha1.BatchPostSubmitted, "", post}},
+		"a finish whose answer is not written times out":                   {batch: batch(verdict(pre, "pass"), sent), after: 135 * time.Second, want: want{doneIt, v1alpha1.BatchPostTimeout, ""}},
+		"no answer to the finish in time ends it":                          {batch: batch(verdict(pre, "pass"), submission(post, false)), after: 120 * time.Second, want: want{doneIt, v1alpha1.BatchPostFailed, ""}},
+		"no POST verdict after asking ends it":                             {batch: batch(verdict(pre, "pass"), submission(post, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.BatchPostTimeout, ""}},
+		"a POST pass ends it":                                              {batch: batch(verdict(pre, "pass"), verdict(post, "pass")), want: want{doneIt, v1alpha1.BatchPostFinish, ""}},
+		"a POST fail ends it":                                              {batch: batch(verdict(pre, "pass"), verdict(post, "fail")), want: want{doneIt, v1alpha1.BatchPostFinish, ""}},
+		"a POST verdict that overtook PRE ends it":                         {batch: batch(verdict(post, "pass")), want: want{doneIt, v1alpha1.BatchPostFinish, ""}},
+		"a person ends it at any time":                                     {batch: batch(submission(pre, true), person("pass")), want: want{doneIt, v1alpha1.BatchPostFinish, ""}},
+		"a person judges an unjudged batch":                                {batch: batch(ended(v1alpha1.BatchPreFailed), person("unpass")), noServer: true, want: want{doneIt, v1alpha1.BatchPostFinish, ""}},
+		"a result that is neither pass nor fail has no effect":             {batch: batch(person("none")), want: want{v1alpha1.BatchPreWait, "", pre}},
+		"an unjudged batch stays ended when a server is configured":        {batch: batch(ended(v1alpha1.BatchPreFailed)), want: want{doneIt, v1alpha1.BatchPreFailed, ""}},
+		"a batch that a person ended continues when the result is removed": {batch: batch(ended(v1alpha1.BatchPostFinish)), want: want{v1alpha1.BatchPreWait, "", pre}},
+		"a late PRE verdict continues an unjudged batch":                   {batch: batch(ended(v1alpha1.BatchPreTimeout), verdict(pre, "pass")), want: want{v1alpha1.BatchPostWait, "", post}},
+		"a late POST verdict changes the end":                              {batch: batch(ended(v1alpha1.BatchPostTimeout), verdict(pre, "pass"), verdict(post, "fail")), want: want{doneIt, v1alpha1.BatchPostFinish, ""}},
+		"a batch that timed out in POST stays so without a server":         {batch: batch(ended(v1alpha1.BatchPostTimeout), verdict(pre, "pass")), noServer: true, want: want{doneIt, v1alpha1.BatchPostTimeout, ""}},
+		"an inconclusive PRE verdict, policy Hold":                         {batch: batch(submission(pre, true), verdict(pre, "inconc")), policy: all(hold), want: want{doneIt, v1alpha1.BatchPreFailed, ""}},
+		"an inconclusive PRE verdict, policy Fail for PRE":                 {batch: batch(submission(pre, true), verdict(pre, "inconc")), policy: settings.Settings{NoVerdictPre: fail}, want: want{doneIt, v1alpha1.BatchPreFailed, ""}},
+		"an inconclusive PRE verdict, policy Fail for POST":                {batch: batch(submission(pre, true), verdict(pre, "inconc")), policy: settings.Settings{NoVerdictPost: fail}, want: want{v1alpha1.BatchPostWait, "", post}},
+		"a late PRE pass continues a held batch":                           {batch: batch(ended(v1alpha1.BatchPreFailed), verdict(pre, "pass")), policy: all(hold), want: want{v1alpha1.BatchPostWait, "", post}},
+		"no answer to the start, policy Hold":                              {batch: batch(submission(pre, false)), after: time.Hour, policy: all(hold), want: want{v1alpha1.BatchPreWait, "", pre}},
+		"no answer to the finish, policy Hold for POST":                    {batch: batch(verdict(pre, "pass"), submission(post, false)), after: time.Hour, policy: settings.Settings{NoVerdictPost: hold}, want: want{v1alpha1.BatchPostWait, "", post}},
+		"no answer to the finish, policy Hold for PRE":                     {batch: batch(verdict(pre, "pass"), submission(post, false)), after: time.Hour, policy: settings.Settings{NoVerdictPre: hold}, want: want{doneIt, v1alpha1.BatchPostFailed, ""}},
+		"no POST verdict, policy Hold":                                     {batch: batch(verdict(pre, "pass"), submission(post, true)), after: time.Hour, policy: all(hold), want: want{doneIt, v1alpha1.BatchPostTimeout, ""}},
+		"the order check failed: no batch is started":                      {batch: batch(), orderCheckFailed: true, after: time.Hour, want: want{v1alpha1.BatchPreWait, "", ""}},
+		"the order check failed: an intent without an answer is given up":  {batch: batch(submission(pre, false)), orderCheckFailed: true, after: time.Hour, want: want{v1alpha1.BatchPreWait, "", ""}},
+		"the order check failed: a started batch continues":                {batch: batch(submission(pre, true), verdict(pre, "pass")), orderCheckFailed: true, want: want{v1alpha1.BatchPostWait, "", post}},
+		"superseded: a batch that was not started ends":                    {batch: batch(), superseded: true, policy: all(hold), want: want{doneIt, v1alpha1.BatchPreFailed, ""}},
+		"superseded: a batch whose finish was not called ends":             {batch: batch(verdict(pre, "pass")), superseded: true, policy: all(hold), want: want{doneIt, v1alpha1.BatchPostFailed, ""}},
+		"superseded: an accepted batch waits for its verdict":              {batch: batch(submission(pre, true)), superseded: true, want: want{v1alpha1.BatchPreSubmitted, "", ""}},
+		"the fail of the order check was overruled":                        {batch: batch(submission(pre, false)), orderJudgedSince: time.Hour, after: time.Hour + time.Minute, want: want{v1alpha1.BatchPreWait, "", pre}},
+		"a start that waits for its turn has no deadline":                  {batch: batch(), after: 24 * time.Hour, want: want{v1alpha1.BatchPreWait, "", pre}},
+		"a finish that waits for its turn has no deadline":                 {batch: batch(verdict(pre, "pass")), after: 24 * time.Hour, want: want{v1alpha1.BatchPostWait, "", post}},
+		"no start was made within submit-timeout":                          {batch: batch(), wokenAt: time.Hour, after: time.Hour + 10*time.Minute, want: want{doneIt, v1alpha1.BatchPreFailed, ""}},
+		"a start may be made until submit-timeout":                         {batch: batch(), wokenAt: time.Hour, after: time.Hour + 9*time.Minute, want: want{v1alpha1.BatchPreWait, "", pre}},
+		"no finish was made within submit-timeout":                         {batch: batch(verdict(pre, "pass")), wokenAt: time.Hour, after: time.Hour + 10*time.Minute, want: want{doneIt, v1alpha1.BatchPostFailed, ""}},
+		"no start was made within submit-timeout, policy Hold":             {batch: batch(), wokenAt: time.Hour, after: time.Hour + 10*time.Minute, policy: all(hold), want: want{v1alpha1.BatchPreWait, "", pre}},
+		"a later start does not move the deadline":                         {batch: batch(submission(pre, true), repeated(100*time.Second, true)), after: 120 * time.Second, want: want{v1alpha1.BatchPreSubmitted, "", pre}},
+		"a later start does not move the end":                              {batch: batch(submission(pre, true), repeated(100*time.Second, true)), after: 135 * time.Second, want: want{doneIt, v1alpha1.BatchPreTimeout, ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := settings.Default()
@@ -193,15 +193,15 @@ func TestDeadlinesThatPassedWhileNoProcessRanAreExtended(t *testing.T) {
 		batch *v1alpha1.ChangePod
 		// uptime is the time since the first decision of the process.
 		uptime time.Duration
-		want   v1alpha1.PodPhase
+		want   v1alpha1.BatchPhase
 		wake   v1alpha1.Stage
 	}{
-		"no call was made":                {batch(), time.Hour, v1alpha1.PodPreWait, pre},
-		"the start was rejected":          {batch(submission(pre, false)), time.Second, v1alpha1.PodPreWait, pre},
-		"the PRE callback may be lost":    {batch(submission(pre, true)), time.Second, v1alpha1.PodPreSubmitted, pre},
-		"the POST callback may be lost":   {batch(verdict(pre, "pass"), submission(post, true)), time.Second, v1alpha1.PodPostSubmitted, post},
-		"no PRE verdict within the grace": {batch(submission(pre, true)), retrieveGrace, v1alpha1.PodExecuteDone, ""},
-		"the clock was set back":          {batch(submission(pre, false)), -time.Hour, v1alpha1.PodExecuteDone, ""},
+		"no call was made":                {batch(), time.Hour, v1alpha1.BatchPreWait, pre},
+		"the start was rejected":          {batch(submission(pre, false)), time.Second, v1alpha1.BatchPreWait, pre},
+		"the PRE callback may be lost":    {batch(submission(pre, true)), time.Second, v1alpha1.BatchPreSubmitted, pre},
+		"the POST callback may be lost":   {batch(verdict(pre, "pass"), submission(post, true)), time.Second, v1alpha1.BatchPostSubmitted, post},
+		"no PRE verdict within the grace": {batch(submission(pre, true)), retrieveGrace, v1alpha1.BatchExecuteDone, ""},
+		"the clock was set back":          {batch(submission(pre, false)), -time.Hour, v1alpha1.BatchExecuteDone, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := t0.Add(late)
@@ -209,7 +209,7 @@ func TestDeadlinesThatPassedWhileNoProcessRanAreExtended(t *testing.T) {
 			if got.Phase != tc.want || got.WakeStage != tc.wake {
 				t.Errorf("got %s and wake %q, want %s and %q", got.Phase, got.WakeStage, tc.want, tc.wake)
 			}
-			if got.Phase != v1alpha1.PodExecuteDone && len(tc.batch.Status.Submissions) > 0 && !got.Deadline.After(now) {
+			if got.Phase != v1alpha1.BatchExecuteDone && len(tc.batch.Status.Submissions) > 0 && !got.Deadline.After(now) {
 				t.Errorf("a batch that waits has deadline %s, which has passed", got.Deadline)
 			}
 		})

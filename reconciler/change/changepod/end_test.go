@@ -42,7 +42,7 @@ func TestTheEndThatIsStoredWithAVerdictIsTheOneThatTheReconcilerDerives(t *testi
 			c.Spec.PodInfos, c.Spec.Judges = []v1alpha1.PodSummary{{Pod: "a"}, {Pod: "b"}}, tc.judges
 			c.Status.Verdicts, c.Status.Judges, c.Status.PodResults = tc.verdicts, tc.answers, tc.results
 			batchstatus.StoreEnd(c, now)
-			if ended := c.Status.Phase == v1alpha1.PodExecuteDone; ended != tc.ends {
+			if ended := c.Status.Phase == v1alpha1.BatchExecuteDone; ended != tc.ends {
 				t.Fatalf("ended: %t, want %t", ended, tc.ends)
 			}
 			if !tc.ends {

@@ -162,7 +162,7 @@ func (f *flood) call() {
 	f.arrived = f.arrived[1:]
 	delete(f.waiting, d.ID())
 	c := f.get(d.Name)
-	if c.Status.Phase == v1alpha1.PodExecuteDone || c.Status.SubmissionOf(d.Stage) != nil {
+	if c.Status.Phase == v1alpha1.BatchExecuteDone || c.Status.SubmissionOf(d.Stage) != nil {
 		return
 	}
 	now := metav1.NewMicroTime(f.clock.Now())

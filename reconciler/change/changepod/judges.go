@@ -43,15 +43,15 @@ func withJudges(in Input, server Decision) Decision {
 		return server
 	}
 	if v := c.Status.FailOfJudge(); v != nil {
-		return done(v1alpha1.PodPostFinish, v1alpha1.ReasonCheckFailed, v.Detail(), v.Time.Time)
+		return done(v1alpha1.BatchPostFinish, v1alpha1.ReasonCheckFailed, v.Detail(), v.Time.Time)
 	}
 	s := stateOfJudges(in)
 	d := server
-	open := server.Phase != v1alpha1.PodExecuteDone
+	open := server.Phase != v1alpha1.BatchExecuteDone
 	switch {
 	case open && c.ServerMustAnswer():
 	case len(s.waiting) > 0, len(s.holding) > 0:
-		d.Phase, d.Message, d.Since = v1alpha1.PodPostSubmitted, "", c.CreationTimestamp.Time
+		d.Phase, d.Message, d.Since = v1alpha1.BatchPostSubmitted, "", c.CreationTimestamp.Time
 		d.Reason, d.Detail = v1alpha1.ReasonJudging, "waiting for "+namesOf(s.waiting)
 		if !open {
 			d.Deadline = time.Time{}
@@ -73,7 +73,7 @@ func withJudges(in Input, server Decision) Decision {
 // stateOfJudges groups the judges other than the server.
 func stateOfJudges(in Input) judgesState {
 	c := in.ChangePod
-	endedByTimeout := c.Status.Phase == v1alpha1.PodExecuteDone && c.Status.Message == string(v1alpha1.PodPostTimeout)
+	endedByTimeout := c.Status.Phase == v1alpha1.BatchExecuteDone && c.Status.Message == string(v1alpha1.BatchPostTimeout)
 	var s judgesState
 	for _, j := range c.OtherJudges(false) {
 		if v := c.Status.JudgeVerdictOf(j.Name); v != nil {
@@ -115,7 +115,7 @@ func timeoutOf(in Input, j v1alpha1.Judge) time.Duration {
 // endOfJudges returns the end of a batch that waits for no judge any more.
 func endOfJudges(in Input, server Decision, s judgesState) Decision {
 	c := in.ChangePod
-	end := done(v1alpha1.PodPostFinish, "", "", in.Now)
+	end := done(v1alpha1.BatchPostFinish, "", "", in.Now)
 	if c.ServerMustAnswer() {
 		end = server
 	}
@@ -134,8 +134,8 @@ func endOfJudges(in Input, server Decision, s judgesState) Decision {
 		return end
 	}
 	end.Reason, end.Detail = reason, detail
-	if s.late && end.Message == v1alpha1.PodPostFinish {
-		end.Message = v1alpha1.PodPostTimeout
+	if s.late && end.Message == v1alpha1.BatchPostFinish {
+		end.Message = v1alpha1.BatchPostTimeout
 	}
 	return end
 }

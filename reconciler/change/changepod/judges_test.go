@@ -42,7 +42,7 @@ func says(judge, word string) func(*v1alpha1.ChangePodStatus) {
 func TestABatchWithOtherJudgesEndsWhenThoseWhoMustAnswerDid(t *testing.T) {
 	const (
 		pre, post  = v1alpha1.StagePre, v1alpha1.StagePost
-		doneIt     = v1alpha1.PodExecuteDone
+		doneIt     = v1alpha1.BatchExecuteDone
 		pass, fail = "pass", "fail"
 		pending    = v1alpha1.OutcomePending
 	)
@@ -53,7 +53,7 @@ func TestABatchWithOtherJudgesEndsWhenThoseWhoMustAnswerDid(t *testing.T) {
 	only := []v1alpha1.Judge{byMetric}
 	both := []v1alpha1.Judge{byMetric, server}
 	type want struct {
-		Phase, Message v1alpha1.PodPhase
+		Phase, Message v1alpha1.BatchPhase
 		Wake           v1alpha1.Stage // of the server
 		Judges         string         // that are woken
 		Outcome        v1alpha1.Outcome
@@ -68,68 +68,68 @@ func TestABatchWithOtherJudgesEndsWhenThoseWhoMustAnswerDid(t *testing.T) {
 		want        want
 	}{
 		"without a server a judge keeps it open": {batch: judgedBy(only), noServer: true,
-			want: want{v1alpha1.PodPostSubmitted, "", "", "metrics", pending, false}},
+			want: want{v1alpha1.BatchPostSubmitted, "", "", "metrics", pending, false}},
 		"the judge passes it": {batch: judgedBy(only, says("metrics", pass)), noServer: true,
-			want: want{doneIt, v1alpha1.PodPostFinish, "", "", v1alpha1.OutcomePass, false}},
+			want: want{doneIt, v1alpha1.BatchPostFinish, "", "", v1alpha1.OutcomePass, false}},
 		"the judge fails it": {batch: judgedBy(only, says("metrics", fail)), noServer: true,
-			want: want{doneIt, v1alpha1.PodPostFinish, "", "", v1alpha1.OutcomeFail, false}},
+			want: want{doneIt, v1alpha1.BatchPostFinish, "", "", v1alpha1.OutcomeFail, false}},
 		"the judge has no verdict": {batch: judgedBy(only, says("metrics", "none")), noServer: true,
-			want: want{doneIt, v1alpha1.PodPostFinish, "", "", v1alpha1.OutcomeNoVerdict, false}},
+			want: want{doneIt, v1alpha1.BatchPostFinish, "", "", v1alpha1.OutcomeNoVerdict, false}},
 		"its time is that of its analysis and the grace, not post-timeout": {batch: judgedBy(only), after: 419 * time.Second, noServer: true,
-			want: want{v1alpha1.PodPostSubmitted, "", "", "metrics", pending, false}},
+			want: want{v1alpha1.BatchPostSubmitted, "", "", "metrics", pending, false}},
 		"a judge that did not answer holds it, and is woken": {batch: judgedBy(only), after: 420 * time.Second, noServer: true,
-			want: want{v1alpha1.PodPostSubmitted, "", "", "metrics", pending, true}},
+			want: want{v1alpha1.BatchPostSubmitted, "", "", "metrics", pending, true}},
 		"a late pass ends the hold": {batch: judgedBy(only, says("metrics", pass)), after: time.Hour, noServer: true,
-			want: want{doneIt, v1alpha1.PodPostFinish, "", "", v1alpha1.OutcomePass, false}},
+			want: want{doneIt, v1alpha1.BatchPostFinish, "", "", v1alpha1.OutcomePass, false}},
 		"a judge that did not answer, policy Pass": {batch: judgedBy([]v1alpha1.Judge{silent(byMetric, v1alpha1.NoVerdictPass)}), after: 420 * time.Second, noServer: true,
-			want: want{doneIt, v1alpha1.PodPostTimeout, "", "", v1alpha1.OutcomeNoVerdict, false}},
+			want: want{doneIt, v1alpha1.BatchPostTimeout, "", "", v1alpha1.OutcomeNoVerdict, false}},
 		"a judge that did not answer, policy Fail": {batch: judgedBy([]v1alpha1.Judge{silent(byMetric, v1alpha1.NoVerdictFail)}), after: 420 * time.Second, noServer: true,
-			want: want{doneIt, v1alpha1.PodPostTimeout, "", "", v1alpha1.OutcomeNoVerdict, false}},
-		"a batch that timed out does not begin again in a new process": {batch: judgedBy([]v1alpha1.Judge{silent(byMetric, v1alpha1.NoVerdictPass)}, ended(v1alpha1.PodPostTimeout)),
+			want: want{doneIt, v1alpha1.BatchPostTimeout, "", "", v1alpha1.OutcomeNoVerdict, false}},
+		"a batch that timed out does not begin again in a new process": {batch: judgedBy([]v1alpha1.Judge{silent(byMetric, v1alpha1.NoVerdictPass)}, ended(v1alpha1.BatchPostTimeout)),
 			after: time.Hour, decideSince: time.Hour, noServer: true,
-			want: want{doneIt, v1alpha1.PodPostTimeout, "", "", v1alpha1.OutcomeNoVerdict, false}},
+			want: want{doneIt, v1alpha1.BatchPostTimeout, "", "", v1alpha1.OutcomeNoVerdict, false}},
 		"a new process gives the judge time": {batch: judgedBy(only), after: time.Hour, decideSince: time.Hour - time.Second, noServer: true,
-			want: want{v1alpha1.PodPostSubmitted, "", "", "metrics", pending, false}},
+			want: want{v1alpha1.BatchPostSubmitted, "", "", "metrics", pending, false}},
 		"a new batch is started at the server, and the judge is woken": {batch: judgedBy(both),
-			want: want{v1alpha1.PodPreWait, "", pre, "metrics", pending, false}},
+			want: want{v1alpha1.BatchPreWait, "", pre, "metrics", pending, false}},
 		"a pass of the server waits for the judge": {batch: judgedBy(both, with()...),
-			want: want{v1alpha1.PodPostSubmitted, "", "", "metrics", pending, false}},
+			want: want{v1alpha1.BatchPostSubmitted, "", "", "metrics", pending, false}},
 		"a pass of the judge waits for the server": {batch: judgedBy(both, submission(pre, true), says("metrics", pass)), after: time.Second,
-			want: want{v1alpha1.PodPreSubmitted, "", pre, "", pending, false}},
+			want: want{v1alpha1.BatchPreSubmitted, "", pre, "", pending, false}},
 		"both pass it": {batch: judgedBy(both, with(says("metrics", pass))...),
-			want: want{doneIt, v1alpha1.PodPostFinish, "", "", v1alpha1.OutcomePass, false}},
+			want: want{doneIt, v1alpha1.BatchPostFinish, "", "", v1alpha1.OutcomePass, false}},
 		"a fail of the judge counts against a pass of the server": {batch: judgedBy(both, with(says("metrics", fail))...),
-			want: want{doneIt, v1alpha1.PodPostFinish, "", "", v1alpha1.OutcomeFail, false}},
+			want: want{doneIt, v1alpha1.BatchPostFinish, "", "", v1alpha1.OutcomeFail, false}},
 		"a fail of the judge does not wait for the server": {batch: judgedBy(both, says("metrics", fail)),
-			want: want{doneIt, v1alpha1.PodPostFinish, "", "", v1alpha1.OutcomeFail, false}},
+			want: want{doneIt, v1alpha1.BatchPostFinish, "", "", v1alpha1.OutcomeFail, false}},
 		"a fail of the server counts against a pass of the judge": {batch: judgedBy(both, verdict(pre, pass), verdict(post, fail), says("metrics", pass)),
-			want: want{doneIt, v1alpha1.PodPostFinish, "", "", v1alpha1.OutcomeFail, false}},
+			want: want{doneIt, v1alpha1.BatchPostFinish, "", "", v1alpha1.OutcomeFail, false}},
 		"a fail of the server does not wait for the judge": {batch: judgedBy(both, submission(pre, true), verdict(pre, fail)),
-			want: want{doneIt, v1alpha1.PodPreFailed, "", "", v1alpha1.OutcomeFail, false}},
+			want: want{doneIt, v1alpha1.BatchPreFailed, "", "", v1alpha1.OutcomeFail, false}},
 		"the server passes, the judge has no verdict": {batch: judgedBy(both, with(says("metrics", "none"))...),
-			want: want{doneIt, v1alpha1.PodPostFinish, "", "", v1alpha1.OutcomeNoVerdict, false}},
+			want: want{doneIt, v1alpha1.BatchPostFinish, "", "", v1alpha1.OutcomeNoVerdict, false}},
 		"the judge passes, the server did not answer": {batch: judgedBy(both, submission(pre, true), says("metrics", pass)), after: 135 * time.Second,
-			want: want{doneIt, v1alpha1.PodPreTimeout, "", "", v1alpha1.OutcomeNoVerdict, false}},
+			want: want{doneIt, v1alpha1.BatchPreTimeout, "", "", v1alpha1.OutcomeNoVerdict, false}},
 		"an optional server is not waited for": {batch: judgedBy([]v1alpha1.Judge{byMetric, optional(server)}, submission(pre, true), says("metrics", pass)),
-			want: want{doneIt, v1alpha1.PodPostFinish, "", "", v1alpha1.OutcomePass, false}},
+			want: want{doneIt, v1alpha1.BatchPostFinish, "", "", v1alpha1.OutcomePass, false}},
 		"a fail of an optional server counts": {batch: judgedBy([]v1alpha1.Judge{byMetric, optional(server)}, submission(pre, true), verdict(pre, fail), says("metrics", pass)),
-			want: want{doneIt, v1alpha1.PodPreFailed, "", "", v1alpha1.OutcomeFail, false}},
+			want: want{doneIt, v1alpha1.BatchPreFailed, "", "", v1alpha1.OutcomeFail, false}},
 		"an optional judge is not waited for, and still looks": {batch: judgedBy([]v1alpha1.Judge{optional(byMetric), server}, with()...),
-			want: want{doneIt, v1alpha1.PodPostFinish, "", "metrics", v1alpha1.OutcomePass, false}},
-		"a late fail of an optional judge counts": {batch: judgedBy([]v1alpha1.Judge{optional(byMetric), server}, with(ended(v1alpha1.PodPostFinish), says("metrics", fail))...),
-			want: want{doneIt, v1alpha1.PodPostFinish, "", "", v1alpha1.OutcomeFail, false}},
+			want: want{doneIt, v1alpha1.BatchPostFinish, "", "metrics", v1alpha1.OutcomePass, false}},
+		"a late fail of an optional judge counts": {batch: judgedBy([]v1alpha1.Judge{optional(byMetric), server}, with(ended(v1alpha1.BatchPostFinish), says("metrics", fail))...),
+			want: want{doneIt, v1alpha1.BatchPostFinish, "", "", v1alpha1.OutcomeFail, false}},
 		"another judge has the time of post-timeout": {batch: judgedBy([]v1alpha1.Judge{canary}), after: 120 * time.Second, noServer: true,
-			want: want{doneIt, v1alpha1.PodPostTimeout, "", "", v1alpha1.OutcomeNoVerdict, false}},
+			want: want{doneIt, v1alpha1.BatchPostTimeout, "", "", v1alpha1.OutcomeNoVerdict, false}},
 		"every judge must pass it": {batch: judgedBy([]v1alpha1.Judge{byMetric, canary}, says("canary", pass)), noServer: true,
-			want: want{v1alpha1.PodPostSubmitted, "", "", "metrics", pending, false}},
+			want: want{v1alpha1.BatchPostSubmitted, "", "", "metrics", pending, false}},
 		"a person passes it": {batch: judgedBy(only, says("metrics", fail), person(pass)), noServer: true,
-			want: want{doneIt, v1alpha1.PodPostFinish, "", "", v1alpha1.OutcomePass, false}},
+			want: want{doneIt, v1alpha1.BatchPostFinish, "", "", v1alpha1.OutcomePass, false}},
 		"a person fails it": {batch: judgedBy(only, says("metrics", pass), person("unpass")), noServer: true,
-			want: want{doneIt, v1alpha1.PodPostFinish, "", "", v1alpha1.OutcomeFail, false}},
-		"it continues when the verdict of a person is removed": {batch: judgedBy(only, ended(v1alpha1.PodPostFinish)), noServer: true,
-			want: want{v1alpha1.PodPostSubmitted, "", "", "metrics", pending, false}},
+			want: want{doneIt, v1alpha1.BatchPostFinish, "", "", v1alpha1.OutcomeFail, false}},
+		"it continues when the verdict of a person is removed": {batch: judgedBy(only, ended(v1alpha1.BatchPostFinish)), noServer: true,
+			want: want{v1alpha1.BatchPostSubmitted, "", "", "metrics", pending, false}},
 		"a newer template ends the wait": {batch: judgedBy(only), noServer: true, superseded: true,
-			want: want{doneIt, v1alpha1.PodPostTimeout, "", "", v1alpha1.OutcomeNoVerdict, false}},
+			want: want{doneIt, v1alpha1.BatchPostTimeout, "", "", v1alpha1.OutcomeNoVerdict, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := settings.Default()

@@ -173,7 +173,7 @@ func orderJudgedSince(c *v1alpha1.ChangeWorkload) time.Time {
 // is written at once.
 func (r *Reconciler) writeDelay(d Decision, now time.Time) time.Duration {
 	switch {
-	case d.Phase == v1alpha1.PodExecuteDone, d.HeldUnjudged:
+	case d.Phase == v1alpha1.BatchExecuteDone, d.HeldUnjudged:
 		return 0
 	case now.Before(d.Since.Add(minPhaseAge)):
 		return d.Since.Add(minPhaseAge).Sub(now)

@@ -50,7 +50,7 @@ func TestNoCallIsMadeForABatchOfANamespaceThatIsOptedOut(t *testing.T) {
 	f := newFlood(t, 1, 1)
 	f.r.namespaces = namespaces(t, floodNamespace, false)
 	f.run(20, time.Minute)
-	if got := f.get("r00--0").Status; len(got.Submissions) > 0 || got.Phase != v1alpha1.PodInit {
+	if got := f.get("r00--0").Status; len(got.Submissions) > 0 || got.Phase != v1alpha1.BatchInit {
 		t.Errorf("phase %q, calls %v of an opted-out namespace", got.Phase, got.Submissions)
 	}
 	f.r.namespaces = namespaces(t, floodNamespace, true)
@@ -125,7 +125,7 @@ func TestAnUnjudgedBatchNeverLooksJudged(t *testing.T) {
 
 func TestWritesOfInterimPhasesAreLimited(t *testing.T) {
 	r := &Reconciler{interimWrites: rate.NewLimiter(rate.Every(interimWritePeriod), 1)}
-	waits := Decision{Phase: v1alpha1.PodPreWait, Since: t0}
+	waits := Decision{Phase: v1alpha1.BatchPreWait, Since: t0}
 	for _, tc := range []struct {
 		name string
 		d    Decision
@@ -135,8 +135,8 @@ func TestWritesOfInterimPhasesAreLimited(t *testing.T) {
 		{"new interim phase", waits, 0, minPhaseAge},
 		{"interim phase of the minimum age", waits, minPhaseAge, 0},
 		{"interim phase above the limit", waits, minPhaseAge, interimWriteRetry},
-		{"end", Decision{Phase: v1alpha1.PodExecuteDone, Since: t0}, 0, 0},
-		{"held unjudged batch", Decision{Phase: v1alpha1.PodPreWait, HeldUnjudged: true, Since: t0}, 0, 0},
+		{"end", Decision{Phase: v1alpha1.BatchExecuteDone, Since: t0}, 0, 0},
+		{"held unjudged batch", Decision{Phase: v1alpha1.BatchPreWait, HeldUnjudged: true, Since: t0}, 0, 0},
 		{"interim phase after the write period", waits, minPhaseAge + interimWritePeriod, 0},
 	} {
 		if got := r.writeDelay(tc.d, t0.Add(tc.at)); got != tc.want {

@@ -27,7 +27,7 @@ func unconfirmed(stage v1alpha1.Stage, contradicted bool) func(*v1alpha1.ChangeP
 func TestAPassWithoutRulesEndsNothingBeforeItsTimeout(t *testing.T) {
 	const (
 		pre, post  = v1alpha1.StagePre, v1alpha1.StagePost
-		end        = v1alpha1.PodExecuteDone
+		end        = v1alpha1.BatchExecuteDone
 		pass, hold = v1alpha1.NoVerdictPass, v1alpha1.NoVerdictHold
 		fail       = v1alpha1.NoVerdictFail
 		timeout    = 120 * time.Second
@@ -43,7 +43,7 @@ func TestAPassWithoutRulesEndsNothingBeforeItsTimeout(t *testing.T) {
 	}
 	ends := settings.Settings{NoVerdictContradicted: pass}
 	type want struct {
-		Phase, Message v1alpha1.PodPhase
+		Phase, Message v1alpha1.BatchPhase
 		Wake           v1alpha1.Stage
 		// Judged is the reason of condition Judged, Succeeded the status of condition
 		// Succeeded.
@@ -55,28 +55,28 @@ func TestAPassWithoutRulesEndsNothingBeforeItsTimeout(t *testing.T) {
 		policy settings.Settings
 		want   want
 	}{
-		"PRE: the server is asked":                                {inPre(false), time.Second, ends, want{v1alpha1.PodPreSubmitted, "", pre, judging, "Unknown"}},
-		"PRE: the server is asked again after a contradiction":    {inPre(true), time.Second, ends, want{v1alpha1.PodPreSubmitted, "", pre, judging, "Unknown"}},
-		"PRE: the server is asked at the timeout":                 {inPre(true), timeout, ends, want{v1alpha1.PodPreSubmitted, "", pre, judging, "Unknown"}},
-		"PRE: contradicted":                                       {inPre(true), tooLate, settings.Settings{}, want{end, v1alpha1.PodPreTimeout, "", contradicted, "Unknown"}},
-		"PRE: contradicted, policy Fail":                          {inPre(true), tooLate, settings.Settings{NoVerdictContradicted: fail}, want{end, v1alpha1.PodPreTimeout, "", contradicted, "False"}},
-		"PRE: contradicted, policy Pass continues with POST":      {inPre(true), tooLate, ends, want{v1alpha1.PodPostWait, "", post, judging, "Unknown"}},
-		"PRE: contradicted, and POST was submitted":               {inPre(true, submission(post, true)), time.Second, settings.Settings{}, want{v1alpha1.PodPostSubmitted, "", post, judging, "Unknown"}},
-		"PRE: the server never answered, continues with POST":     {inPre(false), tooLate, settings.Settings{}, want{v1alpha1.PodPostWait, "", post, judging, "Unknown"}},
-		"PRE: the server never answered, policy Hold":             {inPre(false), tooLate, settings.Settings{NoVerdictPre: hold}, want{end, v1alpha1.PodPreTimeout, "", noVerdict, "Unknown"}},
-		"PRE: ended contradicted stays ended":                     {inPre(true, ended(v1alpha1.PodPreTimeout)), tooLate, ends, want{end, v1alpha1.PodPreTimeout, "", noVerdict, "True"}},
-		"PRE: a late pass continues a contradicted batch":         {batch(submission(pre, true), verdict(pre, "pass"), ended(v1alpha1.PodPreTimeout)), time.Second, settings.Settings{}, want{v1alpha1.PodPostWait, "", post, judging, "Unknown"}},
-		"POST: the server is asked":                               {inPost(false), time.Second, ends, want{v1alpha1.PodPostSubmitted, "", post, judging, "Unknown"}},
-		"POST: the server is asked again after a contradiction":   {inPost(true), time.Second, ends, want{v1alpha1.PodPostSubmitted, "", post, judging, "Unknown"}},
-		"POST: contradicted":                                      {inPost(true), tooLate, settings.Settings{}, want{end, v1alpha1.PodPostTimeout, "", contradicted, "Unknown"}},
-		"POST: contradicted, policies of no verdict do not count": {inPost(true), tooLate, settings.Settings{NoVerdict: fail, NoVerdictPost: fail}, want{end, v1alpha1.PodPostTimeout, "", contradicted, "Unknown"}},
-		"POST: contradicted, policy Pass":                         {inPost(true), tooLate, ends, want{end, v1alpha1.PodPostTimeout, "", contradicted, "True"}},
-		"POST: the server never answered":                         {inPost(false), tooLate, settings.Settings{}, want{end, v1alpha1.PodPostTimeout, "", noVerdict, "True"}},
-		"POST: the server never answered, policy Hold":            {inPost(false), tooLate, settings.Settings{NoVerdictPost: hold}, want{end, v1alpha1.PodPostTimeout, "", noVerdict, "Unknown"}},
-		"POST: a person judges it":                                {inPost(true, person("unpass")), time.Second, ends, want{end, v1alpha1.PodPostFinish, "", v1alpha1.ReasonVerdictReceived, "False"}},
-		"POST: the finish has no stored answer":                   {batch(verdict(pre, "pass"), intent(post), unconfirmed(post, true)), time.Second, ends, want{v1alpha1.PodPostSubmitted, "", post, judging, "Unknown"}},
-		"POST: the finish had an error":                           {batch(verdict(pre, "pass"), submission(post, false), unconfirmed(post, true)), tooLate, settings.Settings{}, want{end, v1alpha1.PodPostTimeout, "", contradicted, "Unknown"}},
-		"POST: a late fail counts":                                {batch(verdict(pre, "pass"), submission(post, true), verdict(post, "fail"), ended(v1alpha1.PodPostTimeout)), tooLate, ends, want{end, v1alpha1.PodPostFinish, "", v1alpha1.ReasonVerdictReceived, "False"}},
+		"PRE: the server is asked":                                {inPre(false), time.Second, ends, want{v1alpha1.BatchPreSubmitted, "", pre, judging, "Unknown"}},
+		"PRE: the server is asked again after a contradiction":    {inPre(true), time.Second, ends, want{v1alpha1.BatchPreSubmitted, "", pre, judging, "Unknown"}},
+		"PRE: the server is asked at the timeout":                 {inPre(true), timeout, ends, want{v1alpha1.BatchPreSubmitted, "", pre, judging, "Unknown"}},
+		"PRE: contradicted":                                       {inPre(true), tooLate, settings.Settings{}, want{end, v1alpha1.BatchPreTimeout, "", contradicted, "Unknown"}},
+		"PRE: contradicted, policy Fail":                          {inPre(true), tooLate, settings.Settings{NoVerdictContradicted: fail}, want{end, v1alpha1.BatchPreTimeout, "", contradicted, "False"}},
+		"PRE: contradicted, policy Pass continues with POST":      {inPre(true), tooLate, ends, want{v1alpha1.BatchPostWait, "", post, judging, "Unknown"}},
+		"PRE: contradicted, and POST was submitted":               {inPre(true, submission(post, true)), time.Second, settings.Settings{}, want{v1alpha1.BatchPostSubmitted, "", post, judging, "Unknown"}},
+		"PRE: the server never answered, continues with POST":     {inPre(false), tooLate, settings.Settings{}, want{v1alpha1.BatchPostWait, "", post, judging, "Unknown"}},
+		"PRE: the server never answered, policy Hold":             {inPre(false), tooLate, settings.Settings{NoVerdictPre: hold}, want{end, v1alpha1.BatchPreTimeout, "", noVerdict, "Unknown"}},
+		"PRE: ended contradicted stays ended":                     {inPre(true, ended(v1alpha1.BatchPreTimeout)), tooLate, ends, want{end, v1alpha1.BatchPreTimeout, "", noVerdict, "True"}},
+		"PRE: a late pass continues a contradicted batch":         {batch(submission(pre, true), verdict(pre, "pass"), ended(v1alpha1.BatchPreTimeout)), time.Second, settings.Settings{}, want{v1alpha1.BatchPostWait, "", post, judging, "Unknown"}},
+		"POST: the server is asked":                               {inPost(false), time.Second, ends, want{v1alpha1.BatchPostSubmitted, "", post, judging, "Unknown"}},
+		"POST: the server is asked again after a contradiction":   {inPost(true), time.Second, ends, want{v1alpha1.BatchPostSubmitted, "", post, judging, "Unknown"}},
+		"POST: contradicted":                                      {inPost(true), tooLate, settings.Settings{}, want{end, v1alpha1.BatchPostTimeout, "", contradicted, "Unknown"}},
+		"POST: contradicted, policies of no verdict do not count": {inPost(true), tooLate, settings.Settings{NoVerdict: fail, NoVerdictPost: fail}, want{end, v1alpha1.BatchPostTimeout, "", contradicted, "Unknown"}},
+		"POST: contradicted, policy Pass":                         {inPost(true), tooLate, ends, want{end, v1alpha1.BatchPostTimeout, "", contradicted, "True"}},
+		"POST: the server never answered":                         {inPost(false), tooLate, settings.Settings{}, want{end, v1alpha1.BatchPostTimeout, "", noVerdict, "True"}},
+		"POST: the server never answered, policy Hold":            {inPost(false), tooLate, settings.Settings{NoVerdictPost: hold}, want{end, v1alpha1.BatchPostTimeout, "", noVerdict, "Unknown"}},
+		"POST: a person judges it":                                {inPost(true, person("unpass")), time.Second, ends, want{end, v1alpha1.BatchPostFinish, "", v1alpha1.ReasonVerdictReceived, "False"}},
+		"POST: the finish has no stored answer":                   {batch(verdict(pre, "pass"), intent(post), unconfirmed(post, true)), time.Second, ends, want{v1alpha1.BatchPostSubmitted, "", post, judging, "Unknown"}},
+		"POST: the finish had an error":                           {batch(verdict(pre, "pass"), submission(post, false), unconfirmed(post, true)), tooLate, settings.Settings{}, want{end, v1alpha1.BatchPostTimeout, "", contradicted, "Unknown"}},
+		"POST: a late fail counts":                                {batch(verdict(pre, "pass"), submission(post, true), verdict(post, "fail"), ended(v1alpha1.BatchPostTimeout)), tooLate, ends, want{end, v1alpha1.BatchPostFinish, "", v1alpha1.ReasonVerdictReceived, "False"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := settings.Default()

@@ -45,20 +45,20 @@ func announceChanges(in Input, next *v1alpha1.ChangeWorkload, d Decision) {
 			Message: text.Truncate(message, maxAnnouncementText), User: text.Truncate(user, maxAnnouncementUser),
 		})
 	}
-	if old == v1alpha1.WorkloadInit {
+	if old == v1alpha1.ReleaseInit {
 		add(events.VerbStarted, d.Reason, d.Detail, "")
 		if b := bypassOf(in); b != nil {
 			add(events.VerbBypassed, bypassReason(b), d.Detail, b.User)
 		}
 	}
 	switch st.Phase {
-	case v1alpha1.WorkloadSuccess:
+	case v1alpha1.ReleaseSuccess:
 		add(events.VerbSucceeded, d.Reason, d.Detail, "")
-	case v1alpha1.WorkloadSuspend:
+	case v1alpha1.ReleaseSuspend:
 		add(events.VerbSuspended, d.Reason, d.Detail, "")
-	case v1alpha1.WorkloadFailed:
+	case v1alpha1.ReleaseFailed:
 		add(events.VerbFailed, d.Reason, d.Detail, "")
-	case v1alpha1.WorkloadInit, v1alpha1.WorkloadRunning, v1alpha1.WorkloadTimeOutPre: // progress is sent without an announcement
+	case v1alpha1.ReleaseInit, v1alpha1.ReleaseRunning, v1alpha1.ReleaseTimeOutPre: // progress is sent without an announcement
 	}
 }
 

@@ -26,7 +26,7 @@ func verbs(c *v1alpha1.ChangeWorkload) string {
 }
 
 func TestAChangeOfStateIsAnnouncedWithTheWriteOfTheState(t *testing.T) {
-	const running, success, suspend = v1alpha1.WorkloadRunning, v1alpha1.WorkloadSuccess, v1alpha1.WorkloadSuspend
+	const running, success, suspend = v1alpha1.ReleaseRunning, v1alpha1.ReleaseSuccess, v1alpha1.ReleaseSuspend
 	for name, tc := range map[string]struct {
 		in   Input
 		want string
@@ -56,7 +56,7 @@ func TestAChangeOfStateIsAnnouncedWithTheWriteOfTheState(t *testing.T) {
 }
 
 func TestASupersededSuccessKeepsItsCountsWhenItsEventWasAccepted(t *testing.T) {
-	in := release(1, finished(1, 1), judged(1, "pass"), complete1, was(v1alpha1.WorkloadRunning))
+	in := release(1, finished(1, 1), judged(1, "pass"), complete1, was(v1alpha1.ReleaseRunning))
 	in.ChangeWorkload = written(in)
 	newer(&in)
 	acceptedAll(&in)
@@ -100,7 +100,7 @@ func TestAnAnnouncementIsSentUntilTheBrokerAcceptsIt(t *testing.T) {
 	broker, enqueued := &outbox{}, []types.NamespacedName{}
 	r := &Reconciler{sender: broker, wakeups: resend.New(clock), accepted: lru.New(10),
 		enqueue: func(k types.NamespacedName) { enqueued = append(enqueued, k) }}
-	in := release(1, announcing("started", "suspended"), was(v1alpha1.WorkloadSuspend))
+	in := release(1, announcing("started", "suspended"), was(v1alpha1.ReleaseSuspend))
 	c := in.ChangeWorkload
 	c.Namespace, c.UID, c.Spec.Reversion = "default", "u", strings.Repeat("0", 32)
 	c.Spec.WorkloadRef = v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "a"}

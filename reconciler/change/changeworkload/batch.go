@@ -65,7 +65,7 @@ func freeCalls(in Input) int {
 // hasPendingCall reports whether a batch waits for a call to the server. A batch whose
 // call failed does not delay others.
 func hasPendingCall(c *v1alpha1.ChangePod) bool {
-	if c.Status.Phase == v1alpha1.PodExecuteDone || c.JudgedByPerson() {
+	if c.Status.Phase == v1alpha1.BatchExecuteDone || c.JudgedByPerson() {
 		return false
 	}
 	pre, post := c.Status.VerdictOf(v1alpha1.StagePre), c.Status.VerdictOf(v1alpha1.StagePost)

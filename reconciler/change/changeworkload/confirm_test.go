@@ -60,7 +60,7 @@ func TestAStaleCacheChangesNoHold(t *testing.T) {
 	})
 	t.Run("a hold does not end while its fail is not cached", func(t *testing.T) {
 		in := Input{Now: now, Settings: s, ChangeWorkload: release.DeepCopy(), Workload: workloadOf(of(t, held), workload.Lost{})}
-		in.ChangeWorkload.Status.Phase = v1alpha1.WorkloadRunning
+		in.ChangeWorkload.Status.Phase = v1alpha1.ReleaseRunning
 		if got := Decide(in).Action; got != ActionResume {
 			t.Fatalf("the decision on the cached objects is %q", got)
 		}

@@ -24,22 +24,22 @@ import (
 )
 
 func TestPodsOfASupersededSuccessDoNotMatter(t *testing.T) {
-	const success = v1alpha1.WorkloadSuccess
+	const success = v1alpha1.ReleaseSuccess
 	tests := map[string]struct {
-		phase   v1alpha1.WorkloadPhase
+		phase   v1alpha1.ReleasePhase
 		attempt int64
 		uid     types.UID // of the workload in its spec
 		unknown bool
 		want    bool
 	}{
-		"it runs":                                    {phase: v1alpha1.WorkloadRunning, attempt: 2, uid: "d", want: true},
+		"it runs":                                    {phase: v1alpha1.ReleaseRunning, attempt: 2, uid: "d", want: true},
 		"it succeeded and is current":                {phase: success, attempt: 2, uid: "d", want: true},
 		"it succeeded and was replaced":              {phase: success, attempt: 1, uid: "d"},
-		"it was superseded before its end":           {phase: v1alpha1.WorkloadFailed, attempt: 1, uid: "d", want: true},
+		"it was superseded before its end":           {phase: v1alpha1.ReleaseFailed, attempt: 1, uid: "d", want: true},
 		"the cache of workloads is stale":            {phase: success, attempt: 3, uid: "d", want: true},
 		"its workload is an earlier one of the name": {phase: success, attempt: 1, uid: "former", want: true},
 		"its ChangeWorkload is not cached yet":       {unknown: true, want: true},
-		"it was held and a repair replaced it":       {phase: v1alpha1.WorkloadSuspend, attempt: 1, uid: "d", want: true},
+		"it was held and a repair replaced it":       {phase: v1alpha1.ReleaseSuspend, attempt: 1, uid: "d", want: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

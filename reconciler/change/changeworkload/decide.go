@@ -92,7 +92,7 @@ const (
 
 // Decision is the state of a release and what to do next.
 type Decision struct {
-	Phase  v1alpha1.WorkloadPhase
+	Phase  v1alpha1.ReleasePhase
 	Reason string
 	// Detail is the message of conditions and Events.
 	Detail string
@@ -118,7 +118,7 @@ func Decide(in Input) Decision {
 	d := Decision{Pods: podOutcomes(in), Order: Order{Outcome: v1alpha1.OutcomePending, Step: c.Status.OrderStep}}
 	switch {
 	case c.Spec.Attempt == 0:
-		d.Phase, d.Reason = v1alpha1.WorkloadSuccess, v1alpha1.ReasonBaseline
+		d.Phase, d.Reason = v1alpha1.ReleaseSuccess, v1alpha1.ReasonBaseline
 		d.Detail = "the version ran when its namespace was opted in and is not judged"
 		return d
 	case !isCurrent(in):
@@ -131,16 +131,16 @@ func Decide(in Input) Decision {
 		if newer {
 			d.Order = decideClose(in, closeState(in))
 		}
-		if newer && !ended(c) && c.Status.Phase != v1alpha1.WorkloadSuspend {
-			d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonSuperseded,
+		if newer && !ended(c) && c.Status.Phase != v1alpha1.ReleaseSuspend {
+			d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseFailed, v1alpha1.ReasonSuperseded,
 				"a newer template was applied before this release ended"
 		}
-		if newer && c.Status.Phase == v1alpha1.WorkloadSuccess {
+		if newer && c.Status.Phase == v1alpha1.ReleaseSuccess {
 			d.failLate(c)
 		}
 		return d
 	case len(d.Pods.Failed) > 0:
-		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed, d.Pods.failure()
+		d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseSuspend, v1alpha1.ReasonCheckFailed, d.Pods.failure()
 		// The existing pods are still judged, so that a person who overrules the
 		// fail need not wait for them.
 		d.Batches, d.Deadline = decideBatches(in)
@@ -153,7 +153,7 @@ func Decide(in Input) Decision {
 	case orderFailed(in):
 		// No batch is created or started: the fail is for all of them.
 		d.Order = decideOrder(in, false)
-		d.Phase, d.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonOrderCheckFailed
+		d.Phase, d.Reason = v1alpha1.ReleaseSuspend, v1alpha1.ReasonOrderCheckFailed
 		d.Detail = "the order check failed: " + d.Order.Detail
 		if orderUnjudged(in) {
 			d.Reason, d.Detail = v1alpha1.ReasonFailedUnjudged, "the order is unjudged: "+d.Order.Detail
@@ -161,16 +161,16 @@ func Decide(in Input) Decision {
 		d.Action = suspendAction(in)
 		return d
 	case checkLost(in):
-		d.Phase, d.Reason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonFailedCheckLost
+		d.Phase, d.Reason = v1alpha1.ReleaseSuspend, v1alpha1.ReasonFailedCheckLost
 		d.Detail = "the workload is suspended, but the ChangeWorkload with the failed check was deleted: repair the workload or roll it back"
 		return d
-	case c.Status.Phase == v1alpha1.WorkloadSuccess && !succeededWithoutPods(in):
+	case c.Status.Phase == v1alpha1.ReleaseSuccess && !succeededWithoutPods(in):
 		// Pods that were created after the release ended are not part of it.
-		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuccess, succeededReason(c), succeededMessage(c)
+		d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseSuccess, succeededReason(c), succeededMessage(c)
 		d.Action = successAction(in)
 		d.Order = decideClose(in, v1alpha1.OrderSuccess)
 		return d
-	case c.Status.Phase == v1alpha1.WorkloadFailed && ended(c):
+	case c.Status.Phase == v1alpha1.ReleaseFailed && ended(c):
 		d.Phase, d.Reason, d.Detail = c.Status.Phase, succeededReason(c), succeededMessage(c)
 		d.Order = decideClose(in, v1alpha1.OrderCancel)
 		if in.Workload.Complete {
@@ -228,7 +228,7 @@ func replaced(in Input) bool {
 // supersededSuccess reports whether a release succeeded and a newer one replaced it.
 // Only a fail changes its status; the deletion of its pods does not.
 func supersededSuccess(in Input) bool {
-	return in.ChangeWorkload.Status.Phase == v1alpha1.WorkloadSuccess && replaced(in)
+	return in.ChangeWorkload.Status.Phase == v1alpha1.ReleaseSuccess && replaced(in)
 }
 
 // failLate fails a release that succeeded, was replaced and failed then: no
@@ -237,21 +237,21 @@ func (d *Decision) failLate(c *v1alpha1.ChangeWorkload) {
 	outcome, detail := c.Status.OrderOutcome()
 	switch {
 	case len(d.Pods.Failed) > 0:
-		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonCheckFailed, d.Pods.failure()
+		d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseFailed, v1alpha1.ReasonCheckFailed, d.Pods.failure()
 	case outcome == v1alpha1.OutcomeFail:
-		d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonOrderCheckFailed, "the order check failed: "+detail
+		d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseFailed, v1alpha1.ReasonOrderCheckFailed, "the order check failed: "+detail
 	}
 }
 
 // decideAllPassed decides a release whose pods all passed: the outcome of the
 // order check decides.
 func decideAllPassed(in Input, d Decision, pending bool) Decision {
-	d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPodsPassed, d.Pods.summary()
+	d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseSuccess, v1alpha1.ReasonAllPodsPassed, d.Pods.summary()
 	o := d.Order
 	switch {
 	case pending || !in.ServerConfigured || o.Outcome == v1alpha1.OutcomePass:
 	case o.Outcome == v1alpha1.OutcomePending:
-		d.Phase, d.Reason, d.Deadline = v1alpha1.WorkloadRunning, v1alpha1.ReasonJudgingOrder, o.Deadline
+		d.Phase, d.Reason, d.Deadline = v1alpha1.ReleaseRunning, v1alpha1.ReasonJudgingOrder, o.Deadline
 		d.Detail += "; the order check has no verdict yet"
 	case o.Skipped:
 		d.Detail += "; " + o.Detail
@@ -259,23 +259,23 @@ func decideAllPassed(in Input, d Decision, pending bool) Decision {
 		d.Detail += "; the order is unjudged: " + o.Detail
 		switch in.Settings.UnjudgedOrder(in.ChangeWorkload) {
 		case v1alpha1.NoVerdictHold:
-			d.Phase, d.Reason, d.orderUnjudgedReason = v1alpha1.WorkloadRunning, v1alpha1.ReasonHeldUnjudged, v1alpha1.ReasonHeldUnjudged
+			d.Phase, d.Reason, d.orderUnjudgedReason = v1alpha1.ReleaseRunning, v1alpha1.ReasonHeldUnjudged, v1alpha1.ReasonHeldUnjudged
 		case v1alpha1.NoVerdictFail:
-			d.Phase, d.Reason, d.orderUnjudgedReason = v1alpha1.WorkloadSuspend, v1alpha1.ReasonFailedUnjudged, v1alpha1.ReasonFailedUnjudged
+			d.Phase, d.Reason, d.orderUnjudgedReason = v1alpha1.ReleaseSuspend, v1alpha1.ReasonFailedUnjudged, v1alpha1.ReasonFailedUnjudged
 			d.Action = suspendAction(in)
 		case v1alpha1.NoVerdictPass:
 			d.orderUnjudgedReason = v1alpha1.ReasonPassedUnjudged
 		}
 	}
 	switch d.Phase {
-	case v1alpha1.WorkloadSuccess:
+	case v1alpha1.ReleaseSuccess:
 		d.Action = successAction(in)
 		if end := decideClose(in, v1alpha1.OrderSuccess); end.WakeSubmit {
 			d.Order.Step, d.Order.WakeSubmit, d.Order.WakeFor = end.Step, true, resend.ForCall
 		} else {
 			d.Order.WakeSubmit = false
 		}
-	case v1alpha1.WorkloadRunning:
+	case v1alpha1.ReleaseRunning:
 		d.Action = runningAction(in, d)
 	default:
 	}
@@ -283,25 +283,25 @@ func decideAllPassed(in Input, d Decision, pending bool) Decision {
 }
 
 // decideRunning returns phase, reason and message of a release that has not ended.
-func decideRunning(in Input, d Decision) (v1alpha1.WorkloadPhase, string, string) {
+func decideRunning(in Input, d Decision) (v1alpha1.ReleasePhase, string, string) {
 	if d.OrderUnjudged {
-		return v1alpha1.WorkloadInit, v1alpha1.ReasonOrderPending, notAccepted(in)
+		return v1alpha1.ReleaseInit, v1alpha1.ReasonOrderPending, notAccepted(in)
 	}
 	if d.OrderPending {
-		return v1alpha1.WorkloadInit, v1alpha1.ReasonOrderPending, "the server has not accepted the order yet"
+		return v1alpha1.ReleaseInit, v1alpha1.ReasonOrderPending, "the server has not accepted the order yet"
 	}
 	if n := d.Pods.HeldUnjudged; n > 0 && n == len(d.Pods.Checking) && len(d.Batches) == 0 && len(d.Pods.Preparing) == 0 {
-		return v1alpha1.WorkloadRunning, v1alpha1.ReasonHeldUnjudged, d.Pods.summary()
+		return v1alpha1.ReleaseRunning, v1alpha1.ReasonHeldUnjudged, d.Pods.summary()
 	}
 	if len(d.Pods.Checking) > 0 || len(d.Batches) > 0 {
-		return v1alpha1.WorkloadRunning, v1alpha1.ReasonJudging, d.Pods.summary()
+		return v1alpha1.ReleaseRunning, v1alpha1.ReasonJudging, d.Pods.summary()
 	}
 	missing := len(d.Pods.Preparing) > 0 || len(d.Pods.Passed) < int(in.Workload.Replicas)
 	if missing && !in.Now.Before(lastProgressTime(in).Add(in.Settings.WaitThreshold)) {
-		return v1alpha1.WorkloadTimeOutPre, v1alpha1.ReasonRollingOut,
+		return v1alpha1.ReleaseTimeOutPre, v1alpha1.ReasonRollingOut,
 			"no pod became Ready within " + in.Settings.WaitThreshold.String()
 	}
-	return v1alpha1.WorkloadRunning, v1alpha1.ReasonRollingOut, d.Pods.summary()
+	return v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut, d.Pods.summary()
 }
 
 // timeOut fails a release whose rollout makes no progress. A pod that is being judged has
@@ -313,7 +313,7 @@ func (d *Decision) timeOut(in Input) {
 		d.Deadline = earliest(d.Deadline, due)
 		return
 	}
-	d.Phase, d.Reason = v1alpha1.WorkloadFailed, v1alpha1.ReasonReleaseTimedOut
+	d.Phase, d.Reason = v1alpha1.ReleaseFailed, v1alpha1.ReasonReleaseTimedOut
 	d.Detail = "the rollout made no progress for " + in.Settings.ReleaseTimeout.String() + " (release-timeout): " + d.Pods.summary()
 	if in.Workload.Suspend != "" {
 		d.Detail += "; the workload stays suspended: remove its annotation " + v1alpha1.BypassAnnotation + " to release another repair"
@@ -345,10 +345,10 @@ func orderDeadline(in Input) time.Time {
 // decideOrderNotAccepted decides a release whose order the server did not accept
 // in time. With no-verdict Hold the release waits instead.
 func decideOrderNotAccepted(in Input, d Decision) Decision {
-	d.Phase, d.Reason, d.Detail = v1alpha1.WorkloadFailed, v1alpha1.ReasonOrderNotAccepted, notAccepted(in)
+	d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseFailed, v1alpha1.ReasonOrderNotAccepted, notAccepted(in)
 	d.Order.WakeSubmit = false
 	if in.Settings.ReleaseNoVerdict() == v1alpha1.NoVerdictFail {
-		d.Phase, d.Action = v1alpha1.WorkloadSuspend, suspendAction(in)
+		d.Phase, d.Action = v1alpha1.ReleaseSuspend, suspendAction(in)
 	}
 	return d
 }
@@ -386,7 +386,7 @@ func checkLost(in Input) bool {
 // isNew reports whether the ChangeWorkload has no decision yet.
 func isNew(c *v1alpha1.ChangeWorkload) bool {
 	reason := succeededReason(c)
-	return c.Status.Phase == v1alpha1.WorkloadInit && (reason == "" || reason == v1alpha1.ReasonReleasePending)
+	return c.Status.Phase == v1alpha1.ReleaseInit && (reason == "" || reason == v1alpha1.ReasonReleasePending)
 }
 
 func earliest(a, b time.Time) time.Time {

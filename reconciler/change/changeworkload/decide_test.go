@@ -64,15 +64,15 @@ func judged(n int, word string) func(*Input) {
 		switch word {
 		case "":
 		case "done":
-			c.Status.Phase, c.Status.Message = v1alpha1.PodExecuteDone, string(v1alpha1.PodPreFailed)
+			c.Status.Phase, c.Status.Message = v1alpha1.BatchExecuteDone, string(v1alpha1.BatchPreFailed)
 		case "contradicted":
-			c.Status.Phase, c.Status.Message = v1alpha1.PodExecuteDone, string(v1alpha1.PodPostTimeout)
+			c.Status.Phase, c.Status.Message = v1alpha1.BatchExecuteDone, string(v1alpha1.BatchPostTimeout)
 			c.Status.Verdicts = []v1alpha1.StageVerdict{
 				{Stage: v1alpha1.StagePre, Verdict: "pass"},
 				{Stage: v1alpha1.StagePost, Verdict: "pass", WithoutRules: true, Contradicted: true},
 			}
 		default:
-			c.Status.Phase = v1alpha1.PodExecuteDone
+			c.Status.Phase = v1alpha1.BatchExecuteDone
 			c.Status.Verdicts = []v1alpha1.StageVerdict{{Stage: v1alpha1.StagePost, Verdict: word, Message: "because"}}
 		}
 		in.ChangePods = append(in.ChangePods, c)
@@ -130,7 +130,7 @@ func decidingSince(d time.Duration) func(*Input) {
 	return func(in *Input) { in.DecidingSince = t0.Add(d) }
 }
 func percent(n int32) func(*Input) { return func(in *Input) { in.Settings.BatchPercent = n } }
-func was(p v1alpha1.WorkloadPhase) func(*Input) {
+func was(p v1alpha1.ReleasePhase) func(*Input) {
 	return func(in *Input) { in.ChangeWorkload.Status.Phase = p }
 }
 func newer(in *Input) { in.Workload.Version, in.Workload.Attempt = "w", 3 }
@@ -158,7 +158,7 @@ func onceUnjudged(n int) func(*Input) {
 
 // timedOut: the release failed because its rollout made no progress.
 func timedOut(in *Input) {
-	in.ChangeWorkload.Status.Phase = v1alpha1.WorkloadFailed
+	in.ChangeWorkload.Status.Phase = v1alpha1.ReleaseFailed
 	in.ChangeWorkload.Status.Conditions = append(in.ChangeWorkload.Status.Conditions, apis.Condition{
 		Type: apis.ConditionSucceeded, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonReleaseTimedOut})
 }
@@ -168,15 +168,15 @@ func orderOpen(in *Input) {
 
 func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 	type want struct {
-		Phase   v1alpha1.WorkloadPhase
+		Phase   v1alpha1.ReleasePhase
 		Reason  string
 		Action  Action
 		Batches []int
 	}
 	const (
-		running, success, suspend = v1alpha1.WorkloadRunning, v1alpha1.WorkloadSuccess, v1alpha1.WorkloadSuspend
+		running, success, suspend = v1alpha1.ReleaseRunning, v1alpha1.ReleaseSuccess, v1alpha1.ReleaseSuspend
 		timedOutReason            = v1alpha1.ReasonReleaseTimedOut
-		failed, timeOut, start    = v1alpha1.WorkloadFailed, v1alpha1.WorkloadTimeOutPre, v1alpha1.WorkloadInit
+		failed, timeOut, start    = v1alpha1.ReleaseFailed, v1alpha1.ReleaseTimeOutPre, v1alpha1.ReleaseInit
 	)
 	for name, tc := range map[string]struct {
 		in   Input

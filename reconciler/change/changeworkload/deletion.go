@@ -58,7 +58,7 @@ func decideDeletion(in Input, optedIn bool) Deletion {
 	case o.Opened():
 		if deadline := within(closingTimeout); in.Now.Before(deadline) {
 			state := v1alpha1.OrderCancel
-			if c.Status.Phase == v1alpha1.WorkloadSuccess {
+			if c.Status.Phase == v1alpha1.ReleaseSuccess {
 				state = v1alpha1.OrderSuccess
 			}
 			return Deletion{Step: dueStep(in, v1alpha1.OrderStepClose, state), Deadline: deadline}

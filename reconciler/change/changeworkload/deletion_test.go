@@ -34,7 +34,7 @@ func TestADeletedReleaseIsKeptUntilItsOrderIsClosed(t *testing.T) {
 		release  bool
 	}{
 		"an open order is canceled":                    {options: []func(*Input){orderOpen}, state: v1alpha1.OrderCancel},
-		"that of a Success is closed as that":          {options: []func(*Input){orderOpen, was(v1alpha1.WorkloadSuccess)}, state: v1alpha1.OrderSuccess},
+		"that of a Success is closed as that":          {options: []func(*Input){orderOpen, was(v1alpha1.ReleaseSuccess)}, state: v1alpha1.OrderSuccess},
 		"a call that was begun is not changed":         {options: []func(*Input){orderOpen, atStep(v1alpha1.OrderStepClose, v1alpha1.OrderRollback)}, state: v1alpha1.OrderRollback},
 		"after an error it is called again":            {options: []func(*Input){closedAs(v1alpha1.OrderCancel, 1, false, "Timeout")}, state: v1alpha1.OrderCancel},
 		"a closed order needs nothing":                 {options: []func(*Input){closedAs(v1alpha1.OrderCancel, 1, true, "")}, release: true},
@@ -68,9 +68,9 @@ func TestTheFinalizerIsSetWhileTheOrderMayBeOpen(t *testing.T) {
 		"the order is to be opened":       {want: true},
 		"it is open":                      {options: []func(*Input){orderOpen}, before: true, want: true},
 		"the release failed":              {options: []func(*Input){orderOpen, judged(1, "fail"), finished(1, 1)}, before: true, want: true},
-		"the release succeeded":           {options: []func(*Input){orderOpen, was(v1alpha1.WorkloadSuccess)}, before: true, want: true},
-		"the order is closed":             {options: []func(*Input){closedAs(v1alpha1.OrderSuccess, 1, true, ""), was(v1alpha1.WorkloadSuccess)}, before: true},
-		"a suspended release is replaced": {options: []func(*Input){closedAs(v1alpha1.OrderCancel, 1, true, ""), was(v1alpha1.WorkloadSuspend), newer}, before: true},
+		"the release succeeded":           {options: []func(*Input){orderOpen, was(v1alpha1.ReleaseSuccess)}, before: true, want: true},
+		"the order is closed":             {options: []func(*Input){closedAs(v1alpha1.OrderSuccess, 1, true, ""), was(v1alpha1.ReleaseSuccess)}, before: true},
+		"a suspended release is replaced": {options: []func(*Input){closedAs(v1alpha1.OrderCancel, 1, true, ""), was(v1alpha1.ReleaseSuspend), newer}, before: true},
 		"a baseline":                      {options: []func(*Input){func(in *Input) { in.ChangeWorkload.Spec.Attempt, in.Workload.Attempt = 0, 0 }}},
 		"without a server":                {options: []func(*Input){func(in *Input) { in.ServerConfigured = false }}},
 	} {
@@ -100,7 +100,7 @@ func TestTheFinalizerIsSetWhileTheOrderMayBeOpen(t *testing.T) {
 // The workload is deleted in the middle of its release: nothing else would close the order.
 func TestTheOrderOfADeletedReleaseIsClosedOnce(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(t0)
-	in := release(3, orderOpen, deleted, was(v1alpha1.WorkloadRunning))
+	in := release(3, orderOpen, deleted, was(v1alpha1.ReleaseRunning))
 	c := in.ChangeWorkload
 	c.Namespace, c.UID = "default", "u"
 	client := fake.NewSimpleClientset(c)

@@ -103,7 +103,7 @@ func drift(n int) func(*Input) {
 
 func TestConditionDriftedIsThatOfTheCurrentRelease(t *testing.T) {
 	baseline := func(in *Input) { in.ChangeWorkload.Spec.Attempt, in.Workload.Attempt = 0, 0 }
-	succeeded := []func(*Input){finished(1, 1), judged(1, "pass"), complete1, was(v1alpha1.WorkloadSuccess)}
+	succeeded := []func(*Input){finished(1, 1), judged(1, "pass"), complete1, was(v1alpha1.ReleaseSuccess)}
 	with := func(more ...func(*Input)) Input { return release(1, append(succeeded[:4:4], more...)...) }
 	for name, tc := range map[string]struct {
 		before, in Input

@@ -27,18 +27,18 @@ func (r *Reconciler) publish(ctx context.Context, in Input, next *v1alpha1.Chang
 	if next.Status.Phase != old {
 		logging.FromContext(ctx).Infow("The state of the release changed", "from", old, "status", next.Status.Phase, "reason", d.Reason, "message", d.Detail)
 	}
-	if b := bypassOf(in); b != nil && old == v1alpha1.WorkloadInit && next.Status.Phase != v1alpha1.WorkloadInit {
+	if b := bypassOf(in); b != nil && old == v1alpha1.ReleaseInit && next.Status.Phase != v1alpha1.ReleaseInit {
 		recordBypass(ctx, w, b)
 	}
 	progressed := false
 	switch next.Status.Phase {
 	case old: // progress is not delayed until the next slot
 		progressed = becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadJudged) || becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadOrderJudged)
-	case v1alpha1.WorkloadInit, v1alpha1.WorkloadRunning, v1alpha1.WorkloadTimeOutPre:
+	case v1alpha1.ReleaseInit, v1alpha1.ReleaseRunning, v1alpha1.ReleaseTimeOutPre:
 		progressed = true
-	case v1alpha1.WorkloadSuccess:
+	case v1alpha1.ReleaseSuccess:
 		recordEvent(ctx, next, w, corev1.EventTypeNormal, d)
-	case v1alpha1.WorkloadSuspend, v1alpha1.WorkloadFailed:
+	case v1alpha1.ReleaseSuspend, v1alpha1.ReleaseFailed:
 		recordEvent(ctx, next, w, corev1.EventTypeWarning, d)
 	}
 	r.recordUnjudgedOrder(ctx, in, next, d)
@@ -78,7 +78,7 @@ const (
 // returns when the next slot begins.
 func (r *Reconciler) sendProgress(ctx context.Context, in Input, d Decision) (time.Duration, error) {
 	c := in.ChangeWorkload
-	if c.Status.Phase != d.Phase || (d.Phase != v1alpha1.WorkloadRunning && d.Phase != v1alpha1.WorkloadTimeOutPre) {
+	if c.Status.Phase != d.Phase || (d.Phase != v1alpha1.ReleaseRunning && d.Phase != v1alpha1.ReleaseTimeOutPre) {
 		r.progressSlots.Remove(c.UID)
 		return 0, nil
 	}

@@ -16,13 +16,13 @@ import (
 
 // A DaemonSet on nodes n1 to nN; each node has pod p<n>.
 func TestADaemonSetDoesNotWaitForLostNodes(t *testing.T) {
-	const success, running = v1alpha1.WorkloadSuccess, v1alpha1.WorkloadRunning
+	const success, running = v1alpha1.ReleaseSuccess, v1alpha1.ReleaseRunning
 	for name, tc := range map[string]struct {
 		nodes                 int32
 		lost                  string // digits of nodes
 		notTolerated          string // digits of lost nodes that the controller does not count
 		old, unready, waiting string // digits of pods: not of the release, not Ready, without a verdict
-		want                  v1alpha1.WorkloadPhase
+		want                  v1alpha1.ReleasePhase
 	}{
 		"no node is lost":                                         {nodes: 4, want: success},
 		"a pod is not Ready, and its node is":                     {nodes: 4, unready: "4", want: running},

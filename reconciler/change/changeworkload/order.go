@@ -216,7 +216,7 @@ func decideClose(in Input, state v1alpha1.OrderState) Order {
 // closeState is the final state of the order of a release that a newer one replaced.
 func closeState(in Input) v1alpha1.OrderState {
 	switch {
-	case in.ChangeWorkload.Status.Phase == v1alpha1.WorkloadSuccess:
+	case in.ChangeWorkload.Status.Phase == v1alpha1.ReleaseSuccess:
 		return v1alpha1.OrderSuccess
 	case in.Workload.IsRollback:
 		return v1alpha1.OrderRollback
@@ -272,9 +272,9 @@ func markOrderJudged(in Input, d Decision, m apis.ConditionManager) {
 // ended reports whether a release ended. One that timed out is judged again when its
 // rollout makes progress.
 func ended(c *v1alpha1.ChangeWorkload) bool {
-	return c.Status.Phase == v1alpha1.WorkloadSuccess || c.Status.Phase == v1alpha1.WorkloadFailed && !c.Status.TimedOut()
+	return c.Status.Phase == v1alpha1.ReleaseSuccess || c.Status.Phase == v1alpha1.ReleaseFailed && !c.Status.TimedOut()
 }
 
 func (d Decision) ended() bool {
-	return d.Phase == v1alpha1.WorkloadSuccess || d.Phase == v1alpha1.WorkloadFailed && d.Reason != v1alpha1.ReasonReleaseTimedOut
+	return d.Phase == v1alpha1.ReleaseSuccess || d.Phase == v1alpha1.ReleaseFailed && d.Reason != v1alpha1.ReasonReleaseTimedOut
 }

@@ -99,9 +99,9 @@ func contradictedPolicy(p v1alpha1.NoVerdictPolicy) func(*Input) {
 func TestTheOrderCheckDecidesARelease(t *testing.T) {
 	const (
 		pre, post              = v1alpha1.StagePre, v1alpha1.StagePost
-		running, init          = v1alpha1.WorkloadRunning, v1alpha1.WorkloadInit
-		success, suspend       = v1alpha1.WorkloadSuccess, v1alpha1.WorkloadSuspend
-		failed                 = v1alpha1.WorkloadFailed
+		running, init          = v1alpha1.ReleaseRunning, v1alpha1.ReleaseInit
+		success, suspend       = v1alpha1.ReleaseSuccess, v1alpha1.ReleaseSuspend
+		failed                 = v1alpha1.ReleaseFailed
 		start, finish, closeIt = v1alpha1.OrderStepStart, v1alpha1.OrderStepFinish, v1alpha1.OrderStepClose
 		late                   = 120 * time.Second
 		tooLate                = late + retrieveGrace
@@ -117,7 +117,7 @@ func TestTheOrderCheckDecidesARelease(t *testing.T) {
 	started := func(in *Input) { orderOpen(in); called(pre, "")(in); orderSaid(pre, "pass")(in) }
 	finishing := func(in *Input) { started(in); called(post, "")(in); atStep(finish, "")(in) }
 	type want struct {
-		Phase  v1alpha1.WorkloadPhase
+		Phase  v1alpha1.ReleasePhase
 		Reason string
 		Action Action
 		Step   v1alpha1.OrderStepName

@@ -65,7 +65,7 @@ func countDrifted(releases []*v1alpha1.ChangeWorkload) int64 {
 func oldestBatch(batches []*v1alpha1.ChangePod, now time.Time) time.Duration {
 	var oldest time.Duration
 	for _, b := range batches {
-		if b.Status.Phase != v1alpha1.PodExecuteDone && b.DeletionTimestamp == nil {
+		if b.Status.Phase != v1alpha1.BatchExecuteDone && b.DeletionTimestamp == nil {
 			oldest = max(oldest, now.Sub(b.CreationTimestamp.Time))
 		}
 	}

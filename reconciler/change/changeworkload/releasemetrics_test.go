@@ -48,21 +48,21 @@ func TestReleasesWhoseConditionDriftedIsTrueAreCounted(t *testing.T) {
 
 func TestTheAgeIsThatOfTheOldestBatchThatIsNotDone(t *testing.T) {
 	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
-	batch := func(age time.Duration, phase v1alpha1.PodPhase) *v1alpha1.ChangePod {
+	batch := func(age time.Duration, phase v1alpha1.BatchPhase) *v1alpha1.ChangePod {
 		b := &v1alpha1.ChangePod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-age))}}
 		b.Status.Phase = phase
 		return b
 	}
-	deleted := batch(time.Hour, v1alpha1.PodPreWait)
+	deleted := batch(time.Hour, v1alpha1.BatchPreWait)
 	deleted.DeletionTimestamp = &metav1.Time{Time: now}
 	for name, tc := range map[string]struct {
 		batches []*v1alpha1.ChangePod
 		want    time.Duration
 	}{
 		"none":                   {nil, 0},
-		"all done":               {[]*v1alpha1.ChangePod{batch(time.Hour, v1alpha1.PodExecuteDone)}, 0},
-		"the oldest counts":      {[]*v1alpha1.ChangePod{batch(time.Minute, v1alpha1.PodInit), batch(5*time.Minute, v1alpha1.PodPostSubmitted)}, 5 * time.Minute},
-		"a deleted one does not": {[]*v1alpha1.ChangePod{deleted, batch(time.Second, v1alpha1.PodPreWait)}, time.Second},
+		"all done":               {[]*v1alpha1.ChangePod{batch(time.Hour, v1alpha1.BatchExecuteDone)}, 0},
+		"the oldest counts":      {[]*v1alpha1.ChangePod{batch(time.Minute, v1alpha1.BatchInit), batch(5*time.Minute, v1alpha1.BatchPostSubmitted)}, 5 * time.Minute},
+		"a deleted one does not": {[]*v1alpha1.ChangePod{deleted, batch(time.Second, v1alpha1.BatchPreWait)}, time.Second},
 	} {
 		if got := oldestBatch(tc.batches, now); got != tc.want {
 			t.Errorf("%s: got %s, want %s", name, got, tc.want)

@@ -116,7 +116,7 @@ func writeDelay(c change, in Input) (time.Duration, bool) {
 		return 0, true
 	default:
 		every := progressInterval(max(st.Counts.Pods, in.Workload.Replicas))
-		if c == progress && st.Phase == v1alpha1.WorkloadSuccess {
+		if c == progress && st.Phase == v1alpha1.ReleaseSuccess {
 			every = successInterval
 		}
 		return max(0, time.Unix(st.UpdateTimeUnix, 0).Add(every).Sub(in.Now)), true
@@ -136,9 +136,9 @@ func progressInterval(pods int32) time.Duration {
 func markConditions(next *v1alpha1.ChangeWorkload, in Input, d Decision) {
 	m := next.GetConditionSet().Manage(next.GetStatus())
 	switch d.Phase {
-	case v1alpha1.WorkloadSuccess:
+	case v1alpha1.ReleaseSuccess:
 		m.MarkTrueWithReason(apis.ConditionSucceeded, d.Reason, "%s", d.Detail)
-	case v1alpha1.WorkloadSuspend, v1alpha1.WorkloadFailed:
+	case v1alpha1.ReleaseSuspend, v1alpha1.ReleaseFailed:
 		m.MarkFalse(apis.ConditionSucceeded, d.Reason, "%s", d.Detail)
 	default:
 		m.MarkUnknown(apis.ConditionSucceeded, d.Reason, "%s", d.Detail)
@@ -180,12 +180,12 @@ func markJudged(in Input, d Decision, m apis.ConditionManager) {
 		// The number of pods would make each pod a transition; counts.unjudged has it.
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonPassedUnjudged,
 			"unjudged pods passed: no-verdict is Pass")
-	case d.Phase == v1alpha1.WorkloadSuccess && len(in.ChangePods) == 0:
+	case d.Phase == v1alpha1.ReleaseSuccess && len(in.ChangePods) == 0:
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonNoVerdict,
 			"the version had no pod when its rollout ended; its first pods will be judged")
 	case d.Reason == v1alpha1.ReasonOrderNotAccepted:
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonOrderNotAccepted, d.Detail)
-	case d.Phase == v1alpha1.WorkloadSuccess, len(d.Pods.Failed) > 0, everyPodPassed(in, d):
+	case d.Phase == v1alpha1.ReleaseSuccess, len(d.Pods.Failed) > 0, everyPodPassed(in, d):
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionTrue, v1alpha1.ReasonVerdictReceived, "")
 	default:
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionUnknown, v1alpha1.ReasonJudging, "")
@@ -204,10 +204,10 @@ func markHeld(in Input, d Decision, m apis.ConditionManager) {
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionTrue, v1alpha1.ReasonSuspended, d.Detail+holdConsequence(in.ChangeWorkload.Spec.WorkloadRef))
 	case d.Action == ActionHold, in.Workload.Hold.IsUnjudged() && heldByRelease(in) && d.Action == ActionNone:
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionTrue, v1alpha1.ReasonHeldUnjudged, d.Detail+holdConsequence(in.ChangeWorkload.Spec.WorkloadRef))
-	case d.Phase == v1alpha1.WorkloadSuspend && in.Settings.Shadow:
+	case d.Phase == v1alpha1.ReleaseSuspend && in.Settings.Shadow:
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonShadow,
 			"OpsConfigInfo shadow is on: the workload is not suspended")
-	case d.Phase == v1alpha1.WorkloadSuspend && !in.Settings.Blocking:
+	case d.Phase == v1alpha1.ReleaseSuspend && !in.Settings.Blocking:
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonBlockingDisabled,
 			"OpsConfigInfo isBlockingUp is off: the workload is not suspended")
 	default:

@@ -50,10 +50,10 @@ func acceptedOf(c *v1alpha1.ChangeWorkload) map[string]bool {
 
 func TestProgressIsDelayedAndATransitionIsNot(t *testing.T) {
 	over := func(in *Input) {
-		in.ChangeWorkload.Status.Phase = v1alpha1.WorkloadSuccess
+		in.ChangeWorkload.Status.Phase = v1alpha1.ReleaseSuccess
 		in.Workload.Attempt++
 	}
-	succeeded := func(in *Input) { in.ChangeWorkload.Status.Phase = v1alpha1.WorkloadSuccess }
+	succeeded := func(in *Input) { in.ChangeWorkload.Status.Phase = v1alpha1.ReleaseSuccess }
 	tests := map[string]struct {
 		kind  change
 		pods  int32
@@ -69,7 +69,7 @@ func TestProgressIsDelayedAndATransitionIsNot(t *testing.T) {
 		"progress of a superseded Success is not written":    {kind: progress, in: over},
 		"an announcement of a superseded Success is removed": {kind: announced, in: over, wait: time.Second, write: true},
 		"progress of a superseded release is written": {kind: progress, in: func(in *Input) {
-			in.ChangeWorkload.Status.Phase = v1alpha1.WorkloadFailed
+			in.ChangeWorkload.Status.Phase = v1alpha1.ReleaseFailed
 			in.Workload.Attempt++
 		}, wait: time.Second, write: true},
 		"progress of a current Success is written every 10 minutes":   {kind: progress, in: succeeded, wait: 10 * time.Minute, write: true},
@@ -146,7 +146,7 @@ func TestInShadowModeAFailIsReportedAndNothingIsHeld(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace},
 		Spec:       v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigShadow, Enable: true},
 	}})
-	if d := Decide(in); d.Phase != v1alpha1.WorkloadSuspend || d.Action != ActionNone {
+	if d := Decide(in); d.Phase != v1alpha1.ReleaseSuspend || d.Action != ActionNone {
 		t.Errorf("decided %s and %q", d.Phase, d.Action)
 	}
 	cond := written(in).Status.GetCondition(v1alpha1.WorkloadHeld)

@@ -161,7 +161,7 @@ func (e *enqueuer) node(before, after any) {
 	}
 	e.impl.FilteredGlobalResync(func(obj any) bool {
 		c, ok := obj.(*v1alpha1.ChangeWorkload)
-		return ok && workload.DaemonSet.Is(c.Spec.WorkloadRef.APIVersion, c.Spec.WorkloadRef.Kind) && c.Status.Phase != v1alpha1.WorkloadSuccess
+		return ok && workload.DaemonSet.Is(c.Spec.WorkloadRef.APIVersion, c.Spec.WorkloadRef.Kind) && c.Status.Phase != v1alpha1.ReleaseSuccess
 	}, e.changeWorkloads)
 }
 

@@ -25,7 +25,7 @@ type Situation struct {
 	// Release is that of the ChangeWorkload, Phase its state, Reason that of
 	// its condition Succeeded.
 	Release v1alpha1.Release
-	Phase   v1alpha1.WorkloadPhase
+	Phase   v1alpha1.ReleasePhase
 	Reason  string
 	// Began is when the release began if the kind updates pods in place: an older fault or
 	// restart of a pod is not of this release. Otherwise it is zero.
@@ -81,9 +81,9 @@ func Due(s Situation) Cause {
 		// A baseline began no rollout, and only a person can roll back a
 		// rollback.
 		return Cause{}
-	case s.Phase == v1alpha1.WorkloadSuspend:
+	case s.Phase == v1alpha1.ReleaseSuspend:
 		return s.failed()
-	case s.Phase == v1alpha1.WorkloadSuccess:
+	case s.Phase == v1alpha1.ReleaseSuccess:
 		return Cause{}
 	default:
 		return s.stuck()

@@ -19,7 +19,7 @@ func ago(d time.Duration) time.Time { return now.Add(-d) }
 func underWay() Situation {
 	return Situation{
 		Now: now, Settings: settings.Default(),
-		Release: v1alpha1.Release{Version: "bad", Attempt: 4}, Phase: v1alpha1.WorkloadRunning,
+		Release: v1alpha1.Release{Version: "bad", Attempt: 4}, Phase: v1alpha1.ReleaseRunning,
 		Current: true, Rolling: true,
 		Pods: []Pod{{Name: "web-1", Created: ago(3 * time.Minute), Fault: "ImagePullBackOff"}},
 	}
@@ -28,7 +28,7 @@ func underWay() Situation {
 // failed is a release that failed its check, with automatic rollback on.
 func failed() Situation {
 	s := underWay()
-	s.Phase, s.Reason, s.Paused = v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed, true
+	s.Phase, s.Reason, s.Paused = v1alpha1.ReleaseSuspend, v1alpha1.ReasonCheckFailed, true
 	s.Settings.AutomaticRollback = true
 	s.Pods = []Pod{{Name: "web-1", Created: ago(3 * time.Minute), Ready: true, Changed: ago(3 * time.Minute)}}
 	return s
@@ -51,9 +51,9 @@ func TestARollbackIsDue(t *testing.T) {
 		"when its pod finds no node": {
 			in: but(underWay(), func(s *Situation) { s.Pods[0].Fault = "Unschedulable" }), want: heals},
 		"when the server did not accept its order": {
-			in: but(underWay(), func(s *Situation) { s.Phase = v1alpha1.WorkloadFailed }), want: heals},
+			in: but(underWay(), func(s *Situation) { s.Phase = v1alpha1.ReleaseFailed }), want: heals},
 		"when its batch was not full in time": {
-			in: but(underWay(), func(s *Situation) { s.Phase = v1alpha1.WorkloadTimeOutPre }), want: heals},
+			in: but(underWay(), func(s *Situation) { s.Phase = v1alpha1.ReleaseTimeOutPre }), want: heals},
 		"when a pod that was Ready is in a crash loop": {
 			in: but(underWay(), func(s *Situation) {
 				s.Pods[0] = Pod{Created: ago(3 * time.Minute), Changed: ago(time.Second), Fault: "CrashLoopBackOff", Restarts: 3}
@@ -103,7 +103,7 @@ func TestARollbackIsDue(t *testing.T) {
 		"not when the rollout is complete": {
 			in: but(underWay(), func(s *Situation) { s.Complete = true })},
 		"not when the release is a Success": {
-			in: but(underWay(), func(s *Situation) { s.Phase = v1alpha1.WorkloadSuccess })},
+			in: but(underWay(), func(s *Situation) { s.Phase = v1alpha1.ReleaseSuccess })},
 		"not when it is a baseline": {
 			in: but(underWay(), func(s *Situation) { s.Release.Attempt = 0 })},
 		"not when it is a rollback itself": {
@@ -131,7 +131,7 @@ func TestARollbackIsDue(t *testing.T) {
 
 		"when a person asks": {
 			in: but(underWay(), func(s *Situation) {
-				s.Phase, s.Request = v1alpha1.WorkloadSuccess, &v1alpha1.RollbackRequest{User: "ann", Attempt: 4}
+				s.Phase, s.Request = v1alpha1.ReleaseSuccess, &v1alpha1.RollbackRequest{User: "ann", Attempt: 4}
 			}), want: asked},
 		"when a person asks, from a rollback too": {
 			in: but(failed(), func(s *Situation) {

@@ -164,7 +164,7 @@ func (w *fixture) stuck() *fixture {
 }
 
 // release adds a ChangeWorkload of the Deployment.
-func (w *fixture) release(version string, attempt int64, phase v1alpha1.WorkloadPhase, reason string) *v1alpha1.ChangeWorkload {
+func (w *fixture) release(version string, attempt int64, phase v1alpha1.ReleasePhase, reason string) *v1alpha1.ChangeWorkload {
 	w.t.Helper()
 	c := &v1alpha1.ChangeWorkload{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ChangeWorkloadName("web", version), Namespace: "default",
@@ -173,8 +173,8 @@ func (w *fixture) release(version string, attempt int64, phase v1alpha1.Workload
 			WorkloadRef: v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "u1"}},
 		Status: v1alpha1.ChangeWorkloadStatus{Phase: phase, EntryTimeUnix: 1},
 	}
-	succeeded := map[v1alpha1.WorkloadPhase]corev1.ConditionStatus{
-		v1alpha1.WorkloadSuccess: corev1.ConditionTrue, v1alpha1.WorkloadSuspend: corev1.ConditionFalse, v1alpha1.WorkloadFailed: corev1.ConditionFalse,
+	succeeded := map[v1alpha1.ReleasePhase]corev1.ConditionStatus{
+		v1alpha1.ReleaseSuccess: corev1.ConditionTrue, v1alpha1.ReleaseSuspend: corev1.ConditionFalse, v1alpha1.ReleaseFailed: corev1.ConditionFalse,
 	}[phase]
 	c.Status.Conditions = duckv1.Conditions{{Type: apis.ConditionSucceeded, Status: succeeded, Reason: reason}}
 	if err := w.known.Add(c); err != nil {

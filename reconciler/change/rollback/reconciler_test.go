@@ -41,13 +41,13 @@ func TestTheStateOfPodsOnALostNodeIsNoReasonToRollBack(t *testing.T) {
 	if err := w.nodes.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}); err != nil {
 		t.Fatal(err)
 	}
-	w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadRunning, v1alpha1.ReasonRollingOut))
+	w.reconcile(w.release(w.bad, 2, v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut))
 	w.at(w.bad, 2)
 }
 
 func TestARestartBeforeTheReleaseIsNoReasonToRollBackAPodThatIsUpdatedInPlace(t *testing.T) {
 	w := newFixture(t)
-	c := w.release(w.bad, 2, v1alpha1.WorkloadRunning, "")
+	c := w.release(w.bad, 2, v1alpha1.ReleaseRunning, "")
 	c.CreationTimestamp = metav1.NewTime(ago(time.Minute))
 	cloneSet := workload.Kind{GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Kind: "CloneSet"}, Revisions: workload.ControllerRevisions}
 	for kind, want := range map[*workload.Kind]time.Time{&cloneSet: ago(time.Minute), &workload.StatefulSet: {}} {
@@ -60,7 +60,7 @@ func TestARestartBeforeTheReleaseIsNoReasonToRollBackAPodThatIsUpdatedInPlace(t 
 
 func TestAStuckReleaseIsRolledBackOnce(t *testing.T) {
 	w := newFixture(t).stuck()
-	c := w.release(w.bad, 2, v1alpha1.WorkloadRunning, v1alpha1.ReasonRollingOut)
+	c := w.release(w.bad, 2, v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut)
 	w.reconcile(c)
 	w.at(w.good, 3)
 	want := &v1alpha1.Rollback{Kind: v1alpha1.RollbackSelfHealing, FromVersion: w.bad, FromAttempt: 2, ToVersion: w.good, Attempt: 3, Times: 1}
@@ -111,7 +111,7 @@ func TestARollbackNeverOverwritesANewerTemplate(t *testing.T) {
 			w.cached = w.Find("", v1alpha1.WorkloadRef{})
 			w.edit(newer)
 			before := w.now()
-			if again := w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadRunning, v1alpha1.ReasonRollingOut)); !again {
+			if again := w.reconcile(w.release(w.bad, 2, v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut)); !again {
 				t.Error("it does not wait for the cache")
 			}
 			if diff := cmp.Diff(before, w.now()); diff != "" {
@@ -123,7 +123,7 @@ func TestARollbackNeverOverwritesANewerTemplate(t *testing.T) {
 
 func TestARollbackFailsIfTheTemplateChangedAfterTheRead(t *testing.T) {
 	w := newFixture(t).stuck()
-	read, err := w.live.Read(t.Context(), w.release(w.bad, 2, v1alpha1.WorkloadRunning, ""))
+	read, err := w.live.Read(t.Context(), w.release(w.bad, 2, v1alpha1.ReleaseRunning, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestARollbackFailsIfTheTemplateChangedAfterTheRead(t *testing.T) {
 func TestARollbackWaitsForTheWebhook(t *testing.T) {
 	w := newFixture(t).stuck()
 	w.answers = false
-	if again := w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadRunning, "")); !again {
+	if again := w.reconcile(w.release(w.bad, 2, v1alpha1.ReleaseRunning, "")); !again {
 		t.Error("it is not retried")
 	}
 	if u := w.now(); u.GetAnnotations()[v1alpha1.RollbackAnnotation] != "" {
@@ -150,7 +150,7 @@ func TestWithoutAProvenVersionNothingIsRolledBack(t *testing.T) {
 	w.pod("web-2-a", "web-2", failsToPull)
 	w.pod("web-1-a", "web-1", isReady)
 	w.pod("web-1-b", "web-1", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
-	c := w.release(w.bad, 2, v1alpha1.WorkloadRunning, "")
+	c := w.release(w.bad, 2, v1alpha1.ReleaseRunning, "")
 	for range 2 {
 		if again := w.reconcile(c); !again {
 			t.Error("it is not requeued")
@@ -170,7 +170,7 @@ func TestAFailedReleaseIsRolledBackIfEnabled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t)
 			w.settings.AutomaticRollback = on
-			w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed))
+			w.reconcile(w.release(w.bad, 2, v1alpha1.ReleaseSuspend, v1alpha1.ReasonCheckFailed))
 			if !on {
 				w.at(w.bad, 2)
 				return
@@ -186,7 +186,7 @@ func TestAFailedReleaseIsRolledBackIfEnabled(t *testing.T) {
 func TestARollbackRequestIsExecutedAndRemoved(t *testing.T) {
 	w := newFixture(t)
 	w.annotate(v1alpha1.RollbackRequestAnnotation, `{"user":"ann","time":null,"attempt":2}`)
-	w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed))
+	w.reconcile(w.release(w.bad, 2, v1alpha1.ReleaseSuspend, v1alpha1.ReasonCheckFailed))
 	w.at(w.good, 3)
 	annotations := w.now().GetAnnotations()
 	if r := v1alpha1.RollbackOf(annotations); r == nil || r.User != "ann" || r.Kind != v1alpha1.RollbackRequested || r.Times != 0 {
@@ -209,7 +209,7 @@ func TestAnImpossibleRollbackRequestIsRemovedWithAReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t)
 			w.annotate(v1alpha1.RollbackRequestAnnotation, tc.request)
-			w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed))
+			w.reconcile(w.release(w.bad, 2, v1alpha1.ReleaseSuspend, v1alpha1.ReasonCheckFailed))
 			w.at(w.bad, 2)
 			if raw, ok := w.now().GetAnnotations()[v1alpha1.RollbackRequestAnnotation]; ok {
 				t.Errorf("the request is still there: %s", raw)
@@ -222,14 +222,14 @@ func TestAnImpossibleRollbackRequestIsRemovedWithAReason(t *testing.T) {
 }
 
 func TestAVersionThatFailedItsCheckIsNeverATarget(t *testing.T) {
-	for _, phase := range []v1alpha1.WorkloadPhase{
-		v1alpha1.WorkloadSuspend,
-		v1alpha1.WorkloadFailed, // it succeeded, and the fail came after it was replaced
+	for _, phase := range []v1alpha1.ReleasePhase{
+		v1alpha1.ReleaseSuspend,
+		v1alpha1.ReleaseFailed, // it succeeded, and the fail came after it was replaced
 	} {
 		t.Run(string(phase), func(t *testing.T) {
 			w := newFixture(t).stuck()
 			w.release(w.good, 1, phase, v1alpha1.ReasonCheckFailed)
-			w.reconcile(w.release(w.bad, 2, v1alpha1.WorkloadRunning, ""))
+			w.reconcile(w.release(w.bad, 2, v1alpha1.ReleaseRunning, ""))
 			w.at(w.bad, 2)
 		})
 	}
@@ -237,7 +237,7 @@ func TestAVersionThatFailedItsCheckIsNeverATarget(t *testing.T) {
 
 func TestAWorkloadThatIsNotOptedInIsNotChanged(t *testing.T) {
 	w := newFixture(t).stuck()
-	c := w.release(w.bad, 2, v1alpha1.WorkloadRunning, "")
+	c := w.release(w.bad, 2, v1alpha1.ReleaseRunning, "")
 	c.Namespace = "elsewhere"
 	w.reconcile(c)
 	w.at(w.bad, 2)

@@ -10,7 +10,7 @@ type Input struct {
 	Current bool
 	// Attempt is the release's; 0 is a baseline.
 	Attempt int64
-	Phase   v1alpha1.WorkloadPhase
+	Phase   v1alpha1.ReleasePhase
 	// Reason is that of the condition Succeeded.
 	Reason string
 	// Pods is the number of known pods of the release.
@@ -56,7 +56,7 @@ func Decide(in Input) Decision {
 		return Delete
 	case !in.Current:
 		return Leave
-	case in.Phase != v1alpha1.WorkloadSuccess || in.Saved || !in.VersionRecorded:
+	case in.Phase != v1alpha1.ReleaseSuccess || in.Saved || !in.VersionRecorded:
 		return Leave
 	case in.Attempt == 0 && (!in.Complete || in.Replicas == 0):
 		return Wait

@@ -9,7 +9,7 @@ import (
 // facts are the fields of a ChangeWorkload that Decide uses.
 type facts struct {
 	release           v1alpha1.Release
-	phase             v1alpha1.WorkloadPhase
+	phase             v1alpha1.ReleasePhase
 	reason            string
 	savedTemplateName string
 	pods              bool

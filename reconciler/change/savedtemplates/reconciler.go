@@ -100,16 +100,16 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 // due reports whether a release needs a decision: most ChangeWorkloads must not
 // cost an API request.
 func due(c *v1alpha1.ChangeWorkload) bool {
-	return c.Status.Phase == v1alpha1.WorkloadSuccess && c.Status.SavedTemplateName == "" ||
-		c.Status.Phase == v1alpha1.WorkloadSuspend ||
-		c.Status.Phase == v1alpha1.WorkloadFailed && c.Status.SavedTemplateName != ""
+	return c.Status.Phase == v1alpha1.ReleaseSuccess && c.Status.SavedTemplateName == "" ||
+		c.Status.Phase == v1alpha1.ReleaseSuspend ||
+		c.Status.Phase == v1alpha1.ReleaseFailed && c.Status.SavedTemplateName != ""
 }
 
 // baselineUnavailable reports whether the release is a baseline whose pods are not
 // available according to the cache. A baseline at zero replicas may be so for ever, and
 // must not cost an API request a minute.
 func (r *Reconciler) baselineUnavailable(c *v1alpha1.ChangeWorkload) bool {
-	if c.Spec.Attempt > 0 || c.Status.Phase != v1alpha1.WorkloadSuccess {
+	if c.Spec.Attempt > 0 || c.Status.Phase != v1alpha1.ReleaseSuccess {
 		return false
 	}
 	w := r.cached(c.Namespace, c.Spec.WorkloadRef)

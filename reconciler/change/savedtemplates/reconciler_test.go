@@ -42,7 +42,7 @@ type fixture struct {
 
 // at returns a fixture: the workload has this attempt of the template with the marker,
 // and its ChangeWorkload is in the phase.
-func at(t *testing.T, marker string, attempt int64, phase v1alpha1.WorkloadPhase, reason string, saved ...*appsv1.ControllerRevision) fixture {
+func at(t *testing.T, marker string, attempt int64, phase v1alpha1.ReleasePhase, reason string, saved ...*appsv1.ControllerRevision) fixture {
 	t.Helper()
 	d := builder.Deployment("web", 2, builder.Release(marker))
 	d.Namespace, d.UID = "default", "u1"
@@ -133,7 +133,7 @@ func (w fixture) savedAttempts(ctx context.Context, t *testing.T) (attempts []in
 }
 
 func TestASuccessIsSavedAndTheOldestPruned(t *testing.T) {
-	w := at(t, "v3", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPodsPassed, before(t, "a", 1), before(t, "b", 3))
+	w := at(t, "v3", 5, v1alpha1.ReleaseSuccess, v1alpha1.ReasonAllPodsPassed, before(t, "a", 1), before(t, "b", 3))
 	if err := w.ReconcileKind(t.Context(), w.change); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestABaselineWithoutAvailablePodsCostsNoRequest(t *testing.T) {
 		"with available pods": {&workload.Workload{Replicas: 2, Complete: true}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := at(t, "v1", 0, v1alpha1.WorkloadSuccess, v1alpha1.ReasonBaseline)
+			w := at(t, "v1", 0, v1alpha1.ReleaseSuccess, v1alpha1.ReasonBaseline)
 			w.cached = func(string, v1alpha1.WorkloadRef) *workload.Workload { return tc.cached }
 			err := w.ReconcileKind(t.Context(), w.change)
 			requests := len(w.live.Client.(*dynamicfake.FakeDynamicClient).Actions())
@@ -181,7 +181,7 @@ func TestABaselineWithoutAvailablePodsCostsNoRequest(t *testing.T) {
 }
 
 func TestAVersionThatSucceedsAgainIsTheNewest(t *testing.T) {
-	w := at(t, "v1", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPodsPassed)
+	w := at(t, "v1", 5, v1alpha1.ReleaseSuccess, v1alpha1.ReasonAllPodsPassed)
 	version := w.change.Spec.Reversion
 	if err := w.kube.(*kubefake.Clientset).Tracker().Add(before(t, version, 1)); err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func TestAVersionThatSucceedsAgainIsTheNewest(t *testing.T) {
 }
 
 func TestTheTemplateOfAFailedVersionIsDeleted(t *testing.T) {
-	w := at(t, "v1", 5, v1alpha1.WorkloadSuspend, v1alpha1.ReasonCheckFailed, before(t, "b", 3))
+	w := at(t, "v1", 5, v1alpha1.ReleaseSuspend, v1alpha1.ReasonCheckFailed, before(t, "b", 3))
 	if err := w.kube.(*kubefake.Clientset).Tracker().Add(before(t, w.change.Spec.Reversion, 1)); err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestTheTemplateOfAFailedVersionIsDeleted(t *testing.T) {
 }
 
 func TestAReleaseThatIsNoLongerCurrentIsNotSaved(t *testing.T) {
-	w := at(t, "v1", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPodsPassed)
+	w := at(t, "v1", 5, v1alpha1.ReleaseSuccess, v1alpha1.ReasonAllPodsPassed)
 	w.change.Spec.Attempt = 4
 	if err := w.ReconcileKind(t.Context(), w.change); err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func TestAReleaseThatIsNoLongerCurrentIsNotSaved(t *testing.T) {
 }
 
 func TestAWorkloadWithAnotherUIDIsIgnored(t *testing.T) {
-	w := at(t, "v1", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPodsPassed)
+	w := at(t, "v1", 5, v1alpha1.ReleaseSuccess, v1alpha1.ReasonAllPodsPassed)
 	w.change.Spec.WorkloadRef.UID = "u0"
 	if err := w.ReconcileKind(t.Context(), w.change); err != nil {
 		t.Fatal(err)
@@ -236,7 +236,7 @@ func TestAWorkloadWithAnotherUIDIsIgnored(t *testing.T) {
 }
 
 func TestATakenNameIsRetried(t *testing.T) {
-	w := at(t, "v1", 5, v1alpha1.WorkloadSuccess, v1alpha1.ReasonAllPodsPassed)
+	w := at(t, "v1", 5, v1alpha1.ReleaseSuccess, v1alpha1.ReasonAllPodsPassed)
 	old := before(t, w.change.Spec.Reversion, 1)
 	old.OwnerReferences[0].UID, old.Labels[savedtemplate.WorkloadUIDLabel] = "u0", "u0"
 	if err := w.kube.(*kubefake.Clientset).Tracker().Add(old); err != nil {

@@ -122,7 +122,7 @@ func Decide(in Input) Decision {
 		// The event of its removal reconciles again.
 	case c.Spec.WorkloadRef.UID != in.UID || c.Spec.Attempt != in.Release.Attempt:
 		d.DeleteStale, d.Create = c, true
-	case c.Status.Phase == v1alpha1.WorkloadSuccess:
+	case c.Status.Phase == v1alpha1.ReleaseSuccess:
 		d.DeleteOlder, d.Again = older(in)
 	}
 	return d

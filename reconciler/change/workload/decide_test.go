@@ -16,7 +16,7 @@ import (
 )
 
 // recorded is a ChangeWorkload as Decide sees it.
-func recorded(uid string, of types.UID, attempt int64, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
+func recorded(uid string, of types.UID, attempt int64, phase v1alpha1.ReleasePhase) *v1alpha1.ChangeWorkload {
 	c := &v1alpha1.ChangeWorkload{}
 	c.Name, c.UID = "sleep--x--"+uid, types.UID(uid)
 	c.Spec.WorkloadRef = v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "Deployment", UID: of}
@@ -37,27 +37,27 @@ func TestDecide(t *testing.T) {
 		}
 		return in
 	}
-	running, old := recorded("now", "d", 2, v1alpha1.WorkloadRunning), recorded("old", "d", 1, v1alpha1.WorkloadSuccess)
-	success, suspended := recorded("now", "d", 2, v1alpha1.WorkloadSuccess), recorded("now", "d", 2, v1alpha1.WorkloadSuspend)
-	earlier, stranger := recorded("now", "d", 1, v1alpha1.WorkloadSuccess), recorded("now", "d0", 2, v1alpha1.WorkloadSuccess)
-	leaving := recorded("now", "d", 1, v1alpha1.WorkloadSuccess)
+	running, old := recorded("now", "d", 2, v1alpha1.ReleaseRunning), recorded("old", "d", 1, v1alpha1.ReleaseSuccess)
+	success, suspended := recorded("now", "d", 2, v1alpha1.ReleaseSuccess), recorded("now", "d", 2, v1alpha1.ReleaseSuspend)
+	earlier, stranger := recorded("now", "d", 1, v1alpha1.ReleaseSuccess), recorded("now", "d0", 2, v1alpha1.ReleaseSuccess)
+	leaving := recorded("now", "d", 1, v1alpha1.ReleaseSuccess)
 	leaving.DeletionTimestamp = ptr.To(metav1.Now())
-	oldLeaving := recorded("gone", "d", 1, v1alpha1.WorkloadSuspend)
+	oldLeaving := recorded("gone", "d", 1, v1alpha1.ReleaseSuspend)
 	oldLeaving.DeletionTimestamp = ptr.To(metav1.Now())
 	ended := metav1.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	closing := func(since time.Duration) *v1alpha1.ChangeWorkload {
-		c := recorded("now", "d", 1, v1alpha1.WorkloadFailed)
+		c := recorded("now", "d", 1, v1alpha1.ReleaseFailed)
 		c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: ended.Add(-since)}, []string{v1alpha1.OrderFinalizer}
 		return c
 	}
-	otherKind := recorded("now", "s", 2, v1alpha1.WorkloadRunning)
+	otherKind := recorded("now", "s", 2, v1alpha1.ReleaseRunning)
 	otherKind.Spec.WorkloadRef.Kind = "StatefulSet"
 	success.Status.SetConditions(apis.Conditions{{Type: apis.ConditionSucceeded, Status: corev1.ConditionTrue,
 		LastTransitionTime: apis.VolatileTime{Inner: ended}}})
-	open, closed := recorded("open", "d", 1, v1alpha1.WorkloadSuspend), recorded("closed", "d", 1, v1alpha1.WorkloadSuspend)
+	open, closed := recorded("open", "d", 1, v1alpha1.ReleaseSuspend), recorded("closed", "d", 1, v1alpha1.ReleaseSuspend)
 	open.Status.Order = &v1alpha1.Order{OpenedTime: &ended}
 	closed.Status.Order = &v1alpha1.Order{OpenedTime: &ended, Closing: &v1alpha1.OrderClosing{AnsweredTime: ptr.To(metav1.NewMicroTime(ended.Time))}}
-	unsent := recorded("unsent", "d", 1, v1alpha1.WorkloadFailed)
+	unsent := recorded("unsent", "d", 1, v1alpha1.ReleaseFailed)
 	unsent.Status.Announce(v1alpha1.Announcement{Verb: "failed"})
 	list := func(c ...*v1alpha1.ChangeWorkload) []*v1alpha1.ChangeWorkload { return c }
 
@@ -92,7 +92,7 @@ func TestDecide(t *testing.T) {
 			want: Decision{Create: true},
 		},
 		"a release gets one while that of the version before is still running": {
-			in:   input(func(in *Input) { in.Owned = list(recorded("old", "d", 1, v1alpha1.WorkloadRunning)) }),
+			in:   input(func(in *Input) { in.Owned = list(recorded("old", "d", 1, v1alpha1.ReleaseRunning)) }),
 			want: Decision{Create: true},
 		},
 		"a running release keeps its ChangeWorkload and the history": {

@@ -59,7 +59,7 @@ func sleep(t *testing.T, attempt string) *appsv1.Deployment {
 }
 
 // of is the ChangeWorkload of a Deployment's attempt.
-func of(t *testing.T, d *appsv1.Deployment, attempt int64, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
+func of(t *testing.T, d *appsv1.Deployment, attempt int64, phase v1alpha1.ReleasePhase) *v1alpha1.ChangeWorkload {
 	t.Helper()
 	c := build(workloadinformertest.Workload(t, workload.Deployment, d), v1alpha1.Release{Version: builder.Version(d), Attempt: attempt}, "uid-kube-system", settings.Default(), now)
 	c.UID, c.Status.Phase = types.UID(c.Name), phase
@@ -154,7 +154,7 @@ func webhook(t *testing.T) clientgotesting.ReactionFunc {
 
 func TestReconcile(t *testing.T) {
 	d1 := sleep(t, "1")
-	current := of(t, d1, 1, v1alpha1.WorkloadSuccess)
+	current := of(t, d1, 1, v1alpha1.ReleaseSuccess)
 	newer := sleep(t, "2")
 	table := rtesting.TableTest{{
 		Name: "a key without a Deployment is nothing to do",
@@ -193,15 +193,15 @@ func TestReconcile(t *testing.T) {
 	}, {
 		Name:        "a new attempt replaces the ChangeWorkload of the one before",
 		Key:         "default/Deployment.apps:sleep",
-		Objects:     []runtime.Object{optedIn("default"), newer, of(t, d1, 1, v1alpha1.WorkloadSuccess)},
+		Objects:     []runtime.Object{optedIn("default"), newer, of(t, d1, 1, v1alpha1.ReleaseSuccess)},
 		WantDeletes: deleteOf(current.Name),
 		WantCreates: []runtime.Object{withoutUID(of(t, newer, 2, ""))},
 	}, {
 		Name: "a Success deletes the history, and no ChangeWorkload of another Deployment",
 		Key:  "default/Deployment.apps:sleep",
-		Objects: []runtime.Object{optedIn("default"), d1, of(t, d1, 1, v1alpha1.WorkloadSuccess),
-			named(of(t, d1, 1, v1alpha1.WorkloadSuspend), "older"), func() runtime.Object {
-				c := named(of(t, d1, 1, v1alpha1.WorkloadSuccess), "neighbour")
+		Objects: []runtime.Object{optedIn("default"), d1, of(t, d1, 1, v1alpha1.ReleaseSuccess),
+			named(of(t, d1, 1, v1alpha1.ReleaseSuspend), "older"), func() runtime.Object {
+				c := named(of(t, d1, 1, v1alpha1.ReleaseSuccess), "neighbour")
 				c.Spec.WorkloadRef.UID = "other"
 				return c
 			}()},
@@ -212,7 +212,7 @@ func TestReconcile(t *testing.T) {
 
 // The next attempt has ChangePods of the same names.
 func TestTheChangePodsOfADeletedReleaseAreDeletedWithIt(t *testing.T) {
-	former := of(t, sleep(t, "1"), 1, v1alpha1.WorkloadRunning)
+	former := of(t, sleep(t, "1"), 1, v1alpha1.ReleaseRunning)
 	row := rtesting.TableRow{Objects: []runtime.Object{optedIn("default"), sleep(t, "2"), former}}
 	r, actions, _ := newTestReconciler(t, &row)
 	if err := r.Reconcile(t.Context(), "default/Deployment.apps:sleep"); err != nil {
@@ -241,7 +241,7 @@ func TestAStaleCacheDeletesNothing(t *testing.T) {
 	d1, d2 := sleep(t, "1"), sleep(t, "2")
 	row := rtesting.TableRow{
 		Name: "stale", Key: "default/Deployment.apps:sleep", WantErr: true, // asks to be queued again
-		Objects: []runtime.Object{optedIn("default"), d1, of(t, d2, 2, v1alpha1.WorkloadRunning)},
+		Objects: []runtime.Object{optedIn("default"), d1, of(t, d2, 2, v1alpha1.ReleaseRunning)},
 		WithReactors: []clientgotesting.ReactionFunc{func(a clientgotesting.Action) (bool, runtime.Object, error) {
 			return a.GetVerb() == "get", workloadinformertest.Unstructured(t, d2), nil
 		}},
