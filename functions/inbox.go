@@ -27,8 +27,8 @@ var ErrReleaseReplaced = errors.New("the release was replaced by a later one of 
 // inbox a pass is replaced by any other verdict, because only a pass can be retrieved from the
 // server again.
 func AddToInbox(ctx context.Context, client versioned.Interface, namespace, name string, uid types.UID, v v1alpha1.InboxVerdict) error {
-	workloads := client.AppV1alpha1().ChangeWorkloads(namespace)
-	_, err := PatchStatus(ctx, workloads, name, statuspatch.ChangeWorkloadInbox, func(w *v1alpha1.ChangeWorkload) error {
+	releases := client.AppV1alpha1().ChangeWorkloads(namespace)
+	_, err := PatchStatus(ctx, releases, name, statuspatch.ChangeWorkloadInbox, func(w *v1alpha1.ChangeWorkload) error {
 		switch {
 		case w.UID != uid:
 			return ErrReleaseReplaced

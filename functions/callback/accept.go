@@ -37,12 +37,12 @@ func (r *receiver) accept(ctx context.Context, v verdict, config altershield.Con
 	}
 	switch action {
 	case deliver:
-		return r.deliverToBatch(ctx, v, releaseOf(in.workload), batch)
+		return r.deliverToBatch(ctx, v, releaseOf(in.release), batch)
 	case deliverOrder:
-		release := releaseOf(in.workload)
+		release := releaseOf(in.release)
 		return r.deliver(ctx, r.orderVerdict(v, release), release)
 	case wait:
-		return r.storeEarly(ctx, v, releaseOf(in.workload))
+		return r.storeEarly(ctx, v, releaseOf(in.release))
 	default:
 		return resultDropped, nil
 	}
@@ -60,23 +60,23 @@ func (r *receiver) find(ctx context.Context, v verdict, config altershield.Confi
 	}
 	for i := range workloads.Items {
 		if workloads.Items[i].Spec.OrderID == v.data.BizExecOrderID {
-			in.workload = &workloads.Items[i]
-			r.orders.Add(v.data.BizExecOrderID, releaseOf(in.workload))
+			in.release = &workloads.Items[i]
+			r.orders.Add(v.data.BizExecOrderID, releaseOf(in.release))
 		}
 	}
-	if action, _ := decide(in); in.workload == nil || action == deliverOrder || v.check == altershield.CheckOrder {
+	if action, _ := decide(in); in.release == nil || action == deliverOrder || v.check == altershield.CheckOrder {
 		return in, nil
 	}
-	if in.batches, err = r.listBatches(ctx, releaseOf(in.workload), byNode(v.data.NodeID)); err != nil {
+	if in.batches, err = r.listBatches(ctx, releaseOf(in.release), byNode(v.data.NodeID)); err != nil {
 		return input{}, err
 	}
 	if action, _ := decide(in); action == deliver {
 		return in, nil
 	}
 	byRelease := metav1.ListOptions{LabelSelector: labels.Set{
-		v1alpha1.VersionKey: in.workload.Labels[v1alpha1.VersionKey],
+		v1alpha1.VersionKey: in.release.Labels[v1alpha1.VersionKey],
 	}.String()}
-	in.batches, err = r.listBatches(ctx, releaseOf(in.workload), byRelease)
+	in.batches, err = r.listBatches(ctx, releaseOf(in.release), byRelease)
 	return in, err
 }
 
@@ -105,13 +105,13 @@ func (r *receiver) awaitNode(ctx context.Context, v verdict, early input) (actio
 	found, err := backoff.Retry(ctx, func() (action, error) {
 		in := early
 		var err error
-		if in.workload, err = r.Change.AppV1alpha1().ChangeWorkloads(early.workload.Namespace).Get(ctx, early.workload.Name, metav1.GetOptions{}); err != nil {
+		if in.release, err = r.Change.AppV1alpha1().ChangeWorkloads(early.release.Namespace).Get(ctx, early.release.Name, metav1.GetOptions{}); err != nil {
 			return wait, err
 		}
-		if in.workload.UID != early.workload.UID {
+		if in.release.UID != early.release.UID {
 			return wait, backoff.Permanent(errUnknownNode)
 		}
-		if in.batches, err = r.listBatches(ctx, releaseOf(in.workload), byNode(v.data.NodeID)); err != nil {
+		if in.batches, err = r.listBatches(ctx, releaseOf(in.release), byNode(v.data.NodeID)); err != nil {
 			return wait, err
 		}
 		next, b := decide(in)

@@ -31,7 +31,7 @@ type input struct {
 	check altershield.CheckType
 	node  string
 	// workload is the release with the order, or nil.
-	workload *v1alpha1.ChangeWorkload
+	release *v1alpha1.ChangeWorkload
 	// batches are the batches of the release, or only the one with the node.
 	batches      []v1alpha1.ChangePod
 	now          time.Time
@@ -42,11 +42,11 @@ type input struct {
 // does not guarantee that the order or the node exists: a verdict for an unknown one
 // has no effect.
 func decide(in input) (action, *v1alpha1.ChangePod) {
-	if in.workload == nil {
+	if in.release == nil {
 		return drop, nil
 	}
 	// The node identifies the target, whatever check says.
-	order := in.workload.Status.Order
+	order := in.release.Status.Order
 	if order.HasNode(in.node) {
 		return deliverOrder, nil
 	}

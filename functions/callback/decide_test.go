@@ -72,12 +72,12 @@ func TestDecide(t *testing.T) {
 		"check of batch, no batch":                     {altershield.CheckBatch, false, nil, drop, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := input{check: tc.check, node: "n", workload: ft.NewRelease(), now: ft.Now(), callDeadline: 15 * time.Second}
+			in := input{check: tc.check, node: "n", release: ft.NewRelease(), now: ft.Now(), callDeadline: 15 * time.Second}
 			if tc.order != nil {
-				tc.order(in.workload.Status.Order)
+				tc.order(in.release.Status.Order)
 			}
 			if tc.unknown {
-				in.workload = nil
+				in.release = nil
 			}
 			for _, b := range tc.batches {
 				in.batches = append(in.batches, *b)

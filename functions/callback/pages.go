@@ -19,13 +19,13 @@ const pageSize = 500
 // newListWatch returns the source of the cache. It lists only if the API server does not
 // support streaming lists (WatchList): these trim each ChangePod when it arrives.
 func newListWatch(client versioned.Interface) cache.ListerWatcher {
-	pods := client.AppV1alpha1().ChangePods(metav1.NamespaceAll)
+	batches := client.AppV1alpha1().ChangePods(metav1.NamespaceAll)
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
-			return listTrimmed(ctx, pods.List)
+			return listTrimmed(ctx, batches.List)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return pods.Watch(ctx, options)
+			return batches.Watch(ctx, options)
 		},
 	}, client)
 }

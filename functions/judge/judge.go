@@ -86,21 +86,21 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	if w.Judge != v1alpha1.JudgeMetrics {
 		return nil // the wake-up is for another judge
 	}
-	pod, err := f.Change.AppV1alpha1().ChangePods(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
+	batch, err := f.Change.AppV1alpha1().ChangePods(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("read ChangePod: %w", err)
 	}
-	step, asked := nextStep(pod, w)
+	step, asked := nextStep(batch, w)
 	switch step {
 	case stepLook:
-		record, err := f.look(ctx, pod, *asked)
+		record, err := f.look(ctx, batch, *asked)
 		if err != nil {
 			return err
 		}
 		f.looks.Add(ctx, 1, string(record.Verdict), record.Reason)
-		pod, err = f.store(ctx, pod, record)
+		batch, err = f.store(ctx, batch, record)
 		if errors.Is(err, errOutdated) || apierrors.IsNotFound(err) {
 			return nil
 		} else if err != nil {
@@ -108,14 +108,14 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 		}
 		logging.FromContext(ctx).Infow("Looked at the metrics of a batch", "changepod", w.Namespace+"/"+w.Name,
 			"looks", record.Looks, "verdict", record.Verdict, "reason", record.Reason, "final", record.Final)
-		if !pod.Status.MetricRecord.Final {
+		if !batch.Status.MetricRecord.Final {
 			return nil
 		}
 	case stepSend:
 	default:
 		return nil
 	}
-	return f.send(ctx, pod, w)
+	return f.send(ctx, batch, w)
 }
 
 // step is the action after a wake-up.
@@ -132,16 +132,16 @@ const (
 
 // nextStep returns the action after a wake-up. It depends only on facts, because the wake-up
 // may be duplicate, late or outdated.
-func nextStep(pod *v1alpha1.ChangePod, w events.ChangePodReady) (step, *v1alpha1.Judge) {
+func nextStep(batch *v1alpha1.ChangePod, w events.ChangePodReady) (step, *v1alpha1.Judge) {
 	var asked *v1alpha1.Judge
-	for i := range pod.Spec.Judges {
-		if pod.Spec.Judges[i].Name == v1alpha1.JudgeMetrics {
-			asked = &pod.Spec.Judges[i]
+	for i := range batch.Spec.Judges {
+		if batch.Spec.Judges[i].Name == v1alpha1.JudgeMetrics {
+			asked = &batch.Spec.Judges[i]
 		}
 	}
-	record := pod.Status.MetricRecord
+	record := batch.Status.MetricRecord
 	switch {
-	case pod.UID != w.UID, pod.DeletionTimestamp != nil, asked == nil, pod.Status.JudgeVerdictOf(v1alpha1.JudgeMetrics) != nil:
+	case batch.UID != w.UID, batch.DeletionTimestamp != nil, asked == nil, batch.Status.JudgeVerdictOf(v1alpha1.JudgeMetrics) != nil:
 		return stepNothing, nil
 	case record != nil && record.Final:
 		return stepSend, asked
@@ -151,12 +151,12 @@ func nextStep(pod *v1alpha1.ChangePod, w events.ChangePodReady) (step, *v1alpha1
 }
 
 // look looks at the metrics of the release of a batch.
-func (f *function) look(ctx context.Context, pod *v1alpha1.ChangePod, asked v1alpha1.Judge) (judgev1alpha1.Record, error) {
+func (f *function) look(ctx context.Context, batch *v1alpha1.ChangePod, asked v1alpha1.Judge) (judgev1alpha1.Record, error) {
 	check, err := f.checkOf(ctx, asked)
 	if err != nil {
 		return judgev1alpha1.Record{}, err
 	}
-	release, err := f.releaseOf(ctx, pod)
+	release, err := f.releaseOf(ctx, batch)
 	if err != nil {
 		return judgev1alpha1.Record{}, err
 	}
@@ -170,10 +170,10 @@ func (f *function) look(ctx context.Context, pod *v1alpha1.ChangePod, asked v1al
 		return judgev1alpha1.Record{}, err
 	}
 	if check == nil {
-		return checkDeleted(pod.Status.MetricRecord, asked, release.start, now), nil
+		return checkDeleted(batch.Status.MetricRecord, asked, release.start, now), nil
 	}
-	target := release.target(pod, source.Labels)
-	record := judge.Look(ctx, source.Reader, check.Spec, target, analysisEnd(pod, asked), pod.Status.MetricRecord, now.Truncate(lookStep))
+	target := release.target(batch, source.Labels)
+	record := judge.Look(ctx, source.Reader, check.Spec, target, analysisEnd(batch, asked), batch.Status.MetricRecord, now.Truncate(lookStep))
 	if record.Reason == judgev1alpha1.ReasonMetricsUnavailable {
 		// Prometheus may answer again and have the samples, so looks continue while the batch is
 		// open or held.
@@ -188,9 +188,9 @@ const lookStep = 5 * time.Second
 
 // analysisEnd returns the end of the analysis of a batch: the timeout of the judge minus
 // AnalysisGrace. It is rounded up, so that batches of a release send the same queries.
-func analysisEnd(pod *v1alpha1.ChangePod, asked v1alpha1.Judge) time.Time {
+func analysisEnd(batch *v1alpha1.ChangePod, asked v1alpha1.Judge) time.Time {
 	duration := time.Duration(asked.TimeoutSeconds)*time.Second - v1alpha1.AnalysisGrace
-	return pod.CreationTimestamp.Add(max(duration, 0) + lookStep - 1).Truncate(lookStep)
+	return batch.CreationTimestamp.Add(max(duration, 0) + lookStep - 1).Truncate(lookStep)
 }
 
 // checkDeleted returns the record of a batch whose MetricCheck was deleted.
@@ -213,24 +213,24 @@ const ReasonNoMetricCheck = "NoMetricCheck"
 // object.
 func (f *function) store(ctx context.Context, before *v1alpha1.ChangePod, record judgev1alpha1.Record) (*v1alpha1.ChangePod, error) {
 	bounded := limited(record)
-	pods := f.Change.AppV1alpha1().ChangePods(before.Namespace)
-	return functions.PatchStatusFrom(ctx, pods, before, statuspatch.ChangePodRecord, func(pod *v1alpha1.ChangePod) error {
-		if pod.UID != before.UID {
+	batches := f.Change.AppV1alpha1().ChangePods(before.Namespace)
+	return functions.PatchStatusFrom(ctx, batches, before, statuspatch.ChangePodRecord, func(batch *v1alpha1.ChangePod) error {
+		if batch.UID != before.UID {
 			return errOutdated
 		}
-		if old := pod.Status.MetricRecord; old != nil && (old.Final || old.LookTime.After(record.LookTime.Time)) {
+		if old := batch.Status.MetricRecord; old != nil && (old.Final || old.LookTime.After(record.LookTime.Time)) {
 			return nil
 		}
-		pod.Status.MetricRecord = &bounded
+		batch.Status.MetricRecord = &bounded
 		return nil
 	})
 }
 
 // send sends the verdict of the record.
-func (f *function) send(ctx context.Context, pod *v1alpha1.ChangePod, w events.ChangePodReady) error {
-	record := pod.Status.MetricRecord
+func (f *function) send(ctx context.Context, batch *v1alpha1.ChangePod, w events.ChangePodReady) error {
+	record := batch.Status.MetricRecord
 	e, err := events.New(events.JudgeVerdict{
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Version: w.Version, Attempt: w.Attempt,
+		Namespace: batch.Namespace, Name: batch.Name, UID: batch.UID, Version: w.Version, Attempt: w.Attempt,
 		Judge: v1alpha1.JudgeMetrics, Stage: v1alpha1.StagePost, Verdict: string(record.Verdict),
 		Reason: record.Reason, Message: record.Message, Time: metav1.NewMicroTime(record.LookTime.Time),
 	})

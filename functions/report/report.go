@@ -49,17 +49,17 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	if err != nil || server == nil {
 		return err
 	}
-	workload, err := f.release(ctx, r)
+	release, err := f.release(ctx, r)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if !r.matches(workload) || workload.Spec.Attempt == 0 {
+	if !r.matches(release) || release.Spec.Attempt == 0 {
 		return nil
 	}
-	_, err = server.SubmitEvent(ctx, r.submitEvent(workload))
+	_, err = server.SubmitEvent(ctx, r.submitEvent(release))
 	if err != nil {
 		logging.FromContext(ctx).Warnw("Could not submit a report to the server", "error", err)
 	}
@@ -71,9 +71,9 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 // release suffices; an event about the release reports a change of its state.
 func (f *function) release(ctx context.Context, r report) (*v1alpha1.ChangeWorkload, error) {
 	if r.ofPod {
-		workload, cached, err := f.releases.Cached(ctx, r.namespace, r.changeWorkload)
-		if err != nil || !cached || r.matches(workload) {
-			return workload, err
+		release, cached, err := f.releases.Cached(ctx, r.namespace, r.changeWorkload)
+		if err != nil || !cached || r.matches(release) {
+			return release, err
 		}
 	}
 	return f.releases.Live(ctx, r.namespace, r.changeWorkload)

@@ -26,7 +26,7 @@ const (
 func (f *function) start(ctx context.Context, server Server, in Input) error {
 	call, cancel := f.intentContext(ctx, in)
 	defer cancel()
-	answer, callErr := server.StartBatch(call, startOf(in.Workload, in.Pod, in.Now))
+	answer, callErr := server.StartBatch(call, startOf(in.Release, in.Batch, in.Now))
 	err := f.storeResult(ctx, in, callErr, func(s *v1alpha1.ChangePodStatus, attempt int32) bool {
 		return storeStart(s, attempt, answer.NodeID, f.clock.Now())
 	})
@@ -47,15 +47,15 @@ func (f *function) start(ctx context.Context, server Server, in Input) error {
 func (f *function) finish(ctx context.Context, server Server, in Input) error {
 	call, cancel := f.intentContext(ctx, in)
 	defer cancel()
-	_, callErr := server.Finish(call, finishOf(in.Workload, in.Pod, in.Now))
-	if in.Pod.Status.SubmissionOf(in.Stage).Attempts > 1 && isCheckRunning(callErr) {
+	_, callErr := server.Finish(call, finishOf(in.Release, in.Batch, in.Now))
+	if in.Batch.Status.SubmissionOf(in.Stage).Attempts > 1 && isCheckRunning(callErr) {
 		callErr = nil // an earlier finish, whose answer was lost, had arrived
 	}
-	if callErr == nil && in.Pod.Status.SubmissionOf(in.Stage).Attempts == 1 {
+	if callErr == nil && in.Batch.Status.SubmissionOf(in.Stage).Attempts == 1 {
 		// The answer is cached instead of stored, to save a write: the verdict usually follows
 		// at once and implies the answer. Without a verdict the answer is stored later. If this
 		// process ends before, the answer counts as lost.
-		f.cacheAnswer(in.Pod, f.clock.Now())
+		f.cacheAnswer(in.Batch, f.clock.Now())
 		return nil
 	}
 	err := f.storeResult(ctx, in, callErr, func(s *v1alpha1.ChangePodStatus, attempt int32) bool {
@@ -98,23 +98,23 @@ func isCheckRunning(err error) bool {
 // intent exists, nothing is stored: the later call counts, and a verdict for the
 // node of this one is dropped as outdated.
 func (f *function) storeResult(ctx context.Context, in Input, callErr error, success func(*v1alpha1.ChangePodStatus, int32) bool) error {
-	attempt := in.Pod.Status.SubmissionOf(in.Stage).Attempts
-	pods := f.client.AppV1alpha1().ChangePods(in.Pod.Namespace)
-	// in.Pod is the object returned by the write of the intent, and conflicts are
+	attempt := in.Batch.Status.SubmissionOf(in.Stage).Attempts
+	batches := f.client.AppV1alpha1().ChangePods(in.Batch.Namespace)
+	// in.Batch is the object returned by the write of the intent, and conflicts are
 	// rare during the call.
-	_, err := functions.PatchStatusFrom(ctx, pods, in.Pod, statuspatch.ChangePodSubmit, func(pod *v1alpha1.ChangePod) error {
-		if pod.UID != in.Pod.UID {
+	_, err := functions.PatchStatusFrom(ctx, batches, in.Batch, statuspatch.ChangePodSubmit, func(batch *v1alpha1.ChangePod) error {
+		if batch.UID != in.Batch.UID {
 			return errOutdated
 		}
 		written := false
 		if callErr == nil {
-			written = success(&pod.Status, attempt)
+			written = success(&batch.Status, attempt)
 		} else {
-			written = storeError(&pod.Status, in.Stage, attempt, serverError(callErr, f.clock.Now()))
+			written = storeError(&batch.Status, in.Stage, attempt, serverError(callErr, f.clock.Now()))
 		}
 		if !written {
 			logging.FromContext(ctx).Infow("Answer ignored: a later call was made",
-				"changepod", pod.Name, "stage", in.Stage, "attempt", attempt)
+				"changepod", batch.Name, "stage", in.Stage, "attempt", attempt)
 		}
 		return nil
 	})
@@ -124,7 +124,7 @@ func (f *function) storeResult(ctx context.Context, in Input, callErr error, suc
 // intentContext returns a context that ends when the intent of the call expires, because
 // another process may then call.
 func (f *function) intentContext(ctx context.Context, in Input) (context.Context, context.CancelFunc) {
-	return f.callContext(in.Reservation.Context(ctx), in.Pod.Status.SubmissionOf(in.Stage).IntentTime.Time, in.CallDeadline)
+	return f.callContext(in.Reservation.Context(ctx), in.Batch.Status.SubmissionOf(in.Stage).IntentTime.Time, in.CallDeadline)
 }
 
 func (f *function) callContext(ctx context.Context, intent time.Time, deadline time.Duration) (context.Context, context.CancelFunc) {
@@ -134,8 +134,8 @@ func (f *function) callContext(ctx context.Context, intent time.Time, deadline t
 // verdictOf returns a verdict from the server's answer to function submit.
 func (f *function) verdictOf(in Input, node, verdict string) events.ChangePodVerdict {
 	return events.ChangePodVerdict{
-		Namespace: in.Pod.Namespace, Name: in.Pod.Name, UID: in.Pod.UID,
-		ChangeWorkload: in.Workload.Name, Version: in.Workload.Spec.Reversion, BizExecOrderID: in.Workload.Spec.OrderID,
+		Namespace: in.Batch.Namespace, Name: in.Batch.Name, UID: in.Batch.UID,
+		ChangeWorkload: in.Release.Name, Version: in.Release.Spec.Reversion, BizExecOrderID: in.Release.Spec.OrderID,
 		NodeID: node, Stage: in.Stage, Verdict: verdict, Time: metav1.NewMicroTime(f.clock.Now()),
 	}
 }

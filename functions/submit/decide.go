@@ -44,8 +44,8 @@ func (o Action) newCall() bool {
 
 // Input has everything that a decision depends on.
 type Input struct {
-	Workload *v1alpha1.ChangeWorkload
-	Pod      *v1alpha1.ChangePod
+	Release *v1alpha1.ChangeWorkload
+	Batch   *v1alpha1.ChangePod
 	// Stage is the stage of the wake-up.
 	Stage v1alpha1.Stage
 	// Asked reports whether retrieve was called during this wake-up and returned no
@@ -77,7 +77,7 @@ type Decision struct {
 func Decide(in Input) Decision {
 	for _, step := range []func(Input) Decision{decideRelease, decideBatch, decideOpenOrder, decideCall} {
 		if d := step(in); d.Action != "" {
-			if in.Workload.Status.Superseded() && d.Action.newCall() {
+			if in.Release.Status.Superseded() && d.Action.newCall() {
 				return Decision{Nothing, "a newer template was applied"}
 			}
 			return d
@@ -88,7 +88,7 @@ func Decide(in Input) Decision {
 
 // decideRelease returns a decision if the server does not judge the release.
 func decideRelease(in Input) Decision {
-	w := in.Workload
+	w := in.Release
 	switch {
 	case w.DeletionTimestamp != nil:
 		return Decision{Nothing, "the release is terminating"}
@@ -102,11 +102,11 @@ func decideRelease(in Input) Decision {
 
 // decideBatch returns a decision if the batch does not need the stage.
 func decideBatch(in Input) Decision {
-	p := in.Pod
+	p := in.Batch
 	switch {
 	case p.DeletionTimestamp != nil:
 		return Decision{Nothing, "the batch is terminating"}
-	case !v1alpha1.OwnedBy(p, in.Workload.UID):
+	case !v1alpha1.OwnedBy(p, in.Release.UID):
 		return Decision{Nothing, "the batch belongs to another attempt"}
 	case stageOver(in.Stage, p.Status.Phase):
 		return Decision{Nothing, "the stage of the batch is over"}
@@ -114,7 +114,7 @@ func decideBatch(in Input) Decision {
 		return Decision{Nothing, "the verdict is stored"}
 	case in.Stage == v1alpha1.StagePre && p.Status.SubmissionOf(v1alpha1.StagePost) != nil:
 		return Decision{Nothing, "the stage of the batch is over"}
-	case in.Stage == v1alpha1.StagePre && in.Workload.Status.OrderCheckFailed():
+	case in.Stage == v1alpha1.StagePre && in.Release.Status.OrderCheckFailed():
 		return Decision{Nothing, "the order check failed"}
 	case in.Stage == v1alpha1.StagePost && p.Status.ChangePodID == "":
 		return Decision{Nothing, "the batch was not started"}
@@ -138,7 +138,7 @@ func stageOver(stage v1alpha1.Stage, phase v1alpha1.BatchPhase) bool {
 // decideOpenOrder returns a decision if the order is not open. Opening an order twice
 // has no effect, so it needs no intent.
 func decideOpenOrder(in Input) Decision {
-	if !in.Workload.Status.Order.Opened() {
+	if !in.Release.Status.Order.Opened() {
 		return Decision{OpenOrder, "the order is not open"}
 	}
 	return Decision{}
@@ -147,12 +147,12 @@ func decideOpenOrder(in Input) Decision {
 // decideCall returns the call of the stage.
 func decideCall(in Input) Decision {
 	first := map[v1alpha1.Stage]Action{v1alpha1.StagePre: StartBatch, v1alpha1.StagePost: FinishBatch}[in.Stage]
-	s := in.Pod.Status.SubmissionOf(in.Stage)
-	if in.AnswerCached && s != nil && s.AnsweredTime == nil && in.Pod.Status.VerdictOf(in.Stage) == nil {
+	s := in.Batch.Status.SubmissionOf(in.Stage)
+	if in.AnswerCached && s != nil && s.AnsweredTime == nil && in.Batch.Status.VerdictOf(in.Stage) == nil {
 		return Decision{StoreAnswer, "the server accepted the finish and has not judged it yet"}
 	}
 	return nextCall(callState{
-		submission: s, verdict: in.Pod.Status.VerdictOf(in.Stage), node: in.Pod.Status.ChangePodID, stage: in.Stage, first: first,
+		submission: s, verdict: in.Batch.Status.VerdictOf(in.Stage), node: in.Batch.Status.ChangePodID, stage: in.Stage, first: first,
 		asked: in.Asked, notBegun: in.NotBegun, now: in.Now, callDeadline: in.CallDeadline,
 	})
 }

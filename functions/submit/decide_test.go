@@ -137,11 +137,11 @@ func TestDecideForABatch(t *testing.T) {
 		"wake-up for finish after its deadline":  {batch: with(phase(v1alpha1.BatchPostTimeout)), stage: post, want: Nothing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := Input{Workload: ft.NewRelease(), Stage: tc.stage, Asked: tc.asked, NotBegun: tc.notBegun, Now: ft.Now(), CallDeadline: 15 * time.Second}
+			in := Input{Release: ft.NewRelease(), Stage: tc.stage, Asked: tc.asked, NotBegun: tc.notBegun, Now: ft.Now(), CallDeadline: 15 * time.Second}
 			if tc.workload != nil {
-				tc.workload(in.Workload)
+				tc.workload(in.Release)
 			}
-			in.Pod, in.AnswerCached = ft.NewBatch(1, []string{"a"}, tc.batch...), tc.cached
+			in.Batch, in.AnswerCached = ft.NewBatch(1, []string{"a"}, tc.batch...), tc.cached
 			if got := Decide(in); got.Action != tc.want || got.Reason == "" {
 				t.Errorf("got %+v, want %s", got, tc.want)
 			}

@@ -21,7 +21,7 @@ const (
 
 // OrderInput has everything that a decision about an order depends on.
 type OrderInput struct {
-	Workload *v1alpha1.ChangeWorkload
+	Release *v1alpha1.ChangeWorkload
 	// Asked, NotBegun, Now, CallDeadline and Reservation are as in Input.
 	Asked        bool
 	NotBegun     string
@@ -41,7 +41,7 @@ func stageOf(step v1alpha1.OrderStepName) v1alpha1.Stage {
 // DecideOrder returns the action for a wake-up for an order. It depends on the step
 // in the object and not on the step in the event.
 func DecideOrder(in OrderInput) Decision {
-	w := in.Workload
+	w := in.Release
 	step := w.Status.OrderStep
 	switch {
 	case w.Spec.Attempt == 0:
@@ -76,7 +76,7 @@ func DecideOrder(in OrderInput) Decision {
 // decideClose decides about closing the order. Closing twice has no effect, but the
 // attempts are limited.
 func decideClose(in OrderInput) Decision {
-	o := in.Workload.Status.Order
+	o := in.Release.Status.Order
 	switch {
 	case !o.Opened():
 		return Decision{Nothing, "the order was not opened"}

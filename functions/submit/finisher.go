@@ -82,7 +82,7 @@ func (f *Finisher) Prepare(ctx context.Context, received events.ChangePodVerdict
 	if err != nil || server == nil || server.BreakerOpen() {
 		return nil
 	}
-	workload, _, err := f.releases.Cached(ctx, received.Namespace, received.ChangeWorkload)
+	release, _, err := f.releases.Cached(ctx, received.Namespace, received.ChangeWorkload)
 	if err != nil {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (f *Finisher) Prepare(ctx context.Context, received events.ChangePodVerdict
 	}
 	return &followUp{
 		finisher: f, server: server,
-		in: Input{Workload: workload, Stage: v1alpha1.StagePost, CallDeadline: config.TotalDeadline, Reservation: place},
+		in: Input{Release: release, Stage: v1alpha1.StagePost, CallDeadline: config.TotalDeadline, Reservation: place},
 	}
 }
 
@@ -108,7 +108,7 @@ type followUp struct {
 
 // WriteIntent implements verdict.FollowUp.
 func (u *followUp) WriteIntent(batch *v1alpha1.ChangePod) {
-	u.in.Pod, u.in.Now = batch, u.finisher.clock.Now()
+	u.in.Batch, u.in.Now = batch, u.finisher.clock.Now()
 	// An unconfirmed pass does not end stage PRE. A finish is not repeated here, because the
 	// first one may have arrived.
 	passed := batch.Status.VerdictOf(v1alpha1.StagePre).Outcome() == v1alpha1.OutcomePass
@@ -123,8 +123,8 @@ func (u *followUp) Call(ctx context.Context, stored *v1alpha1.ChangePod) {
 	if !u.intent {
 		return
 	}
-	u.in.Pod = stored
-	u.finisher.recordDecision(ctx, wakeUp{namespace: stored.Namespace, workload: u.in.Workload.Name, pod: stored.Name},
+	u.in.Batch = stored
+	u.finisher.recordDecision(ctx, wakeUp{namespace: stored.Namespace, release: u.in.Release.Name, batch: stored.Name},
 		v1alpha1.StagePost, Decision{FinishBatch, "the PRE check passed"})
 	ctx = context.WithoutCancel(ctx)
 	u.finisher.calls.Add(1)

@@ -12,9 +12,9 @@ import (
 // retrieve asks the server for the verdict of the stage and records it if it is a
 // pass. All other answers, rejections included, have no meaning.
 func (f *function) retrieve(ctx context.Context, server Server, in Input) (passed bool, err error) {
-	status := &in.Pod.Status
+	status := &in.Batch.Status
 	stored := status.VerdictOf(in.Stage)
-	node, answer, err := retrieveAny(ctx, server, in.Workload.Spec.OrderID, in.Stage, status.Nodes(), stored)
+	node, answer, err := retrieveAny(ctx, server, in.Release.Spec.OrderID, in.Stage, status.Nodes(), stored)
 	switch {
 	case err != nil || node == "":
 		return false, err
@@ -31,7 +31,7 @@ func (f *function) retrieve(ctx context.Context, server Server, in Input) (passe
 
 // recordPass records a pass that the server returned. It implies the answer to the call.
 func (f *function) recordPass(ctx context.Context, in Input, node string, answer altershield.RetrieveAnswer) error {
-	if s := in.Pod.Status.SubmissionOf(in.Stage); in.Stage == v1alpha1.StagePost && s != nil && s.AnsweredTime == nil {
+	if s := in.Batch.Status.SubmissionOf(in.Stage); in.Stage == v1alpha1.StagePost && s != nil && s.AnsweredTime == nil {
 		err := f.storeResult(ctx, in, nil, func(s *v1alpha1.ChangePodStatus, attempt int32) bool {
 			return storeFinish(s, attempt, f.clock.Now())
 		})
@@ -80,17 +80,17 @@ func (r retrieved) Retrieve(context.Context, altershield.Retrieve) (altershield.
 // resubmit runs the PRE check of the batch again. It returns the node if its check has
 // not begun.
 func (f *function) resubmit(ctx context.Context, server Server, in Input) (notBegun string, err error) {
-	start := in.Pod.Status.SubmissionOf(v1alpha1.StagePre)
-	accepted, notBegun, err := resubmitNode(ctx, server, in.Workload.Spec.OrderID, in.Pod.Status.ChangePodID)
+	start := in.Batch.Status.SubmissionOf(v1alpha1.StagePre)
+	accepted, notBegun, err := resubmitNode(ctx, server, in.Release.Spec.OrderID, in.Batch.Status.ChangePodID)
 	if !accepted {
 		return notBegun, err
 	}
-	pods := f.client.AppV1alpha1().ChangePods(in.Pod.Namespace)
-	_, err = functions.PatchStatusFrom(ctx, pods, in.Pod, statuspatch.ChangePodSubmit, func(pod *v1alpha1.ChangePod) error {
-		if pod.UID != in.Pod.UID {
+	batches := f.client.AppV1alpha1().ChangePods(in.Batch.Namespace)
+	_, err = functions.PatchStatusFrom(ctx, batches, in.Batch, statuspatch.ChangePodSubmit, func(batch *v1alpha1.ChangePod) error {
+		if batch.UID != in.Batch.UID {
 			return errOutdated
 		}
-		storeResumption(pod.Status.Submissions, start, f.clock.Now())
+		storeResumption(batch.Status.Submissions, start, f.clock.Now())
 		return nil
 	})
 	return "", err

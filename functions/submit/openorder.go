@@ -32,11 +32,11 @@ func (f *function) openOrder(ctx context.Context, server Server, w *v1alpha1.Cha
 // storeConfigError stores on the release that an invalid configuration prevents the
 // order from being opened, so that users find the cause there.
 func (f *function) storeConfigError(ctx context.Context, wake wakeUp, configErr error) error {
-	w, err := f.releases.Live(ctx, wake.namespace, wake.workload)
+	w, err := f.releases.Live(ctx, wake.namespace, wake.release)
 	if err != nil {
 		return err
 	}
-	if wake.workloadUID != "" && wake.workloadUID != w.UID {
+	if wake.releaseUID != "" && wake.releaseUID != w.UID {
 		return errOutdated
 	}
 	logging.FromContext(ctx).Errorw("Invalid configuration of the server", "error", configErr)
@@ -48,8 +48,8 @@ func (f *function) storeConfigError(ctx context.Context, wake wakeUp, configErr 
 }
 
 func (f *function) storeOrder(ctx context.Context, w *v1alpha1.ChangeWorkload, answer altershield.OrderAnswer, callErr error) (*v1alpha1.ChangeWorkload, error) {
-	workloads := f.client.AppV1alpha1().ChangeWorkloads(w.Namespace)
-	return functions.PatchStatus(ctx, workloads, w.Name, statuspatch.ChangeWorkloadSubmit, func(current *v1alpha1.ChangeWorkload) error {
+	releases := f.client.AppV1alpha1().ChangeWorkloads(w.Namespace)
+	return functions.PatchStatus(ctx, releases, w.Name, statuspatch.ChangeWorkloadSubmit, func(current *v1alpha1.ChangeWorkload) error {
 		if current.UID != w.UID {
 			return errOutdated
 		}

@@ -24,21 +24,21 @@ func (f *function) handleOrder(ctx context.Context, server Server, w wakeUp, cal
 			return err
 		}
 		stage := v1alpha1.Stage("")
-		if s := in.Workload.Status.OrderStep; s != nil && s.Name != v1alpha1.OrderStepClose {
+		if s := in.Release.Status.OrderStep; s != nil && s.Name != v1alpha1.OrderStepClose {
 			stage = stageOf(s.Name)
 		}
 		f.recordDecision(ctx, w, stage, decision)
 		switch decision.Action {
 		case OpenOrder:
-			_, err = f.openOrder(ctx, server, in.Workload)
+			_, err = f.openOrder(ctx, server, in.Release)
 		case AskRetrieve:
 			var passed bool
-			if passed, err = f.retrieveOrder(ctx, server, in.Workload, stage); passed {
+			if passed, err = f.retrieveOrder(ctx, server, in.Release, stage); passed {
 				return err
 			}
 			in.Asked = true
 		case Resubmit:
-			if in.NotBegun, err = f.resubmitOrder(ctx, server, in.Workload); in.NotBegun == "" {
+			if in.NotBegun, err = f.resubmitOrder(ctx, server, in.Release); in.NotBegun == "" {
 				return err
 			}
 		case StartOrder:
@@ -60,10 +60,10 @@ func (f *function) handleOrder(ctx context.Context, server Server, w wakeUp, cal
 // decideOrder reads the release and decides. For a call it waits for the rate limit,
 // and then writes the intent.
 func (f *function) decideOrder(ctx context.Context, server Server, w wakeUp, in *OrderInput) (Decision, error) {
-	workloads := f.client.AppV1alpha1().ChangeWorkloads(w.namespace)
-	c, err := workloads.Get(ctx, w.workload, metav1.GetOptions{})
+	releases := f.client.AppV1alpha1().ChangeWorkloads(w.namespace)
+	c, err := releases.Get(ctx, w.release, metav1.GetOptions{})
 	if err != nil {
-		return Decision{}, fmt.Errorf("read %s: %w", w.workload, err)
+		return Decision{}, fmt.Errorf("read %s: %w", w.release, err)
 	}
 	decision, err := f.decideOnOrder(c, w, in)
 	if err != nil || !decision.writesOrder() {
@@ -73,7 +73,7 @@ func (f *function) decideOrder(ctx context.Context, server Server, w wakeUp, in 
 	if in.Reservation, reserved = reserve(ctx, server, decision, in.CallDeadline); !reserved {
 		return Decision{Throttled, throttledReason}, nil
 	}
-	in.Workload, err = functions.PatchStatusFrom(ctx, workloads, c, statuspatch.ChangeWorkloadSubmit, func(c *v1alpha1.ChangeWorkload) error {
+	in.Release, err = functions.PatchStatusFrom(ctx, releases, c, statuspatch.ChangeWorkloadSubmit, func(c *v1alpha1.ChangeWorkload) error {
 		var err error
 		if decision, err = f.decideOnOrder(c, w, in); err != nil {
 			return err
@@ -94,24 +94,24 @@ func (f *function) decideOrder(ctx context.Context, server Server, w wakeUp, in 
 
 // decideOnOrder decides on a release as it is stored.
 func (f *function) decideOnOrder(c *v1alpha1.ChangeWorkload, w wakeUp, in *OrderInput) (Decision, error) {
-	if c.UID != w.workloadUID {
+	if c.UID != w.releaseUID {
 		return Decision{}, errOutdated
 	}
-	in.Workload, in.Now = c.DeepCopy(), f.clock.Now()
+	in.Release, in.Now = c.DeepCopy(), f.clock.Now()
 	return DecideOrder(*in), nil
 }
 
 // startOrder starts the order at the server. Its intent is stored already.
 func (f *function) startOrder(ctx context.Context, server Server, in OrderInput) error {
-	intent := in.Workload.Status.Order.SubmissionOf(v1alpha1.StagePre)
+	intent := in.Release.Status.Order.SubmissionOf(v1alpha1.StagePre)
 	call, cancel := f.callContext(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallDeadline)
 	defer cancel()
-	answer, callErr := server.StartOrder(call, altershield.StartOrder{OrderID: in.Workload.Spec.OrderID, StartTime: in.Now})
-	return f.storeOrderResult(ctx, in.Workload, callErr, func(o *v1alpha1.Order) {
+	answer, callErr := server.StartOrder(call, altershield.StartOrder{OrderID: in.Release.Spec.OrderID, StartTime: in.Now})
+	return f.storeOrderResult(ctx, in.Release, callErr, func(o *v1alpha1.Order) {
 		s := pendingSubmission(o.Submissions, v1alpha1.StagePre, intent.Attempts)
 		switch {
 		case s == nil:
-			f.logIgnored(ctx, in.Workload.Name, v1alpha1.StagePre)
+			f.logIgnored(ctx, in.Release.Name, v1alpha1.StagePre)
 		case callErr != nil:
 			s.Error = serverError(callErr, f.clock.Now())
 		default:
@@ -122,23 +122,23 @@ func (f *function) startOrder(ctx context.Context, server Server, in OrderInput)
 
 // finishOrder finishes the order at the server. Its intent is stored already.
 func (f *function) finishOrder(ctx context.Context, server Server, in OrderInput) error {
-	intent := in.Workload.Status.Order.SubmissionOf(v1alpha1.StagePost)
+	intent := in.Release.Status.Order.SubmissionOf(v1alpha1.StagePost)
 	call, cancel := f.callContext(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallDeadline)
 	defer cancel()
 	_, callErr := server.Finish(call, altershield.Finish{
-		OrderID: in.Workload.Spec.OrderID, NodeID: in.Workload.Status.Order.Node(),
-		Message:    fmt.Sprintf("%d pods passed", in.Workload.Status.Counts.Passed),
-		Result:     paramsOf(in.Workload),
+		OrderID: in.Release.Spec.OrderID, NodeID: in.Release.Status.Order.Node(),
+		Message:    fmt.Sprintf("%d pods passed", in.Release.Status.Counts.Passed),
+		Result:     paramsOf(in.Release),
 		FinishTime: in.Now,
 	})
 	if intent.Attempts > 1 && isCheckRunning(callErr) {
 		callErr = nil // an earlier finish, whose answer was lost, had arrived
 	}
-	return f.storeOrderResult(ctx, in.Workload, callErr, func(o *v1alpha1.Order) {
+	return f.storeOrderResult(ctx, in.Release, callErr, func(o *v1alpha1.Order) {
 		s := pendingSubmission(o.Submissions, v1alpha1.StagePost, intent.Attempts)
 		switch {
 		case s == nil:
-			f.logIgnored(ctx, in.Workload.Name, v1alpha1.StagePost)
+			f.logIgnored(ctx, in.Release.Name, v1alpha1.StagePost)
 		case callErr != nil:
 			s.Error = serverError(callErr, f.clock.Now())
 		default:
@@ -149,16 +149,16 @@ func (f *function) finishOrder(ctx context.Context, server Server, in OrderInput
 
 // closeOrder closes the order at the server. Its intent is stored already.
 func (f *function) closeOrder(ctx context.Context, server Server, in OrderInput) error {
-	intent := in.Workload.Status.Order.Closing
+	intent := in.Release.Status.Order.Closing
 	call, cancel := f.callContext(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallDeadline)
 	defer cancel()
-	n := in.Workload.Status.Counts
+	n := in.Release.Status.Counts
 	callErr := server.CloseOrder(call, altershield.CloseOrder{
-		OrderID: in.Workload.Spec.OrderID, State: altershield.CloseState(intent.State),
+		OrderID: in.Release.Spec.OrderID, State: altershield.CloseState(intent.State),
 		Message:    fmt.Sprintf("%d of %d pods passed, %d failed", n.Passed, n.Pods, n.Failed),
 		FinishTime: in.Now,
 	})
-	return f.storeOrderResult(ctx, in.Workload, callErr, func(o *v1alpha1.Order) {
+	return f.storeOrderResult(ctx, in.Release, callErr, func(o *v1alpha1.Order) {
 		if o.Closing == nil || o.Closing.Attempts != intent.Attempts {
 			return
 		}

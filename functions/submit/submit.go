@@ -84,11 +84,11 @@ func New(client versioned.Interface, server *functions.ClientSource, recorder *v
 
 // wakeUp is a wake-up for a batch, or for the order if pod is empty.
 type wakeUp struct {
-	namespace, workload string
-	workloadUID         types.UID
-	pod                 string
-	podUID              types.UID
-	stage               v1alpha1.Stage
+	namespace, release string
+	releaseUID         types.UID
+	batch              string
+	batchUID           types.UID
+	stage              v1alpha1.Stage
 }
 
 func (f *function) handle(ctx context.Context, e event.Event) error {
@@ -98,7 +98,7 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 		if err != nil {
 			return functions.Permanent(err)
 		}
-		return ignoreHandled(f.handleWakeUp(ctx, wakeUp{namespace: d.Namespace, workload: d.Name, workloadUID: d.UID}))
+		return ignoreHandled(f.handleWakeUp(ctx, wakeUp{namespace: d.Namespace, release: d.Name, releaseUID: d.UID}))
 	case events.TypeChangePodReady:
 		d, err := events.ParseChangePodReady(e)
 		if err != nil {
@@ -108,7 +108,7 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 			return nil // the wake-up is for another judge; at the server the stage may not be due
 		}
 		return ignoreHandled(f.handleWakeUp(ctx, wakeUp{
-			namespace: d.Namespace, workload: d.ChangeWorkload, pod: d.Name, podUID: d.UID, stage: d.Stage,
+			namespace: d.Namespace, release: d.ChangeWorkload, batch: d.Name, batchUID: d.UID, stage: d.Stage,
 		}))
 	default:
 		return functions.Permanentf("function submit does not handle event type %s", e.Type())
@@ -149,7 +149,7 @@ func (f *function) handleWakeUp(ctx context.Context, w wakeUp) error {
 	switch {
 	case configErr != nil:
 		return f.storeConfigError(ctx, w, configErr)
-	case w.pod == "":
+	case w.batch == "":
 		return f.handleOrder(ctx, server, w, config.TotalDeadline)
 	default:
 		return f.handleBatch(ctx, server, w, config.TotalDeadline)
@@ -158,20 +158,20 @@ func (f *function) handleWakeUp(ctx context.Context, w wakeUp) error {
 
 // handleBatch decides and acts for a batch until nothing is left to do.
 func (f *function) handleBatch(ctx context.Context, server Server, w wakeUp, callDeadline time.Duration) error {
-	workload, cached, err := f.releases.Cached(ctx, w.namespace, w.workload)
+	release, cached, err := f.releases.Cached(ctx, w.namespace, w.release)
 	if err != nil {
 		return err
 	}
-	in := Input{Workload: workload, Stage: w.stage, CallDeadline: callDeadline}
+	in := Input{Release: release, Stage: w.stage, CallDeadline: callDeadline}
 	for range maxSteps {
 		decision, err := f.decide(ctx, server, w, &in)
 		if err != nil {
 			return err
 		}
-		if cached && !v1alpha1.OwnedBy(in.Pod, in.Workload.UID) {
+		if cached && !v1alpha1.OwnedBy(in.Batch, in.Release.UID) {
 			// The batch may belong to a release that is newer than the cached one.
 			cached = false
-			if in.Workload, err = f.releases.Live(ctx, w.namespace, w.workload); err != nil {
+			if in.Release, err = f.releases.Live(ctx, w.namespace, w.release); err != nil {
 				return err
 			}
 			continue
@@ -179,7 +179,7 @@ func (f *function) handleBatch(ctx context.Context, server Server, w wakeUp, cal
 		f.recordDecision(ctx, w, w.stage, decision)
 		switch decision.Action {
 		case OpenOrder:
-			in.Workload, err = f.openOrder(ctx, server, in.Workload)
+			in.Release, err = f.openOrder(ctx, server, in.Release)
 		case AskRetrieve:
 			var passed bool
 			if passed, err = f.retrieve(ctx, server, in); passed {
@@ -206,20 +206,20 @@ func (f *function) handleBatch(ctx context.Context, server Server, w wakeUp, cal
 
 // recordDecision logs and counts a decision.
 func (f *function) recordDecision(ctx context.Context, w wakeUp, stage v1alpha1.Stage, d Decision) {
-	logging.FromContext(ctx).Infow("Wake-up handled", "namespace", w.namespace, "changeworkload", w.workload,
-		"changepod", w.pod, "stage", stage, "action", d.Action, "reason", d.Reason)
+	logging.FromContext(ctx).Infow("Wake-up handled", "namespace", w.namespace, "changeworkload", w.release,
+		"changepod", w.batch, "stage", stage, "action", d.Action, "reason", d.Reason)
 	f.decided.Add(ctx, 1, string(d.Action), string(stage))
 }
 
 // decide reads the batch and decides. For a call it waits for the rate limit, and then
 // writes the intent.
 func (f *function) decide(ctx context.Context, server Server, w wakeUp, in *Input) (Decision, error) {
-	pods := f.client.AppV1alpha1().ChangePods(w.namespace)
-	pod, err := pods.Get(ctx, w.pod, metav1.GetOptions{})
+	batches := f.client.AppV1alpha1().ChangePods(w.namespace)
+	batch, err := batches.Get(ctx, w.batch, metav1.GetOptions{})
 	if err != nil {
-		return Decision{}, fmt.Errorf("read %s: %w", w.pod, err)
+		return Decision{}, fmt.Errorf("read %s: %w", w.batch, err)
 	}
-	decision, answeredAt, err := f.decideOn(pod, w, in)
+	decision, answeredAt, err := f.decideOn(batch, w, in)
 	if err != nil || !decision.writesBatch() {
 		return decision, err
 	}
@@ -227,16 +227,16 @@ func (f *function) decide(ctx context.Context, server Server, w wakeUp, in *Inpu
 	if in.Reservation, reserved = reserve(ctx, server, decision, in.CallDeadline); !reserved {
 		return Decision{Throttled, throttledReason}, nil
 	}
-	in.Pod, err = functions.PatchStatusFrom(ctx, pods, pod, statuspatch.ChangePodSubmit, func(pod *v1alpha1.ChangePod) error {
+	in.Batch, err = functions.PatchStatusFrom(ctx, batches, batch, statuspatch.ChangePodSubmit, func(batch *v1alpha1.ChangePod) error {
 		var err error
-		if decision, answeredAt, err = f.decideOn(pod, w, in); err != nil {
+		if decision, answeredAt, err = f.decideOn(batch, w, in); err != nil {
 			return err
 		}
 		switch decision.Action {
 		case StartBatch, FinishBatch:
-			writeBatchIntent(&pod.Status, w.stage, in.Now)
+			writeBatchIntent(&batch.Status, w.stage, in.Now)
 		case StoreAnswer:
-			storeFinish(&pod.Status, pod.Status.SubmissionOf(w.stage).Attempts, answeredAt)
+			storeFinish(&batch.Status, batch.Status.SubmissionOf(w.stage).Attempts, answeredAt)
 		}
 		return nil
 	})
@@ -247,12 +247,12 @@ func (f *function) decide(ctx context.Context, server Server, w wakeUp, in *Inpu
 }
 
 // decideOn decides on a batch as it is stored.
-func (f *function) decideOn(pod *v1alpha1.ChangePod, w wakeUp, in *Input) (Decision, time.Time, error) {
-	if pod.UID != w.podUID {
+func (f *function) decideOn(batch *v1alpha1.ChangePod, w wakeUp, in *Input) (Decision, time.Time, error) {
+	if batch.UID != w.batchUID {
 		return Decision{}, time.Time{}, errOutdated
 	}
-	in.Pod, in.Now = pod.DeepCopy(), f.clock.Now()
-	answeredAt, ok := f.cachedAnswer(pod)
+	in.Batch, in.Now = batch.DeepCopy(), f.clock.Now()
+	answeredAt, ok := f.cachedAnswer(batch)
 	in.AnswerCached = ok && w.stage == v1alpha1.StagePost
 	return Decide(*in), answeredAt, nil
 }

@@ -31,8 +31,8 @@ const (
 
 // Input has everything that a decision depends on.
 type Input struct {
-	// Pod is the current ChangePod.
-	Pod *v1alpha1.ChangePod
+	// Batch is the current ChangePod.
+	Batch *v1alpha1.ChangePod
 	// Received is the received verdict.
 	Received events.ChangePodVerdict
 	// Retrieved is the answer to retrieve, for a pass without rules.
@@ -55,11 +55,11 @@ type Decision struct {
 // number of deliveries do not matter: a late fail replaces a pass, and only a person
 // can overrule a fail.
 func Decide(in Input) Decision {
-	status := in.Pod.Status
+	status := in.Batch.Status
 	unchanged := Decision{Verdicts: status.Verdicts, PodResults: status.PodResults}
 	received := in.Received
 	switch {
-	case received.UID != in.Pod.UID:
+	case received.UID != in.Batch.UID:
 		unchanged.Action = OtherObject
 		return unchanged
 	case !status.HasNode(received.NodeID):
@@ -79,7 +79,7 @@ func Decide(in Input) Decision {
 		unchanged.Action = AskRetrieve
 		return unchanged
 	}
-	results, changed := mergeResults(in.Pod, received)
+	results, changed := mergeResults(in.Batch, received)
 	decision := Decision{Action: Unchanged, Verdicts: status.Verdicts, PodResults: results}
 	if action == Store {
 		decision.Verdicts = withVerdict(status.Verdicts, next)

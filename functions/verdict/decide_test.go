@@ -49,7 +49,7 @@ func TestAVerdictReplacesOnlyOneOfALowerRank(t *testing.T) {
 						}
 						v := received(post, strings.TrimPrefix(verdict, "unconfirmed "))
 						v.WithoutRules = verdict == unconfirmed
-						got := Decide(Input{Pod: batch, Received: v, Retrieved: RetrievedNothing, Now: ft.Now()})
+						got := Decide(Input{Batch: batch, Received: v, Retrieved: RetrievedNothing, Now: ft.Now()})
 						if replaced := !cmp.Equal(batch.Status.Verdicts, got.Verdicts); replaced != (newRank > oldRank) {
 							t.Errorf("verdicts are %v", got.Verdicts)
 						}
@@ -100,7 +100,7 @@ func TestDecideForAVerdictOfABatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			batch := ft.NewBatch(1, []string{"a"}, append([]change{ft.Started("n", 0)}, tc.batch...)...)
-			got := Decide(Input{Pod: batch, Received: tc.received, Retrieved: tc.retrieved, Now: ft.Now()})
+			got := Decide(Input{Batch: batch, Received: tc.received, Retrieved: tc.retrieved, Now: ft.Now()})
 			if got.Action != tc.want {
 				t.Errorf("action is %s, want %s", got.Action, tc.want)
 			}
@@ -153,7 +153,7 @@ func TestResultsOfPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			batch := ft.NewBatch(1, []string{"a", "b"}, ft.Started("n", 0))
 			batch.Status.PodResults = tc.before
-			got := Decide(Input{Pod: batch, Received: tc.received, Now: ft.Now()})
+			got := Decide(Input{Batch: batch, Received: tc.received, Now: ft.Now()})
 			var pairs []string
 			for _, r := range got.PodResults {
 				pair := r.Pod + "=" + r.Verdict
@@ -166,7 +166,7 @@ func TestResultsOfPods(t *testing.T) {
 				t.Error(diff)
 			}
 			batch.Status.Verdicts, batch.Status.PodResults = got.Verdicts, got.PodResults
-			if again := Decide(Input{Pod: batch, Received: tc.received, Now: ft.Now()}); again.Action != Unchanged {
+			if again := Decide(Input{Batch: batch, Received: tc.received, Now: ft.Now()}); again.Action != Unchanged {
 				t.Errorf("action for the duplicate is %s", again.Action)
 			}
 		})
@@ -175,7 +175,7 @@ func TestResultsOfPods(t *testing.T) {
 
 func TestADerivedResultHasMessageAndAddressOfThePod(t *testing.T) {
 	batch := ft.NewBatch(1, []string{"a"}, ft.Started("n", 0))
-	got := Decide(Input{Pod: batch, Received: received(post, "fail"), Now: ft.Now()})
+	got := Decide(Input{Batch: batch, Received: received(post, "fail"), Now: ft.Now()})
 	want := []v1alpha1.PodSummary{{
 		Pod: "a", UID: "uid-a", Namespace: ft.Namespace, IP: "10.0.0.1",
 		Verdict: "fail", Message: "fail because", Source: v1alpha1.SourceServer,
@@ -193,7 +193,7 @@ func TestDerivedResultsAreLimited(t *testing.T) {
 	batch := ft.NewBatch(1, names, ft.Started("n", 0))
 	v := received(post, "fail")
 	v.Message = strings.Repeat("é", 512)
-	got := Decide(Input{Pod: batch, Received: v, Now: ft.Now()})
+	got := Decide(Input{Batch: batch, Received: v, Now: ft.Now()})
 	size := 0
 	for _, r := range got.PodResults {
 		size += len(r.Message)
@@ -210,7 +210,7 @@ func TestDecideDoesNotModifyItsInput(t *testing.T) {
 	batch := ft.NewBatch(1, []string{"a", "b"}, ft.Started("n", 0), ft.Judged(post, "pass"))
 	batch.Status.PodResults = []v1alpha1.PodSummary{{Pod: "a", Verdict: "pass", Source: v1alpha1.SourceServer}}
 	before := batch.DeepCopy()
-	Decide(Input{Pod: batch, Received: received(post, "fail"), Now: ft.Now()})
+	Decide(Input{Batch: batch, Received: received(post, "fail"), Now: ft.Now()})
 	if diff := cmp.Diff(before, batch); diff != "" {
 		t.Error(diff)
 	}

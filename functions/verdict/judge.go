@@ -19,18 +19,18 @@ const NotAsked Action = "not-asked"
 // DecideJudge returns the action for a verdict of a judge other than the server, and the
 // verdicts to store. A verdict replaces only one of lower precedence, as for the server:
 // a late fail replaces a pass, and only a person can overrule a fail.
-func DecideJudge(pod *v1alpha1.ChangePod, received events.JudgeVerdict) (Action, []v1alpha1.JudgeVerdict) {
-	stored := pod.Status.Judges
+func DecideJudge(batch *v1alpha1.ChangePod, received events.JudgeVerdict) (Action, []v1alpha1.JudgeVerdict) {
+	stored := batch.Status.Judges
 	next := v1alpha1.JudgeVerdict{
 		Judge: received.Judge, Stage: received.Stage, Verdict: received.Verdict,
 		Reason: received.Reason, Message: received.Message, Time: received.Time,
 	}
 	switch {
-	case received.UID != pod.UID:
+	case received.UID != batch.UID:
 		return OtherObject, stored
-	case !slices.ContainsFunc(pod.OtherJudges(false), func(j v1alpha1.Judge) bool { return j.Name == received.Judge }):
+	case !slices.ContainsFunc(batch.OtherJudges(false), func(j v1alpha1.Judge) bool { return j.Name == received.Judge }):
 		return NotAsked, stored
-	case next.Precedence() <= pod.Status.JudgeVerdictOf(received.Judge).Precedence():
+	case next.Precedence() <= batch.Status.JudgeVerdictOf(received.Judge).Precedence():
 		return Unchanged, stored
 	}
 	out := slices.DeleteFunc(slices.Clone(stored), func(v v1alpha1.JudgeVerdict) bool { return v.Judge == received.Judge })
@@ -41,9 +41,9 @@ func DecideJudge(pod *v1alpha1.ChangePod, received events.JudgeVerdict) (Action,
 // ChangePod is not an error.
 func (r *Recorder) RecordJudge(ctx context.Context, received events.JudgeVerdict) error {
 	var action Action
-	pods := r.client.AppV1alpha1().ChangePods(received.Namespace)
-	_, err := functions.PatchStatus(ctx, pods, received.Name, statuspatch.ChangePodJudge, func(pod *v1alpha1.ChangePod) error {
-		action, pod.Status.Judges = DecideJudge(pod, received)
+	batches := r.client.AppV1alpha1().ChangePods(received.Namespace)
+	_, err := functions.PatchStatus(ctx, batches, received.Name, statuspatch.ChangePodJudge, func(batch *v1alpha1.ChangePod) error {
+		action, batch.Status.Judges = DecideJudge(batch, received)
 		return nil
 	})
 	if apierrors.IsNotFound(err) {

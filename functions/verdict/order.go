@@ -16,7 +16,7 @@ import (
 
 // OrderInput has everything that a decision about a verdict of an order depends on.
 type OrderInput struct {
-	Workload *v1alpha1.ChangeWorkload
+	Release  *v1alpha1.ChangeWorkload
 	Received events.OrderVerdict
 	// Retrieved and Now are as in Input.
 	Retrieved Retrieved
@@ -26,9 +26,9 @@ type OrderInput struct {
 // DecideOrder returns the action for a verdict of an order, and the verdicts to
 // store. The rules are those for batches.
 func DecideOrder(in OrderInput) (Action, []v1alpha1.StageVerdict) {
-	status, received := in.Workload.Status, in.Received
+	status, received := in.Release.Status, in.Received
 	switch {
-	case received.UID != in.Workload.UID:
+	case received.UID != in.Release.UID:
 		return OtherObject, status.OrderVerdicts
 	case !status.Order.HasNode(received.NodeID):
 		return OldNode, status.OrderVerdicts
@@ -66,9 +66,9 @@ func (r *Recorder) RecordOrder(ctx context.Context, received events.OrderVerdict
 
 func (r *Recorder) applyOrder(ctx context.Context, in OrderInput) (Action, error) {
 	var action Action
-	workloads := r.client.AppV1alpha1().ChangeWorkloads(in.Received.Namespace)
-	_, err := functions.PatchStatus(ctx, workloads, in.Received.Name, statuspatch.ChangeWorkloadVerdict, func(w *v1alpha1.ChangeWorkload) error {
-		in.Workload, in.Now = w, metav1.NewMicroTime(r.clock.Now())
+	releases := r.client.AppV1alpha1().ChangeWorkloads(in.Received.Namespace)
+	_, err := functions.PatchStatus(ctx, releases, in.Received.Name, statuspatch.ChangeWorkloadVerdict, func(w *v1alpha1.ChangeWorkload) error {
+		in.Release, in.Now = w, metav1.NewMicroTime(r.clock.Now())
 		action, w.Status.OrderVerdicts = DecideOrder(in)
 		return nil
 	})

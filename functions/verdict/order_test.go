@@ -66,7 +66,7 @@ func TestDecideForAVerdictOfAnOrder(t *testing.T) {
 				w.Status.Order.Submissions = []v1alpha1.Submission{{Stage: v1alpha1.StagePre, EarlierNodes: []string{"earlier"}}}
 			})
 			action, after := verdict.DecideOrder(verdict.OrderInput{
-				Workload: w, Retrieved: tc.retrieved,
+				Release: w, Retrieved: tc.retrieved,
 				Received: events.OrderVerdict{UID: "release", NodeID: tc.node, Stage: post, Verdict: tc.verdict, WithoutRules: tc.withoutRules},
 			})
 			if got := v1alpha1.VerdictOf(after, post).Outcome(); action != tc.want || got != tc.wantStage {

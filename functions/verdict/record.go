@@ -87,24 +87,24 @@ func (r *Recorder) Record(ctx context.Context, received events.ChangePodVerdict,
 // that this process wrote last. Only a write detects that this batch is outdated.
 func (r *Recorder) apply(ctx context.Context, in Input, next FollowUp) (Decision, *v1alpha1.ChangePod, error) {
 	var decision Decision
-	decide := func(pod *v1alpha1.ChangePod) error {
-		in.Pod, in.Now = pod, r.clock.Now()
+	decide := func(batch *v1alpha1.ChangePod) error {
+		in.Batch, in.Now = batch, r.clock.Now()
 		decision = Decide(in)
-		pod.Status.Verdicts, pod.Status.PodResults = decision.Verdicts, decision.PodResults
+		batch.Status.Verdicts, batch.Status.PodResults = decision.Verdicts, decision.PodResults
 		if decision.Action == Store {
-			r.storeEnd(pod, in.Now)
-			next.WriteIntent(pod)
+			r.storeEnd(batch, in.Now)
+			next.WriteIntent(batch)
 		}
 		return nil
 	}
-	pods := r.client.AppV1alpha1().ChangePods(in.Received.Namespace)
+	batches := r.client.AppV1alpha1().ChangePods(in.Received.Namespace)
 	if last := r.written.take(in.Received.UID); last != nil {
-		stored, err := functions.PatchStatusFrom(ctx, pods, last, r.fields, decide)
+		stored, err := functions.PatchStatusFrom(ctx, batches, last, r.fields, decide)
 		if err != nil || decision.Action == Store {
 			return decision, stored, err
 		}
 	}
-	stored, err := functions.PatchStatus(ctx, pods, in.Received.Name, r.fields, decide)
+	stored, err := functions.PatchStatus(ctx, batches, in.Received.Name, r.fields, decide)
 	if err == nil && decision.Action == Store && isPrePass(in.Received) { // a verdict of stage POST follows
 		r.written.add(stored)
 	}

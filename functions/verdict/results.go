@@ -24,11 +24,11 @@ const (
 // results are derived for these pods, to show which pods failed and why. A fail of the stage
 // without any failed pod fails all pods, whatever their results are. A pod cannot pass before
 // stage POST, so in stage PRE only fails are stored.
-func mergeResults(pod *v1alpha1.ChangePod, received events.ChangePodVerdict) ([]v1alpha1.PodSummary, bool) {
-	results := slices.Clone(pod.Status.PodResults)
+func mergeResults(batch *v1alpha1.ChangePod, received events.ChangePodVerdict) ([]v1alpha1.PodSummary, bool) {
+	results := slices.Clone(batch.Status.PodResults)
 	changed := false
 	failed := false
-	for _, info := range pod.Spec.PodInfos {
+	for _, info := range batch.Spec.PodInfos {
 		result := resultOf(received, info)
 		if result == nil || (received.Stage == v1alpha1.StagePre && v1alpha1.ParseVerdict(result.Verdict) != v1alpha1.OutcomeFail) {
 			continue
@@ -39,9 +39,9 @@ func mergeResults(pod *v1alpha1.ChangePod, received events.ChangePodVerdict) ([]
 	if v1alpha1.ParseVerdict(received.Verdict) != v1alpha1.OutcomeFail {
 		return results, changed
 	}
-	message := text.Truncate(received.Message, messageBudget/max(1, min(len(pod.Spec.PodInfos), maxDerived)))
+	message := text.Truncate(received.Message, messageBudget/max(1, min(len(batch.Spec.PodInfos), maxDerived)))
 	derived := 0
-	for _, info := range pod.Spec.PodInfos {
+	for _, info := range batch.Spec.PodInfos {
 		if derived == maxDerived {
 			break
 		}

@@ -48,7 +48,7 @@ func (b *batch) applyNew(ctx context.Context, s *suite, stage v1alpha1.Stage) {
 
 // apply applies one verdict. A pass without rules is confirmed with retrieve first.
 func (b *batch) apply(ctx context.Context, s *suite, r callback.Received) {
-	in := verdict.Input{Pod: b.pod, Now: time.Now(), Received: events.ChangePodVerdict{
+	in := verdict.Input{Batch: b.pod, Now: time.Now(), Received: events.ChangePodVerdict{
 		UID: b.pod.UID, NodeID: r.Data.NodeID, Stage: r.Data.Stage, Verdict: r.Data.Verdict, WithoutRules: r.WithoutRules,
 		Message: r.Data.Message, PodResults: r.Data.PodResults,
 	}}
