@@ -19,34 +19,34 @@ const DenialSlot = time.Minute
 // maxOperation limits Operation, in bytes.
 const maxOperation = 32
 
-// Guard references the object that denied a request: a PodUnavailableBudget, a
+// Denier references the object that denied a request: a PodUnavailableBudget, a
 // PodDeletionFlowControl, or an object that is protected from cascading deletion.
-type Guard struct {
+type Denier struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Namespace is empty if the guard is cluster-scoped.
+	// Namespace is empty if the object is cluster-scoped.
 	Namespace string    `json:"namespace,omitempty"`
 	Name      string    `json:"name"`
 	UID       types.UID `json:"uid"`
 }
 
-func (g Guard) check(c *checker) {
-	c.conforms("guard.apiVersion", g.APIVersion, validation.IsQualifiedName)
-	c.conforms("guard.kind", g.Kind, validation.IsCIdentifier)
-	if g.Namespace != "" {
-		c.conforms("guard.namespace", g.Namespace, validation.IsDNS1123Label)
+func (d Denier) check(c *checker) {
+	c.conforms("guard.apiVersion", d.APIVersion, validation.IsQualifiedName)
+	c.conforms("guard.kind", d.Kind, validation.IsCIdentifier)
+	if d.Namespace != "" {
+		c.conforms("guard.namespace", d.Namespace, validation.IsDNS1123Label)
 	}
-	c.name("guard.name", g.Name)
-	c.uid("guard.uid", g.UID)
+	c.name("guard.name", d.Name)
+	c.uid("guard.uid", d.UID)
 }
 
-// source returns the guard's path at the API server.
-func (g Guard) source() string {
-	gvr, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(g.APIVersion, g.Kind))
-	if g.Namespace == "" {
-		return clusterPath(gvr, g.Name)
+// source returns the path of the object at the API server.
+func (d Denier) source() string {
+	gvr, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(d.APIVersion, d.Kind))
+	if d.Namespace == "" {
+		return clusterPath(gvr, d.Name)
 	}
-	return path(gvr, g.Namespace, g.Name)
+	return path(gvr, d.Namespace, d.Name)
 }
 
 // DeletionDenied is the data of TypeDeletionDenied: within the slot, a guard
@@ -54,7 +54,7 @@ func (g Guard) source() string {
 // unavailable. It describes the first denial of a replica; the guard's status and
 // its Kubernetes Events cover all of them.
 type DeletionDenied struct {
-	Guard Guard `json:"guard"`
+	DeniedBy Denier `json:"guard"`
 	// SlotUnix is the beginning of the slot, in seconds; see DenialSlot.
 	SlotUnix int64 `json:"slotUnix"`
 	// Operation is the denied operation: DELETE, EVICT, UPDATE, RESIZE, RESTART.
@@ -78,10 +78,10 @@ func (DeletionDenied) Type() string { return TypeDeletionDenied }
 
 // ID implements Data. All replicas send the same id within a slot, so a storm of
 // denials is one event.
-func (d DeletionDenied) ID() string { return fmt.Sprintf("%s/%d/denied", d.Guard.UID, d.SlotUnix) }
+func (d DeletionDenied) ID() string { return fmt.Sprintf("%s/%d/denied", d.DeniedBy.UID, d.SlotUnix) }
 
 // Source implements Data: the guard.
-func (d DeletionDenied) Source() string { return d.Guard.source() }
+func (d DeletionDenied) Source() string { return d.DeniedBy.source() }
 
 // Subject implements Data: the target of the denied operation.
 func (d DeletionDenied) Subject() string { return d.Object }
@@ -89,7 +89,7 @@ func (d DeletionDenied) Subject() string { return d.Object }
 // Validate implements Data.
 func (d DeletionDenied) Validate() error {
 	var c checker
-	d.Guard.check(&c)
+	d.DeniedBy.check(&c)
 	if d.SlotUnix <= 0 || d.SlotUnix%int64(DenialSlot/time.Second) != 0 {
 		c.invalid("slotUnix", d.SlotUnix, "must be the beginning of a slot")
 	}

@@ -104,7 +104,7 @@ func breaker(verb BreakerVerb) Breaker {
 
 func deletionDenied() DeletionDenied {
 	return DeletionDenied{
-		Guard: Guard{APIVersion: "policy.kruise.io/v1alpha1", Kind: "PodUnavailableBudget", Namespace: "default", Name: "sleep",
+		DeniedBy: Denier{APIVersion: "policy.kruise.io/v1alpha1", Kind: "PodUnavailableBudget", Namespace: "default", Name: "sleep",
 			UID: "0a1b2c3d-0000-4000-8000-000000000005"},
 		SlotUnix:  1_767_323_040,
 		Operation: "EVICT",

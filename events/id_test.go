@@ -36,7 +36,7 @@ func TestTheIDIdentifiesTheFact(t *testing.T) {
 	}{
 		"denied again in the slot":       {deletionDenied(), denied(func(d *DeletionDenied) { d.Object, d.User = "another", "joe" }), true},
 		"denied in the next slot":        {deletionDenied(), denied(func(d *DeletionDenied) { d.SlotUnix += 60 }), false},
-		"denied by another guard":        {deletionDenied(), denied(func(d *DeletionDenied) { d.Guard.UID = "other" }), false},
+		"denied by another guard":        {deletionDenied(), denied(func(d *DeletionDenied) { d.DeniedBy.UID = "other" }), false},
 		"opened and closed":              {deletionFlow(true), deletionFlow(false), false},
 		"opened, with another message":   {deletionFlow(true), opened(func(d *DeletionFlow) { d.Deleted++; d.Message = "" }), true},
 		"opened again":                   {deletionFlow(true), opened(func(d *DeletionFlow) { d.SinceUnix++ }), false},

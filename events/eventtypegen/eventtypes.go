@@ -21,7 +21,7 @@ const (
 	fromPod            = "/api/v1/namespaces/*/pods/*"
 	fromWorkload       = "/apis/apps/v1/namespaces/*/deployments/*"
 	fromChangePod      = "/apis/app.ops.cloud.alipay.com/v1alpha1/namespaces/*/changepods/*"
-	fromGuard          = "/apis/policy.kruise.io/v1alpha1/namespaces/*/podunavailablebudgets/*"
+	fromDenier         = "/apis/policy.kruise.io/v1alpha1/namespaces/*/podunavailablebudgets/*"
 	fromFlowControl    = "/apis/policy.kruise.io/v1alpha1/poddeletionflowcontrols/*"
 	fromChangeWorkload = "/apis/app.ops.cloud.alipay.com/v1alpha1/namespaces/*/changeworkloads/*"
 )
@@ -51,7 +51,7 @@ func entries() map[string]entry {
 		events.TypePermissionLeaked:         {fromPod, "A pod ended, and a grant of its address could not be revoked. Subject: the pod."},
 		events.TypeBreakerOpened:            {fromPod, "The permissions of a pod were denied or failed too often and are no longer requested. Subject: the pod."},
 		events.TypeBreakerClosed:            {fromPod, "The permissions of a pod are requested again. Subject: the pod."},
-		events.TypeDeletionDenied:           {fromGuard, "A PodUnavailableBudget, a PodDeletionFlowControl or a protection from cascading deletion denied deletions, evictions or in-place updates; at most one event a minute. Subject: the target of the request."},
+		events.TypeDeletionDenied:           {fromDenier, "A PodUnavailableBudget, a PodDeletionFlowControl or a protection from cascading deletion denied deletions, evictions or in-place updates; at most one event a minute. Subject: the target of the request."},
 		events.TypeDeletionFlowOpened:       {fromFlowControl, "A deletion limit was reached: the breaker of a PodDeletionFlowControl is open. Subject: the flow control."},
 		events.TypeDeletionFlowClosed:       {fromFlowControl, "Deletions are below the limit again: the breaker of a PodDeletionFlowControl is closed. Subject: the flow control."},
 	}

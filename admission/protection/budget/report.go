@@ -24,7 +24,7 @@ func (e *evaluation) sendDenied(ctx context.Context, b *v1alpha1.PodUnavailableB
 		return
 	}
 	e.Denials.Publish(ctx, events.DeletionDenied{
-		Guard: events.Guard{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "PodUnavailableBudget",
+		DeniedBy: events.Denier{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "PodUnavailableBudget",
 			Namespace: b.Namespace, Name: b.Name, UID: b.UID},
 		Operation: string(e.action.Operation), Namespace: e.req.Namespace,
 		// A request with generateName has no name yet.

@@ -41,7 +41,7 @@ func TestADenialSendsACloudEventThatDescribesIt(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if d.Guard.Name != "web" || d.Guard.UID != b.UID || d.Operation != "DELETE" || d.Namespace != "ns" || d.Object != "web-1-a" ||
+				if d.DeniedBy.Name != "web" || d.DeniedBy.UID != b.UID || d.Operation != "DELETE" || d.Namespace != "ns" || d.Object != "web-1-a" ||
 					d.User != "jane" || d.Reason != v1alpha1.ReasonDisruptionDenied || d.Message == "" {
 					t.Errorf("%+v", d)
 				}

@@ -102,7 +102,7 @@ func (h Handler) deny(ctx context.Context, req *admissionv1.AdmissionRequest, ob
 		} else {
 			h.Recorder.Eventf(about, corev1.EventTypeWarning, v1alpha1.ReasonCascadingDeletionDenied, "%s: %s", req.UserInfo.Username, message)
 			h.Denials.Publish(ctx, events.DeletionDenied{
-				Guard:     events.Guard{APIVersion: about.APIVersion, Kind: about.Kind, Name: about.Name, UID: about.UID},
+				DeniedBy:  events.Denier{APIVersion: about.APIVersion, Kind: about.Kind, Name: about.Name, UID: about.UID},
 				Operation: string(v1alpha1.OperationDelete), Object: object.Name,
 				User: req.UserInfo.Username, Reason: v1alpha1.ReasonCascadingDeletionDenied, Message: message,
 			})

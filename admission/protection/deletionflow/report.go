@@ -23,7 +23,7 @@ func (g Guard) sendDenied(ctx context.Context, a *request, f *v1alpha1.PodDeleti
 		return
 	}
 	d := events.DeletionDenied{
-		Guard:     events.Guard{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "PodDeletionFlowControl", Name: f.Name, UID: f.UID},
+		DeniedBy:  events.Denier{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "PodDeletionFlowControl", Name: f.Name, UID: f.UID},
 		Operation: string(v1alpha1.OperationDelete), Object: a.Namespace.Name,
 		User: a.User, Reason: v1alpha1.ReasonDeletionDenied, Message: denied.Response.Result.Message,
 	}

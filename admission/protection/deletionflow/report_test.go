@@ -44,7 +44,7 @@ func TestADenialSendsACloudEventThatDescribesIt(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if d.Guard.Kind != "PodDeletionFlowControl" || d.Guard.Name != "cluster" || d.Reason != v1alpha1.ReasonDeletionDenied {
+				if d.DeniedBy.Kind != "PodDeletionFlowControl" || d.DeniedBy.Name != "cluster" || d.Reason != v1alpha1.ReasonDeletionDenied {
 					t.Errorf("%+v", d)
 				}
 				got = append(got, d.Operation+" "+d.Namespace+"/"+d.Object+" by "+d.User)

@@ -48,9 +48,9 @@ func (p *Publisher) first(d *events.DeletionDenied) bool {
 	if period != p.period {
 		p.period, p.published = period, map[types.UID]bool{}
 	}
-	if p.published[d.Guard.UID] {
+	if p.published[d.DeniedBy.UID] {
 		return false
 	}
-	p.published[d.Guard.UID], d.SlotUnix = true, period
+	p.published[d.DeniedBy.UID], d.SlotUnix = true, period
 	return true
 }

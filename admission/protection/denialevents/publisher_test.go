@@ -13,7 +13,7 @@ import (
 
 func denial(uid types.UID, pod string) events.DeletionDenied {
 	return events.DeletionDenied{
-		Guard:     events.Guard{APIVersion: "policy.kruise.io/v1alpha1", Kind: "PodUnavailableBudget", Namespace: "shop", Name: "web", UID: uid},
+		DeniedBy:  events.Denier{APIVersion: "policy.kruise.io/v1alpha1", Kind: "PodUnavailableBudget", Namespace: "shop", Name: "web", UID: uid},
 		Operation: "DELETE", Namespace: "shop", Object: pod, User: "jane", Reason: "DisruptionDenied",
 	}
 }
