@@ -53,9 +53,9 @@ type ChangeWorkload struct {
 	// EntryTimeUnix is when the release entered Status, in seconds. Required for
 	// VerbSucceeded, VerbSuspended and VerbFailed.
 	EntryTimeUnix int64 `json:"entryTimeUnix,omitempty"`
-	// SlotUnix is the time that VerbProgressed reports on, in seconds: the beginning of
-	// a slot of at least 30 s, or the entry into a state.
-	SlotUnix int64 `json:"slotUnix,omitempty"`
+	// ProgressUnix is the time that VerbProgressed reports on, in seconds: the beginning of
+	// an interval of at least 30 s, or the entry into a state.
+	ProgressUnix int64 `json:"slotUnix,omitempty"`
 	// Reason is one of the Reason constants.
 	Reason string `json:"reason,omitempty"`
 	// Message is for people, truncated to MaxText bytes.
@@ -75,7 +75,7 @@ func (d ChangeWorkload) ID() string {
 	id := string(d.UID) + "/" + d.Version + "/" + string(d.Verb)
 	switch d.Verb {
 	case VerbProgressed:
-		id += fmt.Sprintf("/%d", d.SlotUnix)
+		id += fmt.Sprintf("/%d", d.ProgressUnix)
 	case VerbSucceeded, VerbSuspended, VerbFailed:
 		id += fmt.Sprintf("/%d", d.EntryTimeUnix)
 	}
@@ -107,8 +107,8 @@ func (d ChangeWorkload) Validate() error {
 			c.invalid("entryTimeUnix", d.EntryTimeUnix, "must be positive")
 		}
 	case VerbProgressed:
-		if d.SlotUnix <= 0 {
-			c.invalid("slotUnix", d.SlotUnix, "must be positive")
+		if d.ProgressUnix <= 0 {
+			c.invalid("slotUnix", d.ProgressUnix, "must be positive")
 		}
 	}
 	c.optional("reason", d.Reason, maxReason)

@@ -12,9 +12,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// DenialSlot is the length of a slot. All denials by a guard within one slot
+// DenialPeriod is the length of a period. All denials by an object within one period
 // share one event.
-const DenialSlot = time.Minute
+const DenialPeriod = time.Minute
 
 // maxOperation limits Operation, in bytes.
 const maxOperation = 32
@@ -49,14 +49,14 @@ func (d Denier) source() string {
 	return path(gvr, d.Namespace, d.Name)
 }
 
-// DeletionDenied is the data of TypeDeletionDenied: within the slot, a guard
+// DeletionDenied is the data of TypeDeletionDenied: within the period, an object
 // denied at least one request that would have deleted pods or made them
-// unavailable. It describes the first denial of a replica; the guard's status and
+// unavailable. It describes the first denial of a replica; the object's status and
 // its Kubernetes Events cover all of them.
 type DeletionDenied struct {
 	DeniedBy Denier `json:"guard"`
-	// SlotUnix is the beginning of the slot, in seconds; see DenialSlot.
-	SlotUnix int64 `json:"slotUnix"`
+	// PeriodUnix is the beginning of the period, in seconds; see DenialPeriod.
+	PeriodUnix int64 `json:"slotUnix"`
 	// Operation is the denied operation: DELETE, EVICT, UPDATE, RESIZE, RESTART.
 	Operation string `json:"operation"`
 	// Namespace and Object identify the target: a pod, a workload, a namespace.
@@ -76,9 +76,9 @@ var _ Data = DeletionDenied{}
 // Type implements Data.
 func (DeletionDenied) Type() string { return TypeDeletionDenied }
 
-// ID implements Data. All replicas send the same id within a slot, so a storm of
+// ID implements Data. All replicas send the same id within a period, so a storm of
 // denials is one event.
-func (d DeletionDenied) ID() string { return fmt.Sprintf("%s/%d/denied", d.DeniedBy.UID, d.SlotUnix) }
+func (d DeletionDenied) ID() string { return fmt.Sprintf("%s/%d/denied", d.DeniedBy.UID, d.PeriodUnix) }
 
 // Source implements Data: the guard.
 func (d DeletionDenied) Source() string { return d.DeniedBy.source() }
@@ -90,8 +90,8 @@ func (d DeletionDenied) Subject() string { return d.Object }
 func (d DeletionDenied) Validate() error {
 	var c checker
 	d.DeniedBy.check(&c)
-	if d.SlotUnix <= 0 || d.SlotUnix%int64(DenialSlot/time.Second) != 0 {
-		c.invalid("slotUnix", d.SlotUnix, "must be the beginning of a slot")
+	if d.PeriodUnix <= 0 || d.PeriodUnix%int64(DenialPeriod/time.Second) != 0 {
+		c.invalid("slotUnix", d.PeriodUnix, "must be the beginning of a period")
 	}
 	c.required("operation", d.Operation, maxOperation)
 	if d.Namespace != "" {

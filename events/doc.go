@@ -20,7 +20,7 @@
 //	order.ready                 the ChangeWorkload      itself      <uid>/<version>/<step>
 //	order.verdict               the ChangeWorkload      itself      <uid>/<version>/<stage>/<node>/<verdict>
 //	changeworkload.started      the ChangeWorkload      workload    <uid>/<version>/started
-//	changeworkload.progressed   the ChangeWorkload      workload    <uid>/<version>/progressed/<slot>
+//	changeworkload.progressed   the ChangeWorkload      workload    <uid>/<version>/progressed/<time>
 //	changeworkload.succeeded    the ChangeWorkload      workload    <uid>/<version>/succeeded/<entry time>
 //	changeworkload.suspended    the ChangeWorkload      workload    <uid>/<version>/suspended/<entry time>
 //	changeworkload.failed       the ChangeWorkload      workload    <uid>/<version>/failed/<entry time>
@@ -34,9 +34,9 @@
 //	permission.leaked           the pod                 pod         <pod uid>/<application>.<attempt>/leaked
 //	breaker.opened              the pod                 pod         <pod uid>/<time of the last failure>/opened
 //	breaker.closed              the pod                 pod         <pod uid>/<time of the last failure>/closed
-//	deletion.denied             the budget, flow        object      <its uid>/<slot>/denied
+//	deletion.denied             the budget, flow        object      <its uid>/<period>/denied
 //	                            control or object that
-//	                            denies; a slot is
+//	                            denies; a period is
 //	                            DenialSlot
 //	deletionflow.opened         the flow control        itself      <uid>/<since>/opened
 //	deletionflow.closed         the flow control        itself      <uid>/<since>/closed

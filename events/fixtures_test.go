@@ -106,13 +106,13 @@ func deletionDenied() DeletionDenied {
 	return DeletionDenied{
 		DeniedBy: Denier{APIVersion: "policy.kruise.io/v1alpha1", Kind: "PodUnavailableBudget", Namespace: "default", Name: "sleep",
 			UID: "0a1b2c3d-0000-4000-8000-000000000005"},
-		SlotUnix:  1_767_323_040,
-		Operation: "EVICT",
-		Namespace: "default",
-		Object:    "sleep-7d9c5b4f5d-x2k9q",
-		User:      "jane",
-		Reason:    policyv1alpha1.ReasonDisruptionDenied,
-		Message:   "EVICT of pod sleep-7d9c5b4f5d-x2k9q is denied by PodUnavailableBudget sleep",
+		PeriodUnix: 1_767_323_040,
+		Operation:  "EVICT",
+		Namespace:  "default",
+		Object:     "sleep-7d9c5b4f5d-x2k9q",
+		User:       "jane",
+		Reason:     policyv1alpha1.ReasonDisruptionDenied,
+		Message:    "EVICT of pod sleep-7d9c5b4f5d-x2k9q is denied by PodUnavailableBudget sleep",
 	}
 }
 
@@ -180,7 +180,7 @@ func changeWorkload(verb Verb) ChangeWorkload {
 	case VerbBypassed:
 		d.User = "jane"
 	case VerbProgressed:
-		d.SlotUnix = 1_767_323_040
+		d.ProgressUnix = 1_767_323_040
 	}
 	return d
 }

@@ -17,7 +17,7 @@ func TestTheIDIdentifiesTheFact(t *testing.T) {
 	more := changeWorkload(VerbProgressed)
 	more.Counts.Passed++
 	next := changeWorkload(VerbProgressed)
-	next.SlotUnix += 30
+	next.ProgressUnix += 30
 	closing := samples()[3].(OrderReady)
 	closing.Step = v1alpha1.OrderStepClose
 	post := samples()[1].(ChangePodReady)
@@ -34,8 +34,8 @@ func TestTheIDIdentifiesTheFact(t *testing.T) {
 		a, b Data
 		same bool
 	}{
-		"denied again in the slot":       {deletionDenied(), denied(func(d *DeletionDenied) { d.Object, d.User = "another", "joe" }), true},
-		"denied in the next slot":        {deletionDenied(), denied(func(d *DeletionDenied) { d.SlotUnix += 60 }), false},
+		"denied again in the period":     {deletionDenied(), denied(func(d *DeletionDenied) { d.Object, d.User = "another", "joe" }), true},
+		"denied in the next period":      {deletionDenied(), denied(func(d *DeletionDenied) { d.PeriodUnix += 60 }), false},
 		"denied by another guard":        {deletionDenied(), denied(func(d *DeletionDenied) { d.DeniedBy.UID = "other" }), false},
 		"opened and closed":              {deletionFlow(true), deletionFlow(false), false},
 		"opened, with another message":   {deletionFlow(true), opened(func(d *DeletionFlow) { d.Deleted++; d.Message = "" }), true},
@@ -43,8 +43,8 @@ func TestTheIDIdentifiesTheFact(t *testing.T) {
 		"another stage":                  {samples()[1], post, false},
 		"suspended again":                {changeWorkload(VerbSuspended), again, false},
 		"started, sent in a later state": {changeWorkload(VerbStarted), later, true},
-		"other counts in one slot":       {changeWorkload(VerbProgressed), more, true},
-		"the next slot":                  {changeWorkload(VerbProgressed), next, false},
+		"other counts at one time":       {changeWorkload(VerbProgressed), more, true},
+		"the next progress":              {changeWorkload(VerbProgressed), next, false},
 		"another step of the order":      {samples()[3], closing, false},
 		"another verb":                   {changeWorkload(VerbSuspended), changeWorkload(VerbSucceeded), false},
 		"verdict sent again":             {verdict(), change(func(v *ChangePodVerdict) { v.Time = metav1.MicroTime{} }), true},

@@ -14,7 +14,7 @@ func TestValidationErrorsNameTheField(t *testing.T) {
 	judged := func(f func(*ChangePodVerdict)) Data { d := verdict(); f(&d); return d }
 	work := func(f func(*ChangeWorkload)) Data { d := changeWorkload(VerbSuspended); f(&d); return d }
 	step := func(f func(*OrderReady)) Data { d := samples()[3].(OrderReady); f(&d); return d }
-	slot := func(f func(*ChangeWorkload)) Data { d := changeWorkload(VerbProgressed); f(&d); return d }
+	progressed := func(f func(*ChangeWorkload)) Data { d := changeWorkload(VerbProgressed); f(&d); return d }
 	denied := func(f func(*ReleaseDenied)) Data { d := samples()[12].(ReleaseDenied); f(&d); return d }
 	granted := func(f func(*Permission)) Data { d := permission(PermissionGranted); f(&d); return d }
 	opened := func(f func(*Breaker)) Data { d := breaker(BreakerOpened); f(&d); return d }
@@ -30,7 +30,7 @@ func TestValidationErrorsNameTheField(t *testing.T) {
 		"guard.namespace:":      guard(func(d *DeletionDenied) { d.DeniedBy.Namespace = "a/b" }),
 		"guard.name:":           guard(func(d *DeletionDenied) { d.DeniedBy.Name = "" }),
 		"guard.uid:":            guard(func(d *DeletionDenied) { d.DeniedBy.UID = "" }),
-		"slotUnix: Invalid":     guard(func(d *DeletionDenied) { d.SlotUnix++ }),
+		"slotUnix: Invalid":     guard(func(d *DeletionDenied) { d.PeriodUnix++ }),
 		"operation:":            guard(func(d *DeletionDenied) { d.Operation = "" }),
 		"object:":               guard(func(d *DeletionDenied) { d.Object = "../x" }),
 		"sinceUnix:":            flow(func(d *DeletionFlow) { d.SinceUnix = 0 }),
@@ -59,7 +59,7 @@ func TestValidationErrorsNameTheField(t *testing.T) {
 		"verb:":                 work(func(d *ChangeWorkload) { d.Verb = "won" }),
 		"entryTimeUnix:":        work(func(d *ChangeWorkload) { d.EntryTimeUnix = 0 }),
 		"step:":                 step(func(d *OrderReady) { d.Step = "End" }),
-		"slotUnix:":             slot(func(d *ChangeWorkload) { d.SlotUnix = 0 }),
+		"slotUnix:":             progressed(func(d *ChangeWorkload) { d.ProgressUnix = 0 }),
 		"reason:":               work(func(d *ChangeWorkload) { d.Reason = strings.Repeat("a", 129) }),
 		"requestUid:":           denied(func(d *ReleaseDenied) { d.RequestUID = "" }),
 		"user:":                 denied(func(d *ReleaseDenied) { d.User = "" }),

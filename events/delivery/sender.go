@@ -119,7 +119,7 @@ func (s *Sender) queueFor(eventType string) *queue {
 	case events.TypePodFinished:
 		return s.podFinished
 	case events.TypeChangePodReady, events.TypeOrderReady, events.TypeChangeWorkloadProgressed:
-		return s.wakeUps // progress is sent again in the next slot
+		return s.wakeUps // progress is sent again in the next interval
 	default:
 		return s.facts
 	}

@@ -1,6 +1,6 @@
 // Package denialevents publishes denials as CloudEvent deletion.denied. To bound the
 // number of events, each replica sends only the first denial of a guard in a period of
-// events.DenialSlot, and all replicas use the same id for it. Kubernetes Events and
+// events.DenialPeriod, and all replicas use the same id for it. Kubernetes Events and
 // metrics show every denial.
 package denialevents
 
@@ -33,7 +33,7 @@ func New(sender events.Sender, c clock.PassiveClock) *Publisher {
 }
 
 // Publish sends an event unless one was sent for this guard in the current period. It
-// sets SlotUnix.
+// sets PeriodUnix.
 func (p *Publisher) Publish(ctx context.Context, d events.DeletionDenied) {
 	if p != nil && p.first(&d) {
 		delivery.SendBestEffort(ctx, p.sender, d)
@@ -43,7 +43,7 @@ func (p *Publisher) Publish(ctx context.Context, d events.DeletionDenied) {
 func (p *Publisher) first(d *events.DeletionDenied) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	const seconds = int64(events.DenialSlot / time.Second)
+	const seconds = int64(events.DenialPeriod / time.Second)
 	period := p.clock.Now().Unix() / seconds * seconds
 	if period != p.period {
 		p.period, p.published = period, map[types.UID]bool{}
@@ -51,6 +51,6 @@ func (p *Publisher) first(d *events.DeletionDenied) bool {
 	if p.published[d.DeniedBy.UID] {
 		return false
 	}
-	p.published[d.DeniedBy.UID], d.SlotUnix = true, period
+	p.published[d.DeniedBy.UID], d.PeriodUnix = true, period
 	return true
 }

@@ -27,7 +27,7 @@ func TestOneCloudEventPerGuardAndPeriod(t *testing.T) {
 		one.Publish(t.Context(), denial("b", "web-2"))
 	}
 	two.Publish(t.Context(), denial("a", "web-3"))
-	clock.SetTime(clock.Now().Add(events.DenialSlot))
+	clock.SetTime(clock.Now().Add(events.DenialPeriod))
 	one.Publish(t.Context(), denial("a", "web-4"))
 
 	var ids []string

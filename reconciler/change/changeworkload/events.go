@@ -32,7 +32,7 @@ func (r *Reconciler) publish(ctx context.Context, in Input, next *v1alpha1.Chang
 	}
 	progressed := false
 	switch next.Status.Phase {
-	case old: // progress is not delayed until the next slot
+	case old: // progress is not delayed until the next interval
 		progressed = becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadJudged) || becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadOrderJudged)
 	case v1alpha1.ReleaseInit, v1alpha1.ReleaseRunning, v1alpha1.ReleaseTimeOutPre:
 		progressed = true
@@ -65,49 +65,49 @@ func becameFalse(old, next *v1alpha1.ChangeWorkload, t apis.ConditionType) bool 
 }
 
 const (
-	// minProgressSlot and maxProgressSlot bound the interval of the progress events of
+	// minEventInterval and maxEventInterval bound the interval of the progress events of
 	// a release.
-	minProgressSlot = 30 * time.Second
-	maxProgressSlot = 64 * minProgressSlot
-	// maxProgressSlots bounds the releases in progressSlots. The event of an
+	minEventInterval = 30 * time.Second
+	maxEventInterval = 64 * minEventInterval
+	// maxEventTimes bounds the releases in eventTimes. The event of an
 	// evicted release is sent once more, with the same id.
-	maxProgressSlots = 20000
+	maxEventTimes = 20000
 )
 
-// sendProgress sends the stored progress of a running release once a slot, and
-// returns when the next slot begins.
+// sendProgress sends the stored progress of a running release once an interval, and
+// returns when the next interval begins.
 func (r *Reconciler) sendProgress(ctx context.Context, in Input, d Decision) (time.Duration, error) {
 	c := in.ChangeWorkload
 	if c.Status.Phase != d.Phase || (d.Phase != v1alpha1.ReleaseRunning && d.Phase != v1alpha1.ReleaseTimeOutPre) {
-		r.progressSlots.Remove(c.UID)
+		r.eventTimes.Remove(c.UID)
 		return 0, nil
 	}
-	slot := progressSlot(in)
-	begin := in.Now.Truncate(slot)
-	next := begin.Add(slot).Sub(in.Now)
-	// A longer slot may begin before the slot of the last event.
-	if sent, ok := r.progressSlots.Get(c.UID); (ok && !begin.After(sent.(time.Time))) || begin.Unix() <= c.Status.EntryTimeUnix {
-		return next, nil // the event of the transition was sent in this slot
+	interval := eventInterval(in)
+	begin := in.Now.Truncate(interval)
+	next := begin.Add(interval).Sub(in.Now)
+	// A longer interval may begin before that of the last event.
+	if sent, ok := r.eventTimes.Get(c.UID); (ok && !begin.After(sent.(time.Time))) || begin.Unix() <= c.Status.EntryTimeUnix {
+		return next, nil // the event of the transition was sent in this interval
 	}
-	r.progressSlots.Add(c.UID, begin)
+	r.eventTimes.Add(c.UID, begin)
 	return next, r.sendProgressOf(ctx, begin, c, d)
 }
 
-// progressSlot is the interval of progress events. It doubles with the time without
+// eventInterval is the interval of progress events. It doubles with the time without
 // progress: the progress of a release that waits for days does not change.
-func progressSlot(in Input) time.Duration {
+func eventInterval(in Input) time.Duration {
 	quiet := in.Now.Sub(resend.Later(lastProgressTime(in), time.Unix(in.ChangeWorkload.Status.EntryTimeUnix, 0)))
-	slot := minProgressSlot
-	for slot < maxProgressSlot && quiet >= 20*slot {
-		slot *= 2
+	interval := minEventInterval
+	for interval < maxEventInterval && quiet >= 20*interval {
+		interval *= 2
 	}
-	return slot
+	return interval
 }
 
 // sendProgressOf sends the progress of a release at a time.
 func (r *Reconciler) sendProgressOf(ctx context.Context, at time.Time, c *v1alpha1.ChangeWorkload, d Decision) error {
 	data := dataOf(c, events.VerbProgressed)
-	data.SlotUnix, data.Reason, data.Message = at.Unix(), d.Reason, d.Detail
+	data.ProgressUnix, data.Reason, data.Message = at.Unix(), d.Reason, d.Detail
 	e, err := newEvent(data)
 	if err != nil {
 		return err

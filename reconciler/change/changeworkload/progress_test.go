@@ -21,7 +21,7 @@ func TestAReleaseWithoutProgressIsReportedLessAndLessOften(t *testing.T) {
 		"a batch a minute ago, after an hour": {release(1, judged(1, ""), batchAt(59*time.Minute), after(time.Hour)), 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := progressSlot(tc.in); got != tc.want {
+			if got := eventInterval(tc.in); got != tc.want {
 				t.Errorf("%s, want %s", got, tc.want)
 			}
 		})

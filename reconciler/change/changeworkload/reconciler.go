@@ -81,8 +81,8 @@ type Reconciler struct {
 	enqueue func(types.NamespacedName)
 	// accepted has the ids of announcements that the Broker has accepted.
 	accepted *lru.Cache
-	// progressSlots has the slot of the last progress event, by UID.
-	progressSlots *lru.Cache
+	// eventTimes has the time of the last progress event, by UID.
+	eventTimes *lru.Cache
 	// unjudged counts unjudged orders.
 	unjudged metrics.Counter
 	clock    clock.PassiveClock
