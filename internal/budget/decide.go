@@ -13,8 +13,8 @@ type Pod struct {
 	ResourceVersion string
 	// Effects are the effects of an in-place change.
 	Effects []Effect
-	// Available reports whether the request makes an available pod unavailable.
-	Available bool
+	// BecomesUnavailable reports whether the request makes an available pod unavailable.
+	BecomesUnavailable bool
 	// Token identifies the charge; see DeletedEntry. Before is set in Decision.Renewed
 	// only: it identifies the charge that Token replaces.
 	Token, Before string
@@ -95,7 +95,7 @@ func (l *ledger) decide(r Request) Decision {
 		}
 		uncharged = append(uncharged, p)
 		// A pod that is charged for another operation costs nothing more.
-		if p.Available && !l.isCharged(p) {
+		if p.BecomesUnavailable && !l.isCharged(p) {
 			d.Needed++
 		}
 	}
@@ -112,7 +112,7 @@ func (l *ledger) decide(r Request) Decision {
 		}
 	}
 	for _, p := range uncharged {
-		if p.Available {
+		if p.BecomesUnavailable {
 			l.charge(r.Operation, p)
 			p.Token = l.budget.ResourceVersion
 			d.Charged = append(d.Charged, p)

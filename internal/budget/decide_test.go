@@ -22,7 +22,7 @@ func pod(name, rv string) *corev1.Pod {
 
 func of(names ...string) (pods []Pod) {
 	for _, n := range names {
-		pods = append(pods, Pod{Name: n, UID: types.UID("uid-" + n), ResourceVersion: "5", Available: true})
+		pods = append(pods, Pod{Name: n, UID: types.UID("uid-" + n), ResourceVersion: "5", BecomesUnavailable: true})
 	}
 	return pods
 }
@@ -49,7 +49,7 @@ func try(r Request) Request    { r.DryRun = true; return r }
 
 func TestCharges(t *testing.T) {
 	broken := charge(del, "broken")
-	broken.Pods[0].Available = false
+	broken.Pods[0].BecomesUnavailable = false
 	successor := charge(update, "a")
 	successor.Pods[0].UID = "uid-next"
 	for _, tc := range []struct {
@@ -162,7 +162,7 @@ func TestALaterChangeAddsItsEffectsToTheCharge(t *testing.T) {
 // charge.
 func TestOnlyTheFirstRequestChargesAPod(t *testing.T) {
 	broken := charge(del, "b")
-	broken.Pods[0].Available = false
+	broken.Pods[0].BecomesUnavailable = false
 	for _, tc := range []struct {
 		name  string
 		group []Request
@@ -213,7 +213,7 @@ func TestAChargeOfAnotherGenerationIsOutdated(t *testing.T) {
 
 func TestProtectNotReadyProtectsUnavailablePods(t *testing.T) {
 	broken := charge(del, "broken")
-	broken.Pods[0].Available = false
+	broken.Pods[0].BecomesUnavailable = false
 	for allowed, want := range map[int32]bool{0: false, 1: true} {
 		b := budgetWith(allowed)
 		b.Spec.ProtectNotReady = true

@@ -112,7 +112,7 @@ func (f fixture) charge(t *testing.T) error {
 	}
 	commit := guard.NewCommitter(listers.NewPodUnavailableBudgetLister(index), client, guard.NewChargeReferences(), groupcommit.Options{})
 	_, err = commit.Do(t.Context(), types.NamespacedName{Namespace: b.Namespace, Name: b.Name}, budget.Request{
-		Operation: policyv1alpha1.OperationDelete, Generation: b.Generation, Pods: []budget.Pod{{Name: "web-1", UID: "uid-1", ResourceVersion: "1", Available: true}},
+		Operation: policyv1alpha1.OperationDelete, Generation: b.Generation, Pods: []budget.Pod{{Name: "web-1", UID: "uid-1", ResourceVersion: "1", BecomesUnavailable: true}},
 	})
 	return err
 }

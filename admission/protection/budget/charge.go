@@ -41,7 +41,7 @@ func (e *evaluation) requestTo(ctx context.Context, b *v1alpha1.PodUnavailableBu
 		counts := budget.Available(p)
 		costs = costs || counts
 		request.Pods = append(request.Pods, budget.Pod{
-			Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion, Available: counts, Effects: e.action.Effects,
+			Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion, BecomesUnavailable: counts, Effects: e.action.Effects,
 		})
 	}
 	if len(request.Pods) == 0 || !costs {

@@ -240,7 +240,7 @@ func (e *evaluation) deny(ctx context.Context, b *v1alpha1.PodUnavailableBudget,
 
 // blocked returns the denial of an eviction that a PodDisruptionBudget would deny.
 func (e *evaluation) blocked(ctx context.Context, request *budget.Request) *admission.Answer {
-	if e.action.Operation != v1alpha1.OperationEvict || !request.Pods[0].Available {
+	if e.action.Operation != v1alpha1.OperationEvict || !request.Pods[0].BecomesUnavailable {
 		return nil
 	}
 	pdb, err := e.PDBs.Blocking(ctx, e.action.Pods[0])

@@ -66,7 +66,7 @@ func (r *RecentDeletions) add(b *v1alpha1.PodUnavailableBudget, request budget.R
 		return
 	}
 	for _, p := range request.Pods {
-		if !p.Available {
+		if !p.BecomesUnavailable {
 			continue
 		}
 		r.admitted.Set(recentKey{types.NamespacedName{Namespace: b.Namespace, Name: b.Name}, p.UID}, budgetState{b.UID, b.Generation}, admittedTTL)

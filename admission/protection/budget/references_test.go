@@ -23,7 +23,7 @@ import (
 func TestTheLastRequestRefundsACharge(t *testing.T) {
 	key := types.NamespacedName{Namespace: "ns", Name: "web"}
 	charge := func(asker uint64, op v1alpha1.PodOperation) budget.Request {
-		return budget.Request{Operation: op, AdmissionID: asker, Pods: []budget.Pod{{Name: "a", UID: "uid-a", Available: true}}}
+		return budget.Request{Operation: op, AdmissionID: asker, Pods: []budget.Pod{{Name: "a", UID: "uid-a", BecomesUnavailable: true}}}
 	}
 	const del, evict, update = v1alpha1.OperationDelete, v1alpha1.OperationEvict, v1alpha1.OperationUpdate
 	takes := func(r *ChargeReferences, asker uint64, op v1alpha1.PodOperation) {
@@ -157,7 +157,7 @@ func TestTheChargeOfATerminatingPodIsNotRefunded(t *testing.T) {
 // Refunds are decided in order with other requests, which may have referenced the
 // charge in the meantime.
 func TestAReferencedChargeIsNotRefunded(t *testing.T) {
-	pods := []budget.Pod{{Name: "a", UID: "uid-a", ResourceVersion: "5", Available: true}}
+	pods := []budget.Pod{{Name: "a", UID: "uid-a", ResourceVersion: "5", BecomesUnavailable: true}}
 	first := budget.Request{Operation: v1alpha1.OperationDelete, Pods: pods, Generation: 1, AdmissionID: 1}
 	second := first
 	second.AdmissionID = 2
