@@ -42,9 +42,9 @@ type Decision struct {
 	Outdated bool
 	// Unsynced reports whether the numbers do not follow from the current spec yet.
 	Unsynced bool
-	// NotComputed says why the budget cannot compute what is allowed; see
-	// Derivation.NotComputed.
-	NotComputed string
+	// UnknownReplicas says why the budget cannot compute what is allowed; see
+	// Derivation.UnknownReplicas.
+	UnknownReplicas string
 	// Charged are the pods that are charged for this Request, without those that were
 	// charged before.
 	Charged []Pod
@@ -79,7 +79,7 @@ func (l *ledger) decide(r Request) Decision {
 		l.refund(r)
 		return Decision{Admitted: true}
 	}
-	d := Decision{Numbers: l.numbers(), NotComputed: notComputed(l.budget)}
+	d := Decision{Numbers: l.numbers(), UnknownReplicas: unknownReplicas(l.budget)}
 	if d.Outdated = r.Generation != l.budget.Generation; d.Outdated {
 		return d
 	}
@@ -122,8 +122,8 @@ func (l *ledger) decide(r Request) Decision {
 	return d
 }
 
-// notComputed returns the message of condition Synced, if it is False.
-func notComputed(b *v1alpha1.PodUnavailableBudget) string {
+// unknownReplicas returns the message of condition Synced, if it is False.
+func unknownReplicas(b *v1alpha1.PodUnavailableBudget) string {
 	if c := b.Status.GetCondition(v1alpha1.BudgetSynced); c != nil && c.IsFalse() {
 		return c.Message
 	}

@@ -40,11 +40,11 @@ type Observed struct {
 // Derivation is the result of Derive.
 type Derivation struct {
 	Numbers
-	// NotComputed says why the budget allows nothing: Observed.UnknownReplicas, if the
+	// UnknownReplicas says why the budget allows nothing: Observed.UnknownReplicas, if the
 	// limit depends on the replicas.
-	NotComputed string
-	Deleted     map[types.UID]string
-	Unavailable map[string]string
+	UnknownReplicas string
+	Deleted         map[types.UID]string
+	Unavailable     map[string]string
 	// Refunded is how many charges were refunded because their request did not take
 	// effect.
 	Refunded int
@@ -104,7 +104,7 @@ func Derive(b *v1alpha1.PodUnavailableBudget, observed Observed) Derivation {
 	}
 	d.Numbers = ComputeNumbers(b.Spec, t)
 	if observed.UnknownReplicas != "" && NeedsReplicas(b.Spec) {
-		d.Allowed, d.NotComputed = 0, observed.UnknownReplicas
+		d.Allowed, d.UnknownReplicas = 0, observed.UnknownReplicas
 	}
 	return d
 }

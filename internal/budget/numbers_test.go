@@ -80,8 +80,8 @@ func TestABudgetThatNeedsUnknownReplicasAllowsNothing(t *testing.T) {
 		b.Spec = tc.spec
 		d := Derive(b, Observed{Pods: []*corev1.Pod{pod("a", "1"), pod("b", "1"), pod("c", "1")}, Total: 3, UnknownReplicas: "Game web",
 			ExistsUncovered: never[types.UID], Expired: never[string], KeepSettled: never[string]})
-		if d.Allowed != tc.want || (d.NotComputed == "") != (tc.want > 0 || tc.limit == "minAvailable: 5") {
-			t.Errorf("%s: allowed %d, want %d; not computed: %q", tc.limit, d.Allowed, tc.want, d.NotComputed)
+		if d.Allowed != tc.want || (d.UnknownReplicas == "") != (tc.want > 0 || tc.limit == "minAvailable: 5") {
+			t.Errorf("%s: allowed %d, want %d; unknown replicas: %q", tc.limit, d.Allowed, tc.want, d.UnknownReplicas)
 		}
 	}
 }

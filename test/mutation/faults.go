@@ -159,7 +159,7 @@ var faults = []fault{
 		"internal/budget/numbers.go", "n.Allowed = min(n.Allowed, room)", "_ = room",
 		"./internal/budget", "."},
 	{protection, "an owner with unknown replicas allows deletions",
-		"internal/budget/derive.go", "d.Allowed, d.NotComputed = 0, observed.UnknownReplicas", "d.NotComputed = observed.UnknownReplicas",
+		"internal/budget/derive.go", "d.Allowed, d.UnknownReplicas = 0, observed.UnknownReplicas", "d.UnknownReplicas = observed.UnknownReplicas",
 		"./internal/budget", "."},
 	{protection, "a percentage is rounded down",
 		"internal/budget/numbers.go", "int(total), true)", "int(total), false)",

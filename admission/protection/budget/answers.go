@@ -30,7 +30,7 @@ const (
 	DecisionDenied = "Denied"
 	// DecisionShadow: it does not fit, but was allowed in shadow mode.
 	DecisionShadow = "Shadow"
-	// DecisionUnsynced: the budget is not computed yet.
+	// DecisionUnsynced: the budget is not synced with its spec yet.
 	DecisionUnsynced = "Unsynced"
 	// DecisionStale: the controller has not computed budgets for too long.
 	DecisionStale = "Stale"
@@ -56,8 +56,8 @@ const (
 // TooManyRequests, on which kubectl drain waits and retries.
 func denial(a *Action, b *v1alpha1.PodUnavailableBudget, d budget.Decision) admission.Answer {
 	state := fmt.Sprintf("%d of %d are available and %d have to be", d.Current, d.Total, d.Desired)
-	if d.NotComputed != "" {
-		state = d.NotComputed
+	if d.UnknownReplicas != "" {
+		state = d.UnknownReplicas
 	}
 	message := fmt.Sprintf("%s of %s is denied by PodUnavailableBudget %s: the request makes %d available pods unavailable, and the budget allows %d now (%s). "+
 		"Ways out: wait until more pods are Ready (kubectl -n %s get pub %s); or raise %s; or set spec.shadow of the budget to true, which only reports",
@@ -101,7 +101,7 @@ func disruptionDenial(a *Action, pdb *policyv1.PodDisruptionBudget) admission.An
 
 // unsynced denies a request until the controller has computed the budget.
 func unsynced(b *v1alpha1.PodUnavailableBudget) admission.Answer {
-	message := fmt.Sprintf("PodUnavailableBudget %s is not computed yet for its generation %d, so requests about its pods are denied: try again. "+
+	message := fmt.Sprintf("PodUnavailableBudget %s is not synced with its generation %d yet, so requests about its pods are denied: try again. "+
 		"If this lasts, check Deployment protection-controller", b.Name, b.Generation)
 	return retryLater(DecisionUnsynced, b.Name, message, metav1.StatusCause{Type: causeUnsynced, Field: "status.observedGeneration", Message: message})
 }

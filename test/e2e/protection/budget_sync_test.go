@@ -28,7 +28,7 @@ func TestABudgetThatIsNotComputedYetDeniesAll(t *testing.T) {
 		// kubectl would repeat a request that is answered 429.
 		err := c.kube.CoreV1().RESTClient().Delete().Namespace(n.name).Resource("pods").Name(n.podNames(t)[0]).
 			Body(&metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}).MaxRetries(0).Do(t.Context()).Error()
-		if status, ok := err.(apierrs.APIStatus); !ok || status.Status().Code != http.StatusTooManyRequests || !strings.Contains(err.Error(), "is not computed yet for its generation 1") {
+		if status, ok := err.(apierrs.APIStatus); !ok || status.Status().Code != http.StatusTooManyRequests || !strings.Contains(err.Error(), "is not synced with its generation 1 yet") {
 			return fmt.Errorf("got %w, want 429", err)
 		}
 		if seconds, ok := apierrs.SuggestsClientDelay(err); !ok || seconds < 1 {
