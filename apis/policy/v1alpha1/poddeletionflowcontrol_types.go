@@ -14,7 +14,7 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Open",type=string,JSONPath=`.status.conditions[?(@.type=="Open")].status`
 // +kubebuilder:printcolumn:name="Deleted",type=integer,JSONPath=`.status.deleted`
-// +kubebuilder:printcolumn:name="Room",type=string,JSONPath=`.status.roomTime`
+// +kubebuilder:printcolumn:name="Allowed again",type=string,JSONPath=`.status.roomTime`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
