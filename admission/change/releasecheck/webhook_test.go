@@ -149,7 +149,7 @@ func TestADenialNamesItsReasonAndTheAlternatives(t *testing.T) {
 			t.Errorf("cause %s has no message", c.Type)
 		}
 	}
-	if diff := cmp.Diff([]metav1.CauseType{CauseVerdict, CauseRepair, CauseRetry, CauseJudge, CauseAsk}, causes); diff != "" {
+	if diff := cmp.Diff([]metav1.CauseType{CauseVerdict, CauseRepair, CauseRetry, CauseJudge, CauseContact}, causes); diff != "" {
 		t.Error(diff)
 	}
 	e := w.sent.Sent(events.TypeReleaseDenied)[0]

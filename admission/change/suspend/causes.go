@@ -19,7 +19,7 @@ const (
 	CauseSuspended metav1.CauseType = "Suspended"
 	CauseRepair    metav1.CauseType = "Repair"
 	CauseRollback  metav1.CauseType = "Rollback"
-	CauseAsk       metav1.CauseType = "Ask"
+	CauseContact   metav1.CauseType = "Ask"
 )
 
 // maxFailedPods is the maximum number of failed pods in a denial.
@@ -38,7 +38,7 @@ func Causes(w *workload.Workload, in Input, releases []*v1alpha1.ChangeWorkload)
 			"apply the template of version %s, which succeeded (ChangeWorkload %s): a rollback to it is always admitted",
 			good.Spec.Reversion, good.Name)})
 	}
-	return append(causes, metav1.StatusCause{Type: CauseAsk, Message: fmt.Sprintf(
+	return append(causes, metav1.StatusCause{Type: CauseContact, Message: fmt.Sprintf(
 		"users who may update changepods/status in namespace %s can overrule the verdict of the failed pods; "+
 			"operators of Breakwater (namespace %s) can disable denials for all workloads: OpsConfigInfo of type %s",
 		w.Namespace, v1alpha1.SystemNamespace, v1alpha1.ConfigBlocking)})

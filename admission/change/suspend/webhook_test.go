@@ -267,7 +267,7 @@ func TestADenialNamesTheAlternatives(t *testing.T) {
 					"): a rollback to it is always admitted",
 			},
 			{
-				Type: suspend.CauseAsk,
+				Type: suspend.CauseContact,
 				Message: "users who may update changepods/status in namespace default can overrule the verdict of the failed pods; " +
 					"operators of Breakwater (namespace altershieldoperator-system) can disable denials for all workloads: OpsConfigInfo of type isBlockingUp",
 			},
