@@ -21,9 +21,9 @@ type Workload struct {
 	Template corev1.PodTemplateSpec
 	// Replicas is the desired number of pods.
 	Replicas int32
-	// Rolling: the workload's controller replaces pods of an old version by
+	// ReplacesPods: the workload's controller replaces pods of an old version by
 	// itself. False for the strategies Recreate and OnDelete.
-	Rolling bool
+	ReplacesPods bool
 	// OnDelete: it replaces a pod only after the pod was deleted.
 	OnDelete bool
 	// InProgress: pods are still to be replaced, even if the rollout is held.
@@ -109,14 +109,14 @@ func read(kind Kind, raw []byte, content map[string]any) (*Workload, error) {
 	}
 	c := countsOf(kind, s)
 	w := &Workload{
-		Kind:       kind,
-		ObjectMeta: s.Metadata,
-		Template:   s.Spec.Template,
-		Replicas:   c.wanted,
-		Rolling:    rolling(s.Spec.Strategy) && rolling(s.Spec.UpdateStrategy),
-		InProgress: c.inProgress(),
-		Complete:   c.complete(),
-		counts:     c,
+		Kind:         kind,
+		ObjectMeta:   s.Metadata,
+		Template:     s.Spec.Template,
+		Replicas:     c.wanted,
+		ReplacesPods: replacesPods(s.Spec.Strategy) && replacesPods(s.Spec.UpdateStrategy),
+		InProgress:   c.inProgress(),
+		Complete:     c.complete(),
+		counts:       c,
 	}
 	w.OnDelete = s.Spec.UpdateStrategy.Type == "OnDelete"
 	w.holdDepth, w.HoldValue = find(content, kind.Hold.Path)
@@ -187,9 +187,9 @@ func countsOf(kind Kind, s object) counts {
 	return c
 }
 
-// rolling reports whether the controller replaces pods by itself. Custom kinds have further
+// replacesPods reports whether the controller replaces pods by itself. Custom kinds have further
 // strategies that do so, such as InPlaceIfPossible.
-func rolling(s strategy) bool { return s.Type != "Recreate" && s.Type != "OnDelete" }
+func replacesPods(s strategy) bool { return s.Type != "Recreate" && s.Type != "OnDelete" }
 
 // normalizeNumber converts the whole numbers of all decoders to int64.
 func normalizeNumber(value any) any {

@@ -21,8 +21,8 @@ func TestWhichStrategiesReplacePodsOneAfterTheOther(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if w.Rolling != want {
-				t.Errorf("%s %q: rolling %t, want %t", field, strategy, w.Rolling, want)
+			if w.ReplacesPods != want {
+				t.Errorf("%s %q: ReplacesPods %t, want %t", field, strategy, w.ReplacesPods, want)
 			}
 		}
 	}

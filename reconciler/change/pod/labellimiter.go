@@ -16,8 +16,8 @@ const (
 	// labelsPerSecond is the rate after the rollout: the labels of 1000 pods take some
 	// seconds, and cost the same as at a lower rate.
 	labelsPerSecond = 250
-	// labelsWhileRolling is the rate per second while the rollout is in progress.
-	labelsWhileRolling = 1
+	// labelsWhileRollingOut is the rate per second while the rollout is in progress.
+	labelsWhileRollingOut = 1
 	// limitRetry is the delay of a pod above the limit. It also spreads the labels of a
 	// large release that has been completed.
 	limitRetry = 4 * time.Second
@@ -42,10 +42,10 @@ func newLabelLimiter(c clock.PassiveClock) *labelLimiter {
 }
 
 // allows reports whether one more pod of an owner may be labeled now.
-func (p *labelLimiter) allows(owner types.UID, rolling bool) bool {
+func (p *labelLimiter) allows(owner types.UID, rollingOut bool) bool {
 	perSecond := rate.Limit(labelsPerSecond)
-	if rolling {
-		perSecond = labelsWhileRolling
+	if rollingOut {
+		perSecond = labelsWhileRollingOut
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -27,16 +27,16 @@ func (known) ReleaseOfPod(*corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, 
 
 func TestAnEventFollowsASuccessfulLabel(t *testing.T) {
 	tests := map[string]struct {
-		answer  error
-		rolling bool
-		before  int // labels of the release before
-		events  int
-		wantErr bool
+		answer     error
+		rollingOut bool
+		before     int // labels of the release before
+		events     int
+		wantErr    bool
 	}{
 		"an event follows a label":                                   {events: 1},
-		"a pod above the burst waits during the rollout":             {rolling: true, before: labelBurst, wantErr: true},
+		"a pod above the burst waits during the rollout":             {rollingOut: true, before: labelBurst, wantErr: true},
 		"the same pod does not wait after the rollout":               {before: labelBurst, events: 1},
-		"the last pod of the burst does not wait during the rollout": {rolling: true, before: labelBurst - 1, events: 1},
+		"the last pod of the burst does not wait during the rollout": {rollingOut: true, before: labelBurst - 1, events: 1},
 		"a deleted pod is no error and has no event": {
 			answer: apierrs.NewNotFound(corev1.Resource("pods"), "p"),
 		},
@@ -57,14 +57,14 @@ func TestAnEventFollowsASuccessfulLabel(t *testing.T) {
 			sent := &outbox{}
 			paced := newLabelLimiter(clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0)))
 			for range tc.before {
-				paced.allows(ownerUID(p), tc.rolling)
+				paced.allows(ownerUID(p), tc.rollingOut)
 			}
 			r := &Reconciler{kube: kube, sender: sent, finished: metrics.NewCounter(noop.Meter{}, "breakwater_pods_finished_total"), labels: paced, facts: facts{
 				optedIn: func(any) bool { return true }, releases: known{},
-				rollingOut: func(string, v1alpha1.WorkloadRef) bool { return tc.rolling },
+				rollingOut: func(string, v1alpha1.WorkloadRef) bool { return tc.rollingOut },
 			}}
 			err := r.ReconcileKind(t.Context(), p)
-			if again, _ := controller.IsRequeueKey(err); tc.rolling && tc.before == labelBurst && !again {
+			if again, _ := controller.IsRequeueKey(err); tc.rollingOut && tc.before == labelBurst && !again {
 				t.Errorf("got %v, want a requeue", err)
 			}
 			if (err != nil) != tc.wantErr {

@@ -20,7 +20,7 @@ func underWay() Situation {
 	return Situation{
 		Now: now, Settings: settings.Default(),
 		Release: v1alpha1.Release{Version: "bad", Attempt: 4}, Phase: v1alpha1.ReleaseRunning,
-		Current: true, Rolling: true,
+		Current: true, ReplacesPods: true,
 		Pods: []Pod{{Name: "web-1", Created: ago(3 * time.Minute), Fault: "ImagePullBackOff"}},
 	}
 }
@@ -97,7 +97,7 @@ func TestARollbackIsDue(t *testing.T) {
 		"not when self-healing is off": {
 			in: but(underWay(), func(s *Situation) { s.Settings.SelfHealing = false })},
 		"not when the strategy replaces no pod by itself, or all at once": {
-			in: but(underWay(), func(s *Situation) { s.Rolling = false })},
+			in: but(underWay(), func(s *Situation) { s.ReplacesPods = false })},
 		"not when a user paused the rollout": {
 			in: but(underWay(), func(s *Situation) { s.Paused = true })},
 		"not when the rollout is complete": {

@@ -135,14 +135,14 @@ func again(err error) error {
 func (r *Reconciler) situation(c *v1alpha1.ChangeWorkload, w *workload.Workload) (Situation, error) {
 	s := Situation{
 		Now: r.clock.Now(), Settings: r.settings(),
-		Release:  c.Release(),
-		Phase:    c.Status.Phase,
-		Current:  at(w, c),
-		Rolling:  w.Rolling,
-		Paused:   w.Paused(),
-		Complete: w.Complete,
-		Last:     v1alpha1.RollbackOf(w.Annotations),
-		Request:  v1alpha1.RollbackRequestOf(w.Annotations),
+		Release:      c.Release(),
+		Phase:        c.Status.Phase,
+		Current:      at(w, c),
+		ReplacesPods: w.ReplacesPods,
+		Paused:       w.Paused(),
+		Complete:     w.Complete,
+		Last:         v1alpha1.RollbackOf(w.Annotations),
+		Request:      v1alpha1.RollbackRequestOf(w.Annotations),
 	}
 	if w.Kind.UpdatesInPlace() {
 		s.Began = c.CreationTimestamp.Time
