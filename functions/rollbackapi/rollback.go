@@ -128,7 +128,7 @@ func (s *service) gather(ctx context.Context, kind workload.Kind, u *unstructure
 		Kind: kind, Name: g.Name,
 		OptedIn: v1alpha1.OptedIn(ns), Known: g.known, Release: g.release,
 		Deleting:  g.DeletionTimestamp != nil,
-		Paused:    g.Paused() && !held && kind.GroupKind() == workload.Deployment.GroupKind(),
+		Paused:    g.PausedOrHeld() && !held && kind.GroupKind() == workload.Deployment.GroupKind(),
 		Succeeded: g.succeeded, Failed: g.failed,
 		Version: asked.Version, Attempt: asked.Attempt,
 		Pending: v1alpha1.RollbackRequestOf(g.Annotations),

@@ -11,7 +11,7 @@ import (
 // stops the rollout. The value of the field alone does not show this, because Breakwater sets
 // the field too, but never by apply.
 func (w *Workload) AppliesHold() bool {
-	if !w.Paused() {
+	if !w.PausedOrHeld() {
 		return false
 	}
 	for _, entry := range w.ManagedFields {

@@ -29,7 +29,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil || w.holdDepth < len(kind.Hold.Path) && !extensible(raw, kind.Hold.Path[:w.holdDepth]) {
 			return
 		}
-		if w.Complete && w.InProgress || w.Paused() && !w.Stopped() {
+		if w.Complete && w.InProgress || w.PausedOrHeld() && !w.Stopped() {
 			t.Errorf("%+v", w)
 		}
 		stopped := w.apply(t, raw, w.Stop())

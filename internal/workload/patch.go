@@ -47,7 +47,7 @@ func UnchangedOperations(uid types.UID, release v1alpha1.Release) []Operation {
 // Stop returns the operations that stop the rollout; none if it is stopped, or
 // if the workload's controller replaces no pods by itself (OnDelete).
 func (w *Workload) Stop() []Operation {
-	if w.Paused() || w.OnDelete {
+	if w.PausedOrHeld() || w.OnDelete {
 		return nil
 	}
 	path := w.Kind.Hold.Path
@@ -63,7 +63,7 @@ func (w *Workload) Stop() []Operation {
 // already, or was stopped before the hold.
 func (w *Workload) Resume(former any) []Operation {
 	switch {
-	case !w.Paused() || normalizeNumber(former) == w.Kind.Hold.Held:
+	case !w.PausedOrHeld() || normalizeNumber(former) == w.Kind.Hold.Held:
 		return nil
 	case former == nil:
 		return []Operation{{Op: "remove", Path: Pointer(w.Kind.Hold.Path...)}}

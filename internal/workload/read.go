@@ -37,12 +37,12 @@ type Workload struct {
 	holdDepth int
 }
 
-// Paused reports whether the rollout is paused, by Breakwater or another user.
-func (w *Workload) Paused() bool { return w.HoldValue == w.Kind.Hold.Held }
+// PausedOrHeld reports whether the rollout is paused by somebody or held by Breakwater.
+func (w *Workload) PausedOrHeld() bool { return w.HoldValue == w.Kind.Hold.Held }
 
 // Stopped reports whether the workload's controller replaces no pods now: the
 // rollout is held, or the strategy is OnDelete.
-func (w *Workload) Stopped() bool { return w.Paused() || w.OnDelete }
+func (w *Workload) Stopped() bool { return w.PausedOrHeld() || w.OnDelete }
 
 // Reference returns a reference to the workload, for Kubernetes Events.
 func (w *Workload) Reference() *corev1.ObjectReference {

@@ -49,7 +49,7 @@ func TestAnImageThatIsChangedInAReplicaSetIsReportedOnItsReleaseUntilItIsChanged
 	w := newFixture(t).create(t, workload.Deployment, builder.Deployment("web", replicas, builder.Simulated))
 	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 	w.mustPatch(t, `{"spec":{"paused":true}}`)
-	w.awaitWorkload(t, "is paused", func(live *workload.Workload) bool { return live.Paused() && !live.InProgress })
+	w.awaitWorkload(t, "is paused", func(live *workload.Workload) bool { return live.PausedOrHeld() && !live.InProgress })
 	sets, err := w.Kube.AppsV1().ReplicaSets(w.namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(sets.Items) != 1 {
 		t.Fatalf("%d ReplicaSets, %v", len(sets.Items), err)

@@ -248,13 +248,15 @@ func (w target) judge(t *testing.T, p *v1alpha1.ChangePod, verdict string) {
 // awaitHeld waits until the workload is suspended and held, awaitResumed until it is neither.
 func (w target) awaitHeld(t *testing.T) {
 	t.Helper()
-	w.awaitWorkload(t, "is held", func(live *workload.Workload) bool { return live.Labels[v1alpha1.SuspendLabel] != "" && live.Paused() })
+	w.awaitWorkload(t, "is held", func(live *workload.Workload) bool {
+		return live.Labels[v1alpha1.SuspendLabel] != "" && live.PausedOrHeld()
+	})
 }
 
 func (w target) awaitResumed(t *testing.T) {
 	t.Helper()
 	w.awaitWorkload(t, "is not held", func(live *workload.Workload) bool {
-		return live.Labels[v1alpha1.SuspendLabel] == "" && live.Annotations[v1alpha1.HoldAnnotation] == "" && !live.Paused()
+		return live.Labels[v1alpha1.SuspendLabel] == "" && live.Annotations[v1alpha1.HoldAnnotation] == "" && !live.PausedOrHeld()
 	})
 }
 

@@ -75,8 +75,8 @@ func (w target) checkRolloutNotHeld(t *testing.T, from, marker string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if live.Paused() || live.Annotations[v1alpha1.HoldAnnotation] != "" || live.Labels[v1alpha1.SuspendLabel] != "" {
-			t.Fatalf("%s web is held: paused %t, labels %v, annotations %v", w.kind.Kind, live.Paused(), live.Labels, live.Annotations)
+		if live.PausedOrHeld() || live.Annotations[v1alpha1.HoldAnnotation] != "" || live.Labels[v1alpha1.SuspendLabel] != "" {
+			t.Fatalf("%s web is held: paused %t, labels %v, annotations %v", w.kind.Kind, live.PausedOrHeld(), live.Labels, live.Annotations)
 		}
 		if live.Complete && live.Template.Annotations[builder.Marker] == marker {
 			return

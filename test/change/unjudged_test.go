@@ -30,7 +30,7 @@ func (w target) awaitUnjudged(t *testing.T, attempt int64, marker string) {
 		return nil
 	})
 	w.awaitWorkload(t, "is held without a suspension", func(live *workload.Workload) bool {
-		return live.Paused() && live.Labels[v1alpha1.SuspendLabel] == ""
+		return live.PausedOrHeld() && live.Labels[v1alpha1.SuspendLabel] == ""
 	})
 	if n := w.updatedPods(t, marker); n == 0 || n >= replicas {
 		t.Errorf("%d pods of %d have the held version", n, replicas)

@@ -222,14 +222,16 @@ func (n *namespace) holdWorkload(t *testing.T, kind workload.Kind) (w testWorklo
 	before = w.strategy(t)
 	w.mustPatch(t, releaseOf("v2"))
 	n.judgeByHand(t, w.awaitFirstBatch(t, 2), "unpass", "find error")
-	w.awaitWorkload(t, "is held", func(live *workload.Workload) bool { return live.Labels[v1alpha1.SuspendLabel] != "" && live.Paused() })
+	w.awaitWorkload(t, "is held", func(live *workload.Workload) bool {
+		return live.Labels[v1alpha1.SuspendLabel] != "" && live.PausedOrHeld()
+	})
 	w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
 	return w, before
 }
 
 // isNotHeld reports whether a workload has neither suspension nor hold.
 func isNotHeld(live *workload.Workload) bool {
-	return live.Labels[v1alpha1.SuspendLabel] == "" && live.Annotations[v1alpha1.HoldAnnotation] == "" && !live.Paused()
+	return live.Labels[v1alpha1.SuspendLabel] == "" && live.Annotations[v1alpha1.HoldAnnotation] == "" && !live.PausedOrHeld()
 }
 
 // releasesOfKind: releases are judged pod by pod, and a template that is
@@ -396,7 +398,7 @@ func canaryPartition(t *testing.T, e *environment) {
 	})
 	n.checkNoPodReplaced(t, "the pods behind the partition")
 	n.judgeByHand(t, first, "unpass", "find error")
-	w.awaitWorkload(t, "is held", func(live *workload.Workload) bool { return live.Paused() })
+	w.awaitWorkload(t, "is held", func(live *workload.Workload) bool { return live.PausedOrHeld() })
 	n.judgeByHand(t, first, "pass", "checked by hand")
 	w.awaitWorkload(t, "has its partition restored", func(live *workload.Workload) bool { return live.HoldValue == int64(2) })
 	w.mustPatch(t, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)

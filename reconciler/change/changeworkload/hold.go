@@ -43,7 +43,7 @@ func newHold(w *workload.Workload, attempt int64) v1alpha1.Hold {
 	hold := v1alpha1.Hold{Attempt: attempt, Former: w.HoldValue, Freeze: w.Labels[v1alpha1.SuspendLabel]}
 	older := v1alpha1.HoldOf(w.Annotations)
 	switch {
-	case older != nil && w.Paused():
+	case older != nil && w.PausedOrHeld():
 		hold.Former = older.Former // the value is from the hold of an earlier attempt
 	case !w.InProgress:
 		hold.Former = w.Kind.Hold.Held // nothing is stopped

@@ -29,7 +29,7 @@ const blockingPodsInterval = 5 * time.Second
 // next check.
 func (r *Reconciler) deleteBlockingPods(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload) (time.Duration, error) {
 	rollback := v1alpha1.RollbackOf(w.Annotations)
-	if w.Kind.GroupKind() != workload.StatefulSet.GroupKind() || w.Complete || w.Paused() ||
+	if w.Kind.GroupKind() != workload.StatefulSet.GroupKind() || w.Complete || w.PausedOrHeld() ||
 		rollback == nil || !at(w, c) || rollback.Attempt != c.Spec.Attempt {
 		return 0, nil
 	}

@@ -28,7 +28,7 @@ func underWay() Situation {
 // failed is a release that failed its check, with automatic rollback on.
 func failed() Situation {
 	s := underWay()
-	s.Phase, s.Reason, s.Paused = v1alpha1.ReleaseSuspend, v1alpha1.ReasonCheckFailed, true
+	s.Phase, s.Reason, s.PausedOrHeld = v1alpha1.ReleaseSuspend, v1alpha1.ReasonCheckFailed, true
 	s.Settings.AutomaticRollback = true
 	s.Pods = []Pod{{Name: "web-1", Created: ago(3 * time.Minute), Ready: true, Changed: ago(3 * time.Minute)}}
 	return s
@@ -99,7 +99,7 @@ func TestARollbackIsDue(t *testing.T) {
 		"not when the strategy replaces no pod by itself, or all at once": {
 			in: but(underWay(), func(s *Situation) { s.ReplacesPods = false })},
 		"not when a user paused the rollout": {
-			in: but(underWay(), func(s *Situation) { s.Paused = true })},
+			in: but(underWay(), func(s *Situation) { s.PausedOrHeld = true })},
 		"not when the rollout is complete": {
 			in: but(underWay(), func(s *Situation) { s.Complete = true })},
 		"not when the release is a Success": {

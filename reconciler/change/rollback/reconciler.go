@@ -139,7 +139,7 @@ func (r *Reconciler) situation(c *v1alpha1.ChangeWorkload, w *workload.Workload)
 		Phase:        c.Status.Phase,
 		Current:      at(w, c),
 		ReplacesPods: w.ReplacesPods,
-		Paused:       w.Paused(),
+		PausedOrHeld: w.PausedOrHeld(),
 		Complete:     w.Complete,
 		Last:         v1alpha1.RollbackOf(w.Annotations),
 		Request:      v1alpha1.RollbackRequestOf(w.Annotations),
