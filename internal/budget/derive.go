@@ -31,10 +31,10 @@ type Observed struct {
 	// Expired reports whether a charge is older than the time in which the API server
 	// completes a request.
 	Expired func(key string) bool
-	// KeepSettled reports whether the charge of a completed deletion is kept for a short time.
+	// KeepGone reports whether the charge of a completed deletion is kept for a short time.
 	// It has no effect on the numbers. The API server may send one deletion twice, the second
 	// time with the old pod, which must not be charged again.
-	KeepSettled func(key string) bool
+	KeepGone func(key string) bool
 }
 
 // Derivation is the result of Derive.
@@ -48,8 +48,8 @@ type Derivation struct {
 	// Refunded is how many charges were refunded because their request did not take
 	// effect.
 	Refunded int
-	// KeptSettled is how many settled charges are kept; see Observed.KeepSettled.
-	KeptSettled int
+	// KeptGone is how many such charges are kept; see Observed.KeepGone.
+	KeptGone int
 }
 
 // Derive computes the numbers of a budget and decides which charges remain, from
@@ -71,8 +71,8 @@ func Derive(b *v1alpha1.PodUnavailableBudget, observed Observed) Derivation {
 			d.Refunded++
 			delete(d.Deleted, uid)
 		case outcomeGone:
-			if observed.KeepSettled(DeletedKey(uid, rv)) {
-				d.KeptSettled++
+			if observed.KeepGone(DeletedKey(uid, rv)) {
+				d.KeptGone++
 			} else {
 				delete(d.Deleted, uid)
 			}

@@ -14,9 +14,9 @@ import (
 // call to the centre.
 const acquireTimeout = 30 * time.Second
 
-// maxSettled bounds the applications in the entry of one pod. A pod has one
+// maxCounted bounds the applications in the entry of one pod. A pod has one
 // application for each set and address.
-const maxSettled = 64
+const maxCounted = 64
 
 // maxMessage bounds the message in an entry in bytes: all entries share a ConfigMap.
 const maxMessage = 1024
@@ -137,7 +137,7 @@ func (p Policy) Decide(e Entry, exists bool, r Request) (d Decision, next *Entry
 		// count them again.
 		d.State = Closed
 		if exists {
-			e = Entry{UID: e.UID, Settled: e.Settled, Call: e.Call}
+			e = Entry{UID: e.UID, Counted: e.Counted, Call: e.Call}
 			next = &e
 		}
 	}
@@ -155,11 +155,11 @@ func (p Policy) recordFailure(e Entry, exists bool, r Request) (Decision, *Entry
 		if e.Call == r.Call {
 			count = 0
 		}
-	case e.Settled[r.Application] >= r.Attempt:
+	case e.Counted[r.Application] >= r.Attempt:
 		count = 0
 	case exists:
 		// Attempts that were not recorded count too.
-		count = r.Attempt - e.Settled[r.Application]
+		count = r.Attempt - e.Counted[r.Application]
 	}
 	if count == 0 {
 		state, at := p.State(e, r.Now, "")
@@ -169,7 +169,7 @@ func (p Policy) recordFailure(e Entry, exists bool, r Request) (Decision, *Entry
 	if r.Application == "" {
 		e.Call = r.Call
 	} else {
-		e.Settled = withSettled(e.Settled, r.Application, r.Attempt)
+		e.Counted = withCounted(e.Counted, r.Application, r.Attempt)
 	}
 	e.Holder, e.Until = "", time.Time{}
 	e.LastRequestFailTime, e.Message = r.Now, text.Truncate(r.Message, maxMessage)
@@ -188,12 +188,12 @@ func (p Policy) recordFailure(e Entry, exists bool, r Request) (Decision, *Entry
 // isOpen reports whether the breaker restricts attempts.
 func (p Policy) isOpen(e Entry) bool { return e.Denied >= p.Threshold || e.Failed >= p.Threshold }
 
-// withSettled returns a copy of the map with one more attempt. It does not modify
+// withCounted returns a copy of the map with one more attempt. It does not modify
 // the map, which may be shared.
-func withSettled(old map[string]int, application string, attempt int) map[string]int {
+func withCounted(old map[string]int, application string, attempt int) map[string]int {
 	next := map[string]int{application: attempt}
 	for id, n := range old {
-		if id != application && len(next) < maxSettled {
+		if id != application && len(next) < maxCounted {
 			next[id] = n
 		}
 	}

@@ -40,9 +40,9 @@ type Entry struct {
 	// Duration and Steps are the state of the wait.Backoff.
 	Duration time.Duration `json:"duration,omitempty"`
 	Steps    int           `json:"steps,omitempty"`
-	// Settled maps the ID of an application to its last attempt that was counted, so
+	// Counted maps the ID of an application to its last attempt that was counted, so
 	// that each attempt counts once, even if several replicas record it.
-	Settled map[string]int `json:"settled,omitempty"`
+	Counted map[string]int `json:"settled,omitempty"`
 	// Call is the last counted call that failed without an application.
 	Call string `json:"call,omitempty"`
 	// Holder is the caller that may begin an attempt until Until.
@@ -71,7 +71,7 @@ const (
 
 // inRange reports whether the numbers are possible. A user may have edited them.
 func (e Entry) inRange() bool {
-	for _, n := range e.Settled {
+	for _, n := range e.Counted {
 		if n < 0 || n > maxCount {
 			return false
 		}

@@ -14,7 +14,7 @@ import (
 // the entry that follows can be stored and has a bounded delay.
 func FuzzDecodeEntry(f *testing.F) {
 	e := Entry{UID: "uid", Denied: 2, Failed: 3, LastRequestFailTime: zero, Next: zero.Add(time.Minute), Duration: time.Minute, Steps: 4,
-		Settled: map[string]int{"app": 3}, Call: "call", Holder: "holder", Until: zero, Message: "the provider answered HTTP 500"}
+		Counted: map[string]int{"app": 3}, Call: "call", Holder: "holder", Until: zero, Message: "the provider answered HTTP 500"}
 	f.Add(encode(e), uint8(RecordFailure), 4, false, 0.5)
 	f.Add(`{"uid":"uid","duration":9223372036854775807,"steps":9223372036854775807,"failed":3}`, uint8(RecordFailure), 1, false, 1.0)
 	f.Add(`{"uid":"uid","duration":-1,"steps":-1,"failed":-9223372036854775808}`, uint8(RecordFailure), 1, false, 0.0)
@@ -43,7 +43,7 @@ func FuzzDecodeEntry(f *testing.F) {
 		if d.Counted && len(next.Message) > maxMessage {
 			t.Errorf("a message of %d bytes", len(next.Message))
 		}
-		if remove || next.UID != "uid" || len(next.Settled) > max(maxSettled, len(entry.Settled)) {
+		if remove || next.UID != "uid" || len(next.Counted) > max(maxCounted, len(entry.Counted)) {
 			t.Errorf("%+v, removed %t", next, remove)
 		}
 		// An entry keeps the interval of the policy that wrote it.

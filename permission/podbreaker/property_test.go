@@ -155,7 +155,7 @@ func TestOneOfManyCallersAcquiresTheBreaker(t *testing.T) {
 func TestAFullConfigMapContinuesInShardsWithOneEntryPerPod(t *testing.T) {
 	s := &fakeAPIServer{maps: map[string]*corev1.ConfigMap{}}
 	first := s.get(PrimaryName)
-	first.Data = map[string]string{"ns.old": encode(Entry{UID: "uid", Denied: 1, Settled: map[string]int{"app": 1}}), "filler": string(make([]byte, maxBytes))}
+	first.Data = map[string]string{"ns.old": encode(Entry{UID: "uid", Denied: 1, Counted: map[string]int{"app": 1}}), "filler": string(make([]byte, maxBytes))}
 	s.maps[PrimaryName] = first
 	a, b := s.newReplica(), s.newReplica()
 	record := func(breaker *Breaker, key string, attempt int) Decision {

@@ -92,7 +92,7 @@ func Decide(f Facts) Decision {
 		switch {
 		case ok && app.State == api.Granted:
 			granted++
-		case ok && isDeniedOrFailed(app.State) && f.Breaker.Entry.Settled[app.ID] < app.Attempt:
+		case ok && isDeniedOrFailed(app.State) && f.Breaker.Entry.Counted[app.ID] < app.Attempt:
 			return Decision{Action: RecordFailure, Set: set, Reason: reasonForState(app.State)}
 		case ok && (app.State == api.Requested || app.State == api.Applying || app.State == api.Revoking):
 			// Grants of a previous sandbox at this address are revoked first.

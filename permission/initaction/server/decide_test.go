@@ -26,7 +26,7 @@ func apps(states ...api.State) func(*Facts) {
 
 func bothCounted(f *Facts) {
 	f.Breaker.Exists = true
-	f.Breaker.Entry.Settled = map[string]int{"a": 1, "b": 1}
+	f.Breaker.Entry.Counted = map[string]int{"a": 1, "b": 1}
 }
 
 func withOutcome(o podbreaker.State) func(*Facts) {

@@ -76,7 +76,7 @@ func (s *server) reset(c echo.Context) error {
 	// pod begins the attempt.
 	if all, err := s.listApplications(ctx, pod); err == nil {
 		for _, app := range all {
-			if isDeniedOrFailed(app.State) && before.Entry.Settled[app.ID] >= app.Attempt && s.awaitLimit(ctx) {
+			if isDeniedOrFailed(app.State) && before.Entry.Counted[app.ID] >= app.Attempt && s.awaitLimit(ctx) {
 				_ = s.Centre.Reset(ctx, app.ID)
 			}
 		}

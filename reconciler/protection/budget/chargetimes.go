@@ -22,31 +22,31 @@ type chargeTimes struct {
 
 	mu    sync.Mutex
 	since map[types.NamespacedName]map[string]time.Time
-	// settled records since when each charge is settled.
-	settled map[types.NamespacedName]map[string]time.Time
+	// gone records since when the pod of each charge is gone.
+	gone map[types.NamespacedName]map[string]time.Time
 }
 
-// settledRetention is how long a settled charge is kept; see Observed.KeepSettled.
-const settledRetention = 500 * time.Millisecond
+// goneRetention is how long the charge of a pod that is gone is kept; see Observed.KeepGone.
+const goneRetention = 500 * time.Millisecond
 
 func newChargeTimes(c clock.PassiveClock, kept time.Duration) *chargeTimes {
 	return &chargeTimes{clock: c, timeout: kept + budget.RepeatedTTL,
-		since: map[types.NamespacedName]map[string]time.Time{}, settled: map[types.NamespacedName]map[string]time.Time{}}
+		since: map[types.NamespacedName]map[string]time.Time{}, gone: map[types.NamespacedName]map[string]time.Time{}}
 }
 
-// keepSettled reports whether a settled charge of a budget is kept.
-func (c *chargeTimes) keepSettled(name types.NamespacedName, key string) bool {
+// keepGone reports whether the charge of a pod that is gone is kept.
+func (c *chargeTimes) keepGone(name types.NamespacedName, key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.clock.Now()
-	if c.settled[name] == nil {
-		c.settled[name] = map[string]time.Time{}
+	if c.gone[name] == nil {
+		c.gone[name] = map[string]time.Time{}
 	}
-	at, ok := c.settled[name][key]
+	at, ok := c.gone[name][key]
 	if !ok {
-		c.settled[name][key], at = now, now
+		c.gone[name][key], at = now, now
 	}
-	return now.Sub(at) < settledRetention
+	return now.Sub(at) < goneRetention
 }
 
 // observe records the charges of a budget and forgets removed ones. It returns a function that
@@ -67,7 +67,7 @@ func (c *chargeTimes) observe(b *v1alpha1.PodUnavailableBudget) (expired func(st
 		}
 	}
 	delete(c.since, name)
-	maps.DeleteFunc(c.settled[name], func(key string, _ time.Time) bool { _, ok := after[key]; return !ok })
+	maps.DeleteFunc(c.gone[name], func(key string, _ time.Time) bool { _, ok := after[key]; return !ok })
 	if len(after) > 0 {
 		c.since[name] = after
 	}
@@ -82,7 +82,7 @@ func (c *chargeTimes) forget(name types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.since, name)
-	delete(c.settled, name)
+	delete(c.gone, name)
 }
 
 func keysOf(b *v1alpha1.PodUnavailableBudget) []string {
