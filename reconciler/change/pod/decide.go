@@ -11,8 +11,8 @@ type Input struct {
 	// Ready: condition Ready is True. In a crash loop it is not, whatever the
 	// phase is.
 	Ready bool
-	// Finished: the pod has the label.
-	Finished bool
+	// Labeled: the pod has the label.
+	Labeled bool
 	// Release is the release of the pod. HasRelease is false if the pod belongs to
 	// no workload or its revision has no release.
 	Release    v1alpha1.Release
@@ -37,7 +37,7 @@ func Decide(in Input) Decision {
 		return Decision{Reason: "it belongs to no known release"}
 	case in.Release.IsBaseline():
 		return Decision{Reason: "its release is the baseline"}
-	case in.Finished:
+	case in.Labeled:
 		return Decision{Reason: "it has the label"}
 	case !in.Ready:
 		return Decision{Reason: "it is not ready"}

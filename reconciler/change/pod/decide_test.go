@@ -33,7 +33,7 @@ func TestAReadyPodOfAReleaseAfterTheBaselineIsLabelledOnce(t *testing.T) {
 			want: Decision{Reason: "it is terminating"},
 		},
 		"a labeled pod is not labeled twice": {
-			in:   input(func(in *Input) { in.Finished = true }),
+			in:   input(func(in *Input) { in.Labeled = true }),
 			want: Decision{Reason: "it has the label"},
 		},
 		"a pod of the baseline is not labeled": {

@@ -31,9 +31,9 @@ func (f facts) of(p *corev1.Pod) (Input, v1alpha1.WorkloadRef) {
 		OptedIn:  f.optedIn(p),
 		Deleting: p.DeletionTimestamp != nil,
 		Ready:    ready,
-		Finished: p.Labels[v1alpha1.FinishedLabel] == v1alpha1.FinishedValue,
+		Labeled:  p.Labels[v1alpha1.FinishedLabel] == v1alpha1.FinishedValue,
 	}
-	if !in.OptedIn || !in.Ready || in.Finished {
+	if !in.OptedIn || !in.Ready || in.Labeled {
 		return in, v1alpha1.WorkloadRef{} // decided without the release, as for most pods
 	}
 	// If the owner is not cached yet, it enqueues its pods when it is added to the cache: see
