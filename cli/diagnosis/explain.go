@@ -190,7 +190,7 @@ func orderFlag(c *v1alpha1.ChangeWorkload) string {
 }
 
 func (f Facts) explainUnjudged(e *Explanation, c *v1alpha1.ChangeWorkload) {
-	e.Why = append(e.Why, "the rollout is held because it is unjudged (OpsConfigInfo no-verdict is Hold); a newer template is admitted")
+	e.Why = append(e.Why, "the rollout is held because it is unjudged; a newer template is admitted")
 	flag := orderFlag(c)
 	e.WaysOut = append(e.WaysOut,
 		WayOut{"judge it: pass", f.command("approve", flag+"-m REASON")}, WayOut{"judge it: fail", f.command("reject", flag+"-m REASON")})

@@ -75,6 +75,8 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 			[]string{"because"}, []string{"approve deployment/web -n shop --order"}},
 		"an unjudged release": {facts(with(release(v1alpha1.ReleaseRunning, unknown, "HeldUnjudged", yes, "HeldUnjudged"))), diagnosis.StateHeld,
 			[]string{"is unjudged"}, []string{"approve deployment/web", "reject deployment/web"}},
+		"a release that another setting holds": {facts(with(heldBy("no-verdict-contradicted is Hold"))), diagnosis.StateHeld,
+			[]string{"no-verdict-contradicted is Hold"}, []string{"approve deployment/web", "reject deployment/web"}},
 		"a release without a server": {facts(with(release(v1alpha1.ReleaseFailed, no, "OrderNotAccepted", no, ""))), diagnosis.StateFailed,
 			[]string{"because"}, []string{"kubectl breakwater doctor", "retry deployment/web"}},
 		"a release whose pods do not become Ready": {facts(with(release(v1alpha1.ReleaseFailed, no, "ReleaseTimedOut", no, ""), good)), diagnosis.StateFailed,
@@ -90,6 +92,9 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 				t.Errorf("state is %s, want %s", e.State, tc.state)
 			}
 			why := strings.Join(e.Why, "\n")
+			if strings.Contains(why, "no-verdict is Hold") {
+				t.Errorf("a setting that does not decide is in:\n%s", why)
+			}
 			for _, w := range tc.why {
 				if !strings.Contains(why, w) {
 					t.Errorf("%q is not in:\n%s", w, why)
@@ -152,4 +157,13 @@ func TestTheWayOutOfAnOrderThatIsNotAcceptedNamesWhatToCheck(t *testing.T) {
 			t.Errorf("%q is not in: %s", want, got)
 		}
 	}
+}
+
+// heldBy is an unjudged release that a setting holds.
+func heldBy(rule string) *v1alpha1.ChangeWorkload {
+	c := release(v1alpha1.ReleaseRunning, corev1.ConditionUnknown, "HeldUnjudged", corev1.ConditionTrue, "HeldUnjudged")
+	for i := range c.Status.Conditions {
+		c.Status.Conditions[i].Message = "1 are unjudged and wait for a late verdict or a person (" + rule + ")"
+	}
+	return c
 }

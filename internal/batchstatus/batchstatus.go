@@ -13,6 +13,7 @@ import (
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
 // State is the state of a batch.
@@ -23,17 +24,17 @@ type State struct {
 	// Reason is the reason of condition Judged, and Detail its message.
 	Reason string
 	Detail string
-	// HeldUnjudged: the call or a judge timed out, but no-verdict is Hold.
+	// HeldUnjudged: the call or a judge timed out, but the batch is held.
 	HeldUnjudged bool
 }
 
 // Derive returns a copy of the ChangePod with the status that is derived from a state, and
-// whether anything but updateTime differs. policy is that of the batch if it is unjudged.
-func Derive(c *v1alpha1.ChangePod, s State, policy v1alpha1.NoVerdictPolicy, now time.Time) (*v1alpha1.ChangePod, bool) {
+// whether anything but updateTime differs. rule is that of the batch if it is unjudged.
+func Derive(c *v1alpha1.ChangePod, s State, rule settings.Rule, now time.Time) (*v1alpha1.ChangePod, bool) {
 	next := c.DeepCopy()
 	st := &next.Status
 	st.Phase, st.Message, st.ObservedGeneration = s.Phase, string(s.Message), c.Generation
-	markConditions(next, s, policy)
+	markConditions(next, s, rule)
 	if equality.Semantic.DeepEqual(c.Status, next.Status) {
 		return next, false
 	}
@@ -42,7 +43,7 @@ func Derive(c *v1alpha1.ChangePod, s State, policy v1alpha1.NoVerdictPolicy, now
 }
 
 // markConditions derives Succeeded and Judged from the outcomes of the pods.
-func markConditions(c *v1alpha1.ChangePod, s State, policy v1alpha1.NoVerdictPolicy) {
+func markConditions(c *v1alpha1.ChangePod, s State, rule settings.Rule) {
 	m := c.GetConditionSet().Manage(c.GetStatus())
 	outcomes := map[v1alpha1.Outcome]int{}
 	failed := ""
@@ -73,36 +74,32 @@ func markConditions(c *v1alpha1.ChangePod, s State, policy v1alpha1.NoVerdictPol
 	switch {
 	case outcomes[v1alpha1.OutcomeFail] > 0:
 		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonCheckFailed, "%s", failed)
-	case unjudged && policy == v1alpha1.NoVerdictFail:
-		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonFailedUnjudged, "the batch is unjudged and %s is Fail%s", SettingOf(c), judgeDetail(c, s))
+	case unjudged && rule.Policy == v1alpha1.NoVerdictFail:
+		m.MarkFalse(apis.ConditionSucceeded, v1alpha1.ReasonFailedUnjudged, "the batch is unjudged and %s%s", rule, judgeDetail(c, s))
 	case s.HeldUnjudged && len(c.Spec.Judges) > 0:
-		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged%s", judgeDetail(c, s))
+		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged%s%s", heldBy(rule), judgeDetail(c, s))
 	case s.HeldUnjudged:
-		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged; calls to the server are retried")
+		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged%s; calls to the server are retried", heldBy(rule))
 	case outcomes[v1alpha1.OutcomePending] > 0 && len(c.Spec.Judges) > 0:
 		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonJudging, "%s", cmp.Or(s.Detail, "the server has no verdict yet"))
 	case outcomes[v1alpha1.OutcomePending] > 0:
 		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonJudging, "the server has no verdict yet")
-	case unjudged && policy == v1alpha1.NoVerdictHold:
-		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged and waits for a late verdict or a person%s", judgeDetail(c, s))
+	case unjudged && rule.Policy == v1alpha1.NoVerdictHold:
+		m.MarkUnknown(apis.ConditionSucceeded, v1alpha1.ReasonHeldUnjudged, "the batch is unjudged%s; it waits for a late verdict or a person%s", heldBy(rule), judgeDetail(c, s))
 	case unjudged:
-		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonPassedUnjudged, "the batch is unjudged and %s is Pass%s", SettingOf(c), judgeDetail(c, s))
+		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonPassedUnjudged, "the batch is unjudged and %s%s", rule, judgeDetail(c, s))
 	default:
 		m.MarkTrueWithReason(apis.ConditionSucceeded, v1alpha1.ReasonAllPodsPassed, "every pod of the batch passed")
 	}
 }
 
-// SettingOf is the setting that the outcome of an unjudged batch follows, for messages.
-func SettingOf(c *v1alpha1.ChangePod) v1alpha1.ConfigType {
-	if by := c.UnjudgedBy(); len(by) > 0 && by[0].NoVerdict != "" {
-		return "insufficientDataPolicy"
+// heldBy is the part of a message that names the setting that holds a batch. A judge may hold
+// the batch before its strictest rule, which may be another one, applies.
+func heldBy(rule settings.Rule) string {
+	if rule.Policy != v1alpha1.NoVerdictHold {
+		return ""
 	}
-	for _, v := range c.Status.Verdicts {
-		if v.IsContradicted() {
-			return v1alpha1.ConfigNoVerdictContradicted
-		}
-	}
-	return v1alpha1.ConfigNoVerdict
+	return " and " + rule.String()
 }
 
 // judgeDetail is the end of a message about a batch that has other judges than the server.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
 // EndByServer returns the end of a batch that follows from the verdicts of the server alone,
@@ -30,7 +31,7 @@ func StoreEnd(c *v1alpha1.ChangePod, now time.Time) {
 	if !ended || len(c.Spec.Judges) > 0 || len(c.Status.Judges) > 0 || c.JudgedByPerson() || !judged(c) {
 		return
 	}
-	derived, _ := Derive(c, end, v1alpha1.NoVerdictHold, now) // all pods are judged, so the policy has no effect
+	derived, _ := Derive(c, end, settings.Rule{}, now) // all pods are judged, so the rule has no effect
 	c.Status = derived.Status
 }
 

@@ -6,91 +6,128 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// UnjudgedBatch returns the outcome of an unjudged batch: the strictest policy of its
-// stages without a pass or fail, or of both stages if each has one. If the batch has
-// judges other than the server, only the judges that must answer count.
-func (s Settings) UnjudgedBatch(c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
-	if len(c.Spec.Judges) > 0 {
-		return s.unjudgedByJudges(c)
-	}
-	unjudged := c.UnjudgedStages()
-	if len(unjudged) == 0 {
-		return s.BatchNoVerdict()
-	}
-	strictest := v1alpha1.NoVerdictPass
-	for _, stage := range unjudged {
-		strictest = stricter(strictest, s.UnjudgedStage(stage, c.Status.VerdictOf(stage)))
-	}
-	return strictest
+// insufficientData is the field of a MetricCheck that decides if judge metrics gives no verdict.
+const insufficientData v1alpha1.ConfigType = "insufficientDataPolicy of the MetricCheck"
+
+// Rule is what something unjudged counts as, and the setting that says so: the type of an
+// OpsConfigInfo, or the field of a MetricCheck.
+type Rule struct {
+	Policy  v1alpha1.NoVerdictPolicy
+	Setting v1alpha1.ConfigType
 }
 
-// unjudgedByJudges is UnjudgedBatch for a batch with judges other than the server.
-func (s Settings) unjudgedByJudges(c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
-	strictest := v1alpha1.NoVerdictPass
+// String is the rule in messages.
+func (r Rule) String() string { return string(r.Setting) + " is " + string(r.Policy) }
+
+// UnjudgedBatch returns the outcome of an unjudged batch.
+func (s Settings) UnjudgedBatch(c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
+	return s.RuleOfBatch(c).Policy
+}
+
+// RuleOfBatch returns the rule of an unjudged batch: the strictest one of its stages without
+// a pass or fail, or of both stages if each has one. If the batch has judges other than the
+// server, only the judges that must answer count.
+func (s Settings) RuleOfBatch(c *v1alpha1.ChangePod) Rule {
+	if len(c.Spec.Judges) > 0 {
+		return s.ruleOfJudges(c)
+	}
+	if unjudged := s.rulesOfStages(c); len(unjudged) > 0 {
+		return strictest(unjudged...)
+	}
+	return s.ruleOfBoth()
+}
+
+// ruleOfJudges is RuleOfBatch for a batch with judges other than the server.
+func (s Settings) ruleOfJudges(c *v1alpha1.ChangePod) Rule {
+	var rules []Rule
 	for _, j := range c.UnjudgedBy() {
-		strictest = stricter(strictest, s.UnjudgedBy(j))
+		rules = append(rules, s.ruleOfJudge(j))
 	}
 	if c.ServerMustAnswer() && c.Status.VerdictOf(v1alpha1.StagePost).Outcome() != v1alpha1.OutcomePass {
-		for _, stage := range c.UnjudgedStages() {
-			strictest = stricter(strictest, s.UnjudgedStage(stage, c.Status.VerdictOf(stage)))
-		}
+		rules = append(rules, s.rulesOfStages(c)...)
 	}
-	return strictest
+	return strictest(append(rules, Rule{v1alpha1.NoVerdictPass, v1alpha1.ConfigNoVerdict})...)
+}
+
+// rulesOfStages returns the rules of the stages of a batch without a pass or fail.
+func (s Settings) rulesOfStages(c *v1alpha1.ChangePod) []Rule {
+	var rules []Rule
+	for _, stage := range c.UnjudgedStages() {
+		rules = append(rules, s.ruleOfStage(stage, c.Status.VerdictOf(stage)))
+	}
+	return rules
 }
 
 // UnjudgedBy returns the outcome of a batch without a verdict of a judge other than the
 // server.
 func (s Settings) UnjudgedBy(j v1alpha1.Judge) v1alpha1.NoVerdictPolicy {
-	return cmp.Or(j.NoVerdict, s.BatchNoVerdict(v1alpha1.StagePost))
+	return s.ruleOfJudge(j).Policy
+}
+
+func (s Settings) ruleOfJudge(j v1alpha1.Judge) Rule {
+	if j.NoVerdict != "" { // only judge metrics has it
+		return Rule{j.NoVerdict, insufficientData}
+	}
+	return s.ruleOfStage(v1alpha1.StagePost, nil)
 }
 
 // UnjudgedStage returns the outcome of an unjudged stage of a batch. v is the verdict
 // that is stored for the stage, or nil; a contradicted pass has a policy of its own.
 func (s Settings) UnjudgedStage(stage v1alpha1.Stage, v *v1alpha1.StageVerdict) v1alpha1.NoVerdictPolicy {
-	if v.IsContradicted() {
-		return s.NoVerdictContradicted
+	return s.ruleOfStage(stage, v).Policy
+}
+
+func (s Settings) ruleOfStage(stage v1alpha1.Stage, v *v1alpha1.StageVerdict) Rule {
+	switch {
+	case v.IsContradicted():
+		return Rule{s.NoVerdictContradicted, v1alpha1.ConfigNoVerdictContradicted}
+	case stage == v1alpha1.StagePre:
+		return s.override(s.NoVerdictPre, v1alpha1.ConfigNoVerdictPre)
+	default:
+		return s.override(s.NoVerdictPost, v1alpha1.ConfigNoVerdictPost)
 	}
-	return s.BatchNoVerdict(stage)
 }
 
 // UnjudgedOrder returns the outcome of a release whose order as a whole is unjudged.
 func (s Settings) UnjudgedOrder(c *v1alpha1.ChangeWorkload) v1alpha1.NoVerdictPolicy {
+	return s.RuleOfOrder(c).Policy
+}
+
+// RuleOfOrder returns the rule of an unjudged order.
+func (s Settings) RuleOfOrder(c *v1alpha1.ChangeWorkload) Rule {
 	if c.Status.OrderContradicted() {
-		return s.NoVerdictContradicted
+		return Rule{s.NoVerdictContradicted, v1alpha1.ConfigNoVerdictContradicted}
 	}
-	return s.OrderNoVerdict()
-}
-
-// BatchNoVerdict returns the outcome of a batch without any verdict of these stages:
-// the strictest policy of them, or of both if no stage is given.
-func (s Settings) BatchNoVerdict(stages ...v1alpha1.Stage) v1alpha1.NoVerdictPolicy {
-	if len(stages) == 0 {
-		stages = []v1alpha1.Stage{v1alpha1.StagePre, v1alpha1.StagePost}
-	}
-	of := map[v1alpha1.Stage]v1alpha1.NoVerdictPolicy{v1alpha1.StagePre: s.NoVerdictPre, v1alpha1.StagePost: s.NoVerdictPost}
-	strictest := v1alpha1.NoVerdictPass
-	for _, stage := range stages {
-		strictest = stricter(strictest, cmp.Or(of[stage], s.NoVerdict))
-	}
-	return strictest
-}
-
-// OrderNoVerdict returns the outcome of a release whose order as a whole has no verdict.
-func (s Settings) OrderNoVerdict() v1alpha1.NoVerdictPolicy {
-	return cmp.Or(s.NoVerdictOrder, s.NoVerdict)
+	return s.override(s.NoVerdictOrder, v1alpha1.ConfigNoVerdictOrder)
 }
 
 // ReleaseNoVerdict returns the outcome of a release whose order the server did
 // not accept: neither the order nor any of its batches is judged.
 func (s Settings) ReleaseNoVerdict() v1alpha1.NoVerdictPolicy {
-	return stricter(s.BatchNoVerdict(), s.OrderNoVerdict())
+	return strictest(s.ruleOfBoth(), s.override(s.NoVerdictOrder, v1alpha1.ConfigNoVerdictOrder)).Policy
 }
 
-func stricter(a, b v1alpha1.NoVerdictPolicy) v1alpha1.NoVerdictPolicy {
+// ruleOfBoth is the rule of a batch without any verdict.
+func (s Settings) ruleOfBoth() Rule {
+	return strictest(s.ruleOfStage(v1alpha1.StagePre, nil), s.ruleOfStage(v1alpha1.StagePost, nil))
+}
+
+// override returns the rule of a setting that is no-verdict if it is not set.
+func (s Settings) override(policy v1alpha1.NoVerdictPolicy, setting v1alpha1.ConfigType) Rule {
+	if policy == "" {
+		return Rule{cmp.Or(s.NoVerdict, v1alpha1.NoVerdictPass), v1alpha1.ConfigNoVerdict}
+	}
+	return Rule{policy, setting}
+}
+
+// strictest returns the first of the strictest rules.
+func strictest(rules ...Rule) Rule {
 	for _, p := range []v1alpha1.NoVerdictPolicy{v1alpha1.NoVerdictFail, v1alpha1.NoVerdictHold} {
-		if a == p || b == p {
-			return p
+		for _, r := range rules {
+			if r.Policy == p {
+				return r
+			}
 		}
 	}
-	return v1alpha1.NoVerdictPass
+	return Rule{v1alpha1.NoVerdictPass, rules[0].Setting}
 }

@@ -67,9 +67,49 @@ func TestThePolicyOfAStageOverridesTheGeneralOne(t *testing.T) {
 				})
 			}
 			s := FromObjects(objects)
-			got := want{s.BatchNoVerdict(pre), s.BatchNoVerdict(post), s.BatchNoVerdict(pre, post), s.OrderNoVerdict(), s.ReleaseNoVerdict()}
+			both := &v1alpha1.ChangePod{}
+			got := want{s.UnjudgedStage(pre, nil), s.UnjudgedStage(post, nil), s.UnjudgedBatch(both), s.UnjudgedOrder(&v1alpha1.ChangeWorkload{}), s.ReleaseNoVerdict()}
 			if got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestTheRuleNamesTheSettingThatDecides(t *testing.T) {
+	const pass, hold, fail = v1alpha1.NoVerdictPass, v1alpha1.NoVerdictHold, v1alpha1.NoVerdictFail
+	prePassed := v1alpha1.StageVerdict{Stage: v1alpha1.StagePre, Verdict: "pass"}
+	contradicted := v1alpha1.StageVerdict{Stage: v1alpha1.StagePost, Verdict: "pass", WithoutRules: true, Contradicted: true}
+	metrics, server, canary := v1alpha1.Judge{Name: v1alpha1.JudgeMetrics, NoVerdict: hold}, v1alpha1.Judge{Name: v1alpha1.JudgeServer}, v1alpha1.Judge{Name: "canary"}
+	for name, tc := range map[string]struct {
+		edit         func(*Settings)
+		verdicts     []v1alpha1.StageVerdict
+		judges       []v1alpha1.Judge
+		batch, order string
+	}{
+		"nothing is configured":    {batch: "no-verdict is Pass", order: "no-verdict is Pass"},
+		"the general policy":       {edit: func(s *Settings) { s.NoVerdict = fail }, batch: "no-verdict is Fail", order: "no-verdict is Fail"},
+		"stage PRE":                {edit: func(s *Settings) { s.NoVerdictPre = fail }, batch: "no-verdict-pre is Fail", order: "no-verdict is Pass"},
+		"stage POST":               {edit: func(s *Settings) { s.NoVerdictPost = hold }, batch: "no-verdict-post is Hold", order: "no-verdict is Pass"},
+		"a stage is less strict":   {edit: func(s *Settings) { s.NoVerdict, s.NoVerdictPre = hold, pass }, batch: "no-verdict is Hold", order: "no-verdict is Hold"},
+		"only the unjudged stage":  {edit: func(s *Settings) { s.NoVerdictPre, s.NoVerdictPost = fail, hold }, verdicts: []v1alpha1.StageVerdict{prePassed}, batch: "no-verdict-post is Hold", order: "no-verdict is Pass"},
+		"the order":                {edit: func(s *Settings) { s.NoVerdictOrder = hold }, batch: "no-verdict is Pass", order: "no-verdict-order is Hold"},
+		"a contradicted pass":      {verdicts: []v1alpha1.StageVerdict{prePassed, contradicted}, batch: "no-verdict-contradicted is Hold", order: "no-verdict-contradicted is Hold"},
+		"a stricter one beside it": {edit: func(s *Settings) { s.NoVerdictPre = fail }, verdicts: []v1alpha1.StageVerdict{contradicted}, batch: "no-verdict-pre is Fail", order: "no-verdict-contradicted is Hold"},
+		"judge metrics":            {judges: []v1alpha1.Judge{metrics}, batch: "insufficientDataPolicy of the MetricCheck is Hold", order: "no-verdict is Pass"},
+		"the server beside it":     {edit: func(s *Settings) { s.NoVerdict = fail }, judges: []v1alpha1.Judge{metrics, server}, batch: "no-verdict is Fail", order: "no-verdict is Fail"},
+		"another judge":            {edit: func(s *Settings) { s.NoVerdictPost = hold }, judges: []v1alpha1.Judge{canary}, batch: "no-verdict-post is Hold", order: "no-verdict is Pass"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Default()
+			if tc.edit != nil {
+				tc.edit(&s)
+			}
+			c := &v1alpha1.ChangePod{Spec: v1alpha1.ChangePodSpec{Judges: tc.judges}, Status: v1alpha1.ChangePodStatus{Verdicts: tc.verdicts}}
+			w := &v1alpha1.ChangeWorkload{Status: v1alpha1.ChangeWorkloadStatus{OrderVerdicts: tc.verdicts, Order: &v1alpha1.Order{
+				Submissions: []v1alpha1.Submission{{Stage: v1alpha1.StagePre}, {Stage: v1alpha1.StagePost}}}}}
+			if batch, order := s.RuleOfBatch(c).String(), s.RuleOfOrder(w).String(); batch != tc.batch || order != tc.order {
+				t.Errorf("batch: %s, order: %s; want %s, %s", batch, order, tc.batch, tc.order)
 			}
 		})
 	}

@@ -107,7 +107,7 @@ var faults = []fault{
 		"internal/batchstatus/end.go", " || !judged(c) {", " {",
 		"./reconciler/change/changepod", "."},
 	{change, "an unjudged batch succeeds although no-verdict is Fail",
-		"internal/batchstatus/batchstatus.go", "\tcase unjudged && policy == v1alpha1.NoVerdictFail:", "\tcase false:",
+		"internal/batchstatus/batchstatus.go", "\tcase unjudged && rule.Policy == v1alpha1.NoVerdictFail:", "\tcase false:",
 		"./reconciler/change/changepod", "."},
 	{change, "the intent to finish a batch is not stored with its PRE pass",
 		"functions/verdict/follow.go", "received.Stage == v1alpha1.StagePre &&", "false &&",

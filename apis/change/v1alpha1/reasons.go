@@ -18,7 +18,7 @@ const (
 	ReasonProgressing = "Progressing"
 	// ReasonAllPodsPassed: every current pod of the version passed.
 	ReasonAllPodsPassed = "AllPodsPassed"
-	// ReasonCheckFailed: the server or a person failed at least one pod.
+	// ReasonCheckFailed: a judge failed at least one pod.
 	ReasonCheckFailed = "CheckFailed"
 	// ReasonFailedCheckLost: the workload is suspended for this version, but the
 	// ChangeWorkload with the failed check was deleted.
@@ -32,21 +32,21 @@ const (
 
 // Reasons of verdicts.
 const (
-	// ReasonNoVerdict: the server returned neither pass nor fail.
+	// ReasonNoVerdict: a judge gave neither pass nor fail.
 	ReasonNoVerdict = "NoVerdict"
-	// ReasonVerdictReceived: the server or a person gave a verdict, pass or fail.
+	// ReasonVerdictReceived: a judge gave a verdict, pass or fail.
 	ReasonVerdictReceived = "VerdictReceived"
 	// ReasonVerdictTimedOut: no verdict was received in time.
 	ReasonVerdictTimedOut = "VerdictTimedOut"
 	// ReasonVerdictContradicted: the server called back a pass without rules, and its
 	// answers to retrieve never were a pass.
 	ReasonVerdictContradicted = "VerdictContradicted"
-	// ReasonPassedUnjudged: unjudged pods passed (no-verdict is Pass).
+	// ReasonPassedUnjudged: unjudged pods or an unjudged order passed; the message names the
+	// setting that decided.
 	ReasonPassedUnjudged = "PassedUnjudged"
-	// ReasonHeldUnjudged: unjudged pods wait for a verdict (no-verdict is Hold, or
-	// insufficientDataPolicy of the MetricCheck).
+	// ReasonHeldUnjudged: unjudged pods or an unjudged order wait for a verdict.
 	ReasonHeldUnjudged = "HeldUnjudged"
-	// ReasonFailedUnjudged: unjudged pods failed (no-verdict is Fail).
+	// ReasonFailedUnjudged: unjudged pods or an unjudged order failed.
 	ReasonFailedUnjudged = "FailedUnjudged"
 )
 
@@ -76,8 +76,8 @@ const (
 	ReasonServerMisconfigured = "ServerMisconfigured"
 	// ReasonServerRejected: the server answered a call with an error code.
 	ReasonServerRejected = "ServerRejected"
-	// ReasonNotSubmitted: no call was made within submit-timeout, because the Broker or
-	// function submit was unreachable, or the circuit breaker was open.
+	// ReasonNotSubmitted: no call was made within submit-timeout, because config-altershield was
+	// invalid, the Broker or function submit was unreachable, or the circuit breaker was open.
 	ReasonNotSubmitted = "NotSubmitted"
 	// ReasonServerUnreachable: a call to the server got no usable answer.
 	ReasonServerUnreachable = "ServerUnreachable"
@@ -120,7 +120,8 @@ const (
 	ReasonRollbackRequested = "RollbackRequested"
 	// ReasonRollbackDropped: a rollback request was dropped.
 	ReasonRollbackDropped = "RollbackDropped"
-	// ReasonRollbackImpossible: a rollback is due, but no version is known to be good.
+	// ReasonRollbackImpossible: a rollback is due, but no version is known to be good, or
+	// Breakwater rolled back three times in a row.
 	ReasonRollbackImpossible = "RollbackImpossible"
 	// ReasonSavedTemplatesSelected: the workload's selector matches saved templates,
 	// so its controller would adopt them; none are saved.
@@ -139,8 +140,8 @@ const (
 	ReasonReleaseCheckThrottled = "ReleaseCheckThrottled"
 )
 
-// ReasonEventUndelivered is the reason of a CloudEvent that reached no function. The
-// reconciler sends a wake-up again, and a report of a fact not.
+// ReasonEventUndelivered is the reason of a CloudEvent that reached no function. Wake-ups are
+// sent again; reports of facts are sent once.
 const ReasonEventUndelivered = "EventUndelivered"
 
 // Reasons of OpsConfigInfo and of configuration in ConfigMaps.

@@ -31,7 +31,6 @@ import (
 	reconcilerchangepod "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changepod"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
-	"github.com/breakwater-dev/breakwater/internal/batchstatus"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
@@ -155,9 +154,9 @@ func (r *Reconciler) recordUnjudged(ctx context.Context, old, next *v1alpha1.Cha
 	if !cond.IsFalse() || old.Status.GetCondition(v1alpha1.PodJudged).IsFalse() {
 		return
 	}
-	policy := r.settings().UnjudgedBatch(next)
-	controller.GetEventRecorder(ctx).Eventf(next, corev1.EventTypeWarning, cond.Reason, "unjudged, %s is %s: %s", batchstatus.SettingOf(next), policy, cond.Message)
-	r.unjudged.Add(ctx, 1, cond.Reason, string(policy))
+	rule := r.settings().RuleOfBatch(next)
+	controller.GetEventRecorder(ctx).Eventf(next, corev1.EventTypeWarning, cond.Reason, "unjudged, %s: %s", rule, cond.Message)
+	r.unjudged.Add(ctx, 1, cond.Reason, string(rule.Policy))
 }
 
 // orderJudgedSince is the last change of condition OrderJudged.

@@ -13,7 +13,7 @@ import (
 func derive(c *v1alpha1.ChangePod, d Decision, s settings.Settings, now time.Time) (*v1alpha1.ChangePod, bool) {
 	next, changed := batchstatus.Derive(c, batchstatus.State{
 		Phase: d.Phase, Message: d.Message, Reason: d.Reason, Detail: d.Detail, HeldUnjudged: d.HeldUnjudged,
-	}, s.UnjudgedBatch(c), now)
+	}, s.RuleOfBatch(c), now)
 	if st := &next.Status; changed && st.PreTimeoutThreshold == 0 {
 		// The values at the first derivation, for people: deadlines follow the current
 		// settings. A batch whose verdicts came at once ends without them.

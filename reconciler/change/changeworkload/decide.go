@@ -104,7 +104,7 @@ type Decision struct {
 	Order Order
 	// OrderPending: the server has not accepted the order yet.
 	OrderPending bool
-	// OrderUnjudged: the server has not accepted the order in time, and no-verdict is Hold.
+	// OrderUnjudged: the server has not accepted the order in time, and the policy is Hold.
 	OrderUnjudged bool
 	// orderUnjudgedReason is the reason of OrderJudged if the order is unjudged.
 	orderUnjudgedReason string
@@ -156,7 +156,7 @@ func Decide(in Input) Decision {
 		d.Phase, d.Reason = v1alpha1.ReleaseSuspend, v1alpha1.ReasonOrderCheckFailed
 		d.Detail = "the order check failed: " + d.Order.Detail
 		if orderUnjudged(in) {
-			d.Reason, d.Detail = v1alpha1.ReasonFailedUnjudged, "the order is unjudged: "+d.Order.Detail
+			d.Reason, d.Detail = v1alpha1.ReasonFailedUnjudged, orderUnjudgedDetail(in, d.Order)
 		}
 		d.Action = suspendAction(in)
 		return d
@@ -256,7 +256,7 @@ func decideAllPassed(in Input, d Decision, pending bool) Decision {
 	case o.Skipped:
 		d.Detail += "; " + o.Detail
 	default:
-		d.Detail += "; the order is unjudged: " + o.Detail
+		d.Detail += "; " + orderUnjudgedDetail(in, o)
 		switch in.Settings.UnjudgedOrder(in.ChangeWorkload) {
 		case v1alpha1.NoVerdictHold:
 			d.Phase, d.Reason, d.orderUnjudgedReason = v1alpha1.ReleaseRunning, v1alpha1.ReasonHeldUnjudged, v1alpha1.ReasonHeldUnjudged
@@ -343,7 +343,7 @@ func orderDeadline(in Input) time.Time {
 }
 
 // decideOrderNotAccepted decides a release whose order the server did not accept
-// in time. With no-verdict Hold the release waits instead.
+// in time. With policy Hold the release waits instead.
 func decideOrderNotAccepted(in Input, d Decision) Decision {
 	d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseFailed, v1alpha1.ReasonOrderNotAccepted, notAccepted(in)
 	d.Order.WakeSubmit = false

@@ -53,10 +53,10 @@ func (r *Reconciler) recordUnjudgedOrder(ctx context.Context, in Input, next *v1
 	if d.orderUnjudgedReason == "" || !becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadOrderJudged) {
 		return
 	}
-	policy := in.Settings.UnjudgedOrder(in.ChangeWorkload)
+	rule := in.Settings.RuleOfOrder(in.ChangeWorkload)
 	controller.GetEventRecorder(ctx).Eventf(next, corev1.EventTypeWarning, d.orderUnjudgedReason,
-		"the order is unjudged, no-verdict of the order is %s: %s", policy, d.Order.Detail)
-	r.unjudged.Add(ctx, 1, string(policy))
+		"the order is unjudged, %s: %s", rule, d.Order.Detail)
+	r.unjudged.Add(ctx, 1, string(rule.Policy))
 }
 
 // becameFalse reports whether this write changed a condition to False.

@@ -1,6 +1,7 @@
 package changeworkload
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -171,7 +172,7 @@ func awaitVerdict(in Input, sub *v1alpha1.Submission, v *v1alpha1.StageVerdict, 
 }
 
 // orderFailed reports whether the order counts as failed: its check failed, or it is
-// unjudged and no-verdict is Fail.
+// unjudged and its policy is Fail.
 func orderFailed(in Input) bool {
 	outcome, _ := in.ChangeWorkload.Status.OrderOutcome()
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
@@ -185,6 +186,11 @@ func orderUnjudged(in Input) bool {
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
 	outcome, _ := in.ChangeWorkload.Status.OrderOutcome()
 	return outcome != v1alpha1.OutcomeFail && cond.IsFalse() && cond.Reason == v1alpha1.ReasonFailedUnjudged
+}
+
+// orderUnjudgedDetail is the message of an unjudged order, with the setting that decides.
+func orderUnjudgedDetail(in Input, o Order) string {
+	return fmt.Sprintf("the order is unjudged (%s): %s", in.Settings.RuleOfOrder(in.ChangeWorkload), o.Detail)
 }
 
 // orderFailDetail is the message of the fail of the order.

@@ -2,10 +2,13 @@ package changeworkload
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
 // PodOutcomes are the pods of a release by outcome.
@@ -18,9 +21,9 @@ type PodOutcomes struct {
 	Passed []v1alpha1.PodSummary
 	// Failed are pods that count as failed, deleted ones included.
 	Failed []v1alpha1.PodSummary
-	// PassedUnjudged is how many of Passed are unjudged (no-verdict is Pass).
+	// PassedUnjudged is how many of Passed are unjudged.
 	PassedUnjudged int
-	// HeldUnjudged is how many of Checking are unjudged (no-verdict is Hold).
+	// HeldUnjudged is how many of Checking are unjudged.
 	HeldUnjudged int
 	// HeldContradicted is how many of HeldUnjudged are unjudged because the server
 	// contradicts its pass.
@@ -28,8 +31,11 @@ type PodOutcomes struct {
 	// HeldDetail says why the first of HeldUnjudged is unjudged, if its batch has other
 	// judges than the server.
 	HeldDetail string
-	// FailedUnjudged is how many of Failed are unjudged (no-verdict is Fail).
+	// FailedUnjudged is how many of Failed are unjudged.
 	FailedUnjudged int
+	// PassedBy, HeldBy and FailedBy are the rules by which unjudged pods passed, are held or
+	// failed. Pods of a release that ended pass whatever the rule of their batch is.
+	PassedBy, HeldBy, FailedBy rules
 }
 
 // unjudgedMessage is the message of an unjudged pod. It differs from that of a
@@ -121,6 +127,7 @@ func (t *PodOutcomes) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSumma
 		}
 		if unjudged {
 			t.FailedUnjudged++
+			t.FailedBy.add(in, c, v1alpha1.NoVerdictFail)
 		}
 		t.Failed = append(t.Failed, pod)
 		return
@@ -132,6 +139,7 @@ func (t *PodOutcomes) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSumma
 		t.Checking = append(t.Checking, pod)
 		if unjudged {
 			t.HeldUnjudged++
+			t.HeldBy.add(in, c, v1alpha1.NoVerdictHold)
 			if cond := c.Status.GetCondition(v1alpha1.PodJudged); t.HeldDetail == "" && len(c.Spec.Judges) > 0 && cond.IsFalse() {
 				t.HeldDetail = cond.Message
 			}
@@ -143,10 +151,29 @@ func (t *PodOutcomes) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSumma
 	}
 	if unjudged {
 		t.PassedUnjudged++
+		t.PassedBy.add(in, c, v1alpha1.NoVerdictPass)
 	} else {
 		pod.Verdict = "pass"
 	}
 	t.Passed = append(t.Passed, pod)
+}
+
+// rules are the rules of unjudged pods, each once.
+type rules []settings.Rule
+
+// add adds the rule of an unjudged batch, if it is one with the policy.
+func (r *rules) add(in Input, c *v1alpha1.ChangePod, policy v1alpha1.NoVerdictPolicy) {
+	if rule := in.Settings.RuleOfBatch(c); rule.Policy == policy && !slices.Contains(*r, rule) {
+		*r = append(*r, rule)
+	}
+}
+
+func (r rules) String() string {
+	var texts []string
+	for _, rule := range r {
+		texts = append(texts, rule.String())
+	}
+	return strings.Join(texts, ", ")
 }
 
 // allPassed reports whether every pod of the version passed and none is missing.
@@ -174,6 +201,9 @@ func (t *PodOutcomes) summary() string {
 	}
 	if t.HeldUnjudged > 0 {
 		text += fmt.Sprintf("; %d are unjudged and wait for a late verdict or a person", t.HeldUnjudged)
+		if len(t.HeldBy) > 0 {
+			text += " (" + t.HeldBy.String() + ")"
+		}
 	}
 	if t.HeldDetail != "" {
 		text += ": " + t.HeldDetail

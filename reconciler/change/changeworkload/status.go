@@ -173,13 +173,13 @@ func markJudged(in Input, d Decision, m apis.ConditionManager) {
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonBaseline, d.Detail)
 	case d.Pods.FailedUnjudged > 0 && d.Pods.FailedUnjudged == len(d.Pods.Failed):
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonFailedUnjudged,
-			"unjudged pods failed: no-verdict is Fail")
+			strings.TrimSuffix("unjudged pods failed: "+d.Pods.FailedBy.String(), ": "))
 	case d.Pods.HeldUnjudged > 0:
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonHeldUnjudged, d.Pods.summary())
 	case d.Pods.PassedUnjudged > 0:
 		// The number of pods would make each pod a transition; counts.unjudged has it.
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonPassedUnjudged,
-			"unjudged pods passed: no-verdict is Pass")
+			strings.TrimSuffix("unjudged pods passed: "+d.Pods.PassedBy.String(), ": "))
 	case d.Phase == v1alpha1.ReleaseSuccess && len(in.ChangePods) == 0:
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonNoVerdict,
 			"the version had no pod when its rollout ended; its first pods will be judged")

@@ -252,3 +252,27 @@ func TestAReleaseWhosePodsAllPassedIsJudgedAlthoughItsOrderFailed(t *testing.T) 
 		})
 	}
 }
+
+func TestConditionJudgedNamesTheSettingThatDecides(t *testing.T) {
+	stages := func(pre, post v1alpha1.NoVerdictPolicy) func(*Input) {
+		return func(in *Input) { in.Settings.NoVerdictPre, in.Settings.NoVerdictPost = pre, post }
+	}
+	for name, tc := range map[string]struct {
+		options []func(*Input)
+		want    string
+	}{
+		"passed by default":      {nil, "unjudged pods passed: no-verdict is Pass"},
+		"failed by stage PRE":    {[]func(*Input){stages(v1alpha1.NoVerdictFail, "")}, "unjudged pods failed: no-verdict-pre is Fail"},
+		"failed by stage POST":   {[]func(*Input){stages("", v1alpha1.NoVerdictFail)}, "unjudged pods failed: no-verdict-post is Fail"},
+		"held by stage POST":     {[]func(*Input){stages("", v1alpha1.NoVerdictHold)}, "wait for a late verdict or a person (no-verdict-post is Hold)"},
+		"stricter after its end": {[]func(*Input){was(v1alpha1.ReleaseSuccess), stages(v1alpha1.NoVerdictFail, "")}, "unjudged pods passed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := release(1, append([]func(*Input){finished(1, 1), judged(1, "done"), complete1}, tc.options...)...)
+			cond := written(in).Status.GetCondition(v1alpha1.WorkloadJudged)
+			if !cond.IsFalse() || !strings.HasSuffix(cond.Message, tc.want) {
+				t.Errorf("condition Judged is %+v, want %q", cond, tc.want)
+			}
+		})
+	}
+}
