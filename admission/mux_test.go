@@ -72,9 +72,9 @@ func TestAnswersAreCountedAndThoseToDryRunsApart(t *testing.T) {
 	ask(t, m, "/admission/yes.kb.io", nil)
 	ask(t, m, "/admission/"+"invented", nil)
 	want := map[string]int64{
-		"no.kb.io Denied false":    2,
-		"yes.kb.io Admitted false": 1,
-		"no.kb.io Denied true":     1,
+		"no.kb.io Denied false false":   2,
+		"yes.kb.io Admitted true false": 1,
+		"no.kb.io Denied false true":    1,
 	}
 	if diff := cmp.Diff(want, counts(t, reader)); diff != "" {
 		t.Error(diff)
@@ -97,8 +97,9 @@ func counts(t *testing.T, reader *metric.ManualReader) map[string]int64 {
 			for _, p := range sum.DataPoints {
 				webhook, _ := p.Attributes.Value(attribute.Key("webhook"))
 				decision, _ := p.Attributes.Value(attribute.Key("decision"))
+				allowed, _ := p.Attributes.Value(attribute.Key("allowed"))
 				dryRun, _ := p.Attributes.Value(attribute.Key("dry_run"))
-				found[webhook.AsString()+" "+decision.AsString()+" "+dryRun.AsString()] = p.Value
+				found[webhook.AsString()+" "+decision.AsString()+" "+allowed.AsString()+" "+dryRun.AsString()] = p.Value
 			}
 		}
 	}

@@ -22,6 +22,6 @@ func NewRequests(meter metric.Meter) Requests {
 
 // Count counts a request that a webhook decided.
 func (r Requests) Count(ctx context.Context, webhook string, req *admissionv1.AdmissionRequest, answer Answer) {
-	r.total.Add(ctx, 1, webhook, answer.Decision, strconv.FormatBool(ptr.Deref(req.DryRun, false)))
+	r.total.Add(ctx, 1, webhook, answer.Decision, strconv.FormatBool(answer.Response.Allowed), strconv.FormatBool(ptr.Deref(req.DryRun, false)))
 	logging.FromContext(ctx).Infow("answered", "webhook", webhook, "decision", answer.Decision, "allowed", answer.Response.Allowed)
 }

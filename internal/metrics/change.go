@@ -23,7 +23,7 @@ func change() []Group {
 			{Name: "breakwater_server_calls_in_flight", Unit: "calls",
 				Help: "Calls whose wake-up was sent to function submit and whose end was not observed yet."},
 			{Name: "breakwater_rollbacks_total", Unit: "rollbacks", Labels: text("reason kind"),
-				Help: "Rollbacks of a workload to a version that succeeded."},
+				Help: "Rollbacks of a workload to a version that succeeded or whose pods are Ready."},
 			{Name: "breakwater_saved_template_changes_total", Unit: "changes", Labels: text("action kind"),
 				Help: "Saved templates that were created, updated or deleted."},
 			{Name: "breakwater_workload_noop_updates_total", Unit: "updates", Labels: text("kind reason result"),
@@ -47,7 +47,7 @@ func change() []Group {
 		},
 	}, {
 		Title:     "Functions",
-		Processes: text("submit verdict report deadletter"),
+		Processes: text("submit verdict judge report deadletter"),
 		Metrics: []Definition{
 			{Name: "breakwater_function_events_total", Unit: "events", Labels: text("function type result"),
 				Help: "CloudEvents that a function received."},

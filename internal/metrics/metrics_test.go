@@ -12,7 +12,7 @@ import (
 func TestNamesAndLabelsFollowTheConventions(t *testing.T) {
 	name := regexp.MustCompile(`^breakwater(_[a-z]+)+$`)
 	// Every label has a bounded set of values; see Definition.Labels.
-	labels := strings.Fields("action cluster decision dry_run format function go issuer kind method name operation permission policy process provider reason result revision route stage state status type verdict version webhook")
+	labels := strings.Fields("action allowed cluster decision dry_run format function go issuer kind method name operation permission policy process provider reason result revision route stage state status type verdict version webhook")
 	seen := map[string]bool{}
 	for _, g := range Groups() {
 		if len(g.Processes) == 0 {

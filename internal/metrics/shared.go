@@ -14,8 +14,8 @@ func shared() []Group {
 		Title:     "Admission webhooks",
 		Processes: text("webhook protection-webhook permission-webhook"),
 		Metrics: []Definition{
-			{Name: "breakwater_admission_requests_total", Unit: "requests", Labels: text("webhook decision dry_run"),
-				Help: "Admission requests that a webhook decided. Those that vpodbudget.kb.io passes on to flow control also count for vdeletionflow.kb.io."},
+			{Name: "breakwater_admission_requests_total", Unit: "requests", Labels: text("webhook decision allowed dry_run"),
+				Help: "Admission requests that a webhook decided; `allowed` is `false` for denials. Those that vpodbudget.kb.io passes on to flow control also count for vdeletionflow.kb.io."},
 			{Name: "breakwater_admission_rejected_callers_total", Unit: "requests",
 				Help: "Requests to a webhook that neither the API server nor a replica sent."},
 			{Name: "breakwater_admission_unread_reviews_total", Unit: "requests",

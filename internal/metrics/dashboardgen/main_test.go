@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -58,6 +59,15 @@ func TestEveryMetricIsOnADashboardAndNoOther(t *testing.T) {
 	}
 	for m := range unseen {
 		t.Errorf("%s is on no dashboard", m)
+	}
+}
+
+// The names of decisions do not say which ones deny.
+func TestThePanelOfDenialsHasEveryDecision(t *testing.T) {
+	for _, q := range questions {
+		if q.title == "Denied requests" && (!strings.Contains(q.expr, `allowed="false"`) || strings.Contains(q.expr, "decision")) {
+			t.Errorf("the panel selects %s", q.expr)
+		}
 	}
 }
 
