@@ -20,8 +20,8 @@ type Reader interface {
 	Range(ctx context.Context, expression string, from, to time.Time, step time.Duration) ([]samples.Series, error)
 }
 
-// Look evaluates the metrics of a release once, at time now. The analysis ends at until:
-// spec.analysisDuration after the last batch to judge was created. Previous is the record of
+// Look evaluates the metrics of a release for one of its batches, at time now. The analysis
+// ends at until: spec.analysisDuration after the batch was created. Previous is the record of
 // the looks so far, nil before the first. If Prometheus cannot be read, the record has
 // no verdict, never a pass.
 func Look(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, target v1alpha1.Target,

@@ -41,8 +41,8 @@ func ExplainBudget(b *v1alpha1.PodUnavailableBudget) Explanation {
 	e.Why = []string{fmt.Sprintf("%d of %d pods are available and %d have to be: %d more may become unavailable",
 		s.CurrentAvailable, s.TotalReplicas, s.DesiredAvailable, s.UnavailableAllowed)}
 	edit := fmt.Sprintf("kubectl edit pub %s -n %s", b.Name, b.Namespace)
-	if s.UnavailableAllowed == 0 {
-		e.State, e.Reason = StateHeld, "NoneAllowed"
+	if s.UnavailableAllowed == 0 && !b.Spec.Shadow {
+		e.State, e.Reason = StateDenying, "NoneAllowed"
 		e.WaysOut = []WayOut{{"wait until more pods are Ready", "kubectl get pods -n " + b.Namespace}, {"change the limit", edit}}
 	}
 	for _, t := range []apis.ConditionType{v1alpha1.BudgetSynced, v1alpha1.BudgetGuarding} {
@@ -64,15 +64,19 @@ func ExplainFlowControl(f *v1alpha1.PodDeletionFlowControl) Explanation {
 	open := f.Status.GetCondition(v1alpha1.FlowControlOpen)
 	e.Why = []string{fmt.Sprintf("%d deletions in the longest window", f.Status.Deleted)}
 	if open.IsTrue() {
-		e.State, e.Reason = StateHeld, open.Reason
+		e.Reason = open.Reason
 		e.Why = append(e.Why, open.Message)
+	}
+	if open.IsTrue() && !f.Spec.Shadow {
+		e.State = StateDenying
 		if f.Status.RoomTime != nil {
 			e.Why = append(e.Why, "deletions are allowed again at "+f.Status.RoomTime.UTC().Format("15:04:05Z07:00"))
+			e.WaysOut = []WayOut{{"wait until then", ""}}
 		}
-		e.WaysOut = []WayOut{
-			{"wait until then", ""}, {"raise the limit", "kubectl edit pdfc " + f.Name},
+		e.WaysOut = append(e.WaysOut, []WayOut{
+			{"raise the limit", "kubectl edit pdfc " + f.Name},
 			{"stop counting earlier deletions", fmt.Sprintf("kubectl annotate pdfc %s --overwrite %s=$(date -u +%%FT%%TZ)", f.Name, v1alpha1.ClosedAnnotation)},
-		}
+		}...)
 	}
 	if f.Spec.Shadow {
 		e.Why = append(e.Why, "the flow control is in shadow mode: it reports and never denies")

@@ -1,8 +1,10 @@
 package diagnosis_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,16 +45,20 @@ func TestAnExplanationOfAGuardSaysWhetherItDeniesNow(t *testing.T) {
 	}
 	open := &v1alpha1.PodDeletionFlowControl{}
 	open.Status.Conditions = []apis.Condition{{Type: v1alpha1.FlowControlOpen, Status: "True", Reason: v1alpha1.ReasonLimitHit, Message: "10 of 10 in 1m"}}
+	inShadow, openInShadow := budget(0, "True"), open.DeepCopy()
+	inShadow.Spec.Shadow, openInShadow.Spec.Shadow = true, true
 	for name, tc := range map[string]struct {
 		got   diagnosis.Explanation
 		state diagnosis.State
 		way   string
 	}{
 		"a budget with room":            {diagnosis.ExplainBudget(budget(1, "True")), diagnosis.StatePassed, ""},
-		"a budget without room":         {diagnosis.ExplainBudget(budget(0, "True")), diagnosis.StateHeld, "kubectl edit pub web"},
+		"a budget without room":         {diagnosis.ExplainBudget(budget(0, "True")), diagnosis.StateDenying, "kubectl edit pub web"},
+		"a shadow budget without room":  {diagnosis.ExplainBudget(inShadow), diagnosis.StatePassed, ""},
 		"a budget that is not enforced": {diagnosis.ExplainBudget(budget(1, "Unknown")), diagnosis.StateFailed, "kubectl breakwater doctor"},
 		"a closed flow control":         {diagnosis.ExplainFlowControl(&v1alpha1.PodDeletionFlowControl{}), diagnosis.StatePassed, ""},
-		"an open flow control":          {diagnosis.ExplainFlowControl(open), diagnosis.StateHeld, "kubectl edit pdfc"},
+		"an open flow control":          {diagnosis.ExplainFlowControl(open), diagnosis.StateDenying, "kubectl edit pdfc"},
+		"an open shadow flow control":   {diagnosis.ExplainFlowControl(openInShadow), diagnosis.StatePassed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var commands []string
@@ -63,5 +69,20 @@ func TestAnExplanationOfAGuardSaysWhetherItDeniesNow(t *testing.T) {
 				t.Errorf("got %+v", tc.got)
 			}
 		})
+	}
+}
+
+func TestOnlyAFlowControlThatClosesByItselfIsWaitedFor(t *testing.T) {
+	f := &v1alpha1.PodDeletionFlowControl{}
+	f.Status.Conditions = []apis.Condition{{Type: v1alpha1.FlowControlOpen, Status: "True"}}
+	waits := func() bool {
+		return slices.ContainsFunc(diagnosis.ExplainFlowControl(f).WaysOut, func(w diagnosis.WayOut) bool { return strings.HasPrefix(w.Do, "wait") })
+	}
+	if waits() {
+		t.Error("a way out is to wait, but deletions are never allowed again")
+	}
+	f.Status.RoomTime = &metav1.Time{Time: time.Unix(1, 0)}
+	if !waits() {
+		t.Error("to wait is no way out")
 	}
 }

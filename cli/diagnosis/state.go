@@ -15,10 +15,11 @@ type State string
 const (
 	StateRunning State = "Running"
 	StatePassed  State = "Passed"
-	// StateHeld: the rollout is stopped and waits for a person. Budgets and flow controls
-	// have it while they deny requests.
+	// StateHeld: the rollout is stopped and waits for a person.
 	StateHeld   State = "Held"
 	StateFailed State = "Failed"
+	// StateDenying: a budget or flow control denies requests.
+	StateDenying State = "Denying"
 	// StateNotJudged: Breakwater does not judge the workload, so it has no release.
 	StateNotJudged State = "NotJudged"
 )

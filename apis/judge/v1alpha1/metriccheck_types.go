@@ -49,8 +49,8 @@ type MetricCheckSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=32
 	Metrics []Metric `json:"metrics,omitempty"`
-	// AnalysisDuration is how long the metrics of new pods are analyzed. It begins when
-	// the first new pod is Ready; a fail ends it early. From 1m to 24h.
+	// AnalysisDuration is how long the metrics of new pods are analyzed for each batch, from
+	// the creation of its ChangePod; a fail ends it early. From 1m to 24h.
 	// +optional
 	// +kubebuilder:default="5m"
 	AnalysisDuration metav1.Duration `json:"analysisDuration,omitempty"`

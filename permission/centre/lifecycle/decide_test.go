@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -182,6 +183,19 @@ func TestTheStateOfAnApplicationFollowsFromItsGrants(t *testing.T) {
 				t.Errorf("got %+v, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestARevokedApplicationSaysThatAnotherOneKeepsItsGrant(t *testing.T) {
+	grants := []store.Grant{
+		{Permission: "p", Owner: "team-a", State: api.Revoked},
+		{Permission: "q", Owner: "team-a", State: api.Revoked, Reason: ReasonHeldByAnotherSet, Message: "another set needs it"},
+	}
+	if got := Derive(true, grants); got.State != api.Revoked || got.Reason != ReasonHeldByAnotherSet || !strings.Contains(got.Message, "permission q is kept: another set needs it") {
+		t.Errorf("got %+v", got)
+	}
+	if got := Derive(true, grants[:1]); got.Reason != string(api.Revoked) {
+		t.Errorf("without another one: got %+v", got)
 	}
 }
 

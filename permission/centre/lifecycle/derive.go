@@ -37,14 +37,16 @@ func Derive(revokeRequested bool, grants []store.Grant) Status {
 		return Status{state, g.Reason, fmt.Sprintf("permission %s %s: %s (ask %s)", g.Permission, verb, g.Message, g.Owner)}
 	}
 	if revokeRequested {
-		leaked := first(api.Leaked)
+		leaked, kept := first(api.Leaked), keptForAnother(grants)
 		switch {
 		case count(api.Revoked)+count(api.Leaked) < len(grants):
 			return Status{api.Revoking, ReasonRevocationRequested, fmt.Sprintf("%d of %d permissions are revoked", count(api.Revoked), len(grants))}
 		case leaked != nil:
 			return of(api.Leaked, leaked, "is leaked")
+		case kept != nil:
+			return of(api.Revoked, kept, "is kept")
 		default:
-			return Status{api.Revoked, string(api.Revoked), "no grant is left"}
+			return Status{api.Revoked, string(api.Revoked), "all permissions are revoked"}
 		}
 	}
 	denied, failed := first(api.Denied), first(api.Failed)
@@ -65,4 +67,15 @@ func Derive(revokeRequested bool, grants []store.Grant) Status {
 		}
 		return Status{api.Applying, current.Reason, fmt.Sprintf("%d of %d permissions are granted; %s: %s", count(api.Granted), len(grants), current.Permission, message)}
 	}
+}
+
+// keptForAnother returns a grant that this application does not need any more, but another
+// permission set of the pod or another pod on the node does; nil if there is none.
+func keptForAnother(grants []store.Grant) *store.Grant {
+	for i, g := range grants {
+		if g.State == api.Revoked && (g.Reason == ReasonHeldByAnotherSet || g.Reason == ReasonHeldByAnotherPodOnNode) {
+			return &grants[i]
+		}
+	}
+	return nil
 }

@@ -75,11 +75,11 @@ func TestARenamedClusterLeaksItsGrantsAndNeverReportsThemRevoked(t *testing.T) {
 		// events are texts of the Events PermissionLeaked.
 		events []string
 	}{
-		"the centre has no application under the new name": {"component", false, false, []string{"not revoked under another name of its cluster, c1"}},
-		"the pod was not reported as authorized":           {"component", false, true, []string{"not revoked under another name of its cluster, c1"}},
+		"the centre has no application under the new name": {"component", false, false, []string{"permissions under cluster name c1, too"}},
+		"the pod was not reported as authorized":           {"component", false, true, []string{"permissions under cluster name c1, too"}},
 		"the centre does not know the new name":            {"outsider", false, false, []string{"may act for cluster c1, not for c2"}},
 		"the pod was authorized again under the new name": {"component", true, false,
-			[]string{"has the same permission under another name of its cluster", "not revoked under another name of its cluster, c1"}},
+			[]string{"has the same permission under another name of its cluster", "permissions under cluster name c1, too"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newRenamedFixture(t)

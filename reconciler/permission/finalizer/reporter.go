@@ -58,8 +58,8 @@ func (r *reporter) revocation(ctx context.Context, p *corev1.Pod, s Revocation, 
 	switch {
 	case s.HeldUnder != "":
 		// The grants may be for an earlier address, so the leak names none.
-		r.leak(ctx, p, api.Application{}, leakRenamed, fmt.Sprintf("permissions of the pod are not revoked under another name of its cluster, %[1]s. If the cluster was renamed, "+
-			"set key cluster of ConfigMap config-permission to %[1]s again, or revoke the applications of this pod under that name. If %[1]s is another cluster, which this one is a copy of, do nothing", s.HeldUnder))
+		r.leak(ctx, p, api.Application{}, leakRenamed, fmt.Sprintf("the pod has permissions under cluster name %[1]s, too, which this cluster does not revoke. If this cluster was renamed, "+
+			"set key cluster of ConfigMap config-permission to %[1]s again, or revoke the applications of this pod under that name. If %[1]s is another cluster, from which this one was copied, do nothing", s.HeldUnder))
 	case s.NoApplications:
 		r.leak(ctx, p, podApplication(p), leakLost, fmt.Sprintf("the permission centre has no application of the pod, although permission sets %s were granted to it, so they may still be granted; "+
 			"check the store of the centre and the key cluster of ConfigMap config-permission", strings.Join(podmeta.Sets(p), ", ")))
