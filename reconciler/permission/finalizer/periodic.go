@@ -41,23 +41,26 @@ var leaderKey = types.NamespacedName{Namespace: "periodic", Name: "periodic"}
 
 // run runs the tasks that are due until ctx ends.
 func (c *periodicTasks) run(ctx context.Context) {
-	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		// Not only the leader: each process reports the pods whose finalizers it removed.
-		c.unreported.report(ctx, c.centre, c.settings().Cluster)
-		if !c.IsLeaderFor(leaderKey) {
-			c.lastPodReport, c.lastRefresh = time.Time{}, time.Time{}
-			return
-		}
-		now := c.clock.Now()
-		if now.Sub(c.lastRefresh) >= min(refreshInterval, c.settings().PodReportInterval) {
-			c.lastRefresh = now
-			c.refresh(ctx, now)
-		}
-		if now.Sub(c.lastPodReport) >= c.settings().PodReportInterval {
-			c.lastPodReport = now
-			c.reportPods(ctx, now)
-		}
-	}, dueCheckInterval)
+	wait.UntilWithContext(ctx, c.runDue, dueCheckInterval)
+}
+
+// runDue runs the tasks that are due.
+func (c *periodicTasks) runDue(ctx context.Context) {
+	// Not only the leader: each process reports the pods whose finalizers it removed.
+	c.unreported.report(ctx, c.centre, c.settings().Cluster)
+	if !c.IsLeaderFor(leaderKey) {
+		c.lastPodReport, c.lastRefresh = time.Time{}, time.Time{}
+		return
+	}
+	now := c.clock.Now()
+	if now.Sub(c.lastRefresh) >= min(refreshInterval, c.settings().PodReportInterval) {
+		c.lastRefresh = now
+		c.refresh(ctx, now)
+	}
+	if now.Sub(c.lastPodReport) >= c.settings().PodReportInterval {
+		c.lastPodReport = now
+		c.reportPods(ctx, now)
+	}
 }
 
 func (c *periodicTasks) reportPods(ctx context.Context, now time.Time) {
