@@ -2,6 +2,7 @@ package leaderelection
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -9,10 +10,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	clienttesting "k8s.io/client-go/testing"
 	fakekubeclient "knative.dev/pkg/client/injection/kube/client/fake"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
@@ -174,6 +178,36 @@ func TestASecondProcessTakesOverWhenTheLeaderEnds(t *testing.T) {
 	for _, f := range second {
 		await(t, "reconcile", func() bool { return len(f.reconciled()) > 0 })
 	}
+}
+
+// The API server receives nothing of the first process any more, so its Leases are not given up.
+func TestASecondProcessTakesOverFromOneThatWasKilled(t *testing.T) {
+	ctx, kube := cluster(t)
+	// A Lease lasts a second at least.
+	ctx = leaderelection.WithConfig(ctx, &leaderelection.Config{
+		Buckets: 2, LeaseDuration: time.Second, RenewDeadline: 900 * time.Millisecond, RetryPeriod: 10 * time.Millisecond,
+	})
+	first, stop := process(ctx, t, "c")
+	await(t, "the first leads", func() bool { return lead(first) && len(holders(t, kube)) == 2 })
+	before := holders(t, kube)
+	killed := before["c.00-of-02"]
+	fakekubeclient.Get(ctx).PrependReactor("update", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		holder := *a.(clienttesting.UpdateAction).GetObject().(*coordinationv1.Lease).Spec.HolderIdentity
+		return holder == "" || holder == killed, nil, errors.New("the process was killed")
+	})
+	stop()
+	if diff := cmp.Diff(before, holders(t, kube)); diff != "" {
+		t.Fatalf("the Leases are given up (-before +after):\n%s", diff)
+	}
+	second, _ := process(ctx, t, "c")
+	await(t, "the second leads", func() bool { return lead(second) })
+	for _, f := range second {
+		await(t, "reconcile", func() bool { return len(f.reconciled()) > 0 })
+	}
+	await(t, "the second holds both Leases", func() bool {
+		all := holders(t, kube)
+		return all["c.00-of-02"] != killed && all["c.00-of-02"] == all["c.01-of-02"]
+	})
 }
 
 func TestPromotionAndDemotionReachAllReconcilersEvenIfOneFails(t *testing.T) {

@@ -1,6 +1,8 @@
 package leaderelection
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	clientelection "k8s.io/client-go/tools/leaderelection"
 	"knative.dev/pkg/leaderelection"
 
 	"github.com/breakwater-dev/breakwater/test/builder"
@@ -21,7 +24,7 @@ func TestRolesNameTheLeasesOfTheirProcess(t *testing.T) {
 		"permission": {"permission-controller", "permission-webhook"},
 	} {
 		t.Run(part, func(t *testing.T) {
-			want, buckets := map[string][]string{}, installedBuckets(t, part)
+			want, buckets := map[string][]string{}, installedConfig(t, part).Buckets
 			for _, component := range processes {
 				for i := range buckets {
 					want[component] = append(want[component], LeaseName(component, i, buckets))
@@ -44,8 +47,27 @@ func files(t *testing.T, part string) []string {
 	return all
 }
 
-// installedBuckets is the number of buckets in the ConfigMap of a part.
-func installedBuckets(t *testing.T, part string) uint32 {
+// The page names the times of a takeover, which follow from config-leader-election.
+func TestThePageHasTheTimesOfATakeover(t *testing.T) {
+	raw, err := os.ReadFile("../../docs/scale.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, c := string(raw), installedConfig(t, "core")
+	lease, least := c.LeaseDuration.Seconds(), c.RetryPeriod.Seconds()
+	most := least * (1 + clientelection.JitterFactor)
+	for _, row := range []string{
+		fmt.Sprintf("| after 0 to %[2]g s: it releases its Leases, and the other tries every %[1]g to %[2]g s |\n", least, most),
+		fmt.Sprintf("| after %g s (`lease-duration`) and up to %g s |\n", lease, most),
+	} {
+		if !strings.Contains(page, row) {
+			t.Errorf("the page does not have %q", row)
+		}
+	}
+}
+
+// installedConfig is the ConfigMap of a part.
+func installedConfig(t *testing.T, part string) *leaderelection.Config {
 	t.Helper()
 	for _, file := range files(t, part) {
 		for _, cm := range builder.Manifests[corev1.ConfigMap](t, file) {
@@ -56,11 +78,11 @@ func installedBuckets(t *testing.T, part string) uint32 {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return config.Buckets
+			return config
 		}
 	}
 	t.Fatal("no ConfigMap of leader election")
-	return 0
+	return nil
 }
 
 // namedLeases are the Leases that the Roles of a part allow to update, by Role.
