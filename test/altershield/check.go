@@ -36,8 +36,9 @@ func (d *Double) newCheck(n *node, stage Stage) *check {
 	if b.Ending == "" {
 		b.Ending = Judged
 	}
+	url, timeout := d.target(n, stage)
 	c := &check{
-		node: n, stage: stage, pods: n.pods(), behaviour: b, timeout: d.options.CheckTimeout, url: d.options.CallbackURL,
+		node: n, stage: stage, pods: n.pods(), behaviour: b, timeout: timeout, url: url,
 		answered: make(chan struct{}), delivered: make(chan struct{}),
 	}
 	if d.script.CheckTimeout.Duration > 0 {

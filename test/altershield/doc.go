@@ -37,13 +37,21 @@
 // 101. A check that timed out or failed with an exception is called back as a
 // pass without rules. A callback is sent once; its answer is ignored.
 //
+// # Admin API
+//
+// Platforms, types of change and scenes can be created as in the server: the double has
+// the calls under /meta that altershield/setup makes. They have no authentication. With
+// Options.Empty nothing exists before; a new scene is unknown to calls for
+// Options.SceneCache. The server answers faults outside of its error handling with HTTP
+// 500 (a repeated createSequence, every fault of platform/create), others with 101 or 901.
+//
 // # Control interface
 //
 //	PUT    /double/script   sets the script (204, or 400 with the mistake)
 //	GET    /double/script   shows it
 //	GET    /double/log      calls and callbacks with times; ?order=part of an order id
 //	GET    /double/nodes    nodes, likewise; GET /double/orders all orders
-//	DELETE /double          deletes orders, nodes, log, script and the file's content
+//	DELETE /double          deletes orders, nodes, log, script, metadata and the file's content
 //	GET    /double/health   200
 //
 // Persist (STATE_FILE) stores all of it in a file, as the server does in a

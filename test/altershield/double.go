@@ -33,6 +33,12 @@ type Options struct {
 	// CheckTimeout is the check timeout of both stages. 0: checks never time
 	// out.
 	CheckTimeout time.Duration
+	// Empty: no platform and no scene exists until the admin API creates it.
+	// A scene of the admin API has its own callback URL and check timeouts.
+	Empty bool
+	// SceneCache is how long calls do not know a new scene of the admin API. It
+	// is up to 10s in the published server.
+	SceneCache time.Duration
 	// Rules judge a check if the script sets no verdict. They have the same
 	// input as the server's rules.
 	Rules func(RuleInput) []Rule
@@ -75,6 +81,7 @@ type Double struct {
 	nodeList []*node
 	log      journal
 	lastID   int64
+	admin    admin
 	// file is the state file of Persist, or nil; sends counts callbacks.
 	file    *os.File
 	sends   int
@@ -88,6 +95,9 @@ type orderKey struct{ platform, bizExecOrderID string }
 func NewDouble(options Options) *Double {
 	if options.HeaderPrefix == "" {
 		options.HeaderPrefix = "X-AlterShield-"
+	}
+	if options.Empty {
+		options.Tokens = map[string]string{}
 	}
 	if options.Tokens == nil {
 		options.Tokens = map[string]string{"breakwater": "secret"}
@@ -123,7 +133,7 @@ func (d *Double) SetScript(s Script) error {
 	return nil
 }
 
-// Reset deletes orders, nodes, log and script, and stops running checks and
+// Reset deletes orders, nodes, log, script and metadata, and stops running checks and
 // callbacks.
 func (d *Double) Reset() {
 	d.Close()
@@ -164,6 +174,7 @@ func (d *Double) clear() {
 	d.progress = newProgress(d.script)
 	d.orders, d.nodes, d.nodeList = map[orderKey]*order{}, map[string]*node{}, nil
 	d.log = journal{}
+	d.admin = newAdmin()
 	d.forget()
 }
 

@@ -54,7 +54,7 @@ type node struct {
 // act executes an action. It returns the answer and the started check, if any.
 // d.mu is held.
 func (d *Double) act(action string, in form) (result, *check) {
-	if scene := in.text("changeSceneKey"); d.options.Scene != "" && scene != d.options.Scene && scene != d.options.Generation1Scene {
+	if scene := in.text("changeSceneKey"); !d.knowsScene(scene) {
 		return rejected(codeArgument, "change scene not found, changeSceneKey="+scene), nil
 	}
 	key := orderKey{in.text("platform"), in.text("bizExecOrderId")}

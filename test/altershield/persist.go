@@ -18,6 +18,7 @@ const maxLine = 16 << 20
 // record is one line of the file: one change of the state.
 type record struct {
 	Script *Script      `json:"script,omitempty"`
+	Admin  *admin       `json:"admin,omitempty"`
 	Order  *orderRecord `json:"order,omitempty"`
 	Node   *nodeRecord  `json:"node,omitempty"`
 	Call   *CallEntry   `json:"call,omitempty"`
@@ -93,6 +94,8 @@ func (d *Double) replay(from io.Reader) error {
 		switch {
 		case r.Script != nil:
 			d.script, d.progress = *r.Script, newProgress(*r.Script)
+		case r.Admin != nil:
+			d.admin = *r.Admin
 		case r.Order != nil:
 			d.restoreOrder(*r.Order)
 		case r.Node != nil:

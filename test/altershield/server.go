@@ -17,6 +17,7 @@ const exePath = "/openapi/v1/exe/"
 func (d *Double) routes() {
 	d.mux = http.NewServeMux()
 	d.mux.HandleFunc("POST "+exePath+"{action}", d.serve)
+	d.adminAPI()
 	d.control()
 }
 

@@ -45,14 +45,14 @@ func (d *Double) signed(header http.Header, body []byte) bool {
 	if _, err := strconv.ParseInt(timestamp, 10, 64); err != nil {
 		return false
 	}
-	token, known := d.options.Tokens[platform]
+	token, known := d.tokenOf(platform)
 	return known && given == sign(timestamp, string(body), token)
 }
 
 // signTo signs a callback with the platform's token.
 func (d *Double) signTo(header http.Header, platform string, body []byte, now time.Time, bad bool) {
 	timestamp := strconv.FormatInt(now.UnixMilli(), 10)
-	token := d.options.Tokens[platform]
+	token, _ := d.tokenOf(platform)
 	if bad {
 		token += "-not"
 	}

@@ -14,7 +14,7 @@ const timedOutMsg = "the check took longer than its time-out"
 // The published server never has a verdict in time. The double has one only if
 // the script has a rule for step RELEASE.
 func (d *Double) syncStart(key orderKey, in form) result {
-	if d.options.Generation1Scene == "" || in.text("changeSceneKey") != d.options.Generation1Scene {
+	if !d.isGeneration1(in.text("changeSceneKey")) {
 		return rejected(codeState, "402:unsupported operation in "+string(PreSubmit))
 	}
 	o, exists := d.orders[key]

@@ -23,12 +23,15 @@ type environment struct {
 	Listen           string                `default:":8080"`
 	CallbackURL      string                `envconfig:"CALLBACK_URL"`
 	Platform         string                `default:"breakwater"`
-	Token            string                `required:"true"`
+	Token            string
 	HeaderPrefix     string                `envconfig:"HEADER_PREFIX" default:"X-AlterShield-"`
 	Signature        altershield.Signature `default:"enforce"`
 	Scene            string
 	Generation1Scene string        `envconfig:"GENERATION1_SCENE"`
 	CheckTimeout     time.Duration `envconfig:"CHECK_TIMEOUT"`
+	// Empty: nothing exists until the admin API creates it, so Token is not needed.
+	Empty      bool
+	SceneCache time.Duration `envconfig:"SCENE_CACHE"`
 	// StateFile keeps the state across a restart of the process. Empty: no
 	// file.
 	StateFile string `envconfig:"STATE_FILE"`
@@ -41,6 +44,9 @@ func main() {
 	}
 	if env.Signature != altershield.Enforce && env.Signature != altershield.Skip {
 		log.Fatalf("invalid SIGNATURE %q: use enforce or skip", env.Signature)
+	}
+	if env.Token == "" && !env.Empty {
+		log.Fatal("TOKEN is missing: set the token of the platform, or EMPTY=true")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	err := serve(ctx, env)
@@ -59,6 +65,8 @@ func serve(ctx context.Context, env environment) error {
 		Scene:            env.Scene,
 		Generation1Scene: env.Generation1Scene,
 		CheckTimeout:     env.CheckTimeout,
+		Empty:            env.Empty,
+		SceneCache:       env.SceneCache,
 	})
 	if env.StateFile != "" {
 		if err := double.Persist(env.StateFile); err != nil {
