@@ -161,11 +161,12 @@ func (c *caller) send(parent context.Context, action string, body []byte, domain
 	if err != nil {
 		return fail(err)
 	}
-	return decode(action, answer, domain)
+	return Decode(action, answer, domain)
 }
 
-// decode parses the envelope of an answer.
-func decode(action string, answer []byte, domain any) error {
+// Decode parses the envelope of an answer, and decodes the domain of a success into domain,
+// unless that is nil. The error is a *ResultError or a *TransportError.
+func Decode(action string, answer []byte, domain any) error {
 	malformed := func(err error) error {
 		return &TransportError{Action: action, Kind: KindMalformed, Status: http.StatusOK, Sent: true, Err: err}
 	}

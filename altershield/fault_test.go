@@ -190,7 +190,7 @@ func TestAnAnswerIsBoundedInSizeAndTime(t *testing.T) {
 }
 
 func TestTheServersMessageInAnErrorIsBounded(t *testing.T) {
-	err := decode("a", []byte(`{"success":false,"resultCode":"103","msg":"`+strings.Repeat("变", 1000)+`"}`), nil)
+	err := Decode("a", []byte(`{"success":false,"resultCode":"103","msg":"`+strings.Repeat("变", 1000)+`"}`), nil)
 	var result *ResultError
 	if !errors.As(err, &result) || len(result.Msg) > maxResultMsg || !strings.HasSuffix(result.Msg, "变") {
 		t.Errorf("%v", err)

@@ -65,7 +65,7 @@ func FuzzDecodeAnswer(f *testing.F) {
 	f.Add([]byte(`<html>502 Bad Gateway</html>`))
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		for _, domain := range []any{nil, &orderDomain{}, &nodeDomain{}, &progressDomain{}, &releaseDomain{}} {
-			err := decode("action", answer, domain)
+			err := Decode("action", answer, domain)
 			if err != nil {
 				checkAnswerError(t, err)
 				continue

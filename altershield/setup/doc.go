@@ -1,0 +1,12 @@
+// Package setup sets up an AlterShield server for a cluster with the server's admin API: the
+// platform, the types of change, and the change scenes with their callback URL and time
+// limits.
+//
+//	See      reads what the server has
+//	Decide   compares it with what is wanted (pure), and returns the missing steps
+//	Apply    makes the steps
+//	Prove    makes a signed call
+//
+// The admin API is JSON under /meta. It has no authentication: who reaches the server can
+// change it. It was read in the published server (2023-12 and 2024-01).
+package setup

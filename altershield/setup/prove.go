@@ -1,0 +1,57 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/breakwater-dev/breakwater/altershield"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
+
+// sceneCache is how long Prove waits until the server knows a new scene. The published server reads
+// its scenes every 10s.
+const sceneCache = 20 * time.Second
+
+// Prove makes a signed call, which the server records as an event of the cluster, without a check.
+// checked is false if the server accepts calls with a wrong signature, too: then nothing proves the
+// token. pause is the pause between attempts while the server does not know the scene.
+func Prove(ctx context.Context, c altershield.Config, pause time.Duration, options ...altershield.Option) (checked bool, err error) {
+	client := altershield.New(c, options...)
+	defer client.Close()
+	event := altershield.SubmitEvent{
+		OrderID: altershield.EventOrderID(c.ClusterName+"/"+c.ChangeSceneKey, "connect"), Title: "Breakwater connects cluster " + c.ClusterName,
+	}
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, pause, sceneCache, true, func(ctx context.Context) (bool, error) {
+		_, last = client.SubmitEvent(ctx, event)
+		if altershield.IsArgument(last) { // the scene may be unknown
+			return false, nil
+		}
+		return true, last
+	})
+	switch {
+	case last != nil:
+		return false, last // more specific than the end of the wait
+	case err != nil:
+		return false, err
+	}
+	return checksSignatures(ctx, c, options)
+}
+
+// checksSignatures reports whether the server rejects a wrong signature. The call reads an order node
+// that does not exist.
+func checksSignatures(ctx context.Context, c altershield.Config, options []altershield.Option) (bool, error) {
+	c.Token += "-wrong"
+	client := altershield.New(c, options...)
+	defer client.Close()
+	_, err := client.Retrieve(ctx, altershield.Retrieve{OrderID: "none", NodeID: "none", Stage: v1alpha1.StagePre})
+	var result *altershield.ResultError
+	if err != nil && !errors.As(err, &result) {
+		return false, fmt.Errorf("find out whether the server checks signatures: %w", err)
+	}
+	return altershield.IsSignature(err), nil
+}

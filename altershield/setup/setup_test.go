@@ -1,0 +1,215 @@
+package setup
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/breakwater-dev/breakwater/altershield"
+	double "github.com/breakwater-dev/breakwater/test/altershield"
+)
+
+const token = "a-token-of-the-platform"
+
+// callback is a callback of the server.
+type callback struct {
+	header http.Header
+	body   []byte
+}
+
+// fixture is an empty server and a receiver of its callbacks.
+type fixture struct {
+	double    *double.Double
+	admin     *Admin
+	want      Want
+	config    altershield.Config
+	callbacks chan callback
+}
+
+// newFixture returns a fixture. before is called before each call to the server.
+func newFixture(t *testing.T, options double.Options, before func(*http.Request)) *fixture {
+	t.Helper()
+	f := &fixture{callbacks: make(chan callback, 10)}
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		f.callbacks <- callback{r.Header, body}
+	}))
+	t.Cleanup(receiver.Close)
+	options.Empty = true
+	f.double = double.NewDouble(options)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if before != nil {
+			before(r)
+		}
+		f.double.Handler().ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(f.double.Close)
+	f.admin = NewAdmin(server.URL + "/")
+	f.want = Want{
+		Platform: "breakwater", Owner: "breakwater", Tenant: "default", TargetType: "pod",
+		Scenes: []Scene{
+			{Key: "breakwater.one.rollout", Name: "Rollouts of cluster one", Generation: Generation2, Callback: receiver.URL, Post: 30 * time.Second},
+			{Key: "breakwater.one.release", Name: "Release checks of cluster one", Generation: Generation1},
+		},
+	}
+	f.config = altershield.Config{
+		BaseURL: server.URL, Platform: "breakwater", Token: token, TenantCode: "default", ClusterName: "one", ChangeSceneKey: "breakwater.one.rollout",
+	}
+	return f
+}
+
+func (f *fixture) plan(t *testing.T) Plan {
+	t.Helper()
+	seen, err := f.admin.See(t.Context(), f.want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Decide(f.want, seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (f *fixture) apply(t *testing.T) {
+	t.Helper()
+	if err := f.admin.Apply(t.Context(), f.want, f.plan(t), token); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// prove makes the proof and fails the test if that is not possible.
+func (f *fixture) prove(t *testing.T) bool {
+	t.Helper()
+	checked, err := Prove(t.Context(), f.config, time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return checked
+}
+
+func TestAnEmptyServerIsSetUpUntilItJudgesABatch(t *testing.T) {
+	f := newFixture(t, double.Options{}, nil)
+	f.apply(t)
+	if !f.prove(t) {
+		t.Error("the server does not check signatures")
+	}
+	client := altershield.New(f.config)
+	t.Cleanup(client.Close)
+	if _, err := client.OpenOrder(t.Context(), altershield.OpenOrder{OrderID: "order"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.StartBatch(t.Context(), altershield.StartBatch{OrderID: "order", Info: altershield.BatchInfo{Pods: []string{"a"}}}); err != nil {
+		t.Fatal(err)
+	}
+	got := <-f.callbacks
+	if err := altershield.Verify(got.header, altershield.DefaultHeaderPrefix, "breakwater", got.body, token, time.Now(), 0); err != nil {
+		t.Errorf("the callback %s: %v", got.body, err)
+	}
+	verdict, err := altershield.ParseCallback(got.body)
+	if err != nil || verdict.Verdict != "pass" || verdict.BizExecOrderID != "order" {
+		t.Errorf("the callback is %+v, %v", verdict, err)
+	}
+}
+
+func TestASetupIsCompleteAfterOneRun(t *testing.T) {
+	f := newFixture(t, double.Options{}, nil)
+	f.apply(t)
+	if p := f.plan(t); !p.Done() {
+		t.Errorf("the second plan is %+v", p)
+	}
+	scene, err := f.admin.scene(t.Context(), "breakwater.one.rollout")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range scene.Steps {
+		scene.Steps[i].ID, scene.Steps[i].Name = "", ""
+	}
+	want := []Step{{Key: "breakwater.one.rollout", Pre: DefaultLimit, Post: 30 * time.Second}, {Key: "breakwater.one.rollout._batch", Pre: DefaultLimit, Post: 30 * time.Second}}
+	if diff := cmp.Diff(want, scene.Steps); diff != "" {
+		t.Error("steps: (-want +got)", diff)
+	}
+}
+
+func TestASetupContinuesAfterAFailure(t *testing.T) {
+	f := newFixture(t, double.Options{}, nil)
+	whole := f.plan(t)
+	part := whole
+	part.Types, part.Create, part.Configure = part.Types[:1], part.Create[:1], nil
+	if err := f.admin.Apply(t.Context(), f.want, part, token); err != nil {
+		t.Fatal(err)
+	}
+	rest := f.plan(t)
+	if diff := cmp.Diff(Plan{Types: whole.Types[1:], Create: whole.Create[1:], Configure: whole.Configure}, rest); diff != "" {
+		t.Fatal("(-want +got)", diff)
+	}
+	f.apply(t)
+	f.prove(t)
+}
+
+func TestTheProofWaitsUntilTheServerKnowsTheScene(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	calls := 0
+	f := newFixture(t, double.Options{Clock: clock, SceneCache: 10 * time.Second}, func(r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/submitChangeEventAction") {
+			calls++
+			clock.Step(4 * time.Second)
+		}
+	})
+	f.apply(t)
+	f.prove(t)
+	if calls != 3 {
+		t.Errorf("%d calls", calls)
+	}
+}
+
+func TestAWrongTokenIsNoProof(t *testing.T) {
+	f := newFixture(t, double.Options{}, nil)
+	f.apply(t)
+	f.config.Token = "another"
+	if _, err := Prove(t.Context(), f.config, time.Millisecond); !altershield.IsSignature(err) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestAServerThatSkipsSignaturesIsNamed(t *testing.T) {
+	f := newFixture(t, double.Options{Signature: double.Skip}, nil)
+	f.apply(t)
+	if f.prove(t) {
+		t.Error("the server checks signatures")
+	}
+}
+
+func TestAnErrorOfTheAdminAPIHasNoToken(t *testing.T) {
+	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.Copy(w, r.Body)
+	}))
+	t.Cleanup(echo.Close)
+	err := NewAdmin(echo.URL).createPlatform(t.Context(), "breakwater", "breakwater", "top-secret")
+	if err == nil || strings.Contains(err.Error(), "top-secret") || !strings.Contains(err.Error(), "[redacted]") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestACallOfTheAdminAPIFollowsNoRedirect(t *testing.T) {
+	var bodies []string
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		raw, _ := io.ReadAll(r.Body)
+		bodies = append(bodies, string(raw))
+	}))
+	t.Cleanup(elsewhere.Close)
+	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
+	t.Cleanup(server.Close)
+	err := NewAdmin(server.URL).createPlatform(t.Context(), "breakwater", "breakwater", token)
+	if err == nil || len(bodies) > 0 {
+		t.Errorf("error is %v, bodies elsewhere are %q", err, bodies)
+	}
+}
