@@ -71,6 +71,6 @@ func New(version string, streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetErr(streams.ErrOut)
 	a.flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(a.getCommand(), a.treeCommand(), a.statusCommand(), a.explainCommand(), a.approveCommand(), a.rejectCommand(),
-		a.repairCommand(), a.retryCommand(), a.rollbackCommand(), a.simulateCommand(), a.budgetsCommand(), a.permissionsCommand(), a.deadlettersCommand(), a.doctorCommand(), a.versionCommand())
+		a.repairCommand(), a.retryCommand(), a.rollbackCommand(), a.simulateCommand(), a.budgetsCommand(), a.permissionsCommand(), a.deadlettersCommand(), a.connectCommand(), a.doctorCommand(), a.versionCommand())
 	return root
 }

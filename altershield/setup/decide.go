@@ -174,6 +174,19 @@ func limitsOf(s *SeenScene, step Step, want Scene) (pre, post time.Duration) {
 	return pre, post
 }
 
+// Limits returns the longest limits that the steps of a scene have after a setup.
+func (want Scene) Limits(seen Seen) (pre, post time.Duration) {
+	s := seen.Scenes[want.Key]
+	if s == nil {
+		return limitsOf(&SeenScene{}, Step{}, want)
+	}
+	for _, step := range s.Steps {
+		stepPre, stepPost := limitsOf(s, step, want)
+		pre, post = max(pre, stepPre), max(post, stepPost)
+	}
+	return pre, post
+}
+
 // Lines describe the steps for people.
 func (p Plan) Lines(w Want) (lines []string) {
 	if p.Platform {

@@ -20,9 +20,9 @@ import (
 
 // environment configures the double; see altershield.Options.
 type environment struct {
-	Listen           string                `default:":8080"`
-	CallbackURL      string                `envconfig:"CALLBACK_URL"`
-	Platform         string                `default:"breakwater"`
+	Listen           string `default:":8080"`
+	CallbackURL      string `envconfig:"CALLBACK_URL"`
+	Platform         string `default:"breakwater"`
 	Token            string
 	HeaderPrefix     string                `envconfig:"HEADER_PREFIX" default:"X-AlterShield-"`
 	Signature        altershield.Signature `default:"enforce"`

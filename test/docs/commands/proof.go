@@ -84,6 +84,7 @@ var Proofs = []Proof{
 	in("test/e2e/rollback_rest_test.go", `"GET", "/suspend/deployment?namespace="`, `curl .*/suspend/deployment.*`),
 	in("test/e2e/rollback_rest_test.go", `"PUT", "/deployment/rollback"`, `curl -X PUT .*/deployment/rollback.*`),
 	in("test/change/plugin_test.go", `"reject", "deployment/web", "-m", "find error"`, `kubectl breakwater reject .*`),
+	in("test/change/connect_test.go", `"connect", "--server", serving.URL`, `kubectl breakwater connect.*`),
 	on(Change, `kubectl breakwater (explain|help|status).*`),
 	in("test/e2e/walkthrough_test.go", `"patch", "changepod", "--subresource=status", batch`, `kubectl patch changepod --subresource=status .*`),
 	not(embedded, system+`(logs|get deployments protection-webhook) .*`),
