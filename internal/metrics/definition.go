@@ -25,6 +25,9 @@ type Definition struct {
 	Help string
 	// Bounds are the upper bounds of a histogram.
 	Bounds []float64
+	// PerProcess: a gauge of what its process alone has. Other gauges are states that all
+	// replicas report.
+	PerProcess bool
 }
 
 // Group is the metrics of one subject.

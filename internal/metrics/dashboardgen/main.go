@@ -90,8 +90,8 @@ func details() dashboard {
 	return d
 }
 
-// targets returns the queries for a metric. Each process counts its own events, so counters are
-// summed. Gauges are states that all replicas report, so the query takes the maximum.
+// targets returns the queries for a metric. Counters and gauges of a process are summed. Other
+// gauges are states that all replicas report, so the query takes the maximum.
 func targets(m metrics.Definition) []target {
 	switch m.Type() {
 	case metrics.TypeCounter:
@@ -106,7 +106,11 @@ func targets(m metrics.Definition) []target {
 		}
 		return out
 	default:
-		return []target{{Expr: fmt.Sprintf("max%s (%s)", by(m.Labels), m.Name)}}
+		aggregation := "max"
+		if m.PerProcess {
+			aggregation = "sum"
+		}
+		return []target{{Expr: fmt.Sprintf("%s%s (%s)", aggregation, by(m.Labels), m.Name)}}
 	}
 }
 

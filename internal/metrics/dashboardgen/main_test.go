@@ -62,6 +62,20 @@ func TestEveryMetricIsOnADashboardAndNoOther(t *testing.T) {
 	}
 }
 
+func TestAGaugeOfAProcessIsSummed(t *testing.T) {
+	for _, g := range metrics.Groups() {
+		for _, m := range g.Metrics {
+			ofProcess := m.Type() == metrics.TypeGauge && strings.Contains(m.Help, " this process")
+			if m.PerProcess != ofProcess {
+				t.Errorf("%s: PerProcess is %v, but its description is %q", m.Name, m.PerProcess, m.Help)
+			}
+			if ofProcess && !strings.HasPrefix(targets(m)[0].Expr, "sum") {
+				t.Errorf("%s: the query is %s", m.Name, targets(m)[0].Expr)
+			}
+		}
+	}
+}
+
 // The names of decisions do not say which ones deny.
 func TestThePanelOfDenialsHasEveryDecision(t *testing.T) {
 	for _, q := range questions {

@@ -18,7 +18,9 @@ const introduction = `# Metrics
 <!-- Generated from internal/metrics by make generate: change it there. -->
 
 The names are those of a Prometheus scrape. A histogram also has the suffixes _bucket, _sum
-and _count. Each process counts what it did: sum over the pods.
+and _count. Counters and histograms count what their process did: sum them over the pods, and
+so the gauges of *this process*. The other gauges are the same in each replica that has them:
+take the maximum.
 
 - The functions scale to zero, so a scrape misses them: send their metrics by OTLP
   (ConfigMap config-observability of config/core). The names stay the same.
