@@ -1,13 +1,12 @@
 // Package events defines the CloudEvents of Breakwater: every type, its data and
 // its id. Package events/delivery sends them.
 //
-// An event for a function is a wake-up: it carries references, no state. Its receiver
-// reads the object and decides from it, so lost, duplicate, late or reordered events
-// neither lose nor invent a fact. Events changepod.verdict and
-// order.verdict carry a fact from outside: their sender uses
-// delivery.Sender.Deliver and keeps the fact until the Broker has accepted it. The
-// notifications, such as changeworkload.suspended, are for other systems and carry
-// the state at their time.
+// Events changepod.ready and order.ready are wake-ups: they carry references, no state. Their
+// receiver reads the object and decides from it, so lost, duplicate, late or reordered
+// wake-ups neither lose nor invent a fact. Events changepod.verdict and order.verdict carry a
+// fact from outside: their sender uses delivery.Sender.Deliver and keeps the fact until the
+// Broker has accepted it. The others are notifications, for function report and other systems:
+// they carry the state at their time.
 //
 // An id is derived from the fact and never random: the same fact always has the
 // same id, so it can be sent again at any time.

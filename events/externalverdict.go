@@ -5,8 +5,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// ExternalVerdict is the data of TypeChangePodVerdict as a judge outside the
-// cluster posts it to the callback, with the server's ids and pod names. The
+// ExternalVerdict is the data of TypeChangePodVerdict as the server
+// posts it to the callback, with the server's ids and pod names. The
 // callback finds the ChangePod and forwards a ChangePodVerdict.
 type ExternalVerdict struct {
 	// BizExecOrderID is the id of the order; at most 128 bytes.

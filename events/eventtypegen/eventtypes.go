@@ -39,8 +39,8 @@ func entries() map[string]entry {
 		events.TypeChangeWorkloadStarted:    {fromChangeWorkload, "A release began. Subject: the workload."},
 		events.TypeChangeWorkloadProgressed: {fromChangeWorkload, "The progress of a release, every 30 s, less often without progress, and when its state changes: pods preparing, checking, passed, failed. Subject: the workload."},
 		events.TypeChangeWorkloadSucceeded:  {fromChangeWorkload, "All pods of a release passed. Subject: the workload."},
-		events.TypeChangeWorkloadSuspended:  {fromChangeWorkload, "A release was suspended because a check failed. Subject: the workload."},
-		events.TypeChangeWorkloadFailed:     {fromChangeWorkload, "A release failed without a verdict: the change-control server did not accept its order, a newer template replaced it, or its rollout made no progress. Subject: the workload."},
+		events.TypeChangeWorkloadSuspended:  {fromChangeWorkload, "A release failed its check, or counts as failed. Its workload is suspended, unless isBlockingUp is off or shadow mode is on. Subject: the workload."},
+		events.TypeChangeWorkloadFailed:     {fromChangeWorkload, "A release failed, and its workload was not suspended: the change-control server did not accept its order, a newer template replaced it, its rollout made no progress, or a check failed after a newer template was applied. Subject: the workload."},
 		events.TypeChangeWorkloadRolledBack: {fromChangeWorkload, "A release was rolled back. Subject: the workload."},
 		events.TypeChangeWorkloadBypassed:   {fromChangeWorkload, "A user's repair or rollback was admitted to a suspended workload. Subject: the workload."},
 		events.TypeReleaseDenied:            {fromWorkload, "A release was denied: its workload is suspended, or its release check did not pass. Subject: the workload."},
@@ -49,11 +49,11 @@ func entries() map[string]entry {
 		events.TypePermissionDenied:         {fromPod, "A permission set was denied to a pod. Subject: the pod."},
 		events.TypePermissionRevoked:        {fromPod, "A pod ended, and the grants of its address were revoked. Subject: the pod."},
 		events.TypePermissionLeaked:         {fromPod, "A pod ended, and a grant of its address could not be revoked. Subject: the pod."},
-		events.TypeBreakerOpened:            {fromPod, "The permissions of a pod were denied or failed too often and are no longer requested. Subject: the pod."},
-		events.TypeBreakerClosed:            {fromPod, "The permissions of a pod are requested again. Subject: the pod."},
-		events.TypeDeletionDenied:           {fromDenier, "A PodUnavailableBudget, a PodDeletionFlowControl or a protection from cascading deletion denied deletions, evictions or in-place updates; at most one event a minute. Subject: the target of the request."},
+		events.TypeBreakerOpened:            {fromPod, "The permissions of a pod were denied or failed too often and are requested again only after a pause. Subject: the pod."},
+		events.TypeBreakerClosed:            {fromPod, "The permissions of a pod are requested without a pause again. Subject: the pod."},
+		events.TypeDeletionDenied:           {fromGuard, "A PodUnavailableBudget, a PodDeletionFlowControl or a protection from cascading deletion denied deletions, evictions or in-place updates; at most one event a minute for each of these objects. Subject: the target of the request."},
 		events.TypeDeletionFlowOpened:       {fromFlowControl, "A deletion limit was reached: the breaker of a PodDeletionFlowControl is open. Subject: the flow control."},
-		events.TypeDeletionFlowClosed:       {fromFlowControl, "Deletions are below the limit again: the breaker of a PodDeletionFlowControl is closed. Subject: the flow control."},
+		events.TypeDeletionFlowClosed:       {fromFlowControl, "The breaker of a PodDeletionFlowControl is closed: deletions are below the limit again, or a person closed it. Subject: the flow control."},
 	}
 }
 

@@ -1,8 +1,9 @@
 // Package deadletter is the function that receives undelivered events. It stores
 // a verdict of the server in the inbox of its ChangeWorkload, because the server does
 // not repeat it. For another event of the controller it creates a Kubernetes Event on the
-// object, at a limited rate. It only counts verdicts of other judges, whose keys it does not
-// have and which their judge sends again, and events without a valid signature.
+// object, at a limited rate; the controller repeats wake-ups, but not reports. It only counts
+// verdicts of other judges, whose keys it does not have and which their judge sends again, and
+// events without a valid signature.
 package deadletter
 
 import (

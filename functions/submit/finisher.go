@@ -51,7 +51,8 @@ func NewFinisher(client versioned.Interface, server *functions.ClientSource, clo
 	return f
 }
 
-// Judged implements verdict.Follower: the verdict implies the answer.
+// Judged implements verdict.Follower. It drops the answer for the batch: the verdict proves
+// that the server accepted the call.
 func (f *Finisher) Judged(batch types.UID) { f.unstored.drop(batch) }
 
 // waitForCall makes a call and returns when it ended, or after callTimeout.

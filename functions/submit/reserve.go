@@ -7,7 +7,7 @@ import (
 	"github.com/breakwater-dev/breakwater/altershield"
 )
 
-// Throttled means that the rate limit of the server left no room for the call in time.
+// Throttled means that the rate limit (qps) left no room for the call in time.
 // Nothing is written; the reconciler sends the wake-up again.
 const Throttled Action = "throttled"
 

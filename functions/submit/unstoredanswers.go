@@ -59,7 +59,8 @@ func (l *unstoredAnswers) take(until time.Time) []unstoredAnswer {
 }
 
 // Run stores answers that no verdict followed within resend.VerdictDelay, and all others when
-// ctx ends; Drained stores those that come later. Function submit would ask the server about a call without a stored answer.
+// ctx ends; Drained stores those that come later. They must be stored: function submit asks
+// the server about a call without a stored answer.
 func (f *Finisher) Run(ctx context.Context) error {
 	ticker := time.NewTicker(resend.VerdictDelay)
 	defer ticker.Stop()

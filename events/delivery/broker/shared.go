@@ -63,7 +63,8 @@ func (s *SharedSender) start(ctx context.Context, cmw configmap.Watcher) {
 }
 
 // Drain waits until the Sender has drained its queues, at most
-// delivery.Options.DrainTime. Events are wake-ups, so unsent ones lose no fact.
+// delivery.Options.DrainTime. Wake-ups that were not sent are repeated;
+// notifications are lost.
 func (s *SharedSender) Drain() {
 	if s.drained != nil {
 		<-s.drained
