@@ -148,10 +148,10 @@ func onceFailed(n int) func(*Input) {
 		in.ChangeWorkload.Status.DefenseCheckFailPods = append(in.ChangeWorkload.Status.DefenseCheckFailPods, summary(n))
 	}
 }
-func onceUnjudged(n int) func(*Input) {
+func onceUnjudged(n int, message string) func(*Input) {
 	return func(in *Input) {
 		f := summary(n)
-		f.Message = unjudgedMessage
+		f.Message = message
 		in.ChangeWorkload.Status.DefenseCheckFailPods = append(in.ChangeWorkload.Status.DefenseCheckFailPods, f)
 	}
 }
@@ -257,7 +257,8 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"the order is not accepted in time, policy Fail":                         {release(1, starting(1), withServer, asked, after(120*time.Second), noVerdict("Fail")), want{suspend, v1alpha1.ReasonOrderNotAccepted, ActionSuspend, nil}},
 		"claiming the failed pod again does not clear the fail":                  {release(1, onceFailed(1), finished(1, 1), judged(1, ""), held, was(suspend)), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
 		"a pass by the server does not clear the fail":                           {release(1, onceFailed(1), finished(1, 1), judged(1, "pass"), held, was(suspend), complete1), want{suspend, v1alpha1.ReasonCheckFailed, "", nil}},
-		"a late pass clears an unjudged fail":                                    {release(1, onceUnjudged(1), finished(1, 1), judged(1, "pass"), held, was(suspend), complete1), want{success, v1alpha1.ReasonAllPodsPassed, ActionResume, nil}},
+		"a late pass clears an unjudged fail of an earlier version":              {release(1, onceUnjudged(1, "nobody judged"), finished(1, 1), judged(1, "pass"), held, was(suspend), complete1), want{success, v1alpha1.ReasonAllPodsPassed, ActionResume, nil}},
+		"a late pass clears an unjudged fail":                                    {release(1, onceUnjudged(1, unjudgedMessage), finished(1, 1), judged(1, "pass"), held, was(suspend), complete1), want{success, v1alpha1.ReasonAllPodsPassed, ActionResume, nil}},
 		"a stricter policy does not change a release that ended":                 {release(1, finished(1, 1), judged(1, "done"), complete1, was(success), noVerdict("Fail")), want{success, "", "", nil}},
 		"a stale workload":                                                       {release(1, starting(1), behind, was(running)), want{running, "", "", nil}},
 		"a stale workload, of a new release":                                     {release(1, starting(1), behind), want{start, v1alpha1.ReasonReleasePending, "", nil}},

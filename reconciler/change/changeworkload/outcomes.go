@@ -39,8 +39,12 @@ type PodOutcomes struct {
 }
 
 // unjudgedMessage is the message of an unjudged pod. It differs from that of a
-// failed check, which is sticky. It is stored and read back: it never changes.
-const unjudgedMessage = "nobody judged"
+// failed check, which is sticky. It is stored and read back, so it never changes:
+// formerUnjudgedMessage is that of earlier versions.
+const (
+	unjudgedMessage       = "no judge gave a verdict"
+	formerUnjudgedMessage = "nobody judged"
+)
 
 // podOutcomes sorts the pods by outcome. A fail is sticky: it stays after the pod,
 // its ChangePod or the verdict was deleted, until a person passes that pod. An
@@ -49,7 +53,7 @@ func podOutcomes(in Input) PodOutcomes {
 	var t PodOutcomes
 	failed := map[types.UID]v1alpha1.PodSummary{}
 	for _, f := range in.ChangeWorkload.Status.DefenseCheckFailPods {
-		if f.Message != unjudgedMessage {
+		if f.Message != unjudgedMessage && f.Message != formerUnjudgedMessage {
 			failed[f.UID] = f
 		}
 	}
