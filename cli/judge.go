@@ -28,11 +28,11 @@ type verdict struct {
 }
 
 func (a *app) approveCommand() *cobra.Command {
-	return a.judgeCommand(verdict{word: "pass"}, "approve", "Pass pods of the current release by hand; overrides the server")
+	return a.judgeCommand(verdict{word: "pass"}, "approve", "Pass pods of the current release by hand; overrides all other judges")
 }
 
 func (a *app) rejectCommand() *cobra.Command {
-	return a.judgeCommand(verdict{word: "fail"}, "reject", "Fail pods of the current release by hand; overrides the server")
+	return a.judgeCommand(verdict{word: "fail"}, "reject", "Fail pods of the current release by hand; overrides all other judges")
 }
 
 func (a *app) judgeCommand(v verdict, name, short string) *cobra.Command {

@@ -167,7 +167,7 @@ func (a *app) simulateApply() *cobra.Command {
 	var files resource.FilenameOptions
 	c := a.simulation(&cobra.Command{
 		Use: "apply -f FILE...", Short: "Would the manifests be applied?", Args: cobra.NoArgs,
-		Long:    "Would the manifests be applied? They are sent as a server-side apply. A release check is not asked in a dry run; a warning says so.",
+		Long:    "Would the manifests be applied? They are sent as a server-side apply. No release check is made in a dry run; a warning says so.",
 		Example: "  kubectl breakwater simulate apply -f web.yaml\n  kustomize build . | kubectl breakwater simulate apply -f -",
 	}, func(ctx context.Context, c *clients, _ []string, collect func() []string) (all []simulated, err error) {
 		if len(files.Filenames) == 0 {

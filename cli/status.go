@@ -28,8 +28,8 @@ func (a *app) statusCommand() *cobra.Command {
 	var timeout time.Duration
 	c := &cobra.Command{
 		Use:   "status KIND/NAME",
-		Short: "Wait until a release has ended, for CI",
-		Long: `Wait until the current release of a workload has ended, and print its state.
+		Short: "Wait until a release passed, failed or is held, for CI",
+		Long: `Wait until the current release of a workload passed, failed or is held, and print its state.
 
 Exit code 0: it passed. 1: it is held or failed, or an error. 2: it still ran at --timeout.`,
 		Example: "  kubectl apply -f web.yaml && kubectl breakwater status deployment/web --timeout 10m",

@@ -96,7 +96,7 @@ func exempt(spec *v1alpha1.PodDeletionFlowControlSpec, p Pod) string {
 }
 
 // selects reports whether a selector matches labels. For an invalid selector, which
-// admission rejects, it returns ifInvalid: callers pass the value that counts more.
+// admission denies, it returns ifInvalid: callers pass the value that counts more.
 func selects(s *metav1.LabelSelector, of map[string]string, ifInvalid bool) bool {
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {

@@ -111,7 +111,8 @@ func (s *Schedule) Done(id string) {
 	s.backoff.Forget(id)
 }
 
-// Sooner returns the shorter of two waits; 0 means none.
+// Sooner returns the shorter of two waits of a caller. Unlike in Wait, 0 means that the
+// caller need not come back.
 func Sooner(a, b time.Duration) time.Duration {
 	if a == 0 || (b != 0 && b < a) {
 		return b

@@ -86,7 +86,7 @@ func (c *Centre) watchIssuers(ctx context.Context) error {
 			for unreachable := false; ctx.Err() == nil; {
 				failure := issuer.Failure()
 				if failure != nil && !unreachable {
-					c.log.Warn("an OIDC issuer is unreachable; its tokens are rejected until it answers", "issuer", issuer.Issuer(), "error", failure)
+					c.log.Warn("an OIDC issuer is unreachable; its tokens are rejected until it answers, unless their key is known", "issuer", issuer.Issuer(), "error", failure)
 				} else if failure == nil && unreachable {
 					c.log.Info("the OIDC issuer answers again", "issuer", issuer.Issuer())
 				}

@@ -1,5 +1,5 @@
 // Package settings parses ConfigMap config-permission, the settings of
-// pre-authorization in the cluster. Processes apply a change without a restart.
+// the permission part in the cluster. Processes apply a change without a restart.
 package settings
 
 import (

@@ -38,7 +38,7 @@ const (
 
 // Disruptions reads PodDisruptionBudgets.
 type Disruptions interface {
-	// Blocking returns a budget that will deny the eviction of the pod; nil if none
+	// Blocking returns a PodDisruptionBudget that will deny the eviction of the pod; nil if none
 	// is known.
 	Blocking(context.Context, *corev1.Pod) (*policyv1.PodDisruptionBudget, error)
 }

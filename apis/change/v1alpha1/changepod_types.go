@@ -115,10 +115,10 @@ type Stage string
 
 // The stages.
 const (
-	// StagePre is before the change of a batch. Breakwater starts it when the pods of
-	// the batch exist, because the pods are the change.
+	// StagePre is the first check of a batch. Breakwater starts it when the pods of the
+	// batch exist, because the pods are the change.
 	StagePre Stage = "PRE"
-	// StagePost is after the change of a batch.
+	// StagePost is the check after the batch counts as released.
 	StagePost Stage = "POST"
 )
 

@@ -198,7 +198,7 @@ func ParseJudges(s string) ([]string, error) {
 	for part := range strings.SplitSeq(s, ",") {
 		name := strings.TrimSpace(part)
 		if errs := validation.IsDNS1123Label(name); len(errs) > 0 {
-			return nil, fmt.Errorf("%q is not the name of a judge: write names of small letters, digits and '-', separated by commas, for example \"server, metrics\"", name)
+			return nil, fmt.Errorf("%q is not the name of a judge: use lower-case letters, digits and '-' in names, separated by commas, for example \"server, metrics\"", name)
 		}
 		if seen[name] {
 			return nil, fmt.Errorf("judge %q is named twice: write each name once", name)

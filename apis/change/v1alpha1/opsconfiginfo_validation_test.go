@@ -42,7 +42,7 @@ func TestAnInvalidOpsConfigInfoIsDenied(t *testing.T) {
 		"a bypass denies another policy":                    {OpsConfigInfoSpec{Type: ConfigBypass, Content: "true", Enable: true}, "spec.content", "Authorized or Recorded"},
 		"judges are names":                                  {spec: OpsConfigInfoSpec{Type: ConfigJudges, Content: "server, metrics,canary-1", Enable: true}},
 		"a judge without a name is denied":                  {OpsConfigInfoSpec{Type: ConfigJudges, Content: "server,", Enable: true}, "spec.content", "separated by commas"},
-		"a judge with a dot is denied":                      {OpsConfigInfoSpec{Type: ConfigJudges, Content: "canary.previous", Enable: true}, "spec.content", "small letters"},
+		"a judge with a dot is denied":                      {OpsConfigInfoSpec{Type: ConfigJudges, Content: "canary.previous", Enable: true}, "spec.content", "lower-case letters"},
 		"a judge that is named twice is denied":             {OpsConfigInfoSpec{Type: ConfigJudges, Content: "server,server", Enable: true}, "spec.content", "named twice"},
 		"eleven judges are denied":                          {OpsConfigInfoSpec{Type: ConfigJudges, Content: "a,b,c,d,e,f,g,h,i,j,k", Enable: true}, "spec.content", "at most 10"},
 		"a wait threshold is a duration":                    {spec: OpsConfigInfoSpec{Type: ConfigWaitThreshold, Content: "90s", Enable: true}},

@@ -33,7 +33,7 @@ func (u User) BelongsTo(owner string) bool {
 func (u User) OwnerNames() []string { return append([]string{u.Name}, u.Groups...) }
 
 // Cluster lists the components that may act for a cluster: its
-// init-action-server, finalizer and webhook.
+// init-action-server, permission-controller and permission-webhook.
 type Cluster struct {
 	Name   string   `json:"name"`
 	Users  []string `json:"users,omitempty"`

@@ -79,7 +79,8 @@ type server struct {
 	calls   *openCalls
 	metrics *instruments
 	// tokens authenticates tokens of pods and users that have the audience of this server.
-	// A token for the API server is rejected, because requests may be sent without TLS.
+	// A token for the API server is rejected, so that clients do not send one: who reads it,
+	// here or on the network, could use it at the API server.
 	tokens *auth.Tokens
 }
 

@@ -30,8 +30,8 @@ const (
 	// function submit takes for a call.
 	FlightTime = 30 * time.Second
 
-	// askDivisor is the rate of calls divided by the maximum rate of questions for verdicts. So
-	// questions do not delay calls.
+	// askDivisor limits questions for verdicts to 1/askDivisor of the rate of calls, so that
+	// most of the rate is left for calls.
 	askDivisor = 4
 
 	// admissionTime is how long an admitted call counts as in flight without Begin: its object

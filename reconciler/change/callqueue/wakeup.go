@@ -49,9 +49,9 @@ func WithinSubmitTimeout(timeout time.Duration, cause string) string {
 }
 
 // WokenSince returns the time from which the timeout of a call that was never made counts: when
-// its wake-up was sent first. It is zero while the call waits for its turn, also if it waits
-// again because no effect of the wake-up was seen within FlightTime. After that wait the call
-// has the time of a turn in any case.
+// its wake-up was sent first. It is zero while the call waits in the queue. A call waits again
+// if no effect of its wake-up was seen within FlightTime; after that it has at least another
+// FlightTime, or the whole timeout if that is shorter.
 func WokenSince(wakeUps *resend.Schedule, id string, timeout time.Duration) time.Time {
 	first, resumed := wakeUps.Since(resend.ForCall.ID(id))
 	return resend.Later(first, resumed.Add(min(FlightTime, timeout)-timeout))

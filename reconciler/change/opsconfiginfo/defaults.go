@@ -6,7 +6,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// defaults are the default objects of an installation, by name.
+// defaults are the default objects of an installation, by name. Their remarks mean "whether
+// blocking is enabled" and "whether batches are enabled".
 //
 // They are created here and not by a manifest: a manifest must be applied after
 // its CRD, in a separate command, and applying it again would overwrite users'

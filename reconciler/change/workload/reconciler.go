@@ -2,10 +2,10 @@
 // any kind.
 //
 // The webhook writes the release (version and attempt) on the workload. Where
-// it is missing, this reconciler touches the workload: an empty update passes
-// admission again. It creates one ChangeWorkload per version and attempt, and
-// deletes those of earlier releases when the current one is a Success. It never
-// changes the workload itself.
+// it is missing, this reconciler sends an empty update of the workload, which passes
+// admission again. It writes nothing else to the workload. It creates one ChangeWorkload
+// per version and attempt, and deletes those of earlier releases when the current one is
+// a Success.
 package workload
 
 import (
