@@ -23,6 +23,12 @@ type DeadLetter struct {
 	Explanation string `json:"explanation"`
 }
 
+// reportPrefix begins the types of the reports about releases. Wake-ups of a ChangeWorkload have
+// types of orders.
+const reportPrefix = "dev.breakwater.changeworkload."
+
+const sentOnce = "a report to the server; it is sent once, so it is lost, and no release waits for it"
+
 // DeadLetters returns the undelivered events, waiting events first. Verdicts are in the inbox
 // of their release. The others are wake-ups and reports: function deadletter created a Kubernetes
 // Event on the object of each. A report is not sent again.
@@ -48,6 +54,9 @@ func DeadLetters(events []corev1.Event, releases []v1alpha1.ChangeWorkload, batc
 			Object: strings.ToLower(e.InvolvedObject.Kind) + "/" + e.InvolvedObject.Name,
 		}
 		l.Waiting, l.Explanation = waitsForEvent(e.InvolvedObject, releases, batches)
+		if strings.Contains(e.Message, reportPrefix) {
+			l.Waiting, l.Explanation = false, sentOnce
+		}
 		all = append(all, l)
 	}
 	slices.SortStableFunc(all, func(a, b DeadLetter) int {
@@ -85,7 +94,7 @@ func waitsForEvent(o corev1.ObjectReference, releases []v1alpha1.ChangeWorkload,
 			}
 		}
 	default:
-		return false, "a report to the server about a pod; it is sent once and no release waits for it"
+		return false, sentOnce
 	}
 	return false, "the object was deleted: nothing is missing"
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+	"github.com/breakwater-dev/breakwater/events"
 )
 
 func TestADeadLetterWaitsUntilItsEffectIsSeen(t *testing.T) {
@@ -24,6 +25,8 @@ func TestADeadLetterWaitsUntilItsEffectIsSeen(t *testing.T) {
 		change(&c)
 		return []v1alpha1.ChangeWorkload{c}
 	}
+	reported := undelivered("ChangeWorkload", "r")
+	reported[0].Message = "event " + events.TypeChangeWorkloadSuspended + " could not be delivered to report"
 	nothing := func(*v1alpha1.ChangeWorkload) {}
 	for name, tc := range map[string]struct {
 		events   []corev1.Event
@@ -38,6 +41,7 @@ func TestADeadLetterWaitsUntilItsEffectIsSeen(t *testing.T) {
 		"an announcement":               {undelivered("ChangeWorkload", "r"), withRelease(func(c *v1alpha1.ChangeWorkload) { c.Status.Announcements = make([]v1alpha1.Announcement, 1) }), nil, true},
 		"a release without a due step":  {undelivered("ChangeWorkload", "r"), withRelease(nothing), nil, false},
 		"a finished pod":                {undelivered("Pod", "p"), nil, nil, false},
+		"a report about a release":      {reported, withRelease(func(c *v1alpha1.ChangeWorkload) { c.Status.OrderStep = &v1alpha1.OrderStep{} }), nil, false},
 		"a verdict in the inbox":        {nil, withRelease(func(c *v1alpha1.ChangeWorkload) { c.Status.Inbox = make([]v1alpha1.InboxVerdict, 1) }), nil, true},
 		"a release with an empty inbox": {undelivered("ChangeWorkload", "r"), withRelease(nothing), nil, false},
 	} {
