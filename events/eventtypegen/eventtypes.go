@@ -51,7 +51,7 @@ func entries() map[string]entry {
 		events.TypePermissionLeaked:         {fromPod, "A pod ended, and a grant of its address could not be revoked. Subject: the pod."},
 		events.TypeBreakerOpened:            {fromPod, "The permissions of a pod were denied or failed too often and are requested again only after a pause. Subject: the pod."},
 		events.TypeBreakerClosed:            {fromPod, "The permissions of a pod are requested without a pause again. Subject: the pod."},
-		events.TypeDeletionDenied:           {fromGuard, "A PodUnavailableBudget, a PodDeletionFlowControl or a protection from cascading deletion denied deletions, evictions or in-place updates; at most one event a minute for each of these objects. Subject: the target of the request."},
+		events.TypeDeletionDenied:           {fromDenier, "A PodUnavailableBudget, a PodDeletionFlowControl or a protection from cascading deletion denied deletions, evictions or in-place updates; at most one event a minute for each of these objects. Subject: the target of the request."},
 		events.TypeDeletionFlowOpened:       {fromFlowControl, "A deletion limit was reached: the breaker of a PodDeletionFlowControl is open. Subject: the flow control."},
 		events.TypeDeletionFlowClosed:       {fromFlowControl, "The breaker of a PodDeletionFlowControl is closed: deletions are below the limit again, or a person closed it. Subject: the flow control."},
 	}
