@@ -31,7 +31,7 @@ func synced(b *v1alpha1.PodUnavailableBudget, d budget.Derivation) apis.Conditio
 		field, limit = "maxUnavailable", b.Spec.MaxUnavailable
 	}
 	return apis.Condition{Type: v1alpha1.BudgetSynced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonOwnersUnknown, Message: fmt.Sprintf(
-		"spec.%s (%s) allows 0, because it depends on unknown replicas of an owner (%s); an absolute number in spec.minAvailable does not depend on them", field, limit, d.NotComputed)}
+		"spec.%s (%s) allows 0, because it depends on unknown replicas of an owner (%s); an absolute number in spec.minAvailable does not depend on them", field, limit, d.UnknownReplicas)}
 }
 
 // unsynced returns a copy of the budget whose numbers are unknown. The webhook denies
