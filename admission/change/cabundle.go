@@ -16,7 +16,7 @@ import (
 	"knative.dev/pkg/reconciler"
 	"knative.dev/pkg/webhook"
 
-	"github.com/breakwater-dev/breakwater/admission/server/cabundle"
+	"github.com/breakwater-dev/breakwater/admission/server/webhookconfig"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
@@ -33,19 +33,19 @@ const (
 
 // webhookConfigs is the caBundle reconciler with its work queue.
 type webhookConfigs struct {
-	*cabundle.Reconciler
+	*webhookconfig.Reconciler
 	// queue is nil until watch is called.
 	queue atomic.Pointer[controller.Impl]
 }
 
 // staticKeys returns the keys of the configurations in the manifests.
 func staticKeys() []types.NamespacedName {
-	return []types.NamespacedName{cabundle.MutatingKey(Configuration), cabundle.ValidatingKey(Configuration)}
+	return []types.NamespacedName{webhookconfig.MutatingKey(Configuration), webhookconfig.ValidatingKey(Configuration)}
 }
 
 // generatedKeys returns the keys of the generated configurations.
 func generatedKeys() []types.NamespacedName {
-	return []types.NamespacedName{cabundle.MutatingKey(Generated), cabundle.ValidatingKey(Generated)}
+	return []types.NamespacedName{webhookconfig.MutatingKey(Generated), webhookconfig.ValidatingKey(Generated)}
 }
 
 // enqueueGenerated enqueues the generated configurations.
@@ -63,7 +63,7 @@ func (c *webhookConfigs) enqueueGenerated() {
 // built from.
 func (c *webhookConfigs) recordedKinds() string {
 	if config, err := c.Mutating.Get(Generated); err == nil {
-		return config.Annotations[cabundle.KindsAnnotation]
+		return config.Annotations[webhookconfig.KindsAnnotation]
 	}
 	return ""
 }
@@ -71,7 +71,7 @@ func (c *webhookConfigs) recordedKinds() string {
 // newCABundleReconciler returns the caBundle reconciler without Kinds.
 func newCABundleReconciler(ctx context.Context) *webhookConfigs {
 	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
-	return &webhookConfigs{Reconciler: &cabundle.Reconciler{
+	return &webhookConfigs{Reconciler: &webhookconfig.Reconciler{
 		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(append(staticKeys(), generatedKeys()...)...)},
 		Service:          options.ServiceName,
 		Secret:           options.SecretName,
@@ -94,12 +94,12 @@ func (c *webhookConfigs) watch(ctx context.Context, impl *controller.Impl) error
 	static, generated := staticKeys(), generatedKeys()
 	mutating, validating := mutatinginformer.Get(ctx).Informer(), validatinginformer.Get(ctx).Informer()
 	return errors.Join(
-		cabundle.EnqueueOnChange(impl, secretinformer.Get(ctx).Informer(),
+		webhookconfig.EnqueueOnChange(impl, secretinformer.Get(ctx).Informer(),
 			controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, c.Secret), append(static, generated...)...),
 		// The generated configurations are derived from the static ones.
-		cabundle.EnqueueOnChange(impl, mutating, controller.FilterWithName(Configuration), static[0], generated[0]),
-		cabundle.EnqueueOnChange(impl, validating, controller.FilterWithName(Configuration), static[1], generated[1]),
-		cabundle.EnqueueOnChange(impl, mutating, controller.FilterWithName(Generated), generated[0]),
-		cabundle.EnqueueOnChange(impl, validating, controller.FilterWithName(Generated), generated[1]),
+		webhookconfig.EnqueueOnChange(impl, mutating, controller.FilterWithName(Configuration), static[0], generated[0]),
+		webhookconfig.EnqueueOnChange(impl, validating, controller.FilterWithName(Configuration), static[1], generated[1]),
+		webhookconfig.EnqueueOnChange(impl, mutating, controller.FilterWithName(Generated), generated[0]),
+		webhookconfig.EnqueueOnChange(impl, validating, controller.FilterWithName(Generated), generated[1]),
 	)
 }

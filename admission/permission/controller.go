@@ -25,7 +25,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/server"
-	"github.com/breakwater-dev/breakwater/admission/server/cabundle"
+	"github.com/breakwater-dev/breakwater/admission/server/webhookconfig"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/optionalconfig"
@@ -53,7 +53,7 @@ const (
 )
 
 // keys are the webhook configurations whose CA bundle the reconciler maintains.
-var keys = []types.NamespacedName{cabundle.MutatingKey(Configuration), cabundle.ValidatingKey(Configuration)}
+var keys = []types.NamespacedName{webhookconfig.MutatingKey(Configuration), webhookconfig.ValidatingKey(Configuration)}
 
 // NewController returns the constructor for sharedmain. The context must have
 // webhook.Options. It panics on permanent errors.
@@ -98,9 +98,9 @@ func newHandlers(ctx context.Context, cmw configmap.Watcher) (map[string]admissi
 	}, nil
 }
 
-func newCABundleReconciler(ctx context.Context) *cabundle.Reconciler {
+func newCABundleReconciler(ctx context.Context) *webhookconfig.Reconciler {
 	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
-	return &cabundle.Reconciler{
+	return &webhookconfig.Reconciler{
 		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(keys...)},
 		Service:          options.ServiceName, Secret: options.SecretName, Static: Configuration,
 		Client:      kube.AdmissionregistrationV1(),
@@ -114,9 +114,9 @@ func newCABundleReconciler(ctx context.Context) *cabundle.Reconciler {
 
 func follow(ctx context.Context, impl *controller.Impl) error {
 	return errors.Join(
-		cabundle.EnqueueOnChange(impl, secretinformer.Get(ctx).Informer(),
+		webhookconfig.EnqueueOnChange(impl, secretinformer.Get(ctx).Informer(),
 			controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName), keys...),
-		cabundle.EnqueueOnChange(impl, mutatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), keys...),
-		cabundle.EnqueueOnChange(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), keys...),
+		webhookconfig.EnqueueOnChange(impl, mutatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), keys...),
+		webhookconfig.EnqueueOnChange(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), keys...),
 	)
 }

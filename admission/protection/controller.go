@@ -22,7 +22,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/protection/denialevents"
 	"github.com/breakwater-dev/breakwater/admission/server"
-	"github.com/breakwater-dev/breakwater/admission/server/cabundle"
+	"github.com/breakwater-dev/breakwater/admission/server/webhookconfig"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/scheme"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
@@ -75,11 +75,11 @@ func newMux(ctx context.Context, cmw configmap.Watcher) (*admission.Mux, error) 
 }
 
 // key is the only key of the controller.
-var key = cabundle.ValidatingKey(Configuration)
+var key = webhookconfig.ValidatingKey(Configuration)
 
-func newCABundleReconciler(ctx context.Context) *cabundle.Reconciler {
+func newCABundleReconciler(ctx context.Context) *webhookconfig.Reconciler {
 	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
-	return &cabundle.Reconciler{
+	return &webhookconfig.Reconciler{
 		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(key)},
 		Service:          options.ServiceName, Secret: options.SecretName, Static: Configuration,
 		Client:      kube.AdmissionregistrationV1(),
@@ -92,8 +92,8 @@ func newCABundleReconciler(ctx context.Context) *cabundle.Reconciler {
 
 func follow(ctx context.Context, impl *controller.Impl) error {
 	return errors.Join(
-		cabundle.EnqueueOnChange(impl, secretinformer.Get(ctx).Informer(), controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName), key),
-		cabundle.EnqueueOnChange(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), key),
+		webhookconfig.EnqueueOnChange(impl, secretinformer.Get(ctx).Informer(), controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName), key),
+		webhookconfig.EnqueueOnChange(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(Configuration), key),
 	)
 }
 

@@ -23,7 +23,7 @@ import (
 	"knative.dev/pkg/reconciler"
 
 	"github.com/breakwater-dev/breakwater/admission/protection/deletionflow"
-	"github.com/breakwater-dev/breakwater/admission/server/cabundle"
+	"github.com/breakwater-dev/breakwater/admission/server/webhookconfig"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	flowinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/poddeletionflowcontrol"
@@ -96,10 +96,10 @@ func NewDeletionFlowRegistration(ctx context.Context, _ configmap.Watcher) *cont
 		WorkQueueName: registrationQueue, Logger: logging.FromContext(ctx).Named(registrationQueue),
 	})
 	if err := errors.Join(
-		cabundle.EnqueueOnChange(impl, secretinformer.Get(ctx).Informer(),
+		webhookconfig.EnqueueOnChange(impl, secretinformer.Get(ctx).Informer(),
 			controller.FilterWithNameAndNamespace(v1alpha1.SystemNamespace, SecretName), deletionflow.Key),
-		cabundle.EnqueueOnChange(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(deletionflow.Configuration), deletionflow.Key),
-		cabundle.EnqueueOnChange(impl, flowinformer.Get(ctx).Informer(), func(any) bool { return true }, deletionflow.Key),
+		webhookconfig.EnqueueOnChange(impl, validatinginformer.Get(ctx).Informer(), controller.FilterWithName(deletionflow.Configuration), deletionflow.Key),
+		webhookconfig.EnqueueOnChange(impl, flowinformer.Get(ctx).Informer(), func(any) bool { return true }, deletionflow.Key),
 	); err != nil {
 		logging.FromContext(ctx).Panicw("watch for the registration of deletion flow control", "error", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"knative.dev/pkg/webhook"
 
 	"github.com/breakwater-dev/breakwater/admission"
-	"github.com/breakwater-dev/breakwater/admission/server/cabundle"
+	"github.com/breakwater-dev/breakwater/admission/server/webhookconfig"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
@@ -21,7 +21,7 @@ const queueName = "cabundle"
 // NewController returns the controller that runs the caBundle reconciler, and makes
 // the process serve the webhooks of mux. The readiness of the process depends on the
 // certificate of the reconciler.
-func NewController(ctx context.Context, p *Process, bundles *cabundle.Reconciler, mux *admission.Mux) (*controller.Impl, error) {
+func NewController(ctx context.Context, p *Process, bundles *webhookconfig.Reconciler, mux *admission.Mux) (*controller.Impl, error) {
 	handler, err := webhook.New(ctx, []any{mux})
 	if err != nil {
 		return nil, fmt.Errorf("create the webhook: %w", err)

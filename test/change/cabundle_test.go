@@ -19,7 +19,7 @@ import (
 
 	admission "github.com/breakwater-dev/breakwater/admission/change"
 	"github.com/breakwater-dev/breakwater/admission/change/workloadkinds"
-	"github.com/breakwater-dev/breakwater/admission/server/cabundle"
+	"github.com/breakwater-dev/breakwater/admission/server/webhookconfig"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/e2e/clients"
@@ -56,7 +56,7 @@ func TestAStaleWriteOfACABundleConflicts(t *testing.T) {
 			if err := errors.Join(seen.Add(static), seen.Add(cached)); err != nil {
 				t.Fatal(err)
 			}
-			r := &cabundle.Reconciler{
+			r := &webhookconfig.Reconciler{
 				Service: "stale", Secret: admission.SecretName, Static: admission.Configuration, Clock: clock.RealClock{},
 				Kinds:  func() workloadkinds.State { return workloadkinds.State{Kinds: workload.BuiltIn()} },
 				Client: c.Kube.AdmissionregistrationV1(), Mutating: admissionlisters.NewMutatingWebhookConfigurationLister(seen),
@@ -73,7 +73,7 @@ func TestAStaleWriteOfACABundleConflicts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			key := cabundle.MutatingKey(cached.Name).String()
+			key := webhookconfig.MutatingKey(cached.Name).String()
 			if err := r.Reconcile(t.Context(), key); !apierrs.IsConflict(err) {
 				t.Errorf("a stale write: got %v, want a conflict", err)
 			}

@@ -1,4 +1,4 @@
-package cabundle
+package webhookconfig
 
 import (
 	"encoding/json"

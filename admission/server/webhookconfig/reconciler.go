@@ -1,11 +1,11 @@
-// Package cabundle writes the CA certificate of the webhook and its secret paths
+// Package webhookconfig writes the CA certificate of the webhook and its secret paths
 // (internal/webhookpath) into our webhook configurations. All other fields stay as in
 // the manifests, where operators tune rules, timeouts and failurePolicy. (Knative's own
 // admission controllers overwrite rules, namespaceSelector and reinvocationPolicy.)
 //
 // The configurations for the kinds of ConfigMap config-workloads are not in the
 // manifests; this package generates them completely.
-package cabundle
+package webhookconfig
 
 import (
 	"context"
