@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
-	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
+	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 )
 
 // complete is an installation of all parts without a fault.
@@ -30,9 +30,9 @@ func complete() diagnosis.Installation {
 
 func TestDoctorKnowsTheReasonsOfTheSelfCheck(t *testing.T) {
 	for _, reason := range []string{
-		webhookhealth.ReasonFailurePolicyIgnore, webhookhealth.ReasonGuardMissing, webhookhealth.ReasonPolicyNotDenying, webhookhealth.ReasonCABundleStale,
-		webhookhealth.ReasonNoEndpoints, webhookhealth.ReasonNamespaceNotLabeled, webhookhealth.ReasonNamespaceNotMatched, webhookhealth.ReasonCRDDiffers,
-		webhookhealth.ReasonStateUnreadable, webhookhealth.ReasonGuardEnforced,
+		selfcheck.ReasonFailurePolicyIgnore, selfcheck.ReasonGuardMissing, selfcheck.ReasonPolicyNotDenying, selfcheck.ReasonCABundleStale,
+		selfcheck.ReasonNoEndpoints, selfcheck.ReasonNamespaceNotLabeled, selfcheck.ReasonNamespaceNotMatched, selfcheck.ReasonCRDDiffers,
+		selfcheck.ReasonStateUnreadable, selfcheck.ReasonGuardEnforced,
 	} {
 		if !diagnosis.OfSelfCheck(&corev1.Event{Reason: reason}) {
 			t.Errorf("%s is unknown", reason)

@@ -23,7 +23,7 @@ import (
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
-	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
+	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 )
 
 const budgetCRD = "podunavailablebudgets.policy.kruise.io"
@@ -39,7 +39,7 @@ func (f fixture) missing(t *testing.T) []string {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd); err != nil {
 		t.Fatal(err)
 	}
-	return webhookhealth.MissingFields(&crd, webhookhealth.CRD{
+	return selfcheck.MissingFields(&crd, selfcheck.CRD{
 		Name: budgetCRD, Version: policyv1alpha1.SchemeGroupVersion.Version, Type: reflect.TypeFor[policyv1alpha1.PodUnavailableBudget](),
 	})
 }

@@ -10,17 +10,17 @@ import (
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
+	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 )
 
 // guards returns the webhooks and policies of config/core that must be enforced.
 // Ignores marks webhooks whose failurePolicy is Ignore on purpose: if such a webhook is
 // not called, a reconciler does its work later.
-func guards(ctx context.Context) webhookhealth.Plan {
+func guards(ctx context.Context) selfcheck.Plan {
 	return planOf(namespaceinformer.Get(ctx).Lister())
 }
 
-func planOf(namespaces corelisters.NamespaceLister) webhookhealth.Plan {
+func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 	const static = "breakwater"
 	optedIn := func() ([]*corev1.Namespace, error) { return optedIn(namespaces) }
 	policies := []string{
@@ -29,32 +29,32 @@ func planOf(namespaces corelisters.NamespaceLister) webhookhealth.Plan {
 		"breakwater-functions-write-facts", "breakwater-saved-templates", "breakwater-templates-of-replicasets", "breakwater-replicasets",
 		"breakwater-user-of-rollback-request", "breakwater-webhook-configurations",
 	}
-	plan := webhookhealth.Plan{
+	plan := selfcheck.Plan{
 		Service: "webhook", Policies: policies, Bindings: policies,
-		Guards: []webhookhealth.Guard{
+		Guards: []selfcheck.Guard{
 			{Configuration: static, Webhook: "vrelease.kb.io", Ignores: true, Namespaces: optedIn},
 			{Configuration: static, Webhook: "vopsconfiginfo.kb.io", Ignores: true},
 			{Configuration: static, Webhook: "vconfigworkloads.kb.io", Ignores: true},
 			{Configuration: static, Webhook: "mopsconfiginfo.kb.io", Ignores: true, Mutating: true},
 		},
-		CRDs: []webhookhealth.CRD{
+		CRDs: []selfcheck.CRD{
 			crd("changeworkloads", reflect.TypeFor[v1alpha1.ChangeWorkload]()), crd("changepods", reflect.TypeFor[v1alpha1.ChangePod]()),
 			crd("opsconfiginfoes", reflect.TypeFor[v1alpha1.OpsConfigInfo]()), crd("releasechecks", reflect.TypeFor[v1alpha1.ReleaseCheck]()),
 		},
 	}
 	for _, kind := range []string{"deployment", "statefulset", "daemonset"} {
 		plan.Guards = append(plan.Guards,
-			webhookhealth.Guard{Configuration: static, Webhook: "v" + kind + ".kb.io", Namespaces: optedIn},
-			webhookhealth.Guard{Configuration: static, Webhook: "m" + kind + ".kb.io", Namespaces: optedIn, Ignores: true, Mutating: true})
+			selfcheck.Guard{Configuration: static, Webhook: "v" + kind + ".kb.io", Namespaces: optedIn},
+			selfcheck.Guard{Configuration: static, Webhook: "m" + kind + ".kb.io", Namespaces: optedIn, Ignores: true, Mutating: true})
 	}
 	return plan
 }
 
-func crd(resource string, t reflect.Type) webhookhealth.CRD {
-	return webhookhealth.CRD{Name: resource + "." + v1alpha1.GroupName, Version: v1alpha1.SchemeGroupVersion.Version, Type: t}
+func crd(resource string, t reflect.Type) selfcheck.CRD {
+	return selfcheck.CRD{Name: resource + "." + v1alpha1.GroupName, Version: v1alpha1.SchemeGroupVersion.Version, Type: t}
 }
 
 // optedIn are the namespaces whose releases are judged.
 func optedIn(namespaces corelisters.NamespaceLister) ([]*corev1.Namespace, error) {
-	return webhookhealth.NamespacesToGuard(namespaces, labels.Set{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled})
+	return selfcheck.NamespacesToGuard(namespaces, labels.Set{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled})
 }

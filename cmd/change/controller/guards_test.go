@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth/webhookhealthtest"
+	"github.com/breakwater-dev/breakwater/reconciler/selfcheck/selfchecktest"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
@@ -94,6 +94,6 @@ func TestOnlyNamespacesThatOptedInHaveToBeReached(t *testing.T) {
 }
 
 func TestTheCRDsOfTheManifestsHaveAllFields(t *testing.T) {
-	webhookhealthtest.CheckCRDs(t, planOf(nil), manifests+"100-crd-opsconfiginfoes.yaml", manifests+"101-crd-changeworkloads.yaml",
+	selfchecktest.CheckCRDs(t, planOf(nil), manifests+"100-crd-opsconfiginfoes.yaml", manifests+"101-crd-changeworkloads.yaml",
 		manifests+"102-crd-changepods.yaml", manifests+"103-crd-releasechecks.yaml")
 }

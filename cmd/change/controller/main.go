@@ -10,7 +10,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
 	"github.com/breakwater-dev/breakwater/internal/version"
 	"github.com/breakwater-dev/breakwater/reconciler/change"
-	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
+	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 )
 
 // accepted are the content types that the API server may answer with. Every pod of a cluster is
@@ -29,5 +29,5 @@ func main() {
 
 // controllers are the constructors of all that runs here.
 func controllers(out *broker.SharedSender) []injection.ControllerConstructor {
-	return append(change.Controllers(out), webhookhealth.NewController(guards))
+	return append(change.Controllers(out), selfcheck.NewController(guards))
 }

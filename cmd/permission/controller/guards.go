@@ -9,7 +9,7 @@ import (
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
-	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
+	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 )
 
 const (
@@ -29,18 +29,18 @@ const (
 )
 
 // guards returns the guards that config/permission installs.
-func guards(ctx context.Context) webhookhealth.Plan {
+func guards(ctx context.Context) selfcheck.Plan {
 	return planOf(namespaceinformer.Get(ctx).Lister())
 }
 
-func planOf(namespaces corelisters.NamespaceLister) webhookhealth.Plan {
+func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 	policies := []string{labelPolicy, finalizerPolicy, configurationsPolicy}
-	return webhookhealth.Plan{
+	return selfcheck.Plan{
 		Service: service,
-		Guards: []webhookhealth.Guard{
+		Guards: []selfcheck.Guard{
 			{Configuration: configuration, Mutating: true, Webhook: "mpodpermission.kb.io",
 				Namespaces: func() ([]*corev1.Namespace, error) {
-					return webhookhealth.NamespacesToGuard(namespaces, labels.Set{podmeta.Label: podmeta.LabelEnabled})
+					return selfcheck.NamespacesToGuard(namespaces, labels.Set{podmeta.Label: podmeta.LabelEnabled})
 				}},
 			// The webhook only reports early what the pod's condition reports later.
 			{Configuration: configuration, Webhook: "vpermissionset.kb.io", Ignores: true},

@@ -23,7 +23,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 	"github.com/breakwater-dev/breakwater/internal/version"
 	"github.com/breakwater-dev/breakwater/reconciler/permission/finalizer"
-	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
+	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 )
 
 // component names the process in logs, metrics, Leases and its logging config.
@@ -38,7 +38,7 @@ func main() {
 	out := &broker.SharedSender{}
 	config := injection.ParseAndGetRESTConfigOrDie()
 	config.AcceptContentTypes = accepted
-	leaderelection.Main(signals.NewContext(), component, config, out.With(newController), webhookhealth.NewController(guards))
+	leaderelection.Main(signals.NewContext(), component, config, out.With(newController), selfcheck.NewController(guards))
 	out.Drain()
 }
 

@@ -15,32 +15,32 @@ import (
 	flowinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/poddeletionflowcontrol"
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
+	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 )
 
 // guards returns the webhooks, policies and CRDs that config/protection installs, which the
 // self-check compares with the cluster.
-func guards(ctx context.Context) webhookhealth.Plan {
+func guards(ctx context.Context) selfcheck.Plan {
 	return planOf(namespaceinformer.Get(ctx).Lister(), budgetinformer.Get(ctx).Lister(), flowinformer.Get(ctx).Lister())
 }
 
-func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailableBudgetLister, flows listers.PodDeletionFlowControlLister) webhookhealth.Plan {
+func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailableBudgetLister, flows listers.PodDeletionFlowControlLister) selfcheck.Plan {
 	const static = "breakwater-protection"
 	budgetNamespaces := func() ([]*corev1.Namespace, error) { return withBudgets(namespaces, budgets, none) }
-	budgetWebhook := func(webhook string, reached func() ([]*corev1.Namespace, error)) webhookhealth.Guard {
-		return webhookhealth.Guard{Configuration: static, Webhook: webhook,
+	budgetWebhook := func(webhook string, reached func() ([]*corev1.Namespace, error)) selfcheck.Guard {
+		return selfcheck.Guard{Configuration: static, Webhook: webhook,
 			Namespaces: reached, NamespaceLabel: v1alpha1.HasBudgetLabel, Value: v1alpha1.HasBudgetValue}
 	}
 	hasFlowControls := func() (bool, error) {
 		all, err := flows.List(labels.Everything())
 		return len(all) > 0, err
 	}
-	flowControlWebhook := func(webhook string, reached func() ([]*corev1.Namespace, error)) webhookhealth.Guard {
-		return webhookhealth.Guard{Configuration: "breakwater-deletionflow", Webhook: webhook, Wanted: hasFlowControls, Namespaces: reached}
+	flowControlWebhook := func(webhook string, reached func() ([]*corev1.Namespace, error)) selfcheck.Guard {
+		return selfcheck.Guard{Configuration: "breakwater-deletionflow", Webhook: webhook, Wanted: hasFlowControls, Namespaces: reached}
 	}
-	return webhookhealth.Plan{
+	return selfcheck.Plan{
 		Service: "protection-webhook",
-		Guards: []webhookhealth.Guard{
+		Guards: []selfcheck.Guard{
 			// vpodbudget.kb.io also decides by flow control, in every namespace with
 			// the label.
 			budgetWebhook("vpodbudget.kb.io", func() ([]*corev1.Namespace, error) {
@@ -55,10 +55,10 @@ func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailab
 			{Configuration: static, Webhook: "vpoddeletionflowcontrol.kb.io", Ignores: true},
 			{Configuration: static, Webhook: "vcascade.kb.io"},
 			flowControlWebhook("vdeletionflow.kb.io", func() ([]*corev1.Namespace, error) {
-				all, err := webhookhealth.NamespacesToGuard(namespaces, nil)
+				all, err := selfcheck.NamespacesToGuard(namespaces, nil)
 				return slices.DeleteFunc(all, labeled), err
 			}),
-			flowControlWebhook("vnamespacedeletionflow.kb.io", func() ([]*corev1.Namespace, error) { return webhookhealth.NamespacesToGuard(namespaces, nil) }),
+			flowControlWebhook("vnamespacedeletionflow.kb.io", func() ([]*corev1.Namespace, error) { return selfcheck.NamespacesToGuard(namespaces, nil) }),
 		},
 		Policies: []string{
 			"breakwater-cascading-deletion-replicas", "breakwater-cascading-deletion-status", "breakwater-delete-protection-always",
@@ -69,7 +69,7 @@ func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailab
 			"breakwater-cascading-deletion-status", "breakwater-delete-protection-status", "breakwater-delete-protection-always",
 			"breakwater-owned-replicasets", "breakwater-protection-webhook-configurations",
 		},
-		CRDs: []webhookhealth.CRD{
+		CRDs: []selfcheck.CRD{
 			{Name: "podunavailablebudgets." + v1alpha1.SchemeGroupVersion.Group, Version: v1alpha1.SchemeGroupVersion.Version, Type: reflect.TypeFor[v1alpha1.PodUnavailableBudget]()},
 			{Name: "poddeletionflowcontrols." + v1alpha1.SchemeGroupVersion.Group, Version: v1alpha1.SchemeGroupVersion.Version, Type: reflect.TypeFor[v1alpha1.PodDeletionFlowControl]()},
 		},
@@ -94,6 +94,6 @@ func withBudgets(namespaces corelisters.NamespaceLister, budgets listers.PodUnav
 	for _, b := range found {
 		names.Insert(b.Namespace)
 	}
-	all, err := webhookhealth.NamespacesToGuard(namespaces, nil)
+	all, err := selfcheck.NamespacesToGuard(namespaces, nil)
 	return slices.DeleteFunc(all, func(n *corev1.Namespace) bool { return !names.Has(n.Name) && !also(n) }), err
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/webhookpath"
-	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
-	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth/webhookhealthtest"
+	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
+	"github.com/breakwater-dev/breakwater/reconciler/selfcheck/selfchecktest"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
@@ -35,7 +35,7 @@ func index(t *testing.T, objects ...any) cache.Indexer {
 	return all
 }
 
-func newPlan(t *testing.T, namespaces, budgets, flows []any) webhookhealth.Plan {
+func newPlan(t *testing.T, namespaces, budgets, flows []any) selfcheck.Plan {
 	t.Helper()
 	return planOf(corelisters.NewNamespaceLister(index(t, namespaces...)), listers.NewPodUnavailableBudgetLister(index(t, budgets...)),
 		listers.NewPodDeletionFlowControlLister(index(t, flows...)))
@@ -166,5 +166,5 @@ func TestWhichNamespacesHaveToBeReached(t *testing.T) {
 }
 
 func TestTheCRDsOfTheManifestsHaveAllFields(t *testing.T) {
-	webhookhealthtest.CheckCRDs(t, newPlan(t, nil, nil, nil), manifests+"100-crd-podunavailablebudgets.yaml", manifests+"101-crd-poddeletionflowcontrols.yaml")
+	selfchecktest.CheckCRDs(t, newPlan(t, nil, nil, nil), manifests+"100-crd-podunavailablebudgets.yaml", manifests+"101-crd-poddeletionflowcontrols.yaml")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
 	"github.com/breakwater-dev/breakwater/internal/version"
 	"github.com/breakwater-dev/breakwater/reconciler/protection"
-	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
+	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 )
 
 func main() {
@@ -23,6 +23,6 @@ func main() {
 		"how long a charge of an unchanged pod is kept; at least the --request-timeout of the API server")
 	out := &broker.SharedSender{}
 	leaderelection.Main(signals.NewContext(), protection.Component, injection.ParseAndGetRESTConfigOrDie(),
-		append(protection.Controllers(kept, out), webhookhealth.NewController(guards))...)
+		append(protection.Controllers(kept, out), selfcheck.NewController(guards))...)
 	out.Drain()
 }

@@ -1,4 +1,4 @@
-// Package webhookhealth checks whether each guard is enforced: whether the API server
+// Package selfcheck checks whether each guard is enforced: whether the API server
 // calls the webhook or evaluates the policy, and denies if it cannot, and whether it
 // stores all fields of our objects. It changes nothing. It exposes unenforced guards as
 // a metric by reason, and records an Event when a guard becomes unenforced, and when it
@@ -6,4 +6,4 @@
 //
 // The controllers run it, not the webhook processes, so that it also detects when the
 // webhooks are down.
-package webhookhealth
+package selfcheck

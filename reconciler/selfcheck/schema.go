@@ -1,4 +1,4 @@
-package webhookhealth
+package selfcheck
 
 import (
 	"context"

@@ -1,18 +1,18 @@
-// Package webhookhealthtest has checks for tests of self-check plans.
-package webhookhealthtest
+// Package selfchecktest has checks for tests of self-check plans.
+package selfchecktest
 
 import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"github.com/breakwater-dev/breakwater/reconciler/webhookhealth"
+	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // CheckCRDs fails unless a plan checks exactly the CRDs of the manifests, which have all
 // fields of our types.
-func CheckCRDs(t *testing.T, plan webhookhealth.Plan, manifests ...string) {
+func CheckCRDs(t *testing.T, plan selfcheck.Plan, manifests ...string) {
 	t.Helper()
 	installed := map[string]*apiextensionsv1.CustomResourceDefinition{}
 	for _, file := range manifests {
@@ -28,7 +28,7 @@ func CheckCRDs(t *testing.T, plan webhookhealth.Plan, manifests ...string) {
 	for _, c := range plan.CRDs {
 		if crd := installed[c.Name]; crd == nil {
 			t.Errorf("%s is not installed", c.Name)
-		} else if missing := webhookhealth.MissingFields(crd, c); len(missing) > 0 {
+		} else if missing := selfcheck.MissingFields(crd, c); len(missing) > 0 {
 			t.Errorf("%s lacks %v", c.Name, missing)
 		}
 	}
