@@ -22,7 +22,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 	"github.com/breakwater-dev/breakwater/internal/version"
-	"github.com/breakwater-dev/breakwater/reconciler/permission/finalizer"
+	"github.com/breakwater-dev/breakwater/reconciler/permission/podpermission"
 	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 )
 
@@ -48,5 +48,5 @@ func newController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 		logging.FromContext(ctx).Panicw("create a client of metadata", "error", err)
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kubeclient.Get(ctx).Discovery()))
-	return finalizer.NewController(ctx, cmw, sender, ownerchain.New(objects, mapper))
+	return podpermission.NewController(ctx, cmw, sender, ownerchain.New(objects, mapper))
 }

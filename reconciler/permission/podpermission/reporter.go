@@ -1,4 +1,4 @@
-package finalizer
+package podpermission
 
 import (
 	"context"

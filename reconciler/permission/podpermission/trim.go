@@ -1,4 +1,4 @@
-package finalizer
+package podpermission
 
 import (
 	corev1 "k8s.io/api/core/v1"

@@ -1,4 +1,4 @@
-// Package finalizer keeps pods until their permissions are revoked. It adds the
+// Package podpermission keeps pods until their permissions are revoked. It adds the
 // finalizer stke.io/podpermission-protection to pods with the init container,
 // before permissions can be granted to them. When a pod has ended, it asks the
 // permission centre to revoke, and removes the finalizer when that is done or the
@@ -7,7 +7,7 @@
 // It also reports pods without the required init container and pods whose address
 // has a leaked grant, reports existing pods to the centre, and removes stale
 // breaker entries.
-package finalizer
+package podpermission
 
 import (
 	"context"
