@@ -53,9 +53,9 @@ func (s comparedCounts) pools(f frame, oldEvents, oldAll counts, first, last int
 	var out []sequential.Pool
 	for _, stratum := range samples.Sorted(s.newAll) {
 		ne, na := s.newEvents.sum(stratum), s.newAll.sum(stratum)
-		p := sequential.Pool{New: make([]sequential.Cell, max(0, f.last+1))}
+		p := sequential.Pool{New: make([]sequential.Count, max(0, f.last+1))}
 		for i := range p.New {
-			p.New[i] = sequential.Cell{Events: ne[i], Exposure: na[i]}
+			p.New[i] = sequential.Count{Events: ne[i], Exposure: na[i]}
 		}
 		p.Old.Events, p.Old.Exposure = oldEvents.sum(stratum).Sum(first, last), oldAll.sum(stratum).Sum(first, last)
 		out = append(out, p)
@@ -169,7 +169,7 @@ func (c *comparison) add(blocks []sequential.Block) {
 }
 
 // disperse estimates the dispersion between pods and over time.
-func (c *comparison) disperse(s comparedCounts, blocks []sequential.Block, history [][]sequential.Cell, without map[int]bool, proportion bool) {
+func (c *comparison) disperse(s comparedCounts, blocks []sequential.Block, history [][]sequential.Count, without map[int]bool, proportion bool) {
 	c.dispersion = sequential.BetweenPods(totalsOf(s.oldEvents, s.oldAll, without))
 	for _, size := range []int{1, 4} {
 		c.dispersion = math.Max(c.dispersion, sequential.OverTime(blocks, c.ratio, history, size))
@@ -187,10 +187,10 @@ func calm(events, all counts, first, last int) (calmEvents, calmAll counts) {
 
 // bursts returns the cells from first to last in which the pods had a burst of events.
 func bursts(events, all counts, first, last int) map[int]bool {
-	cells := make([]sequential.Cell, max(0, last-first+1))
+	cells := make([]sequential.Count, max(0, last-first+1))
 	sumEvents, sumAll := events.sums(), all.sums()
 	for i := range cells {
-		cells[i] = sequential.Cell{Events: sumEvents[first+i], Exposure: sumAll[first+i]}
+		cells[i] = sequential.Count{Events: sumEvents[first+i], Exposure: sumAll[first+i]}
 	}
 	out := map[int]bool{}
 	for i := range sequential.Bursts(cells) {

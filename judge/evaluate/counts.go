@@ -180,11 +180,11 @@ func merge(t counts, keep func(string) bool) {
 }
 
 // totalsOf returns events and exposure of each pod, without the excluded cells.
-func totalsOf(events, exposure counts, without map[int]bool) []sequential.Cell {
+func totalsOf(events, exposure counts, without map[int]bool) []sequential.Count {
 	events, exposure = events.pooled(), exposure.pooled()
-	var out []sequential.Cell
+	var out []sequential.Count
 	for _, pod := range samples.Sorted(exposure[""]) {
-		var total sequential.Cell
+		var total sequential.Count
 		for c, v := range exposure[""][pod] {
 			if !without[c] {
 				total.Exposure += v
@@ -198,7 +198,7 @@ func totalsOf(events, exposure counts, without map[int]bool) []sequential.Cell {
 
 // historyOf returns the cells before the change of each old pod, in order. If calm is set,
 // it omits the cells in which all old pods had a shock.
-func historyOf(events, exposure counts, before int, calm bool) [][]sequential.Cell {
+func historyOf(events, exposure counts, before int, calm bool) [][]sequential.Count {
 	events, exposure = events.pooled(), exposure.pooled()
 	sums := make([]sequential.Block, before)
 	for k := range sums {
@@ -211,12 +211,12 @@ func historyOf(events, exposure counts, before int, calm bool) [][]sequential.Ce
 	if calm {
 		shocks = sequential.Shocks(sums)
 	}
-	var out [][]sequential.Cell
+	var out [][]sequential.Count
 	for _, pod := range samples.Sorted(exposure[""]) {
-		cells := make([]sequential.Cell, before)
+		cells := make([]sequential.Count, before)
 		for k := range cells {
 			if !shocks[k] {
-				cells[k] = sequential.Cell{Events: events[""][pod][k-before], Exposure: exposure[""][pod][k-before]}
+				cells[k] = sequential.Count{Events: events[""][pod][k-before], Exposure: exposure[""][pod][k-before]}
 			}
 		}
 		out = append(out, cells)
@@ -226,14 +226,14 @@ func historyOf(events, exposure counts, before int, calm bool) [][]sequential.Ce
 
 // newCellsOf returns the cells of each new pod, in order and without the excluded cells: a
 // burst in a cell is one event rather than many.
-func newCellsOf(events, exposure counts, last int, without map[int]bool) [][]sequential.Cell {
+func newCellsOf(events, exposure counts, last int, without map[int]bool) [][]sequential.Count {
 	events, exposure = events.pooled(), exposure.pooled()
-	var out [][]sequential.Cell
+	var out [][]sequential.Count
 	for _, pod := range samples.Sorted(exposure[""]) {
-		cells := make([]sequential.Cell, max(0, last+1))
+		cells := make([]sequential.Count, max(0, last+1))
 		for k := range cells {
 			if !without[k] {
-				cells[k] = sequential.Cell{Events: events[""][pod][k], Exposure: exposure[""][pod][k]}
+				cells[k] = sequential.Count{Events: events[""][pod][k], Exposure: exposure[""][pod][k]}
 			}
 		}
 		out = append(out, cells)

@@ -9,17 +9,17 @@ import (
 )
 
 // cellsOf returns cells of 100 requests with the given events.
-func cellsOf(events ...float64) []Cell {
-	out := make([]Cell, len(events))
+func cellsOf(events ...float64) []Count {
+	out := make([]Count, len(events))
 	for i, e := range events {
-		out[i] = Cell{Events: e, Exposure: 100}
+		out[i] = Count{Events: e, Exposure: 100}
 	}
 	return out
 }
 
 func TestABurstIsAnIntervalFarAboveTheOthers(t *testing.T) {
 	for name, c := range map[string]struct {
-		cells []Cell
+		cells []Count
 		want  []int
 	}{
 		"one interval of many":             {cellsOf(0, 0, 70, 0, 0, 0), []int{2}},
@@ -29,7 +29,7 @@ func TestABurstIsAnIntervalFarAboveTheOthers(t *testing.T) {
 		"a burst on top of a fault":        {cellsOf(7, 9, 6, 90, 8, 7), []int{3}},
 		"few events":                       {cellsOf(0, 0, 5, 0, 0, 0), nil},
 		"too few intervals to know others": {cellsOf(0, 70, 0, 0), nil},
-		"intervals without requests":       {append(cellsOf(0, 70, 0, 0), Cell{}, Cell{}), nil},
+		"intervals without requests":       {append(cellsOf(0, 70, 0, 0), Count{}, Count{}), nil},
 	} {
 		if diff := cmp.Diff(c.want, slices.Sorted(maps.Keys(Bursts(c.cells)))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -58,7 +58,7 @@ func TestOneDisturbanceIsNoEvidence(t *testing.T) {
 		if got := RatesHigher(blocks, 1, c.span); got >= threshold != c.fails {
 			t.Errorf("%s: cell by cell: logarithm of the e-value %.1f, want a fail: %t", name, got, c.fails)
 		}
-		pools := []Pool{{New: cellsOf(c.events...), Old: Cell{Exposure: 800}}}
+		pools := []Pool{{New: cellsOf(c.events...), Old: Count{Exposure: 800}}}
 		if got := PoolsHigher(pools, 1, c.span); got >= threshold != c.fails {
 			t.Errorf("%s: against another time: logarithm of the e-value %.1f, want a fail: %t", name, got, c.fails)
 		}

@@ -5,20 +5,20 @@ import (
 	"sort"
 )
 
-// Cell has the events of one pod, and their exposure.
-type Cell struct{ Events, Exposure float64 }
+// Count has the events of one pod, and their exposure.
+type Count struct{ Events, Exposure float64 }
 
 // OverTime returns the dispersion of events over time: their variance relative to that of
 // independent events, 1 for a Poisson process. It pools two estimates. The first is the
 // variance of the share of the new pods in the events of an interval, around ratio; a shock
 // to new and old pods together does not change this share. The second is the variance of
 // the events of each pod, given as history. size intervals are merged into one.
-func OverTime(blocks []Block, ratio float64, history [][]Cell, size int) float64 {
+func OverTime(blocks []Block, ratio float64, history [][]Count, size int) float64 {
 	square, mean, used := split(blocks, math.Min(math.Max(ratio, 0.01), 1000), size)
 	freedom := used - 1
 	for _, cells := range history {
 		var events, exposure, n float64
-		merged := make([]Cell, (len(cells)+size-1)/size)
+		merged := make([]Count, (len(cells)+size-1)/size)
 		for i, c := range cells {
 			merged[i/size].Events += c.Events
 			merged[i/size].Exposure += c.Exposure
@@ -103,7 +103,7 @@ func Shocks(blocks []Block) map[int]bool {
 // Bursts returns the cells that have far more events than the other cells of the same pods:
 // each is a disturbance of seconds. If there are more than two such cells, and more than a
 // tenth of all, they are no exception, and none is returned.
-func Bursts(cells []Cell) map[int]bool {
+func Bursts(cells []Count) map[int]bool {
 	var shares []float64
 	exposure := 0.0
 	for _, c := range cells {
@@ -135,7 +135,7 @@ const BurstEvents = 5
 
 // BetweenPods returns the dispersion between the totals of pods of one version: their
 // variance relative to that of independent events.
-func BetweenPods(pods []Cell) float64 {
+func BetweenPods(pods []Count) float64 {
 	events, exposure := 0.0, 0.0
 	for _, c := range pods {
 		events += c.Events

@@ -93,8 +93,8 @@ func mixture(blocks []Block, dispersion, sign float64, span int) float64 {
 // Pool has the cells of the new pods of one kind of request, and all old events that
 // they are compared with.
 type Pool struct {
-	New []Cell
-	Old Cell
+	New []Count
+	Old Count
 }
 
 // PoolsHigher is RatesHigher for events that are compared with those of another time.
