@@ -28,7 +28,7 @@ func checkNode(action, id string) error {
 
 // Client calls the server. It is safe for concurrent use. It has connections and
 // a token bucket, so use one Client as long as its Config is unchanged: see
-// Clients.
+// CurrentClient.
 //
 // Every method returns within Config.TotalDeadline. Its error is a *ResultError,
 // a *TransportError, or an error of building the request. OpenOrder, Retrieve,

@@ -304,7 +304,7 @@ func TestTheTimestampIsReadFromTheInjectedClock(t *testing.T) {
 }
 
 func TestOneConfigHasOneClient(t *testing.T) {
-	var clients Clients
+	var clients CurrentClient
 	a := Config{BaseURL: "http://a", Token: "one"}
 	first := clients.For(a)
 	if clients.For(a) != first {

@@ -139,7 +139,7 @@ func TestConfigReportsAllMistakesTogether(t *testing.T) {
 func TestTheTokenIsNeverPrinted(t *testing.T) {
 	const token = "do-not-print-me"
 	config := Config{BaseURL: "http://x", Token: token}
-	client, clients := New(config), &Clients{}
+	client, clients := New(config), &CurrentClient{}
 	clients.For(config)
 	asJSON, err := json.Marshal(map[string]any{"config": config, "pointer": &config})
 	if err != nil {

@@ -26,7 +26,7 @@ type ClientSource struct {
 	// Clock determines the age of the cached configuration. Default the real clock.
 	Clock   clock.PassiveClock
 	maxAge  time.Duration
-	clients altershield.Clients
+	clients altershield.CurrentClient
 	// replicas is the number of processes that share the rate limit.
 	replicas int
 
@@ -38,7 +38,7 @@ type ClientSource struct {
 // NewClientSource returns a ClientSource that reads the configuration at each call;
 // options are for tests.
 func NewClientSource(kube kubernetes.Interface, options ...altershield.Option) *ClientSource {
-	return &ClientSource{Kube: kube, Clock: clock.RealClock{}, clients: altershield.Clients{Options: options}}
+	return &ClientSource{Kube: kube, Clock: clock.RealClock{}, clients: altershield.CurrentClient{Options: options}}
 }
 
 // NewCachedClientSource returns a ClientSource that reads the configuration at most once within

@@ -57,7 +57,7 @@ type params struct {
 // limits, while the configuration stays the same.
 type CheckClient struct {
 	core     typedcorev1.CoreV1Interface
-	clients  altershield.Clients
+	clients  altershield.CurrentClient
 	slots    *semaphore.Weighted
 	clock    clock.PassiveClock
 	checks   metrics.Counter
@@ -70,7 +70,7 @@ func NewCheckClient(core typedcorev1.CoreV1Interface, clock clock.PassiveClock, 
 		core: core, clock: clock,
 		checks:   metrics.NewCounter(meter, "breakwater_release_checks_total"),
 		duration: metrics.NewHistogram(meter, "breakwater_release_check_duration_seconds"),
-		clients:  altershield.Clients{Options: options}, slots: semaphore.NewWeighted(maxConcurrent),
+		clients:  altershield.CurrentClient{Options: options}, slots: semaphore.NewWeighted(maxConcurrent),
 	}
 }
 

@@ -6,23 +6,23 @@ import (
 	"sync"
 )
 
-// Clients caches the client of the current Config. A process that reads its
+// CurrentClient caches the client of the current Config. A process that reads its
 // configuration for each event then has one token bucket and reuses connections.
 // The zero value is ready to use. It is safe for concurrent use.
-type Clients struct {
+type CurrentClient struct {
 	// Options are passed to New. Set them before the first call of For.
 	Options []Option
 
 	mu sync.Mutex
 	// fingerprint is the hash of the Config of current. The Config itself is not
-	// stored: printing a Clients would show its token.
+	// stored: printing a CurrentClient would show its token.
 	fingerprint [sha256.Size]byte
 	current     *Client
 }
 
 // For returns the client for config. It returns the same client until a call with
 // another config. A replaced client completes its calls.
-func (c *Clients) For(config Config) *Client {
+func (c *CurrentClient) For(config Config) *Client {
 	fingerprint := sha256.Sum256(fmt.Appendf(nil, "%#v", plain(config)))
 	c.mu.Lock()
 	defer c.mu.Unlock()
