@@ -58,9 +58,9 @@ type Input struct {
 	CallDeadline time.Duration
 	// Reservation is the place of the call in the rate limit, or nil.
 	Reservation *altershield.Reservation
-	// NotBegun is the node whose PRE check has not begun, as the server answered
+	// NotBegunNode is the node whose PRE check has not begun, as the server answered
 	// during this wake-up, or "".
-	NotBegun string
+	NotBegunNode string
 	// AnswerCached means that this process has cached the answer to the last finish
 	// instead of storing it.
 	AnswerCached bool
@@ -153,6 +153,6 @@ func decideCall(in Input) Decision {
 	}
 	return nextCall(callState{
 		submission: s, verdict: in.Batch.Status.VerdictOf(in.Stage), node: in.Batch.Status.ChangePodID, stage: in.Stage, first: first,
-		asked: in.Asked, notBegun: in.NotBegun, now: in.Now, callDeadline: in.CallDeadline,
+		asked: in.Asked, notBegun: in.NotBegunNode, now: in.Now, callDeadline: in.CallDeadline,
 	})
 }

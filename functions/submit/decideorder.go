@@ -22,9 +22,9 @@ const (
 // OrderInput has everything that a decision about an order depends on.
 type OrderInput struct {
 	Release *v1alpha1.ChangeWorkload
-	// Asked, NotBegun, Now, CallDeadline and Reservation are as in Input.
+	// Asked, NotBegunNode, Now, CallDeadline and Reservation are as in Input.
 	Asked        bool
-	NotBegun     string
+	NotBegunNode string
 	Now          time.Time
 	CallDeadline time.Duration
 	Reservation  *altershield.Reservation
@@ -69,7 +69,7 @@ func DecideOrder(in OrderInput) Decision {
 	return nextCall(callState{
 		submission: w.Status.Order.SubmissionOf(stage), verdict: w.Status.OrderVerdictOf(stage), node: w.Status.Order.Node(), stage: stage,
 		first: map[v1alpha1.Stage]Action{v1alpha1.StagePre: StartOrder, v1alpha1.StagePost: FinishOrder}[stage],
-		asked: in.Asked, notBegun: in.NotBegun, now: in.Now, callDeadline: in.CallDeadline,
+		asked: in.Asked, notBegun: in.NotBegunNode, now: in.Now, callDeadline: in.CallDeadline,
 	})
 }
 

@@ -38,7 +38,7 @@ func (f *function) handleOrder(ctx context.Context, server Server, w wakeUp, cal
 			}
 			in.Asked = true
 		case Resubmit:
-			if in.NotBegun, err = f.resubmitOrder(ctx, server, in.Release); in.NotBegun == "" {
+			if in.NotBegunNode, err = f.resubmitOrder(ctx, server, in.Release); in.NotBegunNode == "" {
 				return err
 			}
 		case StartOrder:

@@ -187,7 +187,7 @@ func (f *function) handleBatch(ctx context.Context, server Server, w wakeUp, cal
 			}
 			in.Asked = true
 		case Resubmit:
-			if in.NotBegun, err = f.resubmit(ctx, server, in); in.NotBegun == "" {
+			if in.NotBegunNode, err = f.resubmit(ctx, server, in); in.NotBegunNode == "" {
 				return err
 			}
 		case StartBatch:

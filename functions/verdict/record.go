@@ -114,14 +114,14 @@ func (r *Recorder) apply(ctx context.Context, in Input, next FollowUp) (Decision
 // retrieve returns the answer of the server about a pass without rules. Without an
 // answer the pass is stored unconfirmed at once: waiting for the server would withhold
 // the fact from the release. Function submit asks again until the timeout of the stage.
-func retrieve(ctx context.Context, question altershield.Retrieve, server Retriever) Retrieved {
+func retrieve(ctx context.Context, request altershield.Retrieve, server Retriever) Retrieved {
 	if server == nil {
 		return RetrievedNothing
 	}
-	answer, err := server.Retrieve(ctx, question)
+	answer, err := server.Retrieve(ctx, request)
 	switch {
 	case err != nil:
-		logging.FromContext(ctx).Warnw("Retrieve failed; the pass without rules is not confirmed", "node", question.NodeID, "error", err)
+		logging.FromContext(ctx).Warnw("Retrieve failed; the pass without rules is not confirmed", "node", request.NodeID, "error", err)
 		return RetrievedNothing
 	case answer.Passed():
 		return RetrievedPass
