@@ -19,8 +19,8 @@ type Rule struct {
 // String is the rule in messages.
 func (r Rule) String() string { return string(r.Setting) + " is " + string(r.Policy) }
 
-// UnjudgedBatch returns the outcome of an unjudged batch.
-func (s Settings) UnjudgedBatch(c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
+// PolicyForBatch returns the policy for an unjudged batch.
+func (s Settings) PolicyForBatch(c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
 	return s.RuleOfBatch(c).Policy
 }
 
@@ -60,7 +60,7 @@ func (s Settings) rulesOfStages(c *v1alpha1.ChangePod) []Rule {
 
 // UnjudgedBy returns the outcome of a batch without a verdict of a judge other than the
 // server.
-func (s Settings) UnjudgedBy(j v1alpha1.Judge) v1alpha1.NoVerdictPolicy {
+func (s Settings) PolicyForJudge(j v1alpha1.Judge) v1alpha1.NoVerdictPolicy {
 	return s.ruleOfJudge(j).Policy
 }
 
@@ -73,7 +73,7 @@ func (s Settings) ruleOfJudge(j v1alpha1.Judge) Rule {
 
 // UnjudgedStage returns the outcome of an unjudged stage of a batch. v is the verdict
 // that is stored for the stage, or nil; a contradicted pass has a policy of its own.
-func (s Settings) UnjudgedStage(stage v1alpha1.Stage, v *v1alpha1.StageVerdict) v1alpha1.NoVerdictPolicy {
+func (s Settings) PolicyForStage(stage v1alpha1.Stage, v *v1alpha1.StageVerdict) v1alpha1.NoVerdictPolicy {
 	return s.ruleOfStage(stage, v).Policy
 }
 
@@ -88,8 +88,8 @@ func (s Settings) ruleOfStage(stage v1alpha1.Stage, v *v1alpha1.StageVerdict) Ru
 	}
 }
 
-// UnjudgedOrder returns the outcome of a release whose order as a whole is unjudged.
-func (s Settings) UnjudgedOrder(c *v1alpha1.ChangeWorkload) v1alpha1.NoVerdictPolicy {
+// PolicyForOrder returns the policy for a release whose order as a whole is unjudged.
+func (s Settings) PolicyForOrder(c *v1alpha1.ChangeWorkload) v1alpha1.NoVerdictPolicy {
 	return s.RuleOfOrder(c).Policy
 }
 
@@ -101,9 +101,9 @@ func (s Settings) RuleOfOrder(c *v1alpha1.ChangeWorkload) Rule {
 	return s.override(s.NoVerdictOrder, v1alpha1.ConfigNoVerdictOrder)
 }
 
-// ReleaseNoVerdict returns the outcome of a release whose order the server did
+// ReleasePolicy returns the policy for a release whose order the server did
 // not accept: neither the order nor any of its batches is judged.
-func (s Settings) ReleaseNoVerdict() v1alpha1.NoVerdictPolicy {
+func (s Settings) ReleasePolicy() v1alpha1.NoVerdictPolicy {
 	return strictest(s.ruleOfBoth(), s.override(s.NoVerdictOrder, v1alpha1.ConfigNoVerdictOrder)).Policy
 }
 

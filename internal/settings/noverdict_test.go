@@ -35,7 +35,7 @@ func TestAContradictedPassHasAPolicyOfItsOwn(t *testing.T) {
 			if len(tc.verdicts) == 2 {
 				w.Status.Order.Submissions = []v1alpha1.Submission{{Stage: pre}, {Stage: post}}
 			}
-			if batch, order := tc.settings.UnjudgedBatch(c), tc.settings.UnjudgedOrder(w); batch != tc.batch || order != tc.order {
+			if batch, order := tc.settings.PolicyForBatch(c), tc.settings.PolicyForOrder(w); batch != tc.batch || order != tc.order {
 				t.Errorf("batch %s, order %s; want %s and %s", batch, order, tc.batch, tc.order)
 			}
 		})
@@ -68,7 +68,7 @@ func TestThePolicyOfAStageOverridesTheGeneralOne(t *testing.T) {
 			}
 			s := FromObjects(objects)
 			both := &v1alpha1.ChangePod{}
-			got := want{s.UnjudgedStage(pre, nil), s.UnjudgedStage(post, nil), s.UnjudgedBatch(both), s.UnjudgedOrder(&v1alpha1.ChangeWorkload{}), s.ReleaseNoVerdict()}
+			got := want{s.PolicyForStage(pre, nil), s.PolicyForStage(post, nil), s.PolicyForBatch(both), s.PolicyForOrder(&v1alpha1.ChangeWorkload{}), s.ReleasePolicy()}
 			if got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}

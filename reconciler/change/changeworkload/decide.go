@@ -193,7 +193,7 @@ func Decide(in Input) Decision {
 	if pending {
 		deadline := orderDeadline(in)
 		late := !deadline.IsZero() && !in.Now.Before(deadline)
-		if late && in.Settings.ReleaseNoVerdict() != v1alpha1.NoVerdictHold {
+		if late && in.Settings.ReleasePolicy() != v1alpha1.NoVerdictHold {
 			return decideOrderNotAccepted(in, d)
 		}
 		d.OrderPending, d.OrderUnjudged = true, late
@@ -257,7 +257,7 @@ func decideAllPassed(in Input, d Decision, pending bool) Decision {
 		d.Detail += "; " + o.Detail
 	default:
 		d.Detail += "; " + orderUnjudgedDetail(in, o)
-		switch in.Settings.UnjudgedOrder(in.ChangeWorkload) {
+		switch in.Settings.PolicyForOrder(in.ChangeWorkload) {
 		case v1alpha1.NoVerdictHold:
 			d.Phase, d.Reason, d.orderUnjudgedReason = v1alpha1.ReleaseRunning, v1alpha1.ReasonHeldUnjudged, v1alpha1.ReasonHeldUnjudged
 		case v1alpha1.NoVerdictFail:
@@ -347,7 +347,7 @@ func orderDeadline(in Input) time.Time {
 func decideOrderNotAccepted(in Input, d Decision) Decision {
 	d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseFailed, v1alpha1.ReasonOrderNotAccepted, notAccepted(in)
 	d.Order.WakeSubmit = false
-	if in.Settings.ReleaseNoVerdict() == v1alpha1.NoVerdictFail {
+	if in.Settings.ReleasePolicy() == v1alpha1.NoVerdictFail {
 		d.Phase, d.Action = v1alpha1.ReleaseSuspend, suspendAction(in)
 	}
 	return d

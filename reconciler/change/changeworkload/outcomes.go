@@ -103,7 +103,7 @@ func noVerdictPolicy(in Input, c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
 	if ended(in.ChangeWorkload) {
 		return v1alpha1.NoVerdictPass
 	}
-	return in.Settings.UnjudgedBatch(c)
+	return in.Settings.PolicyForBatch(c)
 }
 
 // add sorts one claimed pod.
