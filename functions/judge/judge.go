@@ -92,9 +92,9 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	} else if err != nil {
 		return fmt.Errorf("read ChangePod: %w", err)
 	}
-	step, asked := nextStep(batch, w)
-	switch step {
-	case stepLook:
+	next, asked := nextAction(batch, w)
+	switch next {
+	case actionLook:
 		record, err := f.look(ctx, batch, *asked)
 		if err != nil {
 			return err
@@ -111,28 +111,28 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 		if !batch.Status.MetricRecord.Final {
 			return nil
 		}
-	case stepSend:
+	case actionSend:
 	default:
 		return nil
 	}
 	return f.send(ctx, batch, w)
 }
 
-// step is the action after a wake-up.
-type step string
+// action is what is done after a wake-up.
+type action string
 
 const (
-	// stepNothing: the wake-up is outdated, or the verdict is stored.
-	stepNothing step = "nothing"
-	// stepLook looks at the metrics.
-	stepLook step = "look"
-	// stepSend sends the verdict of the record again, because it was lost.
-	stepSend step = "send"
+	// actionNothing: the wake-up is outdated, or the verdict is stored.
+	actionNothing action = "nothing"
+	// actionLook looks at the metrics.
+	actionLook action = "look"
+	// actionSend sends the verdict of the record again, because it was lost.
+	actionSend action = "send"
 )
 
-// nextStep returns the action after a wake-up. It depends only on facts, because the wake-up
+// nextAction returns the action after a wake-up. It depends only on facts, because the wake-up
 // may be duplicate, late or outdated.
-func nextStep(batch *v1alpha1.ChangePod, w events.ChangePodReady) (step, *v1alpha1.Judge) {
+func nextAction(batch *v1alpha1.ChangePod, w events.ChangePodReady) (action, *v1alpha1.Judge) {
 	var asked *v1alpha1.Judge
 	for i := range batch.Spec.Judges {
 		if batch.Spec.Judges[i].Name == v1alpha1.JudgeMetrics {
@@ -142,11 +142,11 @@ func nextStep(batch *v1alpha1.ChangePod, w events.ChangePodReady) (step, *v1alph
 	record := batch.Status.MetricRecord
 	switch {
 	case batch.UID != w.UID, batch.DeletionTimestamp != nil, asked == nil, batch.Status.JudgeVerdictOf(v1alpha1.JudgeMetrics) != nil:
-		return stepNothing, nil
+		return actionNothing, nil
 	case record != nil && record.Final:
-		return stepSend, asked
+		return actionSend, asked
 	default:
-		return stepLook, asked
+		return actionLook, asked
 	}
 }
 
