@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -31,6 +32,8 @@ type Part struct {
 	Controllers []injection.ControllerConstructor
 	// Settled is how long Component has to have its only Lease before the tests begin.
 	Settled time.Duration
+	// Election replaces values of the ConfigMap of leader election.
+	Election map[string]string
 }
 
 // StartPart starts a control plane with a part, its webhooks and its controllers. The
@@ -48,6 +51,9 @@ func StartPart(ctx context.Context, part Part) (*ControlPlane, error) {
 		return nil, err
 	}
 	err = p.Install(ctx, part.Manifests)
+	if err == nil && len(part.Election) > 0 {
+		err = p.patchElection(ctx, part)
+	}
 	if err == nil {
 		err = p.Serve(ctx, part.Webhooks, part.Configuration)
 	}
@@ -61,6 +67,15 @@ func StartPart(ctx context.Context, part Part) (*ControlPlane, error) {
 		return nil, errors.Join(err, p.Stop())
 	}
 	return p, nil
+}
+
+// patchElection changes the ConfigMap of leader election, which processes read when they start.
+func (p *ControlPlane) patchElection(ctx context.Context, part Part) error {
+	patch, err := json.Marshal(map[string]any{"data": part.Election})
+	if err != nil {
+		return fmt.Errorf("encode the values of leader election: %w", err)
+	}
+	return p.kubectl(ctx, "", "-n", v1alpha1.SystemNamespace, "patch", "configmap", part.Configs+"-leader-election", "--type=merge", "-p", string(patch))
 }
 
 // awaitLease waits until a component has had its only Lease for this long.

@@ -36,6 +36,8 @@ const (
 )
 
 var (
+	// plane is the control plane.
+	plane *controlplane.ControlPlane
 	// server is the double of the server; without a script each check passes at once.
 	server *double.Double
 	// eventBroker is the Broker.
@@ -50,10 +52,13 @@ func TestMain(m *testing.M) {
 			Manifests: "config/core", Configs: "config",
 			Webhooks: admission.Options(), Configuration: admission.Configuration,
 			Component: change.Component, Controllers: change.Controllers(&senders.SharedSender{}),
+			// A test pauses the API server until the Leases have expired.
+			Election: map[string]string{"lease-duration": "10s", "renew-deadline": "8s", "retry-period": "2s"},
 		})
 		if err != nil {
 			return nil, err
 		}
+		plane = p
 		if err := errors.Join(enlargeNodes(ctx), startFunctions(ctx)); err != nil {
 			return nil, errors.Join(err, p.Stop())
 		}
