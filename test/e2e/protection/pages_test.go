@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/docs/commands"
 )
 
@@ -22,7 +25,17 @@ func TestTheCommandsOfPagesSucceedOrAreDeniedAsThePagesSay(t *testing.T) {
 	n := newNamespace(t)
 	n.applyWithBudget(t, protectedDeployment, budgetManifest("maxUnavailable: 1"))
 	control := newFlowControl(t, n, "")
+	// The Deployments of Breakwater, without pods.
+	for _, file := range []string{"420-webhook-deployment.yaml", "500-controller.yaml"} {
+		for _, d := range builder.Manifests[appsv1.Deployment](t, "../../../config/protection/"+file) {
+			if d.Kind == "Deployment" {
+				n.run(t, "create", "deployment", d.Name, "--image=none", "--replicas=0")
+			}
+		}
+	}
 	names := []string{
+		"-n altershieldoperator-system get deployments", "get deployments",
+		"kubectl edit pdfc cluster", `KUBE_EDITOR="sed -i 's/limit: 0/limit: 7/'" kubectl edit pdfc ` + control.name,
 		"<namespace>", n.name, "pdfc cluster", "pdfc " + control.name, "pdfc NAME", "pdfc " + control.name,
 		"create deployment web", "create deployment other", "deployment sleep", "deployment web",
 	}
@@ -37,5 +50,8 @@ func TestTheCommandsOfPagesSucceedOrAreDeniedAsThePagesSay(t *testing.T) {
 		} else if err != nil {
 			t.Error(err)
 		}
+	}
+	if limit := n.run(t, "get", "pdfc", control.name, "-o", "jsonpath={.spec.limitRules[0].limit}"); limit != "7" {
+		t.Errorf("the limit is %s after the edit, want 7", limit)
 	}
 }
