@@ -9,7 +9,7 @@ CLUSTER := $(CURDIR)/bin/cluster
 # Number of simulated nodes.
 NODES ?= 10
 
-.PHONY: help demo up down status kubeconfig apply install uninstall release test-release test test-unit test-cluster test-alone test-controlplane test-e2e test-chaos chaos fuzz soak bench mutations generate verify vuln lint cluster modules judge-record
+.PHONY: help demo up down status kubeconfig apply install uninstall release test-release test test-unit test-cluster test-alone test-controlplane test-e2e test-chaos chaos fuzz soak bench mutations generate verify vuln lint cluster modules judge-record site
 
 help: ## List the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-17s %s\n", $$1, $$2}'
@@ -56,6 +56,7 @@ test-unit: ## Unit tests, with the race detector.
 	@cd test/overlays && ../../hack/gotest.sh unit-overlays ./...
 	@cd test/gitops && ../../hack/gotest.sh unit-gitops ./...
 	@cd test/shop && ../../hack/gotest.sh unit-shop ./...
+	@cd tools/site && ../../hack/gotest.sh unit-site ./...
 
 test-release: ## Make a release twice, and render the Helm chart.
 	@cd tools/release && ../../hack/gotest.sh release -timeout 30m -count 1 ./...
@@ -117,6 +118,9 @@ judge-record: ## Record releases of the sample shop again, for the judge's figur
 
 generate: ## Write generated code and manifests.
 	@hack/generate.sh
+
+site: ## Make a site of the pages, with search: dist/site/index.html.
+	@go -C tools/site run . -root $(CURDIR) -out $(CURDIR)/dist/site
 
 # Needs https://vuln.go.dev.
 vuln: ## Look for known vulnerabilities in the modules of the product.

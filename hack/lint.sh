@@ -9,5 +9,6 @@ bin/golangci-lint run --build-tags e2e,bench,controlplane ./...
 (cd test/cluster && ../../bin/golangci-lint run --config ../../.golangci.yaml --build-tags cluster ./...)
 (cd test/overlays && ../../bin/golangci-lint run --config ../../.golangci.yaml ./...)
 (cd tools/release && ../../bin/golangci-lint run --config ../../.golangci.yaml ./...)
+(cd tools/site && ../../bin/golangci-lint run --config ../../.golangci.yaml ./...)
 (cd test/gitops && ../../bin/golangci-lint run --config ../../.golangci.yaml ./...)
 (cd test/shop && ../../bin/golangci-lint run --config ../../.golangci.yaml ./...)

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"html/template"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+//go:embed page.html style.css search.js
+var assets embed.FS
+
+var layout = template.Must(template.ParseFS(assets, "page.html"))
+
+// folders are the groups of the navigation, in order. Pages of other folders follow.
+var folders = []string{".", "docs", "docs/change", "docs/judge", "docs/protection", "docs/permission", "docs/operate", "docs/runbooks"}
+
+// group is a group of the navigation.
+type group struct {
+	Name  string
+	Pages []*Page
+}
+
+// view is what a page shows.
+type view struct {
+	*Page
+	// Root is the path to the root of the site.
+	Root   string
+	Groups []group
+}
+
+// Write writes the site to a folder.
+func Write(pages []*Page, out string) error {
+	if err := os.RemoveAll(out); err != nil {
+		return err
+	}
+	groups := groupsOf(pages)
+	var sections []Section
+	for _, p := range pages {
+		var html bytes.Buffer
+		if err := layout.Execute(&html, view{p, upTo(p.URL), groups}); err != nil {
+			return err
+		}
+		if err := write(out, p.URL, html.Bytes()); err != nil {
+			return err
+		}
+		sections = append(sections, p.Sections...)
+	}
+	// A script and no JSON: a browser loads it from a folder, too.
+	index, err := json.Marshal(sections)
+	if err != nil {
+		return err
+	}
+	if err := write(out, "search-index.js", []byte("const searchIndex = "+string(index)+";\n")); err != nil {
+		return err
+	}
+	for _, name := range []string{"style.css", "search.js"} {
+		data, err := assets.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if err := write(out, name, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func write(out, url string, data []byte) error {
+	file := filepath.Join(out, filepath.FromSlash(url))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(file, data, 0o644)
+}
+
+// groupsOf groups pages by folder.
+func groupsOf(pages []*Page) []group {
+	byFolder := map[string][]*Page{}
+	order := slices.Clone(folders)
+	for _, p := range pages {
+		folder := path.Dir(p.File)
+		if !slices.Contains(order, folder) {
+			order = append(order, folder)
+		}
+		byFolder[folder] = append(byFolder[folder], p)
+	}
+	var groups []group
+	for _, folder := range order {
+		list := byFolder[folder]
+		if len(list) == 0 {
+			continue
+		}
+		slices.SortFunc(list, func(a, b *Page) int {
+			if first := "index.html"; a.URL == first || b.URL == first {
+				return map[bool]int{true: -1, false: 1}[a.URL == first]
+			}
+			return strings.Compare(strings.ToLower(a.Title), strings.ToLower(b.Title))
+		})
+		name := map[string]string{".": "Project", "docs": "Documentation"}[folder]
+		if name == "" {
+			name = strings.ToUpper(path.Base(folder)[:1]) + path.Base(folder)[1:]
+		}
+		groups = append(groups, group{name, list})
+	}
+	return groups
+}
