@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"time"
 
@@ -129,6 +130,9 @@ func (a *app) connectServer(ctx context.Context, c *clients, f connection) error
 	if err := c.storeSettings(ctx, in.config, settings.changes(in.config)); err != nil {
 		return err
 	}
+	if err := a.proveCallback(ctx, config, settings.want.Scenes[0].Callback); err != nil {
+		return err
+	}
 	_, err = fmt.Fprintf(a.Out, "connected: %s judges the releases of cluster %s. Without rules for scene %s it passes every check.\n",
 		config.BaseURL, config.ClusterName, config.ChangeSceneKey)
 	return err
@@ -147,6 +151,21 @@ func (a *app) prove(ctx context.Context, config altershield.Config) error {
 	default:
 		_, err = fmt.Fprintln(a.Out, "server: accepted a signed call, and a call with a wrong signature, so the token is not proven. "+
 			"Fix: set SKIP_OPEN_API_AUTH to false in its table altershield_config, and repeat the command")
+	}
+	return err
+}
+
+// proveCallback sends a signed verdict to the callback, as the server does, and prints what it proves.
+// The server may reach a URL that cannot be reached from here.
+func (a *app) proveCallback(ctx context.Context, config altershield.Config, address string) error {
+	err := setup.ProveCallback(ctx, config, address, provePause)
+	switch {
+	case errors.Is(err, setup.ErrRejected):
+		return fmt.Errorf("--callback: %s is the callback of another cluster, or does not use Secret altershield-token: pass the URL of function callback of this cluster. If it is right, compare the clocks: %w", address, err)
+	case err != nil:
+		_, err = fmt.Fprintf(a.Out, "callback: not proven from here: %v. The server must reach it\n", err)
+	default:
+		_, err = fmt.Fprintf(a.Out, "callback: %s accepted a signed call\n", address)
 	}
 	return err
 }

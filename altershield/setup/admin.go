@@ -36,12 +36,17 @@ type Admin struct {
 	http *http.Client
 }
 
-// NewAdmin returns a client for a server. It follows no redirect, because a call may contain a token.
+// NewAdmin returns a client for a server.
 func NewAdmin(baseURL string) *Admin {
-	return &Admin{url: strings.TrimRight(baseURL, "/"), http: &http.Client{
+	return &Admin{url: strings.TrimRight(baseURL, "/"), http: newHTTPClient()}
+}
+
+// newHTTPClient returns a client that follows no redirect, because a call may contain a token.
+func newHTTPClient() *http.Client {
+	return &http.Client{
 		Timeout:       timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	}
 }
 
 // platforms returns the names of all platforms.

@@ -2,10 +2,11 @@
 // platform, the types of change, and the change scenes with their callback URL and time
 // limits.
 //
-//	See      reads what the server has
-//	Decide   compares it with what is wanted (pure), and returns the missing steps
-//	Apply    makes the steps
-//	Prove    makes a signed call
+//	See            reads what the server has
+//	Decide         compares it with what is wanted (pure), and returns the missing steps
+//	Apply          makes the steps
+//	Prove          makes a signed call to the server
+//	ProveCallback  makes a signed call to function callback
 //
 // The admin API is JSON under /meta. It has no authentication: who reaches the server can
 // change it. It was read in the published server (2023-12 and 2024-01).

@@ -19,15 +19,18 @@ const sceneCache = 20 * time.Second
 // Prove makes a signed call, which the server records as an event of the cluster, without a check.
 // checked is false if the server accepts calls with a wrong signature, too: then nothing proves the
 // token. pause is the pause between attempts while the server does not know the scene.
-func Prove(ctx context.Context, c altershield.Config, pause time.Duration, options ...altershield.Option) (checked bool, err error) {
-	client := altershield.New(c, options...)
+func Prove(ctx context.Context, c altershield.Config, pause time.Duration) (checked bool, err error) {
+	client := altershield.New(c)
 	defer client.Close()
 	event := altershield.SubmitEvent{
-		OrderID: altershield.EventOrderID(c.ClusterName+"/"+c.ChangeSceneKey, "connect"), Title: "Breakwater connects cluster " + c.ClusterName,
+		OrderID: connectOrder(c), Title: "Breakwater connects cluster " + c.ClusterName,
 	}
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, pause, sceneCache, true, func(ctx context.Context) (bool, error) {
-		_, last = client.SubmitEvent(ctx, event)
+		_, err := client.SubmitEvent(ctx, event)
+		if err == nil || last == nil || ctx.Err() == nil { // the deadline may interrupt a call
+			last = err
+		}
 		if altershield.IsArgument(last) { // the scene may be unknown
 			return false, nil
 		}
@@ -39,14 +42,19 @@ func Prove(ctx context.Context, c altershield.Config, pause time.Duration, optio
 	case err != nil:
 		return false, err
 	}
-	return checksSignatures(ctx, c, options)
+	return checksSignatures(ctx, c)
+}
+
+// connectOrder returns the id of the order of a proof. No release has it.
+func connectOrder(c altershield.Config) string {
+	return altershield.EventOrderID(c.ClusterName+"/"+c.ChangeSceneKey, "connect")
 }
 
 // checksSignatures reports whether the server rejects a wrong signature. The call reads an order node
 // that does not exist.
-func checksSignatures(ctx context.Context, c altershield.Config, options []altershield.Option) (bool, error) {
+func checksSignatures(ctx context.Context, c altershield.Config) (bool, error) {
 	c.Token += "-wrong"
-	client := altershield.New(c, options...)
+	client := altershield.New(c)
 	defer client.Close()
 	_, err := client.Retrieve(ctx, altershield.Retrieve{OrderID: "none", NodeID: "none", Stage: v1alpha1.StagePre})
 	var result *altershield.ResultError

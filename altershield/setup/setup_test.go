@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -109,7 +110,12 @@ func TestAnEmptyServerIsSetUpUntilItJudgesABatch(t *testing.T) {
 	if _, err := client.StartBatch(t.Context(), altershield.StartBatch{OrderID: "order", Info: altershield.BatchInfo{Pods: []string{"a"}}}); err != nil {
 		t.Fatal(err)
 	}
-	got := <-f.callbacks
+	var got callback
+	select {
+	case got = <-f.callbacks:
+	case <-time.After(10 * time.Second):
+		t.Fatal("no callback arrived")
+	}
 	if err := altershield.Verify(got.header, altershield.DefaultHeaderPrefix, "breakwater", got.body, token, time.Now(), 0); err != nil {
 		t.Errorf("the callback %s: %v", got.body, err)
 	}
@@ -211,5 +217,53 @@ func TestACallOfTheAdminAPIFollowsNoRedirect(t *testing.T) {
 	err := NewAdmin(server.URL).createPlatform(t.Context(), "breakwater", "breakwater", token)
 	if err == nil || len(bodies) > 0 {
 		t.Errorf("error is %v, bodies elsewhere are %q", err, bodies)
+	}
+}
+
+func TestTheProofOfTheCallback(t *testing.T) {
+	accepts := func(token string) func(*http.Request, []byte) int {
+		return func(r *http.Request, body []byte) int {
+			if altershield.Verify(r.Header, "X-OpsCloud-", "breakwater", body, token, time.Now(), 0) != nil {
+				return http.StatusUnauthorized
+			}
+			if c, err := altershield.ParseCallback(body); err != nil || c.Verdict != "pass" {
+				return http.StatusBadRequest
+			}
+			return http.StatusOK
+		}
+	}
+	for name, tc := range map[string]struct {
+		// answers are the answers of function callback; the last one repeats.
+		answers []func(*http.Request, []byte) int
+		err     string
+	}{
+		"it accepts the token":                    {[]func(*http.Request, []byte) int{accepts(token)}, ""},
+		"it reads its configuration late":         {[]func(*http.Request, []byte) int{accepts("old"), accepts("old"), accepts(token)}, ""},
+		"it has no configuration yet":             {[]func(*http.Request, []byte) int{func(*http.Request, []byte) int { return 503 }, accepts(token)}, ""},
+		"the connection is refused":               {nil, "refused"},
+		"it has another token until the deadline": {[]func(*http.Request, []byte) int{accepts("old")}, ErrRejected.Error()},
+		"another program answers":                 {[]func(*http.Request, []byte) int{func(*http.Request, []byte) int { return 404 }}, "status 404"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			calls := 0
+			receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				w.WriteHeader(tc.answers[min(calls, len(tc.answers)-1)](r, body))
+				if calls++; calls > 5 {
+					cancel() // as the deadline does
+				}
+			}))
+			defer receiver.Close()
+			if tc.answers == nil {
+				receiver.Close()
+			}
+			config := altershield.Config{HeaderPrefix: "X-OpsCloud-", Platform: "breakwater", Token: token, ClusterName: "one", ChangeSceneKey: "scene"}
+			err := ProveCallback(ctx, config, receiver.URL, time.Millisecond)
+			if (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("error is %v, want %q", err, tc.err)
+			}
+		})
 	}
 }

@@ -5,6 +5,8 @@ package change
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -104,12 +106,20 @@ func (f fixture) disconnect(t *testing.T) {
 func TestConnectSetsUpAnEmptyServerUntilItJudgesABatch(t *testing.T) {
 	f := newFixture(t)
 	user := f.bindConnect(t)
-	callbacks := make(chan *http.Request, 10)
-	bodies := make(chan []byte, 10)
-	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	// It accepts what is signed with the token of the Secret, as function callback does.
+	verdicts := make(chan altershield.Callback, 10)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		bodies <- body
-		callbacks <- r
+		config, secret, err := altershield.ReadConfig(r.Context(), f.Kube.CoreV1())
+		if err == nil {
+			err = altershield.Verify(r.Header, altershield.DefaultHeaderPrefix, config.Data["platform"], body, string(secret.Data["token"]), time.Now(), 0)
+		}
+		verdict, parseErr := altershield.ParseCallback(body)
+		if err != nil || parseErr != nil || r.URL.Path != "/openapi/altershield/callback" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		verdicts <- verdict
 	}))
 	t.Cleanup(receiver.Close)
 	server := double.NewDouble(double.Options{Empty: true})
@@ -133,7 +143,7 @@ func TestConnectSetsUpAnEmptyServerUntilItJudgesABatch(t *testing.T) {
 	if config, secret := f.connection(t); config.ResourceVersion != before.ResourceVersion || secret.ResourceVersion != secretBefore.ResourceVersion {
 		t.Error("a dry run changes the cluster")
 	}
-	out := f.mustPlugin(t, 0, append(steps, "accepted a signed call", "connected: "+serving.URL), connect...)
+	out := f.mustPlugin(t, 0, append(steps, "server: accepted a signed call", "/callback accepted a signed call", "connected: "+serving.URL), connect...)
 	config, secret := f.connection(t)
 	if token := string(secret.Data["token"]); len(token) != 32 || strings.Contains(out, token) {
 		t.Errorf("the token has %d bytes, or is printed:\n%s", len(token), out)
@@ -157,13 +167,17 @@ func TestConnectSetsUpAnEmptyServerUntilItJudgesABatch(t *testing.T) {
 	if _, err := client.StartBatch(t.Context(), altershield.StartBatch{OrderID: "order", Info: altershield.BatchInfo{Pods: []string{"web-1"}}}); err != nil {
 		t.Fatal(err)
 	}
-	body, request := <-bodies, <-callbacks
-	if err := altershield.Verify(request.Header, parsed.HeaderPrefix, parsed.Platform, body, parsed.Token, time.Now(), 0); err != nil {
-		t.Errorf("the callback %s: %v", body, err)
-	}
-	if verdict, err := altershield.ParseCallback(body); err != nil || verdict.Verdict != "pass" || request.URL.Path != "/openapi/altershield/callback" {
-		t.Errorf("the callback at %s is %+v, %v", request.URL.Path, verdict, err)
-	}
+	await(t, "the server calls back about the order", func(context.Context) error {
+		select {
+		case verdict := <-verdicts:
+			if verdict.BizExecOrderID == "order" && verdict.Verdict == "pass" {
+				return nil
+			}
+			return fmt.Errorf("the verdict is %+v", verdict) // of a proof of connect
+		default:
+			return errors.New("no verdict came")
+		}
+	})
 	release := altershield.New(parsed.ForReleaseCheck())
 	t.Cleanup(release.Close)
 	if err := server.LoadScript([]byte(`{"checks":[{"match":{"step":"RELEASE"},"then":{"verdict":"pass"}}]}`)); err != nil {
@@ -182,7 +196,7 @@ func TestConnectNeedsTheTokenOfAnExistingPlatform(t *testing.T) {
 	t.Cleanup(serving.Close)
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { f.disconnect(t) })
-	connect := []string{"connect", "--server", serving.URL, "--allow-http", "--callback", "http://callback.example.com", "--replace"}
+	connect := []string{"connect", "--server", serving.URL, "--allow-http", "--callback", "http://127.0.0.1:1", "--replace"}
 	f.mustPlugin(t, 1, []string{"--token-file is missing: platform breakwater exists"}, connect...)
 	file := t.TempDir() + "/token"
 	for token, want := range map[string]string{"another": "the server has another token for platform breakwater", "a-token": ""} {
@@ -191,7 +205,7 @@ func TestConnectNeedsTheTokenOfAnExistingPlatform(t *testing.T) {
 		}
 		code, words := 1, []string{want}
 		if want == "" {
-			code, words = 0, []string{"Secret altershield-token: store the given token", "connected: "}
+			code, words = 0, []string{"Secret altershield-token: store the given token", "callback: not proven from here", "connected: "}
 		}
 		f.mustPlugin(t, code, words, append(connect, "--token-file", file)...)
 		config, secret := f.connection(t)
