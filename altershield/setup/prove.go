@@ -16,18 +16,19 @@ import (
 // its scenes every 10s.
 const sceneCache = 20 * time.Second
 
-// Prove makes a signed call, which the server records as an event of the cluster, without a check.
+// Prove makes a signed call: it opens an order, as each release does, and cancels it without a check. A
+// repeated proof finds the same order.
 // checked is false if the server accepts calls with a wrong signature, too: then nothing proves the
 // token. pause is the pause between attempts while the server does not know the scene.
 func Prove(ctx context.Context, c altershield.Config, pause time.Duration) (checked bool, err error) {
 	client := altershield.New(c)
 	defer client.Close()
-	event := altershield.SubmitEvent{
-		OrderID: connectOrder(c), Title: "Breakwater connects cluster " + c.ClusterName,
-	}
+	order := altershield.OpenOrder{OrderID: connectOrder(c), Title: "Breakwater connects cluster " + c.ClusterName}
 	var last error
+	var answer altershield.OrderAnswer
 	err = wait.PollUntilContextTimeout(ctx, pause, sceneCache, true, func(ctx context.Context) (bool, error) {
-		_, err := client.SubmitEvent(ctx, event)
+		var err error
+		answer, err = client.OpenOrder(ctx, order)
 		if err == nil || last == nil || ctx.Err() == nil { // the deadline may interrupt a call
 			last = err
 		}
@@ -41,6 +42,10 @@ func Prove(ctx context.Context, c altershield.Config, pause time.Duration) (chec
 		return false, last // more specific than the end of the wait
 	case err != nil:
 		return false, err
+	case !answer.Existed:
+		if err := client.CloseOrder(ctx, altershield.CloseOrder{OrderID: order.OrderID, State: altershield.CloseCancel}); err != nil {
+			return false, err
+		}
 	}
 	return checksSignatures(ctx, c)
 }

@@ -99,8 +99,11 @@ func (f *fixture) prove(t *testing.T) bool {
 func TestAnEmptyServerIsSetUpUntilItJudgesABatch(t *testing.T) {
 	f := newFixture(t, double.Options{}, nil)
 	f.apply(t)
-	if !f.prove(t) {
+	if !f.prove(t) || !f.prove(t) {
 		t.Error("the server does not check signatures")
+	}
+	if orders := f.double.Orders(); len(orders) != 1 || orders[0].State != "CANCEL" {
+		t.Errorf("orders of two proofs are %+v", orders)
 	}
 	client := altershield.New(f.config)
 	t.Cleanup(client.Close)
@@ -164,7 +167,7 @@ func TestTheProofWaitsUntilTheServerKnowsTheScene(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	calls := 0
 	f := newFixture(t, double.Options{Clock: clock, SceneCache: 10 * time.Second}, func(r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/submitChangeEventAction") {
+		if strings.HasSuffix(r.URL.Path, "/submitChangeExecOrder") {
 			calls++
 			clock.Step(4 * time.Second)
 		}
