@@ -45,25 +45,12 @@ func read(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 		in.Err = err
 		return in
 	}
-	metrics := custom(check)
-	if check.DefaultMetrics != v1alpha1.DefaultMetricsNone {
-		found, err := s.discover(ctx)
-		if err != nil {
-			in.Err = fmt.Errorf("discover series: %w", err)
-			return in
-		}
-		metrics = add(metrics, catalog.Resolve(found))
+	metrics, err := s.metrics(ctx, check)
+	if err != nil {
+		in.Err = err
+		return in
 	}
-	in.Metrics = make([]evaluate.Data, len(metrics))
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(parallel)
-	for i, m := range metrics {
-		group.Go(func() error {
-			in.Metrics[i] = s.metric(groupCtx, m)
-			return nil
-		})
-	}
-	_ = group.Wait()
+	in.Metrics = readEach(ctx, metrics, s.metric)
 	addRequests(in.Metrics)
 	if check.DefaultMetrics != v1alpha1.DefaultMetricsNone && check.Callers != v1alpha1.DefaultMetricsNone {
 		in.Metrics = append(in.Metrics, s.callers(ctx, in.Metrics)...)
@@ -78,6 +65,34 @@ func read(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 		}
 	}
 	return in
+}
+
+// metrics returns the metrics of the check, and the default metrics whose series exist.
+func (s source) metrics(ctx context.Context, check v1alpha1.MetricCheckSpec) ([]catalog.Metric, error) {
+	metrics := custom(check)
+	if check.DefaultMetrics == v1alpha1.DefaultMetricsNone {
+		return metrics, nil
+	}
+	found, err := s.discover(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("discover series: %w", err)
+	}
+	return add(metrics, catalog.Resolve(found)), nil
+}
+
+// readEach reads the series of metrics, at most parallel at a time.
+func readEach(ctx context.Context, metrics []catalog.Metric, read func(context.Context, catalog.Metric) evaluate.Data) []evaluate.Data {
+	out := make([]evaluate.Data, len(metrics))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for i, m := range metrics {
+		group.Go(func() error {
+			out[i] = read(groupCtx, m)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return out
 }
 
 // addRequests adds the requests of the pods to the metrics that depend on them: those of the
@@ -240,31 +255,28 @@ func (s source) day(ctx context.Context, m catalog.Metric, d *evaluate.Data) {
 	if s.samePods {
 		matchers = s.new
 	}
-	from, to := s.target.StartTime.Add(-evaluate.Day-time.Minute), s.to.Add(-evaluate.Day)
-	read := func(expression string) []samples.Series {
-		series, err := s.reader.Range(ctx, strings.ReplaceAll(expression, placeholder, matchers.String()), from, to, step)
-		if err != nil {
-			d.Err = fmt.Errorf("day before: %w", err)
-			return nil
-		}
-		for i := range series {
-			moved := make([]samples.Point, len(series[i].Points))
-			for k, p := range series[i].Points {
-				moved[k] = samples.Point{T: p.T + evaluate.Day.Seconds(), V: p.V}
-			}
-			series[i].Points = moved
-		}
-		return series
+	var err error
+	d.Day, err = s.moved(ctx, m, matchers, s.target.StartTime.Add(-time.Minute), s.to, evaluate.Day)
+	if err != nil {
+		d.Err = fmt.Errorf("day before: %w", err)
 	}
-	d.Day.All = read(m.Query)
-	if m.Bad == "" || d.Err != nil {
-		return
+}
+
+// moved reads one side of a metric by some time earlier, and moves the samples by that time.
+func (s source) moved(ctx context.Context, m catalog.Metric, matchers prometheus.Matchers, from, to time.Time, by time.Duration) (evaluate.Pair, error) {
+	read := func(expression string) ([]samples.Series, error) {
+		series, err := s.reader.Range(ctx, strings.ReplaceAll(expression, placeholder, matchers.String()), from.Add(-by), to.Add(-by), step)
+		return samples.Moved(series, by.Seconds()), err
+	}
+	all, err := read(m.Query)
+	if err != nil || m.Bad == "" {
+		return evaluate.Pair{All: all}, err
 	}
 	if bad, ok := subset(m.Query, m.Bad); ok {
-		d.Day.Bad = filter(d.Day.All, bad)
-	} else {
-		d.Day.Bad = read(m.Bad)
+		return evaluate.Pair{All: all, Bad: filter(all, bad)}, nil
 	}
+	bad, err := read(m.Bad)
+	return evaluate.Pair{All: all, Bad: bad}, err
 }
 
 // alive reports whether series have samples well after the change.

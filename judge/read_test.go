@@ -1,7 +1,10 @@
 package judge
 
 import (
+	"context"
+	"fmt"
 	"maps"
+	"sync"
 	"testing"
 	"time"
 
@@ -64,4 +67,39 @@ func nameOf(series []samples.Series) string {
 		return ""
 	}
 	return series[0].Labels["__name__"]
+}
+
+// remembering answers a query again with the same series, as a cache does.
+type remembering struct {
+	shop
+	mu      *sync.Mutex
+	answers map[string][]samples.Series
+}
+
+func (r remembering) Range(ctx context.Context, expression string, from, to time.Time, step time.Duration) ([]samples.Series, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := fmt.Sprint(expression, from, to)
+	if answer, ok := r.answers[key]; ok {
+		return answer, nil
+	}
+	answer, err := r.shop.Range(ctx, expression, from, to, step)
+	r.answers[key] = answer
+	return answer, err
+}
+
+func TestALookDoesNotChangeTheSeriesThatOthersRead(t *testing.T) {
+	const end = 5 * time.Minute
+	reader := remembering{shop{[]samples.Series{requests("new-1", -25*time.Hour, end, 5, nil)}}, &sync.Mutex{}, map[string][]samples.Series{}}
+	target := v1alpha1.Target{New: `pod=~"new-.*"`, StartTime: metav1.NewTime(at)}
+	for range 2 {
+		Look(t.Context(), reader, v1alpha1.MetricCheckSpec{}, target, at.Add(end), nil, at.Add(end))
+	}
+	for _, answer := range reader.answers {
+		for _, s := range answer {
+			if late := s.Points[len(s.Points)-1].T - float64(at.Add(end).Unix()); late > 0 {
+				t.Errorf("a shared series has a sample %.0f s after the look", late)
+			}
+		}
+	}
 }

@@ -77,6 +77,21 @@ func Until(series []Series, t float64) []Series {
 	return out
 }
 
+// Moved returns copies of the series that are later by some seconds.
+func Moved(series []Series, seconds float64) []Series {
+	if seconds == 0 {
+		return series
+	}
+	out := make([]Series, len(series))
+	for i, s := range series {
+		out[i] = Series{Labels: s.Labels, Points: make([]Point, len(s.Points))}
+		for k, p := range s.Points {
+			out[i].Points[k] = Point{T: p.T + seconds, V: p.V}
+		}
+	}
+	return out
+}
+
 // Numbers removes values that are not numbers: stale markers, NaN and infinities.
 func Numbers(points []Point) []Point {
 	if !slices.ContainsFunc(points, func(p Point) bool { return math.IsNaN(p.V) || math.IsInf(p.V, 0) }) {
