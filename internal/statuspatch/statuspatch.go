@@ -34,14 +34,14 @@ var (
 	// ChangePodJudge is written by function verdict, too, for judges other than the server.
 	ChangePodJudge = []string{"judges"}
 	// ChangePodRecord is written by function judge.
-	ChangePodRecord = []string{"metricRecord"}
+	ChangePodRecord = []string{"metricRecord", "probation"}
 )
 
 // Fields of a ChangeWorkload's status, by writer.
 var (
 	ChangeWorkloadDerived = []string{"conditions", "observedGeneration", "status",
 		"defensePreparingPods", "defenseCheckingPods", "defenseCheckPassPods", "defenseCheckFailPods",
-		"counts", "entryTime", "entryTimeUnix", "updateTime", "updateTimeUnix", "orderStep", "announcements"}
+		"counts", "entryTime", "entryTimeUnix", "updateTime", "updateTimeUnix", "orderStep", "announcements", "probation"}
 	ChangeWorkloadSubmit  = []string{"order"}
 	ChangeWorkloadVerdict = []string{"orderVerdicts"}
 	// ChangeWorkloadInbox is written by callback, deadletter (add) and the

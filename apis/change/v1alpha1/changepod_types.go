@@ -209,6 +209,11 @@ type ChangePodStatus struct {
 	// of its looks so far, with evidence. A fact of function judge.
 	// +optional
 	MetricRecord *judgev1alpha1.Record `json:"metricRecord,omitempty"`
+	// Probation is what function judge has seen in the metrics of the release since its
+	// success. Only one batch of a release has it. Its verdict is that of the last look; only
+	// a fail counts. A fact of function judge.
+	// +optional
+	Probation *judgev1alpha1.Record `json:"probation,omitempty"`
 	// PodResults are verdicts of single pods. Facts of the functions verdict and submit, or of a person
 	// with kubectl, whose verdicts take precedence over the server's.
 	// +optional

@@ -169,6 +169,11 @@ type ChangeWorkloadStatus struct {
 	// +kubebuilder:validation:MaxItems=16
 	Announcements []Announcement `json:"announcements,omitempty"`
 
+	// Probation is the time after the success in which function judge still looks at the
+	// release; absent without probation.
+	// +optional
+	Probation *Probation `json:"probation,omitempty"`
+
 	// SavedTemplateName is the name of the ControllerRevision with the saved template
 	// of this release, which succeeded. Written by the savedtemplates reconciler.
 	// +optional
@@ -189,6 +194,23 @@ type PodCounts struct {
 	Failed    int32 `json:"failed"`
 	// Unjudged is the number of Passed pods that passed without a verdict.
 	Unjudged int32 `json:"unjudged"`
+}
+
+// Probation is the time after the success of a release in which function judge still looks at
+// its metrics.
+type Probation struct {
+	// EndTime is the planned end.
+	EndTime metav1.Time `json:"endTime"`
+	// Looks is the number of looks so far.
+	Looks int32 `json:"looks"`
+	// NextLookTime is the time of the next look. It is absent after the end: at endTime, after
+	// a fail, or when a newer template was applied.
+	// +optional
+	NextLookTime *metav1.Time `json:"nextLookTime,omitempty"`
+	// Message is the result of the last look.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
 }
 
 // Order is the state of the order at the server: opening, order check and closing. Facts

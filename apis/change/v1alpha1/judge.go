@@ -51,6 +51,12 @@ type Judge struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
 	Check string `json:"check,omitempty"`
+	// ProbationSeconds is how long judge `metrics` still looks at the release after its
+	// success, in seconds. 0 means no probation.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=259200
+	ProbationSeconds int32 `json:"probationSeconds,omitempty"`
 }
 
 // JudgeVerdict is the verdict of a judge other than the server.

@@ -31,6 +31,7 @@ type MetricCheck struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.replayInterval) || (duration(self.replayInterval) >= duration('5s') && duration(self.replayInterval) <= duration('10m'))",message="replayInterval must be from 5s to 10m",fieldPath=".replayInterval"
 // +kubebuilder:validation:XValidation:rule="!has(self.analysisDuration) || !has(self.replayInterval) || duration(self.replayInterval) <= duration(self.analysisDuration)",message="replayInterval must not be longer than analysisDuration",fieldPath=".replayInterval"
 // +kubebuilder:validation:XValidation:rule="!has(self.warmUp) || !has(self.analysisDuration) || duration(self.warmUp) < duration(self.analysisDuration)",message="warmUp must be shorter than analysisDuration",fieldPath=".warmUp"
+// +kubebuilder:validation:XValidation:rule="!has(self.probation) || (duration(self.probation) >= duration('1m') && duration(self.probation) <= duration('72h'))",message="probation must be from 1m to 72h",fieldPath=".probation"
 // +kubebuilder:validation:XValidation:rule="!has(self.defaultMetrics) || self.defaultMetrics != 'None' || (has(self.metrics) && size(self.metrics) > 0)",message="metrics must not be empty if defaultMetrics is None",fieldPath=".metrics"
 type MetricCheckSpec struct {
 	// WorkloadSelector selects workloads of this namespace by their labels.
@@ -79,6 +80,13 @@ type MetricCheckSpec struct {
 	// +kubebuilder:validation:MaxLength=8
 	// +kubebuilder:validation:Pattern=`^(0\.[0-9]*[1-9][0-9]*|1?[0-9](\.[0-9]+)?|20(\.0+)?)%$`
 	MaxFalsePositiveRate string `json:"maxFalsePositiveRate,omitempty"`
+	// Probation is how long the errors, restarts and OOM kills of a release are still looked
+	// at after its success, from 1m to 72h. The first look is 10 minutes after the success,
+	// and the distance to the next one doubles, up to an hour. A fail suspends the workload
+	// and condemns the version, as any late fail does. Too little data changes nothing.
+	// Default: no probation.
+	// +optional
+	Probation *metav1.Duration `json:"probation,omitempty"`
 	// Callers says whether the series of the callers of the service are judged
 	// where they exist (service graph): Discover or None.
 	// +optional

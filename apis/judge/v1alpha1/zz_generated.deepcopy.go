@@ -188,6 +188,11 @@ func (in *MetricCheckSpec) DeepCopyInto(out *MetricCheckSpec) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
+	if in.Probation != nil {
+		in, out := &in.Probation, &out.Probation
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	return
 }
 
