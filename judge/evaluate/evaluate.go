@@ -83,7 +83,7 @@ func thresholdOf(in Input) float64 {
 			n++
 		}
 	}
-	return float64(max(1, n)) / alpha
+	return float64(max(1, n)) / alpha * in.Probation.factor()
 }
 
 // evidenceOf compares one metric of new and old pods.
@@ -133,6 +133,9 @@ func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 }
 
 func compareMetric(in Input, d Data) outcome {
+	if in.Probation != nil && d.Signal == catalog.Health {
+		return lateHealth(in, d)
+	}
 	d = samplesUntilNow(in, d)
 	f := newFrame(in, d)
 	switch {
@@ -202,6 +205,7 @@ func describeRange(in Input, d Data, e *v1alpha1.Evidence) {
 			e.Old.To = metav1.NewTime(in.Now)
 		}
 	}
+	in.Probation.describeRange(in, d, e)
 }
 
 // summary says what was compared.

@@ -32,6 +32,7 @@ var badWaiting = map[string]bool{"CrashLoopBackOff": true, "CreateContainerConfi
 type condition struct {
 	pods                                 map[string]bool
 	restarts                             float64
+	restartsOf                           map[string]float64
 	killed, waiting, unready, neverReady map[string]bool
 }
 
@@ -80,7 +81,7 @@ func some(pods map[string]bool) string {
 }
 
 func conditionOf(series []samples.Series, from, now, step float64) condition {
-	c := condition{pods: map[string]bool{}, killed: map[string]bool{}, waiting: map[string]bool{}, unready: map[string]bool{}, neverReady: map[string]bool{}}
+	c := condition{pods: map[string]bool{}, restartsOf: map[string]float64{}, killed: map[string]bool{}, waiting: map[string]bool{}, unready: map[string]bool{}, neverReady: map[string]bool{}}
 	for _, s := range series {
 		pod, points := samples.Pod(s.Labels), samples.Numbers(s.Points)
 		if len(points) == 0 {
@@ -98,6 +99,7 @@ func conditionOf(series []samples.Series, from, now, step float64) condition {
 				continue
 			}
 			c.restarts += events
+			c.restartsOf[pod] += events
 		case "kube_pod_container_status_last_terminated_reason":
 			// A kill before the change is not caused by this release.
 			if s.Labels["reason"] == "OOMKilled" && len(after) > 0 && after[len(after)-1].V == 1 && !knownBefore(points, from) {

@@ -70,6 +70,8 @@ type Input struct {
 	Now time.Time
 	// End is the end of the analysis.
 	End time.Time
+	// Probation is set if the release has succeeded before.
+	Probation *Probation
 	// Err is why no series could be read.
 	Err error
 }

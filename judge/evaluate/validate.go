@@ -23,6 +23,9 @@ func Validate(check v1alpha1.MetricCheckSpec) error {
 			return fmt.Errorf("spec.%s is %s, want %s to %s", d.field, d.value, d.low, d.high)
 		}
 	}
+	if p := check.Probation; p != nil && (p.Duration < time.Minute || p.Duration > 72*time.Hour) {
+		return fmt.Errorf("spec.probation is %s, want 1m to 72h", p.Duration)
+	}
 	if rate, err := percent(check.MaxFalsePositiveRate); err != nil || rate <= 0 || rate > 0.2 {
 		return fmt.Errorf("spec.maxFalsePositiveRate is %q, want 0.01%% to 20%%", check.MaxFalsePositiveRate)
 	}

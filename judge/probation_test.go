@@ -1,0 +1,157 @@
+package judge
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/samples"
+)
+
+// succeeded is the time from the start of a release to its success.
+const succeeded = 5 * time.Minute
+
+// counts returns a counter of one pod from a time to another, relative to the release, with an
+// increase for each 15 seconds.
+func counts(name, pod string, labels map[string]string, from, to time.Duration, increase func(time.Duration) float64) samples.Series {
+	s := samples.Series{Labels: map[string]string{"__name__": name, "pod": pod}}
+	for k, v := range labels {
+		s.Labels[k] = v
+	}
+	total := 0.0
+	for d := from; d <= to; d += 15 * time.Second {
+		total += increase(d)
+		s.Points = append(s.Points, samples.Point{T: float64(at.Add(d).Unix()), V: total})
+	}
+	return s
+}
+
+// traffic returns 5 requests/s of a pod, of which a share fails from a time on.
+func traffic(pod string, from, to time.Duration, share float64, since time.Duration) []samples.Series {
+	bad := func(d time.Duration) float64 {
+		if d < since {
+			return 0
+		}
+		return 75 * share
+	}
+	const name = "http_server_request_duration_seconds_count"
+	return []samples.Series{
+		counts(name, pod, map[string]string{"http_response_status_code": "200"}, from, to, func(d time.Duration) float64 { return 75 - bad(d) }),
+		counts(name, pod, map[string]string{"http_response_status_code": "500"}, from, to, bad),
+	}
+}
+
+// restarts returns the restarts of a pod at some times.
+func restarts(pod string, from, to time.Duration, times ...time.Duration) samples.Series {
+	return counts("kube_pod_container_status_restarts_total", pod, nil, from, to, func(d time.Duration) float64 {
+		n := 0.0
+		for _, at := range times {
+			if d-15*time.Second < at && at <= d {
+				n++
+			}
+		}
+		return n
+	})
+}
+
+// killed returns the reason of the last termination of a pod, which was killed at a time.
+func killed(pod string, at, to time.Duration) samples.Series {
+	return counts("kube_pod_container_status_last_terminated_reason", pod, map[string]string{"reason": "OOMKilled"}, at, to,
+		func(d time.Duration) float64 {
+			if d == at {
+				return 1
+			}
+			return 0
+		})
+}
+
+// lookLate looks at a release after 10, 30 and 60 minutes, the end of its probation.
+func lookLate(t *testing.T, series []samples.Series) v1alpha1.Record {
+	t.Helper()
+	l := Late{
+		Target:  v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, StartTime: metav1.NewTime(at)},
+		Success: at.Add(succeeded), End: at.Add(succeeded + time.Hour),
+	}
+	for _, after := range []time.Duration{10, 30, 60} {
+		r := LookLate(t.Context(), shop{series}, l, l.Success.Add(after*time.Minute))
+		l.Previous = &r
+	}
+	return *l.Previous
+}
+
+func TestProbationFindsLateFaultsOnly(t *testing.T) {
+	const before, end = -2 * time.Hour, succeeded + time.Hour
+	never := end + time.Hour
+	old := append(traffic("old-1", before, 0, 0, 0), traffic("old-2", before, 0, 0, 0)...)
+	fresh := func(share float64, since time.Duration) []samples.Series {
+		return append(traffic("new-1", 0, end, share, since), traffic("new-2", 0, end, share, since)...)
+	}
+	with := func(groups ...[]samples.Series) []samples.Series {
+		var out []samples.Series
+		for _, g := range groups {
+			out = append(out, g...)
+		}
+		return out
+	}
+	good := with(old, fresh(0, never))
+	sparse := traffic("new-1", 0, end, 0, never)
+	for i := range sparse {
+		for k := range sparse[i].Points {
+			sparse[i].Points[k].V /= 3000
+		}
+	}
+	again := []time.Duration{20 * time.Minute, 40 * time.Minute}
+	for name, c := range map[string]struct {
+		series []samples.Series
+		want   v1alpha1.Verdict
+		reason string
+		looks  int32
+	}{
+		"as before the release":                               {good, v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, 3},
+		"errors from the start":                               {with(old, fresh(0.05, 0)), v1alpha1.VerdictFail, v1alpha1.ReasonMetricWorse, 1},
+		"errors since 20 minutes":                             {with(old, fresh(0.05, 20*time.Minute)), v1alpha1.VerdictFail, v1alpha1.ReasonMetricWorse, 2},
+		"errors since 40 minutes":                             {with(old, fresh(0.05, 40*time.Minute)), v1alpha1.VerdictFail, v1alpha1.ReasonMetricWorse, 3},
+		"as many errors as before the release":                {with(traffic("old-1", before, 0, 0.05, before), fresh(0.05, 0)), v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, 3},
+		"no requests any more":                                {with(old, traffic("new-1", 0, 10*time.Minute, 0, never)), v1alpha1.VerdictNone, v1alpha1.ReasonNoSeries, 3},
+		"no series at all":                                    {nil, v1alpha1.VerdictNone, v1alpha1.ReasonNoSeries, 3},
+		"few requests":                                        {with(old, sparse), v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData, 3},
+		"nothing before the release":                          {fresh(0, never), v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, 3},
+		"nothing before the release, errors since 20 minutes": {fresh(0.05, 20*time.Minute), v1alpha1.VerdictFail, v1alpha1.ReasonMetricWorse, 2},
+		"one restart":                                         {with(good, []samples.Series{restarts("new-1", 0, end, again[0])}), v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, 3},
+		"each pod restarts once": {with(good, []samples.Series{restarts("new-1", 0, end, again[0]), restarts("new-2", 0, end, again[0])}),
+			v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, 3},
+		"a pod restarts again and again": {with(good, []samples.Series{restarts("new-1", 0, end, again...)}), v1alpha1.VerdictFail, v1alpha1.ReasonPodsUnhealthy, 3},
+		"the old pods restarted as often": {with(good, []samples.Series{restarts("new-1", 0, end, again...), restarts("old-1", before, 0, -30*time.Minute, -20*time.Minute)}),
+			v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, 3},
+		"restarts before the success": {with(good, []samples.Series{restarts("new-1", 0, end, time.Minute, 2*time.Minute)}), v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, 3},
+		"one OOM kill":                {with(good, []samples.Series{killed("new-1", again[0], end)}), v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, 3},
+		"each pod is OOMKilled": {with(good, []samples.Series{killed("new-1", again[0], end), killed("new-2", again[0], end)}),
+			v1alpha1.VerdictFail, v1alpha1.ReasonPodsUnhealthy, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := lookLate(t, c.series)
+			if r.Verdict != c.want || r.Reason != c.reason || r.Looks != c.looks || !r.Final {
+				t.Errorf("verdict %s, reason %s after %d looks, final %t (%s), want %s, %s after %d", r.Verdict, r.Reason, r.Looks, r.Final, r.Message, c.want, c.reason, c.looks)
+			}
+			if r.Verdict == v1alpha1.VerdictFail && (len(r.Metrics) == 0 || r.Metrics[0].New == nil || r.Metrics[0].Old == nil || r.DetectionTime == nil) {
+				t.Errorf("a fail without evidence: %+v", r)
+			}
+		})
+	}
+}
+
+// A metric that depends on the load or the time of day is no evidence against a release that
+// has no old pods to be compared with.
+func TestProbationComparesNoLatencyAndNoMemory(t *testing.T) {
+	const before, end = -2 * time.Hour, succeeded + time.Hour
+	series := append(traffic("old-1", before, 0, 0, 0), traffic("new-1", 0, end, 0, end)...)
+	series = append(series, memory("old-1", before, 0), memory("new-1", 0, end))
+	for i := range series[len(series)-1].Points {
+		series[len(series)-1].Points[i].V *= 10
+	}
+	if r := lookLate(t, series); r.Verdict != v1alpha1.VerdictPass || len(r.Metrics) != 1 {
+		t.Errorf("verdict %s (%s), %d metrics", r.Verdict, r.Message, len(r.Metrics))
+	}
+}
