@@ -1,0 +1,122 @@
+package judge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/judge"
+)
+
+// clockSkew is how much earlier than the controller's the clock of the function may be.
+const clockSkew = 5 * time.Second
+
+// handleProbation makes the look of a probation that is due. Only a fail is sent: the release
+// has succeeded.
+func (f *function) handleProbation(ctx context.Context, pod *v1alpha1.ChangePod, w events.ChangePodReady, asked v1alpha1.Judge) error {
+	parent, err := f.Change.AppV1alpha1().ChangeWorkloads(pod.Namespace).Get(ctx, w.ChangeWorkload, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("read ChangeWorkload: %w", err)
+	}
+	now := f.Clock.Now()
+	switch nextLateStep(parent, pod, now) {
+	case stepLook:
+		record, err := f.lookLate(ctx, parent, pod, asked, now)
+		if err != nil {
+			return err
+		}
+		f.looks.Add(ctx, 1, string(record.Verdict), record.Reason)
+		pod, err = f.storeProbation(ctx, pod, record)
+		if errors.Is(err, errOutdated) || apierrors.IsNotFound(err) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		logging.FromContext(ctx).Infow("Looked at the metrics of a release on probation", "changeworkload", w.Namespace+"/"+parent.Name,
+			"looks", record.Looks, "verdict", record.Verdict, "reason", record.Reason, "final", record.Final)
+		if pod.Status.Probation.Verdict != judgev1alpha1.VerdictFail {
+			return nil
+		}
+	case stepSend:
+	default:
+		return nil
+	}
+	return f.send(ctx, pod, w, pod.Status.Probation)
+}
+
+// nextLateStep returns the action after a wake-up during probation. The status of the release
+// has the number of looks and the time of the next one. A duplicate wake-up finds a record with
+// more looks, and one that comes after the end finds no next look.
+func nextLateStep(parent *v1alpha1.ChangeWorkload, pod *v1alpha1.ChangePod, now time.Time) step {
+	p, record := parent.Status.Probation, pod.Status.Probation
+	if parent.Status.Phase != v1alpha1.WorkloadSuccess || p == nil || !v1alpha1.OwnedBy(pod, parent.UID) {
+		return stepNothing
+	}
+	looks := int32(0)
+	if record != nil {
+		looks = record.Looks
+		if record.Final && record.Verdict != judgev1alpha1.VerdictFail {
+			return stepNothing
+		}
+		if record.Final && pod.Status.JudgeVerdictOf(v1alpha1.JudgeMetrics).Outcome() == v1alpha1.OutcomeFail {
+			return stepNothing
+		}
+		if record.Final {
+			return stepSend
+		}
+	}
+	if p.NextLookTime == nil || p.Looks != looks || now.Add(clockSkew).Before(p.NextLookTime.Time) {
+		return stepNothing
+	}
+	return stepLook
+}
+
+// lookLate looks at the metrics of a release that has succeeded.
+func (f *function) lookLate(ctx context.Context, parent *v1alpha1.ChangeWorkload, pod *v1alpha1.ChangePod, asked v1alpha1.Judge, now time.Time) (judgev1alpha1.Record, error) {
+	check, err := f.checkOf(ctx, asked)
+	if err != nil {
+		return judgev1alpha1.Record{}, err
+	}
+	release, err := f.lateReleaseOf(ctx, parent, pod)
+	if err != nil {
+		return judgev1alpha1.Record{}, err
+	}
+	if now = now.Truncate(lookStep); now.Before(parent.Status.Probation.NextLookTime.Time) {
+		now = parent.Status.Probation.NextLookTime.Time
+	}
+	if check == nil {
+		r := checkDeleted(pod.Status.Probation, asked, release.start, now)
+		r.Looks++
+		return r, nil
+	}
+	source, err := f.source(ctx)
+	if err != nil {
+		return judgev1alpha1.Record{}, err
+	}
+	target := release.target(pod, source.Labels)
+	target.StartTime = metav1.NewTime(release.start)
+	end := parent.Status.Probation.EndTime.Time
+	return judge.LookLate(ctx, source.Reader, judge.Late{
+		Check: check.Spec, Target: target, Success: end.Add(-time.Duration(asked.ProbationSeconds) * time.Second), End: end, Previous: pod.Status.Probation,
+	}, now), nil
+}
+
+// storeProbation stores the record of a probation, unless the stored one has as many looks.
+func (f *function) storeProbation(ctx context.Context, before *v1alpha1.ChangePod, record judgev1alpha1.Record) (*v1alpha1.ChangePod, error) {
+	bounded := limited(record)
+	return f.patch(ctx, before, func(s *v1alpha1.ChangePodStatus) {
+		if s.Probation == nil || s.Probation.Looks < record.Looks {
+			s.Probation = &bounded
+		}
+	})
+}
