@@ -108,12 +108,23 @@ type Decision struct {
 	OrderUnjudged bool
 	// orderUnjudgedReason is the reason of OrderJudged if the order is unjudged.
 	orderUnjudgedReason string
+	// Probation is the probation of the release, or nil.
+	Probation *v1alpha1.Probation
 	// Deadline is when the decision changes without an event; zero means never.
 	Deadline time.Time
 }
 
 // Decide derives the state of a release.
 func Decide(in Input) Decision {
+	d := decideRelease(in)
+	if d.Probation = probationOf(in, d.Phase); d.Probation != nil && d.Probation.NextLookTime != nil {
+		d.Deadline = earliest(d.Deadline, d.Probation.NextLookTime.Time)
+	}
+	return d
+}
+
+// decideRelease is Decide without the probation.
+func decideRelease(in Input) Decision {
 	c := in.ChangeWorkload
 	d := Decision{Pods: podOutcomes(in), Order: Order{Outcome: v1alpha1.OutcomePending, Step: c.Status.OrderStep}}
 	switch {

@@ -28,11 +28,15 @@ func judgesOf(in Input, check *judgev1alpha1.MetricCheck) []v1alpha1.Judge {
 	// its version has succeeded before.
 	if check != nil && !in.Workload.IsRollback {
 		duration := cmp.Or(check.Spec.AnalysisDuration.Duration, defaultAnalysisDuration)
-		out = append(out, v1alpha1.Judge{
+		j := v1alpha1.Judge{
 			Name: v1alpha1.JudgeMetrics, Optional: optional(v1alpha1.JudgeMetrics), TimeoutSeconds: int32((duration + v1alpha1.AnalysisGrace) / time.Second),
 			NoVerdict: v1alpha1.NoVerdictPolicy(cmp.Or(check.Spec.InsufficientDataPolicy, judgev1alpha1.InsufficientDataHold)),
 			Check:     check.Namespace + "/" + check.Name,
-		})
+		}
+		if check.Spec.Probation != nil {
+			j.ProbationSeconds = int32(check.Spec.Probation.Duration / time.Second)
+		}
+		out = append(out, j)
 	}
 	for _, name := range named {
 		if name != v1alpha1.JudgeServer && name != v1alpha1.JudgeMetrics {

@@ -45,6 +45,9 @@ func TestTheJudgesOfABatchAreThoseThatAreConfigured(t *testing.T) {
 		"another duration and another policy": {check: check(func(s *judgev1alpha1.MetricCheckSpec) {
 			s.AnalysisDuration, s.InsufficientDataPolicy = metav1.Duration{Duration: time.Minute}, judgev1alpha1.InsufficientDataFail
 		}), want: []v1alpha1.Judge{{Name: "metrics", TimeoutSeconds: 180, NoVerdict: v1alpha1.NoVerdictFail, Check: "shop/checkout"}}},
+		"with a probation": {check: check(func(s *judgev1alpha1.MetricCheckSpec) {
+			s.Probation = &metav1.Duration{Duration: 24 * time.Hour}
+		}), want: []v1alpha1.Judge{{Name: "metrics", TimeoutSeconds: 420, NoVerdict: v1alpha1.NoVerdictHold, Check: "shop/checkout", ProbationSeconds: 86400}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := settings.Default()

@@ -76,7 +76,9 @@ type Reconciler struct {
 	sender           events.ConfirmingSender
 	signer           signer
 	wakeups          *resend.Schedule
-	calls            *callqueue.Queue
+	// lateWakeUps are the wake-ups of function judge during probation.
+	lateWakeUps *resend.Schedule
+	calls       *callqueue.Queue
 	// enqueue enqueues a ChangeWorkload.
 	enqueue func(types.NamespacedName)
 	// accepted has the ids of announcements that the Broker has accepted.
@@ -142,6 +144,7 @@ func (r *Reconciler) follow(ctx context.Context, in Input, d Decision, w *worklo
 		func() (time.Duration, error) { return r.announce(ctx, in.ChangeWorkload) },
 		func() (time.Duration, error) { return r.drainInbox(ctx, in) },
 		func() (time.Duration, error) { return r.wakeSubmit(ctx, in, d) },
+		func() (time.Duration, error) { return r.wakeJudge(ctx, in, d) },
 		func() (time.Duration, error) { return r.sendProgress(ctx, in, d) },
 		func() (time.Duration, error) { return 0, r.removeFinalizer(ctx, in, d) },
 	} {

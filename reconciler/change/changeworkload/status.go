@@ -45,6 +45,7 @@ func derive(in Input, d Decision) *v1alpha1.ChangeWorkload {
 	}
 	st.Phase = d.Phase
 	st.OrderStep = d.Order.Step
+	st.Probation = d.Probation
 	announceChanges(in, next, d)
 	markConditions(next, in, d)
 	st.UpdateTime, st.UpdateTimeUnix = v1alpha1.FormatTime(in.Now), in.Now.Unix()
@@ -73,7 +74,7 @@ func compare(old, next *v1alpha1.ChangeWorkload) change {
 	if equality.Semantic.DeepEqual(a, b) {
 		return same
 	}
-	if a.Phase != b.Phase || !equality.Semantic.DeepEqual(a.OrderStep, b.OrderStep) || len(a.DefenseCheckFailPods) != len(b.DefenseCheckFailPods) ||
+	if a.Phase != b.Phase || !equality.Semantic.DeepEqual(a.OrderStep, b.OrderStep) || !equality.Semantic.DeepEqual(a.Probation, b.Probation) || len(a.DefenseCheckFailPods) != len(b.DefenseCheckFailPods) ||
 		len(a.Conditions) != len(b.Conditions) {
 		return transition
 	}
@@ -92,16 +93,23 @@ func compare(old, next *v1alpha1.ChangeWorkload) change {
 
 // nextStatus returns the status to write and how it differs. A superseded Success
 // keeps the counts and lists of its end while its pods are deleted, when only an
-// announcement is removed.
+// announcement is removed or its probation ends.
 func nextStatus(in Input, d Decision) (*v1alpha1.ChangeWorkload, change) {
 	next := derive(in, d)
 	kind := compare(in.ChangeWorkload, next)
-	if kind == announced && supersededSuccess(in) {
+	if supersededSuccess(in) && (kind == announced || kind == transition && onlyProbation(in.ChangeWorkload, next)) {
 		announcements := next.Status.Announcements
 		next = in.ChangeWorkload.DeepCopy()
-		next.Status.Announcements = announcements
+		next.Status.Announcements, next.Status.Probation = announcements, d.Probation
 	}
 	return next, kind
+}
+
+// onlyProbation reports whether no other transition than that of the probation is to be written.
+func onlyProbation(old, next *v1alpha1.ChangeWorkload) bool {
+	same := old.DeepCopy()
+	same.Status.Probation = next.Status.Probation
+	return compare(same, next) != transition
 }
 
 // writeDelay returns the delay of the write of a change, and false if the change is
