@@ -3,6 +3,7 @@
 package attack
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/breakwater-dev/breakwater/test/e2e/impersonation"
@@ -57,6 +58,7 @@ func TestTheServiceAccountsOfFunctionsWriteOnlyTheirFacts(t *testing.T) {
 		{"callback", release, orderVerdicts, only},
 		{"callback", release, `{"status":{"status":"Success"}}`, only},
 		{"judge", pod, metricRecord, ""},
+		{"judge", pod, strings.Replace(metricRecord, "metricRecord", "probation", 1), ""},
 		{"judge", pod, verdicts, "only status.metricRecord"},
 		{"judge", pod, `{"status":{"status":"ExecuteDone"}}`, "only status.metricRecord"},
 		{"judge", pod, `{"status":{"podResults":[{"pod":"a","verdict":"pass"}]}}`, "only status.metricRecord"},
