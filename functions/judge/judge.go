@@ -90,21 +90,21 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	if w.Judge != v1alpha1.JudgeMetrics {
 		return nil // the wake-up is for another judge
 	}
-	pod, err := f.Change.AppV1alpha1().ChangePods(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
+	batch, err := f.Change.AppV1alpha1().ChangePods(w.Namespace).Get(ctx, w.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("read ChangePod: %w", err)
 	}
-	step, asked := nextStep(pod, w)
-	switch step {
-	case stepLook:
-		record, err := f.look(ctx, pod, *asked)
+	next, asked := nextAction(batch, w)
+	switch next {
+	case actionLook:
+		record, err := f.look(ctx, batch, *asked)
 		if err != nil {
 			return err
 		}
 		f.looks.Add(ctx, 1, string(record.Verdict), record.Reason)
-		pod, err = f.store(ctx, pod, record)
+		batch, err = f.store(ctx, batch, record)
 		if errors.Is(err, errOutdated) || apierrors.IsNotFound(err) {
 			return nil
 		} else if err != nil {
@@ -112,63 +112,63 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 		}
 		logging.FromContext(ctx).Infow("Looked at the metrics of a batch", "changepod", w.Namespace+"/"+w.Name,
 			"looks", record.Looks, "verdict", record.Verdict, "reason", record.Reason, "final", record.Final)
-		if !pod.Status.MetricRecord.Final {
+		if !batch.Status.MetricRecord.Final {
 			return nil
 		}
-	case stepSend:
-	case stepProbation:
-		return f.handleProbation(ctx, pod, w, *asked)
+	case actionSend:
+	case actionProbation:
+		return f.handleProbation(ctx, batch, w, *asked)
 	default:
 		return nil
 	}
-	return f.send(ctx, pod, w, pod.Status.MetricRecord)
+	return f.send(ctx, batch, w, batch.Status.MetricRecord)
 }
 
-// step is the action after a wake-up.
-type step string
+// action is what is done after a wake-up.
+type action string
 
 const (
-	// stepNothing: the wake-up is outdated, or the verdict is stored.
-	stepNothing step = "nothing"
-	// stepLook looks at the metrics.
-	stepLook step = "look"
-	// stepSend sends the verdict of the record again, because it was lost.
-	stepSend step = "send"
-	// stepProbation: the verdict is stored, and the release may be on probation.
-	stepProbation step = "probation"
+	// actionNothing: the wake-up is outdated, or the verdict is stored.
+	actionNothing action = "nothing"
+	// actionLook looks at the metrics.
+	actionLook action = "look"
+	// actionSend sends the verdict of the record again, because it was lost.
+	actionSend action = "send"
+	// actionProbation: the verdict is stored, and the release may be on probation.
+	actionProbation action = "probation"
 )
 
-// nextStep returns the action after a wake-up. It depends only on facts, because the wake-up
+// nextAction returns the action after a wake-up. It depends only on facts, because the wake-up
 // may be duplicate, late or outdated.
-func nextStep(pod *v1alpha1.ChangePod, w events.ChangePodReady) (step, *v1alpha1.Judge) {
+func nextAction(batch *v1alpha1.ChangePod, w events.ChangePodReady) (action, *v1alpha1.Judge) {
 	var asked *v1alpha1.Judge
-	for i := range pod.Spec.Judges {
-		if pod.Spec.Judges[i].Name == v1alpha1.JudgeMetrics {
-			asked = &pod.Spec.Judges[i]
+	for i := range batch.Spec.Judges {
+		if batch.Spec.Judges[i].Name == v1alpha1.JudgeMetrics {
+			asked = &batch.Spec.Judges[i]
 		}
 	}
-	record := pod.Status.MetricRecord
+	record := batch.Status.MetricRecord
 	switch {
-	case pod.UID != w.UID, pod.DeletionTimestamp != nil, asked == nil:
-		return stepNothing, nil
-	case pod.Status.JudgeVerdictOf(v1alpha1.JudgeMetrics) != nil && asked.ProbationSeconds > 0:
-		return stepProbation, asked
-	case pod.Status.JudgeVerdictOf(v1alpha1.JudgeMetrics) != nil:
-		return stepNothing, nil
+	case batch.UID != w.UID, batch.DeletionTimestamp != nil, asked == nil:
+		return actionNothing, nil
+	case batch.Status.JudgeVerdictOf(v1alpha1.JudgeMetrics) != nil && asked.ProbationSeconds > 0:
+		return actionProbation, asked
+	case batch.Status.JudgeVerdictOf(v1alpha1.JudgeMetrics) != nil:
+		return actionNothing, nil
 	case record != nil && record.Final:
-		return stepSend, asked
+		return actionSend, asked
 	default:
-		return stepLook, asked
+		return actionLook, asked
 	}
 }
 
 // look looks at the metrics of the release of a batch.
-func (f *function) look(ctx context.Context, pod *v1alpha1.ChangePod, asked v1alpha1.Judge) (judgev1alpha1.Record, error) {
+func (f *function) look(ctx context.Context, batch *v1alpha1.ChangePod, asked v1alpha1.Judge) (judgev1alpha1.Record, error) {
 	check, err := f.checkOf(ctx, asked)
 	if err != nil {
 		return judgev1alpha1.Record{}, err
 	}
-	release, err := f.releaseOf(ctx, pod)
+	release, err := f.releaseOf(ctx, batch)
 	if err != nil {
 		return judgev1alpha1.Record{}, err
 	}
@@ -178,10 +178,10 @@ func (f *function) look(ctx context.Context, pod *v1alpha1.ChangePod, asked v1al
 		return judgev1alpha1.Record{}, err
 	}
 	if check == nil {
-		return checkDeleted(pod.Status.MetricRecord, asked, release.start, now), nil
+		return checkDeleted(batch.Status.MetricRecord, asked, release.start, now), nil
 	}
-	target := release.target(pod, source.Labels)
-	record := judge.Look(ctx, source.Reader, check.Spec, target, analysisEnd(pod, asked), pod.Status.MetricRecord, now.Truncate(lookStep))
+	target := release.target(batch, source.Labels)
+	record := judge.Look(ctx, source.Reader, check.Spec, target, analysisEnd(batch, asked), batch.Status.MetricRecord, now.Truncate(lookStep))
 	if record.Reason == judgev1alpha1.ReasonMetricsUnavailable {
 		// Prometheus may answer again and have the samples, so looks continue while the batch is
 		// open or held.
@@ -207,9 +207,9 @@ const lookStep = 5 * time.Second
 
 // analysisEnd returns the end of the analysis of a batch: the timeout of the judge minus
 // AnalysisGrace. It is rounded up, so that batches of a release send the same queries.
-func analysisEnd(pod *v1alpha1.ChangePod, asked v1alpha1.Judge) time.Time {
+func analysisEnd(batch *v1alpha1.ChangePod, asked v1alpha1.Judge) time.Time {
 	duration := time.Duration(asked.TimeoutSeconds)*time.Second - v1alpha1.AnalysisGrace
-	return pod.CreationTimestamp.Add(max(duration, 0) + lookStep - 1).Truncate(lookStep)
+	return batch.CreationTimestamp.Add(max(duration, 0) + lookStep - 1).Truncate(lookStep)
 }
 
 // checkDeleted returns the record of a batch whose MetricCheck was deleted.
@@ -242,20 +242,20 @@ func (f *function) store(ctx context.Context, before *v1alpha1.ChangePod, record
 // patch changes the status of a batch by compare-and-swap, and returns the stored object. It
 // changes nothing if another batch has the name.
 func (f *function) patch(ctx context.Context, before *v1alpha1.ChangePod, change func(*v1alpha1.ChangePodStatus)) (*v1alpha1.ChangePod, error) {
-	pods := f.Change.AppV1alpha1().ChangePods(before.Namespace)
-	return functions.PatchStatusFrom(ctx, pods, before, statuspatch.ChangePodRecord, func(pod *v1alpha1.ChangePod) error {
-		if pod.UID != before.UID {
+	batches := f.Change.AppV1alpha1().ChangePods(before.Namespace)
+	return functions.PatchStatusFrom(ctx, batches, before, statuspatch.ChangePodRecord, func(batch *v1alpha1.ChangePod) error {
+		if batch.UID != before.UID {
 			return errOutdated
 		}
-		change(&pod.Status)
+		change(&batch.Status)
 		return nil
 	})
 }
 
 // send sends the verdict of a record.
-func (f *function) send(ctx context.Context, pod *v1alpha1.ChangePod, w events.ChangePodReady, record *judgev1alpha1.Record) error {
+func (f *function) send(ctx context.Context, batch *v1alpha1.ChangePod, w events.ChangePodReady, record *judgev1alpha1.Record) error {
 	e, err := events.New(events.JudgeVerdict{
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Version: w.Version, Attempt: w.Attempt,
+		Namespace: batch.Namespace, Name: batch.Name, UID: batch.UID, Version: w.Version, Attempt: w.Attempt,
 		Judge: v1alpha1.JudgeMetrics, Stage: v1alpha1.StagePost, Verdict: string(record.Verdict),
 		Reason: record.Reason, Message: record.Message, Time: metav1.NewMicroTime(record.LookTime.Time),
 	})

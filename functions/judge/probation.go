@@ -21,22 +21,22 @@ const clockSkew = 5 * time.Second
 
 // handleProbation makes the look of a probation that is due. Only a fail is sent: the release
 // has succeeded.
-func (f *function) handleProbation(ctx context.Context, pod *v1alpha1.ChangePod, w events.ChangePodReady, asked v1alpha1.Judge) error {
-	parent, err := f.Change.AppV1alpha1().ChangeWorkloads(pod.Namespace).Get(ctx, w.ChangeWorkload, metav1.GetOptions{})
+func (f *function) handleProbation(ctx context.Context, batch *v1alpha1.ChangePod, w events.ChangePodReady, asked v1alpha1.Judge) error {
+	parent, err := f.Change.AppV1alpha1().ChangeWorkloads(batch.Namespace).Get(ctx, w.ChangeWorkload, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("read ChangeWorkload: %w", err)
 	}
 	now := f.Clock.Now()
-	switch nextLateStep(parent, pod, now) {
-	case stepLook:
-		record, err := f.lookLate(ctx, parent, pod, asked, now)
+	switch nextLateAction(parent, batch, now) {
+	case actionLook:
+		record, err := f.lookLate(ctx, parent, batch, asked, now)
 		if err != nil {
 			return err
 		}
 		f.looks.Add(ctx, 1, string(record.Verdict), record.Reason)
-		pod, err = f.storeProbation(ctx, pod, record)
+		batch, err = f.storeProbation(ctx, batch, record)
 		if errors.Is(err, errOutdated) || apierrors.IsNotFound(err) {
 			return nil
 		} else if err != nil {
@@ -44,50 +44,50 @@ func (f *function) handleProbation(ctx context.Context, pod *v1alpha1.ChangePod,
 		}
 		logging.FromContext(ctx).Infow("Looked at the metrics of a release on probation", "changeworkload", w.Namespace+"/"+parent.Name,
 			"looks", record.Looks, "verdict", record.Verdict, "reason", record.Reason, "final", record.Final)
-		if pod.Status.Probation.Verdict != judgev1alpha1.VerdictFail {
+		if batch.Status.Probation.Verdict != judgev1alpha1.VerdictFail {
 			return nil
 		}
-	case stepSend:
+	case actionSend:
 	default:
 		return nil
 	}
-	return f.send(ctx, pod, w, pod.Status.Probation)
+	return f.send(ctx, batch, w, batch.Status.Probation)
 }
 
-// nextLateStep returns the action after a wake-up during probation. The status of the release
+// nextLateAction returns the action after a wake-up during probation. The status of the release
 // has the number of looks and the time of the next one. A duplicate wake-up finds a record with
 // more looks, and one that comes after the end finds no next look.
-func nextLateStep(parent *v1alpha1.ChangeWorkload, pod *v1alpha1.ChangePod, now time.Time) step {
-	p, record := parent.Status.Probation, pod.Status.Probation
-	if parent.Status.Phase != v1alpha1.WorkloadSuccess || p == nil || !v1alpha1.OwnedBy(pod, parent.UID) {
-		return stepNothing
+func nextLateAction(parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, now time.Time) action {
+	p, record := parent.Status.Probation, batch.Status.Probation
+	if parent.Status.Phase != v1alpha1.ReleaseSuccess || p == nil || !v1alpha1.OwnedBy(batch, parent.UID) {
+		return actionNothing
 	}
 	looks := int32(0)
 	if record != nil {
 		looks = record.Looks
 		if record.Final && record.Verdict != judgev1alpha1.VerdictFail {
-			return stepNothing
+			return actionNothing
 		}
-		if record.Final && pod.Status.JudgeVerdictOf(v1alpha1.JudgeMetrics).Outcome() == v1alpha1.OutcomeFail {
-			return stepNothing
+		if record.Final && batch.Status.JudgeVerdictOf(v1alpha1.JudgeMetrics).Outcome() == v1alpha1.OutcomeFail {
+			return actionNothing
 		}
 		if record.Final {
-			return stepSend
+			return actionSend
 		}
 	}
 	if p.NextLookTime == nil || p.Looks != looks || now.Add(clockSkew).Before(p.NextLookTime.Time) {
-		return stepNothing
+		return actionNothing
 	}
-	return stepLook
+	return actionLook
 }
 
 // lookLate looks at the metrics of a release that has succeeded.
-func (f *function) lookLate(ctx context.Context, parent *v1alpha1.ChangeWorkload, pod *v1alpha1.ChangePod, asked v1alpha1.Judge, now time.Time) (judgev1alpha1.Record, error) {
+func (f *function) lookLate(ctx context.Context, parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, asked v1alpha1.Judge, now time.Time) (judgev1alpha1.Record, error) {
 	check, err := f.checkOf(ctx, asked)
 	if err != nil {
 		return judgev1alpha1.Record{}, err
 	}
-	release, err := f.lateReleaseOf(ctx, parent, pod)
+	release, err := f.lateReleaseOf(ctx, parent, batch)
 	if err != nil {
 		return judgev1alpha1.Record{}, err
 	}
@@ -95,7 +95,7 @@ func (f *function) lookLate(ctx context.Context, parent *v1alpha1.ChangeWorkload
 		now = parent.Status.Probation.NextLookTime.Time
 	}
 	if check == nil {
-		r := checkDeleted(pod.Status.Probation, asked, release.start, now)
+		r := checkDeleted(batch.Status.Probation, asked, release.start, now)
 		r.Looks++
 		return r, nil
 	}
@@ -103,11 +103,11 @@ func (f *function) lookLate(ctx context.Context, parent *v1alpha1.ChangeWorkload
 	if err != nil {
 		return judgev1alpha1.Record{}, err
 	}
-	target := release.target(pod, source.Labels)
+	target := release.target(batch, source.Labels)
 	target.StartTime = metav1.NewTime(release.start)
 	end := parent.Status.Probation.EndTime.Time
 	return judge.LookLate(ctx, source.Reader, judge.Late{
-		Check: check.Spec, Target: target, Success: end.Add(-time.Duration(asked.ProbationSeconds) * time.Second), End: end, Previous: pod.Status.Probation,
+		Check: check.Spec, Target: target, Success: end.Add(-time.Duration(asked.ProbationSeconds) * time.Second), End: end, Previous: batch.Status.Probation,
 	}, now), nil
 }
 

@@ -39,7 +39,7 @@ func (f *fixture) onProbation(t *testing.T, looks int32, next time.Duration, edi
 	c := f.ChangeWorkload(ft.Release)
 	success := ft.Now().Add(duration)
 	at := metav1.NewTime(success.Add(next))
-	c.Status.Phase = v1alpha1.WorkloadSuccess
+	c.Status.Phase = v1alpha1.ReleaseSuccess
 	c.Status.Probation = &v1alpha1.Probation{EndTime: metav1.NewTime(success.Add(probation)), Looks: looks, NextLookTime: &at}
 	for _, e := range edit {
 		e(c)
@@ -115,8 +115,8 @@ func TestALookDuringProbationIsMadeOnceAndOnlyWhenItIsDue(t *testing.T) {
 			release: func(c *v1alpha1.ChangeWorkload) { c.Status.Probation.Looks = 1 }},
 		"the probation has ended":  {batch: recorded(0, judgev1alpha1.VerdictNone, true)},
 		"a newer release ended it": {release: func(c *v1alpha1.ChangeWorkload) { c.Status.Probation.NextLookTime = nil }},
-		"the release is suspended": {release: func(c *v1alpha1.ChangeWorkload) { c.Status.Phase = v1alpha1.WorkloadSuspend }},
-		"the release runs":         {release: func(c *v1alpha1.ChangeWorkload) { c.Status.Phase = v1alpha1.WorkloadRunning }},
+		"the release is suspended": {release: func(c *v1alpha1.ChangeWorkload) { c.Status.Phase = v1alpha1.ReleaseSuspend }},
+		"the release runs":         {release: func(c *v1alpha1.ChangeWorkload) { c.Status.Phase = v1alpha1.ReleaseRunning }},
 		"no probation is stored":   {release: func(c *v1alpha1.ChangeWorkload) { c.Status.Probation = nil }},
 		"a fail that was lost":     {batch: recorded(1, judgev1alpha1.VerdictFail, true), sent: "fail"},
 		"a fail that is stored": {batch: func(p *v1alpha1.ChangePod) {

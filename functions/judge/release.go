@@ -64,24 +64,24 @@ func (f *function) checkOf(ctx context.Context, asked v1alpha1.Judge) (*judgev1a
 }
 
 // releaseOf returns the release of a batch, at most releaseTTL old.
-func (f *function) releaseOf(ctx context.Context, pod *v1alpha1.ChangePod) (release, error) {
-	owner := metav1.GetControllerOfNoCopy(pod)
+func (f *function) releaseOf(ctx context.Context, batch *v1alpha1.ChangePod) (release, error) {
+	owner := metav1.GetControllerOfNoCopy(batch)
 	if owner == nil {
 		return release{}, errOutdated
 	}
 	if found, ok := f.releases.entries.Get(owner.UID); ok {
 		return found.(release), nil
 	}
-	parent, err := f.Change.AppV1alpha1().ChangeWorkloads(pod.Namespace).Get(ctx, owner.Name, metav1.GetOptions{})
+	parent, err := f.Change.AppV1alpha1().ChangeWorkloads(batch.Namespace).Get(ctx, owner.Name, metav1.GetOptions{})
 	if err != nil {
 		return release{}, fmt.Errorf("read ChangeWorkload: %w", err)
 	}
-	out := release{namespace: pod.Namespace}
-	if out.start, err = f.startOf(ctx, parent, pod); err != nil {
+	out := release{namespace: batch.Namespace}
+	if out.start, err = f.startOf(ctx, parent, batch); err != nil {
 		return release{}, err
 	}
 	if err := f.findPods(ctx, parent, &out, func(pods []corev1.Pod) ([]string, []string) {
-		return podsOfRevisions(pods, parent.Spec.WorkloadRef.UID, pod.Spec.PodInfos)
+		return podsOfRevisions(pods, parent.Spec.WorkloadRef.UID, batch.Spec.PodInfos)
 	}); err != nil {
 		return release{}, err
 	}
@@ -92,12 +92,12 @@ func (f *function) releaseOf(ctx context.Context, pod *v1alpha1.ChangePod) (rele
 // lateReleaseOf returns a release that has succeeded. All pods of its workload are new: a newer
 // release ends the probation. The names of old pods that the workload owned itself are unknown
 // after their deletion.
-func (f *function) lateReleaseOf(ctx context.Context, parent *v1alpha1.ChangeWorkload, pod *v1alpha1.ChangePod) (release, error) {
-	start, err := f.startOf(ctx, parent, pod)
+func (f *function) lateReleaseOf(ctx context.Context, parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod) (release, error) {
+	start, err := f.startOf(ctx, parent, batch)
 	if err != nil {
 		return release{}, err
 	}
-	out := release{namespace: pod.Namespace, start: start}
+	out := release{namespace: batch.Namespace, start: start}
 	err = f.findPods(ctx, parent, &out, func(pods []corev1.Pod) (newPods, oldPods []string) {
 		for i := range pods {
 			if v1alpha1.OwnedBy(&pods[i], parent.Spec.WorkloadRef.UID) {
@@ -111,15 +111,15 @@ func (f *function) lateReleaseOf(ctx context.Context, parent *v1alpha1.ChangeWor
 
 // startOf returns when the first batch of a release was created, or the given one if the first
 // was deleted.
-func (f *function) startOf(ctx context.Context, parent *v1alpha1.ChangeWorkload, pod *v1alpha1.ChangePod) (time.Time, error) {
-	first, err := f.Change.AppV1alpha1().ChangePods(pod.Namespace).Get(ctx, v1alpha1.ChangePodName(parent.Name, 1), metav1.GetOptions{})
+func (f *function) startOf(ctx context.Context, parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod) (time.Time, error) {
+	first, err := f.Change.AppV1alpha1().ChangePods(batch.Namespace).Get(ctx, v1alpha1.ChangePodName(parent.Name, 1), metav1.GetOptions{})
 	switch {
 	case err == nil && v1alpha1.OwnedBy(first, parent.UID):
 		return first.CreationTimestamp.Time, nil
 	case err != nil && !apierrors.IsNotFound(err):
 		return time.Time{}, fmt.Errorf("read the first ChangePod: %w", err)
 	default:
-		return pod.CreationTimestamp.Time, nil
+		return batch.CreationTimestamp.Time, nil
 	}
 }
 
@@ -198,7 +198,7 @@ type Labels struct{ Namespace, Pod string }
 
 // target returns the matchers of the pods of a release. The start time is that of an earlier
 // look, if there is one.
-func (r release) target(pod *v1alpha1.ChangePod, names Labels) judgev1alpha1.Target {
+func (r release) target(batch *v1alpha1.ChangePod, names Labels) judgev1alpha1.Target {
 	matcher := func(patterns []string) string {
 		if len(patterns) == 0 {
 			return ""
@@ -206,7 +206,7 @@ func (r release) target(pod *v1alpha1.ChangePod, names Labels) judgev1alpha1.Tar
 		return names.Namespace + "=" + strconv.Quote(r.namespace) + "," + names.Pod + "=~" + strconv.Quote(strings.Join(patterns, "|"))
 	}
 	t := judgev1alpha1.Target{New: matcher(r.newPods), Old: matcher(r.oldPods), StartTime: metav1.NewTime(r.start)}
-	if record := pod.Status.MetricRecord; record != nil && !record.Target.StartTime.IsZero() {
+	if record := batch.Status.MetricRecord; record != nil && !record.Target.StartTime.IsZero() {
 		t.StartTime = record.Target.StartTime
 	}
 	return t

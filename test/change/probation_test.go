@@ -84,7 +84,7 @@ func TestAReleaseOnProbationIsSuspendedByALateFailAndANewerOneEndsIt(t *testing.
 	}
 	w := f.create(t, workload.Deployment, builder.Deployment("web", 1, builder.Simulated))
 	w.writeFacts(t, 1, map[string]any{"judges": verdictOfMetrics("pass")})
-	first := w.awaitPhase(t, v1alpha1.WorkloadSuccess, 1)
+	first := w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 	p := w.awaitProbation(t, first.Name, 0, true)
 	success := time.Unix(first.Status.EntryTimeUnix, 0)
 	if end, next := p.EndTime.Sub(success), p.NextLookTime.Sub(success); end != 24*time.Hour || next != 10*time.Minute {
@@ -103,12 +103,12 @@ func TestAReleaseOnProbationIsSuspendedByALateFailAndANewerOneEndsIt(t *testing.
 
 	w.mustPatch(t, releaseOf("v2"))
 	w.writeFacts(t, 2, map[string]any{"judges": verdictOfMetrics("pass")})
-	second := w.awaitPhase(t, v1alpha1.WorkloadSuccess, 2)
+	second := w.awaitPhase(t, v1alpha1.ReleaseSuccess, 2)
 	w.awaitProbation(t, first.Name, 1, false)
 	w.awaitProbation(t, second.Name, 0, true)
 
 	w.writeFacts(t, 2, map[string]any{"probation": record(judgev1alpha1.VerdictFail), "judges": verdictOfMetrics("fail")})
-	w.awaitPhase(t, v1alpha1.WorkloadSuspend, 2)
+	w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
 	w.awaitWorkload(t, "is suspended", func(live *workload.Workload) bool { return live.Labels[v1alpha1.SuspendLabel] != "" })
 	w.awaitProbation(t, second.Name, 1, false)
 }

@@ -40,7 +40,7 @@ func TestTheCommandsOfThePageRequestARollback(t *testing.T) {
 	w.mustPatch(t, releaseOf("v2"))
 	w.judge(t, w.awaitBatch(t, 2), "unpass")
 	w.awaitHeld(t)
-	w.awaitPhase(t, v1alpha1.WorkloadSuspend, 2)
+	w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
 
 	kubectl(t, "", "-n", f.namespace, "create", "serviceaccount", "ann")
 	for _, role := range []string{"view", "breakwater-rollback"} {

@@ -31,7 +31,7 @@ const maxProbationMessage = 1024
 
 // probationOf derives the probation of a release from the time of its success, the judges of its
 // batches, and the record of function judge. phase is that of this decision.
-func probationOf(in Input, phase v1alpha1.WorkloadPhase) *v1alpha1.Probation {
+func probationOf(in Input, phase v1alpha1.ReleasePhase) *v1alpha1.Probation {
 	c := in.ChangeWorkload
 	before, batch := c.Status.Probation, probationBatch(in.ChangePods)
 	current := isCurrent(in)
@@ -48,7 +48,7 @@ func probationOf(in Input, phase v1alpha1.WorkloadPhase) *v1alpha1.Probation {
 	switch {
 	case before != nil:
 		next.EndTime = before.EndTime
-	case phase == v1alpha1.WorkloadSuccess && c.Status.Phase == phase && current && !batch.JudgedByPerson():
+	case phase == v1alpha1.ReleaseSuccess && c.Status.Phase == phase && current && !batch.JudgedByPerson():
 		next.EndTime = metav1.NewTime(time.Unix(c.Status.EntryTimeUnix, 0).Add(length))
 	default:
 		return nil
@@ -58,7 +58,7 @@ func probationOf(in Input, phase v1alpha1.WorkloadPhase) *v1alpha1.Probation {
 		next.Looks, next.Message = r.Looks, text.Truncate(r.Reason+": "+r.Message, maxProbationMessage)
 		last, final = r.LookTime.Time, r.Final
 	}
-	if phase == v1alpha1.WorkloadSuccess && current && !final && !batch.JudgedByPerson() {
+	if phase == v1alpha1.ReleaseSuccess && current && !final && !batch.JudgedByPerson() {
 		at := metav1.NewTime(earliest(last.Add(lookDistance(next.Looks)), next.EndTime.Time))
 		next.NextLookTime = &at
 	}
@@ -101,7 +101,7 @@ func probationSeconds(c *v1alpha1.ChangePod) int32 {
 // recorded again. The look must be in the stored status, which function judge reads.
 func lookDue(in Input, d Decision) bool {
 	stored, batch := in.ChangeWorkload.Status.Probation, probationBatch(in.ChangePods)
-	if d.Phase != v1alpha1.WorkloadSuccess || d.Probation == nil || stored == nil || batch == nil {
+	if d.Phase != v1alpha1.ReleaseSuccess || d.Probation == nil || stored == nil || batch == nil {
 		return false
 	}
 	if failUnsent(batch) {

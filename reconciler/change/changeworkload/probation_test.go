@@ -22,14 +22,14 @@ func judgedByMetrics(n int, probation time.Duration) func(*Input) {
 		c := in.ChangePods[len(in.ChangePods)-1]
 		c.Namespace, c.UID = "default", "batch"
 		c.Spec.Judges = []v1alpha1.Judge{{Name: v1alpha1.JudgeMetrics, ProbationSeconds: int32(probation / time.Second)}}
-		c.Status.Phase, c.Status.Message = v1alpha1.PodExecuteDone, string(v1alpha1.PodPostFinish)
+		c.Status.Phase, c.Status.Message = v1alpha1.BatchExecuteDone, string(v1alpha1.BatchPostFinish)
 		c.Status.Judges = []v1alpha1.JudgeVerdict{{Judge: v1alpha1.JudgeMetrics, Stage: v1alpha1.StagePost, Verdict: "pass"}}
 	}
 }
 
 // succeededAtT0: the release succeeded at t0.
 func succeededAtT0(in *Input) {
-	was(v1alpha1.WorkloadSuccess)(in)
+	was(v1alpha1.ReleaseSuccess)(in)
 	in.ChangeWorkload.Status.EntryTimeUnix = t0.Unix()
 }
 
@@ -72,7 +72,7 @@ func TestTheProbationFollowsFromTheSuccessAndTheLooks(t *testing.T) {
 		want want
 	}{
 		"no probation":                       {passed(0), want{}},
-		"the release runs":                   {passed(long, was(v1alpha1.WorkloadRunning)), want{}},
+		"the release runs":                   {passed(long, was(v1alpha1.ReleaseRunning)), want{}},
 		"it has just succeeded":              {passed(long), want{long, 10 * time.Minute, 0, false}},
 		"the first look is due":              {passed(long, until(long, 0, 10*time.Minute), after(10*time.Minute)), want{long, 10 * time.Minute, 0, true}},
 		"due, but not stored yet":            {passed(long, after(10*time.Minute)), want{long, 10 * time.Minute, 0, false}},
@@ -120,11 +120,11 @@ func TestALateFailDuringProbationSuspendsTheWorkload(t *testing.T) {
 	in := release(1, finished(1, 1), complete1, judgedByMetrics(1, time.Hour), succeededAtT0, until(time.Hour, 0, 10*time.Minute),
 		seen(1, 10*time.Minute, judgev1alpha1.VerdictFail, true), lateFail)
 	d := Decide(in)
-	if d.Phase != v1alpha1.WorkloadSuspend || d.Action != ActionSuspend || d.Reason != v1alpha1.ReasonCheckFailed {
+	if d.Phase != v1alpha1.ReleaseSuspend || d.Action != ActionSuspend || d.Reason != v1alpha1.ReasonCheckFailed {
 		t.Errorf("phase %s, action %q, reason %s", d.Phase, d.Action, d.Reason)
 	}
 	newer(&in)
-	if d = Decide(in); d.Phase != v1alpha1.WorkloadFailed {
+	if d = Decide(in); d.Phase != v1alpha1.ReleaseFailed {
 		t.Errorf("the fail of a replaced release: phase %s", d.Phase)
 	}
 }
