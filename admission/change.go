@@ -56,6 +56,11 @@ func (c *Change) compare(req *admissionv1.AdmissionRequest) error {
 	if err != nil {
 		return err
 	}
+	for _, s := range []*spec{&before, &after} {
+		if s.Template, err = c.New.Kind.ReleaseTemplate(s.Template); err != nil {
+			return err
+		}
+	}
 	same, err := workload.SameTemplate(before.Template, after.Template)
 	c.TemplateChanged, c.specChanged = !same, !bytes.Equal(before.raw, after.raw)
 	return err

@@ -19,6 +19,8 @@ type Mutation struct {
 	Labels, Annotations map[string]string
 	// Hold changes the field that stops the rollout; usually empty.
 	Hold []workload.Operation
+	// Template changes the release on the template of a Knative Service; otherwise empty.
+	Template []workload.Operation
 }
 
 // NewMutation returns a mutation without changes.
@@ -54,13 +56,13 @@ func (m Mutation) Patch(w *workload.Workload) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compare metadata: %w", err)
 	}
-	ops := make([]workload.Operation, 0, len(compared)+len(m.Hold))
+	ops := make([]workload.Operation, 0, len(compared)+len(m.Hold)+len(m.Template))
 	for _, op := range compared {
 		ops = append(ops, workload.Operation{Op: op.Operation, Path: op.Path, Value: op.Value})
 	}
 	// The operations are independent; sorting makes the patch deterministic.
 	slices.SortFunc(ops, func(a, b workload.Operation) int { return strings.Compare(a.Path, b.Path) })
-	if ops = append(ops, m.Hold...); len(ops) == 0 {
+	if ops = append(append(ops, m.Hold...), m.Template...); len(ops) == 0 {
 		return nil, nil
 	}
 	return json.Marshal(ops)

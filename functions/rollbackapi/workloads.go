@@ -23,6 +23,9 @@ func kindOf(name string) (workload.Kind, error) {
 	}
 	var known []string
 	for _, k := range workload.BuiltIn() {
+		if k.Optional {
+			continue // openapi has no permissions for it
+		}
 		if strings.EqualFold(k.Kind, name) {
 			return k, nil
 		}

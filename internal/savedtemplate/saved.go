@@ -55,7 +55,10 @@ type data struct {
 // the current release of w.
 func Build(w *workload.Workload, release v1alpha1.Release, template json.RawMessage) (*appsv1.ControllerRevision, error) {
 	var d data
-	d.Spec.Template = template
+	var err error
+	if d.Spec.Template, err = w.Kind.SavedTemplate(template); err != nil {
+		return nil, err
+	}
 	raw, err := json.Marshal(d)
 	if err != nil {
 		return nil, fmt.Errorf("encode saved template: %w", err)
@@ -126,13 +129,13 @@ func ReadAll(revisions []appsv1.ControllerRevision, uid types.UID) []Saved {
 	return all
 }
 
-// PodTemplate decodes the template.
-func (k Saved) PodTemplate() (*corev1.PodTemplateSpec, error) {
-	var t corev1.PodTemplateSpec
-	if err := json.Unmarshal(k.Template, &t); err != nil {
+// PodTemplate decodes the template of a workload of the kind.
+func (k Saved) PodTemplate(kind workload.Kind) (*corev1.PodTemplateSpec, error) {
+	t, err := workload.DecodeTemplate(kind, k.Template)
+	if err != nil {
 		return nil, fmt.Errorf("read the template of %s: %w", k.Name, err)
 	}
-	return &t, nil
+	return t, nil
 }
 
 func labelsOf(uid types.UID) map[string]string {

@@ -3,7 +3,7 @@
 // holds a rollout, and the kind of object from which the version of a pod is
 // read.
 //
-// Deployment, StatefulSet and DaemonSet are built in. Other kinds with a pod
+// Deployment, StatefulSet, DaemonSet and the Service of Knative are built in. Other kinds with a pod
 // template that own their pods, directly or through ReplicaSets, can be added
 // in the ConfigMap config-workloads.
 package workload

@@ -18,6 +18,8 @@ type Kind struct {
 	Hold Field
 	// Counts is the family of status fields that count pods.
 	Counts Counts
+	// Optional: the kind is built in, but the API server may not have it.
+	Optional bool
 }
 
 // Revisions is the kind of object to which a workload's controller copies the
@@ -31,9 +33,13 @@ const (
 	// ControllerRevisions: the workload owns its pods, whose label
 	// controller-revision-hash names a ControllerRevision of the workload.
 	ControllerRevisions Revisions = "ControllerRevision"
+	// KnativeRevisions: the workload owns Revisions through a Configuration, and each Revision
+	// owns a Deployment. Only KnativeService has them.
+	KnativeRevisions Revisions = "Revision"
 )
 
-// Field is a field of a workload and the value that holds a rollout.
+// Field is a field of a workload and the value that holds a rollout. It has no path if no field
+// stops a rollout of the kind.
 type Field struct {
 	// Path are the names of the field, from the top: spec, paused.
 	Path []string
@@ -53,6 +59,9 @@ const (
 	// CountScheduled: status.desiredNumberScheduled is the desired number;
 	// updatedNumberScheduled and numberAvailable are the observed ones.
 	CountScheduled Counts = "Scheduled"
+	// CountRevision: the status has no numbers. One pod is desired, and it is available when the
+	// latest Revision is Ready.
+	CountRevision Counts = "Revision"
 )
 
 // maxPartition is the largest partition: no pod has an ordinal of that size.
@@ -89,10 +98,19 @@ var (
 )
 
 // BuiltIn returns the kinds that need no configuration.
-func BuiltIn() []Kind { return []Kind{Deployment, StatefulSet, DaemonSet} }
+func BuiltIn() []Kind { return []Kind{Deployment, StatefulSet, DaemonSet, KnativeService} }
 
 // LowerKind returns the kind in lower case, for messages: deployment.
 func (k Kind) LowerKind() string { return strings.ToLower(k.Kind) }
+
+// Argument returns the kind as an argument of kubectl. That of a Knative Service has its group:
+// kubectl takes service as the Service of Kubernetes.
+func (k Kind) Argument() string {
+	if k.GroupKind() == KnativeService.GroupKind() {
+		return k.Resource + "." + k.Group
+	}
+	return k.LowerKind()
+}
 
 // GroupVersionResource returns the resource of the kind in the API.
 func (k Kind) GroupVersionResource() schema.GroupVersionResource {

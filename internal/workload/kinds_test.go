@@ -29,6 +29,7 @@ func TestKindsOfTheConfigMapAreAdded(t *testing.T) {
 		"apps/v1, Resource=deployments spec.paused",
 		"apps/v1, Resource=statefulsets spec.updateStrategy.rollingUpdate.partition",
 		"apps/v1, Resource=daemonsets spec.updateStrategy.type",
+		"serving.knative.dev/v1, Resource=services ",
 		"apps.kruise.io/v1alpha1, Resource=clonesets spec.updateStrategy.paused",
 		"argoproj.io/v1alpha1, Resource=rollouts spec.paused",
 		"apps.kruise.io/v1beta1, Resource=statefulsets spec.updateStrategy.rollingUpdate.paused",
@@ -60,7 +61,7 @@ func TestAnInvalidListOfKindsIsAnError(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tc.field) {
 			t.Errorf("%s: error %v", tc.yaml, err)
 		}
-		if len(kinds) != 3 {
+		if len(kinds) != 4 {
 			t.Errorf("%s: %d kinds", tc.yaml, len(kinds))
 		}
 	}
@@ -77,6 +78,7 @@ func TestWhichKindsUpdatePodsInPlace(t *testing.T) {
 		"Deployment":                {workload.Deployment, false},
 		"StatefulSet":               {workload.StatefulSet, false},
 		"DaemonSet":                 {workload.DaemonSet, false},
+		"Knative Service":           {workload.KnativeService, false},
 		"CloneSet":                  {of("apps.kruise.io", "CloneSet", workload.ControllerRevisions), true},
 		"StatefulSet of OpenKruise": {of("apps.kruise.io", "StatefulSet", workload.ControllerRevisions), true},
 		"Rollout":                   {of("argoproj.io", "Rollout", workload.ReplicaSets), false},

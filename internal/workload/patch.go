@@ -44,10 +44,11 @@ func UnchangedOperations(uid types.UID, release v1alpha1.Release) []Operation {
 	}
 }
 
-// Stop returns the operations that stop the rollout; none if it is stopped, or
-// if the workload's controller replaces no pods by itself (OnDelete).
+// Stop returns the operations that stop the rollout; none if it is stopped,
+// if the workload's controller replaces no pods by itself (OnDelete), or if no field of the kind
+// stops a rollout.
 func (w *Workload) Stop() []Operation {
-	if w.PausedOrHeld() || w.OnDelete {
+	if w.PausedOrHeld() || w.OnDelete || len(w.Kind.Hold.Path) == 0 {
 		return nil
 	}
 	path := w.Kind.Hold.Path

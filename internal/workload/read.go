@@ -35,10 +35,14 @@ type Workload struct {
 	counts    counts
 	// holdDepth is how many fields of the path of Kind.Hold exist.
 	holdDepth int
+	// onTemplate is the release on the template of a Knative Service.
+	onTemplate templateRelease
 }
 
 // PausedOrHeld reports whether the rollout is paused by somebody or held by Breakwater.
-func (w *Workload) PausedOrHeld() bool { return w.HoldValue == w.Kind.Hold.Held }
+func (w *Workload) PausedOrHeld() bool {
+	return len(w.Kind.Hold.Path) > 0 && w.HoldValue == w.Kind.Hold.Held
+}
 
 // Stopped reports whether the workload's controller replaces no pods now: the
 // rollout is held, or the strategy is OnDelete.
@@ -80,6 +84,8 @@ type status struct {
 	CurrentNumberScheduled int32              `json:"currentNumberScheduled"`
 	UpdatedNumberScheduled int32              `json:"updatedNumberScheduled"`
 	NumberAvailable        int32              `json:"numberAvailable"`
+	// revisionReady: the latest Revision of a Knative Service and its routes are Ready.
+	revisionReady bool
 }
 
 // Read reads a workload from its JSON. Like Kubernetes, it distinguishes upper and
@@ -107,6 +113,7 @@ func read(kind Kind, raw []byte, content map[string]any) (*Workload, error) {
 	if err := kubejson.Unmarshal(raw, &s); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", kind.Kind, err)
 	}
+	s.Status.revisionReady = kind.Counts == CountRevision && revisionReady(content)
 	c := countsOf(kind, s)
 	w := &Workload{
 		Kind:         kind,
@@ -120,6 +127,9 @@ func read(kind Kind, raw []byte, content map[string]any) (*Workload, error) {
 	}
 	w.OnDelete = s.Spec.UpdateStrategy.Type == "OnDelete"
 	w.holdDepth, w.HoldValue = find(content, kind.Hold.Path)
+	if kind.Revisions == KnativeRevisions {
+		return w, w.readKnative(content)
+	}
 	return w, nil
 }
 
@@ -183,6 +193,11 @@ func countsOf(kind Kind, s object) counts {
 	case CountReplicas:
 		c.wanted, c.all = ptr.Deref(s.Spec.Replicas, 1), st.Replicas
 		c.updated, c.available = st.UpdatedReplicas, st.AvailableReplicas
+	case CountRevision:
+		c.wanted = 1
+		if st.revisionReady {
+			c.all, c.updated, c.available = 1, 1, 1
+		}
 	}
 	return c
 }

@@ -117,6 +117,11 @@ func TestAReplicaSetCannotBePlanted(t *testing.T) {
 	create("kruise", "", f.namespace, owned("apps/v1", "Deployment"))
 	scale("kruise", "", subresource)
 
+	// Knative's roles give a user the finalizers of its kinds. The user could delete a Revision but
+	// not its ReplicaSet, which a Deployment would adopt.
+	f.knativeEditor(t, "editor")
+	create("editor", denied, f.namespace, owned("serving.knative.dev/v1", "Revision"))
+
 	kubectl(t, "", "create", "rolebinding", "bypass", "-n", f.namespace, "--clusterrole=breakwater-bypass", "--user="+attacker)
 	create(attacker, "", f.namespace, bare)
 	scale(attacker, "", subresource)
@@ -245,4 +250,62 @@ func TestARollbackRequestNamesOnlyItsUser(t *testing.T) {
 	}
 	impersonation.Expect(t, "openapi", "", "patch", "-n", f.namespace, "deployment", "web", "--type", "merge",
 		"-p", `{"metadata":{"annotations":{"altershield.defense.antgroup.com/rollback-request":"{\"user\":\"jane\",\"attempt\":1}"}}}`)
+}
+
+// knativeEditor is a user with the roles of Kubernetes and of Knative Serving for those who edit a
+// namespace.
+func (f fixture) knativeEditor(t *testing.T, user string) {
+	t.Helper()
+	kubectl(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: knative-edit}, rules: [
+ {apiGroups: [serving.knative.dev], resources: ["*"], verbs: [create, update, patch, delete]}]}`, "apply", "-n", f.namespace, "-f", "-")
+	kubectl(t, "", "create", "rolebinding", user+"-knative", "-n", f.namespace, "--role=knative-edit", "--user="+user)
+	kubectl(t, "", "create", "rolebinding", user+"-edits", "-n", f.namespace, "--clusterrole=edit", "--user="+user)
+}
+
+// The Deployment of a Knative Service is not judged beside its Service. A user who plants a Revision
+// as the owner of another Deployment would leave the guard.
+func TestADeploymentOfAKnativeServiceCannotBePlanted(t *testing.T) {
+	f := newFixture(t)
+	elsewhere := f.newNamespace(t, nil)
+	f.knativeEditor(t, "editor")
+	const denied = "only Knative Serving may write this object"
+	const labels = `labels: {serving.knative.dev/service: web, serving.knative.dev/serviceUID: u}`
+	deployment := func(name, metadata string) string {
+		return strings.NewReplacer("NAME", name, "METADATA", metadata).Replace(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: NAME, METADATA},
+ spec: {replicas: 0, selector: {matchLabels: {app: NAME}}, template: {metadata: {labels: {app: NAME}}, spec: {containers: [{name: app, image: evil}]}}}}`)
+	}
+	revision := `ownerReferences: [` + strings.NewReplacer("VERSION", "serving.knative.dev/v1", "KIND", "Revision").Replace(owner) + `]`
+	create := func(by, want, namespace, manifest string) {
+		t.Helper()
+		impersonation.ExpectBy(t, by, want, manifest, "create", "-n", namespace, "--dry-run=server", "-f", "-")
+	}
+	create("editor", denied, f.namespace, deployment("owned", revision))
+	create("editor", denied, f.namespace, deployment("owned", labels+", "+revision))
+	create("editor", "", f.namespace, deployment("labeled", labels))
+	create("editor", "", f.namespace, deployment("web", "labels: {}"))
+	impersonation.ExpectBy(t, attacker, "", deployment("owned", revision), "create", "-n", elsewhere, "--dry-run=server", "-f", "-")
+
+	// Serving's controller may update the finalizers of both kinds.
+	kubectl(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: serving}, rules: [
+ {apiGroups: [apps], resources: [deployments, deployments/finalizers], verbs: [get, create, update, patch]},
+ {apiGroups: [serving.knative.dev], resources: ["*", "*/finalizers"], verbs: [create, update, patch]}]}`, "apply", "-n", f.namespace, "-f", "-")
+	kubectl(t, "", "create", "rolebinding", "serving", "-n", f.namespace, "--role=serving", "--user=serving")
+	create("serving", "", f.namespace, deployment("owned", labels+", "+revision))
+
+	kubectl(t, deployment("web", "labels: {}"), "create", "-n", f.namespace, "-f", "-")
+	kubectl(t, deployment("released", labels+", "+revision), "create", "-n", f.namespace, "-f", "-", "--as", "serving", "--validate=false")
+	patch := func(by, want, name, body string) {
+		t.Helper()
+		impersonation.ExpectBy(t, by, want, "", "patch", "-n", f.namespace, "deployment", name, "--type", "strategic", "--dry-run=server", "-p", body)
+	}
+	image := `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"worse"}]}}}}`
+	planted := `{"metadata":{"ownerReferences":[{"apiVersion":"serving.knative.dev/v1","kind":"Revision","name":"r","uid":"u","controller":true}]}}`
+	patch("editor", denied, "web", planted)
+	patch("editor", "", "web", image)
+	patch("editor", denied, "released", image)
+	patch("editor", denied, "released", `{"metadata":{"ownerReferences":null}}`)
+	patch("editor", denied, "released", `{"metadata":{"labels":{"serving.knative.dev/serviceUID":"other"}}}`)
+	patch("editor", denied, "released", `{"metadata":{"annotations":{"`+v1alpha1.VersionKey+`":"other"}}}`)
+	patch("editor", "", "released", `{"metadata":{"labels":{"a":"b"}},"spec":{"replicas":2}}`)
+	patch("serving", "", "released", image)
 }

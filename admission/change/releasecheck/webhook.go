@@ -69,6 +69,9 @@ func (c *Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	if err != nil {
 		return admission.Fail(err)
 	}
+	if change.New.OfKnativeService() {
+		return skip(NotARelease)
+	}
 	version, err := workload.Version(kind, &change.New.Template)
 	if err != nil {
 		return admission.Fail(err)

@@ -67,7 +67,7 @@ func (i *Index) saved(ctx context.Context, w *workload.Workload, version string)
 	if !ok || k.Release.Version != version {
 		return false, nil
 	}
-	template, err := k.PodTemplate()
+	template, err := k.PodTemplate(w.Kind)
 	if err != nil {
 		return false, nil //nolint:nilerr // no template that we saved
 	}

@@ -84,7 +84,7 @@ func repairCause(w *workload.Workload, in Input) string {
 		by = " for " + b.User
 	}
 	return fmt.Sprintf("a repair of this suspension was already admitted%s; `kubectl annotate %s %s -n %s %s-` allows another%s",
-		by, w.Kind.LowerKind(), w.Name, w.Namespace, v1alpha1.BypassAnnotation, needs)
+		by, w.Kind.Argument(), w.Name, w.Namespace, v1alpha1.BypassAnnotation, needs)
 }
 
 // newest returns the ChangeWorkload in a phase with the highest attempt, or nil.

@@ -41,7 +41,16 @@ func InputOf(c admission.Change) Input {
 func holdChanged(c admission.Change) bool {
 	return differs(c.Old.Labels, c.New.Labels, v1alpha1.SuspendLabel) ||
 		differs(c.Old.Annotations, c.New.Annotations, v1alpha1.HoldAnnotation) ||
+		!c.TemplateChanged && templateReleaseChanged(c) ||
 		c.Old.Stopped() && !c.New.Stopped()
+}
+
+// templateReleaseChanged reports whether the release on the template of a Knative Service changes,
+// which only Breakwater's mutating webhook may do.
+func templateReleaseChanged(c admission.Change) bool {
+	version, attempt := c.Old.TemplateRelease()
+	newVersion, newAttempt := c.New.TemplateRelease()
+	return version != newVersion || attempt != newAttempt
 }
 
 // ownerAdded reports whether an owner was added or changed. The garbage collector finds owners by

@@ -64,6 +64,9 @@ func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 	if err != nil {
 		return admission.Fail(err)
 	}
+	if c.New.OfKnativeService() {
+		return admission.Allow(admission.DecisionAdmitted)
+	}
 	in := Gather(ctx, c, h.Settings(), h.History)
 	return h.answer(ctx, req, c, in, Confirm(Decide(in), in, AddedBypass(c) != nil))
 }

@@ -13,17 +13,19 @@ import (
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/change/suspend"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // maxRequestDuration exceeds the request timeout of the API server.
 const maxRequestDuration = time.Minute
 
 // mutate returns the mutation for a change.
-func mutate(c admission.Change, release v1alpha1.Release, suspension suspend.Decision, now clock.PassiveClock) (admission.Mutation, error) {
-	m := admission.NewMutation(c.New)
+func mutate(c admission.Change, decision Decision, suspension suspend.Decision, now clock.PassiveClock) (admission.Mutation, error) {
+	m, release := admission.NewMutation(c.New), decision.Release
 	m.SetLabel(v1alpha1.VersionKey, release.Version)
 	m.SetAnnotation(v1alpha1.VersionKey, release.Version)
 	m.SetAnnotation(v1alpha1.AttemptAnnotation, strconv.FormatInt(release.Attempt, 10))
+	m.Template = writeTemplate(c, decision)
 	switch {
 	case c.Old == nil:
 		resetForCreation(&m, c)
@@ -42,6 +44,19 @@ func mutate(c admission.Change, release v1alpha1.Release, suspension suspend.Dec
 		delete(m.Labels, v1alpha1.IgnoredSuspendLabel)
 	}
 	return m, nil
+}
+
+// writeTemplate writes a new release on the template of a Knative Service. Otherwise the template
+// keeps the release that it has: a change would create a Revision. The template of a baseline has
+// none.
+func writeTemplate(c admission.Change, decision Decision) []workload.Operation {
+	if decision.Outcome == Released {
+		return c.New.WriteTemplateRelease(decision.Release.Version, strconv.FormatInt(decision.Release.Attempt, 10))
+	}
+	if c.Old == nil {
+		return nil
+	}
+	return c.New.WriteTemplateRelease(c.Old.TemplateRelease())
 }
 
 // resetForCreation removes the state of an earlier workload that a saved manifest may

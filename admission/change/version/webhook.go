@@ -55,6 +55,9 @@ func (h Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	if err != nil {
 		return "", nil, "", err
 	}
+	if c.New.OfKnativeService() {
+		return admission.DecisionAdmitted, nil, "", nil
+	}
 	version, err := workload.Version(h.Kind, &c.New.Template)
 	if err != nil {
 		return "", nil, "", err
@@ -66,7 +69,7 @@ func (h Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	d := Decide(input)
 	in := suspend.Gather(ctx, c, h.Settings(), h.History)
 	suspension := suspend.Decide(in)
-	after, err := mutate(c, d.Release, suspension, h.Clock)
+	after, err := mutate(c, d, suspension, h.Clock)
 	if err != nil {
 		return "", nil, "", err
 	}

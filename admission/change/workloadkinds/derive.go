@@ -22,11 +22,19 @@ import (
 // HoldCondition is the name of the only matchCondition that differs between kinds.
 const HoldCondition = "releases-or-ends-the-hold"
 
+// DeploymentCondition is the name of the matchCondition that only the mutating webhook of
+// Deployments has: it leaves those of Knative Services out. Nothing prevents a user from planting
+// a Revision as the owner of another kind.
+const DeploymentCondition = "is-not-of-a-knative-service"
+
 // DeriveMutating returns a mutating webhook with the name and rules of a kind.
 func DeriveMutating(of admissionregistrationv1.MutatingWebhook, kind workload.Kind) admissionregistrationv1.MutatingWebhook {
 	derived := *of.DeepCopy()
 	derived.Name = suspend.MutatingWebhook(kind)
 	derived.Rules = rules(derived.Rules, kind)
+	derived.MatchConditions = slices.DeleteFunc(derived.MatchConditions, func(c admissionregistrationv1.MatchCondition) bool {
+		return c.Name == DeploymentCondition && kind.GroupKind() != workload.Deployment.GroupKind()
+	})
 	return derived
 }
 
@@ -47,7 +55,7 @@ func DeriveReleaseCheck(of admissionregistrationv1.ValidatingWebhook, kinds []wo
 	derived := *of.DeepCopy()
 	derived.Rules = nil
 	for _, kind := range kinds {
-		derived.Rules = append(derived.Rules, rules(of.DeepCopy().Rules, kind)...)
+		derived.Rules = append(derived.Rules, rules(of.DeepCopy().Rules[:1], kind)...)
 	}
 	return derived
 }
@@ -70,7 +78,7 @@ func holdExpression(kind workload.Kind) string {
 	annotation := func(key string) string {
 		return fmt.Sprintf("object.metadata.?annotations[?'%s'] != oldObject.metadata.?annotations[?'%[1]s']", key)
 	}
-	return strings.Join([]string{
+	conditions := []string{
 		"request.operation == 'DELETE'",
 		"object.spec.template != oldObject.spec.template",
 		// With an owner that is planted, the garbage collector would delete the workload.
@@ -79,8 +87,11 @@ func holdExpression(kind workload.Kind) string {
 		annotation(v1alpha1.HoldAnnotation),
 		// Removing the bypass annotation allows another repair.
 		fmt.Sprintf("(oldObject.metadata.?annotations[?'%s'].hasValue() && !object.metadata.?annotations[?'%[1]s'].hasValue())", v1alpha1.BypassAnnotation),
-		fmt.Sprintf("(%s && !%s)", stopped("oldObject", kind), stopped("object", kind)),
-	}, " || ")
+	}
+	if len(kind.Hold.Path) > 0 {
+		conditions = append(conditions, fmt.Sprintf("(%s && !%s)", stopped("oldObject", kind), stopped("object", kind)))
+	}
+	return strings.Join(conditions, " || ")
 }
 
 // stopped returns the CEL equivalent of workload.Workload.Stopped.

@@ -12,6 +12,8 @@ const (
 	ReasonReleasePending = "ReleasePending"
 	// ReasonRollingOut: some pods of the version are missing or not finished.
 	ReasonRollingOut = "RollingOut"
+	// ReasonScaledToZero: the latest Revision of a Knative Service is Ready and has no pods to judge.
+	ReasonScaledToZero = "ScaledToZero"
 	// ReasonJudging: pods wait for a verdict.
 	ReasonJudging = "Judging"
 	// ReasonProgressing: the release continues by itself; condition Succeeded says how.

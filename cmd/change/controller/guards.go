@@ -27,7 +27,7 @@ func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 		"breakwater-openapi-writes-no-spec", "breakwater-immutable-specs",
 		"breakwater-controller-pods", "breakwater-controller-workloads", "breakwater-controller-other-kinds", "breakwater-controller-revisions",
 		"breakwater-functions-write-facts", "breakwater-saved-templates", "breakwater-templates-of-replicasets", "breakwater-replicasets",
-		"breakwater-user-of-rollback-request", "breakwater-webhook-configurations",
+		"breakwater-user-of-rollback-request", "breakwater-webhook-configurations", "breakwater-knative-revisions",
 	}
 	plan := selfcheck.Plan{
 		Service: "webhook", Policies: policies, Bindings: policies,
@@ -42,7 +42,7 @@ func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 			crd("opsconfiginfoes", reflect.TypeFor[v1alpha1.OpsConfigInfo]()), crd("releasechecks", reflect.TypeFor[v1alpha1.ReleaseCheck]()),
 		},
 	}
-	for _, kind := range []string{"deployment", "statefulset", "daemonset"} {
+	for _, kind := range []string{"deployment", "statefulset", "daemonset", "service"} {
 		plan.Guards = append(plan.Guards,
 			selfcheck.Guard{Configuration: static, Webhook: "v" + kind + ".kb.io", Namespaces: optedIn},
 			selfcheck.Guard{Configuration: static, Webhook: "m" + kind + ".kb.io", Namespaces: optedIn, Ignores: true, Mutating: true})

@@ -57,6 +57,9 @@ type Workload struct {
 	HasDefenseStatus bool
 	// IsRollback: the current release is a rollback.
 	IsRollback bool
+	// ScalesToZero: the pods of the release may be deleted while nothing calls them, and a pod that
+	// passed counts afterwards.
+	ScalesToZero bool
 }
 
 // Pod is a pod of the version.
@@ -306,6 +309,10 @@ func decideRunning(in Input, d Decision) (v1alpha1.ReleasePhase, string, string)
 	}
 	if len(d.Pods.Checking) > 0 || len(d.Batches) > 0 {
 		return v1alpha1.ReleaseRunning, v1alpha1.ReasonJudging, d.Pods.summary()
+	}
+	if in.Workload.ScalesToZero && in.Workload.Complete && len(in.Pods) == 0 {
+		return v1alpha1.ReleaseRunning, v1alpha1.ReasonScaledToZero, "the Revision has no pods: it is judged when a request, or annotation " +
+			"autoscaling.knative.dev/min-scale, starts one; " + d.Pods.summary()
 	}
 	missing := len(d.Pods.Preparing) > 0 || len(d.Pods.Passed) < int(in.Workload.Replicas)
 	if missing && !in.Now.Before(lastProgressTime(in).Add(in.Settings.WaitThreshold)) {

@@ -454,3 +454,32 @@ func TestABatchHasTheTotalAndIsTheLastOrNot(t *testing.T) {
 		})
 	}
 }
+
+// The autoscaler of a Knative Service deletes pods that nothing calls.
+func TestAReleaseThatScalesToZero(t *testing.T) {
+	scales := func(in *Input) { in.Workload.ScalesToZero, in.Workload.Complete = true, true }
+	later := func(in *Input) { in.Now = t0.Add(48 * time.Hour) }
+	rollingOut := func(in *Input) { in.Workload.Complete = false }
+	for name, tc := range map[string]struct {
+		in     Input
+		phase  v1alpha1.ReleasePhase
+		reason string
+	}{
+		"waits without a pod":                      {release(1, scales), v1alpha1.ReleaseRunning, v1alpha1.ReasonScaledToZero},
+		"waits for days":                           {release(1, scales, later), v1alpha1.ReleaseRunning, v1alpha1.ReasonScaledToZero},
+		"times out if the Revision is not Ready":   {release(1, scales, rollingOut, later), v1alpha1.ReleaseFailed, v1alpha1.ReasonReleaseTimedOut},
+		"is judged when a pod starts":              {release(1, scales, finished(1, 1)), v1alpha1.ReleaseRunning, v1alpha1.ReasonJudging},
+		"succeeds with a pod":                      {release(1, scales, finished(1, 1), judged(1, "pass")), v1alpha1.ReleaseSuccess, v1alpha1.ReasonAllPodsPassed},
+		"succeeds if the pod that passed is gone":  {release(1, scales, judged(1, "pass")), v1alpha1.ReleaseSuccess, v1alpha1.ReasonAllPodsPassed},
+		"waits for the verdict on a pod that left": {release(1, scales, judged(1, "")), v1alpha1.ReleaseRunning, v1alpha1.ReasonJudging},
+		"fails if the pod that failed is gone":     {release(1, scales, judged(1, "fail")), v1alpha1.ReleaseSuspend, v1alpha1.ReasonCheckFailed},
+		"judges each pod that exists":              {release(2, scales, judged(1, "pass"), finished(2, 2)), v1alpha1.ReleaseRunning, v1alpha1.ReasonJudging},
+		"another kind waits for a pod":             {release(1, judged(1, "pass")), v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if d := Decide(tc.in); d.Phase != tc.phase || d.Reason != tc.reason {
+				t.Errorf("%s %s (%s), want %s %s", d.Phase, d.Reason, d.Detail, tc.phase, tc.reason)
+			}
+		})
+	}
+}

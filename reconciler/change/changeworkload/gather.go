@@ -56,6 +56,7 @@ func workloadOf(w *workload.Workload, lost workload.Lost) Workload {
 		Bypass:           v1alpha1.BypassOf(w.Annotations),
 		HasDefenseStatus: w.Labels[v1alpha1.DefenseStatusLabel] == v1alpha1.DefenseStatusProcessed,
 
-		IsRollback: v1alpha1.IsRollback(w.Annotations),
+		IsRollback:   v1alpha1.IsRollback(w.Annotations),
+		ScalesToZero: w.Kind.Counts == workload.CountRevision,
 	}
 }

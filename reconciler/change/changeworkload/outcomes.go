@@ -70,7 +70,7 @@ func podOutcomes(in Input) PodOutcomes {
 				t.Failed = append(t.Failed, f)
 				continue
 			}
-			t.add(in, c, pod, present[pod.UID])
+			t.add(in, c, pod, present[pod.UID] || in.Workload.ScalesToZero)
 		}
 	}
 	for _, p := range in.Pods {

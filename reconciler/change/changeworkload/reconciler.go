@@ -192,13 +192,17 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	if err != nil {
 		return Input{}, nil, err
 	}
+	state := workloadOf(w, lost)
+	if state.ScalesToZero {
+		state.Replicas = max(state.Replicas, int32(len(own))) // the autoscaler decides how many
+	}
 	now, s, woken := r.clock.Now(), r.settings(), time.Time{}
 	if step := c.Status.OrderStep; step != nil {
 		woken = callqueue.WokenSince(r.wakeups, callID(c, step.Name), s.SubmitTimeout)
 	}
 	return Input{
 		Now: now, StepWokenSince: woken, DecidingSince: r.startTime.Get(now), Settings: s, ServerConfigured: r.serverConfigured(),
-		ChangeWorkload: c, Workload: workloadOf(w, lost), Lost: lost, Pods: own, ChangePods: changePods,
+		ChangeWorkload: c, Workload: state, Lost: lost, Pods: own, ChangePods: changePods,
 		Drift: driftOf(&w.Template.Spec, sets, pods), Accepted: r.acceptedAnnouncements(c),
 	}, w, nil
 }

@@ -96,8 +96,13 @@ func (e *enqueuer) changePod(obj any) {
 }
 
 func (e *enqueuer) workload(obj any, enqueue func(any)) {
-	if w, ok := wiring.Object[*workload.Workload](obj); ok {
-		e.versionsOf(w.UID, enqueue)
+	w, ok := wiring.Object[*workload.Workload](obj)
+	if !ok {
+		return
+	}
+	e.versionsOf(w.UID, enqueue)
+	if service, isPart := e.reconciler.workloads.ServiceOf(w); isPart {
+		e.versionsOf(service.UID, e.enqueueLater)
 	}
 }
 
@@ -115,8 +120,9 @@ func progressOnly(before, after any) bool {
 
 func (e *enqueuer) replicaSet(obj any) {
 	if rs, ok := wiring.Object[*appsv1.ReplicaSet](obj); ok {
-		if key, ok := releaseOf(rs); ok {
-			e.impl.EnqueueKeyAfter(key, gatherDelay)
+		of, owned := e.reconciler.revisions.WorkloadOf(rs)
+		if version := rs.Annotations[v1alpha1.VersionKey]; owned && version != "" {
+			e.impl.EnqueueKeyAfter(types.NamespacedName{Namespace: rs.Namespace, Name: v1alpha1.ChangeWorkloadName(of.Name, version)}, gatherDelay)
 		}
 	}
 }
@@ -186,16 +192,6 @@ func urgent(c *v1alpha1.ChangePod) bool {
 		slices.ContainsFunc(c.Status.PodResults, func(r v1alpha1.PodSummary) bool {
 			return r.Source == "" || v1alpha1.ParseVerdict(r.Verdict) == v1alpha1.OutcomeFail
 		})
-}
-
-// releaseOf returns the key of the ChangeWorkload that a ReplicaSet belongs to.
-func releaseOf(rs *appsv1.ReplicaSet) (types.NamespacedName, bool) {
-	owner := metav1.GetControllerOf(rs)
-	version := rs.Annotations[v1alpha1.VersionKey]
-	if owner == nil || version == "" {
-		return types.NamespacedName{}, false
-	}
-	return types.NamespacedName{Namespace: rs.Namespace, Name: v1alpha1.ChangeWorkloadName(owner.Name, version)}, true
 }
 
 // podMatters reports whether an update of a pod can change its release. Most updates are

@@ -7,6 +7,9 @@
 // applied again, they name an old attempt, and if the revision predates the
 // opt-in of its namespace, they are missing. So a ControllerRevision is
 // identified by its template.
+//
+// The pods of a Knative Service are found through the ReplicaSets of the Deployments of its
+// Revisions. Serving copies the annotations of the template to all of them.
 package releasefinder
 
 import (
@@ -96,8 +99,22 @@ func (f *Finder) ofReplicaSet(namespace string, ref *metav1.OwnerReference) (v1a
 	if err != nil {
 		return v1alpha1.WorkloadRef{}, v1alpha1.Release{}, false // impossible: New adds the index
 	}
+	of, ok := f.WorkloadOf(rs)
 	release, known := releaseOfReplicaSet(rs, siblings)
-	return refOf(owner), release, known
+	return of, release, ok && known
+}
+
+// WorkloadOf returns the workload of a ReplicaSet; false if it has none, or if that is a Knative
+// Service that is not cached.
+func (f *Finder) WorkloadOf(rs *appsv1.ReplicaSet) (v1alpha1.WorkloadRef, bool) {
+	owner := metav1.GetControllerOfNoCopy(rs)
+	if owner == nil {
+		return v1alpha1.WorkloadRef{}, false
+	}
+	if d := f.workloads.ControllerOf(rs); d != nil && d.OfKnativeService() {
+		return f.workloads.ServiceOf(d)
+	}
+	return refOf(owner), true
 }
 
 // releaseOfReplicaSet returns the release of a ReplicaSet; all are the ReplicaSets of its
@@ -122,7 +139,7 @@ func releaseOfReplicaSet(rs *appsv1.ReplicaSet, all []*appsv1.ReplicaSet) (v1alp
 // Pods returns the pods of a release of a workload, sorted by revision and
 // name.
 func (f *Finder) Pods(w *workload.Workload, release v1alpha1.Release) ([]*corev1.Pod, error) {
-	if w.Kind.Revisions == workload.ReplicaSets {
+	if w.Kind.Revisions != workload.ControllerRevisions {
 		return f.podsOfReplicaSets(w, release)
 	}
 	revisions, err := Owned[*appsv1.ControllerRevision](f.revisions, w.UID)
@@ -142,14 +159,23 @@ func (f *Finder) Pods(w *workload.Workload, release v1alpha1.Release) ([]*corev1
 // ReplicaSets returns the ReplicaSets of a release of a workload, sorted by name; none if its kind
 // has none.
 func (f *Finder) ReplicaSets(w *workload.Workload, release v1alpha1.Release) ([]*appsv1.ReplicaSet, error) {
-	all, err := Owned[*appsv1.ReplicaSet](f.replicaSets, w.UID)
-	if err != nil {
-		return nil, err
+	owners := []types.UID{w.UID}
+	if w.Kind.Revisions == workload.KnativeRevisions {
+		owners = nil
+		for _, d := range f.workloads.Deployments(w) {
+			owners = append(owners, d.UID)
+		}
 	}
 	var out []*appsv1.ReplicaSet
-	for _, rs := range all {
-		if of, known := releaseOfReplicaSet(rs, all); known && of == release {
-			out = append(out, rs)
+	for _, owner := range owners {
+		all, err := Owned[*appsv1.ReplicaSet](f.replicaSets, owner)
+		if err != nil {
+			return nil, err
+		}
+		for _, rs := range all {
+			if of, known := releaseOfReplicaSet(rs, all); known && of == release {
+				out = append(out, rs)
+			}
 		}
 	}
 	return out, nil
@@ -181,6 +207,12 @@ func (f *Finder) Carriers(w *workload.Workload, version string) (int, error) {
 		if carried == version {
 			n++
 		}
+	}
+	if w.Kind.Revisions == workload.KnativeRevisions {
+		for _, d := range f.workloads.Deployments(w) {
+			count(d.Annotations[v1alpha1.VersionKey])
+		}
+		return n, nil
 	}
 	if w.Kind.Revisions == workload.ReplicaSets {
 		sets, err := Owned[*appsv1.ReplicaSet](f.replicaSets, w.UID)

@@ -66,6 +66,9 @@ func (r *Reconciler) running(ctx context.Context, w *liveworkload.Workload) ([]R
 // templates returns the templates in the workload's ReplicaSets or
 // ControllerRevisions.
 func (r *Reconciler) templates(ctx context.Context, w *liveworkload.Workload) ([]savedtemplate.Template, error) {
+	if w.Kind.Revisions == workload.KnativeRevisions {
+		return nil, nil // only saved templates: Serving itself keeps traffic on a Revision that is Ready
+	}
 	selector, err := metav1.LabelSelectorAsSelector(w.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("selector of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)

@@ -149,7 +149,7 @@ func TestASuccessIsSavedAndTheOldestPruned(t *testing.T) {
 		t.Fatal(err)
 	}
 	k, _ := savedtemplate.Read(list, "u1")
-	template, err := k.PodTemplate()
+	template, err := k.PodTemplate(workload.Deployment)
 	if err != nil {
 		t.Fatal(err)
 	}

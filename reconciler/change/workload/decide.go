@@ -18,6 +18,8 @@ type Input struct {
 	OptedIn bool
 	// Deleting: the workload has a deletionTimestamp.
 	Deleting bool
+	// OfKnativeService: the workload is the Deployment of a Knative Service, which is judged instead.
+	OfKnativeService bool
 	// Kind is the workload's.
 	Kind workload.Kind
 	// UID is the workload's.
@@ -98,7 +100,7 @@ type Decision struct {
 // find out whether a touch is due: a new default in Kubernetes changes the
 // computed version of every stored template without a release.
 func Decide(in Input) Decision {
-	if !in.OptedIn || in.Deleting {
+	if !in.OptedIn || in.Deleting || in.OfKnativeService {
 		return Decision{}
 	}
 	if !in.Known || in.Label != in.Release.Version {

@@ -115,15 +115,18 @@ func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 	}
 	now := r.clock.Now()
 	in := Input{
-		OptedIn:       v1alpha1.OptedIn(ns),
-		Deleting:      w.DeletionTimestamp != nil,
-		Kind:          w.Kind,
+		OptedIn:  v1alpha1.OptedIn(ns),
+		Deleting: w.DeletionTimestamp != nil,
+		Kind:     w.Kind,
+
+		OfKnativeService: w.OfKnativeService(),
+
 		UID:           w.UID,
 		Label:         w.Labels[v1alpha1.VersionKey],
 		Now:           now,
 		DecidingSince: r.startTime.Get(now),
 	}
-	if !in.OptedIn || in.Deleting {
+	if !in.OptedIn || in.Deleting || in.OfKnativeService {
 		return in, nil
 	}
 	in.Release, in.Known = v1alpha1.ReleaseOf(w.Annotations)

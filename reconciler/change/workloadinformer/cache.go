@@ -55,6 +55,52 @@ func (w *Watch) ControllerOf(o metav1.Object) *workload.Workload {
 	})
 }
 
+// byKnativeService is the name of an index: the UID of the Knative Service of a Deployment.
+const byKnativeService = "knative-service"
+
+// knativeServiceOf is the index function of byKnativeService.
+func knativeServiceOf(obj any) ([]string, error) {
+	if w, ok := obj.(*workload.Workload); ok && w.OfKnativeService() {
+		_, uid, _ := workload.KnativeServiceOf(w)
+		return []string{string(uid)}, nil
+	}
+	return nil, nil
+}
+
+// Deployments returns the Deployments of a Knative Service, one of each Revision, sorted by name.
+func (w *Watch) Deployments(service *workload.Workload) []*workload.Workload {
+	w.mu.RLock()
+	in := w.watched[workload.Deployment.GroupKind()]
+	w.mu.RUnlock()
+	if in == nil {
+		return nil
+	}
+	objects, err := in.informer.GetIndexer().ByIndex(byKnativeService, string(service.UID))
+	if err != nil {
+		return nil // an informer of WithInformers may have no index
+	}
+	var out []*workload.Workload
+	for _, obj := range objects {
+		if d, ok := obj.(*workload.Workload); ok && d.Namespace == service.Namespace {
+			out = append(out, d)
+		}
+	}
+	slices.SortFunc(out, func(a, b *workload.Workload) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// ServiceOf returns a reference to the Knative Service of a Deployment; ok is false if the object
+// is no such Deployment or the Service does not exist.
+func (w *Watch) ServiceOf(deployment *workload.Workload) (ref v1alpha1.WorkloadRef, ok bool) {
+	if deployment == nil || !deployment.OfKnativeService() {
+		return v1alpha1.WorkloadRef{}, false
+	}
+	kind := workload.KnativeService
+	ref = v1alpha1.WorkloadRef{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}
+	ref.Name, ref.UID, _ = workload.KnativeServiceOf(deployment)
+	return ref, w.Find(deployment.Namespace, ref) != nil
+}
+
 // Kind returns the kind of an apiVersion and kind, if it is watched.
 func (w *Watch) Kind(apiVersion, kind string) (workload.Kind, bool) {
 	w.mu.RLock()

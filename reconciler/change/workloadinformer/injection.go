@@ -64,6 +64,9 @@ func newWatch(ctx context.Context) *Watch {
 		missing:           map[schema.GroupKind]bool{},
 	}
 	for _, k := range w.wanted {
+		if k.Optional {
+			continue // its informer would retry until the API server has it
+		}
 		must(w.add(k))
 	}
 	return w

@@ -28,7 +28,7 @@ import (
 const discoveryInterval = 15 * time.Second
 
 // Watch is the cache. To its process it is one informer, which is synced when
-// the built-in kinds are.
+// the built-in kinds are, except optional ones.
 type Watch struct {
 	client dynamic.Interface
 	// served reports whether the API server has a kind.
@@ -85,6 +85,9 @@ func (w *Watch) HasSynced() bool {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	for _, k := range workload.BuiltIn() {
+		if k.Optional {
+			continue
+		}
 		if in := w.watched[k.GroupKind()]; in == nil || !in.informer.HasSynced() {
 			return false
 		}
@@ -128,7 +131,9 @@ func (w *Watch) converge(ctx context.Context, running *sync.WaitGroup) {
 		if ok {
 			available[k.GroupKind()] = k
 		}
-		w.watching.Record(ctx, metrics.Bool(ok), k.GroupKind().String())
+		if ok || !k.Optional {
+			w.watching.Record(ctx, metrics.Bool(ok), k.GroupKind().String())
+		}
 	}
 
 	w.mu.Lock()
@@ -157,14 +162,14 @@ func (w *Watch) converge(ctx context.Context, running *sync.WaitGroup) {
 }
 
 // exists reports whether the API server has a kind, and records an Event when
-// it becomes missing.
+// it becomes missing. An optional kind may be missing.
 func (w *Watch) exists(k workload.Kind) (bool, error) {
-	if slices.ContainsFunc(workload.BuiltIn(), func(b workload.Kind) bool { return b.GroupKind() == k.GroupKind() }) {
+	if isBuiltIn(k) && !k.Optional {
 		return true, nil
 	}
 	ok, err := w.served(k)
-	if err != nil {
-		return false, err
+	if err != nil || k.Optional {
+		return ok && err == nil, err
 	}
 	if !ok && !w.missing[k.GroupKind()] {
 		w.event(ReasonKindMissing, "the API server has no "+k.GroupVersionResource().String()+
@@ -172,6 +177,10 @@ func (w *Watch) exists(k workload.Kind) (bool, error) {
 	}
 	w.missing[k.GroupKind()] = !ok
 	return ok, nil
+}
+
+func isBuiltIn(k workload.Kind) bool {
+	return slices.ContainsFunc(workload.BuiltIn(), func(b workload.Kind) bool { return b.GroupKind() == k.GroupKind() })
 }
 
 func (w *Watch) watches(k workload.Kind) bool {
@@ -184,7 +193,7 @@ func (w *Watch) watches(k workload.Kind) bool {
 // lock.
 func (w *Watch) add(k workload.Kind) error {
 	informer := dynamicinformer.NewFilteredDynamicInformer(w.client, k.GroupVersionResource(), "", w.resync,
-		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, nil).Informer()
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc, byKnativeService: knativeServiceOf}, nil).Informer()
 	if err := informer.SetTransform(w.transform(k)); err != nil {
 		return err
 	}

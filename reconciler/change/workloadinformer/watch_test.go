@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	fakedynamic "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	"knative.dev/pkg/configmap"
 	_ "knative.dev/pkg/injection/clients/dynamicclient/fake"
 	rtesting "knative.dev/pkg/reconciler/testing"
@@ -74,6 +75,9 @@ func start(t *testing.T, objects ...runtime.Object) *fixture {
 	// The informers of the built-in kinds have the client of the context.
 	x.watch.watched = map[schema.GroupKind]*watched{}
 	for _, k := range workload.BuiltIn() {
+		if k.Optional {
+			continue
+		}
 		if err := x.watch.add(k); err != nil {
 			t.Fatal(err)
 		}
@@ -168,6 +172,37 @@ func TestAnAddedKindIsWatchedWhenTheAPIServerHasIt(t *testing.T) {
 	x.await(t, "the handler to receive the object", x.sees("CloneSet/c"))
 	if k, ok := x.watch.Kind("apps.kruise.io/v1beta1", "CloneSet"); !ok || k.Resource != "clonesets" {
 		t.Errorf("another version of the group is kind %v, %v", k, ok)
+	}
+}
+
+// A cluster without Knative Serving has no Knative Services, and nothing has to be configured for
+// one with it.
+func TestAnOptionalKindIsWatchedWhileTheAPIServerHasIt(t *testing.T) {
+	service, deployment := object("serving.knative.dev/v1", "Service", "web"), object("apps/v1", "Deployment", "web-00001-deployment")
+	service.SetUID("s")
+	deployment.SetLabels(map[string]string{"serving.knative.dev/service": "web", "serving.knative.dev/serviceUID": "s"})
+	deployment.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: "serving.knative.dev/v1", Kind: "Revision", Name: "web-00001", UID: "r", Controller: ptr.To(true),
+	}})
+	x := start(t, service, deployment, object("apps/v1", "Deployment", "other"))
+	x.await(t, "the Deployments", x.has("Deployment.apps", "other"))
+	of := x.watch.Get(workload.Deployment.GroupKind(), "default", "web-00001-deployment")
+	if _, ok := x.watch.ServiceOf(of); ok {
+		t.Error("a Service that is not watched is found")
+	}
+	x.serve("Service", true)
+	x.await(t, "the Service", x.sees("Service/web"))
+	found := x.watch.Get(workload.KnativeService.GroupKind(), "default", "web")
+	if ref, ok := x.watch.ServiceOf(of); !ok || ref.Name != "web" || ref.UID != "s" || ref.APIVersion != "serving.knative.dev/v1" {
+		t.Errorf("of Service %+v, %t", ref, ok)
+	}
+	if own := x.watch.Deployments(found); len(own) != 1 || own[0] != of {
+		t.Errorf("%d Deployments", len(own))
+	}
+	x.serve("Service", false)
+	x.await(t, "the end of the kind", not(x.has("Service.serving.knative.dev", "web")))
+	if x.emits("Kind")() {
+		t.Error("a missing optional kind is reported")
 	}
 }
 

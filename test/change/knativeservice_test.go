@@ -1,0 +1,341 @@
+//go:build controlplane
+
+package change
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"knative.dev/pkg/apis"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/test/builder"
+)
+
+// knativeService is a Service as a user writes it.
+const knativeService = `
+metadata: {name: web}
+spec:
+  template:
+    metadata: {annotations: {test.breakwater.dev/release: v1}}
+    spec:
+      containerConcurrency: 0
+      containers: [{name: user-container, image: "busybox:1"}]
+`
+
+// installServing installs the CRDs of Serving while Breakwater runs.
+var installServing = sync.OnceValue(func() error {
+	list := exec.CommandContext(context.Background(), "go", "list", "-m", "-f", "{{.Dir}}", "knative.dev/serving")
+	list.Dir = filepath.Join("..", "cluster", "modules", "knative")
+	dir, err := list.Output()
+	if err != nil {
+		return fmt.Errorf("find Serving: %w", err)
+	}
+	crds := filepath.Join(strings.TrimSpace(string(dir)), "config", "core", "300-resources")
+	args := []string{"apply", "--server-side"}
+	for _, name := range []string{"service", "configuration", "revision", "route"} {
+		args = append(args, "-f", filepath.Join(crds, name+".yaml"))
+	}
+	if out, err := exec.CommandContext(context.Background(), "kubectl", args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("apply the CRDs: %w\n%s", err, out)
+	}
+	return nil
+})
+
+// createKnativeService creates the Service web, and its first Revision with some pods.
+func (f fixture) createKnativeService(t *testing.T, pods int32) target {
+	t.Helper()
+	f.useServing(t)
+	w := f.create(t, workload.KnativeService, object(t, knativeService))
+	w.rollOut(t, pods)
+	return w
+}
+
+func (f fixture) useServing(t *testing.T) {
+	t.Helper()
+	if err := installServing(); err != nil {
+		t.Fatal(err)
+	}
+	f.awaitKind(t, workload.KnativeService)
+}
+
+// rollOut does what Serving does for a new generation of the Service: it creates a Revision and
+// its Deployment, scales those of former Revisions to zero, and writes the status.
+func (w target) rollOut(t *testing.T, pods int32) {
+	t.Helper()
+	ctx := t.Context()
+	service, err := w.live(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template, _, err := unstructured.NestedMap(service.Object, "spec", "template")
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[string]string{"serving.knative.dev/service": "web", "serving.knative.dev/serviceUID": string(service.GetUID())}
+	configuration := w.write(t, "Configuration", "web", of, nil, service, map[string]any{"template": template})
+	name := fmt.Sprintf("web-%05d", service.GetGeneration())
+	annotations, _, err := unstructured.NestedStringMap(template, "metadata", "annotations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := w.write(t, "Revision", name, of, annotations, configuration, template["spec"])
+	w.scaleDeployments(t, "", 0)
+	w.createDeployment(t, revision, pods)
+	await(t, "the Deployment of "+name+" is available", func(ctx context.Context) error {
+		d, err := w.Kube.AppsV1().Deployments(w.namespace).Get(ctx, name+"-deployment", metav1.GetOptions{})
+		if err == nil && (d.Status.AvailableReplicas < pods || d.Status.ObservedGeneration < d.Generation) {
+			err = fmt.Errorf("%+v", d.Status)
+		}
+		return err
+	})
+	status := fmt.Sprintf(`{"status":{"observedGeneration":%d,"latestCreatedRevisionName":%q,"latestReadyRevisionName":%[2]q,
+		"conditions":[{"type":"Ready","status":"True"}]}}`, service.GetGeneration(), name)
+	if _, err := w.Dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.namespace).
+		Patch(ctx, "web", types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// write creates or updates an object of Serving.
+func (w target) write(t *testing.T, kind, name string, labels, annotations map[string]string, owner metav1.Object, spec any) *unstructured.Unstructured {
+	t.Helper()
+	gvk := schema.GroupVersionKind{Group: "serving.knative.dev", Version: "v1", Kind: kind}
+	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(map[string]any{"spec": spec})}
+	u.SetGroupVersionKind(gvk)
+	u.SetName(name)
+	u.SetLabels(labels)
+	u.SetAnnotations(annotations)
+	ownerKind := workload.KnativeService.GroupVersionKind
+	if kind == "Revision" {
+		ownerKind.Kind = "Configuration"
+	}
+	u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, ownerKind)})
+	client := w.Dynamic.Resource(gvk.GroupVersion().WithResource(strings.ToLower(kind) + "s")).Namespace(w.namespace)
+	created, err := client.Apply(t.Context(), name, u, metav1.ApplyOptions{FieldManager: "serving", Force: true})
+	if err != nil {
+		t.Fatalf("write %s %s: %v", kind, name, err)
+	}
+	return created
+}
+
+// createDeployment creates the Deployment of a Revision.
+func (w target) createDeployment(t *testing.T, revision *unstructured.Unstructured, pods int32) {
+	t.Helper()
+	d := builder.Deployment(revision.GetName()+"-deployment", pods, builder.Simulated)
+	d.Labels = maps.Clone(revision.GetLabels())
+	d.Annotations = revision.GetAnnotations()
+	d.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(revision, revision.GroupVersionKind())}
+	unique := map[string]string{"serving.knative.dev/revision": revision.GetName()}
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: unique}
+	d.Spec.Template.Labels = maps.Clone(unique)
+	maps.Copy(d.Spec.Template.Labels, revision.GetLabels())
+	d.Spec.Template.Annotations = revision.GetAnnotations()
+	if _, err := w.Kube.AppsV1().Deployments(w.namespace).Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// scaleDeployments scales one Deployment, or all if the name is empty.
+func (w target) scaleDeployments(t *testing.T, name string, pods int32) {
+	t.Helper()
+	for _, d := range w.deployments(t) {
+		if name == "" || d.Name == name {
+			_, err := w.Kube.AppsV1().Deployments(w.namespace).Patch(t.Context(), d.Name, types.MergePatchType,
+				fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, pods), metav1.PatchOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func (w target) deployments(t *testing.T) []appsv1.Deployment {
+	t.Helper()
+	list, err := w.Kube.AppsV1().Deployments(w.namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+// checkKnativeRelease waits until an attempt succeeded, and fails if its Deployments are judged
+// beside the Service.
+func (w target) checkKnativeRelease(t *testing.T, attempt int64) {
+	t.Helper()
+	w.awaitSaved(t, attempt)
+	w.awaitResumed(t)
+	all, err := w.Breakwater.AppV1alpha1().ChangeWorkloads(w.namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, err := w.get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all.Items {
+		if c := &all.Items[i]; !metav1.IsControlledBy(c, live) || c.Spec.WorkloadRef.Kind != "Service" {
+			t.Errorf("%s is of %+v", c.Name, c.Spec.WorkloadRef)
+		}
+	}
+	for _, d := range w.deployments(t) {
+		if version := d.Labels[v1alpha1.VersionKey]; version != "" {
+			t.Errorf("Deployment %s has version %s", d.Name, version)
+		}
+	}
+}
+
+func TestAKnativeServiceIsReleasedHeldRepairedAndRolledBack(t *testing.T) {
+	w := newFixture(t).createKnativeService(t, 2)
+	w.checkKnativeRelease(t, 1)
+
+	w.mustPatch(t, releaseOf("v2"))
+	w.rollOut(t, 2)
+	w.judge(t, w.awaitBatch(t, 2), "unpass")
+	w.awaitSuspended(t)
+	w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
+	if err := w.patch(t.Context(), releaseOf("v3")); err == nil || !strings.Contains(err.Error(), "service web is suspended") {
+		t.Errorf("the next release: %v", err)
+	}
+	for what, patch := range map[string]string{
+		"scaling": `{"spec":{"template":{"metadata":{"annotations":{"autoscaling.knative.dev/min-scale":"1"}}}}}`,
+		"traffic": `{"spec":{"traffic":[{"latestRevision":true,"percent":100,"tag":"next"}]}}`,
+		"a label": `{"metadata":{"labels":{"a":"b"}}}`,
+	} {
+		if err := w.patch(t.Context(), patch); err != nil {
+			t.Errorf("%s during the suspension: %v", what, err)
+		}
+	}
+	w.mustPatch(t, repairOf("v3"))
+	w.rollOut(t, 2)
+	w.checkKnativeRelease(t, 3)
+
+	w.mustPatch(t, releaseOf("v4"))
+	w.rollOut(t, 2)
+	w.judge(t, w.awaitBatch(t, 4), "unpass")
+	w.awaitSuspended(t)
+	w.mustPatch(t, releaseOf("v3"))
+	w.rollOut(t, 2)
+	w.checkKnativeRelease(t, 5)
+
+	w.mustPatch(t, releaseOf("v5"))
+	w.rollOut(t, 2)
+	w.judge(t, w.awaitBatch(t, 6), "unpass")
+	w.awaitSuspended(t)
+	w.requestRollback(t, 6)
+	w.awaitWorkload(t, "is rolled back", func(live *workload.Workload) bool {
+		return live.Annotations[v1alpha1.AttemptAnnotation] == "7" && live.Template.Annotations[builder.Marker] == "v3"
+	})
+	w.rollOut(t, 2)
+	w.checkKnativeRelease(t, 7)
+}
+
+func TestAChangeOfScaleOrTrafficOfAKnativeServiceIsNoRelease(t *testing.T) {
+	w := newFixture(t).createKnativeService(t, 1)
+	w.checkKnativeRelease(t, 1)
+	w.mustPatch(t, `{"spec":{"template":{"metadata":{"name":"web-scaled","annotations":{"autoscaling.knative.dev/max-scale":"3"}}},
+		"traffic":[{"latestRevision":true,"percent":100}]}}`)
+	w.rollOut(t, 2)
+	w.checkKnativeRelease(t, 1)
+	// The user replaces the Service by a manifest without Breakwater's annotations.
+	before, err := w.live(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := before.DeepCopy()
+	unstructured.RemoveNestedField(after.Object, "spec", "template", "metadata", "annotations", v1alpha1.VersionKey)
+	unstructured.RemoveNestedField(after.Object, "spec", "template", "metadata", "annotations", v1alpha1.AttemptAnnotation)
+	after.SetAnnotations(nil)
+	after, err = w.Dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.namespace).Update(t.Context(), after, metav1.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.GetGeneration() != before.GetGeneration() {
+		t.Errorf("generation %d, want %d: Serving would create a Revision", after.GetGeneration(), before.GetGeneration())
+	}
+}
+
+func TestOptingInCreatesNoRevisionOfAKnativeService(t *testing.T) {
+	f := newFixture(t)
+	f.optIn(t, "disabled")
+	w := f.createKnativeService(t, 1)
+	before, err := w.live(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.optIn(t, v1alpha1.NamespaceEnabled)
+	w.awaitSaved(t, 0)
+	after, err := w.live(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.GetGeneration() != before.GetGeneration() {
+		t.Errorf("generation %d, want %d", after.GetGeneration(), before.GetGeneration())
+	}
+	w.mustPatch(t, releaseOf("v2"))
+	w.rollOut(t, 1)
+	w.checkKnativeRelease(t, 1)
+}
+
+func TestARevisionThatScaledToZeroWaitsToBeJudged(t *testing.T) {
+	w := newFixture(t).createKnativeService(t, 0)
+	await(t, "the release waits for a pod", func(ctx context.Context) error {
+		c, err := w.release(ctx)
+		if err != nil {
+			return err
+		}
+		if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond.GetReason() != v1alpha1.ReasonScaledToZero {
+			return fmt.Errorf("%s: %+v", c.Status.Phase, cond)
+		}
+		return nil
+	})
+	w.scaleDeployments(t, "", 1)
+	w.checkKnativeRelease(t, 1)
+	c := w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
+	batches, err := w.batches(t.Context(), c)
+	if err != nil || len(batches) != 1 {
+		t.Fatalf("%d batches, %v", len(batches), err)
+	}
+	// Later pods of the Revision are not judged.
+	w.scaleDeployments(t, "", 3)
+	await(t, "3 pods are Ready", func(ctx context.Context) error {
+		d := w.deployments(t)[0]
+		if d.Status.AvailableReplicas != 3 {
+			return fmt.Errorf("%+v", d.Status)
+		}
+		return nil
+	})
+	w.mustPatch(t, releaseOf("v2"))
+	w.rollOut(t, 1)
+	w.checkKnativeRelease(t, 2)
+	if batches, err = w.batches(t.Context(), c); err != nil || len(batches) > 1 {
+		t.Errorf("%d batches of the first Revision, %v", len(batches), err)
+	}
+}
+
+// optIn labels the namespace.
+func (f fixture) optIn(t *testing.T, value string) {
+	t.Helper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]string{v1alpha1.NamespaceLabel: value}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Kube.CoreV1().Namespaces().Patch(t.Context(), f.namespace, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
