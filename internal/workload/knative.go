@@ -16,6 +16,7 @@ import (
 	kubejson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
 )
 
 // knativeGroup is the API group of Knative Serving.
@@ -23,7 +24,7 @@ const knativeGroup = "serving.knative.dev"
 
 // KnativeService is the Service of Knative Serving. Its controller creates a Revision for each
 // template, and each Revision has a Deployment of its own. Serving keeps the pods of former
-// Revisions, so no field of the Service stops a rollout.
+// Revisions, so no field of the Service stops a rollout: a hold moves the traffic.
 var KnativeService = Kind{
 	GroupVersionKind: schema.GroupVersionKind{Group: knativeGroup, Version: "v1", Kind: "Service"},
 	Resource:         "services",
@@ -159,6 +160,12 @@ func (w *Workload) readKnative(content map[string]any) error {
 		return err
 	}
 	w.Template = *template
+	entries, _ := field(content, "spec", "traffic").([]any)
+	for _, entry := range entries {
+		if fields, ok := entry.(map[string]any); ok {
+			w.Traffic = append(w.Traffic, fields)
+		}
+	}
 	w.Rolling = false // Serving sends traffic to a Revision only when it is Ready
 	depth, value := find(content, templateAnnotations)
 	annotations, _ := value.(map[string]any)
@@ -205,6 +212,24 @@ func (w *Workload) WriteTemplateRelease(version, attempt string) []Operation {
 		parents = append(parents, Operation{"add", Pointer(templateAnnotations[:i+1]...), map[string]any{}})
 	}
 	return append(parents, ops...)
+}
+
+// WriteTraffic returns the operations that write spec.traffic of a Knative Service.
+func (w *Workload) WriteTraffic(to knativetraffic.Split) []Operation {
+	return []Operation{{"add", Pointer("spec", "traffic"), to}}
+}
+
+// RestoreTraffic returns the operations that move the traffic of a Knative Service back after a hold;
+// none if a person has changed it since.
+func (w *Workload) RestoreTraffic(held *v1alpha1.HeldTraffic) []Operation {
+	if held == nil || held.Former == nil {
+		return nil
+	}
+	former, ok := knativetraffic.Restore(w.Traffic, held.Former, knativetraffic.Failed{Names: held.Failed, Latest: true}, held.To)
+	if !ok {
+		return nil
+	}
+	return w.WriteTraffic(former)
 }
 
 // revisionReady reports whether the latest Revision and the routes of a Knative Service are Ready.

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	kubejson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
 )
 
 // Workload is a workload of any kind. It is read from an object of the API and
@@ -37,6 +39,8 @@ type Workload struct {
 	holdDepth int
 	// onTemplate is the release on the template of a Knative Service.
 	onTemplate templateRelease
+	// Traffic is spec.traffic of a Knative Service.
+	Traffic knativetraffic.Split
 }
 
 // PausedOrHeld reports whether the rollout is paused by somebody or held by Breakwater.

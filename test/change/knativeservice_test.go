@@ -22,6 +22,7 @@ import (
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
@@ -35,6 +36,7 @@ spec:
     spec:
       containerConcurrency: 0
       containers: [{name: user-container, image: "busybox:1"}]
+  traffic: [{latestRevision: true, percent: 100}]
 `
 
 // installServing installs the CRDs of Serving while Breakwater runs.
@@ -207,30 +209,47 @@ func TestAKnativeServiceIsReleasedHeldRepairedAndRolledBack(t *testing.T) {
 	w.rollOut(t, 2)
 	w.judge(t, w.awaitBatch(t, 2), "unpass")
 	w.awaitSuspended(t)
-	w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
+	w.awaitPhase(t, v1alpha1.WorkloadSuspend, 2)
+	good := w.revisionOf(t, 1)
+	w.checkTraffic(t, good)
 	if err := w.patch(t.Context(), releaseOf("v3")); err == nil || !strings.Contains(err.Error(), "service web is suspended") {
 		t.Errorf("the next release: %v", err)
 	}
 	for what, patch := range map[string]string{
 		"scaling": `{"spec":{"template":{"metadata":{"annotations":{"autoscaling.knative.dev/min-scale":"1"}}}}}`,
-		"traffic": `{"spec":{"traffic":[{"latestRevision":true,"percent":100,"tag":"next"}]}}`,
+		"traffic": `{"spec":{"traffic":[{"latestRevision":true,"tag":"next"},{"revisionName":"` + good + `","percent":100}]}}`,
 		"a label": `{"metadata":{"labels":{"a":"b"}}}`,
 	} {
 		if err := w.patch(t.Context(), patch); err != nil {
 			t.Errorf("%s during the suspension: %v", what, err)
 		}
 	}
-	w.mustPatch(t, repairOf("v3"))
+	for what, entry := range map[string]string{"the latest Revision": `"latestRevision":true`, "the failed Revision": `"revisionName":"` + w.revisionOf(t, 2) + `"`} {
+		err := w.patch(t.Context(), `{"spec":{"traffic":[{`+entry+`,"percent":100}]}}`)
+		if err == nil || !strings.Contains(err.Error(), "service web is suspended: spec.traffic sends requests to a Revision that failed") {
+			t.Errorf("traffic to %s: %v", what, err)
+		}
+	}
+	// As it was moved: then the end of the suspension moves it back.
+	w.mustPatch(t, `{"spec":{"traffic":[{"revisionName":"`+good+`","percent":100}]}}`)
+	// The manifest of the repair sends all traffic to the latest Revision, which is the failed one until
+	// the repair is Ready.
+	w.mustPatch(t, strings.Replace(repairOf("v3"), `"spec":{`, `"spec":{"traffic":[{"latestRevision":true,"percent":100}],`, 1))
+	w.checkTraffic(t, good)
 	w.rollOut(t, 2)
 	w.checkKnativeRelease(t, 3)
+	w.checkTraffic(t, "")
 
 	w.mustPatch(t, releaseOf("v4"))
 	w.rollOut(t, 2)
 	w.judge(t, w.awaitBatch(t, 4), "unpass")
 	w.awaitSuspended(t)
+	w.checkTraffic(t, w.revisionOf(t, 3))
 	w.mustPatch(t, releaseOf("v3"))
+	w.checkTraffic(t, w.revisionOf(t, 3))
 	w.rollOut(t, 2)
 	w.checkKnativeRelease(t, 5)
+	w.checkTraffic(t, "")
 
 	w.mustPatch(t, releaseOf("v5"))
 	w.rollOut(t, 2)
@@ -242,6 +261,56 @@ func TestAKnativeServiceIsReleasedHeldRepairedAndRolledBack(t *testing.T) {
 	})
 	w.rollOut(t, 2)
 	w.checkKnativeRelease(t, 7)
+	w.checkTraffic(t, "")
+}
+
+// revisionOf returns the last Revision of an attempt.
+func (w target) revisionOf(t *testing.T, attempt int64) string {
+	t.Helper()
+	name := ""
+	for _, d := range w.deployments(t) {
+		if release, known := v1alpha1.ReleaseOf(d.Annotations); known && release.Attempt == attempt {
+			name = metav1.GetControllerOf(&d).Name
+		}
+	}
+	if name == "" {
+		t.Fatalf("attempt %d has no Revision", attempt)
+	}
+	return name
+}
+
+// checkTraffic fails unless all requests go to a Revision; to the latest if the name is empty.
+func (w target) checkTraffic(t *testing.T, revision string) {
+	t.Helper()
+	live, err := w.get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := knativetraffic.Failed{Names: []string{revision}, Latest: revision == ""}
+	if of.Share(live.Traffic) != 100 {
+		t.Errorf("traffic %v, want all at %q", live.Traffic, revision)
+	}
+}
+
+func TestAFailedBaselineSuccessorGivesItsTrafficToTheBaseline(t *testing.T) {
+	f := newFixture(t)
+	f.optIn(t, "disabled")
+	w := f.createKnativeService(t, 1)
+	f.optIn(t, v1alpha1.NamespaceEnabled)
+	w.awaitSaved(t, 0)
+	live, err := w.live(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	baseline, _, err := unstructured.NestedString(live.Object, "status", "latestReadyRevisionName")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.mustPatch(t, releaseOf("v2"))
+	w.rollOut(t, 1)
+	w.judge(t, w.awaitBatch(t, 1), "unpass")
+	w.awaitSuspended(t)
+	w.checkTraffic(t, baseline)
 }
 
 func TestAChangeOfScaleOrTrafficOfAKnativeServiceIsNoRelease(t *testing.T) {

@@ -22,6 +22,8 @@ type Input struct {
 	TemplateChanged bool
 	// HoldChanged: the update ends or changes the suspension or the hold.
 	HoldChanged bool
+	// FailedTraffic: the update gives traffic to a Revision of a Knative Service that failed.
+	FailedTraffic bool
 	// RepairRequested: the update has the label ignored-suspend.
 	RepairRequested bool
 	// RepairUsed: a repair of this suspension was already admitted.
@@ -92,6 +94,9 @@ func Decide(in Input) Decision {
 		return deny(in, "looking up whether this version succeeded failed: try again")
 	case in.TemplateChanged, in.HoldChanged:
 		return deny(in, "")
+	case in.FailedTraffic:
+		return deny(in, "spec.traffic sends requests to a Revision that failed its check; "+
+			"name another Revision, or release a repair: its success restores the traffic")
 	default:
 		return Decision{Answer: Admit}
 	}

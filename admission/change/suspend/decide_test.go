@@ -27,6 +27,7 @@ func denied(message string) Decision {
 func TestDecide(t *testing.T) {
 	const (
 		used    = fixed + ": a repair of this suspension was already admitted; remove the annotation altershield.defense.antgroup.com/bypass to allow another"
+		traffic = fixed + ": spec.traffic sends requests to a Revision that failed its check; name another Revision, or release a repair: its success restores the traffic"
 		unknown = fixed + ": looking up whether this version succeeded failed: try again"
 	)
 	for name, tc := range map[string]struct {
@@ -39,6 +40,10 @@ func TestDecide(t *testing.T) {
 		"not suspended, repair":                  {free: true, in: Input{TemplateChanged: true, RepairRequested: true}, want: admitted()},
 		"release":                                {in: Input{TemplateChanged: true}, want: denied(fixed)},
 		"end of the hold":                        {in: Input{HoldChanged: true}, want: denied(fixed)},
+		"traffic to a failed Revision":           {in: Input{FailedTraffic: true}, want: denied(traffic)},
+		"repair with traffic":                    {in: Input{TemplateChanged: true, RepairRequested: true, FailedTraffic: true}, want: repaired()},
+		"blocking off, traffic":                  {off: true, in: Input{FailedTraffic: true}, want: admitted()},
+		"traffic by the controller":              {in: Input{FailedTraffic: true, ByController: true}, want: admitted()},
 		"release and end of the hold":            {in: Input{TemplateChanged: true, HoldChanged: true}, want: denied(fixed)},
 		"other change":                           {in: Input{}, want: admitted()},
 		"repair":                                 {in: Input{TemplateChanged: true, RepairRequested: true}, want: repaired()},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
 )
 
 // InputOf returns the Input that follows from the old and the new object. Blocking,
@@ -28,6 +29,7 @@ func InputOf(c admission.Change) Input {
 		ByController:    c.ByController(),
 		TemplateChanged: c.TemplateChanged,
 		HoldChanged:     holdChanged(c),
+		FailedTraffic:   givesFailedTraffic(c),
 		// The mutating webhook has removed the label and written the annotation.
 		RepairRequested: asked || added != nil && added.Kind == v1alpha1.BypassRepair,
 		RepairUsed:      repaired,
@@ -43,6 +45,17 @@ func holdChanged(c admission.Change) bool {
 		differs(c.Old.Annotations, c.New.Annotations, v1alpha1.HoldAnnotation) ||
 		!c.TemplateChanged && templateReleaseChanged(c) ||
 		c.Old.Stopped() && !c.New.Stopped()
+}
+
+// givesFailedTraffic reports whether the update gives a failed Revision of a Knative Service more
+// traffic. While the hold exists, the latest Revision is one of them; later it is that of the repair.
+func givesFailedTraffic(c admission.Change) bool {
+	held := v1alpha1.HeldTrafficOf(c.Old.Labels, c.Old.Annotations)
+	if held == nil {
+		return false
+	}
+	failed := knativetraffic.Failed{Names: held.Failed, Latest: v1alpha1.HoldOf(c.Old.Annotations) != nil}
+	return failed.Share(c.New.Traffic) > failed.Share(c.Old.Traffic)
 }
 
 // templateReleaseChanged reports whether the release on the template of a Knative Service changes,

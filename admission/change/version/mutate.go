@@ -13,6 +13,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/change/suspend"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -36,6 +37,7 @@ func mutate(c admission.Change, decision Decision, suspension suspend.Decision, 
 	default:
 		restoreAnnotations(&m, c)
 		if v1alpha1.HoldOf(c.Old.Annotations).IsUnjudged() && c.TemplateChanged && suspension.Answer != suspend.Deny {
+			m.Traffic = restoreTraffic(c, c.Old.Annotations)
 			resume(&m, c, c.Old.Annotations)
 		}
 	}
@@ -72,6 +74,7 @@ func resetForCreation(m *admission.Mutation, c admission.Change) {
 	}
 	delete(m.Labels, v1alpha1.DefenseStatusLabel)
 	delete(m.Annotations, v1alpha1.BypassAnnotation)
+	m.Traffic = restoreTraffic(c, c.New.Annotations)
 	resume(m, c, c.New.Annotations)
 }
 
@@ -84,9 +87,11 @@ func recordBypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release
 		kind = v1alpha1.BypassRepair
 	}
 	suspended := c.Old.Labels[v1alpha1.SuspendLabel]
+	traffic, ops := keepTraffic(c)
+	m.Traffic = ops
 	bypass, err := json.Marshal(v1alpha1.Bypass{
 		Kind: kind, User: c.User.Username, Suspend: suspended, Attempt: to.Attempt, Time: admissionTime(c, now),
-		Freeze: freezeValue(c.Old.Annotations),
+		Freeze: freezeValue(c.Old.Annotations), Traffic: traffic,
 	})
 	if err != nil {
 		return fmt.Errorf("encode the bypass: %w", err)
@@ -95,6 +100,23 @@ func recordBypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release
 	m.SetLabel(v1alpha1.SuspendLabel, suspended)
 	resume(m, c, c.Old.Annotations)
 	return nil
+}
+
+// keepTraffic keeps the traffic of a suspended Knative Service at the good Revision until the repair
+// succeeds, also if the update has another split: the latest Revision that is Ready is the failed one.
+func keepTraffic(c admission.Change) (*v1alpha1.HeldTraffic, []workload.Operation) {
+	held := v1alpha1.HeldTrafficOf(c.Old.Labels, c.Old.Annotations)
+	if added := suspend.AddedBypass(c); added != nil {
+		held = added.Traffic // a repeated call
+	}
+	if held == nil {
+		return nil, nil
+	}
+	kept, changed := knativetraffic.Move(c.New.Traffic, knativetraffic.Failed{Names: held.Failed, Latest: true}, held.To)
+	if !changed {
+		return held, nil
+	}
+	return &v1alpha1.HeldTraffic{Failed: held.Failed, To: held.To, Former: c.New.Traffic}, c.New.WriteTraffic(kept)
 }
 
 // freezeValue returns the suspend label that a user set before the check failed. It
@@ -126,6 +148,14 @@ func resume(m *admission.Mutation, c admission.Change, recorded map[string]strin
 		return
 	}
 	m.Hold = c.New.Resume(ptr.Deref(v1alpha1.HoldOf(recorded), v1alpha1.Hold{}).Former)
+}
+
+// restoreTraffic moves the traffic of a Knative Service back when this change ends a hold.
+func restoreTraffic(c admission.Change, recorded map[string]string) []workload.Operation {
+	if hold := v1alpha1.HoldOf(recorded); hold != nil {
+		return c.New.RestoreTraffic(hold.Traffic)
+	}
+	return nil
 }
 
 // restoreAnnotations reverts changes of annotations that only Breakwater may write. A user

@@ -88,6 +88,9 @@ func holdExpression(kind workload.Kind) string {
 		// Removing the bypass annotation allows another repair.
 		fmt.Sprintf("(oldObject.metadata.?annotations[?'%s'].hasValue() && !object.metadata.?annotations[?'%[1]s'].hasValue())", v1alpha1.BypassAnnotation),
 	}
+	if kind.Revisions == workload.KnativeRevisions {
+		conditions = append(conditions, "object.spec.?traffic != oldObject.spec.?traffic")
+	}
 	if len(kind.Hold.Path) > 0 {
 		conditions = append(conditions, fmt.Sprintf("(%s && !%s)", stopped("oldObject", kind), stopped("object", kind)))
 	}

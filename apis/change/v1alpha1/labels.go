@@ -83,6 +83,9 @@ type Bypass struct {
 	Attempt int64 `json:"attempt"`
 	// Freeze is Hold.Freeze of the hold that the update ended.
 	Freeze string `json:"freeze,omitempty"`
+	// Traffic is Hold.Traffic of that hold: the traffic of a Knative Service moves back when the
+	// repair succeeds.
+	Traffic *HeldTraffic `json:"traffic,omitempty"`
 	// Time is the time of admission.
 	Time metav1.Time `json:"time"`
 }
@@ -102,4 +105,29 @@ type Hold struct {
 	// Unjudged: the rollout is held because pods or the order are unjudged. The hold
 	// does not suspend the workload, so a newer template is admitted and ends it.
 	Unjudged bool `json:"unjudged,omitempty"`
+	// Traffic is what the hold did with spec.traffic of a Knative Service; nil for other kinds.
+	Traffic *HeldTraffic `json:"traffic,omitempty"`
+}
+
+// HeldTraffic is what a hold did with spec.traffic of a Knative Service.
+// +k8s:deepcopy-gen=false
+type HeldTraffic struct {
+	// Failed are the Revisions that failed. They get no more traffic than they have.
+	Failed []string `json:"failed,omitempty"`
+	// To is the Revision that got their share; empty if none did.
+	To string `json:"to,omitempty"`
+	// Former is the previous value of spec.traffic; nil if it was not changed.
+	Former []map[string]any `json:"former,omitempty"`
+}
+
+// HeldTrafficOf returns what a hold did with the traffic of a Knative Service, or nil. During a
+// repair it is in the bypass annotation.
+func HeldTrafficOf(labels, annotations map[string]string) *HeldTraffic {
+	if hold := HoldOf(annotations); hold != nil {
+		return hold.Traffic
+	}
+	if bypass := BypassOf(annotations); bypass != nil && bypass.Suspend == labels[SuspendLabel] {
+		return bypass.Traffic
+	}
+	return nil
 }

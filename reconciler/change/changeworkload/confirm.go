@@ -38,7 +38,7 @@ func (r *Reconciler) confirm(ctx context.Context, in Input, w *workload.Workload
 		if err != nil {
 			return err
 		}
-		in.Workload = workloadOf(current, in.Lost)
+		in.Workload = workloadOf(current, in.Lost).withPods(len(in.Pods))
 		if Decide(in).Action != action {
 			return errStaleCache
 		}
@@ -59,7 +59,7 @@ func patchIfUnchanged(w *workload.Workload, action Action, in Input) ([]byte, er
 	if action == ActionResume {
 		return json.Marshal(append(ops, resumeOperations(w, in.ChangeWorkload)...))
 	}
-	hold, err := holdOperations(w, in.ChangeWorkload, action, in.Now)
+	hold, err := holdOperations(w, in, action)
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,8 @@ type Input struct {
 	ServerConfigured bool
 	ChangeWorkload   *v1alpha1.ChangeWorkload
 	Workload         Workload
+	// Revisions are the Revisions of a Knative Service; of other kinds there are none.
+	Revisions Revisions
 	// Lost are the lost nodes that Workload does not count.
 	Lost workload.Lost
 	// Pods are the existing pods of this version and attempt.

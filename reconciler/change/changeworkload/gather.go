@@ -60,3 +60,12 @@ func workloadOf(w *workload.Workload, lost workload.Lost) Workload {
 		ScalesToZero: w.Kind.Counts == workload.CountRevision,
 	}
 }
+
+// withPods returns the workload if the release has n pods: the autoscaler of a Knative Service
+// decides how many are desired.
+func (w Workload) withPods(n int) Workload {
+	if w.ScalesToZero {
+		w.Replicas = max(w.Replicas, int32(n))
+	}
+	return w
+}

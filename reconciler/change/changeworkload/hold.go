@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -15,7 +14,8 @@ import (
 
 // holdOperations stop a rollout in progress, and with ActionSuspend suspend the workload.
 // The values that they replace are recorded, and only these are restored.
-func holdOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload, action Action, now time.Time) ([]workload.Operation, error) {
+func holdOperations(w *workload.Workload, in Input, action Action) ([]workload.Operation, error) {
+	c, now := in.ChangeWorkload, in.Now
 	hold, ops := newHold(w, c.Spec.Attempt), sameReleaseTests(w, c)
 	if action == ActionSuspend {
 		ops = append(ops,
@@ -27,6 +27,10 @@ func holdOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload, action Act
 			ops = append(ops, endSuspension(w, older)...)
 		}
 	}
+	var traffic []workload.Operation
+	if w.Kind.Revisions == workload.KnativeRevisions && action == ActionSuspend {
+		hold.Traffic, traffic = holdTraffic(w, in.Revisions)
+	}
 	encoded, err := json.Marshal(hold)
 	if err != nil {
 		return nil, fmt.Errorf("encode the hold of %s: %w", w.Name, err)
@@ -35,12 +39,15 @@ func holdOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload, action Act
 	if w.InProgress {
 		ops = append(ops, w.Stop()...)
 	}
-	return ops, nil
+	return append(ops, traffic...), nil
 }
 
 // newHold returns the values that a hold of an attempt replaces.
 func newHold(w *workload.Workload, attempt int64) v1alpha1.Hold {
-	hold := v1alpha1.Hold{Attempt: attempt, Former: w.HoldValue, Freeze: w.Labels[v1alpha1.SuspendLabel]}
+	hold := v1alpha1.Hold{
+		Attempt: attempt, Former: w.HoldValue, Freeze: w.Labels[v1alpha1.SuspendLabel],
+		Traffic: v1alpha1.HeldTrafficOf(w.Labels, w.Annotations),
+	}
 	older := v1alpha1.HoldOf(w.Annotations)
 	switch {
 	case older != nil && w.PausedOrHeld():
@@ -69,7 +76,7 @@ func resumeOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload) []worklo
 	if hold != nil {
 		ops = append(ops, w.Resume(hold.Former)...)
 	}
-	return ops
+	return append(ops, w.RestoreTraffic(v1alpha1.HeldTrafficOf(w.Labels, w.Annotations))...)
 }
 
 // endSuspension ends a suspension by Breakwater. That of a person stays or is restored.
@@ -104,9 +111,12 @@ func processedPatch(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, e
 		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed}))
 }
 
-// holdConsequence is the effect of a hold of the kind on deleted pods.
-func holdConsequence(ref v1alpha1.WorkloadRef) string {
+// holdConsequence is the effect of a hold of the kind on deleted pods, or on the traffic.
+func holdConsequence(in Input) string {
+	ref := in.ChangeWorkload.Spec.WorkloadRef
 	switch {
+	case in.Workload.ScalesToZero && !in.Workload.Hold.IsUnjudged():
+		return trafficConsequence(in)
 	case workload.DaemonSet.Is(ref.APIVersion, ref.Kind):
 		return "; pods that are deleted meanwhile are recreated with the new version"
 	case workload.StatefulSet.Is(ref.APIVersion, ref.Kind):

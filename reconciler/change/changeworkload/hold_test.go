@@ -286,7 +286,8 @@ func TestAHoldNamesTheVersionOfReplacementPods(t *testing.T) {
 		"Deployment": "", "StatefulSet": "; pods that are deleted meanwhile are recreated with the former version",
 		"DaemonSet": "; pods that are deleted meanwhile are recreated with the new version",
 	} {
-		if got := holdConsequence(v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: kind}); got != want {
+		in := Input{ChangeWorkload: &v1alpha1.ChangeWorkload{Spec: v1alpha1.ChangeWorkloadSpec{WorkloadRef: v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: kind}}}}
+		if got := holdConsequence(in); got != want {
 			t.Errorf("%s: %q", kind, got)
 		}
 	}

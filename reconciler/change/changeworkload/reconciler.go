@@ -192,9 +192,9 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	if err != nil {
 		return Input{}, nil, err
 	}
-	state := workloadOf(w, lost)
-	if state.ScalesToZero {
-		state.Replicas = max(state.Replicas, int32(len(own))) // the autoscaler decides how many
+	revisions, err := r.revisionsOf(w, c)
+	if err != nil {
+		return Input{}, nil, err
 	}
 	now, s, woken := r.clock.Now(), r.settings(), time.Time{}
 	if step := c.Status.OrderStep; step != nil {
@@ -202,7 +202,7 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	}
 	return Input{
 		Now: now, StepWokenSince: woken, DecidingSince: r.startTime.Get(now), Settings: s, ServerConfigured: r.serverConfigured(),
-		ChangeWorkload: c, Workload: state, Lost: lost, Pods: own, ChangePods: changePods,
+		ChangeWorkload: c, Workload: workloadOf(w, lost).withPods(len(own)), Lost: lost, Revisions: revisions, Pods: own, ChangePods: changePods,
 		Drift: driftOf(&w.Template.Spec, sets, pods), Accepted: r.acceptedAnnouncements(c),
 	}, w, nil
 }

@@ -1,0 +1,185 @@
+package changeworkload
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+)
+
+// deployment is the Deployment of Revision web-<n>, created n minutes after t0, with a release; none
+// if the version is empty.
+func deployment(n int, version string, attempt int64) *workload.Workload {
+	d := &workload.Workload{Kind: workload.Deployment, ObjectMeta: metav1.ObjectMeta{
+		Name: fmt.Sprintf("web-%d-deployment", n), CreationTimestamp: metav1.NewTime(t0.Add(time.Duration(n) * time.Minute)),
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "serving.knative.dev/v1", Kind: "Revision", Name: fmt.Sprintf("web-%d", n), Controller: ptr.To(true)}},
+	}}
+	if version != "" {
+		d.Annotations = map[string]string{v1alpha1.VersionKey: version, v1alpha1.AttemptAnnotation: strconv.FormatInt(attempt, 10)}
+	}
+	return d
+}
+
+func TestTheGoodRevisionIsTheLastOneThatSucceeded(t *testing.T) {
+	ended := func(version string, attempt int64, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
+		c := &v1alpha1.ChangeWorkload{Spec: v1alpha1.ChangeWorkloadSpec{Reversion: version, Attempt: attempt}}
+		c.Status.Phase, c.Status.Counts.Pods = phase, 1
+		return c
+	}
+	baseline := func(saved string, minutes int) *v1alpha1.ChangeWorkload {
+		c := ended("z", 0, v1alpha1.WorkloadSuccess)
+		c.Status.SavedTemplateName, c.CreationTimestamp = saved, metav1.NewTime(t0.Add(time.Duration(minutes)*time.Minute))
+		return c
+	}
+	const success, suspend = v1alpha1.WorkloadSuccess, v1alpha1.WorkloadSuspend
+	failed := v1alpha1.Release{Version: "b", Attempt: 2}
+	all := func(d ...*workload.Workload) []*workload.Workload { return d }
+	own := func(c ...*v1alpha1.ChangeWorkload) []*v1alpha1.ChangeWorkload { return c }
+	withoutPods := ended("a", 1, success)
+	withoutPods.Status.Counts.Pods = 0
+	for name, tc := range map[string]struct {
+		deployments []*workload.Workload
+		releases    []*v1alpha1.ChangeWorkload
+		want        Revisions
+	}{
+		"the version before":              {all(deployment(1, "a", 1), deployment(2, "b", 2)), own(ended("a", 1, success), ended("b", 2, suspend)), Revisions{[]string{"web-2"}, "web-1"}},
+		"none succeeded":                  {all(deployment(1, "a", 1), deployment(2, "b", 2)), own(ended("a", 1, suspend)), Revisions{[]string{"web-2"}, ""}},
+		"it succeeded without a pod":      {all(deployment(1, "a", 1), deployment(2, "b", 2)), own(withoutPods), Revisions{[]string{"web-2"}, ""}},
+		"another attempt of the version":  {all(deployment(1, "a", 1), deployment(2, "b", 2)), own(ended("a", 3, success)), Revisions{[]string{"web-2"}, ""}},
+		"it was scaled":                   {all(deployment(1, "a", 1), deployment(2, "a", 1), deployment(3, "b", 2)), own(ended("a", 1, success)), Revisions{[]string{"web-3"}, "web-2"}},
+		"the failed version was scaled":   {all(deployment(1, "a", 1), deployment(2, "b", 2), deployment(3, "b", 2)), own(ended("a", 1, success)), Revisions{[]string{"web-2", "web-3"}, "web-1"}},
+		"the baseline":                    {all(deployment(1, "", 0), deployment(2, "b", 2)), own(baseline("saved", 1)), Revisions{[]string{"web-2"}, "web-1"}},
+		"a baseline that was never Ready": {all(deployment(1, "", 0), deployment(2, "b", 2)), own(baseline("", 1)), Revisions{[]string{"web-2"}, ""}},
+		"the webhook did not see it":      {all(deployment(1, "", 0), deployment(3, "", 0), deployment(4, "b", 2)), own(baseline("saved", 2)), Revisions{[]string{"web-4"}, "web-1"}},
+		"the failed Revision is deleted":  {all(deployment(1, "a", 1)), own(ended("a", 1, success)), Revisions{nil, "web-1"}},
+		"the good Revision is deleted":    {all(deployment(2, "b", 2)), own(ended("a", 1, success)), Revisions{[]string{"web-2"}, ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, revisionsOf(failed, tc.deployments, tc.releases)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A fail and its end leave the Service as it was, except for what a person changed.
+func TestAHoldOfAKnativeServiceMovesItsTraffic(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before    string
+		revisions Revisions
+		during    string // by a person, while the Service is suspended
+		held, end string
+	}{
+		"all of it":        {`[{"latestRevision":true,"percent":100}]`, Revisions{[]string{"b"}, "a"}, "", `[{"latestRevision":false,"percent":100,"revisionName":"a"}]`, `[{"latestRevision":true,"percent":100}]`},
+		"no good Revision": {`[{"latestRevision":true,"percent":100}]`, Revisions{[]string{"b"}, ""}, "", `[{"latestRevision":true,"percent":100}]`, `[{"latestRevision":true,"percent":100}]`},
+		"no traffic":       {`[{"revisionName":"a","percent":100}]`, Revisions{[]string{"b"}, "a"}, "", `[{"percent":100,"revisionName":"a"}]`, `[{"percent":100,"revisionName":"a"}]`},
+		"changed by a person": {`[{"latestRevision":true,"percent":100}]`, Revisions{[]string{"b"}, "a"}, `[{"revisionName":"x","percent":100}]`,
+			`[{"latestRevision":false,"percent":100,"revisionName":"a"}]`, `[{"percent":100,"revisionName":"x"}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := attempt(2)
+			raw := fmt.Appendf(nil, `{"metadata":{"name":"web","resourceVersion":"1","uid":"u","labels":{%q:"v"},"annotations":{%[1]q:"v",%q:"2"}},"spec":{"template":{},"traffic":%s}}`,
+				v1alpha1.VersionKey, v1alpha1.AttemptAnnotation, tc.before)
+			raw = patchKnative(t, raw, ActionSuspend, Input{ChangeWorkload: c, Now: t0, Revisions: tc.revisions})
+			checkTraffic(t, raw, tc.held)
+			held := readKnative(t, raw)
+			record := v1alpha1.HoldOf(held.Annotations).Traffic
+			if record == nil || len(record.Failed) != 1 || held.Labels[v1alpha1.SuspendLabel] == "" {
+				t.Fatalf("held with %+v", record)
+			}
+			if tc.during != "" {
+				raw = applyTo(t, raw, fmt.Appendf(nil, `[{"op":"add","path":"/spec/traffic","value":%s}]`, tc.during))
+			}
+			raw = patchKnative(t, raw, ActionResume, Input{ChangeWorkload: c})
+			checkTraffic(t, raw, tc.end)
+			if after := readKnative(t, raw); after.Annotations[v1alpha1.HoldAnnotation] != "" || after.Labels[v1alpha1.SuspendLabel] != "" {
+				t.Errorf("held with %v %v", after.Annotations, after.Labels)
+			}
+		})
+	}
+}
+
+// A repair that fails, too, is in the same suspension: its end restores the traffic before the first.
+func TestTheTrafficBeforeAFailedRepairIsRestored(t *testing.T) {
+	bypass := `{"kind":"repair","suspend":"1","attempt":2,"traffic":{"failed":["b"],"to":"a","former":[{"latestRevision":true,"percent":100}]}}`
+	raw := fmt.Appendf(nil, `{"metadata":{"name":"web","resourceVersion":"1","uid":"u","labels":{%q:"v",%q:"1"},"annotations":{%[1]q:"v",%[3]q:"2",%[4]q:%[5]q}},
+		"spec":{"template":{},"traffic":[{"revisionName":"a","latestRevision":false,"percent":100}]}}`,
+		v1alpha1.VersionKey, v1alpha1.SuspendLabel, v1alpha1.AttemptAnnotation, v1alpha1.BypassAnnotation, bypass)
+	c := attempt(2)
+	raw = patchKnative(t, raw, ActionSuspend, Input{ChangeWorkload: c, Now: t0, Revisions: Revisions{Failed: []string{"c"}, Good: "a"}})
+	want := &v1alpha1.HeldTraffic{Failed: []string{"b", "c"}, To: "a", Former: []map[string]any{{"latestRevision": true, "percent": 100.0}}}
+	if diff := cmp.Diff(want, v1alpha1.HoldOf(readKnative(t, raw).Annotations).Traffic); diff != "" {
+		t.Error(diff)
+	}
+	checkTraffic(t, patchKnative(t, raw, ActionResume, Input{ChangeWorkload: c}), `[{"latestRevision":true,"percent":100}]`)
+}
+
+func TestConditionHeldSaysWhereTheTrafficIs(t *testing.T) {
+	held := func(to string) *v1alpha1.Hold { return &v1alpha1.Hold{Traffic: &v1alpha1.HeldTraffic{To: to}} }
+	for name, tc := range map[string]struct {
+		hold *v1alpha1.Hold
+		good string
+		want string
+	}{
+		"it will be moved": {nil, "a", "at Revision a"},
+		"it was moved":     {held("a"), "x", "at Revision a"},
+		"it was not moved": {held(""), "x", "is not changed"},
+		"it will stay":     {nil, "", "is not changed"},
+	} {
+		in := Input{ChangeWorkload: attempt(2), Workload: Workload{ScalesToZero: true, Hold: tc.hold}, Revisions: Revisions{Good: tc.good}}
+		if got := holdConsequence(in); !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func readKnative(t *testing.T, raw []byte) *workload.Workload {
+	t.Helper()
+	w, err := workload.Read(workload.KnativeService, raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func patchKnative(t *testing.T, raw []byte, action Action, in Input) []byte {
+	t.Helper()
+	patch, err := patchIfUnchanged(readKnative(t, raw), action, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return applyTo(t, raw, patch)
+}
+
+func applyTo(t *testing.T, raw, patch []byte) []byte {
+	t.Helper()
+	decoded, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, err = decoded.Apply(raw); err != nil {
+		t.Fatalf("apply %s: %v", patch, err)
+	}
+	return raw
+}
+
+func checkTraffic(t *testing.T, raw []byte, want string) {
+	t.Helper()
+	got, err := json.Marshal(readKnative(t, raw).Traffic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("traffic %s, want %s", got, want)
+	}
+}
