@@ -25,6 +25,7 @@ for argument in "$@"; do
 done
 
 say() { echo "==> $*"; }
+if kubectl get crd services.serving.knative.dev &>/dev/null; then workloads+=,services.serving.knative.dev; fi
 # Runs kubectl, and ignores the error if the cluster does not have the resource.
 maybe() {
   local out
@@ -32,10 +33,11 @@ maybe() {
   [[ $out == *"doesn't have a resource type"* || $out == *"NotFound"* || $out == *"could not find the requested resource"* ]] || { echo "$out" >&2; return 1; }
 }
 # Lists "kind namespace name former" of the workloads of built-in kinds that Breakwater holds.
-# former is the recorded value of the field that the hold changed.
+# former is the recorded value of the field that the hold changed; of a Knative Service it is
+# spec.traffic, or null if that was not changed.
 held() {
   kubectl get "$workloads" -A -o jsonpath="{range .items[*]}{.kind}{'\t'}{.metadata.namespace}{'\t'}{.metadata.name}{'\t'}{.metadata.annotations.${app//./\\.}/hold}{'\n'}{end}" |
-    awk -F '\t' '$4 != "" { former = "null"; if (match($4, /"former":("[^"]*"|[^,}]*)/)) former = substr($4, RSTART + 9, RLENGTH - 9); print $1 "\t" $2 "\t" $3 "\t" former }'
+    awk -F '\t' '$4 != "" { former = "null"; if (match($4, /"former":("[^"]*"|[^,}]*)/)) former = substr($4, RSTART + 9, RLENGTH - 9); if ($1 == "Service") former = match($4, /"former":\[.*\]/) ? substr($4, RSTART + 9, RLENGTH - 9) : "null"; print $1 "\t" $2 "\t" $3 "\t" former }'
 }
 # Lists "namespace name finalizers", the other finalizers as JSON, of pods with our finalizer.
 finalized() {
@@ -92,12 +94,17 @@ while IFS=$'\t' read -r kind namespace name former; do
     Deployment) patch="{\"spec\":{\"paused\":$former}}" ;;
     StatefulSet) patch="{\"spec\":{\"updateStrategy\":{\"rollingUpdate\":{\"partition\":$former}}}}" ;;
     DaemonSet) patch="{\"spec\":{\"updateStrategy\":{\"type\":$former}}}" ;;
+    Service)
+      [[ $former != null ]] || continue
+      kind=services.serving.knative.dev patch="{\"spec\":{\"traffic\":$former}}"
+      ;;
   esac
   maybe patch "$kind" -n "$namespace" "$name" --type merge -p "$patch"
 done < <(held)
 
 say "labels and annotations"
-# Workloads first: the Deployment controller copies their annotations to ReplicaSets.
+# Workloads first: the Deployment controller copies their annotations to ReplicaSets. The annotations
+# on the template of a Knative Service stay: without them Serving would create a Revision.
 version=admission-webhook-altershield.antgroup.com/version
 annotations=("$version-" admission-webhook-altershield.antgroup.com/attempt- "$app/bypass-" "$app/hold-" "$app/rollback-" "$app/rollback-request-")
 maybe annotate "$workloads" -A --all "${annotations[@]}" >/dev/null

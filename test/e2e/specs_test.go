@@ -80,6 +80,7 @@ func TestWithAServer(t *testing.T) {
 		{"a forged verdict changes nothing", sentToTheBroker},
 		{"a forged event is not reported to the server", reportSentToTheBroker},
 		{"kubectl rollout undo to a version that succeeded is admitted", rolloutUndo},
+		{"a failed Revision of a Knative Service loses its traffic, and a repair succeeds", knativeServiceReleases},
 	})
 }
 
