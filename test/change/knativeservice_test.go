@@ -209,7 +209,7 @@ func TestAKnativeServiceIsReleasedHeldRepairedAndRolledBack(t *testing.T) {
 	w.rollOut(t, 2)
 	w.judge(t, w.awaitBatch(t, 2), "unpass")
 	w.awaitSuspended(t)
-	w.awaitPhase(t, v1alpha1.WorkloadSuspend, 2)
+	w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
 	good := w.revisionOf(t, 1)
 	w.checkTraffic(t, good)
 	if err := w.patch(t.Context(), releaseOf("v3")); err == nil || !strings.Contains(err.Error(), "service web is suspended") {

@@ -36,7 +36,7 @@ func knativeServiceReleases(t *testing.T, e *environment) {
 
 	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: failed()})
 	n.patchKnative(t, releaseOf("v2"))
-	n.awaitAttempt(t, rolloutTimeout, kind, "web", 2, v1alpha1.WorkloadSuspend)
+	n.awaitAttempt(t, rolloutTimeout, kind, "web", 2, v1alpha1.ReleaseSuspend)
 	n.awaitTraffic(t, good)
 	denied := n.try(t, "patch", kind.Argument(), "web", "--type=merge", "-p", releaseOf("v3"))
 	if denied.Code == 0 || !strings.Contains(denied.Stderr, "service web is suspended") {
@@ -45,7 +45,7 @@ func knativeServiceReleases(t *testing.T, e *environment) {
 	n.setChecks(t)
 	n.patchKnative(t, repairOf("v3"))
 	n.awaitTraffic(t, good)
-	n.awaitAttempt(t, rolloutTimeout, kind, "web", 3, v1alpha1.WorkloadSuccess)
+	n.awaitAttempt(t, rolloutTimeout, kind, "web", 3, v1alpha1.ReleaseSuccess)
 	n.awaitTraffic(t, "")
 	all, err := n.change.ChangeWorkloads(n.name).List(t.Context(), metav1.ListOptions{})
 	if err != nil {

@@ -212,7 +212,7 @@ func markHeld(in Input, d Decision, m apis.ConditionManager) {
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionTrue, v1alpha1.ReasonSuspended, d.Detail+holdConsequence(in))
 	case d.Action == ActionHold, in.Workload.Hold.IsUnjudged() && heldByRelease(in) && d.Action == ActionNone:
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionTrue, v1alpha1.ReasonHeldUnjudged, d.Detail+holdConsequence(in))
-	case d.Phase == v1alpha1.WorkloadSuspend && in.Settings.Shadow:
+	case d.Phase == v1alpha1.ReleaseSuspend && in.Settings.Shadow:
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonShadow,
 			"OpsConfigInfo shadow is on: the workload is not suspended")
 	case d.Phase == v1alpha1.ReleaseSuspend && !in.Settings.Blocking:

@@ -50,7 +50,7 @@ func revisionsOf(release v1alpha1.Release, deployments []*workload.Workload, rel
 
 // isGood reports whether the Deployment of a Revision has the version of a release that succeeded.
 func isGood(c *v1alpha1.ChangeWorkload, d *workload.Workload, of v1alpha1.Release, known bool) bool {
-	if c.Status.Phase != v1alpha1.WorkloadSuccess || c.DeletionTimestamp != nil {
+	if c.Status.Phase != v1alpha1.ReleaseSuccess || c.DeletionTimestamp != nil {
 		return false
 	}
 	if known {

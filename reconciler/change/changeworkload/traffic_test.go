@@ -31,17 +31,17 @@ func deployment(n int, version string, attempt int64) *workload.Workload {
 }
 
 func TestTheGoodRevisionIsTheLastOneThatSucceeded(t *testing.T) {
-	ended := func(version string, attempt int64, phase v1alpha1.WorkloadPhase) *v1alpha1.ChangeWorkload {
+	ended := func(version string, attempt int64, phase v1alpha1.ReleasePhase) *v1alpha1.ChangeWorkload {
 		c := &v1alpha1.ChangeWorkload{Spec: v1alpha1.ChangeWorkloadSpec{Reversion: version, Attempt: attempt}}
 		c.Status.Phase, c.Status.Counts.Pods = phase, 1
 		return c
 	}
 	baseline := func(saved string, minutes int) *v1alpha1.ChangeWorkload {
-		c := ended("z", 0, v1alpha1.WorkloadSuccess)
+		c := ended("z", 0, v1alpha1.ReleaseSuccess)
 		c.Status.SavedTemplateName, c.CreationTimestamp = saved, metav1.NewTime(t0.Add(time.Duration(minutes)*time.Minute))
 		return c
 	}
-	const success, suspend = v1alpha1.WorkloadSuccess, v1alpha1.WorkloadSuspend
+	const success, suspend = v1alpha1.ReleaseSuccess, v1alpha1.ReleaseSuspend
 	failed := v1alpha1.Release{Version: "b", Attempt: 2}
 	all := func(d ...*workload.Workload) []*workload.Workload { return d }
 	own := func(c ...*v1alpha1.ChangeWorkload) []*v1alpha1.ChangeWorkload { return c }
