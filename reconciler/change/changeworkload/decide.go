@@ -122,9 +122,8 @@ type Decision struct {
 // Decide derives the state of a release.
 func Decide(in Input) Decision {
 	d := decideRelease(in)
-	if d.Probation = probationOf(in, d.Phase); d.Probation != nil && d.Probation.NextLookTime != nil {
-		d.Deadline = earliest(d.Deadline, d.Probation.NextLookTime.Time)
-	}
+	d.Probation = probationOf(in, d.Phase)
+	d.Deadline = earliest(d.Deadline, lookAfter(d.Probation, in.Now))
 	return d
 }
 

@@ -97,6 +97,15 @@ func probationSeconds(c *v1alpha1.ChangePod) int32 {
 	return 0
 }
 
+// lookAfter returns the time of the next look if it is in the future. A look that is due is no
+// deadline: it has wake-ups until it is made.
+func lookAfter(p *v1alpha1.Probation, now time.Time) time.Time {
+	if p == nil || p.NextLookTime == nil || !p.NextLookTime.After(now) {
+		return time.Time{}
+	}
+	return p.NextLookTime.Time
+}
+
 // lookDue reports whether function judge is woken for a look, or to send the fail that it has
 // recorded again. The look must be in the stored status, which function judge reads.
 func lookDue(in Input, d Decision) bool {
