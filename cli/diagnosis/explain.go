@@ -120,6 +120,10 @@ func Explain(f Facts) Explanation {
 		if drifted := c.Status.GetCondition(v1alpha1.WorkloadDrifted); drifted.IsTrue() {
 			e.Why = append(e.Why, drifted.Message)
 		}
+		if p := c.Status.Probation; p != nil && p.NextLookTime != nil {
+			e.Why = append(e.Why, fmt.Sprintf("on probation until %s: function judge looked %d times, and looks again at %s",
+				p.EndTime.UTC().Format(time.RFC3339), p.Looks, p.NextLookTime.UTC().Format(time.RFC3339)))
+		}
 	}
 	return e
 }

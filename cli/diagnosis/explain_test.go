@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,6 +56,9 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 
 	drifted := release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, "")
 	drifted.Status.Conditions = append(drifted.Status.Conditions, apis.Condition{Type: v1alpha1.WorkloadDrifted, Status: yes, Message: "images were changed"})
+	at := metav1.NewTime(time.Unix(1_700_000_000, 0))
+	probation := release(v1alpha1.WorkloadSuccess, yes, "AllPodsPassed", no, "")
+	probation.Status.Probation = &v1alpha1.Probation{EndTime: at, NextLookTime: &at, Looks: 3}
 
 	for name, tc := range map[string]struct {
 		facts diagnosis.Facts
@@ -64,6 +68,8 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 	}{
 		"a namespace that is not opted in": {facts(func(f *diagnosis.Facts) { f.OptedIn = false }), diagnosis.StateNotJudged,
 			[]string{"has no label"}, []string{"kubectl label namespace shop"}},
+		"a release on probation": {facts(with(probation)), diagnosis.StatePassed,
+			[]string{"on probation until 2023-11-14T22:13:20Z: function judge looked 3 times"}, nil},
 		"a workload without a version": {facts(func(f *diagnosis.Facts) { f.Annotations = nil }), diagnosis.StateNotJudged,
 			[]string{"no version yet"}, []string{"kubectl breakwater doctor"}},
 		"a suspended workload": {facts(with(failed, good), suspended), diagnosis.StateHeld,
