@@ -74,7 +74,7 @@ func change() []Group {
 		Processes: text("judge"),
 		Metrics: []Definition{
 			{Name: "breakwater_judge_looks_total", Unit: "looks", Labels: text("verdict reason"),
-				Help: "Looks at the metrics of a batch, with the verdict so far and its reason."},
+				Help: "Looks at the metrics of a batch, or of a release on probation, with the verdict so far and its reason."},
 		},
 	}, {
 		Title:     "Function report",
