@@ -43,13 +43,13 @@ func TestNothingOfAReleaseIsLostWhileTheAPIServerOrEtcdIsUnreachable(t *testing.
 			expiry := f.expiryOfLeases(t)
 
 			resume := plane.Pause(t, process)
-			if calledBack(node, double.Post) {
+			if calledBack(node) {
 				t.Fatal("the check ended before the outage: the test proves nothing")
 			}
 			f.checkUnreachable(t)
 			await(t, "the verdict was sent and the Leases have expired", func(context.Context) error {
-				if left := time.Until(expiry); left > 0 || !calledBack(node, double.Post) {
-					return fmt.Errorf("called back: %t; a Lease lasts for %s more", calledBack(node, double.Post), left)
+				if left := time.Until(expiry); left > 0 || !calledBack(node) {
+					return fmt.Errorf("called back: %t; a Lease lasts for %s more", calledBack(node), left)
 				}
 				return nil
 			})
@@ -101,9 +101,9 @@ func (f fixture) awaitCheck(t *testing.T) (batch v1alpha1.ChangePod) {
 	return batch
 }
 
-// calledBack reports whether the server has sent the verdict of a stage of a node.
-func calledBack(node string, stage double.Stage) bool {
-	return slices.ContainsFunc(server.Log().Callbacks, func(c double.CallbackEntry) bool { return c.Node == node && c.Stage == stage })
+// calledBack reports whether the server has sent the verdict of stage POST of a node.
+func calledBack(node string) bool {
+	return slices.ContainsFunc(server.Log().Callbacks, func(c double.CallbackEntry) bool { return c.Node == node && c.Stage == double.Post })
 }
 
 // expiryOfLeases returns when the Leases of the controller expire if they are not renewed any more.
