@@ -57,7 +57,7 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 	drifted := release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, "")
 	drifted.Status.Conditions = append(drifted.Status.Conditions, apis.Condition{Type: v1alpha1.WorkloadDrifted, Status: yes, Message: "images were changed"})
 	at := metav1.NewTime(time.Unix(1_700_000_000, 0))
-	probation := release(v1alpha1.WorkloadSuccess, yes, "AllPodsPassed", no, "")
+	probation := release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, "")
 	probation.Status.Probation = &v1alpha1.Probation{EndTime: at, NextLookTime: &at, Looks: 3}
 
 	for name, tc := range map[string]struct {

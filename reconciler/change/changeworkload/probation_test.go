@@ -115,7 +115,7 @@ func TestTheProbationFollowsFromTheSuccessAndTheLooks(t *testing.T) {
 			if at := t0.Add(got.next); at.After(tc.in.Now) {
 				due = at
 			}
-			if d.Phase == v1alpha1.WorkloadSuccess && !d.Deadline.Equal(due) {
+			if d.Phase == v1alpha1.ReleaseSuccess && !d.Deadline.Equal(due) {
 				t.Errorf("the next decision is at %s, want %s", d.Deadline, due)
 			}
 		})
