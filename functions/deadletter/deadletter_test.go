@@ -39,6 +39,15 @@ func newFunctionWith(t *testing.T, c *ft.Cluster, keys deadletter.Verifiers) fun
 			"metadata": map[string]any{"namespace": ft.Namespace, "name": ft.BatchName(n + 1), "uid": fmt.Sprintf("batch-%d", n+1)},
 		}})
 	}
+	batches = append(batches,
+		&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": "ChangeWorkload",
+			"metadata": map[string]any{"namespace": ft.Namespace, "name": ft.Release, "uid": "release"},
+		}},
+		&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "StatefulSet",
+			"metadata": map[string]any{"namespace": ft.Namespace, "name": "sleep", "uid": "workload"},
+		}})
 	objects := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), batches...)
 	return deadletter.New(c.Change, c.Kube, objects, keys, clocktesting.NewFakePassiveClock(ft.Now()), noop.Meter{})
 }

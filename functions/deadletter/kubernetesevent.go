@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events/replay"
 )
 
 // The extensions that a Broker adds to a dead letter.
@@ -41,8 +42,9 @@ var subscribers = []string{"submit", "verdict", "report", "judge"}
 
 var errRateLimited = errors.New("more Kubernetes Events than the limit")
 
-// createEvent creates a Kubernetes Event on the object in the event's source, at
-// most one per object and event type. It has no text of the event.
+// createEvent creates a Kubernetes Event on the object in the event's source. It stores an
+// event that can be replayed, one in each Kubernetes Event. Of others, there is at most one per
+// object and event type, without text of the event.
 func (f *function) createEvent(ctx context.Context, e event.Event) error {
 	resource, namespace, name, err := parseSource(e.Source())
 	if err != nil {
@@ -57,7 +59,7 @@ func (f *function) createEvent(ctx context.Context, e event.Event) error {
 	}
 	now := metav1.NewTime(f.clock.Now())
 	created := &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: v1alpha1.LabelValue(name) + "." + hash(string(object.GetUID()), e.Type())},
+		ObjectMeta: objectMeta(object, e),
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(),
 			Namespace: namespace, Name: name, UID: object.GetUID(),
@@ -74,6 +76,20 @@ func (f *function) createEvent(ctx context.Context, e event.Event) error {
 		return nil // the metric counts the others
 	}
 	return err
+}
+
+// objectMeta returns the name of a Kubernetes Event, which is the same for a repeated dead letter,
+// and the annotation that stores the event.
+func objectMeta(object metav1.Object, e event.Event) metav1.ObjectMeta {
+	m := metav1.ObjectMeta{Namespace: object.GetNamespace()}
+	fact := e.Type()
+	if stored, err := replay.Encode(e); err == nil {
+		m.Annotations = map[string]string{v1alpha1.CloudEventAnnotation: stored}
+		replayOf, _ := e.Extensions()[replay.Extension].(string)
+		fact = strings.Join([]string{e.Type(), e.ID(), replayOf}, "\n")
+	}
+	m.Name = v1alpha1.LabelValue(object.GetName()) + "." + hash(string(object.GetUID()), fact)
+	return m
 }
 
 // message returns the event's type, and the function and its status if they are known.

@@ -142,9 +142,16 @@ const (
 	ReasonReleaseCheckThrottled = "ReleaseCheckThrottled"
 )
 
-// ReasonEventUndelivered is the reason of a CloudEvent that reached no function. Wake-ups are
-// sent again; reports of facts are sent once.
-const ReasonEventUndelivered = "EventUndelivered"
+// Reasons of undelivered CloudEvents.
+const (
+	// ReasonEventUndelivered: a CloudEvent reached no function. The reconciler sends a wake-up
+	// again, and a report of a fact not.
+	ReasonEventUndelivered = "EventUndelivered"
+	// ReasonEventReplayed: a report was sent again on request of a person.
+	ReasonEventReplayed = "EventReplayed"
+	// ReasonReplayDropped: a requested replay was dropped.
+	ReasonReplayDropped = "ReplayDropped"
+)
 
 // Reasons of OpsConfigInfo and of configuration in ConfigMaps.
 const (
