@@ -106,7 +106,7 @@ say "labels and annotations"
 # Workloads first: the Deployment controller copies their annotations to ReplicaSets. The annotations
 # on the template of a Knative Service stay: without them Serving would create a Revision.
 version=admission-webhook-altershield.antgroup.com/version
-annotations=("$version-" admission-webhook-altershield.antgroup.com/attempt- "$app/bypass-" "$app/hold-" "$app/rollback-" "$app/rollback-request-")
+annotations=("$version-" admission-webhook-altershield.antgroup.com/attempt- "$app/bypass-" "$app/hold-" "$app/rollback-" "$app/rollback-request-" "$app/replay-request-")
 maybe annotate "$workloads" -A --all "${annotations[@]}" >/dev/null
 maybe annotate replicasets.apps,controllerrevisions.apps -A --all "${annotations[@]}" >/dev/null
 for label in "$version" "$app/defense-status" "$app/suspend" "$app/ignored-suspend"; do

@@ -20,6 +20,7 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/changeworkload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/opsconfiginfo"
 	"github.com/breakwater-dev/breakwater/reconciler/change/pod"
+	"github.com/breakwater-dev/breakwater/reconciler/change/replay"
 	"github.com/breakwater-dev/breakwater/reconciler/change/rollback"
 	"github.com/breakwater-dev/breakwater/reconciler/change/savedtemplates"
 	"github.com/breakwater-dev/breakwater/reconciler/change/signingkeys"
@@ -52,5 +53,8 @@ func Controllers(out *broker.SharedSender) []injection.ControllerConstructor {
 			return changepod.NewController(ctx, cmw, sender, calls)
 		}),
 		rollback.NewController,
+		out.WithDelivering(func(ctx context.Context, cmw configmap.Watcher, sender *delivery.Sender) *controller.Impl {
+			return replay.NewController(ctx, cmw, sender)
+		}),
 	}
 }

@@ -43,7 +43,7 @@ func TestAllControllersAreLeaderAwareAndRunInOneProcess(t *testing.T) {
 	const change = "github.com.breakwater-dev.breakwater.reconciler.change."
 	if diff := cmp.Diff([]string{
 		change + "changepod.Reconciler", change + "changeworkload.Reconciler", change + "opsconfiginfo.Reconciler", change + "pod.Reconciler",
-		change + "rollback.Reconciler", change + "savedtemplates.Reconciler", "selfcheck", "signingkeys", "workload",
+		change + "rollback.Reconciler", change + "savedtemplates.Reconciler", "replay", "selfcheck", "signingkeys", "workload",
 	}, queues); diff != "" {
 		t.Errorf("queues (-want +got):\n%s", diff)
 	}

@@ -45,6 +45,13 @@ func (s *SharedSender) WithConfirming(build func(context.Context, configmap.Watc
 	})
 }
 
+// WithDelivering is With for a controller that waits for the answer of the Broker.
+func (s *SharedSender) WithDelivering(build func(context.Context, configmap.Watcher, *delivery.Sender) *controller.Impl) injection.ControllerConstructor {
+	return s.With(func(ctx context.Context, cmw configmap.Watcher, _ events.Sender) *controller.Impl {
+		return build(ctx, cmw, s.sender)
+	})
+}
+
 // start creates the Sender and runs it until ctx ends.
 func (s *SharedSender) start(ctx context.Context, cmw configmap.Watcher) {
 	logger := logging.FromContext(ctx)

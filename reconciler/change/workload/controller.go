@@ -66,7 +66,7 @@ func newReconciler(ctx context.Context, cmw configmap.Watcher) (*Reconciler, err
 				optedIn := namespaceoptin.Filter(namespaces)
 				for _, w := range workloads.All() {
 					if optedIn(w) {
-						enqueue(b, keyOf(w.Kind, w.Namespace, w.Name))
+						enqueue(b, workloadinformer.QueueKey(w.Kind, w.Namespace, w.Name))
 					}
 				}
 				return nil
@@ -91,9 +91,8 @@ func watch(ctx context.Context, must wiring.Must, impl *controller.Impl) {
 	workloads, namespaces := workloadinformer.Get(ctx), namespaceinformer.Get(ctx)
 	optedIn := namespaceoptin.Filter(namespaces.Lister())
 	enqueue := func(obj any) {
-		w, ok := wiring.Object[*workload.Workload](obj)
-		if !ok {
-			return
+		if w, ok := wiring.Object[*workload.Workload](obj); ok {
+			impl.EnqueueKey(workloadinformer.QueueKey(w.Kind, w.Namespace, w.Name))
 		}
 		if of, isPart := workloads.ServiceOf(w); isPart {
 			impl.EnqueueKey(keyOf(workload.KnativeService, w.Namespace, of.Name)) // see Input.Carriers

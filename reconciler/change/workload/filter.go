@@ -54,5 +54,5 @@ func keyOfController(w *workloadinformer.Watch, obj any) (types.NamespacedName, 
 		return types.NamespacedName{}, false
 	}
 	kind, ok := w.Kind(owner.APIVersion, owner.Kind)
-	return keyOf(kind, o.GetNamespace(), owner.Name), ok
+	return workloadinformer.QueueKey(kind, o.GetNamespace(), owner.Name), ok
 }

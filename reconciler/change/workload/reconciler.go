@@ -76,7 +76,7 @@ var (
 // Reconcile reconciles one workload. Kinds that are known only at run time have
 // no generated reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
-	queueKey, gk, name, ok := parseKey(key)
+	queueKey, gk, name, ok := workloadinformer.ParseQueueKey(key)
 	if !ok {
 		return controller.NewPermanentError(fmt.Errorf("the key %q is not namespace/kind:name", key))
 	}

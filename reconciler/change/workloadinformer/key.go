@@ -1,4 +1,4 @@
-package workload
+package workloadinformer
 
 import (
 	"strings"
@@ -10,14 +10,14 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// keyOf returns the queue key of a workload: default/StatefulSet.apps:web. All
+// QueueKey returns the queue key of a workload: default/StatefulSet.apps:web. All
 // kinds share one queue.
-func keyOf(kind workload.Kind, namespace, name string) types.NamespacedName {
+func QueueKey(kind workload.Kind, namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: kind.GroupKind().String() + ":" + name}
 }
 
-// parseKey parses a key of keyOf.
-func parseKey(key string) (in types.NamespacedName, gk schema.GroupKind, name string, ok bool) {
+// ParseQueueKey parses a key of QueueKey.
+func ParseQueueKey(key string) (in types.NamespacedName, gk schema.GroupKind, name string, ok bool) {
 	namespace, rest, err := cache.SplitMetaNamespaceKey(key)
 	kind, name, ok := strings.Cut(rest, ":") // the name of a workload contains no colon
 	return types.NamespacedName{Namespace: namespace, Name: rest}, schema.ParseGroupKind(kind), name, ok && err == nil

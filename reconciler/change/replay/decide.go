@@ -1,0 +1,74 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/events/replay"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
+)
+
+// Outcome is what is done about a requested replay.
+type Outcome string
+
+// The outcomes.
+const (
+	// Send: the event is sent.
+	Send Outcome = "Send"
+	// Done: the event was replayed before.
+	Done Outcome = "Done"
+	// Drop: the event cannot be replayed.
+	Drop Outcome = "Drop"
+)
+
+// Decision is the decision about one Kubernetes Event of a request.
+type Decision struct {
+	Outcome Outcome
+	// Event is the event to send.
+	Event cloudevents.Event
+	// Message says why the request is dropped.
+	Message string
+}
+
+// Verifier verifies the signature of an event; *eventsigning.Store implements it.
+type Verifier interface {
+	Verify(ctx context.Context, e cloudevents.Event) error
+}
+
+// Decide decides about the Kubernetes Event k, or nil if it does not exist. Whoever may create
+// Kubernetes Events writes k, so only the signature and the signed data count. The request is
+// on a workload, so whoever may write this workload can replay events about it and no others.
+// An error is transient: the key could not be read.
+func Decide(ctx context.Context, k *corev1.Event, namespace string, workload events.Workload, verifier Verifier) (Decision, error) {
+	if k == nil {
+		return Decision{Outcome: Drop, Message: "it does not exist; Kubernetes deletes Events after an hour"}, nil
+	}
+	if k.Annotations[v1alpha1.ReplayedAnnotation] != "" {
+		return Decision{Outcome: Done}, nil
+	}
+	stored, ok := k.Annotations[v1alpha1.CloudEventAnnotation]
+	if k.Reason != v1alpha1.ReasonEventUndelivered || !ok {
+		return Decision{Outcome: Drop, Message: "it stores no event that can be replayed"}, nil
+	}
+	e, subject, err := replay.Decode(stored)
+	if err != nil {
+		return Decision{Outcome: Drop, Message: err.Error()}, nil
+	}
+	if want := (replay.Subject{Namespace: namespace, Workload: workload}); subject != want {
+		return Decision{Outcome: Drop, Message: fmt.Sprintf("its event is about %s %s/%s", subject.Workload.Kind, subject.Namespace, subject.Workload.Name)}, nil
+	}
+	switch err := verifier.Verify(ctx, e); {
+	case errors.Is(err, eventsigning.ErrNotAuthentic):
+		return Decision{Outcome: Drop, Message: "the controller did not sign its event, or its key was replaced"}, nil
+	case err != nil:
+		return Decision{}, fmt.Errorf("verify the event of Kubernetes Event %s: %w", k.Name, err)
+	}
+	e.SetExtension(replay.Extension, k.Name)
+	return Decision{Outcome: Send, Event: e}, nil
+}

@@ -1,0 +1,150 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace/fake"
+	"knative.dev/pkg/controller"
+	fakedynamicclient "knative.dev/pkg/injection/clients/dynamicclient/fake"
+	"knative.dev/pkg/reconciler"
+	rtesting "knative.dev/pkg/reconciler/testing"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events/delivery"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
+	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer/workloadinformertest"
+)
+
+// broker records what it accepts, or answers with an error.
+type broker struct {
+	accepted []cloudevents.Event
+	err      error
+}
+
+func (b *broker) Deliver(_ context.Context, e cloudevents.Event) error {
+	if b.err == nil {
+		b.accepted = append(b.accepted, e)
+	}
+	return b.err
+}
+
+type fixture struct {
+	*Reconciler
+	ctx    context.Context
+	broker *broker
+	events *record.FakeRecorder
+}
+
+// newFixture has Deployment web with a request, and the Kubernetes Event web.1.
+func newFixture(t *testing.T, request string) fixture {
+	t.Helper()
+	ctx, _ := rtesting.SetupFakeContext(t)
+	workloadinformertest.Add(ctx, t, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "web", UID: "d", Annotations: map[string]string{v1alpha1.ReplayRequestAnnotation: request},
+	}})
+	f := fixture{ctx: ctx, broker: &broker{}, events: record.NewFakeRecorder(10)}
+	f.Reconciler = &Reconciler{
+		kube: fake.NewClientset(letter(t, finished("default", web), keys)), dynamic: fakedynamicclient.Get(ctx),
+		workloads: workloadinformertest.Run(ctx, t), requested: hasRequest,
+		sender: f.broker, verifier: keys, recorder: f.events, clock: clocktesting.NewFakePassiveClock(time.Unix(1, 0)),
+	}
+	if err := f.Promote(reconciler.UniversalBucket(), nil); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func hasRequest(obj any) bool {
+	w, ok := obj.(*workload.Workload)
+	return ok && w.Annotations[v1alpha1.ReplayRequestAnnotation] != ""
+}
+
+func (f fixture) reconcile() error {
+	return f.Reconcile(f.ctx, workloadinformer.QueueKey(workload.Deployment, "default", "web").String())
+}
+
+// request returns the request of the workload at the API server.
+func (f fixture) request(t *testing.T) string {
+	t.Helper()
+	u, err := f.dynamic.Resource(workload.Deployment.GroupVersionResource()).Namespace("default").Get(f.ctx, "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.GetAnnotations()[v1alpha1.ReplayRequestAnnotation]
+}
+
+func TestARequestedEventIsSentOnceAndMarked(t *testing.T) {
+	f := newFixture(t, "web.1,web.1")
+	if err := f.reconcile(); err != nil || f.request(t) != "" {
+		t.Fatalf("error %v, the request is %q", err, f.request(t))
+	}
+	if len(f.broker.accepted) != 1 || keys.Verify(t.Context(), f.broker.accepted[0]) != nil {
+		t.Errorf("the Broker got %v, want one signed event", f.broker.accepted)
+	}
+	k, err := f.kube.CoreV1().Events("default").Get(t.Context(), "web.1", metav1.GetOptions{})
+	if err != nil || k.Annotations[v1alpha1.ReplayedAnnotation] == "" {
+		t.Errorf("the Kubernetes Event is not marked: %v, %v", k, err)
+	}
+}
+
+func TestARequestStaysUntilTheBrokerAcceptsTheEvent(t *testing.T) {
+	f := newFixture(t, "web.1")
+	f.broker.err = errors.New("connection refused")
+	if err := f.reconcile(); err == nil || controller.IsPermanentError(err) || f.request(t) == "" {
+		t.Fatalf("error %v, request %q: the replay would not be repeated", err, f.request(t))
+	}
+	f.broker.err = nil
+	if err := f.reconcile(); err != nil || len(f.broker.accepted) != 1 || f.request(t) != "" {
+		t.Errorf("error %v, accepted %d", err, len(f.broker.accepted))
+	}
+}
+
+func TestAReplayThatIsImpossibleIsDroppedWithAReason(t *testing.T) {
+	for name, tc := range map[string]struct {
+		request, want string
+		err           error
+	}{
+		"a name that does not exist":  {"other", "does not exist", nil},
+		"an event that is not wanted": {"web.1", "403", &delivery.StatusError{Code: 403}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, tc.request)
+			f.broker.err = tc.err
+			if err := f.reconcile(); err != nil {
+				t.Fatal(err)
+			}
+			if got := <-f.events.Events; !strings.Contains(got, v1alpha1.ReasonReplayDropped) || !strings.Contains(got, tc.want) {
+				t.Errorf("recorded %q, want %q", got, tc.want)
+			}
+			if f.request(t) != "" {
+				t.Error("the request was not removed")
+			}
+		})
+	}
+}
+
+func TestOnlyTheLeaderReplays(t *testing.T) {
+	f := newFixture(t, "web.1")
+	f.Demote(reconciler.UniversalBucket())
+	if err := f.reconcile(); !controller.IsSkipKey(err) || len(f.broker.accepted) > 0 {
+		t.Errorf("error %v, sent %d", err, len(f.broker.accepted))
+	}
+}
+
+func TestARequestHasFewNames(t *testing.T) {
+	value := strings.Repeat("a,", 2*v1alpha1.MaxReplays)
+	if n := len(v1alpha1.ReplayRequestOf(map[string]string{v1alpha1.ReplayRequestAnnotation: value})); n != v1alpha1.MaxReplays {
+		t.Errorf("%d names", n)
+	}
+}
