@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -22,7 +24,8 @@ func (a *app) deadlettersCommand() *cobra.Command {
 
 No event is lost for good, because all state is in objects: the controller sends a verdict of the
 inbox, and a wake-up without an effect, again every 2 to 30 seconds. WAITING true means that the event
-has no effect yet. Kubernetes deletes the Events of wake-ups after an hour.`,
+has no effect yet. A report is sent once: REPLAY Possible means that command replay sends it again.
+Kubernetes deletes the Events of wake-ups and reports after an hour.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.connect()
@@ -33,24 +36,38 @@ has no effect yet. Kubernetes deletes the Events of wake-ups after an hour.`,
 			if all {
 				namespace = metav1.NamespaceAll
 			}
-			events, err := c.kube.CoreV1().Events(namespace).List(cmd.Context(), metav1.ListOptions{FieldSelector: "reason=" + v1alpha1.ReasonEventUndelivered})
+			letters, _, err := c.deadLetters(cmd.Context(), namespace)
 			if err != nil {
-				return fmt.Errorf("list the Events: %w", err)
+				return err
 			}
-			releases, err := c.breakwater.AppV1alpha1().ChangeWorkloads(namespace).List(cmd.Context(), metav1.ListOptions{})
-			if err != nil {
-				return fmt.Errorf("list the releases: %w", err)
-			}
-			batches, err := c.breakwater.AppV1alpha1().ChangePods(namespace).List(cmd.Context(), metav1.ListOptions{})
-			if err != nil {
-				return fmt.Errorf("list the batches: %w", err)
-			}
-			return a.printDeadLetters(format, diagnosis.DeadLetters(events.Items, releases.Items, batches.Items))
+			return a.printDeadLetters(format, letters)
 		},
 	}
 	outputFlag(c, &format)
 	c.Flags().BoolVarP(&all, "all-namespaces", "A", false, "List those of all namespaces")
+	c.AddCommand(a.replayCommand())
 	return c
+}
+
+// deadLetters returns the dead letters of a namespace, and the Kubernetes Events by name.
+func (c *clients) deadLetters(ctx context.Context, namespace string) ([]diagnosis.DeadLetter, map[string]corev1.Event, error) {
+	events, err := c.kube.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=" + v1alpha1.ReasonEventUndelivered})
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the Events: %w", err)
+	}
+	releases, err := c.breakwater.AppV1alpha1().ChangeWorkloads(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the releases: %w", err)
+	}
+	batches, err := c.breakwater.AppV1alpha1().ChangePods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the batches: %w", err)
+	}
+	byName := map[string]corev1.Event{}
+	for _, e := range events.Items {
+		byName[e.Name] = e
+	}
+	return diagnosis.DeadLetters(events.Items, releases.Items, batches.Items), byName, nil
 }
 
 func (a *app) printDeadLetters(format string, letters []diagnosis.DeadLetter) error {
@@ -59,13 +76,13 @@ func (a *app) printDeadLetters(format string, letters []diagnosis.DeadLetter) er
 	now := time.Now()
 	for _, l := range letters {
 		names = append(names, l.Object)
-		rows = append(rows, []string{l.Namespace, l.Object, fmt.Sprint(l.Waiting), age(l.Time.Time, now), l.Message + ": " + l.Explanation})
+		rows = append(rows, []string{l.Namespace, l.Name, l.Object, fmt.Sprint(l.Waiting), string(l.Replay), age(l.Time.Time, now), l.Message + ": " + l.Explanation})
 	}
 	return a.print(format, map[string]any{"deadLetters": letters}, names, func(w io.Writer) error {
 		if len(rows) == 0 {
 			_, err := fmt.Fprintln(a.ErrOut, "No dead letters.")
 			return err
 		}
-		return table(w, []string{"NAMESPACE", "OBJECT", "WAITING", "AGE", "MESSAGE"}, rows)
+		return table(w, []string{"NAMESPACE", "NAME", "OBJECT", "WAITING", "REPLAY", "AGE", "MESSAGE"}, rows)
 	})
 }

@@ -13,21 +13,30 @@ import (
 
 // DeadLetter is a CloudEvent that the Broker could not deliver.
 type DeadLetter struct {
-	Namespace string      `json:"namespace"`
-	Object    string      `json:"object"`
-	Time      metav1.Time `json:"time"`
+	Namespace string `json:"namespace"`
+	// Name is the name of its Kubernetes Event; empty for a verdict in an inbox.
+	Name   string      `json:"name,omitempty"`
+	Object string      `json:"object"`
+	Time   metav1.Time `json:"time"`
 	// Waiting: its effect is still missing. Breakwater sends it again every 2 to 30 seconds.
 	Waiting bool   `json:"waiting"`
 	Message string `json:"message"`
+	// Replay says whether a person can have it sent again, and whether that was done.
+	Replay Replay `json:"replay,omitempty"`
 	// Explanation says whether its effect is still missing, and what happens next.
 	Explanation string `json:"explanation"`
 }
 
-// reportPrefix begins the types of the reports about releases. Wake-ups of a ChangeWorkload have
-// types of orders.
-const reportPrefix = "dev.breakwater.changeworkload."
+// Replay is the state of the replay of a dead letter; empty if it needs none.
+type Replay string
 
-const sentOnce = "a report to the server; it is sent once, so it is lost, and no release waits for it"
+// The states of a replay.
+const (
+	// ReplayPossible: the event is sent once, so it is missing until it is replayed.
+	ReplayPossible Replay = "Possible"
+	// Replayed: the Broker accepted the event again.
+	Replayed Replay = "Replayed"
+)
 
 // DeadLetters returns the undelivered events, waiting events first. Verdicts are in the inbox
 // of their release. The others are wake-ups and reports: function deadletter created a Kubernetes
@@ -50,12 +59,11 @@ func DeadLetters(events []corev1.Event, releases []v1alpha1.ChangeWorkload, batc
 			continue
 		}
 		l := DeadLetter{
-			Namespace: e.InvolvedObject.Namespace, Time: e.LastTimestamp, Message: e.Message,
+			Namespace: e.InvolvedObject.Namespace, Name: e.Name, Time: e.LastTimestamp, Message: e.Message,
 			Object: strings.ToLower(e.InvolvedObject.Kind) + "/" + e.InvolvedObject.Name,
 		}
-		l.Waiting, l.Explanation = waitsForEvent(e.InvolvedObject, releases, batches)
-		if strings.Contains(e.Message, reportPrefix) {
-			l.Waiting, l.Explanation = false, sentOnce
+		if l.Replay, l.Explanation = replayOf(e); l.Replay == "" {
+			l.Waiting, l.Explanation = waitsForEvent(e.InvolvedObject, releases, batches)
 		}
 		all = append(all, l)
 	}
@@ -69,6 +77,31 @@ func DeadLetters(events []corev1.Event, releases []v1alpha1.ChangeWorkload, batc
 		return b.Time.Compare(a.Time.Time)
 	})
 	return all
+}
+
+// replayOf returns the state of the replay of a stored event, and explains it.
+func replayOf(e *corev1.Event) (Replay, string) {
+	if e.Annotations[v1alpha1.CloudEventAnnotation] == "" {
+		return "", ""
+	}
+	if at := e.Annotations[v1alpha1.ReplayedAnnotation]; at != "" {
+		return Replayed, "replayed at " + at
+	}
+	return ReplayPossible, fmt.Sprintf("a report, which is sent once and for which no release waits; `kubectl breakwater deadletters replay %s -n %s` sends it again", e.Name, e.Namespace)
+}
+
+// CheckReplay returns the dead letter with the name, or an error that says why it is not replayed.
+func CheckReplay(letters []DeadLetter, name string) (DeadLetter, error) {
+	for _, l := range letters {
+		switch {
+		case l.Name != name:
+		case l.Replay == "":
+			return l, fmt.Errorf("%s is not replayed: %s", name, l.Explanation)
+		default:
+			return l, nil
+		}
+	}
+	return DeadLetter{}, fmt.Errorf("no dead letter has the name %q: `kubectl breakwater deadletters` lists the names. Kubernetes deletes Events after an hour", name)
 }
 
 // waitsForEvent reports whether an object still waits for the effect of a wake-up.
@@ -94,7 +127,7 @@ func waitsForEvent(o corev1.ObjectReference, releases []v1alpha1.ChangeWorkload,
 			}
 		}
 	default:
-		return false, sentOnce
+		return false, "a report about a pod; no release waits for it, and it was not stored"
 	}
 	return false, "the object was deleted: nothing is missing"
 }

@@ -1,6 +1,7 @@
 package diagnosis_test
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,7 @@ func TestADeadLetterWaitsUntilItsEffectIsSeen(t *testing.T) {
 	reported[0].Message = "event " + events.TypeChangeWorkloadSuspended + " could not be delivered to report"
 	nothing := func(*v1alpha1.ChangeWorkload) {}
 	for name, tc := range map[string]struct {
-		events   []corev1.Event
+		letters  []corev1.Event
 		releases []v1alpha1.ChangeWorkload
 		batches  []v1alpha1.ChangePod
 		waiting  bool
@@ -46,9 +47,39 @@ func TestADeadLetterWaitsUntilItsEffectIsSeen(t *testing.T) {
 		"a release with an empty inbox": {undelivered("ChangeWorkload", "r"), withRelease(nothing), nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := diagnosis.DeadLetters(tc.events, tc.releases, tc.batches)
+			got := diagnosis.DeadLetters(tc.letters, tc.releases, tc.batches)
 			if len(got) != 1 || got[0].Waiting != tc.waiting || got[0].Explanation == "" {
 				t.Errorf("got %+v, want waiting %t", got, tc.waiting)
+			}
+		})
+	}
+}
+
+func TestAReportCanBeReplayedOnceAndAWakeUpIsRepeated(t *testing.T) {
+	const stored = "{}"
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		want        diagnosis.Replay
+		refused     bool
+	}{
+		"a report":                   {map[string]string{v1alpha1.CloudEventAnnotation: stored}, diagnosis.ReplayPossible, false},
+		"a report that was replayed": {map[string]string{v1alpha1.CloudEventAnnotation: stored, v1alpha1.ReplayedAnnotation: "2026-02-03T04:05:06Z"}, diagnosis.Replayed, false},
+		"a wake-up":                  {nil, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := corev1.Event{Reason: v1alpha1.ReasonEventUndelivered, InvolvedObject: corev1.ObjectReference{Kind: "ChangePod", UID: "b"}}
+			k.Name, k.Annotations = "web.1", tc.annotations
+			batch := v1alpha1.ChangePod{}
+			batch.UID = "b"
+			letters := diagnosis.DeadLetters([]corev1.Event{k}, nil, []v1alpha1.ChangePod{batch})
+			if len(letters) != 1 || letters[0].Replay != tc.want || letters[0].Waiting != tc.refused {
+				t.Errorf("got %+v, want replay %q", letters, tc.want)
+			}
+			if _, err := diagnosis.CheckReplay(letters, "web.1"); (err != nil) != tc.refused || err != nil && !strings.Contains(err.Error(), "sends it again") {
+				t.Errorf("error %v, want one: %t", err, tc.refused)
+			}
+			if _, err := diagnosis.CheckReplay(letters, "other"); err == nil {
+				t.Error("a name that does not exist is accepted")
 			}
 		})
 	}
