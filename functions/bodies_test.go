@@ -60,6 +60,7 @@ func TestUnreadBodiesAreBoundedAndKeepNoEventWaiting(t *testing.T) {
 // The limit of Knative counts requests whose body does not arrive, which any pod can send.
 func TestSlowBodiesTakeNoPlaceOfAnEvent(t *testing.T) {
 	services := append(manifests[map[string]any](t, "6[0-3]0-*.yaml", "Service"), manifests[map[string]any](t, "../judge/600-*.yaml", "Service")...)
+	services = append(services, manifests[map[string]any](t, "../notify/600-*.yaml", "Service")...)
 	for _, service := range services {
 		name, _, _ := unstructured.NestedString(service, "metadata", "name")
 		limit, set, err := unstructured.NestedFieldNoCopy(service, "spec", "template", "spec", "containerConcurrency")

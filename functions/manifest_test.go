@@ -94,7 +94,7 @@ func TestAFunctionHandlesTheTargetOfItsScaling(t *testing.T) {
 		}
 	}
 	targets := map[string]string{}
-	for _, pattern := range []string{"6[0-3]0-*.yaml", "../judge/600-judge.yaml"} {
+	for _, pattern := range []string{"6[0-3]0-*.yaml", "../judge/600-judge.yaml", "../notify/600-notify.yaml"} {
 		for _, service := range manifests[unstructured.Unstructured](t, pattern, "Service") {
 			target, _, err := unstructured.NestedString(service.Object, "spec", "template", "metadata", "annotations", "autoscaling.knative.dev/target")
 			if err != nil || target == "" {
@@ -103,7 +103,7 @@ func TestAFunctionHandlesTheTargetOfItsScaling(t *testing.T) {
 			targets[service.GetName()] = target
 		}
 	}
-	if diff := gocmp.Diff(targets, limits); diff != "" || len(targets) != 5 {
+	if diff := gocmp.Diff(targets, limits); diff != "" || len(targets) != 6 {
 		t.Errorf("%d Services; targets and limits: %s", len(targets), diff)
 	}
 }
@@ -112,7 +112,7 @@ func TestTriggersFilterTheTypesOfTheirFunction(t *testing.T) {
 	got := map[string][]string{}
 	// The default in the ConfigMap of Knative Eventing.
 	ctx := feature.ToContext(t.Context(), feature.Flags{feature.DeliveryTimeout: feature.Enabled})
-	for _, trigger := range manifests[eventingv1.Trigger](t, "6*.yaml", "Trigger") {
+	for _, trigger := range append(manifests[eventingv1.Trigger](t, "6*.yaml", "Trigger"), manifests[eventingv1.Trigger](t, "../notify/6*.yaml", "Trigger")...) {
 		if err := trigger.Validate(ctx); err != nil {
 			t.Errorf("%s: %v", trigger.Name, err)
 		}
@@ -128,6 +128,7 @@ func TestTriggersFilterTheTypesOfTheirFunction(t *testing.T) {
 		"submit":  {events.TypeOrderReady, events.TypeChangePodReady},
 		"verdict": {events.TypeChangePodVerdict, events.TypeOrderVerdict},
 		"report":  {events.TypePodFinished},
+		"notify":  {events.TypeChangeWorkloadSuspended, events.TypeChangeWorkloadFailed, events.TypeChangeWorkloadRolledBack},
 	}
 	for _, eventType := range events.Types() {
 		if strings.Contains(eventType, ".changeworkload.") {
@@ -140,7 +141,7 @@ func TestTriggersFilterTheTypesOfTheirFunction(t *testing.T) {
 }
 
 func TestThePausesBetweenRetriesOfATriggerTakeLessThanTenSeconds(t *testing.T) {
-	for _, trigger := range manifests[eventingv1.Trigger](t, "6*.yaml", "Trigger") {
+	for _, trigger := range append(manifests[eventingv1.Trigger](t, "6*.yaml", "Trigger"), manifests[eventingv1.Trigger](t, "../notify/6*.yaml", "Trigger")...) {
 		delivery := trigger.Spec.Delivery
 		first, err := time.ParseDuration(strings.ToLower(strings.TrimPrefix(*delivery.BackoffDelay, "PT")))
 		if err != nil {
@@ -176,7 +177,7 @@ func TestFunctionsHaveOnlyThePermissionsThatTheyUse(t *testing.T) {
 			}
 		}
 	}
-	for _, pattern := range []string{"130-*.yaml", "../judge/100-rbac.yaml"} {
+	for _, pattern := range []string{"130-*.yaml", "../judge/100-rbac.yaml", "../notify/100-rbac.yaml"} {
 		for _, role := range manifests[rbacv1.ClusterRole](t, pattern, "ClusterRole") {
 			add(strings.TrimPrefix(strings.TrimPrefix(role.Name, "breakwater-"), "function-"), role.Rules)
 		}
@@ -193,6 +194,7 @@ func TestFunctionsHaveOnlyThePermissionsThatTheyUse(t *testing.T) {
 			"patch changeworkloads/status", "patch changepods/status"}, server...), signingKey+",judge-signing-key,external-judge-keys"),
 		"report":     append([]string{"get changeworkloads"}, append(server, eventKey)...),
 		"deadletter": {"get changeworkloads", "get changepods", "patch changeworkloads/status", "get deployments", "get statefulsets", "get daemonsets", "create events", signingKey + ",event-signing-key"},
+		"notify":     {"get configmaps config-notify", "get secrets notify-webhook", eventKey},
 		"callback": append(append([]string{"get,list changeworkloads", "list,watch changepods", "patch changeworkloads/status",
 			"get,list,watch brokers"}, server...), signingKey, "get,list,watch configmaps config-broker"),
 		"judge": {"get changeworkloads", "get changepods", "get metricchecks", "patch changepods/status", "list replicasets", "list pods",

@@ -38,7 +38,7 @@ const (
 )
 
 // subscribers are the functions that have Triggers.
-var subscribers = []string{"submit", "verdict", "report", "judge"}
+var subscribers = []string{"submit", "verdict", "report", "judge", "notify"}
 
 var errRateLimited = errors.New("more Kubernetes Events than the limit")
 

@@ -47,7 +47,7 @@ func change() []Group {
 		},
 	}, {
 		Title:     "Functions",
-		Processes: text("submit verdict judge report deadletter"),
+		Processes: text("submit verdict report deadletter notify"),
 		Metrics: []Definition{
 			{Name: "breakwater_function_events_total", Unit: "events", Labels: text("function type result"),
 				Help: "CloudEvents that a function received."},
@@ -82,6 +82,13 @@ func change() []Group {
 		Metrics: []Definition{
 			{Name: "breakwater_reports_total", Unit: "reports", Labels: text("result"),
 				Help: "Reports about releases that were sent to the AlterShield server."},
+		},
+	}, {
+		Title:     "Function notify",
+		Processes: text("notify"),
+		Metrics: []Definition{
+			{Name: "breakwater_notifications_total", Unit: "messages", Labels: text("result"),
+				Help: "Messages about releases for a webhook. The result is `sent`, `failed`, `limited`, `repeated`, or `unconfigured` if no webhook is set."},
 		},
 	}, {
 		Title:     "Function callback",

@@ -23,7 +23,7 @@ type manifest struct {
 
 func TestProcessesRunRestricted(t *testing.T) {
 	checked := map[string]int{}
-	for _, part := range []string{"core", "judge", "protection", "permission"} {
+	for _, part := range []string{"core", "judge", "notify", "protection", "permission"} {
 		for _, file := range tracked(t, "config/"+part+"/*.yaml") {
 			for text := range strings.SplitSeq(read(t, file), "\n---") {
 				var m manifest
@@ -45,7 +45,7 @@ func TestProcessesRunRestricted(t *testing.T) {
 			}
 		}
 	}
-	for part, least := range map[string]int{"core": 8, "judge": 1, "protection": 2, "permission": 4, "core Namespace": 1, "protection Namespace": 1, "permission Namespace": 1} {
+	for part, least := range map[string]int{"core": 8, "judge": 1, "notify": 1, "protection": 2, "permission": 4, "core Namespace": 1, "protection Namespace": 1, "permission Namespace": 1} {
 		if checked[part] < least {
 			t.Errorf("%s: %d checked, want at least %d", part, checked[part], least)
 		}

@@ -21,6 +21,7 @@ import (
 var builders = map[string]func(context.Context, process.Clients) (process.Program, error){
 	"callback":   buildCallback,
 	"deadletter": buildDeadletter,
+	"notify":     buildNotify,
 	"openapi":    buildOpenAPI,
 	"report":     buildReport,
 	"submit":     buildSubmit,

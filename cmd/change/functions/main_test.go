@@ -12,14 +12,14 @@ import (
 func TestAnUnknownFunctionIsAnError(t *testing.T) {
 	for _, args := range [][]string{nil, {"unknown"}, {"submit", "verdict"}} {
 		err := run(args)
-		if err == nil || !strings.Contains(err.Error(), "use one of callback, deadletter, openapi, report, submit, verdict") {
+		if err == nil || !strings.Contains(err.Error(), "use one of callback, deadletter, notify, openapi, report, submit, verdict") {
 			t.Errorf("%q: got %v", args, err)
 		}
 	}
 }
 
 func TestEachServiceRunsTheFunctionOfItsName(t *testing.T) {
-	files, err := filepath.Glob("../../../config/core/6*.yaml")
+	files, err := filepath.Glob("../../../config/[cn]o*/6*.yaml") // core and notify
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestEachServiceRunsTheFunctionOfItsName(t *testing.T) {
 		}
 	}
 	slices.Sort(found)
-	if want := []string{"callback", "deadletter", "openapi", "report", "submit", "verdict"}; !slices.Equal(found, want) {
+	if want := []string{"callback", "deadletter", "notify", "openapi", "report", "submit", "verdict"}; !slices.Equal(found, want) {
 		t.Errorf("found Services %q, want %q", found, want)
 	}
 }

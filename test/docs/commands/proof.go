@@ -59,12 +59,12 @@ const system = "kubectl -n altershieldoperator-system "
 var Proofs = []Proof{
 	// kubectl.
 	not(mention, `kubectl (apply|apply -f|apply --server-side|breakwater|create token --duration=10m|delete|delete pod|describe|describe pod|describe revision|drain|rollout restart|rollout status|rollout undo|wait)`),
-	not(release, `kubectl apply -f (breakwater|judge|monitoring|permission|protection)\.yaml|kubectl krew .*`),
+	not(release, `kubectl apply -f (breakwater|judge|monitoring|notify|permission|protection)\.yaml|kubectl krew .*`),
 	not(others, `kubectl -n (argocd|knative-eventing|rabbitmq-system) .*|kubectl get podmonitors.*|kubectl apply -f config/monitoring`),
 	on(Protection, `kubectl edit pdfc cluster`),
 	not(interactive, `kubectl .*\bedit .*`),
 	not("web.yaml is a file of the reader", `kubectl apply -f web\.yaml`),
-	not(earlier, system+`patch (secret external-judge-keys|opsconfiginfo release-check) .*|kubectl patch releasecheck .*`),
+	not(earlier, system+`patch (secret (external-judge-keys|notify-webhook)|opsconfiginfo release-check) .*|kubectl patch releasecheck .*`),
 	not(registry, `kubectl kustomize .*\| ko apply .*`),
 	not(embedded, system+`(get|patch) secret permission-centre-certs .*`),
 

@@ -33,7 +33,7 @@ var reference = regexp.MustCompile(`ko://github\.com/breakwater-dev/breakwater/c
 func parts(t *testing.T) []chart.Part {
 	t.Helper()
 	var all []chart.Part
-	for folder, name := range map[string]string{"core": "change", "protection": "protection", "permission": "permission", "judge": "judge", "monitoring": "monitoring"} {
+	for folder, name := range map[string]string{"core": "change", "protection": "protection", "permission": "permission", "judge": "judge", "monitoring": "monitoring", "notify": "notify"} {
 		files, err := filepath.Glob(filepath.Join(root, "config", folder, "[0-9]*.yaml"))
 		if err != nil {
 			t.Fatal(err)
@@ -122,7 +122,7 @@ func objects(t *testing.T, to map[string]any, name, text string) {
 
 func TestTheRenderedChartEqualsTheManifests(t *testing.T) {
 	c, _ := write(t)
-	got, err := render(t, c, `{crds: {keep: false}, monitoring: {enabled: true}}`)
+	got, err := render(t, c, `{crds: {keep: false}, monitoring: {enabled: true}, notify: {enabled: true}}`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,9 +43,13 @@ func (v *values) addProcess(part, name string, lines []string) {
 	v.processes[part] = append(v.processes[part], align(lines, 6)...)
 }
 
-// monitoring is the part that is off by default, because not every cluster has its CRDs. Its
-// ConfigMap contains no settings.
-const monitoring = "monitoring"
+// The parts that are off by default.
+const (
+	// monitoring: not every cluster has its CRDs. Its ConfigMap contains no settings.
+	monitoring = "monitoring"
+	// notify: it does nothing without the address of a webhook.
+	notify = "notify"
+)
 
 // about has the comment of each part: its purpose and what it needs.
 var about = map[string]string{
@@ -53,6 +57,7 @@ var about = map[string]string{
 	"protection": "Budgets, flow control and protection from cascading deletion. Not beside an OpenKruise that guards budgets itself.",
 	"permission": "Permissions before a pod starts. Needs a default StorageClass for the permission centre.",
 	"judge":      "A judge that runs in the cluster. Needs part change.",
+	notify:       "Messages about releases to a webhook, of Slack for example. Needs part change.",
 	monitoring:   "PodMonitors, alerts and dashboards. Needs the Prometheus Operator.",
 }
 
@@ -61,7 +66,7 @@ func (v *values) text() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, valuesHead, v.registry)
 	for _, part := range v.parts {
-		fmt.Fprintf(&out, "\n# %s\n%s:\n  enabled: %v\n", about[part], part, part != monitoring)
+		fmt.Fprintf(&out, "\n# %s\n%s:\n  enabled: %v\n", about[part], part, part != monitoring && part != notify)
 		section(&out, "Data of ConfigMaps, by the name of the ConfigMap. Their key _example lists all keys.", "settings", v.settings[part])
 		section(&out, "Deployments and Knative Services.", "processes", v.processes[part])
 	}

@@ -1,0 +1,61 @@
+package notify
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"text/template"
+
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/text"
+)
+
+// maxMessage is the maximum size of a message in bytes. Slack shows about 4000 characters.
+const maxMessage = 3000
+
+// message has the fields of a template. Its texts are escaped for Slack, so that text of a server
+// or user can neither mention people nor write links.
+type message struct {
+	// Verb is suspended, failed or rolledback.
+	Verb string
+	// Kind and Workload are those of the workload, Release is the name of the ChangeWorkload.
+	Namespace, Kind, Workload, Release string
+	Version, Reason, Message, User     string
+	Attempt                            int64
+	// Pods, Passed and Failed are numbers of pods.
+	Pods, Passed, Failed int32
+}
+
+func messageOf(d events.ChangeWorkload) message {
+	return message{
+		Verb: string(d.Verb), Namespace: d.Namespace, Kind: d.Workload.Kind, Workload: d.Workload.Name, Release: d.Name,
+		Version: d.Version, Reason: escape(d.Reason), Message: escape(d.Message), User: escape(d.User),
+		Attempt: d.Attempt, Pods: d.Counts.Pods, Passed: d.Counts.Passed, Failed: d.Counts.Failed,
+	}
+}
+
+// escape escapes the control characters of Slack.
+func escape(s string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
+}
+
+// render executes a template; the result is truncated to maxMessage.
+func render(t *template.Template, m message) (string, error) {
+	var out limited
+	if err := t.Execute(&out, m); err != nil && !errors.Is(err, errTooLong) {
+		return "", fmt.Errorf("execute the template: %w", err)
+	}
+	return text.Truncate(out.String(), maxMessage), nil
+}
+
+var errTooLong = errors.New("the message is too long")
+
+// limited ends a template that writes more than a message has.
+type limited struct{ strings.Builder }
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.Len() > maxMessage {
+		return 0, errTooLong
+	}
+	return l.Builder.Write(p)
+}

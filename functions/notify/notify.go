@@ -1,0 +1,196 @@
+// Package notify is the function that sends messages about releases to a webhook of Slack, or of
+// another system that accepts the same JSON: {"text": "…"}. Nothing in the cluster depends on it.
+//
+// A message that the webhook cannot accept now is retried by the Broker and then becomes a dead
+// letter, which a person can replay. Messages above the limit of a minute are dropped, and the next
+// message says how many: in an incident, hundreds of messages would hide each other.
+package notify
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/time/rate"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/internal/metrics"
+)
+
+const (
+	// burst is how many messages are sent at once, if the limit of a minute is not reached.
+	burst = 5
+	// callTimeout limits a call of the webhook. It is shorter than the timeout of the Trigger.
+	callTimeout = 10 * time.Second
+	// maxSent is how many ids of sent events a process remembers.
+	maxSent = 1000
+	// maxAge is the maximum age of a state that is reported. A signature has no end, so a recorded
+	// event could be sent again at any time.
+	maxAge = 24 * time.Hour
+	// maxAnswer is how many bytes of an answer are read, so that its connection is used again.
+	maxAnswer = 4 << 10
+)
+
+// The results, which are metric labels.
+const (
+	resultSent         = "sent"
+	resultFailed       = "failed"
+	resultLimited      = "limited"
+	resultRepeated     = "repeated"
+	resultUnconfigured = "unconfigured"
+)
+
+type function struct {
+	core   corev1client.CoreV1Interface
+	client *http.Client
+	clock  clock.PassiveClock
+	// sent has the ids of events whose message was sent.
+	sent          *lru.Cache
+	notifications metrics.Counter
+
+	mu      sync.Mutex
+	limiter *rate.Limiter
+	// dropped is the number of messages above the limit since the last message.
+	dropped int
+}
+
+// New returns the function. It sends only messages of events that verifier accepts as sent by the
+// controller: whoever can forge one writes to the people who operate the cluster.
+func New(core corev1client.CoreV1Interface, verifier functions.Verifier, clock clock.PassiveClock, meter metric.Meter) functions.Function {
+	f := &function{
+		core: core, clock: clock, sent: lru.New(maxSent), limiter: rate.NewLimiter(rate.Every(time.Minute), burst),
+		client: &http.Client{
+			Timeout: callTimeout,
+			// A webhook does not redirect, and the next address would get the message.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		notifications: metrics.NewCounter(meter, "breakwater_notifications_total"),
+	}
+	return functions.Authenticated(verifier, f.handle)
+}
+
+func (f *function) handle(ctx context.Context, e event.Event) error {
+	d, err := events.ParseChangeWorkload(e)
+	if err != nil {
+		return functions.Permanent(err)
+	}
+	result, err := f.notify(ctx, e.ID(), d)
+	f.notifications.Add(ctx, 1, result)
+	return err
+}
+
+func (f *function) notify(ctx context.Context, id string, d events.ChangeWorkload) (string, error) {
+	if _, sent := f.sent.Get(id); sent || f.outdated(d) {
+		return resultRepeated, nil
+	}
+	config, err := ReadConfig(ctx, f.core)
+	if err != nil {
+		return resultFailed, err
+	}
+	if config.URL == "" {
+		return resultUnconfigured, nil
+	}
+	dropped, allowed := f.allow(config.PerMinute)
+	if !allowed {
+		return resultLimited, nil
+	}
+	text, err := textOf(config, d, dropped)
+	if err == nil {
+		err = f.post(ctx, config.URL, text)
+	}
+	if err != nil {
+		f.restore(dropped)
+		logging.FromContext(ctx).Warnw("Could not send a message to the webhook", "error", err)
+		return resultFailed, err
+	}
+	f.sent.Add(id, struct{}{})
+	return resultSent, nil
+}
+
+// outdated reports whether the release entered its state too long ago. The other events have no
+// time of their own.
+func (f *function) outdated(d events.ChangeWorkload) bool {
+	return (d.Verb == events.VerbSuspended || d.Verb == events.VerbFailed) && f.clock.Since(time.Unix(d.EntryTimeUnix, 0)) > maxAge
+}
+
+// allow reports whether a message may be sent now, and how many were dropped before it.
+func (f *function) allow(perMinute int) (dropped int, allowed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.clock.Now()
+	f.limiter.SetLimitAt(now, rate.Every(time.Minute/time.Duration(perMinute)))
+	if !f.limiter.AllowN(now, 1) {
+		f.dropped++
+		return 0, false
+	}
+	dropped, f.dropped = f.dropped, 0
+	return dropped, true
+}
+
+// restore counts dropped messages again, because the message that names them was not sent.
+func (f *function) restore(dropped int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dropped += dropped
+}
+
+// textOf returns the text of a message. An invalid setting is named in it, because its readers are
+// those who can correct it.
+func textOf(config Config, d events.ChangeWorkload, dropped int) (string, error) {
+	text, err := render(config.Template, messageOf(d))
+	if err != nil {
+		return "", functions.Permanent(err)
+	}
+	if dropped > 0 {
+		text += fmt.Sprintf("\n%d earlier messages were above the limit and were not sent.", dropped)
+	}
+	if config.Invalid != nil {
+		text += "\nThe defaults are used: " + escape(config.Invalid.Error())
+	}
+	return text, nil
+}
+
+// post sends a message. An answer that says that the message or the address is wrong is a permanent
+// error. No error has the address, which is a secret.
+func (f *function) post(ctx context.Context, address, text string) error {
+	body, err := json.Marshal(map[string]string{"text": text})
+	if err != nil {
+		return functions.Permanent(err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return functions.Permanentf("build the request to the webhook: its address is invalid")
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := f.client.Do(request)
+	if err != nil {
+		if of := (*url.Error)(nil); errors.As(err, &of) {
+			err = of.Err
+		}
+		return fmt.Errorf("call the webhook: %w", err)
+	}
+	_, _ = io.CopyN(io.Discard, response.Body, maxAnswer) // the status decides
+	_ = response.Body.Close()
+	switch code := response.StatusCode; {
+	case code/100 == 2:
+		return nil
+	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code >= http.StatusInternalServerError:
+		return fmt.Errorf("call the webhook: status %d", code)
+	default:
+		return functions.Permanentf("call the webhook: status %d", code)
+	}
+}

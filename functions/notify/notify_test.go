@@ -1,0 +1,226 @@
+package notify_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	"go.opentelemetry.io/otel/metric/noop"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/yaml"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/functions"
+	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
+	"github.com/breakwater-dev/breakwater/functions/notify"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
+)
+
+// webhook records the messages that it gets, and answers with a status.
+type webhook struct {
+	*httptest.Server
+	texts  []string
+	status int
+}
+
+func newWebhook(t *testing.T) *webhook {
+	t.Helper()
+	w := &webhook{status: http.StatusOK}
+	w.Server = httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, r *http.Request) {
+		raw, err := io.ReadAll(r.Body)
+		var message struct{ Text string }
+		if err != nil || json.Unmarshal(raw, &message) != nil || r.Method != http.MethodPost || r.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("got %s %s, %v", r.Method, raw, err)
+		}
+		w.texts = append(w.texts, message.Text)
+		answer.WriteHeader(w.status)
+	}))
+	t.Cleanup(w.Close)
+	return w
+}
+
+// newFunction returns the function with the settings of config-notify.
+func newFunction(t *testing.T, address string, settings map[string]string) (functions.Function, *clocktesting.FakePassiveClock) {
+	t.Helper()
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: name}
+	}
+	kube := fake.NewClientset(
+		&corev1.Secret{ObjectMeta: meta(notify.SecretName), Data: map[string][]byte{"url": []byte(address)}},
+		&corev1.ConfigMap{ObjectMeta: meta(notify.ConfigName), Data: settings})
+	clock := clocktesting.NewFakePassiveClock(ft.Now())
+	return notify.New(kube.CoreV1(), ft.EventKeys(), clock, noop.Meter{}), clock
+}
+
+func suspended(name string) events.ChangeWorkload {
+	return events.ChangeWorkload{
+		Verb: events.VerbSuspended, Namespace: ft.Namespace, Name: ft.Release, UID: "release", Version: ft.Version, Attempt: 2,
+		EntryTimeUnix: ft.Now().Unix(), Reason: v1alpha1.ReasonCheckFailed, Message: "p99 <!channel> & more",
+		Workload: events.Workload{APIVersion: "apps/v1", Kind: "Deployment", Name: name},
+	}
+}
+
+func eventOf(t *testing.T, d events.Data) event.Event {
+	t.Helper()
+	e, err := events.New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ft.Sent(t, e)
+}
+
+// numbered returns a different event for each number.
+func numbered(n int64) events.ChangeWorkload {
+	d := suspended("web")
+	d.EntryTimeUnix -= n
+	return d
+}
+
+func TestAMessageIsSentOnceForAnEvent(t *testing.T) {
+	w := newWebhook(t)
+	f, _ := newFunction(t, w.URL, nil)
+	for range 2 {
+		if err := f(t.Context(), eventOf(t, suspended("web"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "Deployment default/web: release suspended (CheckFailed): p99 &lt;!channel&gt; &amp; more"
+	if len(w.texts) != 1 || w.texts[0] != want {
+		t.Errorf("got %q, want %q", w.texts, want)
+	}
+}
+
+func TestAnInvalidSettingIsNamedAndItsDefaultUsed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		settings map[string]string
+		want     string
+	}{
+		"a template":                 {map[string]string{"template": "{{.Workload}} {{.Failed}}/{{.Pods}}"}, "web 0/0"},
+		"a template of another data": {map[string]string{"template": "{{.Nonsense}}"}, "key template of ConfigMap config-notify"},
+		"a malformed template":       {map[string]string{"template": "{{"}, "key template of ConfigMap config-notify"},
+		"a limit that is no number":  {map[string]string{"messages-per-minute": "many"}, `"many" is not a number from 1 to 600`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWebhook(t)
+			f, _ := newFunction(t, w.URL, tc.settings)
+			if err := f(t.Context(), eventOf(t, suspended("web"))); err != nil {
+				t.Fatal(err)
+			}
+			if len(w.texts) != 1 || !strings.Contains(w.texts[0], tc.want) || !strings.Contains(w.texts[0], "web") {
+				t.Errorf("got %q, want %q", w.texts, tc.want)
+			}
+		})
+	}
+}
+
+func TestATemplateCannotWriteWithoutEnd(t *testing.T) {
+	w := newWebhook(t)
+	f, _ := newFunction(t, w.URL, map[string]string{"template": "{{range 1000000000}}text {{end}}"})
+	if err := f(t.Context(), eventOf(t, suspended("web"))); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.texts) != 1 || len(w.texts[0]) > 3000 {
+		t.Errorf("%d messages", len(w.texts))
+	}
+}
+
+func TestMessagesAboveTheLimitAreCountedInTheNextMessage(t *testing.T) {
+	const burst, sent = 5, 9
+	w := newWebhook(t)
+	f, clock := newFunction(t, w.URL, map[string]string{"messages-per-minute": "1"})
+	for n := range int64(sent) {
+		if err := f(t.Context(), eventOf(t, numbered(n))); err != nil {
+			t.Fatalf("the Broker would repeat it: %v", err)
+		}
+	}
+	if len(w.texts) != burst {
+		t.Errorf("%d messages, want %d", len(w.texts), burst)
+	}
+	clock.SetTime(clock.Now().Add(time.Minute))
+	if err := f(t.Context(), eventOf(t, numbered(sent))); err != nil {
+		t.Fatal(err)
+	}
+	if last := w.texts[len(w.texts)-1]; !strings.Contains(last, "4 earlier messages") {
+		t.Errorf("got %q", last)
+	}
+}
+
+func TestTheAnswerOfTheWebhookDecidesWhetherTheBrokerRetries(t *testing.T) {
+	for status, want := range map[int]functions.Result{
+		http.StatusNoContent:          functions.ResultDone,
+		http.StatusTooManyRequests:    functions.ResultRetry,
+		http.StatusServiceUnavailable: functions.ResultRetry,
+		http.StatusNotFound:           functions.ResultPermanent,
+		http.StatusFound:              functions.ResultPermanent,
+	} {
+		w := newWebhook(t)
+		w.status = status
+		f, _ := newFunction(t, w.URL, nil)
+		if got := functions.ResultOf(f(t.Context(), eventOf(t, suspended("web")))); got != want {
+			t.Errorf("status %d: result %s, want %s", status, got, want)
+		}
+		w.status = http.StatusOK
+		if err := f(t.Context(), eventOf(t, suspended("web"))); err != nil || (len(w.texts) == 2) != (want != functions.ResultDone) {
+			t.Errorf("status %d: repeated: %v, %d calls", status, err, len(w.texts))
+		}
+	}
+}
+
+func TestNoErrorHasTheAddressOfTheWebhook(t *testing.T) {
+	w := newWebhook(t)
+	w.Close()
+	for _, address := range []string{w.URL + "/services/secret", "ftp://host/secret", "http://secret\x7f"} {
+		f, _ := newFunction(t, address, nil)
+		if err := f(t.Context(), eventOf(t, suspended("web"))); err == nil || strings.Contains(err.Error(), "secret\x7f") || strings.Contains(err.Error(), "/secret") {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
+func TestWithoutAnAddressNothingIsSent(t *testing.T) {
+	f, _ := newFunction(t, "", nil)
+	if err := f(t.Context(), eventOf(t, suspended("web"))); err != nil {
+		t.Error(err)
+	}
+}
+
+// A pod that reaches the Broker can send any event, and can send one again that it has seen.
+func TestAForgedOrOldEventSendsNoMessage(t *testing.T) {
+	w := newWebhook(t)
+	f, _ := newFunction(t, w.URL, nil)
+	unsigned := eventOf(t, suspended("web"))
+	unsigned.SetExtension(eventsigning.Extension, nil)
+	if got := functions.ResultOf(f(t.Context(), unsigned)); got != functions.ResultPermanent {
+		t.Errorf("result %s", got)
+	}
+	if err := f(t.Context(), eventOf(t, numbered(25*60*60))); err != nil {
+		t.Error(err)
+	}
+	if len(w.texts) > 0 {
+		t.Errorf("sent %q", w.texts)
+	}
+}
+
+func TestTheManifestHasTheDefaultTemplate(t *testing.T) {
+	raw, err := os.ReadFile("../../config/notify/200-config-notify.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config corev1.ConfigMap
+	if err := yaml.UnmarshalStrict(raw, &config); err != nil {
+		t.Fatal(err)
+	}
+	if got := config.Data["template"]; got != notify.DefaultTemplate {
+		t.Errorf("got %q, want %q", got, notify.DefaultTemplate)
+	}
+}
