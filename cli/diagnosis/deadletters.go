@@ -27,6 +27,10 @@ type DeadLetter struct {
 	Explanation string `json:"explanation"`
 }
 
+// reportPrefix begins the types of the reports about releases. Wake-ups of a ChangeWorkload have
+// types of orders.
+const reportPrefix = "dev.breakwater.changeworkload."
+
 // Replay is the state of the replay of a dead letter; empty if it needs none.
 type Replay string
 
@@ -62,7 +66,7 @@ func DeadLetters(events []corev1.Event, releases []v1alpha1.ChangeWorkload, batc
 			Namespace: e.InvolvedObject.Namespace, Name: e.Name, Time: e.LastTimestamp, Message: e.Message,
 			Object: strings.ToLower(e.InvolvedObject.Kind) + "/" + e.InvolvedObject.Name,
 		}
-		if l.Replay, l.Explanation = replayOf(e); l.Replay == "" {
+		if l.Replay, l.Explanation = replayOf(e); l.Explanation == "" {
 			l.Waiting, l.Explanation = waitsForEvent(e.InvolvedObject, releases, batches)
 		}
 		all = append(all, l)
@@ -81,7 +85,11 @@ func DeadLetters(events []corev1.Event, releases []v1alpha1.ChangeWorkload, batc
 
 // replayOf returns the state of the replay of a stored event, and explains it.
 func replayOf(e *corev1.Event) (Replay, string) {
-	if e.Annotations[v1alpha1.CloudEventAnnotation] == "" {
+	switch {
+	case e.Annotations[v1alpha1.CloudEventAnnotation] != "":
+	case strings.Contains(e.Message, reportPrefix):
+		return "", "a report, which is sent once and was not stored, so it is lost; no release waits for it"
+	default:
 		return "", ""
 	}
 	if at := e.Annotations[v1alpha1.ReplayedAnnotation]; at != "" {

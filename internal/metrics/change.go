@@ -47,7 +47,7 @@ func change() []Group {
 		},
 	}, {
 		Title:     "Functions",
-		Processes: text("submit verdict report deadletter notify"),
+		Processes: text("submit verdict judge report deadletter notify"),
 		Metrics: []Definition{
 			{Name: "breakwater_function_events_total", Unit: "events", Labels: text("function type result"),
 				Help: "CloudEvents that a function received."},

@@ -91,14 +91,15 @@ func watch(ctx context.Context, must wiring.Must, impl *controller.Impl) {
 	workloads, namespaces := workloadinformer.Get(ctx), namespaceinformer.Get(ctx)
 	optedIn := namespaceoptin.Filter(namespaces.Lister())
 	enqueue := func(obj any) {
-		if w, ok := wiring.Object[*workload.Workload](obj); ok {
-			impl.EnqueueKey(workloadinformer.QueueKey(w.Kind, w.Namespace, w.Name))
-		}
-		if of, isPart := workloads.ServiceOf(w); isPart {
-			impl.EnqueueKey(keyOf(workload.KnativeService, w.Namespace, of.Name)) // see Input.Carriers
+		w, ok := wiring.Object[*workload.Workload](obj)
+		if !ok {
 			return
 		}
-		impl.EnqueueKey(keyOf(w.Kind, w.Namespace, w.Name))
+		if of, isPart := workloads.ServiceOf(w); isPart {
+			impl.EnqueueKey(workloadinformer.QueueKey(workload.KnativeService, w.Namespace, of.Name)) // see Input.Carriers
+			return
+		}
+		impl.EnqueueKey(workloadinformer.QueueKey(w.Kind, w.Namespace, w.Name))
 	}
 	enqueueController := func(obj any) {
 		if key, ok := keyOfController(workloads, obj); ok {

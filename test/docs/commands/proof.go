@@ -83,6 +83,7 @@ var Proofs = []Proof{
 	in("test/change/rollbackapi_test.go", `const page = "docs/change/rollback.md"`,
 		system+`get configmap openapi-ca .*|(url|token)=.*|curl .*/suspend/deployment.*|curl -X PUT .*/deployment/rollback.*`),
 	in("test/change/plugin_test.go", `"reject", "deployment/web", "-m", "find error"`, `kubectl breakwater reject .*`),
+	in("test/change/connect_test.go", `"connect", "--server", serving.URL`, `kubectl breakwater connect.*`),
 	in("test/change/replay_test.go", `"deadletters", "replay", "--all"`, `kubectl breakwater deadletters.*`),
 	on(Change, `kubectl breakwater (explain|help|status).*`),
 	in("test/e2e/walkthrough_test.go", `"patch", "changepod", "--subresource=status", batch`, `kubectl patch changepod --subresource=status .*`),
