@@ -58,7 +58,7 @@ func (s Settings) rulesOfStages(c *v1alpha1.ChangePod) []Rule {
 	return rules
 }
 
-// UnjudgedBy returns the outcome of a batch without a verdict of a judge other than the
+// PolicyForJudge returns the policy for a batch without a verdict of a judge other than the
 // server.
 func (s Settings) PolicyForJudge(j v1alpha1.Judge) v1alpha1.NoVerdictPolicy {
 	return s.ruleOfJudge(j).Policy
@@ -71,7 +71,7 @@ func (s Settings) ruleOfJudge(j v1alpha1.Judge) Rule {
 	return s.ruleOfStage(v1alpha1.StagePost, nil)
 }
 
-// UnjudgedStage returns the outcome of an unjudged stage of a batch. v is the verdict
+// PolicyForStage returns the policy for an unjudged stage of a batch. v is the verdict
 // that is stored for the stage, or nil; a contradicted pass has a policy of its own.
 func (s Settings) PolicyForStage(stage v1alpha1.Stage, v *v1alpha1.StageVerdict) v1alpha1.NoVerdictPolicy {
 	return s.ruleOfStage(stage, v).Policy
