@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
@@ -81,7 +81,7 @@ func (a *app) printReleases(format string, releases []v1alpha1.ChangeWorkload, a
 		state := diagnosis.StateOf(c.Release(), c.Release(), c)
 		n := c.Status.Counts
 		row := []string{
-			strings.ToLower(c.Spec.WorkloadRef.Kind) + "/" + c.Spec.WorkloadRef.Name, c.Spec.Reversion, fmt.Sprint(c.Spec.Attempt),
+			argument(schema.FromAPIVersionAndKind(c.Spec.WorkloadRef.APIVersion, c.Spec.WorkloadRef.Kind)) + "/" + c.Spec.WorkloadRef.Name, c.Spec.Reversion, fmt.Sprint(c.Spec.Attempt),
 			paint(string(state.State), state.State), state.Reason, fmt.Sprintf("%d/%d", n.Passed, n.Pods), fmt.Sprint(n.Failed), age(c.CreationTimestamp.Time, now),
 		}
 		if all {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // target is an object that an argument names.
@@ -22,7 +23,15 @@ type target struct {
 }
 
 // lowerKind is the kind as in an argument.
-func (t target) lowerKind() string { return strings.ToLower(t.object.GetKind()) }
+func (t target) lowerKind() string { return argument(t.object.GroupVersionKind()) }
+
+// argument returns a kind as an argument. Service alone is that of Kubernetes, and not of Knative.
+func argument(of schema.GroupVersionKind) string {
+	if of.GroupKind() == workload.KnativeService.GroupKind() {
+		return workload.KnativeService.Argument()
+	}
+	return strings.ToLower(of.Kind)
+}
 
 func (t target) String() string { return t.lowerKind() + "/" + t.object.GetName() }
 
