@@ -100,7 +100,7 @@ func percent(entry map[string]any) int64 {
 	case float64:
 		return int64(n)
 	case json.Number:
-		value, _ := n.Int64() //nolint:errcheck // the API server has validated it
+		value, _ := n.Int64() // the API server has validated it
 		return value
 	default:
 		return 0

@@ -175,7 +175,7 @@ func (w *Workload) readKnative(content map[string]any) error {
 }
 
 func field(content map[string]any, path ...string) any {
-	value, _, _ := unstructured.NestedFieldNoCopy(content, path...) //nolint:errcheck // another type is no value
+	value, _, _ := unstructured.NestedFieldNoCopy(content, path...) // another type is no value
 	return value
 }
 

@@ -204,6 +204,7 @@ func (w target) checkKnativeRelease(t *testing.T, attempt int64) {
 func TestAKnativeServiceIsReleasedHeldRepairedAndRolledBack(t *testing.T) {
 	w := newFixture(t).createKnativeService(t, 2)
 	w.checkKnativeRelease(t, 1)
+	w.mustPlugin(t, 0, []string{"services.serving.knative.dev/web", "is Passed (AllPodsPassed)"}, "status", "services.serving.knative.dev/web", "--timeout", "2m")
 
 	w.mustPatch(t, releaseOf("v2"))
 	w.rollOut(t, 2)
@@ -224,6 +225,18 @@ func TestAKnativeServiceIsReleasedHeldRepairedAndRolledBack(t *testing.T) {
 			t.Errorf("%s during the suspension: %v", what, err)
 		}
 	}
+	// The change of scale creates another Revision of the failed template.
+	w.rollOut(t, 1)
+	await(t, "the further Revision is held", func(ctx context.Context) error {
+		live, err := w.get(ctx)
+		if err != nil {
+			return err
+		}
+		if hold := v1alpha1.HoldOf(live.Annotations); hold == nil || hold.Traffic == nil || len(hold.Traffic.Failed) != 2 {
+			return fmt.Errorf("held with %s", live.Annotations[v1alpha1.HoldAnnotation])
+		}
+		return nil
+	})
 	for what, entry := range map[string]string{"the latest Revision": `"latestRevision":true`, "the failed Revision": `"revisionName":"` + w.revisionOf(t, 2) + `"`} {
 		err := w.patch(t.Context(), `{"spec":{"traffic":[{`+entry+`,"percent":100}]}}`)
 		if err == nil || !strings.Contains(err.Error(), "service web is suspended: spec.traffic sends requests to a Revision that failed") {

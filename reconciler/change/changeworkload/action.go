@@ -1,5 +1,7 @@
 package changeworkload
 
+import "slices"
+
 // suspendAction suspends the workload unless it is suspended or blocking is off.
 func suspendAction(in Input) Action {
 	switch {
@@ -7,11 +9,22 @@ func suspendAction(in Input) Action {
 		return ActionResume
 	case !in.Settings.Blocking:
 		return ActionNone
+	case suspendedByRelease(in) && hasFurtherRevisions(in):
+		return ActionMoveTraffic
 	case suspendedByRelease(in):
 		return ActionNone
 	default:
 		return ActionSuspend
 	}
+}
+
+// hasFurtherRevisions reports whether the failed release of a Knative Service has Revisions that the
+// hold does not name: a change of scale has created them.
+func hasFurtherRevisions(in Input) bool {
+	held := in.Workload.Hold.Traffic
+	return slices.ContainsFunc(in.Revisions.Failed, func(name string) bool {
+		return held == nil || !slices.Contains(held.Failed, name)
+	})
 }
 
 // runningAction holds the rollout while pods or the order are unjudged and no-verdict is

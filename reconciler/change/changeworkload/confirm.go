@@ -59,7 +59,11 @@ func patchIfUnchanged(w *workload.Workload, action Action, in Input) ([]byte, er
 	if action == ActionResume {
 		return json.Marshal(append(ops, resumeOperations(w, in.ChangeWorkload)...))
 	}
-	hold, err := holdOperations(w, in, action)
+	write := holdOperations
+	if action == ActionMoveTraffic {
+		write = moveTrafficOperations
+	}
+	hold, err := write(w, in, action)
 	if err != nil {
 		return nil, err
 	}

@@ -86,6 +86,8 @@ const (
 	ActionNone Action = ""
 	// ActionSuspend suspends the workload and holds its rollout: a check failed.
 	ActionSuspend Action = "Suspend"
+	// ActionMoveTraffic moves the traffic of further Revisions of a suspended Knative Service.
+	ActionMoveTraffic Action = "MoveTraffic"
 	// ActionHold only holds the rollout, because pods or the order are unjudged. It ends
 	// a suspension by this release, whose fail was overruled.
 	ActionHold Action = "Hold"

@@ -224,7 +224,7 @@ func (r *Reconciler) act(ctx context.Context, in Input, w *workload.Workload, ac
 	switch action {
 	case ActionNone:
 		return nil
-	case ActionSuspend, ActionHold, ActionResume:
+	case ActionSuspend, ActionMoveTraffic, ActionHold, ActionResume:
 		if err := r.confirm(ctx, in, w, action); err != nil {
 			return err
 		}

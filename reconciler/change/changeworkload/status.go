@@ -208,7 +208,7 @@ func everyPodPassed(in Input, d Decision) bool {
 
 func markHeld(in Input, d Decision, m apis.ConditionManager) {
 	switch {
-	case d.Action == ActionSuspend, suspendedByRelease(in) && d.Action == ActionNone:
+	case d.Action == ActionSuspend, suspendedByRelease(in) && (d.Action == ActionNone || d.Action == ActionMoveTraffic):
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionTrue, v1alpha1.ReasonSuspended, d.Detail+holdConsequence(in))
 	case d.Action == ActionHold, in.Workload.Hold.IsUnjudged() && heldByRelease(in) && d.Action == ActionNone:
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionTrue, v1alpha1.ReasonHeldUnjudged, d.Detail+holdConsequence(in))

@@ -2,11 +2,13 @@ package changeworkload
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
@@ -92,8 +94,24 @@ func holdTraffic(w *workload.Workload, revisions Revisions) (*v1alpha1.HeldTraff
 	if !changed {
 		return &record, nil
 	}
-	record.To, record.Former = revisions.Good, w.Traffic
+	record.To = revisions.Good
+	if record.Former == nil {
+		record.Former = w.Traffic
+	}
 	return &record, w.WriteTraffic(moved)
+}
+
+// moveTrafficOperations move the traffic of Revisions that were created after the hold.
+func moveTrafficOperations(w *workload.Workload, in Input, _ Action) ([]workload.Operation, error) {
+	hold := ptr.Deref(v1alpha1.HoldOf(w.Annotations), v1alpha1.Hold{})
+	var traffic []workload.Operation
+	hold.Traffic, traffic = holdTraffic(w, in.Revisions)
+	encoded, err := json.Marshal(hold)
+	if err != nil {
+		return nil, fmt.Errorf("encode the hold of %s: %w", w.Name, err)
+	}
+	ops := append(sameReleaseTests(w, in.ChangeWorkload), workload.Operation{Op: "add", Path: workload.Annotation(v1alpha1.HoldAnnotation), Value: string(encoded)})
+	return append(ops, traffic...), nil
 }
 
 // trafficConsequence says where the traffic of a failed Revision is.

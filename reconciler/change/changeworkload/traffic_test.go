@@ -3,6 +3,7 @@ package changeworkload
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -122,6 +123,41 @@ func TestTheTrafficBeforeAFailedRepairIsRestored(t *testing.T) {
 		t.Error(diff)
 	}
 	checkTraffic(t, patchKnative(t, raw, ActionResume, Input{ChangeWorkload: c}), `[{"latestRevision":true,"percent":100}]`)
+}
+
+// A change of scale creates another Revision of the failed template.
+func TestAFurtherRevisionOfAFailedReleaseIsHeldToo(t *testing.T) {
+	held := func(names ...string) func(*Input) {
+		return func(in *Input) {
+			in.Workload.Suspend, in.Workload.ScalesToZero = "1", true
+			in.Workload.Hold = &v1alpha1.Hold{Attempt: 2, Traffic: &v1alpha1.HeldTraffic{Failed: names, To: "a"}}
+			in.Revisions = Revisions{Failed: []string{"b", "c"}, Good: "a"}
+		}
+	}
+	for name, tc := range map[string]struct {
+		in   Input
+		want Action
+	}{
+		"a further one":     {release(1, judged(1, "fail"), held("b")), ActionMoveTraffic},
+		"all are held":      {release(1, judged(1, "fail"), held("b", "c")), ActionNone},
+		"blocking is off":   {release(1, judged(1, "fail"), held("b"), func(in *Input) { in.Settings.Blocking = false }), ActionNone},
+		"not suspended yet": {release(1, judged(1, "fail"), func(in *Input) { in.Revisions.Failed = []string{"b"} }), ActionSuspend},
+	} {
+		if got := Decide(tc.in).Action; got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+
+	hold := `{"attempt":2,"freeze":"f","traffic":{"failed":["b"],"to":"a","former":[{"latestRevision":true,"percent":100}]}}`
+	raw := fmt.Appendf(nil, `{"metadata":{"name":"web","resourceVersion":"1","uid":"u","labels":{%q:"v",%q:"1"},"annotations":{%[1]q:"v",%[3]q:"2",%[4]q:%[5]q}},
+		"spec":{"template":{},"traffic":[{"revisionName":"a","percent":60},{"revisionName":"c","percent":40}]}}`,
+		v1alpha1.VersionKey, v1alpha1.SuspendLabel, v1alpha1.AttemptAnnotation, v1alpha1.HoldAnnotation, hold)
+	raw = patchKnative(t, raw, ActionMoveTraffic, Input{ChangeWorkload: attempt(2), Revisions: Revisions{Failed: []string{"b", "c"}, Good: "a"}})
+	checkTraffic(t, raw, `[{"percent":100,"revisionName":"a"}]`)
+	after := v1alpha1.HoldOf(readKnative(t, raw).Annotations)
+	if after.Traffic.Former[0]["latestRevision"] != true || !slices.Equal(after.Traffic.Failed, []string{"b", "c"}) || after.Freeze != "f" || after.Attempt != 2 {
+		t.Errorf("hold %+v with %+v", after, after.Traffic)
+	}
 }
 
 func TestConditionHeldSaysWhereTheTrafficIs(t *testing.T) {
