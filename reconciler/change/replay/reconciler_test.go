@@ -3,15 +3,19 @@ package replay
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
+	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace/fake"
 	"knative.dev/pkg/controller"
@@ -21,6 +25,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events/delivery"
+	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer/workloadinformertest"
@@ -95,6 +100,39 @@ func TestARequestedEventIsSentOnceAndMarked(t *testing.T) {
 	k, err := f.kube.CoreV1().Events("default").Get(t.Context(), "web.1", metav1.GetOptions{})
 	if err != nil || k.Annotations[v1alpha1.ReplayedAnnotation] == "" {
 		t.Errorf("the Kubernetes Event is not marked: %v, %v", k, err)
+	}
+}
+
+// The Broker gets the event by HTTP, as its functions do.
+func TestTheSignatureOfAReplayedEventSurvivesTheBroker(t *testing.T) {
+	received := make(chan *cloudevents.Event, 1)
+	ingress := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e, err := cehttp.NewEventFromHTTPRequest(r)
+		if err != nil {
+			t.Error(err)
+		}
+		received <- e
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	t.Cleanup(ingress.Close)
+	sender := delivery.NewSender(delivery.NewTarget(clock.RealClock{}, func(context.Context) (delivery.Endpoint, error) {
+		return delivery.Endpoint{URL: ingress.URL}, nil
+	}), delivery.Options{Signer: eventsigning.Keys{Current: []byte("the next key")}})
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- sender.Run(ctx) }()
+	f := newFixture(t, "web.1")
+	f.sender = sender
+	if err := f.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	e := <-received
+	if err := keys.Verify(t.Context(), *e); err != nil || e.ID() != finished("default", web).ID() {
+		t.Errorf("event %s: %v", e.ID(), err)
+	}
+	stop()
+	if err := <-stopped; err != nil {
+		t.Error(err)
 	}
 }
 
