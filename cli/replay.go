@@ -113,7 +113,7 @@ func (a *app) requestReplays(ctx context.Context, c *clients, requests map[strin
 			}
 		}
 		if left > 0 {
-			if _, err := fmt.Fprintf(a.ErrOut, "%s: %d more can be replayed; repeat the command when these are\n", workload, left); err != nil {
+			if _, err := fmt.Fprintf(a.ErrOut, "%s: %d more can be replayed; repeat the command when these are replayed\n", workload, left); err != nil {
 				return err
 			}
 		}

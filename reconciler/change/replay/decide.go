@@ -56,17 +56,18 @@ func Decide(ctx context.Context, k *corev1.Event, namespace string, workload eve
 	if k.Reason != v1alpha1.ReasonEventUndelivered || !ok {
 		return Decision{Outcome: Drop, Message: "it stores no event that can be replayed"}, nil
 	}
-	e, subject, err := replay.Decode(stored)
-	if err != nil {
-		return Decision{Outcome: Drop, Message: err.Error()}, nil
-	}
-	if want := (replay.Subject{Namespace: namespace, Workload: workload}); subject != want {
+	e, subject, malformed := replay.Decode(stored)
+	want := replay.Subject{Namespace: namespace, Workload: workload}
+	switch {
+	case malformed != nil:
+		return Decision{Outcome: Drop, Message: malformed.Error()}, nil //nolint:nilerr // a retry does not help, and the message has it
+	case subject != want:
 		return Decision{Outcome: Drop, Message: fmt.Sprintf("its event is about %s %s/%s", subject.Workload.Kind, subject.Namespace, subject.Workload.Name)}, nil
 	}
-	switch err := verifier.Verify(ctx, e); {
-	case errors.Is(err, eventsigning.ErrNotAuthentic):
+	err := verifier.Verify(ctx, e)
+	if errors.Is(err, eventsigning.ErrNotAuthentic) {
 		return Decision{Outcome: Drop, Message: "the controller did not sign its event, or its key was replaced"}, nil
-	case err != nil:
+	} else if err != nil {
 		return Decision{}, fmt.Errorf("verify the event of Kubernetes Event %s: %w", k.Name, err)
 	}
 	e.SetExtension(replay.Extension, k.Name)
