@@ -83,7 +83,7 @@ func TestOnlyReportsThatAreSentOnceAreReplayable(t *testing.T) {
 
 func TestAnEventThatIsNotReplayableIsNeitherStoredNorRead(t *testing.T) {
 	progressed := suspended()
-	progressed.Verb, progressed.SlotUnix = events.VerbProgressed, 30
+	progressed.Verb, progressed.ProgressUnix = events.VerbProgressed, 30
 	e := signed(t, progressed)
 	if stored, err := Encode(e); err == nil {
 		t.Errorf("stored %s", stored)
