@@ -394,7 +394,7 @@ func TestARevisionThatScaledToZeroWaitsToBeJudged(t *testing.T) {
 	}
 	// Later pods of the Revision are not judged.
 	w.scaleDeployments(t, "", 3)
-	await(t, "3 pods are Ready", func(ctx context.Context) error {
+	await(t, "3 pods are Ready", func(context.Context) error {
 		d := w.deployments(t)[0]
 		if d.Status.AvailableReplicas != 3 {
 			return fmt.Errorf("%+v", d.Status)
