@@ -52,7 +52,7 @@ func (e *environment) createNamespace(t *testing.T, labels map[string]string) *n
 		if t.Failed() {
 			e.dump(ctx, t, own.Name, own.CreationTimestamp.Time)
 		}
-		if err := e.kube.CoreV1().Namespaces().Delete(ctx, own.Name, metav1.DeleteOptions{}); err != nil {
+		if err := testnamespace.Delete(ctx, e.kube, own.Name); err != nil {
 			t.Errorf("delete namespace %s: %v", own.Name, err)
 		}
 	})

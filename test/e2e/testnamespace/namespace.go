@@ -3,6 +3,7 @@ package testnamespace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -31,4 +32,15 @@ func Create(ctx context.Context, kube kubernetes.Interface, meta metav1.ObjectMe
 		return nil, fmt.Errorf("wait for the ServiceAccount default of %s: %w", n.Name, err)
 	}
 	return n, nil
+}
+
+// Delete deletes a namespace. It tries again while a webhook does not answer: the tests of
+// protection, which may run meanwhile, stop the webhook that decides this request.
+func Delete(ctx context.Context, kube kubernetes.Interface, name string) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		last = kube.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
+		return last == nil || !apierrs.IsInternalError(last), nil
+	})
+	return errors.Join(err, last)
 }
