@@ -19,11 +19,6 @@ type Rule struct {
 // String is the rule in messages.
 func (r Rule) String() string { return string(r.Setting) + " is " + string(r.Policy) }
 
-// PolicyForBatch returns the policy for an unjudged batch.
-func (s Settings) PolicyForBatch(c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
-	return s.RuleOfBatch(c).Policy
-}
-
 // RuleOfBatch returns the rule of an unjudged batch: the strictest one of its stages without
 // a pass or fail, or of both stages if each has one. If the batch has judges other than the
 // server, only the judges that must answer count.
@@ -41,7 +36,7 @@ func (s Settings) RuleOfBatch(c *v1alpha1.ChangePod) Rule {
 func (s Settings) ruleOfJudges(c *v1alpha1.ChangePod) Rule {
 	var rules []Rule
 	for _, j := range c.UnjudgedBy() {
-		rules = append(rules, s.ruleOfJudge(j))
+		rules = append(rules, s.RuleOfJudge(j))
 	}
 	if c.ServerMustAnswer() && c.Status.VerdictOf(v1alpha1.StagePost).Outcome() != v1alpha1.OutcomePass {
 		rules = append(rules, s.rulesOfStages(c)...)
@@ -53,31 +48,22 @@ func (s Settings) ruleOfJudges(c *v1alpha1.ChangePod) Rule {
 func (s Settings) rulesOfStages(c *v1alpha1.ChangePod) []Rule {
 	var rules []Rule
 	for _, stage := range c.UnjudgedStages() {
-		rules = append(rules, s.ruleOfStage(stage, c.Status.VerdictOf(stage)))
+		rules = append(rules, s.RuleOfStage(stage, c.Status.VerdictOf(stage)))
 	}
 	return rules
 }
 
-// PolicyForJudge returns the policy for a batch without a verdict of a judge other than the
-// server.
-func (s Settings) PolicyForJudge(j v1alpha1.Judge) v1alpha1.NoVerdictPolicy {
-	return s.ruleOfJudge(j).Policy
-}
-
-func (s Settings) ruleOfJudge(j v1alpha1.Judge) Rule {
+// RuleOfJudge returns the rule of a batch without a verdict of a judge other than the server.
+func (s Settings) RuleOfJudge(j v1alpha1.Judge) Rule {
 	if j.NoVerdict != "" { // only judge metrics has it
 		return Rule{j.NoVerdict, insufficientData}
 	}
-	return s.ruleOfStage(v1alpha1.StagePost, nil)
+	return s.RuleOfStage(v1alpha1.StagePost, nil)
 }
 
-// PolicyForStage returns the policy for an unjudged stage of a batch. v is the verdict
-// that is stored for the stage, or nil; a contradicted pass has a policy of its own.
-func (s Settings) PolicyForStage(stage v1alpha1.Stage, v *v1alpha1.StageVerdict) v1alpha1.NoVerdictPolicy {
-	return s.ruleOfStage(stage, v).Policy
-}
-
-func (s Settings) ruleOfStage(stage v1alpha1.Stage, v *v1alpha1.StageVerdict) Rule {
+// RuleOfStage returns the rule of an unjudged stage of a batch. v is the verdict that is stored
+// for the stage, or nil; a contradicted pass has a rule of its own.
+func (s Settings) RuleOfStage(stage v1alpha1.Stage, v *v1alpha1.StageVerdict) Rule {
 	switch {
 	case v.IsContradicted():
 		return Rule{s.NoVerdictContradicted, v1alpha1.ConfigNoVerdictContradicted}
@@ -88,12 +74,7 @@ func (s Settings) ruleOfStage(stage v1alpha1.Stage, v *v1alpha1.StageVerdict) Ru
 	}
 }
 
-// PolicyForOrder returns the policy for a release whose order as a whole is unjudged.
-func (s Settings) PolicyForOrder(c *v1alpha1.ChangeWorkload) v1alpha1.NoVerdictPolicy {
-	return s.RuleOfOrder(c).Policy
-}
-
-// RuleOfOrder returns the rule of an unjudged order.
+// RuleOfOrder returns the rule of a release whose order as a whole is unjudged.
 func (s Settings) RuleOfOrder(c *v1alpha1.ChangeWorkload) Rule {
 	if c.Status.OrderContradicted() {
 		return Rule{s.NoVerdictContradicted, v1alpha1.ConfigNoVerdictContradicted}
@@ -109,7 +90,7 @@ func (s Settings) ReleasePolicy() v1alpha1.NoVerdictPolicy {
 
 // ruleOfBoth is the rule of a batch without any verdict.
 func (s Settings) ruleOfBoth() Rule {
-	return strictest(s.ruleOfStage(v1alpha1.StagePre, nil), s.ruleOfStage(v1alpha1.StagePost, nil))
+	return strictest(s.RuleOfStage(v1alpha1.StagePre, nil), s.RuleOfStage(v1alpha1.StagePost, nil))
 }
 
 // override returns the rule of a setting that is no-verdict if it is not set.

@@ -35,7 +35,7 @@ func TestAContradictedPassHasAPolicyOfItsOwn(t *testing.T) {
 			if len(tc.verdicts) == 2 {
 				w.Status.Order.Submissions = []v1alpha1.Submission{{Stage: pre}, {Stage: post}}
 			}
-			if batch, order := tc.settings.PolicyForBatch(c), tc.settings.PolicyForOrder(w); batch != tc.batch || order != tc.order {
+			if batch, order := tc.settings.RuleOfBatch(c).Policy, tc.settings.RuleOfOrder(w).Policy; batch != tc.batch || order != tc.order {
 				t.Errorf("batch %s, order %s; want %s and %s", batch, order, tc.batch, tc.order)
 			}
 		})
@@ -68,7 +68,7 @@ func TestThePolicyOfAStageOverridesTheGeneralOne(t *testing.T) {
 			}
 			s := FromObjects(objects)
 			both := &v1alpha1.ChangePod{}
-			got := want{s.PolicyForStage(pre, nil), s.PolicyForStage(post, nil), s.PolicyForBatch(both), s.PolicyForOrder(&v1alpha1.ChangeWorkload{}), s.ReleasePolicy()}
+			got := want{s.RuleOfStage(pre, nil).Policy, s.RuleOfStage(post, nil).Policy, s.RuleOfBatch(both).Policy, s.RuleOfOrder(&v1alpha1.ChangeWorkload{}).Policy, s.ReleasePolicy()}
 			if got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}

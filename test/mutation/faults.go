@@ -101,7 +101,7 @@ var faults = []fault{
 		"reconciler/change/changepod/decide.go", "end = d.Deadline.Add(retrieveGrace)", "end = d.Deadline",
 		"./reconciler/change/changepod", "."},
 	{change, "a batch that no-verdict holds ends",
-		"reconciler/change/changepod/decide.go", "if in.Settings.PolicyForBatch(in.ChangePod) == v1alpha1.NoVerdictHold {", "if false {",
+		"reconciler/change/changepod/decide.go", "if in.Settings.RuleOfBatch(in.ChangePod).Policy == v1alpha1.NoVerdictHold {", "if false {",
 		"./reconciler/change/changepod", "."},
 	{change, "a superseded release begins further checks",
 		"functions/submit/decide.go", "if in.Release.Status.Superseded() && d.Action.newCall() {", "if false {",

@@ -173,7 +173,7 @@ func (w *fixture) drain() {
 
 // policyOf returns the outcome of a batch if it is unjudged.
 func (w *fixture) policyOf(p *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
-	return settings.Settings{NoVerdict: w.policy, NoVerdictContradicted: w.contradicted}.PolicyForBatch(p)
+	return settings.Settings{NoVerdict: w.policy, NoVerdictContradicted: w.contradicted}.RuleOfBatch(p).Policy
 }
 
 // personPasses passes a batch or an order that waits for a person.

@@ -111,7 +111,7 @@ func decideServer(in Input) Decision {
 	case pre == nil && in.OrderCheckFailed && !started(c):
 		return Decision{Phase: v1alpha1.BatchPreWait, Reason: v1alpha1.ReasonOrderCheckFailed, Since: c.CreationTimestamp.Time,
 			Detail: "the order check failed, so no batch is started"}
-	case pre.Outcome() == v1alpha1.OutcomeNoVerdict && in.Settings.PolicyForStage(v1alpha1.StagePre, pre) != v1alpha1.NoVerdictPass:
+	case pre.Outcome() == v1alpha1.OutcomeNoVerdict && in.Settings.RuleOfStage(v1alpha1.StagePre, pre).Policy != v1alpha1.NoVerdictPass:
 		// A pass of stage POST would hide that stage PRE is unjudged.
 		return done(v1alpha1.BatchPreFailed, v1alpha1.ReasonNoVerdict,
 			"the PRE verdict is neither pass nor fail: "+pre.Message, pre.Time.Time)
@@ -131,7 +131,7 @@ func decidePre(in Input) Decision {
 		failed: v1alpha1.BatchPreFailed, late: v1alpha1.BatchPreTimeout,
 	})
 	pre := c.Status.VerdictOf(v1alpha1.StagePre)
-	if d.Message == v1alpha1.BatchPreTimeout && pre.Unconfirmed() && in.Settings.PolicyForStage(v1alpha1.StagePre, pre) == v1alpha1.NoVerdictPass {
+	if d.Message == v1alpha1.BatchPreTimeout && pre.Unconfirmed() && in.Settings.RuleOfStage(v1alpha1.StagePre, pre).Policy == v1alpha1.NoVerdictPass {
 		// The server completed the stage, so POST can still judge the batch.
 		return decideStage(in, postStage(in, pre.Time.Add(in.Settings.PreTimeout+retrieveGrace)))
 	}
@@ -230,7 +230,7 @@ func decideUnsubmitted(in Input, s stageStates, d Decision) Decision {
 
 // unaccepted decides a batch that the server has not accepted in time.
 func unaccepted(in Input, s stageStates, d Decision) Decision {
-	if in.Settings.PolicyForBatch(in.ChangePod) == v1alpha1.NoVerdictHold {
+	if in.Settings.RuleOfBatch(in.ChangePod).Policy == v1alpha1.NoVerdictHold {
 		// The server judges only a batch that it has accepted, so function submit is still
 		// woken.
 		d.HeldUnjudged, d.Deadline = true, time.Time{}
@@ -245,7 +245,7 @@ func keepHold(in Input, d Decision) Decision {
 	c := in.ChangePod
 	cond := c.Status.GetCondition(v1alpha1.PodJudged)
 	if d.HeldUnjudged || d.Phase == v1alpha1.BatchExecuteDone || c.Status.Phase == v1alpha1.BatchExecuteDone ||
-		!cond.IsFalse() || in.Settings.PolicyForBatch(c) != v1alpha1.NoVerdictHold {
+		!cond.IsFalse() || in.Settings.RuleOfBatch(c).Policy != v1alpha1.NoVerdictHold {
 		return d
 	}
 	switch cond.Reason {

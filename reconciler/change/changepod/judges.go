@@ -94,7 +94,7 @@ func stateOfJudges(in Input) judgesState {
 		case j.Optional:
 		case hasTime:
 			s.waiting = append(s.waiting, j)
-		case in.Settings.PolicyForJudge(j) == v1alpha1.NoVerdictHold && !in.Superseded && !endedByTimeout:
+		case in.Settings.RuleOfJudge(j).Policy == v1alpha1.NoVerdictHold && !in.Superseded && !endedByTimeout:
 			// A late verdict ends the hold, so the judge is still woken.
 			s.holding, s.wake = append(s.holding, j), append(s.wake, j.Name)
 		default:

@@ -171,7 +171,7 @@ func TestTheSilenceOfAJudgeFollowsItsMetricCheck(t *testing.T) {
 				if cond := next.Status.GetCondition(v1alpha1.PodJudged); !cond.IsFalse() {
 					t.Errorf("condition Judged is %+v", cond)
 				}
-				if got := s.PolicyForBatch(next); got != policy {
+				if got := s.RuleOfBatch(next).Policy; got != policy {
 					t.Errorf("policy %s", got)
 				}
 			})

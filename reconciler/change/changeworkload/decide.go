@@ -274,7 +274,7 @@ func decideAllPassed(in Input, d Decision, pending bool) Decision {
 		d.Detail += "; " + o.Detail
 	default:
 		d.Detail += "; " + orderUnjudgedDetail(in, o)
-		switch in.Settings.PolicyForOrder(in.ChangeWorkload) {
+		switch in.Settings.RuleOfOrder(in.ChangeWorkload).Policy {
 		case v1alpha1.NoVerdictHold:
 			d.Phase, d.Reason, d.orderUnjudgedReason = v1alpha1.ReleaseRunning, v1alpha1.ReasonHeldUnjudged, v1alpha1.ReasonHeldUnjudged
 		case v1alpha1.NoVerdictFail:

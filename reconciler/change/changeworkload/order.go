@@ -122,7 +122,7 @@ func decideUnsubmittedStage(in Input, stage v1alpha1.Stage, o Order) Order {
 	woken := wokenSince(in, o.Step.Name)
 	if woken.IsZero() { // its call waits in our queue
 		cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
-		if cond.IsFalse() && cond.Reason == v1alpha1.ReasonHeldUnjudged && in.Settings.PolicyForOrder(in.ChangeWorkload) == v1alpha1.NoVerdictHold {
+		if cond.IsFalse() && cond.Reason == v1alpha1.ReasonHeldUnjudged && in.Settings.RuleOfOrder(in.ChangeWorkload).Policy == v1alpha1.NoVerdictHold {
 			o.Outcome, o.Detail = v1alpha1.OutcomeNoVerdict, cond.Message // as before it waited again
 		}
 		return o
@@ -178,7 +178,7 @@ func orderFailed(in Input) bool {
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
 	return in.ChangeWorkload.Status.OrderCheckFailed() ||
 		cond.IsFalse() && cond.Reason == v1alpha1.ReasonFailedUnjudged && outcome != v1alpha1.OutcomePass &&
-			in.Settings.PolicyForOrder(in.ChangeWorkload) == v1alpha1.NoVerdictFail
+			in.Settings.RuleOfOrder(in.ChangeWorkload).Policy == v1alpha1.NoVerdictFail
 }
 
 // orderUnjudged reports whether the order fails only because it is unjudged.

@@ -103,7 +103,7 @@ func noVerdictPolicy(in Input, c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
 	if ended(in.ChangeWorkload) {
 		return v1alpha1.NoVerdictPass
 	}
-	return in.Settings.PolicyForBatch(c)
+	return in.Settings.RuleOfBatch(c).Policy
 }
 
 // add sorts one claimed pod.
@@ -170,6 +170,14 @@ func (r *rules) add(in Input, c *v1alpha1.ChangePod, policy v1alpha1.NoVerdictPo
 	if rule := in.Settings.RuleOfBatch(c); rule.Policy == policy && !slices.Contains(*r, rule) {
 		*r = append(*r, rule)
 	}
+}
+
+// after returns a text and the rules.
+func (r rules) after(text string) string {
+	if len(r) == 0 {
+		return text
+	}
+	return text + ": " + r.String()
 }
 
 func (r rules) String() string {

@@ -181,13 +181,13 @@ func markJudged(in Input, d Decision, m apis.ConditionManager) {
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonBaseline, d.Detail)
 	case d.Pods.FailedUnjudged > 0 && d.Pods.FailedUnjudged == len(d.Pods.Failed):
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonFailedUnjudged,
-			strings.TrimSuffix("unjudged pods failed: "+d.Pods.FailedBy.String(), ": "))
+			d.Pods.FailedBy.after("unjudged pods failed"))
 	case d.Pods.HeldUnjudged > 0:
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonHeldUnjudged, d.Pods.summary())
 	case d.Pods.PassedUnjudged > 0:
 		// The number of pods would make each pod a transition; counts.unjudged has it.
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonPassedUnjudged,
-			strings.TrimSuffix("unjudged pods passed: "+d.Pods.PassedBy.String(), ": "))
+			d.Pods.PassedBy.after("unjudged pods passed"))
 	case d.Phase == v1alpha1.ReleaseSuccess && len(in.ChangePods) == 0:
 		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonNoVerdict,
 			"the version had no pod when its rollout ended; its first pods will be judged")
