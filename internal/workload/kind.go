@@ -100,6 +100,11 @@ var (
 // BuiltIn returns the kinds that need no configuration.
 func BuiltIn() []Kind { return []Kind{Deployment, StatefulSet, DaemonSet, KnativeService} }
 
+// IsBuiltIn reports whether the kind needs no configuration.
+func (k Kind) IsBuiltIn() bool {
+	return slices.ContainsFunc(BuiltIn(), func(b Kind) bool { return b.GroupKind() == k.GroupKind() })
+}
+
 // LowerKind returns the kind in lower case, for messages: deployment.
 func (k Kind) LowerKind() string { return strings.ToLower(k.Kind) }
 
@@ -121,8 +126,7 @@ func (k Kind) GroupVersionResource() schema.GroupVersionResource {
 // pod, as OpenKruise does. The built-in controllers replace pods, and so does every controller
 // that creates ReplicaSets.
 func (k Kind) UpdatesInPlace() bool {
-	return k.Revisions == ControllerRevisions &&
-		!slices.ContainsFunc(BuiltIn(), func(b Kind) bool { return b.GroupKind() == k.GroupKind() })
+	return k.Revisions == ControllerRevisions && !k.IsBuiltIn()
 }
 
 // Is reports whether a reference (apiVersion and kind) is to this kind. The

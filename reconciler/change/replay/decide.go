@@ -14,22 +14,22 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 )
 
-// Outcome is what is done about a requested replay.
-type Outcome string
+// Action is what is done about a requested replay.
+type Action string
 
-// The outcomes.
+// The actions.
 const (
 	// Send: the event is sent.
-	Send Outcome = "Send"
+	Send Action = "Send"
 	// Done: the event was replayed before.
-	Done Outcome = "Done"
+	Done Action = "Done"
 	// Drop: the event cannot be replayed.
-	Drop Outcome = "Drop"
+	Drop Action = "Drop"
 )
 
 // Decision is the decision about one Kubernetes Event of a request.
 type Decision struct {
-	Outcome Outcome
+	Action Action
 	// Event is the event to send.
 	Event cloudevents.Event
 	// Message says why the request is dropped.
@@ -47,29 +47,29 @@ type Verifier interface {
 // An error is transient: the key could not be read.
 func Decide(ctx context.Context, k *corev1.Event, namespace string, workload events.Workload, verifier Verifier) (Decision, error) {
 	if k == nil {
-		return Decision{Outcome: Drop, Message: "it does not exist; Kubernetes deletes Events after an hour"}, nil
+		return Decision{Action: Drop, Message: "it does not exist; Kubernetes deletes Events after an hour"}, nil
 	}
 	if k.Annotations[v1alpha1.ReplayedAnnotation] != "" {
-		return Decision{Outcome: Done}, nil
+		return Decision{Action: Done}, nil
 	}
 	stored, ok := k.Annotations[v1alpha1.CloudEventAnnotation]
 	if k.Reason != v1alpha1.ReasonEventUndelivered || !ok {
-		return Decision{Outcome: Drop, Message: "it stores no event that can be replayed"}, nil
+		return Decision{Action: Drop, Message: "it stores no event that can be replayed"}, nil
 	}
 	e, subject, malformed := replay.Decode(stored)
 	want := replay.Subject{Namespace: namespace, Workload: workload}
 	switch {
 	case malformed != nil:
-		return Decision{Outcome: Drop, Message: malformed.Error()}, nil //nolint:nilerr // a retry does not help, and the message has it
+		return Decision{Action: Drop, Message: malformed.Error()}, nil //nolint:nilerr // a retry does not help, and the message has it
 	case subject != want:
-		return Decision{Outcome: Drop, Message: fmt.Sprintf("its event is about %s %s/%s", subject.Workload.Kind, subject.Namespace, subject.Workload.Name)}, nil
+		return Decision{Action: Drop, Message: fmt.Sprintf("its event is about %s %s/%s", subject.Workload.Kind, subject.Namespace, subject.Workload.Name)}, nil
 	}
 	err := verifier.Verify(ctx, e)
 	if errors.Is(err, eventsigning.ErrNotAuthentic) {
-		return Decision{Outcome: Drop, Message: "the controller did not sign its event, or its key was replaced"}, nil
+		return Decision{Action: Drop, Message: "the controller did not sign its event, or its key was replaced"}, nil
 	} else if err != nil {
 		return Decision{}, fmt.Errorf("verify the event of Kubernetes Event %s: %w", k.Name, err)
 	}
 	e.SetExtension(replay.Extension, k.Name)
-	return Decision{Outcome: Send, Event: e}, nil
+	return Decision{Action: Send, Event: e}, nil
 }

@@ -56,7 +56,7 @@ func TestOnlyEventsOfTheControllerAboutTheWorkloadAreReplayed(t *testing.T) {
 	otherReason.Reason = "Other"
 	for name, tc := range map[string]struct {
 		letter *corev1.Event
-		want   Outcome
+		want   Action
 	}{
 		"a report about the workload":    {letter(t, finished("default", web), keys), Send},
 		"signed with the previous key":   {letter(t, finished("default", web), eventsigning.Keys{Current: []byte("previous")}), Send},
@@ -71,7 +71,7 @@ func TestOnlyEventsOfTheControllerAboutTheWorkloadAreReplayed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Decide(t.Context(), tc.letter, "default", web, eventsigning.Keys{Current: keys.Current, Previous: []byte("previous")})
-			if err != nil || got.Outcome != tc.want || (got.Message != "") != (tc.want == Drop) {
+			if err != nil || got.Action != tc.want || (got.Message != "") != (tc.want == Drop) {
 				t.Errorf("got %+v, %v, want %s", got, err, tc.want)
 			}
 		})

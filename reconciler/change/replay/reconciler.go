@@ -63,16 +63,9 @@ var (
 
 // Reconcile executes the request of one workload.
 func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
-	queueKey, gk, name, ok := workloadinformer.ParseQueueKey(key)
-	if !ok {
-		return controller.NewPermanentError(fmt.Errorf("the key %q is not namespace/kind:name", key))
-	}
-	if !r.IsLeaderFor(queueKey) {
-		return controller.NewSkipKey(key)
-	}
-	w := r.workloads.Get(gk, queueKey.Namespace, name)
-	if w == nil || !r.requested(w) {
-		return nil
+	w, err := r.workloads.Leading(r.IsLeaderFor, key)
+	if err != nil || w == nil || !r.requested(w) {
+		return err
 	}
 	for _, event := range v1alpha1.ReplayRequestOf(w.Annotations) {
 		if err := r.replay(ctx, w, event); err != nil {
@@ -95,15 +88,15 @@ func (r *Reconciler) replay(ctx context.Context, w *workload.Workload, name stri
 	if err != nil {
 		return err
 	}
-	if d.Outcome == Send {
+	if d.Action == Send {
 		err := r.sender.Deliver(ctx, d.Event)
 		if status := (*delivery.StatusError)(nil); errors.As(err, &status) && status.Permanent() {
-			d = Decision{Outcome: Drop, Message: err.Error()}
+			d = Decision{Action: Drop, Message: err.Error()}
 		} else if err != nil {
 			return fmt.Errorf("replay the event of Kubernetes Event %s/%s: %w", w.Namespace, name, err)
 		}
 	}
-	switch d.Outcome {
+	switch d.Action {
 	case Send:
 		logging.FromContext(ctx).Infow("Replayed an event", "type", d.Event.Type(), "id", d.Event.ID())
 		r.recorder.Eventf(w.Reference(), corev1.EventTypeNormal, v1alpha1.ReasonEventReplayed, "sent event %s of Kubernetes Event %s again", d.Event.Type(), name)

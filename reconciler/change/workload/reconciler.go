@@ -76,16 +76,9 @@ var (
 // Reconcile reconciles one workload. Kinds that are known only at run time have
 // no generated reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
-	queueKey, gk, name, ok := workloadinformer.ParseQueueKey(key)
-	if !ok {
-		return controller.NewPermanentError(fmt.Errorf("the key %q is not namespace/kind:name", key))
-	}
-	if !r.IsLeaderFor(queueKey) {
-		return controller.NewSkipKey(key)
-	}
-	w := r.workloads.Get(gk, queueKey.Namespace, name)
-	if w == nil {
-		return nil // deleted; the garbage collector deletes what it owned
+	w, err := r.workloads.Leading(r.IsLeaderFor, key)
+	if err != nil || w == nil {
+		return err // without a workload nil: the garbage collector deletes what it owned
 	}
 	facts, err := r.gather(w)
 	if err != nil {

@@ -164,12 +164,15 @@ func (w *Watch) converge(ctx context.Context, running *sync.WaitGroup) {
 // exists reports whether the API server has a kind, and records an Event when
 // it becomes missing. An optional kind may be missing.
 func (w *Watch) exists(k workload.Kind) (bool, error) {
-	if isBuiltIn(k) && !k.Optional {
+	if k.IsBuiltIn() && !k.Optional {
 		return true, nil
 	}
 	ok, err := w.served(k)
-	if err != nil || k.Optional {
-		return ok && err == nil, err
+	if err != nil {
+		return false, err
+	}
+	if k.Optional {
+		return ok, nil
 	}
 	if !ok && !w.missing[k.GroupKind()] {
 		w.event(ReasonKindMissing, "the API server has no "+k.GroupVersionResource().String()+
@@ -177,10 +180,6 @@ func (w *Watch) exists(k workload.Kind) (bool, error) {
 	}
 	w.missing[k.GroupKind()] = !ok
 	return ok, nil
-}
-
-func isBuiltIn(k workload.Kind) bool {
-	return slices.ContainsFunc(workload.BuiltIn(), func(b workload.Kind) bool { return b.GroupKind() == k.GroupKind() })
 }
 
 func (w *Watch) watches(k workload.Kind) bool {
