@@ -29,6 +29,14 @@ type ChangePodReady struct {
 
 var _ Data = ChangePodReady{}
 
+// ReadyForJudge returns the wake-up of a judge other than the server for a batch of a release.
+func ReadyForJudge(batch *v1alpha1.ChangePod, release *v1alpha1.ChangeWorkload, judge string) ChangePodReady {
+	return ChangePodReady{
+		Namespace: batch.Namespace, Name: batch.Name, UID: batch.UID, ChangeWorkload: release.Name,
+		Version: release.Spec.Reversion, Attempt: release.Spec.Attempt, Stage: v1alpha1.StagePost, Judge: judge,
+	}
+}
+
 // Type implements Data.
 func (ChangePodReady) Type() string { return TypeChangePodReady }
 

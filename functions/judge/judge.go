@@ -141,12 +141,7 @@ const (
 // nextAction returns the action after a wake-up. It depends only on facts, because the wake-up
 // may be duplicate, late or outdated.
 func nextAction(batch *v1alpha1.ChangePod, w events.ChangePodReady) (action, *v1alpha1.Judge) {
-	var asked *v1alpha1.Judge
-	for i := range batch.Spec.Judges {
-		if batch.Spec.Judges[i].Name == v1alpha1.JudgeMetrics {
-			asked = &batch.Spec.Judges[i]
-		}
-	}
+	asked := batch.JudgeOf(v1alpha1.JudgeMetrics)
 	record := batch.Status.MetricRecord
 	switch {
 	case batch.UID != w.UID, batch.DeletionTimestamp != nil, asked == nil:

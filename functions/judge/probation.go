@@ -65,15 +65,12 @@ func nextLateAction(parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, 
 	looks := int32(0)
 	if record != nil {
 		looks = record.Looks
-		if record.Final && record.Verdict != judgev1alpha1.VerdictFail {
-			return actionNothing
-		}
-		if record.Final && batch.Status.JudgeVerdictOf(v1alpha1.JudgeMetrics).Outcome() == v1alpha1.OutcomeFail {
-			return actionNothing
-		}
-		if record.Final {
-			return actionSend
-		}
+	}
+	switch {
+	case batch.LateFailUnsent():
+		return actionSend
+	case record != nil && record.Final:
+		return actionNothing
 	}
 	if p.NextLookTime == nil || p.Looks != looks || now.Add(clockSkew).Before(p.NextLookTime.Time) {
 		return actionNothing

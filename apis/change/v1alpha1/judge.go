@@ -115,6 +115,23 @@ func (s *ChangePodStatus) JudgeVerdictOf(judge string) *JudgeVerdict {
 	return nil
 }
 
+// JudgeOf returns the judge with a name that judges the batch, or nil.
+func (c *ChangePod) JudgeOf(judge string) *Judge {
+	for i := range c.Spec.Judges {
+		if c.Spec.Judges[i].Name == judge {
+			return &c.Spec.Judges[i]
+		}
+	}
+	return nil
+}
+
+// LateFailUnsent reports whether function judge has recorded a fail during probation that is not
+// stored as its verdict.
+func (c *ChangePod) LateFailUnsent() bool {
+	return c.Status.Probation != nil && ParseVerdict(string(c.Status.Probation.Verdict)) == OutcomeFail &&
+		c.Status.JudgeVerdictOf(JudgeMetrics).Outcome() != OutcomeFail
+}
+
 // FailOfJudge returns the fail of a judge other than the server, or nil. The fail of any
 // judge counts, also of an optional one.
 func (s *ChangePodStatus) FailOfJudge() *JudgeVerdict {

@@ -55,10 +55,7 @@ func (r *Reconciler) wakeJudges(ctx context.Context, c *v1alpha1.ChangePod, owne
 		if !due {
 			continue
 		}
-		event, err := events.New(events.ChangePodReady{
-			Namespace: c.Namespace, Name: c.Name, UID: c.UID, ChangeWorkload: owner.Name,
-			Version: owner.Spec.Reversion, Attempt: owner.Spec.Attempt, Stage: v1alpha1.StagePost, Judge: j.Name,
-		})
+		event, err := events.New(events.ReadyForJudge(c, owner, j.Name))
 		if err != nil {
 			return 0, controller.NewPermanentError(err)
 		}

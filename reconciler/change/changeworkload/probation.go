@@ -89,10 +89,8 @@ func probationBatch(batches []*v1alpha1.ChangePod) *v1alpha1.ChangePod {
 }
 
 func probationSeconds(c *v1alpha1.ChangePod) int32 {
-	for _, j := range c.Spec.Judges {
-		if j.Name == v1alpha1.JudgeMetrics {
-			return j.ProbationSeconds
-		}
+	if j := c.JudgeOf(v1alpha1.JudgeMetrics); j != nil {
+		return j.ProbationSeconds
 	}
 	return 0
 }
@@ -113,17 +111,11 @@ func lookDue(in Input, d Decision) bool {
 	if d.Phase != v1alpha1.ReleaseSuccess || d.Probation == nil || stored == nil || batch == nil {
 		return false
 	}
-	if failUnsent(batch) {
+	if batch.LateFailUnsent() {
 		return true
 	}
 	at := d.Probation.NextLookTime
 	return at != nil && at.Equal(stored.NextLookTime) && d.Probation.Looks == stored.Looks && !in.Now.Before(at.Time)
-}
-
-// failUnsent reports whether function judge has recorded a fail that is not stored as a verdict.
-func failUnsent(batch *v1alpha1.ChangePod) bool {
-	return batch.Status.Probation != nil && v1alpha1.ParseVerdict(string(batch.Status.Probation.Verdict)) == v1alpha1.OutcomeFail &&
-		batch.Status.JudgeVerdictOf(v1alpha1.JudgeMetrics).Outcome() != v1alpha1.OutcomeFail
 }
 
 // wakeJudge wakes function judge for a look during probation. It returns when to try again.
@@ -138,10 +130,7 @@ func (r *Reconciler) wakeJudge(ctx context.Context, in Input, d Decision) (time.
 		return next, nil
 	}
 	batch := probationBatch(in.ChangePods)
-	event, err := events.New(events.ChangePodReady{
-		Namespace: batch.Namespace, Name: batch.Name, UID: batch.UID, ChangeWorkload: c.Name,
-		Version: c.Spec.Reversion, Attempt: c.Spec.Attempt, Stage: v1alpha1.StagePost, Judge: v1alpha1.JudgeMetrics,
-	})
+	event, err := events.New(events.ReadyForJudge(batch, c, v1alpha1.JudgeMetrics))
 	if err != nil {
 		return 0, controller.NewPermanentError(err)
 	}
