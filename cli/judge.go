@@ -11,13 +11,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 )
-
-// maxConflicts is the maximum number of attempts to write while other writers cause conflicts.
-const maxConflicts = 5
 
 // verdict is a verdict that a person gives.
 type verdict struct {
@@ -66,7 +64,8 @@ A pass is for all pods that have not passed, a fail for all pods, unless --pod n
 }
 
 func (a *app) judge(ctx context.Context, c *clients, argument string, v verdict) error {
-	for attempt := 1; ; attempt++ {
+	// Another writer may be faster: try again with the current object.
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		_, f, err := c.factsOf(ctx, argument)
 		if err != nil {
 			return err
@@ -81,8 +80,6 @@ func (a *app) judge(ctx context.Context, c *clients, argument string, v verdict)
 			err = a.judgePods(ctx, c, f, release, v)
 		}
 		switch {
-		case apierrors.IsConflict(err) && attempt < maxConflicts:
-			continue // another writer was faster: try again with the current object
 		case apierrors.IsForbidden(err):
 			return fmt.Errorf("%w\na cluster admin gives this right: kubectl create rolebinding judges -n %s --clusterrole=breakwater-judge --user=USER", err, f.Namespace)
 		case err != nil:
@@ -91,7 +88,7 @@ func (a *app) judge(ctx context.Context, c *clients, argument string, v verdict)
 			_, err = fmt.Fprintf(a.Out, "%s: %s\n", release.Name, v.word)
 		}
 		return err
-	}
+	})
 }
 
 func (c *clients) judgeOrder(ctx context.Context, release *v1alpha1.ChangeWorkload, v verdict) error {

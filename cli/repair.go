@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -86,7 +86,7 @@ func (a *app) patchWorkload(ctx context.Context, argument string, again bool, ch
 			return err
 		}
 	}
-	for attempt := 1; ; attempt++ {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		t, err := c.workload(ctx, argument)
 		if err != nil {
 			return err
@@ -101,13 +101,11 @@ func (a *app) patchWorkload(ctx context.Context, argument string, again bool, ch
 		}
 		after, err := c.dynamic.Resource(t.resource).Namespace(t.object.GetNamespace()).
 			Patch(ctx, t.object.GetName(), types.MergePatchType, raw, metav1.PatchOptions{})
-		if apierrors.IsConflict(err) && attempt < maxConflicts {
-			continue
-		} else if err != nil {
+		if err != nil {
 			return fmt.Errorf("release %s: %w", t, err)
 		}
 		return a.printReleased(t, after)
-	}
+	})
 }
 
 // allowRepair removes the bypass annotation of an earlier repair. The webhook requires a

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
@@ -123,7 +123,7 @@ func (a *app) requestReplays(ctx context.Context, c *clients, requests map[strin
 
 // requestReplay writes the request on a workload, which must not have another one.
 func (c *clients) requestReplay(ctx context.Context, workload string, names []string) error {
-	for attempt := 1; ; attempt++ {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		t, err := c.workload(ctx, workload)
 		if err != nil {
 			return err
@@ -139,11 +139,9 @@ func (c *clients) requestReplay(ctx context.Context, workload string, names []st
 			return err
 		}
 		_, err = c.dynamic.Resource(t.resource).Namespace(t.object.GetNamespace()).Patch(ctx, t.object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
-		if apierrors.IsConflict(err) && attempt < maxConflicts {
-			continue
-		} else if err != nil {
+		if err != nil {
 			return fmt.Errorf("request the replay on %s: %w", t, err)
 		}
 		return nil
-	}
+	})
 }
