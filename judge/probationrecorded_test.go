@@ -1,8 +1,6 @@
 package judge
 
 import (
-	"encoding/csv"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -14,33 +12,6 @@ import (
 	"github.com/breakwater-dev/breakwater/test/recording"
 )
 
-// rows returns the rows of a file of the recorded releases, by the names of the columns.
-func rows(t *testing.T, name string) []map[string]string {
-	t.Helper()
-	path, err := recording.Tuning.File(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	all, err := csv.NewReader(file).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []map[string]string
-	for _, row := range all[1:] {
-		fields := map[string]string{}
-		for i, column := range all[0] {
-			fields[column] = row[i]
-		}
-		out = append(out, fields)
-	}
-	return out
-}
-
 // The recorded releases are looked at as if each had succeeded after a minute.
 func TestProbationFailsRecordedReleasesWithErrorsOrRestartsAndNoGoodOne(t *testing.T) {
 	client, err := prometheus.New(recording.Start(t, recording.Tuning), 15*time.Second, nil)
@@ -48,10 +19,10 @@ func TestProbationFailsRecordedReleasesWithErrorsOrRestartsAndNoGoodOne(t *testi
 		t.Fatal(err)
 	}
 	faults := map[string]map[string]string{}
-	for _, row := range rows(t, recording.Faults) {
+	for _, row := range recording.Tuning.Rows(t, recording.Faults) {
 		faults[row["new"]] = row
 	}
-	for _, row := range rows(t, recording.Labels) {
+	for _, row := range recording.Tuning.Rows(t, recording.Labels) {
 		start, err := time.Parse(time.RFC3339, row["at"])
 		if err != nil {
 			t.Fatal(err)

@@ -321,10 +321,9 @@ func TestThePassOfAReleaseComesWhenPrometheusAnswersAgain(t *testing.T) {
 	}
 }
 
-func TestALostVerdictIsSentAgainFromTheRecord(t *testing.T) {
-	tr := &traffic{newFails: 7, oldFails: 0.2}
-	f := newFixture(t, tr.source, newBatch(1))
-	f.clock.SetTime(ft.Now().Add(2 * time.Minute))
+// checkSentAgain loses the verdict of a look. The next wake-up has to send it without a query.
+func (f *fixture) checkSentAgain(t *testing.T, tr *traffic) {
+	t.Helper()
 	f.broker.fails = true
 	if err := f.wake(t, 1); functions.ResultOf(err) != functions.ResultRetry {
 		t.Errorf("got %v", err)
@@ -337,6 +336,13 @@ func TestALostVerdictIsSentAgainFromTheRecord(t *testing.T) {
 	if got := f.verdict(t); got.Verdict != "fail" || tr.queries.Load() != before {
 		t.Errorf("verdict %s after %d more queries", got.Verdict, tr.queries.Load()-before)
 	}
+}
+
+func TestALostVerdictIsSentAgainFromTheRecord(t *testing.T) {
+	tr := &traffic{newFails: 7, oldFails: 0.2}
+	f := newFixture(t, tr.source, newBatch(1))
+	f.clock.SetTime(ft.Now().Add(2 * time.Minute))
+	f.checkSentAgain(t, tr)
 }
 
 func TestAnOutdatedWakeUpReadsNoMetrics(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
-	"github.com/breakwater-dev/breakwater/functions"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 	"github.com/breakwater-dev/breakwater/functions/judge"
 )
@@ -156,18 +155,7 @@ func TestALateFailThatIsLostIsSentAgain(t *testing.T) {
 	tr := &traffic{newFails: 7, oldFails: 0.2}
 	f := newFixture(t, tr.source, passedBatch())
 	f.onProbation(t, 0, 10*time.Minute)
-	f.broker.fails = true
-	if err := f.wake(t, 1); functions.ResultOf(err) != functions.ResultRetry {
-		t.Errorf("got %v", err)
-	}
-	f.broker.fails = false
-	before := tr.queries.Load()
-	if err := f.wake(t, 1); err != nil {
-		t.Fatal(err)
-	}
-	if got := f.verdict(t); got.Verdict != "fail" || tr.queries.Load() != before {
-		t.Errorf("verdict %s after %d more queries", got.Verdict, tr.queries.Load()-before)
-	}
+	f.checkSentAgain(t, tr)
 }
 
 func TestADeletedMetricCheckEndsTheProbation(t *testing.T) {

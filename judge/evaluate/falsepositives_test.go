@@ -137,28 +137,32 @@ func counterOf(look time.Duration) func(world) Data {
 	return func(w world) Data { return w.counter(look) }
 }
 
-// simulate counts the releases for which found is true. Each has its own seed, so
-// that the result does not depend on the machine.
+// simulate counts the releases for which found is true.
 func simulate(n int, w world, found func(world) bool) int {
-	var count, next atomic.Int64
+	var count atomic.Int64
+	w.eachRelease(n, func(i int) *rand.PCG { return rand.NewPCG(uint64(i)+1, 18) }, func(_ int, w world) {
+		if found(w) {
+			count.Add(1)
+		}
+	})
+	return int(count.Load())
+}
+
+// eachRelease simulates n releases on all processors. Each has its own seed, so that the result
+// does not depend on the machine.
+func (w world) eachRelease(n int, seed func(i int) *rand.PCG, simulated func(i int, w world)) {
+	var next atomic.Int64
 	var wait sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wait.Go(func() {
-			for {
-				i := next.Add(1)
-				if i > int64(n) {
-					return
-				}
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 				one := w
-				one.rand = rand.New(rand.NewPCG(uint64(i), 18))
-				if found(one) {
-					count.Add(1)
-				}
+				one.rand = rand.New(seed(i))
+				simulated(i, one)
 			}
 		})
 	}
 	wait.Wait()
-	return int(count.Load())
 }
 
 func ExampleEvaluate() {

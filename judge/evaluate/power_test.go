@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,20 +87,11 @@ func (c cell) simulate(n int) []int {
 		w.factor, data = c.fault.errors/powerErrors, ratioOf(c.duration)
 	}
 	out := make([]int, n)
-	var next atomic.Int64
-	var wait sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wait.Go(func() {
-			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				one := w
-				one.rand = rand.New(rand.NewPCG(uint64(i), 19))
-				if r := looks(data(one), c.duration, powerRate); r.Verdict == v1alpha1.VerdictFail {
-					out[i] = int(r.Looks)
-				}
-			}
-		})
-	}
-	wait.Wait()
+	w.eachRelease(n, func(i int) *rand.PCG { return rand.NewPCG(uint64(i), 19) }, func(i int, one world) {
+		if r := looks(data(one), c.duration, powerRate); r.Verdict == v1alpha1.VerdictFail {
+			out[i] = int(r.Looks)
+		}
+	})
 	return out
 }
 

@@ -1,9 +1,7 @@
 package altershield
 
 import (
-	"bytes"
 	"encoding/json"
-	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -21,21 +19,9 @@ func (f *fixture) administer(t *testing.T, path, body string) answer {
 	if body == "" {
 		method = http.MethodGet
 	}
-	request, err := http.NewRequestWithContext(t.Context(), method, f.url+path, bytes.NewReader([]byte(body)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	raw, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := answer{status: response.StatusCode, raw: string(raw)}
-	_ = json.Unmarshal(raw, &out.result) // some domains are no objects
+	status, raw := f.callControl(t, method, path, body)
+	out := answer{status: status, raw: raw}
+	_ = json.Unmarshal([]byte(raw), &out.result) // some domains are no objects
 	return out
 }
 

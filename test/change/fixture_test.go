@@ -103,6 +103,18 @@ func (f fixture) create(t *testing.T, kind workload.Kind, o any) target {
 	return target{f, kind}
 }
 
+// createHeld creates a Deployment with a saved version, of which the second attempt is held.
+func (f fixture) createHeld(t *testing.T) target {
+	t.Helper()
+	w := f.create(t, workload.Deployment, builder.Deployment("web", replicas, builder.Simulated, builder.Paced(1)))
+	w.awaitSaved(t, 1)
+	w.mustPatch(t, releaseOf("v2"))
+	w.judge(t, w.awaitBatch(t, 2), "unpass")
+	w.awaitHeld(t)
+	w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
+	return w
+}
+
 func (w target) live(ctx context.Context) (*unstructured.Unstructured, error) {
 	return w.Dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.namespace).Get(ctx, "web", metav1.GetOptions{})
 }

@@ -202,6 +202,7 @@ func (w target) checkKnativeRelease(t *testing.T, attempt int64) {
 }
 
 func TestAKnativeServiceIsReleasedHeldRepairedAndRolledBack(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t).createKnativeService(t, 2)
 	w.checkKnativeRelease(t, 1)
 	w.mustPlugin(t, 0, []string{"services.serving.knative.dev/web", "is Passed (AllPodsPassed)"}, "status", "services.serving.knative.dev/web", "--timeout", "2m")
@@ -306,6 +307,7 @@ func (w target) checkTraffic(t *testing.T, revision string) {
 }
 
 func TestAFailedBaselineSuccessorGivesItsTrafficToTheBaseline(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.optIn(t, "disabled")
 	w := f.createKnativeService(t, 1)
@@ -327,6 +329,7 @@ func TestAFailedBaselineSuccessorGivesItsTrafficToTheBaseline(t *testing.T) {
 }
 
 func TestAChangeOfScaleOrTrafficOfAKnativeServiceIsNoRelease(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t).createKnativeService(t, 1)
 	w.checkKnativeRelease(t, 1)
 	w.mustPatch(t, `{"spec":{"template":{"metadata":{"name":"web-scaled","annotations":{"autoscaling.knative.dev/max-scale":"3"}}},
@@ -352,6 +355,7 @@ func TestAChangeOfScaleOrTrafficOfAKnativeServiceIsNoRelease(t *testing.T) {
 }
 
 func TestOptingInCreatesNoRevisionOfAKnativeService(t *testing.T) {
+	t.Parallel()
 	f := newFixture(t)
 	f.optIn(t, "disabled")
 	w := f.createKnativeService(t, 1)
@@ -374,6 +378,7 @@ func TestOptingInCreatesNoRevisionOfAKnativeService(t *testing.T) {
 }
 
 func TestARevisionThatScaledToZeroWaitsToBeJudged(t *testing.T) {
+	t.Parallel()
 	w := newFixture(t).createKnativeService(t, 0)
 	await(t, "the release waits for a pod", func(ctx context.Context) error {
 		c, err := w.release(ctx)

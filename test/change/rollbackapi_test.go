@@ -24,8 +24,6 @@ import (
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/functions/rollbackapi"
 	"github.com/breakwater-dev/breakwater/internal/servingcert"
-	"github.com/breakwater-dev/breakwater/internal/workload"
-	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/docs/commands"
 	kubeconfig "github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 )
@@ -35,12 +33,7 @@ import (
 func TestTheCommandsOfThePageRequestARollback(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	w := f.create(t, workload.Deployment, builder.Deployment("web", replicas, builder.Simulated, builder.Paced(1)))
-	w.awaitSaved(t, 1)
-	w.mustPatch(t, releaseOf("v2"))
-	w.judge(t, w.awaitBatch(t, 2), "unpass")
-	w.awaitHeld(t)
-	w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
+	w := f.createHeld(t)
 
 	kubectl(t, "", "-n", f.namespace, "create", "serviceaccount", "ann")
 	for _, role := range []string{"view", "breakwater-rollback"} {

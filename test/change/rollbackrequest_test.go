@@ -17,12 +17,7 @@ import (
 func TestARequestedRollbackIsExecutedOrDropped(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	w := f.create(t, workload.Deployment, builder.Deployment("web", replicas, builder.Simulated, builder.Paced(1)))
-	w.awaitSaved(t, 1)
-	w.mustPatch(t, releaseOf("v2"))
-	w.judge(t, w.awaitBatch(t, 2), "unpass")
-	w.awaitHeld(t)
-	w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
+	w := f.createHeld(t)
 
 	w.requestRollback(t, 1)
 	w.awaitEvent(t, v1alpha1.ReasonRollbackDropped)

@@ -7,6 +7,7 @@ package recording
 
 import (
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -66,6 +67,33 @@ func (h Half) File(name string) (string, error) {
 		}
 		folder = up
 	}
+}
+
+// Rows returns the rows of a CSV file of a half, by column.
+func (h Half) Rows(t testing.TB, name string) []map[string]string {
+	t.Helper()
+	path, err := h.File(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	all, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	var list []map[string]string
+	for _, line := range all[1:] {
+		row := map[string]string{}
+		for i, column := range all[0] {
+			row[column] = line[i]
+		}
+		list = append(list, row)
+	}
+	return list
 }
 
 // Start loads a half into a Prometheus that runs until the test ends, and

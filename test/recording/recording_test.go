@@ -4,9 +4,7 @@ package recording
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -15,40 +13,13 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// rows reads a list of a half, without its header, as maps by column.
-func rows(t *testing.T, h Half, name string) []map[string]string {
-	t.Helper()
-	path, err := h.File(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	all, err := csv.NewReader(file).ReadAll()
-	if err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
-	var list []map[string]string
-	for _, line := range all[1:] {
-		row := map[string]string{}
-		for i, column := range all[0] {
-			row[column] = line[i]
-		}
-		list = append(list, row)
-	}
-	return list
-}
-
 func TestTheSetHasSixtyReleasesHalfOfThemBadWithTwelveFaultsInThreeStrengths(t *testing.T) {
 	labels, faults := map[string]int{}, map[string]map[string]bool{}
 	for _, h := range []Half{Tuning, Test} {
-		for _, row := range rows(t, h, Labels) {
+		for _, row := range h.Rows(t, Labels) {
 			labels[row["label"]]++
 		}
-		for _, row := range rows(t, h, Faults) {
+		for _, row := range h.Rows(t, Faults) {
 			if row["list"] == "labels" && row["fault"] != "" {
 				if faults[row["fault"]] == nil {
 					faults[row["fault"]] = map[string]bool{}
@@ -80,7 +51,7 @@ func TestAReleaseHasSeriesOfNewAndOldPodsAndOfTheDayBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := map[string]bool{}
-	for _, row := range rows(t, Tuning, Faults) {
+	for _, row := range Tuning.Rows(t, Faults) {
 		before[row["new"]] = row["day_before"] == "true"
 	}
 	exists := func(matcher string, at time.Time) bool {
@@ -92,7 +63,7 @@ func TestAReleaseHasSeriesOfNewAndOldPodsAndOfTheDayBefore(t *testing.T) {
 		}
 		return len(value.(model.Vector)) > 0
 	}
-	for _, row := range rows(t, Tuning, Labels) {
+	for _, row := range Tuning.Rows(t, Labels) {
 		at, err := time.Parse(time.RFC3339, row["at"])
 		if err != nil {
 			t.Fatal(err)

@@ -43,7 +43,9 @@ func newNamespace(t *testing.T, labels map[string]string) *namespace {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		err := testCluster.Kube.CoreV1().Namespaces().Delete(context.Background(), own.Name, metav1.DeleteOptions{})
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		err := testnamespace.Delete(ctx, testCluster.Kube, own.Name)
 		if err != nil && !apierrs.IsNotFound(err) {
 			t.Errorf("delete namespace %s: %v", own.Name, err)
 		}
