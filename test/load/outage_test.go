@@ -146,6 +146,7 @@ func (f fixture) checkSubmittedOnce(t *testing.T, release *v1alpha1.ChangeWorklo
 		if c.Order != release.Spec.OrderID || c.Action == "retrieveChangeCheck" {
 			continue
 		}
+		t.Logf("%s %s %s: %s", c.Time.Format("15:04:05.000"), c.Action, c.Node, c.Code)
 		calls[c.Action+" "+c.Node]++
 		if c.Action == "submitChangeExecBatchStartNotify" {
 			starts++
