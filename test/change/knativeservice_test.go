@@ -113,6 +113,21 @@ func (w target) rollOut(t *testing.T, pods int32) {
 	}
 }
 
+// observe does what Serving does for a change of the traffic after rollOut, which needs no Revision.
+func (w target) observe(ctx context.Context) error {
+	service, err := w.live(ctx)
+	if err != nil {
+		return err
+	}
+	observed, _, err := unstructured.NestedInt64(service.Object, "status", "observedGeneration")
+	if err != nil || observed >= service.GetGeneration() {
+		return err
+	}
+	_, err = w.Dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.namespace).Patch(ctx, "web", types.MergePatchType,
+		fmt.Appendf(nil, `{"status":{"observedGeneration":%d}}`, service.GetGeneration()), metav1.PatchOptions{}, "status")
+	return err
+}
+
 // write creates or updates an object of Serving.
 func (w target) write(t *testing.T, kind, name string, labels, annotations map[string]string, owner metav1.Object, spec any) *unstructured.Unstructured {
 	t.Helper()
@@ -179,6 +194,16 @@ func (w target) deployments(t *testing.T) []appsv1.Deployment {
 // beside the Service.
 func (w target) checkKnativeRelease(t *testing.T, attempt int64) {
 	t.Helper()
+	await(t, fmt.Sprintf("attempt %d of the Service succeeds", attempt), func(ctx context.Context) error {
+		if err := w.observe(ctx); err != nil {
+			return err
+		}
+		c, err := w.release(ctx)
+		if err == nil && (c.Status.Phase != v1alpha1.ReleaseSuccess || c.Spec.Attempt != attempt) {
+			err = fmt.Errorf("attempt %d is %q: %+v", c.Spec.Attempt, c.Status.Phase, c.Status.Counts)
+		}
+		return err
+	})
 	w.awaitSaved(t, attempt)
 	w.awaitResumed(t)
 	all, err := w.Breakwater.AppV1alpha1().ChangeWorkloads(w.namespace).List(t.Context(), metav1.ListOptions{})
