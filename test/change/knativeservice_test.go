@@ -79,6 +79,22 @@ func (f fixture) useServing(t *testing.T) {
 // its Deployment, scales those of former Revisions to zero, and writes the status.
 func (w target) rollOut(t *testing.T, pods int32) {
 	t.Helper()
+	w.startRollOut(t, pods)()
+}
+
+// failRollOut rolls out the attempt, of which a judge fails a pod before the rollout is complete.
+// Without a server an unjudged release succeeds when its rollout is complete.
+func (w target) failRollOut(t *testing.T, pods int32, attempt int64) {
+	t.Helper()
+	complete := w.startRollOut(t, pods)
+	w.judge(t, w.awaitBatch(t, attempt), "unpass")
+	w.awaitSuspended(t)
+	complete()
+}
+
+// startRollOut is rollOut without the status, which complete writes.
+func (w target) startRollOut(t *testing.T, pods int32) (complete func()) {
+	t.Helper()
 	ctx := t.Context()
 	service, err := w.live(ctx)
 	if err != nil {
@@ -105,11 +121,18 @@ func (w target) rollOut(t *testing.T, pods int32) {
 		}
 		return err
 	})
-	status := fmt.Sprintf(`{"status":{"observedGeneration":%d,"latestCreatedRevisionName":%q,"latestReadyRevisionName":%[2]q,
-		"conditions":[{"type":"Ready","status":"True"}]}}`, service.GetGeneration(), name)
-	if _, err := w.Dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.namespace).
-		Patch(ctx, "web", types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
-		t.Fatal(err)
+	return func() {
+		t.Helper()
+		service, err := w.live(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		status := fmt.Sprintf(`{"status":{"observedGeneration":%d,"latestCreatedRevisionName":%q,"latestReadyRevisionName":%[2]q,
+			"conditions":[{"type":"Ready","status":"True"}]}}`, service.GetGeneration(), name)
+		if _, err := w.Dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.namespace).
+			Patch(ctx, "web", types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -233,9 +256,7 @@ func TestAKnativeServiceIsReleasedHeldRepairedAndRolledBack(t *testing.T) {
 	w.mustPlugin(t, 0, []string{"services.serving.knative.dev/web", "is Passed (AllPodsPassed)"}, "status", "services.serving.knative.dev/web", "--timeout", "2m")
 
 	w.mustPatch(t, releaseOf("v2"))
-	w.rollOut(t, 2)
-	w.judge(t, w.awaitBatch(t, 2), "unpass")
-	w.awaitSuspended(t)
+	w.failRollOut(t, 2, 2)
 	w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
 	good := w.revisionOf(t, 1)
 	w.checkTraffic(t, good)
@@ -280,9 +301,7 @@ func TestAKnativeServiceIsReleasedHeldRepairedAndRolledBack(t *testing.T) {
 	w.checkTraffic(t, "")
 
 	w.mustPatch(t, releaseOf("v4"))
-	w.rollOut(t, 2)
-	w.judge(t, w.awaitBatch(t, 4), "unpass")
-	w.awaitSuspended(t)
+	w.failRollOut(t, 2, 4)
 	w.checkTraffic(t, w.revisionOf(t, 3))
 	w.mustPatch(t, releaseOf("v3"))
 	w.checkTraffic(t, w.revisionOf(t, 3))
@@ -291,9 +310,7 @@ func TestAKnativeServiceIsReleasedHeldRepairedAndRolledBack(t *testing.T) {
 	w.checkTraffic(t, "")
 
 	w.mustPatch(t, releaseOf("v5"))
-	w.rollOut(t, 2)
-	w.judge(t, w.awaitBatch(t, 6), "unpass")
-	w.awaitSuspended(t)
+	w.failRollOut(t, 2, 6)
 	w.requestRollback(t, 6)
 	w.awaitWorkload(t, "is rolled back", func(live *workload.Workload) bool {
 		return live.Annotations[v1alpha1.AttemptAnnotation] == "7" && live.Template.Annotations[builder.Marker] == "v3"
@@ -347,9 +364,7 @@ func TestAFailedBaselineSuccessorGivesItsTrafficToTheBaseline(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.mustPatch(t, releaseOf("v2"))
-	w.rollOut(t, 1)
-	w.judge(t, w.awaitBatch(t, 1), "unpass")
-	w.awaitSuspended(t)
+	w.failRollOut(t, 1, 1)
 	w.checkTraffic(t, baseline)
 }
 
