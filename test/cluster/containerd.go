@@ -11,6 +11,10 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	criv1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // containerd has its own root, state and socket, separate from a containerd of
@@ -26,7 +30,10 @@ func (c *cluster) startContainerd(ctx context.Context) error {
 	if err := c.start(ctx, process{Name: "containerd", Command: c.containerdCommand("containerd.toml")}); err != nil {
 		return err
 	}
-	return c.awaitContainerd(ctx)
+	if err := c.awaitContainerd(ctx); err != nil {
+		return err
+	}
+	return c.awaitCRI(ctx)
 }
 
 func (c *cluster) containerdCommand(config string) []string {
@@ -36,6 +43,22 @@ func (c *cluster) containerdCommand(config string) []string {
 func (c *cluster) awaitContainerd(ctx context.Context) error {
 	return waiting{what: "containerd", log: c.log("containerd"), deadline: time.Minute, alive: c.check("containerd")}.
 		until(ctx, func(ctx context.Context) error { _, err := c.ctr(ctx, "version"); return err })
+}
+
+// awaitCRI waits for the service that the kubelet asks when it starts, and without which it
+// ends. It is ready later than containerd itself.
+func (c *cluster) awaitCRI(ctx context.Context) error {
+	connection, err := grpc.NewClient("unix://"+c.containerdSocket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = connection.Close() }()
+	client := criv1.NewRuntimeServiceClient(connection)
+	return waiting{what: "the CRI of containerd", log: c.log("containerd"), deadline: time.Minute, alive: c.check("containerd")}.
+		until(ctx, func(ctx context.Context) error {
+			_, err := client.Version(ctx, &criv1.VersionRequest{})
+			return err
+		})
 }
 
 // forgetContainers removes the containers of the previous cluster from
