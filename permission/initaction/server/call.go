@@ -149,13 +149,14 @@ func (c *call) endedAnswer(ctx context.Context) (protocol.Answer, bool) {
 		return protocol.Answer{State: protocol.Waiting, Reason: "Draining", Message: "this replica is shutting down; retry"}, true
 	default:
 	}
-	if errors.Is(context.Cause(ctx), errReplaced) {
+	switch {
+	case ctx.Err() == nil: // asked before its cause, because a later call may replace this one at any time
+		return protocol.Answer{}, false
+	case errors.Is(context.Cause(ctx), errReplaced):
 		return protocol.Answer{State: protocol.Waiting, Reason: reasonReplaced, Message: errReplaced.Error()}, true
-	}
-	if ctx.Err() != nil {
+	default:
 		return protocol.Answer{State: protocol.Waiting, Reason: c.reporter.lastCondition.Reason, Message: c.reporter.lastCondition.Message}, true
 	}
-	return protocol.Answer{}, false
 }
 
 // refresh reads the pod and its breaker entry from the caches.

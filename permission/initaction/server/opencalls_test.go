@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -48,5 +49,28 @@ func TestAPodHasOneOpenCall(t *testing.T) {
 				t.Errorf("%d calls are open", n)
 			}
 		})
+	}
+}
+
+// replacedAfterFirst is a context of a call that a later one replaces just after the
+// context was asked for its error.
+type replacedAfterFirst struct {
+	context.Context
+	replace context.CancelCauseFunc
+}
+
+func (c replacedAfterFirst) Err() error {
+	defer c.replace(errReplaced)
+	return c.Context.Err()
+}
+
+func TestACallThatIsReplacedAtAnyMomentSaysSo(t *testing.T) {
+	ctx, replace := context.WithCancelCause(t.Context())
+	defer replace(nil)
+	c := &call{server: &server{}, reporter: &podReporter{}}
+	for i, want := range []bool{false, true} {
+		if a, ended := c.endedAnswer(replacedAfterFirst{ctx, replace}); ended != want || ended && a.Reason != reasonReplaced {
+			t.Errorf("%d: %+v, %t", i, a, ended)
+		}
 	}
 }
