@@ -125,25 +125,36 @@ func (a *app) simulateDrain() *cobra.Command {
 		if err != nil {
 			return nil, fmt.Errorf("list the pods of node %s: %w", node, err)
 		}
-		evicted := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !drained(&p) })
-		for i, p := range evicted {
-			if isTerminal(a.ErrOut) {
-				_, _ = fmt.Fprintf(a.ErrOut, "\r%d of %d pods", i+1, len(evicted))
-			}
-			s, err := c.evict(ctx, p.Namespace, p.Name, collect)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, s)
-		}
-		if isTerminal(a.ErrOut) {
-			_, _ = fmt.Fprint(a.ErrOut, "\r\x1b[K")
+		if all, err = a.simulateEvictions(ctx, c, slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !drained(&p) }), collect); err != nil {
+			return nil, err
 		}
 		if pods.Continue != "" {
 			_, _ = fmt.Fprintf(a.ErrOut, "The node has more than %d pods; the evictions of the others were not simulated.\n", maxSimulated)
 		}
 		return all, nil
 	})
+}
+
+// simulateEvictions leaves out pods that were deleted since they were listed, as kubectl
+// drain does.
+func (a *app) simulateEvictions(ctx context.Context, c *clients, pods []corev1.Pod, collect func() []string) (all []simulated, err error) {
+	for i, p := range pods {
+		if isTerminal(a.ErrOut) {
+			_, _ = fmt.Fprintf(a.ErrOut, "\r%d of %d pods", i+1, len(pods))
+		}
+		s, err := c.evict(ctx, p.Namespace, p.Name, collect)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	if isTerminal(a.ErrOut) {
+		_, _ = fmt.Fprint(a.ErrOut, "\r\x1b[K")
+	}
+	return all, nil
 }
 
 // drained reports whether kubectl drain evicts a pod.

@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+func TestASimulatedDrainLeavesOutPodsThatAreGone(t *testing.T) {
+	kube := fake.NewClientset()
+	kube.PrependReactor("create", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		name := a.(clienttesting.CreateAction).GetObject().(*policyv1.Eviction).Name
+		switch name {
+		case "gone":
+			return true, nil, apierrors.NewNotFound(corev1.Resource("pods"), name)
+		case "protected":
+			return true, nil, apierrors.NewTooManyRequestsError("held by its budget")
+		}
+		return true, nil, nil
+	})
+	var pods []corev1.Pod
+	for _, name := range []string{"free", "gone", "protected"} {
+		pods = append(pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}})
+	}
+	all, err := (&app{}).simulateEvictions(t.Context(), &clients{kube: kube}, pods, func() []string { return nil })
+	if err != nil || len(all) != 2 || !all[0].Allowed || !all[1].Denied || all[1].Object != "pod/protected" {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
