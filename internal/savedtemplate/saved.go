@@ -36,6 +36,8 @@ type Saved struct {
 	// UID and ResourceVersion are those of the ControllerRevision.
 	UID             types.UID
 	ResourceVersion string
+	// Created is when the version succeeded for the first time.
+	Created metav1.Time
 	// Release is the version and the latest attempt that succeeded.
 	Release v1alpha1.Release
 	// Template is the pod template of the API server, including fields that
@@ -114,7 +116,7 @@ func Read(r *appsv1.ControllerRevision, uid types.UID) (Saved, bool) {
 		json.Unmarshal(r.Data.Raw, &d) != nil || len(d.Spec.Template) == 0 {
 		return Saved{}, false
 	}
-	return Saved{Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion, Release: release, Template: d.Spec.Template}, true
+	return Saved{Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion, Created: r.CreationTimestamp, Release: release, Template: d.Spec.Template}, true
 }
 
 // ReadAll returns the saved templates of the workload, latest attempt first.

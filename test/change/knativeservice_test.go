@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -346,6 +347,40 @@ func (w target) checkTraffic(t *testing.T, revision string) {
 	if of.Share(live.Traffic) != 100 {
 		t.Errorf("traffic %v, want all at %q", live.Traffic, revision)
 	}
+}
+
+// The ChangeWorkload of the version before is deleted when the release succeeds.
+func TestAFailAfterSuccessGivesTheTrafficBack(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).createKnativeService(t, 1)
+	w.checkKnativeRelease(t, 1)
+	good := w.revisionOf(t, 1)
+	former, err := w.release(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.mustPatch(t, releaseOf("v2"))
+	w.rollOut(t, 1)
+	w.checkKnativeRelease(t, 2)
+	// The controller waits with it until a Broker has accepted its announcements.
+	if err := w.deleteRelease(t.Context(), former.Name); err != nil {
+		t.Fatal(err)
+	}
+	w.judge(t, w.awaitBatch(t, 2), "unpass")
+	w.awaitSuspended(t)
+	w.checkTraffic(t, good)
+}
+
+func (w target) deleteRelease(ctx context.Context, name string) error {
+	releases := w.Breakwater.AppV1alpha1().ChangeWorkloads(w.namespace)
+	if err := releases.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	_, err := releases.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	if apierrs.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 func TestAFailedBaselineSuccessorGivesItsTrafficToTheBaseline(t *testing.T) {

@@ -78,6 +78,7 @@ func newReconciler(ctx context.Context, sender events.ConfirmingSender, calls *c
 		unjudged:     metrics.NewCounter(metrics.Meter(), "breakwater_orders_unjudged_total"),
 		dynamic:      dynamicclient.Get(ctx),
 		client:       changeclient.Get(ctx),
+		kube:         kubeclient.Get(ctx),
 		workloads:    workloadinformer.Get(ctx),
 		revisions:    revisions,
 		namespaces:   namespaceinformer.Get(ctx).Lister(),

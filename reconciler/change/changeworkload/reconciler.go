@@ -19,6 +19,7 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -58,6 +59,7 @@ const staleCacheRetry = 50 * time.Millisecond
 type Reconciler struct {
 	dynamic    dynamic.Interface
 	client     versioned.Interface
+	kube       kubernetes.Interface
 	workloads  *workloadinformer.Watch
 	revisions  *releasefinder.Finder
 	namespaces corelisters.NamespaceLister
@@ -101,6 +103,12 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 		return err
 	}
 	d := Decide(in)
+	if d.Action == ActionSuspend || d.Action == ActionMoveTraffic {
+		if in.Revisions.Good, err = r.readGoodRevision(ctx, w, c); err != nil {
+			return err
+		}
+		d = Decide(in)
+	}
 	if changed, err := r.addFinalizer(ctx, in, d); changed || err != nil {
 		return retried(err) // the written object is reconciled
 	}
@@ -192,9 +200,9 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	if err != nil {
 		return Input{}, nil, err
 	}
-	revisions, err := r.revisionsOf(w, c)
-	if err != nil {
-		return Input{}, nil, err
+	var revisions Revisions
+	if w.Kind.Revisions == workload.KnativeRevisions {
+		revisions.Failed = failedRevisions(c.Release(), r.workloads.Deployments(w))
 	}
 	now, s, woken := r.clock.Now(), r.settings(), time.Time{}
 	if step := c.Status.OrderStep; step != nil {

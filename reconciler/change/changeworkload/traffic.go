@@ -2,6 +2,7 @@ package changeworkload
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -20,45 +22,63 @@ import (
 type Revisions struct {
 	// Failed are the names of the Revisions of the release. A change of scale creates another one.
 	Failed []string
-	// Good is the last Revision of a version that succeeded; empty if there is none.
+	// Good is the last Revision of a version that succeeded; empty if there is none, or as long as
+	// no traffic has to be moved.
 	Good string
 }
 
-// revisionsOf returns the Revisions of a release. Deployments are those of the Service, and
-// releases its ChangeWorkloads.
+// failedRevisions returns the Revisions of a release. Deployments are those of the Service.
+func failedRevisions(release v1alpha1.Release, deployments []*workload.Workload) []string {
+	var names []string
+	for _, d := range deployments {
+		if of, known := v1alpha1.ReleaseOf(d.Annotations); known && of == release {
+			names = append(names, revisionName(d))
+		}
+	}
+	return slices.Sorted(slices.Values(names))
+}
+
+// Successes are what is known about the versions of a Service.
+type Successes struct {
+	// Saved are the templates of versions that succeeded. They outlive the ChangeWorkloads.
+	Saved []savedtemplate.Saved
+	// Releases are the ChangeWorkloads of the Service. A version may have succeeded, or failed its
+	// check, and its template is saved, or deleted, later.
+	Releases []*v1alpha1.ChangeWorkload
+}
+
+// goodRevision returns the last Revision of a version that succeeded, other than that of the failed
+// release; empty if there is none. Deployments are those of the Service.
+func goodRevision(failed v1alpha1.Release, deployments []*workload.Workload, successes Successes) string {
+	good := slices.DeleteFunc(slices.Clone(deployments), func(d *workload.Workload) bool { return !successes.of(d, failed) })
+	if len(good) == 0 {
+		return ""
+	}
+	return revisionName(slices.MaxFunc(good, func(a, b *workload.Workload) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	}))
+}
+
+// of reports whether the Deployment is that of a Revision whose release succeeded.
 //
 // The Revision of a baseline has no release. The baseline is good if it was available, which its
 // saved template shows; a Revision without a release that was created later bypassed the webhook.
-func revisionsOf(release v1alpha1.Release, deployments []*workload.Workload, releases []*v1alpha1.ChangeWorkload) Revisions {
-	var out Revisions
-	var good []*workload.Workload
-	for _, d := range deployments {
-		of, known := v1alpha1.ReleaseOf(d.Annotations)
-		switch {
-		case known && of == release:
-			out.Failed = append(out.Failed, revisionName(d))
-		case slices.ContainsFunc(releases, func(c *v1alpha1.ChangeWorkload) bool { return isGood(c, d, of, known) }):
-			good = append(good, d)
-		}
+func (s Successes) of(d *workload.Workload, failed v1alpha1.Release) bool {
+	release, known := v1alpha1.ReleaseOf(d.Annotations)
+	if !known {
+		return slices.ContainsFunc(s.Saved, func(k savedtemplate.Saved) bool {
+			return k.Release.IsBaseline() && !d.CreationTimestamp.After(k.Created.Time)
+		})
 	}
-	slices.Sort(out.Failed)
-	if len(good) > 0 {
-		out.Good = revisionName(slices.MaxFunc(good, func(a, b *workload.Workload) int {
-			return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-		}))
-	}
-	return out
-}
-
-// isGood reports whether the Deployment of a Revision has the version of a release that succeeded.
-func isGood(c *v1alpha1.ChangeWorkload, d *workload.Workload, of v1alpha1.Release, known bool) bool {
-	if c.Status.Phase != v1alpha1.ReleaseSuccess || c.DeletionTimestamp != nil {
+	if release.Version == failed.Version || slices.ContainsFunc(s.Releases, func(c *v1alpha1.ChangeWorkload) bool {
+		return c.Spec.Reversion == release.Version && c.FailedCheck()
+	}) {
 		return false
 	}
-	if known {
-		return c.Release() == of && c.Status.Counts.Pods > 0
-	}
-	return c.Spec.Attempt == 0 && c.Status.SavedTemplateName != "" && !d.CreationTimestamp.After(c.CreationTimestamp.Time)
+	return slices.ContainsFunc(s.Saved, func(k savedtemplate.Saved) bool { return k.Release == release }) ||
+		slices.ContainsFunc(s.Releases, func(c *v1alpha1.ChangeWorkload) bool {
+			return c.Release() == release && c.Status.Phase == v1alpha1.ReleaseSuccess && c.Status.Counts.Pods > 0 && c.DeletionTimestamp == nil
+		})
 }
 
 func revisionName(deployment *workload.Workload) string {
@@ -68,18 +88,22 @@ func revisionName(deployment *workload.Workload) string {
 	return ""
 }
 
-// revisionsOf reads the Revisions of a release of a Knative Service from caches; of other kinds there
-// are none.
-func (r *Reconciler) revisionsOf(w *workload.Workload, c *v1alpha1.ChangeWorkload) (Revisions, error) {
+// readGoodRevision reads the Revision that gets the traffic of a failed one; empty if there is
+// none, and for other kinds.
+func (r *Reconciler) readGoodRevision(ctx context.Context, w *workload.Workload, c *v1alpha1.ChangeWorkload) (string, error) {
 	if w.Kind.Revisions != workload.KnativeRevisions {
-		return Revisions{}, nil
+		return "", nil
 	}
 	all, err := r.lister.ChangeWorkloads(w.Namespace).List(labels.Everything())
 	if err != nil {
-		return Revisions{}, fmt.Errorf("list ChangeWorkloads: %w", err)
+		return "", fmt.Errorf("list ChangeWorkloads: %w", err)
 	}
 	own := slices.DeleteFunc(all, func(o *v1alpha1.ChangeWorkload) bool { return o.Spec.WorkloadRef.UID != w.UID })
-	return revisionsOf(c.Release(), r.workloads.Deployments(w), own), nil
+	saved, err := savedtemplate.List(ctx, r.kube, w)
+	if err != nil {
+		return "", err
+	}
+	return goodRevision(c.Release(), r.workloads.Deployments(w), Successes{saved, own}), nil
 }
 
 // holdTraffic moves the traffic of the failed Revisions to the good one. The record has what was

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -37,39 +38,54 @@ func TestTheGoodRevisionIsTheLastOneThatSucceeded(t *testing.T) {
 		c.Status.Phase, c.Status.Counts.Pods = phase, 1
 		return c
 	}
-	baseline := func(saved string, minutes int) *v1alpha1.ChangeWorkload {
-		c := ended("z", 0, v1alpha1.ReleaseSuccess)
-		c.Status.SavedTemplateName, c.CreationTimestamp = saved, metav1.NewTime(t0.Add(time.Duration(minutes)*time.Minute))
-		return c
+	saved := func(version string, attempt int64, minutes int) savedtemplate.Saved {
+		return savedtemplate.Saved{Release: v1alpha1.Release{Version: version, Attempt: attempt}, Created: metav1.NewTime(t0.Add(time.Duration(minutes) * time.Minute))}
 	}
 	const success, suspend = v1alpha1.ReleaseSuccess, v1alpha1.ReleaseSuspend
 	failed := v1alpha1.Release{Version: "b", Attempt: 2}
 	all := func(d ...*workload.Workload) []*workload.Workload { return d }
-	own := func(c ...*v1alpha1.ChangeWorkload) []*v1alpha1.ChangeWorkload { return c }
+	releases := func(c ...*v1alpha1.ChangeWorkload) Successes { return Successes{Releases: c} }
+	templates := func(k ...savedtemplate.Saved) Successes { return Successes{Saved: k} }
 	withoutPods := ended("a", 1, success)
 	withoutPods.Status.Counts.Pods = 0
 	for name, tc := range map[string]struct {
 		deployments []*workload.Workload
-		releases    []*v1alpha1.ChangeWorkload
-		want        Revisions
+		successes   Successes
+		want        string
 	}{
-		"the version before":              {all(deployment(1, "a", 1), deployment(2, "b", 2)), own(ended("a", 1, success), ended("b", 2, suspend)), Revisions{[]string{"web-2"}, "web-1"}},
-		"none succeeded":                  {all(deployment(1, "a", 1), deployment(2, "b", 2)), own(ended("a", 1, suspend)), Revisions{[]string{"web-2"}, ""}},
-		"it succeeded without a pod":      {all(deployment(1, "a", 1), deployment(2, "b", 2)), own(withoutPods), Revisions{[]string{"web-2"}, ""}},
-		"another attempt of the version":  {all(deployment(1, "a", 1), deployment(2, "b", 2)), own(ended("a", 3, success)), Revisions{[]string{"web-2"}, ""}},
-		"it was scaled":                   {all(deployment(1, "a", 1), deployment(2, "a", 1), deployment(3, "b", 2)), own(ended("a", 1, success)), Revisions{[]string{"web-3"}, "web-2"}},
-		"the failed version was scaled":   {all(deployment(1, "a", 1), deployment(2, "b", 2), deployment(3, "b", 2)), own(ended("a", 1, success)), Revisions{[]string{"web-2", "web-3"}, "web-1"}},
-		"the baseline":                    {all(deployment(1, "", 0), deployment(2, "b", 2)), own(baseline("saved", 1)), Revisions{[]string{"web-2"}, "web-1"}},
-		"a baseline that was never Ready": {all(deployment(1, "", 0), deployment(2, "b", 2)), own(baseline("", 1)), Revisions{[]string{"web-2"}, ""}},
-		"the webhook did not see it":      {all(deployment(1, "", 0), deployment(3, "", 0), deployment(4, "b", 2)), own(baseline("saved", 2)), Revisions{[]string{"web-4"}, "web-1"}},
-		"the failed Revision is deleted":  {all(deployment(1, "a", 1)), own(ended("a", 1, success)), Revisions{nil, "web-1"}},
-		"the good Revision is deleted":    {all(deployment(2, "b", 2)), own(ended("a", 1, success)), Revisions{[]string{"web-2"}, ""}},
+		"the version before":                        {all(deployment(1, "a", 1), deployment(2, "b", 2)), releases(ended("a", 1, success), ended("b", 2, suspend)), "web-1"},
+		"none succeeded":                            {all(deployment(1, "a", 1), deployment(2, "b", 2)), releases(ended("a", 1, suspend)), ""},
+		"it succeeded without a pod":                {all(deployment(1, "a", 1), deployment(2, "b", 2)), releases(withoutPods), ""},
+		"another attempt of the version":            {all(deployment(1, "a", 1), deployment(2, "b", 2)), releases(ended("a", 3, success)), ""},
+		"it was scaled":                             {all(deployment(1, "a", 1), deployment(2, "a", 1), deployment(3, "b", 2)), releases(ended("a", 1, success)), "web-2"},
+		"only its template is left":                 {all(deployment(1, "a", 1), deployment(2, "b", 2)), templates(saved("a", 1, 1), saved("b", 2, 2)), "web-1"},
+		"its template succeeded at another attempt": {all(deployment(1, "a", 1), deployment(2, "b", 2)), templates(saved("a", 3, 1)), ""},
+		"an earlier attempt of the failed version":  {all(deployment(1, "b", 1), deployment(2, "b", 2)), templates(saved("b", 1, 1)), ""},
+		"its template is not deleted yet": {all(deployment(0, "z", 0), deployment(1, "a", 1), deployment(2, "b", 2)),
+			Successes{[]savedtemplate.Saved{saved("z", 0, 0), saved("a", 1, 1)}, []*v1alpha1.ChangeWorkload{ended("a", 1, suspend)}}, "web-0"},
+		"the baseline":                    {all(deployment(1, "", 0), deployment(2, "b", 2)), templates(saved("z", 0, 1)), "web-1"},
+		"a baseline that was never Ready": {all(deployment(1, "", 0), deployment(2, "b", 2)), releases(ended("z", 0, success)), ""},
+		"the webhook did not see it":      {all(deployment(1, "", 0), deployment(3, "", 0), deployment(4, "b", 2)), templates(saved("z", 0, 2)), "web-1"},
+		"a template without a baseline":   {all(deployment(1, "", 0), deployment(2, "b", 2)), templates(saved("a", 1, 2)), ""},
+		"the failed Revision is deleted":  {all(deployment(1, "a", 1)), releases(ended("a", 1, success)), "web-1"},
+		"the good Revision is deleted":    {all(deployment(2, "b", 2)), templates(saved("a", 1, 1)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, revisionsOf(failed, tc.deployments, tc.releases)); diff != "" {
-				t.Error(diff)
+			if got := goodRevision(failed, tc.deployments, tc.successes); got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestTheFailedRevisionsAreThoseOfTheRelease(t *testing.T) {
+	failed := v1alpha1.Release{Version: "b", Attempt: 2}
+	got := failedRevisions(failed, []*workload.Workload{deployment(3, "b", 2), deployment(0, "", 0), deployment(1, "b", 1), deployment(2, "b", 2), deployment(4, "c", 2)})
+	if diff := cmp.Diff([]string{"web-2", "web-3"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := failedRevisions(failed, nil); len(got) > 0 {
+		t.Errorf("%v", got)
 	}
 }
 

@@ -17,14 +17,13 @@ import (
 // running versions. Templates come from the API server, because caches omit
 // them.
 func (r *Reconciler) options(ctx context.Context, c *v1alpha1.ChangeWorkload, s Situation, cause Cause, w *liveworkload.Workload) (Options, error) {
-	list, err := r.kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx,
-		metav1.ListOptions{LabelSelector: savedtemplate.Selector(w.UID).String()})
+	saved, err := savedtemplate.List(ctx, r.kube, w.Workload)
 	if err != nil {
-		return Options{}, fmt.Errorf("list the saved templates of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
+		return Options{}, err
 	}
 	o := Options{
 		Current: w.Release.Version,
-		Saved:   savedtemplate.ReadAll(list.Items, w.UID),
+		Saved:   saved,
 		Failed: func(version string) bool {
 			other, err := r.changeWorkloads.ChangeWorkloads(c.Namespace).Get(v1alpha1.ChangeWorkloadName(w.Name, version))
 			return err == nil && other.Spec.WorkloadRef.UID == w.UID && other.FailedCheck()

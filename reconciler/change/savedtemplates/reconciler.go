@@ -137,7 +137,7 @@ func gather(c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) Input {
 // save saves the template, then deletes those beyond the limit, then records it
 // in the status, so that a process that dies in between repeats it.
 func (r *Reconciler) save(ctx context.Context, c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) error {
-	saved, err := r.list(ctx, w)
+	saved, err := savedtemplate.List(ctx, r.kube, w.Workload)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (r *Reconciler) save(ctx context.Context, c *v1alpha1.ChangeWorkload, w *li
 	if err != nil {
 		return err
 	}
-	if saved, err = r.list(ctx, w); err != nil {
+	if saved, err = savedtemplate.List(ctx, r.kube, w.Workload); err != nil {
 		return err
 	}
 	for _, k := range savedtemplate.OverLimit(saved, r.settings().HistoryLimit) {
@@ -188,7 +188,7 @@ func (r *Reconciler) renew(ctx context.Context, w *liveworkload.Workload, k save
 }
 
 func (r *Reconciler) deleteFailed(ctx context.Context, c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) error {
-	saved, err := r.list(ctx, w)
+	saved, err := savedtemplate.List(ctx, r.kube, w.Workload)
 	if err != nil {
 		return err
 	}
@@ -199,15 +199,6 @@ func (r *Reconciler) deleteFailed(ctx context.Context, c *v1alpha1.ChangeWorkloa
 		}
 	}
 	return r.record(ctx, c, "")
-}
-
-func (r *Reconciler) list(ctx context.Context, w *liveworkload.Workload) ([]savedtemplate.Saved, error) {
-	list, err := r.kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx,
-		metav1.ListOptions{LabelSelector: savedtemplate.Selector(w.UID).String()})
-	if err != nil {
-		return nil, fmt.Errorf("list the saved templates of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
-	}
-	return savedtemplate.ReadAll(list.Items, w.UID), nil
 }
 
 func (r *Reconciler) remove(ctx context.Context, w *liveworkload.Workload, k savedtemplate.Saved, action string) error {
