@@ -147,29 +147,55 @@ func failingRelease(t *testing.T, e *environment) {
 	n.checkStdout(t, "deployment.apps/web patched\n", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge")
 }
 
-// checkStopped checks that no pod is created or deleted from 5 s after the
-// verdict. The Deployment's count of updated pods is compared from then on,
-// because it lags behind the pods at the time of the hold.
+// checkStopped checks that a held rollout has ended before all pods are updated, and that no pod is
+// created or deleted any more.
 func (n *namespace) checkStopped(t *testing.T, w *podWatch) {
 	t.Helper()
-	// The log has the time of the response, which may be after the verdict was
-	// applied.
+	// The log has the time of the response, which may be after the verdict was applied.
 	verdict := n.awaitCallbacks(t, "fail", 1).Sent
+	await(t, shortTimeout, "the controllers have done what they began before the hold", n.settled)
+	settled, stopped := time.Now(), n.deployment(t, "web")
 	observe(t, 5*time.Second)
-	stopped := n.deployment(t, "web")
-	observe(t, 5*time.Second)
-	if changes := w.since(t, verdict.Add(5*time.Second), anyPodChange); len(changes) > 0 {
-		t.Errorf("pods were created or deleted later than 5 s after the verdict of %s:\n%s", verdict.Format("15:04:05.000"), lines(changes))
+	if changes := w.since(t, settled, anyPodChange); len(changes) > 0 {
+		t.Errorf("pods were created or deleted during the hold:\n%s", lines(changes))
 	}
-	changes := w.since(t, verdict, anyPodChange)
-	if len(changes) > 0 {
+	if changes := w.since(t, verdict, anyPodChange); len(changes) > 0 {
 		t.Logf("the last pod was created or deleted %s after the verdict", changes[len(changes)-1].at.Sub(verdict).Round(time.Millisecond))
 	}
 	now := n.deployment(t, "web")
 	if !now.Spec.Paused || now.Status.UpdatedReplicas >= 10 || now.Status.UpdatedReplicas != stopped.Status.UpdatedReplicas {
-		t.Errorf("%d of 10 pods are updated and paused is %t; 5 s after the verdict %d were updated",
+		t.Errorf("%d of 10 pods are updated and paused is %t; when the rollout stopped %d were updated",
 			now.Status.UpdatedReplicas, now.Spec.Paused, stopped.Status.UpdatedReplicas)
 	}
+}
+
+// settled returns nil if the controllers have seen the Deployment and its ReplicaSets, and have
+// created and deleted their pods.
+func (n *namespace) settled(ctx context.Context) error {
+	d, err := n.kube.AppsV1().Deployments(n.name).Get(ctx, "web", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if d.Status.ObservedGeneration < d.Generation {
+		return fmt.Errorf("generation %d of the Deployment was observed, want %d", d.Status.ObservedGeneration, d.Generation)
+	}
+	sets, err := n.kube.AppsV1().ReplicaSets(n.name).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	var want int32
+	for i := range sets.Items {
+		s := &sets.Items[i]
+		if s.Status.ObservedGeneration < s.Generation || s.Status.Replicas != *s.Spec.Replicas {
+			return fmt.Errorf("ReplicaSet %s has %d of %d pods", s.Name, s.Status.Replicas, *s.Spec.Replicas)
+		}
+		want += *s.Spec.Replicas
+	}
+	pods, err := n.kube.CoreV1().Pods(n.name).List(ctx, metav1.ListOptions{})
+	if err == nil && len(pods.Items) != int(want) {
+		err = fmt.Errorf("%d pods, want %d", len(pods.Items), want)
+	}
+	return err
 }
 
 // failInStagePre suspends the Deployment like a fail in stage POST.
