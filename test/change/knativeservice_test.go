@@ -115,13 +115,7 @@ func (w target) startRollOut(t *testing.T, pods int32) (complete func()) {
 	revision := w.write(t, "Revision", name, of, annotations, configuration, template["spec"])
 	w.scaleDeployments(t, "", 0)
 	w.createDeployment(t, revision, pods)
-	await(t, "the Deployment of "+name+" is available", func(ctx context.Context) error {
-		d, err := w.Kube.AppsV1().Deployments(w.namespace).Get(ctx, name+"-deployment", metav1.GetOptions{})
-		if err == nil && (d.Status.AvailableReplicas < pods || d.Status.ObservedGeneration < d.Generation) {
-			err = fmt.Errorf("%+v", d.Status)
-		}
-		return err
-	})
+	w.awaitAvailable(t, name+"-deployment", pods)
 	return func() {
 		t.Helper()
 		service, err := w.live(ctx)
@@ -474,19 +468,76 @@ func TestARevisionThatScaledToZeroWaitsToBeJudged(t *testing.T) {
 	}
 	// Later pods of the Revision are not judged.
 	w.scaleDeployments(t, "", 3)
-	await(t, "3 pods are Ready", func(context.Context) error {
-		d := w.deployments(t)[0]
-		if d.Status.AvailableReplicas != 3 {
-			return fmt.Errorf("%+v", d.Status)
-		}
-		return nil
-	})
+	w.awaitAvailable(t, w.revisionOf(t, 1)+"-deployment", 3)
 	w.mustPatch(t, releaseOf("v2"))
 	w.rollOut(t, 1)
 	w.checkKnativeRelease(t, 2)
 	if batches, err = w.batches(t.Context(), c); err != nil || len(batches) > 1 {
 		t.Errorf("%d batches of the first Revision, %v", len(batches), err)
 	}
+}
+
+// The autoscaler follows the requests, whatever is being checked.
+func TestTheAutoscalerDeletesAndAddsPodsWhileARevisionIsJudged(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).createKnativeService(t, 1)
+	w.checkKnativeRelease(t, 1)
+	w.mustPatch(t, releaseOf("v2"))
+	complete := w.startRollOut(t, 3)
+	w.awaitBatch(t, 2)
+	name := w.revisionOf(t, 2) + "-deployment"
+	for _, pods := range []int32{1, 4, 0} {
+		w.scaleDeployments(t, name, pods)
+		w.awaitAvailable(t, name, pods)
+	}
+	complete()
+	w.checkKnativeRelease(t, 2)
+	w.checkTraffic(t, "")
+}
+
+// A request to the tag of a failed Revision wakes it.
+func TestAFailedRevisionThatWakesStaysSuspended(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t).createKnativeService(t, 1)
+	w.checkKnativeRelease(t, 1)
+	w.mustPatch(t, releaseOf("v2"))
+	w.failRollOut(t, 1, 2)
+	held, err := w.get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := w.revisionOf(t, 2) + "-deployment"
+	for _, pods := range []int32{0, 2} {
+		w.scaleDeployments(t, name, pods)
+		w.awaitAvailable(t, name, pods)
+	}
+	await(t, "the status counts the pods that woke", func(ctx context.Context) error {
+		c, err := w.release(ctx)
+		if err == nil && (c.Status.Phase != v1alpha1.ReleaseSuspend || c.Status.Counts.Pods < 2) {
+			err = fmt.Errorf("%s: %+v", c.Status.Phase, c.Status.Counts)
+		}
+		return err
+	})
+	woken, err := w.get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if was, is := held.Annotations[v1alpha1.HoldAnnotation], woken.Annotations[v1alpha1.HoldAnnotation]; was != is || woken.Labels[v1alpha1.SuspendLabel] == "" {
+		t.Errorf("labels %v, held with %s, before %s", woken.Labels, is, was)
+	}
+	w.checkTraffic(t, w.revisionOf(t, 1))
+}
+
+// awaitAvailable waits until a Deployment has exactly so many pods, all of them available.
+func (w target) awaitAvailable(t *testing.T, name string, pods int32) {
+	t.Helper()
+	await(t, fmt.Sprintf("%s has %d pods", name, pods), func(ctx context.Context) error {
+		d, err := w.Kube.AppsV1().Deployments(w.namespace).Get(ctx, name, metav1.GetOptions{})
+		if err == nil && (d.Status.ObservedGeneration < d.Generation || d.Status.Replicas != pods || d.Status.AvailableReplicas != pods) {
+			err = fmt.Errorf("%+v", d.Status)
+		}
+		return err
+	})
 }
 
 // optIn labels the namespace.
