@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -13,12 +14,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/utils/clock"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 const (
@@ -124,15 +127,20 @@ func (f *function) startOf(ctx context.Context, parent *v1alpha1.ChangeWorkload,
 }
 
 // findPods finds the pods of a release and those of the other versions of its workload. The
-// pods of a ReplicaSet have its name as prefix. Pods that the workload owns itself are found
-// by their names; those of a StatefulSet have the same names in each version.
+// pods of a ReplicaSet have its name as prefix, also if there are none now: the Revisions of a
+// Knative Service scale to zero. Pods that the workload owns itself are found by their names; those
+// of a StatefulSet have the same names in each version.
 func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload, out *release, owned func([]corev1.Pod) (newPods, oldPods []string)) error {
 	// Resource version 0: the cache of the API server suffices.
 	sets, err := f.Kube.AppsV1().ReplicaSets(parent.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		return fmt.Errorf("list ReplicaSets: %w", err)
 	}
-	if out.newPods, out.oldPods = podsOfReplicaSets(sets.Items, parent.Spec.WorkloadRef.UID, parent.Release()); len(out.newPods) > 0 {
+	owners, err := f.ownersOfReplicaSets(ctx, parent)
+	if err != nil {
+		return err
+	}
+	if out.newPods, out.oldPods = podsOfReplicaSets(sets.Items, owners, parent.Release()); len(out.newPods) > 0 {
 		return nil
 	}
 	pods, err := f.Kube.CoreV1().Pods(parent.Namespace).List(ctx, metav1.ListOptions{
@@ -145,10 +153,34 @@ func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload
 	return nil
 }
 
-// podsOfReplicaSets returns the patterns of the pods of the ReplicaSets of a workload.
-func podsOfReplicaSets(sets []appsv1.ReplicaSet, workload types.UID, of v1alpha1.Release) (newPods, oldPods []string) {
+// ownersOfReplicaSets returns the UIDs of the objects that own the ReplicaSets of a workload: it
+// itself or, for a Knative Service, the Deployments of its Revisions.
+func (f *function) ownersOfReplicaSets(ctx context.Context, parent *v1alpha1.ChangeWorkload) ([]types.UID, error) {
+	ref := parent.Spec.WorkloadRef
+	if schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() != workload.KnativeService.GroupKind() {
+		return []types.UID{ref.UID}, nil
+	}
+	deployments, err := f.Kube.AppsV1().Deployments(parent.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, fmt.Errorf("list Deployments: %w", err)
+	}
+	var owners []types.UID
+	for i := range deployments.Items {
+		if _, uid, ok := workload.KnativeServiceOf(&deployments.Items[i]); ok && uid == ref.UID {
+			owners = append(owners, deployments.Items[i].UID)
+		}
+	}
+	return owners, nil
+}
+
+// podsOfReplicaSets returns the patterns of the pods of the ReplicaSets with one of the owners.
+// Serving keeps many Revisions without pods, so the newest ReplicaSets count if there are too many.
+func podsOfReplicaSets(sets []appsv1.ReplicaSet, owners []types.UID, of v1alpha1.Release) (newPods, oldPods []string) {
+	slices.SortFunc(sets, func(a, b appsv1.ReplicaSet) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
 	for i := range sets {
-		if !v1alpha1.OwnedBy(&sets[i], workload) {
+		if !slices.ContainsFunc(owners, func(uid types.UID) bool { return v1alpha1.OwnedBy(&sets[i], uid) }) {
 			continue
 		}
 		pattern := regexp.QuoteMeta(sets[i].Name) + "-.+"
@@ -158,12 +190,12 @@ func podsOfReplicaSets(sets []appsv1.ReplicaSet, workload types.UID, of v1alpha1
 			oldPods = append(oldPods, pattern)
 		}
 	}
-	return sortedNames(newPods), sortedNames(oldPods)
+	return sortedNames(firstNames(newPods)), sortedNames(firstNames(oldPods))
 }
 
 // podsOfRevisions returns the patterns of the pods that a workload owns itself. Pods with the
 // revision of a claimed pod are new.
-func podsOfRevisions(pods []corev1.Pod, workload types.UID, claimed []v1alpha1.PodSummary) (newPods, oldPods []string) {
+func podsOfRevisions(pods []corev1.Pod, owner types.UID, claimed []v1alpha1.PodSummary) (newPods, oldPods []string) {
 	revisions := map[string]bool{}
 	for i := range pods {
 		if slices.ContainsFunc(claimed, func(c v1alpha1.PodSummary) bool { return c.UID == pods[i].UID }) {
@@ -176,7 +208,7 @@ func podsOfRevisions(pods []corev1.Pod, workload types.UID, claimed []v1alpha1.P
 	for i := range pods {
 		name := regexp.QuoteMeta(pods[i].Name)
 		switch {
-		case !v1alpha1.OwnedBy(&pods[i], workload), slices.Contains(newPods, name):
+		case !v1alpha1.OwnedBy(&pods[i], owner), slices.Contains(newPods, name):
 		case revisions[pods[i].Labels[appsv1.ControllerRevisionHashLabelKey]]:
 			newPods = append(newPods, name)
 		default:
@@ -190,8 +222,10 @@ func podsOfRevisions(pods []corev1.Pod, workload types.UID, claimed []v1alpha1.P
 // same query.
 func sortedNames(patterns []string) []string {
 	slices.Sort(patterns)
-	return patterns[:min(len(patterns), maxPodNames)]
+	return firstNames(patterns)
 }
+
+func firstNames(patterns []string) []string { return patterns[:min(len(patterns), maxPodNames)] }
 
 // Labels has the names of the labels of series that contain the namespace and the pod.
 type Labels struct{ Namespace, Pod string }
