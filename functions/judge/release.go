@@ -183,14 +183,26 @@ func podsOfReplicaSets(sets []appsv1.ReplicaSet, owners []types.UID, of v1alpha1
 		if !slices.ContainsFunc(owners, func(uid types.UID) bool { return v1alpha1.OwnedBy(&sets[i], uid) }) {
 			continue
 		}
-		pattern := regexp.QuoteMeta(sets[i].Name) + "-.+"
+		pattern := regexp.QuoteMeta(podPrefix(sets[i].Name)) + ".+"
 		if r, known := v1alpha1.ReleaseOf(sets[i].Annotations); known && r == of {
 			newPods = append(newPods, pattern)
 		} else {
 			oldPods = append(oldPods, pattern)
 		}
 	}
+	if slices.ContainsFunc(newPods, func(p string) bool { return slices.Contains(oldPods, p) }) {
+		return nil, nil // the names of the pods do not tell the version
+	}
 	return sortedNames(firstNames(newPods)), sortedNames(firstNames(oldPods))
+}
+
+// maxGeneratedPrefix is the length to which the API server cuts the prefix of a generated name.
+const maxGeneratedPrefix = 58
+
+// podPrefix returns the prefix of the names of the pods of a ReplicaSet.
+func podPrefix(set string) string {
+	prefix := set + "-"
+	return prefix[:min(len(prefix), maxGeneratedPrefix)]
 }
 
 // podsOfRevisions returns the patterns of the pods that a workload owns itself. Pods with the

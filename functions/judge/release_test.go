@@ -14,6 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
+	"github.com/breakwater-dev/breakwater/judge/prometheus"
 )
 
 // revision is the Deployment of a Revision, with its ReplicaSet, as Serving and the controller of
@@ -89,6 +90,42 @@ func TestTheNewAndOldPodsOfAKnativeServiceAreThoseOfItsRevisions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := newKnativeFixture(t, tc.revisions...).compared(t); got.New != tc.want || got.Old != tc.old {
 				t.Errorf("compared %s with %s, want %s with %s", got.New, got.Old, tc.want, tc.old)
+			}
+		})
+	}
+}
+
+// The API server cuts the name of a ReplicaSet to 58 characters for its pods.
+func TestThePodsOfAReplicaSetWithALongNameAreFound(t *testing.T) {
+	of := func(name, version, attempt string) revision {
+		return revision{name, version, attempt, "web", "Revision"}
+	}
+	for name, tc := range map[string]struct {
+		service, pod string
+		// alike: the names of the pods do not tell the version.
+		alike bool
+	}{
+		"a short name":    {"web", "web-00002-deployment-6f4f-abcde", false},
+		"the hash is cut": {"recommendations-of-the-shop-in-europe", "recommendations-of-the-shop-in-europe-00002-deployment-6f4abcde", false},
+		"cut before":      {strings.Repeat("a", 60), strings.Repeat("a", 58) + "abcde", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newKnativeFixture(t, of(tc.service+"-00001", "v0", "0"), of(tc.service+"-00002", ft.Version, "1"))
+			got := f.compared(t)
+			if tc.alike {
+				if got.New != `namespace="default",pod=~"sleep-new-a"` || got.Old != "" {
+					t.Errorf("compared %s with %s, want the claimed pod", got.New, got.Old)
+				}
+				return
+			}
+			for matcher, want := range map[string]bool{got.New: true, got.Old: false} {
+				m, err := prometheus.ParseMatchers(matcher)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if m.Match(map[string]string{"namespace": ft.Namespace, "pod": tc.pod}) != want {
+					t.Errorf("%s matches %s: %t", matcher, tc.pod, !want)
+				}
 			}
 		})
 	}
