@@ -172,6 +172,9 @@ func (s source) discover(ctx context.Context) ([]catalog.Found, error) {
 			return nil, err
 		}
 		for _, one := range series {
+			if catalog.LeftOut(one.Labels) {
+				continue
+			}
 			name := one.Labels["__name__"]
 			if byName[name] == nil {
 				byName[name] = map[string]map[string]bool{}

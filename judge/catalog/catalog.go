@@ -59,7 +59,7 @@ type Found struct {
 }
 
 // GroupLabels are the labels whose values Resolve needs.
-var GroupLabels = slices.Concat([]string{"__name__", "span_kind", "reporter", "direction", "container"}, statusLabels)
+var GroupLabels = slices.Concat([]string{"__name__", "span_kind", "reporter", "direction", "container", "container_name"}, statusLabels)
 
 var statusLabels = []string{"http_response_status_code", "http_status_code", "rpc_grpc_status_code", "rpc_response_status_code",
 	"grpc_code", "grpc_status", "response_code", "status_code", "code", "http_status", "status", "response_code_class", "outcome", "classification"}
@@ -106,7 +106,9 @@ var families = []family{
 	{"http-client", regexp.MustCompile(`^http_client_(?:request_)?duration` + unitPart + `_count$`), Outgoing, ""},
 	{"rpc-client", regexp.MustCompile(`^rpc_client_(?:call_)?duration` + unitPart + `_count$`), Outgoing, ""},
 	{"grpc-client", regexp.MustCompile(`^grpc_client_handled_total$`), Outgoing, ""},
-	{"knative", regexp.MustCompile(`^(?:\w+_)?revision_(?:app_)?request_(?:count|latencies_bucket)$`), Errors, ""},
+	// queue-proxy of Knative Serving 1.20.1 and newer, of 1.19 and 1.20.0, which count the time in
+	// whole seconds, and of 1.18 and older.
+	{knative, regexp.MustCompile(`^(?:kn_serving_invocation_duration` + unitPart + `_(?:count|bucket)|kn_queueproxy_app_duration` + unitPart + `_count|(?:\w+_)?revision_(?:app_)?request_(?:count|latencies_bucket))$`), Errors, ""},
 	{"traefik", regexp.MustCompile(`^traefik_service_(?:requests_total|request_duration_seconds_bucket)$`), Errors, ""},
 	{"nginx", regexp.MustCompile(`^nginx_ingress_controller_(?:requests|request_duration_seconds_bucket)$`), Errors, ""},
 	{"requests", regexp.MustCompile(`^(?:\w+_)?requests?(?:_total|_count|_count_total|_(?:duration|latency|time|seconds)\w*_(?:count|bucket)|_(?:seconds|milliseconds)_(?:count|bucket)|_(?:count|bucket))$`), Errors, ""},
@@ -138,13 +140,12 @@ func statusLabel(f Found) string {
 }
 
 func selector(name string, matchers ...string) string {
-	all := make([]string, 0, len(matchers)+1)
-	for _, m := range matchers {
-		if m != "" {
-			all = append(all, m)
-		}
-	}
-	return name + "{" + strings.Join(append(all, "{{pods}}"), ",") + "}"
+	return name + "{" + join(append(slices.Clone(matchers), "{{pods}}")...) + "}"
+}
+
+// join joins the matchers that are not empty.
+func join(matchers ...string) string {
+	return strings.Join(slices.DeleteFunc(matchers, func(m string) bool { return m == "" }), ",")
 }
 
 // Resolve returns the metrics to judge for the series found.
@@ -152,6 +153,7 @@ func Resolve(found []Found) []Metric {
 	sort.Slice(found, func(i, j int) bool { return found[i].Name < found[j].Name })
 	var out []Metric
 	var incoming, outgoing []Metric
+	proxy := hasQueueProxy(found)
 	for _, f := range found {
 		for _, fam := range familyOf(f) {
 			extra := fam.extra
@@ -160,6 +162,9 @@ func Resolve(found []Found) []Metric {
 					continue
 				}
 				extra = ""
+			}
+			if proxy && fam.name != knative {
+				extra = join(extra, notQueueProxy)
 			}
 			if strings.HasSuffix(f.Name, "_bucket") {
 				out = append(out, latency(fam, f.Name, extra))
@@ -250,7 +255,7 @@ func latencyUnit(name string) string {
 }
 
 // calls compares the outgoing calls per request: a version that omits calls reports no
-// errors.
+// errors. queue-proxy counts all requests.
 func calls(outgoing Metric, incoming []Metric) Metric {
 	in := incoming[0]
 	prefix, _, _ := strings.Cut(outgoing.Name, "-")
@@ -258,6 +263,9 @@ func calls(outgoing Metric, incoming []Metric) Metric {
 		if strings.HasPrefix(m.Name, prefix) {
 			in = m
 		}
+	}
+	if i := slices.IndexFunc(incoming, func(m Metric) bool { return m.Name == knative }); i >= 0 {
+		in = incoming[i]
 	}
 	return Metric{Signal: Outgoing, Unit: "calls per request", WarmUp: true, Metric: v1alpha1.Metric{
 		Name: outgoing.Name + "-calls", Kind: v1alpha1.KindRatio, Query: in.Query, Bad: outgoing.Query,

@@ -36,13 +36,17 @@ func resources(found []Found) []Metric {
 		return Found{}, false
 	}
 	var out []Metric
+	proxy := ""
+	if hasQueueProxy(found) {
+		proxy = notQueueProxy
+	}
 	gauge := func(name, unit string, alternatives []string, change v1alpha1.Change, weight v1alpha1.Weight) {
 		f, ok := first(alternatives)
 		if !ok {
 			return
 		}
 		out = append(out, Metric{Signal: Resources, Unit: unit, WarmUp: true, PerRequest: name == "cpu", Sustained: name == "threads", Metric: v1alpha1.Metric{
-			Name: name, Kind: v1alpha1.KindGauge, Query: selector(f.Name, containers(f)),
+			Name: name, Kind: v1alpha1.KindGauge, Query: selector(f.Name, containers(f), proxy),
 			Direction: v1alpha1.DirectionHigher, Weight: weight, SmallestChange: &change,
 		}})
 	}
@@ -52,8 +56,8 @@ func resources(found []Found) []Metric {
 	gauge("active-requests", "requests", activeNames, v1alpha1.Change{Relative: "100%", Absolute: "5"}, v1alpha1.WeightWithOthers)
 	if f, ok := names["container_cpu_cfs_periods_total"]; ok {
 		out = append(out, Metric{Signal: Resources, Unit: "ratio", WarmUp: true, Metric: v1alpha1.Metric{
-			Name: "cpu-throttling", Kind: v1alpha1.KindRatio, Query: selector(f.Name, containers(f)),
-			Bad:       selector("container_cpu_cfs_throttled_periods_total", containers(f)),
+			Name: "cpu-throttling", Kind: v1alpha1.KindRatio, Query: selector(f.Name, containers(f), proxy),
+			Bad:       selector("container_cpu_cfs_throttled_periods_total", containers(f), proxy),
 			Direction: v1alpha1.DirectionHigher, Weight: v1alpha1.WeightWithOthers,
 			SmallestChange: &v1alpha1.Change{Relative: "100%", Absolute: "0.1"},
 		}})

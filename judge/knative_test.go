@@ -1,0 +1,139 @@
+package judge
+
+import (
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/samples"
+)
+
+// queueProxy is what queue-proxy of a version of Serving shows at port 9091.
+func queueProxy(t *testing.T, version string) (all []model.Metric) {
+	t.Helper()
+	text, err := os.Open("testdata/queue-proxy-" + version + ".txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = text.Close() }()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(families)) {
+		vector, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{}, families[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sample := range vector {
+			all = append(all, sample.Metric)
+		}
+	}
+	return all
+}
+
+// load is what a pod of a Revision serves.
+type load struct {
+	// perSecond are the requests, of which so many of 100 fail, and others are rejected.
+	perSecond, failed, rejected float64
+	// mean is the mean time of a request.
+	mean time.Duration
+	// goroutines are those of queue-proxy.
+	goroutines float64
+}
+
+// value returns a counter or gauge of queue-proxy after some seconds.
+func (l load) value(m model.Metric, after float64) float64 {
+	name := string(m[model.MetricNameLabel])
+	if strings.HasPrefix(name, "go_") {
+		return l.goroutines
+	}
+	share := map[string]float64{"200": 1 - l.failed/100 - l.rejected/100, "404": l.rejected / 100, "500": l.failed / 100}
+	total := math.Floor(l.perSecond * after * share[string(m["http_response_status_code"]+m["response_code"])])
+	if le := string(m["le"]); le != "" {
+		bound, _ := strconv.ParseFloat(le, 64)
+		if strings.Contains(name, "latencies") {
+			bound /= 1000
+		}
+		return math.Floor(total * (1 - math.Exp(-bound/l.mean.Seconds())))
+	}
+	return total
+}
+
+// scraped returns the series of a pod from a time to another, with the labels of a scrape.
+func (l load) scraped(shown []model.Metric, pod string, scrape map[string]string, from, to time.Duration) (all []samples.Series) {
+	for _, m := range shown {
+		s := samples.Series{Labels: map[string]string{"pod": pod}}
+		maps.Copy(s.Labels, scrape)
+		for label, value := range m {
+			s.Labels[string(label)] = string(value)
+		}
+		for d := from; d <= to; d += 15 * time.Second {
+			s.Points = append(s.Points, samples.Point{T: float64(at.Add(d).Unix()), V: l.value(m, (d - from).Seconds())})
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+const (
+	beforeRelease = -10 * time.Minute
+	endOfAnalysis = 5 * time.Minute
+)
+
+func replayKnative(t *testing.T, series []samples.Series) v1alpha1.Record {
+	t.Helper()
+	target := v1alpha1.Target{New: `pod=~"web-00002-.+"`, Old: `pod=~"web-00001-.+"`, StartTime: metav1.NewTime(at)}
+	return Replay(t.Context(), shop{series}, v1alpha1.MetricCheckSpec{}, target)
+}
+
+func TestARevisionIsJudgedByTheSeriesOfQueueProxy(t *testing.T) {
+	steady := load{perSecond: 10, failed: 0.2, rejected: 2, mean: 40 * time.Millisecond, goroutines: 20}
+	change := func(edit func(*load)) load { l := steady; edit(&l); return l }
+	scrapes := map[string]map[string]string{
+		"a PodMonitor":                     {"container": "queue-proxy", "instance": "10.0.0.7:9091"},
+		"a scrape that tells only the pod": {"instance": "10.0.0.7:9091"},
+		"OpenTelemetry":                    {"container_name": "queue-proxy"},
+	}
+	for name, tc := range map[string]struct {
+		fresh load
+		want  v1alpha1.Verdict
+		by    string
+	}{
+		"as before":                            {steady, v1alpha1.VerdictPass, ""},
+		"7 % fail":                             {change(func(l *load) { l.failed = 7 }), v1alpha1.VerdictFail, "knative-errors: "},
+		"twice as slow":                        {change(func(l *load) { l.mean *= 2 }), v1alpha1.VerdictFail, "knative-latency: "},
+		"callers send more wrong requests":     {change(func(l *load) { l.rejected = 5 }), v1alpha1.VerdictPass, ""},
+		"the new pods get more of the traffic": {change(func(l *load) { l.perSecond, l.goroutines = 40, 120 }), v1alpha1.VerdictPass, ""},
+	} {
+		for _, version := range queueProxyVersions {
+			for how, scrape := range scrapes {
+				t.Run(name+"/"+version+"/"+how, func(t *testing.T) {
+					shown := queueProxy(t, version)
+					series := tc.fresh.scraped(shown, "web-00002-a", scrape, 0, endOfAnalysis)
+					for _, pod := range []string{"web-00001-a", "web-00001-b"} {
+						series = append(series, steady.scraped(shown, pod, scrape, beforeRelease, endOfAnalysis)...)
+					}
+					r := replayKnative(t, series)
+					if r.Verdict != tc.want || !strings.HasPrefix(r.Message, tc.by) {
+						t.Errorf("verdict %s, reason %s (%s), want %s by %q", r.Verdict, r.Reason, r.Message, tc.want, tc.by)
+					}
+				})
+			}
+		}
+	}
+}
+
+// queueProxyVersions are the versions of Serving of which the series are known.
+var queueProxyVersions = []string{"0.50"}
