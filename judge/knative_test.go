@@ -98,9 +98,16 @@ func replayKnative(t *testing.T, series []samples.Series) v1alpha1.Record {
 	return Replay(t.Context(), shop{series}, v1alpha1.MetricCheckSpec{}, target)
 }
 
+// steady is a load of which no metric is worse.
+var steady = load{perSecond: 10, failed: 0.2, rejected: 2, mean: 40 * time.Millisecond, goroutines: 20}
+
+func change(edit func(*load)) load {
+	l := steady
+	edit(&l)
+	return l
+}
+
 func TestARevisionIsJudgedByTheSeriesOfQueueProxy(t *testing.T) {
-	steady := load{perSecond: 10, failed: 0.2, rejected: 2, mean: 40 * time.Millisecond, goroutines: 20}
-	change := func(edit func(*load)) load { l := steady; edit(&l); return l }
 	scrapes := map[string]map[string]string{
 		"a PodMonitor":                     {"container": "queue-proxy", "instance": "10.0.0.7:9091"},
 		"a scrape that tells only the pod": {"instance": "10.0.0.7:9091"},
@@ -135,5 +142,65 @@ func TestARevisionIsJudgedByTheSeriesOfQueueProxy(t *testing.T) {
 	}
 }
 
+// ready are the series of kube-state-metrics about a pod of a Revision.
+func ready(pod string, from time.Duration) (all []samples.Series) {
+	for _, labels := range []map[string]string{
+		{"__name__": "kube_pod_status_ready", "condition": "true", "pod": pod},
+		{"__name__": "kube_pod_container_status_restarts_total", "container": "user-container", "pod": pod},
+		{"__name__": "kube_pod_container_status_restarts_total", "container": "queue-proxy", "pod": pod},
+	} {
+		s := samples.Series{Labels: labels}
+		for d := from; d <= endOfAnalysis; d += 15 * time.Second {
+			p := samples.Point{T: float64(at.Add(d).Unix())}
+			if labels["condition"] == "true" {
+				p.V = 1
+			}
+			s.Points = append(s.Points, p)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// The traffic decides which pods have requests, and the autoscaler which pods there are.
+func TestARevisionWithoutPodsOrTrafficNeverPasses(t *testing.T) {
+	scrape := map[string]string{"instance": "10.0.0.7:9091"}
+	idle := change(func(l *load) { l.perSecond = 0 })
+	bad := change(func(l *load) { l.failed = 7 })
+	for name, tc := range map[string]struct {
+		fresh load
+		// old is when the series of the old pods begin and end; the same twice for no series.
+		old    [2]time.Duration
+		want   v1alpha1.Verdict
+		reason string
+	}{
+		"the old Revision scaled to zero when the new one was Ready": {steady, [2]time.Duration{beforeRelease, 30 * time.Second}, v1alpha1.VerdictPass, v1alpha1.ReasonNoChange},
+		"it scaled to zero, and the new one fails":                   {bad, [2]time.Duration{beforeRelease, 30 * time.Second}, v1alpha1.VerdictFail, v1alpha1.ReasonMetricWorse},
+		"it scaled to zero some minutes before":                      {steady, [2]time.Duration{beforeRelease, -4 * time.Minute}, v1alpha1.VerdictPass, v1alpha1.ReasonNoChange},
+		"it had no pods in the minutes before":                       {steady, [2]time.Duration{}, v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
+		"it had no pods, and the new one fails":                      {bad, [2]time.Duration{}, v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
+		"all traffic is pinned to the old Revision":                  {idle, [2]time.Duration{beforeRelease, endOfAnalysis}, v1alpha1.VerdictNone, v1alpha1.ReasonNoTraffic},
+	} {
+		for _, version := range queueProxyVersions {
+			t.Run(name+"/"+version, func(t *testing.T) {
+				shown := queueProxy(t, version)
+				series := append(tc.fresh.scraped(shown, "web-00002-a", scrape, 0, endOfAnalysis), ready("web-00002-a", 0)...)
+				if tc.old[0] != tc.old[1] {
+					for _, pod := range []string{"web-00001-a", "web-00001-b"} {
+						series = append(append(series, steady.scraped(shown, pod, scrape, tc.old[0], tc.old[1])...), ready(pod, tc.old[0])...)
+					}
+				}
+				r := replayKnative(t, series)
+				if r.Verdict != tc.want || r.Reason != tc.reason {
+					t.Errorf("verdict %s, reason %s (%s), want %s, %s", r.Verdict, r.Reason, r.Message, tc.want, tc.reason)
+				}
+				if r.Verdict == v1alpha1.VerdictNone && r.InsufficientDataPolicy != v1alpha1.InsufficientDataHold {
+					t.Errorf("insufficientDataPolicy %q, want Hold", r.InsufficientDataPolicy)
+				}
+			})
+		}
+	}
+}
+
 // queueProxyVersions are the versions of Serving of which the series are known.
-var queueProxyVersions = []string{"0.50"}
+var queueProxyVersions = []string{"0.45", "0.50"}

@@ -23,13 +23,14 @@ const (
 // reach tests whether requests reach the new pods, if these have none. The null hypothesis
 // is that a new pod gets at least half of the requests of an old pod; then the e-value is the
 // likelihood ratio of no request at all. Old pods with very different numbers of requests are no
-// reference: their clients keep connections, which new pods do not get.
+// reference: their clients keep connections, which new pods do not get. Nor are those of another
+// Revision of Knative: spec.traffic decides which Revision gets requests.
 func reach(in Input, d Data, f frame, o outcome) outcome {
 	if o.reason != v1alpha1.ReasonNoTraffic || d.Signal != catalog.Errors || d.SamePods {
 		return o
 	}
 	pods, since := readySince(in, f)
-	if pods == 0 || seconds(in.Now)-since < reachSeconds || !readWithoutRequests(in) {
+	if pods == 0 || ofRevision(in) || seconds(in.Now)-since < reachSeconds || !readWithoutRequests(in) {
 		return o
 	}
 	spans := samples.Spans(d.Old.All)
@@ -59,6 +60,13 @@ func reach(in Input, d Data, f frame, o outcome) outcome {
 	o.logE = after * math.Log1p(float64(pods)/(2*olds))
 	o.message = fmt.Sprintf("%d new pods are Ready and have no requests, and %.0f old ones have %.0f at the same time", pods, olds, after)
 	return o
+}
+
+// ofRevision reports whether the new pods are those of a Revision.
+func ofRevision(in Input) bool {
+	return slices.ContainsFunc(in.Metrics, func(d Data) bool {
+		return slices.ContainsFunc(d.New.All, func(s samples.Series) bool { return s.Labels["container"] == catalog.QueueProxy })
+	})
 }
 
 // readWithoutRequests reports whether series of the processes in the new pods are read, and
