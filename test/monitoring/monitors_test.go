@@ -127,3 +127,23 @@ func TestEachProcessIsScrapedOnce(t *testing.T) {
 		}
 	}
 }
+
+// Serving's names of the label and the ports are those of a Revision's pod.
+func TestQueueProxyOfEachRevisionIsScrapedOnce(t *testing.T) {
+	var monitors []monitor
+	manifests(t, "config/samples/knative-podmonitor.yaml", func(file string, _ metav1.TypeMeta, text []byte) {
+		var m monitor
+		if err := yaml.Unmarshal(text, &m); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		monitors = append(monitors, m)
+	})
+	ports := []corev1.ContainerPort{{Name: "http-autometric", ContainerPort: 9090}, {Name: "http-usermetric", ContainerPort: 9091}, {Name: "queue-port", ContainerPort: 8012}}
+	pod := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"serving.knative.dev/service": "web", "serving.knative.dev/revision": "web-00001"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "user-container"}, {Name: "queue-proxy", Ports: ports}}},
+	}
+	if n := scrapes(t, monitors, pod); n != 1 {
+		t.Errorf("queue-proxy is scraped %d times, want once", n)
+	}
+}

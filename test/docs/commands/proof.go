@@ -60,7 +60,7 @@ var Proofs = []Proof{
 	// kubectl.
 	not(mention, `kubectl (apply|apply -f|apply --server-side|breakwater|create token --duration=10m|delete|delete pod|describe|describe pod|describe revision|drain|rollout restart|rollout status|rollout undo|wait)`),
 	not(release, `kubectl apply -f (breakwater|judge|monitoring|notify|permission|protection)\.yaml|kubectl krew .*`),
-	not(others, `kubectl -n (argocd|knative-eventing|rabbitmq-system) .*|kubectl get podmonitors.*|kubectl apply -f config/monitoring`),
+	not(others, `kubectl -n (argocd|knative-eventing|knative-serving|rabbitmq-system) .*|kubectl get podmonitors.*|kubectl apply -f config/(monitoring|samples/knative-podmonitor\.yaml)`),
 	on(Protection, `kubectl edit pdfc cluster`),
 	not(interactive, `kubectl .*\bedit .*`),
 	not("web.yaml is a file of the reader", `kubectl apply -f web\.yaml`),
