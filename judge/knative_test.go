@@ -163,28 +163,31 @@ func ready(pod string, from time.Duration) (all []samples.Series) {
 }
 
 // The traffic decides which pods have requests, and the autoscaler which pods there are.
-func TestARevisionWithoutPodsOrTrafficNeverPasses(t *testing.T) {
+func TestARevisionWithoutTrafficOrReferenceHasNoVerdict(t *testing.T) {
 	scrape := map[string]string{"instance": "10.0.0.7:9091"}
 	idle := change(func(l *load) { l.perSecond = 0 })
 	bad := change(func(l *load) { l.failed = 7 })
 	for name, tc := range map[string]struct {
 		fresh load
+		// end is when the series of the new pod end.
+		end time.Duration
 		// old is when the series of the old pods begin and end; the same twice for no series.
 		old    [2]time.Duration
 		want   v1alpha1.Verdict
 		reason string
 	}{
-		"the old Revision scaled to zero when the new one was Ready": {steady, [2]time.Duration{beforeRelease, 30 * time.Second}, v1alpha1.VerdictPass, v1alpha1.ReasonNoChange},
-		"it scaled to zero, and the new one fails":                   {bad, [2]time.Duration{beforeRelease, 30 * time.Second}, v1alpha1.VerdictFail, v1alpha1.ReasonMetricWorse},
-		"it scaled to zero some minutes before":                      {steady, [2]time.Duration{beforeRelease, -4 * time.Minute}, v1alpha1.VerdictPass, v1alpha1.ReasonNoChange},
-		"it had no pods in the minutes before":                       {steady, [2]time.Duration{}, v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
-		"it had no pods, and the new one fails":                      {bad, [2]time.Duration{}, v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
-		"all traffic is pinned to the old Revision":                  {idle, [2]time.Duration{beforeRelease, endOfAnalysis}, v1alpha1.VerdictNone, v1alpha1.ReasonNoTraffic},
+		"the old Revision scaled to zero when the new one was Ready": {steady, endOfAnalysis, [2]time.Duration{beforeRelease, 30 * time.Second}, v1alpha1.VerdictPass, v1alpha1.ReasonNoChange},
+		"it scaled to zero, and the new one fails":                   {bad, endOfAnalysis, [2]time.Duration{beforeRelease, 30 * time.Second}, v1alpha1.VerdictFail, v1alpha1.ReasonMetricWorse},
+		"it scaled to zero some minutes before":                      {steady, endOfAnalysis, [2]time.Duration{beforeRelease, -4 * time.Minute}, v1alpha1.VerdictPass, v1alpha1.ReasonNoChange},
+		"it had no pods in the minutes before":                       {steady, endOfAnalysis, [2]time.Duration{}, v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
+		"it had no pods, and the new one fails":                      {bad, endOfAnalysis, [2]time.Duration{}, v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
+		"all traffic is pinned to the old Revision":                  {idle, endOfAnalysis, [2]time.Duration{beforeRelease, endOfAnalysis}, v1alpha1.VerdictNone, v1alpha1.ReasonNoTraffic},
+		"the new Revision scaled to zero":                            {steady, 2 * time.Minute, [2]time.Duration{beforeRelease, endOfAnalysis}, v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData},
 	} {
 		for _, version := range queueProxyVersions {
 			t.Run(name+"/"+version, func(t *testing.T) {
 				shown := queueProxy(t, version)
-				series := append(tc.fresh.scraped(shown, "web-00002-a", scrape, 0, endOfAnalysis), ready("web-00002-a", 0)...)
+				series := append(tc.fresh.scraped(shown, "web-00002-a", scrape, 0, tc.end), ready("web-00002-a", 0)...)
 				if tc.old[0] != tc.old[1] {
 					for _, pod := range []string{"web-00001-a", "web-00001-b"} {
 						series = append(append(series, steady.scraped(shown, pod, scrape, tc.old[0], tc.old[1])...), ready(pod, tc.old[0])...)
