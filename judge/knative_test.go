@@ -136,9 +136,32 @@ func TestARevisionIsJudgedByTheSeriesOfQueueProxy(t *testing.T) {
 					if r.Verdict != tc.want || !strings.HasPrefix(r.Message, tc.by) {
 						t.Errorf("verdict %s, reason %s (%s), want %s by %q", r.Verdict, r.Reason, r.Message, tc.want, tc.by)
 					}
+					for _, m := range r.Metrics {
+						if !strings.HasPrefix(m.Name, "knative-") {
+							t.Errorf("%s is compared: %s", m.Name, m.Message)
+						}
+					}
 				})
 			}
 		}
+	}
+}
+
+func TestTheSeriesOfAnApplicationBesideQueueProxyAreCompared(t *testing.T) {
+	shown := queueProxy(t, "0.50")
+	// The application has an HTTP client, too, whose series have the same names.
+	calls := slices.DeleteFunc(slices.Clone(shown), func(m model.Metric) bool {
+		return !strings.HasPrefix(string(m[model.MetricNameLabel]), "http_client_")
+	})
+	proxy, app := map[string]string{"instance": "10.0.0.7:9091"}, map[string]string{"instance": "10.0.0.7:8080"}
+	failing := change(func(l *load) { l.failed = 7 })
+	series := append(steady.scraped(shown, "web-00002-a", proxy, 0, endOfAnalysis), failing.scraped(calls, "web-00002-a", app, 0, endOfAnalysis)...)
+	for _, pod := range []string{"web-00001-a", "web-00001-b"} {
+		series = append(series, steady.scraped(shown, pod, proxy, beforeRelease, endOfAnalysis)...)
+		series = append(series, steady.scraped(calls, pod, app, beforeRelease, endOfAnalysis)...)
+	}
+	if r := replayKnative(t, series); r.Verdict != v1alpha1.VerdictFail || !strings.HasPrefix(r.Message, "http-client-errors: ") {
+		t.Errorf("verdict %s, reason %s (%s), want fail by http-client-errors", r.Verdict, r.Reason, r.Message)
 	}
 }
 

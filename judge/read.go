@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,7 +51,7 @@ func read(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 		in.Err = err
 		return in
 	}
-	in.Metrics = readEach(ctx, metrics, s.metric)
+	in.Metrics = slices.DeleteFunc(readEach(ctx, metrics, s.metric), onlyOfQueueProxy)
 	addRequests(in.Metrics)
 	if check.DefaultMetrics != v1alpha1.DefaultMetricsNone && check.Callers != v1alpha1.DefaultMetricsNone {
 		in.Metrics = append(in.Metrics, s.callers(ctx, in.Metrics)...)
@@ -93,6 +94,18 @@ func readEach(ctx context.Context, metrics []catalog.Metric, read func(context.C
 	}
 	_ = group.Wait()
 	return out
+}
+
+// onlyOfQueueProxy reports whether no series of a metric are left without those of queue-proxy.
+func onlyOfQueueProxy(d evaluate.Data) bool {
+	switch {
+	case d.Err != nil:
+		return false
+	case catalog.WithoutQueueProxy(d.Query):
+		return len(d.New.All)+len(d.Old.All) == 0
+	default:
+		return catalog.WithoutQueueProxy(d.Bad) && len(d.New.Bad)+len(d.Old.Bad) == 0
+	}
 }
 
 // addRequests adds the requests of the pods to the metrics that depend on them: those of the

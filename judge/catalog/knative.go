@@ -1,6 +1,9 @@
 package catalog
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 const (
 	// QueueProxy is the container that Knative Serving adds to the pods of a Revision.
@@ -15,6 +18,9 @@ const (
 // the threads would not be those of the application. A scrape tells the container or at least the
 // port, which no other container of these pods may have; OpenTelemetry tells the container.
 const notQueueProxy = `container!="queue-proxy",container_name!="queue-proxy",instance!~".+:9091"`
+
+// WithoutQueueProxy reports whether an expression leaves out the series of queue-proxy.
+func WithoutQueueProxy(expression string) bool { return strings.Contains(expression, notQueueProxy) }
 
 // LeftOut reports whether a series is one of queue-proxy, and not one of the requests that it counts.
 func LeftOut(labels map[string]string) bool {
