@@ -61,7 +61,8 @@ const (
 	ReasonBreakerOpenFailed = "BreakerOpenFailed"
 	// ReasonBreakerClosed: the breaker was reset, or an attempt succeeded.
 	ReasonBreakerClosed = "BreakerClosed"
-	// ReasonPermissionCentreUnreachable: the permission centre does not answer.
+	// ReasonPermissionCentreUnreachable: a call to the permission centre failed, and is
+	// retried: there was no answer, or one that is not about the pod or its sets, such as 401.
 	ReasonPermissionCentreUnreachable = "PermissionCentreUnreachable"
 	// ReasonPodTerminating: the pod is terminating, so no permission is granted to it.
 	ReasonPodTerminating = "PodTerminating"
