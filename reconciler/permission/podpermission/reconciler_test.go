@@ -246,13 +246,14 @@ func TestAPodWithoutTheInitContainerIsReported(t *testing.T) {
 func TestAPodWithAnAddressOfALeakedGrantIsReported(t *testing.T) {
 	w := newFixture(t, pod(), nil)
 	leaked := api.Application{ID: "app", ApplicationRequest: api.ApplicationRequest{Namespace: "shop", Pod: "old", PodUID: "old", PodIPs: []string{"10.0.0.1"}},
-		Permissions: []api.ApplicationPermission{{Permission: "orders-db", Owner: "team-db", State: api.Leaked}}}
+		Permissions: []api.ApplicationPermission{{Permission: "orders-db", Owner: "team-db", State: api.Leaked, Message: "cannot connect to the provider"}}}
 	w.leaks.byIP["10.0.0.1"] = leaked
 	w.reconcile(t)
 	w.reconcile(t)
 	events := w.events()
-	if strings.Count(events, podmeta.ReasonLeakedPermissionOnPodIP) != 1 || !strings.Contains(events, "orders-db") || !strings.Contains(events, "team-db") {
-		t.Errorf("events %q", events)
+	const want = "address 10.0.0.1 still has permissions of the deleted pod shop/old: permission orders-db: cannot connect to the provider (ask team-db)"
+	if strings.Count(events, podmeta.ReasonLeakedPermissionOnPodIP) != 1 || !strings.Contains(events, want) {
+		t.Errorf("events %q, want one with %q", events, want)
 	}
 	if addresses, holders := w.leaks.counts(); addresses != 1 || holders != 1 {
 		t.Errorf("%d addresses, %d holders", addresses, holders)

@@ -94,7 +94,7 @@ func leakMessage(app api.Application) string {
 	var parts []string
 	for _, p := range app.Permissions {
 		if p.State == api.Leaked {
-			parts = append(parts, fmt.Sprintf("permission %s %s, ask %s", p.Permission, p.Message, p.Owner))
+			parts = append(parts, fmt.Sprintf("permission %s: %s (ask %s)", p.Permission, p.Message, p.Owner))
 		}
 	}
 	if len(parts) == 0 {
