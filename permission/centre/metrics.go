@@ -87,7 +87,7 @@ func (m *instruments) Call(provider string, op provider.Op, r provider.Result, t
 	m.calls.WithLabelValues(provider, string(op), string(r.Outcome), r.Reason).Observe(took.Seconds())
 }
 
-// AddressReused counts a new pod at an address with a leaked grant.
+// AddressReused counts a leaked grant at an address of a pod that requests permissions.
 func (m *instruments) AddressReused(permission string) { m.reused.WithLabelValues(permission).Inc() }
 
 // Report counts a page of a report of existing pods.

@@ -20,7 +20,8 @@ import (
 type reporter struct {
 	recorder record.EventRecorder
 	sender   events.Sender
-	// revoked and leaked count permission sets.
+	// revoked counts permission sets. leaked counts them too, but for leakUnreachable,
+	// leakLost and leakRenamed it counts 1 per pod.
 	revoked, leaked metrics.Counter
 }
 
