@@ -11,8 +11,9 @@ import (
 
 // Breaker is the state of a flow control at a time.
 type Breaker struct {
-	// Open reports whether a limit is reached. Exceeded is the rule, RoomTime the time
-	// when a deletion is within it again; zero is never, because the limit is 0.
+	// Open reports whether a limit is reached or a rule is invalid. Exceeded is the limit
+	// that is reached, RoomTime the time when a deletion is within it again; zero is never,
+	// because the limit is 0.
 	Open     bool
 	Exceeded deletionwindow.Usage
 	RoomTime time.Time
@@ -24,13 +25,17 @@ type Breaker struct {
 	Suspected deletioncallers.Cause
 	// Err says which rule is invalid.
 	Err error
+	// Shadow reports whether the flow control is in shadow mode, so that it denies nothing.
+	Shadow bool
 }
 
 // BreakerOf decides whether the breaker of a flow control is open, and why.
-func BreakerOf(f *v1alpha1.PodDeletionFlowControl, local time.Time, skew time.Duration) (b Breaker) {
+func BreakerOf(f *v1alpha1.PodDeletionFlowControl, local time.Time, skew time.Duration) Breaker {
+	b := Breaker{Shadow: f.Spec.Shadow}
 	policy, err := deletionwindow.ParsePolicy(f, skew)
 	if err != nil {
-		return Breaker{Open: true, Err: err}
+		b.Open, b.Err = true, err
+		return b
 	}
 	state := deletionwindow.StateOf(&f.Status)
 	for _, u := range policy.Usages(state, local) {
@@ -55,17 +60,21 @@ func (b Breaker) Ratio() float64 {
 
 // Message explains why the breaker is open.
 func (b Breaker) Message(of *v1alpha1.DeletionShares) string {
-	if b.Err != nil {
-		return "every deletion is denied: " + b.Err.Error()
+	text, is, are := "", "is", "are"
+	if b.Shadow {
+		text, is, are = "shadow mode: ", "would be", "would be"
 	}
-	text := fmt.Sprintf("%d deletions in %s (limit %d)", b.Exceeded.Used, b.Exceeded.Rule.Text, b.Exceeded.Rule.Limit)
+	if b.Err != nil {
+		return text + "every deletion that counts " + is + " denied: " + b.Err.Error()
+	}
+	text += fmt.Sprintf("%d deletions in %s (limit %d)", b.Exceeded.Used, b.Exceeded.Rule.Text, b.Exceeded.Rule.Limit)
 	if b.Median > 0 {
 		text += fmt.Sprintf(", %.1f times the median", b.Ratio())
 	}
 	if b.RoomTime.IsZero() {
-		text += "; no deletion is allowed until the limit is raised"
+		text += "; no deletion " + is + " allowed until the limit is raised"
 	} else {
-		text += "; deletions are allowed again at " + b.RoomTime.UTC().Format(time.RFC3339)
+		text += "; deletions " + are + " allowed again at " + b.RoomTime.UTC().Format(time.RFC3339)
 	}
 	return text + Attribution(b.Suspected, of)
 }

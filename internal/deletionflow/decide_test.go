@@ -195,12 +195,29 @@ func TestTheStateOfTheBreaker(t *testing.T) {
 	if s := BreakerOf(f, zero.Add(time.Second), skew); s.Open || s.Deleted != 3 {
 		t.Errorf("with a higher limit: %+v", s)
 	}
-	if s := BreakerOf(control(0, nil), zero, skew); !s.Open || !strings.Contains(s.Message(nil), "until the limit is raised") {
-		t.Errorf("%+v", s)
+}
+
+func TestTheMessageOfAnOpenBreakerSaysWhetherDeletionsAreDenied(t *testing.T) {
+	full, zeroLimit, invalid := control(1, nil), control(0, nil), control(1, nil)
+	if _, next := Decide(full, []Request{deletion("a")}, zero, skew); next != nil {
+		full.Status = *next
 	}
-	f.Spec.LimitRules[0].Interval = "soon"
-	if s := BreakerOf(f, zero, skew); !s.Open || !strings.Contains(s.Message(nil), "spec.limitRules[0].interval") {
-		t.Errorf("%+v", s)
+	invalid.Spec.LimitRules[0].Interval = "soon"
+	for _, tc := range []struct {
+		f              *v1alpha1.PodDeletionFlowControl
+		denies, shadow string
+	}{
+		{full, "1 deletions in 10m (limit 1); deletions are allowed again at ", "shadow mode: 1 deletions in 10m (limit 1); deletions would be allowed again at "},
+		{zeroLimit, "0 deletions in 10m (limit 0); no deletion is allowed until the limit is raised", "shadow mode: 0 deletions in 10m (limit 0); no deletion would be allowed until the limit is raised"},
+		{invalid, "every deletion that counts is denied: spec.limitRules[0].interval", "shadow mode: every deletion that counts would be denied: spec.limitRules[0].interval"},
+	} {
+		for shadow, want := range map[bool]string{false: tc.denies, true: tc.shadow} {
+			tc.f.Spec.Shadow = shadow
+			s := BreakerOf(tc.f, zero, skew)
+			if got := s.Message(nil); !s.Open || !strings.HasPrefix(got, want) {
+				t.Errorf("open %v: %q, want %q", s.Open, got, want)
+			}
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ func protection() []Group {
 			{Name: "breakwater_group_commit_writes_total", Unit: "writes", Labels: text("kind result"),
 				Help: "Writes of the status. The result is `written`, or `conflict` when the group was decided again."},
 			{Name: "breakwater_deletionflow_clock_skewed",
-				Help: "1 while the clock of this replica differs too much from that of the API server, so that it denies deletions; 0 otherwise."},
+				Help: "1 while the clock of this replica differs too much from that of the API server, so that it denies the deletions that a flow control counts; 0 otherwise."},
 		},
 	}, {
 		Title:     "Budgets and deletion flow control: status",
@@ -21,7 +21,7 @@ func protection() []Group {
 			{Name: "breakwater_budget_charges_refunded_total", Unit: "charges",
 				Help: "Charges that were refunded because their request did not take effect."},
 			{Name: "breakwater_deletionflow_open", Labels: text("name"),
-				Help: "1 while the breaker of a PodDeletionFlowControl is open and deletions are denied, 0 otherwise."},
+				Help: "1 while the breaker of a PodDeletionFlowControl is open: further deletions are denied, or only reported in shadow mode; 0 otherwise."},
 			{Name: "breakwater_deletionflow_window_deletions", Unit: "deletions", Labels: text("name"),
 				Help: "Deletions in the longest window of a PodDeletionFlowControl."},
 		},

@@ -49,7 +49,7 @@ const (
 // client-go would block the worker of a controller for that time.
 func denial(a *request, name string, d deletionflow.Decision, now time.Time) admission.Answer {
 	if d.Err != nil {
-		message := fmt.Sprintf("%s of %s is denied: PodDeletionFlowControl %s is invalid, so every deletion is denied: %v. "+
+		message := fmt.Sprintf("%s of %s is denied: PodDeletionFlowControl %s is invalid, so every deletion that counts is denied: %v. "+
 			"Way out: kubectl edit pdfc %s", verb(a), a.subject, name, d.Err, name)
 		return admission.Deny(DecisionDenied, status(a, name, message, metav1.StatusCause{Type: causeFull, Message: d.Err.Error()}))
 	}

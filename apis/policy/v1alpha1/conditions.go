@@ -18,7 +18,8 @@ const (
 
 // Conditions of a PodDeletionFlowControl.
 const (
-	// FlowControlOpen is True while a limit is reached and deletions are denied.
+	// FlowControlOpen is True while a limit is reached or a rule is invalid: further
+	// deletions are denied, or only reported in shadow mode.
 	FlowControlOpen apis.ConditionType = "Open"
 )
 

@@ -15,7 +15,8 @@ const (
 	// ReasonClosedManually: a person closed the breaker; earlier deletions do not
 	// count anymore.
 	ReasonClosedManually = "ClosedManually"
-	// ReasonInvalidRule: a limit rule is invalid, so every deletion is denied.
+	// ReasonInvalidRule: a limit rule is invalid, so every deletion that counts is denied,
+	// or only reported in shadow mode.
 	ReasonInvalidRule = "InvalidRule"
 	// ReasonClockReset: the committed time was too far ahead and was set back.
 	ReasonClockReset = "ClockReset"

@@ -101,7 +101,7 @@ func recordEvents(ctx context.Context, before, after *v1alpha1.PodDeletionFlowCo
 		logging.FromContext(ctx).Warnw("the breaker is open", "why", condition.Message)
 		recorder.Event(after, corev1.EventTypeWarning, condition.Reason, "the breaker is open: "+condition.Message)
 	case was && !is:
-		recorder.Event(after, corev1.EventTypeNormal, condition.Reason, "the breaker is closed: deletions are allowed again")
+		recorder.Event(after, corev1.EventTypeNormal, condition.Reason, "the breaker is closed: the limits allow deletions again")
 	}
 	if reset {
 		recorder.Eventf(after, corev1.EventTypeWarning, v1alpha1.ReasonClockReset,
