@@ -40,7 +40,7 @@ type PodCounts struct {
 // More pods than the owners want (a surge) do not raise Allowed above maxUnavailable.
 // Only pods in excess, which their controllers are about to delete, may be deleted in
 // addition. While more pods are available than wanted, one at a time may be deleted: a
-// scale-down of a kind with unknown replicas would otherwise be blocked by
+// scale-down of a kind whose excess pods are not counted would otherwise be blocked by
 // maxUnavailable 0.
 func ComputeNumbers(spec v1alpha1.PodUnavailableBudgetSpec, t PodCounts) Numbers {
 	n := Numbers{Total: t.Total, Desired: desired(spec, t.Total), Current: t.Available}
