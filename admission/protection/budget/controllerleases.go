@@ -90,7 +90,7 @@ func (c *ControllerLeases) Stale() string {
 		if age := now.Sub(l.seen); age > c.limit {
 			reasons = append(reasons, fmt.Sprintf("Lease %s was not renewed for %s", name, age.Round(time.Second)))
 		} else if l.seen.Before(l.trusted) {
-			reasons = append(reasons, fmt.Sprintf("Lease %s was acquired, and the budgets are computed", name))
+			reasons = append(reasons, fmt.Sprintf("Lease %s was acquired, or renewed after an outage, a short time ago, and the controller may still be computing the budgets", name))
 		}
 	}
 	slices.Sort(reasons)

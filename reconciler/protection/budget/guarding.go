@@ -106,10 +106,10 @@ func evaluateProbe(s probeState, answered, all sets.Set[string], err error, now 
 		s.condition.Message = "probe failed: " + err.Error()
 	case len(all) == 0:
 		s.condition.Status, s.condition.Reason = corev1.ConditionFalse, v1alpha1.ReasonWebhookNotCalled
-		s.condition.Message = "no replica of the webhook is ready: requests are denied until one is"
+		s.condition.Message = "no replica of the webhook is ready: requests are denied, or pass if failurePolicy is Ignore"
 	case len(answered) == 0:
 		s.condition.Status, s.condition.Reason = corev1.ConditionFalse, v1alpha1.ReasonWebhookNotCalled
-		s.condition.Message = "no replica of the webhook was called: the namespace label or the webhook configuration is not in effect"
+		s.condition.Message = "no answer to the probe: either the webhook does not know this version of the budget yet, or the namespace label or the webhook configuration is not in effect"
 	case len(missing) > 0:
 		s.condition.Message = fmt.Sprintf("no answer yet from %s", strings.Join(sets.List(missing), ", "))
 	case s.allSince.IsZero():

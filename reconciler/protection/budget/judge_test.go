@@ -2,6 +2,7 @@ package budget
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,26 @@ func TestTheConditionGuarding(t *testing.T) {
 				t.Error("the settle time was not reset")
 			}
 		})
+	}
+}
+
+// A replica that does not have this generation of the budget in its cache does not answer,
+// and without a ready replica failurePolicy decides.
+func TestTheConditionGuardingNamesEachPossibleCause(t *testing.T) {
+	ready, none := sets.New("a"), sets.New[string]()
+	for name, tc := range map[string]struct {
+		all   sets.Set[string]
+		words []string
+	}{
+		"no answer":        {ready, []string{"does not know this version of the budget yet", "namespace label", "webhook configuration"}},
+		"no ready replica": {none, []string{"denied, or pass if failurePolicy is Ignore"}},
+	} {
+		message := evaluateProbe(probeState{}, none, tc.all, nil, time.Unix(1000, 0)).condition.Message
+		for _, words := range tc.words {
+			if !strings.Contains(message, words) {
+				t.Errorf("%s: %q is missing: %s", name, words, message)
+			}
+		}
 	}
 }
 
