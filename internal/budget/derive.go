@@ -48,7 +48,8 @@ type Derivation struct {
 	// Refunded is how many charges were refunded because their request did not take
 	// effect.
 	Refunded int
-	// KeptGone is how many such charges are kept; see Observed.KeepGone.
+	// KeptGone is how many charges of completed deletions are kept for a short time; see
+	// Observed.KeepGone.
 	KeptGone int
 }
 

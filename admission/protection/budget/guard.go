@@ -152,7 +152,8 @@ func (e *evaluation) evaluateAll(ctx context.Context, budgets []*v1alpha1.PodUna
 	return answer
 }
 
-// maxAttempts is how often pods are chosen again because the budget changed.
+// maxAttempts is how often pods are chosen at most: again when the budget has changed
+// meanwhile.
 const maxAttempts = 3
 
 // evaluate applies one budget; nil means that it allows the request.

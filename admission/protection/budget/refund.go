@@ -64,7 +64,7 @@ func (e *evaluation) isRepeated(key types.NamespacedName, b *v1alpha1.PodUnavail
 
 // refundAll refunds the charges of a request that has failed. After a forwarded
 // request times out, the forwarding replica decides it itself and may use the charges
-// written here: the controller refunds those.
+// written here. So they are left to the controller, which refunds those that are not used.
 func (e *evaluation) refundAll(ctx context.Context) {
 	if ctx.Err() != nil && affinity.Forwarded(ctx) {
 		return

@@ -155,9 +155,10 @@ type TargetRef struct {
 	Name string `json:"name"`
 }
 
-// PodUnavailableBudgetStatus is the state that decisions follow from. The webhook
-// adds to the two maps and lowers UnavailableAllowed by compare-and-swap; the
-// reconciler derives the rest.
+// PodUnavailableBudgetStatus is the state that decisions follow from. By
+// compare-and-swap, the webhook adds charges to the two maps, refunds its own, and
+// lowers UnavailableAllowed. The reconciler removes charges whose outcome is known,
+// raises UnavailableAllowed, and writes everything else.
 type PodUnavailableBudgetStatus struct {
 	duckv1.Status `json:",inline"`
 

@@ -19,7 +19,7 @@ const (
 	ReasonAllReplicasAnswered = "AllReplicasAnswered"
 	// ReasonProbing: not every replica of the webhook has answered a probe yet.
 	ReasonProbing = "Probing"
-	// ReasonWebhookNotCalled: a probe did not reach the webhook.
+	// ReasonWebhookNotCalled: no replica of the webhook answered a probe, or none is ready.
 	ReasonWebhookNotCalled = "WebhookNotCalled"
 	// ReasonNamespaceNeverGuarded: the namespace is excluded from all guards.
 	ReasonNamespaceNeverGuarded = "NamespaceNeverGuarded"
@@ -28,6 +28,7 @@ const (
 	ReasonComputed = "Computed"
 	// ReasonInvalidSelector: the label selector is invalid.
 	ReasonInvalidSelector = "InvalidSelector"
-	// ReasonOwnersUnknown: the replicas of an owner could not be read.
+	// ReasonOwnersUnknown: the pods of the budget or their owners could not be read, or the
+	// replicas of an owner are unknown.
 	ReasonOwnersUnknown = "OwnersUnknown"
 )

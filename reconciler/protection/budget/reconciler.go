@@ -1,6 +1,7 @@
 // Package budget derives the status of PodUnavailableBudgets from watched pods and
-// owners. It keeps a charge of the webhook until its outcome is known. Only the
-// webhook adds charges; this controller writes everything else.
+// owners. It keeps a charge of the webhook until its outcome is known. The webhook adds
+// charges, refunds its own, and lowers UnavailableAllowed. This controller removes
+// charges whose outcome is known, raises UnavailableAllowed, and writes everything else.
 package budget
 
 import (
@@ -27,8 +28,9 @@ import (
 )
 
 const (
-	// attempts is how often a status is computed again because of a new charge.
-	attempts = 8
+	// maxAttempts is how often a status is computed at most: again when the budget has
+	// changed meanwhile.
+	maxAttempts = 8
 	// resync is the interval at which owners that are not watched are read again.
 	resync = 10 * time.Second
 	// watchedResync is the interval for budgets whose owners are all watched. It bounds the
@@ -87,12 +89,12 @@ type computed struct {
 	resync time.Duration
 }
 
-// write computes and writes the status, and repeats it after a conflict with a new
-// charge. It returns nil if the budget does not exist anymore.
+// write computes and writes the status, and repeats it after a conflict, mostly with a
+// new charge. It returns nil if the budget does not exist anymore.
 func (r *Reconciler) write(ctx context.Context, b *v1alpha1.PodUnavailableBudget, guarding apis.Condition) (*v1alpha1.PodUnavailableBudget, computed, error) {
 	var none computed
 	client := r.client.PodUnavailableBudgets(b.Namespace)
-	for range attempts {
+	for range maxAttempts {
 		next, d := r.compute(ctx, b, guarding)
 		if equality.Semantic.DeepEqual(b.Status, next.Status) {
 			return b, d, nil

@@ -72,7 +72,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, n *corev1.Namespace) rec
 }
 
 // remove removes the label, unless there is a budget that the cache does not have
-// yet. In any case it then waits for removalDelay again.
+// yet. If there is one, it waits for removalDelay again.
 func (r *Reconciler) remove(ctx context.Context, n *corev1.Namespace) reconciler.Event {
 	live, err := r.Client.PodUnavailableBudgets(n.Name).List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
