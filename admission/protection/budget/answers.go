@@ -59,12 +59,25 @@ func denial(a *Action, b *v1alpha1.PodUnavailableBudget, d budget.Decision) admi
 	if d.UnknownReplicas != "" {
 		state = d.UnknownReplicas
 	}
-	message := fmt.Sprintf("%s of %s is denied by PodUnavailableBudget %s: the request makes %d available pods unavailable, and the budget allows %d now (%s). "+
+	message := fmt.Sprintf("%s of %s is denied by PodUnavailableBudget %s: the request %s, and the budget allows %d now (%s). "+
 		"Ways out: wait until more pods are Ready (kubectl -n %s get pub %s); or raise %s; or set spec.shadow of the budget to true, which only reports",
-		a.Operation, a.Subject, b.Name, max(d.Needed, 1), d.Allowed, state, b.Namespace, b.Name, remedyOf(b))
+		a.Operation, a.Subject, b.Name, effectOf(d), d.Allowed, state, b.Namespace, b.Name, remedyOf(b))
 	return admission.Deny(DecisionDenied, withDetails(a, b.Name, message, metav1.StatusCause{
 		Type: causeBudget, Field: "status.unavailableAllowed", Message: fmt.Sprintf("%d allowed, %d needed, %s", d.Allowed, max(d.Needed, 1), state),
 	}))
+}
+
+// effectOf says in a denial what the request would do. Without an available pod it is
+// denied only because of protectNotReady.
+func effectOf(d budget.Decision) string {
+	switch d.Needed {
+	case 0:
+		return "affects only pods that are not available, which spec.protectNotReady protects, too"
+	case 1:
+		return "makes 1 available pod unavailable"
+	default:
+		return fmt.Sprintf("makes %d available pods unavailable", d.Needed)
+	}
 }
 
 func remedyOf(b *v1alpha1.PodUnavailableBudget) string {

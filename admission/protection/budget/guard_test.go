@@ -160,9 +160,25 @@ func checkDenial(t *testing.T, res *admissionv1.AdmissionResponse, code int32) {
 	if s.Details.RetryAfterSeconds != 0 {
 		t.Error("Retry-After blocks a worker of client-go")
 	}
-	for _, words := range []string{"makes 1 available pods unavailable, and the budget allows 0 now", "kubectl -n ns get pub web", "spec.maxUnavailable (1)"} {
+	for _, words := range []string{"makes 1 available pod unavailable, and the budget allows 0 now", "kubectl -n ns get pub web", "spec.maxUnavailable (1)"} {
 		if !strings.Contains(s.Message, words) {
 			t.Errorf("%q is missing: %s", words, s.Message)
+		}
+	}
+}
+
+func TestADenialSaysWhatTheRequestMakesUnavailable(t *testing.T) {
+	notReady := newPod(func(p *corev1.Pod) { p.Status.Conditions = nil })
+	b := newBudget("web", 0, func(b *v1alpha1.PodUnavailableBudget) { b.Spec.ProtectNotReady = true })
+	a := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{b}, notReady).ask(t, deletion(t, notReady))
+	const want = "the request affects only pods that are not available, which spec.protectNotReady protects, too, and the budget allows 0 now"
+	if a.Response.Allowed || !strings.Contains(a.Response.Result.Message, want) {
+		t.Errorf("allowed %v: %s", a.Response.Allowed, a.Response.Result)
+	}
+	for needed, want := range map[int32]string{1: "makes 1 available pod unavailable", 2: "makes 2 available pods unavailable"} {
+		got := denial(&Action{}, b, budget.Decision{Needed: needed}).Response.Result.Message
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing: %s", want, got)
 		}
 	}
 }
