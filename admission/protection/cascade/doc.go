@@ -1,7 +1,8 @@
 // Package cascade decides whether a protected Namespace or CustomResourceDefinition may
-// be deleted: only while it has no dependent objects, which the webhook has to count.
-// For objects whose own fields show dependent objects, such as a Deployment with
-// replicas, the ValidatingAdmissionPolicies of config/protection decide.
+// be deleted: a Namespace only while it has no active pods and no bound
+// PersistentVolumeClaims, a CustomResourceDefinition only while it has no objects. The
+// webhook has to count them. For objects whose own fields show dependent objects, such
+// as a Deployment with replicas, the ValidatingAdmissionPolicies of config/protection decide.
 package cascade
 
 import "github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -11,9 +12,9 @@ const Webhook = "vcascade.kb.io"
 
 // Decisions, a label of the admission metric.
 const (
-	// DecisionNoDependents: there are no dependent objects.
+	// DecisionNoDependents: there are none of the objects that are counted.
 	DecisionNoDependents = "NoDependents"
-	// DecisionDenied: there are dependent objects.
+	// DecisionDenied: there are such objects, or they cannot be counted.
 	DecisionDenied = "Denied"
 	// DecisionShadow: the same, but allowed in shadow mode.
 	DecisionShadow = "Shadow"

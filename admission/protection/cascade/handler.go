@@ -29,7 +29,7 @@ const (
 	maxPages = 4
 )
 
-// Handler is the admission handler. It only writes Events.
+// Handler is the admission handler. It writes nothing but Events and CloudEvents.
 type Handler struct {
 	Core corev1client.CoreV1Interface
 	// Objects lists the objects of a CRD.
@@ -64,10 +64,10 @@ func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 	}
 	message := fmt.Sprintf("%s %s is protected from cascading deletion: %s. Ways out: %sor remove its label %s or %s",
 		req.Resource.Resource, object.Name, dependents, hint, v1alpha1.DisableCascadingDeletionLabel, v1alpha1.DeleteProtectionLabel)
-	return h.deny(ctx, req, &object, message)
+	return h.answerProtected(ctx, req, &object, message)
 }
 
-// contents describes the dependent objects, and how to delete them first.
+// contents describes the objects that are counted, and how to delete them first.
 func (h Handler) contents(ctx context.Context, req *admissionv1.AdmissionRequest) (dependents, hint string, err error) {
 	if req.Kind.Kind == "Namespace" {
 		pods, err := h.pods(ctx, req.Name)
@@ -90,7 +90,9 @@ func hintOf(req *admissionv1.AdmissionRequest, err error) string {
 		req.Name, v1alpha1.CountCustomResourcesLabel)
 }
 
-func (h Handler) deny(ctx context.Context, req *admissionv1.AdmissionRequest, object *metav1.PartialObjectMetadata, message string) admission.Answer {
+// answerProtected reports and denies the deletion of a protected object, or allows it in
+// shadow mode.
+func (h Handler) answerProtected(ctx context.Context, req *admissionv1.AdmissionRequest, object *metav1.PartialObjectMetadata, message string) admission.Answer {
 	shadow := object.Annotations[v1alpha1.ShadowAnnotation] == "true"
 	if !ptr.Deref(req.DryRun, false) {
 		about := &corev1.ObjectReference{
