@@ -64,8 +64,8 @@ func schema(s Schema) []Finding {
 // maxMissing limits the fields in a message.
 const maxMissing = 5
 
-// MissingFields returns fields of spec and status that the CRD lacks in its version, at
-// most maxMissing.
+// MissingFields returns fields directly below spec and status that the CRD lacks in its
+// version, at most maxMissing.
 func MissingFields(found *apiextensionsv1.CustomResourceDefinition, c CRD) []string {
 	i := slices.IndexFunc(found.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == c.Version && v.Served })
 	if i < 0 {
