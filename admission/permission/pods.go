@@ -30,11 +30,12 @@ const (
 	DecisionNoPermissionSet = "NoPermissionSet"
 	// DecisionInvalid: the annotation is invalid.
 	DecisionInvalid = "Invalid"
-	// DecisionHostNetwork: a pod with hostNetwork requests a pod-scoped set.
+	// DecisionHostNetwork: it is not known that a pod with hostNetwork may request its sets:
+	// one is pod-scoped, does not exist or could not be checked.
 	DecisionHostNetwork = "HostNetwork"
 	// DecisionUnknownSet: a set does not exist.
 	DecisionUnknownSet = "UnknownSet"
-	// DecisionUnchecked: the permission centre could not be called.
+	// DecisionUnchecked: a set could not be checked, because a call to the permission centre failed.
 	DecisionUnchecked = "Unchecked"
 )
 

@@ -73,7 +73,7 @@ func (h Workloads) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 	}
 	if f.Err != nil {
 		answer := admission.Allow(DecisionUnchecked)
-		answer.Response.Warnings = []string{fmt.Sprintf("the permission centre could not be called to check permission sets %s: %v", strings.Join(all, ", "), f.Err)}
+		answer.Response.Warnings = []string{fmt.Sprintf("permission sets %s could not be checked at the permission centre: %v", strings.Join(all, ", "), f.Err)}
 		return answer
 	}
 	return admission.Allow(admission.DecisionAdmitted)

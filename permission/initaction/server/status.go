@@ -47,7 +47,7 @@ type Status struct {
 	NextTry *time.Time       `json:"nextTry,omitempty"`
 	// Applications are the pod's applications at the permission centre.
 	Applications []api.Application `json:"applications"`
-	// Unreachable is the error if the permission centre could not be called.
+	// Unreachable is the error if the call to the permission centre failed.
 	Unreachable string `json:"unreachable,omitempty"`
 }
 
