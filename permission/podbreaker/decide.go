@@ -65,8 +65,9 @@ type State string
 
 // The states.
 const (
-	// Closed: an attempt may begin.
-	Closed State = "Closed"
+	// MayBegin: an attempt may begin, because the breaker is closed, or because it is open
+	// by failures and its interval has passed.
+	MayBegin State = "Closed"
 	// Busy: another caller has the breaker; retry at Next.
 	Busy State = "Busy"
 	// OpenDenied: no attempt may begin until the breaker is reset.
@@ -114,7 +115,7 @@ func (p Policy) State(e Entry, now time.Time, holder string) (State, time.Time) 
 	case e.Holder != "" && e.Holder != holder && now.Before(e.Until):
 		return Busy, e.Until
 	}
-	return Closed, time.Time{}
+	return MayBegin, time.Time{}
 }
 
 // Decide applies a request to the entry of a pod. It returns the entry to write,
@@ -123,7 +124,7 @@ func (p Policy) Decide(e Entry, exists bool, r Request) (d Decision, next *Entry
 	switch r.Operation {
 	case Acquire:
 		d.State, d.Next = p.State(e, r.Now, r.Holder)
-		if d.State == Closed && (e.Holder != r.Holder || !r.Now.Before(e.Until)) {
+		if d.State == MayBegin && (e.Holder != r.Holder || !r.Now.Before(e.Until)) {
 			e.Holder, e.Until = r.Holder, r.Now.Add(acquireTimeout)
 			next = &e
 		}
@@ -131,11 +132,11 @@ func (p Policy) Decide(e Entry, exists bool, r Request) (d Decision, next *Entry
 		d, next = p.recordFailure(e, exists, r)
 	case RecordSuccess:
 		e, remove = Entry{UID: r.UID}, exists
-		d.State, exists = Closed, false
+		d.State, exists = MayBegin, false
 	case Reset:
 		// Counted attempts stay recorded, so that a repeated RecordFailure does not
 		// count them again.
-		d.State = Closed
+		d.State = MayBegin
 		if exists {
 			e = Entry{UID: e.UID, Counted: e.Counted, Call: e.Call}
 			next = &e

@@ -140,7 +140,7 @@ func TestOneOfManyCallersAcquiresTheBreaker(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				if d.State == Closed {
+				if d.State == MayBegin {
 					acquired++
 				}
 			})

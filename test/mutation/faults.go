@@ -235,7 +235,7 @@ var faults = []fault{
 		"permission/initaction/server/decide.go", "case granted == len(f.Sets):", "case granted > 0:",
 		"./permission/initaction/server", "."},
 	{permission, "an attempt begins although the breaker is open",
-		"permission/initaction/server/decide.go", "case apply != \"\" && f.Breaker.State == podbreaker.Closed:", "case apply != \"\":",
+		"permission/initaction/server/decide.go", "case apply != \"\" && f.Breaker.State == podbreaker.MayBegin:", "case apply != \"\":",
 		"./permission/initaction/server", "."},
 	{permission, "a failed attempt counts each time that it is read",
 		"permission/podbreaker/decide.go", "\tcase e.Counted[r.Application] >= r.Attempt:\n\t\tcount = 0\n", "",

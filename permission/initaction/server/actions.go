@@ -85,7 +85,7 @@ func (c *call) acquireBreaker(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.facts.BreakerAcquired = d.State == podbreaker.Closed
+	c.facts.BreakerAcquired = d.State == podbreaker.MayBegin
 	if !c.facts.BreakerAcquired {
 		c.facts.ApplicationsKnown = false // the holder of the breaker changes them
 	}

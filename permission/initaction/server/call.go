@@ -125,7 +125,7 @@ func (c *call) retryCentreCall(ctx context.Context, d Decision, err error) bool 
 	}
 	c.facts.ApplicationsKnown, c.facts.BreakerAcquired = false, false
 	pause := recheckInterval
-	if c.facts.Breaker.State == podbreaker.Closed {
+	if c.facts.Breaker.State == podbreaker.MayBegin {
 		if c.centreFailures++; c.centreFailures > maxCentreFailures {
 			return false
 		}

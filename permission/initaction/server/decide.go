@@ -104,7 +104,7 @@ func Decide(f Facts) Decision {
 	switch {
 	case granted == len(f.Sets):
 		return Decision{Action: Complete, Reason: podmeta.ReasonPermissionGranted}
-	case apply != "" && f.Breaker.State == podbreaker.Closed:
+	case apply != "" && f.Breaker.State == podbreaker.MayBegin:
 		return prepareApply(f, apply)
 	case poll != "":
 		return Decision{Action: Poll, Set: poll, Reason: reasonForState(f.Applications[poll].State)}

@@ -91,7 +91,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := Facts{IPs: []string{"10.0.0.1"}, HasFinalizer: true, ApplicationsKnown: true, Sets: []string{"a", "b"},
-				Applications: map[string]api.Application{}, Breaker: podbreaker.Decision{State: podbreaker.Closed}}
+				Applications: map[string]api.Application{}, Breaker: podbreaker.Decision{State: podbreaker.MayBegin}}
 			for _, change := range tc.change {
 				change(&f)
 			}
