@@ -31,7 +31,7 @@ type callLog struct {
 
 type loggedProvider map[string]*callLog
 
-func (p loggedProvider) New(of api.Provider) (provider.Client, error) { return p[of.Name], nil }
+func (p loggedProvider) Client(of api.Provider) (provider.Client, error) { return p[of.Name], nil }
 
 func (l *callLog) Call(ctx context.Context, c provider.Call) provider.Result {
 	l.mu.Lock()

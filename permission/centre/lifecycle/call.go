@@ -62,7 +62,7 @@ func (e *Engine) call(ctx context.Context, p api.Provider, client provider.Clien
 
 // client returns the client of a provider.
 func (e *Engine) client(p api.Provider) provider.Client {
-	client, err := e.Clients.New(p)
+	client, err := e.Clients.Client(p)
 	if err != nil {
 		return misconfiguredClient{err}
 	}

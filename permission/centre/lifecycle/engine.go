@@ -55,9 +55,9 @@ type Metrics interface {
 	Report(cluster, result string)
 }
 
-// ClientFactory creates the client of a provider.
-type ClientFactory interface {
-	New(p api.Provider) (provider.Client, error)
+// Clients returns the client of a provider.
+type Clients interface {
+	Client(p api.Provider) (provider.Client, error)
 }
 
 // Engine runs the state machine. All exported fields are required.
@@ -65,7 +65,7 @@ type Engine struct {
 	Store    *store.Store
 	Limiter  RateLimiter
 	Breaker  Breaker
-	Clients  ClientFactory
+	Clients  Clients
 	Clock    clock.Clock
 	Random   func() float64
 	Notifier Notifier

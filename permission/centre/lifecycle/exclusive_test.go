@@ -13,7 +13,7 @@ import (
 // exclusiveLog records which calls are exclusive.
 type exclusiveLog struct{ calls []bool }
 
-func (l *exclusiveLog) New(api.Provider) (provider.Client, error) { return l, nil }
+func (l *exclusiveLog) Client(api.Provider) (provider.Client, error) { return l, nil }
 
 func (l *exclusiveLog) Call(_ context.Context, c provider.Call) provider.Result {
 	l.calls = append(l.calls, c.Exclusive)

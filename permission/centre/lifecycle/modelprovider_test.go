@@ -32,9 +32,9 @@ type modelCall struct {
 	until       time.Time
 }
 
-// New implements lifecycle.ClientFactory. The engine calls it between the stored intent
+// Client implements lifecycle.Clients. The engine calls it between the stored intent
 // and the call, so other processes may act here.
-func (c *modelProvider) New(p api.Provider) (provider.Client, error) {
+func (c *modelProvider) Client(p api.Provider) (provider.Client, error) {
 	c.meanwhile(false)
 	if c.chance(25, "die before the call") {
 		panic(crashed{})

@@ -66,7 +66,7 @@ type fakeProvider struct {
 	calls     map[string][]time.Time // by application
 }
 
-func (o *fakeProvider) New(api.Provider) (provider.Client, error) { return o, nil }
+func (o *fakeProvider) Client(api.Provider) (provider.Client, error) { return o, nil }
 
 func (o *fakeProvider) Call(_ context.Context, c provider.Call) provider.Result {
 	o.calls[c.Application] = append(o.calls[c.Application], o.clock.Now())

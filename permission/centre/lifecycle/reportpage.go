@@ -69,8 +69,8 @@ func (e *Engine) CheckCluster(ctx context.Context, name, uid string) error {
 type PageDecision struct {
 	// Unconfirmed: no application is revoked, because no admin has confirmed it.
 	Unconfirmed bool
-	// Confirmed is how many confirmed revocations are used up.
-	Confirmed int
+	// UsedConfirmations is how many confirmed revocations the page uses up.
+	UsedConfirmations int
 }
 
 // DecidePage decides whether a page may revoke. checked is how many applications the
@@ -81,7 +81,7 @@ func DecidePage(checked, unlisted, confirmed int) PageDecision {
 	case unlisted <= maxReportRevocations, unlisted*reportShare <= checked:
 		return PageDecision{}
 	case unlisted <= confirmed:
-		return PageDecision{Confirmed: unlisted}
+		return PageDecision{UsedConfirmations: unlisted}
 	}
 	return PageDecision{Unconfirmed: true}
 }
@@ -108,7 +108,7 @@ func (e *Engine) acceptPage(ctx context.Context, cluster string, r api.PodReport
 			c.Unconfirmed = 0
 		}
 		page := DecidePage(checked, unlisted, c.Confirmed)
-		c.Confirmed -= page.Confirmed
+		c.Confirmed -= page.UsedConfirmations
 		if unconfirmed = page.Unconfirmed; unconfirmed {
 			c.Unconfirmed += unlisted
 		}

@@ -30,7 +30,7 @@ type recordingProvider struct {
 	during func()
 }
 
-func (p *recordingProvider) New(api.Provider) (provider.Client, error) { return p, nil }
+func (p *recordingProvider) Client(api.Provider) (provider.Client, error) { return p, nil }
 
 func (p *recordingProvider) Call(_ context.Context, c provider.Call) provider.Result {
 	p.calls, p.exclusive = append(p.calls, c.Op), append(p.exclusive, c.Exclusive)

@@ -42,7 +42,7 @@ type slowClients struct {
 	err                     error
 }
 
-func (s *slowClients) New(api.Provider) (provider.Client, error) {
+func (s *slowClients) Client(api.Provider) (provider.Client, error) {
 	if s.slowBuilds--; s.slowBuilds >= 0 {
 		s.clock.Step(time.Second)
 	}

@@ -21,8 +21,9 @@ type Cache struct {
 	versions map[string]int64
 }
 
-// New returns the client of a provider; it creates one for a new version.
-func (c *Cache) New(p api.Provider) (Client, error) {
+// Client returns the cached client of a provider, and replaces it when the provider has a
+// new version.
+func (c *Cache) Client(p api.Provider) (Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.clients == nil {
