@@ -75,7 +75,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 			impl.Enqueue(p)
 		}
 	}))
-	c := &periodicTasks{Reconciler: r, lister: centre, podReporter: centre, breakerRecord: newBreakerRecord(ctx, r.kube)}
+	c := &periodicTasks{Reconciler: r, lister: centre, podReporter: centre, staleRemover: newStaleRemover(ctx, r.kube)}
 	go c.run(ctx)
 	return impl
 }
@@ -99,8 +99,8 @@ func newReconciler(ctx context.Context, sender events.Sender, owners requiredset
 	return r
 }
 
-// newBreakerRecord returns a BreakerRecord with its own informer.
-func newBreakerRecord(ctx context.Context, kube kubernetes.Interface) BreakerRecord {
+// newStaleRemover returns a StaleRemover with its own informer.
+func newStaleRemover(ctx context.Context, kube kubernetes.Interface) StaleRemover {
 	factory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithNamespace(v1alpha1.SystemNamespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = podbreaker.Label + "=true" }))
 	lister := factory.Core().V1().ConfigMaps().Lister()

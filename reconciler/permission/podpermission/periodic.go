@@ -20,17 +20,17 @@ const (
 	refreshInterval = time.Minute
 )
 
-// BreakerRecord removes stale entries of the breaker.
-type BreakerRecord interface {
+// StaleRemover removes stale entries of the breaker.
+type StaleRemover interface {
 	RemoveStale(ctx context.Context, now time.Time, podUID func(key string) (types.UID, bool)) (int, error)
 }
 
 // periodicTasks are the periodic tasks of the leader.
 type periodicTasks struct {
 	*Reconciler
-	lister        Lister
-	podReporter   PodReporter
-	breakerRecord BreakerRecord
+	lister       Lister
+	podReporter  PodReporter
+	staleRemover StaleRemover
 
 	lastPodReport, lastRefresh time.Time
 }
@@ -94,7 +94,7 @@ func (c *periodicTasks) refresh(ctx context.Context, now time.Time) {
 			uids[podbreaker.Key(p.Namespace, p.Name)] = p.UID
 		}
 	}
-	removed, err := c.breakerRecord.RemoveStale(ctx, now, func(key string) (types.UID, bool) { uid, ok := uids[key]; return uid, ok })
+	removed, err := c.staleRemover.RemoveStale(ctx, now, func(key string) (types.UID, bool) { uid, ok := uids[key]; return uid, ok })
 	if err != nil {
 		logging.FromContext(ctx).Warnw("remove stale breaker entries", "error", err)
 	} else if removed > 0 {
