@@ -49,10 +49,10 @@ func newDeletionFlowGuard(ctx context.Context, recorder record.EventRecorder, ob
 	}, nil
 }
 
-// isRegistered reports whether the configuration of flow control exists: deleting it
-// disables flow control in every namespace. It does not consider the webhooks in it,
-// which the registration restores.
-func isRegistered(configurations admissionlisters.ValidatingWebhookConfigurationLister) func() bool {
+// configurationExists reports whether the configuration of flow control exists, or cannot
+// be read: deleting it disables flow control in every namespace. It does not consider
+// the webhooks in it, which the registration restores.
+func configurationExists(configurations admissionlisters.ValidatingWebhookConfigurationLister) func() bool {
 	return func() bool {
 		_, err := configurations.Get(deletionflow.Configuration)
 		return !apierrs.IsNotFound(err)

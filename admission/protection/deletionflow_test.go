@@ -14,18 +14,18 @@ import (
 // The webhook of budgets calls flow control without a webhook of flow control.
 func TestDeletingItsConfigurationDisablesFlowControl(t *testing.T) {
 	known := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	registered := isRegistered(admissionlisters.NewValidatingWebhookConfigurationLister(known))
+	exists := configurationExists(admissionlisters.NewValidatingWebhookConfigurationLister(known))
 	config := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: deletionflow.Configuration}}
 	if err := known.Add(config); err != nil {
 		t.Fatal(err)
 	}
-	if !registered() {
+	if !exists() {
 		t.Error("disabled while the configuration exists")
 	}
 	if err := known.Delete(config); err != nil {
 		t.Fatal(err)
 	}
-	if registered() {
+	if exists() {
 		t.Error("enabled after the configuration was deleted")
 	}
 }

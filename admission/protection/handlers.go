@@ -49,8 +49,8 @@ func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *de
 		return nil, err
 	}
 	guard.Denials, flows.Denials = denials, denials
-	registered := isRegistered(validatinginformer.Get(ctx).Lister())
-	budgets := withAffinity(ctx, deletion.Handler{Budgets: guard, FlowControl: flows, Registered: registered, Requests: admission.NewRequests(metrics.Meter())})
+	exists := configurationExists(validatinginformer.Get(ctx).Lister())
+	budgets := withAffinity(ctx, deletion.Handler{Budgets: guard, FlowControl: flows, ConfigurationExists: exists, Requests: admission.NewRequests(metrics.Meter())})
 	return map[string]admission.Handler{
 		cascade.Webhook: cascade.Handler{Core: kubeclient.Get(ctx).CoreV1(), Objects: objects, Recorder: recorder, Denials: denials},
 

@@ -109,8 +109,8 @@ func newFixture(t *testing.T, b *v1alpha1.PodUnavailableBudget, stored, cached *
 			Commit: deletionflow.NewCommitter(flowLister, client, clock.RealClock{}, deletionwindow.DefaultSkew, groupcommit.Options{}),
 			Time:   rightTime{}, Recorder: record.NewFakeRecorder(1000),
 		},
-		Registered: func() bool { return true },
-		Requests:   admission.NewRequests(metric.NewMeterProvider(metric.WithReader(fx.reader)).Meter("test")),
+		ConfigurationExists: func() bool { return true },
+		Requests:            admission.NewRequests(metric.NewMeterProvider(metric.WithReader(fx.reader)).Meter("test")),
 	}
 	return fx
 }

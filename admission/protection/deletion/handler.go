@@ -32,8 +32,9 @@ type FlowControl interface {
 type Handler struct {
 	Budgets     budget.Guard
 	FlowControl FlowControl
-	// Registered reports whether flow control is enabled.
-	Registered func() bool
+	// ConfigurationExists reports that nobody has disabled flow control by deleting its
+	// configuration.
+	ConfigurationExists func() bool
 	// Requests counts the decisions of flow control.
 	Requests admission.Requests
 }
@@ -42,7 +43,7 @@ var _ admission.Handler = Handler{}
 
 // Admit implements admission.Handler.
 func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
-	if !deletesPod(req) || !h.Registered() {
+	if !deletesPod(req) || !h.ConfigurationExists() {
 		return h.Budgets.Admit(ctx, req)
 	}
 	ctx, cancel := admission.WithDeadline(ctx)

@@ -229,7 +229,7 @@ func TestOnlyDeletionsOfPodsAreDecidedByFlowControl(t *testing.T) {
 
 func TestFlowControlThatIsNotRegisteredIsNotAsked(t *testing.T) {
 	fx, flow := newFixture(t, newBudget(1, false), nil, nil), &answering{answer: denying}
-	fx.handler.FlowControl, fx.handler.Registered = flow, func() bool { return false }
+	fx.handler.FlowControl, fx.handler.ConfigurationExists = flow, func() bool { return false }
 	if got := fx.handler.Admit(t.Context(), deletion(t, "web-1", false)); !got.Response.Allowed || flow.asked > 0 {
 		t.Errorf("%+v, asked %d times", got.Response, flow.asked)
 	}
