@@ -123,7 +123,7 @@ func (c *Committer[O, R, A]) takeGroup(key types.NamespacedName, l *queue[O, R, 
 
 // linger waits briefly for concurrent requests to join the group. It does not wait if
 // there is a single request and the group before had one, and it ends when no further
-// request arrives within Gap.
+// request arrives within MaxGap.
 func (c *Committer[O, R, A]) linger(l *queue[O, R, A]) {
 	c.mu.Lock()
 	waiting, before := len(l.waiting), l.size
@@ -131,14 +131,14 @@ func (c *Committer[O, R, A]) linger(l *queue[O, R, A]) {
 	if waiting == 0 || (waiting == 1 && before <= 1) {
 		return
 	}
-	end := time.NewTimer(c.options.Linger)
+	end := time.NewTimer(c.options.MaxWait)
 	defer end.Stop()
 	select { // drop the signal of a request that waits already
 	case <-l.arrived:
 	default:
 	}
 	for {
-		gap := time.NewTimer(c.options.Gap)
+		gap := time.NewTimer(c.options.MaxGap)
 		select {
 		case <-l.arrived:
 			gap.Stop()

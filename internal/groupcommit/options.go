@@ -16,10 +16,10 @@ var (
 
 // Options of a Committer; zero values select the defaults.
 type Options struct {
-	// Linger is how long a group waits for more requests. Default: 20 ms.
-	Linger time.Duration
-	// Gap is how long it waits for the next request. Default: 4 ms.
-	Gap time.Duration
+	// MaxWait is the longest time that a group waits for more requests. Default: 20 ms.
+	MaxWait time.Duration
+	// MaxGap ends this wait earlier: when no request arrives within it. Default: 4 ms.
+	MaxGap time.Duration
 	// Margin is how much time a request needs when a commit begins. Default: 500 ms.
 	Margin time.Duration
 	// MaxWaiting is how many requests may wait for one object. Default: 5000.
@@ -43,8 +43,8 @@ type Stats struct {
 }
 
 const (
-	defaultLinger     = 20 * time.Millisecond
-	defaultGap        = 4 * time.Millisecond
+	defaultMaxWait    = 20 * time.Millisecond
+	defaultMaxGap     = 4 * time.Millisecond
 	defaultMargin     = 500 * time.Millisecond
 	defaultMaxWaiting = 5000
 	defaultRetryPause = 25 * time.Millisecond
@@ -56,8 +56,8 @@ func (o Options) withDefaults() Options {
 			*d = value
 		}
 	}
-	set(&o.Linger, defaultLinger)
-	set(&o.Gap, defaultGap)
+	set(&o.MaxWait, defaultMaxWait)
+	set(&o.MaxGap, defaultMaxGap)
 	set(&o.Margin, defaultMargin)
 	set(&o.RetryPause, defaultRetryPause)
 	if o.MaxWaiting == 0 {
