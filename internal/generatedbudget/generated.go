@@ -34,7 +34,7 @@ var valuePattern = regexp.MustCompile(`^([0-9]{1,9}|(100|[0-9]{1,2})%)$`)
 // budget is requested. The workload's annotation takes precedence over the namespace's, then
 // the strategy's maxUnavailable, then the cluster's default. An invalid value is an error, and
 // the existing budget stays.
-func Decide(kind string, workload, namespace map[string]string, strategy *intstr.IntOrString, cluster Limits) (*Limits, error) {
+func Decide(kind string, workload, namespace map[string]string, strategyMaxUnavailable *intstr.IntOrString, cluster Limits) (*Limits, error) {
 	value, ok := workload[kind]
 	if !ok {
 		value = namespace[kind]
@@ -48,8 +48,8 @@ func Decide(kind string, workload, namespace map[string]string, strategy *intstr
 			return limits, err
 		}
 	}
-	if strategy != nil && *strategy != intstr.FromInt32(0) {
-		return &Limits{MaxUnavailable: strategy}, nil
+	if strategyMaxUnavailable != nil && *strategyMaxUnavailable != intstr.FromInt32(0) {
+		return &Limits{MaxUnavailable: strategyMaxUnavailable}, nil
 	}
 	return &cluster, nil
 }

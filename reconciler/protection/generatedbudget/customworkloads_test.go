@@ -95,7 +95,7 @@ func TestAKindIsWatchedWhileItsCRDExists(t *testing.T) {
 		t.Errorf("queued %s", key)
 	}
 	w := c.get(cloneSet, "ns", "web")
-	if w == nil || w.strategy == nil || w.strategy.IntValue() != 2 {
+	if w == nil || w.strategyMaxUnavailable == nil || w.strategyMaxUnavailable.IntValue() != 2 {
 		t.Fatalf("%+v", w)
 	}
 	var all []string
@@ -110,8 +110,8 @@ func TestAKindIsWatchedWhileItsCRDExists(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.next(t)
-	if w := c.get(cloneSet, "ns", "web"); w.strategy.IntValue() != 5 {
-		t.Errorf("the change was not observed: %+v", w.strategy)
+	if w := c.get(cloneSet, "ns", "web"); w.strategyMaxUnavailable.IntValue() != 5 {
+		t.Errorf("the change was not observed: %+v", w.strategyMaxUnavailable)
 	}
 	if err := c.client.Tracker().Delete(gvr, "ns", "web"); err != nil {
 		t.Fatal(err)

@@ -98,9 +98,9 @@ func (k kind) read(v version, u *unstructured.Unstructured) *workload {
 	for _, path := range v.paths {
 		switch value, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...); value := value.(type) {
 		case int64:
-			w.strategy = &intstr.IntOrString{Type: intstr.Int, IntVal: int32(min(value, 1<<30))}
+			w.strategyMaxUnavailable = &intstr.IntOrString{Type: intstr.Int, IntVal: int32(min(value, 1<<30))}
 		case string:
-			w.strategy = &intstr.IntOrString{Type: intstr.String, StrVal: value}
+			w.strategyMaxUnavailable = &intstr.IntOrString{Type: intstr.String, StrVal: value}
 		default:
 			continue
 		}

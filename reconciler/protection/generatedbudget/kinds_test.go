@@ -64,7 +64,7 @@ func TestMaxUnavailableIsReadFromTheStrategyOfEachKind(t *testing.T) {
 				if v.name != tc.version {
 					continue
 				}
-				if diff := cmp.Diff(tc.want, tc.kind.read(v, object(tc.kind, tc.version, "web", tc.spec)).strategy); diff != "" {
+				if diff := cmp.Diff(tc.want, tc.kind.read(v, object(tc.kind, tc.version, "web", tc.spec)).strategyMaxUnavailable); diff != "" {
 					t.Error(diff)
 				}
 				return

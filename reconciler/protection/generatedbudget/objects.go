@@ -55,16 +55,16 @@ type budgets[T metav1.Object] interface {
 	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 }
 
-// targetOf returns the target for a kind of budget. Template has the pod selection;
+// generatedOf returns the generated budget of a kind. Template has the pod selection;
 // specOf returns the spec of an existing budget.
-func targetOf[T metav1.Object](w *workload, client budgets[T], get func(name string) (T, error), template document, specOf func(T) spec) target {
+func generatedOf[T metav1.Object](w *workload, client budgets[T], get func(name string) (T, error), template document, specOf func(T) spec) generated {
 	template.Metadata = w.meta()
 	wanted := func(l *generatedbudget.Limits) document {
 		d := template
 		d.Spec.MaxUnavailable, d.Spec.MinAvailable = l.MaxUnavailable, l.MinAvailable
 		return d
 	}
-	t := target{
+	g := generated{
 		matches: func(*generatedbudget.Limits) bool { return false },
 		object:  func(l *generatedbudget.Limits) any { return wanted(l) },
 		apply: func(ctx context.Context, raw []byte, o metav1.PatchOptions) error {
@@ -75,20 +75,20 @@ func targetOf[T metav1.Object](w *workload, client budgets[T], get func(name str
 	}
 	existing, err := get(w.budgetName())
 	if apierrs.IsNotFound(err) {
-		return t
+		return g
 	} else if err != nil {
-		return target{err: err}
+		return generated{err: err}
 	}
-	t.existing = existing
-	t.matches = func(l *generatedbudget.Limits) bool {
+	g.existing = existing
+	g.matches = func(l *generatedbudget.Limits) bool {
 		return equality.Semantic.DeepEqual(specOf(existing), wanted(l).Spec)
 	}
-	return t
+	return g
 }
 
-// pub returns the target for a PodUnavailableBudget, which selects by targetRef.
-func (r *Reconciler) pub(w *workload) target {
-	return targetOf(w, r.policies.PolicyV1alpha1().PodUnavailableBudgets(w.GetNamespace()), r.budgets.PodUnavailableBudgets(w.GetNamespace()).Get,
+// pub returns the generated PodUnavailableBudget, which selects by targetRef.
+func (r *Reconciler) pub(w *workload) generated {
+	return generatedOf(w, r.policies.PolicyV1alpha1().PodUnavailableBudgets(w.GetNamespace()), r.budgets.PodUnavailableBudgets(w.GetNamespace()).Get,
 		document{
 			APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "PodUnavailableBudget",
 			Spec: spec{TargetRef: &v1alpha1.TargetRef{APIVersion: w.apiVersion, Kind: w.kind.kind, Name: w.GetName()}},
@@ -98,9 +98,9 @@ func (r *Reconciler) pub(w *workload) target {
 		})
 }
 
-// pdb returns the target for a PodDisruptionBudget, which selects by labels.
-func (r *Reconciler) pdb(w *workload) target {
-	return targetOf(w, r.kube.PolicyV1().PodDisruptionBudgets(w.GetNamespace()), r.pdbs.PodDisruptionBudgets(w.GetNamespace()).Get,
+// pdb returns the generated PodDisruptionBudget, which selects by labels.
+func (r *Reconciler) pdb(w *workload) generated {
+	return generatedOf(w, r.kube.PolicyV1().PodDisruptionBudgets(w.GetNamespace()), r.pdbs.PodDisruptionBudgets(w.GetNamespace()).Get,
 		document{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "PodDisruptionBudget", Spec: spec{Selector: w.selector}},
 		func(b *policyv1.PodDisruptionBudget) spec {
 			return spec{Selector: b.Spec.Selector, MaxUnavailable: b.Spec.MaxUnavailable, MinAvailable: b.Spec.MinAvailable}

@@ -85,8 +85,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	)
 }
 
-// target reads and writes one kind of generated budget.
-type target struct {
+// generated reads and writes a generated budget of one kind.
+type generated struct {
 	// existing is the present object; nil for none.
 	existing metav1.Object
 	err      error
@@ -99,35 +99,35 @@ type target struct {
 }
 
 // reconcileBudget reconciles the budget of one kind.
-func (r *Reconciler) reconcileBudget(ctx context.Context, w *workload, ns *corev1.Namespace, kind string, t target) error {
-	if t.err != nil {
-		return t.err
+func (r *Reconciler) reconcileBudget(ctx context.Context, w *workload, ns *corev1.Namespace, kind string, g generated) error {
+	if g.err != nil {
+		return g.err
 	}
-	limits, err := generatedbudget.Decide(kind, w.GetAnnotations(), ns.Annotations, w.strategy, r.defaults())
+	limits, err := generatedbudget.Decide(kind, w.GetAnnotations(), ns.Annotations, w.strategyMaxUnavailable, r.defaults())
 	if err != nil {
 		r.recorder.Event(reference(w), corev1.EventTypeWarning, ReasonGeneratedBudgetInvalid, err.Error())
 		return nil // the present budget stays until the annotation is valid
 	}
-	owned := t.existing != nil && metav1.IsControlledBy(t.existing, w)
+	owned := g.existing != nil && metav1.IsControlledBy(g.existing, w)
 	switch {
 	case limits == nil && owned:
-		uid := t.existing.GetUID()
-		if err := t.remove(ctx, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}); err != nil && !apierrs.IsNotFound(err) {
+		uid := g.existing.GetUID()
+		if err := g.remove(ctx, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}); err != nil && !apierrs.IsNotFound(err) {
 			return fmt.Errorf("delete %s: %w", w.budgetName(), err)
 		}
 		return nil
-	case limits == nil, owned && t.matches(limits):
+	case limits == nil, owned && g.matches(limits):
 		return nil
-	case t.existing != nil && !owned:
+	case g.existing != nil && !owned:
 		r.recorder.Event(reference(w), corev1.EventTypeWarning, ReasonGeneratedBudgetNameTaken,
 			"annotation "+kind+" generates nothing: another object has the name "+w.budgetName())
 		return nil
 	}
-	raw, err := json.Marshal(t.object(limits))
+	raw, err := json.Marshal(g.object(limits))
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", w.budgetName(), err)
 	}
-	if err := t.apply(ctx, raw, metav1.PatchOptions{FieldManager: fieldManager, Force: ptr.To(true)}); err != nil {
+	if err := g.apply(ctx, raw, metav1.PatchOptions{FieldManager: fieldManager, Force: ptr.To(true)}); err != nil {
 		return fmt.Errorf("apply %s: %w", w.budgetName(), err)
 	}
 	return nil

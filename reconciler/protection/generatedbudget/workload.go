@@ -19,8 +19,8 @@ type workload struct {
 	kind       kind
 	apiVersion string
 	selector   *metav1.LabelSelector
-	// strategy is maxUnavailable of its rollout strategy; nil if not set.
-	strategy *intstr.IntOrString
+	// strategyMaxUnavailable is maxUnavailable of its rollout strategy; nil if not set.
+	strategyMaxUnavailable *intstr.IntOrString
 }
 
 // budgetName returns the name of the workload's generated budgets. It contains the kind,
@@ -44,7 +44,7 @@ func (w workloads) get(k kind, namespace, name string) (*workload, error) {
 		}
 		found.Object, found.selector = d, d.Spec.Selector
 		if r := d.Spec.Strategy.RollingUpdate; r != nil {
-			found.strategy = r.MaxUnavailable
+			found.strategyMaxUnavailable = r.MaxUnavailable
 		}
 		return found, nil
 	case statefulSet.id:
@@ -54,7 +54,7 @@ func (w workloads) get(k kind, namespace, name string) (*workload, error) {
 		}
 		found.Object, found.selector = s, s.Spec.Selector
 		if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
-			found.strategy = r.MaxUnavailable
+			found.strategyMaxUnavailable = r.MaxUnavailable
 		}
 		return found, nil
 	}
