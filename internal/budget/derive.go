@@ -71,7 +71,7 @@ func Derive(b *v1alpha1.PodUnavailableBudget, observed Observed) Derivation {
 		case outcomeRefunded:
 			d.Refunded++
 			delete(d.Deleted, uid)
-		case outcomeGone:
+		case outcomeDone:
 			if observed.KeepGone(DeletedKey(uid, rv)) {
 				d.KeptGone++
 			} else {
@@ -88,7 +88,7 @@ func Derive(b *v1alpha1.PodUnavailableBudget, observed Observed) Derivation {
 		case outcomeRefunded:
 			d.Refunded++
 			fallthrough
-		case outcomeGone:
+		case outcomeDone:
 			delete(d.Unavailable, name)
 		}
 	}

@@ -11,7 +11,7 @@ type outcome int
 
 const (
 	outcomePending  outcome = iota // not known yet
-	outcomeGone                    // the pod is unavailable or deleted
+	outcomeDone                    // the request took effect, or the pod left the budget
 	outcomeRefunded                // the request did not take effect
 )
 
@@ -21,13 +21,13 @@ const (
 func deletionOutcome(p *corev1.Pod, uid types.UID, charged string, observed Observed) outcome {
 	switch {
 	case p == nil && observed.ExistsUncovered(uid):
-		return outcomeGone // not covered anymore
+		return outcomeDone // not covered anymore
 	case p == nil && (NotOlder(observed.ResourceVersion, ParseDeletedEntry(charged).ResourceVersion) || observed.Expired(DeletedKey(uid, charged))):
-		return outcomeGone
+		return outcomeDone
 	case p == nil:
 		return outcomePending
 	case p.DeletionTimestamp != nil, Completed(p):
-		return outcomeGone
+		return outcomeDone
 	// A pod that is only not Ready may become Ready again before its deletion.
 	case observed.Expired(DeletedKey(uid, charged)):
 		return outcomeRefunded
@@ -42,15 +42,15 @@ func changeOutcome(p *corev1.Pod, name string, e Entry, observed Observed) outco
 	expired := observed.Expired(ChangedKey(name, e))
 	switch {
 	case p == nil && (expired || observed.ExistsUncovered(e.UID) || NotOlder(observed.ResourceVersion, e.ResourceVersion)):
-		return outcomeGone
+		return outcomeDone
 	case p == nil:
 		return outcomePending
 	case p.DeletionTimestamp != nil, Completed(p):
-		return outcomeGone
+		return outcomeDone
 	case len(e.Effects) > 0:
 		return effectsOutcome(p, e, expired)
 	case !CountsAsAvailable(p) && p.ResourceVersion != e.ResourceVersion && NotOlder(p.ResourceVersion, e.ResourceVersion):
-		return outcomeGone
+		return outcomeDone
 	case expired:
 		return outcomeRefunded
 	}
@@ -62,7 +62,7 @@ func changeOutcome(p *corev1.Pod, name string, e Entry, observed Observed) outco
 func effectsOutcome(p *corev1.Pod, e Entry, expired bool) outcome {
 	switch stateOf(e.Effects, p) {
 	case effectDone:
-		return outcomeGone
+		return outcomeDone
 	case effectPending:
 		return outcomePending
 	}

@@ -107,6 +107,6 @@ func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reco
 		DeleteFunc: func(obj any) { r.podWatch.observe(obj); ofPod(obj) },
 	})
 	for _, informer := range workloads(ctx) {
-		must.Watch(informer, ofWorkload(func(workload owner, namespace string) { enqueue(w.below(workload, namespace)) }))
+		must.Watch(informer, ofWorkload(func(workload owner, namespace string) { enqueue(w.affectedBy(workload, namespace)) }))
 	}
 }

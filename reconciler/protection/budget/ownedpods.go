@@ -12,15 +12,16 @@ type ownedPods struct {
 	// top is their topmost owner with known replicas, or the topmost of all if the
 	// replicas of none are known.
 	top owner
-	// counters are the owners that count the pods, by UID: the Deployment of a pod, or
-	// its direct controller.
-	counters map[types.UID]owner
-	// uncounted is the number of existing pods whose counter is not known to count pods.
-	uncounted int32
+	// controllers are the owners whose replicas are added up, by UID: the Deployment of a
+	// pod, or its direct controller.
+	controllers map[types.UID]owner
+	// unverified is the number of existing pods whose controller's replicas may not be
+	// pods. total compares them with the replicas.
+	unverified int32
 }
 
 func newOwnedPods(top owner) *ownedPods {
-	return &ownedPods{top: top, counters: map[types.UID]owner{}}
+	return &ownedPods{top: top, controllers: map[types.UID]owner{}}
 }
 
 // topmostWithReplicas returns the topmost owner with known replicas, or the topmost one.
@@ -35,23 +36,23 @@ func topmostWithReplicas(chain []owner) owner {
 
 // add adds a pod with these owners.
 func (a *ownedPods) add(chain []owner, exists bool) {
-	counter := chain[0]
+	controller := chain[0]
 	// The ReplicaSets of a Deployment want more pods than the Deployment during a surge.
 	if len(chain) > 1 && chain[1].GroupKind == (schema.GroupKind{Group: "apps", Kind: "Deployment"}) && chain[1].wanted != nil {
-		counter = chain[1]
+		controller = chain[1]
 	}
-	a.counters[counter.uid] = counter
-	if exists && !counter.ofPods {
-		a.uncounted++
+	a.controllers[controller.uid] = controller
+	if exists && !controller.ofPods {
+		a.unverified++
 	}
 }
 
-// total returns how many pods the owners want; at least the sum of what the counters
+// total returns how many pods the owners want; at least the sum of what the controllers
 // want, because the replicas of an owner above them may be groups of pods. If the
 // number is unknown, unknown says why, and total counts existing pods.
 func (a *ownedPods) total() (total int32, unknown string) {
 	var wanted, observed int32
-	for _, c := range a.counters {
+	for _, c := range a.controllers {
 		if c.wanted != nil {
 			wanted += *c.wanted
 			observed += c.observed
@@ -62,11 +63,11 @@ func (a *ownedPods) total() (total int32, unknown string) {
 	}
 	switch {
 	case a.top.wanted == nil:
-		return a.uncounted, a.name() + ": " + a.top.unknown
+		return a.unverified, a.name() + ": " + a.top.unknown
 	// During a scale-down status.replicas of the scale subresource is higher than
 	// spec.replicas.
-	case a.uncounted > max(wanted, observed):
-		return max(wanted, a.uncounted), fmt.Sprintf("%s: its scale subresource counts %d, but %d pods exist", a.name(), max(wanted, observed), a.uncounted)
+	case a.unverified > max(wanted, observed):
+		return max(wanted, a.unverified), fmt.Sprintf("%s: its scale subresource counts %d, but %d pods exist", a.name(), max(wanted, observed), a.unverified)
 	}
 	return wanted, ""
 }

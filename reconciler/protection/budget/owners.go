@@ -35,7 +35,8 @@ type owner struct {
 	replicas
 }
 
-// owners reads owners: the built-in kinds of apps from caches, other kinds live.
+// owners reads owners: the built-in kinds of apps from informers, other
+// kinds from the API server, cached for ownerCacheTTL.
 type owners struct {
 	deployments  appslisters.DeploymentLister
 	replicaSets  appslisters.ReplicaSetLister
@@ -55,7 +56,7 @@ func (o *owners) get(ctx context.Context, kind schema.GroupKind, version, namesp
 		return found, nil
 	}
 	// An object that is missing in the cache may be new.
-	found, err := o.live(ctx, kind, version, namespace, name)
+	found, err := o.readCached(ctx, kind, version, namespace, name)
 	if err == nil && uid != "" && found.uid != "" && found.uid != uid {
 		return owner{GroupKind: kind, name: name, deleted: true}, nil
 	}
@@ -118,7 +119,8 @@ func ownerOf(kind schema.GroupKind, m metav1.Object, r replicas) owner {
 	}
 }
 
-func (o *owners) live(ctx context.Context, kind schema.GroupKind, version, namespace, name string) (owner, error) {
+// readCached reads an owner that is not watched, at most once per ownerCacheTTL.
+func (o *owners) readCached(ctx context.Context, kind schema.GroupKind, version, namespace, name string) (owner, error) {
 	key := kind.String() + "/" + namespace + "/" + name
 	if answer, ok := o.cache.Get(key); ok {
 		found := answer.(owner)

@@ -108,10 +108,10 @@ func (w affectedBudgets) covering(p *corev1.Pod) []*v1alpha1.PodUnavailableBudge
 	})
 }
 
-// below returns the budgets whose status a change of a workload of a watched kind may
+// affectedBy returns the budgets whose status a change of a workload of a watched kind may
 // affect: budgets whose target is the workload or an owner above it, and budgets that
 // cover pods below it.
-func (w affectedBudgets) below(workload owner, namespace string) []*v1alpha1.PodUnavailableBudget {
+func (w affectedBudgets) affectedBy(workload owner, namespace string) []*v1alpha1.PodUnavailableBudget {
 	keys := []string{targetKey(namespace, workload.GroupKind, workload.name)}
 	if targets, complete := w.targets(namespace, workload.refs); complete {
 		keys = append(keys, targets...)

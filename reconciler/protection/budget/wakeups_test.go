@@ -206,7 +206,7 @@ func TestAWorkloadEnqueuesOnlyItsBudgets(t *testing.T) {
 				t.Fatal("not a workload")
 			}
 			got, targets := map[string]bool{}, 0
-			for _, b := range wake.below(workload, "ns") {
+			for _, b := range wake.affectedBy(workload, "ns") {
 				if slices.Contains(tc.want, b.Name) || b.Spec.TargetRef == nil {
 					got[b.Name] = true
 				} else {
