@@ -87,7 +87,7 @@ var examples = map[string]example{
 	"PodDeletionClockSkewed":    {`breakwater_deletionflow_clock_skewed{pod="protection-webhook-1"}`, "1+0" + hour, "0+0" + hour, `pod="protection-webhook-1"`},
 	"PodsWithoutPermission":     {`breakwater_permission_uninjected_pods{reason="PermissionNotInjected"}`, "2+0" + hour, "0+0" + hour, `reason="PermissionNotInjected"`},
 	"PermissionsLeaked":         {`breakwater_permission_sets_leaked_total{reason="PermissionLeaked"}`, "0+1" + hour, "3+0" + hour, `reason="PermissionLeaked"`},
-	"LeakedPermissionInUse":     {`breakwater_permission_leaked_address_pods`, "1+0" + hour, "0+0" + hour, ""},
+	"LeakedPermissionReachable": {`breakwater_permission_leaked_address_pods`, "1+0" + hour, "0+0" + hour, ""},
 	"PodReportsHeld":            {`breakwater_permission_centre_pod_reports_total{cluster="a",result="held"}`, "0+1" + hour, "3+0" + hour, `cluster="a", result="held"`},
 	// The test begins at the time 0.
 	"CertificateNotRenewed": {`breakwater_certificate_expiry_timestamp_seconds{process="permission-centre"}`, "600000+0" + hour, "700000+0" + hour, `process="permission-centre"`},
