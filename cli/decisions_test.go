@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -121,5 +122,15 @@ func TestADrainLeavesTheSamePodsAsKubectl(t *testing.T) {
 				t.Errorf("got %t", got)
 			}
 		})
+	}
+}
+
+// Elsewhere the words are pass and fail.
+func TestTheCommandsOfVerdictsHaveTheWordsOfVerdicts(t *testing.T) {
+	for alias, want := range map[string]string{"pass": "approve", "fail": "reject"} {
+		found, _, err := New("", genericiooptions.IOStreams{}).Find([]string{alias, "deployment/web"})
+		if err != nil || found.Name() != want {
+			t.Errorf("%s: found %s, error %v, want command %s", alias, found.Name(), err, want)
+		}
 	}
 }

@@ -35,8 +35,9 @@ func (a *app) rejectCommand() *cobra.Command {
 
 func (a *app) judgeCommand(v verdict, name, short string) *cobra.Command {
 	c := &cobra.Command{
-		Use:   name + " KIND/NAME -m REASON",
-		Short: short,
+		Use:     name + " KIND/NAME -m REASON",
+		Aliases: []string{v.word},
+		Short:   short,
 		Long: short + `.
 
 A pass is for all pods that have not passed, a fail for all pods, unless --pod names some.
