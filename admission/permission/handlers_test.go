@@ -124,7 +124,7 @@ func TestPodsAreInjectedByTheNearestAnnotation(t *testing.T) {
 
 func TestAPodIsNotCreatedWithAnInitContainerThatCannotVerifyTheServer(t *testing.T) {
 	outside := settings.Default()
-	outside.ServerURL = "https://permissions.example.com"
+	outside.InitActionServerURL = "https://permissions.example.com"
 	for name, tc := range map[string]struct {
 		settings settings.Settings
 		bundle   string

@@ -78,10 +78,10 @@ func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admi
 		}
 	}
 	s, bundle := h.Settings(), h.Bundle()
-	if bundle == "" && s.ServerInCluster() {
+	if bundle == "" && s.InitActionServerInCluster() {
 		return admission.Fail(fmt.Errorf("the init container could not verify the init-action-server: %w", podmeta.ErrNoBundle))
 	}
-	ops := Injection{Sets: sets, Image: h.Image, Server: s.ServerURL, Bundle: bundle, Deadline: s.ClientDeadline}.Patch(p)
+	ops := Injection{Sets: sets, Image: h.Image, Server: s.InitActionServerURL, Bundle: bundle, Deadline: s.ClientDeadline}.Patch(p)
 	if len(ops) == 0 {
 		return admission.Allow(DecisionAlreadyInjected)
 	}

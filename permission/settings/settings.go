@@ -23,7 +23,7 @@ const (
 	KeyCentreURL                 = "centre-url"
 	KeyCentreCallsPerSecond      = "centre-calls-per-second"
 	KeyRejectedRequestsPerMinute = "rejected-requests-per-minute"
-	KeyServerURL                 = "server-url"
+	KeyInitActionServerURL       = "server-url"
 	KeyClientDeadline            = "client-deadline"
 	KeyBreakerThreshold          = "breaker-threshold"
 	KeyBackoffDuration           = "backoff-duration"
@@ -50,8 +50,8 @@ type Settings struct {
 	// RejectedRequestsPerMinute is how many requests of an address the server may
 	// reject per minute before it answers 429.
 	RejectedRequestsPerMinute float64
-	// ServerURL is the URL of the server, for init containers.
-	ServerURL string
+	// InitActionServerURL is the URL of the init-action-server, for init containers.
+	InitActionServerURL string
 	// ClientDeadline is how long an init container retries before it exits.
 	ClientDeadline time.Duration
 	// Breaker configures the breaker of pods.
@@ -59,7 +59,7 @@ type Settings struct {
 	// CMDBURL is the URL of the CMDB in which pods are registered before their
 	// permissions are requested; empty disables it.
 	CMDBURL string
-	// AllowHTTP allows URLs without TLS for CentreURL and ServerURL.
+	// AllowHTTP allows URLs without TLS for CentreURL and InitActionServerURL.
 	AllowHTTP bool
 	// RevokeDeadline is how long after its end a pod is kept if its permissions
 	// cannot be revoked.
@@ -68,9 +68,9 @@ type Settings struct {
 	PodReportInterval time.Duration
 }
 
-// ServerInCluster reports whether ServerURL is a Service of this cluster.
-func (s Settings) ServerInCluster() bool {
-	u, err := url.Parse(s.ServerURL)
+// InitActionServerInCluster reports whether InitActionServerURL is a Service of this cluster.
+func (s Settings) InitActionServerInCluster() bool {
+	u, err := url.Parse(s.InitActionServerURL)
 	return err == nil && (strings.HasSuffix(u.Hostname(), ".svc") || strings.Contains(u.Hostname(), ".svc."))
 }
 
@@ -81,7 +81,7 @@ func Default() Settings {
 		CentreURL:                 "https://permission-centre.altershieldoperator-system.svc.cluster.local",
 		CentreCallsPerSecond:      200,
 		RejectedRequestsPerMinute: 60,
-		ServerURL:                 "https://init-action-server.altershieldoperator-system.svc.cluster.local",
+		InitActionServerURL:       "https://init-action-server.altershieldoperator-system.svc.cluster.local",
 		ClientDeadline:            10 * time.Minute,
 		Breaker:                   podbreaker.DefaultPolicy(),
 		RevokeDeadline:            5 * time.Minute,
@@ -102,8 +102,8 @@ func Parse(data map[string]string) (Settings, error) {
 	r.encrypted(KeyCentreURL, s.CentreURL, s.AllowHTTP)
 	r.float(KeyCentreCallsPerSecond, &s.CentreCallsPerSecond, 0.1, 100_000)
 	r.float(KeyRejectedRequestsPerMinute, &s.RejectedRequestsPerMinute, 1, 100_000)
-	r.url(KeyServerURL, &s.ServerURL, false)
-	r.encrypted(KeyServerURL, s.ServerURL, s.AllowHTTP)
+	r.url(KeyInitActionServerURL, &s.InitActionServerURL, false)
+	r.encrypted(KeyInitActionServerURL, s.InitActionServerURL, s.AllowHTTP)
 	r.duration(KeyClientDeadline, &s.ClientDeadline, time.Second, 10*time.Minute)
 	r.int(KeyBreakerThreshold, &s.Breaker.Threshold, 1, 100)
 	b := &s.Breaker.Backoff

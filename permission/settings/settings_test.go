@@ -35,8 +35,8 @@ func TestParseReadsEachKeyAndNamesInvalidKeys(t *testing.T) {
 		"centre without a scheme":     {KeyCentreURL, "centre:8443", true, nil},
 		"centre outside without TLS":  {KeyCentreURL, "http://centre.example", true, nil},
 		"centre in the cluster":       {KeyCentreURL, "https://centre.tools.svc", false, func(s Settings) bool { return s.CentreURL == "https://centre.tools.svc" }},
-		"server outside without TLS":  {KeyServerURL, "http://10.0.0.1", true, nil},
-		"name that is not a Service":  {KeyServerURL, "http://svc", true, nil},
+		"server outside without TLS":  {KeyInitActionServerURL, "http://10.0.0.1", true, nil},
+		"name that is not a Service":  {KeyInitActionServerURL, "http://svc", true, nil},
 		"TLS is not required":         {KeyAllowHTTP, "true", false, func(s Settings) bool { return s.AllowHTTP }},
 		"neither true nor false":      {KeyAllowHTTP, "perhaps", true, nil},
 		"rate":                        {KeyCentreCallsPerSecond, "0.5", false, func(s Settings) bool { return s.CentreCallsPerSecond == 0.5 }},
@@ -77,7 +77,7 @@ func TestParseReadsEachKeyAndNamesInvalidKeys(t *testing.T) {
 }
 
 func TestTokensAreSentWithoutTLSOnlyIfThatIsAllowed(t *testing.T) {
-	for key, url := range map[string]string{KeyCentreURL: "http://permission-centre.altershieldoperator-system.svc.cluster.local", KeyServerURL: "http://10.0.0.1"} {
+	for key, url := range map[string]string{KeyCentreURL: "http://permission-centre.altershieldoperator-system.svc.cluster.local", KeyInitActionServerURL: "http://10.0.0.1"} {
 		_, err := Parse(map[string]string{key: url})
 		if err == nil || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "set "+KeyAllowHTTP+" to true") {
 			t.Errorf("%s %s: %v, want an error that names the key and the fix", key, url, err)

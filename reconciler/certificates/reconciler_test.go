@@ -123,7 +123,7 @@ func TestClientsTrustTheServersByTheirConfiguredNames(t *testing.T) {
 	f := newFixture(t)
 	f.reconcile(t)
 	s := settings.Default()
-	for service, url := range map[string]string{"permission-centre": s.CentreURL, "init-action-server": s.ServerURL} {
+	for service, url := range map[string]string{"permission-centre": s.CentreURL, "init-action-server": s.InitActionServerURL} {
 		if err := f.verify(t, service, strings.TrimPrefix(url, "https://")); err != nil {
 			t.Errorf("%s: %v", url, err)
 		}

@@ -20,7 +20,7 @@ import (
 )
 
 // maxMemoryOfACall bounds the memory of a waiting call and of its client, in bytes. The
-// memory limit in config/permission/600-server.yaml is enough for more than 3000 of them.
+// memory limit in config/permission/600-init-action-server.yaml is enough for more than 3000 of them.
 const maxMemoryOfACall = 160 << 10
 
 func TestAThousandPodsWaitAndEachGetsItsAnswer(t *testing.T) {
