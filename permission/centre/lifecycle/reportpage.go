@@ -44,7 +44,7 @@ func (o OtherCluster) Error() string {
 }
 
 // CheckCluster returns OtherCluster if the name belongs to another cluster. A name
-// that belongs to no cluster is registered for this one.
+// that belongs to no cluster then belongs to this one.
 func (e *Engine) CheckCluster(ctx context.Context, name, uid string) error {
 	if len(uid) > maxClusterUID {
 		return InvalidRequest{"clusterUID", fmt.Sprintf("must have at most %d bytes", maxClusterUID)}

@@ -36,8 +36,8 @@ func (c *call) readApplications(ctx context.Context) error {
 	return nil
 }
 
-// register runs the steps that come before the request of permissions.
-func (c *call) register(ctx context.Context) error {
+// runSteps runs the steps that come before the request of permissions.
+func (c *call) runSteps(ctx context.Context) error {
 	request, err := c.applicationRequest(ctx, "")
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (c *call) register(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", step.Name(), err)
 		}
 	}
-	c.facts.Registered = true
+	c.facts.StepsDone = true
 	return nil
 }
 
