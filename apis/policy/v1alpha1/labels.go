@@ -21,7 +21,8 @@ const (
 	CountCustomResourcesLabel = "policy.breakwater.dev/count-custom-resources"
 
 	// HasBudgetLabel is on a namespace while it has a PodUnavailableBudget. The API
-	// server calls the webhook for pods of such namespaces only.
+	// server calls the webhook for pods of such namespaces only. It does not say that
+	// the budget is in effect: condition Guarding does.
 	HasBudgetLabel = "policy.breakwater.dev/guarded"
 	// HasBudgetValue is the one value of HasBudgetLabel.
 	HasBudgetValue = "true"
