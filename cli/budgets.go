@@ -27,7 +27,7 @@ func (a *app) budgetsCommand() *cobra.Command {
 		Short: "List budgets and flow controls with what they allow now",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.connect()
+			c, err := a.clients()
 			if err != nil {
 				return err
 			}

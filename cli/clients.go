@@ -21,13 +21,13 @@ type clients struct {
 	namespace  string
 }
 
-// connect returns the clients. Warnings of the API server are printed as kubectl does.
-func (a *app) connect() (*clients, error) {
-	return a.connectWith(rest.NewWarningWriter(a.ErrOut, rest.WarningWriterOptions{Deduplicate: true}))
+// clients returns the clients of the cluster that the flags select. Warnings of the API server are printed as kubectl does.
+func (a *app) clients() (*clients, error) {
+	return a.clientsWith(rest.NewWarningWriter(a.ErrOut, rest.WarningWriterOptions{Deduplicate: true}))
 }
 
-// connectWith returns clients that pass the warnings of the API server to a handler.
-func (a *app) connectWith(warnings rest.WarningHandler) (*clients, error) {
+// clientsWith returns clients that pass the warnings of the API server to a handler.
+func (a *app) clientsWith(warnings rest.WarningHandler) (*clients, error) {
 	config, err := a.flags.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)

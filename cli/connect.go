@@ -17,9 +17,9 @@ import (
 // provePause is the pause between signed calls while the server does not know a new scene.
 const provePause = time.Second
 
-// connection has the flags of connect. An empty value keeps the one of the cluster or the
+// connectFlags are the flags of connect. An empty value keeps the one of the cluster or the
 // server, or means the default.
-type connection struct {
+type connectFlags struct {
 	server, platform, tenant, scene, cluster, callback string
 	// tokenFile is the file with the token of the platform; - is stdin.
 	tokenFile string
@@ -32,7 +32,7 @@ type connection struct {
 }
 
 func (a *app) connectCommand() *cobra.Command {
-	var f connection
+	var f connectFlags
 	c := &cobra.Command{
 		Use:   "connect --server URL",
 		Short: "Set up an AlterShield server for this cluster",
@@ -47,7 +47,7 @@ is missing or differs. Rules are not created: without rules the server passes ev
 			if err := f.check(); err != nil {
 				return err
 			}
-			c, err := a.connect()
+			c, err := a.clients()
 			if err != nil {
 				return err
 			}
@@ -74,8 +74,8 @@ is missing or differs. Rules are not created: without rules the server passes ev
 
 // connectServer prints the missing steps and makes them. The cluster uses the server only after the
 // proof. A generated token is stored before the server has it, because it cannot be read there.
-func (a *app) connectServer(ctx context.Context, c *clients, f connection) error {
-	in, err := a.connectionInput(ctx, c, f)
+func (a *app) connectServer(ctx context.Context, c *clients, f connectFlags) error {
+	in, err := a.readConnectInput(ctx, c, f)
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (a *app) proveCallback(ctx context.Context, config altershield.Config, addr
 }
 
 // printSteps prints the steps of a setup.
-func (a *app) printSteps(in connectionInput, s connectionSettings, plan setup.Plan, token tokenDecision) error {
+func (a *app) printSteps(in connectInput, s connectSettings, plan setup.Plan, token tokenDecision) error {
 	var lines []string
 	for _, line := range plan.Lines(s.want) {
 		lines = append(lines, "server: "+line)

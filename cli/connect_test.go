@@ -19,8 +19,8 @@ import (
 )
 
 // connected returns a cluster that uses a server; keys and values follow.
-func connected(keys ...string) connectionInput {
-	in := connectionInput{
+func connected(keys ...string) connectInput {
+	in := connectInput{
 		config: &corev1.ConfigMap{Data: map[string]string{"_example": "x"}}, secret: &corev1.Secret{},
 		settings: settings.Default(), callback: "http://callback.example.com", cluster: "0c1f-6a8f",
 	}
@@ -33,38 +33,38 @@ func connected(keys ...string) connectionInput {
 func TestConnectTakesSettingsOfFlagsOrOfTheClusterOrTheDefaults(t *testing.T) {
 	const server = "https://server"
 	for name, tc := range map[string]struct {
-		flags connection
-		in    connectionInput
+		flags connectFlags
+		in    connectInput
 		want  map[string]string
 		err   string
 	}{
-		"defaults": {connection{server: server + "/"}, connected(), map[string]string{
+		"defaults": {connectFlags{server: server + "/"}, connected(), map[string]string{
 			"base-url": server, "platform": "breakwater", "tenant-code": "default", "cluster-name": "0c1f-6a8f", "change-scene-key": "breakwater.0c1f_6a8f.rollout",
 		}, ""},
 		"flags": {
-			connection{server: server, platform: "p", tenant: "t", cluster: "hangzhou-1", scene: "s", releaseCheck: true, releaseScene: "r"}, connected(),
+			connectFlags{server: server, platform: "p", tenant: "t", cluster: "hangzhou-1", scene: "s", releaseCheck: true, releaseScene: "r"}, connected(),
 			map[string]string{"base-url": server, "platform": "p", "tenant-code": "t", "cluster-name": "hangzhou-1", "change-scene-key": "s", "release-check-scene-key": "r"}, "",
 		},
 		"the cluster": {
-			connection{server: server, releaseCheck: true},
+			connectFlags{server: server, releaseCheck: true},
 			connected("base-url", server, "platform", "p", "tenant-code", "t", "cluster-name", "c", "change-scene-key", "s", "release-check-scene-key", "r"),
 			map[string]string{"base-url": server, "platform": "p", "tenant-code": "t", "cluster-name": "c", "change-scene-key": "s", "release-check-scene-key": "r"}, "",
 		},
-		"no release check": {connection{server: server}, connected("release-check-scene-key", "r"), map[string]string{
+		"no release check": {connectFlags{server: server}, connected("release-check-scene-key", "r"), map[string]string{
 			"base-url": server, "platform": "breakwater", "tenant-code": "default", "cluster-name": "0c1f-6a8f", "change-scene-key": "breakwater.0c1f_6a8f.rollout",
 		}, ""},
-		"another server":   {connection{server: server}, connected("base-url", "https://user:secret@other"), nil, `key base-url of ConfigMap config-altershield is "https://user:xxxxx@other"`},
-		"another platform": {connection{server: server, platform: "p"}, connected("platform", "q"), nil, `key platform of ConfigMap config-altershield is "q", and would be "p"`},
-		"a replacement": {connection{server: server, platform: "p", replace: true}, connected("base-url", "https://other", "platform", "q"), map[string]string{
+		"another server":   {connectFlags{server: server}, connected("base-url", "https://user:secret@other"), nil, `key base-url of ConfigMap config-altershield is "https://user:xxxxx@other"`},
+		"another platform": {connectFlags{server: server, platform: "p"}, connected("platform", "q"), nil, `key platform of ConfigMap config-altershield is "q", and would be "p"`},
+		"a replacement": {connectFlags{server: server, platform: "p", replace: true}, connected("base-url", "https://other", "platform", "q"), map[string]string{
 			"base-url": server, "platform": "p", "tenant-code": "default", "cluster-name": "0c1f-6a8f", "change-scene-key": "breakwater.0c1f_6a8f.rollout",
 		}, ""},
-		"a dash in a scene":             {connection{server: server, scene: "a-b"}, connected(), nil, `--scene is "a-b"`},
-		"a dot at the end of a scene":   {connection{server: server, scene: "a."}, connected(), nil, `--scene is "a."`},
-		"a digit at the start":          {connection{server: server, scene: "1a"}, connected(), nil, `--scene is "1a"`},
-		"a long scene":                  {connection{server: server, releaseCheck: true, releaseScene: strings.Repeat("x", 201)}, connected(), nil, "--release-check-scene has 201 bytes"},
-		"one scene for both":            {connection{server: server, scene: "s", releaseCheck: true, releaseScene: "s"}, connected(), nil, "--release-check-scene is the scene of rollouts"},
-		"a callback with a path":        {connection{server: server, callback: "https://callback/x"}, connected(), nil, "--callback has the path /x"},
-		"a callback without a protocol": {connection{server: server, callback: "callback.example.com"}, connected(), nil, "--callback is no http or https URL"},
+		"a dash in a scene":             {connectFlags{server: server, scene: "a-b"}, connected(), nil, `--scene is "a-b"`},
+		"a dot at the end of a scene":   {connectFlags{server: server, scene: "a."}, connected(), nil, `--scene is "a."`},
+		"a digit at the start":          {connectFlags{server: server, scene: "1a"}, connected(), nil, `--scene is "1a"`},
+		"a long scene":                  {connectFlags{server: server, releaseCheck: true, releaseScene: strings.Repeat("x", 201)}, connected(), nil, "--release-check-scene has 201 bytes"},
+		"one scene for both":            {connectFlags{server: server, scene: "s", releaseCheck: true, releaseScene: "s"}, connected(), nil, "--release-check-scene is the scene of rollouts"},
+		"a callback with a path":        {connectFlags{server: server, callback: "https://callback/x"}, connected(), nil, "--callback has the path /x"},
+		"a callback without a protocol": {connectFlags{server: server, callback: "callback.example.com"}, connected(), nil, "--callback is no http or https URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := tc.flags.settings(tc.in)
@@ -90,14 +90,14 @@ func TestConnectTakesSettingsOfFlagsOrOfTheClusterOrTheDefaults(t *testing.T) {
 
 func TestTheConfigurationOfConnectIsCheckedAsTheFunctionsDo(t *testing.T) {
 	for name, tc := range map[string]struct {
-		flags connection
-		in    connectionInput
+		flags connectFlags
+		in    connectInput
 		err   string
 	}{
-		"valid":          {connection{}, connected(), ""},
-		"a platform":     {connection{platform: strings.Repeat("p", 33)}, connected(), "config-altershield platform: has 33 bytes"},
-		"an older key":   {connection{}, connected("qps", "many"), "config-altershield qps: is"},
-		"a mistyped key": {connection{}, connected("base-ulr", "x"), "config-altershield base-ulr: is not a known key"},
+		"valid":          {connectFlags{}, connected(), ""},
+		"a platform":     {connectFlags{platform: strings.Repeat("p", 33)}, connected(), "config-altershield platform: has 33 bytes"},
+		"an older key":   {connectFlags{}, connected("qps", "many"), "config-altershield qps: is"},
+		"a mistyped key": {connectFlags{}, connected("base-ulr", "x"), "config-altershield base-ulr: is not a known key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.flags.server = "https://server"
@@ -147,16 +147,16 @@ func TestTheTokenOfConnectIsGivenStoredOrGenerated(t *testing.T) {
 
 func TestTheLimitsOfConnectAreShorterThanBreakwaterWaits(t *testing.T) {
 	for name, tc := range map[string]struct {
-		flags connection
+		flags connectFlags
 		kept  time.Duration
 		err   string
 	}{
-		"the default":         {connection{}, 0, ""},
-		"a limit":             {connection{pre: 119 * time.Second}, 0, ""},
-		"a PRE limit":         {connection{pre: 2 * time.Minute}, 0, "--pre-check-timeout is 2m0s at the server, and Breakwater waits 2m0s"},
-		"a POST limit":        {connection{post: time.Hour}, 0, "--post-check-timeout is 1h0m0s"},
-		"a limit that stays":  {connection{}, time.Hour, "--pre-check-timeout is 1h0m0s"},
-		"a shorter one stays": {connection{}, time.Second, ""},
+		"the default":         {connectFlags{}, 0, ""},
+		"a limit":             {connectFlags{pre: 119 * time.Second}, 0, ""},
+		"a PRE limit":         {connectFlags{pre: 2 * time.Minute}, 0, "--pre-check-timeout is 2m0s at the server, and Breakwater waits 2m0s"},
+		"a POST limit":        {connectFlags{post: time.Hour}, 0, "--post-check-timeout is 1h0m0s"},
+		"a limit that stays":  {connectFlags{}, time.Hour, "--pre-check-timeout is 1h0m0s"},
+		"a shorter one stays": {connectFlags{}, time.Second, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.flags.server = "https://server"

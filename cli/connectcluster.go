@@ -21,8 +21,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
-// connectionInput reads what connect needs of the cluster.
-func (a *app) connectionInput(ctx context.Context, c *clients, f connection) (in connectionInput, err error) {
+// readConnectInput reads what connect needs of the cluster.
+func (a *app) readConnectInput(ctx context.Context, c *clients, f connectFlags) (in connectInput, err error) {
 	if in.given, err = a.readToken(f.tokenFile); err != nil {
 		return in, err
 	}

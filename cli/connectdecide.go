@@ -27,8 +27,8 @@ const (
 // callbackPath is the path of function callback.
 const callbackPath = "/openapi/altershield/callback"
 
-// connectionInput is what the cluster has.
-type connectionInput struct {
+// connectInput is what the cluster has.
+type connectInput struct {
 	config *corev1.ConfigMap
 	secret *corev1.Secret
 	// settings are those of the OpsConfigInfos.
@@ -40,15 +40,15 @@ type connectionInput struct {
 	given string
 }
 
-// connectionSettings are the values of ConfigMap config-altershield, and what they need at the server.
-type connectionSettings struct {
+// connectSettings are the values of ConfigMap config-altershield, and what they need at the server.
+type connectSettings struct {
 	values map[string]string
 	want   setup.Want
 }
 
 // check checks what needs neither the cluster nor the server. The errors do not repeat the URL, which
 // may contain a password.
-func (f connection) check() error {
+func (f connectFlags) check() error {
 	u, err := url.Parse(f.server)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
@@ -73,7 +73,7 @@ func (f connection) check() error {
 
 // settings returns the settings of the connection: those of the flags, or else of the cluster, or else
 // the defaults. It returns an error if that would replace a setting without --replace.
-func (f connection) settings(in connectionInput) (connectionSettings, error) {
+func (f connectFlags) settings(in connectInput) (connectSettings, error) {
 	current := func(key string) string { return strings.TrimSpace(in.config.Data[key]) }
 	cluster := cmp.Or(f.cluster, current("cluster-name"), in.cluster)
 	values := map[string]string{
@@ -88,14 +88,14 @@ func (f connection) settings(in connectionInput) (connectionSettings, error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if was := current(key); was != "" && was != values[key] && !f.replace {
-			return connectionSettings{}, fmt.Errorf("key %s of ConfigMap config-altershield is %q, and would be %q; releases in progress have orders there: wait for their end and pass --replace, or leave it", key, redacted(was), values[key])
+			return connectSettings{}, fmt.Errorf("key %s of ConfigMap config-altershield is %q, and would be %q; releases in progress have orders there: wait for their end and pass --replace, or leave it", key, redacted(was), values[key])
 		}
 	}
 	callback, err := callbackURL(cmp.Or(f.callback, in.callback))
 	if err != nil {
-		return connectionSettings{}, err
+		return connectSettings{}, err
 	}
-	s := connectionSettings{values: values, want: setup.Want{
+	s := connectSettings{values: values, want: setup.Want{
 		Platform: values["platform"], Owner: cmp.Or(current("creator"), altershield.DefaultCreator), Tenant: values["tenant-code"],
 		TargetType: cmp.Or(current("effective-target-type"), altershield.DefaultEffectiveTargetType), Replace: f.replace,
 		Scenes: []setup.Scene{{
@@ -164,7 +164,7 @@ func redacted(value string) string {
 }
 
 // checkLimits returns an error if a check may last as long as Breakwater waits for its verdict.
-func (s connectionSettings) checkLimits(seen setup.Seen, now settings.Settings) error {
+func (s connectSettings) checkLimits(seen setup.Seen, now settings.Settings) error {
 	pre, post := s.want.Scenes[0].Limits(seen)
 	for _, limit := range []struct {
 		flag, setting   string
@@ -189,7 +189,7 @@ type tokenDecision struct {
 
 // decideToken returns the token of the platform: the given one, or else that of the Secret. Tokens
 // cannot be read from the server.
-func decideToken(in connectionInput, platform string, exists, replace bool) (tokenDecision, error) {
+func decideToken(in connectInput, platform string, exists, replace bool) (tokenDecision, error) {
 	stored := strings.TrimSpace(string(in.secret.Data[altershield.TokenKey]))
 	source, value := "--token-file", in.given
 	if value == "" {
@@ -212,7 +212,7 @@ func decideToken(in connectionInput, platform string, exists, replace bool) (tok
 }
 
 // changes returns the values that differ from the ConfigMap.
-func (s connectionSettings) changes(config *corev1.ConfigMap) map[string]string {
+func (s connectSettings) changes(config *corev1.ConfigMap) map[string]string {
 	changed := map[string]string{}
 	for key, value := range s.values {
 		if strings.TrimSpace(config.Data[key]) != value {
@@ -223,7 +223,7 @@ func (s connectionSettings) changes(config *corev1.ConfigMap) map[string]string 
 }
 
 // lines describe the changes of the ConfigMap.
-func (s connectionSettings) lines(config *corev1.ConfigMap) (lines []string) {
+func (s connectSettings) lines(config *corev1.ConfigMap) (lines []string) {
 	changed := s.changes(config)
 	for _, key := range slices.Sorted(maps.Keys(changed)) {
 		lines = append(lines, fmt.Sprintf("ConfigMap config-altershield: set %s to %s", key, changed[key]))
@@ -232,7 +232,7 @@ func (s connectionSettings) lines(config *corev1.ConfigMap) (lines []string) {
 }
 
 // config returns the configuration that the functions will have. It checks all keys as they do.
-func (s connectionSettings) config(in connectionInput, token tokenDecision) (altershield.Config, error) {
+func (s connectSettings) config(in connectInput, token tokenDecision) (altershield.Config, error) {
 	merged := in.config.DeepCopy()
 	if merged.Data == nil {
 		merged.Data = map[string]string{}

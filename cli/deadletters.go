@@ -28,7 +28,7 @@ has no effect yet. A report is sent once: REPLAY Possible means that command rep
 Kubernetes deletes the Events of wake-ups and reports after an hour.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.connect()
+			c, err := a.clients()
 			if err != nil {
 				return err
 			}

@@ -30,7 +30,7 @@ func (a *app) doctorCommand() *cobra.Command {
 and what the self-check found. It reads cluster-wide objects. Exit code 1: a check failed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.connect()
+			c, err := a.clients()
 			if err != nil {
 				return err
 			}

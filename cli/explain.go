@@ -21,7 +21,7 @@ poddeletionflowcontrol (pdfc).`,
 		Example: "  kubectl breakwater explain deployment/web\n  kubectl breakwater explain pod/web-0",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.connect()
+			c, err := a.clients()
 			if err != nil {
 				return err
 			}

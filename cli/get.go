@@ -25,7 +25,7 @@ func (a *app) getCommand() *cobra.Command {
 		Example: "  kubectl breakwater get -A\n  kubectl breakwater get deployment/web -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.connect()
+			c, err := a.clients()
 			if err != nil {
 				return err
 			}

@@ -30,7 +30,7 @@ func (a *app) permissionsCommand() *cobra.Command {
 		Short: "List the pods that need permissions, and what they wait for",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.connect()
+			c, err := a.clients()
 			if err != nil {
 				return err
 			}

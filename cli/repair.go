@@ -77,7 +77,7 @@ again. On a suspended workload it is the repair, for a fault outside of the temp
 // patchWorkload patches a workload, as the repair if it is suspended. change returns the merge
 // patch for the object as it is now; a rollout changes the object's status all the time.
 func (a *app) patchWorkload(ctx context.Context, argument string, again bool, change func(*unstructured.Unstructured) (map[string]any, error)) error {
-	c, err := a.connect()
+	c, err := a.clients()
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ Wake-ups and verdicts need no replay, because the controller or their judge send
 
 // replay requests the replay of the named dead letters; of all, if there are no names.
 func (a *app) replay(ctx context.Context, names []string) error {
-	c, err := a.connect()
+	c, err := a.clients()
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ no manifest: the templates of successful versions are saved. A suspended workloa
 		Example: "  kubectl breakwater rollback deployment/web\n  kubectl breakwater rollback deployment/web --to 3b41f0c2",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.connect()
+			c, err := a.clients()
 			if err != nil {
 				return err
 			}

@@ -55,7 +55,7 @@ func (a *app) simulation(c *cobra.Command, run func(ctx context.Context, c *clie
 	var format string
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		warnings := &warningCollector{}
-		cl, err := a.connectWith(warnings)
+		cl, err := a.clientsWith(warnings)
 		if err != nil {
 			return err
 		}

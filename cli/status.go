@@ -38,7 +38,7 @@ Exit code 0: it passed. 1: it is held or failed, or an error. 2: it still ran at
 			if timeout < 0 {
 				return fmt.Errorf("--timeout %s is negative: write a duration like 10m, or 0 to print the state now", timeout)
 			}
-			c, err := a.connect()
+			c, err := a.clients()
 			if err != nil {
 				return err
 			}

@@ -22,7 +22,7 @@ func (a *app) treeCommand() *cobra.Command {
 		Example: "  kubectl breakwater tree deployment/web -w",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.connect()
+			c, err := a.clients()
 			if err != nil {
 				return err
 			}

@@ -17,10 +17,10 @@ type PersonVerdict struct {
 	Pods []string
 }
 
-// Judge returns the results that give a person's verdict, pass or fail, to pods of the
+// VerdictsOfPerson returns the podResults that give a verdict of a person, pass or fail, to pods of the
 // batches. Without names a pass is for all pods that have not passed, and a fail for all
 // pods. Results of other pods are kept.
-func Judge(batches []v1alpha1.ChangePod, verdict, message string, names []string) ([]PersonVerdict, error) {
+func VerdictsOfPerson(batches []v1alpha1.ChangePod, verdict, message string, names []string) ([]PersonVerdict, error) {
 	var all []PersonVerdict
 	missing := slices.Clone(names)
 	for i := range batches {

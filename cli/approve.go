@@ -19,21 +19,21 @@ import (
 
 // verdict is a verdict that a person gives.
 type verdict struct {
-	// word is pass or fail.
-	word, message string
+	// value is pass or fail.
+	value, message string
 	pods          []string
 	order         bool
 }
 
 func (a *app) approveCommand() *cobra.Command {
-	return a.judgeCommand(verdict{word: "pass"}, "approve", "Pass pods of the current release by hand; overrides all other judges")
+	return a.verdictCommand(verdict{value: "pass"}, "approve", "Pass pods of the current release by hand; overrides all other judges")
 }
 
 func (a *app) rejectCommand() *cobra.Command {
-	return a.judgeCommand(verdict{word: "fail"}, "reject", "Fail pods of the current release by hand; overrides all other judges")
+	return a.verdictCommand(verdict{value: "fail"}, "reject", "Fail pods of the current release by hand; overrides all other judges")
 }
 
-func (a *app) judgeCommand(v verdict, name, short string) *cobra.Command {
+func (a *app) verdictCommand(v verdict, name, short string) *cobra.Command {
 	c := &cobra.Command{
 		Use:     name + " KIND/NAME -m REASON",
 		Aliases: []string{v.word},
@@ -51,11 +51,11 @@ A pass is for all pods that have not passed, a fail for all pods, unless --pod n
 			if v.order && len(v.pods) > 0 {
 				return errors.New("--order judges the release as a whole and --pod single pods: use one of them")
 			}
-			c, err := a.connect()
+			c, err := a.clients()
 			if err != nil {
 				return err
 			}
-			return a.judge(cmd.Context(), c, args[0], v)
+			return a.writeVerdict(cmd.Context(), c, args[0], v)
 		},
 	}
 	c.Flags().StringVarP(&v.message, "message", "m", "", "Reason of the verdict, which is stored with it (required)")
@@ -64,7 +64,7 @@ A pass is for all pods that have not passed, a fail for all pods, unless --pod n
 	return c
 }
 
-func (a *app) judge(ctx context.Context, c *clients, argument string, v verdict) error {
+func (a *app) writeVerdict(ctx context.Context, c *clients, argument string, v verdict) error {
 	// Another writer may be faster: try again with the current object.
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		_, f, err := c.factsOf(ctx, argument)
@@ -76,9 +76,9 @@ func (a *app) judge(ctx context.Context, c *clients, argument string, v verdict)
 			return fmt.Errorf("%s has no release to judge: `kubectl breakwater explain %s -n %s` says why", argument, argument, f.Namespace)
 		}
 		if v.order {
-			err = c.judgeOrder(ctx, release, v)
+			err = c.writeOrderVerdict(ctx, release, v)
 		} else {
-			err = a.judgePods(ctx, c, f, release, v)
+			err = a.writePodVerdicts(ctx, c, f, release, v)
 		}
 		switch {
 		case apierrors.IsForbidden(err):
@@ -86,16 +86,16 @@ func (a *app) judge(ctx context.Context, c *clients, argument string, v verdict)
 		case err != nil:
 			return fmt.Errorf("write the verdict: %w", err)
 		case v.order:
-			_, err = fmt.Fprintf(a.Out, "%s: %s\n", release.Name, v.word)
+			_, err = fmt.Fprintf(a.Out, "%s: %s\n", release.Name, v.value)
 		}
 		return err
 	})
 }
 
-func (c *clients) judgeOrder(ctx context.Context, release *v1alpha1.ChangeWorkload, v verdict) error {
+func (c *clients) writeOrderVerdict(ctx context.Context, release *v1alpha1.ChangeWorkload, v verdict) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": release.ResourceVersion},
-		"status":   map[string]any{"orderResult": v1alpha1.OrderResult{Verdict: v.word, Message: v.message}},
+		"status":   map[string]any{"orderResult": v1alpha1.OrderResult{Verdict: v.value, Message: v.message}},
 	})
 	if err != nil {
 		return err
@@ -104,8 +104,8 @@ func (c *clients) judgeOrder(ctx context.Context, release *v1alpha1.ChangeWorklo
 	return err
 }
 
-func (a *app) judgePods(ctx context.Context, c *clients, f diagnosis.Facts, release *v1alpha1.ChangeWorkload, v verdict) error {
-	verdicts, err := diagnosis.Judge(f.BatchesOf(release), v.word, v.message, v.pods)
+func (a *app) writePodVerdicts(ctx context.Context, c *clients, f diagnosis.Facts, release *v1alpha1.ChangeWorkload, v verdict) error {
+	verdicts, err := diagnosis.VerdictsOfPerson(f.BatchesOf(release), v.value, v.message, v.pods)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (a *app) judgePods(ctx context.Context, c *clients, f diagnosis.Facts, rele
 			return err
 		}
 		for _, pod := range j.Pods {
-			if _, err := fmt.Fprintf(a.Out, "pod/%s: %s\n", pod, v.word); err != nil {
+			if _, err := fmt.Fprintf(a.Out, "pod/%s: %s\n", pod, v.value); err != nil {
 				return err
 			}
 		}
