@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
@@ -25,8 +25,6 @@ type Facts struct {
 	// Releases are the ChangeWorkloads of the workload, Batches their ChangePods.
 	Releases []v1alpha1.ChangeWorkload
 	Batches  []v1alpha1.ChangePod
-	// Pods are the pods of the namespace that are in a batch.
-	Pods []corev1.Pod
 }
 
 // WayOut is a way out of a state: what it does, and the command.
@@ -250,6 +248,29 @@ func (f Facts) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
 
 // waits says what a batch waits for; empty if it does not wait.
 func waits(b *v1alpha1.ChangePod) string {
+	if cond := b.Status.GetCondition(v1alpha1.PodJudged); cond != nil && len(b.Spec.Judges) > 0 && b.Status.Phase == v1alpha1.BatchPostSubmitted {
+		return waitsWithJudges(b, cond)
+	}
+	return waitsForServer(b)
+}
+
+// waitsWithJudges is waits for a batch in stage POST that has judges other than the server. Their
+// timeouts count from the creation of the batch; a batch that is held has none.
+func waitsWithJudges(b *v1alpha1.ChangePod, judged *apis.Condition) string {
+	if judged.IsFalse() {
+		return "is held: " + judged.Message
+	}
+	text := "has no verdict yet: " + judged.Message
+	for _, j := range b.OtherJudges(true) {
+		if b.Status.JudgeVerdictOf(j.Name) == nil {
+			text += fmt.Sprintf("; judge %s has %d s from the creation of the batch", j.Name, cmp.Or(j.TimeoutSeconds, b.Status.PostTimeOutThreshold))
+		}
+	}
+	return text
+}
+
+// waitsForServer is waits for a batch that only the server judges.
+func waitsForServer(b *v1alpha1.ChangePod) string {
 	stage, called := v1alpha1.StagePre, false
 	switch b.Status.Phase {
 	case v1alpha1.BatchExecuteDone, v1alpha1.BatchPostFinish:

@@ -34,6 +34,15 @@ func with(releases ...*v1alpha1.ChangeWorkload) func(*diagnosis.Facts) {
 	}
 }
 
+// ofJudges adds a batch that the server and judge metrics judge, and of which the server passed stage POST.
+func ofJudges(judged corev1.ConditionStatus, message string) func(*diagnosis.Facts) {
+	b := v1alpha1.ChangePod{ObjectMeta: metav1.ObjectMeta{Name: "web--x--v--x--1", OwnerReferences: []metav1.OwnerReference{{UID: "r", Controller: ptr.To(true)}}}}
+	b.Spec.Judges = []v1alpha1.Judge{{Name: v1alpha1.JudgeServer}, {Name: v1alpha1.JudgeMetrics, TimeoutSeconds: 420}}
+	b.Status.Phase, b.Status.PostTimeOutThreshold = v1alpha1.BatchPostSubmitted, 120
+	b.Status.Conditions = []apis.Condition{{Type: v1alpha1.PodJudged, Status: judged, Message: message}}
+	return func(f *diagnosis.Facts) { f.Batches = append(f.Batches, b) }
+}
+
 func suspended(f *diagnosis.Facts) { f.Labels[v1alpha1.SuspendLabel] = "1700000000" }
 
 func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
@@ -89,6 +98,10 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 			[]string{"because"}, []string{"kubectl describe pods -n shop", "rollback deployment/web -n shop --to good"}},
 		"a batch that waits for the server": {facts(with(running), func(f *diagnosis.Facts) { f.Batches = []v1alpha1.ChangePod{waiting} }), diagnosis.StateRunning,
 			[]string{"batch web--x--v--x--1 waits for the server: call 2 of stage PRE failed: ServerUnreachable: connection refused"}, []string{"status deployment/web"}},
+		"a batch that waits for judge metrics": {facts(with(running), ofJudges(corev1.ConditionUnknown, "waiting for judge metrics")), diagnosis.StateRunning,
+			[]string{"batch web--x--v--x--1 has no verdict yet: waiting for judge metrics; judge metrics has 420 s from the creation of the batch"}, []string{"status deployment/web"}},
+		"a batch that a judge holds": {facts(with(running), ofJudges(corev1.ConditionFalse, "metrics: no verdict in time")), diagnosis.StateRunning,
+			[]string{"batch web--x--v--x--1 is held: metrics: no verdict in time"}, []string{"status deployment/web"}},
 		"a release with changed images": {facts(with(drifted)), diagnosis.StatePassed, []string{"images were changed"}, nil},
 		"a release that passed":         {facts(with(release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, ""))), diagnosis.StatePassed, []string{"because"}, nil},
 	} {
