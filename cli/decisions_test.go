@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -33,8 +34,8 @@ func TestARollbackSelectsASavedVersion(t *testing.T) {
 		"the newest other version":        {saved("now", "b", "a"), "", "b", ""},
 		"a version by its beginning":      {saved("now", "beta", "alpha"), "al", "alpha", ""},
 		"a version that is not saved":     {saved("now", "b"), "c", "", "is not a saved version: use one of b"},
-		"the current version":             {saved("now", "b"), "now", "", "is not a saved version"},
-		"a beginning of several versions": {saved("ab", "ac"), "a", "", "is a prefix of several versions"},
+		"the current version":             {saved("now", "b"), "now", "", "--to now is the current version: use one of b"},
+		"a beginning of several versions": {saved("ab", "ac", "b"), "a", "", "is a prefix of several versions (ab, ac)"},
 		"nothing is saved":                {saved("now"), "", "", "no other version has succeeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,28 +83,37 @@ func TestARepairOfImagesKeepsTheOtherContainersAndFields(t *testing.T) {
 func TestOnlyADecisionOfTheServerIsADenial(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	for name, tc := range map[string]struct {
-		err             error
-		allowed, denied bool
+		err     error
+		allowed bool
+		refusal string
 	}{
-		"allowed":                 {nil, true, false},
-		"denied by a webhook":     {apierrors.NewForbidden(pods, "a", errors.New("denied")), false, true},
-		"an eviction that waits":  {apierrors.NewTooManyRequests("budget", 0), false, true},
-		"an invalid manifest":     {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil), false, true},
-		"an object that is gone":  {apierrors.NewNotFound(pods, "a"), false, false},
-		"a failed webhook call":   {apierrors.NewInternalError(errors.New("failed calling webhook")), false, false},
-		"an unreachable server":   {errors.New("connection refused"), false, false},
-		"a token that is expired": {apierrors.NewUnauthorized("no"), false, false},
+		"allowed":                 {nil, true, ""},
+		"denied by a webhook":     {apierrors.NewForbidden(pods, "a", errors.New("denied")), false, "would be denied"},
+		"an eviction that waits":  {apierrors.NewTooManyRequests("budget", 0), false, "would be denied"},
+		"an invalid manifest":     {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil), false, "would be rejected (422)"},
+		"a conflict":              {apierrors.NewConflict(pods, "a", errors.New("changed")), false, "would be rejected (409)"},
+		"an object that is gone":  {apierrors.NewNotFound(pods, "a"), false, ""},
+		"a failed webhook call":   {apierrors.NewInternalError(errors.New("failed calling webhook")), false, ""},
+		"a busy server":           {apierrors.NewServiceUnavailable("later"), false, ""},
+		"a timeout":               {apierrors.NewTimeoutError("late", 1), false, ""},
+		"a limit of requests":     {apierrors.NewGenericServerResponse(http.StatusTooManyRequests, "POST", pods, "a", "Too many requests", 0, true), false, ""},
+		"an unreachable server":   {errors.New("connection refused"), false, ""},
+		"a token that is expired": {apierrors.NewUnauthorized("no"), false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := simulatedOf("pod/a", "shop", tc.err, nil)
-			if s.Allowed != tc.allowed || s.Denied != tc.denied || (err != nil) != (!tc.allowed && !tc.denied) {
-				t.Errorf("got %+v, %v", s, err)
+			refusal := ""
+			if s.Denied {
+				refusal = s.refusal()
+			}
+			if s.Allowed != tc.allowed || refusal != tc.refusal || (err != nil) != (!tc.allowed && tc.refusal == "") {
+				t.Errorf("got %+v %q, %v", s, refusal, err)
 			}
 		})
 	}
 }
 
-func TestADrainLeavesTheSamePodsAsKubectl(t *testing.T) {
+func TestASimulatedDrainLeavesOutPodsThatNeedNoEviction(t *testing.T) {
 	owned := func(kind string) []metav1.OwnerReference {
 		return []metav1.OwnerReference{{Kind: kind, Controller: ptr.To(true)}}
 	}

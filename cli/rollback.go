@@ -69,23 +69,25 @@ func (a *app) rollback(ctx context.Context, c *clients, t target, to string) err
 // sorted, latest attempt first.
 func selectTemplate(all []savedtemplate.Saved, current, to string) (savedtemplate.Saved, error) {
 	var found []savedtemplate.Saved
-	var versions []string
+	var versions, matching []string
 	for _, s := range all {
 		if s.Release.Version == current {
 			continue
 		}
 		versions = append(versions, s.Release.Version)
 		if strings.HasPrefix(s.Release.Version, to) {
-			found = append(found, s)
+			found, matching = append(found, s), append(matching, s.Release.Version)
 		}
 	}
 	switch {
 	case len(versions) == 0:
 		return savedtemplate.Saved{}, fmt.Errorf("no other version has succeeded, so none is saved")
+	case len(found) == 0 && strings.HasPrefix(current, to):
+		return savedtemplate.Saved{}, fmt.Errorf("--to %s is the current version: use one of %s", to, strings.Join(versions, ", "))
 	case len(found) == 0:
 		return savedtemplate.Saved{}, fmt.Errorf("--to %s is not a saved version: use one of %s", to, strings.Join(versions, ", "))
 	case to != "" && len(found) > 1:
-		return savedtemplate.Saved{}, fmt.Errorf("--to %s is a prefix of several versions (%s): write more characters of the version", to, strings.Join(versions, ", "))
+		return savedtemplate.Saved{}, fmt.Errorf("--to %s is a prefix of several versions (%s): write more characters of the version", to, strings.Join(matching, ", "))
 	}
 	return found[0], nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -30,8 +31,10 @@ type simulated struct {
 	Object    string `json:"object"`
 	Namespace string `json:"namespace,omitempty"`
 	Allowed   bool   `json:"allowed"`
-	// Denied: the API server or a webhook would deny the request. An error is neither.
+	// Denied: the API server or a webhook would not admit the request. Code is its answer, and 0 if
+	// it is allowed.
 	Denied  bool   `json:"denied"`
+	Code    int32  `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Warnings are those of the API server, with the reason and ways out of a denial.
 	Warnings []string `json:"warnings,omitempty"`
@@ -43,7 +46,7 @@ func (a *app) simulateCommand() *cobra.Command {
 		Short: "Simulate requests: which would be denied, and why",
 		Long: `Simulate requests: which would be denied, and why. Each request is a dry run: the webhooks decide
 as always, and nothing changes. Each request is decided alone: of several that are allowed, later
-ones may be denied when they are made. Exit code 1: at least one would be denied.`,
+ones may be denied when they are made. Exit code 1: at least one would be denied or rejected.`,
 	}
 	c.AddCommand(a.simulateDelete(), a.simulateEvict(), a.simulateDrain(), a.simulateApply())
 	return c
@@ -115,7 +118,7 @@ func (a *app) simulateEvict() *cobra.Command {
 func (a *app) simulateDrain() *cobra.Command {
 	return a.simulation(&cobra.Command{
 		Use: "drain NODE", Short: "Which pods of the node would be evicted?", Args: cobra.ExactArgs(1),
-		Long: "Which pods of the node would be evicted? Pods of DaemonSets, static pods and pods that have ended are left out, as kubectl drain does.",
+		Long: "Which pods of the node would be evicted? Left out are pods of DaemonSets and static pods, as by kubectl drain, and pods that have ended or are terminating.",
 	}, func(ctx context.Context, c *clients, args []string, collect func() []string) (all []simulated, err error) {
 		node := strings.TrimPrefix(args[0], "node/")
 		if _, err := c.kube.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{}); err != nil {
@@ -157,7 +160,8 @@ func (a *app) simulateEvictions(ctx context.Context, c *clients, pods []corev1.P
 	return all, nil
 }
 
-// drained reports whether kubectl drain evicts a pod.
+// drained reports whether a simulated drain evicts a pod. kubectl drain also evicts pods that have
+// ended or are terminating; their eviction makes no pod unavailable.
 func drained(p *corev1.Pod) bool {
 	if owner := metav1.GetControllerOf(p); owner != nil && owner.Kind == "DaemonSet" {
 		return false
@@ -215,18 +219,31 @@ func (a *app) simulateApply() *cobra.Command {
 	return c
 }
 
-// simulatedOf interprets the answer to a dry run. An answer that is not a decision is an error.
+// simulatedOf interprets the answer to a dry run. It returns an error if nothing decided about the
+// request: the object does not exist (404), the token is invalid (401), the server, or a webhook
+// that fails closed, could not answer (5xx), or the answer is none of the API, such as that of a limit
+// of requests or of a proxy.
 func simulatedOf(object, namespace string, err error, warnings []string) (simulated, error) {
 	s := simulated{Object: object, Namespace: namespace, Allowed: err == nil, Warnings: warnings}
 	var status apierrors.APIStatus
 	if err == nil {
 		return s, nil
 	}
-	if !errors.As(err, &status) || apierrors.IsNotFound(err) || apierrors.IsUnauthorized(err) || apierrors.IsInternalError(err) {
+	if !errors.As(err, &status) || apierrors.IsNotFound(err) || apierrors.IsUnauthorized(err) || status.Status().Code >= http.StatusInternalServerError ||
+		apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 		return s, fmt.Errorf("simulate %s: %w", object, err)
 	}
-	s.Denied, s.Message = true, err.Error()
+	s.Denied, s.Code, s.Message = true, status.Status().Code, err.Error()
 	return s, nil
+}
+
+// refusal says how the request would end that is not admitted: 403 is the answer of guards and of RBAC, 429
+// that of budgets. Other codes are errors of the request, such as an invalid manifest.
+func (s simulated) refusal() string {
+	if s.Code == http.StatusForbidden || s.Code == http.StatusTooManyRequests {
+		return "would be denied"
+	}
+	return fmt.Sprintf("would be rejected (%d)", s.Code)
 }
 
 func (a *app) printSimulated(format string, all []simulated) error {
@@ -243,7 +260,7 @@ func (a *app) printSimulated(format string, all []simulated) error {
 		for _, s := range all {
 			word := paint("would be allowed", diagnosis.StatePassed)
 			if s.Denied {
-				word = paint("would be denied", diagnosis.StateFailed)
+				word = paint(s.refusal(), diagnosis.StateFailed)
 			}
 			text := s.Object + " " + word
 			if s.Namespace != "" {
@@ -264,7 +281,7 @@ func (a *app) printSimulated(format string, all []simulated) error {
 		return nil
 	})
 	if err == nil && denied > 0 {
-		err = exitError{exitNo, fmt.Sprintf("%d of %d requests would be denied", denied, len(all))}
+		err = exitError{exitNo, fmt.Sprintf("%d of %d requests would be denied or rejected", denied, len(all))}
 	}
 	return err
 }
