@@ -27,7 +27,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check the installation of Breakwater",
 		Long: `Check the installation of Breakwater: definitions, webhooks, processes, Broker, functions, settings
-and what the self-check found. It reads cluster-wide objects. Exit code 1: a check failed.`,
+and what the self-check found in the last hour. It reads cluster-wide objects. Exit code 1: a check failed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.clients()

@@ -14,7 +14,7 @@ type Part struct {
 	Name string
 	// Configurations are its webhook configurations, CRDs its definitions.
 	Configurations, CRDs []string
-	// Deployments are the names of its processes.
+	// Deployments are the names of its Deployments.
 	Deployments []string
 	// Knative: its functions run on Knative and its events pass a Broker.
 	Knative bool
@@ -22,12 +22,13 @@ type Part struct {
 	Budgets bool
 }
 
-// Parts are the parts as config installs them.
+// Parts are the parts that doctor checks, as config installs them. Function judge, of part judge, is
+// checked with the functions of part change.
 func Parts() []Part {
 	const change, policy = ".app.ops.cloud.alipay.com", ".policy.kruise.io"
 	return []Part{
 		{"change", []string{"breakwater"}, []string{"changeworkloads" + change, "changepods" + change, "releasechecks" + change, "opsconfiginfoes" + change, "metricchecks.judge.breakwater.dev"},
-			[]string{"controller", "webhook"}, true, false},
+			[]string{"controller", "webhook", "openapi"}, true, false},
 		{"protection", []string{"breakwater-protection", "breakwater-deletionflow"}, []string{"podunavailablebudgets" + policy, "poddeletionflowcontrols" + policy},
 			[]string{"protection-controller", "protection-webhook"}, false, true},
 		{"permission", []string{"breakwater-permission"}, nil,
@@ -43,7 +44,7 @@ type Installation struct {
 	Validating []admissionregistrationv1.ValidatingWebhookConfiguration
 	// CRDs are the established definitions.
 	CRDs []string
-	// Deployments are the processes by name.
+	// Deployments are those of Breakwater by name.
 	Deployments map[string]Deployment
 	// Ready are the Brokers, Triggers and Services of Knative, and the OpsConfigInfos, as
 	// kind/name.
@@ -56,7 +57,7 @@ type Installation struct {
 	SelfCheck []corev1.Event
 }
 
-// Deployment is a process.
+// Deployment is the state of a Deployment.
 type Deployment struct {
 	Wanted, Available int32
 	// Image is the image of its container.
@@ -196,12 +197,12 @@ func (in Installation) examineChange() []Check {
 	}
 	server := Check{"change: AlterShield server", ResultOK, in.Server, ""}
 	if in.Server == "" {
-		server = Check{server.Name, ResultInfo, "none is configured: every pod is unjudged, and OpsConfigInfo no-verdict decides", "docs/change/altershield.md"}
+		server = Check{server.Name, ResultInfo, "none is configured: batches without another judge (a MetricCheck, or a judge of your own) are unjudged, and the setting no-verdict decides", "docs/change/altershield.md"}
 	}
 	return []Check{broker, server}
 }
 
-// selfCheck reports the open findings of the self-check.
+// selfCheck reports the findings of the self-check that the Events of the last hour show.
 func (in Installation) selfCheck() Check {
 	open := map[string]string{}
 	for _, e := range in.SelfCheck {
@@ -213,7 +214,8 @@ func (in Installation) selfCheck() Check {
 		}
 	}
 	if len(open) == 0 {
-		return Check{"self-check", ResultOK, "no Event of the last hour names an unenforced guard", ""}
+		// An Event is recorded when a guard becomes unenforced, and is deleted after an hour.
+		return Check{"self-check", ResultInfo, "no guard became unenforced in the last hour; older findings are in metric breakwater_guard_unenforced", ""}
 	}
 	var all []string
 	for _, text := range open {
