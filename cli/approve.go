@@ -21,8 +21,8 @@ import (
 type verdict struct {
 	// value is pass or fail.
 	value, message string
-	pods          []string
-	order         bool
+	pods           []string
+	order          bool
 }
 
 func (a *app) approveCommand() *cobra.Command {

@@ -37,9 +37,10 @@ func (a *app) connectCommand() *cobra.Command {
 		Use:   "connect --server URL",
 		Short: "Set up an AlterShield server for this cluster",
 		Long: `Set up an AlterShield server for this cluster: create its platform, types of change and change
-scene with its admin API, prove it with a signed call, and then store address and token in
-ConfigMap config-altershield and Secret altershield-token. A repeated command changes only what
-is missing or differs. Rules are not created: without rules the server passes every check.`,
+scene with its admin API, and prove the connection with a signed call. The address is stored in ConfigMap
+config-altershield, and a given token in Secret altershield-token, only after the proof; a generated
+token is stored first. A repeated command adds what is missing. What differs is an error, unless
+--replace is set. Rules are not created: without rules the server passes every check.`,
 		Example: "  kubectl breakwater connect --server https://altershield.example.com --dry-run\n" +
 			"  kubectl breakwater connect --server https://altershield.example.com --cluster hangzhou-1",
 		Args: cobra.NoArgs,

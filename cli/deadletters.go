@@ -22,10 +22,14 @@ func (a *app) deadlettersCommand() *cobra.Command {
 		Short: "List CloudEvents that could not be delivered, and what became of them",
 		Long: `List CloudEvents that could not be delivered, and what became of them.
 
-No event is lost for good, because all state is in objects: the controller sends a verdict of the
-inbox, and a wake-up without an effect, again every 2 to 30 seconds. WAITING true means that the event
-has no effect yet. A report is sent once: REPLAY Possible means that command replay sends it again.
-Kubernetes deletes the Events of wake-ups and reports after an hour.`,
+No verdict and no wake-up is lost: the controller sends a verdict of the inbox, and a wake-up without
+an effect, again every 2 to 30 seconds. WAITING true means that the event has no effect yet. A report is
+sent once, and no release waits for it: the server misses it until it is replayed. REPLAY Possible means
+that it is stored, and that command replay sends it again. Kubernetes deletes the Events of wake-ups,
+and those that store reports, after an hour.
+
+Not listed are verdicts of other judges than the server, which their judge sends again, and events above
+the limit of function deadletter, which are only counted.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.clients()

@@ -21,7 +21,7 @@ import (
 // formats are the values of -o. An empty -o selects the output for people.
 var formats = []string{"json", "yaml", "name"}
 
-// outputFlag adds -o to a command and returns the function that checks its value.
+// outputFlag adds -o to a command, and checks its value before RunE, which must be set already.
 func outputFlag(c *cobra.Command, format *string) {
 	c.Flags().StringVarP(format, "output", "o", "", "Output format: "+strings.Join(formats, ", ")+"; for people if empty")
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)) // fails for an unknown flag only

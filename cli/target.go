@@ -35,46 +35,49 @@ func argument(of schema.GroupVersionKind) string {
 
 func (t target) String() string { return t.lowerKind() + "/" + t.object.GetName() }
 
-// resource returns the client of a resource, in the namespace if it has one.
-func (c *clients) resource(kind string) (schema.GroupVersionResource, dynamic.ResourceInterface, error) {
+// mapping returns the resource of a kind, and whether its objects are in namespaces.
+func (c *clients) mapping(kind string) (*meta.RESTMapping, error) {
 	found, err := c.mapper.ResourceFor(schema.ParseGroupResource(kind).WithVersion(""))
 	if err != nil {
 		if meta.IsNoMatchError(err) {
-			return found, nil, fmt.Errorf("the cluster has no kind %q: write KIND/NAME as in deployment/web; `kubectl api-resources` lists the kinds", kind)
+			return nil, fmt.Errorf("the cluster has no kind %q: write KIND/NAME as in deployment/web; `kubectl api-resources` lists the kinds", kind)
 		}
-		return found, nil, fmt.Errorf("look up kind %q: %w", kind, err)
+		return nil, fmt.Errorf("look up kind %q: %w", kind, err)
 	}
 	of, err := c.mapper.KindFor(found)
 	if err != nil {
-		return found, nil, fmt.Errorf("look up kind %q: %w", kind, err)
+		return nil, fmt.Errorf("look up kind %q: %w", kind, err)
 	}
 	mapping, err := c.mapper.RESTMapping(of.GroupKind(), of.Version)
 	if err != nil {
-		return found, nil, fmt.Errorf("look up kind %q: %w", kind, err)
+		return nil, fmt.Errorf("look up kind %q: %w", kind, err)
 	}
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		return found, c.dynamic.Resource(found).Namespace(c.namespace), nil
-	}
-	return found, c.dynamic.Resource(found), nil
+	return mapping, nil
 }
 
-// target reads the object of an argument KIND/NAME.
+// target reads the object of an argument KIND/NAME, in the selected namespace if its kind has one.
 func (c *clients) target(ctx context.Context, argument string) (target, error) {
 	kind, name, ok := strings.Cut(argument, "/")
 	if !ok || kind == "" || name == "" || strings.Contains(name, "/") {
 		return target{}, fmt.Errorf("%q is not the name of an object: write KIND/NAME, for example deployment/%s", argument, strings.Trim(argument, "/"))
 	}
-	resource, client, err := c.resource(kind)
+	mapping, err := c.mapping(kind)
 	if err != nil {
 		return target{}, err
 	}
+	var client dynamic.ResourceInterface = c.dynamic.Resource(mapping.Resource)
+	missing := fmt.Errorf("the cluster has no %s %q", kind, name)
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		client = c.dynamic.Resource(mapping.Resource).Namespace(c.namespace)
+		missing = fmt.Errorf("%s %q is not in namespace %s: select another one with -n", kind, name, c.namespace)
+	}
 	o, err := client.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return target{}, fmt.Errorf("%s %q is not in namespace %s: select another one with -n", kind, name, c.namespace)
+		return target{}, missing
 	} else if err != nil {
 		return target{}, fmt.Errorf("read %s: %w", argument, err)
 	}
-	return target{resource, o}, nil
+	return target{mapping.Resource, o}, nil
 }
 
 // workload reads the workload of an argument, which may name one of its releases or batches.

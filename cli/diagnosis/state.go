@@ -11,11 +11,12 @@ import (
 // State is the state of a release for a person or a CI job.
 type State string
 
-// The states. Passed, Held and Failed are final for status.
+// The states.
 const (
 	StateRunning State = "Running"
 	StatePassed  State = "Passed"
-	// StateHeld: the rollout is stopped and waits for a person.
+	// StateHeld: the rollout is stopped until a person decides. If it is unjudged, a late verdict ends
+	// the hold, too.
 	StateHeld   State = "Held"
 	StateFailed State = "Failed"
 	// StateDenying: a budget or flow control denies requests.
@@ -24,7 +25,8 @@ const (
 	StateNotJudged State = "NotJudged"
 )
 
-// Final reports whether the state does not change by itself.
+// Final reports whether command status stops waiting. A late verdict can still change Held, and a
+// Ready pod a release that timed out.
 func (s State) Final() bool { return s != StateRunning }
 
 // Release is a state with its reason.
@@ -40,7 +42,7 @@ type Release struct {
 func StateOf(awaited, live v1alpha1.Release, c *v1alpha1.ChangeWorkload) Release {
 	switch {
 	case awaited == (v1alpha1.Release{}):
-		return Release{StateNotJudged, "NoRelease", "the workload has no release: its namespace is not opted in"}
+		return Release{StateNotJudged, "NoRelease", "the workload has no release: its namespace is not opted in, its kind is not judged, or the webhook has not seen it"}
 	case live.Attempt > awaited.Attempt:
 		return Release{StateFailed, v1alpha1.ReasonSuperseded, fmt.Sprintf("attempt %d replaced attempt %d", live.Attempt, awaited.Attempt)}
 	case c == nil || c.Release() != awaited:

@@ -32,8 +32,8 @@ const (
 	WorkloadReady = apis.ConditionReady
 	// WorkloadReconciling: True while the release continues by itself, else absent.
 	WorkloadReconciling apis.ConditionType = "Reconciling"
-	// WorkloadStalled: True if the release failed or is held, so that it needs a person;
-	// else absent.
+	// WorkloadStalled: True if the release failed or is held; else absent. A person decides, unless
+	// a late verdict ends the hold or a pod becomes Ready after a timeout.
 	WorkloadStalled apis.ConditionType = "Stalled"
 )
 

@@ -17,8 +17,9 @@ type standard struct {
 }
 
 // standardOf derives the standard conditions from Succeeded and Held. A release that is
-// held waits for a person even if it has not failed. The reason of a running release is
-// constant: a different one would be a transition, which is written at once.
+// held is stalled even if it has not failed: a person decides, unless a late verdict comes. The
+// reason of a running release is constant: a different one would be a transition, which is
+// written at once.
 func standardOf(succeeded, held *apis.Condition) standard {
 	switch {
 	case succeeded.IsTrue():
