@@ -15,9 +15,9 @@ func change() []Group {
 			{Name: "breakwater_oldest_batch_age_seconds", Unit: "seconds",
 				Help: "Age of the oldest batch that is not done, 0 if there is none. Each replica has the same."},
 			{Name: "breakwater_batches_unjudged_total", Unit: "batches", Labels: text("reason policy"),
-				Help: "Batches without a verdict at their deadline. The policy is that of their stage (`no-verdict`)."},
+				Help: "Batches that became unjudged, by reason. The policy is the one that decided: that of a setting such as `no-verdict-post`, or `insufficientDataPolicy` of the MetricCheck."},
 			{Name: "breakwater_orders_unjudged_total", Unit: "orders", Labels: text("policy"),
-				Help: "Orders without a verdict of the order check. The policy is that of orders (`no-verdict-order`)."},
+				Help: "Orders that became unjudged. The policy is the one that decided, such as that of `no-verdict-order`."},
 			{Name: "breakwater_server_calls_queued", Unit: "calls", PerProcess: true,
 				Help: "Calls to the server that wait for their turn in the queue of this process, which all releases share."},
 			{Name: "breakwater_server_calls_in_flight", Unit: "calls", PerProcess: true,
@@ -56,8 +56,8 @@ func change() []Group {
 				Bounds: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40}},
 		},
 	}, {
-		Title:     "Function submit",
-		Processes: text("submit"),
+		Title:     "Decisions about calls",
+		Processes: text("submit verdict"),
 		Metrics: []Definition{
 			{Name: "breakwater_submit_decisions_total", Unit: "decisions", Labels: text("result stage"),
 				Help: "Decisions of function submit about a batch or an order, and of function verdict to finish a batch."},

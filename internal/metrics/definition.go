@@ -25,9 +25,11 @@ type Definition struct {
 	Help string
 	// Bounds are the upper bounds of a histogram.
 	Bounds []float64
-	// PerProcess: a gauge of what its process alone has. Other gauges are states that all
-	// replicas report.
+	// PerProcess: a gauge of an amount that its process alone has, so that the values of all
+	// processes are summed. Of other gauges the worst value counts.
 	PerProcess bool
+	// LeastIsWorst: the worst value of the gauge is the least one, else the greatest.
+	LeastIsWorst bool
 }
 
 // Group is the metrics of one subject.

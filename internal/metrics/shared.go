@@ -25,7 +25,7 @@ func shared() []Group {
 		Title:     "Certificates",
 		Processes: text("webhook protection-webhook permission-webhook init-action-server permission-centre openapi"),
 		Metrics: []Definition{
-			{Name: "breakwater_certificate_expiry_timestamp_seconds", Unit: "seconds", Labels: text("process"),
+			{Name: "breakwater_certificate_expiry_timestamp_seconds", Unit: "seconds", Labels: text("process"), LeastIsWorst: true,
 				Help: "End of the certificate with which a process serves, as a Unix time; 0 if the certificate cannot be read."},
 		},
 	}, {
@@ -43,7 +43,7 @@ func shared() []Group {
 				Help: "Queued CloudEvents that were replaced by a newer one with the same id."},
 			{Name: "breakwater_events_queued", Unit: "events", PerProcess: true,
 				Help: "CloudEvents in the queue of this process."},
-			{Name: "breakwater_event_broker_resolved",
+			{Name: "breakwater_event_broker_resolved", LeastIsWorst: true,
 				Help: "1 while the address of a Broker is known, 0 otherwise."},
 		},
 	}, {
@@ -56,7 +56,7 @@ func shared() []Group {
 				Help:   "Duration of an attempt to call the AlterShield server.",
 				Bounds: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}},
 			{Name: "breakwater_altershield_breaker_state",
-				Help: "State of the circuit breaker for calls to the AlterShield server: 0 closed, 1 half open, 2 open."},
+				Help: "State of the circuit breaker of a process for calls to the AlterShield server: 0 closed, 1 half open, 2 open."},
 			{Name: "breakwater_altershield_breaker_transitions_total", Unit: "transitions", Labels: text("state"),
 				Help: "Transitions of the circuit breaker to a state."},
 		},

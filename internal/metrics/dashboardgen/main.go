@@ -62,7 +62,7 @@ var questions = []question{
 	{"Denied requests", `sum by (webhook) (rate(breakwater_admission_requests_total{allowed="false",dry_run="false"}[$__rate_interval]))`, "Per second, by webhook."},
 	{"Open flow controls", "max by (name) (breakwater_deletionflow_open)", "1: deletions are denied, or only reported in shadow mode. Runbook PodDeletionBreakerOpen."},
 	{"Pods without their permissions", "max by (reason) (breakwater_permission_uninjected_pods)", "0 is normal. Runbook PodsWithoutPermission."},
-	{"Leaked grants", "sum by (provider) (breakwater_permission_centre_leaked_grants)", "0 is normal. Runbook PermissionsLeaked."},
+	{"Leaked grants", "max by (provider) (breakwater_permission_centre_leaked_grants)", "0 is normal. Runbook PermissionsLeaked."},
 	{"Dead letters", "sum by (type) (rate(breakwater_dead_letters_total[$__rate_interval]))", "Per second. Runbook DeadLetters."},
 	{"Versions", "count by (version) (breakwater_build_info)", "Processes by version: two during an upgrade."},
 }
@@ -90,8 +90,7 @@ func details() dashboard {
 	return d
 }
 
-// targets returns the queries for a metric. Counters and gauges of a process are summed. Other
-// gauges are states that all replicas report, so the query takes the maximum.
+// targets returns the queries for a metric.
 func targets(m metrics.Definition) []target {
 	switch m.Type() {
 	case metrics.TypeCounter:
@@ -106,11 +105,19 @@ func targets(m metrics.Definition) []target {
 		}
 		return out
 	default:
-		aggregation := "max"
-		if m.PerProcess {
-			aggregation = "sum"
-		}
-		return []target{{Expr: fmt.Sprintf("%s%s (%s)", aggregation, by(m.Labels), m.Name)}}
+		return []target{{Expr: fmt.Sprintf("%s%s (%s)", aggregation(m), by(m.Labels), m.Name)}}
+	}
+}
+
+// aggregation returns how the values that several processes have of a gauge are combined.
+func aggregation(m metrics.Definition) string {
+	switch {
+	case m.PerProcess:
+		return "sum"
+	case m.LeastIsWorst:
+		return "min"
+	default:
+		return "max"
 	}
 }
 

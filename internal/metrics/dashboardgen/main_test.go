@@ -76,6 +76,28 @@ func TestAGaugeOfAProcessIsSummed(t *testing.T) {
 	}
 }
 
+// The worst value of a process must be seen.
+func TestAStateOfWhichTheLeastIsWorstIsDrawnAsItsMinimum(t *testing.T) {
+	for _, name := range []string{"breakwater_event_broker_resolved", "breakwater_certificate_expiry_timestamp_seconds"} {
+		if got := targets(metrics.Find(name))[0].Expr; !strings.HasPrefix(got, "min") {
+			t.Errorf("the query is %s", got)
+		}
+	}
+}
+
+func TestTheOverviewAggregatesGaugesAsTheDetailsDo(t *testing.T) {
+	query := regexp.MustCompile(`^(\w+)[^(]*(?: by \([^)]*\) )?\((breakwater_\w+)\)$`)
+	for _, q := range questions {
+		m := query.FindStringSubmatch(q.expr)
+		if m == nil || m[2] == "breakwater_build_info" {
+			continue
+		}
+		if want := aggregation(metrics.Find(m[2])); m[1] != want {
+			t.Errorf("%s: the query is %s, want %s", q.title, q.expr, want)
+		}
+	}
+}
+
 // The names of decisions do not say which ones deny.
 func TestThePanelOfDenialsHasEveryDecision(t *testing.T) {
 	for _, q := range questions {

@@ -18,9 +18,10 @@ const introduction = `# Metrics
 <!-- Generated from internal/metrics by make generate: change it there. -->
 
 The names are those of a Prometheus scrape. A histogram also has the suffixes _bucket, _sum
-and _count. Counters and histograms count what their process did: sum them over the pods, and
-so the gauges of *this process*. The other gauges are the same in each replica that has them:
-take the maximum.
+and _count. Sum counters and histograms over the pods, and also the gauges whose meaning says
+"this process". Of other gauges take the worst value: the minimum of
+%s,
+and the maximum of all others.
 
 - The functions scale to zero, so a scrape misses them: send their metrics by OTLP
   (ConfigMap config-observability of config/core). The names stay the same.
@@ -40,7 +41,7 @@ func main() {
 // render returns the page.
 func render() string {
 	var out strings.Builder
-	out.WriteString(introduction)
+	fmt.Fprintf(&out, introduction, strings.Join(leastIsWorst(), " and "))
 	for _, g := range metrics.Groups() {
 		fmt.Fprintf(&out, "\n## %s\n\nProcesses: %s.\n\n| name | type | unit | labels | meaning |\n|---|---|---|---|---|\n", g.Title, list(g.Processes))
 		for _, d := range g.Metrics {
@@ -48,6 +49,18 @@ func render() string {
 		}
 	}
 	return out.String()
+}
+
+// leastIsWorst returns the gauges whose least value is the worst.
+func leastIsWorst() (names []string) {
+	for _, g := range metrics.Groups() {
+		for _, d := range g.Metrics {
+			if d.LeastIsWorst {
+				names = append(names, "`"+d.Name+"`")
+			}
+		}
+	}
+	return names
 }
 
 func list(words []string) string {
