@@ -53,7 +53,7 @@ func effect(c *v1alpha1.OpsConfigInfo) string {
 		return "off: a failed check suspends nothing"
 	case v1alpha1.ConfigShadow:
 		if s.Shadow {
-			return "on: guards decide, count and report; nothing is denied or held"
+			return "on: guards of releases decide, count and report, but deny and hold nothing"
 		}
 		return "off: guards deny and hold"
 	case v1alpha1.ConfigBatch:

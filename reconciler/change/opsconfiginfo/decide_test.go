@@ -47,7 +47,7 @@ func TestTheOldestSettingOfATypeTakesEffectIfItIsValid(t *testing.T) {
 		},
 		"shadow that is on": {
 			object: object("a", 1, spec{Type: "shadow", Enable: true}),
-			want:   applied("on: guards decide, count and report; nothing is denied or held"),
+			want:   applied("on: guards of releases decide, count and report, but deny and hold nothing"),
 		},
 		"shadow that is off": {
 			object: object("a", 1, spec{Type: "shadow"}),
