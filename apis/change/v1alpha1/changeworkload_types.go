@@ -153,8 +153,8 @@ type ChangeWorkloadStatus struct {
 	// server's verdicts of both stages. People write it with kubectl.
 	// +optional
 	OrderResult *OrderResult `json:"orderResult,omitempty"`
-	// Inbox holds verdicts that could not be sent to the Broker. Functions callback and
-	// deadletter add them; the ChangeWorkload reconciler sends and removes them.
+	// Inbox has verdicts of the server that could not be sent to the Broker, or that it could
+	// not deliver. Functions callback and deadletter add them; the ChangeWorkload reconciler sends and removes them.
 	// +optional
 	// +listType=map
 	// +listMapKey=id
