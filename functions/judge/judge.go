@@ -72,7 +72,7 @@ type function struct {
 // again.
 const deliverTimeout = 10 * time.Second
 
-// errOutdated ends a wake-up whose object was replaced by another one.
+// errOutdated ends a wake-up whose batch was replaced by another one, or has no release any more.
 var errOutdated = errors.New("the wake-up is outdated")
 
 // New returns the function. It handles only wake-ups that the controller signed: a look costs
@@ -100,7 +100,9 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	switch next {
 	case actionLook:
 		record, err := f.look(ctx, batch, *asked)
-		if err != nil {
+		if errors.Is(err, errOutdated) {
+			return nil
+		} else if err != nil {
 			return err
 		}
 		f.looks.Add(ctx, 1, string(record.Verdict), record.Reason)

@@ -66,7 +66,7 @@ func (f *function) checkOf(ctx context.Context, asked v1alpha1.Judge) (*judgev1a
 	return check, nil
 }
 
-// releaseOf returns the release of a batch, at most releaseTTL old.
+// releaseOf returns the release of a batch, at most releaseTTL old, or errOutdated if it has none.
 func (f *function) releaseOf(ctx context.Context, batch *v1alpha1.ChangePod) (release, error) {
 	owner := metav1.GetControllerOfNoCopy(batch)
 	if owner == nil {
@@ -76,7 +76,9 @@ func (f *function) releaseOf(ctx context.Context, batch *v1alpha1.ChangePod) (re
 		return found.(release), nil
 	}
 	parent, err := f.Change.AppV1alpha1().ChangeWorkloads(batch.Namespace).Get(ctx, owner.Name, metav1.GetOptions{})
-	if err != nil {
+	if apierrors.IsNotFound(err) {
+		return release{}, errOutdated
+	} else if err != nil {
 		return release{}, fmt.Errorf("read ChangeWorkload: %w", err)
 	}
 	out := release{namespace: batch.Namespace}
