@@ -8,23 +8,23 @@ import (
 	"github.com/breakwater-dev/breakwater/judge/evaluate"
 )
 
-// Thresholds are the two thresholds of a fail.
-type Thresholds struct {
+// Sensitivity says how much evidence, and how large a change, a fail needs.
+type Sensitivity struct {
 	// MaxFalsePositiveRate replaces that of the check, if it is not empty.
 	MaxFalsePositiveRate string
-	// Scale multiplies the smallest changes that matter.
-	Scale float64
+	// ChangeScale multiplies the smallest changes that matter.
+	ChangeScale float64
 }
 
-// WithThresholds returns the input with these thresholds instead of its own.
-func WithThresholds(in evaluate.Input, t Thresholds) evaluate.Input {
-	if t.MaxFalsePositiveRate != "" {
-		in.Check.MaxFalsePositiveRate = t.MaxFalsePositiveRate
+// WithSensitivity returns the input with this sensitivity instead of its own.
+func WithSensitivity(in evaluate.Input, s Sensitivity) evaluate.Input {
+	if s.MaxFalsePositiveRate != "" {
+		in.Check.MaxFalsePositiveRate = s.MaxFalsePositiveRate
 	}
 	metrics := make([]evaluate.Data, len(in.Metrics))
 	for i, d := range in.Metrics {
 		if c := d.SmallestChange; c != nil {
-			d.SmallestChange = &v1alpha1.Change{Relative: scaled(c.Relative, t.Scale), Absolute: scaled(c.Absolute, t.Scale)}
+			d.SmallestChange = &v1alpha1.Change{Relative: scaled(c.Relative, s.ChangeScale), Absolute: scaled(c.Absolute, s.ChangeScale)}
 		}
 		metrics[i] = d
 	}

@@ -17,21 +17,21 @@ import (
 	"github.com/breakwater-dev/breakwater/judge/evaluate"
 )
 
-// settings are the thresholds that calibrate compares; the first element has those of
-// the MetricCheck.
-var settings = []judge.Thresholds{
-	{Scale: 1}, {MaxFalsePositiveRate: "0.1%", Scale: 1}, {MaxFalsePositiveRate: "5%", Scale: 1}, {MaxFalsePositiveRate: "20%", Scale: 1},
-	{Scale: 0.5}, {Scale: 2},
+// variants are the sensitivities that calibrate compares; the first one is that of the MetricCheck.
+var variants = []judge.Sensitivity{
+	{ChangeScale: 1}, {MaxFalsePositiveRate: "0.1%", ChangeScale: 1}, {MaxFalsePositiveRate: "5%", ChangeScale: 1},
+	{MaxFalsePositiveRate: "20%", ChangeScale: 1}, {ChangeScale: 0.5}, {ChangeScale: 2},
 }
 
 // report is the output of calibrate.
 type report struct {
 	calibrate.Score
-	Thresholds []threshold `json:"thresholds"`
-	Releases   []release   `json:"verdicts"`
+	Variants []variant `json:"thresholds"`
+	Releases []release `json:"verdicts"`
 }
 
-type threshold struct {
+// variant has the figures of one variant.
+type variant struct {
 	MaxFalsePositiveRate string          `json:"maxFalsePositiveRate"`
 	SmallestChange       string          `json:"smallestChange"`
 	Precision            calibrate.Share `json:"precision"`
@@ -74,7 +74,7 @@ func calibrateCommand(ctx context.Context, args []string, out, errs io.Writer) (
 	if err != nil {
 		return exitUsage, fmt.Errorf("--list %s: %w", *list, err)
 	}
-	outcomes := make([][]calibrate.Outcome, len(settings))
+	outcomes := make([][]calibrate.Outcome, len(variants))
 	for i := range outcomes {
 		outcomes[i] = make([]calibrate.Outcome, len(releases))
 	}
@@ -97,8 +97,8 @@ func calibrateCommand(ctx context.Context, args []string, out, errs io.Writer) (
 		}
 		group.Go(func() error {
 			in := judge.Read(groupCtx, client, check, target)
-			for k, s := range settings {
-				record := judge.EvaluateLooks(judge.WithThresholds(in, s))
+			for k, s := range variants {
+				record := judge.EvaluateLooks(judge.WithSensitivity(in, s))
 				outcomes[k][i] = outcomeOf(in, record, one.Bad)
 				if k == 0 {
 					r.Releases[i] = release{one.Line, one.New, label(one.Bad), record.Verdict, record.Reason, record.Message}
@@ -111,13 +111,13 @@ func calibrateCommand(ctx context.Context, args []string, out, errs io.Writer) (
 		return exitUsage, err
 	}
 	r.Score = calibrate.ScoreOf(outcomes[0])
-	for k, s := range settings {
+	for k, s := range variants {
 		score := calibrate.ScoreOf(outcomes[k])
 		rate := s.MaxFalsePositiveRate
 		if rate == "" {
 			rate = "as set"
 		}
-		r.Thresholds = append(r.Thresholds, threshold{rate, fmt.Sprintf("x%g", s.Scale), score.Precision, score.Recall, score.F1})
+		r.Variants = append(r.Variants, variant{rate, fmt.Sprintf("x%g", s.ChangeScale), score.Precision, score.Recall, score.F1})
 	}
 	if *asJSON {
 		encoder := json.NewEncoder(out)
@@ -171,7 +171,7 @@ func (r report) print(out io.Writer) {
 		_, _ = fmt.Fprintf(out, "%-24s %7d %7d %6d %6d (to %.1f %%)\n", m.Name, m.Judged, m.Caught, m.CaughtAlone, m.FalsePositives, 100*m.FalsePositiveRate.High)
 	}
 	_, _ = fmt.Fprintf(out, "\n%-24s %-16s %10s %8s %6s\n", "max. false-positive rate", "smallest change", "precision", "recall", "F1")
-	for _, t := range r.Thresholds {
+	for _, t := range r.Variants {
 		_, _ = fmt.Fprintf(out, "%-24s %-16s %8.1f %% %6.1f %% %4.1f %%\n", t.MaxFalsePositiveRate, t.SmallestChange, 100*t.Precision.Value, 100*t.Recall.Value, 100*t.F1.Value)
 	}
 	_, _ = fmt.Fprintln(out)

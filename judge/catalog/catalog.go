@@ -24,7 +24,7 @@ const (
 	Latency Signal = "latency"
 	// Outgoing is about calls to other services.
 	Outgoing Signal = "outgoing"
-	// Resources is about CPU and memory.
+	// Resources is about CPU, memory, threads and requests in progress.
 	Resources Signal = "resources"
 	// Health is about restarts, kills and readiness.
 	Health Signal = "health"

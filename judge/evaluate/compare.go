@@ -88,24 +88,24 @@ func (s comparedCounts) compare(f frame, samePods, proportion bool, direction v1
 func (s comparedCounts) compareNow(f frame, blocks []sequential.Block, proportion bool, direction v1alpha1.Direction) comparison {
 	c := comparison{reference: v1alpha1.ReferenceOldPods}
 	c.add(blocks)
-	// A shock to both new and old pods cancels out only if they are compared at the same time.
-	shocks := sequential.Shocks(blocks)
+	// A joint disturbance of new and old pods cancels out only if they are compared at the same time.
+	leftOut := sequential.JointDisturbances(blocks)
 	for _, side := range [][2]counts{{s.newEvents, s.newAll}, {s.oldEvents, s.oldAll}} {
-		for cell := range bursts(side[0], side[1], 0, f.last) {
-			shocks[cell] = true
+		for cell := range disturbances(side[0], side[1], 0, f.last) {
+			leftOut[cell] = true
 		}
 	}
-	c.blocks = without(blocks, shocks)
+	c.blocks = without(blocks, leftOut)
 	c.ratio = sequential.Ratio(c.blocks)
 	history := historyOf(s.oldEvents, s.oldAll, f.before, true)
-	history = append(history, newCellsOf(s.newEvents, s.newAll, f.last, shocks)...)
-	c.disperse(s, c.blocks, history, shocks, proportion)
+	history = append(history, newCellsOf(s.newEvents, s.newAll, f.last, leftOut)...)
+	c.disperse(s, c.blocks, history, leftOut, proportion)
 	if c.oldAll >= sparse {
 		c.evidence = evidence(c.blocks, c.dispersion, direction)
 		return c
 	}
 	for _, side := range []*counts{&s.newEvents, &s.newAll, &s.oldEvents, &s.oldAll} {
-		*side = side.except(shocks)
+		*side = side.except(leftOut)
 	}
 	pools := s.pools(f, s.oldEvents, s.oldAll, -f.before, f.last)
 	c.evidence = poolEvidence(pools, c.dispersion, direction, 1)
@@ -179,21 +179,21 @@ func (c *comparison) disperse(s comparedCounts, blocks []sequential.Block, histo
 	}
 }
 
-// calm returns the counts from first to last without the cells of bursts.
+// calm returns the counts from first to last without the cells of disturbances.
 func calm(events, all counts, first, last int) (calmEvents, calmAll counts) {
-	without := bursts(events, all, first, last)
+	without := disturbances(events, all, first, last)
 	return events.within(first, last, nil).except(without), all.within(first, last, nil).except(without)
 }
 
-// bursts returns the cells from first to last in which the pods had a burst of events.
-func bursts(events, all counts, first, last int) map[int]bool {
+// disturbances returns the cells from first to last in which the pods were disturbed.
+func disturbances(events, all counts, first, last int) map[int]bool {
 	cells := make([]sequential.Count, max(0, last-first+1))
 	sumEvents, sumAll := events.sums(), all.sums()
 	for i := range cells {
 		cells[i] = sequential.Count{Events: sumEvents[first+i], Exposure: sumAll[first+i]}
 	}
 	out := map[int]bool{}
-	for i := range sequential.Bursts(cells) {
+	for i := range sequential.Disturbances(cells) {
 		out[first+i] = true
 	}
 	return out

@@ -197,7 +197,7 @@ func totalsOf(events, exposure counts, without map[int]bool) []sequential.Count 
 }
 
 // historyOf returns the cells before the change of each old pod, in order. If calm is set,
-// it omits the cells in which all old pods had a shock.
+// it omits the cells of joint disturbances of the old pods.
 func historyOf(events, exposure counts, before int, calm bool) [][]sequential.Count {
 	events, exposure = events.pooled(), exposure.pooled()
 	sums := make([]sequential.Block, before)
@@ -207,15 +207,15 @@ func historyOf(events, exposure counts, before int, calm bool) [][]sequential.Co
 			sums[k].Old += events[""][pod][k-before]
 		}
 	}
-	shocks := map[int]bool{}
+	leftOut := map[int]bool{}
 	if calm {
-		shocks = sequential.Shocks(sums)
+		leftOut = sequential.JointDisturbances(sums)
 	}
 	var out [][]sequential.Count
 	for _, pod := range samples.Sorted(exposure[""]) {
 		cells := make([]sequential.Count, before)
 		for k := range cells {
-			if !shocks[k] {
+			if !leftOut[k] {
 				cells[k] = sequential.Count{Events: events[""][pod][k-before], Exposure: exposure[""][pod][k-before]}
 			}
 		}
@@ -225,7 +225,7 @@ func historyOf(events, exposure counts, before int, calm bool) [][]sequential.Co
 }
 
 // newCellsOf returns the cells of each new pod, in order and without the excluded cells: a
-// burst in a cell is one event rather than many.
+// disturbance is one event rather than many.
 func newCellsOf(events, exposure counts, last int, without map[int]bool) [][]sequential.Count {
 	events, exposure = events.pooled(), exposure.pooled()
 	var out [][]sequential.Count

@@ -12,7 +12,7 @@ import (
 // outcome is the comparison of one metric at one look.
 type outcome struct {
 	v1alpha1.Evidence
-	// logE is the logarithm of the e-value, 0 if the change does not matter.
+	// logE is the logarithm of the e-value, at most 0 if the change does not matter.
 	logE float64
 	// newSamples and oldSamples are compared with the minimum of data.
 	newSamples, oldSamples float64
@@ -114,14 +114,14 @@ func (d Data) outcome(c comparison, s comparedCounts, f frame) outcome {
 	if !matters(value, c.ratio, relative, absolute, d.Direction) && !vanished(c, absolute, d.Direction) {
 		o.logE = math.Min(0, o.logE)
 	}
-	if s.newAll.total() == 0 && s.recentOld(f) {
+	if s.newAll.total() == 0 && s.oldHadEvents(f) {
 		o.reason, o.logE = v1alpha1.ReasonNoTraffic, 0
 		o.message = fmt.Sprintf("the old pods have %.0f events and the new pods have none", s.oldAll.total())
 	}
 	return o
 }
 
-// recentOld reports whether the old pods had events.
-func (s comparedCounts) recentOld(f frame) bool {
+// oldHadEvents reports whether the old pods had events in the compared time, also before the change.
+func (s comparedCounts) oldHadEvents(f frame) bool {
 	return s.oldAll.within(-f.before, f.last, nil).total() >= 1
 }

@@ -1,10 +1,9 @@
-// Package prometheus reads raw samples from Prometheus. Time, bytes and samples of an
-// answer are limited. An error says whether a later attempt may succeed.
+// Package prometheus reads raw samples from Prometheus. The time of a query and the bytes of its
+// answer are limited.
 package prometheus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,12 +26,6 @@ const (
 	// Step is the resolution of expressions that are not plain selectors.
 	Step = 15 * time.Second
 )
-
-// RejectedError is a permanent error: Prometheus does not accept the query.
-type RejectedError struct{ Err error }
-
-func (e *RejectedError) Error() string { return e.Err.Error() }
-func (e *RejectedError) Unwrap() error { return e.Err }
 
 // Client reads from one Prometheus.
 type Client struct {
@@ -101,7 +94,7 @@ func (c *Client) query(ctx context.Context, query string, at time.Time) ([]sampl
 	defer cancel()
 	value, warnings, err := c.api.Query(ctx, query, at, v1.WithTimeout(c.timeout))
 	if err != nil {
-		return nil, fmt.Errorf("query %s: %w", shorten(query), classify(err))
+		return nil, fmt.Errorf("query %s: %w", shorten(query), err)
 	}
 	for _, w := range warnings {
 		// Annotations of PromQL concern the query. Any other warning means that data is missing.
@@ -120,8 +113,7 @@ func (c *Client) query(ctx context.Context, query string, at time.Time) ([]sampl
 		}
 		return out, nil
 	default:
-		return nil, fmt.Errorf("query %s: %w", shorten(query),
-			&RejectedError{fmt.Errorf("the result is a %s, want a vector", value.Type())})
+		return nil, fmt.Errorf("query %s: the result is a %s, want a vector", shorten(query), value.Type())
 	}
 }
 
@@ -143,21 +135,6 @@ func labels(m model.Metric) map[string]string {
 		out[string(k)] = string(v)
 	}
 	return out
-}
-
-func classify(err error) error {
-	var answer *v1.Error
-	if errors.As(err, &answer) {
-		switch answer.Type {
-		case v1.ErrBadData, v1.ErrExec:
-			return &RejectedError{err}
-		case v1.ErrClient:
-			if !strings.Contains(answer.Msg, "429") {
-				return &RejectedError{err}
-			}
-		}
-	}
-	return err
 }
 
 func shorten(query string) string {

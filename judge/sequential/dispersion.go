@@ -10,8 +10,8 @@ type Count struct{ Events, Exposure float64 }
 
 // OverTime returns the dispersion of events over time: their variance relative to that of
 // independent events, 1 for a Poisson process. It pools two estimates. The first is the
-// variance of the share of the new pods in the events of an interval, around ratio; a shock
-// to new and old pods together does not change this share. The second is the variance of
+// variance of the share of the new pods in the events of an interval, around ratio; a joint
+// disturbance of new and old pods does not change this share. The second is the variance of
 // the events of each pod, given as history. size intervals are merged into one.
 func OverTime(blocks []Block, ratio float64, history [][]Count, size int) float64 {
 	square, mean, used := split(blocks, math.Min(math.Max(ratio, 0.01), 1000), size)
@@ -70,10 +70,10 @@ func split(blocks []Block, ratio float64, size int) (square, mean, used float64)
 	return square, mean, used
 }
 
-// Shocks returns the intervals in which new and old pods together have far more events than
-// in the others. Their cause is outside of the release. The selection depends only on the
-// sum, which is fixed in the test.
-func Shocks(blocks []Block) map[int]bool {
+// JointDisturbances returns the intervals in which new and old pods together have far more events
+// than in the others. Their cause is outside of the release. The selection depends only on the sum,
+// which is fixed in the test.
+func JointDisturbances(blocks []Block) map[int]bool {
 	sums := map[int]float64{}
 	for _, b := range blocks {
 		if b.NewExposure > 0 && b.OldExposure > 0 {
@@ -100,10 +100,10 @@ func Shocks(blocks []Block) map[int]bool {
 	return out
 }
 
-// Bursts returns the cells that have far more events than the other cells of the same pods:
+// Disturbances returns the cells that have far more events than the other cells of the same pods:
 // each is a disturbance of seconds. If there are more than two such cells, and more than a
 // tenth of all, they are no exception, and none is returned.
-func Bursts(cells []Count) map[int]bool {
+func Disturbances(cells []Count) map[int]bool {
 	var shares []float64
 	exposure := 0.0
 	for _, c := range cells {
@@ -119,7 +119,7 @@ func Bursts(cells []Count) map[int]bool {
 	sort.Float64s(shares)
 	median := shares[len(shares)/2]
 	for i, c := range cells {
-		if c.Events > BurstEvents+5*median*c.Exposure {
+		if c.Events > DisturbanceEvents+5*median*c.Exposure {
 			out[i] = true
 		}
 	}
@@ -129,9 +129,9 @@ func Bursts(cells []Count) map[int]bool {
 	return out
 }
 
-// BurstEvents is the number of events in one disturbance up to which they are not a
-// burst. So few events prove nothing.
-const BurstEvents = 5
+// DisturbanceEvents is the number of events in an interval up to which they are no disturbance.
+// So few events prove nothing.
+const DisturbanceEvents = 5
 
 // BetweenPods returns the dispersion between the totals of pods of one version: their
 // variance relative to that of independent events.

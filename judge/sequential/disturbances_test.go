@@ -17,7 +17,7 @@ func cellsOf(events ...float64) []Count {
 	return out
 }
 
-func TestABurstIsAnIntervalFarAboveTheOthers(t *testing.T) {
+func TestADisturbanceIsAnIntervalFarAboveTheOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		cells []Count
 		want  []int
@@ -26,12 +26,12 @@ func TestABurstIsAnIntervalFarAboveTheOthers(t *testing.T) {
 		"a stop at the edge of two":        {cellsOf(0, 0, 70, 66, 0, 0), []int{2, 3}},
 		"three of six are no exception":    {cellsOf(0, 0, 70, 66, 60, 0), nil},
 		"a fault in each interval":         {cellsOf(7, 9, 6, 12, 8, 7), nil},
-		"a burst on top of a fault":        {cellsOf(7, 9, 6, 90, 8, 7), []int{3}},
+		"a disturbance on top of a fault":  {cellsOf(7, 9, 6, 90, 8, 7), []int{3}},
 		"few events":                       {cellsOf(0, 0, 5, 0, 0, 0), nil},
 		"too few intervals to know others": {cellsOf(0, 70, 0, 0), nil},
 		"intervals without requests":       {append(cellsOf(0, 70, 0, 0), Count{}, Count{}), nil},
 	} {
-		if diff := cmp.Diff(c.want, slices.Sorted(maps.Keys(Bursts(c.cells)))); diff != "" {
+		if diff := cmp.Diff(c.want, slices.Sorted(maps.Keys(Disturbances(c.cells)))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -37,8 +37,8 @@ func logLikelihood(blocks []Block, logRatio, dispersion float64) float64 {
 
 // RatesHigher returns the logarithm of the e-value against "the rate of the new pods is not
 // higher than that of the old ones". It leaves out the span consecutive intervals that
-// contribute most, if they have more than BurstEvents: one disturbance is one event, however
-// many requests it concerns. With a span of 0 all intervals count.
+// contribute most, if they have more than DisturbanceEvents: one disturbance is one event,
+// however many requests it concerns. With a span of 0 all intervals count.
 func RatesHigher(blocks []Block, dispersion float64, span int) float64 {
 	return mixture(blocks, dispersion, 1, span)
 }
@@ -73,11 +73,11 @@ func mixture(blocks []Block, dispersion, sign float64, span int) float64 {
 	left := make([]float64, len(ratios))
 	for first := range cells {
 		copy(left, total)
-		burst := 0.0
+		concerned := 0.0
 		for c := first; c < first+span; c++ {
-			burst += events[c]
+			concerned += events[c]
 		}
-		if burst <= BurstEvents {
+		if concerned <= DisturbanceEvents {
 			continue
 		}
 		for c := first; c < first+span; c++ {
@@ -114,13 +114,13 @@ func pooledMixture(pools []Pool, dispersion, sign float64, span int) float64 {
 	}
 	least := mixture(Blocks(pools, 0, 0), dispersion, sign, 0)
 	for first := 0; span > 0 && first < cells; first++ {
-		burst := 0.0
+		concerned := 0.0
 		for _, p := range pools {
 			for i := first; i < min(first+span, len(p.New)); i++ {
-				burst += p.New[i].Events
+				concerned += p.New[i].Events
 			}
 		}
-		if burst > BurstEvents {
+		if concerned > DisturbanceEvents {
 			least = math.Min(least, mixture(Blocks(pools, first, span), dispersion, sign, 0))
 		}
 	}
