@@ -43,7 +43,7 @@ func Differences(a, b v1alpha1.Record) []string {
 		again, ok := byName[e.Name]
 		switch {
 		case !ok:
-			out = append(out, e.Name+": not recomputed, its series do not exist")
+			out = append(out, e.Name+": not recomputed: no series were found, Prometheus could not be read, or --check is not the MetricCheck of the record")
 		case e.Verdict != again.Verdict:
 			out = append(out, fmt.Sprintf("%s: %s, recomputed %s", e.Name, e.Verdict, again.Verdict))
 		case !alike(e.New, again.New):

@@ -1,5 +1,5 @@
 // Package evaluate decides on the samples of new and old pods. Evaluate is a pure
-// function: a verdict can be recomputed from the samples and the record.
+// function: a verdict can be recomputed from the samples, the record and the MetricCheck.
 //
 // Time is divided into cells. Each cell of the new pods is compared with the same
 // cell of the old pods or, where these have ended, with cells before the change,

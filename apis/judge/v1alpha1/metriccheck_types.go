@@ -42,7 +42,7 @@ type MetricCheckSpec struct {
 	// to those in the field metrics, if their series exist: Discover or None.
 	// +optional
 	// +kubebuilder:default=Discover
-	DefaultMetrics DefaultMetrics `json:"defaultMetrics,omitempty"`
+	DefaultMetrics DefaultMetricsPolicy `json:"defaultMetrics,omitempty"`
 	// Metrics are judged besides the default metrics. A metric with the name of a
 	// default metric replaces it.
 	// +optional
@@ -61,8 +61,9 @@ type MetricCheckSpec struct {
 	// +optional
 	// +kubebuilder:default="15s"
 	ReplayInterval metav1.Duration `json:"replayInterval,omitempty"`
-	// WarmUp is how long after its start the latency, CPU and memory of a new pod are
-	// not compared. Errors and restarts count from the start.
+	// WarmUp is how long after its start the latency, the calls per request, the resources (CPU,
+	// memory and so on) and other gauges of a new pod are not compared. Errors and restarts
+	// count from the start.
 	// +optional
 	// +kubebuilder:default="30s"
 	WarmUp *metav1.Duration `json:"warmUp,omitempty"`
@@ -91,18 +92,18 @@ type MetricCheckSpec struct {
 	// where they exist (service graph): Discover or None.
 	// +optional
 	// +kubebuilder:default=Discover
-	Callers DefaultMetrics `json:"callers,omitempty"`
+	Callers DefaultMetricsPolicy `json:"callers,omitempty"`
 }
 
-// DefaultMetrics says whether known metrics are judged.
+// DefaultMetricsPolicy says whether known metrics are judged.
 // +kubebuilder:validation:Enum=Discover;None
-type DefaultMetrics string
+type DefaultMetricsPolicy string
 
 const (
 	// DefaultMetricsDiscover judges the known metrics whose series exist.
-	DefaultMetricsDiscover DefaultMetrics = "Discover"
+	DefaultMetricsDiscover DefaultMetricsPolicy = "Discover"
 	// DefaultMetricsNone judges only the metrics of the MetricCheck.
-	DefaultMetricsNone DefaultMetrics = "None"
+	DefaultMetricsNone DefaultMetricsPolicy = "None"
 )
 
 // InsufficientDataPolicy says what happens to a release without a verdict.
@@ -110,7 +111,7 @@ const (
 type InsufficientDataPolicy string
 
 const (
-	// InsufficientDataHold holds the release until a person decides.
+	// InsufficientDataHold holds the release until a person decides or a late verdict comes.
 	InsufficientDataHold InsufficientDataPolicy = "Hold"
 	// InsufficientDataPass continues the release.
 	InsufficientDataPass InsufficientDataPolicy = "Pass"

@@ -4,8 +4,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Record is what a judge has seen of one release or batch, and its verdict. It is
-// complete: with the metrics it can be recomputed.
+// Record is what a judge has seen of one release or batch, and its verdict. With the MetricCheck
+// and the samples, the verdict can be recomputed from it. Function judge stores no metrics in a
+// record that is not final, and omits those that would make it too large.
 type Record struct {
 	// Verdict is pass, fail or none.
 	Verdict Verdict `json:"verdict"`
@@ -64,7 +65,7 @@ const (
 	ReasonNoChange = "NoChange"
 	// ReasonMetricWorse: a metric of the new pods is worse.
 	ReasonMetricWorse = "MetricWorse"
-	// ReasonPodsUnhealthy: new pods restart, are OOMKilled or are not Ready.
+	// ReasonPodsUnhealthy: new pods restart, are OOMKilled, cannot run or are not Ready.
 	ReasonPodsUnhealthy = "PodsUnhealthy"
 	// ReasonPodsWithoutRequests: Ready new pods have none of the requests, which are evenly
 	// distributed over the old pods.
@@ -93,7 +94,9 @@ type Target struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	Old string `json:"old,omitempty"`
-	// StartTime is the start of the analysis: when the first new pod became Ready.
+	// StartTime is the start of the compared time: the creation of the first batch of the release
+	// or, if the release is slow, the end of the analysis minus analysisDuration; --at of judge
+	// replay.
 	StartTime metav1.Time `json:"startTime"`
 }
 
@@ -143,8 +146,8 @@ type Evidence struct {
 	// EValue is the evidence against "not worse". At threshold it is a fail.
 	// +optional
 	EValue string `json:"eValue,omitempty"`
-	// Threshold is the e-value of a fail: the number of judged metrics, divided by the
-	// maximum false-positive rate.
+	// Threshold is the e-value of a fail: the number of compared metrics except health, divided by
+	// the maximum false-positive rate. It is higher for later looks during probation.
 	// +optional
 	Threshold string `json:"threshold,omitempty"`
 	// SmallestChange is the smallest change that matters.
@@ -159,10 +162,11 @@ type Evidence struct {
 type Side struct {
 	// Value is the value, as a decimal number.
 	Value string `json:"value"`
-	// Bad is the number of bad events of a Ratio.
+	// Bad is the number of bad events (Ratio), slow requests (Latency) or events (Counter).
 	// +optional
 	Bad string `json:"bad,omitempty"`
-	// Samples is the number of events (Ratio, Latency, Counter) or samples.
+	// Samples is the number of events (Ratio), requests (Latency), cells with samples (Gauge), or
+	// such cells of all pods (Counter); for metric health it is the number of pods.
 	Samples int64 `json:"samples"`
 	// Pods is the number of pods with samples.
 	Pods int32 `json:"pods"`
