@@ -181,7 +181,7 @@ type RevokeResult struct {
 // OtherName is another name of the cluster of a pod.
 type OtherName struct {
 	Cluster string `json:"cluster"`
-	// Held is true while the pod has a grant under this name that is not revoked, or waits for
-	// one.
-	Held bool `json:"held"`
+	// HasGrant, `held` in JSON, is true while the pod has a grant under this name that is not
+	// revoked, or waits for one.
+	HasGrant bool `json:"held"`
 }

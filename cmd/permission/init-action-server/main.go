@@ -39,9 +39,9 @@ const (
 	// qps and burst are far above what is needed: client-side throttling would delay
 	// pods. The API server protects itself.
 	qps, burst = 1000, 2000
-	// stepTimeout limits one request of a step, and the request for the UID of the
-	// cluster.
-	stepTimeout = 10 * time.Second
+	// requestTimeout limits one request to the configuration database, and the request for the
+	// UID of the cluster.
+	requestTimeout = 10 * time.Second
 )
 
 func main() {
@@ -81,9 +81,9 @@ func build(ctx context.Context, clients process.Clients) (process.Program, error
 		Limit: share.Limiter,
 		Breaker: podbreaker.New(v1alpha1.SystemNamespace, kube.CoreV1(), watch.ConfigMaps,
 			func() podbreaker.Policy { return watch.Settings.Get().Breaker }, groupcommit.Options{}),
-		Steps:  []server.Step{server.CMDB{Settings: watch.Settings.Get, HTTP: &http.Client{Timeout: stepTimeout}}},
-		Clock:  clock.RealClock{},
-		Random: rand.Float64, Recorder: eventrecorder.New(ctx, kube, scheme.Scheme, name), Events: sender,
+		Preparations: []server.Preparation{server.CMDB{Settings: watch.Settings.Get, HTTP: &http.Client{Timeout: requestTimeout}}},
+		Clock:        clock.RealClock{},
+		Random:       rand.Float64, Recorder: eventrecorder.New(ctx, kube, scheme.Scheme, name), Events: sender,
 		Meter: metrics.Meter(), Draining: ctx.Done(),
 	})
 	refresh := func(ctx context.Context) error {
@@ -105,7 +105,7 @@ func build(ctx context.Context, clients process.Clients) (process.Program, error
 
 // clusterUID returns the UID of namespace kube-system, which identifies the cluster.
 func clusterUID(ctx context.Context, kube kubernetes.Interface) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	namespace, err := kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {

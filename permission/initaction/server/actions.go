@@ -13,8 +13,8 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// stepTimeout bounds a step that runs before permissions are requested.
-const stepTimeout = 10 * time.Second
+// preparationTimeout bounds a preparation.
+const preparationTimeout = 10 * time.Second
 
 // readApplications reads the applications of the pod from the centre.
 func (c *call) readApplications(ctx context.Context) error {
@@ -36,21 +36,21 @@ func (c *call) readApplications(ctx context.Context) error {
 	return nil
 }
 
-// runSteps runs the steps that come before the request of permissions.
-func (c *call) runSteps(ctx context.Context) error {
+// prepare runs the preparations, which come before the request of permissions.
+func (c *call) prepare(ctx context.Context) error {
 	request, err := c.applicationRequest(ctx, "")
 	if err != nil {
 		return err
 	}
-	for _, step := range c.Steps {
-		stepCtx, cancel := context.WithTimeout(ctx, stepTimeout)
-		err := step.Run(stepCtx, request)
+	for _, p := range c.Preparations {
+		limited, cancel := context.WithTimeout(ctx, preparationTimeout)
+		err := p.Run(limited, request)
 		cancel()
 		if err != nil {
-			return fmt.Errorf("%s: %w", step.Name(), err)
+			return fmt.Errorf("%s: %w", p.Name(), err)
 		}
 	}
-	c.facts.StepsDone = true
+	c.facts.Prepared = true
 	return nil
 }
 

@@ -167,7 +167,7 @@ func (c *call) refresh() {
 	ips := podmeta.IPs(c.pod)
 	if !slices.Equal(ips, c.facts.IPs) {
 		// The pod has a new sandbox; the facts are about the previous one.
-		c.facts.ApplicationsKnown, c.facts.StepsDone, c.facts.BreakerAcquired = false, false, false
+		c.facts.ApplicationsKnown, c.facts.Prepared, c.facts.BreakerAcquired = false, false, false
 	}
 	c.facts.IPs, c.facts.Terminating, c.facts.HasFinalizer = ips, isTerminating(c.pod), podmeta.HasFinalizer(c.pod)
 	if c.lastDecision != nil {
@@ -191,8 +191,8 @@ func (c *call) step(ctx context.Context, d Decision) (*protocol.Answer, error) {
 		return c.complete(ctx)
 	case RecordFailure:
 		return c.recordFailure(ctx, d.Set)
-	case RunSteps:
-		return nil, c.runSteps(ctx)
+	case Prepare:
+		return nil, c.prepare(ctx)
 	case RevokeOtherIPs:
 		return nil, c.revokeOtherIPs(ctx)
 	case AcquireBreaker:

@@ -24,8 +24,8 @@ const (
 	Complete Action = "Complete"
 	// RecordFailure: count an attempt of Set that was denied or failed; the call ends.
 	RecordFailure Action = "RecordFailure"
-	// RunSteps: run the steps that precede permissions.
-	RunSteps Action = "RunSteps"
+	// Prepare: run the preparations.
+	Prepare Action = "Prepare"
 	// RevokeOtherIPs: revoke the grants to addresses of the pod's previous sandbox.
 	RevokeOtherIPs Action = "RevokeOtherIPs"
 	// AcquireBreaker: ask the breaker whether an attempt may begin.
@@ -56,8 +56,8 @@ type Facts struct {
 	OtherIPs bool
 	// Breaker is the state of the pod's breaker.
 	Breaker podbreaker.Decision
-	// StepsDone: this call ran the steps that precede permissions.
-	StepsDone bool
+	// Prepared: this call ran the preparations.
+	Prepared bool
 	// BreakerAcquired: the breaker allowed this call to begin an attempt.
 	BreakerAcquired bool
 }
@@ -116,8 +116,8 @@ func Decide(f Facts) Decision {
 func prepareApply(f Facts, set string) Decision {
 	_, retried := f.Applications[set]
 	switch {
-	case !f.StepsDone:
-		return Decision{Action: RunSteps, Reason: podmeta.ReasonRegistering}
+	case !f.Prepared:
+		return Decision{Action: Prepare, Reason: podmeta.ReasonRegistering}
 	case f.OtherIPs:
 		return Decision{Action: RevokeOtherIPs, Reason: podmeta.ReasonPermissionRevoking}
 	case (retried || f.Breaker.Exists) && !f.BreakerAcquired:

@@ -34,7 +34,7 @@ func withOutcome(o podbreaker.State) func(*Facts) {
 }
 
 func TestDecide(t *testing.T) {
-	stepsDone := func(f *Facts) { f.StepsDone = true }
+	prepared := func(f *Facts) { f.Prepared = true }
 	admitted := func(f *Facts) { f.BreakerAcquired = true }
 	for name, tc := range map[string]struct {
 		change []func(*Facts)
@@ -48,15 +48,15 @@ func TestDecide(t *testing.T) {
 			Decision{WaitForPod, "", time.Time{}, podmeta.ReasonWaitingForFinalizer}},
 		"applications are unknown": {[]func(*Facts){func(f *Facts) { f.ApplicationsKnown = false }},
 			Decision{ReadApplications, "", time.Time{}, podmeta.ReasonRegistering}},
-		"steps run before permissions": {nil,
-			Decision{RunSteps, "", time.Time{}, podmeta.ReasonRegistering}},
-		"grants of the previous sandbox are revoked first": {[]func(*Facts){stepsDone, func(f *Facts) { f.OtherIPs = true }},
+		"preparations run before permissions": {nil,
+			Decision{Prepare, "", time.Time{}, podmeta.ReasonRegistering}},
+		"grants of the previous sandbox are revoked first": {[]func(*Facts){prepared, func(f *Facts) { f.OtherIPs = true }},
 			Decision{RevokeOtherIPs, "", time.Time{}, podmeta.ReasonPermissionRevoking}},
-		"the first attempt does not acquire the breaker": {[]func(*Facts){stepsDone},
+		"the first attempt does not acquire the breaker": {[]func(*Facts){prepared},
 			Decision{Apply, "a", time.Time{}, podmeta.ReasonPermissionRequested}},
-		"all sets are requested before one is polled": {[]func(*Facts){stepsDone, apps(api.Requested)},
+		"all sets are requested before one is polled": {[]func(*Facts){prepared, apps(api.Requested)},
 			Decision{Apply, "b", time.Time{}, podmeta.ReasonPermissionRequested}},
-		"both sets are pending": {[]func(*Facts){stepsDone, apps(api.Applying, api.Requested)},
+		"both sets are pending": {[]func(*Facts){prepared, apps(api.Applying, api.Requested)},
 			Decision{Poll, "a", time.Time{}, podmeta.ReasonPermissionApplying}},
 		"one set is granted, the other pending": {[]func(*Facts){apps(api.Granted, api.Requested)},
 			Decision{Poll, "b", time.Time{}, podmeta.ReasonPermissionRequested}},
@@ -68,11 +68,11 @@ func TestDecide(t *testing.T) {
 			Decision{RecordFailure, "b", time.Time{}, podmeta.ReasonPermissionDenied}},
 		"an uncounted failure": {[]func(*Facts){apps(api.Failed, api.Applying)},
 			Decision{RecordFailure, "a", time.Time{}, podmeta.ReasonPermissionFailed}},
-		"a counted denial acquires the breaker": {[]func(*Facts){stepsDone, apps(api.Granted, api.Denied), bothCounted},
+		"a counted denial acquires the breaker": {[]func(*Facts){prepared, apps(api.Granted, api.Denied), bothCounted},
 			Decision{AcquireBreaker, "", time.Time{}, podmeta.ReasonPermissionRequested}},
-		"a counted denial with the breaker acquired": {[]func(*Facts){stepsDone, apps(api.Granted, api.Denied), bothCounted, admitted},
+		"a counted denial with the breaker acquired": {[]func(*Facts){prepared, apps(api.Granted, api.Denied), bothCounted, admitted},
 			Decision{Apply, "b", time.Time{}, podmeta.ReasonPermissionRequested}},
-		"a failure before the first request acquires the breaker": {[]func(*Facts){stepsDone, func(f *Facts) { f.Breaker.Exists = true }},
+		"a failure before the first request acquires the breaker": {[]func(*Facts){prepared, func(f *Facts) { f.Breaker.Exists = true }},
 			Decision{AcquireBreaker, "", time.Time{}, podmeta.ReasonPermissionRequested}},
 		"denied too often": {[]func(*Facts){apps(api.Denied, api.Granted), bothCounted, withOutcome(podbreaker.OpenDenied)},
 			Decision{WaitForBreaker, "", time.Time{}, podmeta.ReasonBreakerOpenDenied}},
@@ -82,11 +82,11 @@ func TestDecide(t *testing.T) {
 			Decision{Poll, "b", time.Time{}, podmeta.ReasonPermissionApplying}},
 		"another replica has the breaker": {[]func(*Facts){apps(api.Failed, api.Failed), bothCounted, withOutcome(podbreaker.Busy)},
 			Decision{WaitForBreaker, "", soon, podmeta.ReasonPermissionRequested}},
-		"a set is being revoked": {[]func(*Facts){stepsDone, apps(api.Revoking, api.Granted)},
+		"a set is being revoked": {[]func(*Facts){prepared, apps(api.Revoking, api.Granted)},
 			Decision{Poll, "a", time.Time{}, podmeta.ReasonPermissionRevoking}},
-		"a leaked set is requested again": {[]func(*Facts){stepsDone, apps(api.Granted, api.Leaked), admitted},
+		"a leaked set is requested again": {[]func(*Facts){prepared, apps(api.Granted, api.Leaked), admitted},
 			Decision{Apply, "b", time.Time{}, podmeta.ReasonPermissionRequested}},
-		"a revoked set is requested again": {[]func(*Facts){stepsDone, apps(api.Revoked, api.Granted), admitted},
+		"a revoked set is requested again": {[]func(*Facts){prepared, apps(api.Revoked, api.Granted), admitted},
 			Decision{Apply, "a", time.Time{}, podmeta.ReasonPermissionRequested}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -237,10 +237,10 @@ type fixture struct {
 	url      string
 	draining chan struct{}
 	// tokens are the tokens that the API server accepts.
-	tokens     map[string]authenticationv1.UserInfo
-	steps      []Step
-	mu         sync.Mutex
-	conditions []corev1.PodCondition
+	tokens       map[string]authenticationv1.UserInfo
+	preparations []Preparation
+	mu           sync.Mutex
+	conditions   []corev1.PodCondition
 }
 
 func newPod(change func(*corev1.Pod)) *corev1.Pod {
@@ -263,13 +263,13 @@ func bound(pod, uid string) authenticationv1.UserInfo {
 	}}
 }
 
-func newFixture(t *testing.T, pod *corev1.Pod, steps ...Step) *fixture {
+func newFixture(t *testing.T, pod *corev1.Pod, preparations ...Preparation) *fixture {
 	t.Helper()
-	return newFixtureAt(t, fastClock{start: time.Now()}, pod, steps...)
+	return newFixtureAt(t, fastClock{start: time.Now()}, pod, preparations...)
 }
 
 // newFixtureAt returns a fixture with the given clock.
-func newFixtureAt(t *testing.T, c clock.WithTicker, pod *corev1.Pod, steps ...Step) *fixture {
+func newFixtureAt(t *testing.T, c clock.WithTicker, pod *corev1.Pod, preparations ...Preparation) *fixture {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{PodCIDRs: []string{"fd00::/64", "127.0.0.0/24"}}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}}}
 	w := &fixture{t: t, kube: fake.NewClientset(node, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "sys", Name: podbreaker.PrimaryName, ResourceVersion: "1"}}),
@@ -279,7 +279,7 @@ func newFixtureAt(t *testing.T, c clock.WithTicker, pod *corev1.Pod, steps ...St
 		tokens: map[string]authenticationv1.UserInfo{
 			"pod": bound("web", "uid"), "another-pod": bound("other", "other-uid"), "former-pod": bound("web", "former"),
 			"account": {Username: "system:serviceaccount:default:web"}, "jane": {Username: "jane"}, "joe": {Username: "joe"},
-		}, steps: steps}
+		}, preparations: preparations}
 	if pod != nil {
 		if err := w.kube.Tracker().Add(pod); err != nil {
 			t.Fatal(err)
@@ -318,7 +318,7 @@ func newFixtureAt(t *testing.T, c clock.WithTicker, pod *corev1.Pod, steps ...St
 	})
 	records := corelisters.NewConfigMapLister(w.records)
 	handler := New(Options{
-		Kube: w.kube, Pods: corelisters.NewPodLister(w.pods), Notifier: w.hub, Centre: w.centre, Steps: w.steps, Clock: c, Random: func() float64 { return 0 },
+		Kube: w.kube, Pods: corelisters.NewPodLister(w.pods), Notifier: w.hub, Centre: w.centre, Preparations: w.preparations, Clock: c, Random: func() float64 { return 0 },
 		Breaker:  podbreaker.New("sys", w.kube.CoreV1(), records, func() podbreaker.Policy { return w.settings.Breaker }, groupcommit.Options{}),
 		Settings: func() settings.Settings { return w.settings }, Recorder: w.recorder, Events: w.sent, Meter: noop.Meter{}, Draining: w.draining,
 	})

@@ -49,7 +49,7 @@ func (r *podReporter) progress(ctx context.Context, f Facts, d Decision) {
 	switch d.Action {
 	case WaitForPod, Poll, WaitForBreaker, Stop:
 		r.setCondition(ctx, corev1.ConditionFalse, d.Reason, waitingMessage(f, d))
-	case AcquireBreaker, Apply, ReadApplications, RunSteps, RevokeOtherIPs, RecordFailure, Complete:
+	case AcquireBreaker, Apply, ReadApplications, Prepare, RevokeOtherIPs, RecordFailure, Complete:
 		// These actions take milliseconds, and other methods report their results.
 	}
 }

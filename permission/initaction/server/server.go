@@ -59,11 +59,12 @@ type Options struct {
 	Notifier *Notifier
 	Centre   Centre
 	// Limit limits the rate of calls to Centre; nil is unlimited.
-	Limit    *rate.Limiter
-	Breaker  Breaker
-	Steps    []Step
-	Settings func() settings.Settings
-	Clock    clock.WithTicker
+	Limit   *rate.Limiter
+	Breaker Breaker
+	// Preparations run before the permissions are requested.
+	Preparations []Preparation
+	Settings     func() settings.Settings
+	Clock        clock.WithTicker
 	// Random returns numbers from 0 to 1.
 	Random   func() float64
 	Recorder record.EventRecorder

@@ -407,15 +407,15 @@ func TestAReplicaThatShutsDownEndsItsCalls(t *testing.T) {
 	}
 }
 
-// failingStep is a step that fails a given number of times.
-type failingStep struct {
+// failingPreparation is a preparation that fails a given number of times.
+type failingPreparation struct {
 	failures int
 	ran      []string
 }
 
-func (s *failingStep) Name() string { return "CMDB" }
+func (s *failingPreparation) Name() string { return "CMDB" }
 
-func (s *failingStep) Run(_ context.Context, pod api.ApplicationRequest) error {
+func (s *failingPreparation) Run(_ context.Context, pod api.ApplicationRequest) error {
 	s.ran = append(s.ran, pod.PodIPs[0])
 	if s.failures--; s.failures >= 0 {
 		return errors.New("the CMDB answered 503")
@@ -424,7 +424,7 @@ func (s *failingStep) Run(_ context.Context, pod api.ApplicationRequest) error {
 }
 
 func TestStepsRunBeforePermissionsAndTheirFailuresCount(t *testing.T) {
-	s := &failingStep{failures: 1}
+	s := &failingPreparation{failures: 1}
 	w := newFixture(t, newPod(nil), s)
 	if _, a := w.authorize("pod", orders); a.State != protocol.Failed || !strings.Contains(a.Message, "CMDB") || w.centre.attempts() != 0 {
 		t.Errorf("%+v after %d applications", a, w.centre.attempts())

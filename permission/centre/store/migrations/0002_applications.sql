@@ -1,3 +1,5 @@
+-- going is 1 when the revocation was requested (Go: RevokeRequested); 0004 adds asked
+-- (AttemptBegan).
 CREATE TABLE applications (
   id        TEXT    PRIMARY KEY,
   cluster   TEXT    NOT NULL,
@@ -29,7 +31,8 @@ CREATE INDEX application_ips_ip ON application_ips (ip);
 -- One permission of one application, and the work on it. step counts the jobs
 -- that were made for it: only the job of the current step may act. lease_until
 -- is when the one who acts has surely ended; the key of the call is stored
--- with it, before the call.
+-- with it, before the call. Columns with another name in Go: lease (RunID), keys (KeysUsed) and
+-- touched (MaybeGranted). 0005 removes step, job and lease_until.
 CREATE TABLE grants (
   application TEXT    NOT NULL,
   ordinal     INTEGER NOT NULL,

@@ -1,4 +1,5 @@
--- The reports of existing pods of a cluster. uid is the cluster that has the name.
+-- The reports of existing pods of a cluster. uid is the cluster that has the name. held is
+-- the number of unconfirmed applications (Go: Unconfirmed).
 CREATE TABLE clusters (
   name            TEXT    PRIMARY KEY,
   uid             TEXT    NOT NULL,

@@ -14,12 +14,12 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
 
-// Step runs before the permissions of a pod are requested. It may run several times
+// Preparation runs before the permissions of a pod are requested. It may run several times
 // for one pod, so it must be idempotent.
-type Step interface {
-	// Name returns the name of the step for messages.
+type Preparation interface {
+	// Name returns the name of the preparation for messages.
 	Name() string
-	// Run runs the step. An error counts as a failure and the step is retried.
+	// Run prepares a pod. An error counts as a failure and the preparation is retried.
 	Run(ctx context.Context, pod api.ApplicationRequest) error
 }
 
@@ -34,12 +34,12 @@ type CMDB struct {
 	HTTP     *http.Client
 }
 
-var _ Step = CMDB{}
+var _ Preparation = CMDB{}
 
-// Name implements Step.
+// Name implements Preparation.
 func (CMDB) Name() string { return "CMDB" }
 
-// Run implements Step.
+// Run implements Preparation.
 func (s CMDB) Run(ctx context.Context, pod api.ApplicationRequest) error {
 	base := s.Settings().CMDBURL
 	if base == "" {
