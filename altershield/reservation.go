@@ -9,7 +9,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Reservation is the place of one attempt in the rate limit. A caller that writes the
+// Reservation is the slot of one attempt in the rate limit. A caller that writes the
 // intent of a call waits first, so that the intent has the time of the call.
 type Reservation struct {
 	limiter *limiter
@@ -25,7 +25,7 @@ func (c *Client) Reserve(ctx context.Context) (*Reservation, error) {
 	return &Reservation{limiter: c.caller.limiter}, nil
 }
 
-// Context returns a context with the place: the first attempt with it does not
+// Context returns a context with the slot: the first attempt with it does not
 // wait. A nil Reservation has no effect.
 func (p *Reservation) Context(ctx context.Context) context.Context {
 	if p == nil {
@@ -34,7 +34,7 @@ func (p *Reservation) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, reservationKey{}, p)
 }
 
-// Cancel gives the place to another call if no attempt used it.
+// Cancel gives the slot to another call if no attempt used it.
 func (p *Reservation) Cancel() {
 	if p != nil && p.used.CompareAndSwap(false, true) {
 		p.limiter.giveBack()
@@ -43,7 +43,7 @@ func (p *Reservation) Cancel() {
 
 type reservationKey struct{}
 
-// limiter is the rate limit of a client. A place that was not used is given to the
+// limiter is the rate limit of a client. A slot that was not used is given to the
 // next caller.
 type limiter struct {
 	*rate.Limiter
@@ -52,7 +52,7 @@ type limiter struct {
 	unused int
 }
 
-// wait waits for a place, unless ctx has a place that is not used.
+// wait waits for a slot, unless ctx has a slot that is not used.
 func (l *limiter) wait(ctx context.Context) error {
 	if p, ok := ctx.Value(reservationKey{}).(*Reservation); ok && p.used.CompareAndSwap(false, true) {
 		return nil
@@ -67,7 +67,7 @@ func (l *limiter) wait(ctx context.Context) error {
 	return l.Wait(ctx)
 }
 
-// giveBack adds a place that was not used.
+// giveBack adds a slot that was not used.
 func (l *limiter) giveBack() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,32 +9,32 @@ import (
 func TestAnAdmittedCallDoesNotWaitAgain(t *testing.T) {
 	w := newFixture(t, func(c *Config) { c.QPS, c.Burst = 0.01, 2 })
 	w.open(t)
-	place, err := w.client.Reserve(t.Context())
+	slot, err := w.client.Reserve(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.client.StartOrder(place.Context(t.Context()), StartOrder{OrderID: "o"}); err != nil {
+	if _, err := w.client.StartOrder(slot.Context(t.Context()), StartOrder{OrderID: "o"}); err != nil {
 		t.Errorf("the admitted call: %v", err)
 	}
-	if _, err := w.client.StartOrder(place.Context(t.Context()), StartOrder{OrderID: "o"}); !IsThrottled(err) {
-		t.Errorf("a second call with one place: %v", err)
+	if _, err := w.client.StartOrder(slot.Context(t.Context()), StartOrder{OrderID: "o"}); !IsThrottled(err) {
+		t.Errorf("a second call with one slot: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if _, err := w.client.Reserve(ctx); !IsThrottled(err) {
-		t.Errorf("a further place: %v", err)
+		t.Errorf("a further slot: %v", err)
 	}
 }
 
 func TestACanceledReservationIsGivenToTheNextCall(t *testing.T) {
 	w := newFixture(t, func(c *Config) { c.QPS, c.Burst = 0.01, 2 })
 	w.open(t)
-	place, err := w.client.Reserve(t.Context())
+	slot, err := w.client.Reserve(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	place.Cancel()
-	place.Cancel()
+	slot.Cancel()
+	slot.Cancel()
 	for i, throttled := range []bool{false, true} {
 		if _, err := w.client.StartOrder(t.Context(), StartOrder{OrderID: "o"}); IsThrottled(err) != throttled {
 			t.Errorf("call %d: %v", i+1, err)
@@ -43,7 +43,7 @@ func TestACanceledReservationIsGivenToTheNextCall(t *testing.T) {
 	var none *Reservation
 	none.Cancel()
 	if none.Context(t.Context()) != t.Context() {
-		t.Error("no place changes the context")
+		t.Error("no slot changes the context")
 	}
 }
 

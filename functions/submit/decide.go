@@ -56,7 +56,7 @@ type Input struct {
 	// CallDeadline is the maximum duration of a call to the server. An older intent
 	// without an answer has expired.
 	CallDeadline time.Duration
-	// Reservation is the place of the call in the rate limit, or nil.
+	// Reservation is the slot of the call in the rate limit, or nil.
 	Reservation *altershield.Reservation
 	// NotBegunNode is the node whose PRE check has not begun, as the server answered
 	// during this wake-up, or "".

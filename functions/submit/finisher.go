@@ -29,7 +29,7 @@ const (
 
 // Finisher finishes a batch in function verdict when its PRE check passed. The intent is
 // stored with the verdict, and then Finisher makes the call. Function submit makes the call
-// where Finisher cannot: if the rate limit has no place, or if the circuit breaker is open.
+// where Finisher cannot: if the rate limit has no slot, or if the circuit breaker is open.
 type Finisher struct {
 	function
 	// wait waits for a call, at most callTimeout.
@@ -89,13 +89,13 @@ func (f *Finisher) Prepare(ctx context.Context, received events.ChangePodVerdict
 	}
 	waiting, cancel := context.WithTimeout(ctx, placeTimeout)
 	defer cancel()
-	place, err := server.Reserve(waiting)
+	slot, err := server.Reserve(waiting)
 	if err != nil {
 		return nil
 	}
 	return &followUp{
 		finisher: f, server: server,
-		in: Input{Release: release, Stage: v1alpha1.StagePost, CallDeadline: config.TotalDeadline, Reservation: place},
+		in: Input{Release: release, Stage: v1alpha1.StagePost, CallDeadline: config.TotalDeadline, Reservation: slot},
 	}
 }
 

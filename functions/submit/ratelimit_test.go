@@ -32,7 +32,7 @@ func TestACallThatTheRateLimitPreventsLeavesNoIntent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			place, err := client.Reserve(t.Context()) // leaves no room for a second
+			slot, err := client.Reserve(t.Context()) // leaves no slot for a second
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -43,7 +43,7 @@ func TestACallThatTheRateLimitPreventsLeavesNoIntent(t *testing.T) {
 			if n := c.Patches(); n != 0 {
 				t.Errorf("%d writes: order %+v, batch %+v", n, c.ChangeWorkload(ft.Release).Status.Order, c.ChangePod(ft.BatchName(1)).Status)
 			}
-			place.Cancel()
+			slot.Cancel()
 			if err := function(t.Context(), tc.event); err != nil {
 				t.Error(err)
 			}
@@ -73,6 +73,6 @@ func TestACallThatIsNotNeededTakesNoPlaceInTheRateLimit(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := client.Reserve(ctx); err != nil {
-		t.Errorf("the place was not given to another call: %v", err)
+		t.Errorf("the slot was not given to another call: %v", err)
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/breakwater-dev/breakwater/altershield"
 )
 
-// Throttled means that the rate limit (qps) left no room for the call in time.
+// Throttled means that the rate limit (qps) had no slot for the call in time.
 // Nothing is written; the reconciler sends the wake-up again.
 const Throttled Action = "throttled"
 
-const throttledReason = "the rate limit (qps) leaves no room; the reconciler sends the wake-up again"
+const throttledReason = "the rate limit (qps) has no free slot; the reconciler sends the wake-up again"
 
 // writesBatch reports whether the decision writes to the batch.
 func (d Decision) writesBatch() bool {
@@ -24,13 +24,13 @@ func (d Decision) writesOrder() bool {
 }
 
 // reserve waits for the rate limit if the decision is a call. It returns false if the
-// limit leaves no room within the duration.
+// limit has no free slot within the duration.
 func reserve(ctx context.Context, server Server, d Decision, within time.Duration) (*altershield.Reservation, bool) {
 	if d.Action == StoreAnswer {
 		return nil, true
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	place, err := server.Reserve(ctx)
-	return place, err == nil
+	slot, err := server.Reserve(ctx)
+	return slot, err == nil
 }

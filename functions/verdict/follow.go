@@ -29,7 +29,7 @@ type FollowUp interface {
 	WriteIntent(batch *v1alpha1.ChangePod)
 	// Call makes the call for the batch as it is stored, if WriteIntent wrote an intent.
 	Call(ctx context.Context, stored *v1alpha1.ChangePod)
-	// CancelReservation must be called at the end. It gives the place in the rate limit to another
+	// CancelReservation must be called at the end. It gives the slot of the rate limit to another
 	// call if no call used it.
 	CancelReservation()
 }
