@@ -26,7 +26,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the installation of Breakwater",
-		Long: `Check the installation of Breakwater: definitions, webhooks, processes, Broker, functions, settings
+		Long: `Check the installation of Breakwater: definitions, webhooks, components, Broker, functions, settings
 and what the self-check found in the last hour. It reads cluster-wide objects. Exit code 1: a check failed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -82,7 +82,7 @@ func (a *app) printChecks(format string, checks []diagnosis.Check) error {
 // installation gathers the objects of Breakwater in the cluster.
 func (c *clients) installation(ctx context.Context) (diagnosis.Installation, error) {
 	in := diagnosis.Installation{Configurations: map[string]bool{}, Deployments: map[string]diagnosis.Deployment{}, Ready: map[string]diagnosis.Condition{}}
-	for _, gather := range []func(context.Context, *diagnosis.Installation) error{c.webhooks, c.definitions, c.processes, c.readiness, c.selfCheckEvents} {
+	for _, gather := range []func(context.Context, *diagnosis.Installation) error{c.webhooks, c.definitions, c.deployments, c.readiness, c.selfCheckEvents} {
 		if err := gather(ctx, &in); err != nil {
 			return in, err
 		}
@@ -144,10 +144,10 @@ func (c *clients) definitions(ctx context.Context, in *diagnosis.Installation) e
 	return nil
 }
 
-func (c *clients) processes(ctx context.Context, in *diagnosis.Installation) error {
+func (c *clients) deployments(ctx context.Context, in *diagnosis.Installation) error {
 	list, err := c.kube.AppsV1().Deployments(v1alpha1.SystemNamespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/part-of=breakwater"})
 	if err != nil {
-		return fmt.Errorf("list the processes: %w", err)
+		return fmt.Errorf("list the Deployments: %w", err)
 	}
 	for _, d := range list.Items {
 		in.Deployments[d.Name] = deploymentOf(&d)
@@ -156,11 +156,11 @@ func (c *clients) processes(ctx context.Context, in *diagnosis.Installation) err
 }
 
 func deploymentOf(d *appsv1.Deployment) diagnosis.Deployment {
-	process := diagnosis.Deployment{Wanted: 1, Available: d.Status.AvailableReplicas, Image: d.Spec.Template.Spec.Containers[0].Image}
+	deployment := diagnosis.Deployment{Wanted: 1, Available: d.Status.AvailableReplicas, Image: d.Spec.Template.Spec.Containers[0].Image}
 	if d.Spec.Replicas != nil {
-		process.Wanted = *d.Spec.Replicas
+		deployment.Wanted = *d.Spec.Replicas
 	}
-	return process
+	return deployment
 }
 
 // readiness gathers the condition Ready of the Broker, its Triggers, the functions and

@@ -14,8 +14,8 @@ const (
 	// JudgeVerdict for another judge.
 	TypeChangePodVerdict = "dev.breakwater.changepod.verdict.v1"
 
-	// TypeOrderReady: the order of a release needs a call to the server. Data is
-	// OrderReady.
+	// TypeOrderReady: the order of a release needs a call to the server. Condition Ready of a
+	// release is something else. Data is OrderReady.
 	TypeOrderReady = "dev.breakwater.order.ready.v1"
 	// TypeOrderVerdict: the server judged the order of a release as a whole. Data is
 	// OrderVerdict. A judge posts a TypeChangePodVerdict with the id of the order's node;

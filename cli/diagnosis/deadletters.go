@@ -18,7 +18,8 @@ type DeadLetter struct {
 	Name   string      `json:"name,omitempty"`
 	Object string      `json:"object"`
 	Time   metav1.Time `json:"time"`
-	// Waiting: its effect is still missing. Breakwater sends it again every 2 to 30 seconds.
+	// Waiting: it is a verdict or a wake-up whose effect is missing. The controller sends it again
+	// every 2 to 30 seconds.
 	Waiting bool   `json:"waiting"`
 	Message string `json:"message"`
 	// Replay says whether a person can have it sent again, and whether that was done.
@@ -44,7 +45,7 @@ const (
 
 // DeadLetters returns the undelivered events, waiting events first. Verdicts are in the inbox
 // of their release. The others are wake-ups and reports: function deadletter created a Kubernetes
-// Event on the object of each. A report is not sent again.
+// Event on the object of each. A report is sent again only if a person replays it.
 func DeadLetters(events []corev1.Event, releases []v1alpha1.ChangeWorkload, batches []v1alpha1.ChangePod) []DeadLetter {
 	var all []DeadLetter
 	for i := range releases {

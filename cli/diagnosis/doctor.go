@@ -170,7 +170,7 @@ func (in Installation) examine(p Part) (checks []Check) {
 			images = append(images, d.Image)
 		}
 	}
-	add("processes", wrong, "available: "+strings.Join(images, ", "), "kubectl -n altershieldoperator-system get deployments,pods")
+	add("components", wrong, "available: "+strings.Join(images, ", "), "kubectl -n altershieldoperator-system get deployments,pods")
 	if p.Knative {
 		checks = append(checks, in.examineChange()...)
 	}

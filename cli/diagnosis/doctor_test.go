@@ -56,13 +56,13 @@ func TestDoctorNamesEachFaultAndItsFix(t *testing.T) {
 		// failed are the names of the failed checks, and what their messages contain.
 		failed map[string]string
 	}{
-		"no fault":                   {func(*diagnosis.Installation) {}, nil},
-		"a definition is missing":    {func(in *diagnosis.Installation) { in.CRDs = in.CRDs[1:] }, map[string]string{"change: definitions": "changeworkloads.app.ops.cloud.alipay.com"}},
-		"a webhook has no caBundle":  {func(in *diagnosis.Installation) { in.Configurations["breakwater-protection"] = false }, map[string]string{"protection: webhooks": "no caBundle"}},
-		"a configuration is missing": {func(in *diagnosis.Installation) { delete(in.Configurations, "breakwater-deletionflow") }, map[string]string{"protection: webhooks": "breakwater-deletionflow is missing"}},
-		"a process is not available": {func(in *diagnosis.Installation) { in.Deployments["webhook"] = diagnosis.Deployment{Wanted: 2} }, map[string]string{"change: processes": "webhook has 0 of 2"}},
-		"service openapi is missing": {func(in *diagnosis.Installation) { delete(in.Deployments, "openapi") }, map[string]string{"change: processes": "openapi is missing"}},
-		"a process is missing":       {func(in *diagnosis.Installation) { delete(in.Deployments, "permission-centre") }, map[string]string{"permission: processes": "permission-centre is missing"}},
+		"no fault":                     {func(*diagnosis.Installation) {}, nil},
+		"a definition is missing":      {func(in *diagnosis.Installation) { in.CRDs = in.CRDs[1:] }, map[string]string{"change: definitions": "changeworkloads.app.ops.cloud.alipay.com"}},
+		"a webhook has no caBundle":    {func(in *diagnosis.Installation) { in.Configurations["breakwater-protection"] = false }, map[string]string{"protection: webhooks": "no caBundle"}},
+		"a configuration is missing":   {func(in *diagnosis.Installation) { delete(in.Configurations, "breakwater-deletionflow") }, map[string]string{"protection: webhooks": "breakwater-deletionflow is missing"}},
+		"a component is not available": {func(in *diagnosis.Installation) { in.Deployments["webhook"] = diagnosis.Deployment{Wanted: 2} }, map[string]string{"change: components": "webhook has 0 of 2"}},
+		"service openapi is missing":   {func(in *diagnosis.Installation) { delete(in.Deployments, "openapi") }, map[string]string{"change: components": "openapi is missing"}},
+		"a component is missing":       {func(in *diagnosis.Installation) { delete(in.Deployments, "permission-centre") }, map[string]string{"permission: components": "permission-centre is missing"}},
 		"a function is not Ready": {func(in *diagnosis.Installation) {
 			in.Ready["service/submit"] = diagnosis.Condition{Reason: "RevisionFailed"}
 		}, map[string]string{"change: events": "service/submit is not Ready: RevisionFailed"}},

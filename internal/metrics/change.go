@@ -3,8 +3,8 @@ package metrics
 // change are the metrics of part change.
 func change() []Group {
 	return []Group{{
-		Title:     "Releases",
-		Processes: text("controller"),
+		Title:      "Releases",
+		Components: text("controller"),
 		Metrics: []Definition{
 			{Name: "breakwater_pods_finished_total", Unit: "pods",
 				Help: "Pods of a release that became Ready and were labeled `operate-finished`."},
@@ -34,8 +34,8 @@ func change() []Group {
 				Help: "Invalid versions of ConfigMap `config-workloads` that were read."},
 		},
 	}, {
-		Title:     "Release check and kinds of workloads",
-		Processes: text("webhook"),
+		Title:      "Release check and kinds of workloads",
+		Components: text("webhook"),
 		Metrics: []Definition{
 			{Name: "breakwater_release_checks_total", Unit: "checks", Labels: text("result reason"),
 				Help: "Release checks, by what the answer of the server counts as."},
@@ -46,8 +46,8 @@ func change() []Group {
 				Help: "1 while ConfigMap `config-workloads` is invalid and its last valid version is in force, 0 otherwise."},
 		},
 	}, {
-		Title:     "Functions",
-		Processes: text("submit verdict judge report deadletter notify"),
+		Title:      "Functions",
+		Components: text("submit verdict judge report deadletter notify"),
 		Metrics: []Definition{
 			{Name: "breakwater_function_events_total", Unit: "events", Labels: text("function type result"),
 				Help: "CloudEvents that a function received."},
@@ -56,57 +56,57 @@ func change() []Group {
 				Bounds: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40}},
 		},
 	}, {
-		Title:     "Decisions about calls",
-		Processes: text("submit verdict"),
+		Title:      "Decisions about calls",
+		Components: text("submit verdict"),
 		Metrics: []Definition{
 			{Name: "breakwater_submit_decisions_total", Unit: "decisions", Labels: text("result stage"),
 				Help: "Decisions of function submit about a batch or an order, and of function verdict to finish a batch."},
 		},
 	}, {
-		Title:     "Verdicts",
-		Processes: text("verdict submit"),
+		Title:      "Verdicts",
+		Components: text("verdict submit"),
 		Metrics: []Definition{
 			{Name: "breakwater_verdicts_total", Unit: "verdicts", Labels: text("stage verdict result"),
 				Help: "Verdicts that were received. The result says whether the verdict was stored. Verdicts of other judges than the server have stage JUDGE_POST."},
 		},
 	}, {
-		Title:     "Function judge",
-		Processes: text("judge"),
+		Title:      "Function judge",
+		Components: text("judge"),
 		Metrics: []Definition{
 			{Name: "breakwater_judge_looks_total", Unit: "looks", Labels: text("verdict reason"),
 				Help: "Looks at the metrics of a batch, or of a release on probation, with the verdict so far and its reason."},
 		},
 	}, {
-		Title:     "Function report",
-		Processes: text("report"),
+		Title:      "Function report",
+		Components: text("report"),
 		Metrics: []Definition{
 			{Name: "breakwater_reports_total", Unit: "reports", Labels: text("result"),
 				Help: "Reports about releases that were sent to the AlterShield server."},
 		},
 	}, {
-		Title:     "Function notify",
-		Processes: text("notify"),
+		Title:      "Function notify",
+		Components: text("notify"),
 		Metrics: []Definition{
 			{Name: "breakwater_notifications_total", Unit: "messages", Labels: text("result"),
 				Help: "Messages about releases for a webhook. The result is `sent`, `failed`, `limited`, `repeated`, or `unconfigured` if no webhook is set."},
 		},
 	}, {
-		Title:     "Function callback",
-		Processes: text("callback"),
+		Title:      "Function callback",
+		Components: text("callback"),
 		Metrics: []Definition{
 			{Name: "breakwater_callbacks_total", Unit: "verdicts", Labels: text("format result"),
 				Help: "Verdicts that were received by callback, and callbacks that were rejected."},
 		},
 	}, {
-		Title:     "Function deadletter",
-		Processes: text("deadletter"),
+		Title:      "Function deadletter",
+		Components: text("deadletter"),
 		Metrics: []Definition{
 			{Name: "breakwater_dead_letters_total", Unit: "events", Labels: text("type result"),
 				Help: "CloudEvents that the Broker could not deliver."},
 		},
 	}, {
-		Title:     "Rollback API",
-		Processes: text("openapi"),
+		Title:      "Rollback API",
+		Components: text("openapi"),
 		Metrics: []Definition{
 			{Name: "breakwater_rollback_api_requests_total", Unit: "requests", Labels: text("route status dry_run"),
 				Help: "Requests of the rollback API."},

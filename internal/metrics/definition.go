@@ -35,9 +35,9 @@ type Definition struct {
 // Group is the metrics of one subject.
 type Group struct {
 	Title string
-	// Processes expose the metrics: the names of their Deployments and Knative Services.
-	Processes []string
-	Metrics   []Definition
+	// Components expose the metrics: the names of their Deployments and Knative Services.
+	Components []string
+	Metrics    []Definition
 }
 
 // Type returns the type, which follows from name and bounds.

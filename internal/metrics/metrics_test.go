@@ -15,7 +15,7 @@ func TestNamesAndLabelsFollowTheConventions(t *testing.T) {
 	labels := strings.Fields("action allowed cluster decision dry_run format function go issuer kind method name operation permission policy process provider reason result revision route stage state status type verdict version webhook")
 	seen := map[string]bool{}
 	for _, g := range Groups() {
-		if len(g.Processes) == 0 {
+		if len(g.Components) == 0 {
 			t.Errorf("%s: no process", g.Title)
 		}
 		for _, d := range g.Metrics {

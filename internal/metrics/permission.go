@@ -3,8 +3,8 @@ package metrics
 // permission are the metrics of part permission.
 func permission() []Group {
 	return []Group{{
-		Title:     "Pods with permissions",
-		Processes: text("permission-controller"),
+		Title:      "Pods with permissions",
+		Components: text("permission-controller"),
 		Metrics: []Definition{
 			{Name: "breakwater_permission_sets_revoked_total", Unit: "permission sets",
 				Help: "Permission sets that were revoked after their pod had ended."},
@@ -20,8 +20,8 @@ func permission() []Group {
 				Help: "Pods whose finalizer was removed before their permissions were revoked, and that are not yet reported to the permission centre."},
 		},
 	}, {
-		Title:     "Init containers",
-		Processes: text("init-action-server"),
+		Title:      "Init containers",
+		Components: text("init-action-server"),
 		Metrics: []Definition{
 			{Name: "breakwater_init_action_requests_total", Unit: "requests", Labels: text("state reason"),
 				Help: "Requests of init containers that ended. The state is the last one that was sent."},
@@ -38,8 +38,8 @@ func permission() []Group {
 				Help: "Breakers of pods that opened or closed."},
 		},
 	}, {
-		Title:     "Permission centre",
-		Processes: text("permission-centre"),
+		Title:      "Permission centre",
+		Components: text("permission-centre"),
 		Metrics: []Definition{
 			{Name: "breakwater_permission_centre_applications", Unit: "applications", Labels: text("state"),
 				Help: "Applications in a state."},

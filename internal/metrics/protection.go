@@ -3,8 +3,8 @@ package metrics
 // protection are the metrics of part protection.
 func protection() []Group {
 	return []Group{{
-		Title:     "Budgets and deletion flow control: admission",
-		Processes: text("protection-webhook"),
+		Title:      "Budgets and deletion flow control: admission",
+		Components: text("protection-webhook"),
 		Metrics: []Definition{
 			{Name: "breakwater_group_commit_requests", Unit: "requests", Labels: text("kind"),
 				Help:   "Admission requests that were decided together and share one write of the status. The kind is that of the object.",
@@ -15,8 +15,8 @@ func protection() []Group {
 				Help: "1 while the clock of this replica differs too much from that of the API server, so that it denies the deletions that a flow control counts; 0 otherwise."},
 		},
 	}, {
-		Title:     "Budgets and deletion flow control: status",
-		Processes: text("protection-controller"),
+		Title:      "Budgets and deletion flow control: status",
+		Components: text("protection-controller"),
 		Metrics: []Definition{
 			{Name: "breakwater_budget_charges_refunded_total", Unit: "charges",
 				Help: "Charges that were refunded because their request did not take effect."},

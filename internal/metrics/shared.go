@@ -4,15 +4,15 @@ package metrics
 func shared() []Group {
 	return []Group{{
 		Title: "Version",
-		Processes: text("controller webhook submit verdict report deadletter callback judge openapi protection-controller protection-webhook " +
+		Components: text("controller webhook submit verdict report deadletter callback judge notify openapi protection-controller protection-webhook " +
 			"permission-controller permission-webhook init-action-server permission-centre"),
 		Metrics: []Definition{
 			{Name: BuildInfo, Labels: text("version revision go"),
 				Help: "Always 1. The labels are the version of Breakwater, the commit and the version of Go."},
 		},
 	}, {
-		Title:     "Admission webhooks",
-		Processes: text("webhook protection-webhook permission-webhook"),
+		Title:      "Admission webhooks",
+		Components: text("webhook protection-webhook permission-webhook"),
 		Metrics: []Definition{
 			{Name: "breakwater_admission_requests_total", Unit: "requests", Labels: text("webhook decision allowed dry_run"),
 				Help: "Admission requests that a webhook decided; `allowed` is `false` for denials. Those that vpodbudget.kb.io passes on to flow control also count for vdeletionflow.kb.io."},
@@ -22,15 +22,15 @@ func shared() []Group {
 				Help: "Admission requests that waited until the API server's timeout, because others took the memory."},
 		},
 	}, {
-		Title:     "Certificates",
-		Processes: text("webhook protection-webhook permission-webhook init-action-server permission-centre openapi"),
+		Title:      "Certificates",
+		Components: text("webhook protection-webhook permission-webhook init-action-server permission-centre openapi"),
 		Metrics: []Definition{
 			{Name: "breakwater_certificate_expiry_timestamp_seconds", Unit: "seconds", Labels: text("process"), LeastIsWorst: true,
 				Help: "End of the certificate with which a process serves, as a Unix time; 0 if the certificate cannot be read."},
 		},
 	}, {
-		Title:     "Events for the Broker",
-		Processes: text("controller webhook callback judge protection-controller protection-webhook permission-controller init-action-server"),
+		Title:      "Events for the Broker",
+		Components: text("controller webhook callback judge protection-controller protection-webhook permission-controller init-action-server"),
 		Metrics: []Definition{
 			{Name: "breakwater_event_send_attempts_total", Unit: "attempts", Labels: text("type result"),
 				Help: "Attempts to send a CloudEvent to the Broker."},
@@ -47,8 +47,8 @@ func shared() []Group {
 				Help: "1 while the address of a Broker is known, 0 otherwise."},
 		},
 	}, {
-		Title:     "Calls to the AlterShield server",
-		Processes: text("webhook submit verdict report"),
+		Title:      "Calls to the AlterShield server",
+		Components: text("webhook submit verdict report"),
 		Metrics: []Definition{
 			{Name: "breakwater_altershield_call_attempts_total", Unit: "attempts", Labels: text("action result"),
 				Help: "Attempts to call the AlterShield server. The result is a result code, a transport error or `other`."},
@@ -61,8 +61,8 @@ func shared() []Group {
 				Help: "Transitions of the circuit breaker to a state."},
 		},
 	}, {
-		Title:     "Guards",
-		Processes: text("controller protection-controller permission-controller"),
+		Title:      "Guards",
+		Components: text("controller protection-controller permission-controller"),
 		Metrics: []Definition{
 			{Name: "breakwater_guard_unenforced", Labels: text("reason"),
 				Help: "1 while a guard is unenforced for the reason, 0 otherwise. Only the leader has values."},

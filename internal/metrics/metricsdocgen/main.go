@@ -43,7 +43,7 @@ func render() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, introduction, strings.Join(leastIsWorst(), " and "))
 	for _, g := range metrics.Groups() {
-		fmt.Fprintf(&out, "\n## %s\n\nProcesses: %s.\n\n| name | type | unit | labels | meaning |\n|---|---|---|---|---|\n", g.Title, list(g.Processes))
+		fmt.Fprintf(&out, "\n## %s\n\nComponents: %s.\n\n| name | type | unit | labels | meaning |\n|---|---|---|---|---|\n", g.Title, list(g.Components))
 		for _, d := range g.Metrics {
 			fmt.Fprintf(&out, "| `%s` | %s | %s | %s | %s |\n", d.Name, d.Type(), d.Unit, list(d.Labels), d.Help)
 		}
