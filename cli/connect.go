@@ -39,8 +39,9 @@ func (a *app) connectCommand() *cobra.Command {
 		Long: `Set up an AlterShield server for this cluster: create its platform, types of change and change
 scene with its admin API, and prove the connection with a signed call. The address is stored in ConfigMap
 config-altershield, and a given token in Secret altershield-token, only after the proof; a generated
-token is stored first. A repeated command adds what is missing. What differs is an error, unless
---replace is set. Rules are not created: without rules the server passes every check.`,
+token is stored first. A repeated command adds what is missing, and sets time limits that differ. Another
+key, token or callback URL is an error without --replace. Rules are not created: without rules the
+server passes every check.`,
 		Example: "  kubectl breakwater connect --server https://altershield.example.com --dry-run\n" +
 			"  kubectl breakwater connect --server https://altershield.example.com --cluster hangzhou-1",
 		Args: cobra.NoArgs,
