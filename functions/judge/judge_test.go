@@ -352,7 +352,7 @@ func TestAnOutdatedWakeUpReadsNoMetrics(t *testing.T) {
 	}{
 		"the batch was deleted":      {newBatch(2), nil},
 		"another batch has its name": {newBatch(1, func(p *v1alpha1.ChangePod) { p.UID = "other" }), nil},
-		"the batch has no release": {newBatch(1, func(p *v1alpha1.ChangePod) { p.OwnerReferences = nil }), nil},
+		"the batch has no release":   {newBatch(1, func(p *v1alpha1.ChangePod) { p.OwnerReferences = nil }), nil},
 		"the release was deleted": {newBatch(1, func(p *v1alpha1.ChangePod) {
 			p.OwnerReferences[0].Name, p.OwnerReferences[0].UID = "deleted", "deleted"
 		}), nil},
