@@ -44,57 +44,75 @@ func Decide(c *v1alpha1.OpsConfigInfo, all []*v1alpha1.OpsConfigInfo) Decision {
 // effect describes the effect of an object.
 func effect(c *v1alpha1.OpsConfigInfo) string {
 	s := settings.FromObjects([]*v1alpha1.OpsConfigInfo{c})
-	var text string
-	switch c.Spec.Type {
-	case v1alpha1.ConfigBlocking:
-		if s.Blocking {
-			return "on: a failed check suspends the workload"
-		}
-		return "off: a failed check suspends nothing"
-	case v1alpha1.ConfigShadow:
-		if s.Shadow {
-			return "on: guards of releases decide, count and report, but deny and hold nothing"
-		}
-		return "off: guards deny and hold"
-	case v1alpha1.ConfigBatch:
-		if s.BatchPercent > 0 {
-			return fmt.Sprintf("on: pods are judged in batches of %d%% of the replicas", s.BatchPercent)
-		}
-		return "off: each pod is judged on its own"
-	case v1alpha1.ConfigNoVerdict:
-		text = string(s.NoVerdict)
-	case v1alpha1.ConfigNoVerdictPre, v1alpha1.ConfigNoVerdictPost, v1alpha1.ConfigNoVerdictOrder:
-		if text = string(cmp.Or(s.NoVerdictPre, s.NoVerdictPost, s.NoVerdictOrder)); text == "" {
-			text = "the value of no-verdict"
-		}
-	case v1alpha1.ConfigNoVerdictContradicted:
-		text = string(s.NoVerdictContradicted)
-	case v1alpha1.ConfigBypass:
-		text = string(s.Bypass)
-	case v1alpha1.ConfigJudges:
-		text = cmp.Or(strings.Join(s.Judges, ", "), "every judge that is configured") + " must answer"
-	case v1alpha1.ConfigWaitThreshold:
-		text = s.WaitThreshold.String()
-	case v1alpha1.ConfigPreTimeout:
-		text = s.PreTimeout.String()
-	case v1alpha1.ConfigPostTimeout:
-		text = s.PostTimeout.String()
-	case v1alpha1.ConfigOrderTimeout:
-		text = s.OrderTimeout.String()
-	case v1alpha1.ConfigSubmitTimeout:
-		text = s.SubmitTimeout.String()
-	case v1alpha1.ConfigReleaseTimeout:
-		text = s.ReleaseTimeout.String()
-	case v1alpha1.ConfigReleaseCheck:
-		if s.ReleaseCheck > 0 {
-			return fmt.Sprintf("on: the server checks every release before it is admitted and has %s to answer", s.ReleaseCheck)
-		}
-		return "off: the server does not check releases before they are admitted"
-	case v1alpha1.ConfigReleaseCheckNoVerdict:
-		text = string(s.ReleaseCheckNoVerdict)
+	if text := switchEffect(c.Spec.Type, s); text != "" {
+		return text
 	}
 	if !c.Spec.Enable {
-		return "not enabled: the default applies, " + text
+		return "not enabled: the default applies, " + valueEffect(c.Spec.Type, s)
 	}
-	return text
+	return valueEffect(c.Spec.Type, s)
+}
+
+// switchEffect describes a type that is on or off; it returns "" for any other.
+func switchEffect(t v1alpha1.ConfigType, s settings.Settings) string {
+	var is bool
+	var on, off string
+	switch t {
+	case v1alpha1.ConfigBlocking:
+		is, on, off = s.Blocking, "a failed check suspends the workload", "a failed check suspends nothing"
+	case v1alpha1.ConfigShadow:
+		is, on, off = s.Shadow, "guards of releases decide, count and report, but deny and hold nothing", "guards deny and hold"
+	case v1alpha1.ConfigBatch:
+		is, on, off = s.BatchPercent > 0, fmt.Sprintf("pods are judged in batches of %d%% of the replicas", s.BatchPercent),
+			"each pod is judged on its own"
+	case v1alpha1.ConfigSelfHealing:
+		is, on, off = s.SelfHealing, fmt.Sprintf("a release whose pods do not become Ready for %s is rolled back", s.HealAfter),
+			"no release is rolled back because its pods do not become Ready"
+	case v1alpha1.ConfigAutomaticRollback:
+		is, on, off = s.AutomaticRollback, "a release that failed its check is rolled back",
+			"no release is rolled back because it failed its check"
+	case v1alpha1.ConfigReleaseCheck:
+		is, on, off = s.ReleaseCheck > 0,
+			fmt.Sprintf("the server checks every release before it is admitted and has %s to answer", s.ReleaseCheck),
+			"the server does not check releases before they are admitted"
+	default:
+		return ""
+	}
+	if is {
+		return "on: " + on
+	}
+	return "off: " + off
+}
+
+// valueEffect describes the value of a type that is neither on nor off.
+func valueEffect(t v1alpha1.ConfigType, s settings.Settings) string {
+	switch t {
+	case v1alpha1.ConfigNoVerdict:
+		return string(s.NoVerdict)
+	case v1alpha1.ConfigNoVerdictPre, v1alpha1.ConfigNoVerdictPost, v1alpha1.ConfigNoVerdictOrder:
+		return cmp.Or(string(cmp.Or(s.NoVerdictPre, s.NoVerdictPost, s.NoVerdictOrder)), "the value of no-verdict")
+	case v1alpha1.ConfigNoVerdictContradicted:
+		return string(s.NoVerdictContradicted)
+	case v1alpha1.ConfigBypass:
+		return string(s.Bypass)
+	case v1alpha1.ConfigJudges:
+		return cmp.Or(strings.Join(s.Judges, ", "), "every judge that is configured") + " must answer"
+	case v1alpha1.ConfigWaitThreshold:
+		return s.WaitThreshold.String()
+	case v1alpha1.ConfigPreTimeout:
+		return s.PreTimeout.String()
+	case v1alpha1.ConfigPostTimeout:
+		return s.PostTimeout.String()
+	case v1alpha1.ConfigOrderTimeout:
+		return s.OrderTimeout.String()
+	case v1alpha1.ConfigSubmitTimeout:
+		return s.SubmitTimeout.String()
+	case v1alpha1.ConfigReleaseTimeout:
+		return s.ReleaseTimeout.String()
+	case v1alpha1.ConfigHistoryLimit:
+		return fmt.Sprintf("at most %d saved templates per workload", s.HistoryLimit)
+	case v1alpha1.ConfigReleaseCheckNoVerdict:
+		return string(s.ReleaseCheckNoVerdict)
+	}
+	return ""
 }

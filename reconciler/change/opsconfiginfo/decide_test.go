@@ -1,6 +1,7 @@
 package opsconfiginfo
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,30 @@ func TestTheOldestSettingOfATypeTakesEffectIfItIsValid(t *testing.T) {
 			object: object("a", 1, spec{Type: "release-check-no-verdict", Content: "Fail", Enable: true}),
 			want:   applied("Fail"),
 		},
+		"self-healing that is on": {
+			object: object("a", 1, spec{Type: "self-healing", Content: "5m", Enable: true}),
+			want:   applied("on: a release whose pods do not become Ready for 5m0s is rolled back"),
+		},
+		"self-healing that is off": {
+			object: object("a", 1, spec{Type: "self-healing", Content: "5m"}),
+			want:   applied("off: no release is rolled back because its pods do not become Ready"),
+		},
+		"an automatic rollback that is on": {
+			object: object("a", 1, spec{Type: "automatic-rollback", Enable: true}),
+			want:   applied("on: a release that failed its check is rolled back"),
+		},
+		"an automatic rollback that is off": {
+			object: object("a", 1, spec{Type: "automatic-rollback"}),
+			want:   applied("off: no release is rolled back because it failed its check"),
+		},
+		"a number of saved templates": {
+			object: object("a", 1, spec{Type: "history-limit", Content: "3", Enable: true}),
+			want:   applied("at most 3 saved templates per workload"),
+		},
+		"a number of saved templates that is not enabled": {
+			object: object("a", 1, spec{Type: "history-limit", Content: "3"}),
+			want:   applied("not enabled: the default applies, at most 10 saved templates per workload"),
+		},
 		"an unknown type is invalid": {
 			object: object("a", 1, spec{Type: "isBlokingUp", Enable: true}),
 			want: Decision{Reason: "Invalid", Message: "unknown type \"isBlokingUp\": spec.type: " +
@@ -143,5 +168,22 @@ func TestTheOldestSettingOfATypeTakesEffectIfItIsValid(t *testing.T) {
 				t.Error("(-want +got):", diff)
 			}
 		})
+	}
+}
+
+func TestEachTypeHasATextForItsEffect(t *testing.T) {
+	contents := []string{"", "10", "90s", "Pass", "Recorded", "server"}
+	for _, name := range v1alpha1.ConfigTypes() {
+		for _, enable := range []bool{true, false} {
+			c := object("a", 1, v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigType(name), Enable: enable})
+			i := slices.IndexFunc(contents, func(s string) bool { return v1alpha1.ParseContent(c.Spec.Type, s) == nil })
+			if i < 0 {
+				t.Fatalf("no content of this test is valid for type %s", name)
+			}
+			c.Spec.Content = contents[i]
+			if text := effect(c); text == "" || strings.HasSuffix(text, ", ") {
+				t.Errorf("%s with enable %t has the text %q", name, enable, text)
+			}
+		}
 	}
 }
