@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// StartTime is the time of the first decision of a process. A process that does
-// not lead makes no decisions: a deadline before its StartTime may have expired
-// because no leader sent a wake-up.
+// StartTime is the time of the first decision of a process. A process that leads no
+// bucket makes no decisions: a deadline before its StartTime may have expired because
+// no leader sent a wake-up. A process that leads a bucket and takes over another one
+// keeps its StartTime.
 type StartTime struct {
 	once  sync.Once
 	first time.Time

@@ -50,7 +50,7 @@ type Input struct {
 	WokenSince map[v1alpha1.Stage]time.Time
 	// DecidingSince is the time of the first decision of this process; zero means
 	// long ago. Deadlines that passed before it are extended to it plus
-	// retrieveGrace, because no process woke function submit.
+	// retrieveGrace, because perhaps no process woke function submit.
 	DecidingSince time.Time
 	ChangePod     *v1alpha1.ChangePod
 }

@@ -19,7 +19,7 @@ type Input struct {
 	StepWokenSince time.Time
 	// DecidingSince is the time of the first decision of this process; zero means
 	// long ago. Deadlines that passed before it are extended to it plus
-	// retrieveGrace, because no process woke function submit.
+	// retrieveGrace, because perhaps no process woke function submit.
 	DecidingSince    time.Time
 	Settings         settings.Settings
 	ServerConfigured bool
