@@ -40,7 +40,7 @@ func Causes(w *workload.Workload, in Input, releases []*v1alpha1.ChangeWorkload)
 	}
 	return append(causes, metav1.StatusCause{Type: CauseContact, Message: fmt.Sprintf(
 		"users who may update changepods/status in namespace %s can overrule the verdict of the failed pods; "+
-			"operators of Breakwater (namespace %s) can disable denials for all workloads: OpsConfigInfo of type %s",
+			"operators of Breakwater (namespace %s) can disable these denials for all workloads: OpsConfigInfo of type %s",
 		w.Namespace, v1alpha1.SystemNamespace, v1alpha1.ConfigBlocking)})
 }
 

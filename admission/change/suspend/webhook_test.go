@@ -269,7 +269,7 @@ func TestADenialNamesTheAlternatives(t *testing.T) {
 			{
 				Type: suspend.CauseContact,
 				Message: "users who may update changepods/status in namespace default can overrule the verdict of the failed pods; " +
-					"operators of Breakwater (namespace altershieldoperator-system) can disable denials for all workloads: OpsConfigInfo of type isBlockingUp",
+					"operators of Breakwater (namespace altershieldoperator-system) can disable these denials for all workloads: OpsConfigInfo of type isBlockingUp",
 			},
 		},
 	}
