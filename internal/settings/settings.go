@@ -65,7 +65,8 @@ type Settings struct {
 	// ReleaseCheckNoVerdict is the outcome of a release check without a
 	// verdict: Pass or Fail. Default Pass.
 	ReleaseCheckNoVerdict v1alpha1.NoVerdictPolicy
-	// Bypass is who may repair a suspended workload. Default Recorded.
+	// Bypass is who may repair or delete a suspended workload, or change its owners. Default
+	// Recorded.
 	Bypass v1alpha1.BypassPolicy
 	// Judges are the names of the judges that must answer for a batch. Default empty:
 	// every judge that is configured.

@@ -73,8 +73,9 @@ const (
 	// ConfigReleaseCheckNoVerdict (content: Pass or Fail): the outcome of a release
 	// check without a verdict. Default: Pass.
 	ConfigReleaseCheckNoVerdict ConfigType = "release-check-no-verdict"
-	// ConfigBypass (content: Authorized or Recorded): who may repair a suspended workload.
-	// Default: Recorded.
+	// ConfigBypass (content: Authorized or Recorded): who may repair a suspended workload,
+	// allow a second repair, delete the workload, and add or change its owners. Default:
+	// Recorded.
 	ConfigBypass ConfigType = "bypass"
 	// ConfigJudges (content: names of judges, separated by commas): who must answer for a
 	// batch. Default: every judge that is configured.
@@ -97,17 +98,17 @@ const (
 // BypassPolicy is the content of ConfigBypass.
 type BypassPolicy string
 
-// The policies for a repair of a suspended workload.
+// The policies for the actions of ConfigBypass.
 const (
-	// BypassRecorded admits a repair of every user who may update the workload, and
-	// records the user.
+	// BypassRecorded allows them to every user who may update or delete the workload. Only a
+	// repair is recorded, with its user.
 	BypassRecorded BypassPolicy = "Recorded"
 	// BypassAuthorized also requires the verb BypassVerb.
 	BypassAuthorized BypassPolicy = "Authorized"
 )
 
 // BypassVerb is the verb on changeworkloads in a namespace that BypassAuthorized requires
-// for a repair.
+// for the actions of ConfigBypass.
 const BypassVerb = "bypass"
 
 // Bounds of a content that is a duration.
