@@ -177,7 +177,7 @@ func failedPods(c *v1alpha1.ChangeWorkload) []string {
 			lines = append(lines, fmt.Sprintf("and %d more pods failed", len(c.Status.DefenseCheckFailPods)-i))
 			break
 		}
-		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("pod %s failed its check: %s", p.Pod, p.Message), ": "))
+		lines = append(lines, p.Failure())
 	}
 	return lines
 }

@@ -346,7 +346,7 @@ func automaticRollback(t *testing.T, e *environment) {
 	}
 	checkSameTemplate(t, before, after)
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
-	n.awaitEvent(t, "web", v1alpha1.ReasonRolledBack, "failed its check")
+	n.awaitEvent(t, "web", v1alpha1.ReasonRolledBack, "the version failed (CheckFailed)")
 
 	// A rollback that fails its check is not rolled back.
 	n.judgeByHand(t, n.awaitBatch(t, shortTimeout, "web", 1, "exists", exists), "unpass", "find error")

@@ -20,7 +20,8 @@ const (
 	ReasonProgressing = "Progressing"
 	// ReasonAllPodsPassed: every current pod of the version passed.
 	ReasonAllPodsPassed = "AllPodsPassed"
-	// ReasonCheckFailed: a judge failed at least one pod.
+	// ReasonCheckFailed: a judge failed a pod, or an unjudged pod counts as failed, because a
+	// setting such as no-verdict is Fail.
 	ReasonCheckFailed = "CheckFailed"
 	// ReasonFailedCheckLost: the workload is suspended for this version, but the
 	// ChangeWorkload with the failed check was deleted.
@@ -115,8 +116,8 @@ const (
 	// ReasonSelfHealed: the pods of a release did not become Ready, and Breakwater
 	// rolled back to the version that still had pods.
 	ReasonSelfHealed = "SelfHealed"
-	// ReasonRolledBack: a release failed its check, and Breakwater rolled back to the
-	// newest version that succeeded.
+	// ReasonRolledBack: a release failed with ReasonCheckFailed or ReasonOrderCheckFailed, and
+	// Breakwater rolled back to the newest version that succeeded.
 	ReasonRolledBack = "RolledBack"
 	// ReasonRollbackRequested: Breakwater rolled back on request of a person.
 	ReasonRollbackRequested = "RollbackRequested"

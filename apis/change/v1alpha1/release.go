@@ -44,7 +44,7 @@ func (c *ChangeWorkload) FailedCheck() bool {
 }
 
 // FailedCheckReason reports whether a reason of the condition Succeeded says that a pod
-// or the order as a whole failed its check.
+// or the order as a whole failed its check, or that an unjudged pod counts as failed.
 func FailedCheckReason(reason string) bool {
 	return reason == ReasonCheckFailed || reason == ReasonOrderCheckFailed
 }

@@ -24,7 +24,8 @@ type RollbackKind string
 const (
 	// RollbackSelfHealing: the pods of the release did not become Ready.
 	RollbackSelfHealing RollbackKind = "self-healing"
-	// RollbackVerdict: the release failed its check, and automatic-rollback is enabled.
+	// RollbackVerdict: the release failed with ReasonCheckFailed or ReasonOrderCheckFailed, and
+	// automatic-rollback is enabled.
 	RollbackVerdict RollbackKind = "verdict"
 	// RollbackRequested: a person requested it.
 	RollbackRequested RollbackKind = "requested"

@@ -123,6 +123,28 @@ func (v *StageVerdict) Outcome() Outcome {
 	return ParseVerdict(v.Verdict)
 }
 
+// UnjudgedMessage is the message of an unjudged pod. It differs from that of a failed check,
+// which is sticky. It is stored and read back, so it never changes: formerUnjudgedMessage is
+// that of earlier versions.
+const (
+	UnjudgedMessage       = "no judge gave a verdict"
+	formerUnjudgedMessage = "nobody judged"
+)
+
+// Unjudged reports whether a pod that counts as failed has no verdict: a setting such as
+// no-verdict is Fail.
+func (p *PodSummary) Unjudged() bool {
+	return p.Message == UnjudgedMessage || p.Message == formerUnjudgedMessage
+}
+
+// Failure says why a pod counts as failed.
+func (p *PodSummary) Failure() string {
+	if p.Unjudged() {
+		return "pod " + p.Pod + " counts as failed: " + p.Message
+	}
+	return strings.TrimSuffix("pod "+p.Pod+" failed its check: "+p.Message, ": ")
+}
+
 // UnjudgedStages returns the stages of the batch without a pass or fail: both, if the
 // batch ended before its change.
 func (c *ChangePod) UnjudgedStages() []Stage {

@@ -2,6 +2,19 @@ package v1alpha1
 
 import "testing"
 
+func TestTheFailureOfAnUnjudgedPodIsNoFailedCheck(t *testing.T) {
+	for message, want := range map[string]string{
+		"too many errors":     "pod p failed its check: too many errors",
+		"":                    "pod p failed its check",
+		UnjudgedMessage:       "pod p counts as failed: no judge gave a verdict",
+		formerUnjudgedMessage: "pod p counts as failed: nobody judged",
+	} {
+		if got := (&PodSummary{Pod: "p", Message: message}).Failure(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestAVerdictReplacesOnlyOneOfALowerPrecedence(t *testing.T) {
 	ascending := []*StageVerdict{
 		nil,

@@ -142,10 +142,10 @@ func recordAction(ctx context.Context, w *workload.Workload, c *v1alpha1.ChangeW
 	switch {
 	case action == ActionSuspend && w.InProgress:
 		recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonSuspended,
-			"a check of version %s failed: the rollout is stopped and further releases are denied; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
+			"version %s failed: the rollout is stopped and further releases are denied; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
 	case action == ActionSuspend:
 		recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonSuspended,
-			"a check of version %s failed: further releases are denied; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
+			"version %s failed: further releases are denied; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
 	case action == ActionHold:
 		recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonHeldUnjudged,
 			"version %s is unjudged: its rollout is held until it is judged; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
@@ -153,7 +153,7 @@ func recordAction(ctx context.Context, w *workload.Workload, c *v1alpha1.ChangeW
 		recorder.Eventf(w.Reference(), corev1.EventTypeNormal, v1alpha1.ReasonResumed, "the rollout of version %s is resumed", c.Spec.Reversion)
 	case action == ActionResume && w.Labels[v1alpha1.SuspendLabel] != "":
 		recorder.Eventf(w.Reference(), corev1.EventTypeNormal, v1alpha1.ReasonResumed,
-			"version %s passed: the suspension ended", c.Spec.Reversion)
+			"the suspension ended with version %s; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
 	}
 }
 

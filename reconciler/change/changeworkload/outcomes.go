@@ -38,14 +38,6 @@ type PodOutcomes struct {
 	PassedBy, HeldBy, FailedBy rules
 }
 
-// unjudgedMessage is the message of an unjudged pod. It differs from that of a
-// failed check, which is sticky. It is stored and read back, so it never changes:
-// formerUnjudgedMessage is that of earlier versions.
-const (
-	unjudgedMessage       = "no judge gave a verdict"
-	formerUnjudgedMessage = "nobody judged"
-)
-
 // podOutcomes sorts the pods by outcome. A fail is sticky: it stays after the pod,
 // its ChangePod or the verdict was deleted, until a person passes that pod. An
 // unjudged pod follows the no-verdict policy.
@@ -53,7 +45,7 @@ func podOutcomes(in Input) PodOutcomes {
 	var t PodOutcomes
 	failed := map[types.UID]v1alpha1.PodSummary{}
 	for _, f := range in.ChangeWorkload.Status.DefenseCheckFailPods {
-		if f.Message != unjudgedMessage && f.Message != formerUnjudgedMessage {
+		if !f.Unjudged() {
 			failed[f.UID] = f
 		}
 	}
@@ -112,7 +104,7 @@ func (t *PodOutcomes) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSumma
 	pod.Message = message
 	unjudged := outcome == v1alpha1.OutcomeNoVerdict
 	if unjudged {
-		pod.Message = unjudgedMessage
+		pod.Message = v1alpha1.UnjudgedMessage
 		switch noVerdictPolicy(in, c) {
 		case v1alpha1.NoVerdictFail:
 			outcome = v1alpha1.OutcomeFail
@@ -198,8 +190,7 @@ func (t *PodOutcomes) allJudged() bool { return len(t.Passed) > 0 && t.PassedUnj
 
 // failure is a message with the first pod that failed and their number.
 func (t *PodOutcomes) failure() string {
-	first := t.Failed[0]
-	text := fmt.Sprintf("pod %s failed its check: %s", first.Pod, first.Message)
+	text := t.Failed[0].Failure()
 	if n := len(t.Failed) - 1; n > 0 {
 		text += fmt.Sprintf(" (and %d more)", n)
 	}

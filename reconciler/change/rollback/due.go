@@ -79,7 +79,7 @@ func Due(s Situation) Cause {
 			Message: s.Request.User + " requested it"}
 	case s.Release.Attempt == 0, s.Last != nil && s.Last.Attempt == s.Release.Attempt:
 		// A baseline began no rollout, and only a person can roll back a
-		// rollback.
+		// rollback by Breakwater.
 		return Cause{}
 	case s.Phase == v1alpha1.ReleaseSuspend:
 		return s.failed()
@@ -96,7 +96,7 @@ func (s Situation) failed() Cause {
 	if !s.Settings.AutomaticRollback || !s.Settings.Blocking || !v1alpha1.FailedCheckReason(s.Reason) {
 		return Cause{}
 	}
-	return s.limited(Cause{Kind: v1alpha1.RollbackVerdict, Message: "the version failed its check"})
+	return s.limited(Cause{Kind: v1alpha1.RollbackVerdict, Message: "the version failed (" + s.Reason + ")"})
 }
 
 // stuck decides for a release whose pods do not become Ready. If one became
