@@ -36,7 +36,8 @@ const (
 	DefaultTotalDeadline = 15 * time.Second
 	DefaultQPS           = 100
 	DefaultBurst         = 100
-	// DefaultBreakerFailures equals the attempts of one call.
+	// DefaultBreakerFailures is so low that one call that is not answered until its deadline
+	// usually opens the breaker.
 	DefaultBreakerFailures = 5
 	DefaultBreakerPause    = 10 * time.Second
 )
@@ -91,8 +92,9 @@ type Config struct {
 	// TotalDeadline limits a call: the wait for the token bucket, all attempts
 	// and the pauses between them. Default 15s.
 	TotalDeadline time.Duration
-	// QPS is the rate limit in attempts per second. In the ConfigMap it is the limit of
-	// all replicas of a function together; ShareOf divides it among them. Default 100.
+	// QPS is the rate limit in attempts per second. In the ConfigMap it is the limit of all
+	// replicas of a function together; ShareOf divides it among them. Each replica of the
+	// webhook has it undivided. Default 100.
 	QPS float32
 	// Burst is the size of the token bucket, in attempts; ShareOf divides it, too.
 	// Default 100.

@@ -3,7 +3,8 @@
 //
 // The wake-up of a call leaves the process only when the queue admits the call. So
 // a release of 1000 pods delays a release of one pod by one call, function submit
-// never has a long queue, and no timeout runs while a call waits here.
+// never has a long queue. No timeout runs while the first call of a stage waits here; a
+// repeated call waits while the timeout of its stage runs.
 package callqueue
 
 import (
@@ -48,8 +49,9 @@ type Call struct {
 	// Release is the release that the call is for.
 	Release string
 	// Priority: the call is made before the calls of the same release without it.
-	// A finish has it, because it leads to a verdict, and a fail stops the release; a
-	// start does not.
+	// The finish of a batch has it, because it leads to a verdict, and a fail stops the
+	// release; the start of a batch does not. All calls of an order have it except its
+	// close, for which no release waits.
 	Priority bool
 	// Admitted is called when the queue admits a call that waited; Begin returns true
 	// from then on. Admitted must not block or call the queue.
