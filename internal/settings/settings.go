@@ -12,9 +12,10 @@ import (
 
 // Settings are the effective settings; docs/configuration.md lists them.
 type Settings struct {
-	// Shadow: denials, holds and rollbacks are reported, but not carried out. Blocking,
-	// SelfHealing and AutomaticRollback are false then, so that users of Settings need not
-	// check both. Default false.
+	// Shadow: denials and holds are reported, but not carried out. Breakwater rolls back
+	// only on request, and does not report other rollbacks. Blocking, SelfHealing and
+	// AutomaticRollback are false then, so that users of Settings need not check both.
+	// Default false.
 	Shadow bool
 	// Blocking: a failed check suspends the workload. Default true.
 	Blocking bool
