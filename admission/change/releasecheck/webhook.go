@@ -97,8 +97,9 @@ func (c *Handler) kindOf(req *admissionv1.AdmissionRequest) (workload.Kind, bool
 	return workload.Kind{}, false
 }
 
-// queryOf returns the query for a change. The attempt depends on the old object only,
-// as in the mutating webhook.
+// queryOf returns the query for a change. The attempt depends on the old object, as in the
+// mutating webhook. Without its annotations, that webhook uses the newest ChangeWorkload, so
+// the release has another attempt than its check.
 func (c *Handler) queryOf(change admission.Change, version string) Query {
 	before, _ := change.OldRelease()
 	w := change.New

@@ -47,8 +47,8 @@ type Decision struct {
 //
 // A different version alone is not a release: a new default value in Kubernetes
 // changes the version of every stored template. So the version is compared only for
-// a missed change. The attempt depends on the old object only, so a repeated request
-// increments it once.
+// a missed change. The attempt depends on the old object, or, without its annotations,
+// on the newest ChangeWorkload, so a repeated request increments it once.
 func Decide(in Input) Decision {
 	missed := in.Missed || (in.Readmission || in.Recovered) && in.Known && in.Before.Version != in.Version
 	switch {
