@@ -273,7 +273,7 @@ func waitsWithJudges(b *v1alpha1.ChangePod, judged *apis.Condition) string {
 func waitsForServer(b *v1alpha1.ChangePod) string {
 	stage, called := v1alpha1.StagePre, false
 	switch b.Status.Phase {
-	case v1alpha1.BatchExecuteDone, v1alpha1.BatchPostFinish:
+	case v1alpha1.BatchExecuteDone:
 		return ""
 	case v1alpha1.BatchPreSubmitted:
 		called = true

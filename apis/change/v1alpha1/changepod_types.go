@@ -122,11 +122,12 @@ const (
 	StagePost Stage = "POST"
 )
 
-// BatchPhase is status.status of a ChangePod.
+// BatchPhase is status.status of a ChangePod, or its status.message.
 type BatchPhase string
 
-// The states of a ChangePod. BatchInit is written as the empty string.
-// status.message keeps the state before ExecuteDone.
+// The states of a ChangePod. BatchInit is written as the empty string. BatchPreFailed,
+// BatchPreTimeout, BatchPostFailed, BatchPostTimeout and BatchPostFinish are values of
+// status.message: they say how a batch in state BatchExecuteDone ended.
 const (
 	BatchInit          BatchPhase = ""
 	BatchPreWait       BatchPhase = "PreWait"
@@ -146,11 +147,13 @@ const (
 type ChangePodStatus struct {
 	duckv1.Status `json:",inline"`
 
-	// Phase is the state, `status.status` in JSON; empty is Init. Derived.
+	// Phase is the state, `status.status` in JSON; empty is Init. ExecuteDone is the end, and
+	// Message says how the batch ended. Derived.
 	// +optional
 	// +kubebuilder:validation:Enum="";PreWait;PreSubmitted;PreFailed;PreTimeout;PostWait;PostSubmitted;PostFailed;PostTimeout;PostFinish;ExecuteDone
 	Phase BatchPhase `json:"status,omitempty"`
-	// Message is the state before ExecuteDone. Derived; manual changes are overwritten.
+	// Message says how the batch ended: PreFailed, PreTimeout, PostFailed, PostTimeout or
+	// PostFinish; empty before. Derived; manual changes are overwritten.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message"`

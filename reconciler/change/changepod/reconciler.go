@@ -1,10 +1,10 @@
 // Package changepod reconciles ChangePods: the check of one batch of pods by the
-// server and other judges. The states are
+// server and other judges. The states, in status.status, are
 //
-//	"" -> PreWait -> PreSubmitted -> PostWait -> PostSubmitted -> PostFinish -> ExecuteDone
-//	      PreFailed, PreTimeout, PostFailed, PostTimeout -> ExecuteDone
+//	"" -> PreWait -> PreSubmitted -> PostWait -> PostSubmitted -> ExecuteDone
 //
-// They follow from facts with other writers: function submit (calls to the
+// A batch can end in each of them. How it ended is in status.message: PreFailed,
+// PreTimeout, PostFailed, PostTimeout or PostFinish. The states follow from facts with other writers: function submit (calls to the
 // server), function verdict and people (verdicts). The reconciler derives the
 // state, keeps the deadlines, and wakes function submit until it has acted, and other
 // judges until they have answered.
