@@ -30,7 +30,7 @@ func hasFurtherRevisions(in Input) bool {
 // runningAction holds the rollout while pods or the order are unjudged and no-verdict is
 // Hold, and resumes it afterwards. It also ends a suspension whose fail was overruled.
 func runningAction(in Input, d Decision) Action {
-	unjudged := d.Pods.HeldUnjudged > 0 || d.OrderUnjudged
+	unjudged := d.Pods.HeldUnjudged > 0 || d.OrderNotAccepted
 	switch {
 	case unjudged && in.Settings.Blocking && !in.Workload.Complete:
 		if in.Workload.Hold.IsUnjudged() && heldByRelease(in) {

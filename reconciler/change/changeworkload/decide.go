@@ -111,10 +111,11 @@ type Decision struct {
 	Order Order
 	// OrderPending: the server has not accepted the order yet.
 	OrderPending bool
-	// OrderUnjudged: the server has not accepted the order in time, and the policy is Hold.
-	OrderUnjudged bool
-	// orderUnjudgedReason is the reason of OrderJudged if the order is unjudged.
-	orderUnjudgedReason string
+	// OrderNotAccepted: the server has not accepted the order in time, and the policy is Hold.
+	// With another policy the release ends with the reason of the same name.
+	OrderNotAccepted bool
+	// unjudgedReason is the reason of OrderJudged if the order is unjudged.
+	unjudgedReason string
 	// Probation is the probation of the release, or nil.
 	Probation *v1alpha1.Probation
 	// Deadline is when the decision changes without an event; zero means never.
@@ -172,7 +173,7 @@ func decideRelease(in Input) Decision {
 		d.Order = decideOrder(in, false)
 		d.Phase, d.Reason = v1alpha1.ReleaseSuspend, v1alpha1.ReasonOrderCheckFailed
 		d.Detail = "the order check failed: " + d.Order.Detail
-		if orderUnjudged(in) {
+		if failsOnlyUnjudged(in) {
 			d.Reason, d.Detail = v1alpha1.ReasonFailedUnjudged, orderUnjudgedDetail(in, d.Order)
 		}
 		d.Action = suspendAction(in)
@@ -213,7 +214,7 @@ func decideRelease(in Input) Decision {
 		if late && in.Settings.ReleasePolicy() != v1alpha1.NoVerdictHold {
 			return decideOrderNotAccepted(in, d)
 		}
-		d.OrderPending, d.OrderUnjudged = true, late
+		d.OrderPending, d.OrderNotAccepted = true, late
 		if !late {
 			d.Deadline = deadline
 		}
@@ -276,12 +277,12 @@ func decideAllPassed(in Input, d Decision, pending bool) Decision {
 		d.Detail += "; " + orderUnjudgedDetail(in, o)
 		switch in.Settings.RuleOfOrder(in.ChangeWorkload).Policy {
 		case v1alpha1.NoVerdictHold:
-			d.Phase, d.Reason, d.orderUnjudgedReason = v1alpha1.ReleaseRunning, v1alpha1.ReasonHeldUnjudged, v1alpha1.ReasonHeldUnjudged
+			d.Phase, d.Reason, d.unjudgedReason = v1alpha1.ReleaseRunning, v1alpha1.ReasonHeldUnjudged, v1alpha1.ReasonHeldUnjudged
 		case v1alpha1.NoVerdictFail:
-			d.Phase, d.Reason, d.orderUnjudgedReason = v1alpha1.ReleaseSuspend, v1alpha1.ReasonFailedUnjudged, v1alpha1.ReasonFailedUnjudged
+			d.Phase, d.Reason, d.unjudgedReason = v1alpha1.ReleaseSuspend, v1alpha1.ReasonFailedUnjudged, v1alpha1.ReasonFailedUnjudged
 			d.Action = suspendAction(in)
 		case v1alpha1.NoVerdictPass:
-			d.orderUnjudgedReason = v1alpha1.ReasonPassedUnjudged
+			d.unjudgedReason = v1alpha1.ReasonPassedUnjudged
 		}
 	}
 	switch d.Phase {
@@ -301,7 +302,7 @@ func decideAllPassed(in Input, d Decision, pending bool) Decision {
 
 // decideRunning returns phase, reason and message of a release that has not ended.
 func decideRunning(in Input, d Decision) (v1alpha1.ReleasePhase, string, string) {
-	if d.OrderUnjudged {
+	if d.OrderNotAccepted {
 		return v1alpha1.ReleaseInit, v1alpha1.ReasonOrderPending, notAccepted(in)
 	}
 	if d.OrderPending {

@@ -50,11 +50,11 @@ func (r *Reconciler) publish(ctx context.Context, in Input, next *v1alpha1.Chang
 
 // recordUnjudgedOrder records and counts an unjudged order, once.
 func (r *Reconciler) recordUnjudgedOrder(ctx context.Context, in Input, next *v1alpha1.ChangeWorkload, d Decision) {
-	if d.orderUnjudgedReason == "" || !becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadOrderJudged) {
+	if d.unjudgedReason == "" || !becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadOrderJudged) {
 		return
 	}
 	rule := in.Settings.RuleOfOrder(in.ChangeWorkload)
-	controller.GetEventRecorder(ctx).Eventf(next, corev1.EventTypeWarning, d.orderUnjudgedReason,
+	controller.GetEventRecorder(ctx).Eventf(next, corev1.EventTypeWarning, d.unjudgedReason,
 		"the order is unjudged, %s: %s", rule, d.Order.Detail)
 	r.unjudged.Add(ctx, 1, string(rule.Policy))
 }

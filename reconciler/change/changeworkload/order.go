@@ -181,8 +181,8 @@ func orderFailed(in Input) bool {
 			in.Settings.RuleOfOrder(in.ChangeWorkload).Policy == v1alpha1.NoVerdictFail
 }
 
-// orderUnjudged reports whether the order fails only because it is unjudged.
-func orderUnjudged(in Input) bool {
+// failsOnlyUnjudged reports whether the recorded order fails only because it is unjudged.
+func failsOnlyUnjudged(in Input) bool {
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
 	outcome, _ := in.ChangeWorkload.Status.OrderOutcome()
 	return outcome != v1alpha1.OutcomeFail && cond.IsFalse() && cond.Reason == v1alpha1.ReasonFailedUnjudged
@@ -254,7 +254,7 @@ func markOrderJudged(in Input, d Decision, m apis.ConditionManager) {
 	}
 	switch {
 	case d.Reason == v1alpha1.ReasonBaseline:
-	case o.Outcome == v1alpha1.OutcomeFail && orderUnjudged(in):
+	case o.Outcome == v1alpha1.OutcomeFail && failsOnlyUnjudged(in):
 		set("False", v1alpha1.ReasonFailedUnjudged, o.Detail)
 	case o.Outcome == v1alpha1.OutcomeFail:
 		set("False", v1alpha1.ReasonOrderCheckFailed, o.Detail)
@@ -262,8 +262,8 @@ func markOrderJudged(in Input, d Decision, m apis.ConditionManager) {
 		set("True", v1alpha1.ReasonVerdictReceived, "")
 	case o.Skipped:
 		set("False", v1alpha1.ReasonOrderCheckSkipped, o.Detail)
-	case d.orderUnjudgedReason != "":
-		set("False", d.orderUnjudgedReason, o.Detail)
+	case d.unjudgedReason != "":
+		set("False", d.unjudgedReason, o.Detail)
 	case ended(in.ChangeWorkload) && old.IsFalse() && o.Outcome == v1alpha1.OutcomeNoVerdict:
 		// The condition stays as it was when the release ended.
 	case !in.ServerConfigured:
