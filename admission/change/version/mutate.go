@@ -147,7 +147,7 @@ func resume(m *admission.Mutation, c admission.Change, recorded map[string]strin
 	if !held || c.Old != nil && c.New.AppliesHold() {
 		return
 	}
-	m.Hold = c.New.Resume(ptr.Deref(v1alpha1.HoldOf(recorded), v1alpha1.Hold{}).Former)
+	m.Resume = c.New.Resume(ptr.Deref(v1alpha1.HoldOf(recorded), v1alpha1.Hold{}).Former)
 }
 
 // restoreTraffic moves the traffic of a Knative Service back when this change ends a hold.
