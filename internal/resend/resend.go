@@ -42,11 +42,11 @@ func NewWithin(c clock.PassiveClock, least, most time.Duration) *Schedule {
 	return s
 }
 
-// wakeUp is a wake-up that was sent.
+// wakeUp is a wake-up that TakeDue returned.
 type wakeUp struct {
-	// first is when it was sent first, next when it is due again.
+	// first is when it was taken first, next when it is due again.
 	first, next time.Time
-	// waits: Pause was called after it was sent last. resumed is when it was sent after that.
+	// waits: Pause was called after it was taken last. resumed is when it was taken after that.
 	waits   bool
 	resumed time.Time
 }
@@ -59,8 +59,8 @@ func (s *Schedule) Wait(id string) time.Duration {
 	return 0
 }
 
-// Since returns the time at which the wake-up with this id was sent first. It is zero before
-// that, and between Pause and the next wake-up. resumed is when it was sent after the last
+// Since returns the time at which the wake-up with this id was taken first. It is zero before
+// that, and between Pause and the next wake-up. resumed is when it was taken after the last
 // Pause, or zero.
 func (s *Schedule) Since(id string) (first, resumed time.Time) {
 	if w, _ := s.get(id); !w.waits {
@@ -85,9 +85,9 @@ func (s *Schedule) get(id string) (wakeUp, bool) {
 	return w.(wakeUp), true
 }
 
-// Due reports whether the wake-up with this id is to be sent now, and after how
-// long to call Due again.
-func (s *Schedule) Due(id string) (now bool, next time.Duration) {
+// TakeDue reports whether the wake-up with this id is to be sent now, and after how long to
+// call TakeDue again. A wake-up that is due counts as sent from then on.
+func (s *Schedule) TakeDue(id string) (now bool, next time.Duration) {
 	if wait := s.Wait(id); wait > 0 {
 		return false, wait
 	}

@@ -13,11 +13,11 @@ func TestAWakeUpIsRepeatedWithExponentialBackoff(t *testing.T) {
 	s := New(c)
 	var got []time.Duration
 	for range 7 {
-		now, next := s.Due("a")
+		now, next := s.TakeDue("a")
 		if !now {
 			t.Fatal("not due")
 		}
-		if again, _ := s.Due("a"); again {
+		if again, _ := s.TakeDue("a"); again {
 			t.Fatal("due twice at the same time")
 		}
 		got = append(got, next)
@@ -32,9 +32,9 @@ func TestAWakeUpIsRepeatedWithExponentialBackoff(t *testing.T) {
 
 func TestDoneResetsTheBackoff(t *testing.T) {
 	s := New(testclock.NewFakePassiveClock(time.Unix(0, 0)))
-	s.Due("a")
+	s.TakeDue("a")
 	s.Done("a")
-	if now, next := s.Due("a"); !now || next != minInterval {
+	if now, next := s.TakeDue("a"); !now || next != minInterval {
 		t.Errorf("due %v, next in %s", now, next)
 	}
 }
@@ -64,12 +64,12 @@ func TestSinceIsTheTimeOfTheFirstWakeUp(t *testing.T) {
 	if s.Wait("a") != 0 || !since().IsZero() {
 		t.Error("a wake-up that was not sent is not due")
 	}
-	s.Due("a")
+	s.TakeDue("a")
 	if wait := s.Wait("a"); wait != minInterval {
 		t.Errorf("due in %s", wait)
 	}
 	c.SetTime(c.Now().Add(minInterval))
-	s.Due("a")
+	s.TakeDue("a")
 	if got := since(); !got.Equal(time.Unix(10, 0)) {
 		t.Errorf("sent since %s", got)
 	}
@@ -83,7 +83,7 @@ func TestAWakeUpThatIsPausedHasNoTimeUntilItIsSentAgain(t *testing.T) {
 	c := testclock.NewFakePassiveClock(time.Unix(10, 0))
 	s := New(c)
 	s.Pause("a") // was not sent
-	s.Due("a")
+	s.TakeDue("a")
 	if first, resumed := s.Since("a"); first.IsZero() || !resumed.IsZero() {
 		t.Errorf("sent at %s, resumed at %s", first, resumed)
 	}
@@ -92,7 +92,7 @@ func TestAWakeUpThatIsPausedHasNoTimeUntilItIsSentAgain(t *testing.T) {
 		t.Errorf("sent at %s, resumed at %s while it is paused", first, resumed)
 	}
 	c.SetTime(time.Unix(100, 0))
-	s.Due("a")
+	s.TakeDue("a")
 	if first, resumed := s.Since("a"); !first.Equal(time.Unix(10, 0)) || !resumed.Equal(time.Unix(100, 0)) {
 		t.Errorf("sent at %s, resumed at %s", first, resumed)
 	}

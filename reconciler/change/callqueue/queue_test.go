@@ -192,7 +192,7 @@ func TestTimeInTheQueueDoesNotCount(t *testing.T) {
 	check := func(after time.Duration, id string, due bool, want time.Time) {
 		t.Helper()
 		f.clock.SetTime(began.Add(after))
-		if now, _ := f.WakeUpDue(wakeUps, f.call(id, 1), resend.ForCall, true); now != due {
+		if now, _ := f.TakeDue(wakeUps, f.call(id, 1), resend.ForCall, true); now != due {
 			t.Errorf("%s after %s: due %v, want %v", id, after, now, due)
 		}
 		if got := WokenSince(wakeUps, id, timeout); !got.Equal(want) {

@@ -6,14 +6,14 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/resend"
 )
 
-// WakeUpDue reports whether to send the wake-up of a call now: it is due in the schedule,
-// and the call has its turn. Otherwise next is the time until the caller has to ask again;
-// Call.Admitted may be called earlier.
+// TakeDue reports whether to send the wake-up of a call now: it is due in the schedule, and
+// the call has its turn. It counts as sent from then on. Otherwise next is the time until the
+// caller has to ask again; Call.Admitted may be called earlier.
 //
 // A wake-up that leads to no call does not wait for a turn. A wake-up that asks for a verdict
 // is skipped while the limit of AllowQuestion is used up: the server may call back meanwhile.
-// WakeUpDue ends the wake-ups of the call for other purposes.
-func (q *Queue) WakeUpDue(wakeUps *resend.Schedule, c Call, purpose resend.Purpose, leadsToCall bool) (now bool, next time.Duration) {
+// TakeDue ends the wake-ups of the call for other purposes.
+func (q *Queue) TakeDue(wakeUps *resend.Schedule, c Call, purpose resend.Purpose, leadsToCall bool) (now bool, next time.Duration) {
 	for _, other := range resend.Purposes() {
 		if other != purpose {
 			wakeUps.Done(other.ID(c.ID))
@@ -30,14 +30,14 @@ func (q *Queue) WakeUpDue(wakeUps *resend.Schedule, c Call, purpose resend.Purpo
 		return false, wait
 	}
 	if purpose == resend.ForVerdict && !q.AllowQuestion() {
-		_, next = wakeUps.Due(id)
+		_, next = wakeUps.TakeDue(id)
 		return false, next
 	}
 	if leadsToCall && !q.Begin(c) {
 		wakeUps.Pause(id)
 		return false, FlightTime
 	}
-	return wakeUps.Due(id)
+	return wakeUps.TakeDue(id)
 }
 
 // NoCallCauses are the possible causes of a call that was not made within submit-timeout.

@@ -26,7 +26,7 @@ func (r *Reconciler) wakeSubmit(ctx context.Context, c *v1alpha1.ChangePod, owne
 		return 0, nil
 	}
 	call, needed := r.callOf(c, d.WakeStage)
-	due, next := r.calls.WakeUpDue(r.wakeups, call, d.WakeFor, needed)
+	due, next := r.calls.TakeDue(r.wakeups, call, d.WakeFor, needed)
 	if !due {
 		return next, nil
 	}
@@ -50,7 +50,7 @@ func (r *Reconciler) wakeJudges(ctx context.Context, c *v1alpha1.ChangePod, owne
 			r.judgeWakeUps.Done(judgeWakeUpID(c, j.Name))
 			continue
 		}
-		due, next := r.judgeWakeUps.Due(judgeWakeUpID(c, j.Name))
+		due, next := r.judgeWakeUps.TakeDue(judgeWakeUpID(c, j.Name))
 		again = resend.Sooner(again, next)
 		if !due {
 			continue

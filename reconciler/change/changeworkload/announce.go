@@ -73,7 +73,7 @@ func (r *Reconciler) announce(ctx context.Context, c *v1alpha1.ChangeWorkload) (
 			continue // its removal is not written yet
 		}
 		key := "announcement/" + id
-		due, next := r.wakeups.Due(key)
+		due, next := r.wakeups.TakeDue(key)
 		again = resend.Sooner(again, next)
 		if !due {
 			continue

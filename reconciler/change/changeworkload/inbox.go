@@ -107,7 +107,7 @@ func (r *Reconciler) drainInbox(ctx context.Context, in Input) (time.Duration, e
 		case inboxWait:
 			again = resend.Sooner(again, resend.DurationUntil(v.Time.Add(unknownNodeTimeout+time.Second), in.Now))
 		case inboxSend:
-			due, next := r.wakeups.Due(key)
+			due, next := r.wakeups.TakeDue(key)
 			again = resend.Sooner(again, next)
 			if due {
 				if err := r.sendVerdict(ctx, c, batch, v); err != nil {

@@ -125,7 +125,7 @@ func (r *Reconciler) wakeJudge(ctx context.Context, in Input, d Decision) (time.
 		r.lateWakeUps.Done(string(c.UID))
 		return 0, nil
 	}
-	due, next := r.lateWakeUps.Due(string(c.UID))
+	due, next := r.lateWakeUps.TakeDue(string(c.UID))
 	if !due {
 		return next, nil
 	}

@@ -27,7 +27,7 @@ func (r *Reconciler) wakeSubmit(ctx context.Context, in Input, d Decision) (time
 	}
 	name := d.Order.Step.Name
 	call, needed := r.callOf(c, name)
-	due, next := r.calls.WakeUpDue(r.wakeups, call, d.Order.WakeFor, needed)
+	due, next := r.calls.TakeDue(r.wakeups, call, d.Order.WakeFor, needed)
 	if !due {
 		return next, nil
 	}

@@ -24,7 +24,7 @@ func (r *Reconciler) touch(ctx context.Context, w *workload.Workload, why Touch)
 		r.touches.Done(key)
 		return 0, false, nil
 	}
-	due, next := r.touches.Due(key)
+	due, next := r.touches.TakeDue(key)
 	if !due {
 		return next, false, nil
 	}
