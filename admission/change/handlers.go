@@ -23,8 +23,8 @@ type handlers struct {
 // find returns the handler of a webhook by name.
 func (h handlers) find(webhook string) (admission.Handler, bool) {
 	switch webhook {
-	case opsconfig.DefaultingWebhook:
-		return opsconfig.Defaulter{}, true
+	case opsconfig.TrimmingWebhook:
+		return opsconfig.Trimmer{}, true
 	case opsconfig.ValidatingWebhook:
 		return opsconfig.Validator{}, true
 	case releasecheck.Webhook:

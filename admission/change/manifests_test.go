@@ -57,7 +57,7 @@ func TestEveryWebhookOfTheManifestsIsServedAndNoOther(t *testing.T) {
 			t.Errorf("%s is asked at %s/%s%s", w.Name, s.Namespace, s.Name, *s.Path)
 		}
 	}
-	names := []string{releasecheck.Webhook, opsconfig.DefaultingWebhook, opsconfig.ValidatingWebhook, workloadkinds.Webhook}
+	names := []string{releasecheck.Webhook, opsconfig.TrimmingWebhook, opsconfig.ValidatingWebhook, workloadkinds.Webhook}
 	for _, kind := range workload.BuiltIn() {
 		names = append(names, suspend.MutatingWebhook(kind), suspend.ValidatingWebhook(kind))
 	}

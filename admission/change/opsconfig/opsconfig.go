@@ -1,5 +1,5 @@
-// Package opsconfig sets defaults of OpsConfigInfo objects and validates them. It
-// answers for mopsconfiginfo.kb.io and vopsconfiginfo.kb.io. The rules are in
+// Package opsconfig trims the type and the content of OpsConfigInfo objects and validates
+// them. It answers for mopsconfiginfo.kb.io and vopsconfiginfo.kb.io. The rules are in
 // apis/change/v1alpha1.
 package opsconfig
 
@@ -22,35 +22,35 @@ import (
 
 // Names of the webhooks.
 const (
-	DefaultingWebhook = "mopsconfiginfo.kb.io"
+	TrimmingWebhook   = "mopsconfiginfo.kb.io"
 	ValidatingWebhook = "vopsconfiginfo.kb.io"
 )
 
 // Decisions of this package; metric label values.
 const (
-	// Defaulted: the mutating webhook set the defaults.
-	Defaulted = "Defaulted"
+	// Trimmed: the mutating webhook removed the spaces around type and content, if any.
+	Trimmed = "Trimmed"
 	// Invalid: the object was denied as invalid.
 	Invalid = "Invalid"
 )
 
-// Defaulter is the webhook mopsconfiginfo.kb.io.
-type Defaulter struct{}
+// Trimmer is the webhook mopsconfiginfo.kb.io.
+type Trimmer struct{}
 
-var _ admission.Handler = Defaulter{}
+var _ admission.Handler = Trimmer{}
 
 // Admit implements admission.Handler.
-func (Defaulter) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
-	patch, err := defaults(ctx, req)
+func (Trimmer) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+	patch, err := trim(ctx, req)
 	if err != nil {
 		// The validating webhook reports the error.
-		logging.FromContext(ctx).Errorw("admit OpsConfigInfo without defaults", "error", err)
+		logging.FromContext(ctx).Errorw("admit OpsConfigInfo untrimmed", "error", err)
 		return admission.Allow(admission.DecisionError)
 	}
-	return admission.AllowWith(Defaulted, patch)
+	return admission.AllowWith(Trimmed, patch)
 }
 
-func defaults(ctx context.Context, req *admissionv1.AdmissionRequest) ([]byte, error) {
+func trim(ctx context.Context, req *admissionv1.AdmissionRequest) ([]byte, error) {
 	before, err := read(req)
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ func request(t *testing.T, spec v1alpha1.OpsConfigInfoSpec) *admissionv1.Admissi
 	}
 }
 
-func TestTheDefaulterTrimsSpaces(t *testing.T) {
+func TestSpacesAreTrimmed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in   v1alpha1.OpsConfigInfoSpec
 		want string
@@ -33,8 +33,8 @@ func TestTheDefaulterTrimsSpaces(t *testing.T) {
 		"neither": {v1alpha1.OpsConfigInfoSpec{Type: "isBranch", Content: "10"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer := Defaulter{}.Admit(t.Context(), request(t, tc.in))
-			if !answer.Response.Allowed || answer.Decision != Defaulted {
+			answer := Trimmer{}.Admit(t.Context(), request(t, tc.in))
+			if !answer.Response.Allowed || answer.Decision != Trimmed {
 				t.Errorf("got %+v", answer)
 			}
 			if diff := cmp.Diff(tc.want, string(answer.Response.Patch)); diff != "" {
@@ -87,7 +87,7 @@ func TestTheValidatorNamesTheField(t *testing.T) {
 func TestAnUnparsableOpsConfigInfoIsDeniedByTheValidatorOnly(t *testing.T) {
 	req := request(t, v1alpha1.OpsConfigInfoSpec{})
 	req.Object.Raw = []byte("{")
-	if answer := (Defaulter{}).Admit(t.Context(), req); !answer.Response.Allowed || answer.Decision != admission.DecisionError {
+	if answer := (Trimmer{}).Admit(t.Context(), req); !answer.Response.Allowed || answer.Decision != admission.DecisionError {
 		t.Errorf("got %+v", answer)
 	}
 	if answer := (Validator{}).Admit(t.Context(), req); answer.Response.Allowed || answer.Decision != admission.DecisionError {

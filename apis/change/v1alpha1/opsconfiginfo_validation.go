@@ -8,7 +8,8 @@ import (
 	"knative.dev/pkg/apis"
 )
 
-// SetDefaults trims space around the type and the content.
+// SetDefaults trims space around the type and the content. It sets no default: the name is
+// that of apis.Defaultable, which the reconciler calls.
 func (c *OpsConfigInfo) SetDefaults(context.Context) {
 	c.Spec.Type = ConfigType(strings.TrimSpace(string(c.Spec.Type)))
 	c.Spec.Content = strings.TrimSpace(c.Spec.Content)
