@@ -6,9 +6,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// ReleaseDenied is the data of TypeReleaseDenied: admission denied an update of a
-// suspended workload or, as Reason says, a release that did not pass its release
-// check.
+// ReleaseDenied is the data of TypeReleaseDenied: admission denied an update or the deletion
+// of a suspended workload or, as Reason says, a release that did not pass its release check.
 type ReleaseDenied struct {
 	// RequestUID is the uid of the admission request.
 	RequestUID types.UID `json:"requestUid"`

@@ -32,8 +32,8 @@ const (
 	TypeChangeWorkloadRolledBack = "dev.breakwater.changeworkload.rolledback.v1"
 	TypeChangeWorkloadBypassed   = "dev.breakwater.changeworkload.bypassed.v1"
 
-	// TypeReleaseDenied: admission denied an update of a suspended workload, or a
-	// release that did not pass its release check. Data is ReleaseDenied.
+	// TypeReleaseDenied: admission denied an update or the deletion of a suspended workload,
+	// or a release that did not pass its release check. Data is ReleaseDenied.
 	TypeReleaseDenied = "dev.breakwater.release.denied.v1"
 
 	// TypePermissionRequested and the types below follow the permissions of a

@@ -43,7 +43,7 @@ func entries() map[string]entry {
 		events.TypeChangeWorkloadFailed:     {fromChangeWorkload, "A release failed, and its workload was not suspended: the change-control server did not accept its order, a newer template replaced it, its rollout made no progress, or a check failed after a newer template was applied. Subject: the workload."},
 		events.TypeChangeWorkloadRolledBack: {fromChangeWorkload, "A release was rolled back. Subject: the workload."},
 		events.TypeChangeWorkloadBypassed:   {fromChangeWorkload, "A user's repair or rollback was admitted to a suspended workload. Subject: the workload."},
-		events.TypeReleaseDenied:            {fromWorkload, "A release was denied: its workload is suspended, or its release check did not pass. Subject: the workload."},
+		events.TypeReleaseDenied:            {fromWorkload, "A release was denied, because its workload is suspended or its release check did not pass; or the deletion or a change of owner of a suspended workload was denied. Subject: the workload."},
 		events.TypePermissionRequested:      {fromPod, "Permissions were requested for the address of a pod. Subject: the pod."},
 		events.TypePermissionGranted:        {fromPod, "A permission set was granted to the address of a pod. Subject: the pod."},
 		events.TypePermissionDenied:         {fromPod, "A permission set was denied to a pod. Subject: the pod."},

@@ -103,7 +103,8 @@ const (
 	ReasonRepairAdmitted = "RepairAdmitted"
 	// ReasonRollbackAdmitted: an update to a version that succeeded was admitted.
 	ReasonRollbackAdmitted = "RollbackAdmitted"
-	// ReasonReleaseDenied: an update of a suspended workload was denied.
+	// ReasonReleaseDenied: an update, a change of owner or a deletion of a suspended workload was
+	// denied.
 	ReasonReleaseDenied = "ReleaseDenied"
 )
 
