@@ -36,8 +36,9 @@ type Input struct {
 	OwnerAdded bool
 	// Deletion: the request deletes the workload. The fields about updates are false then.
 	Deletion bool
-	// NeedsAuthorization: a repair or deletion requires the verb bypass.
-	NeedsAuthorization bool
+	// BypassAuthorized: OpsConfigInfo bypass is Authorized, so a repair, a deletion or a change
+	// of owner requires the verb bypass.
+	BypassAuthorized bool
 	// Succeeded: the version of the new template succeeded in this workload.
 	Succeeded bool
 	// HistoryUnknown: looking up Succeeded failed.
@@ -117,7 +118,7 @@ func Confirm(d Decision, in Input, recorded bool) Decision {
 // a repair, the removal of a bypass annotation, which allows another repair, a deletion, and an
 // owner, with which the garbage collector would delete the workload.
 func NeedsAuthorization(d Decision, in Input) bool {
-	if !in.NeedsAuthorization || !in.Blocking || !in.Suspended || in.ByController {
+	if !in.BypassAuthorized || !in.Blocking || !in.Suspended || in.ByController {
 		return false
 	}
 	return d.Answer == Repair || d.Answer != Deny && in.OwnerAdded ||

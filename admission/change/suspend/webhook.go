@@ -42,7 +42,7 @@ type Handler struct {
 	History  History
 	// Authorizer checks who may bypass.
 	Authorizer Authorizer
-	// Recorder records a Kubernetes Event on the workload of a denied update.
+	// Recorder records a Kubernetes Event on the workload of a denied request.
 	Recorder record.EventRecorder
 	// Sender sends the CloudEvent release.denied.
 	Sender events.Sender
@@ -112,7 +112,7 @@ func Gather(ctx context.Context, c admission.Change, s settings.Settings, histor
 
 // withSettings adds the settings.
 func withSettings(in Input, s settings.Settings) Input {
-	in.Blocking, in.NeedsAuthorization = s.Blocking, s.Bypass == v1alpha1.BypassAuthorized
+	in.Blocking, in.BypassAuthorized = s.Blocking, s.Bypass == v1alpha1.BypassAuthorized
 	return in
 }
 
@@ -132,7 +132,7 @@ func withHistory(ctx context.Context, in Input, c admission.Change, history Hist
 	return in
 }
 
-// report records an Event and sends a CloudEvent about a denied update.
+// report records an Event and sends a CloudEvent about a denied update or deletion.
 func (h Handler) report(ctx context.Context, req *admissionv1.AdmissionRequest, c admission.Change, d Decision) {
 	h.Recorder.Event(reference(c.Old), corev1.EventTypeWarning, d.Reason,
 		fmt.Sprintf("%s by %s: %s", strings.ToLower(string(req.Operation)), c.User.Username, d.Message))
