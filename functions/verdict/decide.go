@@ -22,9 +22,9 @@ const (
 	AskRetrieve Action = "ask-retrieve"
 	// Unchanged: the stored verdict has the same or a higher precedence.
 	Unchanged Action = "unchanged"
-	// OldNode: the verdict is for an unknown node, such as that of an earlier start
-	// whose answer was lost.
-	OldNode Action = "old-node"
+	// UnknownNode: the verdict is for a node that the status does not have, such as that of a
+	// start whose answer was lost.
+	UnknownNode Action = "unknown-node"
 	// OtherObject: the object was replaced by a later one of the same name.
 	OtherObject Action = "other-object"
 )
@@ -63,7 +63,7 @@ func Decide(in Input) Decision {
 		unchanged.Action = OtherObject
 		return unchanged
 	case !status.HasNode(received.NodeID):
-		unchanged.Action = OldNode
+		unchanged.Action = UnknownNode
 		return unchanged
 	}
 

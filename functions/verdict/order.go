@@ -31,7 +31,7 @@ func DecideOrder(in OrderInput) (Action, []v1alpha1.StageVerdict) {
 	case received.UID != in.Release.UID:
 		return OtherObject, status.OrderVerdicts
 	case !status.Order.HasNode(received.NodeID):
-		return OldNode, status.OrderVerdicts
+		return UnknownNode, status.OrderVerdicts
 	}
 	next, action := compare(status.OrderVerdictOf(received.Stage), v1alpha1.StageVerdict{
 		Stage: received.Stage, Verdict: received.Verdict, WithoutRules: received.WithoutRules, Message: received.Message, NodeID: received.NodeID, Time: in.Now,

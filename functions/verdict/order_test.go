@@ -58,7 +58,7 @@ func TestDecideForAVerdictOfAnOrder(t *testing.T) {
 		"pass after an unconfirmed pass":   {stored("pass", true), "o", "pass", false, "", verdict.Store, v1alpha1.OutcomePass},
 		"fail after an unconfirmed pass":   {stored("pass", true), "o", "fail", false, "", verdict.Store, v1alpha1.OutcomeFail},
 		"fail of an earlier node":          {nil, "earlier", "fail", false, "", verdict.Store, v1alpha1.OutcomeFail},
-		"for another node":                 {nil, "x", "fail", false, "", verdict.OldNode, v1alpha1.OutcomePending},
+		"for another node":                 {nil, "x", "fail", false, "", verdict.UnknownNode, v1alpha1.OutcomePending},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := ft.NewRelease(withNode("o"), func(w *v1alpha1.ChangeWorkload) {
