@@ -36,7 +36,7 @@
 //	deletion.denied             the budget, flow        object      <its uid>/<period>/denied
 //	                            control or object that
 //	                            denies; a period is
-//	                            DenialSlot
+//	                            DenialPeriod
 //	deletionflow.opened         the flow control        itself      <uid>/<since>/opened
 //	deletionflow.closed         the flow control        itself      <uid>/<since>/closed
 //

@@ -30,7 +30,7 @@ type input struct {
 	// check is the type of the check; empty if unknown.
 	check altershield.CheckType
 	node  string
-	// workload is the release with the order, or nil.
+	// release is the release with the order, or nil.
 	release *v1alpha1.ChangeWorkload
 	// batches are the batches of the release, or only the one with the node.
 	batches      []v1alpha1.ChangePod

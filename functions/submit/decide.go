@@ -110,7 +110,7 @@ func decideBatch(in Input) Decision {
 		return Decision{Nothing, "the batch belongs to another attempt"}
 	case stageOver(in.Stage, p.Status.Phase):
 		return Decision{Nothing, "the stage of the batch is over"}
-	case p.Status.VerdictOf(in.Stage).Decided():
+	case p.Status.VerdictOf(in.Stage).EndsStage():
 		return Decision{Nothing, "the verdict is stored"}
 	case in.Stage == v1alpha1.StagePre && p.Status.SubmissionOf(v1alpha1.StagePost) != nil:
 		return Decision{Nothing, "the stage of the batch is over"}

@@ -58,7 +58,7 @@ func DecideOrder(in OrderInput) Decision {
 		return Decision{Nothing, "a newer template was applied"} // the order is only closed
 	case !w.Status.Order.Opened() && step.Name == v1alpha1.OrderStepStart:
 		return Decision{OpenOrder, "the order is not open"}
-	case w.Status.OrderVerdictOf(stageOf(step.Name)).Decided():
+	case w.Status.OrderVerdictOf(stageOf(step.Name)).EndsStage():
 		return Decision{Nothing, "the verdict is stored"}
 	case w.Status.Order != nil && w.Status.Order.Skipped:
 		return Decision{Nothing, "the server does not judge the order"}

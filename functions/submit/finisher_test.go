@@ -125,7 +125,7 @@ func TestAPOSTPassEndsNoBatchThatAnotherJudgeHasToAnswer(t *testing.T) {
 		}
 	}
 	status := c.ChangePod(ft.BatchName(1)).Status
-	if !status.VerdictOf(post).Decided() || status.Phase == v1alpha1.BatchExecuteDone {
+	if !status.VerdictOf(post).EndsStage() || status.Phase == v1alpha1.BatchExecuteDone {
 		t.Errorf("the status is %+v", status)
 	}
 }

@@ -82,7 +82,7 @@ func New(client versioned.Interface, server *functions.ClientSource, recorder *v
 	return functions.Authenticated(verifier, f.handle)
 }
 
-// wakeUp is a wake-up for a batch, or for the order if pod is empty.
+// wakeUp is a wake-up for a batch, or for the order if batch is empty.
 type wakeUp struct {
 	namespace, release string
 	releaseUID         types.UID
