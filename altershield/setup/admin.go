@@ -21,9 +21,9 @@ const (
 	timeout = 15 * time.Second
 	// maxAnswer is the maximum size of an answer, in bytes.
 	maxAnswer = 4 << 20
-	// scenesOfAPage is how many scenes one call reads: those whose key contains the key that is
+	// pageSize is how many scenes or types one call reads: those whose key or name contains what is
 	// looked up.
-	scenesOfAPage = 100
+	pageSize = 100
 	// defaultCallback is the key of the callback URL of all tenants.
 	defaultCallback = "DEFAULT"
 	// released is the state of a complete scene.
@@ -81,7 +81,7 @@ func (a *Admin) hasType(ctx context.Context, category, name string) (bool, error
 	var found []struct {
 		Type string `json:"type"`
 	}
-	err := a.post(ctx, "/meta/change_type/query", map[string]any{"category": category, "type": name, "pageSize": scenesOfAPage}, &found)
+	err := a.post(ctx, "/meta/change_type/query", map[string]any{"category": category, "type": name, "pageSize": pageSize}, &found)
 	for _, f := range found {
 		if f.Type == name {
 			return true, err
@@ -103,7 +103,7 @@ func (a *Admin) scene(ctx context.Context, key string) (*SeenScene, error) {
 		Generation     string `json:"generation"`
 		Status         string `json:"status"`
 	}
-	query := map[string]any{"changeSceneKey": key, "current": 1, "pageSize": scenesOfAPage}
+	query := map[string]any{"changeSceneKey": key, "current": 1, "pageSize": pageSize}
 	if err := a.post(ctx, "/meta/change_scene/list", query, &page); err != nil {
 		return nil, err
 	}
