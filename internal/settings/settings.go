@@ -60,9 +60,9 @@ type Settings struct {
 	// HistoryLimit is the maximum number of saved templates per workload.
 	// Default 10.
 	HistoryLimit int
-	// ReleaseCheck is the timeout of the release check; 0 disables it. Default
+	// ReleaseCheckTimeout is the timeout of the release check; 0 disables it. Default
 	// 0.
-	ReleaseCheck time.Duration
+	ReleaseCheckTimeout time.Duration
 	// ReleaseCheckNoVerdict is the outcome of a release check without a
 	// verdict: Pass or Fail. Default Pass.
 	ReleaseCheckNoVerdict v1alpha1.NoVerdictPolicy
@@ -200,7 +200,7 @@ func apply(s *Settings, spec v1alpha1.OpsConfigInfoSpec) {
 		}
 	case v1alpha1.ConfigReleaseCheck:
 		if d, err := v1alpha1.ParseReleaseCheck(spec.Content); err == nil {
-			s.ReleaseCheck = d
+			s.ReleaseCheckTimeout = d
 		}
 	case v1alpha1.ConfigReleaseCheckNoVerdict:
 		if p, err := v1alpha1.ParseReleaseCheckNoVerdict(spec.Content); err == nil {

@@ -60,7 +60,7 @@ func (c *Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	// retry.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), responseTimeout)
 	defer cancel()
-	in := Input{Enabled: c.Settings().ReleaseCheck > 0, Release: req.SubResource == ""}
+	in := Input{Enabled: c.Settings().ReleaseCheckTimeout > 0, Release: req.SubResource == ""}
 	kind, known := c.kindOf(req)
 	if !known || Exempt(in) != "" {
 		return skip(cmp.Or(Exempt(in), NotARelease))
@@ -117,7 +117,7 @@ func (c *Handler) decide(ctx context.Context, change admission.Change, q Query) 
 	s := c.Settings()
 	suspension := suspend.Gather(ctx, change, s, c.History)
 	in := Input{
-		Enabled:      s.ReleaseCheck > 0,
+		Enabled:      s.ReleaseCheckTimeout > 0,
 		Release:      change.Old == nil || change.TemplateChanged,
 		ByController: change.ByController(),
 		Suspension:   suspend.Confirm(suspend.Decide(suspension), suspension, suspend.AddedBypass(change) != nil).Answer,
@@ -151,7 +151,7 @@ func (c *Handler) decide(ctx context.Context, change admission.Change, q Query) 
 func (c *Handler) ask(ctx context.Context, q Query, before *v1alpha1.ReleaseCheck) v1alpha1.ReleaseCheckStatus {
 	key := fmt.Sprintf("%s/%s/%s/%s/%d", q.Namespace, q.Kind, q.Name, q.Release.Version, q.Release.Attempt)
 	answer, _, _ := c.inFlight.Do(key, func() (any, error) {
-		q.Timeout = c.Settings().ReleaseCheck
+		q.Timeout = c.Settings().ReleaseCheckTimeout
 		if end, ok := ctx.Deadline(); ok {
 			q.Timeout = max(min(q.Timeout, time.Until(end)-storeReserve), time.Millisecond)
 		}

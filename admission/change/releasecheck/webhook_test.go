@@ -292,7 +292,7 @@ func TestOnlyReleasesOfUsersAreChecked(t *testing.T) {
 			w.History = admissiontest.History{Successes: []string{good}}
 			w.answer(t, fails)
 			if tc.off {
-				w.settings.ReleaseCheck = 0
+				w.settings.ReleaseCheckTimeout = 0
 			}
 			req := admissiontest.Request(t, tc.old, tc.new)
 			if tc.by != "" {
@@ -393,7 +393,7 @@ func TestASlowServerDoesNotExceedTheWebhooksTimeout(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, nil)
 	w.script(t, `{"faults":[{"fault":"slow","delay":"1m"}]}`)
-	w.settings.ReleaseCheck = 4 * time.Second
+	w.settings.ReleaseCheckTimeout = 4 * time.Second
 	begin := time.Now()
 	got := w.Admit(t.Context(), release(t))
 	if took := time.Since(begin); took > responseTimeout || !got.Response.Allowed {

@@ -72,8 +72,8 @@ func switchEffect(t v1alpha1.ConfigType, s settings.Settings) string {
 		is, on, off = s.AutomaticRollback, "a release that failed its check is rolled back",
 			"no release is rolled back because it failed its check"
 	case v1alpha1.ConfigReleaseCheck:
-		is, on, off = s.ReleaseCheck > 0,
-			fmt.Sprintf("the server checks every release before it is admitted and has %s to answer", s.ReleaseCheck),
+		is, on, off = s.ReleaseCheckTimeout > 0,
+			fmt.Sprintf("the server checks every release before it is admitted and has %s to answer", s.ReleaseCheckTimeout),
 			"the server does not check releases before they are admitted"
 	default:
 		return ""
