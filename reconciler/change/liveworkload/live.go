@@ -29,8 +29,8 @@ type Reader struct {
 // Workload is the live state of a workload.
 type Workload struct {
 	*workload.Workload
-	// Raw is its pod template, including fields that our types do not have.
-	Raw json.RawMessage
+	// RawTemplate is its pod template, including fields that our types do not have.
+	RawTemplate json.RawMessage
 	// Selector selects its pods.
 	Selector *metav1.LabelSelector
 	// Release is its current release; Known is false if the webhook has not set
@@ -86,7 +86,7 @@ func FromUnstructured(kind workload.Kind, u *unstructured.Unstructured) (*Worklo
 	if err != nil {
 		return nil, fmt.Errorf("read the template of %s %s/%s: %w", kind.Kind, w.Namespace, w.Name, err)
 	}
-	out := &Workload{Workload: w, Raw: spec.Template, Selector: spec.Selector}
+	out := &Workload{Workload: w, RawTemplate: spec.Template, Selector: spec.Selector}
 	out.Release, out.Known = v1alpha1.ReleaseOf(w.Annotations)
 	computed, err := workload.Version(kind, &w.Template)
 	if err != nil {

@@ -161,7 +161,7 @@ func (r *Reconciler) save(ctx context.Context, c *v1alpha1.ChangeWorkload, w *li
 }
 
 func (r *Reconciler) create(ctx context.Context, w *liveworkload.Workload) error {
-	revision, err := savedtemplate.Build(w.Workload, w.Release, w.Raw)
+	revision, err := savedtemplate.Build(w.Workload, w.Release, w.RawTemplate)
 	if err != nil {
 		return controller.NewPermanentError(err)
 	}
