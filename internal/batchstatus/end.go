@@ -14,7 +14,7 @@ import (
 func EndByServer(c *v1alpha1.ChangePod) (end State, at time.Time, ended bool) {
 	pre, post := c.Status.VerdictOf(v1alpha1.StagePre), c.Status.VerdictOf(v1alpha1.StagePost)
 	switch {
-	case post.Decided():
+	case post.EndsStage():
 		return State{Phase: v1alpha1.BatchExecuteDone, Message: v1alpha1.BatchPostFinish, Detail: post.Message}, post.Time.Time, true
 	case pre.Outcome() == v1alpha1.OutcomeFail:
 		return State{Phase: v1alpha1.BatchExecuteDone, Message: v1alpha1.BatchPreFailed, Reason: v1alpha1.ReasonCheckFailed, Detail: pre.Message}, pre.Time.Time, true

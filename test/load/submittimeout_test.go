@@ -78,7 +78,7 @@ func (f fixture) awaitOrderStart(t *testing.T) string {
 		if err != nil {
 			return err
 		}
-		if len(list.Items) != 1 || !list.Items[0].Status.OrderVerdictOf(v1alpha1.StagePre).Decided() {
+		if len(list.Items) != 1 || !list.Items[0].Status.OrderVerdictOf(v1alpha1.StagePre).EndsStage() {
 			return fmt.Errorf("%d releases", len(list.Items))
 		}
 		name = list.Items[0].Name

@@ -196,7 +196,7 @@ func (c *ChangePod) answered() bool {
 			return false
 		}
 	}
-	return !c.ServerMustAnswer() || post.Decided()
+	return !c.ServerMustAnswer() || post.EndsStage()
 }
 
 // passDetail returns the messages of the verdicts of a batch that every judge passed;

@@ -111,13 +111,14 @@ func (v *StageVerdict) UnconfirmedDetail(timeout time.Duration) string {
 	return detail
 }
 
-// Decided reports whether the verdict ends its stage.
-func (v *StageVerdict) Decided() bool { return v != nil && !v.Unconfirmed() }
+// EndsStage reports whether the verdict ends its stage: every verdict does, except an
+// unconfirmed pass.
+func (v *StageVerdict) EndsStage() bool { return v != nil && !v.Unconfirmed() }
 
 // Outcome returns the outcome of the verdict. An unconfirmed verdict is pending: the
 // timeout of its stage ends it.
 func (v *StageVerdict) Outcome() Outcome {
-	if !v.Decided() {
+	if !v.EndsStage() {
 		return OutcomePending
 	}
 	return ParseVerdict(v.Verdict)

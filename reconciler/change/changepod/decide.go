@@ -115,7 +115,7 @@ func decideServer(in Input) Decision {
 		// A pass of stage POST would hide that stage PRE is unjudged.
 		return done(v1alpha1.BatchPreFailed, v1alpha1.ReasonNoVerdict,
 			"the PRE verdict is neither pass nor fail: "+pre.Message, pre.Time.Time)
-	case pre.Decided(), pre.Unconfirmed() && c.Status.SubmissionOf(v1alpha1.StagePost) != nil:
+	case pre.EndsStage(), pre.Unconfirmed() && c.Status.SubmissionOf(v1alpha1.StagePost) != nil:
 		return decideStage(in, postStage(in, pre.Time.Time))
 	default:
 		return decidePre(in)
@@ -309,7 +309,7 @@ func endedUnjudged(c *v1alpha1.ChangePod) bool {
 	case v1alpha1.BatchPostFailed, v1alpha1.BatchPostTimeout:
 		return true
 	default:
-		return !c.Status.VerdictOf(v1alpha1.StagePre).Decided()
+		return !c.Status.VerdictOf(v1alpha1.StagePre).EndsStage()
 	}
 }
 

@@ -81,7 +81,7 @@ func decideOrderStage(in Input, stage v1alpha1.Stage, timeout time.Duration) Ord
 	}
 	o := Order{Outcome: v1alpha1.OutcomePending, Step: dueStep(in, name, "")}
 	v := c.Status.OrderVerdictOf(stage)
-	if v.Decided() {
+	if v.EndsStage() {
 		o.Outcome, o.Detail = v.Outcome(), v.Message
 		return o
 	}
