@@ -119,7 +119,9 @@ func (c *caller) once(ctx context.Context, action string, body []byte, domain an
 	begin := c.clock.Now()
 	err := c.breaker.do(action, func() error { return c.send(ctx, action, body, domain) })
 	c.metrics.count(ctx, action, err)
-	c.metrics.time(ctx, action, err, c.clock.Since(begin))
+	if !IsBreakerOpen(err) { // a stopped attempt would lower the quantiles during an outage
+		c.metrics.time(ctx, action, err, c.clock.Since(begin))
+	}
 	return err
 }
 

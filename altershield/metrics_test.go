@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel"
@@ -71,5 +72,39 @@ func TestTheTraceContextIsSentToTheServer(t *testing.T) {
 	}
 	if want := "00-01000000000000000000000000000000-"; len(got) < len(want) || got[:len(want)] != want {
 		t.Errorf("traceparent %q", got)
+	}
+}
+
+func TestAnAttemptThatTheBreakerStoppedHasNoDuration(t *testing.T) {
+	reader := metric.NewManualReader()
+	server := &scriptedServer{} // refuses the connection
+	c := server.client(time.Hour, WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
+	for range 4 {
+		_, _ = c.Retrieve(t.Context(), Retrieve{OrderID: "o", NodeID: "n"}) // only the metrics are checked
+	}
+	var data metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &data); err != nil {
+		t.Fatal(err)
+	}
+	counts, durations := map[string]int64{}, map[string]int64{}
+	for _, m := range data.ScopeMetrics[0].Metrics {
+		switch points := m.Data.(type) {
+		case metricdata.Sum[int64]:
+			for _, p := range points.DataPoints {
+				if m.Name == "breakwater_altershield_call_attempts_total" {
+					counts[label(p.Attributes.Value("result"))] = p.Value
+				}
+			}
+		case metricdata.Histogram[float64]:
+			for _, p := range points.DataPoints {
+				durations[label(p.Attributes.Value("result"))] = int64(p.Count)
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]int64{"io": 3, "breaker": 1}, counts); diff != "" {
+		t.Error("attempts (-want +got):", diff)
+	}
+	if diff := cmp.Diff(map[string]int64{"io": 3}, durations); diff != "" {
+		t.Error("durations (-want +got):", diff)
 	}
 }
