@@ -31,7 +31,7 @@ func change() []Group {
 			{Name: "breakwater_workload_kind_watched", Labels: text("kind"),
 				Help: "1 while a kind of workload is watched, 0 while the API server does not have it."},
 			{Name: "breakwater_workload_config_errors_total", Unit: "errors",
-				Help: "Invalid versions of ConfigMap `config-workloads` that were read."},
+				Help: "Invalid versions of ConfigMap `config-workloads` that the controller read. The webhook has `breakwater_workload_config_invalid`."},
 		},
 	}, {
 		Title:      "Release check and kinds of workloads",
@@ -43,7 +43,7 @@ func change() []Group {
 				Help:   "Time that an admission request waited for the release check.",
 				Bounds: []float64{.01, .025, .05, .1, .25, .5, 1, 1.5, 2, 3, 4, 5}},
 			{Name: "breakwater_workload_config_invalid",
-				Help: "1 while ConfigMap `config-workloads` is invalid and its last valid version is in force, 0 otherwise."},
+				Help: "1 while the ConfigMap `config-workloads` that the webhook read is invalid and its last valid version is in force, 0 otherwise."},
 		},
 	}, {
 		Title:      "Functions",
@@ -60,7 +60,7 @@ func change() []Group {
 		Components: text("submit verdict"),
 		Metrics: []Definition{
 			{Name: "breakwater_submit_decisions_total", Unit: "decisions", Labels: text("result stage"),
-				Help: "Decisions of function submit about a batch or an order, and of function verdict to finish a batch."},
+				Help: "Decisions of function submit about a batch or an order, and of function verdict to finish a batch. The result is the action that was decided, not its outcome."},
 		},
 	}, {
 		Title:      "Verdicts",
