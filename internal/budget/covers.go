@@ -3,6 +3,7 @@ package budget
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // Owner is a controller above a pod.
@@ -40,12 +42,31 @@ func (c Chain) Terminating() bool {
 	return ok && top.Deleted
 }
 
+// Revision returns the name of the Revision of Knative Serving above a pod; false if there is
+// none. The names of Revisions are unique in a namespace, so the owners of the Revision need
+// not be read.
+func (c Chain) Revision() (name string, ok bool) {
+	for _, o := range c {
+		if IsRevision(o.Group, o.Kind) {
+			return o.Name, true
+		}
+	}
+	return "", false
+}
+
+// IsRevision reports whether a kind is that of Revisions of Knative Serving.
+func IsRevision(group, kind string) bool {
+	return group == workload.KnativeService.Group && kind == "Revision"
+}
+
 // Scope says which pods a budget covers.
 type Scope struct {
 	namespace string
 	selector  labels.Selector
 	group     string
 	target    *v1alpha1.TargetRef
+	// revisions are the Revisions with traffic, if the target is a Knative Service.
+	revisions []string
 }
 
 // ScopeOf returns the scope of a budget, or an error if its selector is invalid.
@@ -78,6 +99,25 @@ func (s Scope) MayCover(p *corev1.Pod) bool {
 	return p.Namespace == s.namespace && metav1.GetControllerOfNoCopy(p) != nil
 }
 
+// KnativeService returns the name of the Knative Service that is the target; false if the
+// target is none. Then Covers needs the Revisions with traffic.
+func (s Scope) KnativeService() (name string, ok bool) {
+	if s.target == nil || s.group != workload.KnativeService.Group || s.target.Kind != workload.KnativeService.Kind {
+		return "", false
+	}
+	return s.target.Name, true
+}
+
+// WithTraffic returns the scope of a budget whose target is a Knative Service: the pods of
+// the Revisions that have traffic.
+func (s Scope) WithTraffic(revisions []string) Scope {
+	s.revisions = revisions
+	return s
+}
+
+// Traffic returns the Revisions of WithTraffic.
+func (s Scope) Traffic() []string { return s.revisions }
+
 // Covers decides whether the budget covers a pod with these owners. Chain may be
 // nil unless NeedsChain.
 func (s Scope) Covers(p *corev1.Pod, chain Chain) bool {
@@ -86,6 +126,10 @@ func (s Scope) Covers(p *corev1.Pod, chain Chain) bool {
 	}
 	if s.target == nil {
 		return s.selector.Matches(labels.Set(p.Labels))
+	}
+	if _, ok := s.KnativeService(); ok {
+		revision, found := chain.Revision()
+		return found && slices.Contains(s.revisions, revision)
 	}
 	for _, o := range chain {
 		if o.Group == s.group && o.Kind == s.target.Kind && o.Name == s.target.Name {

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,6 +58,45 @@ func TestWhichPodsABudgetCovers(t *testing.T) {
 			p.Namespace = "elsewhere"
 			if scope.Covers(p, tc.chain) {
 				t.Error("covers a pod of another namespace")
+			}
+		})
+	}
+}
+
+func TestABudgetOfAKnativeServiceCoversThePodsOfTheRevisionsWithTraffic(t *testing.T) {
+	below := func(group, kind, name string) Chain {
+		return Chain{{Group: "apps", Kind: "ReplicaSet", Name: "web-1-deployment-5"}, {Group: "apps", Kind: "Deployment", Name: "web-1-deployment"}, {Group: group, Kind: kind, Name: name}}
+	}
+	revision := below("serving.knative.dev", "Revision", "web-1")
+	readable := append(slices.Clone(revision), Owner{Group: "serving.knative.dev", Kind: "Configuration", Name: "web"}, Owner{Group: "serving.knative.dev", Kind: "Service", Name: "web"})
+	for name, tc := range map[string]struct {
+		apiVersion string
+		chain      Chain
+		traffic    []string
+		want       bool
+	}{
+		"the only one":                        {"serving.knative.dev/v1", revision, []string{"web-1"}, true},
+		"one of two":                          {"serving.knative.dev/v1", revision, []string{"web-1", "web-2"}, true},
+		"without a version":                   {"serving.knative.dev", revision, []string{"web-1"}, true},
+		"all its owners can be read":          {"serving.knative.dev/v1", readable, []string{"web-1"}, true},
+		"another one has the traffic":         {"serving.knative.dev/v1", revision, []string{"web-2"}, false},
+		"all its owners, but without traffic": {"serving.knative.dev/v1", readable, []string{"web-2"}, false},
+		"none has traffic":                    {"serving.knative.dev/v1", revision, nil, false},
+		"a Revision of another group":         {"serving.knative.dev/v1", below("example.com", "Revision", "web-1"), []string{"web-1"}, false},
+		"a Deployment with that name":         {"serving.knative.dev/v1", Chain{{Group: "apps", Kind: "Deployment", Name: "web-1"}}, []string{"web-1"}, false},
+		"an orphan":                           {"serving.knative.dev/v1", nil, []string{"web-1"}, false},
+		"a Service of Kubernetes":             {"v1", revision, []string{"web-1"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &v1alpha1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}}
+			b.Spec.TargetRef = &v1alpha1.TargetRef{APIVersion: tc.apiVersion, Kind: "Service", Name: "web"}
+			scope, err := ScopeOf(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}}
+			if got := scope.WithTraffic(tc.traffic).Covers(p, tc.chain); got != tc.want {
+				t.Errorf("got %v", got)
 			}
 		})
 	}

@@ -1,6 +1,6 @@
-// Package knativetraffic decides about spec.traffic of a Knative Service whose release failed its
-// check: the share of the failed Revisions moves to the last good one, and back when the hold ends.
-// The functions are pure.
+// Package knativetraffic decides about the traffic of a Knative Service. When its release failed its
+// check, the share of the failed Revisions in spec.traffic moves to the last good one, and back when
+// the hold ends. Budgets protect the pods of the Revisions that get requests. The functions are pure.
 //
 // An entry names a Revision, or means the latest that is Ready. Entries with a tag have an address
 // of their own, also without a share.
