@@ -62,7 +62,25 @@ func (e *evaluation) concerns(ctx context.Context, scope budget.Scope, p *corev1
 			return false, err
 		}
 	}
-	return scope.Covers(p, chain) && (!e.action.Operation.DeletesPod() || !chain.Terminating()), nil
+	if e.action.Operation.DeletesPod() && chain.Terminating() {
+		return false, nil
+	}
+	return e.covers(ctx, scope, p, chain, live)
+}
+
+// covers decides whether the budget covers a pod with these owners. A pod of a Knative Service
+// that is not covered is deleted at no charge, so cached traffic does not suffice for that: its
+// Revision may have got traffic since.
+func (e *evaluation) covers(ctx context.Context, scope budget.Scope, p *corev1.Pod, chain budget.Chain, live bool) (bool, error) {
+	service, ok := scope.KnativeService()
+	if _, below := chain.Revision(); !ok || !below {
+		return scope.Covers(p, chain), nil
+	}
+	serving, err := e.Owners.Serving(ctx, p.Namespace, service, live)
+	if err == nil && !live && !scope.WithTraffic(serving).Covers(p, chain) {
+		serving, err = e.Owners.Serving(ctx, p.Namespace, service, true)
+	}
+	return err == nil && scope.WithTraffic(serving).Covers(p, chain), err
 }
 
 // leaves decides whether an update takes a pod out of the budget: by its labels, by
@@ -80,7 +98,9 @@ func (e *evaluation) leaves(ctx context.Context, scope budget.Scope, before, aft
 		if err != nil {
 			return false, err
 		}
-		tie.StillCovered = scope.Covers(after, chain)
+		if tie.StillCovered, err = e.covers(ctx, scope, after, chain, true); err != nil {
+			return false, err
+		}
 	}
 	by, err := e.Owners.SelectorOf(ctx, before.Namespace, before.OwnerReferences)
 	if err != nil {

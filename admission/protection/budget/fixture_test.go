@@ -35,6 +35,16 @@ type chains struct {
 	remembered, live map[string]budget.Chain
 	// selections are the pods that the nearest owner selects.
 	selections map[string]ownerchain.Selection
+	// cachedTraffic and traffic are the Revisions of a Knative Service that get requests, by
+	// its name: in the cache and now.
+	cachedTraffic, traffic map[string][]string
+}
+
+func (c chains) Serving(_ context.Context, _, service string, live bool) ([]string, error) {
+	if live {
+		return c.traffic[service], nil
+	}
+	return c.cachedTraffic[service], nil
 }
 
 func (c chains) SelectorOf(_ context.Context, _ string, refs []metav1.OwnerReference) (ownerchain.Selection, error) {

@@ -285,6 +285,37 @@ func TestABudgetWithATarget(t *testing.T) {
 	}
 }
 
+// A pod that is not covered costs nothing, so a cached answer does not suffice for that.
+func TestABudgetOfAKnativeServiceDecidesByTheTrafficAtTheRequest(t *testing.T) {
+	target := func(b *v1alpha1.PodUnavailableBudget) {
+		b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: "serving.knative.dev/v1", Kind: "Service", Name: "web"}
+	}
+	revision := budget.Owner{Group: "serving.knative.dev", Kind: "Revision", Name: "web-00001"}
+	this, another := []string{"web-00001"}, []string{"web-00002"}
+	for name, tc := range map[string]struct {
+		chain       budget.Chain
+		cached, now []string
+		want        bool
+	}{
+		"its Revision has traffic":          {budget.Chain{rs, deployment, revision}, this, this, false},
+		"it has got traffic since the read": {budget.Chain{rs, deployment, revision}, another, this, false},
+		"it has lost its traffic since":     {budget.Chain{rs, deployment, revision}, this, another, true},
+		"another Revision has the traffic":  {budget.Chain{rs, deployment, revision}, another, another, true},
+		"the Service is deleted":            {budget.Chain{rs, deployment, revision}, this, nil, true},
+		"a pod of a Deployment":             {budget.Chain{rs, deployment}, this, this, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			above := chains{remembered: map[string]budget.Chain{"web-1": tc.chain}, cachedTraffic: map[string][]string{"web": tc.cached}, traffic: map[string][]string{"web": tc.now}}
+			fx := newFixture(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, target)}, newPod(nil))
+			for _, req := range []*admissionv1.AdmissionRequest{deletion(t, newPod(nil)), eviction(t, nil)} {
+				if a := fx.ask(t, req); a.Response.Allowed != tc.want {
+					t.Errorf("%s: %+v", req.Operation, a)
+				}
+			}
+		})
+	}
+}
+
 // The budget decides about the update that takes a pod out of its target, but not about
 // a later update by which the controller removes its owner reference.
 func TestAnUpdateThatTakesAPodOutOfItsTargetIsDecidedByTheBudget(t *testing.T) {

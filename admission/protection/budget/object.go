@@ -17,6 +17,8 @@ import (
 	"github.com/breakwater-dev/breakwater/admission"
 	changev1alpha1 "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // ObjectWebhook is the webhook for PodUnavailableBudgets themselves.
@@ -75,9 +77,14 @@ func LabelNamespace(ctx context.Context, namespaces corev1client.NamespaceInterf
 	return nil
 }
 
-// validate finds what the schema of the CRD does not: invalid label keys and values.
+// validate finds what the schema of the CRD does not: invalid label keys and values, and kinds
+// of Knative Serving that are no Service.
 func validate(spec v1alpha1.PodUnavailableBudgetSpec) field.ErrorList {
 	path := field.NewPath("spec")
+	if ref := spec.TargetRef; ref != nil && budget.GroupOf(ref.APIVersion) == workload.KnativeService.Group && ref.Kind != workload.KnativeService.Kind {
+		return field.ErrorList{field.Invalid(path.Child("targetRef", "kind"), ref.Kind,
+			fmt.Sprintf("of Knative Serving only a %s can be the target: write kind: %[1]s and its name; the budget protects the Revisions that have traffic", workload.KnativeService.Kind))}
+	}
 	if spec.Selector == nil {
 		return nil
 	}

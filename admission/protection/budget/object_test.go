@@ -79,3 +79,29 @@ func TestAnInvalidSelectorIsRejectedWithItsField(t *testing.T) {
 		}
 	}
 }
+
+func TestOfKnativeServingOnlyAServiceCanBeTheTarget(t *testing.T) {
+	for _, tc := range []struct {
+		apiVersion, kind string
+		allowed          bool
+	}{
+		{"serving.knative.dev/v1", "Service", true},
+		{"serving.knative.dev", "Service", true},
+		{"serving.knative.dev/v1", "Revision", false},
+		{"serving.knative.dev/v1", "Configuration", false},
+		{"serving.knative.dev", "Route", false},
+		{"apps/v1", "Deployment", true},
+	} {
+		kube := kubefake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+		req := creation(t, "ns", func(b *v1alpha1.PodUnavailableBudget) {
+			b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: tc.apiVersion, Kind: tc.kind, Name: "web"}
+		})
+		a := Object{kube.CoreV1().Namespaces()}.Admit(t.Context(), req)
+		if a.Response.Allowed != tc.allowed {
+			t.Errorf("%+v: %+v", tc, a.Response.Result)
+		}
+		if !tc.allowed && (!strings.Contains(a.Response.Result.Message, "spec.targetRef.kind") || !strings.Contains(a.Response.Result.Message, "write kind: Service")) {
+			t.Errorf("%+v: %s", tc, a.Response.Result.Message)
+		}
+	}
+}
