@@ -20,6 +20,7 @@ import (
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection"
 	"knative.dev/pkg/injection/clients/dynamicclient"
+	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
@@ -28,6 +29,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 const (
@@ -78,11 +80,19 @@ func newReconciler(ctx context.Context, chargeTimeout time.Duration) (*Reconcile
 			deployments: deploymentinformer.Get(ctx).Lister(), replicaSets: replicasetinformer.Get(ctx).Lister(),
 			statefulSets: statefulsetinformer.Get(ctx).Lister(), daemonSets: daemonsetinformer.Get(ctx).Lister(),
 			client: dynamicclient.Get(ctx), cache: utilcache.NewExpiring(),
-			mapper: apidiscovery.NewMapper(restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))),
+			services: newKnativeServices(ctx),
+			mapper:   apidiscovery.NewMapper(restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))),
 		},
 		podWatch: &podWatch{}, charges: newChargeTimes(clock.RealClock{}, chargeTimeout), throttle: newThrottle(clock.RealClock{}),
 		guarding: newGuardingCheck(probes), refunded: metrics.NewCounter(metrics.Meter(), "breakwater_budget_charges_refunded_total"),
 	}, nil
+}
+
+func newKnativeServices(ctx context.Context) *knativeServices {
+	return &knativeServices{client: dynamicclient.Get(ctx), logger: logging.FromContext(ctx), served: func() (bool, error) {
+		kind, err := apidiscovery.KindOf(kubeclient.Get(ctx).Discovery(), workload.KnativeService.GroupVersionResource())
+		return kind == workload.KnativeService.Kind, err
+	}}
 }
 
 // watch enqueues budgets when their pods or owners change.
@@ -106,6 +116,8 @@ func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reco
 		UpdateFunc: func(before, after any) { r.podWatch.observe(after); ofPod(before); ofPod(after) },
 		DeleteFunc: func(obj any) { r.podWatch.observe(obj); ofPod(obj) },
 	})
+	r.owners.services.changed = func(namespace, name string) { enqueue(w.ofService(namespace, name)) }
+	go r.owners.services.run(ctx)
 	for _, informer := range workloads(ctx) {
 		must.Watch(informer, ofWorkload(func(workload owner, namespace string) { enqueue(w.affectedBy(workload, namespace)) }))
 	}

@@ -25,6 +25,10 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 	}
 	observed = budget.Observed{ResourceVersion: resourceVersion, Expired: expired}
 	t := newOwnerTally(ctx, r.owners, b.Namespace)
+	scope, err = t.serving(scope)
+	if err != nil {
+		return observed, t.resync, err
+	}
 	for _, p := range pods {
 		if !scope.MayCover(p) {
 			continue
@@ -41,10 +45,8 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 		observed.Pods = append(observed.Pods, p)
 		t.count(p, c.owners)
 	}
-	if ref := b.Spec.TargetRef; ref != nil {
-		if err := t.target(ref); err != nil {
-			return observed, t.resync, err
-		}
+	if err := t.target(b.Spec.TargetRef, scope); err != nil {
+		return observed, t.resync, err
 	}
 	observed.ExistsUncovered = func(uid types.UID) bool {
 		is := func(p *corev1.Pod) bool { return p.UID == uid }

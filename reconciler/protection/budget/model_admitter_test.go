@@ -113,6 +113,8 @@ func (o setOwners) SelectorOf(context.Context, string, []metav1.OwnerReference) 
 	return ownerchain.Selection{}, nil
 }
 
+func (o setOwners) Serving(context.Context, string, string, bool) ([]string, error) { return nil, nil }
+
 func newNamespaceIndexer() cache.Indexer {
 	return cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 }
@@ -179,7 +181,7 @@ func (s *statusBudget) restartController(revision int64) {
 		owners: &owners{
 			deployments: appslisters.NewDeploymentLister(none), replicaSets: appslisters.NewReplicaSetLister(sets),
 			statefulSets: appslisters.NewStatefulSetLister(none), daemonSets: appslisters.NewDaemonSetLister(none),
-			mapper: newMapper(), cache: utilcache.NewExpiring(),
+			mapper: newMapper(), cache: utilcache.NewExpiring(), services: &knativeServices{},
 		},
 		podWatch: &podWatch{}, charges: newChargeTimes(clock.RealClock{}, chargeTimeout), throttle: newThrottle(clock.RealClock{}),
 		guarding: newGuardingCheck(allReplicas{}), refunded: metrics.NewCounter(noop.Meter{}, "breakwater_budget_charges_refunded_total"),

@@ -42,6 +42,7 @@ type owners struct {
 	replicaSets  appslisters.ReplicaSetLister
 	statefulSets appslisters.StatefulSetLister
 	daemonSets   appslisters.DaemonSetLister
+	services     *knativeServices
 
 	client dynamic.Interface
 	mapper *apidiscovery.Mapper

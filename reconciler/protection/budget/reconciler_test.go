@@ -80,7 +80,7 @@ func newFixture(t testing.TB, b *v1alpha1.PodUnavailableBudget, objects ...runti
 		owners: &owners{
 			deployments: appslisters.NewDeploymentLister(known), replicaSets: appslisters.NewReplicaSetLister(sets),
 			statefulSets: appslisters.NewStatefulSetLister(stateful), daemonSets: appslisters.NewDaemonSetLister(known),
-			client: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), mapper: newMapper(), cache: utilcache.NewExpiring(),
+			client: dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), mapper: newMapper(), cache: utilcache.NewExpiring(), services: &knativeServices{},
 		},
 		podWatch: seen, charges: newChargeTimes(clock.RealClock{}, time.Minute), throttle: newThrottle(clock.RealClock{}),
 		guarding: newGuardingCheck(allReplicas{}), refunded: metrics.NewCounter(noop.Meter{}, "breakwater_budget_charges_refunded_total"),

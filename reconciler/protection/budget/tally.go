@@ -119,8 +119,15 @@ func (t *ownerTally) count(p *corev1.Pod, owners []owner) {
 	a.add(owners, exists)
 }
 
-// target counts the budget's target even if it has no pods.
-func (t *ownerTally) target(ref *v1alpha1.TargetRef) error {
+// target counts the budget's target even if it has no pods. For a Knative Service these are the
+// Deployments of the Revisions that have traffic.
+func (t *ownerTally) target(ref *v1alpha1.TargetRef, scope budget.Scope) error {
+	if ref == nil {
+		return nil
+	}
+	if _, ok := scope.KnativeService(); ok {
+		return t.deployments(scope.Traffic())
+	}
 	kind := schema.GroupKind{Group: budget.GroupOf(ref.APIVersion), Kind: ref.Kind}
 	o, err := t.owners.get(t.ctx, kind, "", t.namespace, ref.Name, "")
 	if err != nil {

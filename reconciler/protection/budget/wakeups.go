@@ -125,6 +125,11 @@ func (w affectedBudgets) affectedBy(workload owner, namespace string) []*v1alpha
 	return found
 }
 
+// ofService returns the budgets whose target is a Knative Service.
+func (w affectedBudgets) ofService(namespace, name string) []*v1alpha1.PodUnavailableBudget {
+	return w.indexed([]string{targetKey(namespace, knativeServiceKind, name)})
+}
+
 // podsBelow returns the cached pods of a workload, or of its ReplicaSets.
 func (w affectedBudgets) podsBelow(workload owner, namespace string) []*corev1.Pod {
 	controllers := []types.UID{workload.uid}
