@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -41,23 +39,7 @@ spec:
 `
 
 // installServing installs the CRDs of Serving while Breakwater runs.
-var installServing = sync.OnceValue(func() error {
-	list := exec.CommandContext(context.Background(), "go", "list", "-m", "-f", "{{.Dir}}", "knative.dev/serving")
-	list.Dir = filepath.Join("..", "cluster", "modules", "knative")
-	dir, err := list.Output()
-	if err != nil {
-		return fmt.Errorf("find Serving: %w", err)
-	}
-	crds := filepath.Join(strings.TrimSpace(string(dir)), "config", "core", "300-resources")
-	args := []string{"apply", "--server-side"}
-	for _, name := range []string{"service", "configuration", "revision", "route"} {
-		args = append(args, "-f", filepath.Join(crds, name+".yaml"))
-	}
-	if out, err := exec.CommandContext(context.Background(), "kubectl", args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("apply the CRDs: %w\n%s", err, out)
-	}
-	return nil
-})
+var installServing = sync.OnceValue(func() error { return plane.InstallServing(context.Background()) })
 
 // createKnativeService creates the Service web, and its first Revision with some pods.
 func (f fixture) createKnativeService(t *testing.T, pods int32) target {

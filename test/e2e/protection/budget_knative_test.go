@@ -1,0 +1,167 @@
+//go:build controlplane
+
+package protection
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	policyv1 "k8s.io/api/policy/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+)
+
+// knativeBudget returns a budget whose target is the Knative Service web.
+func knativeBudget(limits string) string {
+	return `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
+ spec: {targetRef: {apiVersion: serving.knative.dev/v1, kind: Service, name: web}, ` + limits + `}}`
+}
+
+// newServingObject creates an object of Serving below another one, as Serving does, and returns
+// a reference to it.
+func (n *namespace) newServingObject(t *testing.T, kind, name, owners, spec string) (reference string) {
+	t.Helper()
+	n.apply(t, fmt.Sprintf(`{apiVersion: serving.knative.dev/v1, kind: %s, metadata: {name: %s, ownerReferences: [%s]}, spec: %s}`, kind, name, owners, spec))
+	uid := n.run(t, "get", strings.ToLower(kind)+"s.serving.knative.dev", name, "-o", "jsonpath={.metadata.uid}")
+	return fmt.Sprintf("{apiVersion: serving.knative.dev/v1, kind: %s, name: %s, uid: %s, controller: true, blockOwnerDeletion: true}", kind, name, uid)
+}
+
+// newKnativeService creates the Service web and its Configuration.
+func (n *namespace) newKnativeService(t *testing.T) (configuration string) {
+	t.Helper()
+	const template = `{template: {spec: {containers: [{image: busybox}]}}}`
+	return n.newServingObject(t, "Configuration", "web", n.newServingObject(t, "Service", "web", "", template), template)
+}
+
+// newRevision creates a Revision and its Deployment with simulated pods.
+func (n *namespace) newRevision(t *testing.T, configuration, name string, pods int) {
+	t.Helper()
+	revision := n.newServingObject(t, "Revision", name, configuration, `{containers: [{image: busybox}]}`)
+	n.apply(t, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s-deployment, labels: {serving.knative.dev/service: web}, ownerReferences: [%[2]s]},
+ spec: {replicas: %[3]d, selector: {matchLabels: {serving.knative.dev/revision: %[1]s}},
+ template: {metadata: {labels: {serving.knative.dev/revision: %[1]s, serving.knative.dev/service: web}}, spec: %[4]s}}}`, name, revision, pods, simulatedPodSpec))
+	n.run(t, "rollout", "status", "deployment", name+"-deployment", "--timeout=60s")
+}
+
+// routeTo sends all requests to a Revision.
+func (n *namespace) routeTo(t *testing.T, revision string) {
+	t.Helper()
+	n.run(t, "patch", "services.serving.knative.dev", "web", "--subresource=status", "--type=merge", "-p",
+		fmt.Sprintf(`{"status":{"traffic":[{"revisionName":%q,"latestRevision":true,"percent":100}]}}`, revision))
+}
+
+// autoscale does what the autoscaler does.
+func (n *namespace) autoscale(t *testing.T, revision string, pods int) {
+	t.Helper()
+	n.run(t, "scale", "deployment", revision+"-deployment", fmt.Sprintf("--replicas=%d", pods))
+}
+
+func (n *namespace) revisionPods(t *testing.T, revision string) []string {
+	t.Helper()
+	return strings.Fields(n.run(t, "get", "pods", "-l", "serving.knative.dev/revision="+revision, "-o",
+		`go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`))
+}
+
+func (n *namespace) awaitRevisionPods(t *testing.T, revision string, count int) {
+	t.Helper()
+	n.await(t, fmt.Sprintf("%s has %d pods", revision, count), func() error {
+		if got := n.revisionPods(t, revision); len(got) != count {
+			return fmt.Errorf("got %v", got)
+		}
+		return nil
+	})
+}
+
+// awaitNumbers waits until a budget without charges has these numbers.
+func awaitNumbers(t *testing.T, c clients, namespace string, total, desired, current, allowed int32) {
+	t.Helper()
+	awaitBudget(t, c, namespace, shortTimeout, func(b *v1alpha1.PodUnavailableBudget) error {
+		if s := b.Status; s.TotalReplicas != total || s.DesiredAvailable != desired || s.CurrentAvailable != current {
+			return fmt.Errorf("total %d, desired %d, current %d: %v", s.TotalReplicas, s.DesiredAvailable, s.CurrentAvailable, s.Conditions)
+		}
+		return allows(allowed)(b)
+	})
+}
+
+func (n *namespace) evict(t *testing.T, c clients, pod string) error {
+	t.Helper()
+	return c.kube.CoreV1().Pods(n.name).EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: n.name}})
+}
+
+// The budget exists before Serving is installed.
+func TestABudgetOfAKnativeServiceProtectsTheRevisionsWithTraffic(t *testing.T) {
+	t.Parallel()
+	n, c := newNamespace(t), connect(t)
+	n.apply(t, knativeBudget("minAvailable: 2"))
+	awaitNumbers(t, c, n.name, 0, 0, 0, 0)
+	if err := plane.InstallServing(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n.await(t, "the API server has Knative Services", func() error {
+		if r := n.try(t, "get", "services.serving.knative.dev,configurations.serving.knative.dev,revisions.serving.knative.dev"); r.Code != 0 {
+			return errors.New(r.Stderr)
+		}
+		return nil
+	})
+	configuration := n.newKnativeService(t)
+	n.newRevision(t, configuration, "web-00001", 2)
+	n.newRevision(t, configuration, "web-00002", 2)
+	n.routeTo(t, "web-00001")
+	awaitNumbers(t, c, n.name, 2, 2, 2, 0)
+	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+
+	n.checkDenied(t, budgetDenial, "delete", "pod", n.revisionPods(t, "web-00001")[0])
+	n.run(t, append([]string{"delete", "pod"}, n.revisionPods(t, "web-00002")...)...)
+
+	// The traffic moves.
+	n.run(t, "rollout", "status", "deployment", "web-00002-deployment", "--timeout=60s")
+	n.routeTo(t, "web-00002")
+	n.checkDenied(t, budgetDenial, "delete", "pod", n.revisionPods(t, "web-00002")[0])
+	n.run(t, append([]string{"delete", "pod"}, n.revisionPods(t, "web-00001")...)...)
+	awaitNumbers(t, c, n.name, 2, 2, 2, 0)
+	n.autoscale(t, "web-00001", 0)
+	n.awaitRevisionPods(t, "web-00001", 0)
+	awaitNumbers(t, c, n.name, 2, 2, 2, 0)
+
+	// The autoscaler scales down, to zero, and up.
+	n.autoscale(t, "web-00002", 1)
+	n.awaitRevisionPods(t, "web-00002", 1)
+	awaitNumbers(t, c, n.name, 1, 1, 1, 0)
+	n.checkDenied(t, budgetDenial, "delete", "pod", n.revisionPods(t, "web-00002")[0])
+	n.autoscale(t, "web-00002", 0)
+	n.awaitRevisionPods(t, "web-00002", 0)
+	awaitNumbers(t, c, n.name, 0, 0, 0, 0)
+	n.autoscale(t, "web-00002", 3)
+	awaitNumbers(t, c, n.name, 3, 2, 3, 1)
+
+	// A broken pod uses up what is allowed. Its eviction is free, and its successor allows another.
+	pods := n.revisionPods(t, "web-00002")
+	n.setReady(t, pods[0], false)
+	awaitNumbers(t, c, n.name, 3, 2, 2, 0)
+	if err := n.evict(t, c, pods[1]); !apierrs.IsTooManyRequests(err) || !strings.Contains(err.Error(), "EVICT of pod "+pods[1]+" is denied by PodUnavailableBudget web") {
+		t.Errorf("the eviction of an available pod: %v", err)
+	}
+	if err := n.evict(t, c, pods[0]); err != nil {
+		t.Errorf("the eviction of a broken pod: %v", err)
+	}
+	awaitNumbers(t, c, n.name, 3, 2, 3, 1)
+	if err := n.evict(t, c, pods[1]); err != nil {
+		t.Errorf("the eviction after the replacement: %v", err)
+	}
+
+	n.run(t, "delete", "services.serving.knative.dev", "web", "--timeout=60s")
+	n.awaitRevisionPods(t, "web-00002", 0)
+}
+
+func TestAnotherKindOfServingAsTheTargetIsDenied(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	r := n.tryWithInput(t, strings.Replace(knativeBudget("minAvailable: 1"), "kind: Service", "kind: Revision", 1), "apply", "-f", "-")
+	if r.Code == 0 || !strings.Contains(r.Stderr, "spec.targetRef.kind") || !strings.Contains(r.Stderr, "write kind: Service") {
+		t.Errorf("%s", r)
+	}
+}
