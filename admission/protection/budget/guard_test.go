@@ -290,7 +290,14 @@ func TestABudgetOfAKnativeServiceDecidesByTheTrafficAtTheRequest(t *testing.T) {
 	target := func(b *v1alpha1.PodUnavailableBudget) {
 		b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: "serving.knative.dev/v1", Kind: "Service", Name: "web"}
 	}
-	revision := budget.Owner{Group: "serving.knative.dev", Kind: "Revision", Name: "web-00001"}
+	revision := budget.Owner{Group: "serving.knative.dev", Kind: "Revision", Name: "web-00001", UID: "uid-revision"}
+	labeled := newPod(func(p *corev1.Pod) { p.Labels["serving.knative.dev/revision"] = "web-00001" })
+	ofRevision := &admissionv1.AdmissionRequest{
+		Operation: admissionv1.Delete, Namespace: "ns", Name: "web-00001",
+		Resource: metav1.GroupVersionResource{Group: "serving.knative.dev", Version: "v1", Resource: "revisions"},
+		OldObject: builder.Raw(t, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-00001", UID: "uid-revision",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "serving.knative.dev/v1", Kind: "Configuration", Name: "web", Controller: ptr.To(true)}}}}),
+	}
 	this, another := []string{"web-00001"}, []string{"web-00002"}
 	for name, tc := range map[string]struct {
 		chain       budget.Chain
@@ -305,9 +312,9 @@ func TestABudgetOfAKnativeServiceDecidesByTheTrafficAtTheRequest(t *testing.T) {
 		"a pod of a Deployment":             {budget.Chain{rs, deployment}, this, this, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			above := chains{remembered: map[string]budget.Chain{"web-1": tc.chain}, cachedTraffic: map[string][]string{"web": tc.cached}, traffic: map[string][]string{"web": tc.now}}
-			fx := newFixture(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, target)}, newPod(nil))
-			for _, req := range []*admissionv1.AdmissionRequest{deletion(t, newPod(nil)), eviction(t, nil)} {
+			above := chains{remembered: map[string]budget.Chain{"web-1": tc.chain, "web": {{Group: "serving.knative.dev", Kind: "Configuration", Name: "web"}}}, cachedTraffic: map[string][]string{"web": tc.cached}, traffic: map[string][]string{"web": tc.now}}
+			fx := newFixture(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, target)}, labeled)
+			for _, req := range []*admissionv1.AdmissionRequest{deletion(t, labeled), eviction(t, nil), ofRevision} {
 				if a := fx.ask(t, req); a.Response.Allowed != tc.want {
 					t.Errorf("%s: %+v", req.Operation, a)
 				}

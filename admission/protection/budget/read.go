@@ -15,6 +15,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // Owners reads the controllers above an object.
@@ -96,6 +97,9 @@ func (r reader) ofRestart(ctx context.Context, req *admissionv1.AdmissionRequest
 	return a, nil
 }
 
+// revisionLabel is the label of Serving with the Revision of a pod.
+const revisionLabel = "serving.knative.dev/revision"
+
 // owner is the part of a deleted controller that is read.
 type owner struct {
 	metav1.ObjectMeta `json:"metadata"`
@@ -121,6 +125,9 @@ func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	}
 	if len(chain) == 0 || chain.Terminating() {
 		return nil, nil
+	}
+	if req.Resource.Group == workload.KnativeService.Group { // a Revision has no selector
+		deleted.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{revisionLabel: deleted.Name}}
 	}
 	selector, err := metav1.LabelSelectorAsSelector(deleted.Spec.Selector)
 	if err != nil {

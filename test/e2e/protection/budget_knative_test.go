@@ -117,13 +117,18 @@ func TestABudgetOfAKnativeServiceProtectsTheRevisionsWithTraffic(t *testing.T) {
 	n.checkDenied(t, budgetDenial, "delete", "pod", n.revisionPods(t, "web-00001")[0])
 	n.run(t, append([]string{"delete", "pod"}, n.revisionPods(t, "web-00002")...)...)
 
+	n.checkDenied(t, budgetDenial, "delete", "revisions.serving.knative.dev", "web-00001")
+	set := n.run(t, "get", "replicasets", "-l", "serving.knative.dev/revision=web-00001", "-o", "jsonpath={.items[0].metadata.name}")
+	n.checkDenied(t, budgetDenial, "delete", "replicaset", set)
+	n.checkDenied(t, "would leave its controller, and its pods PodUnavailableBudget web", "patch", "replicaset", set, "--type=json", "-p", `[{"op":"remove","path":"/metadata/ownerReferences"}]`)
+
 	// The traffic moves.
 	n.run(t, "rollout", "status", "deployment", "web-00002-deployment", "--timeout=60s")
 	n.routeTo(t, "web-00002")
 	n.checkDenied(t, budgetDenial, "delete", "pod", n.revisionPods(t, "web-00002")[0])
 	n.run(t, append([]string{"delete", "pod"}, n.revisionPods(t, "web-00001")...)...)
 	awaitNumbers(t, c, n.name, 2, 2, 2, 0)
-	n.autoscale(t, "web-00001", 0)
+	n.run(t, "delete", "revisions.serving.knative.dev", "web-00001", "--timeout=60s")
 	n.awaitRevisionPods(t, "web-00001", 0)
 	awaitNumbers(t, c, n.name, 2, 2, 2, 0)
 
