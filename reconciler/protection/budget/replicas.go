@@ -44,6 +44,10 @@ var replicaPaths = map[schema.GroupKind][]string{
 var scaleless = map[schema.GroupKind]bool{
 	{Kind: "Pod"}:                     true, // the leader of a group
 	{Group: "batch", Kind: "CronJob"}: true,
+	// The Deployments below a Knative Service have the replicas.
+	{Group: "serving.knative.dev", Kind: "Revision"}:      true,
+	{Group: "serving.knative.dev", Kind: "Configuration"}: true,
+	{Group: "serving.knative.dev", Kind: "Service"}:       true,
 }
 
 // readReplicas returns the replicas of an owner: by its field if its kind is known to

@@ -279,3 +279,25 @@ func TestAChangeOfTrafficEnqueuesTheBudgetsOfTheKnativeService(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// A ClusterRole may permit to read the owners of a Revision.
+func TestTheOwnersOfARevisionHaveNoReplicas(t *testing.T) {
+	kind := func(name string) schema.GroupVersionKind {
+		return workload.KnativeService.GroupVersion().WithKind(name)
+	}
+	w := newFixture(t, newBudget(nil), revision{"web-1", 2, 2, 2, 2}.objects(0)...)
+	w.withOwners(t, []*unstructured.Unstructured{knativeServiceWeb("web-1"),
+		newOwner(kind("Configuration"), "web-configuration", ownedBy(kind("Service"), "web"), nil),
+		newOwner(kind("Revision"), "web-1", ownedBy(kind("Configuration"), "web-configuration"), nil)}, nil)
+	w.owners.mapper = newMapper(kind("Revision"), kind("Configuration"), kind("Service"))
+	if s := w.reconcile(t); s.TotalReplicas != 2 || s.CurrentAvailable != 2 {
+		t.Errorf("total %d, current %d", s.TotalReplicas, s.CurrentAvailable)
+	}
+	var read []string
+	for _, a := range w.owners.client.(*dynamicfake.FakeDynamicClient).Actions() {
+		read = append(read, a.GetResource().Resource+a.GetSubresource())
+	}
+	if want := []string{"revisions", "configurations", "services"}; !slices.Equal(read, want) {
+		t.Errorf("read %v, want %v", read, want)
+	}
+}
