@@ -160,6 +160,25 @@ func TestABudgetOfAKnativeServiceProtectsTheRevisionsWithTraffic(t *testing.T) {
 
 	n.run(t, "delete", "services.serving.knative.dev", "web", "--timeout=60s")
 	n.awaitRevisionPods(t, "web-00002", 0)
+
+	checkSelectorOfAKnativeService(t)
+}
+
+// checkSelectorOfAKnativeService checks that a budget with a selector does not block the deletion of
+// a Knative Service, with the permission that the page names.
+func checkSelectorOfAKnativeService(t *testing.T) {
+	t.Helper()
+	n := newNamespace(t)
+	n.cleanup(t, "delete", "clusterrole", n.name, "--ignore-not-found")
+	n.apply(t, fmt.Sprintf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %s, labels: {breakwater.dev/owners: "true"}},
+ rules: [{apiGroups: [serving.knative.dev], resources: [revisions, configurations], verbs: [get]}]}`, n.name))
+	n.newRevision(t, n.newKnativeService(t), "web-00001", 2)
+	n.apply(t, `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
+ spec: {selector: {matchLabels: {serving.knative.dev/service: web}}, maxUnavailable: 0}}`)
+	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	n.checkDenied(t, budgetDenial, "delete", "pod", n.revisionPods(t, "web-00001")[0])
+	n.run(t, "delete", "services.serving.knative.dev", "web", "--timeout=60s")
+	n.awaitRevisionPods(t, "web-00001", 0)
 }
 
 func TestAnotherKindOfServingAsTheTargetIsDenied(t *testing.T) {
