@@ -36,7 +36,7 @@ func (a *app) rejectCommand() *cobra.Command {
 func (a *app) verdictCommand(v verdict, name, short string) *cobra.Command {
 	c := &cobra.Command{
 		Use:     name + " KIND/NAME -m REASON",
-		Aliases: []string{v.word},
+		Aliases: []string{v.value},
 		Short:   short,
 		Long: short + `.
 
