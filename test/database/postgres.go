@@ -16,8 +16,9 @@ import (
 )
 
 var (
-	postgres  server
-	databases atomic.Int64
+	// postgres loses data if the machine crashes; durable does not.
+	postgres, durable server
+	databases         atomic.Int64
 )
 
 // Postgres starts a server if needed and returns the DSN of a new, empty
@@ -27,19 +28,32 @@ func Postgres(t testing.TB) string {
 	return PostgresAt(t, "127.0.0.1")
 }
 
+// DurablePostgres is Postgres with fsync, for benchmarks.
+func DurablePostgres(t testing.TB) string {
+	t.Helper()
+	return durable.database(t, "127.0.0.1", "on")
+}
+
 // PostgresAt is Postgres on an address of this machine that pods of the
 // embedded cluster reach. The first call of a process sets the address.
 func PostgresAt(t testing.TB, host string) string {
 	t.Helper()
+	// The data is temporary, so fsync is off.
+	return postgres.database(t, host, "off")
+}
+
+// database starts the server if needed and returns the DSN of a new database.
+func (s *server) database(t testing.TB, host, fsync string) string {
+	t.Helper()
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	need(t, len(found) > 0, "PostgreSQL", "postgresql")
 	slices.Sort(found)
-	postgres.once.Do(func() { postgres.err = startPostgres(filepath.Dir(found[len(found)-1]), host) })
-	if postgres.err != nil {
-		t.Fatal(postgres.err)
+	s.once.Do(func() { s.err = s.startPostgres(filepath.Dir(found[len(found)-1]), host, fsync) })
+	if s.err != nil {
+		t.Fatal(s.err)
 	}
 	name := fmt.Sprintf("test%d", databases.Add(1))
-	admin, err := sql.Open("pgx", postgresAddress("postgres"))
+	admin, err := sql.Open("pgx", s.postgresAddress("postgres"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,38 +61,37 @@ func PostgresAt(t testing.TB, host string) string {
 	if _, err := admin.ExecContext(t.Context(), "CREATE DATABASE "+name); err != nil {
 		t.Fatal(err)
 	}
-	return postgresAddress(name)
+	return s.postgresAddress(name)
 }
 
-func postgresAddress(name string) string {
-	return fmt.Sprintf("postgres://test:test@%s/%s?sslmode=disable", net.JoinHostPort(postgres.host, strconv.Itoa(postgres.port)), name)
+func (s *server) postgresAddress(name string) string {
+	return fmt.Sprintf("postgres://test:test@%s/%s?sslmode=disable", net.JoinHostPort(s.host, strconv.Itoa(s.port)), name)
 }
 
-func startPostgres(bin, host string) error {
-	postgres.host = host
+func (s *server) startPostgres(bin, host, fsync string) error {
+	s.host = host
 	owner, err := credentialOf("postgres")
 	if err != nil {
 		return err
 	}
-	if err := postgres.prepare("postgres", owner); err != nil {
+	if err := s.prepare("postgres", owner); err != nil {
 		return err
 	}
-	data := filepath.Join(postgres.dir, "data")
-	if err := runCommand(command(owner, postgres.dir, filepath.Join(bin, "initdb"), "-D", data, "-U", "test", "-A", "trust", "-N", "--no-locale", "-E", "UTF8")); err != nil {
+	data := filepath.Join(s.dir, "data")
+	if err := runCommand(command(owner, s.dir, filepath.Join(bin, "initdb"), "-D", data, "-U", "test", "-A", "trust", "-N", "--no-locale", "-E", "UTF8")); err != nil {
 		return err
 	}
 	// Any client that reaches the listen address is trusted.
 	if err := os.WriteFile(filepath.Join(data, "pg_hba.conf"), []byte("host all all all trust\n"), 0o600); err != nil {
 		return err
 	}
-	if postgres.port, err = freePort(); err != nil {
+	if s.port, err = freePort(); err != nil {
 		return err
 	}
-	// The data is temporary, so fsync is off.
-	server := command(owner, postgres.dir, filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(postgres.port),
-		"-c", "listen_addresses="+host, "-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "max_connections=300")
-	return postgres.start(server, func() error {
-		db, err := sql.Open("pgx", postgresAddress("postgres"))
+	server := command(owner, s.dir, filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(s.port),
+		"-c", "listen_addresses="+host, "-c", "unix_socket_directories=", "-c", "fsync="+fsync, "-c", "max_connections=300")
+	return s.start(server, func() error {
+		db, err := sql.Open("pgx", s.postgresAddress("postgres"))
 		if err != nil {
 			return err
 		}
