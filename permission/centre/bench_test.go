@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	benchPods    = 4000
+	benchPods    = 1000
 	benchClients = 64
 )
 

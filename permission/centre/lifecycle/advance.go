@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -25,7 +24,8 @@ func (t *txn) advance() error {
 			}
 			before := g
 			g.Due, g.Began = t.now, t.now
-			return t.writeGrant(before, g)
+			t.writeGrant(before, g)
+			return nil
 		default:
 			return nil
 		}
@@ -47,7 +47,7 @@ func (t *txn) revokeGrants() error {
 			// The provider is read only here: that of a grant that was never made may be
 			// deleted.
 			var err error
-			if p, err = t.provider(g.Provider); err != nil {
+			if p, err = object[api.Provider](t.objects, store.KindProvider, g.Provider); err != nil {
 				return err
 			}
 		}
@@ -57,18 +57,7 @@ func (t *txn) revokeGrants() error {
 		if d.Call == provider.Revoke {
 			g.Due = t.now
 		}
-		if err := t.writeGrant(before, g); err != nil {
-			return err
-		}
+		t.writeGrant(before, g)
 	}
 	return nil
-}
-
-// provider reads a provider.
-func (t *txn) provider(name string) (p api.Provider, err error) {
-	o, err := t.Object(store.KindProvider, name)
-	if err != nil {
-		return p, err
-	}
-	return p, json.Unmarshal(o.Body, &p)
 }

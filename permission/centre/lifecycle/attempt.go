@@ -56,24 +56,20 @@ func callActive(grants []store.Grant) bool {
 func (t *txn) beginAttempt(scope AttemptScope, members []member) error {
 	t.app.Attempt++
 	t.app.RevokeRequested, t.app.AttemptBegan = false, t.now
-	var err error
 	switch scope {
 	case AttemptRemaining:
-		err = t.requestRemaining(members)
+		t.requestRemaining(members)
 	case AttemptAll:
-		err = t.requestAll()
+		t.requestAll()
 	case AttemptCurrentSet:
-		err = t.requestCurrentSet(members)
+		t.requestCurrentSet(members)
 	case AttemptNone, AttemptRejected:
 		return errUnchanged
-	}
-	if err != nil {
-		return err
 	}
 	return t.advance()
 }
 
-func (t *txn) requestRemaining(members []member) error {
+func (t *txn) requestRemaining(members []member) {
 	byName := map[string]member{}
 	for _, m := range members {
 		byName[m.permission.Name] = m
@@ -87,36 +83,28 @@ func (t *txn) requestRemaining(members []member) error {
 		if m, ok := byName[g.Permission]; ok && !g.MaybeGranted {
 			g = m.applyTo(g)
 		}
-		if err := t.writeGrant(before, t.toRequested(g)); err != nil {
-			return err
-		}
+		t.writeGrant(before, t.toRequested(g))
 	}
-	return nil
 }
 
-func (t *txn) requestAll() error {
+func (t *txn) requestAll() {
 	for _, before := range t.grants {
 		g := t.toRequested(before)
 		// A new key, because this is a new request.
 		g.CallKey, g.Kept = "", nil
 		g.KeysUsed++
 		g.Due, g.NextTry = time.Time{}, time.Time{}
-		if err := t.writeGrant(before, g); err != nil {
-			return err
-		}
+		t.writeGrant(before, g)
 	}
-	return nil
 }
 
-func (t *txn) requestCurrentSet(members []member) error {
+func (t *txn) requestCurrentSet(members []member) {
 	keysUsed := 0
 	for _, g := range t.grants {
 		keysUsed = max(keysUsed, g.KeysUsed)
 	}
-	if err := t.DeleteGrants(t.app.ID); err != nil {
-		return err
-	}
-	return t.createGrants(members, keysUsed)
+	t.changes.DeleteGrants()
+	t.createGrants(members, keysUsed)
 }
 
 // toRequested resets a grant to Requested.
@@ -127,19 +115,14 @@ func (t *txn) toRequested(g store.Grant) store.Grant {
 }
 
 // createGrants creates the grants of a set. keysUsed counts the keys of earlier grants.
-func (t *txn) createGrants(members []member, keysUsed int) error {
+func (t *txn) createGrants(members []member, keysUsed int) {
 	t.grants = make([]store.Grant, len(members))
 	for i, m := range members {
 		g := m.applyTo(t.toRequested(store.Grant{Application: t.app.ID, Ordinal: i, KeysUsed: keysUsed}))
 		t.grants[i] = g
-		if err := t.PutGrant(g); err != nil {
-			return err
-		}
-		if err := t.PutGrantIPs(g, grantIPs(t.app.Request, m.provider)); err != nil {
-			return err
-		}
+		t.changes.PutGrant(g)
+		t.changes.PutGrantIPs(g, grantIPs(t.app.Request, m.provider))
 	}
-	return nil
 }
 
 // applyTo copies the permission's current definition to a grant.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/batch"
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
 	"github.com/breakwater-dev/breakwater/permission/centre/ratelimit"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
@@ -74,6 +75,9 @@ type Engine struct {
 	// Workers is the number of concurrent calls to one provider, for each replica.
 	Workers int
 
+	// requests, updates and background collect concurrent transactions.
+	requests            batch.Queue[*request]
+	updates, background batch.Queue[*update]
 	// dispatcher is nil unless Run runs.
 	dispatcher atomic.Pointer[dispatcher]
 }
@@ -88,92 +92,31 @@ type InvalidRequest struct{ Field, Message string }
 
 func (r InvalidRequest) Error() string { return r.Field + ": " + r.Message }
 
-// txn is a transaction on one application and its grants.
-type txn struct {
-	store.Tx
-	e      *Engine
-	ctx    context.Context
-	now    time.Time
-	app    store.Application
-	grants []store.Grant
-	user   string
-	// due are the providers with steps that the transaction made due.
-	due []string
-}
-
-// update locks an application, runs f, writes the derived status and notifies
-// watchers and the dispatcher.
-func (e *Engine) update(ctx context.Context, id, user string, f func(*txn) error) (store.Application, []store.Grant, error) {
-	return e.updateWith(ctx, e.Store.Write, id, user, f)
-}
-
-func (e *Engine) updateWith(ctx context.Context, write func(context.Context, func(store.Tx) error) error, id, user string, f func(*txn) error) (store.Application, []store.Grant, error) {
-	t := e.newTxn(ctx, user)
-	if err := write(ctx, func(tx store.Tx) error { return t.update(tx, id, f) }); err != nil {
-		return t.app, nil, err
-	}
-	e.committed(t)
-	return t.app, t.grants, nil
-}
-
-func (e *Engine) newTxn(ctx context.Context, user string) *txn {
-	return &txn{e: e, ctx: ctx, now: e.Clock.Now().UTC(), user: user}
-}
-
-// update locks an application, runs f and writes the derived status.
-func (t *txn) update(tx store.Tx, id string, f func(*txn) error) (err error) {
-	t.Tx = tx
-	if t.app, err = tx.LockApplication(id); err != nil {
-		return err
-	}
-	if t.grants, err = tx.Grants(id); err != nil {
-		return err
-	}
-	if err := f(t); err != nil {
-		return err
-	}
-	return t.writeStatus()
-}
-
-// committed notifies watchers and the dispatcher of a committed transaction.
-func (e *Engine) committed(t *txn) {
-	e.Notifier.Notify(t.app.ID)
-	if d := e.dispatcher.Load(); d != nil {
-		for _, provider := range t.due {
-			d.start(provider)
-		}
-	}
-}
-
 // writeStatus derives and writes the status of the application.
-func (t *txn) writeStatus() error {
+func (t *txn) writeStatus() {
 	status := Derive(t.app.RevokeRequested, t.grants)
 	if status.State != t.app.State {
-		if err := t.AddHistory(t.app.ID, api.HistoryEntry{Time: t.now, From: t.app.State, To: status.State, Attempt: t.app.Attempt,
-			Reason: status.Reason, Message: status.Message, Who: t.user}); err != nil {
-			return err
-		}
+		t.changes.AddHistory(api.HistoryEntry{Time: t.now, From: t.app.State, To: status.State, Attempt: t.app.Attempt,
+			Reason: status.Reason, Message: status.Message, Who: t.user})
 	}
 	t.app.State, t.app.Reason, t.app.Message = status.State, status.Reason, status.Message
 	t.app.Updated = t.now
 	t.app.Version++
-	return t.UpdateApplication(t.app)
+	t.changes.Update(t.app)
 }
 
 // writeGrant writes a grant and records a state change in the history.
-func (t *txn) writeGrant(before, g store.Grant) error {
+func (t *txn) writeGrant(before, g store.Grant) {
 	t.grants[g.Ordinal] = g
-	if err := t.PutGrant(g); err != nil {
-		return err
-	}
+	t.changes.PutGrant(g)
 	if !g.Due.IsZero() && g.RunID == "" {
 		t.due = append(t.due, g.Provider)
 	}
 	if before.State == g.State {
-		return nil
+		return
 	}
-	t.e.Metrics.GrantState(g.Provider, g.Reason, g.State)
-	return t.AddHistory(t.app.ID, api.HistoryEntry{Time: t.now, Permission: g.Permission, From: before.State, To: g.State,
+	t.transitions = append(t.transitions, g)
+	t.changes.AddHistory(api.HistoryEntry{Time: t.now, Permission: g.Permission, From: before.State, To: g.State,
 		Attempt: t.app.Attempt, Reason: g.Reason, Message: g.Message, Who: t.user})
 }
 

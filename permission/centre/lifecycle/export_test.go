@@ -5,16 +5,23 @@ import "context"
 // RunStep runs a step of a provider that is due, and reports whether there was one that
 // could be started or decided.
 func (e *Engine) RunStep(ctx context.Context, provider string) (bool, error) {
-	b, err := e.startSteps(ctx, provider, 1)
+	return e.RunSteps(ctx, provider, 1, func(int) {})
+}
+
+// RunSteps is RunStep for n steps that are started in one transaction. It calls before with the
+// number of steps that follow, before it runs a step.
+func (e *Engine) RunSteps(ctx context.Context, provider string, n int, before func(following int)) (bool, error) {
+	b, err := e.startSteps(ctx, provider, n)
 	if err != nil {
 		return false, err
 	}
-	for _, s := range b.steps {
-		if err := e.run(ctx, ctx, b.provider, s); err != nil {
-			return true, err
+	for i, s := range b.steps {
+		before(len(b.steps) - 1 - i)
+		if stepErr := e.run(ctx, ctx, b.provider, s); err == nil {
+			err = stepErr
 		}
 	}
-	return b.due > 0 && b.wait == 0, nil
+	return err != nil || b.due > 0 && b.wait == 0, err
 }
 
 // ErrStaleStep is returned if another worker has taken the step over.

@@ -37,7 +37,7 @@ func (e *Engine) cancelStep(ctx context.Context, s step, wait time.Duration) err
 func (e *Engine) endRun(ctx context.Context, s step, next func(t *txn, before store.Grant) store.Grant) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
-	_, _, err := e.updateWith(ctx, e.Store.WriteInBackground, s.application, "", func(t *txn) error {
+	_, _, err := e.updateInBackground(ctx, s.application, func(t *txn) error {
 		if s.ordinal >= len(t.grants) || t.grants[s.ordinal].RunID != s.runID {
 			return errStaleStep
 		}
@@ -55,9 +55,7 @@ func (t *txn) endStep(before, g store.Grant) error {
 	if t.app.RevokeRequested && g.State != api.Revoking && g.State != api.Leaked {
 		g.Due, g.NextTry = time.Time{}, time.Time{}
 	}
-	if err := t.writeGrant(before, g); err != nil {
-		return err
-	}
+	t.writeGrant(before, g)
 	return t.advance()
 }
 
@@ -74,7 +72,7 @@ func (e *Engine) failOverdue(ctx context.Context, p api.Provider) error {
 		return err
 	}
 	for _, o := range overdue {
-		_, _, err := e.updateWith(ctx, e.Store.WriteInBackground, o.Application, "", func(t *txn) error {
+		_, _, err := e.updateInBackground(ctx, o.Application, func(t *txn) error {
 			if o.Ordinal >= len(t.grants) {
 				return errUnchanged // the grants were replaced
 			}

@@ -8,56 +8,45 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// revokeFormerPods revokes the applications of other pods that had an address of the pod.
+// formerPods returns the applications of other pods that had an address of the pod.
 // An address belongs to one pod of a cluster, so these pods have ended even if nobody
 // reported it: their finalizer may have been removed. Pods with hostNetwork share an
 // address.
 //
 // A late request of a pod must not revoke the permissions of the next pod with its address:
-// only the first request of a pod for an address revokes them, and only if the pod has not
-// ended.
-func (e *Engine) revokeFormerPods(ctx context.Context, r api.ApplicationRequest, user string) error {
+// only the first request of a pod for an address revokes them. at are the applications at the
+// addresses that are active or belong to the pod.
+func formerPods(r api.ApplicationRequest, at []store.ApplicationAt) (former []store.ApplicationAt) {
 	if r.HostNetwork {
 		return nil
 	}
-	view := e.Store.View(ctx)
-	if ended, err := view.PodEnded(r.Cluster, r.PodUID); err != nil || ended {
-		return err
-	}
 	for _, ip := range r.PodIPs {
-		own, err := view.Applications(store.Filter{Cluster: r.Cluster, PodUID: r.PodUID, IP: ip}, store.Page{Limit: 1})
-		if err != nil {
-			return fmt.Errorf("list the applications of pod %s/%s: %w", r.Namespace, r.Pod, err)
+		var others []store.ApplicationAt
+		own := false
+		for _, a := range at {
+			switch {
+			case a.IP != ip:
+			case a.Request.PodUID == r.PodUID:
+				own = true
+			case !a.Request.HostNetwork:
+				others = append(others, a)
+			}
 		}
-		if len(own) > 0 {
-			continue
+		if !own {
+			former = append(former, others...)
 		}
-		if err := e.revokeOthersAt(ctx, ip, r, user); err != nil {
-			return fmt.Errorf("revoke the permissions of former pods with address %s: %w", ip, err)
+	}
+	return former
+}
+
+// revokeFormerPods revokes the applications of former pods.
+func (e *Engine) revokeFormerPods(ctx context.Context, r api.ApplicationRequest, former []store.ApplicationAt, user string) error {
+	for _, a := range former {
+		e.Log.Warn("the address of a pod belongs to a new pod; its permissions are revoked", "ip", a.IP, "cluster", r.Cluster,
+			"pod", a.Request.Namespace+"/"+a.Request.Pod, "newPod", r.Namespace+"/"+r.Pod, "application", a.ID)
+		if _, _, _, err := e.Revoke(ctx, a.ID, user); err != nil {
+			return fmt.Errorf("revoke the permissions of former pods with address %s: %w", a.IP, err)
 		}
 	}
 	return nil
-}
-
-func (e *Engine) revokeOthersAt(ctx context.Context, ip string, r api.ApplicationRequest, user string) error {
-	for page := (store.Page{Limit: 100}); ; {
-		apps, err := e.Store.View(ctx).Applications(store.Filter{Cluster: r.Cluster, IP: ip, States: activeStates}, page)
-		if err != nil {
-			return err
-		}
-		for _, a := range apps {
-			page.After = a.ID
-			if a.Request.PodUID == r.PodUID || a.Request.HostNetwork {
-				continue
-			}
-			e.Log.Warn("the address of a pod belongs to a new pod; its permissions are revoked", "ip", ip, "cluster", r.Cluster,
-				"pod", a.Request.Namespace+"/"+a.Request.Pod, "newPod", r.Namespace+"/"+r.Pod, "application", a.ID)
-			if _, _, _, err := e.Revoke(ctx, a.ID, user); err != nil {
-				return err
-			}
-		}
-		if len(apps) < page.Limit {
-			return nil
-		}
-	}
 }

@@ -24,7 +24,8 @@ func (e *Engine) RetryLeaks(ctx context.Context, provider string) error {
 					return nil
 				}
 				g.Due = t.now
-				return t.writeGrant(before, g)
+				t.writeGrant(before, g)
+				return nil
 			}); err != nil {
 				return err
 			}

@@ -392,7 +392,7 @@ func (m *model) takeOver() {
 
 func (m *model) runStep() { m.run([]string{"p1", "p2"}[m.index(2, "provider")], m.engine()) }
 
-// run runs the first due step of a provider. A process that dies leaves its step in progress.
+// run starts up to three due steps of a provider in one transaction, and runs them. A process that dies leaves its step in progress.
 func (m *model) run(provider string, e *lifecycle.Engine) (ran bool) {
 	depth, uncalled := m.depth, m.uncalled
 	defer func() {
@@ -401,7 +401,8 @@ func (m *model) run(provider string, e *lifecycle.Engine) (ran bool) {
 		}
 		m.depth, m.uncalled = depth, uncalled
 	}()
-	ran, err := e.RunStep(m.ctx(), provider)
+	// The next call may be made although its application is revoked meanwhile.
+	ran, err := e.RunSteps(m.ctx(), provider, 1+m.index(3, "steps"), func(following int) { m.uncalled = uncalled + following })
 	if !errors.Is(err, lifecycle.ErrStaleStep) {
 		m.must(nil, err)
 	}

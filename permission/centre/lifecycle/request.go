@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -42,60 +41,40 @@ type member struct {
 // Request creates an application, begins a new attempt of it, or returns it
 // unchanged. user is the requesting user.
 func (e *Engine) Request(ctx context.Context, r api.ApplicationRequest, user string) (store.Application, []store.Grant, RequestOutcome, error) {
-	r.PodIPs = slices.Compact(slices.Sorted(slices.Values(r.PodIPs)))
-	id, outcome := ID(r), RequestUnchanged
-	if _, err := e.Store.View(ctx).Application(id); err == nil {
-		return e.requestExisting(ctx, id, user, true)
-	} else if !errors.Is(err, store.ErrNotFound) {
-		return store.Application{}, nil, outcome, err
-	}
-	if err := e.revokeFormerPods(ctx, r, user); err != nil {
-		return store.Application{}, nil, outcome, err
-	}
-	t := e.newTxn(ctx, user)
-	err := e.Store.Write(ctx, func(tx store.Tx) error {
-		members, err := e.members(tx.View, r)
-		if err != nil {
-			return err
-		}
-		if err := checkNodeScope(r, members); err != nil {
-			return err
-		}
-		if err := checkNotEnded(tx, r); err != nil {
-			return err
-		}
-		created, err := tx.CreateApplication(store.Application{ID: id, Request: r, State: api.Requested, Reason: ReasonRequested,
-			Attempt: 1, Created: t.now, Updated: t.now})
-		if err != nil || !created {
-			return err
-		}
-		outcome = RequestCreated
-		if err := tx.AddHistory(id, api.HistoryEntry{Time: t.now, To: api.Requested, Attempt: 1, Reason: ReasonRequested, Who: user}); err != nil {
-			return err
-		}
-		return t.update(tx, id, func(t *txn) error {
-			if err := t.createGrants(members, 0); err != nil {
-				return err
-			}
-			return t.advance()
-		})
-	})
+	q, err := e.request(ctx, r, user)
 	if err != nil {
-		return store.Application{}, nil, outcome, err
+		return store.Application{}, nil, RequestUnchanged, err
 	}
-	if outcome == RequestCreated {
-		e.committed(t)
-		e.reportReuse(ctx, r)
-		return e.load(ctx, id, outcome)
+	if q.t != nil {
+		return q.t.app, q.t.grants, RequestCreated, nil
 	}
-	return e.requestExisting(ctx, id, user, true)
+	return e.requestExisting(ctx, q.id, user, true)
+}
+
+// RequestToAPI is Request with the API type of the application.
+func (e *Engine) RequestToAPI(ctx context.Context, r api.ApplicationRequest, user string) (api.Application, RequestOutcome, error) {
+	q, err := e.request(ctx, r, user)
+	if err != nil {
+		return api.Application{}, RequestUnchanged, err
+	}
+	if q.t != nil {
+		shown := toAPI(q.t.app, q.t.grants)
+		shown.Leaked = q.leaked
+		return shown, RequestCreated, nil
+	}
+	app, grants, outcome, err := e.requestExisting(ctx, q.id, user, true)
+	if err != nil {
+		return api.Application{}, outcome, err
+	}
+	shown, err := e.ToAPI(ctx, app, grants)
+	return shown, outcome, err
 }
 
 // requestExisting handles a request for an existing application. podExists: the
 // request confirms that the pod exists.
 func (e *Engine) requestExisting(ctx context.Context, id, user string, podExists bool) (store.Application, []store.Grant, RequestOutcome, error) {
 	outcome := RequestUnchanged
-	app, grants, err := e.update(ctx, id, user, func(t *txn) error {
+	app, grants, err := e.updateAlone(ctx, id, user, func(t *txn) error {
 		scope := NextAttempt(t.app.State, callActive(t.grants), podExists)
 		switch scope {
 		case AttemptNone:
@@ -107,7 +86,7 @@ func (e *Engine) requestExisting(ctx context.Context, id, user string, podExists
 		if err := checkNotEnded(t.Tx, t.app.Request); err != nil {
 			return err
 		}
-		members, err := e.members(t.View, t.app.Request)
+		members, err := readMembers(t.objects, t.app.Request)
 		if err != nil {
 			return err
 		}
@@ -131,11 +110,11 @@ func onlyRevokeRequested(err error) error {
 	return nil
 }
 
-// members reads a set with its permissions and providers. The pod must be
+// readMembers reads a set with its permissions and providers. The pod must be
 // allowed to request the set.
-func (e *Engine) members(v store.View, r api.ApplicationRequest) ([]member, error) {
-	var set api.PermissionSet
-	if err := read(v, store.KindSet, r.Set, &set); err != nil {
+func readMembers(o *objects, r api.ApplicationRequest) ([]member, error) {
+	set, err := requiredObject[api.PermissionSet](o, store.KindSet, r.Set)
+	if err != nil {
 		return nil, err
 	}
 	if !podAllowed(set.Pods, r) {
@@ -145,24 +124,14 @@ func (e *Engine) members(v store.View, r api.ApplicationRequest) ([]member, erro
 	members := make([]member, len(set.Permissions))
 	for i, name := range set.Permissions {
 		m := &members[i]
-		if err := read(v, store.KindPermission, name, &m.permission); err != nil {
+		if m.permission, err = requiredObject[api.Permission](o, store.KindPermission, name); err != nil {
 			return nil, err
 		}
-		if err := read(v, store.KindProvider, m.permission.Provider, &m.provider); err != nil {
+		if m.provider, err = requiredObject[api.Provider](o, store.KindProvider, m.permission.Provider); err != nil {
 			return nil, err
 		}
 	}
 	return members, nil
-}
-
-func read(v store.View, kind store.Kind, name string, to any) error {
-	o, err := v.Object(kind, name)
-	if errors.Is(err, store.ErrNotFound) {
-		return NotRegistered{fmt.Sprintf("%s %s does not exist; register it first", kind, name)}
-	} else if err != nil {
-		return err
-	}
-	return json.Unmarshal(o.Body, to)
 }
 
 // podAllowed reports whether a pod may request a set. A set without patterns allows none.
@@ -223,12 +192,7 @@ func (e *Engine) load(ctx context.Context, id string, outcome RequestOutcome) (s
 
 // reportReuse reports a pod that got an address with leaked grants of another
 // pod.
-func (e *Engine) reportReuse(ctx context.Context, r api.ApplicationRequest) {
-	leaked, err := e.Leaked(ctx, r)
-	if err != nil {
-		e.Log.Error("list leaked grants at the pod's addresses", "pod", r.Namespace+"/"+r.Pod, "error", err)
-		return
-	}
+func (e *Engine) reportReuse(r api.ApplicationRequest, leaked []api.LeakedGrant) {
 	for _, l := range leaked {
 		e.Metrics.AddressReused(l.Permission)
 		e.Log.Warn("new pod has an address with a leaked grant", "ip", l.IP, "pod", r.Namespace+"/"+r.Pod, "cluster", r.Cluster,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
+	"github.com/breakwater-dev/breakwater/permission/centre/ratelimit"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
@@ -58,8 +59,8 @@ type brokenStep struct {
 func (b brokenStep) Error() string { return b.err.Error() }
 func (b brokenStep) Unwrap() error { return b.err }
 
-// batch is the result of startSteps.
-type batch struct {
+// started is the result of startSteps.
+type started struct {
 	provider api.Provider
 	// due is how many steps were due, at most the limit of startSteps.
 	due   int
@@ -70,14 +71,14 @@ type batch struct {
 
 // startSteps starts at most n steps of a provider that are due. While the breaker is
 // open, it starts none and ends attempts that are overdue.
-func (e *Engine) startSteps(ctx context.Context, provider string, n int) (b batch, err error) {
+func (e *Engine) startSteps(ctx context.Context, provider string, n int) (b started, err error) {
 	v := e.Store.View(ctx)
 	if b.due, err = v.CountDue(provider, e.Clock.Now(), n); err != nil || b.due == 0 {
 		return b, err
 	}
 	b.provider, err = e.provider(v, provider)
 	if errors.Is(err, store.ErrNotFound) {
-		return batch{}, nil
+		return started{}, nil
 	} else if err != nil {
 		return b, err
 	}
@@ -95,51 +96,135 @@ func (e *Engine) startSteps(ctx context.Context, provider string, n int) (b batc
 // as many as have a slot within startAhead. It also writes the decisions of steps that need
 // no call. wait is the time until the next step has a slot.
 func (e *Engine) startInSlots(ctx context.Context, p api.Provider, n int) (steps []step, wait time.Duration, err error) {
-	var changed []*txn
+	var s *starter
 	err = e.Store.WriteInBackground(ctx, func(tx store.Tx) error {
-		now := e.Clock.Now().UTC()
 		slots, err := e.Limiter.Begin(tx, p.Name, p.RateLimit)
 		if err != nil {
 			return err
 		}
-		for len(steps) < n && len(changed) < maxSteps {
-			if wait = slots.Next().Add(-startAhead).Sub(now); wait > 0 {
+		s = &starter{e: e, tx: tx, provider: p, slots: slots, objects: newObjects(tx.View), now: e.Clock.Now().UTC()}
+		for decided := 0; len(s.steps) < n && decided < maxSteps; {
+			free := slots.Until(s.now.Add(startAhead), n-len(s.steps))
+			if wait = slots.Next().Add(-startAhead).Sub(s.now); free == 0 {
 				break
 			}
-			id, ordinal, err := tx.FirstDue(p.Name, now)
-			if errors.Is(err, store.ErrNotFound) {
+			due, err := tx.DueSteps(p.Name, s.now, free)
+			if err != nil {
+				return err
+			}
+			if err := s.start(due); err != nil {
+				return err
+			}
+			if decided += len(due); len(due) < free {
 				break
-			} else if err != nil {
-				return err
-			}
-			t, s := e.newTxn(ctx, ""), step{application: id, ordinal: ordinal, slot: slots.Next()}
-			ready := false
-			if err := t.update(tx, id, func(t *txn) (err error) {
-				ready, err = t.startStep(&s, p)
-				return err
-			}); err != nil {
-				return brokenStep{id, ordinal, err}
-			}
-			changed = append(changed, t)
-			if ready {
-				slots.Use()
-				steps = append(steps, s)
 			}
 		}
 		return slots.Save()
 	})
-	if err != nil {
+	if err != nil && n > 1 && !store.Unreachable(err) {
+		return e.startInSlots(ctx, p, 1) // one step may be broken
+	} else if err != nil {
 		return nil, 0, err
 	}
-	for _, t := range changed {
+	for _, t := range s.changed {
 		e.committed(t)
 	}
-	return steps, max(wait, 0), nil
+	return s.steps, max(wait, 0), nil
+}
+
+// starter starts steps of a provider in one transaction.
+type starter struct {
+	e        *Engine
+	tx       store.Tx
+	provider api.Provider
+	slots    *ratelimit.Slots
+	objects  *objects
+	now      time.Time
+	steps    []step
+	changed  []*txn
+	// neighbours are the grants at the addresses of the steps.
+	neighbours []store.Neighbour
+	// changing are the applications that are being changed, whose rows are not written yet.
+	changing map[string]*txn
+}
+
+// start starts steps that are due, and writes them.
+func (s *starter) start(due []store.DueStep) error {
+	if len(due) == 0 {
+		return nil
+	}
+	ids := make([]string, len(due))
+	for i, d := range due {
+		ids[i] = d.Application
+	}
+	if err := s.read(ids); err != nil {
+		return brokenStep{due[0].Application, due[0].Ordinal, err}
+	}
+	for _, d := range due {
+		t := s.changing[d.Application]
+		if t == nil {
+			continue // it was deleted before it was locked
+		}
+		next := step{application: d.Application, ordinal: d.Ordinal, slot: s.slots.Next()}
+		ready, err := t.startStep(&next, s.provider, s.overlap)
+		if err != nil {
+			return brokenStep{d.Application, d.Ordinal, err}
+		}
+		if ready {
+			s.slots.Use()
+			s.steps = append(s.steps, next)
+		}
+	}
+	var changes []*store.Changes
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
+		if t := s.changing[id]; t != nil {
+			t.writeStatus()
+			changes, s.changed = append(changes, &t.changes), append(s.changed, t)
+		}
+	}
+	if err := s.tx.Apply(changes); err != nil {
+		return brokenStep{due[0].Application, due[0].Ordinal, err}
+	}
+	return nil
+}
+
+// read locks and reads applications, and reads the grants at their addresses.
+func (s *starter) read(ids []string) error {
+	apps, grants, err := lock(s.tx, ids)
+	if err != nil {
+		return err
+	}
+	var ips []string
+	s.changing = map[string]*txn{}
+	for id, app := range apps {
+		t := s.e.newTxn(s.tx, s.objects, "")
+		t.now, t.app, t.grants = s.now, app, grants[id]
+		s.changing[id] = t
+		ips = append(ips, grantIPs(app.Request, s.provider)...)
+	}
+	slices.Sort(ips)
+	s.neighbours, err = s.tx.Neighbours(slices.Compact(ips))
+	return err
+}
+
+// overlap finds grants of the same subject at the same addresses for other applications.
+func (s *starter) overlap(t *txn, g store.Grant) (o store.Overlap) {
+	ips := grantIPs(t.app.Request, s.provider)
+	for _, n := range s.neighbours {
+		if n.Grant.Application == g.Application || !slices.Contains(ips, n.IP) {
+			continue
+		}
+		if other := s.changing[n.Grant.Application]; other != nil && n.Grant.Ordinal < len(other.grants) {
+			n.Grant, n.RevokeRequested = other.grants[n.Grant.Ordinal], other.app.RevokeRequested
+		}
+		o.Add(g, t.app.Request.Cluster, t.app.Request.PodUID, n)
+	}
+	return o
 }
 
 // startStep stores the intent to call the provider, or the decision if no call is needed. It
 // returns true if the caller must call the provider.
-func (t *txn) startStep(s *step, p api.Provider) (bool, error) {
+func (t *txn) startStep(s *step, p api.Provider, overlap func(*txn, store.Grant) store.Overlap) (bool, error) {
 	if s.ordinal >= len(t.grants) || t.grants[s.ordinal].Provider != p.Name {
 		return false, nil // the grants were replaced before the application was locked
 	}
@@ -154,10 +239,7 @@ func (t *txn) startStep(s *step, p api.Provider) (bool, error) {
 	if g.Due.IsZero() || g.Due.After(t.now) {
 		return false, nil
 	}
-	others, err := t.Overlap(g, t.app.Request.Cluster, t.app.Request.PodUID, grantIPs(t.app.Request, p))
-	if err != nil {
-		return false, err
-	}
+	others := overlap(t, g)
 	before, d := g, Decide(input(t.app, g, p, others))
 	if d.State != "" && d.State != g.State {
 		g.State, g.Since = d.State, t.now
@@ -187,7 +269,8 @@ func (t *txn) startStep(s *step, p api.Provider) (bool, error) {
 		}
 		g.MaybeGranted, g.RunID, g.Due = true, s.runID, s.callBy.Add(provider.Timeout(p)+finishMargin)
 	}
-	return d.Call != "", t.writeGrant(before, g)
+	t.writeGrant(before, g)
+	return d.Call != "", nil
 }
 
 // exclusive reports whether no other permission with the subject of a grant is granted

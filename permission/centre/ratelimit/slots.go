@@ -24,6 +24,16 @@ func (s *Slots) Next() time.Time {
 	return s.next
 }
 
+// Until returns how many slots, at most limit, are at a time or before.
+func (s *Slots) Until(at time.Time, limit int) int {
+	if n := at.Sub(s.Next()); n < 0 {
+		return 0
+	} else if s.interval > 0 {
+		return min(limit, int(n/s.interval)+1)
+	}
+	return limit
+}
+
 // Use uses the slot that Next returns.
 func (s *Slots) Use() {
 	s.used = true

@@ -33,11 +33,12 @@ func (s *Server) createApplication(c echo.Context) error {
 			return err
 		}
 	}
-	app, grants, outcome, err := s.Engine.Request(c.Request().Context(), r, userName(c))
+	shown, outcome, err := s.Engine.RequestToAPI(c.Request().Context(), r, userName(c))
 	if err != nil {
 		return err
 	}
-	return s.writeApplication(c, map[lifecycle.RequestOutcome]int{lifecycle.RequestCreated: http.StatusCreated, lifecycle.RequestNewAttempt: http.StatusAccepted, lifecycle.RequestUnchanged: http.StatusOK}[outcome], app, grants)
+	setETag(c, shown.Version)
+	return c.JSON(map[lifecycle.RequestOutcome]int{lifecycle.RequestCreated: http.StatusCreated, lifecycle.RequestNewAttempt: http.StatusAccepted, lifecycle.RequestUnchanged: http.StatusOK}[outcome], shown)
 }
 
 func validateRequest(r api.ApplicationRequest) error {

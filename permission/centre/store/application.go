@@ -41,10 +41,58 @@ func (v View) Application(id string) (Application, error) {
 	return scanApplication(v.row("SELECT "+applicationColumns+" FROM applications WHERE id = ?", id).Scan)
 }
 
-// LockApplication reads an application and locks it, and by convention its
-// grants, until the transaction ends.
-func (t Tx) LockApplication(id string) (Application, error) {
-	return scanApplication(t.row("SELECT "+applicationColumns+" FROM applications WHERE id = ?"+t.dialect.lock, id).Scan)
+// LockApplications reads applications and locks them, and by convention their grants, until
+// the transaction ends. They are locked in the order of their ids, so that transactions do not
+// block each other.
+func (t Tx) LockApplications(ids []string) (map[string]Application, error) {
+	where, arg := t.dialect.in("id", ids)
+	applications := map[string]Application{}
+	err := t.each(func(rows *sql.Rows) error {
+		a, err := scanApplication(rows.Scan)
+		applications[a.ID] = a
+		return err
+	}, "SELECT "+applicationColumns+" FROM applications WHERE "+where+" ORDER BY id"+t.dialect.lock, arg)
+	return applications, err
+}
+
+// Existing returns which of the ids are those of applications.
+func (v View) Existing(ids []string) (map[string]bool, error) {
+	where, arg := v.dialect.in("id", ids)
+	existing := map[string]bool{}
+	err := v.each(func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		existing[id] = true
+		return err
+	}, "SELECT id FROM applications WHERE "+where, arg)
+	return existing, err
+}
+
+// ApplicationAt is an application and one of its addresses.
+type ApplicationAt struct {
+	IP string
+	Application
+}
+
+// ApplicationsAt returns the applications of a cluster at addresses that are in one of the
+// states, or that belong to one of the pods.
+func (v View) ApplicationsAt(cluster string, ips []string, states []api.State, podUIDs []string) ([]ApplicationAt, error) {
+	atIP, ipArg := v.dialect.in("i.ip", ips)
+	ofPod, podArg := v.dialect.in("pod_uid", podUIDs)
+	inState, stateArgs := inList(states)
+	var list []ApplicationAt
+	err := v.each(func(rows *sql.Rows) error {
+		var at ApplicationAt
+		var err error
+		at.Application, err = scanApplication(func(columns ...any) error { return rows.Scan(append(columns, &at.IP)...) })
+		if at.Request.Cluster == cluster {
+			list = append(list, at)
+		}
+		return err
+	}, "SELECT "+applicationColumns+", i.ip FROM application_ips i CROSS JOIN applications a WHERE "+atIP+
+		" AND a.id = i.application AND (state IN "+inState+" OR "+ofPod+") ORDER BY id", // No condition on the cluster: the planner would begin with all of its applications.
+		append(append([]any{ipArg}, stateArgs...), podArg)...)
+	return list, err
 }
 
 // ApplicationVersion reads the version of an application.
@@ -65,33 +113,6 @@ func (v View) ChangedSince(since time.Time) (map[string]int64, error) {
 		return err
 	}, "SELECT id, version FROM applications WHERE updated >= ?", micros(since))
 	return versions, err
-}
-
-// CreateApplication inserts an application; it returns false if the id exists.
-func (t Tx) CreateApplication(a Application) (bool, error) {
-	request, err := json.Marshal(a.Request)
-	if err != nil {
-		return false, err
-	}
-	n, err := t.exec(`INSERT INTO applications (id, cluster, namespace, pod, pod_uid, set_name, request, state, reason, message, attempt, going, created, updated, version)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		a.ID, a.Request.Cluster, a.Request.Namespace, a.Request.Pod, a.Request.PodUID, a.Request.Set, string(request),
-		a.State, a.Reason, a.Message, a.Attempt, boolToInt(a.RevokeRequested), micros(a.Created), micros(a.Updated), a.Version)
-	if err != nil || n == 0 {
-		return false, err
-	}
-	for _, ip := range a.Request.PodIPs {
-		if _, err := t.exec("INSERT INTO application_ips (application, ip) VALUES (?, ?) ON CONFLICT DO NOTHING", a.ID, ip); err != nil {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// UpdateApplication writes the mutable columns.
-func (t Tx) UpdateApplication(a Application) error {
-	return oneRow(t.exec("UPDATE applications SET state = ?, reason = ?, message = ?, attempt = ?, going = ?, updated = ?, asked = ?, version = ? WHERE id = ?",
-		a.State, a.Reason, a.Message, a.Attempt, boolToInt(a.RevokeRequested), micros(a.Updated), micros(a.AttemptBegan), a.Version, a.ID))
 }
 
 // Applications lists a page, ordered by id.
@@ -172,7 +193,7 @@ func scanApplication(scan func(...any) error) (Application, error) {
 	return a, json.Unmarshal([]byte(request), &a.Request)
 }
 
-func boolToInt(b bool) int {
+func boolToInt(b bool) int64 {
 	if b {
 		return 1
 	}

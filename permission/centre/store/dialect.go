@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 )
@@ -39,4 +40,17 @@ func (d dialect) bind(statement string) string {
 		b.WriteString(part)
 	}
 	return b.String()
+}
+
+// in returns the condition that a column has one of the values, and its argument. The text
+// of the statement does not depend on the number of values, so it is prepared only once.
+func (d dialect) in(column string, values []string) (condition string, arg any) {
+	if d.numbered {
+		return column + " = ANY(?)", values
+	}
+	if values == nil {
+		values = []string{}
+	}
+	list, _ := json.Marshal(values) // strings can be encoded
+	return column + " IN (SELECT value FROM json_each(?))", string(list)
 }

@@ -26,13 +26,25 @@ func (v View) CountDue(provider string, now time.Time, limit int) (int, error) {
 	return v.count("SELECT COUNT(*) FROM (SELECT 1 FROM grants WHERE provider = ? AND due > 0 AND due <= ? LIMIT ?) AS steps", provider, micros(now), limit)
 }
 
-// FirstDue returns the step of a provider that has been due for the longest time, and
-// locks its application until the transaction ends. It skips applications that other
-// transactions have locked.
-func (t Tx) FirstDue(provider string, now time.Time) (application string, ordinal int, err error) {
-	err = t.row(`SELECT g.application, g.ordinal FROM grants g JOIN applications a ON a.id = g.application
-		WHERE g.provider = ? AND g.due > 0 AND g.due <= ? ORDER BY g.due LIMIT 1`+t.dialect.skipLocked, provider, micros(now)).Scan(&application, &ordinal)
-	return application, ordinal, notFound(err)
+// DueStep is a grant with a step that is due.
+type DueStep struct {
+	Application string
+	Ordinal     int
+}
+
+// DueSteps returns the steps of a provider that have been due for the longest time, at most
+// limit, and locks their applications until the transaction ends. It skips applications that
+// other transactions have locked.
+func (t Tx) DueSteps(provider string, now time.Time, limit int) ([]DueStep, error) {
+	var steps []DueStep
+	err := t.each(func(rows *sql.Rows) error {
+		var s DueStep
+		err := rows.Scan(&s.Application, &s.Ordinal)
+		steps = append(steps, s)
+		return err
+	}, `SELECT g.application, g.ordinal FROM grants g JOIN applications a ON a.id = g.application
+		WHERE g.provider = ? AND g.due > 0 AND g.due <= ? ORDER BY g.due LIMIT ?`+t.dialect.skipLocked, provider, micros(now), limit)
+	return steps, err
 }
 
 // PostponeStep sets when a step that is due now is due again, without reading its grant.

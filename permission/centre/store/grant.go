@@ -56,8 +56,8 @@ func (v View) Grants(application string) ([]Grant, error) {
 
 // GrantsOf reads the grants of applications.
 func (v View) GrantsOf(applications []string) (map[string][]Grant, error) {
-	in, args := inList(applications)
-	all, err := v.grants("SELECT "+grantColumns+" FROM grants WHERE application IN "+in+" ORDER BY application, ordinal", args...)
+	where, arg := v.dialect.in("application", applications)
+	all, err := v.grants("SELECT "+grantColumns+" FROM grants WHERE "+where+" ORDER BY application, ordinal", arg)
 	grants := map[string][]Grant{}
 	for _, g := range all {
 		grants[g.Application] = append(grants[g.Application], g)
@@ -85,7 +85,7 @@ type Leak struct {
 // LeakedAt lists the leaked grants at addresses, newest first.
 func (v View) LeakedAt(ips []string) ([]Leak, error) {
 	var leaks []Leak
-	in, args := inList(ips)
+	atIP, arg := v.dialect.in("i.ip", ips)
 	err := v.each(func(rows *sql.Rows) error {
 		var l Leak
 		var since int64
@@ -94,7 +94,7 @@ func (v View) LeakedAt(ips []string) ([]Leak, error) {
 		leaks = append(leaks, l)
 		return err
 	}, `SELECT i.ip, a.id, a.cluster, a.pod_uid, a.namespace, a.pod, g.permission, g.owner, g.since FROM grant_ips i CROSS JOIN grants g CROSS JOIN applications a
-		WHERE a.id = i.application AND g.application = i.application AND g.ordinal = i.ordinal AND i.ip IN `+in+` AND g.state = 'Leaked' ORDER BY g.since DESC`, args...)
+		WHERE a.id = i.application AND g.application = i.application AND g.ordinal = i.ordinal AND `+atIP+` AND g.state = 'Leaked' ORDER BY g.since DESC`, arg)
 	return leaks, err
 }
 
@@ -144,38 +144,50 @@ type Overlap struct {
 	Granted, CalledByOther bool
 }
 
-// Overlap finds grants of the same subject at the same addresses for other
-// applications. The caller has locked the provider's rate limit, so that two
-// concurrent starts see each other's grants.
-func (t Tx) Overlap(g Grant, cluster, podUID string, ips []string) (Overlap, error) {
-	var o Overlap
-	in, args := inList(ips)
+// Neighbour is a grant at an address, with what Overlap needs of its application.
+type Neighbour struct {
+	IP, Cluster, PodUID string
+	RevokeRequested     bool
+	// Grant has only the fields that are needed.
+	Grant Grant
+}
+
+// Neighbours returns the grants at addresses that are not Revoked. The caller has locked the
+// provider's rate limit, so that two concurrent starts see each other's grants.
+func (t Tx) Neighbours(ips []string) ([]Neighbour, error) {
+	atIP, arg := t.dialect.in("i.ip", ips)
+	var all []Neighbour
 	err := t.each(func(rows *sql.Rows) error {
-		var provider, subject, name, uid string
-		var state api.State
-		var revokeRequested, maybeGranted, pending, inProgress bool
-		err := rows.Scan(&provider, &subject, &state, &revokeRequested, &maybeGranted, &pending, &inProgress, &name, &uid)
-		if provider != g.Provider || subject != g.Subject {
-			return err
-		}
-		o.Revoking = o.Revoking || state == api.Revoking || inProgress && revokeRequested
-		o.RevokeSent = o.RevokeSent || revokeRequested && (inProgress || pending && state == api.Revoking)
-		samePod := name == cluster && uid == podUID
-		usedByOther := !revokeRequested && maybeGranted && !samePod
-		o.UsedByOther = o.UsedByOther || usedByOther
-		o.UsedInCluster = o.UsedInCluster || usedByOther && name == cluster
-		o.UsedByNamesake = o.UsedByNamesake || usedByOther && uid == podUID
-		o.GrantedToPod = o.GrantedToPod || !revokeRequested && state == api.Granted && samePod
-		o.CalledByPod = o.CalledByPod || !revokeRequested && inProgress && samePod
-		o.Granted = o.Granted || !revokeRequested && state == api.Granted
-		o.CalledByOther = o.CalledByOther || !revokeRequested && inProgress && !samePod
+		var n Neighbour
+		g := &n.Grant
+		err := rows.Scan(&n.IP, &g.Application, &g.Ordinal, &g.Provider, &g.Subject, &g.State, &n.RevokeRequested, &g.MaybeGranted, &g.Pending, &g.RunID, &n.Cluster, &n.PodUID)
+		all = append(all, n)
 		return err
-	}, `SELECT g.provider, g.subject, g.state, a.going, g.touched, g.pending, CASE WHEN g.lease <> '' THEN 1 ELSE 0 END, a.cluster, a.pod_uid
+	}, `SELECT i.ip, g.application, g.ordinal, g.provider, g.subject, g.state, a.going, g.touched, g.pending, g.lease, a.cluster, a.pod_uid
 		FROM grant_ips i CROSS JOIN grants g CROSS JOIN applications a
-		WHERE i.ip IN `+in+` AND g.application = i.application AND g.ordinal = i.ordinal AND a.id = i.application
-		AND g.state <> 'Revoked' AND a.id <> ?`, // No condition on provider or subject: the planner would begin with all grants of the provider.
-		append(args, g.Application)...)
-	return o, err
+		WHERE `+atIP+` AND g.application = i.application AND g.ordinal = i.ordinal AND a.id = i.application
+		AND g.state <> 'Revoked'`, // No condition on provider or subject: the planner would begin with all grants of the provider.
+		arg)
+	return all, err
+}
+
+// Add adds a grant of another application, if it has the same subject.
+func (o *Overlap) Add(g Grant, cluster, podUID string, n Neighbour) {
+	if other := n.Grant; other.Provider != g.Provider || other.Subject != g.Subject || other.State == api.Revoked {
+		return
+	}
+	state, inProgress := n.Grant.State, n.Grant.RunID != ""
+	o.Revoking = o.Revoking || state == api.Revoking || inProgress && n.RevokeRequested
+	o.RevokeSent = o.RevokeSent || n.RevokeRequested && (inProgress || n.Grant.Pending && state == api.Revoking)
+	samePod := n.Cluster == cluster && n.PodUID == podUID
+	usedByOther := !n.RevokeRequested && n.Grant.MaybeGranted && !samePod
+	o.UsedByOther = o.UsedByOther || usedByOther
+	o.UsedInCluster = o.UsedInCluster || usedByOther && n.Cluster == cluster
+	o.UsedByNamesake = o.UsedByNamesake || usedByOther && n.PodUID == podUID
+	o.GrantedToPod = o.GrantedToPod || !n.RevokeRequested && state == api.Granted && samePod
+	o.CalledByPod = o.CalledByPod || !n.RevokeRequested && inProgress && samePod
+	o.Granted = o.Granted || !n.RevokeRequested && state == api.Granted
+	o.CalledByOther = o.CalledByOther || !n.RevokeRequested && inProgress && !samePod
 }
 
 // maxOtherNames bounds the names of OtherNames.
@@ -195,48 +207,6 @@ func (v View) OtherNames(cluster, podUID string) ([]api.OtherName, error) {
 		AND NOT EXISTS (SELECT 1 FROM clusters c, clusters o WHERE c.name = ? AND o.name = a.cluster AND c.uid <> '' AND o.uid <> '' AND o.uid <> c.uid)
 		GROUP BY a.cluster ORDER BY a.cluster LIMIT ?`, podUID, cluster, cluster, maxOtherNames)
 	return names, err
-}
-
-// DeleteGrants deletes all grants of an application.
-func (t Tx) DeleteGrants(application string) error {
-	for _, table := range []string{"grant_ips", "grants"} {
-		if _, err := t.exec("DELETE FROM "+table+" WHERE application = ?", application); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// PutGrantIPs adds the addresses of a grant.
-func (t Tx) PutGrantIPs(g Grant, ips []string) error {
-	for _, ip := range ips {
-		if _, err := t.exec("INSERT INTO grant_ips (application, ordinal, ip) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", g.Application, g.Ordinal, ip); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// PutGrant inserts or updates a grant.
-func (t Tx) PutGrant(g Grant) error {
-	parameters, err := json.Marshal(g.Parameters)
-	if err != nil {
-		return err
-	}
-	kept, err := json.Marshal(g.Kept)
-	if err != nil {
-		return err
-	}
-	_, err = t.exec(`INSERT INTO grants (`+grantColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (application, ordinal) DO UPDATE SET permission = excluded.permission, provider = excluded.provider, subject = excluded.subject, owner = excluded.owner,
-		parameters = excluded.parameters, state = excluded.state, reason = excluded.reason, message = excluded.message, calls = excluded.calls, failures = excluded.failures,
-		since = excluded.since, began = excluded.began, next_try = excluded.next_try, due = excluded.due,
-		lease = excluded.lease, call_key = excluded.call_key, keys = excluded.keys,
-		touched = excluded.touched, pending = excluded.pending, kept = excluded.kept`,
-		g.Application, g.Ordinal, g.Permission, g.Provider, g.Subject, g.Owner, string(parameters), g.State, g.Reason, g.Message, g.Calls, g.Failures,
-		micros(g.Since), micros(g.Began), micros(g.NextTry), micros(g.Due), g.RunID,
-		g.CallKey, g.KeysUsed, boolToInt(g.MaybeGranted), boolToInt(g.Pending), string(kept))
-	return err
 }
 
 func (v View) grants(statement string, args ...any) ([]Grant, error) {

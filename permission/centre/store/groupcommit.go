@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -88,14 +89,18 @@ func (s *Store) commitGroup(ctx context.Context, g *groupCommit) {
 // writeGroup runs pending writes in one transaction and returns them; an error
 // applies to all of them.
 func (s *Store) writeGroup(ctx context.Context, g *groupCommit) (group []*pendingWrite, err error) {
-	tx, err := s.write.BeginTx(ctx, nil)
+	begun, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
 		if w := g.next(); w != nil {
 			group = append(group, w)
 		}
 		return group, fmt.Errorf("begin: %w", err)
 	}
-	defer func() { _ = tx.Rollback() }()
+	tx := &preparedTx{Tx: begun, prepared: &s.prepared, used: map[string]*sql.Stmt{}}
+	defer func() {
+		_ = tx.Rollback()
+		tx.learn(ctx)
+	}()
 	for began := time.Now(); len(group) < maxGroupSize && time.Since(began) < maxGroupTime; {
 		w := g.next()
 		if w == nil {

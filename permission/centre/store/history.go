@@ -6,13 +6,6 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
-// AddHistory records a state change of an application or of one of its grants.
-func (t Tx) AddHistory(application string, e api.HistoryEntry) error {
-	_, err := t.exec("INSERT INTO history (application, time, permission, state_from, state_to, attempt, reason, message, who) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		application, micros(e.Time), e.Permission, e.From, e.To, e.Attempt, e.Reason, e.Message, e.Who)
-	return err
-}
-
 // History reads the last limit state changes of an application, oldest first.
 func (v View) History(application string, limit int) ([]api.HistoryEntry, error) {
 	var entries []api.HistoryEntry

@@ -26,7 +26,9 @@ type Store struct {
 	write   *sql.DB
 	read    *sql.DB
 	pool    *pgxpool.Pool // PostgreSQL only
-	commits groupCommit   // SQLite only
+	// SQLite only: the group commit, and the prepared statements of both connections.
+	commits                groupCommit
+	prepared, preparedRead prepared
 	// background bounds the connections of WriteInBackground; nil for SQLite.
 	background chan struct{}
 }
@@ -90,11 +92,13 @@ func connectSQLite(path string) (*Store, error) {
 		return nil, fmt.Errorf("open SQLite: %w", err)
 	}
 	read.SetMaxOpenConns(maxReaders)
-	return &Store{dialect: sqlite, write: write, read: read}, nil
+	return &Store{dialect: sqlite, write: write, read: read, prepared: prepared{db: write}, preparedRead: prepared{db: read}}, nil
 }
 
 // Close closes the database.
 func (s *Store) Close() {
+	s.prepared.close()
+	s.preparedRead.close()
 	_ = s.read.Close()
 	_ = s.write.Close()
 	if s.pool != nil {

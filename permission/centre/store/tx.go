@@ -3,8 +3,11 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"time"
 )
 
@@ -29,7 +32,13 @@ type View struct {
 type Tx struct{ View }
 
 // View reads outside a transaction.
-func (s *Store) View(ctx context.Context) View { return View{q: s.read, dialect: s.dialect, ctx: ctx} }
+func (s *Store) View(ctx context.Context) View {
+	v := View{q: s.read, dialect: s.dialect, ctx: ctx}
+	if !s.Shared() {
+		v.q = preparedReader{s.read, &s.preparedRead}
+	}
+	return v
+}
 
 // Write runs f in a transaction, which is rolled back if f returns an error. f
 // may run in another goroutine.
@@ -64,6 +73,14 @@ func (s *Store) WriteInBackground(ctx context.Context, f func(Tx) error) error {
 		}
 	}
 	return s.Write(ctx, f)
+}
+
+// Unreachable reports whether an error is not that of a statement: the database could not be
+// reached, or the context has ended. Another transaction would fail, too.
+func Unreachable(err error) bool {
+	var network net.Error
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrBadConn) ||
+		errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network)
 }
 
 func (v View) exec(statement string, args ...any) (int64, error) {

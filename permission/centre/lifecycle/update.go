@@ -1,0 +1,202 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/permission/centre/batch"
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
+)
+
+const (
+	// batchSize bounds the applications of a transaction, because all of them wait for its
+	// commit. maxWaiting bounds those that wait for a transaction.
+	batchSize  = 64
+	maxWaiting = 5000
+	// batchTimeout bounds the transaction of a batch.
+	batchTimeout = 30 * time.Second
+)
+
+// batchLimits returns the limits of a batch.Queue. SQLite has one writer; with PostgreSQL, one
+// transaction is prepared while another one is synced to disk.
+func (e *Engine) batchLimits() batch.Limits {
+	limits := batch.Limits{Size: batchSize, Runs: 1, Waiting: maxWaiting, Timeout: batchTimeout}
+	if e.Store.Shared() {
+		limits.Runs = 2
+	}
+	return limits
+}
+
+// txn is a transaction on one application and its grants.
+type txn struct {
+	store.Tx
+	e       *Engine
+	now     time.Time
+	app     store.Application
+	grants  []store.Grant
+	user    string
+	objects *objects
+	// changes are the rows to write. Nothing that the transaction reads is among them.
+	changes store.Changes
+	// transitions are the grants that entered a state, due the providers with steps that the
+	// transaction made due.
+	transitions []store.Grant
+	due         []string
+}
+
+func (e *Engine) newTxn(tx store.Tx, o *objects, user string) *txn {
+	return &txn{Tx: tx, e: e, now: e.Clock.Now().UTC(), user: user, objects: o}
+}
+
+// update is a change of an application. t and err are its result; an update with an error
+// changes nothing.
+type update struct {
+	ctx      context.Context
+	id, user string
+	f        func(*txn) error
+	t        *txn
+	err      error
+}
+
+// writer is Store.Write or Store.WriteInBackground.
+type writer func(context.Context, func(store.Tx) error) error
+
+// update locks an application, runs f, writes the derived status and notifies watchers and
+// the dispatcher. Concurrent updates share a transaction. f must not lock anything, because
+// the applications of the others are locked, too.
+func (e *Engine) update(ctx context.Context, id, user string, f func(*txn) error) (store.Application, []store.Grant, error) {
+	return e.updateIn(ctx, &e.updates, e.Store.Write, id, user, f)
+}
+
+// updateInBackground is update for the work that no user waits for.
+func (e *Engine) updateInBackground(ctx context.Context, id string, f func(*txn) error) (store.Application, []store.Grant, error) {
+	return e.updateIn(ctx, &e.background, e.Store.WriteInBackground, id, "", f)
+}
+
+func (e *Engine) updateIn(ctx context.Context, q *batch.Queue[*update], write writer, id, user string, f func(*txn) error) (store.Application, []store.Grant, error) {
+	u := &update{ctx: ctx, id: id, user: user, f: f}
+	if err := q.Do(ctx, e.batchLimits(), u, func(ctx context.Context, all []*update) { e.runUpdates(ctx, write, all) }); err != nil {
+		return store.Application{}, nil, err
+	}
+	return u.result()
+}
+
+// updateAlone is update in a transaction of its own, in which f may lock.
+func (e *Engine) updateAlone(ctx context.Context, id, user string, f func(*txn) error) (store.Application, []store.Grant, error) {
+	u := &update{ctx: ctx, id: id, user: user, f: f}
+	e.runUpdates(ctx, e.Store.Write, []*update{u})
+	return u.result()
+}
+
+func (u *update) result() (store.Application, []store.Grant, error) {
+	if u.err != nil {
+		return store.Application{}, nil, u.err
+	}
+	return u.t.app, u.t.grants, nil
+}
+
+// runUpdates runs updates in one transaction. If it fails, each update gets its own
+// transaction, so that an update fails only because of itself.
+func (e *Engine) runUpdates(ctx context.Context, write writer, all []*update) {
+	err := write(ctx, func(tx store.Tx) error { return e.updateAll(tx, all) })
+	if err != nil && len(all) > 1 && !store.Unreachable(err) {
+		for i := range all {
+			e.runUpdates(ctx, write, all[i:i+1])
+		}
+		return
+	}
+	for _, u := range all {
+		if err != nil {
+			u.err = err
+		} else if u.err == nil {
+			e.committed(u.t)
+		}
+	}
+}
+
+// updateAll runs updates in a transaction. The error is that of the whole transaction.
+func (e *Engine) updateAll(tx store.Tx, all []*update) error {
+	objects := newObjects(tx.View)
+	for len(all) > 0 {
+		var now, later []*update
+		var ids []string
+		for _, u := range all {
+			u.t, u.err = nil, u.ctx.Err()
+			switch {
+			case u.err != nil:
+			case slices.Contains(ids, u.id):
+				later = append(later, u) // reads what the first one has written
+			default:
+				now, ids = append(now, u), append(ids, u.id)
+			}
+		}
+		if err := e.updateEach(tx, objects, now, ids); err != nil {
+			return err
+		}
+		all = later
+	}
+	return nil
+}
+
+// updateEach runs updates of different applications.
+func (e *Engine) updateEach(tx store.Tx, objects *objects, all []*update, ids []string) error {
+	apps, grants, err := lock(tx, ids)
+	if err != nil {
+		return err
+	}
+	var changes []*store.Changes
+	for _, u := range all {
+		app, exists := apps[u.id]
+		if !exists {
+			u.err = store.ErrNotFound
+			continue
+		}
+		u.t = e.newTxn(tx, objects, u.user)
+		u.t.app, u.t.grants = app, grants[u.id]
+		if u.err = u.t.run(u.f); u.err == nil {
+			changes = append(changes, &u.t.changes)
+		}
+	}
+	return tx.Apply(changes)
+}
+
+// lock locks and reads applications and their grants.
+func lock(tx store.Tx, ids []string) (map[string]store.Application, map[string][]store.Grant, error) {
+	apps, err := tx.LockApplications(ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	grants, err := tx.GrantsOf(ids)
+	return apps, grants, err
+}
+
+// run runs f and derives the status. A panic fails this update alone.
+func (t *txn) run(f func(*txn) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic in an update: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if err := f(t); err != nil {
+		return err
+	}
+	t.writeStatus()
+	return nil
+}
+
+// committed records metrics, and notifies watchers and the dispatcher of a committed
+// transaction.
+func (e *Engine) committed(t *txn) {
+	for _, g := range t.transitions {
+		e.Metrics.GrantState(g.Provider, g.Reason, g.State)
+	}
+	e.Notifier.Notify(t.app.ID)
+	if d := e.dispatcher.Load(); d != nil {
+		for _, provider := range t.due {
+			d.start(provider)
+		}
+	}
+}
