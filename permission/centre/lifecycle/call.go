@@ -11,16 +11,13 @@ import (
 // run makes the call of a started step in its slot, and ends the step. If it makes no
 // call, the step becomes due again. startCtx ends when no new call may begin, callCtx
 // when running calls are interrupted.
-func (e *Engine) run(startCtx, callCtx context.Context, p api.Provider, s step) error {
+func (e *Engine) run(startCtx, callCtx context.Context, p api.Provider, s step, q *providerQueue) error {
 	client := e.client(p)
-	if !e.awaitSlot(startCtx, p, s) {
+	if !e.awaitSlot(startCtx, p, s, q) {
 		return e.cancelStep(callCtx, s, 0)
 	}
-	var result provider.Result
-	if !e.Breaker.Do(p.Name, func() bool {
-		result = e.call(callCtx, p, client, s)
-		return result.Outcome != provider.Failed || result.Reason == provider.ReasonProviderThrottled
-	}) {
+	result, called := e.callWithBreaker(callCtx, p, client, s, q)
+	if !called {
 		// Another call probes the provider.
 		return e.cancelStep(callCtx, s, max(recheckInterval, e.Breaker.OpenFor(p.Name)))
 	}
@@ -32,21 +29,55 @@ func (e *Engine) run(startCtx, callCtx context.Context, p api.Provider, s step) 
 	return e.finish(callCtx, s, result)
 }
 
-// awaitSlot waits for the slot and reserves another if it expired. It returns
-// false if the call must not be made, because the run may expire during the
-// call.
-func (e *Engine) awaitSlot(ctx context.Context, p api.Provider, s step) bool {
+// callWithBreaker calls the provider unless the breaker is open, and then releases the worker.
+func (e *Engine) callWithBreaker(ctx context.Context, p api.Provider, client provider.Client, s step, q *providerQueue) (result provider.Result, called bool) {
+	defer q.release(q.workers, 1)
+	called = e.Breaker.Do(p.Name, func() bool {
+		result = e.call(ctx, p, client, s)
+		return result.Outcome != provider.Failed || result.Reason == provider.ReasonProviderThrottled
+	})
+	return result, called
+}
+
+// awaitSlot waits for the slot and for a worker, and reserves another slot if it expired. It
+// returns false, without a worker, if the call must not be made, because the run may expire during
+// the call.
+func (e *Engine) awaitSlot(ctx context.Context, p api.Provider, s step, q *providerQueue) bool {
 	for at := s.slot; ; {
-		if e.sleep(ctx, at) != nil || e.Clock.Now().After(s.callBy) {
+		if e.sleep(ctx, at) != nil || !e.awaitWorker(ctx, q, s.callBy) {
 			return false
 		}
 		if !e.Limiter.Expired(at) {
 			return true
 		}
+		q.release(q.workers, 1)
 		var err error
 		if at, err = e.Limiter.Reserve(ctx, p.Name, p.RateLimit, s.callBy.Sub(e.Clock.Now())); err != nil {
 			return false
 		}
+	}
+}
+
+// awaitWorker waits until a time for a worker.
+func (e *Engine) awaitWorker(ctx context.Context, q *providerQueue, until time.Time) bool {
+	left := until.Sub(e.Clock.Now())
+	if left < 0 {
+		return false
+	}
+	select {
+	case q.workers <- struct{}{}:
+		return true
+	default:
+	}
+	timer := e.Clock.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case q.workers <- struct{}{}:
+		return true
+	case <-timer.C():
+		return false
+	case <-ctx.Done():
+		return false
 	}
 }
 

@@ -19,6 +19,8 @@ const (
 	// errorInterval the delay after an error.
 	lockedInterval = 20 * time.Millisecond
 	errorInterval  = time.Second
+	// startedPerWorker is how many steps of a fast provider may be in progress for each worker.
+	startedPerWorker = 4
 )
 
 // dispatcher makes the calls that are due.
@@ -38,8 +40,10 @@ type dispatcher struct {
 
 // providerQueue is the dispatch of the steps of one provider.
 type providerQueue struct {
-	// workers has an element for each step that is in progress or is being started.
-	workers chan struct{}
+	// workers has an element for each call in progress, started one for each step that is in
+	// progress or is being started. freed receives a value when one of them is removed.
+	workers, started chan struct{}
+	freed            chan struct{}
 	// running: a goroutine starts steps. again: steps became due meanwhile.
 	running, again bool
 	// broken is the step that could not be started.
@@ -110,7 +114,7 @@ func (d *dispatcher) start(provider string) {
 	}
 	q := d.providers[provider]
 	if q == nil {
-		q = &providerQueue{workers: make(chan struct{}, max(1, d.Workers))}
+		q = newProviderQueue(max(1, d.Workers))
 		d.providers[provider] = q
 	}
 	if q.running {
@@ -159,10 +163,10 @@ func (d *dispatcher) dispatch(provider string, q *providerQueue) {
 }
 
 // dispatchDue starts due steps and runs them in other goroutines, or waits until some
-// can be started. It returns how many are due, at most the number of free workers.
+// can be started. It returns how many are due, at most the number that may be started.
 func (d *dispatcher) dispatchDue(provider string, q *providerQueue) (due int, err error) {
 	free := q.acquire(d.startCtx)
-	defer func() { q.release(free) }()
+	defer func() { q.release(q.started, free) }()
 	if free == 0 {
 		return 0, nil // the process stops
 	}
@@ -174,8 +178,8 @@ func (d *dispatcher) dispatchDue(provider string, q *providerQueue) (due int, er
 	for _, s := range b.steps {
 		free--
 		d.all.Go(func() {
-			defer q.release(1)
-			if err := d.run(d.startCtx, d.callCtx, b.provider, s); err != nil && !errors.Is(err, errStaleStep) {
+			defer q.release(q.started, 1)
+			if err := d.run(d.startCtx, d.callCtx, b.provider, s, q); err != nil && !errors.Is(err, errStaleStep) {
 				d.Log.Error("end a step; it is repeated when its run expires", "application", s.application, "provider", provider, "error", err)
 			}
 		})
@@ -204,27 +208,46 @@ func (d *dispatcher) postponeBroken(q *providerQueue, provider string, err error
 	})
 }
 
-// acquire waits for a free worker and acquires all free ones; 0 when ctx ends.
-func (q *providerQueue) acquire(ctx context.Context) int {
-	if ctx.Err() != nil {
-		return 0
-	}
-	select {
-	case q.workers <- struct{}{}:
-	case <-ctx.Done():
-		return 0
-	}
-	for n := 1; ; n++ {
-		select {
-		case q.workers <- struct{}{}:
-		default:
-			return n
-		}
-	}
+func newProviderQueue(workers int) *providerQueue {
+	return &providerQueue{workers: make(chan struct{}, workers), started: make(chan struct{}, startedPerWorker*workers), freed: make(chan struct{}, 1)}
 }
 
-func (q *providerQueue) release(n int) {
+// Startable returns how many steps may be started. calls is the number of calls in progress,
+// started that of all steps in progress. A step that waits for its slot or for the transaction of its result
+// needs no worker. But if the provider is so slow that most workers call it, further steps would miss
+// their slots while they wait for a worker.
+func Startable(workers, calls, started int) int {
+	if 4*calls > 3*workers {
+		return max(0, workers-started)
+	}
+	return max(0, startedPerWorker*workers-started)
+}
+
+// acquire waits until steps may be started, and returns how many; 0 when ctx ends.
+func (q *providerQueue) acquire(ctx context.Context) int {
+	for ctx.Err() == nil {
+		n := Startable(cap(q.workers), len(q.workers), len(q.started))
+		for range n {
+			q.started <- struct{}{} // does not block: nobody else adds
+		}
+		if n > 0 {
+			return n
+		}
+		select {
+		case <-q.freed:
+		case <-ctx.Done():
+		}
+	}
+	return 0
+}
+
+// release removes elements of workers or started.
+func (q *providerQueue) release(of chan struct{}, n int) {
 	for range n {
-		<-q.workers
+		<-of
+	}
+	select {
+	case q.freed <- struct{}{}:
+	default:
 	}
 }

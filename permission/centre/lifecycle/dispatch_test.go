@@ -2,11 +2,13 @@ package lifecycle_test
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/lifecycle"
 )
 
 func TestAStepThatCannotBeReadDoesNotDelayOthers(t *testing.T) {
@@ -78,6 +80,49 @@ func TestAnIdleCentreDoesNotUseTheWriter(t *testing.T) {
 		}
 		if err := writer.Close(); err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+func TestStepsAreStartedAheadUnlessMostWorkersCallTheProvider(t *testing.T) {
+	for name, tc := range map[string]struct{ calls, started, want int }{
+		"nothing is in progress":                    {0, 0, 128},
+		"all steps wait for their slots":            {0, 128, 0},
+		"some workers call":                         {24, 100, 28},
+		"most workers call":                         {25, 25, 7},
+		"all workers call":                          {32, 32, 0},
+		"the provider became slow: many steps wait": {32, 128, 0},
+	} {
+		if got := lifecycle.Startable(32, tc.calls, tc.started); got != tc.want {
+			t.Errorf("%s: %d steps may be started, want %d", name, got, tc.want)
+		}
+	}
+}
+
+// The provider takes 300 ms for a call.
+func TestWorkersBoundTheCallsInProgress(t *testing.T) {
+	address := "sqlite:" + filepath.Join(t.TempDir(), "centre.db")
+	synctest.Test(t, func(t *testing.T) {
+		calls := &callLog{byKey: map[string]int{}}
+		w := &backlog{t: t, address: address, provider: loggedProvider{"double": calls}}
+		w.start()
+		defer func() { w.stop() }()
+		registerBacklog(t, w.engine.Store, 1000, 10)
+		const pods = 400
+		for n := range pods {
+			w.request(n, "web")
+		}
+		w.wait(time.Minute, map[api.State]int{api.Granted: pods})
+		calls.mu.Lock()
+		defer calls.mu.Unlock()
+		slices.SortFunc(calls.calls, time.Time.Compare)
+		for i := w.engine.Workers; i < len(calls.calls); i++ {
+			if earlier := calls.calls[i-w.engine.Workers]; calls.calls[i].Sub(earlier) < 300*time.Millisecond {
+				t.Fatalf("call %d began %s after call %d, which took 300 ms", i, calls.calls[i].Sub(earlier), i-w.engine.Workers)
+			}
+		}
+		if took := calls.calls[len(calls.calls)-1].Sub(calls.calls[0]); len(calls.calls) != pods || took > 2*pods/32*300*time.Millisecond {
+			t.Errorf("%d calls within %s", len(calls.calls), took)
 		}
 	})
 }
