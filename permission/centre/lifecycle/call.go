@@ -33,7 +33,9 @@ func (e *Engine) run(startCtx, callCtx context.Context, p api.Provider, s step, 
 func (e *Engine) callWithBreaker(ctx context.Context, p api.Provider, client provider.Client, s step, q *providerQueue) (result provider.Result, called bool) {
 	defer q.release(q.workers, 1)
 	called = e.Breaker.Do(p.Name, func() bool {
+		began := e.Clock.Now()
 		result = e.call(ctx, p, client, s)
+		q.observe(e.Clock.Since(began))
 		return result.Outcome != provider.Failed || result.Reason == provider.ReasonProviderThrottled
 	})
 	return result, called

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
@@ -19,7 +20,9 @@ const (
 	// errorInterval the delay after an error.
 	lockedInterval = 20 * time.Millisecond
 	errorInterval  = time.Second
-	// startedPerWorker is how many steps of a fast provider may be in progress for each worker.
+	// aheadOfSlot is the usual time from the start of a step to its slot. startedPerWorker is how
+	// many steps of a fast provider may be in progress for each worker.
+	aheadOfSlot      = 30 * time.Millisecond
 	startedPerWorker = 4
 )
 
@@ -44,6 +47,8 @@ type providerQueue struct {
 	// progress or is being started. freed receives a value when one of them is removed.
 	workers, started chan struct{}
 	freed            chan struct{}
+	// latency is the moving average of the duration of calls, in nanoseconds.
+	latency atomic.Int64
 	// running: a goroutine starts steps. again: steps became due meanwhile.
 	running, again bool
 	// broken is the step that could not be started.
@@ -212,21 +217,28 @@ func newProviderQueue(workers int) *providerQueue {
 	return &providerQueue{workers: make(chan struct{}, workers), started: make(chan struct{}, startedPerWorker*workers), freed: make(chan struct{}, 1)}
 }
 
-// Startable returns how many steps may be started. calls is the number of calls in progress,
-// started that of all steps in progress. A step that waits for its slot or for the transaction of its result
-// needs no worker. But if the provider is so slow that most workers call it, further steps would miss
-// their slots while they wait for a worker.
-func Startable(workers, calls, started int) int {
-	if 4*calls > 3*workers {
-		return max(0, workers-started)
+// Startable returns how many steps may be started. A step that waits for its slot, or for the transaction
+// of its result, needs no worker: in that time, each worker makes aheadOfSlot/latency calls. More
+// steps would miss their slots while they wait for a worker, and so would any while most workers
+// call the provider. latency is that of recent calls, zero if there were none. calls is the number of calls in
+// progress, started that of all steps in progress.
+func Startable(workers int, latency time.Duration, calls, started int) int {
+	limit := workers
+	if latency > 0 && 4*calls <= 3*workers {
+		limit = min(startedPerWorker*workers, workers+int(time.Duration(workers)*aheadOfSlot/latency))
 	}
-	return max(0, startedPerWorker*workers-started)
+	return min(workers, max(0, limit-started))
+}
+
+// observe averages the latency of calls. A concurrent observation may be lost.
+func (q *providerQueue) observe(latency time.Duration) {
+	q.latency.Store(max(1, (7*q.latency.Load()+int64(latency))/8))
 }
 
 // acquire waits until steps may be started, and returns how many; 0 when ctx ends.
 func (q *providerQueue) acquire(ctx context.Context) int {
 	for ctx.Err() == nil {
-		n := Startable(cap(q.workers), len(q.workers), len(q.started))
+		n := Startable(cap(q.workers), time.Duration(q.latency.Load()), len(q.workers), len(q.started))
 		for range n {
 			q.started <- struct{}{} // does not block: nobody else adds
 		}

@@ -84,16 +84,22 @@ func TestAnIdleCentreDoesNotUseTheWriter(t *testing.T) {
 	})
 }
 
-func TestStepsAreStartedAheadUnlessMostWorkersCallTheProvider(t *testing.T) {
-	for name, tc := range map[string]struct{ calls, started, want int }{
-		"nothing is in progress":                    {0, 0, 128},
-		"all steps wait for their slots":            {0, 128, 0},
-		"some workers call":                         {24, 100, 28},
-		"most workers call":                         {25, 25, 7},
-		"all workers call":                          {32, 32, 0},
-		"the provider became slow: many steps wait": {32, 128, 0},
+func TestStepsAreStartedAheadUnlessTheProviderIsSlow(t *testing.T) {
+	for name, tc := range map[string]struct {
+		latency              time.Duration
+		calls, started, want int
+	}{
+		"the latency is not known":                      {0, 0, 0, 32},
+		"a batch has a step for each worker":            {time.Millisecond, 0, 0, 32},
+		"a fast provider":                               {time.Millisecond, 24, 110, 18},
+		"all steps wait for their slots":                {time.Millisecond, 0, 128, 0},
+		"each worker makes two calls before a new slot": {15 * time.Millisecond, 10, 90, 6},
+		"a slow provider":                               {time.Second, 20, 20, 12},
+		"most workers call":                             {time.Millisecond, 25, 25, 7},
+		"all workers call":                              {time.Millisecond, 32, 32, 0},
+		"the provider became slow: many steps wait":     {time.Millisecond, 32, 128, 0},
 	} {
-		if got := lifecycle.Startable(32, tc.calls, tc.started); got != tc.want {
+		if got := lifecycle.Startable(32, tc.latency, tc.calls, tc.started); got != tc.want {
 			t.Errorf("%s: %d steps may be started, want %d", name, got, tc.want)
 		}
 	}
