@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	benchPods    = 1000
+	benchPods    = 2000
 	benchClients = 64
 )
 

@@ -20,9 +20,11 @@ const (
 	// errorInterval the delay after an error.
 	lockedInterval = 20 * time.Millisecond
 	errorInterval  = time.Second
-	// aheadOfSlot is the usual time from the start of a step to its slot. startedPerWorker is how
+	// aheadOfSlot is the usual time from the start of a step to its slot, slotDuration the time in which
+	// the slot may be used (package ratelimit). startedPerWorker is how
 	// many steps of a fast provider may be in progress for each worker.
 	aheadOfSlot      = 30 * time.Millisecond
+	slotDuration     = 20 * time.Millisecond
 	startedPerWorker = 4
 )
 
@@ -221,13 +223,19 @@ func newProviderQueue(workers int) *providerQueue {
 // of its result, needs no worker: in that time, each worker makes aheadOfSlot/latency calls. More
 // steps would miss their slots while they wait for a worker, and so would any while most workers
 // call the provider. latency is that of recent calls, zero if there were none. calls is the number of calls in
-// progress, started that of all steps in progress.
+// progress, started that of all steps in progress. The steps of a transaction have slots close
+// together, so they are called while these last.
 func Startable(workers int, latency time.Duration, calls, started int) int {
-	limit := workers
+	limit, atOnce := workers, workers
 	if latency > 0 && 4*calls <= 3*workers {
 		limit = min(startedPerWorker*workers, workers+int(time.Duration(workers)*aheadOfSlot/latency))
+		atOnce = max(workers, int(time.Duration(workers)*slotDuration/latency))
 	}
-	return min(workers, max(0, limit-started))
+	n := min(atOnce, max(0, limit-started))
+	if started >= 2*workers && n < workers/2 {
+		return 0 // a larger transaction follows soon, and no worker is idle until then
+	}
+	return n
 }
 
 // observe averages the latency of calls. A concurrent observation may be lost.

@@ -90,11 +90,13 @@ func TestStepsAreStartedAheadUnlessTheProviderIsSlow(t *testing.T) {
 		calls, started, want int
 	}{
 		"the latency is not known":                      {0, 0, 0, 32},
-		"a batch has a step for each worker":            {time.Millisecond, 0, 0, 32},
+		"a transaction starts what can be called":       {time.Millisecond, 0, 0, 128},
+		"a provider with the latency of two slots":      {40 * time.Millisecond, 0, 0, 32},
 		"a fast provider":                               {time.Millisecond, 24, 110, 18},
 		"all steps wait for their slots":                {time.Millisecond, 0, 128, 0},
-		"each worker makes two calls before a new slot": {15 * time.Millisecond, 10, 90, 6},
-		"a slow provider":                               {time.Second, 20, 20, 12},
+		"each worker makes two calls before a new slot": {15 * time.Millisecond, 10, 70, 26},
+		"few steps wait for a larger transaction":       {15 * time.Millisecond, 10, 90, 0},
+		"a slow provider":                               {time.Second, 20, 31, 1},
 		"most workers call":                             {time.Millisecond, 25, 25, 7},
 		"all workers call":                              {time.Millisecond, 32, 32, 0},
 		"the provider became slow: many steps wait":     {time.Millisecond, 32, 128, 0},
