@@ -11,8 +11,6 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +50,7 @@ func TestPermission(t *testing.T) {
 	if err := setup.Kubectl(ctx, "label", "namespace", benchStarts, podmeta.Label+"="+podmeta.LabelEnabled); err != nil {
 		t.Fatal(err)
 	}
-	m := permissions{Machine: machine(), Rates: map[string]float64{}}
+	m := permissions{Machine: machine()}
 	s := b.listenForPods(ctx, t)
 	for i := range starts + 1 {
 		bare, _ := s.start(ctx, t, fmt.Sprintf("bare-%d", i), "")
@@ -64,14 +62,12 @@ func TestPermission(t *testing.T) {
 		m.Bare, m.Authorized, m.Server = append(m.Bare, bare), append(m.Authorized, authorized), append(m.Server, callTime(t, p))
 		t.Logf("bare %s, authorized %s, the call %s", bare.Round(time.Millisecond), authorized.Round(time.Millisecond), callTime(t, p))
 	}
-	out, err := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "Applications", "-benchtime", "1x", "../../permission/centre").CombinedOutput()
+	out, err := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "Applications", "-benchtime", "3x", "../../permission/centre").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for _, found := range regexp.MustCompile(`(?m)^BenchmarkApplications/(\w+?)(?:-\d+)?\s.*\s([0-9.]+) applications/s`).FindAllStringSubmatch(string(out), -1) {
-		if m.Rates[found[1]], err = strconv.ParseFloat(found[2], 64); err != nil {
-			t.Fatal(err)
-		}
+	if m.Rates, err = parseRates(string(out)); err != nil {
+		t.Fatal(err)
 	}
 	b.keep(t, sectionPermission, m.markdown())
 }
