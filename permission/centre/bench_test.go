@@ -101,7 +101,7 @@ func benchHTTP(b *testing.B, address string) float64 {
 // benchProvider grants at once.
 type benchProvider struct{}
 
-func (benchProvider) New(api.Provider) (provider.Client, error) { return benchProvider{}, nil }
+func (benchProvider) Client(api.Provider) (provider.Client, error) { return benchProvider{}, nil }
 
 func (benchProvider) Call(context.Context, provider.Call) provider.Result {
 	return provider.Result{Outcome: provider.Done, Reason: provider.ReasonGranted, Sent: true}
