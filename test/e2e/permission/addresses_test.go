@@ -110,6 +110,7 @@ func TestAPodIsRegisteredInTheCMDBBeforeItsPermissions(t *testing.T) {
 // After the sandbox of a pod is killed, the pod has another address, which gets grants.
 // The grants of the previous address are revoked.
 func TestANewSandboxIsGrantedItsAddressAndThePreviousAddressIsRevoked(t *testing.T) {
+	t.Parallel()
 	n := newNamespace(t, enabled)
 	n.mustApply(t, podWith("web", "web", "Always", "sleep 1000"))
 	n.run(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=60s")

@@ -33,6 +33,7 @@ func breakerEntry(t *testing.T, p *corev1.Pod) (string, bool) {
 // With invalid parameters there are exactly three attempts. Then the breaker is open
 // until an authorized user resets it.
 func TestAfterThreeDenialsNoAttemptBeginsUntilAReset(t *testing.T) {
+	t.Parallel()
 	n := newNamespace(t, enabled)
 	n.mustApply(t, podWith("wrong", "wrong", "Always", "sleep 1000"))
 	p := n.get(t, "wrong")
@@ -123,6 +124,7 @@ func TestAPodRecoversWithoutAResetAfterAnOutageOfItsProvider(t *testing.T) {
 // With restartPolicy Never a pod fails when its init container fails, so only a denial
 // may make it fail.
 func TestAPodWithRestartPolicyNeverFailsOnlyWhenItIsDenied(t *testing.T) {
+	t.Parallel()
 	n := newNamespace(t, enabled)
 	n.mustApply(t, podWith("never", "wrong", "Never", "true"))
 	eventually(t, shortTimeout, "the pod has failed", func() error {

@@ -54,57 +54,77 @@ func (n *namespace) runScript(t *testing.T, lines []string, names ...string) str
 	return string(out)
 }
 
-// The documented commands work without changes.
-func TestTheCommandsOfThePlatformTeamsPageWork(t *testing.T) {
-	n := newNamespace(t, enabled)
+// platformCommands are the commands of the page of the platform team.
+type platformCommands struct {
+	*namespace
+	begin, rest []string
+}
+
+func (n *namespace) platformCommands(t *testing.T) platformCommands {
+	t.Helper()
 	all := documentedCommands(t, "permission/centre.md", "Operate")
 	// The first commands define the command ask.
 	end := 1 + slices.IndexFunc(all, func(line string) bool { return strings.HasSuffix(line, "\"$@\"; }\n") })
-	begin, rest := all[:end], append(all[end:], documentedCommands(t, "permission/centre.md", "Reports of existing pods")...)
-	typed := func(id, what string) string {
-		t.Helper()
-		for _, line := range rest {
-			if strings.Contains(line, what) {
-				return n.runScript(t, append(begin[:len(begin):len(begin)], line), "shop", n.name, "web-0", "web", "$id", id, "$cluster", "default")
-			}
+	return platformCommands{n, all[:end:end], append(all[end:], documentedCommands(t, "permission/centre.md", "Reports of existing pods")...)}
+}
+
+// typed runs the command that contains a text, for an application.
+func (c platformCommands) typed(t *testing.T, id, what string) string {
+	t.Helper()
+	for _, line := range c.rest {
+		if strings.Contains(line, what) {
+			return c.runScript(t, append(c.begin, line), "shop", c.name, "web-0", "web", "$id", id, "$cluster", "default")
 		}
-		t.Fatalf("the page has no command with %s", what)
-		return ""
 	}
+	t.Fatalf("the page has no command with %s", what)
+	return ""
+}
+
+// The documented commands work without changes.
+func TestTheCommandsOfThePlatformTeamsPageWork(t *testing.T) {
+	n := newNamespace(t, enabled)
+	commands := n.platformCommands(t)
 	n.mustApply(t, podWith("web", "web", "Always", "sleep 1000"))
 	n.run(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
 	p := n.get(t, "web")
 	app := applications(t, p)[0]
-	if output := typed("", "pod=web-0"); !strings.Contains(output, app.ID) {
+	if output := commands.typed(t, "", "pod=web-0"); !strings.Contains(output, app.ID) {
 		t.Errorf("applications of the pod: %s", output)
 	}
-	if output := typed(app.ID, "/history"); !strings.Contains(output, `"to":"Granted"`) {
+	if output := commands.typed(t, app.ID, "/history"); !strings.Contains(output, `"to":"Granted"`) {
 		t.Errorf("history: %s", output)
 	}
 	setFaults(t, provider.Faults{Status: http.StatusBadGateway})
-	typed(app.ID, "/revoke")
+	commands.typed(t, app.ID, "/revoke")
 	eventually(t, shortTimeout, "the application is leaked", func() error {
-		if output := typed("", "state=Leaked"); !strings.Contains(output, app.ID) {
+		if output := commands.typed(t, "", "state=Leaked"); !strings.Contains(output, app.ID) {
 			return fmt.Errorf("%s", output)
 		}
 		return nil
 	})
-	setFaults(t, provider.Faults{})
+	eventually(t, shortTimeout, "the pods of the cluster are reported", func() error {
+		if output := commands.typed(t, "", "/v1/clusters/$cluster"); !strings.Contains(output, `"reported":`) {
+			return fmt.Errorf("%s", output)
+		}
+		return nil
+	})
+}
 
+func TestTheCommandOfThePlatformTeamsPageResetsADeniedApplication(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t, enabled)
 	n.mustApply(t, podWith("wrong", "typo", "Always", "sleep 1000"))
 	n.waitForReason(t, "wrong", names.ReasonBreakerOpenDenied)
 	correctPermission(t, "typo-db")
 	wrong := n.get(t, "wrong")
-	if output := typed(applications(t, wrong)[0].ID, "/reset"); !strings.Contains(output, string(api.Requested)) {
+	if output := n.platformCommands(t).typed(t, applications(t, wrong)[0].ID, "/reset"); !strings.Contains(output, string(api.Requested)) {
 		t.Errorf("reset: %s", output)
 	}
 	n.run(t, "wait", "--for=condition=Ready", "pod/wrong", "--timeout=60s")
-	if output := typed("", "/v1/clusters/$cluster"); !strings.Contains(output, `"reported":`) {
-		t.Errorf("reports of the cluster: %s", output)
-	}
 }
 
 func TestTheCommandsOfTheApplicationTeamsPageWork(t *testing.T) {
+	t.Parallel()
 	n := newNamespace(t, enabled)
 	n.mustApply(t, podWith("wrong", "wrong", "Always", "sleep 1000"))
 	n.waitForReason(t, "wrong", names.ReasonBreakerOpenDenied)

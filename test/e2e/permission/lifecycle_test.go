@@ -92,6 +92,7 @@ func appStarted(p *corev1.Pod) bool {
 
 // The grants of a completed pod of a Job are revoked before the pod is deleted.
 func TestAFinishedPodIsRevokedWithoutItsDeletion(t *testing.T) {
+	t.Parallel()
 	n := newNamespace(t, enabled)
 	n.mustApply(t, podWith("job", "web", "Never", "exit 0"))
 	eventually(t, shortTimeout, "the pod has succeeded and lost the finalizer", func() error {
@@ -109,6 +110,7 @@ func TestAFinishedPodIsRevokedWithoutItsDeletion(t *testing.T) {
 
 // Pods without sets and pods of namespaces that are not enabled are not changed.
 func TestPodsWithoutSetsAreNotChanged(t *testing.T) {
+	t.Parallel()
 	n := newNamespace(t, enabled)
 	n.mustApply(t, deployment("plain", "", 1))
 	p := n.podOfApp(t, "plain")
@@ -129,6 +131,7 @@ func TestPodsWithoutSetsAreNotChanged(t *testing.T) {
 
 // The annotation of the namespace applies to pods without an annotation.
 func TestSetsOfTheNamespaceApply(t *testing.T) {
+	t.Parallel()
 	n := newNamespace(t, enabled)
 	n.run(t, "annotate", "namespace", n.name, names.SetAnnotation+"=web")
 	plain := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(1)),

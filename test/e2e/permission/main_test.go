@@ -10,6 +10,7 @@ package permission
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -33,7 +34,15 @@ const shortSettings = `{"data":{"revoke-deadline":"20s","pod-report-interval":"1
 // defaultSettings are the values of config/permission.
 const defaultSettings = `{"data":{"revoke-deadline":"5m","pod-report-interval":"1h","backoff-duration":"2m","backoff-jitter":"1.0","backoff-cap":"1h"}}`
 
+// parallelTests is the number of tests that run at once. They mostly wait, so it exceeds the two
+// cores of a small machine.
+const parallelTests = "6"
+
+// Tests that run in parallel change only their namespace. They begin after all others, which
+// disturb the parts of the system or the double.
 func TestMain(m *testing.M) {
+	flag.Parse()
+	_ = flag.Set("test.parallel", parallelTests) // the flag exists and accepts a number
 	code := 1
 	if err := prepare(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "prepare:", err)

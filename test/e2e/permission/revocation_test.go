@@ -95,6 +95,7 @@ func TestPodsAreDeletedWithinTheDeadlineWhileTheCentreIsDownAndRevokedLater(t *t
 // revoked and the finalizer removed. The node has no kubelet: the test reports the pod's
 // address and calls the init-action-server in place of the init container.
 func TestAPodOfADeletedNodeIsRevoked(t *testing.T) {
+	t.Parallel()
 	n := newNamespace(t, enabled)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{GenerateName: "lost-", Labels: map[string]string{"test.breakwater.dev/lost": n.name}},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "test.breakwater.dev/lost", Effect: corev1.TaintEffectNoSchedule}}}}
@@ -162,6 +163,7 @@ func grantAsInitContainer(t *testing.T, p *corev1.Pod) {
 
 // A draining pod keeps its grants.
 func TestADrainingPodKeepsItsPermissionUntilItHasEnded(t *testing.T) {
+	t.Parallel()
 	n := newNamespace(t, enabled)
 	n.mustApply(t, `{apiVersion: v1, kind: Pod, metadata: {name: slow, annotations: {stke.io/permission-set: web}}, spec: {terminationGracePeriodSeconds: 12,
  containers: [{name: app, image: busybox, command: [/bin/sh, -c, "trap '' TERM; while true; do sleep 1; done"]}]}}`)

@@ -118,6 +118,7 @@ func TestUnauthorizedRequestsAreRejected(t *testing.T) {
 // The label can be neither forged nor removed, and the webhook replaces a user's
 // container with the name of the init container.
 func TestTheLabelOfAPodIsNeitherForgedNorRemoved(t *testing.T) {
+	t.Parallel()
 	n := newNamespace(t, enabled)
 	r := n.apply(t, `{apiVersion: v1, kind: Pod, metadata: {name: forged, labels: {stke.io/permission: required}},
  spec: {containers: [{name: app, image: busybox, command: [/bin/sleep, infinity]}]}}`)
@@ -146,6 +147,7 @@ func TestTheLabelOfAPodIsNeitherForgedNorRemoved(t *testing.T) {
 // Workloads and namespaces with unknown sets are denied, and so is a pod with
 // hostNetwork and a pod-scoped set.
 func TestUnknownSetsAndPodScopedSetsWithHostNetworkAreDenied(t *testing.T) {
+	t.Parallel()
 	n := newNamespace(t, enabled)
 	if r := n.apply(t, deployment("unknown", "there-is-none", 1)); r.Code == 0 || !strings.Contains(r.Stderr, "there is no permission set there-is-none") {
 		t.Errorf("an unknown set:\n%s", r)
