@@ -1,0 +1,6 @@
+//go:build !race
+
+package property
+
+// defaultChecks is the number of histories of each test.
+const defaultChecks = "30"
