@@ -45,8 +45,10 @@ release: ## Push images to KO_DOCKER_REPO and write the files of release VERSION
 install: apply
 	@hack/wait-ready.sh
 
+# Targets that are joined by + run at the same time. test-cluster compares the state of this
+# machine before and after, so no target beside it may start a cluster; verify writes files.
 test: ## Lint, verify, unit, release, end-to-end and chaos tests, with a summary.
-	@hack/test.sh lint verify test-unit test-release test-cluster test-alone test-controlplane test-e2e test-chaos
+	@hack/test.sh lint+test-alone verify test-unit test-release+test-cluster test-controlplane test-e2e test-chaos
 
 test-unit: ## Unit tests, with the race detector.
 	@hack/packages.sh

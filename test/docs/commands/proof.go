@@ -101,7 +101,7 @@ var Proofs = []Proof{
 
 	// make.
 	in(".ci/run", "make test", `make test`),
-	in("Makefile", "hack/test.sh lint verify test-unit test-release test-cluster test-alone test-controlplane test-e2e test-chaos",
+	in("Makefile", "hack/test.sh lint+test-alone verify test-unit test-release+test-cluster test-controlplane test-e2e test-chaos",
 		`make (lint|verify|test-unit|test-release|test-cluster|test-alone|test-controlplane|test-e2e|test-chaos|up|lint verify|lint verify test-unit|generate)`),
 	in("test/docs/proof_test.go", `"make", "-s", "help"`, `make help`),
 	in("tools/site/site_test.go", "Read(root, repository)", `make site`),
