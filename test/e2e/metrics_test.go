@@ -55,17 +55,20 @@ spec:
 `
 
 // metricSpecs run function judge with a real Prometheus (startPrometheus). Each watches pods
-// for a minute, one after the other.
-func metricSpecs() []spec {
+// for a minute, one after the other. Their first versions are created here: other specs run
+// until the pods are old enough.
+func metricSpecs(t *testing.T, e *environment) []spec {
+	t.Helper()
+	e.startPrometheus(t)
 	return []spec{
-		{"a release of which 7 % of the requests fail is held, with the reason", failingRequests},
-		{"a good release passes by its metrics", goodRequests},
-		{"a release without data is held", withoutData},
+		{"a release of which 7 % of the requests fail is held, with the reason", failingRequests(e.metricsNamespace(t))},
+		{"a good release passes by its metrics", goodRequests(e.metricsNamespace(t))},
+		{"a release without data is held", withoutData(e.metricsNamespace(t))},
 	}
 }
 
 // metricsNamespace has a Deployment of three pods, which are replaced one by one.
-func metricsNamespace(t *testing.T, e *environment) *namespace {
+func (e *environment) metricsNamespace(t *testing.T) *namespace {
 	t.Helper()
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 3, builder.Simulated, func(d *appsv1.Deployment) {
@@ -73,6 +76,16 @@ func metricsNamespace(t *testing.T, e *environment) *namespace {
 		d.Spec.MinReadySeconds = 20
 		d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0))}
 	}))
+	return n
+}
+
+// comparedAge is the age of old pods from which they are compared: the judge leaves out their
+// first minute, and one of its cells of 15 s may have begun then.
+const comparedAge = 75 * time.Second
+
+// awaitFirstVersion waits until new pods can be compared with those of the first version.
+func (n *namespace) awaitFirstVersion(t *testing.T) {
+	t.Helper()
 	await(t, rolloutTimeout, "the first version runs", func(ctx context.Context) error {
 		d, err := n.kube.AppsV1().Deployments(n.name).Get(ctx, "web", metav1.GetOptions{})
 		if err == nil && d.Status.AvailableReplicas < 3 {
@@ -80,14 +93,13 @@ func metricsNamespace(t *testing.T, e *environment) *namespace {
 		}
 		return err
 	})
-	// The judge does not compare the first minute of old pods.
 	await(t, lookTimeout, "the pods of the first version are old enough to be compared with", func(ctx context.Context) error {
 		pods, err := n.kube.CoreV1().Pods(n.name).List(ctx, metav1.ListOptions{LabelSelector: exported})
 		if err != nil {
 			return err
 		}
 		for i := range pods.Items {
-			if age := time.Since(pods.Items[i].CreationTimestamp.Time); age < 2*time.Minute {
+			if age := time.Since(pods.Items[i].CreationTimestamp.Time); age < comparedAge {
 				return fmt.Errorf("pod %s is %s old", pods.Items[i].Name, age)
 			}
 		}
@@ -97,50 +109,55 @@ func metricsNamespace(t *testing.T, e *environment) *namespace {
 	if r, err := n.kubectl.RunWithInput(t.Context(), metricCheck, "apply", "-f", "-"); err != nil || r.Code != 0 {
 		t.Fatalf("%v\n%s", err, r)
 	}
-	return n
 }
 
-func failingRequests(t *testing.T, e *environment) {
-	n := metricsNamespace(t, e)
-	n.release(t, "web", bad)
-	c := n.awaitPhase(t, lookTimeout, "web", v1alpha1.ReleaseSuspend)
-	if cond := c.Status.GetCondition(apis.ConditionSucceeded); !strings.Contains(cond.Message, "metrics: http-errors: ") || !strings.Contains(cond.Message, " % of new pods against ") {
-		t.Errorf("the message is %q", cond.Message)
-	}
-	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
-	if out := n.run(t, "describe", "changeworkload", c.Name); !strings.Contains(out, "http-errors") {
-		t.Errorf("kubectl describe does not explain the fail:\n%s", out)
-	}
-	n.checkDenied(t, "web", "patch", "deployment", "web", "--type", "merge", "-p", releaseOf("v3"))
-}
-
-func goodRequests(t *testing.T, e *environment) {
-	n := metricsNamespace(t, e)
-	n.release(t, "web", "v2")
-	c := n.awaitPhase(t, lookTimeout, "web", v1alpha1.ReleaseSuccess)
-	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsTrue() || c.Status.Counts.Passed != 3 {
-		t.Errorf("condition Judged is %+v, counts %+v", cond, c.Status.Counts)
-	}
-}
-
-func withoutData(t *testing.T, e *environment) {
-	n := metricsNamespace(t, e)
-	missing := strings.ReplaceAll(metricCheck, "e2e_", "e2e_missing_")
-	if r, err := n.kubectl.RunWithInput(t.Context(), missing, "apply", "-f", "-"); err != nil || r.Code != 0 {
-		t.Fatalf("%v\n%s", err, r)
-	}
-	n.release(t, "web", "v2")
-	await(t, lookTimeout, "the release waits for a person, with the reason", func(ctx context.Context) error {
-		c, err := n.current(ctx, "web")
-		if err != nil {
-			return err
+func failingRequests(n *namespace) func(*testing.T, *environment) {
+	return func(t *testing.T, _ *environment) {
+		n.awaitFirstVersion(t)
+		n.release(t, "web", bad)
+		c := n.awaitPhase(t, lookTimeout, "web", v1alpha1.ReleaseSuspend)
+		if cond := c.Status.GetCondition(apis.ConditionSucceeded); !strings.Contains(cond.Message, "metrics: http-errors: ") || !strings.Contains(cond.Message, " % of new pods against ") {
+			t.Errorf("the message is %q", cond.Message)
 		}
-		cond := c.Status.GetCondition(apis.ConditionSucceeded)
-		if cond == nil || !cond.IsUnknown() || cond.Reason != v1alpha1.ReasonHeldUnjudged || !strings.Contains(cond.Message, "metrics: ") {
-			return fmt.Errorf("condition Succeeded is %+v", cond)
+		n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
+		if out := n.run(t, "describe", "changeworkload", c.Name); !strings.Contains(out, "http-errors") {
+			t.Errorf("kubectl describe does not explain the fail:\n%s", out)
 		}
-		return nil
-	})
+		n.checkDenied(t, "web", "patch", "deployment", "web", "--type", "merge", "-p", releaseOf("v3"))
+	}
+}
+
+func goodRequests(n *namespace) func(*testing.T, *environment) {
+	return func(t *testing.T, _ *environment) {
+		n.awaitFirstVersion(t)
+		n.release(t, "web", "v2")
+		c := n.awaitPhase(t, lookTimeout, "web", v1alpha1.ReleaseSuccess)
+		if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsTrue() || c.Status.Counts.Passed != 3 {
+			t.Errorf("condition Judged is %+v, counts %+v", cond, c.Status.Counts)
+		}
+	}
+}
+
+func withoutData(n *namespace) func(*testing.T, *environment) {
+	return func(t *testing.T, _ *environment) {
+		n.awaitFirstVersion(t)
+		missing := strings.ReplaceAll(metricCheck, "e2e_", "e2e_missing_")
+		if r, err := n.kubectl.RunWithInput(t.Context(), missing, "apply", "-f", "-"); err != nil || r.Code != 0 {
+			t.Fatalf("%v\n%s", err, r)
+		}
+		n.release(t, "web", "v2")
+		await(t, lookTimeout, "the release waits for a person, with the reason", func(ctx context.Context) error {
+			c, err := n.current(ctx, "web")
+			if err != nil {
+				return err
+			}
+			cond := c.Status.GetCondition(apis.ConditionSucceeded)
+			if cond == nil || !cond.IsUnknown() || cond.Reason != v1alpha1.ReasonHeldUnjudged || !strings.Contains(cond.Message, "metrics: ") {
+				return fmt.Errorf("condition Succeeded is %+v", cond)
+			}
+			return nil
+		})
+	}
 }
 
 // startPrometheus starts Debian's Prometheus with an exporter of the tests, and makes

@@ -59,10 +59,9 @@ func connections(t *testing.T) (all []connection, functions []string) {
 	return all, functions
 }
 
-// The other tests of this package show that the components reach each other: TestMain enforces
-// the NetworkPolicies. test/networkpolicy checks that each line of each policy has its probes.
-func TestEachComponentAcceptsOnlyTheConnectionsThatItsPolicyNames(t *testing.T) {
-	e := newEnvironment(t)
+// acceptedConnections: the other specs show that the components reach each other, because TestMain
+// enforces the NetworkPolicies. test/networkpolicy checks that each line of each policy has its probes.
+func acceptedConnections(t *testing.T, e *environment) {
 	all, functions := connections(t)
 	e.runPod(t, system, map[string]string{testLabel: "another"}, "trap exit TERM; while true; do sleep 1; done")
 	e.keepAwake(t, functions)

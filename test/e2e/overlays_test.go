@@ -29,10 +29,9 @@ import (
 // have. test/overlays has their schemas.
 var kindsNotInstalled = []string{"RabbitmqBrokerConfig"}
 
-// TestOverlays validates each object of each overlay with the API server and
-// the webhooks of Knative.
-func TestOverlays(t *testing.T) {
-	e := newEnvironment(t)
+// validOverlays validates each object of each overlay with the API server and
+// the webhooks of Knative, one overlay after the other: other specs run beside it.
+func validOverlays(t *testing.T, e *environment) {
 	groups, err := restmapper.GetAPIGroupResources(e.kube.Discovery())
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +44,6 @@ func TestOverlays(t *testing.T) {
 	n := e.notOptedInNamespace(t)
 	for _, f := range folders {
 		t.Run(f.Name(), func(t *testing.T) {
-			t.Parallel()
 			manifests := n.run(t, "kustomize", filepath.Join("..", "..", "config", "overlays", f.Name()))
 			objects := n.readManifests(t, mapper, manifests)
 			if len(objects) < 40 {

@@ -13,7 +13,6 @@ import (
 // verdictTimeout: a check without a verdict ends by the policy after its
 // timeout. A lost callback and a missing verdict have the same effect.
 func verdictTimeout(t *testing.T, e *environment) {
-	e.setConfig(t, v1alpha1.ConfigPostTimeout, "3s")
 	lost := failed()
 	lost.Lost = true
 	batchLost, orderNever := e.optedInNamespace(t), e.optedInNamespace(t)
@@ -44,7 +43,6 @@ func verdictTimeout(t *testing.T, e *environment) {
 // rules, which retrieve does not confirm. The release waits for a person, although
 // no-verdict is Pass.
 func contradictedPass(t *testing.T, e *environment) {
-	e.setConfig(t, v1alpha1.ConfigPostTimeout, "3s")
 	ofBatch, ofOrder := e.optedInNamespace(t), e.optedInNamespace(t)
 	ofBatch.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Ending: double.TimedOut}})
 	ofBatch.create(t, builder.Deployment("web", 1, builder.Simulated))

@@ -6,9 +6,11 @@ import (
 	"context"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 )
@@ -23,6 +25,7 @@ type spec struct {
 // kind of workload.
 func TestWithoutAServer(t *testing.T) {
 	e := newEnvironment(t)
+	metrics := metricSpecs(t, e)
 	runSequentially(t, e, []spec{
 		{"a namespace that is not opted in is never touched, and its requests never reach the webhook", notOptedIn},
 		{"a change of isBlockingUp takes effect within 2 s and resumes no held rollout", blockingSwitch},
@@ -30,8 +33,10 @@ func TestWithoutAServer(t *testing.T) {
 		{"a kind of workload is judged while config-workloads lists it", configuredKind},
 	})
 	withCloneSets(t, e)
-	e.startPrometheus(t)
-	runInParallel(t, e, slices.Concat(metricSpecs(), kindSpecs(), []spec{
+	runInParallel(t, e, slices.Concat(metrics, []spec{
+		{"each component accepts only the connections that its policy names", acceptedConnections},
+	}, kindSpecs(), []spec{
+		{"the API server accepts each object of each overlay", validOverlays},
 		{"the two default OpsConfigInfos exist", defaultConfigurations},
 		{"the commands of the README work unchanged", walkthrough("PreFailed")},
 		{"opting a namespace in does not judge running workloads", optIn},
@@ -58,14 +63,15 @@ func TestWithoutAServer(t *testing.T) {
 	}))
 }
 
-// With a server each pod is judged.
+// With a server each pod is judged. The specs of these groups need no other setting, so they run at once.
 func TestWithAServer(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)
 	runSequentially(t, e, []spec{
 		{"the functions start from zero and return to zero", fromZeroAndBack},
 	})
-	runInParallel(t, e, []spec{
+	runInParallel(t, e, slices.Concat(orderSpecs(), []spec{
+		{"a failed Revision of a Knative Service loses its traffic, and a repair succeeds", knativeServiceReleases},
 		{"the commands of the README work unchanged", walkthrough("PostFinish")},
 		{"a release whose pods pass succeeds and keeps its ChangeWorkload and ChangePods", passingRelease},
 		{"a release with a failed pod stops, and a repair completes it", failingRelease},
@@ -80,26 +86,33 @@ func TestWithAServer(t *testing.T) {
 		{"a forged verdict changes nothing", sentToTheBroker},
 		{"a forged event is not reported to the server", reportSentToTheBroker},
 		{"kubectl rollout undo to a version that succeeded is admitted", rolloutUndo},
-		{"a failed Revision of a Knative Service loses its traffic, and a repair succeeds", knativeServiceReleases},
-	})
+	}, faultSpecs()))
 }
 
-// Order checks, batches and unjudged releases.
+func orderSpecs() []spec {
+	return []spec{
+		{"a release scaled by an autoscaler while it runs succeeds", autoscaledRelease},
+		{"a release scaled while it runs succeeds, and a replaced pod is judged again", scaledRelease},
+		{"a fail of the order check in stage PRE holds the release until a person overrules it", orderFailInPre},
+		{"a fail of the order check in stage POST holds the release, and a rollback ends it", orderFailInPost},
+		{"the order is opened, started, finished and closed, each once", closedOrder},
+		{"the order of a superseded release is canceled", supersededOrder},
+	}
+}
+
+// Settings of the order, of batches and of unjudged releases.
 func TestTheOrder(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)
-	runInParallel(t, e, []spec{
-		{"the order is opened, started, finished and closed, each once", closedOrder},
-		{"a fail of the order check in stage PRE holds the release until a person overrules it", orderFailInPre},
-		{"a fail of the order check in stage POST holds the release, and a rollback ends it", orderFailInPost},
-		{"the order of a superseded release is canceled", supersededOrder},
-		{"a release scaled while it runs succeeds, and a replaced pod is judged again", scaledRelease},
-		{"a release scaled by an autoscaler while it runs succeeds", autoscaledRelease},
+	t.Run("with a short timeout", func(t *testing.T) {
+		e.setConfig(t, v1alpha1.ConfigPostTimeout, "3s")
+		runInParallel(t, e, []spec{
+			{"a check without a verdict ends by the policy after its timeout", verdictTimeout},
+			{"a pass that the server contradicts holds the release until a person judges it", contradictedPass},
+		})
 	})
 	runSequentially(t, e, []spec{
 		{"an unjudged check follows the policy of its stage", noVerdictPerStage},
-		{"a check without a verdict ends by the policy after its timeout", verdictTimeout},
-		{"a pass that the server contradicts holds the release until a person judges it", contradictedPass},
 		{"a start that the server forgot and a pass whose callback is lost cost seconds", lostByTheServer},
 		{"batches are a percentage of the replicas, and leftover pods are judged", percentageBatches},
 		{"many releases at once leave no pod unjudged", manyReleases},
@@ -111,13 +124,16 @@ func TestTheOrder(t *testing.T) {
 func TestReleasesWhilePartsAreDown(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)
-	runSequentially(t, e, []spec{
+	// None of these parts answers the callback of another spec or admits its changes.
+	runInParallel(t, e, []spec{
 		{"a release ends correctly when the channel is killed twice, once before a fail arrives", lostEvents},
 		{"a release ends correctly when the controller is killed", killedComponent(component("controller"))},
-		{"a release ends correctly when the webhook is killed", killedComponent(component("webhook"))},
 		{"a release ends correctly when submit is killed", killedComponent(function("submit"))},
 		{"a release ends correctly when verdict is killed", killedComponent(function("verdict"))},
 		{"a release ends correctly when report is killed", killedComponent(function("report"))},
+	})
+	runSequentially(t, e, []spec{
+		{"a release ends correctly when the webhook is killed", killedComponent(component("webhook"))},
 		{"a release ends correctly when callback is killed", killedComponent(function("callback"))},
 		{"a verdict received while the Broker is down is applied", verdictWithoutBroker},
 		{"verdicts received while function verdict is deleted are applied, also when deadletter is killed or the Broker is down", verdictsWithoutFunction},
@@ -129,11 +145,20 @@ func TestReleasesWhilePartsAreDown(t *testing.T) {
 	}
 }
 
+// installDouble builds and installs the double once: it stays until the next run.
+var installDouble = sync.OnceValue(func() error {
+	e, err := connect()
+	if err != nil {
+		return err
+	}
+	return judge.Install(context.Background(), e.kube, os.Stderr)
+})
+
 // configure configures the double as the server until the test ends.
 func configure(t *testing.T, e *environment) {
 	t.Helper()
 	began := time.Now()
-	if err := judge.Install(t.Context(), e.kube, os.Stderr); err != nil {
+	if err := installDouble(); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("the double was installed in %s", time.Since(began).Round(time.Second))
