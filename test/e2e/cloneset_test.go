@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -57,7 +59,7 @@ func withCloneSets(t *testing.T, e *environment) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		c := cloneSetController{kube: e.kube, objects: e.dynamic.Resource(cloneSet.GroupVersionResource())}
+		c := cloneSetController{kube: e.kube, objects: e.dynamic.Resource(cloneSet.GroupVersionResource()), revisions: sets.New[string]()}
 		wait.UntilWithContext(ctx, c.sync, pollInterval)
 	}()
 	t.Cleanup(func() { stop(); <-over })
@@ -94,6 +96,8 @@ func cloneSetObject(seconds int64) *unstructured.Unstructured {
 type cloneSetController struct {
 	kube    kubernetes.Interface
 	objects dynamic.NamespaceableResourceInterface
+	// revisions are the ControllerRevisions that exist, by namespace and name.
+	revisions sets.Set[string]
 }
 
 // sync reconciles all CloneSets once. The next call retries errors.
@@ -160,10 +164,14 @@ func (c cloneSetController) reconcile(ctx context.Context, o *unstructured.Unstr
 	case len(pods) > spec.Replicas, old > 0 && !spec.UpdateStrategy.Paused && available == len(pods):
 		err = c.kube.CoreV1().Pods(o.GetNamespace()).Delete(ctx, pods[0].Name, *metav1.NewPreconditionDeleteOptions(string(pods[0].UID)))
 	}
-	o.Object["status"] = map[string]any{
+	status := map[string]any{
 		"observedGeneration": o.GetGeneration(), "replicas": int64(len(pods)),
 		"updatedReplicas": int64(len(pods) - old), "availableReplicas": int64(available),
 	}
+	if reflect.DeepEqual(o.Object["status"], status) {
+		return err
+	}
+	o.Object["status"] = status
 	_, updateErr := c.objects.Namespace(o.GetNamespace()).UpdateStatus(ctx, o, metav1.UpdateOptions{})
 	return errors.Join(err, updateErr)
 }
@@ -182,18 +190,24 @@ func (c cloneSetController) revision(ctx context.Context, o *unstructured.Unstru
 	if _, err := hash.Write(data); err != nil {
 		return "", err
 	}
+	name := fmt.Sprintf("%s-%08x", o.GetName(), hash.Sum32())
+	key := o.GetNamespace() + "/" + name
+	if c.revisions.Has(key) {
+		return name, nil
+	}
 	r := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: fmt.Sprintf("%s-%08x", o.GetName(), hash.Sum32()), Annotations: o.GetAnnotations(),
+			Name: name, Annotations: o.GetAnnotations(),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(o, cloneSet.GroupVersionKind)},
 		},
 		Data: runtime.RawExtension{Raw: data}, Revision: o.GetGeneration(),
 	}
 	_, err = c.kube.AppsV1().ControllerRevisions(o.GetNamespace()).Create(ctx, r, metav1.CreateOptions{})
-	if apierrs.IsAlreadyExists(err) {
-		err = nil
+	if err != nil && !apierrs.IsAlreadyExists(err) {
+		return "", err
 	}
-	return r.Name, err
+	c.revisions.Insert(key)
+	return name, nil
 }
 
 func (c cloneSetController) create(ctx context.Context, o *unstructured.Unstructured, template corev1.PodTemplateSpec, revision string) error {
