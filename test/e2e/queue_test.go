@@ -38,14 +38,14 @@ func (e *environment) limitRate(t *testing.T, perSecond int) {
 	observe(t, 2*time.Second) // it takes effect within 2 s
 }
 
-// manyReleases: 8 releases of 20 pods need 352 calls, for which the rate limit
-// leaves 39 s if all replicas of function submit run, and more if one does. That is
-// longer than every timeout of a stage.
+// manyReleases: 4 releases of 12 pods need 112 calls, for which the rate limit
+// leaves 37 s if all replicas of function submit run, and more if one does. That is
+// longer than every timeout of a stage. test/load has larger releases.
 func manyReleases(t *testing.T, e *environment) {
 	const (
-		releases  = 8
-		replicas  = 20
-		perSecond = 9
+		releases  = 4
+		replicas  = 12
+		perSecond = 3
 		timeout   = 15 * time.Second
 	)
 	for _, kind := range []v1alpha1.ConfigType{v1alpha1.ConfigPreTimeout, v1alpha1.ConfigPostTimeout, v1alpha1.ConfigOrderTimeout} {
