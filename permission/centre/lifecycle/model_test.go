@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -36,6 +38,9 @@ func TestNoGrantOutlivesItsPod(t *testing.T) {
 	// The model does not test power failures.
 	if _, err := s.Writer().Exec("PRAGMA synchronous = OFF"); err != nil {
 		t.Fatal(err)
+	}
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		_ = flag.Set(checks.Name, strconv.Itoa(100/raceSlowdown)) // it accepts a number
 	}
 	steps := 0
 	rapid.Check(t, func(rt *rapid.T) {

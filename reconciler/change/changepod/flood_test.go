@@ -236,7 +236,7 @@ func TestNoBatchIsUnjudgedBecauseTheBrokerWasUnreachable(t *testing.T) {
 	for name, tc := range map[string]struct{ releases, batches, callsPerSecond int }{
 		"few batches": {5, 10, 20},
 		// A batch whose wake-up was lost waits for another turn, longer than submit-timeout.
-		"many batches": {20, 20, 4},
+		"many batches": {20 / raceSlowdown, 20, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFlood(t, tc.releases, tc.batches)

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	for name, value := range map[string]string{"rapid.checks": "200", "rapid.steps": "100", "rapid.nofailfile": "true"} {
+	for name, value := range map[string]string{"rapid.checks": defaultChecks, "rapid.steps": "100", "rapid.nofailfile": "true"} {
 		if !given[name] {
 			_ = flag.Set(name, value) // rapid defines these flags
 		}

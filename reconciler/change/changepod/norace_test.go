@@ -1,0 +1,5 @@
+//go:build !race
+
+package changepod
+
+const raceSlowdown = 1

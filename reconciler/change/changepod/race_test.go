@@ -1,0 +1,7 @@
+//go:build race
+
+package changepod
+
+// raceSlowdown reduces the load. The simulation runs in one goroutine; make test-unit also runs
+// it without the race detector.
+const raceSlowdown = 4

@@ -1,0 +1,6 @@
+//go:build race
+
+package budget
+
+// The model runs in one goroutine. make test-unit also runs it without the race detector.
+const defaultChecks = "40"
