@@ -37,14 +37,14 @@ func awaitsPostVerdict(p *v1alpha1.ChangePod) bool {
 }
 
 // lostEvents: the channel loses its events twice, during a release and before a
-// fail arrives.
+// fail arrives. Specs beside it kill other parts, so each wait includes a restart.
 func lostEvents(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 6, builder.Simulated, builder.Paced(2)))
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
+	n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.setChecks(t, double.CheckRule{Match: batch(5, double.Post), Then: delayed(2*time.Second, failed())})
 	n.release(t, "web", "v2")
-	n.awaitBatch(t, rolloutTimeout, "web", 2, "exists", exists)
+	n.awaitBatch(t, recoveryTimeout, "web", 2, "exists", exists)
 	e.kill(t, dispatcher())
 	n.awaitBatch(t, recoveryTimeout, "web", 5, "is submitted for its POST check", hasPostSubmission)
 	e.kill(t, dispatcher())
@@ -92,7 +92,7 @@ func killedComponent(p target) func(*testing.T, *environment) {
 			double.CheckRule{Then: delayed(time.Second, double.Behaviour{})},
 		)
 		n.create(t, builder.Deployment("web", 6, builder.Simulated))
-		n.awaitBatch(t, rolloutTimeout, "web", 4, "is submitted for its POST check", hasPostSubmission)
+		n.awaitBatch(t, recoveryTimeout, "web", 4, "is submitted for its POST check", hasPostSubmission)
 		if p == function("callback") || p == function("verdict") {
 			if sent := n.awaitCallbacks(t, "fail", 1); sent.Status != http.StatusOK {
 				t.Errorf("the callback was answered %d, want 200", sent.Status)
