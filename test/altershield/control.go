@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 )
@@ -73,7 +74,8 @@ func (d *Double) Orders() []Order {
 // control adds the control interface under /double/.
 func (d *Double) control() {
 	d.mux.HandleFunc("GET /double/health", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+		// Serving sets K_REVISION. So a test sees which Revision of a Knative Service answers.
+		writeJSON(w, http.StatusOK, map[string]string{"status": "ok", "revision": os.Getenv("K_REVISION")})
 	})
 	d.mux.HandleFunc("GET /double/log", func(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, d.Log().filter(r.URL.Query().Get("order")))

@@ -24,8 +24,8 @@ const knativeService = `{"apiVersion":"serving.knative.dev/v1","kind":"Service",
 "metadata":{"annotations":{"test.breakwater.dev/release":"v1","autoscaling.knative.dev/min-scale":"1"}},
 "spec":{"enableServiceLinks":false,"containers":[{"image":%q,"env":[{"name":"TOKEN","value":"x"}]}]}}}}`
 
-// knativeServiceReleases: a good Revision passes. A bad one loses its traffic, the next is denied,
-// and a repair succeeds.
+// knativeServiceReleases: a good Revision passes. A bad one loses its traffic, also when Serving
+// rolls it out gradually, the next is denied, and a repair succeeds. No request fails meanwhile.
 func knativeServiceReleases(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	image := n.imageOfDouble(t)
@@ -33,11 +33,15 @@ func knativeServiceReleases(t *testing.T, e *environment) {
 	kind := workload.KnativeService
 	n.awaitSavedTemplate(t, kind, "web", 1)
 	good := n.revisionOf(t, 1)
+	requests := n.sendRequests(t, "web")
+	requests.awaitOnly(t, good)
 
 	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: failed()})
 	n.patchKnative(t, releaseOf("v2"))
 	n.awaitAttempt(t, rolloutTimeout, kind, "web", 2, v1alpha1.ReleaseSuspend)
 	n.awaitTraffic(t, good)
+	requests.awaitOnly(t, good)
+	t.Log("at once: " + requests.shareOf(n.revisionOf(t, 2)))
 	denied := n.try(t, "patch", kind.Argument(), "web", "--type=merge", "-p", releaseOf("v3"))
 	if denied.Code == 0 || !strings.Contains(denied.Stderr, "service web is suspended") {
 		t.Errorf("the next release: %+v", denied)
@@ -47,6 +51,15 @@ func knativeServiceReleases(t *testing.T, e *environment) {
 	n.awaitTraffic(t, good)
 	n.awaitAttempt(t, rolloutTimeout, kind, "web", 3, v1alpha1.ReleaseSuccess)
 	n.awaitTraffic(t, "")
+	repaired := n.revisionOf(t, 3)
+	requests.awaitOnly(t, repaired)
+
+	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: failed()})
+	n.patchKnative(t, strings.Replace(releaseOf("v4"), `{"spec"`, `{"metadata":{"annotations":{"serving.knative.dev/rollout-duration":"10m"}},"spec"`, 1))
+	n.awaitAttempt(t, rolloutTimeout, kind, "web", 4, v1alpha1.ReleaseSuspend)
+	n.awaitTraffic(t, repaired)
+	requests.awaitOnly(t, repaired)
+	t.Log("gradually, in 10 minutes: " + requests.shareOf(n.revisionOf(t, 4)))
 	all, err := n.change.ChangeWorkloads(n.name).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
