@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// ErrFull: too many items wait. This one was not run.
+// ErrFull is the error of an item that was not run, because too many wait.
 var ErrFull = errors.New("too many requests wait for the store")
 
 // Limits bound a Queue.

@@ -33,7 +33,7 @@ func (e *Engine) Acknowledge(ctx context.Context, id, user string, authorize fun
 		return err
 	})
 	if errors.Is(err, errUnchanged) {
-		app, grants, _, err = e.load(ctx, id, RequestUnchanged)
+		app, grants, err = e.load(ctx, id)
 	}
 	return app, grants, err
 }

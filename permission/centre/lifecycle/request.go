@@ -94,7 +94,7 @@ func (e *Engine) requestExisting(ctx context.Context, id, user string, podExists
 		return t.beginAttempt(scope, members)
 	})
 	if errors.Is(err, errUnchanged) || errors.Is(err, ErrRevokeRequested) {
-		app, grants, _, loadErr := e.load(ctx, id, RequestUnchanged)
+		app, grants, loadErr := e.load(ctx, id)
 		return app, grants, RequestUnchanged, errors.Join(onlyRevokeRequested(err), loadErr)
 	}
 	return app, grants, outcome, err
@@ -180,14 +180,14 @@ func grantIPs(r api.ApplicationRequest, p api.Provider) []string {
 }
 
 // load reads an application and its grants.
-func (e *Engine) load(ctx context.Context, id string, outcome RequestOutcome) (store.Application, []store.Grant, RequestOutcome, error) {
+func (e *Engine) load(ctx context.Context, id string) (store.Application, []store.Grant, error) {
 	v := e.Store.View(ctx)
 	app, err := v.Application(id)
 	if err != nil {
-		return app, nil, outcome, err
+		return app, nil, err
 	}
 	grants, err := v.Grants(id)
-	return app, grants, outcome, err
+	return app, grants, err
 }
 
 // reportReuse reports a pod that got an address with leaked grants of another

@@ -25,7 +25,7 @@ func (e *Engine) Revoke(ctx context.Context, id, user string) (store.Application
 		return t.advance()
 	})
 	if errors.Is(err, errUnchanged) {
-		app, grants, _, err = e.load(ctx, id, RequestUnchanged)
+		app, grants, err = e.load(ctx, id)
 	}
 	return app, grants, began, err
 }
