@@ -31,6 +31,11 @@ const (
 	Leaked State = "Leaked"
 )
 
+// States are all states of an application.
+func States() []State {
+	return []State{Requested, Applying, Granted, Denied, Failed, Revoking, Revoked, Leaked}
+}
+
 // ApplicationRequest requests a permission set for one pod: the body of
 // POST /v1/applications. Cluster, PodUID, PodIPs and Set identify the
 // application. The answer is 201 for a new application; 200 with the same

@@ -237,6 +237,21 @@ func TestAnAuthorizationErrorNamesTheUserAndTheRequirement(t *testing.T) {
 	}
 }
 
+func TestAListOfUnknownStatesIsABadRequest(t *testing.T) {
+	w := newFixture(t, "sqlite:"+t.TempDir()+"/centre.db")
+	for query, valid := range map[string]bool{
+		"state=Granted": true, "state=Granted,Leaked,Granted": true, "state=Granted&state=Leaked": true, "state=": true, "": true,
+		"state=granted": false, "state=Granted,": false, "state=" + strings.Repeat(",", 1000): false, "state=Granted&state=x": false,
+	} {
+		status, problem := w.do(adminToken, "GET", "/v1/applications?"+query, nil, nil)
+		if got := status == http.StatusOK; got != valid {
+			t.Errorf("%s: %d", query, status)
+		} else if !valid && (problem.Field != "state" || !strings.Contains(problem.Message, "Requested Applying Granted Denied Failed Revoking Revoked Leaked")) {
+			t.Errorf("%s: %+v", query, problem)
+		}
+	}
+}
+
 // PostgreSQL cannot store or compare NUL; the centre would answer 503.
 func TestNULInARequestIsABadRequest(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/breakwater-dev/breakwater/internal/text"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/lifecycle"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
@@ -70,10 +71,8 @@ func (s *Server) listApplications(c echo.Context) error {
 	}
 	q := c.QueryParam
 	f := store.Filter{Cluster: q("cluster"), Namespace: q("namespace"), Pod: q("pod"), PodUID: q("podUID"), IP: q("ip"), Set: q("set")}
-	for _, state := range c.QueryParams()["state"] {
-		for one := range strings.SplitSeq(state, ",") {
-			f.States = append(f.States, api.State(one))
-		}
+	if f.States, err = states(c.QueryParams()["state"]); err != nil {
+		return err
 	}
 	u := user(c)
 	switch clusters := s.Roles.ClustersOf(u); {
@@ -88,6 +87,26 @@ func (s *Server) listApplications(c echo.Context) error {
 		return err
 	}
 	return s.writeApplications(c, apps, p.Limit)
+}
+
+// states returns the states of the query parameters, each of them once. It is nil if all of
+// the parameters are empty.
+func states(parameters []string) (list []api.State, err error) {
+	for _, parameter := range parameters {
+		if parameter == "" {
+			continue
+		}
+		for one := range strings.SplitSeq(parameter, ",") {
+			state := api.State(one)
+			if !slices.Contains(api.States(), state) {
+				return nil, badRequest("state", fmt.Sprintf("%q is not a state; must be one or more of %v, separated by commas", text.Truncate(one, maxQuoted), api.States()))
+			}
+			if !slices.Contains(list, state) {
+				list = append(list, state)
+			}
+		}
+	}
+	return list, nil
 }
 
 // writeApplications answers with applications and their grants.

@@ -117,7 +117,7 @@ func (v View) ChangedSince(since time.Time) (map[string]int64, error) {
 
 // Applications lists a page, ordered by id.
 func (v View) Applications(f Filter, page Page) ([]Application, error) {
-	where, args := f.where()
+	where, args := f.where(v.dialect)
 	where, args = append(where, "id > ?"), append(args, page.After)
 	var list []Application
 	err := v.each(func(rows *sql.Rows) error {
@@ -141,7 +141,7 @@ func (v View) CountStates() (map[api.State]int, error) {
 	return counts, err
 }
 
-func (f Filter) where() (where []string, args []any) {
+func (f Filter) where(d dialect) (where []string, args []any) {
 	for _, c := range []struct{ column, value string }{
 		{"cluster", f.Cluster}, {"namespace", f.Namespace}, {"pod", f.Pod}, {"pod_uid", f.PodUID}, {"set_name", f.Set},
 	} {
@@ -163,8 +163,9 @@ func (f Filter) where() (where []string, args []any) {
 		where, args = append(where, "state IN "+in), append(args, values...)
 	}
 	if f.Owners != nil {
-		in, values := inList(f.Owners)
-		where, args = append(where, "id IN (SELECT application FROM grants WHERE owner IN "+in+")"), append(args, values...)
+		// A token may have any number of groups.
+		in, owners := d.in("owner", f.Owners)
+		where, args = append(where, "id IN (SELECT application FROM grants WHERE "+in+")"), append(args, owners)
 	}
 	return where, args
 }

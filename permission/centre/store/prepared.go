@@ -6,9 +6,13 @@ import (
 	"sync"
 )
 
-// maxPrepared bounds the prepared statements. The statements of the centre are fewer, except for
-// lists with many filters.
-const maxPrepared = 256
+// maxPrepared bounds the prepared statements, which are kept until the end, and maxPreparedText
+// the bytes of each. The statements of the centre are fewer and shorter, except for lists with
+// many filters.
+const (
+	maxPrepared     = 256
+	maxPreparedText = 4 << 10
+)
 
 // prepared are the prepared statements of SQLite: parsing a statement takes longer than
 // executing it. pgx prepares statements itself.
@@ -24,8 +28,11 @@ func (p *prepared) find(query string) (s *sql.Stmt, full bool) {
 	return p.all[query], len(p.all) >= maxPrepared
 }
 
-// prepare prepares a statement. It needs a connection.
+// prepare prepares a statement, or returns nil if it is not to be kept. It needs a connection.
 func (p *prepared) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
+	if len(query) > maxPreparedText {
+		return nil, nil
+	}
 	s, full := p.find(query)
 	if s != nil || full {
 		return s, nil

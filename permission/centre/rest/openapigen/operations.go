@@ -25,7 +25,7 @@ var queries = map[string]string{
 	"limit": "maximum number of items, 1 to 500; default 100", "continue": "value of continue in the previous page", "search": "part of the name, owner or description",
 	"wait": "duration such as 30s, at most 60s: answer when the version is above version, or after this time", "version": "last known version",
 	"cluster": "cluster of the pod", "namespace": "namespace of the pod", "pod": "name of the pod", "podUID": "UID of the pod", "ip": "address of the pod",
-	"set": "name of the permission set", "state": "states, separated by commas", "kind": "kind of the object", "name": "name of the object", "who": "user who made the change",
+	"set": "name of the permission set", "state": "states, separated by commas; an unknown state is answered 400", "kind": "kind of the object", "name": "name of the object", "who": "user who made the change",
 	"clusterUID": "UID of namespace kube-system of the cluster; 403 if the name of the cluster belongs to another one",
 }
 
