@@ -104,7 +104,7 @@ func (e *Engine) startInSlots(ctx context.Context, p api.Provider, n int) (steps
 		}
 		s = &starter{e: e, tx: tx, provider: p, slots: slots, objects: newObjects(tx.View), now: e.Clock.Now().UTC()}
 		for decided := 0; len(s.steps) < n && decided < maxSteps; {
-			free := slots.Until(s.now.Add(startAhead), n-len(s.steps))
+			free := slots.Until(s.now.Add(startAhead), min(n-len(s.steps), maxSteps-decided))
 			if wait = slots.Next().Add(-startAhead).Sub(s.now); free == 0 {
 				break
 			}

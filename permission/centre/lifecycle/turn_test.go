@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -84,5 +85,20 @@ func TestTheTimeInTheQueueIsNotThatOfTheDecision(t *testing.T) {
 	}
 	if g := f.grant(); g.State != api.Applying || !g.Pending {
 		t.Errorf("after the first call: %s (%s: %s)", g.State, g.Reason, g.Message)
+	}
+}
+
+func TestATransactionStartsABoundedNumberOfSteps(t *testing.T) {
+	const pods, bound = 100, 64
+	f := newSetsFixture(t, provider.Done)
+	for n := range pods {
+		if _, _, _, err := f.Request(t.Context(), api.ApplicationRequest{Cluster: "c1", PodUID: fmt.Sprint(n), PodIPs: []string{fmt.Sprintf("10.0.0.%d", n)}, Set: "web"}, "server"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []int{bound, pods} {
+		if _, err := f.RunSteps(t.Context(), "double", pods, func(int) {}); err != nil || len(f.provider.calls) != want {
+			t.Errorf("%d calls, %v; want %d", len(f.provider.calls), err, want)
+		}
 	}
 }
