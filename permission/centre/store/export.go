@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -139,7 +140,9 @@ func (t Tx) insert(r exportRow) error {
 	}
 	var columns []string
 	var args []any
-	for column, value := range r.Values {
+	// In their order, so that the statements of a table have one text.
+	for _, column := range slices.Sorted(maps.Keys(r.Values)) {
+		value := r.Values[column]
 		if strings.Trim(column, "abcdefghijklmnopqrstuvwxyz_") != "" {
 			return fmt.Errorf("invalid column name %q", column)
 		}

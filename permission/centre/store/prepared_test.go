@@ -46,3 +46,23 @@ func TestTheStatementOfAListDoesNotDependOnTheNumberOfOwners(t *testing.T) {
 		t.Errorf("%d statements", n)
 	}
 }
+
+func TestTheRowsOfAnImportedTableShareAStatement(t *testing.T) {
+	s := open(t)
+	text := `{"format":"permissioncentre/1"}` + "\n"
+	for n := range 20 {
+		text += fmt.Sprintf(`{"table":"objects","values":{"kind":"provider","name":"p%d","owner":"o","description":"","body":"{}","version":1,"created":0,"updated":0}}`+"\n", n)
+	}
+	if err := s.Import(t.Context(), strings.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for statement := range s.prepared.all {
+		if strings.HasPrefix(statement, "INSERT INTO objects") {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d statements", n)
+	}
+}
