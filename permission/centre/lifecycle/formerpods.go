@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
@@ -14,8 +15,8 @@ import (
 // address.
 //
 // A late request of a pod must not revoke the permissions of the next pod with its address:
-// only the first request of a pod for an address revokes them. at are the applications at the
-// addresses that are active or belong to the pod.
+// only the first request of a pod for an address revokes them. at are applications at the
+// addresses, among them all that are active or belong to the pod.
 func formerPods(r api.ApplicationRequest, at []store.ApplicationAt) (former []store.ApplicationAt) {
 	if r.HostNetwork {
 		return nil
@@ -28,7 +29,7 @@ func formerPods(r api.ApplicationRequest, at []store.ApplicationAt) (former []st
 			case a.IP != ip:
 			case a.Request.PodUID == r.PodUID:
 				own = true
-			case !a.Request.HostNetwork:
+			case !a.Request.HostNetwork && slices.Contains(activeStates, a.State):
 				others = append(others, a)
 			}
 		}
