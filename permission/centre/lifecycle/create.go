@@ -130,7 +130,8 @@ func (c *creator) run(all []*request) error {
 func addressName(cluster, ip string) string { return cluster + "/address/" + ip }
 
 // read locks the pods and their addresses, and reads what the requests need. So a pod does not
-// end meanwhile, and no other pod requests for its addresses.
+// end meanwhile, and of the first requests of two pods for an address, the later one finds the
+// application of the earlier one.
 func (c *creator) read(all []*request) (err error) {
 	var ids, names []string
 	byCluster := map[string][]*request{}
