@@ -142,3 +142,62 @@ func TestPodsThatRequestForAnAddressAtTheSameTimeDoNotBothHaveIt(t *testing.T) {
 		})
 	}
 }
+
+// The session is that of a replica that does not continue, for example.
+func TestLocksOfAnotherSessionStopOnlyTheirPods(t *testing.T) {
+	const pods, locked = 100, 2
+	w := newFixture(t, database.Postgres(t))
+	w.register(nil, "web", "db")
+	ids := make([]string, pods)
+	each := func(do func(n int) error) {
+		t.Helper()
+		at(pods, func(n int) {
+			if err := do(n); n >= locked && err != nil {
+				t.Errorf("pod %d, which is not locked: %v", n, err)
+			} else if n < locked && !store.LockTimeout(err) {
+				t.Errorf("pod %d, which is locked: %v", n, err)
+			}
+		})
+	}
+	request := func(n int) error {
+		a, _, _, err := w.centre.engine.Request(t.Context(), podRequest(n, "web"), "server")
+		ids[n] = a.ID
+		return err
+	}
+	revoke := func(n int) error {
+		_, _, _, err := w.centre.engine.Revoke(t.Context(), ids[n], "server")
+		return err
+	}
+	lock := func(statement string, of func(n int) string) (unlock func() error) {
+		t.Helper()
+		session, err := w.centre.store.Writer().BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = session.Rollback() })
+		if _, err := session.ExecContext(t.Context(), "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
+			t.Fatal(err)
+		}
+		for n := range locked {
+			if _, err := session.ExecContext(t.Context(), statement, of(n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return session.Rollback
+	}
+	unlock := lock("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", func(n int) string { return store.PodName("c1", podRequest(n, "web").PodUID) })
+	each(request)
+	if err := unlock(); err != nil {
+		t.Fatal(err)
+	}
+	for n := range locked {
+		if err := request(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unlock = lock("SELECT 1 FROM applications WHERE id = $1 FOR UPDATE", func(n int) string { return ids[n] })
+	each(revoke)
+	if err := unlock(); err != nil {
+		t.Fatal(err)
+	}
+}

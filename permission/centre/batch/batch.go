@@ -18,8 +18,9 @@ var ErrFull = errors.New("too many requests wait for the store")
 // Limits bound a Queue.
 type Limits struct {
 	// Size is the number of items of a run, Runs that of concurrent runs, and Waiting that of
-	// waiting items.
-	Size, Runs, Waiting int
+	// waiting items. Alone is the number of concurrent runs of single items that follow runs
+	// that failed.
+	Size, Runs, Waiting, Alone int
 	// Timeout bounds a run. The context of a run does not end with those of its callers.
 	Timeout time.Duration
 }
@@ -29,36 +30,62 @@ type Queue[T any] struct {
 	mu      sync.Mutex
 	waiting []*call[T]
 	running int
+	// alone has the items of runs that failed; nil if there were none.
+	alone *Queue[T]
 }
 
-// call is an item. err is set before done is closed.
+// Run runs items. It returns true if each of them is to be run again, alone, because an item
+// may have failed those of other callers. A run of an item alone is the last one.
+type Run[T any] func(context.Context, []T) (again bool)
+
+// call is an item. again and err are set before done is closed.
 type call[T any] struct {
-	ctx  context.Context
-	item T
-	err  error
-	done chan struct{}
+	ctx   context.Context
+	item  T
+	again bool
+	err   error
+	done  chan struct{}
 }
 
 // Do passes an item to run, with those of other callers, and returns when the run has ended.
 // If ctx ends while the item waits, Do returns its error at once, and the item is not run.
-func (q *Queue[T]) Do(ctx context.Context, limits Limits, item T, run func(context.Context, []T)) error {
+func (q *Queue[T]) Do(ctx context.Context, limits Limits, item T, run Run[T]) error {
+	again, err := q.do(ctx, limits, item, run)
+	if !again || err != nil {
+		return err
+	}
+	// The other runs go on: an item alone may wait for a long time.
+	limits.Size, limits.Runs = 1, max(1, limits.Alone)
+	_, err = q.queueAlone().do(ctx, limits, item, run)
+	return err
+}
+
+func (q *Queue[T]) queueAlone() *Queue[T] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.alone == nil {
+		q.alone = &Queue[T]{}
+	}
+	return q.alone
+}
+
+func (q *Queue[T]) do(ctx context.Context, limits Limits, item T, run Run[T]) (again bool, err error) {
 	c := &call[T]{ctx: ctx, item: item, done: make(chan struct{})}
 	if !q.add(c, limits, run) {
-		return ErrFull
+		return false, ErrFull
 	}
 	select {
 	case <-c.done:
-		return c.err
 	case <-ctx.Done():
 		if q.remove(c) {
-			return ctx.Err()
+			return false, ctx.Err()
 		}
 		<-c.done
-		return c.err
 	}
+	return c.again, c.err
 }
 
-func (q *Queue[T]) add(c *call[T], limits Limits, run func(context.Context, []T)) bool {
+func (q *Queue[T]) add(c *call[T], limits Limits, run Run[T]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) >= limits.Waiting {
@@ -84,15 +111,15 @@ func (q *Queue[T]) remove(c *call[T]) bool {
 }
 
 // runAll runs batches until no item waits.
-func (q *Queue[T]) runAll(limits Limits, run func(context.Context, []T)) {
+func (q *Queue[T]) runAll(limits Limits, run Run[T]) {
 	for {
 		calls := q.next(limits.Size)
 		if len(calls) == 0 {
 			return
 		}
-		err := runOne(calls, limits.Timeout, run)
+		again, err := runOne(calls, limits.Timeout, run)
 		for _, c := range calls {
-			c.err = err
+			c.again, c.err = again, err
 			close(c.done)
 		}
 	}
@@ -113,7 +140,7 @@ func (q *Queue[T]) next(size int) []*call[T] {
 }
 
 // runOne runs a batch. A panic must not end the process, nor leave callers waiting.
-func runOne[T any](calls []*call[T], timeout time.Duration, run func(context.Context, []T)) (err error) {
+func runOne[T any](calls []*call[T], timeout time.Duration, run Run[T]) (again bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic in a batch: %v\n%s", p, debug.Stack())
@@ -125,6 +152,5 @@ func runOne[T any](calls []*call[T], timeout time.Duration, run func(context.Con
 	for i, c := range calls {
 		items[i] = c.item
 	}
-	run(ctx, items)
-	return nil
+	return run(ctx, items), nil
 }

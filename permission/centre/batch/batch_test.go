@@ -20,7 +20,7 @@ type recorder struct {
 	running, maximum int
 }
 
-func (r *recorder) run(_ context.Context, items []int) {
+func (r *recorder) run(_ context.Context, items []int) (again bool) {
 	r.mu.Lock()
 	r.batches = append(r.batches, items)
 	r.running++
@@ -33,9 +33,10 @@ func (r *recorder) run(_ context.Context, items []int) {
 	if slices.Contains(items, -1) {
 		panic("a bug")
 	}
+	return len(items) > 1 && slices.Contains(items, -2)
 }
 
-var limits = batch.Limits{Size: 4, Runs: 2, Waiting: 10, Timeout: time.Minute}
+var limits = batch.Limits{Size: 4, Runs: 2, Waiting: 10, Alone: 4, Timeout: time.Minute}
 
 func TestItemsThatWaitShareARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -132,8 +133,47 @@ func TestARunIsBoundedByItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q batch.Queue[int]
 		began := time.Now()
-		if err := q.Do(t.Context(), limits, 1, func(ctx context.Context, _ []int) { <-ctx.Done() }); err != nil || time.Since(began) != limits.Timeout {
+		if err := q.Do(t.Context(), limits, 1, func(ctx context.Context, _ []int) bool { <-ctx.Done(); return false }); err != nil || time.Since(began) != limits.Timeout {
 			t.Errorf("%v after %s", err, time.Since(began))
+		}
+	})
+}
+
+// The items that are run alone end when their own runs do, and the other runs go on.
+func TestTheItemsOfARunThatFailedAreRunAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q batch.Queue[int]
+		var r recorder
+		one := limits
+		one.Runs = 1
+		run := func(ctx context.Context, items []int) bool {
+			again := r.run(ctx, items)
+			if slices.Equal(items, []int{-2}) {
+				<-ctx.Done() // for a minute
+			}
+			return again
+		}
+		began, took := time.Now(), map[int]time.Duration{}
+		var mu sync.Mutex
+		var callers sync.WaitGroup
+		for _, n := range []int{0, 1, -2, 2, 3, 4, 5} {
+			callers.Go(func() {
+				if err := q.Do(t.Context(), one, n, run); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				took[n] = time.Since(began).Truncate(time.Second)
+			})
+			synctest.Wait()
+		}
+		callers.Wait()
+		// 0, then 1, -2, 2 and 3 together, then 4 and 5, while the others are run alone.
+		want := map[int]time.Duration{0: 1, 4: 3, 5: 3, 1: 3, 2: 3, 3: 3, -2: 62}
+		for n, seconds := range want {
+			if took[n] != seconds*time.Second {
+				t.Errorf("item %d took %s, want %d s", n, took[n], seconds)
+			}
 		}
 	})
 }

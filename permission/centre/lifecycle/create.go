@@ -53,18 +53,15 @@ func (e *Engine) request(ctx context.Context, r api.ApplicationRequest, user str
 
 // runRequests runs requests in one transaction. If it fails, each request gets its own
 // transaction, so that a request fails only because of itself.
-func (e *Engine) runRequests(ctx context.Context, all []*request) {
+func (e *Engine) runRequests(ctx context.Context, all []*request) (again bool) {
 	var c *creator
 	err := e.Store.Write(ctx, func(tx store.Tx) error {
+		if err := tx.LimitLockWait(lockWait); err != nil {
+			return err
+		}
 		c = &creator{e: e, tx: tx, objects: newObjects(tx.View), ended: map[string]map[string]bool{}, at: map[string][]store.ApplicationAt{}, ids: map[string]bool{}, pods: map[string]string{}}
 		return c.run(all)
 	})
-	if err != nil && len(all) > 1 && !store.Unreachable(err) {
-		for i := range all {
-			e.runRequests(ctx, all[i:i+1])
-		}
-		return
-	}
 	for _, q := range all {
 		if err != nil {
 			q.requestResult = requestResult{err: err}
@@ -73,6 +70,7 @@ func (e *Engine) runRequests(ctx context.Context, all []*request) {
 			e.reportReuse(q.ApplicationRequest, q.leaked)
 		}
 	}
+	return runAgain(err, len(all))
 }
 
 // creator creates applications in one transaction.

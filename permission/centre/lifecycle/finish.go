@@ -37,14 +37,19 @@ func (e *Engine) cancelStep(ctx context.Context, s step, wait time.Duration) err
 func (e *Engine) endRun(ctx context.Context, s step, next func(t *txn, before store.Grant) store.Grant) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
-	_, _, err := e.updateInBackground(ctx, s.application, func(t *txn) error {
-		if s.ordinal >= len(t.grants) || t.grants[s.ordinal].RunID != s.runID {
-			return errStaleStep
+	for {
+		_, _, err := e.updateInBackground(ctx, s.application, func(t *txn) error {
+			if s.ordinal >= len(t.grants) || t.grants[s.ordinal].RunID != s.runID {
+				return errStaleStep
+			}
+			before := t.grants[s.ordinal]
+			return t.endStep(before, next(t, before))
+		})
+		// Without its result, the call would be repeated.
+		if !store.LockTimeout(err) || ctx.Err() != nil {
+			return err
 		}
-		before := t.grants[s.ordinal]
-		return t.endStep(before, next(t, before))
-	})
-	return err
+	}
 }
 
 // endStep ends a step: it removes the id of its run and makes the next step due.

@@ -18,16 +18,27 @@ const (
 	maxWaiting = 5000
 	// batchTimeout bounds the transaction of a batch.
 	batchTimeout = 30 * time.Second
+	// lockWait bounds the wait for a lock, during which all applications of the transaction
+	// wait, and batchAlone the concurrent transactions of applications whose batch failed.
+	lockWait   = time.Second
+	batchAlone = 8
 )
 
 // batchLimits returns the limits of a batch.Queue. SQLite has one writer; with PostgreSQL, one
 // transaction is prepared while another one is synced to disk.
 func (e *Engine) batchLimits() batch.Limits {
-	limits := batch.Limits{Size: batchSize, Runs: 1, Waiting: maxWaiting, Timeout: batchTimeout}
+	limits := batch.Limits{Size: batchSize, Runs: 1, Waiting: maxWaiting, Alone: batchAlone, Timeout: batchTimeout}
 	if e.Store.Shared() {
 		limits.Runs = 2
 	}
 	return limits
+}
+
+// runAgain decides whether the applications of a transaction that failed get a transaction
+// each. One that waited for a lock gets a second one, outside of the batches: other
+// applications do not wait for that.
+func runAgain(err error, applications int) bool {
+	return err != nil && !store.Unreachable(err) && (applications > 1 || store.LockTimeout(err))
 }
 
 // txn is a transaction on one application and its grants.
@@ -78,7 +89,7 @@ func (e *Engine) updateInBackground(ctx context.Context, id string, f func(*txn)
 
 func (e *Engine) updateIn(ctx context.Context, q *batch.Queue[*update], write writer, id, user string, f func(*txn) error) (store.Application, []store.Grant, error) {
 	u := &update{ctx: ctx, id: id, user: user, f: f}
-	if err := q.Do(ctx, e.batchLimits(), u, func(ctx context.Context, all []*update) { e.runUpdates(ctx, write, all) }); err != nil {
+	if err := q.Do(ctx, e.batchLimits(), u, func(ctx context.Context, all []*update) bool { return e.runUpdates(ctx, write, all) }); err != nil {
 		return store.Application{}, nil, err
 	}
 	return u.result()
@@ -100,14 +111,13 @@ func (u *update) result() (store.Application, []store.Grant, error) {
 
 // runUpdates runs updates in one transaction. If it fails, each update gets its own
 // transaction, so that an update fails only because of itself.
-func (e *Engine) runUpdates(ctx context.Context, write writer, all []*update) {
-	err := write(ctx, func(tx store.Tx) error { return e.updateAll(tx, all) })
-	if err != nil && len(all) > 1 && !store.Unreachable(err) {
-		for i := range all {
-			e.runUpdates(ctx, write, all[i:i+1])
+func (e *Engine) runUpdates(ctx context.Context, write writer, all []*update) (again bool) {
+	err := write(ctx, func(tx store.Tx) error {
+		if err := tx.LimitLockWait(lockWait); err != nil {
+			return err
 		}
-		return
-	}
+		return e.updateAll(tx, all)
+	})
 	for _, u := range all {
 		if err != nil {
 			u.err = err
@@ -115,6 +125,7 @@ func (e *Engine) runUpdates(ctx context.Context, write writer, all []*update) {
 			e.committed(u.t)
 		}
 	}
+	return runAgain(err, len(all))
 }
 
 // updateAll runs updates in a transaction. The error is that of the whole transaction.

@@ -52,12 +52,24 @@ func (s *Store) Export(ctx context.Context, w io.Writer) error {
 		return fmt.Errorf("export: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }()
+	if err := (Tx{View{q: tx, dialect: s.dialect, ctx: ctx}}).mayWait(); err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
 	for _, table := range exportTables {
 		if err := exportTable(ctx, tx, table, e); err != nil {
 			return fmt.Errorf("export %s: %w", table, err)
 		}
 	}
 	return out.Flush()
+}
+
+// mayWait lets the transaction wait for the reader of an export or the writer of an import.
+func (t Tx) mayWait() error {
+	if !t.dialect.numbered {
+		return nil
+	}
+	_, err := t.exec("SET LOCAL idle_in_transaction_session_timeout = 0")
+	return err
 }
 
 func exportTable(ctx context.Context, tx *sql.Tx, table string, e *json.Encoder) error {
@@ -101,6 +113,9 @@ func (s *Store) Import(ctx context.Context, r io.Reader) error {
 		return fmt.Errorf("import: input is not an export of the permission centre in format %s", exportFormat)
 	}
 	return s.Write(ctx, func(tx Tx) error {
+		if err := tx.mayWait(); err != nil {
+			return fmt.Errorf("import: %w", err)
+		}
 		for _, table := range exportTables {
 			if n, err := tx.count("SELECT COUNT(*) FROM " + table); err != nil {
 				return fmt.Errorf("import: %w", err)

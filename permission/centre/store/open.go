@@ -20,6 +20,18 @@ const maxReaders = 4
 // whose intent is lost could not be revoked.
 const pragmas = "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 
+// sessionParameters let PostgreSQL end the transaction, with its locks, of a replica that is
+// lost or does not continue: after 10 s without a statement, or if it does not acknowledge
+// packets for about 20 s. No transaction of the centre waits for anything else, except for an
+// export and an import. The DSN may override them.
+var sessionParameters = map[string]string{
+	"idle_in_transaction_session_timeout": "10s",
+	"tcp_keepalives_idle":                 "10",
+	"tcp_keepalives_interval":             "5",
+	"tcp_keepalives_count":                "2",
+	"tcp_user_timeout":                    "20s",
+}
+
 // Store is an open database. Only transactions write.
 type Store struct {
 	dialect dialect
@@ -61,6 +73,11 @@ func connect(ctx context.Context, address string) (*Store, error) {
 	}
 	if u, err := url.Parse(address); err == nil && !u.Query().Has("pool_max_conns") {
 		config.MaxConns = 32
+	}
+	for name, value := range sessionParameters {
+		if _, set := config.ConnConfig.RuntimeParams[name]; !set {
+			config.ConnConfig.RuntimeParams[name] = value
+		}
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {

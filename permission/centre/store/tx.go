@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // ErrNotFound is returned if a row does not exist.
@@ -73,6 +75,25 @@ func (s *Store) WriteInBackground(ctx context.Context, f func(Tx) error) error {
 		}
 	}
 	return s.Write(ctx, f)
+}
+
+// lockNotAvailable is the code of PostgreSQL for the end of lock_timeout.
+const lockNotAvailable = "55P03"
+
+// LimitLockWait bounds the wait for each lock of the transaction; see LockTimeout. SQLite has
+// one writer and no such locks.
+func (t Tx) LimitLockWait(limit time.Duration) error {
+	if !t.dialect.numbered {
+		return nil
+	}
+	_, err := t.exec(fmt.Sprintf("SET LOCAL lock_timeout = %d", limit.Milliseconds()))
+	return err
+}
+
+// LockTimeout reports whether another transaction held a lock for too long.
+func LockTimeout(err error) bool {
+	var answer *pgconn.PgError
+	return errors.As(err, &answer) && answer.Code == lockNotAvailable
 }
 
 // Unreachable reports whether an error is not that of a statement: the database could not be

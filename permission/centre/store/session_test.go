@@ -1,0 +1,106 @@
+package store
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/breakwater-dev/breakwater/test/database"
+)
+
+// A replica that is lost must not keep its locks.
+func TestPostgreSQLEndsTheTransactionOfALostReplica(t *testing.T) {
+	address := database.Postgres(t)
+	for parameters, want := range map[string]string{"": "10s", "&idle_in_transaction_session_timeout=7s": "7s"} {
+		s, err := Open(t.Context(), address+parameters)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for name, want := range map[string]string{"idle_in_transaction_session_timeout": want, "tcp_user_timeout": "20000", "tcp_keepalives_idle": "10"} {
+			var got string
+			if err := s.write.QueryRowContext(t.Context(), "SHOW "+name).Scan(&got); err != nil || got != want {
+				t.Errorf("%s is %s, %v; want %s", name, got, err, want)
+			}
+		}
+	}
+	s, err := Open(t.Context(), address+"&idle_in_transaction_session_timeout=100ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	lost, err := s.write.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lost.Rollback() }()
+	names := []string{"a"}
+	if err := (Tx{View{q: lost, dialect: s.dialect, ctx: t.Context()}}).LockNames(names); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Write(t.Context(), func(tx Tx) error { return tx.LockNames(names) }); err != nil {
+		t.Error(err)
+	}
+}
+
+// slow is the reader of an export, or the writer of an import, that begins when the session of
+// the centre has waited for it for longer than the limit.
+type slow struct {
+	io.Writer
+	io.Reader
+	t     testing.TB
+	s     *Store
+	waits *bool
+}
+
+func (w slow) wait() {
+	for deadline := time.Now().Add(10 * time.Second); !*w.waits && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if err := w.s.read.QueryRowContext(w.t.Context(), `SELECT EXISTS (SELECT 1 FROM pg_stat_activity
+			WHERE datname = current_database() AND state = 'idle in transaction' AND clock_timestamp() - state_change > interval '300 milliseconds')`).Scan(w.waits); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func (w slow) Write(p []byte) (int, error) {
+	w.wait()
+	return w.Writer.Write(p)
+}
+
+func (w slow) Read(p []byte) (int, error) {
+	if len(p) > 100 {
+		p = p[:100] // so that the transaction begins before the end
+	}
+	n, err := w.Reader.Read(p)
+	if err == io.EOF {
+		w.wait()
+	}
+	return n, err
+}
+
+func TestASlowImportOrExportIsNotEnded(t *testing.T) {
+	address := database.Postgres(t)
+	limited, err := Open(t.Context(), address+"&idle_in_transaction_session_timeout=100ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limited.Close()
+	observer, err := Open(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer observer.Close()
+	text := `{"format":"permissioncentre/1"}` + "\n" + `{"table":"objects","values":{"kind":"provider","name":"p","owner":"o","description":"` + strings.Repeat("x", 9000) +
+		`","body":"{}","version":1,"created":0,"updated":0}}` + "\n"
+	var waited [2]bool
+	if err := limited.Import(t.Context(), slow{t: t, s: observer, waits: &waited[0], Reader: strings.NewReader(text)}); err != nil {
+		t.Error(err)
+	}
+	if err := limited.Export(t.Context(), slow{t: t, s: observer, waits: &waited[1], Writer: io.Discard}); err != nil {
+		t.Error(err)
+	}
+	if waited != [2]bool{true, true} {
+		t.Errorf("the transactions have waited: %v", waited)
+	}
+}
