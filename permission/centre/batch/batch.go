@@ -21,7 +21,8 @@ type Limits struct {
 	// waiting items. Alone is the number of concurrent runs of single items that follow runs
 	// that failed.
 	Size, Runs, Waiting, Alone int
-	// Timeout bounds a run. The context of a run does not end with those of its callers.
+	// Timeout bounds a run. The context of a run does not end with those of its callers, but at
+	// the latest of their deadlines.
 	Timeout time.Duration
 }
 
@@ -146,11 +147,29 @@ func runOne[T any](calls []*call[T], timeout time.Duration, run Run[T]) (again b
 			err = fmt.Errorf("panic in a batch: %v\n%s", p, debug.Stack())
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(calls[0].ctx), timeout)
+	end := time.Now().Add(timeout)
+	if latest := latestDeadline(calls); !latest.IsZero() && latest.Before(end) {
+		end = latest
+	}
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(calls[0].ctx), end)
 	defer cancel()
 	items := make([]T, len(calls))
 	for i, c := range calls {
 		items[i] = c.item
 	}
 	return run(ctx, items), nil
+}
+
+// latestDeadline returns the latest deadline of the callers; zero if one has none.
+func latestDeadline[T any](calls []*call[T]) (latest time.Time) {
+	for _, c := range calls {
+		deadline, ok := c.ctx.Deadline()
+		if !ok {
+			return time.Time{}
+		}
+		if deadline.After(latest) {
+			latest = deadline
+		}
+	}
+	return latest
 }

@@ -139,6 +139,60 @@ func TestARunIsBoundedByItsTimeout(t *testing.T) {
 	})
 }
 
+// The callers with the latest deadline must not wait any longer, nor the others fail earlier.
+func TestARunEndsAtTheLatestDeadlineOfItsCallers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		deadlines []time.Duration
+		want      time.Duration
+	}{
+		"one caller":                {[]time.Duration{10 * time.Second}, 10 * time.Second},
+		"two callers":               {[]time.Duration{20 * time.Second, 10 * time.Second}, 20 * time.Second},
+		"after the timeout":         {[]time.Duration{10 * time.Second, time.Hour}, limits.Timeout},
+		"a caller without deadline": {[]time.Duration{10 * time.Second, 0}, limits.Timeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var q batch.Queue[int]
+				one := limits
+				one.Runs = 1
+				began, release := time.Now(), make(chan struct{})
+				run := func(ctx context.Context, items []int) bool {
+					if slices.Equal(items, []int{-1}) {
+						<-release // until the other items wait
+						return false
+					}
+					<-ctx.Done()
+					if took := time.Since(began); took != tc.want {
+						t.Errorf("the run of %d items ended after %s, want %s", len(items), took, tc.want)
+					}
+					return false
+				}
+				var callers sync.WaitGroup
+				do := func(ctx context.Context, n int) {
+					callers.Go(func() {
+						if err := q.Do(ctx, one, n, run); err != nil {
+							t.Error(err)
+						}
+					})
+					synctest.Wait()
+				}
+				do(t.Context(), -1)
+				for n, deadline := range tc.deadlines {
+					ctx := t.Context()
+					if deadline > 0 {
+						var cancel context.CancelFunc
+						ctx, cancel = context.WithTimeout(ctx, deadline)
+						defer cancel()
+					}
+					do(ctx, n)
+				}
+				close(release)
+				callers.Wait()
+			})
+		})
+	}
+}
+
 // The items that are run alone end when their own runs do, and the other runs go on.
 func TestTheItemsOfARunThatFailedAreRunAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
