@@ -23,17 +23,18 @@ const (
 )
 
 // largeBodies reads few large bodies at a time, so that they take little memory and CPU time from
-// small ones. Others wait unread, in the order of their arrival. The more of them wait, the less
-// time has each for its arrival: also after a thousand bodies that never end, it is the turn of a
-// signed one in time.
+// small ones. Others wait unread, in the order of their arrival. The longer the queue, the shorter
+// the time in which a body must arrive. So a signed body gets its turn in time, even behind a
+// thousand bodies that never end.
 type largeBodies struct {
 	buffers sync.Pool
 
 	mu   sync.Mutex
 	free int
 	// waiting has the turns of the bodies that wait, and arriving those of bodies that arrive.
-	// mostWaiting is the largest number that waited since last none did: the last of so many
-	// must not wait longer because there are few when it is the first.
+	// mostWaiting is the greatest length of the queue since it was last empty. The time for a
+	// body depends on it and not on the present length: otherwise that time would grow while
+	// the queue gets shorter, and the last bodies would wait too long.
 	waiting     *list.List
 	mostWaiting int
 	arriving    map[*turn]struct{}

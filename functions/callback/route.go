@@ -23,10 +23,11 @@ const (
 	resultEarly           result = "early"           // stored in the inbox until its node is known
 	resultDropped         result = "dropped"         // for an unknown order or node
 	resultUnauthenticated result = "unauthenticated" // rejected
-	resultUnconfigured    result = "unconfigured"    // there is no token to authenticate with
+	resultUnconfigured    result = "unconfigured"    // neither a server nor a token is configured
+	resultMisconfigured   result = "misconfigured"   // the configuration is invalid, or names a server without a token
 	resultMalformed       result = "malformed"       // not a verdict
 	resultBusy            result = "busy"            // too many bodies arrive
-	resultLost            result = "lost"            // neither delivered nor stored
+	resultLost            result = "lost"            // neither delivered nor stored, or the configuration could not be read
 )
 
 // errMalformed marks errors that the sender has to correct.
@@ -43,7 +44,7 @@ func (r *receiver) callback(c echo.Context) error {
 	defer discard()
 	if err != nil {
 		r.count(ctx, form, res)
-		log.Warnw("Callback not authenticated", "result", res, "error", err)
+		log.Warnw("Callback rejected", "result", res, "error", err)
 		c.Response().Header().Set("Connection", "close")
 		if status := new(echo.HTTPError); errors.As(err, &status) {
 			return status
@@ -93,7 +94,7 @@ func statusFor(res result) int {
 		return http.StatusUnauthorized
 	case resultMalformed:
 		return http.StatusBadRequest
-	case resultLost, resultUnconfigured, resultBusy:
+	case resultLost, resultUnconfigured, resultMisconfigured, resultBusy:
 		return http.StatusServiceUnavailable
 	default:
 		return http.StatusOK
@@ -120,16 +121,19 @@ func statusOf(err error) int {
 func (r *receiver) authenticate(ctx context.Context, c echo.Context) (config altershield.Config, body []byte, discard func(), res result, err error) {
 	discard = func() {}
 	// Retry while the API server is unreachable: the server sends a verdict only once.
+	var invalid *functions.ConfigError
 	config, err = retryUntilDone(ctx, func() (altershield.Config, error) {
 		config, err := r.Server.Config(ctx)
-		var configErr *functions.ConfigError
-		if errors.As(err, &configErr) {
+		if errors.As(err, &invalid) {
 			err = backoff.Permanent(err)
 		}
 		return config, err
 	})
-	if err != nil {
-		return config, nil, discard, resultUnconfigured, err
+	switch {
+	case invalid != nil:
+		return config, nil, discard, resultMisconfigured, err
+	case err != nil:
+		return config, nil, discard, resultLost, err
 	}
 	if config.Token == "" {
 		return config, nil, discard, resultUnconfigured, errors.New("no token is configured")

@@ -1,0 +1,69 @@
+package callback_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
+)
+
+// A verdict that cannot be authenticated because the API server does not answer is lost, and is
+// not counted as if no token were set.
+func TestACallbackIsCountedByWhatItsConfigurationLacks(t *testing.T) {
+	for name, tc := range map[string]struct {
+		configure func(*ft.Cluster)
+		want      string
+	}{
+		"no configuration":              {func(*ft.Cluster) {}, "unconfigured"},
+		"no server and no token":        {func(c *ft.Cluster) { c.Configure("", "") }, "unconfigured"},
+		"a server without a token":      {func(c *ft.Cluster) { c.Configure("http://server.example.com", "") }, "misconfigured"},
+		"an invalid configuration":      {func(c *ft.Cluster) { c.Configure("server.example.com", ft.Token) }, "misconfigured"},
+		"an API server without answers": {disconnect, "lost"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := ft.New(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+			tc.configure(c)
+			h, reader := newFixture(t, c), sdkmetric.NewManualReader()
+			h.options.Meter = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("test")
+			h.setStoreTimeout(t, shortTimeout)
+			expect(t, h.post(batchCallback("n")), http.StatusServiceUnavailable)
+			h.expectNoEffect(t)
+			if diff := cmp.Diff(map[string]int64{tc.want: 1}, resultsOf(t, reader)); diff != "" {
+				t.Errorf("-want +got: %s", diff)
+			}
+		})
+	}
+}
+
+// disconnect makes every read of the configuration fail.
+func disconnect(c *ft.Cluster) {
+	c.Kube.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("no route to host")
+	})
+}
+
+// resultsOf returns the counted callbacks by result.
+func resultsOf(t *testing.T, reader *sdkmetric.ManualReader) map[string]int64 {
+	t.Helper()
+	var data metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &data); err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int64{}
+	for _, m := range data.ScopeMetrics[0].Metrics {
+		if sum, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "breakwater_callbacks_total" {
+			for _, p := range sum.DataPoints {
+				result, _ := p.Attributes.Value("result")
+				counts[result.AsString()] += p.Value
+			}
+		}
+	}
+	return counts
+}
