@@ -50,7 +50,8 @@ const (
 	resultSent         = "sent"
 	resultFailed       = "failed"
 	resultLimited      = "limited"
-	resultRepeated     = "repeated"
+	resultRepeated     = "repeated" // the message of this event was sent before
+	resultOutdated     = "outdated" // the state is older than maxAge
 	resultUnconfigured = "unconfigured"
 )
 
@@ -94,8 +95,11 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 }
 
 func (f *function) notify(ctx context.Context, id string, d events.ChangeWorkload) (string, error) {
-	if _, sent := f.sent.Get(id); sent || f.outdated(d) {
+	if _, sent := f.sent.Get(id); sent {
 		return resultRepeated, nil
+	}
+	if f.outdated(d) {
+		return resultOutdated, nil
 	}
 	config, err := ReadConfig(ctx, f.core)
 	if err != nil {

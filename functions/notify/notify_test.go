@@ -11,7 +11,11 @@ import (
 	"time"
 
 	"github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
@@ -52,6 +56,12 @@ func newWebhook(t *testing.T) *webhook {
 // newFunction returns the function with the settings of config-notify.
 func newFunction(t *testing.T, address string, settings map[string]string) (functions.Function, *clocktesting.FakePassiveClock) {
 	t.Helper()
+	return newMeasuredFunction(t, address, settings, noop.Meter{})
+}
+
+// newMeasuredFunction is newFunction with a meter.
+func newMeasuredFunction(t *testing.T, address string, settings map[string]string, meter metric.Meter) (functions.Function, *clocktesting.FakePassiveClock) {
+	t.Helper()
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: name}
 	}
@@ -59,7 +69,7 @@ func newFunction(t *testing.T, address string, settings map[string]string) (func
 		&corev1.Secret{ObjectMeta: meta(notify.SecretName), Data: map[string][]byte{"url": []byte(address)}},
 		&corev1.ConfigMap{ObjectMeta: meta(notify.ConfigName), Data: settings})
 	clock := clocktesting.NewFakePassiveClock(ft.Now())
-	return notify.New(kube.CoreV1(), ft.EventKeys(), clock, noop.Meter{}), clock
+	return notify.New(kube.CoreV1(), ft.EventKeys(), clock, meter), clock
 }
 
 func suspended(name string) events.ChangeWorkload {
@@ -208,6 +218,32 @@ func TestAForgedOrOldEventSendsNoMessage(t *testing.T) {
 	}
 	if len(w.texts) > 0 {
 		t.Errorf("sent %q", w.texts)
+	}
+}
+
+func TestAnOldStateIsCountedAsOutdatedAndNotAsRepeated(t *testing.T) {
+	w, reader := newWebhook(t), sdkmetric.NewManualReader()
+	f, _ := newMeasuredFunction(t, w.URL, nil, sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("test"))
+	for _, d := range []events.ChangeWorkload{numbered(25 * 60 * 60), suspended("web"), suspended("web")} {
+		if err := f(t.Context(), eventOf(t, d)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var data metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &data); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int64{}
+	for _, m := range data.ScopeMetrics[0].Metrics {
+		if sum, ok := m.Data.(metricdata.Sum[int64]); ok {
+			for _, p := range sum.DataPoints {
+				result, _ := p.Attributes.Value("result")
+				got[result.AsString()] += p.Value
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]int64{"outdated": 1, "sent": 1, "repeated": 1}, got); diff != "" {
+		t.Errorf("-want +got: %s", diff)
 	}
 }
 

@@ -19,7 +19,7 @@ func shared() []Group {
 			{Name: "breakwater_admission_rejected_callers_total", Unit: "requests",
 				Help: "Requests to a webhook that neither the API server nor a replica sent."},
 			{Name: "breakwater_admission_unread_reviews_total", Unit: "requests",
-				Help: "Admission requests that waited until the API server's timeout, because others took the memory."},
+				Help: "Admission requests that were not read before the API server's timeout, because the limit of bytes in progress was reached."},
 		},
 	}, {
 		Title:      "Certificates",
