@@ -24,9 +24,10 @@ type Action struct {
 	After *corev1.Pod
 	// Effects are what the kubelet does because of an in-place change.
 	Effects []budget.Effect
-	// RelabelsOnly means that the update changes labels or the controller only. It
-	// is not charged to a budget that covers the pod afterwards.
-	RelabelsOnly bool
+	// MayOnlyLeave means that the update can do nothing but take the pod out of a budget: it
+	// changes only labels or the controller. It is not charged to a budget that covers the
+	// pod afterwards.
+	MayOnlyLeave bool
 }
 
 // ofUpdate returns the Action of an update of a pod or of its status; nil if the update cannot
@@ -42,7 +43,7 @@ func ofUpdate(before, after *corev1.Pod) *Action {
 	case budget.MarkedUnavailable(after.Labels) && !budget.MarkedUnavailable(before.Labels):
 	case budget.Exempt(after) && !budget.Exempt(before):
 	case !maps.Equal(before.Labels, after.Labels), controllerOf(before) != controllerOf(after):
-		a.RelabelsOnly = true
+		a.MayOnlyLeave = true
 	default:
 		return nil
 	}

@@ -16,11 +16,12 @@ import (
 
 // Decisions, a label of the admission metric.
 const (
-	// DecisionUncovered: no budget covers the pods.
-	DecisionUncovered = "Uncovered"
+	// DecisionNoBudget: the namespace has no budget.
+	DecisionNoBudget = "NoBudget"
 	// DecisionNamespaceTerminating: the namespace of the deleted object terminates.
 	DecisionNamespaceTerminating = "NamespaceTerminating"
-	// DecisionNotCharged: the request makes no available pod unavailable.
+	// DecisionNotCharged: no budget was charged: for example, because none covers the pods,
+	// or because none of them is available.
 	DecisionNotCharged = "NotCharged"
 	// DecisionCharged: the request was charged and allowed.
 	DecisionCharged = "Charged"
@@ -28,7 +29,7 @@ const (
 	DecisionRepeated = "Repeated"
 	// DecisionDenied: the request does not fit into a budget.
 	DecisionDenied = "Denied"
-	// DecisionShadow: it does not fit, but was allowed in shadow mode.
+	// DecisionShadow: a budget in shadow mode would have denied the request, for any reason.
 	DecisionShadow = "Shadow"
 	// DecisionUnsynced: the budget is not synced with its spec yet.
 	DecisionUnsynced = "Unsynced"
@@ -37,6 +38,9 @@ const (
 	// DecisionDeniedTimeout: the request was denied, because there was no decision
 	// in time.
 	DecisionDeniedTimeout = "DeniedTimeout"
+	// DecisionDeniedQueueFull: the request was denied at once, because too many requests
+	// wait for a decision of the budget.
+	DecisionDeniedQueueFull = "DeniedQueueFull"
 	// DecisionDisruptionBudget: a PodDisruptionBudget will deny the eviction.
 	DecisionDisruptionBudget = "DisruptionBudget"
 	// DecisionProbe: the controller probed whether this replica knows a budget.
@@ -134,8 +138,11 @@ func undecided(b *v1alpha1.PodUnavailableBudget, err error) admission.Answer {
 		name = b.Name
 	}
 	decision := admission.DecisionError
-	if errors.Is(err, groupcommit.ErrDeadline) || errors.Is(err, groupcommit.ErrQueueFull) {
+	switch {
+	case errors.Is(err, groupcommit.ErrDeadline):
 		decision = DecisionDeniedTimeout
+	case errors.Is(err, groupcommit.ErrQueueFull):
+		decision = DecisionDeniedQueueFull
 	}
 	message := "PodUnavailableBudgets could not decide this request, so it is denied: try again. " + err.Error()
 	return retryLater(decision, name, message, metav1.StatusCause{Type: admission.CauseUndecided, Message: err.Error()})

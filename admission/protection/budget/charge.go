@@ -14,7 +14,7 @@ import (
 // requestTo returns the request to a budget; nil if the budget does not apply to the
 // action. If live is true, it reads owners from the API server instead of the cache.
 func (e *evaluation) requestTo(ctx context.Context, b *v1alpha1.PodUnavailableBudget, live bool) (*budget.Request, error) {
-	onlyIfLeaves := e.action.RelabelsOnly
+	onlyIfLeaves := e.action.MayOnlyLeave
 	if all := b.Spec.ProtectOperations; len(all) > 0 && !slices.Contains(all, e.action.Operation) {
 		if e.action.After == nil {
 			return nil, nil

@@ -88,7 +88,7 @@ func (g Guard) Charge(ctx context.Context, req *admissionv1.AdmissionRequest) (a
 		return admission.Fail(err), Charges{}
 	}
 	if len(budgets) == 0 {
-		return admission.Allow(DecisionUncovered), Charges{}
+		return admission.Allow(DecisionNoBudget), Charges{}
 	}
 	if ends, err := g.Namespaces.deletedWithNamespace(ctx, req); err != nil {
 		return undecided(nil, err), Charges{}

@@ -36,6 +36,9 @@ const (
 	// DecisionDeniedTimeout: the request was denied, because there was no decision
 	// in time.
 	DecisionDeniedTimeout = "DeniedTimeout"
+	// DecisionDeniedQueueFull: the request was denied at once, because too many requests
+	// wait for a decision of the flow control.
+	DecisionDeniedQueueFull = "DeniedQueueFull"
 )
 
 // Causes in the details of a denial.
@@ -111,8 +114,11 @@ func status(a *request, name, message string, causes ...metav1.StatusCause) meta
 
 // undecided denies a request that could not be decided, and asks to try again.
 func undecided(decision string, err error) admission.Answer {
-	if errors.Is(err, groupcommit.ErrDeadline) || errors.Is(err, groupcommit.ErrQueueFull) {
+	switch {
+	case errors.Is(err, groupcommit.ErrDeadline):
 		decision = DecisionDeniedTimeout
+	case errors.Is(err, groupcommit.ErrQueueFull):
+		decision = DecisionDeniedQueueFull
 	}
 	return admission.Deny(decision, metav1.Status{
 		Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,

@@ -1,4 +1,4 @@
-package deletion
+package disruption
 
 import (
 	"context"
@@ -41,11 +41,11 @@ func TestADeletionIsChargedAndCountedOnlyIfBothAllowIt(t *testing.T) {
 		warnings int
 		want     state
 	}{
-		"no budget, no flow control":                 {none, absent, nobody, budget.DecisionUncovered, 0, state{0, 0}},
-		"no budget, room":                            {none, room, nobody, budget.DecisionUncovered, 0, state{0, 1}},
+		"no budget, no flow control":                 {none, absent, nobody, budget.DecisionNoBudget, 0, state{0, 0}},
+		"no budget, room":                            {none, room, nobody, budget.DecisionNoBudget, 0, state{0, 1}},
 		"no budget, full":                            {none, full, byFlow, DecisionFlowControl, 0, state{0, 0}},
 		"no budget, just full":                       {none, justFull, byFlow, DecisionFlowControl, 0, state{0, 0}},
-		"no budget, full in shadow mode":             {none, shadow, nobody, budget.DecisionUncovered, 1, state{0, 1}},
+		"no budget, full in shadow mode":             {none, shadow, nobody, budget.DecisionNoBudget, 1, state{0, 1}},
 		"one allowed, no flow control":               {free, absent, nobody, budget.DecisionCharged, 0, state{1, 0}},
 		"one allowed, room":                          {free, room, nobody, budget.DecisionCharged, 0, state{1, 1}},
 		"one allowed, full":                          {free, full, byFlow, DecisionFlowControl, 0, state{0, 0}},
