@@ -33,7 +33,8 @@ type Answer struct {
 
 // Decisions that several handlers share.
 const (
-	// DecisionAdmitted means that no rule applies to the request.
+	// DecisionAdmitted means that the request is allowed: no rule applies to it, or it
+	// passed a check whose handler has no decision of its own for that.
 	DecisionAdmitted = "Admitted"
 	// DecisionError means that the request could not be decided.
 	DecisionError = "Error"

@@ -18,7 +18,8 @@ import (
 // Mux routes each request to the handler of the webhook in its path.
 //
 // For knative's webhook, Mux is one admission controller. Knative runs a leader
-// election per admission controller, and only the caBundle reconciler needs one.
+// election per admission controller, and only the reconciler of the webhook
+// configurations needs one.
 type Mux struct {
 	// find returns the handler of a webhook.
 	find     func(webhook string) (Handler, bool)

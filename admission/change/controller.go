@@ -1,7 +1,8 @@
 // Package change builds the controller of the change webhooks from informers,
-// settings, handlers and the caBundle reconciler. version answers for
-// mdeployment.kb.io, suspend for vdeployment.kb.io, releasecheck for vrelease.kb.io,
-// opsconfig and workloadkinds for the webhooks that check the configuration.
+// settings, handlers and the reconciler of the webhook configurations. version answers
+// for mdeployment.kb.io, suspend for vdeployment.kb.io, releasecheck for
+// vrelease.kb.io, opsconfig and workloadkinds for the webhooks that check the
+// configuration.
 package change
 
 import (
@@ -48,7 +49,7 @@ func Options() server.Options {
 func NewController(process *server.Process) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 		must := wiring.NewMust(ctx, "set up the webhooks of changes")
-		configs := newCABundleReconciler(ctx)
+		configs := newWebhookConfigReconciler(ctx)
 		kinds := workloadkinds.NewStore(cmw, metrics.Meter(), configs.recordedKinds, configs.enqueueGenerated)
 		configs.Kinds = kinds.Get
 		mux, err := newMux(ctx, cmw, kinds.Get, configs.Recorder)

@@ -66,7 +66,7 @@ func NewController(process *server.Process) injection.ControllerConstructor {
 			handler, ok := handlers[webhook]
 			return handler, ok
 		})
-		impl, err := server.NewController(ctx, process, newCABundleReconciler(ctx), mux)
+		impl, err := server.NewController(ctx, process, newWebhookConfigReconciler(ctx), mux)
 		must(err)
 		must(follow(ctx, impl))
 		return impl
@@ -98,7 +98,7 @@ func newHandlers(ctx context.Context, cmw configmap.Watcher) (map[string]admissi
 	}, nil
 }
 
-func newCABundleReconciler(ctx context.Context) *webhookconfig.Reconciler {
+func newWebhookConfigReconciler(ctx context.Context) *webhookconfig.Reconciler {
 	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
 	return &webhookconfig.Reconciler{
 		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(keys...)},

@@ -55,7 +55,7 @@ func NewController(process *server.Process) injection.ControllerConstructor {
 		must := wiring.NewMust(ctx, "set up the webhooks of runtime protection")
 		mux, err := newMux(ctx, cmw)
 		must(err)
-		impl, err := server.NewController(ctx, process, newCABundleReconciler(ctx), mux)
+		impl, err := server.NewController(ctx, process, newWebhookConfigReconciler(ctx), mux)
 		must(err)
 		must(follow(ctx, impl))
 		return impl
@@ -77,7 +77,7 @@ func newMux(ctx context.Context, cmw configmap.Watcher) (*admission.Mux, error) 
 // key is the only key of the controller.
 var key = webhookconfig.ValidatingKey(Configuration)
 
-func newCABundleReconciler(ctx context.Context) *webhookconfig.Reconciler {
+func newWebhookConfigReconciler(ctx context.Context) *webhookconfig.Reconciler {
 	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
 	return &webhookconfig.Reconciler{
 		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(key)},

@@ -35,7 +35,7 @@ type callers struct {
 	// replace it.
 	configured func(path string) bool
 	rejected   metrics.Counter
-	// reviews bounds the memory of reviews, and unread counts those that it did not let pass.
+	// reviews bounds the bytes of the AdmissionReviews in progress, and unread counts those that it did not let pass.
 	reviews *reviews
 	unread  metrics.Counter
 	clock   clock.PassiveClock
@@ -61,7 +61,7 @@ func (c *callers) handler(next http.Handler) http.Handler {
 		if err != nil {
 			c.unread.Add(r.Context(), 1)
 			w.Header().Set("Connection", "close")
-			http.Error(w, "other reviews take the memory", http.StatusServiceUnavailable)
+			http.Error(w, "too many admission requests are in progress, and this one waited until its timeout: try again", http.StatusServiceUnavailable)
 			return
 		}
 		defer release()

@@ -16,12 +16,14 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 )
 
+// queueName is part of the name of the Lease, so it stays: while replicas of two versions run,
+// they have to use the same Lease.
 const queueName = "cabundle"
 
-// NewController returns the controller that runs the caBundle reconciler, and makes
-// the process serve the webhooks of mux. The readiness of the process depends on the
-// certificate of the reconciler.
-func NewController(ctx context.Context, p *Process, bundles *webhookconfig.Reconciler, mux *admission.Mux) (*controller.Impl, error) {
+// NewController returns the controller that runs the reconciler of the webhook
+// configurations, and makes the process serve the webhooks of mux. The readiness of the
+// process depends on the certificate of the reconciler.
+func NewController(ctx context.Context, p *Process, configs *webhookconfig.Reconciler, mux *admission.Mux) (*controller.Impl, error) {
 	handler, err := webhook.New(ctx, []any{mux})
 	if err != nil {
 		return nil, fmt.Errorf("create the webhook: %w", err)
@@ -30,15 +32,15 @@ func NewController(ctx context.Context, p *Process, bundles *webhookconfig.Recon
 	p.handler = handler
 	p.callers = &callers{
 		secret: func() (*corev1.Secret, error) {
-			return bundles.Secrets.Secrets(v1alpha1.SystemNamespace).Get(bundles.Secret)
+			return configs.Secrets.Secrets(v1alpha1.SystemNamespace).Get(configs.Secret)
 		},
-		configured: bundles.HasPath, clock: clock.RealClock{},
+		configured: configs.HasPath, clock: clock.RealClock{},
 		rejected: metrics.NewCounter(metrics.Meter(), "breakwater_admission_rejected_callers_total"),
 		reviews:  newReviews(),
 		unread:   metrics.NewCounter(metrics.Meter(), "breakwater_admission_unread_reviews_total"),
 	}
-	p.readiness.watch(bundles.Secrets, bundles.Secret)
-	return controller.NewContext(ctx, bundles, controller.ControllerOptions{
+	p.readiness.watch(configs.Secrets, configs.Secret)
+	return controller.NewContext(ctx, configs, controller.ControllerOptions{
 		WorkQueueName: queueName, Logger: logging.FromContext(ctx).Named(queueName),
 	}), nil
 }

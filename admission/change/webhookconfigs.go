@@ -31,7 +31,7 @@ const (
 	Generated = "breakwater-workloads"
 )
 
-// webhookConfigs is the caBundle reconciler with its work queue.
+// webhookConfigs is the reconciler of the webhook configurations with its work queue.
 type webhookConfigs struct {
 	*webhookconfig.Reconciler
 	// queue is nil until watch is called.
@@ -68,8 +68,8 @@ func (c *webhookConfigs) recordedKinds() string {
 	return ""
 }
 
-// newCABundleReconciler returns the caBundle reconciler without Kinds.
-func newCABundleReconciler(ctx context.Context) *webhookConfigs {
+// newWebhookConfigReconciler returns the reconciler of the webhook configurations without Kinds.
+func newWebhookConfigReconciler(ctx context.Context) *webhookConfigs {
 	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
 	return &webhookConfigs{Reconciler: &webhookconfig.Reconciler{
 		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(append(staticKeys(), generatedKeys()...)...)},
