@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// StartTime is the time of the first decision of a process. A process that leads no
-// bucket makes no decisions: a deadline before its StartTime may have expired because
-// no leader sent a wake-up. A process that leads a bucket and takes over another one
-// keeps its StartTime.
-type StartTime struct {
+// DecidingSince is the time of the first decision of a process, not of its start. A process
+// that leads no bucket makes no decisions: a deadline before its DecidingSince may have
+// expired because no leader sent a wake-up. A process that leads a bucket and takes over
+// another one keeps its DecidingSince.
+type DecidingSince struct {
 	once  sync.Once
 	first time.Time
 }
 
 // Get returns the time of its first call.
-func (s *StartTime) Get(now time.Time) time.Time {
+func (s *DecidingSince) Get(now time.Time) time.Time {
 	s.once.Do(func() { s.first = now })
 	return s.first
 }

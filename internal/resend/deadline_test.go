@@ -25,8 +25,8 @@ func TestANewProcessExtendsExpiredDeadlines(t *testing.T) {
 	}
 }
 
-func TestStartTimeIsTheTimeOfTheFirstCall(t *testing.T) {
-	var s StartTime
+func TestDecidingSinceIsTheTimeOfTheFirstCall(t *testing.T) {
+	var s DecidingSince
 	first := time.Unix(1, 0)
 	if s.Get(first); !s.Get(time.Unix(2, 0)).Equal(first) {
 		t.Error("the second call changed it")

@@ -68,8 +68,8 @@ type Reconciler struct {
 	interimWrites *rate.Limiter
 	// unjudged counts unjudged batches.
 	unjudged metrics.Counter
-	// startTime is the time of the first decision of this process.
-	startTime resend.StartTime
+	// decidingSince is the time of the first decision of this process.
+	decidingSince resend.DecidingSince
 }
 
 var _ reconcilerchangepod.Interface = (*Reconciler)(nil)
@@ -104,7 +104,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 		OrderNotAccepted: owner.Status.OrderNotAccepted(), OrderDetail: owner.Status.GetCondition(v1alpha1.WorkloadOrderAccepted).GetMessage(),
 		OrderCheckFailed: owner.Status.OrderCheckFailed(), OrderJudgedSince: orderJudgedSince(owner),
 		Superseded: owner.Status.Superseded(), WokenSince: r.wokenSince(c, s.SubmitTimeout),
-		DecidingSince: r.startTime.Get(now), ChangePod: c,
+		DecidingSince: r.decidingSince.Get(now), ChangePod: c,
 	})
 	again, err := r.wakeSubmit(ctx, c, owner, d)
 	if err != nil {
@@ -143,13 +143,13 @@ func (r *Reconciler) write(ctx context.Context, old, next *v1alpha1.ChangePod) e
 	} else if err != nil {
 		return err
 	}
+	logging.FromContext(ctx).Infow("The state of the batch changed", "status", next.Status.Phase, "message", next.Status.Message)
 	r.recordUnjudged(ctx, old, next)
 	return nil
 }
 
 // recordUnjudged records and counts an unjudged batch, once.
 func (r *Reconciler) recordUnjudged(ctx context.Context, old, next *v1alpha1.ChangePod) {
-	logging.FromContext(ctx).Infow("The state of the batch changed", "status", next.Status.Phase, "message", next.Status.Message)
 	cond := next.Status.GetCondition(v1alpha1.PodJudged)
 	if !cond.IsFalse() || old.Status.GetCondition(v1alpha1.PodJudged).IsFalse() {
 		return

@@ -76,7 +76,8 @@ func hasPendingCall(c *v1alpha1.ChangePod) bool {
 	return pre.Outcome() != v1alpha1.OutcomeFail && post == nil && c.Status.SubmissionOf(v1alpha1.StagePost) == nil
 }
 
-// noPodDeadline is when a release without a new finished pod times out.
+// noPodDeadline is when the phase becomes TimeOutPreThreshold because no further pod was
+// finished; zero if that time has passed. The release does not fail then.
 func noPodDeadline(in Input) time.Time {
 	if due := lastProgressTime(in).Add(in.Settings.WaitThreshold); in.Now.Before(due) {
 		return due

@@ -152,7 +152,7 @@ func (r *Reconciler) finalize(ctx context.Context, c *v1alpha1.ChangeWorkload) r
 		return fmt.Errorf("read namespace %s: %w", c.Namespace, err)
 	}
 	now := r.clock.Now()
-	in := Input{ChangeWorkload: c, Now: now, DecidingSince: r.startTime.Get(now), ServerConfigured: r.serverConfigured()}
+	in := Input{ChangeWorkload: c, Now: now, DecidingSince: r.decidingSince.Get(now), ServerConfigured: r.serverConfigured()}
 	d := decideDeletion(in, err == nil && v1alpha1.OptedIn(ns))
 	if d.RemoveFinalizer {
 		r.forget(c)

@@ -90,8 +90,8 @@ type Reconciler struct {
 	// unjudged counts unjudged orders.
 	unjudged metrics.Counter
 	clock    clock.PassiveClock
-	// startTime is the time of the first decision of this process.
-	startTime resend.StartTime
+	// decidingSince is the time of the first decision of this process.
+	decidingSince resend.DecidingSince
 }
 
 var _ reconcilerchangeworkload.Interface = (*Reconciler)(nil)
@@ -209,7 +209,7 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 		woken = callqueue.WokenSince(r.wakeups, callID(c, step.Name), s.SubmitTimeout)
 	}
 	return Input{
-		Now: now, StepWokenSince: woken, DecidingSince: r.startTime.Get(now), Settings: s, ServerConfigured: r.serverConfigured(),
+		Now: now, StepWokenSince: woken, DecidingSince: r.decidingSince.Get(now), Settings: s, ServerConfigured: r.serverConfigured(),
 		ChangeWorkload: c, Workload: workloadOf(w, lost).withPods(len(own)), Lost: lost, Revisions: revisions, Pods: own, ChangePods: changePods,
 		Drift: driftOf(&w.Template.Spec, sets, pods), Accepted: r.acceptedAnnouncements(c),
 	}, w, nil

@@ -63,9 +63,9 @@ type Reconciler struct {
 	// touches schedules the repetition of touches that had no effect.
 	touches *resend.Schedule
 	// touched counts touches by kind, reason and effect.
-	touched   metrics.Counter
-	clock     clock.PassiveClock
-	startTime resend.StartTime
+	touched       metrics.Counter
+	clock         clock.PassiveClock
+	decidingSince resend.DecidingSince
 }
 
 var (
@@ -117,7 +117,7 @@ func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 		UID:           w.UID,
 		Label:         w.Labels[v1alpha1.VersionKey],
 		Now:           now,
-		DecidingSince: r.startTime.Get(now),
+		DecidingSince: r.decidingSince.Get(now),
 	}
 	if !in.OptedIn || in.Deleting || in.OfKnativeService {
 		return in, nil
