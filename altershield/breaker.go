@@ -16,8 +16,8 @@ import (
 // whether it closes or the pause starts again. An overloaded server can recover,
 // and calls resume without an operator.
 //
-// An attempt without an answer and result code 901 count as failures; a rejection (1xx)
-// is an answer.
+// An attempt without an answer and result code 901 count as failures. A rejection with
+// another result code, such as 101, is an answer.
 type breaker struct {
 	circuit *gobreaker.CircuitBreaker[struct{}]
 	// cause is the error of the last failed attempt.

@@ -36,8 +36,9 @@ const (
 	DefaultTotalDeadline = 15 * time.Second
 	DefaultQPS           = 100
 	DefaultBurst         = 100
-	// DefaultBreakerFailures is so low that one call that is not answered until its deadline
-	// usually opens the breaker.
+	// DefaultBreakerFailures is so low that one call to a server that accepts no connection
+	// usually opens the breaker. A server that accepts connections and does not answer opens
+	// it after two calls or more.
 	DefaultBreakerFailures = 5
 	DefaultBreakerPause    = 10 * time.Second
 )

@@ -24,8 +24,8 @@ func (a *app) replayCommand() *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use:   "replay NAME... | --all",
-		Short: "Send reports that could not be delivered again",
-		Long: `Send reports that could not be delivered again: of finished pods and of states of releases.
+		Short: "Send again the reports that could not be delivered",
+		Long: `Send again the reports that could not be delivered: of finished pods and of states of releases.
 
 NAME is a name that deadletters prints. The command writes a request on the workload of the report, so
 it needs the right to patch this workload. The controller then sends the event that it signed, as it was

@@ -51,8 +51,8 @@ func (d Denier) source() string {
 
 // DeletionDenied is the data of TypeDeletionDenied: within the period, an object
 // denied at least one request that would have deleted pods or made them
-// unavailable. It describes the first denial of a replica; the object's status and
-// its Kubernetes Events cover all of them.
+// unavailable. It describes the first denial of a replica; the metric
+// breakwater_admission_requests_total counts all.
 type DeletionDenied struct {
 	DeniedBy Denier `json:"guard"`
 	// PeriodUnix is the beginning of the period, in seconds; see DenialPeriod.

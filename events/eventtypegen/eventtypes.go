@@ -49,7 +49,7 @@ func entries() map[string]entry {
 		events.TypePermissionDenied:         {fromPod, "A permission set was denied to a pod. Subject: the pod."},
 		events.TypePermissionRevoked:        {fromPod, "A pod ended, and the grants of its address were revoked. Subject: the pod."},
 		events.TypePermissionLeaked:         {fromPod, "A pod ended, and a grant of its address could not be revoked. Subject: the pod."},
-		events.TypeBreakerOpened:            {fromPod, "The permissions of a pod were denied or failed too often and are requested again only after a pause. Subject: the pod."},
+		events.TypeBreakerOpened:            {fromPod, "The permissions of a pod were denied too often and are requested again only after a reset, or failed too often and are requested again after a pause. Subject: the pod."},
 		events.TypeBreakerClosed:            {fromPod, "The permissions of a pod are requested without a pause again. Subject: the pod."},
 		events.TypeDeletionDenied:           {fromDenier, "A PodUnavailableBudget, a PodDeletionFlowControl or a protection from cascading deletion denied deletions, evictions or in-place updates; at most one event a minute for each of these objects. Subject: the target of the request."},
 		events.TypeDeletionFlowOpened:       {fromFlowControl, "A deletion limit was reached: the breaker of a PodDeletionFlowControl is open. Subject: the flow control."},

@@ -25,8 +25,9 @@ import (
 // Extension is the name of the CloudEvents extension with the signature.
 const Extension = "signature"
 
-// ErrNotAuthentic reports an event without a valid signature. No component of
-// Breakwater and no judge has signed it, so a retry does not help.
+// ErrNotAuthentic reports an event whose signature is not accepted: it is forged, or the
+// key of its judge is missing or not allowed. A retry helps only after the keys were
+// changed.
 var ErrNotAuthentic = errors.New("the event has no valid signature")
 
 // Keys are the keys of signatures. Events are signed with Current.

@@ -66,9 +66,9 @@ func (w *Workload) OfKnativeService() bool {
 	return ok
 }
 
-// ReleaseTemplate returns the part of a template, as JSON, that is released: a change of another
-// part is no release. For a Knative Service these are the name of the Revision, the annotations
-// that scale it, and Breakwater's own.
+// ReleaseTemplate returns the template, as JSON, without the parts whose change is no release. For a
+// Knative Service it leaves out the name of the Revision, the annotations that scale it, and
+// Breakwater's own.
 func (k Kind) ReleaseTemplate(template json.RawMessage) (json.RawMessage, error) {
 	return k.trimTemplate(template, true)
 }

@@ -12,7 +12,8 @@ type Count struct{ Events, Exposure float64 }
 // independent events, 1 for a Poisson process. It pools two estimates. The first is the
 // variance of the share of the new pods in the events of an interval, around ratio; a joint
 // disturbance of new and old pods does not change this share. The second is the variance of
-// the events of each pod, given as history. size intervals are merged into one.
+// the events of each pod, given as history. Intervals are merged: size is how many
+// become one.
 func OverTime(blocks []Block, ratio float64, history [][]Count, size int) float64 {
 	square, mean, used := split(blocks, math.Min(math.Max(ratio, 0.01), 1000), size)
 	freedom := used - 1

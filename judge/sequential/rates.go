@@ -36,9 +36,9 @@ func logLikelihood(blocks []Block, logRatio, dispersion float64) float64 {
 }
 
 // RatesHigher returns the logarithm of the e-value against "the rate of the new pods is not
-// higher than that of the old ones". It leaves out the span consecutive intervals that
-// contribute most, if they have more than DisturbanceEvents: one disturbance is one event,
-// however many requests it concerns. With a span of 0 all intervals count.
+// higher than that of the old ones". It leaves out those neighbouring intervals, as
+// many as span says, that contribute most, if they have more than DisturbanceEvents: one
+// disturbance is one event, however many requests it concerns. With a span of 0 all intervals count.
 func RatesHigher(blocks []Block, dispersion float64, span int) float64 {
 	return mixture(blocks, dispersion, 1, span)
 }
@@ -127,7 +127,8 @@ func pooledMixture(pools []Pool, dispersion, sign float64, span int) float64 {
 	return least
 }
 
-// Blocks returns one block for each pool, without span cells of the new pods.
+// Blocks returns one block for each pool. It leaves out the cells of the new pods from first
+// on, as many as span says.
 func Blocks(pools []Pool, first, span int) []Block {
 	out := make([]Block, 0, len(pools))
 	for _, p := range pools {

@@ -36,7 +36,8 @@ func (e *StatusError) Error() string {
 // IsNotFound reports whether the object does not exist.
 func IsNotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
 
-// IsConflict reports whether earlier grants are still being revoked.
+// IsConflict reports whether the centre answered 409. For a request of a set: the
+// application is being revoked or was revoked, or the pod has ended.
 func IsConflict(err error) bool { return hasStatus(err, http.StatusConflict) }
 
 // IsPermanent reports whether the same request would fail again until a person changes

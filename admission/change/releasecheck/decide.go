@@ -65,8 +65,9 @@ type Decision struct {
 	Reason string
 }
 
-// Exempt returns the reason why the server is not asked, or "". It uses only the
-// fields that follow from the request itself.
+// Exempt returns the reason why the server is not asked, or "". It uses neither
+// the stored answer nor whether the version succeeded, so that these are read only if they
+// matter.
 func Exempt(in Input) string {
 	switch {
 	case !in.Enabled:

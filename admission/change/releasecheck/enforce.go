@@ -68,8 +68,9 @@ type Enforcement struct {
 	Reported bool
 }
 
-// Enforce returns the effect of an answer. In shadow mode every change is allowed, but
-// reported in the same way as without shadow mode.
+// Enforce returns the effect of an answer. In shadow mode every change is allowed: a
+// warning and an Event say what the server answered, and no CloudEvent is sent, because
+// nothing was denied.
 func Enforce(outcome v1alpha1.Outcome, policy v1alpha1.NoVerdictPolicy, shadow bool) Enforcement {
 	switch outcome {
 	case v1alpha1.OutcomePass:

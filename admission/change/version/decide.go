@@ -11,8 +11,8 @@ type Input struct {
 	// Readmission: our controller requests the release of an update that bypassed
 	// the webhook.
 	Readmission bool
-	// Before is the release of the old object. Known is false if the old object has
-	// no release annotations.
+	// Before is the release of the old object or, if Recovered, that of the newest
+	// ChangeWorkload. Known is false if there is neither.
 	Before v1alpha1.Release
 	Known  bool
 	// Recovered: the release annotations are missing, and Before is the release of

@@ -7,5 +7,7 @@
 // from which Breakwater reads the release of a pod. For an admitted bypass, the same
 // patch records the bypass and resumes the rollout.
 //
-// The pod template is never changed, so opting a namespace in restarts no pod.
+// The webhook does not change the pod template, except that a release of a Knative
+// Service is also written to the annotations of its template. Opting a namespace in
+// changes no template, so it restarts no pod.
 package version

@@ -1,7 +1,9 @@
 // Package denialevents publishes denials as CloudEvent deletion.denied. To bound the
 // number of events, each replica sends only the first denial of a guard in a period of
-// events.DenialPeriod, and all replicas use the same id for it. Kubernetes Events and
-// metrics show every denial.
+// events.DenialPeriod, and all replicas use the same id for it. The metric
+// breakwater_admission_requests_total counts every denial. Kubernetes Events do not show
+// all: repeated ones are merged, many at once are dropped, and a budget records one only
+// for a request that does not fit into it.
 package denialevents
 
 import (

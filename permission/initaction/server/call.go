@@ -131,7 +131,7 @@ func (c *call) retryCentreCall(ctx context.Context, d Decision, err error) bool 
 		}
 		pause = time.Duration(float64(centreRetryDelay<<c.centreFailures) * (0.5 + c.Random()))
 	}
-	if !centreclient.IsConflict(err) { // a conflict means Revoking, which is reported later
+	if !centreclient.IsConflict(err) { // a conflict means Revoking, which is reported later, or that the pod has ended
 		c.reporter.unreachable(ctx, errorMessage(err))
 	}
 	_ = c.wait(ctx, c.Clock.Now().Add(pause)) // run checks whether the call ended
