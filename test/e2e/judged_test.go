@@ -110,10 +110,14 @@ func (n *namespace) checkOrder(t *testing.T, c *v1alpha1.ChangeWorkload) {
 	}
 }
 
+// failingSize is the number of replicas of failingRelease.
+const failingSize = 6
+
 // failingRelease is held until it is repaired.
 func failingRelease(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, builder.Deployment("web", 10, builder.Simulated, builder.Paced(2)))
+	// The rollout takes 48 s, so that it is not complete when the fail arrives.
+	n.create(t, builder.Deployment("web", failingSize, builder.Simulated, builder.Paced(8)))
 	good := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.setChecks(t, double.CheckRule{Match: batch(3, double.Post), Then: failed()})
 	w := n.watchPods(t)
@@ -163,9 +167,9 @@ func (n *namespace) checkStopped(t *testing.T, w *podWatch) {
 		t.Logf("the last pod was created or deleted %s after the verdict", changes[len(changes)-1].at.Sub(verdict).Round(time.Millisecond))
 	}
 	now := n.deployment(t, "web")
-	if !now.Spec.Paused || now.Status.UpdatedReplicas >= 10 || now.Status.UpdatedReplicas != stopped.Status.UpdatedReplicas {
-		t.Errorf("%d of 10 pods are updated and paused is %t; when the rollout stopped %d were updated",
-			now.Status.UpdatedReplicas, now.Spec.Paused, stopped.Status.UpdatedReplicas)
+	if !now.Spec.Paused || now.Status.UpdatedReplicas >= failingSize || now.Status.UpdatedReplicas != stopped.Status.UpdatedReplicas {
+		t.Errorf("%d of %d pods are updated and paused is %t; when the rollout stopped %d were updated",
+			now.Status.UpdatedReplicas, failingSize, now.Spec.Paused, stopped.Status.UpdatedReplicas)
 	}
 }
 

@@ -106,8 +106,8 @@ func closedOrder(t *testing.T, e *environment) {
 // overrules it.
 func orderFailInPre(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	// The rollout takes 20 s, so that the fail comes before its end on a slow machine.
-	n.create(t, builder.Deployment("web", 4, builder.Simulated, builder.Paced(5)))
+	// The rollout takes 40 s, so that the fail comes before its end on a slow machine.
+	n.create(t, builder.Deployment("web", 4, builder.Simulated, builder.Paced(10)))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.setChecks(t, double.CheckRule{Match: orderCheck(double.Pre), Then: failed()})
 	n.release(t, "web", "v2")
