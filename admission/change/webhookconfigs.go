@@ -72,19 +72,20 @@ func (c *webhookConfigs) recordedKinds() string {
 func newWebhookConfigReconciler(ctx context.Context) *webhookConfigs {
 	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
 	return &webhookConfigs{Reconciler: &webhookconfig.Reconciler{
-		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(append(staticKeys(), generatedKeys()...)...)},
-		Service:          options.ServiceName,
-		Secret:           options.SecretName,
-		Static:           Configuration,
-		Generated:        Generated,
-		Client:           kube.AdmissionregistrationV1(),
-		Mutating:         mutatinginformer.Get(ctx).Lister(),
-		Validating:       validatinginformer.Get(ctx).Lister(),
-		Secrets:          secretinformer.Get(ctx).Lister(),
-		LiveSecrets:      kube.CoreV1().Secrets(v1alpha1.SystemNamespace),
-		Clock:            clock.RealClock{},
-		Namespaces:       kube.CoreV1().Namespaces(),
-		Recorder:         eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater),
+		LeaderAwareFuncs:   reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(append(staticKeys(), generatedKeys()...)...)},
+		Service:            options.ServiceName,
+		Secret:             options.SecretName,
+		Static:             Configuration,
+		Generated:          Generated,
+		RecordInstallation: true,
+		Client:             kube.AdmissionregistrationV1(),
+		Mutating:           mutatinginformer.Get(ctx).Lister(),
+		Validating:         validatinginformer.Get(ctx).Lister(),
+		Secrets:            secretinformer.Get(ctx).Lister(),
+		LiveSecrets:        kube.CoreV1().Secrets(v1alpha1.SystemNamespace),
+		Clock:              clock.RealClock{},
+		Namespaces:         kube.CoreV1().Namespaces(),
+		Recorder:           eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater),
 	}}
 }
 

@@ -19,6 +19,7 @@ import (
 	admission "github.com/breakwater-dev/breakwater/admission/change"
 	"github.com/breakwater-dev/breakwater/admission/change/workloadkinds"
 	"github.com/breakwater-dev/breakwater/admission/protection/deletionflow"
+	"github.com/breakwater-dev/breakwater/admission/server/webhookconfig"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/webhookpath"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -63,6 +64,8 @@ func TestTheServiceAccountsOfWebhooksWriteOnlyCABundlesAndPaths(t *testing.T) {
 			`{"webhooks":[{"name":"evil.kb.io","sideEffects":"None","admissionReviewVersions":["v1"],"clientConfig":{"url":"https://evil.example/"}}]}`: "only caBundle",
 			`{"metadata":{"labels":{"a":"b"}}}`:                                                                                                         "labels",
 			`{"metadata":{"annotations":{"a":"b"}}}`:                                                                                                    "annotations",
+			`{"metadata":{"annotations":{"a":"b","app.ops.cloud.alipay.com/installed":"{}"}}}`:                                                          "annotations",
+			`{"metadata":{"annotations":{"app.ops.cloud.alipay.com/kinds":"[]"}}}`:                                                                      "annotations",
 			`{"metadata":{"finalizers":["a.example/b"]}}`:                                                                                               "finalizers",
 			`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"unknown"}]}}`:                                      "owners",
 		} {
@@ -73,6 +76,8 @@ func TestTheServiceAccountsOfWebhooksWriteOnlyCABundlesAndPaths(t *testing.T) {
 		}
 		mayNotPatch(t, tc.account, tc.resource, "of-another-product")
 	}
+	impersonation.ExpectConfigurationPatch(t, "webhook", "", mutating, admission.Configuration, types.StrategicMergePatchType,
+		[]byte(`{"metadata":{"annotations":{"`+webhookconfig.InstalledAnnotation+`":"{}"}}}`))
 }
 
 // mayNotPatch requires that RBAC denies the creation of any webhook configuration and the patch

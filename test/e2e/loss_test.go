@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	admission "github.com/breakwater-dev/breakwater/admission/change"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
 	"github.com/breakwater-dev/breakwater/test/builder"
@@ -227,9 +228,12 @@ func webhookUnreachable(t *testing.T, e *environment) {
 	n.create(t, builder.Deployment("new", 1, builder.Simulated))
 	n.awaitAvailable(t, "free")
 	n.awaitAvailable(t, "new")
+	// The webhook replaces the path, as after ten minutes.
+	n.run(t, "patch", "mutatingwebhookconfiguration", admission.Configuration, "-p",
+		`{"webhooks":[{"name":"mdeployment.kb.io","clientConfig":{"service":{"path":"/admission/1-a/mdeployment.kb.io"}}}]}`)
 	undo()
-	// The namespace was opted in long before new was created, so new is not a
-	// baseline.
+	// The namespace was opted in long before new was created, and the webhook was installed, so
+	// new is not a baseline.
 	for name, attempt := range map[string]int64{"free": 2, "new": 1} {
 		await(t, recoveryTimeout, "the release of "+name+" without the webhook is found", func(ctx context.Context) error {
 			c, err := n.current(ctx, name)

@@ -13,6 +13,7 @@ import (
 	admissionlisters "k8s.io/client-go/listers/admissionregistration/v1"
 
 	"github.com/breakwater-dev/breakwater/admission/change/suspend"
+	"github.com/breakwater-dev/breakwater/admission/server/webhookconfig"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
@@ -58,10 +59,10 @@ func (g *CreationCheck) Missed(ctx context.Context, w *workload.Workload) (bool,
 	return created.After(optedIn.Add(margin)) && created.After(installed.Add(margin)), nil
 }
 
-// installedAt returns the latest possible time when a webhook was installed.
+// installedAt returns the time when a webhook was installed.
 func installedAt(configs []*admissionregistrationv1.MutatingWebhookConfiguration, webhook string) (time.Time, bool) {
 	for _, c := range configs {
-		if at, known := lastWritten(c.ManagedFields, "f:webhooks", fmt.Sprintf(`k:{"name":%q}`, webhook)); known {
+		if at, known := webhookconfig.InstalledAt(c, webhook); known {
 			return at, true
 		}
 	}

@@ -2,6 +2,7 @@ package version
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -16,14 +17,12 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
+	"github.com/breakwater-dev/breakwater/admission/server/webhookconfig"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
-const (
-	optedIn  = `{"f:metadata":{"f:labels":{"f:admission-webhook-altershield":{}}}}`
-	guarding = `{"f:webhooks":{"k:{\"name\":\"mdeployment.kb.io\"}":{".":{},"f:rules":{}}}}`
-)
+const optedIn = `{"f:metadata":{"f:labels":{"f:admission-webhook-altershield":{}}}}`
 
 // by is an entry of managedFields, minutes after the hour.
 func by(manager string, minute int, fields string) metav1.ManagedFieldsEntry {
@@ -34,7 +33,12 @@ func by(manager string, minute int, fields string) metav1.ManagedFieldsEntry {
 
 func at(minute, second int) time.Time { return time.Date(2026, 2, 3, 4, minute, second, 0, time.UTC) }
 
-func newCreationCheck(t *testing.T, namespace, config []metav1.ManagedFieldsEntry) (*CreationCheck, *fake.Clientset) {
+// installed is the annotation of a webhook that was installed minutes after the hour.
+func installed(minute int) string {
+	return fmt.Sprintf(`{"mdeployment.kb.io":%q}`, at(minute, 0).Format(time.RFC3339))
+}
+
+func newCreationCheck(t *testing.T, namespace []metav1.ManagedFieldsEntry, installed string) (*CreationCheck, *fake.Clientset) {
 	t.Helper()
 	client := fake.NewSimpleClientset()
 	if err := client.Tracker().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -44,7 +48,7 @@ func newCreationCheck(t *testing.T, namespace, config []metav1.ManagedFieldsEntr
 	}
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	if err := index.Add(&admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "breakwater", ManagedFields: config},
+		ObjectMeta: metav1.ObjectMeta{Name: "breakwater", Annotations: map[string]string{webhookconfig.InstalledAnnotation: installed}},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -56,25 +60,27 @@ func TestAWorkloadThatTheWebhookDidNotSeeIsMissed(t *testing.T) {
 	timeless := by("kubectl-label", 10, optedIn)
 	timeless.Time = nil
 	for name, tc := range map[string]struct {
-		namespace, config []metav1.ManagedFieldsEntry
-		created           time.Time
-		want              bool
+		namespace []metav1.ManagedFieldsEntry
+		installed string
+		created   time.Time
+		want      bool
 	}{
-		"created after the opt-in":                {entries(by("kubectl-label", 10, optedIn)), entries(by("ko", 5, guarding)), at(10, 11), true},
-		"created before the opt-in":               {entries(by("kubectl-label", 10, optedIn)), entries(by("ko", 5, guarding)), at(9, 0), false},
-		"created within seconds after the opt-in": {entries(by("kubectl-label", 10, optedIn)), entries(by("ko", 5, guarding)), at(10, 10), false},
+		"created after the opt-in":                {entries(by("kubectl-label", 10, optedIn)), installed(5), at(10, 11), true},
+		"created before the opt-in":               {entries(by("kubectl-label", 10, optedIn)), installed(5), at(9, 0), false},
+		"created within seconds after the opt-in": {entries(by("kubectl-label", 10, optedIn)), installed(5), at(10, 10), false},
 		"namespace opted in before the webhook was installed": {
-			entries(by("kubectl-label", 5, optedIn)), entries(by("ko", 10, guarding)), at(9, 0), false,
+			entries(by("kubectl-label", 5, optedIn)), installed(10), at(9, 0), false,
 		},
-		"opted in again later":             {entries(by("a", 5, optedIn), by("b", 10, optedIn)), entries(by("ko", 5, guarding)), at(9, 0), false},
-		"another field written later":      {entries(by("a", 5, optedIn), by("b", 10, `{"f:metadata":{}}`)), entries(by("ko", 5, guarding)), at(9, 0), true},
-		"manager of the opt-in is unknown": {nil, entries(by("ko", 5, guarding)), at(30, 0), false},
-		"time of the opt-in is unknown":    {entries(timeless), entries(by("ko", 5, guarding)), at(30, 0), false},
-		"no webhook for the kind":          {entries(by("a", 5, optedIn)), entries(by("ko", 5, `{"f:webhooks":{}}`)), at(30, 0), false},
-		"malformed managedFields":          {entries(by("a", 5, `[]`)), entries(by("ko", 5, guarding)), at(30, 0), false},
+		"opted in again later":                  {entries(by("a", 5, optedIn), by("b", 10, optedIn)), installed(5), at(9, 0), false},
+		"another field written later":           {entries(by("a", 5, optedIn), by("b", 10, `{"f:metadata":{}}`)), installed(5), at(9, 0), true},
+		"manager of the opt-in is unknown":      {nil, installed(5), at(30, 0), false},
+		"time of the opt-in is unknown":         {entries(timeless), installed(5), at(30, 0), false},
+		"no webhook for the kind":               {entries(by("a", 5, optedIn)), `{"mother.kb.io":"2026-02-03T04:05:00Z"}`, at(30, 0), false},
+		"time of the installation is malformed": {entries(by("a", 5, optedIn)), `{`, at(30, 0), false},
+		"malformed managedFields":               {entries(by("a", 5, `[]`)), installed(5), at(30, 0), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, _ := newCreationCheck(t, tc.namespace, tc.config)
+			g, _ := newCreationCheck(t, tc.namespace, tc.installed)
 			w := builder.Workload(t, build())
 			w.CreationTimestamp = metav1.NewTime(tc.created)
 			got, err := g.Missed(t.Context(), w)
@@ -86,7 +92,7 @@ func TestAWorkloadThatTheWebhookDidNotSeeIsMissed(t *testing.T) {
 }
 
 func TestAnErrorOfTheAPIServerDoesNotMakeABaseline(t *testing.T) {
-	g, client := newCreationCheck(t, nil, nil)
+	g, client := newCreationCheck(t, nil, "")
 	client.PrependReactor("get", "namespaces", func(clientgotesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("too slow")
 	})

@@ -35,19 +35,26 @@ func (r *Reconciler) generate(ctx context.Context, kind, version string, access 
 	if state.Err != nil && kind == validating {
 		r.reportConfigError(ctx, state)
 	}
-	config, count, err := r.generated(kind, state, access)
+	config, webhooks, err := r.generated(kind, state, access)
 	if apierrs.IsNotFound(err) {
 		return nil // the creation of the static configuration enqueues the key
 	} else if err != nil {
 		return err
 	}
 	// Without kinds the configuration is not created, and an existing one is emptied.
-	if count == 0 && version == "" {
+	if len(webhooks) == 0 && version == "" {
 		return nil
 	}
 	meta := metaOf(config)
 	meta.ResourceVersion = version
 	meta.Annotations = map[string]string{KindsAnnotation: state.Data}
+	installed, _, err := r.installed(kind, r.Generated, webhooks)
+	if err != nil {
+		return err
+	}
+	if installed != "" {
+		meta.Annotations[InstalledAnnotation] = installed
+	}
 	if meta.OwnerReferences, err = r.owner(ctx); err != nil {
 		return err
 	}
@@ -67,8 +74,8 @@ func (r *Reconciler) generate(ctx context.Context, kind, version string, access 
 	return nil
 }
 
-// generated returns the configuration and its number of webhooks.
-func (r *Reconciler) generated(kind string, state workloadkinds.State, access webhookpath.Access) (any, int, error) {
+// generated returns the configuration and the names of its webhooks.
+func (r *Reconciler) generated(kind string, state workloadkinds.State, access webhookpath.Access) (config any, names []string, err error) {
 	meta := metav1.ObjectMeta{Name: r.Generated, Labels: map[string]string{
 		"app.kubernetes.io/part-of": "breakwater", "app.kubernetes.io/component": "webhook",
 	}}
@@ -76,23 +83,29 @@ func (r *Reconciler) generated(kind string, state workloadkinds.State, access we
 	if kind == mutating {
 		static, err := r.Mutating.Get(r.Static)
 		if err != nil {
-			return nil, 0, err
+			return nil, nil, err
 		}
 		webhooks, err := workloadkinds.MutatingWebhooks(static.Webhooks, state.Kinds, access)
+		for i := range webhooks {
+			names = append(names, webhooks[i].Name)
+		}
 		return &admissionregistrationv1.MutatingWebhookConfiguration{
 			TypeMeta:   metav1.TypeMeta{APIVersion: version, Kind: "MutatingWebhookConfiguration"},
 			ObjectMeta: meta, Webhooks: webhooks,
-		}, len(webhooks), err
+		}, names, err
 	}
 	static, err := r.Validating.Get(r.Static)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	webhooks, err := workloadkinds.ValidatingWebhooks(static.Webhooks, state.Kinds, access)
+	for i := range webhooks {
+		names = append(names, webhooks[i].Name)
+	}
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: version, Kind: "ValidatingWebhookConfiguration"},
 		ObjectMeta: meta, Webhooks: webhooks,
-	}, len(webhooks), err
+	}, names, err
 }
 
 func metaOf(config any) *metav1.ObjectMeta {

@@ -1,6 +1,6 @@
 // Package webhookconfig writes the CA certificate of the webhook and its secret paths
-// (internal/webhookpath) into our webhook configurations. All other fields stay as in
-// the manifests, where operators tune rules, timeouts and failurePolicy. (Knative's own
+// (internal/webhookpath) into our webhook configurations, and, where it is needed, when each
+// webhook was installed. All other fields stay as in the manifests, where operators tune rules, timeouts and failurePolicy. (Knative's own
 // admission controllers overwrite rules, namespaceSelector and reinvocationPolicy.)
 //
 // The configurations for the kinds of ConfigMap config-workloads are not in the
@@ -47,6 +47,8 @@ type Reconciler struct {
 	// Static is the name of the configurations in the manifests, Generated the name
 	// of the configurations for the kinds of config-workloads.
 	Static, Generated string
+	// RecordInstallation: InstalledAnnotation is written to the mutating configurations.
+	RecordInstallation bool
 	// Kinds returns the current workload kinds.
 	Kinds func() workloadkinds.State
 
@@ -119,13 +121,17 @@ func (r *Reconciler) version(kind, name string) (string, error) {
 
 // update writes the caBundle and the paths of a configuration of the manifests.
 func (r *Reconciler) update(ctx context.Context, kind, name, version string, access webhookpath.Access) error {
-	stale, err := r.stale(kind, name, access)
+	owned, stale, err := r.webhooks(kind, name, access)
 	if apierrs.IsNotFound(err) {
 		return nil // its creation enqueues the key
-	} else if err != nil || len(stale) == 0 {
+	} else if err != nil {
 		return err
 	}
-	patch, err := clientConfigPatch(stale, version, access)
+	installed, changed, err := r.installed(kind, name, owned)
+	if err != nil || len(stale) == 0 && !changed {
+		return err
+	}
+	patch, err := clientConfigPatch(stale, version, installed, access)
 	if err != nil {
 		return err
 	}
@@ -150,32 +156,35 @@ func (r *Reconciler) access(ctx context.Context) (webhookpath.Access, bool, erro
 	return access, ok, nil
 }
 
-// stale returns the names of our webhooks with another caBundle or path.
-func (r *Reconciler) stale(kind, name string, access webhookpath.Access) ([]string, error) {
-	var stale []string
+// webhooks returns the names of our webhooks, and of those with another caBundle or path.
+func (r *Reconciler) webhooks(kind, name string, access webhookpath.Access) (owned, stale []string, err error) {
 	check := func(webhook string, found admissionregistrationv1.WebhookClientConfig) {
-		if r.owns(found) && !access.IsSet(found, webhook) {
+		if !r.owns(found) {
+			return
+		}
+		owned = append(owned, webhook)
+		if !access.IsSet(found, webhook) {
 			stale = append(stale, webhook)
 		}
 	}
 	if kind == mutating {
 		config, err := r.Mutating.Get(name)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, w := range config.Webhooks {
 			check(w.Name, w.ClientConfig)
 		}
-		return stale, nil
+		return owned, stale, nil
 	}
 	config, err := r.Validating.Get(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, w := range config.Webhooks {
 		check(w.Name, w.ClientConfig)
 	}
-	return stale, nil
+	return owned, stale, nil
 }
 
 // owns reports whether a webhook is one of r.Service.
@@ -206,7 +215,7 @@ func (r *Reconciler) HasPath(path string) bool {
 // clientConfigPatch returns a strategic merge patch. Webhooks are merged by name, so the
 // patch contains only changes. The API server rejects it with a conflict if the
 // configuration has another resourceVersion.
-func clientConfigPatch(webhooks []string, version string, access webhookpath.Access) ([]byte, error) {
+func clientConfigPatch(webhooks []string, version, installed string, access webhookpath.Access) ([]byte, error) {
 	type service struct {
 		Path string `json:"path"`
 	}
@@ -220,11 +229,15 @@ func clientConfigPatch(webhooks []string, version string, access webhookpath.Acc
 	}
 	var patch struct {
 		Metadata struct {
-			ResourceVersion string `json:"resourceVersion"`
+			ResourceVersion string            `json:"resourceVersion"`
+			Annotations     map[string]string `json:"annotations,omitempty"`
 		} `json:"metadata"`
-		Webhooks []webhook `json:"webhooks"`
+		Webhooks []webhook `json:"webhooks,omitempty"`
 	}
 	patch.Metadata.ResourceVersion = version
+	if installed != "" {
+		patch.Metadata.Annotations = map[string]string{InstalledAnnotation: installed}
+	}
 	for _, name := range webhooks {
 		patch.Webhooks = append(patch.Webhooks, webhook{name, clientConfig{access.CABundle, service{access.Path(name)}}})
 	}
