@@ -51,11 +51,11 @@ func (s *steps) deletionOfPods(ctx context.Context) error {
 	); err != nil {
 		return err
 	}
-	s.explain("Delete all pods. The first deletion is allowed, the others are denied:")
+	s.explain("Delete all pods. The first deletion is allowed; the others are denied until the pod has been replaced:")
 	if err := s.denied(ctx, "PodUnavailableBudget", "delete", "pods", "--all", "-n", orders, "--wait=false"); err != nil {
 		return err
 	}
-	s.explain("Meanwhile the controller of the Deployment has replaced the pod:")
+	s.explain("The controller of the Deployment replaces the pod:")
 	if err := s.awaitOrders(ctx, ""); err != nil {
 		return err
 	}
