@@ -10,12 +10,15 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
 // Handler answers the requests of one webhook.
@@ -38,7 +41,26 @@ const (
 	DecisionAdmitted = "Admitted"
 	// DecisionError means that the request could not be decided.
 	DecisionError = "Error"
+	// DecisionDeniedTimeout means that the request was denied, because there was no decision
+	// in time.
+	DecisionDeniedTimeout = "DeniedTimeout"
+	// DecisionDeniedQueueFull means that the request was denied at once, because too many
+	// requests wait for a decision on the same object.
+	DecisionDeniedQueueFull = "DeniedQueueFull"
 )
+
+// DecisionOf returns the decision for a request that is denied, because an error prevented
+// its decision.
+func DecisionOf(err error) string {
+	switch {
+	case errors.Is(err, groupcommit.ErrDeadline):
+		return DecisionDeniedTimeout
+	case errors.Is(err, groupcommit.ErrQueueFull):
+		return DecisionDeniedQueueFull
+	default:
+		return DecisionError
+	}
+}
 
 // Allow admits the request unchanged.
 func Allow(decision string) Answer {

@@ -1,7 +1,6 @@
 package budget
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -11,10 +10,9 @@ import (
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
-	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
-// Decisions, a label of the admission metric.
+// Decisions, a label of the admission metric. Those of admission.DecisionOf are decisions too.
 const (
 	// DecisionNoBudget: the namespace has no budget.
 	DecisionNoBudget = "NoBudget"
@@ -35,12 +33,6 @@ const (
 	DecisionUnsynced = "Unsynced"
 	// DecisionStale: the controller has not computed budgets for too long.
 	DecisionStale = "Stale"
-	// DecisionDeniedTimeout: the request was denied, because there was no decision
-	// in time.
-	DecisionDeniedTimeout = "DeniedTimeout"
-	// DecisionDeniedQueueFull: the request was denied at once, because too many requests
-	// wait for a decision of the budget.
-	DecisionDeniedQueueFull = "DeniedQueueFull"
 	// DecisionDisruptionBudget: a PodDisruptionBudget will deny the eviction.
 	DecisionDisruptionBudget = "DisruptionBudget"
 	// DecisionProbe: the controller probed whether this replica knows a budget.
@@ -137,15 +129,8 @@ func undecided(b *v1alpha1.PodUnavailableBudget, err error) admission.Answer {
 	if b != nil {
 		name = b.Name
 	}
-	decision := admission.DecisionError
-	switch {
-	case errors.Is(err, groupcommit.ErrDeadline):
-		decision = DecisionDeniedTimeout
-	case errors.Is(err, groupcommit.ErrQueueFull):
-		decision = DecisionDeniedQueueFull
-	}
 	message := "PodUnavailableBudgets could not decide this request, so it is denied: try again. " + err.Error()
-	return retryLater(decision, name, message, metav1.StatusCause{Type: admission.CauseUndecided, Message: err.Error()})
+	return retryLater(admission.DecisionOf(err), name, message, metav1.StatusCause{Type: admission.CauseUndecided, Message: err.Error()})
 }
 
 func retryLater(decision, name, message string, cause metav1.StatusCause) admission.Answer {

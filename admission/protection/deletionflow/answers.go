@@ -1,7 +1,6 @@
 package deletionflow
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,11 +11,10 @@ import (
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/deletionflow"
-	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
 // Decisions, a label of the admission metric. The reasons of internal/deletionflow
-// for not counting a request are decisions too.
+// for not counting a request are decisions too, and those of admission.DecisionOf.
 const (
 	// DecisionCounted: the request was counted and allowed.
 	DecisionCounted = "Counted"
@@ -33,12 +31,6 @@ const (
 	// DecisionDeniedClockSkew: the request was denied, because the clock of this
 	// replica differs from the API server's.
 	DecisionDeniedClockSkew = "DeniedClockSkew"
-	// DecisionDeniedTimeout: the request was denied, because there was no decision
-	// in time.
-	DecisionDeniedTimeout = "DeniedTimeout"
-	// DecisionDeniedQueueFull: the request was denied at once, because too many requests
-	// wait for a decision of the flow control.
-	DecisionDeniedQueueFull = "DeniedQueueFull"
 )
 
 // Causes in the details of a denial.
@@ -114,12 +106,6 @@ func status(a *request, name, message string, causes ...metav1.StatusCause) meta
 
 // undecided denies a request that could not be decided, and asks to try again.
 func undecided(decision string, err error) admission.Answer {
-	switch {
-	case errors.Is(err, groupcommit.ErrDeadline):
-		decision = DecisionDeniedTimeout
-	case errors.Is(err, groupcommit.ErrQueueFull):
-		decision = DecisionDeniedQueueFull
-	}
 	return admission.Deny(decision, metav1.Status{
 		Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests,
 		Message: "PodDeletionFlowControls could not decide this request, so it is denied: try again. " + err.Error(),

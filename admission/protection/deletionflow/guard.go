@@ -73,14 +73,14 @@ func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 	defer cancel()
 	flows, err := g.FlowControls.List(labels.Everything())
 	if err != nil {
-		return undecided(admission.DecisionError, err)
+		return undecided(admission.DecisionOf(err), err)
 	}
 	if len(flows) == 0 {
 		return admission.Allow(DecisionNoFlowControl)
 	}
 	a, err := reader{g.Pods, g.Objects, g.Namespaces}.read(ctx, req)
 	if err != nil {
-		return undecided(admission.DecisionError, err)
+		return undecided(admission.DecisionOf(err), err)
 	}
 	if a == nil {
 		return admission.Allow(DecisionPodNotFound)
@@ -127,7 +127,7 @@ func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDele
 		switch {
 		case apierrs.IsNotFound(err): // deleted in the meantime
 		case err != nil:
-			return undecided(admission.DecisionError, err)
+			return undecided(admission.DecisionOf(err), err)
 		case !d.Allowed:
 			denied := denial(a, f.Name, d, g.Time.Now())
 			g.recordEvent(a, f, v1alpha1.ReasonDeletionDenied, denied)
@@ -175,7 +175,7 @@ func (g Guard) blocked(ctx context.Context, a *request) *admission.Answer {
 	}
 	pdb, err := g.PDBs.Blocking(ctx, a.pod)
 	if err != nil {
-		answer := undecided(admission.DecisionError, err)
+		answer := undecided(admission.DecisionOf(err), err)
 		return &answer
 	}
 	if pdb == nil {

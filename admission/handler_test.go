@@ -1,4 +1,4 @@
-package budget
+package admission_test
 
 import (
 	"errors"
@@ -14,12 +14,12 @@ func TestADenialWithoutADecisionNamesItsCause(t *testing.T) {
 		err  error
 		want string
 	}{
-		"no decision in time": {fmt.Errorf("commit: %w", groupcommit.ErrDeadline), DecisionDeniedTimeout},
-		"a full queue":        {fmt.Errorf("commit: %w", groupcommit.ErrQueueFull), DecisionDeniedQueueFull},
+		"no decision in time": {fmt.Errorf("commit: %w", groupcommit.ErrDeadline), admission.DecisionDeniedTimeout},
+		"a full queue":        {fmt.Errorf("commit: %w", groupcommit.ErrQueueFull), admission.DecisionDeniedQueueFull},
 		"another error":       {errors.New("no route to host"), admission.DecisionError},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := undecided(nil, tc.err).Decision; got != tc.want {
+			if got := admission.DecisionOf(tc.err); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
