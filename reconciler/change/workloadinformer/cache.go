@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
@@ -16,17 +15,7 @@ import (
 // Get returns a workload, or nil if it is not cached or its kind is not
 // watched. The result is shared and must not be changed.
 func (w *Watch) Get(gk schema.GroupKind, namespace, name string) *workload.Workload {
-	w.mu.RLock()
-	in := w.watched[gk]
-	w.mu.RUnlock()
-	if in == nil {
-		return nil
-	}
-	obj, _, err := in.informer.GetIndexer().GetByKey(cache.ObjectName{Namespace: namespace, Name: name}.String())
-	if err != nil {
-		return nil // an in-memory store returns no error
-	}
-	found, _ := obj.(*workload.Workload)
+	found, _ := w.kinds.Object(gk, namespace, name).(*workload.Workload)
 	return found
 }
 
@@ -69,13 +58,11 @@ func knativeServiceOf(obj any) ([]string, error) {
 
 // Deployments returns the Deployments of a Knative Service, one of each Revision, sorted by name.
 func (w *Watch) Deployments(service *workload.Workload) []*workload.Workload {
-	w.mu.RLock()
-	in := w.watched[workload.Deployment.GroupKind()]
-	w.mu.RUnlock()
+	in := w.kinds.Get(workload.Deployment.GroupKind())
 	if in == nil {
 		return nil
 	}
-	objects, err := in.informer.GetIndexer().ByIndex(byKnativeService, string(service.UID))
+	objects, err := in.GetIndexer().ByIndex(byKnativeService, string(service.UID))
 	if err != nil {
 		return nil // an informer of WithInformers may have no index
 	}
@@ -103,11 +90,9 @@ func (w *Watch) ServiceOf(deployment *workload.Workload) (ref v1alpha1.WorkloadR
 
 // Kind returns the kind of an apiVersion and kind, if it is watched.
 func (w *Watch) Kind(apiVersion, kind string) (workload.Kind, bool) {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	for _, in := range w.watched {
-		if in.kind.Is(apiVersion, kind) {
-			return in.kind, true
+	for k := range w.kinds.All() {
+		if k.Is(apiVersion, kind) {
+			return k, true
 		}
 	}
 	return workload.Kind{}, false
@@ -115,11 +100,9 @@ func (w *Watch) Kind(apiVersion, kind string) (workload.Kind, bool) {
 
 // All returns the workloads of all kinds, sorted by kind, namespace and name.
 func (w *Watch) All() []*workload.Workload {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
 	var all []*workload.Workload
-	for _, in := range w.watched {
-		for _, obj := range in.informer.GetIndexer().List() {
+	for _, in := range w.kinds.All() {
+		for _, obj := range in.GetIndexer().List() {
 			if one, ok := obj.(*workload.Workload); ok {
 				all = append(all, one)
 			}

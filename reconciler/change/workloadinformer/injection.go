@@ -15,8 +15,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
+	"github.com/breakwater-dev/breakwater/internal/kindwatch"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
-	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -45,7 +45,6 @@ func Get(ctx context.Context) *Watch {
 }
 
 func newWatch(ctx context.Context) *Watch {
-	must := wiring.NewMust(ctx, "watch workloads")
 	w := &Watch{
 		client: dynamicclient.Get(ctx),
 		served: func(k workload.Kind) (bool, error) {
@@ -53,22 +52,16 @@ func newWatch(ctx context.Context) *Watch {
 			return kind == k.Kind, err
 		},
 		resync:            controller.GetResyncPeriod(ctx),
-		discoveryInterval: discoveryInterval,
+		discoveryInterval: kindwatch.DiscoveryInterval,
 		logger:            logging.FromContext(ctx),
 		event:             eventWriter(ctx),
 		watching:          metrics.NewGauge(metrics.Meter(), "breakwater_workload_kind_watched"),
 		rejected:          metrics.NewCounter(metrics.Meter(), "breakwater_workload_config_errors_total"),
 		changed:           make(chan struct{}, 1),
 		wanted:            workload.BuiltIn(),
-		watched:           map[schema.GroupKind]*watched{},
 		missing:           map[schema.GroupKind]bool{},
 	}
-	for _, k := range w.wanted {
-		if k.Optional {
-			continue // its informer would retry until the API server has it
-		}
-		must(w.add(k))
-	}
+	w.kinds.New, w.kinds.Logger = w.newInformer, w.logger
 	return w
 }
 

@@ -8,7 +8,6 @@ package workloadinformer
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -19,13 +18,10 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/breakwater-dev/breakwater/internal/kindwatch"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
-
-// discoveryInterval is how often the API server is asked which of the configured kinds it has.
-// Each kind needs one request; there are at most 16 kinds.
-const discoveryInterval = 15 * time.Second
 
 // Watch is the cache. To its process it is one informer, which is synced when
 // the built-in kinds are, except optional ones.
@@ -45,50 +41,30 @@ type Watch struct {
 	// rejected counts invalid configurations.
 	rejected metrics.Counter
 
+	kinds kindwatch.Informers[workload.Kind]
 	// missing are the kinds that were reported as missing. Only Run uses it.
 	missing map[schema.GroupKind]bool
 	// changed wakes Run when wanted has changed.
 	changed chan struct{}
-	mu      sync.RWMutex
+	mu      sync.Mutex
 	// wanted are the kinds of the last valid configuration.
-	wanted   []workload.Kind
-	watched  map[schema.GroupKind]*watched
-	handlers []cache.ResourceEventHandler
-}
-
-// watched is a kind that is watched.
-type watched struct {
-	kind     workload.Kind
-	informer cache.SharedIndexInformer
-	// stop ends the informer; nil before it is started.
-	stop context.CancelFunc
+	wanted []workload.Kind
 }
 
 // Handle adds a handler for workloads of every kind, including kinds that are
 // watched later. Objects are *workload.Workload. When a kind is no longer
 // watched, h gets no deletions, because the workloads still exist.
 func (w *Watch) Handle(h cache.ResourceEventHandler) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	h = cache.FilteringResourceEventHandler{FilterFunc: isWorkload, Handler: h}
-	w.handlers = append(w.handlers, h)
-	for _, k := range w.watched {
-		if _, err := k.informer.AddEventHandler(h); err != nil {
-			return err
-		}
-	}
-	return nil
+	return w.kinds.Handle(cache.FilteringResourceEventHandler{FilterFunc: isWorkload, Handler: h})
 }
 
 // HasSynced reports whether the informers of the built-in kinds are synced.
 func (w *Watch) HasSynced() bool {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
 	for _, k := range workload.BuiltIn() {
 		if k.Optional {
 			continue
 		}
-		if in := w.watched[k.GroupKind()]; in == nil || !in.informer.HasSynced() {
+		if in := w.kinds.Get(k.GroupKind()); in == nil || !in.HasSynced() {
 			return false
 		}
 	}
@@ -98,16 +74,14 @@ func (w *Watch) HasSynced() bool {
 // Run watches until stop is closed.
 func (w *Watch) Run(stop <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background())
+	defer w.kinds.Wait()
 	defer cancel()
-	var running sync.WaitGroup
-	defer running.Wait()
 	ticker := time.NewTicker(w.discoveryInterval)
 	defer ticker.Stop()
 	for {
-		w.converge(ctx, &running)
+		w.kinds.Converge(ctx, w.available(ctx))
 		select {
 		case <-stop:
-			cancel()
 			return
 		case <-w.changed:
 		case <-ticker.C:
@@ -115,18 +89,17 @@ func (w *Watch) Run(stop <-chan struct{}) {
 	}
 }
 
-// converge starts and stops informers so that exactly the wanted kinds that the
-// API server has are watched.
-func (w *Watch) converge(ctx context.Context, running *sync.WaitGroup) {
-	w.mu.RLock()
+// available returns the wanted kinds that the API server has.
+func (w *Watch) available(ctx context.Context) map[schema.GroupKind]workload.Kind {
+	w.mu.Lock()
 	wanted := slices.Clone(w.wanted)
-	w.mu.RUnlock()
+	w.mu.Unlock()
 	available := map[schema.GroupKind]workload.Kind{}
 	for _, k := range wanted {
 		ok, err := w.exists(k)
 		if err != nil {
 			w.logger.Warnw("ask the API server for a kind of workload", "kind", k.String(), "error", err)
-			ok = w.watches(k) // leave it as it is
+			_, ok = w.kinds.Kind(k.GroupKind()) // leave it as it is
 		}
 		if ok {
 			available[k.GroupKind()] = k
@@ -135,30 +108,7 @@ func (w *Watch) converge(ctx context.Context, running *sync.WaitGroup) {
 			w.watching.Record(ctx, metrics.Bool(ok), k.GroupKind().String())
 		}
 	}
-
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for gk, old := range w.watched {
-		if k, ok := available[gk]; !ok || !reflect.DeepEqual(k, old.kind) {
-			w.logger.Infow("stopped watching a kind of workload", "kind", gk.String())
-			old.stop()
-			delete(w.watched, gk)
-		}
-	}
-	for gk, k := range available {
-		if w.watched[gk] == nil {
-			if err := w.add(k); err != nil {
-				w.logger.Errorw("watch a kind of workload", "kind", gk.String(), "error", err)
-				continue
-			}
-		}
-		if in := w.watched[gk]; in.stop == nil {
-			w.logger.Infow("started watching a kind of workload", "kind", k.String())
-			var informing context.Context
-			informing, in.stop = context.WithCancel(ctx)
-			running.Go(func() { in.informer.RunWithContext(informing) })
-		}
-	}
+	return available
 }
 
 // exists reports whether the API server has a kind, and records an Event when
@@ -182,28 +132,12 @@ func (w *Watch) exists(k workload.Kind) (bool, error) {
 	return ok, nil
 }
 
-func (w *Watch) watches(k workload.Kind) bool {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	return w.watched[k.GroupKind()] != nil
-}
-
-// add creates the informer of a kind with all handlers. The caller holds the
-// lock.
-func (w *Watch) add(k workload.Kind) error {
+// newInformer returns the informer of a kind.
+func (w *Watch) newInformer(k workload.Kind) (cache.SharedIndexInformer, error) {
 	informer := dynamicinformer.NewFilteredDynamicInformer(w.client, k.GroupVersionResource(), "", w.resync,
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc, byKnativeService: knativeServiceOf}, nil).Informer()
 	if err := informer.SetTransform(w.transform(k)); err != nil {
-		return err
+		return nil, err
 	}
-	if err := informer.SetWatchErrorHandlerWithContext(w.onError(k)); err != nil {
-		return err
-	}
-	for _, h := range w.handlers {
-		if _, err := informer.AddEventHandler(h); err != nil {
-			return err
-		}
-	}
-	w.watched[k.GroupKind()] = &watched{kind: k, informer: informer}
-	return nil
+	return informer, informer.SetWatchErrorHandlerWithContext(w.onError(k))
 }

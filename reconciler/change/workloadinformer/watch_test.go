@@ -72,16 +72,6 @@ func start(t *testing.T, objects ...runtime.Object) *fixture {
 		defer x.mu.Unlock()
 		x.emitted = append(x.emitted, reason+" "+message)
 	}
-	// The informers of the built-in kinds have the client of the context.
-	x.watch.watched = map[schema.GroupKind]*watched{}
-	for _, k := range workload.BuiltIn() {
-		if k.Optional {
-			continue
-		}
-		if err := x.watch.add(k); err != nil {
-			t.Fatal(err)
-		}
-	}
 	x.watch.Follow(x.cm)
 	err := x.watch.Handle(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
 		x.mu.Lock()

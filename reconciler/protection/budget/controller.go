@@ -80,19 +80,15 @@ func newReconciler(ctx context.Context, chargeTimeout time.Duration) (*Reconcile
 			deployments: deploymentinformer.Get(ctx).Lister(), replicaSets: replicasetinformer.Get(ctx).Lister(),
 			statefulSets: statefulsetinformer.Get(ctx).Lister(), daemonSets: daemonsetinformer.Get(ctx).Lister(),
 			client: dynamicclient.Get(ctx), cache: utilcache.NewExpiring(),
-			services: newKnativeServices(ctx),
-			mapper:   apidiscovery.NewMapper(restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))),
+			services: newKnativeServices(dynamicclient.Get(ctx), logging.FromContext(ctx), func() (bool, error) {
+				kind, err := apidiscovery.KindOf(kube.Discovery(), workload.KnativeService.GroupVersionResource())
+				return kind == workload.KnativeService.Kind, err
+			}),
+			mapper: apidiscovery.NewMapper(restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))),
 		},
 		podWatch: &podWatch{}, charges: newChargeTimes(clock.RealClock{}, chargeTimeout), throttle: newThrottle(clock.RealClock{}),
 		guarding: newGuardingCheck(probes), refunded: metrics.NewCounter(metrics.Meter(), "breakwater_budget_charges_refunded_total"),
 	}, nil
-}
-
-func newKnativeServices(ctx context.Context) *knativeServices {
-	return &knativeServices{client: dynamicclient.Get(ctx), logger: logging.FromContext(ctx), served: func() (bool, error) {
-		kind, err := apidiscovery.KindOf(kubeclient.Get(ctx).Discovery(), workload.KnativeService.GroupVersionResource())
-		return kind == workload.KnativeService.Kind, err
-	}}
 }
 
 // watch enqueues budgets when their pods or owners change.

@@ -3,40 +3,41 @@ package budget
 import (
 	"context"
 	"slices"
-	"sync"
-	"time"
 
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/breakwater-dev/breakwater/internal/kindwatch"
 	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// discoveryInterval is how often the API server is asked whether it has Knative Services: one
-// request. Until an installed Serving is found, the Services of budgets are read one by one.
-const discoveryInterval = 15 * time.Second
-
 // knativeServices watches which Revisions of Knative Services get requests, while the API server
 // has the kind. When traffic moves, the numbers of a budget must follow at once.
 type knativeServices struct {
-	client dynamic.Interface
+	kindwatch.Informers[schema.GroupVersionResource]
 	// served reports whether the API server has the kind.
 	served func() (bool, error)
 	// changed is called with namespace and name of a Service whose traffic has changed.
 	changed func(namespace, name string)
-	logger  *zap.SugaredLogger
+}
 
-	mu sync.RWMutex
-	// informer is nil while the API server does not have the kind; stop ends it.
-	informer cache.SharedIndexInformer
-	stop     context.CancelFunc
+func newKnativeServices(client dynamic.Interface, logger *zap.SugaredLogger, served func() (bool, error)) *knativeServices {
+	s := &knativeServices{served: served}
+	s.Logger = logger
+	s.New = func(resource schema.GroupVersionResource) (cache.SharedIndexInformer, error) {
+		informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, "", 0, cache.Indexers{}, nil).Informer()
+		return informer, informer.SetTransform(trimKnativeService)
+	}
+	_ = s.Handle(s.handler()) // no informer that could reject it
+	return s
 }
 
 // knativeService is what is cached of a Service.
@@ -45,47 +46,32 @@ type knativeService struct {
 	serving []string
 }
 
-// run starts and stops the watch until ctx ends.
+// run starts and stops the watch until ctx ends. Until an installed Serving is found, the
+// Services of budgets are read one by one.
 func (s *knativeServices) run(ctx context.Context) {
-	wait.UntilWithContext(ctx, s.converge, discoveryInterval)
+	wait.UntilWithContext(ctx, s.converge, kindwatch.DiscoveryInterval)
 }
 
 func (s *knativeServices) converge(ctx context.Context) {
 	served, err := s.served()
 	if err != nil {
-		s.logger.Warnw("ask the API server for Knative Services", "error", err)
+		s.Logger.Warnw("ask the API server for Knative Services", "error", err)
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case served && s.informer == nil:
-		if s.informer, err = s.newInformer(); err != nil {
-			s.logger.Errorw("watch Knative Services", "error", err)
-			s.informer = nil
-			return
-		}
-		s.logger.Info("started watching Knative Services")
-		ctx, s.stop = context.WithCancel(ctx)
-		go s.informer.RunWithContext(ctx)
-	case !served && s.informer != nil:
-		s.logger.Info("stopped watching Knative Services")
-		s.stop()
-		s.informer = nil
+	wanted := map[schema.GroupKind]schema.GroupVersionResource{}
+	if served {
+		wanted[knativeServiceKind] = workload.KnativeService.GroupVersionResource()
 	}
+	s.Converge(ctx, wanted)
 }
 
-func (s *knativeServices) newInformer() (cache.SharedIndexInformer, error) {
-	informer := dynamicinformer.NewFilteredDynamicInformer(s.client, workload.KnativeService.GroupVersionResource(), "", 0, cache.Indexers{}, nil).Informer()
-	if err := informer.SetTransform(trimKnativeService); err != nil {
-		return nil, err
-	}
+func (s *knativeServices) handler() cache.ResourceEventHandler {
 	pass := func(obj any) {
 		if service, ok := wiring.Object[*knativeService](obj); ok {
 			s.changed(service.Namespace, service.Name)
 		}
 	}
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	return cache.ResourceEventHandlerFuncs{
 		AddFunc: pass, DeleteFunc: pass,
 		UpdateFunc: func(before, after any) {
 			was, _ := wiring.Object[*knativeService](before)
@@ -94,8 +80,7 @@ func (s *knativeServices) newInformer() (cache.SharedIndexInformer, error) {
 				pass(after)
 			}
 		},
-	})
-	return informer, err
+	}
 }
 
 func trimKnativeService(obj any) (any, error) {
@@ -112,16 +97,7 @@ func trimKnativeService(obj any) (any, error) {
 // get returns the Revisions of a Service that get requests; false if the cache does not have the
 // Service.
 func (s *knativeServices) get(namespace, name string) (serving []string, ok bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.informer == nil {
-		return nil, false
-	}
-	obj, _, err := s.informer.GetIndexer().GetByKey(cache.ObjectName{Namespace: namespace, Name: name}.String())
-	if err != nil {
-		return nil, false // a cache returns no error
-	}
-	service, ok := obj.(*knativeService)
+	service, ok := s.Object(knativeServiceKind, namespace, name).(*knativeService)
 	if !ok {
 		return nil, false
 	}

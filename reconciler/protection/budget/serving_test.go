@@ -168,14 +168,13 @@ func newServices(t *testing.T, objects ...runtime.Object) *services {
 	gvr := workload.KnativeService.GroupVersionResource()
 	s := &services{changes: make(chan string, 100), client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(
 		runtime.NewScheme(), map[schema.GroupVersionResource]string{gvr: "ServiceList"}, objects...)}
-	s.knativeServices = &knativeServices{client: s.client, logger: zaptest.NewLogger(t).Sugar(),
-		changed: func(namespace, name string) { s.changes <- namespace + "/" + name },
-		served: func() (bool, error) {
-			if s.fails.Load() {
-				return false, errors.New("unreachable")
-			}
-			return s.has.Load(), nil
-		}}
+	s.knativeServices = newKnativeServices(s.client, zaptest.NewLogger(t).Sugar(), func() (bool, error) {
+		if s.fails.Load() {
+			return false, errors.New("unreachable")
+		}
+		return s.has.Load(), nil
+	})
+	s.changed = func(namespace, name string) { s.changes <- namespace + "/" + name }
 	return s
 }
 
@@ -236,7 +235,7 @@ func TestKnativeServicesAreWatchedWhileTheAPIServerHasThem(t *testing.T) {
 	}
 	s.has.Store(false)
 	s.converge(ctx)
-	if s.informer != nil {
+	if s.Get(knativeServiceKind) != nil {
 		t.Error("watched after Serving was uninstalled")
 	}
 }

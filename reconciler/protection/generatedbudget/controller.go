@@ -32,13 +32,10 @@ const queueName = "generate"
 // reconciler/protection/budget trims the informers of workloads.
 func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 	logger, kube := logging.FromContext(ctx), kubeclient.Get(ctx)
-	others := &customWorkloads{
-		client: dynamicclient.Get(ctx), logger: logger, watched: map[string]*watched{},
-		served: func(resource schema.GroupVersionResource) (bool, error) {
-			kind, err := apidiscovery.KindOf(kube.Discovery(), resource)
-			return kind != "", err
-		},
-	}
+	others := newCustomWorkloads(dynamicclient.Get(ctx), logger, func(resource schema.GroupVersionResource) (bool, error) {
+		kind, err := apidiscovery.KindOf(kube.Discovery(), resource)
+		return kind != "", err
+	})
 	cluster := &defaults{recorder: eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater), logger: logger}
 	r := &Reconciler{
 		workloads:  workloads{deploymentinformer.Get(ctx).Lister(), statefulsetinformer.Get(ctx).Lister(), others},

@@ -36,16 +36,13 @@ func newCRDs(t *testing.T, objects ...runtime.Object) *crds {
 		}
 	}
 	c := &crds{client: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), list, objects...), changes: make(chan types.NamespacedName, 100)}
-	c.customWorkloads = &customWorkloads{
-		client: c.client, logger: zaptest.NewLogger(t).Sugar(), watched: map[string]*watched{},
-		changed: func(key types.NamespacedName) { c.changes <- key },
-		served: func(gvr schema.GroupVersionResource) (bool, error) {
-			if c.fails.Load() {
-				return false, errors.New("unreachable")
-			}
-			return (*c.has.Load())[gvr.Resource+"/"+gvr.Version], nil
-		},
-	}
+	c.customWorkloads = newCustomWorkloads(c.client, zaptest.NewLogger(t).Sugar(), func(gvr schema.GroupVersionResource) (bool, error) {
+		if c.fails.Load() {
+			return false, errors.New("unreachable")
+		}
+		return (*c.has.Load())[gvr.Resource+"/"+gvr.Version], nil
+	})
+	c.changed = func(key types.NamespacedName) { c.changes <- key }
 	c.has.Store(&map[string]bool{})
 	return c
 }
@@ -86,7 +83,7 @@ func TestAKindIsWatchedWhileItsCRDExists(t *testing.T) {
 	defer cancel()
 	c := newCRDs(t, object(cloneSet, "v1alpha1", "web", within(int64(2), "updateStrategy", "maxUnavailable")))
 	c.converge(ctx)
-	if w := c.get(cloneSet, "ns", "web"); w != nil || len(c.watched) > 0 {
+	if w := c.get(cloneSet, "ns", "web"); w != nil || c.Get(cloneSet.groupKind()) != nil {
 		t.Fatal("a kind without a CRD is watched")
 	}
 	c.serve("clonesets/v1alpha1")
@@ -127,10 +124,8 @@ func TestTheNewestServedVersionIsWatched(t *testing.T) {
 	defer cancel()
 	c := newCRDs(t)
 	version := func() string {
-		if in := c.watched[advancedStatefulSet.id]; in != nil {
-			return in.version
-		}
-		return ""
+		s, _ := c.Kind(advancedStatefulSet.groupKind())
+		return s.version.name
 	}
 	for _, step := range []struct {
 		served []string

@@ -80,6 +80,8 @@ func kindOf(apiVersion, name string) (kind, bool) {
 	return all[i], true
 }
 
+func (k kind) groupKind() schema.GroupKind { return schema.GroupKind{Group: k.group, Kind: k.kind} }
+
 // read returns the workload of an object, reduced to the cached fields.
 func (k kind) read(v version, u *unstructured.Unstructured) *workload {
 	w := &workload{
