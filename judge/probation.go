@@ -58,6 +58,7 @@ func LookLate(ctx context.Context, reader Reader, l Late, now time.Time) v1alpha
 	in.Probation = &evaluate.Probation{Start: l.Target.StartTime.Time, Success: l.Success, Look: look}
 	r := evaluate.Evaluate(in, nil)
 	r.Target, r.Looks, r.EndTime, r.InsufficientDataPolicy = l.Target, look, metav1.NewTime(l.End), ""
+	r.SuccessTime, r.ComparedSince = &metav1.Time{Time: l.Success}, &metav1.Time{Time: from}
 	r.Final = r.Verdict == v1alpha1.VerdictFail || !now.Before(l.End)
 	return r
 }

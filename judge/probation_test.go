@@ -1,9 +1,12 @@
 package judge
 
 import (
+	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
@@ -137,6 +140,54 @@ func TestProbationFindsLateFaultsOnly(t *testing.T) {
 			}
 			if r.Verdict == v1alpha1.VerdictFail && (len(r.Metrics) == 0 || r.Metrics[0].New == nil || r.Metrics[0].Old == nil || r.DetectionTime == nil) {
 				t.Errorf("a fail without evidence: %+v", r)
+			}
+		})
+	}
+}
+
+// Each look is recomputed from its record alone, as it is stored, and from the MetricCheck.
+func TestALookDuringProbationIsRecomputedFromItsRecord(t *testing.T) {
+	const before, end = -2 * time.Hour, succeeded + time.Hour
+	old := append(traffic("old-1", before, 0, 0, 0), traffic("old-2", before, 0, 0, 0)...)
+	fresh := func(share float64, more ...samples.Series) []samples.Series {
+		return slices.Concat(old, traffic("new-1", 0, end, share, 40*time.Minute), traffic("new-2", 0, end, share, 40*time.Minute), more)
+	}
+	check := v1alpha1.MetricCheckSpec{MaxFalsePositiveRate: "2%"}
+	for name, c := range map[string]struct {
+		series []samples.Series
+		want   v1alpha1.Verdict
+	}{
+		"as before the release":          {fresh(0), v1alpha1.VerdictPass},
+		"errors since 40 minutes":        {fresh(0.05), v1alpha1.VerdictFail},
+		"a pod restarts again and again": {fresh(0, restarts("new-1", 0, end, 20*time.Minute, 40*time.Minute)), v1alpha1.VerdictFail},
+		"no series":                      {nil, v1alpha1.VerdictNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := Late{
+				Check: check, Target: v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, StartTime: metav1.NewTime(at)},
+				Success: at.Add(succeeded), End: at.Add(end),
+			}
+			for _, after := range []time.Duration{10, 30, 60} {
+				r := LookLate(t.Context(), shop{c.series}, l, l.Success.Add(after*time.Minute))
+				l.Previous = &r
+				stored, err := json.Marshal(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var record v1alpha1.Record
+				if err := json.Unmarshal(stored, &record); err != nil {
+					t.Fatal(err)
+				}
+				again, err := json.Marshal(Recompute(t.Context(), shop{c.series}, v1alpha1.MetricCheckSpec{}, record))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(string(stored), string(again)); diff != "" {
+					t.Fatalf("after %d minutes:\n%s", after, diff)
+				}
+			}
+			if l.Previous.Verdict != c.want {
+				t.Errorf("verdict %s, want %s", l.Previous.Verdict, c.want)
 			}
 		})
 	}

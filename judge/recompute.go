@@ -16,11 +16,17 @@ import (
 // stored now.
 func Recompute(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, record v1alpha1.Record) v1alpha1.Record {
 	check = evaluate.Defaulted(check)
-	if length := record.EndTime.Sub(record.Target.StartTime.Time); length > 0 {
-		check.AnalysisDuration = metav1.Duration{Duration: length}
-	}
 	if record.MaxFalsePositiveRate != "" {
 		check.MaxFalsePositiveRate = record.MaxFalsePositiveRate
+	}
+	if record.SuccessTime != nil && record.ComparedSince != nil {
+		previous := &v1alpha1.Record{Looks: record.Looks - 1, LookTime: *record.ComparedSince}
+		return LookLate(ctx, reader, Late{
+			Check: check, Target: record.Target, Success: record.SuccessTime.Time, End: record.EndTime.Time, Previous: previous,
+		}, record.LookTime.Time)
+	}
+	if length := record.EndTime.Sub(record.Target.StartTime.Time); length > 0 {
+		check.AnalysisDuration = metav1.Duration{Duration: length}
 	}
 	in := read(ctx, reader, check, record.Target, record.EndTime.Time)
 	in.Now, in.End = record.LookTime.Time, record.EndTime.Time

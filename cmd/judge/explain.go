@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 	"github.com/breakwater-dev/breakwater/judge"
@@ -15,7 +16,7 @@ func explain(ctx context.Context, args []string, out, errs io.Writer) (int, erro
 	flags := newFlags("explain", errs)
 	var from server
 	from.flags(flags)
-	path := flags.String("record", "", "`file` with a record: the output of judge replay, or the entry of a ChangePod's status")
+	path := flags.String("record", "", "`file` with a record: the output of judge replay, or status.metricRecord or status.probation of a ChangePod")
 	file := flags.String("check", "", "`file` with the MetricCheck of the record; default: the default metrics")
 	if err := parse(flags, args); err != nil {
 		return exitUsage, err
@@ -40,7 +41,7 @@ func explain(ctx context.Context, args []string, out, errs io.Writer) (int, erro
 		return exitUsage, err
 	}
 	again := judge.Recompute(ctx, client, check, record)
-	_, _ = fmt.Fprintf(out, "recorded:   %s, %s at %s\n            %s\n", record.Verdict, record.Reason, record.LookTime.UTC().Format("2006-01-02T15:04:05Z"), record.Message)
+	_, _ = fmt.Fprintf(out, "recorded:   %s, %s at %s\n            %s\n", record.Verdict, record.Reason, record.LookTime.UTC().Format(time.RFC3339), record.Message)
 	_, _ = fmt.Fprintf(out, "recomputed: %s, %s\n            %s\n", again.Verdict, again.Reason, again.Message)
 	for _, line := range judge.Differences(record, again) {
 		_, _ = fmt.Fprintf(out, "differs:    %s\n", line)
@@ -56,7 +57,7 @@ func explain(ctx context.Context, args []string, out, errs io.Writer) (int, erro
 		}{{"new", e.New}, {"old", e.Old}} {
 			if s := side.side; s != nil {
 				_, _ = fmt.Fprintf(out, "  %s: %s of %d samples of %d pods, %s to %s\n       %s\n", side.name, s.Value, s.Samples, s.Pods,
-					s.From.UTC().Format("15:04:05"), s.To.UTC().Format("15:04:05"), s.Query)
+					s.From.UTC().Format(time.RFC3339), s.To.UTC().Format(time.RFC3339), s.Query)
 			}
 		}
 	}

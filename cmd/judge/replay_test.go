@@ -14,7 +14,11 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge"
+	"github.com/breakwater-dev/breakwater/judge/prometheus"
 )
 
 const ready = 1_760_000_000
@@ -114,6 +118,10 @@ func TestAReplayOfAPastReleaseIsJudgedExplainedAndCounted(t *testing.T) {
 		t.Errorf("explain: exit code %d, want 0: %s%s", code, out.String(), errs.String())
 	}
 
+	for _, version := range []string{"v2", "v3"} {
+		explainLate(t, url, version)
+	}
+
 	if code := run(t.Context(), replayOf("v3"), &out, &errs); code != exitPass {
 		t.Errorf("v3: exit code %d, want 0", code)
 	}
@@ -133,6 +141,33 @@ func TestAReplayOfAPastReleaseIsJudgedExplainedAndCounted(t *testing.T) {
 	var score struct{ Caught, FalsePositives int }
 	if err := json.Unmarshal(out.Bytes(), &score); err != nil || score.Caught != 1 || score.FalsePositives != 0 {
 		t.Errorf("calibrate: %+v, %v, want one caught and no false positive", score, err)
+	}
+}
+
+// explainLate explains the record of a look during probation, which began a minute after the
+// release.
+func explainLate(t *testing.T, url, version string) {
+	t.Helper()
+	client, err := prometheus.New(url, prometheus.DefaultTimeout, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Unix(ready, 0)
+	record, err := json.Marshal(judge.LookLate(t.Context(), client, judge.Late{
+		Target:  v1alpha1.Target{New: `version="` + version + `"`, Old: `version="v1"`, StartTime: metav1.NewTime(start)},
+		Success: start.Add(time.Minute), End: start.Add(time.Hour),
+	}, start.Add(5*time.Minute)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "probation.json")
+	if err := os.WriteFile(file, record, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"explain", "--prometheus", url, "--record", file}, &out, &errs); code != exitPass ||
+		!strings.Contains(out.String(), "2025-10-09T08:54:20Z to 2025-10-09T08:58:20Z") {
+		t.Errorf("explain a look at %s during probation: exit code %d, want 0 and its range: %s%s", version, code, out.String(), errs.String())
 	}
 }
 

@@ -28,8 +28,16 @@ type Record struct {
 	Looks int32 `json:"looks"`
 	// LookTime is the time of the last look, to which the samples reach.
 	LookTime metav1.Time `json:"lookTime"`
-	// EndTime is the end of the analysis.
+	// EndTime is the end of the analysis, or of the probation.
 	EndTime metav1.Time `json:"endTime"`
+	// SuccessTime is the success of the release, since which its restarts and OOM kills are
+	// compared; only of a look during probation.
+	// +optional
+	SuccessTime *metav1.Time `json:"successTime,omitempty"`
+	// ComparedSince is the time since which errors are compared: the previous look or the success,
+	// but at most an hour before lookTime; only of a look during probation.
+	// +optional
+	ComparedSince *metav1.Time `json:"comparedSince,omitempty"`
 	// DetectionTime is the time of the look that found the fail.
 	// +optional
 	DetectionTime *metav1.Time `json:"detectionTime,omitempty"`

@@ -212,6 +212,14 @@ func (in *Record) DeepCopyInto(out *Record) {
 	in.Target.DeepCopyInto(&out.Target)
 	in.LookTime.DeepCopyInto(&out.LookTime)
 	in.EndTime.DeepCopyInto(&out.EndTime)
+	if in.SuccessTime != nil {
+		in, out := &in.SuccessTime, &out.SuccessTime
+		*out = (*in).DeepCopy()
+	}
+	if in.ComparedSince != nil {
+		in, out := &in.ComparedSince, &out.ComparedSince
+		*out = (*in).DeepCopy()
+	}
 	if in.DetectionTime != nil {
 		in, out := &in.DetectionTime, &out.DetectionTime
 		*out = (*in).DeepCopy()

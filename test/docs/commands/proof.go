@@ -121,7 +121,7 @@ var Proofs = []Proof{
 	in("cmd/judge/replay_test.go", `"replay", "--prometheus", url, "--new"`, `(bin/)?judge replay.*`),
 	in("config/judge/600-judge.yaml", "ko://github.com/breakwater-dev/breakwater/cmd/judge", `go build -o bin/judge ./cmd/judge`),
 	in("cmd/judge/replay_test.go", `"calibrate", "--prometheus", url, "--list", list`, `(bin/)?judge calibrate.*`),
-	in("cmd/judge/replay_test.go", `"explain", "--prometheus", url, "--record", file`, `bin/judge explain.*`),
+	in("cmd/judge/replay_test.go", `"explain", "--prometheus", url, "--record", file`, `(bin/)?judge explain.*`),
 	in("tools/release/plugin.go", `const pluginProgram = "cmd/kubectl-breakwater"`, `go build -o kubectl-breakwater .*`),
 	not(byHand, `go run ./(cmd|test/recording|test/mutation).*`),
 
