@@ -93,6 +93,8 @@ var examples = map[string]example{
 	"CertificateNotRenewed": {`breakwater_certificate_expiry_timestamp_seconds{process="permission-centre"}`, "600000+0" + hour, "700000+0" + hour, `process="permission-centre"`},
 	"CertificateNotRenewed of a webhook": {`breakwater_certificate_expiry_timestamp_seconds{process="protection-webhook"}`, "40000+0" + hour, "60000+0" + hour,
 		`process="protection-webhook"`},
+	"ReleasesUnjudged of orders": {`breakwater_orders_unjudged_total{policy="Pass"}`, "0+1" + hour, "7+0" + hour,
+		`reason="Order"`},
 	"PodReportsMissing":      {`breakwater_permission_centre_last_pod_report_timestamp_seconds{cluster="a"}`, "-20000+0" + hour, "0+60" + hour, `cluster="a"`},
 	"OIDCIssuerUnreachable":  {`breakwater_permission_centre_oidc_issuer_unreachable{issuer="https://issuer"}`, "1+0" + hour, "0+0" + hour, `issuer="https://issuer"`},
 	"PermissionBreakersOpen": {`breakwater_permission_breaker_transitions_total{reason="BreakerOpenDenied"}`, "0+5" + hour, "0+1" + hour, `reason="BreakerOpenDenied"`},
