@@ -75,7 +75,7 @@ var examples = map[string]example{
 	"ReleaseHeld":               {`breakwater_releases_held{reason="Suspended",pod="controller-1"}`, "0 1+0" + hour, "1x2 0" + hour, `reason="Suspended"`},
 	"BatchStuck":                {`breakwater_oldest_batch_age_seconds`, "0+60" + hour, "600+0" + hour, ""},
 	"ReleasesUnjudged":          {`breakwater_batches_unjudged_total{reason="VerdictTimedOut",policy="Pass"}`, "0+1" + hour, "7+0" + hour, `reason="VerdictTimedOut"`},
-	"AlterShieldUnreachable":    {`breakwater_altershield_breaker_state{pod="webhook-1"}`, "2+0" + hour, "1+0" + hour, ""},
+	"AlterShieldUnreachable":    {`breakwater_altershield_breaker_state{pod="submit-1"}`, "2+0" + hour, "1+0" + hour, ""},
 	"DeadLetters":               {`breakwater_dead_letters_total{type="dev.breakwater.changepod.verdict.v1",result="Stored"}`, "0+1" + hour, "3+0" + hour, `type="dev.breakwater.changepod.verdict.v1"`},
 	"BrokerUnresolved":          {`breakwater_event_broker_resolved{pod="controller-1"}`, "0+0" + hour, "1+0" + hour, ""},
 	"EventsDropped":             {`breakwater_events_dropped_total{type="a",reason="QueueFull"}`, "0+1" + hour, "3+0" + hour, `reason="QueueFull"`},
@@ -88,16 +88,16 @@ var examples = map[string]example{
 	"PodsWithoutPermission":     {`breakwater_permission_uninjected_pods{reason="PermissionNotInjected"}`, "2+0" + hour, "0+0" + hour, `reason="PermissionNotInjected"`},
 	"PermissionsLeaked":         {`breakwater_permission_sets_leaked_total{reason="PermissionLeaked"}`, "0+1" + hour, "3+0" + hour, `reason="PermissionLeaked"`},
 	"LeakedPermissionReachable": {`breakwater_permission_leaked_address_pods`, "1+0" + hour, "0+0" + hour, ""},
-	"PodReportsHeld":            {`breakwater_permission_centre_pod_reports_total{cluster="a",result="held"}`, "0+1" + hour, "3+0" + hour, `cluster="a", result="held"`},
+	"PodReportsNotApplied":      {`breakwater_permission_centre_pod_reports_total{cluster="a",result="held"}`, "0+1" + hour, "3+0" + hour, `cluster="a", result="held"`},
 	// The test begins at the time 0.
 	"CertificateNotRenewed": {`breakwater_certificate_expiry_timestamp_seconds{process="permission-centre"}`, "600000+0" + hour, "700000+0" + hour, `process="permission-centre"`},
 	"CertificateNotRenewed of a webhook": {`breakwater_certificate_expiry_timestamp_seconds{process="protection-webhook"}`, "40000+0" + hour, "60000+0" + hour,
 		`process="protection-webhook"`},
 	"ReleasesUnjudged of orders": {`breakwater_orders_unjudged_total{policy="Pass"}`, "0+1" + hour, "7+0" + hour,
 		`reason="Order"`},
-	"PodReportsMissing":      {`breakwater_permission_centre_last_pod_report_timestamp_seconds{cluster="a"}`, "-20000+0" + hour, "0+60" + hour, `cluster="a"`},
-	"OIDCIssuerUnreachable":  {`breakwater_permission_centre_oidc_issuer_unreachable{issuer="https://issuer"}`, "1+0" + hour, "0+0" + hour, `issuer="https://issuer"`},
-	"PermissionBreakersOpen": {`breakwater_permission_breaker_transitions_total{reason="BreakerOpenDenied"}`, "0+5" + hour, "0+1" + hour, `reason="BreakerOpenDenied"`},
+	"PodReportsMissing":         {`breakwater_permission_centre_last_pod_report_timestamp_seconds{cluster="a"}`, "-20000+0" + hour, "0+60" + hour, `cluster="a"`},
+	"OIDCIssuerUnreachable":     {`breakwater_permission_centre_oidc_issuer_unreachable{issuer="https://issuer"}`, "1+0" + hour, "0+0" + hour, `issuer="https://issuer"`},
+	"PermissionBreakersOpening": {`breakwater_permission_breaker_transitions_total{reason="BreakerOpenDenied"}`, "0+5" + hour, "0+1" + hour, `reason="BreakerOpenDenied"`},
 }
 
 func TestAlertsFireWhenTheyShould(t *testing.T) {

@@ -23,7 +23,7 @@ and _count. Sum counters and histograms over the pods, and also the gauges whose
 %s,
 and the maximum of all others.
 
-- The functions scale to zero, so a scrape misses them: send their metrics by OTLP
+- All functions except callback scale to zero, so a scrape misses them: send their metrics by OTLP
   (ConfigMap config-observability of config/core). The names stay the same.
 - permission-centre serves /metrics on port http-admin, the other Deployments on port
   http-metrics; both are 9090.
