@@ -49,10 +49,10 @@ type Settings struct {
 	// ReleaseTimeout is how long a rollout may make no progress until its release
 	// fails. Default 24h.
 	ReleaseTimeout time.Duration
-	// SelfHealing: a release whose pods do not become Ready is rolled back.
+	// SelfHealing: a release whose pods do not run is rolled back.
 	// Default true.
 	SelfHealing bool
-	// HealAfter is how long its pods may take to become Ready. Default 2m.
+	// HealAfter is how long a pod of it may not run while none becomes Ready. Default 2m.
 	HealAfter time.Duration
 	// AutomaticRollback: a release that failed its check is rolled back.
 	// Default false.

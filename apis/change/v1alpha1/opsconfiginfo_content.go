@@ -54,9 +54,9 @@ const (
 	// ConfigReleaseTimeout (content: a duration): how long a rollout may make no progress
 	// until its release fails. Default: 24h.
 	ConfigReleaseTimeout ConfigType = "release-timeout"
-	// ConfigSelfHealing (content: a duration; empty is the default): if new pods do not
-	// become Ready for that long, the release is rolled back to the version that still
-	// has pods. Default: enabled, 2m.
+	// ConfigSelfHealing (content: a duration; empty is the default): if a new pod
+	// does not run for that long and none becomes Ready, the release is rolled back to the
+	// version that still has pods. Default: enabled, 2m.
 	ConfigSelfHealing ConfigType = "self-healing"
 	// ConfigAutomaticRollback (no content): a release that failed its check is rolled
 	// back to the newest version that succeeded. Default: disabled.

@@ -114,7 +114,7 @@ const ReasonImagesChanged = "ImagesChanged"
 
 // Reasons of rollbacks.
 const (
-	// ReasonSelfHealed: the pods of a release did not become Ready, and Breakwater
+	// ReasonSelfHealed: pods of a release did not run, none became Ready, and Breakwater
 	// rolled back to the version that still had pods.
 	ReasonSelfHealed = "SelfHealed"
 	// ReasonRolledBack: a release failed with ReasonCheckFailed or ReasonOrderCheckFailed, and

@@ -22,7 +22,7 @@ type RollbackKind string
 
 // The kinds of rollback.
 const (
-	// RollbackSelfHealing: the pods of the release did not become Ready.
+	// RollbackSelfHealing: pods of the release did not run, and none became Ready.
 	RollbackSelfHealing RollbackKind = "self-healing"
 	// RollbackVerdict: the release failed with ReasonCheckFailed or ReasonOrderCheckFailed, and
 	// automatic-rollback is enabled.

@@ -66,8 +66,8 @@ func switchEffect(t v1alpha1.ConfigType, s settings.Settings) string {
 		is, on, off = s.BatchPercent > 0, fmt.Sprintf("pods are judged in batches of %d%% of the replicas", s.BatchPercent),
 			"each pod is judged on its own"
 	case v1alpha1.ConfigSelfHealing:
-		is, on, off = s.SelfHealing, fmt.Sprintf("a release whose pods do not become Ready for %s is rolled back", s.HealAfter),
-			"no release is rolled back because its pods do not become Ready"
+		is, on, off = s.SelfHealing, fmt.Sprintf("a release is rolled back if one of its pods does not run for %s and none becomes Ready", s.HealAfter),
+			"no release is rolled back because its pods do not run"
 	case v1alpha1.ConfigAutomaticRollback:
 		is, on, off = s.AutomaticRollback, "a release that failed its check is rolled back",
 			"no release is rolled back because it failed its check"

@@ -100,11 +100,11 @@ func TestTheOldestSettingOfATypeTakesEffectIfItIsValid(t *testing.T) {
 		},
 		"self-healing that is on": {
 			object: object("a", 1, spec{Type: "self-healing", Content: "5m", Enable: true}),
-			want:   applied("on: a release whose pods do not become Ready for 5m0s is rolled back"),
+			want:   applied("on: a release is rolled back if one of its pods does not run for 5m0s and none becomes Ready"),
 		},
 		"self-healing that is off": {
 			object: object("a", 1, spec{Type: "self-healing", Content: "5m"}),
-			want:   applied("off: no release is rolled back because its pods do not become Ready"),
+			want:   applied("off: no release is rolled back because its pods do not run"),
 		},
 		"an automatic rollback that is on": {
 			object: object("a", 1, spec{Type: "automatic-rollback", Enable: true}),

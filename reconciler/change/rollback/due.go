@@ -99,8 +99,8 @@ func (s Situation) failed() Cause {
 	return s.limited(Cause{Kind: v1alpha1.RollbackVerdict, Message: "the version failed (" + s.Reason + ")"})
 }
 
-// stuck decides for a release whose pods do not become Ready. If one became
-// Ready within HealAfter, the release makes progress.
+// stuck decides for a release that has not ended: it is stuck if a pod has had a fault for
+// HealAfter, and no pod became Ready in that time.
 func (s Situation) stuck() Cause {
 	if !s.Settings.SelfHealing || !s.ReplacesPods || s.PausedOrHeld || s.Complete {
 		return Cause{}
