@@ -41,7 +41,8 @@ func (a *app) verdictCommand(v verdict, name, short string) *cobra.Command {
 		Long: short + `.
 
 A pass is for all pods that have not passed, a fail for all pods, unless --pod names some.
---order judges the release as a whole instead. It needs the role breakwater-judge.`,
+--order gives the verdict of the order check instead; pods keep their own verdicts.
+It needs the role breakwater-judge.`,
 		Example: "  kubectl breakwater " + name + " deployment/web -m 'checked the dashboards'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,7 +50,7 @@ A pass is for all pods that have not passed, a fail for all pods, unless --pod n
 				return errors.New("the reason is missing: write -m REASON, so that others know why the verdict was given")
 			}
 			if v.order && len(v.pods) > 0 {
-				return errors.New("--order judges the release as a whole and --pod single pods: use one of them")
+				return errors.New("--order is for the order check and --pod for single pods: use one of them")
 			}
 			c, err := a.clients()
 			if err != nil {
@@ -60,7 +61,7 @@ A pass is for all pods that have not passed, a fail for all pods, unless --pod n
 	}
 	c.Flags().StringVarP(&v.message, "message", "m", "", "Reason of the verdict, which is stored with it (required)")
 	c.Flags().StringSliceVar(&v.pods, "pod", nil, "Name of a pod to judge; repeat it for several")
-	c.Flags().BoolVar(&v.order, "order", false, "Judge the release as a whole (status.orderResult)")
+	c.Flags().BoolVar(&v.order, "order", false, "Give the verdict of the order check (status.orderResult), not of pods")
 	return c
 }
 

@@ -58,9 +58,11 @@ func (a *app) retryCommand() *cobra.Command {
 	var again bool
 	c := &cobra.Command{
 		Use:   "retry KIND/NAME",
-		Short: "Release the same template again: pods are replaced and judged again",
-		Long: `Release the same template again: pods are replaced, as by kubectl rollout restart, and judged
-again. On a suspended workload it is the repair, for a fault outside of the template.`,
+		Short: "Restart the pods in a new release, as kubectl rollout restart",
+		Long: `Restart the pods in a new release: write the time into annotation
+kubectl.kubernetes.io/restartedAt of the pod template, as kubectl rollout restart. That is a new
+version of the workload: its pods replace the old ones and are judged. On a suspended workload
+it is the repair, for a fault outside of the template.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.patchWorkload(cmd.Context(), args[0], again, func(*unstructured.Unstructured) (map[string]any, error) {

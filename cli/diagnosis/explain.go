@@ -151,7 +151,7 @@ func (f Facts) explainSuspended(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	}
 	e.WaysOut = append(e.WaysOut, repair)
 	f.addRollback(e)
-	e.WaysOut = append(e.WaysOut, WayOut{"release the same template again, if the cause was outside of it", f.command("retry")})
+	e.WaysOut = append(e.WaysOut, WayOut{"restart the pods in a new release, if the cause was outside of the template", f.command("retry")})
 }
 
 func (f Facts) addRollback(e *Explanation) {
@@ -213,7 +213,7 @@ func (f Facts) explainFailed(e *Explanation, c *v1alpha1.ChangeWorkload) {
 			check = "check the Broker, function submit, the circuit breaker and ConfigMap config-altershield: the server was not called"
 		}
 		e.WaysOut = append(e.WaysOut, WayOut{check, "kubectl breakwater doctor"},
-			WayOut{"release the same template again", f.command("retry")})
+			WayOut{"restart the pods in a new release", f.command("retry")})
 	default:
 		if held := c.Status.GetCondition(v1alpha1.WorkloadHeld); held != nil && held.Message != "" {
 			e.Why = append(e.Why, held.Message)
