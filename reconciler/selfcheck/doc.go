@@ -1,6 +1,7 @@
-// Package selfcheck checks whether each guard is enforced: whether the API server
-// calls the webhook or evaluates the policy, and denies if it cannot, and whether the
-// CRDs have the fields directly below spec and status of our objects. It changes nothing.
+// Package selfcheck checks whether each guard is enforced: whether its configuration lets the
+// API server call the webhook or evaluate the policy, and deny if it cannot, and whether the
+// CRDs have the fields directly below spec and status of our objects. It sends no test request
+// and changes nothing.
 // It exposes unenforced guards as a metric by reason, and records an Event when a guard
 // becomes unenforced, and when it is enforced again.
 //
