@@ -131,5 +131,5 @@ if [[ -n $left ]]; then
   printf 'Not removed:\n%s\n' "$left" >&2
   exit 1
 fi
-echo "Breakwater is removed. Left are labels and annotations that users wrote, such as the opt-in of namespaces."
+echo "Breakwater is removed. Left are labels and annotations that are not about releases, such as the opt-in of namespaces."
 echo "Pods that Breakwater injected keep their init container: restart their workloads."
