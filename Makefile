@@ -65,10 +65,10 @@ test-unit: ## Unit tests, with the race detector.
 test-release: ## Make a release twice, and render the Helm chart.
 	@cd tools/release && ../../hack/gotest.sh release -timeout 30m -count 1 ./...
 
-test-cluster: ## Test on a second cluster that down removes everything and up recovers from a kill.
+test-cluster: ## Test the cluster tool on a second cluster: `down` removes everything, `up` recovers from a kill.
 	@cd test/cluster && ../../hack/gotest.sh cluster -tags cluster -timeout 60m -count 1 .
 
-test-alone: cluster modules ## Test protection and permission on a second cluster without Knative.
+test-alone: cluster modules ## Install protection and permission on a second cluster without Knative, and run six of their tests.
 	@CLUSTER=$(CLUSTER) hack/alone.sh
 
 # Waits take most of the time, so more tests run in parallel than there are cores. The

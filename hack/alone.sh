@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs config/protection and config/permission on a Kubernetes without
-# Knative and without config/core, and runs their end-to-end tests. It uses a
+# Knative and without config/core, and runs six of their end-to-end tests. It uses a
 # second cluster, independent of `make up`, and removes it afterwards.
 set -euo pipefail
 cd "$(dirname "$0")/.."

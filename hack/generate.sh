@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Writes everything that is generated: deep copies, clients, informers,
-# listers, reconcilers (client/), CRD and EventType manifests (config/), the
-# OpenAPI document and docs/metrics.md. `make verify` runs it and fails on a diff.
+# Writes deep copies, clients, informers, listers, reconcilers (client/), CRD and
+# EventType manifests and dashboards (config/), the OpenAPI document and docs/metrics.md.
+# `make verify` runs it and fails on a diff. docs/judge/power.md and docs/performance.md have
+# commands of their own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the unit tests need: the permission centre's
 # tests start their own PostgreSQL and MariaDB, the judge's tests a Prometheus with
-# recorded releases, and promtool tests the alerts. Without apt-get these tests report
-# the missing packages.
+# recorded releases, and promtool tests the alerts. Where a package is missing, tests of
+# databases fail, or are skipped with BREAKWATER_SKIP_DATABASES=1; the others are skipped.
 set -euo pipefail
 # Without root, or with BREAKWATER_SKIP_DATABASES=1, nothing is installed.
 [[ $EUID -eq 0 && "${BREAKWATER_SKIP_DATABASES:-}" != 1 ]] || exit 0

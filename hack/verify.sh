@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails if a generated file differs from the output of the generators. It compares
+# Fails if a file that hack/generate.sh writes, or a go.mod, differs from its output. It compares
 # the tree before and after, so it works with uncommitted changes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,7 +12,7 @@ go -C test/shop mod tidy
 go test -count 1 ./test/docs
 after=$(state)
 if changed=$(diff <(echo "$before") <(echo "$after")); then
-  echo "all generated files are up to date"
+  echo "the files that make generate writes and go.mod are up to date"
 else
   echo "generated files are out of date: run 'make generate' and 'go mod tidy', and commit:" >&2
   awk '/^[<>]/ {print "  " $3}' <<<"$changed" | sort -u >&2

@@ -1,5 +1,5 @@
-// Command functions runs one of the functions of part change, or the service openapi; its argument
-// is the name. They share one image of 16 MB, because nearly all its bytes are the same libraries.
+// Command functions runs one of the functions of part change, function notify or service openapi; its
+// argument is the name. They share one image of 16 MB, because nearly all its bytes are the same libraries.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/version"
 )
 
-// builders build the functions, by the names of their Knative Services.
+// builders build the processes, by the names of their Knative Services, or of Deployment openapi.
 var builders = map[string]func(context.Context, process.Clients) (process.Program, error){
 	"callback":   buildCallback,
 	"deadletter": buildDeadletter,
