@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package load makes requests at random times with a bounded rate. Its targets are
-// loopback addresses, or Services of its own cluster only: it must not be able to load
-// other people's servers.
+// loopback addresses or, inside a cluster, private addresses: it must not be able to load
+// servers on the internet. A private server outside of the cluster is not excluded.
 package load
 
 import (
@@ -17,11 +17,12 @@ import (
 	"time"
 )
 
-// The bounds of a rate, in requests per second, and of requests in flight.
+// The bounds of a rate at the start and at any time, in requests per second, and of
+// requests in flight.
 const (
-	MinRate     = 0.2
-	MaxRate     = 200
-	maxInFlight = 256
+	MinStartRate = 0.2
+	MaxRate      = 200
+	maxInFlight  = 256
 )
 
 // Profile is the rate in requests per second at a time after the start.
@@ -59,10 +60,11 @@ type Generator struct {
 }
 
 // New returns a generator. It fails if the profile starts with a rate outside
-// MinRate and MaxRate; a later rate is cut to MaxRate.
+// MinStartRate and MaxRate; a later rate is at most MaxRate and at least a tenth of
+// MinStartRate.
 func New(caller Caller, profile Profile, seed uint64) (*Generator, error) {
-	if rate := profile(0); rate < MinRate || rate > MaxRate {
-		return nil, fmt.Errorf("rate is %v requests per second, use %v to %v", rate, MinRate, MaxRate)
+	if rate := profile(0); rate < MinStartRate || rate > MaxRate {
+		return nil, fmt.Errorf("rate is %v requests per second, use %v to %v", rate, MinStartRate, MaxRate)
 	}
 	return &Generator{caller: caller, profile: profile, random: rand.New(rand.NewPCG(seed, 1))}, nil
 }
@@ -75,7 +77,7 @@ func (g *Generator) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for next := time.Duration(0); ; {
-		rate := max(MinRate/10, min(MaxRate, g.profile(next)))
+		rate := max(MinStartRate/10, min(MaxRate, g.profile(next)))
 		next += time.Duration(g.random.ExpFloat64() / rate * float64(time.Second))
 		timer := time.NewTimer(time.Until(start.Add(next)))
 		select {
@@ -110,7 +112,7 @@ func Allowed(ctx context.Context, target string) error {
 	_, inCluster := os.LookupEnv("KUBERNETES_SERVICE_HOST")
 	for _, a := range addresses {
 		if !a.IP.IsLoopback() && (!inCluster || !a.IP.IsPrivate()) {
-			return fmt.Errorf("target %q has address %s: only loopback addresses, and Services inside a cluster, may be loaded", target, a.IP)
+			return fmt.Errorf("target %q has address %s: only loopback addresses and, inside a cluster, private ones may be loaded", target, a.IP)
 		}
 	}
 	return nil

@@ -55,7 +55,7 @@ func writeLabels(folder, run string, results []result) error {
 		row := []string{r.matcher("v2"), r.matcher("v1"), at, "", r.label()}
 		list := "labels"
 		switch {
-		case r.release.Unlabeled:
+		case r.release.NoTraffic:
 			without, list = append(without, row), "no-traffic"
 		case r.disturbed():
 			list = "disturbed"

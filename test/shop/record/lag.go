@@ -10,8 +10,8 @@ import (
 )
 
 // lagMeter measures how late a timer fires: how long a process of this machine waits
-// for a CPU. Other programs on the machine must not decide what a recording shows, so a
-// release is left out if the lag changed during it.
+// for a CPU. Other programs on the machine must not decide what a recording shows, so a good
+// release that keeps no old pods is not in labels.csv if the lag grew (result.disturbed).
 type lagMeter struct {
 	mu      sync.Mutex
 	samples []lagSample

@@ -33,11 +33,11 @@ type Release struct {
 	Errors float64
 	// Delay is added to the time of the release.
 	Delay time.Duration
-	// DayBefore: the series of the day before are recorded, too, in another
-	// namespace that runs the same without a release.
+	// DayBefore: the same runs without a release in another namespace at the same time. Its
+	// samples are written 24 hours earlier, as the series of the day before.
 	DayBefore bool
-	// Unlabeled releases have no traffic: no verdict is the right one.
-	Unlabeled bool
+	// NoTraffic: the release gets no requests, so no verdict is the right one.
+	NoTraffic bool
 }
 
 // Good reports whether the release has no fault.
@@ -96,8 +96,8 @@ var variants = []Release{
 	{Variant: "load-ramp", Profile: "ramp", Old: 2, New: 2, Keep: 0, DayBefore: true},
 	{Variant: "daily-wave", Profile: "wave", Old: 3, New: 1, Keep: 2},
 	{Variant: "daily-wave", Profile: "wave", Old: 2, New: 2, Keep: 0, DayBefore: true},
-	{Variant: "slow-machine", Old: 2, New: 2, Keep: 2},
-	{Variant: "slow-machine", Old: 3, New: 1, Keep: 2},
+	{Variant: "slow-service", Old: 2, New: 2, Keep: 2},
+	{Variant: "slow-service", Old: 3, New: 1, Keep: 2},
 	{Variant: "noisy-node", Old: 3, New: 2, Keep: 3},
 	{Variant: "faster", Old: 2, New: 2, Keep: 1},
 	{Variant: "faster", Old: 3, New: 1, Keep: 2},
@@ -129,7 +129,7 @@ func Plan(run string, half int, seed uint64) []Release {
 	random := rand.New(rand.NewPCG(seed, uint64(half)))
 	plan := append(faulty(half, random), good(random)...)
 	for range 2 {
-		plan = append(plan, Release{Variant: "no-traffic", Service: "catalogue", Old: 2, New: 1, Keep: 1, Unlabeled: true})
+		plan = append(plan, Release{Variant: "no-traffic", Service: "catalogue", Old: 2, New: 1, Keep: 1, NoTraffic: true})
 	}
 	random.Shuffle(len(plan), func(i, j int) { plan[i], plan[j] = plan[j], plan[i] })
 	for i := range plan {

@@ -36,7 +36,7 @@ func TestHalfOfThePlanIsBad(t *testing.T) {
 	for half := range 2 {
 		count := map[string]int{}
 		for _, r := range Plan("a", half, 1) {
-			if !r.Unlabeled {
+			if !r.NoTraffic {
 				count[result{release: r}.label()]++
 			}
 		}
@@ -51,7 +51,7 @@ func TestEveryLoadIsWithinTheBoundsAndAllTogetherAreBounded(t *testing.T) {
 		total := 0.0
 		for _, r := range Plan("a", int(seed%2), seed) {
 			total += r.Rate
-			if !r.Unlabeled && (r.Rate < load.MinRate || r.Rate > load.MaxRate) {
+			if !r.NoTraffic && (r.Rate < load.MinStartRate || r.Rate > load.MaxRate) {
 				t.Errorf("%s: %v", r.Namespace, r.Rate)
 			}
 		}
@@ -104,7 +104,7 @@ func TestOnlyAGoodReleaseWithoutOldPodsIsDisturbedByAGrowingLag(t *testing.T) {
 func TestEveryReleaseIsOfAService(t *testing.T) {
 	for half := range 2 {
 		for _, r := range Plan("a", half, 1) {
-			if _, err := service.KindOf(r.Service); err != nil || r.New == 0 || r.Old < r.Keep {
+			if _, err := service.SpecOf(r.Service); err != nil || r.New == 0 || r.Old < r.Keep {
 				t.Errorf("%+v: %v", r, err)
 			}
 		}

@@ -55,21 +55,21 @@ func (p *pod) run(ctx context.Context) {
 		begin := time.Now()
 		reason := p.runOnce(ctx)
 		if ctx.Err() != nil {
-			p.set(func() { p.removed = true })
+			p.locked(func() { p.removed = true })
 			return
 		}
 		if time.Since(begin) > resetBackoff {
 			backoff = firstBackoff
 		}
-		p.set(func() { p.waiting, p.ended = "CrashLoopBackOff", reason })
+		p.locked(func() { p.waiting, p.ended = "CrashLoopBackOff", reason })
 		select {
 		case <-ctx.Done():
-			p.set(func() { p.removed = true })
+			p.locked(func() { p.removed = true })
 			return
 		case <-time.After(backoff):
 		}
 		backoff = min(2*backoff, lastBackoff)
-		p.set(func() { p.restarts++ })
+		p.locked(func() { p.restarts++ })
 	}
 }
 
@@ -83,10 +83,10 @@ func (p *pod) runOnce(ctx context.Context) string {
 		return "StartError"
 	}
 	oomBefore := 0
-	p.set(func() { p.process, p.started, p.waiting, oomBefore = cmd.Process, time.Now(), "", p.oom })
+	p.locked(func() { p.process, p.started, p.waiting, oomBefore = cmd.Process, time.Now(), "", p.oom })
 	_ = cmd.Wait()
 	reason := "Error"
-	p.set(func() {
+	p.locked(func() {
 		p.process, p.ready = nil, false
 		if p.oom > oomBefore {
 			reason = "OOMKilled"
@@ -95,10 +95,11 @@ func (p *pod) runOnce(ctx context.Context) string {
 	return reason
 }
 
-func (p *pod) set(change func()) {
+// locked reads or changes the pod.
+func (p *pod) locked(do func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	change()
+	do()
 }
 
 // probe asks the process whether it is ready, and kills it when it uses more

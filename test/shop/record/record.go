@@ -30,7 +30,8 @@ const (
 	// starting is the time for all processes to start, before the recorded time begins.
 	starting = 25 * time.Second
 	day      = 24 * time.Hour
-	// dayPrefix marks the namespaces that run the day before.
+	// dayPrefix marks the namespaces that run at the same time without a release; their
+	// samples are written 24 hours earlier.
 	dayPrefix = "day-before-"
 )
 
@@ -180,7 +181,7 @@ func (r *recorder) releases(ctx context.Context) []result {
 			made[i].lagBefore = r.lag.between(when.Add(-r.Before), when)
 			made[i].lagAfter = r.lag.between(when, when.Add(r.After))
 			for _, p := range s.of(release.Service, "v2") {
-				p.set(func() { made[i].restarts += p.restarts })
+				p.locked(func() { made[i].restarts += p.restarts })
 			}
 		})
 	}

@@ -68,7 +68,7 @@ func (s *shop) do(ctx context.Context) (time.Time, error) {
 	}
 	for i := range r.New {
 		p := s.start(ctx, r.Service, "v2", s.node("v2", i), flags...)
-		p.set(func() { p.hidden = effects.NoRequests })
+		p.locked(func() { p.hidden = effects.NoRequests })
 	}
 	at, err := s.waitReady(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *shop) do(ctx context.Context) (time.Time, error) {
 		s.remove(p)
 	}
 	switch r.Variant {
-	case "slow-machine":
+	case "slow-service":
 		if pause(ctx, time.Minute) {
 			slow(ctx, 40*time.Second, func() []*pod { return s.of(r.Service, "") })
 		}
@@ -94,7 +94,7 @@ func (s *shop) waitReady(ctx context.Context) (time.Time, error) {
 	for deadline := time.Now().Add(readyTimeout); time.Now().Before(deadline); {
 		for _, p := range s.of(s.release.Service, "v2") {
 			var at time.Time
-			p.set(func() { at = p.wasReady })
+			p.locked(func() { at = p.wasReady })
 			if !at.IsZero() {
 				return at, nil
 			}

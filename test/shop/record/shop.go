@@ -101,7 +101,7 @@ func (s *shop) watch(ctx context.Context, p *pod) {
 			s.writeEndpoints(p.service)
 		}
 		distance := probeInterval
-		p.set(func() {
+		p.locked(func() {
 			if p.wasReady.IsZero() {
 				distance = firstProbe
 			}
@@ -121,7 +121,7 @@ func (s *shop) writeEndpoints(name string) {
 	defer s.mu.Unlock()
 	var lines []byte
 	for _, p := range s.pods {
-		p.set(func() {
+		p.locked(func() {
 			if p.service == name && p.ready && !p.hidden {
 				lines = fmt.Appendf(lines, "%s %s:8080\n", p.name, p.ip)
 			}

@@ -40,7 +40,7 @@ var ErrWrongAnswer = errors.New("wrong answer")
 // NewClient returns a client of a service. Target is a URL, or file:// and the
 // path of a file with its endpoints. Labels are added to its metrics.
 func NewClient(meters metric.MeterProvider, caller, name, target string, labels ...attribute.KeyValue) (*Client, error) {
-	kind, err := KindOf(name)
+	spec, err := SpecOf(name)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func NewClient(meters metric.MeterProvider, caller, name, target string, labels 
 		return nil, err
 	}
 	instrumented := otelhttp.NewTransport(transport, otelhttp.WithMeterProvider(meters), otelhttp.WithTracerProvider(noop.NewTracerProvider()))
-	return &Client{caller: caller, service: name, url: base + kind.Route, http: &http.Client{Transport: instrumented, Timeout: CallTimeout},
+	return &Client{caller: caller, service: name, url: base + spec.Route, http: &http.Client{Transport: instrumented, Timeout: CallTimeout},
 		calls: calls, failed: failed, labels: labels}, nil
 }
 

@@ -29,8 +29,8 @@ const spread = 0.4
 
 // Service answers the requests of one service.
 type Service struct {
-	// Kind is one of Kinds, the services of the shop.
-	Kind Kind
+	// Spec is one of Specs, the services of the shop.
+	Spec Spec
 	// Pod is its pod's name.
 	Pod string
 	// Effects are the effects of its fault.
@@ -49,7 +49,7 @@ type Service struct {
 // for its requests.
 func (s *Service) Handler(meters metric.MeterProvider, metricsHandler http.Handler) http.Handler {
 	routes := http.NewServeMux()
-	routes.Handle("GET "+s.Kind.Route, otelhttp.NewHandler(http.HandlerFunc(s.serve), s.Kind.Name, otelhttp.WithMeterProvider(meters),
+	routes.Handle("GET "+s.Spec.Route, otelhttp.NewHandler(http.HandlerFunc(s.serve), s.Spec.Name, otelhttp.WithMeterProvider(meters),
 		otelhttp.WithTracerProvider(noop.NewTracerProvider())))
 	routes.Handle("GET /metrics", metricsHandler)
 	routes.HandleFunc("GET /readyz", s.ready)
@@ -145,7 +145,7 @@ func (s *Service) serviceTime(normal float64, age time.Duration) time.Duration {
 	if happens(s.Effects.SlowShare) {
 		factor *= 8
 	}
-	return time.Duration(factor * float64(s.Kind.Median))
+	return time.Duration(factor * float64(s.Spec.Median))
 }
 
 // work is the CPU time of a request.

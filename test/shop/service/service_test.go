@@ -29,13 +29,13 @@ func run(t *testing.T, name string, effects fault.Effects, dependencies ...strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	kind, err := KindOf(name)
+	spec, err := SpecOf(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Service{Kind: kind, Pod: name + "-0", Effects: effects, Speed: 10, Started: time.Now()}
+	s := &Service{Spec: spec, Pod: name + "-0", Effects: effects, Speed: 10, Started: time.Now()}
 	for i, url := range dependencies {
-		s.Dependencies = append(s.Dependencies, client(t, meters, name, kind.Calls[i], url))
+		s.Dependencies = append(s.Dependencies, client(t, meters, name, spec.Calls[i], url))
 	}
 	server := httptest.NewServer(s.Handler(meters, metrics))
 	t.Cleanup(server.Close)
@@ -136,7 +136,7 @@ func TestARequestGoesToAPodOfTheEndpointsFile(t *testing.T) {
 }
 
 func TestAWarmUpSlowsOnlyYoungProcesses(t *testing.T) {
-	s := &Service{Kind: Kind{Median: time.Second}, Speed: 1, Effects: fault.Effects{Slowdown: 3, WarmUp: time.Minute}}
+	s := &Service{Spec: Spec{Median: time.Second}, Speed: 1, Effects: fault.Effects{Slowdown: 3, WarmUp: time.Minute}}
 	if got := s.serviceTime(0, time.Second); got != 3*time.Second {
 		t.Errorf("young: %s", got)
 	}

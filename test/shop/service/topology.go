@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Kind is one of the services of the shop.
-type Kind struct {
+// Spec says what a service of the shop does.
+type Spec struct {
 	Name string
 	// Route is the only route that counts.
 	Route string
@@ -18,23 +18,23 @@ type Kind struct {
 	Calls []string
 }
 
-// Kinds are the services of the shop: front calls catalogue and cart, cart
+// Specs are the services of the shop: front calls catalogue and cart, cart
 // calls payment.
-var Kinds = []Kind{
+var Specs = []Spec{
 	{Name: "front", Route: "/buy", Median: 20 * time.Millisecond, Calls: []string{"catalogue", "cart"}},
 	{Name: "catalogue", Route: "/items", Median: 30 * time.Millisecond},
 	{Name: "cart", Route: "/orders", Median: 25 * time.Millisecond, Calls: []string{"payment"}},
 	{Name: "payment", Route: "/payments", Median: 45 * time.Millisecond},
 }
 
-// KindOf returns the service with this name.
-func KindOf(name string) (Kind, error) {
-	for _, k := range Kinds {
-		if k.Name == name {
-			return k, nil
+// SpecOf returns the service with this name.
+func SpecOf(name string) (Spec, error) {
+	for _, s := range Specs {
+		if s.Name == name {
+			return s, nil
 		}
 	}
-	return Kind{}, fmt.Errorf("service %q is unknown, use front, catalogue, cart or payment", name)
+	return Spec{}, fmt.Errorf("service %q is unknown, use front, catalogue, cart or payment", name)
 }
 
 // Answer is the body of every answer of the shop. A caller can recognize a wrong

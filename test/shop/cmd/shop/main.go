@@ -101,7 +101,7 @@ func (o options) labels() map[string]string {
 }
 
 func runService(ctx context.Context, o options) error {
-	kind, err := service.KindOf(o.service)
+	spec, err := service.SpecOf(o.service)
 	if err != nil {
 		return err
 	}
@@ -113,9 +113,9 @@ func runService(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	s := &service.Service{Kind: kind, Pod: o.pod, Effects: effects, Errors: o.errors, Speed: o.speed, Started: time.Now()}
+	s := &service.Service{Spec: spec, Pod: o.pod, Effects: effects, Errors: o.errors, Speed: o.speed, Started: time.Now()}
 	targets := map[string]string{"catalogue": o.catalogue, "cart": o.cart, "payment": o.payment}
-	for _, name := range kind.Calls {
+	for _, name := range spec.Calls {
 		if targets[name] == "" {
 			continue
 		}
