@@ -65,39 +65,49 @@ type example struct {
 }
 
 const (
-	hour = "x60" // an hour of samples
+	hours = "x180" // three hours of samples: more than the longest window of an alert
+	// evalTime is when alerts are compared.
+	evalTime = "150m"
 	// absent is a series without samples.
-	absent = "_" + hour
+	absent = "_" + hours
+	// first is a counter whose series begins with its first event.
+	first = "_x145 1" + hours
 )
 
 // The first word of a key is the alert.
 var examples = map[string]example{
-	"ReleaseHeld":               {`breakwater_releases_held{reason="Suspended",pod="controller-1"}`, "0 1+0" + hour, "1x2 0" + hour, `reason="Suspended"`},
-	"BatchStuck":                {`breakwater_oldest_batch_age_seconds`, "0+60" + hour, "600+0" + hour, ""},
-	"ReleasesUnjudged":          {`breakwater_batches_unjudged_total{reason="VerdictTimedOut",policy="Pass"}`, "0+1" + hour, "7+0" + hour, `reason="VerdictTimedOut"`},
-	"AlterShieldUnreachable":    {`breakwater_altershield_breaker_state{pod="submit-1"}`, "2+0" + hour, "1+0" + hour, ""},
-	"DeadLetters":               {`breakwater_dead_letters_total{type="dev.breakwater.changepod.verdict.v1",result="Stored"}`, "0+1" + hour, "3+0" + hour, `type="dev.breakwater.changepod.verdict.v1"`},
-	"BrokerUnresolved":          {`breakwater_event_broker_resolved{pod="controller-1"}`, "0+0" + hour, "1+0" + hour, ""},
-	"EventsDropped":             {`breakwater_events_dropped_total{type="a",reason="QueueFull"}`, "0+1" + hour, "3+0" + hour, `reason="QueueFull"`},
-	"WorkloadConfigInvalid":     {`breakwater_workload_config_invalid`, "1+0" + hour, "0+0" + hour, ""},
-	"BreakwaterGuardUnenforced": {`breakwater_guard_unenforced{reason="NoEndpoints"}`, "1+0" + hour, "0+0" + hour, `reason="NoEndpoints"`},
+	"ReleaseHeld":               {`breakwater_releases_held{reason="Suspended",pod="controller-1"}`, "0 1+0" + hours, "1x2 0" + hours, `reason="Suspended"`},
+	"BatchStuck":                {`breakwater_oldest_batch_age_seconds`, "0+60" + hours, "600+0" + hours, ""},
+	"ReleasesUnjudged":          {`breakwater_batches_unjudged_total{reason="VerdictTimedOut",policy="Pass"}`, "0+1" + hours, "7+0" + hours, `reason="VerdictTimedOut"`},
+	"AlterShieldUnreachable":    {`breakwater_altershield_breaker_state{pod="submit-1"}`, "2+0" + hours, "1+0" + hours, ""},
+	"DeadLetters":               {`breakwater_dead_letters_total{type="dev.breakwater.changepod.verdict.v1",result="Stored"}`, "0+1" + hours, "3+0" + hours, `type="dev.breakwater.changepod.verdict.v1"`},
+	"BrokerUnresolved":          {`breakwater_event_broker_resolved{pod="controller-1"}`, "0+0" + hours, "1+0" + hours, ""},
+	"EventsDropped":             {`breakwater_events_dropped_total{type="a",reason="QueueFull"}`, "0+1" + hours, "3+0" + hours, `reason="QueueFull"`},
+	"WorkloadConfigInvalid":     {`breakwater_workload_config_invalid`, "1+0" + hours, "0+0" + hours, ""},
+	"BreakwaterGuardUnenforced": {`breakwater_guard_unenforced{reason="NoEndpoints"}`, "1+0" + hours, "0+0" + hours, `reason="NoEndpoints"`},
 	"BreakwaterGuardsUnwatched": {`breakwater_guard_unenforced{reason="NoEndpoints"}`, absent, "", ""},
-	"PodDeletionBreakerOpen":    {`breakwater_deletionflow_open{name="all"}`, "1+0" + hour, "0+0" + hour, `name="all"`},
-	"PodDeletionWouldBeDenied":  {`breakwater_admission_requests_total{webhook="vdeletionflow.kb.io",decision="Shadow",dry_run="false"}`, "0+1" + hour, "3+0" + hour, ""},
-	"PodDeletionClockSkewed":    {`breakwater_deletionflow_clock_skewed{pod="protection-webhook-1"}`, "1+0" + hour, "0+0" + hour, `pod="protection-webhook-1"`},
-	"PodsWithoutPermission":     {`breakwater_permission_uninjected_pods{reason="PermissionNotInjected"}`, "2+0" + hour, "0+0" + hour, `reason="PermissionNotInjected"`},
-	"PermissionsLeaked":         {`breakwater_permission_sets_leaked_total{reason="PermissionLeaked"}`, "0+1" + hour, "3+0" + hour, `reason="PermissionLeaked"`},
-	"LeakedPermissionReachable": {`breakwater_permission_leaked_address_pods`, "1+0" + hour, "0+0" + hour, ""},
-	"PodReportsNotApplied":      {`breakwater_permission_centre_pod_reports_total{cluster="a",result="held"}`, "0+1" + hour, "3+0" + hour, `cluster="a", result="held"`},
+	"PodDeletionBreakerOpen":    {`breakwater_deletionflow_open{name="all"}`, "1+0" + hours, "0+0" + hours, `name="all"`},
+	"PodDeletionWouldBeDenied":  {`breakwater_admission_requests_total{webhook="vdeletionflow.kb.io",decision="Shadow",dry_run="false"}`, "0+1" + hours, "3+0" + hours, ""},
+	"PodDeletionClockSkewed":    {`breakwater_deletionflow_clock_skewed{pod="protection-webhook-1"}`, "1+0" + hours, "0+0" + hours, `pod="protection-webhook-1"`},
+	"PodsWithoutPermission":     {`breakwater_permission_uninjected_pods{reason="PermissionNotInjected"}`, "2+0" + hours, "0+0" + hours, `reason="PermissionNotInjected"`},
+	"PermissionsLeaked":         {`breakwater_permission_sets_leaked_total{reason="PermissionLeaked"}`, "0+1" + hours, "3+0" + hours, `reason="PermissionLeaked"`},
+	"LeakedPermissionReachable": {`breakwater_permission_leaked_address_pods`, "1+0" + hours, "0+0" + hours, ""},
+	"PodReportsNotApplied":      {`breakwater_permission_centre_pod_reports_total{cluster="a",result="held"}`, "0+1" + hours, "3+0" + hours, `cluster="a", result="held"`},
 	// The test begins at the time 0.
-	"CertificateNotRenewed": {`breakwater_certificate_expiry_timestamp_seconds{process="permission-centre"}`, "600000+0" + hour, "700000+0" + hour, `process="permission-centre"`},
-	"CertificateNotRenewed of a webhook": {`breakwater_certificate_expiry_timestamp_seconds{process="protection-webhook"}`, "40000+0" + hour, "60000+0" + hour,
+	"CertificateNotRenewed": {`breakwater_certificate_expiry_timestamp_seconds{process="permission-centre"}`, "600000+0" + hours, "700000+0" + hours, `process="permission-centre"`},
+	"CertificateNotRenewed of a webhook": {`breakwater_certificate_expiry_timestamp_seconds{process="protection-webhook"}`, "40000+0" + hours, "60000+0" + hours,
 		`process="protection-webhook"`},
-	"ReleasesUnjudged of orders": {`breakwater_orders_unjudged_total{policy="Pass"}`, "0+1" + hour, "7+0" + hour,
+	"ReleasesUnjudged of orders": {`breakwater_orders_unjudged_total{policy="Pass"}`, "0+1" + hours, "7+0" + hours,
 		`reason="Order"`},
-	"PodReportsMissing":         {`breakwater_permission_centre_last_pod_report_timestamp_seconds{cluster="a"}`, "-20000+0" + hour, "0+60" + hour, `cluster="a"`},
-	"OIDCIssuerUnreachable":     {`breakwater_permission_centre_oidc_issuer_unreachable{issuer="https://issuer"}`, "1+0" + hour, "0+0" + hour, `issuer="https://issuer"`},
-	"PermissionBreakersOpening": {`breakwater_permission_breaker_transitions_total{reason="BreakerOpenDenied"}`, "0+5" + hour, "0+1" + hour, `reason="BreakerOpenDenied"`},
+	"DeadLetters of a new process":               {`breakwater_dead_letters_total{type="a",result="Stored",pod="new"}`, first, "", `type="a"`},
+	"EventsDropped of a new process":             {`breakwater_events_dropped_total{type="a",reason="First",pod="new"}`, first, "", `reason="First"`},
+	"ReleasesUnjudged of a new process":          {`breakwater_batches_unjudged_total{reason="First",policy="Pass"}`, first, "", `reason="First"`},
+	"PermissionsLeaked of a new process":         {`breakwater_permission_sets_leaked_total{reason="First"}`, first, "", `reason="First"`},
+	"PodReportsNotApplied of a new process":      {`breakwater_permission_centre_pod_reports_total{cluster="new",result="held"}`, first, "", `cluster="new", result="held"`},
+	"PermissionBreakersOpening of a new process": {`breakwater_permission_breaker_transitions_total{reason="First"}`, "_x145 11" + hours, "", `reason="First"`},
+	"PodReportsMissing":                          {`breakwater_permission_centre_last_pod_report_timestamp_seconds{cluster="a"}`, "-20000+0" + hours, "0+60" + hours, `cluster="a"`},
+	"OIDCIssuerUnreachable":                      {`breakwater_permission_centre_oidc_issuer_unreachable{issuer="https://issuer"}`, "1+0" + hours, "0+0" + hours, `issuer="https://issuer"`},
+	"PermissionBreakersOpening":                  {`breakwater_permission_breaker_transitions_total{reason="BreakerOpenDenied"}`, "0+5" + hours, "0+1" + hours, `reason="BreakerOpenDenied"`},
 }
 
 func TestAlertsFireWhenTheyShould(t *testing.T) {
@@ -155,7 +165,7 @@ func promtoolTests(t *testing.T, alerts []rule) string {
 		}
 	}
 	// The series of BreakwaterGuardUnenforced keeps BreakwaterGuardsUnwatched quiet.
-	quiet.queries = append(quiet.queries, `{expr: 'ALERTS{alertname="BreakwaterGuardsUnwatched", alertstate="firing"}', eval_time: 45m, exp_samples: []}`)
+	quiet.queries = append(quiet.queries, `{expr: 'ALERTS{alertname="BreakwaterGuardsUnwatched", alertstate="firing"}', eval_time: `+evalTime+`, exp_samples: []}`)
 	return "rule_files: [rules.yaml]\nevaluation_interval: 1m\ntests:\n" + firing.String() + quiet.String() + alone.String()
 }
 
@@ -167,7 +177,7 @@ func (p *promtoolTest) add(series, values string) {
 }
 
 func (p *promtoolTest) query(labels string, want ...string) {
-	p.queries = append(p.queries, fmt.Sprintf("{expr: 'ALERTS{%s}', eval_time: 45m, exp_samples: [%s]}", labels, strings.Join(want, ", ")))
+	p.queries = append(p.queries, fmt.Sprintf("{expr: 'ALERTS{%s}', eval_time: %s, exp_samples: [%s]}", labels, evalTime, strings.Join(want, ", ")))
 }
 
 func (p *promtoolTest) String() string {
