@@ -36,7 +36,7 @@ type rollbackBody struct {
 	Attempt int64 `json:"attempt"`
 }
 
-// rollbackAnswer is the recorded request.
+// rollbackAnswer is the request that is recorded, or would be without DryRun.
 type rollbackAnswer struct {
 	answer
 	// FromVersion and Attempt are the current ones, ToVersion is the target.
@@ -75,9 +75,10 @@ func (s *service) rollback(c echo.Context) error {
 		return d.Problem
 	}
 	out := rollbackAnswer{FromVersion: in.Release.Version, Attempt: in.Release.Attempt, ToVersion: d.To, DryRun: dryRun(c)}
-	out.Message = fmt.Sprintf("recorded: %s %s will be rolled back to version %s", kind.LowerKind(), asked.DeploymentName, d.To)
+	subject := kind.LowerKind() + " " + asked.DeploymentName
+	out.Message = recordedMessage(subject, d.To, out.DryRun)
 	if d.Recorded {
-		out.Message = fmt.Sprintf("%s already requested the same; %s", in.Pending.User, out.Message)
+		out.Message = fmt.Sprintf("%s already requested the same; %s", in.Pending.User, recordedMessage(subject, d.To, false))
 		return c.JSON(http.StatusOK, out)
 	}
 	if err := s.record(ctx, user, kind, u, in, d.To, out.DryRun); err != nil {
@@ -86,6 +87,14 @@ func (s *service) rollback(c echo.Context) error {
 	logging.FromContext(ctx).Infow("Rollback requested", "user", user.Username, "namespace", asked.Namespace, "kind", kind.Kind,
 		"workload", asked.DeploymentName, "from", in.Release.Version, "attempt", in.Release.Attempt, "to", d.To, "dryRun", out.DryRun)
 	return c.JSON(http.StatusOK, out)
+}
+
+// recordedMessage says what follows from the request.
+func recordedMessage(subject, to string, dryRun bool) string {
+	if dryRun {
+		return fmt.Sprintf("dry run: the request would be recorded; %s would be rolled back to version %s", subject, to)
+	}
+	return fmt.Sprintf("recorded: %s will be rolled back to version %s", subject, to)
 }
 
 // readBody parses and validates the body.

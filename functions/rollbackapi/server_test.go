@@ -203,6 +203,9 @@ func TestADryRunRecordsNothing(t *testing.T) {
 	if status != 200 || got["dryRun"] != true || got["toVersion"] != c.good {
 		t.Errorf("%d %v", status, got)
 	}
+	if want := "dry run: the request would be recorded; deployment web would be rolled back to version " + c.good; got["message"] != want {
+		t.Errorf("message is %q, want %q", got["message"], want)
+	}
 	if diff := cmp.Diff([]string{"All"}, dry); diff != "" {
 		t.Error(diff)
 	}
