@@ -6,13 +6,15 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// permission is the state of a pod's permissions.
+// permission is the state of a pod's permissions. Status is that of the condition, Unknown without
+// one.
 type permission struct {
 	Namespace string      `json:"namespace"`
 	Pod       string      `json:"pod"`
@@ -46,15 +48,12 @@ func (a *app) permissionsCommand() *cobra.Command {
 			states := map[string]diagnosis.State{}
 			for i := range pods.Items {
 				p := &pods.Items[i]
-				condition := podmeta.Condition(p, podmeta.ConditionInjected)
-				if condition == nil || condition.Status != "False" {
-					condition = podmeta.Condition(p, podmeta.ConditionAuthorized)
-				}
-				if condition == nil {
+				state, ok := permissionOf(p)
+				if !ok {
 					continue
 				}
 				states[p.Namespace+"/"+p.Name] = diagnosis.ExplainPod(p).State
-				found = append(found, permission{p.Namespace, p.Name, string(condition.Status), condition.Reason, condition.Message, condition.LastTransitionTime})
+				found = append(found, state)
 			}
 			return a.printPermissions(format, found, states)
 		},
@@ -62,6 +61,19 @@ func (a *app) permissionsCommand() *cobra.Command {
 	outputFlag(c, &format)
 	c.Flags().BoolVarP(&all, "all-namespaces", "A", false, "List the pods of all namespaces")
 	return c
+}
+
+// permissionOf returns the state of a pod's permissions; false if the pod needs none.
+func permissionOf(p *corev1.Pod) (permission, bool) {
+	condition := podmeta.Condition(p, podmeta.ConditionInjected)
+	if condition == nil || condition.Status != corev1.ConditionFalse {
+		condition = podmeta.Condition(p, podmeta.ConditionAuthorized)
+	}
+	if condition != nil {
+		return permission{p.Namespace, p.Name, string(condition.Status), condition.Reason, condition.Message, condition.LastTransitionTime}, true
+	}
+	e := diagnosis.ExplainPod(p)
+	return permission{p.Namespace, p.Name, string(corev1.ConditionUnknown), e.Reason, e.Why[0], p.CreationTimestamp}, e.Reason == diagnosis.ReasonNotReported
 }
 
 func (a *app) printPermissions(format string, found []permission, states map[string]diagnosis.State) error {

@@ -8,8 +8,12 @@ import (
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
+
+// ReasonNotReported: a pod needs permissions, and init-action-server has not written its condition.
+const ReasonNotReported = "NotReported"
 
 // ExplainPod explains what a pod waits for before its containers start.
 func ExplainPod(p *corev1.Pod) Explanation {
@@ -29,9 +33,20 @@ func ExplainPod(p *corev1.Pod) Explanation {
 		default:
 			e.State = StateRunning
 		}
+	} else if waitsWithoutCondition(p) {
+		e.State, e.Reason = StateRunning, ReasonNotReported
+		e.Why = []string{fmt.Sprintf("the pod needs permissions, and init-action-server has not written its condition %s yet: its init container has not started, or does not reach init-action-server", podmeta.ConditionAuthorized)}
+		e.WaysOut = []WayOut{{"read the log of its init container", fmt.Sprintf("kubectl logs %s -n %s -c %s", p.Name, p.Namespace, protocol.ContainerName)}}
 	}
 	e.WaysOut = append(e.WaysOut, WayOut{"see whether a budget would deny its eviction", fmt.Sprintf("kubectl breakwater simulate evict %s -n %s", p.Name, p.Namespace)})
 	return e
+}
+
+// waitsWithoutCondition reports whether a pod without a condition waits for permissions: its app
+// containers start only after they are granted.
+func waitsWithoutCondition(p *corev1.Pod) bool {
+	pending := p.Status.Phase == corev1.PodPending || p.Status.Phase == ""
+	return p.Labels[podmeta.Label] == podmeta.LabelRequired && pending && p.DeletionTimestamp == nil
 }
 
 // ExplainBudget explains what a budget allows now.

@@ -36,6 +36,28 @@ func TestAnExplanationOfAPodNamesThePermissionThatItWaitsFor(t *testing.T) {
 	}
 }
 
+func TestAPodWithoutAConditionWaitsIfItNeedsPermissions(t *testing.T) {
+	for name, tc := range map[string]struct {
+		label  string
+		phase  corev1.PodPhase
+		state  diagnosis.State
+		reason string
+	}{
+		"a pod that needs permissions": {podmeta.LabelRequired, corev1.PodPending, diagnosis.StateRunning, "NotReported"},
+		"a pod that needs none":        {"", corev1.PodPending, diagnosis.StatePassed, "NoPermissionNeeded"},
+		"a new pod without a phase":    {podmeta.LabelRequired, "", diagnosis.StateRunning, "NotReported"},
+		"a pod that runs":              {podmeta.LabelRequired, corev1.PodRunning, diagnosis.StatePassed, "NoPermissionNeeded"},
+		"a completed pod":              {podmeta.LabelRequired, corev1.PodFailed, diagnosis.StatePassed, "NoPermissionNeeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", Labels: map[string]string{podmeta.Label: tc.label}}, Status: corev1.PodStatus{Phase: tc.phase}}
+			if e := diagnosis.ExplainPod(p); e.State != tc.state || e.Reason != tc.reason {
+				t.Errorf("got %s, %s, want %s, %s", e.State, e.Reason, tc.state, tc.reason)
+			}
+		})
+	}
+}
+
 func TestAnExplanationOfAGuardSaysWhetherItDeniesNow(t *testing.T) {
 	budget := func(allowed int32, guarding corev1.ConditionStatus) *v1alpha1.PodUnavailableBudget {
 		b := &v1alpha1.PodUnavailableBudget{}
