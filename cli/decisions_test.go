@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 )
 
@@ -142,5 +143,16 @@ func TestTheCommandsOfVerdictsHaveTheWordsOfVerdicts(t *testing.T) {
 		if err != nil || found.Name() != want {
 			t.Errorf("%s: found %s, error %v, want command %s", alias, found.Name(), err, want)
 		}
+	}
+}
+
+func TestStatusOfAWorkloadWithoutAReleaseNamesNoRelease(t *testing.T) {
+	answer := answerOf(v1alpha1.Release{}, diagnosis.Facts{Kind: "deployment", Namespace: "shop", Name: "web"})
+	if got, want := lineOf(answer, diagnosis.Plain), "deployment/web is NotJudged (NoRelease): the workload has no release: "; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	var exit exitError
+	if err := exitOf(answer, 0); !errors.As(err, &exit) || exit.code != exitNo || !strings.Contains(exit.message, "Breakwater does not judge deployment/web") {
+		t.Errorf("got %+v, want code 1 without a release that did not pass", exit)
 	}
 }

@@ -15,8 +15,9 @@ import (
 // Exit codes of all commands.
 const (
 	exitOK = 0
-	// exitNo: the command succeeded and its answer is no: a release is held or failed, a
-	// simulated request would be denied, or a check failed. It is also the code of errors.
+	// exitNo: the command succeeded and its answer is no: a release is held or failed, the workload
+	// has no release, a simulated request would be denied or rejected, or a check failed. It is also
+	// the code of errors.
 	exitNo = 1
 	// exitTimeout: the release still ran at --timeout.
 	exitTimeout = 2

@@ -31,7 +31,8 @@ func (a *app) statusCommand() *cobra.Command {
 		Short: "Wait until a release passed, failed or is held, for CI",
 		Long: `Wait until the current release of a workload passed, failed or is held, and print its state.
 
-Exit code 0: it passed. 1: it is held or failed, or an error. 2: it still ran at --timeout.`,
+Exit code 0: it passed. 1: it is held or failed, the workload has no release, or an error. 2: it still
+ran at --timeout.`,
 		Example: "  kubectl apply -f web.yaml && kubectl breakwater status deployment/web --timeout 10m",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -47,8 +48,7 @@ Exit code 0: it passed. 1: it is held or failed, or an error. 2: it still ran at
 				return err
 			}
 			if err := a.print(format, answer, []string{answer.Workload}, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s: release %s attempt %d is %s (%s): %s\n", answer.Workload, answer.Version, answer.Attempt,
-					a.paint()(string(answer.State), answer.State), answer.Reason, answer.Message)
+				_, err := fmt.Fprintln(w, lineOf(answer, a.paint()))
 				return err
 			}); err != nil {
 				return err
@@ -61,6 +61,15 @@ Exit code 0: it passed. 1: it is held or failed, or an error. 2: it still ran at
 	return c
 }
 
+// lineOf returns the answer for people.
+func lineOf(answer statusAnswer, paint diagnosis.Paint) string {
+	subject := fmt.Sprintf("%s: release %s attempt %d", answer.Workload, answer.Version, answer.Attempt)
+	if answer.State == diagnosis.StateNotJudged {
+		subject = answer.Workload
+	}
+	return fmt.Sprintf("%s is %s (%s): %s", subject, paint(string(answer.State), answer.State), answer.Reason, answer.Message)
+}
+
 // exitOf returns the exit code of a state as an error.
 func exitOf(answer statusAnswer, timeout time.Duration) error {
 	switch answer.State {
@@ -68,6 +77,8 @@ func exitOf(answer statusAnswer, timeout time.Duration) error {
 		return nil
 	case diagnosis.StateRunning:
 		return exitError{exitTimeout, fmt.Sprintf("the release of %s still runs after %s", answer.Workload, timeout)}
+	case diagnosis.StateNotJudged:
+		return exitError{exitNo, fmt.Sprintf("Breakwater does not judge %s: `kubectl breakwater explain %s -n %s` says why", answer.Workload, answer.Workload, answer.Namespace)}
 	default:
 		return exitError{exitNo, fmt.Sprintf("the release did not pass: `kubectl breakwater explain %s -n %s` says why, and the ways out", answer.Workload, answer.Namespace)}
 	}
