@@ -22,11 +22,12 @@ func (a *app) deadlettersCommand() *cobra.Command {
 		Short: "List CloudEvents that could not be delivered, and what became of them",
 		Long: `List CloudEvents that could not be delivered, and what became of them.
 
-No verdict and no wake-up is lost: the controller sends a verdict of the inbox, and a wake-up without
-an effect, again every 2 to 30 seconds. WAITING true means that the event has no effect yet. A report is
-sent once, and no release waits for it: the server misses it until it is replayed. REPLAY Possible means
-that it is stored, and that command replay sends it again. Kubernetes deletes the Events of wake-ups,
-and those that store reports, after an hour.
+The controller sends a verdict that is stored in an inbox, and a wake-up without an effect, again every 2
+to 30 seconds. WAITING true means that the event has no effect yet. A malformed verdict, or one that a
+full inbox does not take, is not sent again: before the timeout of the check the server is asked, and a
+pass is recorded. A report is sent once, and no release waits for it: the server misses it until it is
+replayed. REPLAY Possible means that it is stored, and that command replay sends it again. Kubernetes
+deletes the Events of wake-ups, and those that store reports, after an hour.
 
 Not listed are verdicts of other judges than the server, which their judge sends again, and events above
 the limit of function deadletter, which are only counted.`,

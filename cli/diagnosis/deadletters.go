@@ -28,6 +28,9 @@ type DeadLetter struct {
 	Explanation string `json:"explanation"`
 }
 
+// verdictSuffix ends the types of verdicts.
+const verdictSuffix = ".verdict.v1"
+
 // reportPrefix begins the types of the reports about releases. Wake-ups of a ChangeWorkload have
 // types of orders.
 const reportPrefix = "dev.breakwater.changeworkload."
@@ -44,8 +47,9 @@ const (
 )
 
 // DeadLetters returns the undelivered events, waiting events first. Verdicts are in the inbox
-// of their release. The others are wake-ups and reports: function deadletter created a Kubernetes
-// Event on the object of each. A report is sent again only if a person replays it.
+// of their release. The others are wake-ups, reports and malformed verdicts: function deadletter
+// created a Kubernetes Event on the object of each. A report is sent again only if a person replays
+// it, a malformed verdict never.
 func DeadLetters(events []corev1.Event, releases []v1alpha1.ChangeWorkload, batches []v1alpha1.ChangePod) []DeadLetter {
 	var all []DeadLetter
 	for i := range releases {
@@ -88,6 +92,8 @@ func DeadLetters(events []corev1.Event, releases []v1alpha1.ChangeWorkload, batc
 func replayOf(e *corev1.Event) (Replay, string) {
 	switch {
 	case e.Annotations[v1alpha1.CloudEventAnnotation] != "":
+	case strings.Contains(e.Message, verdictSuffix+" "):
+		return "", "a malformed verdict, which is not stored and not sent again; before the timeout of the check the server is asked, and a pass is recorded"
 	case strings.Contains(e.Message, reportPrefix):
 		return "", "a report, which is sent once and was not stored, so it is lost; no release waits for it"
 	default:

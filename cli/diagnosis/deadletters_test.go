@@ -28,7 +28,13 @@ func TestADeadLetterWaitsUntilItsEffectIsSeen(t *testing.T) {
 	}
 	reported := undelivered("ChangeWorkload", "r")
 	reported[0].Message = "event " + events.TypeChangeWorkloadSuspended + " could not be delivered to report"
+	malformed := func(kind, eventType string) []corev1.Event {
+		letters := undelivered(kind, "b")
+		letters[0].Message = "event " + eventType + " could not be delivered to verdict"
+		return letters
+	}
 	nothing := func(*v1alpha1.ChangeWorkload) {}
+	due := withRelease(func(c *v1alpha1.ChangeWorkload) { c.Status.OrderStep = &v1alpha1.OrderStep{} })
 	for name, tc := range map[string]struct {
 		letters  []corev1.Event
 		releases []v1alpha1.ChangeWorkload
@@ -43,6 +49,8 @@ func TestADeadLetterWaitsUntilItsEffectIsSeen(t *testing.T) {
 		"a release without a due step":  {undelivered("ChangeWorkload", "r"), withRelease(nothing), nil, false},
 		"a finished pod":                {undelivered("Pod", "p"), nil, nil, false},
 		"a report about a release":      {reported, withRelease(func(c *v1alpha1.ChangeWorkload) { c.Status.OrderStep = &v1alpha1.OrderStep{} }), nil, false},
+		"a malformed verdict":           {malformed("ChangePod", events.TypeChangePodVerdict), nil, withBatch(v1alpha1.BatchPreWait), false},
+		"one of an order":               {malformed("ChangeWorkload", events.TypeOrderVerdict), due, nil, false},
 		"a verdict in the inbox":        {nil, withRelease(func(c *v1alpha1.ChangeWorkload) { c.Status.Inbox = make([]v1alpha1.InboxVerdict, 1) }), nil, true},
 		"a release with an empty inbox": {undelivered("ChangeWorkload", "r"), withRelease(nothing), nil, false},
 	} {

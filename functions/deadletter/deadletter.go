@@ -1,9 +1,9 @@
 // Package deadletter is the function that receives undelivered events. It stores
 // a verdict of the server in the inbox of its ChangeWorkload, because the server does
-// not repeat it. For another event of the controller it creates a Kubernetes Event on the
-// object, at a limited rate; the controller repeats wake-ups, but not reports. It only counts
-// verdicts of other judges, whose keys it does not have and which their judge sends again, and
-// events without a valid signature.
+// not repeat it. For another event of the controller, and for a malformed verdict, it creates a
+// Kubernetes Event on the object, at a limited rate; the controller repeats wake-ups, but neither
+// reports nor malformed verdicts. It only counts verdicts of other judges, whose keys it does not
+// have and which their judge sends again, and events without a valid signature.
 package deadletter
 
 import (
@@ -106,7 +106,7 @@ func (f *function) store(ctx context.Context, e event.Event) (string, error) {
 			return f.storeVerdict(ctx, v)
 		}
 		// A retry would fail, too.
-		logging.FromContext(ctx).Errorw("Dropped a malformed verdict", "error", malformed)
+		logging.FromContext(ctx).Errorw("A malformed verdict is not stored in an inbox; it becomes a Kubernetes Event", "error", malformed)
 	}
 	if err = f.createEvent(ctx, e); err != nil {
 		logging.FromContext(ctx).Warnw("Could not create a Kubernetes Event for an undelivered event", "error", err)
