@@ -13,13 +13,13 @@ import "time"
 // page with neither covers the whole cluster. Only pods that requested a
 // permission set need to be listed.
 //
-// A pod is listed while its object exists and it has not finished. Its
-// applications for exactly IPs are kept; those for other addresses are revoked.
-// If IPs is empty, all are kept.
+// A pod is listed while its object exists and it is not completed (phase Succeeded
+// or Failed). Its applications for exactly IPs are kept; those for other addresses
+// are revoked. If IPs is empty, all are kept.
 //
 // The name of a cluster belongs to the cluster that reports or requests first. A report
 // of another one is rejected (403). A page that would revoke more than 10 applications and more than
-// 20 % of those in its range revokes none of them, unless an admin has confirmed it with
+// 20 % of those that it checks revokes none of them, unless an admin has confirmed it with
 // POST /v1/clusters/{cluster}/pods/confirm.
 type PodReport struct {
 	// ClusterUID is the UID of namespace kube-system of the cluster.
@@ -36,7 +36,7 @@ type PodReport struct {
 	Pods  []LivePod `json:"pods"`
 }
 
-// LivePod is a pod that exists and has not finished.
+// LivePod is a pod that exists and is not completed (phase Succeeded or Failed).
 type LivePod struct {
 	UID string   `json:"uid"`
 	IPs []string `json:"ips"`
@@ -44,8 +44,8 @@ type LivePod struct {
 
 // PodReportResult is the result of one page of a report.
 type PodReportResult struct {
-	// Checked is the number of applications in the range that are neither Revoked
-	// nor Leaked.
+	// Checked is the number of applications in the range whose revocation was not
+	// requested: those that are Requested, Applying, Granted, Denied or Failed.
 	Checked int `json:"checked"`
 	// Revoked is the number of applications whose revocation this page started.
 	Revoked int `json:"revoked"`

@@ -51,7 +51,8 @@ const (
 	ReasonPermissionApplying = "PermissionApplying"
 	// ReasonPermissionGranted: the app containers may start.
 	ReasonPermissionGranted = "PermissionGranted"
-	// ReasonPermissionDenied: a provider rejected the parameters.
+	// ReasonPermissionDenied: a provider rejected the parameters, or the centre rejected the
+	// request: it is invalid, or the set does not exist or does not allow the pod.
 	ReasonPermissionDenied = "PermissionDenied"
 	// ReasonPermissionFailed: a provider, the centre or the network failed.
 	ReasonPermissionFailed = "PermissionFailed"
@@ -64,7 +65,8 @@ const (
 	// ReasonPermissionCentreUnreachable: a call to the permission centre failed, and is
 	// retried: there was no answer, or one that is not about the pod or its sets, such as 401.
 	ReasonPermissionCentreUnreachable = "PermissionCentreUnreachable"
-	// ReasonPodTerminating: the pod is terminating, so no permission is granted to it.
+	// ReasonPodTerminating: the pod is being deleted or is completed (phase Succeeded or Failed), so
+	// no permission is granted to it.
 	ReasonPodTerminating = "PodTerminating"
 
 	// ReasonPermissionRevoking: earlier grants of the pod are being revoked.

@@ -1,7 +1,8 @@
 // Package access authenticates and authorizes the users of the centre. A user is
 // authenticated by a Kubernetes token (TokenReview), an OIDC token or a static
-// token. A user may change the objects that the user or a group of the user owns.
-// Two roles are configured: admins, and the components of a cluster.
+// token. An owner, or a member of an owner group, may delete permissions and sets; to
+// create or change them, an owner must also be a registrant. Three roles are configured:
+// admins, registrants, and the components of a cluster.
 package access
 
 import (

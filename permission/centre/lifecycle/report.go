@@ -98,7 +98,7 @@ func (e *Engine) Report(ctx context.Context, cluster string, r api.PodReport, us
 }
 
 // unlisted returns the ids of the applications in the range of a page whose pods are not
-// listed, and the number of all applications in the range.
+// listed, and the number of all applications in the range whose revocation was not requested.
 func (e *Engine) unlisted(ctx context.Context, cluster string, r api.PodReport) (checked int, ids []string, err error) {
 	pods := map[string][]string{}
 	for _, p := range r.Pods {

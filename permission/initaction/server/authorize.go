@@ -91,8 +91,8 @@ func (s *server) verifyPod(ctx context.Context, remote string, id podIdentity, s
 			return nil, problemf(http.StatusForbidden, "SourceAddressMismatch", "the request does not come from an address of pod %s", id)
 		}
 	}
-	if isTerminating(pod) {
-		return nil, problemf(http.StatusConflict, podmeta.ReasonPodTerminating, "pod %s is terminating", id)
+	if isDeletedOrCompleted(pod) {
+		return nil, problemf(http.StatusConflict, podmeta.ReasonPodTerminating, "pod %s is being deleted or is completed", id)
 	}
 	return pod, nil
 }
@@ -119,7 +119,7 @@ func (s *server) waitForIP(ctx context.Context, id podIdentity, changed <-chan s
 				return nil, err
 			}
 		}
-		if len(podmeta.IPs(pod)) > 0 || isTerminating(pod) {
+		if len(podmeta.IPs(pod)) > 0 || isDeletedOrCompleted(pod) {
 			return pod, nil
 		}
 		select {
@@ -150,8 +150,8 @@ func (s *server) getPod(ctx context.Context, id podIdentity) (*corev1.Pod, error
 	return pod, nil
 }
 
-// isTerminating reports whether the pod is being deleted or has finished.
-func isTerminating(p *corev1.Pod) bool {
+// isDeletedOrCompleted reports whether the pod is being deleted, or its phase is Succeeded or Failed.
+func isDeletedOrCompleted(p *corev1.Pod) bool {
 	return p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 

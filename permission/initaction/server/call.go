@@ -169,7 +169,7 @@ func (c *call) refresh() {
 		// The pod has a new sandbox; the facts are about the previous one.
 		c.facts.ApplicationsKnown, c.facts.Prepared, c.facts.BreakerAcquired = false, false, false
 	}
-	c.facts.IPs, c.facts.Terminating, c.facts.HasFinalizer = ips, isTerminating(c.pod), podmeta.HasFinalizer(c.pod)
+	c.facts.IPs, c.facts.DeletedOrCompleted, c.facts.HasFinalizer = ips, isDeletedOrCompleted(c.pod), podmeta.HasFinalizer(c.pod)
 	if c.lastDecision != nil {
 		c.facts.Breaker, c.lastDecision = *c.lastDecision, nil
 		return
@@ -182,7 +182,7 @@ func (c *call) refresh() {
 func (c *call) step(ctx context.Context, d Decision) (*protocol.Answer, error) {
 	switch d.Action {
 	case Stop:
-		return &protocol.Answer{State: protocol.Failed, Reason: d.Reason, Message: "the pod is terminating"}, nil
+		return &protocol.Answer{State: protocol.Failed, Reason: d.Reason, Message: "the pod is being deleted or is completed"}, nil
 	case WaitForPod:
 		return nil, c.wait(ctx, c.Clock.Now().Add(recheckInterval))
 	case ReadApplications:

@@ -14,7 +14,7 @@ type Action string
 
 // The actions.
 const (
-	// Stop: the pod is terminating; the call ends.
+	// Stop: the pod is being deleted or is completed; the call ends.
 	Stop Action = "Stop"
 	// WaitForPod: wait until the pod changes.
 	WaitForPod Action = "WaitForPod"
@@ -40,8 +40,8 @@ const (
 
 // Facts are the input of Decide.
 type Facts struct {
-	// Terminating: the pod is being deleted or has finished.
-	Terminating bool
+	// DeletedOrCompleted: the pod is being deleted, or its phase is Succeeded or Failed.
+	DeletedOrCompleted bool
 	// IPs are the pod's addresses.
 	IPs []string
 	// HasFinalizer: the pod cannot be deleted before its permissions are revoked.
@@ -74,7 +74,7 @@ type Decision struct {
 // Decide returns the next action.
 func Decide(f Facts) Decision {
 	switch {
-	case f.Terminating:
+	case f.DeletedOrCompleted:
 		return Decision{Action: Stop, Reason: podmeta.ReasonPodTerminating}
 	case len(f.IPs) == 0:
 		return Decision{Action: WaitForPod, Reason: podmeta.ReasonWaitingForPodIP}

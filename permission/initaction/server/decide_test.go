@@ -40,7 +40,7 @@ func TestDecide(t *testing.T) {
 		change []func(*Facts)
 		want   Decision
 	}{
-		"a terminating pod": {[]func(*Facts){apps(api.Granted, api.Granted), func(f *Facts) { f.Terminating = true }},
+		"a pod that is being deleted": {[]func(*Facts){apps(api.Granted, api.Granted), func(f *Facts) { f.DeletedOrCompleted = true }},
 			Decision{Stop, "", time.Time{}, podmeta.ReasonPodTerminating}},
 		"a pod without an IP address": {[]func(*Facts){func(f *Facts) { f.IPs = nil }},
 			Decision{WaitForPod, "", time.Time{}, podmeta.ReasonWaitingForPodIP}},

@@ -86,7 +86,7 @@ func waitingMessage(f Facts, d Decision) string {
 	case podmeta.ReasonWaitingForFinalizer:
 		parts = append(parts, "the permission-controller has not added its finalizer to the pod yet; if this lasts, ask the platform team")
 	case podmeta.ReasonPodTerminating:
-		parts = append(parts, "the pod is terminating; no permission is granted to it")
+		parts = append(parts, "the pod is being deleted or is completed; no permission is granted to it")
 	case podmeta.ReasonBreakerOpenDenied:
 		parts = append(parts, breakerMessage(podbreaker.OpenDenied, f.Breaker.Entry, d.Until)+"; last denial: "+f.Breaker.Entry.Message)
 	case podmeta.ReasonBreakerOpenFailed:

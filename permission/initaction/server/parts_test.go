@@ -101,7 +101,7 @@ func TestATrimmedPodKeepsAllUsedFields(t *testing.T) {
 		t.Errorf("the pod is not trimmed: %+v", p)
 	}
 	view := func(p *corev1.Pod) []any {
-		return []any{podmeta.Sets(p), podmeta.IPs(p), podmeta.HasFinalizer(p), isTerminating(p), p.Labels[podmeta.Label],
+		return []any{podmeta.Sets(p), podmeta.IPs(p), podmeta.HasFinalizer(p), isDeletedOrCompleted(p), p.Labels[podmeta.Label],
 			p.Spec.NodeName, p.Spec.HostNetwork, p.Spec.ServiceAccountName, podmeta.Condition(p, podmeta.ConditionAuthorized), p.UID}
 	}
 	if diff := cmp.Diff(view(whole), view(p)); diff != "" {

@@ -42,7 +42,7 @@ func TestUnauthorizedRequestsAreRejected(t *testing.T) {
 		"a pod without the init container": {"pod", orders, func(p *corev1.Pod) { p.Spec.InitContainers = nil }, http.StatusForbidden, "PermissionSetMismatch"},
 		"a pod without the label":          {"pod", orders, func(p *corev1.Pod) { p.Labels = nil }, http.StatusForbidden, "PermissionSetMismatch"},
 		"a pod that is being deleted":      {"pod", orders, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, http.StatusConflict, podmeta.ReasonPodTerminating},
-		"a pod that has finished":          {"pod", orders, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, http.StatusConflict, podmeta.ReasonPodTerminating},
+		"a completed pod":                  {"pod", orders, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, http.StatusConflict, podmeta.ReasonPodTerminating},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t, newPod(tc.pod))

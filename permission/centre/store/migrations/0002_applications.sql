@@ -28,11 +28,11 @@ CREATE TABLE application_ips (
 );
 CREATE INDEX application_ips_ip ON application_ips (ip);
 
--- One permission of one application, and the work on it. step counts the jobs
--- that were made for it: only the job of the current step may act. lease_until
--- is when the one who acts has surely ended; the key of the call is stored
--- with it, before the call. Columns with another name in Go: lease (RunID), keys (KeysUsed) and
--- touched (MaybeGranted). 0005 removes step, job and lease_until.
+-- One permission of one application, and the work on it. 0005 removes step, job and
+-- lease_until. Until then: step is the number of the current job, and only that job may
+-- act; after lease_until, no process can still be in the call. The key of the call is
+-- stored with lease_until, before the call. Columns with another name in Go: lease (RunID),
+-- keys (KeysUsed) and touched (MaybeGranted).
 CREATE TABLE grants (
   application TEXT    NOT NULL,
   ordinal     INTEGER NOT NULL,
