@@ -7,7 +7,7 @@
 //
 // A call returns an answer, a *ResultError (the server rejected the call) or a
 // *TransportError (no usable answer). After a lost answer a retry can do harm: each
-// start creates a new node, and a second finish is rarely judged. Client therefore does
-// not retry these calls, and MayHaveReached reports whether the server may have
-// received a call.
+// start creates a new node, and a second finish is rarely judged. Client therefore
+// retries these calls only if the request was not sent, and MayHaveReached reports
+// whether the server may have received a call.
 package altershield

@@ -5,8 +5,9 @@
 // receiver reads the object and decides from it, so lost, duplicate, late or reordered
 // wake-ups neither lose nor invent a fact. Events changepod.verdict and order.verdict carry a
 // fact from outside: their sender uses delivery.Sender.Deliver and keeps the fact until the
-// Broker has accepted it. The others are notifications, for function report and other systems:
-// they carry the state at their time.
+// Broker has accepted it. The others are reports, for function report and other systems: they
+// carry the state at their time. Some of those about releases are announcements, which the
+// ChangeWorkload stores until the Broker has accepted them.
 //
 // An id is derived from the fact and never random: the same fact always has the
 // same id, so it can be sent again at any time.
@@ -41,7 +42,8 @@
 //	deletionflow.closed         the flow control        itself      <uid>/<since>/closed
 //
 // The controller of part change signs its events, the callback and judges sign verdicts, and
-// functions ignore such an event without a valid signature: see internal/eventsigning.
+// functions reject such an event without a valid signature (400), so it becomes a dead letter: see
+// internal/eventsigning.
 //
 // The full type is dev.breakwater.<type>.v1. A source is the object's path at
 // the API server.

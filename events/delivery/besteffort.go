@@ -8,8 +8,8 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 )
 
-// SendBestEffort sends the event of the data. It is for notifications that
-// nothing depends on: invalid data is logged and not sent.
+// SendBestEffort sends the event of the data. It is for reports that nothing
+// depends on: invalid data is logged and not sent.
 func SendBestEffort(ctx context.Context, to events.Sender, d events.Data) {
 	e, err := events.New(d)
 	if err != nil {
