@@ -28,16 +28,17 @@ type Share struct {
 	Of    int     `json:"of"`
 }
 
-// Duration is a quantile of times with an interval of 95 %, in seconds.
-type Duration struct {
+// DurationSummary has the median of times with its interval of 95 %, and the longest time, in seconds.
+type DurationSummary struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
 	Worst  float64 `json:"worst"`
 }
 
-// Score has the figures of one list. A bad release without a verdict counts as
-// missed, and a good one as a false positive: both are held.
+// Score has the figures of one list. A release without a verdict counts as if
+// insufficientDataPolicy were Hold: a bad one as missed, because it was not detected, and a
+// good one as a false positive. HeldBad and HeldGood count these again.
 type Score struct {
 	Releases       int   `json:"releases"`
 	Bad            int   `json:"bad"`
@@ -51,7 +52,7 @@ type Score struct {
 	F1             Share `json:"f1"`
 	Held           Share `json:"held"`
 	// Detection is nil if no bad release was caught.
-	Detection *Duration `json:"timeToDetectionSeconds,omitempty"`
+	Detection *DurationSummary `json:"timeToDetectionSeconds,omitempty"`
 	Metrics   []Metric  `json:"metrics,omitempty"`
 }
 
@@ -154,7 +155,7 @@ func Wilson(k, n int) Share {
 }
 
 // median returns the median and its interval from order statistics.
-func median(values []float64) *Duration {
+func median(values []float64) *DurationSummary {
 	n := len(values)
 	if n == 0 {
 		return nil
@@ -164,5 +165,5 @@ func median(values []float64) *Duration {
 	low := max(0, int(math.Floor(float64(n)/2-half)))
 	high := min(n-1, int(math.Ceil(float64(n)/2+half)))
 	middle := (values[(n-1)/2] + values[n/2]) / 2
-	return &Duration{middle, values[low], values[high], values[n-1]}
+	return &DurationSummary{middle, values[low], values[high], values[n-1]}
 }

@@ -61,7 +61,8 @@ func (t podValues) means(first, last int, warm map[string]int) (samples.Cells, i
 	return sum, pods
 }
 
-// spans returns the first and the last cell with samples of each pod.
+// spans returns, for each pod, the time from the start of the first to the end of the last
+// cell with samples.
 func (t podValues) spans(f frame) map[string]samples.Span {
 	out := map[string]samples.Span{}
 	for pod, cells := range t {
