@@ -96,7 +96,7 @@ const (
 
 // TransportError is a call without a usable answer.
 type TransportError struct {
-	// Action is the failed call.
+	// Action is the failed call, or "reserve" if no slot of the rate limit was free.
 	Action string
 	Kind   TransportKind
 	// Status is the HTTP status if Kind is KindStatus.

@@ -20,7 +20,7 @@ type Reservation struct {
 // exceed the deadline of ctx.
 func (c *Client) Reserve(ctx context.Context) (*Reservation, error) {
 	if err := c.caller.limiter.wait(ctx); err != nil {
-		return nil, throttled(ctx, "wait", err)
+		return nil, throttled(ctx, "reserve", err)
 	}
 	return &Reservation{limiter: c.caller.limiter}, nil
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/breakwater-dev/breakwater/altershield"
 )
 
-// configCache is how long ProveCallback waits until function callback has read its configuration.
-const configCache = 15 * time.Second
+// configTimeout is how long ProveCallback waits until function callback has read its configuration.
+const configTimeout = 15 * time.Second
 
 // ErrRejected is a callback that rejects the token.
 var ErrRejected = errors.New("the callback rejects the token of the platform")
@@ -37,7 +37,7 @@ func ProveCallback(ctx context.Context, c altershield.Config, address string, pa
 		return err
 	}
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, pause, configCache, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, pause, configTimeout, true, func(ctx context.Context) (bool, error) {
 		status, err := postCallback(ctx, c, address, body)
 		switch {
 		case err != nil && last != nil && ctx.Err() != nil: // the deadline interrupted the call

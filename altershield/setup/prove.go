@@ -12,9 +12,9 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// sceneCache is how long Prove waits until the server knows a new scene. The published server reads
+// sceneTimeout is how long Prove waits until the server knows a new scene. The published server reads
 // its scenes every 10s.
-const sceneCache = 20 * time.Second
+const sceneTimeout = 20 * time.Second
 
 // Prove makes a signed call: it opens an order, as each release does, and cancels it without a check. A
 // repeated proof finds the same order.
@@ -26,7 +26,7 @@ func Prove(ctx context.Context, c altershield.Config, pause time.Duration) (chec
 	order := altershield.OpenOrder{OrderID: connectOrder(c), Title: "Breakwater connects cluster " + c.ClusterName}
 	var last error
 	var answer altershield.OrderAnswer
-	err = wait.PollUntilContextTimeout(ctx, pause, sceneCache, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, pause, sceneTimeout, true, func(ctx context.Context) (bool, error) {
 		var err error
 		answer, err = client.OpenOrder(ctx, order)
 		if err == nil || last == nil || ctx.Err() == nil { // the deadline may interrupt a call
