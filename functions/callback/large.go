@@ -17,9 +17,12 @@ const (
 	maxSmall = 64 << 10
 	// places is the number of large bodies that are read and handled at a time. They take 32 MiB.
 	places = 32
-	// maxWait is how long a large body waits for a place, if all others take as long as they may.
-	// The server waits 6 s for an answer.
-	maxWait = 4 * time.Second
+	// plannedWait is how long a large body waits for a place, if all others take as long as they
+	// may to arrive. The server waits 6 s for an answer.
+	plannedWait = 4 * time.Second
+	// giveUpAfter is how long it waits at most. It is longer than plannedWait, because bodies are
+	// also handled at their place: a verdict that is late for the server can still be stored.
+	giveUpAfter = 2 * plannedWait
 )
 
 // largeBodies reads few large bodies at a time, so that they take little memory and CPU time from
@@ -61,7 +64,7 @@ func arrivalTime(waiting int) time.Duration {
 	if waiting == 0 {
 		return bodyTimeout
 	}
-	return maxWait * places / time.Duration(max(places, waiting))
+	return plannedWait * places / time.Duration(max(places, waiting))
 }
 
 // read reads the body of a request when it is its turn. discard must be called when it is not used
@@ -108,7 +111,7 @@ func (l *largeBodies) await(ctx context.Context, t *turn) bool {
 	waits := l.waiting.PushBack(t)
 	l.grant()
 	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, 2*maxWait)
+	ctx, cancel := context.WithTimeout(ctx, giveUpAfter)
 	defer cancel()
 	select {
 	case <-t.granted:

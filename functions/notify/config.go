@@ -35,7 +35,8 @@ type Config struct {
 	URL string
 	// Template is the template of a message.
 	Template *template.Template
-	// PerMinute is the maximum number of messages in a minute.
+	// PerMinute is how many messages are sent in a minute; after a pause, burst more may be sent at
+	// once.
 	PerMinute int
 	// Invalid says why a value of the ConfigMap is invalid, so that its default is used.
 	Invalid error

@@ -32,7 +32,8 @@ import (
 )
 
 const (
-	// burst is how many messages are sent at once, if the limit of a minute is not reached.
+	// burst is how many messages may be sent at once after a pause, in addition to the rate of a
+	// minute.
 	burst = 5
 	// callTimeout limits a call of the webhook. It is shorter than the timeout of the Trigger.
 	callTimeout = 10 * time.Second

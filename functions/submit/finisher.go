@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// placeTimeout is how long a verdict waits for the rate limit before it is stored.
-	placeTimeout = 250 * time.Millisecond
+	// slotTimeout is how long a verdict waits for a slot of the rate limit before it is stored.
+	slotTimeout = 250 * time.Millisecond
 	// callTimeout is how long the sender of a verdict waits for the call that follows. The
 	// verdict is stored before the call, and the call continues after the timeout.
 	callTimeout = 2 * time.Second
@@ -51,9 +51,9 @@ func NewFinisher(client versioned.Interface, server *functions.ClientSource, clo
 	return f
 }
 
-// Judged implements verdict.Follower. It drops the answer for the batch: the verdict proves
+// PostStored implements verdict.Follower. It drops the answer for the batch: the verdict proves
 // that the server accepted the call.
-func (f *Finisher) Judged(batch types.UID) { f.unstored.drop(batch) }
+func (f *Finisher) PostStored(batch types.UID) { f.unstored.drop(batch) }
 
 // waitForCall makes a call and returns when it ended, or after callTimeout.
 func waitForCall(call func()) {
@@ -87,7 +87,7 @@ func (f *Finisher) Prepare(ctx context.Context, received events.ChangePodVerdict
 	if err != nil {
 		return nil
 	}
-	waiting, cancel := context.WithTimeout(ctx, placeTimeout)
+	waiting, cancel := context.WithTimeout(ctx, slotTimeout)
 	defer cancel()
 	slot, err := server.Reserve(waiting)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 type Follower interface {
 	// Prepare returns the call that may follow a pass, or nil.
 	Prepare(ctx context.Context, received events.ChangePodVerdict) FollowUp
-	// Judged is called when a POST verdict of a batch is stored.
-	Judged(batch types.UID)
+	// PostStored is called when a POST verdict of a batch is stored, whatever it is.
+	PostStored(batch types.UID)
 }
 
 // FollowUp is a call that may follow a verdict.
@@ -63,8 +63,8 @@ type withoutFollower struct{}
 // Prepare implements Follower.
 func (withoutFollower) Prepare(context.Context, events.ChangePodVerdict) FollowUp { return nil }
 
-// Judged implements Follower.
-func (withoutFollower) Judged(types.UID) {}
+// PostStored implements Follower.
+func (withoutFollower) PostStored(types.UID) {}
 
 // noCall is a FollowUp without a call.
 type noCall struct{}
