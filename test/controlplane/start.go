@@ -32,6 +32,8 @@ type ControlPlane struct {
 	proxy *proxy
 	// ports are the ports of the webhooks by Service.
 	ports map[string]int
+	// processes are the components of Run.
+	processes map[string]*process
 	// requests are the requests of the components.
 	requests Requests
 	// ctx ends with Stop.
@@ -89,7 +91,7 @@ func Start(ctx context.Context) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &ControlPlane{root: root, dir: dir, proxy: &proxy{}, ports: map[string]int{}}
+	p := &ControlPlane{root: root, dir: dir, proxy: &proxy{}, ports: map[string]int{}, processes: map[string]*process{}}
 	p.ctx, p.cancel = context.WithCancel(ctx)
 	if err := errors.Join(p.redirectKlog(), p.start()); err != nil {
 		return nil, errors.Join(err, p.Stop())
