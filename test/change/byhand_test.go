@@ -87,7 +87,7 @@ func (f fixture) simulatedNodes(t *testing.T, n int) []string {
 func TestAServerSideApplyAfterARollbackConflictsWithItsFieldManager(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	w := target{f, workload.Deployment}
+	w := target{f, workload.Deployment, "web"}
 	apply := func(marker string, flags ...string) (string, error) {
 		manifest, err := json.Marshal(builder.Deployment("web", replicas, builder.Simulated, builder.Paced(1), builder.Release(marker)))
 		if err != nil {

@@ -77,13 +77,14 @@ func await(t *testing.T, what string, condition func(ctx context.Context) error)
 	}
 }
 
-// target is the workload web of a namespace.
+// target is a workload of a namespace.
 type target struct {
 	fixture
 	kind workload.Kind
+	name string
 }
 
-// create creates the workload web from an object that is marshalled to JSON.
+// create creates a workload from an object that is marshalled to JSON.
 func (f fixture) create(t *testing.T, kind workload.Kind, o any) target {
 	t.Helper()
 	raw, err := json.Marshal(o)
@@ -95,12 +96,12 @@ func (f fixture) create(t *testing.T, kind workload.Kind, o any) target {
 		t.Fatal(err)
 	}
 	object["apiVersion"], object["kind"] = kind.GroupVersion().String(), kind.Kind
-	_, err = f.Dynamic.Resource(kind.GroupVersionResource()).Namespace(f.namespace).
+	created, err := f.Dynamic.Resource(kind.GroupVersionResource()).Namespace(f.namespace).
 		Create(t.Context(), &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatalf("create %s: %v", kind.Kind, err)
 	}
-	return target{f, kind}
+	return target{f, kind, created.GetName()}
 }
 
 // createHeld creates a Deployment with a saved version, of which the second attempt is held.
@@ -116,7 +117,7 @@ func (f fixture) createHeld(t *testing.T) target {
 }
 
 func (w target) live(ctx context.Context) (*unstructured.Unstructured, error) {
-	return w.Dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.namespace).Get(ctx, "web", metav1.GetOptions{})
+	return w.Dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
 }
 
 func (w target) get(ctx context.Context) (*workload.Workload, error) {
@@ -146,7 +147,7 @@ func (w target) state(ctx context.Context) string {
 // patch changes the workload as a person does.
 func (w target) patch(ctx context.Context, body string) error {
 	_, err := w.Dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.namespace).
-		Patch(ctx, "web", types.MergePatchType, []byte(body), metav1.PatchOptions{})
+		Patch(ctx, w.name, types.MergePatchType, []byte(body), metav1.PatchOptions{})
 	return err
 }
 
@@ -173,14 +174,14 @@ func (w target) release(ctx context.Context) (*v1alpha1.ChangeWorkload, error) {
 		return nil, err
 	}
 	return w.Breakwater.AppV1alpha1().ChangeWorkloads(w.namespace).
-		Get(ctx, v1alpha1.ChangeWorkloadName("web", live.Labels[v1alpha1.VersionKey]), metav1.GetOptions{})
+		Get(ctx, v1alpha1.ChangeWorkloadName(w.name, live.Labels[v1alpha1.VersionKey]), metav1.GetOptions{})
 }
 
 // awaitPhase waits until the current release is the attempt and has the phase.
 func (w target) awaitPhase(t *testing.T, phase v1alpha1.ReleasePhase, attempt int64) *v1alpha1.ChangeWorkload {
 	t.Helper()
 	var found *v1alpha1.ChangeWorkload
-	await(t, fmt.Sprintf("attempt %d of %s is %s", attempt, w.kind.Kind, phase), func(ctx context.Context) error {
+	await(t, fmt.Sprintf("attempt %d of %s %s is %s", attempt, w.kind.Kind, w.name, phase), func(ctx context.Context) error {
 		c, err := w.release(ctx)
 		if err != nil {
 			return err
@@ -200,7 +201,7 @@ func (w target) awaitSaved(t *testing.T, attempt int64) *v1alpha1.ChangeWorkload
 	t.Helper()
 	w.awaitPhase(t, v1alpha1.ReleaseSuccess, attempt)
 	var found *v1alpha1.ChangeWorkload
-	await(t, fmt.Sprintf("the template of attempt %d is saved", attempt), func(ctx context.Context) error {
+	await(t, fmt.Sprintf("the template of attempt %d of %s is saved", attempt, w.name), func(ctx context.Context) error {
 		c, err := w.release(ctx)
 		if err == nil && c.Status.SavedTemplateName == "" {
 			err = fmt.Errorf("%s has no saved template", c.Name)
@@ -215,7 +216,7 @@ func (w target) awaitSaved(t *testing.T, attempt int64) *v1alpha1.ChangeWorkload
 func (w target) awaitBatch(t *testing.T, attempt int64) *v1alpha1.ChangePod {
 	t.Helper()
 	var found *v1alpha1.ChangePod
-	await(t, fmt.Sprintf("attempt %d of %s has a batch", attempt, w.kind.Kind), func(ctx context.Context) error {
+	await(t, fmt.Sprintf("attempt %d of %s %s has a batch", attempt, w.kind.Kind, w.name), func(ctx context.Context) error {
 		c, err := w.release(ctx)
 		if err != nil {
 			return err
@@ -274,7 +275,7 @@ func (w target) awaitResumed(t *testing.T) {
 
 func (w target) awaitWorkload(t *testing.T, what string, holds func(*workload.Workload) bool) {
 	t.Helper()
-	await(t, fmt.Sprintf("%s web %s", w.kind.Kind, what), func(ctx context.Context) error {
+	await(t, fmt.Sprintf("%s %s %s", w.kind.Kind, w.name, what), func(ctx context.Context) error {
 		live, err := w.get(ctx)
 		if err == nil && !holds(live) {
 			err = fmt.Errorf("labels %v, annotations %v, held by %v", live.Labels, live.Annotations, live.HoldValue)

@@ -38,6 +38,9 @@ spec:
   traffic: [{latestRevision: true, percent: 100}]
 `
 
+// serviceLabel names the Service of an object of Serving.
+const serviceLabel = "serving.knative.dev/service"
+
 // installServing installs the CRDs of Serving while Breakwater runs.
 var installServing = sync.OnceValue(func() error { return plane.InstallServing(context.Background()) })
 
@@ -78,6 +81,14 @@ func (w target) failRollOut(t *testing.T, pods int32, attempt int64) {
 // startRollOut is rollOut without the status, which complete writes.
 func (w target) startRollOut(t *testing.T, pods int32) (complete func()) {
 	t.Helper()
+	revision, complete := w.createRevision(t, pods)
+	w.awaitAvailable(t, revision+"-deployment", pods)
+	return complete
+}
+
+// createRevision is startRollOut without waiting for pods.
+func (w target) createRevision(t *testing.T, pods int32) (name string, complete func()) {
+	t.Helper()
 	ctx := t.Context()
 	service, err := w.live(ctx)
 	if err != nil {
@@ -87,9 +98,9 @@ func (w target) startRollOut(t *testing.T, pods int32) (complete func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := map[string]string{"serving.knative.dev/service": "web", "serving.knative.dev/serviceUID": string(service.GetUID())}
-	configuration := w.write(t, "Configuration", "web", of, nil, service, map[string]any{"template": template})
-	name := fmt.Sprintf("web-%05d", service.GetGeneration())
+	of := map[string]string{serviceLabel: w.name, "serving.knative.dev/serviceUID": string(service.GetUID())}
+	configuration := w.write(t, "Configuration", w.name, of, nil, service, map[string]any{"template": template})
+	name = fmt.Sprintf("%s-%05d", w.name, service.GetGeneration())
 	annotations, _, err := unstructured.NestedStringMap(template, "metadata", "annotations")
 	if err != nil {
 		t.Fatal(err)
@@ -97,8 +108,7 @@ func (w target) startRollOut(t *testing.T, pods int32) (complete func()) {
 	revision := w.write(t, "Revision", name, of, annotations, configuration, template["spec"])
 	w.scaleDeployments(t, "", 0)
 	w.createDeployment(t, revision, pods)
-	w.awaitAvailable(t, name+"-deployment", pods)
-	return func() {
+	return name, func() {
 		t.Helper()
 		service, err := w.live(ctx)
 		if err != nil {
@@ -107,7 +117,7 @@ func (w target) startRollOut(t *testing.T, pods int32) (complete func()) {
 		status := fmt.Sprintf(`{"status":{"observedGeneration":%d,"latestCreatedRevisionName":%q,"latestReadyRevisionName":%[2]q,
 			"conditions":[{"type":"Ready","status":"True"}]}}`, service.GetGeneration(), name)
 		if _, err := w.Dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.namespace).
-			Patch(ctx, "web", types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
+			Patch(ctx, w.name, types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,7 +133,7 @@ func (w target) observe(ctx context.Context) error {
 	if err != nil || observed >= service.GetGeneration() {
 		return err
 	}
-	_, err = w.Dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.namespace).Patch(ctx, "web", types.MergePatchType,
+	_, err = w.Dynamic.Resource(w.kind.GroupVersionResource()).Namespace(w.namespace).Patch(ctx, w.name, types.MergePatchType,
 		fmt.Appendf(nil, `{"status":{"observedGeneration":%d}}`, service.GetGeneration()), metav1.PatchOptions{}, "status")
 	return err
 }
@@ -183,7 +193,7 @@ func (w target) scaleDeployments(t *testing.T, name string, pods int32) {
 
 func (w target) deployments(t *testing.T) []appsv1.Deployment {
 	t.Helper()
-	list, err := w.Kube.AppsV1().Deployments(w.namespace).List(t.Context(), metav1.ListOptions{})
+	list, err := w.Kube.AppsV1().Deployments(w.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: serviceLabel + "=" + w.name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,14 +325,21 @@ func (w target) revisionOf(t *testing.T, attempt int64) string {
 // checkTraffic fails unless all requests go to a Revision; to the latest if the name is empty.
 func (w target) checkTraffic(t *testing.T, revision string) {
 	t.Helper()
-	live, err := w.get(t.Context())
+	if err := w.trafficAt(t.Context(), revision); err != nil {
+		t.Error(err)
+	}
+}
+
+func (w target) trafficAt(ctx context.Context, revision string) error {
+	live, err := w.get(ctx)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	of := knativetraffic.Failed{Names: []string{revision}, Latest: revision == ""}
 	if of.Share(live.Traffic) != 100 {
-		t.Errorf("traffic %v, want all at %q", live.Traffic, revision)
+		return fmt.Errorf("traffic %v, want all at %q", live.Traffic, revision)
 	}
+	return nil
 }
 
 // The ChangeWorkload of the version before is deleted when the release succeeds.
