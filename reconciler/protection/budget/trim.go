@@ -9,6 +9,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 var (
@@ -92,6 +93,9 @@ func trimOwner(obj any) (any, error) {
 		trimmed := &appsv1.Deployment{TypeMeta: o.TypeMeta, ObjectMeta: trimMeta(o.ObjectMeta), Spec: appsv1.DeploymentSpec{
 			Replicas: o.Spec.Replicas, Selector: o.Spec.Selector, Strategy: o.Spec.Strategy}}
 		trimmed.Annotations = generatedbudget.FilterAnnotations(o.Annotations)
+		if _, _, ok := workload.KnativeServiceOf(o); ok {
+			trimmed.Labels = o.Labels // generatedbudget asks the same
+		}
 		return trimmed, nil
 	case *appsv1.ReplicaSet:
 		return &appsv1.ReplicaSet{TypeMeta: o.TypeMeta, ObjectMeta: trimMeta(o.ObjectMeta), Spec: appsv1.ReplicaSetSpec{Replicas: o.Spec.Replicas}}, nil

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // The webhook computes the effects of a change from whole pods, and the controller
@@ -59,5 +61,22 @@ func TestATrimmedPodHasTheFieldsThatChargesAreComparedWith(t *testing.T) {
 	}
 	if trimmed := trim(newPod(1, nil, func(p *corev1.Pod) { p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}} })); trimmed.ManagedFields != nil {
 		t.Error("managedFields are kept")
+	}
+}
+
+func TestATrimmedDeploymentOfAKnativeServiceIsKnownAsSuch(t *testing.T) {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Name: "web-00001-deployment", Labels: map[string]string{"serving.knative.dev/service": "web", "serving.knative.dev/serviceUID": "u"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "serving.knative.dev/v1", Kind: "Revision", Name: "web-00001", Controller: ptr.To(true)}},
+	}}
+	for _, want := range []bool{true, false} {
+		trimmed, err := trimOwner(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, ok := workload.KnativeServiceOf(trimmed.(*appsv1.Deployment)); ok != want {
+			t.Errorf("owned by %v: %t, want %t", d.OwnerReferences, ok, want)
+		}
+		d.OwnerReferences = nil
 	}
 }

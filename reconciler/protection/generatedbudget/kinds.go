@@ -22,6 +22,8 @@ type kind struct {
 	// versions are the versions that can be read, newest first; none for a built-in
 	// kind.
 	versions []version
+	// podLabel has the name of the workload on its pods, if the workload has no selector.
+	podLabel string
 }
 
 // version is a version of a kind, with the paths of maxUnavailable in the strategy;
@@ -46,6 +48,9 @@ var (
 		{"v1beta1", [][]string{rolling}},
 		{"v1alpha1", [][]string{rolling}},
 	}}
+	// A Knative Service has no such field: Serving adds a Revision before it removes another.
+	knativeService = kind{id: "KnativeService", group: serving, kind: "Service", resource: "services",
+		podLabel: serving + "/service", versions: []version{{name: "v1"}}}
 	// A UnitedDeployment has no such field; the field of its only template counts.
 	unitedDeployment = kind{id: "UnitedDeployment", group: kruise, kind: "UnitedDeployment", resource: "uniteddeployments", versions: []version{
 		{"v1alpha1", [][]string{
@@ -57,15 +62,20 @@ var (
 	}}
 )
 
-// kruise is the API group of OpenKruise's workloads.
-const kruise = "apps.kruise.io"
+// kruise and serving are the API groups of OpenKruise's workloads and of Knative Serving.
+const (
+	kruise  = "apps.kruise.io"
+	serving = "serving.knative.dev"
+)
 
 func inTemplate(template string, path ...string) []string {
 	return append(append([]string{"spec", "template", template, "spec"}, path...), "maxUnavailable")
 }
 
 // customKinds are the kinds of CRDs.
-func customKinds() []kind { return []kind{cloneSet, advancedStatefulSet, unitedDeployment} }
+func customKinds() []kind {
+	return []kind{cloneSet, advancedStatefulSet, unitedDeployment, knativeService}
+}
 
 func kinds() []kind { return append([]kind{deployment, statefulSet}, customKinds()...) }
 
@@ -96,6 +106,9 @@ func (k kind) read(v version, u *unstructured.Unstructured) *workload {
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(raw, selector) == nil {
 			w.selector = selector
 		}
+	}
+	if k.podLabel != "" {
+		w.selector = &metav1.LabelSelector{MatchLabels: map[string]string{k.podLabel: u.GetName()}}
 	}
 	for _, path := range v.paths {
 		switch value, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...); value := value.(type) {

@@ -57,6 +57,7 @@ func TestMaxUnavailableIsReadFromTheStrategyOfEachKind(t *testing.T) {
 			within(int64(2), "template", "cloneSetTemplate", "spec", "updateStrategy", "maxUnavailable"), &two},
 		{"no strategy", cloneSet, "v1alpha1", map[string]any{}, nil},
 		{"an invalid strategy", cloneSet, "v1alpha1", map[string]any{"updateStrategy": "fast"}, nil},
+		{"Knative Service", knativeService, "v1", within(int64(2), "template", "spec", "containerConcurrency"), nil},
 		{"an invalid value", cloneSet, "v1alpha1", within(true, "updateStrategy", "maxUnavailable"), nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -89,6 +90,16 @@ func TestACachedWorkloadIsTrimmed(t *testing.T) {
 	}
 }
 
+func TestThePodsOfAKnativeServiceAreSelectedByItsName(t *testing.T) {
+	w := knativeService.read(knativeService.versions[0], object(knativeService, "v1", "web", map[string]any{}))
+	if diff := cmp.Diff(&metav1.LabelSelector{MatchLabels: map[string]string{"serving.knative.dev/service": "web"}}, w.selector); diff != "" {
+		t.Error(diff)
+	}
+	if got := w.budgetName(); got != "knativeservice-web" {
+		t.Errorf("its budgets have the name %s", got)
+	}
+}
+
 func TestAKindIsFoundByGroupInAnyVersion(t *testing.T) {
 	for _, tc := range []struct{ apiVersion, kind, want string }{
 		{"apps/v1", "Deployment", "Deployment"},
@@ -97,6 +108,9 @@ func TestAKindIsFoundByGroupInAnyVersion(t *testing.T) {
 		{"apps.kruise.io/v1alpha1", "StatefulSet", "AdvancedStatefulSet"},
 		{"apps.kruise.io/v1alpha1", "CloneSet", "CloneSet"},
 		{"apps.kruise.io/v1alpha1", "UnitedDeployment", "UnitedDeployment"},
+		{"serving.knative.dev/v1", "Service", "KnativeService"},
+		{"v1", "Service", ""},
+		{"serving.knative.dev/v1", "Revision", ""},
 		{"apps/v1", "DaemonSet", ""},
 		{"a/b/c", "Deployment", ""},
 	} {

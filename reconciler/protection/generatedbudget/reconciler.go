@@ -103,7 +103,7 @@ func (r *Reconciler) reconcileBudget(ctx context.Context, w *workload, ns *corev
 	if g.err != nil {
 		return g.err
 	}
-	limits, err := generatedbudget.Decide(kind, w.GetAnnotations(), ns.Annotations, w.strategyMaxUnavailable, r.defaults())
+	limits, err := generatedbudget.Decide(kind, w.GetAnnotations(), w.inherited(ns), w.strategyMaxUnavailable, r.defaults())
 	if err != nil {
 		r.recorder.Event(reference(w), corev1.EventTypeWarning, ReasonGeneratedBudgetInvalid, err.Error())
 		return nil // the present budget stays until the annotation is valid

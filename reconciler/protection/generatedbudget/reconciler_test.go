@@ -29,9 +29,15 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
 )
 
-// writes reconciles and returns the writes: apply or delete, the resource, the
+// ofRevision makes a Deployment that of a Revision of the Knative Service web.
+func ofRevision(d *appsv1.Deployment) {
+	d.Labels = map[string]string{"serving.knative.dev/service": "web", "serving.knative.dev/serviceUID": "uid-service"}
+	d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "serving.knative.dev/v1", Kind: "Revision", Name: "web-00001", UID: "uid-revision", Controller: ptr.To(true)}}
+}
+
+// writes reconciles the Deployment web and returns the writes: apply or delete, the resource, the
 // limit.
-func writes(t *testing.T, annotations map[string]string, namespace map[string]string, exists ...runtime.Object) (done []string, events int) {
+func writes(t *testing.T, change func(*appsv1.Deployment), annotations map[string]string, namespace map[string]string, exists ...runtime.Object) (done []string, events int) {
 	t.Helper()
 	index := map[string]cache.Indexer{}
 	for _, kind := range []string{"ns", "d", "s", "pub", "pdb"} {
@@ -43,11 +49,15 @@ func writes(t *testing.T, annotations map[string]string, namespace map[string]st
 		}
 	}
 	add("ns", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Annotations: namespace}})
-	add("d", &appsv1.Deployment{
+	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "uid-web", Annotations: annotations},
 		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 			Strategy: appsv1.DeploymentStrategy{RollingUpdate: &appsv1.RollingUpdateDeployment{MaxUnavailable: ptr.To(intstr.FromInt32(2))}}},
-	})
+	}
+	if change != nil {
+		change(d)
+	}
+	add("d", d)
 	for _, o := range exists {
 		kind := "pub"
 		if _, ok := o.(*policyv1.PodDisruptionBudget); ok {
@@ -112,6 +122,7 @@ func TestGeneratedBudgets(t *testing.T) {
 	on := map[string]string{generatedbudget.PUBAnnotation: "true"}
 	for _, tc := range []struct {
 		name                   string
+		deployment             func(*appsv1.Deployment)
 		annotations, namespace map[string]string
 		exists                 []runtime.Object
 		want                   []string
@@ -122,6 +133,10 @@ func TestGeneratedBudgets(t *testing.T) {
 		{name: "both", annotations: map[string]string{generatedbudget.PUBAnnotation: "true", generatedbudget.PDBAnnotation: "true", generatedbudget.PDBAnnotation + "-minAvailable": "1"},
 			want: []string{"apply podunavailablebudgets deployment-web max 2", "apply poddisruptionbudgets deployment-web min 1"}},
 		{name: "by the namespace", namespace: on, want: []string{"apply podunavailablebudgets deployment-web max 2"}},
+		{name: "of a Revision", deployment: ofRevision, annotations: on, want: []string{"apply podunavailablebudgets deployment-web max 2"}},
+		{name: "of a Revision, by the namespace", deployment: ofRevision, namespace: on},
+		{name: "of a Revision, by the namespace before", deployment: ofRevision, namespace: on, exists: []runtime.Object{pub("uid-web", 2)},
+			want: []string{"delete podunavailablebudgets deployment-web"}},
 		{name: "the budget exists", annotations: on, exists: []runtime.Object{pub("uid-web", 2)}},
 		{name: "the budget was edited", annotations: on, exists: []runtime.Object{pub("uid-web", 9)}, want: []string{"apply podunavailablebudgets deployment-web max 2"}},
 		{name: "the annotation was removed", exists: []runtime.Object{pub("uid-web", 2)}, want: []string{"delete podunavailablebudgets deployment-web"}},
@@ -132,7 +147,7 @@ func TestGeneratedBudgets(t *testing.T) {
 			exists: []runtime.Object{pub("uid-web", 2)}, events: 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			done, events := writes(t, tc.annotations, tc.namespace, tc.exists...)
+			done, events := writes(t, tc.deployment, tc.annotations, tc.namespace, tc.exists...)
 			if diff := cmp.Diff(tc.want, done); diff != "" {
 				t.Error(diff)
 			}

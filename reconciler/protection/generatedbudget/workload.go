@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -11,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appslisters "k8s.io/client-go/listers/apps/v1"
+
+	knative "github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // workload has the fields of a workload that a generated budget follows from.
@@ -21,11 +24,22 @@ type workload struct {
 	selector   *metav1.LabelSelector
 	// strategyMaxUnavailable is maxUnavailable of its rollout strategy; nil if not set.
 	strategyMaxUnavailable *intstr.IntOrString
+	// ofKnativeService: the workload is the Deployment of a Revision. The annotations of the
+	// namespace apply to its Service.
+	ofKnativeService bool
 }
 
 // budgetName returns the name of the workload's generated budgets. It contains the kind,
 // because a namespace may have workloads of several kinds with one name.
 func (w *workload) budgetName() string { return strings.ToLower(w.kind.id) + "-" + w.GetName() }
+
+// inherited returns the annotations of the namespace that apply to the workload.
+func (w *workload) inherited(ns *corev1.Namespace) map[string]string {
+	if w.ofKnativeService {
+		return nil
+	}
+	return ns.Annotations
+}
 
 // workloads reads workloads of built-in kinds and of CRDs.
 type workloads struct {
@@ -46,6 +60,7 @@ func (w workloads) get(k kind, namespace, name string) (*workload, error) {
 		if r := d.Spec.Strategy.RollingUpdate; r != nil {
 			found.strategyMaxUnavailable = r.MaxUnavailable
 		}
+		_, _, found.ofKnativeService = knative.KnativeServiceOf(d)
 		return found, nil
 	case statefulSet.id:
 		s, err := w.statefulSets.StatefulSets(namespace).Get(name)

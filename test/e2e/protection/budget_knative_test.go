@@ -41,9 +41,11 @@ func (n *namespace) newKnativeService(t *testing.T) (configuration string) {
 func (n *namespace) newRevision(t *testing.T, configuration, name string, pods int) {
 	t.Helper()
 	revision := n.newServingObject(t, "Revision", name, configuration, `{containers: [{image: busybox}]}`)
-	n.apply(t, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s-deployment, labels: {serving.knative.dev/service: web}, ownerReferences: [%[2]s]},
+	uid := n.run(t, "get", "services.serving.knative.dev", "web", "-o", "jsonpath={.metadata.uid}")
+	n.apply(t, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s-deployment,
+ labels: {serving.knative.dev/service: web, serving.knative.dev/serviceUID: %[5]s}, ownerReferences: [%[2]s]},
  spec: {replicas: %[3]d, selector: {matchLabels: {serving.knative.dev/revision: %[1]s}},
- template: {metadata: {labels: {serving.knative.dev/revision: %[1]s, serving.knative.dev/service: web}}, spec: %[4]s}}}`, name, revision, pods, simulatedPodSpec))
+ template: {metadata: {labels: {serving.knative.dev/revision: %[1]s, serving.knative.dev/service: web}}, spec: %[4]s}}}`, name, revision, pods, simulatedPodSpec, uid))
 	n.run(t, "rollout", "status", "deployment", name+"-deployment", "--timeout=60s")
 }
 
@@ -162,6 +164,7 @@ func TestABudgetOfAKnativeServiceProtectsTheRevisionsWithTraffic(t *testing.T) {
 	n.awaitRevisionPods(t, "web-00002", 0)
 
 	checkSelectorOfAKnativeService(t)
+	checkGeneratedBudgetsOfAKnativeService(t)
 }
 
 // checkSelectorOfAKnativeService checks that a budget with a selector does not block the deletion of
