@@ -81,7 +81,9 @@ func (c *caller) call(ctx context.Context, action string, r repeat, request, dom
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.deadline)
 	defer cancel()
+	ctx, span := startSpan(ctx, action)
 	var last error
+	defer func() { endSpan(span, last) }()
 	_, err = backoff.Retry(ctx, func() (struct{}, error) {
 		err := c.once(ctx, action, body, domain)
 		if (IsBreakerOpen(err) || IsThrottled(err)) && last != nil {

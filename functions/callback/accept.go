@@ -17,6 +17,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/internal/releasetrace"
 )
 
 // nodeField is the selectable field of ChangePods with the node.
@@ -40,7 +41,7 @@ func (r *receiver) accept(ctx context.Context, v verdict, config altershield.Con
 		return r.deliverToBatch(ctx, v, releaseOf(in.release), batch)
 	case deliverOrder:
 		release := releaseOf(in.release)
-		return r.deliver(ctx, r.orderVerdict(v, release), release)
+		return r.deliver(releasetrace.OfRelease(ctx, in.release), r.orderVerdict(v, release), release)
 	case wait:
 		return r.storeEarly(ctx, v, releaseOf(in.release))
 	default:
@@ -140,7 +141,7 @@ type verdictData interface {
 func (r *receiver) deliverToBatch(ctx context.Context, v verdict, release release, batch *v1alpha1.ChangePod) (result, error) {
 	data := r.batchVerdict(v, release)
 	data.Name, data.UID = batch.Name, batch.UID
-	return r.deliver(ctx, data, release)
+	return r.deliver(releasetrace.OfBatch(ctx, batch), data, release)
 }
 
 // deliver sends the verdict to the Broker. If the Broker does not accept it in time,

@@ -75,6 +75,9 @@ func trimmed(batch *v1alpha1.ChangePod) *v1alpha1.ChangePod {
 		return out
 	}
 	out.OwnerReferences = batch.OwnerReferences
+	if value, traced := batch.Annotations[v1alpha1.TraceparentAnnotation]; traced {
+		out.Annotations = map[string]string{v1alpha1.TraceparentAnnotation: value}
+	}
 	out.Status.ChangePodID = batch.Status.ChangePodID
 	if start := batch.Status.SubmissionOf(v1alpha1.StagePre); start != nil && len(start.EarlierNodes) > 0 {
 		out.Status.Submissions = []v1alpha1.Submission{{Stage: v1alpha1.StagePre, EarlierNodes: start.EarlierNodes}}

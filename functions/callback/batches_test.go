@@ -22,9 +22,10 @@ func TestTheCacheHasOnlyTheNodesOfBatchesThatHaveNotEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			trimmed, err := trim(&v1alpha1.ChangePod{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b", UID: "u", OwnerReferences: []metav1.OwnerReference{{UID: "release"}}},
-				Spec:       v1alpha1.ChangePodSpec{PodInfos: make([]v1alpha1.PodSummary, 1000)},
-				Status:     tc.status,
+				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b", UID: "u", OwnerReferences: []metav1.OwnerReference{{UID: "release"}},
+					Annotations: map[string]string{v1alpha1.TraceparentAnnotation: "t", "other": "large"}},
+				Spec:   v1alpha1.ChangePodSpec{PodInfos: make([]v1alpha1.PodSummary, 1000)},
+				Status: tc.status,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -33,6 +34,9 @@ func TestTheCacheHasOnlyTheNodesOfBatchesThatHaveNotEnded(t *testing.T) {
 			nodes, err := nodesOf(batch)
 			if err != nil || len(nodes) != tc.nodes || len(batch.Spec.PodInfos) != 0 || batch.UID != "u" {
 				t.Errorf("nodes %v, %v: %+v", nodes, err, batch)
+			}
+			if n := len(batch.Annotations); tc.nodes > 0 && (n != 1 || batch.Annotations[v1alpha1.TraceparentAnnotation] != "t") {
+				t.Errorf("annotations %v", batch.Annotations)
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
@@ -24,6 +25,7 @@ import (
 	"github.com/breakwater-dev/breakwater/events/eventstest"
 	"github.com/breakwater-dev/breakwater/functions/callback"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
+	"github.com/breakwater-dev/breakwater/internal/releasetrace"
 	double "github.com/breakwater-dev/breakwater/test/altershield"
 )
 
@@ -145,6 +147,29 @@ func TestAVerdictForAKnownNodeGoesToTheBroker(t *testing.T) {
 	}
 	if len(h.inbox()) != 0 {
 		t.Error("the verdict is in the inbox too")
+	}
+}
+
+func TestTheEventOfAVerdictContinuesTheTraceOfItsRelease(t *testing.T) {
+	traced := map[string]string{v1alpha1.TraceparentAnnotation: "00-0102030405060708090a0b0c0d0e0f10-0102030405060708-01"}
+	release, batch := ft.NewRelease(orderNode("o")), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0))
+	release.Annotations, batch.Annotations = traced, traced
+	want := map[string]trace.SpanContext{
+		batchCallback("n"): trace.SpanContextFromContext(releasetrace.OfBatch(t.Context(), batch)),
+		orderCallback("o"): trace.SpanContextFromContext(releasetrace.OfRelease(t.Context(), release)),
+	}
+	for body, span := range want {
+		h := newConfiguredFixture(t, release.DeepCopy(), batch.DeepCopy())
+		var got trace.SpanContext
+		h.options.Broker = deliverer(func(ctx context.Context) error {
+			got = trace.SpanContextFromContext(ctx)
+			return nil
+		})
+		h.handler = callback.New(h.options)
+		expect(t, h.post(body), http.StatusOK)
+		if !got.IsValid() || !got.Equal(span) {
+			t.Errorf("the event has span %v, want %v", got, span)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/internal/releasetrace"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
@@ -42,7 +43,7 @@ func DecideJudge(batch *v1alpha1.ChangePod, received events.JudgeVerdict) (Actio
 func (r *Recorder) RecordJudge(ctx context.Context, received events.JudgeVerdict) error {
 	var action Action
 	batches := r.client.AppV1alpha1().ChangePods(received.Namespace)
-	_, err := functions.PatchStatus(ctx, batches, received.Name, statuspatch.ChangePodJudge, func(batch *v1alpha1.ChangePod) error {
+	stored, err := functions.PatchStatus(ctx, batches, received.Name, statuspatch.ChangePodJudge, func(batch *v1alpha1.ChangePod) error {
 		action, batch.Status.Judges = DecideJudge(batch, received)
 		return nil
 	})
@@ -51,6 +52,11 @@ func (r *Recorder) RecordJudge(ctx context.Context, received events.JudgeVerdict
 	}
 	if err != nil {
 		return err
+	}
+	if action == Store {
+		releasetrace.BatchVerdict(ctx, stored, releasetrace.Verdict{
+			Judge: received.Judge, Stage: received.Stage, Verdict: received.Verdict, Received: received.Time.Time, Stored: r.clock.Now(),
+		})
 	}
 	r.received.Add(ctx, 1, "JUDGE_"+string(received.Stage), string(v1alpha1.ParseVerdict(received.Verdict)), string(action))
 	logging.FromContext(ctx).Infow("Verdict of a judge handled", "changepod", received.Namespace+"/"+received.Name, "judge", received.Judge,

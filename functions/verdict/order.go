@@ -11,6 +11,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/internal/releasetrace"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
@@ -67,10 +68,16 @@ func (r *Recorder) RecordOrder(ctx context.Context, received events.OrderVerdict
 func (r *Recorder) applyOrder(ctx context.Context, in OrderInput) (Action, error) {
 	var action Action
 	releases := r.client.AppV1alpha1().ChangeWorkloads(in.Received.Namespace)
-	_, err := functions.PatchStatus(ctx, releases, in.Received.Name, statuspatch.ChangeWorkloadVerdict, func(w *v1alpha1.ChangeWorkload) error {
+	stored, err := functions.PatchStatus(ctx, releases, in.Received.Name, statuspatch.ChangeWorkloadVerdict, func(w *v1alpha1.ChangeWorkload) error {
 		in.Release, in.Now = w, metav1.NewMicroTime(r.clock.Now())
 		action, w.Status.OrderVerdicts = DecideOrder(in)
 		return nil
 	})
+	if err == nil && action == Store {
+		v := in.Received
+		releasetrace.OrderVerdict(ctx, stored, releasetrace.Verdict{
+			Judge: v1alpha1.JudgeServer, Stage: v.Stage, Verdict: v.Verdict, Received: v.Time.Time, Stored: in.Now.Time,
+		})
+	}
 	return action, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/releasetrace"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
@@ -85,10 +86,15 @@ func (r *Recorder) Record(ctx context.Context, received events.ChangePodVerdict,
 // apply decides on the current ChangePod and writes by compare-and-swap: the verdict with the
 // end of the batch, or with the intent of the call that follows. It decides first on the batch
 // that this process wrote last. Only a write detects that this batch is outdated.
-func (r *Recorder) apply(ctx context.Context, in Input, next FollowUp) (Decision, *v1alpha1.ChangePod, error) {
-	var decision Decision
+func (r *Recorder) apply(ctx context.Context, in Input, next FollowUp) (decision Decision, stored *v1alpha1.ChangePod, err error) {
+	var before v1alpha1.BatchPhase
+	defer func() {
+		if err == nil && decision.Action == Store {
+			traceVerdict(ctx, in, before, stored)
+		}
+	}()
 	decide := func(batch *v1alpha1.ChangePod) error {
-		in.Batch, in.Now = batch, r.clock.Now()
+		in.Batch, in.Now, before = batch, r.clock.Now(), batch.Status.Phase
 		decision = Decide(in)
 		batch.Status.Verdicts, batch.Status.PodResults = decision.Verdicts, decision.PodResults
 		if decision.Action == Store {
@@ -99,16 +105,25 @@ func (r *Recorder) apply(ctx context.Context, in Input, next FollowUp) (Decision
 	}
 	batches := r.client.AppV1alpha1().ChangePods(in.Received.Namespace)
 	if last := r.written.take(in.Received.UID); last != nil {
-		stored, err := functions.PatchStatusFrom(ctx, batches, last, r.fields, decide)
+		stored, err = functions.PatchStatusFrom(ctx, batches, last, r.fields, decide)
 		if err != nil || decision.Action == Store {
 			return decision, stored, err
 		}
 	}
-	stored, err := functions.PatchStatus(ctx, batches, in.Received.Name, r.fields, decide)
+	stored, err = functions.PatchStatus(ctx, batches, in.Received.Name, r.fields, decide)
 	if err == nil && decision.Action == Store && isPrePass(in.Received) { // a verdict of stage POST follows
 		r.written.add(stored)
 	}
 	return decision, stored, err
+}
+
+// traceVerdict makes the span of a stored verdict, and that of the batch if the write ended it.
+func traceVerdict(ctx context.Context, in Input, before v1alpha1.BatchPhase, stored *v1alpha1.ChangePod) {
+	v := in.Received
+	releasetrace.BatchVerdict(ctx, stored, releasetrace.Verdict{
+		Judge: v1alpha1.JudgeServer, Stage: v.Stage, Verdict: v.Verdict, Received: v.Time.Time, Stored: in.Now,
+	})
+	releasetrace.EndBatch(ctx, before, stored, in.Now)
 }
 
 // retrieve returns the answer of the server about a pass without rules. Without an

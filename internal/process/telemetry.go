@@ -19,6 +19,7 @@ import (
 	"knative.dev/pkg/observability/tracing"
 
 	ours "github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/releasetrace"
 )
 
 // Mount paths of the ConfigMaps of the same names, as in every Knative component.
@@ -64,9 +65,9 @@ func SetUpTelemetry(ctx context.Context, name string) (flush func(context.Contex
 	if err != nil {
 		return nil, fmt.Errorf("set up metrics: %w", err)
 	}
-	tracers, err := tracing.NewTracerProvider(ctx, config.Tracing, sdktrace.WithResource(service))
+	tracers, err := newTracerProvider(ctx, config.Tracing, service)
 	if err != nil {
-		return nil, fmt.Errorf("set up traces: %w", err)
+		return nil, err
 	}
 	otel.SetMeterProvider(meters)
 	otel.SetTracerProvider(tracers)
@@ -75,6 +76,16 @@ func SetUpTelemetry(ctx context.Context, name string) (flush func(context.Contex
 	return func(ctx context.Context) error {
 		return errors.Join(meters.Shutdown(ctx), tracers.Shutdown(ctx))
 	}, nil
+}
+
+// newTracerProvider returns a tracer provider that makes the spans of releases. Its queue is bounded: a missing
+// collector costs spans and delays nothing.
+func newTracerProvider(ctx context.Context, config tracing.Config, service *resource.Resource) (*tracing.TracerProvider, error) {
+	tracers, err := tracing.NewTracerProvider(ctx, config, sdktrace.WithResource(service), releasetrace.IDGenerator())
+	if err != nil {
+		return nil, fmt.Errorf("set up traces: %w", err)
+	}
+	return tracers, nil
 }
 
 // load reads a mounted ConfigMap. A missing one is empty.

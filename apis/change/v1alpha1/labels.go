@@ -59,6 +59,10 @@ const (
 	HoldAnnotation = "altershield.defense.antgroup.com/hold"
 )
 
+// TraceparentAnnotation on a ChangeWorkload and its ChangePods is the W3C trace context of the release: the
+// id of its trace, and its root span. The reconcilers that create the objects write it, if the release is traced.
+const TraceparentAnnotation = "altershield.defense.antgroup.com/traceparent"
+
 // BypassKind is the reason why an update of a suspended workload was admitted.
 type BypassKind string
 

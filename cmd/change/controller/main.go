@@ -8,6 +8,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
+	"github.com/breakwater-dev/breakwater/internal/releasetrace/traceexport"
 	"github.com/breakwater-dev/breakwater/internal/version"
 	"github.com/breakwater-dev/breakwater/reconciler/change"
 	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
@@ -20,14 +21,15 @@ const accepted = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 
 func main() {
 	version.ExitIfAsked()
-	out := &broker.SharedSender{}
+	out, traces := &broker.SharedSender{}, traceexport.New(change.Component)
 	config := injection.ParseAndGetRESTConfigOrDie()
 	config.AcceptContentTypes = accepted
-	leaderelection.Main(signals.NewContext(), change.Component, config, controllers(out)...)
+	leaderelection.Main(signals.NewContext(), change.Component, config, controllers(out, traces)...)
 	out.Drain()
+	traces.Flush()
 }
 
 // controllers are the constructors of all that runs here.
-func controllers(out *broker.SharedSender) []injection.ControllerConstructor {
-	return append(change.Controllers(out), selfcheck.NewController(guards))
+func controllers(out *broker.SharedSender, traces *traceexport.Exporter) []injection.ControllerConstructor {
+	return traces.Before(append(change.Controllers(out), selfcheck.NewController(guards)))
 }

@@ -25,6 +25,7 @@ import (
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo/fake"
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/judge/v1alpha1/metriccheck/fake"
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
+	"github.com/breakwater-dev/breakwater/internal/releasetrace/traceexport"
 )
 
 func TestAllControllersAreLeaderAwareAndRunInOneProcess(t *testing.T) {
@@ -32,7 +33,7 @@ func TestAllControllersAreLeaderAwareAndRunInOneProcess(t *testing.T) {
 	out := &broker.SharedSender{}
 	cmw := informer.NewInformedWatcher(fakekubeclient.Get(ctx), v1alpha1.SystemNamespace)
 	var queues []string
-	for _, build := range controllers(out) {
+	for _, build := range controllers(out, traceexport.New("controller")) {
 		impl := build(ctx, cmw)
 		if _, ok := impl.Reconciler.(reconciler.LeaderAware); !ok {
 			t.Errorf("%s is not leader-aware", impl.Name)

@@ -32,6 +32,7 @@ import (
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/releasetrace"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
@@ -98,6 +99,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 		return fmt.Errorf("read ChangeWorkload %s: %w", c.Spec.ChangeWorkloadID, err)
 	}
 
+	ctx = releasetrace.OfBatch(ctx, c) // of the wake-ups
 	now, s := r.clock.Now(), r.settings()
 	d := Decide(Input{
 		Now: now, Settings: s, ServerConfigured: r.serverConfigured(),
@@ -145,6 +147,7 @@ func (r *Reconciler) write(ctx context.Context, old, next *v1alpha1.ChangePod) e
 	}
 	logging.FromContext(ctx).Infow("The state of the batch changed", "status", next.Status.Phase, "message", next.Status.Message)
 	r.recordUnjudged(ctx, old, next)
+	releasetrace.EndBatch(ctx, old.Status.Phase, next, r.clock.Now())
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/releasetrace"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -28,6 +29,7 @@ func (r *Reconciler) createBatches(ctx context.Context, in Input, w *workload.Wo
 	for i, pods := range batches {
 		cp := newChangePod(in.ChangeWorkload, at[i], pods, in.Now)
 		cp.Spec.Judges = judges
+		releasetrace.Join(cp, in.ChangeWorkload)
 		if err := r.createChangePod(ctx, cp, confirm); err != nil {
 			return fmt.Errorf("create ChangePod %s/%s: %w", cp.Namespace, cp.Name, err)
 		}

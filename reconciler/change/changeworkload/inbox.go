@@ -12,6 +12,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/releasetrace"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
@@ -129,6 +130,7 @@ func (r *Reconciler) sendVerdict(ctx context.Context, c *v1alpha1.ChangeWorkload
 		NodeID: v.NodeID, Stage: v.Stage, Verdict: v.Verdict, WithoutRules: v.WithoutRules, Message: v.Message, Time: v.Time,
 	}
 	if batch != nil {
+		ctx = releasetrace.OfBatch(ctx, batch)
 		data = events.ChangePodVerdict{
 			Namespace: batch.Namespace, Name: batch.Name, UID: batch.UID, ChangeWorkload: c.Name,
 			Version: c.Spec.Reversion, BizExecOrderID: c.Spec.OrderID,

@@ -35,6 +35,7 @@ import (
 	judgelisters "github.com/breakwater-dev/breakwater/client/listers/judge/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/releasetrace"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
@@ -98,6 +99,7 @@ var _ reconcilerchangeworkload.Interface = (*Reconciler)(nil)
 
 // ReconcileKind reconciles one ChangeWorkload.
 func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorkload) reconciler.Event {
+	ctx = releasetrace.OfRelease(ctx, c) // of the events
 	in, w, err := r.gather(c)
 	if err != nil || w == nil {
 		return err
@@ -265,6 +267,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, in Input, d Decision, w *w
 	if err != nil {
 		return 0, err
 	}
+	releasetrace.EndRollout(ctx, in.ChangeWorkload, next, in.Now)
 	return 0, r.publish(ctx, in, next, w, d)
 }
 

@@ -31,6 +31,7 @@ import (
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
+	"github.com/breakwater-dev/breakwater/internal/releasetrace"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -243,6 +244,7 @@ func (r *Reconciler) create(ctx context.Context, w *workload.Workload, release v
 		return err
 	}
 	c := build(w, release, name, r.settings(), r.clock.Now())
+	created := releasetrace.Begin(ctx, c)
 	_, err = r.client.AppV1alpha1().ChangeWorkloads(c.Namespace).Create(ctx, c, metav1.CreateOptions{FieldManager: fieldManager})
 	switch {
 	case apierrs.IsAlreadyExists(err):
@@ -254,6 +256,7 @@ func (r *Reconciler) create(ctx context.Context, w *workload.Workload, release v
 	case err != nil:
 		return fmt.Errorf("create ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err)
 	}
+	created()
 	logging.FromContext(ctx).Infow("release started", "changeWorkload", c.Name, "attempt", release.Attempt)
 	return nil
 }
