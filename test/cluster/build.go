@@ -51,8 +51,10 @@ var (
 		"rollouts-controller": "github.com/argoproj/argo-rollouts/cmd/rollouts-controller",
 	}}
 	kruise = family{name: "kruise", module: "github.com/openkruise/kruise", binaries: map[string]string{"kruise-manager": "github.com/openkruise/kruise"}}
+	// collector is the OpenTelemetry Collector, for a test of test/cost.
+	collector = family{name: "collector", module: "go.opentelemetry.io/collector/otelcol", binaries: map[string]string{"collector": "."}}
 
-	families = []family{kubernetes, etcd, kwok, coredns, ko, traefik, knative, rollouts, kruise}
+	families = []family{kubernetes, etcd, kwok, coredns, ko, traefik, knative, rollouts, kruise, collector}
 )
 
 func (c *cluster) moduleDir(f family) string { return filepath.Join(c.source, "modules", f.name) }

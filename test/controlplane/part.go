@@ -34,6 +34,8 @@ type Part struct {
 	Settled time.Duration
 	// Election replaces values of the ConfigMap of leader election.
 	Election map[string]string
+	// Prepare, if set, runs before the processes start.
+	Prepare func(context.Context, *ControlPlane) error
 }
 
 // StartPart starts a control plane with a part, its webhooks and its controllers. The
@@ -53,6 +55,9 @@ func StartPart(ctx context.Context, part Part) (*ControlPlane, error) {
 	err = p.Install(ctx, part.Manifests)
 	if err == nil && len(part.Election) > 0 {
 		err = p.patchElection(ctx, part)
+	}
+	if err == nil && part.Prepare != nil {
+		err = part.Prepare(ctx, p)
 	}
 	if err == nil {
 		err = p.Serve(ctx, part.Webhooks, part.Configuration)
