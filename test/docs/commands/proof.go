@@ -87,7 +87,7 @@ var Proofs = []Proof{
 	in("test/change/replay_test.go", `"deadletters", "replay", "--all"`, `kubectl breakwater deadletters.*`),
 	on(Change, `kubectl breakwater (explain|help|status).*`),
 	in("test/e2e/walkthrough_test.go", `"patch", "changepod", "--subresource=status", batch`, `kubectl patch changepod --subresource=status .*`),
-	not(embedded, system+`logs .*`),
+	not(embedded, system+`(logs .*|rollout restart deployment controller)`),
 	on(Protection, system+`get deployments protection-webhook .*`),
 	not(knative, system+`get .*ksvc.*`),
 
