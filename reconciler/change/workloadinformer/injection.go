@@ -55,13 +55,13 @@ func newWatch(ctx context.Context) *Watch {
 		discoveryInterval: kindwatch.DiscoveryInterval,
 		logger:            logging.FromContext(ctx),
 		event:             eventWriter(ctx),
-		watching:          metrics.NewGauge(metrics.Meter(), "breakwater_workload_kind_watched"),
 		rejected:          metrics.NewCounter(metrics.Meter(), "breakwater_workload_config_errors_total"),
 		changed:           make(chan struct{}, 1),
 		wanted:            workload.BuiltIn(),
 		missing:           map[schema.GroupKind]bool{},
 	}
 	w.kinds.New, w.kinds.Logger = w.newInformer, w.logger
+	metrics.Observe(metrics.Meter(), "breakwater_workload_kind_watched", w.observeWatched)
 	return w
 }
 

@@ -36,8 +36,6 @@ type Watch struct {
 	logger            *zap.SugaredLogger
 	// event records an Event on config-workloads.
 	event func(reason, message string)
-	// watching is 1 for each kind that is watched, else 0.
-	watching metrics.Gauge
 	// rejected counts invalid configurations.
 	rejected metrics.Counter
 
@@ -104,9 +102,6 @@ func (w *Watch) available(ctx context.Context) map[schema.GroupKind]workload.Kin
 		if ok {
 			available[k.GroupKind()] = k
 		}
-		if ok || !k.Optional {
-			w.watching.Record(ctx, metrics.Bool(ok), k.GroupKind().String())
-		}
 	}
 	return available
 }
@@ -130,6 +125,19 @@ func (w *Watch) exists(k workload.Kind) (bool, error) {
 	}
 	w.missing[k.GroupKind()] = !ok
 	return ok, nil
+}
+
+// observeWatched observes for each configured kind whether its workloads were read. An optional
+// kind that the API server does not have is left out.
+func (w *Watch) observeWatched(observe func(int64, ...string)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, k := range w.wanted {
+		in := w.kinds.Get(k.GroupKind())
+		if in != nil || !k.Optional {
+			observe(metrics.Bool(in != nil && in.HasSynced()), k.GroupKind().String())
+		}
+	}
 }
 
 // newInformer returns the informer of a kind.
