@@ -32,7 +32,7 @@ func permission() []Group {
 				Help: "Requests that were rejected."},
 			{Name: "breakwater_init_action_requests_waiting", Unit: "requests", PerProcess: true,
 				Help: "Requests of init containers that wait for permissions at this process."},
-			{Name: "breakwater_init_action_leaked_address_pods_total", Unit: "requests",
+			{Name: "breakwater_init_action_leaked_address_requests_total", Unit: "requests",
 				Help: "Requests (not pods) of init containers whose pod has an address with a leaked grant of another pod. A pod that waits sends several requests, and each counts."},
 			{Name: "breakwater_permission_breaker_transitions_total", Unit: "transitions", Labels: text("reason"),
 				Help: "Breakers of pods that opened or closed."},

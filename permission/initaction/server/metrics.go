@@ -23,7 +23,7 @@ func newInstruments(meter metric.Meter, waiting *Notifier) *instruments {
 	return &instruments{
 		requests:        metrics.NewCounter(meter, "breakwater_init_action_requests_total"),
 		rejected:        metrics.NewCounter(meter, "breakwater_init_action_requests_rejected_total"),
-		leakedAddresses: metrics.NewCounter(meter, "breakwater_init_action_leaked_address_pods_total"),
+		leakedAddresses: metrics.NewCounter(meter, "breakwater_init_action_leaked_address_requests_total"),
 		breakers:        metrics.NewCounter(meter, "breakwater_permission_breaker_transitions_total"),
 		duration:        metrics.NewHistogram(meter, "breakwater_init_action_request_duration_seconds"),
 	}

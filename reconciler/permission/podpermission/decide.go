@@ -8,9 +8,10 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// nodeLossGrace is how long after its deletion timestamp a pod on a lost node is
-// assumed to run. The timestamp already includes the grace period.
-const nodeLossGrace = 30 * time.Second
+// nodeGoneGrace is how long after its deletion timestamp a pod is assumed to run whose node is
+// gone, or is not ready while the pod's deletion is forced. The timestamp already includes the
+// grace period.
+const nodeGoneGrace = 30 * time.Second
 
 // Action is what a pod needs.
 type Action string
@@ -66,7 +67,7 @@ func Decide(in Input) Decision {
 	case p.Spec.NodeName == "", allTerminated(p):
 		return Decision{Action: Revoke, Ended: endTime(p)}
 	}
-	due := p.DeletionTimestamp.Add(nodeLossGrace)
+	due := p.DeletionTimestamp.Add(nodeGoneGrace)
 	// A forced deletion states that the pod does not run. The kubelet's report takes
 	// precedence if the node is ready.
 	forced := p.DeletionGracePeriodSeconds != nil && *p.DeletionGracePeriodSeconds == 0
@@ -76,7 +77,7 @@ func Decide(in Input) Decision {
 	if in.Now.Before(due) {
 		return Decision{Action: Wait, RecheckAt: due}
 	}
-	return Decision{Action: Wait, RecheckAt: in.Now.Add(nodeLossGrace / 2)}
+	return Decision{Action: Wait, RecheckAt: in.Now.Add(nodeGoneGrace / 2)}
 }
 
 // allTerminated reports whether all containers of a terminating pod have ended for
@@ -114,15 +115,15 @@ func endTime(p *corev1.Pod) time.Time {
 	return last
 }
 
-// nodeState returns whether a node is lost and whether it is not ready. nil is a
+// nodeState returns whether a node is gone, as Input says, and whether it is not ready. nil is a
 // node that does not exist.
-func nodeState(n *corev1.Node) (lost, notReady bool) {
+func nodeState(n *corev1.Node) (gone, notReady bool) {
 	if n == nil {
 		return true, true
 	}
 	for _, t := range n.Spec.Taints {
 		// An administrator marked the node as shut down.
-		lost = lost || t.Key == corev1.TaintNodeOutOfService
+		gone = gone || t.Key == corev1.TaintNodeOutOfService
 	}
 	notReady = true
 	for _, c := range n.Status.Conditions {
@@ -130,5 +131,5 @@ func nodeState(n *corev1.Node) (lost, notReady bool) {
 			notReady = c.Status != corev1.ConditionTrue
 		}
 	}
-	return lost, notReady
+	return gone, notReady
 }

@@ -58,7 +58,7 @@ func TestDecide(t *testing.T) {
 	unscheduled := func(p *corev1.Pod) { p.Spec.NodeName = ""; p.Status = corev1.PodStatus{Phase: corev1.PodPending} }
 	for name, tc := range map[string]struct {
 		pod            *corev1.Pod
-		lost, notReady bool
+		gone, notReady bool
 		after          time.Duration
 		want           Action
 		ended          time.Duration
@@ -66,10 +66,10 @@ func TestDecide(t *testing.T) {
 		"a new pod with the init container":                       {pod: pod(withoutFinalizer, phase(corev1.PodPending)), want: AddFinalizer},
 		"a pod without the init container":                        {pod: pod(withoutInitContainer), want: Nothing},
 		"a terminating pod without the finalizer":                 {pod: pod(withoutFinalizer, deleted), want: Nothing},
-		"a finished pod without the finalizer":                    {pod: pod(withoutFinalizer, phase(corev1.PodFailed)), want: Nothing},
+		"a completed pod without the finalizer":                   {pod: pod(withoutFinalizer, phase(corev1.PodFailed)), want: Nothing},
 		"a running pod":                                           {pod: pod(), want: Nothing},
 		"a pod whose container ended and restarts":                {pod: pod(statuses(terminated("app", 0))), want: Nothing},
-		"a finished pod that is not deleted":                      {pod: pod(phase(corev1.PodSucceeded), statuses(terminated("app", time.Second))), want: Revoke, ended: time.Second},
+		"a completed pod that is not deleted":                     {pod: pod(phase(corev1.PodSucceeded), statuses(terminated("app", time.Second))), want: Revoke, ended: time.Second},
 		"an evicted pod":                                          {pod: pod(phase(corev1.PodFailed)), want: Revoke, ended: -1},
 		"a draining pod":                                          {pod: pod(deleted), after: -time.Second, want: Wait},
 		"a draining pod beyond its grace period":                  {pod: pod(deleted), after: time.Hour, want: Wait},
@@ -77,11 +77,11 @@ func TestDecide(t *testing.T) {
 		"a terminating pod with a running sidecar":                {pod: pod(deleted, statuses(terminated("app", 0)), sidecar), want: Wait},
 		"a terminating pod without container statuses":            {pod: pod(deleted, statuses()), want: Wait},
 		"a terminating pod without a node":                        {pod: pod(unscheduled, deleted), want: Revoke},
-		"the node is lost, within the grace":                      {pod: pod(deleted), lost: true, notReady: true, after: nodeLossGrace - 1, want: Wait},
-		"the node is lost, after the grace":                       {pod: pod(deleted), lost: true, notReady: true, after: nodeLossGrace, want: Revoke},
-		"the node is lost, the pod is not deleted":                {pod: pod(), lost: true, notReady: true, after: time.Hour, want: Nothing},
+		"the node is gone, within the grace":                      {pod: pod(deleted), gone: true, notReady: true, after: nodeGoneGrace - 1, want: Wait},
+		"the node is gone, after the grace":                       {pod: pod(deleted), gone: true, notReady: true, after: nodeGoneGrace, want: Revoke},
+		"the node is gone, the pod is not deleted":                {pod: pod(), gone: true, notReady: true, after: time.Hour, want: Nothing},
 		"the node is not ready":                                   {pod: pod(deleted), notReady: true, after: time.Hour, want: Wait},
-		"forced deletion, the node is not ready":                  {pod: pod(forced), notReady: true, after: nodeLossGrace, want: Revoke},
+		"forced deletion, the node is not ready":                  {pod: pod(forced), notReady: true, after: nodeGoneGrace, want: Revoke},
 		"forced deletion, the kubelet still stops the pod":        {pod: pod(forced), after: time.Hour, want: Wait},
 		"forced deletion within the grace, the node is not ready": {pod: pod(forced), notReady: true, after: time.Second, want: Wait},
 		"forced deletion, the kubelet reports the end":            {pod: pod(forced, phase(corev1.PodFailed)), want: Revoke},
@@ -94,7 +94,7 @@ func TestDecide(t *testing.T) {
 			}
 			for form, p := range map[string]*corev1.Pod{"whole": tc.pod, "trimmed": trimmed.(*corev1.Pod)} {
 				now := zero.Add(tc.after)
-				got := Decide(Input{Pod: p, NodeGone: tc.lost, NodeNotReady: tc.notReady, Now: now})
+				got := Decide(Input{Pod: p, NodeGone: tc.gone, NodeNotReady: tc.notReady, Now: now})
 				if got.Action != tc.want {
 					t.Fatalf("%s: %s, want %s", form, got.Action, tc.want)
 				}
@@ -115,7 +115,7 @@ func TestNodeState(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		node           *corev1.Node
-		lost, notReady bool
+		gone, notReady bool
 	}{
 		"the node does not exist": {nil, true, true},
 		"ready":                   {node(corev1.ConditionTrue), false, false},
@@ -124,8 +124,8 @@ func TestNodeState(t *testing.T) {
 		"cordoned":                {node(corev1.ConditionTrue, corev1.Taint{Key: corev1.TaintNodeUnschedulable}), false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lost, notReady := nodeState(tc.node)
-			if diff := cmp.Diff([]bool{tc.lost, tc.notReady}, []bool{lost, notReady}); diff != "" {
+			gone, notReady := nodeState(tc.node)
+			if diff := cmp.Diff([]bool{tc.gone, tc.notReady}, []bool{gone, notReady}); diff != "" {
 				t.Error(diff)
 			}
 		})
