@@ -80,8 +80,8 @@ func decideClose(in OrderInput) Decision {
 	switch {
 	case !o.Opened():
 		return Decision{Nothing, "the order was not opened"}
-	case o.Closed():
-		return Decision{Nothing, "the order is closed, or all attempts to close it failed"}
+	case o.ClosingDone():
+		return Decision{Nothing, "the order is closed, or the server rejected the call, or all attempts failed"}
 	case o.Closing != nil && o.Closing.Error == nil && in.Now.Sub(o.Closing.IntentTime.Time) < in.CallDeadline:
 		return Decision{InFlight, "another call is in flight"}
 	case o.Closing != nil && o.Closing.Attempts >= v1alpha1.MaxClosingAttempts:

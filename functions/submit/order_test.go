@@ -52,7 +52,7 @@ func TestEachCallOfAnOrderIsMadeOnce(t *testing.T) {
 	calls(t, server, open, startOrder, finish, closeOrder)
 
 	o := c.ChangeWorkload(ft.Release).Status.Order
-	if o.NodeID != server.Nodes()[0].ID || !o.Closed() || o.Closing.State != v1alpha1.OrderSuccess || o.Closing.Attempts != 1 {
+	if o.NodeID != server.Nodes()[0].ID || !o.ClosingDone() || o.Closing.State != v1alpha1.OrderSuccess || o.Closing.Attempts != 1 {
 		t.Errorf("order is %+v", o)
 	}
 	for _, stage := range []v1alpha1.Stage{pre, post} {
@@ -135,7 +135,7 @@ func TestClosingAnOrderIsAttemptedFiveTimes(t *testing.T) {
 		server.Clock.Step(time.Minute)
 	}
 	o := c.ChangeWorkload(ft.Release).Status.Order
-	if !o.Closed() || o.Closing.Attempts != v1alpha1.MaxClosingAttempts || o.Closing.AnsweredTime != nil {
+	if !o.ClosingDone() || o.Closing.Attempts != v1alpha1.MaxClosingAttempts || o.Closing.AnsweredTime != nil {
 		t.Errorf("closing is %+v", o.Closing)
 	}
 }

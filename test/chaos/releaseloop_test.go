@@ -278,7 +278,7 @@ func (l *releaseLoop) awaitFormer(ctx context.Context, current v1alpha1.ReleaseP
 		for i := range list.Items {
 			c := &list.Items[i]
 			if c.Name != last.Name {
-				former = append(former, Former{Name: c.Name, Phase: c.Status.Phase, Inbox: len(c.Status.Inbox), Closed: !c.Status.Order.Opened() || c.Status.Order.Closed()})
+				former = append(former, Former{Name: c.Name, Phase: c.Status.Phase, Inbox: len(c.Status.Inbox), Closed: !c.Status.Order.Opened() || c.Status.Order.ClosingDone()})
 			}
 		}
 		if faults := FormerViolations(current, former); len(faults) > 0 {

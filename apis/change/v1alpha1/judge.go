@@ -181,8 +181,8 @@ func (c *ChangePod) UnjudgedBy() []Judge {
 	return out
 }
 
-// answered reports whether verdicts ended the batch: a judge failed it, or each one that
-// must answer did.
+// answered reports whether verdicts ended the batch: a judge failed it, or each judge that
+// must answer has answered.
 func (c *ChangePod) answered() bool {
 	post := c.Status.VerdictOf(StagePost)
 	if len(c.Spec.Judges) == 0 {

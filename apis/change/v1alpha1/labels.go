@@ -20,7 +20,8 @@ const (
 	// annotation of the workload. The workload's controller copies the annotation to
 	// its revisions, which identify the version of a pod. Written by the webhook.
 	VersionKey = "admission-webhook-altershield.antgroup.com/version"
-	// DefenseStatusLabel on a workload means that it has a verdict.
+	// DefenseStatusLabel on a workload means that Breakwater decided about a release of it:
+	// the release was suspended, resumed or ended, perhaps unjudged.
 	DefenseStatusLabel = "altershield.defense.antgroup.com/defense-status"
 	// DefenseStatusProcessed is the only value of DefenseStatusLabel.
 	DefenseStatusProcessed = "processed"
@@ -36,8 +37,8 @@ const (
 	// DeploymentNameLabel on ChangeWorkload and ChangePod names the workload;
 	// names longer than 63 characters are shortened with a hash.
 	DeploymentNameLabel = "app.kubernetes.io/deployment-name"
-	// OrderFinalizer keeps a deleted ChangeWorkload until its order is closed at the
-	// server, at most for two minutes.
+	// OrderFinalizer keeps a deleted ChangeWorkload while a call to close its order at the
+	// server is left, at most for two minutes.
 	OrderFinalizer = "app.ops.cloud.alipay.com/order"
 	// OrderLabel on a ChangeWorkload is the hash of its order id. Callbacks use it to
 	// find the object.

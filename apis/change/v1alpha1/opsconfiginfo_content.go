@@ -55,8 +55,9 @@ const (
 	// until its release fails. Default: 24h.
 	ConfigReleaseTimeout ConfigType = "release-timeout"
 	// ConfigSelfHealing (content: a duration; empty is the default): if a new pod
-	// does not run for that long and none becomes Ready, the release is rolled back to the
-	// version that still has pods. Default: enabled, 2m.
+	// does not run for that long and none becomes Ready, the release is rolled back to a
+	// version whose pods are all Ready or, if no other version has pods and no pod of this
+	// one is Ready, to the newest version that succeeded. Default: enabled, 2m.
 	ConfigSelfHealing ConfigType = "self-healing"
 	// ConfigAutomaticRollback (no content): a release that failed its check is rolled
 	// back to the newest version that succeeded. Default: disabled.

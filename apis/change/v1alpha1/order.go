@@ -34,9 +34,10 @@ func (o *Order) Node() string {
 	return o.NodeID
 }
 
-// Closed reports whether no further call is needed to close the order: the server
-// accepted or rejected the call, or MaxClosingAttempts was reached.
-func (o *Order) Closed() bool {
+// ClosingDone reports whether no further call is made to close the order: the server
+// accepted or rejected the call, or MaxClosingAttempts was reached. After a rejection or the
+// last attempt, the order stays open at the server.
+func (o *Order) ClosingDone() bool {
 	if o == nil || o.Closing == nil {
 		return false
 	}

@@ -115,7 +115,8 @@ const ReasonImagesChanged = "ImagesChanged"
 // Reasons of rollbacks.
 const (
 	// ReasonSelfHealed: pods of a release did not run, none became Ready, and Breakwater
-	// rolled back to the version that still had pods.
+	// rolled back to a version whose pods are all Ready or, if no other version has pods and
+	// no pod of this one is Ready, to the newest version that succeeded.
 	ReasonSelfHealed = "SelfHealed"
 	// ReasonRolledBack: a release failed with ReasonCheckFailed or ReasonOrderCheckFailed, and
 	// Breakwater rolled back to the newest version that succeeded.
@@ -136,7 +137,8 @@ const (
 const (
 	// ReasonReleaseCheckPassed: the server passed a release before its admission.
 	ReasonReleaseCheckPassed = "ReleaseCheckPassed"
-	// ReasonReleaseCheckFailed: the server failed a release, and it was denied.
+	// ReasonReleaseCheckFailed: the server failed a release. It was denied or, in shadow mode,
+	// admitted and reported.
 	ReasonReleaseCheckFailed = "ReleaseCheckFailed"
 	// ReasonReleaseUnchecked: the server returned neither pass nor fail for a release.
 	ReasonReleaseUnchecked = "ReleaseUnchecked"
@@ -147,7 +149,7 @@ const (
 // Reasons of undelivered CloudEvents.
 const (
 	// ReasonEventUndelivered: a CloudEvent reached no function. The reconciler sends a wake-up
-	// again, and a report of a fact not.
+	// again by itself. It does not send a report of a fact again: a person can request a replay.
 	ReasonEventUndelivered = "EventUndelivered"
 	// ReasonEventReplayed: a report was sent again on request of a person.
 	ReasonEventReplayed = "EventReplayed"

@@ -147,7 +147,7 @@ func (p *PodSummary) Failure() string {
 }
 
 // UnjudgedStages returns the stages of the batch without a pass or fail: both, if the
-// batch ended before its change.
+// batch ended in stage PRE without a verdict.
 func (c *ChangePod) UnjudgedStages() []Stage {
 	var out []Stage
 	for _, stage := range []Stage{StagePre, StagePost} {

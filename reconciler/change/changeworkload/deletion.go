@@ -49,8 +49,8 @@ func decideDeletion(in Input, optedIn bool) Deletion {
 		return resend.ExtendDeadline(c.DeletionTimestamp.Add(timeout), in.DecidingSince, in.Now, openingTimeout)
 	}
 	switch o := c.Status.Order; {
-	case o.Closed():
-		return Deletion{RemoveFinalizer: true, Reason: "the order is closed, or all attempts to close it failed"}
+	case o.ClosingDone():
+		return Deletion{RemoveFinalizer: true, Reason: "the order is closed, or the server rejected the call, or all attempts failed"}
 	case !in.ServerConfigured:
 		return Deletion{RemoveFinalizer: true, Reason: "no AlterShield server is configured"}
 	case !optedIn:
@@ -86,7 +86,7 @@ func (r *Reconciler) addFinalizer(ctx context.Context, in Input, d Decision) (bo
 func (r *Reconciler) removeFinalizer(ctx context.Context, in Input, d Decision) error {
 	c := in.ChangeWorkload
 	open := in.ServerConfigured && c.Status.Order.Opened()
-	if !slices.Contains(c.Finalizers, v1alpha1.OrderFinalizer) || d.Order.WakeSubmit || !c.Status.Order.Closed() && (open || !d.ended()) {
+	if !slices.Contains(c.Finalizers, v1alpha1.OrderFinalizer) || d.Order.WakeSubmit || !c.Status.Order.ClosingDone() && (open || !d.ended()) {
 		return nil
 	}
 	err := r.dropFinalizer(ctx, c)

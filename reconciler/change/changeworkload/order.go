@@ -213,7 +213,7 @@ func decideClose(in Input, state v1alpha1.OrderState) Order {
 		o.Outcome = v1alpha1.OutcomeNoVerdict // the check is not continued
 		o.Skipped = c.Status.Order != nil && c.Status.Order.Skipped
 	}
-	if in.ServerConfigured && c.Status.Order.Opened() && !c.Status.Order.Closed() {
+	if in.ServerConfigured && c.Status.Order.Opened() && !c.Status.Order.ClosingDone() {
 		o.Step, o.WakeSubmit = dueStep(in, v1alpha1.OrderStepClose, state), true
 	}
 	return o

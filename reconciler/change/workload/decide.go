@@ -46,7 +46,7 @@ type Input struct {
 }
 
 // closingTime is how long after a Success the ChangeWorkloads of earlier releases wait until
-// their orders are closed at the server and their CloudEvents are accepted. Then they are
+// no call to close their orders is left and their CloudEvents are accepted. Then they are
 // deleted anyway.
 const closingTime = 10 * time.Minute
 
@@ -131,8 +131,8 @@ func Decide(in Input) Decision {
 }
 
 // older returns the workload's other ChangeWorkloads, except those whose order is
-// still open at the server or whose CloudEvents the Broker has not accepted: they
-// are kept until then, at most for again.
+// still to be closed or whose CloudEvents the Broker has not accepted: they are kept
+// until then, at most for again.
 func older(in Input) (old []*v1alpha1.ChangeWorkload, again time.Duration) {
 	end := in.Now.Add(closingTime)
 	if c := in.Named.Status.GetCondition(apis.ConditionSucceeded); c != nil {
@@ -153,6 +153,6 @@ func older(in Input) (old []*v1alpha1.ChangeWorkload, again time.Duration) {
 
 // settled reports whether nothing remains to be sent for a release.
 func settled(c *v1alpha1.ChangeWorkload) bool {
-	open := c.Status.Order.Opened() && !c.Status.Order.Closed()
-	return !open && len(c.Status.Announcements) == 0
+	closing := c.Status.Order.Opened() && !c.Status.Order.ClosingDone()
+	return !closing && len(c.Status.Announcements) == 0
 }
