@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -18,9 +19,9 @@ type Result struct {
 	Message string
 }
 
-// ResultOf evaluates the server's answer. retrieved reports that the server confirmed a
-// pass without rules; unconfirmed, such a pass means that the server's check timed out
-// or crashed.
+// ResultOf evaluates the server's answer. retrieved reports that retrieve confirmed a pass
+// without rules. Otherwise the server's check may still run, or it timed out or crashed, or
+// the call of retrieve failed.
 func ResultOf(a altershield.ReleaseCheckAnswer, retrieved bool) Result {
 	switch o := v1alpha1.ParseVerdict(a.Verdict); {
 	case o == v1alpha1.OutcomeFail:
@@ -28,7 +29,7 @@ func ResultOf(a altershield.ReleaseCheckAnswer, retrieved bool) Result {
 	case o == v1alpha1.OutcomePass && (!a.Unconfirmed || retrieved):
 		return Result{Outcome: o, Reason: v1alpha1.ReasonReleaseCheckPassed}
 	case o == v1alpha1.OutcomePass:
-		return noVerdict(v1alpha1.ReasonVerdictTimedOut, "the server's check did not complete in time: "+cmp.Or(a.Message, "the server returned a pass without rules"))
+		return noVerdict(v1alpha1.ReasonVerdictTimedOut, strings.TrimSuffix("the server returned a pass without rules, and retrieve did not confirm it in time: "+a.Message, ": "))
 	case a.Verdict == "":
 		return noVerdict(v1alpha1.ReasonNoVerdict, cmp.Or(a.Message, "the server gave no verdict"))
 	default:

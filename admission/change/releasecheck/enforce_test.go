@@ -20,9 +20,9 @@ func TestResultOfAnAnswer(t *testing.T) {
 		want      Result
 	}{
 		"pass":               {altershield.ReleaseCheckAnswer{Verdict: "pass"}, false, Result{pass, "ReleaseCheckPassed", ""}},
-		"pass without rules": {altershield.ReleaseCheckAnswer{Verdict: "pass", Unconfirmed: true}, false, Result{nothing, "VerdictTimedOut", "the server's check did not complete in time: the server returned a pass without rules"}},
+		"pass without rules": {altershield.ReleaseCheckAnswer{Verdict: "pass", Unconfirmed: true}, false, Result{nothing, "VerdictTimedOut", "the server returned a pass without rules, and retrieve did not confirm it in time"}},
 		"pass without rules, retrieved as a pass": {altershield.ReleaseCheckAnswer{Verdict: "PASS", Unconfirmed: true}, true, Result{pass, "ReleaseCheckPassed", ""}},
-		"timeout with a message":                  {altershield.ReleaseCheckAnswer{Verdict: "pass", Unconfirmed: true, Message: "over 2000"}, false, Result{nothing, "VerdictTimedOut", "the server's check did not complete in time: over 2000"}},
+		"timeout with a message":                  {altershield.ReleaseCheckAnswer{Verdict: "pass", Unconfirmed: true, Message: "over 2000"}, false, Result{nothing, "VerdictTimedOut", "the server returned a pass without rules, and retrieve did not confirm it in time: over 2000"}},
 		"fail":                                    {altershield.ReleaseCheckAnswer{Verdict: "fail", Message: "freeze: not on Friday"}, false, Result{fail, "ReleaseCheckFailed", "freeze: not on Friday"}},
 		"unpass":                                  {altershield.ReleaseCheckAnswer{Verdict: "unpass"}, false, Result{fail, "ReleaseCheckFailed", "the server failed it and gave no reason"}},
 		"fail, retrieved as a pass":               {altershield.ReleaseCheckAnswer{Verdict: "fail"}, true, Result{fail, "ReleaseCheckFailed", "the server failed it and gave no reason"}},

@@ -20,7 +20,7 @@ import (
 // Types of status.details.causes of a denial: the reason and the remedies.
 const (
 	CauseVerdict metav1.CauseType = "Verdict"
-	CauseRepair  metav1.CauseType = "Repair"
+	CauseChange  metav1.CauseType = "Repair"
 	CauseRetry   metav1.CauseType = "Retry"
 	CauseJudge   metav1.CauseType = "Judge"
 	CauseContact metav1.CauseType = "Ask"
@@ -121,7 +121,7 @@ func remedies(q Query, r Enforcement, answer v1alpha1.ReleaseCheckStatus) []meta
 	}
 	name := v1alpha1.ReleaseCheckName(q.Kind, q.Name, q.Release.Version)
 	return []metav1.StatusCause{
-		{Type: CauseRepair, Message: "change the pod template"},
+		{Type: CauseChange, Message: "change the pod template"},
 		{Type: CauseRetry, Message: fmt.Sprintf("apply it again after %s, when the server is asked again",
 			answer.Time.Add(AnswerTTL).UTC().Format(time.TimeOnly+"Z07:00"))},
 		{Type: CauseJudge, Message: fmt.Sprintf("users who may update releasechecks in namespace %s can pass this version: "+

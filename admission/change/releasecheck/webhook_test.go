@@ -58,11 +58,11 @@ func TestTheAnswerOfTheServerAdmitsOrDeniesARelease(t *testing.T) {
 			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", message: "admitted unchecked", stored: "VerdictTimedOut",
 		},
 		"a timeout of the published server is denied by policy Fail": {
-			script: `{}`, policy: "Fail", reason: "ReleaseUnchecked", message: "did not complete in time", stored: "VerdictTimedOut",
+			script: `{}`, policy: "Fail", reason: "ReleaseUnchecked", message: "retrieve did not confirm it", stored: "VerdictTimedOut",
 		},
 		"an exception is no verdict": {
 			script: `{"checks":[{"match":{"step":"RELEASE"},"then":{"ending":"exception"}}]}`,
-			policy: "Fail", reason: "ReleaseUnchecked", message: "did not complete in time", stored: "VerdictTimedOut",
+			policy: "Fail", reason: "ReleaseUnchecked", message: "retrieve did not confirm it", stored: "VerdictTimedOut",
 		},
 		"an unknown verdict is no verdict": {
 			script: `{"checks":[{"match":{"step":"RELEASE"},"then":{"verdict":"xyz"}}]}`,
@@ -149,7 +149,7 @@ func TestADenialNamesItsReasonAndTheAlternatives(t *testing.T) {
 			t.Errorf("cause %s has no message", c.Type)
 		}
 	}
-	if diff := cmp.Diff([]metav1.CauseType{CauseVerdict, CauseRepair, CauseRetry, CauseJudge, CauseContact}, causes); diff != "" {
+	if diff := cmp.Diff([]metav1.CauseType{CauseVerdict, CauseChange, CauseRetry, CauseJudge, CauseContact}, causes); diff != "" {
 		t.Error(diff)
 	}
 	e := w.sent.Sent(events.TypeReleaseDenied)[0]

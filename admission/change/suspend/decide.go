@@ -41,7 +41,7 @@ type Input struct {
 	BypassAuthorized bool
 	// Succeeded: the version of the new template succeeded in this workload.
 	Succeeded bool
-	// HistoryUnknown: looking up Succeeded failed.
+	// HistoryUnknown: the lookup of Succeeded failed.
 	HistoryUnknown bool
 }
 
@@ -92,7 +92,7 @@ func Decide(in Input) Decision {
 		return deny(in, "a repair of this suspension was already admitted; "+
 			"remove the annotation "+v1alpha1.BypassAnnotation+" to allow another")
 	case in.TemplateChanged && in.HistoryUnknown:
-		return deny(in, "looking up whether this version succeeded failed: try again")
+		return deny(in, "Breakwater could not find out whether this version succeeded before: try again")
 	case in.TemplateChanged, in.HoldChanged:
 		return deny(in, "")
 	case in.FailedTraffic:
@@ -150,7 +150,7 @@ func Authorize(d Decision, in Input, user, namespace string, review Authorizatio
 	permission := fmt.Sprintf("the verb %q on changeworkloads.%s in namespace %s",
 		v1alpha1.BypassVerb, v1alpha1.GroupName, namespace)
 	if review.Err != nil {
-		return deny(in, fmt.Sprintf("%s requires %s; checking whether %s has it failed: %v; try again", action, permission, user, review.Err))
+		return deny(in, fmt.Sprintf("%s requires %s; Breakwater could not check whether %s has this permission: %v; try again", action, permission, user, review.Err))
 	}
 	reason := ""
 	if review.Reason != "" {

@@ -28,7 +28,7 @@ func TestDecide(t *testing.T) {
 	const (
 		used    = fixed + ": a repair of this suspension was already admitted; remove the annotation altershield.defense.antgroup.com/bypass to allow another"
 		traffic = fixed + ": spec.traffic sends requests to a Revision that failed its check; name another Revision, or release a repair: its success restores the traffic"
-		unknown = fixed + ": looking up whether this version succeeded failed: try again"
+		unknown = fixed + ": Breakwater could not find out whether this version succeeded before: try again"
 	)
 	for name, tc := range map[string]struct {
 		in   Input // of a suspended Deployment, with blocking on

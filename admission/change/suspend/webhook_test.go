@@ -186,7 +186,7 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 		},
 		"release, history unknown": {
 			old: build(versioned(1), held), new: build(versioned(1), held, image("busybox:0")), unknown: true, reason: v1alpha1.ReasonReleaseDenied,
-			message: fixed + ": looking up whether this version succeeded failed: try again",
+			message: fixed + ": Breakwater could not find out whether this version succeeded before: try again",
 		},
 		"repair without an answer of the mutating webhook": {
 			old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), skipped: true, reason: v1alpha1.ReasonReleaseDenied,
@@ -392,7 +392,7 @@ func TestABypassRequiresPermission(t *testing.T) {
 		lacking = fixed + `: a repair requires the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default, ` +
 			"which alice does not have (no RBAC); an administrator of the namespace can grant ClusterRole breakwater-bypass"
 		unknown = fixed + `: a repair requires the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default; ` +
-			"checking whether alice has it failed: too slow; try again"
+			"Breakwater could not check whether alice has this permission: too slow; try again"
 	)
 	for name, tc := range map[string]struct {
 		old, new *appsv1.Deployment

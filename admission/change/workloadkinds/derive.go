@@ -19,12 +19,12 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// HoldCondition is the name of the only matchCondition that differs between kinds.
+// HoldCondition is the name of the matchCondition whose expression depends on the kind.
 const HoldCondition = "releases-or-ends-the-hold"
 
 // DeploymentCondition is the name of the matchCondition that only the mutating webhook of
-// Deployments has: it leaves those of Knative Services out. Nothing prevents a user from planting
-// a Revision as the owner of another kind.
+// Deployments has: it leaves those of Knative Services out. Other kinds do not have it: a user
+// could make a Revision the owner of such a workload and so evade the webhook.
 const DeploymentCondition = "is-not-of-a-knative-service"
 
 // DeriveMutating returns a mutating webhook with the name and rules of a kind.
