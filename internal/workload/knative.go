@@ -166,7 +166,7 @@ func (w *Workload) readKnative(content map[string]any) error {
 			w.Traffic = append(w.Traffic, fields)
 		}
 	}
-	w.ReplacesPods = false // Serving sends traffic to a Revision only when it is Ready
+	w.ReplacesGradually = false // Serving replaces no pods: it moves the traffic when a Revision is Ready
 	depth, value := find(content, templateAnnotations)
 	annotations, _ := value.(map[string]any)
 	of := func(key string) string { text, _ := annotations[key].(string); return text }

@@ -23,9 +23,10 @@ type Workload struct {
 	Template corev1.PodTemplateSpec
 	// Replicas is the desired number of pods.
 	Replicas int32
-	// ReplacesPods: the workload's controller replaces pods of an old version by
-	// itself. False for the strategies Recreate and OnDelete.
-	ReplacesPods bool
+	// ReplacesGradually: the workload's controller replaces the pods of an old version by
+	// itself, some at a time. False for the strategies Recreate and OnDelete, and for
+	// Knative Services.
+	ReplacesGradually bool
 	// OnDelete: it replaces a pod only after the pod was deleted.
 	OnDelete bool
 	// InProgress: pods are still to be replaced, even if the rollout is held.
@@ -120,14 +121,14 @@ func read(kind Kind, raw []byte, content map[string]any) (*Workload, error) {
 	s.Status.revisionReady = kind.Counts == CountRevision && revisionReady(content)
 	c := countsOf(kind, s)
 	w := &Workload{
-		Kind:         kind,
-		ObjectMeta:   s.Metadata,
-		Template:     s.Spec.Template,
-		Replicas:     c.wanted,
-		ReplacesPods: replacesPods(s.Spec.Strategy) && replacesPods(s.Spec.UpdateStrategy),
-		InProgress:   c.inProgress(),
-		Complete:     c.complete(),
-		counts:       c,
+		Kind:              kind,
+		ObjectMeta:        s.Metadata,
+		Template:          s.Spec.Template,
+		Replicas:          c.wanted,
+		ReplacesGradually: replacesGradually(s.Spec.Strategy) && replacesGradually(s.Spec.UpdateStrategy),
+		InProgress:        c.inProgress(),
+		Complete:          c.complete(),
+		counts:            c,
 	}
 	w.OnDelete = s.Spec.UpdateStrategy.Type == "OnDelete"
 	w.holdDepth, w.HoldValue = find(content, kind.Hold.Path)
@@ -206,9 +207,9 @@ func countsOf(kind Kind, s object) counts {
 	return c
 }
 
-// replacesPods reports whether the controller replaces pods by itself. Custom kinds have further
-// strategies that do so, such as InPlaceIfPossible.
-func replacesPods(s strategy) bool { return s.Type != "Recreate" && s.Type != "OnDelete" }
+// replacesGradually reports whether the controller replaces pods by itself, some at a time. Custom
+// kinds have further strategies that do so, such as InPlaceIfPossible.
+func replacesGradually(s strategy) bool { return s.Type != "Recreate" && s.Type != "OnDelete" }
 
 // normalizeNumber converts the whole numbers of all decoders to int64.
 func normalizeNumber(value any) any {

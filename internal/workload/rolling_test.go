@@ -8,7 +8,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-func TestWhichStrategiesReplacePodsOneAfterTheOther(t *testing.T) {
+func TestWhichStrategiesReplacePodsGradually(t *testing.T) {
 	for strategy, want := range map[string]bool{
 		"": true, "RollingUpdate": true, "ReCreate": true, "InPlaceIfPossible": true, // the last two are of CloneSets
 		"Recreate": false, "OnDelete": false,
@@ -21,8 +21,8 @@ func TestWhichStrategiesReplacePodsOneAfterTheOther(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if w.ReplacesPods != want {
-				t.Errorf("%s %q: ReplacesPods %t, want %t", field, strategy, w.ReplacesPods, want)
+			if w.ReplacesGradually != want {
+				t.Errorf("%s %q: ReplacesGradually %t, want %t", field, strategy, w.ReplacesGradually, want)
 			}
 		}
 	}

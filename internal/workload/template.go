@@ -20,8 +20,9 @@ import (
 // Go types: empty fields appear or disappear, and quantities change from 1000m to 1.
 //
 // The same meaning is the same version, so a template without a change keeps its
-// version. Fields that our types lack do not change the version; they are compared as
-// they are written, except that null equals an absent field.
+// version. Fields that our types lack do not change the version, except those of a Knative
+// Service (DecodeTemplate); they are compared as they are written, except that null equals an
+// absent field.
 //
 // An empty object differs from an absent one where it does in Kubernetes: the
 // namespaceSelector {} selects all namespaces, and no namespaceSelector selects one.

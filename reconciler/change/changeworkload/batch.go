@@ -35,7 +35,7 @@ func decideBatches(in Input) (out [][]v1alpha1.PodSummary, next time.Time) {
 		waiting = waiting[size:]
 	}
 	if len(waiting) == 0 {
-		return out, noPodDeadline(in)
+		return out, noBatchDeadline(in)
 	}
 	since := in.Now
 	for _, p := range waiting {
@@ -76,9 +76,9 @@ func hasPendingCall(c *v1alpha1.ChangePod) bool {
 	return pre.Outcome() != v1alpha1.OutcomeFail && post == nil && c.Status.SubmissionOf(v1alpha1.StagePost) == nil
 }
 
-// noPodDeadline is when the phase becomes TimeOutPreThreshold because no further pod was
-// finished; zero if that time has passed. The release does not fail then.
-func noPodDeadline(in Input) time.Time {
+// noBatchDeadline is when the phase becomes TimeOutPreThreshold because no batch was
+// created; zero if that time has passed. The release does not fail then.
+func noBatchDeadline(in Input) time.Time {
 	if due := lastProgressTime(in).Add(in.Settings.WaitThreshold); in.Now.Before(due) {
 		return due
 	}

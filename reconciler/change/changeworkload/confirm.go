@@ -22,11 +22,11 @@ const maxTries = 5
 // errStaleCache means that the decision was based on a stale cache.
 var errStaleCache = errors.New("the cache is stale")
 
-// confirm suspends or holds the workload, or ends that, if the decision is the same on the
-// objects of the API server. With a stale cache, an existing hold would look like a
-// pause by a person, and a new fail like an overruled one. Both actions are rare, so
-// the additional reads cost little.
-func (r *Reconciler) confirm(ctx context.Context, in Input, w *workload.Workload, action Action) error {
+// actIfConfirmed suspends, holds or resumes the workload, or moves its traffic, if the decision
+// is the same on the workload of the API server and, for a resume, on its release and batches.
+// With a stale cache, an existing hold would look like a pause by a person, and a new fail like
+// an overruled one. These actions are rare, so the additional reads cost little.
+func (r *Reconciler) actIfConfirmed(ctx context.Context, in Input, w *workload.Workload, action Action) error {
 	if action == ActionResume {
 		var err error
 		if in, err = r.readRelease(ctx, in); err != nil {

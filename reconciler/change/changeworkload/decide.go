@@ -126,7 +126,7 @@ type Decision struct {
 func Decide(in Input) Decision {
 	d := decideRelease(in)
 	d.Probation = probationOf(in, d.Phase)
-	d.Deadline = earliest(d.Deadline, lookAfter(d.Probation, in.Now))
+	d.Deadline = earliest(d.Deadline, futureLook(d.Probation, in.Now))
 	return d
 }
 
@@ -141,7 +141,7 @@ func decideRelease(in Input) Decision {
 		return d
 	case !isCurrent(in):
 		// A release that is not current never changes the workload.
-		d.Phase, d.Reason, d.Detail = c.Status.Phase, succeededReason(c), succeededMessage(c)
+		d.Phase, d.Reason, d.Detail = c.Status.Phase, reasonOfSucceeded(c), messageOfSucceeded(c)
 		if isNew(c) {
 			d.Reason, d.Detail = v1alpha1.ReasonReleasePending, "the cache does not show the workload at this version and attempt yet"
 		}
@@ -184,12 +184,12 @@ func decideRelease(in Input) Decision {
 		return d
 	case c.Status.Phase == v1alpha1.ReleaseSuccess && !succeededWithoutPods(in):
 		// Pods that were created after the release ended are not part of it.
-		d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseSuccess, succeededReason(c), succeededMessage(c)
+		d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseSuccess, reasonOfSucceeded(c), messageOfSucceeded(c)
 		d.Action = successAction(in)
 		d.Order = decideClose(in, v1alpha1.OrderSuccess)
 		return d
 	case c.Status.Phase == v1alpha1.ReleaseFailed && ended(c):
-		d.Phase, d.Reason, d.Detail = c.Status.Phase, succeededReason(c), succeededMessage(c)
+		d.Phase, d.Reason, d.Detail = c.Status.Phase, reasonOfSucceeded(c), messageOfSucceeded(c)
 		d.Order = decideClose(in, v1alpha1.OrderCancel)
 		if in.Workload.Complete {
 			// The version is not judged, so nothing else could end a suspension
@@ -321,7 +321,7 @@ func decideRunning(in Input, d Decision) (v1alpha1.ReleasePhase, string, string)
 	missing := len(d.Pods.Preparing) > 0 || len(d.Pods.Passed) < int(in.Workload.Replicas)
 	if missing && !in.Now.Before(lastProgressTime(in).Add(in.Settings.WaitThreshold)) {
 		return v1alpha1.ReleaseTimeOutPre, v1alpha1.ReasonRollingOut,
-			"no further pod became Ready for " + in.Settings.WaitThreshold.String() + " (wait-threshold): " + d.Pods.summary()
+			"no batch was created for " + in.Settings.WaitThreshold.String() + " (wait-threshold): " + d.Pods.summary()
 	}
 	return v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut, d.Pods.summary()
 }
@@ -342,9 +342,10 @@ func (d *Decision) timeOut(in Input) {
 	}
 }
 
-// orderDeadline is when an order that the server has not accepted counts as not
-// accepted. order-timeout counts from the first call. Until then submit-timeout counts
-// from the first wake-up; zero means never, while the call waits in our queue.
+// orderDeadline is until when Breakwater waits for the server to accept the order; then
+// no-verdict decides, and the reason is OrderNotAccepted instead of OrderPending.
+// order-timeout counts from the first call; until there is one, submit-timeout counts from
+// the first wake-up. Zero means that the wait has no end yet: the call waits in our queue.
 func orderDeadline(in Input) time.Time {
 	requested, ok := in.ChangeWorkload.Status.Order.Requested()
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
@@ -402,12 +403,12 @@ func succeededWithoutPods(in Input) bool { return len(in.ChangePods) == 0 && len
 // it and judges nothing.
 func checkLost(in Input) bool {
 	c := in.ChangeWorkload
-	return suspendedByRelease(in) && (isNew(c) || succeededReason(c) == v1alpha1.ReasonFailedCheckLost)
+	return suspendedByRelease(in) && (isNew(c) || reasonOfSucceeded(c) == v1alpha1.ReasonFailedCheckLost)
 }
 
 // isNew reports whether the ChangeWorkload has no decision yet.
 func isNew(c *v1alpha1.ChangeWorkload) bool {
-	reason := succeededReason(c)
+	reason := reasonOfSucceeded(c)
 	return c.Status.Phase == v1alpha1.ReleaseInit && (reason == "" || reason == v1alpha1.ReasonReleasePending)
 }
 

@@ -32,7 +32,7 @@ func (r *Reconciler) publish(ctx context.Context, in Input, next *v1alpha1.Chang
 	}
 	progressed := false
 	switch next.Status.Phase {
-	case old: // progress is not delayed until the next interval
+	case old: // only a condition that became False is sent at once; sendProgress sends the rest, once an interval
 		progressed = becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadJudged) || becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadOrderJudged)
 	case v1alpha1.ReleaseInit, v1alpha1.ReleaseRunning, v1alpha1.ReleaseTimeOutPre:
 		progressed = true

@@ -95,9 +95,9 @@ func probationSeconds(c *v1alpha1.ChangePod) int32 {
 	return 0
 }
 
-// lookAfter returns the time of the next look if it is in the future. A look that is due is no
+// futureLook returns the time of the next look if it is in the future, else zero. A look that is due is no
 // deadline: it has wake-ups until it is made.
-func lookAfter(p *v1alpha1.Probation, now time.Time) time.Time {
+func futureLook(p *v1alpha1.Probation, now time.Time) time.Time {
 	if p == nil || p.NextLookTime == nil || !p.NextLookTime.After(now) {
 		return time.Time{}
 	}

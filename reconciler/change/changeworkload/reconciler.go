@@ -126,7 +126,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 		d.Batches = nil // no event of a new batch will reconcile again
 	}
 	// Verdicts and the order do not wait for batches that cannot be created.
-	again, err := r.follow(ctx, in, d, w)
+	again, err := r.writeAndSend(ctx, in, d, w)
 	if err != nil {
 		return errors.Join(err, createErr)
 	}
@@ -141,9 +141,9 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	return nil
 }
 
-// follow writes and sends what follows from a decision. It returns the time until the next
+// writeAndSend writes and sends what follows from a decision. It returns the time until the next
 // decision, or 0 if an event triggers that.
-func (r *Reconciler) follow(ctx context.Context, in Input, d Decision, w *workload.Workload) (time.Duration, error) {
+func (r *Reconciler) writeAndSend(ctx context.Context, in Input, d Decision, w *workload.Workload) (time.Duration, error) {
 	again, err := r.writeStatus(ctx, in, d, w)
 	if apierrs.IsConflict(err) || apierrs.IsNotFound(err) {
 		return staleCacheRetry, nil
@@ -235,7 +235,7 @@ func (r *Reconciler) act(ctx context.Context, in Input, w *workload.Workload, ac
 	case ActionNone:
 		return nil
 	case ActionSuspend, ActionMoveTraffic, ActionHold, ActionResume:
-		if err := r.confirm(ctx, in, w, action); err != nil {
+		if err := r.actIfConfirmed(ctx, in, w, action); err != nil {
 			return err
 		}
 	case ActionSetDefenseStatus:

@@ -228,14 +228,16 @@ func setInfo(m apis.ConditionManager, t apis.ConditionType, s corev1.ConditionSt
 	m.SetCondition(apis.Condition{Type: t, Status: s, Severity: apis.ConditionSeverityInfo, Reason: reason, Message: message})
 }
 
-func succeededReason(c *v1alpha1.ChangeWorkload) string {
+// reasonOfSucceeded returns the reason of condition Succeeded, whatever its status is.
+func reasonOfSucceeded(c *v1alpha1.ChangeWorkload) string {
 	if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond != nil {
 		return cond.Reason
 	}
 	return ""
 }
 
-func succeededMessage(c *v1alpha1.ChangeWorkload) string {
+// messageOfSucceeded returns the message of condition Succeeded, whatever its status is.
+func messageOfSucceeded(c *v1alpha1.ChangeWorkload) string {
 	if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond != nil {
 		return cond.Message
 	}

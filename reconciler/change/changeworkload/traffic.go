@@ -42,8 +42,8 @@ func failedRevisions(release v1alpha1.Release, deployments []*workload.Workload)
 type Successes struct {
 	// Saved are the templates of versions that succeeded. They outlive the ChangeWorkloads.
 	Saved []savedtemplate.Saved
-	// Releases are the ChangeWorkloads of the Service. A version may have succeeded, or failed its
-	// check, and its template is saved, or deleted, later.
+	// Releases are the ChangeWorkloads of the Service. They are needed besides Saved, because a
+	// template is saved some time after its version succeeded, and deleted some time after it failed.
 	Releases []*v1alpha1.ChangeWorkload
 }
 

@@ -32,8 +32,8 @@ func changedImages(of *corev1.PodSpec, entries []metav1.ManagedFieldsEntry) (cor
 			continue
 		}
 		s, t := owned.Spec, owned.Spec.Template.Spec
-		changed.Containers = append(changed.Containers, withoutImage(of.Containers, s.Containers, t.Containers)...)
-		changed.InitContainers = append(changed.InitContainers, withoutImage(of.InitContainers, s.InitContainers, t.InitContainers)...)
+		changed.Containers = append(changed.Containers, imageNotOwned(of.Containers, s.Containers, t.Containers)...)
+		changed.InitContainers = append(changed.InitContainers, imageNotOwned(of.InitContainers, s.InitContainers, t.InitContainers)...)
 	}
 	if len(changed.Containers)+len(changed.InitContainers) == 0 {
 		return changed, nil
@@ -69,9 +69,9 @@ type ownedContainers struct {
 	InitContainers map[string]map[string]json.RawMessage `json:"f:initContainers"`
 }
 
-// withoutImage returns the containers of which an entry has the name, but not the image. The
-// entry is that of a pod or that of a ReplicaSet.
-func withoutImage(all []corev1.Container, entry ...map[string]map[string]json.RawMessage) []corev1.Container {
+// imageNotOwned returns the containers of which an entry owns the name, but not the image, each
+// with its name and image. The entry is that of a pod or that of a ReplicaSet.
+func imageNotOwned(all []corev1.Container, entry ...map[string]map[string]json.RawMessage) []corev1.Container {
 	var out []corev1.Container
 	for i := range all {
 		key := `k:{"name":"` + all[i].Name + `"}`

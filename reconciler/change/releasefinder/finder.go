@@ -197,14 +197,14 @@ func (f *Finder) podsOfReplicaSets(w *workload.Workload, release v1alpha1.Releas
 	return out, nil
 }
 
-// Carriers returns how many revisions of a workload have a version.
-func (f *Finder) Carriers(w *workload.Workload, version string) (int, error) {
+// CountRevisions returns how many revisions of a workload have the version.
+func (f *Finder) CountRevisions(w *workload.Workload, version string) (int, error) {
 	if version == "" {
 		return 0, nil
 	}
 	n := 0
-	count := func(carried string) {
-		if carried == version {
+	count := func(v string) {
+		if v == version {
 			n++
 		}
 	}

@@ -175,7 +175,7 @@ func TestReleaseOfAPodOwnedByItsWorkload(t *testing.T) {
 	}
 }
 
-func TestCarriersOfAVersion(t *testing.T) {
+func TestRevisionsOfAVersionAreCounted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		revisions []*appsv1.ControllerRevision
 		want      int
@@ -185,8 +185,8 @@ func TestCarriersOfAVersion(t *testing.T) {
 		"webhook missed a template after the opt-in": {[]*appsv1.ControllerRevision{made(t, "a", "a", nil), made(t, "b", "b", releaseAnnotations(t, "a", 0))}, 2},
 	} {
 		f, w := newFinder(t, "a", 1, tc.revisions...)
-		if got, err := f.Carriers(w, version(t, "a")); err != nil || got != tc.want {
-			t.Errorf("%s: %d carriers, %v; want %d", name, got, err, tc.want)
+		if got, err := f.CountRevisions(w, version(t, "a")); err != nil || got != tc.want {
+			t.Errorf("%s: %d revisions, %v; want %d", name, got, err, tc.want)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 // recordStatus writes the rollback to the status of the ChangeWorkload that was
 // rolled back, with the announcement of the CloudEvent. It follows from the rollback annotation of
-// the workload, so a process that died after the rollback completes it later.
+// the workload, so if the process dies after the rollback, the next leader writes the status.
 func (r *Reconciler) recordStatus(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload) error {
 	rollback := v1alpha1.RollbackOf(w.Annotations)
 	if rollback == nil || rollback.From() != c.Release() || c.Status.Rollback != nil {

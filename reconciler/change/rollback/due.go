@@ -32,9 +32,9 @@ type Situation struct {
 	Began time.Time
 	// Current: the release is the workload's current one.
 	Current bool
-	// ReplacesPods: the strategy lets the controller replace pods. PausedOrHeld: the rollout
-	// is stopped, by Breakwater or a user. Complete: the rollout is complete.
-	ReplacesPods, PausedOrHeld, Complete bool
+	// ReplacesGradually is that of the workload. PausedOrHeld: the rollout is stopped, by
+	// Breakwater or a user. Complete: the rollout is complete.
+	ReplacesGradually, PausedOrHeld, Complete bool
 	// Last is the last rollback and Request the rollback request of a person;
 	// nil if there is none. RequestMalformed: the request cannot be parsed.
 	Last             *v1alpha1.Rollback
@@ -102,7 +102,7 @@ func (s Situation) failed() Cause {
 // stuck decides for a release that has not ended: it is stuck if a pod has had a fault for
 // HealAfter, and no pod became Ready in that time.
 func (s Situation) stuck() Cause {
-	if !s.Settings.SelfHealing || !s.ReplacesPods || s.PausedOrHeld || s.Complete {
+	if !s.Settings.SelfHealing || !s.ReplacesGradually || s.PausedOrHeld || s.Complete {
 		return Cause{}
 	}
 	late := s.Now.Add(-s.Settings.HealAfter)

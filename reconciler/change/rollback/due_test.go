@@ -20,7 +20,7 @@ func underWay() Situation {
 	return Situation{
 		Now: now, Settings: settings.Default(),
 		Release: v1alpha1.Release{Version: "bad", Attempt: 4}, Phase: v1alpha1.ReleaseRunning,
-		Current: true, ReplacesPods: true,
+		Current: true, ReplacesGradually: true,
 		Pods: []Pod{{Name: "web-1", Created: ago(3 * time.Minute), Fault: "ImagePullBackOff"}},
 	}
 }
@@ -97,7 +97,7 @@ func TestARollbackIsDue(t *testing.T) {
 		"not when self-healing is off": {
 			in: but(underWay(), func(s *Situation) { s.Settings.SelfHealing = false })},
 		"not when the strategy replaces no pod by itself, or all at once": {
-			in: but(underWay(), func(s *Situation) { s.ReplacesPods = false })},
+			in: but(underWay(), func(s *Situation) { s.ReplacesGradually = false })},
 		"not when a user paused the rollout": {
 			in: but(underWay(), func(s *Situation) { s.PausedOrHeld = true })},
 		"not when the rollout is complete": {

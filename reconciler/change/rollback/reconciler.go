@@ -136,14 +136,14 @@ func again(err error) error {
 func (r *Reconciler) situation(c *v1alpha1.ChangeWorkload, w *workload.Workload) (Situation, error) {
 	s := Situation{
 		Now: r.clock.Now(), Settings: r.settings(),
-		Release:      c.Release(),
-		Phase:        c.Status.Phase,
-		Current:      at(w, c),
-		ReplacesPods: w.ReplacesPods,
-		PausedOrHeld: w.PausedOrHeld(),
-		Complete:     w.Complete,
-		Last:         v1alpha1.RollbackOf(w.Annotations),
-		Request:      v1alpha1.RollbackRequestOf(w.Annotations),
+		Release:           c.Release(),
+		Phase:             c.Status.Phase,
+		Current:           at(w, c),
+		ReplacesGradually: w.ReplacesGradually,
+		PausedOrHeld:      w.PausedOrHeld(),
+		Complete:          w.Complete,
+		Last:              v1alpha1.RollbackOf(w.Annotations),
+		Request:           v1alpha1.RollbackRequestOf(w.Annotations),
 	}
 	if w.Kind.UpdatesInPlace() {
 		s.Began = c.CreationTimestamp.Time
@@ -191,7 +191,7 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 		return 0, err
 	}
 	if !answered {
-		logging.FromContext(ctx).Warnw("the webhook added no attempt in the dry run; the rollback waits", "version", target.Version)
+		logging.FromContext(ctx).Warnw("the webhook added no attempt; the rollback is tried again later", "version", target.Version)
 		return webhookRetry, nil
 	}
 	r.announce(ctx, w, cause, target)

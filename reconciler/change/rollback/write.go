@@ -34,10 +34,11 @@ func newRollback(s Situation, cause Cause, target Target) v1alpha1.Rollback {
 }
 
 // write patches the template, on condition that version, attempt and generation are
-// unchanged (the generation reveals a template that the webhook has not seen). A dry
-// run comes first. If the webhook does not add the new attempt to its result, answered
-// is false and nothing is written: a rollback without a new attempt is not a
-// release of its own and would stay held.
+// unchanged (the generation reveals a template that the webhook has not seen). answered
+// is false if the webhook did not add the new attempt. A dry run comes first, so that
+// usually nothing is written then: a rollback without a new attempt is not a release of its
+// own and would stay held. If the webhook misses only the second call, the template is
+// written without a new attempt.
 func (r *Reconciler) write(ctx context.Context, w *liveworkload.Workload, rollback v1alpha1.Rollback, target Target) (answered bool, err error) {
 	body, err := patchOf(w, rollback, target)
 	if err != nil {

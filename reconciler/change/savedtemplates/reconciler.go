@@ -134,8 +134,8 @@ func gather(c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) Input {
 	return in
 }
 
-// save saves the template, then deletes those beyond the limit, then records it
-// in the status, so that a process that dies in between repeats it.
+// save saves the template, then deletes those beyond the limit, then records it in the
+// status: if the process dies in between, the next leader repeats all of it.
 func (r *Reconciler) save(ctx context.Context, c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) error {
 	saved, err := savedtemplate.List(ctx, r.kube, w.Workload)
 	if err != nil {

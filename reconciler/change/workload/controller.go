@@ -96,7 +96,7 @@ func watch(ctx context.Context, must wiring.Must, impl *controller.Impl) {
 			return
 		}
 		if of, isPart := workloads.ServiceOf(w); isPart {
-			impl.EnqueueKey(workloadinformer.QueueKey(workload.KnativeService, w.Namespace, of.Name)) // see Input.Carriers
+			impl.EnqueueKey(workloadinformer.QueueKey(workload.KnativeService, w.Namespace, of.Name)) // see Input.RevisionCount
 			return
 		}
 		impl.EnqueueKey(workloadinformer.QueueKey(w.Kind, w.Namespace, w.Name))
@@ -128,7 +128,7 @@ func watch(ctx context.Context, must wiring.Must, impl *controller.Impl) {
 		UpdateFunc: onChange(endDiffers, enqueueController),
 		DeleteFunc: enqueueController,
 	})
-	// A revision may carry the version of another one: see Input.Carriers.
+	// A revision may have the version of another one: see Input.RevisionCount.
 	must.Watch(replicasetinformer.Get(ctx).Informer(), cache.FilteringResourceEventHandler{
 		FilterFunc: optedIn,
 		Handler: cache.ResourceEventHandlerFuncs{

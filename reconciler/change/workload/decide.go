@@ -32,10 +32,10 @@ type Input struct {
 	Known   bool
 	// Computed is the version computed from the current template.
 	Computed string
-	// Carriers is how many revisions of the workload have Label as their
+	// RevisionCount is how many revisions of the workload have Label as their
 	// version. Revisions differ in their templates, so more than one means that
 	// a template bypassed the webhook with the version of another.
-	Carriers int
+	RevisionCount int
 	// Named is the ChangeWorkload with the name of this release, or nil.
 	Named *v1alpha1.ChangeWorkload
 	// Owned are all ChangeWorkloads of the workload, including Named.
@@ -107,7 +107,7 @@ func Decide(in Input) Decision {
 		return Decision{Touch: TouchUnversioned}
 	}
 	d := Decision{}
-	if in.Computed != in.Label && in.Carriers > 1 {
+	if in.Computed != in.Label && in.RevisionCount > 1 {
 		d.Touch = TouchSkipped
 	}
 	switch c := in.Named; {

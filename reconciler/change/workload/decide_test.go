@@ -29,7 +29,7 @@ func TestDecide(t *testing.T) {
 	// A Deployment that the webhook has seen, at its second attempt.
 	input := func(change func(*Input)) Input {
 		in := Input{
-			OptedIn: true, Kind: workload.Deployment, UID: "d", Label: "v1", Computed: "v1", Carriers: 1,
+			OptedIn: true, Kind: workload.Deployment, UID: "d", Label: "v1", Computed: "v1", RevisionCount: 1,
 			Release: v1alpha1.Release{Version: "v1", Attempt: 2}, Known: true,
 		}
 		if change != nil {
@@ -160,11 +160,11 @@ func TestDecide(t *testing.T) {
 			in: input(func(in *Input) { in.Computed, in.Named = "v2", running }),
 		},
 		"a template that came past the webhook, seen by two ReplicaSets of one version, is touched": {
-			in:   input(func(in *Input) { in.Computed, in.Carriers, in.Named = "v2", 2, running }),
+			in:   input(func(in *Input) { in.Computed, in.RevisionCount, in.Named = "v2", 2, running }),
 			want: Decision{Touch: TouchSkipped},
 		},
 		"two ReplicaSets of one version are no touch when the version is right": {
-			in: input(func(in *Input) { in.Carriers, in.Named = 2, running }),
+			in: input(func(in *Input) { in.RevisionCount, in.Named = 2, running }),
 		},
 	}
 	for name, tc := range tests {

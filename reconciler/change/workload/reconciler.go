@@ -42,10 +42,10 @@ import (
 // still terminating.
 const staleCacheRetry = time.Second
 
-// carriers counts revisions of workloads.
-type carriers interface {
-	// Carriers returns how many revisions of a workload have a version.
-	Carriers(w *workload.Workload, version string) (int, error)
+// revisionCounter counts revisions of workloads.
+type revisionCounter interface {
+	// CountRevisions returns how many revisions of a workload have the version.
+	CountRevisions(w *workload.Workload, version string) (int, error)
 }
 
 // Reconciler creates and deletes ChangeWorkloads of workloads.
@@ -55,7 +55,7 @@ type Reconciler struct {
 	dynamic         dynamic.Interface
 	client          versioned.Interface
 	workloads       *workloadinformer.Watch
-	revisions       carriers
+	revisions       revisionCounter
 	namespaces      corelisters.NamespaceLister
 	changeWorkloads listers.ChangeWorkloadLister
 	// settings returns the settings in force.
@@ -79,7 +79,7 @@ var (
 func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	w, err := r.workloads.Leading(r.IsLeaderFor, key)
 	if err != nil || w == nil {
-		return err // without a workload nil: the garbage collector deletes what it owned
+		return err // nil if the workload does not exist: the garbage collector deletes what it owned
 	}
 	facts, err := r.gather(w)
 	if err != nil {
@@ -128,7 +128,7 @@ func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 	if in.Computed, err = workload.Version(w.Kind, &w.Template); err != nil {
 		return Input{}, controller.NewPermanentError(err)
 	}
-	if in.Carriers, err = r.revisions.Carriers(w, in.Label); err != nil {
+	if in.RevisionCount, err = r.revisions.CountRevisions(w, in.Label); err != nil {
 		return Input{}, err
 	}
 	all, err := r.changeWorkloads.ChangeWorkloads(w.Namespace).List(labels.Everything())

@@ -80,7 +80,7 @@ func withoutUID(c *v1alpha1.ChangeWorkload) *v1alpha1.ChangeWorkload {
 // oneEach reports one revision per version.
 type oneEach struct{}
 
-func (oneEach) Carriers(*workload.Workload, string) (int, error) { return 1, nil }
+func (oneEach) CountRevisions(*workload.Workload, string) (int, error) { return 1, nil }
 
 // newTestReconciler returns a Reconciler with caches and a fake API server that have the
 // objects of the row.
