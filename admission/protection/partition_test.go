@@ -92,11 +92,11 @@ func TestBothWebhooksMatchTheSameDeletionsOfPods(t *testing.T) {
 	if rest := expressions(flows, budgets); len(rest) > 0 {
 		t.Errorf("only flow control has %v", rest)
 	}
-	finished := pod(func(_, _, s object) { s["phase"] = "Failed" })
+	completed := pod(func(_, _, s object) { s["phase"] = "Failed" })
 	for _, req := range []object{
 		request("DELETE", "pods", "", alice), request("DELETE", "pods", "", node), request("CREATE", "pods", "eviction", alice),
 	} {
-		for _, old := range []any{pod(nil), finished, nil} {
+		for _, old := range []any{pod(nil), completed, nil} {
 			vars := object{"request": req, "object": nil, "oldObject": old}
 			if !admissiontest.Matches(t, expressions(budgets, flows), vars) {
 				t.Errorf("the conditions that only budgets have exclude %v", req)

@@ -116,7 +116,7 @@ func (e Effect) state(p *corev1.Pod) effectState {
 		if e.Before == deadlineHash(p) {
 			return effectOpen
 		}
-		return effectPending // until the pod is finished
+		return effectPending // until the pod is completed
 	}
 	id := containerIDs(p)[e.Container] // empty while a container is created
 	replaced := id != "" && hash(id) != e.ContainerID

@@ -69,7 +69,7 @@ func (b Breaker) Message(of *v1alpha1.DeletionShares) string {
 	}
 	text += fmt.Sprintf("%d deletions in %s (limit %d)", b.Exceeded.Used, b.Exceeded.Rule.Text, b.Exceeded.Rule.Limit)
 	if b.Median > 0 {
-		text += fmt.Sprintf(", %.1f times the median", b.Ratio())
+		text += fmt.Sprintf(", %.1f times the median of the seven windows before", b.Ratio())
 	}
 	if b.RoomTime.IsZero() {
 		text += "; no deletion " + is + " allowed until the limit is raised"

@@ -30,20 +30,20 @@ type Limits struct {
 // valuePattern matches a valid limit.
 var valuePattern = regexp.MustCompile(`^([0-9]{1,9}|(100|[0-9]{1,2})%)$`)
 
-// Decide decides the limits of the budget of a kind (PUBAnnotation or PDBAnnotation); nil if no
-// budget is requested. The workload's annotation takes precedence over the namespace's, then
+// Decide decides the limits of the budget that an annotation (PUBAnnotation or PDBAnnotation)
+// asks for; nil if no budget is requested. The workload's annotation takes precedence over the namespace's, then
 // the strategy's maxUnavailable, then the cluster's default. An invalid value is an error, and
 // the existing budget stays.
-func Decide(kind string, workload, namespace map[string]string, strategyMaxUnavailable *intstr.IntOrString, cluster Limits) (*Limits, error) {
-	value, ok := workload[kind]
+func Decide(annotation string, workload, namespace map[string]string, strategyMaxUnavailable *intstr.IntOrString, cluster Limits) (*Limits, error) {
+	value, ok := workload[annotation]
 	if !ok {
-		value = namespace[kind]
+		value = namespace[annotation]
 	}
 	if value != "true" {
 		return nil, nil
 	}
 	for _, from := range []map[string]string{workload, namespace} {
-		limits, err := parseLimits(from, "annotation ", kind+maxUnavailableSuffix, kind+minAvailableSuffix)
+		limits, err := parseLimits(from, "annotation ", annotation+maxUnavailableSuffix, annotation+minAvailableSuffix)
 		if limits != nil || err != nil {
 			return limits, err
 		}

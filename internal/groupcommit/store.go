@@ -30,6 +30,6 @@ type Decision[O, A any] struct {
 	Answers []A
 }
 
-// Decide decides on a group in the order of its requests. It has no side effects:
-// it may be called many times for one group.
+// Decide decides on a group in the order of its requests. It may be called many times for one
+// group, so its side effects must be idempotent.
 type Decide[O, R, A any] func(state O, group []R) Decision[O, A]

@@ -64,8 +64,8 @@ func WithoutSecret(path string) string {
 	return Prefix + webhook
 }
 
-// NextPeriod returns the time until the paths must be replaced.
-func NextPeriod(now time.Time) time.Duration {
+// UntilNextPeriod returns the time until the paths must be replaced.
+func UntilNextPeriod(now time.Time) time.Duration {
 	return now.Truncate(PeriodLength).Add(PeriodLength).Sub(now)
 }
 

@@ -51,7 +51,7 @@ func TestAPathIsRecentForItsPeriodAndTheNeighbors(t *testing.T) {
 			t.Errorf("at a distance of %d periods: %t, want %t", distance, got, want)
 		}
 	}
-	if got := NextPeriod(now); got != 7*time.Minute {
+	if got := UntilNextPeriod(now); got != 7*time.Minute {
 		t.Errorf("the next period begins in %s", got)
 	}
 }

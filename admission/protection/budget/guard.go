@@ -171,7 +171,7 @@ func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 		if blocked := e.blocked(ctx, request); blocked != nil {
 			return blocked
 		}
-		if e.isRepeated(key, b, *request) {
+		if e.useRecentCharge(key, b, *request) {
 			return nil
 		}
 		if done, err := e.carriedOut(ctx, b, *request); err != nil {

@@ -97,7 +97,7 @@ func TestWhatARequestCosts(t *testing.T) {
 		{"evict", func(t *testing.T) *admissionv1.AdmissionRequest { return eviction(t, nil) }, true, false, 429},
 		{"delete a pod that is not Ready", deleted(func(p *corev1.Pod) { p.Status.Conditions = nil }), false, false, 0},
 		{"delete a terminating pod", deleted(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.Now()) }), false, false, 0},
-		{"delete a finished pod", deleted(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), false, false, 0},
+		{"delete a completed pod", deleted(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), false, false, 0},
 		{"delete an exempt pod", deleted(func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.NoProtectAnnotation: "true"} }), false, false, 0},
 		{"delete a pod of another application", deleted(func(p *corev1.Pod) { p.Labels["app"] = "db" }), false, false, 0},
 		{"another image", changed(func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }), false, true, 403},

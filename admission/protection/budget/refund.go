@@ -46,10 +46,10 @@ func (e *evaluation) addCharge(key types.NamespacedName, request budget.Request)
 	}
 }
 
-// isRepeated reports whether the same deletion was allowed recently, so that this
-// request uses its charge too. The reference is added first, so that the charge is
-// not refunded between the check and the answer.
-func (e *evaluation) isRepeated(key types.NamespacedName, b *v1alpha1.PodUnavailableBudget, request budget.Request) bool {
+// useRecentCharge uses the charge of the same deletion if that was allowed recently, and reports
+// whether it was. The reference is added first, so that the charge is not refunded between the
+// check and the answer; if the result is false, it stays and the caller continues with it.
+func (e *evaluation) useRecentCharge(key types.NamespacedName, b *v1alpha1.PodUnavailableBudget, request budget.Request) bool {
 	if e.dryRun {
 		return false
 	}

@@ -75,7 +75,7 @@ func TestANamespaceIsNotDeletedWhileItHasDependents(t *testing.T) {
 		"without a label":                 {shop(nil, nil), []runtime.Object{pod("a", corev1.PodRunning)}, "Admitted", ""},
 		"with another value":              {shop(map[string]string{v1alpha1.DisableCascadingDeletionLabel: "false"}, nil), []runtime.Object{pod("a", corev1.PodRunning)}, "Admitted", ""},
 		"empty":                           {shop(protected, nil), nil, DecisionNoDependents, ""},
-		"with finished pods":              {shop(protected, nil), []runtime.Object{pod("a", corev1.PodSucceeded), pod("b", corev1.PodFailed)}, DecisionNoDependents, ""},
+		"with completed pods":             {shop(protected, nil), []runtime.Object{pod("a", corev1.PodSucceeded), pod("b", corev1.PodFailed)}, DecisionNoDependents, ""},
 		"with an unbound volume claim":    {shop(protected, nil), []runtime.Object{volumeClaim("a", corev1.ClaimPending)}, DecisionNoDependents, ""},
 		"with a terminating volume claim": {shop(protected, nil), []runtime.Object{terminating(volumeClaim("a", corev1.ClaimBound))}, DecisionNoDependents, ""},
 		"with a pod":                      {shop(protected, nil), []runtime.Object{pod("a", corev1.PodRunning)}, DecisionDenied, ": 1 pod would be deleted with it"},

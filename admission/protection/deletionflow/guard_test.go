@@ -72,7 +72,7 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 		"a terminating pod": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return deletion(t, newPod("a", func(p *corev1.Pod) { p.DeletionTimestamp = &now }))
 		}, nil, deletionflow.PodTerminating, 0, 0},
-		"a finished pod": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
+		"a completed pod": {[]runtime.Object{full(nil), shop}, func(t *testing.T) *admissionv1.AdmissionRequest {
 			return deletion(t, newPod("a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))
 		}, nil, deletionflow.PodCompleted, 0, 0},
 		"a pod of a terminating namespace": {[]runtime.Object{full(nil), newNamespace(func(n *corev1.Namespace) { n.DeletionTimestamp = &now })},

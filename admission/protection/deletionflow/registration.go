@@ -92,7 +92,7 @@ func (r *Registration) Reconcile(ctx context.Context, key string) error {
 			return err
 		}
 	}
-	return controller.NewRequeueAfter(webhookpath.NextPeriod(now))
+	return controller.NewRequeueAfter(webhookpath.UntilNextPeriod(now))
 }
 
 func (r *Registration) write(ctx context.Context, config *admissionregistrationv1.ValidatingWebhookConfiguration, want []admissionregistrationv1.ValidatingWebhook) error {

@@ -39,7 +39,7 @@ var now = time.Date(2026, 11, 23, 12, 3, 0, 0, time.UTC)
 // expected reports whether Reconcile may return an error.
 func expected(err error) bool {
 	requeue, after := controller.IsRequeueKey(err)
-	return err == nil || controller.IsSkipKey(err) || requeue && after == webhookpath.NextPeriod(now)
+	return err == nil || controller.IsSkipKey(err) || requeue && after == webhookpath.UntilNextPeriod(now)
 }
 
 func TestWebhooksAreRegisteredWhileAFlowControlExists(t *testing.T) {

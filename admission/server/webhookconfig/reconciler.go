@@ -99,7 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	return controller.NewRequeueAfter(webhookpath.NextPeriod(access.Time))
+	return controller.NewRequeueAfter(webhookpath.UntilNextPeriod(access.Time))
 }
 
 // version returns the resourceVersion of a configuration; empty if it does not exist.

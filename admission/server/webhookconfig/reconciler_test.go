@@ -127,7 +127,7 @@ func withPath(path string) *admissionregistrationv1.MutatingWebhookConfiguration
 // untilTheNextPeriod reports whether err is nil or requeues the key for the next path.
 func untilTheNextPeriod(err error) bool {
 	requeue, after := controller.IsRequeueKey(err)
-	return err == nil || requeue && after == webhookpath.NextPeriod(now)
+	return err == nil || requeue && after == webhookpath.UntilNextPeriod(now)
 }
 
 func TestTheCABundleAndThePathsAreWritten(t *testing.T) {

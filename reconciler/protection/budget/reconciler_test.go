@@ -200,7 +200,7 @@ func TestTheNumbersOfABudget(t *testing.T) {
 		{"pods without an owner count as desired", nil, []runtime.Object{newPod(1, nil, nil), newPod(2, nil, nil), newPod(3, nil, unready)}, 3, 2, 2, 0},
 		{"pods of a deleted owner do not count", nil, []runtime.Object{newPod(1, controlledBy("ReplicaSet", "web-1"), nil)}, 0, 0, 0, 0},
 		{"other pods", nil, append(application(3, 3, 3), newPod(9, nil, func(p *corev1.Pod) { p.Labels = nil })), 3, 2, 3, 1},
-		{"finished pods", nil, append(application(3, 3, 3), newPod(9, nil, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })), 3, 2, 3, 1},
+		{"completed pods", nil, append(application(3, 3, 3), newPod(9, nil, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })), 3, 2, 3, 1},
 		{"exempt pods", nil, append(application(3, 3, 2), newPod(9, controlledBy("ReplicaSet", "web-1"), func(p *corev1.Pod) {
 			p.Annotations = map[string]string{v1alpha1.NoProtectAnnotation: "true"}
 		})), 3, 2, 2, 0},

@@ -98,12 +98,12 @@ type generated struct {
 	remove func(context.Context, metav1.DeleteOptions) error
 }
 
-// reconcileBudget reconciles the budget of one kind.
-func (r *Reconciler) reconcileBudget(ctx context.Context, w *workload, ns *corev1.Namespace, kind string, g generated) error {
+// reconcileBudget reconciles the budget of one annotation.
+func (r *Reconciler) reconcileBudget(ctx context.Context, w *workload, ns *corev1.Namespace, annotation string, g generated) error {
 	if g.err != nil {
 		return g.err
 	}
-	limits, err := generatedbudget.Decide(kind, w.GetAnnotations(), w.inherited(ns), w.strategyMaxUnavailable, r.defaults())
+	limits, err := generatedbudget.Decide(annotation, w.GetAnnotations(), w.inherited(ns), w.strategyMaxUnavailable, r.defaults())
 	if err != nil {
 		r.recorder.Event(reference(w), corev1.EventTypeWarning, ReasonGeneratedBudgetInvalid, err.Error())
 		return nil // the present budget stays until the annotation is valid
@@ -120,7 +120,7 @@ func (r *Reconciler) reconcileBudget(ctx context.Context, w *workload, ns *corev
 		return nil
 	case g.existing != nil && !owned:
 		r.recorder.Event(reference(w), corev1.EventTypeWarning, ReasonGeneratedBudgetNameTaken,
-			"annotation "+kind+" generates nothing: another object has the name "+w.budgetName())
+			"annotation "+annotation+" generates nothing: another object has the name "+w.budgetName())
 		return nil
 	}
 	raw, err := json.Marshal(g.object(limits))

@@ -91,7 +91,7 @@ func appStarted(p *corev1.Pod) bool {
 }
 
 // The grants of a completed pod of a Job are revoked before the pod is deleted.
-func TestAFinishedPodIsRevokedWithoutItsDeletion(t *testing.T) {
+func TestACompletedPodIsRevokedWithoutItsDeletion(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, enabled)
 	n.mustApply(t, podWith("job", "web", "Never", "exit 0"))

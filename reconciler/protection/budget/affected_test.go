@@ -182,7 +182,7 @@ func TestAWorkloadEnqueuesOnlyItsBudgets(t *testing.T) {
 	budgets = append(budgets, targeting("idle"))
 	objects = append(objects, deploymentOf("idle"))
 	w := newFixture(t, newBudget(nil), objects...)
-	wake := affectedBudgets{budgets: budgetIndex(t, budgets), pods: w.index, owners: w.owners}
+	affected := affectedBudgets{budgets: budgetIndex(t, budgets), pods: w.index, owners: w.owners}
 	if err := w.index.AddIndexers(controllerIndexers); err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestAWorkloadEnqueuesOnlyItsBudgets(t *testing.T) {
 				t.Fatal("not a workload")
 			}
 			got, targets := map[string]bool{}, 0
-			for _, b := range wake.affectedBy(workload, "ns") {
+			for _, b := range affected.affectedBy(workload, "ns") {
 				if slices.Contains(tc.want, b.Name) || b.Spec.TargetRef == nil {
 					got[b.Name] = true
 				} else {
