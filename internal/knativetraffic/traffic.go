@@ -1,6 +1,7 @@
 // Package knativetraffic decides about the traffic of a Knative Service. When its release failed its
 // check, the share of the failed Revisions in spec.traffic moves to the last good one, and back when
-// the hold ends. Budgets protect the pods of the Revisions that get requests. The functions are pure.
+// the hold ends. If releases are judged before they get traffic, the share of the latest Revision is
+// pinned to the one that has it. Budgets protect the pods of the Revisions that get requests. The functions are pure.
 //
 // An entry names a Revision, or means the latest that is Ready. Entries with a tag have an address
 // of their own, also without a share.
@@ -67,14 +68,18 @@ func Move(s Split, failed Failed, good string) (Split, bool) {
 	return out, true
 }
 
-// Restore returns the split before Move. It returns false, and the current split, if a person has
-// changed it since: that split stays.
-func Restore(current, former Split, failed Failed, good string) (Split, bool) {
+// Restore returns the split of a Service before Pin, Move, or both. It returns false, and the current
+// split, if a person has changed it since: that split stays.
+func Restore(current, former Split, failed Failed, good, service string) (Split, bool) {
 	moved, ok := Move(former, failed, good)
-	if !ok || !Same(current, moved) {
-		return current, false
+	if ok && Same(current, moved) {
+		return former, true
 	}
-	return former, true
+	pinned, ok := Pin(former, good, service)
+	if moved, _ = Move(pinned, failed, good); ok && Same(current, moved) {
+		return former, true
+	}
+	return current, false
 }
 
 // Same reports whether two splits have the same meaning: Serving sets defaults.

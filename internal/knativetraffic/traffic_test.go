@@ -50,7 +50,7 @@ func TestTheShareOfAFailedRevisionMovesToTheLastGoodOne(t *testing.T) {
 			if again, twice := Move(got, failed, tc.good); twice || !Same(again, got) {
 				t.Errorf("a second Move = %v, %t", again, twice)
 			}
-			if back, ok := Restore(got, before, failed, tc.good); ok != moved || !Same(back, before) && moved {
+			if back, ok := Restore(got, before, failed, tc.good, "web"); ok != moved || !Same(back, before) && moved {
 				t.Errorf("Restore = %v, %t", back, ok)
 			}
 		})
@@ -78,7 +78,7 @@ func TestASplitThatAPersonChangedIsNotRestored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			current := split(t, tc.current)
-			got, ok := Restore(current, former, failed, "a")
+			got, ok := Restore(current, former, failed, "a", "web")
 			if want := map[bool]Split{true: former, false: current}[tc.restored]; ok != tc.restored || !Same(got, want) {
 				t.Errorf("Restore = %v, %t", got, ok)
 			}

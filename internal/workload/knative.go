@@ -166,6 +166,7 @@ func (w *Workload) readKnative(content map[string]any) error {
 			w.Traffic = append(w.Traffic, fields)
 		}
 	}
+	w.ReadyRevision, _ = field(content, "status", "latestReadyRevisionName").(string)
 	w.ReplacesGradually = false // Serving replaces no pods: it moves the traffic when a Revision is Ready
 	depth, value := find(content, templateAnnotations)
 	annotations, _ := value.(map[string]any)
@@ -225,7 +226,7 @@ func (w *Workload) RestoreTraffic(held *v1alpha1.HeldTraffic) []Operation {
 	if held == nil || held.Former == nil {
 		return nil
 	}
-	former, ok := knativetraffic.Restore(w.Traffic, held.Former, knativetraffic.Failed{Names: held.Failed, Latest: true}, held.To)
+	former, ok := knativetraffic.Restore(w.Traffic, held.Former, knativetraffic.Failed{Names: held.Failed, Latest: true}, held.To, w.Name)
 	if !ok {
 		return nil
 	}

@@ -42,6 +42,8 @@ type Workload struct {
 	onTemplate templateRelease
 	// Traffic is spec.traffic of a Knative Service.
 	Traffic knativetraffic.Split
+	// ReadyRevision is the latest Revision of a Knative Service that is Ready; empty if there is none.
+	ReadyRevision string
 }
 
 // PausedOrHeld reports whether the rollout is paused by somebody or held by Breakwater.
