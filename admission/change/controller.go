@@ -78,7 +78,7 @@ func newMux(ctx context.Context, cmw configmap.Watcher, kinds func() workloadkin
 		kinds: kinds,
 		check: check,
 		mutating: version.Handler{
-			Settings: store.Get, History: history, Clock: clock.RealClock{},
+			Settings: store.Get, History: history, Clock: clock.RealClock{}, Namespaces: kube.CoreV1(),
 			Creations: &version.CreationCheck{Namespaces: kube.CoreV1(), Mutating: mutatinginformer.Get(ctx).Lister()},
 		},
 		validating: suspend.Handler{

@@ -49,12 +49,13 @@ func holdChanged(c admission.Change) bool {
 
 // givesFailedTraffic reports whether the update gives a failed Revision of a Knative Service more
 // traffic. While the hold exists, the latest Revision is one of them; later it is that of the repair.
+// During a hold until the release is judged none has failed.
 func givesFailedTraffic(c admission.Change) bool {
-	held := v1alpha1.HeldTrafficOf(c.Old.Labels, c.Old.Annotations)
-	if held == nil {
+	held, hold := v1alpha1.HeldTrafficOf(c.Old.Labels, c.Old.Annotations), v1alpha1.HoldOf(c.Old.Annotations)
+	if held == nil || hold.IsUntilJudged() {
 		return false
 	}
-	failed := knativetraffic.Failed{Names: held.Failed, Latest: v1alpha1.HoldOf(c.Old.Annotations) != nil}
+	failed := knativetraffic.Failed{Names: held.Failed, Latest: hold != nil}
 	return failed.Share(c.New.Traffic) > failed.Share(c.Old.Traffic)
 }
 

@@ -31,6 +31,7 @@ func TestAFailedRevisionGetsNoTraffic(t *testing.T) {
 		"the repair as the latest":         {v1alpha1.BypassAnnotation, repair, `{"revisionName":"a","percent":100}`, `{"latestRevision":true,"percent":100}`, false},
 		"by name, during the repair":       {v1alpha1.BypassAnnotation, repair, `{"revisionName":"a","percent":100}`, `{"revisionName":"b","percent":100}`, true},
 		"after a repair of an earlier one": {v1alpha1.BypassAnnotation, `{"suspend":"0",` + record + `}`, `{"revisionName":"a","percent":100}`, `{"revisionName":"b","percent":100}`, false},
+		"none has failed, until judged":    {v1alpha1.HoldAnnotation, `{"attempt":2,"untilJudged":true,"traffic":{"to":"a"}}`, `{"revisionName":"a","percent":100}`, `{"latestRevision":true,"percent":100}`, false},
 		"of a freeze by a person":          {v1alpha1.HoldAnnotation, `{"attempt":2}`, `{"revisionName":"a","percent":100}`, `{"revisionName":"b","percent":100}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {

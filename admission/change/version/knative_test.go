@@ -10,9 +10,11 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
@@ -49,6 +51,7 @@ func admitKnative(t *testing.T, before, after *unstructured.Unstructured, user s
 	t.Helper()
 	h := newHandler()
 	h.Kind = workload.KnativeService
+	h.Namespaces = fake.NewSimpleClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}).CoreV1()
 	call := func(o *unstructured.Unstructured) *unstructured.Unstructured {
 		req := &admissionv1.AdmissionRequest{
 			Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: marshal(t, o)}, UserInfo: authenticationv1.UserInfo{Username: user},

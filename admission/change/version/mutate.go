@@ -21,7 +21,7 @@ import (
 const maxRequestDuration = time.Minute
 
 // mutate returns the mutation for a change.
-func mutate(c admission.Change, decision Decision, suspension suspend.Decision, now clock.PassiveClock) (admission.Mutation, error) {
+func mutate(c admission.Change, decision Decision, suspension suspend.Decision, traffic TrafficDecision, now clock.PassiveClock) (admission.Mutation, error) {
 	m, release := admission.NewMutation(c.New), decision.Release
 	m.SetLabel(v1alpha1.VersionKey, release.Version)
 	m.SetAnnotation(v1alpha1.VersionKey, release.Version)
@@ -36,9 +36,15 @@ func mutate(c admission.Change, decision Decision, suspension suspend.Decision, 
 		}
 	default:
 		restoreAnnotations(&m, c)
-		if v1alpha1.HoldOf(c.Old.Annotations).IsUnjudged() && c.TemplateChanged && suspension.Answer != suspend.Deny {
+		if suspension.Answer == suspend.Deny {
+			break
+		}
+		if v1alpha1.HoldOf(c.Old.Annotations).IsUnjudged() && c.TemplateChanged {
 			m.Traffic = restoreTraffic(c, c.Old.Annotations)
 			resume(&m, c, c.Old.Annotations)
+		}
+		if err := holdTraffic(&m, c, release, traffic); err != nil {
+			return admission.Mutation{}, err
 		}
 	}
 	// If the repair is denied, the label stays: the validating webhook reads it.

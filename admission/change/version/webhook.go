@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/clock"
 	"knative.dev/pkg/logging"
 
@@ -28,6 +29,8 @@ type Handler struct {
 	Clock    clock.PassiveClock
 	// Creations finds workloads whose creation bypassed the webhook; nil finds none.
 	Creations *CreationCheck
+	// Namespaces reads the setting of the namespace for a release of a Knative Service.
+	Namespaces corev1client.NamespacesGetter
 }
 
 var _ admission.Handler = Handler{}
@@ -69,7 +72,7 @@ func (h Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	d := Decide(input)
 	in := suspend.Gather(ctx, c, h.Settings(), h.History)
 	suspension := suspend.Decide(in)
-	after, err := mutate(c, d, suspension, h.Clock)
+	after, err := mutate(c, d, suspension, h.decideTraffic(ctx, c), h.Clock)
 	if err != nil {
 		return "", nil, "", err
 	}

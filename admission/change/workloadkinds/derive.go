@@ -22,6 +22,10 @@ import (
 // HoldCondition is the name of the matchCondition whose expression depends on the kind.
 const HoldCondition = "releases-or-ends-the-hold"
 
+// ReleaseCondition is the name of the matchCondition of the mutating webhooks that Knative Services
+// extend.
+const ReleaseCondition = "names-or-changes-a-release"
+
 // DeploymentCondition is the name of the matchCondition that only the mutating webhook of
 // Deployments has: it leaves those of Knative Services out. Other kinds do not have it: a user
 // could make a Revision the owner of such a workload and so evade the webhook.
@@ -35,8 +39,19 @@ func DeriveMutating(of admissionregistrationv1.MutatingWebhook, kind workload.Ki
 	derived.MatchConditions = slices.DeleteFunc(derived.MatchConditions, func(c admissionregistrationv1.MatchCondition) bool {
 		return c.Name == DeploymentCondition && kind.GroupKind() != workload.Deployment.GroupKind()
 	})
+	for i, c := range derived.MatchConditions {
+		if c.Name == ReleaseCondition && kind.Revisions == workload.KnativeRevisions {
+			derived.MatchConditions[i].Expression += trafficExpression
+		}
+	}
 	return derived
 }
+
+// trafficExpression is true for updates of a held Knative Service that change its traffic or remove the
+// hold. version.DecideTraffic decides them.
+var trafficExpression = fmt.Sprintf(`
+|| (oldObject.metadata.?annotations[?'%s'].hasValue()
+    && (object.spec.?traffic != oldObject.spec.?traffic || !object.metadata.?annotations[?'%[1]s'].hasValue()))`, v1alpha1.HoldAnnotation)
 
 // DeriveValidating returns a validating webhook with the name, rules and hold
 // condition of a kind.

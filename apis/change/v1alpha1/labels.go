@@ -110,6 +110,9 @@ type Hold struct {
 	// Unjudged: the rollout is held because pods or the order are unjudged. The hold
 	// does not suspend the workload, so a newer template is admitted and ends it.
 	Unjudged bool `json:"unjudged,omitempty"`
+	// UntilJudged: only the traffic of a Knative Service is held, until the first batch passed. The
+	// rollout continues, and the workload is not suspended.
+	UntilJudged bool `json:"untilJudged,omitempty"`
 	// Traffic is what the hold did with spec.traffic of a Knative Service; nil for other kinds.
 	Traffic *HeldTraffic `json:"traffic,omitempty"`
 }
@@ -119,7 +122,7 @@ type Hold struct {
 type HeldTraffic struct {
 	// Failed are the Revisions that failed. They get no more traffic than they have.
 	Failed []string `json:"failed,omitempty"`
-	// To is the Revision that got their share; empty if none did.
+	// To is the Revision that got their share, or that of the latest one; empty if none did.
 	To string `json:"to,omitempty"`
 	// Former is the previous value of spec.traffic; nil if it was not changed.
 	Former []map[string]any `json:"former,omitempty"`

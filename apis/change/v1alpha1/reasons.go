@@ -92,6 +92,9 @@ const (
 	ReasonSuspended = "Suspended"
 	// ReasonNotSuspended: the workload is not suspended for this release.
 	ReasonNotSuspended = "NotSuspended"
+	// ReasonTrafficUntilJudged: the traffic of a Knative Service stays at the former Revision until the
+	// first batch of the release passed.
+	ReasonTrafficUntilJudged = "TrafficUntilJudged"
 	// ReasonBlockingDisabled: a check failed, but isBlockingUp is disabled.
 	ReasonBlockingDisabled = "BlockingDisabled"
 	// ReasonShadow: a check failed, or a release would have been denied, but shadow

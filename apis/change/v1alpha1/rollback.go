@@ -119,7 +119,11 @@ func BypassOf(annotations map[string]string) *Bypass {
 }
 
 // IsUnjudged reports whether the hold does not suspend the workload; false for nil.
-func (h *Hold) IsUnjudged() bool { return h != nil && h.Unjudged }
+func (h *Hold) IsUnjudged() bool { return h != nil && (h.Unjudged || h.UntilJudged) }
+
+// IsUntilJudged reports whether only the traffic of a Knative Service is held, until the first batch
+// passed; false for nil.
+func (h *Hold) IsUntilJudged() bool { return h != nil && h.UntilJudged }
 
 // HoldOf reads HoldAnnotation; nil if it is absent or malformed.
 func HoldOf(annotations map[string]string) *Hold {

@@ -28,6 +28,7 @@ func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 		"breakwater-controller-pods", "breakwater-controller-workloads", "breakwater-controller-other-kinds", "breakwater-controller-revisions",
 		"breakwater-functions-write-facts", "breakwater-saved-templates", "breakwater-templates-of-replicasets", "breakwater-replicasets",
 		"breakwater-user-of-rollback-request", "breakwater-webhook-configurations", "breakwater-knative-revisions",
+		"breakwater-judge-before-traffic",
 	}
 	plan := selfcheck.Plan{
 		Service: "webhook", Policies: policies, Bindings: policies,

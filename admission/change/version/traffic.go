@@ -1,0 +1,162 @@
+package version
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"knative.dev/pkg/logging"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+)
+
+// TrafficInput is everything that the traffic of a Knative Service depends on when an update is
+// admitted that neither creates the Service nor bypasses a suspension.
+type TrafficInput struct {
+	// Service is the name of the Service.
+	Service string
+	// JudgeBeforeTraffic: the setting is on, and holds are enabled.
+	JudgeBeforeTraffic bool
+	// Released: the update changes the template.
+	Released bool
+	// ByController: our controller made the update.
+	ByController bool
+	// Hold is the hold of the old object if it is one until the release is judged, or nil.
+	Hold *v1alpha1.Hold
+	// Added is the hold in the request. The first call of the API server adds it, and in a
+	// repeated call it is part of the request.
+	Added *v1alpha1.Hold
+	// Ready is the latest Revision that is Ready before the update; empty if there is none.
+	Ready string
+	// After is spec.traffic after the update.
+	After knativetraffic.Split
+}
+
+// Outcomes for the traffic.
+const (
+	// TrafficUnchanged: the update decides.
+	TrafficUnchanged = "Unchanged"
+	// TrafficPinned: the new Revision gets no traffic until it is judged.
+	TrafficPinned = "Pinned"
+	// TrafficKept: the hold stays, and the split with it.
+	TrafficKept = "Kept"
+	// TrafficRestored: the hold ends.
+	TrafficRestored = "Restored"
+)
+
+// TrafficDecision is what happens with the traffic.
+type TrafficDecision struct {
+	Outcome string
+	// Held is the record of a new hold; nil unless Pinned.
+	Held *v1alpha1.HeldTraffic
+	// Split is spec.traffic; nil if it does not change.
+	Split knativetraffic.Split
+}
+
+// DecideTraffic decides about the traffic of a Knative Service.
+//
+// A release during a hold continues it: neither of the two new Revisions is judged. A split that a
+// person wrote is pinned like the first one, and stays when the hold ends without a release. Only the
+// split that the hold replaced is replaced again: a GitOps tool writes it at each sync.
+func DecideTraffic(in TrafficInput) TrafficDecision {
+	switch {
+	case in.Released && in.JudgeBeforeTraffic:
+		return pin(in)
+	case in.Released && in.Hold != nil:
+		return TrafficDecision{Outcome: TrafficRestored}
+	case in.Released || in.Hold == nil || in.ByController:
+		return TrafficDecision{Outcome: TrafficUnchanged}
+	}
+	held := in.Hold.Traffic
+	if held == nil || !knativetraffic.Same(knativetraffic.Defaulted(in.After), held.Former) {
+		return TrafficDecision{Outcome: TrafficKept}
+	}
+	split, _ := knativetraffic.Pin(in.After, held.To, in.Service)
+	return TrafficDecision{Outcome: TrafficKept, Split: split}
+}
+
+// pin decides about a release that is judged before it gets traffic.
+func pin(in TrafficInput) TrafficDecision {
+	to, former := in.Ready, knativetraffic.Defaulted(in.After)
+	if in.Hold != nil && in.Hold.Traffic != nil {
+		to = in.Hold.Traffic.To
+	}
+	for _, hold := range []*v1alpha1.Hold{in.Hold, in.Added} {
+		if hold == nil || hold.Traffic == nil || hold.Traffic.To != to {
+			continue
+		}
+		if pinned, ok := knativetraffic.Pin(hold.Traffic.Former, to, in.Service); ok && knativetraffic.Same(in.After, pinned) {
+			former = knativetraffic.Defaulted(hold.Traffic.Former)
+		}
+	}
+	split, pinned := knativetraffic.Pin(former, to, in.Service)
+	switch {
+	case !pinned && in.Hold != nil:
+		return TrafficDecision{Outcome: TrafficRestored} // a person named the Revisions
+	case !pinned:
+		return TrafficDecision{Outcome: TrafficUnchanged}
+	case knativetraffic.Same(in.After, split):
+		split = nil
+	}
+	return TrafficDecision{TrafficPinned, &v1alpha1.HeldTraffic{To: to, Former: former}, split}
+}
+
+// decideTraffic decides about the traffic of a Knative Service; of other kinds there is none.
+func (h Handler) decideTraffic(ctx context.Context, c admission.Change) TrafficDecision {
+	if c.New.Kind.Revisions != workload.KnativeRevisions || c.Old == nil {
+		return TrafficDecision{Outcome: TrafficUnchanged}
+	}
+	in := TrafficInput{
+		Service: c.New.Name, JudgeBeforeTraffic: h.judgesBeforeTraffic(ctx, c), Released: c.TemplateChanged, ByController: c.ByController(),
+		Added: v1alpha1.HoldOf(c.New.Annotations), Ready: c.Old.ReadyRevision, After: c.New.Traffic,
+	}
+	if hold := v1alpha1.HoldOf(c.Old.Annotations); hold.IsUntilJudged() {
+		in.Hold = hold
+	}
+	return DecideTraffic(in)
+}
+
+// judgesBeforeTraffic reports whether a release gets no traffic until it is judged. If the namespace
+// cannot be read, the answer is true: the controller ends a hold for which there is no setting.
+func (h Handler) judgesBeforeTraffic(ctx context.Context, c admission.Change) bool {
+	if !c.TemplateChanged || !h.Settings().Blocking {
+		return false
+	}
+	if on, known := v1alpha1.JudgesBeforeTraffic(c.New.Annotations); known {
+		return on
+	}
+	ctx, cancel := context.WithTimeout(ctx, namespaceTimeout)
+	defer cancel()
+	ns, err := h.Namespaces.Namespaces().Get(ctx, c.Old.Namespace, metav1.GetOptions{})
+	if err != nil {
+		logging.FromContext(ctx).Warnw("read whether releases are judged before they get traffic", "namespace", c.Old.Namespace, "error", err)
+		return true
+	}
+	on, _ := v1alpha1.JudgesBeforeTraffic(ns.Annotations)
+	return on
+}
+
+// holdTraffic writes the decision about the traffic. A hold that is restored ends like others.
+func holdTraffic(m *admission.Mutation, c admission.Change, release v1alpha1.Release, traffic TrafficDecision) error {
+	switch traffic.Outcome {
+	case TrafficPinned:
+		hold, err := json.Marshal(v1alpha1.Hold{Attempt: release.Attempt, UntilJudged: true, Traffic: traffic.Held})
+		if err != nil {
+			return fmt.Errorf("encode the hold: %w", err)
+		}
+		m.SetAnnotation(v1alpha1.HoldAnnotation, string(hold))
+	case TrafficKept:
+		m.SetAnnotation(v1alpha1.HoldAnnotation, c.Old.Annotations[v1alpha1.HoldAnnotation])
+	default:
+		return nil
+	}
+	m.Traffic = nil
+	if traffic.Split != nil {
+		m.Traffic = c.New.WriteTraffic(traffic.Split)
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package version
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clientgotesting "k8s.io/client-go/testing"
+
+	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+)
+
+const (
+	latest     = `[{"latestRevision":true,"percent":100}]`
+	pinned     = `[{"latestRevision":true,"percent":0,"tag":"unjudged"},{"latestRevision":false,"percent":100,"revisionName":"a"}]`
+	canary     = `[{"revisionName":"x","percent":90},{"latestRevision":true,"percent":10}]`
+	canaryPins = `[{"percent":90,"revisionName":"x"},{"latestRevision":true,"percent":0,"tag":"unjudged"},{"latestRevision":false,"percent":10,"revisionName":"a"}]`
+	named      = `[{"percent":100,"revisionName":"x"}]`
+)
+
+func trafficOf(t *testing.T, raw string) (s knativetraffic.Split) {
+	t.Helper()
+	if raw == "" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(raw), &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Revision a has the traffic. During a hold Revision b is Ready and not judged.
+func TestARevisionGetsNoTrafficUntilItIsJudged(t *testing.T) {
+	held := func(to, former string) *v1alpha1.Hold {
+		return &v1alpha1.Hold{Attempt: 2, UntilJudged: true, Traffic: &v1alpha1.HeldTraffic{To: to, Former: trafficOf(t, former)}}
+	}
+	for name, tc := range map[string]struct {
+		in TrafficInput
+		// after is spec.traffic of the update, former that of the record, and split the new one.
+		after, outcome, former, split string
+	}{
+		"a release":                                       {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a"}, latest, TrafficPinned, latest, pinned},
+		"of a manifest without traffic":                   {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a"}, "", TrafficPinned, latest, pinned},
+		"a part of the traffic":                           {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a"}, canary, TrafficPinned, canary, canaryPins},
+		"a rollback by the controller":                    {TrafficInput{JudgeBeforeTraffic: true, Released: true, ByController: true, Ready: "a"}, latest, TrafficPinned, latest, pinned},
+		"a repeated call":                                 {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a", Added: held("a", latest)}, pinned, TrafficPinned, latest, ""},
+		"a forged hold":                                   {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a", Added: held("b", latest)}, pinned, TrafficUnchanged, "", ""},
+		"no Revision is Ready":                            {TrafficInput{JudgeBeforeTraffic: true, Released: true}, latest, TrafficUnchanged, "", ""},
+		"a split by names":                                {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a"}, named, TrafficUnchanged, "", ""},
+		"the setting is off":                              {TrafficInput{Released: true, Ready: "a"}, latest, TrafficUnchanged, "", ""},
+		"no release":                                      {TrafficInput{JudgeBeforeTraffic: true, Ready: "a"}, latest, TrafficUnchanged, "", ""},
+		"a release during the hold":                       {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "b", Hold: held("a", latest)}, pinned, TrafficPinned, latest, ""},
+		"a release during the hold, of the former split":  {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "b", Hold: held("a", latest)}, latest, TrafficPinned, latest, pinned},
+		"a release during the hold, of another split":     {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "b", Hold: held("a", latest)}, canary, TrafficPinned, canary, canaryPins},
+		"a release during the hold, of a split by names":  {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "b", Hold: held("a", latest)}, named, TrafficRestored, "", ""},
+		"a release during the hold, with the setting off": {TrafficInput{Released: true, Ready: "b", Hold: held("a", latest)}, pinned, TrafficRestored, "", ""},
+		"a sync of the former split":                      {TrafficInput{Hold: held("a", latest), Ready: "b"}, latest, TrafficKept, "", pinned},
+		"a replace without traffic":                       {TrafficInput{Hold: held("a", latest), Ready: "b"}, "", TrafficKept, "", pinned},
+		"a sync of another former split":                  {TrafficInput{Hold: held("a", canary), Ready: "b"}, canary, TrafficKept, "", canaryPins},
+		"the split of a person during the hold":           {TrafficInput{Hold: held("a", latest), Ready: "b"}, canary, TrafficKept, "", ""},
+		"the same split during the hold":                  {TrafficInput{Hold: held("a", latest), Ready: "b"}, pinned, TrafficKept, "", ""},
+		"the controller ends the hold":                    {TrafficInput{Hold: held("a", latest), Ready: "b", ByController: true}, latest, TrafficUnchanged, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.in.Service, tc.in.After = "web", trafficOf(t, tc.after)
+			got := DecideTraffic(tc.in)
+			if got.Outcome != tc.outcome || !knativetraffic.Same(got.Split, trafficOf(t, tc.split)) {
+				t.Errorf("%s %v, want %s %s", got.Outcome, got.Split, tc.outcome, tc.split)
+			}
+			switch {
+			case tc.former == "":
+				if got.Held != nil {
+					t.Errorf("held %+v", got.Held)
+				}
+			case got.Held == nil, got.Held.To != "a", !knativetraffic.Same(got.Held.Former, trafficOf(t, tc.former)):
+				t.Errorf("held %+v, want former %s", got.Held, tc.former)
+			}
+		})
+	}
+}
+
+// ready returns the Service with a Revision that is Ready.
+func ready(u *unstructured.Unstructured, revision string) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	_ = unstructured.SetNestedField(u.Object, revision, "status", "latestReadyRevisionName")
+	return u
+}
+
+// splitOf returns spec.traffic as JSON.
+func splitOf(t *testing.T, u *unstructured.Unstructured) string {
+	t.Helper()
+	traffic, _, _ := unstructured.NestedSlice(u.Object, "spec", "traffic")
+	return string(marshal(t, traffic))
+}
+
+func withSplit(t *testing.T, u *unstructured.Unstructured, raw string) *unstructured.Unstructured {
+	t.Helper()
+	u = u.DeepCopy()
+	var entries []any
+	if err := json.Unmarshal([]byte(raw), &entries); err != nil {
+		t.Fatal(err)
+	}
+	_ = unstructured.SetNestedSlice(u.Object, entries, "spec", "traffic")
+	return u
+}
+
+// A template is applied with a manifest that has neither traffic nor annotations of Breakwater.
+func TestTheTrafficIsHeldWithARelease(t *testing.T) {
+	setting := func(u *unstructured.Unstructured, value string) *unstructured.Unstructured {
+		u = u.DeepCopy()
+		u.SetAnnotations(map[string]string{v1alpha1.JudgeBeforeTrafficAnnotation: value})
+		return u
+	}
+	created := admitKnative(t, nil, setting(withSplit(t, service("a:1", nil), latest), "true"), alice)
+	if got := splitOf(t, created); got != latest || created.GetAnnotations()[v1alpha1.HoldAnnotation] != "" {
+		t.Errorf("created with %s %v", got, created.GetAnnotations())
+	}
+	held := admitKnative(t, ready(created, "a"), setting(service("a:2", nil), "true"), alice)
+	hold := v1alpha1.HoldOf(held.GetAnnotations())
+	if got := splitOf(t, held); got != pinned || !hold.IsUntilJudged() || hold.Attempt != 2 {
+		t.Fatalf("released with %s, hold %s", got, held.GetAnnotations()[v1alpha1.HoldAnnotation])
+	}
+	for name, tc := range map[string]struct {
+		after       *unstructured.Unstructured
+		want        string // spec.traffic
+		heldAttempt int64  // 0 if it is not held
+	}{
+		"the manifest again":           {setting(withSplit(t, service("a:2", nil), latest), "true"), pinned, 2},
+		"the hold is removed":          {withSplit(t, setting(held, "true"), pinned), pinned, 2},
+		"another split":                {withSplit(t, held, named), named, 2},
+		"the next release":             {setting(withSplit(t, service("a:3", nil), latest), "true"), pinned, 3},
+		"the next, after another call": {withSplit(t, setting(service("a:3", nil), "true"), pinned), pinned, 3},
+		"the next, without":            {withSplit(t, setting(service("a:3", nil), "false"), pinned), latest, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := admitKnative(t, ready(held, "b"), tc.after, alice)
+			if s := splitOf(t, got); s != tc.want {
+				t.Errorf("traffic %s, want %s", s, tc.want)
+			}
+			hold := v1alpha1.HoldOf(got.GetAnnotations())
+			switch {
+			case tc.heldAttempt == 0:
+				if hold != nil {
+					t.Errorf("held %+v", hold)
+				}
+			case !hold.IsUntilJudged(), hold.Attempt != tc.heldAttempt, hold.Traffic.To != "a", string(marshal(t, hold.Traffic.Former)) != latest:
+				t.Errorf("held %s", got.GetAnnotations()[v1alpha1.HoldAnnotation])
+			}
+		})
+	}
+}
+
+// The validating webhook denies it.
+func TestADeniedReleaseDoesNotChangeTheHold(t *testing.T) {
+	const hold = `{"attempt":1,"traffic":{"failed":["b"],"to":"a"}}`
+	before := ready(withSplit(t, defaulted(service("a:1", nil)), latest), "a")
+	before.SetLabels(map[string]string{v1alpha1.SuspendLabel: "1"})
+	before.SetAnnotations(map[string]string{v1alpha1.JudgeBeforeTrafficAnnotation: "true", v1alpha1.HoldAnnotation: hold})
+	after := before.DeepCopy()
+	_ = unstructured.SetNestedMap(after.Object, service("a:2", nil).Object["spec"].(map[string]any)["template"].(map[string]any), "spec", "template")
+	got := admitKnative(t, before, after, alice)
+	if s := splitOf(t, got); s != latest || got.GetAnnotations()[v1alpha1.HoldAnnotation] != hold {
+		t.Errorf("traffic %s, held %s", s, got.GetAnnotations()[v1alpha1.HoldAnnotation])
+	}
+}
+
+// An error sets the hold: the controller, which knows the setting, ends it.
+func TestWhereReleasesAreJudgedBeforeTheyGetTraffic(t *testing.T) {
+	for name, tc := range map[string]struct {
+		service, namespace  string
+		unchanged, disabled bool
+		err                 error
+		want                bool
+	}{
+		"no setting":                {},
+		"of the namespace":          {namespace: "true", want: true},
+		"of the Service":            {service: "true", want: true},
+		"the Service precedes":      {service: "false", namespace: "true"},
+		"an invalid one":            {service: "yes", namespace: "true", want: true},
+		"the namespace is off":      {namespace: "false"},
+		"the namespace has none":    {namespace: "yes"},
+		"no release":                {namespace: "true", unchanged: true},
+		"holds are disabled":        {namespace: "true", disabled: true},
+		"the namespace is not read": {err: errors.New("too slow"), want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			annotations := func(value string) map[string]string {
+				if value == "" {
+					return nil
+				}
+				return map[string]string{v1alpha1.JudgeBeforeTrafficAnnotation: value}
+			}
+			client := fake.NewSimpleClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: annotations(tc.namespace)}})
+			if tc.err != nil {
+				client.PrependReactor("get", "namespaces", func(clientgotesting.Action) (bool, runtime.Object, error) { return true, nil, tc.err })
+			}
+			h := newHandler()
+			h.Namespaces = client.CoreV1()
+			s := h.Settings()
+			s.Blocking = !tc.disabled
+			h.Settings = func() settings.Settings { return s }
+			w := &workload.Workload{Kind: workload.KnativeService, ObjectMeta: metav1.ObjectMeta{Namespace: "n", Annotations: annotations(tc.service)}}
+			if got := h.judgesBeforeTraffic(t.Context(), admission.Change{Old: w, New: w, TemplateChanged: !tc.unchanged}); got != tc.want {
+				t.Errorf("%t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestOtherKindsHaveNoTraffic(t *testing.T) {
+	w := &workload.Workload{Kind: workload.Deployment}
+	if got := newHandler().decideTraffic(t.Context(), admission.Change{Old: w, New: w, TemplateChanged: true}); got.Outcome != TrafficUnchanged {
+		t.Errorf("%+v", got)
+	}
+}
