@@ -227,6 +227,9 @@ func (f Facts) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	if o := c.Status.Order; o != nil && o.Error != nil && !o.Opened() {
 		e.Why = append(e.Why, fmt.Sprintf("the server has not accepted the order: %s: %s", o.Error.Reason, o.Error.Message))
 	}
+	if held := c.Status.GetCondition(v1alpha1.WorkloadHeld); held.GetReason() == v1alpha1.ReasonTrafficUntilJudged {
+		e.Why = append(e.Why, held.GetMessage())
+	}
 	listed := 0
 	for _, b := range f.BatchesOf(c) {
 		why := waits(&b)

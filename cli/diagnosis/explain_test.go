@@ -63,6 +63,7 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 	waiting.Status.Phase = v1alpha1.BatchPreWait
 	waiting.Status.Submissions = []v1alpha1.Submission{{Stage: v1alpha1.StagePre, Attempts: 2, Error: &v1alpha1.ServerError{Reason: v1alpha1.ReasonServerUnreachable, Message: "connection refused"}}}
 
+	untilJudged := release(v1alpha1.ReleaseRunning, unknown, "Judging", no, v1alpha1.ReasonTrafficUntilJudged)
 	drifted := release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, "")
 	drifted.Status.Conditions = append(drifted.Status.Conditions, apis.Condition{Type: v1alpha1.WorkloadDrifted, Status: yes, Message: "images were changed"})
 	at := metav1.NewTime(time.Unix(1_700_000_000, 0))
@@ -102,6 +103,7 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 			[]string{"batch web--x--v--x--1 has no verdict yet: waiting for judge metrics; judge metrics has 420 s from the creation of the batch"}, []string{"status deployment/web"}},
 		"a batch that a judge holds": {facts(with(running), ofJudges(corev1.ConditionFalse, "metrics: no verdict in time")), diagnosis.StateRunning,
 			[]string{"batch web--x--v--x--1 is held: metrics: no verdict in time"}, []string{"status deployment/web"}},
+		"a release without traffic":     {facts(with(untilJudged)), diagnosis.StateRunning, []string{"held"}, []string{"status deployment/web"}},
 		"a release with changed images": {facts(with(drifted)), diagnosis.StatePassed, []string{"images were changed"}, nil},
 		"a release that passed":         {facts(with(release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, ""))), diagnosis.StatePassed, []string{"because"}, nil},
 	} {

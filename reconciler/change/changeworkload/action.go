@@ -1,6 +1,10 @@
 package changeworkload
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
 
 // suspendAction suspends the workload unless it is suspended or blocking is off.
 func suspendAction(in Input) Action {
@@ -32,6 +36,8 @@ func hasFurtherRevisions(in Input) bool {
 func runningAction(in Input, d Decision) Action {
 	unjudged := d.Pods.HeldUnjudged > 0 || d.OrderNotAccepted
 	switch {
+	case in.Workload.Hold.IsUntilJudged():
+		return untilJudgedAction(in)
 	case unjudged && in.Settings.Blocking && !in.Workload.Complete:
 		if in.Workload.Hold.IsUnjudged() && heldByRelease(in) {
 			return ActionNone
@@ -42,6 +48,30 @@ func runningAction(in Input, d Decision) Action {
 	default:
 		return ActionNone
 	}
+}
+
+// untilJudgedAction gives the traffic of a Knative Service back when the first batch passed, or the
+// setting is off.
+func untilJudgedAction(in Input) Action {
+	if in.Settings.Blocking && in.JudgeBeforeTraffic && !firstBatchPassed(in) {
+		return ActionNone
+	}
+	return ActionResume
+}
+
+// firstBatchPassed reports whether each pod of the first batch passed both stages, or counts as passed.
+func firstBatchPassed(in Input) bool {
+	var first *v1alpha1.ChangePod
+	for _, c := range in.ChangePods {
+		if first == nil || v1alpha1.ChangePodIndex(c.Name) < v1alpha1.ChangePodIndex(first.Name) {
+			first = c
+		}
+	}
+	return first != nil && !slices.ContainsFunc(first.Spec.PodInfos, func(p v1alpha1.PodSummary) bool {
+		outcome, _ := first.OutcomeOf(p.Pod)
+		unjudged := outcome == v1alpha1.OutcomeNoVerdict && noVerdictPolicy(in, first) == v1alpha1.NoVerdictPass
+		return outcome != v1alpha1.OutcomePass && !unjudged
+	})
 }
 
 // heldByRelease reports whether the hold of the workload is of this release.

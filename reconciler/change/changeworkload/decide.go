@@ -27,6 +27,9 @@ type Input struct {
 	Workload         Workload
 	// Revisions are the Revisions of a Knative Service; of other kinds there are none.
 	Revisions Revisions
+	// JudgeBeforeTraffic: a new Revision of the Knative Service gets no traffic until its first
+	// batch passed. The webhook holds the traffic, if it can, with the release.
+	JudgeBeforeTraffic bool
 	// Lost are the lost nodes that Workload does not count.
 	Lost workload.Lost
 	// Pods are the existing pods of this version and attempt.
@@ -315,8 +318,12 @@ func decideRunning(in Input, d Decision) (v1alpha1.ReleasePhase, string, string)
 		return v1alpha1.ReleaseRunning, v1alpha1.ReasonJudging, d.Pods.summary()
 	}
 	if in.Workload.ScalesToZero && in.Workload.Complete && len(in.Pods) == 0 {
-		return v1alpha1.ReleaseRunning, v1alpha1.ReasonScaledToZero, "the Revision has no pods: it is judged when a request, or annotation " +
-			"autoscaling.knative.dev/min-scale, starts one; " + d.Pods.summary()
+		request := "a request"
+		if in.Workload.Hold.IsUntilJudged() {
+			request = "a request to the address of its tag"
+		}
+		return v1alpha1.ReleaseRunning, v1alpha1.ReasonScaledToZero, "the Revision has no pods: it is judged when " + request +
+			", or annotation autoscaling.knative.dev/min-scale, starts one; " + d.Pods.summary()
 	}
 	missing := len(d.Pods.Preparing) > 0 || len(d.Pods.Passed) < int(in.Workload.Replicas)
 	if missing && !in.Now.Before(lastProgressTime(in).Add(in.Settings.WaitThreshold)) {

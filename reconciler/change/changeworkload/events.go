@@ -149,6 +149,9 @@ func recordAction(ctx context.Context, w *workload.Workload, c *v1alpha1.ChangeW
 	case action == ActionHold:
 		recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonHeldUnjudged,
 			"version %s is unjudged: its rollout is held until it is judged; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
+	case action == ActionResume && v1alpha1.HoldOf(w.Annotations).IsUntilJudged():
+		recorder.Eventf(w.Reference(), corev1.EventTypeNormal, v1alpha1.ReasonResumed,
+			"the traffic is not held any more for the check of version %s; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
 	case action == ActionResume && v1alpha1.HoldOf(w.Annotations).IsUnjudged():
 		recorder.Eventf(w.Reference(), corev1.EventTypeNormal, v1alpha1.ReasonResumed, "the rollout of version %s is resumed", c.Spec.Reversion)
 	case action == ActionResume && w.Labels[v1alpha1.SuspendLabel] != "":

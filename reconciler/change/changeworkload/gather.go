@@ -69,3 +69,16 @@ func (w Workload) withPods(n int) Workload {
 	}
 	return w
 }
+
+// judgesBeforeTraffic reports whether a new Revision of a Knative Service gets no traffic until it is
+// judged. The setting of the Service precedes that of the namespace.
+func judgesBeforeTraffic(w *workload.Workload, ns *corev1.Namespace) bool {
+	if w.Kind.Revisions != workload.KnativeRevisions {
+		return false
+	}
+	on, known := v1alpha1.JudgesBeforeTraffic(w.Annotations)
+	if !known {
+		on, _ = v1alpha1.JudgesBeforeTraffic(ns.Annotations)
+	}
+	return on
+}

@@ -115,7 +115,7 @@ func processedPatch(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, e
 func holdConsequence(in Input) string {
 	ref := in.ChangeWorkload.Spec.WorkloadRef
 	switch {
-	case in.Workload.ScalesToZero && !in.Workload.Hold.IsUnjudged():
+	case in.Workload.ScalesToZero && (in.Workload.Hold.IsUntilJudged() || !in.Workload.Hold.IsUnjudged()):
 		return trafficConsequence(in)
 	case workload.DaemonSet.Is(ref.APIVersion, ref.Kind):
 		return "; pods that are deleted meanwhile are recreated with the new version"

@@ -212,7 +212,7 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	}
 	return Input{
 		Now: now, StepWokenSince: woken, DecidingSince: r.decidingSince.Get(now), Settings: s, ServerConfigured: r.serverConfigured(),
-		ChangeWorkload: c, Workload: workloadOf(w, lost).withPods(len(own)), Lost: lost, Revisions: revisions, Pods: own, ChangePods: changePods,
+		ChangeWorkload: c, Workload: workloadOf(w, lost).withPods(len(own)), Lost: lost, Revisions: revisions, JudgeBeforeTraffic: judgesBeforeTraffic(w, ns), Pods: own, ChangePods: changePods,
 		Drift: driftOf(&w.Template.Spec, sets, pods), Accepted: r.acceptedAnnouncements(c),
 	}, w, nil
 }

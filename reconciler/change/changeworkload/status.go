@@ -207,19 +207,34 @@ func everyPodPassed(in Input, d Decision) bool {
 }
 
 func markHeld(in Input, d Decision, m apis.ConditionManager) {
+	hold := in.Workload.Hold
 	switch {
 	case d.Action == ActionSuspend, suspendedByRelease(in) && (d.Action == ActionNone || d.Action == ActionMoveTraffic):
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionTrue, v1alpha1.ReasonSuspended, d.Detail+holdConsequence(in))
-	case d.Action == ActionHold, in.Workload.Hold.IsUnjudged() && heldByRelease(in) && d.Action == ActionNone:
+	case d.Action == ActionHold, hold.IsUnjudged() && !hold.IsUntilJudged() && heldByRelease(in) && d.Action == ActionNone:
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionTrue, v1alpha1.ReasonHeldUnjudged, d.Detail+holdConsequence(in))
-	case d.Phase == v1alpha1.ReleaseSuspend && in.Settings.Shadow:
-		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonShadow,
-			"OpsConfigInfo shadow is on: the workload is not suspended")
-	case d.Phase == v1alpha1.ReleaseSuspend && !in.Settings.Blocking:
-		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonBlockingDisabled,
-			"OpsConfigInfo isBlockingUp is off: the workload is not suspended")
 	default:
-		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, v1alpha1.ReasonNotSuspended, "")
+		reason, message := notHeld(in, d)
+		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, reason, message)
+	}
+}
+
+// notHeld returns reason and message of a rollout that is not held. Its traffic may be.
+func notHeld(in Input, d Decision) (reason, message string) {
+	failed := d.Phase == v1alpha1.ReleaseSuspend
+	switch {
+	case failed && in.Settings.Shadow:
+		return v1alpha1.ReasonShadow, "OpsConfigInfo shadow is on: the workload is not suspended"
+	case failed && !in.Settings.Blocking:
+		return v1alpha1.ReasonBlockingDisabled, "OpsConfigInfo isBlockingUp is off: the workload is not suspended"
+	case !isCurrent(in):
+		return v1alpha1.ReasonNotSuspended, ""
+	case in.Workload.Hold.IsUntilJudged() && d.Action == ActionNone:
+		return v1alpha1.ReasonTrafficUntilJudged, untilJudgedDetail(in)
+	case in.JudgeBeforeTraffic && in.Settings.Blocking && d.Phase != v1alpha1.ReleaseSuccess && !firstBatchPassed(in):
+		return v1alpha1.ReasonNotSuspended, notUntilJudgedDetail
+	default:
+		return v1alpha1.ReasonNotSuspended, ""
 	}
 }
 

@@ -110,7 +110,7 @@ func (r *Reconciler) readGoodRevision(ctx context.Context, w *workload.Workload,
 // moved by this hold, or by that of an earlier attempt in the same suspension.
 func holdTraffic(w *workload.Workload, revisions Revisions) (*v1alpha1.HeldTraffic, []workload.Operation) {
 	record := v1alpha1.HeldTraffic{}
-	if older := v1alpha1.HeldTrafficOf(w.Labels, w.Annotations); older != nil {
+	if older := v1alpha1.HeldTrafficOf(w.Labels, w.Annotations); older != nil && !changedUntilJudged(w) {
 		record = *older
 	}
 	record.Failed = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(record.Failed), revisions.Failed...))))
@@ -125,6 +125,13 @@ func holdTraffic(w *workload.Workload, revisions Revisions) (*v1alpha1.HeldTraff
 	return &record, w.WriteTraffic(moved)
 }
 
+// changedUntilJudged reports whether a person changed the split during a hold until the release is
+// judged: then the fail moves that split, and its end restores it.
+func changedUntilJudged(w *workload.Workload) bool {
+	hold := v1alpha1.HoldOf(w.Annotations)
+	return hold.IsUntilJudged() && len(w.RestoreTraffic(hold.Traffic)) == 0
+}
+
 // moveTrafficOperations move the traffic of Revisions that were created after the hold.
 func moveTrafficOperations(w *workload.Workload, in Input, _ Action) ([]workload.Operation, error) {
 	hold := ptr.Deref(v1alpha1.HoldOf(w.Annotations), v1alpha1.Hold{})
@@ -137,6 +144,20 @@ func moveTrafficOperations(w *workload.Workload, in Input, _ Action) ([]workload
 	ops := append(sameReleaseTests(w, in.ChangeWorkload), workload.Operation{Op: "add", Path: workload.Annotation(v1alpha1.HoldAnnotation), Value: string(encoded)})
 	return append(ops, traffic...), nil
 }
+
+// untilJudgedDetail says where the traffic is while a release is judged before it gets traffic.
+func untilJudgedDetail(in Input) string {
+	detail := "the rollout is not held, but the new Revision gets traffic only after its first batch passed"
+	if held := in.Workload.Hold.Traffic; held != nil {
+		detail += "; its share is at Revision " + held.To
+	}
+	return detail
+}
+
+// notUntilJudgedDetail says why a release that is to be judged before it gets traffic has traffic.
+const notUntilJudgedDetail = "annotation " + v1alpha1.JudgeBeforeTrafficAnnotation + " is true, but the traffic is not held: " +
+	"when the template was changed, no Revision was Ready, spec.traffic had no share for the latest Revision, " +
+	"the annotation was not set, or the webhook was unreachable"
 
 // trafficConsequence says where the traffic of a failed Revision is.
 func trafficConsequence(in Input) string {

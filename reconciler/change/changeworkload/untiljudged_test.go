@@ -1,0 +1,179 @@
+package changeworkload
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/workload"
+)
+
+// untilJudged: the traffic of the Service is at Revision a.
+func untilJudged(in *Input) {
+	in.Workload.ScalesToZero, in.JudgeBeforeTraffic = true, true
+	in.Workload.Hold = &v1alpha1.Hold{Attempt: 2, UntilJudged: true, Traffic: &v1alpha1.HeldTraffic{To: "a"}}
+}
+
+// nothingHeld: the setting is on, but there is no hold.
+func nothingHeld(in *Input) { in.Workload.ScalesToZero, in.JudgeBeforeTraffic = true, true }
+
+func settingOff(in *Input) { in.JudgeBeforeTraffic = false }
+
+func frozen(in *Input) { in.Workload.Suspend = "holidays" }
+
+// of2 makes the newest ChangePod one of two pods, of which the other has no verdict.
+func of2(in *Input) {
+	c := in.ChangePods[len(in.ChangePods)-1]
+	c.Status.PodResults = []v1alpha1.PodSummary{{Pod: c.Spec.PodInfos[0].Pod, Verdict: "pass"}}
+	c.Status.Verdicts, c.Status.Phase = nil, ""
+	c.Spec.PodInfos = append(c.Spec.PodInfos, summary(9))
+}
+
+func TestTheTrafficIsHeldUntilTheFirstBatchPassed(t *testing.T) {
+	const held, notSuspended = v1alpha1.ReasonTrafficUntilJudged, v1alpha1.ReasonNotSuspended
+	for name, tc := range map[string]struct {
+		in     Input
+		action Action
+		phase  v1alpha1.ReleasePhase
+		reason string // of condition Held
+		detail string // part of its message
+	}{
+		"no pod is Ready":                    {release(2, untilJudged), ActionNone, v1alpha1.ReleaseRunning, held, "its share is at Revision a"},
+		"no pod, for hours":                  {release(2, untilJudged, after(25*time.Hour)), ActionNone, v1alpha1.ReleaseFailed, held, "at Revision a"},
+		"the first batch is checked":         {release(2, untilJudged, finished(1, 1), judged(1, "")), ActionNone, v1alpha1.ReleaseRunning, held, "at Revision a"},
+		"it passed":                          {release(2, untilJudged, finished(1, 1), judged(1, "pass")), ActionResume, v1alpha1.ReleaseRunning, notSuspended, ""},
+		"it passed, its pod is deleted":      {release(2, untilJudged, judged(1, "pass")), ActionResume, v1alpha1.ReleaseRunning, notSuspended, ""},
+		"a person passed it":                 {release(2, untilJudged, finished(1, 1), judged(1, ""), person("pass")), ActionResume, v1alpha1.ReleaseRunning, notSuspended, ""},
+		"one of its two pods passed":         {release(2, untilJudged, finished(1, 1), judged(1, ""), of2), ActionNone, v1alpha1.ReleaseRunning, held, ""},
+		"only a later one passed":            {release(2, untilJudged, finished(1, 2), judged(2, "pass"), judged(1, "")), ActionNone, v1alpha1.ReleaseRunning, held, ""},
+		"it passed, and a later one waits":   {release(2, untilJudged, finished(1, 2), judged(2, ""), judged(1, "pass")), ActionResume, v1alpha1.ReleaseRunning, notSuspended, ""},
+		"all passed":                         {release(1, untilJudged, complete1, finished(1, 1), judged(1, "pass")), ActionResume, v1alpha1.ReleaseSuccess, notSuspended, ""},
+		"it failed":                          {release(2, untilJudged, finished(1, 1), judged(1, "fail")), ActionSuspend, v1alpha1.ReleaseSuspend, v1alpha1.ReasonSuspended, "is at Revision a"},
+		"it is unjudged, which passes":       {release(2, untilJudged, finished(1, 1), judged(1, "done")), ActionResume, v1alpha1.ReleaseRunning, notSuspended, ""},
+		"it is unjudged, which waits":        {release(2, untilJudged, noVerdict(v1alpha1.NoVerdictHold), finished(1, 1), judged(1, "done")), ActionNone, v1alpha1.ReleaseRunning, held, ""},
+		"it is unjudged, which fails":        {release(2, untilJudged, noVerdict(v1alpha1.NoVerdictFail), finished(1, 1), judged(1, "done")), ActionSuspend, v1alpha1.ReleaseSuspend, v1alpha1.ReasonSuspended, ""},
+		"scaled to zero":                     {release(1, untilJudged, complete1), ActionNone, v1alpha1.ReleaseRunning, held, "at Revision a"},
+		"the setting is off":                 {release(2, untilJudged, settingOff), ActionResume, v1alpha1.ReleaseRunning, notSuspended, ""},
+		"holds are disabled":                 {release(2, untilJudged, notBlocking), ActionResume, v1alpha1.ReleaseRunning, notSuspended, ""},
+		"holds are disabled, and it failed":  {release(2, untilJudged, notBlocking, finished(1, 1), judged(1, "fail")), ActionResume, v1alpha1.ReleaseSuspend, v1alpha1.ReasonBlockingDisabled, ""},
+		"a person suspended the Service":     {release(2, untilJudged, frozen), ActionNone, v1alpha1.ReleaseRunning, held, ""},
+		"a newer release has the hold":       {release(2, untilJudged, newer), ActionNone, v1alpha1.ReleaseFailed, notSuspended, ""},
+		"there was nothing to hold":          {release(2, nothingHeld), ActionNone, v1alpha1.ReleaseRunning, notSuspended, "but the traffic is not held"},
+		"nothing to hold, and it passed":     {release(2, nothingHeld, finished(1, 1), judged(1, "pass")), ActionNone, v1alpha1.ReleaseRunning, notSuspended, ""},
+		"nothing to hold, and it failed":     {release(2, nothingHeld, finished(1, 1), judged(1, "fail")), ActionSuspend, v1alpha1.ReleaseSuspend, v1alpha1.ReasonSuspended, ""},
+		"a release that is judged otherwise": {release(2, nothingHeld, settingOff), ActionNone, v1alpha1.ReleaseRunning, notSuspended, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Decide(tc.in)
+			if d.Action != tc.action || d.Phase != tc.phase {
+				t.Errorf("%q in phase %q, want %q in %q", d.Action, d.Phase, tc.action, tc.phase)
+			}
+			cond := derive(tc.in, d).Status.GetCondition(v1alpha1.WorkloadHeld)
+			if cond.Reason != tc.reason || !strings.Contains(cond.Message, tc.detail) || tc.detail == "" && tc.reason == notSuspended && cond.Message != "" {
+				t.Errorf("Held is %s: %q, want %s with %q", cond.Reason, cond.Message, tc.reason, tc.detail)
+			}
+			if want := tc.reason == v1alpha1.ReasonSuspended; (cond.Status == corev1.ConditionTrue) != want {
+				t.Errorf("Held is %s", cond.Status)
+			}
+		})
+	}
+}
+
+// A request to the Service does not start a pod of a Revision without traffic.
+func TestAHeldRevisionThatScaledToZeroIsStartedByItsTag(t *testing.T) {
+	scales := func(in *Input) { in.Workload.ScalesToZero = true }
+	for want, in := range map[string]Input{
+		"when a request to the address of its tag, or": release(1, untilJudged, complete1),
+		"when a request, or":                           release(1, scales, complete1),
+	} {
+		if got := Decide(in); got.Reason != v1alpha1.ReasonScaledToZero || !strings.Contains(got.Detail, want) {
+			t.Errorf("%s: %q, want %q", got.Reason, got.Detail, want)
+		}
+	}
+}
+
+// A verdict and its end leave the Service as it was, except for what a person changed.
+func TestAHoldUntilJudgedEndsWithTheFormerTraffic(t *testing.T) {
+	const (
+		latest = `[{"latestRevision":true,"percent":100}]`
+		pinned = `[{"latestRevision":true,"percent":0,"tag":"unjudged"},{"latestRevision":false,"percent":100,"revisionName":"a"}]`
+		canary = `[{"latestRevision":true,"percent":10,"tag":"unjudged"},{"percent":90,"revisionName":"a"}]`
+		moved  = `[{"latestRevision":true,"percent":0,"tag":"unjudged"},{"percent":100,"revisionName":"a"}]`
+		named  = `[{"percent":100,"revisionName":"x"}]`
+	)
+	for name, tc := range map[string]struct {
+		traffic string // during the hold
+		failed  string // spec.traffic after a fail
+		end     string // of the suspension
+		passed  string // spec.traffic after a pass
+	}{
+		"as it was held":       {pinned, pinned, latest, latest},
+		"a canary of a person": {canary, moved, canary, canary},
+		"by names":             {named, named, named, named},
+		"the former split, which the webhook did not see": {latest, `[{"latestRevision":false,"percent":100,"revisionName":"a"}]`, latest, latest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hold := `{"attempt":2,"untilJudged":true,"traffic":{"to":"a","former":` + latest + `}}`
+			raw := fmt.Appendf(nil, `{"metadata":{"name":"web","resourceVersion":"1","uid":"u","labels":{%q:"v"},"annotations":{%[1]q:"v",%q:"2",%q:%q}},"spec":{"template":{},"traffic":%s}}`,
+				v1alpha1.VersionKey, v1alpha1.AttemptAnnotation, v1alpha1.HoldAnnotation, hold, tc.traffic)
+			passed := patchKnative(t, raw, ActionResume, Input{ChangeWorkload: attempt(2)})
+			checkTraffic(t, passed, tc.passed)
+
+			failed := patchKnative(t, raw, ActionSuspend, Input{ChangeWorkload: attempt(2), Now: t0, Revisions: Revisions{Failed: []string{"b"}, Good: "a"}})
+			checkTraffic(t, failed, tc.failed)
+			if hold := v1alpha1.HoldOf(readKnative(t, failed).Annotations); hold.IsUnjudged() || len(hold.Traffic.Failed) != 1 || hold.Freeze != "" {
+				t.Errorf("held with %+v", hold)
+			}
+			end := patchKnative(t, failed, ActionResume, Input{ChangeWorkload: attempt(2)})
+			checkTraffic(t, end, tc.end)
+			for _, after := range [][]byte{passed, end} {
+				if w := readKnative(t, after); w.Annotations[v1alpha1.HoldAnnotation] != "" || w.Labels[v1alpha1.SuspendLabel] != "" {
+					t.Errorf("held with %v %v", w.Annotations, w.Labels)
+				}
+			}
+		})
+	}
+}
+
+// The suspension of a person stays when the check passes, and is restored after a fail.
+func TestAFreezeDuringAHoldUntilJudgedStays(t *testing.T) {
+	raw := fmt.Appendf(nil, `{"metadata":{"name":"web","resourceVersion":"1","uid":"u","labels":{%q:"v",%q:"f"},"annotations":{%[1]q:"v",%[3]q:"2",%[4]q:%[5]q}},"spec":{"template":{}}}`,
+		v1alpha1.VersionKey, v1alpha1.SuspendLabel, v1alpha1.AttemptAnnotation, v1alpha1.HoldAnnotation, `{"attempt":2,"untilJudged":true,"traffic":{"to":"a"}}`)
+	in := Input{ChangeWorkload: attempt(2), Now: t0, Revisions: Revisions{Failed: []string{"b"}, Good: "a"}}
+	for name, after := range map[string][]byte{
+		"passed": patchKnative(t, raw, ActionResume, in),
+		"failed": patchKnative(t, patchKnative(t, raw, ActionSuspend, in), ActionResume, in),
+	} {
+		if got := readKnative(t, after).Labels[v1alpha1.SuspendLabel]; got != "f" {
+			t.Errorf("%s: suspended with %q", name, got)
+		}
+	}
+}
+
+func TestWhichServicesAreJudgedBeforeTheyGetTraffic(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kind               workload.Kind
+		service, namespace string
+		want               bool
+	}{
+		"no setting":           {workload.KnativeService, "", "", false},
+		"of the namespace":     {workload.KnativeService, "", "true", true},
+		"of the Service":       {workload.KnativeService, "true", "", true},
+		"the Service precedes": {workload.KnativeService, "false", "true", false},
+		"an invalid one":       {workload.KnativeService, "yes", "true", true},
+		"of another kind":      {workload.Deployment, "true", "true", false},
+	} {
+		annotations := func(value string) metav1.ObjectMeta {
+			return metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.JudgeBeforeTrafficAnnotation: value}}
+		}
+		w := &workload.Workload{Kind: tc.kind, ObjectMeta: annotations(tc.service)}
+		if got := judgesBeforeTraffic(w, &corev1.Namespace{ObjectMeta: annotations(tc.namespace)}); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
