@@ -15,7 +15,7 @@ import (
 // otherBlocks are the first words of blocks of code without commands.
 var otherBlocks = []string{
 	"A", "deletionflow:", // a message of a commit
-	"apiVersion:", "metadata:", // manifests
+	"apiVersion:", "metadata:", "spec:", // manifests
 	"Error", "TIMES", "breakwater_guard_unenforced{reason=\"FailurePolicyIgnore\"}", // output
 	"Requested", "open", "apis/", // states, folders
 	"client,", // Go
