@@ -59,9 +59,9 @@ type TrafficDecision struct {
 
 // DecideTraffic decides about the traffic of a Knative Service.
 //
-// A release during a hold continues it: neither of the two new Revisions is judged. A split that a
-// person wrote is pinned like the first one, and stays when the hold ends without a release. Only the
-// split that the hold replaced is replaced again: a GitOps tool writes it at each sync.
+// A release during a hold continues it, because neither of the two new Revisions is judged. Without a
+// release only the split that the hold replaced is replaced again: a GitOps tool writes it at each
+// sync. Another split is that of a person, and stays.
 func DecideTraffic(in TrafficInput) TrafficDecision {
 	switch {
 	case in.Released && in.JudgeBeforeTraffic:
