@@ -15,6 +15,9 @@ type check struct {
 	behaviour Behaviour
 	timeout   time.Duration
 	url       string
+	// since is when the call was answered; it is set before answered is closed. Delays begin then: a
+	// test may move the clock before run gets to its timer.
+	since time.Time
 	// answered is closed when the call that started the check is answered.
 	answered chan struct{}
 	// delivered is closed after the delivery of an early callback.
@@ -39,7 +42,7 @@ func (d *Double) newCheck(n *node, stage Stage) *check {
 	url, timeout := d.target(n, stage)
 	c := &check{
 		node: n, stage: stage, pods: n.pods(), behaviour: b, timeout: timeout, url: url,
-		answered: make(chan struct{}), delivered: make(chan struct{}),
+		since: d.options.Clock.Now(), answered: make(chan struct{}), delivered: make(chan struct{}),
 	}
 	if d.script.CheckTimeout.Duration > 0 {
 		c.timeout = d.script.CheckTimeout.Duration
@@ -93,14 +96,18 @@ func (d *Double) run(ctx context.Context, c *check) {
 		// The server's poll reads the state from before the call: a pass without rules.
 		d.callBack(ctx, c, Threw)
 	}
-	if !d.wait(ctx, takes) {
+	ends := c.since.Add(takes)
+	if !d.waitUntil(ctx, ends) {
 		return
 	}
 	d.end(c, how)
-	if !b.Premature && d.wait(ctx, b.Lag.Duration) {
-		d.callBack(ctx, c, how)
+	called := ends
+	if !b.Premature {
+		if called = ends.Add(b.Lag.Duration); d.waitUntil(ctx, called) {
+			d.callBack(ctx, c, how)
+		}
 	}
-	if how != b.Ending && d.wait(ctx, late) {
+	if how != b.Ending && d.waitUntil(ctx, called.Add(late)) {
 		d.lateEnd(c)
 	}
 }

@@ -212,6 +212,28 @@ func (d *Double) wait(ctx context.Context, duration time.Duration) bool {
 	}
 }
 
+// waitUntil waits until a time. It returns false if the double was closed meanwhile.
+func (d *Double) waitUntil(ctx context.Context, at time.Time) bool {
+	for {
+		rest := at.Sub(d.options.Clock.Now())
+		if rest <= 0 {
+			return ctx.Err() == nil
+		}
+		timer := d.options.Clock.NewTimer(rest)
+		if !d.options.Clock.Now().Before(at) { // a test moved the clock before the timer was made
+			timer.Stop()
+			continue
+		}
+		select {
+		case <-timer.C():
+			return true
+		case <-ctx.Done():
+			timer.Stop()
+			return false
+		}
+	}
+}
+
 // newID returns an unused id. d.mu is held.
 func (d *Double) newID(of string) string {
 	d.lastID++

@@ -67,6 +67,7 @@ func (d *Double) serve(w http.ResponseWriter, r *http.Request) {
 		// Runs also after the panic that closes a connection.
 		defer close(out.check.answered)
 		<-out.check.delivered
+		out.check.since = d.options.Clock.Now()
 	}
 	out.write(w)
 }
@@ -90,6 +91,7 @@ func (d *Double) answer(ctx context.Context, r *http.Request, action string, bod
 	committed := d.begin(d.process(r.Header, action, body))
 	if committed.check != nil {
 		// The check does not wait for a late or lost answer.
+		committed.check.since = d.options.Clock.Now()
 		close(committed.check.answered)
 		committed.check = nil
 	}
