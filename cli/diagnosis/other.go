@@ -8,11 +8,11 @@ import (
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// ReasonNotReported: a pod needs permissions, and init-action-server has not written its condition.
+// ReasonNotReported is the reason of a pod that needs permissions while init-action-server has
+// not written its condition.
 const ReasonNotReported = "NotReported"
 
 // ExplainPod explains what a pod waits for before its containers start.
@@ -36,7 +36,9 @@ func ExplainPod(p *corev1.Pod) Explanation {
 	} else if waitsWithoutCondition(p) {
 		e.State, e.Reason = StateRunning, ReasonNotReported
 		e.Why = []string{fmt.Sprintf("the pod needs permissions, and init-action-server has not written its condition %s yet: its init container has not started, or does not reach init-action-server", podmeta.ConditionAuthorized)}
-		e.WaysOut = []WayOut{{"read the log of its init container", fmt.Sprintf("kubectl logs %s -n %s -c %s", p.Name, p.Namespace, protocol.ContainerName)}}
+		if c := podmeta.InitContainer(p); c != nil {
+			e.WaysOut = []WayOut{{"read the log of its init container", fmt.Sprintf("kubectl logs %s -n %s -c %s", p.Name, p.Namespace, c.Name)}}
+		}
 	}
 	e.WaysOut = append(e.WaysOut, WayOut{"see whether a budget would deny its eviction", fmt.Sprintf("kubectl breakwater simulate evict %s -n %s", p.Name, p.Namespace)})
 	return e

@@ -2,7 +2,8 @@
 // authenticates a verdict, finds its ChangePod or order, and makes it durable before
 // it answers: the Broker has accepted it as changepod.verdict or order.verdict, or it
 // is stored in the inbox of its ChangeWorkload. The server sends a verdict only once
-// and ignores the answer, so a verdict that is lost here is lost for good.
+// and ignores the answer. A lost pass can be asked for later, and a check of stage PRE
+// runs again, but a fail of stage POST that is lost here never comes back.
 //
 //	POST /openapi/altershield/callback   the server's JSON, or CloudEvents
 //	POST /openapi/altershield/liveTest   "Hello world", for compatibility

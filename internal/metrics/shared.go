@@ -38,7 +38,7 @@ func shared() []Group {
 				Help:   "Duration of an attempt to send a CloudEvent to the Broker.",
 				Bounds: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30}},
 			{Name: "breakwater_events_dropped_total", Unit: "events", Labels: text("type reason"),
-				Help: "CloudEvents that were dropped without being sent: the queue was full, the process stopped, or all attempts failed."},
+				Help: "CloudEvents that were given up: the queue was full, the process stopped, or no attempt was accepted. After reason `timeout` the event has probably arrived."},
 			{Name: "breakwater_events_coalesced_total", Unit: "events", Labels: text("type"),
 				Help: "Queued CloudEvents that were replaced by a newer one with the same id."},
 			{Name: "breakwater_events_queued", Unit: "events", PerProcess: true,

@@ -82,9 +82,9 @@ func (s Settings) RuleOfOrder(c *v1alpha1.ChangeWorkload) Rule {
 	return s.override(s.NoVerdictOrder, v1alpha1.ConfigNoVerdictOrder)
 }
 
-// ReleasePolicy returns the policy for a release whose order the server did
+// PolicyOfUnacceptedOrder returns the policy for a release whose order the server did
 // not accept: neither the order nor any of its batches is judged.
-func (s Settings) ReleasePolicy() v1alpha1.NoVerdictPolicy {
+func (s Settings) PolicyOfUnacceptedOrder() v1alpha1.NoVerdictPolicy {
 	return strictest(s.ruleOfBoth(), s.override(s.NoVerdictOrder, v1alpha1.ConfigNoVerdictOrder)).Policy
 }
 

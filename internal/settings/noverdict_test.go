@@ -68,7 +68,7 @@ func TestThePolicyOfAStageOverridesTheGeneralOne(t *testing.T) {
 			}
 			s := FromObjects(objects)
 			both := &v1alpha1.ChangePod{}
-			got := want{s.RuleOfStage(pre, nil).Policy, s.RuleOfStage(post, nil).Policy, s.RuleOfBatch(both).Policy, s.RuleOfOrder(&v1alpha1.ChangeWorkload{}).Policy, s.ReleasePolicy()}
+			got := want{s.RuleOfStage(pre, nil).Policy, s.RuleOfStage(post, nil).Policy, s.RuleOfBatch(both).Policy, s.RuleOfOrder(&v1alpha1.ChangeWorkload{}).Policy, s.PolicyOfUnacceptedOrder()}
 			if got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}

@@ -53,7 +53,7 @@ type Score struct {
 	Held           Share `json:"held"`
 	// Detection is nil if no bad release was caught.
 	Detection *DurationSummary `json:"timeToDetectionSeconds,omitempty"`
-	Metrics   []Metric  `json:"metrics,omitempty"`
+	Metrics   []Metric         `json:"metrics,omitempty"`
 }
 
 // Metric has the figures of one metric: releases in which it failed.

@@ -1,5 +1,5 @@
 // Package certificates issues the certificates of the Services that receive tokens, and
-// publishes the CA that clients trust. Each part has a Set, which the leader of its webhook
+// publishes the CA that clients trust. Parts change and permission have a Set each, which the leader of their webhook
 // maintains, because that maintains the certificate of the webhook already. The package
 // writes objects that the manifests create empty, so it needs no right to create Secrets:
 //

@@ -111,7 +111,7 @@ func Confirm(d Decision, in Input, recorded bool) Decision {
 	if !d.Bypass() || recorded || in.ByController || !in.Blocking {
 		return d
 	}
-	return deny(in, "the webhook "+MutatingWebhook(in.Kind)+" did not answer: try again")
+	return deny(in, "the webhook "+MutatingWebhook(in.Kind)+" did not record this change, because it did not answer or failed: try again")
 }
 
 // NeedsAuthorization reports whether the decision requires that the user may bypass:

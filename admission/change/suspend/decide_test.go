@@ -75,7 +75,7 @@ func TestDecide(t *testing.T) {
 }
 
 func TestConfirm(t *testing.T) {
-	unrecorded := denied(fixed + ": the webhook mdeployment.kb.io did not answer: try again")
+	unrecorded := denied(fixed + ": the webhook mdeployment.kb.io did not record this change, because it did not answer or failed: try again")
 	for name, tc := range map[string]struct {
 		d                            Decision
 		recorded, byController, open bool

@@ -4,7 +4,9 @@
 // A workload is suspended because its check failed. Updates that start a release or
 // remove the suspension or the hold are denied, with two exceptions: a repair, once
 // per suspension, and a rollback to a version that succeeded. The matchConditions of
-// the webhook exclude scaling and all other metadata.
+// the webhook exclude scaling and other metadata, except owners and the annotation of a
+// bypass: if setting bypass is Authorized, a repair, a deletion, the addition of an owner and the
+// removal of that annotation need the verb bypass.
 package suspend
 
 import (

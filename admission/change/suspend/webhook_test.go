@@ -190,7 +190,7 @@ func TestAnUpdateOfASuspendedDeployment(t *testing.T) {
 		},
 		"repair without an answer of the mutating webhook": {
 			old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), skipped: true, reason: v1alpha1.ReasonReleaseDenied,
-			message: fixed + ": the webhook mdeployment.kb.io did not answer: try again",
+			message: fixed + ": the webhook mdeployment.kb.io did not record this change, because it did not answer or failed: try again",
 		},
 		"forged annotation of another attempt": {
 			old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:2"),

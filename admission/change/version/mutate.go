@@ -39,7 +39,7 @@ func mutate(c admission.Change, decision Decision, suspension suspend.Decision, 
 		if suspension.Answer == suspend.Deny {
 			break
 		}
-		if v1alpha1.HoldOf(c.Old.Annotations).IsUnjudged() && c.TemplateChanged {
+		if v1alpha1.HoldOf(c.Old.Annotations).KeepsUnsuspended() && c.TemplateChanged {
 			m.Traffic = restoreTraffic(c, c.Old.Annotations)
 			resume(&m, c, c.Old.Annotations)
 		}

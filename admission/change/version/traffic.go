@@ -42,7 +42,7 @@ const (
 	TrafficUnchanged = "Unchanged"
 	// TrafficPinned: the new Revision gets no traffic until it is judged.
 	TrafficPinned = "Pinned"
-	// TrafficKept: the hold stays, and the split with it.
+	// TrafficKept: the hold stays. If the update has the split that the hold replaced, it is replaced again.
 	TrafficKept = "Kept"
 	// TrafficRestored: the hold ends.
 	TrafficRestored = "Restored"

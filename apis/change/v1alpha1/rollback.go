@@ -118,8 +118,8 @@ func BypassOf(annotations map[string]string) *Bypass {
 	return annotationOf[Bypass](annotations, BypassAnnotation)
 }
 
-// IsUnjudged reports whether the hold does not suspend the workload; false for nil.
-func (h *Hold) IsUnjudged() bool { return h != nil && (h.Unjudged || h.UntilJudged) }
+// KeepsUnsuspended reports whether the hold does not suspend the workload; false for nil.
+func (h *Hold) KeepsUnsuspended() bool { return h != nil && (h.Unjudged || h.UntilJudged) }
 
 // IsUntilJudged reports whether only the traffic of a Knative Service is held, until the first batch
 // passed; false for nil.

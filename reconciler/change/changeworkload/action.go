@@ -9,7 +9,7 @@ import (
 // suspendAction suspends the workload unless it is suspended or blocking is off.
 func suspendAction(in Input) Action {
 	switch {
-	case !in.Settings.Blocking && in.Workload.Hold.IsUnjudged():
+	case !in.Settings.Blocking && in.Workload.Hold.KeepsUnsuspended():
 		return ActionResume
 	case !in.Settings.Blocking:
 		return ActionNone
@@ -39,11 +39,11 @@ func runningAction(in Input, d Decision) Action {
 	case in.Workload.Hold.IsUntilJudged():
 		return untilJudgedAction(in)
 	case unjudged && in.Settings.Blocking && !in.Workload.Complete:
-		if in.Workload.Hold.IsUnjudged() && heldByRelease(in) {
+		if in.Workload.Hold.KeepsUnsuspended() && heldByRelease(in) {
 			return ActionNone
 		}
 		return ActionHold
-	case in.Workload.Hold.IsUnjudged(), suspendedByRelease(in):
+	case in.Workload.Hold.KeepsUnsuspended(), suspendedByRelease(in):
 		return ActionResume
 	default:
 		return ActionNone
@@ -81,7 +81,7 @@ func heldByRelease(in Input) bool {
 
 // suspendedByRelease reports whether the workload is suspended because of this release.
 func suspendedByRelease(in Input) bool {
-	return in.Workload.Suspend != "" && heldByRelease(in) && !in.Workload.Hold.IsUnjudged()
+	return in.Workload.Suspend != "" && heldByRelease(in) && !in.Workload.Hold.KeepsUnsuspended()
 }
 
 // successAction ends a hold, or the suspension that this release was admitted to repair. A

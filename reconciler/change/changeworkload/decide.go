@@ -198,7 +198,7 @@ func decideRelease(in Input) Decision {
 			// The version is not judged, so nothing else could end a suspension
 			// that it was admitted to repair.
 			d.Action = successAction(in)
-		} else if in.Workload.Hold.IsUnjudged() {
+		} else if in.Workload.Hold.KeepsUnsuspended() {
 			d.Action = ActionResume
 		}
 		return d
@@ -214,7 +214,7 @@ func decideRelease(in Input) Decision {
 	if pending {
 		deadline := orderDeadline(in)
 		late := !deadline.IsZero() && !in.Now.Before(deadline)
-		if late && in.Settings.ReleasePolicy() != v1alpha1.NoVerdictHold {
+		if late && in.Settings.PolicyOfUnacceptedOrder() != v1alpha1.NoVerdictHold {
 			return decideOrderNotAccepted(in, d)
 		}
 		d.OrderPending, d.OrderNotAccepted = true, late
@@ -377,7 +377,7 @@ func orderDeadline(in Input) time.Time {
 func decideOrderNotAccepted(in Input, d Decision) Decision {
 	d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseFailed, v1alpha1.ReasonOrderNotAccepted, notAccepted(in)
 	d.Order.WakeSubmit = false
-	if in.Settings.ReleasePolicy() == v1alpha1.NoVerdictFail {
+	if in.Settings.PolicyOfUnacceptedOrder() == v1alpha1.NoVerdictFail {
 		d.Phase, d.Action = v1alpha1.ReleaseSuspend, suspendAction(in)
 	}
 	return d

@@ -56,7 +56,7 @@ func newHold(w *workload.Workload, attempt int64) v1alpha1.Hold {
 		hold.Former = w.Kind.Hold.Held // nothing is stopped
 	}
 	switch bypass := v1alpha1.BypassOf(w.Annotations); {
-	case older != nil && !older.IsUnjudged():
+	case older != nil && !older.KeepsUnsuspended():
 		hold.Freeze = older.Freeze // the suspension is from that hold, too
 	case bypass != nil && bypass.Suspend == hold.Freeze:
 		hold.Freeze = bypass.Freeze // this attempt was admitted to repair that suspension
@@ -81,7 +81,7 @@ func resumeOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload) []worklo
 
 // endSuspension ends a suspension by Breakwater. That of a person stays or is restored.
 func endSuspension(w *workload.Workload, hold *v1alpha1.Hold) []workload.Operation {
-	if hold.IsUnjudged() {
+	if hold.KeepsUnsuspended() {
 		return nil // the hold has not suspended the workload
 	}
 	if freeze := freezeOf(w, hold); freeze != "" {
@@ -115,7 +115,7 @@ func processedPatch(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, e
 func holdConsequence(in Input) string {
 	ref := in.ChangeWorkload.Spec.WorkloadRef
 	switch {
-	case in.Workload.ScalesToZero && (in.Workload.Hold.IsUntilJudged() || !in.Workload.Hold.IsUnjudged()):
+	case in.Workload.ScalesToZero && (in.Workload.Hold.IsUntilJudged() || !in.Workload.Hold.KeepsUnsuspended()):
 		return trafficConsequence(in)
 	case workload.DaemonSet.Is(ref.APIVersion, ref.Kind):
 		return "; pods that are deleted meanwhile are recreated with the new version"

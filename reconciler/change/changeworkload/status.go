@@ -211,7 +211,7 @@ func markHeld(in Input, d Decision, m apis.ConditionManager) {
 	switch {
 	case d.Action == ActionSuspend, suspendedByRelease(in) && (d.Action == ActionNone || d.Action == ActionMoveTraffic):
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionTrue, v1alpha1.ReasonSuspended, d.Detail+holdConsequence(in))
-	case d.Action == ActionHold, hold.IsUnjudged() && !hold.IsUntilJudged() && heldByRelease(in) && d.Action == ActionNone:
+	case d.Action == ActionHold, hold.KeepsUnsuspended() && !hold.IsUntilJudged() && heldByRelease(in) && d.Action == ActionNone:
 		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionTrue, v1alpha1.ReasonHeldUnjudged, d.Detail+holdConsequence(in))
 	default:
 		reason, message := notHeld(in, d)

@@ -77,7 +77,7 @@ func (w *Watch) Run(stop <-chan struct{}) {
 	ticker := time.NewTicker(w.discoveryInterval)
 	defer ticker.Stop()
 	for {
-		w.kinds.Converge(ctx, w.available(ctx))
+		w.kinds.Converge(ctx, w.available())
 		select {
 		case <-stop:
 			return
@@ -88,7 +88,7 @@ func (w *Watch) Run(stop <-chan struct{}) {
 }
 
 // available returns the wanted kinds that the API server has.
-func (w *Watch) available(ctx context.Context) map[schema.GroupKind]workload.Kind {
+func (w *Watch) available() map[schema.GroupKind]workload.Kind {
 	w.mu.Lock()
 	wanted := slices.Clone(w.wanted)
 	w.mu.Unlock()
