@@ -44,7 +44,7 @@ func Join(batch *v1alpha1.ChangePod, c *v1alpha1.ChangeWorkload) {
 // EndRollout makes the span of a rollout that a write of the status ended; of other writes none.
 func EndRollout(ctx context.Context, old, next *v1alpha1.ChangeWorkload, now time.Time) {
 	root := rootOf(next)
-	if !root.IsValid() || ended(old.Status.Phase) || !ended(next.Status.Phase) {
+	if !root.IsValid() || old.Status.Phase == next.Status.Phase || !ended(next.Status.Phase) {
 		return
 	}
 	id := spanID(fmt.Sprintf("%s/%s/%d", next.UID, next.Status.Phase, next.Status.EntryTimeUnix))

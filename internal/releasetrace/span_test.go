@@ -89,8 +89,8 @@ func TestARolloutHasASpanWhenAWriteEndsIt(t *testing.T) {
 		"times out":              {v1alpha1.ReleaseRunning, v1alpha1.ReleaseFailed, true},
 		"continues after that":   {v1alpha1.ReleaseFailed, v1alpha1.ReleaseRunning, false},
 		"is written again":       {v1alpha1.ReleaseSuccess, v1alpha1.ReleaseSuccess, false},
-		"has a late fail":        {v1alpha1.ReleaseSuccess, v1alpha1.ReleaseSuspend, false},
-		"is passed by a person":  {v1alpha1.ReleaseSuspend, v1alpha1.ReleaseSuccess, false},
+		"has a late fail":        {v1alpha1.ReleaseSuccess, v1alpha1.ReleaseSuspend, true},
+		"is passed by a person":  {v1alpha1.ReleaseSuspend, v1alpha1.ReleaseSuccess, true},
 		"ends with the creation": {v1alpha1.ReleaseInit, v1alpha1.ReleaseSuccess, true},
 	} {
 		t.Run(name, func(t *testing.T) {
