@@ -5,6 +5,7 @@ package generatedbudget
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -31,18 +32,16 @@ type Limits struct {
 var valuePattern = regexp.MustCompile(`^([0-9]{1,9}|(100|[0-9]{1,2})%)$`)
 
 // Decide decides the limits of the budget that an annotation (PUBAnnotation or PDBAnnotation)
-// asks for; nil if no budget is requested. The workload's annotation takes precedence over the namespace's, then
-// the strategy's maxUnavailable, then the cluster's default. An invalid value is an error, and
-// the existing budget stays.
-func Decide(annotation string, workload, namespace map[string]string, strategyMaxUnavailable *intstr.IntOrString, cluster Limits) (*Limits, error) {
-	value, ok := workload[annotation]
-	if !ok {
-		value = namespace[annotation]
-	}
-	if value != "true" {
+// asks for; nil if no budget is requested. Sources are the annotations that apply to the workload, its
+// own first and those of its namespace last: the first that has the annotation counts, and the first
+// that has a limit. Without a limit the strategy's maxUnavailable counts, then the cluster's default. An
+// invalid value is an error, and the existing budget stays.
+func Decide(annotation string, sources []map[string]string, strategyMaxUnavailable *intstr.IntOrString, cluster Limits) (*Limits, error) {
+	asks := slices.IndexFunc(sources, func(from map[string]string) bool { _, ok := from[annotation]; return ok })
+	if asks < 0 || sources[asks][annotation] != "true" {
 		return nil, nil
 	}
-	for _, from := range []map[string]string{workload, namespace} {
+	for _, from := range sources {
 		limits, err := parseLimits(from, "annotation ", annotation+maxUnavailableSuffix, annotation+minAvailableSuffix)
 		if limits != nil || err != nil {
 			return limits, err

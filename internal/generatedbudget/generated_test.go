@@ -16,12 +16,12 @@ func least(s string) *Limits { return &Limits{MinAvailable: ptr.To(intstr.Parse(
 func TestGeneratedLimits(t *testing.T) {
 	on := annotations{PUBAnnotation: "true"}
 	for _, tc := range []struct {
-		name                string
-		workload, namespace annotations
-		strategy            string
-		cluster             *Limits
-		want                *Limits
-		fails               bool
+		name                          string
+		workload, template, namespace annotations
+		strategy                      string
+		cluster                       *Limits
+		want                          *Limits
+		fails                         bool
 	}{
 		{name: "not asked for"},
 		{name: "asked for", workload: on, want: most("25%")},
@@ -42,6 +42,11 @@ func TestGeneratedLimits(t *testing.T) {
 		{name: "by the namespace, the workload says how many", namespace: annotations{PUBAnnotation: "true", PUBAnnotation + "-minAvailable": "2"},
 			workload: annotations{PUBAnnotation + "-maxUnavailable": "1"}, want: most("1")},
 		{name: "by the namespace, but not this one", namespace: on, workload: annotations{PUBAnnotation: "false"}},
+		{name: "by the template", template: on, want: most("25%")},
+		{name: "by the template, but not this one", template: on, workload: annotations{PUBAnnotation: "false"}},
+		{name: "by the namespace, but not this template", namespace: on, template: annotations{PUBAnnotation: "false"}},
+		{name: "by the workload, the template says how many", workload: on, template: annotations{PUBAnnotation: "false", PUBAnnotation + "-minAvailable": "1"},
+			namespace: annotations{PUBAnnotation + "-maxUnavailable": "2"}, want: least("1")},
 		{name: "both values", workload: annotations{PUBAnnotation: "true", PUBAnnotation + "-maxUnavailable": "1", PUBAnnotation + "-minAvailable": "1"}, fails: true},
 		{name: "no value", workload: annotations{PUBAnnotation: "true", PUBAnnotation + "-maxUnavailable": "some"}, fails: true},
 		{name: "too many per cent", workload: annotations{PUBAnnotation: "true", PUBAnnotation + "-maxUnavailable": "101%"}, fails: true},
@@ -56,7 +61,7 @@ func TestGeneratedLimits(t *testing.T) {
 			if cluster == nil {
 				cluster = most("25%")
 			}
-			got, err := Decide(PUBAnnotation, tc.workload, tc.namespace, strategy, *cluster)
+			got, err := Decide(PUBAnnotation, []annotations{tc.workload, tc.template, tc.namespace}, strategy, *cluster)
 			if (err != nil) != tc.fails {
 				t.Fatalf("error %v", err)
 			}

@@ -24,6 +24,8 @@ type kind struct {
 	versions []version
 	// podLabel has the name of the workload on its pods, if the workload has no selector.
 	podLabel string
+	// readsTemplate: the annotations of its template apply to the workload, below its own.
+	readsTemplate bool
 }
 
 // version is a version of a kind, with the paths of maxUnavailable in the strategy;
@@ -49,8 +51,9 @@ var (
 		{"v1alpha1", [][]string{rolling}},
 	}}
 	// A Knative Service has no such field: Serving adds a Revision before it removes another.
+	// Before it had generated budgets, the annotations of its template generated those of its Revisions.
 	knativeService = kind{id: "KnativeService", group: serving, kind: "Service", resource: "services",
-		podLabel: serving + "/service", versions: []version{{name: "v1"}}}
+		podLabel: serving + "/service", readsTemplate: true, versions: []version{{name: "v1"}}}
 	// A UnitedDeployment has no such field; the field of its only template counts.
 	unitedDeployment = kind{id: "UnitedDeployment", group: kruise, kind: "UnitedDeployment", resource: "uniteddeployments", versions: []version{
 		{"v1alpha1", [][]string{
@@ -109,6 +112,10 @@ func (k kind) read(v version, u *unstructured.Unstructured) *workload {
 	}
 	if k.podLabel != "" {
 		w.selector = &metav1.LabelSelector{MatchLabels: map[string]string{k.podLabel: u.GetName()}}
+	}
+	if k.readsTemplate {
+		annotations, _, _ := unstructured.NestedStringMap(u.Object, "spec", "template", "metadata", "annotations") // another type is no value
+		w.template = generatedbudget.FilterAnnotations(annotations)
 	}
 	for _, path := range v.paths {
 		switch value, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...); value := value.(type) {

@@ -79,6 +79,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	} else if err != nil {
 		return fmt.Errorf("read namespace %s: %w", namespace, err)
 	}
+	if w.knativeService != "" {
+		return r.deleteReplaced(ctx, w, ns)
+	}
 	return errors.Join(
 		r.reconcileBudget(ctx, w, ns, generatedbudget.PUBAnnotation, r.pub(w)),
 		r.reconcileBudget(ctx, w, ns, generatedbudget.PDBAnnotation, r.pdb(w)),
@@ -98,24 +101,33 @@ type generated struct {
 	remove func(context.Context, metav1.DeleteOptions) error
 }
 
+func (g generated) ownedBy(w *workload) bool {
+	return g.existing != nil && metav1.IsControlledBy(g.existing, w)
+}
+
+// delete deletes the present budget.
+func (g generated) delete(ctx context.Context) error {
+	uid := g.existing.GetUID()
+	if err := g.remove(ctx, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}); err != nil && !apierrs.IsNotFound(err) {
+		return fmt.Errorf("delete %s: %w", g.existing.GetName(), err)
+	}
+	return nil
+}
+
 // reconcileBudget reconciles the budget of one annotation.
 func (r *Reconciler) reconcileBudget(ctx context.Context, w *workload, ns *corev1.Namespace, annotation string, g generated) error {
 	if g.err != nil {
 		return g.err
 	}
-	limits, err := generatedbudget.Decide(annotation, w.GetAnnotations(), w.inherited(ns), w.strategyMaxUnavailable, r.defaults())
+	limits, err := generatedbudget.Decide(annotation, w.annotations(ns), w.strategyMaxUnavailable, r.defaults())
 	if err != nil {
 		r.recorder.Event(reference(w), corev1.EventTypeWarning, ReasonGeneratedBudgetInvalid, err.Error())
 		return nil // the present budget stays until the annotation is valid
 	}
-	owned := g.existing != nil && metav1.IsControlledBy(g.existing, w)
+	owned := g.ownedBy(w)
 	switch {
 	case limits == nil && owned:
-		uid := g.existing.GetUID()
-		if err := g.remove(ctx, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}); err != nil && !apierrs.IsNotFound(err) {
-			return fmt.Errorf("delete %s: %w", w.budgetName(), err)
-		}
-		return nil
+		return g.delete(ctx)
 	case limits == nil, owned && g.matches(limits):
 		return nil
 	case g.existing != nil && !owned:

@@ -21,12 +21,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
+	"knative.dev/pkg/controller"
 	"knative.dev/pkg/reconciler"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
 	listers "github.com/breakwater-dev/breakwater/client/listers/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/generatedbudget"
+	"github.com/breakwater-dev/breakwater/internal/kindwatch"
 )
 
 // ofRevision makes a Deployment that of a Revision of the Knative Service web.
@@ -35,9 +37,29 @@ func ofRevision(d *appsv1.Deployment) {
 	d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "serving.knative.dev/v1", Kind: "Revision", Name: "web-00001", UID: "uid-revision", Controller: ptr.To(true)}}
 }
 
-// writes reconciles the Deployment web and returns the writes: apply or delete, the resource, the
-// limit.
-func writes(t *testing.T, change func(*appsv1.Deployment), annotations map[string]string, namespace map[string]string, exists ...runtime.Object) (done []string, events int) {
+// service returns the Knative Service web with the annotations on itself and on its template.
+func service(own, template map[string]string) *workload {
+	toAny := func(from map[string]string) map[string]any {
+		to := map[string]any{}
+		for key, value := range from {
+			to[key] = value
+		}
+		return to
+	}
+	u := object(knativeService, "v1", "web", within(toAny(template), "template", "metadata", "annotations"))
+	u.Object["metadata"].(map[string]any)["annotations"] = toAny(own)
+	return knativeService.read(knativeService.versions[0], u)
+}
+
+// servicePUB returns the budget of the Knative Service.
+func servicePUB() *v1alpha1.PodUnavailableBudget {
+	return &v1alpha1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "knativeservice-web", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "serving.knative.dev/v1", Kind: "Service", Name: "web", UID: "uid-web", Controller: ptr.To(true)}}}}
+}
+
+// writes reconciles the workload web of a kind. It returns the writes (apply or delete, the resource,
+// the limit), the number of Events, and whether the workload is reconciled again.
+func writes(t *testing.T, of kind, change func(*appsv1.Deployment), annotations map[string]string, namespace map[string]string, exists ...any) (done []string, events int, again bool) {
 	t.Helper()
 	index := map[string]cache.Indexer{}
 	for _, kind := range []string{"ns", "d", "s", "pub", "pdb"} {
@@ -58,12 +80,20 @@ func writes(t *testing.T, change func(*appsv1.Deployment), annotations map[strin
 		change(d)
 	}
 	add("d", d)
+	custom := &customWorkloads{}
 	for _, o := range exists {
-		kind := "pub"
-		if _, ok := o.(*policyv1.PodDisruptionBudget); ok {
-			kind = "pdb"
+		switch o := o.(type) {
+		case *workload:
+			informer := cache.NewSharedIndexInformer(nil, nil, 0, cache.Indexers{})
+			if err := informer.GetIndexer().Add(o); err != nil {
+				t.Fatal(err)
+			}
+			custom.Put(o.kind.groupKind(), servedKind{}, informer)
+		case *policyv1.PodDisruptionBudget:
+			add("pdb", o)
+		default:
+			add("pub", o)
 		}
-		add(kind, o)
 	}
 	kube, policies, recorder := kubefake.NewClientset(), fake.NewSimpleClientset(), record.NewFakeRecorder(5)
 	note := func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -82,7 +112,7 @@ func writes(t *testing.T, change func(*appsv1.Deployment), annotations map[strin
 	kube.PrependReactor("*", "*", note)
 	policies.PrependReactor("*", "*", note)
 	r := &Reconciler{
-		workloads: workloads{appslisters.NewDeploymentLister(index["d"]), appslisters.NewStatefulSetLister(index["s"]), &customWorkloads{}},
+		workloads: workloads{appslisters.NewDeploymentLister(index["d"]), appslisters.NewStatefulSetLister(index["s"]), custom},
 		defaults: func() generatedbudget.Limits {
 			return generatedbudget.Limits{MaxUnavailable: ptr.To(intstr.FromString("25%"))}
 		},
@@ -92,10 +122,12 @@ func writes(t *testing.T, change func(*appsv1.Deployment), annotations map[strin
 	if err := r.Promote(reconciler.UniversalBucket(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Reconcile(t.Context(), keyOf(deployment, "ns", "web").String()); err != nil {
+	err := r.Reconcile(t.Context(), keyOf(of, "ns", "web").String())
+	again, after := controller.IsRequeueKey(err)
+	if err != nil && !again || again && after != kindwatch.DiscoveryInterval {
 		t.Fatal(err)
 	}
-	return done, len(recorder.Events)
+	return done, len(recorder.Events), again
 }
 
 func limit(s spec) string {
@@ -122,9 +154,8 @@ func TestGeneratedBudgets(t *testing.T) {
 	on := map[string]string{generatedbudget.PUBAnnotation: "true"}
 	for _, tc := range []struct {
 		name                   string
-		deployment             func(*appsv1.Deployment)
 		annotations, namespace map[string]string
-		exists                 []runtime.Object
+		exists                 []any
 		want                   []string
 		events                 int
 	}{
@@ -133,27 +164,118 @@ func TestGeneratedBudgets(t *testing.T) {
 		{name: "both", annotations: map[string]string{generatedbudget.PUBAnnotation: "true", generatedbudget.PDBAnnotation: "true", generatedbudget.PDBAnnotation + "-minAvailable": "1"},
 			want: []string{"apply podunavailablebudgets deployment-web max 2", "apply poddisruptionbudgets deployment-web min 1"}},
 		{name: "by the namespace", namespace: on, want: []string{"apply podunavailablebudgets deployment-web max 2"}},
-		{name: "of a Revision", deployment: ofRevision, annotations: on, want: []string{"apply podunavailablebudgets deployment-web max 2"}},
-		{name: "of a Revision, by the namespace", deployment: ofRevision, namespace: on},
-		{name: "of a Revision, by the namespace before", deployment: ofRevision, namespace: on, exists: []runtime.Object{pub("uid-web", 2)},
-			want: []string{"delete podunavailablebudgets deployment-web"}},
-		{name: "the budget exists", annotations: on, exists: []runtime.Object{pub("uid-web", 2)}},
-		{name: "the budget was edited", annotations: on, exists: []runtime.Object{pub("uid-web", 9)}, want: []string{"apply podunavailablebudgets deployment-web max 2"}},
-		{name: "the annotation was removed", exists: []runtime.Object{pub("uid-web", 2)}, want: []string{"delete podunavailablebudgets deployment-web"}},
-		{name: "a budget of another owner is kept", exists: []runtime.Object{pub("", 2)}},
-		{name: "a budget of another owner has the name", annotations: on, exists: []runtime.Object{pub("", 2)}, events: 1},
-		{name: "a budget of a replaced Deployment", annotations: on, exists: []runtime.Object{pub("uid-before", 2)}, events: 1},
+		{name: "the budget exists", annotations: on, exists: []any{pub("uid-web", 2)}},
+		{name: "the budget was edited", annotations: on, exists: []any{pub("uid-web", 9)}, want: []string{"apply podunavailablebudgets deployment-web max 2"}},
+		{name: "the annotation was removed", exists: []any{pub("uid-web", 2)}, want: []string{"delete podunavailablebudgets deployment-web"}},
+		{name: "a budget of another owner is kept", exists: []any{pub("", 2)}},
+		{name: "a budget of another owner has the name", annotations: on, exists: []any{pub("", 2)}, events: 1},
+		{name: "a budget of a replaced Deployment", annotations: on, exists: []any{pub("uid-before", 2)}, events: 1},
 		{name: "an invalid limit changes nothing", annotations: map[string]string{generatedbudget.PUBAnnotation: "true", generatedbudget.PUBAnnotation + "-maxUnavailable": "few"},
-			exists: []runtime.Object{pub("uid-web", 2)}, events: 1},
+			exists: []any{pub("uid-web", 2)}, events: 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			done, events := writes(t, tc.deployment, tc.annotations, tc.namespace, tc.exists...)
+			done, events, again := writes(t, deployment, nil, tc.annotations, tc.namespace, tc.exists...)
 			if diff := cmp.Diff(tc.want, done); diff != "" {
 				t.Error(diff)
 			}
-			if events != tc.events {
-				t.Errorf("%d Events, want %d", events, tc.events)
+			if events != tc.events || again {
+				t.Errorf("%d Events, want %d; reconciled again: %t", events, tc.events, again)
 			}
 		})
+	}
+}
+
+func TestTheBudgetOfARevisionIsDeletedAfterThatOfItsServiceExists(t *testing.T) {
+	on, off := map[string]string{generatedbudget.PUBAnnotation: "true"}, map[string]string{generatedbudget.PUBAnnotation: "false"}
+	few := map[string]string{generatedbudget.PUBAnnotation: "true", generatedbudget.PUBAnnotation + "-maxUnavailable": "few"}
+	deleted := []string{"delete podunavailablebudgets deployment-web"}
+	taken := servicePUB()
+	taken.OwnerReferences = nil
+	for _, tc := range []struct {
+		name                   string
+		annotations, namespace map[string]string
+		exists                 []any
+		want                   []string
+		again                  bool
+	}{
+		{name: "by its annotation, no budget", annotations: on, exists: []any{service(nil, on)}},
+		{name: "by the namespace, no budget", namespace: on, exists: []any{service(nil, nil)}},
+		{name: "the Service is not cached", namespace: on, exists: []any{pub("uid-web", 2)}, again: true},
+		{name: "the Service has no budget yet", namespace: on, exists: []any{pub("uid-web", 2), service(nil, nil)}, again: true},
+		{name: "the Service has a budget", namespace: on, exists: []any{pub("uid-web", 2), service(nil, nil), servicePUB()}, want: deleted},
+		{name: "another object has the name of the budget", namespace: on, exists: []any{pub("uid-web", 2), service(nil, nil), taken}, again: true},
+		{name: "the Service has no budget yet, by its template", annotations: on, exists: []any{pub("uid-web", 2), service(nil, on)}, again: true},
+		{name: "the Service has a budget, by its template", annotations: on, exists: []any{pub("uid-web", 2), service(nil, on), servicePUB()}, want: deleted},
+		{name: "the limit of the namespace is invalid", namespace: few, exists: []any{pub("uid-web", 2), service(nil, nil)}, again: true},
+		{name: "the limit of the Service is invalid", exists: []any{pub("uid-web", 2), service(few, nil)}, again: true},
+		{name: "the limit is invalid, the Service has a budget", namespace: few, exists: []any{pub("uid-web", 2), service(nil, nil), servicePUB()}, want: deleted},
+		{name: "the Service wants none", namespace: on, exists: []any{pub("uid-web", 2), service(off, nil)}, want: deleted},
+		{name: "nobody wants one", exists: []any{pub("uid-web", 2), service(nil, nil)}, want: deleted},
+		{name: "a budget of another owner", namespace: on, exists: []any{pub("", 2), service(nil, nil), servicePUB()}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			done, _, again := writes(t, deployment, ofRevision, tc.annotations, tc.namespace, tc.exists...)
+			if diff := cmp.Diff(tc.want, done); diff != "" {
+				t.Error(diff)
+			}
+			if again != tc.again {
+				t.Errorf("reconciled again: %t", again)
+			}
+		})
+	}
+}
+
+func TestAnnotationsOfTheTemplateCountForAKnativeService(t *testing.T) {
+	const p = generatedbudget.PUBAnnotation
+	type annotations = map[string]string
+	on, off := annotations{p: "true"}, annotations{p: "false"}
+	limits := func(limit string) []string {
+		return []string{"apply podunavailablebudgets knativeservice-web " + limit}
+	}
+	for _, tc := range []struct {
+		name                     string
+		own, template, namespace annotations
+		want                     []string
+	}{
+		{name: "none"},
+		{name: "by the template", template: on, want: limits("max 25%")},
+		{name: "by the template, its limit", template: annotations{p: "true", p + "-minAvailable": "1"}, want: limits("min 1")},
+		{name: "by the namespace", namespace: on, want: limits("max 25%")},
+		{name: "by the namespace, the template excludes it", template: off, namespace: on},
+		{name: "by the namespace, the limit of the template", template: annotations{p + "-maxUnavailable": "1"},
+			namespace: annotations{p: "true", p + "-minAvailable": "2"}, want: limits("max 1")},
+		{name: "by the Service, the template excludes it", own: on, template: off, want: limits("max 25%")},
+		{name: "by the template, the Service excludes it", own: off, template: on},
+		{name: "the limit of the Service", own: annotations{p + "-maxUnavailable": "3"}, template: annotations{p: "true", p + "-minAvailable": "1"}, want: limits("max 3")},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			done, _, _ := writes(t, knativeService, nil, nil, tc.namespace, service(tc.own, tc.template))
+			if diff := cmp.Diff(tc.want, done); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestTheDeploymentsOfAKnativeServiceAreFound(t *testing.T) {
+	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	for name, change := range map[string]func(*appsv1.Deployment){
+		"web-00001-deployment": ofRevision,
+		"plain":                func(*appsv1.Deployment) {},
+		"other-00001-deployment": func(d *appsv1.Deployment) {
+			ofRevision(d)
+			d.Labels["serving.knative.dev/service"] = "other"
+		},
+	} {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+		change(d)
+		if err := index.Add(d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var found []string
+	workloads{deployments: appslisters.NewDeploymentLister(index)}.ofKnativeService("ns", "web", func(key types.NamespacedName) { found = append(found, key.String()) })
+	if diff := cmp.Diff([]string{"ns/Deployment/web-00001-deployment"}, found); diff != "" {
+		t.Error(diff)
 	}
 }

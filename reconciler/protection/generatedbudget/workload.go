@@ -24,21 +24,20 @@ type workload struct {
 	selector   *metav1.LabelSelector
 	// strategyMaxUnavailable is maxUnavailable of its rollout strategy; nil if not set.
 	strategyMaxUnavailable *intstr.IntOrString
-	// ofKnativeService: the workload is the Deployment of a Revision. The annotations of the
-	// namespace apply to its Service.
-	ofKnativeService bool
+	// template has the annotations of its template, if they apply to the workload.
+	template map[string]string
+	// knativeService is the name of the Knative Service, if the workload is the Deployment of one
+	// of its Revisions. The Service has the generated budgets.
+	knativeService string
 }
 
 // budgetName returns the name of the workload's generated budgets. It contains the kind,
 // because a namespace may have workloads of several kinds with one name.
 func (w *workload) budgetName() string { return strings.ToLower(w.kind.id) + "-" + w.GetName() }
 
-// inherited returns the annotations of the namespace that apply to the workload.
-func (w *workload) inherited(ns *corev1.Namespace) map[string]string {
-	if w.ofKnativeService {
-		return nil
-	}
-	return ns.Annotations
+// annotations returns the annotations that apply to the workload, its own first.
+func (w *workload) annotations(ns *corev1.Namespace) []map[string]string {
+	return []map[string]string{w.GetAnnotations(), w.template, ns.Annotations}
 }
 
 // workloads reads workloads of built-in kinds and of CRDs.
@@ -60,7 +59,7 @@ func (w workloads) get(k kind, namespace, name string) (*workload, error) {
 		if r := d.Spec.Strategy.RollingUpdate; r != nil {
 			found.strategyMaxUnavailable = r.MaxUnavailable
 		}
-		_, _, found.ofKnativeService = knative.KnativeServiceOf(d)
+		found.knativeService, _, _ = knative.KnativeServiceOf(d)
 		return found, nil
 	case statefulSet.id:
 		s, err := w.statefulSets.StatefulSets(namespace).Get(name)
@@ -97,6 +96,16 @@ func (w workloads) all(namespace string, enqueue func(types.NamespacedName)) err
 	}
 	w.custom.all(namespace, enqueue)
 	return nil
+}
+
+// ofKnativeService enqueues the Deployments of the Revisions of a Knative Service.
+func (w workloads) ofKnativeService(namespace, name string, enqueue func(types.NamespacedName)) {
+	deployments, _ := w.deployments.Deployments(namespace).List(labels.Everything()) // cache listers return no error
+	for _, d := range deployments {
+		if service, _, ok := knative.KnativeServiceOf(d); ok && service == name {
+			enqueue(keyOf(deployment, d.Namespace, d.Name))
+		}
+	}
 }
 
 // keyOf returns the queue key of a workload.

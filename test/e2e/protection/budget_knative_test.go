@@ -165,6 +165,7 @@ func TestABudgetOfAKnativeServiceProtectsTheRevisionsWithTraffic(t *testing.T) {
 
 	checkSelectorOfAKnativeService(t)
 	checkGeneratedBudgetsOfAKnativeService(t)
+	checkReplacedBudgetsOfAKnativeService(t)
 }
 
 // checkSelectorOfAKnativeService checks that a budget with a selector does not block the deletion of
