@@ -166,7 +166,7 @@ func (w *Workload) readKnative(content map[string]any) error {
 			w.Traffic = append(w.Traffic, fields)
 		}
 	}
-	w.ReadyRevision, _ = field(content, "status", "latestReadyRevisionName").(string)
+	w.ReadyRevision = readyRevision(content)
 	w.ReplacesGradually = false // Serving replaces no pods: it moves the traffic when a Revision is Ready
 	depth, value := find(content, templateAnnotations)
 	annotations, _ := value.(map[string]any)
@@ -233,14 +233,36 @@ func (w *Workload) RestoreTraffic(held *v1alpha1.HeldTraffic) []Operation {
 	return w.WriteTraffic(former)
 }
 
+// readyRevision returns the latest Revision of a Knative Service that is Ready. Serving keeps its name in
+// the status when it stops being Ready: then the answer is empty, because Serving programs no entry of a
+// Route that names a Revision which is not Ready.
+func readyRevision(service map[string]any) string {
+	status, _ := service["status"].(map[string]any)
+	created, ready := revisionNames(status)
+	if created == ready && hasCondition(status, "ConfigurationsReady", "False") {
+		return ""
+	}
+	return ready
+}
+
 // revisionReady reports whether the latest Revision and the routes of a Knative Service are Ready.
 func revisionReady(service map[string]any) bool {
 	status, _ := service["status"].(map[string]any)
-	created, _ := status["latestCreatedRevisionName"].(string)
-	ready, _ := status["latestReadyRevisionName"].(string)
+	created, ready := revisionNames(status)
+	return created != "" && created == ready && hasCondition(status, "Ready", "True")
+}
+
+// revisionNames returns the latest Revision that was created, and the latest one that became Ready.
+func revisionNames(status map[string]any) (created, ready string) {
+	created, _ = status["latestCreatedRevisionName"].(string)
+	ready, _ = status["latestReadyRevisionName"].(string)
+	return created, ready
+}
+
+func hasCondition(status map[string]any, of, is string) bool {
 	conditions, _ := status["conditions"].([]any)
-	return created != "" && created == ready && slices.ContainsFunc(conditions, func(c any) bool {
+	return slices.ContainsFunc(conditions, func(c any) bool {
 		fields, _ := c.(map[string]any)
-		return fields["type"] == "Ready" && fields["status"] == "True"
+		return fields["type"] == of && fields["status"] == is
 	})
 }

@@ -125,6 +125,28 @@ func TestProgressOfAKnativeService(t *testing.T) {
 	}
 }
 
+// Serving keeps latestReadyRevisionName when that Revision stops being Ready.
+func TestTheReadyRevisionOfAKnativeService(t *testing.T) {
+	conditions := func(status string) string {
+		return `"conditions":[{"type":"ConfigurationsReady","status":"` + status + `"},{"type":"RoutesReady","status":"False"}]`
+	}
+	for name, tc := range map[string]struct{ status, want string }{
+		"no status":                       {`{}`, ""},
+		"the latest is Ready":             {`{"latestCreatedRevisionName":"a","latestReadyRevisionName":"a",` + conditions("True") + `}`, "a"},
+		"it is not Ready any more":        {`{"latestCreatedRevisionName":"a","latestReadyRevisionName":"a",` + conditions("False") + `}`, ""},
+		"this is unknown":                 {`{"latestCreatedRevisionName":"a","latestReadyRevisionName":"a",` + conditions("Unknown") + `}`, "a"},
+		"the latest did not become Ready": {`{"latestCreatedRevisionName":"b","latestReadyRevisionName":"a",` + conditions("False") + `}`, "a"},
+		"the latest is not Ready yet":     {`{"latestCreatedRevisionName":"b","latestReadyRevisionName":"a",` + conditions("Unknown") + `}`, "a"},
+		"no condition":                    {`{"latestCreatedRevisionName":"a","latestReadyRevisionName":"a"}`, "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := readKnative(t, knative("", ""), tc.status).ReadyRevision; got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestNoFieldOfAKnativeServiceStopsItsRollout(t *testing.T) {
 	w := readKnative(t, knative("", ""), "{}")
 	if w.PausedOrHeld() || w.Stopped() || w.Stop() != nil || w.Resume(nil) != nil || w.AppliesHold() || w.ReplacesGradually {

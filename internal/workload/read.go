@@ -42,7 +42,8 @@ type Workload struct {
 	onTemplate templateRelease
 	// Traffic is spec.traffic of a Knative Service.
 	Traffic knativetraffic.Split
-	// ReadyRevision is the latest Revision of a Knative Service that is Ready; empty if there is none.
+	// ReadyRevision is the latest Revision of a Knative Service that is Ready; empty if there is none, or
+	// if the latest one is not Ready any more.
 	ReadyRevision string
 }
 
