@@ -59,12 +59,13 @@ type TrafficDecision struct {
 
 // DecideTraffic decides about the traffic of a Knative Service.
 //
-// A release during a hold continues it, because neither of the two new Revisions is judged. Without a
-// release only the split that the hold replaced is replaced again: a GitOps tool writes it at each
-// sync. Another split is that of a person, and stays.
+// A release during a hold continues it, because neither of the two new Revisions is judged. A rollback
+// by our controller begins none: its version has succeeded, and the latest Revision that is Ready is
+// the one it replaces. Without a release only the split that the hold replaced is replaced again: a
+// GitOps tool writes it at each sync. Another split is that of a person, and stays.
 func DecideTraffic(in TrafficInput) TrafficDecision {
 	switch {
-	case in.Released && in.JudgeBeforeTraffic:
+	case in.Released && in.JudgeBeforeTraffic && (in.Hold != nil || !in.ByController):
 		return pin(in)
 	case in.Released && in.Hold != nil:
 		return TrafficDecision{Outcome: TrafficRestored}
@@ -121,7 +122,7 @@ func (h Handler) decideTraffic(ctx context.Context, c admission.Change) TrafficD
 }
 
 // judgesBeforeTraffic reports whether a release gets no traffic until it is judged. If the namespace
-// cannot be read, the answer is true: the controller ends a hold for which there is no setting.
+// cannot be read, a hold goes on, and no other begins: most namespaces do not have the setting.
 func (h Handler) judgesBeforeTraffic(ctx context.Context, c admission.Change) bool {
 	if !c.TemplateChanged || !h.Settings().Blocking {
 		return false
@@ -134,7 +135,7 @@ func (h Handler) judgesBeforeTraffic(ctx context.Context, c admission.Change) bo
 	ns, err := h.Namespaces.Namespaces().Get(ctx, c.Old.Namespace, metav1.GetOptions{})
 	if err != nil {
 		logging.FromContext(ctx).Warnw("read whether releases are judged before they get traffic", "namespace", c.Old.Namespace, "error", err)
-		return true
+		return v1alpha1.HoldOf(c.Old.Annotations).IsUntilJudged()
 	}
 	on, _ := v1alpha1.JudgesBeforeTraffic(ns.Annotations)
 	return on

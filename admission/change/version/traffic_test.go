@@ -48,17 +48,18 @@ func TestARevisionGetsNoTrafficUntilItIsJudged(t *testing.T) {
 		// after is spec.traffic of the update, former that of the record, and split the new one.
 		after, outcome, former, split string
 	}{
-		"a release":                                       {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a"}, latest, TrafficPinned, latest, pinned},
-		"of a manifest without traffic":                   {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a"}, "", TrafficPinned, latest, pinned},
-		"a part of the traffic":                           {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a"}, canary, TrafficPinned, canary, canaryPins},
-		"a rollback by the controller":                    {TrafficInput{JudgeBeforeTraffic: true, Released: true, ByController: true, Ready: "a"}, latest, TrafficPinned, latest, pinned},
-		"a repeated call":                                 {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a", Added: held("a", latest)}, pinned, TrafficPinned, latest, ""},
-		"a forged hold":                                   {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a", Added: held("b", latest)}, pinned, TrafficUnchanged, "", ""},
-		"no Revision is Ready":                            {TrafficInput{JudgeBeforeTraffic: true, Released: true}, latest, TrafficUnchanged, "", ""},
-		"a split by names":                                {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a"}, named, TrafficUnchanged, "", ""},
-		"the setting is off":                              {TrafficInput{Released: true, Ready: "a"}, latest, TrafficUnchanged, "", ""},
-		"no release":                                      {TrafficInput{JudgeBeforeTraffic: true, Ready: "a"}, latest, TrafficUnchanged, "", ""},
-		"a release during the hold":                       {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "b", Hold: held("a", latest)}, pinned, TrafficPinned, latest, ""},
+		"a release":                     {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a"}, latest, TrafficPinned, latest, pinned},
+		"of a manifest without traffic": {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a"}, "", TrafficPinned, latest, pinned},
+		"a part of the traffic":         {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a"}, canary, TrafficPinned, canary, canaryPins},
+		"a rollback":                    {TrafficInput{JudgeBeforeTraffic: true, Released: true, ByController: true, Ready: "b"}, latest, TrafficUnchanged, "", ""},
+		"a rollback during the hold":    {TrafficInput{JudgeBeforeTraffic: true, Released: true, ByController: true, Ready: "b", Hold: held("a", latest)}, pinned, TrafficPinned, latest, ""},
+		"a repeated call":               {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a", Added: held("a", latest)}, pinned, TrafficPinned, latest, ""},
+		"a forged hold":                 {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a", Added: held("b", latest)}, pinned, TrafficUnchanged, "", ""},
+		"no Revision is Ready":          {TrafficInput{JudgeBeforeTraffic: true, Released: true}, latest, TrafficUnchanged, "", ""},
+		"a split by names":              {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a"}, named, TrafficUnchanged, "", ""},
+		"the setting is off":            {TrafficInput{Released: true, Ready: "a"}, latest, TrafficUnchanged, "", ""},
+		"no release":                    {TrafficInput{JudgeBeforeTraffic: true, Ready: "a"}, latest, TrafficUnchanged, "", ""},
+		"a release during the hold":     {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "b", Hold: held("a", latest)}, pinned, TrafficPinned, latest, ""},
 		"a release during the hold, of the former split":  {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "b", Hold: held("a", latest)}, latest, TrafficPinned, latest, pinned},
 		"a release during the hold, of another split":     {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "b", Hold: held("a", latest)}, canary, TrafficPinned, canary, canaryPins},
 		"a release during the hold, of a split by names":  {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "b", Hold: held("a", latest)}, named, TrafficRestored, "", ""},
@@ -173,24 +174,27 @@ func TestADeniedReleaseDoesNotChangeTheHold(t *testing.T) {
 	}
 }
 
-// An error sets the hold: the controller, which knows the setting, ends it.
+// An error changes nothing: a hold goes on, and a Service without one is released as without the setting.
 func TestWhereReleasesAreJudgedBeforeTheyGetTraffic(t *testing.T) {
 	for name, tc := range map[string]struct {
 		service, namespace  string
 		unchanged, disabled bool
+		hold                string
 		err                 error
 		want                bool
 	}{
-		"no setting":                {},
-		"of the namespace":          {namespace: "true", want: true},
-		"of the Service":            {service: "true", want: true},
-		"the Service precedes":      {service: "false", namespace: "true"},
-		"an invalid one":            {service: "yes", namespace: "true", want: true},
-		"the namespace is off":      {namespace: "false"},
-		"the namespace has none":    {namespace: "yes"},
-		"no release":                {namespace: "true", unchanged: true},
-		"holds are disabled":        {namespace: "true", disabled: true},
-		"the namespace is not read": {err: errors.New("too slow"), want: true},
+		"no setting":                             {},
+		"of the namespace":                       {namespace: "true", want: true},
+		"of the Service":                         {service: "true", want: true},
+		"the Service precedes":                   {service: "false", namespace: "true"},
+		"an invalid one":                         {service: "yes", namespace: "true", want: true},
+		"the namespace is off":                   {namespace: "false"},
+		"the namespace has none":                 {namespace: "yes"},
+		"no release":                             {namespace: "true", unchanged: true},
+		"holds are disabled":                     {namespace: "true", disabled: true},
+		"the namespace is not read":              {namespace: "true", err: errors.New("too slow")},
+		"it is not read during a hold":           {hold: `{"attempt":2,"untilJudged":true}`, err: errors.New("too slow"), want: true},
+		"it is not read during one after a fail": {hold: `{"attempt":2}`, err: errors.New("too slow")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			annotations := func(value string) map[string]string {
@@ -208,8 +212,9 @@ func TestWhereReleasesAreJudgedBeforeTheyGetTraffic(t *testing.T) {
 			s := h.Settings()
 			s.Blocking = !tc.disabled
 			h.Settings = func() settings.Settings { return s }
-			w := &workload.Workload{Kind: workload.KnativeService, ObjectMeta: metav1.ObjectMeta{Namespace: "n", Annotations: annotations(tc.service)}}
-			if got := h.judgesBeforeTraffic(t.Context(), admission.Change{Old: w, New: w, TemplateChanged: !tc.unchanged}); got != tc.want {
+			before := &workload.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Annotations: map[string]string{v1alpha1.HoldAnnotation: tc.hold}}}
+			after := &workload.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Annotations: annotations(tc.service)}}
+			if got := h.judgesBeforeTraffic(t.Context(), admission.Change{Old: before, New: after, TemplateChanged: !tc.unchanged}); got != tc.want {
 				t.Errorf("%t, want %t", got, tc.want)
 			}
 		})

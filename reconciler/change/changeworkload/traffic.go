@@ -156,8 +156,9 @@ func untilJudgedDetail(in Input) string {
 
 // notUntilJudgedDetail says why a release that is to be judged before it gets traffic has traffic.
 const notUntilJudgedDetail = "annotation " + v1alpha1.JudgeBeforeTrafficAnnotation + " is true, but the traffic is not held: " +
-	"when the template was changed, no Revision was Ready, spec.traffic had no share for the latest Revision, " +
-	"the annotation was not set, or the webhook was unreachable"
+	"when the template was changed, no Revision was Ready, or the latest one was not Ready any more, " +
+	"spec.traffic had no share for the latest Revision, the annotation was not set, a rollback was requested, " +
+	"a suspension was bypassed, or the webhook was unreachable or could not read the namespace"
 
 // trafficConsequence says where the traffic of a failed Revision is.
 func trafficConsequence(in Input) string {
