@@ -167,7 +167,8 @@ func restoreTraffic(c admission.Change, recorded map[string]string) []workload.O
 // restoreAnnotations reverts changes of annotations that only Breakwater may write. A user
 // may remove the bypass annotation, which permits another repair, but may not add one. A
 // new hold annotation comes from a revision: `kubectl rollout undo` copies all
-// annotations of a ReplicaSet to the Deployment.
+// annotations of a ReplicaSet to the Deployment. Or it comes from a manifest that was saved
+// during a hold: then the traffic that the hold replaced is restored, too.
 func restoreAnnotations(m *admission.Mutation, c admission.Change) {
 	if _, ok := m.Annotations[v1alpha1.BypassAnnotation]; ok {
 		if was, ok := c.Old.Annotations[v1alpha1.BypassAnnotation]; ok {
@@ -178,5 +179,8 @@ func restoreAnnotations(m *admission.Mutation, c admission.Change) {
 	}
 	if _, held := c.Old.Annotations[v1alpha1.HoldAnnotation]; !held && !c.ByController() {
 		delete(m.Annotations, v1alpha1.HoldAnnotation)
+		if v1alpha1.HoldOf(c.New.Annotations).IsUntilJudged() {
+			m.Traffic = restoreTraffic(c, c.New.Annotations)
+		}
 	}
 }

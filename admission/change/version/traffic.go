@@ -27,8 +27,8 @@ type TrafficInput struct {
 	ByController bool
 	// Hold is the hold of the old object if it is one until the release is judged, or nil.
 	Hold *v1alpha1.Hold
-	// Added is the hold in the request. The first call of the API server adds it, and in a
-	// repeated call it is part of the request.
+	// Added is the hold in the request: that of the old object, the one that the first call of the API
+	// server added before it repeats the call, or that of a manifest which was saved during a hold.
 	Added *v1alpha1.Hold
 	// Ready is the latest Revision that is Ready before the update; empty if there is none.
 	Ready string
@@ -72,38 +72,51 @@ func DecideTraffic(in TrafficInput) TrafficDecision {
 	case in.Released || in.Hold == nil || in.ByController:
 		return TrafficDecision{Outcome: TrafficUnchanged}
 	}
-	held := in.Hold.Traffic
-	if held == nil || !knativetraffic.Same(knativetraffic.Defaulted(in.After), held.Former) {
+	held, asked := in.Hold.Traffic, in.asked()
+	if held == nil || !knativetraffic.Same(asked, held.Former) {
 		return TrafficDecision{Outcome: TrafficKept}
 	}
-	split, _ := knativetraffic.Pin(in.After, held.To, in.Service)
-	return TrafficDecision{Outcome: TrafficKept, Split: split}
+	split, _ := knativetraffic.Pin(asked, held.To, in.Service)
+	return TrafficDecision{Outcome: TrafficKept, Split: in.changed(split)}
 }
 
 // pin decides about a release that is judged before it gets traffic.
 func pin(in TrafficInput) TrafficDecision {
-	to, former := in.Ready, knativetraffic.Defaulted(in.After)
+	to, asked := in.Ready, in.asked()
 	if in.Hold != nil && in.Hold.Traffic != nil {
 		to = in.Hold.Traffic.To
 	}
-	for _, hold := range []*v1alpha1.Hold{in.Hold, in.Added} {
-		if hold == nil || hold.Traffic == nil || hold.Traffic.To != to {
+	split, pinned := knativetraffic.Pin(asked, to, in.Service)
+	switch {
+	case pinned:
+		return TrafficDecision{TrafficPinned, &v1alpha1.HeldTraffic{To: to, Former: asked}, in.changed(split)}
+	case in.Hold != nil:
+		return TrafficDecision{Outcome: TrafficRestored} // a person named the Revisions
+	default:
+		return TrafficDecision{Outcome: TrafficUnchanged}
+	}
+}
+
+// asked returns the split that the update asks for: if it has the split of a hold, the one that the hold
+// replaced. A forged hold in the request gains nothing, because its author may send that split, too.
+func (in TrafficInput) asked() knativetraffic.Split {
+	for _, hold := range []*v1alpha1.Hold{in.Added, in.Hold} {
+		if hold == nil || hold.Traffic == nil {
 			continue
 		}
-		if pinned, ok := knativetraffic.Pin(hold.Traffic.Former, to, in.Service); ok && knativetraffic.Same(in.After, pinned) {
-			former = knativetraffic.Defaulted(hold.Traffic.Former)
+		if split, ok := knativetraffic.Pin(hold.Traffic.Former, hold.Traffic.To, in.Service); ok && knativetraffic.Same(in.After, split) {
+			return knativetraffic.Defaulted(hold.Traffic.Former)
 		}
 	}
-	split, pinned := knativetraffic.Pin(former, to, in.Service)
-	switch {
-	case !pinned && in.Hold != nil:
-		return TrafficDecision{Outcome: TrafficRestored} // a person named the Revisions
-	case !pinned:
-		return TrafficDecision{Outcome: TrafficUnchanged}
-	case knativetraffic.Same(in.After, split):
-		split = nil
+	return knativetraffic.Defaulted(in.After)
+}
+
+// changed returns the split, or nil if the update has it already.
+func (in TrafficInput) changed(split knativetraffic.Split) knativetraffic.Split {
+	if knativetraffic.Same(in.After, split) {
+		return nil
 	}
-	return TrafficDecision{TrafficPinned, &v1alpha1.HeldTraffic{To: to, Former: former}, split}
+	return split
 }
 
 // decideTraffic decides about the traffic of a Knative Service; of other kinds there is none.

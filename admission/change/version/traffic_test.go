@@ -3,6 +3,7 @@ package version
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,7 @@ import (
 const (
 	latest     = `[{"latestRevision":true,"percent":100}]`
 	pinned     = `[{"latestRevision":true,"percent":0,"tag":"unjudged"},{"latestRevision":false,"percent":100,"revisionName":"a"}]`
+	pinnedToX  = `[{"latestRevision":true,"percent":0,"tag":"unjudged"},{"latestRevision":false,"percent":100,"revisionName":"x"}]`
 	canary     = `[{"revisionName":"x","percent":90},{"latestRevision":true,"percent":10}]`
 	canaryPins = `[{"percent":90,"revisionName":"x"},{"latestRevision":true,"percent":0,"tag":"unjudged"},{"latestRevision":false,"percent":10,"revisionName":"a"}]`
 	named      = `[{"percent":100,"revisionName":"x"}]`
@@ -48,18 +50,19 @@ func TestARevisionGetsNoTrafficUntilItIsJudged(t *testing.T) {
 		// after is spec.traffic of the update, former that of the record, and split the new one.
 		after, outcome, former, split string
 	}{
-		"a release":                     {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a"}, latest, TrafficPinned, latest, pinned},
-		"of a manifest without traffic": {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a"}, "", TrafficPinned, latest, pinned},
-		"a part of the traffic":         {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a"}, canary, TrafficPinned, canary, canaryPins},
-		"a rollback":                    {TrafficInput{JudgeBeforeTraffic: true, Released: true, ByController: true, Ready: "b"}, latest, TrafficUnchanged, "", ""},
-		"a rollback during the hold":    {TrafficInput{JudgeBeforeTraffic: true, Released: true, ByController: true, Ready: "b", Hold: held("a", latest)}, pinned, TrafficPinned, latest, ""},
-		"a repeated call":               {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a", Added: held("a", latest)}, pinned, TrafficPinned, latest, ""},
-		"a forged hold":                 {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a", Added: held("b", latest)}, pinned, TrafficUnchanged, "", ""},
-		"no Revision is Ready":          {TrafficInput{JudgeBeforeTraffic: true, Released: true}, latest, TrafficUnchanged, "", ""},
-		"a split by names":              {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a"}, named, TrafficUnchanged, "", ""},
-		"the setting is off":            {TrafficInput{Released: true, Ready: "a"}, latest, TrafficUnchanged, "", ""},
-		"no release":                    {TrafficInput{JudgeBeforeTraffic: true, Ready: "a"}, latest, TrafficUnchanged, "", ""},
-		"a release during the hold":     {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "b", Hold: held("a", latest)}, pinned, TrafficPinned, latest, ""},
+		"a release":                                       {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a"}, latest, TrafficPinned, latest, pinned},
+		"of a manifest without traffic":                   {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a"}, "", TrafficPinned, latest, pinned},
+		"a part of the traffic":                           {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a"}, canary, TrafficPinned, canary, canaryPins},
+		"a rollback":                                      {TrafficInput{JudgeBeforeTraffic: true, Released: true, ByController: true, Ready: "b"}, latest, TrafficUnchanged, "", ""},
+		"a rollback during the hold":                      {TrafficInput{JudgeBeforeTraffic: true, Released: true, ByController: true, Ready: "b", Hold: held("a", latest)}, pinned, TrafficPinned, latest, ""},
+		"a repeated call":                                 {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a", Added: held("a", latest)}, pinned, TrafficPinned, latest, ""},
+		"a forged hold":                                   {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a", Added: held("b", latest)}, pinned, TrafficUnchanged, "", ""},
+		"a release of a manifest saved during a hold":     {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a", Added: held("x", latest)}, pinnedToX, TrafficPinned, latest, pinned},
+		"no Revision is Ready":                            {TrafficInput{JudgeBeforeTraffic: true, Released: true}, latest, TrafficUnchanged, "", ""},
+		"a split by names":                                {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "a"}, named, TrafficUnchanged, "", ""},
+		"the setting is off":                              {TrafficInput{Released: true, Ready: "a"}, latest, TrafficUnchanged, "", ""},
+		"no release":                                      {TrafficInput{JudgeBeforeTraffic: true, Ready: "a"}, latest, TrafficUnchanged, "", ""},
+		"a release during the hold":                       {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "b", Hold: held("a", latest)}, pinned, TrafficPinned, latest, ""},
 		"a release during the hold, of the former split":  {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "b", Hold: held("a", latest)}, latest, TrafficPinned, latest, pinned},
 		"a release during the hold, of another split":     {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "b", Hold: held("a", latest)}, canary, TrafficPinned, canary, canaryPins},
 		"a release during the hold, of a split by names":  {TrafficInput{JudgeBeforeTraffic: true, Released: true, Ready: "b", Hold: held("a", latest)}, named, TrafficRestored, "", ""},
@@ -69,6 +72,8 @@ func TestARevisionGetsNoTrafficUntilItIsJudged(t *testing.T) {
 		"a sync of another former split":                  {TrafficInput{Hold: held("a", canary), Ready: "b"}, canary, TrafficKept, "", canaryPins},
 		"the split of a person during the hold":           {TrafficInput{Hold: held("a", latest), Ready: "b"}, canary, TrafficKept, "", ""},
 		"the same split during the hold":                  {TrafficInput{Hold: held("a", latest), Ready: "b"}, pinned, TrafficKept, "", ""},
+		"a manifest saved during an earlier hold":         {TrafficInput{Hold: held("a", latest), Added: held("x", latest), Ready: "b"}, pinnedToX, TrafficKept, "", pinned},
+		"a manifest saved during the hold":                {TrafficInput{Hold: held("a", latest), Added: held("a", latest), Ready: "b"}, pinned, TrafficKept, "", ""},
 		"the controller ends the hold":                    {TrafficInput{Hold: held("a", latest), Ready: "b", ByController: true}, latest, TrafficUnchanged, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -158,6 +163,56 @@ func TestTheTrafficIsHeldWithARelease(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The hold in the manifest has ended: Revision c is Ready and has the traffic.
+func TestAManifestSavedDuringAHoldDoesNotPinTheTraffic(t *testing.T) {
+	on := map[string]string{v1alpha1.JudgeBeforeTrafficAnnotation: "true"}
+	created := admitKnative(t, nil, withSplit(t, service("a:1", nil), latest), alice)
+	created.SetAnnotations(on)
+	saved := admitKnative(t, ready(created, "a"), with(service("a:2", nil), on), alice)
+	if got := splitOf(t, saved); got != pinned {
+		t.Fatalf("saved with %s", got)
+	}
+	ended := ready(withSplit(t, saved, latest), "c")
+	without := ended.GetAnnotations()
+	delete(without, v1alpha1.HoldAnnotation)
+	ended.SetAnnotations(without)
+	template := func(image, setting string) *unstructured.Unstructured {
+		u := with(saved, map[string]string{v1alpha1.HoldAnnotation: saved.GetAnnotations()[v1alpha1.HoldAnnotation], v1alpha1.JudgeBeforeTrafficAnnotation: setting})
+		u.Object["spec"].(map[string]any)["template"] = service(image, nil).Object["spec"].(map[string]any)["template"]
+		return u
+	}
+	for name, tc := range map[string]struct {
+		after      *unstructured.Unstructured
+		want, held string // spec.traffic, and the Revision of the hold
+	}{
+		"the same template":                {saved, latest, ""},
+		"another template":                 {template("a:3", "true"), strings.ReplaceAll(pinned, `"a"`, `"c"`), "c"},
+		"another, and the setting is off":  {template("a:3", "false"), latest, ""},
+		"the same template, another split": {withSplit(t, saved, named), named, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := admitKnative(t, ended, tc.after, alice)
+			if s := splitOf(t, got); s != tc.want {
+				t.Errorf("traffic %s, want %s", s, tc.want)
+			}
+			held := ""
+			if hold := v1alpha1.HoldOf(got.GetAnnotations()); hold != nil {
+				held = hold.Traffic.To
+			}
+			if held != tc.held {
+				t.Errorf("held at %q, want %q", held, tc.held)
+			}
+		})
+	}
+}
+
+// with returns the Service with only these annotations.
+func with(u *unstructured.Unstructured, annotations map[string]string) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	u.SetAnnotations(annotations)
+	return u
 }
 
 // The validating webhook denies it.
