@@ -32,6 +32,8 @@ func TestTheCommandsOfPagesSucceed(t *testing.T) {
 	release := w.awaitPhase(t, v1alpha1.ReleaseSuccess, 2)
 	w.create(t, workload.StatefulSet, builder.StatefulSet("set", 1, 1))
 	w.create(t, workload.DaemonSet, builder.DaemonSet("agent", w.simulatedNodes(t, 1), 1))
+	w.useServing(t)
+	w.create(t, workload.KnativeService, object(t, knativeService))
 	pods, err := w.Kube.CoreV1().Pods(w.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=web"})
 	if err != nil || len(pods.Items) == 0 {
 		t.Fatalf("%d pods, %v", len(pods.Items), err)
