@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -35,9 +34,6 @@ const bad = "bad"
 // exported is the label of pods whose requests the exporter shows.
 const exported = "exported"
 
-// restartsKey is an annotation of exported pods: how often their containers have restarted.
-const restartsKey = "test.breakwater.dev/restarts"
-
 // lookTimeout is the time limit of a release of three pods that are watched for a minute
 // each.
 const lookTimeout = 6 * time.Minute
@@ -58,15 +54,7 @@ spec:
       bad: e2e_errors_total{{{pods}}}
 `
 
-// probationCheck compares restarts, and passes a release without a verdict.
-const probationCheck = `
-apiVersion: judge.breakwater.dev/v1alpha1
-kind: MetricCheck
-metadata: {name: web}
-spec: {analysisDuration: 1m, insufficientDataPolicy: Pass, callers: None, probation: 1m}
-`
-
-// metricSpecs run function judge with a real Prometheus (startPrometheus). Most watch pods
+// metricSpecs run function judge with a real Prometheus (startPrometheus). Each watches pods
 // for a minute, one after the other. Their first versions are created here: other specs run
 // until the pods are old enough.
 func metricSpecs(t *testing.T, e *environment) []spec {
@@ -76,7 +64,6 @@ func metricSpecs(t *testing.T, e *environment) []spec {
 		{"a release of which 7 % of the requests fail is held, with the reason", failingRequests(e.metricsNamespace(t))},
 		{"a good release passes by its metrics", goodRequests(e.metricsNamespace(t))},
 		{"a release without data is held", withoutData(e.metricsNamespace(t))},
-		{"a late fail during probation suspends the workload, and a rollback is admitted", failDuringProbation},
 	}
 }
 
@@ -171,36 +158,6 @@ func withoutData(n *namespace) func(*testing.T, *environment) {
 			return nil
 		})
 	}
-}
-
-// failDuringProbation: the pod of a release restarts again and again after its success. The deletion
-// of the MetricCheck ends the analysis, which would take a minute; its probation is already in the batch.
-func failDuringProbation(t *testing.T, e *environment) {
-	n := e.optedInNamespace(t)
-	n.create(t, builder.Deployment("web", 1, builder.Simulated, func(d *appsv1.Deployment) { d.Spec.Template.Labels[exported] = "true" }))
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
-	n.applyManifest(t, probationCheck)
-	n.release(t, "web", "v2")
-	n.awaitBatch(t, rolloutTimeout, "web", 1, "exists", exists)
-	n.run(t, "delete", "metriccheck", "web")
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
-	n.applyManifest(t, probationCheck)
-	n.run(t, "annotate", "pods", "-l", exported, restartsKey+"=2")
-
-	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuspend)
-	const reason = "restarts again and again"
-	if p := c.Status.Probation; p == nil || p.Looks != 1 || p.NextLookTime != nil || !strings.Contains(p.Message, reason) {
-		t.Errorf("probation %+v, want one look with %q", p, reason)
-	}
-	if cond := c.Status.GetCondition(apis.ConditionSucceeded); !strings.Contains(cond.Message, reason) {
-		t.Errorf("the message is %q", cond.Message)
-	}
-	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
-	n.checkDenied(t, "web", "patch", "deployment", "web", "--type", "merge", "-p", releaseOf("v3"))
-	n.release(t, "web", "v1")
-	n.awaitEvent(t, "web", v1alpha1.ReasonRollbackAdmitted, "rollback")
-	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
-	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 }
 
 // startPrometheus starts Debian's Prometheus with an exporter of the tests, and makes
@@ -304,8 +261,8 @@ func serve(t *testing.T, host string, handler http.Handler) string {
 }
 
 // exporter shows the counters of the exported pods: 50 requests per second since their
-// creation, of which 0.2 % fail, or 7 % if the release is bad, and their restarts. It reads a
-// cache, so that no scrape waits for the API server.
+// creation, of which 0.2 % fail, or 7 % if the release is bad. It reads a cache, so that no
+// scrape waits for the API server.
 func (e *environment) exporter(t *testing.T) http.Handler {
 	t.Helper()
 	factory := informers.NewSharedInformerFactoryWithOptions(e.kube, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = exported }))
@@ -327,7 +284,6 @@ func (e *environment) exporter(t *testing.T) http.Handler {
 			}
 			_, _ = fmt.Fprintf(w, "e2e_requests_total{namespace=%q,pod=%q} %d\n", p.Namespace, p.Name, int(requests))
 			_, _ = fmt.Fprintf(w, "e2e_errors_total{namespace=%q,pod=%q} %d\n", p.Namespace, p.Name, int(requests*share))
-			_, _ = fmt.Fprintf(w, "kube_pod_container_status_restarts_total{namespace=%q,pod=%q} %s\n", p.Namespace, p.Name, cmp.Or(p.Annotations[restartsKey], "0"))
 		}
 	})
 }
