@@ -88,11 +88,6 @@ func (r *Recorder) Record(ctx context.Context, received events.ChangePodVerdict,
 // that this process wrote last. Only a write detects that this batch is outdated.
 func (r *Recorder) apply(ctx context.Context, in Input, next FollowUp) (decision Decision, stored *v1alpha1.ChangePod, err error) {
 	var before v1alpha1.BatchPhase
-	defer func() {
-		if err == nil && decision.Action == Store {
-			traceVerdict(ctx, in, before, stored)
-		}
-	}()
 	decide := func(batch *v1alpha1.ChangePod) error {
 		in.Batch, in.Now, before = batch, r.clock.Now(), batch.Status.Phase
 		decision = Decide(in)
@@ -104,15 +99,18 @@ func (r *Recorder) apply(ctx context.Context, in Input, next FollowUp) (decision
 		return nil
 	}
 	batches := r.client.AppV1alpha1().ChangePods(in.Received.Namespace)
-	if last := r.written.take(in.Received.UID); last != nil {
+	last := r.written.take(in.Received.UID)
+	if last != nil {
 		stored, err = functions.PatchStatusFrom(ctx, batches, last, r.fields, decide)
-		if err != nil || decision.Action == Store {
-			return decision, stored, err
+	}
+	if last == nil || err == nil && decision.Action != Store {
+		stored, err = functions.PatchStatus(ctx, batches, in.Received.Name, r.fields, decide)
+		if err == nil && decision.Action == Store && isPrePass(in.Received) { // a verdict of stage POST follows
+			r.written.add(stored)
 		}
 	}
-	stored, err = functions.PatchStatus(ctx, batches, in.Received.Name, r.fields, decide)
-	if err == nil && decision.Action == Store && isPrePass(in.Received) { // a verdict of stage POST follows
-		r.written.add(stored)
+	if err == nil && decision.Action == Store {
+		traceVerdict(ctx, in, before, stored)
 	}
 	return decision, stored, err
 }
