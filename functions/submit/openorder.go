@@ -11,6 +11,7 @@ import (
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/functions"
+	"github.com/breakwater-dev/breakwater/internal/releasetrace"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
@@ -18,7 +19,8 @@ import (
 // ChangeWorkload. An existing order counts as opened: an answer was lost, or two
 // wake-ups were concurrent.
 func (f *function) openOrder(ctx context.Context, server Server, w *v1alpha1.ChangeWorkload) (*v1alpha1.ChangeWorkload, error) {
-	answer, callErr := server.OpenOrder(ctx, orderOf(w))
+	// Wake-ups of batches open the order, too.
+	answer, callErr := server.OpenOrder(releasetrace.OfRelease(ctx, w), orderOf(w))
 	if altershield.IsThrottled(callErr) {
 		return nil, callErr // the server was not called
 	}
