@@ -52,7 +52,8 @@ type Settings struct {
 	// SelfHealing: a release whose pods do not run is rolled back.
 	// Default true.
 	SelfHealing bool
-	// HealAfter is how long a pod of it may not run while none becomes Ready. Default 2m.
+	// HealAfter: a release is rolled back if one of its pods does not run for this time and none
+	// becomes Ready in it. Default 2m.
 	HealAfter time.Duration
 	// AutomaticRollback: a release that failed its check is rolled back.
 	// Default false.

@@ -20,7 +20,7 @@ import (
 // Types of status.details.causes of a denial: the reason and the remedies.
 const (
 	CauseVerdict metav1.CauseType = "Verdict"
-	CauseChange  metav1.CauseType = "Repair"
+	CauseChange  metav1.CauseType = "Change"
 	CauseRetry   metav1.CauseType = "Retry"
 	CauseJudge   metav1.CauseType = "Judge"
 	CauseContact metav1.CauseType = "Ask"

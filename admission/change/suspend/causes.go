@@ -73,7 +73,7 @@ func failedPods(c *v1alpha1.ChangeWorkload) string {
 
 func repairCause(w *workload.Workload, in Input) string {
 	needs := ""
-	if in.BypassAuthorized {
+	if in.BypassNeedsVerb {
 		needs = fmt.Sprintf("; this requires the verb %s on changeworkloads in namespace %s", v1alpha1.BypassVerb, w.Namespace)
 	}
 	if !in.RepairUsed {

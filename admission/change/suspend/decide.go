@@ -36,9 +36,9 @@ type Input struct {
 	OwnerAdded bool
 	// Deletion: the request deletes the workload. The fields about updates are false then.
 	Deletion bool
-	// BypassAuthorized: OpsConfigInfo bypass is Authorized, so a repair, a deletion or a change
+	// BypassNeedsVerb: OpsConfigInfo bypass is Authorized, so a repair, a deletion or a change
 	// of owner requires the verb bypass.
-	BypassAuthorized bool
+	BypassNeedsVerb bool
 	// Succeeded: the version of the new template succeeded in this workload.
 	Succeeded bool
 	// HistoryUnknown: the lookup of Succeeded failed.
@@ -118,7 +118,7 @@ func Confirm(d Decision, in Input, recorded bool) Decision {
 // a repair, the removal of a bypass annotation, which allows another repair, a deletion, and an
 // owner, with which the garbage collector would delete the workload.
 func NeedsAuthorization(d Decision, in Input) bool {
-	if !in.BypassAuthorized || !in.Blocking || !in.Suspended || in.ByController {
+	if !in.BypassNeedsVerb || !in.Blocking || !in.Suspended || in.ByController {
 		return false
 	}
 	return d.Answer == Repair || d.Answer != Deny && in.OwnerAdded ||

@@ -118,14 +118,14 @@ func TestWhichDecisionsNeedTheRightToBypass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := tc.in
-			in.Suspended, in.Blocking, in.BypassAuthorized = true, true, true
+			in.Suspended, in.Blocking, in.BypassNeedsVerb = true, true, true
 			if got := NeedsAuthorization(tc.d, in); got != tc.want {
 				t.Errorf("got %v", got)
 			}
 			for option, off := range map[string]func(*Input){
 				"not suspended":       func(in *Input) { in.Suspended = false },
 				"blocking off":        func(in *Input) { in.Blocking = false },
-				"bypass not required": func(in *Input) { in.BypassAuthorized = false },
+				"bypass not required": func(in *Input) { in.BypassNeedsVerb = false },
 			} {
 				in := in
 				if off(&in); NeedsAuthorization(tc.d, in) {

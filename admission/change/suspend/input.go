@@ -11,7 +11,7 @@ import (
 )
 
 // InputOf returns the Input that follows from the old and the new object. Blocking,
-// BypassAuthorized, Succeeded and HistoryUnknown stay false.
+// BypassNeedsVerb, Succeeded and HistoryUnknown stay false.
 func InputOf(c admission.Change) Input {
 	if c.Old == nil {
 		return Input{Kind: c.New.Kind, Name: c.New.Name}

@@ -112,7 +112,7 @@ func Gather(ctx context.Context, c admission.Change, s settings.Settings, histor
 
 // withSettings adds the settings.
 func withSettings(in Input, s settings.Settings) Input {
-	in.Blocking, in.BypassAuthorized = s.Blocking, s.Bypass == v1alpha1.BypassAuthorized
+	in.Blocking, in.BypassNeedsVerb = s.Blocking, s.Bypass == v1alpha1.BypassAuthorized
 	return in
 }
 

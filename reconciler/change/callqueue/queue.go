@@ -2,8 +2,8 @@
 // shares them round robin between releases.
 //
 // The wake-up of a call leaves the process only when the queue admits the call. So
-// a release of 1000 pods delays a release of one pod by one call, function submit
-// never has a long queue. No timeout runs while the first call of a stage waits here; a
+// a release of 1000 pods delays a release of one pod by one call, and function
+// submit never has a long queue. No timeout runs while the first call of a stage waits here; a
 // repeated call waits while the timeout of its stage runs.
 package callqueue
 
@@ -96,8 +96,9 @@ func New(c clock.PassiveClock) *Queue {
 	}
 }
 
-// SetRate sets how many calls all processes of function submit make per second.
-func (q *Queue) SetRate(qps float32) {
+// SetQPS derives the limits of the queue from the rate limit of function submit: how many calls
+// are in flight, and how many questions for verdicts are asked per second.
+func (q *Queue) SetQPS(qps float32) {
 	q.mu.Lock()
 	q.limit = max(minCalls, min(maxCalls, int(qps)))
 	q.asks.SetLimitAt(q.clock.Now(), rate.Limit(qps/askDivisor))

@@ -22,7 +22,7 @@ type fixture struct {
 func newFixture(n int) *fixture {
 	f := &fixture{clock: clocktesting.NewFakePassiveClock(time.Unix(1_700_000_000, 0))}
 	f.Queue = New(f.clock)
-	f.SetRate(float32(n))
+	f.SetQPS(float32(n))
 	return f
 }
 
@@ -141,7 +141,7 @@ func TestTheRateBoundsTheCallsInFlight(t *testing.T) {
 		want int
 	}{{0.5, 2}, {1, 2}, {20, 20}, {100, 50}} {
 		f := newFixture(100)
-		f.SetRate(tc.qps)
+		f.SetQPS(tc.qps)
 		var ids []string
 		for i := range 60 {
 			ids = append(ids, fmt.Sprintf("a%d", i))
@@ -150,7 +150,7 @@ func TestTheRateBoundsTheCallsInFlight(t *testing.T) {
 		if waiting, inFlight := f.Lengths(); inFlight != tc.want || waiting != 60-tc.want {
 			t.Errorf("%v per second: %d calls in flight and %d waiting, want %d in flight", tc.qps, inFlight, waiting, tc.want)
 		}
-		f.SetRate(100)
+		f.SetQPS(100)
 		if _, inFlight := f.Lengths(); inFlight != 50 {
 			t.Errorf("%v per second: %d calls in flight after a change of the rate, want 50", tc.qps, inFlight)
 		}
@@ -162,7 +162,7 @@ func TestTheRateBoundsTheCallsInFlight(t *testing.T) {
 
 func TestQuestionsAboutVerdictsAreAQuarterOfTheRate(t *testing.T) {
 	f := newFixture(100)
-	f.SetRate(20)
+	f.SetQPS(20)
 	asked := func() (n int) {
 		for range 100 {
 			if f.AllowQuestion() {
@@ -178,7 +178,7 @@ func TestQuestionsAboutVerdictsAreAQuarterOfTheRate(t *testing.T) {
 	if n := asked(); n != 3 {
 		t.Errorf("%d questions in 600 ms, want 3", n)
 	}
-	f.SetRate(0.5)
+	f.SetQPS(0.5)
 	f.clock.SetTime(f.clock.Now().Add(time.Minute))
 	if n := asked(); n != 1 {
 		t.Errorf("%d questions at once, want 1: a low rate must not forbid them", n)

@@ -50,7 +50,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 	})
 
 	r.enqueue = impl.EnqueueKey
-	altershield.WatchQPS(cmw, calls.SetRate)
+	altershield.WatchQPS(cmw, calls.SetQPS)
 
 	resync := func() { impl.FilteredGlobalResync(hasNotEnded, changePods) }
 	store, err := settings.NewStore(opsconfiginfoinformer.Get(ctx), resync)

@@ -26,7 +26,8 @@ const (
 	maxReleases = 1000
 )
 
-// labelLimiter limits the rate of labels for each release. No check waits for a label: a pod is
+// labelLimiter limits the rate of labels for each controller of pods: a ReplicaSet, or a workload
+// that controls its pods itself, with all its releases. No check waits for a label: a pod is
 // claimed because it is Ready. The write of each label, its watch events and the CloudEvent are
 // a fifth of the load of a rollout on the control plane. Without a limit they would slow the
 // rollout down.

@@ -64,7 +64,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, p *corev1.Pod) reconcile
 	return nil
 }
 
-// ownerUID is the key of a pod's release in labelLimiter.
+// ownerUID is the key of a pod in labelLimiter: the UID of its controller.
 func ownerUID(p *corev1.Pod) types.UID {
 	if owner := metav1.GetControllerOfNoCopy(p); owner != nil {
 		return owner.UID

@@ -125,7 +125,7 @@ func (s Situation) stuck() Cause {
 	}
 	return s.limited(Cause{
 		Kind:    v1alpha1.RollbackSelfHealing,
-		Message: fmt.Sprintf("%d of %d pods were not Ready within %s: %s", len(bad), len(s.Pods), s.Settings.HealAfter, names),
+		Message: fmt.Sprintf("%d of %d pods did not run for %s, and none became Ready: %s", len(bad), len(s.Pods), s.Settings.HealAfter, names),
 	})
 }
 

@@ -171,7 +171,7 @@ func TestTheMessageNamesThePods(t *testing.T) {
 	}
 	s.Pods = append(s.Pods, Pod{Name: "web-5", Created: now})
 	want := Cause{Kind: v1alpha1.RollbackSelfHealing, Times: 1,
-		Message: "4 of 5 pods were not Ready within 2m0s: web-1 (ImagePullBackOff), web-2 (CrashLoopBackOff), web-3 (CrashLoopBackOff), ..."}
+		Message: "4 of 5 pods did not run for 2m0s, and none became Ready: web-1 (ImagePullBackOff), web-2 (CrashLoopBackOff), web-3 (CrashLoopBackOff), ..."}
 	if diff := cmp.Diff(want, Due(s)); diff != "" {
 		t.Error(diff)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// nodeGoneGrace is how long after its deletion timestamp a pod is assumed to run whose node is
-// gone, or is not ready while the pod's deletion is forced. The timestamp already includes the
-// grace period.
+// nodeGoneGrace: nobody reports the end of a pod whose node is gone, or whose node is not ready
+// while the deletion of the pod is forced. Such a pod counts as ended this long after its deletion
+// timestamp, which already includes the grace period.
 const nodeGoneGrace = 30 * time.Second
 
 // Action is what a pod needs.
