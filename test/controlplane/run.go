@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -57,7 +56,7 @@ func (p *ControlPlane) Serve(ctx context.Context, process server.Options, config
 	p.ports[process.Service] = port
 	p.proxy.route(net.JoinHostPort(service.Spec.ClusterIP, "443"), port)
 	own, controllers, _ := process.Controllers(p.ctx, port)
-	if _, err := p.run(own, p.As(process.Component), process.Component, controllers); err != nil {
+	if err := p.run(own, process.Component, controllers); err != nil {
 		return err
 	}
 	return wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, readyTimeout, true, func(ctx context.Context) (bool, error) {
@@ -97,53 +96,34 @@ func registerReplica(ctx context.Context, kube kubernetes.Interface, service str
 	return nil
 }
 
-// Run runs controllers, as a separate process would, until Stop or StopAt.
+// Run runs controllers, as a separate process would, until Stop.
 func (p *ControlPlane) Run(component string, controllers []injection.ControllerConstructor) error {
-	ctx, end := context.WithCancel(p.ctx)
-	started := &process{end: end, ended: make(chan struct{})}
-	config := p.As(component)
-	started.guard(config)
-	awaitEnd, err := p.run(ctx, config, component, controllers)
-	if err != nil {
-		end()
-		return err
-	}
-	p.processes[component] = started
-	go func() {
-		awaitEnd()
-		close(started.ended)
-	}()
-	return nil
+	return p.run(p.ctx, component, controllers)
 }
 
 // run does what sharedmain does for a process, but without ports, which the components
 // would share, and without settings of the whole process (logger of klog, metrics,
-// signals). It returns when the caches are filled. The returned function waits until the
-// controllers have ended and their Leases are given up.
-func (p *ControlPlane) run(ctx context.Context, config *rest.Config, component string, constructors []injection.ControllerConstructor) (awaitEnd func(), err error) {
+// signals). It returns when the caches are filled.
+func (p *ControlPlane) run(ctx context.Context, component string, constructors []injection.ControllerConstructor) error {
 	logger, err := p.logger(component)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	constructors, released := leaderelection.Join(component, constructors...)
+	constructors, _ = leaderelection.Join(component, constructors...)
 	ctx = sharedmain.WithHADisabled(logging.WithLogger(ctx, logger))
-	ctx, startInformers := injection.EnableInjectionOrDie(ctx, config)
+	ctx, startInformers := injection.EnableInjectionOrDie(ctx, p.As(component))
 	configs := informer.NewInformedWatcher(kubeclient.Get(ctx), v1alpha1.SystemNamespace)
 	controllers, _ := sharedmain.ControllersAndWebhooksFromCtors(ctx, configs, constructors...)
 	if err := configs.Start(ctx.Done()); err != nil {
-		return nil, fmt.Errorf("start ConfigMaps of %s: %w", component, err)
+		return fmt.Errorf("start ConfigMaps of %s: %w", component, err)
 	}
 	startInformers()
-	var workers sync.WaitGroup
-	workers.Go(func() {
+	go func() {
 		if err := controller.StartAll(ctx, controllers...); err != nil {
 			logger.Errorw("the controllers ended", "error", err)
 		}
-	})
-	return func() {
-		workers.Wait()
-		released()
-	}, nil
+	}()
+	return nil
 }
 
 // As returns the configuration of the component's ServiceAccount.

@@ -32,8 +32,6 @@ type ControlPlane struct {
 	proxy *proxy
 	// ports are the ports of the webhooks by Service.
 	ports map[string]int
-	// processes are the components of Run.
-	processes map[string]*process
 	// requests are the requests of the components.
 	requests Requests
 	// ctx ends with Stop.
@@ -91,7 +89,7 @@ func Start(ctx context.Context) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &ControlPlane{root: root, dir: dir, proxy: &proxy{}, ports: map[string]int{}, processes: map[string]*process{}}
+	p := &ControlPlane{root: root, dir: dir, proxy: &proxy{}, ports: map[string]int{}}
 	p.ctx, p.cancel = context.WithCancel(ctx)
 	if err := errors.Join(p.redirectKlog(), p.start()); err != nil {
 		return nil, errors.Join(err, p.Stop())
