@@ -98,21 +98,27 @@ func (r *Recorder) apply(ctx context.Context, in Input, next FollowUp) (decision
 		}
 		return nil
 	}
-	batches := r.client.AppV1alpha1().ChangePods(in.Received.Namespace)
-	last := r.written.take(in.Received.UID)
-	if last != nil {
-		stored, err = functions.PatchStatusFrom(ctx, batches, last, r.fields, decide)
-	}
-	if last == nil || err == nil && decision.Action != Store {
-		stored, err = functions.PatchStatus(ctx, batches, in.Received.Name, r.fields, decide)
-		if err == nil && decision.Action == Store && isPrePass(in.Received) { // a verdict of stage POST follows
-			r.written.add(stored)
-		}
-	}
+	stored, err = r.write(ctx, in.Received, &decision, decide)
 	if err == nil && decision.Action == Store {
 		traceVerdict(ctx, in, before, stored)
 	}
 	return decision, stored, err
+}
+
+// write writes what decide changes. decide sets the decision.
+func (r *Recorder) write(ctx context.Context, received events.ChangePodVerdict, decision *Decision, decide func(*v1alpha1.ChangePod) error) (*v1alpha1.ChangePod, error) {
+	batches := r.client.AppV1alpha1().ChangePods(received.Namespace)
+	if last := r.written.take(received.UID); last != nil {
+		stored, err := functions.PatchStatusFrom(ctx, batches, last, r.fields, decide)
+		if err != nil || decision.Action == Store {
+			return stored, err
+		}
+	}
+	stored, err := functions.PatchStatus(ctx, batches, received.Name, r.fields, decide)
+	if err == nil && decision.Action == Store && isPrePass(received) { // a verdict of stage POST follows
+		r.written.add(stored)
+	}
+	return stored, err
 }
 
 // traceVerdict makes the span of a stored verdict, and that of the batch if the write ended it.
