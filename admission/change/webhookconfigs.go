@@ -7,19 +7,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	mutatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/mutatingwebhookconfiguration"
 	validatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/validatingwebhookconfiguration"
 	"knative.dev/pkg/controller"
 	secretinformer "knative.dev/pkg/injection/clients/namespacedkube/informers/core/v1/secret"
-	"knative.dev/pkg/reconciler"
-	"knative.dev/pkg/webhook"
 
 	"github.com/breakwater-dev/breakwater/admission/server/webhookconfig"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
-	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
 // Names of our MutatingWebhookConfigurations and ValidatingWebhookConfigurations.
@@ -70,23 +66,14 @@ func (c *webhookConfigs) recordedKinds() string {
 
 // newWebhookConfigReconciler returns the reconciler of the webhook configurations without Kinds.
 func newWebhookConfigReconciler(ctx context.Context) *webhookConfigs {
-	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
-	return &webhookConfigs{Reconciler: &webhookconfig.Reconciler{
-		LeaderAwareFuncs:   reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(append(staticKeys(), generatedKeys()...)...)},
-		Service:            options.ServiceName,
-		Secret:             options.SecretName,
-		Static:             Configuration,
-		Generated:          Generated,
-		RecordInstallation: true,
-		Client:             kube.AdmissionregistrationV1(),
-		Mutating:           mutatinginformer.Get(ctx).Lister(),
-		Validating:         validatinginformer.Get(ctx).Lister(),
-		Secrets:            secretinformer.Get(ctx).Lister(),
-		LiveSecrets:        kube.CoreV1().Secrets(v1alpha1.SystemNamespace),
-		Clock:              clock.RealClock{},
-		Namespaces:         kube.CoreV1().Namespaces(),
-		Recorder:           eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater),
-	}}
+	kube := kubeclient.Get(ctx)
+	configs := webhookconfig.New(ctx, Configuration, append(staticKeys(), generatedKeys()...)...)
+	configs.Generated = Generated
+	configs.RecordInstallation = true
+	configs.Mutating = mutatinginformer.Get(ctx).Lister()
+	configs.Namespaces = kube.CoreV1().Namespaces()
+	configs.Recorder = eventrecorder.New(ctx, kube, scheme.Scheme, eventrecorder.Breakwater)
+	return &webhookConfigs{Reconciler: configs}
 }
 
 // watch enqueues keys when the certificate or a configuration changes.

@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/restmapper"
-	"k8s.io/utils/clock"
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	mutatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/mutatingwebhookconfiguration"
 	validatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/validatingwebhookconfiguration"
@@ -20,8 +19,6 @@ import (
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection"
 	secretinformer "knative.dev/pkg/injection/clients/namespacedkube/informers/core/v1/secret"
-	"knative.dev/pkg/reconciler"
-	"knative.dev/pkg/webhook"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/server"
@@ -99,17 +96,9 @@ func newHandlers(ctx context.Context, cmw configmap.Watcher) (map[string]admissi
 }
 
 func newWebhookConfigReconciler(ctx context.Context) *webhookconfig.Reconciler {
-	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
-	return &webhookconfig.Reconciler{
-		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(keys...)},
-		Service:          options.ServiceName, Secret: options.SecretName, Static: Configuration,
-		Client:      kube.AdmissionregistrationV1(),
-		Mutating:    mutatinginformer.Get(ctx).Lister(),
-		Validating:  validatinginformer.Get(ctx).Lister(),
-		Secrets:     secretinformer.Get(ctx).Lister(),
-		LiveSecrets: kube.CoreV1().Secrets(v1alpha1.SystemNamespace),
-		Clock:       clock.RealClock{},
-	}
+	configs := webhookconfig.New(ctx, Configuration, keys...)
+	configs.Mutating = mutatinginformer.Get(ctx).Lister()
+	return configs
 }
 
 func follow(ctx context.Context, impl *controller.Impl) error {

@@ -16,8 +16,6 @@ import (
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection"
 	secretinformer "knative.dev/pkg/injection/clients/namespacedkube/informers/core/v1/secret"
-	"knative.dev/pkg/reconciler"
-	"knative.dev/pkg/webhook"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/protection/denialevents"
@@ -55,7 +53,7 @@ func NewController(process *server.Process) injection.ControllerConstructor {
 		must := wiring.NewMust(ctx, "set up the webhooks of runtime protection")
 		mux, err := newMux(ctx, cmw)
 		must(err)
-		impl, err := server.NewController(ctx, process, newWebhookConfigReconciler(ctx), mux)
+		impl, err := server.NewController(ctx, process, webhookconfig.New(ctx, Configuration, key), mux)
 		must(err)
 		must(follow(ctx, impl))
 		return impl
@@ -76,19 +74,6 @@ func newMux(ctx context.Context, cmw configmap.Watcher) (*admission.Mux, error) 
 
 // key is the only key of the controller.
 var key = webhookconfig.ValidatingKey(Configuration)
-
-func newWebhookConfigReconciler(ctx context.Context) *webhookconfig.Reconciler {
-	options, kube := webhook.GetOptions(ctx), kubeclient.Get(ctx)
-	return &webhookconfig.Reconciler{
-		LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(key)},
-		Service:          options.ServiceName, Secret: options.SecretName, Static: Configuration,
-		Client:      kube.AdmissionregistrationV1(),
-		Validating:  validatinginformer.Get(ctx).Lister(),
-		Secrets:     secretinformer.Get(ctx).Lister(),
-		LiveSecrets: kube.CoreV1().Secrets(v1alpha1.SystemNamespace),
-		Clock:       clock.RealClock{},
-	}
-}
 
 func follow(ctx context.Context, impl *controller.Impl) error {
 	return errors.Join(

@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.uber.org/zap"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/logging"
@@ -65,7 +64,7 @@ func SetUpTelemetry(ctx context.Context, name string) (flush func(context.Contex
 	if err != nil {
 		return nil, fmt.Errorf("set up metrics: %w", err)
 	}
-	tracers, err := newTracerProvider(ctx, config.Tracing, service)
+	tracers, err := releasetrace.NewTracerProvider(ctx, config.Tracing, service)
 	if err != nil {
 		return nil, err
 	}
@@ -76,16 +75,6 @@ func SetUpTelemetry(ctx context.Context, name string) (flush func(context.Contex
 	return func(ctx context.Context) error {
 		return errors.Join(meters.Shutdown(ctx), tracers.Shutdown(ctx))
 	}, nil
-}
-
-// newTracerProvider returns a tracer provider that makes the spans of releases. Its queue is bounded: a missing
-// collector costs spans and delays nothing.
-func newTracerProvider(ctx context.Context, config tracing.Config, service *resource.Resource) (*tracing.TracerProvider, error) {
-	tracers, err := tracing.NewTracerProvider(ctx, config, sdktrace.WithResource(service), releasetrace.IDGenerator())
-	if err != nil {
-		return nil, fmt.Errorf("set up traces: %w", err)
-	}
-	return tracers, nil
 }
 
 // load reads a mounted ConfigMap. A missing one is empty.

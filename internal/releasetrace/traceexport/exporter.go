@@ -4,12 +4,10 @@ package traceexport
 
 import (
 	"context"
-	"fmt"
 	"log"
 	"time"
 
 	"go.opentelemetry.io/otel"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/injection"
@@ -52,9 +50,9 @@ func (e *Exporter) start(ctx context.Context, config tracing.Config) error {
 	if config.Protocol == tracing.ProtocolNone {
 		return nil
 	}
-	provider, err := tracing.NewTracerProvider(ctx, config, sdktrace.WithResource(resource.Default(e.component)), releasetrace.IDGenerator())
+	provider, err := releasetrace.NewTracerProvider(ctx, config, resource.Default(e.component))
 	if err != nil {
-		return fmt.Errorf("create tracer provider: %w", err)
+		return err
 	}
 	e.provider = provider
 	otel.SetTracerProvider(provider)
