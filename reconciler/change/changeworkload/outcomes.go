@@ -90,12 +90,17 @@ func hasCurrentOutcome(c *v1alpha1.ChangePod, pod string) bool {
 
 // noVerdictPolicy is what unjudged pods of a batch count as. A release that ended
 // keeps its result: otherwise a stricter policy would suspend every workload that
-// ever passed unjudged.
+// ever passed unjudged. Pods of a superseded release did not pass by its end.
 func noVerdictPolicy(in Input, c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
-	if ended(in.ChangeWorkload) {
+	policy := in.Settings.RuleOfBatch(c).Policy
+	switch {
+	case in.ChangeWorkload.Status.Phase == v1alpha1.ReleaseSuccess:
 		return v1alpha1.NoVerdictPass
+	case ended(in.ChangeWorkload) && policy == v1alpha1.NoVerdictFail:
+		return v1alpha1.NoVerdictHold
+	default:
+		return policy
 	}
-	return in.Settings.RuleOfBatch(c).Policy
 }
 
 // add sorts one claimed pod.
@@ -133,7 +138,7 @@ func (t *PodOutcomes) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSumma
 	}
 	if outcome == v1alpha1.OutcomePending {
 		t.Checking = append(t.Checking, pod)
-		if unjudged {
+		if unjudged && !ended(in.ChangeWorkload) {
 			t.HeldUnjudged++
 			t.HeldBy.add(in, c, v1alpha1.NoVerdictHold)
 			if cond := c.Status.GetCondition(v1alpha1.PodJudged); t.HeldDetail == "" && len(c.Spec.Judges) > 0 && cond.IsFalse() {
