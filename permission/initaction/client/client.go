@@ -90,6 +90,9 @@ func (c *Client) round(parent context.Context) (result Result, retry bool) {
 	ctx, cancel := context.WithTimeout(parent, c.Deadline)
 	defer cancel()
 	message, wait := "no request was sent", minPause
+	if ctx.Err() == nil {
+		message = "the server has not decided yet" // until the first result: a call lasts until a decision
+	}
 	for ctx.Err() == nil {
 		answer, err := c.post(ctx)
 		switch {

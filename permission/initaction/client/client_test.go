@@ -110,6 +110,21 @@ func TestTheTokenIsReadForEachRequest(t *testing.T) {
 	}
 }
 
+func TestAnUndecidedFirstCallIsNotReportedAsUnsent(t *testing.T) {
+	end := make(chan struct{})
+	w := newFixture(t, func(_ int64, rw http.ResponseWriter) {
+		_, _ = io.WriteString(rw, "\n")
+		_ = http.NewResponseController(rw).Flush()
+		<-end // the server waits for the decision
+	})
+	t.Cleanup(func() { close(end) })
+	w.Deadline = 200 * time.Millisecond
+	const want = "not authorized within 200ms, last result: the server has not decided yet"
+	if result := w.Run(t.Context()); result.Code != protocol.ExitDeadline || result.Message != want {
+		t.Errorf("%+v, want %q", result, want)
+	}
+}
+
 func TestTheClientExitsUndecidedAtTheDeadlineUnlessRestartPolicyIsNever(t *testing.T) {
 	for name, tc := range map[string]struct {
 		never bool
