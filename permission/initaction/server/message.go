@@ -59,9 +59,10 @@ func permissionMessage(p api.ApplicationPermission) string {
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// leakedGrantMessage describes a leaked grant to the pod's address.
+// leakedGrantMessage describes a leaked grant to the pod's address. The pod that it was
+// granted to may still exist, for example with another address.
 func leakedGrantMessage(leak api.LeakedGrant) string {
-	return fmt.Sprintf("address %s still has permission %s of the deleted pod %s/%s, ask %s to revoke it",
+	return fmt.Sprintf("address %s still has permission %s, which was granted to pod %s/%s and is not revoked; ask %s to revoke it",
 		leak.IP, leak.Permission, leak.Namespace, leak.Pod, leak.Owner)
 }
 

@@ -49,6 +49,14 @@ func TestTheCMDBReceivesARecordWithItsOwnKeyForEachAddress(t *testing.T) {
 	}
 }
 
+func TestALeakedGrantDoesNotSayThatItsPodWasDeleted(t *testing.T) {
+	const want = "address 10.0.0.1 still has permission orders-db, which was granted to pod shop/web and is not revoked; ask team-db to revoke it"
+	leak := api.LeakedGrant{IP: "10.0.0.1", Namespace: "shop", Pod: "web", Permission: "orders-db", Owner: "team-db"}
+	if got := leakedGrantMessage(leak); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func TestAllReplicasTogetherObeyTheRateLimit(t *testing.T) {
 	s := settings.Default()
 	s.CentreCallsPerSecond = 100

@@ -66,7 +66,7 @@ func (l *leakTracker) check(_ context.Context, p *corev1.Pod) {
 		if l.holders[at] != app.ID {
 			l.holders[at] = app.ID
 			l.recorder.Eventf(p, corev1.EventTypeWarning, podmeta.ReasonLeakedPermissionOnPodIP,
-				"address %s still has permissions of the deleted pod %s/%s: %s", ip, app.Namespace, app.Pod, leakMessage(app))
+				"address %s still has permissions of pod %s/%s, which are not revoked: %s", ip, app.Namespace, app.Pod, leakMessage(app))
 		}
 		return
 	}
