@@ -115,7 +115,7 @@ func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 		e.Message = summary(e)
 	case o.newSamples < minimum || o.oldSamples < minimum:
 		e.Verdict, e.Reason = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData
-		e.Message = fmt.Sprintf("the new pods have %.0f samples and the old pods %.0f; %.0f of each are needed", o.newSamples, o.oldSamples, minimum)
+		e.Message = tooLittleData(d, o.newSamples, o.oldSamples, minimum)
 	case seriesEnded(in, d):
 		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData, "the series of the new pods have ended"
 	case e.Weight != v1alpha1.WeightWithOthers && o.logE >= math.Log(inconclusive):
@@ -175,6 +175,21 @@ func samplesUntilNow(in Input, d Data) Data {
 func seriesEnded(in Input, d Data) bool {
 	step := math.Max(samples.Step(d.New.All), minimumCell)
 	return seconds(in.Now)-lastOf(samples.Until(d.New.All, seconds(in.Now))) > math.Max(90, 4*step)
+}
+
+// tooLittleData says what is missing: traffic for a ratio or a latency, time for other metrics.
+func tooLittleData(d Data, news, olds, minimum float64) string {
+	if d.Signal == catalog.Health {
+		return "the state of the new pods has no samples"
+	}
+	what := "intervals with samples"
+	switch d.Kind {
+	case v1alpha1.KindRatio:
+		what = "events"
+	case v1alpha1.KindLatency:
+		what = "requests"
+	}
+	return fmt.Sprintf("the new pods have %.0f %s and the old pods %.0f; %.0f of each are needed", news, what, olds, minimum)
 }
 
 func minimumOf(d Data) float64 {
@@ -258,6 +273,11 @@ func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal) (v
 	if !traffic && passed[catalog.Custom] == 0 {
 		return v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData,
 			"no series of requests of these pods is known, and CPU, memory and health alone are no proof; name a metric in spec.metrics"
+	}
+	for _, e := range metrics {
+		if e.Verdict == v1alpha1.VerdictFail {
+			return v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, e.Name + " of the new pods is worse, but does not fail the release alone (weight WithOthers)"
+		}
 	}
 	return v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, "no metric of the new pods is worse"
 }
