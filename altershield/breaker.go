@@ -30,7 +30,7 @@ func newBreaker(failures int, pause time.Duration, metrics *instruments) *breake
 		Timeout:     pause,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return int64(c.ConsecutiveFailures) >= int64(failures) },
 		IsSuccessful: func(err error) bool {
-			return !isUnreachable(err)
+			return !countsAsFailure(err)
 		},
 		IsExcluded: func(err error) bool {
 			var transport *TransportError
@@ -46,7 +46,7 @@ func newBreaker(failures int, pause time.Duration, metrics *instruments) *breake
 func (b *breaker) do(action string, attempt func() error) error {
 	_, err := b.circuit.Execute(func() (struct{}, error) {
 		err := attempt()
-		if isUnreachable(err) {
+		if countsAsFailure(err) {
 			cause := err.Error()
 			b.cause.Store(&cause)
 		}
@@ -65,8 +65,9 @@ func (b *breaker) do(action string, attempt func() error) error {
 // open reports whether calls fail at once now.
 func (b *breaker) open() bool { return b.circuit.State() == gobreaker.StateOpen }
 
-// isUnreachable reports whether an attempt failed without a usable answer.
-func isUnreachable(err error) bool {
+// countsAsFailure reports whether the breaker counts an attempt as a failure: one without a
+// usable answer, or with result code 901.
+func countsAsFailure(err error) bool {
 	var transport *TransportError
 	return IsInternal(err) || (errors.As(err, &transport) && transport.Kind != KindCanceled && transport.Kind != KindBreaker &&
 		!transport.isUnsupported())

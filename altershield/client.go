@@ -57,7 +57,7 @@ func (c *Client) Close() { c.caller.closeIdle() }
 
 // OpenOrder opens the order of a release. It succeeds if the order exists.
 func (c *Client) OpenOrder(ctx context.Context, in OpenOrder) (OrderAnswer, error) {
-	body, err := c.order(in)
+	body, err := c.order(actionOpenOrder, in)
 	if err != nil {
 		return OrderAnswer{}, err
 	}
@@ -150,7 +150,7 @@ func (c *Client) CloseOrder(ctx context.Context, in CloseOrder) error {
 
 // SubmitEvent records an event. An event that is sent twice is recorded once.
 func (c *Client) SubmitEvent(ctx context.Context, in SubmitEvent) (EventAnswer, error) {
-	body, err := c.order(OpenOrder{
+	body, err := c.order(actionEvent, OpenOrder{
 		OrderID: in.OrderID, Title: in.Title, URL: in.URL, Apps: in.Apps,
 		Contents: in.Contents, Params: in.Params, Emergency: in.Emergency,
 	})

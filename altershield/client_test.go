@@ -270,7 +270,7 @@ func TestACallBeyondTheRateLimitIsThrottled(t *testing.T) {
 	w.open(t)
 	_, err := w.client.OpenOrder(t.Context(), OpenOrder{OrderID: "p"})
 	var transport *TransportError
-	if !errors.As(err, &transport) || transport.Kind != KindThrottled || MayHaveReached(err) {
+	if !errors.As(err, &transport) || transport.Kind != KindThrottled || MayHaveTakenEffect(err) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -281,7 +281,7 @@ func TestACallWithACanceledContextIsNotSent(t *testing.T) {
 	cancel()
 	_, err := w.client.OpenOrder(ctx, OpenOrder{OrderID: "o"})
 	var transport *TransportError
-	if !errors.As(err, &transport) || transport.Kind != KindCanceled || MayHaveReached(err) {
+	if !errors.As(err, &transport) || transport.Kind != KindCanceled || MayHaveTakenEffect(err) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -327,7 +327,7 @@ func TestAfterADialErrorTheRequestWasNotSent(t *testing.T) {
 	c := New(Config{BaseURL: "http://" + address}, onlyOnce())
 	_, err = c.StartBatch(t.Context(), StartBatch{OrderID: "o"})
 	var transport *TransportError
-	if !errors.As(err, &transport) || transport.Kind != KindDial || MayHaveReached(err) {
+	if !errors.As(err, &transport) || transport.Kind != KindDial || MayHaveTakenEffect(err) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -118,11 +118,11 @@ func (e *TransportError) Error() string {
 // Unwrap implements errors.Unwrap.
 func (e *TransportError) Unwrap() error { return e.Err }
 
-// MayHaveReached reports whether the server may have processed the call despite the
-// error. If so, repeat a start and drop callbacks of the earlier node; after a finish,
+// MayHaveTakenEffect reports whether the call may have had an effect at the server despite
+// the error. If so, repeat a start and drop callbacks of the earlier node; after a finish,
 // call Retrieve, because a second finish is rarely judged. A rejected call had no
 // effect, except with 901, which may follow a partial write.
-func MayHaveReached(err error) bool {
+func MayHaveTakenEffect(err error) bool {
 	var result *ResultError
 	if errors.As(err, &result) {
 		return result.Code == CodeInternal || result.Code == ""

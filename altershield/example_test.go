@@ -42,7 +42,7 @@ func ExampleClient_StartBatch() {
 		OrderID: id, BatchNo: 0, TotalBatches: 1, Last: true,
 		Info: altershield.BatchInfo{Namespace: "default", WorkloadType: "Deployment", WorkloadName: "sleep", Pods: []string{"sleep-1"}},
 	})
-	if altershield.MayHaveReached(err) {
+	if altershield.MayHaveTakenEffect(err) {
 		fmt.Println("the server may have created a node; start again and drop its callbacks")
 		return
 	}

@@ -90,7 +90,7 @@ func TestStartsAndFinishesAreSentOnceDespiteFaults(t *testing.T) {
 					return err
 				},
 			} {
-				if err := call(); err == nil || !MayHaveReached(err) {
+				if err := call(); err == nil || !MayHaveTakenEffect(err) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
@@ -133,7 +133,7 @@ func TestAStartOverATransportThatTellsNothingIsSentOnce(t *testing.T) {
 		sent++
 		return nil, io.ErrUnexpectedEOF
 	})))
-	if _, err := c.StartBatch(t.Context(), StartBatch{OrderID: "o"}); !MayHaveReached(err) || sent != 1 {
+	if _, err := c.StartBatch(t.Context(), StartBatch{OrderID: "o"}); !MayHaveTakenEffect(err) || sent != 1 {
 		t.Errorf("sent %d times: %v", sent, err)
 	}
 }
@@ -182,7 +182,7 @@ func TestAnAnswerIsBoundedInSizeAndTime(t *testing.T) {
 			defer c.Close()
 			_, err := c.StartBatch(t.Context(), StartBatch{OrderID: "o"})
 			var transport *TransportError
-			if !errors.As(err, &transport) || transport.Kind != tc.want || !MayHaveReached(err) {
+			if !errors.As(err, &transport) || transport.Kind != tc.want || !MayHaveTakenEffect(err) {
 				t.Errorf("got %v, want %s", err, tc.want)
 			}
 		})

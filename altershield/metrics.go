@@ -26,7 +26,7 @@ func newInstruments(provider metric.MeterProvider) *instruments {
 	meter := provider.Meter(metrics.Scope)
 	return &instruments{
 		attempts:    metrics.NewCounter(meter, "breakwater_altershield_call_attempts_total"),
-		duration:    metrics.NewHistogram(meter, "breakwater_altershield_call_duration_seconds"),
+		duration:    metrics.NewHistogram(meter, "breakwater_altershield_call_attempt_duration_seconds"),
 		state:       metrics.NewGauge(meter, "breakwater_altershield_breaker_state"),
 		transitions: metrics.NewCounter(meter, "breakwater_altershield_breaker_transitions_total"),
 	}

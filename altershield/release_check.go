@@ -70,7 +70,7 @@ type ReleaseCheckAnswer struct {
 //
 // The order stays open, because finishing it would start a POST check.
 func (c *Client) CheckRelease(ctx context.Context, in CheckRelease) (ReleaseCheckAnswer, error) {
-	body, err := c.order(OpenOrder{
+	body, err := c.order(actionCheckRelease, OpenOrder{
 		OrderID: in.OrderID, Title: in.Title, URL: in.URL, Apps: in.Apps,
 		Contents: in.Contents, Params: in.Params, Emergency: in.Emergency,
 	})

@@ -34,10 +34,10 @@ func (c *Client) identity(orderID string) identity {
 	}
 }
 
-func (c *Client) order(in OpenOrder) (order, error) {
+func (c *Client) order(action string, in OpenOrder) (order, error) {
 	params, err := jsonString(in.Params)
 	if err != nil {
-		return order{}, fmt.Errorf("altershield %s: params: %w", actionOpenOrder, err)
+		return order{}, fmt.Errorf("altershield %s: params: %w", action, err)
 	}
 	out := order{
 		identity:           c.identity(in.OrderID),

@@ -54,7 +54,7 @@ func TestRetryableErrors(t *testing.T) {
 				if got := retryable(err, harmful); got != tc.harmful {
 					t.Errorf("a start or finish: got %v, want %v", got, tc.harmful)
 				}
-				if got := MayHaveReached(err); got != tc.reached {
+				if got := MayHaveTakenEffect(err); got != tc.reached {
 					t.Errorf("may have reached: got %v, want %v", got, tc.reached)
 				}
 			}

@@ -36,7 +36,7 @@ type identity struct {
 	Platform       string `json:"platform"`
 }
 
-// order has the common fields of opening an order and recording an event.
+// order has the common fields of opening an order, recording an event and checking a release.
 type order struct {
 	identity
 	ChangeTitle        string          `json:"changeTitle"`

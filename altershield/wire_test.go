@@ -87,7 +87,7 @@ const codeBad = CodeSignature
 func TestRequestsRespectTheServersLimits(t *testing.T) {
 	c := New(Config{})
 	long := strings.Repeat("变", 6000)
-	got, err := c.order(OpenOrder{OrderID: "o", Title: long, URL: "http://" + long, Emergency: true})
+	got, err := c.order(actionOpenOrder, OpenOrder{OrderID: "o", Title: long, URL: "http://" + long, Emergency: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestRequestsRespectTheServersLimits(t *testing.T) {
 		got.ChangeScenarioCode != "01" {
 		t.Errorf("%+v", got)
 	}
-	if got, _ := c.order(OpenOrder{OrderID: "o"}); got.ChangeTitle != "o" {
+	if got, _ := c.order(actionOpenOrder, OpenOrder{OrderID: "o"}); got.ChangeTitle != "o" {
 		t.Errorf("the server would reject the title: %+v", got)
 	}
 	if got := text.Truncate(long, maxMsg); len(got) != 16383 {
@@ -106,9 +106,19 @@ func TestRequestsRespectTheServersLimits(t *testing.T) {
 func TestAnUnmarshalableResultIsAnErrorBeforeTheCall(t *testing.T) {
 	w := newFixture(t, nil)
 	_, err := w.client.Finish(t.Context(), Finish{OrderID: "o", NodeID: "n", Result: func() {}})
-	_, orderErr := w.client.OpenOrder(t.Context(), OpenOrder{OrderID: "o", Params: func() {}})
-	if err == nil || orderErr == nil || MayHaveReached(err) || len(w.double.Log().Calls) != 0 {
-		t.Errorf("%v, %v, %d calls", err, orderErr, len(w.double.Log().Calls))
+	if err == nil || MayHaveTakenEffect(err) {
+		t.Errorf("%v", err)
+	}
+	_, order := w.client.OpenOrder(t.Context(), OpenOrder{OrderID: "o", Params: func() {}})
+	_, event := w.client.SubmitEvent(t.Context(), SubmitEvent{OrderID: "o", Params: func() {}})
+	_, check := w.client.CheckRelease(t.Context(), CheckRelease{OrderID: "o", Params: func() {}})
+	for action, err := range map[string]error{actionOpenOrder: order, actionEvent: event, actionCheckRelease: check} {
+		if err == nil || !strings.HasPrefix(err.Error(), "altershield "+action+": params: ") {
+			t.Errorf("%s: %v", action, err)
+		}
+	}
+	if n := len(w.double.Log().Calls); n != 0 {
+		t.Errorf("%d calls", n)
 	}
 }
 

@@ -154,5 +154,5 @@ func serverError(err error, now time.Time) *v1alpha1.ServerError {
 
 func isRejected(err error) bool {
 	var result *altershield.ResultError
-	return errors.As(err, &result) && !altershield.MayHaveReached(err)
+	return errors.As(err, &result) && !altershield.MayHaveTakenEffect(err)
 }

@@ -106,7 +106,7 @@ const attempts = 3
 // start repeats a start until it is answered, as Breakwater does.
 func start(do func() (altershield.StartAnswer, error)) (altershield.StartAnswer, error) {
 	answer, err := do()
-	for i := 1; i < attempts && err != nil && altershield.MayHaveReached(err); i++ {
+	for i := 1; i < attempts && err != nil && altershield.MayHaveTakenEffect(err); i++ {
 		answer, err = do()
 	}
 	return answer, err
@@ -117,7 +117,7 @@ func start(do func() (altershield.StartAnswer, error)) (altershield.StartAnswer,
 func (s *suite) finish(ctx context.Context, node string, pods []string) error {
 	in := altershield.Finish{OrderID: s.order, NodeID: node, Message: "conformance", Pods: pods}
 	_, err := s.client.Finish(ctx, in)
-	for i := 1; i < attempts && err != nil && altershield.MayHaveReached(err); i++ {
+	for i := 1; i < attempts && err != nil && altershield.MayHaveTakenEffect(err); i++ {
 		if s.passed(ctx, node, v1alpha1.StagePost) {
 			return nil
 		}
