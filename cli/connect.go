@@ -97,7 +97,7 @@ func (a *app) connectServer(ctx context.Context, c *clients, f connectFlags) err
 	if err := settings.checkLimits(seen, in.settings); err != nil {
 		return err
 	}
-	token, err := decideToken(in, settings.want.Platform, !plan.Platform, f.replace)
+	token, err := decideToken(in, settings.want.Platform, !plan.CreatePlatform, f.replace)
 	if err != nil {
 		return err
 	}

@@ -21,8 +21,8 @@ const (
 	timeout = 15 * time.Second
 	// maxAnswer is the maximum size of an answer, in bytes.
 	maxAnswer = 4 << 20
-	// pageSize is how many scenes or types one call reads: those whose key or name contains what is
-	// looked up.
+	// pageSize is how many scenes or types are read. The server finds those whose key or name contains
+	// the wanted one, and only the first page of them is read.
 	pageSize = 100
 	// defaultCallback is the key of the callback URL of all tenants.
 	defaultCallback = "DEFAULT"

@@ -32,8 +32,8 @@ func (a *Admin) See(ctx context.Context, w Want) (Seen, error) {
 
 // Apply makes the steps of a plan. After an error, See and Decide return the steps that are left.
 func (a *Admin) Apply(ctx context.Context, w Want, p Plan, token string) error {
-	if p.Platform {
-		if p.Sequence {
+	if p.CreatePlatform {
+		if p.CreateSequence {
 			if err := a.createSequence(ctx); err != nil {
 				return fmt.Errorf("create the sequence of ids: %w", err)
 			}

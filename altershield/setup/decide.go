@@ -79,10 +79,10 @@ type Step struct {
 
 // Plan has the missing steps of a setup.
 type Plan struct {
-	// Sequence: the sequence of ids may be missing. Only a server without platforms may lack it.
-	Sequence bool
-	// Platform: the platform is missing.
-	Platform bool
+	// CreateSequence: the sequence of ids may be missing. Only a server without platforms may lack it.
+	CreateSequence bool
+	// CreatePlatform: the platform is missing.
+	CreatePlatform bool
 	// Types are the missing categories.
 	Types []string
 	// Create and Configure are scenes that are missing, and whose settings differ.
@@ -91,7 +91,7 @@ type Plan struct {
 
 // Done reports whether nothing is missing.
 func (p Plan) Done() bool {
-	return !p.Platform && len(p.Types)+len(p.Create)+len(p.Configure) == 0
+	return !p.CreatePlatform && len(p.Types)+len(p.Create)+len(p.Configure) == 0
 }
 
 // Conflict is a wanted value that the server has for something else.
@@ -102,7 +102,7 @@ func (c Conflict) Error() string { return c.Field + ": " + c.Message }
 
 // Decide returns the missing steps. The error is a Conflict.
 func Decide(w Want, seen Seen) (Plan, error) {
-	p := Plan{Platform: !slices.Contains(seen.Platforms, w.Platform), Sequence: len(seen.Platforms) == 0}
+	p := Plan{CreatePlatform: !slices.Contains(seen.Platforms, w.Platform), CreateSequence: len(seen.Platforms) == 0}
 	for _, category := range categories {
 		if !seen.Types[category] {
 			p.Types = append(p.Types, category)
@@ -189,7 +189,7 @@ func (want Scene) Limits(seen Seen) (pre, post time.Duration) {
 
 // Lines describe the steps for people.
 func (p Plan) Lines(w Want) (lines []string) {
-	if p.Platform {
+	if p.CreatePlatform {
 		lines = append(lines, "create platform "+w.Platform)
 	}
 	if len(p.Types) > 0 {

@@ -49,9 +49,9 @@ func TestASetupPlansWhatTheServerLacks(t *testing.T) {
 		err  string
 	}{
 		"nothing exists": {wanted, Seen{}, Plan{
-			Sequence: true, Platform: true, Types: categories, Create: wanted.Scenes, Configure: wanted.Scenes,
+			CreateSequence: true, CreatePlatform: true, Types: categories, Create: wanted.Scenes, Configure: wanted.Scenes,
 		}, ""},
-		"another platform exists":  {wanted, Seen{Platforms: []string{"other"}}, Plan{Platform: true, Types: categories, Create: wanted.Scenes, Configure: wanted.Scenes}, ""},
+		"another platform exists":  {wanted, Seen{Platforms: []string{"other"}}, Plan{CreatePlatform: true, Types: categories, Create: wanted.Scenes, Configure: wanted.Scenes}, ""},
 		"everything exists":        {wanted, complete(), Plan{}, ""},
 		"a type is missing":        {wanted, func() Seen { s := complete(); s.Types["contentType"] = false; return s }(), Plan{Types: []string{"contentType"}}, ""},
 		"a scene is not complete":  {wanted, withScene(func(s *SeenScene) { s.Released, s.Callback = false, "" }), Plan{Configure: wanted.Scenes}, ""},
