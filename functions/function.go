@@ -2,7 +2,7 @@
 // CloudEvents over HTTP, calls a Function with each, and answers with a status
 // that a Trigger understands.
 //
-// A function scales to zero. It therefore starts without informers and without
+// A function of events scales to zero. It therefore starts without informers and without
 // leader election, and reads objects only when an event arrives. It writes facts by
 // compare-and-swap (PatchStatus) and tolerates duplicate, late and outdated
 // wake-ups.

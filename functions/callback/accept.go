@@ -89,7 +89,7 @@ func byNode(node string) metav1.ListOptions {
 func (r *receiver) listBatches(ctx context.Context, release release, options metav1.ListOptions) ([]v1alpha1.ChangePod, error) {
 	batches, err := r.Change.AppV1alpha1().ChangePods(release.namespace).List(ctx, options)
 	if err != nil {
-		return nil, fmt.Errorf("list ChangePods of the node: %w", err)
+		return nil, fmt.Errorf("list ChangePods of the release: %w", err)
 	}
 	return slices.DeleteFunc(batches.Items, func(b v1alpha1.ChangePod) bool { return !v1alpha1.OwnedBy(&b, release.uid) }), nil
 }

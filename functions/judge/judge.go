@@ -134,7 +134,7 @@ const (
 	actionNothing action = "nothing"
 	// actionLook looks at the metrics.
 	actionLook action = "look"
-	// actionSend sends the verdict of the record again, because it was lost.
+	// actionSend sends the verdict of the record again, because it is not stored yet.
 	actionSend action = "send"
 	// actionProbation: the verdict is stored, and the release may be on probation.
 	actionProbation action = "probation"
@@ -209,11 +209,11 @@ func analysisEnd(batch *v1alpha1.ChangePod, asked v1alpha1.Judge) time.Time {
 	return batch.CreationTimestamp.Add(max(duration, 0) + lookStep - 1).Truncate(lookStep)
 }
 
-// checkDeleted returns the record of a batch whose MetricCheck was deleted.
+// checkDeleted returns the record of an analysis or a probation whose MetricCheck was deleted.
 func checkDeleted(previous *judgev1alpha1.Record, asked v1alpha1.Judge, start, now time.Time) judgev1alpha1.Record {
 	r := judgev1alpha1.Record{
 		Verdict: judgev1alpha1.VerdictNone, Reason: ReasonNoMetricCheck, Final: true, EndTime: metav1.NewTime(now), LookTime: metav1.NewTime(now),
-		Message: "MetricCheck " + asked.Check + " was deleted while the batch was judged",
+		Message: "MetricCheck " + asked.Check + " was deleted before the analysis or the probation ended",
 		Target:  judgev1alpha1.Target{StartTime: metav1.NewTime(start)},
 	}
 	if previous != nil {
@@ -222,7 +222,8 @@ func checkDeleted(previous *judgev1alpha1.Record, asked v1alpha1.Judge, start, n
 	return r
 }
 
-// ReasonNoMetricCheck means that the MetricCheck was deleted while the batch was judged.
+// ReasonNoMetricCheck means that the MetricCheck was deleted before the analysis or the
+// probation ended.
 const ReasonNoMetricCheck = "NoMetricCheck"
 
 // store stores the record, unless the stored one is final or newer. It returns the stored

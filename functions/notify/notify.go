@@ -164,7 +164,7 @@ func textOf(config Config, d events.ChangeWorkload, dropped int) (string, error)
 		text += fmt.Sprintf("\n%d earlier messages were above the limit and were not sent.", dropped)
 	}
 	if config.Invalid != nil {
-		text += "\nThe defaults are used: " + escape(config.Invalid.Error())
+		text += "\nInvalid settings, whose defaults are used: " + escape(config.Invalid.Error())
 	}
 	return text, nil
 }

@@ -1,5 +1,5 @@
 // Package report is the function that reports releases to the server: it submits
-// a report of each finished pod and of each change of a ChangeWorkload's state.
+// a report of each finished pod, and of each event of a release: its states and its progress.
 // The server neither checks the reports nor sends callbacks for them, and nothing
 // in the cluster depends on them.
 package report

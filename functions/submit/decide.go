@@ -31,9 +31,10 @@ const (
 	Resubmit Action = "resubmit"
 )
 
-// newCall reports whether the action leads to a new check. A superseded release gets no new
+// requestsCheck reports whether the action leads to a new check: AskRetrieve calls the server, but
+// only for the verdict of an earlier one. A superseded release gets no new
 // check, but function submit still asks for the verdicts of earlier ones.
-func (o Action) newCall() bool {
+func (o Action) requestsCheck() bool {
 	switch o {
 	case Nothing, InFlight, StoreAnswer, AskRetrieve:
 		return false
@@ -77,7 +78,7 @@ type Decision struct {
 func Decide(in Input) Decision {
 	for _, step := range []func(Input) Decision{decideRelease, decideBatch, decideOpenOrder, decideCall} {
 		if d := step(in); d.Action != "" {
-			if in.Release.Status.Superseded() && d.Action.newCall() {
+			if in.Release.Status.Superseded() && d.Action.requestsCheck() {
 				return Decision{Nothing, "a newer template was applied"}
 			}
 			return d

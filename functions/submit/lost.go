@@ -10,7 +10,8 @@ import (
 )
 
 // retrieve asks the server for the verdict of the stage and records it if it is a
-// pass. All other answers, rejections included, have no meaning.
+// pass. Any other answer contradicts an unconfirmed pass; otherwise it has no meaning, and
+// a rejection never has one.
 func (f *function) retrieve(ctx context.Context, server Server, in Input) (passed bool, err error) {
 	status := &in.Batch.Status
 	stored := status.VerdictOf(in.Stage)

@@ -2,7 +2,8 @@
 // starts, finishes and closes the order (order.ready), and starts and finishes
 // batches (changepod.ready). It writes the results as facts: status.order of the
 // ChangeWorkload; status.submissions, changePodId and the submit times of the
-// ChangePod.
+// ChangePod; and a verdict that it retrieved. In function verdict, Finisher makes the
+// finish that follows a passed PRE check.
 //
 // Starts are not idempotent. Therefore the intent is written before the call, by
 // compare-and-swap, and only its writer calls. An intent without an answer within

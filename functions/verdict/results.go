@@ -22,8 +22,8 @@ const (
 //
 // The verdict of the stage applies to pods without a result of their own. If it is a fail,
 // results are derived for these pods, to show which pods failed and why. A fail of the stage
-// without any failed pod fails all pods, whatever their results are. A pod cannot pass before
-// stage POST, so in stage PRE only fails are stored.
+// without any failed pod fails all pods, even those with a received pass. A result of a person
+// stays. A pod cannot pass before stage POST, so in stage PRE only fails are stored.
 func mergeResults(batch *v1alpha1.ChangePod, received events.ChangePodVerdict) ([]v1alpha1.PodSummary, bool) {
 	results := slices.Clone(batch.Status.PodResults)
 	changed := false
