@@ -3,6 +3,7 @@ package delivery
 import (
 	"container/list"
 	"sync"
+	"sync/atomic"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 	"go.opentelemetry.io/otel/trace"
@@ -39,6 +40,8 @@ const (
 // depends sends it again, and the oldest is the first that is due again.
 type queue struct {
 	limit int
+	// full is set while the queue drops events, so that this is logged once.
+	full atomic.Bool
 
 	mu sync.Mutex
 	// changed is signaled when order gets an element and when the queue closes.

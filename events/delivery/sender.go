@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -88,8 +87,6 @@ type Sender struct {
 	facts, wakeUps, podFinished *queue
 
 	metrics *instruments
-	// full is set while a full queue drops events, so that this is logged once.
-	full atomic.Bool
 }
 
 // NewSender returns a sender to the target. It sends nothing before Run.
@@ -143,10 +140,10 @@ func (s *Sender) SendAndConfirm(ctx context.Context, e cloudevents.Event, accept
 	case result == addClosed:
 		s.metrics.drop(ctx, e.Type(), droppedShutdown)
 	case dropped == nil:
-		s.full.Store(false)
+		q.full.Store(false)
 	default:
 		s.metrics.drop(ctx, dropped.event.Type(), droppedFull)
-		if !s.full.Swap(true) {
+		if !q.full.Swap(true) {
 			logging.FromContext(ctx).Warnw("The event queue is full; its oldest events are dropped",
 				"type", dropped.event.Type(), "length", q.limit)
 		}

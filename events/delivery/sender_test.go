@@ -11,7 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"k8s.io/apimachinery/pkg/types"
+	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/events"
 )
@@ -57,6 +60,20 @@ func TestSendNeverBlocksAndAFullQueueDropsTheOldest(t *testing.T) {
 	b.unblock()
 	if diff := cmp.Diff([]string{"first", "c", "d"}, b.subjects(t, 3)); diff != "" {
 		t.Errorf("received (-want +got):\n%s", diff)
+	}
+}
+
+func TestAFullQueueIsLoggedOnceAlthoughAnotherQueueAcceptsEvents(t *testing.T) {
+	s := newFixture(t, Options{QueueLength: 1}, to("http://broker")) // does not run: nothing is sent
+	core, logs := observer.New(zap.WarnLevel)
+	ctx := logging.WithLogger(t.Context(), zap.New(core).Sugar())
+	for _, pod := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		s.Send(ctx, podFinished(t, pod))
+	}
+	s.Send(ctx, wakeUp(t, "a"))
+	s.Send(ctx, podFinished(t, "h"))
+	if logs.Len() != 1 {
+		t.Errorf("logged %d lines, want 1", logs.Len())
 	}
 }
 
