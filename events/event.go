@@ -34,8 +34,8 @@ type Data interface {
 // bytes, and further if the data exceeds MaxData. An error names the field that
 // is missing or invalid.
 //
-// The attribute time is set if the data has one: the time of the fact, not the
-// time of sending.
+// Only verdicts have the attribute time: when they were received or decided, not when
+// they were sent. Other events have their time in the data, if they have one.
 func New(d Data) (cloudevents.Event, error) {
 	d, raw, err := fit(d)
 	if err != nil {

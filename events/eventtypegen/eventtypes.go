@@ -14,14 +14,15 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 )
 
-// The sources of events. A star stands for any namespace or name. Knative's
+// The sources of events. A star stands for one or more parts of the path. A workload can be of
+// any kind that is watched, and any protected object can be a denier. Knative's
 // documentation uses braces, but its storage version returns them as %7B, so each
 // `ko apply` would report a difference.
 const (
 	fromPod            = "/api/v1/namespaces/*/pods/*"
-	fromWorkload       = "/apis/apps/v1/namespaces/*/deployments/*"
+	fromWorkload       = "/apis/*/namespaces/*"
 	fromChangePod      = "/apis/app.ops.cloud.alipay.com/v1alpha1/namespaces/*/changepods/*"
-	fromDenier         = "/apis/policy.kruise.io/v1alpha1/namespaces/*/podunavailablebudgets/*"
+	fromDenier         = "/*"
 	fromFlowControl    = "/apis/policy.kruise.io/v1alpha1/poddeletionflowcontrols/*"
 	fromChangeWorkload = "/apis/app.ops.cloud.alipay.com/v1alpha1/namespaces/*/changeworkloads/*"
 )
