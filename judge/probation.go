@@ -34,8 +34,9 @@ type Late struct {
 	Previous *v1alpha1.Record
 }
 
-// LookLate looks at a release that has succeeded: at the errors since the previous look, and
-// at the restarts and OOM kills since the success. There are no old pods any more, so the
+// LookLate looks at a release that has succeeded: at the shares of bad events (kind Ratio, but
+// not those that callers count) since the previous look, and at the restarts and OOM kills since
+// the success. There are no old pods any more, so the
 // reference is the time before the release. Other metrics change with the time of day or the
 // load, and are not compared.
 func LookLate(ctx context.Context, reader Reader, l Late, now time.Time) v1alpha1.Record {

@@ -145,6 +145,19 @@ func TestProbationFindsLateFaultsOnly(t *testing.T) {
 	}
 }
 
+func TestProbationSaysWhichSeriesAreMissing(t *testing.T) {
+	const end = succeeded + time.Hour
+	for want, series := range map[string][]samples.Series{
+		"no metric that is compared after the success of a release has series of the new pods": nil,
+		"no series of failed requests of these pods is known, and health alone is no proof; name a metric of kind Ratio in spec.metrics": {
+			restarts("new-1", 0, end)},
+	} {
+		if r := lookLate(t, series); r.Verdict != v1alpha1.VerdictNone || r.Message != want {
+			t.Errorf("%s: %s, want %s", r.Verdict, r.Message, want)
+		}
+	}
+}
+
 // Each look is recomputed from its record alone, as it is stored, and from the MetricCheck.
 func TestALookDuringProbationIsRecomputedFromItsRecord(t *testing.T) {
 	const before, end = -2 * time.Hour, succeeded + time.Hour

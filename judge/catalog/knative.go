@@ -15,8 +15,9 @@ const (
 // notQueueProxy are the matchers that leave out the series of queue-proxy. Besides the requests of
 // family knative it has the series of an HTTP server, of an HTTP client and of a Go process. With them
 // each request would count twice, one that the application rejects would be a failed outgoing call, and
-// the threads would not be those of the application. A scrape tells the container or at least the
-// port, which no other container of these pods may have; OpenTelemetry tells the container.
+// the threads would not be those of the application. Scraped series have a label with the container,
+// or at least label instance with port 9091, which no other container of these pods may use. Series of
+// OpenTelemetry have a label with the container.
 const notQueueProxy = `container!="queue-proxy",container_name!="queue-proxy",instance!~".+:9091"`
 
 // WithoutQueueProxy reports whether an expression leaves out the series of queue-proxy.

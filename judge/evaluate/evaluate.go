@@ -65,7 +65,7 @@ func Evaluate(in Input, previous *v1alpha1.Record) v1alpha1.Record {
 	}
 	if atEnd {
 		r.Final = true
-		r.Verdict, r.Reason, r.Message = conclude(r.Metrics, signals)
+		r.Verdict, r.Reason, r.Message = conclude(r.Metrics, signals, in.Probation != nil)
 	}
 	return r
 }
@@ -237,10 +237,17 @@ func summary(e v1alpha1.Evidence) string {
 	return text
 }
 
-// conclude decides at the end of the analysis, when no metric failed the release.
-func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal) (v1alpha1.Verdict, string, string) {
+// conclude decides at the end of the analysis, or at a look during probation, when no metric
+// failed the release.
+func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal, probation bool) (v1alpha1.Verdict, string, string) {
+	noSeries := "no known metric has series of the new pods"
+	noProof := "no series of requests of these pods is known, and CPU, memory and health alone are no proof; name a metric in spec.metrics"
+	if probation { // few metrics are compared: see judge.LookLate
+		noSeries = "no metric that is compared after the success of a release has series of the new pods"
+		noProof = "no series of failed requests of these pods is known, and health alone is no proof; name a metric of kind Ratio in spec.metrics"
+	}
 	if len(metrics) == 0 {
-		return v1alpha1.VerdictNone, v1alpha1.ReasonNoSeries, "no known metric has series of the new pods"
+		return v1alpha1.VerdictNone, v1alpha1.ReasonNoSeries, noSeries
 	}
 	passed, present := map[catalog.Signal]int{}, map[catalog.Signal]int{}
 	var missing *v1alpha1.Evidence
@@ -271,8 +278,7 @@ func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal) (v
 	// A pod without requests is healthy and needs little CPU, whatever its version does. So
 	// these metrics are no proof, unless the MetricCheck names a metric of its own.
 	if !traffic && passed[catalog.Custom] == 0 {
-		return v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData,
-			"no series of requests of these pods is known, and CPU, memory and health alone are no proof; name a metric in spec.metrics"
+		return v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData, noProof
 	}
 	for _, e := range metrics {
 		if e.Verdict == v1alpha1.VerdictFail {
