@@ -23,8 +23,8 @@ const (
 	Failed State = "Failed"
 	// Revoking: the grants are being revoked.
 	Revoking State = "Revoking"
-	// Revoked: the application has no grant. Another one of the pod or node may keep it, see
-	// the reason.
+	// Revoked: the application needs no grant any more. The provider may still grant the same
+	// permission, because another application of the pod or node needs it: see the reason.
 	Revoked State = "Revoked"
 	// Leaked: a grant could not be revoked. The centre retries if the provider can
 	// revoke.

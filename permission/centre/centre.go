@@ -21,7 +21,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
 	"github.com/breakwater-dev/breakwater/permission/centre/ratelimit"
 	"github.com/breakwater-dev/breakwater/permission/centre/registry"
-	api "github.com/breakwater-dev/breakwater/permission/centre/rest"
+	"github.com/breakwater-dev/breakwater/permission/centre/rest"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
@@ -33,7 +33,7 @@ type Centre struct {
 	engine   *lifecycle.Engine
 	watchers *lifecycle.Watchers
 	metrics  *instruments
-	server   *api.Server
+	server   *rest.Server
 	issuers  []*access.OIDC
 	stopping chan struct{}
 }
@@ -60,9 +60,9 @@ func New(ctx context.Context, config Config, log *slog.Logger) (*Centre, error) 
 	now := clock.RealClock{}
 	factory := provider.Factory{Egress: egress, Credentials: provider.Credentials{Dir: config.CredentialsDir}}
 	c.engine = &lifecycle.Engine{Store: s, Limiter: ratelimit.New(s, now), Breaker: &lifecycle.Breakers{}, Clients: &provider.Cache{Factory: factory},
-		Clock: now, Random: rand.Float64, Notifier: c.watchers, Metrics: c.metrics, Log: log, Workers: config.Workers}
+		Clock: now, Random: rand.Float64, Notifier: c.watchers, Metrics: c.metrics, Log: log, CallsPerProvider: config.CallsPerProvider}
 	reg := &registry.Registry{Store: s, Factory: factory, Clock: now, RetryLeaks: c.engine.RetryLeaks}
-	c.server = &api.Server{Store: s, Registry: reg, Engine: c.engine, Watchers: c.watchers, Authenticators: a.authenticators, Roles: a.roles,
+	c.server = &rest.Server{Store: s, Registry: reg, Engine: c.engine, Watchers: c.watchers, Authenticators: a.authenticators, Roles: a.roles,
 		Clock: now, Log: log, Observe: c.metrics.request, Stopping: c.stopping,
 		AuthLimit: authlimit.New(func() float64 { return config.RejectedRequestsPerMinute }, now)}
 	return c, nil

@@ -36,12 +36,12 @@ type Config struct {
 	// RejectedRequestsPerMinute is the number of rejected requests (401) of an
 	// address before it is answered 429; 0 is unlimited.
 	RejectedRequestsPerMinute float64 `envconfig:"REJECTED_REQUESTS_PER_MINUTE" default:"60"`
-	// Workers is the number of concurrent calls to one provider, for each
+	// CallsPerProvider is the number of concurrent calls to one provider, for each
 	// replica.
-	Workers int `envconfig:"WORKERS" default:"32"`
+	CallsPerProvider int `envconfig:"CALLS_PER_PROVIDER" default:"32"`
 	// DrainTimeout is the time for calls in progress when the process stops.
 	DrainTimeout time.Duration `envconfig:"DRAIN_TIMEOUT" default:"25s"`
-	// Retention is how long audit entries and revoked applications are kept.
+	// Retention is how long audit entries, revoked applications and the UIDs of ended pods are kept.
 	Retention time.Duration `envconfig:"RETENTION" default:"2160h"`
 	// LogLevel is debug, info, warn or error.
 	LogLevel slog.Level `envconfig:"LOG_LEVEL" default:"info"`
@@ -65,8 +65,8 @@ func ReadConfig() (Config, error) {
 	if !(c.RejectedRequestsPerMinute >= 0 && c.RejectedRequestsPerMinute <= 100_000) {
 		return c, fmt.Errorf("REJECTED_REQUESTS_PER_MINUTE must be from 0 to 100000")
 	}
-	if c.Workers < 1 || c.DrainTimeout <= 0 {
-		return c, fmt.Errorf("WORKERS and DRAIN_TIMEOUT must be greater than 0")
+	if c.CallsPerProvider < 1 || c.DrainTimeout <= 0 {
+		return c, fmt.Errorf("CALLS_PER_PROVIDER and DRAIN_TIMEOUT must be greater than 0")
 	}
 	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
 		return c, fmt.Errorf("TLS_CERT_FILE and TLS_KEY_FILE must be set together")

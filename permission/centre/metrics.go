@@ -17,8 +17,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// instruments are the metrics of /metrics. Labels are providers, reasons and
-// routes, never pods.
+// instruments are the metrics of /metrics. No label has the name of a pod.
 type instruments struct {
 	registry *prometheus.Registry
 	states   *prometheus.CounterVec

@@ -125,7 +125,7 @@ func (r Roles) MayView(u User, cluster string, owners []string) error {
 func (r Roles) MayRevoke(u User, cluster string, owners []string) error {
 	for _, owner := range owners {
 		if !u.BelongsTo(owner) && r.MayActFor(u, cluster) != nil {
-			return Forbidden{u, "revoking the application requires all owners of its permissions (" + strings.Join(owners, ", ") + ") or an admin"}
+			return Forbidden{u, "revoking the application requires a user who belongs to each owner of its permissions (" + strings.Join(owners, ", ") + "), or an admin"}
 		}
 	}
 	return nil

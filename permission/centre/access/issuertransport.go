@@ -38,7 +38,8 @@ func newIssuerTransport(allowHTTP bool, c clock.PassiveClock) *issuerTransport {
 	return &issuerTransport{base: http.DefaultTransport.(*http.Transport).Clone(), allowHTTP: allowHTTP, clock: c}
 }
 
-// failure returns the error of the last request or check; nil if it succeeded.
+// failure returns the error of the last failed request or check. Only a check that succeeds
+// clears it.
 func (t *issuerTransport) failure() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

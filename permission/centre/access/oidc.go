@@ -49,7 +49,7 @@ func (c OIDCConfig) validate() error {
 type OIDC struct {
 	config OIDCConfig
 	http   *http.Client
-	// requests records whether the last request to the issuer failed.
+	// requests records failed requests to the issuer.
 	requests *issuerTransport
 	// verifier is nil until the issuer was discovered.
 	verifier atomic.Pointer[oidc.IDTokenVerifier]
@@ -70,7 +70,8 @@ func NewOIDC(c OIDCConfig, clock clock.PassiveClock) *OIDC {
 // Issuer returns the URL of the issuer.
 func (o *OIDC) Issuer() string { return o.config.Issuer }
 
-// Failure returns the error of the last request to the issuer; nil if it succeeded.
+// Failure returns the error of the last failed request to the issuer; nil after a Discover
+// that succeeded.
 func (o *OIDC) Failure() error { return o.requests.failure() }
 
 // Discover reads the issuer's discovery document, and checks that its keys can be

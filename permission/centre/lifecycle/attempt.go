@@ -133,6 +133,6 @@ func (m member) applyTo(g store.Grant) store.Grant {
 		g.KeysUsed++
 	}
 	g.Permission, g.Provider, g.Owner, g.Parameters = m.permission.Name, m.provider.Name, m.permission.Owner, m.permission.Parameters
-	g.Subject = provider.Subject(m.provider, m.permission)
+	g.RevocationKey = provider.RevocationKey(m.provider, m.permission)
 	return g
 }

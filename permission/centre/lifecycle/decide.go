@@ -33,7 +33,7 @@ type Input struct {
 	Pending bool
 	// CanRevoke and NodeScoped are fields of the provider.
 	CanRevoke, NodeScoped bool
-	// OtherRevoking: another grant to the same address and subject is being
+	// OtherRevoking: another grant with the same revocation key at the same address is being
 	// revoked. OtherRevokeSent: the provider is being called for that, or has accepted
 	// it. OtherUses: another pod may use such a grant.
 	OtherRevoking, OtherRevokeSent, OtherUses bool
@@ -50,7 +50,7 @@ type Input struct {
 	// call to the provider for it is in progress.
 	OtherSetGranted, OtherSetCalls bool
 	// OtherExclusive: a call to the provider for another permission with the same
-	// subject may be in progress, and that call removes all other permissions.
+	// revocation key may be in progress, and that call removes all other permissions.
 	OtherExclusive bool
 }
 

@@ -92,7 +92,7 @@ func (d *dispatcher) startDue() {
 		wait := interval
 		next, err := d.Store.View(d.startCtx).NextDue()
 		if err != nil && d.startCtx.Err() == nil {
-			d.Log.Error("read when steps are due", "error", err)
+			d.Log.Error("could not read when steps are due", "error", err)
 		}
 		now := d.Clock.Now()
 		for provider, due := range next {
@@ -121,7 +121,7 @@ func (d *dispatcher) start(provider string) {
 	}
 	q := d.providers[provider]
 	if q == nil {
-		q = newProviderQueue(max(1, d.Workers))
+		q = newProviderQueue(max(1, d.CallsPerProvider))
 		d.providers[provider] = q
 	}
 	if q.running {
@@ -161,7 +161,7 @@ func (d *dispatcher) dispatch(provider string, q *providerQueue) {
 		n, err := d.dispatchDue(provider, q)
 		switch {
 		case err != nil && d.startCtx.Err() == nil:
-			d.Log.Error("start steps", "provider", provider, "error", err)
+			d.Log.Error("could not start steps", "provider", provider, "error", err)
 			_ = d.sleep(d.startCtx, d.Clock.Now().Add(errorInterval))
 		case (n == 0 || d.startCtx.Err() != nil) && d.end(q):
 			return
@@ -187,7 +187,7 @@ func (d *dispatcher) dispatchDue(provider string, q *providerQueue) (due int, er
 		d.all.Go(func() {
 			defer q.release(q.started, 1)
 			if err := d.run(d.startCtx, d.callCtx, b.provider, s, q); err != nil && !errors.Is(err, errStaleStep) {
-				d.Log.Error("end a step; it is repeated when its run expires", "application", s.application, "provider", provider, "error", err)
+				d.Log.Error("could not store the result of a step; it is repeated when its run expires", "application", s.application, "provider", provider, "error", err)
 			}
 		})
 	}
@@ -219,12 +219,14 @@ func newProviderQueue(workers int) *providerQueue {
 	return &providerQueue{workers: make(chan struct{}, workers), started: make(chan struct{}, startedPerWorker*workers), freed: make(chan struct{}, 1)}
 }
 
-// Startable returns how many steps may be started. A step that waits for its slot, or for the transaction
-// of its result, needs no worker: in that time, each worker makes aheadOfSlot/latency calls. More
-// steps would miss their slots while they wait for a worker, and so would any while most workers
-// call the provider. latency is that of recent calls, zero if there were none. calls is the number of calls in
-// progress, started that of all steps in progress. The steps of a transaction have slots close
-// together, so they are called while these last.
+// Startable returns how many steps may be started. latency is that of recent calls, zero if there
+// were none. calls is the number of calls in progress, started that of all steps in progress.
+//
+// A step that waits for its slot, or for the transaction of its result, needs no worker. So steps
+// are started in advance: as many as the workers can call within aheadOfSlot. More would wait for a
+// worker and miss their slots. None is started in advance while more than three quarters of the
+// workers are in a call. The slots of one transaction are close together, so it starts at most as
+// many steps as the workers can call within slotDuration.
 func Startable(workers int, latency time.Duration, calls, started int) int {
 	limit, atOnce := workers, workers
 	if latency > 0 && 4*calls <= 3*workers {

@@ -72,8 +72,8 @@ type Engine struct {
 	Notifier Notifier
 	Metrics  Metrics
 	Log      *slog.Logger
-	// Workers is the number of concurrent calls to one provider, for each replica.
-	Workers int
+	// CallsPerProvider is the number of concurrent calls to one provider, for each replica.
+	CallsPerProvider int
 
 	// requests, updates and background collect concurrent transactions.
 	requests            batch.Queue[*request]

@@ -29,7 +29,7 @@ func TestOnlyTheFirstPermissionOfASubjectIsExclusive(t *testing.T) {
 	if _, err := f.RevokePod(t.Context(), api.RevokeRequest{Cluster: "c1", PodUID: "uid"}, "controller"); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.MarkLeaked(t.Context(), web, "controller"); err != nil {
+	if err := f.RevokeAfterDeadline(t.Context(), web, "controller"); err != nil {
 		t.Fatal(err)
 	}
 	// Another pod at the address of a grant that is Leaked.

@@ -18,7 +18,7 @@ func (e *Engine) PollChanges(ctx context.Context, watchers *Watchers) error {
 		versions, err := e.Store.View(ctx).ChangedSince(e.Clock.Now().Add(-pollOverlap))
 		if err != nil {
 			if ctx.Err() == nil {
-				e.Log.Error("poll changes of other replicas", "error", err)
+				e.Log.Error("could not read the changes of other replicas", "error", err)
 			}
 			continue
 		}

@@ -30,10 +30,10 @@ func (e *Engine) Revoke(ctx context.Context, id, user string) (store.Application
 	return app, grants, began, err
 }
 
-// MarkLeaked revokes an application whose pod was deleted at its deadline,
-// before the revocation ended. Grants that are not revoked become Leaked and
-// are retried.
-func (e *Engine) MarkLeaked(ctx context.Context, id, user string) error {
+// RevokeAfterDeadline revokes an application whose pod was deleted at its deadline, before
+// the revocation ended. It begins the revocation if nobody did. Grants that may exist become
+// Leaked, and their revocation is retried.
+func (e *Engine) RevokeAfterDeadline(ctx context.Context, id, user string) error {
 	_, _, err := e.update(ctx, id, user, func(t *txn) error {
 		changed := !t.app.RevokeRequested
 		if changed {
@@ -86,7 +86,7 @@ func (e *Engine) RevokePod(ctx context.Context, r api.RevokeRequest, user string
 				continue
 			}
 			if r.LetGo {
-				err = e.MarkLeaked(ctx, a.ID, user)
+				err = e.RevokeAfterDeadline(ctx, a.ID, user)
 			} else {
 				_, _, _, err = e.Revoke(ctx, a.ID, user)
 			}

@@ -121,7 +121,7 @@ func (e *Engine) startInSlots(ctx context.Context, p api.Provider, n int) (steps
 		}
 		return slots.Save()
 	})
-	if err != nil && n > 1 && !store.Unreachable(err) {
+	if err != nil && n > 1 && !store.WouldFailAgain(err) {
 		return e.startInSlots(ctx, p, 1) // one step may be broken
 	} else if err != nil {
 		return nil, 0, err
@@ -207,7 +207,7 @@ func (s *starter) read(ids []string) error {
 	return err
 }
 
-// overlap finds grants of the same subject at the same addresses for other applications.
+// overlap finds grants with the same revocation key at the same addresses for other applications.
 func (s *starter) overlap(t *txn, g store.Grant) (o store.Overlap) {
 	ips := grantIPs(t.app.Request, s.provider)
 	for _, n := range s.neighbours {
@@ -273,11 +273,11 @@ func (t *txn) startStep(s *step, p api.Provider, overlap func(*txn, store.Grant)
 	return d.Call != "", nil
 }
 
-// exclusive reports whether no other permission with the subject of a grant is granted
+// exclusive reports whether no other permission with the revocation key of a grant is granted
 // to its addresses.
 func (t *txn) exclusive(g store.Grant, others store.Overlap) bool {
 	return !others.UsedByOther && !others.GrantedToPod && !others.CalledByPod && !slices.ContainsFunc(t.grants, func(o store.Grant) bool {
-		return o.Ordinal != g.Ordinal && o.Provider == g.Provider && o.Subject == g.Subject && o.MaybeGranted
+		return o.Ordinal != g.Ordinal && o.Provider == g.Provider && o.RevocationKey == g.RevocationKey && o.MaybeGranted
 	})
 }
 

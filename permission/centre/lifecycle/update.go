@@ -38,7 +38,7 @@ func (e *Engine) batchLimits() batch.Limits {
 // each. One that waited for a lock gets a second one, outside of the batches: other
 // applications do not wait for that.
 func runAgain(err error, applications int) bool {
-	return err != nil && !store.Unreachable(err) && (applications > 1 || store.LockTimeout(err))
+	return err != nil && !store.WouldFailAgain(err) && (applications > 1 || store.LockTimeout(err))
 }
 
 // txn is a transaction on one application and its grants.

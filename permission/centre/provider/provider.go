@@ -33,7 +33,7 @@ type Call struct {
 	Parameters map[string]string
 	// Kept holds the values that earlier responses gave (field keep).
 	Kept map[string]any
-	// Exclusive: no other permission with the same subject is granted to the addresses.
+	// Exclusive: no other permission with the same revocation key is granted to the addresses.
 	Exclusive bool
 }
 
@@ -107,9 +107,9 @@ func (f Factory) New(p api.Provider) (Client, error) {
 	}
 }
 
-// Subject is the same for permissions whose grants to one address the provider
+// RevocationKey is the same for permissions whose grants to one address the provider
 // cannot tell apart: revoking one revokes the other.
-func Subject(p api.Provider, permission api.Permission) string {
+func RevocationKey(p api.Provider, permission api.Permission) string {
 	if p.Type == api.ProviderMySQL {
 		return "user " + permission.Parameters["user"]
 	}

@@ -176,7 +176,7 @@ func (g Grant) row() ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []any{g.Application, int64(g.Ordinal), g.Permission, g.Provider, g.Subject, g.Owner, string(parameters), string(g.State), g.Reason, g.Message,
+	return []any{g.Application, int64(g.Ordinal), g.Permission, g.Provider, g.RevocationKey, g.Owner, string(parameters), string(g.State), g.Reason, g.Message,
 		int64(g.Calls), int64(g.Failures), micros(g.Since), micros(g.Began), micros(g.NextTry), micros(g.Due), g.RunID,
 		g.CallKey, int64(g.KeysUsed), boolToInt(g.MaybeGranted), boolToInt(g.Pending), string(kept)}, nil
 }

@@ -14,10 +14,10 @@ type Grant struct {
 	Ordinal     int
 	Permission  string
 	Provider    string
-	// Subject is what the provider grants. The provider cannot tell two grants
-	// of the same subject to the same address apart.
-	Subject string
-	Owner   string
+	// RevocationKey, in column subject, is the same for grants that the provider cannot
+	// tell apart at one address: revoking one revokes the other.
+	RevocationKey string
+	Owner         string
 	// Parameters are those of the permission when this attempt began.
 	Parameters      map[string]string
 	State           api.State
@@ -124,7 +124,7 @@ func (v View) LeakedByProvider() (map[string]int, error) {
 	return counts, err
 }
 
-// Overlap reports whether other applications have grants of the same subject at the
+// Overlap reports whether other applications have grants with the same revocation key at the
 // same addresses.
 type Overlap struct {
 	// Revoking: one of these grants is being revoked. RevokeSent: the provider is being
@@ -160,7 +160,7 @@ func (t Tx) Neighbours(ips []string) ([]Neighbour, error) {
 	err := t.each(func(rows *sql.Rows) error {
 		var n Neighbour
 		g := &n.Grant
-		err := rows.Scan(&n.IP, &g.Application, &g.Ordinal, &g.Provider, &g.Subject, &g.State, &n.RevokeRequested, &g.MaybeGranted, &g.Pending, &g.RunID, &n.Cluster, &n.PodUID)
+		err := rows.Scan(&n.IP, &g.Application, &g.Ordinal, &g.Provider, &g.RevocationKey, &g.State, &n.RevokeRequested, &g.MaybeGranted, &g.Pending, &g.RunID, &n.Cluster, &n.PodUID)
 		all = append(all, n)
 		return err
 	}, `SELECT i.ip, g.application, g.ordinal, g.provider, g.subject, g.state, a.going, g.touched, g.pending, g.lease, a.cluster, a.pod_uid
@@ -171,9 +171,9 @@ func (t Tx) Neighbours(ips []string) ([]Neighbour, error) {
 	return all, err
 }
 
-// Add adds a grant of another application, if it has the same subject.
+// Add adds a grant of another application, if it has the same revocation key.
 func (o *Overlap) Add(g Grant, cluster, podUID string, n Neighbour) {
-	if other := n.Grant; other.Provider != g.Provider || other.Subject != g.Subject || other.State == api.Revoked {
+	if other := n.Grant; other.Provider != g.Provider || other.RevocationKey != g.RevocationKey || other.State == api.Revoked {
 		return
 	}
 	state, inProgress := n.Grant.State, n.Grant.RunID != ""
@@ -215,7 +215,7 @@ func (v View) grants(statement string, args ...any) ([]Grant, error) {
 		var g Grant
 		var parameters, kept string
 		var since, began, nextTry, due int64
-		if err := rows.Scan(&g.Application, &g.Ordinal, &g.Permission, &g.Provider, &g.Subject, &g.Owner, &parameters, &g.State, &g.Reason, &g.Message, &g.Calls, &g.Failures,
+		if err := rows.Scan(&g.Application, &g.Ordinal, &g.Permission, &g.Provider, &g.RevocationKey, &g.Owner, &parameters, &g.State, &g.Reason, &g.Message, &g.Calls, &g.Failures,
 			&since, &began, &nextTry, &due, &g.RunID, &g.CallKey, &g.KeysUsed, &g.MaybeGranted, &g.Pending, &kept); err != nil {
 			return err
 		}

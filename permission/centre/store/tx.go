@@ -96,9 +96,9 @@ func LockTimeout(err error) bool {
 	return errors.As(err, &answer) && answer.Code == lockNotAvailable
 }
 
-// Unreachable reports whether an error is not that of a statement: the database could not be
-// reached, or the context has ended. Another transaction would fail, too.
-func Unreachable(err error) bool {
+// WouldFailAgain reports whether another transaction would fail, too, because the error is not
+// that of a statement: the database could not be reached, or the context has ended.
+func WouldFailAgain(err error) bool {
 	var network net.Error
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrBadConn) ||
 		errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network)

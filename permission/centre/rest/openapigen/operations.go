@@ -73,7 +73,7 @@ func operations() []operation {
 		operation{method: "post", path: "/v1/applications/{id}/reset", id: "resetApplication", summary: "Begin a new attempt of a Denied or Failed application.",
 			responses: map[int]reflect.Type{200: application, 202: application}, etag: true},
 		operation{method: "post", path: "/v1/applications/{id}/acknowledge", id: "acknowledgeApplication",
-			summary:   "State that the leaked grants of an application no longer exist; requires the owners of the permissions or an admin. They are Revoked and are not retried.",
+			summary:   "State that the leaked grants of an application no longer exist; requires a user who belongs to each owner of the permissions, or an admin. They are Revoked and are not retried.",
 			responses: map[int]reflect.Type{200: application}, etag: true},
 		operation{method: "post", path: "/v1/providers/{name}/acknowledge", id: "acknowledgeProvider",
 			summary:   "State that the leaked grants of a provider no longer exist, except those for which it is being called; requires an admin.",
