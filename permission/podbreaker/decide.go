@@ -18,7 +18,7 @@ const acquireTimeout = 30 * time.Second
 // application for each set and address.
 const maxCounted = 64
 
-// maxMessage bounds the message in an entry in bytes: all entries share a ConfigMap.
+// maxMessage bounds the message in an entry in bytes: many entries share a ConfigMap.
 const maxMessage = 1024
 
 // Operation is the operation of a Request.

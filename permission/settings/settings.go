@@ -45,10 +45,10 @@ type Settings struct {
 	// CentreURL is the URL of the permission centre.
 	CentreURL string
 	// CentreCallsPerSecond limits the calls to the centre by all replicas of the
-	// server together.
+	// init-action-server together.
 	CentreCallsPerSecond float64
-	// RejectedRequestsPerMinute is how many requests of an address the server may
-	// reject per minute before it answers 429.
+	// RejectedRequestsPerMinute is how many requests of an address the init-action-server
+	// may reject per minute before it answers 429.
 	RejectedRequestsPerMinute float64
 	// InitActionServerURL is the URL of the init-action-server, for init containers.
 	InitActionServerURL string

@@ -95,8 +95,8 @@ func (c *call) run(ctx context.Context) protocol.Answer {
 }
 
 // awaitLimit waits until the rate limit allows one call to the centre, in the order of
-// the calls. The wait does not count towards the timeout of a call, and is never a
-// failure of the pod. It returns false if the call ends.
+// the calls. The wait does not count towards the timeout of the call to the centre, and is
+// never a failure of the pod. It returns false if the call ends.
 func (s *server) awaitLimit(ctx context.Context) bool {
 	if s.Limit == nil {
 		return true
@@ -116,7 +116,8 @@ func (s *server) awaitLimit(ctx context.Context) bool {
 }
 
 // retryCentreCall waits before a retry of a failed call to the centre, and returns
-// false if the failure counts. A restart of the centre does not count as a failure.
+// false if the failure counts. Up to maxCentreFailures failures in a row do not count, so that
+// a restart of the centre of a few seconds is no failure of the pod.
 // While the breaker is open, failures do not count and the call is retried at
 // recheckInterval.
 func (c *call) retryCentreCall(ctx context.Context, d Decision, err error) bool {
@@ -235,11 +236,11 @@ func (c *call) fail(ctx context.Context, err error) protocol.Answer {
 		return answer // the error is a consequence of the end of the call
 	}
 	denied := isDenied(err)
-	logging.FromContext(ctx).Warnw("request permissions", "pod", c.key, "error", err)
+	logging.FromContext(ctx).Warnw("Could not request permissions", "pod", c.key, "error", err)
 	d, recordErr := c.Breaker.Do(ctx, podbreaker.Request{Operation: podbreaker.RecordFailure, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now(), Jitter: c.Random(),
 		Call: c.id, Denied: denied, Message: err.Error()})
 	if recordErr != nil {
-		logging.FromContext(ctx).Errorw("record a failure in the breaker", "pod", c.key, "error", recordErr)
+		logging.FromContext(ctx).Errorw("Could not record a failure in the breaker", "pod", c.key, "error", recordErr)
 	}
 	state, reason := protocol.Failed, podmeta.ReasonPermissionFailed
 	if denied {

@@ -50,11 +50,11 @@ func (r *podReporter) progress(ctx context.Context, f Facts, d Decision) {
 	case WaitForPod, Poll, WaitForBreaker, Stop:
 		r.setCondition(ctx, corev1.ConditionFalse, d.Reason, waitingMessage(f, d))
 	case AcquireBreaker, Apply, ReadApplications, Prepare, RevokeOtherIPs, RecordFailure, Complete:
-		// These actions take milliseconds, and other methods report their results.
+		// These actions usually take milliseconds, and other methods report their results.
 	}
 }
 
-// unreachable reports that the permission centre does not answer.
+// unreachable reports that a call to the permission centre failed and is retried.
 func (r *podReporter) unreachable(ctx context.Context, message string) {
 	r.setCondition(ctx, corev1.ConditionFalse, podmeta.ReasonPermissionCentreUnreachable, message+"; the init-action-server retries")
 }
@@ -74,7 +74,7 @@ func (r *podReporter) setCondition(ctx context.Context, status corev1.ConditionS
 		next.LastTransitionTime = metav1.NewTime(now)
 	}
 	if err := r.patchCondition(ctx, next); err != nil {
-		logging.FromContext(ctx).Warnw("write the pod's condition", "pod", r.pod.Namespace+"/"+r.pod.Name, "error", err)
+		logging.FromContext(ctx).Warnw("Could not write the condition of the pod", "pod", r.pod.Namespace+"/"+r.pod.Name, "error", err)
 		return
 	}
 	r.lastCondition, r.lastWrite, r.pending = next, now, false

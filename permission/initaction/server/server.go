@@ -127,7 +127,7 @@ func (s *server) writeError(err error, c echo.Context) {
 		p = problemf(echoed.Code, http.StatusText(echoed.Code), "%v", echoed.Message)
 	}
 	if p.status >= http.StatusInternalServerError {
-		logging.FromContext(c.Request().Context()).Errorw("handle a request", "path", c.Path(), "error", err)
+		logging.FromContext(c.Request().Context()).Errorw("Request failed", "path", c.Path(), "error", err)
 	}
 	if p.status == http.StatusUnauthorized {
 		c.Response().Header().Set("WWW-Authenticate", "Bearer")

@@ -137,7 +137,7 @@ func (s *server) podStatus(c echo.Context, pod *corev1.Pod) Status {
 // listApplications reads the applications of a pod from the centre.
 func (s *server) listApplications(ctx context.Context, pod *corev1.Pod) ([]api.Application, error) {
 	if !s.awaitLimit(ctx) {
-		return nil, errors.New("too many pods wait for the permission centre; retry")
+		return nil, errors.New("the rate limit (centre-calls-per-second) allowed no call to the permission centre in time, or this replica is shutting down; retry")
 	}
 	return s.Centre.ListByPod(ctx, s.Settings().Cluster, string(pod.UID))
 }
