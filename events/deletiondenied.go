@@ -80,7 +80,7 @@ func (DeletionDenied) Type() string { return TypeDeletionDenied }
 // denials is one event.
 func (d DeletionDenied) ID() string { return fmt.Sprintf("%s/%d/denied", d.DeniedBy.UID, d.PeriodUnix) }
 
-// Source implements Data: the guard.
+// Source implements Data: the object that denied the request.
 func (d DeletionDenied) Source() string { return d.DeniedBy.source() }
 
 // Subject implements Data: the target of the denied operation.

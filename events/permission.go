@@ -59,7 +59,7 @@ var _ Data = Permission{}
 // Type implements Data.
 func (d Permission) Type() string { return permissionPrefix + string(d.Verb) + versionSuffix }
 
-// ID implements Data. An attempt ends once, and an application is revoked once.
+// ID implements Data. An attempt ends once, and is revoked once.
 func (d Permission) ID() string {
 	application := d.Application
 	if application == "" {

@@ -3,7 +3,7 @@ package events
 // The event types. An incompatible change of the data gets a new type with the
 // next version.
 const (
-	// TypePodFinished: a pod of a release is finished. Data is PodFinished.
+	// TypePodFinished: a pod of a release is Ready and labeled. Data is PodFinished.
 	TypePodFinished = "dev.breakwater.pod.finished.v1"
 
 	// TypeChangePodReady: a batch needs a call to the server, or the verdict of another

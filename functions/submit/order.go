@@ -172,7 +172,8 @@ func (f *function) closeOrder(ctx context.Context, server Server, in OrderInput)
 }
 
 // retrieveOrder asks the server for the verdict of a stage of the order and records
-// it if it is a pass. All other answers have no meaning.
+// it if it is a pass. Any other answer contradicts an unconfirmed pass; otherwise it has no
+// meaning.
 func (f *function) retrieveOrder(ctx context.Context, server Server, w *v1alpha1.ChangeWorkload, stage v1alpha1.Stage) (passed bool, err error) {
 	stored := w.Status.OrderVerdictOf(stage)
 	node, answer, err := retrieveAny(ctx, server, w.Spec.OrderID, stage, w.Status.Order.Nodes(), stored)
