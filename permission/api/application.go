@@ -10,7 +10,7 @@ type State string
 
 // The states of an application.
 const (
-	// Requested: stored and queued; no provider was called yet.
+	// Requested: stored and queued; no provider was called in this attempt yet.
 	Requested State = "Requested"
 	// Applying: a provider was called and has not decided yet.
 	Applying State = "Applying"

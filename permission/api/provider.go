@@ -142,7 +142,7 @@ type List[T any] struct {
 	Continue string `json:"continue,omitempty"`
 }
 
-// AuditEntry is one change of a registered object. GET /v1/audit lists entries,
+// AuditEntry is one change of a registered object or of a cluster. GET /v1/audit lists entries,
 // newest first; its query parameters are kind, name, who, limit and continue.
 type AuditEntry struct {
 	ID   int64  `json:"id"`

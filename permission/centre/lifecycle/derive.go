@@ -58,7 +58,7 @@ func Derive(revokeRequested bool, grants []store.Grant) Status {
 	case count(api.Granted) == len(grants):
 		return Status{api.Granted, string(api.Granted), fmt.Sprintf("all %d permissions are granted", len(grants))}
 	case count(api.Requested) == len(grants):
-		return Status{api.Requested, ReasonRequested, "no provider has been called"}
+		return Status{api.Requested, ReasonRequested, "no provider has been called in this attempt"}
 	default:
 		current := first(api.Applying, api.Requested)
 		message := current.Message

@@ -146,7 +146,7 @@ func (e *Engine) ConfirmReport(ctx context.Context, cluster string, r api.Report
 	var after store.Cluster
 	err := e.Store.Write(ctx, func(tx store.Tx) error {
 		if _, err := tx.Cluster(cluster); err != nil {
-			return err // it has not reported
+			return err // it has neither reported nor requested
 		}
 		before, err := tx.LockCluster(cluster)
 		if err != nil {

@@ -36,7 +36,8 @@ func (s *Server) reconcilePods(c echo.Context) error {
 	return c.JSON(http.StatusOK, result)
 }
 
-// confirmReport lets an admin confirm the revocations of the next report.
+// confirmReport lets an admin confirm revocations by the reports of the next 24 h, or the UID of
+// a cluster.
 func (s *Server) confirmReport(c echo.Context) error {
 	var r api.ReportConfirmation
 	if err := decode(c, &r); err != nil {

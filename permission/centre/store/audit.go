@@ -7,7 +7,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
-// AddAudit records a change of a registered object.
+// AddAudit records a change of a registered object or of a cluster.
 func (t Tx) AddAudit(at time.Time, e api.AuditEntry) error {
 	_, err := t.exec("INSERT INTO audit (time, who, verb, kind, name, before, after) VALUES (?, ?, ?, ?, ?, ?, ?)",
 		micros(at), e.Who, e.Verb, e.Kind, e.Name, e.Before, e.After)

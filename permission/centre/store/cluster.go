@@ -8,7 +8,7 @@ import (
 // Cluster is a row of clusters: the reports of existing pods of a cluster.
 type Cluster struct {
 	Name string
-	// UID identifies the cluster that has the name; empty before its first report.
+	// UID identifies the cluster that has the name; empty before its first report or request.
 	UID string
 	// Reported is when the last report was complete.
 	Reported time.Time
@@ -23,7 +23,7 @@ type Cluster struct {
 
 const clusterColumns = "name, uid, reported, held, confirmed, confirmed_until"
 
-// Cluster reads a cluster; ErrNotFound if it has not reported.
+// Cluster reads a cluster; ErrNotFound before its first report or request.
 func (v View) Cluster(name string) (Cluster, error) {
 	return scanCluster(v.row("SELECT "+clusterColumns+" FROM clusters WHERE name = ?", name).Scan)
 }

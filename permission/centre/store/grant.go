@@ -18,7 +18,8 @@ type Grant struct {
 	// tell apart at one address: revoking one revokes the other.
 	RevocationKey string
 	Owner         string
-	// Parameters are those of the permission when this attempt began.
+	// Parameters are those of the permission when the grant was requested first. A new attempt
+	// takes over later ones, unless the grant may exist.
 	Parameters      map[string]string
 	State           api.State
 	Reason, Message string
