@@ -13,8 +13,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 )
 
-// Signal is what a metric says about a pod. Several metrics of one signal are
-// alternatives: one with enough data is enough.
+// Signal is what a metric says about a pod. Several metrics of Errors, or of Latency, are
+// alternatives: one with enough data is enough for a pass. Each of Custom is required.
 type Signal string
 
 const (

@@ -73,8 +73,8 @@ func (r Roles) ClustersOf(u User) []string {
 	return names
 }
 
-// MayAdmin allows admins only: for providers, whose endpoints receive the
-// centre's credentials, and for the audit. what names the action.
+// MayAdmin allows admins only: for providers, whose endpoints receive the centre's
+// credentials, for the audit, and for confirmations of reports. what names the action.
 func (r Roles) MayAdmin(u User, what string) error {
 	if r.Admin(u) {
 		return nil
