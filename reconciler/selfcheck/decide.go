@@ -68,7 +68,7 @@ type Policy struct {
 	Name    string
 	Binding bool
 	Exists  bool
-	// Denies: its failurePolicy is Fail, or its actions include Deny.
+	// Denies: its failurePolicy is that of its manifest or Fail, or the actions of the binding include Deny.
 	Denies bool
 }
 

@@ -40,6 +40,8 @@ type Plan struct {
 	// Policies and Bindings are the names of the ValidatingAdmissionPolicies
 	// and bindings that must deny.
 	Policies, Bindings []string
+	// Ignoring are those of Policies whose manifest has failurePolicy Ignore on purpose.
+	Ignoring []string
 	// CRDs are those whose objects the process reads and writes.
 	CRDs []CRD
 }
@@ -120,8 +122,8 @@ func policies(ctx context.Context, client admissionclient.AdmissionregistrationV
 		if failed = appendError(failed, unlessAbsent(err)); unlessAbsent(err) != nil {
 			continue
 		}
-		all = append(all, Policy{Name: name, Exists: err == nil,
-			Denies: err == nil && ptr.Deref(found.Spec.FailurePolicy, admissionregistrationv1.Fail) == admissionregistrationv1.Fail})
+		all = append(all, Policy{Name: name, Exists: err == nil, Denies: err == nil &&
+			(ptr.Deref(found.Spec.FailurePolicy, admissionregistrationv1.Fail) == admissionregistrationv1.Fail || slices.Contains(plan.Ignoring, name))})
 	}
 	for _, name := range plan.Bindings {
 		found, err := client.ValidatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})

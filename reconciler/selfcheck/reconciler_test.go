@@ -163,6 +163,28 @@ func TestRemovedGuardsAreFound(t *testing.T) {
 	}
 }
 
+func TestAPolicyMayHaveFailurePolicyIgnoreOnlyOnPurpose(t *testing.T) {
+	for name, tc := range map[string]struct{ ignoring, want []string }{
+		"on purpose":     {ignoring: []string{"replicas"}},
+		"not on purpose": {want: []string{ReasonPolicyNotDenying}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t)
+			w.plan.Ignoring = tc.ignoring
+			policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "replicas"},
+				Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{FailurePolicy: ptr.To(admissionregistrationv1.Ignore)}}
+			if _, err := w.admission.ValidatingAdmissionPolicies().Update(t.Context(), policy, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			w.check(t)
+			w.check(t)
+			if diff := cmp.Diff(tc.want, w.open()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestOnlyTheLeaderExposesFindings(t *testing.T) {
 	w := newFixture(t)
 	w.check(t)

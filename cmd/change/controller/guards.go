@@ -10,28 +10,34 @@ import (
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 )
 
-// guards returns the webhooks and policies of config/core that must be enforced.
-// Ignores marks webhooks whose failurePolicy is Ignore on purpose: if such a webhook is
-// not called, a reconciler does its work later.
+// guards returns the webhooks, denying policies and CRDs that config/core installs, which the
+// self-check compares with the cluster.
+// Ignores marks webhooks whose failurePolicy is Ignore on purpose. A reconciler checks settings
+// and ConfigMap config-workloads later, too, and sends workloads that the mutating webhooks
+// missed through them again. A release that vrelease.kb.io missed is admitted without a release
+// check.
 func guards(ctx context.Context) selfcheck.Plan {
 	return planOf(namespaceinformer.Get(ctx).Lister())
 }
 
 func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
-	const static = "breakwater"
+	const static, judgeBeforeTraffic = "breakwater", "breakwater-judge-before-traffic"
 	optedIn := func() ([]*corev1.Namespace, error) { return optedIn(namespaces) }
 	policies := []string{
 		"breakwater-openapi-writes-no-spec", "breakwater-immutable-specs",
 		"breakwater-controller-pods", "breakwater-controller-workloads", "breakwater-controller-other-kinds", "breakwater-controller-revisions",
 		"breakwater-functions-write-facts", "breakwater-saved-templates", "breakwater-templates-of-replicasets", "breakwater-replicasets",
 		"breakwater-user-of-rollback-request", "breakwater-webhook-configurations", "breakwater-knative-revisions",
-		"breakwater-judge-before-traffic",
+		judgeBeforeTraffic,
 	}
 	plan := selfcheck.Plan{
 		Service: "webhook", Policies: policies, Bindings: policies,
+		// A setting must not block the writes of namespaces.
+		Ignoring: []string{judgeBeforeTraffic},
 		Guards: []selfcheck.Guard{
 			{Configuration: static, Webhook: "vrelease.kb.io", Ignores: true, Namespaces: optedIn},
 			{Configuration: static, Webhook: "vopsconfiginfo.kb.io", Ignores: true},
@@ -41,6 +47,7 @@ func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 		CRDs: []selfcheck.CRD{
 			crd("changeworkloads", reflect.TypeFor[v1alpha1.ChangeWorkload]()), crd("changepods", reflect.TypeFor[v1alpha1.ChangePod]()),
 			crd("opsconfiginfoes", reflect.TypeFor[v1alpha1.OpsConfigInfo]()), crd("releasechecks", reflect.TypeFor[v1alpha1.ReleaseCheck]()),
+			{Name: "metricchecks." + judgev1alpha1.GroupName, Version: judgev1alpha1.SchemeGroupVersion.Version, Type: reflect.TypeFor[judgev1alpha1.MetricCheck]()},
 		},
 	}
 	for _, kind := range []string{"deployment", "statefulset", "daemonset", "service"} {

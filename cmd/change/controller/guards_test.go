@@ -46,7 +46,7 @@ func TestEveryDenyingPolicyIsCheckedAndReadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var installed []string
+	var installed, ignoring []string
 	for _, file := range files {
 		for _, b := range builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, file) {
 			if b.Kind == "ValidatingAdmissionPolicyBinding" && slices.Contains(b.Spec.ValidationActions, admissionregistrationv1.Deny) {
@@ -56,8 +56,16 @@ func TestEveryDenyingPolicyIsCheckedAndReadable(t *testing.T) {
 				installed = append(installed, b.Name)
 			}
 		}
+		for _, p := range builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicy](t, file) {
+			if p.Kind == "ValidatingAdmissionPolicy" && slices.Contains(installed, p.Name) && *p.Spec.FailurePolicy == admissionregistrationv1.Ignore {
+				ignoring = append(ignoring, p.Name)
+			}
+		}
 	}
 	plan := planOf(nil)
+	if diff := cmp.Diff(ignoring, plan.Ignoring); diff != "" {
+		t.Errorf("policies with failurePolicy Ignore (-installed +looked after):\n%s", diff)
+	}
 	for what, got := range map[string][]string{
 		"policies": plan.Policies, "bindings": plan.Bindings, "policies that may be read": readable(t, manifests+"110-controller-rbac.yaml"),
 	} {
@@ -95,5 +103,5 @@ func TestOnlyNamespacesThatOptedInHaveToBeReached(t *testing.T) {
 
 func TestTheCRDsOfTheManifestsHaveAllFields(t *testing.T) {
 	selfchecktest.CheckCRDs(t, planOf(nil), manifests+"100-crd-opsconfiginfoes.yaml", manifests+"101-crd-changeworkloads.yaml",
-		manifests+"102-crd-changepods.yaml", manifests+"103-crd-releasechecks.yaml")
+		manifests+"102-crd-changepods.yaml", manifests+"103-crd-releasechecks.yaml", manifests+"104-crd-metricchecks.yaml")
 }

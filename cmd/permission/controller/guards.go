@@ -17,24 +17,19 @@ const (
 	// of the webhook is not imported, because that would register its informers.
 	configuration = "breakwater-permission"
 	service       = "permission-webhook"
-	// labelPolicy is the name of the policy that protects the label of pods, and of its
-	// binding.
-	labelPolicy = "breakwater-permission-label"
-	// finalizerPolicy is the name of the policy that protects the finalizer of pods, and of
-	// its binding.
-	finalizerPolicy = "breakwater-permission-finalizer"
-	// configurationsPolicy is the name of the policy that restricts what the webhook may write
-	// to webhook configurations, and of its binding.
-	configurationsPolicy = "breakwater-permission-webhook-configurations"
 )
 
-// guards returns the guards that config/permission installs.
+// guards returns the webhooks and denying policies that config/permission installs, which the
+// self-check compares with the cluster.
 func guards(ctx context.Context) selfcheck.Plan {
 	return planOf(namespaceinformer.Get(ctx).Lister())
 }
 
 func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
-	policies := []string{labelPolicy, finalizerPolicy, configurationsPolicy}
+	policies := []string{
+		"breakwater-permission-label", "breakwater-permission-pods", "breakwater-permission-pod-status", "breakwater-permission-finalizer",
+		"breakwater-permission-webhook-configurations", "breakwater-permission-configmaps",
+	}
 	return selfcheck.Plan{
 		Service: service,
 		Guards: []selfcheck.Guard{

@@ -2,6 +2,8 @@ package main
 
 import (
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,7 +61,36 @@ func TestEveryGuardOfTheManifestsIsMonitored(t *testing.T) {
 	}
 }
 
-func TestTheControllerMayReadItsGuards(t *testing.T) {
+func TestEveryDenyingPolicyIsCheckedAndReadable(t *testing.T) {
+	files, err := filepath.Glob(manifests + "3*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var installed, ignoring []string
+	for _, file := range files {
+		for _, b := range builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, file) {
+			if b.Kind == "ValidatingAdmissionPolicyBinding" && slices.Contains(b.Spec.ValidationActions, admissionregistrationv1.Deny) {
+				if b.Name != b.Spec.PolicyName {
+					t.Errorf("%s binds %s", b.Name, b.Spec.PolicyName)
+				}
+				installed = append(installed, b.Name)
+			}
+		}
+		for _, p := range builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicy](t, file) {
+			if p.Kind == "ValidatingAdmissionPolicy" && slices.Contains(installed, p.Name) && *p.Spec.FailurePolicy == admissionregistrationv1.Ignore {
+				ignoring = append(ignoring, p.Name)
+			}
+		}
+	}
+	plan := planOf(nil)
+	for what, got := range map[string][]string{"policies": plan.Policies, "bindings": plan.Bindings} {
+		if diff := cmp.Diff(installed, got); diff != "" {
+			t.Errorf("%s (-installed +looked after):\n%s", what, diff)
+		}
+	}
+	if diff := cmp.Diff(ignoring, plan.Ignoring); diff != "" {
+		t.Errorf("policies with failurePolicy Ignore (-installed +looked after):\n%s", diff)
+	}
 	named := map[string][]string{}
 	for _, role := range builder.Manifests[rbacv1.ClusterRole](t, manifests+"110-controller-rbac.yaml") {
 		for _, rule := range role.Rules {
@@ -71,8 +102,8 @@ func TestTheControllerMayReadItsGuards(t *testing.T) {
 	for resource, want := range map[string][]string{
 		"mutatingwebhookconfigurations":     {"breakwater-permission"},
 		"validatingwebhookconfigurations":   {"breakwater-permission"},
-		"validatingadmissionpolicies":       {labelPolicy, finalizerPolicy, configurationsPolicy},
-		"validatingadmissionpolicybindings": {labelPolicy, finalizerPolicy, configurationsPolicy},
+		"validatingadmissionpolicies":       installed,
+		"validatingadmissionpolicybindings": installed,
 	} {
 		if diff := cmp.Diff(want, named[resource]); diff != "" {
 			t.Errorf("%s (-needed +named):\n%s", resource, diff)

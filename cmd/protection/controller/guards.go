@@ -18,14 +18,14 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 )
 
-// guards returns the webhooks, policies and CRDs that config/protection installs, which the
-// self-check compares with the cluster.
+// guards returns the webhooks, denying policies and CRDs that config/protection installs, which
+// the self-check compares with the cluster.
 func guards(ctx context.Context) selfcheck.Plan {
 	return planOf(namespaceinformer.Get(ctx).Lister(), budgetinformer.Get(ctx).Lister(), flowinformer.Get(ctx).Lister())
 }
 
 func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailableBudgetLister, flows listers.PodDeletionFlowControlLister) selfcheck.Plan {
-	const static = "breakwater-protection"
+	const static, generatedDefault = "breakwater-protection", "breakwater-generated-default"
 	budgetNamespaces := func() ([]*corev1.Namespace, error) { return withBudgets(namespaces, budgets, none) }
 	budgetWebhook := func(webhook string, reached func() ([]*corev1.Namespace, error)) selfcheck.Guard {
 		return selfcheck.Guard{Configuration: static, Webhook: webhook,
@@ -62,13 +62,17 @@ func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailab
 		},
 		Policies: []string{
 			"breakwater-cascading-deletion-replicas", "breakwater-cascading-deletion-status", "breakwater-delete-protection-always",
-			"breakwater-owned-replicasets", "breakwater-protection-webhook-configurations",
+			generatedDefault, "breakwater-protection-namespaces",
+			"breakwater-owned-replicasets", "breakwater-protection-webhook-configurations", "breakwater-protection-budgets",
 		},
 		Bindings: []string{
 			"breakwater-cascading-deletion-replicas", "breakwater-delete-protection-replicas",
 			"breakwater-cascading-deletion-status", "breakwater-delete-protection-status", "breakwater-delete-protection-always",
-			"breakwater-owned-replicasets", "breakwater-protection-webhook-configurations",
+			generatedDefault, "breakwater-protection-namespaces",
+			"breakwater-owned-replicasets", "breakwater-protection-webhook-configurations", "breakwater-protection-budgets",
 		},
+		// The controller keeps the last valid default.
+		Ignoring: []string{generatedDefault},
 		CRDs: []selfcheck.CRD{
 			{Name: "podunavailablebudgets." + v1alpha1.SchemeGroupVersion.Group, Version: v1alpha1.SchemeGroupVersion.Version, Type: reflect.TypeFor[v1alpha1.PodUnavailableBudget]()},
 			{Name: "poddeletionflowcontrols." + v1alpha1.SchemeGroupVersion.Group, Version: v1alpha1.SchemeGroupVersion.Version, Type: reflect.TypeFor[v1alpha1.PodDeletionFlowControl]()},
