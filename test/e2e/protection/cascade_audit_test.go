@@ -13,24 +13,31 @@ import (
 	"time"
 )
 
-// removedAnnotation is the annotation of a request that removed a protection.
+// removedAnnotation is the annotation of a request that removed or weakened a protection.
 const removedAnnotation = "breakwater-protection-removed/removed"
 
 func TestTheAuditLogRecordsWhoRemovedAProtection(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct{ label, change string }{
-		"the label is removed":          {disableCascadingLabel + `: "true"`, disableCascadingLabel + "-"},
-		"the label has another value":   {disableCascadingLabel + `: "true"`, disableCascadingLabel + "=false"},
-		"a weaker protection is set":    {deleteProtectionLabel + ": Always", deleteProtectionLabel + "=Cascading"},
-		"the other label is taken away": {deleteProtectionLabel + ": Cascading", deleteProtectionLabel + "-"},
+	always, cascading := deleteProtectionLabel+"=Always", deleteProtectionLabel+"=Cascading"
+	for name, tc := range map[string]struct {
+		label    string
+		harmless []string // labels of a request that weakens nothing
+		weaker   string
+	}{
+		"the label is removed":          {disableCascadingLabel + `: "true"`, []string{"team=a"}, disableCascadingLabel + "-"},
+		"the label has another value":   {disableCascadingLabel + `: "true"`, []string{"team=a"}, disableCascadingLabel + "=false"},
+		"a weaker protection is set":    {deleteProtectionLabel + ": Always", []string{disableCascadingLabel + "=true"}, cascading},
+		"the other label is taken away": {deleteProtectionLabel + ": Cascading", []string{"team=a"}, deleteProtectionLabel + "-"},
+		"after a stronger one was set":  {deleteProtectionLabel + ": Cascading", []string{always}, deleteProtectionLabel + "-"},
+		"after labels were replaced":    {disableCascadingLabel + `: "true"`, []string{disableCascadingLabel + "-", cascading}, deleteProtectionLabel + "-"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNamespace(t)
 			n.apply(t, strings.Replace(protectedDeployment, disableCascadingLabel+`: "true"`, tc.label, 1))
-			as := []string{"--as=alice", "--as-group=system:masters", "--overwrite"}
-			n.run(t, append([]string{"label", "deployment", "web", "team=a"}, as...)...)
-			n.run(t, append([]string{"label", "deployment", "web", tc.change}, as...)...)
+			as := []string{"label", "deployment", "web", "--as=alice", "--as-group=system:masters", "--overwrite"}
+			n.run(t, append(as, tc.harmless...)...)
+			n.run(t, append(as, tc.weaker)...)
 			n.await(t, "the audit log has the request", func() error {
 				removals, err := n.removals()
 				if err != nil {
@@ -40,7 +47,7 @@ func TestTheAuditLogRecordsWhoRemovedAProtection(t *testing.T) {
 					return fmt.Errorf("%d requests", len(removals))
 				}
 				r := removals[0]
-				if want := "alice took the protection from deletion off deployments web"; r.Annotations[removedAnnotation] != want || r.User.Username != "alice" || r.Time.IsZero() {
+				if want := "alice removed or weakened the protection from deletion of deployments web"; r.Annotations[removedAnnotation] != want || r.User.Username != "alice" || r.Time.IsZero() {
 					t.Errorf("got %+v, want %q", r, want)
 				}
 				return nil
@@ -62,7 +69,7 @@ type auditEvent struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// removals returns the requests in the namespace that removed a protection.
+// removals returns the requests in the namespace that removed or weakened a protection.
 func (n *namespace) removals() ([]auditEvent, error) {
 	log, err := os.ReadFile(filepath.Join(plane.Logs(), "audit.log"))
 	if err != nil {
