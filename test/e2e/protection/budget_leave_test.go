@@ -44,7 +44,7 @@ func TestAReplicaSetIsNotTakenFromTheTargetOfABudget(t *testing.T) {
 	n := newNamespace(t)
 	n.applyWithBudget(t, deploymentManifest(3, "{}"), budgetWithTarget("maxUnavailable: 0"))
 	name := strings.TrimSpace(n.run(t, "get", "replicasets", "-o", "jsonpath={.items[0].metadata.name}"))
-	const denial = "would leave its controller, and its pods PodUnavailableBudget web"
+	const denial = "would leave its controller, so PodUnavailableBudget web would no longer protect its pods"
 	for what, request := range map[string][]string{
 		"a label":         {"label", "replicaset", name, "app=other", "--overwrite"},
 		"no label":        {"label", "replicaset", name, "app-"},
