@@ -1,7 +1,7 @@
-// Package ownerchain finds the controllers of a pod up to the topmost one, for
-// admission. It reads from the API server and caches for two seconds. A watch of
-// every kind that may own a pod would cost memory for the whole cluster and would
-// still be stale.
+// Package ownerchain finds the controllers of a pod up to the topmost one, the selector of
+// one, and the Revisions of a Knative Service that get requests. A Finder reads from the API
+// server and caches for two seconds. A watch of every kind that may own a pod would cost
+// memory for the whole cluster and would still be stale.
 package ownerchain
 
 import (
@@ -28,7 +28,7 @@ const cacheTTL = 2 * time.Second
 // Finder finds owners.
 type Finder struct {
 	client metadata.Interface
-	// objects reads selectors; see WithSelectors.
+	// objects reads selectors and Knative Services; see WithObjects.
 	objects  dynamic.Interface
 	kinds    kinds
 	cache    *utilcache.Expiring
@@ -40,8 +40,8 @@ func New(client metadata.Interface, mapper meta.ResettableRESTMapper) *Finder {
 	return &Finder{client: client, kinds: kinds{apidiscovery.NewMapper(mapper)}, cache: utilcache.NewExpiring()}
 }
 
-// WithSelectors sets the client that SelectorOf needs.
-func (f *Finder) WithSelectors(objects dynamic.Interface) *Finder {
+// WithObjects sets the client that SelectorOf and RevisionsWithTraffic need.
+func (f *Finder) WithObjects(objects dynamic.Interface) *Finder {
 	f.objects = objects
 	return f
 }

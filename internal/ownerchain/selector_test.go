@@ -62,7 +62,7 @@ func TestWhichPodsAControllerSelects(t *testing.T) {
 					return true, nil, apierrs.NewForbidden(schema.GroupResource{Resource: "replicasets"}, "web-1", errors.New("no"))
 				})
 			}
-			f := New(metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), newMapper()).WithSelectors(client)
+			f := New(metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), newMapper()).WithObjects(client)
 			got, err := f.SelectorOf(t.Context(), "ns", tc.refs)
 			if err != nil {
 				t.Fatal(err)

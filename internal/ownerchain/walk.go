@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// maxDepth is the longest chain that is followed; the longest known one has four
-// owners.
+// maxDepth is the longest chain that is followed; the longest known one has five owners:
+// ReplicaSet, Deployment, Revision, Configuration and Service of Knative.
 const maxDepth = 8
 
 // Walk calls visit for each controller above an object with these references, the

@@ -76,11 +76,11 @@ func (e *evaluation) covers(ctx context.Context, scope budget.Scope, p *corev1.P
 	if _, below := chain.Revision(); !ok || !below {
 		return scope.Covers(p, chain), nil
 	}
-	serving, err := e.Owners.Serving(ctx, p.Namespace, service, live)
-	if err == nil && !live && !scope.WithTraffic(serving).Covers(p, chain) {
-		serving, err = e.Owners.Serving(ctx, p.Namespace, service, true)
+	withTraffic, err := e.Owners.RevisionsWithTraffic(ctx, p.Namespace, service, live)
+	if err == nil && !live && !scope.WithTraffic(withTraffic).Covers(p, chain) {
+		withTraffic, err = e.Owners.RevisionsWithTraffic(ctx, p.Namespace, service, true)
 	}
-	return err == nil && scope.WithTraffic(serving).Covers(p, chain), err
+	return err == nil && scope.WithTraffic(withTraffic).Covers(p, chain), err
 }
 
 // leaves decides whether an update takes a pod out of the budget: by its labels, by

@@ -40,7 +40,7 @@ type chains struct {
 	cachedTraffic, traffic map[string][]string
 }
 
-func (c chains) Serving(_ context.Context, _, service string, live bool) ([]string, error) {
+func (c chains) RevisionsWithTraffic(_ context.Context, _, service string, live bool) ([]string, error) {
 	if live {
 		return c.traffic[service], nil
 	}

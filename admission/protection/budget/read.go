@@ -23,8 +23,8 @@ type Owners interface {
 	Chain(ctx context.Context, namespace string, refs []metav1.OwnerReference, live bool) (budget.Chain, error)
 	// SelectorOf returns which pods the nearest controller selects.
 	SelectorOf(ctx context.Context, namespace string, refs []metav1.OwnerReference) (ownerchain.Selection, error)
-	// Serving returns the Revisions of a Knative Service that get requests.
-	Serving(ctx context.Context, namespace, service string, live bool) ([]string, error)
+	// RevisionsWithTraffic returns the Revisions of a Knative Service that get requests.
+	RevisionsWithTraffic(ctx context.Context, namespace, service string, live bool) ([]string, error)
 }
 
 // reader finds the pods that a request makes unavailable.

@@ -47,7 +47,9 @@ func (noOwners) SelectorOf(context.Context, string, []metav1.OwnerReference) (ow
 	return ownerchain.Selection{Deleted: true}, nil
 }
 
-func (noOwners) Serving(context.Context, string, string, bool) ([]string, error) { return nil, nil }
+func (noOwners) RevisionsWithTraffic(context.Context, string, string, bool) ([]string, error) {
+	return nil, nil
+}
 
 // rightTime is a clock that is never wrong.
 type rightTime struct{ clock.RealClock }

@@ -25,7 +25,7 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 	}
 	observed = budget.Observed{ResourceVersion: resourceVersion, Expired: expired}
 	t := newOwnerTally(ctx, r.owners, b.Namespace)
-	scope, err = t.serving(scope)
+	scope, err = t.withTraffic(scope)
 	if err != nil {
 		return observed, t.resync, err
 	}

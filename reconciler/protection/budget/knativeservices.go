@@ -43,7 +43,7 @@ func newKnativeServices(client dynamic.Interface, logger *zap.SugaredLogger, ser
 // knativeService is what is cached of a Service.
 type knativeService struct {
 	metav1.ObjectMeta
-	serving []string
+	revisions []string
 }
 
 // run starts and stops the watch until ctx ends. Until an installed Serving is found, the
@@ -76,7 +76,7 @@ func (s *knativeServices) handler() cache.ResourceEventHandler {
 		UpdateFunc: func(before, after any) {
 			was, _ := wiring.Object[*knativeService](before)
 			is, _ := wiring.Object[*knativeService](after)
-			if was == nil || is == nil || !slices.Equal(was.serving, is.serving) {
+			if was == nil || is == nil || !slices.Equal(was.revisions, is.revisions) {
 				pass(after)
 			}
 		},
@@ -90,16 +90,16 @@ func trimKnativeService(obj any) (any, error) {
 	}
 	return &knativeService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), ResourceVersion: u.GetResourceVersion()},
-		serving:    knativetraffic.Serving(u.Object),
+		revisions:  knativetraffic.RevisionsWithTraffic(u.Object),
 	}, nil
 }
 
 // get returns the Revisions of a Service that get requests; false if the cache does not have the
 // Service.
-func (s *knativeServices) get(namespace, name string) (serving []string, ok bool) {
+func (s *knativeServices) get(namespace, name string) (revisions []string, ok bool) {
 	service, ok := s.Object(knativeServiceKind, namespace, name).(*knativeService)
 	if !ok {
 		return nil, false
 	}
-	return service.serving, true
+	return service.revisions, true
 }

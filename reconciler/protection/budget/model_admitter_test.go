@@ -113,7 +113,9 @@ func (o setOwners) SelectorOf(context.Context, string, []metav1.OwnerReference) 
 	return ownerchain.Selection{}, nil
 }
 
-func (o setOwners) Serving(context.Context, string, string, bool) ([]string, error) { return nil, nil }
+func (o setOwners) RevisionsWithTraffic(context.Context, string, string, bool) ([]string, error) {
+	return nil, nil
+}
 
 func newNamespaceIndexer() cache.Indexer {
 	return cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})

@@ -17,8 +17,8 @@ import (
 
 var knativeServiceKind = workload.KnativeService.GroupKind()
 
-// serving are the Revisions of a Knative Service that get requests.
-type serving struct {
+// traffic says which Revisions of a Knative Service get requests.
+type traffic struct {
 	revisions []string
 	// watched: a change of the traffic enqueues the budget.
 	watched bool
@@ -26,38 +26,38 @@ type serving struct {
 	fromCache bool
 }
 
-// serving returns the Revisions of a Knative Service that get requests; none if the Service does
+// traffic returns the Revisions of a Knative Service that get requests; none if the Service does
 // not exist, or its kind.
-func (o *owners) serving(ctx context.Context, namespace, service string) (serving, error) {
+func (o *owners) traffic(ctx context.Context, namespace, service string) (traffic, error) {
 	if revisions, ok := o.services.get(namespace, service); ok {
-		return serving{revisions: revisions, watched: true}, nil
+		return traffic{revisions: revisions, watched: true}, nil
 	}
 	// A Service that is missing in the cache may be new.
 	key := "traffic of " + namespace + "/" + service
 	if answer, ok := o.cache.Get(key); ok {
-		return serving{revisions: answer.([]string), fromCache: true}, nil
+		return traffic{revisions: answer.([]string), fromCache: true}, nil
 	}
 	found, err := o.client.Resource(workload.KnativeService.GroupVersionResource()).Namespace(namespace).Get(ctx, service, metav1.GetOptions{})
 	var revisions []string
 	switch {
 	case apierrs.IsNotFound(err):
 	case err != nil:
-		return serving{}, fmt.Errorf("read the traffic of Knative Service %s: %w", service, err)
+		return traffic{}, fmt.Errorf("read the traffic of Knative Service %s: %w", service, err)
 	default:
-		revisions = knativetraffic.Serving(found.Object)
+		revisions = knativetraffic.RevisionsWithTraffic(found.Object)
 	}
 	o.cache.Set(key, revisions, ownerCacheTTL)
-	return serving{revisions: revisions}, nil
+	return traffic{revisions: revisions}, nil
 }
 
-// serving returns the scope of a budget whose target is a Knative Service with the Revisions that
+// withTraffic returns the scope of a budget whose target is a Knative Service with the Revisions that
 // have traffic; other scopes as they are.
-func (t *ownerTally) serving(scope budget.Scope) (budget.Scope, error) {
+func (t *ownerTally) withTraffic(scope budget.Scope) (budget.Scope, error) {
 	service, ok := scope.KnativeService()
 	if !ok {
 		return scope, nil
 	}
-	found, err := t.owners.serving(t.ctx, t.namespace, service)
+	found, err := t.owners.traffic(t.ctx, t.namespace, service)
 	if !found.watched {
 		t.limitResync(owner{fromCache: found.fromCache})
 	}

@@ -43,8 +43,8 @@ func TestTheTrafficOfAKnativeService(t *testing.T) {
 			if tc.err != nil {
 				client.PrependReactor("get", "services", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.err })
 			}
-			f := New(metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), newMapper()).WithSelectors(client)
-			got, err := f.Serving(t.Context(), "ns", "web", false)
+			f := New(metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), newMapper()).WithObjects(client)
+			got, err := f.RevisionsWithTraffic(t.Context(), "ns", "web", false)
 			if (err != nil) != tc.fails {
 				t.Fatal(err)
 			}
@@ -57,10 +57,10 @@ func TestTheTrafficOfAKnativeService(t *testing.T) {
 
 func TestALiveReadOfTrafficIgnoresTheCache(t *testing.T) {
 	client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), knativeService("web-1"))
-	f := New(metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), newMapper()).WithSelectors(client)
+	f := New(metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), newMapper()).WithObjects(client)
 	check := func(live bool, want string) {
 		t.Helper()
-		got, err := f.Serving(t.Context(), "ns", "web", live)
+		got, err := f.RevisionsWithTraffic(t.Context(), "ns", "web", live)
 		if err != nil || len(got) != 1 || got[0] != want {
 			t.Errorf("live %t: got %v, %v; want %s", live, got, err, want)
 		}

@@ -11,10 +11,10 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// Serving returns the Revisions of a Knative Service that get requests; none if the Service
+// RevisionsWithTraffic returns the Revisions of a Knative Service that get requests; none if the Service
 // does not exist, or its kind. If live is true, it ignores the cache. A Service that cannot be
 // read is an error, because its pods would not be protected.
-func (f *Finder) Serving(ctx context.Context, namespace, service string, live bool) ([]string, error) {
+func (f *Finder) RevisionsWithTraffic(ctx context.Context, namespace, service string, live bool) ([]string, error) {
 	key := "traffic of " + namespace + "/" + service
 	if !live {
 		if answer, ok := f.cache.Get(key); ok {
@@ -22,7 +22,7 @@ func (f *Finder) Serving(ctx context.Context, namespace, service string, live bo
 		}
 	}
 	answer, err, _ := f.inflight.Do(key, func() (any, error) {
-		revisions, err := f.serving(ctx, namespace, service)
+		revisions, err := f.readRevisions(ctx, namespace, service)
 		if err == nil {
 			f.cache.Set(key, revisions, cacheTTL)
 		}
@@ -34,7 +34,7 @@ func (f *Finder) Serving(ctx context.Context, namespace, service string, live bo
 	return answer.([]string), nil
 }
 
-func (f *Finder) serving(ctx context.Context, namespace, service string) ([]string, error) {
+func (f *Finder) readRevisions(ctx context.Context, namespace, service string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cacheTTL)
 	defer cancel()
 	o, err := f.objects.Resource(workload.KnativeService.GroupVersionResource()).Namespace(namespace).Get(ctx, service, metav1.GetOptions{})
@@ -43,5 +43,5 @@ func (f *Finder) serving(ctx context.Context, namespace, service string) ([]stri
 	} else if err != nil {
 		return nil, err
 	}
-	return knativetraffic.Serving(o.Object), nil
+	return knativetraffic.RevisionsWithTraffic(o.Object), nil
 }

@@ -2,11 +2,11 @@ package knativetraffic
 
 import "slices"
 
-// Serving returns the names of the Revisions of a Knative Service to which its Route sends requests:
+// RevisionsWithTraffic returns the names of the Revisions of a Knative Service to which its Route sends requests:
 // those with a share in status.traffic. A Revision that has only a tag is none of them. Before
 // Serving has reported the traffic, it is the latest Revision. A Service that is being deleted has
 // none.
-func Serving(service map[string]any) []string {
+func RevisionsWithTraffic(service map[string]any) []string {
 	metadata, _ := service["metadata"].(map[string]any)
 	if metadata["deletionTimestamp"] != nil {
 		return nil

@@ -31,7 +31,7 @@ func TestWhichRevisionsGetRequests(t *testing.T) {
 			if err := json.Unmarshal([]byte(tc.service), &service); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, Serving(service)); diff != "" {
+			if diff := cmp.Diff(tc.want, RevisionsWithTraffic(service)); diff != "" {
 				t.Error(diff)
 			}
 		})
