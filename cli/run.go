@@ -1,5 +1,6 @@
-// Package cli is the kubectl plugin `kubectl breakwater`: one file for each command.
-// Pure functions in cli/diagnosis decide the output from the objects that a command reads.
+// Package cli is the kubectl plugin `kubectl breakwater`: a file for each command or pair of
+// commands. Pure functions, most of them in cli/diagnosis, decide the output from the objects that
+// a command reads.
 package cli
 
 import (

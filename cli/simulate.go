@@ -237,7 +237,7 @@ func simulatedOf(object, namespace string, err error, warnings []string) (simula
 	return s, nil
 }
 
-// refusal says how the request would end that is not admitted: 403 is the answer of guards and of RBAC, 429
+// refusal says how a request that is not admitted would end: 403 is the answer of guards and of RBAC, 429
 // that of budgets. Other codes are errors of the request, such as an invalid manifest.
 func (s simulated) refusal() string {
 	if s.Code == http.StatusForbidden || s.Code == http.StatusTooManyRequests {

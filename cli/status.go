@@ -19,7 +19,7 @@ type statusAnswer struct {
 	Workload  string `json:"workload"`
 	Version   string `json:"version,omitempty"`
 	Attempt   int64  `json:"attempt"`
-	diagnosis.Release
+	diagnosis.ReleaseState
 	Counts v1alpha1.PodCounts `json:"counts"`
 }
 
@@ -134,6 +134,6 @@ func answerOf(awaited v1alpha1.Release, f diagnosis.Facts) statusAnswer {
 			answer.Counts = c.Status.Counts
 		}
 	}
-	answer.Release = diagnosis.StateOf(awaited, live, c)
+	answer.ReleaseState = diagnosis.StateOf(awaited, live, c)
 	return answer
 }

@@ -1,4 +1,4 @@
 // Package diagnosis decides the answers of `kubectl breakwater`: the state of a release, why
-// a request is denied or an object waits or is stuck, and the ways out. All functions are
-// pure: the commands gather the objects.
+// a request is denied or an object waits or is stuck, the ways out, and what is wrong with
+// the installation. All functions are pure: the commands gather the objects.
 package diagnosis

@@ -181,7 +181,7 @@ func (in Installation) examine(p Part) (checks []Check) {
 }
 
 func (in Installation) examineChange() []Check {
-	broker := Check{"change: events", ResultOK, "Broker, functions and settings are Ready", ""}
+	broker := Check{"change: Broker, functions and settings", ResultOK, "all are Ready", ""}
 	var wrong []string
 	for name, c := range in.Ready {
 		if !c.True {

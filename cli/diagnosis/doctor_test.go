@@ -65,8 +65,8 @@ func TestDoctorNamesEachFaultAndItsFix(t *testing.T) {
 		"a component is missing":       {func(in *diagnosis.Installation) { delete(in.Deployments, "permission-centre") }, map[string]string{"permission: components": "permission-centre is missing"}},
 		"a function is not Ready": {func(in *diagnosis.Installation) {
 			in.Ready["service/submit"] = diagnosis.Condition{Reason: "RevisionFailed"}
-		}, map[string]string{"change: events": "service/submit is not Ready: RevisionFailed"}},
-		"there is no Broker":    {func(in *diagnosis.Installation) { in.Broker = false }, map[string]string{"change: events": "no Broker"}},
+		}, map[string]string{"change: Broker, functions and settings": "service/submit is not Ready: RevisionFailed"}},
+		"there is no Broker":    {func(in *diagnosis.Installation) { in.Broker = false }, map[string]string{"change: Broker, functions and settings": "no Broker"}},
 		"no server is no fault": {func(in *diagnosis.Installation) { in.Server = "" }, nil},
 		"OpenKruise denies budgets": {func(in *diagnosis.Installation) {
 			in.Validating = configurations{configuration(kruise, openKruiseWebhook())}

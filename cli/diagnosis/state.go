@@ -8,7 +8,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// State is the state of a release for a person or a CI job.
+// State is the state of a release, pod, budget or flow control, for a person or a CI job.
 type State string
 
 // The states.
@@ -29,8 +29,8 @@ const (
 // Ready pod a release that timed out.
 func (s State) Final() bool { return s != StateRunning }
 
-// Release is a state with its reason.
-type Release struct {
+// ReleaseState is the state of a release with its reason.
+type ReleaseState struct {
 	State   State  `json:"state"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -39,17 +39,17 @@ type Release struct {
 // StateOf returns the state of release awaited, which was the current one of its workload when
 // the command started. live is the workload's current release now. c is the ChangeWorkload of
 // awaited; nil if it has none.
-func StateOf(awaited, live v1alpha1.Release, c *v1alpha1.ChangeWorkload) Release {
+func StateOf(awaited, live v1alpha1.Release, c *v1alpha1.ChangeWorkload) ReleaseState {
 	switch {
 	case awaited == (v1alpha1.Release{}):
-		return Release{StateNotJudged, "NoRelease", "the workload has no release: its namespace is not opted in, its kind is not judged, or the webhook has not seen it"}
+		return ReleaseState{StateNotJudged, "NoRelease", "the workload has no release: its namespace is not opted in, its kind is not judged, or the webhook has not seen it"}
 	case live.Attempt > awaited.Attempt:
-		return Release{StateFailed, v1alpha1.ReasonSuperseded, fmt.Sprintf("attempt %d replaced attempt %d", live.Attempt, awaited.Attempt)}
+		return ReleaseState{StateFailed, v1alpha1.ReasonSuperseded, fmt.Sprintf("attempt %d replaced attempt %d", live.Attempt, awaited.Attempt)}
 	case c == nil || c.Release() != awaited:
-		return Release{StateRunning, v1alpha1.ReasonReleasePending, "the release has no ChangeWorkload yet"}
+		return ReleaseState{StateRunning, v1alpha1.ReasonReleasePending, "the release has no ChangeWorkload yet"}
 	}
 	succeeded, held := c.Status.GetCondition(apis.ConditionSucceeded), c.Status.GetCondition(v1alpha1.WorkloadHeld)
-	r := Release{StateRunning, succeeded.GetReason(), succeeded.GetMessage()}
+	r := ReleaseState{StateRunning, succeeded.GetReason(), succeeded.GetMessage()}
 	switch {
 	case c.Status.Phase == v1alpha1.ReleaseSuccess:
 		r.State = StatePassed
