@@ -19,7 +19,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "permissioncentre:", err)
+		fmt.Fprintln(os.Stderr, "centre:", err)
 		os.Exit(1)
 	}
 }
