@@ -24,9 +24,9 @@ const (
 	replacedKeyLife = 2 * time.Minute
 )
 
-// callers serves only clients that know the path of a webhook: the API server, and
-// replicas that forward its requests. Other clients get 403 before the body of their
-// request is read.
+// callers serves only clients that know the path of a webhook: the API server, replicas
+// that forward its requests, and the probes of the controller of budgets. Other clients get
+// 403 before the body of their request is read.
 type callers struct {
 	// secret returns the Secret with the certificate.
 	secret func() (*corev1.Secret, error)

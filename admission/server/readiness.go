@@ -1,5 +1,5 @@
 // Package server runs a process that serves webhooks: its readiness, its graceful
-// shutdown, and the Secret with its certificate.
+// shutdown, the Secret with its certificate, and the limits of callers and of unread reviews.
 package server
 
 import (
