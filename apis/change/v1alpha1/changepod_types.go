@@ -142,8 +142,9 @@ const (
 	BatchExecuteDone   BatchPhase = "ExecuteDone"
 )
 
-// ChangePodStatus is the state of a batch. Functions and people write facts; the
-// ChangePod reconciler derives all other fields from them.
+// ChangePodStatus is the state of a batch. Functions and people write facts. All other
+// fields are derived from them: by the ChangePod reconciler, and by function verdict if a
+// verdict of the server ends the batch.
 type ChangePodStatus struct {
 	duckv1.Status `json:",inline"`
 

@@ -3,8 +3,8 @@
 // ReleaseCheck (the server's answer about a release).
 //
 // Groups, kinds, fields and labels have the names of the AlterShield Operator, so that
-// commands of its users work unchanged. The comment of a status field names its only
-// writer; see docs/architecture.md.
+// commands of its users work unchanged. The comment of a status field names its
+// writers; docs/architecture.md lists those of all fields.
 //
 // +k8s:deepcopy-gen=package
 // +groupName=app.ops.cloud.alipay.com

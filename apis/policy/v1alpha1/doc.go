@@ -2,8 +2,8 @@
 // (how many pods of an application may be unavailable at a time) and
 // PodDeletionFlowControl (how many pods may be deleted in an interval).
 //
-// Groups, kinds and fields have the names of OpenKruise, so that manifests for
-// OpenKruise work unchanged.
+// Groups, kinds and fields have the names of OpenKruise, so that most manifests for
+// OpenKruise work unchanged (docs/protection/openkruise.md lists the differences).
 //
 // +k8s:deepcopy-gen=package
 // +groupName=policy.kruise.io

@@ -4,10 +4,11 @@
 //	"" -> PreWait -> PreSubmitted -> PostWait -> PostSubmitted -> ExecuteDone
 //
 // A batch can end in each of them. How it ended is in status.message: PreFailed,
-// PreTimeout, PostFailed, PostTimeout or PostFinish. The states follow from facts with other writers: function submit (calls to the
-// server), function verdict and people (verdicts). The reconciler derives the
-// state, keeps the deadlines, and wakes function submit until it has acted, and other
-// judges until they have answered.
+// PreTimeout, PostFailed, PostTimeout or PostFinish. The states follow from facts with other
+// writers: the functions submit (calls to the server), verdict and judge, and people. The
+// reconciler derives the state, keeps the deadlines, and wakes function submit until it has
+// acted, and other judges until they have answered. If a verdict of the server ends a batch,
+// function verdict stores the end with it (package batchstatus).
 package changepod
 
 import (
