@@ -5,7 +5,8 @@
 //
 // A handler is idempotent: the API server may send one request several times. Some
 // handlers have side effects outside dry runs: release checks store the server's
-// verdict, budgets store charges, and denials are reported as events.
+// verdict, budgets store charges, flow controls store counts, the first budget of a namespace
+// labels it, and denials are reported as events.
 package admission
 
 import (

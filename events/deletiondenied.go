@@ -50,8 +50,8 @@ func (d Denier) source() string {
 }
 
 // DeletionDenied is the data of TypeDeletionDenied: within the period, an object
-// denied at least one request that would have deleted pods or made them
-// unavailable. It describes the first denial of a replica; the metric
+// denied at least one request that would have deleted pods, made them unavailable, or
+// deleted the object itself with others that depend on it. It describes the first denial of a replica; the metric
 // breakwater_admission_requests_total counts all.
 type DeletionDenied struct {
 	DeniedBy Denier `json:"guard"`

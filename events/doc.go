@@ -5,9 +5,9 @@
 // receiver reads the object and decides from it, so lost, duplicate, late or reordered
 // wake-ups neither lose nor invent a fact. Events changepod.verdict and order.verdict carry a
 // fact from outside: their sender uses delivery.Sender.Deliver and keeps the fact until the
-// Broker has accepted it. The others are reports, for functions report and notify and for other systems:
-// they carry the state at their time. Some of those about releases are announcements, which the
-// ChangeWorkload stores until the Broker has accepted them.
+// Broker has accepted it. The others are reports, for functions report and notify and for
+// other systems: they carry the state at their time. Some of those about releases are
+// announcements, which the ChangeWorkload stores until the Broker has accepted them.
 //
 // An id is derived from the fact and never random: the same fact always has the
 // same id, so it can be sent again at any time.

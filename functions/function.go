@@ -2,10 +2,10 @@
 // CloudEvents over HTTP, calls a Function with each, and answers with a status
 // that a Trigger understands.
 //
-// A function of events scales to zero. It therefore starts without informers and without
-// leader election, and reads objects only when an event arrives. It writes facts by
-// compare-and-swap (PatchStatus) and tolerates duplicate, late and outdated
-// wake-ups.
+// A function that receives events scales to zero. It therefore starts without informers and
+// without leader election, and reads objects only when an event arrives. It writes facts by
+// compare-and-swap (PatchStatus) and tolerates duplicate, late and outdated wake-ups.
+// Function callback, which receives requests of the server, does not scale to zero.
 package functions
 
 import (

@@ -77,9 +77,9 @@ func (o Options) withDefaults() Options {
 // Sender sends events to the Broker. It is safe for concurrent use. Events may be
 // queued before Run.
 //
-// Facts (verdicts and changes of state), wake-ups and pod.finished have a queue and
-// workers of their own: a slow server occupies only the workers of wake-ups, so a fail
-// does not wait.
+// Wake-ups (with the progress of releases), pod.finished, and all other events, such as
+// verdicts and changes of state, have a queue and workers of their own: a slow server
+// occupies only the workers of wake-ups, so a fail does not wait.
 type Sender struct {
 	options Options
 	target  *Target

@@ -1,5 +1,5 @@
 // Package authlimit rate-limits addresses after failed authentication, because
-// each attempt costs the API server a TokenReview. An address whose requests are
+// an attempt may cost the API server a TokenReview. An address whose requests are
 // rejected too often is answered 429 for a while. Addresses without rejections
 // are never limited.
 package authlimit

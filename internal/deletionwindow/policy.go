@@ -13,8 +13,8 @@ import (
 const DefaultSkew = 5 * time.Second
 
 const (
-	// maxIntervalCells is the maximum number of cells per interval; the
-	// minimum is more than half of it.
+	// maxIntervalCells is the maximum number of cells per interval. The minimum is more than
+	// half of it, except for intervals of up to 32 s, which have one cell per second.
 	maxIntervalCells = 64
 	// keptIntervals is how many intervals of the longest rule are kept: the
 	// present one and seven that it is compared with.

@@ -78,7 +78,8 @@ func (s *Informers[D]) start(ctx context.Context, gk schema.GroupKind, kind D) e
 	return nil
 }
 
-// Put adds an informer that the caller runs, before Converge and without it.
+// Put adds an informer that the caller runs and stops. Do not use it together with Converge,
+// which stops the informers of kinds that it does not want.
 func (s *Informers[D]) Put(gk schema.GroupKind, kind D, informer cache.SharedIndexInformer) {
 	s.put(gk, watched[D]{kind: kind, informer: informer})
 }

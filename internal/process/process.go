@@ -1,5 +1,5 @@
-// Package process runs a process that serves HTTP: a function on Knative Serving or
-// the init-action-server. It sets up logging, telemetry and clients, and drains
+// Package process runs a process that serves HTTP: a function on Knative Serving, service
+// openapi or the init-action-server. It sets up logging, telemetry and clients, and drains
 // requests when the process ends.
 package process
 

@@ -1,5 +1,7 @@
-// Package savedtemplate saves the pod templates of versions that succeeded,
-// each in a ControllerRevision, for rollbacks.
+// Package savedtemplate builds, reads and selects saved templates: the pod templates of
+// versions that succeeded, each in a ControllerRevision, for rollbacks. The savedtemplates
+// reconciler saves them. It also reads the templates in the ReplicaSets and
+// ControllerRevisions of the workload's controller.
 //
 // The controllers of StatefulSets and DaemonSets use ControllerRevisions too. They
 // adopt ControllerRevisions that the workload's selector matches; the DaemonSet

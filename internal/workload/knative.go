@@ -234,8 +234,8 @@ func (w *Workload) RestoreTraffic(held *v1alpha1.HeldTraffic) []Operation {
 }
 
 // readyRevision returns the latest Revision of a Knative Service that is Ready. Serving keeps its name in
-// the status when it stops being Ready: then the answer is empty, because Serving programs no entry of a
-// Route that names a Revision which is not Ready.
+// the status when it stops being Ready: then the answer is empty, because if one entry of a Route names a
+// Revision that is not Ready, Serving programs none of its entries.
 func readyRevision(service map[string]any) string {
 	status, _ := service["status"].(map[string]any)
 	created, ready := revisionNames(status)

@@ -52,8 +52,8 @@ func (w *Workload) PausedOrHeld() bool {
 	return len(w.Kind.Hold.Path) > 0 && w.HoldValue == w.Kind.Hold.Held
 }
 
-// Stopped reports whether the workload's controller replaces no pods now: the
-// rollout is held, or the strategy is OnDelete.
+// Stopped reports whether the workload's controller replaces no pods now: the rollout is
+// paused or held, or the strategy is OnDelete.
 func (w *Workload) Stopped() bool { return w.PausedOrHeld() || w.OnDelete }
 
 // Reference returns a reference to the workload, for Kubernetes Events.

@@ -17,7 +17,8 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// instruments are the metrics of /metrics. No label has the name of a pod.
+// instruments are the metrics of /metrics. Labels are what is configured or constant, such
+// as providers, permissions, clusters and reasons, never pods or users.
 type instruments struct {
 	registry *prometheus.Registry
 	states   *prometheus.CounterVec

@@ -1,4 +1,4 @@
 // Package podmeta defines the labels, annotations, conditions and reasons of the
-// permission part, and reads them from pods. The webhook, the
-// init-action-server and the permission controller share it.
+// permission part, and reads them from pods. The webhook, the init-action-server, the
+// permission controller and kubectl breakwater share it.
 package podmeta

@@ -32,8 +32,8 @@ const Component = "controller"
 
 // Controllers returns the constructors of the controllers. Those that send events share
 // the sender out, which has one queue and one set of connections, and signs. Those that call the
-// server share a queue of calls. Each has a settings.Store of its own, which costs one
-// handler on a shared informer.
+// server share a queue of calls. Those that read settings have a settings.Store each, which
+// costs one handler on a shared informer.
 func Controllers(out *broker.SharedSender) []injection.ControllerConstructor {
 	out.SignWith(func(ctx context.Context) delivery.Signer {
 		return eventsigning.NewEventStore(kubeclient.Get(ctx).CoreV1(), clock.RealClock{})

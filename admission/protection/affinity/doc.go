@@ -1,7 +1,7 @@
-// Package affinity forwards all requests of a namespace to one replica of the
-// webhook, which decides them.
+// Package affinity forwards the requests of a namespace that may charge a budget to one
+// replica of the webhook, which decides them.
 //
-// A decision writes an object of the namespace. Writes by two replicas conflict:
+// A decision writes the budgets of the namespace. Writes by two replicas conflict:
 // without affinity nearly half of them failed. One replica can decide all waiting
 // requests with a single write.
 //

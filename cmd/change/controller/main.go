@@ -1,4 +1,4 @@
-// The controller runs the reconcilers of changes and the self-check of the webhooks.
+// The controller runs the reconcilers of changes and the self-check of config/core.
 package main
 
 import (

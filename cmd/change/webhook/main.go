@@ -1,6 +1,7 @@
 // The webhook answers the API server: which version a release is, whether a suspended
-// workload may change, and whether an OpsConfigInfo is well-formed. It also issues the
-// certificate of service openapi.
+// workload may change, whether a release passes its release check, and whether an
+// OpsConfigInfo or ConfigMap config-workloads is valid. It also issues the certificate of
+// service openapi.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// The permission controller keeps pods until their permissions are revoked. While
-// it does not run, pods that need permissions neither start nor disappear, so no
-// grant is left behind.
+// The permission controller keeps pods until their permissions are revoked, and runs the
+// self-check of config/permission. While it does not run, pods that need permissions neither
+// start nor disappear, so no grant is left behind.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // The permission webhook answers the API server: which pods need permissions
-// before they start, and whether those exist. It also issues the certificates of the
+// before they start, and whether their permission sets exist. It also issues the certificates of the
 // permission centre and of the init-action-server.
 package main
 

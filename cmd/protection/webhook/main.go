@@ -1,5 +1,6 @@
-// The protection webhook answers the API server: whether pods may become
-// unavailable now.
+// The protection webhook answers the API server: whether pods may become unavailable or be
+// deleted now (budgets and flow controls), whether a protected Namespace or
+// CustomResourceDefinition may be deleted, and whether a budget or flow control is valid.
 package main
 
 import (
