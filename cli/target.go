@@ -100,7 +100,7 @@ func (c *clients) workload(ctx context.Context, argument string) (target, error)
 		}
 	}
 	if _, found, _ := unstructured.NestedMap(t.object.Object, "spec", "template"); !found {
-		return target{}, fmt.Errorf("%s is not a workload: it has no pod template. Name a Deployment, StatefulSet, DaemonSet, or a kind of ConfigMap config-workloads", t)
+		return target{}, fmt.Errorf("%s is not a workload: it has no pod template. Name a Deployment, StatefulSet, DaemonSet, Knative Service (ksvc), or a kind of ConfigMap config-workloads", t)
 	}
 	return t, nil
 }
