@@ -132,7 +132,7 @@ site: ## Make a site of the pages, with search: dist/site/index.html.
 vuln: ## Look for known vulnerabilities in the modules of the product.
 	@go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
 
-verify: ## Write generated code, manifests, pages and go.mod again, and fail if that changed a file.
+verify: ## Write generated code, manifests, pages and go.mod again; fail if that changed a file, or if the tests of the pages fail.
 	@hack/verify.sh
 
 lint: ## Lint Go and shell.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Writes deep copies, clients, informers, listers, reconcilers (client/), CRD and
-# EventType manifests and dashboards (config/), the OpenAPI document and docs/metrics.md.
+# EventType manifests, dashboards and Kustomizations (config/), the OpenAPI document and
+# docs/metrics.md.
 # `make verify` runs it and fails on a diff. docs/judge/power.md and docs/performance.md have
 # commands of their own.
 set -euo pipefail

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Fails if a file that hack/generate.sh writes, or a go.mod, differs from its output. It compares
-# the tree before and after, so it works with uncommitted changes.
+# Fails if a file that hack/generate.sh writes, or a go.mod, differs from its output, or if a page
+# does not pass its tests (test/docs). It compares the tree before and after, so it works with
+# uncommitted changes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 state() { git ls-files -co --exclude-standard -- . ':!test/cluster' | sort | xargs -d '\n' sha256sum 2>/dev/null || true; }
