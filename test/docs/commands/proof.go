@@ -120,6 +120,7 @@ var Proofs = []Proof{
 	in("Makefile", `./test/e2e ./test/e2e/kubectl ./test/e2e/protection`, `go test .*./test/e2e.*`),
 	in("cmd/judge/replay_test.go", `"replay", "--prometheus", url, "--new"`, `(bin/)?judge replay.*`),
 	in("config/judge/600-judge.yaml", "ko://github.com/breakwater-dev/breakwater/cmd/judge", `go build -o bin/judge ./cmd/judge`),
+	in("config/permission/650-centre.yaml", "ko://github.com/breakwater-dev/breakwater/cmd/permission/centre", `go build ./cmd/permission/centre`),
 	in("cmd/judge/replay_test.go", `"calibrate", "--prometheus", url, "--list", list`, `(bin/)?judge calibrate.*`),
 	in("cmd/judge/replay_test.go", `"explain", "--prometheus", url, "--record", file`, `(bin/)?judge explain.*`),
 	in("tools/release/plugin.go", `const pluginProgram = "cmd/kubectl-breakwater"`, `go build -o kubectl-breakwater .*`),
