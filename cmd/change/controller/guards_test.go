@@ -67,7 +67,7 @@ func TestEveryDenyingPolicyIsCheckedAndReadable(t *testing.T) {
 		t.Errorf("policies with failurePolicy Ignore (-installed +looked after):\n%s", diff)
 	}
 	for what, got := range map[string][]string{
-		"policies": plan.Policies, "bindings": plan.Bindings, "policies that may be read": readable(t, manifests+"110-controller-rbac.yaml"),
+		"policies": plan.Policies, "bindings": plan.Bindings, "policies that may be read": readable(t, "validatingadmissionpolicies"),
 	} {
 		if diff := cmp.Diff(installed, got); diff != "" {
 			t.Errorf("%s (-installed +looked after):\n%s", what, diff)
@@ -75,11 +75,12 @@ func TestEveryDenyingPolicyIsCheckedAndReadable(t *testing.T) {
 	}
 }
 
-// readable are the names of the policies that the controller may read.
-func readable(t *testing.T, manifest string) (names []string) {
-	for _, role := range builder.Manifests[rbacv1.ClusterRole](t, manifest) {
+// readable are the names of the objects of a resource that the controller may read.
+func readable(t *testing.T, resource string) (names []string) {
+	t.Helper()
+	for _, role := range builder.Manifests[rbacv1.ClusterRole](t, manifests+"110-controller-rbac.yaml") {
 		for _, rule := range role.Rules {
-			if slices.Contains(rule.Resources, "validatingadmissionpolicies") {
+			if slices.Contains(rule.Resources, resource) {
 				names = append(names, rule.ResourceNames...)
 			}
 		}
@@ -98,6 +99,17 @@ func TestOnlyNamespacesThatOptedInHaveToBeReached(t *testing.T) {
 	found, err := optedIn(corelisters.NewNamespaceLister(all))
 	if err != nil || len(found) != 1 || found[0].Name != "shop" {
 		t.Errorf("%v, %v", found, err)
+	}
+}
+
+func TestTheControllerMayReadTheCRDsThatItChecks(t *testing.T) {
+	var checked []string
+	for _, crd := range planOf(nil).CRDs {
+		checked = append(checked, crd.Name)
+	}
+	slices.Sort(checked)
+	if diff := cmp.Diff(checked, readable(t, "customresourcedefinitions")); diff != "" {
+		t.Errorf("(-looked after +permitted):\n%s", diff)
 	}
 }
 
