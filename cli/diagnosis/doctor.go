@@ -89,8 +89,8 @@ type Check struct {
 	Fix string `json:"fix,omitempty"`
 }
 
-// reasonGuardEnforced is the reason of the Event that closes a finding of the self-check.
-const reasonGuardEnforced = "GuardEnforced"
+// endings are the reasons of the Events that close a finding of the self-check.
+var endings = []string{"GuardEnforced", "FindingEnded"}
 
 // findings are the reasons of the self-check (docs/protection/self-check.md).
 var findings = []string{
@@ -100,7 +100,7 @@ var findings = []string{
 
 // OfSelfCheck reports whether an Event opens or closes a finding of the self-check.
 func OfSelfCheck(e *corev1.Event) bool {
-	return e.Reason == reasonGuardEnforced || slices.Contains(findings, e.Reason)
+	return slices.Contains(endings, e.Reason) || slices.Contains(findings, e.Reason)
 }
 
 // Examine checks an installation. A part without any webhook configuration and Deployment
@@ -207,8 +207,9 @@ func (in Installation) selfCheck() Check {
 	open := map[string]string{}
 	for _, e := range in.SelfCheck {
 		guard, rest, _ := strings.Cut(e.Message, ": ")
-		if e.Reason == reasonGuardEnforced {
-			delete(open, guard+" "+strings.TrimPrefix(rest, "no longer "))
+		if slices.Contains(endings, e.Reason) {
+			reason, _, _ := strings.Cut(strings.TrimPrefix(rest, "no longer "), ";")
+			delete(open, guard+" "+reason)
 		} else {
 			open[guard+" "+e.Reason] = e.Reason + ": " + e.Message
 		}

@@ -32,7 +32,7 @@ func TestDoctorKnowsTheReasonsOfTheSelfCheck(t *testing.T) {
 	for _, reason := range []string{
 		selfcheck.ReasonFailurePolicyIgnore, selfcheck.ReasonGuardMissing, selfcheck.ReasonPolicyNotDenying, selfcheck.ReasonCABundleStale,
 		selfcheck.ReasonNoEndpoints, selfcheck.ReasonNamespaceNotLabeled, selfcheck.ReasonNamespaceNotMatched, selfcheck.ReasonCRDDiffers,
-		selfcheck.ReasonStateUnreadable, selfcheck.ReasonGuardEnforced,
+		selfcheck.ReasonStateUnreadable, selfcheck.ReasonGuardEnforced, selfcheck.ReasonFindingEnded,
 	} {
 		if !diagnosis.OfSelfCheck(&corev1.Event{Reason: reason}) {
 			t.Errorf("%s is unknown", reason)
@@ -93,6 +93,12 @@ func TestDoctorNamesEachFaultAndItsFix(t *testing.T) {
 		"a guard is enforced again": {func(in *diagnosis.Installation) {
 			in.SelfCheck = []corev1.Event{{Type: "Warning", Reason: "CABundleStale", Message: "breakwater: expired"}, {Type: "Normal", Reason: "GuardEnforced", Message: "breakwater: no longer CABundleStale"}}
 		}, nil},
+		"one of two findings of a guard has ended": {func(in *diagnosis.Installation) {
+			in.SelfCheck = []corev1.Event{
+				{Type: "Warning", Reason: "CABundleStale", Message: "breakwater: expired"}, {Type: "Warning", Reason: "FailurePolicyIgnore", Message: "breakwater: its failurePolicy is Ignore"},
+				{Type: "Normal", Reason: "FindingEnded", Message: "breakwater: no longer CABundleStale; still FailurePolicyIgnore"},
+			}
+		}, map[string]string{"self-check": "FailurePolicyIgnore: breakwater: its failurePolicy is Ignore"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := complete()

@@ -46,7 +46,9 @@ func Reasons() []string {
 
 // Finding is an unenforced guard with the reason.
 type Finding struct {
-	Reason, Guard string
+	Reason string
+	// Object is the name of the webhook, policy, binding, CRD or Service.
+	Object string
 	// Namespace is the unprotected namespace; empty if the finding is not about
 	// one.
 	Namespace string
@@ -55,7 +57,7 @@ type Finding struct {
 
 // Entry is the observed state of a required webhook.
 type Entry struct {
-	Guard
+	RequiredWebhook
 	// Found is nil if the webhook does not exist. For a mutating webhook it has
 	// the fields that both types share.
 	Found *admissionregistrationv1.ValidatingWebhook
@@ -85,21 +87,27 @@ type Input struct {
 	Ready int
 	// Served are the certificates of the replicas that could be reached.
 	Served []*x509.Certificate
-	// Failed are the errors of reading.
-	Failed []error
+	// Failed are the objects that could not be read.
+	Failed []Failure
+}
+
+// Failure is an object that could not be read, and the error.
+type Failure struct {
+	Object string
+	Err    error
 }
 
 // Decide returns the unenforced guards.
 func Decide(in Input) []Finding {
 	var found []Finding
-	if in.Ready == 0 {
-		found = append(found, Finding{Reason: ReasonNoEndpoints, Guard: in.Service, Message: "no replica of the webhook is ready: requests that it matches are denied, or pass if failurePolicy is Ignore"})
+	if in.Ready == 0 && !in.unread(in.Service) {
+		found = append(found, Finding{Reason: ReasonNoEndpoints, Object: in.Service, Message: "no replica of the webhook is ready: requests that it matches are denied, or pass if failurePolicy is Ignore"})
 	}
 	if in.Ready > 0 && len(in.Served) == 0 {
-		found = append(found, Finding{Reason: ReasonStateUnreadable, Guard: in.Service, Message: "no ready replica of the webhook can be reached"})
+		found = append(found, Finding{Reason: ReasonStateUnreadable, Object: in.Service, Message: "no ready replica of the webhook can be reached"})
 	}
-	for _, err := range in.Failed {
-		found = append(found, Finding{Reason: ReasonStateUnreadable, Guard: in.Service, Message: err.Error()})
+	for _, f := range in.Failed {
+		found = append(found, Finding{Reason: ReasonStateUnreadable, Object: f.Object, Message: f.Err.Error()})
 	}
 	for _, e := range in.Entries {
 		found = append(found, in.webhook(e)...)
@@ -113,11 +121,16 @@ func Decide(in Input) []Finding {
 	return found
 }
 
+// unread reports whether an object could not be read.
+func (in Input) unread(object string) bool {
+	return slices.ContainsFunc(in.Failed, func(f Failure) bool { return f.Object == object })
+}
+
 // webhook checks one webhook.
 func (in Input) webhook(e Entry) []Finding {
 	var found []Finding
 	add := func(reason, message string) {
-		found = append(found, Finding{Reason: reason, Guard: e.Webhook, Message: message})
+		found = append(found, Finding{Reason: reason, Object: e.Webhook, Message: message})
 	}
 	w := e.Found
 	if w == nil {
@@ -133,7 +146,7 @@ func (in Input) webhook(e Entry) []Finding {
 		add(ReasonCABundleStale, err.Error())
 	}
 	for _, n := range e.Namespaces {
-		f := Finding{Guard: e.Webhook, Namespace: n.Name}
+		f := Finding{Object: e.Webhook, Namespace: n.Name}
 		switch {
 		case e.NamespaceLabel != "" && n.Labels[e.NamespaceLabel] != e.Value:
 			f.Reason = ReasonNamespaceNotLabeled
@@ -183,26 +196,9 @@ func policy(p Policy) []Finding {
 	}
 	switch {
 	case !p.Exists:
-		return []Finding{{Reason: ReasonGuardMissing, Guard: p.Name, Message: kind + " does not exist: nothing is denied"}}
+		return []Finding{{Reason: ReasonGuardMissing, Object: p.Name, Message: kind + " does not exist: nothing is denied"}}
 	case !p.Denies:
-		return []Finding{{Reason: ReasonPolicyNotDenying, Guard: p.Name, Message: kind + ": " + problem}}
+		return []Finding{{Reason: ReasonPolicyNotDenying, Object: p.Name, Message: kind + ": " + problem}}
 	}
 	return nil
-}
-
-// confirmed returns the findings of two consecutive checks: a single one may
-// come from the renewal of a certificate or a stale cache.
-func confirmed(before, now []Finding) []Finding {
-	return slices.DeleteFunc(slices.Clone(now), func(f Finding) bool { return !slices.ContainsFunc(before, f.same) })
-}
-
-// newFindings returns the findings in after that are not in before.
-func newFindings(before, after []Finding) []Finding {
-	return slices.DeleteFunc(slices.Clone(after), func(f Finding) bool { return slices.ContainsFunc(before, f.same) })
-}
-
-// same reports whether two findings are equal, ignoring messages. One guard may
-// have findings for several namespaces.
-func (f Finding) same(g Finding) bool {
-	return f.Reason == g.Reason && f.Guard == g.Guard && f.Namespace == g.Namespace
 }

@@ -40,7 +40,7 @@ func certificate(t *testing.T, name string) (*x509.Certificate, []byte) {
 
 func newEntry(bundle []byte) Entry {
 	return Entry{
-		Guard: Guard{Configuration: "breakwater-protection", Webhook: "vpodbudget.kb.io", NamespaceLabel: "guarded", Value: "true"},
+		RequiredWebhook: RequiredWebhook{Configuration: "breakwater-protection", Webhook: "vpodbudget.kb.io", NamespaceLabel: "guarded", Value: "true"},
 		Found: &admissionregistrationv1.ValidatingWebhook{
 			Name:              "vpodbudget.kb.io",
 			FailurePolicy:     ptr.To(admissionregistrationv1.Fail),
@@ -100,7 +100,7 @@ func TestUnenforcedGuards(t *testing.T) {
 		{name: "policy with failurePolicy Ignore", change: func(s *Input) { s.Policies[0].Denies = false }, want: []string{ReasonPolicyNotDenying}},
 		{name: "binding missing", change: func(s *Input) { s.Policies[1].Exists = false }, want: []string{ReasonGuardMissing}},
 		{name: "binding that does not deny", change: func(s *Input) { s.Policies[1].Denies = false }, want: []string{ReasonPolicyNotDenying}},
-		{name: "a read fails", change: func(s *Input) { s.Failed = []error{errors.New("forbidden")} }, want: []string{ReasonStateUnreadable}},
+		{name: "a read fails", change: func(s *Input) { s.Failed = []Failure{{"vpodbudget.kb.io", errors.New("forbidden")}} }, want: []string{ReasonStateUnreadable}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := Input{
@@ -116,7 +116,7 @@ func TestUnenforcedGuards(t *testing.T) {
 			}
 			var got []string
 			for _, f := range Decide(s) {
-				if f.Guard == "" || f.Message == "" {
+				if f.Object == "" || f.Message == "" {
 					t.Errorf("a finding without guard or message: %+v", f)
 				}
 				got = append(got, f.Reason)
@@ -139,7 +139,7 @@ func TestTheMessageOfAnEmptyCABundleSaysWhatToDo(t *testing.T) {
 }
 
 func TestAFindingIsConfirmedByASecondCheck(t *testing.T) {
-	a, b := Finding{Reason: ReasonNamespaceNotLabeled, Guard: "v", Namespace: "a"}, Finding{Reason: ReasonNamespaceNotLabeled, Guard: "v", Namespace: "b"}
+	a, b := Finding{Reason: ReasonNamespaceNotLabeled, Object: "v", Namespace: "a"}, Finding{Reason: ReasonNamespaceNotLabeled, Object: "v", Namespace: "b"}
 	said := a
 	said.Message = "in other words"
 	for name, tc := range map[string]struct{ before, now, want []Finding }{

@@ -13,8 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Guard is a required webhook.
-type Guard struct {
+// RequiredWebhook is a webhook that must exist.
+type RequiredWebhook struct {
 	// Configuration is the name of its configuration; Mutating tells the type.
 	Configuration string
 	Mutating      bool
@@ -35,8 +35,8 @@ type Guard struct {
 type Plan struct {
 	// Service is the Service of the webhooks in SystemNamespace. Its Deployment
 	// has the same name.
-	Service string
-	Guards  []Guard
+	Service  string
+	Webhooks []RequiredWebhook
 	// Policies and Bindings are the names of the ValidatingAdmissionPolicies
 	// and bindings that must deny.
 	Policies, Bindings []string
@@ -47,12 +47,12 @@ type Plan struct {
 }
 
 // entries reads the webhooks.
-func (r *Reconciler) entries(ctx context.Context) (all []Entry, failed []error) {
+func (r *Reconciler) entries(ctx context.Context) (all []Entry, failed []Failure) {
 	read := map[configurationKey][]admissionregistrationv1.ValidatingWebhook{}
-	for _, g := range r.plan.Guards {
+	for _, g := range r.plan.Webhooks {
 		if g.Wanted != nil {
 			if wanted, err := g.Wanted(); err != nil || !wanted {
-				failed = appendError(failed, err)
+				failed = appendFailure(failed, g.Webhook, err)
 				continue
 			}
 		}
@@ -60,28 +60,28 @@ func (r *Reconciler) entries(ctx context.Context) (all []Entry, failed []error) 
 		if _, known := read[key]; !known {
 			webhooks, err := r.configuration(ctx, key)
 			if err != nil {
-				failed = append(failed, err)
+				failed = appendFailure(failed, g.Webhook, err)
 				continue
 			}
 			read[key] = webhooks
 		}
-		e := Entry{Guard: g}
+		e := Entry{RequiredWebhook: g}
 		if i := slices.IndexFunc(read[key], func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == g.Webhook }); i >= 0 {
 			e.Found = &read[key][i]
 		}
 		if g.Namespaces != nil {
 			var err error
 			e.Namespaces, err = g.Namespaces()
-			failed = appendError(failed, err)
+			failed = appendFailure(failed, g.Webhook, err)
 		}
 		all = append(all, e)
 	}
 	return all, failed
 }
 
-func appendError(all []error, err error) []error {
+func appendFailure(all []Failure, object string, err error) []Failure {
 	if err != nil {
-		all = append(all, err)
+		all = append(all, Failure{object, err})
 	}
 	return all
 }
@@ -116,10 +116,10 @@ func (r *Reconciler) configuration(ctx context.Context, key configurationKey) (a
 }
 
 // policies reads policies and bindings.
-func policies(ctx context.Context, client admissionclient.AdmissionregistrationV1Interface, plan Plan) (all []Policy, failed []error) {
+func policies(ctx context.Context, client admissionclient.AdmissionregistrationV1Interface, plan Plan) (all []Policy, failed []Failure) {
 	for _, name := range plan.Policies {
 		found, err := client.ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
-		if failed = appendError(failed, unlessAbsent(err)); unlessAbsent(err) != nil {
+		if failed = appendFailure(failed, name, unlessAbsent(err)); unlessAbsent(err) != nil {
 			continue
 		}
 		all = append(all, Policy{Name: name, Exists: err == nil, Denies: err == nil &&
@@ -127,7 +127,7 @@ func policies(ctx context.Context, client admissionclient.AdmissionregistrationV
 	}
 	for _, name := range plan.Bindings {
 		found, err := client.ValidatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})
-		if failed = appendError(failed, unlessAbsent(err)); unlessAbsent(err) != nil {
+		if failed = appendFailure(failed, name, unlessAbsent(err)); unlessAbsent(err) != nil {
 			continue
 		}
 		all = append(all, Policy{Name: name, Binding: true, Exists: err == nil,

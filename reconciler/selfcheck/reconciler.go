@@ -28,9 +28,12 @@ const (
 	interval = 10 * time.Second
 	// confirmAfter is the delay of the second check that confirms a finding.
 	confirmAfter = 2 * time.Second
-	// ReasonGuardEnforced is the reason of the Event when a guard is enforced
-	// again.
+	// ReasonGuardEnforced is the reason of the Event when the last finding of a
+	// guard has ended.
 	ReasonGuardEnforced = "GuardEnforced"
+	// ReasonFindingEnded is the reason of the Event when a finding of a guard
+	// has ended that has others, or that is not required now.
+	ReasonFindingEnded = "FindingEnded"
 )
 
 // Key is the only key of the queue.
@@ -66,7 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 		r.forget()
 		return controller.NewSkipKey(key)
 	}
-	if pending := r.note(ctx, Decide(r.gather(ctx))); pending {
+	if pending := r.note(ctx, r.gather(ctx)); pending {
 		return controller.NewRequeueAfter(confirmAfter)
 	}
 	return controller.NewRequeueAfter(interval)
@@ -76,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 func (r *Reconciler) gather(ctx context.Context) Input {
 	s := Input{Now: r.clock.Now(), Service: r.plan.Service, Host: r.plan.Service + "." + v1alpha1.SystemNamespace + ".svc"}
 	ready, err := webhookpeers.List(ctx, r.endpoints, s.Service)
-	s.Failed, s.Ready = appendError(nil, err), len(ready)
+	s.Failed, s.Ready = appendFailure(nil, s.Service, err), len(ready)
 	for _, replica := range ready {
 		if c, err := r.presented(ctx, replica.Address, s.Host); err == nil {
 			s.Served = append(s.Served, c)
@@ -93,21 +96,26 @@ func (r *Reconciler) gather(ctx context.Context) Input {
 
 // note stores findings, reports changes, and returns whether a finding must be
 // confirmed.
-func (r *Reconciler) note(ctx context.Context, found []Finding) (pending bool) {
+func (r *Reconciler) note(ctx context.Context, in Input) (pending bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	was := r.unenforced
+	found, was := Decide(in), r.unenforced
 	r.unenforced = confirmed(r.found, found)
-	r.found, r.checked = found, true
+	unconfirmed := newFindings(r.unenforced, found)
+	kept := in.kept(newFindings(found, was), unconfirmed)
+	r.unenforced = append(r.unenforced, kept...)
+	r.found, r.checked = append(found, kept...), true
 	for _, f := range newFindings(was, r.unenforced) {
-		logging.FromContext(ctx).Warnw("a guard is unenforced", "reason", f.Reason, "guard", f.Guard, "message", f.Message)
-		r.recorder.Event(r.deployment(), corev1.EventTypeWarning, f.Reason, f.Guard+": "+f.Message)
+		logging.FromContext(ctx).Warnw("the self-check found a problem", "reason", f.Reason, "object", f.Object, "message", f.Message)
+		r.recorder.Event(r.deployment(), corev1.EventTypeWarning, f.Reason, f.Object+": "+f.Message)
 	}
-	for _, f := range newFindings(r.unenforced, was) {
-		logging.FromContext(ctx).Infow("a guard is enforced again", "reason", f.Reason, "guard", f.Guard)
-		r.recorder.Event(r.deployment(), corev1.EventTypeNormal, ReasonGuardEnforced, f.Guard+": no longer "+f.Reason)
+	for _, f := range onePerReason(newFindings(r.unenforced, was)) {
+		if reason, message, report := in.ended(f, r.unenforced); report {
+			logging.FromContext(ctx).Infow("a finding of the self-check has ended", "reason", f.Reason, "object", f.Object, "message", message)
+			r.recorder.Event(r.deployment(), corev1.EventTypeNormal, reason, message)
+		}
 	}
-	return len(newFindings(r.unenforced, found)) > 0
+	return len(unconfirmed) > 0
 }
 
 // forget drops findings when this replica stops leading: the new leader exposes

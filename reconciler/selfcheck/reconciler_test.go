@@ -12,7 +12,9 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -48,7 +50,7 @@ func newFixture(t *testing.T) fixture {
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}}},
 	), record.NewFakeRecorder(10)
 	w := fixture{kube: kube, recorder: recorder, Reconciler: &Reconciler{
-		plan: Plan{Service: service, Guards: []Guard{{Configuration: "breakwater-protection", Webhook: "vpodbudget.kb.io"}},
+		plan: Plan{Service: service, Webhooks: []RequiredWebhook{{Configuration: "breakwater-protection", Webhook: "vpodbudget.kb.io"}},
 			Policies: []string{"replicas"}, Bindings: []string{"replicas"}},
 		admission: kube.AdmissionregistrationV1(), endpoints: kube.DiscoveryV1(), recorder: recorder,
 		clock: testingclock.NewFakePassiveClock(time.Now()),
@@ -194,5 +196,71 @@ func TestOnlyTheLeaderExposesFindings(t *testing.T) {
 	}
 	if err := w.Reconcile(t.Context(), Key.String()); !controller.IsSkipKey(err) {
 		t.Errorf("check after the lease was lost: %v", err)
+	}
+}
+
+// The end of one finding does not mean that the guard works: GuardEnforced follows its last finding.
+func TestAGuardIsEnforcedAgainWhenItsLastFindingEnds(t *testing.T) {
+	w := newFixture(t)
+	configs := w.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	w.policy(t, admissionregistrationv1.Ignore)
+	w.check(t)
+	w.check(t)
+	config, err := configs.Get(t.Context(), "breakwater-protection", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := configs.Delete(t.Context(), config.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if wait, emitted := w.check(t); wait != confirmAfter || len(emitted) > 0 {
+		t.Errorf("after the webhook was deleted: next check in %s, Events %q", wait, emitted)
+	}
+	_, emitted := w.check(t)
+	if len(emitted) != 2 || !strings.HasPrefix(emitted[0], "Warning "+ReasonGuardMissing) ||
+		emitted[1] != "Normal "+ReasonFindingEnded+" vpodbudget.kb.io: no longer FailurePolicyIgnore; still GuardMissing" {
+		t.Errorf("a guard with another finding: Events %q", emitted)
+	}
+	config.Webhooks[0].FailurePolicy = ptr.To(admissionregistrationv1.Fail)
+	if _, err := configs.Create(t.Context(), config, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, emitted := w.check(t); len(emitted) != 1 || emitted[0] != "Normal "+ReasonGuardEnforced+" vpodbudget.kb.io: no longer GuardMissing" {
+		t.Errorf("Events %q", emitted)
+	}
+}
+
+// A check that could not read a guard does not end its findings.
+func TestAFindingStaysWhileItsGuardCannotBeRead(t *testing.T) {
+	w := newFixture(t)
+	w.policy(t, admissionregistrationv1.Ignore)
+	w.check(t)
+	w.check(t)
+	var failure error
+	w.kube.PrependReactor("get", "validatingwebhookconfigurations", func(k8stesting.Action) (bool, runtime.Object, error) {
+		return failure != nil, nil, failure
+	})
+	failure = errors.New("the server is overloaded")
+	if _, emitted := w.check(t); len(emitted) > 0 {
+		t.Errorf("one failed read: Events %q", emitted)
+	}
+	failure = nil
+	if _, emitted := w.check(t); len(emitted) > 0 {
+		t.Errorf("after the failed read: Events %q", emitted)
+	}
+	if diff := cmp.Diff([]string{ReasonFailurePolicyIgnore}, w.open()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestUnreadEndpointsAreNotMissingReplicas(t *testing.T) {
+	w := newFixture(t)
+	w.kube.PrependReactor("list", "endpointslices", func(k8stesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("forbidden")
+	})
+	w.check(t)
+	w.check(t)
+	if diff := cmp.Diff([]string{ReasonStateUnreadable}, w.open()); diff != "" {
+		t.Error(diff)
 	}
 }

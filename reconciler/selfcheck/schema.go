@@ -30,10 +30,10 @@ type Schema struct {
 }
 
 // schemas reads the CRDs.
-func (r *Reconciler) schemas(ctx context.Context) (all []Schema, failed []error) {
+func (r *Reconciler) schemas(ctx context.Context) (all []Schema, failed []Failure) {
 	for _, c := range r.plan.CRDs {
 		found, err := r.crds.Get(ctx, c.Name, metav1.GetOptions{})
-		if failed = appendError(failed, unlessAbsent(err)); unlessAbsent(err) != nil {
+		if failed = appendFailure(failed, c.Name, unlessAbsent(err)); unlessAbsent(err) != nil {
 			continue
 		}
 		if err != nil {
@@ -47,7 +47,7 @@ func (r *Reconciler) schemas(ctx context.Context) (all []Schema, failed []error)
 // schema checks the schema of a CRD. The API server drops the fields that it lacks, in
 // objects and in the status that we write.
 func schema(s Schema) []Finding {
-	f := Finding{Reason: ReasonCRDDiffers, Guard: s.Name}
+	f := Finding{Reason: ReasonCRDDiffers, Object: s.Name}
 	if s.Found == nil {
 		f.Message = "the CRD does not exist"
 		return []Finding{f}

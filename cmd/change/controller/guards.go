@@ -38,7 +38,7 @@ func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 		Service: "webhook", Policies: policies, Bindings: policies,
 		// A setting must not block the writes of namespaces.
 		Ignoring: []string{judgeBeforeTraffic},
-		Guards: []selfcheck.Guard{
+		Webhooks: []selfcheck.RequiredWebhook{
 			{Configuration: static, Webhook: "vrelease.kb.io", Ignores: true, Namespaces: optedIn},
 			{Configuration: static, Webhook: "vopsconfiginfo.kb.io", Ignores: true},
 			{Configuration: static, Webhook: "vconfigworkloads.kb.io", Ignores: true},
@@ -51,9 +51,9 @@ func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 		},
 	}
 	for _, kind := range []string{"deployment", "statefulset", "daemonset", "service"} {
-		plan.Guards = append(plan.Guards,
-			selfcheck.Guard{Configuration: static, Webhook: "v" + kind + ".kb.io", Namespaces: optedIn},
-			selfcheck.Guard{Configuration: static, Webhook: "m" + kind + ".kb.io", Namespaces: optedIn, Ignores: true, Mutating: true})
+		plan.Webhooks = append(plan.Webhooks,
+			selfcheck.RequiredWebhook{Configuration: static, Webhook: "v" + kind + ".kb.io", Namespaces: optedIn},
+			selfcheck.RequiredWebhook{Configuration: static, Webhook: "m" + kind + ".kb.io", Namespaces: optedIn, Ignores: true, Mutating: true})
 	}
 	return plan
 }

@@ -33,7 +33,7 @@ func TestEveryWebhookOfTheManifestsIsCheckedAsInstalled(t *testing.T) {
 		}
 	}
 	got := map[string]bool{}
-	for _, g := range planOf(nil).Guards {
+	for _, g := range planOf(nil).Webhooks {
 		got[g.Configuration+" "+g.Webhook] = g.Ignores
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

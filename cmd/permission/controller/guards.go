@@ -32,7 +32,7 @@ func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 	}
 	return selfcheck.Plan{
 		Service: service,
-		Guards: []selfcheck.Guard{
+		Webhooks: []selfcheck.RequiredWebhook{
 			{Configuration: configuration, Mutating: true, Webhook: "mpodpermission.kb.io",
 				Namespaces: func() ([]*corev1.Namespace, error) {
 					return selfcheck.NamespacesToGuard(namespaces, labels.Set{podmeta.Label: podmeta.LabelEnabled})

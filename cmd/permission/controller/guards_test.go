@@ -34,7 +34,7 @@ func TestEveryGuardOfTheManifestsIsMonitored(t *testing.T) {
 		}
 	}
 	plan := planOf(corelisters.NewNamespaceLister(index))
-	if plan.Service != admissionpermission.ServiceName || plan.Guards[0].Configuration != admissionpermission.Configuration {
+	if plan.Service != admissionpermission.ServiceName || plan.Webhooks[0].Configuration != admissionpermission.Configuration {
 		t.Errorf("looks after %+v", plan)
 	}
 	want := map[string]bool{}
@@ -45,7 +45,7 @@ func TestEveryGuardOfTheManifestsIsMonitored(t *testing.T) {
 		want["validating "+w.Name] = *w.FailurePolicy == admissionregistrationv1.Ignore
 	}
 	got := map[string]bool{}
-	for _, g := range plan.Guards {
+	for _, g := range plan.Webhooks {
 		sort := "validating "
 		if g.Mutating {
 			sort = "mutating "
@@ -55,7 +55,7 @@ func TestEveryGuardOfTheManifestsIsMonitored(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-installed +looked after):\n%s", diff)
 	}
-	asked, err := plan.Guards[0].Namespaces()
+	asked, err := plan.Webhooks[0].Namespaces()
 	if err != nil || len(asked) != 1 || asked[0].Name != "shop" {
 		t.Errorf("asked in %v, %v", asked, err)
 	}

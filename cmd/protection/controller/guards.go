@@ -27,20 +27,20 @@ func guards(ctx context.Context) selfcheck.Plan {
 func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailableBudgetLister, flows listers.PodDeletionFlowControlLister) selfcheck.Plan {
 	const static, generatedDefault = "breakwater-protection", "breakwater-generated-default"
 	budgetNamespaces := func() ([]*corev1.Namespace, error) { return withBudgets(namespaces, budgets, none) }
-	budgetWebhook := func(webhook string, reached func() ([]*corev1.Namespace, error)) selfcheck.Guard {
-		return selfcheck.Guard{Configuration: static, Webhook: webhook,
+	budgetWebhook := func(webhook string, reached func() ([]*corev1.Namespace, error)) selfcheck.RequiredWebhook {
+		return selfcheck.RequiredWebhook{Configuration: static, Webhook: webhook,
 			Namespaces: reached, NamespaceLabel: v1alpha1.HasBudgetLabel, Value: v1alpha1.HasBudgetValue}
 	}
 	hasFlowControls := func() (bool, error) {
 		all, err := flows.List(labels.Everything())
 		return len(all) > 0, err
 	}
-	flowControlWebhook := func(webhook string, reached func() ([]*corev1.Namespace, error)) selfcheck.Guard {
-		return selfcheck.Guard{Configuration: "breakwater-deletionflow", Webhook: webhook, Wanted: hasFlowControls, Namespaces: reached}
+	flowControlWebhook := func(webhook string, reached func() ([]*corev1.Namespace, error)) selfcheck.RequiredWebhook {
+		return selfcheck.RequiredWebhook{Configuration: "breakwater-deletionflow", Webhook: webhook, Wanted: hasFlowControls, Namespaces: reached}
 	}
 	return selfcheck.Plan{
 		Service: "protection-webhook",
-		Guards: []selfcheck.Guard{
+		Webhooks: []selfcheck.RequiredWebhook{
 			// vpodbudget.kb.io also decides by flow control, in every namespace with
 			// the label.
 			budgetWebhook("vpodbudget.kb.io", func() ([]*corev1.Namespace, error) {

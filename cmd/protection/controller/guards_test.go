@@ -57,7 +57,7 @@ func TestEveryWebhookOfTheManifestsIsCheckedAsInstalled(t *testing.T) {
 		want[deletionflow.Configuration+" "+w.Name] = *w.FailurePolicy == admissionregistrationv1.Ignore
 	}
 	got := map[string]bool{}
-	for _, g := range newPlan(t, nil, nil, nil).Guards {
+	for _, g := range newPlan(t, nil, nil, nil).Webhooks {
 		got[g.Configuration+" "+g.Webhook] = g.Ignores
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -144,7 +144,7 @@ func TestWhichNamespacesHaveToBeReached(t *testing.T) {
 		{webhook: "vownerbudget.kb.io", flows: flow, want: []string{"shop"}},
 		{webhook: "vnamespacedeletionflow.kb.io", flows: flow, want: []string{"free", "marked", "shop"}},
 	} {
-		for _, g := range newPlan(t, namespaces, budgets, tc.flows).Guards {
+		for _, g := range newPlan(t, namespaces, budgets, tc.flows).Webhooks {
 			if g.Webhook != tc.webhook {
 				continue
 			}
