@@ -2,6 +2,7 @@ package workloadinformer
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,8 +16,7 @@ import (
 
 // Reasons of Events on config-workloads.
 const (
-	// ReasonKindsInvalid: the list is invalid; the previous one stays in
-	// effect.
+	// ReasonKindsInvalid: the list is invalid.
 	ReasonKindsInvalid = "KindsInvalid"
 	// ReasonKindMissing: the API server does not have a kind.
 	ReasonKindMissing = "KindMissing"
@@ -24,8 +24,9 @@ const (
 	ReasonKindForbidden = "KindForbidden"
 )
 
-// Follow makes the watch follow config-workloads. Without a valid one, only the
-// built-in kinds are watched.
+// Follow makes the watch follow config-workloads. While it is invalid, the kinds of
+// the last valid list that this process read are watched; if it read none, only the
+// built-in kinds.
 func (w *Watch) Follow(cmw configmap.Watcher) {
 	optionalconfig.Watch(cmw, workload.ConfigMapName, w.observe)
 }
@@ -34,8 +35,8 @@ func (w *Watch) observe(cm *corev1.ConfigMap) {
 	wanted, err := workload.Kinds(cm.Data)
 	if err != nil {
 		w.rejected.Add(context.Background(), 1)
-		w.logger.Errorw("config-workloads is invalid; the previous kinds stay in effect", "error", err)
-		w.event(ReasonKindsInvalid, err.Error()+" (the previous list stays in effect)")
+		w.logger.Errorw("config-workloads is invalid", "watched", w.watched(), "error", err)
+		w.event(ReasonKindsInvalid, err.Error()+" ("+w.watched()+")")
 		return
 	}
 	w.mu.Lock()
@@ -45,6 +46,16 @@ func (w *Watch) observe(cm *corev1.ConfigMap) {
 	case w.changed <- struct{}{}:
 	default: // Run is already notified
 	}
+}
+
+// watched says which kinds are watched while the list is invalid.
+func (w *Watch) watched() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if slices.ContainsFunc(w.wanted, func(k workload.Kind) bool { return !k.IsBuiltIn() }) {
+		return "the controller watches the kinds of the last valid list until it restarts, and then only the built-in kinds"
+	}
+	return "only the built-in kinds are watched"
 }
 
 // onError logs errors of a watch, and records an Event if it is forbidden:

@@ -45,7 +45,8 @@ type Watch struct {
 	// changed wakes Run when wanted has changed.
 	changed chan struct{}
 	mu      sync.Mutex
-	// wanted are the kinds of the last valid configuration.
+	// wanted are the kinds of the last valid configuration that this process read, or
+	// the built-in kinds.
 	wanted []workload.Kind
 }
 

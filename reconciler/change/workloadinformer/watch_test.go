@@ -134,6 +134,14 @@ func (x *fixture) emits(reason string) func() bool {
 	}
 }
 
+func (x *fixture) says(text string) func() bool {
+	return func() bool {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return slices.ContainsFunc(x.emitted, func(s string) bool { return strings.HasSuffix(s, text) })
+	}
+}
+
 func not(f func() bool) func() bool { return func() bool { return !f() } }
 
 func TestTheBuiltInKindsAreWatchedWithoutAConfiguration(t *testing.T) {
@@ -234,9 +242,17 @@ func TestAnInvalidListKeepsTheLastValidOne(t *testing.T) {
 	x.await(t, "the kind's objects", x.has("CloneSet.apps.kruise.io", "c"))
 	x.configure(`- {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}`)
 	x.await(t, "an Event that names the field", x.emits(ReasonKindsInvalid+" kinds[0].revisions:"))
+	x.await(t, "an Event that says what is watched", x.says("the kinds of the last valid list until it restarts, and then only the built-in kinds)"))
 	if !x.has("CloneSet.apps.kruise.io", "c")() {
 		t.Error("after a malformed list the kind is no longer watched")
 	}
+}
+
+// A controller that restarts while the list is invalid has no last valid list.
+func TestAnInvalidListAtTheStartIsNotReportedAsThePreviousOne(t *testing.T) {
+	x := start(t)
+	x.configure(`- {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet}`)
+	x.await(t, "an Event that says what is watched", x.says("(only the built-in kinds are watched)"))
 }
 
 func TestAWorkloadIsFoundByItsOwnReferenceOnly(t *testing.T) {
