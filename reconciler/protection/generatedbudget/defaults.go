@@ -17,7 +17,7 @@ import (
 const ReasonConfigInvalid = "ConfigInvalid"
 
 // defaults has the default limits from the ConfigMap. An invalid ConfigMap does not
-// replace the last valid one.
+// replace the last valid one that this process read; if it read none, 25% applies.
 type defaults struct {
 	limits atomic.Pointer[generatedbudget.Limits]
 	// changed enqueues all workloads.
@@ -30,8 +30,29 @@ func (d *defaults) get() generatedbudget.Limits {
 	if now := d.limits.Load(); now != nil {
 		return *now
 	}
+	return withoutConfig()
+}
+
+// withoutConfig is the default without the ConfigMap.
+func withoutConfig() generatedbudget.Limits {
 	limits, _ := generatedbudget.ParseDefault(nil) // never fails without data
 	return limits
+}
+
+// effect says which default applies while the ConfigMap is invalid.
+func (d *defaults) effect() string {
+	now, restarted := text(d.get()), text(withoutConfig())
+	if now == restarted {
+		return "the default is " + now
+	}
+	return "the default is " + now + " until the controller restarts, and then " + restarted
+}
+
+func text(l generatedbudget.Limits) string {
+	if l.MinAvailable != nil {
+		return "minAvailable " + l.MinAvailable.String()
+	}
+	return "maxUnavailable " + l.MaxUnavailable.String()
 }
 
 // follow watches the ConfigMap, which need not exist.
@@ -42,10 +63,10 @@ func (d *defaults) follow(cmw configmap.Watcher) {
 func (d *defaults) observe(cm *corev1.ConfigMap) {
 	limits, err := generatedbudget.ParseDefault(cm.Data)
 	if err != nil {
-		d.logger.Errorw("the ConfigMap is invalid; the last valid default of generated budgets stays in effect", "error", err)
+		d.logger.Errorw("the ConfigMap of generated budgets is invalid", "effect", d.effect(), "error", err)
 		d.recorder.Event(&corev1.ObjectReference{
 			APIVersion: "v1", Kind: "ConfigMap", Namespace: changev1alpha1.SystemNamespace, Name: generatedbudget.ConfigName, UID: cm.UID,
-		}, corev1.EventTypeWarning, ReasonConfigInvalid, "the last valid default stays in effect: "+err.Error())
+		}, corev1.EventTypeWarning, ReasonConfigInvalid, d.effect()+": "+err.Error())
 		return
 	}
 	d.limits.Store(&limits)

@@ -34,8 +34,21 @@ func TestAnInvalidDefaultKeepsTheLastValidOne(t *testing.T) {
 	if changed != 1 || len(recorder.Events) != 1 {
 		t.Errorf("%d reconciliations of all workloads, %d Events", changed, len(recorder.Events))
 	}
+	// The default is in memory: a controller that restarts does not have it.
+	if e := <-recorder.Events; !strings.Contains(e, "the default is maxUnavailable 10% until the controller restarts, and then maxUnavailable 25%: ") {
+		t.Error(e)
+	}
 	d.observe(&corev1.ConfigMap{}) // the ConfigMap was deleted
 	check("25%")
+}
+
+func TestAnInvalidDefaultAtTheStart(t *testing.T) {
+	recorder := record.NewFakeRecorder(5)
+	d := &defaults{recorder: recorder, logger: zaptest.NewLogger(t).Sugar()}
+	d.observe(&corev1.ConfigMap{Data: map[string]string{"max-unavailable": "few"}})
+	if e := <-recorder.Events; !strings.Contains(e, "Warning ConfigInvalid the default is maxUnavailable 25%: ") {
+		t.Error(e)
+	}
 }
 
 func TestTheInstalledDefaultIsValid(t *testing.T) {

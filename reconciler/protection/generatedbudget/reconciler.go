@@ -1,7 +1,8 @@
 // Package generatedbudget reconciles the budgets that annotations of workloads and
-// namespaces ask for. A generated budget is owned by its workload, follows it, is
-// restored when edited, and is deleted with it. Package internal/generatedbudget
-// decides the limits.
+// namespaces ask for. A generated budget is owned by its workload, follows it, and is
+// deleted with it. Its limit and its pod selection are restored when edited; other
+// changes, such as spec.shadow, stay. Package internal/generatedbudget decides the
+// limits.
 package generatedbudget
 
 import (
