@@ -185,7 +185,7 @@ func decideRelease(in Input) Decision {
 		d.Phase, d.Reason = v1alpha1.ReleaseSuspend, v1alpha1.ReasonFailedCheckLost
 		d.Detail = "the workload is suspended, but the ChangeWorkload with the failed check was deleted: repair the workload or roll it back"
 		return d
-	case c.Status.Phase == v1alpha1.ReleaseSuccess && !succeededWithoutPods(in):
+	case c.Status.Phase == v1alpha1.ReleaseSuccess && !hasOnlyUnclaimedPods(in):
 		// Pods that were created after the release ended are not part of it.
 		d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseSuccess, reasonOfSucceeded(c), messageOfSucceeded(c)
 		d.Action = successAction(in)
@@ -352,7 +352,7 @@ func (d *Decision) timeOut(in Input) {
 // orderDeadline is until when Breakwater waits for the server to accept the order; then
 // no-verdict decides, and the reason is OrderNotAccepted instead of OrderPending.
 // order-timeout counts from the first call; until there is one, submit-timeout counts from
-// the first wake-up. Zero means that the wait has no end yet: the call waits in our queue.
+// wokenSince. Zero means that the wait has no end yet: the call waits in our queue.
 func orderDeadline(in Input) time.Time {
 	requested, ok := in.ChangeWorkload.Status.Order.Requested()
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
@@ -401,9 +401,9 @@ func notAccepted(in Input) string {
 	return detail
 }
 
-// succeededWithoutPods reports whether the release succeeded without a pod, as at 0
-// replicas, and has pods now: they are judged.
-func succeededWithoutPods(in Input) bool { return len(in.ChangePods) == 0 && len(in.Pods) > 0 }
+// hasOnlyUnclaimedPods reports whether the release has pods but no batch. If it succeeded
+// without a pod, as at 0 replicas, these pods are judged.
+func hasOnlyUnclaimedPods(in Input) bool { return len(in.ChangePods) == 0 && len(in.Pods) > 0 }
 
 // checkLost reports whether this release was suspended by an earlier ChangeWorkload
 // that somebody deleted. That must not end the hold, so the new ChangeWorkload keeps

@@ -140,8 +140,8 @@ func (f deletionReconciler) Reconcile(ctx context.Context, key string) error {
 	return f.reconciler.finalize(ctx, c.DeepCopy())
 }
 
-// finalize has the order of a deleted ChangeWorkload closed, and then removes its
-// finalizer.
+// finalize asks function submit to close the order of a deleted ChangeWorkload, and
+// removes the finalizer when the order is closed or after a timeout.
 func (r *Reconciler) finalize(ctx context.Context, c *v1alpha1.ChangeWorkload) reconciler.Event {
 	if !slices.Contains(c.Finalizers, v1alpha1.OrderFinalizer) {
 		r.forget(c)
@@ -156,8 +156,11 @@ func (r *Reconciler) finalize(ctx context.Context, c *v1alpha1.ChangeWorkload) r
 	d := decideDeletion(in, err == nil && v1alpha1.OptedIn(ns))
 	if d.RemoveFinalizer {
 		r.forget(c)
-		logging.FromContext(ctx).Infow("Removed the finalizer of the deleted ChangeWorkload", "reason", d.Reason)
-		return retried(r.dropFinalizer(ctx, c))
+		err := r.dropFinalizer(ctx, c)
+		if err == nil {
+			logging.FromContext(ctx).Infow("removed the finalizer of the deleted ChangeWorkload", "reason", d.Reason)
+		}
+		return retried(err)
 	}
 	next := resend.DurationUntil(d.Deadline, now)
 	if d.Step != nil {

@@ -61,8 +61,8 @@ func workloadOf(w *workload.Workload, lost workload.Lost) Workload {
 	}
 }
 
-// withPods returns the workload if the release has n pods: the autoscaler of a Knative Service
-// decides how many are desired.
+// withPods returns the workload of a release that has n pods. Of a Knative Service at least n
+// replicas are desired, because its autoscaler decides the number.
 func (w Workload) withPods(n int) Workload {
 	if w.ScalesToZero {
 		w.Replicas = max(w.Replicas, int32(n))

@@ -146,7 +146,8 @@ func callName(stage v1alpha1.Stage) string {
 	return "finish"
 }
 
-// wokenSince is when the first wake-up of the step was sent, or zero.
+// wokenSince is the time from which submit-timeout counts for the step
+// (callqueue.WokenSince); zero for another step, and while the call waits in the queue.
 func wokenSince(in Input, name v1alpha1.OrderStepName) time.Time {
 	if s := in.ChangeWorkload.Status.OrderStep; s == nil || s.Name != name {
 		return time.Time{}

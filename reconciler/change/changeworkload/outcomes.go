@@ -205,10 +205,10 @@ func (t *PodOutcomes) failure() string {
 func (t *PodOutcomes) summary() string {
 	text := fmt.Sprintf("%d pods passed, %d are being checked, %d are not in a batch yet", len(t.Passed), len(t.Checking), len(t.Preparing))
 	if t.PassedUnjudged > 0 {
-		text += fmt.Sprintf("; %d of them passed unjudged", t.PassedUnjudged)
+		text += fmt.Sprintf("; %d of the passed pods are unjudged", t.PassedUnjudged)
 	}
 	if t.HeldUnjudged > 0 {
-		text += fmt.Sprintf("; %d are unjudged and wait for a late verdict or a person", t.HeldUnjudged)
+		text += fmt.Sprintf("; %d of the pods being checked are unjudged and wait for a late verdict or a person", t.HeldUnjudged)
 		if len(t.HeldBy) > 0 {
 			text += " (" + t.HeldBy.String() + ")"
 		}

@@ -154,11 +154,12 @@ func untilJudgedDetail(in Input) string {
 	return detail
 }
 
-// notUntilJudgedDetail says why a release that is to be judged before it gets traffic has traffic.
-const notUntilJudgedDetail = "annotation " + v1alpha1.JudgeBeforeTrafficAnnotation + " is true, but the traffic is not held: " +
-	"when the template was changed, no Revision was Ready, or the latest one was not Ready any more, " +
-	"spec.traffic had no share for the latest Revision, the annotation was not set, a rollback was requested, " +
-	"a suspension was bypassed, or the webhook was unreachable or could not read the namespace"
+// notUntilJudgedDetail lists why a release that is to be judged before it gets traffic may have traffic.
+// The cause is not stored.
+const notUntilJudgedDetail = "annotation " + v1alpha1.JudgeBeforeTrafficAnnotation + " is true, but the traffic is not held. " +
+	"When the template was changed, one of these was the cause: (1) no Revision was Ready; (2) the latest Revision was not Ready; " +
+	"(3) spec.traffic gave no share to the latest Revision; (4) the annotation was not set yet; " +
+	"(5) the update was a rollback or bypassed a suspension; (6) the webhook did not answer or could not read the namespace"
 
 // trafficConsequence says where the traffic of a failed Revision is.
 func trafficConsequence(in Input) string {
