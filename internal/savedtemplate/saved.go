@@ -92,7 +92,7 @@ func Name(workloadName, version string) string {
 func Selector(uid types.UID) labels.Selector { return labels.SelectorFromSet(labelsOf(uid)) }
 
 // SelectorMatches reports whether a workload's own selector matches its saved templates. Only a
-// selector that consists of exclusions can match them.
+// selector that has nothing but NotIn and DoesNotExist can match them.
 func SelectorMatches(selector *metav1.LabelSelector, uid types.UID) bool {
 	s, err := metav1.LabelSelectorAsSelector(selector)
 	return err == nil && s.Matches(labels.Set(labelsOf(uid)))

@@ -78,10 +78,11 @@ type Decision struct {
 	Deadline time.Time
 }
 
-// Decide derives the state from the facts, and not from the earlier state, with one
-// exception: a batch that ended unjudged stays ended until a verdict comes, even if
-// the configuration changes. A batch that a person ended continues when the person
-// removes the result.
+// Decide derives the state from the facts, and not from the earlier state, with two
+// exceptions: a batch that ended unjudged stays ended until a verdict comes, even if
+// the configuration changes, and a held batch stays held until the server accepts its
+// call (keepHold). A batch that a person ended continues when the person removes the
+// result.
 func Decide(in Input) Decision {
 	d := decideServer(in)
 	if len(in.ChangePod.Spec.Judges) > 0 {

@@ -61,7 +61,7 @@ func switchEffect(t v1alpha1.ConfigType, s settings.Settings) string {
 	case v1alpha1.ConfigBlocking:
 		is, on, off = s.Blocking, "a failed check suspends the workload", "a failed check suspends nothing"
 	case v1alpha1.ConfigShadow:
-		is, on, off = s.Shadow, "guards of releases decide, count and report, but deny and hold nothing", "guards deny and hold"
+		is, on, off = s.Shadow, "guards of releases decide, count and report, but deny and hold nothing", "releases are denied and held as the other settings say"
 	case v1alpha1.ConfigBatch:
 		is, on, off = s.BatchPercent > 0, fmt.Sprintf("pods are judged in batches of %d%% of the replicas", s.BatchPercent),
 			"each pod is judged on its own"

@@ -52,7 +52,7 @@ func TestTheOldestSettingOfATypeTakesEffectIfItIsValid(t *testing.T) {
 		},
 		"shadow that is off": {
 			object: object("a", 1, spec{Type: "shadow"}),
-			want:   applied("off: guards deny and hold"),
+			want:   applied("off: releases are denied and held as the other settings say"),
 		},
 		"batches that are on": {
 			object: object("a", 1, spec{Type: "isBranch", Content: "10", Enable: true}),

@@ -26,7 +26,8 @@ import (
 
 const (
 	queueName = "replay"
-	// workers send one event at a time each. A Broker in memory answers after the function did.
+	// workers is how many events are sent at a time. The in-memory Broker of Knative
+	// answers only when the function has answered, so a send may take long.
 	workers = 2
 )
 

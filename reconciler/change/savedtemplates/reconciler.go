@@ -81,7 +81,9 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 		err = r.deleteFailed(ctx, c, w)
 	case Skip:
 		controller.GetEventRecorder(ctx).Eventf(c, corev1.EventTypeWarning, v1alpha1.ReasonSavedTemplatesSelected,
-			"the selector of %s %s has only exclusions and matches label %s: its template is not saved for rollbacks",
+			"the selector of %s %s has only NotIn and DoesNotExist, so it would select the ControllerRevisions in which templates are saved "+
+				"(label %s): its template is not saved, and a rollback to it is possible only while pods of it are Ready; "+
+				"create the workload again with a label in matchLabels",
 			w.Kind.Kind, w.Name, savedtemplate.WorkloadUIDLabel)
 	case Wait:
 		return controller.NewRequeueAfter(baselineRetry)

@@ -257,6 +257,6 @@ func (r *Reconciler) create(ctx context.Context, w *workload.Workload, release v
 		return fmt.Errorf("create ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err)
 	}
 	created()
-	logging.FromContext(ctx).Infow("release started", "changeWorkload", c.Name, "attempt", release.Attempt)
+	logging.FromContext(ctx).Infow("created the ChangeWorkload of a release", "changeWorkload", c.Name, "attempt", release.Attempt, "baseline", release.IsBaseline())
 	return nil
 }
