@@ -25,7 +25,7 @@ const (
 )
 
 // callers serves only clients that know the path of a webhook: the API server, replicas
-// that forward its requests, and the probes of the controller of budgets. Other clients get
+// that forward its requests, and the controller that probes budgets. Other clients get
 // 403 before the body of their request is read.
 type callers struct {
 	// secret returns the Secret with the certificate.
@@ -53,7 +53,7 @@ func (c *callers) handler(next http.Handler) http.Handler {
 		if !c.accepts(r.URL.Path) {
 			c.rejected.Add(r.Context(), 1)
 			w.Header().Set("Connection", "close")
-			http.Error(w, "only the API server may call webhooks: the path has no valid secret", http.StatusForbidden)
+			http.Error(w, "the path of the request has no valid secret: only clients that read it from the webhook configuration may call", http.StatusForbidden)
 			return
 		}
 		connlimit.Authenticated(r.Context())

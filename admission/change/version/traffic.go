@@ -25,7 +25,8 @@ type TrafficInput struct {
 	Released bool
 	// ByController: our controller made the update.
 	ByController bool
-	// Hold is the hold of the old object if it is one until the release is judged, or nil.
+	// Hold is the hold of the old object if it is of the kind that ends when the release is judged
+	// (IsUntilJudged); otherwise nil.
 	Hold *v1alpha1.Hold
 	// Added is the hold in the request: that of the old object, the one that the first call of the API
 	// server added before it repeats the call, or that of a manifest which was saved during a hold.
@@ -42,7 +43,8 @@ const (
 	TrafficUnchanged = "Unchanged"
 	// TrafficPinned: the new Revision gets no traffic until it is judged.
 	TrafficPinned = "Pinned"
-	// TrafficKept: the hold stays. If the update has the split that the hold replaced, it is replaced again.
+	// TrafficKept: the hold stays. If the update sets spec.traffic back to its value before the hold,
+	// the value of the hold is written again.
 	TrafficKept = "Kept"
 	// TrafficRestored: the hold ends.
 	TrafficRestored = "Restored"
@@ -61,8 +63,9 @@ type TrafficDecision struct {
 //
 // A release during a hold continues it, because neither of the two new Revisions is judged. A rollback
 // by our controller begins none: its version has succeeded, and the latest Revision that is Ready is
-// the one it replaces. Without a release only the split that the hold replaced is replaced again: a
-// GitOps tool writes it at each sync. Another split is that of a person, and stays.
+// the one it replaces. An update without a release that sets spec.traffic back to its value before the
+// hold is changed to the value of the hold: a GitOps tool writes it at each sync. Any other value is
+// that of a person, and stays.
 func DecideTraffic(in TrafficInput) TrafficDecision {
 	switch {
 	case in.Released && in.JudgeBeforeTraffic && (in.Hold != nil || !in.ByController):

@@ -3,7 +3,8 @@
 // requests that do not fit. Package internal/budget decides; package
 // internal/groupcommit shares one write among concurrent requests.
 //
-// It writes the charge before it answers. A charge is keyed by pod and operation, so
-// that a repeated request costs once. It is refunded if the request is denied later
-// or the API server no longer waits for the answer.
+// It writes the charge before it answers. A charge is keyed by the pod and by whether the
+// request deletes it, so that a repeated request, or an eviction after a deletion, costs
+// once. It is refunded if the request is denied later, also because no answer came in time
+// and failurePolicy is Fail.
 package budget

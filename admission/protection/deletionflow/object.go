@@ -51,7 +51,7 @@ func (o Object) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) ad
 	closed := after.Annotations[v1alpha1.ClosedAnnotation]
 	if closed != "" && closed != before.Annotations[v1alpha1.ClosedAnnotation] && !ptr.Deref(req.DryRun, false) {
 		o.Recorder.Eventf(after, corev1.EventTypeNormal, v1alpha1.ReasonClosedManually,
-			"%s closed the breaker: deletions until %s do not count anymore", req.UserInfo.Username, closed)
+			"%s asked to close the breaker: deletions until %s do not count", req.UserInfo.Username, closed)
 	}
 	return admission.Allow(admission.DecisionAdmitted)
 }

@@ -28,11 +28,11 @@ func TestAFlowControlIsValidatedBeforeItIsStored(t *testing.T) {
 	}{
 		"a valid flow control":        {nil, newFlow("cluster", 1, nil), false, "", ""},
 		"an invalid rule":             {nil, newFlow("cluster", -1, nil), false, "spec.limitRules[0].limit", ""},
-		"closed manually":             {newFlow("cluster", 1, nil), newFlow("cluster", 1, closed(-1)), false, "", "ann closed the breaker"},
+		"closed manually":             {newFlow("cluster", 1, nil), newFlow("cluster", 1, closed(-1)), false, "", "ann asked to close the breaker"},
 		"closed in a dry run":         {newFlow("cluster", 1, nil), newFlow("cluster", 1, closed(-1)), true, "", ""},
 		"closed before":               {newFlow("cluster", 1, closed(-1)), newFlow("cluster", 2, closed(-1)), false, "", ""},
-		"created with the annotation": {nil, newFlow("cluster", 1, closed(-1)), false, "", "ann closed the breaker"},
-		"a clock slightly ahead":      {newFlow("cluster", 1, nil), newFlow("cluster", 1, closed(9)), false, "", "ann closed the breaker"},
+		"created with the annotation": {nil, newFlow("cluster", 1, closed(-1)), false, "", "ann asked to close the breaker"},
+		"a clock slightly ahead":      {newFlow("cluster", 1, nil), newFlow("cluster", 1, closed(9)), false, "", "ann asked to close the breaker"},
 		"a time in the future":        {newFlow("cluster", 1, nil), newFlow("cluster", 1, closed(3600)), false, "is in the future", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

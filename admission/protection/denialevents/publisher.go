@@ -1,6 +1,7 @@
 // Package denialevents publishes denials as CloudEvent deletion.denied. To bound the
-// number of events, each replica sends only the first denial of a guard in a period of
-// events.DenialPeriod, and all replicas use the same id for it. The metric
+// number of events, each replica sends only the first denial by an object (a budget, a
+// flow control or a protected object) in a period of events.DenialPeriod, and all
+// replicas use the same id for it. The metric
 // breakwater_admission_requests_total counts every denial. Kubernetes Events do not show
 // all: repeated ones are merged, many at once are dropped, and a budget records one only
 // for a request that does not fit into it.
@@ -25,7 +26,7 @@ type Publisher struct {
 
 	mu     sync.Mutex
 	period int64
-	// published are the guards with an event in the period.
+	// published are the UIDs of the denying objects with an event in the period.
 	published map[types.UID]bool
 }
 
@@ -34,7 +35,7 @@ func New(sender events.Sender, c clock.PassiveClock) *Publisher {
 	return &Publisher{sender: sender, clock: c}
 }
 
-// Publish sends an event unless one was sent for this guard in the current period. It
+// Publish sends an event unless one was sent for d.DeniedBy in the current period. It
 // sets PeriodUnix.
 func (p *Publisher) Publish(ctx context.Context, d events.DeletionDenied) {
 	if p != nil && p.first(&d) {
