@@ -9,7 +9,7 @@ func permission() []Group {
 			{Name: "breakwater_permission_sets_revoked_total", Unit: "permission sets",
 				Help: "Permission sets that were revoked after their pod had ended."},
 			{Name: "breakwater_permission_sets_leaked_total", Unit: "permission sets", Labels: text("reason"),
-				Help: "Permission sets that were not revoked when the finalizer of their pod was removed; for the reasons `unreachable`, `lost` and `renamed`, 1 per pod."},
+				Help: "Permission sets that were not revoked when the finalizer of their pod was removed; for the reasons `unreachable`, `lost` and `renamed` all sets of the pod, because it is not known which are granted."},
 			{Name: "breakwater_permission_uninjected_pods", Unit: "pods", Labels: text("reason"),
 				Help: "Pods that need permissions and have no init container that waits for them."},
 			{Name: "breakwater_permission_leaked_addresses", Unit: "addresses",

@@ -20,7 +20,7 @@ func protection() []Group {
 		Metrics: []Definition{
 			{Name: "breakwater_budget_charges_refunded_total", Unit: "charges",
 				Help: "Charges that were refunded because their request did not take effect."},
-			{Name: "breakwater_deletionflow_open", Labels: text("name"),
+			{Name: "breakwater_deletionflow_breaker_open", Labels: text("name"),
 				Help: "1 while the breaker of a PodDeletionFlowControl is open: further deletions are denied, or only reported in shadow mode; 0 otherwise."},
 			{Name: "breakwater_deletionflow_window_deletions", Unit: "deletions", Labels: text("name"),
 				Help: "Deletions in the longest window of a PodDeletionFlowControl."},

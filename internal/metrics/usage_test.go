@@ -154,11 +154,11 @@ func TestAnAlertWithAnUnknownMetricOrLabelIsFound(t *testing.T) {
 	for expr, want := range map[string]int{
 		`sum by (reason) (increase(breakwater_permission_sets_leaked_total[1h])) > 0`:   0,
 		`histogram_quantile(0.9, breakwater_release_check_duration_seconds_bucket) > 1`: 0,
-		`max(breakwater_invented) > 0`:                                                            1,
-		`breakwater_pods_finished_total_bucket > 0`:                                               1,
-		`sum by (why) (breakwater_rollbacks_total) > 0`:                                           1,
-		`breakwater_admission_requests_total{webhook=~"v.*",fate!="x"} > 0`:                       1,
-		`absent(breakwater_guard_unenforced) or breakwater_deletionflow_open{name="a"} offset 5m`: 0,
+		`max(breakwater_invented) > 0`:                                                                    1,
+		`breakwater_pods_finished_total_bucket > 0`:                                                       1,
+		`sum by (why) (breakwater_rollbacks_total) > 0`:                                                   1,
+		`breakwater_admission_requests_total{webhook=~"v.*",fate!="x"} > 0`:                               1,
+		`absent(breakwater_guard_unenforced) or breakwater_deletionflow_breaker_open{name="a"} offset 5m`: 0,
 	} {
 		if got := problems(expr, nil); len(got) != want {
 			t.Errorf("%s: %q, want %d problems", expr, got, want)

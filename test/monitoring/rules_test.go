@@ -86,7 +86,7 @@ var examples = map[string]example{
 	"WorkloadConfigInvalid":     {`breakwater_workload_config_invalid`, "1+0" + hours, "0+0" + hours, ""},
 	"BreakwaterGuardUnenforced": {`breakwater_guard_unenforced{reason="NoEndpoints"}`, "1+0" + hours, "0+0" + hours, `reason="NoEndpoints"`},
 	"BreakwaterGuardsUnwatched": {`breakwater_guard_unenforced{reason="NoEndpoints"}`, absent, "", ""},
-	"PodDeletionBreakerOpen":    {`breakwater_deletionflow_open{name="all"}`, "1+0" + hours, "0+0" + hours, `name="all"`},
+	"PodDeletionBreakerOpen":    {`breakwater_deletionflow_breaker_open{name="all"}`, "1+0" + hours, "0+0" + hours, `name="all"`},
 	"PodDeletionWouldBeDenied":  {`breakwater_admission_requests_total{webhook="vdeletionflow.kb.io",decision="Shadow",dry_run="false"}`, "0+1" + hours, "3+0" + hours, ""},
 	"PodDeletionClockSkewed":    {`breakwater_deletionflow_clock_skewed{pod="protection-webhook-1"}`, "1+0" + hours, "0+0" + hours, `pod="protection-webhook-1"`},
 	"PodsWithoutPermission":     {`breakwater_permission_uninjected_pods{reason="PermissionNotInjected"}`, "2+0" + hours, "0+0" + hours, `reason="PermissionNotInjected"`},

@@ -60,7 +60,7 @@ var questions = []question{
 	{"Age of the oldest batch", "max(breakwater_oldest_batch_age_seconds)", "Seconds. Above 1800: runbook BatchStuck."},
 	{"Unenforced guards", "max by (reason) (breakwater_guard_unenforced)", "0 is normal. Runbook BreakwaterGuardUnenforced."},
 	{"Denied requests", `sum by (webhook) (rate(breakwater_admission_requests_total{allowed="false",dry_run="false"}[$__rate_interval]))`, "Per second, by webhook."},
-	{"Open flow controls", "max by (name) (breakwater_deletionflow_open)", "1: deletions are denied, or only reported in shadow mode. Runbook PodDeletionBreakerOpen."},
+	{"Open breakers of flow controls", "max by (name) (breakwater_deletionflow_breaker_open)", "1: deletions are denied, or only reported in shadow mode. Runbook PodDeletionBreakerOpen."},
 	{"Pods without their permissions", "max by (reason) (breakwater_permission_uninjected_pods)", "0 is normal. Runbook PodsWithoutPermission."},
 	{"Leaked grants", "max by (provider) (breakwater_permission_centre_leaked_grants)", "0 is normal. Runbook PermissionsLeaked."},
 	{"Dead letters", "sum by (type) (rate(breakwater_dead_letters_total[$__rate_interval]))", "Per second. Runbook DeadLetters."},

@@ -20,8 +20,7 @@ import (
 type reporter struct {
 	recorder record.EventRecorder
 	sender   events.Sender
-	// revoked counts permission sets. leaked counts them too, but for leakUnreachable,
-	// leakLost and leakRenamed it counts 1 per pod.
+	// revoked and leaked count permission sets.
 	revoked, leaked metrics.Counter
 }
 
@@ -83,7 +82,11 @@ func podApplication(p *corev1.Pod) api.Application {
 }
 
 func (r *reporter) leak(ctx context.Context, p *corev1.Pod, app api.Application, reason, message string) {
-	r.leaked.Add(ctx, 1, reason)
+	sets := 1
+	if app.Set == "" {
+		sets = max(1, len(podmeta.Sets(p))) // which of them are granted is not known
+	}
+	r.leaked.Add(ctx, int64(sets), reason)
 	r.recorder.Event(p, corev1.EventTypeWarning, podmeta.ReasonPermissionLeaked, message)
 	d := podmeta.PermissionEvent(events.PermissionLeaked, p, app)
 	d.Reason, d.Message = podmeta.ReasonPermissionLeaked, message

@@ -56,6 +56,6 @@ func registerGauges(meter metric.Meter, lister listers.PodDeletionFlowControlLis
 			}
 		})
 	}
-	each("breakwater_deletionflow_open", func(f *v1alpha1.PodDeletionFlowControl) int64 { return metrics.Bool(isOpen(f)) })
+	each("breakwater_deletionflow_breaker_open", func(f *v1alpha1.PodDeletionFlowControl) int64 { return metrics.Bool(isOpen(f)) })
 	each("breakwater_deletionflow_window_deletions", func(f *v1alpha1.PodDeletionFlowControl) int64 { return f.Status.Deleted })
 }
