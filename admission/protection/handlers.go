@@ -58,12 +58,12 @@ func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *de
 		deletionflow.NamespaceWebhook: flows,
 		// A separate recorder, so that the rate limit of denials does not drop the
 		// Event that names who closed a breaker.
-		deletionflow.ObjectWebhook: deletionflow.Object{Clock: clock.RealClock{}, Recorder: newRecorder(ctx, kubeclient.Get(ctx))},
+		deletionflow.ObjectWebhook: deletionflow.ObjectHandler{Clock: clock.RealClock{}, Recorder: newRecorder(ctx, kubeclient.Get(ctx))},
 
 		budget.PodWebhook:     budgets,
 		budget.OwnerWebhook:   budgets,
 		budget.RestartWebhook: budgets,
-		budget.ObjectWebhook:  budget.Object{Namespaces: kubeclient.Get(ctx).CoreV1().Namespaces()},
+		budget.ObjectWebhook:  budget.ObjectHandler{Namespaces: kubeclient.Get(ctx).CoreV1().Namespaces()},
 	}, nil
 }
 

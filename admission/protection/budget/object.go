@@ -27,16 +27,16 @@ const ObjectWebhook = "vpodunavailablebudget.kb.io"
 // DecisionInvalid means that the budget is invalid.
 const DecisionInvalid = "Invalid"
 
-// Object denies invalid budgets. It labels the namespace of a valid budget, so that
+// ObjectHandler denies invalid budgets. It labels the namespace of a valid budget, so that
 // requests about pods of the namespace reach Guard.
-type Object struct {
+type ObjectHandler struct {
 	Namespaces corev1client.NamespaceInterface
 }
 
-var _ admission.Handler = Object{}
+var _ admission.Handler = ObjectHandler{}
 
 // Admit implements admission.Handler.
-func (o Object) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+func (o ObjectHandler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
 	b, err := decode[v1alpha1.PodUnavailableBudget](req.Object)
 	if err != nil {
 		return admission.Fail(err)

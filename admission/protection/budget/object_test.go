@@ -31,7 +31,7 @@ func TestTheFirstBudgetLabelsItsNamespace(t *testing.T) {
 		kube := kubefake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tc.namespace}})
 		req := creation(t, tc.namespace, nil)
 		req.DryRun = ptr.To(tc.dryRun)
-		if a := (Object{kube.CoreV1().Namespaces()}).Admit(t.Context(), req); !a.Response.Allowed {
+		if a := (ObjectHandler{kube.CoreV1().Namespaces()}).Admit(t.Context(), req); !a.Response.Allowed {
 			t.Fatal(a.Response.Result.Message)
 		}
 		n, err := kube.CoreV1().Namespaces().Get(t.Context(), tc.namespace, metav1.GetOptions{})
@@ -52,7 +52,7 @@ func TestAnAnnotationOfOpenKruiseWithoutEffectIsRejected(t *testing.T) {
 		req := creation(t, "ns", func(b *v1alpha1.PodUnavailableBudget) {
 			b.Annotations = map[string]string{annotation: "DELETE,EVICT"}
 		})
-		a := Object{kubefake.NewClientset().CoreV1().Namespaces()}.Admit(t.Context(), req)
+		a := ObjectHandler{kubefake.NewClientset().CoreV1().Namespaces()}.Admit(t.Context(), req)
 		if message := a.Response.Result.Message; a.Response.Allowed || !strings.Contains(message, "metadata.annotations["+annotation+"]") || !strings.Contains(message, want) {
 			t.Errorf("%s: %+v", annotation, a.Response.Result)
 		}
@@ -73,7 +73,7 @@ func TestAnInvalidSelectorIsRejectedWithItsField(t *testing.T) {
 		req := creation(t, "ns", func(b *v1alpha1.PodUnavailableBudget) {
 			b.Spec.Selector.MatchExpressions = []v1alpha1.PodSelectorRequirement{tc.expression}
 		})
-		a := Object{kubefake.NewClientset().CoreV1().Namespaces()}.Admit(t.Context(), req)
+		a := ObjectHandler{kubefake.NewClientset().CoreV1().Namespaces()}.Admit(t.Context(), req)
 		if a.Response.Allowed || a.Response.Result.Code != 422 || !strings.Contains(a.Response.Result.Message, tc.want) {
 			t.Errorf("%+v: %+v", tc.expression, a.Response.Result)
 		}
@@ -96,7 +96,7 @@ func TestOfKnativeServingOnlyAServiceCanBeTheTarget(t *testing.T) {
 		req := creation(t, "ns", func(b *v1alpha1.PodUnavailableBudget) {
 			b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: tc.apiVersion, Kind: tc.kind, Name: "web"}
 		})
-		a := Object{kube.CoreV1().Namespaces()}.Admit(t.Context(), req)
+		a := ObjectHandler{kube.CoreV1().Namespaces()}.Admit(t.Context(), req)
 		if a.Response.Allowed != tc.allowed {
 			t.Errorf("%+v: %+v", tc, a.Response.Result)
 		}

@@ -26,16 +26,16 @@ const ObjectWebhook = "vpoddeletionflowcontrol.kb.io"
 // DecisionInvalid means that the flow control is invalid.
 const DecisionInvalid = "Invalid"
 
-// Object denies invalid flow controls and records who closed a breaker.
-type Object struct {
+// ObjectHandler denies invalid flow controls and records who closed a breaker.
+type ObjectHandler struct {
 	Clock    clock.PassiveClock
 	Recorder record.EventRecorder
 }
 
-var _ admission.Handler = Object{}
+var _ admission.Handler = ObjectHandler{}
 
 // Admit implements admission.Handler.
-func (o Object) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
+func (o ObjectHandler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admission.Answer {
 	after, before := &v1alpha1.PodDeletionFlowControl{}, &v1alpha1.PodDeletionFlowControl{}
 	if err := json.Unmarshal(req.Object.Raw, after); err != nil {
 		return admission.Fail(fmt.Errorf("decode PodDeletionFlowControl: %w", err))
@@ -72,7 +72,7 @@ func invalid(name string, err *apis.FieldError) metav1.Status {
 }
 
 // validateClosedTime returns an error for a time in the future.
-func (o Object) validateClosedTime(f *v1alpha1.PodDeletionFlowControl) *apis.FieldError {
+func (o ObjectHandler) validateClosedTime(f *v1alpha1.PodDeletionFlowControl) *apis.FieldError {
 	closed := f.ClosedTime()
 	if !closed.After(o.Clock.Now().Add(2 * deletionwindow.DefaultSkew)) {
 		return nil

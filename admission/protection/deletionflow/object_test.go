@@ -42,7 +42,7 @@ func TestAFlowControlIsValidatedBeforeItIsStored(t *testing.T) {
 			if tc.before != nil {
 				req.OldObject = builder.Raw(t, tc.before)
 			}
-			answer := Object{Clock: testingclock.NewFakePassiveClock(zero), Recorder: recorder}.Admit(t.Context(), req)
+			answer := ObjectHandler{Clock: testingclock.NewFakePassiveClock(zero), Recorder: recorder}.Admit(t.Context(), req)
 			if answer.Response.Allowed != (tc.denial == "") {
 				t.Fatalf("%+v", answer.Response)
 			}
