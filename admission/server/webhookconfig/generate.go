@@ -127,8 +127,12 @@ func (r *Reconciler) owner(ctx context.Context) ([]metav1.OwnerReference, error)
 
 // reportConfigError logs that the ConfigMap is invalid and records an Event on it.
 func (r *Reconciler) reportConfigError(ctx context.Context, state workloadkinds.State) {
-	logging.FromContext(ctx).Errorw("ConfigMap "+workload.ConfigMapName+" is invalid, using its last valid state", "error", state.Err)
+	used := "its last valid state is used"
+	if state.Data == "" {
+		used = "only the built-in kinds are used"
+	}
+	logging.FromContext(ctx).Errorw("ConfigMap "+workload.ConfigMapName+" is invalid, "+used, "error", state.Err)
 	r.Recorder.Event(&corev1.ObjectReference{
 		APIVersion: "v1", Kind: "ConfigMap", Namespace: v1alpha1.SystemNamespace, Name: workload.ConfigMapName, UID: state.UID,
-	}, corev1.EventTypeWarning, v1alpha1.ReasonInvalid, "the ConfigMap is invalid, its last valid state is used: "+state.Err.Error())
+	}, corev1.EventTypeWarning, v1alpha1.ReasonInvalid, "the ConfigMap is invalid, "+used+": "+state.Err.Error())
 }

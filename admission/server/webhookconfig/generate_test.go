@@ -138,6 +138,16 @@ func TestAMistakeIsReportedOnceAndTheLastValidStateStays(t *testing.T) {
 	}
 }
 
+// A list that was never valid has no last valid state.
+func TestAMistakeInTheFirstListIsReported(t *testing.T) {
+	state := none()
+	state.Err = errors.New("kinds[0].kind: wrong")
+	_, emitted := apply(t, state, static()...)
+	if len(emitted) != 1 || emitted[0] != "Warning Invalid the ConfigMap is invalid, only the built-in kinds are used: kinds[0].kind: wrong" {
+		t.Errorf("Events: %v", emitted)
+	}
+}
+
 func TestNothingIsGeneratedWithoutTheConfigurationOfDeployments(t *testing.T) {
 	if applied, _ := apply(t, cloneSets(), certificate()); len(applied) > 0 {
 		t.Errorf("applied %v", applied)
