@@ -146,7 +146,7 @@ func (r *Reconciler) write(ctx context.Context, old, next *v1alpha1.ChangePod) e
 	} else if err != nil {
 		return err
 	}
-	logging.FromContext(ctx).Infow("The state of the batch changed", "status", next.Status.Phase, "message", next.Status.Message)
+	logging.FromContext(ctx).Infow("wrote the status of the batch", "status", next.Status.Phase, "message", next.Status.Message)
 	r.recordUnjudged(ctx, old, next)
 	releasetrace.EndBatch(ctx, old.Status.Phase, next, r.clock.Now())
 	return nil

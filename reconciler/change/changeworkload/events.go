@@ -142,10 +142,10 @@ func recordAction(ctx context.Context, w *workload.Workload, c *v1alpha1.ChangeW
 	switch {
 	case action == ActionSuspend && w.InProgress:
 		recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonSuspended,
-			"version %s failed: the rollout is stopped and further releases are denied; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
+			"suspended because of version %s: the rollout is stopped, and releases are denied except a repair and a rollback; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
 	case action == ActionSuspend:
 		recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonSuspended,
-			"version %s failed: further releases are denied; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
+			"suspended because of version %s: releases are denied except a repair and a rollback; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
 	case action == ActionHold:
 		recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonHeldUnjudged,
 			"version %s is unjudged: its rollout is held until it is judged; see ChangeWorkload %s", c.Spec.Reversion, c.Name)

@@ -93,7 +93,7 @@ func failsRecorded(v v1alpha1.InboxVerdict, c *v1alpha1.ChangePod) bool {
 // received, and removes those that were recorded. It returns when to try again.
 func (r *Reconciler) drainInbox(ctx context.Context, in Input) (time.Duration, error) {
 	c := in.ChangeWorkload
-	var keep []v1alpha1.InboxVerdict
+	var keep, dropped []v1alpha1.InboxVerdict
 	var again time.Duration
 	for _, v := range c.Status.Inbox {
 		what, batch := decideInbox(v, c, in.ChangePods, in.Now)
@@ -102,7 +102,7 @@ func (r *Reconciler) drainInbox(ctx context.Context, in Input) (time.Duration, e
 		case inboxRemove:
 			r.wakeups.Done(key)
 			if batch == nil && !forOrder(v, c) {
-				logging.FromContext(ctx).Warnw("dropped a verdict for an unknown order node", "node", v.NodeID, "stage", v.Stage)
+				dropped = append(dropped, v)
 			}
 			continue
 		case inboxWait:
@@ -121,7 +121,13 @@ func (r *Reconciler) drainInbox(ctx context.Context, in Input) (time.Duration, e
 	if len(keep) == len(c.Status.Inbox) {
 		return again, nil
 	}
-	return again, r.writeInbox(ctx, c, keep)
+	if err := r.writeInbox(ctx, c, keep); err != nil {
+		return again, err
+	}
+	for _, v := range dropped {
+		logging.FromContext(ctx).Warnw("dropped a verdict for an unknown order node", "node", v.NodeID, "stage", v.Stage)
+	}
+	return again, nil
 }
 
 func (r *Reconciler) sendVerdict(ctx context.Context, c *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, v v1alpha1.InboxVerdict) error {

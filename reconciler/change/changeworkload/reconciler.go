@@ -2,12 +2,15 @@
 // each. The states are
 //
 //	"" -> Running <-> TimeOutPreThreshold -> Success | Suspend | Failed
+//	Suspend -> Running | Success when a person overrules the fail
 //	Failed -> Running when a release that timed out makes progress
-//	Success -> Suspend when a later verdict or a person fails a pod
+//	Success -> Suspend when a later verdict or a person fails a pod, or the order fails
+//	Success -> Failed when that happens after a newer release replaced this one
+//	Success -> Running when a release that succeeded without pods has pods
 //
 // It claims finished pods into ChangePods, counts their outcomes, and suspends the
-// workload on the first fail. A release that is not the workload's current one
-// never changes the workload.
+// workload on the first fail, unless isBlockingUp is off or shadow is on. A release
+// that is not the workload's current one never changes the workload.
 package changeworkload
 
 import (

@@ -234,7 +234,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, c *v1alpha1.ChangeWork
 	case err != nil && !apierrs.IsNotFound(err):
 		return fmt.Errorf("write the finalizers of ChangeWorkload %s/%s: %w", c.Namespace, c.Name, err)
 	}
-	logging.FromContext(ctx).Warnw("the order of an earlier attempt was not closed in time and stays open at the server", "changeWorkload", c.Name)
+	logging.FromContext(ctx).Warnw("the order of an earlier attempt was not closed in time and may stay open at the server", "changeWorkload", c.Name)
 	return nil
 }
 

@@ -44,7 +44,7 @@ func (r *Reconciler) touch(ctx context.Context, w *workload.Workload, why Touch)
 	}
 	r.touched.Add(ctx, 1, w.Kind.Kind, string(why), result)
 	if !changed {
-		logging.FromContext(ctx).Warnw("the webhook did not see an update; releases of this workload are not judged",
+		logging.FromContext(ctx).Warnw("an update without a change did not make the webhook write a version: if the webhook did not see it, releases of this workload are not judged",
 			"reason", why, "next try", next)
 	}
 	return next, changed, nil

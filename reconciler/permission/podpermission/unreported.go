@@ -43,7 +43,7 @@ func (l *unreportedPods) report(ctx context.Context, centre Centre, cluster stri
 		if err := reportPod(ctx, centre, cluster, uid); err != nil {
 			return
 		}
-		logging.FromContext(ctx).Infow("reported a pod that was deleted before its permissions were revoked", "uid", uid)
+		logging.FromContext(ctx).Infow("reported a pod whose finalizer was removed before its permissions were revoked", "uid", uid)
 		l.mu.Lock()
 		l.all.Delete(uid)
 		l.mu.Unlock()
