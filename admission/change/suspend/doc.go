@@ -4,9 +4,9 @@
 // A workload is suspended because its check failed, or by a person. Updates that start
 // a release, remove the suspension or the hold, or give a failed Revision more traffic
 // are denied. A repair, once per suspension, and a rollback to a version that succeeded
-// are admitted. With isBlockingUp off nothing is denied. The matchConditions of
-// the webhook exclude scaling and other metadata, except owners and the annotation of a
-// bypass: if setting bypass is Authorized, a repair, a deletion, the addition of an owner and the
+// are admitted. With isBlockingUp off nothing is denied. The matchConditions of the webhook
+// exclude scaling and other metadata, except owners and the annotation of a bypass: if
+// setting bypass is Authorized, a repair, a deletion, the addition of an owner and the
 // removal of that annotation need the verb bypass.
 package suspend
 

@@ -1,7 +1,7 @@
 // Package affinity forwards the requests of a namespace that may charge a budget to one
-// replica of the webhook, which decides them.
+// replica of the webhook, which decides them, by flow control, too.
 //
-// A decision writes the budgets of the namespace. Writes by two replicas conflict:
+// A charge is a write of the budget. Writes by two replicas conflict:
 // without affinity nearly half of them failed. One replica can decide all waiting
 // requests with a single write.
 //

@@ -58,8 +58,8 @@ func (s store) Live(ctx context.Context, key types.NamespacedName) (*v1alpha1.Po
 func (s store) Swap(ctx context.Context, next *v1alpha1.PodUnavailableBudget) (*v1alpha1.PodUnavailableBudget, error) {
 	written, err := s.client.PodUnavailableBudgets(next.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
 	if err == nil && !hasCharges(written, next) {
-		return nil, apierrs.NewBadRequest("the API server did not store the charge, because its CRD " +
-			"podunavailablebudgets.policy.kruise.io is not Breakwater's: apply the CRDs of config/protection again")
+		return nil, apierrs.NewBadRequest("the API server did not store the charge: CRD podunavailablebudgets.policy.kruise.io " +
+			"lacks its field, and is of another version or of another program; apply the CRDs of config/protection again")
 	}
 	return written, err
 }

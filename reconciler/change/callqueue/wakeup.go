@@ -41,7 +41,7 @@ func (q *Queue) TakeDue(wakeUps *resend.Schedule, c Call, purpose resend.Purpose
 }
 
 // NoCallCauses are the possible causes of a call that was not made within submit-timeout.
-const NoCallCauses = "the Broker or function submit is unreachable, the circuit breaker is open, or ConfigMap config-altershield is invalid"
+const NoCallCauses = "it may be that the Broker or function submit is unreachable, that the circuit breaker is open, or that ConfigMap config-altershield is invalid"
 
 // WithinSubmitTimeout is the end of the message of a call that was not made.
 func WithinSubmitTimeout(timeout time.Duration, cause string) string {

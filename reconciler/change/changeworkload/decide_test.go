@@ -302,7 +302,7 @@ func TestTheMessageSaysWhyTheOrderIsNotAccepted(t *testing.T) {
 	}
 	const (
 		notAccepted = "the server did not accept the order within 2m0s (order-timeout)"
-		notCalled   = "the server was not called to open the order within 10m0s (submit-timeout): the Broker or function submit is unreachable, the circuit breaker is open, or ConfigMap config-altershield is invalid"
+		notCalled   = "the server was not called to open the order within 10m0s (submit-timeout): it may be that the Broker or function submit is unreachable, that the circuit breaker is open, or that ConfigMap config-altershield is invalid"
 	)
 	for name, tc := range map[string]struct {
 		in   Input

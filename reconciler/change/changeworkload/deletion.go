@@ -68,7 +68,7 @@ func decideDeletion(in Input, optedIn bool) Deletion {
 		if deadline := within(openingTimeout); in.Now.Before(deadline) {
 			return Deletion{Deadline: deadline}
 		}
-		return Deletion{RemoveFinalizer: true, Reason: "the order was not opened"}
+		return Deletion{RemoveFinalizer: true, Reason: "the order was not opened within " + openingTimeout.String()}
 	}
 }
 

@@ -4,8 +4,9 @@
 // The webhook writes the release (version and attempt) on the workload. Where
 // it is missing, this reconciler sends an empty update of the workload, which passes
 // admission again. It writes nothing else to the workload. It creates one ChangeWorkload
-// per version and attempt, and deletes those of earlier releases when the current one is
-// a Success.
+// per version and attempt. It deletes that of an earlier attempt of the same version, whose
+// name is the same, before that, and those of other releases when the current one is a
+// Success.
 package workload
 
 import (

@@ -78,7 +78,7 @@ func (g *guardingCheck) check(b *v1alpha1.PodUnavailableBudget) (apis.Condition,
 	if s.uid != b.UID || s.generation != b.Generation {
 		s = probeState{uid: b.UID, generation: b.Generation, condition: apis.Condition{
 			Type: v1alpha1.BudgetGuarding, Status: corev1.ConditionUnknown, Reason: v1alpha1.ReasonProbing,
-			Message: "no replica of the webhook has been probed yet",
+			Message: "no replica of the webhook has been probed since the budget changed or the controller started",
 		}}
 	}
 	if now.Before(s.next) {

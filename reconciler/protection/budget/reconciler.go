@@ -1,7 +1,8 @@
 // Package budget derives the status of PodUnavailableBudgets from watched pods and
 // owners. It keeps a charge of the webhook until its outcome is known. The webhook adds
 // charges, refunds its own, and lowers UnavailableAllowed. This controller removes
-// charges whose outcome is known, raises UnavailableAllowed, and writes everything else.
+// charges whose outcome is known, and computes everything else; only it raises
+// UnavailableAllowed.
 package budget
 
 import (

@@ -1,7 +1,7 @@
 // Package deletionflow derives the status of PodDeletionFlowControls from the deletions that
 // the webhook has counted: whether the breaker is open, why, and when deletions are allowed
 // again. It does not decide about deletions: while this controller is down, the webhook
-// continues, and only the condition is outdated.
+// continues, and only the status that this controller derives is outdated.
 //
 // It also corrects a committed time that is too far in the future.
 package deletionflow
