@@ -43,7 +43,7 @@ func change() []Group {
 				Help:   "Time that an admission request waited for the release check.",
 				Bounds: []float64{.01, .025, .05, .1, .25, .5, 1, 1.5, 2, 3, 4, 5}},
 			{Name: "breakwater_workload_config_invalid",
-				Help: "1 while the ConfigMap `config-workloads` that the webhook read is invalid and its last valid version is in force, 0 otherwise."},
+				Help: "1 while the ConfigMap `config-workloads` that the webhook read is invalid, and the webhook uses the last valid version (without one, only the built-in kinds); 0 otherwise."},
 		},
 	}, {
 		Title:      "Functions",

@@ -31,7 +31,7 @@ const (
 	DecisionShadow = "Shadow"
 	// DecisionUnsynced: the budget is not synced with its spec yet.
 	DecisionUnsynced = "Unsynced"
-	// DecisionStale: the controller has not computed budgets for too long.
+	// DecisionStale: the controller has not renewed a Lease for too long, so its numbers may be old.
 	DecisionStale = "Stale"
 	// DecisionDisruptionBudget: a PodDisruptionBudget will deny the eviction.
 	DecisionDisruptionBudget = "DisruptionBudget"
