@@ -87,7 +87,8 @@ type Action string
 const (
 	// ActionNone does not change the workload.
 	ActionNone Action = ""
-	// ActionSuspend suspends the workload and holds its rollout: a check failed.
+	// ActionSuspend suspends the workload and holds its rollout: a check failed, or is
+	// unjudged and counts as failed.
 	ActionSuspend Action = "Suspend"
 	// ActionMoveTraffic moves the traffic of further Revisions of a suspended Knative Service.
 	ActionMoveTraffic Action = "MoveTraffic"
@@ -207,7 +208,7 @@ func decideRelease(in Input) Decision {
 	pending := in.ServerConfigured && !c.Status.Order.Opened()
 	ready := in.Workload.Complete && d.Pods.allPassed(in.Workload.Replicas)
 	d.Order = decideOrder(in, ready)
-	// Without an order only a person can have given the verdicts.
+	// Without an order the verdicts are those of a person or of another judge than the server.
 	if ready && (!pending || d.Pods.allJudged()) {
 		return decideAllPassed(in, d, pending)
 	}

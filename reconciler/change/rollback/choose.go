@@ -54,7 +54,7 @@ func Choose(c Cause, o Options) (target Target, ok bool, why string) {
 	if c.Version == "" {
 		k, ok := savedtemplate.Newest(o.Saved, o.Current, o.Failed)
 		if !ok {
-			return Target{}, false, "no other version has succeeded"
+			return Target{}, false, "no other version that succeeded is saved"
 		}
 		return succeeded(k), true, ""
 	}
@@ -63,7 +63,7 @@ func Choose(c Cause, o Options) (target Target, ok bool, why string) {
 	case c.Version == o.Current:
 		return Target{}, false, "version " + c.Version + " is already the current one"
 	case !ok:
-		return Target{}, false, "version " + c.Version + " has not succeeded"
+		return Target{}, false, "version " + c.Version + " is not saved: it has not succeeded, or its template was deleted since (history-limit, a failed check)"
 	}
 	return succeeded(k), true, ""
 }
@@ -115,7 +115,7 @@ func (o Options) proven() (Target, bool, string) {
 	}
 	k, ok := savedtemplate.Newest(o.Saved, o.Current, o.Failed)
 	if !ok {
-		return Target{}, false, "no other version has pods, and none has succeeded"
+		return Target{}, false, "no other version has pods, and none that succeeded is saved"
 	}
 	return succeeded(k), true, ""
 }

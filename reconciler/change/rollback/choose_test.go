@@ -55,7 +55,7 @@ func TestTargetOfARollback(t *testing.T) {
 		"but not when a pod of the release is Ready": {
 			cause: heal, saved: map[string]int64{"b": 3}, running: []RunningVersion{runs("bad", 4, 2, 1)}, serving: true, why: "some pods of this one are Ready"},
 		"and none where no version succeeded": {
-			cause: heal, running: []RunningVersion{runs("bad", 4, 1, 0)}, why: "none has succeeded"},
+			cause: heal, running: []RunningVersion{runs("bad", 4, 1, 0)}, why: "none that succeeded is saved"},
 
 		"a failed check goes to the newest Success": {
 			cause: verdict, saved: map[string]int64{"a": 1, "b": 3}, want: "saved b"},
@@ -64,11 +64,11 @@ func TestTargetOfARollback(t *testing.T) {
 		"not to a version that failed later": {
 			cause: verdict, saved: map[string]int64{"a": 1, "b": 3}, failed: "b", want: "saved a"},
 		"not to a version that only runs": {
-			cause: verdict, running: []RunningVersion{runs("a", 1, 3, 3)}, why: "no other version has succeeded"},
+			cause: verdict, running: []RunningVersion{runs("a", 1, 3, 3)}, why: "no other version that succeeded is saved"},
 
 		"a request gets the newest":   {cause: ask(""), saved: map[string]int64{"a": 1, "b": 3}, want: "saved b"},
 		"or the requested version":    {cause: ask("a"), saved: map[string]int64{"a": 1, "b": 3}, want: "saved a"},
-		"but only one that succeeded": {cause: ask("c"), saved: map[string]int64{"a": 1}, why: "version c has not succeeded"},
+		"but only one that succeeded": {cause: ask("c"), saved: map[string]int64{"a": 1}, why: "version c is not saved: it has not succeeded, or its template was deleted since (history-limit, a failed check)"},
 		"and not the current one":     {cause: ask("bad"), saved: map[string]int64{"bad": 3}, why: "version bad is already the current one"},
 	} {
 		t.Run(name, func(t *testing.T) {

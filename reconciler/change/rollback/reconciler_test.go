@@ -203,7 +203,7 @@ func TestARollbackRequestIsExecutedAndRemoved(t *testing.T) {
 func TestAnImpossibleRollbackRequestIsRemovedWithAReason(t *testing.T) {
 	for name, tc := range map[string]struct{ request, message string }{
 		"for an earlier attempt": {`{"user":"ann","attempt":1}`, "names attempt 1"},
-		"for an unknown version": {`{"user":"ann","attempt":2,"version":"none"}`, "version none has not succeeded"},
+		"for an unknown version": {`{"user":"ann","attempt":2,"version":"none"}`, "version none is not saved: it has not succeeded"},
 		"malformed":              {`ann`, "cannot be parsed"},
 	} {
 		t.Run(name, func(t *testing.T) {
