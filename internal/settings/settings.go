@@ -58,6 +58,9 @@ type Settings struct {
 	// AutomaticRollback: a release that failed its check is rolled back.
 	// Default false.
 	AutomaticRollback bool
+	// RevisionPods are the pods that a release of a Knative Service is judged by. Default: those that
+	// start within 10m of the first batch.
+	RevisionPods RevisionPods
 	// HistoryLimit is the maximum number of saved templates per workload.
 	// Default 10.
 	HistoryLimit int
@@ -73,6 +76,15 @@ type Settings struct {
 	// Judges are the names of the judges that must answer for a batch. Default empty:
 	// every judge that is configured.
 	Judges []string
+}
+
+// RevisionPods are the first pods of a Revision of a Knative Service. The autoscaler may add pods for
+// as long as a Revision runs; pods that start later are not judged.
+type RevisionPods struct {
+	// Count is their number, or 0.
+	Count int
+	// Window is the time from the first batch until their creation, if Count is 0.
+	Window time.Duration
 }
 
 // Default returns the settings without any OpsConfigInfo.
@@ -91,6 +103,7 @@ func Default() Settings {
 		Bypass:        v1alpha1.BypassRecorded,
 
 		ReleaseTimeout:        24 * time.Hour,
+		RevisionPods:          RevisionPods{Window: 10 * time.Minute},
 		NoVerdictContradicted: v1alpha1.NoVerdictHold,
 		ReleaseCheckNoVerdict: v1alpha1.NoVerdictPass,
 	}
@@ -195,6 +208,10 @@ func apply(s *Settings, spec v1alpha1.OpsConfigInfoSpec) {
 		setDuration(&s.ReleaseTimeout, spec.Content)
 	case v1alpha1.ConfigSelfHealing:
 		setDuration(&s.HealAfter, spec.Content)
+	case v1alpha1.ConfigRevisionPods:
+		if n, d, err := v1alpha1.ParseRevisionPods(spec.Content); err == nil {
+			s.RevisionPods = RevisionPods{Count: n, Window: d}
+		}
 	case v1alpha1.ConfigHistoryLimit:
 		if n, err := v1alpha1.ParseCount(spec.Content); err == nil {
 			s.HistoryLimit = n

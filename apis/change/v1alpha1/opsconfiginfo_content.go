@@ -54,6 +54,10 @@ const (
 	// ConfigReleaseTimeout (content: a duration): how long a rollout may make no progress
 	// until its release fails. Default: 24h.
 	ConfigReleaseTimeout ConfigType = "release-timeout"
+	// ConfigRevisionPods (content: a number of pods, 1 to 100, or a duration): the pods of a Revision
+	// of a Knative Service that are judged: its first ones, or those that start within that time
+	// of the first batch. Default: 10m.
+	ConfigRevisionPods ConfigType = "revision-pods"
 	// ConfigSelfHealing (content: a duration; empty is the default): if a new pod
 	// does not run for that long and none becomes Ready, the release is rolled back to a
 	// version whose pods are all Ready or, if no other version has pods and no pod of this
@@ -136,6 +140,7 @@ var contentParsers = map[ConfigType]func(string) error{
 	ConfigSubmitTimeout: duration,
 
 	ConfigReleaseTimeout: duration,
+	ConfigRevisionPods:   func(s string) error { _, _, err := ParseRevisionPods(s); return err },
 
 	ConfigSelfHealing:       func(s string) error { _, err := ParseOptionalDuration(s, 0); return err },
 	ConfigAutomaticRollback: noContent,
@@ -228,6 +233,19 @@ func ParseCount(s string) (int, error) {
 		return 0, fmt.Errorf("%q is not a count: write a whole number from 1 to 100", s)
 	}
 	return n, nil
+}
+
+// ParseRevisionPods reads a number of pods as ParseCount does, or a duration as ParseDuration does.
+// The other value is 0.
+func ParseRevisionPods(s string) (pods int, window time.Duration, err error) {
+	if pods, err = ParseCount(s); err == nil {
+		return pods, 0, nil
+	}
+	if window, err = ParseDuration(s); err == nil {
+		return 0, window, nil
+	}
+	return 0, 0, fmt.Errorf("%q is neither a number of pods nor a duration: write a whole number from 1 to 100, such as 3, or %s to %s, such as 10m",
+		s, minDuration, maxDuration)
 }
 
 // DefaultReleaseCheck is the timeout of a release check if the content of

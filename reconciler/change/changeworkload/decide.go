@@ -32,8 +32,11 @@ type Input struct {
 	JudgeBeforeTraffic bool
 	// Lost are the lost nodes that Workload does not count.
 	Lost workload.Lost
-	// Pods are the existing pods of this version and attempt.
+	// Pods are the existing pods of this version and attempt, without Later.
 	Pods []Pod
+	// Later is the number of existing pods that are not judged, because the first pods of their
+	// Revision are.
+	Later int
 	// ChangePods are the batches of this ChangeWorkload.
 	ChangePods []*v1alpha1.ChangePod
 	// Drift are the images of the release that differ from the workload's template.
@@ -78,6 +81,7 @@ type Pod struct {
 	Lost bool
 	// ReadySince is when the pod became Ready; zero when it is not.
 	ReadySince time.Time
+	Created    time.Time
 }
 
 // Action is a change of the workload.

@@ -35,6 +35,7 @@ func podOf(p *corev1.Pod, c *v1alpha1.ChangeWorkload, kind workload.Kind) Pod {
 		},
 		Finished:   ready || wasReady,
 		ReadySince: since,
+		Created:    p.CreationTimestamp.Time,
 	}
 }
 
@@ -61,8 +62,8 @@ func workloadOf(w *workload.Workload, lost workload.Lost) Workload {
 	}
 }
 
-// withPods returns the workload of a release that has n pods. Of a Knative Service at least n
-// replicas are desired, because its autoscaler decides the number.
+// withPods returns the workload of a release of which n pods are judged. Of a Knative Service at
+// least n replicas are desired, because its autoscaler decides the number.
 func (w Workload) withPods(n int) Workload {
 	if w.ScalesToZero {
 		w.Replicas = max(w.Replicas, int32(n))

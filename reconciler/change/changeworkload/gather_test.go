@@ -35,7 +35,7 @@ func TestAPodIsFinishedIfItIsOrWasReady(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: tc.labels}}
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: tc.labels, CreationTimestamp: since}}
 			if tc.ready != "" {
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: tc.ready, LastTransitionTime: tc.since}}
 			}
@@ -45,6 +45,9 @@ func TestAPodIsFinishedIfItIsOrWasReady(t *testing.T) {
 			}
 			if want := tc.ready == corev1.ConditionTrue; want && !got.ReadySince.Equal(tc.since.Time) || !want && !got.ReadySince.IsZero() {
 				t.Errorf("Ready since %s", got.ReadySince)
+			}
+			if !got.Created.Equal(since.Time) {
+				t.Errorf("created at %s", got.Created)
 			}
 		})
 	}

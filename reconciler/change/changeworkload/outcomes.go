@@ -21,6 +21,8 @@ type PodOutcomes struct {
 	Passed []v1alpha1.PodSummary
 	// Failed are pods that count as failed, deleted ones included.
 	Failed []v1alpha1.PodSummary
+	// Later is how many other pods exist that are not judged.
+	Later int
 	// PassedUnjudged is how many of Passed are unjudged.
 	PassedUnjudged int
 	// HeldUnjudged is how many of Checking are unjudged.
@@ -42,7 +44,7 @@ type PodOutcomes struct {
 // its ChangePod or the verdict was deleted, until a person passes that pod. An
 // unjudged pod follows the no-verdict policy.
 func podOutcomes(in Input) PodOutcomes {
-	var t PodOutcomes
+	t := PodOutcomes{Later: in.Later}
 	failed := map[types.UID]v1alpha1.PodSummary{}
 	for _, f := range in.ChangeWorkload.Status.DefenseCheckFailPods {
 		if !f.Unjudged() {
@@ -204,6 +206,9 @@ func (t *PodOutcomes) failure() string {
 
 func (t *PodOutcomes) summary() string {
 	text := fmt.Sprintf("%d pods passed, %d are being checked, %d are not in a batch yet", len(t.Passed), len(t.Checking), len(t.Preparing))
+	if t.Later > 0 {
+		text += fmt.Sprintf("; %d later ones are not judged (revision-pods)", t.Later)
+	}
 	if t.PassedUnjudged > 0 {
 		text += fmt.Sprintf("; %d of the passed pods are unjudged", t.PassedUnjudged)
 	}

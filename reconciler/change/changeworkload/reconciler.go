@@ -213,11 +213,14 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	if step := c.Status.OrderStep; step != nil {
 		woken = callqueue.WokenSince(r.wakeups, callID(c, step.Name), s.SubmitTimeout)
 	}
-	return Input{
+	in := Input{
 		Now: now, StepWokenSince: woken, DecidingSince: r.decidingSince.Get(now), Settings: s, ServerConfigured: r.serverConfigured(),
-		ChangeWorkload: c, Workload: workloadOf(w, lost).withPods(len(own)), Lost: lost, Revisions: revisions, JudgeBeforeTraffic: judgesBeforeTraffic(w, ns), Pods: own, ChangePods: changePods,
+		ChangeWorkload: c, Workload: workloadOf(w, lost), Lost: lost, Revisions: revisions, JudgeBeforeTraffic: judgesBeforeTraffic(w, ns), Pods: own, ChangePods: changePods,
 		Drift: driftOf(&w.Template.Spec, sets, pods), Accepted: r.acceptedAnnouncements(c),
-	}, w, nil
+	}
+	in.Pods, in.Later = splitLater(in)
+	in.Workload = in.Workload.withPods(len(in.Pods))
+	return in, w, nil
 }
 
 // podsMatter reports whether events of pods can change the status of their release.

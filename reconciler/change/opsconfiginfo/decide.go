@@ -109,6 +109,11 @@ func valueEffect(t v1alpha1.ConfigType, s settings.Settings) string {
 		return s.SubmitTimeout.String()
 	case v1alpha1.ConfigReleaseTimeout:
 		return s.ReleaseTimeout.String()
+	case v1alpha1.ConfigRevisionPods:
+		if n := s.RevisionPods.Count; n > 0 {
+			return fmt.Sprintf("the first %d pods of a Revision are judged", n)
+		}
+		return fmt.Sprintf("the pods of a Revision that start within %s of its first batch are judged", s.RevisionPods.Window)
 	case v1alpha1.ConfigHistoryLimit:
 		return fmt.Sprintf("at most %d saved templates per workload", s.HistoryLimit)
 	case v1alpha1.ConfigReleaseCheckNoVerdict:

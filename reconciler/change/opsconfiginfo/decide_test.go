@@ -122,6 +122,14 @@ func TestTheOldestSettingOfATypeTakesEffectIfItIsValid(t *testing.T) {
 			object: object("a", 1, spec{Type: "history-limit", Content: "3"}),
 			want:   applied("not enabled: the default applies, at most 10 saved templates per workload"),
 		},
+		"a number of pods of a Revision": {
+			object: object("a", 1, spec{Type: "revision-pods", Content: "3", Enable: true}),
+			want:   applied("the first 3 pods of a Revision are judged"),
+		},
+		"the pods of a Revision that are not enabled": {
+			object: object("a", 1, spec{Type: "revision-pods", Content: "3"}),
+			want:   applied("not enabled: the default applies, the pods of a Revision that start within 10m0s of its first batch are judged"),
+		},
 		"an unknown type is invalid": {
 			object: object("a", 1, spec{Type: "isBlokingUp", Enable: true}),
 			want: Decision{Reason: "Invalid", Message: "unknown type \"isBlokingUp\": spec.type: " +

@@ -1,0 +1,90 @@
+package changeworkload
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/settings"
+)
+
+// firstPodsOf are the pods that the verdict of a Revision depends on: those in its batches.
+type firstPodsOf struct {
+	count int
+	// since is the creation of the first batch, or zero.
+	since time.Time
+}
+
+// enough reports whether a further pod of the Revision is not judged. It never is without a pod in
+// a batch.
+func (f firstPodsOf) enough(limit settings.RevisionPods, created time.Time) bool {
+	if limit.Count > 0 {
+		return f.count >= limit.Count
+	}
+	return !f.since.IsZero() && created.After(f.since.Add(limit.Window))
+}
+
+// splitLater returns the pods of a release that are judged, and the number of the others: the
+// autoscaler of a Knative Service started them after the first pods of their Revision
+// (revision-pods). Otherwise each pod that the autoscaler adds would extend the release.
+func splitLater(in Input) (judged []Pod, later int) {
+	if !in.Workload.ScalesToZero {
+		return in.Pods, 0
+	}
+	claimed, first := map[types.UID]bool{}, map[string]firstPodsOf{}
+	for _, c := range in.ChangePods {
+		for i := range c.Spec.PodInfos {
+			p := &c.Spec.PodInfos[i]
+			claimed[p.UID] = true
+			if passedUnjudged(in, c, p.Pod) {
+				continue // a further pod is judged instead
+			}
+			of := first[generatedFrom(p.Pod)]
+			of.count++
+			of.since = earliest(of.since, c.CreationTimestamp.Time)
+			first[generatedFrom(p.Pod)] = of
+		}
+	}
+	isLater := map[types.UID]bool{}
+	for _, p := range byReadiness(in.Pods) {
+		if claimed[p.UID] {
+			continue
+		}
+		of := first[generatedFrom(p.Pod)]
+		isLater[p.UID] = of.enough(in.Settings.RevisionPods, p.Created)
+		of.count++
+		first[generatedFrom(p.Pod)] = of
+	}
+	judged = slices.DeleteFunc(slices.Clone(in.Pods), func(p Pod) bool { return isLater[p.UID] })
+	return judged, len(in.Pods) - len(judged)
+}
+
+// passedUnjudged reports whether a pod counts as passed without a verdict.
+func passedUnjudged(in Input, c *v1alpha1.ChangePod, pod string) bool {
+	outcome, _ := c.OutcomeOf(pod)
+	return outcome == v1alpha1.OutcomeNoVerdict && noVerdictPolicy(in, c) == v1alpha1.NoVerdictPass
+}
+
+// byReadiness returns the finished pods by the time at which they became Ready, then the others.
+func byReadiness(pods []Pod) []Pod {
+	rank := func(p Pod) int {
+		if p.Finished {
+			return 0
+		}
+		return 1
+	}
+	return slices.SortedFunc(slices.Values(pods), func(a, b Pod) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.ReadySince.Compare(b.ReadySince), a.Created.Compare(b.Created), cmp.Compare(a.Pod, b.Pod))
+	})
+}
+
+// randomSuffix is the length of what a ReplicaSet appends to the names of its pods.
+const randomSuffix = 5
+
+// generatedFrom returns the name of a pod without its random suffix. It tells the Revisions of a
+// release apart, also for a pod that was deleted: it has the name of the Revision or, if that is
+// long, a hash of it.
+func generatedFrom(pod string) string { return pod[:max(0, len(pod)-randomSuffix)] }
