@@ -201,3 +201,34 @@ func TestAWrongValueOfJudgeBeforeTrafficIsDenied(t *testing.T) {
 		}
 	}
 }
+
+// A person has suspended the Service: no Revision has failed.
+func TestARepairOfAFrozenKnativeServiceIsJudgedBeforeItGetsTraffic(t *testing.T) {
+	t.Parallel()
+	w := createJudgedBeforeTraffic(t)
+	good := w.revisionOf(t, 1)
+	w.freezeAndRepair(t, 2)
+	w.checkTraffic(t, good)
+	w.rollOut(t, 1)
+	w.awaitCondition(t, v1alpha1.WorkloadHeld, v1alpha1.ReasonTrafficUntilJudged, "its share is at Revision "+good)
+	w.mustPatch(t, toLatest)
+	w.checkTraffic(t, good)
+	w.writeFacts(t, 2, map[string]any{"judges": verdictOfMetrics("pass")})
+	w.awaitTraffic(t)
+	w.checkKnativeRelease(t, 2)
+
+	good = w.revisionOf(t, 2)
+	w.freezeAndRepair(t, 3)
+	w.rollOut(t, 1)
+	w.checkTraffic(t, good)
+	w.writeFacts(t, 3, map[string]any{"judges": verdictOfMetrics("fail")})
+	w.awaitCondition(t, v1alpha1.WorkloadHeld, v1alpha1.ReasonSuspended, "the traffic of the failed Revision is at Revision "+good)
+	w.checkTraffic(t, good)
+}
+
+// freezeAndRepair suspends the Service, as a person does, and releases a repair, which is the attempt.
+func (w target) freezeAndRepair(t *testing.T, attempt int64) {
+	t.Helper()
+	w.mustPatch(t, fmt.Sprintf(`{"metadata":{"labels":{%q:"%d"}}}`, v1alpha1.SuspendLabel, attempt))
+	w.mustPatch(t, repairOf(fmt.Sprintf("v%d", attempt)))
+}

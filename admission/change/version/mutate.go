@@ -31,7 +31,7 @@ func mutate(c admission.Change, decision Decision, suspension suspend.Decision, 
 	case c.Old == nil:
 		resetForCreation(&m, c)
 	case suspension.Bypass():
-		if err := recordBypass(&m, c, release, suspension, now.Now()); err != nil {
+		if err := recordBypass(&m, c, release, suspension, traffic, now.Now()); err != nil {
 			return admission.Mutation{}, err
 		}
 	default:
@@ -87,13 +87,20 @@ func resetForCreation(m *admission.Mutation, c admission.Change) {
 // recordBypass records the user of a bypass and resumes the rollout. The suspend label
 // stays until this release succeeds, even if the update removes it (`kubectl replace`,
 // for instance).
-func recordBypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release, suspension suspend.Decision, now time.Time) error {
+//
+// If no Revision of a Knative Service has failed, a release is judged before it gets traffic also if
+// a person has suspended the Service.
+func recordBypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release, suspension suspend.Decision, decided TrafficDecision, now time.Time) error {
 	kind := v1alpha1.BypassRollback
 	if suspension.Answer == suspend.Repair {
 		kind = v1alpha1.BypassRepair
 	}
 	suspended := c.Old.Labels[v1alpha1.SuspendLabel]
 	traffic, ops := keepTraffic(c)
+	untilJudged := decided.Outcome == TrafficPinned && !hasFailed(c, traffic)
+	if untilJudged {
+		traffic, ops = nil, nil
+	}
 	m.Traffic = ops
 	bypass, err := json.Marshal(v1alpha1.Bypass{
 		Kind: kind, User: c.User.Username, Suspend: suspended, Attempt: to.Attempt, Time: admissionTime(c, now),
@@ -105,7 +112,17 @@ func recordBypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release
 	m.SetAnnotation(v1alpha1.BypassAnnotation, string(bypass))
 	m.SetLabel(v1alpha1.SuspendLabel, suspended)
 	resume(m, c, c.Old.Annotations)
+	if untilJudged {
+		return holdTraffic(m, c, to, decided)
+	}
 	return nil
+}
+
+// hasFailed reports whether a suspended Knative Service has a Revision that failed its check: the one
+// that is Ready may be that. kept is the traffic that the suspension keeps.
+func hasFailed(c admission.Change, kept *v1alpha1.HeldTraffic) bool {
+	hold := v1alpha1.HoldOf(c.Old.Annotations)
+	return !hold.IsUntilJudged() && (kept != nil || hold != nil && !hold.KeepsUnsuspended())
 }
 
 // keepTraffic keeps the traffic of a suspended Knative Service at the good Revision until the repair

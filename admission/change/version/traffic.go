@@ -15,7 +15,7 @@ import (
 )
 
 // TrafficInput is everything that the traffic of a Knative Service depends on when an update is
-// admitted that neither creates the Service nor bypasses a suspension.
+// admitted that does not create the Service, and no Revision has failed its check.
 type TrafficInput struct {
 	// Service is the name of the Service.
 	Service string

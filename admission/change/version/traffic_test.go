@@ -282,3 +282,47 @@ func TestOtherKindsHaveNoTraffic(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A freeze is a suspension by a person: no Revision has failed.
+func TestARepairOfAFrozenServiceIsJudgedBeforeItGetsTraffic(t *testing.T) {
+	const (
+		untilJudged = `{"attempt":1,"untilJudged":true,"traffic":{"to":"a","former":` + latest + `}}`
+		fail        = `{"attempt":1,"traffic":{"failed":["b"],"to":"a","former":` + latest + `}}`
+	)
+	for name, tc := range map[string]struct {
+		setting, hold, before string
+		want                  string // spec.traffic
+		heldUntilJudged       bool
+		byBypass              bool // the bypass has the traffic
+	}{
+		"frozen":                    {"true", "", latest, pinned, true, false},
+		"frozen, with parts":        {"true", "", canary, canaryPins, true, false},
+		"frozen, split by names":    {"true", "", named, named, false, false},
+		"frozen, the setting off":   {"false", "", latest, latest, false, false},
+		"frozen while it is judged": {"true", untilJudged, pinned, pinned, true, false},
+		"failed, without a record":  {"true", `{"attempt":1}`, latest, latest, false, false},
+		"unjudged":                  {"true", `{"attempt":1,"unjudged":true}`, latest, pinned, true, false},
+		"failed":                    {"true", fail, `[{"percent":100,"revisionName":"a"}]`, `[{"percent":100,"revisionName":"a"}]`, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := ready(withSplit(t, defaulted(service("a:1", nil)), tc.before), "a")
+			before.SetLabels(map[string]string{v1alpha1.SuspendLabel: "1"})
+			annotations := map[string]string{v1alpha1.JudgeBeforeTrafficAnnotation: tc.setting, v1alpha1.AttemptAnnotation: "1", v1alpha1.VersionKey: "v"}
+			if tc.hold != "" {
+				annotations[v1alpha1.HoldAnnotation] = tc.hold
+			}
+			before.SetAnnotations(annotations)
+			after := before.DeepCopy()
+			_ = unstructured.SetNestedMap(after.Object, service("a:2", nil).Object["spec"].(map[string]any)["template"].(map[string]any), "spec", "template")
+			after.SetLabels(map[string]string{v1alpha1.SuspendLabel: "1", v1alpha1.IgnoredSuspendLabel: "true"})
+			got := admitKnative(t, before, after, alice)
+			bypass, hold := v1alpha1.BypassOf(got.GetAnnotations()), v1alpha1.HoldOf(got.GetAnnotations())
+			if s := splitOf(t, got); s != tc.want || bypass == nil || hold.IsUntilJudged() != tc.heldUntilJudged || (bypass.Traffic != nil) != tc.byBypass {
+				t.Fatalf("traffic %s, want %s; %v", s, tc.want, got.GetAnnotations())
+			}
+			if tc.heldUntilJudged && (hold.Attempt != bypass.Attempt || hold.Traffic.To != "a") {
+				t.Errorf("held %+v", hold)
+			}
+		})
+	}
+}
