@@ -14,7 +14,7 @@ NODES ?= 10
 help: ## List the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-17s %s\n", $$1, $$2}'
 
-demo: up ## Show releases, the judge, protection and permissions on the embedded cluster; CHAPTER=protection shows one part.
+demo: up ## Show releases, Knative Services, the judge, protection and permissions on the embedded cluster; CHAPTER=protection shows one part.
 	@$(CLUSTER) exec -- go run ./test/demo -chapter "$(CHAPTER)" -record "$(CAST)"
 
 up: cluster modules ## Start the embedded cluster and install Breakwater on it.

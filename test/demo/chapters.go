@@ -22,6 +22,9 @@ func allChapters() []chapter {
 			"kubectl -n " + demo + " get changeworkloads -o yaml",
 			"kubectl -n " + demo + " get events --sort-by=.lastTimestamp",
 		}},
+		{"knative", (*steps).knativeServices, []string{
+			"kubectl -n " + services + " get ksvc,revisions,changeworkloads",
+		}},
 		{"judge", (*steps).judgeMetrics, nil},
 		{"protection", (*steps).protection, nil},
 		{"permissions", (*steps).permissions, []string{

@@ -12,7 +12,7 @@ func TestAChapterIsSelectedByItsName(t *testing.T) {
 		}
 	}
 	_, err := selectChapters("drain")
-	if err == nil || !strings.Contains(err.Error(), "releases, judge, protection, permissions") {
+	if err == nil || !strings.Contains(err.Error(), "releases, knative, judge, protection, permissions") {
 		t.Errorf("the error does not name the chapters: %v", err)
 	}
 }

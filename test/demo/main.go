@@ -1,5 +1,5 @@
-// Command demo shows a judged release, protected pods and a pod that waits for its
-// permissions, on a cluster with Breakwater, as `make demo` starts it. It prints every
+// Command demo shows judged releases of a Deployment and of a Knative Service, protected pods and a
+// pod that waits for its permissions, on a cluster with Breakwater, as `make demo` starts it. It prints every
 // command and its output. It exits with 0 only if every step had the expected
 // result. Run it from the top of the repository.
 //

@@ -11,16 +11,21 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 )
 
-// releases shows a good release, a bad one and its repair, judged by a server. It removes
-// the configuration of the server at the end.
-func (s *steps) releases(ctx context.Context) (err error) {
+// releases shows a good release, a bad one and its repair, judged by a server.
+func (s *steps) releases(ctx context.Context) error {
+	return s.withServer(ctx, s.showInstallation, s.installServer, s.createNamespace, s.goodRelease, s.badRelease, s.denial, s.repair, s.scaleToZero)
+}
+
+// withServer runs steps one after the other, of which one configures the server. It removes the
+// configuration at the end.
+func (s *steps) withServer(ctx context.Context, steps ...func(context.Context) error) (err error) {
 	defer func() {
 		// Remove the configuration even if the context has ended.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 		defer cancel()
 		err = errors.Join(err, judge.Unconfigure(last, s.kube))
 	}()
-	return inOrder(ctx, s.showInstallation, s.installServer, s.createNamespace, s.goodRelease, s.badRelease, s.denial, s.repair, s.scaleToZero)
+	return inOrder(ctx, steps...)
 }
 
 func (s *steps) goodRelease(ctx context.Context) error {
@@ -30,11 +35,11 @@ func (s *steps) goodRelease(ctx context.Context) error {
 	}
 	s.explain("Each Ready pod gets a ChangePod, and the server judges it. The first event starts the\n" +
 		"functions from zero.")
-	release, err := s.release(ctx)
+	release, err := s.release(ctx, demo, "deployment")
 	if err != nil {
 		return err
 	}
-	if err := s.await(ctx, release, "condition=Succeeded"); err != nil {
+	if err := s.await(ctx, demo, release, "condition=Succeeded"); err != nil {
 		return err
 	}
 	return s.all(ctx,
@@ -59,11 +64,11 @@ func (s *steps) badRelease(ctx context.Context) error {
 	if err := s.all(ctx, []string{"apply", "-n", demo, "-f", manifests + "v2.yaml"}); err != nil {
 		return err
 	}
-	release, err := s.release(ctx)
+	release, err := s.release(ctx, demo, "deployment")
 	if err != nil {
 		return err
 	}
-	if err := s.await(ctx, release, "jsonpath={.status.status}=Suspend"); err != nil {
+	if err := s.await(ctx, demo, release, "jsonpath={.status.status}=Suspend"); err != nil {
 		return err
 	}
 	s.explain("The server sent the verdict, and the rollout is held: some pods are new, the others\n" +
@@ -128,11 +133,11 @@ func (s *steps) repair(ctx context.Context) error {
 	if err := s.all(ctx, []string{"get", "changeworkloads", "-n", demo}); err != nil {
 		return err
 	}
-	release, err := s.release(ctx)
+	release, err := s.release(ctx, demo, "deployment")
 	if err != nil {
 		return err
 	}
-	if err := s.await(ctx, release, "condition=Succeeded"); err != nil {
+	if err := s.await(ctx, demo, release, "condition=Succeeded"); err != nil {
 		return err
 	}
 	s.explain("The suspension has ended, and the objects of earlier releases are deleted:")
@@ -143,10 +148,10 @@ func (s *steps) repair(ctx context.Context) error {
 	if _, err := s.kubectl(ctx, nextRelease()...); err != nil {
 		return err
 	}
-	if release, err = s.release(ctx); err != nil {
+	if release, err = s.release(ctx, demo, "deployment"); err != nil {
 		return err
 	}
-	return s.await(ctx, release, "condition=Succeeded")
+	return s.await(ctx, demo, release, "condition=Succeeded")
 }
 
 // nextRelease is the command of an ordinary release, without the repair label.

@@ -30,16 +30,16 @@ func (s *steps) awaitZero(ctx context.Context) error {
 	})
 }
 
-// release waits for the ChangeWorkload of the latest release and returns its
-// name.
-func (s *steps) release(ctx context.Context) (name string, err error) {
+// release waits for the ChangeWorkload of the latest release of workload web, and returns its name.
+func (s *steps) release(ctx context.Context, namespace, resource string) (name string, err error) {
+	version := `jsonpath={.metadata.labels.` + strings.ReplaceAll(v1alpha1.VersionKey, ".", `\.`) + `}`
 	err = until(ctx, "the release has a ChangeWorkload", time.Minute, func(ctx context.Context) (bool, error) {
-		d, err := s.kube.AppsV1().Deployments(demo).Get(ctx, "web", metav1.GetOptions{})
-		if err != nil {
+		r, err := kubectl.Kubectl{}.Run(ctx, "get", resource, "web", "-n", namespace, "-o", version)
+		if err != nil || r.Code != 0 {
 			return false, err
 		}
-		name = v1alpha1.ChangeWorkloadName(d.Name, d.Labels[v1alpha1.VersionKey])
-		r, err := kubectl.Kubectl{}.Run(ctx, "get", "changeworkload", name, "-n", demo)
+		name = v1alpha1.ChangeWorkloadName("web", r.Stdout)
+		r, err = kubectl.Kubectl{}.Run(ctx, "get", "changeworkload", name, "-n", namespace)
 		return r.Code == 0, err
 	})
 	return name, err
@@ -51,8 +51,8 @@ func versionOf(release string) string {
 }
 
 // await waits for a condition of a ChangeWorkload, as a CI job does.
-func (s *steps) await(ctx context.Context, release, condition string) error {
-	_, err := s.kubectl(ctx, "wait", "changeworkload", release, "-n", demo, "--for="+condition, waitTimeout)
+func (s *steps) await(ctx context.Context, namespace, release, condition string) error {
+	_, err := s.kubectl(ctx, "wait", "changeworkload", release, "-n", namespace, "--for="+condition, waitTimeout)
 	return err
 }
 
