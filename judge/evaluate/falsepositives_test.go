@@ -65,6 +65,9 @@ func TestFalsePositivesOfReleasesWithoutAChangeAreWithinTheStatedRate(t *testing
 		"Gauge, autocorrelated":                                    {world{new: 2, old: 3, noise: 0.06, autocorrelation: 0.8, heterogeneity: 0.05}, gaugeOf(look)},
 		"Gauge, autocorrelated, one pod each":                      {world{new: 1, old: 1, noise: 0.06, autocorrelation: 0.8, heterogeneity: 0.05}, gaugeOf(look)},
 		"Gauge, against the time before":                           {world{new: 2, old: 2, noise: 0.06, autocorrelation: 0.8, heterogeneity: 0.05, before: true}, gaugeOf(look)},
+		"Ratio, new pods start one after another":                  {world{new: 4, old: 3, load: 5, share: 0.02, dispersion: 3, rollout: 300}, ratioOf(look)},
+		"Ratio, few requests, new pods start one after another":    {world{new: 4, old: 2, load: 0.1, share: 0.05, rollout: 300}, ratioOf(look)},
+		"Counter, new pods start one after another":                {world{new: 4, old: 3, load: 0.2, dispersion: 4, rollout: 300}, counterOf(look)},
 		"Counter, independent events":                              {world{new: 2, old: 3, load: 0.2}, counterOf(look)},
 		"Counter, events in bursts":                                {world{new: 2, old: 3, load: 0.2, dispersion: 4}, counterOf(look)},
 	} {

@@ -28,7 +28,7 @@ func readBuckets(series []samples.Series, f frame, first, last int, warm map[str
 	spans := samples.Spans(series)
 	out := buckets{}
 	for bound, s := range byBound {
-		out[bound] = count(s, spans, f).within(first, last, warm)
+		out[bound] = count(s, spans, f, nil).within(first, last, warm)
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package evaluate
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 	"github.com/breakwater-dev/breakwater/judge/samples"
@@ -29,10 +30,21 @@ func (d Data) read(f frame, series func(Pair) []samples.Series) (newCounts, oldC
 	for pod, span := range newSpans {
 		warm[pod] = f.warm(span)
 	}
-	newCounts = count(series(d.New), newSpans, f).within(0, f.last, warm)
-	oldCounts = count(series(d.Old), oldSpans, f).within(-f.before, f.last, f.startedCells(oldSpans))
-	dayCounts = count(series(d.Day), daySpans, f).within(0, f.cells-1, nil)
+	newCounts = count(series(d.New), newSpans, f, d.began(f)).within(0, f.last, warm)
+	// The first minute of an old pod is not compared, so its first value does not matter.
+	oldCounts = count(series(d.Old), oldSpans, f, nil).within(-f.before, f.last, f.startedCells(oldSpans))
+	dayCounts = count(series(d.Day), daySpans, f, nil).within(0, f.cells-1, nil)
 	return newCounts, oldCounts, dayCounts
+}
+
+// began returns the new pods that began in the range that was read. During probation the samples of
+// the old pods are moved, so they do not show when Prometheus scraped.
+func (d Data) began(f frame) map[string]bool {
+	scraped := d.New.All
+	if !d.SamePods {
+		scraped = slices.Concat(d.New.All, d.Old.All)
+	}
+	return samples.Began(scraped, f.grid, f.grid.Origin-Before.Seconds(), samples.Pod)
 }
 
 func all(p Pair) []samples.Series { return p.All }

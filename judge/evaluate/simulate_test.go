@@ -34,6 +34,9 @@ type world struct {
 	stops float64
 	// ramp multiplies the load of all pods from the change on.
 	ramp float64
+	// rollout is how long the new pods take to start one after another, in seconds from the change. If
+	// it is 0, all start before the change.
+	rollout float64
 }
 
 func (w world) poisson(mean float64) float64 {
@@ -77,7 +80,11 @@ func (w world) count(mean float64) float64 {
 func (w world) pods(look time.Duration, each func(name string, isNew bool, from, to float64)) {
 	end := start + look.Seconds()
 	for i := range w.new {
-		each(fmt.Sprintf("new-%d", i), true, start-30, end)
+		from := start - 30
+		if w.rollout > 0 {
+			from = start + w.rollout*float64(i)/float64(w.new)
+		}
+		each(fmt.Sprintf("new-%d", i), true, from, end)
 	}
 	oldEnd := end
 	if w.before {
