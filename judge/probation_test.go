@@ -59,6 +59,16 @@ func restarts(pod string, from, to time.Duration, times ...time.Duration) sample
 	})
 }
 
+// restarted returns the restarts of a pod that restarted before its first sample.
+func restarted(pod string, from, to time.Duration, n float64) samples.Series {
+	return counts("kube_pod_container_status_restarts_total", pod, nil, from, to, func(d time.Duration) float64 {
+		if d == from {
+			return n
+		}
+		return 0
+	})
+}
+
 // killed returns the reason of the last termination of a pod, which was killed at a time.
 func killed(pod string, at, to time.Duration) samples.Series {
 	return counts("kube_pod_container_status_last_terminated_reason", pod, map[string]string{"reason": "OOMKilled"}, at, to,
@@ -126,6 +136,14 @@ func TestProbationFindsLateFaultsOnly(t *testing.T) {
 		"each pod restarts once": {with(good, []samples.Series{restarts("new-1", 0, end, again[0]), restarts("new-2", 0, end, again[0])}),
 			v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, 3},
 		"a pod restarts again and again": {with(good, []samples.Series{restarts("new-1", 0, end, again...)}), v1alpha1.VerdictFail, v1alpha1.ReasonPodsUnhealthy, 3},
+		"a later pod restarts again and again at its start": {with(good, []samples.Series{restarts("new-1", 0, end), restarted("new-3", 20*time.Minute, end, 2)}),
+			v1alpha1.VerdictFail, v1alpha1.ReasonPodsUnhealthy, 2},
+		"a later pod restarts once at its start": {with(good, []samples.Series{restarts("new-1", 0, end), restarted("new-3", 20*time.Minute, end, 1)}),
+			v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, 3},
+		"a later pod restarts as the old pods did at their start": {with(good, []samples.Series{restarts("new-1", 0, end), restarted("new-3", 20*time.Minute, end, 2), restarted("old-1", before, 0, 2)}),
+			v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, 3},
+		"all pods have a first sample after the success": {with(good, []samples.Series{restarted("new-1", 20*time.Minute, end, 7), restarted("new-2", 20*time.Minute, end, 7)}),
+			v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, 3},
 		"the old pods restarted as often": {with(good, []samples.Series{restarts("new-1", 0, end, again...), restarts("old-1", before, 0, -30*time.Minute, -20*time.Minute)}),
 			v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, 3},
 		"restarts before the success": {with(good, []samples.Series{restarts("new-1", 0, end, time.Minute, 2*time.Minute)}), v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, 3},
@@ -170,10 +188,11 @@ func TestALookDuringProbationIsRecomputedFromItsRecord(t *testing.T) {
 		series []samples.Series
 		want   v1alpha1.Verdict
 	}{
-		"as before the release":          {fresh(0), v1alpha1.VerdictPass},
-		"errors since 40 minutes":        {fresh(0.05), v1alpha1.VerdictFail},
-		"a pod restarts again and again": {fresh(0, restarts("new-1", 0, end, 20*time.Minute, 40*time.Minute)), v1alpha1.VerdictFail},
-		"no series":                      {nil, v1alpha1.VerdictNone},
+		"as before the release":             {fresh(0), v1alpha1.VerdictPass},
+		"errors since 40 minutes":           {fresh(0.05), v1alpha1.VerdictFail},
+		"a pod restarts again and again":    {fresh(0, restarts("new-1", 0, end, 20*time.Minute, 40*time.Minute)), v1alpha1.VerdictFail},
+		"a later pod restarts at its start": {fresh(0, restarts("new-1", 0, end), restarted("new-3", 20*time.Minute, end, 2)), v1alpha1.VerdictFail},
+		"no series":                         {nil, v1alpha1.VerdictNone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := Late{

@@ -23,21 +23,36 @@ import (
 
 const ready = 1_760_000_000
 
-// openMetrics returns the requests of pods of two versions: v2 fails 7 % of its
-// requests, v3 none.
+// openMetrics returns the requests of pods of some versions: v2 fails 7 % of its requests. The pods of
+// v5 and v6 have restarted before their first sample: those of v5 are new, those of v6 of last week.
 func openMetrics() string {
 	var b strings.Builder
 	_, _ = fmt.Fprintln(&b, "# TYPE http_requests counter")
 	for _, v := range []struct {
 		version    string
 		from, fail int
-	}{{"v1", -600, 1}, {"v2", -15, 70}, {"v3", -15, 1}} {
+	}{{"v1", -600, 1}, {"v2", -15, 70}, {"v3", -15, 1}, {"v5", -15, 1}, {"v6", -600, 1}} {
 		for pod := range 2 {
 			n := 0
 			for t := v.from; t <= 330; t += 15 {
 				n++
 				_, _ = fmt.Fprintf(&b, "http_requests_total{pod=\"%s-%d\",version=\"%s\",code=\"200\"} %d %d\n", v.version, pod, v.version, n*300-n*300*v.fail/1000, ready+t)
 				_, _ = fmt.Fprintf(&b, "http_requests_total{pod=\"%s-%d\",version=\"%s\",code=\"500\"} %d %d\n", v.version, pod, v.version, n*300*v.fail/1000, ready+t)
+			}
+		}
+	}
+	for _, m := range []struct {
+		kind, name string
+		value      map[string]int
+	}{
+		{"counter", "kube_pod_container_status_restarts_total", map[string]int{"v1": 0, "v5": 2, "v6": 2}},
+		{"gauge", "kube_pod_created", map[string]int{"v1": ready - 86400, "v5": ready - 45, "v6": ready - 604800}},
+	} {
+		_, _ = fmt.Fprintf(&b, "# TYPE %s %s\n", strings.TrimSuffix(m.name, "_total"), m.kind)
+		for _, version := range []string{"v1", "v5", "v6"} {
+			from := map[string]int{"v1": -600, "v5": -15, "v6": -600}[version]
+			for t := from; t <= 330; t += 15 {
+				_, _ = fmt.Fprintf(&b, "%s{pod=\"%s-0\",version=\"%s\",container=\"app\"} %d %d\n", m.name, version, version, m.value[version], ready+t)
 			}
 		}
 	}
@@ -122,6 +137,8 @@ func TestAReplayOfAPastReleaseIsJudgedExplainedAndCounted(t *testing.T) {
 		explainLate(t, url, version)
 	}
 
+	restartsAreCounted(t, url, replayOf)
+
 	if code := run(t.Context(), replayOf("v3"), &out, &errs); code != exitPass {
 		t.Errorf("v3: exit code %d, want 0", code)
 	}
@@ -141,6 +158,25 @@ func TestAReplayOfAPastReleaseIsJudgedExplainedAndCounted(t *testing.T) {
 	var score struct{ Caught, FalsePositives int }
 	if err := json.Unmarshal(out.Bytes(), &score); err != nil || score.Caught != 1 || score.FalsePositives != 0 {
 		t.Errorf("calibrate: %+v, %v, want one caught and no false positive", score, err)
+	}
+}
+
+// restartsAreCounted replays releases whose restarts are older than the first sample, and explains the
+// records.
+func restartsAreCounted(t *testing.T, url string, replayOf func(version string) []string) {
+	t.Helper()
+	for version, want := range map[string]int{"v5": exitFail, "v6": exitPass} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), replayOf(version), &out, &errs); code != want {
+			t.Errorf("%s: exit code %d, want %d: %s%s", version, code, want, out.String(), errs.String())
+		}
+		file := filepath.Join(t.TempDir(), version+".json")
+		if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code := run(t.Context(), []string{"explain", "--prometheus", url, "--record", file}, &out, &errs); code != exitPass {
+			t.Errorf("%s: explain: exit code %d, want 0: %s%s", version, code, out.String(), errs.String())
+		}
 	}
 }
 

@@ -22,6 +22,9 @@ var (
 var HealthNames = []string{"kube_pod_container_status_restarts_total", "kube_pod_container_status_last_terminated_reason",
 	"kube_pod_container_status_waiting_reason", "kube_pod_status_ready", "container_oom_events_total"}
 
+// PodCreated is the series with the creation time of a pod, in Unix seconds.
+const PodCreated = "kube_pod_created"
+
 func resources(found []Found) []Metric {
 	names := map[string]Found{}
 	for _, f := range found {
@@ -65,7 +68,7 @@ func resources(found []Found) []Metric {
 	if _, ok := first(HealthNames); ok {
 		out = append(out, Metric{Signal: Health, Unit: "events", Metric: v1alpha1.Metric{
 			Name: "health", Kind: v1alpha1.KindCounter, Direction: v1alpha1.DirectionHigher, Weight: v1alpha1.WeightAlone,
-			Query: selector("", `__name__=~"`+joinNames(HealthNames)+`"`),
+			Query: selector("", `__name__=~"`+joinNames(append(slices.Clone(HealthNames), PodCreated))+`"`),
 		}})
 	}
 	return out

@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"sort"
 	"strings"
@@ -28,44 +29,89 @@ const (
 var badWaiting = map[string]bool{"CrashLoopBackOff": true, "CreateContainerConfigError": true, "CreateContainerError": true,
 	"ErrImagePull": true, "ImagePullBackOff": true, "InvalidImageName": true, "RunContainerError": true, "StartError": true}
 
+const (
+	restartsTotal  = "kube_pod_container_status_restarts_total"
+	oomEvents      = "container_oom_events_total"
+	lastTerminated = "kube_pod_container_status_last_terminated_reason"
+	oomKilled      = "OOMKilled"
+)
+
 // condition is the state of the pods of one side, from the health series.
 type condition struct {
 	pods                                 map[string]bool
 	restarts                             float64
 	restartsOf                           map[string]float64
 	killed, waiting, unready, neverReady map[string]bool
+	// life has what happened to the pods since their creation, and young only that of the pods that
+	// began in the range.
+	life, young life
 }
 
 // health applies rules, not statistics: each event is certain, and rare in
 // healthy pods.
 func health(in Input, d Data, f frame) outcome {
 	from, now := f.grid.Origin, seconds(in.Now)
-	n := conditionOf(samples.Until(d.New.All, now), from, now, f.step)
-	old := conditionOf(samples.Until(d.Old.All, now), from-Before.Seconds(), now, f.step)
+	since := from - Before.Seconds()
+	n := conditionOf(samples.Until(d.New.All, now), from, now, f.step, birthsOf(d.New.All, d.Old.All, since))
+	old := conditionOf(samples.Until(d.Old.All, now), since, now, f.step, birthsOf(d.Old.All, d.New.All, since))
 	o := outcome{newSamples: float64(len(n.pods)) * defaultSamples, oldSamples: math.Inf(1)}
-	o.New = &v1alpha1.Side{Value: number(n.restarts + float64(len(n.killed)+len(n.waiting)+len(n.unready))), Samples: int64(len(n.pods)), Pods: int32(len(n.pods))}
-	o.Old = &v1alpha1.Side{Value: number(old.restarts + float64(len(old.killed)+len(old.waiting)+len(old.unready))), Samples: int64(len(old.pods)), Pods: int32(len(old.pods))}
+	o.New = &v1alpha1.Side{Value: number(n.events() + float64(len(n.waiting)+len(n.unready))), Samples: int64(len(n.pods)), Pods: int32(len(n.pods))}
+	o.Old = &v1alpha1.Side{Value: number(old.events() + float64(len(old.waiting)+len(old.unready))), Samples: int64(len(old.pods)), Pods: int32(len(old.pods))}
 	if d.SamePods {
-		// These series do not contain the state of the same pods before the change.
-		old = condition{}
+		// These series do not contain the state of the same pods before the change, but they show the
+		// pods that the new ones replaced.
+		old = condition{pods: n.pods, life: n.life.without(n.young)}
 	}
 	var found []string
-	worse := func(news, olds map[string]bool, what string) {
-		if len(news) > 0 && share(news, n.pods) > 2*share(olds, old.pods) {
+	worse := func(news, olds map[string]bool, what string) bool {
+		is := len(news) > 0 && share(news, n.pods) > 2*share(olds, old.pods)
+		if is {
 			found = append(found, fmt.Sprintf("%s: %s", what, some(news)))
 		}
+		return is
 	}
-	worse(n.killed, old.killed, "out of memory (OOMKilled)")
+	if !worse(n.killed, old.killed, "out of memory (OOMKilled)") {
+		worse(n.young.killed(), old.life.killed(), "out of memory (OOMKilled) at the start")
+	}
 	worse(n.waiting, old.waiting, "containers do not run")
 	worse(n.unready, old.unready, "not Ready any more")
 	worse(n.neverReady, old.neverReady, "not Ready since the start")
-	if n.restarts >= unhealthyRestarts && n.restarts/float64(max(1, len(n.pods))) > 2*old.restarts/float64(max(1, len(old.pods))) {
+	more := func(restarts float64) bool {
+		return restarts/float64(max(1, len(n.pods))) > 2*old.restarts/float64(max(1, len(old.pods)))
+	}
+	if n.restarts >= unhealthyRestarts && more(n.restarts) {
 		found = append(found, fmt.Sprintf("%.0f restarts", n.restarts))
+	} else if more(n.sinceCreation()) {
+		worse(n.young.restarting(), old.life.restarting(), "restarts again and again since the start")
 	}
 	if len(found) > 0 {
 		o.reason, o.message = v1alpha1.ReasonPodsUnhealthy, strings.Join(found, "; ")
 	}
 	return o
+}
+
+// events counts the restarts and kills: since their creation for pods that began in the range.
+func (c condition) events() float64 {
+	killed := c.young.killed()
+	maps.Copy(killed, c.killed)
+	return float64(len(killed)) + c.sinceCreation()
+}
+
+// sinceCreation adds up restartsSince.
+func (c condition) sinceCreation() (total float64) {
+	for _, n := range c.restartsSince() {
+		total += n
+	}
+	return total
+}
+
+// restartsSince returns the restarts of pods: since their creation for pods that began in the range.
+func (c condition) restartsSince() map[string]float64 {
+	out := c.young.restartsOf()
+	for pod, n := range c.restartsOf {
+		out[pod] = max(out[pod], n)
+	}
+	return out
 }
 
 func share(some, all map[string]bool) float64 {
@@ -80,29 +126,31 @@ func some(pods map[string]bool) string {
 	return strings.Join(names, ", ")
 }
 
-func conditionOf(series []samples.Series, from, now, step float64) condition {
-	c := condition{pods: map[string]bool{}, restartsOf: map[string]float64{}, killed: map[string]bool{}, waiting: map[string]bool{}, unready: map[string]bool{}, neverReady: map[string]bool{}}
+func conditionOf(series []samples.Series, from, now, step float64, b births) condition {
+	c := condition{pods: map[string]bool{}, restartsOf: map[string]float64{}, killed: map[string]bool{}, waiting: map[string]bool{}, unready: map[string]bool{}, neverReady: map[string]bool{}, life: newLife(), young: newLife()}
 	for _, s := range series {
 		pod, points := samples.Pod(s.Labels), samples.Numbers(s.Points)
 		if len(points) == 0 {
 			continue
 		}
 		c.pods[pod] = true
+		c.life.add(s, points)
+		if b.of(s, points) {
+			c.young.add(s, points)
+		}
 		after := points[sort.Search(len(points), func(i int) bool { return points[i].T > from }):]
 		switch s.Labels["__name__"] {
-		case "kube_pod_container_status_restarts_total", "container_oom_events_total":
+		case restartsTotal:
 			events := increaseAfter(points, from)
-			if s.Labels["__name__"] == "container_oom_events_total" {
-				if events > 0 {
-					c.killed[pod] = true
-				}
-				continue
-			}
 			c.restarts += events
 			c.restartsOf[pod] += events
-		case "kube_pod_container_status_last_terminated_reason":
+		case oomEvents:
+			if increaseAfter(points, from) > 0 {
+				c.killed[pod] = true
+			}
+		case lastTerminated:
 			// A kill before the change is not caused by this release.
-			if s.Labels["reason"] == "OOMKilled" && len(after) > 0 && after[len(after)-1].V == 1 && !knownBefore(points, from) {
+			if s.Labels["reason"] == oomKilled && len(after) > 0 && after[len(after)-1].V == 1 && !knownBefore(points, from) {
 				c.killed[pod] = true
 			}
 		case "kube_pod_container_status_waiting_reason":

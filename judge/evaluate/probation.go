@@ -49,51 +49,39 @@ func (p *Probation) describeRange(in Input, d Data, e *v1alpha1.Evidence) {
 	e.Old.From, e.Old.To = metav1.NewTime(p.Start.Add(-length)), metav1.NewTime(p.Start)
 }
 
-const (
-	// lateEvents is the smallest number of restarts of a pod, or of OOM kills, that can be a
-	// fail during probation. A reboot of a node restarts its pods once.
-	lateEvents = 2
-	// lateShare is the smallest share of the pods that such events must concern. In hours, some
-	// of many pods restart without a fault of the version.
-	lateShare = 0.1
-)
+// lateShare is the smallest share of the pods that restarts or OOM kills must concern during
+// probation. In hours, some of many pods restart without a fault of the version.
+const lateShare = 0.1
 
 // lateHealth applies rules to the restarts and OOM kills since the success of the release. The
 // reference is the time of the same length before the release.
 func lateHealth(in Input, d Data) outcome {
 	now, success, start := seconds(in.Now), seconds(in.Probation.Success), seconds(in.Probation.Start)
-	n := conditionOf(samples.Until(d.New.All, now), success, now, 0)
-	old := conditionOf(samples.Until(d.Old.All, start), start-(now-success), start, 0)
+	before := start - (now - success)
+	news, olds := samples.Until(d.New.All, now), samples.Until(d.Old.All, start)
+	n := conditionOf(news, success, now, 0, birthsOf(news, nil, success))
+	old := conditionOf(olds, before, start, 0, birthsOf(olds, nil, before))
 	o := outcome{newSamples: float64(len(n.pods)) * defaultSamples, oldSamples: math.Inf(1)}
-	o.New = &v1alpha1.Side{Value: number(n.restarts + float64(len(n.killed))), Samples: int64(len(n.pods)), Pods: int32(len(n.pods))}
-	o.Old = &v1alpha1.Side{Value: number(old.restarts + float64(len(old.killed))), Samples: int64(len(old.pods)), Pods: int32(len(old.pods))}
+	o.New = &v1alpha1.Side{Value: number(n.events()), Samples: int64(len(n.pods)), Pods: int32(len(n.pods))}
+	o.Old = &v1alpha1.Side{Value: number(old.events()), Samples: int64(len(old.pods)), Pods: int32(len(old.pods))}
 	worse := func(news, olds map[string]bool) bool {
 		return len(news) > 0 && share(news, n.pods) >= lateShare && share(news, n.pods) > 2*share(olds, old.pods)
 	}
 	var found []string
-	kills := 0.0
+	kills, restarts := 0.0, n.restartsSince()
 	for pod := range n.killed {
-		kills += math.Max(1, n.restartsOf[pod])
+		kills += math.Max(1, restarts[pod])
 	}
-	if kills >= lateEvents && worse(n.killed, old.killed) {
+	if kills >= again && worse(n.killed, old.killed) {
 		found = append(found, "out of memory (OOMKilled): "+some(n.killed))
 	}
-	if news := n.restarting(); worse(news, old.restarting()) {
-		found = append(found, "restarts again and again: "+some(news))
+	if pods := restarting(n.restartsOf); worse(pods, restarting(old.restartsOf)) {
+		found = append(found, "restarts again and again: "+some(pods))
+	} else if pods := n.young.restarting(); worse(pods, old.life.restarting()) {
+		found = append(found, "restarts again and again since the start: "+some(pods))
 	}
 	if len(found) > 0 {
 		o.reason, o.message = v1alpha1.ReasonPodsUnhealthy, strings.Join(found, "; ")
 	}
 	return o
-}
-
-// restarting returns the pods with at least lateEvents restarts.
-func (c condition) restarting() map[string]bool {
-	out := map[string]bool{}
-	for pod, n := range c.restartsOf {
-		if n >= lateEvents {
-			out[pod] = true
-		}
-	}
-	return out
 }

@@ -1,0 +1,56 @@
+package evaluate
+
+import (
+	"slices"
+
+	"github.com/breakwater-dev/breakwater/judge/catalog"
+	"github.com/breakwater-dev/breakwater/judge/samples"
+)
+
+// births tells which pods began in a range: their counters of restarts and their kills are those of
+// this range, also if they are older than the first sample.
+type births struct {
+	since float64
+	// created has the creation times of pods, where kube-state-metrics shows them.
+	created map[string]float64
+	// unseen has the pods without such a time that began by their samples.
+	unseen map[string]bool
+}
+
+// birthsOf reads the births since a time. The series of others show when Prometheus scraped.
+func birthsOf(series, others []samples.Series, since float64) births {
+	b := births{since: since, created: map[string]float64{}}
+	for _, s := range series {
+		points := samples.Numbers(s.Points)
+		if s.Labels["__name__"] != catalog.PodCreated || len(points) == 0 {
+			continue
+		}
+		at := points[len(points)-1].V
+		// Series of cAdvisor have no UID, and mean the last pod of this name.
+		for _, key := range []string{instance(s.Labels), samples.Pod(s.Labels)} {
+			b.created[key] = max(b.created[key], at)
+		}
+	}
+	scraped := slices.Concat(series, others)
+	g := samples.Grid{Origin: since, Width: max(minimumCell, samples.Step(scraped))}
+	b.unseen = samples.Began(scraped, g, since, instance)
+	return b
+}
+
+// of reports whether the pod of a series began in the range, and the series with it.
+func (b births) of(s samples.Series, points []samples.Point) bool {
+	key := instance(s.Labels)
+	if at, known := b.created[key]; known {
+		return at > b.since && points[0].T >= at
+	}
+	return b.unseen[key]
+}
+
+// instance names a pod. Pods of a StatefulSet that replace each other have one name and different
+// UIDs. Other labels can change with kube-state-metrics, for example its own address.
+func instance(labels map[string]string) string {
+	if uid := labels["uid"]; uid != "" {
+		return samples.Pod(labels) + "/" + uid
+	}
+	return samples.Pod(labels)
+}

@@ -1,0 +1,139 @@
+package evaluate
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/catalog"
+	"github.com/breakwater-dev/breakwater/judge/samples"
+)
+
+// podLife is that of one pod, in seconds from the release.
+type podLife struct {
+	name, uid string
+	// created is its creation, 0 if it is not known.
+	created float64
+	// first and last are its first and its last sample.
+	first, last float64
+	// restarts are those until the first sample, and later the times of others.
+	restarts float64
+	later    []float64
+	// killed: its container was killed before the first sample.
+	killed bool
+	// exporter is the address of kube-state-metrics.
+	exporter string
+}
+
+// series returns what kube-state-metrics shows of a pod.
+func (p podLife) series() []samples.Series {
+	of := func(name string, labels map[string]string, value func(at float64) float64) samples.Series {
+		s := samples.Series{Labels: map[string]string{"__name__": name, "pod": p.name, "uid": p.uid, "instance": p.exporter}}
+		for k, v := range labels {
+			s.Labels[k] = v
+		}
+		for at := p.first; at <= p.last; at += 15 {
+			s.Points = append(s.Points, samples.Point{T: start + at, V: value(at)})
+		}
+		return s
+	}
+	constant := func(v float64) func(float64) float64 { return func(float64) float64 { return v } }
+	out := []samples.Series{
+		of("kube_pod_status_ready", map[string]string{"condition": "true"}, constant(1)),
+		of(restartsTotal, map[string]string{"container": "app"}, func(at float64) float64 {
+			n := p.restarts
+			for _, l := range p.later {
+				if l <= at {
+					n++
+				}
+			}
+			return n
+		}),
+	}
+	if p.created != 0 {
+		out = append(out, of(catalog.PodCreated, nil, constant(start+p.created)))
+	}
+	if p.killed {
+		out = append(out, of(lastTerminated, map[string]string{"container": "app", "reason": oomKilled}, constant(1)))
+	}
+	return out
+}
+
+// A pod that existed before the range may have restarted at any time, so only the restarts of a pod
+// that began in the range count from zero.
+func TestRestartsAndKillsOfNewPodsCountFromTheirCreation(t *testing.T) {
+	const end, day = 290, -86400
+	old := func(edit func(*podLife)) []podLife {
+		var out []podLife
+		for _, name := range []string{"old-1", "old-2", "old-3"} {
+			p := podLife{name: name, created: day, first: -595, last: end}
+			edit(&p)
+			out = append(out, p)
+		}
+		return out
+	}
+	quiet := old(func(*podLife) {})
+	unknown := old(func(p *podLife) { p.created = 0 })
+	const atStart, oom = "restarts again and again since the start: new-1", "out of memory (OOMKilled) at the start: new-1"
+	for name, c := range map[string]struct {
+		news, olds []podLife
+		samePods   bool
+		// want is the reason of a fail; empty for none.
+		want string
+	}{
+		"twice before the first scrape":                       {[]podLife{{name: "new-1", created: -40, first: 5, last: end, restarts: 2}}, quiet, false, atStart},
+		"twice before the release":                            {[]podLife{{name: "new-1", created: -120, first: -100, last: end, restarts: 1, later: []float64{-50}}}, quiet, false, atStart},
+		"twice before the first scrape, late in the analysis": {[]podLife{{name: "new-1", created: 180, first: 215, last: end, restarts: 2}}, quiet, false, atStart},
+		"once before the first scrape and once after it":      {[]podLife{{name: "new-1", created: -40, first: 5, last: end, restarts: 1, later: []float64{100}}}, quiet, false, atStart},
+		"once before the first scrape":                        {[]podLife{{name: "new-1", created: -40, first: 5, last: end, restarts: 1}}, quiet, false, ""},
+		"each pod once, before its first scrape": {[]podLife{{name: "new-1", created: -40, first: 5, last: end, restarts: 1},
+			{name: "new-2", created: 10, first: 35, last: end, restarts: 1}}, quiet, false, ""},
+		"the creation is not known":                            {[]podLife{{name: "new-1", first: 5, last: end, restarts: 2}}, unknown, false, atStart},
+		"the creation is not known, and the pod existed":       {[]podLife{{name: "new-1", first: -595, last: end, restarts: 7}}, unknown, false, ""},
+		"a pod of last week":                                   {[]podLife{{name: "new-1", created: 7 * day, first: -595, last: end, restarts: 7}}, quiet, false, ""},
+		"a pod of last week that was not scraped":              {[]podLife{{name: "new-1", created: 7 * day, first: 5, last: end, restarts: 7}}, quiet, false, ""},
+		"Prometheus restarted":                                 {[]podLife{{name: "new-1", first: -95, last: end, restarts: 7}}, old(func(p *podLife) { p.created, p.first = 0, -95 }), false, ""},
+		"Prometheus restarted just before the first sample":    {[]podLife{{name: "new-1", first: 50, last: end, restarts: 7}}, slices.Concat(old(func(p *podLife) { p.created, p.last = 0, -100 }), []podLife{{name: "old-4", first: 40, last: end}}), false, ""},
+		"Prometheus restarted, and the creation is known":      {[]podLife{{name: "new-1", created: -120, first: -95, last: end, restarts: 2}}, old(func(p *podLife) { p.first = -95 }), false, atStart},
+		"kube-state-metrics was replaced":                      {[]podLife{{name: "new-1", first: -595, last: 50, restarts: 2, exporter: "a"}, {name: "new-1", first: 65, last: end, restarts: 2, exporter: "b"}}, unknown, false, ""},
+		"kube-state-metrics was replaced after one restart":    {[]podLife{{name: "new-1", created: -40, first: 5, last: 50, restarts: 1, exporter: "a"}, {name: "new-1", created: -40, first: 65, last: end, restarts: 1, exporter: "b"}}, quiet, false, ""},
+		"the old pods restarted as often in their life":        {[]podLife{{name: "new-1", created: -40, first: 5, last: end, restarts: 2}}, old(func(p *podLife) { p.restarts = 2 }), false, ""},
+		"an old pod that began restarted as often":             {[]podLife{{name: "new-1", created: -40, first: 5, last: end, restarts: 2}}, []podLife{{name: "old-1", created: -300, first: -290, last: end, restarts: 2}}, false, ""},
+		"one of three old pods restarted as often":             {[]podLife{{name: "new-1", created: -40, first: 5, last: end, restarts: 2}}, slices.Concat(quiet[:2], []podLife{{name: "old-3", created: -300, first: -290, last: end, restarts: 2}}), false, atStart},
+		"the old pods restart at the same time, half as often": {[]podLife{{name: "new-1", created: -40, first: 5, last: end, restarts: 2}}, old(func(p *podLife) { p.later = []float64{60} }), false, ""},
+		"one of three old pods restarts at the same time":      {[]podLife{{name: "new-1", created: -40, first: 5, last: end, restarts: 2}}, slices.Concat(quiet[:2], old(func(p *podLife) { p.later = []float64{60} })[2:]), false, atStart},
+		"no old pods":            {[]podLife{{name: "new-1", created: -40, first: 5, last: end, restarts: 2}}, nil, false, atStart},
+		"a pod of a StatefulSet": {[]podLife{{name: "new-1", uid: "a", created: day, first: -595, last: -20}, {name: "new-1", uid: "b", created: -15, first: 5, last: end, restarts: 2}}, nil, true, atStart},
+		"a pod of a StatefulSet that replaces a restarting": {[]podLife{{name: "new-1", uid: "a", created: day, first: -595, last: -20, restarts: 2}, {name: "new-1", uid: "b", created: -15, first: 5, last: end, restarts: 2}}, nil, true, ""},
+		"an OOM kill before the first scrape":               {[]podLife{{name: "new-1", created: -40, first: -10, last: end, restarts: 1, killed: true}}, quiet, false, oom},
+		"an OOM kill of a pod of last week":                 {[]podLife{{name: "new-1", created: 7 * day, first: -595, last: end, restarts: 1, killed: true}}, quiet, false, ""},
+		"an OOM kill, and the old pods were killed at theirs": {[]podLife{{name: "new-1", created: -40, first: -10, last: end, restarts: 1, killed: true}},
+			old(func(p *podLife) { p.restarts, p.killed = 1, true }), false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := time.UnixMilli(int64(start * 1000))
+			in := Input{Check: Defaulted(v1alpha1.MetricCheckSpec{}), Target: v1alpha1.Target{StartTime: metav1.NewTime(at)}, Now: at.Add(5 * time.Minute), End: at.Add(5 * time.Minute)}
+			d := Data{Metric: catalog.Metric{Signal: catalog.Health}, SamePods: c.samePods}
+			for _, p := range c.news {
+				d.New.All = append(d.New.All, p.series()...)
+			}
+			for _, p := range c.olds {
+				d.Old.All = append(d.Old.All, p.series()...)
+			}
+			if c.samePods {
+				d.Old = d.New
+			}
+			o := compareMetric(in, d)
+			if o.message != c.want {
+				t.Errorf("the message is %q, want %q", o.message, c.want)
+			}
+			if c.want == "" != (o.reason == "") || strings.HasPrefix(c.want, "restarts") && o.New.Value != "2" {
+				t.Errorf("reason %q, %s events", o.reason, o.New.Value)
+			}
+		})
+	}
+}

@@ -1,0 +1,104 @@
+package evaluate
+
+import (
+	"strings"
+
+	"github.com/breakwater-dev/breakwater/judge/samples"
+)
+
+// life has the restarts and OOM kills of pods since their creation, by instance. It is compared only
+// with that of other pods: a pod may restart at each start until a dependency is there, or wait for
+// its sidecar, and not because of this version.
+type life struct {
+	restarts map[string]map[string]float64 // by container
+	kills    map[string]bool
+}
+
+func newLife() life {
+	return life{restarts: map[string]map[string]float64{}, kills: map[string]bool{}}
+}
+
+// add adds a series. A container has several if kube-state-metrics was replaced.
+func (l life) add(s samples.Series, points []samples.Point) {
+	pod, last := instance(s.Labels), points[len(points)-1].V
+	switch s.Labels["__name__"] {
+	case restartsTotal:
+		if l.restarts[pod] == nil {
+			l.restarts[pod] = map[string]float64{}
+		}
+		container := s.Labels["container"]
+		l.restarts[pod][container] = max(l.restarts[pod][container], last)
+	case oomEvents:
+		if last > 0 {
+			l.kills[pod] = true
+		}
+	case lastTerminated:
+		if s.Labels["reason"] == oomKilled && last == 1 {
+			l.kills[pod] = true
+		}
+	}
+}
+
+// without returns the life of all other pods.
+func (l life) without(others life) life {
+	out := newLife()
+	for pod, restarts := range l.restarts {
+		if others.restarts[pod] == nil {
+			out.restarts[pod] = restarts
+		}
+	}
+	for pod := range l.kills {
+		if !others.kills[pod] {
+			out.kills[pod] = true
+		}
+	}
+	return out
+}
+
+// restartsOf returns the restarts by name of the pod.
+func (l life) restartsOf() map[string]float64 {
+	out := map[string]float64{}
+	for pod, containers := range l.restarts {
+		sum := 0.0
+		for _, n := range containers {
+			sum += n
+		}
+		name := nameOf(pod)
+		out[name] = max(out[name], sum)
+	}
+	return out
+}
+
+// restarting returns the names of the pods that restarted again and again.
+func (l life) restarting() map[string]bool { return restarting(l.restartsOf()) }
+
+// killed returns the names of the pods with an OOM kill.
+func (l life) killed() map[string]bool {
+	out := map[string]bool{}
+	for pod := range l.kills {
+		out[nameOf(pod)] = true
+	}
+	return out
+}
+
+// nameOf returns the name of a pod from that of its instance.
+func nameOf(instance string) string {
+	name, _, _ := strings.Cut(instance, "/")
+	return name
+}
+
+// again is the smallest number of restarts of one pod that can be a fail at its start or during
+// probation, and that of OOM kills during probation. Many pods restart once: if their sidecar starts
+// later, or their node reboots.
+const again = 2
+
+// restarting returns the pods that restarted again and again.
+func restarting(restartsOf map[string]float64) map[string]bool {
+	out := map[string]bool{}
+	for pod, n := range restartsOf {
+		if n >= again {
+			out[pod] = true
+		}
+	}
+	return out
+}
