@@ -28,6 +28,8 @@ type environment struct {
 	// judge is the client of the double, in the groups of tests that install
 	// it.
 	judge *judge.Client
+	// prometheus is the URL of the Prometheus of metricSpecs.
+	prometheus string
 }
 
 func connect() (*environment, error) {

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -25,6 +26,7 @@ import (
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/judge/prometheus"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
@@ -33,6 +35,9 @@ const bad = "bad"
 
 // exported is the label of pods whose requests the exporter shows.
 const exported = "exported"
+
+// restartsKey is an annotation of exported pods: how often their containers have restarted.
+const restartsKey = "test.breakwater.dev/restarts"
 
 // lookTimeout is the time limit of a release of three pods that are watched for a minute
 // each.
@@ -54,7 +59,19 @@ spec:
       bad: e2e_errors_total{{{pods}}}
 `
 
-// metricSpecs run function judge with a real Prometheus (startPrometheus). Each watches pods
+// probationCheck compares restarts, and passes a release without a verdict. The analysis is longer than
+// the spec waits before it ends it.
+const probationCheck = `
+apiVersion: judge.breakwater.dev/v1alpha1
+kind: MetricCheck
+metadata: {name: web}
+spec: {analysisDuration: 20m, insufficientDataPolicy: Pass, callers: None, probation: 3m}
+`
+
+// probationTimeout is the time limit until the only look of probationCheck has an effect.
+const probationTimeout = 3*time.Minute + rolloutTimeout
+
+// metricSpecs run function judge with a real Prometheus (startPrometheus). Most watch pods
 // for a minute, one after the other. Their first versions are created here: other specs run
 // until the pods are old enough.
 func metricSpecs(t *testing.T, e *environment) []spec {
@@ -64,6 +81,7 @@ func metricSpecs(t *testing.T, e *environment) []spec {
 		{"a release of which 7 % of the requests fail is held, with the reason", failingRequests(e.metricsNamespace(t))},
 		{"a good release passes by its metrics", goodRequests(e.metricsNamespace(t))},
 		{"a release without data is held", withoutData(e.metricsNamespace(t))},
+		{"a late fail during probation suspends the workload, and a rollback is admitted", failDuringProbation},
 	}
 }
 
@@ -160,6 +178,63 @@ func withoutData(n *namespace) func(*testing.T, *environment) {
 	}
 }
 
+// failDuringProbation: the pod of a release restarts again and again after its success. The deletion
+// of the MetricCheck ends the analysis; its probation is already in the batch. The samples that the look
+// compares are awaited: those before the success before the analysis ends, and those after it long before the look.
+func failDuringProbation(t *testing.T, e *environment) {
+	n := e.optedInNamespace(t)
+	n.create(t, builder.Deployment("web", 1, builder.Simulated, func(d *appsv1.Deployment) { d.Spec.Template.Labels[exported] = "true" }))
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
+	n.applyManifest(t, probationCheck)
+	n.release(t, "web", "v2")
+	pod := n.awaitBatch(t, rolloutTimeout, "web", 1, "exists", exists).Spec.PodInfos[0].Pod
+	n.awaitRestarts(t, e, pod, 0, 2*prometheus.Step)
+	n.run(t, "delete", "metriccheck", "web")
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
+	n.applyManifest(t, probationCheck)
+	n.run(t, "annotate", "pod", pod, restartsKey+"=2")
+	n.awaitRestarts(t, e, pod, 2, 0)
+
+	c := n.awaitPhase(t, probationTimeout, "web", v1alpha1.ReleaseSuspend)
+	const reason = "restarts again and again"
+	if p := c.Status.Probation; p == nil || p.Looks != 1 || p.NextLookTime != nil || !strings.Contains(p.Message, reason) {
+		t.Errorf("probation %+v, want one look with %q", p, reason)
+	}
+	if cond := c.Status.GetCondition(apis.ConditionSucceeded); !strings.Contains(cond.Message, reason) {
+		t.Errorf("the message is %q", cond.Message)
+	}
+	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
+	n.checkDenied(t, "web", "patch", "deployment", "web", "--type", "merge", "-p", releaseOf("v3"))
+	n.release(t, "web", "v1")
+	n.awaitEvent(t, "web", v1alpha1.ReasonRollbackAdmitted, "rollback")
+	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
+	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
+}
+
+// awaitRestarts waits until Prometheus has a sample of the restarts of a pod, at least so old.
+func (n *namespace) awaitRestarts(t *testing.T, e *environment, pod string, want float64, age time.Duration) {
+	t.Helper()
+	reader, err := prometheus.New(e.prometheus, prometheus.DefaultTimeout, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := fmt.Sprintf("kube_pod_container_status_restarts_total{namespace=%q,pod=%q}", n.name, pod)
+	await(t, rolloutTimeout, fmt.Sprintf("Prometheus has %.0f restarts of pod %s", want, pod), func(ctx context.Context) error {
+		until := time.Now().Add(-age)
+		series, err := reader.Range(ctx, query, until.Add(-time.Minute), until, prometheus.Step)
+		if err != nil {
+			return err
+		}
+		if len(series) != 1 {
+			return fmt.Errorf("%d series", len(series))
+		}
+		if got := series[0].Points[len(series[0].Points)-1].V; got != want {
+			return fmt.Errorf("%.0f restarts", got)
+		}
+		return nil
+	})
+}
+
 // startPrometheus starts Debian's Prometheus with an exporter of the tests, and makes
 // function judge ask it.
 func (e *environment) startPrometheus(t *testing.T) {
@@ -202,11 +277,12 @@ func (e *environment) startPrometheus(t *testing.T) {
 		}
 		return nil
 	})
-	e.patchJudgeConfig(t, address)
+	e.prometheus = "http://" + address
+	e.patchJudgeConfig(t, e.prometheus)
 }
 
-// patchJudgeConfig makes function judge ask the Prometheus at address, until the test ends.
-func (e *environment) patchJudgeConfig(t *testing.T, address string) {
+// patchJudgeConfig makes function judge ask the Prometheus at url, until the test ends.
+func (e *environment) patchJudgeConfig(t *testing.T, url string) {
 	t.Helper()
 	configs := e.kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace)
 	before, err := configs.Get(t.Context(), "config-judge", metav1.GetOptions{})
@@ -217,7 +293,7 @@ func (e *environment) patchJudgeConfig(t *testing.T, address string) {
 		_, err := configs.Patch(ctx, before.Name, types.MergePatchType, fmt.Appendf(nil, `{"data":{"prometheus-url":%q}}`, url), metav1.PatchOptions{})
 		return err
 	}
-	if err := set(t.Context(), "http://"+address); err != nil {
+	if err := set(t.Context(), url); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -261,8 +337,8 @@ func serve(t *testing.T, host string, handler http.Handler) string {
 }
 
 // exporter shows the counters of the exported pods: 50 requests per second since their
-// creation, of which 0.2 % fail, or 7 % if the release is bad. It reads a cache, so that no
-// scrape waits for the API server.
+// creation, of which 0.2 % fail, or 7 % if the release is bad, and their restarts. It reads a
+// cache, so that no scrape waits for the API server.
 func (e *environment) exporter(t *testing.T) http.Handler {
 	t.Helper()
 	factory := informers.NewSharedInformerFactoryWithOptions(e.kube, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = exported }))
@@ -284,6 +360,8 @@ func (e *environment) exporter(t *testing.T) http.Handler {
 			}
 			_, _ = fmt.Fprintf(w, "e2e_requests_total{namespace=%q,pod=%q} %d\n", p.Namespace, p.Name, int(requests))
 			_, _ = fmt.Fprintf(w, "e2e_errors_total{namespace=%q,pod=%q} %d\n", p.Namespace, p.Name, int(requests*share))
+			_, _ = fmt.Fprintf(w, "kube_pod_created{namespace=%q,pod=%q} %d\n", p.Namespace, p.Name, p.CreationTimestamp.Unix())
+			_, _ = fmt.Fprintf(w, "kube_pod_container_status_restarts_total{namespace=%q,pod=%q} %s\n", p.Namespace, p.Name, cmp.Or(p.Annotations[restartsKey], "0"))
 		}
 	})
 }
