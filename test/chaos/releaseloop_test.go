@@ -8,20 +8,15 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/internal/workload"
-	double "github.com/breakwater-dev/breakwater/test/altershield"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
@@ -135,6 +130,10 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
+func (f *fixture) observer() *Observer {
+	return &Observer{Kube: f.kube, Change: f.change, Judge: f.judge}
+}
+
 func marker(n int) string { return "v" + strconv.Itoa(n) }
 
 // release creates the Deployment or changes its template, as a repair if it is
@@ -174,7 +173,7 @@ func (l *releaseLoop) awaitEnd(ctx context.Context, n int) (Release, error) {
 	var end Release
 	right := 0
 	err := await(ctx, endWithin, fmt.Sprintf("release %d of %s ends according to the verdicts", n, l.namespace), func(ctx context.Context) error {
-		r, err := l.observe(ctx, n)
+		r, err := l.observer().Observe(ctx, l.namespace, name, marker(n))
 		if err == nil {
 			if faults := Violations(r); len(faults) > 0 {
 				err = errors.New(strings.Join(faults, "\n\t"))
@@ -193,71 +192,6 @@ func (l *releaseLoop) awaitEnd(ctx context.Context, n int) (Release, error) {
 	return end, err
 }
 
-// observe returns the state of the last release.
-func (l *releaseLoop) observe(ctx context.Context, n int) (Release, error) {
-	var r Release
-	d, err := l.kube.AppsV1().Deployments(l.namespace).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return r, err
-	}
-	c, err := l.current(ctx, d, n)
-	if err != nil {
-		return r, err
-	}
-	list, err := l.change.ChangePods(l.namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return r, err
-	}
-	log, nodes, err := l.judge.OrderLog(ctx, c.Spec.OrderID)
-	if err != nil {
-		return r, err
-	}
-	if log.Dropped > 0 {
-		return r, errors.New("the double's log has dropped entries")
-	}
-	evidence := Evidence{Log: log, Nodes: nodes}
-	r = Release{
-		Phase: c.Status.Phase, Counts: c.Status.Counts, Replicas: *d.Spec.Replicas,
-		Suspended: d.Labels[v1alpha1.SuspendLabel] != "", Paused: d.Spec.Paused, Complete: complete(d),
-	}
-	for _, p := range c.Status.DefenseCheckFailPods {
-		r.Failed = append(r.Failed, p.Pod)
-	}
-	known := map[string]bool{}
-	for _, node := range c.Status.Order.Nodes() {
-		known[node] = true
-	}
-	for i := range list.Items {
-		p := &list.Items[i]
-		if !metav1.IsControlledBy(p, c) {
-			continue
-		}
-		nodes := p.Status.Nodes()
-		b := Batch{
-			Name: p.Name, Node: p.Status.ChangePodID, Done: p.Status.Phase == v1alpha1.BatchExecuteDone,
-			Pre: evidence.Stage(nodes, double.Pre), Post: evidence.Stage(nodes, double.Post),
-		}
-		for _, node := range nodes {
-			known[node] = true
-		}
-		b.Starts, b.Finishes = evidence.Starts(p.Spec.BatchNo), evidence.Finishes(nodes)
-		for _, s := range p.Status.Submissions {
-			if s.Stage == v1alpha1.StagePre {
-				b.StartAttempts = int(s.Attempts)
-			} else {
-				b.FinishAttempts = int(s.Attempts)
-			}
-		}
-		for _, info := range p.Spec.PodInfos {
-			b.Pods = append(b.Pods, info.Pod)
-		}
-		r.Batches = append(r.Batches, b)
-	}
-	r.Inbox = Stuck(c.Status.Inbox, known, time.Now())
-	r.Pods, err = l.podsOf(ctx, c)
-	return r, err
-}
-
 // awaitFormer waits until the ChangeWorkloads of earlier releases have ended or
 // are deleted.
 func (l *releaseLoop) awaitFormer(ctx context.Context, current v1alpha1.ReleasePhase) error {
@@ -266,7 +200,7 @@ func (l *releaseLoop) awaitFormer(ctx context.Context, current v1alpha1.ReleaseP
 		if err != nil {
 			return err
 		}
-		last, err := l.current(ctx, d, l.done)
+		last, err := l.observer().current(ctx, d, marker(l.done))
 		if err != nil {
 			return err
 		}
@@ -286,63 +220,6 @@ func (l *releaseLoop) awaitFormer(ctx context.Context, current v1alpha1.ReleaseP
 		}
 		return nil
 	})
-}
-
-// current returns the ChangeWorkload of the last template. If the webhook was
-// unreachable, the Deployment does not have the annotations for this template yet.
-func (l *releaseLoop) current(ctx context.Context, d *appsv1.Deployment, n int) (*v1alpha1.ChangeWorkload, error) {
-	if got := d.Spec.Template.Annotations[builder.Marker]; got != marker(n) {
-		return nil, fmt.Errorf("the template is %s", got)
-	}
-	version, err := workload.Version(workload.Deployment, &d.Spec.Template)
-	if err != nil {
-		return nil, err
-	}
-	release, known := v1alpha1.ReleaseOf(d.Annotations)
-	if !known || release.Version != version {
-		return nil, fmt.Errorf("the template is %s, the Deployment's release is %+v", version, release)
-	}
-	c, err := l.change.ChangeWorkloads(l.namespace).Get(ctx, v1alpha1.ChangeWorkloadName(name, version), metav1.GetOptions{})
-	if err == nil && c.Spec.Attempt != release.Attempt {
-		err = fmt.Errorf("%s has attempt %d, the Deployment has %d", c.Name, c.Spec.Attempt, release.Attempt)
-	}
-	return c, err
-}
-
-// podsOf returns the existing pods of a release, and whether each is a finished
-// pod.
-func (l *releaseLoop) podsOf(ctx context.Context, c *v1alpha1.ChangeWorkload) (map[string]bool, error) {
-	sets, err := l.kube.AppsV1().ReplicaSets(l.namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	var own []types.UID
-	for i := range sets.Items {
-		release, known := v1alpha1.ReleaseOf(sets.Items[i].Annotations)
-		if known && release.Version == c.Spec.Reversion && release.Attempt == c.Spec.Attempt {
-			own = append(own, sets.Items[i].UID)
-		}
-	}
-	pods, err := l.kube.CoreV1().Pods(l.namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]bool{}
-	for i := range pods.Items {
-		p := &pods.Items[i]
-		owner := metav1.GetControllerOf(p)
-		if owner != nil && slices.Contains(own, owner.UID) && p.DeletionTimestamp == nil {
-			out[p.Name] = p.Labels[v1alpha1.FinishedLabel] == v1alpha1.FinishedValue
-		}
-	}
-	return out, nil
-}
-
-// complete reports whether the rollout is complete and all pods are available.
-func complete(d *appsv1.Deployment) bool {
-	s := d.Status
-	return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == *d.Spec.Replicas &&
-		s.Replicas == s.UpdatedReplicas && s.AvailableReplicas == s.Replicas
 }
 
 // versions returns the resourceVersions of all objects of a namespace that
