@@ -4,6 +4,9 @@ set -euo pipefail
 ns=altershieldoperator-system
 wait_for() { kubectl -n "$ns" wait --timeout=180s "$@"; }
 wait_for --for=condition=Available deployment --all
+# Available is also True while replicas of an earlier version serve. Deployments of functions
+# belong to Knative, which deletes them with their Revisions.
+kubectl -n "$ns" rollout status --timeout=180s deployment -l '!serving.knative.dev/service'
 wait_for --for=condition=Ready broker/default
 wait_for --for=condition=Ready ksvc --all
 wait_for --for=condition=Ready trigger --all
