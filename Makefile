@@ -9,7 +9,7 @@ CLUSTER := $(CURDIR)/bin/cluster
 # Number of simulated nodes.
 NODES ?= 10
 
-.PHONY: help demo up down status kubeconfig apply install uninstall release test-release test test-unit test-cluster test-alone test-controlplane test-e2e test-chaos chaos fuzz soak bench mutations generate verify vuln lint cluster modules judge-record site
+.PHONY: help demo up down status kubeconfig apply install uninstall release test-release test test-unit test-cluster test-alone test-controlplane test-e2e test-upgrade test-chaos chaos fuzz soak bench mutations generate verify vuln lint cluster modules judge-record site
 
 help: ## List the targets.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-17s %s\n", $$1, $$2}'
@@ -47,8 +47,8 @@ install: apply
 
 # Targets that are joined by + run at the same time. test-cluster compares the state of this
 # machine before and after, so no target beside it may start a cluster; verify writes files.
-test: ## Lint, verify, unit, release, end-to-end and chaos tests, with a summary.
-	@hack/test.sh lint+test-alone verify test-unit test-release+test-cluster test-controlplane test-e2e test-chaos
+test: ## Lint, verify, unit, release, end-to-end, upgrade and chaos tests, with a summary.
+	@hack/test.sh lint+test-alone verify test-unit test-release+test-cluster test-controlplane test-e2e test-upgrade test-chaos
 
 # Tests of some packages mostly wait, for example for a rate limit, so more packages are tested at
 # once than there are cores. The longest package begins first.
@@ -86,6 +86,10 @@ test-controlplane: cluster ## Tests of change and protection on a control plane 
 # namespaces.
 test-e2e: up ## End-to-end tests on the embedded cluster.
 	@GOTESTSUM_FORMAT=testname $(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -p 2 -timeout 40m -count 1 ./test/e2e ./test/e2e/kubectl ./test/e2e/protection ./test/e2e/permission
+
+# It installs an earlier version first, so nothing else may use the cluster. UPGRADE_FROM=commit replaces test/upgrade/from.
+test-upgrade: up modules ## Install an earlier version, and upgrade while releases, a drain and applications are in progress; 4 minutes.
+	@CLUSTER=$(CLUSTER) UPGRADE_FROM=$(UPGRADE_FROM) hack/upgrade.sh
 
 # A pinned seed, so that CI repeats the same faults. With this one the server is killed first, and the
 # first releases have every kind of ending, so timeouts pass while the other parts are killed.

@@ -74,6 +74,7 @@ var Proofs = []Proof{
 		`ask\(\) .*|`+system+`(port-forward service/permission-centre .*|get configmap permission-ca .*)|ask.*/v1/(applications.*|clusters/\$cluster")`),
 	not("test/e2e/permission confirms no loss of pods of its own cluster", `ask .*/pods/confirm"`),
 	in("hack/wait-ready.sh", `wait_for --for=condition=Ready ksvc --all`, system+`wait --for=condition=Ready (broker,trigger,ksvc --all|ksvc/judge) .*`),
+	in("hack/wait-ready.sh", `rollout status --timeout=180s deployment -l '!serving.knative.dev/service'`, system+`rollout status deployment .*`),
 	in("hack/wait-ready.sh", `wait_for --for=condition=Available deployment --all`, system+`wait --for=condition=Available .*`),
 	in("test/e2e/oidc_test.go", `"delete", "brokers,triggers", "--all"`, system+`delete brokers,triggers --all`),
 	in("test/e2e/oidc_test.go", `"get", "broker", "default"`, system+`get broker default .*`),
@@ -101,8 +102,8 @@ var Proofs = []Proof{
 
 	// make.
 	in(".ci/run", "make test", `make test`),
-	in("Makefile", "hack/test.sh lint+test-alone verify test-unit test-release+test-cluster test-controlplane test-e2e test-chaos",
-		`make (lint|verify|test-unit|test-release|test-cluster|test-alone|test-controlplane|test-e2e|test-chaos|up|lint verify|lint verify test-unit|generate)`),
+	in("Makefile", "hack/test.sh lint+test-alone verify test-unit test-release+test-cluster test-controlplane test-e2e test-upgrade test-chaos",
+		`make (lint|verify|test-unit|test-release|test-cluster|test-alone|test-controlplane|test-e2e|test-upgrade|test-chaos|up|lint verify|lint verify test-unit|generate)`),
 	in("test/docs/proof_test.go", `"make", "-s", "help"`, `make help`),
 	in("tools/site/site_test.go", "Read(root, repository)", `make site`),
 	in("Makefile", "install: apply", `make apply`),
