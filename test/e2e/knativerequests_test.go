@@ -103,6 +103,20 @@ func (r *knativeRequests) awaitOnly(t *testing.T, revision string) {
 	})
 }
 
+// awaitAnswer waits until one of the last 20 requests was answered by a Revision.
+func (r *knativeRequests) awaitAnswer(t *testing.T, revision string) {
+	t.Helper()
+	const last = 20
+	await(t, rolloutTimeout, revision+" answers", func(context.Context) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if latest := r.answers[max(0, len(r.answers)-last):]; !slices.Contains(latest, revision) {
+			return fmt.Errorf("answered by %v", latest)
+		}
+		return nil
+	})
+}
+
 // shareOf says how many requests a Revision answered, from the first of them to the last.
 func (r *knativeRequests) shareOf(revision string) string {
 	r.mu.Lock()

@@ -169,13 +169,26 @@ func (v unsentVerdict) awaitFailed(t *testing.T) {
 	})
 }
 
-// verdictWithoutBroker is received while the Broker is down.
-func verdictWithoutBroker(t *testing.T, e *environment) {
-	v := e.unsentVerdict(t)
-	restore := stopBroker(t, e)
-	v.fail(t)
-	restore()
-	v.awaitFailed(t)
+// verdictsWithoutBroker are received while the Broker is down: of a Deployment, and of the Knative
+// Service of a namespace. The Service of the other namespace is judged by a person.
+func verdictsWithoutBroker(received, byHand *namespace) func(*testing.T, *environment) {
+	return func(t *testing.T, e *environment) {
+		service, judged := received.releaseBadRevision(t), byHand.releaseBadRevision(t)
+		v := e.unsentVerdict(t)
+		service.awaitBatch(t)
+		judged.awaitBatch(t)
+		restore := stopBroker(t, e)
+		v.fail(t)
+		service.fail(t)
+		stays := judged.failWithoutBroker(t)
+		restore()
+		judged.startRepair(t)
+		service.checkHeld(t)
+		service.startRepair(t)
+		v.awaitFailed(t)
+		service.checkRepaired(t, personalSplit(service.good))
+		judged.checkRepaired(t, stays)
+	}
 }
 
 // verdictsWithoutFunction are received while function verdict is deleted: one is undelivered in

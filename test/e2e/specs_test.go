@@ -126,8 +126,11 @@ func TestTheOrder(t *testing.T) {
 func TestReleasesWhilePartsAreDown(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)
+	// Their first versions become Ready while the other specs run.
+	received, byHand := e.firstKnativeVersion(t), e.firstKnativeVersion(t)
 	// None of these parts answers the callback of another spec or admits its changes.
 	runInParallel(t, e, []spec{
+		{"a failed Revision of a Knative Service loses its traffic once when the controller is killed", knativeServiceWithoutController},
 		{"a release ends correctly when the channel is killed twice, once before a fail arrives", lostEvents},
 		{"a release ends correctly when the controller is killed", killedComponent(component("controller"))},
 		{"a release ends correctly when submit is killed", killedComponent(function("submit"))},
@@ -137,7 +140,7 @@ func TestReleasesWhilePartsAreDown(t *testing.T) {
 	runSequentially(t, e, []spec{
 		{"a release ends correctly when the webhook is killed", killedComponent(component("webhook"))},
 		{"a release ends correctly when callback is killed", killedComponent(function("callback"))},
-		{"a verdict received while the Broker is down is applied", verdictWithoutBroker},
+		{"verdicts received while the Broker is down are applied, of a Knative Service too", verdictsWithoutBroker(received, byHand)},
 		{"verdicts received while function verdict is deleted are applied, also when deadletter is killed or the Broker is down", verdictsWithoutFunction},
 		{"while the webhook is unreachable only releases of suspended workloads are denied", webhookUnreachable},
 	})
