@@ -8,18 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	policyv1 "k8s.io/api/policy/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 )
-
-// knativeBudget returns a budget whose target is the Knative Service web.
-func knativeBudget(limits string) string {
-	return `{apiVersion: policy.kruise.io/v1alpha1, kind: PodUnavailableBudget, metadata: {name: web},
- spec: {targetRef: {apiVersion: serving.knative.dev/v1, kind: Service, name: web}, ` + limits + `}}`
-}
 
 // newServingObject creates an object of Serving below another one, as Serving does, and returns
 // a reference to it.
@@ -60,38 +50,6 @@ func (n *namespace) routeTo(t *testing.T, revision string) {
 func (n *namespace) autoscale(t *testing.T, revision string, pods int) {
 	t.Helper()
 	n.run(t, "scale", "deployment", revision+"-deployment", fmt.Sprintf("--replicas=%d", pods))
-}
-
-func (n *namespace) revisionPods(t *testing.T, revision string) []string {
-	t.Helper()
-	return strings.Fields(n.run(t, "get", "pods", "-l", "serving.knative.dev/revision="+revision, "-o",
-		`go-template={{range .items}}{{if not .metadata.deletionTimestamp}}{{.metadata.name}} {{end}}{{end}}`))
-}
-
-func (n *namespace) awaitRevisionPods(t *testing.T, revision string, count int) {
-	t.Helper()
-	n.await(t, fmt.Sprintf("%s has %d pods", revision, count), func() error {
-		if got := n.revisionPods(t, revision); len(got) != count {
-			return fmt.Errorf("got %v", got)
-		}
-		return nil
-	})
-}
-
-// awaitNumbers waits until a budget without charges has these numbers.
-func awaitNumbers(t *testing.T, c clients, namespace string, total, desired, current, allowed int32) {
-	t.Helper()
-	awaitBudget(t, c, namespace, shortTimeout, func(b *v1alpha1.PodUnavailableBudget) error {
-		if s := b.Status; s.TotalReplicas != total || s.DesiredAvailable != desired || s.CurrentAvailable != current {
-			return fmt.Errorf("total %d, desired %d, current %d: %v", s.TotalReplicas, s.DesiredAvailable, s.CurrentAvailable, s.Conditions)
-		}
-		return allows(allowed)(b)
-	})
-}
-
-func (n *namespace) evict(t *testing.T, c clients, pod string) error {
-	t.Helper()
-	return c.kube.CoreV1().Pods(n.name).EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: n.name}})
 }
 
 // The budget exists before Serving is installed.
