@@ -20,6 +20,7 @@ import (
 
 	"github.com/cloudevents/sdk-go/v2/event"
 	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/clock"
@@ -61,7 +62,9 @@ type function struct {
 	client *http.Client
 	clock  clock.PassiveClock
 	// sent has the ids of events whose message was sent.
-	sent          *lru.Cache
+	sent *lru.Cache
+	// sending has the ids of events whose message is being sent.
+	sending       singleflight.Group
 	notifications metrics.Counter
 
 	mu      sync.Mutex
@@ -90,9 +93,23 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	if err != nil {
 		return functions.Permanent(err)
 	}
-	result, err := f.notify(ctx, e.ID(), d)
+	result, err := f.notifyOnce(ctx, e.ID(), d)
 	f.notifications.Add(ctx, 1, result)
 	return err
+}
+
+// notifyOnce calls notify once for an event that arrives again while its message is being sent: the
+// activator delivers all events that waited for the first pod at the same time, also the replay of one.
+func (f *function) notifyOnce(ctx context.Context, id string, d events.ChangeWorkload) (string, error) {
+	first := false
+	result, err, _ := f.sending.Do(id, func() (any, error) {
+		first = true
+		return f.notify(ctx, id, d)
+	})
+	if !first && result == resultSent {
+		return resultRepeated, err
+	}
+	return result.(string), err
 }
 
 func (f *function) notify(ctx context.Context, id string, d events.ChangeWorkload) (string, error) {

@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -107,6 +109,30 @@ func TestAMessageIsSentOnceForAnEvent(t *testing.T) {
 	want := "Deployment default/web: release suspended (CheckFailed): p99 &lt;!channel&gt; &amp; more"
 	if len(w.texts) != 1 || w.texts[0] != want {
 		t.Errorf("got %q, want %q", w.texts, want)
+	}
+}
+
+// The activator delivers the events that waited for the first pod at the same time.
+func TestAMessageIsSentOnceForAnEventThatArrivesTwiceAtATime(t *testing.T) {
+	var messages atomic.Int32
+	w := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { messages.Add(1) }))
+	t.Cleanup(w.Close)
+	f, _ := newFunction(t, w.URL, nil)
+	e := eventOf(t, suspended("web"))
+	arrive := make(chan struct{})
+	var deliveries sync.WaitGroup
+	for range 5 { // within the burst
+		deliveries.Go(func() {
+			<-arrive
+			if err := f(t.Context(), e); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	close(arrive)
+	deliveries.Wait()
+	if got := messages.Load(); got != 1 {
+		t.Errorf("%d messages, want 1", got)
 	}
 }
 
