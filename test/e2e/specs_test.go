@@ -74,6 +74,7 @@ func TestWithAServer(t *testing.T) {
 		{"a failed Revision of a Knative Service loses its traffic, and a repair succeeds", knativeServiceReleases},
 		{"kubectl apply and kn service update of a Knative Service are judged, and denied while it is suspended", knativeServiceCommands},
 		{"a Revision of a Knative Service gets no traffic until its first batch passed", knativeServiceJudgedBeforeTraffic},
+		{"a held release sends one message, and the replay of a refused message sends it", notifications},
 		{"the Broker keeps the trace of an event", tracedEvents},
 		{"the commands of the README work unchanged", walkthrough("PostFinish")},
 		{"a release whose pods pass succeeds and keeps its ChangeWorkload and ChangePods", passingRelease},
