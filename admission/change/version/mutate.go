@@ -104,7 +104,7 @@ func recordBypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release
 	m.Traffic = ops
 	bypass, err := json.Marshal(v1alpha1.Bypass{
 		Kind: kind, User: c.User.Username, Suspend: suspended, Attempt: to.Attempt, Time: admissionTime(c, now),
-		Freeze: freezeValue(c.Old.Annotations), Traffic: traffic,
+		Freeze: freezeValue(c.Old.Labels, c.Old.Annotations), Traffic: traffic,
 	})
 	if err != nil {
 		return fmt.Errorf("encode the bypass: %w", err)
@@ -142,11 +142,14 @@ func keepTraffic(c admission.Change) (*v1alpha1.HeldTraffic, []workload.Operatio
 	return &v1alpha1.HeldTraffic{Failed: held.Failed, To: held.To, Former: c.New.Traffic}, c.New.WriteTraffic(kept)
 }
 
-// freezeValue returns the suspend label that a user set before the check failed. It
-// is copied, because the hold annotation is removed.
-func freezeValue(annotations map[string]string) string {
-	if hold := v1alpha1.HoldOf(annotations); hold != nil {
+// freezeValue returns the suspend label that a user set before the check failed. It is copied, because
+// the hold annotation is removed. After an earlier bypass of the suspension it is in the record of that.
+func freezeValue(labels, annotations map[string]string) string {
+	if hold := v1alpha1.HoldOf(annotations); hold != nil && !hold.KeepsUnsuspended() {
 		return hold.Freeze
+	}
+	if bypass := v1alpha1.BypassOf(annotations); bypass != nil && bypass.Suspend == labels[v1alpha1.SuspendLabel] {
+		return bypass.Freeze
 	}
 	return ""
 }

@@ -67,6 +67,10 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 		paused(true)(d)
 		annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"unjudged":true}`)(d)
 	}
+	// A person had suspended the workload before its check failed.
+	frozen := func(kind v1alpha1.BypassKind, attempt int64) builder.Option {
+		return builder.Bypassed(v1alpha1.Bypass{Kind: kind, User: alice, Suspend: since, Attempt: attempt, Freeze: "holidays"})
+	}
 	long := strings.Repeat("n", 253)
 	for name, tc := range map[string]struct {
 		old      *appsv1.Deployment
@@ -255,6 +259,25 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 		"rollback resumes the rollout": {
 			old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:0")), good: builder.Version(build(image("busybox:0"))),
 			want: build(image("busybox:0"), versioned(3), rollback(alice, 3), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRollbackAdmitted,
+		},
+		"rollback during the repair of a frozen workload": {
+			old: build(versioned(2), label(v1alpha1.SuspendLabel, since), frozen(v1alpha1.BypassRepair, 2)),
+			new: build(versioned(2), label(v1alpha1.SuspendLabel, since), frozen(v1alpha1.BypassRepair, 2), image("busybox:0")), good: builder.Version(build(image("busybox:0"))),
+			want:     build(image("busybox:0"), versioned(3), label(v1alpha1.SuspendLabel, since), frozen(v1alpha1.BypassRollback, 3)),
+			decision: v1alpha1.ReasonRollbackAdmitted,
+		},
+		"rollback during the unjudged repair of a frozen workload": {
+			old: build(versioned(2), unjudged, label(v1alpha1.SuspendLabel, since), frozen(v1alpha1.BypassRepair, 2)),
+			new: build(versioned(2), unjudged, label(v1alpha1.SuspendLabel, since), frozen(v1alpha1.BypassRepair, 2), image("busybox:0")), good: builder.Version(build(image("busybox:0"))),
+			want:     build(image("busybox:0"), versioned(3), label(v1alpha1.SuspendLabel, since), frozen(v1alpha1.BypassRollback, 3)),
+			decision: v1alpha1.ReasonRollbackAdmitted,
+		},
+		"rollback of the next suspension": {
+			old: build(versioned(2), label(v1alpha1.SuspendLabel, "1800000000"), frozen(v1alpha1.BypassRepair, 2)),
+			new: build(versioned(2), label(v1alpha1.SuspendLabel, "1800000000"), frozen(v1alpha1.BypassRepair, 2), image("busybox:0")), good: builder.Version(build(image("busybox:0"))),
+			want: build(image("busybox:0"), versioned(3), label(v1alpha1.SuspendLabel, "1800000000"),
+				builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRollback, User: alice, Suspend: "1800000000", Attempt: 3})),
+			decision: v1alpha1.ReasonRollbackAdmitted,
 		},
 		"rollback by the controller": {
 			old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:0")), user: v1alpha1.ControllerUser,
