@@ -88,7 +88,7 @@ func resetForCreation(m *admission.Mutation, c admission.Change) {
 // stays until this release succeeds, even if the update removes it (`kubectl replace`,
 // for instance).
 //
-// If no Revision of a Knative Service has failed, a release is judged before it gets traffic also if
+// If no Revision of a Knative Service has failed, the traffic is decided as that of other releases:
 // a person has suspended the Service.
 func recordBypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release, suspension suspend.Decision, decided TrafficDecision, now time.Time) error {
 	kind := v1alpha1.BypassRollback
@@ -97,9 +97,14 @@ func recordBypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release
 	}
 	suspended := c.Old.Labels[v1alpha1.SuspendLabel]
 	traffic, ops := keepTraffic(c)
-	untilJudged := decided.Outcome == TrafficPinned && !hasFailed(c, traffic)
-	if untilJudged {
-		traffic, ops = nil, nil
+	untilJudged := false
+	if !hasFailed(c, traffic) {
+		switch decided.Outcome {
+		case TrafficPinned:
+			untilJudged, traffic, ops = true, nil, nil
+		case TrafficRestored:
+			traffic, ops = nil, restoreTraffic(c, c.Old.Annotations)
+		}
 	}
 	m.Traffic = ops
 	bypass, err := json.Marshal(v1alpha1.Bypass{

@@ -295,14 +295,16 @@ func TestARepairOfAFrozenServiceIsJudgedBeforeItGetsTraffic(t *testing.T) {
 		heldUntilJudged       bool
 		byBypass              bool // the bypass has the traffic
 	}{
-		"frozen":                    {"true", "", latest, pinned, true, false},
-		"frozen, with parts":        {"true", "", canary, canaryPins, true, false},
-		"frozen, split by names":    {"true", "", named, named, false, false},
-		"frozen, the setting off":   {"false", "", latest, latest, false, false},
-		"frozen while it is judged": {"true", untilJudged, pinned, pinned, true, false},
-		"failed, without a record":  {"true", `{"attempt":1}`, latest, latest, false, false},
-		"unjudged":                  {"true", `{"attempt":1,"unjudged":true}`, latest, pinned, true, false},
-		"failed":                    {"true", fail, `[{"percent":100,"revisionName":"a"}]`, `[{"percent":100,"revisionName":"a"}]`, false, true},
+		"frozen":                               {"true", "", latest, pinned, true, false},
+		"frozen, with parts":                   {"true", "", canary, canaryPins, true, false},
+		"frozen, split by names":               {"true", "", named, named, false, false},
+		"frozen, the setting off":              {"false", "", latest, latest, false, false},
+		"frozen while it is judged":            {"true", untilJudged, pinned, pinned, true, false},
+		"frozen while it is judged, now off":   {"false", untilJudged, pinned, latest, false, false},
+		"frozen while it is judged, now named": {"true", untilJudged, named, named, false, false},
+		"failed, without a record":             {"true", `{"attempt":1}`, latest, latest, false, false},
+		"unjudged":                             {"true", `{"attempt":1,"unjudged":true}`, latest, pinned, true, false},
+		"failed":                               {"true", fail, `[{"percent":100,"revisionName":"a"}]`, `[{"percent":100,"revisionName":"a"}]`, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := ready(withSplit(t, defaulted(service("a:1", nil)), tc.before), "a")
