@@ -29,8 +29,11 @@ const maxFailedPods = 3
 // ChangeWorkloads of the workload.
 func Causes(w *workload.Workload, in Input, releases []*v1alpha1.ChangeWorkload) []metav1.StatusCause {
 	failed, good := newest(releases, v1alpha1.ReleaseSuspend), newest(releases, v1alpha1.ReleaseSuccess)
+	if failed != nil && good != nil && good.Spec.Attempt > failed.Spec.Attempt {
+		failed = nil
+	}
 	causes := []metav1.StatusCause{
-		{Type: CauseSuspended, Field: "metadata.labels[" + v1alpha1.SuspendLabel + "]", Message: suspendedCause(w, failed, good)},
+		{Type: CauseSuspended, Field: "metadata.labels[" + v1alpha1.SuspendLabel + "]", Message: suspendedCause(w, failed)},
 		{Type: CauseRepair, Message: repairCause(w, in)},
 	}
 	if good != nil {
@@ -38,18 +41,31 @@ func Causes(w *workload.Workload, in Input, releases []*v1alpha1.ChangeWorkload)
 			"apply the template of version %s, which succeeded (ChangeWorkload %s): a rollback to it is always admitted",
 			good.Spec.Reversion, good.Name)})
 	}
-	return append(causes, metav1.StatusCause{Type: CauseContact, Message: fmt.Sprintf(
-		"users who may update changepods/status in namespace %s can overrule the verdict of the failed pods; "+
-			"operators of Breakwater (namespace %s) can disable these denials for all workloads: OpsConfigInfo of type %s",
-		w.Namespace, v1alpha1.SystemNamespace, v1alpha1.ConfigBlocking)})
+	return append(causes, metav1.StatusCause{Type: CauseContact, Message: overruleCause(w.Namespace, failed) + fmt.Sprintf(
+		"operators of Breakwater (namespace %s) can disable these denials for all workloads: OpsConfigInfo of type %s",
+		v1alpha1.SystemNamespace, v1alpha1.ConfigBlocking)})
 }
 
-func suspendedCause(w *workload.Workload, failed, good *v1alpha1.ChangeWorkload) string {
+// overruleCause says who can overrule the fail; empty if the failed version is unknown. Without a
+// failed pod the order failed, was not accepted, or the check was lost: the cache does not have which.
+func overruleCause(namespace string, failed *v1alpha1.ChangeWorkload) string {
+	switch {
+	case failed == nil:
+		return ""
+	case len(failed.Status.DefenseCheckFailPods) > 0:
+		return fmt.Sprintf("users who may update changepods/status in namespace %s can overrule the verdict of the failed pods; ", namespace)
+	default:
+		return fmt.Sprintf("no pod failed; if the order as a whole failed or is unjudged, users who may update changeworkloads/status "+
+			"in namespace %s can pass it (status.orderResult); ", namespace)
+	}
+}
+
+func suspendedCause(w *workload.Workload, failed *v1alpha1.ChangeWorkload) string {
 	since := w.Labels[v1alpha1.SuspendLabel]
 	if seconds, err := strconv.ParseInt(since, 10, 64); err == nil {
 		since = time.Unix(seconds, 0).UTC().Format(time.RFC3339)
 	}
-	if failed == nil || (good != nil && good.Spec.Attempt > failed.Spec.Attempt) {
+	if failed == nil {
 		return fmt.Sprintf("suspended since %s; the failed version is unknown: the label was set by hand, or the ChangeWorkload was deleted", since)
 	}
 	return fmt.Sprintf("suspended since %s: version %s (ChangeWorkload %s) failed its check%s",

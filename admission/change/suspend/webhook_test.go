@@ -278,6 +278,32 @@ func TestADenialNamesTheAlternatives(t *testing.T) {
 	}
 }
 
+func TestADenialNamesWhoCanOverruleTheFail(t *testing.T) {
+	const operators = "operators of Breakwater (namespace altershieldoperator-system) can disable these denials for all workloads: OpsConfigInfo of type isBlockingUp"
+	bad := build(versioned(2), held)
+	order := builder.ChangeWorkload(bad, 2, v1alpha1.ReleaseSuspend)
+	pods := builder.ChangeWorkload(bad, 2, v1alpha1.ReleaseSuspend)
+	pods.Status.DefenseCheckFailPods = []v1alpha1.PodSummary{{Pod: "sleep-a"}}
+	for name, tc := range map[string]struct {
+		known []*v1alpha1.ChangeWorkload
+		want  string
+	}{
+		"a pod failed": {[]*v1alpha1.ChangeWorkload{pods},
+			"users who may update changepods/status in namespace default can overrule the verdict of the failed pods; " + operators},
+		"no pod failed": {[]*v1alpha1.ChangeWorkload{order},
+			"no pod failed; if the order as a whole failed or is unjudged, users who may update changeworkloads/status " +
+				"in namespace default can pass it (status.orderResult); " + operators},
+		"the failed version is unknown": {nil, operators},
+	} {
+		t.Run(name, func(t *testing.T) {
+			causes := newFixture(admissiontest.History{Known: tc.known}, true).admit(t, deniedUpdate(t), false).Response.Result.Details.Causes
+			if diff := cmp.Diff(tc.want, causes[len(causes)-1].Message); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestADenialOfASecondRepairNamesTheUserOfTheFirst(t *testing.T) {
 	used := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 2})
 	causes := newFixture(admissiontest.History{}, true).admit(t,
