@@ -34,7 +34,7 @@ func createJudgedBeforeTraffic(t *testing.T) target {
 	}
 	w := f.createKnativeService(t, 1)
 	w.checkTraffic(t, "")
-	w.awaitCondition(t, v1alpha1.WorkloadHeld, v1alpha1.ReasonNotSuspended, "the traffic is not held: when the template was changed, no Revision was Ready")
+	w.awaitCondition(t, v1alpha1.WorkloadHeld, v1alpha1.ReasonNotSuspended, "the traffic is not held. When the template was changed, one of these was the cause: (1) no Revision was Ready")
 	w.writeFacts(t, 1, map[string]any{"judges": verdictOfMetrics("pass")})
 	w.checkKnativeRelease(t, 1)
 	return w

@@ -159,7 +159,8 @@ func untilJudgedDetail(in Input) string {
 const notUntilJudgedDetail = "annotation " + v1alpha1.JudgeBeforeTrafficAnnotation + " is true, but the traffic is not held. " +
 	"When the template was changed, one of these was the cause: (1) no Revision was Ready; (2) the latest Revision was not Ready; " +
 	"(3) spec.traffic gave no share to the latest Revision; (4) the annotation was not set yet; " +
-	"(5) the update was a rollback or bypassed a suspension; (6) the webhook did not answer or could not read the namespace"
+	"(5) the update was a rollback or bypassed a suspension; (6) the webhook did not answer or could not read the namespace; " +
+	"(7) OpsConfigInfo isBlockingUp was off, or shadow was on"
 
 // trafficConsequence says where the traffic of a failed Revision is.
 func trafficConsequence(in Input) string {

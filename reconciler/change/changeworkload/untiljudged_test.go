@@ -64,6 +64,7 @@ func TestTheTrafficIsHeldUntilTheFirstBatchPassed(t *testing.T) {
 		"a person suspended the Service":     {release(2, untilJudged, frozen), ActionNone, v1alpha1.ReleaseRunning, held, ""},
 		"a newer release has the hold":       {release(2, untilJudged, newer), ActionNone, v1alpha1.ReleaseFailed, notSuspended, ""},
 		"there was nothing to hold":          {release(2, nothingHeld), ActionNone, v1alpha1.ReleaseRunning, notSuspended, "but the traffic is not held"},
+		"blocking began during the release":  {release(2, nothingHeld), ActionNone, v1alpha1.ReleaseRunning, notSuspended, "(7) OpsConfigInfo isBlockingUp was off, or shadow was on"},
 		"nothing to hold, and it passed":     {release(2, nothingHeld, finished(1, 1), judged(1, "pass")), ActionNone, v1alpha1.ReleaseRunning, notSuspended, ""},
 		"nothing to hold, and it failed":     {release(2, nothingHeld, finished(1, 1), judged(1, "fail")), ActionSuspend, v1alpha1.ReleaseSuspend, v1alpha1.ReasonSuspended, ""},
 		"a release that is judged otherwise": {release(2, nothingHeld, settingOff), ActionNone, v1alpha1.ReleaseRunning, notSuspended, ""},
