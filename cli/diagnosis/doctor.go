@@ -215,8 +215,9 @@ func (in Installation) selfCheck() Check {
 		}
 	}
 	if len(open) == 0 {
-		// An Event is recorded when a guard becomes unenforced, and is deleted after an hour.
-		return Check{"self-check", ResultInfo, "no guard became unenforced in the last hour; older findings are in metric breakwater_guard_unenforced", ""}
+		// An Event is recorded when a finding begins or ends, and is deleted after an hour. So older
+		// findings may be open.
+		return Check{"self-check", ResultInfo, "no finding of the last hour is open; older findings are in metric breakwater_guard_unenforced", ""}
 	}
 	var all []string
 	for _, text := range open {

@@ -1,6 +1,7 @@
 package diagnosis_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,8 +44,10 @@ func TestDoctorKnowsTheReasonsOfTheSelfCheck(t *testing.T) {
 // The Event of an older finding is deleted after an hour, so its absence does not mean that all guards are
 // enforced.
 func TestDoctorDoesNotReportOldFindingsAsEnforcedGuards(t *testing.T) {
-	for _, c := range diagnosis.Examine(complete()) {
-		if c.Name == "self-check" && c.Result != diagnosis.ResultInfo {
+	none, ended := complete(), complete()
+	ended.SelfCheck = []corev1.Event{{Reason: "CABundleStale", Message: "breakwater: expired"}, {Reason: "GuardEnforced", Message: "breakwater: no longer CABundleStale"}}
+	for _, c := range slices.Concat(diagnosis.Examine(none), diagnosis.Examine(ended)) {
+		if c.Name == "self-check" && (c.Result != diagnosis.ResultInfo || !strings.HasPrefix(c.Message, "no finding of the last hour is open; ")) {
 			t.Errorf("self-check is %s: %s", c.Result, c.Message)
 		}
 	}
