@@ -131,7 +131,7 @@ func (f Facts) explainSuspended(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	if seconds, err := strconv.ParseInt(since, 10, 64); err == nil {
 		since = time.Unix(seconds, 0).UTC().Format(time.RFC3339)
 	}
-	e.Why = append(e.Why, "suspended since "+since+": changes of its pod template are denied")
+	e.Why = append(e.Why, "suspended since "+since+": changes of its pod template are denied (unless isBlockingUp is off or shadow is on)")
 	failed := c
 	if failed == nil || failed.Status.Phase != v1alpha1.ReleaseSuspend {
 		failed = f.newest(v1alpha1.ReleaseSuspend)

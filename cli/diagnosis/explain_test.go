@@ -83,7 +83,7 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 		"a workload without a version": {facts(func(f *diagnosis.Facts) { f.Annotations = nil }), diagnosis.StateNotJudged,
 			[]string{"no version yet"}, []string{"kubectl breakwater doctor"}},
 		"a suspended workload": {facts(with(failed, good), suspended), diagnosis.StateHeld,
-			[]string{"suspended since 2023-11-14T22:13:20Z", "pod web-1 failed its check: too many errors"},
+			[]string{"suspended since 2023-11-14T22:13:20Z: changes of its pod template are denied (unless isBlockingUp is off or shadow is on)", "pod web-1 failed its check: too many errors"},
 			[]string{"approve deployment/web -n shop -m", "repair deployment/web -n shop --image", "rollback deployment/web -n shop --to good", "retry deployment/web"}},
 		"a suspension whose repair was used": {facts(with(failed), suspended, func(f *diagnosis.Facts) { f.Annotations[v1alpha1.BypassAnnotation] = string(bypass) }), diagnosis.StateHeld,
 			[]string{"already admitted for bob"}, []string{"repair deployment/web -n shop --again"}},
