@@ -14,7 +14,7 @@ type Input struct {
 	Name string
 	// Suspended: the old object has the suspend label.
 	Suspended bool
-	// Blocking: OpsConfigInfo isBlockingUp is enabled.
+	// Blocking: OpsConfigInfo isBlockingUp is on and shadow is off.
 	Blocking bool
 	// ByController: our controller made the update.
 	ByController bool
@@ -36,8 +36,8 @@ type Input struct {
 	OwnerAdded bool
 	// Deletion: the request deletes the workload. The fields about updates are false then.
 	Deletion bool
-	// BypassNeedsVerb: OpsConfigInfo bypass is Authorized, so a repair, a deletion or a change
-	// of owner requires the verb bypass.
+	// BypassNeedsVerb: OpsConfigInfo bypass is Authorized, so a repair, the removal of the
+	// bypass annotation, a deletion or a change of owner requires the verb bypass.
 	BypassNeedsVerb bool
 	// Succeeded: the version of the new template succeeded in this workload.
 	Succeeded bool
@@ -146,6 +146,8 @@ func Authorize(d Decision, in Input, user, namespace string, review Authorizatio
 		action = "a deletion"
 	case in.OwnerAdded:
 		action = "an added or changed owner (metadata.ownerReferences)"
+	case in.BypassRemoved && d.Answer != Repair:
+		action = "the removal of annotation " + v1alpha1.BypassAnnotation + " (it allows another repair)"
 	}
 	permission := fmt.Sprintf("the verb %q on changeworkloads.%s in namespace %s",
 		v1alpha1.BypassVerb, v1alpha1.GroupName, namespace)

@@ -139,17 +139,21 @@ func TestWhichDecisionsNeedTheRightToBypass(t *testing.T) {
 func TestADenialNamesWhatNeedsTheRightToBypass(t *testing.T) {
 	const permission = ` requires the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default, which alice does not have; ` +
 		"an administrator of the namespace can grant ClusterRole breakwater-bypass"
+	const removal = "the removal of annotation altershield.defense.antgroup.com/bypass (it allows another repair)"
 	for name, tc := range map[string]struct {
+		d      Decision
 		in     Input
 		action string
 	}{
-		"repair":    {action: "a repair"},
-		"deletion":  {in: Input{Deletion: true}, action: "a deletion"},
-		"new owner": {in: Input{OwnerAdded: true}, action: "an added or changed owner (metadata.ownerReferences)"},
+		"repair":                          {d: Decision{Answer: Repair}, action: "a repair"},
+		"repair that replaces the bypass": {d: Decision{Answer: Repair}, in: Input{BypassRemoved: true}, action: "a repair"},
+		"removal of the bypass":           {d: admitted(), in: Input{BypassRemoved: true}, action: removal},
+		"deletion":                        {d: admitted(), in: Input{Deletion: true}, action: "a deletion"},
+		"new owner":                       {d: admitted(), in: Input{OwnerAdded: true}, action: "an added or changed owner (metadata.ownerReferences)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.in.Kind, tc.in.Name = workload.Deployment, "sleep"
-			got := Authorize(admitted(), tc.in, "alice", "default", Authorization{})
+			got := Authorize(tc.d, tc.in, "alice", "default", Authorization{})
 			if diff := cmp.Diff(denied(fixed+": "+tc.action+permission), got); diff != "" {
 				t.Error(diff)
 			}

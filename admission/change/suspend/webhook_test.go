@@ -415,6 +415,9 @@ func TestABypassRequiresPermission(t *testing.T) {
 	old := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: "1600000000", Attempt: 2})
 	good := builder.Version(build(image("busybox:0")))
 	const (
+		removal = fixed + `: the removal of annotation altershield.defense.antgroup.com/bypass (it allows another repair) requires the verb "bypass" on ` +
+			"changeworkloads.app.ops.cloud.alipay.com in namespace default, " +
+			"which alice does not have (no RBAC); an administrator of the namespace can grant ClusterRole breakwater-bypass"
 		lacking = fixed + `: a repair requires the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default, ` +
 			"which alice does not have (no RBAC); an administrator of the namespace can grant ClusterRole breakwater-bypass"
 		unknown = fixed + `: a repair requires the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default; ` +
@@ -435,7 +438,7 @@ func TestABypassRequiresPermission(t *testing.T) {
 		"repair, check failed":                                  {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Err: errors.New("too slow")}, checked: true, message: unknown},
 		"repair, check allowed and failed":                      {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Allowed: true, Err: errors.New("too slow")}, checked: true, message: unknown},
 		"dry run of a repair":                                   {dry: true, old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
-		"removal of the repair's annotation without permission": {old: build(versioned(2), held, used), new: build(versioned(2), held), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
+		"removal of the repair's annotation without permission": {old: build(versioned(2), held, used), new: build(versioned(2), held), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: removal},
 		"removal of the repair's annotation with permission":    {old: build(versioned(2), held, used), new: build(versioned(2), held), answer: suspend.Authorization{Allowed: true}, checked: true},
 		"removal of an earlier suspension's annotation":         {old: build(versioned(2), held, old), new: build(versioned(2), held)},
 		"rollback":                   {old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:0"))},
