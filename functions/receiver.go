@@ -81,7 +81,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case ResultPermanent:
 		logging.FromContext(ctx).Errorw("Permanent error; the event is not retried", "error", err)
 	case ResultRetry:
-		logging.FromContext(ctx).Warnw("Transient error; the event will be retried", "error", err)
+		logging.FromContext(ctx).Warnw("Transient error; the event is retried, unless this was the last attempt", "error", err)
 	}
 	labels := []string{r.name, typeLabel(e), string(result)}
 	r.received.Add(ctx, 1, labels...)

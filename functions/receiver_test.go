@@ -11,7 +11,10 @@ import (
 	"github.com/cloudevents/sdk-go/v2/event"
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"k8s.io/utils/clock"
+	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/functions"
 )
@@ -75,6 +78,18 @@ func TestResponsesHaveNoBody(t *testing.T) {
 				t.Errorf("answer is %d %q, want %d and no body", w.Code, w.Body, tc.want)
 			}
 		})
+	}
+}
+
+// The receiver does not know how many attempts the sender makes.
+func TestALogOfATransientErrorPromisesNoRetry(t *testing.T) {
+	core, logs := observer.New(zap.WarnLevel)
+	ctx := logging.WithLogger(t.Context(), zap.New(core).Sugar())
+	fails := func(context.Context, event.Event) error { return errors.New("later") }
+	receiver(t, fails).ServeHTTP(httptest.NewRecorder(), binary("{}").WithContext(ctx))
+	all := logs.All()
+	if len(all) != 1 || all[0].Message != "Transient error; the event is retried, unless this was the last attempt" {
+		t.Errorf("logs %+v", all)
 	}
 }
 
