@@ -193,7 +193,7 @@ func TestFunctionsHaveOnlyThePermissionsThatTheyUse(t *testing.T) {
 		"verdict": append(append([]string{"get changeworkloads", "get changepods",
 			"patch changeworkloads/status", "patch changepods/status"}, server...), signingKey+",judge-signing-key,external-judge-keys"),
 		"report":     append([]string{"get changeworkloads"}, append(server, eventKey)...),
-		"deadletter": {"get changeworkloads", "get changepods", "patch changeworkloads/status", "get deployments", "get statefulsets", "get daemonsets", "create events", signingKey + ",event-signing-key"},
+		"deadletter": {"get changeworkloads", "get changepods", "patch changeworkloads/status", "get deployments", "get statefulsets", "get daemonsets", "get services", "create events", signingKey + ",event-signing-key"},
 		"notify":     {"get configmaps config-notify", "get secrets notify-webhook", eventKey},
 		"callback": append(append([]string{"get,list changeworkloads", "list,watch changepods", "patch changeworkloads/status",
 			"get,list,watch brokers"}, server...), signingKey, "get,list,watch configmaps config-broker"),
