@@ -20,7 +20,7 @@ const (
 	PermissionRequested PermissionVerb = "requested"
 	// PermissionGranted: every permission of the set was granted.
 	PermissionGranted PermissionVerb = "granted"
-	// PermissionDenied: a provider rejected the parameters.
+	// PermissionDenied: a provider denied a permission set. Requests that the centre rejects have no event.
 	PermissionDenied PermissionVerb = "denied"
 	// PermissionRevoked: the pod has ended and all its grants are revoked.
 	PermissionRevoked PermissionVerb = "revoked"

@@ -47,7 +47,7 @@ func entries() map[string]entry {
 		events.TypeReleaseDenied:            {fromWorkload, "A release was denied, because its workload is suspended or its release check did not pass; or the deletion or a change of owner of a suspended workload was denied. Subject: the workload."},
 		events.TypePermissionRequested:      {fromPod, "Permissions were requested for the address of a pod. Subject: the pod."},
 		events.TypePermissionGranted:        {fromPod, "A permission set was granted to the address of a pod. Subject: the pod."},
-		events.TypePermissionDenied:         {fromPod, "A permission set was denied to a pod. Subject: the pod."},
+		events.TypePermissionDenied:         {fromPod, "A provider denied a permission set to a pod. Subject: the pod."},
 		events.TypePermissionRevoked:        {fromPod, "A pod ended, and the grants of its address were revoked. Subject: the pod."},
 		events.TypePermissionLeaked:         {fromPod, "A pod ended, and a grant of its address could not be revoked. Subject: the pod."},
 		events.TypeBreakerOpened:            {fromPod, "The permissions of a pod were denied too often and are requested again only after a reset, or failed too often and are requested again after a pause. Subject: the pod."},
