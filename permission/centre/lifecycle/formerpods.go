@@ -43,7 +43,7 @@ func formerPods(r api.ApplicationRequest, at []store.ApplicationAt) (former []st
 // revokeFormerPods revokes the applications of former pods.
 func (e *Engine) revokeFormerPods(ctx context.Context, r api.ApplicationRequest, former []store.ApplicationAt, user string) error {
 	for _, a := range former {
-		e.Log.Warn("the address of a pod belongs to a new pod; its permissions are revoked", "ip", a.IP, "cluster", r.Cluster,
+		e.Log.Warn("a new pod has the address of a former pod; the permissions of the former pod are revoked", "ip", a.IP, "cluster", r.Cluster,
 			"pod", a.Request.Namespace+"/"+a.Request.Pod, "newPod", r.Namespace+"/"+r.Pod, "application", a.ID)
 		if _, _, _, err := e.Revoke(ctx, a.ID, user); err != nil {
 			return fmt.Errorf("revoke the permissions of former pods with address %s: %w", a.IP, err)

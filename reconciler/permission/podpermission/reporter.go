@@ -34,7 +34,7 @@ func newReporter(recorder record.EventRecorder, sender events.Sender, meter metr
 
 // The reasons of a leak, as metric labels.
 const (
-	leakProvider    = "provider"    // the provider cannot revoke
+	leakProvider    = "provider"    // the centre reports the grant as leaked: the provider cannot revoke, calls to it failed, or another pod needs the grant
 	leakUnreachable = "unreachable" // the centre could not be called, or rejected the call, until the deadline
 	leakDeadline    = "deadline"    // not revoked before the deadline
 	leakLost        = "lost"        // the centre has no applications of the pod
