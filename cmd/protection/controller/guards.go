@@ -71,7 +71,7 @@ func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailab
 			generatedDefault, "breakwater-protection-namespaces",
 			"breakwater-owned-replicasets", "breakwater-protection-webhook-configurations", "breakwater-protection-budgets",
 		},
-		// The controller keeps the last valid default.
+		// The controller keeps the last valid default until it restarts.
 		Ignoring: []string{generatedDefault},
 		CRDs: []selfcheck.CRD{
 			{Name: "podunavailablebudgets." + v1alpha1.SchemeGroupVersion.Group, Version: v1alpha1.SchemeGroupVersion.Version, Type: reflect.TypeFor[v1alpha1.PodUnavailableBudget]()},
