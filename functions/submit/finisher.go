@@ -51,9 +51,9 @@ func NewFinisher(client versioned.Interface, server *functions.ClientSource, clo
 	return f
 }
 
-// PostStored implements verdict.Follower. It drops the answer for the batch: the verdict proves
+// PostVerdictStored implements verdict.Follower. It drops the answer for the batch: the verdict proves
 // that the server accepted the call.
-func (f *Finisher) PostStored(batch types.UID) { f.unstored.drop(batch) }
+func (f *Finisher) PostVerdictStored(batch types.UID) { f.unstored.drop(batch) }
 
 // waitForCall makes a call and returns when it ended, or after callTimeout.
 func waitForCall(call func()) {

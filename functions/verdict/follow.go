@@ -18,8 +18,8 @@ import (
 type Follower interface {
 	// Prepare returns the call that may follow a pass, or nil.
 	Prepare(ctx context.Context, received events.ChangePodVerdict) FollowUp
-	// PostStored is called when a POST verdict of a batch is stored, whatever it is.
-	PostStored(batch types.UID)
+	// PostVerdictStored is called when a POST verdict of a batch is stored, whatever it is.
+	PostVerdictStored(batch types.UID)
 }
 
 // FollowUp is a call that may follow a verdict.
@@ -63,8 +63,8 @@ type withoutFollower struct{}
 // Prepare implements Follower.
 func (withoutFollower) Prepare(context.Context, events.ChangePodVerdict) FollowUp { return nil }
 
-// PostStored implements Follower.
-func (withoutFollower) PostStored(types.UID) {}
+// PostVerdictStored implements Follower.
+func (withoutFollower) PostVerdictStored(types.UID) {}
 
 // noCall is a FollowUp without a call.
 type noCall struct{}

@@ -19,7 +19,7 @@ type judgedBatches struct{ all []types.UID }
 
 func (*judgedBatches) Prepare(context.Context, events.ChangePodVerdict) verdict.FollowUp { return nil }
 
-func (j *judgedBatches) PostStored(batch types.UID) { j.all = append(j.all, batch) }
+func (j *judgedBatches) PostVerdictStored(batch types.UID) { j.all = append(j.all, batch) }
 
 // An answer to a finish that is not stored yet is dropped when the verdict is: a verdict that
 // has no effect does not replace it.

@@ -76,7 +76,7 @@ func (r *Recorder) Record(ctx context.Context, received events.ChangePodVerdict,
 		"stage", received.Stage, "verdict", received.Verdict, "action", decision.Action)
 	if decision.Action == Store {
 		if received.Stage == v1alpha1.StagePost {
-			r.follower.PostStored(received.UID)
+			r.follower.PostVerdictStored(received.UID)
 		}
 		next.Call(ctx, stored)
 	}
