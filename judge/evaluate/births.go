@@ -15,11 +15,14 @@ type births struct {
 	created map[string]float64
 	// unseen has the pods without such a time that began by their samples.
 	unseen map[string]bool
+	// last has the instance that a name had last: the pods of a StatefulSet have the names of those
+	// that they replaced.
+	last map[string]string
 }
 
 // birthsOf reads the births since a time. The series of others show when Prometheus scraped.
 func birthsOf(series, others []samples.Series, since float64) births {
-	b := births{since: since, created: map[string]float64{}}
+	b := births{since: since, created: map[string]float64{}, last: lastInstances(series)}
 	for _, s := range series {
 		points := samples.Numbers(s.Points)
 		if s.Labels["__name__"] != catalog.PodCreated || len(points) == 0 {
@@ -40,10 +43,32 @@ func birthsOf(series, others []samples.Series, since float64) births {
 // of reports whether the pod of a series began in the range, and the series with it.
 func (b births) of(s samples.Series, points []samples.Point) bool {
 	key := instance(s.Labels)
+	if s.Labels["uid"] != "" && b.last[samples.Pod(s.Labels)] != key {
+		return false
+	}
 	if at, known := b.created[key]; known {
 		return at > b.since && points[0].T >= at
 	}
 	return b.unseen[key]
+}
+
+// lastInstances returns the instance of each name whose first sample is the latest.
+func lastInstances(series []samples.Series) map[string]string {
+	first, last := map[string]float64{}, map[string]string{}
+	for _, s := range series {
+		if points := samples.Numbers(s.Points); len(points) > 0 && s.Labels["uid"] != "" {
+			key := instance(s.Labels)
+			if at, seen := first[key]; !seen || points[0].T < at {
+				first[key] = points[0].T
+			}
+		}
+	}
+	for _, key := range samples.Sorted(first) {
+		if name := nameOf(key); last[name] == "" || first[key] > first[last[name]] {
+			last[name] = key
+		}
+	}
+	return last
 }
 
 // instance names a pod. Pods of a StatefulSet that replace each other have one name and different
