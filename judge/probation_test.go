@@ -59,6 +59,12 @@ func restarts(pod string, from, to time.Duration, times ...time.Duration) sample
 	})
 }
 
+// sidecar returns the series as that of another container.
+func sidecar(s samples.Series) samples.Series {
+	s.Labels["container"] = "sidecar"
+	return s
+}
+
 // restarted returns the restarts of a pod that restarted before its first sample.
 func restarted(pod string, from, to time.Duration, n float64) samples.Series {
 	return counts("kube_pod_container_status_restarts_total", pod, nil, from, to, func(d time.Duration) float64 {
@@ -134,6 +140,8 @@ func TestProbationFindsLateFaultsOnly(t *testing.T) {
 		"nothing before the release, errors since 20 minutes": {fresh(0.05, 20*time.Minute), v1alpha1.VerdictFail, v1alpha1.ReasonMetricWorse, 2},
 		"one restart":                                         {with(good, []samples.Series{restarts("new-1", 0, end, again[0])}), v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, 3},
 		"each pod restarts once": {with(good, []samples.Series{restarts("new-1", 0, end, again[0]), restarts("new-2", 0, end, again[0])}),
+			v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, 3},
+		"the node of a pod with two containers reboots": {with(good, []samples.Series{restarts("new-1", 0, end, again[0]), sidecar(restarts("new-1", 0, end, again[0]))}),
 			v1alpha1.VerdictPass, v1alpha1.ReasonNoChange, 3},
 		"a pod restarts again and again": {with(good, []samples.Series{restarts("new-1", 0, end, again...)}), v1alpha1.VerdictFail, v1alpha1.ReasonPodsUnhealthy, 3},
 		"a later pod restarts again and again at its start": {with(good, []samples.Series{restarts("new-1", 0, end), restarted("new-3", 20*time.Minute, end, 2)}),

@@ -25,6 +25,8 @@ type podLife struct {
 	later    []float64
 	// killed: its container was killed before the first sample.
 	killed bool
+	// sidecar has the restarts of a second container until the first sample.
+	sidecar float64
 	// exporter is the address of kube-state-metrics.
 	exporter string
 }
@@ -53,6 +55,9 @@ func (p podLife) series() []samples.Series {
 			}
 			return n
 		}),
+	}
+	if p.sidecar != 0 {
+		out = append(out, of(restartsTotal, map[string]string{"container": "sidecar"}, constant(p.sidecar)))
 	}
 	if p.created != 0 {
 		out = append(out, of(catalog.PodCreated, nil, constant(start+p.created)))
@@ -115,8 +120,9 @@ func TestRestartsAndKillsOfNewPodsCountFromTheirCreation(t *testing.T) {
 			{name: "new-1", uid: "b", first: 5, last: end}}, unknown, false, ""},
 		"a pod of a StatefulSet that replaces one that was killed": {[]podLife{{name: "new-1", uid: "a", created: -400, first: -390, last: -20, restarts: 1, killed: true},
 			{name: "new-1", uid: "b", created: -15, first: 5, last: end}}, quiet, false, ""},
-		"an OOM kill before the first scrape": {[]podLife{{name: "new-1", created: -40, first: -10, last: end, restarts: 1, killed: true}}, quiet, false, oom},
-		"an OOM kill of a pod of last week":   {[]podLife{{name: "new-1", created: 7 * day, first: -595, last: end, restarts: 1, killed: true}}, quiet, false, ""},
+		"each container once, before the first scrape": {[]podLife{{name: "new-1", created: -40, first: 5, last: end, restarts: 1, sidecar: 1}}, quiet, false, ""},
+		"an OOM kill before the first scrape":          {[]podLife{{name: "new-1", created: -40, first: -10, last: end, restarts: 1, killed: true}}, quiet, false, oom},
+		"an OOM kill of a pod of last week":            {[]podLife{{name: "new-1", created: 7 * day, first: -595, last: end, restarts: 1, killed: true}}, quiet, false, ""},
 		"an OOM kill, and the old pods were killed at theirs": {[]podLife{{name: "new-1", created: -40, first: -10, last: end, restarts: 1, killed: true}},
 			old(func(p *podLife) { p.restarts, p.killed = 1, true }), false, ""},
 	} {

@@ -41,10 +41,25 @@ type condition struct {
 	pods                                 map[string]bool
 	restarts                             float64
 	restartsOf                           map[string]float64
+	containers                           map[container]float64
 	killed, waiting, unready, neverReady map[string]bool
 	// life has what happened to the pods since their creation, and young only that of the pods that
 	// began in the range.
 	life, young life
+}
+
+// container is a container of a pod.
+type container struct{ pod, name string }
+
+// restarting returns the pods that restarted again and again.
+func (c condition) restarting() map[string]bool {
+	out := map[string]bool{}
+	for of, n := range c.containers {
+		if n >= again {
+			out[of.pod] = true
+		}
+	}
+	return out
 }
 
 // health applies rules, not statistics: each event is certain, and rare in
@@ -127,7 +142,7 @@ func some(pods map[string]bool) string {
 }
 
 func conditionOf(series []samples.Series, from, now, step float64, b births) condition {
-	c := condition{pods: map[string]bool{}, restartsOf: map[string]float64{}, killed: map[string]bool{}, waiting: map[string]bool{}, unready: map[string]bool{}, neverReady: map[string]bool{}, life: newLife(), young: newLife()}
+	c := condition{pods: map[string]bool{}, restartsOf: map[string]float64{}, containers: map[container]float64{}, killed: map[string]bool{}, waiting: map[string]bool{}, unready: map[string]bool{}, neverReady: map[string]bool{}, life: newLife(), young: newLife()}
 	for _, s := range series {
 		pod, points := samples.Pod(s.Labels), samples.Numbers(s.Points)
 		if len(points) == 0 {
@@ -144,6 +159,7 @@ func conditionOf(series []samples.Series, from, now, step float64, b births) con
 			events := increaseAfter(points, from)
 			c.restarts += events
 			c.restartsOf[pod] += events
+			c.containers[container{pod, s.Labels["container"]}] += events
 		case oomEvents:
 			if increaseAfter(points, from) > 0 {
 				c.killed[pod] = true

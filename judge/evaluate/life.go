@@ -70,7 +70,17 @@ func (l life) restartsOf() map[string]float64 {
 }
 
 // restarting returns the names of the pods that restarted again and again.
-func (l life) restarting() map[string]bool { return restarting(l.restartsOf()) }
+func (l life) restarting() map[string]bool {
+	out := map[string]bool{}
+	for pod, containers := range l.restarts {
+		for _, n := range containers {
+			if n >= again {
+				out[nameOf(pod)] = true
+			}
+		}
+	}
+	return out
+}
 
 // killed returns the names of the pods with an OOM kill.
 func (l life) killed() map[string]bool {
@@ -87,18 +97,7 @@ func nameOf(instance string) string {
 	return name
 }
 
-// again is the smallest number of restarts of one pod that can be a fail at its start or during
-// probation, and that of OOM kills during probation. Many pods restart once: if their sidecar starts
-// later, or their node reboots.
+// again is the smallest number of restarts of one container that can be a fail at the start of its pod
+// or during probation, and that of OOM kills during probation. All containers of many pods restart
+// once: if a dependency starts later, or their node reboots.
 const again = 2
-
-// restarting returns the pods that restarted again and again.
-func restarting(restartsOf map[string]float64) map[string]bool {
-	out := map[string]bool{}
-	for pod, n := range restartsOf {
-		if n >= again {
-			out[pod] = true
-		}
-	}
-	return out
-}

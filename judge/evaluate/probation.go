@@ -75,7 +75,7 @@ func lateHealth(in Input, d Data) outcome {
 	if kills >= again && worse(n.killed, old.killed) {
 		found = append(found, "out of memory (OOMKilled): "+some(n.killed))
 	}
-	if pods := restarting(n.restartsOf); worse(pods, restarting(old.restartsOf)) {
+	if pods := n.restarting(); worse(pods, old.restarting()) {
 		found = append(found, "restarts again and again: "+some(pods))
 	} else if pods := n.young.restarting(); worse(pods, old.life.restarting()) {
 		found = append(found, "restarts again and again since the start: "+some(pods))
