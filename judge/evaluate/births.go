@@ -40,14 +40,16 @@ func birthsOf(series, others []samples.Series, since float64) births {
 	return b
 }
 
-// of reports whether the pod of a series began in the range, and the series with it.
+// of reports whether the pod of a series began in the range, and the series with it. A series without
+// a UID may be that of an earlier pod. One with a UID is not, and is not compared with the creation,
+// because the clocks of Prometheus and of the API server differ.
 func (b births) of(s samples.Series, points []samples.Point) bool {
-	key := instance(s.Labels)
-	if s.Labels["uid"] != "" && b.last[samples.Pod(s.Labels)] != key {
+	key, hasUID := instance(s.Labels), s.Labels["uid"] != ""
+	if hasUID && b.last[samples.Pod(s.Labels)] != key {
 		return false
 	}
 	if at, known := b.created[key]; known {
-		return at > b.since && points[0].T >= at
+		return at > b.since && (hasUID || points[0].T >= at)
 	}
 	return b.unseen[key]
 }

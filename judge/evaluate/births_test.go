@@ -27,6 +27,8 @@ type podLife struct {
 	killed bool
 	// sidecar has the restarts of a second container until the first sample.
 	sidecar float64
+	// clock is how many seconds the clock of Prometheus is behind that of the API server.
+	clock float64
 	// exporter is the address of kube-state-metrics.
 	exporter string
 }
@@ -39,7 +41,7 @@ func (p podLife) series() []samples.Series {
 			s.Labels[k] = v
 		}
 		for at := p.first; at <= p.last; at += 15 {
-			s.Points = append(s.Points, samples.Point{T: start + at, V: value(at)})
+			s.Points = append(s.Points, samples.Point{T: start + at - p.clock, V: value(at)})
 		}
 		return s
 	}
@@ -120,9 +122,10 @@ func TestRestartsAndKillsOfNewPodsCountFromTheirCreation(t *testing.T) {
 			{name: "new-1", uid: "b", first: 5, last: end}}, unknown, false, ""},
 		"a pod of a StatefulSet that replaces one that was killed": {[]podLife{{name: "new-1", uid: "a", created: -400, first: -390, last: -20, restarts: 1, killed: true},
 			{name: "new-1", uid: "b", created: -15, first: 5, last: end}}, quiet, false, ""},
-		"each container once, before the first scrape": {[]podLife{{name: "new-1", created: -40, first: 5, last: end, restarts: 1, sidecar: 1}}, quiet, false, ""},
-		"an OOM kill before the first scrape":          {[]podLife{{name: "new-1", created: -40, first: -10, last: end, restarts: 1, killed: true}}, quiet, false, oom},
-		"an OOM kill of a pod of last week":            {[]podLife{{name: "new-1", created: 7 * day, first: -595, last: end, restarts: 1, killed: true}}, quiet, false, ""},
+		"each container once, before the first scrape":             {[]podLife{{name: "new-1", created: -40, first: 5, last: end, restarts: 1, sidecar: 1}}, quiet, false, ""},
+		"the clock of Prometheus is behind that of the API server": {[]podLife{{name: "new-1", uid: "a", created: 10, first: 20, last: end, restarts: 2, clock: 30}}, quiet, false, atStart},
+		"an OOM kill before the first scrape":                      {[]podLife{{name: "new-1", created: -40, first: -10, last: end, restarts: 1, killed: true}}, quiet, false, oom},
+		"an OOM kill of a pod of last week":                        {[]podLife{{name: "new-1", created: 7 * day, first: -595, last: end, restarts: 1, killed: true}}, quiet, false, ""},
 		"an OOM kill, and the old pods were killed at theirs": {[]podLife{{name: "new-1", created: -40, first: -10, last: end, restarts: 1, killed: true}},
 			old(func(p *podLife) { p.restarts, p.killed = 1, true }), false, ""},
 	} {
