@@ -64,6 +64,11 @@ func lateHealth(in Input, d Data) outcome {
 	o := outcome{newSamples: float64(len(n.pods)) * defaultSamples, oldSamples: math.Inf(1)}
 	o.New = &v1alpha1.Side{Value: number(n.events()), Samples: int64(len(n.pods)), Pods: int32(len(n.pods))}
 	o.Old = &v1alpha1.Side{Value: number(old.events()), Samples: int64(len(old.pods)), Pods: int32(len(old.pods))}
+	reference := old.life
+	if len(old.pods) == 0 {
+		// The names of the old pods are not known. The other pods of the version were judged with it.
+		old.pods, reference = n.pods, n.life.without(n.young)
+	}
 	worse := func(news, olds map[string]bool) bool {
 		return len(news) > 0 && share(news, n.pods) >= lateShare && share(news, n.pods) > 2*share(olds, old.pods)
 	}
@@ -77,7 +82,7 @@ func lateHealth(in Input, d Data) outcome {
 	}
 	if pods := n.restarting(); worse(pods, old.restarting()) {
 		found = append(found, "restarts again and again: "+some(pods))
-	} else if pods := n.young.restarting(); worse(pods, old.life.restarting()) {
+	} else if pods := n.young.restarting(); worse(pods, reference.restarting()) {
 		found = append(found, "restarts again and again since the start: "+some(pods))
 	}
 	if len(found) > 0 {

@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -122,6 +123,32 @@ func TestLateHealthNeedsRestartsOfManyPodsAgainAndAgain(t *testing.T) {
 			d.Old.All = restarting(20, c.oldRestarted, 2, start-3600)
 			if o := lateHealth(in, d); (o.reason != "") != c.want {
 				t.Errorf("reason %q (%s), want a fail: %t", o.reason, o.message, c.want)
+			}
+		})
+	}
+}
+
+// The old pods of a DaemonSet are unknown after their deletion. A node that is added during probation
+// gets a pod that restarts at its start as the others did.
+func TestALaterPodIsComparedWithThoseOfItsVersionIfTheOldOnesAreUnknown(t *testing.T) {
+	at := time.UnixMilli(int64(start * 1000))
+	pod := func(name string, from, restarts float64) []samples.Series {
+		p := podLife{name: name, created: from - 10, first: from, last: 3600, restarts: restarts}
+		return p.series()
+	}
+	for name, c := range map[string]struct {
+		others float64
+		want   bool
+	}{
+		"the others restarted as often": {2, false},
+		"no other pod restarted":        {0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := Input{Now: at.Add(time.Hour), Probation: &Probation{Start: at.Add(-5 * time.Minute), Success: at, Look: 1}}
+			var d Data
+			d.New.All = slices.Concat(pod("a", -120, c.others), pod("b", -90, c.others), pod("later", 1200, 2))
+			if o := lateHealth(in, d); (o.reason != "") != c.want {
+				t.Errorf("%q %q", o.reason, o.message)
 			}
 		})
 	}
