@@ -18,6 +18,8 @@ type births struct {
 	// last has the instance that a name had last: the pods of a StatefulSet have the names of those
 	// that they replaced.
 	last map[string]string
+	// onlyLast: only that instance is of this version.
+	onlyLast bool
 }
 
 // birthsOf reads the births since a time. The series of others show when Prometheus scraped.
@@ -45,13 +47,18 @@ func birthsOf(series, others []samples.Series, since float64) births {
 // because the clocks of Prometheus and of the API server differ.
 func (b births) of(s samples.Series, points []samples.Point) bool {
 	key, hasUID := instance(s.Labels), s.Labels["uid"] != ""
-	if hasUID && b.last[samples.Pod(s.Labels)] != key {
+	if b.replaced(s) {
 		return false
 	}
 	if at, known := b.created[key]; known {
 		return at > b.since && (hasUID || points[0].T >= at)
 	}
 	return b.unseen[key]
+}
+
+// replaced reports whether the pod of a series was replaced by one of the same name.
+func (b births) replaced(s samples.Series) bool {
+	return s.Labels["uid"] != "" && b.last[samples.Pod(s.Labels)] != instance(s.Labels)
 }
 
 // lastInstances returns the instance of each name whose first sample is the latest.

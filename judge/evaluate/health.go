@@ -67,7 +67,9 @@ func (c condition) restarting() map[string]bool {
 func health(in Input, d Data, f frame) outcome {
 	from, now := f.grid.Origin, seconds(in.Now)
 	since := from - Before.Seconds()
-	n := conditionOf(samples.Until(d.New.All, now), from, now, f.step, birthsOf(d.New.All, d.Old.All, since))
+	born := birthsOf(d.New.All, d.Old.All, since)
+	born.onlyLast = true // the others were those of earlier versions
+	n := conditionOf(samples.Until(d.New.All, now), from, now, f.step, born)
 	old := conditionOf(samples.Until(d.Old.All, now), since, now, f.step, birthsOf(d.Old.All, d.New.All, since))
 	o := outcome{newSamples: float64(len(n.pods)) * defaultSamples, oldSamples: math.Inf(1)}
 	o.New = &v1alpha1.Side{Value: number(n.events() + float64(len(n.waiting)+len(n.unready))), Samples: int64(len(n.pods)), Pods: int32(len(n.pods))}
@@ -150,6 +152,9 @@ func conditionOf(series []samples.Series, from, now, step float64, b births) con
 		}
 		c.pods[pod] = true
 		c.life.add(s, points)
+		if b.onlyLast && b.replaced(s) {
+			continue
+		}
 		if b.of(s, points) {
 			c.young.add(s, points)
 		}
