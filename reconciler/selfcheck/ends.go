@@ -34,11 +34,16 @@ func onePerReason(all []Finding) (unique []Finding) {
 }
 
 // kept returns the findings that are missing in a check but have not ended: the check could not
-// read their object, or has an unconfirmed finding of the object.
+// read their object, or has an unconfirmed finding of the object, other than one of another namespace.
 func (in Input) kept(missing, unconfirmed []Finding) []Finding {
 	return slices.DeleteFunc(slices.Clone(missing), func(f Finding) bool {
-		return !in.unknown(f) && !slices.ContainsFunc(unconfirmed, func(g Finding) bool { return g.Object == f.Object })
+		return !in.unknown(f) && !slices.ContainsFunc(unconfirmed, f.overlaps)
 	})
+}
+
+// overlaps reports whether two findings are of the same object and not of two different namespaces.
+func (f Finding) overlaps(g Finding) bool {
+	return f.Object == g.Object && (f.Namespace == g.Namespace || f.Namespace == "" || g.Namespace == "")
 }
 
 // unknown reports whether the check could not see if the finding has ended.
