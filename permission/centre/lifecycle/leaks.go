@@ -6,8 +6,9 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
-// RetryLeaks retries the revocation of the leaked grants of a provider.
-func (e *Engine) RetryLeaks(ctx context.Context, provider string) error {
+// ScheduleLeaks makes the leaked grants that have no scheduled retry due: those of a provider that
+// could not revoke before.
+func (e *Engine) ScheduleLeaks(ctx context.Context, provider string) error {
 	for {
 		leaked, err := e.Store.View(ctx).UnscheduledLeaks(provider, 100)
 		if err != nil || len(leaked) == 0 {

@@ -28,8 +28,8 @@ type Registry struct {
 	Store   *store.Store
 	Factory provider.Factory
 	Clock   clock.PassiveClock
-	// RetryLeaks is called if a provider can now revoke and could not before.
-	RetryLeaks func(ctx context.Context, provider string) error
+	// ScheduleLeaks is called if a provider can now revoke and could not before.
+	ScheduleLeaks func(ctx context.Context, provider string) error
 }
 
 // object is a type of registered object.
@@ -224,7 +224,7 @@ func (c Resource[T]) notify(ctx context.Context, before, now *T) error {
 		return nil
 	}
 	if b, ok := any(before).(*api.Provider); ok && b != nil && !b.CanRevoke && p.CanRevoke {
-		return c.r.RetryLeaks(ctx, p.Name)
+		return c.r.ScheduleLeaks(ctx, p.Name)
 	}
 	return nil
 }
