@@ -41,16 +41,19 @@ func Causes(w *workload.Workload, in Input, releases []*v1alpha1.ChangeWorkload)
 			"apply the template of version %s, which succeeded (ChangeWorkload %s): a rollback to it is always admitted",
 			good.Spec.Reversion, good.Name)})
 	}
-	return append(causes, metav1.StatusCause{Type: CauseContact, Message: overruleCause(w.Namespace, failed) + fmt.Sprintf(
+	return append(causes, metav1.StatusCause{Type: CauseContact, Message: overruleCause(w, failed) + fmt.Sprintf(
 		"operators of Breakwater (namespace %s) can disable these denials for all workloads: OpsConfigInfo of type %s",
 		v1alpha1.SystemNamespace, v1alpha1.ConfigBlocking)})
 }
 
-// overruleCause says who can overrule the fail; empty if the failed version is unknown. Without a
+// overruleCause says who can overrule the fail; empty if the failed version is unknown or not current:
+// after a repair or rollback was admitted, no verdict on it changes the workload. Without a
 // failed pod the order failed, was not accepted, or the check was lost: the cache does not have which.
-func overruleCause(namespace string, failed *v1alpha1.ChangeWorkload) string {
+func overruleCause(w *workload.Workload, failed *v1alpha1.ChangeWorkload) string {
+	namespace := w.Namespace
+	live, known := v1alpha1.ReleaseOf(w.Annotations)
 	switch {
-	case failed == nil:
+	case failed == nil, !known, failed.Release() != live:
 		return ""
 	case len(failed.Status.DefenseCheckFailPods) > 0:
 		return fmt.Sprintf("users who may update changepods/status in namespace %s can overrule the verdict of the failed pods; ", namespace)

@@ -284,6 +284,8 @@ func TestADenialNamesWhoCanOverruleTheFail(t *testing.T) {
 	order := builder.ChangeWorkload(bad, 2, v1alpha1.ReleaseSuspend)
 	pods := builder.ChangeWorkload(bad, 2, v1alpha1.ReleaseSuspend)
 	pods.Status.DefenseCheckFailPods = []v1alpha1.PodSummary{{Pod: "sleep-a"}}
+	former := pods.DeepCopy()
+	former.Spec.Attempt = 1
 	for name, tc := range map[string]struct {
 		known []*v1alpha1.ChangeWorkload
 		want  string
@@ -293,10 +295,12 @@ func TestADenialNamesWhoCanOverruleTheFail(t *testing.T) {
 		"no pod failed": {[]*v1alpha1.ChangeWorkload{order},
 			"no pod failed; if the order as a whole failed or is unjudged, users who may update changeworkloads/status " +
 				"in namespace default can pass it (status.orderResult); " + operators},
-		"the failed version is unknown": {nil, operators},
+		"the failed version is unknown":             {nil, operators},
+		"a repair replaced the version that failed": {[]*v1alpha1.ChangeWorkload{former}, operators},
 	} {
 		t.Run(name, func(t *testing.T) {
-			causes := newFixture(admissiontest.History{Known: tc.known}, true).admit(t, deniedUpdate(t), false).Response.Result.Details.Causes
+			request := admissiontest.Request(t, bad, build(versioned(2), held, image("busybox:2")))
+			causes := newFixture(admissiontest.History{Known: tc.known}, true).admit(t, request, false).Response.Result.Details.Causes
 			if diff := cmp.Diff(tc.want, causes[len(causes)-1].Message); diff != "" {
 				t.Error(diff)
 			}
