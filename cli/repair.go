@@ -61,8 +61,9 @@ func (a *app) retryCommand() *cobra.Command {
 		Short: "Restart the pods in a new release, as kubectl rollout restart",
 		Long: `Restart the pods in a new release: write the time into annotation
 kubectl.kubernetes.io/restartedAt of the pod template, as kubectl rollout restart. That is a new
-version of the workload: its pods replace the old ones and are judged. On a suspended workload
-it is the repair, for a fault outside of the template.`,
+version of the workload: its pods replace the old ones and are judged. With the update strategy
+OnDelete they do when you delete the old ones. On a suspended workload it is the repair, for a fault
+outside of the template: a suspension allows one repair, unless --again is set.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.patchWorkload(cmd.Context(), args[0], again, func(*unstructured.Unstructured) (map[string]any, error) {

@@ -109,6 +109,7 @@ func Explain(f Facts) Explanation {
 		f.explainSuspended(&e, c)
 	case state.State == StateHeld:
 		f.explainUnjudged(&e, c)
+		f.addRollback(&e)
 	case state.State == StateFailed:
 		f.explainFailed(&e, c)
 	case state.State == StateRunning && c != nil:
@@ -142,16 +143,34 @@ func (f Facts) explainSuspended(e *Explanation, c *v1alpha1.ChangeWorkload) {
 				e.Why = append(e.Why, line)
 			}
 		}
-		e.WaysOut = append(e.WaysOut, WayOut{"overrule the verdict (role breakwater-judge)", f.command("approve", orderFlag(failed)+"-m REASON")})
 	}
+	f.explainCurrent(e, c, failed)
 	repair := WayOut{"release a repair, once per suspension", f.command("repair", "--image CONTAINER=IMAGE")}
+	restart := WayOut{"or use the repair to restart the pods, if the cause was outside of the template", f.command("retry")}
 	if b := v1alpha1.BypassOf(f.Annotations); b != nil && b.Kind == v1alpha1.BypassRepair && b.Suspend == f.Labels[v1alpha1.SuspendLabel] {
 		e.Why = append(e.Why, fmt.Sprintf("a repair of this suspension was already admitted for %s", b.User))
 		repair = WayOut{"release another repair", f.command("repair", "--again", "--image CONTAINER=IMAGE")}
+		restart = WayOut{"or use another repair to restart the pods, if the cause was outside of the template", f.command("retry", "--again")}
 	}
-	e.WaysOut = append(e.WaysOut, repair)
+	e.WaysOut = append(e.WaysOut, repair, restart)
 	f.addRollback(e)
-	e.WaysOut = append(e.WaysOut, WayOut{"restart the pods in a new release, if the cause was outside of the template", f.command("retry")})
+}
+
+// explainCurrent adds the ways out that the current release of a suspended workload has. Verdicts
+// change only the current release: after a repair or rollback was admitted, they are about that.
+func (f Facts) explainCurrent(e *Explanation, c, failed *v1alpha1.ChangeWorkload) {
+	switch {
+	case c == nil:
+	case c == failed && e.Reason == v1alpha1.ReasonOrderNotAccepted:
+		e.WaysOut = append(e.WaysOut, checkServer(c))
+	case c == failed && e.Reason == v1alpha1.ReasonFailedCheckLost: // no verdict changes it
+	case c == failed:
+		e.WaysOut = append(e.WaysOut, WayOut{"overrule the verdict (role breakwater-judge)", f.command("approve", orderFlag(c)+"-m REASON")})
+	case e.State == StateHeld:
+		f.explainUnjudged(e, c)
+	case e.State == StateRunning:
+		f.explainRunning(e, c)
+	}
 }
 
 func (f Facts) addRollback(e *Explanation) {
@@ -193,10 +212,27 @@ func orderFlag(c *v1alpha1.ChangeWorkload) string {
 
 func (f Facts) explainUnjudged(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	e.Why = append(e.Why, "the rollout is held because it is unjudged; a newer template is admitted")
+	if c.Status.GetCondition(v1alpha1.WorkloadOrderAccepted).GetReason() == v1alpha1.ReasonOrderNotAccepted {
+		e.Why = append(e.Why, "a verdict does not resume the rollout before the server accepts the order")
+		e.WaysOut = append(e.WaysOut, checkServer(c))
+		return
+	}
+	f.addVerdicts(e, c)
+}
+
+func (f Facts) addVerdicts(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	flag := orderFlag(c)
 	e.WaysOut = append(e.WaysOut,
 		WayOut{"judge it: pass", f.command("approve", flag+"-m REASON")}, WayOut{"judge it: fail", f.command("reject", flag+"-m REASON")})
-	f.addRollback(e)
+}
+
+// checkServer is the way out of an order that the server did not accept.
+func checkServer(c *v1alpha1.ChangeWorkload) WayOut {
+	check := "check the address and token of the server"
+	if _, called := c.Status.Order.Requested(); !called {
+		check = "check the Broker, function submit, the circuit breaker and ConfigMap config-altershield: the server was not called"
+	}
+	return WayOut{check, "kubectl breakwater doctor"}
 }
 
 func (f Facts) explainFailed(e *Explanation, c *v1alpha1.ChangeWorkload) {
@@ -208,12 +244,7 @@ func (f Facts) explainFailed(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	case v1alpha1.ReasonReleaseTimedOut:
 		e.WaysOut = append(e.WaysOut, WayOut{"find out why its pods are not Ready; the release continues when one becomes Ready", "kubectl describe pods -n " + f.Namespace})
 	case v1alpha1.ReasonOrderNotAccepted:
-		check := "check the address and token of the server"
-		if _, called := c.Status.Order.Requested(); !called {
-			check = "check the Broker, function submit, the circuit breaker and ConfigMap config-altershield: the server was not called"
-		}
-		e.WaysOut = append(e.WaysOut, WayOut{check, "kubectl breakwater doctor"},
-			WayOut{"restart the pods in a new release", f.command("retry")})
+		e.WaysOut = append(e.WaysOut, checkServer(c), WayOut{"restart the pods in a new release", f.command("retry")})
 	default:
 		if held := c.Status.GetCondition(v1alpha1.WorkloadHeld); held != nil && held.Message != "" {
 			e.Why = append(e.Why, held.Message)
@@ -245,6 +276,9 @@ func (f Facts) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	if len(f.BatchesOf(c)) == 0 {
 		e.Why = append(e.Why, "no pod is in a batch yet: a pod is judged when it is Ready")
 		e.WaysOut = append(e.WaysOut, WayOut{"see its pods", "kubectl get pods -n " + f.Namespace})
+	}
+	if e.Reason == v1alpha1.ReasonHeldUnjudged { // its rollout is complete, or is not stopped
+		f.addVerdicts(e, c)
 	}
 	e.WaysOut = append(e.WaysOut, WayOut{"wait for the end", f.command("status", "--timeout 10m")})
 }

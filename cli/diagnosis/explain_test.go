@@ -180,6 +180,57 @@ func TestTheWayOutOfAnOrderThatIsNotAcceptedNamesWhatToCheck(t *testing.T) {
 	}
 }
 
+// TestAWayOutHelpsInTheStateInWhichItIsPrinted has states in which other ways out are denied or
+// change nothing.
+func TestAWayOutHelpsInTheStateInWhichItIsPrinted(t *testing.T) {
+	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
+	failed := release(v1alpha1.ReleaseSuspend, no, "CheckFailed", yes, "Suspended")
+	former := failed.DeepCopy()
+	former.Spec.Reversion, former.Spec.Attempt = "former", 1
+	former.Status.Conditions = append(former.Status.Conditions, apis.Condition{Type: v1alpha1.WorkloadOrderJudged, Status: no, Reason: v1alpha1.ReasonOrderCheckFailed})
+	bypass, err := json.Marshal(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: "1700000000", Attempt: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	repaired := func(f *diagnosis.Facts) { f.Annotations[v1alpha1.BypassAnnotation] = string(bypass) }
+	unaccepted := release(v1alpha1.ReleaseInit, unknown, "OrderPending", yes, "HeldUnjudged")
+	unaccepted.Status.Conditions = append(unaccepted.Status.Conditions, apis.Condition{Type: v1alpha1.WorkloadOrderAccepted, Status: unknown, Reason: v1alpha1.ReasonOrderNotAccepted})
+	for name, tc := range map[string]struct {
+		facts        diagnosis.Facts
+		ways, others []string
+	}{
+		"a suspension whose repair is left": {facts(with(failed), suspended), []string{"approve", "repair deployment/web -n shop --image", "retry deployment/web -n shop"}, []string{"--again"}},
+		"a suspension whose repair failed":  {facts(with(failed, former), suspended, repaired), []string{"approve", "repair deployment/web -n shop --again", "retry deployment/web -n shop --again"}, nil},
+		"a repair that runs": {facts(with(former, release(v1alpha1.ReleaseRunning, unknown, "Judging", no, "")), suspended, repaired),
+			[]string{"status deployment/web", "retry deployment/web -n shop --again"}, []string{"approve"}},
+		"a repair that is held": {facts(with(former, release(v1alpha1.ReleaseRunning, unknown, "HeldUnjudged", yes, "HeldUnjudged")), suspended, repaired),
+			[]string{"approve deployment/web -n shop -m", "reject"}, []string{"--order"}},
+		"a repair that timed out":               {facts(with(former, release(v1alpha1.ReleaseFailed, no, "ReleaseTimedOut", no, "")), suspended, repaired), []string{"repair deployment/web -n shop --again"}, []string{"approve"}},
+		"an order that fails, as not accepted":  {facts(with(release(v1alpha1.ReleaseSuspend, no, "OrderNotAccepted", yes, "Suspended")), suspended), []string{"doctor", "repair"}, []string{"approve"}},
+		"a failed check that was lost":          {facts(with(release(v1alpha1.ReleaseSuspend, no, "FailedCheckLost", yes, "Suspended")), suspended), []string{"repair"}, []string{"approve"}},
+		"an order that is held as not accepted": {facts(with(unaccepted)), []string{"doctor"}, []string{"approve", "reject"}},
+		"a complete rollout that is unjudged":   {facts(with(release(v1alpha1.ReleaseRunning, unknown, "HeldUnjudged", no, "NotSuspended"))), []string{"approve", "reject"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var commands []string
+			for _, w := range diagnosis.Explain(tc.facts).WaysOut {
+				commands = append(commands, w.Command)
+			}
+			all := strings.Join(commands, "\n")
+			for _, w := range tc.ways {
+				if !strings.Contains(all, w) {
+					t.Errorf("%q is not in:\n%s", w, all)
+				}
+			}
+			for _, w := range tc.others {
+				if strings.Contains(all, w) {
+					t.Errorf("%q is in:\n%s", w, all)
+				}
+			}
+		})
+	}
+}
+
 // heldBy is an unjudged release that a setting holds.
 func heldBy(rule string) *v1alpha1.ChangeWorkload {
 	c := release(v1alpha1.ReleaseRunning, corev1.ConditionUnknown, "HeldUnjudged", corev1.ConditionTrue, "HeldUnjudged")
