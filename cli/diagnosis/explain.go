@@ -211,7 +211,11 @@ func orderFlag(c *v1alpha1.ChangeWorkload) string {
 }
 
 func (f Facts) explainUnjudged(e *Explanation, c *v1alpha1.ChangeWorkload) {
-	e.Why = append(e.Why, "the rollout is held because it is unjudged; a newer template is admitted")
+	why := "the rollout is held because it is unjudged"
+	if f.Labels[v1alpha1.SuspendLabel] == "" {
+		why += "; a newer template is admitted"
+	}
+	e.Why = append(e.Why, why)
 	if c.Status.GetCondition(v1alpha1.WorkloadOrderAccepted).GetReason() == v1alpha1.ReasonOrderNotAccepted {
 		e.Why = append(e.Why, "a verdict does not resume the rollout before the server accepts the order")
 		e.WaysOut = append(e.WaysOut, checkServer(c))

@@ -231,6 +231,16 @@ func TestAWayOutHelpsInTheStateInWhichItIsPrinted(t *testing.T) {
 	}
 }
 
+func TestOnlyWithoutASuspensionANewerTemplateIsAdmitted(t *testing.T) {
+	held := with(release(v1alpha1.ReleaseRunning, corev1.ConditionUnknown, "HeldUnjudged", corev1.ConditionTrue, "HeldUnjudged"))
+	for want, f := range map[bool]diagnosis.Facts{true: facts(held), false: facts(held, suspended)} {
+		why := strings.Join(diagnosis.Explain(f).Why, "\n")
+		if strings.Contains(why, "a newer template is admitted") != want {
+			t.Errorf("want that a newer template is admitted: %t, got\n%s", want, why)
+		}
+	}
+}
+
 // heldBy is an unjudged release that a setting holds.
 func heldBy(rule string) *v1alpha1.ChangeWorkload {
 	c := release(v1alpha1.ReleaseRunning, corev1.ConditionUnknown, "HeldUnjudged", corev1.ConditionTrue, "HeldUnjudged")

@@ -20,7 +20,11 @@ func ExplainPod(p *corev1.Pod) Explanation {
 	e := Explanation{Subject: "pod/" + p.Name, State: StatePassed, Reason: "NoPermissionNeeded", Why: []string{"the pod waits for no permission"}}
 	if c := podmeta.Condition(p, podmeta.ConditionInjected); c != nil && c.Status == corev1.ConditionFalse {
 		e.State, e.Reason, e.Why = StateFailed, c.Reason, []string{c.Message}
-		e.WaysOut = []WayOut{{"create the pod again, with its init container", fmt.Sprintf("kubectl delete pod %s -n %s", p.Name, p.Namespace)}}
+		if c.Reason == podmeta.ReasonNamespaceNotEnabled {
+			e.WaysOut = []WayOut{{"enable the namespace first: without its label a new pod gets no init container either",
+				fmt.Sprintf("kubectl label namespace %s %s=%s", p.Namespace, podmeta.Label, podmeta.LabelEnabled)}}
+		}
+		e.WaysOut = append(e.WaysOut, WayOut{"create the pod again, with its init container", fmt.Sprintf("kubectl delete pod %s -n %s", p.Name, p.Namespace)})
 		return e
 	}
 	if c := podmeta.Condition(p, podmeta.ConditionAuthorized); c != nil {

@@ -36,6 +36,24 @@ func TestAnExplanationOfAPodNamesThePermissionThatItWaitsFor(t *testing.T) {
 	}
 }
 
+func TestTheNamespaceOfAPodIsEnabledBeforeThePodIsCreatedAgain(t *testing.T) {
+	const label, remove = "kubectl label namespace shop stke.io/permission=enabled", "kubectl delete pod web-0 -n shop"
+	for reason, want := range map[string][]string{
+		podmeta.ReasonNamespaceNotEnabled:   {label, remove},
+		podmeta.ReasonPermissionNotInjected: {remove},
+	} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0", Namespace: "shop"}}
+		p.Status.Conditions = []corev1.PodCondition{{Type: podmeta.ConditionInjected, Status: "False", Reason: reason}}
+		var got []string
+		for _, w := range diagnosis.ExplainPod(p).WaysOut {
+			got = append(got, w.Command)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", reason, got, want)
+		}
+	}
+}
+
 func TestAPodWithoutAConditionWaitsIfItNeedsPermissions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		label  string
