@@ -23,7 +23,7 @@ func (a *app) deadlettersCommand() *cobra.Command {
 		Long: `List CloudEvents that could not be delivered, and what became of them.
 
 The controller sends a verdict that is stored in an inbox, and a wake-up without an effect, again every 2
-to 30 seconds. WAITING true means that the event has no effect yet. A malformed verdict, or one that a
+to 30 seconds. WAITING true means that its effect is still missing. A malformed verdict, or one that a
 full inbox does not take, is not sent again: before the timeout of the check the server is asked, and a
 pass is recorded. A report is sent once, and no release waits for it: the server misses it until it is
 replayed. REPLAY Possible means that it is stored, and that command replay sends it again. Kubernetes

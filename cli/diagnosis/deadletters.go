@@ -121,7 +121,7 @@ func CheckReplay(letters []DeadLetter, name string) (DeadLetter, error) {
 
 // waitsForEvent reports whether an object still waits for the effect of a wake-up.
 func waitsForEvent(o corev1.ObjectReference, releases []v1alpha1.ChangeWorkload, batches []v1alpha1.ChangePod) (bool, string) {
-	const again = "the controller sends it again until its effect is seen, at most until the timeout of the step"
+	const again = "the controller sends it again until its effect is seen or the step has ended"
 	switch o.Kind {
 	case "ChangePod":
 		for i := range batches {
@@ -135,14 +135,39 @@ func waitsForEvent(o corev1.ObjectReference, releases []v1alpha1.ChangeWorkload,
 	case "ChangeWorkload":
 		for i := range releases {
 			if c := &releases[i]; c.UID == o.UID {
-				if c.Status.OrderStep != nil || len(c.Status.Announcements) > 0 {
+				if orderStepWaits(&c.Status) || len(c.Status.Announcements) > 0 {
 					return true, again
 				}
-				return false, "no step of the release is due: nothing is missing"
+				return false, "no step of the order is due: it is not sent again"
 			}
 		}
 	default:
 		return false, "a report about a pod; no release waits for it, and it was not stored"
 	}
 	return false, "the object was deleted: nothing is missing"
+}
+
+// orderStepWaits reports whether function submit still has to act on the step of the order.
+// status.orderStep stays after that.
+func orderStepWaits(s *v1alpha1.ChangeWorkloadStatus) bool {
+	outcome, _ := s.OrderOutcome()
+	accepted, judged := s.GetCondition(v1alpha1.WorkloadOrderAccepted), s.GetCondition(v1alpha1.WorkloadOrderJudged)
+	switch {
+	case s.OrderStep == nil:
+		return false
+	case s.OrderStep.Name == v1alpha1.OrderStepClose:
+		return s.Order.Opened() && !s.Order.ClosingDone()
+	case s.Phase == v1alpha1.ReleaseSuccess, s.Phase == v1alpha1.ReleaseFailed && !s.TimedOut(), outcome != v1alpha1.OutcomePending:
+		return false
+	case !s.Order.Opened():
+		return !accepted.IsFalse() // no server is configured, or the release ended without it
+	case s.Order.Skipped:
+		return false
+	}
+	stage := v1alpha1.StagePre
+	if s.OrderStep.Name == v1alpha1.OrderStepFinish {
+		stage = v1alpha1.StagePost
+	}
+	// The call of an unjudged order is repeated until the server accepts it, and then not its question for the verdict.
+	return !s.OrderVerdictOf(stage).EndsStage() && (!judged.IsFalse() || !s.Order.SubmissionOf(stage).Answered())
 }

@@ -3,8 +3,11 @@ package diagnosis_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
@@ -58,6 +61,75 @@ func TestADeadLetterWaitsUntilItsEffectIsSeen(t *testing.T) {
 			got := diagnosis.DeadLetters(tc.letters, tc.releases, tc.batches)
 			if len(got) != 1 || got[0].Waiting != tc.waiting || got[0].Explanation == "" {
 				t.Errorf("got %+v, want waiting %t", got, tc.waiting)
+			}
+		})
+	}
+}
+
+func TestAStepOfAnOrderWaitsUntilItsFactsShowItsEffect(t *testing.T) {
+	const start, finish, closing = v1alpha1.OrderStepStart, v1alpha1.OrderStepFinish, v1alpha1.OrderStepClose
+	now := metav1.NewTime(time.Unix(1, 0))
+	micro := metav1.NewMicroTime(now.Time)
+	opened := func(s *v1alpha1.ChangeWorkloadStatus) { s.Order = &v1alpha1.Order{OpenedTime: &now} }
+	called := func(stage v1alpha1.Stage, answered bool) func(*v1alpha1.ChangeWorkloadStatus) {
+		return func(s *v1alpha1.ChangeWorkloadStatus) {
+			call := v1alpha1.Submission{Stage: stage}
+			if answered {
+				call.AnsweredTime = &micro
+			}
+			s.Order.Submissions = append(s.Order.Submissions, call)
+		}
+	}
+	verdict := func(stage v1alpha1.Stage) func(*v1alpha1.ChangeWorkloadStatus) {
+		return func(s *v1alpha1.ChangeWorkloadStatus) {
+			s.OrderVerdicts = append(s.OrderVerdicts, v1alpha1.StageVerdict{Stage: stage, Verdict: "pass"})
+		}
+	}
+	phase := func(p v1alpha1.ReleasePhase) func(*v1alpha1.ChangeWorkloadStatus) {
+		return func(s *v1alpha1.ChangeWorkloadStatus) { s.Phase = p }
+	}
+	condition := func(kind apis.ConditionType, reason string) func(*v1alpha1.ChangeWorkloadStatus) {
+		return func(s *v1alpha1.ChangeWorkloadStatus) {
+			s.Conditions = append(s.Conditions, apis.Condition{Type: kind, Status: corev1.ConditionFalse, Reason: reason})
+		}
+	}
+	closed := func(s *v1alpha1.ChangeWorkloadStatus) { s.Order.Closing = &v1alpha1.OrderClosing{AnsweredTime: &micro} }
+	passed := func(s *v1alpha1.ChangeWorkloadStatus) { s.OrderResult = &v1alpha1.OrderResult{Verdict: "pass"} }
+	skipped := func(s *v1alpha1.ChangeWorkloadStatus) { s.Order.Skipped = true }
+	pre, post := v1alpha1.StagePre, v1alpha1.StagePost
+	type facts []func(*v1alpha1.ChangeWorkloadStatus)
+	for name, tc := range map[string]struct {
+		step  v1alpha1.OrderStepName
+		facts facts
+		want  bool
+	}{
+		"an order that is not open":             {start, nil, true},
+		"no server is configured":               {start, facts{condition(v1alpha1.WorkloadOrderAccepted, v1alpha1.ReasonNoServerConfigured)}, false},
+		"failed, as the order is not accepted":  {start, facts{phase(v1alpha1.ReleaseSuspend), condition(v1alpha1.WorkloadOrderAccepted, v1alpha1.ReasonOrderNotAccepted)}, false},
+		"an order whose start was not called":   {start, facts{opened}, true},
+		"a start that was not answered":         {start, facts{opened, called(pre, false)}, true},
+		"a start without a verdict":             {start, facts{opened, called(pre, true)}, true},
+		"a start with a verdict":                {start, facts{opened, called(pre, true), verdict(pre)}, false},
+		"a check that the server skips":         {start, facts{opened, skipped}, false},
+		"a verdict of a person":                 {start, facts{opened, called(pre, true), passed}, false},
+		"a finish that was not called":          {finish, facts{opened, called(pre, true), verdict(pre)}, true},
+		"an unjudged order, not answered":       {finish, facts{opened, called(post, false), condition(v1alpha1.WorkloadOrderJudged, v1alpha1.ReasonHeldUnjudged)}, true},
+		"an unjudged order, answered":           {finish, facts{opened, called(post, true), condition(v1alpha1.WorkloadOrderJudged, v1alpha1.ReasonHeldUnjudged)}, false},
+		"a finish with a verdict":               {finish, facts{opened, called(post, true), verdict(post)}, false},
+		"an open order of a release that ended": {closing, facts{opened, phase(v1alpha1.ReleaseSuccess)}, true},
+		"a closed order":                        {closing, facts{opened, closed, phase(v1alpha1.ReleaseSuccess)}, false},
+		"superseded before its order opened":    {start, facts{phase(v1alpha1.ReleaseFailed)}, false},
+		"timed out":                             {start, facts{phase(v1alpha1.ReleaseFailed), condition(apis.ConditionSucceeded, v1alpha1.ReasonReleaseTimedOut)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := v1alpha1.ChangeWorkload{}
+			c.UID, c.Status.OrderStep = "u", &v1alpha1.OrderStep{Name: tc.step}
+			for _, f := range tc.facts {
+				f(&c.Status)
+			}
+			wakeUp := corev1.Event{Reason: v1alpha1.ReasonEventUndelivered, InvolvedObject: corev1.ObjectReference{Kind: "ChangeWorkload", UID: "u"}}
+			if got := diagnosis.DeadLetters([]corev1.Event{wakeUp}, []v1alpha1.ChangeWorkload{c}, nil); got[0].Waiting != tc.want {
+				t.Errorf("got %+v, want waiting %t", got[0], tc.want)
 			}
 		})
 	}

@@ -136,8 +136,8 @@ type ChangeWorkloadStatus struct {
 	// +optional
 	UpdateTimeUnix int64 `json:"updateTimeUnix,omitempty"`
 
-	// OrderStep is the step of the order that is due; absent if none is. Function submit
-	// carries it out.
+	// OrderStep is the last step of the order that became due; it stays when the step is done.
+	// Function submit carries it out.
 	// +optional
 	OrderStep *OrderStep `json:"orderStep,omitempty"`
 	// Order is the order at the server. Written by function submit.
