@@ -72,7 +72,7 @@ func DeadLetters(events []corev1.Event, releases []v1alpha1.ChangeWorkload, batc
 			Object: strings.ToLower(e.InvolvedObject.Kind) + "/" + e.InvolvedObject.Name,
 		}
 		if l.Replay, l.Explanation = replayOf(e); l.Explanation == "" {
-			l.Waiting, l.Explanation = waitsForEvent(e.InvolvedObject, releases, batches)
+			l.Waiting, l.Explanation = waitsForEvent(e, releases, batches)
 		}
 		all = append(all, l)
 	}
@@ -120,14 +120,18 @@ func CheckReplay(letters []DeadLetter, name string) (DeadLetter, error) {
 }
 
 // waitsForEvent reports whether an object still waits for the effect of a wake-up.
-func waitsForEvent(o corev1.ObjectReference, releases []v1alpha1.ChangeWorkload, batches []v1alpha1.ChangePod) (bool, string) {
+func waitsForEvent(e *corev1.Event, releases []v1alpha1.ChangeWorkload, batches []v1alpha1.ChangePod) (bool, string) {
 	const again = "the controller sends it again until its effect is seen or the step has ended"
+	o := e.InvolvedObject
 	switch o.Kind {
 	case "ChangePod":
 		for i := range batches {
 			if batches[i].UID == o.UID {
 				if why := waits(&batches[i]); why != "" {
 					return true, "the batch " + why + "; " + again
+				}
+				if lookWaits(&batches[i], releases, e.LastTimestamp) {
+					return true, "the look of function judge during probation is due; the controller sends it again until function judge looked"
 				}
 				return false, "the batch has ended: nothing is missing"
 			}
@@ -145,6 +149,15 @@ func waitsForEvent(o corev1.ObjectReference, releases []v1alpha1.ChangeWorkload,
 		return false, "a report about a pod; no release waits for it, and it was not stored"
 	}
 	return false, "the object was deleted: nothing is missing"
+}
+
+// lookWaits reports whether the look during probation is still due for which function judge was woken
+// at a time with a batch that has ended.
+func lookWaits(b *v1alpha1.ChangePod, releases []v1alpha1.ChangeWorkload, at metav1.Time) bool {
+	return slices.ContainsFunc(releases, func(c v1alpha1.ChangeWorkload) bool {
+		p := c.Status.Probation
+		return metav1.IsControlledBy(b, &c) && p != nil && p.NextLookTime != nil && !at.Before(p.NextLookTime)
+	})
 }
 
 // orderStepWaits reports whether function submit still has to act on the step of the order.

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -129,6 +130,33 @@ func TestAStepOfAnOrderWaitsUntilItsFactsShowItsEffect(t *testing.T) {
 			}
 			wakeUp := corev1.Event{Reason: v1alpha1.ReasonEventUndelivered, InvolvedObject: corev1.ObjectReference{Kind: "ChangeWorkload", UID: "u"}}
 			if got := diagnosis.DeadLetters([]corev1.Event{wakeUp}, []v1alpha1.ChangeWorkload{c}, nil); got[0].Waiting != tc.want {
+				t.Errorf("got %+v, want waiting %t", got[0], tc.want)
+			}
+		})
+	}
+}
+
+func TestAWakeUpForALookDuringProbationWaitsUntilTheLook(t *testing.T) {
+	at := func(seconds int64) metav1.Time { return metav1.NewTime(time.Unix(seconds, 0)) }
+	due, later := at(100), at(700)
+	b := v1alpha1.ChangePod{}
+	b.UID, b.OwnerReferences = "b", []metav1.OwnerReference{{UID: "r", Controller: ptr.To(true)}}
+	b.Status.Phase = v1alpha1.BatchExecuteDone
+	for name, tc := range map[string]struct {
+		next *metav1.Time
+		sent metav1.Time
+		want bool
+	}{
+		"the look is due":           {&due, at(101), true},
+		"function judge looked":     {&later, at(101), false},
+		"the probation ended":       {nil, at(101), false},
+		"a wake-up of the analysis": {&due, at(50), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := v1alpha1.ChangeWorkload{}
+			c.UID, c.Status.Phase, c.Status.Probation = "r", v1alpha1.ReleaseSuccess, &v1alpha1.Probation{NextLookTime: tc.next}
+			e := corev1.Event{Reason: v1alpha1.ReasonEventUndelivered, InvolvedObject: corev1.ObjectReference{Kind: "ChangePod", UID: "b"}, LastTimestamp: tc.sent}
+			if got := diagnosis.DeadLetters([]corev1.Event{e}, []v1alpha1.ChangeWorkload{c}, []v1alpha1.ChangePod{b}); got[0].Waiting != tc.want {
 				t.Errorf("got %+v, want waiting %t", got[0], tc.want)
 			}
 		})
