@@ -231,6 +231,35 @@ func TestAWayOutHelpsInTheStateInWhichItIsPrinted(t *testing.T) {
 	}
 }
 
+func TestAnotherRepairBeforeTheFirstHasFailedHasAWarning(t *testing.T) {
+	const no, unknown = corev1.ConditionFalse, corev1.ConditionUnknown
+	former := release(v1alpha1.ReleaseSuspend, no, "CheckFailed", no, "")
+	former.Spec.Reversion, former.Spec.Attempt = "former", 1
+	bypass, err := json.Marshal(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: "1700000000", Attempt: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		repair *v1alpha1.ChangeWorkload
+		want   bool
+	}{
+		"it runs":      {release(v1alpha1.ReleaseRunning, unknown, "Judging", no, ""), true},
+		"it timed out": {release(v1alpha1.ReleaseFailed, no, "ReleaseTimedOut", no, ""), true},
+		"it failed":    {release(v1alpha1.ReleaseSuspend, no, "CheckFailed", corev1.ConditionTrue, "Suspended"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := facts(with(former, tc.repair), suspended, func(f *diagnosis.Facts) { f.Annotations[v1alpha1.BypassAnnotation] = string(bypass) })
+			warned := false
+			for _, w := range diagnosis.Explain(f).WaysOut {
+				warned = warned || strings.Contains(w.Command, "repair") && strings.Contains(w.Do, "loses the former traffic")
+			}
+			if warned != tc.want {
+				t.Errorf("warned %t, want %t", warned, tc.want)
+			}
+		})
+	}
+}
+
 func TestOnlyWithoutASuspensionANewerTemplateIsAdmitted(t *testing.T) {
 	held := with(release(v1alpha1.ReleaseRunning, corev1.ConditionUnknown, "HeldUnjudged", corev1.ConditionTrue, "HeldUnjudged"))
 	for want, f := range map[bool]diagnosis.Facts{true: facts(held), false: facts(held, suspended)} {

@@ -34,7 +34,7 @@ func Causes(w *workload.Workload, in Input, releases []*v1alpha1.ChangeWorkload)
 	}
 	causes := []metav1.StatusCause{
 		{Type: CauseSuspended, Field: "metadata.labels[" + v1alpha1.SuspendLabel + "]", Message: suspendedCause(w, failed)},
-		{Type: CauseRepair, Message: repairCause(w, in)},
+		{Type: CauseRepair, Message: repairCause(w, in, isCurrent(w, failed))},
 	}
 	if good != nil {
 		causes = append(causes, metav1.StatusCause{Type: CauseRollback, Message: fmt.Sprintf(
@@ -51,9 +51,8 @@ func Causes(w *workload.Workload, in Input, releases []*v1alpha1.ChangeWorkload)
 // failed pod the order failed, was not accepted, or the check was lost: the cache does not have which.
 func overruleCause(w *workload.Workload, failed *v1alpha1.ChangeWorkload) string {
 	namespace := w.Namespace
-	live, known := v1alpha1.ReleaseOf(w.Annotations)
 	switch {
-	case failed == nil, !known, failed.Release() != live:
+	case !isCurrent(w, failed):
 		return ""
 	case len(failed.Status.DefenseCheckFailPods) > 0:
 		return fmt.Sprintf("users who may update changepods/status in namespace %s can overrule the verdict of the failed pods; ", namespace)
@@ -61,6 +60,12 @@ func overruleCause(w *workload.Workload, failed *v1alpha1.ChangeWorkload) string
 		return fmt.Sprintf("no pod failed; if the order as a whole failed or is unjudged, users who may update changeworkloads/status "+
 			"in namespace %s can pass it (status.orderResult); ", namespace)
 	}
+}
+
+// isCurrent reports whether a release is the current one of the workload.
+func isCurrent(w *workload.Workload, c *v1alpha1.ChangeWorkload) bool {
+	live, known := v1alpha1.ReleaseOf(w.Annotations)
+	return c != nil && known && c.Release() == live
 }
 
 func suspendedCause(w *workload.Workload, failed *v1alpha1.ChangeWorkload) string {
@@ -90,7 +95,8 @@ func failedPods(c *v1alpha1.ChangeWorkload) string {
 	return ": " + strings.Join(pods, ", ")
 }
 
-func repairCause(w *workload.Workload, in Input) string {
+// repairCause says how a repair is released. failed reports whether the first repair failed.
+func repairCause(w *workload.Workload, in Input, failed bool) string {
 	needs := ""
 	if in.BypassNeedsVerb {
 		needs = fmt.Sprintf("; this requires the verb %s on changeworkloads in namespace %s", v1alpha1.BypassVerb, w.Namespace)
@@ -102,8 +108,12 @@ func repairCause(w *workload.Workload, in Input) string {
 	if b := v1alpha1.BypassOf(w.Annotations); b != nil {
 		by = " for " + b.User
 	}
-	return fmt.Sprintf("a repair of this suspension was already admitted%s; `kubectl annotate %s %s -n %s %s-` allows another%s",
-		by, w.Kind.Argument(), w.Name, w.Namespace, v1alpha1.BypassAnnotation, needs)
+	lost := ""
+	if !failed {
+		lost = ", but before that repair has failed it loses the former traffic and a suspend label of your own"
+	}
+	return fmt.Sprintf("a repair of this suspension was already admitted%s; `kubectl annotate %s %s -n %s %s-` allows another%s%s",
+		by, w.Kind.Argument(), w.Name, w.Namespace, v1alpha1.BypassAnnotation, lost, needs)
 }
 
 // newest returns the ChangeWorkload in a phase with the highest attempt, or nil.

@@ -310,13 +310,20 @@ func TestADenialNamesWhoCanOverruleTheFail(t *testing.T) {
 
 func TestADenialOfASecondRepairNamesTheUserOfTheFirst(t *testing.T) {
 	used := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 2})
-	causes := newFixture(admissiontest.History{}, true).admit(t,
-		admissiontest.Request(t, build(versioned(2), held, used), build(versioned(2), held, used, repair, image("busybox:3"))), false,
-	).Response.Result.Details.Causes
-	want := "a repair of this suspension was already admitted for bob; " +
+	first := build(versioned(2), held, used)
+	failed, running := builder.ChangeWorkload(first, 2, v1alpha1.ReleaseSuspend), builder.ChangeWorkload(first, 2, v1alpha1.ReleaseRunning)
+	const want = "a repair of this suspension was already admitted for bob; " +
 		"`kubectl annotate deployment sleep -n default altershield.defense.antgroup.com/bypass-` allows another"
-	if diff := cmp.Diff(want, causes[1].Message); diff != "" {
-		t.Error(diff)
+	for more, known := range map[string]*v1alpha1.ChangeWorkload{
+		"": failed,
+		", but before that repair has failed it loses the former traffic and a suspend label of your own": running,
+	} {
+		causes := newFixture(admissiontest.History{Known: []*v1alpha1.ChangeWorkload{known}}, true).admit(t,
+			admissiontest.Request(t, first, build(versioned(2), held, used, repair, image("busybox:3"))), false,
+		).Response.Result.Details.Causes
+		if diff := cmp.Diff(want+more, causes[1].Message); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 
