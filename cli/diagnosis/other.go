@@ -64,7 +64,10 @@ func ExplainBudget(b *v1alpha1.PodUnavailableBudget) Explanation {
 	edit := fmt.Sprintf("kubectl edit pub %s -n %s", b.Name, b.Namespace)
 	if s.UnavailableAllowed == 0 && !b.Spec.Shadow {
 		e.State, e.Reason = StateDenying, "NoneAllowed"
-		e.WaysOut = []WayOut{{"wait until more pods are Ready", "kubectl get pods -n " + b.Namespace}, {"change the limit", edit}}
+		if s.CurrentAvailable < s.TotalReplicas {
+			e.WaysOut = []WayOut{{"wait until more pods are Ready", "kubectl get pods -n " + b.Namespace}}
+		}
+		e.WaysOut = append(e.WaysOut, WayOut{"change the limit", edit})
 	}
 	for _, t := range []apis.ConditionType{v1alpha1.BudgetSynced, v1alpha1.BudgetGuarding} {
 		if c := s.GetCondition(t); !c.IsTrue() {
@@ -90,14 +93,18 @@ func ExplainFlowControl(f *v1alpha1.PodDeletionFlowControl) Explanation {
 	}
 	if open.IsTrue() && !f.Spec.Shadow {
 		e.State = StateDenying
-		if f.Status.RoomTime != nil {
+		edit := WayOut{"raise the limit", "kubectl edit pdfc " + f.Name}
+		switch {
+		case open.Reason == v1alpha1.ReasonInvalidRule:
+			edit.Do = "correct the rule"
+			e.WaysOut = []WayOut{edit}
+		case f.Status.RoomTime == nil: // no deletion is within the limit, so neither time nor a new count helps
+			e.WaysOut = []WayOut{edit}
+		default:
 			e.Why = append(e.Why, "deletions are allowed again at "+f.Status.RoomTime.UTC().Format("15:04:05Z07:00"))
-			e.WaysOut = []WayOut{{"wait until then", ""}}
+			e.WaysOut = []WayOut{{"wait until then", ""}, edit,
+				{"stop counting earlier deletions", fmt.Sprintf("kubectl annotate pdfc %s --overwrite %s=$(date -u +%%FT%%TZ)", f.Name, v1alpha1.ClosedAnnotation)}}
 		}
-		e.WaysOut = append(e.WaysOut, []WayOut{
-			{"raise the limit", "kubectl edit pdfc " + f.Name},
-			{"stop counting earlier deletions", fmt.Sprintf("kubectl annotate pdfc %s --overwrite %s=$(date -u +%%FT%%TZ)", f.Name, v1alpha1.ClosedAnnotation)},
-		}...)
 	}
 	if f.Spec.Shadow {
 		e.Why = append(e.Why, "the flow control is in shadow mode: it reports and never denies")

@@ -112,17 +112,46 @@ func TestAnExplanationOfAGuardSaysWhetherItDeniesNow(t *testing.T) {
 	}
 }
 
-func TestOnlyAFlowControlThatClosesByItselfIsWaitedFor(t *testing.T) {
-	f := &v1alpha1.PodDeletionFlowControl{}
-	f.Status.Conditions = []apis.Condition{{Type: v1alpha1.FlowControlOpen, Status: "True"}}
-	waits := func() bool {
-		return slices.ContainsFunc(diagnosis.ExplainFlowControl(f).WaysOut, func(w diagnosis.WayOut) bool { return strings.HasPrefix(w.Do, "wait") })
+func TestTheWaysOutOfAFlowControlHelp(t *testing.T) {
+	room := &metav1.Time{Time: time.Unix(1, 0)}
+	for name, tc := range map[string]struct {
+		reason string
+		room   *metav1.Time
+		want   []string
+	}{
+		"it closes by itself":         {v1alpha1.ReasonLimitHit, room, []string{"wait until then", "raise the limit", "stop counting earlier deletions"}},
+		"deletions are never allowed": {v1alpha1.ReasonLimitHit, nil, []string{"raise the limit"}},
+		"a rule is invalid":           {v1alpha1.ReasonInvalidRule, nil, []string{"correct the rule"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &v1alpha1.PodDeletionFlowControl{}
+			f.Name, f.Status.RoomTime = "web", tc.room
+			f.Status.Conditions = []apis.Condition{{Type: v1alpha1.FlowControlOpen, Status: "True", Reason: tc.reason}}
+			var got []string
+			for _, w := range diagnosis.ExplainFlowControl(f).WaysOut {
+				got = append(got, w.Do)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
 	}
-	if waits() {
-		t.Error("a way out is to wait, but deletions are never allowed again")
-	}
-	f.Status.RoomTime = &metav1.Time{Time: time.Unix(1, 0)}
-	if !waits() {
-		t.Error("to wait is no way out")
+}
+
+func TestABudgetIsWaitedForOnlyIfPodsAreNotAvailable(t *testing.T) {
+	for available, want := range map[int32][]string{
+		2: {"wait until more pods are Ready", "change the limit"},
+		3: {"change the limit"},
+	} {
+		b := &v1alpha1.PodUnavailableBudget{}
+		b.Status.TotalReplicas, b.Status.DesiredAvailable, b.Status.CurrentAvailable = 3, 3, available
+		b.Status.Conditions = []apis.Condition{{Type: v1alpha1.BudgetSynced, Status: "True"}, {Type: v1alpha1.BudgetGuarding, Status: "True"}}
+		var got []string
+		for _, w := range diagnosis.ExplainBudget(b).WaysOut {
+			got = append(got, w.Do)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%d of 3 available: got %q, want %q", available, got, want)
+		}
 	}
 }
