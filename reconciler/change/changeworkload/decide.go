@@ -349,8 +349,13 @@ func (d *Decision) timeOut(in Input) {
 	}
 	d.Phase, d.Reason = v1alpha1.ReleaseFailed, v1alpha1.ReasonReleaseTimedOut
 	d.Detail = "the rollout made no progress for " + in.Settings.ReleaseTimeout.String() + " (release-timeout): " + d.Pods.summary()
-	if in.Workload.Suspend != "" {
+	b := in.Workload.Bypass
+	switch {
+	case in.Workload.Suspend == "":
+	case b != nil && b.Kind == v1alpha1.BypassRepair && b.Suspend == in.Workload.Suspend:
 		d.Detail += "; the workload stays suspended: remove its annotation " + v1alpha1.BypassAnnotation + " to release another repair"
+	default:
+		d.Detail += "; the workload stays suspended: release a repair"
 	}
 }
 

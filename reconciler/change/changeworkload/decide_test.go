@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -164,6 +165,28 @@ func timedOut(in *Input) {
 }
 func orderOpen(in *Input) {
 	in.ChangeWorkload.Status.Order = &v1alpha1.Order{OpenedTime: &metav1.Time{Time: t0}}
+}
+
+func TestATimeoutOfASuspendedWorkloadNamesTheNextRepair(t *testing.T) {
+	const another = "remove its annotation " + v1alpha1.BypassAnnotation + " to release another repair"
+	rolledBack := func(in *Input) { repairs(in); in.Workload.Bypass.Kind = v1alpha1.BypassRollback }
+	byHand := func(in *Input) { in.Workload.Suspend = "holidays" }
+	for name, tc := range map[string]struct {
+		suspended func(*Input)
+		want      string
+	}{
+		"a repair":                             {repairs, "the workload stays suspended: " + another},
+		"a rollback, which uses no repair":     {rolledBack, "the workload stays suspended: release a repair"},
+		"suspended by a person: no repair yet": {byHand, "the workload stays suspended: release a repair"},
+		"not suspended":                        {func(*Input) {}, "0 are not in a batch yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Decide(release(2, finished(1, 1), judged(1, "pass"), tc.suspended, after(24*time.Hour)))
+			if !strings.HasSuffix(d.Detail, tc.want) {
+				t.Errorf("the message is %q, want its end %q", d.Detail, tc.want)
+			}
+		})
+	}
 }
 
 func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
