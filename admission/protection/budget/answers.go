@@ -55,9 +55,13 @@ func denial(a *Action, b *v1alpha1.PodUnavailableBudget, d budget.Decision) admi
 	if d.UnknownReplicas != "" {
 		state = d.UnknownReplicas
 	}
+	wait, allAvailable := "", d.UnknownReplicas == "" && d.Total > 0 && d.Current >= d.Total
+	if !allAvailable { // else no pod is left that could become Ready
+		wait = fmt.Sprintf("wait until more pods are Ready (kubectl -n %s get pub %s); or ", b.Namespace, b.Name)
+	}
 	message := fmt.Sprintf("%s of %s is denied by PodUnavailableBudget %s: the request %s, and the budget allows %d now (%s). "+
-		"Ways out: wait until more pods are Ready (kubectl -n %s get pub %s); or raise %s; or set spec.shadow of the budget to true, which only reports",
-		a.Operation, a.Subject, b.Name, effectOf(d), d.Allowed, state, b.Namespace, b.Name, remedyOf(b))
+		"Ways out: %sraise %s; or set spec.shadow of the budget to true, which only reports",
+		a.Operation, a.Subject, b.Name, effectOf(d), d.Allowed, state, wait, remedyOf(b))
 	return admission.Deny(DecisionDenied, withDetails(a, b.Name, message, metav1.StatusCause{
 		Type: causeBudget, Field: "status.unavailableAllowed", Message: fmt.Sprintf("%d allowed, %d needed, %s", d.Allowed, max(d.Needed, 1), state),
 	}))

@@ -183,6 +183,24 @@ func TestADenialSaysWhatTheRequestMakesUnavailable(t *testing.T) {
 	}
 }
 
+func TestADenialSaysToWaitOnlyIfPodsAreNotAvailable(t *testing.T) {
+	for name, tc := range map[string]struct {
+		decision budget.Decision
+		want     bool
+	}{
+		"a pod is not available":  {budget.Decision{Numbers: budget.Numbers{Current: 2, Total: 3, Desired: 2}, Needed: 1}, true},
+		"all pods are available":  {budget.Decision{Numbers: budget.Numbers{Current: 3, Total: 3, Desired: 3}, Needed: 1}, false},
+		"the number is not known": {budget.Decision{UnknownReplicas: "the replicas are unknown", Needed: 1}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := denial(&Action{}, newBudget("web", 0, func(*v1alpha1.PodUnavailableBudget) {}), tc.decision).Response.Result.Message
+			if strings.Contains(got, "wait until") != tc.want {
+				t.Errorf("want to wait %t: %s", tc.want, got)
+			}
+		})
+	}
+}
+
 // The controller ends the charge when the kubelet has replaced the containers.
 func TestTheChargeOfAnInPlaceChangeNamesItsContainers(t *testing.T) {
 	running := newPod(func(p *corev1.Pod) {
