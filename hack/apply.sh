@@ -39,12 +39,25 @@ apply_settled() {
   done
 }
 
+# established waits for the CRDs of files. kubectl wait fails, instead of waiting, while status.conditions of
+# a new CRD is null.
+established() {
+  local until=$((SECONDS + 60)) failure
+  until failure=$(kubectl wait --for=condition=Established --timeout=60s "$@" 2>&1 >/dev/null); do
+    if [[ $failure != *'.status.conditions accessor error'* ]] || ((SECONDS >= until)); then
+      echo "$failure" >&2
+      return 1
+    fi
+    sleep 0.2
+  done
+}
+
 for dir in "$@"; do
   if [[ $dir == config/protection ]]; then hack/check-crds.sh; fi
   if compgen -G "$dir/*-crd-*.yaml" >/dev/null; then
     echo "==> $dir: CRDs"
     for crd in "$dir"/*-crd-*.yaml; do kubectl apply -f "$crd"; done
-    kubectl wait --for=condition=Established --timeout=60s $(printf -- '-f %s ' "$dir"/*-crd-*.yaml) >/dev/null
+    established $(printf -- '-f %s ' "$dir"/*-crd-*.yaml)
   fi
   # Until 650-openapi.yaml became a Deployment, openapi was a Knative Service, which owns the Service of its name.
   if [[ $dir == config/core ]]; then kubectl -n "$ns" delete services.serving.knative.dev openapi --ignore-not-found --cascade=foreground; fi

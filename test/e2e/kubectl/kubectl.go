@@ -65,7 +65,18 @@ func (k Kubectl) Config() string {
 // Run runs a command. It returns an error when kubectl cannot be run; an exit
 // code other than 0 is not an error.
 func (k Kubectl) Run(ctx context.Context, args ...string) (Result, error) {
-	return k.RunWithInput(ctx, "", args...)
+	for {
+		r, err := k.RunWithInput(ctx, "", args...)
+		if err != nil || !withoutConditions(r) {
+			return r, err
+		}
+	}
+}
+
+// withoutConditions reports whether `kubectl wait` failed because status.conditions of a new CRD is
+// null. It should wait until there are conditions.
+func withoutConditions(r Result) bool {
+	return r.Args[0] == "wait" && r.Code != 0 && strings.Contains(r.Stderr, ".status.conditions accessor error: <nil>")
 }
 
 // RunWithInput runs a command with stdin, for `kubectl apply -f -`.
