@@ -73,11 +73,11 @@ func (w target) requestRollback(t *testing.T, attempt int64) {
 	w.mustPatch(t, string(patch))
 }
 
-// checkComplete waits until an attempt succeeded, and fails unless each pod has its
-// version and was judged, and nothing is held.
+// checkComplete waits until an attempt succeeded and its template is saved, and fails unless
+// each pod has its version and was judged, and nothing is held.
 func (w target) checkComplete(t *testing.T, marker string, attempt int64) {
 	t.Helper()
-	c := w.awaitPhase(t, v1alpha1.ReleaseSuccess, attempt)
+	c := w.awaitSaved(t, attempt)
 	w.awaitResumed(t)
 	if n := w.updatedPods(t, marker); n != replicas || c.Status.Counts.Pods < replicas {
 		t.Errorf("attempt %d: %d pods have its version and %d are in batches, want %d", attempt, n, c.Status.Counts.Pods, replicas)
