@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// MaxLateWindow is the longest time that one look during probation compares.
+	// MaxLateWindow is the longest time of which one look during probation compares the shares of bad events.
+	// Restarts and OOM kills are compared since the success.
 	MaxLateWindow = time.Hour
 	// healthSamples is the maximum number of samples of a series of health. Its range is the
 	// whole probation, and at the interval of the scrapes a query of many pods would exceed the
@@ -102,7 +103,7 @@ func comparedLate(m catalog.Metric) bool {
 }
 
 // late reads one metric since the previous look, in the minutes before the release, and at the
-// same time of the last day before the release.
+// same time of the last day before the release. It reads the metric of health since the success.
 func (s source) late(ctx context.Context, l Late, m catalog.Metric) evaluate.Data {
 	old, start := s.old, l.Target.StartTime.Time
 	if s.samePods {

@@ -86,7 +86,7 @@ func (f *function) releaseOf(ctx context.Context, batch *v1alpha1.ChangePod) (re
 		return release{}, err
 	}
 	if err := f.findPods(ctx, parent, &out, func(pods []corev1.Pod) ([]string, []string) {
-		return podsOfRevisions(pods, parent.Spec.WorkloadRef.UID, batch.Spec.PodInfos)
+		return podsOfWorkload(pods, parent.Spec.WorkloadRef.UID, batch.Spec.PodInfos)
 	}); err != nil {
 		return release{}, err
 	}
@@ -207,13 +207,13 @@ func podPrefix(set string) string {
 	return prefix[:min(len(prefix), maxGeneratedPrefix)]
 }
 
-// podsOfRevisions returns the patterns of the pods that a workload owns itself. Pods with the
+// podsOfWorkload returns the patterns of the pods that a workload owns itself. Pods with the
 // revision of a claimed pod are new.
-func podsOfRevisions(pods []corev1.Pod, owner types.UID, claimed []v1alpha1.PodSummary) (newPods, oldPods []string) {
-	revisions := map[string]bool{}
+func podsOfWorkload(pods []corev1.Pod, owner types.UID, claimed []v1alpha1.PodSummary) (newPods, oldPods []string) {
+	newHashes := map[string]bool{}
 	for i := range pods {
 		if slices.ContainsFunc(claimed, func(c v1alpha1.PodSummary) bool { return c.UID == pods[i].UID }) {
-			revisions[pods[i].Labels[appsv1.ControllerRevisionHashLabelKey]] = true
+			newHashes[pods[i].Labels[appsv1.ControllerRevisionHashLabelKey]] = true
 		}
 	}
 	for _, c := range claimed {
@@ -223,7 +223,7 @@ func podsOfRevisions(pods []corev1.Pod, owner types.UID, claimed []v1alpha1.PodS
 		name := regexp.QuoteMeta(pods[i].Name)
 		switch {
 		case !v1alpha1.OwnedBy(&pods[i], owner), slices.Contains(newPods, name):
-		case revisions[pods[i].Labels[appsv1.ControllerRevisionHashLabelKey]]:
+		case newHashes[pods[i].Labels[appsv1.ControllerRevisionHashLabelKey]]:
 			newPods = append(newPods, name)
 		default:
 			oldPods = append(oldPods, name)

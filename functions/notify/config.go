@@ -35,8 +35,7 @@ type Config struct {
 	URL string
 	// Template is the template of a message.
 	Template *template.Template
-	// PerMinute is how many messages are sent in a minute; after a pause, burst more may be sent at
-	// once.
+	// PerMinute is the rate of messages, after the first burst that follows a pause.
 	PerMinute int
 	// Invalid says why a value of the ConfigMap is invalid, so that its default is used.
 	Invalid error

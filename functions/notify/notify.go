@@ -33,8 +33,8 @@ import (
 )
 
 const (
-	// burst is how many messages may be sent at once after a pause, in addition to the rate of a
-	// minute.
+	// burst is how many messages may be sent at once after a pause; further ones follow at the rate
+	// of Config.PerMinute.
 	burst = 5
 	// callTimeout limits a call of the webhook. It is shorter than the timeout of the Trigger.
 	callTimeout = 10 * time.Second

@@ -148,7 +148,7 @@ func recordAction(ctx context.Context, w *workload.Workload, c *v1alpha1.ChangeW
 			"suspended because of version %s: releases are denied except a repair and a rollback; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
 	case action == ActionHold:
 		recorder.Eventf(w.Reference(), corev1.EventTypeWarning, v1alpha1.ReasonHeldUnjudged,
-			"version %s is unjudged: its rollout is held until it is judged; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
+			"version %s is unjudged: its rollout is held; condition Held of ChangeWorkload %s says for what it waits", c.Spec.Reversion, c.Name)
 	case action == ActionResume && v1alpha1.HoldOf(w.Annotations).IsUntilJudged():
 		recorder.Eventf(w.Reference(), corev1.EventTypeNormal, v1alpha1.ReasonResumed,
 			"the traffic is not held any more for the check of version %s; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
