@@ -6,7 +6,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 rm -f bin/*.json
 # Expected minutes of each target with warm caches on two cores.
-declare -A expected=([lint]=2 [verify]=1 [test-unit]=8 [test-release]=2 [test-cluster]=2 [test-alone]=2 [test-controlplane]=8 [test-e2e]=13 [test-upgrade]=4 [test-chaos]=3)
+declare -A expected=([lint]=2 [verify]=1 [test-unit]=8 [test-release]=1 [test-cluster]=2 [test-alone]=3 [test-controlplane]=11 [test-e2e]=20 [test-upgrade]=5 [test-chaos]=3)
 # A test that hangs is ended before CI ends the run, so that its goroutine stacks are printed.
 export TEST_DEADLINE=$((EPOCHSECONDS + ${TEST_MINUTES:-85} * 60))
 rows=()
