@@ -42,7 +42,7 @@ func (a *app) verdictCommand(v verdict, name, short string) *cobra.Command {
 
 A pass is for all pods that have not passed, a fail for all pods, unless --pod names some.
 --order gives the verdict of the order check instead; pods keep their own verdicts.
-It needs the role breakwater-judge.`,
+It needs the roles breakwater-judge and view.`,
 		Example: "  kubectl breakwater " + name + " deployment/web -m 'checked the dashboards'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -24,8 +24,8 @@ func judgesOf(in Input, check *judgev1alpha1.MetricCheck) []v1alpha1.Judge {
 	named := in.Settings.Judges
 	optional := func(name string) bool { return len(named) > 0 && !slices.Contains(named, name) }
 	var out []v1alpha1.Judge
-	// A rollback has no metric judge: its pods would be compared with the bad ones, and
-	// its version has succeeded before.
+	// A rollback has no metric judge: its pods would be compared with the bad ones. Without the server
+	// and other judges it is unjudged, and no-verdict decides.
 	if check != nil && !in.Workload.IsRollback {
 		duration := cmp.Or(check.Spec.AnalysisDuration.Duration, defaultAnalysisDuration)
 		j := v1alpha1.Judge{

@@ -7,7 +7,7 @@
 // A rollback is one write: the template and its annotation, on
 // condition that the workload's release is still the one of the decision. The
 // webhook makes it a release of its own with the next attempt, which is judged
-// like any other.
+// like any other, but not by metrics.
 package rollback
 
 import (
