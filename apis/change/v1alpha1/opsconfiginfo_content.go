@@ -83,7 +83,7 @@ const (
 	// Recorded.
 	ConfigBypass ConfigType = "bypass"
 	// ConfigJudges (content: names of judges, separated by commas): who must answer for a
-	// batch. Default: every judge that is configured.
+	// batch. Default: the server and metrics, if they are configured.
 	ConfigJudges ConfigType = "judges"
 )
 
