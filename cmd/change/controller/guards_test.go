@@ -1,14 +1,12 @@
 package main
 
 import (
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -42,50 +40,20 @@ func TestEveryWebhookOfTheManifestsIsCheckedAsInstalled(t *testing.T) {
 }
 
 func TestEveryDenyingPolicyIsCheckedAndReadable(t *testing.T) {
-	files, err := filepath.Glob(manifests + "4*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var installed, ignoring []string
-	for _, file := range files {
-		for _, b := range builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, file) {
-			if b.Kind == "ValidatingAdmissionPolicyBinding" && slices.Contains(b.Spec.ValidationActions, admissionregistrationv1.Deny) {
-				if b.Name != b.Spec.PolicyName {
-					t.Errorf("%s binds %s", b.Name, b.Spec.PolicyName)
-				}
-				installed = append(installed, b.Name)
-			}
-		}
-		for _, p := range builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicy](t, file) {
-			if p.Kind == "ValidatingAdmissionPolicy" && slices.Contains(installed, p.Name) && *p.Spec.FailurePolicy == admissionregistrationv1.Ignore {
-				ignoring = append(ignoring, p.Name)
-			}
-		}
-	}
 	plan := planOf(nil)
-	if diff := cmp.Diff(ignoring, plan.Ignoring); diff != "" {
-		t.Errorf("policies with failurePolicy Ignore (-installed +looked after):\n%s", diff)
-	}
-	for what, got := range map[string][]string{
-		"policies": plan.Policies, "bindings": plan.Bindings, "policies that may be read": readable(t, "validatingadmissionpolicies"),
-	} {
-		if diff := cmp.Diff(installed, got); diff != "" {
-			t.Errorf("%s (-installed +looked after):\n%s", what, diff)
+	selfchecktest.CheckPolicies(t, plan, manifests+"4*.yaml")
+	// Each binding has the name of its policy.
+	for what, got := range map[string][]string{"bindings": plan.Bindings, "policies that may be read": readable(t, "validatingadmissionpolicies")} {
+		if diff := cmp.Diff(plan.Policies, got); diff != "" {
+			t.Errorf("%s (-policies +these):\n%s", what, diff)
 		}
 	}
 }
 
 // readable are the names of the objects of a resource that the controller may read.
-func readable(t *testing.T, resource string) (names []string) {
+func readable(t *testing.T, resource string) []string {
 	t.Helper()
-	for _, role := range builder.Manifests[rbacv1.ClusterRole](t, manifests+"110-controller-rbac.yaml") {
-		for _, rule := range role.Rules {
-			if slices.Contains(rule.Resources, resource) {
-				names = append(names, rule.ResourceNames...)
-			}
-		}
-	}
-	return names
+	return selfchecktest.NamedInRules(t, manifests+"110-controller-rbac.yaml")[resource]
 }
 
 func TestOnlyNamespacesThatOptedInHaveToBeReached(t *testing.T) {

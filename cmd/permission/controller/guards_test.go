@@ -2,21 +2,19 @@ package main
 
 import (
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	admissionpermission "github.com/breakwater-dev/breakwater/admission/permission"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/reconciler/selfcheck/selfchecktest"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
@@ -62,48 +60,18 @@ func TestEveryGuardOfTheManifestsIsMonitored(t *testing.T) {
 }
 
 func TestEveryDenyingPolicyIsCheckedAndReadable(t *testing.T) {
-	files, err := filepath.Glob(manifests + "3*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var installed, ignoring []string
-	for _, file := range files {
-		for _, b := range builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, file) {
-			if b.Kind == "ValidatingAdmissionPolicyBinding" && slices.Contains(b.Spec.ValidationActions, admissionregistrationv1.Deny) {
-				if b.Name != b.Spec.PolicyName {
-					t.Errorf("%s binds %s", b.Name, b.Spec.PolicyName)
-				}
-				installed = append(installed, b.Name)
-			}
-		}
-		for _, p := range builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicy](t, file) {
-			if p.Kind == "ValidatingAdmissionPolicy" && slices.Contains(installed, p.Name) && *p.Spec.FailurePolicy == admissionregistrationv1.Ignore {
-				ignoring = append(ignoring, p.Name)
-			}
-		}
-	}
 	plan := planOf(nil)
-	for what, got := range map[string][]string{"policies": plan.Policies, "bindings": plan.Bindings} {
-		if diff := cmp.Diff(installed, got); diff != "" {
-			t.Errorf("%s (-installed +looked after):\n%s", what, diff)
-		}
+	selfchecktest.CheckPolicies(t, plan, manifests+"3*.yaml")
+	// Each binding has the name of its policy.
+	if diff := cmp.Diff(plan.Policies, plan.Bindings); diff != "" {
+		t.Errorf("(-policies +bindings):\n%s", diff)
 	}
-	if diff := cmp.Diff(ignoring, plan.Ignoring); diff != "" {
-		t.Errorf("policies with failurePolicy Ignore (-installed +looked after):\n%s", diff)
-	}
-	named := map[string][]string{}
-	for _, role := range builder.Manifests[rbacv1.ClusterRole](t, manifests+"110-controller-rbac.yaml") {
-		for _, rule := range role.Rules {
-			for _, resource := range rule.Resources {
-				named[resource] = append(named[resource], rule.ResourceNames...)
-			}
-		}
-	}
+	named := selfchecktest.NamedInRules(t, manifests+"110-controller-rbac.yaml")
 	for resource, want := range map[string][]string{
 		"mutatingwebhookconfigurations":     {"breakwater-permission"},
 		"validatingwebhookconfigurations":   {"breakwater-permission"},
-		"validatingadmissionpolicies":       installed,
-		"validatingadmissionpolicybindings": installed,
+		"validatingadmissionpolicies":       plan.Policies,
+		"validatingadmissionpolicybindings": plan.Bindings,
 	} {
 		if diff := cmp.Diff(want, named[resource]); diff != "" {
 			t.Errorf("%s (-needed +named):\n%s", resource, diff)

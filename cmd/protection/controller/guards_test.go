@@ -1,14 +1,12 @@
 package main
 
 import (
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -67,41 +65,8 @@ func TestEveryWebhookOfTheManifestsIsCheckedAsInstalled(t *testing.T) {
 
 func TestEveryDenyingPolicyIsCheckedAndReadable(t *testing.T) {
 	plan := newPlan(t, nil, nil, nil)
-	files, err := filepath.Glob(manifests + "2*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var policies, bindings, ignoring []string
-	for _, file := range files {
-		for _, b := range builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, file) {
-			if b.Kind == "ValidatingAdmissionPolicyBinding" && slices.Contains(b.Spec.ValidationActions, admissionregistrationv1.Deny) {
-				bindings = append(bindings, b.Name)
-				policies = append(policies, b.Spec.PolicyName)
-			}
-		}
-		for _, p := range builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicy](t, file) {
-			if p.Kind == "ValidatingAdmissionPolicy" && slices.Contains(policies, p.Name) && *p.Spec.FailurePolicy == admissionregistrationv1.Ignore {
-				ignoring = append(ignoring, p.Name)
-			}
-		}
-	}
-	if diff := cmp.Diff(slices.Compact(policies), plan.Policies); diff != "" {
-		t.Errorf("policies (-installed +looked after):\n%s", diff)
-	}
-	if diff := cmp.Diff(bindings, plan.Bindings); diff != "" {
-		t.Errorf("bindings (-installed +looked after):\n%s", diff)
-	}
-	if diff := cmp.Diff(ignoring, plan.Ignoring); diff != "" {
-		t.Errorf("policies with failurePolicy Ignore (-installed +looked after):\n%s", diff)
-	}
-	named := map[string][]string{}
-	for _, role := range builder.Manifests[rbacv1.ClusterRole](t, manifests+"110-controller-rbac.yaml") {
-		for _, rule := range role.Rules {
-			for _, resource := range rule.Resources {
-				named[resource] = append(named[resource], rule.ResourceNames...)
-			}
-		}
-	}
+	selfchecktest.CheckPolicies(t, plan, manifests+"2*.yaml")
+	named := selfchecktest.NamedInRules(t, manifests+"110-controller-rbac.yaml")
 	for resource, want := range map[string][]string{
 		"validatingadmissionpolicies": plan.Policies, "validatingadmissionpolicybindings": plan.Bindings,
 		"validatingwebhookconfigurations": {"breakwater-protection", "breakwater-deletionflow"},
