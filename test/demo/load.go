@@ -2,17 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/breakwater-dev/breakwater/test/e2e/knativerequest"
 )
 
 const (
@@ -24,8 +21,8 @@ const (
 // load is a sender of requests to the Knative Service, one after the other. It ends with the first
 // request that fails.
 type load struct {
-	url, host string
-	sender    sync.WaitGroup
+	target knativerequest.Target
+	sender sync.WaitGroup
 
 	mu sync.Mutex
 	// answers are the Revisions that answered since the last take.
@@ -35,14 +32,14 @@ type load struct {
 
 // sendRequests sends requests to the Service until the context ends.
 func (s *steps) sendRequests(ctx context.Context) (*load, error) {
-	ingress, err := s.kube.CoreV1().Services("breakwater-ingress").Get(ctx, "private", metav1.GetOptions{})
+	target, err := knativerequest.To(ctx, s.kube, services, "web")
 	if err != nil {
-		return nil, fmt.Errorf("find the ingress of the cluster: %w", err)
+		return nil, err
 	}
-	l := &load{url: "http://" + ingress.Spec.ClusterIP + "/double/health", host: "web." + services + ".svc.cluster.local"}
+	l := &load{target: target}
 	l.sender.Go(func() {
 		for ctx.Err() == nil {
-			revision, err := l.send(ctx)
+			revision, err := l.target.Ask(ctx, requestTimeout)
 			if ctx.Err() != nil || !l.add(revision, err) {
 				return
 			}
@@ -62,37 +59,12 @@ func (l *load) wait() {
 	}
 }
 
-// send returns the Revision that answers a request.
-func (l *load) send(ctx context.Context) (revision string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url, nil)
-	if err != nil {
-		return "", err
-	}
-	request.Host = l.host
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = response.Body.Close() }() // the body was read
-	raw, err := io.ReadAll(response.Body)
-	if err != nil {
-		return "", err
-	}
-	var body struct{ Revision string }
-	if err := json.Unmarshal(raw, &body); response.StatusCode != http.StatusOK || err != nil {
-		return "", fmt.Errorf("status %d, %q", response.StatusCode, raw)
-	}
-	return body.Revision, nil
-}
-
 // add records an answer, and reports whether there was one.
 func (l *load) add(revision string, err error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err != nil {
-		l.err = fmt.Errorf("request to %s: %w", l.host, err)
+		l.err = fmt.Errorf("request to %s: %w", l.target.Host, err)
 		return false
 	}
 	l.answers = append(l.answers, revision)

@@ -35,9 +35,10 @@ func knativeServiceJudgedBeforeTraffic(t *testing.T, e *environment) {
 	n.awaitTraffic(t, good)
 	first := n.awaitKnativeBatch(t, 2)
 	next := n.revisionOf(t, 2)
-	tagged := knativeRequests{url: requests.url, host: knativetraffic.Tag + "-" + requests.host}
+	tagged := requests.target
+	tagged.Host = knativetraffic.Tag + "-" + tagged.Host
 	await(t, rolloutTimeout, "the tag reaches "+next, func(ctx context.Context) error {
-		answer, err := tagged.send(ctx)
+		answer, err := tagged.Ask(ctx, shortTimeout)
 		if err == nil && answer != next {
 			err = fmt.Errorf("%s answers", answer)
 		}

@@ -4,16 +4,13 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/breakwater-dev/breakwater/test/e2e/knativerequest"
 )
 
 // requestInterval is the time between two requests of knativeRequests.
@@ -22,8 +19,8 @@ const requestInterval = 50 * time.Millisecond
 // knativeRequests are requests that a test sends to a Knative Service, one after the other, until
 // it ends.
 type knativeRequests struct {
-	url, host string
-	mu        sync.Mutex
+	target knativerequest.Target
+	mu     sync.Mutex
 	// answers are the Revisions that answered.
 	answers []string
 }
@@ -32,21 +29,21 @@ type knativeRequests struct {
 // fails the test.
 func (n *namespace) sendRequests(t *testing.T, service string) *knativeRequests {
 	t.Helper()
-	ingress, err := n.kube.CoreV1().Services("breakwater-ingress").Get(t.Context(), "private", metav1.GetOptions{})
+	target, err := knativerequest.To(t.Context(), n.kube, n.name, service)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &knativeRequests{url: "http://" + ingress.Spec.ClusterIP + "/double/health", host: service + "." + n.name + ".svc.cluster.local"}
+	r := &knativeRequests{target: target}
 	ctx, stop := context.WithCancel(t.Context())
 	var sender sync.WaitGroup
 	sender.Go(func() {
 		for {
-			revision, err := r.send(ctx)
+			revision, err := r.target.Ask(ctx, shortTimeout)
 			if ctx.Err() != nil {
 				return
 			}
 			if err != nil {
-				t.Errorf("request to %s: %v", r.host, err)
+				t.Errorf("request to %s: %v", r.target.Host, err)
 				return
 			}
 			r.mu.Lock()
@@ -63,30 +60,6 @@ func (n *namespace) sendRequests(t *testing.T, service string) *knativeRequests 
 		sender.Wait()
 	})
 	return r
-}
-
-func (r *knativeRequests) send(ctx context.Context) (revision string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, shortTimeout)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, nil)
-	if err != nil {
-		return "", err
-	}
-	request.Host = r.host
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = response.Body.Close() }()
-	raw, err := io.ReadAll(response.Body)
-	if err != nil {
-		return "", err
-	}
-	var body struct{ Revision string }
-	if err := json.Unmarshal(raw, &body); response.StatusCode != http.StatusOK || err != nil {
-		return "", fmt.Errorf("status %d, %q", response.StatusCode, raw)
-	}
-	return body.Revision, nil
 }
 
 // awaitOnly waits until the last 20 requests were answered by a Revision.
