@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sony/gobreaker/v2"
+	"go.opentelemetry.io/otel/metric"
 )
 
 // breaker is the circuit breaker of a client. It opens after
@@ -22,6 +23,8 @@ type breaker struct {
 	circuit *gobreaker.CircuitBreaker[struct{}]
 	// cause is the error of the last failed attempt.
 	cause atomic.Pointer[string]
+	// observed is the metric of the state.
+	observed metric.Registration
 }
 
 func newBreaker(failures int, pause time.Duration, metrics *instruments) *breaker {
@@ -38,7 +41,7 @@ func newBreaker(failures int, pause time.Duration, metrics *instruments) *breake
 		},
 		OnStateChange: func(_ string, _, to gobreaker.State) { metrics.recordTransition(context.Background(), to) },
 	})
-	metrics.recordState(context.Background(), gobreaker.StateClosed)
+	b.observed = metrics.observeState(b.circuit.State)
 	return b
 }
 

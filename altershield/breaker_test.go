@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -144,6 +145,49 @@ func TestTheBreakerClosesWhenTheServerIsReachableAgain(t *testing.T) {
 	if diff := cmp.Diff(map[string]int64{"open": 2, "half-open": 2, "closed": 1}, changes); diff != "" || state != 0 {
 		t.Errorf("state %d, changes (-want +got): %s", state, diff)
 	}
+}
+
+// A request need not follow the pause: after the last release, no call is made.
+func TestTheScrapeOfAnIdleBreakerIsHalfOpenAfterThePause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reader := metric.NewManualReader()
+		server := &scriptedServer{} // refuses the connection
+		c := server.client(time.Minute, WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
+		scraped := func(want ...int64) {
+			t.Helper()
+			if diff := cmp.Diff(want, scrapedStates(t, reader)); diff != "" {
+				t.Error("states (-want +got):", diff)
+			}
+		}
+		scraped(0)
+		for range 3 {
+			_ = c.CloseOrder(t.Context(), CloseOrder{OrderID: "o"}) // only the breaker is checked
+		}
+		scraped(2)
+		<-time.After(time.Minute + time.Second)
+		scraped(1)
+		c.Close() // a replaced client has no state
+		scraped()
+	})
+}
+
+func scrapedStates(t *testing.T, reader metric.Reader) (states []int64) {
+	t.Helper()
+	var data metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &data); err != nil {
+		t.Fatal(err)
+	}
+	for _, scope := range data.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			if m.Name != "breakwater_altershield_breaker_state" {
+				continue
+			}
+			for _, p := range m.Data.(metricdata.Gauge[int64]).DataPoints {
+				states = append(states, p.Value)
+			}
+		}
+	}
+	return states
 }
 
 // A judge that is not AlterShield may not have resubmit.

@@ -51,9 +51,12 @@ func New(config Config, options ...Option) *Client {
 	return c
 }
 
-// Close closes idle connections. Calls in flight complete, and later calls still
-// work.
-func (c *Client) Close() { c.caller.closeIdle() }
+// Close closes idle connections and removes the state of the breaker from the metrics. Calls in
+// flight complete, and later calls still work.
+func (c *Client) Close() {
+	c.caller.closeIdle()
+	_ = c.caller.breaker.observed.Unregister() // the SDK always returns nil
+}
 
 // OpenOrder opens the order of a release. It succeeds if the order exists.
 func (c *Client) OpenOrder(ctx context.Context, in OpenOrder) (OrderAnswer, error) {

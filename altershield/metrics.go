@@ -18,8 +18,8 @@ import (
 type instruments struct {
 	attempts    metrics.Counter
 	duration    metrics.Histogram
-	state       metrics.Gauge
 	transitions metrics.Counter
+	meter       metric.Meter
 }
 
 func newInstruments(provider metric.MeterProvider) *instruments {
@@ -27,8 +27,8 @@ func newInstruments(provider metric.MeterProvider) *instruments {
 	return &instruments{
 		attempts:    metrics.NewCounter(meter, "breakwater_altershield_call_attempts_total"),
 		duration:    metrics.NewHistogram(meter, "breakwater_altershield_call_attempt_duration_seconds"),
-		state:       metrics.NewGauge(meter, "breakwater_altershield_breaker_state"),
 		transitions: metrics.NewCounter(meter, "breakwater_altershield_breaker_transitions_total"),
+		meter:       meter,
 	}
 }
 
@@ -42,12 +42,15 @@ func (m *instruments) time(ctx context.Context, action string, err error, took t
 
 // recordTransition records a transition of the breaker.
 func (m *instruments) recordTransition(ctx context.Context, to gobreaker.State) {
-	m.recordState(ctx, to)
 	m.transitions.Add(ctx, 1, to.String())
 }
 
-func (m *instruments) recordState(ctx context.Context, state gobreaker.State) {
-	m.state.Record(ctx, int64(state))
+// observeState reads the state of the breaker at each scrape, until the registration is removed.
+// The end of the pause is a change of the state without a call.
+func (m *instruments) observeState(state func() gobreaker.State) metric.Registration {
+	return metrics.Observe(m.meter, "breakwater_altershield_breaker_state", func(observe func(int64, ...string)) {
+		observe(int64(state()))
+	})
 }
 
 // resultOf returns the label result. Unknown codes share one value, so that a

@@ -62,25 +62,6 @@ func (h Histogram) Record(ctx context.Context, value float64, values ...string) 
 	h.instrument.Record(ctx, value, h.definition.with(values))
 }
 
-// Gauge has the value that was recorded last.
-type Gauge struct {
-	definition Definition
-	instrument metric.Int64Gauge
-}
-
-// NewGauge creates the gauge of that name, and panics as NewCounter does.
-func NewGauge(meter metric.Meter, name string) Gauge {
-	d := find(name, TypeGauge)
-	instrument, err := meter.Int64Gauge(name, metric.WithDescription(d.Help), metric.WithUnit(d.ucum()))
-	must(err)
-	return Gauge{d, instrument}
-}
-
-// Record sets the value. The label values are in the order of Definition.Labels.
-func (g Gauge) Record(ctx context.Context, value int64, values ...string) {
-	g.instrument.Record(ctx, value, g.definition.with(values))
-}
-
 // Observe calls read at each scrape for the values of a gauge, until the
 // registration is removed. It panics as NewCounter does.
 func Observe(meter metric.Meter, name string, read func(observe func(value int64, values ...string))) metric.Registration {

@@ -60,7 +60,7 @@ func TestNamesAndLabelsFollowTheConventions(t *testing.T) {
 func TestAMistakeInTheProgramPanics(t *testing.T) {
 	for name, use := range map[string]func(){
 		"no definition":        func() { NewCounter(noop.Meter{}, "breakwater_invented_total") },
-		"another type":         func() { NewGauge(noop.Meter{}, "breakwater_pods_finished_total") },
+		"another type":         func() { NewHistogram(noop.Meter{}, "breakwater_pods_finished_total") },
 		"too few label values": func() { NewCounter(noop.Meter{}, "breakwater_orders_unjudged_total").Add(t.Context(), 1) },
 	} {
 		t.Run(name, func(t *testing.T) {

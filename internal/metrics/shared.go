@@ -56,7 +56,7 @@ func shared() []Group {
 				Help:   "Duration of one attempt to call the AlterShield server, without the rate limit and the pauses between attempts. Attempts that the rate limit or the circuit breaker stopped have none.",
 				Bounds: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}},
 			{Name: "breakwater_altershield_breaker_state",
-				Help: "State of the circuit breaker of a process for calls to the AlterShield server: 0 closed, 1 half open, 2 open."},
+				Help: "State of the circuit breaker of a process for calls to the AlterShield server: 0 closed, 1 half open (the pause is over, and the next call decides), 2 open."},
 			{Name: "breakwater_altershield_breaker_transitions_total", Unit: "transitions", Labels: text("state"),
 				Help: "Transitions of the circuit breaker to a state."},
 		},
