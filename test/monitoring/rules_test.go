@@ -76,10 +76,11 @@ const (
 
 // The first word of a key is the alert.
 var examples = map[string]example{
-	"ReleaseHeld":               {`breakwater_releases_held{reason="Suspended",pod="controller-1"}`, "0 1+0" + hours, "1x2 0" + hours, `reason="Suspended"`},
-	"BatchStuck":                {`breakwater_oldest_batch_age_seconds`, "0+60" + hours, "600+0" + hours, ""},
-	"ReleasesUnjudged":          {`breakwater_batches_unjudged_total{reason="VerdictTimedOut",policy="Pass"}`, "0+1" + hours, "7+0" + hours, `reason="VerdictTimedOut"`},
-	"AlterShieldUnreachable":    {`breakwater_altershield_breaker_state{pod="submit-1"}`, "2+0" + hours, "1+0" + hours, ""},
+	"ReleaseHeld":      {`breakwater_releases_held{reason="Suspended",pod="controller-1"}`, "0 1+0" + hours, "1x2 0" + hours, `reason="Suspended"`},
+	"BatchStuck":       {`breakwater_oldest_batch_age_seconds`, "0+60" + hours, "600+0" + hours, ""},
+	"ReleasesUnjudged": {`breakwater_batches_unjudged_total{reason="VerdictTimedOut",policy="Pass"}`, "0+1" + hours, "7+0" + hours, `reason="VerdictTimedOut"`},
+	// The quiet breaker opened once, and has made no call since.
+	"AlterShieldUnreachable":    {`breakwater_altershield_breaker_transitions_total{state="open",pod="submit-1"}`, "0+1" + hours, "0x145 1" + hours, ""},
 	"DeadLetters":               {`breakwater_dead_letters_total{type="dev.breakwater.changepod.verdict.v1",result="Stored"}`, "0+1" + hours, "3+0" + hours, `type="dev.breakwater.changepod.verdict.v1"`},
 	"BrokerUnresolved":          {`breakwater_event_broker_resolved{pod="controller-1"}`, "0+0" + hours, "1+0" + hours, ""},
 	"EventsDropped":             {`breakwater_events_dropped_total{type="a",reason="QueueFull"}`, "0+1" + hours, "3+0" + hours, `reason="QueueFull"`},
