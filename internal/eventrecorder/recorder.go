@@ -4,6 +4,7 @@ package eventrecorder
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,8 +14,16 @@ import (
 	"knative.dev/pkg/controller"
 )
 
-// Breakwater is the source of our Kubernetes Events.
-const Breakwater = "breakwater"
+const (
+	// Breakwater is the source of our Kubernetes Events.
+	Breakwater = "breakwater"
+	// RepeatAfter is the time after which the Event of a state that lasts is recorded again. The API
+	// server deletes an Event an hour after it was last recorded (--event-ttl).
+	RepeatAfter = 30 * time.Minute
+	// qps is how many Events an object may get per second after a burst of 25. With the default of
+	// client-go, one in 5 minutes, more than six repeated Events of an object would be dropped.
+	qps = 1. / 60
+)
 
 // New returns the recorder of the context, or a new one that works until the
 // context ends. A recorder does not block: Events are written in the
@@ -25,7 +34,7 @@ func New(ctx context.Context, kube kubernetes.Interface, scheme *runtime.Scheme,
 	if r := controller.GetEventRecorder(ctx); r != nil {
 		return r
 	}
-	b := record.NewBroadcaster(record.WithContext(ctx))
+	b := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{QPS: qps}))
 	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
 	return b.NewRecorder(scheme, corev1.EventSource{Component: source})
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"net/url"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
@@ -26,12 +28,18 @@ type leakTracker struct {
 	mu sync.Mutex
 	// byIP maps an address to its leaked application.
 	byIP map[string]api.Application
-	// holders maps a pod with such an address to the id of the reported application.
-	holders map[types.NamespacedName]string
+	// holders are the pods with such an address.
+	holders map[types.NamespacedName]leakReport
+}
+
+// leakReport is the last Event of a pod with a leaked grant of another pod.
+type leakReport struct {
+	application string
+	at          time.Time
 }
 
 func newLeakTracker(recorder record.EventRecorder) *leakTracker {
-	return &leakTracker{recorder: recorder, byIP: map[string]api.Application{}, holders: map[types.NamespacedName]string{}}
+	return &leakTracker{recorder: recorder, byIP: map[string]api.Application{}, holders: map[types.NamespacedName]leakReport{}}
 }
 
 // refresh lists the leaked applications.
@@ -52,8 +60,8 @@ func (l *leakTracker) refresh(ctx context.Context, centre Lister, cluster string
 	return nil
 }
 
-// check reports a pod that has an address with a leaked grant, once.
-func (l *leakTracker) check(_ context.Context, p *corev1.Pod) {
+// check reports a pod that has an address with a leaked grant, again after RepeatAfter.
+func (l *leakTracker) check(p *corev1.Pod, now time.Time) {
 	at := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,8 +71,8 @@ func (l *leakTracker) check(_ context.Context, p *corev1.Pod) {
 		if !leaked || app.PodUID == string(p.UID) || p.DeletionTimestamp != nil || ended {
 			continue
 		}
-		if l.holders[at] != app.ID {
-			l.holders[at] = app.ID
+		if last := l.holders[at]; last.application != app.ID || now.Sub(last.at) >= eventrecorder.RepeatAfter {
+			l.holders[at] = leakReport{app.ID, now}
 			l.recorder.Eventf(p, corev1.EventTypeWarning, podmeta.ReasonLeakedPermissionOnPodIP,
 				"address %s still has permissions of pod %s/%s, which are not revoked: %s", ip, app.Namespace, app.Pod, leakMessage(app))
 		}

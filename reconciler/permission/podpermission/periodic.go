@@ -89,7 +89,7 @@ func (c *periodicTasks) refresh(ctx context.Context, now time.Time) {
 	}
 	uids := map[string]types.UID{}
 	for _, p := range all {
-		c.leaks.check(ctx, p)
+		c.leaks.check(p, now)
 		if podmeta.InitContainer(p) != nil {
 			uids[podbreaker.Key(p.Namespace, p.Name)] = p.UID
 		}

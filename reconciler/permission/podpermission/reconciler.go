@@ -91,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	if err := r.checkInjection(ctx, p); err != nil {
 		return err
 	}
-	r.leaks.check(ctx, p)
+	r.leaks.check(p, r.clock.Now())
 	return r.reconcileFinalizer(ctx, at, p)
 }
 

@@ -20,6 +20,7 @@ import (
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/reconciler"
 
+	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/permission/requiredsets"
@@ -257,6 +258,12 @@ func TestAPodWithAnAddressOfALeakedGrantIsReported(t *testing.T) {
 	}
 	if addresses, holders := w.leaks.counts(); addresses != 1 || holders != 1 {
 		t.Errorf("%d addresses, %d holders", addresses, holders)
+	}
+	w.clock.SetTime(zero.Add(eventrecorder.RepeatAfter))
+	w.reconcile(t)
+	w.reconcile(t)
+	if events := w.events(); strings.Count(events, podmeta.ReasonLeakedPermissionOnPodIP) != 1 {
+		t.Errorf("events %q before the API server deletes the first one, want a second one", events)
 	}
 	delete(w.leaks.byIP, "10.0.0.1")
 	w.reconcile(t)
