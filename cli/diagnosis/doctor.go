@@ -215,9 +215,9 @@ func (in Installation) selfCheck() Check {
 		}
 	}
 	if len(open) == 0 {
-		// An Event is recorded when a finding begins or ends, and is deleted after an hour. So older
-		// findings may be open.
-		return Check{"self-check", ResultInfo, "no finding of the last hour is open; older findings are in metric breakwater_guard_unenforced", ""}
+		// The Event of an open finding is recorded again every half hour. INFO: without a running
+		// controller, or if the API server deletes Events earlier, a finding has no Event.
+		return Check{"self-check", ResultInfo, "no finding of the last hour is open; metric breakwater_guard_unenforced has those whose Events were deleted earlier", ""}
 	}
 	var all []string
 	for _, text := range open {

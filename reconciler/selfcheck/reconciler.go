@@ -19,6 +19,7 @@ import (
 	"knative.dev/pkg/reconciler"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/webhookpeers"
 )
 
@@ -56,6 +57,8 @@ type Reconciler struct {
 	// reports whether a check has run.
 	found, unenforced []Finding
 	checked           bool
+	// repeated is when the Events of all findings were recorded again.
+	repeated time.Time
 }
 
 var (
@@ -94,8 +97,8 @@ func (r *Reconciler) gather(ctx context.Context) Input {
 	return s
 }
 
-// note stores findings, reports changes, and returns whether a finding must be
-// confirmed.
+// note stores findings, reports changes, and all findings again after RepeatAfter. It returns
+// whether a finding must be confirmed.
 func (r *Reconciler) note(ctx context.Context, in Input) (pending bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,7 +108,11 @@ func (r *Reconciler) note(ctx context.Context, in Input) (pending bool) {
 	kept := in.kept(newFindings(found, was), unconfirmed)
 	r.unenforced = append(r.unenforced, kept...)
 	r.found, r.checked = append(found, kept...), true
-	for _, f := range newFindings(was, r.unenforced) {
+	reported := newFindings(was, r.unenforced)
+	if in.Now.Sub(r.repeated) >= eventrecorder.RepeatAfter {
+		reported, r.repeated = r.unenforced, in.Now
+	}
+	for _, f := range reported {
 		logging.FromContext(ctx).Warnw("the self-check found a problem", "reason", f.Reason, "object", f.Object, "message", f.Message)
 		r.recorder.Event(r.deployment(), corev1.EventTypeWarning, f.Reason, f.Object+": "+f.Message)
 	}

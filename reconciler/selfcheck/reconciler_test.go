@@ -22,6 +22,7 @@ import (
 	"knative.dev/pkg/reconciler"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/eventrecorder"
 	"github.com/breakwater-dev/breakwater/internal/webhookpeers"
 )
 
@@ -30,6 +31,7 @@ type fixture struct {
 	*Reconciler
 	kube     *kubefake.Clientset
 	recorder *record.FakeRecorder
+	now      *testingclock.FakePassiveClock
 }
 
 func newFixture(t *testing.T) fixture {
@@ -49,11 +51,12 @@ func newFixture(t *testing.T) fixture {
 		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "replicas"},
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}}},
 	), record.NewFakeRecorder(10)
-	w := fixture{kube: kube, recorder: recorder, Reconciler: &Reconciler{
+	now := testingclock.NewFakePassiveClock(time.Now())
+	w := fixture{kube: kube, recorder: recorder, now: now, Reconciler: &Reconciler{
 		plan: Plan{Service: service, Webhooks: []RequiredWebhook{{Configuration: "breakwater-protection", Webhook: "vpodbudget.kb.io"}},
 			Policies: []string{"replicas"}, Bindings: []string{"replicas"}},
 		admission: kube.AdmissionregistrationV1(), endpoints: kube.DiscoveryV1(), recorder: recorder,
-		clock: testingclock.NewFakePassiveClock(time.Now()),
+		clock: now,
 		presented: func(_ context.Context, address, name string) (*x509.Certificate, error) {
 			if address != "10.0.0.1:8443" || name != host {
 				return nil, errors.New("unknown address " + address)
@@ -105,7 +108,7 @@ func (w fixture) policy(t *testing.T, p admissionregistrationv1.FailurePolicyTyp
 	}
 }
 
-func TestAnUnenforcedGuardIsReportedOnceUntilItIsEnforced(t *testing.T) {
+func TestAnUnenforcedGuardIsReportedEveryHalfHourUntilItIsEnforced(t *testing.T) {
 	w := newFixture(t)
 	if values := w.metricValues(); values != nil {
 		t.Errorf("metrics before the first check: %v", values)
@@ -126,6 +129,12 @@ func TestAnUnenforcedGuardIsReportedOnceUntilItIsEnforced(t *testing.T) {
 	}
 	if _, emitted := w.check(t); len(emitted) > 0 {
 		t.Errorf("Events are repeated: %q", emitted)
+	}
+	w.now.SetTime(w.now.Now().Add(eventrecorder.RepeatAfter))
+	for _, want := range []int{1, 0} {
+		if _, emitted := w.check(t); len(emitted) != want {
+			t.Errorf("Events before the API server deletes the first one: %q, want %d", emitted, want)
+		}
 	}
 	w.policy(t, admissionregistrationv1.Fail)
 	if _, emitted := w.check(t); len(emitted) != 1 || !strings.HasPrefix(emitted[0], "Normal "+ReasonGuardEnforced) || len(w.open()) > 0 {
