@@ -124,7 +124,7 @@ func remedies(q Query, r Enforcement, answer v1alpha1.ReleaseCheckStatus) []meta
 		{Type: CauseChange, Message: "change the pod template"},
 		{Type: CauseRetry, Message: fmt.Sprintf("apply it again after %s, when the server is asked again",
 			answer.Time.Add(AnswerTTL).UTC().Format(time.TimeOnly+"Z07:00"))},
-		{Type: CauseJudge, Message: fmt.Sprintf("users who may update releasechecks in namespace %s can pass this version: "+
+		{Type: CauseJudge, Message: fmt.Sprintf("users who may patch releasechecks in namespace %s can pass this version: "+
 			"kubectl patch releasecheck %s -n %[1]s --type merge -p '{\"status\":{\"outcome\":\"Pass\"}}'", q.Namespace, name)},
 		{Type: CauseContact, Message: fmt.Sprintf("operators of Breakwater (namespace %s) can change the policy for all workloads: OpsConfigInfo of type %s",
 			v1alpha1.SystemNamespace, off)},

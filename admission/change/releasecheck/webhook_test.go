@@ -148,6 +148,11 @@ func TestADenialNamesItsReasonAndTheAlternatives(t *testing.T) {
 		if c.Message == "" {
 			t.Errorf("cause %s has no message", c.Type)
 		}
+		// The verb is that of ClusterRole breakwater-judge, and of the command.
+		const who = "users who may patch releasechecks in namespace default can pass this version: kubectl patch releasecheck "
+		if c.Type == CauseJudge && !strings.HasPrefix(c.Message, who) {
+			t.Errorf("%q does not begin with %q", c.Message, who)
+		}
 	}
 	if diff := cmp.Diff([]metav1.CauseType{CauseVerdict, CauseChange, CauseRetry, CauseJudge, CauseContact}, causes); diff != "" {
 		t.Error(diff)

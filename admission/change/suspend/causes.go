@@ -55,9 +55,9 @@ func overruleCause(w *workload.Workload, failed *v1alpha1.ChangeWorkload) string
 	case !isCurrent(w, failed):
 		return ""
 	case len(failed.Status.DefenseCheckFailPods) > 0:
-		return fmt.Sprintf("users who may update changepods/status in namespace %s can overrule the verdict of the failed pods; ", namespace)
+		return fmt.Sprintf("users who may patch changepods/status in namespace %s can overrule the verdict of the failed pods; ", namespace)
 	default:
-		return fmt.Sprintf("no pod failed; if the order as a whole failed or is unjudged, users who may update changeworkloads/status "+
+		return fmt.Sprintf("no pod failed; if the order as a whole failed or is unjudged, users who may patch changeworkloads/status "+
 			"in namespace %s can pass it (status.orderResult); ", namespace)
 	}
 }

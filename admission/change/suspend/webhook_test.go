@@ -268,7 +268,7 @@ func TestADenialNamesTheAlternatives(t *testing.T) {
 			},
 			{
 				Type: suspend.CauseContact,
-				Message: "users who may update changepods/status in namespace default can overrule the verdict of the failed pods; " +
+				Message: "users who may patch changepods/status in namespace default can overrule the verdict of the failed pods; " +
 					"operators of Breakwater (namespace altershieldoperator-system) can disable these denials for all workloads: OpsConfigInfo of type isBlockingUp",
 			},
 		},
@@ -291,9 +291,9 @@ func TestADenialNamesWhoCanOverruleTheFail(t *testing.T) {
 		want  string
 	}{
 		"a pod failed": {[]*v1alpha1.ChangeWorkload{pods},
-			"users who may update changepods/status in namespace default can overrule the verdict of the failed pods; " + operators},
+			"users who may patch changepods/status in namespace default can overrule the verdict of the failed pods; " + operators},
 		"no pod failed": {[]*v1alpha1.ChangeWorkload{order},
-			"no pod failed; if the order as a whole failed or is unjudged, users who may update changeworkloads/status " +
+			"no pod failed; if the order as a whole failed or is unjudged, users who may patch changeworkloads/status " +
 				"in namespace default can pass it (status.orderResult); " + operators},
 		"the failed version is unknown":             {nil, operators},
 		"a repair replaced the version that failed": {[]*v1alpha1.ChangeWorkload{former}, operators},
