@@ -28,7 +28,7 @@ func change() []Group {
 				Help: "Saved templates that were created, updated or deleted."},
 			{Name: "breakwater_workload_noop_updates_total", Unit: "updates", Labels: text("kind reason result"),
 				Help: "Updates without a change that pass a workload through the webhook again. The result is `changed` when the webhook changed the workload, else `unchanged`."},
-			{Name: "breakwater_workload_kind_watched", Labels: text("kind"),
+			{Name: "breakwater_workload_kind_watched", Labels: text("kind"), LeastIsWorst: true,
 				Help: "1 if a kind of workload is watched and its workloads were read, else 0: the API server does not have the kind, or the controller may not list it."},
 			{Name: "breakwater_workload_config_errors_total", Unit: "errors",
 				Help: "Invalid versions of ConfigMap `config-workloads` that the controller read. The webhook has `breakwater_workload_config_invalid`."},

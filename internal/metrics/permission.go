@@ -54,7 +54,7 @@ func permission() []Group {
 				Help: "Leaked grants of other pods that were found at the addresses of a new application, by the leaked permission."},
 			{Name: "breakwater_permission_centre_pod_reports_total", Unit: "pages", Labels: text("cluster result"),
 				Help: "Pages of reports of existing pods: accepted, held because they would revoke too many applications, or rejected because the name belongs to another cluster."},
-			{Name: "breakwater_permission_centre_last_pod_report_timestamp_seconds", Unit: "seconds", Labels: text("cluster"),
+			{Name: "breakwater_permission_centre_last_pod_report_timestamp_seconds", Unit: "seconds", Labels: text("cluster"), LeastIsWorst: true,
 				Help: "Time of the last complete report of existing pods of a cluster with unrevoked applications, as a Unix time; 0 if it never reported."},
 			{Name: "breakwater_permission_centre_oidc_issuer_unreachable", Labels: text("issuer"),
 				Help: "1 while an OIDC issuer is unreachable and its tokens are rejected unless their key is known, 0 otherwise."},

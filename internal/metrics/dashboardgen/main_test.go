@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -78,7 +79,10 @@ func TestAGaugeOfAProcessIsSummed(t *testing.T) {
 
 // The worst value of a process must be seen.
 func TestAStateOfWhichTheLeastIsWorstIsDrawnAsItsMinimum(t *testing.T) {
-	for _, name := range []string{"breakwater_event_broker_resolved", "breakwater_certificate_expiry_timestamp_seconds"} {
+	for _, name := range []string{
+		"breakwater_event_broker_resolved", "breakwater_certificate_expiry_timestamp_seconds",
+		"breakwater_workload_kind_watched", "breakwater_permission_centre_last_pod_report_timestamp_seconds",
+	} {
 		if got := targets(metrics.Find(name))[0].Expr; !strings.HasPrefix(got, "min") {
 			t.Errorf("the query is %s", got)
 		}
@@ -94,6 +98,25 @@ func TestTheOverviewAggregatesGaugesAsTheDetailsDo(t *testing.T) {
 		}
 		if want := aggregation(metrics.Find(m[2])); m[1] != want {
 			t.Errorf("%s: the query is %s, want %s", q.title, q.expr, want)
+		}
+	}
+}
+
+func TestAlertsAggregateGaugesAsTheDashboardsDo(t *testing.T) {
+	files, err := filepath.Glob("../../../config/monitoring/*-rules-*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no rules", err)
+	}
+	query := regexp.MustCompile(`\b(min|max|sum)(?: by \([^)]*\))? ?\((breakwater_\w+)`)
+	for _, file := range files {
+		rules, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range query.FindAllStringSubmatch(string(rules), -1) {
+			if d := metrics.Find(m[2]); d.Type() == metrics.TypeGauge && m[1] != aggregation(d) {
+				t.Errorf("%s: %s, want %s", file, m[0], aggregation(d))
+			}
 		}
 	}
 }
