@@ -79,8 +79,9 @@ func (t *txn) requestRemaining(members []member) {
 			continue
 		}
 		g := before
-		// A grant that may exist is requested with its previous parameters.
-		if m, ok := byName[g.Permission]; ok && !g.MaybeGranted {
+		// A grant that may exist is requested with its previous parameters, unless a revocation
+		// with the current ones removes it, too.
+		if m, ok := byName[g.Permission]; ok && (!g.MaybeGranted || m.revokes(g)) {
 			g = m.applyTo(g)
 		}
 		t.writeGrant(before, t.toRequested(g))
@@ -123,6 +124,12 @@ func (t *txn) createGrants(members []member, keysUsed int) {
 		t.changes.PutGrant(g)
 		t.changes.PutGrantIPs(g, grantIPs(t.app.Request, m.provider))
 	}
+}
+
+// revokes reports whether a revocation with the permission's current parameters removes a grant with
+// previous ones: a database drops the user, whatever its privileges are.
+func (m member) revokes(g store.Grant) bool {
+	return m.provider.Type == api.ProviderMySQL && g.Provider == m.provider.Name && g.RevocationKey == provider.RevocationKey(m.provider, m.permission)
 }
 
 // applyTo copies the permission's current definition to a grant.

@@ -99,12 +99,17 @@ func register(t *testing.T, s *store.Store, p api.Provider) {
 
 func updateProvider(t *testing.T, s *store.Store, name string, change func(*api.Provider)) {
 	t.Helper()
+	updateObject(t, s, store.KindProvider, name, change)
+}
+
+func updateObject[T any](t *testing.T, s *store.Store, kind store.Kind, name string, change func(*T)) {
+	t.Helper()
 	if err := s.Write(t.Context(), func(tx store.Tx) error {
-		o, err := tx.LockObject(store.KindProvider, name)
+		o, err := tx.LockObject(kind, name)
 		if err != nil {
 			return err
 		}
-		var p api.Provider
+		var p T
 		if err := json.Unmarshal(o.Body, &p); err != nil {
 			return err
 		}

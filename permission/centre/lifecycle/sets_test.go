@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -26,6 +27,8 @@ type recordingProvider struct {
 	calls   []provider.Op
 	// exclusive says which of the calls are exclusive.
 	exclusive []bool
+	// parameters are those of the last call.
+	parameters map[string]string
 	// during is called in each call.
 	during func()
 }
@@ -34,6 +37,7 @@ func (p *recordingProvider) Client(api.Provider) (provider.Client, error) { retu
 
 func (p *recordingProvider) Call(_ context.Context, c provider.Call) provider.Result {
 	p.calls, p.exclusive = append(p.calls, c.Op), append(p.exclusive, c.Exclusive)
+	p.parameters = c.Parameters
 	if p.during != nil {
 		p.during()
 	}
@@ -156,6 +160,50 @@ func TestAProviderThatMayHaveGrantedIsInUseAfterADenial(t *testing.T) {
 	f.revoke(id)
 	if n, err := f.Store.View(t.Context()).CountUnrevoked("double"); err != nil || n != 0 {
 		t.Errorf("%d grants after the revocation, %v", n, err)
+	}
+}
+
+// A revocation of the new parameters has to remove what may exist of the previous ones.
+func TestAnAttemptAfterAPartUsesCorrectedParametersOfTheSameUserOfADatabase(t *testing.T) {
+	before := map[string]string{"user": "app", "database": "shop_oders"}
+	for name, tc := range map[string]struct {
+		provider  api.ProviderType
+		corrected map[string]string
+		uses      bool
+	}{
+		"another database, the same user":                {api.ProviderMySQL, map[string]string{"user": "app", "database": "shop_orders"}, true},
+		"another user":                                   {api.ProviderMySQL, map[string]string{"user": "app2", "database": "shop_oders"}, false},
+		"a provider that reads all parameters to revoke": {api.ProviderHTTP, map[string]string{"user": "app", "database": "shop_orders"}, false},
+	} {
+		for outcome, result := range map[string]provider.Result{
+			"denied": {Outcome: provider.Denied, Sent: true, Partial: true}, "failed": {Outcome: provider.Failed, Sent: true},
+		} {
+			t.Run(name+", "+outcome, func(t *testing.T) {
+				f := newSetsFixture(t, provider.Done)
+				f.updateProvider(func(p *api.Provider) { p.Type = tc.provider })
+				correct := func(parameters map[string]string) {
+					updateObject(t, f.Store, store.KindPermission, "db", func(p *api.Permission) { p.Parameters = parameters })
+				}
+				correct(before)
+				f.provider.results = []provider.Result{result}
+				id := f.request("web")
+				correct(tc.corrected)
+				if _, _, _, err := f.Reset(t.Context(), id, "owner"); err != nil {
+					t.Fatal(err)
+				}
+				f.run()
+				want := before
+				if tc.uses {
+					want = tc.corrected
+				}
+				if !maps.Equal(f.provider.parameters, want) {
+					t.Errorf("the attempt uses %v, want %v", f.provider.parameters, want)
+				}
+				if state := f.revoke(id); state != api.Revoked || !maps.Equal(f.provider.parameters, want) {
+					t.Errorf("%s with %v, want %v", state, f.provider.parameters, want)
+				}
+			})
+		}
 	}
 }
 
