@@ -167,6 +167,7 @@ func (w *Workload) readKnative(content map[string]any) error {
 		}
 	}
 	w.ReadyRevision = readyRevision(content)
+	w.LatestRevision, _ = field(content, "status", "latestCreatedRevisionName").(string)
 	w.ReplacesGradually = false // Serving replaces no pods: it moves the traffic when a Revision is Ready
 	depth, value := find(content, templateAnnotations)
 	annotations, _ := value.(map[string]any)

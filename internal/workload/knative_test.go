@@ -130,18 +130,19 @@ func TestTheReadyRevisionOfAKnativeService(t *testing.T) {
 	conditions := func(status string) string {
 		return `"conditions":[{"type":"ConfigurationsReady","status":"` + status + `"},{"type":"RoutesReady","status":"False"}]`
 	}
-	for name, tc := range map[string]struct{ status, want string }{
-		"no status":                       {`{}`, ""},
-		"the latest is Ready":             {`{"latestCreatedRevisionName":"a","latestReadyRevisionName":"a",` + conditions("True") + `}`, "a"},
-		"it is not Ready any more":        {`{"latestCreatedRevisionName":"a","latestReadyRevisionName":"a",` + conditions("False") + `}`, ""},
-		"this is unknown":                 {`{"latestCreatedRevisionName":"a","latestReadyRevisionName":"a",` + conditions("Unknown") + `}`, "a"},
-		"the latest did not become Ready": {`{"latestCreatedRevisionName":"b","latestReadyRevisionName":"a",` + conditions("False") + `}`, "a"},
-		"the latest is not Ready yet":     {`{"latestCreatedRevisionName":"b","latestReadyRevisionName":"a",` + conditions("Unknown") + `}`, "a"},
-		"no condition":                    {`{"latestCreatedRevisionName":"a","latestReadyRevisionName":"a"}`, "a"},
+	for name, tc := range map[string]struct{ status, want, created string }{
+		"no status":                       {`{}`, "", ""},
+		"the latest is Ready":             {`{"latestCreatedRevisionName":"a","latestReadyRevisionName":"a",` + conditions("True") + `}`, "a", "a"},
+		"it is not Ready any more":        {`{"latestCreatedRevisionName":"a","latestReadyRevisionName":"a",` + conditions("False") + `}`, "", "a"},
+		"this is unknown":                 {`{"latestCreatedRevisionName":"a","latestReadyRevisionName":"a",` + conditions("Unknown") + `}`, "a", "a"},
+		"the latest did not become Ready": {`{"latestCreatedRevisionName":"b","latestReadyRevisionName":"a",` + conditions("False") + `}`, "a", "b"},
+		"the latest is not Ready yet":     {`{"latestCreatedRevisionName":"b","latestReadyRevisionName":"a",` + conditions("Unknown") + `}`, "a", "b"},
+		"no condition":                    {`{"latestCreatedRevisionName":"a","latestReadyRevisionName":"a"}`, "a", "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := readKnative(t, knative("", ""), tc.status).ReadyRevision; got != tc.want {
-				t.Errorf("%q, want %q", got, tc.want)
+			w := readKnative(t, knative("", ""), tc.status)
+			if w.ReadyRevision != tc.want || w.LatestRevision != tc.created {
+				t.Errorf("%q, and the latest is %q, want %q and %q", w.ReadyRevision, w.LatestRevision, tc.want, tc.created)
 			}
 		})
 	}

@@ -45,6 +45,9 @@ type Workload struct {
 	// ReadyRevision is the latest Revision of a Knative Service that is Ready; empty if there is none, or
 	// if the latest one is not Ready any more.
 	ReadyRevision string
+	// LatestRevision is the latest Revision that Serving created for a Knative Service; empty if there is
+	// none. It may not be Ready yet.
+	LatestRevision string
 }
 
 // PausedOrHeld reports whether the rollout is paused by somebody or held by Breakwater.

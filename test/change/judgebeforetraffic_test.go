@@ -179,6 +179,26 @@ func TestARevisionWithoutTrafficThatScaledToZeroWaitsToBeJudged(t *testing.T) {
 	w.checkTraffic(t, "")
 }
 
+// A change of scale creates a further Revision, whose pods the autoscaler deletes before a batch forms.
+func TestAFurtherRevisionThatScaledToZeroWaitsToBeJudged(t *testing.T) {
+	t.Parallel()
+	w := createJudgedBeforeTraffic(t)
+	good := w.revisionOf(t, 1)
+	w.mustPatch(t, releaseOf("v2"))
+	w.rollOut(t, 1)
+	w.awaitBatch(t, 2)
+	w.mustPatch(t, `{"spec":{"template":{"metadata":{"annotations":{"autoscaling.knative.dev/max-scale":"3"}}}}}`)
+	w.rollOut(t, 0)
+	w.writeFacts(t, 2, map[string]any{"judges": verdictOfMetrics("pass")})
+	w.awaitCondition(t, apis.ConditionSucceeded, v1alpha1.ReasonScaledToZero, "1 pods passed")
+	w.awaitCondition(t, v1alpha1.WorkloadHeld, v1alpha1.ReasonTrafficUntilJudged, "its share is at Revision "+good)
+	w.checkTraffic(t, good)
+	w.scaleDeployments(t, w.revisionOf(t, 2)+"-deployment", 1)
+	w.passSecondBatch(t, 2)
+	w.checkKnativeRelease(t, 2)
+	w.checkTraffic(t, "")
+}
+
 func TestAWrongValueOfJudgeBeforeTrafficIsDenied(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -93,7 +93,7 @@ const (
 	// ReasonNotSuspended: the workload is not suspended for this release.
 	ReasonNotSuspended = "NotSuspended"
 	// ReasonTrafficUntilJudged: the traffic of a Knative Service stays at the former Revision until the
-	// first batch of the release passed.
+	// first batch of its latest Revision passed.
 	ReasonTrafficUntilJudged = "TrafficUntilJudged"
 	// ReasonBlockingDisabled: a check failed, but isBlockingUp is disabled.
 	ReasonBlockingDisabled = "BlockingDisabled"

@@ -50,19 +50,20 @@ func runningAction(in Input, d Decision) Action {
 	}
 }
 
-// untilJudgedAction gives the traffic of a Knative Service back when the first batch passed, or the
-// setting is off.
+// untilJudgedAction gives the traffic of a Knative Service back when the first batch of the latest
+// Revision, which gets it, passed, or the setting is off.
 func untilJudgedAction(in Input) Action {
-	if in.Settings.Blocking && in.JudgeBeforeTraffic && !firstBatchPassed(in) {
+	if in.Settings.Blocking && in.JudgeBeforeTraffic && !firstBatchPassed(in, batchesOfLatest(in)) {
 		return ActionNone
 	}
 	return ActionResume
 }
 
-// firstBatchPassed reports whether each pod of the first batch passed both stages, or counts as passed.
-func firstBatchPassed(in Input) bool {
+// firstBatchPassed reports whether each pod of the first of some batches passed both stages, or counts as
+// passed.
+func firstBatchPassed(in Input, batches []*v1alpha1.ChangePod) bool {
 	var first *v1alpha1.ChangePod
-	for _, c := range in.ChangePods {
+	for _, c := range batches {
 		if first == nil || v1alpha1.ChangePodIndex(c.Name) < v1alpha1.ChangePodIndex(first.Name) {
 			first = c
 		}

@@ -27,6 +27,9 @@ type Input struct {
 	Workload         Workload
 	// Revisions are the Revisions of a Knative Service; of other kinds there are none.
 	Revisions Revisions
+	// LatestReplicaSet is the name of the ReplicaSet of the latest Revision of a Knative Service; empty
+	// if it is not cached yet, and for other kinds.
+	LatestReplicaSet string
 	// JudgeBeforeTraffic: a new Revision of the Knative Service gets no traffic until its first
 	// batch passed. The webhook holds the traffic, if it can, with the release.
 	JudgeBeforeTraffic bool
@@ -210,7 +213,7 @@ func decideRelease(in Input) Decision {
 	}
 
 	pending := in.ServerConfigured && !c.Status.Order.Opened()
-	ready := in.Workload.Complete && d.Pods.allPassed(in.Workload.Replicas)
+	ready := in.Workload.Complete && d.Pods.allPassed(in.Workload.Replicas) && latestInBatch(in)
 	d.Order = decideOrder(in, ready)
 	// Without an order the verdicts are those of a person or of another judge than the server.
 	if ready && (!pending || d.Pods.allJudged()) {
@@ -322,12 +325,12 @@ func decideRunning(in Input, d Decision) (v1alpha1.ReleasePhase, string, string)
 	if len(d.Pods.Checking) > 0 || len(d.Batches) > 0 {
 		return v1alpha1.ReleaseRunning, v1alpha1.ReasonJudging, d.Pods.summary()
 	}
-	if in.Workload.ScalesToZero && in.Workload.Complete && len(in.Pods) == 0 {
+	if in.Workload.ScalesToZero && in.Workload.Complete && len(d.Pods.Preparing) == 0 {
 		request := "a request"
 		if in.Workload.Hold.IsUntilJudged() {
 			request = "a request to the address of its tag"
 		}
-		return v1alpha1.ReleaseRunning, v1alpha1.ReasonScaledToZero, "the Revision has no pods: it is judged when " + request +
+		return v1alpha1.ReleaseRunning, v1alpha1.ReasonScaledToZero, "the latest Revision has no pods: it is judged when " + request +
 			", or annotation autoscaling.knative.dev/min-scale, starts one; " + d.Pods.summary()
 	}
 	missing := len(d.Pods.Preparing) > 0 || len(d.Pods.Passed) < int(in.Workload.Replicas)

@@ -3,12 +3,16 @@ package changeworkload
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/settings"
+	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
 // firstPodsOf are the pods that the verdict of a Revision depends on: those in its batches.
@@ -79,6 +83,37 @@ func byReadiness(pods []Pod) []Pod {
 	return slices.SortedFunc(slices.Values(pods), func(a, b Pod) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.ReadySince.Compare(b.ReadySince), a.Created.Compare(b.Created), cmp.Compare(a.Pod, b.Pod))
 	})
+}
+
+// latestInBatch reports whether a pod of the latest Revision of a Knative Service is in a batch. A change
+// of scale creates a further Revision, which is not judged by the pods of the earlier one. Other kinds
+// have no Revisions.
+func latestInBatch(in Input) bool { return !in.Workload.ScalesToZero || len(batchesOfLatest(in)) > 0 }
+
+// batchesOfLatest returns the batches with a pod of the latest Revision of a Knative Service.
+func batchesOfLatest(in Input) []*v1alpha1.ChangePod {
+	var out []*v1alpha1.ChangePod
+	for _, c := range in.ChangePods {
+		if slices.ContainsFunc(c.Spec.PodInfos, func(p v1alpha1.PodSummary) bool {
+			return strings.HasPrefix(in.LatestReplicaSet+"-", generatedFrom(p.Pod)) // a long name is cut
+		}) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// replicaSetOf returns the name of the ReplicaSet of a Revision; empty if it is not cached. The
+// Deployments are those of a Service, and sets the ReplicaSets of a release.
+func replicaSetOf(revision string, deployments []*workload.Workload, sets []*appsv1.ReplicaSet) string {
+	for _, rs := range sets {
+		if slices.ContainsFunc(deployments, func(d *workload.Workload) bool {
+			return metav1.IsControlledBy(rs, d) && revisionName(d) == revision
+		}) {
+			return rs.Name
+		}
+	}
+	return ""
 }
 
 // randomSuffix is the length of what a ReplicaSet appends to the names of its pods.

@@ -64,6 +64,11 @@ func inBatch(revision string, n int, word string) func(*Input) {
 	}
 }
 
+// latest is the latest Revision of the Service.
+func latest(revision string) func(*Input) {
+	return func(in *Input) { in.LatestReplicaSet = revision + "-deployment-5d4f8b7c9" }
+}
+
 func TestPodsThatComeLaterAreNotJudged(t *testing.T) {
 	type options []func(*Input)
 	const late = time.Hour
@@ -114,7 +119,10 @@ func TestPodsThatComeLaterAreNotJudged(t *testing.T) {
 // An autoscaler that always adds pods does not keep a release from its end, and no release ends
 // without a pod that was judged.
 func TestAReleaseEndsWithItsFirstPods(t *testing.T) {
-	rolledOut := func(in *Input) { in.Workload.ScalesToZero, in.Workload.Complete = true, true }
+	rolledOut := func(in *Input) {
+		in.Workload.ScalesToZero, in.Workload.Complete = true, true
+		latest("web-00001")(in)
+	}
 	late := scaledUp("web-00001", 2, time.Hour, true)
 	for name, tc := range map[string]struct {
 		options []func(*Input)
@@ -126,7 +134,7 @@ func TestAReleaseEndsWithItsFirstPods(t *testing.T) {
 		"the first pod failed":          {[]func(*Input){inBatch("web-00001", 1, "fail"), late}, v1alpha1.ReleaseSuspend, 0},
 		"the first pod passed unjudged": {[]func(*Input){inBatch("web-00001", 1, "done"), late}, v1alpha1.ReleaseRunning, 1},
 		"no pod is in a batch":          {[]func(*Input){late}, v1alpha1.ReleaseRunning, 1},
-		"a scale change made another Revision": {[]func(*Input){inBatch("web-00001", 1, "pass"), scaledUp("web-00002", 2, time.Hour, true)},
+		"a scale change made another Revision": {[]func(*Input){latest("web-00002"), inBatch("web-00001", 1, "pass"), scaledUp("web-00002", 2, time.Hour, true)},
 			v1alpha1.ReleaseRunning, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,6 +143,56 @@ func TestAReleaseEndsWithItsFirstPods(t *testing.T) {
 			in.Workload = in.Workload.withPods(len(in.Pods))
 			if d := Decide(in); d.Phase != tc.want || len(d.Batches) != tc.batches {
 				t.Errorf("%s with %d new batches (%s), want %s with %d", d.Phase, len(d.Batches), d.Detail, tc.want, tc.batches)
+			}
+		})
+	}
+}
+
+// A change of scale creates a further Revision while the release runs. It gets the traffic, so the
+// release does not end by the pods of the earlier one.
+func TestAReleaseEndsWithAPodOfItsLatestRevision(t *testing.T) {
+	type options []func(*Input)
+	const (
+		running, success         = v1alpha1.ReleaseRunning, v1alpha1.ReleaseSuccess
+		scaledToZero, judging    = v1alpha1.ReasonScaledToZero, v1alpha1.ReasonJudging
+		allPassed, verdict, none = v1alpha1.ReasonAllPodsPassed, v1alpha1.ReasonVerdictReceived, v1alpha1.ReasonJudging
+	)
+	earlier, further := inBatch("web-00001", 1, "pass"), latest("web-00002")
+	otherKind := func(in *Input) { in.Workload.ScalesToZero = false }
+	for name, tc := range map[string]struct {
+		options options
+		phase   v1alpha1.ReleasePhase
+		reason  string
+		judged  string // the reason of condition Judged
+	}{
+		"the only one passed":                {options{earlier, latest("web-00001")}, success, allPassed, verdict},
+		"its pods are gone":                  {options{earlier, further}, running, scaledToZero, none},
+		"its pods are gone for days":         {options{earlier, further, after(48 * time.Hour)}, running, scaledToZero, none},
+		"the earlier one still has its pods": {options{earlier, further, scaledUp("web-00001", 1, 0, true)}, running, scaledToZero, none},
+		"the earlier one has later pods":     {options{earlier, further, scaledUp("web-00001", 3, time.Hour, true)}, running, scaledToZero, none},
+		"its pod starts":                     {options{earlier, further, scaledUp("web-00002", 2, 0, false)}, running, v1alpha1.ReasonRollingOut, none},
+		"its pod is Ready":                   {options{earlier, further, scaledUp("web-00002", 2, 0, true)}, running, judging, none},
+		"its pod is checked, and gone":       {options{earlier, further, inBatch("web-00002", 2, "")}, running, judging, none},
+		"its pod passed, and is gone":        {options{earlier, further, inBatch("web-00002", 2, "pass")}, success, allPassed, verdict},
+		"its pod passed unjudged":            {options{earlier, further, inBatch("web-00002", 2, "done")}, success, allPassed, v1alpha1.ReasonPassedUnjudged},
+		"its pod failed":                     {options{earlier, further, inBatch("web-00002", 2, "fail")}, v1alpha1.ReleaseSuspend, v1alpha1.ReasonCheckFailed, verdict},
+		"a newer one replaced it":            {options{earlier, latest("web-00003"), inBatch("web-00003", 2, "pass")}, success, allPassed, verdict},
+		"only the earlier one has no pod":    {options{further, inBatch("web-00002", 2, "pass")}, success, allPassed, verdict},
+		"its ReplicaSet is not cached":       {options{earlier}, running, scaledToZero, none},
+		"the release succeeded before it":    {options{earlier, further, was(success)}, success, "", verdict},
+		"another kind":                       {options{otherKind, earlier, scaledUp("web-00001", 1, 0, true)}, success, allPassed, verdict},
+		"another kind without replicas":      {options{otherKind, func(in *Input) { in.Workload.Replicas = 0 }}, success, allPassed, v1alpha1.ReasonNoVerdict},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := release(1, append(options{func(in *Input) { in.Workload.ScalesToZero, in.Workload.Complete = true, true }}, tc.options...)...)
+			in.Pods, in.Later = splitLater(in)
+			in.Workload = in.Workload.withPods(len(in.Pods))
+			d := Decide(in)
+			if d.Phase != tc.phase || d.Reason != tc.reason {
+				t.Errorf("%s %s (%s), want %s %s", d.Phase, d.Reason, d.Detail, tc.phase, tc.reason)
+			}
+			if got := derive(in, d).Status.GetCondition(v1alpha1.WorkloadJudged).GetReason(); got != tc.judged {
+				t.Errorf("Judged has reason %s, want %s", got, tc.judged)
 			}
 		})
 	}
@@ -163,6 +221,32 @@ func TestThePodsOfTwoRevisionsHaveOtherNames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := generatedFrom(tc.a) == generatedFrom(tc.b); got != tc.same {
 				t.Errorf("%s and %s: %t, want %t", tc.a, tc.b, got, tc.same)
+			}
+		})
+	}
+}
+
+// The names of pods are cut, and those of ReplicaSets are not.
+func TestTheBatchesOfTheLatestRevisionAreFoundByItsReplicaSet(t *testing.T) {
+	const long = "a-service-with-a-long-name-in-its-namespace-"
+	for name, tc := range map[string]struct {
+		replicaSet, pod string
+		want            bool
+	}{
+		"its pod":                    {"web-00002-deployment-5d4f8b7c9", "web-00002-deployment-5d4f8b7c9-abcde", true},
+		"a pod of another Revision":  {"web-00002-deployment-5d4f8b7c9", "web-00001-deployment-5d4f8b7c9-abcde", false},
+		"a name that begins alike":   {"web-0000-deployment-5d4f8b7c9", "web-00001-deployment-5d4f8b7c9-abcde", false},
+		"another ReplicaSet":         {"web-00002-deployment-5d4f8b7c9", "web-00002-deployment-5d4f8b7c-abcde", false},
+		"a cut name":                 {long + "00001-deployment-5d4f8b7c9", long + "00001-deploymenabcde", true},
+		"a cut name of another one":  {long + "00002-deployment-5d4f8b7c9", long + "00001-deploymenabcde", false},
+		"no ReplicaSet is cached":    {"", "web-00002-deployment-5d4f8b7c9-abcde", false},
+		"no ReplicaSet, a long name": {"", long + "00001-deploymenabcde", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := release(1, inBatch("web-00001", 1, ""))
+			in.LatestReplicaSet, in.ChangePods[0].Spec.PodInfos[0].Pod = tc.replicaSet, tc.pod
+			if got := len(batchesOfLatest(in)) == 1; got != tc.want {
+				t.Errorf("%t, want %t", got, tc.want)
 			}
 		})
 	}

@@ -206,8 +206,11 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 		return Input{}, nil, err
 	}
 	var revisions Revisions
+	latest := ""
 	if w.Kind.Revisions == workload.KnativeRevisions {
-		revisions.Failed = failedRevisions(c.Release(), r.workloads.Deployments(w))
+		deployments := r.workloads.Deployments(w)
+		revisions.Failed = failedRevisions(c.Release(), deployments)
+		latest = replicaSetOf(w.LatestRevision, deployments, sets)
 	}
 	now, s, woken := r.clock.Now(), r.settings(), time.Time{}
 	if step := c.Status.OrderStep; step != nil {
@@ -215,7 +218,8 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	}
 	in := Input{
 		Now: now, StepWokenSince: woken, DecidingSince: r.decidingSince.Get(now), Settings: s, ServerConfigured: r.serverConfigured(),
-		ChangeWorkload: c, Workload: workloadOf(w, lost), Lost: lost, Revisions: revisions, JudgeBeforeTraffic: judgesBeforeTraffic(w, ns), Pods: own, ChangePods: changePods,
+		ChangeWorkload: c, Workload: workloadOf(w, lost), Lost: lost, Revisions: revisions, LatestReplicaSet: latest,
+		JudgeBeforeTraffic: judgesBeforeTraffic(w, ns), Pods: own, ChangePods: changePods,
 		Drift: driftOf(&w.Template.Spec, sets, pods), Accepted: r.acceptedAnnouncements(c),
 	}
 	in.Pods, in.Later = splitLater(in)

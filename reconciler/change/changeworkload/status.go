@@ -203,7 +203,7 @@ func markJudged(in Input, d Decision, m apis.ConditionManager) {
 // everyPodPassed reports whether all pods of a complete rollout passed. The order may
 // have failed, or have no verdict yet: condition OrderJudged has that.
 func everyPodPassed(in Input, d Decision) bool {
-	return in.Workload.Complete && len(in.ChangePods) > 0 && d.Pods.allPassed(in.Workload.Replicas)
+	return in.Workload.Complete && len(in.ChangePods) > 0 && d.Pods.allPassed(in.Workload.Replicas) && latestInBatch(in)
 }
 
 func markHeld(in Input, d Decision, m apis.ConditionManager) {
@@ -231,7 +231,7 @@ func notHeld(in Input, d Decision) (reason, message string) {
 		return v1alpha1.ReasonNotSuspended, ""
 	case in.Workload.Hold.IsUntilJudged() && d.Action == ActionNone:
 		return v1alpha1.ReasonTrafficUntilJudged, untilJudgedDetail(in)
-	case in.JudgeBeforeTraffic && in.Settings.Blocking && d.Phase != v1alpha1.ReleaseSuccess && !firstBatchPassed(in):
+	case in.JudgeBeforeTraffic && in.Settings.Blocking && d.Phase != v1alpha1.ReleaseSuccess && !firstBatchPassed(in, in.ChangePods):
 		return v1alpha1.ReasonNotSuspended, notUntilJudgedDetail
 	default:
 		return v1alpha1.ReasonNotSuspended, ""

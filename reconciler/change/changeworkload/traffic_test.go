@@ -11,7 +11,9 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -86,6 +88,33 @@ func TestTheFailedRevisionsAreThoseOfTheRelease(t *testing.T) {
 	}
 	if got := failedRevisions(failed, nil); len(got) > 0 {
 		t.Errorf("%v", got)
+	}
+}
+
+func TestTheReplicaSetOfTheLatestRevision(t *testing.T) {
+	var deployments []*workload.Workload
+	var sets []*appsv1.ReplicaSet
+	for n := range 3 {
+		d := deployment(n, "b", 2)
+		d.UID = types.UID(d.Name)
+		deployments = append(deployments, d)
+		sets = append(sets, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: d.Name + "-x", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, d.Kind.GroupVersionKind)}}})
+	}
+	for name, tc := range map[string]struct {
+		revision string
+		sets     []*appsv1.ReplicaSet
+		want     string
+	}{
+		"it is cached":             {"web-1", sets, "web-1-deployment-x"},
+		"another one is":           {"web-1", sets[2:], ""},
+		"it is of another release": {"web-3", sets, ""},
+		"no Revision was created":  {"", sets, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := replicaSetOf(tc.revision, deployments, tc.sets); got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
 	}
 }
 

@@ -85,6 +85,42 @@ func TestTheTrafficIsHeldUntilTheFirstBatchPassed(t *testing.T) {
 	}
 }
 
+// A change of scale creates a further Revision during the hold. The share goes to the latest one.
+func TestTheTrafficIsHeldUntilTheLatestRevisionPassed(t *testing.T) {
+	type options []func(*Input)
+	earlier, further := inBatch("web-00001", 1, "pass"), latest("web-00002")
+	for name, tc := range map[string]struct {
+		options options
+		want    Action
+	}{
+		"no other was created":                 {options{earlier, latest("web-00001")}, ActionResume},
+		"its pods are gone":                    {options{earlier, further}, ActionNone},
+		"its pod is Ready":                     {options{earlier, further, scaledUp("web-00002", 2, 0, true)}, ActionNone},
+		"its pod is checked":                   {options{earlier, further, inBatch("web-00002", 2, "")}, ActionNone},
+		"its first batch passed":               {options{earlier, further, inBatch("web-00002", 2, "pass"), inBatch("web-00002", 3, "")}, ActionResume},
+		"only a later one passed":              {options{earlier, further, inBatch("web-00002", 2, ""), inBatch("web-00002", 3, "pass")}, ActionNone},
+		"it passed, and the earlier one waits": {options{inBatch("web-00001", 1, ""), further, inBatch("web-00002", 2, "pass")}, ActionResume},
+		"a newer one replaced it":              {options{earlier, latest("web-00003"), inBatch("web-00003", 2, "pass")}, ActionResume},
+		"its ReplicaSet is not cached":         {options{earlier}, ActionNone},
+		"the setting is off":                   {options{earlier, further, settingOff}, ActionResume},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := release(2, append(options{untilJudged}, tc.options...)...)
+			if d := Decide(in); d.Action != tc.want {
+				t.Errorf("%q (%s), want %q", d.Action, d.Detail, tc.want)
+			}
+		})
+	}
+}
+
+// A hold that ended does not begin again with a further Revision, so Held gives no causes.
+func TestAFurtherRevisionAfterTheHoldIsNoMissingHold(t *testing.T) {
+	in := release(2, nothingHeld, inBatch("web-00001", 1, "pass"), latest("web-00002"))
+	if cond := derive(in, Decide(in)).Status.GetCondition(v1alpha1.WorkloadHeld); cond.Message != "" {
+		t.Errorf("Held is %s: %q", cond.Reason, cond.Message)
+	}
+}
+
 // A request to the Service does not start a pod of a Revision without traffic.
 func TestAHeldRevisionThatScaledToZeroIsStartedByItsTag(t *testing.T) {
 	scales := func(in *Input) { in.Workload.ScalesToZero = true }
