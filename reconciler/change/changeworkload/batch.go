@@ -10,6 +10,7 @@ import (
 	"knative.dev/pkg/kmeta"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/resend"
 )
 
 // maxPendingCalls is how many batches of a release may wait for a call to the server. It bounds
@@ -85,12 +86,18 @@ func noBatchDeadline(in Input) time.Time {
 	return time.Time{}
 }
 
-// lastProgressTime is the creation of the newest batch, or of the release.
+// lastProgressTime is the creation of the newest batch, or of the release. A Ready Revision of a Knative
+// Service may have been scaled to zero since: its newest pod is progress, too.
 func lastProgressTime(in Input) time.Time {
 	since := in.ChangeWorkload.CreationTimestamp.Time
 	for _, c := range in.ChangePods {
 		if c.CreationTimestamp.After(since) {
 			since = c.CreationTimestamp.Time
+		}
+	}
+	if in.Workload.ScalesToZero && in.Workload.Complete {
+		for _, p := range in.Pods {
+			since = resend.Later(since, p.Created)
 		}
 	}
 	return since

@@ -483,6 +483,9 @@ func TestAReleaseThatScalesToZero(t *testing.T) {
 	scales := func(in *Input) { in.Workload.ScalesToZero, in.Workload.Complete = true, true }
 	later := func(in *Input) { in.Now = t0.Add(48 * time.Hour) }
 	rollingOut := func(in *Input) { in.Workload.Complete = false }
+	startsAfter := func(d time.Duration) func(*Input) {
+		return func(in *Input) { in.Pods = append(in.Pods, Pod{PodSummary: summary(1), Created: t0.Add(d)}) }
+	}
 	for name, tc := range map[string]struct {
 		in     Input
 		phase  v1alpha1.ReleasePhase
@@ -491,6 +494,9 @@ func TestAReleaseThatScalesToZero(t *testing.T) {
 		"waits without a pod":                      {release(1, scales), v1alpha1.ReleaseRunning, v1alpha1.ReasonScaledToZero},
 		"waits for days":                           {release(1, scales, later), v1alpha1.ReleaseRunning, v1alpha1.ReasonScaledToZero},
 		"times out if the Revision is not Ready":   {release(1, scales, rollingOut, later), v1alpha1.ReleaseFailed, v1alpha1.ReasonReleaseTimedOut},
+		"goes on when a pod starts after days":     {release(1, scales, later, startsAfter(48*time.Hour)), v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut},
+		"times out if that pod is not Ready":       {release(1, scales, later, startsAfter(24*time.Hour)), v1alpha1.ReleaseFailed, v1alpha1.ReasonReleaseTimedOut},
+		"new pods of a Revision that is not Ready": {release(1, scales, rollingOut, later, startsAfter(48*time.Hour)), v1alpha1.ReleaseFailed, v1alpha1.ReasonReleaseTimedOut},
 		"is judged when a pod starts":              {release(1, scales, finished(1, 1)), v1alpha1.ReleaseRunning, v1alpha1.ReasonJudging},
 		"succeeds with a pod":                      {release(1, scales, finished(1, 1), judged(1, "pass")), v1alpha1.ReleaseSuccess, v1alpha1.ReasonAllPodsPassed},
 		"succeeds if the pod that passed is gone":  {release(1, scales, judged(1, "pass")), v1alpha1.ReleaseSuccess, v1alpha1.ReasonAllPodsPassed},
