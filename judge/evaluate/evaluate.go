@@ -89,12 +89,16 @@ func thresholdOf(in Input) float64 {
 // evidenceOf compares one metric of new and old pods.
 func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 	e := v1alpha1.Evidence{Verdict: v1alpha1.VerdictNone}
+	compared := samplesUntilNow(in, d)
 	var o outcome
 	switch {
 	case d.Err != nil:
 		o = outcome{reason: v1alpha1.ReasonMetricsUnavailable, message: d.Err.Error()}
+	case in.Probation != nil && d.Signal == catalog.Health:
+		o = lateHealth(in, d)
+		e = o.Evidence
 	default:
-		o = compareMetric(in, d)
+		o = compareMetric(in, compared)
 		e = o.Evidence
 	}
 	e.Name, e.Kind, e.Weight, e.Unit, e.SmallestChange = d.Name, d.Kind, d.Weight, d.Unit, d.SmallestChange
@@ -112,18 +116,18 @@ func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, o.reason, o.message
 	case d.Signal != catalog.Health && o.logE >= math.Log(threshold):
 		e.Verdict, e.Reason = v1alpha1.VerdictFail, v1alpha1.ReasonMetricWorse
-		e.Message = summary(e)
+		e.Message = summary(e, compared)
 	case o.newSamples < minimum || o.oldSamples < minimum:
 		e.Verdict, e.Reason = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData
-		e.Message = tooLittleData(d, o.newSamples, o.oldSamples, minimum)
+		e.Message = tooLittleData(compared, o.newSamples, o.oldSamples, minimum)
 	case seriesEnded(in, d):
 		e.Verdict, e.Reason, e.Message = v1alpha1.VerdictNone, v1alpha1.ReasonInsufficientData, "the series of the new pods have ended"
 	case e.Weight != v1alpha1.WeightWithOthers && o.logE >= math.Log(inconclusive):
 		e.Verdict, e.Reason = v1alpha1.VerdictNone, v1alpha1.ReasonInconclusive
-		e.Message = "probably worse, but not proven: " + summary(e)
+		e.Message = "probably worse, but not proven: " + summary(e, compared)
 	default:
 		e.Verdict, e.Reason = v1alpha1.VerdictPass, v1alpha1.ReasonNoChange
-		e.Message = summary(e)
+		e.Message = summary(e, compared)
 	}
 	if o.interval != nil && (e.Verdict == v1alpha1.VerdictFail || !in.Now.Before(in.End)) {
 		e.ConfidenceInterval = o.interval(1 / threshold)
@@ -133,10 +137,6 @@ func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 }
 
 func compareMetric(in Input, d Data) outcome {
-	if in.Probation != nil && d.Signal == catalog.Health {
-		return lateHealth(in, d)
-	}
-	d = samplesUntilNow(in, d)
 	f := newFrame(in, d)
 	switch {
 	case d.Signal == catalog.Health:
@@ -189,7 +189,8 @@ func tooLittleData(d Data, news, olds, minimum float64) string {
 	case v1alpha1.KindLatency:
 		what = "requests"
 	}
-	return fmt.Sprintf("the new pods have %.0f %s and the old pods %.0f; %.0f of each are needed", news, what, olds, minimum)
+	ofNew, ofOld := d.sides()
+	return fmt.Sprintf("there are %.0f %s %s and %.0f %s; %.0f of each are needed", news, what, ofNew, olds, ofOld, minimum)
 }
 
 func minimumOf(d Data) float64 {
@@ -224,11 +225,12 @@ func describeRange(in Input, d Data, e *v1alpha1.Evidence) {
 }
 
 // summary says what was compared.
-func summary(e v1alpha1.Evidence) string {
+func summary(e v1alpha1.Evidence, d Data) string {
 	if e.New == nil || e.Old == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s of new pods against %s of old pods", readableText(e.New.Value, e.Unit), readableText(e.Old.Value, e.Unit))
+	ofNew, ofOld := d.sides()
+	text := fmt.Sprintf("%s %s against %s %s", readableText(e.New.Value, e.Unit), ofNew, readableText(e.Old.Value, e.Unit), ofOld)
 	if e.Kind == v1alpha1.KindLatency {
 		text = e.Message + ": " + text
 	} else if e.Message != "" {

@@ -104,7 +104,7 @@ func gauge(in Input, d Data, f frame) outcome {
 		if g.oldSamples > 0 {
 			o.reason, o.message = v1alpha1.ReasonInsufficientData, "the new pods have no samples"
 		} else if g.newSamples > 0 {
-			o.reason, o.message = v1alpha1.ReasonNoReference, "there are no samples of old pods"
+			o.reason, o.message = v1alpha1.ReasonNoReference, "there are no samples to compare with"
 		}
 		return o
 	}

@@ -58,6 +58,14 @@ type Data struct {
 	Err error
 }
 
+// sides returns the words of messages for what is compared and for its reference.
+func (d Data) sides() (compared, reference string) {
+	if d.SamePods {
+		return "now", "before"
+	}
+	return "of new pods", "of old pods"
+}
+
 // Input is everything that a verdict depends on.
 type Input struct {
 	Check  v1alpha1.MetricCheckSpec

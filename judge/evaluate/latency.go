@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"fmt"
 	"math"
 	"sort"
 	"strconv"
@@ -140,9 +141,11 @@ func latency(d Data, f frame) outcome {
 	if len(bounds) < 2 {
 		o := outcome{newSamples: newB.all().total(), oldSamples: oldB.all().total()}
 		if o.newSamples > 0 && o.oldSamples > 0 {
-			o.reason, o.message = v1alpha1.ReasonNoReference, "the histograms of new and old pods have no bucket in common"
+			ofNew, ofOld := d.sides()
+			o.reason, o.message = v1alpha1.ReasonNoReference, fmt.Sprintf("the histograms %s and %s have no bucket in common", ofNew, ofOld)
 		} else if o.oldSamples > 0 {
-			o.reason, o.message = v1alpha1.ReasonNoTraffic, "the old pods have requests and the new pods have none"
+			ofNew, ofOld := d.sides()
+			o.reason, o.message = v1alpha1.ReasonNoTraffic, fmt.Sprintf("there are requests %s and none %s", ofOld, ofNew)
 		}
 		return o
 	}

@@ -11,20 +11,50 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 	"github.com/breakwater-dev/breakwater/judge/catalog"
+	"github.com/breakwater-dev/breakwater/judge/samples"
 )
 
 func TestAMessageAboutTooLittleDataNamesWhatIsMissing(t *testing.T) {
 	const look = 2 * time.Minute
 	w := world{rand: rand.New(rand.NewPCG(1, 18)), new: 1, old: 1, load: 2, share: 0.02, factor: 1}
 	for want, d := range map[string]Data{
-		" events and the old pods ":                 w.ratio(look),
-		" requests and the old pods ":               w.latency(look),
-		" intervals with samples and the old pods ": w.gauge(look),
-		"the state of the new pods has no samples":  {Metric: catalog.Metric{Signal: catalog.Health, Metric: v1alpha1.Metric{Name: "health"}}},
+		" events of new pods and ":                 w.ratio(look),
+		" requests of new pods and ":               w.latency(look),
+		" intervals with samples of new pods and ": w.gauge(look),
+		"the state of the new pods has no samples": {Metric: catalog.Metric{Signal: catalog.Health, Metric: v1alpha1.Metric{Name: "health"}}},
 	} {
 		d.MinimumData = ptr.To[int64](1e6)
 		if e := looks(d, look, "1%").Metrics[0]; e.Reason != v1alpha1.ReasonInsufficientData || !strings.Contains(e.Message, want) {
 			t.Errorf("%s: %s, want %q", e.Reason, e.Message, want)
+		}
+	}
+}
+
+// Without old pods, the pods are compared with themselves before the change.
+func TestAMessageAboutTheSamePodsNamesNoOldPods(t *testing.T) {
+	const look = 5 * time.Minute
+	w := world{rand: rand.New(rand.NewPCG(1, 18)), old: 2, load: 5, share: 0.02, noise: 0.01, factor: 1}
+	same := func(d Data, minimum int64, until float64) Data {
+		d.New, d.Old, d.MinimumData = Pair{samples.Until(d.Old.All, until), samples.Until(d.Old.Bad, until)}, Pair{}, &minimum
+		return d
+	}
+	const end = start + 1000
+	for name, tc := range map[string]struct {
+		data Data
+		want string
+	}{
+		"a share":              {same(w.ratio(look), 1, end), " % now against "},
+		"a latency":            {same(w.latency(look), 1, end), " ms now against "},
+		"a gauge":              {same(w.gauge(look), 1, end), " now against "},
+		"too few events":       {same(w.ratio(look), 1e6, end), " events now and "},
+		"too few requests":     {same(w.latency(look), 1e6, end), " requests now and "},
+		"too few samples":      {same(w.gauge(look), 1e6, end), " intervals with samples now and "},
+		"no events any more":   {same(w.ratio(look), 1, start), " events before and none now"},
+		"no requests any more": {same(w.latency(look), 1, start), " events before and none now"},
+	} {
+		e := looks(tc.data, look, "1%").Metrics[0]
+		if !strings.Contains(e.Message, tc.want) || strings.Contains(e.Message, "old pods") {
+			t.Errorf("%s: %s: %q, want %q", name, e.Reason, e.Message, tc.want)
 		}
 	}
 }

@@ -128,7 +128,8 @@ func (d Data) outcome(c comparison, s comparedCounts, f frame) outcome {
 	}
 	if s.newAll.total() == 0 && s.oldHadEvents(f) {
 		o.reason, o.logE = v1alpha1.ReasonNoTraffic, 0
-		o.message = fmt.Sprintf("the old pods have %.0f events and the new pods have none", s.oldAll.total())
+		ofNew, ofOld := d.sides()
+		o.message = fmt.Sprintf("there are %.0f events %s and none %s", s.oldAll.total(), ofOld, ofNew)
 	}
 	return o
 }

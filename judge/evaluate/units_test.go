@@ -54,7 +54,7 @@ func TestAMessageNamesBothValues(t *testing.T) {
 			Kind: v1alpha1.KindGauge, Unit: "cores", New: &v1alpha1.Side{Value: "0.0093"}, Old: &v1alpha1.Side{Value: "0.0048"},
 		},
 	} {
-		if got := summary(e); got != want {
+		if got := summary(e, Data{}); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
