@@ -66,6 +66,14 @@ func (d Data) sides() (compared, reference string) {
 	return "of new pods", "of old pods"
 }
 
+// lastOld returns the last cell of the reference. The same pods are one only before the change.
+func (d Data) lastOld(f frame) int {
+	if d.SamePods {
+		return -1
+	}
+	return f.last
+}
+
 // Input is everything that a verdict depends on.
 type Input struct {
 	Check  v1alpha1.MetricCheckSpec

@@ -130,7 +130,7 @@ func latency(d Data, f frame) outcome {
 		warm[pod] = f.warm(span)
 	}
 	newB := readBuckets(d.New.All, f, 0, f.last, warm)
-	oldB := readBuckets(d.Old.All, f, -f.before, f.last, f.startedCells(samples.Spans(d.Old.All)))
+	oldB := readBuckets(d.Old.All, f, -f.before, d.lastOld(f), f.startedCells(samples.Spans(d.Old.All)))
 	dayB := readBuckets(d.Day.All, f, 0, f.cells-1, nil)
 	var bounds []float64
 	for _, b := range newB.bounds() {

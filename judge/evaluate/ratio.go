@@ -32,7 +32,7 @@ func (d Data) read(f frame, series func(Pair) []samples.Series) (newCounts, oldC
 	}
 	newCounts = count(series(d.New), newSpans, f, d.began(f)).within(0, f.last, warm)
 	// The first minute of an old pod is not compared, so its first value does not matter.
-	oldCounts = count(series(d.Old), oldSpans, f, nil).within(-f.before, f.last, f.startedCells(oldSpans))
+	oldCounts = count(series(d.Old), oldSpans, f, nil).within(-f.before, d.lastOld(f), f.startedCells(oldSpans))
 	dayCounts = count(series(d.Day), daySpans, f, nil).within(0, f.cells-1, nil)
 	return newCounts, oldCounts, dayCounts
 }
