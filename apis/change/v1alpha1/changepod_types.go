@@ -173,7 +173,7 @@ type ChangePodStatus struct {
 
 	// ChangePodID is the id of the batch's order node at the server: that of the last
 	// answered start, or that of the finish. Empty until a start was answered. A fact of
-	// function submit.
+	// function submit, or of function verdict when it finishes the batch.
 	// +optional
 	ChangePodID string `json:"changePodId,omitempty"`
 	// PreSubmitTime is the time when the start was answered, `2006-01-02 15:04:05` in
@@ -184,13 +184,15 @@ type ChangePodStatus struct {
 	// +optional
 	PreSubmitTimeUnix int64 `json:"preSubmitTimeUnix,omitempty"`
 	// PostSubmitTime is the time when the finish was sent; the submission shows whether
-	// it was answered. A fact of function submit.
+	// it was answered. A fact of function submit, or of function verdict when it finishes the
+	// batch.
 	// +optional
 	PostSubmitTime string `json:"postSubmitTime,omitempty"`
 	// PostSubmitTimeUnix is PostSubmitTime in seconds.
 	// +optional
 	PostSubmitTimeUnix int64 `json:"postSubmitTimeUnix,omitempty"`
-	// Submissions are the calls to the server, by stage. Facts of function submit.
+	// Submissions are the calls to the server, by stage. Facts of function submit, and of
+	// function verdict when it finishes the batch.
 	// +optional
 	// +listType=map
 	// +listMapKey=stage

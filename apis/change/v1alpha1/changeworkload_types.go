@@ -359,7 +359,8 @@ const MaxAnnouncements = 16
 type InboxVerdict struct {
 	// ID is the id of the verdict's CloudEvent.
 	ID string `json:"id"`
-	// NodeID is the id of the batch's order node.
+	// NodeID is the id of the order node that was judged: that of a batch, or of the order
+	// check.
 	NodeID string `json:"nodeId"`
 	// Stage is PRE or POST.
 	Stage Stage `json:"stage"`

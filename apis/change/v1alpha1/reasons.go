@@ -151,8 +151,9 @@ const (
 
 // Reasons of undelivered CloudEvents.
 const (
-	// ReasonEventUndelivered: a CloudEvent reached no function. The reconciler sends a wake-up
-	// again by itself. It does not send a report of a fact again: a person can request a replay.
+	// ReasonEventUndelivered: the Broker could not deliver a CloudEvent to a function, which it
+	// did not reach or which did not accept the event. The reconciler sends a wake-up again by
+	// itself. It does not send a report again: a person can request a replay.
 	ReasonEventUndelivered = "EventUndelivered"
 	// ReasonEventReplayed: a report was sent again on request of a person.
 	ReasonEventReplayed = "EventReplayed"

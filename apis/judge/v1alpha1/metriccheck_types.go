@@ -68,8 +68,8 @@ type MetricCheckSpec struct {
 	// +kubebuilder:default="30s"
 	WarmUp *metav1.Duration `json:"warmUp,omitempty"`
 	// InsufficientDataPolicy says what happens to a release without a verdict at the end
-	// of the analysis, because the metrics had insufficient data or could not be read:
-	// Hold, Pass or Fail.
+	// of the analysis: Hold, Pass or Fail. The cause is insufficient data, nothing to compare
+	// with, metrics that could not be read, or a metric that is probably worse without proof.
 	// +optional
 	// +kubebuilder:default=Hold
 	InsufficientDataPolicy InsufficientDataPolicy `json:"insufficientDataPolicy,omitempty"`
