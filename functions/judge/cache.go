@@ -33,7 +33,7 @@ type SharedReader struct {
 	reader   judge.Reader
 	answers  *cache.LRUExpireCache
 	inFlight singleflight.Group
-	slots    chan struct{}
+	places   chan struct{} // one for each concurrent query
 }
 
 var _ judge.Reader = (*SharedReader)(nil)
@@ -41,7 +41,7 @@ var _ judge.Reader = (*SharedReader)(nil)
 // NewSharedReader returns a SharedReader with a maximum number of concurrent queries.
 func NewSharedReader(reader judge.Reader, concurrent int, c clock.PassiveClock) *SharedReader {
 	return &SharedReader{
-		reader: reader, answers: cache.NewLRUExpireCacheWithClock(answerCacheSize, c), slots: make(chan struct{}, concurrent),
+		reader: reader, answers: cache.NewLRUExpireCacheWithClock(answerCacheSize, c), places: make(chan struct{}, concurrent),
 	}
 }
 
@@ -54,8 +54,8 @@ func (s *SharedReader) Range(ctx context.Context, expression string, from, to ti
 	// The query continues if its first caller is cancelled, because others wait for the answer.
 	shared := context.WithoutCancel(ctx)
 	result := s.inFlight.DoChan(key, func() (any, error) {
-		s.slots <- struct{}{}
-		defer func() { <-s.slots }()
+		s.places <- struct{}{}
+		defer func() { <-s.places }()
 		answer, err := s.reader.Range(shared, expression, from, to, step)
 		if err == nil {
 			s.answers.Add(key, answer, answerTTL)

@@ -58,7 +58,7 @@ type params struct {
 type CheckClient struct {
 	core     typedcorev1.CoreV1Interface
 	clients  altershield.CurrentClient
-	slots    *semaphore.Weighted
+	places   *semaphore.Weighted // one for each concurrent query
 	clock    clock.PassiveClock
 	checks   metrics.Counter
 	duration metrics.Histogram
@@ -70,7 +70,7 @@ func NewCheckClient(core typedcorev1.CoreV1Interface, clock clock.PassiveClock, 
 		core: core, clock: clock,
 		checks:   metrics.NewCounter(meter, "breakwater_release_checks_total"),
 		duration: metrics.NewHistogram(meter, "breakwater_release_check_duration_seconds"),
-		clients:  altershield.CurrentClient{Options: options}, slots: semaphore.NewWeighted(maxConcurrent),
+		clients:  altershield.CurrentClient{Options: options}, places: semaphore.NewWeighted(maxConcurrent),
 	}
 }
 
@@ -96,10 +96,10 @@ func (s *CheckClient) ask(ctx context.Context, q Query, status *v1alpha1.Release
 	status.OrderID = altershield.ReleaseCheckOrderID(config.ClusterName, q.Namespace, q.Kind, q.Name, q.Release.Version, q.Release.Attempt)
 	queryCtx, cancel := context.WithTimeout(ctx, q.Timeout)
 	defer cancel()
-	if err := s.slots.Acquire(queryCtx, 1); err != nil {
-		return noVerdict(v1alpha1.ReasonReleaseCheckThrottled, fmt.Sprintf("%d queries about releases are in progress, and none completed within %s", maxConcurrent, q.Timeout))
+	if err := s.places.Acquire(queryCtx, 1); err != nil {
+		return noVerdict(v1alpha1.ReasonReleaseCheckThrottled, fmt.Sprintf("%d queries about releases are in progress in this replica of the webhook, and this one got no place within %s", maxConcurrent, q.Timeout))
 	}
-	defer s.slots.Release(1)
+	defer s.places.Release(1)
 	client := s.clients.For(config.ForReleaseCheck())
 	a, err := client.CheckRelease(queryCtx, checkReleaseOf(q, status.OrderID, s.clock.Now()))
 	if err != nil {

@@ -409,14 +409,14 @@ func TestASlowServerDoesNotExceedTheWebhooksTimeout(t *testing.T) {
 func TestConcurrentReleaseChecksAreLimited(t *testing.T) {
 	w := newFixture(t, nil)
 	w.answer(t, passes)
-	if !w.CheckClient.slots.TryAcquire(maxConcurrent) {
-		t.Fatal("no slot is free before the first check")
+	if !w.CheckClient.places.TryAcquire(maxConcurrent) {
+		t.Fatal("no place is free before the first check")
 	}
 	q := Query{Namespace: "default", Kind: "Deployment", Name: "sleep", Timeout: 50 * time.Millisecond}
 	if got := w.CheckClient.Ask(t.Context(), q); got.Outcome != v1alpha1.OutcomeNoVerdict || got.Reason != v1alpha1.ReasonReleaseCheckThrottled || w.checks() > 0 {
 		t.Errorf("%+v", got)
 	}
-	w.CheckClient.slots.Release(1)
+	w.CheckClient.places.Release(1)
 	q.Timeout = 5 * time.Second
 	if got := w.CheckClient.Ask(t.Context(), q); got.Outcome != v1alpha1.OutcomePass {
 		t.Errorf("%+v", got)
