@@ -81,7 +81,7 @@ func change() []Group {
 		Components: text("report"),
 		Metrics: []Definition{
 			{Name: "breakwater_reports_total", Unit: "reports", Labels: text("result"),
-				Help: "Reports about releases that were sent to the AlterShield server."},
+				Help: "Reports about releases, by result: recorded or rejected by the AlterShield server, or ServerUnreachable if there was no usable answer, also because the breaker or the rate limit stopped the report."},
 		},
 	}, {
 		Title:      "Function notify",
