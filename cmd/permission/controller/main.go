@@ -1,6 +1,7 @@
 // The permission controller keeps pods until their permissions are revoked, and runs the
-// self-check of config/permission. While it does not run, pods that need permissions neither
-// start nor disappear, so no grant is left behind.
+// self-check of config/permission. While it does not run, new pods that need permissions do not
+// start, because they wait for its finalizer, and pods with the finalizer do not disappear. So
+// no grant is left behind.
 package main
 
 import (
