@@ -23,8 +23,11 @@
 //	PRE_AOP_FINISH         POST check begins            pass or fail
 //	PRE_AOP_FAIL, TIMEOUT  POST check begins            fail
 //	POST_AOP_SUBMIT        103                          fail (the check runs)
-//	POST_AOP_FINISH        accepted, called back by luck  pass or fail
-//	POST_AOP_FAIL, TIMEOUT accepted, called back by luck  fail
+//	POST_AOP_FINISH        accepted, no check begins    pass or fail
+//	POST_AOP_FAIL, TIMEOUT accepted, no check begins    fail
+//
+// A finish after a judged POST check is called back again, with the same verdict, at the
+// rate secondFinish of the script.
 //
 // A synchronous check (submitAndStartChangeExecOrder) is rejected with 103
 // except in a scene of generation 1. It takes checkTimeout and ends with a

@@ -96,7 +96,7 @@ func TestAPrematureCallbackPassesACheckThatFails(t *testing.T) {
 	}
 }
 
-func TestASecondFinishIsCalledBackByLuck(t *testing.T) {
+func TestASecondFinishIsCalledBackAtItsRate(t *testing.T) {
 	for rate, want := range map[string]int{"0": 0, "1": 1} {
 		f := newFixture(t, nil)
 		f.setScript(t, `{"secondFinish":`+rate+`,"checks":[{"match":{"stage":"POST"},"then":{"verdict":"fail"}}]}`)

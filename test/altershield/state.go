@@ -52,7 +52,7 @@ type finishing struct {
 
 // finishIn returns the effect of a finish in a state. Before the PRE verdict
 // and during a POST check it is rejected. After a POST check it is accepted but
-// starts no check, so the node waits forever.
+// starts no check: it is called back only at the rate Script.SecondFinish.
 func finishIn(s State) finishing {
 	switch s {
 	case PreFinish, PreFail, PreTimeout:
