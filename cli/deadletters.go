@@ -25,8 +25,8 @@ func (a *app) deadlettersCommand() *cobra.Command {
 The controller sends a verdict that is stored in an inbox, and a wake-up without an effect, again every 2
 to 30 seconds. WAITING true means that its effect is still missing. A malformed verdict, or one that a
 full inbox does not take, is not sent again: before the timeout of the check the server is asked, and a
-pass is recorded. A report is sent once, and no release waits for it: the server misses it until it is
-replayed. REPLAY Possible means that it is stored, and that command replay sends it again. Kubernetes
+pass is recorded. A report is sent once, and no release waits for it: the function that did not accept it,
+report or notify, misses it until it is replayed. REPLAY Possible means that it is stored, and that command replay sends it again. Kubernetes
 deletes the Events of wake-ups, and those that store reports, after an hour.
 
 Not listed are verdicts of other judges than the server, which their judge sends again, and events above
