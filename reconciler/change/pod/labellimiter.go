@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// labelBurst is how many pods of a release a controller labels without delay.
+	// labelBurst is how many pods of one owner this process labels without delay during the
+	// rollout. After the rollout it is labelsPerSecond.
 	labelBurst = 20
 	// labelsPerSecond is the rate after the rollout: the labels of 1000 pods take some
 	// seconds, and cost the same as at a lower rate.
@@ -21,13 +22,13 @@ const (
 	// limitRetry is the delay of a pod above the limit. It also spreads the labels of a
 	// large release that has been completed.
 	limitRetry = 4 * time.Second
-	// maxReleases bounds the releases with a limiter. With more, the least recently
+	// maxOwners bounds the owners with a limiter. With more, the least recently
 	// used one gets a new limiter.
-	maxReleases = 1000
+	maxOwners = 1000
 )
 
-// labelLimiter limits the rate of labels for each controller of pods: a ReplicaSet, or a workload
-// that controls its pods itself, with all its releases. No check waits for a label: a pod is
+// labelLimiter limits the rate of labels for each owner of pods: a ReplicaSet, or a workload
+// that owns its pods itself, with all its releases. No check waits for a label: a pod is
 // claimed because it is Ready. The write of each label, its watch events and the CloudEvent are
 // a fifth of the load of a rollout on the control plane. Without a limit they would slow the
 // rollout down.
@@ -39,7 +40,7 @@ type labelLimiter struct {
 }
 
 func newLabelLimiter(c clock.PassiveClock) *labelLimiter {
-	return &labelLimiter{clock: c, limiters: lru.New(maxReleases)}
+	return &labelLimiter{clock: c, limiters: lru.New(maxOwners)}
 }
 
 // allows reports whether one more pod of an owner may be labeled now.
