@@ -6,8 +6,9 @@ import (
 )
 
 // ExternalVerdict is the data of TypeChangePodVerdict as the server
-// posts it to the callback, with the server's ids and pod names. The
-// callback finds the ChangePod and forwards a ChangePodVerdict.
+// posts it to the callback, with the server's ids and pod names. By the
+// node id the callback finds the ChangePod and forwards a ChangePodVerdict,
+// or it finds the ChangeWorkload and forwards an OrderVerdict.
 type ExternalVerdict struct {
 	// BizExecOrderID is the id of the order; at most 128 bytes.
 	BizExecOrderID string `json:"bizExecOrderId"`
@@ -15,8 +16,8 @@ type ExternalVerdict struct {
 	NodeID string `json:"nodeId"`
 	// Stage is PRE or POST.
 	Stage v1alpha1.Stage `json:"stage"`
-	// Verdict applies to the whole batch; see v1alpha1.ParseVerdict. At most 63
-	// bytes.
+	// Verdict applies to the whole batch or order; see v1alpha1.ParseVerdict. At
+	// most 63 bytes.
 	Verdict string `json:"verdict"`
 	// Message is the reason, for people, truncated to MaxText bytes.
 	Message string `json:"message,omitempty"`
