@@ -2,8 +2,9 @@
 // another system that accepts the same JSON: {"text": "…"}. Nothing in the cluster depends on it.
 //
 // A message that the webhook cannot accept now is retried by the Broker and then becomes a dead
-// letter, which a person can replay. Messages above the limit of a minute are dropped, and the next
-// message says how many: in an incident, hundreds of messages would hide each other.
+// letter, which a person can replay. Messages above the rate (messages-per-minute, at most 5 at once) are
+// dropped, and the next message says how many: in an incident, hundreds of messages would hide
+// each other.
 package notify
 
 import (
