@@ -17,9 +17,9 @@ func Warning(text string) string {
 	return strings.ToValidUTF8(text[:maxWarning-3], "") + "..."
 }
 
-// WithWarnings adds the causes of a denial as warnings. kubectl prints warnings, but not
-// the causes in the details of a status. It is for denials whose message does not
-// contain their causes.
+// WithWarnings adds the causes of a denial as warnings. kubectl prints warnings, but the
+// causes of a status only if its reason is Invalid. It is for denials whose message does
+// not contain their causes.
 func (a Answer) WithWarnings(causes []metav1.StatusCause) Answer {
 	for _, c := range causes {
 		a.Response.Warnings = append(a.Response.Warnings, Warning(c.Message))

@@ -56,7 +56,7 @@ func (o ObjectHandler) Admit(ctx context.Context, req *admissionv1.AdmissionRequ
 	return admission.Allow(admission.DecisionAdmitted)
 }
 
-// invalid names each field in a cause, because kubectl prints the causes only.
+// invalid names each field in a cause: for reason Invalid kubectl prints the causes only.
 func invalid(name string, err *apis.FieldError) metav1.Status {
 	s := metav1.Status{
 		Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
