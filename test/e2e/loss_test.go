@@ -38,7 +38,7 @@ func awaitsPostVerdict(p *v1alpha1.ChangePod) bool {
 }
 
 // lostEvents: the channel loses its events twice, during a release and before a
-// fail arrives. Specs beside it kill other parts, so each wait includes a restart.
+// fail arrives. Specs beside it kill other components, so each wait includes a restart.
 func lostEvents(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 6, builder.Simulated, builder.Paced(2)))

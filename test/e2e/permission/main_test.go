@@ -39,7 +39,7 @@ const defaultSettings = `{"data":{"revoke-deadline":"5m","pod-report-interval":"
 const parallelTests = "6"
 
 // Tests that run in parallel change only their namespace. They begin after all others, which
-// disturb the parts of the system or the double.
+// disturb the components of the system or the double.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	_ = flag.Set("test.parallel", parallelTests) // the flag exists and accepts a number
