@@ -92,12 +92,12 @@ test-upgrade: up modules ## Install an earlier version, and upgrade while releas
 	@CLUSTER=$(CLUSTER) UPGRADE_FROM=$(UPGRADE_FROM) hack/upgrade.sh
 
 # A pinned seed, so that CI repeats the same faults. With this one the server is killed first, and the
-# first releases have every kind of ending, so timeouts pass while the other parts are killed.
-test-chaos: up ## Kill and pause every part during releases and deletions; two to three minutes.
+# first releases have every kind of ending, so timeouts pass while the other components are killed.
+test-chaos: up ## Kill and pause every component during releases and deletions; two to three minutes.
 	@CHAOS_SEED=$${CHAOS_SEED:-2388073} GOTESTSUM_FORMAT=standard-verbose $(CLUSTER) exec -- hack/gotest.sh chaos -tags e2e -timeout 12m -count 1 -v -run 'TestEveryRelease' ./test/chaos
 
 chaos: up ## Like test-chaos, for 20 minutes, with 20 pods a release and a random seed. CHAOS_SEED repeats a run.
-	@CHAOS_DURATION=20m CHAOS_RELEASES=30 CHAOS_PODS=20 CHAOS_DEPLOYMENTS=6 CHAOS_LIMIT=40m CHAOS_ROUNDS=0 CHAOS_INTERVAL=5s CHAOS_KILLS_PER_PART=0 CHAOS_SERVER_KILLS=4 GOTESTSUM_FORMAT=standard-verbose \
+	@CHAOS_DURATION=20m CHAOS_RELEASES=30 CHAOS_PODS=20 CHAOS_DEPLOYMENTS=6 CHAOS_LIMIT=40m CHAOS_ROUNDS=0 CHAOS_INTERVAL=5s CHAOS_KILLS_PER_TARGET=0 CHAOS_SERVER_KILLS=4 GOTESTSUM_FORMAT=standard-verbose \
 	  $(CLUSTER) exec -- hack/gotest.sh chaos -tags e2e -timeout 45m -count 1 -v -run 'TestEveryRelease' ./test/chaos
 
 fuzz: ## Run each fuzz target for FUZZTIME (30s); stop at the first failure.

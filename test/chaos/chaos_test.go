@@ -48,10 +48,10 @@ type options struct {
 	// Rounds is the number of rounds of faults; 0: until the releases have
 	// ended.
 	Rounds int `default:"1"`
-	// KillsPerPart is the maximum number of kills of each target, ServerKills that
+	// KillsPerTarget is the maximum number of kills of each target, ServerKills that
 	// of the double and of the permission centre; 0: no limit.
-	KillsPerPart int `split_words:"true" default:"2"`
-	ServerKills  int `split_words:"true" default:"1"`
+	KillsPerTarget int `split_words:"true" default:"2"`
+	ServerKills    int `split_words:"true" default:"1"`
 }
 
 func TestEveryReleaseEndsAsTheVerdictsSay(t *testing.T) {
@@ -119,7 +119,7 @@ func newRun(f *fixture, o options, logf func(format string, args ...any)) *run {
 	}
 	r := &run{fixture: f, options: o, log: log, watcher: &watcher{suspended: map[types.UID]bool{}}}
 	r.injector = &injector{
-		kube: f.kube, seed: o.Seed, interval: o.Interval, rounds: o.Rounds, maxKills: maxKills(o.KillsPerPart, o.ServerKills), targets: targets(),
+		kube: f.kube, seed: o.Seed, interval: o.Interval, rounds: o.Rounds, maxKills: maxKills(o.KillsPerTarget, o.ServerKills), targets: targets(),
 		log: log, roundDone: make(chan struct{}), counts: map[FaultKind]map[string]int{},
 	}
 	until := time.Now().Add(o.Duration)

@@ -27,16 +27,16 @@
 // availability.go). The run (build tag e2e) is `make test-chaos`, with a pinned
 // seed, or `make chaos`, with a random one:
 //
-//	CHAOS_SEED            seed of the run; 0: random
-//	CHAOS_RELEASES        minimum number of releases (8)
-//	CHAOS_PODS            pods of each Deployment (5)
-//	CHAOS_DEPLOYMENTS     number of Deployments that are released in parallel (4)
-//	CHAOS_LIMIT           time limit of the run (8m)
-//	CHAOS_DURATION        minimum time during which releases begin (0s)
-//	CHAOS_INTERVAL        mean time between two faults (2s)
-//	CHAOS_ROUNDS          rounds of faults (1; 0: until the releases have ended)
-//	CHAOS_KILLS_PER_PART  maximum number of kills of each target (2; 0: no limit)
-//	CHAOS_SERVER_KILLS    the same for the double and the permission centre (1)
+//	CHAOS_SEED              seed of the run; 0: random
+//	CHAOS_RELEASES          minimum number of releases (8)
+//	CHAOS_PODS              pods of each Deployment (5)
+//	CHAOS_DEPLOYMENTS       number of Deployments that are released in parallel (4)
+//	CHAOS_LIMIT             time limit of the run (8m)
+//	CHAOS_DURATION          minimum time during which releases begin (0s)
+//	CHAOS_INTERVAL          mean time between two faults (2s)
+//	CHAOS_ROUNDS            rounds of faults (1; 0: until the releases have ended)
+//	CHAOS_KILLS_PER_TARGET  maximum number of kills of each target (2; 0: no limit)
+//	CHAOS_SERVER_KILLS      the same for the double and the permission centre (1)
 //
 // A failed run writes its log and state to bin/chaos.
 package chaos
