@@ -119,8 +119,8 @@ func StartedAgain(earlier, node string) func(*v1alpha1.ChangePod) {
 	}
 }
 
-// Rejected returns an edit: the last submission has an error with the reason.
-func Rejected(reason string) func(*v1alpha1.ChangePod) {
+// CallFailed returns an edit: the last submission has an error with the reason.
+func CallFailed(reason string) func(*v1alpha1.ChangePod) {
 	return func(p *v1alpha1.ChangePod) {
 		p.Status.Submissions[len(p.Status.Submissions)-1].Error = &v1alpha1.ServerError{Reason: reason, Message: "m", Time: metav1.NewTime(Now())}
 	}

@@ -37,7 +37,7 @@ func TestDecideForABatch(t *testing.T) {
 		unopened(w)
 		w.Status.Conditions = duckv1.Conditions{{Type: v1alpha1.WorkloadOrderAccepted, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonOrderNotAccepted}}
 	}
-	unreachable, rejected := ft.Rejected(v1alpha1.ReasonServerUnreachable), ft.Rejected(v1alpha1.ReasonServerRejected)
+	unreachable, rejected := ft.CallFailed(v1alpha1.ReasonServerUnreachable), ft.CallFailed(v1alpha1.ReasonServerRejected)
 	passedPre := batch{ft.Started("n", long), ft.Judged(pre, "pass")}
 	with := func(more ...func(*v1alpha1.ChangePod)) batch { return append(append(batch{}, passedPre...), more...) }
 	deleted := metav1.NewTime(ft.Now())

@@ -134,7 +134,7 @@ func TestAConcurrentIntentPreventsASecondFinish(t *testing.T) {
 	for name, edit := range map[string]func(*v1alpha1.ChangePod){
 		"a finish in flight": func(*v1alpha1.ChangePod) {},
 		// Function submit repeats it after a delay.
-		"a finish that the server rejected": ft.Rejected(v1alpha1.ReasonServerRejected),
+		"a finish that the server rejected": ft.CallFailed(v1alpha1.ReasonServerRejected),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, server, _, function, node := newVerdictFunction(t)
