@@ -6,8 +6,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// facts are the fields of a ChangeWorkload that Decide uses.
-type facts struct {
+// inputFields are the fields of a ChangeWorkload that Decide uses.
+type inputFields struct {
 	release           v1alpha1.Release
 	phase             v1alpha1.ReleasePhase
 	reason            string
@@ -26,11 +26,11 @@ func matters(before, after any) bool {
 		return true
 	}
 	// A resync repairs missed events.
-	return b.ResourceVersion == a.ResourceVersion || factsOf(b) != factsOf(a)
+	return b.ResourceVersion == a.ResourceVersion || inputFieldsOf(b) != inputFieldsOf(a)
 }
 
-func factsOf(c *v1alpha1.ChangeWorkload) facts {
-	f := facts{
+func inputFieldsOf(c *v1alpha1.ChangeWorkload) inputFields {
+	f := inputFields{
 		release: c.Release(), phase: c.Status.Phase, savedTemplateName: c.Status.SavedTemplateName,
 		pods: c.Status.Counts.Pods > 0, deleting: c.DeletionTimestamp != nil,
 	}
