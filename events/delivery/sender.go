@@ -22,11 +22,11 @@ import (
 
 // Options configures a Sender. Zero values mean the defaults.
 type Options struct {
-	// QueueLength is the maximum number of queued facts, and of queued wake-ups.
-	// Default 1000.
+	// QueueLength is the maximum number of queued wake-ups with reports of progress, and of
+	// queued other events. Default 1000.
 	QueueLength int
-	// Workers is the number of concurrent requests with facts, and of those with
-	// wake-ups. The in-memory Broker answers only after the subscriber did, cold
+	// Workers is the number of concurrent requests with wake-ups and reports of progress,
+	// and of those with other events. The in-memory Broker answers only after the subscriber did, cold
 	// start included, so more workers are needed than the rate suggests. Default 16.
 	Workers int
 	// SendTimeout limits one attempt, which includes the cold start and the work
@@ -84,7 +84,7 @@ type Sender struct {
 	options Options
 	target  *Target
 
-	facts, wakeUps, podFinished *queue
+	wakeUps, podFinished, others *queue
 
 	metrics *instruments
 }
@@ -94,11 +94,11 @@ func NewSender(target *Target, o Options) *Sender {
 	o = o.withDefaults()
 	s := &Sender{
 		options: o, target: target,
-		facts: newQueue(o.QueueLength), wakeUps: newQueue(o.QueueLength),
+		others: newQueue(o.QueueLength), wakeUps: newQueue(o.QueueLength),
 		podFinished: newQueue(podFinishedQueueFactor * o.QueueLength),
 	}
 	s.metrics = newInstruments(o.MeterProvider, func() int {
-		return s.facts.length() + s.wakeUps.length() + s.podFinished.length()
+		return s.others.length() + s.wakeUps.length() + s.podFinished.length()
 	}, target)
 	return s
 }
@@ -118,7 +118,7 @@ func (s *Sender) queueFor(eventType string) *queue {
 	case events.TypeChangePodReady, events.TypeOrderReady, events.TypeChangeWorkloadProgressed:
 		return s.wakeUps // progress is sent again in the next interval
 	default:
-		return s.facts
+		return s.others
 	}
 }
 
@@ -172,7 +172,7 @@ func (s *Sender) Run(ctx context.Context) error {
 		s.target.run(ctx)
 		return nil
 	})
-	for _, q := range []*queue{s.facts, s.wakeUps} {
+	for _, q := range []*queue{s.others, s.wakeUps} {
 		for range s.options.Workers {
 			running.Go(func() error {
 				s.runWorker(ctx, sending, q, nil)
@@ -188,7 +188,7 @@ func (s *Sender) Run(ctx context.Context) error {
 		})
 	}
 	<-ctx.Done()
-	for _, q := range []*queue{s.facts, s.wakeUps, s.podFinished} {
+	for _, q := range []*queue{s.others, s.wakeUps, s.podFinished} {
 		q.close()
 	}
 	timer := s.options.Clock.AfterFunc(s.options.DrainTime, stop)
