@@ -38,8 +38,8 @@ func failedRevisions(release v1alpha1.Release, deployments []*workload.Workload)
 	return slices.Sorted(slices.Values(names))
 }
 
-// Successes are what is known about the versions of a Service.
-type Successes struct {
+// History is what is known about the releases of a Service.
+type History struct {
 	// Saved are the templates of versions that succeeded. They outlive the ChangeWorkloads.
 	Saved []savedtemplate.Saved
 	// Releases are the ChangeWorkloads of the Service. They are needed besides Saved, because a
@@ -49,8 +49,8 @@ type Successes struct {
 
 // goodRevision returns the last Revision of a version that succeeded, other than that of the failed
 // release; empty if there is none. Deployments are those of the Service.
-func goodRevision(failed v1alpha1.Release, deployments []*workload.Workload, successes Successes) string {
-	good := slices.DeleteFunc(slices.Clone(deployments), func(d *workload.Workload) bool { return !successes.of(d, failed) })
+func goodRevision(failed v1alpha1.Release, deployments []*workload.Workload, history History) string {
+	good := slices.DeleteFunc(slices.Clone(deployments), func(d *workload.Workload) bool { return !history.succeeded(d, failed) })
 	if len(good) == 0 {
 		return ""
 	}
@@ -59,24 +59,24 @@ func goodRevision(failed v1alpha1.Release, deployments []*workload.Workload, suc
 	}))
 }
 
-// of reports whether the Deployment is that of a Revision whose release succeeded.
+// succeeded reports whether the Deployment is that of a Revision whose release succeeded.
 //
 // The Revision of a baseline has no release. The baseline is good if it was available, which its
 // saved template shows; a Revision without a release that was created later bypassed the webhook.
-func (s Successes) of(d *workload.Workload, failed v1alpha1.Release) bool {
+func (h History) succeeded(d *workload.Workload, failed v1alpha1.Release) bool {
 	release, known := v1alpha1.ReleaseOf(d.Annotations)
 	if !known {
-		return slices.ContainsFunc(s.Saved, func(k savedtemplate.Saved) bool {
+		return slices.ContainsFunc(h.Saved, func(k savedtemplate.Saved) bool {
 			return k.Release.IsBaseline() && !d.CreationTimestamp.After(k.Created.Time)
 		})
 	}
-	if release.Version == failed.Version || slices.ContainsFunc(s.Releases, func(c *v1alpha1.ChangeWorkload) bool {
+	if release.Version == failed.Version || slices.ContainsFunc(h.Releases, func(c *v1alpha1.ChangeWorkload) bool {
 		return c.Spec.Reversion == release.Version && c.FailedCheck()
 	}) {
 		return false
 	}
-	return slices.ContainsFunc(s.Saved, func(k savedtemplate.Saved) bool { return k.Release == release }) ||
-		slices.ContainsFunc(s.Releases, func(c *v1alpha1.ChangeWorkload) bool {
+	return slices.ContainsFunc(h.Saved, func(k savedtemplate.Saved) bool { return k.Release == release }) ||
+		slices.ContainsFunc(h.Releases, func(c *v1alpha1.ChangeWorkload) bool {
 			return c.Release() == release && c.Status.Phase == v1alpha1.ReleaseSuccess && c.Status.Counts.Pods > 0 && c.DeletionTimestamp == nil
 		})
 }
@@ -103,7 +103,7 @@ func (r *Reconciler) readGoodRevision(ctx context.Context, w *workload.Workload,
 	if err != nil {
 		return "", err
 	}
-	return goodRevision(c.Release(), r.workloads.Deployments(w), Successes{saved, own}), nil
+	return goodRevision(c.Release(), r.workloads.Deployments(w), History{saved, own}), nil
 }
 
 // holdTraffic moves the traffic of the failed Revisions to the good one. The record has what was

@@ -46,13 +46,13 @@ func TestTheGoodRevisionIsTheLastOneThatSucceeded(t *testing.T) {
 	const success, suspend = v1alpha1.ReleaseSuccess, v1alpha1.ReleaseSuspend
 	failed := v1alpha1.Release{Version: "b", Attempt: 2}
 	all := func(d ...*workload.Workload) []*workload.Workload { return d }
-	releases := func(c ...*v1alpha1.ChangeWorkload) Successes { return Successes{Releases: c} }
-	templates := func(k ...savedtemplate.Saved) Successes { return Successes{Saved: k} }
+	releases := func(c ...*v1alpha1.ChangeWorkload) History { return History{Releases: c} }
+	templates := func(k ...savedtemplate.Saved) History { return History{Saved: k} }
 	withoutPods := ended("a", 1, success)
 	withoutPods.Status.Counts.Pods = 0
 	for name, tc := range map[string]struct {
 		deployments []*workload.Workload
-		successes   Successes
+		history     History
 		want        string
 	}{
 		"the version before":                        {all(deployment(1, "a", 1), deployment(2, "b", 2)), releases(ended("a", 1, success), ended("b", 2, suspend)), "web-1"},
@@ -64,7 +64,7 @@ func TestTheGoodRevisionIsTheLastOneThatSucceeded(t *testing.T) {
 		"its template succeeded at another attempt": {all(deployment(1, "a", 1), deployment(2, "b", 2)), templates(saved("a", 3, 1)), ""},
 		"an earlier attempt of the failed version":  {all(deployment(1, "b", 1), deployment(2, "b", 2)), templates(saved("b", 1, 1)), ""},
 		"its template is not deleted yet": {all(deployment(0, "z", 0), deployment(1, "a", 1), deployment(2, "b", 2)),
-			Successes{[]savedtemplate.Saved{saved("z", 0, 0), saved("a", 1, 1)}, []*v1alpha1.ChangeWorkload{ended("a", 1, suspend)}}, "web-0"},
+			History{[]savedtemplate.Saved{saved("z", 0, 0), saved("a", 1, 1)}, []*v1alpha1.ChangeWorkload{ended("a", 1, suspend)}}, "web-0"},
 		"the baseline":                    {all(deployment(1, "", 0), deployment(2, "b", 2)), templates(saved("z", 0, 1)), "web-1"},
 		"a baseline that was never Ready": {all(deployment(1, "", 0), deployment(2, "b", 2)), releases(ended("z", 0, success)), ""},
 		"the webhook did not see it":      {all(deployment(1, "", 0), deployment(3, "", 0), deployment(4, "b", 2)), templates(saved("z", 0, 2)), "web-1"},
@@ -73,7 +73,7 @@ func TestTheGoodRevisionIsTheLastOneThatSucceeded(t *testing.T) {
 		"the good Revision is deleted":    {all(deployment(2, "b", 2)), templates(saved("a", 1, 1)), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := goodRevision(failed, tc.deployments, tc.successes); got != tc.want {
+			if got := goodRevision(failed, tc.deployments, tc.history); got != tc.want {
 				t.Errorf("%q, want %q", got, tc.want)
 			}
 		})
