@@ -175,21 +175,21 @@ func (c counts) complete() bool { return !c.inProgress() && c.available >= c.wan
 // such as nodes with a taint that the pod does not tolerate.
 func (w *Workload) Misscheduled() int32 { return w.counts.misscheduled }
 
-// Lost counts the lost nodes of a DaemonSet. The DaemonSet controller counts them as
-// desired, but they are not Ready, so their pods cannot become Ready.
-type Lost struct {
-	// Nodes is the number of lost nodes, and Updated the number of those whose pod has
+// NotReadyNodes counts the nodes of a DaemonSet that are not Ready. The DaemonSet controller
+// counts them as desired, but their pods cannot become Ready.
+type NotReadyNodes struct {
+	// Nodes is the number of these nodes, and Updated the number of those whose pod has
 	// the current version.
 	Nodes, Updated int32
 }
 
-// Without returns the desired number of pods without lost nodes, and whether the rollout on
-// the others is complete.
-func (w *Workload) Without(l Lost) (replicas int32, complete bool) {
+// Without returns the desired number of pods without those on nodes that are not Ready, and whether
+// the rollout on the others is complete.
+func (w *Workload) Without(n NotReadyNodes) (replicas int32, complete bool) {
 	c := w.counts
-	c.wanted -= l.Nodes
-	c.all -= l.Nodes
-	c.updated -= l.Updated
+	c.wanted -= n.Nodes
+	c.all -= n.Nodes
+	c.updated -= n.Updated
 	return c.wanted, c.complete()
 }
 

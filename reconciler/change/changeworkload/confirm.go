@@ -38,7 +38,7 @@ func (r *Reconciler) actIfConfirmed(ctx context.Context, in Input, w *workload.W
 		if err != nil {
 			return err
 		}
-		in.Workload = workloadOf(current, in.Lost).withPods(len(in.Pods))
+		in.Workload = workloadOf(current, in.NotReadyNodes).withPods(len(in.Pods))
 		if Decide(in).Action != action {
 			return errStaleCache
 		}

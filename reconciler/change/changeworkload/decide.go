@@ -33,8 +33,8 @@ type Input struct {
 	// JudgeBeforeTraffic: a new Revision of the Knative Service gets no traffic until its first
 	// batch passed. The webhook holds the traffic, if it can, with the release.
 	JudgeBeforeTraffic bool
-	// Lost are the lost nodes that Workload does not count.
-	Lost workload.Lost
+	// NotReadyNodes are nodes that are not Ready, which Workload does not count.
+	NotReadyNodes workload.NotReadyNodes
 	// Pods are the existing pods of this version and attempt, without Later.
 	Pods []Pod
 	// Later is the number of existing pods that are not judged, because the first pods of their
@@ -80,8 +80,8 @@ type Pod struct {
 	// comes some time after Ready, because its writes are rate limited. It does not
 	// count if the kind updates pods in place.
 	Finished bool
-	// Lost: it is on a lost node and not Ready.
-	Lost bool
+	// OnNotReadyNode: neither its node nor the pod is Ready.
+	OnNotReadyNode bool
 	// ReadySince is when the pod became Ready; zero when it is not.
 	ReadySince time.Time
 	Created    time.Time

@@ -40,9 +40,9 @@ func podOf(p *corev1.Pod, c *v1alpha1.ChangeWorkload, kind workload.Kind) Pod {
 }
 
 // workloadOf returns the part of a workload that a decision depends on. Its replicas do not
-// include pods on lost nodes.
-func workloadOf(w *workload.Workload, lost workload.Lost) Workload {
-	replicas, complete := w.Without(lost)
+// include pods on nodes that are not Ready.
+func workloadOf(w *workload.Workload, notReady workload.NotReadyNodes) Workload {
+	replicas, complete := w.Without(notReady)
 	attempt, err := strconv.ParseInt(w.Annotations[v1alpha1.AttemptAnnotation], 10, 64)
 	if err != nil {
 		attempt = -1 // no annotation: no ChangeWorkload is current

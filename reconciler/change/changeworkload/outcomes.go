@@ -68,7 +68,7 @@ func podOutcomes(in Input) PodOutcomes {
 		}
 	}
 	for _, p := range in.Pods {
-		if !claimed[p.UID] && (p.Finished || !p.Lost) {
+		if !claimed[p.UID] && (p.Finished || !p.OnNotReadyNode) {
 			t.Preparing = append(t.Preparing, p.PodSummary)
 		}
 	}

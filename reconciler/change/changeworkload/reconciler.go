@@ -201,7 +201,7 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 		return Input{}, nil, err
 	}
 	own := podsOf(pods, c, w.Kind)
-	lost, err := r.markLost(w, own)
+	notReady, err := r.markOnNotReadyNodes(w, own)
 	if err != nil {
 		return Input{}, nil, err
 	}
@@ -218,7 +218,7 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	}
 	in := Input{
 		Now: now, StepWokenSince: woken, DecidingSince: r.decidingSince.Get(now), Settings: s, ServerConfigured: r.serverConfigured(),
-		ChangeWorkload: c, Workload: workloadOf(w, lost), Lost: lost, Revisions: revisions, LatestReplicaSet: latest,
+		ChangeWorkload: c, Workload: workloadOf(w, notReady), NotReadyNodes: notReady, Revisions: revisions, LatestReplicaSet: latest,
 		JudgeBeforeTraffic: judgesBeforeTraffic(w, ns), Pods: own, ChangePods: changePods,
 		Drift: driftOf(&w.Template.Spec, sets, pods), Accepted: r.acceptedAnnouncements(c),
 	}
@@ -235,7 +235,7 @@ func (r *Reconciler) podsMatter(release types.NamespacedName) bool {
 		return true // it is not cached yet, or was deleted, and then nothing is done
 	}
 	w := r.workloads.Find(c.Namespace, c.Spec.WorkloadRef)
-	return w == nil || !supersededSuccess(Input{ChangeWorkload: c, Workload: workloadOf(w, workload.Lost{})})
+	return w == nil || !supersededSuccess(Input{ChangeWorkload: c, Workload: workloadOf(w, workload.NotReadyNodes{})})
 }
 
 // act changes the workload.

@@ -157,7 +157,7 @@ func (e *enqueuer) namespace(obj any) {
 	}
 }
 
-// node enqueues the releases of DaemonSets when a node is lost or becomes Ready again, because
+// node enqueues the releases of DaemonSets when a node is no longer Ready or becomes Ready again, because
 // the pods of the node may not change then.
 func (e *enqueuer) node(before, after any) {
 	a, okA := before.(*corev1.Node)

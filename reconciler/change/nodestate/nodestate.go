@@ -1,5 +1,5 @@
-// Package nodestate reports which nodes are lost: the node exists, and its condition Ready
-// is not True. No pod of a lost node can become Ready, whatever version it has.
+// Package nodestate reports which nodes are not Ready: the node exists, and its condition Ready
+// is not True. No pod of such a node can become Ready, whatever version it has.
 package nodestate
 
 import (
@@ -26,9 +26,9 @@ func Get(ctx context.Context) (Nodes, error) {
 	return Nodes{informer.Lister()}, nil
 }
 
-// Lost reports whether the node is lost. A pod without a node, or of a node that was
-// deleted, is not on a lost one.
-func (n Nodes) Lost(name string) bool {
+// NotReady reports whether the node exists and is not Ready. It is false for a pod without a
+// node, and for a node that was deleted.
+func (n Nodes) NotReady(name string) bool {
 	node, err := n.Lister.Get(name)
 	return err == nil && !Ready(node)
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-func TestANodeIsLostUnlessItIsReady(t *testing.T) {
+func TestANodeIsNotReadyIfItExistsAndItsConditionIsNotTrue(t *testing.T) {
 	for name, tc := range map[string]struct {
 		conditions []corev1.NodeCondition
 		want       bool
@@ -29,11 +29,11 @@ func TestANodeIsLostUnlessItIsReady(t *testing.T) {
 				t.Fatal(err)
 			}
 			nodes := Nodes{corelisters.NewNodeLister(all)}
-			if got := nodes.Lost("n"); got != tc.want {
-				t.Errorf("lost: %t, want %t", got, tc.want)
+			if got := nodes.NotReady("n"); got != tc.want {
+				t.Errorf("not Ready: %t, want %t", got, tc.want)
 			}
-			if nodes.Lost("deleted") || nodes.Lost("") {
-				t.Error("a node that does not exist is lost")
+			if nodes.NotReady("deleted") || nodes.NotReady("") {
+				t.Error("a node that does not exist is not Ready")
 			}
 		})
 	}

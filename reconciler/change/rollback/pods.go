@@ -22,11 +22,11 @@ type Finder interface {
 	Pods(w *workload.Workload, release v1alpha1.Release) ([]*corev1.Pod, error)
 }
 
-// ofRelease returns the pods of a release that are neither terminating nor on a lost node. The
-// state of a pod on a lost node says nothing about the version.
+// ofRelease returns the pods of a release that are neither terminating nor on a node that is not Ready.
+// The state of a pod on such a node says nothing about the version.
 func (r *Reconciler) ofRelease(w *workload.Workload, release v1alpha1.Release) ([]Pod, error) {
 	pods, err := r.finder.Pods(w, release)
-	return notTerminating(slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return r.nodes.Lost(p.Spec.NodeName) })), err
+	return notTerminating(slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return r.nodes.NotReady(p.Spec.NodeName) })), err
 }
 
 // ofTemplate returns the pods of a ReplicaSet or ControllerRevision that are

@@ -36,7 +36,7 @@ func (w *fixture) event() string {
 	}
 }
 
-func TestTheStateOfPodsOnALostNodeIsNoReasonToRollBack(t *testing.T) {
+func TestTheStateOfPodsOnANodeThatIsNotReadyIsNoReasonToRollBack(t *testing.T) {
 	w := newFixture(t).stuck()
 	if err := w.nodes.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}); err != nil {
 		t.Fatal(err)

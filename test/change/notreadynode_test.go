@@ -18,8 +18,8 @@ import (
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
-// lostNode creates a node that is not Ready: it has no kubelet.
-func (f fixture) lostNode(t *testing.T, name string) {
+// notReadyNode creates a node that is not Ready: it has no kubelet.
+func (f fixture) notReadyNode(t *testing.T, name string) {
 	t.Helper()
 	_, err := f.Kube.CoreV1().Nodes().Create(t.Context(),
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}, metav1.CreateOptions{})
@@ -40,10 +40,10 @@ func (f fixture) lostNode(t *testing.T, name string) {
 	}
 }
 
-// The DaemonSet controller counts the lost node only if the pods tolerate its taint. If
+// The DaemonSet controller counts the node only if the pods tolerate its taint. If
 // they do not, the controller may have created a pod before the node had the taint. That
 // pod cannot be scheduled.
-func TestADaemonSetReleaseDoesNotWaitForALostNode(t *testing.T) {
+func TestADaemonSetReleaseDoesNotWaitForANodeThatIsNotReady(t *testing.T) {
 	t.Parallel()
 	for name, tolerated := range map[string]bool{"whose taint is tolerated": true, "whose taint is not tolerated": false} {
 		t.Run(name, func(t *testing.T) {
@@ -53,17 +53,17 @@ func TestADaemonSetReleaseDoesNotWaitForALostNode(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			names := []string{"lost-" + f.namespace}
+			names := []string{"not-ready-" + f.namespace}
 			for i := range nodes.Items {
 				names = append(names, nodes.Items[i].Labels[corev1.LabelHostname])
 			}
-			f.lostNode(t, names[0])
+			f.notReadyNode(t, names[0])
 			daemon := builder.DaemonSet("web", names, 0)
 			if tolerated {
 				spec := &daemon.Spec.Template.Spec
 				spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists})
 			}
-			two := intstr.FromInt32(2) // the DaemonSet controller itself counts the lost pod as unavailable
+			two := intstr.FromInt32(2) // the DaemonSet controller itself counts the pod of this node as unavailable
 			daemon.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{
 				Type: appsv1.RollingUpdateDaemonSetStrategyType, RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &two},
 			}

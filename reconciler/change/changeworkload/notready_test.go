@@ -15,29 +15,29 @@ import (
 )
 
 // A DaemonSet on nodes n1 to nN; each node has pod p<n>.
-func TestADaemonSetDoesNotWaitForLostNodes(t *testing.T) {
+func TestADaemonSetDoesNotWaitForNodesThatAreNotReady(t *testing.T) {
 	const success, running = v1alpha1.ReleaseSuccess, v1alpha1.ReleaseRunning
 	for name, tc := range map[string]struct {
 		nodes                 int32
-		lost                  string // digits of nodes
-		notTolerated          string // digits of lost nodes that the controller does not count
+		notReady              string // digits of nodes
+		notTolerated          string // digits of these nodes that the controller does not count
 		old, unready, waiting string // digits of pods: not of the release, not Ready, without a verdict
 		want                  v1alpha1.ReleasePhase
 	}{
-		"no node is lost":                                         {nodes: 4, want: success},
-		"a pod is not Ready, and its node is":                     {nodes: 4, unready: "4", want: running},
-		"a node is lost after its update":                         {nodes: 4, lost: "4", unready: "4", want: success},
-		"a node is lost before its update":                        {nodes: 4, lost: "4", unready: "4", old: "4", want: success},
-		"half of the nodes are lost":                              {nodes: 4, lost: "34", unready: "34", old: "3", want: success},
-		"more than half of the nodes are lost":                    {nodes: 4, lost: "234", unready: "234", want: running},
-		"the only node is lost":                                   {nodes: 1, lost: "1", unready: "1", want: running},
-		"a node is lost, another has the old version":             {nodes: 4, lost: "4", unready: "4", old: "34", want: running},
-		"a node is lost, another pod is not Ready":                {nodes: 4, lost: "4", unready: "34", want: running},
-		"a node is lost, another pod waits for its word":          {nodes: 4, lost: "4", unready: "4", waiting: "3", want: running},
-		"a lost node is not counted":                              {nodes: 4, lost: "4", notTolerated: "4", unready: "4", want: success},
-		"a lost node is not counted, another has the old version": {nodes: 4, lost: "4", notTolerated: "4", unready: "4", old: "34", want: running},
-		"two lost nodes are not counted":                          {nodes: 4, lost: "34", notTolerated: "34", unready: "34", want: success},
-		"the pod of a lost node is still Ready":                   {nodes: 4, lost: "4", old: "4", want: running},
+		"all nodes are Ready":                                                  {nodes: 4, want: success},
+		"a pod is not Ready, and its node is":                                  {nodes: 4, unready: "4", want: running},
+		"a node is not Ready after its update":                                 {nodes: 4, notReady: "4", unready: "4", want: success},
+		"a node is not Ready before its update":                                {nodes: 4, notReady: "4", unready: "4", old: "4", want: success},
+		"half of the nodes are not Ready":                                      {nodes: 4, notReady: "34", unready: "34", old: "3", want: success},
+		"more than half of the nodes are not Ready":                            {nodes: 4, notReady: "234", unready: "234", want: running},
+		"the only node is not Ready":                                           {nodes: 1, notReady: "1", unready: "1", want: running},
+		"a node is not Ready, another has the old version":                     {nodes: 4, notReady: "4", unready: "4", old: "34", want: running},
+		"a node is not Ready, another pod is not Ready":                        {nodes: 4, notReady: "4", unready: "34", want: running},
+		"a node is not Ready, another pod waits for its verdict":               {nodes: 4, notReady: "4", unready: "4", waiting: "3", want: running},
+		"a node that is not Ready is not counted":                              {nodes: 4, notReady: "4", notTolerated: "4", unready: "4", want: success},
+		"a node that is not Ready is not counted, another has the old version": {nodes: 4, notReady: "4", notTolerated: "4", unready: "4", old: "34", want: running},
+		"two nodes that are not Ready are not counted":                         {nodes: 4, notReady: "34", notTolerated: "34", unready: "34", want: success},
+		"the pod of a node that is not Ready is still Ready":                   {nodes: 4, notReady: "4", old: "4", want: running},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{
@@ -79,25 +79,25 @@ func TestADaemonSetDoesNotWaitForLostNodes(t *testing.T) {
 				all = append(all, p)
 			}
 			w := workloadinformertest.Workload(t, workload.DaemonSet, d)
-			in.Lost = excludeLost(w, all, in.Pods, func(node string) bool { return has(tc.lost, lastDigit(node)) })
-			in.Workload = workloadOf(w, in.Lost)
+			in.NotReadyNodes = excludeNotReadyNodes(w, all, in.Pods, func(node string) bool { return has(tc.notReady, lastDigit(node)) })
+			in.Workload = workloadOf(w, in.NotReadyNodes)
 			if got := Decide(in); got.Phase != tc.want {
-				t.Errorf("%s (%s: %s), want %s; lost %+v", got.Phase, got.Reason, got.Detail, tc.want, in.Lost)
+				t.Errorf("%s (%s: %s), want %s; not Ready %+v", got.Phase, got.Reason, got.Detail, tc.want, in.NotReadyNodes)
 			}
 		})
 	}
 }
 
 // The DaemonSet controller counts the oldest pod of a node, as while it replaces a pod.
-func TestTheOldestPodOfALostNodeCounts(t *testing.T) {
+func TestTheOldestPodOfANodeThatIsNotReadyCounts(t *testing.T) {
 	pod := func(n int, age time.Duration) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: summary(n).UID, CreationTimestamp: metav1.NewTime(t0.Add(-age))}, Spec: corev1.PodSpec{NodeName: "n"}}
 	}
 	own := []Pod{{PodSummary: summary(2)}}
 	w := workloadinformertest.Workload(t, workload.DaemonSet, &appsv1.DaemonSet{Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 4}})
-	got := excludeLost(w, []*corev1.Pod{pod(2, 0), pod(1, time.Hour)}, own, func(string) bool { return true })
-	if want := (workload.Lost{Nodes: 1}); got != want || own[0].Lost {
-		t.Errorf("%+v, want %+v; the pod is lost: %t", got, want, own[0].Lost)
+	got := excludeNotReadyNodes(w, []*corev1.Pod{pod(2, 0), pod(1, time.Hour)}, own, func(string) bool { return true })
+	if want := (workload.NotReadyNodes{Nodes: 1}); got != want || own[0].OnNotReadyNode {
+		t.Errorf("%+v, want %+v; the pod is marked: %t", got, want, own[0].OnNotReadyNode)
 	}
 }
 

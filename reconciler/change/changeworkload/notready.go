@@ -9,55 +9,55 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
 )
 
-// markLost marks the pods of a release that are on lost nodes, and returns these nodes. It does
-// so only for kinds with a pod per node, such as DaemonSets, because pods of other kinds are
-// replaced on another node.
-func (r *Reconciler) markLost(w *workload.Workload, own []Pod) (workload.Lost, error) {
+// markOnNotReadyNodes marks the pods of a release that are on nodes that are not Ready, and returns
+// these nodes. It does so only for kinds with a pod per node, such as DaemonSets, because pods of
+// other kinds are replaced on another node.
+func (r *Reconciler) markOnNotReadyNodes(w *workload.Workload, own []Pod) (workload.NotReadyNodes, error) {
 	if w.Kind.Counts != workload.CountScheduled {
-		return workload.Lost{}, nil
+		return workload.NotReadyNodes{}, nil
 	}
 	all, err := releasefinder.Owned[*corev1.Pod](r.pods, w.UID)
 	if err != nil {
-		return workload.Lost{}, err
+		return workload.NotReadyNodes{}, err
 	}
-	return excludeLost(w, all, own, r.nodes.Lost), nil
+	return excludeNotReadyNodes(w, all, own, r.nodes.NotReady), nil
 }
 
-// excludeLost returns the nodes that are lost and have no Ready pod, and marks their pods
-// in own, which are those of the release. It excludes nothing if more than half of the
-// pods are lost: that is an outage, and the few pods that are left say little about the
+// excludeNotReadyNodes returns the nodes that are not Ready and have no Ready pod, and marks their
+// pods in own, which are those of the release. It excludes nothing if more than half of the
+// pods are on such nodes: that is an outage, and the few pods that are left say little about the
 // version.
 //
-// The DaemonSet controller does not count a lost node whose taint not-ready the pods do not
+// The DaemonSet controller does not count a node whose taint not-ready the pods do not
 // tolerate. Its status has the number of such nodes, but not their names. So while there are
-// any, excludeLost marks pods but returns no nodes.
-func excludeLost(w *workload.Workload, all []*corev1.Pod, own []Pod, lost func(node string) bool) workload.Lost {
+// any, excludeNotReadyNodes marks pods but returns no nodes.
+func excludeNotReadyNodes(w *workload.Workload, all []*corev1.Pod, own []Pod, notReady func(node string) bool) workload.NotReadyNodes {
 	// The DaemonSet controller counts the oldest pod of a node.
 	oldest := map[string]*corev1.Pod{}
 	for _, p := range all {
 		node := nodeOf(p)
-		if o := oldest[node]; lost(node) && (o == nil || p.CreationTimestamp.Before(&o.CreationTimestamp)) {
+		if o := oldest[node]; notReady(node) && (o == nil || p.CreationTimestamp.Before(&o.CreationTimestamp)) {
 			oldest[node] = p
 		}
 	}
-	lostPods := map[types.UID]bool{}
+	excluded := map[types.UID]bool{}
 	for _, p := range oldest {
 		if !workload.PodReady(p) {
-			lostPods[p.UID] = true
+			excluded[p.UID] = true
 		}
 	}
-	if 2*len(lostPods) > int(w.Replicas+w.Misscheduled()) {
-		return workload.Lost{}
+	if 2*len(excluded) > int(w.Replicas+w.Misscheduled()) {
+		return workload.NotReadyNodes{}
 	}
-	out := workload.Lost{Nodes: int32(len(lostPods))}
+	out := workload.NotReadyNodes{Nodes: int32(len(excluded))}
 	for i := range own {
-		if lostPods[own[i].UID] {
-			own[i].Lost = true
+		if excluded[own[i].UID] {
+			own[i].OnNotReadyNode = true
 			out.Updated++
 		}
 	}
 	if w.Misscheduled() > 0 {
-		return workload.Lost{}
+		return workload.NotReadyNodes{}
 	}
 	return out
 }
