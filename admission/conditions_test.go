@@ -143,7 +143,8 @@ func TestWhichRequestsReachTheVersionWebhook(t *testing.T) {
 		"when the attempt is changed":                               {new: annotation(v1alpha1.AttemptAnnotation, "9"), want: true},
 		"when the record of a bypass is made":                       {new: bypass, want: true},
 		"when the record of a bypass is changed":                    {old: bypass, new: annotation(v1alpha1.BypassAnnotation, "{ }"), want: true},
-		"not when the record of a bypass is removed":                {old: bypass},
+		"when the record of a bypass is removed":                    {old: bypass, want: true},
+		"not when the record of a hold is removed":                  {old: annotation(v1alpha1.HoldAnnotation, "{}")},
 		"not when the record of a bypass stays":                     {old: bypass, new: bypass},
 		"when the record of a hold is made":                         {new: annotation(v1alpha1.HoldAnnotation, "{}"), want: true},
 		"when a repair is asked for":                                {new: label(v1alpha1.IgnoredSuspendLabel, "true"), want: true},
@@ -208,6 +209,7 @@ func testGate(t *testing.T, kind string, stop func(object, object), resumes, fre
 		"not when a suspended one is annotated":                     {old: held, new: all(held, annotation("note", "a"))},
 		// The removal of the record may require the verb bypass.
 		"when another repair is allowed":                      {old: all(held, annotation(v1alpha1.BypassAnnotation, "{}")), new: held, want: true},
+		"when the record of a repair is changed":              {old: all(held, annotation(v1alpha1.BypassAnnotation, "{}")), new: all(held, annotation(v1alpha1.BypassAnnotation, "{ }")), want: true},
 		"not when the record of a repair stays":               {old: all(held, annotation(v1alpha1.BypassAnnotation, "{}")), new: all(held, annotation(v1alpha1.BypassAnnotation, "{}"))},
 		"not when a suspended one is written again as it was": {old: held, new: held},
 		// The garbage collector would delete the workload.

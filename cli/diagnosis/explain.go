@@ -147,13 +147,9 @@ func (f Facts) explainSuspended(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	f.explainCurrent(e, c, failed)
 	repair := WayOut{"release a repair, once per suspension", f.command("repair", "--image CONTAINER=IMAGE")}
 	restart := WayOut{"or use the repair to restart the pods, if the cause was outside of the template", f.command("retry")}
-	if b := v1alpha1.BypassOf(f.Annotations); b != nil && b.Kind == v1alpha1.BypassRepair && b.Suspend == f.Labels[v1alpha1.SuspendLabel] {
+	if b := v1alpha1.CurrentBypassOf(f.Labels, f.Annotations); b.UsesRepair() {
 		e.Why = append(e.Why, fmt.Sprintf("a repair of this suspension was already admitted for %s", b.User))
-		do := "release another repair"
-		if c != nil && c != failed { // the first repair runs or timed out
-			do += "; before this one has failed, that loses the former traffic and a suspend label of your own"
-		}
-		repair = WayOut{do, f.command("repair", "--again", "--image CONTAINER=IMAGE")}
+		repair = WayOut{"release another repair", f.command("repair", "--again", "--image CONTAINER=IMAGE")}
 		restart = WayOut{"or use another repair to restart the pods, if the cause was outside of the template", f.command("retry", "--again")}
 	}
 	e.WaysOut = append(e.WaysOut, repair, restart)

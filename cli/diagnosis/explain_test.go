@@ -193,6 +193,9 @@ func TestAWayOutHelpsInTheStateInWhichItIsPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	repaired := func(f *diagnosis.Facts) { f.Annotations[v1alpha1.BypassAnnotation] = string(bypass) }
+	allowed := func(f *diagnosis.Facts) {
+		f.Annotations[v1alpha1.BypassAnnotation] = strings.TrimSuffix(string(bypass), "}") + `,"anotherRepair":true}`
+	}
 	unaccepted := release(v1alpha1.ReleaseInit, unknown, "OrderPending", yes, "HeldUnjudged")
 	unaccepted.Status.Conditions = append(unaccepted.Status.Conditions, apis.Condition{Type: v1alpha1.WorkloadOrderAccepted, Status: unknown, Reason: v1alpha1.ReasonOrderNotAccepted})
 	for name, tc := range map[string]struct {
@@ -201,6 +204,8 @@ func TestAWayOutHelpsInTheStateInWhichItIsPrinted(t *testing.T) {
 	}{
 		"a suspension whose repair is left": {facts(with(failed), suspended), []string{"approve", "repair deployment/web -n shop --image", "retry deployment/web -n shop"}, []string{"--again"}},
 		"a suspension whose repair failed":  {facts(with(failed, former), suspended, repaired), []string{"approve", "repair deployment/web -n shop --again", "retry deployment/web -n shop --again"}, nil},
+		"a repair that runs, and another is allowed": {facts(with(former, release(v1alpha1.ReleaseRunning, unknown, "Judging", no, "")), suspended, allowed),
+			[]string{"repair deployment/web -n shop --image", "retry deployment/web -n shop"}, []string{"--again"}},
 		"a repair that runs": {facts(with(former, release(v1alpha1.ReleaseRunning, unknown, "Judging", no, "")), suspended, repaired),
 			[]string{"status deployment/web", "retry deployment/web -n shop --again"}, []string{"approve"}},
 		"a repair that is held": {facts(with(former, release(v1alpha1.ReleaseRunning, unknown, "HeldUnjudged", yes, "HeldUnjudged")), suspended, repaired),
@@ -226,35 +231,6 @@ func TestAWayOutHelpsInTheStateInWhichItIsPrinted(t *testing.T) {
 				if strings.Contains(all, w) {
 					t.Errorf("%q is in:\n%s", w, all)
 				}
-			}
-		})
-	}
-}
-
-func TestAnotherRepairBeforeTheFirstHasFailedHasAWarning(t *testing.T) {
-	const no, unknown = corev1.ConditionFalse, corev1.ConditionUnknown
-	former := release(v1alpha1.ReleaseSuspend, no, "CheckFailed", no, "")
-	former.Spec.Reversion, former.Spec.Attempt = "former", 1
-	bypass, err := json.Marshal(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: "1700000000", Attempt: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, tc := range map[string]struct {
-		repair *v1alpha1.ChangeWorkload
-		want   bool
-	}{
-		"it runs":      {release(v1alpha1.ReleaseRunning, unknown, "Judging", no, ""), true},
-		"it timed out": {release(v1alpha1.ReleaseFailed, no, "ReleaseTimedOut", no, ""), true},
-		"it failed":    {release(v1alpha1.ReleaseSuspend, no, "CheckFailed", corev1.ConditionTrue, "Suspended"), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := facts(with(former, tc.repair), suspended, func(f *diagnosis.Facts) { f.Annotations[v1alpha1.BypassAnnotation] = string(bypass) })
-			warned := false
-			for _, w := range diagnosis.Explain(f).WaysOut {
-				warned = warned || strings.Contains(w.Command, "repair") && strings.Contains(w.Do, "loses the former traffic")
-			}
-			if warned != tc.want {
-				t.Errorf("warned %t, want %t", warned, tc.want)
 			}
 		})
 	}

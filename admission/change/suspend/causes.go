@@ -34,7 +34,7 @@ func Causes(w *workload.Workload, in Input, releases []*v1alpha1.ChangeWorkload)
 	}
 	causes := []metav1.StatusCause{
 		{Type: CauseSuspended, Field: "metadata.labels[" + v1alpha1.SuspendLabel + "]", Message: suspendedCause(w, failed)},
-		{Type: CauseRepair, Message: repairCause(w, in, isCurrent(w, failed))},
+		{Type: CauseRepair, Message: repairCause(w, in)},
 	}
 	if good != nil {
 		causes = append(causes, metav1.StatusCause{Type: CauseRollback, Message: fmt.Sprintf(
@@ -95,8 +95,8 @@ func failedPods(c *v1alpha1.ChangeWorkload) string {
 	return ": " + strings.Join(pods, ", ")
 }
 
-// repairCause says how a repair is released. failed reports whether the first repair failed.
-func repairCause(w *workload.Workload, in Input, failed bool) string {
+// repairCause says how a repair is released.
+func repairCause(w *workload.Workload, in Input) string {
 	needs := ""
 	if in.BypassNeedsVerb {
 		needs = fmt.Sprintf("; this requires the verb %s on changeworkloads in namespace %s", v1alpha1.BypassVerb, w.Namespace)
@@ -108,12 +108,8 @@ func repairCause(w *workload.Workload, in Input, failed bool) string {
 	if b := v1alpha1.BypassOf(w.Annotations); b != nil {
 		by = " for " + b.User
 	}
-	lost := ""
-	if !failed {
-		lost = ", but before that repair has failed it loses the former traffic and a suspend label of your own"
-	}
-	return fmt.Sprintf("a repair of this suspension was already admitted%s; `kubectl annotate %s %s -n %s %s-` allows another%s%s",
-		by, w.Kind.Argument(), w.Name, w.Namespace, v1alpha1.BypassAnnotation, lost, needs)
+	return fmt.Sprintf("a repair of this suspension was already admitted%s; `kubectl annotate %s %s -n %s %s-` allows another%s",
+		by, w.Kind.Argument(), w.Name, w.Namespace, v1alpha1.BypassAnnotation, needs)
 }
 
 // newest returns the ChangeWorkload in a phase with the highest attempt, or nil.

@@ -31,6 +31,9 @@ type Input struct {
 	// BypassRemoved: the update removes the bypass annotation of that repair, which
 	// allows another one.
 	BypassRemoved bool
+	// RecordChanged: the bypass annotation is not as the mutating webhook leaves it if the update
+	// adds no bypass.
+	RecordChanged bool
 	// OwnerAdded: the update adds or changes an owner. The garbage collector, whose deletions
 	// are not checked, deletes the workload when its owners are deleted or do not exist.
 	OwnerAdded bool
@@ -104,11 +107,13 @@ func Decide(in Input) Decision {
 }
 
 // Confirm returns the decision of the validating webhook, which denies a bypass without
-// its annotation. The mutating webhook writes the annotation and resumes the rollout. If
-// that webhook fails, the API server continues without it (failurePolicy). Without Confirm,
-// the bypass would then be admitted, and its rollout would stay paused.
+// its annotation, and another change of the annotation. The mutating webhook writes the annotation and
+// resumes the rollout. If that webhook fails, the API server continues without it (failurePolicy). Without
+// Confirm, the bypass would then be admitted, and its rollout would stay paused; or the record of what the
+// suspension replaced would be lost.
 func Confirm(d Decision, in Input, recorded bool) Decision {
-	if !d.Bypass() || recorded || in.ByController || !in.Blocking {
+	unrecorded := d.Bypass() && !recorded || d.Answer == Admit && in.RecordChanged
+	if !unrecorded || in.ByController || !in.Blocking {
 		return d
 	}
 	return deny(in, "the webhook "+MutatingWebhook(in.Kind)+" did not record this change, because it did not answer or failed: try again")

@@ -79,6 +79,7 @@ func TestConfirm(t *testing.T) {
 	for name, tc := range map[string]struct {
 		d                            Decision
 		recorded, byController, open bool
+		changed                      bool // the annotation is changed, which adds no bypass
 		want                         Decision
 	}{
 		"recorded repair":                                   {d: repaired(), recorded: true, want: repaired()},
@@ -89,9 +90,13 @@ func TestConfirm(t *testing.T) {
 		"blocking off, repair without its annotation":       {d: repaired(), open: true, want: repaired()},
 		"denied":                    {d: denied(fixed), want: denied(fixed)},
 		"admitted without a bypass": {d: admitted(), want: admitted()},
+		"admitted, the annotation is removed or changed":               {d: admitted(), changed: true, want: unrecorded},
+		"admitted, the annotation is removed or changed, blocking off": {d: admitted(), changed: true, open: true, want: admitted()},
+		"recorded repair, which changes the annotation":                {d: repaired(), recorded: true, changed: true, want: repaired()},
+		"denied, the annotation is removed or changed":                 {d: denied(fixed), changed: true, want: denied(fixed)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := Input{Kind: workload.Deployment, Name: "sleep", Suspended: true, Blocking: !tc.open, ByController: tc.byController}
+			in := Input{Kind: workload.Deployment, Name: "sleep", Suspended: true, Blocking: !tc.open, ByController: tc.byController, RecordChanged: tc.changed}
 			if diff := cmp.Diff(tc.want, Confirm(tc.d, in, tc.recorded)); diff != "" {
 				t.Error(diff)
 			}

@@ -1,6 +1,7 @@
 package suspend
 
 import (
+	"encoding/json"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,12 +17,9 @@ func InputOf(c admission.Change) Input {
 	if c.Old == nil {
 		return Input{Kind: c.New.Kind, Name: c.New.Name}
 	}
-	suspend, suspended := c.Old.Labels[v1alpha1.SuspendLabel]
+	_, suspended := c.Old.Labels[v1alpha1.SuspendLabel]
 	_, asked := c.New.Labels[v1alpha1.IgnoredSuspendLabel]
-	used := v1alpha1.BypassOf(c.Old.Annotations)
-	added := AddedBypass(c)
-	repaired := used != nil && used.Kind == v1alpha1.BypassRepair && used.Suspend == suspend
-	_, kept := c.New.Annotations[v1alpha1.BypassAnnotation]
+	used, added := v1alpha1.CurrentBypassOf(c.Old.Labels, c.Old.Annotations).UsesRepair(), AddedBypass(c)
 	return Input{
 		Kind:            c.Old.Kind,
 		Name:            c.Old.Name,
@@ -32,8 +30,9 @@ func InputOf(c admission.Change) Input {
 		FailedTraffic:   givesFailedTraffic(c),
 		// The mutating webhook has removed the label and written the annotation.
 		RepairRequested: asked || added != nil && added.Kind == v1alpha1.BypassRepair,
-		RepairUsed:      repaired,
-		BypassRemoved:   repaired && !kept,
+		RepairUsed:      used,
+		BypassRemoved:   used && !v1alpha1.CurrentBypassOf(c.New.Labels, c.New.Annotations).UsesRepair(),
+		RecordChanged:   recordChanged(c),
 		OwnerAdded:      ownerAdded(c.Old.OwnerReferences, c.New.OwnerReferences),
 	}
 }
@@ -81,6 +80,33 @@ func differs(before, after map[string]string, key string) bool {
 	a, inBefore := before[key]
 	b, inAfter := after[key]
 	return a != b || inBefore != inAfter
+}
+
+// recordChanged reports whether the bypass annotation has another value than KeptBypass.
+func recordChanged(c admission.Change) bool {
+	is, has := c.New.Annotations[v1alpha1.BypassAnnotation]
+	value, kept := KeptBypass(c)
+	return is != value || has != kept
+}
+
+// KeptBypass returns the value of the bypass annotation after an update that adds no bypass, and false if
+// there is none. A user may remove the annotation, which allows another repair, but may not write it. While
+// the suspension lasts, it stays with that note: it is the only record of what the suspension replaced.
+func KeptBypass(c admission.Change) (value string, kept bool) {
+	was, recorded := c.Old.Annotations[v1alpha1.BypassAnnotation]
+	is, kept := c.New.Annotations[v1alpha1.BypassAnnotation]
+	current := v1alpha1.CurrentBypassOf(c.Old.Labels, c.Old.Annotations)
+	if current != nil && c.New.Labels[v1alpha1.SuspendLabel] == current.Suspend {
+		current.AnotherRepair = true
+		// In a repeated call of the API server the update has the value already.
+		if noted, err := json.Marshal(current); err == nil && (!kept || is == string(noted)) {
+			return string(noted), true
+		}
+	}
+	if !recorded || !kept {
+		return "", false
+	}
+	return was, true
 }
 
 // AddedBypass returns the value of the bypass annotation if this update adds it: the

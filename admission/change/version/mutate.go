@@ -153,7 +153,7 @@ func freezeValue(labels, annotations map[string]string) string {
 	if hold := v1alpha1.HoldOf(annotations); hold != nil && !hold.KeepsUnsuspended() {
 		return hold.Freeze
 	}
-	if bypass := v1alpha1.BypassOf(annotations); bypass != nil && bypass.Suspend == labels[v1alpha1.SuspendLabel] {
+	if bypass := v1alpha1.CurrentBypassOf(labels, annotations); bypass != nil {
 		return bypass.Freeze
 	}
 	return ""
@@ -189,18 +189,15 @@ func restoreTraffic(c admission.Change, recorded map[string]string) []workload.O
 	return nil
 }
 
-// restoreAnnotations reverts changes of annotations that only Breakwater may write. A user
-// may remove the bypass annotation, which permits another repair, but may not add one. A
+// restoreAnnotations reverts changes of annotations that only Breakwater may write. A
 // new hold annotation comes from a revision: `kubectl rollout undo` copies all
 // annotations of a ReplicaSet to the Deployment. Or it comes from a manifest that was saved
 // during a hold: then the traffic that the hold replaced is restored, too.
 func restoreAnnotations(m *admission.Mutation, c admission.Change) {
-	if _, ok := m.Annotations[v1alpha1.BypassAnnotation]; ok {
-		if was, ok := c.Old.Annotations[v1alpha1.BypassAnnotation]; ok {
-			m.SetAnnotation(v1alpha1.BypassAnnotation, was)
-		} else {
-			delete(m.Annotations, v1alpha1.BypassAnnotation)
-		}
+	if value, kept := suspend.KeptBypass(c); kept {
+		m.SetAnnotation(v1alpha1.BypassAnnotation, value)
+	} else {
+		delete(m.Annotations, v1alpha1.BypassAnnotation)
 	}
 	if _, held := c.Old.Annotations[v1alpha1.HoldAnnotation]; !held && !c.ByController() {
 		delete(m.Annotations, v1alpha1.HoldAnnotation)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -326,5 +327,35 @@ func TestARepairOfAFrozenServiceIsJudgedBeforeItGetsTraffic(t *testing.T) {
 				t.Errorf("held %+v", hold)
 			}
 		})
+	}
+}
+
+// Revision b failed and is the latest one that is Ready. The bypass annotation is removed while the first
+// repair runs, and the second repair asks for the former traffic.
+func TestAnotherRepairKeepsTheTrafficAtTheGoodRevision(t *testing.T) {
+	const good = `[{"latestRevision":false,"percent":100,"revisionName":"a"}]`
+	for _, setting := range []string{"true", "false"} {
+		held := ready(withSplit(t, defaulted(service("a:2", nil)), good), "b")
+		held.SetLabels(map[string]string{v1alpha1.SuspendLabel: "1"})
+		held.SetAnnotations(map[string]string{v1alpha1.JudgeBeforeTrafficAnnotation: setting, v1alpha1.AttemptAnnotation: "2", v1alpha1.VersionKey: "v",
+			v1alpha1.HoldAnnotation: `{"attempt":2,"freeze":"f","traffic":{"failed":["b"],"to":"a","former":` + latest + `}}`})
+		repairs := func(before *unstructured.Unstructured, image string) *unstructured.Unstructured {
+			after := withSplit(t, before, latest)
+			_ = unstructured.SetNestedField(after.Object, service(image, nil).Object["spec"].(map[string]any)["template"].(map[string]any)["spec"], "spec", "template", "spec")
+			after.SetLabels(map[string]string{v1alpha1.SuspendLabel: "1", v1alpha1.IgnoredSuspendLabel: "true"})
+			return admitKnative(t, before, after, alice)
+		}
+		first := repairs(held, "a:3")
+		removed := first.DeepCopy()
+		unstructured.RemoveNestedField(removed.Object, "metadata", "annotations", v1alpha1.BypassAnnotation)
+		second := repairs(admitKnative(t, first, removed, alice), "a:4")
+
+		bypass := v1alpha1.BypassOf(second.GetAnnotations())
+		if s := splitOf(t, second); s != good || bypass == nil || bypass.Attempt != v1alpha1.BypassOf(first.GetAnnotations()).Attempt+1 || bypass.Freeze != "f" || bypass.AnotherRepair || v1alpha1.HoldOf(second.GetAnnotations()) != nil {
+			t.Fatalf("setting %s: traffic %s; %v", setting, s, second.GetAnnotations())
+		}
+		if diff := cmp.Diff(v1alpha1.BypassOf(first.GetAnnotations()).Traffic, bypass.Traffic); diff != "" {
+			t.Errorf("setting %s: %s", setting, diff)
+		}
 	}
 }

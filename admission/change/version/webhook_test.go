@@ -71,6 +71,8 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 	frozen := func(kind v1alpha1.BypassKind, attempt int64) builder.Option {
 		return builder.Bypassed(v1alpha1.Bypass{Kind: kind, User: alice, Suspend: since, Attempt: attempt, Freeze: "holidays"})
 	}
+	suspended := label(v1alpha1.SuspendLabel, since)
+	again := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: since, Attempt: 2, Freeze: "holidays", AnotherRepair: true})
 	long := strings.Repeat("n", 253)
 	for name, tc := range map[string]struct {
 		old      *appsv1.Deployment
@@ -170,6 +172,32 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 		},
 		"bypass annotation removed by a user": {
 			old: build(versioned(3), repair(3)), new: build(versioned(3)), want: build(versioned(3)), decision: Kept,
+		},
+		"bypass annotation removed by a user while a repair runs": {
+			old: build(versioned(2), suspended, frozen(v1alpha1.BypassRepair, 2)), new: build(versioned(2), suspended),
+			want: build(versioned(2), suspended, again), decision: Kept,
+		},
+		"bypass annotation removed by a user while a repair runs, repeated call": {
+			old: build(versioned(2), suspended, frozen(v1alpha1.BypassRepair, 2)), new: build(versioned(2), suspended, again),
+			want: build(versioned(2), suspended, again), decision: Kept,
+		},
+		"bypass annotation removed by a user a second time": {
+			old: build(versioned(2), suspended, again), new: build(versioned(2), suspended), want: build(versioned(2), suspended, again), decision: Kept,
+		},
+		"bypass annotation changed by a user while a repair runs": {
+			old: build(versioned(2), suspended, frozen(v1alpha1.BypassRepair, 2)), new: build(versioned(2), suspended, repair(2)),
+			want: build(versioned(2), suspended, frozen(v1alpha1.BypassRepair, 2)), decision: Kept,
+		},
+		"bypass annotation of an earlier suspension removed by a user": {
+			old: build(versioned(2), label(v1alpha1.SuspendLabel, "1800000000"), repair(2)), new: build(versioned(2), label(v1alpha1.SuspendLabel, "1800000000")),
+			want: build(versioned(2), label(v1alpha1.SuspendLabel, "1800000000")), decision: Kept,
+		},
+		"bypass annotation and suspension removed by a user": {
+			old: build(versioned(2), suspended, repair(2)), new: build(versioned(2)), want: build(versioned(2)), decision: LeftToValidatingWebhook,
+		},
+		"another repair keeps the record of the suspension": {
+			old: build(versioned(2), suspended, again), new: build(versioned(2), suspended, again, asksRepair, image("busybox:3")),
+			want: build(image("busybox:3"), versioned(3), suspended, frozen(v1alpha1.BypassRepair, 3)), decision: v1alpha1.ReasonRepairAdmitted,
 		},
 		"annotations of a ReplicaSet copied by rollout undo": {
 			old: build(versioned(3)), new: build(versioned(1), annotated(v1alpha1.HoldAnnotation, "{}"), repair(2), image("busybox:0")),

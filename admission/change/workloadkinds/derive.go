@@ -101,7 +101,7 @@ func holdExpression(kind workload.Kind) string {
 		label(v1alpha1.SuspendLabel),
 		annotation(v1alpha1.HoldAnnotation),
 		// Removing the bypass annotation allows another repair.
-		fmt.Sprintf("(oldObject.metadata.?annotations[?'%s'].hasValue() && !object.metadata.?annotations[?'%[1]s'].hasValue())", v1alpha1.BypassAnnotation),
+		annotation(v1alpha1.BypassAnnotation),
 	}
 	if kind.Revisions == workload.KnativeRevisions {
 		conditions = append(conditions, "object.spec.?traffic != oldObject.spec.?traffic")

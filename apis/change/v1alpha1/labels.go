@@ -91,6 +91,9 @@ type Bypass struct {
 	// Traffic is Hold.Traffic of that hold: the traffic of a Knative Service moves back when the
 	// repair succeeds.
 	Traffic *HeldTraffic `json:"traffic,omitempty"`
+	// AnotherRepair: a person removed the annotation, which allows another repair. The webhook wrote it
+	// again, because Freeze and Traffic are recorded nowhere else. It is removed with the suspension.
+	AnotherRepair bool `json:"anotherRepair,omitempty"`
 	// Time is the time of admission.
 	Time metav1.Time `json:"time"`
 }
@@ -134,7 +137,7 @@ func HeldTrafficOf(labels, annotations map[string]string) *HeldTraffic {
 	if hold := HoldOf(annotations); hold != nil {
 		return hold.Traffic
 	}
-	if bypass := BypassOf(annotations); bypass != nil && bypass.Suspend == labels[SuspendLabel] {
+	if bypass := CurrentBypassOf(labels, annotations); bypass != nil {
 		return bypass.Traffic
 	}
 	return nil

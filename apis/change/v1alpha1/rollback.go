@@ -118,6 +118,19 @@ func BypassOf(annotations map[string]string) *Bypass {
 	return annotationOf[Bypass](annotations, BypassAnnotation)
 }
 
+// CurrentBypassOf returns the bypass of the current suspension; nil if there is none. The record of an
+// earlier suspension stays on the workload, with another value of SuspendLabel.
+func CurrentBypassOf(labels, annotations map[string]string) *Bypass {
+	suspend, suspended := labels[SuspendLabel]
+	if b := BypassOf(annotations); b != nil && suspended && b.Suspend == suspend {
+		return b
+	}
+	return nil
+}
+
+// UsesRepair reports whether the bypass is the one repair that its suspension allows; false for nil.
+func (b *Bypass) UsesRepair() bool { return b != nil && b.Kind == BypassRepair && !b.AnotherRepair }
+
 // KeepsUnsuspended reports whether the hold does not suspend the workload; false for nil.
 func (h *Hold) KeepsUnsuspended() bool { return h != nil && (h.Unjudged || h.UntilJudged) }
 

@@ -89,9 +89,8 @@ func suspendedByRelease(in Input) bool {
 // suspension by a person stays.
 func successAction(in Input) Action {
 	w := in.Workload
-	repaired := w.Bypass != nil && w.Bypass.Attempt == in.ChangeWorkload.Spec.Attempt && w.Bypass.Suspend == w.Suspend
 	switch {
-	case w.Hold != nil, w.Suspend != "" && repaired:
+	case w.Hold != nil, w.Bypass != nil && w.Bypass.Attempt == in.ChangeWorkload.Spec.Attempt:
 		return ActionResume
 	case !w.HasDefenseStatus:
 		return ActionSetDefenseStatus

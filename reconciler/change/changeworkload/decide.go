@@ -62,7 +62,7 @@ type Workload struct {
 	Suspend string
 	// Hold is what was changed to stop the rollout, or nil.
 	Hold *v1alpha1.Hold
-	// Bypass is the last update that was admitted to a suspended workload, or nil.
+	// Bypass is the last update that was admitted during the current suspension, or nil.
 	Bypass *v1alpha1.Bypass
 	// HasDefenseStatus: the workload has DefenseStatusLabel.
 	HasDefenseStatus bool
@@ -352,10 +352,9 @@ func (d *Decision) timeOut(in Input) {
 	}
 	d.Phase, d.Reason = v1alpha1.ReleaseFailed, v1alpha1.ReasonReleaseTimedOut
 	d.Detail = "the rollout made no progress for " + in.Settings.ReleaseTimeout.String() + " (release-timeout): " + d.Pods.summary()
-	b := in.Workload.Bypass
 	switch {
 	case in.Workload.Suspend == "":
-	case b != nil && b.Kind == v1alpha1.BypassRepair && b.Suspend == in.Workload.Suspend:
+	case in.Workload.Bypass.UsesRepair():
 		d.Detail += "; the workload stays suspended: remove its annotation " + v1alpha1.BypassAnnotation + " to release another repair"
 	default:
 		d.Detail += "; the workload stays suspended: release a repair"

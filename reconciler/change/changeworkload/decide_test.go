@@ -170,12 +170,14 @@ func orderOpen(in *Input) {
 func TestATimeoutOfASuspendedWorkloadNamesTheNextRepair(t *testing.T) {
 	const another = "remove its annotation " + v1alpha1.BypassAnnotation + " to release another repair"
 	rolledBack := func(in *Input) { repairs(in); in.Workload.Bypass.Kind = v1alpha1.BypassRollback }
+	anotherAllowed := func(in *Input) { repairs(in); in.Workload.Bypass.AnotherRepair = true }
 	byHand := func(in *Input) { in.Workload.Suspend = "holidays" }
 	for name, tc := range map[string]struct {
 		suspended func(*Input)
 		want      string
 	}{
 		"a repair":                             {repairs, "the workload stays suspended: " + another},
+		"a repair, and another is allowed":     {anotherAllowed, "the workload stays suspended: release a repair"},
 		"a rollback, which uses no repair":     {rolledBack, "the workload stays suspended: release a repair"},
 		"suspended by a person: no repair yet": {byHand, "the workload stays suspended: release a repair"},
 		"not suspended":                        {func(*Input) {}, "0 are not in a batch yet"},

@@ -54,7 +54,7 @@ func workloadOf(w *workload.Workload, notReady workload.NotReadyNodes) Workload 
 		Complete:         complete,
 		Suspend:          w.Labels[v1alpha1.SuspendLabel],
 		Hold:             v1alpha1.HoldOf(w.Annotations),
-		Bypass:           v1alpha1.BypassOf(w.Annotations),
+		Bypass:           v1alpha1.CurrentBypassOf(w.Labels, w.Annotations),
 		HasDefenseStatus: w.Labels[v1alpha1.DefenseStatusLabel] == v1alpha1.DefenseStatusProcessed,
 
 		IsRollback:   v1alpha1.IsRollback(w.Annotations),

@@ -21,6 +21,7 @@ func holdOperations(w *workload.Workload, in Input, action Action) ([]workload.O
 		ops = append(ops,
 			workload.Operation{Op: "add", Path: workload.Label(v1alpha1.SuspendLabel), Value: strconv.FormatInt(now.Unix(), 10)},
 			workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed})
+		ops = append(ops, removeNotedBypass(w)...)
 	} else {
 		hold.Freeze, hold.Unjudged = "", true
 		if older := v1alpha1.HoldOf(w.Annotations); older != nil && older.Attempt == c.Spec.Attempt {
@@ -55,10 +56,10 @@ func newHold(w *workload.Workload, attempt int64) v1alpha1.Hold {
 	case !w.InProgress:
 		hold.Former = w.Kind.Hold.Held // nothing is stopped
 	}
-	switch bypass := v1alpha1.BypassOf(w.Annotations); {
+	switch bypass := v1alpha1.CurrentBypassOf(w.Labels, w.Annotations); {
 	case older != nil && !older.KeepsUnsuspended():
 		hold.Freeze = older.Freeze // the suspension is from that hold, too
-	case bypass != nil && bypass.Suspend == hold.Freeze:
+	case bypass != nil:
 		hold.Freeze = bypass.Freeze // this attempt was admitted to repair that suspension
 	}
 	return hold
@@ -84,13 +85,23 @@ func endSuspension(w *workload.Workload, hold *v1alpha1.Hold) []workload.Operati
 	if hold.KeepsUnsuspended() {
 		return nil // the hold has not suspended the workload
 	}
+	ops := removeNotedBypass(w)
 	if freeze := freezeOf(w, hold); freeze != "" {
-		return []workload.Operation{{Op: "add", Path: workload.Label(v1alpha1.SuspendLabel), Value: freeze}}
+		return append(ops, workload.Operation{Op: "add", Path: workload.Label(v1alpha1.SuspendLabel), Value: freeze})
 	}
 	if _, suspended := w.Labels[v1alpha1.SuspendLabel]; suspended {
-		return []workload.Operation{{Op: "remove", Path: workload.Label(v1alpha1.SuspendLabel)}}
+		ops = append(ops, workload.Operation{Op: "remove", Path: workload.Label(v1alpha1.SuspendLabel)})
 	}
-	return nil
+	return ops
+}
+
+// removeNotedBypass removes the bypass annotation if a person had removed it and the webhook kept it. It is
+// called when the suspension ends, or when a hold records what the suspension replaced.
+func removeNotedBypass(w *workload.Workload) []workload.Operation {
+	if b := v1alpha1.CurrentBypassOf(w.Labels, w.Annotations); b == nil || !b.AnotherRepair {
+		return nil
+	}
+	return []workload.Operation{{Op: "remove", Path: workload.Annotation(v1alpha1.BypassAnnotation)}}
 }
 
 // freezeOf is the value with which a person had suspended the workload before its check failed;
@@ -99,7 +110,7 @@ func freezeOf(w *workload.Workload, hold *v1alpha1.Hold) string {
 	if hold != nil {
 		return hold.Freeze
 	}
-	if b := v1alpha1.BypassOf(w.Annotations); b != nil && b.Suspend == w.Labels[v1alpha1.SuspendLabel] {
+	if b := v1alpha1.CurrentBypassOf(w.Labels, w.Annotations); b != nil {
 		return b.Freeze
 	}
 	return ""

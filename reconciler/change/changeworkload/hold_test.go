@@ -2,6 +2,7 @@ package changeworkload
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -278,6 +279,59 @@ func TestASuspensionByAPersonIsRestoredAfterARepair(t *testing.T) {
 	}
 	if got := resumed.Labels[v1alpha1.SuspendLabel]; got != "holidays" {
 		t.Errorf("suspended with %q", got)
+	}
+}
+
+// A person removed the bypass annotation while the first repair, attempt 2, runs: the webhook left it with a
+// note. Each step reads the object anew, as a controller does that has restarted.
+func TestTheSuspensionEndsAsIfTheBypassAnnotationHadNotBeenRemoved(t *testing.T) {
+	resume := []Action{ActionResume}
+	for name, tc := range map[string]struct {
+		freeze  string // what the suspension replaced
+		noted   bool   // the bypass annotation was removed
+		actions []Action
+		kept    bool // the bypass annotation is kept
+	}{
+		"the repair succeeds":                {"", true, resume, false},
+		"the repair succeeds, it was frozen": {"holidays", true, resume, false},
+		"the repair fails and is overruled":  {"", true, []Action{ActionSuspend, ActionResume}, false},
+		"it fails, it was frozen":            {"holidays", true, []Action{ActionSuspend, ActionResume}, false},
+		"it is unjudged and then fails":      {"holidays", true, []Action{ActionHold, ActionSuspend, ActionResume}, false},
+		"not removed, the repair succeeds":   {"holidays", false, resume, true},
+		"not removed, the repair fails":      {"holidays", false, []Action{ActionSuspend, ActionResume}, true},
+	} {
+		for _, kind := range workload.BuiltIn() {
+			t.Run(name+", "+kind.Kind, func(t *testing.T) {
+				bypass, traffic := v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, Suspend: "1", Attempt: 2, Freeze: tc.freeze, AnotherRepair: tc.noted}, ""
+				if kind.Revisions == workload.KnativeRevisions {
+					bypass.Traffic = &v1alpha1.HeldTraffic{Failed: []string{"b"}, To: "a", Former: []map[string]any{{"latestRevision": true, "percent": 100}}}
+					traffic = `,"traffic":[{"revisionName":"a","latestRevision":false,"percent":100}]`
+				}
+				record, err := json.Marshal(bypass)
+				if err != nil {
+					t.Fatal(err)
+				}
+				raw := fmt.Sprintf(`{"metadata":{"name":"web","resourceVersion":"1","uid":"u","labels":{%q:"v",%q:"1"},"annotations":{%[1]q:"v",%[3]q:"2",%[4]q:%[5]q}},"spec":{"template":{},"updateStrategy":{}%s}}`,
+					v1alpha1.VersionKey, v1alpha1.SuspendLabel, v1alpha1.AttemptAnnotation, v1alpha1.BypassAnnotation, record, traffic)
+				for i, action := range tc.actions {
+					if traffic != "" && i > 0 {
+						checkTraffic(t, []byte(raw), `[{"latestRevision":false,"percent":100,"revisionName":"a"}]`)
+					}
+					patch, err := patchIfUnchanged(readWorkload(t, kind, raw), action, Input{ChangeWorkload: attempt(2), Now: t0, Revisions: Revisions{Failed: []string{"c"}, Good: "a"}})
+					raw = patchJSON(t, raw, patch, err)
+				}
+				after := readWorkload(t, kind, raw)
+				if got := after.Labels[v1alpha1.SuspendLabel]; got != tc.freeze {
+					t.Errorf("suspended with %q, want %q", got, tc.freeze)
+				}
+				if _, kept := after.Annotations[v1alpha1.BypassAnnotation]; kept != tc.kept || after.Annotations[v1alpha1.HoldAnnotation] != "" {
+					t.Errorf("annotations %v", after.Annotations)
+				}
+				if traffic != "" {
+					checkTraffic(t, []byte(raw), `[{"latestRevision":true,"percent":100}]`)
+				}
+			})
+		}
 	}
 }
 
