@@ -134,17 +134,18 @@ func hasFailed(c admission.Change, kept *v1alpha1.HeldTraffic) bool {
 // succeeds, also if the update has another split: the latest Revision that is Ready is the failed one.
 func keepTraffic(c admission.Change) (*v1alpha1.HeldTraffic, []workload.Operation) {
 	held := v1alpha1.HeldTrafficOf(c.Old.Labels, c.Old.Annotations)
-	if added := suspend.AddedBypass(c); added != nil {
-		held = added.Traffic // a repeated call
-	}
 	if held == nil {
 		return nil, nil
 	}
 	kept, changed := knativetraffic.Move(c.New.Traffic, knativetraffic.Failed{Names: held.Failed, Latest: true}, held.To)
-	if !changed {
-		return held, nil
+	if changed {
+		return &v1alpha1.HeldTraffic{Failed: held.Failed, To: held.To, Former: c.New.Traffic}, c.New.WriteTraffic(kept)
 	}
-	return &v1alpha1.HeldTraffic{Failed: held.Failed, To: held.To, Former: c.New.Traffic}, c.New.WriteTraffic(kept)
+	// In a repeated call of the API server the first one has recorded the split that the update asks for.
+	if added := suspend.AddedBypass(c); added != nil && added.Traffic != nil {
+		held.Former = added.Traffic.Former
+	}
+	return held, nil
 }
 
 // freezeValue returns the suspend label that a user set before the check failed. It is copied, because

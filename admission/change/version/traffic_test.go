@@ -359,3 +359,25 @@ func TestAnotherRepairKeepsTheTrafficAtTheGoodRevision(t *testing.T) {
 		}
 	}
 }
+
+// A user may write the bypass annotation, which asks for a repair as the label does. The traffic in it gives
+// none to the failed Revision.
+func TestABypassInTheRequestDoesNotGiveTrafficToAFailedRevision(t *testing.T) {
+	before := ready(withSplit(t, defaulted(service("a:2", nil)), `[{"latestRevision":false,"percent":100,"revisionName":"a"}]`), "b")
+	before.SetLabels(map[string]string{v1alpha1.SuspendLabel: "1"})
+	version := strings.Repeat("0", 32)
+	before.SetAnnotations(map[string]string{v1alpha1.AttemptAnnotation: "2", v1alpha1.VersionKey: version,
+		v1alpha1.HoldAnnotation: `{"attempt":2,"traffic":{"failed":["b"],"to":"a","former":` + latest + `}}`})
+	for name, forged := range map[string]string{"none": "", "another": `,"traffic":{"to":"b","former":[{"revisionName":"b","percent":100}]}`} {
+		after := withSplit(t, before, latest)
+		_ = unstructured.SetNestedField(after.Object, "x", "spec", "template", "metadata", "annotations", "a")
+		annotations := after.GetAnnotations()
+		annotations[v1alpha1.BypassAnnotation] = `{"kind":"repair","user":"alice","suspend":"1","attempt":3` + forged + `}`
+		after.SetAnnotations(annotations)
+		got := admitKnative(t, before, after, alice)
+		bypass := v1alpha1.BypassOf(got.GetAnnotations())
+		if s := splitOf(t, got); s != splitOf(t, before) || bypass.Traffic == nil || bypass.Traffic.To != "a" || len(bypass.Traffic.Failed) != 1 {
+			t.Errorf("%s: traffic %s; %+v", name, s, bypass.Traffic)
+		}
+	}
+}
