@@ -77,6 +77,9 @@ func resumeOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload) []worklo
 	if hold != nil {
 		ops = append(ops, w.Resume(hold.Former)...)
 	}
+	if b := v1alpha1.CurrentBypassOf(w.Labels, w.Annotations); hold.KeepsUnsuspended() && b != nil && b.Traffic != nil {
+		return ops // an unjudged repair was held; the suspension keeps the traffic until it succeeds
+	}
 	return append(ops, w.RestoreTraffic(v1alpha1.HeldTrafficOf(w.Labels, w.Annotations))...)
 }
 

@@ -292,13 +292,15 @@ func TestTheSuspensionEndsAsIfTheBypassAnnotationHadNotBeenRemoved(t *testing.T)
 		actions []Action
 		kept    bool // the bypass annotation is kept
 	}{
-		"the repair succeeds":                {"", true, resume, false},
-		"the repair succeeds, it was frozen": {"holidays", true, resume, false},
-		"the repair fails and is overruled":  {"", true, []Action{ActionSuspend, ActionResume}, false},
-		"it fails, it was frozen":            {"holidays", true, []Action{ActionSuspend, ActionResume}, false},
-		"it is unjudged and then fails":      {"holidays", true, []Action{ActionHold, ActionSuspend, ActionResume}, false},
-		"not removed, the repair succeeds":   {"holidays", false, resume, true},
-		"not removed, the repair fails":      {"holidays", false, []Action{ActionSuspend, ActionResume}, true},
+		"the repair succeeds":                      {"", true, resume, false},
+		"the repair succeeds, it was frozen":       {"holidays", true, resume, false},
+		"the repair fails and is overruled":        {"", true, []Action{ActionSuspend, ActionResume}, false},
+		"it fails, it was frozen":                  {"holidays", true, []Action{ActionSuspend, ActionResume}, false},
+		"the repair is unjudged and then succeeds": {"", true, []Action{ActionHold, ActionResume, ActionResume}, false},
+		"it is unjudged, it was frozen":            {"holidays", true, []Action{ActionHold, ActionResume, ActionResume}, false},
+		"it is unjudged and then fails":            {"holidays", true, []Action{ActionHold, ActionSuspend, ActionResume}, false},
+		"not removed, the repair succeeds":         {"holidays", false, resume, true},
+		"not removed, the repair fails":            {"holidays", false, []Action{ActionSuspend, ActionResume}, true},
 	} {
 		for _, kind := range workload.BuiltIn() {
 			t.Run(name+", "+kind.Kind, func(t *testing.T) {
