@@ -93,7 +93,8 @@ const (
 	// ReasonNotSuspended: the workload is not suspended for this release.
 	ReasonNotSuspended = "NotSuspended"
 	// ReasonTrafficUntilJudged: the traffic of a Knative Service stays at the former Revision until the
-	// first batch of its latest Revision passed.
+	// first batch of its latest Revision passed, or, after a Revision failed, until a repair or a
+	// rollback succeeded.
 	ReasonTrafficUntilJudged = "TrafficUntilJudged"
 	// ReasonBlockingDisabled: a check failed, but isBlockingUp is disabled.
 	ReasonBlockingDisabled = "BlockingDisabled"

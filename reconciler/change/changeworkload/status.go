@@ -231,6 +231,8 @@ func notHeld(in Input, d Decision) (reason, message string) {
 		return v1alpha1.ReasonNotSuspended, ""
 	case in.Workload.Hold.IsUntilJudged() && d.Action == ActionNone:
 		return v1alpha1.ReasonTrafficUntilJudged, untilJudgedDetail(in)
+	case trafficOfRepair(in) != "" && d.Action == ActionNone:
+		return v1alpha1.ReasonTrafficUntilJudged, untilRepairedDetail + trafficOfRepair(in)
 	case in.JudgeBeforeTraffic && in.Settings.Blocking && d.Phase != v1alpha1.ReleaseSuccess && !firstBatchPassed(in, in.ChangePods):
 		return v1alpha1.ReasonNotSuspended, notUntilJudgedDetail
 	default:

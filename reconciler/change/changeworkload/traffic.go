@@ -154,6 +154,18 @@ func untilJudgedDetail(in Input) string {
 	return detail
 }
 
+// untilRepairedDetail says, before the name of the Revision that trafficOfRepair returns, where the traffic is.
+const untilRepairedDetail = "the rollout is not held, but the new Revision gets traffic only after a repair or a rollback succeeded; its share is at Revision "
+
+// trafficOfRepair returns the Revision that keeps the share of a failed one while a repair or a rollback of a
+// Knative Service runs; empty if there is none.
+func trafficOfRepair(in Input) string {
+	if b := in.Workload.Bypass; b != nil && b.Traffic != nil {
+		return b.Traffic.To
+	}
+	return ""
+}
+
 // notUntilJudgedDetail lists why a release that is to be judged before it gets traffic may have traffic.
 // The cause is not stored.
 const notUntilJudgedDetail = "annotation " + v1alpha1.JudgeBeforeTrafficAnnotation + " is true, but the traffic is not held. " +

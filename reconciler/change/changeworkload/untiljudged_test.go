@@ -24,6 +24,15 @@ func nothingHeld(in *Input) { in.Workload.ScalesToZero, in.JudgeBeforeTraffic = 
 
 func settingOff(in *Input) { in.JudgeBeforeTraffic = false }
 
+// repairsFailed: the release repairs a Service whose failed Revision lost its share to a Revision; to none if the
+// name is empty.
+func repairsFailed(to string) func(*Input) {
+	return func(in *Input) {
+		repairs(in)
+		in.Workload.ScalesToZero, in.Workload.Bypass.Traffic = true, &v1alpha1.HeldTraffic{Failed: []string{"b"}, To: to}
+	}
+}
+
 func frozen(in *Input) { in.Workload.Suspend = "holidays" }
 
 // of2 makes the newest ChangePod one of two pods, of which the other has no verdict.
@@ -67,6 +76,14 @@ func TestTheTrafficIsHeldUntilTheFirstBatchPassed(t *testing.T) {
 		"blocking began during the release":  {release(2, nothingHeld), ActionNone, v1alpha1.ReleaseRunning, notSuspended, "(7) OpsConfigInfo isBlockingUp was off, or shadow was on"},
 		"nothing to hold, and it passed":     {release(2, nothingHeld, finished(1, 1), judged(1, "pass")), ActionNone, v1alpha1.ReleaseRunning, notSuspended, ""},
 		"nothing to hold, and it failed":     {release(2, nothingHeld, finished(1, 1), judged(1, "fail")), ActionSuspend, v1alpha1.ReleaseSuspend, v1alpha1.ReasonSuspended, ""},
+		"a repair":                           {release(2, nothingHeld, repairsFailed("a")), ActionNone, v1alpha1.ReleaseRunning, held, "only after a repair or a rollback succeeded; its share is at Revision a"},
+		"a repair, with the setting off":     {release(2, nothingHeld, settingOff, repairsFailed("a")), ActionNone, v1alpha1.ReleaseRunning, held, "its share is at Revision a"},
+		"a repair, holds are disabled":       {release(2, nothingHeld, notBlocking, repairsFailed("a")), ActionNone, v1alpha1.ReleaseRunning, held, "its share is at Revision a"},
+		"a repair whose first batch passed":  {release(2, nothingHeld, repairsFailed("a"), finished(1, 1), judged(1, "pass")), ActionNone, v1alpha1.ReleaseRunning, held, "its share is at Revision a"},
+		"a repair that timed out":            {release(2, nothingHeld, repairsFailed("a"), after(25*time.Hour)), ActionNone, v1alpha1.ReleaseFailed, held, "its share is at Revision a"},
+		"a repair that succeeded":            {release(1, nothingHeld, repairsFailed("a"), complete1, finished(1, 1), judged(1, "pass")), ActionResume, v1alpha1.ReleaseSuccess, notSuspended, ""},
+		"a repair that failed":               {release(2, nothingHeld, repairsFailed("a"), finished(1, 1), judged(1, "fail")), ActionSuspend, v1alpha1.ReleaseSuspend, v1alpha1.ReasonSuspended, ""},
+		"a repair, no traffic was moved":     {release(2, nothingHeld, repairsFailed("")), ActionNone, v1alpha1.ReleaseRunning, notSuspended, "but the traffic is not held"},
 		"a release that is judged otherwise": {release(2, nothingHeld, settingOff), ActionNone, v1alpha1.ReleaseRunning, notSuspended, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
