@@ -72,14 +72,15 @@ test-cluster: ## Test the cluster tool on a second cluster: `down` removes every
 test-alone: cluster modules ## Install protection and permission on a second cluster without Knative, and run six of their tests.
 	@CLUSTER=$(CLUSTER) hack/alone.sh
 
-# Waits take most of the time, so more tests run in parallel than there are cores. The
+# Waits take most of the time, so more tests run in parallel than there are cores. The longest
+# package begins first. The
 # controllers of other projects are built first: a build beside the tests would slow them down.
 # test/cost counts requests, which increase on a busy machine, so it runs alone.
 # The time limit includes the first build of Kubernetes.
 test-controlplane: cluster ## Tests of change and protection on a control plane without containers, with the race detector; no root.
 	@for family in rollouts kruise collector; do echo "==> build $$family"; $(CLUSTER) build $$family >/dev/null || exit 1; done
 	@hack/gotest.sh cost -tags controlplane -timeout 10m -count 1 ./test/cost
-	@hack/gotest.sh controlplane -race -tags controlplane -p 2 -parallel 6 -timeout 40m -count 1 ./test/attack ./test/change ./test/e2e/protection ./test/load ./test/openkruise ./test/uninstall
+	@hack/gotest.sh controlplane -race -tags controlplane -p 3 -parallel 6 -timeout 40m -count 1 ./test/change ./test/load ./test/e2e/protection ./test/attack ./test/openkruise ./test/uninstall
 
 # Two packages run at once: those of protection and permission, one after the other, beside that of
 # change. They mostly wait, each disturbs only its own part of Breakwater, and each has its own

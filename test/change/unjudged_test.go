@@ -46,6 +46,9 @@ func (w target) passAll(t *testing.T, attempt int64) {
 		if err != nil {
 			return err
 		}
+		if c.Spec.WorkloadRef.Kind != w.kind.Kind || c.Labels[v1alpha1.DeploymentNameLabel] != w.name {
+			t.Errorf("attempt %d: workloadRef %+v, labels %v", c.Spec.Attempt, c.Spec.WorkloadRef, c.Labels)
+		}
 		if c.Spec.Attempt == attempt && c.Status.Phase == v1alpha1.ReleaseSuccess {
 			return nil
 		}

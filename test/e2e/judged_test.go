@@ -137,6 +137,7 @@ func failingRelease(t *testing.T, e *environment) {
 	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseDenied, "is suspended")
 	n.setChecks(t)
 	n.repair(t, "web", "v3")
+	n.unpace(t, "web")
 	n.awaitEvent(t, "web", v1alpha1.ReasonRepairAdmitted, "repair by "+n.run(t, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"))
 	repaired := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)

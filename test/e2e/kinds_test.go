@@ -32,12 +32,6 @@ func kindSpecs() []spec {
 			spec{"the baseline of a " + kind.Kind + " is not judged, and its template is judged when applied again", baselineOfKind(kind)},
 			spec{"a held " + kind.Kind + " replaces no pod, its releases are denied, and a repair restores its strategy", holdOfKind(kind)},
 			spec{"the rollout of a " + kind.Kind + " continues when a person overrules the fail", overruledFail(kind)})
-		if kind.Kind == cloneSet.Kind {
-			continue // TestTheKindsOfTheRealOpenKruiseAreReleasedHeldRepairedAndRolledBack
-		}
-		specs = append(specs,
-			spec{"releases of a " + kind.Kind + " are judged, including a template that is applied again", releasesOfKind(kind)},
-			spec{"a held " + kind.Kind + " is rolled back to a version that succeeded", rollbackOfKind(kind)})
 	}
 	return specs
 }
@@ -238,26 +232,6 @@ func isNotHeld(live *workload.Workload) bool {
 	return live.Labels[v1alpha1.SuspendLabel] == "" && live.Annotations[v1alpha1.HoldAnnotation] == "" && !live.PausedOrHeld()
 }
 
-// releasesOfKind: releases are judged pod by pod, and a template that is
-// applied again is judged again.
-func releasesOfKind(kind workload.Kind) func(*testing.T, *environment) {
-	return func(t *testing.T, e *environment) {
-		w := e.optedInNamespace(t).createWorkload(t, kind)
-		for i, marker := range []string{"v1", "v2", "v1"} {
-			if i > 0 {
-				w.mustPatch(t, releaseOf(marker))
-			}
-			c := w.awaitPhase(t, v1alpha1.ReleaseSuccess, int64(i+1))
-			if got := w.judgedPods(t, c); got < size {
-				t.Errorf("%d judged pods of attempt %d, want %d", got, i+1, size)
-			}
-			if c.Spec.WorkloadRef.Kind != kind.Kind || c.Labels[v1alpha1.DeploymentNameLabel] != "web" {
-				t.Errorf("attempt %d: workloadRef %+v, labels %v", i+1, c.Spec.WorkloadRef, c.Labels)
-			}
-		}
-	}
-}
-
 // baselineOfKind: the baseline is not judged. Its template is judged when it is
 // applied again, although its revision is older than the opt-in and has no
 // version.
@@ -361,22 +335,6 @@ func overruledFail(kind workload.Kind) func(*testing.T, *environment) {
 		w, before := n.holdWorkload(t, kind)
 		n.judgeByHand(t, w.awaitFirstBatch(t, 2), "pass", "checked by hand")
 		w.awaitPhase(t, v1alpha1.ReleaseSuccess, 2)
-		w.awaitWorkload(t, "is not suspended", isNotHeld)
-		if diff := cmp.Diff(before, w.strategy(t)); diff != "" {
-			t.Errorf("the strategy changed (-before +after):\n%s", diff)
-		}
-	}
-}
-
-// rollbackOfKind: a rollback to a version that succeeded is admitted while the
-// workload is held.
-func rollbackOfKind(kind workload.Kind) func(*testing.T, *environment) {
-	return func(t *testing.T, e *environment) {
-		w, before := e.optedInNamespace(t).holdWorkload(t, kind)
-		w.mustPatch(t, releaseOf("v1"))
-		if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.ReleaseSuccess, 3)); got < size {
-			t.Errorf("%d judged pods of the rollback, want %d", got, size)
-		}
 		w.awaitWorkload(t, "is not suspended", isNotHeld)
 		if diff := cmp.Diff(before, w.strategy(t)); diff != "" {
 			t.Errorf("the strategy changed (-before +after):\n%s", diff)

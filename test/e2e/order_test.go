@@ -122,6 +122,7 @@ func orderFailInPre(t *testing.T, e *environment) {
 	}
 	n.checkDenied(t, "web", "patch", "deployment", "web", "-p", templatePatch, "--type", "merge")
 	n.run(t, "patch", "changeworkload", c.Name, "--subresource=status", "--type", "merge", "-p", overruleOrder)
+	n.unpace(t, "web")
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 }
@@ -350,6 +351,7 @@ func serverUnreachable(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 3, builder.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
+	e.setServer(t, map[string]string{"breaker-pause": "2s"})
 	restore := e.scaleToZero(t, judge.Namespace, "altershield")
 	n.release(t, "web", "v2")
 	await(t, rolloutTimeout, "the release reports that the server is unreachable", func(ctx context.Context) error {
@@ -362,7 +364,7 @@ func serverUnreachable(t *testing.T, e *environment) {
 		}
 		return nil
 	})
-	observe(t, 15*time.Second) // longer than the breaker stays open
+	observe(t, 4*time.Second) // longer than the breaker stays open
 	restore()
 	c := n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.ReleaseSuccess)
 	if got := c.Status.Counts; got.Unjudged != 0 || got.Passed != 3 {

@@ -4,7 +4,9 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,42 +18,48 @@ import (
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
-// limitRate sets the rate limit of the server until the test ends.
-func (e *environment) limitRate(t *testing.T, perSecond int) {
+// setServer sets keys of the ConfigMap of the server until the test ends.
+func (e *environment) setServer(t *testing.T, keys map[string]string) {
 	t.Helper()
-	configs := e.kube.CoreV1().ConfigMaps(system)
-	set := func(ctx context.Context, value string) error {
-		_, err := configs.Patch(ctx, altershield.ConfigMapName, types.MergePatchType,
-			fmt.Appendf(nil, `{"data":{"qps":%s,"burst":%s}}`, value, value), metav1.PatchOptions{})
+	set := func(ctx context.Context, values any) error {
+		patch, err := json.Marshal(map[string]any{"data": values})
+		if err != nil {
+			return err
+		}
+		_, err = e.kube.CoreV1().ConfigMaps(system).Patch(ctx, altershield.ConfigMapName, types.MergePatchType, patch, metav1.PatchOptions{})
 		return err
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), shortTimeout)
 		defer cancel()
-		if err := set(ctx, "null"); err != nil {
-			t.Errorf("restore the rate limit: %v", err)
+		unset := map[string]any{}
+		for key := range keys {
+			unset[key] = nil
+		}
+		if err := set(ctx, unset); err != nil {
+			t.Errorf("restore the configuration of the server: %v", err)
 		}
 	})
-	if err := set(t.Context(), fmt.Sprintf("%q", fmt.Sprint(perSecond))); err != nil {
+	if err := set(t.Context(), keys); err != nil {
 		t.Fatal(err)
 	}
 	observe(t, 2*time.Second) // it takes effect within 2 s
 }
 
-// manyReleases: 4 releases of 12 pods need 112 calls, for which the rate limit
-// leaves 37 s if all replicas of function submit run, and more if one does. That is
+// manyReleases: 4 releases of 6 pods need 64 calls, for which the rate limit
+// leaves 21 s if all replicas of function submit run, and more if one does. That is
 // longer than every timeout of a stage. test/load has larger releases.
 func manyReleases(t *testing.T, e *environment) {
 	const (
 		releases  = 4
-		replicas  = 12
+		replicas  = 6
 		perSecond = 3
-		timeout   = 15 * time.Second
+		timeout   = 6 * time.Second
 	)
 	for _, kind := range []v1alpha1.ConfigType{v1alpha1.ConfigPreTimeout, v1alpha1.ConfigPostTimeout, v1alpha1.ConfigOrderTimeout} {
 		e.setConfig(t, kind, timeout.String())
 	}
-	e.limitRate(t, perSecond)
+	e.setServer(t, map[string]string{"qps": strconv.Itoa(perSecond), "burst": strconv.Itoa(perSecond)})
 	n := e.optedInNamespace(t)
 	for i := range releases {
 		n.create(t, builder.Deployment(fmt.Sprintf("web%d", i), replicas, builder.Simulated))

@@ -137,6 +137,7 @@ func secondRepair(t *testing.T, e *environment) {
 	}
 	n.run(t, "annotate", "deployment", "web", v1alpha1.BypassAnnotation+"-")
 	n.checkStdout(t, "deployment.apps/web patched\n", "patch", "deployment", "web", "--type=merge", "-p", repairOf("v4"))
+	n.unpace(t, "web")
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 }
@@ -150,6 +151,7 @@ func rollbackAdmitted(t *testing.T, e *environment) {
 	if d := n.deployment(t, "web"); d.Spec.Paused {
 		t.Error("the rollback is paused")
 	}
+	n.unpace(t, "web")
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	if c.Spec.Attempt != 3 {
 		t.Errorf("the rollback is attempt %d, want 3", c.Spec.Attempt)
