@@ -16,9 +16,9 @@ func TestARecordingIsAnAsciinemaCast(t *testing.T) {
 			t.Errorf("Write returned %d, %v", n, err)
 		}
 	}
-	const want = `{"version":2,"width":140,"height":40,"title":"Breakwater","idle_time_limit":2}
+	const want = `{"version":2,"width":140,"height":32,"title":"Breakwater","idle_time_limit":3}
 [1.5,"o","a\r\n"]
-[3,"o","\u003cb\u003e"]
+[3,"o","<b>"]
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)

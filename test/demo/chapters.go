@@ -41,15 +41,19 @@ func chapterNames() string {
 	return strings.Join(names, ", ")
 }
 
-// selectChapters returns the named chapter, or all for an empty name.
-func selectChapters(name string) ([]chapter, error) {
+// selectChapters returns the chapters with these names, which spaces separate, or all without a name.
+func selectChapters(names string) ([]chapter, error) {
 	all := allChapters()
-	if name == "" {
+	if names == "" {
 		return all, nil
 	}
-	i := slices.IndexFunc(all, func(c chapter) bool { return c.name == name })
-	if i < 0 {
-		return nil, fmt.Errorf("there is no chapter %q: set CHAPTER to one of %s", name, chapterNames())
+	var selected []chapter
+	for name := range strings.FieldsSeq(names) {
+		i := slices.IndexFunc(all, func(c chapter) bool { return c.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no chapter %q: set CHAPTER to some of %s", name, chapterNames())
+		}
+		selected = append(selected, all[i])
 	}
-	return all[i : i+1], nil
+	return selected, nil
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-func TestAChapterIsSelectedByItsName(t *testing.T) {
-	for name, want := range map[string]int{"": len(allChapters()), "protection": 1} {
+func TestChaptersAreSelectedByTheirNames(t *testing.T) {
+	for name, want := range map[string]int{"": len(allChapters()), "protection": 1, "permissions protection": 2} {
 		if got, err := selectChapters(name); err != nil || len(got) != want {
 			t.Errorf("%q selects %d chapters, want %d (%v)", name, len(got), want, err)
 		}

@@ -7,12 +7,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -24,8 +26,8 @@ import (
 
 func main() {
 	fast := flag.Bool("fast", false, "do not pause between the steps")
-	chapter := flag.String("chapter", "", "show only this chapter: "+chapterNames())
-	record := flag.String("record", "", "also write the output to this file, as an asciinema cast")
+	chapter := flag.String("chapter", "", "show only these chapters, separated by spaces: "+chapterNames())
+	record := flag.String("record", "", "also write the output to this file as an asciinema cast, and beside it as an animated SVG")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *chapter, *record, *fast)
@@ -53,14 +55,38 @@ func run(ctx context.Context, chapter, record string, fast bool) (err error) {
 	}
 	p := newPrinter(os.Stdout, fast)
 	if record != "" {
-		file, err := os.Create(record)
-		if err != nil {
-			return fmt.Errorf("create the recording: %w", err)
+		file, created := os.Create(record)
+		if created != nil {
+			return fmt.Errorf("create the recording: %w", created)
 		}
 		p = recordingPrinter(os.Stdout, newCast(file, time.Now), fast)
-		defer func() { err = errors.Join(err, file.Close()) }()
+		defer func() {
+			if err = errors.Join(err, file.Close()); err == nil {
+				err = draw(record, pictureOf(record))
+			}
+		}()
 	}
 	return (&steps{printer: p, kube: kube, judge: judge.New(nil)}).run(ctx, selected)
+}
+
+// pictureOf returns the name of the picture of a recording.
+func pictureOf(recording string) string { return strings.TrimSuffix(recording, ".cast") + ".svg" }
+
+// draw makes a picture of a recording.
+func draw(recording, to string) error {
+	raw, err := os.ReadFile(recording)
+	if err != nil {
+		return err
+	}
+	header, events, err := readCast(bytes.NewReader(raw))
+	if err != nil {
+		return fmt.Errorf("%s: %w", recording, err)
+	}
+	var out bytes.Buffer
+	if err := picture(&out, header, events); err != nil {
+		return err
+	}
+	return os.WriteFile(to, out.Bytes(), 0o644)
 }
 
 func connect() (kubernetes.Interface, error) {

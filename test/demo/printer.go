@@ -12,14 +12,22 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 )
 
-// pace is the pause after each output, for the reader.
-const pace = 1500 * time.Millisecond
+// Sequences of a terminal that begin and end bold text.
+const boldOn, boldOff = "\x1b[1m", "\x1b[0m"
+
+// The pause after each output, for the reader, is pace and linePace for each line since the pause before.
+const (
+	pace     = time.Second
+	linePace = 120 * time.Millisecond
+)
 
 // printer prints explanations, commands and their output.
 type printer struct {
 	out io.Writer
-	// pause is 0 if the output is not a terminal.
-	pause time.Duration
+	// pauses is whether a person reads: the output is a terminal or recorded.
+	pauses bool
+	// lines is the number of lines since the last pause.
+	lines int
 	bold  string
 	plain string
 	step  int
@@ -31,10 +39,8 @@ func newPrinter(out *os.File, fast bool) *printer {
 	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
 		return p
 	}
-	p.bold, p.plain = "\x1b[1m", "\x1b[0m"
-	if !fast {
-		p.pause = pace
-	}
+	p.bold, p.plain = boldOn, boldOff
+	p.pauses = !fast
 	return p
 }
 
@@ -43,7 +49,7 @@ func newPrinter(out *os.File, fast bool) *printer {
 func recordingPrinter(out *os.File, recording io.Writer, fast bool) *printer {
 	p := newPrinter(out, fast)
 	p.out = io.MultiWriter(out, recording)
-	p.bold, p.plain, p.pause = "\x1b[1m", "\x1b[0m", pace
+	p.bold, p.plain, p.pauses = boldOn, boldOff, true
 	return p
 }
 
@@ -57,7 +63,9 @@ func (p *printer) title(text string) {
 func (p *printer) explain(text string) { p.print("\n%s\n", text) }
 
 func (p *printer) print(format string, args ...any) {
-	_, _ = fmt.Fprintf(p.out, format, args...) // an output error cannot be reported
+	text := fmt.Sprintf(format, args...)
+	p.lines += strings.Count(text, "\n")
+	_, _ = io.WriteString(p.out, text) // an output error cannot be reported
 }
 
 // kubectl prints and runs a command and prints its output. It returns an error
@@ -81,10 +89,14 @@ func (p *printer) try(ctx context.Context, args ...string) (kubectl.Result, erro
 	return r, p.waitForReader(ctx)
 }
 
-// waitForReader waits for the pause.
+// waitForReader waits until a person has read the lines since the last pause.
 func (p *printer) waitForReader(ctx context.Context) error {
-	timer := time.NewTimer(p.pause)
+	if !p.pauses {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(pace + time.Duration(p.lines)*linePace)
 	defer timer.Stop()
+	p.lines = 0
 	select {
 	case <-timer.C:
 		return ctx.Err()

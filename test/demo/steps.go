@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -127,7 +126,7 @@ func (s *steps) all(ctx context.Context, commands ...[]string) error {
 func (s *steps) printNextCommands(chapters []chapter, took time.Duration) {
 	s.title("Next commands")
 	s.explain(fmt.Sprintf("All steps succeeded in %s. The cluster and these namespaces are kept:", took.Round(time.Second)))
-	lines := []string{"export KUBECONFIG=" + os.Getenv("KUBECONFIG")}
+	lines := []string{"export KUBECONFIG=$(make -s kubeconfig)"}
 	for _, c := range chapters {
 		lines = append(lines, c.next...)
 	}
