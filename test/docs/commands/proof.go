@@ -111,7 +111,7 @@ var Proofs = []Proof{
 	not(registry, `make (apply|release)\b.*`),
 	not(environment, `export .*`),
 	not(sample, `(\.\./\.\./)?bin/cluster exec -- .*|cd test/shop`),
-	not(ends, `make (bench|chaos|demo|demo CHAPTER=(knative|protection)|down|fuzz|judge-record|kubeconfig|mutations|soak|status|vuln)|hack/fuzz\.sh .*`),
+	not(ends, `make (bench|chaos|demo|demo-record|demo CHAPTER=(knative|protection)|down|fuzz|judge-record|kubeconfig|mutations|soak|status|vuln)|hack/fuzz\.sh .*`),
 	in("test/uninstall/uninstall_test.go", "../../hack/uninstall.sh", `make uninstall|(\./)?uninstall\.sh.*`),
 
 	// go and programs of the repository.
