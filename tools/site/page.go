@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"html/template"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/yuin/goldmark"
@@ -25,7 +27,22 @@ type Page struct {
 	// HTML is the content.
 	HTML     template.HTML
 	Sections []Section
+	// Media are the pictures of the page and the recordings that it links, by their names in the repository.
+	Media map[string][]byte
 }
+
+// Recordings returns the names of the recordings.
+func (p *Page) Recordings() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(p.Media)) {
+		if isRecording(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// isRecording reports whether a file is an asciinema recording, which the site plays.
+func isRecording(file string) bool { return path.Ext(file) == ".cast" }
 
 // Section is a part of a page that the search finds.
 type Section struct {
@@ -155,34 +172,56 @@ func plain(n ast.Node, raw []byte) string {
 	return b.String()
 }
 
-// links points links to pages of the site, or to source.
+// links points links to pages of the site, or to source. It reads the media.
 func (p *Page) links(document ast.Node, root, source string, urls map[string]string) error {
 	var missing []error
 	err := ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		link, ok := n.(*ast.Link)
-		if !ok || !entering {
+		if !entering {
 			return ast.WalkContinue, nil
 		}
-		target, fragment, _ := strings.Cut(string(link.Destination), "#")
-		if target == "" || strings.Contains(target, ":") {
-			return ast.WalkContinue, nil
+		var err error
+		switch n := n.(type) {
+		case *ast.Link:
+			n.Destination, err = p.target(string(n.Destination), false, root, source, urls)
+		case *ast.Image:
+			n.Destination, err = p.target(string(n.Destination), true, root, source, urls)
 		}
-		file := path.Join(path.Dir(p.File), target)
-		url, isPage := urls[file]
-		if isPage {
-			url = upTo(p.URL) + url
-		} else if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(file))); err != nil {
-			missing = append(missing, fmt.Errorf("link to %s: %w", target, err))
-		} else {
-			url = source + file
+		if err != nil {
+			missing = append(missing, err)
 		}
-		if fragment != "" {
-			url += "#" + fragment
-		}
-		link.Destination = []byte(url)
 		return ast.WalkContinue, nil
 	})
 	return errors.Join(append(missing, err)...)
+}
+
+// target returns the URL of the target of a link, or of a picture.
+func (p *Page) target(link string, picture bool, root, source string, urls map[string]string) ([]byte, error) {
+	target, fragment, _ := strings.Cut(link, "#")
+	if target == "" || strings.Contains(target, ":") {
+		return []byte(link), nil
+	}
+	file := path.Join(path.Dir(p.File), target)
+	local := filepath.Join(root, filepath.FromSlash(file))
+	url := source + file
+	if page, isPage := urls[file]; isPage {
+		url = upTo(p.URL) + page
+	} else if picture || isRecording(file) {
+		data, err := os.ReadFile(local)
+		if err != nil {
+			return nil, fmt.Errorf("link to %s: %w", target, err)
+		}
+		if p.Media == nil {
+			p.Media = map[string][]byte{}
+		}
+		p.Media[file] = data
+		url = upTo(p.URL) + file
+	} else if _, err := os.Stat(local); err != nil {
+		return nil, fmt.Errorf("link to %s: %w", target, err)
+	}
+	if fragment != "" {
+		url += "#" + fragment
+	}
+	return []byte(url), nil
 }
 
 // upTo returns the path from a page to the root of the site.

@@ -12,17 +12,24 @@ import (
 
 const root = "../.."
 
-// build makes the site of the repository, and returns its files by URL.
-func build(t *testing.T) (pages []*Page, files map[string]string) {
+// siteIn makes the site of the repository in a folder.
+func siteIn(t *testing.T, out string) (pages []*Page) {
 	t.Helper()
 	pages, err := Read(root, repository)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := t.TempDir()
 	if err := Write(pages, out); err != nil {
 		t.Fatal(err)
 	}
+	return pages
+}
+
+// build makes the site of the repository, and returns its files by URL.
+func build(t *testing.T) (pages []*Page, files map[string]string) {
+	t.Helper()
+	out := t.TempDir()
+	pages = siteIn(t, out)
 	files = map[string]string{}
 	if err := filepath.WalkDir(out, func(file string, entry os.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -133,17 +140,21 @@ func TestTheSearchFindsEachSection(t *testing.T) {
 
 func TestALinkWithoutATargetIsAnError(t *testing.T) {
 	folder := t.TempDir()
-	for name, text := range map[string]string{"README.md": "# A\n[b](docs/b.md#x) [c](main.go) [d](https://example.com) [e](gone.md)\n", "docs/b.md": "# B\n[a](../README.md)\n", "main.go": ""} {
+	for name, text := range map[string]string{"README.md": "# A\n[b](docs/b.md#x) [c](main.go) [d](https://example.com) [e](gone.md)\n", "docs/b.md": "# B\n[a](../README.md) [![f](f.svg)](f.cast)\n", "main.go": "", "docs/f.cast": "{}"} {
 		if err := write(folder, name, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	_, err := Read(folder, "https://source/")
-	if err == nil || !strings.Contains(err.Error(), "README.md: link to gone.md") || strings.Contains(err.Error(), "main.go") {
-		t.Errorf("error is %v", err)
+	for text, want := range map[string]bool{"README.md: link to gone.md": true, "docs/b.md: link to f.svg": true, "main.go": false} {
+		if err == nil || strings.Contains(err.Error(), text) != want {
+			t.Errorf("error is %v", err)
+		}
 	}
-	if err := write(folder, "gone.md", []byte("# E\n")); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"gone.md", "docs/f.svg"} {
+		if err := write(folder, name, []byte("# E\n")); err != nil {
+			t.Fatal(err)
+		}
 	}
 	pages, err := Read(folder, "https://source/")
 	if err != nil {
@@ -155,7 +166,7 @@ func TestALinkWithoutATargetIsAnError(t *testing.T) {
 			got[p.File] += m[1] + " "
 		}
 	}
-	if got["README.md"] != "docs/b.html#x https://source/main.go https://example.com gone.html " || got["docs/b.md"] != "../index.html " {
+	if got["README.md"] != "docs/b.html#x https://source/main.go https://example.com gone.html " || got["docs/b.md"] != "../index.html ../docs/f.cast ../docs/f.svg " {
 		t.Errorf("links are %q", got)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-//go:embed page.html style.css search.js
+//go:embed page.html style.css search.js recordings.js player
 var assets embed.FS
 
 var layout = template.Must(template.ParseFS(assets, "page.html"))
@@ -49,6 +49,9 @@ func Write(pages []*Page, out string) error {
 		if err := write(out, p.URL, html.Bytes()); err != nil {
 			return err
 		}
+		if err := p.writeMedia(out); err != nil {
+			return err
+		}
 		sections = append(sections, p.Sections...)
 	}
 	// A script and no JSON: a browser loads it from a folder, too.
@@ -59,12 +62,33 @@ func Write(pages []*Page, out string) error {
 	if err := write(out, "search-index.js", []byte("const searchIndex = "+string(index)+";\n")); err != nil {
 		return err
 	}
-	for _, name := range []string{"style.css", "search.js"} {
+	for _, name := range []string{"style.css", "search.js", "recordings.js", "player/asciinema-player.css", "player/asciinema-player.min.js"} {
 		data, err := assets.ReadFile(name)
 		if err != nil {
 			return err
 		}
 		if err := write(out, name, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeMedia writes the pictures and recordings of a page. A browser that reads the site from a folder
+// loads only scripts, so a recording is written as a script, too.
+func (p *Page) writeMedia(out string) error {
+	for name, data := range p.Media {
+		if err := write(out, name, data); err != nil {
+			return err
+		}
+		if !isRecording(name) {
+			continue
+		}
+		entry, err := json.Marshal(map[string]string{name: string(data)})
+		if err != nil {
+			return err
+		}
+		if err := write(out, name+".js", []byte("Object.assign(window.recordings ??= {}, "+string(entry)+");\n")); err != nil {
 			return err
 		}
 	}
