@@ -15,7 +15,7 @@ import (
 )
 
 // withoutCheck are programs of other projects, whose arguments are not checked.
-var withoutCheck = []string{"base64", "cosign", "date", "git", "head", "helm", "jq", "kind", "mv", "openssl", "sha256sum", "tar"}
+var withoutCheck = []string{"asciinema", "base64", "cosign", "date", "git", "head", "helm", "jq", "kind", "mv", "openssl", "sha256sum", "tar"}
 
 // call checks a call of a command that is run in a folder of the repository.
 func (c *catalogue) call(call commands.Call, folder string) error {

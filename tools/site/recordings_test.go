@@ -3,6 +3,9 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -19,5 +22,25 @@ func TestThePlayerIsThatOfItsPackage(t *testing.T) {
 		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != want {
 			t.Errorf("%s is not the file of the package: run hack/player.sh", name)
 		}
+	}
+}
+
+func TestABrowserPlaysTheRecordingOfThePage(t *testing.T) {
+	browser, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("needs chromium; hack/packages.sh installs it")
+	}
+	site := t.TempDir()
+	siteIn(t, site)
+	// From a folder, as a reader opens it. Chromium has no sandbox as root.
+	shown, err := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(),
+		"--virtual-time-budget=10000", "--dump-dom", "file://"+filepath.Join(site, "index.html")).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, player, _ := strings.Cut(string(shown), `class="ap-term-text`)
+	terminal, _, _ := strings.Cut(player, `class="ap-control-bar`)
+	if !strings.Contains(terminal, "$ kubectl ") {
+		t.Errorf("the browser does not show the recording: %.300q", terminal)
 	}
 }

@@ -129,6 +129,7 @@ var Proofs = []Proof{
 	not(byHand, `go run ./(cmd|test/recording|test/mutation).*`),
 
 	// Programs of others.
+	not("it plays for two minutes; test/demo checks the recording, and tools/site shows it in a browser", `asciinema play .*`),
 	not(release, `(cosign|sha256sum|helm|tar|mv) .*`),
 	not("it makes a cluster, for which a machine with a container runtime is needed", `kind create cluster`),
 	not(interactive, `git .*`),
