@@ -54,7 +54,10 @@ var (
 	// collector is the OpenTelemetry Collector, for a test of test/cost.
 	collector = family{name: "collector", module: "go.opentelemetry.io/collector/otelcol", binaries: map[string]string{"collector": "."}}
 
-	families = []family{kubernetes, etcd, kwok, coredns, ko, traefik, knative, rollouts, kruise, collector}
+	// kn is the command line of Knative, for a test of test/e2e.
+	kn = family{name: "kn", module: "knative.dev/client", binaries: map[string]string{"kn": "knative.dev/client/cmd/kn"}, takes: time.Minute}
+
+	families = []family{kubernetes, etcd, kwok, coredns, ko, traefik, knative, rollouts, kruise, collector, kn}
 )
 
 func (c *cluster) moduleDir(f family) string { return filepath.Join(c.source, "modules", f.name) }
@@ -143,6 +146,11 @@ func (c *cluster) build(ctx context.Context, f family) error {
 		return err // another instance may have built the same key meanwhile
 	}
 	return nil
+}
+
+// buildTask is the task of "up" and "build" that builds a family.
+func (c *cluster) buildTask(f family, needs ...string) task {
+	return task{name: "build " + f.name, needs: needs, heavy: true, takes: c.buildTime(f), run: func(ctx context.Context) error { return c.build(ctx, f) }}
 }
 
 // buildTime is how long the build of a family takes; 0 if it is cached.

@@ -23,7 +23,7 @@ func (c *cluster) printBuilt(ctx context.Context, name string) error {
 		return fmt.Errorf("build needs the name of a family, not %q", name)
 	}
 	f := families[i]
-	if err := c.step("build "+f.name, func() error { return c.build(ctx, f) }); err != nil {
+	if err := runGraph(ctx, c.progress, []task{c.buildTask(f)}); err != nil {
 		return err
 	}
 	module, err := c.moduleCache(ctx, f, f.module)

@@ -53,9 +53,9 @@
 //
 // "exec" runs a command in the namespace, in the working folder and on the
 // terminal of the caller. The command has KUBECONFIG, the cluster's DNS,
-// kubectl, ko and ko's settings; it receives signals directly, and its exit
-// code is returned. GOPROXY is off: before a command that builds, run "go mod
-// download" outside.
+// kubectl, ko and ko's settings, and kn after "build kn"; it receives signals
+// directly, and its exit code is returned. GOPROXY is off: before a command that
+// builds, run "go mod download" outside.
 //
 // "controlplane" runs only etcd, the API server, controller manager, scheduler and
 // kwok, without root, for the tests of one package (test/controlplane).

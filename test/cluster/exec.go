@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -38,8 +38,8 @@ func (c *cluster) execInside(command []string) error {
 	if !c.namespaceFileExists() {
 		return fmt.Errorf("the cluster is not up")
 	}
-	path := filepath.Dir(c.binary(kubernetes, "kubectl")) + ":" + filepath.Dir(c.binary(ko, "ko")) + ":" + os.Getenv("PATH")
-	env := append(c.koEnv(), "KUBECONFIG="+c.adminKubeconfig(), "PATH="+path)
+	path := []string{c.binary(kubernetes, ""), c.binary(ko, ""), c.binary(kn, ""), os.Getenv("PATH")}
+	env := append(c.koEnv(), "KUBECONFIG="+c.adminKubeconfig(), "PATH="+strings.Join(path, ":"))
 	env = append(env, "GOPROXY=off") // unreachable: fail at once if a module is missing
 	script := `mount --bind "$0" /etc/resolv.conf && exec "$@"`
 	args := c.inside("unshare", "--mount", "--propagation=private", "--", "/bin/sh", "-c", script, c.in("resolv.conf"))

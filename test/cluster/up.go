@@ -63,9 +63,7 @@ func (c *cluster) bringUp(nodes int) []task {
 	plain := func(f func() error) func(context.Context) error {
 		return func(context.Context) error { return f() }
 	}
-	build := func(f family, needs ...string) task {
-		return task{name: "build " + f.name, needs: needs, heavy: true, takes: c.buildTime(f), run: func(ctx context.Context) error { return c.build(ctx, f) }}
-	}
+	build := c.buildTask
 	return []task{
 		{name: "packages", run: c.installPackages},
 		{name: "trim cache", run: c.trimCache},

@@ -27,9 +27,10 @@ var fixedIn = map[string]string{
 }
 
 // released are programs of others, by folder of test/cluster/modules, and their modules without
-// the fix. The embedded cluster runs each program as its project released it, as users do, and
-// serves only this machine. A new version of the program is the fix.
+// the fix. The embedded cluster and its tests run each program as its project released it, as users do,
+// and serve only this machine. A new version of the program is the fix.
 var released = map[string][]string{
+	"kn":         {"golang.org/x/net", "google.golang.org/grpc"},
 	"kruise":     {"go.opentelemetry.io/otel/sdk", "golang.org/x/crypto", "golang.org/x/net", "google.golang.org/grpc"},
 	"kubernetes": {"go.opentelemetry.io/otel/sdk", "golang.org/x/net", "google.golang.org/grpc"},
 	"kwok":       {"golang.org/x/net"},
