@@ -90,6 +90,7 @@ test-controlplane: cluster ## Tests of change and protection on a control plane 
 # change. They mostly wait, each disturbs only its own part of Breakwater, and each has its own
 # namespaces.
 test-e2e: up ## End-to-end tests on the embedded cluster.
+	@$(CLUSTER) build kn >/dev/null
 	@GOTESTSUM_FORMAT=testname $(CLUSTER) exec -- hack/gotest.sh e2e -tags e2e -p 2 -timeout 40m -count 1 ./test/e2e ./test/e2e/kubectl ./test/e2e/protection ./test/e2e/permission
 
 # It installs an earlier version first, so nothing else may use the cluster. UPGRADE_FROM=commit replaces test/upgrade/from.

@@ -14,7 +14,7 @@ import (
 )
 
 // knUpdate changes the Service as kn service update does: kn reads it, changes fields, and replaces it.
-// kn itself cannot be built here, because its Go module requires an unpublished one.
+// A test of test/e2e runs kn itself.
 func (w target) knUpdate(t *testing.T, changes ...func(*testing.T, *unstructured.Unstructured)) error {
 	t.Helper()
 	service, err := w.live(t.Context())
