@@ -29,6 +29,12 @@ type knativeRequests struct {
 // fails the test.
 func (n *namespace) sendRequests(t *testing.T, service string) *knativeRequests {
 	t.Helper()
+	return n.sendWith(t, service, knativerequest.Target.Ask)
+}
+
+// sendWith begins to send requests to a Service. A request for which ask returns an error fails the test.
+func (n *namespace) sendWith(t *testing.T, service string, ask func(knativerequest.Target, context.Context, time.Duration) (string, error)) *knativeRequests {
+	t.Helper()
 	target, err := knativerequest.To(t.Context(), n.kube, n.name, service)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +44,7 @@ func (n *namespace) sendRequests(t *testing.T, service string) *knativeRequests 
 	var sender sync.WaitGroup
 	sender.Go(func() {
 		for {
-			revision, err := r.target.Ask(ctx, shortTimeout)
+			revision, err := ask(r.target, ctx, shortTimeout)
 			if ctx.Err() != nil {
 				return
 			}

@@ -5,6 +5,7 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -78,6 +79,7 @@ func metricSpecs(t *testing.T, e *environment) []spec {
 	t.Helper()
 	e.startPrometheus(t)
 	return []spec{
+		{"a Revision of which 30 % of the requests fail is held by the requests that queue-proxy counts, and loses its traffic", failingRevision(e.shopRevision(t))},
 		{"a release of which 7 % of the requests fail is held, with the reason", failingRequests(e.metricsNamespace(t))},
 		{"a good release passes by its metrics", goodRequests(e.metricsNamespace(t))},
 		{"a release without data is held", withoutData(e.metricsNamespace(t))},
@@ -214,12 +216,18 @@ func failDuringProbation(t *testing.T, e *environment) {
 // awaitRestarts waits until Prometheus has a sample of the restarts of a pod, at least so old.
 func (n *namespace) awaitRestarts(t *testing.T, e *environment, pod string, want float64, age time.Duration) {
 	t.Helper()
+	query := fmt.Sprintf("kube_pod_container_status_restarts_total{namespace=%q,pod=%q}", n.name, pod)
+	e.awaitSample(t, query, age, func(got float64) bool { return got == want })
+}
+
+// awaitSample waits until Prometheus has one series of a query, with a wanted sample that is at least so old.
+func (e *environment) awaitSample(t *testing.T, query string, age time.Duration, wanted func(float64) bool) {
+	t.Helper()
 	reader, err := prometheus.New(e.prometheus, prometheus.DefaultTimeout, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	query := fmt.Sprintf("kube_pod_container_status_restarts_total{namespace=%q,pod=%q}", n.name, pod)
-	await(t, rolloutTimeout, fmt.Sprintf("Prometheus has %.0f restarts of pod %s", want, pod), func(ctx context.Context) error {
+	await(t, rolloutTimeout, fmt.Sprintf("Prometheus has a sample of %s that is %s old", query, age), func(ctx context.Context) error {
 		until := time.Now().Add(-age)
 		series, err := reader.Range(ctx, query, until.Add(-time.Minute), until, prometheus.Step)
 		if err != nil {
@@ -228,12 +236,26 @@ func (n *namespace) awaitRestarts(t *testing.T, e *environment, pod string, want
 		if len(series) != 1 {
 			return fmt.Errorf("%d series", len(series))
 		}
-		if got := series[0].Points[len(series[0].Points)-1].V; got != want {
-			return fmt.Errorf("%.0f restarts", got)
+		if got := series[0].Points[len(series[0].Points)-1].V; !wanted(got) {
+			return fmt.Errorf("its value is %v", got)
 		}
 		return nil
 	})
 }
+
+// prometheusConfig scrapes the exporter of the tests, and queue-proxy as in docs/judge/metrics.md. Debian's
+// package has no discovery for Kubernetes: podPorts replaces it.
+const prometheusConfig = `
+global: {scrape_interval: 2s}
+scrape_configs:
+- {job_name: e2e, honor_labels: true, static_configs: [{targets: ['%s']}]}
+- job_name: knative-queue-proxy
+  http_sd_configs: [{url: 'http://%s', refresh_interval: 2s}]
+  relabel_configs:
+  - {source_labels: [__meta_kubernetes_pod_container_port_name], regex: http-usermetric, action: keep}
+  - {source_labels: [__meta_kubernetes_namespace], target_label: namespace}
+  - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}
+`
 
 // startPrometheus starts Debian's Prometheus with an exporter of the tests, and makes
 // function judge ask it.
@@ -247,10 +269,9 @@ func (e *environment) startPrometheus(t *testing.T) {
 		t.Fatal("Debian's package prometheus is not installed: apt-get install --no-install-recommends prometheus")
 	}
 	host := e.nodeAddress(t)
-	exporter := serve(t, host, e.exporter(t))
 	address := freeAddress(t, host)
 	dir := t.TempDir()
-	config := fmt.Sprintf("global: {scrape_interval: 2s}\nscrape_configs:\n- {job_name: e2e, honor_labels: true, static_configs: [{targets: ['%s']}]}\n", exporter)
+	config := fmt.Sprintf(prometheusConfig, serve(t, host, e.exporter(t)), serve(t, host, e.podPorts()))
 	file := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -278,29 +299,37 @@ func (e *environment) startPrometheus(t *testing.T) {
 		return nil
 	})
 	e.prometheus = "http://" + address
-	e.patchJudgeConfig(t, e.prometheus)
+	e.setConfigMap(t, v1alpha1.SystemNamespace, "config-judge", "prometheus-url", e.prometheus)
 }
 
-// patchJudgeConfig makes function judge ask the Prometheus at url, until the test ends.
-func (e *environment) patchJudgeConfig(t *testing.T, url string) {
+// setConfigMap sets a key of a ConfigMap until the test ends.
+func (e *environment) setConfigMap(t *testing.T, namespace, name, key, value string) {
 	t.Helper()
-	configs := e.kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace)
-	before, err := configs.Get(t.Context(), "config-judge", metav1.GetOptions{})
+	configs := e.kube.CoreV1().ConfigMaps(namespace)
+	before, err := configs.Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := func(ctx context.Context, url string) error {
-		_, err := configs.Patch(ctx, before.Name, types.MergePatchType, fmt.Appendf(nil, `{"data":{"prometheus-url":%q}}`, url), metav1.PatchOptions{})
+	set := func(ctx context.Context, value *string) error {
+		patch, err := json.Marshal(map[string]any{"data": map[string]*string{key: value}})
+		if err != nil {
+			return err
+		}
+		_, err = configs.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 		return err
 	}
-	if err := set(t.Context(), url); err != nil {
-		t.Fatal(err)
+	var former *string
+	if was, ok := before.Data[key]; ok {
+		former = &was
 	}
 	t.Cleanup(func() {
-		if err := set(context.Background(), before.Data["prometheus-url"]); err != nil {
-			t.Errorf("restore config-judge: %v", err)
+		if err := set(context.Background(), former); err != nil {
+			t.Errorf("restore %s: %v", name, err)
 		}
 	})
+	if err := set(t.Context(), &value); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // nodeAddress returns an address of this host that pods can reach.
