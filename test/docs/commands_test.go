@@ -16,6 +16,7 @@ import (
 var otherBlocks = []string{
 	"A", "deletionflow:", // a message of a commit
 	"apiVersion:", "metadata:", "spec:", // manifests
+	"scrape_configs:",                                                               // settings of Prometheus
 	"Error", "TIMES", "breakwater_guard_unenforced{reason=\"FailurePolicyIgnore\"}", // output
 	"Requested", "open", "apis/", // states, folders
 	"client,", // Go
