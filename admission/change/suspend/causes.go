@@ -76,8 +76,16 @@ func suspendedCause(w *workload.Workload, failed *v1alpha1.ChangeWorkload) strin
 	if failed == nil {
 		return fmt.Sprintf("suspended since %s; the failed version is unknown: the label was set by hand, or the ChangeWorkload was deleted", since)
 	}
-	return fmt.Sprintf("suspended since %s: version %s (ChangeWorkload %s) failed its check%s",
-		since, failed.Spec.Reversion, failed.Name, failedPods(failed))
+	return fmt.Sprintf("suspended since %s: version %s (ChangeWorkload %s) %s%s",
+		since, failed.Spec.Reversion, failed.Name, howFailed(failed), failedPods(failed))
+}
+
+// howFailed says how a version failed: only a judged pod proves that a check did.
+func howFailed(c *v1alpha1.ChangeWorkload) string {
+	if slices.ContainsFunc(c.Status.DefenseCheckFailPods, func(p v1alpha1.PodSummary) bool { return !p.Unjudged() }) {
+		return "failed its check"
+	}
+	return "failed its check, or was not judged and counts as failed"
 }
 
 func failedPods(c *v1alpha1.ChangeWorkload) string {

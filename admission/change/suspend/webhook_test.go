@@ -297,6 +297,29 @@ func TestADenialNamesTheAlternatives(t *testing.T) {
 	}
 }
 
+func TestADenialSaysOnlyOfAJudgedPodThatTheCheckFailed(t *testing.T) {
+	judged, unjudged := v1alpha1.PodSummary{Pod: "sleep-a", Message: "find error"}, v1alpha1.PodSummary{Pod: "sleep-b", Message: v1alpha1.UnjudgedMessage}
+	for name, tc := range map[string]struct {
+		pods []v1alpha1.PodSummary
+		want string
+	}{
+		"a judged pod":              {[]v1alpha1.PodSummary{unjudged, judged}, "failed its check: sleep-b"},
+		"an unjudged pod":           {[]v1alpha1.PodSummary{unjudged}, "failed its check, or was not judged and counts as failed: sleep-b"},
+		"an order, accepted or not": {nil, "failed its check, or was not judged and counts as failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bad := build(versioned(2), held)
+			failed := builder.ChangeWorkload(bad, 2, v1alpha1.ReleaseSuspend)
+			failed.Status.DefenseCheckFailPods = tc.pods
+			h := admissiontest.History{Known: []*v1alpha1.ChangeWorkload{failed}}
+			answer := newFixture(h, true).admit(t, admissiontest.Request(t, bad, build(versioned(2), held, image("busybox:2"))), false)
+			if got := answer.Response.Result.Details.Causes[0].Message; !strings.Contains(got, ") "+tc.want) {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestADenialNamesWhoCanOverruleTheFail(t *testing.T) {
 	const operators = "operators of Breakwater (namespace altershieldoperator-system) can disable these denials for all workloads: OpsConfigInfo of type isBlockingUp"
 	bad := build(versioned(2), held)
