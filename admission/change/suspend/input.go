@@ -48,7 +48,7 @@ func holdChanged(c admission.Change) bool {
 
 // givesFailedTraffic reports whether the update gives a failed Revision of a Knative Service more
 // traffic. While the hold exists, the latest Revision is one of them; later it is that of the repair.
-// A hold that ends when the release is judged has no failed Revision.
+// A hold that ends when the first batch passed has no failed Revision.
 func givesFailedTraffic(c admission.Change) bool {
 	held, hold := v1alpha1.HeldTrafficOf(c.Old.Labels, c.Old.Annotations), v1alpha1.HoldOf(c.Old.Annotations)
 	if held == nil || hold.IsUntilJudged() {

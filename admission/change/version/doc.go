@@ -7,8 +7,8 @@
 // from which Breakwater reads the release of a pod. For an admitted bypass, the same
 // patch records the bypass and resumes the rollout.
 //
-// It also writes spec.traffic of a Knative Service: a new Revision gets no traffic until it
-// is judged, and during a repair the traffic stays at the good Revision.
+// It also writes spec.traffic of a Knative Service: a new Revision gets no traffic until
+// its first batch passed, and during a repair the traffic stays at the good Revision.
 //
 // The webhook does not change the pod template, except that a release of a Knative
 // Service is also written to the annotations of its template. Opting a namespace in

@@ -25,7 +25,7 @@ type TrafficInput struct {
 	Released bool
 	// ByController: our controller made the update.
 	ByController bool
-	// Hold is the hold of the old object if it is of the kind that ends when the release is judged
+	// Hold is the hold of the old object if it is of the kind that ends when the first batch passed
 	// (IsUntilJudged); otherwise nil.
 	Hold *v1alpha1.Hold
 	// Added is the hold in the request: that of the old object, the one that the first call of the API
@@ -41,7 +41,7 @@ type TrafficInput struct {
 const (
 	// TrafficUnchanged: the update decides.
 	TrafficUnchanged = "Unchanged"
-	// TrafficPinned: the new Revision gets no traffic until it is judged.
+	// TrafficPinned: the new Revision gets no traffic until its first batch passed.
 	TrafficPinned = "Pinned"
 	// TrafficKept: the hold stays. If the update sets spec.traffic back to its value before the hold,
 	// the value of the hold is written again.
@@ -137,7 +137,7 @@ func (h Handler) decideTraffic(ctx context.Context, c admission.Change) TrafficD
 	return DecideTraffic(in)
 }
 
-// judgesBeforeTraffic reports whether a release gets no traffic until it is judged. If the namespace
+// judgesBeforeTraffic reports whether a release gets no traffic until its first batch passed. If the namespace
 // cannot be read, a hold goes on, and no other begins: most namespaces do not have the setting.
 func (h Handler) judgesBeforeTraffic(ctx context.Context, c admission.Change) bool {
 	if !c.TemplateChanged || !h.Settings().Blocking {

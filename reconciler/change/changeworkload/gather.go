@@ -71,8 +71,8 @@ func (w Workload) withPods(n int) Workload {
 	return w
 }
 
-// judgesBeforeTraffic reports whether a new Revision of a Knative Service gets no traffic until it is
-// judged. The setting of the Service precedes that of the namespace.
+// judgesBeforeTraffic reports whether a new Revision of a Knative Service gets no traffic until
+// its first batch passed. The setting of the Service precedes that of the namespace.
 func judgesBeforeTraffic(w *workload.Workload, ns *corev1.Namespace) bool {
 	if w.Kind.Revisions != workload.KnativeRevisions {
 		return false
