@@ -107,7 +107,7 @@ func (c Change) OldRelease() (v1alpha1.Release, bool) {
 func (c Change) ByController() bool { return c.User.Username == v1alpha1.ControllerUser }
 
 // Readmission reports whether this is the empty update that the controller makes
-// after an update bypassed the webhook. The release labels and annotations are not
+// after the webhook missed an update. The release labels and annotations are not
 // compared: the first response sets them, and the request may be sent again.
 func (c Change) Readmission() bool {
 	return c.Old != nil && c.ByController() && !c.specChanged &&

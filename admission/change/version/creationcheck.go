@@ -26,7 +26,7 @@ const (
 	margin = 10 * time.Second
 )
 
-// CreationCheck finds workloads whose creation bypassed the webhook: they have no
+// CreationCheck finds workloads whose creation the webhook missed: they have no
 // release annotations, but were created after the webhook was installed and the
 // namespace opted in. They are releases, not baselines.
 type CreationCheck struct {

@@ -8,8 +8,8 @@ type Input struct {
 	Created bool
 	// TemplateChanged: the update changes the pod template.
 	TemplateChanged bool
-	// Readmission: our controller requests the release of an update that bypassed
-	// the webhook.
+	// Readmission: our controller requests the release of an update that the
+	// webhook missed.
 	Readmission bool
 	// Before is the release of the old object or, if Recovered, that of the newest
 	// ChangeWorkload. Known is false if there is neither.

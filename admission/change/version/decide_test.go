@@ -46,7 +46,7 @@ func TestDecide(t *testing.T) {
 		"a readmission of a complete object changes nothing": {
 			Input{Readmission: true, Before: at("a", 1), Known: true, Version: "a"}, Decision{at("a", 1), Kept},
 		},
-		"an object whose creation bypassed the webhook is attempt 1": {
+		"an object whose creation the webhook missed is attempt 1": {
 			Input{Readmission: true, Missed: true, Version: "a"}, Decision{at("a", 1), Released},
 		},
 		"a lost release annotation is restored": {
@@ -55,7 +55,7 @@ func TestDecide(t *testing.T) {
 		"a baseline whose release annotation was lost stays a baseline": {
 			Input{Readmission: true, Before: at("a", 0), Known: true, Recovered: true, Version: "a"}, Decision{at("a", 0), Kept},
 		},
-		"an object that was replaced while the webhook was bypassed is the next attempt": {
+		"an object that was replaced while the webhook was unreachable is the next attempt": {
 			Input{Readmission: true, Before: at("a", 4), Known: true, Recovered: true, Version: "b"}, Decision{at("b", 5), Released},
 		},
 		"it is so, too, if the next update is not a readmission": {

@@ -27,7 +27,7 @@ type Handler struct {
 	Settings func() settings.Settings
 	History  suspend.History
 	Clock    clock.PassiveClock
-	// Creations finds workloads whose creation bypassed the webhook; nil finds none.
+	// Creations finds workloads whose creation the webhook missed; nil finds none.
 	Creations *CreationCheck
 	// Namespaces reads the setting of the namespace for a release of a Knative Service.
 	Namespaces corev1client.NamespacesGetter

@@ -62,7 +62,7 @@ func goodRevision(failed v1alpha1.Release, deployments []*workload.Workload, his
 // succeeded reports whether the Deployment is that of a Revision whose release succeeded.
 //
 // The Revision of a baseline has no release. The baseline is good if it was available, which its
-// saved template shows; a Revision without a release that was created later bypassed the webhook.
+// saved template shows; a Revision without a release that was created later was missed by the webhook.
 func (h History) succeeded(d *workload.Workload, failed v1alpha1.Release) bool {
 	release, known := v1alpha1.ReleaseOf(d.Annotations)
 	if !known {

@@ -257,7 +257,7 @@ func releaseOfRevision(r *appsv1.ControllerRevision, all []*appsv1.ControllerRev
 	}
 	// Admission may have computed another version of the template, because the
 	// API server can know defaults that its controllers do not. A revision that
-	// bypassed the webhook also has the version of another one.
+	// the webhook missed also has the version of another one.
 	other := slices.ContainsFunc(all, func(o *appsv1.ControllerRevision) bool {
 		return o.Annotations[computedKey] == current.Version
 	})

@@ -169,7 +169,7 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 		return 0, err
 	}
 	if !w.At(c) || !w.VersionRecorded {
-		return conflictRetry, nil // the cache is stale, or a template bypassed the webhook
+		return conflictRetry, nil // the cache is stale, or the webhook missed a template
 	}
 	options, err := r.options(ctx, c, s, cause, w)
 	if err != nil {

@@ -34,7 +34,7 @@ type Input struct {
 	Computed string
 	// RevisionCount is how many revisions of the workload have Label as their
 	// version. Revisions differ in their templates, so more than one means that
-	// a template bypassed the webhook with the version of another.
+	// the webhook missed a template, which has the version of another.
 	RevisionCount int
 	// Named is the ChangeWorkload with the name of this release, or nil.
 	Named *v1alpha1.ChangeWorkload
