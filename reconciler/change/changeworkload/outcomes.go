@@ -36,7 +36,7 @@ type PodOutcomes struct {
 	// FailedUnjudged is how many of Failed are unjudged.
 	FailedUnjudged int
 	// PassedBy, HeldBy and FailedBy are the rules by which unjudged pods passed, are held or
-	// failed. Pods of a release that ended pass whatever the rule of their batch is.
+	// failed. Unjudged pods of a release that succeeded pass whatever the rule of their batch is.
 	PassedBy, HeldBy, FailedBy rules
 }
 
