@@ -170,9 +170,9 @@ func decideStage(in Input, s stageStates) Decision {
 	}
 	d := Decision{Phase: s.wait, Since: s.begun, WakeStage: s.stage}
 	if sub == nil {
-		d = decideUnsubmitted(in, s, d)
+		d = decideUnrequested(in, s, d)
 	} else {
-		d = decideSubmitted(in, s, accepted, d)
+		d = decideRequested(in, s, accepted, d)
 	}
 	if accepted {
 		return d
@@ -180,8 +180,9 @@ func decideStage(in Input, s stageStates) Decision {
 	return keepHold(in, d)
 }
 
-// decideSubmitted decides a stage whose call was made.
-func decideSubmitted(in Input, s stageStates, accepted bool, d Decision) Decision {
+// decideRequested decides a stage whose call has an intent: it was made, or was about to
+// be made.
+func decideRequested(in Input, s stageStates, accepted bool, d Decision) Decision {
 	sub, verdict := in.ChangePod.Status.SubmissionOf(s.stage), in.ChangePod.Status.VerdictOf(s.stage)
 	d.Deadline = resend.Later(sub.FirstIntent(), in.OrderJudgedSince).Add(s.timeout)
 	if accepted {
@@ -213,9 +214,9 @@ func decideSubmitted(in Input, s stageStates, accepted bool, d Decision) Decisio
 	return unaccepted(in, s, d)
 }
 
-// decideUnsubmitted decides a stage whose call was never made. While it waits in our
+// decideUnrequested decides a stage whose call has no intent. While it waits in our
 // queue it has no deadline: the limits of Breakwater must not decide about a batch.
-func decideUnsubmitted(in Input, s stageStates, d Decision) Decision {
+func decideUnrequested(in Input, s stageStates, d Decision) Decision {
 	woken := in.WokenSince[s.stage]
 	if woken.IsZero() {
 		return d

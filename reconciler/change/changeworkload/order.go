@@ -87,7 +87,7 @@ func decideOrderStage(in Input, stage v1alpha1.Stage, timeout time.Duration) Ord
 	}
 	sub := c.Status.Order.SubmissionOf(stage)
 	if sub == nil {
-		return decideUnsubmittedStage(in, stage, o)
+		return decideUnrequestedStage(in, stage, o)
 	}
 	answered := sub.Answered() || v.Unconfirmed()
 	o.WakeSubmit = true
@@ -116,8 +116,8 @@ func decideOrderStage(in Input, stage v1alpha1.Stage, timeout time.Duration) Ord
 	return o
 }
 
-// decideUnsubmittedStage decides a stage whose call was never made.
-func decideUnsubmittedStage(in Input, stage v1alpha1.Stage, o Order) Order {
+// decideUnrequestedStage decides a stage whose call has no intent.
+func decideUnrequestedStage(in Input, stage v1alpha1.Stage, o Order) Order {
 	o.WakeSubmit = true
 	woken := wokenSince(in, o.Step.Name)
 	if woken.IsZero() { // its call waits in our queue
