@@ -14,8 +14,8 @@ import (
 
 // WatchConfigured returns a function that reports whether a server is configured,
 // and calls changed whenever that changes. An invalid ConfigMap counts as
-// configured: a release then waits until it is corrected, as for an unreachable
-// server, and does not pass unjudged.
+// configured: a release then waits until it is corrected, at most submit-timeout, as for an
+// unreachable server; then no-verdict decides.
 func WatchConfigured(ctx context.Context, cmw configmap.Watcher, changed func()) func() bool {
 	var configured atomic.Bool
 	observe := func(cm *corev1.ConfigMap) {
