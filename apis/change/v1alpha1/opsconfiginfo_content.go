@@ -94,7 +94,8 @@ type NoVerdictPolicy string
 const (
 	// NoVerdictPass counts it as passed, and reports it.
 	NoVerdictPass NoVerdictPolicy = "Pass"
-	// NoVerdictHold waits for a late verdict of the server or a person.
+	// NoVerdictHold waits for a late verdict of a judge or, if the order was not accepted, for the
+	// server. A person also ends the wait.
 	NoVerdictHold NoVerdictPolicy = "Hold"
 	// NoVerdictFail counts it as failed.
 	NoVerdictFail NoVerdictPolicy = "Fail"
