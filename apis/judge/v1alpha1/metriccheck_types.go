@@ -83,8 +83,8 @@ type MetricCheckSpec struct {
 	MaxFalsePositiveRate string `json:"maxFalsePositiveRate,omitempty"`
 	// Probation is how long the errors, restarts and OOM kills of a release are still looked
 	// at after its success, from 1m to 72h. The first look is 10 minutes after the success,
-	// and the distance to the next one doubles, up to an hour. A fail suspends the workload
-	// and condemns the version, as any late fail does. Too little data changes nothing.
+	// and the distance to the next one doubles, up to an hour. A fail suspends the workload,
+	// and no rollback returns to this version, as after any late fail. Too little data changes nothing.
 	// Default: no probation.
 	// +optional
 	Probation *metav1.Duration `json:"probation,omitempty"`
