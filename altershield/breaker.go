@@ -76,8 +76,8 @@ func countsAsFailure(err error) bool {
 		!transport.isUnsupported())
 }
 
-// isUnsupported reports whether the server does not have an optional action: a judge that
-// is not AlterShield may not have resubmit.
+// isUnsupported reports whether the server does not have an optional action: a server
+// other than AlterShield may not have resubmit.
 func (e *TransportError) isUnsupported() bool {
 	return e.Action == actionResubmit && e.Kind == KindStatus && e.Status == http.StatusNotFound
 }

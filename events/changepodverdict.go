@@ -89,7 +89,7 @@ func (d ChangePodVerdict) Inbox() v1alpha1.InboxVerdict {
 	}
 }
 
-// external returns the part that the judge sent.
+// external returns the part that the server sent.
 func (d ChangePodVerdict) external() ExternalVerdict {
 	return ExternalVerdict{
 		BizExecOrderID: d.BizExecOrderID,

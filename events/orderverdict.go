@@ -71,7 +71,7 @@ func (d OrderVerdict) Inbox() v1alpha1.InboxVerdict {
 	}
 }
 
-// external returns the part that the judge sent.
+// external returns the part that the server sent.
 func (d OrderVerdict) external() ExternalVerdict {
 	return ExternalVerdict{
 		BizExecOrderID: d.BizExecOrderID, NodeID: d.NodeID, Stage: d.Stage, Verdict: d.Verdict, Message: d.Message,

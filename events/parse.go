@@ -29,8 +29,8 @@ func ParseChangePodVerdict(e cloudevents.Event) (ChangePodVerdict, error) {
 	return valid(e, d, err)
 }
 
-// ParseExternalVerdict returns the data of a TypeChangePodVerdict event from a
-// judge, with truncated messages. The caller limits the size of the event.
+// ParseExternalVerdict returns the data of a TypeChangePodVerdict event from the
+// server, with truncated messages. The caller limits the size of the event.
 func ParseExternalVerdict(e cloudevents.Event) (ExternalVerdict, error) {
 	d, err := decode[ExternalVerdict](e, TypeChangePodVerdict)
 	return valid(e, d.truncated(MaxText), err)

@@ -14,9 +14,9 @@ import (
 // maxResults is the maximum number of results of a verdict in an inbox.
 const maxResults = 100
 
-// truncatedResults keeps the fields that a judge may set: pod, UID, verdict and
-// the truncated message. The ChangePod has the others. A judge must not set
-// Source, which marks the verdicts of the server.
+// truncatedResults keeps the fields that the server may set: pod, UID, verdict and
+// the truncated message. The ChangePod has the others. It must not set
+// Source, with which Breakwater marks the verdicts of the server.
 func truncatedResults(results []v1alpha1.PodSummary, limit int) []v1alpha1.PodSummary {
 	var out []v1alpha1.PodSummary
 	for _, r := range results {

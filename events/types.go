@@ -18,8 +18,9 @@ const (
 	// release is something else. Data is OrderReady.
 	TypeOrderReady = "dev.breakwater.order.ready.v1"
 	// TypeOrderVerdict: the server judged the order of a release as a whole. Data is
-	// OrderVerdict. A judge posts a TypeChangePodVerdict with the id of the order's node;
-	// by this id the callback recognizes that the verdict is about the order.
+	// OrderVerdict. The server calls back with a TypeChangePodVerdict, or in JSON, and the id
+	// of the order's node; by this id the callback recognizes that the verdict is about the
+	// order.
 	TypeOrderVerdict = "dev.breakwater.order.verdict.v1"
 
 	// TypeChangeWorkloadStarted and the types below follow a release. Data is

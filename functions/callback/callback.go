@@ -99,8 +99,8 @@ func New(o Options) http.Handler {
 	return e
 }
 
-// answer is the body of a response. The server ignores it; a judge that posts
-// CloudEvents may read it.
+// answer is the body of a response. AlterShield ignores it; another server, which posts
+// CloudEvents, may read it.
 type answer struct {
 	Success bool   `json:"success"`
 	Msg     string `json:"msg,omitempty"`

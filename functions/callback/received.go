@@ -19,7 +19,7 @@ type Received struct {
 	Check altershield.CheckType
 }
 
-// Read returns the verdicts of a callback, for tests of a judge. The caller
+// Read returns the verdicts of a callback, for tests of a server. The caller
 // authenticates the callback (altershield.Verify) and limits the size of its body.
 func Read(header http.Header, body []byte) ([]Received, error) {
 	f := formOf(header)
