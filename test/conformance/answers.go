@@ -16,7 +16,7 @@ func answerChecks() []check {
 	}
 }
 
-// readable returns the calls that were not answered with HTTP 400. A judge may
+// readable returns the calls that were not answered with HTTP 400. A server may
 // answer so to a body that cannot be parsed.
 func (s *suite) readable() []exchange {
 	return slices.DeleteFunc(s.wire.all(), func(e exchange) bool { return e.status == http.StatusBadRequest })

@@ -11,7 +11,7 @@ import (
 	"github.com/breakwater-dev/breakwater/altershield"
 )
 
-// argumentChecks are about the arguments that a judge accepts and rejects.
+// argumentChecks are about the arguments that a server accepts and rejects.
 func argumentChecks() []check {
 	return []check{
 		{"a batch of an unknown order is rejected", required, rejectsAnUnknownOrder},

@@ -48,7 +48,7 @@ func opensAnOrder(ctx context.Context, s *suite) error {
 
 func (s *suite) orderOf(id string) altershield.OpenOrder {
 	return altershield.OpenOrder{
-		OrderID: id, Title: "conformance test of a judge", Apps: []string{"conformance"},
+		OrderID: id, Title: "conformance test of a server", Apps: []string{"conformance"},
 		Contents: []altershield.Content{{Type: "Deployment", Name: "default/conformance"}},
 		Params:   map[string]string{"why": "conformance test"},
 	}
@@ -100,7 +100,7 @@ func rejectsUnsigned(ctx context.Context, s *suite) error {
 	return s.rejectsSignature(ctx, "unsigned", func(http.Header, []byte) {})
 }
 
-// rejectsSignature uses a new order for each check: a judge that opens the order in one
+// rejectsSignature uses a new order for each check: a server that opens the order in one
 // check would reject the same order in the next check for another reason.
 func (s *suite) rejectsSignature(ctx context.Context, name string, sign func(http.Header, []byte)) error {
 	e, err := s.again(ctx, actionOpenOrder, map[string]any{"bizExecOrderId": s.order + "/forged-" + name}, sign)
@@ -108,7 +108,7 @@ func (s *suite) rejectsSignature(ctx context.Context, name string, sign func(htt
 		return err
 	}
 	if e.accepted() == nil {
-		return errors.New("the call was accepted: anyone who reaches the judge can open orders. " +
+		return errors.New("the call was accepted: anyone who reaches the server can open orders. " +
 			"The published server checks signatures if its table altershield_config has SKIP_OPEN_API_AUTH = false")
 	}
 	return e.rejectedWith(altershield.CodeSignature)

@@ -19,7 +19,7 @@ const (
 	published level = "published"
 )
 
-// check is one statement about a judge, and the test of that statement.
+// check is one statement about a server, and the test of that statement.
 type check struct {
 	statement string
 	level     level
@@ -48,7 +48,7 @@ func (r result) skipped() bool {
 // failed reports whether the statement is false.
 func (r result) failed() bool { return r.err != nil && !r.skipped() }
 
-// duringChecks call the judge. They are ordered by their preconditions.
+// duringChecks call the server. They are ordered by their preconditions.
 func duringChecks() []check {
 	return slices.Concat(callChecks(), releaseChecks(), argumentChecks(), nodeChecks())
 }
@@ -58,7 +58,7 @@ func afterChecks() []check {
 	return slices.Concat(answerChecks(), callbackChecks(), verdictChecks())
 }
 
-// try runs all checks against the judge. Before afterChecks it waits for late
+// try runs all checks against the server. Before afterChecks it waits for late
 // and repeated callbacks.
 func (s *suite) try(ctx context.Context) []result {
 	var out []result

@@ -29,7 +29,7 @@ type arrival struct {
 	unreadable error
 }
 
-// endpoint receives the callbacks of the judge.
+// endpoint receives the callbacks of the server.
 type endpoint struct {
 	config altershield.Config
 
@@ -59,7 +59,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.arrived = make(chan struct{})
 	e.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, `{"success":true}`) // a judge ignores the answer
+	_, _ = io.WriteString(w, `{"success":true}`) // a server ignores the answer
 }
 
 // arrivals returns the callbacks so far.

@@ -16,7 +16,7 @@ const (
 	testScene    = "breakwater"
 )
 
-// fixture is a judge under test: a double with a script, and handlers that
+// fixture is a server under test: a double with a script, and handlers that
 // change its calls and callbacks.
 type fixture struct {
 	script string
@@ -42,13 +42,13 @@ func (f fixture) serve(t *testing.T, callbackURL string) string {
 	if err := d.LoadScript([]byte(f.script)); err != nil {
 		t.Fatal(err)
 	}
-	judge := httptest.NewServer(wrap(f.calls, d.Handler()))
-	t.Cleanup(judge.Close)
+	server := httptest.NewServer(wrap(f.calls, d.Handler()))
+	t.Cleanup(server.Close)
 	t.Cleanup(d.Close)
-	return judge.URL
+	return server.URL
 }
 
-// try runs the suite against the judge.
+// try runs the suite against the server.
 func try(t *testing.T, f fixture) report {
 	t.Helper()
 	config := f.config()

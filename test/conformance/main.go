@@ -84,11 +84,11 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	o := options{}
 	f := flag.NewFlagSet("conformance", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.StringVar(&o.config.BaseURL, "url", "", "URL of the judge, without /openapi (required)")
-	f.StringVar(&o.listen, "listen", "127.0.0.1:9099", "address for callbacks; configure the judge with callback URL http://<address>"+callbackPath)
-	f.StringVar(&o.config.Platform, "platform", "breakwater", "platform name at the judge")
+	f.StringVar(&o.config.BaseURL, "url", "", "URL of the server, without /openapi (required)")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:9099", "address for callbacks; configure the server with callback URL http://<address>"+callbackPath)
+	f.StringVar(&o.config.Platform, "platform", "breakwater", "platform name at the server")
 	tokenFile := f.String("token-file", "", "file with the token that signs calls (default: environment variable ALTERSHIELD_TOKEN)")
-	f.StringVar(&o.config.TenantCode, "tenant-code", "conformance", "tenant code at the judge")
+	f.StringVar(&o.config.TenantCode, "tenant-code", "conformance", "tenant code at the server")
 	f.StringVar(&o.config.ChangeSceneKey, "change-scene-key", "breakwater", "change scene with the callback URL of -listen")
 	f.StringVar(&o.config.HeaderPrefix, "header-prefix", altershield.DefaultHeaderPrefix, "prefix of the signature headers")
 	f.StringVar(&o.expect, "expect", "", "expected outcome of every pod: Pass, Fail or NoVerdict (default: any)")
@@ -108,7 +108,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	o.config.QPS, o.config.Burst, o.config.BreakerFailures = 1000, 1000, 1000
 	switch {
 	case o.config.BaseURL == "":
-		return o, fmt.Errorf("-url is missing: set the URL of the judge")
+		return o, fmt.Errorf("-url is missing: set the URL of the server")
 	case o.runs < 1:
 		return o, fmt.Errorf("invalid -runs %d: at least 1", o.runs)
 	case token == "":

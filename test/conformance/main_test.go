@@ -19,7 +19,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// runCommand runs the command against a judge. It retries with another address if
+// runCommand runs the command against a server. It retries with another address if
 // another process uses the address first.
 func runCommand(t *testing.T, script string, args []string) (code int, printed string) {
 	t.Helper()
@@ -46,18 +46,18 @@ func TestTheExitCodeReportsConformance(t *testing.T) {
 		want   int
 		output string
 	}{
-		"a good judge":                                     {`{}`, nil, conforms, "conformance-a  Pass"},
-		"a good judge with the expected outcome":           {`{"default": {"verdict": "fail"}}`, []string{"-expect", "Fail"}, conforms, "conformance-a  Fail"},
-		"a good judge with another outcome":                {`{"default": {"verdict": "fail"}}`, []string{"-expect", "Pass"}, deviates, "not every pod has outcome Pass"},
-		"a judge with a required statement false":          {`{"default": {"checkType": "CHANGE_ORDER"}}`, nil, deviates, "FAIL  " + checked},
-		"a judge with a published statement false":         {`{"default": {"verdict": "xyz"}}`, nil, conforms, "note  " + meaning},
-		"a judge with a published statement false, strict": {`{"default": {"verdict": "xyz"}}`, []string{"-strict"}, deviates, "note  " + meaning},
-		"a judge that does not always pass, in three runs": {
+		"a good server": {`{}`, nil, conforms, "conformance-a  Pass"},
+		"a good server with the expected outcome":           {`{"default": {"verdict": "fail"}}`, []string{"-expect", "Fail"}, conforms, "conformance-a  Fail"},
+		"a good server with another outcome":                {`{"default": {"verdict": "fail"}}`, []string{"-expect", "Pass"}, deviates, "not every pod has outcome Pass"},
+		"a server with a required statement false":          {`{"default": {"checkType": "CHANGE_ORDER"}}`, nil, deviates, "FAIL  " + checked},
+		"a server with a published statement false":         {`{"default": {"verdict": "xyz"}}`, nil, conforms, "note  " + meaning},
+		"a server with a published statement false, strict": {`{"default": {"verdict": "xyz"}}`, []string{"-strict"}, deviates, "note  " + meaning},
+		"a server that does not always pass, in three runs": {
 			`{"checks": [{"match": {"stage": "POST", "batchNo": 0}, "nth": 2, "then": {"premature": true, "verdict": "fail"}}]}`,
 			[]string{"-runs", "3", "-expect", "Pass"}, deviates, "1      note    " + passesConfirmedIs,
 		},
-		"a good judge in three runs":  {`{}`, []string{"-runs", "3", "-expect", "Pass"}, conforms, "3      conformance-a  Pass"},
-		"a judge that rejects orders": {`{"faults": [{"fault": "404"}]}`, nil, deviates, "FAIL  an order is opened"},
+		"a good server in three runs":  {`{}`, []string{"-runs", "3", "-expect", "Pass"}, conforms, "3      conformance-a  Pass"},
+		"a server that rejects orders": {`{"faults": [{"fault": "404"}]}`, nil, deviates, "FAIL  an order is opened"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

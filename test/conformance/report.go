@@ -37,7 +37,7 @@ func (s *suite) evaluate(ctx context.Context, results []result) report {
 		received := strings.Join(verdicts, ", ")
 		switch {
 		case a.skipped:
-			received = "skipped by the judge"
+			received = "skipped by the server"
 		case received == "":
 			received = "no callback"
 		}

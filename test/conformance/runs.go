@@ -16,7 +16,7 @@ import (
 type reports []report
 
 // runSuites runs the suite as often as the options say. Each run has an order and an
-// endpoint of its own, because a judge may call back late.
+// endpoint of its own, because a server may call back late.
 func runSuites(ctx context.Context, listener net.Listener, o options) reports {
 	var callbacks atomic.Pointer[endpoint]
 	callbacks.Store(newEndpoint(o.config))

@@ -14,7 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// suite is one run of the tests. It calls the judge and receives its callbacks
+// suite is one run of the tests. It calls the server and receives its callbacks
 // as Breakwater does.
 type suite struct {
 	config    altershield.Config
@@ -28,7 +28,7 @@ type suite struct {
 	// order is the id of the order of this run.
 	order  string
 	opened bool
-	// requested are the checks that the judge was asked for.
+	// requested are the checks that the server was asked for.
 	requested []*requestedCheck
 	batches   []*batch
 }
@@ -41,9 +41,9 @@ type requestedCheck struct {
 	stage v1alpha1.Stage
 	// since is the time just before the request.
 	since time.Time
-	// skipped: the judge answered that it skips the check.
+	// skipped: the server answered that it skips the check.
 	skipped bool
-	// calledBack: the judge called back in time.
+	// calledBack: the server called back in time.
 	calledBack bool
 }
 
@@ -136,7 +136,7 @@ func (s *suite) passed(ctx context.Context, node string, stage v1alpha1.Stage) b
 }
 
 // confirms reports whether retrieve confirms a pass without rules. It repeats the call for at
-// most lateWait, because the judge may have called back before the check ended.
+// most lateWait, because the server may have called back before the check ended.
 func (s *suite) confirms(ctx context.Context, node string, stage v1alpha1.Stage) bool {
 	err := wait.PollUntilContextTimeout(ctx, min(50*time.Millisecond, s.lateWait), s.lateWait, true, func(context.Context) (bool, error) {
 		return s.passed(ctx, node, stage), nil

@@ -21,11 +21,11 @@ import (
 
 type object = map[string]any
 
-// wrongJudges are judges with one fault each and the expected findings. They
+// wrongServers are servers with one fault each and the expected findings. They
 // prove that the suite detects faults.
-var wrongJudges = map[string]struct {
-	judge fixture
-	finds []string
+var wrongServers = map[string]struct {
+	server fixture
+	finds  []string
 }{
 	"opens an order again": {
 		fixture{calls: answers(func(c call) { c.replace("106", success(object{"orderId": "again"})) })},
@@ -163,15 +163,15 @@ var found = map[string]string{
 }
 
 func TestEachFaultOfAJudgeIsFound(t *testing.T) {
-	for name, tc := range wrongJudges {
+	for name, tc := range wrongServers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			expectFindings(t, tc.judge, tc.finds, found[name])
+			expectFindings(t, tc.server, tc.finds, found[name])
 		})
 	}
 }
 
-// expectFindings runs the suite against a judge with a fault. It expects the
+// expectFindings runs the suite against a server with a fault. It expects the
 // finding one, or exactly the findings all if one is empty.
 func expectFindings(t *testing.T, f fixture, all []string, one string) {
 	t.Helper()
@@ -196,7 +196,7 @@ func expectFindings(t *testing.T, f fixture, all []string, one string) {
 	}
 }
 
-// call is one call to a wrong judge, with its answer.
+// call is one call to a wrong server, with its answer.
 type call struct {
 	action string
 	in     object

@@ -12,7 +12,7 @@ import (
 	"github.com/breakwater-dev/breakwater/altershield"
 )
 
-// wrongCallbacks are judges with one fault in their callbacks and a required
+// wrongCallbacks are servers with one fault in their callbacks and a required
 // finding. Most faults make callbacks untrusted, which causes more findings.
 var wrongCallbacks = map[string]struct {
 	script string
