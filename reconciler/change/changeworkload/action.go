@@ -26,7 +26,7 @@ func suspendAction(in Input) Action {
 // hold does not name: a change of scale has created them.
 func hasFurtherRevisions(in Input) bool {
 	held := in.Workload.Hold.Traffic
-	return slices.ContainsFunc(in.Revisions.Failed, func(name string) bool {
+	return slices.ContainsFunc(in.Revisions.Own, func(name string) bool {
 		return held == nil || !slices.Contains(held.Failed, name)
 	})
 }

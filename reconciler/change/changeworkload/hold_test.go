@@ -319,7 +319,7 @@ func TestTheSuspensionEndsAsIfTheBypassAnnotationHadNotBeenRemoved(t *testing.T)
 					if traffic != "" && i > 0 {
 						checkTraffic(t, []byte(raw), `[{"latestRevision":false,"percent":100,"revisionName":"a"}]`)
 					}
-					patch, err := patchIfUnchanged(readWorkload(t, kind, raw), action, Input{ChangeWorkload: attempt(2), Now: t0, Revisions: Revisions{Failed: []string{"c"}, Good: "a"}})
+					patch, err := patchIfUnchanged(readWorkload(t, kind, raw), action, Input{ChangeWorkload: attempt(2), Now: t0, Revisions: Revisions{Own: []string{"c"}, Good: "a"}})
 					raw = patchJSON(t, raw, patch, err)
 				}
 				after := readWorkload(t, kind, raw)

@@ -209,7 +209,7 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	latest := ""
 	if w.Kind.Revisions == workload.KnativeRevisions {
 		deployments := r.workloads.Deployments(w)
-		revisions.Failed = failedRevisions(c.Release(), deployments)
+		revisions.Own = revisionsOf(c.Release(), deployments)
 		latest = replicaSetOf(w.LatestRevision, deployments, sets)
 	}
 	now, s, woken := r.clock.Now(), r.settings(), time.Time{}

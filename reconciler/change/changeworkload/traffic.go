@@ -20,15 +20,16 @@ import (
 // Revisions are the Revisions of a Knative Service on which its traffic depends if the release
 // fails its check.
 type Revisions struct {
-	// Failed are the names of the Revisions of the release. A change of scale creates another one.
-	Failed []string
+	// Own are the names of the Revisions of the release, failed or not. A change of scale creates
+	// another one.
+	Own []string
 	// Good is the last Revision of a version that succeeded; empty if there is none, or as long as
 	// no traffic has to be moved.
 	Good string
 }
 
-// failedRevisions returns the Revisions of a release. Deployments are those of the Service.
-func failedRevisions(release v1alpha1.Release, deployments []*workload.Workload) []string {
+// revisionsOf returns the Revisions of a release. Deployments are those of the Service.
+func revisionsOf(release v1alpha1.Release, deployments []*workload.Workload) []string {
 	var names []string
 	for _, d := range deployments {
 		if of, known := v1alpha1.ReleaseOf(d.Annotations); known && of == release {
@@ -113,7 +114,7 @@ func holdTraffic(w *workload.Workload, revisions Revisions) (*v1alpha1.HeldTraff
 	if older := v1alpha1.HeldTrafficOf(w.Labels, w.Annotations); older != nil && !changedUntilJudged(w) {
 		record = *older
 	}
-	record.Failed = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(record.Failed), revisions.Failed...))))
+	record.Failed = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(record.Failed), revisions.Own...))))
 	moved, changed := knativetraffic.Move(w.Traffic, knativetraffic.Failed{Names: record.Failed, Latest: true}, revisions.Good)
 	if !changed {
 		return &record, nil

@@ -80,13 +80,13 @@ func TestTheGoodRevisionIsTheLastOneThatSucceeded(t *testing.T) {
 	}
 }
 
-func TestTheFailedRevisionsAreThoseOfTheRelease(t *testing.T) {
-	failed := v1alpha1.Release{Version: "b", Attempt: 2}
-	got := failedRevisions(failed, []*workload.Workload{deployment(3, "b", 2), deployment(0, "", 0), deployment(1, "b", 1), deployment(2, "b", 2), deployment(4, "c", 2)})
+func TestTheRevisionsOfARelease(t *testing.T) {
+	release := v1alpha1.Release{Version: "b", Attempt: 2}
+	got := revisionsOf(release, []*workload.Workload{deployment(3, "b", 2), deployment(0, "", 0), deployment(1, "b", 1), deployment(2, "b", 2), deployment(4, "c", 2)})
 	if diff := cmp.Diff([]string{"web-2", "web-3"}, got); diff != "" {
 		t.Error(diff)
 	}
-	if got := failedRevisions(failed, nil); len(got) > 0 {
+	if got := revisionsOf(release, nil); len(got) > 0 {
 		t.Errorf("%v", got)
 	}
 }
@@ -162,7 +162,7 @@ func TestTheTrafficBeforeAFailedRepairIsRestored(t *testing.T) {
 		"spec":{"template":{},"traffic":[{"revisionName":"a","latestRevision":false,"percent":100}]}}`,
 		v1alpha1.VersionKey, v1alpha1.SuspendLabel, v1alpha1.AttemptAnnotation, v1alpha1.BypassAnnotation, bypass)
 	c := attempt(2)
-	raw = patchKnative(t, raw, ActionSuspend, Input{ChangeWorkload: c, Now: t0, Revisions: Revisions{Failed: []string{"c"}, Good: "a"}})
+	raw = patchKnative(t, raw, ActionSuspend, Input{ChangeWorkload: c, Now: t0, Revisions: Revisions{Own: []string{"c"}, Good: "a"}})
 	want := &v1alpha1.HeldTraffic{Failed: []string{"b", "c"}, To: "a", Former: []map[string]any{{"latestRevision": true, "percent": 100.0}}}
 	if diff := cmp.Diff(want, v1alpha1.HoldOf(readKnative(t, raw).Annotations).Traffic); diff != "" {
 		t.Error(diff)
@@ -176,7 +176,7 @@ func TestAFurtherRevisionOfAFailedReleaseIsHeldToo(t *testing.T) {
 		return func(in *Input) {
 			in.Workload.Suspend, in.Workload.ScalesToZero = "1", true
 			in.Workload.Hold = &v1alpha1.Hold{Attempt: 2, Traffic: &v1alpha1.HeldTraffic{Failed: names, To: "a"}}
-			in.Revisions = Revisions{Failed: []string{"b", "c"}, Good: "a"}
+			in.Revisions = Revisions{Own: []string{"b", "c"}, Good: "a"}
 		}
 	}
 	for name, tc := range map[string]struct {
@@ -186,7 +186,7 @@ func TestAFurtherRevisionOfAFailedReleaseIsHeldToo(t *testing.T) {
 		"a further one":     {release(1, judged(1, "fail"), held("b")), ActionMoveTraffic},
 		"all are held":      {release(1, judged(1, "fail"), held("b", "c")), ActionNone},
 		"blocking is off":   {release(1, judged(1, "fail"), held("b"), func(in *Input) { in.Settings.Blocking = false }), ActionNone},
-		"not suspended yet": {release(1, judged(1, "fail"), func(in *Input) { in.Revisions.Failed = []string{"b"} }), ActionSuspend},
+		"not suspended yet": {release(1, judged(1, "fail"), func(in *Input) { in.Revisions.Own = []string{"b"} }), ActionSuspend},
 	} {
 		if got := Decide(tc.in).Action; got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
@@ -197,7 +197,7 @@ func TestAFurtherRevisionOfAFailedReleaseIsHeldToo(t *testing.T) {
 	raw := fmt.Appendf(nil, `{"metadata":{"name":"web","resourceVersion":"1","uid":"u","labels":{%q:"v",%q:"1"},"annotations":{%[1]q:"v",%[3]q:"2",%[4]q:%[5]q}},
 		"spec":{"template":{},"traffic":[{"revisionName":"a","percent":60},{"revisionName":"c","percent":40}]}}`,
 		v1alpha1.VersionKey, v1alpha1.SuspendLabel, v1alpha1.AttemptAnnotation, v1alpha1.HoldAnnotation, hold)
-	raw = patchKnative(t, raw, ActionMoveTraffic, Input{ChangeWorkload: attempt(2), Revisions: Revisions{Failed: []string{"b", "c"}, Good: "a"}})
+	raw = patchKnative(t, raw, ActionMoveTraffic, Input{ChangeWorkload: attempt(2), Revisions: Revisions{Own: []string{"b", "c"}, Good: "a"}})
 	checkTraffic(t, raw, `[{"percent":100,"revisionName":"a"}]`)
 	after := v1alpha1.HoldOf(readKnative(t, raw).Annotations)
 	if after.Traffic.Former[0]["latestRevision"] != true || !slices.Equal(after.Traffic.Failed, []string{"b", "c"}) || after.Freeze != "f" || after.Attempt != 2 {

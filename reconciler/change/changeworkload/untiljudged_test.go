@@ -178,7 +178,7 @@ func TestAHoldUntilJudgedEndsWithTheFormerTraffic(t *testing.T) {
 			passed := patchKnative(t, raw, ActionResume, Input{ChangeWorkload: attempt(2)})
 			checkTraffic(t, passed, tc.passed)
 
-			failed := patchKnative(t, raw, ActionSuspend, Input{ChangeWorkload: attempt(2), Now: t0, Revisions: Revisions{Failed: []string{"b"}, Good: "a"}})
+			failed := patchKnative(t, raw, ActionSuspend, Input{ChangeWorkload: attempt(2), Now: t0, Revisions: Revisions{Own: []string{"b"}, Good: "a"}})
 			checkTraffic(t, failed, tc.failed)
 			if hold := v1alpha1.HoldOf(readKnative(t, failed).Annotations); hold.KeepsUnsuspended() || len(hold.Traffic.Failed) != 1 || hold.Freeze != "" {
 				t.Errorf("held with %+v", hold)
@@ -198,7 +198,7 @@ func TestAHoldUntilJudgedEndsWithTheFormerTraffic(t *testing.T) {
 func TestAFreezeDuringAHoldUntilJudgedStays(t *testing.T) {
 	raw := fmt.Appendf(nil, `{"metadata":{"name":"web","resourceVersion":"1","uid":"u","labels":{%q:"v",%q:"f"},"annotations":{%[1]q:"v",%[3]q:"2",%[4]q:%[5]q}},"spec":{"template":{}}}`,
 		v1alpha1.VersionKey, v1alpha1.SuspendLabel, v1alpha1.AttemptAnnotation, v1alpha1.HoldAnnotation, `{"attempt":2,"untilJudged":true,"traffic":{"to":"a"}}`)
-	in := Input{ChangeWorkload: attempt(2), Now: t0, Revisions: Revisions{Failed: []string{"b"}, Good: "a"}}
+	in := Input{ChangeWorkload: attempt(2), Now: t0, Revisions: Revisions{Own: []string{"b"}, Good: "a"}}
 	for name, after := range map[string][]byte{
 		"passed": patchKnative(t, raw, ActionResume, in),
 		"failed": patchKnative(t, patchKnative(t, raw, ActionSuspend, in), ActionResume, in),
