@@ -95,7 +95,7 @@ func decideRelease(in Input) Decision {
 		return Decision{Nothing, "the release is terminating"}
 	case w.Spec.Attempt == 0:
 		return Decision{Nothing, "a baseline is not judged"}
-	case w.Status.Phase == v1alpha1.ReleaseFailed && w.Status.OrderNotAccepted():
+	case w.Status.Phase == v1alpha1.ReleaseFailed && w.Status.OrderAbandoned():
 		return Decision{Nothing, "the server did not accept the order in time"}
 	}
 	return Decision{}

@@ -52,7 +52,7 @@ func DecideOrder(in OrderInput) Decision {
 		return decideClose(in) // also if the release is deleted
 	case w.DeletionTimestamp != nil:
 		return Decision{Nothing, "the release is terminating"}
-	case w.Status.Phase == v1alpha1.ReleaseFailed && w.Status.OrderNotAccepted():
+	case w.Status.Phase == v1alpha1.ReleaseFailed && w.Status.OrderAbandoned():
 		return Decision{Nothing, "the server did not accept the order in time"}
 	case w.Status.Superseded():
 		return Decision{Nothing, "a newer template was applied"} // the order is only closed

@@ -61,16 +61,16 @@ func (s *ChangeWorkloadStatus) OrderContradicted() bool {
 	return outcome == OutcomePending && s.OrderVerdictOf(stage).IsContradicted()
 }
 
-// OrderNotAccepted reports whether the release ended because the server did not accept
-// its order in time.
-func (s *ChangeWorkloadStatus) OrderNotAccepted() bool {
+// OrderAbandoned reports whether the server did not accept the order in time, and
+// Breakwater no longer waits for it: the policy is Pass or Fail. With Hold the release waits.
+func (s *ChangeWorkloadStatus) OrderAbandoned() bool {
 	cond := s.GetCondition(WorkloadOrderAccepted)
 	return cond.IsFalse() && cond.Reason == ReasonOrderNotAccepted
 }
 
 // Superseded reports whether a newer release ended this one.
 func (s *ChangeWorkloadStatus) Superseded() bool {
-	return s.Phase == ReleaseFailed && !s.OrderNotAccepted() && !s.TimedOut()
+	return s.Phase == ReleaseFailed && !s.OrderAbandoned() && !s.TimedOut()
 }
 
 // TimedOut reports whether the release failed because its rollout made no progress. The

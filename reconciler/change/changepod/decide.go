@@ -33,8 +33,9 @@ type Input struct {
 	Settings settings.Settings
 	// ServerConfigured: an AlterShield server is configured.
 	ServerConfigured bool
-	// OrderNotAccepted: the server did not accept the order in time.
-	OrderNotAccepted bool
+	// OrderAbandoned: the server did not accept the order in time, and Breakwater no longer
+	// waits for it.
+	OrderAbandoned bool
 	// OrderDetail is the message of condition OrderAccepted, which says why.
 	OrderDetail string
 	// Superseded: a newer template ended the release, so function submit submits
@@ -106,7 +107,7 @@ func decideServer(in Input) Decision {
 	case !in.ServerConfigured:
 		return done(v1alpha1.BatchPreFailed, v1alpha1.ReasonNoServerConfigured,
 			"unjudged: no AlterShield server is configured (ConfigMap config-altershield, key base-url)", in.Now)
-	case in.OrderNotAccepted:
+	case in.OrderAbandoned:
 		return done(v1alpha1.BatchPreFailed, v1alpha1.ReasonOrderNotAccepted,
 			"unjudged: "+in.OrderDetail, in.Now)
 	case pre == nil && in.OrderCheckFailed && !started(c):

@@ -166,7 +166,7 @@ func TestTheStateOfABatchFollowsFromItsFacts(t *testing.T) {
 			s.NoVerdict = cmp.Or(tc.policy.NoVerdict, s.NoVerdict)
 			s.NoVerdictPre, s.NoVerdictPost = tc.policy.NoVerdictPre, tc.policy.NoVerdictPost
 			got := Decide(Input{
-				Now: t0.Add(tc.after), Settings: s, ServerConfigured: !tc.noServer, OrderNotAccepted: tc.orderNotAccepted,
+				Now: t0.Add(tc.after), Settings: s, ServerConfigured: !tc.noServer, OrderAbandoned: tc.orderNotAccepted,
 				OrderCheckFailed: tc.orderCheckFailed, Superseded: tc.superseded, OrderJudgedSince: t0.Add(tc.orderJudgedSince), WokenSince: woken(tc.wokenAt), ChangePod: tc.batch,
 			})
 			next, _ := derive(tc.batch, got, s, t0.Add(tc.after))

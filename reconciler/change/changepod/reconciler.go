@@ -104,7 +104,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	now, s := r.clock.Now(), r.settings()
 	d := Decide(Input{
 		Now: now, Settings: s, ServerConfigured: r.serverConfigured(),
-		OrderNotAccepted: owner.Status.OrderNotAccepted(), OrderDetail: owner.Status.GetCondition(v1alpha1.WorkloadOrderAccepted).GetMessage(),
+		OrderAbandoned: owner.Status.OrderAbandoned(), OrderDetail: owner.Status.GetCondition(v1alpha1.WorkloadOrderAccepted).GetMessage(),
 		OrderCheckFailed: owner.Status.OrderCheckFailed(), OrderJudgedSince: orderJudgedSince(owner),
 		Superseded: owner.Status.Superseded(), WokenSince: r.wokenSince(c, s.SubmitTimeout),
 		DecidingSince: r.decidingSince.Get(now), ChangePod: c,

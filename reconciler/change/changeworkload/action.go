@@ -34,7 +34,7 @@ func hasFurtherRevisions(in Input) bool {
 // runningAction holds the rollout while pods or the order are unjudged and no-verdict is
 // Hold, and resumes it afterwards. It also ends a suspension whose fail was overruled.
 func runningAction(in Input, d Decision) Action {
-	unjudged := d.Pods.HeldUnjudged > 0 || d.OrderNotAccepted
+	unjudged := d.Pods.HeldUnjudged > 0 || d.HeldUnaccepted
 	switch {
 	case in.Workload.Hold.IsUntilJudged():
 		return untilJudgedAction(in)

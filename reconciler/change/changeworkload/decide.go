@@ -122,9 +122,9 @@ type Decision struct {
 	Order Order
 	// OrderPending: the server has not accepted the order yet.
 	OrderPending bool
-	// OrderNotAccepted: the server has not accepted the order in time, and the policy is Hold.
-	// With another policy the release ends with the reason of the same name.
-	OrderNotAccepted bool
+	// HeldUnaccepted: the server has not accepted the order in time, and the policy is Hold.
+	// With another policy Phase is Failed or Suspend, with reason OrderNotAccepted.
+	HeldUnaccepted bool
 	// unjudgedReason is the reason of OrderJudged if the order is unjudged.
 	unjudgedReason string
 	// Probation is the probation of the release, or nil.
@@ -225,7 +225,7 @@ func decideRelease(in Input) Decision {
 		if late && in.Settings.PolicyOfUnacceptedOrder() != v1alpha1.NoVerdictHold {
 			return decideOrderNotAccepted(in, d)
 		}
-		d.OrderPending, d.OrderNotAccepted = true, late
+		d.OrderPending, d.HeldUnaccepted = true, late
 		if !late {
 			d.Deadline = deadline
 		}
@@ -313,7 +313,7 @@ func decideAllPassed(in Input, d Decision, pending bool) Decision {
 
 // decideRunning returns phase, reason and message of a release that has not ended.
 func decideRunning(in Input, d Decision) (v1alpha1.ReleasePhase, string, string) {
-	if d.OrderNotAccepted {
+	if d.HeldUnaccepted {
 		return v1alpha1.ReleaseInit, v1alpha1.ReasonOrderPending, notAccepted(in)
 	}
 	if d.OrderPending {

@@ -165,7 +165,7 @@ func markOrder(next *v1alpha1.ChangeWorkload, in Input, d Decision, m apis.Condi
 		setInfo(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionTrue, v1alpha1.ReasonOrderOpened, "")
 	case d.Reason == v1alpha1.ReasonOrderNotAccepted:
 		setInfo(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionFalse, v1alpha1.ReasonOrderNotAccepted, d.Detail)
-	case d.OrderNotAccepted:
+	case d.HeldUnaccepted:
 		setInfo(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionUnknown, v1alpha1.ReasonOrderNotAccepted, d.Detail)
 	case d.OrderPending:
 		setInfo(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionUnknown, v1alpha1.ReasonOrderPending, d.Detail)
