@@ -254,9 +254,9 @@ func replaced(in Input) bool {
 	return in.Workload.Attempt > in.ChangeWorkload.Spec.Attempt
 }
 
-// supersededSuccess reports whether a release succeeded and a newer one replaced it.
+// replacedSuccess reports whether a release succeeded and a newer one replaced it.
 // Only a fail changes its status; the deletion of its pods does not.
-func supersededSuccess(in Input) bool {
+func replacedSuccess(in Input) bool {
 	return in.ChangeWorkload.Status.Phase == v1alpha1.ReleaseSuccess && replaced(in)
 }
 

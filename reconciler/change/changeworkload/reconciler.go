@@ -235,7 +235,7 @@ func (r *Reconciler) podsMatter(release types.NamespacedName) bool {
 		return true // it is not cached yet, or was deleted, and then nothing is done
 	}
 	w := r.workloads.Find(c.Namespace, c.Spec.WorkloadRef)
-	return w == nil || !supersededSuccess(Input{ChangeWorkload: c, Workload: workloadOf(w, workload.NotReadyNodes{})})
+	return w == nil || !replacedSuccess(Input{ChangeWorkload: c, Workload: workloadOf(w, workload.NotReadyNodes{})})
 }
 
 // act changes the workload.

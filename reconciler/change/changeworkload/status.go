@@ -91,13 +91,13 @@ func compare(old, next *v1alpha1.ChangeWorkload) change {
 	return progress
 }
 
-// nextStatus returns the status to write and how it differs. A superseded Success
+// nextStatus returns the status to write and how it differs. A replaced Success
 // keeps the counts and lists of its end while its pods are deleted, when only an
 // announcement is removed or its probation ends.
 func nextStatus(in Input, d Decision) (*v1alpha1.ChangeWorkload, change) {
 	next := derive(in, d)
 	kind := compare(in.ChangeWorkload, next)
-	if supersededSuccess(in) && (kind == announced || kind == transition && onlyProbation(in.ChangeWorkload, next)) {
+	if replacedSuccess(in) && (kind == announced || kind == transition && onlyProbation(in.ChangeWorkload, next)) {
 		announcements := next.Status.Announcements
 		next = in.ChangeWorkload.DeepCopy()
 		next.Status.Announcements, next.Status.Probation = announcements, d.Probation
@@ -113,12 +113,12 @@ func onlyProbation(old, next *v1alpha1.ChangeWorkload) bool {
 }
 
 // writeDelay returns the delay of the write of a change, and false if the change is
-// not written. A superseded Success keeps the counts and lists of its end while its
+// not written. A replaced Success keeps the counts and lists of its end while its
 // pods are deleted.
 func writeDelay(c change, in Input) (time.Duration, bool) {
 	st := in.ChangeWorkload.Status
 	switch {
-	case c == same, c == progress && supersededSuccess(in):
+	case c == same, c == progress && replacedSuccess(in):
 		return 0, false
 	case c == transition:
 		return 0, true

@@ -66,8 +66,8 @@ func TestProgressIsDelayedAndATransitionIsNot(t *testing.T) {
 		"progress of 500 pods is written every 5 seconds":    {kind: progress, pods: 500, wait: 5 * time.Second, write: true},
 		"progress of 5000 pods is written every 10 seconds":  {kind: progress, pods: 5000, wait: 10 * time.Second, write: true},
 		"progress after a long time is written at once":      {kind: progress, in: func(in *Input) { in.Now = in.Now.Add(time.Hour) }, write: true},
-		"progress of a superseded Success is not written":    {kind: progress, in: over},
-		"an announcement of a superseded Success is removed": {kind: announced, in: over, wait: time.Second, write: true},
+		"progress of a replaced Success is not written":    {kind: progress, in: over},
+		"an announcement of a replaced Success is removed": {kind: announced, in: over, wait: time.Second, write: true},
 		"progress of a superseded release is written": {kind: progress, in: func(in *Input) {
 			in.ChangeWorkload.Status.Phase = v1alpha1.ReleaseFailed
 			in.Workload.Attempt++
@@ -76,7 +76,7 @@ func TestProgressIsDelayedAndATransitionIsNot(t *testing.T) {
 		"an announcement of a current Success is removed in a second": {kind: announced, in: succeeded, wait: time.Second, write: true},
 		"a transition of a current Success is written at once":        {kind: transition, in: succeeded, write: true},
 		"a transition is written at once":                             {kind: transition, write: true},
-		"a transition of a superseded Success is written at once":     {kind: transition, in: over, write: true},
+		"a transition of a replaced Success is written at once":     {kind: transition, in: over, write: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
