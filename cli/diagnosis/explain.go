@@ -289,7 +289,7 @@ func (f Facts) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
 
 // waits says what a batch waits for; empty if it does not wait.
 func waits(b *v1alpha1.ChangePod) string {
-	if cond := b.Status.GetCondition(v1alpha1.PodJudged); cond != nil && len(b.Spec.Judges) > 0 && b.Status.Phase == v1alpha1.BatchPostSubmitted {
+	if cond := b.Status.GetCondition(v1alpha1.BatchJudged); cond != nil && len(b.Spec.Judges) > 0 && b.Status.Phase == v1alpha1.BatchPostSubmitted {
 		return waitsWithJudges(b, cond)
 	}
 	return waitsForServer(b)

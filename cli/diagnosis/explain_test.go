@@ -39,7 +39,7 @@ func ofJudges(judged corev1.ConditionStatus, message string) func(*diagnosis.Fac
 	b := v1alpha1.ChangePod{ObjectMeta: metav1.ObjectMeta{Name: "web--x--v--x--1", OwnerReferences: []metav1.OwnerReference{{UID: "r", Controller: ptr.To(true)}}}}
 	b.Spec.Judges = []v1alpha1.Judge{{Name: v1alpha1.JudgeServer}, {Name: v1alpha1.JudgeMetrics, TimeoutSeconds: 420}}
 	b.Status.Phase, b.Status.PostTimeOutThreshold = v1alpha1.BatchPostSubmitted, 120
-	b.Status.Conditions = []apis.Condition{{Type: v1alpha1.PodJudged, Status: judged, Message: message}}
+	b.Status.Conditions = []apis.Condition{{Type: v1alpha1.BatchJudged, Status: judged, Message: message}}
 	return func(f *diagnosis.Facts) { f.Batches = append(f.Batches, b) }
 }
 

@@ -67,7 +67,7 @@ func TestTheWriteOfAPREPassFinishesTheBatchAndThatOfItsPOSTPassEndsIt(t *testing
 	if s := status.SubmissionOf(post); s == nil || s.Attempts != 1 || status.PostSubmitTime == "" {
 		t.Errorf("the finish is %+v", s)
 	}
-	if status.Phase != v1alpha1.BatchExecuteDone || status.Message != string(v1alpha1.BatchPostFinish) || !status.GetCondition(v1alpha1.PodJudged).IsTrue() {
+	if status.Phase != v1alpha1.BatchExecuteDone || status.Message != string(v1alpha1.BatchPostFinish) || !status.GetCondition(v1alpha1.BatchJudged).IsTrue() {
 		t.Errorf("the status is %+v", status)
 	}
 }

@@ -57,18 +57,18 @@ func markConditions(c *v1alpha1.ChangePod, s State, rule settings.Rule) {
 	unjudged := outcomes[v1alpha1.OutcomeNoVerdict] > 0
 	switch {
 	case s.HeldUnjudged:
-		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionFalse,
+		m.SetCondition(apis.Condition{Type: v1alpha1.BatchJudged, Status: corev1.ConditionFalse,
 			Severity: apis.ConditionSeverityInfo, Reason: unjudgedReason(s), Message: s.Detail})
 	case s.Phase != v1alpha1.BatchExecuteDone && s.Reason != "":
-		m.MarkUnknown(v1alpha1.PodJudged, s.Reason, "%s", s.Detail)
+		m.MarkUnknown(v1alpha1.BatchJudged, s.Reason, "%s", s.Detail)
 	case s.Phase != v1alpha1.BatchExecuteDone:
-		m.MarkUnknown(v1alpha1.PodJudged, v1alpha1.ReasonJudging, "the server has no verdict yet")
+		m.MarkUnknown(v1alpha1.BatchJudged, v1alpha1.ReasonJudging, "the server has no verdict yet")
 	case unjudged:
-		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionFalse,
+		m.SetCondition(apis.Condition{Type: v1alpha1.BatchJudged, Status: corev1.ConditionFalse,
 			Severity: apis.ConditionSeverityInfo, Reason: unjudgedReason(s), Message: s.Detail})
 	default:
 		// MarkTrue would also mark Succeeded and change its transition time each time.
-		m.SetCondition(apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionTrue,
+		m.SetCondition(apis.Condition{Type: v1alpha1.BatchJudged, Status: corev1.ConditionTrue,
 			Severity: apis.ConditionSeverityInfo, Reason: v1alpha1.ReasonVerdictReceived})
 	}
 	switch {

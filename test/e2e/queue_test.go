@@ -88,7 +88,7 @@ func (n *namespace) checkQueued(t *testing.T, timeout time.Duration) {
 	longest := time.Duration(0)
 	for i := range list.Items {
 		p := &list.Items[i]
-		if cond := p.Status.GetCondition(v1alpha1.PodJudged); !cond.IsTrue() {
+		if cond := p.Status.GetCondition(v1alpha1.BatchJudged); !cond.IsTrue() {
 			t.Errorf("%s: condition Judged is %+v, want True", p.Name, cond)
 		}
 		if first := p.Status.SubmissionOf(v1alpha1.StagePre).FirstIntent(); !first.IsZero() {

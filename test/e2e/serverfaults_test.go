@@ -26,7 +26,7 @@ func verdictTimeout(t *testing.T, e *environment) {
 		t.Errorf("condition Judged is %+v, counts %+v; want one unjudged pod", cond, c.Status.Counts)
 	}
 	p := batchLost.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone)
-	if cond := p.Status.GetCondition(v1alpha1.PodJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonVerdictTimedOut {
+	if cond := p.Status.GetCondition(v1alpha1.BatchJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonVerdictTimedOut {
 		t.Errorf("condition Judged of the batch is %+v", cond)
 	}
 	batchLost.awaitEvent(t, p.Name, v1alpha1.ReasonVerdictTimedOut, "unjudged, no-verdict is Pass")
@@ -51,7 +51,7 @@ func contradictedPass(t *testing.T, e *environment) {
 
 	ofBatch.awaitHeldUnjudged(t, v1alpha1.WorkloadJudged)
 	p := ofBatch.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone)
-	if cond := p.Status.GetCondition(v1alpha1.PodJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonVerdictContradicted {
+	if cond := p.Status.GetCondition(v1alpha1.BatchJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonVerdictContradicted {
 		t.Errorf("condition Judged of the batch is %+v", cond)
 	}
 	ofBatch.awaitEvent(t, p.Name, v1alpha1.ReasonVerdictContradicted, "no-verdict-contradicted is Hold")

@@ -163,12 +163,12 @@ func (f fixture) awaitNotSubmitted(t *testing.T) {
 		if s := batch.Status; len(s.Submissions) > 0 || len(s.Verdicts) > 0 {
 			t.Fatalf("submissions %+v, verdicts %+v, want none: the fault is not in effect", s.Submissions, s.Verdicts)
 		}
-		if !batch.Status.GetCondition(v1alpha1.PodJudged).IsFalse() {
+		if !batch.Status.GetCondition(v1alpha1.BatchJudged).IsFalse() {
 			return fmt.Errorf("phase %s, conditions %+v", batch.Status.Phase, batch.Status.Conditions)
 		}
 		return nil
 	})
-	cond := batch.Status.GetCondition(v1alpha1.PodJudged)
+	cond := batch.Status.GetCondition(v1alpha1.BatchJudged)
 	if cond.Reason != v1alpha1.ReasonNotSubmitted || !strings.Contains(cond.Message, "within "+submitTimeout.String()+" (submit-timeout)") {
 		t.Errorf("condition Judged is %+v", cond)
 	}

@@ -40,8 +40,8 @@ const (
 // Conditions of a ChangePod. Succeeded is True if every pod of the batch counts as
 // passed.
 const (
-	// PodJudged: False if the batch ended unjudged.
-	PodJudged apis.ConditionType = "Judged"
+	// BatchJudged: False if the batch ended unjudged.
+	BatchJudged apis.ConditionType = "Judged"
 )
 
 var (

@@ -246,7 +246,7 @@ func unaccepted(in Input, s stageStates, d Decision) Decision {
 // continue for a while when another process decides, or when a call is made and fails.
 func keepHold(in Input, d Decision) Decision {
 	c := in.ChangePod
-	cond := c.Status.GetCondition(v1alpha1.PodJudged)
+	cond := c.Status.GetCondition(v1alpha1.BatchJudged)
 	if d.HeldUnjudged || d.Phase == v1alpha1.BatchExecuteDone || c.Status.Phase == v1alpha1.BatchExecuteDone ||
 		!cond.IsFalse() || in.Settings.RuleOfBatch(c).Policy != v1alpha1.NoVerdictHold {
 		return d
@@ -330,7 +330,7 @@ func done(message v1alpha1.BatchPhase, reason, detail string, since time.Time) D
 // keepEnd returns the decision with which the batch ended.
 func keepEnd(c *v1alpha1.ChangePod) Decision {
 	d := done(v1alpha1.BatchPhase(c.Status.Message), v1alpha1.ReasonNoVerdict, "", c.CreationTimestamp.Time)
-	if cond := c.Status.GetCondition(v1alpha1.PodJudged); cond != nil {
+	if cond := c.Status.GetCondition(v1alpha1.BatchJudged); cond != nil {
 		d.Reason, d.Detail = cond.Reason, cond.Message
 	}
 	return d

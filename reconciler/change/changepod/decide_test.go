@@ -256,7 +256,7 @@ func TestTheOutcomeOfAPodFollowsFromTheVerdicts(t *testing.T) {
 func TestABatchThatIsHeldWithoutAnAcceptedCallStaysHeldAcrossARestart(t *testing.T) {
 	heldFor := func(reason string) func(*v1alpha1.ChangePodStatus) {
 		return func(s *v1alpha1.ChangePodStatus) {
-			s.Conditions = append(s.Conditions, apis.Condition{Type: v1alpha1.PodJudged, Status: corev1.ConditionFalse, Reason: reason, Message: "why"})
+			s.Conditions = append(s.Conditions, apis.Condition{Type: v1alpha1.BatchJudged, Status: corev1.ConditionFalse, Reason: reason, Message: "why"})
 		}
 	}
 	const pre, post, hold = v1alpha1.StagePre, v1alpha1.StagePost, v1alpha1.NoVerdictHold
@@ -282,7 +282,7 @@ func TestABatchThatIsHeldWithoutAnAcceptedCallStaysHeldAcrossARestart(t *testing
 			if got.HeldUnjudged != tc.held || got.WakeStage != tc.wake {
 				t.Errorf("held %v, function submit is woken for %q, want %v and %q", got.HeldUnjudged, got.WakeStage, tc.held, tc.wake)
 			}
-			if tc.held && (got.Detail == "" || got.Reason != tc.batch.Status.GetCondition(v1alpha1.PodJudged).Reason) {
+			if tc.held && (got.Detail == "" || got.Reason != tc.batch.Status.GetCondition(v1alpha1.BatchJudged).Reason) {
 				t.Errorf("reason %q, message %q", got.Reason, got.Detail)
 			}
 		})

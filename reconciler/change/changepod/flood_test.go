@@ -208,7 +208,7 @@ func (f *flood) count() map[string]int {
 	all := f.list()
 	out := map[string]int{}
 	for i := range all {
-		if cond := all[i].Status.GetCondition(v1alpha1.PodJudged); cond != nil {
+		if cond := all[i].Status.GetCondition(v1alpha1.BatchJudged); cond != nil {
 			out[cond.Reason]++
 		} else {
 			out[""]++

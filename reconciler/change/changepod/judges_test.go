@@ -168,7 +168,7 @@ func TestTheSilenceOfAJudgeFollowsItsMetricCheck(t *testing.T) {
 				if cond := next.Status.GetCondition(apis.ConditionSucceeded); string(cond.Status) != want {
 					t.Errorf("condition Succeeded is %+v, want %s", cond, want)
 				}
-				if cond := next.Status.GetCondition(v1alpha1.PodJudged); !cond.IsFalse() {
+				if cond := next.Status.GetCondition(v1alpha1.BatchJudged); !cond.IsFalse() {
 					t.Errorf("condition Judged is %+v", cond)
 				}
 				if got := s.RuleOfBatch(next).Policy; got != policy {

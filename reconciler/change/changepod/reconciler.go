@@ -154,8 +154,8 @@ func (r *Reconciler) write(ctx context.Context, old, next *v1alpha1.ChangePod) e
 
 // recordUnjudged records and counts an unjudged batch, once.
 func (r *Reconciler) recordUnjudged(ctx context.Context, old, next *v1alpha1.ChangePod) {
-	cond := next.Status.GetCondition(v1alpha1.PodJudged)
-	if !cond.IsFalse() || old.Status.GetCondition(v1alpha1.PodJudged).IsFalse() {
+	cond := next.Status.GetCondition(v1alpha1.BatchJudged)
+	if !cond.IsFalse() || old.Status.GetCondition(v1alpha1.BatchJudged).IsFalse() {
 		return
 	}
 	rule := r.settings().RuleOfBatch(next)

@@ -68,7 +68,7 @@ func TestABatchSaysWhyItsOrderIsNotAccepted(t *testing.T) {
 		Type: v1alpha1.WorkloadOrderAccepted, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonOrderNotAccepted, Message: why,
 	}}
 	f.run(20, time.Minute)
-	cond := f.get("r00--0").Status.GetCondition(v1alpha1.PodJudged)
+	cond := f.get("r00--0").Status.GetCondition(v1alpha1.BatchJudged)
 	if cond.GetReason() != v1alpha1.ReasonOrderNotAccepted || cond.GetMessage() != "unjudged: "+why {
 		t.Errorf("condition Judged is %+v", cond)
 	}
@@ -112,7 +112,7 @@ func TestAnUnjudgedBatchNeverLooksJudged(t *testing.T) {
 				now := t0.Add(time.Hour)
 				d := Decide(Input{Now: now, Settings: s, ServerConfigured: true, ChangePod: c})
 				next, _ := derive(c, d, s, now)
-				if cond := next.Status.GetCondition(v1alpha1.PodJudged); !cond.IsFalse() {
+				if cond := next.Status.GetCondition(v1alpha1.BatchJudged); !cond.IsFalse() {
 					t.Errorf("condition Judged is %+v", cond)
 				}
 				if cond := next.Status.GetCondition(apis.ConditionSucceeded); string(cond.Status) != succeeded {

@@ -84,7 +84,7 @@ func TestAPassWithoutRulesEndsNothingBeforeItsTimeout(t *testing.T) {
 			s.NoVerdictPre, s.NoVerdictPost = tc.policy.NoVerdictPre, tc.policy.NoVerdictPost
 			got := Decide(Input{Now: t0.Add(tc.after), Settings: s, ServerConfigured: true, ChangePod: tc.batch})
 			next, _ := derive(tc.batch, got, s, t0.Add(tc.after))
-			judged := next.Status.GetCondition(v1alpha1.PodJudged)
+			judged := next.Status.GetCondition(v1alpha1.BatchJudged)
 			succeeded := next.Status.GetCondition(apis.ConditionSucceeded)
 			if diff := gocmp.Diff(tc.want, want{got.Phase, got.Message, got.WakeStage, judged.Reason, string(succeeded.Status)}); diff != "" {
 				t.Error(diff)

@@ -121,7 +121,7 @@ func (t *PodOutcomes) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSumma
 			outcome = v1alpha1.OutcomePass
 		}
 	} else if outcome == v1alpha1.OutcomePending {
-		unjudged = c.Status.GetCondition(v1alpha1.PodJudged).IsFalse() // function submit keeps asking the server
+		unjudged = c.Status.GetCondition(v1alpha1.BatchJudged).IsFalse() // function submit keeps asking the server
 	}
 	if outcome == v1alpha1.OutcomeFail {
 		pod.Verdict = "fail"
@@ -143,10 +143,10 @@ func (t *PodOutcomes) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSumma
 		if unjudged && !ended(in.ChangeWorkload) {
 			t.HeldUnjudged++
 			t.HeldBy.add(in, c, v1alpha1.NoVerdictHold)
-			if cond := c.Status.GetCondition(v1alpha1.PodJudged); t.HeldDetail == "" && len(c.Spec.Judges) > 0 && cond.IsFalse() {
+			if cond := c.Status.GetCondition(v1alpha1.BatchJudged); t.HeldDetail == "" && len(c.Spec.Judges) > 0 && cond.IsFalse() {
 				t.HeldDetail = cond.Message
 			}
-			if c.Status.GetCondition(v1alpha1.PodJudged).GetReason() == v1alpha1.ReasonVerdictContradicted {
+			if c.Status.GetCondition(v1alpha1.BatchJudged).GetReason() == v1alpha1.ReasonVerdictContradicted {
 				t.HeldContradicted++
 			}
 		}
