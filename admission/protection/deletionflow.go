@@ -35,7 +35,7 @@ import (
 
 const registrationQueue = "deletionflow"
 
-func newDeletionFlowGuard(ctx context.Context, recorder record.EventRecorder, objects metadata.Interface, pdbs deletionflow.Disruptions) (deletionflow.Guard, error) {
+func newDeletionFlowGuard(ctx context.Context, recorder record.EventRecorder, objects metadata.Interface, pdbs deletionflow.PodDisruptionBudgets) (deletionflow.Guard, error) {
 	kube, policies := kubeclient.Get(ctx), policyclient.Get(ctx).PolicyV1alpha1()
 	now, err := newClock(ctx)
 	if err != nil {

@@ -86,7 +86,7 @@ func newBudgetGuard(ctx context.Context, recorder record.EventRecorder, objects 
 		Budgets: lister, Client: policies, Controller: leases, Pods: kube.CoreV1(),
 		Owners:     ownerchain.New(objects, mapper).WithObjects(dynamicclient.Get(ctx)),
 		Namespaces: budget.Namespaces{Lister: namespaceinformer.Get(ctx).Lister(), Client: kube.CoreV1()},
-		PDBs:       budget.Disruptions{Lister: pdbinformer.Get(ctx).Lister(), Client: kube.PolicyV1()},
+		PDBs:       budget.PodDisruptionBudgets{Lister: pdbinformer.Get(ctx).Lister(), Client: kube.PolicyV1()},
 		Commit:     budget.NewCommitter(lister, policies, references, groupcommit.Options{Observe: countGroups("PodUnavailableBudget")}),
 		Recorder:   recorder, Recent: recent, References: references, Replica: os.Getenv("POD_NAME"),
 		FailsClosed: failsClosed(validatinginformer.Get(ctx).Lister()),

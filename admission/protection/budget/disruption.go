@@ -13,8 +13,8 @@ import (
 	policylisters "k8s.io/client-go/listers/policy/v1"
 )
 
-// Disruptions reads PodDisruptionBudgets.
-type Disruptions struct {
+// PodDisruptionBudgets finds those that deny an eviction.
+type PodDisruptionBudgets struct {
 	Lister policylisters.PodDisruptionBudgetLister
 	Client policyv1client.PodDisruptionBudgetsGetter
 }
@@ -22,7 +22,7 @@ type Disruptions struct {
 // Blocking returns a PodDisruptionBudget that will deny the eviction of the pod; nil
 // if none is known. The API server checks it after the webhooks: a charge for a
 // request that it then denies would only block others.
-func (d Disruptions) Blocking(ctx context.Context, p *corev1.Pod) (*policyv1.PodDisruptionBudget, error) {
+func (d PodDisruptionBudgets) Blocking(ctx context.Context, p *corev1.Pod) (*policyv1.PodDisruptionBudget, error) {
 	all, err := d.Lister.PodDisruptionBudgets(p.Namespace).List(labels.Everything())
 	if err != nil {
 		return nil, fmt.Errorf("list PodDisruptionBudgets: %w", err)

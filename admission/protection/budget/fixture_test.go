@@ -106,7 +106,7 @@ func newFixture(t *testing.T, above chains, budgets []*v1alpha1.PodUnavailableBu
 	fx.guard = Guard{
 		Budgets: lister, Client: client, Pods: kube.CoreV1(), Owners: above,
 		Namespaces: Namespaces{Lister: corev1listers.NewNamespaceLister(namespaces), Client: kube.CoreV1()},
-		PDBs:       Disruptions{Lister: policylisters.NewPodDisruptionBudgetLister(pdbs), Client: kube.PolicyV1()},
+		PDBs:       PodDisruptionBudgets{Lister: policylisters.NewPodDisruptionBudgetLister(pdbs), Client: kube.PolicyV1()},
 		Commit:     NewCommitter(lister, client, reliance, groupcommit.Options{}),
 		Recorder:   fx.events, Recent: NewRecentDeletions(), References: reliance, Replica: "replica-1", FailsClosed: func() bool { return true },
 	}

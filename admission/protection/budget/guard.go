@@ -42,7 +42,7 @@ type Guard struct {
 	Owners  Owners
 	// Namespaces tells which namespaces terminate.
 	Namespaces Namespaces
-	PDBs       Disruptions
+	PDBs       PodDisruptionBudgets
 	Commit     *Committer
 	Recorder   record.EventRecorder
 	// Denials publishes denials as CloudEvents; nil disables it.

@@ -36,8 +36,8 @@ const (
 	NamespaceWebhook = "vnamespacedeletionflow.kb.io"
 )
 
-// Disruptions reads PodDisruptionBudgets.
-type Disruptions interface {
+// PodDisruptionBudgets finds those that deny an eviction.
+type PodDisruptionBudgets interface {
 	// Blocking returns a PodDisruptionBudget that will deny the eviction of the pod; nil if none
 	// is known.
 	Blocking(context.Context, *corev1.Pod) (*policyv1.PodDisruptionBudget, error)
@@ -57,7 +57,7 @@ type Guard struct {
 	// Objects lists the pods of a namespace.
 	Objects    metadata.Interface
 	Namespaces corev1listers.NamespaceLister
-	PDBs       Disruptions
+	PDBs       PodDisruptionBudgets
 	Commit     *Committer
 	Time       Time
 	Recorder   record.EventRecorder

@@ -102,7 +102,7 @@ func newFixture(t *testing.T, b *v1alpha1.PodUnavailableBudget, stored, cached *
 	guard := budget.Guard{
 		Budgets: budgetLister, Client: client, Pods: kube.CoreV1(), Owners: noOwners{},
 		Namespaces: budget.Namespaces{Lister: corev1listers.NewNamespaceLister(namespaces), Client: kube.CoreV1()},
-		PDBs:       budget.Disruptions{Lister: policylisters.NewPodDisruptionBudgetLister(disruptions), Client: kube.PolicyV1()},
+		PDBs:       budget.PodDisruptionBudgets{Lister: policylisters.NewPodDisruptionBudgetLister(disruptions), Client: kube.PolicyV1()},
 		Commit:     budget.NewCommitter(budgetLister, client, references, groupcommit.Options{}),
 		Recorder:   record.NewFakeRecorder(1000), Recent: budget.NewRecentDeletions(), References: references, FailsClosed: func() bool { return true },
 	}

@@ -137,7 +137,7 @@ func (s *statusBudget) Restart(process int, revision int64) {
 	r.guard = webhook.Guard{
 		Budgets: lister, Client: client, Pods: pods, Owners: setOwners{s.set},
 		Namespaces: webhook.Namespaces{Lister: corelisters.NewNamespaceLister(newNamespaceIndexer())}, // none terminates
-		PDBs:       webhook.Disruptions{Lister: policylisters.NewPodDisruptionBudgetLister(newNamespaceIndexer())},
+		PDBs:       webhook.PodDisruptionBudgets{Lister: policylisters.NewPodDisruptionBudgetLister(newNamespaceIndexer())},
 		Commit:     webhook.NewCommitter(lister, client, references, groupcommit.Options{}),
 		Recorder:   &record.FakeRecorder{}, Recent: webhook.NewRecentDeletions(), References: references,
 		Replica: name, FailsClosed: func() bool { return true },
