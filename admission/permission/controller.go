@@ -83,15 +83,15 @@ func newHandlers(ctx context.Context, cmw configmap.Watcher) (map[string]admissi
 	store.Follow(ctx, cmw)
 	trust := &servingcert.Bundle{Missing: podmeta.ErrNoBundle}
 	optionalconfig.Watch(cmw, podmeta.BundleName, func(cm *corev1.ConfigMap) { trust.Update(cm.Data) })
-	catalogue := NewSetChecker(centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile, Trust: trust}))
+	checker := NewSetChecker(centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile, Trust: trust}))
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kubeclient.Get(ctx).Discovery()))
 	find := requiredsets.Resolver{Owners: ownerchain.New(objects, mapper), Namespaces: namespaceinformer.Get(ctx).Lister(), Client: kubeclient.Get(ctx).CoreV1().Namespaces()}
 	return map[string]admission.Handler{
 		PodWebhook: Pods{
 			RequiredSets: find,
-			SetChecker:   catalogue, Settings: store.Get, Image: image, Bundle: trust.Get,
+			SetChecker:   checker, Settings: store.Get, Image: image, Bundle: trust.Get,
 		},
-		SetWebhook: Workloads{SetChecker: catalogue},
+		SetWebhook: Workloads{SetChecker: checker},
 	}, nil
 }
 
