@@ -164,7 +164,7 @@ func lookWaits(b *v1alpha1.ChangePod, releases []v1alpha1.ChangeWorkload, at met
 // status.orderStep stays after that.
 func orderStepWaits(s *v1alpha1.ChangeWorkloadStatus) bool {
 	outcome, _ := s.OrderOutcome()
-	accepted, judged := s.GetCondition(v1alpha1.WorkloadOrderAccepted), s.GetCondition(v1alpha1.WorkloadOrderJudged)
+	accepted, judged := s.GetCondition(v1alpha1.ReleaseOrderAccepted), s.GetCondition(v1alpha1.ReleaseOrderJudged)
 	switch {
 	case s.OrderStep == nil:
 		return false

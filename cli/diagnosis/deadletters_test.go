@@ -105,8 +105,8 @@ func TestAStepOfAnOrderWaitsUntilItsFactsShowItsEffect(t *testing.T) {
 		want  bool
 	}{
 		"an order that is not open":             {start, nil, true},
-		"no server is configured":               {start, facts{condition(v1alpha1.WorkloadOrderAccepted, v1alpha1.ReasonNoServerConfigured)}, false},
-		"failed, as the order is not accepted":  {start, facts{phase(v1alpha1.ReleaseSuspend), condition(v1alpha1.WorkloadOrderAccepted, v1alpha1.ReasonOrderNotAccepted)}, false},
+		"no server is configured":               {start, facts{condition(v1alpha1.ReleaseOrderAccepted, v1alpha1.ReasonNoServerConfigured)}, false},
+		"failed, as the order is not accepted":  {start, facts{phase(v1alpha1.ReleaseSuspend), condition(v1alpha1.ReleaseOrderAccepted, v1alpha1.ReasonOrderNotAccepted)}, false},
 		"an order whose start was not called":   {start, facts{opened}, true},
 		"a start that was not answered":         {start, facts{opened, called(pre, false)}, true},
 		"a start without a verdict":             {start, facts{opened, called(pre, true)}, true},
@@ -114,8 +114,8 @@ func TestAStepOfAnOrderWaitsUntilItsFactsShowItsEffect(t *testing.T) {
 		"a check that the server skips":         {start, facts{opened, skipped}, false},
 		"a verdict of a person":                 {start, facts{opened, called(pre, true), passed}, false},
 		"a finish that was not called":          {finish, facts{opened, called(pre, true), verdict(pre)}, true},
-		"an unjudged order, not answered":       {finish, facts{opened, called(post, false), condition(v1alpha1.WorkloadOrderJudged, v1alpha1.ReasonHeldUnjudged)}, true},
-		"an unjudged order, answered":           {finish, facts{opened, called(post, true), condition(v1alpha1.WorkloadOrderJudged, v1alpha1.ReasonHeldUnjudged)}, false},
+		"an unjudged order, not answered":       {finish, facts{opened, called(post, false), condition(v1alpha1.ReleaseOrderJudged, v1alpha1.ReasonHeldUnjudged)}, true},
+		"an unjudged order, answered":           {finish, facts{opened, called(post, true), condition(v1alpha1.ReleaseOrderJudged, v1alpha1.ReasonHeldUnjudged)}, false},
 		"a finish with a verdict":               {finish, facts{opened, called(post, true), verdict(post)}, false},
 		"an open order of a release that ended": {closing, facts{opened, phase(v1alpha1.ReleaseSuccess)}, true},
 		"a closed order":                        {closing, facts{opened, closed, phase(v1alpha1.ReleaseSuccess)}, false},

@@ -116,7 +116,7 @@ func Explain(f Facts) Explanation {
 		f.explainRunning(&e, c)
 	}
 	if c != nil {
-		if drifted := c.Status.GetCondition(v1alpha1.WorkloadDrifted); drifted.IsTrue() {
+		if drifted := c.Status.GetCondition(v1alpha1.ReleaseDrifted); drifted.IsTrue() {
 			e.Why = append(e.Why, drifted.Message)
 		}
 		if p := c.Status.Probation; p != nil && p.NextLookTime != nil {
@@ -203,7 +203,7 @@ func failedPods(c *v1alpha1.ChangeWorkload) []string {
 
 // orderFlag is the flag of approve for a release whose order check failed or has no verdict.
 func orderFlag(c *v1alpha1.ChangeWorkload) string {
-	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); cond.IsFalse() &&
+	if cond := c.Status.GetCondition(v1alpha1.ReleaseOrderJudged); cond.IsFalse() &&
 		(cond.Reason == v1alpha1.ReasonOrderCheckFailed || cond.Reason == v1alpha1.ReasonHeldUnjudged || cond.Reason == v1alpha1.ReasonFailedUnjudged) {
 		return "--order "
 	}
@@ -216,7 +216,7 @@ func (f Facts) explainUnjudged(e *Explanation, c *v1alpha1.ChangeWorkload) {
 		why += "; a newer template is admitted"
 	}
 	e.Why = append(e.Why, why)
-	if c.Status.GetCondition(v1alpha1.WorkloadOrderAccepted).GetReason() == v1alpha1.ReasonOrderNotAccepted {
+	if c.Status.GetCondition(v1alpha1.ReleaseOrderAccepted).GetReason() == v1alpha1.ReasonOrderNotAccepted {
 		e.Why = append(e.Why, "a verdict does not resume the rollout before the server accepts the order")
 		e.WaysOut = append(e.WaysOut, checkServer(c))
 		return
@@ -250,7 +250,7 @@ func (f Facts) explainFailed(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	case v1alpha1.ReasonOrderNotAccepted:
 		e.WaysOut = append(e.WaysOut, checkServer(c), WayOut{"restart the pods in a new release", f.command("retry")})
 	default:
-		if held := c.Status.GetCondition(v1alpha1.WorkloadHeld); held != nil && held.Message != "" {
+		if held := c.Status.GetCondition(v1alpha1.ReleaseHeld); held != nil && held.Message != "" {
 			e.Why = append(e.Why, held.Message)
 		}
 	}
@@ -262,7 +262,7 @@ func (f Facts) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	if o := c.Status.Order; o != nil && o.Error != nil && !o.Opened() {
 		e.Why = append(e.Why, fmt.Sprintf("the server has not accepted the order: %s: %s", o.Error.Reason, o.Error.Message))
 	}
-	if held := c.Status.GetCondition(v1alpha1.WorkloadHeld); held.GetReason() == v1alpha1.ReasonTrafficUntilJudged {
+	if held := c.Status.GetCondition(v1alpha1.ReleaseHeld); held.GetReason() == v1alpha1.ReasonTrafficUntilJudged {
 		e.Why = append(e.Why, held.GetMessage())
 	}
 	listed := 0

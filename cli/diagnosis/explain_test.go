@@ -52,7 +52,7 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 	good := release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, "")
 	good.Spec.Reversion, good.Spec.Attempt = "good", 1
 	order := release(v1alpha1.ReleaseSuspend, no, "OrderCheckFailed", yes, "Suspended")
-	order.Status.Conditions = append(order.Status.Conditions, apis.Condition{Type: v1alpha1.WorkloadOrderJudged, Status: no, Reason: v1alpha1.ReasonOrderCheckFailed})
+	order.Status.Conditions = append(order.Status.Conditions, apis.Condition{Type: v1alpha1.ReleaseOrderJudged, Status: no, Reason: v1alpha1.ReasonOrderCheckFailed})
 	bypass, err := json.Marshal(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: "1700000000", Attempt: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 
 	untilJudged := release(v1alpha1.ReleaseRunning, unknown, "Judging", no, v1alpha1.ReasonTrafficUntilJudged)
 	drifted := release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, "")
-	drifted.Status.Conditions = append(drifted.Status.Conditions, apis.Condition{Type: v1alpha1.WorkloadDrifted, Status: yes, Message: "images were changed"})
+	drifted.Status.Conditions = append(drifted.Status.Conditions, apis.Condition{Type: v1alpha1.ReleaseDrifted, Status: yes, Message: "images were changed"})
 	at := metav1.NewTime(time.Unix(1_700_000_000, 0))
 	probation := release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, "")
 	probation.Status.Probation = &v1alpha1.Probation{EndTime: at, NextLookTime: &at, Looks: 3}
@@ -187,7 +187,7 @@ func TestAWayOutHelpsInTheStateInWhichItIsPrinted(t *testing.T) {
 	failed := release(v1alpha1.ReleaseSuspend, no, "CheckFailed", yes, "Suspended")
 	former := failed.DeepCopy()
 	former.Spec.Reversion, former.Spec.Attempt = "former", 1
-	former.Status.Conditions = append(former.Status.Conditions, apis.Condition{Type: v1alpha1.WorkloadOrderJudged, Status: no, Reason: v1alpha1.ReasonOrderCheckFailed})
+	former.Status.Conditions = append(former.Status.Conditions, apis.Condition{Type: v1alpha1.ReleaseOrderJudged, Status: no, Reason: v1alpha1.ReasonOrderCheckFailed})
 	bypass, err := json.Marshal(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: "1700000000", Attempt: 2})
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestAWayOutHelpsInTheStateInWhichItIsPrinted(t *testing.T) {
 		f.Annotations[v1alpha1.BypassAnnotation] = strings.TrimSuffix(string(bypass), "}") + `,"anotherRepair":true}`
 	}
 	unaccepted := release(v1alpha1.ReleaseInit, unknown, "OrderPending", yes, "HeldUnjudged")
-	unaccepted.Status.Conditions = append(unaccepted.Status.Conditions, apis.Condition{Type: v1alpha1.WorkloadOrderAccepted, Status: unknown, Reason: v1alpha1.ReasonOrderNotAccepted})
+	unaccepted.Status.Conditions = append(unaccepted.Status.Conditions, apis.Condition{Type: v1alpha1.ReleaseOrderAccepted, Status: unknown, Reason: v1alpha1.ReasonOrderNotAccepted})
 	for name, tc := range map[string]struct {
 		facts        diagnosis.Facts
 		ways, others []string

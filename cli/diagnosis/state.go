@@ -48,7 +48,7 @@ func StateOf(awaited, live v1alpha1.Release, c *v1alpha1.ChangeWorkload) Release
 	case c == nil || c.Release() != awaited:
 		return ReleaseState{StateRunning, v1alpha1.ReasonReleasePending, "the release has no ChangeWorkload yet"}
 	}
-	succeeded, held := c.Status.GetCondition(apis.ConditionSucceeded), c.Status.GetCondition(v1alpha1.WorkloadHeld)
+	succeeded, held := c.Status.GetCondition(apis.ConditionSucceeded), c.Status.GetCondition(v1alpha1.ReleaseHeld)
 	r := ReleaseState{StateRunning, succeeded.GetReason(), succeeded.GetMessage()}
 	switch {
 	case c.Status.Phase == v1alpha1.ReleaseSuccess:

@@ -19,7 +19,7 @@ func release(phase v1alpha1.ReleasePhase, succeeded corev1.ConditionStatus, reas
 	c.Status.Phase = phase
 	c.Status.Conditions = []apis.Condition{
 		{Type: apis.ConditionSucceeded, Status: succeeded, Reason: reason, Message: "because"},
-		{Type: v1alpha1.WorkloadHeld, Status: held, Reason: heldReason, Message: "held"},
+		{Type: v1alpha1.ReleaseHeld, Status: held, Reason: heldReason, Message: "held"},
 	}
 	return c
 }

@@ -35,7 +35,7 @@ func TestDecideForABatch(t *testing.T) {
 	orderNotAccepted := func(w *v1alpha1.ChangeWorkload) {
 		superseded(w)
 		unopened(w)
-		w.Status.Conditions = duckv1.Conditions{{Type: v1alpha1.WorkloadOrderAccepted, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonOrderNotAccepted}}
+		w.Status.Conditions = duckv1.Conditions{{Type: v1alpha1.ReleaseOrderAccepted, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonOrderNotAccepted}}
 	}
 	unreachable, rejected := ft.CallFailed(v1alpha1.ReasonServerUnreachable), ft.CallFailed(v1alpha1.ReasonServerRejected)
 	passedPre := batch{ft.Started("n", long), ft.Judged(pre, "pass")}
@@ -48,7 +48,7 @@ func TestDecideForABatch(t *testing.T) {
 	}
 	withdrawn := func(w *v1alpha1.ChangeWorkload) {
 		w.Status.Conditions = append(w.Status.Conditions, apis.Condition{
-			Type: v1alpha1.WorkloadOrderJudged, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonOrderCheckFailed})
+			Type: v1alpha1.ReleaseOrderJudged, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonOrderCheckFailed})
 	}
 
 	for name, tc := range map[string]struct {

@@ -49,7 +49,7 @@ func TestTheTrafficBeforeAFailOutlivesTheBypassAnnotation(t *testing.T) {
 
 	w.mustPatch(t, repairOf("v3"))
 	w.removeBypass(t)
-	w.awaitCondition(t, v1alpha1.WorkloadHeld, v1alpha1.ReasonTrafficUntilJudged, "only after a repair or a rollback succeeded; its share is at Revision "+good)
+	w.awaitCondition(t, v1alpha1.ReleaseHeld, v1alpha1.ReasonTrafficUntilJudged, "only after a repair or a rollback succeeded; its share is at Revision "+good)
 	// The latest Revision that is Ready is the failed one.
 	w.mustPatch(t, strings.Replace(repairOf("v4"), `"spec":{`, `"spec":{"traffic":[{"latestRevision":true,"percent":100}],`, 1))
 	w.checkTraffic(t, good)

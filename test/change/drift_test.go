@@ -70,7 +70,7 @@ func (w target) awaitDrift(t *testing.T, message string) {
 		if err != nil {
 			return err
 		}
-		drifted := c.Status.GetCondition(v1alpha1.WorkloadDrifted)
+		drifted := c.Status.GetCondition(v1alpha1.ReleaseDrifted)
 		if message == "" && drifted != nil || message != "" && (!drifted.IsTrue() || !strings.Contains(drifted.Message, message)) {
 			return fmt.Errorf("condition Drifted is %+v", drifted)
 		}

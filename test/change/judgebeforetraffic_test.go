@@ -34,7 +34,7 @@ func createJudgedBeforeTraffic(t *testing.T) target {
 	}
 	w := f.createKnativeService(t, 1)
 	w.checkTraffic(t, "")
-	w.awaitCondition(t, v1alpha1.WorkloadHeld, v1alpha1.ReasonNotSuspended, "the traffic is not held. When the template was changed, one of these was the cause: (1) no Revision was Ready")
+	w.awaitCondition(t, v1alpha1.ReleaseHeld, v1alpha1.ReasonNotSuspended, "the traffic is not held. When the template was changed, one of these was the cause: (1) no Revision was Ready")
 	w.writeFacts(t, 1, map[string]any{"judges": verdictOfMetrics("pass")})
 	w.checkKnativeRelease(t, 1)
 	return w
@@ -91,7 +91,7 @@ func TestAKnativeServiceIsJudgedBeforeItGetsTraffic(t *testing.T) {
 	w.mustPatch(t, releaseOf("v2"))
 	w.checkTraffic(t, good)
 	w.rollOut(t, 2)
-	w.awaitCondition(t, v1alpha1.WorkloadHeld, v1alpha1.ReasonTrafficUntilJudged, "its share is at Revision "+good)
+	w.awaitCondition(t, v1alpha1.ReleaseHeld, v1alpha1.ReasonTrafficUntilJudged, "its share is at Revision "+good)
 	w.mustPatch(t, toLatest)
 	w.checkTraffic(t, good)
 	w.mustPatch(t, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, v1alpha1.HoldAnnotation))
@@ -106,7 +106,7 @@ func TestAKnativeServiceIsJudgedBeforeItGetsTraffic(t *testing.T) {
 	w.writeFacts(t, 3, map[string]any{"judges": verdictOfMetrics("fail")})
 	w.awaitSuspended(t)
 	w.checkTraffic(t, good)
-	w.awaitCondition(t, v1alpha1.WorkloadHeld, v1alpha1.ReasonSuspended, "the traffic of the failed Revision is at Revision "+good)
+	w.awaitCondition(t, v1alpha1.ReleaseHeld, v1alpha1.ReasonSuspended, "the traffic of the failed Revision is at Revision "+good)
 	if err := w.patch(t.Context(), releaseOf("v4")); err == nil || !strings.Contains(err.Error(), "service web is suspended") {
 		t.Errorf("the next release: %v", err)
 	}
@@ -191,7 +191,7 @@ func TestAFurtherRevisionThatScaledToZeroWaitsToBeJudged(t *testing.T) {
 	w.rollOut(t, 0)
 	w.writeFacts(t, 2, map[string]any{"judges": verdictOfMetrics("pass")})
 	w.awaitCondition(t, apis.ConditionSucceeded, v1alpha1.ReasonScaledToZero, "1 pods passed")
-	w.awaitCondition(t, v1alpha1.WorkloadHeld, v1alpha1.ReasonTrafficUntilJudged, "its share is at Revision "+good)
+	w.awaitCondition(t, v1alpha1.ReleaseHeld, v1alpha1.ReasonTrafficUntilJudged, "its share is at Revision "+good)
 	w.checkTraffic(t, good)
 	w.scaleDeployments(t, w.revisionOf(t, 2)+"-deployment", 1)
 	w.passSecondBatch(t, 2)
@@ -230,7 +230,7 @@ func TestARepairOfAFrozenKnativeServiceIsJudgedBeforeItGetsTraffic(t *testing.T)
 	w.freezeAndRepair(t, 2)
 	w.checkTraffic(t, good)
 	w.rollOut(t, 1)
-	w.awaitCondition(t, v1alpha1.WorkloadHeld, v1alpha1.ReasonTrafficUntilJudged, "its share is at Revision "+good)
+	w.awaitCondition(t, v1alpha1.ReleaseHeld, v1alpha1.ReasonTrafficUntilJudged, "its share is at Revision "+good)
 	w.mustPatch(t, toLatest)
 	w.checkTraffic(t, good)
 	w.writeFacts(t, 2, map[string]any{"judges": verdictOfMetrics("pass")})
@@ -242,7 +242,7 @@ func TestARepairOfAFrozenKnativeServiceIsJudgedBeforeItGetsTraffic(t *testing.T)
 	w.rollOut(t, 1)
 	w.checkTraffic(t, good)
 	w.writeFacts(t, 3, map[string]any{"judges": verdictOfMetrics("fail")})
-	w.awaitCondition(t, v1alpha1.WorkloadHeld, v1alpha1.ReasonSuspended, "the traffic of the failed Revision is at Revision "+good)
+	w.awaitCondition(t, v1alpha1.ReleaseHeld, v1alpha1.ReasonSuspended, "the traffic of the failed Revision is at Revision "+good)
 	w.checkTraffic(t, good)
 }
 

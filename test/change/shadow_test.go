@@ -95,7 +95,7 @@ func (w target) awaitReportedUnjudged(t *testing.T, attempt int64) {
 			return err
 		}
 		succeeded, judged, held := c.Status.GetCondition(apis.ConditionSucceeded),
-			c.Status.GetCondition(v1alpha1.WorkloadJudged), c.Status.GetCondition(v1alpha1.WorkloadHeld)
+			c.Status.GetCondition(v1alpha1.ReleaseJudged), c.Status.GetCondition(v1alpha1.ReleaseHeld)
 		if held.IsTrue() {
 			t.Fatalf("condition Held is %+v", held)
 		}

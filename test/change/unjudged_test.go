@@ -23,7 +23,7 @@ func (w target) awaitUnjudged(t *testing.T, attempt int64, marker string) {
 		if err != nil {
 			return err
 		}
-		cond := c.Status.GetCondition(v1alpha1.WorkloadHeld)
+		cond := c.Status.GetCondition(v1alpha1.ReleaseHeld)
 		if !cond.IsTrue() || cond.Reason != v1alpha1.ReasonHeldUnjudged || c.Spec.Attempt != attempt {
 			return fmt.Errorf("attempt %d, Held is %+v", c.Spec.Attempt, cond)
 		}

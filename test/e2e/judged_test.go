@@ -55,7 +55,7 @@ func passingRelease(t *testing.T, e *environment) {
 	if got := c.Status.Counts; got != (v1alpha1.PodCounts{Pods: 10, Passed: 10}) {
 		t.Errorf("counts are %+v, want 10 judged and passed pods", got)
 	}
-	for _, want := range []apis.ConditionType{apis.ConditionSucceeded, v1alpha1.WorkloadJudged, v1alpha1.WorkloadOrderAccepted} {
+	for _, want := range []apis.ConditionType{apis.ConditionSucceeded, v1alpha1.ReleaseJudged, v1alpha1.ReleaseOrderAccepted} {
 		if cond := c.Status.GetCondition(want); !cond.IsTrue() {
 			t.Errorf("condition %s is %+v, want True", want, cond)
 		}
@@ -232,7 +232,7 @@ func unjudgedBatches(t *testing.T, e *environment) {
 	if got := c.Status.Counts; got != (v1alpha1.PodCounts{Pods: 5, Passed: 5, Unjudged: 2}) {
 		t.Errorf("counts are %+v, want 5 passed pods, 2 of them unjudged", got)
 	}
-	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsFalse() {
+	if cond := c.Status.GetCondition(v1alpha1.ReleaseJudged); !cond.IsFalse() {
 		t.Errorf("condition Judged is %+v, want False", cond)
 	}
 }

@@ -152,7 +152,7 @@ func goodRequests(n *namespace) func(*testing.T, *environment) {
 		n.awaitFirstVersion(t)
 		n.release(t, "web", "v2")
 		c := n.awaitPhase(t, lookTimeout, "web", v1alpha1.ReleaseSuccess)
-		if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsTrue() || c.Status.Counts.Passed != 3 {
+		if cond := c.Status.GetCondition(v1alpha1.ReleaseJudged); !cond.IsTrue() || c.Status.Counts.Passed != 3 {
 			t.Errorf("condition Judged is %+v, counts %+v", cond, c.Status.Counts)
 		}
 	}

@@ -36,7 +36,7 @@ func TestTheBrokerAcceptsOnlyNamedSendersWithOIDC(t *testing.T) {
 		n := e.optedInNamespace(t)
 		n.create(t, builder.Deployment("web", 2, builder.Simulated))
 		c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
-		if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsTrue() {
+		if cond := c.Status.GetCondition(v1alpha1.ReleaseJudged); !cond.IsTrue() {
 			t.Errorf("condition Judged is %+v", cond)
 		}
 	})

@@ -88,7 +88,7 @@ func closedOrder(t *testing.T, e *environment) {
 		return nil
 	})
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
-	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); !cond.IsTrue() {
+	if cond := c.Status.GetCondition(v1alpha1.ReleaseOrderJudged); !cond.IsTrue() {
 		t.Errorf("condition OrderJudged is %+v, want True", cond)
 	}
 	n.awaitOrderClosed(t, c.Spec.OrderID, "SUCCESS")
@@ -113,7 +113,7 @@ func orderFailInPre(t *testing.T, e *environment) {
 	n.release(t, "web", "v2")
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuspend)
 	n.awaitDeployment(t, shortTimeout, "web", "is held", func(d *appsv1.Deployment) bool { return isSuspended(d) && d.Spec.Paused })
-	cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
+	cond := c.Status.GetCondition(v1alpha1.ReleaseOrderJudged)
 	if !cond.IsFalse() || cond.Reason != v1alpha1.ReasonOrderCheckFailed || !strings.Contains(cond.Message, errorRate) {
 		t.Errorf("condition OrderJudged is %+v, want False with %s", cond, errorRate)
 	}
@@ -262,13 +262,13 @@ func noVerdictPerStage(t *testing.T, e *environment) {
 	whole.create(t, builder.Deployment("web", 1, builder.Simulated))
 
 	c := before.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuspend)
-	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonFailedUnjudged {
+	if cond := c.Status.GetCondition(v1alpha1.ReleaseJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonFailedUnjudged {
 		t.Errorf("condition Judged is %+v, want False: unjudged", cond)
 	}
-	after.awaitHeldUnjudged(t, v1alpha1.WorkloadJudged)
+	after.awaitHeldUnjudged(t, v1alpha1.ReleaseJudged)
 	after.judgeByHand(t, after.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone), "pass", "checked by hand")
 	after.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
-	c = whole.awaitHeldUnjudged(t, v1alpha1.WorkloadOrderJudged)
+	c = whole.awaitHeldUnjudged(t, v1alpha1.ReleaseOrderJudged)
 	whole.awaitEvent(t, c.Name, v1alpha1.ReasonHeldUnjudged, "the order is unjudged")
 	whole.run(t, "patch", "changeworkload", c.Name, "--subresource=status", "--type", "merge", "-p", overruleOrder)
 	whole.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
@@ -370,7 +370,7 @@ func serverUnreachable(t *testing.T, e *environment) {
 	if got := c.Status.Counts; got.Unjudged != 0 || got.Passed != 3 {
 		t.Errorf("counts are %+v, want 3 judged pods", got)
 	}
-	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); !cond.IsTrue() {
+	if cond := c.Status.GetCondition(v1alpha1.ReleaseOrderJudged); !cond.IsTrue() {
 		t.Errorf("condition OrderJudged is %+v, want True", cond)
 	}
 }

@@ -70,7 +70,7 @@ func manyReleases(t *testing.T, e *environment) {
 		if got := c.Status.Counts; got != (v1alpha1.PodCounts{Pods: replicas, Passed: replicas}) {
 			t.Errorf("%s: counts are %+v, want %d judged and passed pods", name, got, replicas)
 		}
-		if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); !cond.IsTrue() {
+		if cond := c.Status.GetCondition(v1alpha1.ReleaseOrderJudged); !cond.IsTrue() {
 			t.Errorf("%s: condition OrderJudged is %+v, want True", name, cond)
 		}
 	}

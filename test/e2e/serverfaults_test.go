@@ -22,7 +22,7 @@ func verdictTimeout(t *testing.T, e *environment) {
 	orderNever.create(t, builder.Deployment("web", 1, builder.Simulated))
 
 	c := batchLost.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
-	if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); !cond.IsFalse() || c.Status.Counts.Unjudged != 1 {
+	if cond := c.Status.GetCondition(v1alpha1.ReleaseJudged); !cond.IsFalse() || c.Status.Counts.Unjudged != 1 {
 		t.Errorf("condition Judged is %+v, counts %+v; want one unjudged pod", cond, c.Status.Counts)
 	}
 	p := batchLost.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone)
@@ -31,7 +31,7 @@ func verdictTimeout(t *testing.T, e *environment) {
 	}
 	batchLost.awaitEvent(t, p.Name, v1alpha1.ReasonVerdictTimedOut, "unjudged, no-verdict is Pass")
 	c = orderNever.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
-	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonPassedUnjudged {
+	if cond := c.Status.GetCondition(v1alpha1.ReleaseOrderJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonPassedUnjudged {
 		t.Errorf("condition OrderJudged is %+v", cond)
 	}
 	if c.Status.Counts.Unjudged != 0 {
@@ -49,7 +49,7 @@ func contradictedPass(t *testing.T, e *environment) {
 	ofOrder.setChecks(t, double.CheckRule{Match: orderCheck(double.Post), Then: double.Behaviour{Ending: double.Threw}})
 	ofOrder.create(t, builder.Deployment("web", 1, builder.Simulated))
 
-	ofBatch.awaitHeldUnjudged(t, v1alpha1.WorkloadJudged)
+	ofBatch.awaitHeldUnjudged(t, v1alpha1.ReleaseJudged)
 	p := ofBatch.awaitBatch(t, shortTimeout, "web", 1, "is done", isDone)
 	if cond := p.Status.GetCondition(v1alpha1.BatchJudged); !cond.IsFalse() || cond.Reason != v1alpha1.ReasonVerdictContradicted {
 		t.Errorf("condition Judged of the batch is %+v", cond)
@@ -58,7 +58,7 @@ func contradictedPass(t *testing.T, e *environment) {
 	ofBatch.judgeByHand(t, p, "pass", "checked by hand")
 	ofBatch.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 
-	c := ofOrder.awaitHeldUnjudged(t, v1alpha1.WorkloadOrderJudged)
+	c := ofOrder.awaitHeldUnjudged(t, v1alpha1.ReleaseOrderJudged)
 	ofOrder.run(t, "patch", "changeworkload", c.Name, "--subresource=status", "--type", "merge", "-p", overruleOrder)
 	ofOrder.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 }
@@ -77,7 +77,7 @@ func lostByTheServer(t *testing.T, e *environment) {
 	}
 	for _, n := range []*namespace{ofBatch, ofOrder, callback} {
 		c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
-		if c.Status.Counts.Unjudged != 0 || !c.Status.GetCondition(v1alpha1.WorkloadOrderJudged).IsTrue() {
+		if c.Status.Counts.Unjudged != 0 || !c.Status.GetCondition(v1alpha1.ReleaseOrderJudged).IsTrue() {
 			t.Errorf("counts are %+v, conditions %+v; want everything judged", c.Status.Counts, c.Status.Conditions)
 		}
 		if s := c.Status.Order.SubmissionOf(v1alpha1.StagePre); n == ofOrder && (s.Resumptions != 1 || len(s.EarlierNodes) != 1) {

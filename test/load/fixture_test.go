@@ -135,7 +135,7 @@ func checkJudged(t *testing.T, releases []v1alpha1.ChangeWorkload, pods int) {
 		if got := c.Status.Counts; got != (v1alpha1.PodCounts{Pods: int32(pods), Passed: int32(pods)}) {
 			t.Errorf("%s: %+v, want %d judged and passed pods", c.Name, got, pods)
 		}
-		if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); !cond.IsTrue() {
+		if cond := c.Status.GetCondition(v1alpha1.ReleaseOrderJudged); !cond.IsTrue() {
 			t.Errorf("%s: condition OrderJudged is %+v", c.Name, cond)
 		}
 	}

@@ -187,7 +187,7 @@ func (f fixture) awaitUnjudged(t *testing.T, name string, phase v1alpha1.Release
 		if err != nil {
 			return err
 		}
-		if cond := c.Status.GetCondition(v1alpha1.WorkloadJudged); c.Status.Phase != phase || !cond.IsFalse() || cond.Reason != reason {
+		if cond := c.Status.GetCondition(v1alpha1.ReleaseJudged); c.Status.Phase != phase || !cond.IsFalse() || cond.Reason != reason {
 			return fmt.Errorf("phase %s, condition Judged is %+v", c.Status.Phase, cond)
 		}
 		return nil

@@ -172,7 +172,7 @@ func (w *fixture) checkCurrentRelease(c *v1alpha1.ChangeWorkload, failed, unjudg
 	if w.anyPodExists(notPassed) {
 		w.violated("%s is a Success, but %v are unjudged and do not pass", c.Name, notPassed)
 	}
-	if w.anyPodExists(unjudged) && (c.Status.Counts.Unjudged == 0 || !c.Status.GetCondition(v1alpha1.WorkloadJudged).IsFalse()) {
+	if w.anyPodExists(unjudged) && (c.Status.Counts.Unjudged == 0 || !c.Status.GetCondition(v1alpha1.ReleaseJudged).IsFalse()) {
 		w.violated("%s is a Success, but does not report that %v are unjudged", c.Name, unjudged)
 	}
 	if d.Labels[v1alpha1.SuspendLabel] != "" || d.Annotations[v1alpha1.HoldAnnotation] != "" || d.Spec.Paused {

@@ -277,7 +277,7 @@ func stopsBatches(c *v1alpha1.ChangeWorkload) bool {
 	if c == nil {
 		return false
 	}
-	cond := c.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
+	cond := c.Status.GetCondition(v1alpha1.ReleaseOrderAccepted)
 	outcome, _ := c.Status.OrderOutcome()
 	return c.Status.Phase == v1alpha1.ReleaseFailed || outcome == v1alpha1.OutcomeFail || (cond.IsFalse() && cond.Reason == v1alpha1.ReasonOrderNotAccepted)
 }

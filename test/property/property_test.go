@@ -179,7 +179,7 @@ func (w *fixture) policyOf(p *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
 // personPasses passes a batch or an order that waits for a person.
 func (w *fixture) personPasses() bool {
 	for _, c := range all[*v1alpha1.ChangeWorkload](w.api, "changeworkloads") {
-		order := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
+		order := c.Status.GetCondition(v1alpha1.ReleaseOrderJudged)
 		if order.IsFalse() && order.Reason == v1alpha1.ReasonHeldUnjudged && c.Status.OrderResult == nil {
 			w.judgeOrderByHand(c, "pass")
 			return true

@@ -9,32 +9,32 @@ import (
 // Conditions of a ChangeWorkload. Wait for Succeeded; the other conditions inform and do
 // not change Succeeded.
 const (
-	// WorkloadOrderAccepted: the server accepted the order.
-	WorkloadOrderAccepted apis.ConditionType = "OrderAccepted"
-	// WorkloadOrderJudged: True if the server or a person passed the order as a whole,
+	// ReleaseOrderAccepted: the server accepted the order.
+	ReleaseOrderAccepted apis.ConditionType = "OrderAccepted"
+	// ReleaseOrderJudged: True if the server or a person passed the order as a whole,
 	// False if they failed it or it is unjudged.
-	WorkloadOrderJudged apis.ConditionType = "OrderJudged"
-	// WorkloadJudged: True if all pods of a complete rollout passed by a verdict, even if the
+	ReleaseOrderJudged apis.ConditionType = "OrderJudged"
+	// ReleaseJudged: True if all pods of a complete rollout passed by a verdict, even if the
 	// order has none, or if a verdict failed a pod; False if unjudged pods passed, failed or wait.
-	WorkloadJudged apis.ConditionType = "Judged"
-	// WorkloadHeld: True while the rollout is held because of this release. With reason
+	ReleaseJudged apis.ConditionType = "Judged"
+	// ReleaseHeld: True while the rollout is held because of this release. With reason
 	// Suspended the workload is suspended, too; a rollout that was complete is not stopped.
-	WorkloadHeld apis.ConditionType = "Held"
-	// WorkloadDrifted: True while the release is the current one and images of its pods, or of
+	ReleaseHeld apis.ConditionType = "Held"
+	// ReleaseDrifted: True while the release is the current one and images of its pods, or of
 	// its ReplicaSet, were changed without a change of the workload; else absent.
-	WorkloadDrifted apis.ConditionType = "Drifted"
+	ReleaseDrifted apis.ConditionType = "Drifted"
 )
 
 // Conditions of a ChangeWorkload with the names of kstatus, which kubectl wait, Flux and
 // Argo CD read. They repeat Succeeded and Held and add no fact.
 const (
-	// WorkloadReady: True if Succeeded is True, False if WorkloadStalled is True.
-	WorkloadReady = apis.ConditionReady
-	// WorkloadReconciling: True while the release continues by itself, else absent.
-	WorkloadReconciling apis.ConditionType = "Reconciling"
-	// WorkloadStalled: True if the release failed or is held; else absent. A person decides, unless
+	// ReleaseReady: True if Succeeded is True, False if ReleaseStalled is True.
+	ReleaseReady = apis.ConditionReady
+	// ReleaseReconciling: True while the release continues by itself, else absent.
+	ReleaseReconciling apis.ConditionType = "Reconciling"
+	// ReleaseStalled: True if the release failed or is held; else absent. A person decides, unless
 	// a late verdict ends the hold or a pod becomes Ready after a timeout.
-	WorkloadStalled apis.ConditionType = "Stalled"
+	ReleaseStalled apis.ConditionType = "Stalled"
 )
 
 // Conditions of a ChangePod. Succeeded is True if every pod of the batch counts as

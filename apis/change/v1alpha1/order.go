@@ -64,7 +64,7 @@ func (s *ChangeWorkloadStatus) OrderContradicted() bool {
 // OrderAbandoned reports whether the server did not accept the order in time, and
 // Breakwater no longer waits for it: the policy is Pass or Fail. With Hold the release waits.
 func (s *ChangeWorkloadStatus) OrderAbandoned() bool {
-	cond := s.GetCondition(WorkloadOrderAccepted)
+	cond := s.GetCondition(ReleaseOrderAccepted)
 	return cond.IsFalse() && cond.Reason == ReasonOrderNotAccepted
 }
 
@@ -86,7 +86,7 @@ func (s *ChangeWorkloadStatus) OrderCheckFailed() bool {
 	if outcome, _ := s.OrderOutcome(); outcome == OutcomeFail {
 		return true
 	}
-	cond, r := s.GetCondition(WorkloadOrderJudged), s.OrderResult
+	cond, r := s.GetCondition(ReleaseOrderJudged), s.OrderResult
 	passed := r != nil && ParseVerdict(r.Verdict) == OutcomePass
 	return cond.IsFalse() && cond.Reason == ReasonOrderCheckFailed && !passed
 }

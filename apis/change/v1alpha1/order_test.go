@@ -51,7 +51,7 @@ func TestOrderOutcomeFollowsThePrecedenceOfVerdicts(t *testing.T) {
 func TestAFailOfTheOrderCheckStaysUntilAPersonPassesIt(t *testing.T) {
 	judged := func(reason string) func(*ChangeWorkloadStatus) {
 		return func(s *ChangeWorkloadStatus) {
-			s.Conditions = duckv1.Conditions{{Type: WorkloadOrderJudged, Status: corev1.ConditionFalse, Reason: reason}}
+			s.Conditions = duckv1.Conditions{{Type: ReleaseOrderJudged, Status: corev1.ConditionFalse, Reason: reason}}
 		}
 	}
 	person := func(verdict string) func(*ChangeWorkloadStatus) {

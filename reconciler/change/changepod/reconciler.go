@@ -104,7 +104,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	now, s := r.clock.Now(), r.settings()
 	d := Decide(Input{
 		Now: now, Settings: s, ServerConfigured: r.serverConfigured(),
-		OrderAbandoned: owner.Status.OrderAbandoned(), OrderDetail: owner.Status.GetCondition(v1alpha1.WorkloadOrderAccepted).GetMessage(),
+		OrderAbandoned: owner.Status.OrderAbandoned(), OrderDetail: owner.Status.GetCondition(v1alpha1.ReleaseOrderAccepted).GetMessage(),
 		OrderCheckFailed: owner.Status.OrderCheckFailed(), OrderJudgedSince: orderJudgedSince(owner),
 		Superseded: owner.Status.Superseded(), WokenSince: r.wokenSince(c, s.SubmitTimeout),
 		DecidingSince: r.decidingSince.Get(now), ChangePod: c,
@@ -165,7 +165,7 @@ func (r *Reconciler) recordUnjudged(ctx context.Context, old, next *v1alpha1.Cha
 
 // orderJudgedSince is the last change of condition OrderJudged.
 func orderJudgedSince(c *v1alpha1.ChangeWorkload) time.Time {
-	if cond := c.Status.GetCondition(v1alpha1.WorkloadOrderJudged); cond != nil {
+	if cond := c.Status.GetCondition(v1alpha1.ReleaseOrderJudged); cond != nil {
 		return cond.LastTransitionTime.Inner.Time
 	}
 	return time.Time{}

@@ -65,7 +65,7 @@ func TestABatchSaysWhyItsOrderIsNotAccepted(t *testing.T) {
 	f := newFlood(t, 1, 1)
 	const why = "the server was not called to open the order"
 	f.owners.List()[0].(*v1alpha1.ChangeWorkload).Status.Conditions = []apis.Condition{{
-		Type: v1alpha1.WorkloadOrderAccepted, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonOrderNotAccepted, Message: why,
+		Type: v1alpha1.ReleaseOrderAccepted, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonOrderNotAccepted, Message: why,
 	}}
 	f.run(20, time.Minute)
 	cond := f.get("r00--0").Status.GetCondition(v1alpha1.BatchJudged)

@@ -367,7 +367,7 @@ func (d *Decision) timeOut(in Input) {
 // wokenSince. Zero means that the wait has no end yet: the call waits in our queue.
 func orderDeadline(in Input) time.Time {
 	requested, ok := in.ChangeWorkload.Status.Order.Requested()
-	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderAccepted)
+	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.ReleaseOrderAccepted)
 	switch {
 	case cond == nil, cond.Reason == v1alpha1.ReasonNoServerConfigured:
 		return time.Time{} // the server was configured just now

@@ -92,7 +92,7 @@ func person(word string) func(*Input) {
 func ordered(status corev1.ConditionStatus, reason string, since time.Time) func(*Input) {
 	return func(in *Input) {
 		in.ChangeWorkload.Status.Conditions = append(in.ChangeWorkload.Status.Conditions, apis.Condition{
-			Type: v1alpha1.WorkloadOrderAccepted, Status: status, Reason: reason,
+			Type: v1alpha1.ReleaseOrderAccepted, Status: status, Reason: reason,
 			LastTransitionTime: apis.VolatileTime{Inner: metav1.NewTime(since)},
 		})
 	}
@@ -346,7 +346,7 @@ func TestTheMessageSaysWhyTheOrderIsNotAccepted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Decide(tc.in)
-			for _, kind := range []apis.ConditionType{apis.ConditionSucceeded, v1alpha1.WorkloadOrderAccepted} {
+			for _, kind := range []apis.ConditionType{apis.ConditionSucceeded, v1alpha1.ReleaseOrderAccepted} {
 				if diff := cmp.Diff(tc.want, derive(tc.in, d).Status.GetCondition(kind).Message); diff != "" {
 					t.Errorf("condition %s: %s", kind, diff)
 				}
@@ -386,7 +386,7 @@ func TestARolloutThatIsHeldWithoutAnAcceptedOrderStaysHeldAcrossARestart(t *test
 func everyConditionHasAReason(t *testing.T, in Input, d Decision) {
 	t.Helper()
 	for _, c := range derive(in, d).Status.Conditions {
-		kept := d.Reason == "" && slices.Contains([]apis.ConditionType{apis.ConditionSucceeded, v1alpha1.WorkloadReady, v1alpha1.WorkloadStalled}, c.Type)
+		kept := d.Reason == "" && slices.Contains([]apis.ConditionType{apis.ConditionSucceeded, v1alpha1.ReleaseReady, v1alpha1.ReleaseStalled}, c.Type)
 		if c.Reason == "" && !kept {
 			t.Errorf("condition %s is %s without a reason", c.Type, c.Status)
 		}

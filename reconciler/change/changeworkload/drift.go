@@ -73,9 +73,9 @@ func differing(object string, changed, template []corev1.Container) []DriftedIma
 // markDrifted sets condition Drifted of the workload's current release, or removes it.
 func markDrifted(in Input, m apis.ConditionManager) {
 	if isCurrent(in) && len(in.Drift) > 0 {
-		setInfo(m, v1alpha1.WorkloadDrifted, corev1.ConditionTrue, v1alpha1.ReasonImagesChanged, driftMessage(in.Drift, in.ChangeWorkload.Spec.WorkloadRef))
+		setInfo(m, v1alpha1.ReleaseDrifted, corev1.ConditionTrue, v1alpha1.ReasonImagesChanged, driftMessage(in.Drift, in.ChangeWorkload.Spec.WorkloadRef))
 	} else {
-		_ = m.ClearCondition(v1alpha1.WorkloadDrifted) // fails for terminal conditions only
+		_ = m.ClearCondition(v1alpha1.ReleaseDrifted) // fails for terminal conditions only
 	}
 }
 
@@ -99,7 +99,7 @@ func driftMessage(all []DriftedImage, of v1alpha1.WorkloadRef) string {
 
 // recordDrift records a Kubernetes Event when images of a release begin to drift.
 func recordDrift(ctx context.Context, old, next *v1alpha1.ChangeWorkload, w *workload.Workload) {
-	if c := next.Status.GetCondition(v1alpha1.WorkloadDrifted); c.IsTrue() && !old.Status.GetCondition(v1alpha1.WorkloadDrifted).IsTrue() {
+	if c := next.Status.GetCondition(v1alpha1.ReleaseDrifted); c.IsTrue() && !old.Status.GetCondition(v1alpha1.ReleaseDrifted).IsTrue() {
 		controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeWarning, c.Reason, "ChangeWorkload %s: %s", next.Name, c.Message)
 	}
 }

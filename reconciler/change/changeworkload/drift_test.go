@@ -122,7 +122,7 @@ func TestConditionDriftedIsThatOfTheCurrentRelease(t *testing.T) {
 			tc.in.ChangeWorkload = written(tc.before)
 			tc.in.Accepted = acceptedOf(&v1alpha1.ChangeWorkload{})
 			next, kind := nextStatus(tc.in, Decide(tc.in))
-			c := next.Status.GetCondition(v1alpha1.WorkloadDrifted)
+			c := next.Status.GetCondition(v1alpha1.ReleaseDrifted)
 			if (c != nil) != tc.want || kind != tc.kind {
 				t.Errorf("condition %+v, difference %d, want %t, %d", c, kind, tc.want, tc.kind)
 			}
@@ -217,7 +217,7 @@ func TestDriftOfAPodIsReportedOnItsReleaseWithoutReads(t *testing.T) {
 		if c, err = releases.Get(ctx, c.Name, metav1.GetOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if got := c.Status.GetCondition(v1alpha1.WorkloadDrifted).IsTrue(); got != step.drifted {
+		if got := c.Status.GetCondition(v1alpha1.ReleaseDrifted).IsTrue(); got != step.drifted {
 			t.Errorf("%s: drifted %t", step.what, got)
 		}
 		if n := len(events.Events); n != step.events {

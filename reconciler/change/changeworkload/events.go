@@ -33,7 +33,7 @@ func (r *Reconciler) publish(ctx context.Context, in Input, next *v1alpha1.Chang
 	progressed := false
 	switch next.Status.Phase {
 	case old: // only a condition that became False is sent at once; sendProgress sends the rest, once an interval
-		progressed = becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadJudged) || becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadOrderJudged)
+		progressed = becameFalse(in.ChangeWorkload, next, v1alpha1.ReleaseJudged) || becameFalse(in.ChangeWorkload, next, v1alpha1.ReleaseOrderJudged)
 	case v1alpha1.ReleaseInit, v1alpha1.ReleaseRunning, v1alpha1.ReleaseTimeOutPre:
 		progressed = true
 	case v1alpha1.ReleaseSuccess:
@@ -50,7 +50,7 @@ func (r *Reconciler) publish(ctx context.Context, in Input, next *v1alpha1.Chang
 
 // recordUnjudgedOrder records and counts an unjudged order, once.
 func (r *Reconciler) recordUnjudgedOrder(ctx context.Context, in Input, next *v1alpha1.ChangeWorkload, d Decision) {
-	if d.unjudgedReason == "" || !becameFalse(in.ChangeWorkload, next, v1alpha1.WorkloadOrderJudged) {
+	if d.unjudgedReason == "" || !becameFalse(in.ChangeWorkload, next, v1alpha1.ReleaseOrderJudged) {
 		return
 	}
 	rule := in.Settings.RuleOfOrder(in.ChangeWorkload)

@@ -191,7 +191,7 @@ func TestAReleaseEndsWithAPodOfItsLatestRevision(t *testing.T) {
 			if d.Phase != tc.phase || d.Reason != tc.reason {
 				t.Errorf("%s %s (%s), want %s %s", d.Phase, d.Reason, d.Detail, tc.phase, tc.reason)
 			}
-			if got := derive(in, d).Status.GetCondition(v1alpha1.WorkloadJudged).GetReason(); got != tc.judged {
+			if got := derive(in, d).Status.GetCondition(v1alpha1.ReleaseJudged).GetReason(); got != tc.judged {
 				t.Errorf("Judged has reason %s, want %s", got, tc.judged)
 			}
 		})

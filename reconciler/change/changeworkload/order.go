@@ -121,7 +121,7 @@ func decideUnrequestedStage(in Input, stage v1alpha1.Stage, o Order) Order {
 	o.WakeSubmit = true
 	woken := wokenSince(in, o.Step.Name)
 	if woken.IsZero() { // its call waits in our queue
-		cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
+		cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.ReleaseOrderJudged)
 		if cond.IsFalse() && cond.Reason == v1alpha1.ReasonHeldUnjudged && in.Settings.RuleOfOrder(in.ChangeWorkload).Policy == v1alpha1.NoVerdictHold {
 			o.Outcome, o.Detail = v1alpha1.OutcomeNoVerdict, cond.Message // as before it waited again
 		}
@@ -176,7 +176,7 @@ func awaitVerdict(in Input, sub *v1alpha1.Submission, v *v1alpha1.StageVerdict, 
 // unjudged and its policy is Fail.
 func orderFailed(in Input) bool {
 	outcome, _ := in.ChangeWorkload.Status.OrderOutcome()
-	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
+	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.ReleaseOrderJudged)
 	return in.ChangeWorkload.Status.OrderCheckFailed() ||
 		cond.IsFalse() && cond.Reason == v1alpha1.ReasonFailedUnjudged && outcome != v1alpha1.OutcomePass &&
 			in.Settings.RuleOfOrder(in.ChangeWorkload).Policy == v1alpha1.NoVerdictFail
@@ -184,7 +184,7 @@ func orderFailed(in Input) bool {
 
 // failsOnlyUnjudged reports whether the recorded order fails only because it is unjudged.
 func failsOnlyUnjudged(in Input) bool {
-	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
+	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.ReleaseOrderJudged)
 	outcome, _ := in.ChangeWorkload.Status.OrderOutcome()
 	return outcome != v1alpha1.OutcomeFail && cond.IsFalse() && cond.Reason == v1alpha1.ReasonFailedUnjudged
 }
@@ -199,7 +199,7 @@ func orderFailDetail(in Input) string {
 	if outcome, detail := in.ChangeWorkload.Status.OrderOutcome(); outcome == v1alpha1.OutcomeFail && detail != "" {
 		return detail
 	}
-	if cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged); cond.IsFalse() && cond.Message != "" {
+	if cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.ReleaseOrderJudged); cond.IsFalse() && cond.Message != "" {
 		return cond.Message
 	}
 	return "without a message"
@@ -248,10 +248,10 @@ func dueStep(in Input, name v1alpha1.OrderStepName, state v1alpha1.OrderState) *
 
 // markOrderJudged sets condition OrderJudged.
 func markOrderJudged(in Input, d Decision, m apis.ConditionManager) {
-	old := in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadOrderJudged)
+	old := in.ChangeWorkload.Status.GetCondition(v1alpha1.ReleaseOrderJudged)
 	o := d.Order
 	set := func(status corev1.ConditionStatus, reason, detail string) {
-		setInfo(m, v1alpha1.WorkloadOrderJudged, status, reason, detail)
+		setInfo(m, v1alpha1.ReleaseOrderJudged, status, reason, detail)
 	}
 	switch {
 	case d.Reason == v1alpha1.ReasonBaseline:

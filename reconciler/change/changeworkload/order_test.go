@@ -225,7 +225,7 @@ func TestTheOrderCheckDecidesARelease(t *testing.T) {
 			if s := next.Status.OrderStep; s != nil {
 				got.Step, got.State = s.Name, s.State
 			}
-			if cond := next.Status.GetCondition(v1alpha1.WorkloadOrderJudged); cond != nil {
+			if cond := next.Status.GetCondition(v1alpha1.ReleaseOrderJudged); cond != nil {
 				got.Judged = string(cond.Status)
 				if cond.IsFalse() {
 					got.Judged += "/" + cond.Reason

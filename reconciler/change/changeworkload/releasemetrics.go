@@ -43,7 +43,7 @@ func countHeld(releases []*v1alpha1.ChangeWorkload) map[string]int64 {
 		count[reason] = 0
 	}
 	for _, r := range releases {
-		if c := r.Status.GetCondition(v1alpha1.WorkloadHeld); c != nil && c.Status == corev1.ConditionTrue {
+		if c := r.Status.GetCondition(v1alpha1.ReleaseHeld); c != nil && c.Status == corev1.ConditionTrue {
 			count[c.Reason]++
 		}
 	}
@@ -54,7 +54,7 @@ func countHeld(releases []*v1alpha1.ChangeWorkload) map[string]int64 {
 func countDrifted(releases []*v1alpha1.ChangeWorkload) int64 {
 	var n int64
 	for _, r := range releases {
-		if r.Status.GetCondition(v1alpha1.WorkloadDrifted).IsTrue() {
+		if r.Status.GetCondition(v1alpha1.ReleaseDrifted).IsTrue() {
 			n++
 		}
 	}

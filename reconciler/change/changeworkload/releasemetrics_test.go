@@ -15,7 +15,7 @@ import (
 func TestHeldReleasesAreCountedByReason(t *testing.T) {
 	release := func(status corev1.ConditionStatus, reason string) *v1alpha1.ChangeWorkload {
 		r := &v1alpha1.ChangeWorkload{}
-		r.Status.Conditions = []apis.Condition{{Type: v1alpha1.WorkloadHeld, Status: status, Reason: reason}}
+		r.Status.Conditions = []apis.Condition{{Type: v1alpha1.ReleaseHeld, Status: status, Reason: reason}}
 		return r
 	}
 	for name, tc := range map[string]struct {
@@ -41,7 +41,7 @@ func TestReleasesWhoseConditionDriftedIsTrueAreCounted(t *testing.T) {
 		r.Status.Conditions = []apis.Condition{{Type: t, Status: corev1.ConditionTrue}}
 		return r
 	}
-	if n := countDrifted([]*v1alpha1.ChangeWorkload{{}, of(v1alpha1.WorkloadHeld), of(v1alpha1.WorkloadDrifted)}); n != 1 {
+	if n := countDrifted([]*v1alpha1.ChangeWorkload{{}, of(v1alpha1.ReleaseHeld), of(v1alpha1.ReleaseDrifted)}); n != 1 {
 		t.Errorf("counted %d, want 1", n)
 	}
 }

@@ -25,18 +25,18 @@ func standardOf(succeeded, held *apis.Condition) standard {
 	case succeeded.IsTrue():
 		return standard{ready: corev1.ConditionTrue, reason: succeeded.Reason, message: succeeded.Message}
 	case succeeded.IsFalse():
-		return standard{corev1.ConditionFalse, v1alpha1.WorkloadStalled, succeeded.Reason, succeeded.Message}
+		return standard{corev1.ConditionFalse, v1alpha1.ReleaseStalled, succeeded.Reason, succeeded.Message}
 	case held.IsTrue():
-		return standard{corev1.ConditionFalse, v1alpha1.WorkloadStalled, held.Reason, held.Message}
+		return standard{corev1.ConditionFalse, v1alpha1.ReleaseStalled, held.Reason, held.Message}
 	default:
-		return standard{corev1.ConditionUnknown, v1alpha1.WorkloadReconciling, v1alpha1.ReasonProgressing, ""}
+		return standard{corev1.ConditionUnknown, v1alpha1.ReleaseReconciling, v1alpha1.ReasonProgressing, ""}
 	}
 }
 
 func markStandard(next *v1alpha1.ChangeWorkload, m apis.ConditionManager) {
-	s := standardOf(next.Status.GetCondition(apis.ConditionSucceeded), next.Status.GetCondition(v1alpha1.WorkloadHeld))
-	setInfo(m, v1alpha1.WorkloadReady, s.ready, s.reason, s.message)
-	for _, t := range []apis.ConditionType{v1alpha1.WorkloadReconciling, v1alpha1.WorkloadStalled} {
+	s := standardOf(next.Status.GetCondition(apis.ConditionSucceeded), next.Status.GetCondition(v1alpha1.ReleaseHeld))
+	setInfo(m, v1alpha1.ReleaseReady, s.ready, s.reason, s.message)
+	for _, t := range []apis.ConditionType{v1alpha1.ReleaseReconciling, v1alpha1.ReleaseStalled} {
 		if t == s.present {
 			setInfo(m, t, corev1.ConditionTrue, s.reason, s.message)
 		} else {

@@ -27,12 +27,12 @@ func TestStandardConditionsFollowFromSucceededAndHeld(t *testing.T) {
 		succeeded, held *apis.Condition
 		want            standard
 	}{
-		"a running release is reconciling":    {running, notHeld, standard{corev1.ConditionUnknown, v1alpha1.WorkloadReconciling, v1alpha1.ReasonProgressing, ""}},
-		"a new release is reconciling":        {nil, nil, standard{corev1.ConditionUnknown, v1alpha1.WorkloadReconciling, v1alpha1.ReasonProgressing, ""}},
+		"a running release is reconciling":    {running, notHeld, standard{corev1.ConditionUnknown, v1alpha1.ReleaseReconciling, v1alpha1.ReasonProgressing, ""}},
+		"a new release is reconciling":        {nil, nil, standard{corev1.ConditionUnknown, v1alpha1.ReleaseReconciling, v1alpha1.ReasonProgressing, ""}},
 		"a release that succeeded is ready":   {condition(corev1.ConditionTrue, v1alpha1.ReasonAllPodsPassed), notHeld, standard{corev1.ConditionTrue, "", v1alpha1.ReasonAllPodsPassed, "because"}},
-		"an unjudged release that is held":    {running, condition(corev1.ConditionTrue, v1alpha1.ReasonHeldUnjudged), standard{corev1.ConditionFalse, v1alpha1.WorkloadStalled, v1alpha1.ReasonHeldUnjudged, "because"}},
-		"a suspended release is stalled":      {condition(corev1.ConditionFalse, v1alpha1.ReasonCheckFailed), condition(corev1.ConditionTrue, v1alpha1.ReasonSuspended), standard{corev1.ConditionFalse, v1alpha1.WorkloadStalled, v1alpha1.ReasonCheckFailed, "because"}},
-		"a failed release in shadow mode too": {condition(corev1.ConditionFalse, v1alpha1.ReasonCheckFailed), condition(corev1.ConditionFalse, v1alpha1.ReasonShadow), standard{corev1.ConditionFalse, v1alpha1.WorkloadStalled, v1alpha1.ReasonCheckFailed, "because"}},
+		"an unjudged release that is held":    {running, condition(corev1.ConditionTrue, v1alpha1.ReasonHeldUnjudged), standard{corev1.ConditionFalse, v1alpha1.ReleaseStalled, v1alpha1.ReasonHeldUnjudged, "because"}},
+		"a suspended release is stalled":      {condition(corev1.ConditionFalse, v1alpha1.ReasonCheckFailed), condition(corev1.ConditionTrue, v1alpha1.ReasonSuspended), standard{corev1.ConditionFalse, v1alpha1.ReleaseStalled, v1alpha1.ReasonCheckFailed, "because"}},
+		"a failed release in shadow mode too": {condition(corev1.ConditionFalse, v1alpha1.ReasonCheckFailed), condition(corev1.ConditionFalse, v1alpha1.ReasonShadow), standard{corev1.ConditionFalse, v1alpha1.ReleaseStalled, v1alpha1.ReasonCheckFailed, "because"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := standardOf(tc.succeeded, tc.held); got != tc.want {
@@ -46,7 +46,7 @@ func TestAReleaseThatContinuesAfterAHoldIsNoLongerStalled(t *testing.T) {
 	in := release(3, finished(1, 1), judged(1, "fail"))
 	in.ChangeWorkload = written(in)
 	stalled := func() bool {
-		return slices.ContainsFunc(in.ChangeWorkload.Status.Conditions, func(c apis.Condition) bool { return c.Type == v1alpha1.WorkloadStalled })
+		return slices.ContainsFunc(in.ChangeWorkload.Status.Conditions, func(c apis.Condition) bool { return c.Type == v1alpha1.ReleaseStalled })
 	}
 	if !stalled() {
 		t.Fatal("the failed release is not stalled")
@@ -54,7 +54,7 @@ func TestAReleaseThatContinuesAfterAHoldIsNoLongerStalled(t *testing.T) {
 	overruled := release(3, finished(1, 1), judged(1, "fail"), person("pass"))
 	overruled.ChangeWorkload = in.ChangeWorkload
 	in.ChangeWorkload = written(overruled)
-	if stalled() || !in.ChangeWorkload.Status.GetCondition(v1alpha1.WorkloadReconciling).IsTrue() {
+	if stalled() || !in.ChangeWorkload.Status.GetCondition(v1alpha1.ReleaseReconciling).IsTrue() {
 		t.Errorf("conditions are %+v", in.ChangeWorkload.Status.Conditions)
 	}
 }

@@ -162,15 +162,15 @@ func markConditions(next *v1alpha1.ChangeWorkload, in Input, d Decision) {
 func markOrder(next *v1alpha1.ChangeWorkload, in Input, d Decision, m apis.ConditionManager) {
 	switch {
 	case next.Status.Order.Opened():
-		setInfo(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionTrue, v1alpha1.ReasonOrderOpened, "")
+		setInfo(m, v1alpha1.ReleaseOrderAccepted, corev1.ConditionTrue, v1alpha1.ReasonOrderOpened, "")
 	case d.Reason == v1alpha1.ReasonOrderNotAccepted:
-		setInfo(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionFalse, v1alpha1.ReasonOrderNotAccepted, d.Detail)
+		setInfo(m, v1alpha1.ReleaseOrderAccepted, corev1.ConditionFalse, v1alpha1.ReasonOrderNotAccepted, d.Detail)
 	case d.HeldUnaccepted:
-		setInfo(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionUnknown, v1alpha1.ReasonOrderNotAccepted, d.Detail)
+		setInfo(m, v1alpha1.ReleaseOrderAccepted, corev1.ConditionUnknown, v1alpha1.ReasonOrderNotAccepted, d.Detail)
 	case d.OrderPending:
-		setInfo(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionUnknown, v1alpha1.ReasonOrderPending, d.Detail)
+		setInfo(m, v1alpha1.ReleaseOrderAccepted, corev1.ConditionUnknown, v1alpha1.ReasonOrderPending, d.Detail)
 	case !in.ServerConfigured && d.Reason != v1alpha1.ReasonBaseline:
-		setInfo(m, v1alpha1.WorkloadOrderAccepted, corev1.ConditionFalse, v1alpha1.ReasonNoServerConfigured,
+		setInfo(m, v1alpha1.ReleaseOrderAccepted, corev1.ConditionFalse, v1alpha1.ReasonNoServerConfigured,
 			"no AlterShield server is configured: ConfigMap config-altershield, key base-url")
 	}
 }
@@ -178,25 +178,25 @@ func markOrder(next *v1alpha1.ChangeWorkload, in Input, d Decision, m apis.Condi
 func markJudged(in Input, d Decision, m apis.ConditionManager) {
 	switch {
 	case d.Reason == v1alpha1.ReasonBaseline:
-		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonBaseline, d.Detail)
+		setInfo(m, v1alpha1.ReleaseJudged, corev1.ConditionFalse, v1alpha1.ReasonBaseline, d.Detail)
 	case d.Pods.FailedUnjudged > 0 && d.Pods.FailedUnjudged == len(d.Pods.Failed):
-		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonFailedUnjudged,
+		setInfo(m, v1alpha1.ReleaseJudged, corev1.ConditionFalse, v1alpha1.ReasonFailedUnjudged,
 			d.Pods.FailedBy.after("unjudged pods failed"))
 	case d.Pods.HeldUnjudged > 0:
-		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonHeldUnjudged, d.Pods.summary())
+		setInfo(m, v1alpha1.ReleaseJudged, corev1.ConditionFalse, v1alpha1.ReasonHeldUnjudged, d.Pods.summary())
 	case d.Pods.PassedUnjudged > 0:
 		// The number of pods would make each pod a transition; counts.unjudged has it.
-		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonPassedUnjudged,
+		setInfo(m, v1alpha1.ReleaseJudged, corev1.ConditionFalse, v1alpha1.ReasonPassedUnjudged,
 			d.Pods.PassedBy.after("unjudged pods passed"))
 	case d.Phase == v1alpha1.ReleaseSuccess && len(in.ChangePods) == 0:
-		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonNoVerdict,
+		setInfo(m, v1alpha1.ReleaseJudged, corev1.ConditionFalse, v1alpha1.ReasonNoVerdict,
 			"the version had no pod when its rollout ended; its first pods will be judged")
 	case d.Reason == v1alpha1.ReasonOrderNotAccepted:
-		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionFalse, v1alpha1.ReasonOrderNotAccepted, d.Detail)
+		setInfo(m, v1alpha1.ReleaseJudged, corev1.ConditionFalse, v1alpha1.ReasonOrderNotAccepted, d.Detail)
 	case d.Phase == v1alpha1.ReleaseSuccess, len(d.Pods.Failed) > 0, everyPodPassed(in, d):
-		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionTrue, v1alpha1.ReasonVerdictReceived, "")
+		setInfo(m, v1alpha1.ReleaseJudged, corev1.ConditionTrue, v1alpha1.ReasonVerdictReceived, "")
 	default:
-		setInfo(m, v1alpha1.WorkloadJudged, corev1.ConditionUnknown, v1alpha1.ReasonJudging, "")
+		setInfo(m, v1alpha1.ReleaseJudged, corev1.ConditionUnknown, v1alpha1.ReasonJudging, "")
 	}
 }
 
@@ -210,12 +210,12 @@ func markHeld(in Input, d Decision, m apis.ConditionManager) {
 	hold := in.Workload.Hold
 	switch {
 	case d.Action == ActionSuspend, suspendedByRelease(in) && (d.Action == ActionNone || d.Action == ActionMoveTraffic):
-		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionTrue, v1alpha1.ReasonSuspended, d.Detail+holdConsequence(in))
+		setInfo(m, v1alpha1.ReleaseHeld, corev1.ConditionTrue, v1alpha1.ReasonSuspended, d.Detail+holdConsequence(in))
 	case d.Action == ActionHold, hold.KeepsUnsuspended() && !hold.IsUntilJudged() && heldByRelease(in) && d.Action == ActionNone:
-		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionTrue, v1alpha1.ReasonHeldUnjudged, d.Detail+holdConsequence(in))
+		setInfo(m, v1alpha1.ReleaseHeld, corev1.ConditionTrue, v1alpha1.ReasonHeldUnjudged, d.Detail+holdConsequence(in))
 	default:
 		reason, message := notHeld(in, d)
-		setInfo(m, v1alpha1.WorkloadHeld, corev1.ConditionFalse, reason, message)
+		setInfo(m, v1alpha1.ReleaseHeld, corev1.ConditionFalse, reason, message)
 	}
 }
 

@@ -63,11 +63,11 @@ func TestProgressIsDelayedAndATransitionIsNot(t *testing.T) {
 	}{
 		"nothing":                           {kind: same},
 		"progress is written once a second": {kind: progress, wait: time.Second, write: true},
-		"progress of 500 pods is written every 5 seconds":    {kind: progress, pods: 500, wait: 5 * time.Second, write: true},
-		"progress of 5000 pods is written every 10 seconds":  {kind: progress, pods: 5000, wait: 10 * time.Second, write: true},
-		"progress after a long time is written at once":      {kind: progress, in: func(in *Input) { in.Now = in.Now.Add(time.Hour) }, write: true},
-		"progress of a replaced Success is not written":    {kind: progress, in: over},
-		"an announcement of a replaced Success is removed": {kind: announced, in: over, wait: time.Second, write: true},
+		"progress of 500 pods is written every 5 seconds":   {kind: progress, pods: 500, wait: 5 * time.Second, write: true},
+		"progress of 5000 pods is written every 10 seconds": {kind: progress, pods: 5000, wait: 10 * time.Second, write: true},
+		"progress after a long time is written at once":     {kind: progress, in: func(in *Input) { in.Now = in.Now.Add(time.Hour) }, write: true},
+		"progress of a replaced Success is not written":     {kind: progress, in: over},
+		"an announcement of a replaced Success is removed":  {kind: announced, in: over, wait: time.Second, write: true},
 		"progress of a superseded release is written": {kind: progress, in: func(in *Input) {
 			in.ChangeWorkload.Status.Phase = v1alpha1.ReleaseFailed
 			in.Workload.Attempt++
@@ -76,7 +76,7 @@ func TestProgressIsDelayedAndATransitionIsNot(t *testing.T) {
 		"an announcement of a current Success is removed in a second": {kind: announced, in: succeeded, wait: time.Second, write: true},
 		"a transition of a current Success is written at once":        {kind: transition, in: succeeded, write: true},
 		"a transition is written at once":                             {kind: transition, write: true},
-		"a transition of a replaced Success is written at once":     {kind: transition, in: over, write: true},
+		"a transition of a replaced Success is written at once":       {kind: transition, in: over, write: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestAnUnjudgedPassIsAlwaysReported(t *testing.T) {
 	if cond := c.Status.GetCondition(apis.ConditionSucceeded); !cond.IsTrue() {
 		t.Errorf("Succeeded is %+v", cond)
 	}
-	cond := c.Status.GetCondition(v1alpha1.WorkloadJudged)
+	cond := c.Status.GetCondition(v1alpha1.ReleaseJudged)
 	if !cond.IsFalse() || cond.Reason != v1alpha1.ReasonPassedUnjudged {
 		t.Errorf("Judged is %+v", cond)
 	}
@@ -149,7 +149,7 @@ func TestInShadowModeAFailIsReportedAndNothingIsHeld(t *testing.T) {
 	if d := Decide(in); d.Phase != v1alpha1.ReleaseSuspend || d.Action != ActionNone {
 		t.Errorf("decided %s and %q", d.Phase, d.Action)
 	}
-	cond := written(in).Status.GetCondition(v1alpha1.WorkloadHeld)
+	cond := written(in).Status.GetCondition(v1alpha1.ReleaseHeld)
 	if !cond.IsFalse() || cond.Reason != v1alpha1.ReasonShadow {
 		t.Errorf("Held is %+v", cond)
 	}
@@ -245,7 +245,7 @@ func TestAReleaseWhosePodsAllPassedIsJudgedAlthoughItsOrderFailed(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := release(1, append([]func(*Input){withServer, finished(1, 1), judged(1, "pass"), called(pre, ""), orderSaid(pre, "pass")}, tc.edits...)...)
-			cond := written(in).Status.GetCondition(v1alpha1.WorkloadJudged)
+			cond := written(in).Status.GetCondition(v1alpha1.ReleaseJudged)
 			if string(cond.Status) != tc.want {
 				t.Errorf("condition Judged is %+v, want %s", cond, tc.want)
 			}
@@ -269,7 +269,7 @@ func TestConditionJudgedNamesTheSettingThatDecides(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := release(1, append([]func(*Input){finished(1, 1), judged(1, "done"), complete1}, tc.options...)...)
-			cond := written(in).Status.GetCondition(v1alpha1.WorkloadJudged)
+			cond := written(in).Status.GetCondition(v1alpha1.ReleaseJudged)
 			if !cond.IsFalse() || !strings.HasSuffix(cond.Message, tc.want) {
 				t.Errorf("condition Judged is %+v, want %q", cond, tc.want)
 			}

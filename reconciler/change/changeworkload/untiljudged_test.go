@@ -91,7 +91,7 @@ func TestTheTrafficIsHeldUntilTheFirstBatchPassed(t *testing.T) {
 			if d.Action != tc.action || d.Phase != tc.phase {
 				t.Errorf("%q in phase %q, want %q in %q", d.Action, d.Phase, tc.action, tc.phase)
 			}
-			cond := derive(tc.in, d).Status.GetCondition(v1alpha1.WorkloadHeld)
+			cond := derive(tc.in, d).Status.GetCondition(v1alpha1.ReleaseHeld)
 			if cond.Reason != tc.reason || !strings.Contains(cond.Message, tc.detail) || tc.detail == "" && tc.reason == notSuspended && cond.Message != "" {
 				t.Errorf("Held is %s: %q, want %s with %q", cond.Reason, cond.Message, tc.reason, tc.detail)
 			}
@@ -133,7 +133,7 @@ func TestTheTrafficIsHeldUntilTheLatestRevisionPassed(t *testing.T) {
 // A hold that ended does not begin again with a further Revision, so Held gives no causes.
 func TestAFurtherRevisionAfterTheHoldIsNoMissingHold(t *testing.T) {
 	in := release(2, nothingHeld, inBatch("web-00001", 1, "pass"), latest("web-00002"))
-	if cond := derive(in, Decide(in)).Status.GetCondition(v1alpha1.WorkloadHeld); cond.Message != "" {
+	if cond := derive(in, Decide(in)).Status.GetCondition(v1alpha1.ReleaseHeld); cond.Message != "" {
 		t.Errorf("Held is %s: %q", cond.Reason, cond.Message)
 	}
 }
