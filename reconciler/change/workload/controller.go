@@ -81,7 +81,7 @@ func newReconciler(ctx context.Context, cmw configmap.Watcher) (*Reconciler, err
 		settings:        store.Get,
 		cluster:         watchCluster(cmw, namespaces),
 		touches:         resend.New(resend.Clock(ctx)),
-		touched:         metrics.NewCounter(metrics.Meter(), "breakwater_workload_noop_updates_total"),
+		touched:         metrics.NewCounter(metrics.Meter(), "breakwater_workload_readmissions_total"),
 		clock:           resend.Clock(ctx),
 	}, nil
 }

@@ -122,7 +122,7 @@ func newTestReconciler(t *testing.T, row *rtesting.TableRow) (controller.Reconci
 		settings:        settings.Default,
 		cluster:         watchCluster(configmap.NewStaticWatcher(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "config-altershield"}}), fakenamespace.Get(ctx).Lister()),
 		touches:         resend.New(clocktesting.NewFakePassiveClock(now)),
-		touched:         metrics.NewCounter(noop.Meter{}, "breakwater_workload_noop_updates_total"),
+		touched:         metrics.NewCounter(noop.Meter{}, "breakwater_workload_readmissions_total"),
 		clock:           clocktesting.NewFakePassiveClock(now),
 	}
 	if err := r.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
