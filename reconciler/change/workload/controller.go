@@ -80,8 +80,8 @@ func newReconciler(ctx context.Context, cmw configmap.Watcher) (*Reconciler, err
 		changeWorkloads: changeworkloadinformer.Get(ctx).Lister(),
 		settings:        store.Get,
 		cluster:         watchCluster(cmw, namespaces),
-		touches:         resend.New(resend.Clock(ctx)),
-		touched:         metrics.NewCounter(metrics.Meter(), "breakwater_workload_readmissions_total"),
+		readmissions:    resend.New(resend.Clock(ctx)),
+		readmitted:      metrics.NewCounter(metrics.Meter(), "breakwater_workload_readmissions_total"),
 		clock:           resend.Clock(ctx),
 	}, nil
 }

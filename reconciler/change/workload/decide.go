@@ -57,24 +57,24 @@ const closingGrace = time.Minute
 // attempt is closed.
 const maxClosingWait = 5 * time.Second
 
-// Touch is the reason to send a workload through admission again.
-type Touch string
+// Readmission is the reason to send a workload through admission again.
+type Readmission string
 
-// The reasons of a touch; they are values of a metric label.
+// The reasons of a readmission; they are values of a metric label.
 const (
-	// TouchNone: the webhook's label and annotations are complete.
-	TouchNone Touch = ""
-	// TouchUnversioned: label or annotations are missing or malformed, because
+	// ReadmissionNone: the webhook's label and annotations are complete.
+	ReadmissionNone Readmission = ""
+	// ReadmissionUnversioned: label or annotations are missing or malformed, because
 	// the object predates the webhook or the opt-in of its namespace.
-	TouchUnversioned Touch = "unversioned"
-	// TouchSkipped: the template changed while the webhook was unavailable.
-	TouchSkipped Touch = "skipped"
+	ReadmissionUnversioned Readmission = "unversioned"
+	// ReadmissionSkipped: the template changed while the webhook was unavailable.
+	ReadmissionSkipped Readmission = "skipped"
 )
 
 // Decision is the result of Decide. Actions are applied in the order of the
 // fields.
 type Decision struct {
-	Touch Touch
+	Readmission Readmission
 	// Conflict: a workload of another kind owns a ChangeWorkload of this name.
 	// It is never deleted, and none is created.
 	Conflict bool
@@ -97,18 +97,18 @@ type Decision struct {
 }
 
 // Decide decides what to do for a workload. It does not compare versions to
-// find out whether a touch is due: a new default in Kubernetes changes the
+// find out whether a readmission is due: a new default in Kubernetes changes the
 // computed version of every stored template without a release.
 func Decide(in Input) Decision {
 	if !in.OptedIn || in.Deleting || in.OfKnativeService {
 		return Decision{}
 	}
 	if !in.Known || in.Label != in.Release.Version {
-		return Decision{Touch: TouchUnversioned}
+		return Decision{Readmission: ReadmissionUnversioned}
 	}
 	d := Decision{}
 	if in.Computed != in.Label && in.RevisionCount > 1 {
-		d.Touch = TouchSkipped
+		d.Readmission = ReadmissionSkipped
 	}
 	switch c := in.Named; {
 	case c == nil:

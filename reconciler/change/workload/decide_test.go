@@ -71,17 +71,17 @@ func TestDecide(t *testing.T) {
 		"a Deployment that is being deleted is left alone": {
 			in: input(func(in *Input) { in.Deleting, in.Known = true, false }),
 		},
-		"without annotations it is touched, and nothing is created on a guess": {
+		"without annotations it is readmitted, and nothing is created on a guess": {
 			in:   input(func(in *Input) { in.Known, in.Release = false, v1alpha1.Release{} }),
-			want: Decision{Touch: TouchUnversioned},
+			want: Decision{Readmission: ReadmissionUnversioned},
 		},
-		"without the label it is touched": {
+		"without the label it is readmitted": {
 			in:   input(func(in *Input) { in.Label = "" }),
-			want: Decision{Touch: TouchUnversioned},
+			want: Decision{Readmission: ReadmissionUnversioned},
 		},
-		"when label and annotation differ it is touched": {
+		"when label and annotation differ it is readmitted": {
 			in:   input(func(in *Input) { in.Label = "v0" }),
-			want: Decision{Touch: TouchUnversioned},
+			want: Decision{Readmission: ReadmissionUnversioned},
 		},
 		"a release without a ChangeWorkload gets one": {
 			in:   input(nil),
@@ -159,11 +159,11 @@ func TestDecide(t *testing.T) {
 		"a new default of Kubernetes, which changes the computed version, is no release": {
 			in: input(func(in *Input) { in.Computed, in.Named = "v2", running }),
 		},
-		"a template that came past the webhook, seen by two ReplicaSets of one version, is touched": {
+		"a template that came past the webhook, seen by two ReplicaSets of one version, is readmitted": {
 			in:   input(func(in *Input) { in.Computed, in.RevisionCount, in.Named = "v2", 2, running }),
-			want: Decision{Touch: TouchSkipped},
+			want: Decision{Readmission: ReadmissionSkipped},
 		},
-		"two ReplicaSets of one version are no touch when the version is right": {
+		"two ReplicaSets of one version are no readmission when the version is right": {
 			in: input(func(in *Input) { in.RevisionCount, in.Named = 2, running }),
 		},
 	}

@@ -62,10 +62,10 @@ type Reconciler struct {
 	// settings returns the settings in force.
 	settings func() settings.Settings
 	cluster  *cluster
-	// touches schedules the repetition of touches that had no effect.
-	touches *resend.Schedule
-	// touched counts touches by kind, reason and effect.
-	touched       metrics.Counter
+	// readmissions schedules the repetition of readmissions that had no effect.
+	readmissions *resend.Schedule
+	// readmitted counts readmissions by kind, reason and effect.
+	readmitted    metrics.Counter
 	clock         clock.PassiveClock
 	decidingSince resend.DecidingSince
 }
@@ -87,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 		return err
 	}
 	decision := Decide(facts)
-	again, changed, err := r.touch(ctx, w, decision.Touch)
+	again, changed, err := r.readmit(ctx, w, decision.Readmission)
 	if err != nil || changed {
 		return err // the event of the changed object reconciles again
 	}
@@ -148,7 +148,7 @@ func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 	return in, nil
 }
 
-// apply executes the decision, except the touch.
+// apply executes the decision, except the readmission.
 func (r *Reconciler) apply(ctx context.Context, w *workload.Workload, in Input, decision Decision) error {
 	if decision.Conflict {
 		logging.FromContext(ctx).Errorw("a workload of another kind owns a ChangeWorkload of this name; this release is not judged",

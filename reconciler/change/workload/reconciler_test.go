@@ -121,8 +121,8 @@ func newTestReconciler(t *testing.T, row *rtesting.TableRow) (controller.Reconci
 		changeWorkloads: fakechangeworkload.Get(ctx).Lister(),
 		settings:        settings.Default,
 		cluster:         watchCluster(configmap.NewStaticWatcher(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "config-altershield"}}), fakenamespace.Get(ctx).Lister()),
-		touches:         resend.New(clocktesting.NewFakePassiveClock(now)),
-		touched:         metrics.NewCounter(noop.Meter{}, "breakwater_workload_readmissions_total"),
+		readmissions:    resend.New(clocktesting.NewFakePassiveClock(now)),
+		readmitted:      metrics.NewCounter(noop.Meter{}, "breakwater_workload_readmissions_total"),
 		clock:           clocktesting.NewFakePassiveClock(now),
 	}
 	if err := r.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
@@ -131,7 +131,7 @@ func newTestReconciler(t *testing.T, row *rtesting.TableRow) (controller.Reconci
 	return r, rtesting.ActionRecorderList{dynamic, client}, rtesting.EventList{Recorder: record.NewFakeRecorder(10)}
 }
 
-func touchOf(name string) []clientgotesting.PatchActionImpl {
+func readmissionOf(name string) []clientgotesting.PatchActionImpl {
 	p := clientgotesting.PatchActionImpl{Name: name, Patch: []byte("{}")}
 	p.Namespace = "default"
 	return []clientgotesting.PatchActionImpl{p}
@@ -145,7 +145,7 @@ func deleteOf(names ...string) []clientgotesting.DeleteActionImpl {
 	return all
 }
 
-// webhook answers a touch as the API server does when the webhook is there.
+// webhook answers a readmission as the API server does when the webhook is there.
 func webhook(t *testing.T) clientgotesting.ReactionFunc {
 	return func(a clientgotesting.Action) (bool, runtime.Object, error) {
 		return a.GetVerb() == "patch", workloadinformertest.Unstructured(t, sleep(t, "0")), nil
@@ -164,15 +164,15 @@ func TestReconcile(t *testing.T) {
 		Key:     "default/Deployment.apps:sleep",
 		Objects: []runtime.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, sleep(t, "")},
 	}, {
-		Name:        "a Deployment without a version is touched; the rest waits for the webhook's work",
+		Name:        "a Deployment without a version is readmitted; the rest waits for the webhook's work",
 		Key:         "default/Deployment.apps:sleep",
 		Objects:     []runtime.Object{optedIn("default"), sleep(t, "")},
-		WantPatches: touchOf("sleep"), WithReactors: []clientgotesting.ReactionFunc{webhook(t)},
+		WantPatches: readmissionOf("sleep"), WithReactors: []clientgotesting.ReactionFunc{webhook(t)},
 	}, {
-		Name:        "a touch without effect is due again later",
+		Name:        "a readmission without effect is due again later",
 		Key:         "default/Deployment.apps:sleep",
 		Objects:     []runtime.Object{optedIn("default"), sleep(t, "")},
-		WantPatches: touchOf("sleep"), WantErr: true, // asks to be queued again
+		WantPatches: readmissionOf("sleep"), WantErr: true, // asks to be queued again
 	}, {
 		Name:        "a release gets its ChangeWorkload, named after the cluster's UID at the server",
 		Key:         "default/Deployment.apps:sleep",
@@ -249,7 +249,7 @@ func TestAStaleCacheDeletesNothing(t *testing.T) {
 	row.Test(t, newTestReconciler)
 }
 
-func TestATouchWithoutEffectIsNotRepeatedAtOnce(t *testing.T) {
+func TestAReadmissionWithoutEffectIsNotRepeatedAtOnce(t *testing.T) {
 	row := rtesting.TableRow{Objects: []runtime.Object{optedIn("default"), sleep(t, "")}}
 	r, actions, _ := newTestReconciler(t, &row)
 	for range 3 {
@@ -262,6 +262,6 @@ func TestATouchWithoutEffectIsNotRepeatedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(all.Patches) != 1 {
-		t.Errorf("touched %d times, want once", len(all.Patches))
+		t.Errorf("readmitted %d times, want once", len(all.Patches))
 	}
 }

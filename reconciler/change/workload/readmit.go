@@ -14,17 +14,17 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// touch sends an empty patch of the workload through the webhook, if that is
+// readmit sends an empty patch of the workload through the webhook, if that is
 // due. changed: the webhook added its label and annotations. If it did not (it
-// is unavailable and its failurePolicy is Ignore), the next touch is due after
+// is unavailable and its failurePolicy is Ignore), the next readmission is due after
 // again, which grows.
-func (r *Reconciler) touch(ctx context.Context, w *workload.Workload, why Touch) (again time.Duration, changed bool, err error) {
+func (r *Reconciler) readmit(ctx context.Context, w *workload.Workload, why Readmission) (again time.Duration, changed bool, err error) {
 	key := string(w.UID)
-	if why == TouchNone {
-		r.touches.Done(key)
+	if why == ReadmissionNone {
+		r.readmissions.Done(key)
 		return 0, false, nil
 	}
-	due, next := r.touches.TakeDue(key)
+	due, next := r.readmissions.TakeDue(key)
 	if !due {
 		return next, false, nil
 	}
@@ -33,7 +33,7 @@ func (r *Reconciler) touch(ctx context.Context, w *workload.Workload, why Touch)
 	if apierrs.IsNotFound(err) {
 		return 0, true, nil // the event of its deletion reconciles again
 	} else if err != nil {
-		return 0, false, fmt.Errorf("touch %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
+		return 0, false, fmt.Errorf("readmit %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
 	}
 	// An unchanged object keeps its resourceVersion, but the cache may be
 	// stale: compare the fields that the webhook writes.
@@ -42,7 +42,7 @@ func (r *Reconciler) touch(ctx context.Context, w *workload.Workload, why Touch)
 	if changed {
 		result = "changed"
 	}
-	r.touched.Add(ctx, 1, w.Kind.Kind, string(why), result)
+	r.readmitted.Add(ctx, 1, w.Kind.Kind, string(why), result)
 	if !changed {
 		logging.FromContext(ctx).Warnw("an update without a change did not make the webhook write a version: if the webhook did not see it, releases of this workload are not judged",
 			"reason", why, "next try", next)
