@@ -22,7 +22,8 @@ type Input struct {
 	TemplateChanged bool
 	// HoldChanged: the update ends or changes the suspension or the hold.
 	HoldChanged bool
-	// FailedTraffic: the update gives traffic to a Revision of a Knative Service that failed.
+	// FailedTraffic: the update gives traffic to a Revision of a Knative Service that failed, or to the
+	// latest one before a repair succeeded.
 	FailedTraffic bool
 	// RepairRequested: the update has the label ignored-suspend.
 	RepairRequested bool
@@ -99,8 +100,8 @@ func Decide(in Input) Decision {
 	case in.TemplateChanged, in.HoldChanged:
 		return deny(in, "")
 	case in.FailedTraffic:
-		return deny(in, "spec.traffic sends requests to a Revision that failed its check; "+
-			"name another Revision, or release a repair: its success restores the traffic")
+		return deny(in, "spec.traffic sends requests to a Revision that failed its check, or to the latest one before a repair succeeded; "+
+			"name another Revision; the success of a repair or a rollback restores the traffic")
 	default:
 		return Decision{Answer: Admit}
 	}

@@ -27,7 +27,7 @@ func denied(message string) Decision {
 func TestDecide(t *testing.T) {
 	const (
 		used    = fixed + ": a repair of this suspension was already admitted; remove the annotation altershield.defense.antgroup.com/bypass to allow another"
-		traffic = fixed + ": spec.traffic sends requests to a Revision that failed its check; name another Revision, or release a repair: its success restores the traffic"
+		traffic = fixed + ": spec.traffic sends requests to a Revision that failed its check, or to the latest one before a repair succeeded; name another Revision; the success of a repair or a rollback restores the traffic"
 		unknown = fixed + ": Breakwater could not find out whether this version succeeded before: try again"
 	)
 	for name, tc := range map[string]struct {

@@ -47,14 +47,15 @@ func holdChanged(c admission.Change) bool {
 }
 
 // givesFailedTraffic reports whether the update gives a failed Revision of a Knative Service more
-// traffic. While the hold exists, the latest Revision is one of them; later it is that of the repair.
-// A hold that ends when the first batch passed has no failed Revision.
+// traffic. The latest Revision counts as one of them until the suspension ends: during a repair the latest
+// that is Ready is the failed one, or the repair, which has no traffic before its release succeeded. A hold
+// that ends when the first batch passed has no failed Revision.
 func givesFailedTraffic(c admission.Change) bool {
-	held, hold := v1alpha1.HeldTrafficOf(c.Old.Labels, c.Old.Annotations), v1alpha1.HoldOf(c.Old.Annotations)
-	if held == nil || hold.IsUntilJudged() {
+	held := v1alpha1.HeldTrafficOf(c.Old.Labels, c.Old.Annotations)
+	if held == nil || v1alpha1.HoldOf(c.Old.Annotations).IsUntilJudged() {
 		return false
 	}
-	failed := knativetraffic.Failed{Names: held.Failed, Latest: hold != nil}
+	failed := knativetraffic.Failed{Names: held.Failed, Latest: true}
 	return failed.Share(c.New.Traffic) > failed.Share(c.Old.Traffic)
 }
 

@@ -28,9 +28,12 @@ func TestAFailedRevisionGetsNoTraffic(t *testing.T) {
 		"another Revision":                 {v1alpha1.HoldAnnotation, hold, `{"revisionName":"a","percent":100}`, `{"revisionName":"x","percent":100}`, false},
 		"less than before":                 {v1alpha1.HoldAnnotation, hold, `{"latestRevision":true,"percent":100}`, `{"revisionName":"a","percent":50},{"revisionName":"b","percent":50}`, false},
 		"as much as before":                {v1alpha1.HoldAnnotation, hold, `{"latestRevision":true,"percent":100}`, `{"latestRevision":true,"percent":100}`, false},
-		"the repair as the latest":         {v1alpha1.BypassAnnotation, repair, `{"revisionName":"a","percent":100}`, `{"latestRevision":true,"percent":100}`, false},
+		"the repair as the latest":         {v1alpha1.BypassAnnotation, repair, `{"revisionName":"a","percent":100}`, `{"latestRevision":true,"percent":100}`, true},
+		"the repair by name":               {v1alpha1.BypassAnnotation, repair, `{"revisionName":"a","percent":100}`, `{"revisionName":"c","percent":100}`, false},
+		"as the latest, as before":         {v1alpha1.BypassAnnotation, repair, `{"latestRevision":true,"percent":100}`, `{"latestRevision":true,"percent":100}`, false},
 		"by name, during the repair":       {v1alpha1.BypassAnnotation, repair, `{"revisionName":"a","percent":100}`, `{"revisionName":"b","percent":100}`, true},
 		"after a repair of an earlier one": {v1alpha1.BypassAnnotation, `{"suspend":"0",` + record + `}`, `{"revisionName":"a","percent":100}`, `{"revisionName":"b","percent":100}`, false},
+		"the latest, after that repair":    {v1alpha1.BypassAnnotation, `{"suspend":"0",` + record + `}`, `{"revisionName":"a","percent":100}`, `{"latestRevision":true,"percent":100}`, false},
 		"none has failed, until judged":    {v1alpha1.HoldAnnotation, `{"attempt":2,"untilJudged":true,"traffic":{"to":"a"}}`, `{"revisionName":"a","percent":100}`, `{"latestRevision":true,"percent":100}`, false},
 		"of a freeze by a person":          {v1alpha1.HoldAnnotation, `{"attempt":2}`, `{"revisionName":"a","percent":100}`, `{"revisionName":"b","percent":100}`, false},
 	} {

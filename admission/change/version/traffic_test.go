@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,6 +17,7 @@ import (
 	clientgotesting "k8s.io/client-go/testing"
 
 	"github.com/breakwater-dev/breakwater/admission"
+	"github.com/breakwater-dev/breakwater/admission/change/suspend"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
 	"github.com/breakwater-dev/breakwater/internal/settings"
@@ -358,6 +361,51 @@ func TestAnotherRepairKeepsTheTrafficAtTheGoodRevision(t *testing.T) {
 			t.Errorf("setting %s: %s", setting, diff)
 		}
 	}
+}
+
+// Revision b failed and is the latest one that is Ready. A GitOps tool applies the repair, and then its
+// manifest again at each sync.
+func TestASyncDuringARepairGivesTheFailedRevisionNoTraffic(t *testing.T) {
+	const good = `[{"latestRevision":false,"percent":100,"revisionName":"a"}]`
+	held := ready(withSplit(t, defaulted(service("a:2", nil)), good), "b")
+	held.SetLabels(map[string]string{v1alpha1.SuspendLabel: "1"})
+	held.SetAnnotations(map[string]string{v1alpha1.AttemptAnnotation: "2", v1alpha1.VersionKey: strings.Repeat("0", 32),
+		v1alpha1.HoldAnnotation: `{"attempt":2,"traffic":{"failed":["b"],"to":"a","former":` + latest + `}}`})
+	repair := withSplit(t, held, latest)
+	_ = unstructured.SetNestedField(repair.Object, service("a:3", nil).Object["spec"].(map[string]any)["template"].(map[string]any)["spec"], "spec", "template", "spec")
+	repair.SetLabels(map[string]string{v1alpha1.SuspendLabel: "1", v1alpha1.IgnoredSuspendLabel: "true"})
+	repaired := admitKnative(t, held, repair, alice)
+	if got := decided(t, held, repaired); got.Answer != suspend.Repair || splitOf(t, repaired) != good {
+		t.Fatalf("the repair: %+v with traffic %s", got, splitOf(t, repaired))
+	}
+	for name, tc := range map[string]struct {
+		split string
+		want  suspend.Answer
+	}{
+		"the manifest of the repair": {latest, suspend.Deny},
+		"the failed Revision":        {`[{"revisionName":"b","percent":100}]`, suspend.Deny},
+		"without a change":           {good, suspend.Admit},
+		"another Revision by name":   {`[{"revisionName":"c","percent":100}]`, suspend.Admit},
+	} {
+		if got := decided(t, repaired, admitKnative(t, repaired, withSplit(t, repaired, tc.split), alice)); got.Answer != tc.want {
+			t.Errorf("%s: %+v, want %s", name, got, tc.want)
+		}
+	}
+}
+
+// decided returns the decision of the validating webhook about an update by alice.
+func decided(t *testing.T, before, after *unstructured.Unstructured) suspend.Decision {
+	t.Helper()
+	c, err := admission.ReadChange(workload.KnativeService, &admissionv1.AdmissionRequest{
+		Operation: admissionv1.Update, UserInfo: authenticationv1.UserInfo{Username: alice},
+		OldObject: runtime.RawExtension{Raw: marshal(t, before)}, Object: runtime.RawExtension{Raw: marshal(t, after)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := suspend.InputOf(c)
+	in.Blocking = true
+	return suspend.Confirm(suspend.Decide(in), in, suspend.AddedBypass(c) != nil)
 }
 
 // A user may write the bypass annotation, which asks for a repair as the label does. The traffic in it gives

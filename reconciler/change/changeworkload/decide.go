@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -71,6 +72,8 @@ type Workload struct {
 	// ScalesToZero: the pods of the release may be deleted while nothing calls them, and a pod that
 	// passed counts afterwards.
 	ScalesToZero bool
+	// Traffic is spec.traffic of a Knative Service; of other kinds there is none.
+	Traffic knativetraffic.Split
 }
 
 // Pod is a pod of the version.

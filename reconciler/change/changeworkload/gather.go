@@ -59,6 +59,7 @@ func workloadOf(w *workload.Workload, notReady workload.NotReadyNodes) Workload 
 
 		IsRollback:   v1alpha1.IsRollback(w.Annotations),
 		ScalesToZero: w.Kind.Counts == workload.CountRevision,
+		Traffic:      w.Traffic,
 	}
 }
 

@@ -159,12 +159,18 @@ func untilJudgedDetail(in Input) string {
 const untilRepairedDetail = "the rollout is not held, but the new Revision gets traffic only after a repair or a rollback succeeded; its share is at Revision "
 
 // trafficOfRepair returns the Revision that keeps the share of a failed one while a repair or a rollback of a
-// Knative Service runs; empty if there is none.
+// Knative Service runs; empty if there is none, or if spec.traffic, which a person may change, says otherwise.
 func trafficOfRepair(in Input) string {
-	if b := in.Workload.Bypass; b != nil && b.Traffic != nil {
-		return b.Traffic.To
+	b := in.Workload.Bypass
+	if b == nil || b.Traffic == nil {
+		return ""
 	}
-	return ""
+	unjudged := knativetraffic.Failed{Names: slices.Concat(b.Traffic.Failed, in.Revisions.Own), Latest: true}
+	kept := knativetraffic.Failed{Names: []string{b.Traffic.To}}
+	if unjudged.Share(in.Workload.Traffic) > 0 || kept.Share(in.Workload.Traffic) == 0 {
+		return ""
+	}
+	return b.Traffic.To
 }
 
 // notUntilJudgedDetail lists why a release that is to be judged before it gets traffic may have traffic.

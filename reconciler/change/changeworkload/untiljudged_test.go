@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -30,6 +31,14 @@ func repairsFailed(to string) func(*Input) {
 	return func(in *Input) {
 		repairs(in)
 		in.Workload.ScalesToZero, in.Workload.Bypass.Traffic = true, &v1alpha1.HeldTraffic{Failed: []string{"b"}, To: to}
+		in.Workload.Traffic, in.Revisions.Own = knativetraffic.Split{{"revisionName": "a", "percent": int64(100)}}, []string{"c"}
+	}
+}
+
+// sends: spec.traffic gives a Revision some of the share of Revision a; the latest if the name is empty.
+func sends(percent int64, to string) func(*Input) {
+	return func(in *Input) {
+		in.Workload.Traffic = knativetraffic.Split{{"revisionName": "a", "percent": 100 - percent}, {"revisionName": to, "percent": percent}}
 	}
 }
 
@@ -84,6 +93,11 @@ func TestTheTrafficIsHeldUntilTheFirstBatchPassed(t *testing.T) {
 		"a repair that succeeded":            {release(1, nothingHeld, repairsFailed("a"), complete1, finished(1, 1), judged(1, "pass")), ActionResume, v1alpha1.ReleaseSuccess, notSuspended, ""},
 		"a repair that failed":               {release(2, nothingHeld, repairsFailed("a"), finished(1, 1), judged(1, "fail")), ActionSuspend, v1alpha1.ReleaseSuspend, v1alpha1.ReasonSuspended, ""},
 		"a repair, no traffic was moved":     {release(2, nothingHeld, repairsFailed("")), ActionNone, v1alpha1.ReleaseRunning, notSuspended, "but the traffic is not held"},
+		"a repair, all at the latest":        {release(2, nothingHeld, settingOff, repairsFailed("a"), sends(100, "")), ActionNone, v1alpha1.ReleaseRunning, notSuspended, ""},
+		"a repair, a part at the latest":     {release(2, nothingHeld, settingOff, repairsFailed("a"), sends(10, "")), ActionNone, v1alpha1.ReleaseRunning, notSuspended, ""},
+		"a repair, a part by its name":       {release(2, nothingHeld, settingOff, repairsFailed("a"), sends(10, "c")), ActionNone, v1alpha1.ReleaseRunning, notSuspended, ""},
+		"a repair, all at another Revision":  {release(2, nothingHeld, settingOff, repairsFailed("a"), sends(100, "x")), ActionNone, v1alpha1.ReleaseRunning, notSuspended, ""},
+		"a repair, a part at another":        {release(2, nothingHeld, settingOff, repairsFailed("a"), sends(10, "x")), ActionNone, v1alpha1.ReleaseRunning, held, "its share is at Revision a"},
 		"a release that is judged otherwise": {release(2, nothingHeld, settingOff), ActionNone, v1alpha1.ReleaseRunning, notSuspended, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
