@@ -86,8 +86,10 @@ func noBatchDeadline(in Input) time.Time {
 	return time.Time{}
 }
 
-// lastProgressTime is the creation of the newest batch, or of the release. A Ready Revision of a Knative
-// Service may have been scaled to zero since: its newest pod is progress, too.
+// lastProgressTime is the creation of the newest batch, or of the release. The Revision of a Knative
+// Service may have been scaled to zero since: its newest pod is progress, too. While it is not Ready, the
+// oldest pod is: Serving takes a Revision as not Ready while its only pod waits for a node, and pods that are
+// started beside a stuck one are no progress.
 func lastProgressTime(in Input) time.Time {
 	since := in.ChangeWorkload.CreationTimestamp.Time
 	for _, c := range in.ChangePods {
@@ -95,12 +97,15 @@ func lastProgressTime(in Input) time.Time {
 			since = c.CreationTimestamp.Time
 		}
 	}
-	if in.Workload.ScalesToZero && in.Workload.Complete {
-		for _, p := range in.Pods {
-			since = resend.Later(since, p.Created)
-		}
+	if !in.Workload.ScalesToZero || len(in.Pods) == 0 {
+		return since
 	}
-	return since
+	byCreation := func(a, b Pod) int { return a.Created.Compare(b.Created) }
+	started := slices.MinFunc(in.Pods, byCreation)
+	if in.Workload.Complete {
+		started = slices.MaxFunc(in.Pods, byCreation)
+	}
+	return resend.Later(since, started.Created)
 }
 
 // unclaimed returns the finished pods that are in no ChangePod, by the time at
