@@ -49,7 +49,12 @@ func defaulted(u *unstructured.Unstructured) *unstructured.Unstructured {
 // that of Serving, and the webhook again.
 func admitKnative(t *testing.T, before, after *unstructured.Unstructured, user string) *unstructured.Unstructured {
 	t.Helper()
-	h := newHandler()
+	return admitKnativeBy(t, newHandler(), before, after, user)
+}
+
+// admitKnativeBy is admitKnative with the settings of a handler.
+func admitKnativeBy(t *testing.T, h *Handler, before, after *unstructured.Unstructured, user string) *unstructured.Unstructured {
+	t.Helper()
 	h.Kind = workload.KnativeService
 	h.Namespaces = fake.NewSimpleClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}).CoreV1()
 	call := func(o *unstructured.Unstructured) *unstructured.Unstructured {

@@ -40,7 +40,10 @@ func mutate(c admission.Change, decision Decision, suspension suspend.Decision, 
 			break
 		}
 		if v1alpha1.HoldOf(c.Old.Annotations).KeepsUnsuspended() && c.TemplateChanged {
-			m.Traffic = restoreTraffic(c, c.Old.Annotations)
+			// The hold of an unjudged repair ends; the suspension keeps the traffic until a repair succeeds.
+			if b := v1alpha1.CurrentBypassOf(c.Old.Labels, c.Old.Annotations); b == nil || b.Traffic == nil {
+				m.Traffic = restoreTraffic(c, c.Old.Annotations)
+			}
 			resume(&m, c, c.Old.Annotations)
 		}
 		if err := holdTraffic(&m, c, release, traffic); err != nil {

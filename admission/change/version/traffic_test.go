@@ -393,6 +393,40 @@ func TestASyncDuringARepairGivesTheFailedRevisionNoTraffic(t *testing.T) {
 	}
 }
 
+// Revision b failed, and its repair is held because it is unjudged: hold and bypass have the traffic. The setting
+// isBlockingUp is turned off, and a release that is no repair is applied before the controller ends that hold.
+func TestTheEndOfTheHoldOfAnUnjudgedRepairKeepsTheTraffic(t *testing.T) {
+	const (
+		good   = `[{"latestRevision":false,"percent":100,"revisionName":"a"}]`
+		record = `"traffic":{"failed":["b"],"to":"a","former":` + latest + `}`
+	)
+	for name, tc := range map[string]struct {
+		suspended, want string // the suspend label, and spec.traffic
+	}{
+		"during the suspension": {"1", good},
+		"of a later freeze":     {"2", latest},
+		"after the suspension":  {"", latest},
+	} {
+		h := newHandler()
+		s := h.Settings()
+		s.Blocking = false
+		h.Settings = func() settings.Settings { return s }
+		held := ready(withSplit(t, defaulted(service("a:3", nil)), good), "b")
+		if tc.suspended != "" {
+			held.SetLabels(map[string]string{v1alpha1.SuspendLabel: tc.suspended})
+		}
+		held.SetAnnotations(map[string]string{v1alpha1.AttemptAnnotation: "3", v1alpha1.VersionKey: strings.Repeat("0", 32),
+			v1alpha1.BypassAnnotation: `{"kind":"repair","user":"alice","suspend":"1","attempt":3,` + record + `}`,
+			v1alpha1.HoldAnnotation:   `{"attempt":3,"unjudged":true,` + record + `}`})
+		after := held.DeepCopy()
+		_ = unstructured.SetNestedField(after.Object, service("a:4", nil).Object["spec"].(map[string]any)["template"].(map[string]any)["spec"], "spec", "template", "spec")
+		got := admitKnativeBy(t, h, held, after, alice)
+		if split := splitOf(t, got); split != tc.want || v1alpha1.HoldOf(got.GetAnnotations()) != nil {
+			t.Errorf("%s: traffic %s, want %s; %v", name, split, tc.want, got.GetAnnotations())
+		}
+	}
+}
+
 // decided returns the decision of the validating webhook about an update by alice.
 func decided(t *testing.T, before, after *unstructured.Unstructured) suspend.Decision {
 	t.Helper()
