@@ -79,9 +79,10 @@ func (t *txn) requestRemaining(members []member) {
 			continue
 		}
 		g := before
-		// A grant that may exist is requested with its previous parameters, unless a revocation
-		// with the current ones removes it, too.
-		if m, ok := byName[g.Permission]; ok && (!g.MaybeGranted || m.revokes(g)) {
+		// A grant that may exist is requested with its previous parameters, unless it was denied and a
+		// revocation with the current ones removes it, too. A failed call may have granted its privileges,
+		// which another call does not remove while another permission of the pod has the same user.
+		if m, ok := byName[g.Permission]; ok && (!g.MaybeGranted || g.State == api.Denied && m.revokes(g)) {
 			g = m.applyTo(g)
 		}
 		t.writeGrant(before, t.toRequested(g))

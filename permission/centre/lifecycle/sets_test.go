@@ -193,7 +193,7 @@ func TestAnAttemptAfterAPartUsesCorrectedParametersOfTheSameUserOfADatabase(t *t
 				}
 				f.run()
 				want := before
-				if tc.uses {
+				if tc.uses && outcome == "denied" { // a failed call may have granted the privileges of before
 					want = tc.corrected
 				}
 				if !maps.Equal(f.provider.parameters, want) {
