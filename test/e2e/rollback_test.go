@@ -43,10 +43,11 @@ func rollbackSpecs() []spec {
 	}
 }
 
-// Settings of rollbacks.
+// Settings of rollbacks; beside them the connections, which are others while queue-proxy serves its metrics (metricSpecs).
 func TestRollback(t *testing.T) {
 	// The first has no failed release, and the second saves fewer templates than the limit of the first.
 	runInParallel(t, newEnvironment(t), []spec{
+		{"each component accepts only the connections that its policy names", acceptedConnections},
 		{"history-limit bounds the number of saved templates", historyLimit},
 		{"a failed release is rolled back automatically when that is enabled, but a failed rollback is not", automaticRollback},
 	})

@@ -34,9 +34,7 @@ func TestWithoutAServer(t *testing.T) {
 	})
 	withCloneSets(t, e)
 	e.setConfig(t, v1alpha1.ConfigSelfHealing, selfHealingThreshold.String())
-	runInParallel(t, e, slices.Concat(metrics, rollbackSpecs(), []spec{
-		{"each component accepts only the connections that its policy names", acceptedConnections},
-	}, kindSpecs(), []spec{
+	runInParallel(t, e, slices.Concat(metrics, rollbackSpecs(), kindSpecs(), []spec{
 		{"the API server accepts each object of each overlay", validOverlays},
 		{"the two default OpsConfigInfos exist", defaultConfigurations},
 		{"the commands of the README work unchanged", walkthrough("PreFailed")},
