@@ -84,7 +84,7 @@ test-alone: cluster modules ## Install protection and permission on a second clu
 test-controlplane: cluster ## Tests of change and protection on a control plane without containers, with the race detector; no root.
 	@for family in rollouts kruise collector; do echo "==> build $$family"; $(CLUSTER) build $$family >/dev/null || exit 1; done
 	@hack/gotest.sh cost -tags controlplane -timeout 10m -count 1 ./test/cost
-	@hack/gotest.sh controlplane -race -tags controlplane -p 3 -parallel 6 -timeout 40m -count 1 ./test/change ./test/load ./test/e2e/protection ./test/attack ./test/openkruise ./test/uninstall
+	@hack/gotest.sh controlplane -race -tags controlplane -p 2 -parallel 6 -timeout 40m -count 1 ./test/change ./test/load ./test/e2e/protection ./test/attack ./test/openkruise ./test/uninstall
 
 # Two packages run at once: those of protection and permission, one after the other, beside that of
 # change. They mostly wait, each disturbs only its own part of Breakwater, and each has its own

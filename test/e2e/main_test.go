@@ -19,7 +19,7 @@ import (
 
 // parallelSpecs is the number of specs that run at once. Specs mostly wait, so it exceeds the
 // two cores of a small machine.
-const parallelSpecs = 10
+const parallelSpecs = 8
 
 func TestMain(m *testing.M) {
 	flag.Parse()

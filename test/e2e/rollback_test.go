@@ -21,15 +21,19 @@ import (
 
 // selfHealingThreshold is longer than a pod needs to start on a busy machine
 // that has the image.
-const selfHealingThreshold = 30 * time.Second
+const selfHealingThreshold = 15 * time.Second
 
 // selfHealingTimeout bounds a self-healing: the threshold, two checks, and the
 // time until the cluster reports that a pod does not start.
 const selfHealingTimeout = selfHealingThreshold + time.Minute
 
-// rollbackSpecs need the setting self-healing. Specs beside them are not affected, because their pods start.
-func rollbackSpecs() []spec {
-	return []spec{
+// Rollbacks, automatic and manual; beside them the connections, which are others while queue-proxy serves
+// its metrics (metricSpecs).
+func TestRollback(t *testing.T) {
+	e := newEnvironment(t)
+	e.setConfig(t, v1alpha1.ConfigSelfHealing, selfHealingThreshold.String())
+	runInParallel(t, e, []spec{
+		{"each component accepts only the connections that its policy names", acceptedConnections},
 		{"a release whose image does not exist is rolled back to the running version", selfHealedRelease(noImage, "ImagePull")},
 		{"a release in a crash loop is rolled back to the running version", selfHealedRelease(crashing, "CrashLoopBackOff")},
 		{"a release that does not start is not rolled back after a newer release", newerRelease},
@@ -40,14 +44,9 @@ func rollbackSpecs() []spec {
 		{"a rollback by REST without permission is rejected", rollbackByRESTDenied},
 		{"the REST API of rollbacks has TLS only", rollbackAPIHasTLSOnly},
 		{"a rollback to a version whose ChangeWorkload was deleted is admitted", rollbackToOlderVersion},
-	}
-}
-
-// Settings of rollbacks; beside them the connections, which are others while queue-proxy serves its metrics (metricSpecs).
-func TestRollback(t *testing.T) {
+	})
 	// The first has no failed release, and the second saves fewer templates than the limit of the first.
-	runInParallel(t, newEnvironment(t), []spec{
-		{"each component accepts only the connections that its policy names", acceptedConnections},
+	runInParallel(t, e, []spec{
 		{"history-limit bounds the number of saved templates", historyLimit},
 		{"a failed release is rolled back automatically when that is enabled, but a failed rollback is not", automaticRollback},
 	})

@@ -33,8 +33,7 @@ func TestWithoutAServer(t *testing.T) {
 		{"a kind of workload is judged while config-workloads lists it", configuredKind},
 	})
 	withCloneSets(t, e)
-	e.setConfig(t, v1alpha1.ConfigSelfHealing, selfHealingThreshold.String())
-	runInParallel(t, e, slices.Concat(metrics, rollbackSpecs(), kindSpecs(), []spec{
+	runInParallel(t, e, slices.Concat(metrics, kindSpecs(), []spec{
 		{"the API server accepts each object of each overlay", validOverlays},
 		{"the two default OpsConfigInfos exist", defaultConfigurations},
 		{"the commands of the README work unchanged", walkthrough("PreFailed")},
@@ -69,16 +68,15 @@ func TestWithAServer(t *testing.T) {
 	runSequentially(t, e, []spec{
 		{"the functions start from zero and return to zero", fromZeroAndBack},
 	})
-	runInParallel(t, e, slices.Concat([]spec{
-		{"a release with a failed pod stops, and a repair completes it", failingRelease},
+	runInParallel(t, e, slices.Concat(orderSpecs(), []spec{
 		{"a failed Revision of a Knative Service loses its traffic, and a repair succeeds", knativeServiceReleases},
 		{"kubectl apply and kn service update of a Knative Service are judged, and denied while it is suspended", knativeServiceCommands},
 		{"a Revision of a Knative Service gets no traffic until its first batch passed", knativeServiceJudgedBeforeTraffic},
 		{"a held release sends one message, and the replay of a refused message sends it", notifications},
-	}, orderSpecs(), []spec{
 		{"the Broker keeps the trace of an event", tracedEvents},
 		{"the commands of the README work unchanged", walkthrough("PostFinish")},
 		{"a release whose pods pass succeeds and keeps its ChangeWorkload and ChangePods", passingRelease},
+		{"a release with a failed pod stops, and a repair completes it", failingRelease},
 		{"a fail in stage PRE counts as a fail", failInStagePre},
 		{"an unjudged batch passes and is counted as unjudged", unjudgedBatches},
 		{"a verdict that arrives before the response of the call counts", earlyVerdict},
@@ -113,13 +111,10 @@ func TestTheOrder(t *testing.T) {
 			{"a pass that the server contradicts holds the release until a person judges it", contradictedPass},
 		})
 	})
-	// A check is unjudged by the script of its own namespace, and a release of one pod is one batch.
-	runInParallel(t, e, []spec{
-		{"an unjudged check follows the policy of its stage", noVerdictPerStage},
-		{"batches are a percentage of the replicas, and leftover pods are judged", percentageBatches},
-	})
 	runSequentially(t, e, []spec{
+		{"an unjudged check follows the policy of its stage", noVerdictPerStage},
 		{"a start that the server forgot and a pass whose callback is lost cost seconds", lostByTheServer},
+		{"batches are a percentage of the replicas, and leftover pods are judged", percentageBatches},
 		{"many releases at once leave no pod unjudged", manyReleases},
 		{"releases continue by themselves when the server is reachable again", serverUnreachable},
 	})

@@ -21,16 +21,16 @@ import (
 // The first check of the second version takes longer than post-timeout, so its rollout is held.
 // Then its verdict comes.
 func TestALateVerdictEndsTheHoldOfAnUnjudgedRollout(t *testing.T) {
-	const pods = 6 // one every 6 s: a timeout has a grace of 15 s, and must end before the rollout
+	const pods = 6 // one every 10 s: a timeout has a grace of 15 s, and must end before the rollout
 	f := newFixture(t)
 	f.SetConfig(t, v1alpha1.ConfigNoVerdict, string(v1alpha1.NoVerdictHold))
 	f.SetConfig(t, v1alpha1.ConfigPostTimeout, "3s")
 	fixtures, firsts, script := map[string]fixture{"pass": newFixture(t), "fail": newFixture(t)}, map[string]string{}, double.Script{}
 	for verdict, f := range fixtures {
-		f.create(t, builder.Deployment("web", pods, builder.Simulated, builder.Paced(6)))
+		f.create(t, builder.Deployment("web", pods, builder.Simulated, builder.Paced(10)))
 		script.Checks = append(script.Checks, double.CheckRule{
 			Match: double.Match{Namespace: f.namespace, Step: "BATCH", Stage: double.Post}, Nth: 1,
-			Then: double.Behaviour{Verdict: verdict, Delay: metav1.Duration{Duration: 28 * time.Second}},
+			Then: double.Behaviour{Verdict: verdict, Delay: metav1.Duration{Duration: 45 * time.Second}},
 		})
 	}
 	for verdict, f := range fixtures {

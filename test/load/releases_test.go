@@ -18,7 +18,6 @@ import (
 )
 
 func TestNoPodOfManyReleasesIsUnjudged(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
 	releases, pods := size(t, "LOAD_RELEASES", 10), size(t, "LOAD_PODS", 10)
 	began := time.Now()
@@ -30,7 +29,6 @@ func TestNoPodOfManyReleasesIsUnjudged(t *testing.T) {
 }
 
 func TestEachPodOfALargeReleaseIsJudged(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
 	pods := size(t, "LOAD_LARGE", 100)
 	began := time.Now()
@@ -40,7 +38,6 @@ func TestEachPodOfALargeReleaseIsJudged(t *testing.T) {
 }
 
 func TestTheOrderOfAWorkloadThatIsDeletedInTheMiddleIsClosed(t *testing.T) {
-	t.Parallel()
 	f := newFixture(t)
 	f.create(t, builder.Deployment("web", 5, builder.Simulated, builder.Paced(5)))
 	api := f.Breakwater.AppV1alpha1().ChangeWorkloads(f.namespace)

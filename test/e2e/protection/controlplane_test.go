@@ -19,8 +19,6 @@ var plane *controlplane.ControlPlane
 
 // TestMain runs the tests with tag controlplane on a control plane of their own.
 func TestMain(m *testing.M) {
-	// A test waits until budgets deny because no controller runs. The default is 1m.
-	_ = os.Setenv("CONTROLLER_LEASE_TIMEOUT", "30s")
 	chargeTimeout := time.Minute // the default of the protection controller
 	os.Exit(controlplane.Main(m, func(ctx context.Context) (*controlplane.ControlPlane, error) {
 		p, err := controlplane.StartPart(ctx, controlplane.Part{
