@@ -5,7 +5,6 @@ package e2e
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -20,7 +19,6 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/informers"
 	"k8s.io/utils/ptr"
@@ -299,37 +297,7 @@ func (e *environment) startPrometheus(t *testing.T) {
 		return nil
 	})
 	e.prometheus = "http://" + address
-	e.setConfigMap(t, v1alpha1.SystemNamespace, "config-judge", "prometheus-url", e.prometheus)
-}
-
-// setConfigMap sets a key of a ConfigMap until the test ends.
-func (e *environment) setConfigMap(t *testing.T, namespace, name, key, value string) {
-	t.Helper()
-	configs := e.kube.CoreV1().ConfigMaps(namespace)
-	before, err := configs.Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	set := func(ctx context.Context, value *string) error {
-		patch, err := json.Marshal(map[string]any{"data": map[string]*string{key: value}})
-		if err != nil {
-			return err
-		}
-		_, err = configs.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
-		return err
-	}
-	var former *string
-	if was, ok := before.Data[key]; ok {
-		former = &was
-	}
-	t.Cleanup(func() {
-		if err := set(context.Background(), former); err != nil {
-			t.Errorf("restore %s: %v", name, err)
-		}
-	})
-	if err := set(t.Context(), &value); err != nil {
-		t.Fatal(err)
-	}
+	e.setConfigMap(t, v1alpha1.SystemNamespace, "config-judge", map[string]string{"prometheus-url": e.prometheus})
 }
 
 // nodeAddress returns an address of this host that pods can reach.

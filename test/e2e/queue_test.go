@@ -3,15 +3,12 @@
 package e2e
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -21,28 +18,7 @@ import (
 // setServer sets keys of the ConfigMap of the server until the test ends.
 func (e *environment) setServer(t *testing.T, keys map[string]string) {
 	t.Helper()
-	set := func(ctx context.Context, values any) error {
-		patch, err := json.Marshal(map[string]any{"data": values})
-		if err != nil {
-			return err
-		}
-		_, err = e.kube.CoreV1().ConfigMaps(system).Patch(ctx, altershield.ConfigMapName, types.MergePatchType, patch, metav1.PatchOptions{})
-		return err
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), shortTimeout)
-		defer cancel()
-		unset := map[string]any{}
-		for key := range keys {
-			unset[key] = nil
-		}
-		if err := set(ctx, unset); err != nil {
-			t.Errorf("restore the configuration of the server: %v", err)
-		}
-	})
-	if err := set(t.Context(), keys); err != nil {
-		t.Fatal(err)
-	}
+	e.setConfigMap(t, system, altershield.ConfigMapName, keys)
 	observe(t, 2*time.Second) // it takes effect within 2 s
 }
 
