@@ -4,7 +4,6 @@ package change
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -51,7 +50,7 @@ func TestTheTrafficBeforeAFailOutlivesTheBypassAnnotation(t *testing.T) {
 	w.removeBypass(t)
 	w.awaitCondition(t, v1alpha1.ReleaseHeld, v1alpha1.ReasonTrafficUntilJudged, "only after a repair or a rollback succeeded; its share is at Revision "+good)
 	// The latest Revision that is Ready is the failed one.
-	w.mustPatch(t, strings.Replace(repairOf("v4"), `"spec":{`, `"spec":{"traffic":[{"latestRevision":true,"percent":100}],`, 1))
+	w.mustPatch(t, andToLatest(repairOf("v4")))
 	w.checkTraffic(t, good)
 
 	w.rollOut(t, 1)

@@ -19,7 +19,14 @@ import (
 )
 
 // toLatest is the traffic that a GitOps tool writes at each sync.
-const toLatest = `{"spec":{"traffic":[{"latestRevision":true,"percent":100}]}}`
+const toLatest = `{"spec":{` + latestTraffic + `}}`
+
+const latestTraffic = `"traffic":[{"latestRevision":true,"percent":100}]`
+
+// andToLatest returns a patch of a release that also writes toLatest.
+func andToLatest(patch string) string {
+	return strings.Replace(patch, `"spec":{`, `"spec":{`+latestTraffic+`,`, 1)
+}
 
 // createJudgedBeforeTraffic creates the Service web in a namespace with the setting, and a MetricCheck,
 // so that batches wait for a verdict. Its first release succeeds.
@@ -125,7 +132,7 @@ func TestAReleaseDuringAHoldUntilJudgedContinuesIt(t *testing.T) {
 	w.mustPatch(t, releaseOf("v2"))
 	w.rollOut(t, 1)
 	w.awaitBatch(t, 2)
-	w.mustPatch(t, strings.Replace(releaseOf("v3"), `"spec":{`, `"spec":{"traffic":[{"latestRevision":true,"percent":100}],`, 1))
+	w.mustPatch(t, andToLatest(releaseOf("v3")))
 	w.checkTraffic(t, good)
 	w.rollOut(t, 1)
 	w.writeFacts(t, 3, map[string]any{"judges": verdictOfMetrics("pass")})

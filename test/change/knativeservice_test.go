@@ -281,7 +281,7 @@ func TestAKnativeServiceIsReleasedHeldRepairedAndRolledBack(t *testing.T) {
 	w.mustPatch(t, `{"spec":{"traffic":[{"revisionName":"`+good+`","percent":100}]}}`)
 	// The manifest of the repair sends all traffic to the latest Revision, which is the failed one until
 	// the repair is Ready.
-	w.mustPatch(t, strings.Replace(repairOf("v3"), `"spec":{`, `"spec":{"traffic":[{"latestRevision":true,"percent":100}],`, 1))
+	w.mustPatch(t, andToLatest(repairOf("v3")))
 	w.checkTraffic(t, good)
 	w.rollOut(t, 2)
 	w.checkKnativeRelease(t, 3)
