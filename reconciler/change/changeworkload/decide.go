@@ -216,7 +216,7 @@ func decideRelease(in Input) Decision {
 	}
 
 	pending := in.ServerConfigured && !c.Status.Order.Opened()
-	ready := in.Workload.Complete && d.Pods.allPassed(in.Workload.Replicas) && latestInBatch(in)
+	ready := rolloutPassed(in, d.Pods)
 	d.Order = decideOrder(in, ready)
 	// Without an order the verdicts are those of a person or of another judge than the server.
 	if ready && (!pending || d.Pods.allJudged()) {
@@ -255,6 +255,11 @@ func isCurrent(in Input) bool {
 // workload were removed: neither ends this release.
 func replaced(in Input) bool {
 	return in.Workload.Attempt > in.ChangeWorkload.Spec.Attempt
+}
+
+// rolloutPassed reports whether the rollout is complete and all its pods passed.
+func rolloutPassed(in Input, pods PodOutcomes) bool {
+	return in.Workload.Complete && pods.allPassed(in.Workload.Replicas) && latestInBatch(in)
 }
 
 // replacedSuccess reports whether a release succeeded and a newer one replaced it.

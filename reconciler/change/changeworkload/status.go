@@ -203,7 +203,7 @@ func markJudged(in Input, d Decision, m apis.ConditionManager) {
 // everyPodPassed reports whether all pods of a complete rollout passed. The order may
 // have failed, or have no verdict yet: condition OrderJudged has that.
 func everyPodPassed(in Input, d Decision) bool {
-	return in.Workload.Complete && len(in.ChangePods) > 0 && d.Pods.allPassed(in.Workload.Replicas) && latestInBatch(in)
+	return len(in.ChangePods) > 0 && rolloutPassed(in, d.Pods)
 }
 
 func markHeld(in Input, d Decision, m apis.ConditionManager) {
