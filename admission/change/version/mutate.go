@@ -40,10 +40,7 @@ func mutate(c admission.Change, decision Decision, suspension suspend.Decision, 
 			break
 		}
 		if v1alpha1.HoldOf(c.Old.Annotations).KeepsUnsuspended() && c.TemplateChanged {
-			// The hold of an unjudged repair ends; the suspension keeps the traffic until a repair succeeds.
-			if b := v1alpha1.CurrentBypassOf(c.Old.Labels, c.Old.Annotations); b == nil || b.Traffic == nil {
-				m.Traffic = restoreTraffic(c, c.Old.Annotations)
-			}
+			m.Traffic = c.New.RestoreTraffic(v1alpha1.RestorableTrafficOf(c.Old.Labels, c.Old.Annotations))
 			resume(&m, c, c.Old.Annotations)
 		}
 		if err := holdTraffic(&m, c, release, traffic); err != nil {
@@ -110,9 +107,10 @@ func recordBypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release
 		}
 	}
 	m.Traffic = ops
+	freeze, _ := v1alpha1.FreezeOf(c.Old.Labels, c.Old.Annotations) // the hold annotation, which may have it, is removed
 	bypass, err := json.Marshal(v1alpha1.Bypass{
 		Kind: kind, User: c.User.Username, Suspend: suspended, Attempt: to.Attempt, Time: admissionTime(c, now),
-		Freeze: freezeValue(c.Old.Labels, c.Old.Annotations), Traffic: traffic,
+		Freeze: freeze, Traffic: traffic,
 	})
 	if err != nil {
 		return fmt.Errorf("encode the bypass: %w", err)
@@ -149,18 +147,6 @@ func keepTraffic(c admission.Change) (*v1alpha1.HeldTraffic, []workload.Operatio
 		held.Former = added.Traffic.Former
 	}
 	return held, nil
-}
-
-// freezeValue returns the suspend label that a user set before the check failed. It is copied, because
-// the hold annotation is removed. After an earlier bypass of the suspension it is in the record of that.
-func freezeValue(labels, annotations map[string]string) string {
-	if hold := v1alpha1.HoldOf(annotations); hold != nil && !hold.KeepsUnsuspended() {
-		return hold.Freeze
-	}
-	if bypass := v1alpha1.CurrentBypassOf(labels, annotations); bypass != nil {
-		return bypass.Freeze
-	}
-	return ""
 }
 
 // admissionTime returns the time of the bypass: now, or, in a repeated call of the API

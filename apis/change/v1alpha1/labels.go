@@ -142,3 +142,26 @@ func HeldTrafficOf(labels, annotations map[string]string) *HeldTraffic {
 	}
 	return nil
 }
+
+// RestorableTrafficOf returns the held traffic that the end of the hold or of the suspension restores, or
+// nil. The end of the hold of an unjudged repair restores nothing: the suspension keeps the traffic until a
+// repair succeeds.
+func RestorableTrafficOf(labels, annotations map[string]string) *HeldTraffic {
+	bypass := CurrentBypassOf(labels, annotations)
+	if HoldOf(annotations).KeepsUnsuspended() && bypass != nil && bypass.Traffic != nil {
+		return nil
+	}
+	return HeldTrafficOf(labels, annotations)
+}
+
+// FreezeOf returns the value with which a person had suspended the workload before its check failed, empty
+// if nobody had, and whether the suspension has a record of it. During a repair it is in the bypass annotation.
+func FreezeOf(labels, annotations map[string]string) (value string, recorded bool) {
+	if hold := HoldOf(annotations); hold != nil && !hold.KeepsUnsuspended() {
+		return hold.Freeze, true
+	}
+	if bypass := CurrentBypassOf(labels, annotations); bypass != nil {
+		return bypass.Freeze, true
+	}
+	return "", false
+}

@@ -56,11 +56,8 @@ func newHold(w *workload.Workload, attempt int64) v1alpha1.Hold {
 	case !w.InProgress:
 		hold.Former = w.Kind.Hold.Held // nothing is stopped
 	}
-	switch bypass := v1alpha1.CurrentBypassOf(w.Labels, w.Annotations); {
-	case older != nil && !older.KeepsUnsuspended():
-		hold.Freeze = older.Freeze // the suspension is from that hold, too
-	case bypass != nil:
-		hold.Freeze = bypass.Freeze // this attempt was admitted to repair that suspension
+	if freeze, recorded := v1alpha1.FreezeOf(w.Labels, w.Annotations); recorded {
+		hold.Freeze = freeze // the suspension is that of an earlier attempt
 	}
 	return hold
 }
@@ -77,10 +74,7 @@ func resumeOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload) []worklo
 	if hold != nil {
 		ops = append(ops, w.Resume(hold.Former)...)
 	}
-	if b := v1alpha1.CurrentBypassOf(w.Labels, w.Annotations); hold.KeepsUnsuspended() && b != nil && b.Traffic != nil {
-		return ops // an unjudged repair was held; the suspension keeps the traffic until it succeeds
-	}
-	return append(ops, w.RestoreTraffic(v1alpha1.HeldTrafficOf(w.Labels, w.Annotations))...)
+	return append(ops, w.RestoreTraffic(v1alpha1.RestorableTrafficOf(w.Labels, w.Annotations))...)
 }
 
 // endSuspension ends a suspension by Breakwater. That of a person stays or is restored.
@@ -89,7 +83,7 @@ func endSuspension(w *workload.Workload, hold *v1alpha1.Hold) []workload.Operati
 		return nil // the hold has not suspended the workload
 	}
 	ops := removeNotedBypass(w)
-	if freeze := freezeOf(w, hold); freeze != "" {
+	if freeze, _ := v1alpha1.FreezeOf(w.Labels, w.Annotations); freeze != "" {
 		return append(ops, workload.Operation{Op: "add", Path: workload.Label(v1alpha1.SuspendLabel), Value: freeze})
 	}
 	if _, suspended := w.Labels[v1alpha1.SuspendLabel]; suspended {
@@ -105,18 +99,6 @@ func removeNotedBypass(w *workload.Workload) []workload.Operation {
 		return nil
 	}
 	return []workload.Operation{{Op: "remove", Path: workload.Annotation(v1alpha1.BypassAnnotation)}}
-}
-
-// freezeOf is the value with which a person had suspended the workload before its check failed;
-// empty if it was not suspended. After a repair the value is in the bypass annotation.
-func freezeOf(w *workload.Workload, hold *v1alpha1.Hold) string {
-	if hold != nil {
-		return hold.Freeze
-	}
-	if b := v1alpha1.CurrentBypassOf(w.Labels, w.Annotations); b != nil {
-		return b.Freeze
-	}
-	return ""
 }
 
 // processedPatch marks the workload as processed.
