@@ -5,13 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"math"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,22 +29,48 @@ import (
 	double "github.com/breakwater-dev/breakwater/test/provider"
 )
 
-// childEnv makes the test binary run as a permission centre.
+// childEnv makes the test binary run as a permission centre. Its value is the file to which it
+// appends when it makes calls to providers.
 const childEnv = "BREAKWATER_TEST_CENTRE"
+
+// recordedLimiter records when calls are made: before the check that they are not late.
+type recordedLimiter struct {
+	lifecycle.RateLimiter
+	file *os.File
+}
+
+func (l recordedLimiter) Expired(at time.Time) bool {
+	now := time.Now()
+	if l.RateLimiter.Expired(at) {
+		return true
+	}
+	_, _ = fmt.Fprintln(l.file, now.UnixNano()) // the test counts the lines
+	return false
+}
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childEnv) == "" {
 		database.Run(m)
 	}
-	config, err := ReadConfig()
-	if err == nil {
-		var c *Centre
-		if c, err = New(context.Background(), config, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))); err == nil {
-			err = c.Run(context.Background())
-		}
-	}
-	fmt.Fprintln(os.Stderr, err)
+	fmt.Fprintln(os.Stderr, runChild())
 	os.Exit(1)
+}
+
+func runChild() error {
+	config, err := ReadConfig()
+	if err != nil {
+		return err
+	}
+	c, err := New(context.Background(), config, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(os.Getenv(childEnv), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	c.engine.Limiter = recordedLimiter{c.engine.Limiter, file}
+	return c.Run(context.Background())
 }
 
 // process is a centre in a process that can be killed.
@@ -50,12 +78,13 @@ type process struct {
 	t       *testing.T
 	env     []string
 	admin   string
+	calls   string // the file of calls
 	command *exec.Cmd
 }
 
 func newProcess(t *testing.T, c Config, port int) *process {
-	admin := freePort(t)
-	return &process{t: t, admin: fmt.Sprintf("http://127.0.0.1:%d", admin), env: append(os.Environ(), childEnv+"=1", "STORE="+c.Store,
+	admin, calls := freePort(t), filepath.Join(t.TempDir(), "calls")
+	return &process{t: t, admin: fmt.Sprintf("http://127.0.0.1:%d", admin), calls: calls, env: append(os.Environ(), childEnv+"="+calls, "STORE="+c.Store,
 		fmt.Sprintf("LISTEN=127.0.0.1:%d", port), fmt.Sprintf("ADMIN_LISTEN=127.0.0.1:%d", admin), "CREDENTIALS_DIR="+c.CredentialsDir,
 		"ACCESS_FILE="+c.AccessFile, "TOKENS_FILE="+c.TokensFile, "PROVIDER_HOSTS=127.0.0.1", "PROVIDER_NETWORKS=127.0.0.0/8")}
 }
@@ -82,6 +111,31 @@ func (p *process) start() {
 func (p *process) kill() {
 	_ = p.command.Process.Kill()
 	_ = p.command.Wait()
+}
+
+// peak returns how many calls the process made, and how many within one second.
+func (p *process) peak() (calls, peak int) {
+	p.t.Helper()
+	text, err := os.ReadFile(p.calls)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var at []int64
+	for line := range strings.Lines(string(text)) {
+		n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		at = append(at, n)
+	}
+	slices.Sort(at)
+	for first, last := 0, 0; last < len(at); last++ {
+		for at[last]-at[first] >= int64(time.Second) {
+			first++
+		}
+		peak = max(peak, last-first+1)
+	}
+	return len(at), peak
 }
 
 func freePort(t *testing.T) int {
@@ -131,7 +185,6 @@ func TestNoGrantIsDuplicatedLostOrLeftWhenTheCentreIsKilled(t *testing.T) {
 		provider.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 		provider.Start()
 		t.Cleanup(provider.Close)
-		stalls := measureStalls(t)
 		port := freePort(t)
 		p := newProcess(t, testConfig(t, address), port)
 		p.start()
@@ -200,14 +253,13 @@ func TestNoGrantIsDuplicatedLostOrLeftWhenTheCentreIsKilled(t *testing.T) {
 		if b.Duplicates != 0 {
 			t.Errorf("%d grants were duplicated", b.Duplicates)
 		}
-		// The limit holds as long as no call takes more than 30 ms longer than others to
-		// reach the provider.
-		late := max(0, stalls()-30*time.Millisecond)
-		if most := 61 + int(math.Ceil(60*late.Seconds())); b.Peak > most {
-			t.Errorf("%d calls in the peak second, want at most %d (limit 60, burst 1, longest stall %s)", b.Peak, most, stalls())
+		// The provider may receive more calls in a second: on a busy machine some take longer to it than others.
+		calls, peak := p.peak()
+		if peak > 61 || calls < b.Calls {
+			t.Errorf("%d calls in the peak second, want at most 61 (limit 60, burst 1); %d calls, the provider received %d", peak, calls, b.Calls)
 		}
-		t.Logf("%d calls, %d repeated with the same key, %d granted, %d revoked, peak second %d, longest stall %s",
-			b.Calls, b.Repeats, b.Granted, b.Revoked, b.Peak, stalls())
+		t.Logf("%d calls, %d repeated with the same key, %d granted, %d revoked, %d in the peak second, %d of the provider",
+			b.Calls, b.Repeats, b.Granted, b.Revoked, peak, b.Peak)
 	})
 }
 

@@ -78,10 +78,10 @@ func (f Factory) newHTTP(p api.Provider) (Client, error) {
 // redirects only to the same host.
 func (f Factory) client(host string) *http.Client {
 	return &http.Client{
-		Transport: &http.Transport{
+		Transport: sendOnce{&http.Transport{
 			DialContext: f.Egress.Dial, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
 			TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
-		},
+		}},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if r.URL.Host != host || r.URL.Scheme != via[0].URL.Scheme || len(via) > 3 {
 				return fmt.Errorf("redirect to another host or scheme: %w", ErrNotAllowed)
