@@ -184,6 +184,9 @@ func latency(d Data, f frame) outcome {
 	if len(values) > 0 {
 		best.logE = sequential.LogMean(values)
 	}
+	if oldB.all().total() < 1 {
+		best.newSamples = newB.all().total() // nothing was compared, but the message counts them
+	}
 	return best
 }
 

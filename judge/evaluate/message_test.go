@@ -51,12 +51,27 @@ func TestAMessageAboutTheSamePodsNamesNoOldPods(t *testing.T) {
 		"too few samples":      {same(w.gauge(look), 1e6, end), " intervals with samples now and "},
 		"no events any more":   {same(w.ratio(look), 1, start), " events before and none now"},
 		"no requests any more": {same(w.latency(look), 1, start), " events before and none now"},
+		"no requests before":   {withoutRequestsBefore(same(w.latency(look), 1, end)), " requests now and 0 before; "},
 	} {
 		e := looks(tc.data, look, "1%").Metrics[0]
-		if !strings.Contains(e.Message, tc.want) || strings.Contains(e.Message, "old pods") {
+		if !strings.Contains(e.Message, tc.want) || strings.Contains(e.Message, "are 0 requests now") || strings.Contains(e.Message, "old pods") {
 			t.Errorf("%s: %s: %q, want %q", name, e.Reason, e.Message, tc.want)
 		}
 	}
+}
+
+// withoutRequestsBefore removes the requests before the release from counters of the new pods.
+func withoutRequestsBefore(d Data) Data {
+	for _, s := range d.New.All {
+		before := 0.0
+		for i, p := range s.Points {
+			if p.T <= start {
+				before = p.V
+			}
+			s.Points[i].V = p.V - before
+		}
+	}
+	return d
 }
 
 func TestAPassNamesAWorseMetricThatDoesNotFailTheReleaseAlone(t *testing.T) {
