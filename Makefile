@@ -130,7 +130,8 @@ bench: up ## Run the benchmarks and write docs/performance.md.
 # About 25 minutes and one CPU; see test/shop/README.md.
 judge-record: ## Record releases of the sample shop again, for the judge's figures.
 	@cd test/shop && go run ./cmd/record -run a -half 0 -seed $${SEED_A:-1125} -out ../recording/testdata/tuning
-	@cd test/shop && go run ./cmd/record -run b -half 1 -seed $${SEED_B:-2411} -out ../recording/testdata/test
+	@cd test/shop && go run ./cmd/record -run b -half 1 -seed $${SEED_B:-2411} -out ../recording/testdata/tuning-b
+	@cd test/shop && go run ./cmd/record -run c -half 1 -seed $${SEED_C:-2611} -out ../recording/testdata/test
 
 generate: ## Write generated code and manifests.
 	@hack/generate.sh

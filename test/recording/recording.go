@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package recording loads the recorded releases of the shop (test/shop) into a
-// Prometheus of its own. The set has two halves: thresholds are tuned with Tuning only,
-// and are then measured with Test.
+// Prometheus of its own. Thresholds are tuned with the runs Tuning and TuningB only, and are
+// then measured with Test.
 package recording
 
 import (
@@ -21,16 +21,20 @@ import (
 	"time"
 )
 
-// Half is one half of the set, a folder of testdata.
-type Half string
+// Run is one recording run, a folder of testdata.
+type Run string
 
-// The halves of the set.
+// The runs of the set.
 const (
-	Tuning Half = "tuning"
-	Test   Half = "test"
+	Tuning  Run = "tuning"
+	TuningB Run = "tuning-b"
+	Test    Run = "test"
 )
 
-// The files of a half.
+// Runs are all runs of the set.
+var Runs = []Run{Tuning, TuningB, Test}
+
+// The files of a run.
 const (
 	// Labels lists the releases as judge calibrate reads them.
 	Labels = "labels.csv"
@@ -40,7 +44,7 @@ const (
 	Faults = "faults.csv"
 )
 
-// programs are used to load a half.
+// programs are used to load a run.
 var programs = []string{"prometheus", "promtool", "zstd"}
 
 // startTimeout is how long Prometheus may take to answer.
@@ -50,29 +54,29 @@ const startTimeout = time.Minute
 // mark the end of a series. A series ends two scrapes after its last sample.
 const lookback = 25 * time.Second
 
-// File returns the path of a file of a half.
-func (h Half) File(name string) (string, error) {
+// File returns the path of a file of a run.
+func (r Run) File(name string) (string, error) {
 	folder, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
 	for {
-		path := filepath.Join(folder, "test", "recording", "testdata", string(h), name)
+		path := filepath.Join(folder, "test", "recording", "testdata", string(r), name)
 		if _, err := os.Stat(path); err == nil {
 			return path, nil
 		}
 		up := filepath.Dir(folder)
 		if up == folder {
-			return "", fmt.Errorf("no folder above the working directory has test/recording/testdata/%s/%s", h, name)
+			return "", fmt.Errorf("no folder above the working directory has test/recording/testdata/%s/%s", r, name)
 		}
 		folder = up
 	}
 }
 
-// Rows returns the rows of a CSV file of a half, by column.
-func (h Half) Rows(t testing.TB, name string) []map[string]string {
+// Rows returns the rows of a CSV file of a run, by column.
+func (r Run) Rows(t testing.TB, name string) []map[string]string {
 	t.Helper()
-	path, err := h.File(name)
+	path, err := r.File(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,16 +100,16 @@ func (h Half) Rows(t testing.TB, name string) []map[string]string {
 	return list
 }
 
-// Start loads a half into a Prometheus that runs until the test ends, and
+// Start loads a run into a Prometheus that runs until the test ends, and
 // returns its URL. It skips the test if a program is not installed.
-func Start(t testing.TB, h Half) string {
+func Start(t testing.TB, r Run) string {
 	t.Helper()
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {
 			t.Skipf("%s is not installed: apt-get install prometheus zstd", p)
 		}
 	}
-	s, err := Serve(context.Background(), h, t.TempDir())
+	s, err := Serve(context.Background(), r, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +121,7 @@ func Start(t testing.TB, h Half) string {
 	return s.URL
 }
 
-// Server is a Prometheus with a half.
+// Server is a Prometheus with a run.
 type Server struct {
 	// URL is on a loopback address.
 	URL string
@@ -126,11 +130,11 @@ type Server struct {
 	ended chan error
 }
 
-// Serve loads a half into a Prometheus whose files are in folder.
-func Serve(ctx context.Context, h Half, folder string) (*Server, error) {
+// Serve loads a run into a Prometheus whose files are in folder.
+func Serve(ctx context.Context, r Run, folder string) (*Server, error) {
 	data := filepath.Join(folder, "data")
 	for _, name := range []string{"series.om.zst", "day-before.om.zst"} {
-		if err := load(ctx, h, name, data); err != nil {
+		if err := load(ctx, r, name, data); err != nil {
 			return nil, err
 		}
 	}
@@ -173,9 +177,9 @@ func (s *Server) Stop() error {
 	return nil
 }
 
-// load writes a file of a half as blocks into the folder data.
-func load(ctx context.Context, h Half, name, data string) error {
-	packed, err := h.File(name)
+// load writes a file of a run as blocks into the folder data.
+func load(ctx context.Context, r Run, name, data string) error {
+	packed, err := r.File(name)
 	if err != nil {
 		return err
 	}

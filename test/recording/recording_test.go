@@ -15,11 +15,11 @@ import (
 
 func TestTheSetHasSixtyReleasesHalfOfThemBadWithTwelveFaultsInThreeStrengths(t *testing.T) {
 	labels, faults := map[string]int{}, map[string]map[string]bool{}
-	for _, h := range []Half{Tuning, Test} {
-		for _, row := range h.Rows(t, Labels) {
+	for _, run := range Runs {
+		for _, row := range run.Rows(t, Labels) {
 			labels[row["label"]]++
 		}
-		for _, row := range h.Rows(t, Faults) {
+		for _, row := range run.Rows(t, Faults) {
 			if row["list"] == "labels" && row["fault"] != "" {
 				if faults[row["fault"]] == nil {
 					faults[row["fault"]] = map[string]bool{}

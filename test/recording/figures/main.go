@@ -3,7 +3,7 @@
 // Figures judges the recorded releases with the default MetricCheck and prints how many of
 // them are caught by kind of fault, strength and load:
 //
-//	go run ./test/recording/figures tuning test
+//	go run ./test/recording/figures tuning tuning-b test
 package main
 
 import (
@@ -49,7 +49,7 @@ func main() {
 	defer stop()
 	var all []release
 	for _, name := range os.Args[1:] {
-		list, err := judgeHalf(ctx, recording.Half(name))
+		list, err := judgeRun(ctx, recording.Run(name))
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "figures: %s: %v\n", name, err)
 			os.Exit(1)
@@ -57,20 +57,20 @@ func main() {
 		all = append(all, list...)
 	}
 	if len(all) == 0 {
-		fmt.Fprintln(os.Stderr, "figures: name the halves to judge: tuning, test or both")
+		fmt.Fprintln(os.Stderr, "figures: name the runs to judge: tuning, tuning-b, test")
 		os.Exit(2)
 	}
 	printAll(os.Stdout, all)
 }
 
-// judgeHalf judges all labeled releases of a half.
-func judgeHalf(ctx context.Context, half recording.Half) (list []release, err error) {
+// judgeRun judges all labeled releases of a run.
+func judgeRun(ctx context.Context, run recording.Run) (list []release, err error) {
 	folder, err := os.MkdirTemp("", "figures-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	server, err := recording.Serve(ctx, half, folder)
+	server, err := recording.Serve(ctx, run, folder)
 	if err != nil {
 		return nil, err
 	}
@@ -79,11 +79,11 @@ func judgeHalf(ctx context.Context, half recording.Half) (list []release, err er
 	if err != nil {
 		return nil, err
 	}
-	labels, err := rows(half, recording.Labels)
+	labels, err := rows(run, recording.Labels)
 	if err != nil {
 		return nil, err
 	}
-	faults, err := rows(half, recording.Faults)
+	faults, err := rows(run, recording.Faults)
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +103,9 @@ func judgeHalf(ctx context.Context, half recording.Half) (list []release, err er
 	return list, nil
 }
 
-// rows reads a list of a half as maps by column.
-func rows(half recording.Half, name string) ([]map[string]string, error) {
-	path, err := half.File(name)
+// rows reads a list of a run as maps by column.
+func rows(run recording.Run, name string) ([]map[string]string, error) {
+	path, err := run.File(name)
 	if err != nil {
 		return nil, err
 	}
