@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	double "github.com/breakwater-dev/breakwater/test/altershield"
+	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 )
 
 const testToken = "altershield-operator"

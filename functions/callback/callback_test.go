@@ -26,7 +26,7 @@ import (
 	"github.com/breakwater-dev/breakwater/functions/callback"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 	"github.com/breakwater-dev/breakwater/internal/releasetrace"
-	double "github.com/breakwater-dev/breakwater/test/altershield"
+	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 )
 
 const path = "/openapi/altershield/callback"

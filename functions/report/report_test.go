@@ -15,7 +15,7 @@ import (
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 	"github.com/breakwater-dev/breakwater/functions/report"
 	"github.com/breakwater-dev/breakwater/internal/eventsigning"
-	double "github.com/breakwater-dev/breakwater/test/altershield"
+	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 )
 
 func workload() events.Workload {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/altershield"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
-	double "github.com/breakwater-dev/breakwater/test/altershield"
+	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 )
 
 // The published server also calls back a pass without rules while a check runs.

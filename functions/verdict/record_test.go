@@ -15,7 +15,7 @@ import (
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 	"github.com/breakwater-dev/breakwater/functions/verdict"
 	"github.com/breakwater-dev/breakwater/internal/eventsigning"
-	double "github.com/breakwater-dev/breakwater/test/altershield"
+	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 )
 
 func newFunction(t *testing.T, objects ...runtime.Object) (*ft.Cluster, *ft.ServerDouble, functions.Function) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	double "github.com/breakwater-dev/breakwater/test/altershield"
+	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 )
 
 // Plan is the script of the double for one release.

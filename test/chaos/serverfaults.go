@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	double "github.com/breakwater-dev/breakwater/test/altershield"
+	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 )
 
 // ServerFaults are faults of all calls of a release to the server.

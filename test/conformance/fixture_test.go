@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/breakwater-dev/breakwater/altershield"
-	double "github.com/breakwater-dev/breakwater/test/altershield"
+	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
 	"github.com/breakwater-dev/breakwater/internal/workload"
-	double "github.com/breakwater-dev/breakwater/test/altershield"
+	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 )
 
 // knativeServiceJudgedBeforeTraffic: a new Revision answers requests to the address of its tag, and no

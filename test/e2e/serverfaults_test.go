@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	double "github.com/breakwater-dev/breakwater/test/altershield"
+	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 

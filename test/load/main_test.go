@@ -26,7 +26,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/process"
 	"github.com/breakwater-dev/breakwater/reconciler/change"
-	double "github.com/breakwater-dev/breakwater/test/altershield"
+	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 	"github.com/breakwater-dev/breakwater/test/controlplane"
 )
 

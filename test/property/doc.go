@@ -2,7 +2,7 @@
 // random histories: lost, duplicate, late and reordered events, conflicting
 // writes, clock steps, crashes, server faults, and verdicts and releases by people.
 // Reconcilers, functions and callback are the real ones. The API server, caches,
-// Broker and Kubernetes controllers are models; the server is test/altershield.
+// Broker and Kubernetes controllers are models; the server is test/altershielddouble.
 //
 // After each history the faults end and everything runs until nothing is due. Then
 // the invariants of invariants_test.go must hold. A history that violates one is

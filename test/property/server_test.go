@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	double "github.com/breakwater-dev/breakwater/test/altershield"
+	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 )
 
 const (

@@ -115,7 +115,7 @@ var Proofs = []Proof{
 	in("test/uninstall/uninstall_test.go", "../../hack/uninstall.sh", `make uninstall|(\./)?uninstall\.sh.*`),
 
 	// go and programs of the repository.
-	in("test/conformance/main_test.go", `"-token-file", token`, `(ALTERSHIELD_TOKEN=secret )?go run ./test/conformance.*|TOKEN=secret .*test/altershield/cmd &`),
+	in("test/conformance/main_test.go", `"-token-file", token`, `(ALTERSHIELD_TOKEN=secret )?go run ./test/conformance.*|TOKEN=secret .*test/altershielddouble/cmd &`),
 	not(ends, `go test -tags bench .*`),
 	in("Makefile", `hack/gotest.sh unit -race -p 4 ./permission/centre ./...`, `go test ./(test/conformance|judge/evaluate).*`),
 	in("hack/verify.sh", `go test -count 1 ./test/docs`, `go test .*./test/docs`),

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"sync"
 
-	double "github.com/breakwater-dev/breakwater/test/altershield"
+	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 )
 
 // Client is a client of the installed double. Use New; the zero value is not

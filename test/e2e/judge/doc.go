@@ -1,5 +1,5 @@
 // Package judge installs the double of the AlterShield server on a cluster,
-// configures Breakwater for it and sets its answers. test/altershield describes
+// configures Breakwater for it and sets its answers. test/altershielddouble describes
 // the double.
 package judge
 
@@ -18,5 +18,5 @@ const (
 
 const (
 	name      = "altershield"
-	manifests = "test/altershield/config"
+	manifests = "test/altershielddouble/config"
 )
