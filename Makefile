@@ -114,10 +114,11 @@ mutations: ## Inject faults into decisions and verify that tests notice each; a 
 	@go run ./test/mutation
 
 # A million steps of each model; then 50 releases of 50 pods, and one of 1000.
-soak: ## Long property and load runs (nightly), an hour or two.
+soak: up ## Long property and load runs (nightly), an hour or two.
 	@go test -count 1 -timeout 3h -v -run TestNoGrantOutlivesItsPod ./permission/centre/lifecycle -rapid.checks 20000 -rapid.steps 50
 	@go test -count 1 -timeout 3h -v -run TestDeletionsNeverExceedABudget ./reconciler/protection/budget -rapid.checks 10000 -rapid.steps 100
 	@LOAD_RELEASES=50 LOAD_PODS=50 LOAD_LARGE=1000 go test -count 1 -timeout 3h -v -tags controlplane ./test/load
+	@$(CLUSTER) exec -- go test -count 1 -timeout 1h -v -tags e2e,soak -run TestFiftyKnativeServices ./test/e2e
 
 # Runs the binary without `go test`, so that an interrupt reaches it and it
 # cleans up. The number of simulated nodes is restored at the end.
