@@ -71,6 +71,8 @@ type fixture struct {
 	centre *Centre
 	url    string
 	double *double.Double
+	// calls are the calls of its replicas to providers.
+	calls *callTimes
 	// providerURL is the URL of the double.
 	providerURL string
 	stop        func()
@@ -116,6 +118,10 @@ func (w *fixture) startReplica(config Config) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	if w.calls == nil {
+		w.calls = &callTimes{}
+	}
+	c.engine.Limiter = recordedLimiter{c.engine.Limiter, w.calls.add}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	var running sync.WaitGroup
 	for _, run := range []func(context.Context) error{
