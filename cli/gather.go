@@ -11,16 +11,16 @@ import (
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 )
 
-// facts gathers the releases of a workload and their batches.
-func (c *clients) facts(ctx context.Context, t target) (diagnosis.Facts, error) {
-	f := diagnosis.Facts{
+// input gathers the releases of a workload and their batches.
+func (c *clients) input(ctx context.Context, t target) (diagnosis.Input, error) {
+	f := diagnosis.Input{
 		Kind: t.lowerKind(), Namespace: t.object.GetNamespace(), Name: t.object.GetName(),
 		Labels: t.object.GetLabels(), Annotations: t.object.GetAnnotations(),
 	}
 	namespace, err := c.kube.CoreV1().Namespaces().Get(ctx, f.Namespace, metav1.GetOptions{})
 	switch {
 	case err == nil:
-		f.OptedIn = namespace.Labels[v1alpha1.NamespaceLabel] == v1alpha1.NamespaceEnabled
+		f.OptedIn = v1alpha1.OptedIn(namespace)
 	case f.Annotations[v1alpha1.VersionKey] != "":
 		f.OptedIn = true // without the right to read namespaces, the workload shows it
 	default:
@@ -52,12 +52,12 @@ func (c *clients) facts(ctx context.Context, t target) (diagnosis.Facts, error) 
 	return f, nil
 }
 
-// factsOf gathers the facts of the workload of an argument.
-func (c *clients) factsOf(ctx context.Context, argument string) (target, diagnosis.Facts, error) {
+// inputOf gathers the releases of the workload of an argument.
+func (c *clients) inputOf(ctx context.Context, argument string) (target, diagnosis.Input, error) {
 	t, err := c.workload(ctx, argument)
 	if err != nil {
-		return t, diagnosis.Facts{}, err
+		return t, diagnosis.Input{}, err
 	}
-	f, err := c.facts(ctx, t)
+	f, err := c.input(ctx, t)
 	return t, f, err
 }
