@@ -9,6 +9,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
@@ -146,8 +147,12 @@ func storeAnswer(s *v1alpha1.Submission, now time.Time) {
 // it may occur after the server stored the call.
 func serverError(err error, now time.Time) *v1alpha1.ServerError {
 	reason := v1alpha1.ReasonServerUnreachable
-	if isRejected(err) {
+	var invalid *functions.ConfigError
+	switch {
+	case isRejected(err):
 		reason = v1alpha1.ReasonServerRejected
+	case errors.As(err, &invalid):
+		reason = v1alpha1.ReasonServerMisconfigured
 	}
 	return &v1alpha1.ServerError{Reason: reason, Message: text.Truncate(err.Error(), maxMessage), Time: metav1.NewTime(now)}
 }
