@@ -98,7 +98,7 @@ func TestAReportThatRevokesTooManyGrantsNeedsAConfirmation(t *testing.T) {
 		if len(audit.Items) != 1 || audit.Items[0].Who != "alice" || !strings.Contains(audit.Items[0].After, `"confirmed":30`) {
 			t.Errorf("audit %+v", audit.Items)
 		}
-		if _, body := w.adminGet("/metrics"); !strings.Contains(body, `breakwater_permission_centre_pod_reports_total{cluster="c1",result="held"} 4`) {
+		if _, body := w.adminGet("/metrics"); !strings.Contains(body, `breakwater_permission_centre_pod_report_pages_total{cluster="c1",result="held"} 4`) {
 			t.Error("the metrics lack 4 held pages")
 		}
 	})

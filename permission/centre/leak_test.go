@@ -38,7 +38,7 @@ func TestALeakIsCountedReportedAndRevoked(t *testing.T) {
 		if len(b.Leaked) == 0 || b.Leaked[0].Application != a.ID || b.Leaked[0].Permission != "db" || b.Leaked[0].Pod != "pod-1" {
 			t.Errorf("leaked grants of the new application: %+v", b.Leaked)
 		}
-		if text := w.scrapeMetrics(); !strings.Contains(text, `breakwater_permission_centre_leaked_address_reuses_total{permission="db"} 1`) {
+		if text := w.scrapeMetrics(); !strings.Contains(text, `breakwater_permission_centre_leaked_grants_at_new_pods_total{permission="db"} 1`) {
 			t.Error("the reused address is not counted")
 		}
 		w.waitForState(b.ID, api.Granted)

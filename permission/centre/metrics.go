@@ -33,8 +33,8 @@ func newInstruments(s *store.Store, issuers []*access.OIDC) *instruments {
 		registry: prometheus.NewRegistry(),
 		states:   counter("breakwater_permission_centre_grant_transitions_total"),
 		calls:    histogram("breakwater_permission_centre_provider_call_duration_seconds"),
-		reused:   counter("breakwater_permission_centre_leaked_address_reuses_total"),
-		reports:  counter("breakwater_permission_centre_pod_reports_total"),
+		reused:   counter("breakwater_permission_centre_leaked_grants_at_new_pods_total"),
+		reports:  counter("breakwater_permission_centre_pod_report_pages_total"),
 		requests: histogram("breakwater_permission_centre_request_duration_seconds"),
 	}
 	collector := &storeCollector{
@@ -87,8 +87,10 @@ func (m *instruments) Call(provider string, op provider.Op, r provider.Result, t
 	m.calls.WithLabelValues(provider, string(op), string(r.Outcome), r.Reason).Observe(took.Seconds())
 }
 
-// AddressReused counts a leaked grant at an address of a pod that requests permissions.
-func (m *instruments) AddressReused(permission string) { m.reused.WithLabelValues(permission).Inc() }
+// LeakedGrantAtNewPod counts a leaked grant at an address of a pod that requests permissions.
+func (m *instruments) LeakedGrantAtNewPod(permission string) {
+	m.reused.WithLabelValues(permission).Inc()
+}
 
 // Report counts a page of a report of existing pods.
 func (m *instruments) Report(cluster, result string) {

@@ -67,7 +67,7 @@ type State string
 const (
 	// MayBegin: an attempt may begin, because the breaker is closed, or because it is open
 	// by failures and its interval has passed.
-	MayBegin State = "Closed"
+	MayBegin State = "MayBegin"
 	// Busy: another caller has the breaker; retry at Next.
 	Busy State = "Busy"
 	// OpenDenied: no attempt may begin until the breaker is reset.

@@ -1,6 +1,6 @@
-// Package batch lets concurrent callers share one run, for example a transaction. Nobody
-// waits for more callers: a run gets the items that arrived during earlier runs.
-package batch
+// Package coalesce processes the items of concurrent callers together, for example in one transaction.
+// Nobody waits for more callers: a group has the items that arrived while earlier groups were processed.
+package coalesce
 
 import (
 	"context"
@@ -12,32 +12,32 @@ import (
 	"time"
 )
 
-// ErrFull is the error of an item that was not run, because too many wait.
+// ErrFull is the error of an item that was not processed, because too many wait.
 var ErrFull = errors.New("too many requests wait for the store")
 
 // Limits bound a Queue.
 type Limits struct {
-	// Size is the number of items of a run, Runs that of concurrent runs, and Waiting that of
-	// waiting items. Alone is the number of concurrent runs of single items that follow runs
-	// that failed.
-	Size, Runs, Waiting, Alone int
-	// Timeout bounds a run. The context of a run does not end with those of its callers, but at
+	// Size is the number of items of a group, Groups that of groups that are processed at once, and
+	// Waiting that of waiting items. Alone is the number of single items that are processed at once
+	// after their groups failed.
+	Size, Groups, Waiting, Alone int
+	// Timeout bounds the time for a group. Its context does not end with those of its callers, but at
 	// the latest of their deadlines.
 	Timeout time.Duration
 }
 
-// Queue collects items for runs. The zero value is ready to use.
+// Queue collects items for groups. The zero value is ready to use.
 type Queue[T any] struct {
-	mu      sync.Mutex
-	waiting []*call[T]
-	running int
-	// alone has the items of runs that failed; nil if there were none.
+	mu         sync.Mutex
+	waiting    []*call[T]
+	processing int // groups
+	// alone has the items of groups that failed; nil if there were none.
 	alone *Queue[T]
 }
 
-// Run runs items. It returns true if each of them is to be run again, alone, because an item
-// may have failed those of other callers. A run of an item alone is the last one.
-type Run[T any] func(context.Context, []T) (again bool)
+// Process processes a group. It returns true if each item is to be processed again, alone, because an
+// item may have failed those of other callers. Alone, an item is processed once.
+type Process[T any] func(context.Context, []T) (again bool)
 
 // call is an item. again and err are set before done is closed.
 type call[T any] struct {
@@ -48,16 +48,16 @@ type call[T any] struct {
 	done  chan struct{}
 }
 
-// Do passes an item to run, with those of other callers, and returns when the run has ended.
-// If ctx ends while the item waits, Do returns its error at once, and the item is not run.
-func (q *Queue[T]) Do(ctx context.Context, limits Limits, item T, run Run[T]) error {
-	again, err := q.do(ctx, limits, item, run)
+// Do processes an item, with those of other callers, and returns when its group is processed.
+// If ctx ends while the item waits, Do returns its error at once, and the item is not processed.
+func (q *Queue[T]) Do(ctx context.Context, limits Limits, item T, process Process[T]) error {
+	again, err := q.do(ctx, limits, item, process)
 	if !again || err != nil {
 		return err
 	}
-	// The other runs go on: an item alone may wait for a long time.
-	limits.Size, limits.Runs = 1, max(1, limits.Alone)
-	_, err = q.queueAlone().do(ctx, limits, item, run)
+	// Other groups do not wait: an item alone may wait for a long time.
+	limits.Size, limits.Groups = 1, max(1, limits.Alone)
+	_, err = q.queueAlone().do(ctx, limits, item, process)
 	return err
 }
 
@@ -70,9 +70,9 @@ func (q *Queue[T]) queueAlone() *Queue[T] {
 	return q.alone
 }
 
-func (q *Queue[T]) do(ctx context.Context, limits Limits, item T, run Run[T]) (again bool, err error) {
+func (q *Queue[T]) do(ctx context.Context, limits Limits, item T, process Process[T]) (again bool, err error) {
 	c := &call[T]{ctx: ctx, item: item, done: make(chan struct{})}
-	if !q.add(c, limits, run) {
+	if !q.add(c, limits, process) {
 		return false, ErrFull
 	}
 	select {
@@ -86,16 +86,16 @@ func (q *Queue[T]) do(ctx context.Context, limits Limits, item T, run Run[T]) (a
 	return c.again, c.err
 }
 
-func (q *Queue[T]) add(c *call[T], limits Limits, run Run[T]) bool {
+func (q *Queue[T]) add(c *call[T], limits Limits, process Process[T]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) >= limits.Waiting {
 		return false
 	}
 	q.waiting = append(q.waiting, c)
-	if q.running < limits.Runs {
-		q.running++
-		go q.runAll(limits, run)
+	if q.processing < limits.Groups {
+		q.processing++
+		go q.processAll(limits, process)
 	}
 	return true
 }
@@ -111,14 +111,14 @@ func (q *Queue[T]) remove(c *call[T]) bool {
 	return i >= 0
 }
 
-// runAll runs batches until no item waits.
-func (q *Queue[T]) runAll(limits Limits, run Run[T]) {
+// processAll processes groups until no item waits.
+func (q *Queue[T]) processAll(limits Limits, process Process[T]) {
 	for {
 		calls := q.next(limits.Size)
 		if len(calls) == 0 {
 			return
 		}
-		again, err := runOne(calls, limits.Timeout, run)
+		again, err := processGroup(calls, limits.Timeout, process)
 		for _, c := range calls {
 			c.again, c.err = again, err
 			close(c.done)
@@ -126,13 +126,13 @@ func (q *Queue[T]) runAll(limits Limits, run Run[T]) {
 	}
 }
 
-// next removes the oldest items. If there are none, the caller must not run any more.
+// next removes the oldest items. If there are none, the caller must not process any more.
 func (q *Queue[T]) next(size int) []*call[T] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := min(size, len(q.waiting))
 	if n == 0 {
-		q.running--
+		q.processing--
 		return nil
 	}
 	calls := slices.Clone(q.waiting[:n])
@@ -140,11 +140,11 @@ func (q *Queue[T]) next(size int) []*call[T] {
 	return calls
 }
 
-// runOne runs a batch. A panic must not end the process, nor leave callers waiting.
-func runOne[T any](calls []*call[T], timeout time.Duration, run Run[T]) (again bool, err error) {
+// processGroup processes a group. A panic must not end the process, nor leave callers waiting.
+func processGroup[T any](calls []*call[T], timeout time.Duration, process Process[T]) (again bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic in a batch: %v\n%s", p, debug.Stack())
+			err = fmt.Errorf("panic in a group: %v\n%s", p, debug.Stack())
 		}
 	}()
 	end := time.Now().Add(timeout)
@@ -157,7 +157,7 @@ func runOne[T any](calls []*call[T], timeout time.Duration, run Run[T]) (again b
 	for i, c := range calls {
 		items[i] = c.item
 	}
-	return run(ctx, items), nil
+	return process(ctx, items), nil
 }
 
 // latestDeadline returns the latest deadline of the callers; zero if one has none.

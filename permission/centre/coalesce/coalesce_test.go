@@ -1,4 +1,4 @@
-package batch_test
+package coalesce_test
 
 import (
 	"context"
@@ -10,42 +10,42 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/breakwater-dev/breakwater/permission/centre/batch"
+	"github.com/breakwater-dev/breakwater/permission/centre/coalesce"
 )
 
-// recorder records the batches. A run takes a second.
+// recorder records the groups. Each takes a second.
 type recorder struct {
-	mu               sync.Mutex
-	batches          [][]int
-	running, maximum int
+	mu                  sync.Mutex
+	groups              [][]int
+	processing, maximum int
 }
 
-func (r *recorder) run(_ context.Context, items []int) (again bool) {
+func (r *recorder) process(_ context.Context, items []int) (again bool) {
 	r.mu.Lock()
-	r.batches = append(r.batches, items)
-	r.running++
-	r.maximum = max(r.maximum, r.running)
+	r.groups = append(r.groups, items)
+	r.processing++
+	r.maximum = max(r.maximum, r.processing)
 	r.mu.Unlock()
 	time.Sleep(time.Second)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.running--
+	r.processing--
 	if slices.Contains(items, -1) {
 		panic("a bug")
 	}
 	return len(items) > 1 && slices.Contains(items, -2)
 }
 
-var limits = batch.Limits{Size: 4, Runs: 2, Waiting: 10, Alone: 4, Timeout: time.Minute}
+var limits = coalesce.Limits{Size: 4, Groups: 2, Waiting: 10, Alone: 4, Timeout: time.Minute}
 
-func TestItemsThatWaitShareARun(t *testing.T) {
+func TestItemsThatWaitShareAGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var q batch.Queue[int]
+		var q coalesce.Queue[int]
 		var r recorder
 		var callers sync.WaitGroup
 		for n := range 12 {
 			callers.Go(func() {
-				if err := q.Do(t.Context(), limits, n, r.run); err != nil {
+				if err := q.Do(t.Context(), limits, n, r.process); err != nil {
 					t.Error(err)
 				}
 			})
@@ -53,13 +53,13 @@ func TestItemsThatWaitShareARun(t *testing.T) {
 		}
 		callers.Wait()
 		want := [][]int{{0}, {1}, {2, 3, 4, 5}, {6, 7, 8, 9}, {10, 11}}
-		if r.maximum != limits.Runs || len(r.batches) != len(want) {
-			t.Fatalf("%d runs at a time: %v", r.maximum, r.batches)
+		if r.maximum != limits.Groups || len(r.groups) != len(want) {
+			t.Fatalf("%d groups at a time: %v", r.maximum, r.groups)
 		}
-		slices.SortFunc(r.batches, slices.Compare[[]int])
-		for i, b := range r.batches {
+		slices.SortFunc(r.groups, slices.Compare[[]int])
+		for i, b := range r.groups {
 			if !slices.Equal(b, want[i]) {
-				t.Errorf("batches %v, want %v", r.batches, want)
+				t.Errorf("groups %v, want %v", r.groups, want)
 			}
 		}
 	})
@@ -67,63 +67,63 @@ func TestItemsThatWaitShareARun(t *testing.T) {
 
 func TestTooManyItemsAreRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var q batch.Queue[int]
+		var q coalesce.Queue[int]
 		var r recorder
-		for n := range limits.Runs + limits.Waiting {
+		for n := range limits.Groups + limits.Waiting {
 			go func() {
-				if err := q.Do(t.Context(), limits, n, r.run); err != nil {
+				if err := q.Do(t.Context(), limits, n, r.process); err != nil {
 					t.Error(err)
 				}
 			}()
 			synctest.Wait()
 		}
-		if err := q.Do(t.Context(), limits, 99, r.run); !errors.Is(err, batch.ErrFull) {
+		if err := q.Do(t.Context(), limits, 99, r.process); !errors.Is(err, coalesce.ErrFull) {
 			t.Errorf("got %v", err)
 		}
 		time.Sleep(time.Minute)
-		if err := q.Do(t.Context(), limits, 100, r.run); err != nil {
+		if err := q.Do(t.Context(), limits, 100, r.process); err != nil {
 			t.Errorf("when no item waits: %v", err)
 		}
 	})
 }
 
-// An item that waits is not run; that of a run ends with the run, so that its result is known.
+// An item that waits is not processed; one in a group ends with the group, so that its result is known.
 func TestACallerThatGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var q batch.Queue[int]
+		var q coalesce.Queue[int]
 		var r recorder
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		one := limits
-		one.Runs = 1
+		one.Groups = 1
 		var callers sync.WaitGroup
 		callers.Go(func() {
 			began := time.Now()
-			if err := q.Do(ctx, one, 0, r.run); err != nil || time.Since(began) != time.Second {
-				t.Errorf("the item of the run: %v after %s", err, time.Since(began))
+			if err := q.Do(ctx, one, 0, r.process); err != nil || time.Since(began) != time.Second {
+				t.Errorf("the item in a group: %v after %s", err, time.Since(began))
 			}
 		})
 		synctest.Wait()
 		began := time.Now()
-		if err := q.Do(ctx, one, 1, r.run); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 100*time.Millisecond {
+		if err := q.Do(ctx, one, 1, r.process); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 100*time.Millisecond {
 			t.Errorf("the item that waits: %v after %s", err, time.Since(began))
 		}
 		callers.Wait()
 		synctest.Wait()
-		if len(r.batches) != 1 || len(r.batches[0]) != 1 {
-			t.Errorf("batches %v", r.batches)
+		if len(r.groups) != 1 || len(r.groups[0]) != 1 {
+			t.Errorf("groups %v", r.groups)
 		}
 	})
 }
 
 func TestAPanicEndsNeitherTheQueueNorTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var q batch.Queue[int]
+		var q coalesce.Queue[int]
 		var r recorder
-		if err := q.Do(t.Context(), limits, -1, r.run); err == nil || !strings.Contains(err.Error(), "a bug") {
+		if err := q.Do(t.Context(), limits, -1, r.process); err == nil || !strings.Contains(err.Error(), "a bug") {
 			t.Errorf("got %v", err)
 		}
-		if err := q.Do(t.Context(), limits, 1, r.run); err != nil {
+		if err := q.Do(t.Context(), limits, 1, r.process); err != nil {
 			t.Error(err)
 		}
 	})
@@ -131,7 +131,7 @@ func TestAPanicEndsNeitherTheQueueNorTheProcess(t *testing.T) {
 
 func TestARunIsBoundedByItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var q batch.Queue[int]
+		var q coalesce.Queue[int]
 		began := time.Now()
 		if err := q.Do(t.Context(), limits, 1, func(ctx context.Context, _ []int) bool { <-ctx.Done(); return false }); err != nil || time.Since(began) != limits.Timeout {
 			t.Errorf("%v after %s", err, time.Since(began))
@@ -152,25 +152,25 @@ func TestARunEndsAtTheLatestDeadlineOfItsCallers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var q batch.Queue[int]
+				var q coalesce.Queue[int]
 				one := limits
-				one.Runs = 1
+				one.Groups = 1
 				began, release := time.Now(), make(chan struct{})
-				run := func(ctx context.Context, items []int) bool {
+				process := func(ctx context.Context, items []int) bool {
 					if slices.Equal(items, []int{-1}) {
 						<-release // until the other items wait
 						return false
 					}
 					<-ctx.Done()
 					if took := time.Since(began); took != tc.want {
-						t.Errorf("the run of %d items ended after %s, want %s", len(items), took, tc.want)
+						t.Errorf("the group of %d items ended after %s, want %s", len(items), took, tc.want)
 					}
 					return false
 				}
 				var callers sync.WaitGroup
 				do := func(ctx context.Context, n int) {
 					callers.Go(func() {
-						if err := q.Do(ctx, one, n, run); err != nil {
+						if err := q.Do(ctx, one, n, process); err != nil {
 							t.Error(err)
 						}
 					})
@@ -193,15 +193,15 @@ func TestARunEndsAtTheLatestDeadlineOfItsCallers(t *testing.T) {
 	}
 }
 
-// The items that are run alone end when their own runs do, and the other runs go on.
+// The items that are processed alone end when their own groups do, and other groups do not wait.
 func TestTheItemsOfARunThatFailedAreRunAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var q batch.Queue[int]
+		var q coalesce.Queue[int]
 		var r recorder
 		one := limits
-		one.Runs = 1
-		run := func(ctx context.Context, items []int) bool {
-			again := r.run(ctx, items)
+		one.Groups = 1
+		process := func(ctx context.Context, items []int) bool {
+			again := r.process(ctx, items)
 			if slices.Equal(items, []int{-2}) {
 				<-ctx.Done() // for a minute
 			}
@@ -212,7 +212,7 @@ func TestTheItemsOfARunThatFailedAreRunAlone(t *testing.T) {
 		var callers sync.WaitGroup
 		for _, n := range []int{0, 1, -2, 2, 3, 4, 5} {
 			callers.Go(func() {
-				if err := q.Do(t.Context(), one, n, run); err != nil {
+				if err := q.Do(t.Context(), one, n, process); err != nil {
 					t.Error(err)
 				}
 				mu.Lock()
@@ -222,7 +222,7 @@ func TestTheItemsOfARunThatFailedAreRunAlone(t *testing.T) {
 			synctest.Wait()
 		}
 		callers.Wait()
-		// 0, then 1, -2, 2 and 3 together, then 4 and 5, while the others are run alone.
+		// 0, then 1, -2, 2 and 3 together, then 4 and 5, while the others are processed alone.
 		want := map[int]time.Duration{0: 1, 4: 3, 5: 3, 1: 3, 2: 3, 3: 3, -2: 62}
 		for n, seconds := range want {
 			if took[n] != seconds*time.Second {

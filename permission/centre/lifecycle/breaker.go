@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -13,6 +14,9 @@ const (
 	tripAfter   = 10
 	openTimeout = 15 * time.Second
 )
+
+// errCallFailed reports a failed call to a circuit breaker.
+var errCallFailed = errors.New("the call failed")
 
 // Breakers has a circuit breaker for each provider, in this replica.
 type Breakers struct {
@@ -88,7 +92,7 @@ func (b *Breakers) Do(provider string, call func() bool) bool {
 	if call() {
 		done(nil)
 	} else {
-		done(errUnchanged)
+		done(errCallFailed)
 	}
 	return true
 }

@@ -38,7 +38,7 @@ func (e *Engine) request(ctx context.Context, r api.ApplicationRequest, user str
 	r.PodIPs = slices.Compact(slices.Sorted(slices.Values(r.PodIPs)))
 	q := &request{ApplicationRequest: r, ctx: ctx, id: ID(r), user: user}
 	for range maxRequestRounds {
-		if err := e.requests.Do(ctx, e.batchLimits(), q, e.runRequests); err != nil {
+		if err := e.requests.Do(ctx, e.groupLimits(), q, e.processRequests); err != nil {
 			return q, err
 		}
 		if q.err != nil || q.t != nil || q.exists {
@@ -51,9 +51,9 @@ func (e *Engine) request(ctx context.Context, r api.ApplicationRequest, user str
 	return q, fmt.Errorf("other pods requested permissions for the addresses of pod %s/%s at the same time", r.Namespace, r.Pod)
 }
 
-// runRequests runs requests in one transaction. If it fails, each request gets its own
+// processRequests processes requests in one transaction. If it fails, each request gets its own
 // transaction, so that a request fails only because of itself.
-func (e *Engine) runRequests(ctx context.Context, all []*request) (again bool) {
+func (e *Engine) processRequests(ctx context.Context, all []*request) (again bool) {
 	var c *creator
 	err := e.Store.Write(ctx, func(tx store.Tx) error {
 		if err := tx.LimitLockWait(lockWait); err != nil {
@@ -70,7 +70,7 @@ func (e *Engine) runRequests(ctx context.Context, all []*request) (again bool) {
 			e.reportReuse(q.ApplicationRequest, q.leaked)
 		}
 	}
-	return runAgain(err, len(all))
+	return processAgain(err, len(all))
 }
 
 // creator creates applications in one transaction.

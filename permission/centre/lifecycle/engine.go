@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
-	"github.com/breakwater-dev/breakwater/permission/centre/batch"
+	"github.com/breakwater-dev/breakwater/permission/centre/coalesce"
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
 	"github.com/breakwater-dev/breakwater/permission/centre/ratelimit"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
@@ -51,7 +51,7 @@ type Notifier interface{ Notify(application string) }
 type Metrics interface {
 	GrantState(provider, reason string, to api.State)
 	Call(provider string, op provider.Op, r provider.Result, took time.Duration)
-	AddressReused(permission string)
+	LeakedGrantAtNewPod(permission string)
 	// Report records a page of a report of existing pods; result is a Report constant.
 	Report(cluster, result string)
 }
@@ -76,8 +76,8 @@ type Engine struct {
 	CallsPerProvider int
 
 	// requests, updates and background collect concurrent transactions.
-	requests            batch.Queue[*request]
-	updates, background batch.Queue[*update]
+	requests            coalesce.Queue[*request]
+	updates, background coalesce.Queue[*update]
 	// dispatcher is nil unless Run runs.
 	dispatcher atomic.Pointer[dispatcher]
 }

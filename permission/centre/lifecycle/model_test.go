@@ -463,8 +463,8 @@ func (*model) Notify(string) {}
 // GrantState implements lifecycle.Metrics.
 func (*model) GrantState(string, string, api.State) {}
 
-// AddressReused implements lifecycle.Metrics.
-func (*model) AddressReused(string) {}
+// LeakedGrantAtNewPod implements lifecycle.Metrics.
+func (*model) LeakedGrantAtNewPod(string) {}
 
 // Report implements lifecycle.Metrics.
 func (*model) Report(string, string) {}

@@ -55,7 +55,7 @@ func (o noLimits) OpenFor(string) time.Duration                             { re
 func (o noLimits) Do(_ string, call func() bool) bool                       { call(); return true }
 func (o noLimits) Notify(string)                                            {}
 func (o noLimits) GrantState(string, string, api.State)                     {}
-func (o noLimits) AddressReused(string)                                     {}
+func (o noLimits) LeakedGrantAtNewPod(string)                               {}
 func (o noLimits) Report(string, string)                                    {}
 func (o noLimits) Call(string, provider.Op, provider.Result, time.Duration) {}
 

@@ -194,7 +194,7 @@ func (e *Engine) load(ctx context.Context, id string) (store.Application, []stor
 // pod.
 func (e *Engine) reportReuse(r api.ApplicationRequest, leaked []api.LeakedGrant) {
 	for _, l := range leaked {
-		e.Metrics.AddressReused(l.Permission)
+		e.Metrics.LeakedGrantAtNewPod(l.Permission)
 		e.Log.Warn("new pod has an address with a leaked grant", "ip", l.IP, "pod", r.Namespace+"/"+r.Pod, "cluster", r.Cluster,
 			"permission", l.Permission, "owner", l.Owner, "leakedBy", l.Namespace+"/"+l.Pod, "application", l.Application)
 	}

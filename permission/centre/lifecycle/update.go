@@ -7,37 +7,37 @@ import (
 	"slices"
 	"time"
 
-	"github.com/breakwater-dev/breakwater/permission/centre/batch"
+	"github.com/breakwater-dev/breakwater/permission/centre/coalesce"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
 const (
-	// batchSize bounds the applications of a transaction, because all of them wait for its
+	// groupSize bounds the applications of a transaction, because all of them wait for its
 	// commit. maxWaiting bounds those that wait for a transaction.
-	batchSize  = 64
+	groupSize  = 64
 	maxWaiting = 5000
-	// batchTimeout bounds the transaction of a batch.
-	batchTimeout = 30 * time.Second
+	// groupTimeout bounds the transaction of a group.
+	groupTimeout = 30 * time.Second
 	// lockWait bounds the wait for a lock, during which all applications of the transaction
-	// wait, and batchAlone the concurrent transactions of applications whose batch failed.
-	lockWait   = time.Second
-	batchAlone = 8
+	// wait, and maxAlone the concurrent transactions of applications whose group failed.
+	lockWait = time.Second
+	maxAlone = 8
 )
 
-// batchLimits returns the limits of a batch.Queue. SQLite has one writer; with PostgreSQL, one
+// groupLimits returns the limits of a coalesce.Queue. SQLite has one writer; with PostgreSQL, one
 // transaction is prepared while another one is synced to disk.
-func (e *Engine) batchLimits() batch.Limits {
-	limits := batch.Limits{Size: batchSize, Runs: 1, Waiting: maxWaiting, Alone: batchAlone, Timeout: batchTimeout}
+func (e *Engine) groupLimits() coalesce.Limits {
+	limits := coalesce.Limits{Size: groupSize, Groups: 1, Waiting: maxWaiting, Alone: maxAlone, Timeout: groupTimeout}
 	if e.Store.Shared() {
-		limits.Runs = 2
+		limits.Groups = 2
 	}
 	return limits
 }
 
-// runAgain decides whether the applications of a transaction that failed get a transaction
-// each. One that waited for a lock gets a second one, outside of the batches: other
+// processAgain decides whether the applications of a transaction that failed get a transaction
+// each. One that waited for a lock gets a second one, outside of the groups: other
 // applications do not wait for that.
-func runAgain(err error, applications int) bool {
+func processAgain(err error, applications int) bool {
 	return err != nil && !store.WouldFailAgain(err) && (applications > 1 || store.LockTimeout(err))
 }
 
@@ -87,9 +87,9 @@ func (e *Engine) updateInBackground(ctx context.Context, id string, f func(*txn)
 	return e.updateIn(ctx, &e.background, e.Store.WriteInBackground, id, "", f)
 }
 
-func (e *Engine) updateIn(ctx context.Context, q *batch.Queue[*update], write writer, id, user string, f func(*txn) error) (store.Application, []store.Grant, error) {
+func (e *Engine) updateIn(ctx context.Context, q *coalesce.Queue[*update], write writer, id, user string, f func(*txn) error) (store.Application, []store.Grant, error) {
 	u := &update{ctx: ctx, id: id, user: user, f: f}
-	if err := q.Do(ctx, e.batchLimits(), u, func(ctx context.Context, all []*update) bool { return e.runUpdates(ctx, write, all) }); err != nil {
+	if err := q.Do(ctx, e.groupLimits(), u, func(ctx context.Context, all []*update) bool { return e.processUpdates(ctx, write, all) }); err != nil {
 		return store.Application{}, nil, err
 	}
 	return u.result()
@@ -98,7 +98,7 @@ func (e *Engine) updateIn(ctx context.Context, q *batch.Queue[*update], write wr
 // updateAlone is update in a transaction of its own, in which f may lock.
 func (e *Engine) updateAlone(ctx context.Context, id, user string, f func(*txn) error) (store.Application, []store.Grant, error) {
 	u := &update{ctx: ctx, id: id, user: user, f: f}
-	e.runUpdates(ctx, e.Store.Write, []*update{u})
+	e.processUpdates(ctx, e.Store.Write, []*update{u})
 	return u.result()
 }
 
@@ -109,9 +109,9 @@ func (u *update) result() (store.Application, []store.Grant, error) {
 	return u.t.app, u.t.grants, nil
 }
 
-// runUpdates runs updates in one transaction. If it fails, each update gets its own
+// processUpdates runs updates in one transaction. If it fails, each update gets its own
 // transaction, so that an update fails only because of itself.
-func (e *Engine) runUpdates(ctx context.Context, write writer, all []*update) (again bool) {
+func (e *Engine) processUpdates(ctx context.Context, write writer, all []*update) (again bool) {
 	err := write(ctx, func(tx store.Tx) error {
 		if err := tx.LimitLockWait(lockWait); err != nil {
 			return err
@@ -125,7 +125,7 @@ func (e *Engine) runUpdates(ctx context.Context, write writer, all []*update) (a
 			e.committed(u.t)
 		}
 	}
-	return runAgain(err, len(all))
+	return processAgain(err, len(all))
 }
 
 // updateAll runs updates in a transaction. The error is that of the whole transaction.

@@ -24,13 +24,13 @@ func (c *call) readApplications(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	c.facts.Applications, c.facts.OtherIPs, c.facts.ApplicationsKnown = map[string]api.Application{}, false, true
+	c.input.Applications, c.input.OtherIPs, c.input.ApplicationsKnown = map[string]api.Application{}, false, true
 	for _, app := range all {
 		switch {
-		case slices.Equal(app.PodIPs, c.facts.IPs):
-			c.facts.Applications[app.Set] = app
+		case slices.Equal(app.PodIPs, c.input.IPs):
+			c.input.Applications[app.Set] = app
 		case app.State != api.Revoking && app.State != api.Revoked && app.State != api.Leaked:
-			c.facts.OtherIPs = true
+			c.input.OtherIPs = true
 		}
 	}
 	return nil
@@ -50,7 +50,7 @@ func (c *call) prepare(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", p.Name(), err)
 		}
 	}
-	c.facts.Prepared = true
+	c.input.Prepared = true
 	return nil
 }
 
@@ -63,7 +63,7 @@ func (c *call) applicationRequest(ctx context.Context, set string) (api.Applicat
 	}
 	return api.ApplicationRequest{
 		Cluster: c.Settings().Cluster, Namespace: c.pod.Namespace, Pod: c.pod.Name, PodUID: string(c.pod.UID),
-		PodIPs: c.facts.IPs, Node: c.pod.Spec.NodeName, NodeIPs: node.addresses, HostNetwork: c.pod.Spec.HostNetwork,
+		PodIPs: c.input.IPs, Node: c.pod.Spec.NodeName, NodeIPs: node.addresses, HostNetwork: c.pod.Spec.HostNetwork,
 		ServiceAccount: c.pod.Spec.ServiceAccountName, Set: set,
 	}, nil
 }
@@ -71,11 +71,11 @@ func (c *call) applicationRequest(ctx context.Context, set string) (api.Applicat
 // revokeOtherIPs revokes the grants of the pod's previous sandbox, because another
 // pod may have its address now.
 func (c *call) revokeOtherIPs(ctx context.Context) error {
-	_, err := c.Centre.Revoke(ctx, api.RevokeRequest{Cluster: c.Settings().Cluster, PodUID: string(c.pod.UID), KeepIPs: c.facts.IPs})
+	_, err := c.Centre.Revoke(ctx, api.RevokeRequest{Cluster: c.Settings().Cluster, PodUID: string(c.pod.UID), KeepIPs: c.input.IPs})
 	if err != nil {
 		return fmt.Errorf("revoke the grants of the pod's previous IP addresses: %w", err)
 	}
-	c.facts.OtherIPs = false
+	c.input.OtherIPs = false
 	return nil
 }
 
@@ -85,9 +85,9 @@ func (c *call) acquireBreaker(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.facts.BreakerAcquired = d.State == podbreaker.MayBegin
-	if !c.facts.BreakerAcquired {
-		c.facts.ApplicationsKnown = false // the holder of the breaker changes them
+	c.input.BreakerAcquired = d.State == podbreaker.MayBegin
+	if !c.input.BreakerAcquired {
+		c.input.ApplicationsKnown = false // the holder of the breaker changes them
 	}
 	c.lastDecision = &d
 	return nil
@@ -105,14 +105,14 @@ func (c *call) apply(ctx context.Context, set string) error {
 	} else if err != nil {
 		return fmt.Errorf("permission set %s: %w", set, err)
 	}
-	c.facts.Applications[set] = app
+	c.input.Applications[set] = app
 	c.reporter.requested(ctx, app)
 	return nil
 }
 
 // poll waits until an application changes.
 func (c *call) poll(ctx context.Context, set string) error {
-	app := c.facts.Applications[set]
+	app := c.input.Applications[set]
 	wait := pollTimeout
 	if c.reporter.pending {
 		wait = shortPollTimeout
@@ -136,7 +136,7 @@ func (c *call) poll(ctx context.Context, set string) error {
 		} else if a.err != nil {
 			return a.err
 		}
-		c.facts.Applications[set] = a.app
+		c.input.Applications[set] = a.app
 		return nil
 	case <-c.changed:
 		return nil
@@ -149,14 +149,14 @@ func (c *call) poll(ctx context.Context, set string) error {
 // recordFailure counts an attempt that was denied or failed and ends the call. If
 // the attempt was counted before, by this or another replica, the call continues.
 func (c *call) recordFailure(ctx context.Context, set string) (*protocol.Answer, error) {
-	app := c.facts.Applications[set]
+	app := c.input.Applications[set]
 	message := applicationMessage(app)
 	d, err := c.Breaker.Do(ctx, podbreaker.Request{Operation: podbreaker.RecordFailure, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now(), Jitter: c.Random(),
 		Application: app.ID, Attempt: app.Attempt, Denied: app.State == api.Denied, Message: message})
 	if err != nil {
 		return nil, err
 	}
-	c.facts.BreakerAcquired = false
+	c.input.BreakerAcquired = false
 	if !d.Counted {
 		c.lastDecision = &d
 		return nil, nil
@@ -172,14 +172,14 @@ func (c *call) recordFailure(ctx context.Context, set string) (*protocol.Answer,
 
 // complete closes the breaker, reports success and ends the call.
 func (c *call) complete(ctx context.Context) (*protocol.Answer, error) {
-	if c.facts.Breaker.Exists {
-		before := c.facts.Breaker.Entry
+	if c.input.Breaker.Exists {
+		before := c.input.Breaker.Entry
 		if _, err := c.Breaker.Do(ctx, podbreaker.Request{Operation: podbreaker.RecordSuccess, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now()}); err != nil {
 			return nil, err
 		}
 		c.reporter.closed(ctx, before, "")
 	}
-	message := c.reporter.granted(ctx, c.facts, c.Clock.Since(c.start))
+	message := c.reporter.granted(ctx, c.input, c.Clock.Since(c.start))
 	return &protocol.Answer{State: protocol.Granted, Reason: podmeta.ReasonPermissionGranted, Message: message}, nil
 }
 

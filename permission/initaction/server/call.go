@@ -43,7 +43,7 @@ type call struct {
 	key string
 	// changed receives a value when the pod or the breaker changed.
 	changed <-chan struct{}
-	facts   Facts
+	input   Input
 	// mayCall: the rate limit allows one call to the centre.
 	mayCall bool
 	// lastDecision is the last answer of the breaker. refresh uses it once instead of
@@ -57,7 +57,7 @@ type call struct {
 
 func (s *server) newCall(pod *corev1.Pod, changed <-chan struct{}) *call {
 	c := &call{server: s, id: uuid.NewString(), pod: pod, key: podbreaker.Key(pod.Namespace, pod.Name), changed: changed, start: s.Clock.Now()}
-	c.facts = Facts{Sets: podmeta.Sets(pod), Applications: map[string]api.Application{}}
+	c.input = Input{Sets: podmeta.Sets(pod), Applications: map[string]api.Application{}}
 	c.reporter = newPodReporter(s, pod)
 	return c
 }
@@ -72,8 +72,8 @@ func (c *call) run(ctx context.Context) protocol.Answer {
 			return answer
 		}
 		c.refresh()
-		d := Decide(c.facts)
-		c.reporter.progress(ctx, c.facts, d)
+		d := Decide(c.input)
+		c.reporter.progress(ctx, c.input, d)
 		if !c.mayCall && (callsCentre(d.Action) || d.Action == AcquireBreaker) {
 			// The pod may change during the wait, so the decision is repeated. The wait comes
 			// before AcquireBreaker, because a caller has the breaker only for a short time.
@@ -124,9 +124,9 @@ func (c *call) retryCentreCall(ctx context.Context, d Decision, err error) bool 
 	if !callsCentre(d.Action) || isDenied(err) {
 		return false
 	}
-	c.facts.ApplicationsKnown, c.facts.BreakerAcquired = false, false
+	c.input.ApplicationsKnown, c.input.BreakerAcquired = false, false
 	pause := recheckInterval
-	if c.facts.Breaker.State == podbreaker.MayBegin {
+	if c.input.Breaker.State == podbreaker.MayBegin {
 		if c.centreFailures++; c.centreFailures > maxCentreFailures {
 			return false
 		}
@@ -166,16 +166,16 @@ func (c *call) refresh() {
 		c.pod = p
 	}
 	ips := podmeta.IPs(c.pod)
-	if !slices.Equal(ips, c.facts.IPs) {
-		// The pod has a new sandbox; the facts are about the previous one.
-		c.facts.ApplicationsKnown, c.facts.Prepared, c.facts.BreakerAcquired = false, false, false
+	if !slices.Equal(ips, c.input.IPs) {
+		// The pod has a new sandbox; the input is about the previous one.
+		c.input.ApplicationsKnown, c.input.Prepared, c.input.BreakerAcquired = false, false, false
 	}
-	c.facts.IPs, c.facts.DeletedOrCompleted, c.facts.HasFinalizer = ips, isDeletedOrCompleted(c.pod), podmeta.HasFinalizer(c.pod)
+	c.input.IPs, c.input.DeletedOrCompleted, c.input.HasFinalizer = ips, isDeletedOrCompleted(c.pod), podmeta.HasFinalizer(c.pod)
 	if c.lastDecision != nil {
-		c.facts.Breaker, c.lastDecision = *c.lastDecision, nil
+		c.input.Breaker, c.lastDecision = *c.lastDecision, nil
 		return
 	}
-	c.facts.Breaker = c.Breaker.Peek(c.key, c.pod.UID, c.Clock.Now(), c.id)
+	c.input.Breaker = c.Breaker.Peek(c.key, c.pod.UID, c.Clock.Now(), c.id)
 }
 
 // step runs one action. An answer ends the call. An error other than errCallEnded
@@ -209,7 +209,7 @@ func (c *call) step(ctx context.Context, d Decision) (*protocol.Answer, error) {
 		}
 		// The owner of a permission may have corrected it and reset the application at
 		// the centre. That does not change the breaker, so the applications are read again.
-		c.facts.ApplicationsKnown = c.facts.ApplicationsKnown && d.Reason != podmeta.ReasonBreakerOpenDenied
+		c.input.ApplicationsKnown = c.input.ApplicationsKnown && d.Reason != podmeta.ReasonBreakerOpenDenied
 		return nil, c.wait(ctx, until)
 	}
 	return nil, fmt.Errorf("unknown action %q", d.Action)

@@ -38,8 +38,8 @@ const (
 	WaitForBreaker Action = "WaitForBreaker"
 )
 
-// Facts are the input of Decide.
-type Facts struct {
+// Input is the input of Decide.
+type Input struct {
 	// DeletedOrCompleted: the pod is being deleted, or its phase is Succeeded or Failed.
 	DeletedOrCompleted bool
 	// IPs are the pod's addresses.
@@ -72,7 +72,7 @@ type Decision struct {
 }
 
 // Decide returns the next action.
-func Decide(f Facts) Decision {
+func Decide(f Input) Decision {
 	switch {
 	case f.DeletedOrCompleted:
 		return Decision{Action: Stop, Reason: podmeta.ReasonPodTerminating}
@@ -113,7 +113,7 @@ func Decide(f Facts) Decision {
 }
 
 // prepareApply returns the action that must precede the request of a set, or Apply.
-func prepareApply(f Facts, set string) Decision {
+func prepareApply(f Input, set string) Decision {
 	_, retried := f.Applications[set]
 	switch {
 	case !f.Prepared:
@@ -129,7 +129,7 @@ func prepareApply(f Facts, set string) Decision {
 }
 
 // waitForBreaker returns WaitForBreaker with the reason of the breaker's state.
-func waitForBreaker(f Facts) Decision {
+func waitForBreaker(f Input) Decision {
 	switch f.Breaker.State {
 	case podbreaker.OpenDenied:
 		return Decision{Action: WaitForBreaker, Reason: podmeta.ReasonBreakerOpenDenied}

@@ -13,8 +13,8 @@ import (
 
 var soon = time.Unix(1<<30, 0)
 
-func apps(states ...api.State) func(*Facts) {
-	return func(f *Facts) {
+func apps(states ...api.State) func(*Input) {
+	return func(f *Input) {
 		for i, state := range states {
 			if state != "" {
 				set := f.Sets[i]
@@ -24,73 +24,73 @@ func apps(states ...api.State) func(*Facts) {
 	}
 }
 
-func bothCounted(f *Facts) {
+func bothCounted(f *Input) {
 	f.Breaker.Exists = true
 	f.Breaker.Entry.Counted = map[string]int{"a": 1, "b": 1}
 }
 
-func withOutcome(o podbreaker.State) func(*Facts) {
-	return func(f *Facts) { f.Breaker.State, f.Breaker.Next = o, soon }
+func withOutcome(o podbreaker.State) func(*Input) {
+	return func(f *Input) { f.Breaker.State, f.Breaker.Next = o, soon }
 }
 
 func TestDecide(t *testing.T) {
-	prepared := func(f *Facts) { f.Prepared = true }
-	admitted := func(f *Facts) { f.BreakerAcquired = true }
+	prepared := func(f *Input) { f.Prepared = true }
+	admitted := func(f *Input) { f.BreakerAcquired = true }
 	for name, tc := range map[string]struct {
-		change []func(*Facts)
+		change []func(*Input)
 		want   Decision
 	}{
-		"a pod that is being deleted": {[]func(*Facts){apps(api.Granted, api.Granted), func(f *Facts) { f.DeletedOrCompleted = true }},
+		"a pod that is being deleted": {[]func(*Input){apps(api.Granted, api.Granted), func(f *Input) { f.DeletedOrCompleted = true }},
 			Decision{Stop, "", time.Time{}, podmeta.ReasonPodTerminating}},
-		"a pod without an IP address": {[]func(*Facts){func(f *Facts) { f.IPs = nil }},
+		"a pod without an IP address": {[]func(*Input){func(f *Input) { f.IPs = nil }},
 			Decision{WaitForPod, "", time.Time{}, podmeta.ReasonWaitingForPodIP}},
-		"a pod without the finalizer": {[]func(*Facts){func(f *Facts) { f.HasFinalizer = false }},
+		"a pod without the finalizer": {[]func(*Input){func(f *Input) { f.HasFinalizer = false }},
 			Decision{WaitForPod, "", time.Time{}, podmeta.ReasonWaitingForFinalizer}},
-		"applications are unknown": {[]func(*Facts){func(f *Facts) { f.ApplicationsKnown = false }},
+		"applications are unknown": {[]func(*Input){func(f *Input) { f.ApplicationsKnown = false }},
 			Decision{ReadApplications, "", time.Time{}, podmeta.ReasonRegistering}},
 		"preparations run before permissions": {nil,
 			Decision{Prepare, "", time.Time{}, podmeta.ReasonRegistering}},
-		"grants of the previous sandbox are revoked first": {[]func(*Facts){prepared, func(f *Facts) { f.OtherIPs = true }},
+		"grants of the previous sandbox are revoked first": {[]func(*Input){prepared, func(f *Input) { f.OtherIPs = true }},
 			Decision{RevokeOtherIPs, "", time.Time{}, podmeta.ReasonPermissionRevoking}},
-		"the first attempt does not acquire the breaker": {[]func(*Facts){prepared},
+		"the first attempt does not acquire the breaker": {[]func(*Input){prepared},
 			Decision{Apply, "a", time.Time{}, podmeta.ReasonPermissionRequested}},
-		"all sets are requested before one is polled": {[]func(*Facts){prepared, apps(api.Requested)},
+		"all sets are requested before one is polled": {[]func(*Input){prepared, apps(api.Requested)},
 			Decision{Apply, "b", time.Time{}, podmeta.ReasonPermissionRequested}},
-		"both sets are pending": {[]func(*Facts){prepared, apps(api.Applying, api.Requested)},
+		"both sets are pending": {[]func(*Input){prepared, apps(api.Applying, api.Requested)},
 			Decision{Poll, "a", time.Time{}, podmeta.ReasonPermissionApplying}},
-		"one set is granted, the other pending": {[]func(*Facts){apps(api.Granted, api.Requested)},
+		"one set is granted, the other pending": {[]func(*Input){apps(api.Granted, api.Requested)},
 			Decision{Poll, "b", time.Time{}, podmeta.ReasonPermissionRequested}},
-		"both sets are granted": {[]func(*Facts){apps(api.Granted, api.Granted)},
+		"both sets are granted": {[]func(*Input){apps(api.Granted, api.Granted)},
 			Decision{Complete, "", time.Time{}, podmeta.ReasonPermissionGranted}},
-		"both sets are granted while the breaker is open": {[]func(*Facts){apps(api.Granted, api.Granted), withOutcome(podbreaker.OpenFailed)},
+		"both sets are granted while the breaker is open": {[]func(*Input){apps(api.Granted, api.Granted), withOutcome(podbreaker.OpenFailed)},
 			Decision{Complete, "", time.Time{}, podmeta.ReasonPermissionGranted}},
-		"an uncounted denial": {[]func(*Facts){apps(api.Granted, api.Denied)},
+		"an uncounted denial": {[]func(*Input){apps(api.Granted, api.Denied)},
 			Decision{RecordFailure, "b", time.Time{}, podmeta.ReasonPermissionDenied}},
-		"an uncounted failure": {[]func(*Facts){apps(api.Failed, api.Applying)},
+		"an uncounted failure": {[]func(*Input){apps(api.Failed, api.Applying)},
 			Decision{RecordFailure, "a", time.Time{}, podmeta.ReasonPermissionFailed}},
-		"a counted denial acquires the breaker": {[]func(*Facts){prepared, apps(api.Granted, api.Denied), bothCounted},
+		"a counted denial acquires the breaker": {[]func(*Input){prepared, apps(api.Granted, api.Denied), bothCounted},
 			Decision{AcquireBreaker, "", time.Time{}, podmeta.ReasonPermissionRequested}},
-		"a counted denial with the breaker acquired": {[]func(*Facts){prepared, apps(api.Granted, api.Denied), bothCounted, admitted},
+		"a counted denial with the breaker acquired": {[]func(*Input){prepared, apps(api.Granted, api.Denied), bothCounted, admitted},
 			Decision{Apply, "b", time.Time{}, podmeta.ReasonPermissionRequested}},
-		"a failure before the first request acquires the breaker": {[]func(*Facts){prepared, func(f *Facts) { f.Breaker.Exists = true }},
+		"a failure before the first request acquires the breaker": {[]func(*Input){prepared, func(f *Input) { f.Breaker.Exists = true }},
 			Decision{AcquireBreaker, "", time.Time{}, podmeta.ReasonPermissionRequested}},
-		"denied too often": {[]func(*Facts){apps(api.Denied, api.Granted), bothCounted, withOutcome(podbreaker.OpenDenied)},
+		"denied too often": {[]func(*Input){apps(api.Denied, api.Granted), bothCounted, withOutcome(podbreaker.OpenDenied)},
 			Decision{WaitForBreaker, "", time.Time{}, podmeta.ReasonBreakerOpenDenied}},
-		"failed too often": {[]func(*Facts){apps(api.Failed, api.Failed), bothCounted, withOutcome(podbreaker.OpenFailed)},
+		"failed too often": {[]func(*Input){apps(api.Failed, api.Failed), bothCounted, withOutcome(podbreaker.OpenFailed)},
 			Decision{WaitForBreaker, "", soon, podmeta.ReasonBreakerOpenFailed}},
-		"failed too often while another set is pending": {[]func(*Facts){apps(api.Failed, api.Applying), bothCounted, withOutcome(podbreaker.OpenFailed)},
+		"failed too often while another set is pending": {[]func(*Input){apps(api.Failed, api.Applying), bothCounted, withOutcome(podbreaker.OpenFailed)},
 			Decision{Poll, "b", time.Time{}, podmeta.ReasonPermissionApplying}},
-		"another replica has the breaker": {[]func(*Facts){apps(api.Failed, api.Failed), bothCounted, withOutcome(podbreaker.Busy)},
+		"another replica has the breaker": {[]func(*Input){apps(api.Failed, api.Failed), bothCounted, withOutcome(podbreaker.Busy)},
 			Decision{WaitForBreaker, "", soon, podmeta.ReasonPermissionRequested}},
-		"a set is being revoked": {[]func(*Facts){prepared, apps(api.Revoking, api.Granted)},
+		"a set is being revoked": {[]func(*Input){prepared, apps(api.Revoking, api.Granted)},
 			Decision{Poll, "a", time.Time{}, podmeta.ReasonPermissionRevoking}},
-		"a leaked set is requested again": {[]func(*Facts){prepared, apps(api.Granted, api.Leaked), admitted},
+		"a leaked set is requested again": {[]func(*Input){prepared, apps(api.Granted, api.Leaked), admitted},
 			Decision{Apply, "b", time.Time{}, podmeta.ReasonPermissionRequested}},
-		"a revoked set is requested again": {[]func(*Facts){prepared, apps(api.Revoked, api.Granted), admitted},
+		"a revoked set is requested again": {[]func(*Input){prepared, apps(api.Revoked, api.Granted), admitted},
 			Decision{Apply, "a", time.Time{}, podmeta.ReasonPermissionRequested}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := Facts{IPs: []string{"10.0.0.1"}, HasFinalizer: true, ApplicationsKnown: true, Sets: []string{"a", "b"},
+			f := Input{IPs: []string{"10.0.0.1"}, HasFinalizer: true, ApplicationsKnown: true, Sets: []string{"a", "b"},
 				Applications: map[string]api.Application{}, Breaker: podbreaker.Decision{State: podbreaker.MayBegin}}
 			for _, change := range tc.change {
 				change(&f)

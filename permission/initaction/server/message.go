@@ -79,7 +79,7 @@ func breakerMessage(o podbreaker.State, e podbreaker.Entry, next time.Time) stri
 }
 
 // waitingMessage is the message of the condition while the pod waits.
-func waitingMessage(f Facts, d Decision) string {
+func waitingMessage(f Input, d Decision) string {
 	var parts []string
 	switch d.Reason {
 	case podmeta.ReasonWaitingForPodIP:

@@ -45,7 +45,7 @@ func newPodReporter(s *server, pod *corev1.Pod) *podReporter {
 }
 
 // progress reports a step that may take long.
-func (r *podReporter) progress(ctx context.Context, f Facts, d Decision) {
+func (r *podReporter) progress(ctx context.Context, f Input, d Decision) {
 	switch d.Action {
 	case WaitForPod, Poll, WaitForBreaker, Stop:
 		r.setCondition(ctx, corev1.ConditionFalse, d.Reason, waitingMessage(f, d))
@@ -159,7 +159,7 @@ func (r *podReporter) closed(ctx context.Context, before podbreaker.Entry, user 
 	delivery.SendBestEffort(ctx, r.Events, d)
 }
 
-func (r *podReporter) granted(ctx context.Context, f Facts, took time.Duration) string {
+func (r *podReporter) granted(ctx context.Context, f Input, took time.Duration) string {
 	message := fmt.Sprintf("granted %s to %s in %s", joinSets(f.Sets), strings.Join(f.IPs, ", "), took.Round(time.Millisecond))
 	r.lastWrite = time.Time{}
 	if r.lastCondition.Status != corev1.ConditionTrue {
