@@ -65,7 +65,7 @@ func (c *Client) OpenOrder(ctx context.Context, in OpenOrder) (OrderAnswer, erro
 		return OrderAnswer{}, err
 	}
 	var domain orderDomain
-	err = c.caller.call(ctx, actionOpenOrder, harmless, body, &domain)
+	err = c.caller.call(ctx, actionOpenOrder, repeatHarmless, body, &domain)
 	if IsExists(err) {
 		return OrderAnswer{Existed: true}, nil
 	}
@@ -111,7 +111,7 @@ func (c *Client) Finish(ctx context.Context, in Finish) (FinishAnswer, error) {
 		return FinishAnswer{}, fmt.Errorf("altershield %s: result: %w", actionFinish, err)
 	}
 	var domain nodeDomain
-	err = c.caller.call(ctx, actionFinish, harmful, finish{
+	err = c.caller.call(ctx, actionFinish, repeatHarmful, finish{
 		identity:                 c.identity(in.OrderID),
 		NodeID:                   in.NodeID,
 		Success:                  !in.Failed,
@@ -129,13 +129,13 @@ func (c *Client) Finish(ctx context.Context, in Finish) (FinishAnswer, error) {
 // reports true for the error: repeat the start.
 func (c *Client) Resubmit(ctx context.Context, in Resubmit) error {
 	var domain nodeDomain
-	return c.caller.call(ctx, actionResubmit, harmful, resubmit{identity: c.identity(in.OrderID), NodeID: in.NodeID}, &domain)
+	return c.caller.call(ctx, actionResubmit, repeatHarmful, resubmit{identity: c.identity(in.OrderID), NodeID: in.NodeID}, &domain)
 }
 
 // Retrieve reads a verdict. Rely only on RetrieveAnswer.Passed.
 func (c *Client) Retrieve(ctx context.Context, in Retrieve) (RetrieveAnswer, error) {
 	var domain progressDomain
-	err := c.caller.call(ctx, actionRetrieve, harmless, retrieve{
+	err := c.caller.call(ctx, actionRetrieve, repeatHarmless, retrieve{
 		identity: c.identity(in.OrderID), NodeID: in.NodeID, DefenseStage: string(in.Stage),
 	}, &domain)
 	return RetrieveAnswer{Complete: domain.Complete, Verdict: string(domain.Verdict), URL: domain.URL}, err
@@ -143,7 +143,7 @@ func (c *Client) Retrieve(ctx context.Context, in Retrieve) (RetrieveAnswer, err
 
 // CloseOrder closes an order.
 func (c *Client) CloseOrder(ctx context.Context, in CloseOrder) error {
-	return c.caller.call(ctx, actionCloseOrder, harmless, closeOrder{
+	return c.caller.call(ctx, actionCloseOrder, repeatHarmless, closeOrder{
 		identity:    c.identity(in.OrderID),
 		FinishState: string(in.State),
 		Msg:         text.Truncate(in.Message, maxMsg),
@@ -161,7 +161,7 @@ func (c *Client) SubmitEvent(ctx context.Context, in SubmitEvent) (EventAnswer, 
 		return EventAnswer{}, err
 	}
 	var domain orderDomain
-	err = c.caller.call(ctx, actionEvent, harmless, event{
+	err = c.caller.call(ctx, actionEvent, repeatHarmless, event{
 		order:         body,
 		Executor:      c.config.Creator,
 		StartTime:     c.millis(in.StartTime),
@@ -173,7 +173,7 @@ func (c *Client) SubmitEvent(ctx context.Context, in SubmitEvent) (EventAnswer, 
 
 func (c *Client) start(ctx context.Context, action string, body any) (StartAnswer, error) {
 	var domain nodeDomain
-	if err := c.caller.call(ctx, action, harmful, body, &domain); err != nil {
+	if err := c.caller.call(ctx, action, repeatHarmful, body, &domain); err != nil {
 		return StartAnswer{}, err
 	}
 	if err := checkNode(action, domain.NodeID); err != nil {

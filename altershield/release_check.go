@@ -78,7 +78,7 @@ func (c *Client) CheckRelease(ctx context.Context, in CheckRelease) (ReleaseChec
 		return ReleaseCheckAnswer{}, err
 	}
 	var domain releaseDomain
-	err = c.caller.call(ctx, actionCheckRelease, harmless, releaseCheck{
+	err = c.caller.call(ctx, actionCheckRelease, repeatHarmless, releaseCheck{
 		order:        body,
 		Executor:     c.config.Creator,
 		StartTime:    c.millis(in.StartTime),

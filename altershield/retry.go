@@ -9,11 +9,11 @@ import (
 type repeat int
 
 const (
-	// harmless: the second call has no further effect.
-	harmless repeat = iota
-	// harmful: a second start creates a second node, a second finish is accepted and
+	// repeatHarmless: the second call has no further effect.
+	repeatHarmless repeat = iota
+	// repeatHarmful: a second start creates a second node, a second finish is accepted and
 	// rarely judged, and a second resubmit is rejected as if the check had never begun.
-	harmful
+	repeatHarmful
 )
 
 // retryable reports whether to make another attempt. A call that is harmful to
@@ -22,13 +22,13 @@ func retryable(err error, r repeat) bool {
 	var result *ResultError
 	if errors.As(err, &result) {
 		// The server rejects the same request again, except after an internal error.
-		return r == harmless && result.Code == CodeInternal
+		return r == repeatHarmless && result.Code == CodeInternal
 	}
 	var transport *TransportError
 	if !errors.As(err, &transport) {
 		return false
 	}
-	if r == harmful && transport.Sent {
+	if r == repeatHarmful && transport.Sent {
 		return false
 	}
 	switch transport.Kind {

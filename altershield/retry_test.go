@@ -48,10 +48,10 @@ func TestRetryableErrors(t *testing.T) {
 				if tc.err == nil {
 					err = nil
 				}
-				if got := retryable(err, harmless); got != tc.harmless {
+				if got := retryable(err, repeatHarmless); got != tc.harmless {
 					t.Errorf("a harmless call: got %v, want %v", got, tc.harmless)
 				}
-				if got := retryable(err, harmful); got != tc.harmful {
+				if got := retryable(err, repeatHarmful); got != tc.harmful {
 					t.Errorf("a start or finish: got %v, want %v", got, tc.harmful)
 				}
 				if got := MayHaveTakenEffect(err); got != tc.reached {

@@ -68,7 +68,7 @@ It needs the roles breakwater-judge and view.`,
 func (a *app) writeVerdict(ctx context.Context, c *clients, argument string, v verdict) error {
 	// Another writer may be faster: try again with the current object.
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		_, f, err := c.factsOf(ctx, argument)
+		_, f, err := c.inputOf(ctx, argument)
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (c *clients) writeOrderVerdict(ctx context.Context, release *v1alpha1.Chang
 	return err
 }
 
-func (a *app) writePodVerdicts(ctx context.Context, c *clients, f diagnosis.Facts, release *v1alpha1.ChangeWorkload, v verdict) error {
+func (a *app) writePodVerdicts(ctx context.Context, c *clients, f diagnosis.Input, release *v1alpha1.ChangeWorkload, v verdict) error {
 	verdicts, err := diagnosis.VerdictsOfPerson(f.BatchesOf(release), v.value, v.message, v.pods)
 	if err != nil {
 		return err

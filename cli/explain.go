@@ -34,7 +34,7 @@ poddeletionflowcontrol (pdfc).`,
 				return err
 			}
 			if !isOther {
-				_, f, err := c.factsOf(cmd.Context(), args[0])
+				_, f, err := c.inputOf(cmd.Context(), args[0])
 				if err != nil {
 					return err
 				}

@@ -89,7 +89,7 @@ func exitOf(answer statusAnswer, timeout time.Duration) error {
 func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, timeout time.Duration) (statusAnswer, error) {
 	wait, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	t, f, err := c.factsOf(ctx, argument)
+	t, f, err := c.inputOf(ctx, argument)
 	if err != nil {
 		return statusAnswer{}, err
 	}
@@ -118,13 +118,13 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 			return answer, nil
 		case <-changed:
 		}
-		if t, f, err = c.factsOf(ctx, t.String()); err != nil {
+		if t, f, err = c.inputOf(ctx, t.String()); err != nil {
 			return answer, err
 		}
 	}
 }
 
-func answerOf(awaited v1alpha1.Release, f diagnosis.Facts) statusAnswer {
+func answerOf(awaited v1alpha1.Release, f diagnosis.Input) statusAnswer {
 	live, _ := v1alpha1.ReleaseOf(f.Annotations)
 	answer := statusAnswer{Namespace: f.Namespace, Workload: f.Kind + "/" + f.Name, Version: awaited.Version, Attempt: awaited.Attempt}
 	var c *v1alpha1.ChangeWorkload

@@ -49,7 +49,7 @@ func (a *app) showTree(ctx context.Context, c *clients, args []string, w io.Writ
 		}
 	}
 	for _, argument := range args {
-		_, f, err := c.factsOf(ctx, argument)
+		_, f, err := c.inputOf(ctx, argument)
 		if err != nil {
 			return err
 		}

@@ -43,16 +43,16 @@ func NewClientSource(kube kubernetes.Interface, options ...altershield.Option) *
 
 // NewCachedClientSource returns a ClientSource that reads the configuration at most once within
 // ConfigCacheTTL. Its clients have the rate limit of one replica: the configured one divided by
-// MAX_REPLICAS.
+// RATE_LIMIT_REPLICAS.
 func NewCachedClientSource(kube kubernetes.Interface) *ClientSource {
 	s := NewClientSource(kube)
-	s.maxAge, s.replicas = ConfigCacheTTL, maxReplicas()
+	s.maxAge, s.replicas = ConfigCacheTTL, rateLimitReplicas()
 	return s
 }
 
-// maxReplicas returns the value of environment variable MAX_REPLICAS, or 1.
-func maxReplicas() int {
-	n, err := strconv.Atoi(os.Getenv("MAX_REPLICAS"))
+// rateLimitReplicas returns the value of environment variable RATE_LIMIT_REPLICAS, or 1.
+func rateLimitReplicas() int {
+	n, err := strconv.Atoi(os.Getenv("RATE_LIMIT_REPLICAS"))
 	if err != nil {
 		return 1
 	}

@@ -66,10 +66,10 @@ func TestReplicasShareTheRateLimitOfTheServer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			share := map[string]any{"name": "MAX_REPLICAS", "value": most}
+			share := map[string]any{"name": "RATE_LIMIT_REPLICAS", "value": most}
 			env, _, err := unstructured.NestedSlice(containers[0].(map[string]any), "env")
 			if err != nil || !slices.ContainsFunc(env, func(e any) bool { return gocmp.Equal(e, any(share)) }) {
-				t.Errorf("%s: MAX_REPLICAS is not max-scale, %s: %v, %v", pattern, most, env, err)
+				t.Errorf("%s: RATE_LIMIT_REPLICAS is not max-scale, %s: %v, %v", pattern, most, env, err)
 			}
 		}
 	}

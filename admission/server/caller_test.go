@@ -41,7 +41,7 @@ func newFixture() *fixture {
 			return &corev1.Secret{Data: map[string][]byte{certresources.ServerKey: []byte(f.key)}}, nil
 		},
 		configured: func(path string) bool { return len(f.configured) > 0 && f.configured[0] == path },
-		rejected:   metrics.NewCounter(noop.NewMeterProvider().Meter(""), "breakwater_admission_rejected_callers_total"),
+		rejected:   metrics.NewCounter(noop.NewMeterProvider().Meter(""), "breakwater_admission_unauthenticated_requests_total"),
 		reviews:    newReviews(),
 		unread:     metrics.NewCounter(noop.NewMeterProvider().Meter(""), "breakwater_admission_unread_reviews_total"),
 		clock:      f.clock,

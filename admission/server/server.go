@@ -35,7 +35,7 @@ func NewController(ctx context.Context, p *Process, configs *webhookconfig.Recon
 			return configs.Secrets.Secrets(v1alpha1.SystemNamespace).Get(configs.Secret)
 		},
 		configured: configs.HasPath, clock: clock.RealClock{},
-		rejected: metrics.NewCounter(metrics.Meter(), "breakwater_admission_rejected_callers_total"),
+		rejected: metrics.NewCounter(metrics.Meter(), "breakwater_admission_unauthenticated_requests_total"),
 		reviews:  newReviews(),
 		unread:   metrics.NewCounter(metrics.Meter(), "breakwater_admission_unread_reviews_total"),
 	}

@@ -19,7 +19,7 @@ type DeadLetter struct {
 	Object string      `json:"object"`
 	Time   metav1.Time `json:"time"`
 	// Waiting: it is a verdict or a wake-up whose effect is missing. The controller sends it again
-	// every 2 to 30 seconds.
+	// every 2 to 30 seconds, and a look during a probation every 1 to 10 minutes.
 	Waiting bool   `json:"waiting"`
 	Message string `json:"message"`
 	// Replay says whether a person can have it sent again, and whether that was done.
@@ -182,5 +182,5 @@ func orderStepWaits(s *v1alpha1.ChangeWorkloadStatus) bool {
 		stage = v1alpha1.StagePost
 	}
 	// The call of an unjudged order is repeated until the server accepts it, and then not its question for the verdict.
-	return !s.OrderVerdictOf(stage).EndsStage() && (!judged.IsFalse() || !s.Order.SubmissionOf(stage).Answered())
+	return !s.OrderVerdictOf(stage).EndsStage() && (!judged.IsFalse() || !s.Order.SubmissionOf(stage).Accepted())
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// Facts has the input of the diagnosis of a workload or a release.
-type Facts struct {
+// Input is the input of the diagnosis of a workload or a release.
+type Input struct {
 	// Kind, Namespace and Name are those of the workload; Kind is in lower case.
 	Kind, Namespace, Name string
 	// OptedIn: the namespace is opted in.
@@ -46,7 +46,7 @@ type Explanation struct {
 const maxListed = 5
 
 // Current returns the ChangeWorkload of the workload's current release, or nil.
-func (f Facts) Current() *v1alpha1.ChangeWorkload {
+func (f Input) Current() *v1alpha1.ChangeWorkload {
 	live, ok := v1alpha1.ReleaseOf(f.Annotations)
 	for i := range f.Releases {
 		if ok && f.Releases[i].Release() == live {
@@ -57,7 +57,7 @@ func (f Facts) Current() *v1alpha1.ChangeWorkload {
 }
 
 // BatchesOf returns the batches of a release in their order.
-func (f Facts) BatchesOf(c *v1alpha1.ChangeWorkload) []v1alpha1.ChangePod {
+func (f Input) BatchesOf(c *v1alpha1.ChangeWorkload) []v1alpha1.ChangePod {
 	var own []v1alpha1.ChangePod
 	for i := range f.Batches {
 		if metav1.IsControlledBy(&f.Batches[i], c) {
@@ -69,7 +69,7 @@ func (f Facts) BatchesOf(c *v1alpha1.ChangeWorkload) []v1alpha1.ChangePod {
 }
 
 // LastSucceeded returns the newest release of another version that succeeded, or nil.
-func (f Facts) LastSucceeded() *v1alpha1.ChangeWorkload {
+func (f Input) LastSucceeded() *v1alpha1.ChangeWorkload {
 	live, _ := v1alpha1.ReleaseOf(f.Annotations)
 	var last *v1alpha1.ChangeWorkload
 	for i := range f.Releases {
@@ -81,14 +81,14 @@ func (f Facts) LastSucceeded() *v1alpha1.ChangeWorkload {
 	return last
 }
 
-func (f Facts) subject() string { return f.Kind + "/" + f.Name }
+func (f Input) subject() string { return f.Kind + "/" + f.Name }
 
-func (f Facts) command(verb string, more ...string) string {
+func (f Input) command(verb string, more ...string) string {
 	return strings.Join(append([]string{"kubectl breakwater", verb, f.subject(), "-n", f.Namespace}, more...), " ")
 }
 
 // Explain explains the state of a workload's current release.
-func Explain(f Facts) Explanation {
+func Explain(f Input) Explanation {
 	live, known := v1alpha1.ReleaseOf(f.Annotations)
 	e := Explanation{Subject: f.subject()}
 	c := f.Current()
@@ -127,7 +127,7 @@ func Explain(f Facts) Explanation {
 	return e
 }
 
-func (f Facts) explainSuspended(e *Explanation, c *v1alpha1.ChangeWorkload) {
+func (f Input) explainSuspended(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	since := f.Labels[v1alpha1.SuspendLabel]
 	if seconds, err := strconv.ParseInt(since, 10, 64); err == nil {
 		since = time.Unix(seconds, 0).UTC().Format(time.RFC3339)
@@ -158,7 +158,7 @@ func (f Facts) explainSuspended(e *Explanation, c *v1alpha1.ChangeWorkload) {
 
 // explainCurrent adds the ways out that the current release of a suspended workload has. Verdicts
 // change only the current release: after a repair or rollback was admitted, they are about that.
-func (f Facts) explainCurrent(e *Explanation, c, failed *v1alpha1.ChangeWorkload) {
+func (f Input) explainCurrent(e *Explanation, c, failed *v1alpha1.ChangeWorkload) {
 	switch {
 	case c == nil:
 	case c == failed && e.Reason == v1alpha1.ReasonOrderNotAccepted:
@@ -173,13 +173,13 @@ func (f Facts) explainCurrent(e *Explanation, c, failed *v1alpha1.ChangeWorkload
 	}
 }
 
-func (f Facts) addRollback(e *Explanation) {
+func (f Input) addRollback(e *Explanation) {
 	if last := f.LastSucceeded(); last != nil {
 		e.WaysOut = append(e.WaysOut, WayOut{"roll back to the version that succeeded last, which is always admitted", f.command("rollback", "--to "+last.Spec.Reversion)})
 	}
 }
 
-func (f Facts) newest(phase v1alpha1.ReleasePhase) *v1alpha1.ChangeWorkload {
+func (f Input) newest(phase v1alpha1.ReleasePhase) *v1alpha1.ChangeWorkload {
 	var found *v1alpha1.ChangeWorkload
 	for i := range f.Releases {
 		if c := &f.Releases[i]; c.Status.Phase == phase && (found == nil || c.Spec.Attempt > found.Spec.Attempt) {
@@ -210,7 +210,7 @@ func orderFlag(c *v1alpha1.ChangeWorkload) string {
 	return ""
 }
 
-func (f Facts) explainUnjudged(e *Explanation, c *v1alpha1.ChangeWorkload) {
+func (f Input) explainUnjudged(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	why := "the rollout is held because it is unjudged"
 	if f.Labels[v1alpha1.SuspendLabel] == "" {
 		why += "; a newer template is admitted"
@@ -224,7 +224,7 @@ func (f Facts) explainUnjudged(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	f.addVerdicts(e, c)
 }
 
-func (f Facts) addVerdicts(e *Explanation, c *v1alpha1.ChangeWorkload) {
+func (f Input) addVerdicts(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	flag := orderFlag(c)
 	e.WaysOut = append(e.WaysOut,
 		WayOut{"judge it: pass", f.command("approve", flag+"-m REASON")}, WayOut{"judge it: fail", f.command("reject", flag+"-m REASON")})
@@ -239,7 +239,7 @@ func checkServer(c *v1alpha1.ChangeWorkload) WayOut {
 	return WayOut{check, "kubectl breakwater doctor"}
 }
 
-func (f Facts) explainFailed(e *Explanation, c *v1alpha1.ChangeWorkload) {
+func (f Input) explainFailed(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	if c == nil {
 		return
 	}
@@ -258,7 +258,7 @@ func (f Facts) explainFailed(e *Explanation, c *v1alpha1.ChangeWorkload) {
 }
 
 // explainRunning says what a running release waits for.
-func (f Facts) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
+func (f Input) explainRunning(e *Explanation, c *v1alpha1.ChangeWorkload) {
 	if o := c.Status.Order; o != nil && o.Error != nil && !o.Opened() {
 		e.Why = append(e.Why, fmt.Sprintf("the server has not accepted the order: %s: %s", o.Error.Reason, o.Error.Message))
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
 )
 
-func facts(change ...func(*diagnosis.Facts)) diagnosis.Facts {
-	f := diagnosis.Facts{
+func input(change ...func(*diagnosis.Input)) diagnosis.Input {
+	f := diagnosis.Input{
 		Kind: "deployment", Namespace: "shop", Name: "web", OptedIn: true,
 		Labels: map[string]string{}, Annotations: map[string]string{v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: "2"},
 	}
@@ -26,8 +26,8 @@ func facts(change ...func(*diagnosis.Facts)) diagnosis.Facts {
 	return f
 }
 
-func with(releases ...*v1alpha1.ChangeWorkload) func(*diagnosis.Facts) {
-	return func(f *diagnosis.Facts) {
+func with(releases ...*v1alpha1.ChangeWorkload) func(*diagnosis.Input) {
+	return func(f *diagnosis.Input) {
 		for _, c := range releases {
 			f.Releases = append(f.Releases, *c)
 		}
@@ -35,15 +35,15 @@ func with(releases ...*v1alpha1.ChangeWorkload) func(*diagnosis.Facts) {
 }
 
 // ofJudges adds a batch that the server and judge metrics judge, and of which the server passed stage POST.
-func ofJudges(judged corev1.ConditionStatus, message string) func(*diagnosis.Facts) {
+func ofJudges(judged corev1.ConditionStatus, message string) func(*diagnosis.Input) {
 	b := v1alpha1.ChangePod{ObjectMeta: metav1.ObjectMeta{Name: "web--x--v--x--1", OwnerReferences: []metav1.OwnerReference{{UID: "r", Controller: ptr.To(true)}}}}
 	b.Spec.Judges = []v1alpha1.Judge{{Name: v1alpha1.JudgeServer}, {Name: v1alpha1.JudgeMetrics, TimeoutSeconds: 420}}
 	b.Status.Phase, b.Status.PostTimeOutThreshold = v1alpha1.BatchPostSubmitted, 120
 	b.Status.Conditions = []apis.Condition{{Type: v1alpha1.BatchJudged, Status: judged, Message: message}}
-	return func(f *diagnosis.Facts) { f.Batches = append(f.Batches, b) }
+	return func(f *diagnosis.Input) { f.Batches = append(f.Batches, b) }
 }
 
-func suspended(f *diagnosis.Facts) { f.Labels[v1alpha1.SuspendLabel] = "1700000000" }
+func suspended(f *diagnosis.Input) { f.Labels[v1alpha1.SuspendLabel] = "1700000000" }
 
 func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
@@ -71,44 +71,44 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 	probation.Status.Probation = &v1alpha1.Probation{EndTime: at, NextLookTime: &at, Looks: 3}
 
 	for name, tc := range map[string]struct {
-		facts diagnosis.Facts
+		input diagnosis.Input
 		state diagnosis.State
 		why   []string
 		ways  []string
 	}{
-		"a namespace that is not opted in": {facts(func(f *diagnosis.Facts) { f.OptedIn = false }), diagnosis.StateNotJudged,
+		"a namespace that is not opted in": {input(func(f *diagnosis.Input) { f.OptedIn = false }), diagnosis.StateNotJudged,
 			[]string{"has no label"}, []string{"kubectl label namespace shop"}},
-		"a release on probation": {facts(with(probation)), diagnosis.StatePassed,
+		"a release on probation": {input(with(probation)), diagnosis.StatePassed,
 			[]string{"on probation until 2023-11-14T22:13:20Z: function judge looked 3 times"}, nil},
-		"a workload without a version": {facts(func(f *diagnosis.Facts) { f.Annotations = nil }), diagnosis.StateNotJudged,
+		"a workload without a version": {input(func(f *diagnosis.Input) { f.Annotations = nil }), diagnosis.StateNotJudged,
 			[]string{"no version yet"}, []string{"kubectl breakwater doctor"}},
-		"a suspended workload": {facts(with(failed, good), suspended), diagnosis.StateHeld,
+		"a suspended workload": {input(with(failed, good), suspended), diagnosis.StateHeld,
 			[]string{"suspended since 2023-11-14T22:13:20Z: changes of its pod template are denied (unless isBlockingUp is off or shadow is on)", "pod web-1 failed its check: too many errors"},
 			[]string{"approve deployment/web -n shop -m", "repair deployment/web -n shop --image", "rollback deployment/web -n shop --to good", "retry deployment/web"}},
-		"a suspension whose repair was used": {facts(with(failed), suspended, func(f *diagnosis.Facts) { f.Annotations[v1alpha1.BypassAnnotation] = string(bypass) }), diagnosis.StateHeld,
+		"a suspension whose repair was used": {input(with(failed), suspended, func(f *diagnosis.Input) { f.Annotations[v1alpha1.BypassAnnotation] = string(bypass) }), diagnosis.StateHeld,
 			[]string{"already admitted for bob"}, []string{"repair deployment/web -n shop --again"}},
-		"an order that failed as a whole": {facts(with(order), suspended), diagnosis.StateHeld,
+		"an order that failed as a whole": {input(with(order), suspended), diagnosis.StateHeld,
 			[]string{"because"}, []string{"approve deployment/web -n shop --order"}},
-		"an unjudged release": {facts(with(release(v1alpha1.ReleaseRunning, unknown, "HeldUnjudged", yes, "HeldUnjudged"))), diagnosis.StateHeld,
+		"an unjudged release": {input(with(release(v1alpha1.ReleaseRunning, unknown, "HeldUnjudged", yes, "HeldUnjudged"))), diagnosis.StateHeld,
 			[]string{"is unjudged"}, []string{"approve deployment/web", "reject deployment/web"}},
-		"a release that another setting holds": {facts(with(heldBy("no-verdict-contradicted is Hold"))), diagnosis.StateHeld,
+		"a release that another setting holds": {input(with(heldBy("no-verdict-contradicted is Hold"))), diagnosis.StateHeld,
 			[]string{"no-verdict-contradicted is Hold"}, []string{"approve deployment/web", "reject deployment/web"}},
-		"a release without a server": {facts(with(release(v1alpha1.ReleaseFailed, no, "OrderNotAccepted", no, ""))), diagnosis.StateFailed,
+		"a release without a server": {input(with(release(v1alpha1.ReleaseFailed, no, "OrderNotAccepted", no, ""))), diagnosis.StateFailed,
 			[]string{"because"}, []string{"kubectl breakwater doctor", "retry deployment/web"}},
-		"a release whose pods do not become Ready": {facts(with(release(v1alpha1.ReleaseFailed, no, "ReleaseTimedOut", no, ""), good)), diagnosis.StateFailed,
+		"a release whose pods do not become Ready": {input(with(release(v1alpha1.ReleaseFailed, no, "ReleaseTimedOut", no, ""), good)), diagnosis.StateFailed,
 			[]string{"because"}, []string{"kubectl describe pods -n shop", "rollback deployment/web -n shop --to good"}},
-		"a batch that waits for the server": {facts(with(running), func(f *diagnosis.Facts) { f.Batches = []v1alpha1.ChangePod{waiting} }), diagnosis.StateRunning,
+		"a batch that waits for the server": {input(with(running), func(f *diagnosis.Input) { f.Batches = []v1alpha1.ChangePod{waiting} }), diagnosis.StateRunning,
 			[]string{"batch web--x--v--x--1 waits for the server: call 2 of stage PRE failed: ServerUnreachable: connection refused"}, []string{"status deployment/web"}},
-		"a batch that waits for judge metrics": {facts(with(running), ofJudges(corev1.ConditionUnknown, "waiting for judge metrics")), diagnosis.StateRunning,
+		"a batch that waits for judge metrics": {input(with(running), ofJudges(corev1.ConditionUnknown, "waiting for judge metrics")), diagnosis.StateRunning,
 			[]string{"batch web--x--v--x--1 has no verdict yet: waiting for judge metrics; judge metrics has 420 s from the creation of the batch"}, []string{"status deployment/web"}},
-		"a batch that a judge holds": {facts(with(running), ofJudges(corev1.ConditionFalse, "metrics: no verdict in time")), diagnosis.StateRunning,
+		"a batch that a judge holds": {input(with(running), ofJudges(corev1.ConditionFalse, "metrics: no verdict in time")), diagnosis.StateRunning,
 			[]string{"batch web--x--v--x--1 is held: metrics: no verdict in time"}, []string{"status deployment/web"}},
-		"a release without traffic":     {facts(with(untilJudged)), diagnosis.StateRunning, []string{"held"}, []string{"status deployment/web"}},
-		"a release with changed images": {facts(with(drifted)), diagnosis.StatePassed, []string{"images were changed"}, nil},
-		"a release that passed":         {facts(with(release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, ""))), diagnosis.StatePassed, []string{"because"}, nil},
+		"a release without traffic":     {input(with(untilJudged)), diagnosis.StateRunning, []string{"held"}, []string{"status deployment/web"}},
+		"a release with changed images": {input(with(drifted)), diagnosis.StatePassed, []string{"images were changed"}, nil},
+		"a release that passed":         {input(with(release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, ""))), diagnosis.StatePassed, []string{"because"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := diagnosis.Explain(tc.facts)
+			e := diagnosis.Explain(tc.input)
 			if e.State != tc.state {
 				t.Errorf("state is %s, want %s", e.State, tc.state)
 			}
@@ -144,7 +144,7 @@ func TestAnExplanationNamesAFailedPodOnce(t *testing.T) {
 	for i := range failed.Status.Conditions {
 		failed.Status.Conditions[i].Message = "pod web-1 failed its check: too many errors"
 	}
-	why := strings.Join(diagnosis.Explain(facts(with(failed), suspended)).Why, "\n")
+	why := strings.Join(diagnosis.Explain(input(with(failed), suspended)).Why, "\n")
 	if strings.Count(why, "web-1") != 1 {
 		t.Errorf("the explanation is\n%s", why)
 	}
@@ -157,7 +157,7 @@ func TestATreeShowsReleasesBatchesAndPods(t *testing.T) {
 	b := batch([]string{"web-1", "web-2"}, "pass", v1alpha1.PodSummary{Pod: "web-2", Verdict: "fail", Message: "find error"})
 	b.Name, b.OwnerReferences = "web--x--v--x--1", []metav1.OwnerReference{{UID: "r", Controller: ptr.To(true)}}
 	b.Status.Phase, b.Status.Message = v1alpha1.BatchExecuteDone, "PostFinish"
-	got := diagnosis.Tree(facts(with(c), suspended, func(f *diagnosis.Facts) { f.Batches = []v1alpha1.ChangePod{b} }), diagnosis.Plain)
+	got := diagnosis.Tree(input(with(c), suspended, func(f *diagnosis.Input) { f.Batches = []v1alpha1.ChangePod{b} }), diagnosis.Plain)
 	want := `shop/deployment/web  suspended
 └── release v attempt 2 (current)  Held CheckFailed  1 of 2 pods passed, 1 failed
     └── batch 1  ExecuteDone after PostFinish
@@ -174,7 +174,7 @@ func TestTheWayOutOfAnOrderThatIsNotAcceptedNamesWhatToCheck(t *testing.T) {
 	rejected := uncalled.DeepCopy()
 	rejected.Status.Order = &v1alpha1.Order{RequestedTime: &metav1.Time{}}
 	for want, c := range map[string]*v1alpha1.ChangeWorkload{"the Broker, function submit": uncalled, "the address and token": rejected} {
-		if got := diagnosis.Explain(facts(with(c))).WaysOut[0].Do; !strings.Contains(got, want) {
+		if got := diagnosis.Explain(input(with(c))).WaysOut[0].Do; !strings.Contains(got, want) {
 			t.Errorf("%q is not in: %s", want, got)
 		}
 	}
@@ -192,33 +192,33 @@ func TestAWayOutHelpsInTheStateInWhichItIsPrinted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	repaired := func(f *diagnosis.Facts) { f.Annotations[v1alpha1.BypassAnnotation] = string(bypass) }
-	allowed := func(f *diagnosis.Facts) {
+	repaired := func(f *diagnosis.Input) { f.Annotations[v1alpha1.BypassAnnotation] = string(bypass) }
+	allowed := func(f *diagnosis.Input) {
 		f.Annotations[v1alpha1.BypassAnnotation] = strings.TrimSuffix(string(bypass), "}") + `,"anotherRepair":true}`
 	}
 	unaccepted := release(v1alpha1.ReleaseInit, unknown, "OrderPending", yes, "HeldUnjudged")
 	unaccepted.Status.Conditions = append(unaccepted.Status.Conditions, apis.Condition{Type: v1alpha1.ReleaseOrderAccepted, Status: unknown, Reason: v1alpha1.ReasonOrderNotAccepted})
 	for name, tc := range map[string]struct {
-		facts        diagnosis.Facts
+		input        diagnosis.Input
 		ways, others []string
 	}{
-		"a suspension whose repair is left": {facts(with(failed), suspended), []string{"approve", "repair deployment/web -n shop --image", "retry deployment/web -n shop"}, []string{"--again"}},
-		"a suspension whose repair failed":  {facts(with(failed, former), suspended, repaired), []string{"approve", "repair deployment/web -n shop --again", "retry deployment/web -n shop --again"}, nil},
-		"a repair that runs, and another is allowed": {facts(with(former, release(v1alpha1.ReleaseRunning, unknown, "Judging", no, "")), suspended, allowed),
+		"a suspension whose repair is left": {input(with(failed), suspended), []string{"approve", "repair deployment/web -n shop --image", "retry deployment/web -n shop"}, []string{"--again"}},
+		"a suspension whose repair failed":  {input(with(failed, former), suspended, repaired), []string{"approve", "repair deployment/web -n shop --again", "retry deployment/web -n shop --again"}, nil},
+		"a repair that runs, and another is allowed": {input(with(former, release(v1alpha1.ReleaseRunning, unknown, "Judging", no, "")), suspended, allowed),
 			[]string{"repair deployment/web -n shop --image", "retry deployment/web -n shop"}, []string{"--again"}},
-		"a repair that runs": {facts(with(former, release(v1alpha1.ReleaseRunning, unknown, "Judging", no, "")), suspended, repaired),
+		"a repair that runs": {input(with(former, release(v1alpha1.ReleaseRunning, unknown, "Judging", no, "")), suspended, repaired),
 			[]string{"status deployment/web", "retry deployment/web -n shop --again"}, []string{"approve"}},
-		"a repair that is held": {facts(with(former, release(v1alpha1.ReleaseRunning, unknown, "HeldUnjudged", yes, "HeldUnjudged")), suspended, repaired),
+		"a repair that is held": {input(with(former, release(v1alpha1.ReleaseRunning, unknown, "HeldUnjudged", yes, "HeldUnjudged")), suspended, repaired),
 			[]string{"approve deployment/web -n shop -m", "reject"}, []string{"--order"}},
-		"a repair that timed out":               {facts(with(former, release(v1alpha1.ReleaseFailed, no, "ReleaseTimedOut", no, "")), suspended, repaired), []string{"repair deployment/web -n shop --again"}, []string{"approve"}},
-		"an order that fails, as not accepted":  {facts(with(release(v1alpha1.ReleaseSuspend, no, "OrderNotAccepted", yes, "Suspended")), suspended), []string{"doctor", "repair"}, []string{"approve"}},
-		"a failed check that was lost":          {facts(with(release(v1alpha1.ReleaseSuspend, no, "FailedCheckLost", yes, "Suspended")), suspended), []string{"repair"}, []string{"approve"}},
-		"an order that is held as not accepted": {facts(with(unaccepted)), []string{"doctor"}, []string{"approve", "reject"}},
-		"a complete rollout that is unjudged":   {facts(with(release(v1alpha1.ReleaseRunning, unknown, "HeldUnjudged", no, "NotSuspended"))), []string{"approve", "reject"}, nil},
+		"a repair that timed out":               {input(with(former, release(v1alpha1.ReleaseFailed, no, "ReleaseTimedOut", no, "")), suspended, repaired), []string{"repair deployment/web -n shop --again"}, []string{"approve"}},
+		"an order that fails, as not accepted":  {input(with(release(v1alpha1.ReleaseSuspend, no, "OrderNotAccepted", yes, "Suspended")), suspended), []string{"doctor", "repair"}, []string{"approve"}},
+		"a failed check that was lost":          {input(with(release(v1alpha1.ReleaseSuspend, no, "FailedCheckLost", yes, "Suspended")), suspended), []string{"repair"}, []string{"approve"}},
+		"an order that is held as not accepted": {input(with(unaccepted)), []string{"doctor"}, []string{"approve", "reject"}},
+		"a complete rollout that is unjudged":   {input(with(release(v1alpha1.ReleaseRunning, unknown, "HeldUnjudged", no, "NotSuspended"))), []string{"approve", "reject"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var commands []string
-			for _, w := range diagnosis.Explain(tc.facts).WaysOut {
+			for _, w := range diagnosis.Explain(tc.input).WaysOut {
 				commands = append(commands, w.Command)
 			}
 			all := strings.Join(commands, "\n")
@@ -238,7 +238,7 @@ func TestAWayOutHelpsInTheStateInWhichItIsPrinted(t *testing.T) {
 
 func TestOnlyWithoutASuspensionANewerTemplateIsAdmitted(t *testing.T) {
 	held := with(release(v1alpha1.ReleaseRunning, corev1.ConditionUnknown, "HeldUnjudged", corev1.ConditionTrue, "HeldUnjudged"))
-	for want, f := range map[bool]diagnosis.Facts{true: facts(held), false: facts(held, suspended)} {
+	for want, f := range map[bool]diagnosis.Input{true: input(held), false: input(held, suspended)} {
 		why := strings.Join(diagnosis.Explain(f).Why, "\n")
 		if strings.Contains(why, "a newer template is admitted") != want {
 			t.Errorf("want that a newer template is admitted: %t, got\n%s", want, why)

@@ -20,7 +20,7 @@ func Plain(word string, _ State) string { return word }
 const maxPods = 20
 
 // Tree draws a workload with its releases, newest first, their batches and pods.
-func Tree(f Facts, paint Paint) string {
+func Tree(f Input, paint Paint) string {
 	live, _ := v1alpha1.ReleaseOf(f.Annotations)
 	label := f.Namespace + "/" + f.subject()
 	if f.Labels[v1alpha1.SuspendLabel] != "" {

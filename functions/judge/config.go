@@ -153,9 +153,9 @@ func parseConfig(data map[string]string, secret map[string][]byte) (config, erro
 			errs = append(errs, fmt.Errorf("query-timeout %q: write a duration of 1s to 30s", v))
 		}
 	}
-	if v, ok := data["max-queries"]; ok {
+	if v, ok := data["max-concurrent-queries"]; ok {
 		if c.concurrent, err = strconv.Atoi(strings.TrimSpace(v)); err != nil || c.concurrent < 1 || c.concurrent > 100 {
-			errs = append(errs, fmt.Errorf("max-queries %q: write a whole number from 1 to 100", v))
+			errs = append(errs, fmt.Errorf("max-concurrent-queries %q: write a whole number from 1 to 100", v))
 		}
 	}
 	for key, to := range map[string]*string{"namespace-label": &c.labels.Namespace, "pod-label": &c.labels.Pod} {
@@ -165,10 +165,10 @@ func parseConfig(data map[string]string, secret map[string][]byte) (config, erro
 			}
 		}
 	}
-	known := map[string]bool{"prometheus-url": true, "query-timeout": true, "max-queries": true, "namespace-label": true, "pod-label": true}
+	known := map[string]bool{"prometheus-url": true, "query-timeout": true, "max-concurrent-queries": true, "namespace-label": true, "pod-label": true}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if !known[key] && !strings.HasPrefix(key, "_") {
-			errs = append(errs, fmt.Errorf("unknown key %q; known keys are max-queries, namespace-label, pod-label, prometheus-url, query-timeout", key))
+			errs = append(errs, fmt.Errorf("unknown key %q; known keys are max-concurrent-queries, namespace-label, pod-label, prometheus-url, query-timeout", key))
 		}
 	}
 	return c, errors.Join(errs...)

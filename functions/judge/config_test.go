@@ -16,14 +16,14 @@ func TestAnInvalidConfigurationNamesTheKeyAndNoSecret(t *testing.T) {
 	}{
 		"the address":                   {data: map[string]string{"prometheus-url": url}},
 		"a comment key":                 {data: map[string]string{"prometheus-url": url, "_example": "x"}},
-		"all keys":                      {data: map[string]string{"prometheus-url": url, "query-timeout": "5s", "max-queries": "3", "namespace-label": "k8s_namespace_name", "pod-label": "k8s_pod_name"}},
+		"all keys":                      {data: map[string]string{"prometheus-url": url, "query-timeout": "5s", "max-concurrent-queries": "3", "namespace-label": "k8s_namespace_name", "pod-label": "k8s_pod_name"}},
 		"a token over https":            {data: map[string]string{"prometheus-url": url}, secret: map[string][]byte{"token": []byte("hidden")}},
 		"no address":                    {want: "prometheus-url is not set"},
 		"no URL":                        {data: map[string]string{"prometheus-url": "prometheus:9090"}, want: "prometheus-url is not an http or https URL"},
 		"a password":                    {data: map[string]string{"prometheus-url": "https://u:hidden@p"}, want: "contains a password"},
 		"a token over http":             {data: map[string]string{"prometheus-url": "http://p"}, secret: map[string][]byte{"token": []byte("hidden")}, want: "only over https"},
 		"a long timeout":                {data: map[string]string{"prometheus-url": url, "query-timeout": "1m"}, want: "query-timeout"},
-		"no queries":                    {data: map[string]string{"prometheus-url": url, "max-queries": "0"}, want: "max-queries"},
+		"no queries":                    {data: map[string]string{"prometheus-url": url, "max-concurrent-queries": "0"}, want: "max-concurrent-queries"},
 		"a label that breaks the query": {data: map[string]string{"prometheus-url": url, "pod-label": `pod="a",x`}, want: "pod-label"},
 		"a key with a typing error":     {data: map[string]string{"prometheus-url": url, "max-querys": "3"}, want: `unknown key "max-querys"`},
 	} {

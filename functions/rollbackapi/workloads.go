@@ -78,7 +78,7 @@ func (s *service) readVersions(ctx context.Context, kind workload.Kind, u *unstr
 	}
 	for i := range releases.Items {
 		c := &releases.Items[i]
-		if c.Spec.WorkloadRef.UID == w.UID && c.FailedCheck() {
+		if c.Spec.WorkloadRef.UID == w.UID && c.CountsAsFailed() {
 			g.failed[c.Spec.Reversion] = true
 		}
 	}

@@ -12,7 +12,8 @@ type Action string
 
 // The actions.
 const (
-	// Nothing: the wake-up is outdated, or its call was made.
+	// Nothing: no call is due, or none may be made now, for example because the circuit breaker is open.
+	// Decision.Reason says why.
 	Nothing Action = "nothing"
 	// InFlight: another process has written an intent and may be calling.
 	InFlight Action = "in-flight"

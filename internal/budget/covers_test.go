@@ -139,8 +139,8 @@ func TestWhichPodsAreAvailable(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			p := pod("a", "1")
 			tc.change(p)
-			if Available(p) != tc.available || CountsAsAvailable(p) != tc.counts {
-				t.Errorf("available %v, counts %v", Available(p), CountsAsAvailable(p))
+			if Healthy(p) != tc.available || CountsAsAvailable(p) != tc.counts {
+				t.Errorf("available %v, counts %v", Healthy(p), CountsAsAvailable(p))
 			}
 		})
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// Available decides whether a pod is available: Running, Ready, not terminating,
+// Healthy reports whether a pod works: it is Running, Ready, not terminating,
 // and not marked unavailable.
-func Available(p *corev1.Pod) bool {
+func Healthy(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning && workload.PodReady(p) && !MarkedUnavailable(p.Labels)
 }
 
@@ -36,4 +36,4 @@ func Exempt(p *corev1.Pod) bool { return p.Annotations[v1alpha1.NoProtectAnnotat
 
 // CountsAsAvailable decides whether a pod counts towards a budget's minimum. An
 // exempt pod does not: it may be deleted at any time without a decision.
-func CountsAsAvailable(p *corev1.Pod) bool { return Available(p) && !Exempt(p) }
+func CountsAsAvailable(p *corev1.Pod) bool { return Healthy(p) && !Exempt(p) }

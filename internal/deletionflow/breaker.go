@@ -96,14 +96,14 @@ func Attribution(suspected deletioncallers.Cause, of *v1alpha1.DeletionShares) s
 	return text
 }
 
-// CorrectClock sets a committed time that is too far in the future to local. It returns the
+// CorrectCommittedTime sets a committed time that is too far in the future to local. It returns the
 // corrected status, or nil if no correction is needed.
-func CorrectClock(f *v1alpha1.PodDeletionFlowControl, local time.Time, skew time.Duration) *v1alpha1.PodDeletionFlowControlStatus {
+func CorrectCommittedTime(f *v1alpha1.PodDeletionFlowControl, local time.Time, skew time.Duration) *v1alpha1.PodDeletionFlowControlStatus {
 	policy, err := deletionwindow.ParsePolicy(f, skew)
 	if err != nil {
 		return nil
 	}
-	state, ahead := policy.Reset(deletionwindow.StateOf(&f.Status), local)
+	state, ahead := policy.CorrectCommitted(deletionwindow.StateOf(&f.Status), local)
 	if !ahead {
 		return nil
 	}

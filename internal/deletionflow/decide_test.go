@@ -236,13 +236,13 @@ func TestTheRatioToTheMedian(t *testing.T) {
 
 func TestACommittedTimeThatIsTooFarAheadIsReset(t *testing.T) {
 	f := control(3, nil)
-	if got := CorrectClock(f, zero, skew); got != nil {
+	if got := CorrectCommittedTime(f, zero, skew); got != nil {
 		t.Errorf("%+v", got)
 	}
 	ahead := metav1.NewMicroTime(zero.Add(time.Hour))
 	f.Status.CommittedTime = &ahead
 	f.Status.Buckets = []v1alpha1.DeletionCell{{Start: ahead.Unix(), End: ahead.Unix() + 1, Count: 2}}
-	got := CorrectClock(f, zero, skew)
+	got := CorrectCommittedTime(f, zero, skew)
 	if got == nil || !got.CommittedTime.Time.Equal(zero) || got.Buckets[0].End != zero.Unix()+1 || got.Buckets[0].Count != 2 {
 		t.Errorf("%+v", got)
 	}

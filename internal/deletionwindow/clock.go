@@ -25,10 +25,10 @@ func (p Policy) CommittedAhead(s State, local time.Time) bool {
 	return s.Committed.After(local.Add(2 * p.Skew))
 }
 
-// Reset sets a committed time that is too far ahead to the leader's time, so that
+// CorrectCommitted sets a committed time that is too far ahead to the leader's time, so that
 // deletions do not count for too long. All cells stay; future ones end now.
 // Earlier is cleared, because its cell is not known anymore.
-func (p Policy) Reset(s State, local time.Time) (State, bool) {
+func (p Policy) CorrectCommitted(s State, local time.Time) (State, bool) {
 	if !p.CommittedAhead(s, local) {
 		return s, false
 	}

@@ -241,7 +241,7 @@ func (m *model) step(r *replica) {
 			m.store(m.terms, h)
 		}
 	case 14, 15: // the leader reconciles
-		if h, changed := m.terms.Reset(m.h, m.now.Add(r.skew)); changed {
+		if h, changed := m.terms.CorrectCommitted(m.h, m.now.Add(r.skew)); changed {
 			m.store(m.terms, h)
 		}
 	default:
@@ -266,7 +266,7 @@ func TestAllDeletionsAreAllowedAgainAfterTheWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t)
 		m.run(steps(t))
-		if h, changed := m.terms.Reset(m.h, m.now.Add(m.replicas[0].skew)); changed {
+		if h, changed := m.terms.CorrectCommitted(m.h, m.now.Add(m.replicas[0].skew)); changed {
 			m.store(m.terms, h)
 		}
 		longest := m.terms.Rules[len(m.terms.Rules)-1]

@@ -57,7 +57,7 @@ func TestThePageHasTheTimesOfATakeover(t *testing.T) {
 	lease, least := c.LeaseDuration.Seconds(), c.RetryPeriod.Seconds()
 	most := least * (1 + clientelection.JitterFactor)
 	for _, row := range []string{
-		fmt.Sprintf("| after 0 to %[2]g s: it releases its Leases, and the other tries every %[1]g to %[2]g s |\n", least, most),
+		fmt.Sprintf("| after 0 to %[2]g s: it gives up its Leases, and the other tries every %[1]g to %[2]g s |\n", least, most),
 		fmt.Sprintf("| after %g to %g s: `lease-duration` (%[1]g s), and up to %[3]g s until the next try of the other |\n", lease, lease+most, most),
 	} {
 		if !strings.Contains(page, row) {

@@ -59,8 +59,8 @@ func change() []Group {
 		Title:      "Decisions about calls",
 		Components: text("submit verdict"),
 		Metrics: []Definition{
-			{Name: "breakwater_submit_decisions_total", Unit: "decisions", Labels: text("result stage"),
-				Help: "Decisions of function submit about a batch or an order, and of function verdict to finish a batch. The result is the action that was decided, not its outcome."},
+			{Name: "breakwater_submit_decisions_total", Unit: "decisions", Labels: text("action stage"),
+				Help: "Decisions of function submit about a batch or an order, and of function verdict to finish a batch, by the action that was decided."},
 		},
 	}, {
 		Title:      "Verdicts",

@@ -29,7 +29,7 @@ type Settings struct {
 	// override.
 	NoVerdictPre, NoVerdictPost, NoVerdictOrder v1alpha1.NoVerdictPolicy
 	// NoVerdictContradicted is the outcome of a stage of a batch or order whose
-	// pass the server contradicts. It precedes the four policies above. Default
+	// pass the server contradicts. It overrides the four policies above. Default
 	// Hold.
 	NoVerdictContradicted v1alpha1.NoVerdictPolicy
 	// WaitThreshold is how long to wait for a batch to become full. Default

@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// AppliesHold reports whether the last applied manifest (server-side apply or kubectl apply)
+// ManifestPauses reports whether the last applied manifest (server-side apply or kubectl apply)
 // stops the rollout. The value of the field alone does not show this, because Breakwater sets
 // the field too, but never by apply.
-func (w *Workload) AppliesHold() bool {
+func (w *Workload) ManifestPauses() bool {
 	if !w.PausedOrHeld() {
 		return false
 	}

@@ -150,7 +150,7 @@ func TestTheReadyRevisionOfAKnativeService(t *testing.T) {
 
 func TestNoFieldOfAKnativeServiceStopsItsRollout(t *testing.T) {
 	w := readKnative(t, knative("", ""), "{}")
-	if w.PausedOrHeld() || w.Stopped() || w.Stop() != nil || w.Resume(nil) != nil || w.AppliesHold() || w.ReplacesGradually {
+	if w.PausedOrHeld() || w.Stopped() || w.Stop() != nil || w.Resume(nil) != nil || w.ManifestPauses() || w.ReplacesGradually {
 		t.Errorf("paused %t, stop %v, resume %v", w.PausedOrHeld(), w.Stop(), w.Resume(nil))
 	}
 }

@@ -94,7 +94,7 @@ var examples = map[string]example{
 	"PodsWithoutPermission":     {`breakwater_permission_uninjected_pods{reason="PermissionNotInjected"}`, "2+0" + hours, "0+0" + hours, `reason="PermissionNotInjected"`},
 	"PermissionsLeaked":         {`breakwater_permission_sets_leaked_total{reason="PermissionLeaked"}`, "0+1" + hours, "3x89 stale 3" + hours, `reason="PermissionLeaked"`},
 	"LeakedPermissionReachable": {`breakwater_permission_leaked_address_pods`, "1+0" + hours, "0+0" + hours, ""},
-	"PodReportsNotApplied":      {`breakwater_permission_centre_pod_reports_total{cluster="a",result="held"}`, "0+1" + hours, "3x29 stale 3" + hours, `cluster="a", result="held"`},
+	"PodReportsNotApplied":      {`breakwater_permission_centre_pod_report_pages_total{cluster="a",result="held"}`, "0+1" + hours, "3x29 stale 3" + hours, `cluster="a", result="held"`},
 	// The test begins at the time 0.
 	"CertificateNotRenewed": {`breakwater_certificate_expiry_timestamp_seconds{process="permission-centre"}`, "600000+0" + hours, "700000+0" + hours, `process="permission-centre"`},
 	"CertificateNotRenewed of a webhook": {`breakwater_certificate_expiry_timestamp_seconds{process="protection-webhook"}`, "40000+0" + hours, "60000+0" + hours,
@@ -105,7 +105,7 @@ var examples = map[string]example{
 	"EventsDropped of a new process":             {`breakwater_events_dropped_total{type="a",reason="First",pod="new"}`, first, "", `reason="First"`},
 	"ReleasesUnjudged of a new process":          {`breakwater_batches_unjudged_total{reason="First",policy="Pass"}`, first, "", `reason="First"`},
 	"PermissionsLeaked of a new process":         {`breakwater_permission_sets_leaked_total{reason="First"}`, first, "", `reason="First"`},
-	"PodReportsNotApplied of a new process":      {`breakwater_permission_centre_pod_reports_total{cluster="new",result="held"}`, first, "", `cluster="new", result="held"`},
+	"PodReportsNotApplied of a new process":      {`breakwater_permission_centre_pod_report_pages_total{cluster="new",result="held"}`, first, "", `cluster="new", result="held"`},
 	"PermissionBreakersOpening of a new process": {`breakwater_permission_breaker_transitions_total{reason="First"}`, "_x145 11" + hours, "", `reason="First"`},
 	"PodReportsMissing":                          {`breakwater_permission_centre_last_pod_report_timestamp_seconds{cluster="a"}`, "-20000+0" + hours, "0+60" + hours, `cluster="a"`},
 	"OIDCIssuerUnreachable":                      {`breakwater_permission_centre_oidc_issuer_unreachable{issuer="https://issuer"}`, "1+0" + hours, "0+0" + hours, `issuer="https://issuer"`},

@@ -132,14 +132,14 @@ func (c *Handler) decide(ctx context.Context, change admission.Change, q Query) 
 		succeeded, err := c.History.Succeeded(ctx, change.Old, q.Release.Version)
 		if err != nil {
 			// At worst, the server is asked about a rollback.
-			logging.FromContext(ctx).Warnw("look up whether the version succeeded", "kind", q.Kind, "error", err)
+			logging.FromContext(ctx).Warnw("could not look up whether the version succeeded", "kind", q.Kind, "error", err)
 		}
 		in.Succeeded = succeeded
 	}
 	before, err := c.Answers.Get(ctx, q)
 	if err != nil {
 		// The server is asked again; the stored answer takes precedence.
-		logging.FromContext(ctx).Warnw("read the stored answer", "error", err)
+		logging.FromContext(ctx).Warnw("could not read the stored answer; the server is asked again", "error", err)
 	}
 	if before != nil {
 		in.Stored = &before.Status
@@ -159,7 +159,7 @@ func (c *Handler) ask(ctx context.Context, q Query, before *v1alpha1.ReleaseChec
 		stored, err := c.Answers.Store(ctx, q, before, answer)
 		if err != nil {
 			// The answer is used nevertheless; the next request asks again.
-			logging.FromContext(ctx).Errorw("store the answer about a release", "namespace", q.Namespace, "name", q.Name, "error", err)
+			logging.FromContext(ctx).Errorw("could not store the answer about a release", "namespace", q.Namespace, "name", q.Name, "error", err)
 		}
 		return stored, nil
 	})

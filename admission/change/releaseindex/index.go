@@ -46,7 +46,7 @@ func (i *Index) Succeeded(ctx context.Context, w *workload.Workload, version str
 		return false, fmt.Errorf("get ChangeWorkload %s/%s: %w", w.Namespace, name, err)
 	case err == nil && succeeded(c, w, version):
 		return true, nil
-	case err == nil && isOf(c, w) && c.Spec.Reversion == version && c.FailedCheck():
+	case err == nil && isOf(c, w) && c.Spec.Reversion == version && c.CountsAsFailed():
 		return false, nil // it failed since; its saved template will be deleted
 	}
 	return i.saved(ctx, w, version)

@@ -126,7 +126,7 @@ func withHistory(ctx context.Context, in Input, c admission.Change, history Hist
 		in.Succeeded, err = history.Succeeded(ctx, c.Old, version)
 	}
 	if err != nil {
-		logging.FromContext(ctx).Warnw("look up whether the version succeeded", "kind", c.New.Kind.Kind, "error", err)
+		logging.FromContext(ctx).Warnw("could not look up whether the version succeeded", "kind", c.New.Kind.Kind, "error", err)
 		in.HistoryUnknown = true
 	}
 	return in

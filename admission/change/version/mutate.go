@@ -165,7 +165,7 @@ func resume(m *admission.Mutation, c admission.Change, recorded map[string]strin
 	_, held := recorded[v1alpha1.HoldAnnotation]
 	delete(m.Annotations, v1alpha1.HoldAnnotation)
 	// A manifest that is saved while the workload is held sets the field, too.
-	if !held || c.Old != nil && c.New.AppliesHold() {
+	if !held || c.Old != nil && c.New.ManifestPauses() {
 		return
 	}
 	m.Resume = c.New.Resume(ptr.Deref(v1alpha1.HoldOf(recorded), v1alpha1.Hold{}).Former)

@@ -150,7 +150,7 @@ func (h Handler) judgesBeforeTraffic(ctx context.Context, c admission.Change) bo
 	defer cancel()
 	ns, err := h.Namespaces.Namespaces().Get(ctx, c.Old.Namespace, metav1.GetOptions{})
 	if err != nil {
-		logging.FromContext(ctx).Warnw("read whether releases are judged before they get traffic", "namespace", c.Old.Namespace, "error", err)
+		logging.FromContext(ctx).Warnw("could not read whether releases are judged before they get traffic", "namespace", c.Old.Namespace, "error", err)
 		return v1alpha1.HoldOf(c.Old.Annotations).IsUntilJudged()
 	}
 	on, _ := v1alpha1.JudgesBeforeTraffic(ns.Annotations)

@@ -38,7 +38,7 @@ func (e *evaluation) requestTo(ctx context.Context, b *v1alpha1.PodUnavailableBu
 		if !concerned {
 			continue
 		}
-		counts := budget.Available(p)
+		counts := budget.Healthy(p)
 		costs = costs || counts
 		request.Pods = append(request.Pods, budget.Pod{
 			Name: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion, BecomesUnavailable: counts, Effects: e.action.Effects,

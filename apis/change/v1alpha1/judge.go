@@ -64,7 +64,7 @@ type JudgeVerdict struct {
 	// Judge is the name of the judge.
 	// +kubebuilder:validation:MaxLength=63
 	Judge string `json:"judge"`
-	// Stage is POST: the pods of a batch exist when it is judged.
+	// Stage is always POST: judges other than the server have no stage PRE.
 	Stage Stage `json:"stage"`
 	// Verdict is the verdict as received; ParseVerdict interprets it.
 	// +kubebuilder:validation:MaxLength=63

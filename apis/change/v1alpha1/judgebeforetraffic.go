@@ -2,7 +2,7 @@ package v1alpha1
 
 // JudgeBeforeTrafficAnnotation is an annotation of a Knative Service or of its namespace. With value
 // "true" a new Revision gets no traffic until the first of its batches passed. The value of the
-// Service precedes that of the namespace. Policy breakwater-judge-before-traffic denies other values.
+// Service overrides that of the namespace. Policy breakwater-judge-before-traffic denies other values.
 const JudgeBeforeTrafficAnnotation = "breakwater.dev/judge-before-traffic"
 
 // JudgesBeforeTraffic returns the setting of an object; known is false if it has none, or an invalid one.

@@ -33,7 +33,7 @@ const (
 	// as a whole. Default: the value of ConfigNoVerdict.
 	ConfigNoVerdictOrder ConfigType = "no-verdict-order"
 	// ConfigNoVerdictContradicted (content: Pass, Hold or Fail): the outcome of a stage
-	// of a batch or order whose pass the server contradicts. It precedes the types
+	// of a batch or order whose pass the server contradicts. It overrides the types
 	// above. Default: Hold.
 	ConfigNoVerdictContradicted ConfigType = "no-verdict-contradicted"
 	// ConfigWaitThreshold (content: a duration): how long Breakwater waits for a batch

@@ -82,7 +82,8 @@ const (
 	// ReasonNotSubmitted: no call was made within submit-timeout, because config-altershield was
 	// invalid, the Broker or function submit was unreachable, or the circuit breaker was open.
 	ReasonNotSubmitted = "NotSubmitted"
-	// ReasonServerUnreachable: a call to the server got no usable answer.
+	// ReasonServerUnreachable: a call to the server got no usable answer, or could not be made because of its
+	// rate limit, its circuit breaker, or a configuration that could not be read.
 	ReasonServerUnreachable = "ServerUnreachable"
 )
 
@@ -101,7 +102,7 @@ const (
 	// ReasonShadow: a check failed, or a release would have been denied, but shadow
 	// mode is enabled.
 	ReasonShadow = "Shadow"
-	// ReasonResumed: the hold and the suspension ended.
+	// ReasonResumed: a hold ended, and with it the suspension, if there was one.
 	ReasonResumed = "Resumed"
 	// ReasonRepairAdmitted: an update with IgnoredSuspendLabel was admitted.
 	ReasonRepairAdmitted = "RepairAdmitted"

@@ -33,9 +33,9 @@ func (c *ChangeWorkload) Release() Release {
 	return Release{Version: c.Spec.Reversion, Attempt: c.Spec.Attempt}
 }
 
-// FailedCheck reports whether the version is bad: its release is suspended, or a check
+// CountsAsFailed reports whether the version is bad: its release is suspended, or a check
 // failed after the release had ended.
-func (c *ChangeWorkload) FailedCheck() bool {
+func (c *ChangeWorkload) CountsAsFailed() bool {
 	if c.Status.Phase == ReleaseSuspend {
 		return true
 	}

@@ -28,8 +28,8 @@ func (s *Submission) FirstIntent() time.Time {
 	}
 }
 
-// Answered reports whether the server accepted the call or, for a start, an earlier one.
-func (s *Submission) Answered() bool {
+// Accepted reports whether the server accepted the call or, for a start, an earlier one.
+func (s *Submission) Accepted() bool {
 	return s != nil && (s.AnsweredTime != nil || len(s.EarlierNodes) > 0)
 }
 

@@ -18,6 +18,6 @@ const (
 	// ReasonInvalidRule: a limit rule is invalid, so every deletion that counts is denied,
 	// or only reported in shadow mode.
 	ReasonInvalidRule = "InvalidRule"
-	// ReasonClockReset: the committed time was too far ahead and was set back.
-	ReasonClockReset = "ClockReset"
+	// ReasonCommittedTimeCorrected: the committed time was too far ahead and was set back.
+	ReasonCommittedTimeCorrected = "CommittedTimeCorrected"
 )

@@ -164,7 +164,7 @@ func decideStage(in Input, s stageStates) Decision {
 	verdict := in.ChangePod.Status.VerdictOf(s.stage)
 	// A finish without an error counts as accepted: its answer is written only if
 	// the verdict does not come soon. A verdict implies the answer, too.
-	accepted := sub.Answered() || (sub != nil && (verdict.Unconfirmed() || (s.stage == v1alpha1.StagePost && sub.Error == nil)))
+	accepted := sub.Accepted() || (sub != nil && (verdict.Unconfirmed() || (s.stage == v1alpha1.StagePost && sub.Error == nil)))
 	if in.Superseded && !accepted {
 		return done(s.failed, v1alpha1.ReasonSuperseded,
 			"a newer template was applied before this stage was submitted", in.Now)
@@ -300,7 +300,7 @@ func withoutVerdict(stage v1alpha1.Stage, v *v1alpha1.StageVerdict, timeout time
 // started reports whether the server answered the start of the batch. Function submit
 // gives up an intent without an answer when the order check has failed.
 func started(c *v1alpha1.ChangePod) bool {
-	return c.Status.SubmissionOf(v1alpha1.StagePre).Answered()
+	return c.Status.SubmissionOf(v1alpha1.StagePre).Accepted()
 }
 
 // endedUnjudged reports whether the batch ended without a verdict and has none since.

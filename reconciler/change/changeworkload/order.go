@@ -89,7 +89,7 @@ func decideOrderStage(in Input, stage v1alpha1.Stage, timeout time.Duration) Ord
 	if sub == nil {
 		return decideUnrequestedStage(in, stage, o)
 	}
-	answered := sub.Answered() || v.Unconfirmed()
+	answered := sub.Accepted() || v.Unconfirmed()
 	o.WakeSubmit = true
 	o.Deadline = sub.FirstIntent().Add(timeout)
 	if in.Now.Before(o.Deadline) {

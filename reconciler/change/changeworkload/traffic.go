@@ -72,7 +72,7 @@ func (h History) succeeded(d *workload.Workload, failed v1alpha1.Release) bool {
 		})
 	}
 	if release.Version == failed.Version || slices.ContainsFunc(h.Releases, func(c *v1alpha1.ChangeWorkload) bool {
-		return c.Spec.Reversion == release.Version && c.FailedCheck()
+		return c.Spec.Reversion == release.Version && c.CountsAsFailed()
 	}) {
 		return false
 	}

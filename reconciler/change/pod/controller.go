@@ -41,10 +41,10 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sende
 	must := wiring.NewMust(ctx, "set up the controller of pods")
 	must(podinformer.Get(ctx).Informer().SetTransform(Trim))
 	must(replicasetinformer.Get(ctx).Informer().SetTransform(TrimReplicaSet))
-	known, err := newFacts(ctx)
+	known, err := newInputs(ctx)
 	must(err)
 	impl := reconcilerpod.NewImpl(ctx, &Reconciler{
-		kube: kubeclient.Get(ctx), facts: known, labels: newLabelLimiter(clock.RealClock{}), sender: sender,
+		kube: kubeclient.Get(ctx), inputs: known, labels: newLabelLimiter(clock.RealClock{}), sender: sender,
 		finished: metrics.NewCounter(metrics.Meter(), "breakwater_pods_finished_total"),
 	}, func(*controller.Impl) controller.Options {
 		return controller.Options{
@@ -58,10 +58,10 @@ func NewController(ctx context.Context, _ configmap.Watcher, sender events.Sende
 	return impl
 }
 
-func newFacts(ctx context.Context) (facts, error) {
+func newInputs(ctx context.Context) (inputs, error) {
 	finder, err := releasefinder.New(ctx)
 	workloads := workloadinformer.Get(ctx)
-	return facts{
+	return inputs{
 		optedIn: namespaceoptin.Filter(namespaceinformer.Get(ctx).Lister()), releases: finder,
 		rollingOut: func(namespace string, of v1alpha1.WorkloadRef) bool {
 			w := workloads.Find(namespace, of)
@@ -72,7 +72,7 @@ func newFacts(ctx context.Context) (facts, error) {
 
 // watch enqueues pods that are due. The caches fill in any order, so the revision
 // of a pod may be cached after the pod: then the pod is enqueued again.
-func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, known facts) {
+func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, known inputs) {
 	pods := podinformer.Get(ctx)
 	must.Watch(pods.Informer(), cache.FilteringResourceEventHandler{
 		FilterFunc: known.due,

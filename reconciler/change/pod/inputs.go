@@ -14,9 +14,9 @@ type releases interface {
 	ReleaseOfPod(p *corev1.Pod) (v1alpha1.WorkloadRef, v1alpha1.Release, bool)
 }
 
-// facts reads the input of Decide from caches. It is also the filter of the work
+// inputs reads the input of Decide from caches. It is also the filter of the work
 // queue, which contains only pods to label.
-type facts struct {
+type inputs struct {
 	// optedIn reports whether the namespace of an object is opted in.
 	optedIn  func(any) bool
 	releases releases
@@ -25,7 +25,7 @@ type facts struct {
 }
 
 // of returns the input of a pod, and its workload if the release is known.
-func (f facts) of(p *corev1.Pod) (Input, v1alpha1.WorkloadRef) {
+func (f inputs) of(p *corev1.Pod) (Input, v1alpha1.WorkloadRef) {
 	_, ready := workload.PodReadySince(p)
 	in := Input{
 		OptedIn:  f.optedIn(p),
@@ -44,7 +44,7 @@ func (f facts) of(p *corev1.Pod) (Input, v1alpha1.WorkloadRef) {
 }
 
 // due reports whether an object is a pod to label.
-func (f facts) due(obj any) bool {
+func (f inputs) due(obj any) bool {
 	p, ok := obj.(*corev1.Pod)
 	if !ok {
 		return false

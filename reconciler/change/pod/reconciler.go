@@ -32,7 +32,7 @@ const fieldManager = "controller"
 // Reconciler labels finished pods.
 type Reconciler struct {
 	kube   kubernetes.Interface
-	facts  facts
+	inputs inputs
 	labels *labelLimiter
 	sender events.Sender
 	// finished counts the pods that were labeled.
@@ -43,12 +43,12 @@ var _ reconcilerpod.Interface = (*Reconciler)(nil)
 
 // ReconcileKind labels a pod that is finished.
 func (r *Reconciler) ReconcileKind(ctx context.Context, p *corev1.Pod) reconciler.Event {
-	in, of := r.facts.of(p)
+	in, of := r.inputs.of(p)
 	if d := Decide(in); !d.Label {
 		logging.FromContext(ctx).Debugw("the pod is not labeled", "reason", d.Reason)
 		return nil
 	}
-	if !r.labels.allows(ownerUID(p), r.facts.rollingOut(p.Namespace, of)) {
+	if !r.labels.allows(ownerUID(p), r.inputs.rollingOut(p.Namespace, of)) {
 		return controller.NewRequeueAfter(limitRetry)
 	}
 	if labeled, err := r.label(ctx, p); err != nil || !labeled {

@@ -59,7 +59,7 @@ func TestAnEventFollowsASuccessfulLabel(t *testing.T) {
 			for range tc.before {
 				paced.allows(ownerUID(p), tc.rollingOut)
 			}
-			r := &Reconciler{kube: kube, sender: sent, finished: metrics.NewCounter(noop.Meter{}, "breakwater_pods_finished_total"), labels: paced, facts: facts{
+			r := &Reconciler{kube: kube, sender: sent, finished: metrics.NewCounter(noop.Meter{}, "breakwater_pods_finished_total"), labels: paced, inputs: inputs{
 				optedIn: func(any) bool { return true }, releases: known{},
 				rollingOut: func(string, v1alpha1.WorkloadRef) bool { return tc.rollingOut },
 			}}

@@ -26,7 +26,7 @@ func (r *Reconciler) options(ctx context.Context, c *v1alpha1.ChangeWorkload, s 
 		Saved:   saved,
 		Failed: func(version string) bool {
 			other, err := r.changeWorkloads.ChangeWorkloads(c.Namespace).Get(v1alpha1.ChangeWorkloadName(w.Name, version))
-			return err == nil && other.Spec.WorkloadRef.UID == w.UID && other.FailedCheck()
+			return err == nil && other.Spec.WorkloadRef.UID == w.UID && other.CountsAsFailed()
 		},
 	}
 	if cause.Kind != v1alpha1.RollbackSelfHealing {

@@ -67,8 +67,8 @@ const (
 	// ReadmissionUnversioned: label or annotations are missing or malformed, because
 	// the object predates the webhook or the opt-in of its namespace.
 	ReadmissionUnversioned Readmission = "unversioned"
-	// ReadmissionSkipped: the template changed while the webhook was unavailable.
-	ReadmissionSkipped Readmission = "skipped"
+	// ReadmissionTemplateMissed: the template changed while the webhook was unavailable.
+	ReadmissionTemplateMissed Readmission = "template-missed"
 )
 
 // Decision is the result of Decide. Actions are applied in the order of the
@@ -108,7 +108,7 @@ func Decide(in Input) Decision {
 	}
 	d := Decision{}
 	if in.Computed != in.Label && in.RevisionCount > 1 {
-		d.Readmission = ReadmissionSkipped
+		d.Readmission = ReadmissionTemplateMissed
 	}
 	switch c := in.Named; {
 	case c == nil:

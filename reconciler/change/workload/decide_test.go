@@ -161,7 +161,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a template that came past the webhook, seen by two ReplicaSets of one version, is readmitted": {
 			in:   input(func(in *Input) { in.Computed, in.RevisionCount, in.Named = "v2", 2, running }),
-			want: Decision{Readmission: ReadmissionSkipped},
+			want: Decision{Readmission: ReadmissionTemplateMissed},
 		},
 		"two ReplicaSets of one version are no readmission when the version is right": {
 			in: input(func(in *Input) { in.RevisionCount, in.Named = 2, running }),

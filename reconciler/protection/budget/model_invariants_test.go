@@ -21,9 +21,9 @@ func (m *budgetModel) knownAvailable(name string, uid types.UID) (n int32) {
 	for _, p := range m.api.podsAt(m.admitter.Known(name)) {
 		admitted := m.deleted[p.UID] || p.UID == uid
 		for _, r := range m.requests {
-			admitted = admitted || r.state == stateAllowed && !r.dryRun && r.pod.UID == p.UID && budget.Available(r.pod) && !r.wasUnavailable
+			admitted = admitted || r.state == stateAllowed && !r.dryRun && r.pod.UID == p.UID && budget.Healthy(r.pod) && !r.wasUnavailable
 		}
-		if budget.Available(p) && !admitted {
+		if budget.Healthy(p) && !admitted {
 			n++
 		}
 	}
@@ -56,7 +56,7 @@ func (m *budgetModel) checkNumbers(b *v1alpha1.PodUnavailableBudget) {
 	m.known[b.Name] = known
 	charged, available := m.admitter.Charged(b.Name), int32(0)
 	for _, p := range m.api.podsAt(known) {
-		if budget.Available(p) && !charged.Has(p.UID) && !m.deleted[p.UID] {
+		if budget.Healthy(p) && !charged.Has(p.UID) && !m.deleted[p.UID] {
 			available++
 		}
 	}
@@ -70,7 +70,7 @@ func (m *budgetModel) checkNumbers(b *v1alpha1.PodUnavailableBudget) {
 func (m *budgetModel) observeRequest(r *deletion) {
 	p, exists := m.api.pods[r.pod.Name]
 	exists = exists && p.UID == r.pod.UID && p.DeletionTimestamp == nil
-	if !exists || !budget.Available(p) {
+	if !exists || !budget.Healthy(p) {
 		r.certain, r.wasUnavailable = false, true
 	}
 	for _, b := range m.api.budgets {
@@ -89,5 +89,5 @@ func (m *budgetModel) observeRequest(r *deletion) {
 // costs reports whether a request makes an available pod unavailable, as the webhook
 // decided. It reads the pod of an eviction itself.
 func (m *budgetModel) costs(r *deletion) bool {
-	return !r.dryRun && budget.Available(r.pod) && (!r.evict || !r.wasUnavailable)
+	return !r.dryRun && budget.Healthy(r.pod) && (!r.evict || !r.wasUnavailable)
 }

@@ -106,7 +106,7 @@ func encode(o any) runtime.RawExtension {
 func (m *budgetModel) ask(r *deletion, p *corev1.Pod) {
 	ctx, cancel := context.WithCancel(m.ctx)
 	r.state, r.pod, r.cancel, r.asked, r.answer, r.wasUnavailable, r.fitted, r.neverFull = stateAsking, p, cancel, time.Now(), make(chan admission.Answer, 1), false, map[string]bool{}, true
-	r.certain = !r.dryRun && budget.Available(p) && !m.mayBeDeleted(p.UID, r)
+	r.certain = !r.dryRun && budget.Healthy(p) && !m.mayBeDeleted(p.UID, r)
 	for _, b := range m.api.budgets {
 		r.certain = r.certain && !m.admitter.Charged(b.Name).Has(p.UID)
 	}
@@ -163,7 +163,7 @@ func (m *budgetModel) carryOut(r *deletion) {
 	case r.evict && !m.evictable(r, p):
 		r.end()
 	default:
-		m.deleted[p.UID] = budget.Available(p)
+		m.deleted[p.UID] = budget.Healthy(p)
 		r.end()
 		m.workload.delete(p, r.force)
 	}
@@ -177,5 +177,5 @@ const evictionsRace = false
 
 // evictable reports whether an allowed eviction takes effect.
 func (m *budgetModel) evictable(r *deletion, p *corev1.Pod) bool {
-	return evictionsRace || p.UID == r.pod.UID && (!r.wasUnavailable || !budget.Available(p))
+	return evictionsRace || p.UID == r.pod.UID && (!r.wasUnavailable || !budget.Healthy(p))
 }

@@ -111,7 +111,7 @@ func (w *modelWorkload) setReady(p *corev1.Pod, now bool) {
 func (w *modelWorkload) delete(p *corev1.Pod, force bool) {
 	if p.DeletionTimestamp == nil {
 		v := vacancy{p.Name, w.replaces[p.UID]}
-		if budget.Available(p) {
+		if budget.Healthy(p) {
 			v.disruption = true
 			w.disrupted++
 		}

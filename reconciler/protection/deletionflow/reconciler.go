@@ -52,7 +52,7 @@ var _ reconcilerflow.Interface = (*Reconciler)(nil)
 // ReconcileKind implements the generated reconciler.
 func (r *Reconciler) ReconcileKind(ctx context.Context, f *v1alpha1.PodDeletionFlowControl) reconciler.Event {
 	now := r.clock.Now()
-	next, reset := f.DeepCopy(), deletionflow.CorrectClock(f, now, r.skew)
+	next, reset := f.DeepCopy(), deletionflow.CorrectCommittedTime(f, now, r.skew)
 	if reset != nil {
 		next.Status = *reset
 	}
@@ -104,8 +104,8 @@ func recordEvents(ctx context.Context, before, after *v1alpha1.PodDeletionFlowCo
 		recorder.Event(after, corev1.EventTypeNormal, condition.Reason, "the breaker is closed: the limits allow deletions again")
 	}
 	if reset {
-		recorder.Eventf(after, corev1.EventTypeWarning, v1alpha1.ReasonClockReset,
-			"the last deletion was counted at %s, which is in the future: a clock was wrong. It now counts from the present time; no count is lost",
+		recorder.Eventf(after, corev1.EventTypeWarning, v1alpha1.ReasonCommittedTimeCorrected,
+			"the last deletion was counted at %s, which is in the future: the clock of a replica was wrong. This deletion now counts as if it was made now; no count is lost",
 			before.Status.CommittedTime.UTC().Format(time.RFC3339))
 	}
 }

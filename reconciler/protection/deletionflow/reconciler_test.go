@@ -149,7 +149,7 @@ func TestAResetOfTheCommittedTimeRecordsAnEventAndKeepsCounts(t *testing.T) {
 	if !status.CommittedTime.Time.Equal(zero.Add(time.Second)) || status.Deleted != 3 {
 		t.Errorf("%+v", status)
 	}
-	if len(recorded) != 1 || !strings.Contains(recorded[0], v1alpha1.ReasonClockReset) {
+	if len(recorded) != 1 || !strings.Contains(recorded[0], v1alpha1.ReasonCommittedTimeCorrected) {
 		t.Errorf("Events %q", recorded)
 	}
 }
