@@ -2,7 +2,8 @@
 # Builds the images and applies the manifests of the given folders to the
 # cluster of KUBECONFIG, CRDs first, because kubectl does not know a kind before
 # its CRD is established. OVERLAY=<name> applies config/overlays/<name> instead
-# of config/core.
+# of config/core. RESOLVE=<folder> only builds the images and writes the manifests there;
+# RESOLVED=<folder> applies these.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 : "${KO_DOCKER_REPO:?set KO_DOCKER_REPO to a registry that the cluster can pull from}"
@@ -11,8 +12,8 @@ ns=altershieldoperator-system
 ko=(ko)
 command -v ko >/dev/null || ko=(go run github.com/google/ko@v0.19.1)
 # On the base image of tools/release, which is the same for everybody, unless another is named.
-[[ -n ${KO_DEFAULTBASEIMAGE:-} ]] || KO_DEFAULTBASEIMAGE=$(go -C tools/release run ./pushbase)
-export KO_DEFAULTBASEIMAGE
+[[ -n ${KO_DEFAULTBASEIMAGE:-}${RESOLVED:-} ]] || KO_DEFAULTBASEIMAGE=$(go -C tools/release run ./pushbase)
+export KO_DEFAULTBASEIMAGE=${KO_DEFAULTBASEIMAGE:-}
 manifests=$(mktemp)
 trap 'rm -f "$manifests"' EXIT
 
@@ -52,6 +53,11 @@ established() {
   done
 }
 
+if [[ -n ${RESOLVE:-} ]]; then
+  for dir in "$@"; do "${ko[@]}" resolve -Rf "$dir" >"$RESOLVE/$(basename "$dir").yaml"; done
+  exit
+fi
+
 for dir in "$@"; do
   if [[ $dir == config/protection ]]; then hack/check-crds.sh; fi
   if compgen -G "$dir/*-crd-*.yaml" >/dev/null; then
@@ -66,6 +72,9 @@ for dir in "$@"; do
     kubectl kustomize "config/overlays/$OVERLAY" | "${ko[@]}" resolve -f - >"$manifests"
     check_class
     apply_settled
+  elif [[ -n ${RESOLVED:-} ]]; then
+    echo "==> $dir: other manifests"
+    kubectl apply -f "$RESOLVED/$(basename "$dir").yaml"
   else
     echo "==> $dir: images and other manifests"
     "${ko[@]}" apply -Rf "$dir"

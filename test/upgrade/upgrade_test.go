@@ -90,6 +90,11 @@ func (f *fixture) run(ctx context.Context, all []work) error {
 	if err := f.configure(ctx); err != nil {
 		return err
 	}
+	next, err := f.resolve(ctx)
+	defer next.remove()
+	if err != nil {
+		return err
+	}
 	for webhook := range now.Webhooks {
 		old.Webhooks[webhook] = true
 	}
@@ -125,7 +130,7 @@ func (f *fixture) run(ctx context.Context, all []work) error {
 		}
 		close(started)
 		f.log("all work is in progress")
-		if err := f.install(gctx, root, os.Environ()); err != nil {
+		if err := f.installParts(gctx, root, next.permission, append(os.Environ(), "RESOLVED="+next.manifests)); err != nil {
 			return err
 		}
 		close(upgraded)
@@ -186,25 +191,59 @@ func (f *fixture) installEarlier(ctx context.Context) (old, now Installation, er
 	return old, now, nil
 }
 
+// resolved has the manifests of the version under test, with its images. Users apply such files; to build
+// the images takes most of the CPU of this machine.
+type resolved struct{ permission, manifests string }
+
+// remove removes the temporary folders.
+func (r resolved) remove() {
+	_ = os.RemoveAll(r.permission)
+	_ = os.RemoveAll(r.manifests)
+}
+
+func (f *fixture) resolve(ctx context.Context) (r resolved, err error) {
+	if r.permission, err = withProviderHost(filepath.Join(root, "config", "permission")); err != nil {
+		return r, err
+	}
+	if r.manifests, err = os.MkdirTemp("", "manifests"); err != nil {
+		return r, err
+	}
+	return r, f.command(ctx, append(os.Environ(), "RESOLVE="+r.manifests), applyParts(root, r.permission)...)
+}
+
 // install installs the version in a folder as a user does, and waits until it is ready.
 func (f *fixture) install(ctx context.Context, folder string, environment []string) error {
-	began := time.Now()
 	permission, err := withProviderHost(filepath.Join(folder, "config", "permission"))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(permission) }() // a temporary folder
-	folders := "PARTS=config/core config/judge config/protection " + permission
-	for _, command := range [][]string{{"make", "--no-print-directory", "-C", folder, "apply", folders}, {root + "/hack/wait-ready.sh"}} {
-		var output bytes.Buffer // printed only on errors
-		cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-		cmd.Env, cmd.Stdout, cmd.Stderr = environment, &output, &output
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, output.Bytes())
-		}
-		f.log("%s: %s", strings.Join(command, " "), time.Since(began).Round(time.Second))
+	return f.installParts(ctx, folder, permission, environment)
+}
+
+func (f *fixture) installParts(ctx context.Context, folder, permission string, environment []string) error {
+	if err := f.command(ctx, environment, applyParts(folder, permission)...); err != nil {
+		return err
 	}
+	return f.command(ctx, environment, root+"/hack/wait-ready.sh")
+}
+
+// applyParts is the command that installs a version, with the manifests of part permission in a folder.
+func applyParts(folder, permission string) []string {
+	return []string{"make", "--no-print-directory", "-C", folder, "apply", "PARTS=config/core config/judge config/protection " + permission}
+}
+
+// command runs a command; its output is printed only on errors.
+func (f *fixture) command(ctx context.Context, environment []string, command ...string) error {
+	began := time.Now()
+	var output bytes.Buffer
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Env, cmd.Stdout, cmd.Stderr = environment, &output, &output
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, output.Bytes())
+	}
+	f.log("%s: %s", strings.Join(command, " "), time.Since(began).Round(time.Second))
 	return nil
 }
 
