@@ -91,13 +91,5 @@ func TestFiftyKnativeServices(t *testing.T) {
 	t.Logf("%d releases, %d of them bad, ended in %s", services, len(checks), time.Since(began).Round(time.Second))
 	requests.awaitOnly(t, good[0])
 	t.Log(names[0] + ": " + requests.shareOf(names[0]+"-00002"))
-	all, err := n.change.ChangeWorkloads(n.name).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range all.Items {
-		if of := all.Items[i].Spec.WorkloadRef; of.Kind != kind.Kind {
-			t.Errorf("%s is of %s %s", all.Items[i].Name, of.Kind, of.Name)
-		}
-	}
+	n.checkKindOfReleases(t, kind)
 }

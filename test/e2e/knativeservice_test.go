@@ -60,6 +60,12 @@ func knativeServiceReleases(t *testing.T, e *environment) {
 	n.awaitTraffic(t, repaired)
 	requests.awaitOnly(t, repaired)
 	t.Log("gradually, in 10 minutes: " + requests.shareOf(n.revisionOf(t, 4)))
+	n.checkKindOfReleases(t, kind)
+}
+
+// checkKindOfReleases fails if a release is of another kind, such as the Deployment of a Revision.
+func (n *namespace) checkKindOfReleases(t *testing.T, kind workload.Kind) {
+	t.Helper()
 	all, err := n.change.ChangeWorkloads(n.name).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
