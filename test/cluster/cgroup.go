@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -51,7 +53,40 @@ func trackingMount() string {
 	return "/sys/fs/cgroup"
 }
 
-func (c *cluster) systemCgroup() string { return filepath.Join(trackingMount(), c.name, "system") }
+// systemCgroups returns the groups of the tool's processes: the one that lists them, and with
+// cgroup v1 that of their CPU.
+func (c *cluster) systemCgroups() []string {
+	groups := []string{filepath.Join(trackingMount(), c.name, "system")}
+	if m := cpuMount(); m != trackingMount() {
+		groups = append(groups, filepath.Join(m, c.name, "system"))
+	}
+	return groups
+}
+
+// cpuMount returns the hierarchy that divides CPU time.
+func cpuMount() string {
+	for _, m := range cgroupMounts() {
+		if slices.Contains(strings.Split(filepath.Base(m), ","), "cpu") {
+			return m
+		}
+	}
+	return trackingMount()
+}
+
+// weigh sets the weights of CPU time. The cluster gets four times the default of a group, which
+// a terminal session has too: builds and tests disturb it as if they ran on another machine.
+// In it, the tool's processes get about as much as all pods, to which kubelet gives 1024 shares a
+// core. It ignores errors, which are normal for the files of the other version of cgroups: without
+// weights, the cluster is only slower on a busy machine.
+func (c *cluster) weigh() {
+	group := filepath.Join(cpuMount(), c.name)
+	for file, weight := range map[string]int{
+		"cpu.shares": 4 * 1024, "system/cpu.shares": runtime.NumCPU() * 1024, // cgroup v1
+		"cpu.weight": 4 * 100, "system/cpu.weight": 100, // cgroup v2
+	} {
+		_ = os.WriteFile(filepath.Join(group, file), []byte(strconv.Itoa(weight)), 0o644)
+	}
+}
 
 // makeCgroups creates the breakwater cgroup in every hierarchy, because kubelet
 // needs its root in all of them.
@@ -73,7 +108,13 @@ func (c *cluster) makeCgroups() error {
 			delegate(dir)
 		}
 	}
-	return os.MkdirAll(c.systemCgroup(), 0o755)
+	for _, dir := range c.systemCgroups() {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	c.weigh()
+	return nil
 }
 
 // delegate enables the v2 controllers for the children. It ignores errors,

@@ -38,6 +38,15 @@ spec:
       memory: 200Mi
   after: here
 ---
+kind: Deployment
+spec:
+  containers:
+    - name: dispatcher
+      image: dispatcher
+      readinessProbe:
+        periodSeconds: 2
+      after: here
+---
 kind: ConfigMap
 data:
   limits:
@@ -56,9 +65,19 @@ spec:
     initialDelaySeconds: 20
   resources:
     requests:
-      cpu: 5m
+      cpu: 20m
       memory: 20Mi
   after: here
+---
+kind: Deployment
+spec:
+  containers:
+    - name: dispatcher
+      image: dispatcher
+      resources: {requests: {cpu: 20m, memory: 20Mi}}
+      readinessProbe:
+        periodSeconds: 1
+      after: here
 ---
 kind: ConfigMap
 data:

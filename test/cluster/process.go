@@ -41,8 +41,12 @@ func (c *cluster) start(ctx context.Context, p process) error {
 	defer func() { _ = out.Close() }()
 	command, attributes := p.Command, endedWithParent()
 	if !c.controlPlaneOnly {
-		// The shell joins the cgroup before exec, so no child is outside it.
-		command = append([]string{"/bin/sh", "-c", `echo $$ > "$0" && exec "$@"`, filepath.Join(c.systemCgroup(), "cgroup.procs")}, c.inside(p.Command...)...)
+		// The shell joins the cgroups before exec, so no child is outside them.
+		join := ""
+		for _, dir := range c.systemCgroups() {
+			join += "echo $$ > '" + filepath.Join(dir, "cgroup.procs") + "' && "
+		}
+		command = append([]string{"/bin/sh", "-c", join + `exec "$@"`, "sh"}, c.inside(p.Command...)...)
 		attributes = ownSession()
 	}
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), command[0], command[1:]...)
