@@ -64,11 +64,11 @@ const probationCheck = `
 apiVersion: judge.breakwater.dev/v1alpha1
 kind: MetricCheck
 metadata: {name: web}
-spec: {analysisDuration: 20m, insufficientDataPolicy: Pass, callers: None, probation: 3m}
+spec: {analysisDuration: 20m, insufficientDataPolicy: Pass, callers: None, probation: 2m}
 `
 
 // probationTimeout is the time limit until the only look of probationCheck has an effect.
-const probationTimeout = 3*time.Minute + rolloutTimeout
+const probationTimeout = 2*time.Minute + rolloutTimeout
 
 // metricSpecs run function judge with a real Prometheus (startPrometheus). Most watch pods
 // for a minute, one after the other. Their first versions are created here: other specs run

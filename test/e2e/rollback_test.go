@@ -33,6 +33,7 @@ func TestRollback(t *testing.T) {
 	e := newEnvironment(t)
 	e.setConfig(t, v1alpha1.ConfigSelfHealing, selfHealingThreshold.String())
 	runInParallel(t, e, []spec{
+		{"the functions return to zero after releases", backToZero},
 		{"each component accepts only the connections that its policy names", acceptedConnections},
 		{"a release whose image does not exist is rolled back to the running version", selfHealedRelease(noImage, "ImagePull")},
 		{"a release in a crash loop is rolled back to the running version", selfHealedRelease(crashing, "CrashLoopBackOff")},

@@ -25,13 +25,16 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 )
 
-// Secrets are replaced while they are used.
+// Secrets are replaced while they are used. The functions do not run before: TestRollback has no server.
 func TestRotation(t *testing.T) {
 	e := newEnvironment(t)
 	runSequentially(t, e, []spec{
 		{"the webhook answers while its certificate and paths are replaced", replacedCertificate},
 	})
 	configure(t, e)
+	runSequentially(t, e, []spec{
+		{"the functions start from zero", fromZero},
+	})
 	// The token is between the server and the callback, the key between the callback and function verdict.
 	runInParallel(t, e, []spec{
 		{"verdicts count that are signed with the token or with the previous one", replacedToken},

@@ -65,9 +65,6 @@ func TestWithoutAServer(t *testing.T) {
 func TestWithAServer(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)
-	runSequentially(t, e, []spec{
-		{"the functions start from zero and return to zero", fromZeroAndBack},
-	})
 	runInParallel(t, e, slices.Concat(orderSpecs(), []spec{
 		{"a failed Revision of a Knative Service loses its traffic, and a repair succeeds", knativeServiceReleases},
 		{"kubectl apply and kn service update of a Knative Service are judged, and denied while it is suspended", knativeServiceCommands},
