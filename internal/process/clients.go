@@ -21,8 +21,9 @@ const (
 	clientQPS   = 200
 	clientBurst = 400
 	// clientTimeout limits one request to the API server, so that an event is
-	// answered before the timeout of its Trigger.
-	clientTimeout = 5 * time.Second
+	// answered before the timeout of its Trigger. The API server lets a request wait in its
+	// priority level for a quarter of this, and then rejects it.
+	clientTimeout = 10 * time.Second
 )
 
 // Clients are the Kubernetes clients of a process.
