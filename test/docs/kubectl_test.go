@@ -27,7 +27,7 @@ type invocation struct {
 var kubectlFlags = map[string]bool{
 	"all": false, "all-namespaces": false, "as": true, "audience": true, "cascade": true, "clusterrole": true, "container": true, "dry-run": true,
 	"duration": true, "field-selector": true, "filename": true, "for": true, "from-file": true, "group": true, "image": true, "manifest": true,
-	"namespace": true, "output": true, "overwrite": false, "patch": true, "patch-file": true, "replicas": true, "selector": true,
+	"namespace": true, "output": true, "overwrite": false, "patch": true, "patch-file": true, "replicas": true, "requests": true, "selector": true,
 	"server-side": false, "sort-by": true, "subresource": true, "timeout": true, "type": true,
 }
 
@@ -39,7 +39,7 @@ var shorthands = map[string]string{
 var onKinds = []string{"annotate", "delete", "describe", "edit", "get", "label", "patch", "scale", "wait"}
 
 // otherVerbs have arguments that are checked in another way, or not at all.
-var otherVerbs = []string{"apply", "auth", "create", "drain", "explain", "krew", "kustomize", "logs", "port-forward", "replace", "rollout"}
+var otherVerbs = []string{"apply", "auth", "create", "drain", "explain", "krew", "kustomize", "logs", "port-forward", "replace", "rollout", "set"}
 
 // namespaces are the namespaces that pages name: of Breakwater, of other projects and of examples.
 var namespaces = []string{v1alpha1.SystemNamespace, "argocd", "knative-eventing", "knative-serving", "rabbitmq-system", "shop"}
