@@ -53,11 +53,9 @@ type Stats struct {
 	Revoked    int `json:"revoked"`
 	Duplicates int `json:"duplicates"`
 	Repeats    int `json:"repeats"`
-	// Calls counts all calls, Rejected those above the limit. Peak is the
-	// maximum number of calls within one second.
+	// Calls counts all calls, Rejected those above the limit.
 	Calls    int `json:"calls"`
 	Rejected int `json:"rejected"`
-	Peak     int `json:"peak"`
 }
 
 // OfPod returns the grants of a pod.
@@ -186,7 +184,6 @@ func (d *Double) count(key string) bool {
 	for now.Sub(d.recent[0]) >= time.Second {
 		d.recent = d.recent[1:]
 	}
-	d.stats.Peak = max(d.stats.Peak, len(d.recent))
 	return len(d.recent) > d.faults.Limit
 }
 
