@@ -32,6 +32,11 @@ const selfHealingTimeout = selfHealingThreshold + time.Minute
 func TestRollback(t *testing.T) {
 	e := newEnvironment(t)
 	e.setConfig(t, v1alpha1.ConfigSelfHealing, selfHealingThreshold.String())
+	// The first has no failed release, and the second saves fewer templates than the limit of the first.
+	runInParallel(t, e, []spec{
+		{"history-limit bounds the number of saved templates", historyLimit},
+		{"a failed release is rolled back automatically when that is enabled, but a failed rollback is not", automaticRollback},
+	})
 	runInParallel(t, e, []spec{
 		{"the functions return to zero after releases", backToZero},
 		{"each component accepts only the connections that its policy names", acceptedConnections},
@@ -45,11 +50,6 @@ func TestRollback(t *testing.T) {
 		{"a rollback by REST without permission is rejected", rollbackByRESTDenied},
 		{"the REST API of rollbacks has TLS only", rollbackAPIHasTLSOnly},
 		{"a rollback to a version whose ChangeWorkload was deleted is admitted", rollbackToOlderVersion},
-	})
-	// The first has no failed release, and the second saves fewer templates than the limit of the first.
-	runInParallel(t, e, []spec{
-		{"history-limit bounds the number of saved templates", historyLimit},
-		{"a failed release is rolled back automatically when that is enabled, but a failed rollback is not", automaticRollback},
 	})
 }
 
