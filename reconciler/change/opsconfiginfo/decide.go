@@ -38,13 +38,13 @@ func Decide(c *v1alpha1.OpsConfigInfo, all []*v1alpha1.OpsConfigInfo) Decision {
 				Message: fmt.Sprintf("%s is older, has the same type %s and takes effect instead", e.Name, e.Spec.Type)}
 		}
 	}
-	return Decision{Applied: true, Reason: v1alpha1.ReasonApplied, Message: effect(c)}
+	return Decision{Applied: true, Reason: v1alpha1.ReasonApplied, Message: effect(c, settings.FromObjects(all))}
 }
 
-// effect describes the effect of an object.
-func effect(c *v1alpha1.OpsConfigInfo) string {
+// effect describes the effect of an object. all are the settings of all objects.
+func effect(c *v1alpha1.OpsConfigInfo, all settings.Settings) string {
 	s := settings.FromObjects([]*v1alpha1.OpsConfigInfo{c})
-	if text := switchEffect(c.Spec.Type, s); text != "" {
+	if text := switchEffect(c.Spec.Type, s, all); text != "" {
 		return text
 	}
 	if !c.Spec.Enable {
@@ -54,7 +54,7 @@ func effect(c *v1alpha1.OpsConfigInfo) string {
 }
 
 // switchEffect describes a type that is on or off; it returns "" for any other.
-func switchEffect(t v1alpha1.ConfigType, s settings.Settings) string {
+func switchEffect(t v1alpha1.ConfigType, s, all settings.Settings) string {
 	var is bool
 	var on, off string
 	switch t {
@@ -73,15 +73,33 @@ func switchEffect(t v1alpha1.ConfigType, s settings.Settings) string {
 			"no release is rolled back because it failed its check"
 	case v1alpha1.ConfigReleaseCheck:
 		is, on, off = s.ReleaseCheckTimeout > 0,
-			fmt.Sprintf("the server checks every release before it is admitted and has %s to answer", s.ReleaseCheckTimeout),
+			fmt.Sprintf("the server checks releases before they are admitted and has %s to answer", s.ReleaseCheckTimeout),
 			"the server does not check releases before they are admitted"
 	default:
 		return ""
 	}
-	if is {
+	switch by := overriddenBy(t, all); {
+	case !is:
+		return "off: " + off
+	case by != "":
+		return "on, but without effect while " + by + ": " + on
+	default:
 		return "on: " + on
 	}
-	return "off: " + off
+}
+
+// overriddenBy returns the other setting that takes the effect of a type, or "".
+func overriddenBy(t v1alpha1.ConfigType, all settings.Settings) string {
+	switch t {
+	case v1alpha1.ConfigBlocking, v1alpha1.ConfigSelfHealing, v1alpha1.ConfigAutomaticRollback:
+		if all.Shadow {
+			return string(v1alpha1.ConfigShadow) + " is enabled"
+		}
+	}
+	if t == v1alpha1.ConfigAutomaticRollback && !all.Blocking {
+		return string(v1alpha1.ConfigBlocking) + " is disabled"
+	}
+	return ""
 }
 
 // valueEffect describes the value of a type that is neither on nor off.

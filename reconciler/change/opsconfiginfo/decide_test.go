@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/settings"
 )
 
 // object is an OpsConfigInfo of the system namespace, created at a minute.
@@ -88,7 +89,7 @@ func TestTheOldestSettingOfATypeTakesEffectIfItIsValid(t *testing.T) {
 		},
 		"a release check that is on": {
 			object: object("a", 1, spec{Type: "release-check", Enable: true}),
-			want:   applied("on: the server checks every release before it is admitted and has 2s to answer"),
+			want:   applied("on: the server checks releases before they are admitted and has 2s to answer"),
 		},
 		"a release check that is off": {
 			object: object("a", 1, spec{Type: "release-check", Content: "3s"}),
@@ -113,6 +114,32 @@ func TestTheOldestSettingOfATypeTakesEffectIfItIsValid(t *testing.T) {
 		"an automatic rollback that is off": {
 			object: object("a", 1, spec{Type: "automatic-rollback"}),
 			want:   applied("off: no release is rolled back because it failed its check"),
+		},
+		"in shadow mode nothing is suspended": {
+			object: object("a", 1, spec{Type: "isBlockingUp", Enable: true}),
+			others: []*v1alpha1.OpsConfigInfo{object("b", 2, spec{Type: "shadow", Enable: true})},
+			want:   applied("on, but without effect while shadow is enabled: a failed check suspends the workload"),
+		},
+		"in shadow mode nothing is rolled back because its pods do not run": {
+			object: object("a", 1, spec{Type: "self-healing", Content: "5m", Enable: true}),
+			others: []*v1alpha1.OpsConfigInfo{object("b", 2, spec{Type: "shadow", Enable: true})},
+			want: applied("on, but without effect while shadow is enabled: a release is rolled back if one of its pods does not run for 5m0s " +
+				"and none becomes Ready"),
+		},
+		"an automatic rollback needs a suspension": {
+			object: object("a", 1, spec{Type: "automatic-rollback", Enable: true}),
+			others: []*v1alpha1.OpsConfigInfo{object("b", 2, spec{Type: "isBlockingUp"})},
+			want:   applied("on, but without effect while isBlockingUp is disabled: a release that failed its check is rolled back"),
+		},
+		"a switch that is off in shadow mode": {
+			object: object("a", 1, spec{Type: "automatic-rollback"}),
+			others: []*v1alpha1.OpsConfigInfo{object("b", 2, spec{Type: "shadow", Enable: true})},
+			want:   applied("off: no release is rolled back because it failed its check"),
+		},
+		"shadow mode that is off changes nothing": {
+			object: object("a", 1, spec{Type: "automatic-rollback", Enable: true}),
+			others: []*v1alpha1.OpsConfigInfo{object("b", 2, spec{Type: "shadow"})},
+			want:   applied("on: a release that failed its check is rolled back"),
 		},
 		"a number of saved templates": {
 			object: object("a", 1, spec{Type: "history-limit", Content: "3", Enable: true}),
@@ -189,7 +216,7 @@ func TestEachTypeHasATextForItsEffect(t *testing.T) {
 				t.Fatalf("no content of this test is valid for type %s", name)
 			}
 			c.Spec.Content = contents[i]
-			if text := effect(c); text == "" || strings.HasSuffix(text, ", ") {
+			if text := effect(c, settings.Default()); text == "" || strings.HasSuffix(text, ", ") {
 				t.Errorf("%s with enable %t has the text %q", name, enable, text)
 			}
 		}
