@@ -5,6 +5,7 @@
 // A function that receives events scales to zero. It therefore starts without informers and
 // without leader election, and reads objects only when an event arrives. It writes facts by
 // compare-and-swap (PatchStatus) and tolerates duplicate, late and outdated wake-ups.
+// Function judge also watches ConfigMap config-broker and the Broker, to which it sends verdicts.
 // Function callback, which receives requests of the server, does not scale to zero.
 package functions
 

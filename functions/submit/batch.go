@@ -114,7 +114,7 @@ func (f *function) storeResult(ctx context.Context, in Input, callErr error, suc
 		}
 		if !written {
 			logging.FromContext(ctx).Infow("Answer ignored: a later call was made",
-				"changepod", batch.Name, "stage", in.Stage, "attempt", attempt)
+				"changepod", batch.Name, "stage", in.Stage, "call", attempt)
 		}
 		return nil
 	})

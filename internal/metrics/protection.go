@@ -19,7 +19,7 @@ func protection() []Group {
 		Components: text("protection-controller"),
 		Metrics: []Definition{
 			{Name: "breakwater_budget_charges_refunded_total", Unit: "charges",
-				Help: "Charges that were refunded because their request did not take effect."},
+				Help: "Charges that the controller refunded because their request did not take effect. Refunds by the webhook, of requests that it then denied, do not count."},
 			{Name: "breakwater_deletionflow_breaker_open", Labels: text("name"),
 				Help: "1 while the breaker of a PodDeletionFlowControl is open: further deletions are denied, or only reported in shadow mode; 0 otherwise."},
 			{Name: "breakwater_deletionflow_window_deletions", Unit: "deletions", Labels: text("name"),

@@ -22,8 +22,8 @@ import (
 // +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.counts.failed`,priority=1
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// ChangeWorkload is one release: a version and attempt of a workload. The reconciler of
-// the workload's kind creates and deletes it; the workload owns it.
+// ChangeWorkload is one release: a version and attempt of a workload. The workload
+// reconciler creates and deletes it; the workload owns it.
 type ChangeWorkload struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -262,7 +262,7 @@ const (
 )
 
 // OrderClosing records the call that closes an order. The call is best effort: no release
-// waits for it, and the deletion of the ChangeWorkload waits for it at most a few minutes.
+// waits for it, and the deletion of the ChangeWorkload waits for it at most two minutes.
 type OrderClosing struct {
 	// State is the final state that is sent to the server.
 	// +kubebuilder:validation:Enum=SUCCESS;ROLLBACK;CANCEL

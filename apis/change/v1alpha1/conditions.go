@@ -40,7 +40,7 @@ const (
 // Conditions of a ChangePod. Succeeded is True if every pod of the batch counts as
 // passed.
 const (
-	// BatchJudged: False if the batch ended unjudged.
+	// BatchJudged: False if the batch ended unjudged, or is held because it is unjudged so far.
 	BatchJudged apis.ConditionType = "Judged"
 )
 

@@ -35,7 +35,8 @@ const (
 
 // Reasons of verdicts.
 const (
-	// ReasonNoVerdict: a judge gave neither pass nor fail.
+	// ReasonNoVerdict: a judge gave neither pass nor fail, or nothing before the release ended, or
+	// there was no pod to judge.
 	ReasonNoVerdict = "NoVerdict"
 	// ReasonVerdictReceived: a judge gave a verdict, pass or fail.
 	ReasonVerdictReceived = "VerdictReceived"
@@ -77,13 +78,14 @@ const (
 	ReasonNoServerConfigured = "NoServerConfigured"
 	// ReasonServerMisconfigured: the configuration of the server is invalid.
 	ReasonServerMisconfigured = "ServerMisconfigured"
-	// ReasonServerRejected: the server answered a call with an error code.
+	// ReasonServerRejected: the server answered a call with an error code other than 901.
 	ReasonServerRejected = "ServerRejected"
 	// ReasonNotSubmitted: no call was made within submit-timeout, because config-altershield was
 	// invalid, the Broker or function submit was unreachable, or the circuit breaker was open.
 	ReasonNotSubmitted = "NotSubmitted"
-	// ReasonServerUnreachable: a call to the server got no usable answer, or could not be made because of its
-	// rate limit, its circuit breaker, or a configuration that could not be read.
+	// ReasonServerUnreachable: a call to the server got no usable answer (none, or a transient error
+	// such as result code 901), or could not be made because of its rate limit, its circuit breaker, or a
+	// configuration that could not be read.
 	ReasonServerUnreachable = "ServerUnreachable"
 )
 

@@ -57,7 +57,7 @@ type Workload struct {
 	Attempt int64
 	// Replicas is the desired number of pods.
 	Replicas int32
-	// Complete: the rollout of the current version is complete and every pod is Ready.
+	// Complete: the rollout of the current version is complete and every desired pod is available.
 	Complete bool
 	// Suspend is the value of SuspendLabel; empty when not suspended.
 	Suspend string

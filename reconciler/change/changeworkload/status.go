@@ -63,8 +63,8 @@ const (
 	// announced: the Broker has accepted an announcement; counts or lists may differ, too. It
 	// is written at the same interval as progress.
 	announced
-	// transition: the phase or a condition differs, or a pod failed. It is written
-	// at once.
+	// transition: the phase, a condition, the step of the order or the probation differs, or a pod
+	// failed. It is written at once.
 	transition
 )
 

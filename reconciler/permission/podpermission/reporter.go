@@ -58,7 +58,7 @@ func (r *reporter) revocation(ctx context.Context, p *corev1.Pod, s Revocation, 
 	switch {
 	case s.HeldUnder != "":
 		// The grants may be for an earlier address, so the leak names none.
-		r.leak(ctx, p, api.Application{}, leakRenamed, fmt.Sprintf("the pod has permissions under cluster name %[1]s, too, which this cluster does not revoke. If this cluster was renamed, "+
+		r.leak(ctx, p, api.Application{}, leakRenamed, fmt.Sprintf("the pod has, or waits for, permissions under cluster name %[1]s, too, which this cluster does not revoke. If this cluster was renamed, "+
 			"set key cluster of ConfigMap config-permission to %[1]s again, or revoke the applications of this pod under that name. If %[1]s is another cluster, from which this one was copied, do nothing", s.HeldUnder))
 	case s.NoApplications:
 		r.leak(ctx, p, podApplication(p), leakLost, fmt.Sprintf("the permission centre has no application of the pod, although permission sets %s were granted to it, so they may still be granted; "+
