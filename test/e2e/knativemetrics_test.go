@@ -39,7 +39,6 @@ const thirtyPercent = `{"name":"SHOP_FAULT","value":"errors"},{"name":"SHOP_FAUL
 // shopRevision has a Knative Service of the sample shop, of which queue-proxy shows the requests.
 func (e *environment) shopRevision(t *testing.T) *namespace {
 	t.Helper()
-	e.setConfigMap(t, "knative-serving", "config-observability", map[string]string{"request-metrics-protocol": "prometheus"})
 	n := e.optedInNamespace(t)
 	n.applyManifest(t, strings.Replace(shopTemplate(buildShop(t), ""), "{", `{"apiVersion":"serving.knative.dev/v1","kind":"Service","metadata":{"name":"web"},`, 1))
 	return n

@@ -199,13 +199,14 @@ func restarts(p *corev1.Pod) (n int32) {
 }
 
 // connectScript connects to targets and prints the result of each. It waits up to a minute until
-// all of open accept connections, because policies follow the address of a new pod with a delay.
+// all of open accept connections, because policies follow the address of a new pod with a delay. A
+// target that was replaced meanwhile does not accept any.
 // The policies drop what they do not accept; a pod refuses what it does not listen to.
 func connectScript(targets, open []string) string {
 	return fmt.Sprintf(`
 connects() { case "$(nc -w 3 ${1%%:*} ${1##*:} </dev/null 2>&1 >/dev/null)" in
   *"timed out"*) return 1;; ""|*refused*) return 0;; *) echo "$1: unknown answer" >&2; return 1;; esac; }
-n=0; for t in %s; do until connects $t || [ $n = 30 ]; do n=$((n+1)); sleep 2; done; done
+end=$(($(date +%%s)+60)); for t in %s; do until connects $t || [ $(date +%%s) -ge $end ]; do sleep 2; done; done
 for t in %s; do if connects $t; then echo $t open; else echo $t closed; fi & done; wait
 `, strings.Join(open, " "), strings.Join(targets, " "))
 }

@@ -27,8 +27,7 @@ const selfHealingThreshold = 15 * time.Second
 // time until the cluster reports that a pod does not start.
 const selfHealingTimeout = selfHealingThreshold + time.Minute
 
-// Rollbacks, automatic and manual; beside them the connections, which are others while queue-proxy serves
-// its metrics (metricSpecs).
+// Rollbacks, automatic and manual; beside them the connections.
 func TestRollback(t *testing.T) {
 	e := newEnvironment(t)
 	e.setConfig(t, v1alpha1.ConfigSelfHealing, selfHealingThreshold.String())
@@ -38,7 +37,6 @@ func TestRollback(t *testing.T) {
 		{"a failed release is rolled back automatically when that is enabled, but a failed rollback is not", automaticRollback},
 	})
 	runInParallel(t, e, []spec{
-		{"the functions return to zero after releases", backToZero},
 		{"each component accepts only the connections that its policy names", acceptedConnections},
 		{"a release whose image does not exist is rolled back to the running version", selfHealedRelease(noImage, "ImagePull")},
 		{"a release in a crash loop is rolled back to the running version", selfHealedRelease(crashing, "CrashLoopBackOff")},

@@ -68,7 +68,7 @@ func Probes(c Component) ([]Probe, error) {
 			{Port: 8013, From: Anyone, Silent: true}, // queue-proxy, HTTP/2
 			{Port: 8112, From: Anyone, Silent: true}, // queue-proxy, with TLS inside of the cluster
 			{Port: 9090, From: []Place{Knative}},     // queue-proxy, for the autoscaler
-			{Port: 9091, From: pods, Silent: true},   // queue-proxy, metrics of requests
+			{Port: 9091, From: pods},                 // queue-proxy, metrics of requests
 			{Port: 9095, From: pods},                 // metrics of the function
 			{Port: 8022},                             // queue-proxy, for probes
 			{Port: 8080},                             // the function, behind the queue-proxy
