@@ -25,7 +25,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 )
 
-// Secrets are replaced while they are used. The functions do not run before: TestRollback has no server.
+// Secrets are replaced while they are used. TestRollback woke functions, and none of its releases runs any more.
 func TestRotation(t *testing.T) {
 	e := newEnvironment(t)
 	runSequentially(t, e, []spec{
@@ -33,7 +33,7 @@ func TestRotation(t *testing.T) {
 	})
 	configure(t, e)
 	runSequentially(t, e, []spec{
-		{"the functions start from zero", fromZero},
+		{"the functions return to zero and start from zero", zeroAndBack},
 	})
 	// The token is between the server and the callback, the key between the callback and function verdict.
 	runInParallel(t, e, []spec{

@@ -21,8 +21,8 @@ func scaledToZeroFunctions() []string { return []string{"submit", "verdict", "re
 // functionSelector returns the label selector of a function's pods.
 func functionSelector(function string) string { return "serving.knative.dev/service=" + function }
 
-// fromZero: no function runs before a release, and the required ones run during it.
-func fromZero(t *testing.T, e *environment) {
+// zeroAndBack: the functions that ran before end without work, and the required ones run during a release.
+func zeroAndBack(t *testing.T, e *environment) {
 	awaitZero(t)
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 3, builder.Simulated))
@@ -46,9 +46,6 @@ func fromZero(t *testing.T, e *environment) {
 	t.Logf("from the creation of the first batch, with the functions at zero, to its stored PRE verdict: at most %s",
 		stored.Sub(first.CreationTimestamp.Time).Round(10e6))
 }
-
-// backToZero: no function that a release needs runs later without work. TestTwoControllers woke them.
-func backToZero(t *testing.T, _ *environment) { awaitZero(t) }
 
 // awaitZero waits until `kubectl get pods` shows no pod of
 // scaledToZeroFunctions.
