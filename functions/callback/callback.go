@@ -85,7 +85,7 @@ func New(o Options) http.Handler {
 	if o.StoreTimeout == 0 {
 		o.StoreTimeout = storeTimeout
 	}
-	r := &receiver{Options: o, received: metrics.NewCounter(o.Meter, "breakwater_callbacks_total"), orders: lru.New(maxOrders),
+	r := &receiver{Options: o, received: metrics.NewCounter(o.Meter, "breakwater_callback_verdicts_total"), orders: lru.New(maxOrders),
 		bodies: newBodies(maxReserved), large: newLargeBodies(), handling: make(chan struct{}, maxHandled)}
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) {

@@ -94,7 +94,7 @@ func change() []Group {
 		Title:      "Function callback",
 		Components: text("callback"),
 		Metrics: []Definition{
-			{Name: "breakwater_callbacks_total", Unit: "verdicts", Labels: text("format result"),
+			{Name: "breakwater_callback_verdicts_total", Unit: "verdicts", Labels: text("format result"),
 				Help: "Verdicts that were received by callback, and callbacks that were rejected."},
 		},
 	}, {
