@@ -186,7 +186,7 @@ type RevokeResult struct {
 // OtherName is another name of the cluster of a pod.
 type OtherName struct {
 	Cluster string `json:"cluster"`
-	// HasGrant, `held` in JSON, is true while the pod has a grant under this name that is not
+	// HasOrAwaitsGrant, `held` in JSON, is true while the pod has a grant under this name that is not
 	// revoked, or waits for one.
-	HasGrant bool `json:"held"`
+	HasOrAwaitsGrant bool `json:"held"`
 }

@@ -36,9 +36,9 @@ type Config struct {
 	// RejectedRequestsPerMinute is the number of rejected requests (401) of an
 	// address before it is answered 429; 0 is unlimited.
 	RejectedRequestsPerMinute float64 `envconfig:"REJECTED_REQUESTS_PER_MINUTE" default:"60"`
-	// CallsPerProvider is the number of concurrent calls to one provider, for each
+	// ConcurrentCallsPerProvider is the number of concurrent calls to one provider, for each
 	// replica.
-	CallsPerProvider int `envconfig:"CALLS_PER_PROVIDER" default:"32"`
+	ConcurrentCallsPerProvider int `envconfig:"CONCURRENT_CALLS_PER_PROVIDER" default:"32"`
 	// DrainTimeout is the time for calls in progress when the process stops.
 	DrainTimeout time.Duration `envconfig:"DRAIN_TIMEOUT" default:"25s"`
 	// Retention is how long audit entries, revoked applications and the UIDs of ended pods are kept.
@@ -65,8 +65,8 @@ func ReadConfig() (Config, error) {
 	if !(c.RejectedRequestsPerMinute >= 0 && c.RejectedRequestsPerMinute <= 100_000) {
 		return c, fmt.Errorf("REJECTED_REQUESTS_PER_MINUTE must be from 0 to 100000")
 	}
-	if c.CallsPerProvider < 1 || c.DrainTimeout <= 0 {
-		return c, fmt.Errorf("CALLS_PER_PROVIDER and DRAIN_TIMEOUT must be greater than 0")
+	if c.ConcurrentCallsPerProvider < 1 || c.DrainTimeout <= 0 {
+		return c, fmt.Errorf("CONCURRENT_CALLS_PER_PROVIDER and DRAIN_TIMEOUT must be greater than 0")
 	}
 	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
 		return c, fmt.Errorf("TLS_CERT_FILE and TLS_KEY_FILE must be set together")

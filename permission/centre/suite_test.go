@@ -94,7 +94,7 @@ func testConfig(t testing.TB, store string) Config {
 		}
 	}
 	return Config{Store: store, CredentialsDir: dir, AccessFile: filepath.Join(dir, "access.yaml"), TokensFile: filepath.Join(dir, "tokens.yaml"),
-		ProviderHosts: []string{"127.0.0.1"}, ProviderNetworks: []string{"127.0.0.0/8"}, CallsPerProvider: 32,
+		ProviderHosts: []string{"127.0.0.1"}, ProviderNetworks: []string{"127.0.0.0/8"}, ConcurrentCallsPerProvider: 32,
 		DrainTimeout: 5 * time.Second, Retention: time.Hour}
 }
 

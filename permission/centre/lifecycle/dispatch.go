@@ -121,7 +121,7 @@ func (d *dispatcher) start(provider string) {
 	}
 	q := d.providers[provider]
 	if q == nil {
-		q = newProviderQueue(max(1, d.CallsPerProvider))
+		q = newProviderQueue(max(1, d.ConcurrentCallsPerProvider))
 		d.providers[provider] = q
 	}
 	if q.running {

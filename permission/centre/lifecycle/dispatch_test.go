@@ -124,9 +124,9 @@ func TestWorkersBoundTheCallsInProgress(t *testing.T) {
 		calls.mu.Lock()
 		defer calls.mu.Unlock()
 		slices.SortFunc(calls.calls, time.Time.Compare)
-		for i := w.engine.CallsPerProvider; i < len(calls.calls); i++ {
-			if earlier := calls.calls[i-w.engine.CallsPerProvider]; calls.calls[i].Sub(earlier) < 300*time.Millisecond {
-				t.Fatalf("call %d began %s after call %d, which took 300 ms", i, calls.calls[i].Sub(earlier), i-w.engine.CallsPerProvider)
+		for i := w.engine.ConcurrentCallsPerProvider; i < len(calls.calls); i++ {
+			if earlier := calls.calls[i-w.engine.ConcurrentCallsPerProvider]; calls.calls[i].Sub(earlier) < 300*time.Millisecond {
+				t.Fatalf("call %d began %s after call %d, which took 300 ms", i, calls.calls[i].Sub(earlier), i-w.engine.ConcurrentCallsPerProvider)
 			}
 		}
 		if took := calls.calls[len(calls.calls)-1].Sub(calls.calls[0]); len(calls.calls) != pods || took > 2*pods/32*300*time.Millisecond {

@@ -72,8 +72,8 @@ type Engine struct {
 	Notifier Notifier
 	Metrics  Metrics
 	Log      *slog.Logger
-	// CallsPerProvider is the number of concurrent calls to one provider, for each replica.
-	CallsPerProvider int
+	// ConcurrentCallsPerProvider is the number of concurrent calls to one provider, for each replica.
+	ConcurrentCallsPerProvider int
 
 	// requests, updates and background collect concurrent transactions.
 	requests            coalesce.Queue[*request]

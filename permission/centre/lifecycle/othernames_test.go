@@ -25,9 +25,9 @@ func TestTheOtherNamesOfAClusterSayWhetherThePodHasGrants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect("before the call", api.OtherName{Cluster: "c1", HasGrant: true})
+	expect("before the call", api.OtherName{Cluster: "c1", HasOrAwaitsGrant: true})
 	f.run()
-	expect("granted", api.OtherName{Cluster: "c1", HasGrant: true})
+	expect("granted", api.OtherName{Cluster: "c1", HasOrAwaitsGrant: true})
 	for name, uid := range map[string]string{"c1": "a", "c2": "b"} {
 		if err := f.CheckCluster(t.Context(), name, uid); err != nil {
 			t.Fatal(err)
@@ -37,7 +37,7 @@ func TestTheOtherNamesOfAClusterSayWhetherThePodHasGrants(t *testing.T) {
 	if _, err := f.ConfirmReport(t.Context(), "c2", api.ReportConfirmation{ClusterUID: "a"}, "admin"); err != nil {
 		t.Fatal(err)
 	}
-	expect("in the renamed cluster", api.OtherName{Cluster: "c1", HasGrant: true})
+	expect("in the renamed cluster", api.OtherName{Cluster: "c1", HasOrAwaitsGrant: true})
 	f.revoke(a.ID)
 	expect("revoked", api.OtherName{Cluster: "c1"})
 

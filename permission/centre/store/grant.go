@@ -200,7 +200,7 @@ func (v View) OtherNames(cluster, podUID string) ([]api.OtherName, error) {
 	var names []api.OtherName
 	err := v.each(func(rows *sql.Rows) error {
 		var n api.OtherName
-		err := rows.Scan(&n.Cluster, &n.HasGrant)
+		err := rows.Scan(&n.Cluster, &n.HasOrAwaitsGrant)
 		names = append(names, n)
 		return err
 	}, `SELECT a.cluster, MAX(CASE WHEN g.touched = 1 AND g.state <> 'Revoked' OR g.due > 0 AND g.state IN ('Requested', 'Applying') THEN 1 ELSE 0 END)

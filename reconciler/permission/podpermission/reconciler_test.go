@@ -214,7 +214,7 @@ func TestAnAuthorizedPodWithoutApplicationsIsLeaked(t *testing.T) {
 func TestAPodWithGrantsUnderAnotherNameIsNotReportedAsRevoked(t *testing.T) {
 	w := newFixture(t, pod(phase(corev1.PodFailed)), nil)
 	w.centre.CentreState = applications(api.Revoked)
-	w.centre.OtherNames = []api.OtherName{{Cluster: "c1", HasGrant: true}}
+	w.centre.OtherNames = []api.OtherName{{Cluster: "c1", HasOrAwaitsGrant: true}}
 	if protected, requeued := w.reconcile(t); !protected || !requeued {
 		t.Errorf("before the deadline: protected %v, requeued %v", protected, requeued)
 	}

@@ -190,7 +190,7 @@ func (f *renamedFixture) startCentre() {
 	c, err := centre.New(f.t.Context(), centre.Config{
 		Listen: address, AdminListen: "127.0.0.1:0", Store: f.store(), CredentialsDir: f.dir, AccessFile: filepath.Join(f.dir, "access.yaml"),
 		TokensFile: filepath.Join(f.dir, "tokens.yaml"), ProviderHosts: []string{"127.0.0.1"}, ProviderNetworks: []string{"127.0.0.0/8"},
-		CallsPerProvider: 4, DrainTimeout: 5 * time.Second, Retention: time.Hour,
+		ConcurrentCallsPerProvider: 4, DrainTimeout: 5 * time.Second, Retention: time.Hour,
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		f.t.Fatal(err)

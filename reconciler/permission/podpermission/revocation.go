@@ -43,7 +43,7 @@ func (s CentreState) lost() bool {
 // some. Empty if there is none.
 func (s CentreState) heldUnder() string {
 	for _, n := range s.OtherNames {
-		if n.HasGrant {
+		if n.HasOrAwaitsGrant {
 			return n.Cluster
 		}
 	}

@@ -23,7 +23,7 @@ func TestTheFinalizerIsRemovedAfterRevocationOrAtTheDeadline(t *testing.T) {
 	revoked := applications(api.Revoked)
 	revoked.Authorized = true
 	renamed := func(held bool) CentreState {
-		return CentreState{Authorized: true, RevokeResult: api.RevokeResult{OtherNames: []api.OtherName{{Cluster: "c0"}, {Cluster: "c1", HasGrant: held}}}}
+		return CentreState{Authorized: true, RevokeResult: api.RevokeResult{OtherNames: []api.OtherName{{Cluster: "c0"}, {Cluster: "c1", HasOrAwaitsGrant: held}}}}
 	}
 	for name, tc := range map[string]struct {
 		state       CentreState
