@@ -1,5 +1,5 @@
 // Package judge compares the metrics of new pods with those of old ones and
-// returns a verdict. Look is one look at a running release, LookLate one at a
+// returns a verdict. Look is one look at a running release, LookDuringProbation one at a
 // release that has succeeded, Replay all looks at a past release, and Recompute repeats the
 // look of a record. All read a few ranges and decide with package evaluate.
 package judge

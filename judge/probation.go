@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// MaxLateWindow is the longest time of which one look during probation compares the shares of bad events.
+	// MaxProbationWindow is the longest time of which one look during probation compares the shares of bad events.
 	// Restarts and OOM kills are compared since the success.
-	MaxLateWindow = time.Hour
+	MaxProbationWindow = time.Hour
 	// healthSamples is the maximum number of samples of a series of health. Its range is the
 	// whole probation, and at the interval of the scrapes a query of many pods would exceed the
 	// limits of Prometheus.
 	healthSamples = 240
 )
 
-// Late is a look at a release that has succeeded.
-type Late struct {
+// ProbationLook is a look at a release that has succeeded.
+type ProbationLook struct {
 	Check v1alpha1.MetricCheckSpec
 	// Target has the pods, and the start of the release.
 	Target v1alpha1.Target
@@ -35,12 +35,12 @@ type Late struct {
 	Previous *v1alpha1.Record
 }
 
-// LookLate looks at a release that has succeeded: at the shares of bad events (kind Ratio, but
+// LookDuringProbation looks at a release that has succeeded: at the shares of bad events (kind Ratio, but
 // not those that callers count) since the previous look, and at the restarts and OOM kills since
 // the success. There are no old pods any more, so the
 // reference is the time before the release. Other metrics change with the time of day or the
 // load, and are not compared.
-func LookLate(ctx context.Context, reader Reader, l Late, now time.Time) v1alpha1.Record {
+func LookDuringProbation(ctx context.Context, reader Reader, l ProbationLook, now time.Time) v1alpha1.Record {
 	if l.Previous != nil && l.Previous.Final {
 		return *l.Previous
 	}
@@ -51,11 +51,11 @@ func LookLate(ctx context.Context, reader Reader, l Late, now time.Time) v1alpha
 	if l.Previous != nil {
 		look, from = l.Previous.Looks+1, l.Previous.LookTime.Time
 	}
-	if earliest := now.Add(-MaxLateWindow); from.Before(earliest) {
+	if earliest := now.Add(-MaxProbationWindow); from.Before(earliest) {
 		from = earliest
 	}
 	l.Check = evaluate.Defaulted(l.Check)
-	in := readLate(ctx, reader, l, from, now)
+	in := readDuringProbation(ctx, reader, l, from, now)
 	in.Now, in.End = now, now
 	in.Probation = &evaluate.Probation{Start: l.Target.StartTime.Time, Success: l.Success, Look: look}
 	r := evaluate.Evaluate(in, nil)
@@ -65,8 +65,8 @@ func LookLate(ctx context.Context, reader Reader, l Late, now time.Time) v1alpha
 	return r
 }
 
-// readLate returns the samples that a look during probation depends on.
-func readLate(ctx context.Context, reader Reader, l Late, from, to time.Time) evaluate.Input {
+// readDuringProbation returns the samples that a look during probation depends on.
+func readDuringProbation(ctx context.Context, reader Reader, l ProbationLook, from, to time.Time) evaluate.Input {
 	target := l.Target
 	target.StartTime = metav1.NewTime(from)
 	in := evaluate.Input{Check: l.Check, Target: target}
@@ -82,16 +82,16 @@ func readLate(ctx context.Context, reader Reader, l Late, from, to time.Time) ev
 	}
 	var late []catalog.Metric
 	for _, m := range metrics {
-		if comparedLate(m) {
+		if comparedDuringProbation(m) {
 			late = append(late, m)
 		}
 	}
-	in.Metrics = readEach(ctx, late, func(ctx context.Context, m catalog.Metric) evaluate.Data { return s.late(ctx, l, m) })
+	in.Metrics = readEach(ctx, late, func(ctx context.Context, m catalog.Metric) evaluate.Data { return s.duringProbation(ctx, l, m) })
 	return in
 }
 
-// comparedLate reports whether a metric is compared during probation.
-func comparedLate(m catalog.Metric) bool {
+// comparedDuringProbation reports whether a metric is compared during probation.
+func comparedDuringProbation(m catalog.Metric) bool {
 	switch m.Signal {
 	case catalog.Health:
 		return true
@@ -104,7 +104,7 @@ func comparedLate(m catalog.Metric) bool {
 
 // late reads one metric since the previous look, in the minutes before the release, and at the
 // same time of the last day before the release. It reads the metric of health since the success.
-func (s source) late(ctx context.Context, l Late, m catalog.Metric) evaluate.Data {
+func (s source) duringProbation(ctx context.Context, l ProbationLook, m catalog.Metric) evaluate.Data {
 	old, start := s.old, l.Target.StartTime.Time
 	if s.samePods {
 		old = s.new

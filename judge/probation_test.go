@@ -86,15 +86,15 @@ func killed(pod string, at, to time.Duration) samples.Series {
 		})
 }
 
-// lookLate looks at a release after 10, 30 and 60 minutes, the end of its probation.
-func lookLate(t *testing.T, series []samples.Series) v1alpha1.Record {
+// lookDuringProbation looks at a release after 10, 30 and 60 minutes, the end of its probation.
+func lookDuringProbation(t *testing.T, series []samples.Series) v1alpha1.Record {
 	t.Helper()
-	l := Late{
+	l := ProbationLook{
 		Target:  v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, StartTime: metav1.NewTime(at)},
 		Success: at.Add(succeeded), End: at.Add(succeeded + time.Hour),
 	}
 	for _, after := range []time.Duration{10, 30, 60} {
-		r := LookLate(t.Context(), shop{series}, l, l.Success.Add(after*time.Minute))
+		r := LookDuringProbation(t.Context(), shop{series}, l, l.Success.Add(after*time.Minute))
 		l.Previous = &r
 	}
 	return *l.Previous
@@ -160,7 +160,7 @@ func TestProbationFindsLateFaultsOnly(t *testing.T) {
 			v1alpha1.VerdictFail, v1alpha1.ReasonPodsUnhealthy, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := lookLate(t, c.series)
+			r := lookDuringProbation(t, c.series)
 			if r.Verdict != c.want || r.Reason != c.reason || r.Looks != c.looks || !r.Final {
 				t.Errorf("verdict %s, reason %s after %d looks, final %t (%s), want %s, %s after %d", r.Verdict, r.Reason, r.Looks, r.Final, r.Message, c.want, c.reason, c.looks)
 			}
@@ -178,7 +178,7 @@ func TestProbationSaysWhichSeriesAreMissing(t *testing.T) {
 		"no series of failed requests of these pods is known, and health alone is no proof; name a metric of kind Ratio in spec.metrics": {
 			restarts("new-1", 0, end)},
 	} {
-		if r := lookLate(t, series); r.Verdict != v1alpha1.VerdictNone || r.Message != want {
+		if r := lookDuringProbation(t, series); r.Verdict != v1alpha1.VerdictNone || r.Message != want {
 			t.Errorf("%s: %s, want %s", r.Verdict, r.Message, want)
 		}
 	}
@@ -203,12 +203,12 @@ func TestALookDuringProbationIsRecomputedFromItsRecord(t *testing.T) {
 		"no series":                         {nil, v1alpha1.VerdictNone},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := Late{
+			l := ProbationLook{
 				Check: check, Target: v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, StartTime: metav1.NewTime(at)},
 				Success: at.Add(succeeded), End: at.Add(end),
 			}
 			for _, after := range []time.Duration{10, 30, 60} {
-				r := LookLate(t.Context(), shop{c.series}, l, l.Success.Add(after*time.Minute))
+				r := LookDuringProbation(t.Context(), shop{c.series}, l, l.Success.Add(after*time.Minute))
 				l.Previous = &r
 				stored, err := json.Marshal(r)
 				if err != nil {
@@ -242,7 +242,7 @@ func TestProbationComparesNoLatencyAndNoMemory(t *testing.T) {
 	for i := range series[len(series)-1].Points {
 		series[len(series)-1].Points[i].V *= 10
 	}
-	if r := lookLate(t, series); r.Verdict != v1alpha1.VerdictPass || len(r.Metrics) != 1 {
+	if r := lookDuringProbation(t, series); r.Verdict != v1alpha1.VerdictPass || len(r.Metrics) != 1 {
 		t.Errorf("verdict %s (%s), %d metrics", r.Verdict, r.Message, len(r.Metrics))
 	}
 }

@@ -27,10 +27,10 @@ func TestProbationFailsRecordedReleasesWithErrorsOrRestartsAndNoGoodOne(t *testi
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := Late{Target: v1alpha1.Target{New: row["new"], Old: row["old"], StartTime: metav1.NewTime(start)},
+		l := ProbationLook{Target: v1alpha1.Target{New: row["new"], Old: row["old"], StartTime: metav1.NewTime(start)},
 			Success: start.Add(time.Minute), End: start.Add(5 * time.Minute)}
 		for _, after := range []time.Duration{2 * time.Minute, 5 * time.Minute} {
-			r := LookLate(t.Context(), client, l, start.Add(after))
+			r := LookDuringProbation(t.Context(), client, l, start.Add(after))
 			l.Previous = &r
 			for _, m := range r.Metrics {
 				if m.Reason == v1alpha1.ReasonMetricsUnavailable {

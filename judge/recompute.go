@@ -21,7 +21,7 @@ func Recompute(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpe
 	}
 	if record.SuccessTime != nil && record.ComparedSince != nil {
 		previous := &v1alpha1.Record{Looks: record.Looks - 1, LookTime: *record.ComparedSince}
-		return LookLate(ctx, reader, Late{
+		return LookDuringProbation(ctx, reader, ProbationLook{
 			Check: check, Target: record.Target, Success: record.SuccessTime.Time, End: record.EndTime.Time, Previous: previous,
 		}, record.LookTime.Time)
 	}

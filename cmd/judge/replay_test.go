@@ -189,7 +189,7 @@ func explainLate(t *testing.T, url, version string) {
 		t.Fatal(err)
 	}
 	start := time.Unix(ready, 0)
-	record, err := json.Marshal(judge.LookLate(t.Context(), client, judge.Late{
+	record, err := json.Marshal(judge.LookDuringProbation(t.Context(), client, judge.ProbationLook{
 		Target:  v1alpha1.Target{New: `version="` + version + `"`, Old: `version="v1"`, StartTime: metav1.NewTime(start)},
 		Success: start.Add(time.Minute), End: start.Add(time.Hour),
 	}, start.Add(5*time.Minute)))

@@ -29,9 +29,9 @@ func (f *function) handleProbation(ctx context.Context, batch *v1alpha1.ChangePo
 		return fmt.Errorf("read ChangeWorkload: %w", err)
 	}
 	now := f.Clock.Now()
-	switch nextLateAction(parent, batch, now) {
+	switch nextProbationAction(parent, batch, now) {
 	case actionLook:
-		record, err := f.lookLate(ctx, parent, batch, asked, now)
+		record, err := f.lookDuringProbation(ctx, parent, batch, asked, now)
 		if err != nil {
 			return err
 		}
@@ -54,10 +54,10 @@ func (f *function) handleProbation(ctx context.Context, batch *v1alpha1.ChangePo
 	return f.send(ctx, batch, w, batch.Status.Probation)
 }
 
-// nextLateAction returns the action after a wake-up during probation. The status of the release
+// nextProbationAction returns the action after a wake-up during probation. The status of the release
 // has the number of looks and the time of the next one. A duplicate wake-up finds a record with
 // more looks, and one that comes after the end finds no next look.
-func nextLateAction(parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, now time.Time) action {
+func nextProbationAction(parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, now time.Time) action {
 	p, record := parent.Status.Probation, batch.Status.Probation
 	if parent.Status.Phase != v1alpha1.ReleaseSuccess || p == nil || !v1alpha1.OwnedBy(batch, parent.UID) {
 		return actionNothing
@@ -78,13 +78,13 @@ func nextLateAction(parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, 
 	return actionLook
 }
 
-// lookLate looks at the metrics of a release that has succeeded.
-func (f *function) lookLate(ctx context.Context, parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, asked v1alpha1.Judge, now time.Time) (judgev1alpha1.Record, error) {
+// lookDuringProbation looks at the metrics of a release that has succeeded.
+func (f *function) lookDuringProbation(ctx context.Context, parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod, asked v1alpha1.Judge, now time.Time) (judgev1alpha1.Record, error) {
 	check, err := f.checkOf(ctx, asked)
 	if err != nil {
 		return judgev1alpha1.Record{}, err
 	}
-	release, err := f.lateReleaseOf(ctx, parent, batch)
+	release, err := f.succeededReleaseOf(ctx, parent, batch)
 	if err != nil {
 		return judgev1alpha1.Record{}, err
 	}
@@ -103,7 +103,7 @@ func (f *function) lookLate(ctx context.Context, parent *v1alpha1.ChangeWorkload
 	target := release.target(batch, source.Labels)
 	target.StartTime = metav1.NewTime(release.start)
 	end := parent.Status.Probation.EndTime.Time
-	return judge.LookLate(ctx, source.Reader, judge.Late{
+	return judge.LookDuringProbation(ctx, source.Reader, judge.ProbationLook{
 		Check: check.Spec, Target: target, Success: end.Add(-time.Duration(asked.ProbationSeconds) * time.Second), End: end, Previous: batch.Status.Probation,
 	}, now), nil
 }

@@ -94,10 +94,10 @@ func (f *function) releaseOf(ctx context.Context, batch *v1alpha1.ChangePod) (re
 	return out, nil
 }
 
-// lateReleaseOf returns a release that has succeeded. All pods of its workload are new: a newer
+// succeededReleaseOf returns a release that has succeeded. All pods of its workload are new: a newer
 // release ends the probation. The names of old pods that the workload owned itself are unknown
 // after their deletion.
-func (f *function) lateReleaseOf(ctx context.Context, parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod) (release, error) {
+func (f *function) succeededReleaseOf(ctx context.Context, parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod) (release, error) {
 	start, err := f.startOf(ctx, parent, batch)
 	if err != nil {
 		return release{}, err

@@ -95,7 +95,7 @@ func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 	case d.Err != nil:
 		o = outcome{reason: v1alpha1.ReasonMetricsUnavailable, message: d.Err.Error()}
 	case in.Probation != nil && d.Signal == catalog.Health:
-		o = lateHealth(in, d)
+		o = probationHealth(in, d)
 		e = o.Evidence
 	default:
 		o = compareMetric(in, compared)
@@ -244,7 +244,7 @@ func summary(e v1alpha1.Evidence, d Data) string {
 func conclude(metrics []v1alpha1.Evidence, signals map[string]catalog.Signal, probation bool) (v1alpha1.Verdict, string, string) {
 	noSeries := "no known metric has series of the new pods"
 	noProof := "no series of requests of these pods is known, and CPU, memory and health alone are no proof; name a metric in spec.metrics"
-	if probation { // few metrics are compared: see judge.LookLate
+	if probation { // few metrics are compared: see judge.LookDuringProbation
 		noSeries = "no metric that is compared after the success of a release has series of the new pods"
 		noProof = "no series of failed requests of these pods is known, and health alone is no proof; name a metric of kind Ratio in spec.metrics"
 	}

@@ -49,13 +49,13 @@ func (p *Probation) describeRange(in Input, d Data, e *v1alpha1.Evidence) {
 	e.Old.From, e.Old.To = metav1.NewTime(p.Start.Add(-length)), metav1.NewTime(p.Start)
 }
 
-// lateShare is the smallest share of the pods that restarts or OOM kills must concern during
+// probationShare is the smallest share of the pods that restarts or OOM kills must concern during
 // probation. In hours, some of many pods restart without a fault of the version.
-const lateShare = 0.1
+const probationShare = 0.1
 
-// lateHealth applies rules to the restarts and OOM kills since the success of the release. The
+// probationHealth applies rules to the restarts and OOM kills since the success of the release. The
 // reference is the time of the same length before the release.
-func lateHealth(in Input, d Data) outcome {
+func probationHealth(in Input, d Data) outcome {
 	now, success, start := seconds(in.Now), seconds(in.Probation.Success), seconds(in.Probation.Start)
 	before := start - (now - success)
 	news, olds := samples.Until(d.New.All, now), samples.Until(d.Old.All, start)
@@ -70,7 +70,7 @@ func lateHealth(in Input, d Data) outcome {
 		old.pods, reference = n.pods, n.life.without(n.young)
 	}
 	worse := func(news, olds map[string]bool) bool {
-		return len(news) > 0 && share(news, n.pods) >= lateShare && share(news, n.pods) > 2*share(olds, old.pods)
+		return len(news) > 0 && share(news, n.pods) >= probationShare && share(news, n.pods) > 2*share(olds, old.pods)
 	}
 	var found []string
 	kills, restarts := 0.0, n.restartsSince()

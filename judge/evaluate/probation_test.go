@@ -121,7 +121,7 @@ func TestLateHealthNeedsRestartsOfManyPodsAgainAndAgain(t *testing.T) {
 			var d Data
 			d.New.All = restarting(c.pods, c.restarted, c.times, start)
 			d.Old.All = restarting(20, c.oldRestarted, 2, start-3600)
-			if o := lateHealth(in, d); (o.reason != "") != c.want {
+			if o := probationHealth(in, d); (o.reason != "") != c.want {
 				t.Errorf("reason %q (%s), want a fail: %t", o.reason, o.message, c.want)
 			}
 		})
@@ -147,7 +147,7 @@ func TestALaterPodIsComparedWithThoseOfItsVersionIfTheOldOnesAreUnknown(t *testi
 			in := Input{Now: at.Add(time.Hour), Probation: &Probation{Start: at.Add(-5 * time.Minute), Success: at, Look: 1}}
 			var d Data
 			d.New.All = slices.Concat(pod("a", -120, c.others), pod("b", -90, c.others), pod("later", 1200, 2))
-			if o := lateHealth(in, d); (o.reason != "") != c.want {
+			if o := probationHealth(in, d); (o.reason != "") != c.want {
 				t.Errorf("%q %q", o.reason, o.message)
 			}
 		})
