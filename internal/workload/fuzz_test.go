@@ -40,8 +40,8 @@ func FuzzRead(f *testing.F) {
 		if w.Stopped() {
 			return
 		}
-		resumed := read1(t, kind, held.apply(t, stopped, held.Resume(w.HoldValue)))
-		if diff := cmp.Diff(w.HoldValue, resumed.HoldValue); diff != "" || resumed.Stopped() {
+		resumed := read1(t, kind, held.apply(t, stopped, held.Resume(w.PauseValue)))
+		if diff := cmp.Diff(w.PauseValue, resumed.PauseValue); diff != "" || resumed.Stopped() {
 			t.Errorf("(-before +resumed), stopped %t:\n%s", resumed.Stopped(), diff)
 		}
 	})

@@ -33,9 +33,10 @@ type Workload struct {
 	InProgress bool
 	// Complete: all desired pods have the current version and are available.
 	Complete bool
-	// HoldValue is the value of the field Kind.Hold; nil if it is absent.
-	HoldValue any
-	counts    counts
+	// PauseValue is the present value of the field that pauses a rollout (Kind.Hold), held or not;
+	// nil if it is absent.
+	PauseValue any
+	counts     counts
 	// holdDepth is how many fields of the path of Kind.Hold exist.
 	holdDepth int
 	// onTemplate is the release on the template of a Knative Service.
@@ -52,7 +53,7 @@ type Workload struct {
 
 // PausedOrHeld reports whether the rollout is paused by somebody or held by Breakwater.
 func (w *Workload) PausedOrHeld() bool {
-	return len(w.Kind.Hold.Path) > 0 && w.HoldValue == w.Kind.Hold.Held
+	return len(w.Kind.Hold.Path) > 0 && w.PauseValue == w.Kind.Hold.Held
 }
 
 // Stopped reports whether the workload's controller replaces no pods now: the rollout is
@@ -137,7 +138,7 @@ func read(kind Kind, raw []byte, content map[string]any) (*Workload, error) {
 		counts:            c,
 	}
 	w.OnDelete = s.Spec.UpdateStrategy.Type == "OnDelete"
-	w.holdDepth, w.HoldValue = find(content, kind.Hold.Path)
+	w.holdDepth, w.PauseValue = find(content, kind.Hold.Path)
 	if kind.Revisions == KnativeRevisions {
 		return w, w.readKnative(content)
 	}

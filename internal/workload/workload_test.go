@@ -78,7 +78,7 @@ func TestResumeUndoesStop(t *testing.T) {
 			w := read(t, tc.kind, tc.before)
 			held := patched(t, tc.before, w.Stop())
 			equal(t, tc.held, held)
-			equal(t, tc.after, patched(t, held, read(t, tc.kind, held).Resume(w.HoldValue)))
+			equal(t, tc.after, patched(t, held, read(t, tc.kind, held).Resume(w.PauseValue)))
 		})
 	}
 }

@@ -278,7 +278,7 @@ func (w target) awaitWorkload(t *testing.T, what string, holds func(*workload.Wo
 	await(t, fmt.Sprintf("%s %s %s", w.kind.Kind, w.name, what), func(ctx context.Context) error {
 		live, err := w.get(ctx)
 		if err == nil && !holds(live) {
-			err = fmt.Errorf("labels %v, annotations %v, held by %v", live.Labels, live.Annotations, live.HoldValue)
+			err = fmt.Errorf("labels %v, annotations %v, held by %v", live.Labels, live.Annotations, live.PauseValue)
 		}
 		return err
 	})

@@ -177,7 +177,7 @@ func (w testWorkload) awaitWorkload(t *testing.T, what string, holds func(*workl
 		}
 		found = live
 		if !holds(live) {
-			return fmt.Errorf("labels %v, annotations %v, held by %v", live.Labels, live.Annotations, live.HoldValue)
+			return fmt.Errorf("labels %v, annotations %v, held by %v", live.Labels, live.Annotations, live.PauseValue)
 		}
 		return nil
 	})
@@ -362,7 +362,7 @@ func canaryPartition(t *testing.T, e *environment) {
 	n.judgeByHand(t, first, "unpass", "find error")
 	w.awaitWorkload(t, "is held", func(live *workload.Workload) bool { return live.PausedOrHeld() })
 	n.judgeByHand(t, first, "pass", "checked by hand")
-	w.awaitWorkload(t, "has its partition restored", func(live *workload.Workload) bool { return live.HoldValue == int64(2) })
+	w.awaitWorkload(t, "has its partition restored", func(live *workload.Workload) bool { return live.PauseValue == int64(2) })
 	w.mustPatch(t, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
 	if got := w.judgedPods(t, w.awaitPhase(t, v1alpha1.ReleaseSuccess, 2)); got < size {
 		t.Errorf("%d judged pods, want %d", got, size)

@@ -97,7 +97,7 @@ func lastProgressTime(in Input) time.Time {
 			since = c.CreationTimestamp.Time
 		}
 	}
-	if !in.Workload.ScalesToZero || len(in.Pods) == 0 {
+	if !in.Workload.KnativeService || len(in.Pods) == 0 {
 		return since
 	}
 	byCreation := func(a, b Pod) int { return a.Created.Compare(b.Created) }

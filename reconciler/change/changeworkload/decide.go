@@ -69,9 +69,9 @@ type Workload struct {
 	HasDefenseStatus bool
 	// IsRollback: the current release is a rollback.
 	IsRollback bool
-	// ScalesToZero: the pods of the release may be deleted while nothing calls them, and a pod that
+	// KnativeService: it is one, so the pods of the release may be deleted while nothing calls them, and a pod that
 	// passed counts afterwards.
-	ScalesToZero bool
+	KnativeService bool
 	// Traffic is spec.traffic of a Knative Service; of other kinds there is none.
 	Traffic knativetraffic.Split
 }
@@ -333,7 +333,7 @@ func decideRunning(in Input, d Decision) (v1alpha1.ReleasePhase, string, string)
 	if len(d.Pods.Checking) > 0 || len(d.Batches) > 0 {
 		return v1alpha1.ReleaseRunning, v1alpha1.ReasonJudging, d.Pods.summary()
 	}
-	if in.Workload.ScalesToZero && in.Workload.Complete && len(d.Pods.Preparing) == 0 {
+	if in.Workload.KnativeService && in.Workload.Complete && len(d.Pods.Preparing) == 0 {
 		request := "a request"
 		if in.Workload.Hold.IsUntilJudged() {
 			request = "a request to the address of its tag"

@@ -482,7 +482,7 @@ func TestABatchHasTheTotalAndIsTheLastOrNot(t *testing.T) {
 
 // The autoscaler of a Knative Service deletes pods that nothing calls.
 func TestAReleaseThatScalesToZero(t *testing.T) {
-	scales := func(in *Input) { in.Workload.ScalesToZero, in.Workload.Complete = true, true }
+	scales := func(in *Input) { in.Workload.KnativeService, in.Workload.Complete = true, true }
 	later := func(in *Input) { in.Now = t0.Add(48 * time.Hour) }
 	rollingOut := func(in *Input) { in.Workload.Complete = false }
 	startsAfter := func(d time.Duration) func(*Input) {

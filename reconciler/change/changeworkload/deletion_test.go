@@ -112,7 +112,7 @@ func TestTheOrderOfADeletedReleaseIsClosedOnce(t *testing.T) {
 	}
 	sent := &outbox{}
 	r := &Reconciler{client: client, sender: sent, namespaces: corelisters.NewNamespaceLister(optedIn), clock: clock,
-		lateWakeUps: resend.New(clock), wakeups: resend.New(clock), calls: callqueue.New(clock), serverConfigured: func() bool { return true }}
+		probationWakeUps: resend.New(clock), wakeups: resend.New(clock), calls: callqueue.New(clock), serverConfigured: func() bool { return true }}
 	stored := func() *v1alpha1.ChangeWorkload {
 		found, err := client.AppV1alpha1().ChangeWorkloads("default").Get(t.Context(), c.Name, metav1.GetOptions{})
 		if err != nil {

@@ -57,16 +57,16 @@ func workloadOf(w *workload.Workload, notReady workload.NotReadyNodes) Workload 
 		Bypass:           v1alpha1.CurrentBypassOf(w.Labels, w.Annotations),
 		HasDefenseStatus: w.Labels[v1alpha1.DefenseStatusLabel] == v1alpha1.DefenseStatusProcessed,
 
-		IsRollback:   v1alpha1.IsRollback(w.Annotations),
-		ScalesToZero: w.Kind.Counts == workload.CountRevision,
-		Traffic:      w.Traffic,
+		IsRollback:     v1alpha1.IsRollback(w.Annotations),
+		KnativeService: w.Kind.Counts == workload.CountRevision,
+		Traffic:        w.Traffic,
 	}
 }
 
 // withPods returns the workload of a release of which n pods are judged. Of a Knative Service at
 // least n replicas are desired, because its autoscaler decides the number.
 func (w Workload) withPods(n int) Workload {
-	if w.ScalesToZero {
+	if w.KnativeService {
 		w.Replicas = max(w.Replicas, int32(n))
 	}
 	return w

@@ -46,7 +46,7 @@ func holdOperations(w *workload.Workload, in Input, action Action) ([]workload.O
 // newHold returns the values that a hold of an attempt replaces.
 func newHold(w *workload.Workload, attempt int64) v1alpha1.Hold {
 	hold := v1alpha1.Hold{
-		Attempt: attempt, Former: w.HoldValue, Freeze: w.Labels[v1alpha1.SuspendLabel],
+		Attempt: attempt, Former: w.PauseValue, Freeze: w.Labels[v1alpha1.SuspendLabel],
 		Traffic: v1alpha1.HeldTrafficOf(w.Labels, w.Annotations),
 	}
 	older := v1alpha1.HoldOf(w.Annotations)
@@ -111,7 +111,7 @@ func processedPatch(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, e
 func holdConsequence(in Input) string {
 	ref := in.ChangeWorkload.Spec.WorkloadRef
 	switch {
-	case in.Workload.ScalesToZero && (in.Workload.Hold.IsUntilJudged() || !in.Workload.Hold.KeepsUnsuspended()):
+	case in.Workload.KnativeService && (in.Workload.Hold.IsUntilJudged() || !in.Workload.Hold.KeepsUnsuspended()):
 		return trafficConsequence(in)
 	case workload.DaemonSet.Is(ref.APIVersion, ref.Kind):
 		return "; pods that are deleted meanwhile are recreated with the new version"

@@ -35,7 +35,7 @@ func (f firstPodsOf) enough(limit settings.RevisionPods, created time.Time) bool
 // autoscaler of a Knative Service started them after the first pods of their Revision
 // (revision-pods). Otherwise each pod that the autoscaler adds would extend the release.
 func splitLater(in Input) (judged []Pod, later int) {
-	if !in.Workload.ScalesToZero {
+	if !in.Workload.KnativeService {
 		return in.Pods, 0
 	}
 	claimed, first := map[types.UID]bool{}, map[string]firstPodsOf{}
@@ -88,7 +88,7 @@ func byReadiness(pods []Pod) []Pod {
 // latestInBatch reports whether a pod of the latest Revision of a Knative Service is in a batch. A change
 // of scale creates a further Revision, which is not judged by the pods of the earlier one. Other kinds
 // have no Revisions.
-func latestInBatch(in Input) bool { return !in.Workload.ScalesToZero || len(batchesOfLatest(in)) > 0 }
+func latestInBatch(in Input) bool { return !in.Workload.KnativeService || len(batchesOfLatest(in)) > 0 }
 
 // batchesOfLatest returns the batches with a pod of the latest Revision of a Knative Service.
 func batchesOfLatest(in Input) []*v1alpha1.ChangePod {

@@ -73,7 +73,7 @@ func TestPodsThatComeLaterAreNotJudged(t *testing.T) {
 	type options []func(*Input)
 	const late = time.Hour
 	firstTwo := func(in *Input) { in.Settings.RevisionPods = settings.RevisionPods{Count: 2} }
-	otherKind := func(in *Input) { in.Workload.ScalesToZero = false }
+	otherKind := func(in *Input) { in.Workload.KnativeService = false }
 	one := scaledUp("web-00001", 1, 0, true)
 	for name, tc := range map[string]struct {
 		options options
@@ -103,7 +103,7 @@ func TestPodsThatComeLaterAreNotJudged(t *testing.T) {
 			scaledUp("web-00001", 3, 0, true), scaledUp("web-00001", 4, 0, true), scaledUp("web-00001", 5, 0, true)}, "1 2 3 4", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := release(1, append(options{func(in *Input) { in.Workload.ScalesToZero = true }}, tc.options...)...)
+			in := release(1, append(options{func(in *Input) { in.Workload.KnativeService = true }}, tc.options...)...)
 			pods, later := splitLater(in)
 			var numbers []string
 			for _, p := range pods {
@@ -120,7 +120,7 @@ func TestPodsThatComeLaterAreNotJudged(t *testing.T) {
 // without a pod that was judged.
 func TestAReleaseEndsWithItsFirstPods(t *testing.T) {
 	rolledOut := func(in *Input) {
-		in.Workload.ScalesToZero, in.Workload.Complete = true, true
+		in.Workload.KnativeService, in.Workload.Complete = true, true
 		latest("web-00001")(in)
 	}
 	late := scaledUp("web-00001", 2, time.Hour, true)
@@ -158,7 +158,7 @@ func TestAReleaseEndsWithAPodOfItsLatestRevision(t *testing.T) {
 		allPassed, verdict, none = v1alpha1.ReasonAllPodsPassed, v1alpha1.ReasonVerdictReceived, v1alpha1.ReasonJudging
 	)
 	earlier, further := inBatch("web-00001", 1, "pass"), latest("web-00002")
-	otherKind := func(in *Input) { in.Workload.ScalesToZero = false }
+	otherKind := func(in *Input) { in.Workload.KnativeService = false }
 	for name, tc := range map[string]struct {
 		options options
 		phase   v1alpha1.ReleasePhase
@@ -184,7 +184,7 @@ func TestAReleaseEndsWithAPodOfItsLatestRevision(t *testing.T) {
 		"another kind without replicas":      {options{otherKind, func(in *Input) { in.Workload.Replicas = 0 }}, success, allPassed, v1alpha1.ReasonNoVerdict},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := release(1, append(options{func(in *Input) { in.Workload.ScalesToZero, in.Workload.Complete = true, true }}, tc.options...)...)
+			in := release(1, append(options{func(in *Input) { in.Workload.KnativeService, in.Workload.Complete = true, true }}, tc.options...)...)
 			in.Pods, in.Later = splitLater(in)
 			in.Workload = in.Workload.withPods(len(in.Pods))
 			d := Decide(in)

@@ -64,7 +64,7 @@ func podOutcomes(in Input) PodOutcomes {
 				t.Failed = append(t.Failed, f)
 				continue
 			}
-			t.add(in, c, pod, present[pod.UID] || in.Workload.ScalesToZero)
+			t.add(in, c, pod, present[pod.UID] || in.Workload.KnativeService)
 		}
 	}
 	for _, p := range in.Pods {

@@ -13,7 +13,7 @@ import (
 )
 
 // Distances between two looks during probation. A look compares the time since the previous
-// one, at most judge.MaxLateWindow, so no distance is longer than that.
+// one, at most judge.MaxProbationWindow, so no distance is longer than that.
 const (
 	firstLookDistance = 10 * time.Minute
 	maxLookDistance   = time.Hour
@@ -22,8 +22,8 @@ const (
 // Intervals between two wake-ups for the same look. They are longer than those of the analysis:
 // the release has succeeded.
 const (
-	minLateWakeUp = time.Minute
-	maxLateWakeUp = 10 * time.Minute
+	minProbationWakeUp = time.Minute
+	maxProbationWakeUp = 10 * time.Minute
 )
 
 // maxProbationMessage is the limit of the schema in bytes.
@@ -122,10 +122,10 @@ func lookDue(in Input, d Decision) bool {
 func (r *Reconciler) wakeJudge(ctx context.Context, in Input, d Decision) (time.Duration, error) {
 	c := in.ChangeWorkload
 	if !lookDue(in, d) {
-		r.lateWakeUps.Done(string(c.UID))
+		r.probationWakeUps.Done(string(c.UID))
 		return 0, nil
 	}
-	due, next := r.lateWakeUps.TakeDue(string(c.UID))
+	due, next := r.probationWakeUps.TakeDue(string(c.UID))
 	if !due {
 		return next, nil
 	}

@@ -157,7 +157,7 @@ func TestTheEndOfAProbationByANewerReleaseKeepsTheCounts(t *testing.T) {
 func TestALookOfAProbationCostsOneWakeUp(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(t0)
 	sent := &outbox{}
-	r := &Reconciler{sender: sent, clock: clock, lateWakeUps: resend.NewWithin(clock, minLateWakeUp, maxLateWakeUp)}
+	r := &Reconciler{sender: sent, clock: clock, probationWakeUps: resend.NewWithin(clock, minProbationWakeUp, maxProbationWakeUp)}
 	in := release(1, finished(1, 1), complete1, judgedByMetrics(1, time.Hour), succeededAtT0)
 	wake := func(at time.Duration) {
 		t.Helper()

@@ -82,9 +82,9 @@ type Reconciler struct {
 	sender           events.ConfirmingSender
 	signer           signer
 	wakeups          *resend.Schedule
-	// lateWakeUps are the wake-ups of function judge during probation.
-	lateWakeUps *resend.Schedule
-	calls       *callqueue.Queue
+	// probationWakeUps are the wake-ups of function judge during probation.
+	probationWakeUps *resend.Schedule
+	calls            *callqueue.Queue
 	// enqueue enqueues a ChangeWorkload.
 	enqueue func(types.NamespacedName)
 	// accepted has the ids of announcements that the Broker has accepted.

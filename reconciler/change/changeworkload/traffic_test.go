@@ -174,7 +174,7 @@ func TestTheTrafficBeforeAFailedRepairIsRestored(t *testing.T) {
 func TestAFurtherRevisionOfAFailedReleaseIsHeldToo(t *testing.T) {
 	held := func(names ...string) func(*Input) {
 		return func(in *Input) {
-			in.Workload.Suspend, in.Workload.ScalesToZero = "1", true
+			in.Workload.Suspend, in.Workload.KnativeService = "1", true
 			in.Workload.Hold = &v1alpha1.Hold{Attempt: 2, Traffic: &v1alpha1.HeldTraffic{Failed: names, To: "a"}}
 			in.Revisions = Revisions{Own: []string{"b", "c"}, Good: "a"}
 		}
@@ -217,7 +217,7 @@ func TestConditionHeldSaysWhereTheTrafficIs(t *testing.T) {
 		"it was not moved": {held(""), "x", "is not changed"},
 		"it will stay":     {nil, "", "is not changed"},
 	} {
-		in := Input{ChangeWorkload: attempt(2), Workload: Workload{ScalesToZero: true, Hold: tc.hold}, Revisions: Revisions{Good: tc.good}}
+		in := Input{ChangeWorkload: attempt(2), Workload: Workload{KnativeService: true, Hold: tc.hold}, Revisions: Revisions{Good: tc.good}}
 		if got := holdConsequence(in); !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %q", name, got)
 		}

@@ -16,12 +16,12 @@ import (
 
 // untilJudged: the traffic of the Service is at Revision a.
 func untilJudged(in *Input) {
-	in.Workload.ScalesToZero, in.JudgeBeforeTraffic = true, true
+	in.Workload.KnativeService, in.JudgeBeforeTraffic = true, true
 	in.Workload.Hold = &v1alpha1.Hold{Attempt: 2, UntilJudged: true, Traffic: &v1alpha1.HeldTraffic{To: "a"}}
 }
 
 // nothingHeld: the setting is on, but there is no hold.
-func nothingHeld(in *Input) { in.Workload.ScalesToZero, in.JudgeBeforeTraffic = true, true }
+func nothingHeld(in *Input) { in.Workload.KnativeService, in.JudgeBeforeTraffic = true, true }
 
 func settingOff(in *Input) { in.JudgeBeforeTraffic = false }
 
@@ -30,7 +30,7 @@ func settingOff(in *Input) { in.JudgeBeforeTraffic = false }
 func repairsFailed(to string) func(*Input) {
 	return func(in *Input) {
 		repairs(in)
-		in.Workload.ScalesToZero, in.Workload.Bypass.Traffic = true, &v1alpha1.HeldTraffic{Failed: []string{"b"}, To: to}
+		in.Workload.KnativeService, in.Workload.Bypass.Traffic = true, &v1alpha1.HeldTraffic{Failed: []string{"b"}, To: to}
 		in.Workload.Traffic, in.Revisions.Own = knativetraffic.Split{{"revisionName": "a", "percent": int64(100)}}, []string{"c"}
 	}
 }
@@ -154,7 +154,7 @@ func TestAFurtherRevisionAfterTheHoldIsNoMissingHold(t *testing.T) {
 
 // A request to the Service does not start a pod of a Revision without traffic.
 func TestAHeldRevisionThatScaledToZeroIsStartedByItsTag(t *testing.T) {
-	scales := func(in *Input) { in.Workload.ScalesToZero = true }
+	scales := func(in *Input) { in.Workload.KnativeService = true }
 	for want, in := range map[string]Input{
 		"when a request to the address of its tag, or": release(1, untilJudged, complete1),
 		"when a request, or":                           release(1, scales, complete1),

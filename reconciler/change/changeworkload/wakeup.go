@@ -87,7 +87,7 @@ func (r *Reconciler) forget(c *v1alpha1.ChangeWorkload) {
 	for _, name := range orderSteps() {
 		r.calls.Done(r.wakeups, callID(c, name))
 	}
-	r.lateWakeUps.Done(string(c.UID))
+	r.probationWakeUps.Done(string(c.UID))
 }
 
 func keyOf(c *v1alpha1.ChangeWorkload) types.NamespacedName {
