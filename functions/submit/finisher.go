@@ -22,9 +22,9 @@ import (
 const (
 	// slotTimeout is how long a verdict waits for a slot of the rate limit before it is stored.
 	slotTimeout = 250 * time.Millisecond
-	// callTimeout is how long the sender of a verdict waits for the call that follows. The
+	// maxWaitForCall is how long the sender of a verdict waits for the call that follows. The
 	// verdict is stored before the call, and the call continues after the timeout.
-	callTimeout = 2 * time.Second
+	maxWaitForCall = 2 * time.Second
 )
 
 // Finisher finishes a batch in function verdict when its PRE check passed. The intent is
@@ -32,7 +32,7 @@ const (
 // where Finisher cannot: if the rate limit has no slot, or if the circuit breaker is open.
 type Finisher struct {
 	function
-	// wait waits for a call, at most callTimeout.
+	// wait waits for a call, at most maxWaitForCall.
 	wait func(call func())
 	// calls are the calls in flight.
 	calls    sync.WaitGroup
@@ -55,14 +55,14 @@ func NewFinisher(client versioned.Interface, server *functions.ClientSource, clo
 // that the server accepted the call.
 func (f *Finisher) PostVerdictStored(batch types.UID) { f.unstored.drop(batch) }
 
-// waitForCall makes a call and returns when it ended, or after callTimeout.
+// waitForCall makes a call and returns when it ended, or after maxWaitForCall.
 func waitForCall(call func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		call()
 	}()
-	timer := time.NewTimer(callTimeout)
+	timer := time.NewTimer(maxWaitForCall)
 	defer timer.Stop()
 	select {
 	case <-ended:

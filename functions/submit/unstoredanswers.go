@@ -82,9 +82,12 @@ func (f *Finisher) Drained(ctx context.Context) {
 	f.storeAll(ctx)
 }
 
+// storeAllTimeout limits the writes of a process that ends.
+const storeAllTimeout = 2 * time.Second
+
 // storeAll stores all answers, also if ctx has ended.
 func (f *Finisher) storeAll(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeAllTimeout)
 	defer cancel()
 	f.StoreAnswers(ctx, 0)
 }
