@@ -2,11 +2,12 @@
 // any kind.
 //
 // The webhook writes the release (version and attempt) on the workload. Where
-// it is missing, this reconciler sends an empty update of the workload, which passes
-// admission again. It writes nothing else to the workload. It creates one ChangeWorkload
-// per version and attempt. It deletes that of an earlier attempt of the same version, whose
-// name is the same, before that, and those of other releases when the current one is a
-// Success.
+// it is missing, or the webhook missed a template, this reconciler sends an empty update of the
+// workload, which passes admission again. It writes nothing else to the workload. It creates one
+// ChangeWorkload per version and attempt. An earlier attempt of the same version has a
+// ChangeWorkload of the same name; it is deleted first. When a release succeeds, the
+// ChangeWorkloads of the other releases are deleted as soon as their orders are closed and
+// their events are accepted, or after 10 minutes.
 package workload
 
 import (
