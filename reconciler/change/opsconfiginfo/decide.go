@@ -44,8 +44,17 @@ func Decide(c *v1alpha1.OpsConfigInfo, all []*v1alpha1.OpsConfigInfo) Decision {
 // effect describes the effect of an object. all are the settings of all objects.
 func effect(c *v1alpha1.OpsConfigInfo, all settings.Settings) string {
 	s := settings.FromObjects([]*v1alpha1.OpsConfigInfo{c})
-	if text := switchEffect(c.Spec.Type, s, all); text != "" {
-		return text
+	if on, yes, no := switchOf(c.Spec.Type, s); yes != "" {
+		effective, _, _ := switchOf(c.Spec.Type, all)
+		switch {
+		case !on:
+			return "off: " + no
+		case !effective:
+			return withoutEffect(v1alpha1.ConfigShadow, "enabled") + yes
+		case c.Spec.Type == v1alpha1.ConfigAutomaticRollback && !all.Blocking:
+			return withoutEffect(v1alpha1.ConfigBlocking, "disabled") + yes
+		}
+		return "on: " + yes
 	}
 	if !c.Spec.Enable {
 		return "not enabled: the default applies, " + valueEffect(c.Spec.Type, s)
@@ -53,53 +62,34 @@ func effect(c *v1alpha1.OpsConfigInfo, all settings.Settings) string {
 	return valueEffect(c.Spec.Type, s)
 }
 
-// switchEffect describes a type that is on or off; it returns "" for any other.
-func switchEffect(t v1alpha1.ConfigType, s, all settings.Settings) string {
-	var is bool
-	var on, off string
+// switchOf reports whether a type is on, and describes both states; the texts are empty for a type
+// that is neither on nor off.
+func switchOf(t v1alpha1.ConfigType, s settings.Settings) (on bool, yes, no string) {
 	switch t {
 	case v1alpha1.ConfigBlocking:
-		is, on, off = s.Blocking, "a failed check suspends the workload", "a failed check suspends nothing"
+		on, yes, no = s.Blocking, "a failed check suspends the workload", "a failed check suspends nothing"
 	case v1alpha1.ConfigShadow:
-		is, on, off = s.Shadow, "guards of releases decide, count and report, but deny and hold nothing", "releases are denied and held as the other settings say"
+		on, yes, no = s.Shadow, "guards of releases decide, count and report, but deny and hold nothing", "releases are denied and held as the other settings say"
 	case v1alpha1.ConfigBatch:
-		is, on, off = s.BatchPercent > 0, fmt.Sprintf("pods are judged in batches of %d%% of the replicas", s.BatchPercent),
+		on, yes, no = s.BatchPercent > 0, fmt.Sprintf("pods are judged in batches of %d%% of the replicas", s.BatchPercent),
 			"each pod is judged on its own"
 	case v1alpha1.ConfigSelfHealing:
-		is, on, off = s.SelfHealing, fmt.Sprintf("a release is rolled back if one of its pods does not run for %s and none becomes Ready", s.HealAfter),
+		on, yes, no = s.SelfHealing, fmt.Sprintf("a release is rolled back if one of its pods does not run for %s and none becomes Ready", s.HealAfter),
 			"no release is rolled back because its pods do not run"
 	case v1alpha1.ConfigAutomaticRollback:
-		is, on, off = s.AutomaticRollback, "a release that failed its check is rolled back",
+		on, yes, no = s.AutomaticRollback, "a release that failed its check is rolled back",
 			"no release is rolled back because it failed its check"
 	case v1alpha1.ConfigReleaseCheck:
-		is, on, off = s.ReleaseCheckTimeout > 0,
+		on, yes, no = s.ReleaseCheckTimeout > 0,
 			fmt.Sprintf("the server checks releases before they are admitted and has %s to answer", s.ReleaseCheckTimeout),
 			"the server does not check releases before they are admitted"
-	default:
-		return ""
 	}
-	switch by := overriddenBy(t, all); {
-	case !is:
-		return "off: " + off
-	case by != "":
-		return "on, but without effect while " + by + ": " + on
-	default:
-		return "on: " + on
-	}
+	return on, yes, no
 }
 
-// overriddenBy returns the other setting that takes the effect of a type, or "".
-func overriddenBy(t v1alpha1.ConfigType, all settings.Settings) string {
-	switch t {
-	case v1alpha1.ConfigBlocking, v1alpha1.ConfigSelfHealing, v1alpha1.ConfigAutomaticRollback:
-		if all.Shadow {
-			return string(v1alpha1.ConfigShadow) + " is enabled"
-		}
-	}
-	if t == v1alpha1.ConfigAutomaticRollback && !all.Blocking {
-		return string(v1alpha1.ConfigBlocking) + " is disabled"
-	}
-	return ""
+// withoutEffect begins the text of a type that is on while another one takes its effect.
+func withoutEffect(by v1alpha1.ConfigType, state string) string {
+	return fmt.Sprintf("on, but without effect while %s is %s: ", by, state)
 }
 
 // valueEffect describes the value of a type that is neither on nor off.

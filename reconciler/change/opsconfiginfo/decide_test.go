@@ -216,7 +216,7 @@ func TestEachTypeHasATextForItsEffect(t *testing.T) {
 				t.Fatalf("no content of this test is valid for type %s", name)
 			}
 			c.Spec.Content = contents[i]
-			if text := effect(c, settings.Default()); text == "" || strings.HasSuffix(text, ", ") {
+			if text := effect(c, settings.FromObjects([]*v1alpha1.OpsConfigInfo{c})); text == "" || strings.HasSuffix(text, ", ") {
 				t.Errorf("%s with enable %t has the text %q", name, enable, text)
 			}
 		}
