@@ -14,6 +14,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
+// storeAllTimeout limits the writes of a process that ends.
+const storeAllTimeout = 2 * time.Second
+
 // unstoredAnswer is the answer to the finish of a batch, which is stored if no verdict follows.
 type unstoredAnswer struct {
 	namespace, name string
@@ -81,9 +84,6 @@ func (f *Finisher) Drained(ctx context.Context) {
 	f.calls.Wait()
 	f.storeAll(ctx)
 }
-
-// storeAllTimeout limits the writes of a process that ends.
-const storeAllTimeout = 2 * time.Second
 
 // storeAll stores all answers, also if ctx has ended.
 func (f *Finisher) storeAll(ctx context.Context) {
