@@ -134,7 +134,7 @@ func TestAReplayOfAPastReleaseIsJudgedExplainedAndCounted(t *testing.T) {
 	}
 
 	for _, version := range []string{"v2", "v3"} {
-		explainLate(t, url, version)
+		explainProbation(t, url, version)
 	}
 
 	restartsAreCounted(t, url, replayOf)
@@ -180,9 +180,9 @@ func restartsAreCounted(t *testing.T, url string, replayOf func(version string) 
 	}
 }
 
-// explainLate explains the record of a look during probation, which began a minute after the
+// explainProbation explains the record of a look during probation, which began a minute after the
 // release.
-func explainLate(t *testing.T, url, version string) {
+func explainProbation(t *testing.T, url, version string) {
 	t.Helper()
 	client, err := prometheus.New(url, prometheus.DefaultTimeout, nil)
 	if err != nil {

@@ -26,9 +26,9 @@ func TestTheSharesOfAllLooksOfAProbationAreAtMostTheRate(t *testing.T) {
 	}
 }
 
-// lateLook evaluates look n during a probation: the time look is compared with the 10 minutes
+// probationLook evaluates look n during a probation: the time look is compared with the 10 minutes
 // before the release, whose samples are moved to just before it.
-func lateLook(d Data, look time.Duration, n int32) v1alpha1.Record {
+func probationLook(d Data, look time.Duration, n int32) v1alpha1.Record {
 	at := time.UnixMilli(int64(start * 1000))
 	d.SamePods = true
 	return Evaluate(Input{
@@ -54,7 +54,7 @@ func TestFalsePositivesOverAllLooksOfAProbationAreWithinTheStatedRate(t *testing
 				for n := int32(1); n <= looksOfRelease; n++ {
 					d := w.ratio(look)
 					d.Old = old
-					if lateLook(d, look, n).Verdict == v1alpha1.VerdictFail {
+					if probationLook(d, look, n).Verdict == v1alpha1.VerdictFail {
 						return true
 					}
 				}
@@ -72,7 +72,7 @@ func TestALateLookFindsFiveTimesTheErrors(t *testing.T) {
 	const look = 20 * time.Minute
 	for n, want := range map[int32]int{1: 9, 20: 9, 75: 9} {
 		found := simulate(10, world{new: 2, old: 3, load: 2, share: 0.02, factor: 5, before: true}, func(w world) bool {
-			return lateLook(w.ratio(look), look, n).Verdict == v1alpha1.VerdictFail
+			return probationLook(w.ratio(look), look, n).Verdict == v1alpha1.VerdictFail
 		})
 		if found < want {
 			t.Errorf("look %d found %d of 10 bad releases, want %d", n, found, want)
