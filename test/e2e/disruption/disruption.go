@@ -19,6 +19,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/pause"
 )
 
 // Eventing is the namespace of Knative Eventing.
@@ -131,15 +132,15 @@ func Pause(pod *corev1.Pod) (resume func() error, err error) {
 	if len(pids) == 0 {
 		return nil, fmt.Errorf("pod %s has no processes on this machine", pod.Name)
 	}
-	signal := func(s syscall.Signal) error {
+	each := func(do func(pid int) error) error {
 		for _, pid := range pids {
-			if err := syscall.Kill(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return fmt.Errorf("signal process %d of pod %s: %w", pid, pod.Name, err)
+			if err := do(pid); err != nil {
+				return fmt.Errorf("pod %s: %w", pod.Name, err)
 			}
 		}
 		return nil
 	}
-	return func() error { return signal(syscall.SIGCONT) }, signal(syscall.SIGSTOP)
+	return func() error { return each(pause.Resume) }, each(pause.Process)
 }
 
 // Delete deletes a pod without a grace period. NotFound is not an error.
