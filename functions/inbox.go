@@ -3,6 +3,7 @@ package functions
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +18,10 @@ const MaxInbox = 64
 
 // ErrInboxFull reports that the inbox has MaxInbox verdicts.
 var ErrInboxFull = errors.New("the inbox of the release is full")
+
+// ErrNoRoomForPass reports that the inbox is full and the verdict is a pass, which can be retrieved
+// from the server again. It is an ErrInboxFull.
+var ErrNoRoomForPass = fmt.Errorf("%w; the pass can be retrieved from the server", ErrInboxFull)
 
 // ErrReleaseReplaced reports that the ChangeWorkload was replaced by a later one of the same
 // name.
@@ -36,7 +41,10 @@ func AddToInbox(ctx context.Context, client versioned.Interface, namespace, name
 			return nil
 		case len(w.Status.Inbox) >= MaxInbox:
 			i := slices.IndexFunc(w.Status.Inbox, isPassOnly)
-			if isPassOnly(v) || i < 0 {
+			switch {
+			case isPassOnly(v):
+				return ErrNoRoomForPass
+			case i < 0:
 				return ErrInboxFull
 			}
 			w.Status.Inbox = slices.Delete(slices.Clone(w.Status.Inbox), i, i+1)

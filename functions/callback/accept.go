@@ -173,7 +173,8 @@ func (r *receiver) storeEarly(ctx context.Context, v verdict, release release) (
 }
 
 // store adds a verdict to the inbox and returns the result success. If the release was deleted
-// or replaced, it drops the verdict.
+// or replaced, it drops the verdict. A pass for which there is no room does not wait: it would keep
+// other verdicts from being handled.
 func (r *receiver) store(ctx context.Context, success result, data verdictData, release release) (result, error) {
 	data, err := events.Truncated(data)
 	if err != nil {
@@ -182,7 +183,7 @@ func (r *receiver) store(ctx context.Context, success result, data verdictData, 
 	entry := data.Inbox()
 	_, err = retryUntilDone(ctx, func() (struct{}, error) {
 		err := functions.AddToInbox(ctx, r.Change, release.namespace, release.name, release.uid, entry)
-		if errors.Is(err, functions.ErrReleaseReplaced) || apierrors.IsNotFound(err) {
+		if errors.Is(err, functions.ErrReleaseReplaced) || errors.Is(err, functions.ErrNoRoomForPass) || apierrors.IsNotFound(err) {
 			err = backoff.Permanent(err)
 		}
 		return struct{}{}, err

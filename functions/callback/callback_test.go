@@ -23,6 +23,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/events/eventstest"
+	"github.com/breakwater-dev/breakwater/functions"
 	"github.com/breakwater-dev/breakwater/functions/callback"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 	"github.com/breakwater-dev/breakwater/internal/releasetrace"
@@ -209,6 +210,28 @@ func TestAVerdictThatIsNeitherDeliveredNorStoredIsAnswered503(t *testing.T) {
 	h.FailPatches(errors.New("no API server"))
 	h.setStoreTimeout(t, shortTimeout)
 	expect(t, h.post(batchCallback("n")), http.StatusServiceUnavailable)
+}
+
+// A pass that waited for room would keep one of the callbacks that are handled at a time, and fails
+// would not be handled: only a pass can be retrieved from the server again.
+func TestAPassWithoutRoomInTheInboxDoesNotWait(t *testing.T) {
+	h := newConfiguredFixture(t, ft.NewRelease(func(w *v1alpha1.ChangeWorkload) {
+		for i := range functions.MaxInbox {
+			w.Status.Inbox = append(w.Status.Inbox, v1alpha1.InboxVerdict{ID: fmt.Sprint(i), Verdict: "fail"})
+		}
+	}), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+	h.broker.FailDeliveries(errors.New("no broker"))
+	h.setStoreTimeout(t, 2*time.Second)
+	fail := batchCallback("n")
+	pass := strings.NewReplacer("FAIL", "PASS", `"checkPass":false`, `"checkPass":true`, `"verdict":"fail"`, `"verdict":"pass"`).Replace(fail)
+	reads := func(body string) int {
+		h.Change.ClearActions()
+		expect(t, h.post(body), http.StatusServiceUnavailable)
+		return h.Gets("changeworkloads")
+	}
+	if ofPass, ofFail := reads(pass), reads(fail); ofPass != 1 || ofFail < 2 {
+		t.Errorf("a pass read the release %d times, want once; a fail %d times, want several", ofPass, ofFail)
+	}
 }
 
 func TestReadsOfTheConfigurationAreRetried(t *testing.T) {
