@@ -26,7 +26,7 @@ const (
 	addressTTL = 10 * time.Minute
 )
 
-// Limiter limits the rejected requests of each address: those that are answered 401.
+// Limiter limits the unauthenticated requests of each address: those that are answered 401.
 // Other statuses do not count, because many pods or users may share an address, and one
 // of them may request what it is not allowed to do.
 type Limiter struct {
@@ -37,7 +37,7 @@ type Limiter struct {
 }
 
 // New returns a Limiter. perMinute is how many requests of an address may be
-// rejected per minute, and the burst. It is read for each request; 0 disables
+// answered 401 per minute, and the burst. It is read for each request; 0 disables
 // the limit.
 func New(perMinute func() float64, c clock.PassiveClock) *Limiter {
 	return &Limiter{perMinute: perMinute, clock: c, limiters: utilcache.NewLRUExpireCacheWithClock(maxAddresses, c)}
@@ -59,9 +59,9 @@ func (l *Limiter) RetryAfter(address string) time.Duration {
 	return 0
 }
 
-// RecordRejection counts a rejected request. Concurrent rejections above the limit
+// RecordUnauthenticated counts a request that was answered 401. Concurrent ones above the limit
 // count too and extend the time in which the address is answered 429.
-func (l *Limiter) RecordRejection(address string) {
+func (l *Limiter) RecordUnauthenticated(address string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	allowed, now := l.perMinute(), l.clock.Now()
@@ -79,7 +79,7 @@ func (l *Limiter) RecordRejection(address string) {
 	l.limiters.Add(address, limiter, addressTTL)
 }
 
-// Middleware answers 429 to limited addresses, and counts rejected requests.
+// Middleware answers 429 to limited addresses, and counts unauthenticated requests.
 func (l *Limiter) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		address, _, err := net.SplitHostPort(c.Request().RemoteAddr)
@@ -94,7 +94,7 @@ func (l *Limiter) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 			c.Error(err) // writes the response, so that its status is known
 		}
 		if c.Response().Status == http.StatusUnauthorized {
-			l.RecordRejection(address)
+			l.RecordUnauthenticated(address)
 		}
 		return nil
 	}

@@ -78,7 +78,7 @@ func TestConcurrentRejectionsAboveTheLimitCount(t *testing.T) {
 	clock := clocktest.NewFakePassiveClock(time.Unix(1<<30, 0))
 	l := New(func() float64 { return 60 }, clock)
 	for range 60 + 30 {
-		l.RecordRejection("10.0.0.1")
+		l.RecordUnauthenticated("10.0.0.1")
 	}
 	if wait := l.RetryAfter("10.0.0.1"); wait != 31*time.Second {
 		t.Errorf("limited for %s, want 31s", wait)
@@ -92,7 +92,7 @@ func TestConcurrentRejectionsAboveTheLimitCount(t *testing.T) {
 func TestTheNumberOfCachedAddressesIsBounded(t *testing.T) {
 	l := New(func() float64 { return 1 }, clocktest.NewFakePassiveClock(time.Unix(1<<30, 0)))
 	for n := range maxAddresses + 1 {
-		l.RecordRejection(fmt.Sprint(n))
+		l.RecordUnauthenticated(fmt.Sprint(n))
 	}
 	if l.RetryAfter("0") != 0 || l.RetryAfter("1") == 0 || len(l.limiters.Keys()) != maxAddresses {
 		t.Errorf("%d addresses are cached", len(l.limiters.Keys()))
