@@ -35,7 +35,7 @@ func Sets(p *corev1.Pod) []string {
 	return nil
 }
 
-// IPs returns the pod's IP addresses in its status.
+// IPs returns the pod's IP addresses in its status, sorted as in the applications of the centre.
 func IPs(p *corev1.Pod) []string {
 	var ips []string
 	for _, ip := range p.Status.PodIPs {
@@ -46,6 +46,7 @@ func IPs(p *corev1.Pod) []string {
 	if len(ips) == 0 && p.Status.PodIP != "" {
 		ips = append(ips, p.Status.PodIP)
 	}
+	slices.Sort(ips)
 	return ips
 }
 

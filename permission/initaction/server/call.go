@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -160,9 +161,11 @@ func (c *call) endedAnswer(ctx context.Context) (protocol.Answer, bool) {
 	}
 }
 
-// refresh reads the pod and its breaker entry from the caches.
+// refresh reads the pod and its breaker entry from the caches. A pod that was read from the API
+// server stays until the cache has a newer one: the cached address may be that of the previous
+// sandbox.
 func (c *call) refresh() {
-	if p, err := c.Pods.Pods(c.pod.Namespace).Get(c.pod.Name); err == nil && p.UID == c.pod.UID {
+	if p, err := c.Pods.Pods(c.pod.Namespace).Get(c.pod.Name); err == nil && p.UID == c.pod.UID && !isOlder(p, c.pod) {
 		c.pod = p
 	}
 	ips := podmeta.IPs(c.pod)
@@ -176,6 +179,12 @@ func (c *call) refresh() {
 		return
 	}
 	c.input.Breaker = c.Breaker.Peek(c.key, c.pod.UID, c.Clock.Now(), c.id)
+}
+
+// isOlder reports whether a is an earlier state of the pod than b.
+func isOlder(a, b *corev1.Pod) bool {
+	order, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+	return err == nil && order < 0
 }
 
 // step runs one action. An answer ends the call. An error other than errCallEnded

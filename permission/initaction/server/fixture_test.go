@@ -103,6 +103,7 @@ func (c *fakeCentre) Apply(_ context.Context, r api.ApplicationRequest) (api.App
 	if err := c.call(); err != nil {
 		return api.Application{}, err
 	}
+	r.PodIPs = slices.Sorted(slices.Values(r.PodIPs)) // as the centre does
 	id := fmt.Sprintf("%s.%s.%s", r.PodUID, strings.Join(r.PodIPs, "-"), r.Set)
 	a := c.apps[id]
 	if a == nil {
@@ -166,7 +167,7 @@ func (c *fakeCentre) Revoke(_ context.Context, r api.RevokeRequest) (api.RevokeR
 	defer c.mu.Unlock()
 	c.revoked = append(c.revoked, r)
 	for _, a := range c.apps {
-		if a.PodUID == r.PodUID && !slices.Equal(a.PodIPs, r.KeepIPs) {
+		if a.PodUID == r.PodUID && !slices.Equal(a.PodIPs, slices.Sorted(slices.Values(r.KeepIPs))) {
 			a.State = api.Revoking
 		}
 	}

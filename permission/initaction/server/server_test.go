@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -222,6 +223,35 @@ func TestAResetAtTheCentreEndsTheWaitOfAPod(t *testing.T) {
 	w.centre.set(api.Granted)
 	if a := waitForAnswer(t, answers); a.State != protocol.Granted || w.centre.attempts() != 3 {
 		t.Errorf("%+v after %d applications", a, w.centre.attempts())
+	}
+}
+
+// The status of a pod may have its IPv6 address first; the centre sorts the addresses.
+func TestAPodWithTwoAddressesFindsItsApplications(t *testing.T) {
+	w := newFixture(t, newPod(func(p *corev1.Pod) { p.Status.PodIPs = []corev1.PodIP{{IP: "fd00::1"}, {IP: "127.0.0.1"}} }))
+	for range 2 {
+		if _, a := w.authorize("pod", orders); a.State != protocol.Granted {
+			t.Errorf("%+v", a)
+		}
+	}
+	if n := w.centre.attempts(); n != 1 || len(w.centre.revoked) > 0 {
+		t.Errorf("%d applications, revoked %+v; want one application and no revocation", n, w.centre.revoked)
+	}
+}
+
+// The pod has a new sandbox, and the cache has the address of the previous one, for which the
+// centre has a grant.
+func TestAGrantForThePreviousAddressInAStaleCacheIsNoGrant(t *testing.T) {
+	w := newFixture(t, newPod(func(p *corev1.Pod) { p.ResourceVersion = "11" }))
+	w.updatePod(newPod(func(p *corev1.Pod) { p.ResourceVersion, p.Status.PodIPs = "10", []corev1.PodIP{{IP: "10.0.0.7"}} }))
+	if _, err := w.centre.Apply(t.Context(), api.ApplicationRequest{PodUID: "uid", PodIPs: []string{"10.0.0.7"}, Set: "orders", Cluster: w.settings.Cluster}); err != nil {
+		t.Fatal(err)
+	}
+	if _, a := w.authorize("pod", orders); a.State != protocol.Granted {
+		t.Errorf("%+v", a)
+	}
+	if last := w.centre.requests[len(w.centre.requests)-1]; !slices.Equal(last.PodIPs, []string{"127.0.0.1"}) {
+		t.Errorf("the last request is for %v, want 127.0.0.1", last.PodIPs)
 	}
 }
 
