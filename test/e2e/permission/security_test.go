@@ -138,6 +138,10 @@ func TestTheLabelOfAPodIsNeitherForgedNorRemoved(t *testing.T) {
 			t.Errorf("label %s: %v\n%s", change, err, r)
 		}
 	}
+	r, err := n.Run(t.Context(), "patch", "pod", "web", "--subresource=status", "--type=merge", "-p", `{"metadata":{"labels":{"`+names.Label+`":null}}}`)
+	if err != nil || r.Code == 0 || !strings.Contains(r.Stderr, "cannot be changed") {
+		t.Errorf("label removed by a write of the status: %v\n%s", err, r)
+	}
 	n.run(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
 	if len(grantsOf(t, p)) != 1 {
 		t.Errorf("grants %v", grantsOf(t, p))
