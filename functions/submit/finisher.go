@@ -45,7 +45,7 @@ var _ verdict.Follower = (*Finisher)(nil)
 func NewFinisher(client versioned.Interface, server *functions.ClientSource, clock clock.PassiveClock, meter metric.Meter) *Finisher {
 	f := &Finisher{function: function{
 		client: client, releases: functions.NewReleaseReader(client, clock), server: server,
-		clock: clock, decided: metrics.NewCounter(meter, "breakwater_submit_decisions_total"),
+		clock: clock, decided: metrics.NewCounter(meter, "breakwater_call_decisions_total"),
 	}, wait: waitForCall}
 	f.cacheAnswer = f.unstored.add
 	return f

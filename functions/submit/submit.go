@@ -77,7 +77,7 @@ type function struct {
 func New(client versioned.Interface, server *functions.ClientSource, recorder *verdict.Recorder, verifier functions.Verifier, clock clock.PassiveClock, meter metric.Meter) functions.Function {
 	f := &function{
 		client: client, releases: functions.NewReleaseReader(client, clock), server: server, recorder: recorder,
-		clock: clock, decided: metrics.NewCounter(meter, "breakwater_submit_decisions_total"), answers: lru.New(maxAnswers),
+		clock: clock, decided: metrics.NewCounter(meter, "breakwater_call_decisions_total"), answers: lru.New(maxAnswers),
 	}
 	f.cacheAnswer = func(p *v1alpha1.ChangePod, at time.Time) { f.answers.Add(answerKey(p), at) }
 	return functions.Authenticated(verifier, f.handle)

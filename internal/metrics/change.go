@@ -59,7 +59,7 @@ func change() []Group {
 		Title:      "Decisions about calls",
 		Components: text("submit verdict"),
 		Metrics: []Definition{
-			{Name: "breakwater_submit_decisions_total", Unit: "decisions", Labels: text("action stage"),
+			{Name: "breakwater_call_decisions_total", Unit: "decisions", Labels: text("action stage"),
 				Help: "Decisions of function submit about a batch or an order, and of function verdict to finish a batch, by the action that was decided."},
 		},
 	}, {
