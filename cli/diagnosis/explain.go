@@ -233,7 +233,7 @@ func (f Input) addVerdicts(e *Explanation, c *v1alpha1.ChangeWorkload) {
 // checkServer is the way out of an order that the server did not accept.
 func checkServer(c *v1alpha1.ChangeWorkload) WayOut {
 	check := "check the address and token of the server"
-	if _, called := c.Status.Order.Requested(); !called {
+	if _, called := c.Status.Order.FirstResult(); !called {
 		check = "check the Broker, function submit, the circuit breaker and ConfigMap config-altershield: the server was not called"
 	}
 	return WayOut{check, "kubectl breakwater doctor"}

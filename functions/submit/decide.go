@@ -79,7 +79,7 @@ type Decision struct {
 func Decide(in Input) Decision {
 	for _, step := range []func(Input) Decision{decideRelease, decideBatch, decideOpenOrder, decideCall} {
 		if d := step(in); d.Action != "" {
-			if in.Release.Status.Superseded() && d.Action.requestsCheck() {
+			if in.Release.Status.FailedAndReplaced() && d.Action.requestsCheck() {
 				return Decision{Nothing, "a newer template was applied"}
 			}
 			return d

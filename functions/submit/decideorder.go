@@ -54,7 +54,7 @@ func DecideOrder(in OrderInput) Decision {
 		return Decision{Nothing, "the release is terminating"}
 	case w.Status.Phase == v1alpha1.ReleaseFailed && w.Status.OrderAbandoned():
 		return Decision{Nothing, "the server did not accept the order in time"}
-	case w.Status.Superseded():
+	case w.Status.FailedAndReplaced():
 		return Decision{Nothing, "a newer template was applied"} // the order is only closed
 	case !w.Status.Order.Opened() && step.Name == v1alpha1.OrderStepStart:
 		return Decision{OpenOrder, "the order is not open"}

@@ -48,7 +48,7 @@ func TestOrderTimeoutCountsFromTheFirstResult(t *testing.T) {
 	lost := &altershield.TransportError{Kind: altershield.KindIO, Err: errors.New("x")}
 	o := updatedOrder(nil, altershield.OrderAnswer{}, lost, ft.Now())
 	o = updatedOrder(o, altershield.OrderAnswer{}, lost, ft.Now().Add(time.Minute))
-	if requested, ok := o.Requested(); !ok || !requested.Equal(ft.Now()) {
+	if requested, ok := o.FirstResult(); !ok || !requested.Equal(ft.Now()) {
 		t.Errorf("requested %s, %v", requested, ok)
 	}
 }

@@ -378,7 +378,7 @@ func TestAnInvalidConfigurationIsStoredOnTheRelease(t *testing.T) {
 		}
 	}
 	o := c.ChangeWorkload(ft.Release).Status.Order
-	if _, called := o.Requested(); called || o == nil || o.OpenedTime != nil || o.Error == nil || o.Error.Reason != v1alpha1.ReasonServerMisconfigured ||
+	if _, called := o.FirstResult(); called || o == nil || o.OpenedTime != nil || o.Error == nil || o.Error.Reason != v1alpha1.ReasonServerMisconfigured ||
 		!strings.Contains(o.Error.Message, "base-url") {
 		t.Errorf("order is %+v", o)
 	}

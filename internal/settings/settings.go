@@ -41,7 +41,7 @@ type Settings struct {
 	// PostTimeout is the same for a POST verdict. Default 120s.
 	PostTimeout time.Duration
 	// OrderTimeout is the timeout until the server accepts an order, from the
-	// first call. Default 120s.
+	// first result of a call that opens it. Default 120s.
 	OrderTimeout time.Duration
 	// SubmitTimeout is the timeout of the first call of a stage, from its first
 	// wake-up. Default 10m.

@@ -116,7 +116,7 @@ var faults = []fault{
 		"reconciler/change/changepod/decide.go", "if in.Settings.RuleOfBatch(in.ChangePod).Policy == v1alpha1.NoVerdictHold {", "if false {",
 		"./reconciler/change/changepod", "."},
 	{change, "a superseded release begins further checks",
-		"functions/submit/decide.go", "if in.Release.Status.Superseded() && d.Action.requestsCheck() {", "if false {",
+		"functions/submit/decide.go", "if in.Release.Status.FailedAndReplaced() && d.Action.requestsCheck() {", "if false {",
 		"./functions/submit", "."},
 	{change, "a start in flight is repeated at once",
 		"functions/submit/nextcall.go", "case s.Error == nil && c.now.Sub(s.IntentTime.Time) < c.callDeadline:", "case false:",

@@ -9,9 +9,9 @@ import (
 // Opened reports whether the server accepted the order.
 func (o *Order) Opened() bool { return o != nil && o.OpenedTime != nil }
 
-// Requested returns the time from which order-timeout counts, and false if no call that
-// opens the order has a result.
-func (o *Order) Requested() (time.Time, bool) {
+// FirstResult returns the time of the first result of a call that opens the order, from which
+// order-timeout counts, and false if there is none.
+func (o *Order) FirstResult() (time.Time, bool) {
 	if o == nil || o.RequestedTime == nil {
 		return time.Time{}, false
 	}
@@ -68,8 +68,9 @@ func (s *ChangeWorkloadStatus) OrderAbandoned() bool {
 	return cond.IsFalse() && cond.Reason == ReasonOrderNotAccepted
 }
 
-// Superseded reports whether a newer release ended this one.
-func (s *ChangeWorkloadStatus) Superseded() bool {
+// FailedAndReplaced reports whether the release has failed and a newer one exists: that one ended
+// it, or it failed after it had succeeded and was replaced.
+func (s *ChangeWorkloadStatus) FailedAndReplaced() bool {
 	return s.Phase == ReleaseFailed && !s.OrderAbandoned() && !s.TimedOut()
 }
 

@@ -147,7 +147,7 @@ const (
 	// ReasonReleaseCheckFailed: the server failed a release. It was denied or, in shadow mode,
 	// admitted and reported.
 	ReasonReleaseCheckFailed = "ReleaseCheckFailed"
-	// ReasonReleaseUnchecked: the server returned neither pass nor fail for a release.
+	// ReasonReleaseUnchecked: the release check ended without pass or fail, for whatever cause.
 	ReasonReleaseUnchecked = "ReleaseUnchecked"
 	// ReasonReleaseCheckThrottled: the limit of concurrent release checks was reached.
 	ReasonReleaseCheckThrottled = "ReleaseCheckThrottled"

@@ -78,7 +78,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 	must.Watch(changeworkloadinformer.Get(ctx).Informer(), cache.FilteringResourceEventHandler{
 		FilterFunc: func(obj any) bool {
 			c, ok := obj.(*v1alpha1.ChangeWorkload)
-			return ok && (c.Status.OrderAbandoned() || c.Status.Superseded() || c.Status.OrderCheckFailed())
+			return ok && (c.Status.OrderAbandoned() || c.Status.FailedAndReplaced() || c.Status.OrderCheckFailed())
 		},
 		Handler: controller.HandleAll(func(obj any) {
 			owner, ok := wiring.Object[*v1alpha1.ChangeWorkload](obj)

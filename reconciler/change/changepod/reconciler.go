@@ -106,7 +106,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 		Now: now, Settings: s, ServerConfigured: r.serverConfigured(),
 		OrderAbandoned: owner.Status.OrderAbandoned(), OrderDetail: owner.Status.GetCondition(v1alpha1.ReleaseOrderAccepted).GetMessage(),
 		OrderCheckFailed: owner.Status.OrderCheckFailed(), OrderJudgedSince: orderJudgedSince(owner),
-		Superseded: owner.Status.Superseded(), WokenSince: r.wokenSince(c, s.SubmitTimeout),
+		Superseded: owner.Status.FailedAndReplaced(), WokenSince: r.wokenSince(c, s.SubmitTimeout),
 		DecidingSince: r.decidingSince.Get(now), ChangePod: c,
 	})
 	again, err := r.wakeSubmit(ctx, c, owner, d)

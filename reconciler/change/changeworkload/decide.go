@@ -371,10 +371,10 @@ func (d *Decision) timeOut(in Input) {
 
 // orderDeadline is until when Breakwater waits for the server to accept the order; then
 // no-verdict decides, and the reason is OrderNotAccepted instead of OrderPending.
-// order-timeout counts from the first call; until there is one, submit-timeout counts from
+// order-timeout counts from the first result of a call; until there is one, submit-timeout counts from
 // wokenSince. Zero means that the wait has no end yet: the call waits in our queue.
 func orderDeadline(in Input) time.Time {
-	requested, ok := in.ChangeWorkload.Status.Order.Requested()
+	requested, ok := in.ChangeWorkload.Status.Order.FirstResult()
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.ReleaseOrderAccepted)
 	switch {
 	case cond == nil, cond.Reason == v1alpha1.ReasonNoServerConfigured:
@@ -407,7 +407,7 @@ func decideOrderNotAccepted(in Input, d Decision) Decision {
 // was not called, or it rejected the order or did not answer.
 func notAccepted(in Input) string {
 	o := in.ChangeWorkload.Status.Order
-	if _, requested := o.Requested(); !requested {
+	if _, requested := o.FirstResult(); !requested {
 		cause := callqueue.NoCallCauses
 		if o != nil && o.Error != nil {
 			cause = o.Error.Message // its configuration is invalid
