@@ -9,9 +9,9 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// activeStates are the states of an application whose revocation was not
+// unrevokedStates are the states of an application whose revocation was not
 // requested.
-var activeStates = []api.State{api.Requested, api.Applying, api.Granted, api.Denied, api.Failed}
+var unrevokedStates = []api.State{api.Requested, api.Applying, api.Granted, api.Denied, api.Failed}
 
 // Revoke begins the revocation of an application; it returns true if the
 // revocation was not requested before.
