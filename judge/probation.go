@@ -80,13 +80,13 @@ func readDuringProbation(ctx context.Context, reader Reader, l ProbationLook, fr
 		in.Err = err
 		return in
 	}
-	var late []catalog.Metric
+	var compared []catalog.Metric
 	for _, m := range metrics {
 		if comparedDuringProbation(m) {
-			late = append(late, m)
+			compared = append(compared, m)
 		}
 	}
-	in.Metrics = readEach(ctx, late, func(ctx context.Context, m catalog.Metric) evaluate.Data { return s.duringProbation(ctx, l, m) })
+	in.Metrics = readEach(ctx, compared, func(ctx context.Context, m catalog.Metric) evaluate.Data { return s.duringProbation(ctx, l, m) })
 	return in
 }
 
@@ -102,7 +102,7 @@ func comparedDuringProbation(m catalog.Metric) bool {
 	}
 }
 
-// late reads one metric since the previous look, in the minutes before the release, and at the
+// duringProbation reads one metric since the previous look, in the minutes before the release, and at the
 // same time of the last day before the release. It reads the metric of health since the success.
 func (s source) duringProbation(ctx context.Context, l ProbationLook, m catalog.Metric) evaluate.Data {
 	old, start := s.old, l.Target.StartTime.Time
