@@ -1,4 +1,4 @@
-// Package protection wires the webhooks of runtime protection. They run in a
+// Package protection wires the webhooks of part protection. They run in a
 // process of their own, because config/protection can be installed without Knative
 // and the webhooks of changes, and a restart of one must not affect the other.
 package protection
@@ -50,7 +50,7 @@ func Options() server.Options {
 // webhook.Options. It panics on permanent errors.
 func NewController(process *server.Process) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
-		must := wiring.NewMust(ctx, "set up the webhooks of runtime protection")
+		must := wiring.NewMust(ctx, "set up the webhooks of part protection")
 		mux, err := newMux(ctx, cmw)
 		must(err)
 		impl, err := server.NewController(ctx, process, webhookconfig.New(ctx, Configuration, key), mux)

@@ -1,4 +1,4 @@
-// Package protection lists the controllers of runtime protection.
+// Package protection lists the controllers of part protection.
 package protection
 
 import (

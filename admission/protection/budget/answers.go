@@ -21,7 +21,7 @@ const (
 	// DecisionNotCharged: no budget was charged: for example, because none covers the pods,
 	// or because none of them is available.
 	DecisionNotCharged = "NotCharged"
-	// DecisionCharged: the request was charged and allowed.
+	// DecisionCharged: the request was charged (a dry run: would be charged) and allowed.
 	DecisionCharged = "Charged"
 	// DecisionRepeated: the same request was allowed before.
 	DecisionRepeated = "Repeated"
@@ -31,7 +31,8 @@ const (
 	DecisionShadow = "Shadow"
 	// DecisionUnsynced: the budget is not synced with its spec yet.
 	DecisionUnsynced = "Unsynced"
-	// DecisionStale: the controller has not renewed a Lease for too long, so its numbers may be old.
+	// DecisionStale: the controller has not renewed a Lease for too long, or has just acquired it or
+	// renewed it after an outage, so its numbers may be old.
 	DecisionStale = "Stale"
 	// DecisionDisruptionBudget: a PodDisruptionBudget will deny the eviction.
 	DecisionDisruptionBudget = "DisruptionBudget"

@@ -16,7 +16,7 @@ import (
 // Decisions, a label of the admission metric. The reasons of internal/deletionflow
 // for not counting a request are decisions too, and those of admission.DecisionOf.
 const (
-	// DecisionCounted: the request was counted and allowed.
+	// DecisionCounted: the request was counted (a dry run: would be counted) and allowed.
 	DecisionCounted = "Counted"
 	// DecisionDenied: the request exceeds a limit.
 	DecisionDenied = "Denied"

@@ -1,4 +1,4 @@
-// Package v1alpha1 has the API types of runtime protection: PodUnavailableBudget
+// Package v1alpha1 has the API types of part protection: PodUnavailableBudget
 // (how many pods of an application may be unavailable at a time) and
 // PodDeletionFlowControl (how many pods may be deleted in an interval).
 //

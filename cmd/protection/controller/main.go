@@ -1,4 +1,4 @@
-// The protection controller runs the reconcilers of runtime protection and the self-check of
+// The protection controller runs the reconcilers of part protection and the self-check of
 // config/protection. While it is down, budgets allow requests until the limit that it computed
 // last is used up, for at most CONTROLLER_LEASE_TIMEOUT of protection-webhook.
 package main
