@@ -34,7 +34,7 @@ var valuePattern = regexp.MustCompile(`^([0-9]{1,9}|(100|[0-9]{1,2})%)$`)
 // Decide decides the limits of the budget that an annotation (PUBAnnotation or PDBAnnotation)
 // asks for; nil if no budget is requested. Sources are the annotations that apply to the workload, its
 // own first and those of its namespace last: the first that has the annotation counts, and the first
-// that has a limit. Without a limit the strategy's maxUnavailable counts, then the cluster's default. An
+// that has a limit. Without a limit the strategy's maxUnavailable counts if it is not 0, then the cluster's default. An
 // invalid value is an error, and the existing budget stays.
 func Decide(annotation string, sources []map[string]string, strategyMaxUnavailable *intstr.IntOrString, cluster Limits) (*Limits, error) {
 	asks := slices.IndexFunc(sources, func(from map[string]string) bool { _, ok := from[annotation]; return ok })
@@ -47,10 +47,16 @@ func Decide(annotation string, sources []map[string]string, strategyMaxUnavailab
 			return limits, err
 		}
 	}
-	if strategyMaxUnavailable != nil && *strategyMaxUnavailable != intstr.FromInt32(0) {
+	if strategyMaxUnavailable != nil && !isZero(*strategyMaxUnavailable) {
 		return &Limits{MaxUnavailable: strategyMaxUnavailable}, nil
 	}
 	return &cluster, nil
+}
+
+// isZero reports whether a number or a percentage is 0, such as "00%".
+func isZero(v intstr.IntOrString) bool {
+	rest := strings.TrimLeft(v.String(), "0")
+	return rest == "" || rest == "%"
 }
 
 // parseLimits parses the two values, of which at most one may be set; nil for none.

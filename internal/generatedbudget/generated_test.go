@@ -27,6 +27,8 @@ func TestGeneratedLimits(t *testing.T) {
 		{name: "asked for", workload: on, want: most("25%")},
 		{name: "asked for, the strategy says", workload: on, strategy: "2", want: most("2")},
 		{name: "asked for, the strategy lets none be down", workload: on, strategy: "0", want: most("25%")},
+		{name: "asked for, the strategy lets 0 % be down", workload: on, strategy: "0%", want: most("25%")},
+		{name: "asked for, the strategy lets 00 % be down", workload: on, strategy: "00%", want: most("25%")},
 		{name: "asked for, the cluster says", workload: on, cluster: least("80%"), want: least("80%")},
 		{name: "the strategy goes before the cluster", workload: on, strategy: "2", cluster: least("80%"), want: most("2")},
 		{name: "the strategy lets none be down, the cluster says", workload: on, strategy: "0", cluster: most("1"), want: most("1")},
