@@ -2,6 +2,7 @@ package groupcommit
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -43,7 +44,8 @@ type queue[O metav1.Object, R, A any] struct {
 	running bool
 	// arrived signals new requests; its capacity is 1.
 	arrived chan struct{}
-	// last is the object as last written, until the cache has it.
+	// last is the object as last written. It saves a conflict while the cache lags; nothing
+	// depends on it, because every write is a compare-and-swap.
 	last    O
 	written bool
 	// size is the size of the last group.
@@ -92,7 +94,7 @@ func (c *Committer[O, R, A]) enqueue(key types.NamespacedName, waits *call[R, A]
 func (c *Committer[O, R, A]) run(key types.NamespacedName, l *queue[O, R, A]) {
 	for {
 		c.linger(l)
-		group := c.takeGroup(key, l)
+		group := c.takeGroup(l)
 		if group == nil {
 			return
 		}
@@ -105,7 +107,7 @@ func (c *Committer[O, R, A]) run(key types.NamespacedName, l *queue[O, R, A]) {
 }
 
 // takeGroup returns the waiting requests, or ends the queue.
-func (c *Committer[O, R, A]) takeGroup(key types.NamespacedName, l *queue[O, R, A]) []*call[R, A] {
+func (c *Committer[O, R, A]) takeGroup(l *queue[O, R, A]) []*call[R, A] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	group := l.waiting
@@ -114,11 +116,22 @@ func (c *Committer[O, R, A]) takeGroup(key types.NamespacedName, l *queue[O, R, 
 		return group
 	}
 	l.running = false
-	// The last written object is needed only until the cache has it.
-	if cached, ok := c.store.Cached(key); !ok || !l.written || !older(cached, l.last) {
-		delete(c.queues, key)
-	}
+	c.dropIdle()
 	return nil
+}
+
+// dropIdle deletes the idle queues that are of no use: the cache has the last written
+// object, or does not have the object, because it was deleted. It is called when any queue
+// runs empty, so the queues that stay are those of the objects that were written within
+// the lag of the cache.
+func (c *Committer[O, R, A]) dropIdle() {
+	maps.DeleteFunc(c.queues, func(key types.NamespacedName, l *queue[O, R, A]) bool {
+		if l.running {
+			return false
+		}
+		cached, ok := c.store.Cached(key)
+		return !ok || !l.written || !older(cached, l.last)
+	})
 }
 
 // linger waits briefly for concurrent requests to join the group. It does not wait if

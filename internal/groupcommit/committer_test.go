@@ -256,6 +256,36 @@ func TestASingleRequestIsNotDelayed(t *testing.T) {
 	})
 }
 
+// The last written object of a queue is kept while the cache lags. Any other request
+// ends that, also if the object was deleted meanwhile and is never requested again.
+func TestTheLastWrittenObjectIsNotKeptForEver(t *testing.T) {
+	for name, then := range map[string]func(*replica){
+		"the cache has it":       (*replica).follow,
+		"the object was deleted": func(r *replica) { r.cached = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(10)
+				r := &replica{world: w, cached: w.object}
+				c := New[*corev1.ConfigMap, string, bool](r, admitName, Options{})
+				ask := func(key types.NamespacedName) {
+					if in, err := c.Do(within(t, time.Second), key, key.Name); !in || err != nil {
+						t.Fatal(in, err)
+					}
+					synctest.Wait() // until the queue has run empty
+				}
+				if ask(key); c.queues[key] == nil {
+					t.Error("the last written object is not kept while the cache lags")
+				}
+				then(r)
+				if ask(types.NamespacedName{Namespace: "ns", Name: "other"}); c.queues[key] != nil {
+					t.Error("the last written object is kept")
+				}
+			})
+		})
+	}
+}
+
 // Requests that arrive while a group collects share its write. A steady stream
 // of requests does not delay it.
 func TestAGroupCollectsRequestsForALimitedTime(t *testing.T) {
