@@ -19,9 +19,15 @@ type Effect struct {
 	Container string
 	// ContainerID is the hash of the ID of the container that is replaced.
 	ContainerID string
-	// Before is the hash of the fields that change, before the change. It is empty if
-	// the spec does not change: OpenKruise restarts the container.
+	// Before is the hash of the fields that change, as the container runs with them before
+	// the change. It is empty if the spec does not change: OpenKruise restarts the container.
 	Before string
+}
+
+// is reports whether two effects are the same one: the same container is replaced, both
+// times by a change of the spec or both times by a restart.
+func (e Effect) is(other Effect) bool {
+	return e.Container == other.Container && e.ContainerID == other.ContainerID && (e.Before == "") == (other.Before == "")
 }
 
 func (e Effect) String() string {
@@ -54,12 +60,16 @@ func parseEffects(text string) []Effect {
 }
 
 // mergeEffects returns the effects of two changes of one pod. Of the same effect it
-// returns the later one.
+// returns the earlier one: its Before is what the container runs with until it is
+// replaced. The later one has a spec that the container perhaps never runs with.
 func mergeEffects(before, after []Effect) []Effect {
-	merged := slices.DeleteFunc(slices.Clone(before), func(e Effect) bool {
-		return slices.ContainsFunc(after, func(a Effect) bool { return a.Container == e.Container && a.ContainerID == e.ContainerID })
-	})
-	return append(merged, after...)
+	merged := slices.Clone(before)
+	for _, a := range after {
+		if !slices.ContainsFunc(before, a.is) {
+			merged = append(merged, a)
+		}
+	}
+	return merged
 }
 
 // EffectsOf returns the effects of an update or a resize of a pod; before is the pod
@@ -86,15 +96,20 @@ func EffectsOfRestart(p *corev1.Pod, names []string) []Effect { return effectsOn
 // have no container IDs.
 func effectsOn(p *corev1.Pod, names []string, ofSpec bool) []Effect {
 	slices.Sort(names)
-	specs, ids := containers(p), containerIDs(p)
+	specs, statuses := containers(p), containerStatuses(p)
 	var effects []Effect
 	for _, name := range names {
-		if ids[name] == "" {
+		status := statuses[name]
+		if status.ContainerID == "" {
 			continue
 		}
-		e := Effect{Container: name, ContainerID: hash(ids[name])}
+		e := Effect{Container: name, ContainerID: hash(status.ContainerID)}
 		if ofSpec {
-			e.Before = specHash(specs[name])
+			c := specs[name]
+			if status.Resources != nil && pendingResize(p) != "" {
+				c.Resources = *status.Resources // the container does not run with those of the spec
+			}
+			e.Before = specHash(c)
 		}
 		effects = append(effects, e)
 	}
@@ -105,7 +120,7 @@ func effectsOn(p *corev1.Pod, names []string, ofSpec bool) []Effect {
 type effectState int
 
 const (
-	effectOpen    effectState = iota // perhaps the change was never made
+	effectOpen    effectState = iota // perhaps the change was never made, or it was changed back
 	effectPending                    // the change was made
 	effectDone
 )
@@ -118,13 +133,16 @@ func (e Effect) state(p *corev1.Pod) effectState {
 		}
 		return effectPending // until the pod is completed
 	}
-	id := containerIDs(p)[e.Container] // empty while a container is created
+	id := containerStatuses(p)[e.Container].ContainerID // empty while a container is created
 	replaced := id != "" && hash(id) != e.ContainerID
 	switch made := e.Before == "" || isMade(e.Before, specHash(containers(p)[e.Container]), p); {
+	// The kubelet may act on an earlier spec: it may have replaced the container before it
+	// observed the change, or replace it although the change was changed back.
+	case p.Status.ObservedGeneration != 0 && p.Status.ObservedGeneration < p.Generation:
+		return effectPending
 	case !made, !replaced && e.Before == "":
 		return effectOpen
-	// The kubelet may have replaced the container before it observed the change.
-	case !replaced, p.Status.ObservedGeneration != 0 && p.Status.ObservedGeneration < p.Generation:
+	case !replaced:
 		return effectPending
 	}
 	return effectDone
@@ -133,13 +151,21 @@ func (e Effect) state(p *corev1.Pod) effectState {
 // isMade reports whether the spec of a container changed. A resize that does not fit on
 // the node has no effect.
 func isMade(before, now string, p *corev1.Pod) bool {
-	infeasible := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonInfeasible
-	})
-	if len(before) != len(now) || !infeasible {
+	if len(before) != len(now) || pendingResize(p) != corev1.PodReasonInfeasible {
 		return before != now
 	}
 	return before[:len(before)/2] != now[:len(now)/2] // the image
+}
+
+// pendingResize returns why the kubelet has not accepted the latest resize of the pod:
+// Deferred or Infeasible; empty if no resize is pending.
+func pendingResize(p *corev1.Pod) string {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue {
+			return c.Reason
+		}
+	}
+	return ""
 }
 
 // stateOf returns the progress of all effects together.
@@ -170,12 +196,13 @@ func RestartResources(c corev1.Container) []corev1.ResourceName {
 }
 
 // specHash hashes the fields of a container whose change makes the kubelet replace it:
-// the image and, in the second half, resources.
+// the image and, in the second half, the values of resources. The status of a container
+// may write a value in another format than the spec.
 func specHash(c corev1.Container) string {
 	var resources strings.Builder
 	for _, name := range RestartResources(c) {
 		request, limit := c.Resources.Requests[name], c.Resources.Limits[name]
-		_, _ = fmt.Fprintf(&resources, "%s=%s/%s;", name, request.String(), limit.String())
+		_, _ = fmt.Fprintf(&resources, "%s=%d/%d;", name, request.MilliValue(), limit.MilliValue())
 	}
 	return hash(c.Image) + hash(resources.String())
 }
@@ -212,12 +239,12 @@ func containers(p *corev1.Pod) map[string]corev1.Container {
 	return found
 }
 
-func containerIDs(p *corev1.Pod) map[string]string {
-	ids := map[string]string{}
+func containerStatuses(p *corev1.Pod) map[string]corev1.ContainerStatus {
+	found := map[string]corev1.ContainerStatus{}
 	for _, statuses := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
 		for _, s := range statuses {
-			ids[s.Name] = s.ContainerID
+			found[s.Name] = s
 		}
 	}
-	return ids
+	return found
 }

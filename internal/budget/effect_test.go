@@ -57,8 +57,13 @@ func started(id string) func(*corev1.Pod) {
 	return status(func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ContainerID = "containerd://" + id })
 }
 
-func infeasible(p *corev1.Pod) {
-	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible})
+// pending is the status of a pod whose resize the kubelet has not accepted: the container
+// runs with this memory.
+func pending(reason, runsWith string) func(*corev1.Pod) {
+	return status(func(p *corev1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: reason})
+		p.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(runsWith)}}
+	})
 }
 
 func deadlineAfter(seconds int64) func(*corev1.Pod) {
@@ -95,9 +100,9 @@ func TestTheChargeOfAnInPlaceChangeEndsWithItsEffects(t *testing.T) {
 		{"a sidecar, written", changes{spec(func(p *corev1.Pod) { p.Spec.InitContainers[1].Image = "mesh:2" })},
 			changes{spec(func(p *corev1.Pod) { p.Spec.InitContainers[1].Image = "mesh:2" })}, kept},
 		{"a resize with a restart, deferred", changes{memory("1Gi")}, changes{memory("1Gi"), observed}, kept},
-		{"a resize with a restart, infeasible", changes{memory("1Gi")}, changes{memory("1Gi"), status(infeasible)}, expires},
+		{"a resize with a restart, infeasible", changes{memory("1Gi")}, changes{memory("1Gi"), pending(corev1.PodReasonInfeasible, "0")}, expires},
 		{"a resize with a restart, done", changes{memory("1Gi")}, changes{memory("1Gi"), started("w2")}, settled},
-		{"an image beside an infeasible resize", changes{image("web:2")}, changes{memory("1Gi"), image("web:2"), status(infeasible)}, kept},
+		{"an image beside an infeasible resize", changes{image("web:2")}, changes{memory("1Gi"), image("web:2"), pending(corev1.PodReasonInfeasible, "0")}, kept},
 		{"a deadline, not written", changes{deadlineAfter(3600)}, nil, expires},
 		{"a deadline, written", changes{deadlineAfter(3600)}, changes{deadlineAfter(3600), observed}, kept},
 		{"a deadline, reached", changes{deadlineAfter(3600)}, changes{deadlineAfter(3600), status(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}, settled},
@@ -110,6 +115,64 @@ func TestTheChargeOfAnInPlaceChangeEndsWithItsEffects(t *testing.T) {
 				t.Fatalf("effects are %v", effects)
 			}
 			checkCharge(t, effects, now, map[string][2]bool{kept: {true, true}, settled: {false, false}, expires: {true, false}}[tc.want])
+		})
+	}
+}
+
+// Until the container is replaced, it runs with what it had before the first change. A
+// change back to that leaves the kubelet nothing to do; a change to something else, or one
+// that was not made because another webhook denied it, leaves the effect of the first one.
+func TestTheChargeOfSeveralChangesIsComparedWithWhatTheContainerRunsWith(t *testing.T) {
+	type changes = []func(*corev1.Pod)
+	observed := status(func(*corev1.Pod) {})
+	deferred, infeasible := pending(corev1.PodReasonDeferred, "1Gi"), pending(corev1.PodReasonInfeasible, "1Gi")
+	accepted := status(func(p *corev1.Pod) { p.Status.Conditions = p.Status.Conditions[:len(p.Status.Conditions)-1] })
+	small, big := memory("1Gi"), memory("64Gi")
+	kept, settled, expires := [2]bool{true, true}, [2]bool{false, false}, [2]bool{true, false}
+	for _, tc := range []struct {
+		name string
+		// charged are the pods before and after each request whose charge was not removed.
+		charged [][2]changes
+		now     changes
+		want    [2]bool
+	}{
+		{"an image, changed back", [][2]changes{{nil, {image("web:2")}}, {{image("web:2")}, {image("web:2"), image("web:1")}}},
+			changes{image("web:2"), image("web:1"), observed}, expires},
+		{"an image, changed back while the kubelet perhaps replaces the container", [][2]changes{{nil, {image("web:2")}}, {{image("web:2")}, {image("web:2"), image("web:1")}}},
+			changes{image("web:2"), observed, image("web:1")}, kept},
+		{"an image, made, then one that was denied", [][2]changes{{nil, {image("web:2")}}, {{image("web:2")}, {image("web:2"), image("web:3")}}},
+			changes{image("web:2"), observed}, kept},
+		{"an image, made, then one that was denied, and the container is replaced", [][2]changes{{nil, {image("web:2")}}, {{image("web:2")}, {image("web:2"), image("web:3")}}},
+			changes{image("web:2"), started("w2")}, settled},
+		{"an image, and a restart of the container", [][2]changes{{nil, {image("web:2")}}, {{image("web:2")}, nil}}, changes{image("web:2"), observed}, kept},
+		{"an image, changed back when the container is replaced", [][2]changes{{nil, {image("web:2")}}, {{image("web:2"), started("w2")}, {image("web:2"), started("w2"), image("web:1")}}},
+			changes{image("web:2"), started("w2"), image("web:1"), observed}, kept},
+		{"a deadline, made, then one that was denied", [][2]changes{{nil, {deadlineAfter(3600)}}, {{deadlineAfter(3600)}, {deadlineAfter(60)}}},
+			changes{deadlineAfter(3600), observed}, kept},
+		{"a deferred resize, changed back", [][2]changes{{{small}, {small, big}}, {{small, big, deferred}, {small, big, deferred, small}}},
+			changes{small, big, deferred, small, accepted}, expires},
+		{"an infeasible resize, changed back", [][2]changes{{{small}, {small, big}}, {{small, big, infeasible}, {small, big, infeasible, small}}},
+			changes{small, big, infeasible, small, accepted}, expires},
+		{"an infeasible resize, refunded, changed back", [][2]changes{{{small, big, infeasible}, {small, big, infeasible, small}}},
+			changes{small, big, infeasible, small, accepted}, expires},
+		{"an infeasible resize, refunded, changed back, and the status has another format", [][2]changes{{{big, pending(corev1.PodReasonInfeasible, "500000Ki")}, {memory("512M")}}},
+			changes{memory("512M"), observed}, expires},
+		{"an infeasible resize, refunded, changed to something else", [][2]changes{{{small, big, infeasible}, {small, big, infeasible, memory("2Gi")}}},
+			changes{small, big, infeasible, memory("2Gi"), accepted}, kept},
+		{"an infeasible resize, refunded, changed to something else, and the container is replaced", [][2]changes{{{small, big, infeasible}, {small, big, infeasible, memory("2Gi")}}},
+			changes{small, big, infeasible, memory("2Gi"), accepted, started("w2")}, settled},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var effects []Effect
+			for _, pods := range tc.charged {
+				before := runningPod(pods[0]...)
+				of := EffectsOf(before, runningPod(pods[1]...))
+				if pods[1] == nil {
+					of = EffectsOfRestart(before, []string{"web"})
+				}
+				effects = mergeEffects(effects, of)
+			}
+			checkCharge(t, effects, runningPod(tc.now...), tc.want)
 		})
 	}
 }
