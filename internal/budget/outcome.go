@@ -57,6 +57,12 @@ func changeOutcome(p *corev1.Pod, name string, e Entry, observed Observed) outco
 	return outcomePending
 }
 
+// IsPendingOn reports whether the kubelet still has to act on the change of this pod. Then
+// the charge does not end, whether it has expired or not.
+func (e Entry) IsPendingOn(p *corev1.Pod) bool {
+	return p.UID == e.UID && len(e.Effects) > 0 && stateOf(e.Effects, p) == effectPending
+}
+
 // effectsOutcome decides by the containers of the pod. A pod that is only not Ready may
 // become Ready again before the kubelet replaces the container.
 func effectsOutcome(p *corev1.Pod, e Entry, expired bool) outcome {

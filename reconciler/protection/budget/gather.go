@@ -19,7 +19,7 @@ import (
 // the time until they have to be read again without an event.
 func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudget, scope budget.Scope) (observed budget.Observed, resync time.Duration, err error) {
 	expired, _ := r.charges.observe(b) // before the pods are read
-	pods, resourceVersion, err := r.pods(ctx, b, slices.ContainsFunc(keysOf(b), expired))
+	pods, resourceVersion, err := r.pods(ctx, b, expired)
 	if err != nil {
 		return budget.Observed{}, 0, err
 	}
@@ -58,22 +58,41 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 }
 
 // pods returns the pods of the budget's namespace and their resourceVersion. It lists them from
-// the API server if a charge has expired, because a cache that lags may not show yet that the
+// the API server if a charge may end by time, because a cache that lags may not show yet that the
 // request took effect at the end of its timeout. It also does so if the cache is older than the
 // numbers in the status, as it may be after a change of the leader.
-func (r *Reconciler) pods(ctx context.Context, b *v1alpha1.PodUnavailableBudget, expired bool) ([]*corev1.Pod, string, error) {
+func (r *Reconciler) pods(ctx context.Context, b *v1alpha1.PodUnavailableBudget, expired func(string) bool) ([]*corev1.Pod, string, error) {
 	resourceVersion := r.podWatch.resourceVersion()
-	if !expired && (b.Status.PodsResourceVersion == "" || budget.NotOlder(resourceVersion, b.Status.PodsResourceVersion)) {
-		pods, err := r.podLister.Pods(b.Namespace).List(labels.Everything())
-		return pods, resourceVersion, err
+	pods, err := r.podLister.Pods(b.Namespace).List(labels.Everything())
+	if err != nil {
+		return nil, "", fmt.Errorf("list cached pods: %w", err)
+	}
+	if !mayEndByTime(b, pods, expired) && (b.Status.PodsResourceVersion == "" || budget.NotOlder(resourceVersion, b.Status.PodsResourceVersion)) {
+		return pods, resourceVersion, nil
 	}
 	list, err := r.kube.CoreV1().Pods(b.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, "", fmt.Errorf("list pods: %w", err)
 	}
-	pods := make([]*corev1.Pod, len(list.Items))
+	pods = make([]*corev1.Pod, len(list.Items))
 	for i := range list.Items {
 		pods[i] = &list.Items[i]
 	}
 	return pods, list.ResourceVersion, nil
+}
+
+// mayEndByTime reports whether a charge has expired and may end because of that. The charge of
+// an in-place change does not while the kubelet still has to act, which may last for days.
+func mayEndByTime(b *v1alpha1.PodUnavailableBudget, pods []*corev1.Pod, expired func(string) bool) bool {
+	for uid, entry := range b.Status.DeletedPods {
+		if expired(budget.DeletedKey(uid, entry)) {
+			return true
+		}
+	}
+	for name, value := range b.Status.UnavailablePods {
+		if e := budget.ParseEntry(value); expired(budget.ChangedKey(name, e)) && !slices.ContainsFunc(pods, e.IsPendingOn) {
+			return true
+		}
+	}
+	return false
 }

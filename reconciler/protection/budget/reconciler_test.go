@@ -273,6 +273,52 @@ func TestAnExpiredChargeIsNotRefundedByAStaleCache(t *testing.T) {
 	}
 }
 
+// The kubelet may need days for an in-place change, for example if the node has no room. Its
+// charge does not end by time, so it causes no live list of the namespace, until the change
+// may not have been made.
+func TestAPendingChangeDoesNotListPodsFromTheAPIServer(t *testing.T) {
+	running := func(image string) *corev1.Pod {
+		return newPod(0, nil, func(p *corev1.Pod) {
+			p.Spec.Containers = []corev1.Container{{Name: "web", Image: image}}
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", ContainerID: "containerd://1"}}
+		})
+	}
+	entry := budget.Entry{ResourceVersion: "100", UID: "uid-pod-0", Token: "7", Effects: budget.EffectsOf(running("web:1"), running("web:2"))}
+	for name, tc := range map[string]struct {
+		cached, live  string
+		expired, kept bool
+		lists         int
+	}{
+		"made":                            {"web:2", "web:2", true, true, 0},
+		"not made, not expired":           {"web:1", "web:1", false, true, 0},
+		"not made":                        {"web:1", "web:1", true, false, 1},
+		"made, which the cache lacks yet": {"web:1", "web:2", true, true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, newBudget(func(b *v1alpha1.PodUnavailableBudget) {
+				b.Status.UnavailablePods = map[string]string{"pod-0": entry.String()}
+			}), running(tc.cached))
+			now := clocktesting.NewFakePassiveClock(time.Now())
+			w.charges, w.throttle = newChargeTimes(now, time.Minute), newThrottle(now)
+			w.reconcile(t)
+			if err := w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), running(tc.live), "ns"); err != nil {
+				t.Fatal(err)
+			}
+			after := time.Second
+			if tc.expired {
+				after = time.Minute + budget.RepeatedTTL
+			}
+			now.SetTime(now.Now().Add(after))
+			if kept := len(w.reconcile(t).UnavailablePods) > 0; kept != tc.kept {
+				t.Errorf("kept %t", kept)
+			}
+			if n := len(w.kube.Actions()); n != tc.lists {
+				t.Errorf("%d requests to the API server, want %d: %v", n, tc.lists, w.kube.Actions())
+			}
+		})
+	}
+}
+
 func TestNothingIsAllowedWhileOwnersAreUnknown(t *testing.T) {
 	objects := application(3, 3, 3)
 	w := newFixture(t, newBudget(func(b *v1alpha1.PodUnavailableBudget) { b.Status.UnavailableAllowed = 1 }), objects[2:]...)
