@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,8 +14,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/rest"
 
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
@@ -176,47 +173,6 @@ func (c *clients) evict(ctx context.Context, namespace, name string, collect fun
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}},
 	})
 	return simulatedOf("pod/"+name, namespace, err, collect())
-}
-
-func (a *app) simulateApply() *cobra.Command {
-	var files resource.FilenameOptions
-	c := a.simulation(&cobra.Command{
-		Use: "apply -f FILE...", Short: "Would the manifests be applied?", Args: cobra.NoArgs,
-		Long:    "Would the manifests be applied? They are sent as a server-side apply. No release check is made in a dry run; a warning says so.",
-		Example: "  kubectl breakwater simulate apply -f web.yaml\n  kustomize build . | kubectl breakwater simulate apply -f -",
-	}, func(ctx context.Context, c *clients, _ []string, collect func() []string) (all []simulated, err error) {
-		if len(files.Filenames) == 0 {
-			return nil, errors.New("no manifest: write -f FILE, a folder, a URL, or - for stdin")
-		}
-		infos, err := resource.NewBuilder(a.flags).Unstructured().NamespaceParam(c.namespace).DefaultNamespace().
-			FilenameParam(false, &files).Flatten().Do().Infos()
-		if err != nil {
-			return nil, fmt.Errorf("read the manifests: %w", err)
-		}
-		for _, info := range infos {
-			raw, err := json.Marshal(info.Object)
-			if err != nil {
-				return nil, err
-			}
-			client := c.dynamic.Resource(info.Mapping.Resource)
-			options := metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: "kubectl-breakwater", Force: new(true)}
-			collect()
-			if info.Namespaced() {
-				_, err = client.Namespace(info.Namespace).Patch(ctx, info.Name, types.ApplyPatchType, raw, options)
-			} else {
-				_, err = client.Patch(ctx, info.Name, types.ApplyPatchType, raw, options)
-			}
-			s, err := simulatedOf(strings.ToLower(info.Mapping.GroupVersionKind.Kind)+"/"+info.Name, info.Namespace, err, collect())
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, s)
-		}
-		return all, nil
-	})
-	c.Flags().StringSliceVarP(&files.Filenames, "filename", "f", nil, "File, folder or URL with manifests; - is stdin")
-	c.Flags().BoolVarP(&files.Recursive, "recursive", "R", false, "Read folders recursively")
-	return c
 }
 
 // simulatedOf interprets the answer to a dry run. It returns an error if nothing decided about the

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -42,6 +44,16 @@ func (f fixture) mustPlugin(t *testing.T, code int, words []string, args ...stri
 	return stdout
 }
 
+// manifestOf returns the manifest of a Deployment.
+func manifestOf(t *testing.T, d *appsv1.Deployment) string {
+	t.Helper()
+	raw, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
 // awaitSuspended waits until the workload is suspended, but not until it is held: a complete
 // rollout is not held.
 func (w target) awaitSuspended(t *testing.T) {
@@ -52,7 +64,12 @@ func (w target) awaitSuspended(t *testing.T) {
 func TestThePluginFollowsAReleaseFromItsFailToItsRepair(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	w := f.create(t, workload.Deployment, builder.Deployment("web", 2, builder.Simulated, builder.Release("one")))
+	variable := func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "VARIABLE", Value: "1"}}
+	}
+	applied := builder.Deployment("web", 2, builder.Simulated, builder.Release("one"), variable)
+	applied.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: manifestOf(t, applied)}
+	w := f.create(t, workload.Deployment, applied)
 	f.mustPlugin(t, 0, []string{"deployment/web", "is Passed (AllPodsPassed)"}, "status", "deployment/web", "--timeout", "2m")
 	good := w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 
@@ -78,18 +95,19 @@ func TestThePluginFollowsAReleaseFromItsFailToItsRepair(t *testing.T) {
 		}
 	})
 	t.Run("simulate apply prints the denial with its reason and ways out", func(t *testing.T) {
-		manifest := filepath.Join(t.TempDir(), "web.json")
-		d := builder.Deployment("web", 2, builder.Simulated, builder.Release("three"))
-		d.APIVersion, d.Kind = "apps/v1", "Deployment"
-		raw, err := json.Marshal(d)
-		if err != nil {
-			t.Fatal(err)
+		for name, d := range map[string]*appsv1.Deployment{
+			"a new version":      builder.Deployment("web", 2, builder.Simulated, builder.Release("three"), variable),
+			"a removed variable": builder.Deployment("web", 2, builder.Simulated, builder.Release("two")),
+		} {
+			t.Run(name, func(t *testing.T) {
+				manifest := filepath.Join(t.TempDir(), "web.json")
+				if err := os.WriteFile(manifest, []byte(manifestOf(t, d)), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				f.mustPlugin(t, 1, []string{"deployment/web would be denied", "deployment web is suspended", "suspended since", v1alpha1.IgnoredSuspendLabel,
+					"1 of 1 requests would be denied"}, "simulate", "apply", "-f", manifest)
+			})
 		}
-		if err := os.WriteFile(manifest, raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		f.mustPlugin(t, 1, []string{"deployment/web would be denied", "deployment web is suspended", "suspended since", v1alpha1.IgnoredSuspendLabel,
-			"1 of 1 requests would be denied"}, "simulate", "apply", "-f", manifest)
 	})
 	t.Run("a second repair needs --again, and a repair that passes ends the suspension", func(t *testing.T) {
 		// No pod of the first repair becomes Ready, so the repair does not end the suspension.
