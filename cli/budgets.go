@@ -17,6 +17,8 @@ import (
 type budgetsAnswer struct {
 	Budgets      []v1alpha1.PodUnavailableBudget   `json:"budgets"`
 	FlowControls []v1alpha1.PodDeletionFlowControl `json:"flowControls"`
+	// Note says why FlowControls is empty if flow controls may exist.
+	Note string `json:"note,omitempty"`
 }
 
 func (a *app) budgetsCommand() *cobra.Command {
@@ -40,13 +42,16 @@ func (a *app) budgetsCommand() *cobra.Command {
 				return fmt.Errorf("list the budgets: %w", err)
 			}
 			controls, err := c.breakwater.PolicyV1alpha1().PodDeletionFlowControls().List(cmd.Context(), metav1.ListOptions{})
-			if apierrors.IsForbidden(err) { // flow controls are cluster-scoped
-				_, _ = fmt.Fprintln(a.ErrOut, "Flow controls are not shown: you may not list poddeletionflowcontrols.")
-				controls = &v1alpha1.PodDeletionFlowControlList{}
-			} else if err != nil {
+			answer := budgetsAnswer{Budgets: budgets.Items}
+			switch {
+			case err == nil:
+				answer.FlowControls = controls.Items
+			case apierrors.IsForbidden(err): // flow controls are cluster-scoped
+				answer.Note = "Flow controls are not shown: you may not list poddeletionflowcontrols."
+			default:
 				return fmt.Errorf("list the flow controls: %w", err)
 			}
-			return a.printBudgets(format, budgetsAnswer{budgets.Items, controls.Items})
+			return a.printBudgets(format, answer)
 		},
 	}
 	outputFlag(c, &format)
@@ -55,6 +60,10 @@ func (a *app) budgetsCommand() *cobra.Command {
 }
 
 func (a *app) printBudgets(format string, g budgetsAnswer) error {
+	g.Budgets, g.FlowControls = list(g.Budgets), list(g.FlowControls)
+	if g.Note != "" {
+		_, _ = fmt.Fprintln(a.ErrOut, g.Note)
+	}
 	var names []string
 	var budgets, controls [][]string
 	now, paint := time.Now(), a.paint()

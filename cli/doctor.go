@@ -60,7 +60,7 @@ func (a *app) printChecks(format string, checks []diagnosis.Check) error {
 			failed = append(failed, c.Name)
 		}
 	}
-	err := a.print(format, map[string]any{"checks": checks}, failed, func(w io.Writer) error {
+	err := a.print(format, map[string]any{"checks": list(checks)}, failed, func(w io.Writer) error {
 		for _, c := range checks {
 			if _, err := fmt.Fprintf(w, "%s %s: %s\n", paint(fmt.Sprintf("%-4s", c.Result), states[c.Result]), c.Name, c.Message); err != nil {
 				return err

@@ -40,14 +40,19 @@ poddeletionflowcontrol (pdfc).`,
 				}
 				e = diagnosis.Explain(f)
 			}
-			return a.print(format, e, []string{e.Subject}, func(w io.Writer) error { return printExplanation(w, e, a.paint()) })
+			return a.printExplanation(format, e)
 		},
 	}
 	outputFlag(c, &format)
 	return c
 }
 
-func printExplanation(w io.Writer, e diagnosis.Explanation, paint diagnosis.Paint) error {
+func (a *app) printExplanation(format string, e diagnosis.Explanation) error {
+	e.Why, e.WaysOut = list(e.Why), list(e.WaysOut)
+	return a.print(format, e, []string{e.Subject}, func(w io.Writer) error { return writeExplanation(w, e, a.paint()) })
+}
+
+func writeExplanation(w io.Writer, e diagnosis.Explanation, paint diagnosis.Paint) error {
 	if _, err := fmt.Fprintf(w, "%s is %s (%s)\n", e.Subject, paint(string(e.State), e.State), e.Reason); err != nil {
 		return err
 	}

@@ -69,14 +69,14 @@ func (a *app) printReleases(format string, releases []v1alpha1.ChangeWorkload, a
 	slices.SortFunc(releases, func(a, b v1alpha1.ChangeWorkload) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Spec.WorkloadRef.Name, b.Spec.WorkloadRef.Name), cmp.Compare(b.Spec.Attempt, a.Spec.Attempt))
 	})
-	list := v1alpha1.ChangeWorkloadList{Items: releases}
-	list.APIVersion, list.Kind = v1alpha1.SchemeGroupVersion.String(), "ChangeWorkloadList"
+	answer := v1alpha1.ChangeWorkloadList{Items: list(releases)}
+	answer.APIVersion, answer.Kind = v1alpha1.SchemeGroupVersion.String(), "ChangeWorkloadList"
 	var names []string
 	var rows [][]string
 	now := time.Now()
 	for i := range releases {
 		c := &releases[i]
-		c.APIVersion, c.Kind = list.APIVersion, "ChangeWorkload"
+		c.APIVersion, c.Kind = answer.APIVersion, "ChangeWorkload"
 		names = append(names, "changeworkload.app.ops.cloud.alipay.com/"+c.Name)
 		state := diagnosis.StateOf(c.Release(), c.Release(), c)
 		n := c.Status.Counts
@@ -89,7 +89,7 @@ func (a *app) printReleases(format string, releases []v1alpha1.ChangeWorkload, a
 		}
 		rows = append(rows, row)
 	}
-	return a.print(format, list, names, func(w io.Writer) error {
+	return a.print(format, answer, names, func(w io.Writer) error {
 		if len(rows) == 0 {
 			_, err := fmt.Fprintln(a.ErrOut, "No releases found. `kubectl breakwater explain KIND/NAME` says why a workload has none.")
 			return err

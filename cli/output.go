@@ -61,6 +61,14 @@ func (a *app) print(format string, answer any, names []string, people func(io.Wr
 	}
 }
 
+// list returns items as a list that JSON has as [] if it is empty, never as null.
+func list[T any](items []T) []T {
+	if items == nil {
+		return []T{}
+	}
+	return items
+}
+
 // table writes rows with aligned columns.
 func table(w io.Writer, header []string, rows [][]string) error {
 	t := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)

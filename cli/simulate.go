@@ -34,7 +34,7 @@ type simulated struct {
 	Code    int32  `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Warnings are those of the API server, with the reason and ways out of a denial.
-	Warnings []string `json:"warnings,omitempty"`
+	Warnings []string `json:"warnings"`
 }
 
 func (a *app) simulateCommand() *cobra.Command {
@@ -180,7 +180,7 @@ func (c *clients) evict(ctx context.Context, namespace, name string, collect fun
 // that fails closed, could not answer (5xx), or the answer is none of the API, such as that of a limit
 // of requests or of a proxy.
 func simulatedOf(object, namespace string, err error, warnings []string) (simulated, error) {
-	s := simulated{Object: object, Namespace: namespace, Allowed: err == nil, Warnings: warnings}
+	s := simulated{Object: object, Namespace: namespace, Allowed: err == nil, Warnings: list(warnings)}
 	var status apierrors.APIStatus
 	if err == nil {
 		return s, nil
@@ -212,7 +212,7 @@ func (a *app) printSimulated(format string, all []simulated) error {
 		}
 	}
 	paint := a.paint()
-	err := a.print(format, map[string]any{"requests": all}, names, func(w io.Writer) error {
+	err := a.print(format, map[string]any{"requests": list(all)}, names, func(w io.Writer) error {
 		for _, s := range all {
 			word := paint("would be allowed", diagnosis.StatePassed)
 			if s.Denied {

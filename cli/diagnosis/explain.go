@@ -38,8 +38,8 @@ type Explanation struct {
 	Subject string   `json:"subject"`
 	State   State    `json:"state"`
 	Reason  string   `json:"reason,omitempty"`
-	Why     []string `json:"why,omitempty"`
-	WaysOut []WayOut `json:"waysOut,omitempty"`
+	Why     []string `json:"why"`
+	WaysOut []WayOut `json:"waysOut"`
 }
 
 // maxListed is the maximum number of pods or batches in an explanation.

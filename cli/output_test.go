@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+)
+
+// A program that iterates over a list, as `jq '.pods[]'` does, fails at null.
+func TestAnEmptyListOfAnAnswerIsNotNull(t *testing.T) {
+	released := func(a *app) error { return a.printReleases("json", nil, false, diagnosis.Plain) }
+	simulation := func(a *app) error { return a.printSimulated("json", nil) }
+	answers := map[string]struct {
+		print func(*app) error
+		want  string
+	}{
+		"get":         {released, `{"kind":"ChangeWorkloadList","apiVersion":"app.ops.cloud.alipay.com/v1alpha1","metadata":{},"items":[]}`},
+		"status":      {func(a *app) error { return a.print("json", statusAnswer{}, nil, nil) }, `{"namespace":"","workload":"","attempt":0,"state":"","counts":{"pods":0,"preparing":0,"checking":0,"passed":0,"failed":0,"unjudged":0}}`},
+		"explain":     {func(a *app) error { return a.printExplanation("json", diagnosis.Explanation{}) }, `{"subject":"","state":"","why":[],"waysOut":[]}`},
+		"delete":      {simulation, `{"requests":[]}`},
+		"evict":       {simulation, `{"requests":[]}`},
+		"drain":       {simulation, `{"requests":[]}`},
+		"apply":       {simulation, `{"requests":[]}`},
+		"budgets":     {func(a *app) error { return a.printBudgets("json", budgetsAnswer{}) }, `{"budgets":[],"flowControls":[]}`},
+		"permissions": {func(a *app) error { return a.printPermissions("json", nil, nil) }, `{"pods":[]}`},
+		"deadletters": {func(a *app) error { return a.printDeadLetters("json", nil) }, `{"deadLetters":[]}`},
+		"doctor":      {func(a *app) error { return a.printChecks("json", nil) }, `{"checks":[]}`},
+	}
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		if _, ok := answers[c.Name()]; !ok && c.Flags().Lookup("output") != nil {
+			t.Errorf("%s has -o json, but no row here", c.CommandPath())
+		}
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit(New("", genericiooptions.IOStreams{}))
+	for name, tc := range answers {
+		t.Run(name, func(t *testing.T) {
+			var out, got bytes.Buffer
+			if err := tc.print(&app{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &out}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Compact(&got, out.Bytes()); err != nil || got.String() != tc.want {
+				t.Errorf("got %s, %v, want %s", got.String(), err, tc.want)
+			}
+		})
+	}
+}
