@@ -14,7 +14,7 @@ import (
 // input gathers the releases of a workload and their batches.
 func (c *clients) input(ctx context.Context, t target) (diagnosis.Input, error) {
 	f := diagnosis.Input{
-		Kind: t.lowerKind(), Namespace: t.object.GetNamespace(), Name: t.object.GetName(),
+		Kind: t.kind().Argument(), Namespace: t.object.GetNamespace(), Name: t.object.GetName(),
 		Labels: t.object.GetLabels(), Annotations: t.object.GetAnnotations(),
 	}
 	namespace, err := c.kube.CoreV1().Namespaces().Get(ctx, f.Namespace, metav1.GetOptions{})

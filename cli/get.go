@@ -81,7 +81,7 @@ func (a *app) printReleases(format string, releases []v1alpha1.ChangeWorkload, a
 		state := diagnosis.StateOf(c.Release(), c.Release(), c)
 		n := c.Status.Counts
 		row := []string{
-			argument(schema.FromAPIVersionAndKind(c.Spec.WorkloadRef.APIVersion, c.Spec.WorkloadRef.Kind)) + "/" + c.Spec.WorkloadRef.Name, c.Spec.Reversion, fmt.Sprint(c.Spec.Attempt),
+			kindOf(schema.FromAPIVersionAndKind(c.Spec.WorkloadRef.APIVersion, c.Spec.WorkloadRef.Kind)).Argument() + "/" + c.Spec.WorkloadRef.Name, c.Spec.Reversion, fmt.Sprint(c.Spec.Attempt),
 			paint(string(state.State), state.State), state.Reason, fmt.Sprintf("%d/%d", n.Passed, n.Pods), fmt.Sprint(n.Failed), age(c.CreationTimestamp.Time, now),
 		}
 		if all {

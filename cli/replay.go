@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
@@ -85,14 +84,11 @@ func (a *app) replay(ctx context.Context, names []string) error {
 // workloadOf returns the workload of a dead letter, as an argument of commands: the object of its
 // Kubernetes Event is the workload or a release.
 func (c *clients) workloadOf(ctx context.Context, o corev1.ObjectReference) (string, error) {
-	argument := func(gvk schema.GroupVersionKind, name string) string {
-		return strings.ToLower(gvk.Kind) + "." + gvk.Group + "/" + name
-	}
-	t, err := c.workload(ctx, argument(o.GroupVersionKind(), o.Name))
+	t, err := c.workload(ctx, kindOf(o.GroupVersionKind()).Argument()+"/"+o.Name)
 	if err != nil {
 		return "", err
 	}
-	return argument(t.object.GroupVersionKind(), t.object.GetName()), nil
+	return t.String(), nil
 }
 
 // requestReplays writes the requests, by workload.

@@ -22,18 +22,20 @@ type target struct {
 	object   *unstructured.Unstructured
 }
 
-// lowerKind is the kind as in an argument.
-func (t target) lowerKind() string { return argument(t.object.GroupVersionKind()) }
-
-// argument returns a kind as an argument. Service alone is that of Kubernetes, and not of Knative.
-func argument(of schema.GroupVersionKind) string {
-	if of.GroupKind() == workload.KnativeService.GroupKind() {
-		return workload.KnativeService.Argument()
+// kindOf returns the kind of an object: one that is built in, or only the name of another one.
+func kindOf(of schema.GroupVersionKind) workload.Kind {
+	for _, k := range workload.BuiltIn() {
+		if k.GroupKind() == of.GroupKind() {
+			return k
+		}
 	}
-	return strings.ToLower(of.Kind)
+	return workload.Kind{GroupVersionKind: of}
 }
 
-func (t target) String() string { return t.lowerKind() + "/" + t.object.GetName() }
+func (t target) kind() workload.Kind { return kindOf(t.object.GroupVersionKind()) }
+
+// String returns the target as an argument.
+func (t target) String() string { return t.kind().Argument() + "/" + t.object.GetName() }
 
 // mapping returns the resource of a kind, and whether its objects are in namespaces.
 func (c *clients) mapping(kind string) (*meta.RESTMapping, error) {

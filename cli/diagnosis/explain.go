@@ -16,7 +16,7 @@ import (
 
 // Input is the input of the diagnosis of a workload or a release.
 type Input struct {
-	// Kind, Namespace and Name are those of the workload; Kind is in lower case.
+	// Kind, Namespace and Name are those of the workload; Kind is as in an argument.
 	Kind, Namespace, Name string
 	// OptedIn: the namespace is opted in.
 	OptedIn bool

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -108,13 +109,13 @@ func (k Kind) IsBuiltIn() bool {
 // LowerKind returns the kind in lower case, for messages: deployment.
 func (k Kind) LowerKind() string { return strings.ToLower(k.Kind) }
 
-// Argument returns the kind as an argument of kubectl. That of a Knative Service has its group:
-// kubectl takes service as the Service of Kubernetes.
+// Argument returns the kind as an argument of kubectl. Kinds of the groups core and apps are short.
+// Others have their group: statefulset alone is that of apps, and not that of OpenKruise.
 func (k Kind) Argument() string {
-	if k.GroupKind() == KnativeService.GroupKind() {
-		return k.Resource + "." + k.Group
+	if k.Group == "" || k.Group == Deployment.Group {
+		return k.LowerKind()
 	}
-	return k.LowerKind()
+	return cmp.Or(k.Resource, k.LowerKind()) + "." + k.Group
 }
 
 // GroupVersionResource returns the resource of the kind in the API.
