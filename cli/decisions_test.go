@@ -147,7 +147,7 @@ func TestTheCommandsOfVerdictsHaveTheWordsOfVerdicts(t *testing.T) {
 }
 
 func TestStatusOfAWorkloadWithoutAReleaseNamesNoRelease(t *testing.T) {
-	answer := answerOf(v1alpha1.Release{}, diagnosis.Input{Kind: "deployment", Namespace: "shop", Name: "web"})
+	answer := answerOf(v1alpha1.Release{}, diagnosis.Input{Kind: "deployment", Namespace: "shop", Name: "web", OptedIn: true})
 	if got, want := lineOf(answer, diagnosis.Plain), "deployment/web is NotJudged (NoRelease): the workload has no release: "; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

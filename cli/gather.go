@@ -26,6 +26,9 @@ func (c *clients) input(ctx context.Context, t target) (diagnosis.Input, error) 
 	default:
 		return f, fmt.Errorf("read whether namespace %s is opted in: %w", f.Namespace, err)
 	}
+	if f.Missed, err = c.missed(ctx, t); err != nil {
+		return f, err
+	}
 	releases, err := c.breakwater.AppV1alpha1().ChangeWorkloads(f.Namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: v1alpha1.DeploymentNameLabel + "=" + v1alpha1.LabelValue(f.Name),
 	})

@@ -144,7 +144,7 @@ func (a *app) printReleased(t target, after *unstructured.Unstructured) error {
 	before, _ := v1alpha1.ReleaseOf(t.object.GetAnnotations())
 	now, known := v1alpha1.ReleaseOf(after.GetAnnotations())
 	if !known || now == before {
-		_, err := fmt.Fprintf(a.Out, "%s changed; no new release, because its pod template is the same or its namespace is not opted in\n", t)
+		_, err := fmt.Fprintf(a.Out, "%s changed; no new release: its pod template is the same, its namespace is not opted in, or the webhook did not see the change\n", t)
 		return err
 	}
 	_, err := fmt.Fprintf(a.Out, "%s: release %s attempt %d; `kubectl breakwater status %s -n %s` waits for its end\n",

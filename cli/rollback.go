@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -45,8 +46,12 @@ func (a *app) rollback(ctx context.Context, c *clients, t target, to string) err
 	if err != nil {
 		return fmt.Errorf("list the saved templates of %s: %w", t, err)
 	}
-	current, _ := v1alpha1.ReleaseOf(o.GetAnnotations())
-	saved, err := selectTemplate(savedtemplate.ReadAll(list.Items, o.GetUID()), current.Version, to)
+	missed, err := c.missed(ctx, t)
+	if err != nil {
+		return err
+	}
+	written, _ := v1alpha1.ReleaseOf(o.GetAnnotations())
+	saved, err := selectTemplate(savedtemplate.ReadAll(list.Items, o.GetUID()), cmp.Or(missed, written.Version), to)
 	if err != nil {
 		return fmt.Errorf("roll back %s: %w", t, err)
 	}

@@ -31,8 +31,8 @@ func (a *app) statusCommand() *cobra.Command {
 		Short: "Wait until a release passed, failed or is held, for CI",
 		Long: `Wait until the current release of a workload passed, failed or is held, and print its state.
 
-Exit code 0: it passed. 1: it is held or failed, the workload has no release, or an error. 2: it still
-ran at --timeout.`,
+Exit code 0: it passed. 1: it is held or failed, the workload is not judged, or an error. 2: it still
+ran at --timeout, or the webhook had not seen the pod template.`,
 		Example: "  kubectl apply -f web.yaml && kubectl breakwater status deployment/web --timeout 10m",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -93,7 +93,7 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 	if err != nil {
 		return statusAnswer{}, err
 	}
-	awaited, _ := v1alpha1.ReleaseOf(f.Annotations)
+	awaited := f.Live()
 	var changed <-chan struct{}
 	last := ""
 	for {
@@ -125,15 +125,12 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 }
 
 func answerOf(awaited v1alpha1.Release, f diagnosis.Input) statusAnswer {
-	live, _ := v1alpha1.ReleaseOf(f.Annotations)
-	answer := statusAnswer{Namespace: f.Namespace, Workload: f.Kind + "/" + f.Name, Version: awaited.Version, Attempt: awaited.Attempt}
-	var c *v1alpha1.ChangeWorkload
-	for i := range f.Releases {
-		if f.Releases[i].Release() == awaited {
-			c = &f.Releases[i]
-			answer.Counts = c.Status.Counts
-		}
+	answer := statusAnswer{
+		Namespace: f.Namespace, Workload: f.Kind + "/" + f.Name, Version: awaited.Version, Attempt: awaited.Attempt,
+		ReleaseState: f.StateOf(awaited),
 	}
-	answer.ReleaseState = diagnosis.StateOf(awaited, live, c)
+	if c := f.Find(awaited); c != nil {
+		answer.Counts = c.Status.Counts
+	}
 	return answer
 }

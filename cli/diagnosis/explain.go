@@ -22,6 +22,9 @@ type Input struct {
 	OptedIn bool
 	// Labels and Annotations are those of the workload.
 	Labels, Annotations map[string]string
+	// Missed is the version of the workload's pod template if the webhook has not seen it: the annotations
+	// are those of the template before. Else it is empty.
+	Missed string
 	// Releases are the ChangeWorkloads of the workload, Batches their ChangePods.
 	Releases []v1alpha1.ChangeWorkload
 	Batches  []v1alpha1.ChangePod
@@ -45,16 +48,28 @@ type Explanation struct {
 // maxListed is the maximum number of pods or batches in an explanation.
 const maxListed = 5
 
-// Current returns the ChangeWorkload of the workload's current release, or nil.
-func (f Input) Current() *v1alpha1.ChangeWorkload {
-	live, ok := v1alpha1.ReleaseOf(f.Annotations)
+// Live returns the release of the workload's pod template; zero if the workload has none. A template that
+// the webhook has not seen becomes the next attempt.
+func (f Input) Live() v1alpha1.Release {
+	live, _ := v1alpha1.ReleaseOf(f.Annotations)
+	if f.Missed != "" {
+		return v1alpha1.Release{Version: f.Missed, Attempt: live.Attempt + 1}
+	}
+	return live
+}
+
+// Find returns the ChangeWorkload of a release, or nil.
+func (f Input) Find(release v1alpha1.Release) *v1alpha1.ChangeWorkload {
 	for i := range f.Releases {
-		if ok && f.Releases[i].Release() == live {
+		if f.Releases[i].Release() == release {
 			return &f.Releases[i]
 		}
 	}
 	return nil
 }
+
+// Current returns the ChangeWorkload of the workload's current release, or nil.
+func (f Input) Current() *v1alpha1.ChangeWorkload { return f.Find(f.Live()) }
 
 // BatchesOf returns the batches of a release in their order.
 func (f Input) BatchesOf(c *v1alpha1.ChangeWorkload) []v1alpha1.ChangePod {
@@ -70,7 +85,7 @@ func (f Input) BatchesOf(c *v1alpha1.ChangeWorkload) []v1alpha1.ChangePod {
 
 // LastSucceeded returns the newest release of another version that succeeded, or nil.
 func (f Input) LastSucceeded() *v1alpha1.ChangeWorkload {
-	live, _ := v1alpha1.ReleaseOf(f.Annotations)
+	live := f.Live()
 	var last *v1alpha1.ChangeWorkload
 	for i := range f.Releases {
 		c := &f.Releases[i]
@@ -89,24 +104,24 @@ func (f Input) command(verb string, more ...string) string {
 
 // Explain explains the state of a workload's current release.
 func Explain(f Input) Explanation {
-	live, known := v1alpha1.ReleaseOf(f.Annotations)
+	live := f.Live()
 	e := Explanation{Subject: f.subject()}
 	c := f.Current()
-	state := StateOf(live, live, c)
+	state := f.StateOf(live)
 	e.State, e.Reason = state.State, state.Reason
 	if state.Message != "" {
 		e.Why = append(e.Why, state.Message)
 	}
 	switch {
 	case !f.OptedIn:
-		e.State, e.Reason = StateNotJudged, "NamespaceNotOptedIn"
-		e.Why = []string{fmt.Sprintf("namespace %s has no label %s=%s, so releases in it are not judged", f.Namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)}
 		e.WaysOut = []WayOut{{"opt the namespace in", fmt.Sprintf("kubectl label namespace %s %s=%s", f.Namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)}}
-	case !known:
+	case live.Version == "":
 		e.Why = []string{"the workload has no version yet: the webhook has not seen it. It gets one within seconds if the kind is judged (ConfigMap config-workloads)"}
 		e.WaysOut = []WayOut{{"check the installation", "kubectl breakwater doctor"}}
 	case f.Labels[v1alpha1.SuspendLabel] != "":
 		f.explainSuspended(&e, c)
+	case f.Missed != "" && c == nil:
+		e.WaysOut = []WayOut{{"check the installation", "kubectl breakwater doctor"}}
 	case state.State == StateHeld:
 		f.explainUnjudged(&e, c)
 		f.addRollback(&e)

@@ -82,6 +82,8 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 			[]string{"on probation until 2023-11-14T22:13:20Z: function judge looked 3 times"}, nil},
 		"a workload without a version": {input(func(f *diagnosis.Input) { f.Annotations = nil }), diagnosis.StateNotJudged,
 			[]string{"no version yet"}, []string{"kubectl breakwater doctor"}},
+		"a template that the webhook did not see": {input(with(good), func(f *diagnosis.Input) { f.Missed = "w" }), diagnosis.StateRunning,
+			[]string{"the webhook has not seen the pod template"}, []string{"kubectl breakwater doctor"}},
 		"a suspended workload": {input(with(failed, good), suspended), diagnosis.StateHeld,
 			[]string{"suspended since 2023-11-14T22:13:20Z: changes of its pod template are denied (unless isBlockingUp is off or shadow is on)", "pod web-1 failed its check: too many errors"},
 			[]string{"approve deployment/web -n shop -m", "repair deployment/web -n shop --image", "rollback deployment/web -n shop --to good", "retry deployment/web"}},

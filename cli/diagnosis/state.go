@@ -21,7 +21,8 @@ const (
 	StateFailed State = "Failed"
 	// StateDenying: a budget or flow control denies requests.
 	StateDenying State = "Denying"
-	// StateNotJudged: Breakwater does not judge the workload, so it has no release.
+	// StateNotJudged: Breakwater does not judge the workload: it has no release, or only one of a former
+	// template.
 	StateNotJudged State = "NotJudged"
 )
 
@@ -36,15 +37,29 @@ type ReleaseState struct {
 	Message string `json:"message,omitempty"`
 }
 
+// StateOf returns the state of release awaited of the workload, which was its current one when the
+// command started.
+func (f Input) StateOf(awaited v1alpha1.Release) ReleaseState {
+	if !f.OptedIn {
+		return ReleaseState{StateNotJudged, "NamespaceNotOptedIn", fmt.Sprintf("namespace %s has no label %s=%s, so releases in it are not judged",
+			f.Namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)}
+	}
+	r := StateOf(awaited, f.Live(), f.Find(awaited))
+	if f.Missed != "" && r.Reason == v1alpha1.ReasonReleasePending {
+		r.Message = "the webhook has not seen the pod template, so it is not judged yet"
+	}
+	return r
+}
+
 // StateOf returns the state of release awaited, which was the current one of its workload when
 // the command started. live is the workload's current release now. c is the ChangeWorkload of
 // awaited; nil if it has none.
 func StateOf(awaited, live v1alpha1.Release, c *v1alpha1.ChangeWorkload) ReleaseState {
 	switch {
 	case awaited == (v1alpha1.Release{}):
-		return ReleaseState{StateNotJudged, "NoRelease", "the workload has no release: its namespace is not opted in, its kind is not judged, or the webhook has not seen it"}
-	case live.Attempt > awaited.Attempt:
-		return ReleaseState{StateFailed, v1alpha1.ReasonSuperseded, fmt.Sprintf("attempt %d replaced attempt %d", live.Attempt, awaited.Attempt)}
+		return ReleaseState{StateNotJudged, "NoRelease", "the workload has no release: its kind is not judged, or the webhook has not seen it"}
+	case live.Attempt >= awaited.Attempt && live != awaited:
+		return ReleaseState{StateFailed, v1alpha1.ReasonSuperseded, fmt.Sprintf("version %s, attempt %d, replaced it", live.Version, live.Attempt)}
 	case c == nil || c.Release() != awaited:
 		return ReleaseState{StateRunning, v1alpha1.ReasonReleasePending, "the release has no ChangeWorkload yet"}
 	}

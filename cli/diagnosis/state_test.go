@@ -46,6 +46,7 @@ func TestTheStateOfAReleaseIsThatOfTheReleaseThatWasAsked(t *testing.T) {
 		"a pod failed in shadow mode":  {asked, asked, release(v1alpha1.ReleaseSuspend, no, "CheckFailed", no, "Shadow"), diagnosis.StateFailed, "CheckFailed"},
 		"the order was not accepted":   {asked, asked, release(v1alpha1.ReleaseFailed, no, "OrderNotAccepted", no, "NotSuspended"), diagnosis.StateFailed, "OrderNotAccepted"},
 		"a newer release replaced it":  {asked, v1alpha1.Release{Version: "w", Attempt: 3}, release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, ""), diagnosis.StateFailed, "Superseded"},
+		"another template replaced it": {asked, v1alpha1.Release{Version: "w", Attempt: 2}, nil, diagnosis.StateFailed, "Superseded"},
 		"a stale read of the workload": {asked, v1alpha1.Release{Version: "u", Attempt: 1}, release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, ""), diagnosis.StatePassed, "AllPodsPassed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,5 +54,37 @@ func TestTheStateOfAReleaseIsThatOfTheReleaseThatWasAsked(t *testing.T) {
 				t.Errorf("got %+v, want %s %s", got, tc.want, tc.reason)
 			}
 		})
+	}
+}
+
+func TestATemplateThatTheWebhookMissedIsTheNextRelease(t *testing.T) {
+	passed := release(v1alpha1.ReleaseSuccess, corev1.ConditionTrue, "AllPodsPassed", corev1.ConditionFalse, "")
+	next := release(v1alpha1.ReleaseRunning, corev1.ConditionUnknown, "Judging", corev1.ConditionFalse, "")
+	next.Spec.Reversion, next.Spec.Attempt = "w", 3
+	missed := func(f *diagnosis.Input) { f.Missed = "w" }
+	seen := func(f *diagnosis.Input) {
+		f.Annotations = map[string]string{v1alpha1.VersionKey: "w", v1alpha1.AttemptAnnotation: "3"}
+	}
+	for name, tc := range map[string]struct {
+		input  diagnosis.Input
+		asked  v1alpha1.Release
+		want   diagnosis.State
+		reason string
+	}{
+		"the webhook has not seen it":      {input(with(passed), missed), next.Release(), diagnosis.StateRunning, "ReleasePending"},
+		"the webhook has seen it since":    {input(with(passed, next), seen), next.Release(), diagnosis.StateRunning, "Judging"},
+		"the release before is superseded": {input(with(passed), missed), passed.Release(), diagnosis.StateFailed, "Superseded"},
+		"the namespace is not opted in":    {input(with(passed), missed, func(f *diagnosis.Input) { f.OptedIn = false }), next.Release(), diagnosis.StateNotJudged, "NamespaceNotOptedIn"},
+		"the release before, not opted in": {input(with(passed), func(f *diagnosis.Input) { f.OptedIn = false }), passed.Release(), diagnosis.StateNotJudged, "NamespaceNotOptedIn"},
+		"the release before is current":    {input(with(passed)), passed.Release(), diagnosis.StatePassed, "AllPodsPassed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.input.StateOf(tc.asked); got.State != tc.want || got.Reason != tc.reason {
+				t.Errorf("got %+v, want %s %s", got, tc.want, tc.reason)
+			}
+		})
+	}
+	if f := input(with(passed), missed); f.Live() != next.Release() || f.Current() != nil || f.LastSucceeded().Name != passed.Name {
+		t.Errorf("live is %+v, current %v, the last success %v", f.Live(), f.Current(), f.LastSucceeded())
 	}
 }

@@ -21,7 +21,7 @@ const maxPods = 20
 
 // Tree draws a workload with its releases, newest first, their batches and pods.
 func Tree(f Input, paint Paint) string {
-	live, _ := v1alpha1.ReleaseOf(f.Annotations)
+	live := f.Live()
 	label := f.Namespace + "/" + f.subject()
 	if f.Labels[v1alpha1.SuspendLabel] != "" {
 		label += "  " + paint("suspended", StateHeld)

@@ -146,6 +146,10 @@ func TestThePluginApprovesAndRollsBack(t *testing.T) {
 		t.Errorf("rolled back to %s, want %s", c.Spec.Reversion, first.Spec.Reversion)
 	}
 	w.awaitResumed(t)
+
+	kubectl(t, "", "label", "namespace", f.namespace, v1alpha1.NamespaceLabel+"-")
+	w.mustPatch(t, releaseOf("three"))
+	f.mustPlugin(t, 1, []string{"deployment/web is NotJudged (NamespaceNotOptedIn)"}, "status", "deployment/web")
 }
 
 func TestThePluginNamesTheFixOfBadInput(t *testing.T) {
