@@ -19,31 +19,32 @@ import (
 
 // verdict is a verdict that a person gives.
 type verdict struct {
-	// value is pass or fail.
-	value, message string
-	pods           []string
-	order          bool
+	// command is approve or reject, value pass or fail.
+	command, value, message string
+	pods                    []string
+	order                   bool
 }
 
 func (a *app) approveCommand() *cobra.Command {
-	return a.verdictCommand(verdict{value: "pass"}, "approve", "Pass pods of the current release by hand; overrides all other judges")
+	return a.verdictCommand(verdict{command: "approve", value: "pass"}, "Pass pods of the current release by hand; overrides all other judges")
 }
 
 func (a *app) rejectCommand() *cobra.Command {
-	return a.verdictCommand(verdict{value: "fail"}, "reject", "Fail pods of the current release by hand; overrides all other judges")
+	return a.verdictCommand(verdict{command: "reject", value: "fail"}, "Fail pods of the current release by hand; overrides all other judges")
 }
 
-func (a *app) verdictCommand(v verdict, name, short string) *cobra.Command {
+func (a *app) verdictCommand(v verdict, short string) *cobra.Command {
 	c := &cobra.Command{
-		Use:     name + " KIND/NAME -m REASON",
+		Use:     v.command + " KIND/NAME -m REASON",
 		Aliases: []string{v.value},
 		Short:   short,
 		Long: short + `.
 
 A pass is for all pods that have not passed, a fail for all pods, unless --pod names some.
+KIND/NAME is the workload or its current release, or a batch (changepod/NAME), whose pods alone are judged.
 --order gives the verdict of the order check instead; pods keep their own verdicts.
 It needs the roles breakwater-judge and view.`,
-		Example: "  kubectl breakwater " + name + " deployment/web -m 'checked the dashboards'",
+		Example: "  kubectl breakwater " + v.command + " deployment/web -m 'checked the dashboards'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(v.message) == "" {
@@ -68,18 +69,31 @@ It needs the roles breakwater-judge and view.`,
 func (a *app) writeVerdict(ctx context.Context, c *clients, argument string, v verdict) error {
 	// Another writer may be faster: try again with the current object.
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		_, f, err := c.inputOf(ctx, argument)
+		named, err := c.target(ctx, argument)
+		if err != nil {
+			return err
+		}
+		t, f, err := c.inputOf(ctx, argument)
 		if err != nil {
 			return err
 		}
 		release := f.Current()
 		if release == nil {
-			return fmt.Errorf("%s has no release to judge: `kubectl breakwater explain %s -n %s` says why", argument, argument, f.Namespace)
+			return fmt.Errorf("%s has no release to judge: `kubectl breakwater explain %s -n %s` says why", t, t, f.Namespace)
+		}
+		batches := f.BatchesOf(release)
+		if uid := named.object.GetUID(); uid != t.object.GetUID() && uid != release.UID {
+			if batches, err = f.NamedBatch(named.object, v.command); err != nil {
+				return err
+			}
+			if v.order {
+				return fmt.Errorf("--order is for the order of the whole release: name %s, and not a batch", t)
+			}
 		}
 		if v.order {
 			err = c.writeOrderVerdict(ctx, release, v)
 		} else {
-			err = a.writePodVerdicts(ctx, c, f, release, v)
+			err = a.writePodVerdicts(ctx, c, named, batches, v)
 		}
 		switch {
 		case apierrors.IsForbidden(err):
@@ -105,13 +119,13 @@ func (c *clients) writeOrderVerdict(ctx context.Context, release *v1alpha1.Chang
 	return err
 }
 
-func (a *app) writePodVerdicts(ctx context.Context, c *clients, f diagnosis.Input, release *v1alpha1.ChangeWorkload, v verdict) error {
-	verdicts, err := diagnosis.VerdictsOfPerson(f.BatchesOf(release), v.value, v.message, v.pods)
+func (a *app) writePodVerdicts(ctx context.Context, c *clients, named target, batches []v1alpha1.ChangePod, v verdict) error {
+	verdicts, err := diagnosis.VerdictsOfPerson(batches, v.value, v.message, v.pods)
 	if err != nil {
 		return err
 	}
 	if len(verdicts) == 0 {
-		return fmt.Errorf("no pod of release %s is to be judged: all passed, or none is in a batch yet", release.Name)
+		return fmt.Errorf("no pod of %s is to be judged: all passed, or none is in a batch yet", named)
 	}
 	for _, j := range verdicts {
 		patch, err := json.Marshal(map[string]any{
@@ -121,7 +135,7 @@ func (a *app) writePodVerdicts(ctx context.Context, c *clients, f diagnosis.Inpu
 		if err != nil {
 			return err
 		}
-		if _, err := c.breakwater.AppV1alpha1().ChangePods(f.Namespace).Patch(ctx, j.Batch.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		if _, err := c.breakwater.AppV1alpha1().ChangePods(j.Batch.Namespace).Patch(ctx, j.Batch.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
 			return err
 		}
 		for _, pod := range j.Pods {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
@@ -15,6 +17,18 @@ type PersonVerdict struct {
 	Results []v1alpha1.PodSummary
 	// Pods are the names of the pods that get the verdict.
 	Pods []string
+}
+
+// NamedBatch returns the batch of the current release that is the named object. Another release, or a
+// batch of another one, is an error: only pods of the current release can be judged.
+func (f Input) NamedBatch(named metav1.Object, command string) ([]v1alpha1.ChangePod, error) {
+	current := f.Current()
+	batches := f.BatchesOf(current)
+	if i := slices.IndexFunc(batches, func(b v1alpha1.ChangePod) bool { return b.UID == named.GetUID() }); i >= 0 {
+		return batches[i : i+1], nil
+	}
+	return nil, fmt.Errorf("%s is not the current release or a batch of it: that is %s, attempt %d, and `%s` judges it",
+		named.GetName(), current.Name, current.Spec.Attempt, f.command(command, "-m REASON"))
 }
 
 // VerdictsOfPerson returns the podResults that give a verdict of a person, pass or fail, to pods of the
@@ -45,7 +59,7 @@ func VerdictsOfPerson(batches []v1alpha1.ChangePod, verdict, message string, nam
 		}
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("no batch of the release has pod %s: `kubectl breakwater tree` shows the pods of each batch", strings.Join(missing, ", "))
+		return nil, fmt.Errorf("pod %s is in no batch that is judged: `kubectl breakwater tree` shows the pods of each batch", strings.Join(missing, ", "))
 	}
 	return all, nil
 }

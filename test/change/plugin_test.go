@@ -130,8 +130,8 @@ func TestThePluginApprovesAndRollsBack(t *testing.T) {
 	w := f.create(t, workload.Deployment, builder.Deployment("web", 1, builder.Simulated, builder.Release("one")))
 	first := w.awaitSaved(t, 1)
 	w.mustPatch(t, releaseOf("two"))
-	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 2)
-	f.mustPlugin(t, 0, nil, "reject", "deployment/web", "-m", "find error")
+	second := w.awaitPhase(t, v1alpha1.ReleaseSuccess, 2)
+	f.mustPlugin(t, 0, nil, "reject", "cp/"+v1alpha1.ChangePodName(second.Name, 1), "-m", "find error")
 	w.awaitSuspended(t)
 	f.mustPlugin(t, 0, []string{": pass"}, "approve", "deployment/web", "-m", "a false alarm")
 	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 2)
@@ -168,7 +168,7 @@ func TestThePluginNamesTheFixOfBadInput(t *testing.T) {
 		"a format that does not exist":   {[]string{"get", "-o", "xml"}, "use json, yaml, name"},
 		"a negative timeout":             {[]string{"status", "deployment/web", "--timeout", "-1s"}, "--timeout -1s is negative"},
 		"a verdict without a reason":     {[]string{"approve", "deployment/web"}, "write -m REASON"},
-		"a pod that is in no batch":      {[]string{"reject", "deployment/web", "-m", "x", "--pod", "other"}, "no batch of the release has pod other"},
+		"a pod that is in no batch":      {[]string{"reject", "deployment/web", "-m", "x", "--pod", "other"}, "pod other is in no batch that is judged"},
 		"a repair without a change":      {[]string{"repair", "deployment/web"}, "--image CONTAINER=IMAGE or --patch"},
 		"an image without a container":   {[]string{"repair", "deployment/web", "--image", "busybox"}, "write CONTAINER=IMAGE"},
 		"a container that is not there":  {[]string{"repair", "deployment/web", "--image", "other=busybox"}, "has no container other"},
