@@ -59,7 +59,7 @@ func New(ctx context.Context, config Config, log *slog.Logger) (*Centre, error) 
 	}
 	now := clock.RealClock{}
 	factory := provider.Factory{Egress: egress, Credentials: provider.Credentials{Dir: config.CredentialsDir}}
-	c.engine = &lifecycle.Engine{Store: s, Limiter: ratelimit.New(s, now), Breaker: &lifecycle.Breakers{}, Clients: &provider.Cache{Factory: factory},
+	c.engine = &lifecycle.Engine{Store: s, Limiter: ratelimit.New(s, now, log), Breaker: &lifecycle.Breakers{}, Clients: &provider.Cache{Factory: factory},
 		Clock: now, Random: rand.Float64, Notifier: c.watchers, Metrics: c.metrics, Log: log, ConcurrentCallsPerProvider: config.ConcurrentCallsPerProvider}
 	reg := &registry.Registry{Store: s, Factory: factory, Clock: now, ScheduleLeaks: c.engine.ScheduleLeaks}
 	c.server = &rest.Server{Store: s, Registry: reg, Engine: c.engine, Watchers: c.watchers, Authenticators: a.authenticators, Roles: a.roles,

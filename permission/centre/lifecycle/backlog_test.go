@@ -147,7 +147,7 @@ func (w *backlog) start() {
 	}
 	now := clock.RealClock{} // virtual in the bubble
 	none := noLimits{}
-	w.engine = &lifecycle.Engine{Store: s, Limiter: ratelimit.New(s, now), Breaker: &lifecycle.Breakers{}, Clients: w.provider, Clock: now,
+	w.engine = &lifecycle.Engine{Store: s, Limiter: ratelimit.New(s, now, slog.New(slog.DiscardHandler)), Breaker: &lifecycle.Breakers{}, Clients: w.provider, Clock: now,
 		Random: func() float64 { return 0.5 }, Notifier: none, Metrics: none, Log: slog.New(slog.DiscardHandler), ConcurrentCallsPerProvider: 32}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var running sync.WaitGroup

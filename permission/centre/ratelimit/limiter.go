@@ -7,6 +7,7 @@ package ratelimit
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"sync"
 	"time"
@@ -31,6 +32,10 @@ const (
 
 	// reserveWindow bounds the slots that are reserved in one transaction.
 	reserveWindow = 250 * time.Millisecond
+
+	// maxLead is how far ahead a slot may be reserved. Package lifecycle needs half of it: it starts
+	// a step 0.5 s before its slot, and the call may begin up to 2 s after the slot.
+	maxLead = 5 * time.Second
 )
 
 // NoSlot is returned if the next slot is beyond the horizon.
@@ -42,6 +47,7 @@ func (n NoSlot) Error() string { return "no slot before " + n.Until.Format(time.
 type Limiter struct {
 	store *store.Store
 	clock clock.Clock
+	log   *slog.Logger
 
 	mu     sync.Mutex
 	queues map[string]*waitQueue
@@ -57,12 +63,14 @@ type waitQueue struct {
 }
 
 // New creates a Limiter.
-func New(s *store.Store, c clock.Clock) *Limiter {
-	return &Limiter{store: s, clock: c, queues: map[string]*waitQueue{}}
+func New(s *store.Store, c clock.Clock, log *slog.Logger) *Limiter {
+	return &Limiter{store: s, clock: c, log: log, queues: map[string]*waitQueue{}}
 }
 
-// Reserve returns a slot for a call to the provider within horizon, or NoSlot.
+// Reserve returns a slot for a call to the provider within horizon, or NoSlot. A horizon above
+// maxLead is maxLead.
 func (l *Limiter) Reserve(ctx context.Context, provider string, limit api.RateLimit, horizon time.Duration) (time.Time, error) {
+	horizon = min(horizon, maxLead)
 	q := l.queue(provider)
 	q.count(1)
 	defer q.count(-1)
@@ -90,6 +98,17 @@ func (l *Limiter) Reserve(ctx context.Context, provider string, limit api.RateLi
 	}
 }
 
+// bound returns the time of the next call, at most latest, and stores it if it was later. No slot
+// up to now is after latest, so the limit is still respected.
+func (l *Limiter) bound(tx store.Tx, provider string, next, latest time.Time) (time.Time, error) {
+	if !next.After(latest) {
+		return next, nil
+	}
+	l.log.Warn("the next call to a provider was too far ahead, because the clock was set back or the rate limit was raised; it is made earlier",
+		"provider", provider, "was", next, "next", latest)
+	return latest, tx.SetNextCall(provider, latest)
+}
+
 // Begin returns the next slots of a provider and locks them until the transaction
 // ends.
 func (l *Limiter) Begin(tx store.Tx, provider string, limit api.RateLimit) (*Slots, error) {
@@ -112,6 +131,9 @@ func (l *Limiter) begin(tx store.Tx, provider string, limit api.RateLimit, lead 
 	// All replicas use the clock of the database.
 	ahead := now.Sub(local)
 	interval := Interval(limit)
+	if next, err = l.bound(tx, provider, next, now.Add(maxLead+interval)); err != nil {
+		return nil, err
+	}
 	earliest := now.Add(lead)
 	if first := earliest.Add(-time.Duration(max(1, limit.Burst)-1) * interval); first.After(next) {
 		next = first

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -45,7 +46,7 @@ func TestReplicasTogetherStayBelowTheLimit(t *testing.T) {
 			var mu sync.Mutex
 			var slots []time.Time
 			var all sync.WaitGroup
-			for _, p := range []*Limiter{New(s, clock.RealClock{}), New(s, clock.RealClock{})} {
+			for _, p := range []*Limiter{New(s, clock.RealClock{}, slog.New(slog.DiscardHandler)), New(s, clock.RealClock{}, slog.New(slog.DiscardHandler))} {
 				for range 100 {
 					all.Go(func() {
 						at, err := p.Reserve(t.Context(), "double", limit, time.Minute)
@@ -77,7 +78,7 @@ func TestAnExpiredSlotIsNotUsed(t *testing.T) {
 	}
 	defer s.Close()
 	now := clocktest.NewFakeClock(time.Unix(1_700_000_000, 0))
-	p, limit := New(s, now), api.RateLimit{PerSecond: 10, Burst: 3}
+	p, limit := New(s, now, slog.New(slog.DiscardHandler)), api.RateLimit{PerSecond: 10, Burst: 3}
 	next := func(horizon time.Duration) time.Time {
 		t.Helper()
 		at, err := p.Reserve(context.Background(), "double", limit, horizon)
@@ -115,6 +116,80 @@ func TestAnExpiredSlotIsNotUsed(t *testing.T) {
 	}
 }
 
+// A centre whose clock was ahead leaves a time that no limiter reserves, for example when it moves to
+// another node.
+func TestANextCallThatIsTooFarAheadIsBounded(t *testing.T) {
+	for name, address := range map[string]string{"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "a.db"), "postgres": database.Postgres(t)} {
+		t.Run(name, func(t *testing.T) {
+			s, err := store.Open(t.Context(), address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			next := func(set func(store.Tx, time.Time) error) (next time.Time) {
+				t.Helper()
+				if err := s.Write(t.Context(), func(tx store.Tx) (err error) {
+					if next, err = tx.LockNextCall("double"); err != nil {
+						return err
+					}
+					return set(tx, next)
+				}); err != nil {
+					t.Fatal(err)
+				}
+				return next
+			}
+			next(func(tx store.Tx, _ time.Time) error { return tx.SetNextCall("double", time.Now().Add(20*time.Minute)) })
+			limit := api.RateLimit{PerSecond: 10, Burst: 3}
+			var noSlot NoSlot
+			_, err = New(s, clock.RealClock{}, slog.New(slog.DiscardHandler)).Reserve(t.Context(), "double", limit, time.Second)
+			latest := time.Now().Add(maxLead + Interval(limit))
+			if !errors.As(err, &noSlot) || noSlot.Until.After(latest) {
+				t.Errorf("%v, want a slot until %s", err, latest)
+			}
+			// Otherwise the time moves with the clock.
+			if stored := next(func(store.Tx, time.Time) error { return nil }); stored.After(latest) {
+				t.Errorf("the next call is stored as %s, want %s at most", stored, latest)
+			}
+		})
+	}
+}
+
+// A limiter never takes back a slot that it, or that of another replica, has reserved.
+func TestReservedSlotsAreNotTooFarAhead(t *testing.T) {
+	for name, limit := range map[string]api.RateLimit{
+		"one call in 20 s": {PerSecond: 0.05, Burst: 1}, "one call in 4 s": {PerSecond: 0.25, Burst: 1}, "many calls": {PerSecond: 50, Burst: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "a.db"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			now := clocktest.NewFakeClock(time.Unix(1_700_000_000, 0))
+			replicas := []*Limiter{New(s, now, slog.New(slog.DiscardHandler)), New(s, now, slog.New(slog.DiscardHandler))}
+			var slots []time.Time
+			for n := 0; ; n++ {
+				at, err := replicas[n%2].Reserve(t.Context(), "double", limit, time.Hour)
+				var noSlot NoSlot
+				if errors.As(err, &noSlot) {
+					at = noSlot.Until // it is not reserved, and the next one is the same
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				if n >= limit.Burst && at.Sub(slots[n-1]) < Interval(limit)-time.Millisecond {
+					t.Fatalf("slot %d is at %s, the one before at %s", n, at, slots[n-1])
+				}
+				if slots = append(slots, at); err != nil {
+					break
+				}
+			}
+			if last := slots[len(slots)-1].Sub(now.Now()); last < maxLead {
+				t.Errorf("the slots end after %s, want %s", last, maxLead)
+			}
+		})
+	}
+}
+
 // slowClock advances by step at each reading, as if the store were slow.
 type slowClock struct {
 	*clocktest.FakeClock
@@ -136,7 +211,7 @@ func TestASlotIsReservedEvenIfTheStoreIsSlow(t *testing.T) {
 	}
 	defer s.Close()
 	now := slowClock{clocktest.NewFakeClock(time.Unix(1_700_000_000, 0)), 60 * time.Millisecond}
-	l := New(s, now)
+	l := New(s, now, slog.New(slog.DiscardHandler))
 	at, err := l.Reserve(t.Context(), "double", api.RateLimit{PerSecond: 50, Burst: 1}, 2*time.Second)
 	if err != nil {
 		t.Fatal(err)
