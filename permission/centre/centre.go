@@ -61,7 +61,7 @@ func New(ctx context.Context, config Config, log *slog.Logger) (*Centre, error) 
 	factory := provider.Factory{Egress: egress, Credentials: provider.Credentials{Dir: config.CredentialsDir}}
 	c.engine = &lifecycle.Engine{Store: s, Limiter: ratelimit.New(s, now, log), Breaker: &lifecycle.Breakers{}, Clients: &provider.Cache{Factory: factory},
 		Clock: now, Random: rand.Float64, Notifier: c.watchers, Metrics: c.metrics, Log: log, ConcurrentCallsPerProvider: config.ConcurrentCallsPerProvider}
-	reg := &registry.Registry{Store: s, Factory: factory, Clock: now, ScheduleLeaks: c.engine.ScheduleLeaks}
+	reg := &registry.Registry{Store: s, Factory: factory, Clock: now}
 	c.server = &rest.Server{Store: s, Registry: reg, Engine: c.engine, Watchers: c.watchers, Authenticators: a.authenticators, Roles: a.roles,
 		Clock: now, Log: log, Observe: c.metrics.request, Stopping: c.stopping,
 		AuthLimit: authlimit.New(func() float64 { return config.UnauthenticatedRequestsPerMinute }, now)}

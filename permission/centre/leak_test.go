@@ -1,6 +1,7 @@
 package centre
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
 	double "github.com/breakwater-dev/breakwater/test/provider"
 )
 
@@ -79,6 +81,31 @@ func TestGrantsLeakUntilTheirProviderCanRevoke(t *testing.T) {
 		w.mustDo(adminToken, "GET", "/v1/providers/double", nil, &p)
 		p.CanRevoke = true
 		w.mustDo(adminToken, "PUT", "/v1/providers/double", p, nil, "If-Match", `"1"`)
+		w.waitForState(a.ID, api.Revoked)
+	})
+}
+
+// The replica that changed the provider may stop before it has scheduled all leaks.
+func TestALeakIsRevokedAfterARestartIfItsProviderCanRevoke(t *testing.T) {
+	eachStore(t, func(t *testing.T, address string) {
+		w := newFixture(t, address)
+		w.register(func(p *api.Provider) { p.CanRevoke = false }, "web", "db")
+		a := w.waitForState(w.request(podRequest(1, "web")).ID, api.Granted)
+		w.mustDo(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil)
+		w.waitForState(a.ID, api.Leaked)
+		if err := w.centre.store.Write(t.Context(), func(tx store.Tx) error {
+			o, err := tx.LockObject(store.KindProvider, "double")
+			if err != nil {
+				return err
+			}
+			o.Body = bytes.Replace(o.Body, []byte(`"canRevoke":false`), []byte(`"canRevoke":true`), 1)
+			o.Version++
+			return tx.Update(o, o.Version-1)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w.stop()
+		w.startReplica(testConfig(t, address))
 		w.waitForState(a.ID, api.Revoked)
 	})
 }

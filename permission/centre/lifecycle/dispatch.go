@@ -82,13 +82,21 @@ func (e *Engine) Run(ctx context.Context, drain time.Duration) {
 	}
 }
 
-// startDue starts the dispatch of each provider when a step of it is due.
+// startDue starts the dispatch of each provider when a step of it is due. It also makes leaks due
+// every leakInterval.
 func (d *dispatcher) startDue() {
 	interval := pollInterval
 	if !d.Store.Shared() {
 		interval = localPollInterval
 	}
+	var leaks time.Time // when leaks are made due again
 	for d.startCtx.Err() == nil {
+		if now := d.Clock.Now(); !now.Before(leaks) {
+			leaks = now.Add(leakInterval)
+			if err := d.ScheduleLeaks(d.startCtx); err != nil && d.startCtx.Err() == nil {
+				d.Log.Error("could not schedule the revocation of leaked grants", "error", err)
+			}
+		}
 		wait := interval
 		next, err := d.Store.View(d.startCtx).NextDue()
 		if err != nil && d.startCtx.Err() == nil {

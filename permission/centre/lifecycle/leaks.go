@@ -2,34 +2,39 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
+	"time"
 
-	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// ScheduleLeaks makes the leaked grants that have no scheduled retry due: those of a provider that
-// could not revoke before.
-func (e *Engine) ScheduleLeaks(ctx context.Context, provider string) error {
-	for {
-		leaked, err := e.Store.View(ctx).UnscheduledLeaks(provider, 100)
-		if err != nil || len(leaked) == 0 {
-			return err
-		}
-		for _, l := range leaked {
-			if _, _, err := e.update(ctx, l.Application, "", func(t *txn) error {
-				if l.Ordinal >= len(t.grants) {
-					return nil // the grants were replaced
-				}
-				before := t.grants[l.Ordinal]
-				g := before
-				if g.State != api.Leaked || !g.Due.IsZero() || g.RunID != "" {
-					return nil
-				}
-				g.Due = t.now
-				t.writeGrant(before, g)
-				return nil
-			}); err != nil {
-				return err
-			}
-		}
+const (
+	// leakInterval is how often ScheduleLeaks is called.
+	leakInterval = 5 * time.Second
+	// maxDueLeaks bounds how many steps of a provider are due when leaks become due, because
+	// new grants wait for these steps.
+	maxDueLeaks = 100
+)
+
+// ScheduleLeaks makes leaked grants due that have no scheduled retry, if their provider can revoke: it
+// could not when they leaked.
+func (e *Engine) ScheduleLeaks(ctx context.Context) error {
+	providers, err := e.Store.View(ctx).ProvidersOfUnscheduledLeaks()
+	for _, name := range providers {
+		err = errors.Join(err, e.scheduleLeaksOf(ctx, name))
 	}
+	return err
+}
+
+func (e *Engine) scheduleLeaksOf(ctx context.Context, provider string) error {
+	v, now := e.Store.View(ctx), e.Clock.Now()
+	p, err := e.provider(v, provider)
+	if err != nil || !p.CanRevoke {
+		return err
+	}
+	due, err := v.CountDue(provider, now, maxDueLeaks)
+	if err != nil || due == maxDueLeaks {
+		return err
+	}
+	return e.Store.WriteInBackground(ctx, func(tx store.Tx) error { return tx.ScheduleLeaks(provider, now, maxDueLeaks-due) })
 }

@@ -29,11 +29,17 @@ type recordingProvider struct {
 	exclusive []bool
 	// parameters are those of the last call.
 	parameters map[string]string
-	// during is called in each call.
-	during func()
+	grants     map[string]bool
+	// during is called in each call, and before, if set, before each step starts.
+	during, before func()
 }
 
-func (p *recordingProvider) Client(api.Provider) (provider.Client, error) { return p, nil }
+func (p *recordingProvider) Client(api.Provider) (provider.Client, error) {
+	if p.before != nil {
+		p.before()
+	}
+	return p, nil
+}
 
 func (p *recordingProvider) Call(_ context.Context, c provider.Call) provider.Result {
 	p.calls, p.exclusive = append(p.calls, c.Op), append(p.exclusive, c.Exclusive)

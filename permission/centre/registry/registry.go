@@ -28,8 +28,6 @@ type Registry struct {
 	Store   *store.Store
 	Factory provider.Factory
 	Clock   clock.PassiveClock
-	// ScheduleLeaks is called if a provider can now revoke and could not before.
-	ScheduleLeaks func(ctx context.Context, provider string) error
 }
 
 // object is a type of registered object.
@@ -104,21 +102,18 @@ func (c Resource[T]) Create(ctx context.Context, o T, user string) (T, error) {
 		}
 		return c.record(tx, o, "create", user, "", string(row.Body))
 	})
-	if err == nil {
-		err = c.notify(ctx, nil, &o)
-	}
 	return o, err
 }
 
 // Update replaces the object of the given version. may authorizes the change.
 func (c Resource[T]) Update(ctx context.Context, name string, o T, version int64, user string, may func(ctx context.Context, before T) error) (T, error) {
-	var before T
 	err := c.r.Store.Write(ctx, func(tx store.Tx) error {
 		row, err := tx.LockObject(c.kind, name)
 		if err != nil {
 			return err
 		}
-		if before, err = c.decode(row); err != nil {
+		before, err := c.decode(row)
+		if err != nil {
 			return err
 		}
 		if err := may(ctx, before); err != nil {
@@ -144,9 +139,6 @@ func (c Resource[T]) Update(ctx context.Context, name string, o T, version int64
 		}
 		return c.record(tx, o, "update", user, string(row.Body), string(next.Body))
 	})
-	if err == nil {
-		err = c.notify(ctx, &before, &o)
-	}
 	return o, err
 }
 
@@ -215,16 +207,4 @@ func (c Resource[T]) decode(row store.Object) (T, error) {
 	var o T
 	err := json.Unmarshal(row.Body, &o)
 	return o, err
-}
-
-// notify calls the hooks for a changed provider.
-func (c Resource[T]) notify(ctx context.Context, before, now *T) error {
-	p, ok := any(now).(*api.Provider)
-	if !ok {
-		return nil
-	}
-	if b, ok := any(before).(*api.Provider); ok && b != nil && !b.CanRevoke && p.CanRevoke {
-		return c.r.ScheduleLeaks(ctx, p.Name)
-	}
-	return nil
 }

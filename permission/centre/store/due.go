@@ -53,6 +53,27 @@ func (t Tx) PostponeStep(application string, ordinal int, now, due time.Time) er
 	return err
 }
 
+// ProvidersOfUnscheduledLeaks lists the providers of Leaked grants that have no next step.
+func (v View) ProvidersOfUnscheduledLeaks() ([]string, error) {
+	var providers []string
+	err := v.each(func(rows *sql.Rows) error {
+		var provider string
+		err := rows.Scan(&provider)
+		providers = append(providers, provider)
+		return err
+	}, "SELECT DISTINCT provider FROM grants WHERE state = 'Leaked' AND due = 0 ORDER BY provider")
+	return providers, err
+}
+
+// ScheduleLeaks sets when the next step of Leaked grants of a provider is due that have none, for at
+// most limit of them. It skips applications that other transactions have locked.
+func (t Tx) ScheduleLeaks(provider string, due time.Time, limit int) error {
+	_, err := t.exec(`UPDATE grants SET due = ? WHERE state = 'Leaked' AND due = 0 AND (application, ordinal) IN (
+		SELECT g.application, g.ordinal FROM grants g JOIN applications a ON a.id = g.application
+		WHERE g.provider = ? AND g.state = 'Leaked' AND g.due = 0 LIMIT ?`+t.dialect.skipLocked+`)`, micros(due), provider, limit)
+	return err
+}
+
 // OverdueGrants lists grants of a provider that wait for a call in an attempt that
 // began before a time.
 func (v View) OverdueGrants(provider string, began time.Time, limit int) ([]Grant, error) {

@@ -66,11 +66,6 @@ func (v View) GrantsOf(applications []string) (map[string][]Grant, error) {
 	return grants, err
 }
 
-// UnscheduledLeaks lists the Leaked grants of a provider that have no next step.
-func (v View) UnscheduledLeaks(provider string, limit int) ([]Grant, error) {
-	return v.grants("SELECT "+grantColumns+" FROM grants WHERE provider = ? AND state = ? AND due = 0 LIMIT ?", provider, api.Leaked, limit)
-}
-
 // CountUnrevoked counts the grants of a provider that it may have granted, and those
 // for which it may still be called.
 func (v View) CountUnrevoked(provider string) (int, error) {

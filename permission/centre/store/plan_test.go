@@ -113,10 +113,11 @@ func TestFrequentQueriesReadOnlyTheRowsThatTheyReturn(t *testing.T) {
 				_, err := v.ApplicationsAt("c1", []string{"10.0.0.1", "10.0.0.2"}, []api.State{api.Granted}, []string{"uid-1", "uid-2"})
 				return err
 			}},
-			"pods that have ended":   {"ended_pods", func(v View) error { _, err := v.EndedPods("c1", []string{"uid-1", "uid-2"}); return err }},
-			"existing applications":  {"applications", func(v View) error { _, err := v.Existing([]string{"1", "2"}); return err }},
-			"grants of applications": {"grants", func(v View) error { _, err := v.GrantsOf([]string{"1", "2"}); return err }},
-			"leaks of each provider": {"grants_leaked", func(v View) error { _, err := v.LeakedByProvider(); return err }},
+			"pods that have ended":           {"ended_pods", func(v View) error { _, err := v.EndedPods("c1", []string{"uid-1", "uid-2"}); return err }},
+			"existing applications":          {"applications", func(v View) error { _, err := v.Existing([]string{"1", "2"}); return err }},
+			"grants of applications":         {"grants", func(v View) error { _, err := v.GrantsOf([]string{"1", "2"}); return err }},
+			"providers of unscheduled leaks": {"grants_leaked", func(v View) error { _, err := v.ProvidersOfUnscheduledLeaks(); return err }},
+			"leaks of each provider":         {"grants_leaked", func(v View) error { _, err := v.LeakedByProvider(); return err }},
 			"applications of a namespace": {"applications_namespace", func(v View) error {
 				_, err := v.Applications(Filter{Namespace: "shop1"}, Page{Limit: 100})
 				return err
