@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -72,29 +73,73 @@ func (e *Engine) Report(ctx context.Context, cluster string, r api.PodReport, us
 		return api.PodReportResult{}, err
 	}
 	result := api.PodReportResult{Checked: checked}
-	unconfirmed, err := e.acceptPage(ctx, cluster, r, checked, len(unlisted))
+	page, err := e.acceptPage(ctx, cluster, r, checked, len(unlisted))
 	if err != nil {
 		return result, err
 	}
-	if unconfirmed {
+	if page.Unconfirmed {
 		result.Held, result.Applications = len(unlisted), unlisted[:min(len(unlisted), maxReportIDs)]
 		e.Log.Warn("a report of existing pods would revoke too many applications; check the cluster, then confirm it with POST /v1/clusters/{cluster}/pods/confirm",
 			"cluster", cluster, "held", result.Held, "checked", result.Checked, "listed", len(r.Pods), "first", result.Applications[0])
 		return result, nil
 	}
-	for _, id := range unlisted {
-		_, _, began, err := e.Revoke(ctx, id, user)
+	for part := range slices.Chunk(unlisted, groupSize) {
+		ids, err := e.revokeUnlisted(ctx, cluster, part, page.UsesConfirmation, user)
+		result.Revoked += len(ids)
+		result.Applications = append(result.Applications, ids[:min(len(ids), maxReportIDs-len(result.Applications))]...)
 		if err != nil {
-			return result, fmt.Errorf("revoke %s: %w", id, err)
-		}
-		if began {
-			result.Revoked++
-			if len(result.Applications) < maxReportIDs {
-				result.Applications = append(result.Applications, id)
-			}
+			return result, err
 		}
 	}
 	return result, nil
+}
+
+// revokeUnlisted begins the revocation of applications in one transaction, and returns the ids of those
+// whose revocation was not requested before. The transaction uses up as many confirmed revocations, so
+// that a report that ends early uses up no more than it revokes.
+func (e *Engine) revokeUnlisted(ctx context.Context, cluster string, ids []string, usesConfirmation bool, user string) (revoked []string, err error) {
+	all := make([]*update, len(ids))
+	for i, id := range ids {
+		all[i] = &update{ctx: ctx, id: id, user: user, f: requestRevocation}
+	}
+	err = e.Store.Write(ctx, func(tx store.Tx) error {
+		revoked = nil
+		if err := tx.LimitLockWait(lockWait); err != nil {
+			return err
+		}
+		c, err := tx.LockCluster(cluster)
+		if err != nil {
+			return err
+		}
+		if usesConfirmation && c.Confirmed < len(ids) {
+			return fmt.Errorf("another report of cluster %s has used its confirmation; report again", cluster)
+		}
+		if err := e.updateAll(tx, all); err != nil {
+			return err
+		}
+		for _, u := range all {
+			if u.err == nil {
+				revoked = append(revoked, u.id)
+			}
+		}
+		if !usesConfirmation {
+			return nil
+		}
+		c.Confirmed -= len(revoked)
+		return tx.UpdateCluster(c)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("revoke applications of pods that do not exist: %w", err)
+	}
+	for _, u := range all {
+		switch {
+		case u.err == nil:
+			e.committed(u.t)
+		case !errors.Is(u.err, errUnchanged):
+			err = errors.Join(err, fmt.Errorf("revoke %s: %w", u.id, u.err))
+		}
+	}
+	return revoked, err
 }
 
 // unlisted returns the ids of the applications in the range of a page whose pods are not

@@ -69,8 +69,8 @@ func (e *Engine) CheckCluster(ctx context.Context, name, uid string) error {
 type PageDecision struct {
 	// Unconfirmed: no application is revoked, because no admin has confirmed it.
 	Unconfirmed bool
-	// UsedConfirmations is how many confirmed revocations the page uses up.
-	UsedConfirmations int
+	// UsesConfirmation: each revocation uses up a confirmed one.
+	UsesConfirmation bool
 }
 
 // DecidePage decides whether a page may revoke. checked is how many applications the
@@ -81,14 +81,13 @@ func DecidePage(checked, unlisted, confirmed int) PageDecision {
 	case unlisted <= maxReportRevocations, unlisted*reportShare <= checked:
 		return PageDecision{}
 	case unlisted <= confirmed:
-		return PageDecision{UsedConfirmations: unlisted}
+		return PageDecision{UsesConfirmation: true}
 	}
 	return PageDecision{Unconfirmed: true}
 }
 
-// acceptPage stores a page of a report before its revocations begin, and returns whether
-// an admin has to confirm them first.
-func (e *Engine) acceptPage(ctx context.Context, cluster string, r api.PodReport, checked, unlisted int) (unconfirmed bool, err error) {
+// acceptPage stores a page of a report before its revocations begin, and decides about it.
+func (e *Engine) acceptPage(ctx context.Context, cluster string, r api.PodReport, checked, unlisted int) (page PageDecision, err error) {
 	now := e.Clock.Now().UTC()
 	err = e.Store.Write(ctx, func(tx store.Tx) error {
 		c, err := tx.LockCluster(cluster)
@@ -107,9 +106,7 @@ func (e *Engine) acceptPage(ctx context.Context, cluster string, r api.PodReport
 		if r.After == "" {
 			c.Unconfirmed = 0
 		}
-		page := DecidePage(checked, unlisted, c.Confirmed)
-		c.Confirmed -= page.UsedConfirmations
-		if unconfirmed = page.Unconfirmed; unconfirmed {
+		if page = DecidePage(checked, unlisted, c.Confirmed); page.Unconfirmed {
 			c.Unconfirmed += unlisted
 		}
 		if r.Through == "" {
@@ -118,7 +115,7 @@ func (e *Engine) acceptPage(ctx context.Context, cluster string, r api.PodReport
 		return tx.UpdateCluster(c)
 	})
 	result := ReportAccepted
-	if unconfirmed {
+	if page.Unconfirmed {
 		result = ReportHeld
 	}
 	var other OtherCluster
@@ -126,10 +123,10 @@ func (e *Engine) acceptPage(ctx context.Context, cluster string, r api.PodReport
 		result = ReportOtherCluster
 		e.Log.Warn("a report of another cluster with the same name is rejected", "cluster", cluster, "owner", other.Owner, "sender", other.Sender)
 	} else if err != nil {
-		return unconfirmed, err
+		return page, err
 	}
 	e.Metrics.Report(cluster, result)
-	return unconfirmed, err
+	return page, err
 }
 
 // ConfirmReport stores that an admin has confirmed revocations, or the UID of a

@@ -13,7 +13,7 @@ func TestAPageOfMoreThanTenRevocationsAboveAFifthNeedsAConfirmation(t *testing.T
 		"a fifth":                            {1000, 200, 0, PageDecision{}},
 		"more than a fifth":                  {1000, 201, 0, PageDecision{Unconfirmed: true}},
 		"all":                                {1000, 1000, 0, PageDecision{Unconfirmed: true}},
-		"as many as confirmed":               {1000, 201, 201, PageDecision{UsedConfirmations: 201}},
+		"as many as confirmed":               {1000, 201, 201, PageDecision{UsesConfirmation: true}},
 		"more than confirmed":                {1000, 202, 201, PageDecision{Unconfirmed: true}},
 		"a confirmation that is not needed":  {1000, 200, 201, PageDecision{}},
 		"a confirmation for the first pages": {1000, 500, 300, PageDecision{Unconfirmed: true}},

@@ -16,18 +16,21 @@ var unrevokedStates = []api.State{api.Requested, api.Applying, api.Granted, api.
 // Revoke begins the revocation of an application; it returns true if the
 // revocation was not requested before.
 func (e *Engine) Revoke(ctx context.Context, id, user string) (store.Application, []store.Grant, bool, error) {
-	began := false
-	app, grants, err := e.update(ctx, id, user, func(t *txn) error {
-		if t.app.RevokeRequested {
-			return errUnchanged
-		}
-		t.app.RevokeRequested, began = true, true
-		return t.advance()
-	})
+	app, grants, err := e.update(ctx, id, user, requestRevocation)
 	if errors.Is(err, errUnchanged) {
 		app, grants, err = e.load(ctx, id)
+		return app, grants, false, err
 	}
-	return app, grants, began, err
+	return app, grants, err == nil, err
+}
+
+// requestRevocation begins the revocation of an application, or returns errUnchanged.
+func requestRevocation(t *txn) error {
+	if t.app.RevokeRequested {
+		return errUnchanged
+	}
+	t.app.RevokeRequested = true
+	return t.advance()
 }
 
 // RevokeAfterDeadline revokes an application whose pod was deleted at its deadline, before
