@@ -139,6 +139,38 @@ func TestANodeScopedGrantIsRevokedWithTheLastPod(t *testing.T) {
 	})
 }
 
+func TestANodeScopedGrantWithFormerParametersIsRevoked(t *testing.T) {
+	eachStore(t, func(t *testing.T, address string) {
+		w := newFixture(t, address)
+		w.register(func(p *api.Provider) {
+			p.NodeScoped = true
+			p.HTTP.Grant.Body.(map[string]any)["pod"] = "node"
+			p.HTTP.Revoke.Path = "/grants?ip=${ip}&permission=${parameters['name']}&pod=node"
+		}, "web", "db")
+		onNode := func(n int) string {
+			r := podRequest(n, "web")
+			r.HostNetwork, r.PodIPs, r.NodeIPs = true, []string{"192.168.0.1"}, []string{"192.168.0.1"}
+			return w.waitForState(w.request(r).ID, api.Granted).ID
+		}
+		a := onNode(1)
+		var p api.Permission
+		w.mustDo(adminToken, "GET", "/v1/permissions/db", nil, &p)
+		p.Parameters["name"] = "db2"
+		w.mustDo(adminToken, "PUT", "/v1/permissions/db", p, nil, "If-Match", `"1"`)
+		b := onNode(2)
+		w.mustDo(serverToken, "POST", "/v1/applications/"+a+"/revoke", nil, nil)
+		w.waitForState(a, api.Revoked)
+		if grants := w.double.Stats().Current; len(grants) != 1 || grants[0].Permission != "db2" {
+			t.Errorf("the provider has %+v after the first pod, want db2", grants)
+		}
+		w.mustDo(serverToken, "POST", "/v1/applications/"+b+"/revoke", nil, nil)
+		w.waitForState(b, api.Revoked)
+		if grants := w.double.Stats().Current; len(grants) != 0 {
+			t.Errorf("the provider has %+v after the last pod", grants)
+		}
+	})
+}
+
 func TestAHostNetworkPodGetsOnlyNodeScopedGrants(t *testing.T) {
 	w := newFixture(t, "sqlite:"+t.TempDir()+"/centre.db")
 	w.register(nil, "web", "db")

@@ -35,20 +35,20 @@ type Input struct {
 	CanRevoke, NodeScoped bool
 	// OtherRevoking: another grant with the same revocation key at the same address is being
 	// revoked. OtherRevokeSent: the provider is being called for that, or has accepted
-	// it. OtherUses: another pod may use such a grant.
+	// it. OtherUses: another pod may use such a grant, and revoking this grant would remove that one.
 	OtherRevoking, OtherRevokeSent, OtherUses bool
 	// ClusterUses: another pod of the same cluster name may use such a grant, which is revoked
-	// when that pod ends.
-	ClusterUses bool
+	// when that pod ends. ClusterCovers: that revocation leaves nothing of this grant.
+	ClusterUses, ClusterCovers bool
 	// NamesakeUses: the other pod has the same UID in a cluster of another name. The cluster
 	// was probably renamed, so that nobody revokes the grant of the other name.
 	NamesakeUses bool
 	// OtherCalls: a call to the provider for such a grant of another pod is in
 	// progress.
 	OtherCalls bool
-	// OtherSetGranted: the same pod has such a grant by another set. OtherSetCalls: a
-	// call to the provider for it is in progress.
-	OtherSetGranted, OtherSetCalls bool
+	// OtherSetGranted: the same pod has such a grant by another set. OtherSetCovers: its revocation
+	// leaves nothing of this grant. OtherSetCalls: a call to the provider for it is in progress.
+	OtherSetGranted, OtherSetCovers, OtherSetCalls bool
 	// OtherExclusive: a call to the provider for another permission with the same
 	// revocation key may be in progress, and that call removes all other permissions.
 	OtherExclusive bool
@@ -95,7 +95,7 @@ func decideRevoke(in Input) Decision {
 		return Decision{}
 	case !in.MaybeGranted:
 		return Decision{State: api.Revoked, Reason: ReasonNeverGranted, Message: "nothing was granted"}
-	case in.OtherSetGranted:
+	case in.OtherSetCovers:
 		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherSet, Message: "the pod needs it for another permission set; it is revoked with the last set"}
 	case in.OtherSetCalls:
 		// The result of that call decides whether this grant must be revoked.
@@ -108,7 +108,7 @@ func decideRevoke(in Input) Decision {
 	case in.OtherCalls && in.NodeScoped:
 		// The result of that call decides whether the other pod will revoke this grant.
 		return Decision{Wait: true, Reason: ReasonHeldByAnotherPodOnNode, Message: "the provider is being called for another pod on the node"}
-	case in.ClusterUses && in.NodeScoped:
+	case in.ClusterCovers && in.NodeScoped:
 		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherPodOnNode, Message: "another pod on the node still needs it; it is revoked with the last pod"}
 	case !in.CanRevoke:
 		return Decision{State: api.Leaked, Reason: ReasonProviderCannotRevoke, Message: "the provider cannot revoke grants"}
@@ -116,6 +116,9 @@ func decideRevoke(in Input) Decision {
 		// The cluster may have been renamed, so that nobody revokes the grant of that pod.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldUnderOtherCluster,
 			Message: "another pod with this address has the same permission under another cluster name; this grant is revoked after the application of that pod is revoked"}
+	case in.OtherSetGranted:
+		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldByAnotherSet,
+			Message: "the pod needs it at a part of the addresses for another permission set; it is revoked after that set"}
 	case in.OtherUses:
 		// Revoking it would remove the grant of the other pod.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldByAnotherPod,

@@ -55,6 +55,7 @@ func TestNoGrantOutlivesItsPod(t *testing.T) {
 			"application is revoked": {1, m.revokeApplication}, "application is reset": {1, m.reset}, "pods are reported": {1, m.report},
 			"time passes":          {3, m.advance},
 			"request arrives late": {1, m.requestLate}, "provider decides": {1, m.decide}, "provider deregisters": {1, m.deregister}, "provider registers": {1, m.register},
+			"permission changes": {1, m.changePermission},
 		} {
 			for i := range action.weight {
 				actions[fmt.Sprintf("%s (%d)", name, i)] = m.step(action.do)
@@ -177,6 +178,23 @@ func (m *model) register() {
 		p := api.PermissionSet{Meta: api.Meta{Name: name, Owner: "team-a"}, Permissions: permissions, Pods: []api.PodPattern{{Namespace: "*"}}}
 		put(store.KindSet, p.Meta, p, store.KindPermission, permissions...)
 	}
+}
+
+// changePermission gives a permission other parameters.
+func (m *model) changePermission() {
+	name, module := sorted(providersOf)[m.index(len(providersOf), "permission")], []string{"a", "b"}[m.index(2, "module")]
+	m.must(nil, m.store.Write(m.ctx(), func(tx store.Tx) error {
+		o, err := tx.LockObject(store.KindPermission, name)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		var p api.Permission
+		m.must(nil, errors.Join(err, json.Unmarshal(o.Body, &p)))
+		p.Parameters = map[string]string{"module": module}
+		o.Body, err = json.Marshal(p)
+		m.must(nil, err)
+		return tx.Update(o, o.Version) // deregister needs version 1
+	}))
 }
 
 // deregister deletes all objects that the registry allows to be deleted. No grant of a deleted provider is
@@ -494,7 +512,7 @@ func (m *model) meanwhile(afterCall bool) {
 	actions := []func(){m.advance, m.runStep, m.runStep, m.endPod, m.requestLate, m.takeOver, m.takeOver}
 	if m.uncalled == 0 {
 		// The first request of a pod revokes, too.
-		actions = append(actions, m.startPod, m.revokePod, m.revokePod, m.revokeApplication, m.request, m.decide, m.report)
+		actions = append(actions, m.startPod, m.revokePod, m.revokePod, m.revokeApplication, m.request, m.decide, m.report, m.changePermission)
 	}
 	for range m.index(3, "actions") + 1 {
 		actions[m.index(len(actions), "action")]()

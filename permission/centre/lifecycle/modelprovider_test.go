@@ -13,8 +13,8 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// entry is what a provider can tell apart: a permission at an address.
-type entry struct{ provider, permission, ip string }
+// entry is what a provider can tell apart: a permission with its module at an address.
+type entry struct{ provider, permission, module, ip string }
 
 // modelProvider grants and revokes, and answers anything.
 type modelProvider struct {
@@ -50,7 +50,7 @@ type modelClient struct {
 // Call implements provider.Client.
 func (c modelClient) Call(_ context.Context, call provider.Call) provider.Result {
 	g := c.grantOf(c.name, call)
-	began := &modelCall{call.Op, entry{c.name, g.Permission, call.IPs[0]}, call.Application, c.clock.Now().Add(callTimeout)}
+	began := &modelCall{call.Op, entry{c.name, g.Permission, call.Parameters["module"], call.IPs[0]}, call.Application, c.clock.Now().Add(callTimeout)}
 	c.checkCall(began)
 	c.checkOrder(g, call)
 	c.calls = append(c.calls, began)
@@ -167,7 +167,7 @@ func (c *modelProvider) checkCall(call *modelCall) {
 		grants, err := c.store.View(c.ctx()).Grants(other.ID)
 		c.must(nil, err)
 		for _, g := range grants {
-			if g.State == api.Granted && g.Provider == call.of.provider && g.Permission == call.of.permission {
+			if g.State == api.Granted && g.Provider == call.of.provider && g.Permission == call.of.permission && g.Parameters["module"] == call.of.module {
 				c.t.Fatalf("revoking %+v of pod %s removes the grant of pod %s", call.of, app.Request.PodUID, other.Request.PodUID)
 			}
 		}
@@ -193,7 +193,7 @@ func (m *model) check(t interface{ Fatalf(string, ...any) }) {
 		grants, err := m.store.View(m.ctx()).Grants(app.ID)
 		m.must(nil, err)
 		for _, g := range grants {
-			h := entry{g.Provider, g.Permission, address(g.Provider, app.Request)}
+			h := entry{g.Provider, g.Permission, g.Parameters["module"], address(g.Provider, app.Request)}
 			known[h] = known[h] || g.MaybeGranted && g.State != api.Revoked
 			if _, granted := m.provider.granted[h]; g.State == api.Granted && !granted {
 				t.Fatalf("pod %s is Granted %+v, but the provider has it not", app.Request.PodUID, h)

@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
 // requestOnNode requests the set of a pod with hostNetwork.
@@ -170,5 +172,93 @@ func TestANodeScopedGrantLeaksIfOnlyAPodOfAnotherClusterNameHasIt(t *testing.T) 
 	f.run()
 	if f.state(former) != api.Revoked || f.state(last) != api.Revoked || !slices.Contains(f.provider.calls, provider.Revoke) {
 		t.Errorf("the former pod is %s, the last pod %s after calls %v", f.state(former), f.state(last), f.provider.calls)
+	}
+}
+
+// setModule changes the parameters of the permission.
+func (f *setsFixture) setModule(module string) {
+	f.t.Helper()
+	updateObject(f.t, f.Store, store.KindPermission, "db", func(p *api.Permission) { p.Parameters = map[string]string{"module": module} })
+}
+
+// expectGrants checks the addresses and modules that the provider has granted.
+func (f *setsFixture) expectGrants(when string, want ...string) {
+	f.t.Helper()
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(f.provider.grants))); diff != "" {
+		f.t.Errorf("%s: %s", when, diff)
+	}
+}
+
+// Otherwise the first grant stays at the provider for ever: the last pod revokes only its own.
+func TestANodeScopedGrantWithFormerParametersIsRevokedWithItsLastPod(t *testing.T) {
+	f := newSetsFixture(t, provider.Done)
+	f.updateProvider(func(p *api.Provider) { p.NodeScoped = true })
+	f.setModule("old")
+	first, second := f.requestOnNode("first"), f.requestOnNode("second")
+	f.run()
+	f.setModule("new")
+	last := f.requestOnNode("last")
+	f.run()
+	f.expectGrants("with all pods", "192.0.2.1 new", "192.0.2.1 old")
+	f.revokePod("first")
+	f.run()
+	f.expectGrants("after the first pod", "192.0.2.1 new", "192.0.2.1 old")
+	f.revokePod("second")
+	f.run()
+	f.expectGrants("after the second pod", "192.0.2.1 new")
+	f.revokePod("last")
+	f.run()
+	f.expectGrants("after the last pod")
+	for _, id := range []string{first, second, last} {
+		if state := f.state(id); state != api.Revoked {
+			t.Errorf("an application is %s, want Revoked", state)
+		}
+	}
+}
+
+// The revocation of one set can begin before that of the other is requested.
+func TestAGrantWithFormerParametersIsRevokedAlthoughAnotherSetHasThePermission(t *testing.T) {
+	f := newSetsFixture(t, provider.Done)
+	f.setModule("old")
+	web := f.request("web")
+	f.setModule("new")
+	jobs := f.request("jobs")
+	if state := f.revoke(web); state != api.Revoked {
+		t.Errorf("the first set is %s, want Revoked", state)
+	}
+	f.expectGrants("after the first set", "10.0.0.1 new")
+	if state := f.revoke(jobs); state != api.Revoked {
+		t.Errorf("the last set is %s, want Revoked", state)
+	}
+	f.expectGrants("after the last set")
+}
+
+// A call for all addresses of the first pod would remove the grant of the last one.
+func TestANodeScopedGrantForMoreAddressesIsRevokedAfterTheLastPod(t *testing.T) {
+	f := newSetsFixture(t, provider.Done)
+	f.updateProvider(func(p *api.Provider) { p.NodeScoped = true })
+	request := func(uid string, nodeIPs ...string) string {
+		a, _, _, err := f.Request(t.Context(), api.ApplicationRequest{Cluster: "c1", PodUID: uid, PodIPs: []string{"192.0.2.1"}, NodeIPs: nodeIPs, HostNetwork: true, Set: "web"}, "server")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.ID
+	}
+	covered, first, last := request("covered", "192.0.2.1"), request("first", "192.0.2.1", "2001:db8::1"), request("last", "192.0.2.1")
+	f.run()
+	f.revokePod("covered")
+	f.revokePod("first")
+	f.run()
+	f.expectGrants("after the first pod", "192.0.2.1 ", "2001:db8::1 ")
+	if f.state(covered) != api.Revoked || f.state(first) != api.Leaked {
+		t.Errorf("the covered application is %s, want Revoked, and the first one %s, want Leaked", f.state(covered), f.state(first))
+	}
+	f.revokePod("last")
+	f.run()
+	f.clock.Step(time.Hour)
+	f.run()
+	f.expectGrants("after the last pod")
+	if f.state(first) != api.Revoked || f.state(last) != api.Revoked {
+		t.Errorf("the first application is %s, the last one %s, want Revoked", f.state(first), f.state(last))
 	}
 }

@@ -27,7 +27,8 @@ type recordingProvider struct {
 	calls   []provider.Op
 	// exclusive says which of the calls are exclusive.
 	exclusive []bool
-	// parameters are those of the last call.
+	// parameters are those of the last call, grants the addresses with the module that the calls
+	// have granted and not revoked.
 	parameters map[string]string
 	grants     map[string]bool
 	// during is called in each call, and before, if set, before each step starts.
@@ -44,6 +45,10 @@ func (p *recordingProvider) Client(api.Provider) (provider.Client, error) {
 func (p *recordingProvider) Call(_ context.Context, c provider.Call) provider.Result {
 	p.calls, p.exclusive = append(p.calls, c.Op), append(p.exclusive, c.Exclusive)
 	p.parameters = c.Parameters
+	for _, ip := range c.IPs {
+		p.grants[ip+" "+c.Parameters["module"]] = c.Op != provider.Revoke
+	}
+	maps.DeleteFunc(p.grants, func(_ string, granted bool) bool { return !granted })
 	if p.during != nil {
 		p.during()
 	}
@@ -71,7 +76,7 @@ func newSetsFixture(t *testing.T, outcome provider.Outcome) *setsFixture {
 	}
 	t.Cleanup(s.Close)
 	clock := clocktest.NewFakeClock(time.Unix(1_700_000_000, 0).UTC())
-	p := &recordingProvider{outcome: outcome}
+	p := &recordingProvider{outcome: outcome, grants: map[string]bool{}}
 	register(t, s, api.Provider{Meta: api.Meta{Name: "double", Owner: "platform"}, CanRevoke: true, TimeoutSeconds: 1, Retry: api.Retry{MaxCalls: 1, BackoffSeconds: 2}})
 	body, err := json.Marshal(api.PermissionSet{Meta: api.Meta{Name: "jobs", Owner: "team-a"}, Permissions: []string{"db"}, Pods: []api.PodPattern{{Namespace: "*"}}})
 	if err != nil {

@@ -87,22 +87,25 @@ func (e *Engine) startSteps(ctx context.Context, provider string, n int) (b star
 	}
 	// Build the client before a slot is reserved: building takes longer than a slot lasts.
 	// The client is cached.
-	e.client(b.provider)
-	b.steps, b.wait, err = e.startInSlots(ctx, b.provider, b.due)
+	client := e.client(b.provider)
+	b.steps, b.wait, err = e.startInSlots(ctx, b.provider, client, b.due)
 	return b, err
 }
 
 // startInSlots starts steps of a provider that are due, oldest first: at most n, and only
 // as many as have a slot within startAhead. It also writes the decisions of steps that need
 // no call. wait is the time until the next step has a slot.
-func (e *Engine) startInSlots(ctx context.Context, p api.Provider, n int) (steps []step, wait time.Duration, err error) {
+func (e *Engine) startInSlots(ctx context.Context, p api.Provider, client provider.Client, n int) (steps []step, wait time.Duration, err error) {
 	var s *starter
 	err = e.Store.WriteInBackground(ctx, func(tx store.Tx) error {
 		slots, err := e.Limiter.Begin(tx, p.Name, p.RateLimit)
 		if err != nil {
 			return err
 		}
-		s = &starter{e: e, tx: tx, provider: p, slots: slots, objects: newObjects(tx.View), now: e.Clock.Now().UTC()}
+		s = &starter{e: e, tx: tx, provider: p, slots: slots, objects: newObjects(tx.View), now: e.Clock.Now().UTC(),
+			revokesAlso: func(revoke provider.Call, other map[string]string) bool {
+				return provider.RevokesAlso(ctx, p, client, revoke, other)
+			}}
 		for decided := 0; len(s.steps) < n && decided < maxSteps; {
 			free := slots.Until(s.now.Add(startAhead), min(n-len(s.steps), maxSteps-decided))
 			if wait = slots.Next().Add(-startAhead).Sub(s.now); free == 0 {
@@ -122,7 +125,7 @@ func (e *Engine) startInSlots(ctx context.Context, p api.Provider, n int) (steps
 		return slots.Save()
 	})
 	if err != nil && n > 1 && !store.WouldFailAgain(err) {
-		return e.startInSlots(ctx, p, 1) // one step may be broken
+		return e.startInSlots(ctx, p, client, 1) // one step may be broken
 	} else if err != nil {
 		return nil, 0, err
 	}
@@ -142,6 +145,8 @@ type starter struct {
 	now      time.Time
 	steps    []step
 	changed  []*txn
+	// revokesAlso is provider.RevokesAlso.
+	revokesAlso func(revoke provider.Call, other map[string]string) bool
 	// neighbours are the grants at the addresses of the steps.
 	neighbours []store.Neighbour
 	// changing are the applications that are being changed, whose rows are not written yet.
@@ -209,17 +214,31 @@ func (s *starter) read(ids []string) error {
 
 // overlap finds grants with the same revocation key at the same addresses for other applications.
 func (s *starter) overlap(t *txn, g store.Grant) (o store.Overlap) {
-	ips := grantIPs(t.app.Request, s.provider)
+	revoke := t.call(g, s.provider, provider.Revoke)
 	for _, n := range s.neighbours {
-		if n.Grant.Application == g.Application || !slices.Contains(ips, n.IP) {
+		if n.Grant.Application == g.Application {
 			continue
 		}
 		if other := s.changing[n.Grant.Application]; other != nil && n.Grant.Ordinal < len(other.grants) {
 			n.Grant, n.RevokeRequested = other.grants[n.Grant.Ordinal], other.app.RevokeRequested
 		}
-		o.Add(g, t.app.Request.Cluster, t.app.Request.PodUID, n)
+		at := func(ip string) bool { return slices.Contains(n.IPs, ip) }
+		if !n.SameRevocationKey(g) || !slices.ContainsFunc(revoke.IPs, at) {
+			continue
+		}
+		elsewhere := slices.ContainsFunc(revoke.IPs, func(ip string) bool { return !at(ip) })
+		o.Add(n, t.app.Request.Cluster, t.app.Request.PodUID, s.revokesAlso(revoke, n.Grant.Parameters), !elsewhere)
 	}
 	return o
+}
+
+// call returns a call for a grant.
+func (t *txn) call(g store.Grant, p api.Provider, op provider.Op) provider.Call {
+	c := provider.Call{Op: op, Key: g.CallKey, Application: g.Application, Pod: t.app.Request, IPs: grantIPs(t.app.Request, p), Parameters: g.Parameters, Kept: g.Kept}
+	if op == provider.Revoke {
+		c.Key += "-revoke"
+	}
+	return c
 }
 
 // startStep stores the intent to call the provider, or the decision if no call is needed. It
@@ -262,11 +281,8 @@ func (t *txn) startStep(s *step, p api.Provider, overlap func(*txn, store.Grant)
 		}
 		s.runID, s.maybeGranted, s.nodeScoped, s.retry, s.due = newRunID(), g.MaybeGranted, p.NodeScoped, p.Retry, before.Due
 		s.callBy = s.slot.Add(maxCallDelay)
-		s.call = provider.Call{Op: d.Call, Key: g.CallKey, Application: g.Application, Pod: t.app.Request,
-			IPs: grantIPs(t.app.Request, p), Parameters: g.Parameters, Kept: g.Kept, Exclusive: t.exclusive(g, others)}
-		if d.Call == provider.Revoke {
-			s.call.Key += "-revoke"
-		}
+		s.call = t.call(g, p, d.Call)
+		s.call.Exclusive = t.exclusive(g, others)
 		g.MaybeGranted, g.RunID, g.Due = true, s.runID, s.callBy.Add(provider.Timeout(p)+finishMargin)
 	}
 	t.writeGrant(before, g)
@@ -284,7 +300,8 @@ func (t *txn) exclusive(g store.Grant, others store.Overlap) bool {
 func input(app store.Application, g store.Grant, p api.Provider, o store.Overlap) Input {
 	return Input{State: g.State, RevokeRequested: app.RevokeRequested, MaybeGranted: g.MaybeGranted, Pending: g.Pending, CanRevoke: p.CanRevoke,
 		NodeScoped: p.NodeScoped, OtherRevoking: o.Revoking, OtherRevokeSent: o.RevokeSent, OtherUses: o.UsedByOther, OtherCalls: o.CalledByOther,
-		ClusterUses: o.UsedInCluster, NamesakeUses: o.UsedByNamesake, OtherSetGranted: o.GrantedToPod, OtherSetCalls: o.CalledByPod,
+		ClusterUses: o.UsedInCluster, ClusterCovers: o.CoveredInCluster, NamesakeUses: o.UsedByNamesake,
+		OtherSetGranted: o.GrantedToPod, OtherSetCovers: o.CoveredByPod, OtherSetCalls: o.CalledByPod,
 		// While one is granted, no other call is exclusive.
 		OtherExclusive: p.Type == api.ProviderMySQL && (o.CalledByPod || o.CalledByOther) && !o.Granted}
 }

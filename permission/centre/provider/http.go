@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -123,6 +124,24 @@ func (c *httpClient) Call(ctx context.Context, call Call) Result {
 		return failedCall(err)
 	}
 	return compiled.interpret(ctx, call.Op, newResponse(response.StatusCode, response.Header, content, secret), time.Now())
+}
+
+// sameRequest reports whether a call has the same request with other parameters. A request that
+// cannot be built is different.
+func (c *httpClient) sameRequest(ctx context.Context, call Call, other map[string]string) bool {
+	compiled := c.calls[call.Op]
+	if compiled == nil {
+		return false
+	}
+	var texts [2]bytes.Buffer
+	for i, parameters := range []map[string]string{call.Parameters, other} {
+		call.Parameters = parameters
+		r, err := compiled.request(ctx, call)
+		if err != nil || r.Write(&texts[i]) != nil {
+			return false
+		}
+	}
+	return bytes.Equal(texts[0].Bytes(), texts[1].Bytes())
 }
 
 // failedCall classifies an error without quoting it: the error may contain the

@@ -6,6 +6,7 @@ package provider
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -108,12 +109,23 @@ func (f Factory) New(p api.Provider) (Client, error) {
 }
 
 // RevocationKey is the same for permissions whose grants to one address the provider
-// cannot tell apart: revoking one revokes the other.
+// cannot tell apart, unless their parameters differ: see RevokesAlso.
 func RevocationKey(p api.Provider, permission api.Permission) string {
 	if p.Type == api.ProviderMySQL {
 		return "user " + permission.Parameters["user"]
 	}
 	return permission.Name
+}
+
+// RevokesAlso reports whether a revocation would also remove a grant with the same revocation key at its
+// addresses that has other parameters. A database drops the user, whatever its privileges are.
+// For another provider both grants must have the same request.
+func RevokesAlso(ctx context.Context, p api.Provider, c Client, revoke Call, other map[string]string) bool {
+	if p.Type == api.ProviderMySQL || maps.Equal(revoke.Parameters, other) {
+		return true
+	}
+	h, ok := c.(*httpClient)
+	return ok && h.sameRequest(ctx, revoke, other)
 }
 
 // Check validates a permission's parameters. An error begins with the parameter.

@@ -121,7 +121,7 @@ func (v View) LeakedByProvider() (map[string]int, error) {
 }
 
 // Overlap reports whether other applications have grants with the same revocation key at the
-// same addresses.
+// same addresses. One is used, or granted, only if the revocation of the grant would remove it, too.
 type Overlap struct {
 	// Revoking: one of these grants is being revoked. RevokeSent: the provider is being
 	// called for the revocation, or has accepted it and has not revoked yet. UsedByOther: another
@@ -132,6 +132,9 @@ type Overlap struct {
 	GrantedToPod, CalledByPod bool
 	// UsedInCluster: another pod of the same cluster may use one.
 	UsedInCluster bool
+	// CoveredInCluster and CoveredByPod: the grant of UsedInCluster, or of GrantedToPod, is for
+	// all addresses. So its revocation leaves nothing.
+	CoveredInCluster, CoveredByPod bool
 	// UsedByNamesake: a pod with the same UID in a cluster of another name may use one. It
 	// counts as another pod: a request for this pod revokes nothing of the other name.
 	UsedByNamesake bool
@@ -142,8 +145,10 @@ type Overlap struct {
 
 // Neighbour is a grant at an address, with what Overlap needs of its application.
 type Neighbour struct {
-	IP, Cluster, PodUID string
-	RevokeRequested     bool
+	// IPs are the addresses of the grant, as far as they were asked for.
+	IPs             []string
+	Cluster, PodUID string
+	RevokeRequested bool
 	// Grant has only the fields that are needed.
 	Grant Grant
 }
@@ -153,13 +158,27 @@ type Neighbour struct {
 func (t Tx) Neighbours(ips []string) ([]Neighbour, error) {
 	atIP, arg := t.dialect.in("i.ip", ips)
 	var all []Neighbour
+	type key struct {
+		application string
+		ordinal     int
+	}
+	index := map[key]int{}
 	err := t.each(func(rows *sql.Rows) error {
 		var n Neighbour
+		var ip, parameters string
 		g := &n.Grant
-		err := rows.Scan(&n.IP, &g.Application, &g.Ordinal, &g.Provider, &g.RevocationKey, &g.State, &n.RevokeRequested, &g.MaybeGranted, &g.Pending, &g.RunID, &n.Cluster, &n.PodUID)
+		if err := rows.Scan(&ip, &g.Application, &g.Ordinal, &g.Provider, &g.RevocationKey, &parameters, &g.State, &n.RevokeRequested, &g.MaybeGranted, &g.Pending, &g.RunID, &n.Cluster, &n.PodUID); err != nil {
+			return err
+		}
+		k := key{g.Application, g.Ordinal}
+		if i, known := index[k]; known {
+			all[i].IPs = append(all[i].IPs, ip)
+			return nil
+		}
+		n.IPs, index[k] = []string{ip}, len(all)
 		all = append(all, n)
-		return err
-	}, `SELECT i.ip, g.application, g.ordinal, g.provider, g.subject, g.state, a.going, g.touched, g.pending, g.lease, a.cluster, a.pod_uid
+		return json.Unmarshal([]byte(parameters), &all[len(all)-1].Grant.Parameters)
+	}, `SELECT i.ip, g.application, g.ordinal, g.provider, g.subject, g.parameters, g.state, a.going, g.touched, g.pending, g.lease, a.cluster, a.pod_uid
 		FROM grant_ips i CROSS JOIN grants g CROSS JOIN applications a
 		WHERE `+atIP+` AND g.application = i.application AND g.ordinal = i.ordinal AND a.id = i.application
 		AND g.state <> 'Revoked'`, // No condition on provider or subject: the planner would begin with all grants of the provider.
@@ -167,20 +186,28 @@ func (t Tx) Neighbours(ips []string) ([]Neighbour, error) {
 	return all, err
 }
 
-// Add adds a grant of another application, if it has the same revocation key.
-func (o *Overlap) Add(g Grant, cluster, podUID string, n Neighbour) {
-	if other := n.Grant; other.Provider != g.Provider || other.RevocationKey != g.RevocationKey || other.State == api.Revoked {
-		return
-	}
+// SameRevocationKey reports whether a grant of another application is not Revoked and has the same
+// revocation key.
+func (n Neighbour) SameRevocationKey(g Grant) bool {
+	other := n.Grant
+	return other.Provider == g.Provider && other.RevocationKey == g.RevocationKey && other.State != api.Revoked
+}
+
+// Add adds a grant of another application that has the same revocation key. removed: the revocation of
+// the grant would remove it, too. covers: it is for all addresses of the grant.
+func (o *Overlap) Add(n Neighbour, cluster, podUID string, removed, covers bool) {
 	state, inProgress := n.Grant.State, n.Grant.RunID != ""
 	o.Revoking = o.Revoking || state == api.Revoking || inProgress && n.RevokeRequested
 	o.RevokeSent = o.RevokeSent || n.RevokeRequested && (inProgress || n.Grant.Pending && state == api.Revoking)
 	samePod := n.Cluster == cluster && n.PodUID == podUID
-	usedByOther := !n.RevokeRequested && n.Grant.MaybeGranted && !samePod
+	usedByOther := removed && !n.RevokeRequested && n.Grant.MaybeGranted && !samePod
 	o.UsedByOther = o.UsedByOther || usedByOther
 	o.UsedInCluster = o.UsedInCluster || usedByOther && n.Cluster == cluster
+	o.CoveredInCluster = o.CoveredInCluster || usedByOther && n.Cluster == cluster && covers
 	o.UsedByNamesake = o.UsedByNamesake || usedByOther && n.PodUID == podUID
-	o.GrantedToPod = o.GrantedToPod || !n.RevokeRequested && state == api.Granted && samePod
+	grantedToPod := removed && !n.RevokeRequested && state == api.Granted && samePod
+	o.GrantedToPod = o.GrantedToPod || grantedToPod
+	o.CoveredByPod = o.CoveredByPod || grantedToPod && covers
 	o.CalledByPod = o.CalledByPod || !n.RevokeRequested && inProgress && samePod
 	o.Granted = o.Granted || !n.RevokeRequested && state == api.Granted
 	o.CalledByOther = o.CalledByOther || !n.RevokeRequested && inProgress && !samePod
