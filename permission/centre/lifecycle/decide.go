@@ -76,8 +76,8 @@ func Decide(in Input) Decision {
 	case in.Pending:
 		return Decision{Call: provider.Poll, State: api.Applying}
 	case in.OtherRevoking && !in.NodeScoped, in.OtherRevokeSent:
-		// The other revocation would remove the new grant. A node-scoped revocation that is
-		// not sent yet finds this grant and ends without a call.
+		// The other revocation may remove the new grant. A node-scoped revocation that is
+		// not sent yet finds this grant and does not remove it.
 		return Decision{Wait: true, Reason: ReasonWaitingForRevocation, Message: "the same permission is being revoked for the previous pod with this address, or for another set"}
 	case in.OtherExclusive:
 		return Decision{Wait: true, Reason: ReasonCallingProvider, Message: "the provider is being called for another permission of the same user"}
