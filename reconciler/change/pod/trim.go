@@ -42,8 +42,9 @@ func Trim(obj any) (any, error) {
 		Spec: spec,
 		Status: corev1.PodStatus{
 			Phase: p.Status.Phase, PodIP: p.Status.PodIP,
-			Conditions:        trimConditions(p.Status.Conditions),
-			ContainerStatuses: trimContainers(p.Status.ContainerStatuses),
+			Conditions:            trimConditions(p.Status.Conditions),
+			InitContainerStatuses: trimInitContainers(p),
+			ContainerStatuses:     trimContainers(p.Status.ContainerStatuses),
 		},
 	}, nil
 }
@@ -67,6 +68,30 @@ func trimContainers(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 		trimmed = append(trimmed, t)
 	}
 	return slices.Clip(trimmed)
+}
+
+// trimInitContainers returns the init containers of a pod whose containers have not all started; nil for
+// other pods.
+func trimInitContainers(p *corev1.Pod) []corev1.ContainerStatus {
+	if p.Status.Phase != corev1.PodPending {
+		return nil
+	}
+	trimmed := trimContainers(p.Status.InitContainerStatuses)
+	for i, c := range p.Status.InitContainerStatuses {
+		if c.State.Running != nil {
+			trimmed[i].State.Running = &corev1.ContainerStateRunning{}
+		}
+		trimmed[i].State.Terminated = trimTerminated(c.State.Terminated)
+		trimmed[i].LastTerminationState.Terminated = trimTerminated(c.LastTerminationState.Terminated)
+	}
+	return trimmed
+}
+
+func trimTerminated(t *corev1.ContainerStateTerminated) *corev1.ContainerStateTerminated {
+	if t == nil {
+		return nil
+	}
+	return &corev1.ContainerStateTerminated{FinishedAt: t.FinishedAt}
 }
 
 // readLabels are the labels of pods that the reconcilers read.

@@ -76,6 +76,46 @@ func TestTrimKeepsOfAPodWhatReconcilersRead(t *testing.T) {
 	}
 }
 
+func TestTrimKeepsTheInitContainersOfAPendingPod(t *testing.T) {
+	ended, crashed := metav1.Unix(1700000000, 0), metav1.Unix(1700000050, 0)
+	pod := func(phase corev1.PodPhase, init ...corev1.ContainerStatus) *corev1.Pod {
+		return &corev1.Pod{Status: corev1.PodStatus{Phase: phase, InitContainerStatuses: init, ContainerStatuses: []corev1.ContainerStatus{}}}
+	}
+	terminated := func(at metav1.Time) *corev1.ContainerStateTerminated {
+		return &corev1.ContainerStateTerminated{FinishedAt: at}
+	}
+	init := []corev1.ContainerStatus{
+		{Name: "a", Ready: true, Image: "i", State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{FinishedAt: ended, Reason: "Completed", ContainerID: "x"}}},
+		{Name: "b", RestartCount: 2, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: crashed}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: crashed, Message: "m"}}},
+	}
+	for phase, want := range map[corev1.PodPhase]*corev1.Pod{
+		corev1.PodRunning: pod(corev1.PodRunning),
+		corev1.PodPending: pod(corev1.PodPending,
+			corev1.ContainerStatus{Name: "a", Ready: true, State: corev1.ContainerState{Terminated: terminated(ended)}},
+			corev1.ContainerStatus{Name: "b", RestartCount: 2, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+				LastTerminationState: corev1.ContainerState{Terminated: terminated(crashed)}}),
+	} {
+		t.Run(string(phase), func(t *testing.T) {
+			once, err := Trim(pod(phase, init...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, once); diff != "" {
+				t.Error("(-want +got):", diff)
+			}
+			twice, err := Trim(once.(*corev1.Pod).DeepCopy())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(once, twice); diff != "" {
+				t.Error("a second trim changes the pod (-once +twice):", diff)
+			}
+		})
+	}
+}
+
 func TestTrimReplicaSetDropsTheTemplate(t *testing.T) {
 	whole := &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{

@@ -1,6 +1,7 @@
 package rollback
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,12 +16,13 @@ type Pod struct {
 	Name    string
 	Created time.Time
 	Ready   bool
-	// Changed is the transition time of Ready; zero if unknown.
+	// Changed is the transition time of Ready or, if it is later, the end of the last init
+	// container; zero if unknown.
 	Changed time.Time
 	// Fault is why the pod does not become Ready; empty if there is no fault,
 	// or the pod is only starting.
 	Fault string
-	// Restarts is the highest restart count of its containers.
+	// Restarts is the highest restart count of its containers, without init containers that succeeded.
 	Restarts int32
 }
 
@@ -38,36 +40,59 @@ func podOf(p *corev1.Pod) Pod {
 		out.Restarts = max(out.Restarts, c.RestartCount)
 	}
 	if !out.Ready {
+		out.initialize(p.Status.InitContainerStatuses)
 		out.Fault = faultOf(p)
 	}
 	return out
 }
 
+// initialize adds the init containers of a pod that is not Ready: the pod makes progress as long as
+// they end one after the other, and a failing one is in a crash loop like any container.
+func (p *Pod) initialize(statuses []corev1.ContainerStatus) {
+	for _, c := range statuses {
+		if c.Ready && c.State.Terminated == nil {
+			continue // a sidecar that runs
+		}
+		if !c.Ready {
+			p.Restarts = max(p.Restarts, c.RestartCount)
+		}
+		for _, state := range []corev1.ContainerState{c.State, c.LastTerminationState} {
+			if t := state.Terminated; t != nil && t.FinishedAt.After(p.Changed) {
+				p.Changed = t.FinishedAt.Time
+			}
+		}
+	}
+}
+
 // faultOf returns the fault of a pod that is not Ready: the kubelet's reason, or one
-// derived from the phase. A pod that runs but is not Ready yet has none: a slow
-// start is not a fault.
+// derived from the phase. A pod that runs but is not Ready yet has none, and neither has a pod whose
+// init container runs: a slow start is not a fault.
 func faultOf(p *corev1.Pod) string {
-	for _, c := range p.Status.ContainerStatuses {
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		w := c.State.Waiting
 		if w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
 			return w.Reason
 		}
 	}
-	switch p.Status.Phase {
-	case corev1.PodRunning, corev1.PodSucceeded:
+	switch phase := p.Status.Phase; {
+	case phase == corev1.PodRunning, phase == corev1.PodSucceeded:
 		return ""
-	case corev1.PodFailed:
+	case phase == corev1.PodFailed:
 		return "Failed"
+	case p.Spec.NodeName == "":
+		return "Unschedulable"
+	case slices.ContainsFunc(p.Status.InitContainerStatuses, works):
+		return ""
 	default:
-		if p.Spec.NodeName == "" {
-			return "Unschedulable"
-		}
 		return "Pending"
 	}
 }
 
+// works reports whether an init container runs. A sidecar that is Ready keeps no other container waiting.
+func works(c corev1.ContainerStatus) bool { return c.State.Running != nil && !c.Ready }
+
 // since is when a pod's fault began: its creation, if it is in a crash loop
-// or has no status from its kubelet yet, else the transition time of Ready.
+// or has no status from its kubelet yet, else Changed.
 func (p Pod) since() time.Time {
 	if p.Restarts < crashes && p.Changed.After(p.Created) {
 		return p.Changed

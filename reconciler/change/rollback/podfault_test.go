@@ -2,8 +2,12 @@ package rollback
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	podtrim "github.com/breakwater-dev/breakwater/reconciler/change/pod"
 )
 
 func TestTroubleOfAPod(t *testing.T) {
@@ -28,6 +32,60 @@ func TestTroubleOfAPod(t *testing.T) {
 			got := podOf(&corev1.Pod{Spec: corev1.PodSpec{NodeName: tc.node}, Status: tc.status})
 			if got.Fault != tc.want {
 				t.Errorf("got %q", got.Fault)
+			}
+		})
+	}
+}
+
+// A release is not rolled back while its pods work through their init containers, such as a migration or
+// the wait for a permission.
+func TestAPodWithInitContainersIsStuckOnlyIfOneFails(t *testing.T) {
+	type status = corev1.ContainerStatus
+	waits := func(reason string) corev1.ContainerState {
+		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}
+	}
+	ended := func(since time.Duration) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(ago(since))}}
+	}
+	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	sidecar := status{State: runs, Ready: true}
+	for name, tc := range map[string]struct {
+		init  []status
+		app   string
+		stuck bool
+	}{
+		"no status yet":                                  {stuck: true},
+		"no init container has started":                  {init: []status{{State: waits("PodInitializing")}}, stuck: true},
+		"the first one runs":                             {init: []status{{State: runs}, {State: waits("PodInitializing")}}},
+		"the second one runs":                            {init: []status{{State: ended(time.Minute), Ready: true}, {State: runs}}},
+		"one runs beside a sidecar":                      {init: []status{sidecar, {State: runs}}},
+		"a sidecar has not started yet":                  {init: []status{{State: runs}}},
+		"one runs again after a failure":                 {init: []status{{State: runs, RestartCount: 1, LastTerminationState: ended(time.Minute)}}},
+		"the last one ended a minute ago":                {init: []status{{State: ended(time.Minute), Ready: true}}, app: "PodInitializing"},
+		"the last one ended longer ago":                  {init: []status{{State: ended(2 * time.Minute), Ready: true}}, app: "PodInitializing", stuck: true},
+		"the image of the second one is not pulled yet":  {init: []status{{State: ended(time.Minute), Ready: true}, {State: waits("ErrImagePull")}}},
+		"the image of the only one cannot be pulled":     {init: []status{{State: waits("ImagePullBackOff")}}, stuck: true},
+		"one failed for the first time a minute ago":     {init: []status{{State: waits("CrashLoopBackOff"), RestartCount: 1, LastTerminationState: ended(time.Minute)}}},
+		"one is in a crash loop":                         {init: []status{{State: waits("CrashLoopBackOff"), RestartCount: 3, LastTerminationState: ended(time.Second)}}, stuck: true},
+		"one that succeeded had been in a crash loop":    {init: []status{{State: ended(time.Minute), Ready: true, RestartCount: 3}}, app: "PodInitializing"},
+		"a sidecar runs, and the containers never start": {init: []status{sidecar}, app: "PodInitializing", stuck: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(ago(3 * time.Minute))},
+				Spec:       corev1.PodSpec{NodeName: "n"},
+				Status: corev1.PodStatus{Phase: corev1.PodPending, InitContainerStatuses: tc.init,
+					ContainerStatuses: []status{{State: waits(tc.app)}},
+					Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(ago(3 * time.Minute))}}},
+			}
+			cached, err := podtrim.Trim(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := underWay()
+			s.Pods = []Pod{podOf(cached.(*corev1.Pod))}
+			if got := Due(s).Kind != ""; got != tc.stuck {
+				t.Errorf("stuck: %v", got)
 			}
 		})
 	}
