@@ -122,7 +122,7 @@ func bare(metadata, _ object) {
 }
 
 func TestWhichRequestsReachTheVersionWebhook(t *testing.T) {
-	bypass := annotation(v1alpha1.BypassAnnotation, "{}")
+	bypass, rollback := annotation(v1alpha1.BypassAnnotation, "{}"), annotation(v1alpha1.RollbackAnnotation, "{}")
 	for name, tc := range map[string]struct {
 		create   bool
 		user     string
@@ -144,6 +144,10 @@ func TestWhichRequestsReachTheVersionWebhook(t *testing.T) {
 		"when the record of a bypass is made":                       {new: bypass, want: true},
 		"when the record of a bypass is changed":                    {old: bypass, new: annotation(v1alpha1.BypassAnnotation, "{ }"), want: true},
 		"when the record of a bypass is removed":                    {old: bypass, want: true},
+		"when the record of a rollback is made":                     {new: rollback, want: true},
+		"when the record of a rollback is changed":                  {old: rollback, new: annotation(v1alpha1.RollbackAnnotation, "{ }"), want: true},
+		"when the record of a rollback is removed":                  {old: rollback, want: true},
+		"not when the record of a rollback stays":                   {old: rollback, new: rollback},
 		"not when the record of a hold is removed":                  {old: annotation(v1alpha1.HoldAnnotation, "{}")},
 		"not when the record of a bypass stays":                     {old: bypass, new: bypass},
 		"when the record of a hold is made":                         {new: annotation(v1alpha1.HoldAnnotation, "{}"), want: true},

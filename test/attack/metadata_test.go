@@ -20,7 +20,7 @@ func TestTheServiceAccountOfOpenapiWritesOnlyRollbackRequests(t *testing.T) {
 		`{"metadata":{"annotations":{"altershield.defense.antgroup.com/rollback-request":"{}"}}}`:         "",
 		`{"metadata":{"annotations":{"a":"b"}}}`:                                                          only,
 		`{"metadata":{"annotations":{"team":null}}}`:                                                      only,
-		`{"metadata":{"annotations":{"altershield.defense.antgroup.com/rollback":"{}"}}}`:                 only,
+		`{"metadata":{"annotations":{"altershield.defense.antgroup.com/replay-request":"{}"}}}`:           only,
 		`{"metadata":{"labels":{"a":"b"}}}`:                                                               only,
 		`{"metadata":{"labels":{"team":null}}}`:                                                           only,
 		`{"metadata":{"labels":{"policy.kruise.io/delete-protection":"Always"}}}`:                         only,

@@ -252,6 +252,32 @@ func TestARollbackRequestNamesOnlyItsUser(t *testing.T) {
 		"-p", `{"metadata":{"annotations":{"altershield.defense.antgroup.com/rollback-request":"{\"user\":\"jane\",\"attempt\":1}"}}}`)
 }
 
+// A release that is a rollback by Breakwater is not judged by metrics.
+func TestTheRecordOfARollbackIsWrittenOnlyByTheController(t *testing.T) {
+	f := newFixture(t)
+	const record = "altershield.defense.antgroup.com/rollback"
+	write := func(by, manifest, want string, args ...string) {
+		t.Helper()
+		args = append(args, "-n", f.namespace, "--as", by, "--as-group=breakwater:controlplane",
+			"-o", `jsonpath={.metadata.annotations['altershield\.defense\.antgroup\.com/rollback']}`)
+		if got := kubectl(t, manifest, args...); got != want {
+			t.Errorf("after kubectl %s by %s the record is %q, want %q", strings.Join(args, " "), by, got, want)
+		}
+	}
+	patch := func(by, annotation, spec, want string) {
+		t.Helper()
+		write(by, "", want, "patch", "deployment", "web", "--type", "strategic",
+			"-p", `{"metadata":{"annotations":{"`+record+`":`+annotation+`}}`+spec+`}`)
+	}
+	const second = `"{\"attempt\":2}"`
+	write(attacker, strings.Replace(web, "name: web}", `name: web, annotations: {`+record+`: '{"attempt":1}'}}`, 1), "", "create", "-f", "-")
+	patch(attacker, second, "", "")
+	patch(attacker, second, `,"spec":{"template":{"metadata":{"labels":{"a":"b"}}}}`, "")
+	patch("system:serviceaccount:altershieldoperator-system:openapi", second, "", "")
+	patch("system:serviceaccount:altershieldoperator-system:controller", second, "", `{"attempt":2}`)
+	patch(attacker, "null", "", `{"attempt":2}`)
+}
+
 // knativeEditor is a user with the roles of Kubernetes and of Knative Serving for those who edit a
 // namespace.
 func (f fixture) knativeEditor(t *testing.T, user string) {

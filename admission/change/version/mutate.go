@@ -47,6 +47,9 @@ func mutate(c admission.Change, decision Decision, suspension suspend.Decision, 
 			return admission.Mutation{}, err
 		}
 	}
+	if c.Old != nil {
+		restoreRollback(&m, c, decision)
+	}
 	// If the repair is denied, the label stays: the validating webhook reads it.
 	if suspension.Answer != suspend.Deny {
 		delete(m.Labels, v1alpha1.IgnoredSuspendLabel)
@@ -80,6 +83,7 @@ func resetForCreation(m *admission.Mutation, c admission.Change) {
 	}
 	delete(m.Labels, v1alpha1.DefenseStatusLabel)
 	delete(m.Annotations, v1alpha1.BypassAnnotation)
+	delete(m.Annotations, v1alpha1.RollbackAnnotation)
 	m.Traffic = restoreTraffic(c, c.New.Annotations)
 	resume(m, c, c.New.Annotations)
 }
@@ -195,4 +199,20 @@ func restoreAnnotations(m *admission.Mutation, c admission.Change) {
 			m.Traffic = restoreTraffic(c, c.New.Annotations)
 		}
 	}
+}
+
+// restoreRollback reverts changes of the rollback annotation, which only the controller writes: its release is
+// not judged by metrics. `kubectl rollout undo` copies that of a ReplicaSet, too. An annotation of the old object
+// that names the release of this update was not written by the controller: the webhook had not seen it.
+func restoreRollback(m *admission.Mutation, c admission.Change, decision Decision) {
+	if c.ByController() {
+		return
+	}
+	value, recorded := c.Old.Annotations[v1alpha1.RollbackAnnotation]
+	last := v1alpha1.RollbackOf(c.Old.Annotations)
+	if !recorded || decision.Outcome == Released && last != nil && last.Attempt >= decision.Release.Attempt {
+		delete(m.Annotations, v1alpha1.RollbackAnnotation)
+		return
+	}
+	m.SetAnnotation(v1alpha1.RollbackAnnotation, value)
 }

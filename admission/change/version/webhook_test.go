@@ -2,6 +2,7 @@ package version
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,11 @@ func repair(attempt int64) builder.Option {
 
 func rollback(user string, attempt int64) builder.Option {
 	return builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRollback, User: user, Suspend: since, Attempt: attempt})
+}
+
+// rolledBack is the record of a rollback by Breakwater.
+func rolledBack(attempt int64) builder.Option {
+	return annotated(v1alpha1.RollbackAnnotation, fmt.Sprintf(`{"attempt":%d}`, attempt))
 }
 
 // applied records a manifest of kubectl apply.
@@ -106,6 +112,9 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 		"created from a saved manifest, paused before it was held": {
 			new:  build(held, annotated(v1alpha1.HoldAnnotation, `{"attempt":1,"former":true}`)),
 			want: build(versioned(1), paused(true)), decision: Released,
+		},
+		"created from a saved manifest, rolled back": {
+			new: build(versioned(2), rolledBack(2)), want: build(versioned(1)), decision: Released,
 		},
 		"created with a suspend label of a user": {
 			new: build(label(v1alpha1.SuspendLabel, "holidays")), want: build(label(v1alpha1.SuspendLabel, "holidays"), versioned(1)), decision: Released,
@@ -198,6 +207,39 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 		"another repair keeps the record of the suspension": {
 			old: build(versioned(2), suspended, again), new: build(versioned(2), suspended, again, asksRepair, image("busybox:3")),
 			want: build(image("busybox:3"), versioned(3), suspended, frozen(v1alpha1.BypassRepair, 3)), decision: v1alpha1.ReasonRepairAdmitted,
+		},
+		"rollback annotation added by a user together with a template": {
+			old: build(versioned(1)), new: build(versioned(1), rolledBack(2), image("busybox:2")),
+			want: build(image("busybox:2"), versioned(2)), decision: Released,
+		},
+		"rollback annotation added by a user": {
+			old: build(versioned(3)), new: build(versioned(3), rolledBack(3)), want: build(versioned(3)), decision: Kept,
+		},
+		"rollback annotation changed by a user": {
+			old: build(versioned(3), rolledBack(2)), new: build(versioned(3), rolledBack(3)), want: build(versioned(3), rolledBack(2)), decision: Kept,
+		},
+		"rollback annotation removed by a user": {
+			old: build(versioned(3), rolledBack(3)), new: build(versioned(3)), want: build(versioned(3), rolledBack(3)), decision: Kept,
+		},
+		"rollback annotation of a ReplicaSet copied by rollout undo": {
+			old: build(versioned(3), rolledBack(3)), new: build(versioned(1), rolledBack(2), image("busybox:0")),
+			want: build(image("busybox:0"), versioned(4), rolledBack(3)), decision: Released,
+		},
+		"rollback annotation added by a user together with a repair": {
+			old: build(versioned(1), held), new: build(versioned(1), held, asksRepair, rolledBack(2), image("busybox:2")),
+			want: build(image("busybox:2"), versioned(2), repair(2), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRepairAdmitted,
+		},
+		"rollback annotation that names this release since before the opt-in": {
+			old: build(versioned(1), rolledBack(2)), new: build(versioned(1), rolledBack(2), image("busybox:2")),
+			want: build(image("busybox:2"), versioned(2)), decision: Released,
+		},
+		"rollback annotation of an earlier release, template changed": {
+			old: build(versioned(3), rolledBack(3)), new: build(versioned(3), rolledBack(3), image("busybox:2")),
+			want: build(image("busybox:2"), versioned(4), rolledBack(3)), decision: Released,
+		},
+		"rolled back by the controller": {
+			old: build(versioned(3), rolledBack(2)), new: build(versioned(3), rolledBack(4), image("busybox:0")), user: v1alpha1.ControllerUser,
+			want: build(image("busybox:0"), versioned(4), rolledBack(4)), decision: Released,
 		},
 		"annotations of a ReplicaSet copied by rollout undo": {
 			old: build(versioned(3)), new: build(versioned(1), annotated(v1alpha1.HoldAnnotation, "{}"), repair(2), image("busybox:0")),

@@ -28,11 +28,13 @@ func (r *Reconciler) recordStatus(ctx context.Context, c *v1alpha1.ChangeWorkloa
 	if release, known := v1alpha1.ReleaseOf(w.Annotations); !known || release.Attempt < rollback.Attempt {
 		return nil
 	}
+	// The API server would deny the status otherwise.
+	rollback.Message, rollback.User = text.Truncate(rollback.Message, maxMessage), text.Truncate(rollback.User, maxUser)
 	after := c.DeepCopy()
 	after.Status.Rollback = rollback
 	after.Status.Announce(v1alpha1.Announcement{
 		Verb: string(events.VerbRolledBack), Phase: c.Status.Phase, EntryTimeUnix: c.Status.EntryTimeUnix,
-		Reason: rollback.Kind.Reason(), Message: text.Truncate(rollback.Message, 1024), User: text.Truncate(rollback.User, 512),
+		Reason: rollback.Kind.Reason(), Message: rollback.Message, User: rollback.User,
 	})
 	_, err := statuspatch.Write(ctx, r.client.AppV1alpha1().ChangeWorkloads(c.Namespace), fieldManager,
 		c, after, statuspatch.ChangeWorkloadRollback)

@@ -15,6 +15,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // at fails the test unless the Deployment has the version and attempt.
@@ -96,6 +97,21 @@ func TestAStuckReleaseIsRolledBackOnce(t *testing.T) {
 		t.Error(diff)
 	}
 	w.at(w.good, 3)
+}
+
+func TestTheStatusHasTheLengthsThatTheAPIServerAccepts(t *testing.T) {
+	w := newFixture(t)
+	c := w.release(w.bad, 1, v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut)
+	w.annotate(v1alpha1.RollbackAnnotation, string(builder.JSON(t, v1alpha1.Rollback{
+		FromVersion: w.bad, FromAttempt: 1, Attempt: 2, User: strings.Repeat("u", maxUser+1), Message: strings.Repeat("m", maxMessage+1)})))
+	w.reconcile(c)
+	left, err := w.change.AppV1alpha1().ChangeWorkloads("default").Get(t.Context(), c.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := left.Status.Rollback; r == nil || len(r.User) > maxUser || len(r.Message) > maxMessage {
+		t.Errorf("the status has %+v", r)
+	}
 }
 
 func TestARollbackNeverOverwritesANewerTemplate(t *testing.T) {

@@ -14,8 +14,11 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
 )
 
-// maxMessage is the maximum length of a rollback's message, in bytes.
-const maxMessage = 1024
+// maxMessage and maxUser are the maximum lengths of a rollback's message and user, in bytes.
+const (
+	maxMessage = 1024
+	maxUser    = 512
+)
 
 // newRollback returns the rollback for the workload's annotation.
 func newRollback(s Situation, cause Cause, target Target) v1alpha1.Rollback {
