@@ -83,13 +83,13 @@ func (f Input) BatchesOf(c *v1alpha1.ChangeWorkload) []v1alpha1.ChangePod {
 	return own
 }
 
-// LastSucceeded returns the newest release of another version that succeeded, or nil.
+// LastSucceeded returns the newest release of another version that succeeded with pods, or nil.
 func (f Input) LastSucceeded() *v1alpha1.ChangeWorkload {
 	live := f.Live()
 	var last *v1alpha1.ChangeWorkload
 	for i := range f.Releases {
 		c := &f.Releases[i]
-		if c.Status.Phase == v1alpha1.ReleaseSuccess && c.Spec.Reversion != live.Version && (last == nil || c.Spec.Attempt > last.Spec.Attempt) {
+		if c.SucceededWithPods() && c.Spec.Reversion != live.Version && (last == nil || c.Spec.Attempt > last.Spec.Attempt) {
 			last = c
 		}
 	}

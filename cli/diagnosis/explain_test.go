@@ -51,6 +51,9 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 	failed.Status.DefenseCheckFailPods = []v1alpha1.PodSummary{{Pod: "web-1", Message: "too many errors"}}
 	good := release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, "")
 	good.Spec.Reversion, good.Spec.Attempt = "good", 1
+	empty := release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, "")
+	empty.Spec.Reversion, empty.Spec.Attempt = "empty", 1
+	empty.Status.Conditions = append(empty.Status.Conditions, apis.Condition{Type: v1alpha1.ReleaseJudged, Status: no, Reason: v1alpha1.ReasonNoVerdict})
 	order := release(v1alpha1.ReleaseSuspend, no, "OrderCheckFailed", yes, "Suspended")
 	order.Status.Conditions = append(order.Status.Conditions, apis.Condition{Type: v1alpha1.ReleaseOrderJudged, Status: no, Reason: v1alpha1.ReasonOrderCheckFailed})
 	bypass, err := json.Marshal(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: "1700000000", Attempt: 2})
@@ -84,6 +87,8 @@ func TestAnExplanationNamesTheReasonAndTheWaysOut(t *testing.T) {
 			[]string{"no version yet"}, []string{"kubectl breakwater doctor"}},
 		"a template that the webhook did not see": {input(with(good), func(f *diagnosis.Input) { f.Missed = "w" }), diagnosis.StateRunning,
 			[]string{"the webhook has not seen the pod template"}, []string{"kubectl breakwater doctor"}},
+		"a suspended workload, of which another version was applied at 0 replicas": {input(with(empty, failed, good), suspended), diagnosis.StateHeld,
+			[]string{"because"}, []string{"rollback deployment/web -n shop --to good"}},
 		"a suspended workload": {input(with(failed, good), suspended), diagnosis.StateHeld,
 			[]string{"suspended since 2023-11-14T22:13:20Z: changes of its pod template are denied (unless isBlockingUp is off or shadow is on)", "pod web-1 failed its check: too many errors"},
 			[]string{"approve deployment/web -n shop -m", "repair deployment/web -n shop --image", "rollback deployment/web -n shop --to good", "retry deployment/web"}},

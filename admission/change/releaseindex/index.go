@@ -32,7 +32,7 @@ type Index struct {
 	Revisions appsv1.ControllerRevisionsGetter
 }
 
-// Succeeded reports whether the version succeeded in the workload.
+// Succeeded reports whether the version succeeded with pods in the workload.
 func (i *Index) Succeeded(ctx context.Context, w *workload.Workload, version string) (bool, error) {
 	name := v1alpha1.ChangeWorkloadName(w.Name, version)
 	if c, err := i.Lister.ChangeWorkloads(w.Namespace).Get(name); err == nil && succeeded(c, w, version) {
@@ -93,8 +93,7 @@ func (i *Index) Releases(w *workload.Workload) []*v1alpha1.ChangeWorkload {
 }
 
 func succeeded(c *v1alpha1.ChangeWorkload, w *workload.Workload, version string) bool {
-	return isOf(c, w) && c.Spec.Reversion == version && c.Status.Phase == v1alpha1.ReleaseSuccess &&
-		c.DeletionTimestamp == nil
+	return isOf(c, w) && c.Spec.Reversion == version && c.SucceededWithPods() && c.DeletionTimestamp == nil
 }
 
 // isOf reports whether the ChangeWorkload belongs to this workload, and not to a

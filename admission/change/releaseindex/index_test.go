@@ -6,11 +6,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clientgotesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+	"knative.dev/pkg/apis"
+	duckv1 "knative.dev/pkg/apis/duck/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/client/clientset/versioned/fake"
@@ -23,7 +26,11 @@ func newHistory(t *testing.T, cached, stored *v1alpha1.ChangeWorkload) (*Index, 
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	client := fake.NewSimpleClientset()
 	if cached != nil {
-		if err := index.Add(cached); err != nil {
+		trimmed, err := Trim(cached.DeepCopy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := index.Add(trimmed); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -47,10 +54,19 @@ func TestAVersionSucceeded(t *testing.T) {
 		f(c)
 		return c
 	}
+	judged := func(reason string) *v1alpha1.ChangeWorkload {
+		return change(func(c *v1alpha1.ChangeWorkload) {
+			c.Status.Conditions = duckv1.Conditions{{Type: apis.ConditionSucceeded, Status: corev1.ConditionTrue}, {Type: v1alpha1.ReleaseJudged, Status: corev1.ConditionFalse, Reason: reason}}
+		})
+	}
 	for name, tc := range map[string]struct {
 		cached, stored *v1alpha1.ChangeWorkload
 		want           bool
 	}{
+		"not when it was applied at 0 replicas":              {cached: judged(v1alpha1.ReasonNoVerdict), stored: judged(v1alpha1.ReasonNoVerdict)},
+		"when it was scaled to 0 after its pods were judged": {cached: judged(v1alpha1.ReasonVerdictReceived), want: true},
+		"when its pods passed without a verdict":             {cached: judged(v1alpha1.ReasonPassedUnjudged), want: true},
+		"when it is a baseline":                              {cached: judged(v1alpha1.ReasonBaseline), want: true},
 		"succeeded in the cache":                             {cached: in(v1alpha1.ReleaseSuccess), want: true},
 		"when the cache does not have it yet":                {stored: in(v1alpha1.ReleaseSuccess), want: true},
 		"when the cached state is still Running":             {cached: in(v1alpha1.ReleaseRunning), stored: in(v1alpha1.ReleaseSuccess), want: true},

@@ -1,6 +1,10 @@
 package releaseindex
 
-import "github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+import (
+	duckv1 "knative.dev/pkg/apis/duck/v1"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+)
 
 // maxFailedPods is the number of failed pods in the cache; a denial names some.
 const maxFailedPods = 4
@@ -15,9 +19,13 @@ func Trim(obj any) (any, error) {
 	c.ManagedFields = nil
 	c.Annotations = nil
 	s := &c.Status
+	judged := s.GetCondition(v1alpha1.ReleaseJudged)
 	*s = v1alpha1.ChangeWorkloadStatus{
 		Phase:                s.Phase,
 		DefenseCheckFailPods: s.DefenseCheckFailPods[:min(len(s.DefenseCheckFailPods), maxFailedPods)],
+	}
+	if judged != nil {
+		s.Conditions = duckv1.Conditions{{Type: judged.Type, Status: judged.Status, Reason: judged.Reason}}
 	}
 	return c, nil
 }

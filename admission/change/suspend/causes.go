@@ -1,7 +1,6 @@
 package suspend
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -28,15 +27,15 @@ const maxFailedPods = 3
 // Causes returns status.details.causes of a denial. releases are the cached
 // ChangeWorkloads of the workload.
 func Causes(w *workload.Workload, in Input, releases []*v1alpha1.ChangeWorkload) []metav1.StatusCause {
-	failed, good := newest(releases, v1alpha1.ReleaseSuspend), newest(releases, v1alpha1.ReleaseSuccess)
-	if failed != nil && good != nil && good.Spec.Attempt > failed.Spec.Attempt {
+	failed, succeeded := newest(releases, isSuspended), newest(releases, hasSucceeded)
+	if failed != nil && succeeded != nil && succeeded.Spec.Attempt > failed.Spec.Attempt {
 		failed = nil
 	}
 	causes := []metav1.StatusCause{
 		{Type: CauseSuspended, Field: "metadata.labels[" + v1alpha1.SuspendLabel + "]", Message: suspendedCause(w, failed)},
 		{Type: CauseRepair, Message: repairCause(w, in)},
 	}
-	if good != nil {
+	if good := newest(releases, (*v1alpha1.ChangeWorkload).SucceededWithPods); good != nil {
 		causes = append(causes, metav1.StatusCause{Type: CauseRollback, Message: fmt.Sprintf(
 			"apply the template of version %s, which succeeded (ChangeWorkload %s): a rollback to it is always admitted",
 			good.Spec.Reversion, good.Name)})
@@ -120,18 +119,17 @@ func repairCause(w *workload.Workload, in Input) string {
 		by, w.Kind.Argument(), w.Name, w.Namespace, v1alpha1.BypassAnnotation, needs)
 }
 
-// newest returns the ChangeWorkload in a phase with the highest attempt, or nil.
-func newest(releases []*v1alpha1.ChangeWorkload, phase v1alpha1.ReleasePhase) *v1alpha1.ChangeWorkload {
-	var in []*v1alpha1.ChangeWorkload
+func isSuspended(c *v1alpha1.ChangeWorkload) bool { return c.Status.Phase == v1alpha1.ReleaseSuspend }
+
+func hasSucceeded(c *v1alpha1.ChangeWorkload) bool { return c.Status.Phase == v1alpha1.ReleaseSuccess }
+
+// newest returns the ChangeWorkload with the highest attempt of those that match, or nil.
+func newest(releases []*v1alpha1.ChangeWorkload, match func(*v1alpha1.ChangeWorkload) bool) *v1alpha1.ChangeWorkload {
+	var found *v1alpha1.ChangeWorkload
 	for _, c := range releases {
-		if c.Status.Phase == phase {
-			in = append(in, c)
+		if match(c) && (found == nil || c.Spec.Attempt > found.Spec.Attempt) {
+			found = c
 		}
 	}
-	if len(in) == 0 {
-		return nil
-	}
-	return slices.MaxFunc(in, func(a, b *v1alpha1.ChangeWorkload) int {
-		return cmp.Compare(a.Spec.Attempt, b.Spec.Attempt)
-	})
+	return found
 }

@@ -12,10 +12,12 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
+	duckv1 "knative.dev/pkg/apis/duck/v1"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
@@ -266,7 +268,10 @@ func TestADenialNamesTheAlternatives(t *testing.T) {
 	failed := builder.ChangeWorkload(bad, 2, v1alpha1.ReleaseSuspend)
 	failed.Status.DefenseCheckFailPods = []v1alpha1.PodSummary{{Pod: "sleep-a", Message: "find error"}, {Pod: "sleep-b"}}
 	good := builder.ChangeWorkload(build(image("busybox:0")), 1, v1alpha1.ReleaseSuccess)
-	h := admissiontest.History{Known: []*v1alpha1.ChangeWorkload{good, failed}}
+	// A version that was applied at 0 replicas is no way out.
+	empty := builder.ChangeWorkload(build(image("busybox:3")), 2, v1alpha1.ReleaseSuccess)
+	empty.Status.Conditions = duckv1.Conditions{{Type: v1alpha1.ReleaseJudged, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoVerdict}}
+	h := admissiontest.History{Known: []*v1alpha1.ChangeWorkload{good, empty, failed}}
 	result := newFixture(h, true).admit(t, admissiontest.Request(t, bad, build(versioned(2), held, image("busybox:2"))), false).Response.Result
 	want := &metav1.StatusDetails{
 		Group: "apps", Kind: "deployments", Name: "sleep", UID: "sleep-uid",

@@ -43,6 +43,12 @@ func (c *ChangeWorkload) CountsAsFailed() bool {
 	return succeeded.IsFalse() && FailedCheckReason(succeeded.Reason)
 }
 
+// SucceededWithPods reports whether the release succeeded, and not only because it was applied at 0 replicas:
+// then no pod shows that its version is good. Condition Judged has that also after the workload was scaled down.
+func (c *ChangeWorkload) SucceededWithPods() bool {
+	return c.Status.Phase == ReleaseSuccess && c.Status.GetCondition(ReleaseJudged).GetReason() != ReasonNoVerdict
+}
+
 // FailedCheckReason reports whether a reason of the condition Succeeded says that a pod
 // or the order as a whole failed its check, or that an unjudged pod counts as failed.
 func FailedCheckReason(reason string) bool {
