@@ -70,7 +70,7 @@ func Decide(in Input) Decision {
 			return Decision{To: to, Recorded: true}
 		}
 		return conflict("%s requested at %s to roll %s back to version %s: wait until this is complete, and send attempt %d",
-			p.User, p.Time.UTC().Format(time.RFC3339), subject, p.Version, p.Attempt+1)
+			p.User, p.Time.UTC().Format(time.RFC3339), subject, p.Version, in.Release.NextAttempt())
 	}
 	return Decision{To: to}
 }

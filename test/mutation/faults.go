@@ -42,7 +42,7 @@ var faults = []fault{
 		"admission/change/suspend/decide.go", "d.Answer != Deny && in.OwnerAdded", "false",
 		"./admission/change/suspend", "."},
 	{change, "a template that is applied again is no new attempt",
-		"admission/change/version/decide.go", "Attempt: in.Before.Attempt + 1}, Released}", "Attempt: max(in.Before.Attempt, 1)}, Released}",
+		"admission/change/version/decide.go", "Attempt: in.Before.NextAttempt()}, Released}", "Attempt: max(in.Before.Attempt, 1)}, Released}",
 		"./admission/change/version", "."},
 	{change, "a running version is judged when its namespace is opted in",
 		"admission/change/version/decide.go", "case !in.Known:\n\t\treturn Decision{v1alpha1.Release{Version: in.Version, Attempt: 0}, Baselined}",

@@ -106,7 +106,7 @@ func (c *Handler) queryOf(change admission.Change, version string) Query {
 	return Query{
 		Namespace: w.Namespace, APIVersion: w.Kind.GroupVersion().String(), Kind: w.Kind.Kind, Name: w.Name,
 		AppName: cmp.Or(w.Labels["app.kubernetes.io/name"], w.Labels["app"], w.Name),
-		Release: v1alpha1.Release{Version: version, Attempt: before.Attempt + 1},
+		Release: v1alpha1.Release{Version: version, Attempt: before.NextAttempt()},
 		User:    change.User.Username,
 	}
 }

@@ -121,7 +121,7 @@ func AddedBypass(c admission.Change) *v1alpha1.Bypass {
 	}
 	b := v1alpha1.BypassOf(c.New.Annotations)
 	before, _ := c.OldRelease()
-	if b == nil || b.User != c.User.Username || b.Suspend != c.Old.Labels[v1alpha1.SuspendLabel] || b.Attempt != before.Attempt+1 {
+	if b == nil || b.User != c.User.Username || b.Suspend != c.Old.Labels[v1alpha1.SuspendLabel] || b.Attempt != before.NextAttempt() {
 		return nil
 	}
 	return b

@@ -53,7 +53,7 @@ func Decide(in Input) Decision {
 	missed := in.Missed || (in.Readmission || in.Recovered) && in.Known && in.Before.Version != in.Version
 	switch {
 	case in.Created, in.TemplateChanged, missed:
-		return Decision{v1alpha1.Release{Version: in.Version, Attempt: in.Before.Attempt + 1}, Released}
+		return Decision{v1alpha1.Release{Version: in.Version, Attempt: in.Before.NextAttempt()}, Released}
 	case !in.Known:
 		return Decision{v1alpha1.Release{Version: in.Version, Attempt: 0}, Baselined}
 	default:

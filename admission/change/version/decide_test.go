@@ -1,6 +1,8 @@
 package version
 
 import (
+	"math"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,6 +29,12 @@ func TestDecide(t *testing.T) {
 		},
 		"a change that our types do not see is a new attempt of the same version": {
 			Input{TemplateChanged: true, Before: at("a", 1), Known: true, Version: "a"}, Decision{at("a", 2), Released},
+		},
+		"an attempt that no workload reaches begins again": {
+			Input{TemplateChanged: true, Before: at("a", math.MaxInt64), Known: true, Version: "b"}, Decision{at("b", 1), Released},
+		},
+		"so does the highest attempt": {
+			Input{TemplateChanged: true, Before: at("a", math.MaxInt32), Known: true, Version: "b"}, Decision{at("b", 1), Released},
 		},
 		"a change of a baseline is attempt 1": {
 			Input{TemplateChanged: true, Before: at("a", 0), Known: true, Version: "b"}, Decision{at("b", 1), Released},
@@ -72,8 +80,14 @@ func TestDecide(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Decide(tc.in)); diff != "" {
+			got := Decide(tc.in)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
+			}
+			read, ok := v1alpha1.ReleaseOf(map[string]string{
+				v1alpha1.VersionKey: got.Release.Version, v1alpha1.AttemptAnnotation: strconv.FormatInt(got.Release.Attempt, 10)})
+			if !ok || read != got.Release {
+				t.Errorf("the release is read as %+v, %v", read, ok)
 			}
 		})
 	}

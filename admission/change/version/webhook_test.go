@@ -3,6 +3,7 @@ package version
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -159,6 +160,18 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 		"malformed attempt, template changed": {
 			old: build(versioned(1), annotated(v1alpha1.AttemptAnnotation, "-3")), new: build(versioned(1), annotated(v1alpha1.AttemptAnnotation, "-3"), image("busybox:2")),
 			want: build(image("busybox:2"), versioned(1)), decision: Released,
+		},
+		"attempt that no workload reaches, template changed": {
+			old: build(versioned(math.MaxInt64)), new: build(versioned(math.MaxInt64), image("busybox:2")),
+			want: build(image("busybox:2"), versioned(1)), decision: Released,
+		},
+		"attempt that no workload reaches, template unchanged": {
+			old: build(versioned(math.MaxInt64)), new: build(versioned(math.MaxInt64)),
+			want: build(versioned(0)), decision: Baselined,
+		},
+		"repair after the highest attempt": {
+			old: build(versioned(math.MaxInt32), held), new: build(versioned(math.MaxInt32), held, asksRepair, image("busybox:2")),
+			want: build(image("busybox:2"), versioned(1), repair(1), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRepairAdmitted,
 		},
 		"malformed version": {
 			old: build(versioned(1), annotated(v1alpha1.VersionKey, "../x")), new: build(versioned(1), annotated(v1alpha1.VersionKey, "../x")),

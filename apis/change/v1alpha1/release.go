@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"encoding/hex"
+	"math"
 	"strconv"
 
 	"knative.dev/pkg/apis"
@@ -16,13 +17,24 @@ type Release struct {
 	Attempt int64
 }
 
+// maxAttempt is the highest attempt. No workload has as many releases, so a higher one was written by a user.
+const maxAttempt = math.MaxInt32
+
+// NextAttempt returns the attempt of the next release. It begins again at 1 instead of returning
+// an attempt that ReleaseOf does not accept: such a release would never be judged.
+func (r Release) NextAttempt() int64 {
+	if r.Attempt >= maxAttempt {
+		return 1
+	}
+	return r.Attempt + 1
+}
+
 // ReleaseOf reads the release from the annotations of a workload or of a revision to
 // which its controller copied them. It returns false if they are missing or invalid.
 func ReleaseOf(annotations map[string]string) (Release, bool) {
 	version := annotations[VersionKey]
-	// 63 bits, so that the attempt fits the int64 of ChangeWorkload.spec.
 	attempt, err := strconv.ParseUint(annotations[AttemptAnnotation], 10, 63)
-	if version == "" || err != nil {
+	if version == "" || err != nil || attempt > maxAttempt {
 		return Release{}, false
 	}
 	return Release{Version: version, Attempt: int64(attempt)}, true

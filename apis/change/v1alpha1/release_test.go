@@ -32,6 +32,13 @@ func TestReleaseOf(t *testing.T) {
 		"an attempt beyond int64 is no release": {
 			annotations: map[string]string{VersionKey: "v1", AttemptAnnotation: "9223372036854775808"},
 		},
+		"an attempt that no workload reaches is no release": {
+			annotations: map[string]string{VersionKey: "v1", AttemptAnnotation: "2147483648"},
+		},
+		"the highest attempt": {
+			annotations: map[string]string{VersionKey: "v1", AttemptAnnotation: "2147483647"},
+			want:        want{Release: Release{Version: "v1", Attempt: 2147483647}, Known: true},
+		},
 		"attempt 0 is a baseline": {
 			annotations: map[string]string{VersionKey: "v1", AttemptAnnotation: "0"},
 			want:        want{Release: Release{Version: "v1"}, Known: true, Baseline: true},

@@ -28,7 +28,7 @@ func newRollback(s Situation, cause Cause, target Target) v1alpha1.Rollback {
 		FromVersion: s.Release.Version,
 		FromAttempt: s.Release.Attempt,
 		ToVersion:   target.Version,
-		Attempt:     s.Release.Attempt + 1,
+		Attempt:     s.Release.NextAttempt(),
 		Times:       cause.Times,
 		User:        cause.User,
 		Message:     text.Truncate(message, maxMessage),
