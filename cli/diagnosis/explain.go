@@ -53,7 +53,7 @@ const maxListed = 5
 func (f Input) Live() v1alpha1.Release {
 	live, _ := v1alpha1.ReleaseOf(f.Annotations)
 	if f.Missed != "" {
-		return v1alpha1.Release{Version: f.Missed, Attempt: live.Attempt + 1}
+		return v1alpha1.Release{Version: f.Missed, Attempt: live.NextAttempt()}
 	}
 	return live
 }
