@@ -1,10 +1,15 @@
 package judge
 
 import (
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func TestAnInvalidConfigurationNamesTheKeyAndNoSecret(t *testing.T) {
@@ -40,5 +45,24 @@ func TestAnInvalidConfigurationNamesTheKeyAndNoSecret(t *testing.T) {
 	}
 	if diff := cmp.Diff(Labels{Namespace: "namespace", Pod: "k8s_pod_name"}, got.labels); diff != "" || got.concurrent != 10 {
 		t.Errorf("%s, %d queries", diff, got.concurrent)
+	}
+}
+
+// The target of a redirect may be another host, or one without TLS.
+func TestTheTokenOfPrometheusFollowsNoRedirect(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("a request to the target of the redirect, with token: %t", r.Header.Get("Authorization") != "")
+	}))
+	defer other.Close()
+	server := httptest.NewTLSServer(http.RedirectHandler(other.URL+"/api/v1/query?secret=hidden", http.StatusTemporaryRedirect))
+	defer server.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	source, err := newSource(config{url: server.URL, timeout: time.Minute, concurrent: 1, token: "hidden", ca: ca}, clocktesting.NewFakePassiveClock(time.Now()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = source.Reader.Range(t.Context(), "up", time.Now().Add(-time.Minute), time.Now(), time.Second)
+	if err == nil || !strings.Contains(err.Error(), "redirect to "+other.URL) || strings.Contains(err.Error(), "hidden") {
+		t.Errorf("got %v", err)
 	}
 }

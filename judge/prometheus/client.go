@@ -33,7 +33,7 @@ type Client struct {
 	timeout time.Duration
 }
 
-// New returns a client of the Prometheus at address. The transport may be nil.
+// New returns a client of the Prometheus at address. It follows no redirect. The transport may be nil.
 func New(address string, timeout time.Duration, transport http.RoundTripper) (*Client, error) {
 	if transport == nil {
 		transport = api.DefaultRoundTripper
@@ -48,17 +48,24 @@ func New(address string, timeout time.Duration, transport http.RoundTripper) (*C
 	return &Client{api: v1.NewAPI(c), timeout: timeout}, nil
 }
 
-// limited limits the size of answers.
+// limited limits the size of answers, and denies redirects: the next transport may add a token, and
+// the target may be another host or use http.
 type limited struct{ next http.RoundTripper }
 
 var errTooLarge = fmt.Errorf("the answer has more than %d MiB", MaxBytes>>20)
 
 func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := l.next.RoundTrip(r)
-	if err == nil {
-		resp.Body = &limitedBody{ReadCloser: resp.Body, left: MaxBytes}
+	if err != nil {
+		return nil, err
 	}
-	return resp, err
+	if to, err := resp.Location(); err == nil && resp.StatusCode/100 == 3 {
+		_ = resp.Body.Close()
+		// The rest of the URL may contain a secret.
+		return nil, fmt.Errorf("the redirect to %s://%s is not followed: use the address of Prometheus itself", to.Scheme, to.Host)
+	}
+	resp.Body = &limitedBody{ReadCloser: resp.Body, left: MaxBytes}
+	return resp, nil
 }
 
 type limitedBody struct {
