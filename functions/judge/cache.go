@@ -3,9 +3,10 @@ package judge
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
-	"golang.org/x/sync/singleflight"
+	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/utils/clock"
 
@@ -30,10 +31,22 @@ type Source struct {
 // SharedReader shares an answer of a reader between all looks that need it within answerTTL,
 // and limits the concurrent queries. Errors are not reused.
 type SharedReader struct {
-	reader   judge.Reader
-	answers  *cache.LRUExpireCache
-	inFlight singleflight.Group
-	places   chan struct{} // one for each concurrent query
+	reader  judge.Reader
+	answers *cache.LRUExpireCache
+	places  *semaphore.Weighted // one for each concurrent query
+
+	mu      sync.Mutex
+	queries map[string]*query // those without an answer yet
+}
+
+// query is a query that is queued or sent. It ends when no look waits for it any more.
+type query struct {
+	waiting int // the number of looks
+	cancel  context.CancelFunc
+
+	done   chan struct{} // closed when answer and err are set
+	answer []samples.Series
+	err    error
 }
 
 var _ judge.Reader = (*SharedReader)(nil)
@@ -41,35 +54,87 @@ var _ judge.Reader = (*SharedReader)(nil)
 // NewSharedReader returns a SharedReader with a maximum number of concurrent queries.
 func NewSharedReader(reader judge.Reader, concurrent int, c clock.PassiveClock) *SharedReader {
 	return &SharedReader{
-		reader: reader, answers: cache.NewLRUExpireCacheWithClock(answerCacheSize, c), places: make(chan struct{}, concurrent),
+		reader: reader, answers: cache.NewLRUExpireCacheWithClock(answerCacheSize, c),
+		places: semaphore.NewWeighted(int64(concurrent)), queries: map[string]*query{},
 	}
 }
 
 // Range implements judge.Reader. The series are shared and must not be modified.
 func (s *SharedReader) Range(ctx context.Context, expression string, from, to time.Time, step time.Duration) ([]samples.Series, error) {
-	key := fmt.Sprintf("%d %d %d %s", from.UnixMilli(), to.UnixMilli(), step.Milliseconds(), expression)
-	if answer, ok := s.answers.Get(key); ok {
-		return answer.([]samples.Series), nil
+	if ctx.Err() != nil {
+		return nil, waitError(ctx)
 	}
-	// The query continues if its first caller is cancelled, because others wait for the answer.
-	shared := context.WithoutCancel(ctx)
-	result := s.inFlight.DoChan(key, func() (any, error) {
-		s.places <- struct{}{}
-		defer func() { <-s.places }()
-		answer, err := s.reader.Range(shared, expression, from, to, step)
-		if err == nil {
-			s.answers.Add(key, answer, answerTTL)
-		}
-		return answer, err
+	key := fmt.Sprintf("%d %d %d %s", from.UnixMilli(), to.UnixMilli(), step.Milliseconds(), expression)
+	q, answer := s.join(ctx, key, func(ctx context.Context) ([]samples.Series, error) {
+		return s.reader.Range(ctx, expression, from, to, step)
 	})
+	if q == nil {
+		return answer, nil
+	}
 	select {
 	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for the answer of Prometheus: %w", ctx.Err())
-	case r := <-result:
-		if r.Err != nil {
-			return nil, r.Err
-		}
-		return r.Val.([]samples.Series), nil
+		s.leave(key, q)
+		return nil, waitError(ctx)
+	case <-q.done:
+		return q.answer, q.err
+	}
+}
+
+func waitError(ctx context.Context) error {
+	return fmt.Errorf("wait for the answer of Prometheus: %w", ctx.Err())
+}
+
+// join returns the query with this key, or its answer if there is one. If there is neither, the
+// query starts.
+func (s *SharedReader) join(ctx context.Context, key string, read func(context.Context) ([]samples.Series, error)) (*query, []samples.Series) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if answer, ok := s.answers.Get(key); ok {
+		return nil, answer.([]samples.Series)
+	}
+	q := s.queries[key]
+	if q == nil {
+		q = &query{done: make(chan struct{})}
+		s.queries[key] = q
+		// The query continues if its first caller is cancelled, because others wait for the answer.
+		ctx, q.cancel = context.WithCancel(context.WithoutCancel(ctx))
+		go s.run(ctx, key, q, read)
+	}
+	q.waiting++
+	return q, nil
+}
+
+// leave ends a query if no look waits for it any more.
+func (s *SharedReader) leave(key string, q *query) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q.waiting--; q.waiting == 0 {
+		q.cancel()
+		s.forget(key, q)
+	}
+}
+
+// forget removes a query, unless a later one has its key.
+func (s *SharedReader) forget(key string, q *query) {
+	if s.queries[key] == q {
+		delete(s.queries, key)
+	}
+}
+
+// run sends a query when it has a place.
+func (s *SharedReader) run(ctx context.Context, key string, q *query, read func(context.Context) ([]samples.Series, error)) {
+	defer close(q.done)
+	defer q.cancel()
+	if q.err = s.places.Acquire(ctx, 1); q.err != nil {
+		return // no look waits
+	}
+	defer s.places.Release(1)
+	q.answer, q.err = read(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget(key, q)
+	if q.err == nil {
+		s.answers.Add(key, q.answer, answerTTL)
 	}
 }
 

@@ -1,0 +1,130 @@
+package judge_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+
+	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
+	"github.com/breakwater-dev/breakwater/functions/judge"
+	"github.com/breakwater-dev/breakwater/judge/samples"
+)
+
+// slow is a Prometheus whose queries end when it is released or their context ends.
+type slow struct {
+	queries  atomic.Int64
+	released chan struct{}
+}
+
+func (s *slow) Range(ctx context.Context, _ string, _, _ time.Time, _ time.Duration) ([]samples.Series, error) {
+	s.queries.Add(1)
+	select {
+	case <-s.released:
+		return []samples.Series{{Points: []samples.Point{{V: 1}}}}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// ask reads an expression, and returns the error.
+func ask(ctx context.Context, r *judge.SharedReader, expression string) error {
+	_, err := r.Range(ctx, expression, ft.Now(), ft.Now().Add(time.Minute), time.Second)
+	return err
+}
+
+// A look that has ended would otherwise leave a query for each metric.
+func TestAQueryOfWhichNoLookWaitsIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		prometheus := &slow{released: make(chan struct{})}
+		shared := judge.NewSharedReader(prometheus, 1, clocktesting.NewFakePassiveClock(ft.Now()))
+		var looks sync.WaitGroup
+		looks.Go(func() {
+			if err := ask(t.Context(), shared, "sent"); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		for i := range 100 {
+			looks.Go(func() {
+				if err := ask(ctx, shared, "queued_"+strconv.Itoa(i)); !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		for i := range 100 {
+			if err := ask(ctx, shared, "cancelled_"+strconv.Itoa(i)); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+		close(prometheus.released)
+		looks.Wait()
+		synctest.Wait()
+		if n := prometheus.queries.Load(); n != 1 {
+			t.Errorf("%d queries were sent, want 1", n)
+		}
+	})
+}
+
+func TestAQueryContinuesWhileALookWaitsForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		prometheus := &slow{released: make(chan struct{})}
+		shared := judge.NewSharedReader(prometheus, 1, clocktesting.NewFakePassiveClock(ft.Now()))
+		first, cancel := context.WithCancel(t.Context())
+		var looks sync.WaitGroup
+		looks.Go(func() {
+			if err := ask(first, shared, "shared"); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		looks.Go(func() {
+			if err := ask(t.Context(), shared, "shared"); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		close(prometheus.released)
+		looks.Wait()
+		if n := prometheus.queries.Load(); n != 1 {
+			t.Errorf("%d queries were sent, want 1", n)
+		}
+	})
+}
+
+// The next look sends it again.
+func TestAQueryThatEveryLookLeftGivesUpItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		prometheus := &slow{released: make(chan struct{})}
+		shared := judge.NewSharedReader(prometheus, 1, clocktesting.NewFakePassiveClock(ft.Now()))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := ask(ctx, shared, "same"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		var look sync.WaitGroup
+		look.Go(func() {
+			if err := ask(t.Context(), shared, "same"); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		if n := prometheus.queries.Load(); n != 2 {
+			t.Errorf("%d queries were sent, want 2", n)
+		}
+		close(prometheus.released)
+		look.Wait()
+	})
+}
