@@ -7,19 +7,10 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
-	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/utils/clock"
 
 	"github.com/breakwater-dev/breakwater/judge"
 	"github.com/breakwater-dev/breakwater/judge/samples"
-)
-
-const (
-	// answerTTL is how long an answer of Prometheus is reused. All batches of a release send
-	// the same queries, so the number of queries does not grow with the number of batches.
-	answerTTL = 10 * time.Second
-	// answerCacheSize is the size of the LRU cache in answers.
-	answerCacheSize = 256
 )
 
 // Source is a reader of Prometheus and the labels of its series.
@@ -31,11 +22,11 @@ type Source struct {
 // SharedReader shares an answer of a reader between all looks that need it within answerTTL,
 // and limits the concurrent queries. Errors are not reused.
 type SharedReader struct {
-	reader  judge.Reader
-	answers *cache.LRUExpireCache
-	places  *semaphore.Weighted // one for each concurrent query
+	reader judge.Reader
+	places *semaphore.Weighted // one for each concurrent query
 
 	mu      sync.Mutex
+	answers answers
 	queries map[string]*query // those without an answer yet
 }
 
@@ -54,8 +45,8 @@ var _ judge.Reader = (*SharedReader)(nil)
 // NewSharedReader returns a SharedReader with a maximum number of concurrent queries.
 func NewSharedReader(reader judge.Reader, concurrent int, c clock.PassiveClock) *SharedReader {
 	return &SharedReader{
-		reader: reader, answers: cache.NewLRUExpireCacheWithClock(answerCacheSize, c),
-		places: semaphore.NewWeighted(int64(concurrent)), queries: map[string]*query{},
+		reader: reader, places: semaphore.NewWeighted(int64(concurrent)),
+		answers: answers{clock: c, byKey: map[string][]samples.Series{}}, queries: map[string]*query{},
 	}
 }
 
@@ -89,8 +80,8 @@ func waitError(ctx context.Context) error {
 func (s *SharedReader) join(ctx context.Context, key string, read func(context.Context) ([]samples.Series, error)) (*query, []samples.Series) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if answer, ok := s.answers.Get(key); ok {
-		return nil, answer.([]samples.Series)
+	if answer, ok := s.answers.get(key); ok {
+		return nil, answer
 	}
 	q := s.queries[key]
 	if q == nil {
@@ -132,10 +123,10 @@ func (s *SharedReader) run(ctx context.Context, key string, q *query, read func(
 	q.answer, q.err = read(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.forget(key, q)
-	if q.err == nil {
-		s.answers.Add(key, q.answer, answerTTL)
+	if q.err == nil && s.queries[key] == q {
+		s.answers.add(key, q.answer)
 	}
+	s.forget(key, q)
 }
 
 // failingReader is the reader while the configuration of Prometheus is invalid. It returns the

@@ -3,12 +3,14 @@ package judge_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -127,4 +129,68 @@ func TestAQueryThatEveryLookLeftGivesUpItsPlace(t *testing.T) {
 		close(prometheus.released)
 		look.Wait()
 	})
+}
+
+// answering returns the same number of samples for each query, and knows which of its answers are
+// in memory.
+type answering struct {
+	size    int
+	answers []weak.Pointer[samples.Point]
+}
+
+func (a *answering) Range(context.Context, string, time.Time, time.Time, time.Duration) ([]samples.Series, error) {
+	points := make([]samples.Point, a.size)
+	a.answers = append(a.answers, weak.Make(&points[0]))
+	return []samples.Series{{Points: points}}, nil
+}
+
+// inMemory returns the number of answers that are in memory.
+func (a *answering) inMemory() int {
+	runtime.GC()
+	n := 0
+	for _, answer := range a.answers {
+		if answer.Value() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// The keys of later looks are others: their ranges end later.
+func TestAnAnswerIsFreedWhenItIsNotReusedAnyMore(t *testing.T) {
+	prometheus := &answering{size: 1000}
+	clock := clocktesting.NewFakePassiveClock(ft.Now())
+	shared := judge.NewSharedReader(prometheus, 1, clock)
+	for i := range 100 {
+		if err := ask(t.Context(), shared, "metric_"+strconv.Itoa(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := prometheus.inMemory(); n != 100 {
+		t.Errorf("%d answers are in memory, want 100", n)
+	}
+	clock.SetTime(ft.Now().Add(20 * time.Second))
+	if err := ask(t.Context(), shared, "later"); err != nil {
+		t.Fatal(err)
+	}
+	if n := prometheus.inMemory(); n != 1 {
+		t.Errorf("%d answers are in memory, want the last one", n)
+	}
+	runtime.KeepAlive(shared)
+}
+
+func TestTheSizeOfTheAnswersInMemoryIsLimited(t *testing.T) {
+	prometheus := &answering{size: 1 << 20} // 16 MiB
+	shared := judge.NewSharedReader(prometheus, 1, clocktesting.NewFakePassiveClock(ft.Now()))
+	for i := range 20 {
+		if err := ask(t.Context(), shared, "metric_"+strconv.Itoa(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := prometheus.inMemory(); n < 12 || n > 16 {
+		t.Errorf("%d answers of 16 MiB are in memory, want at most 256 MiB", n)
+	}
+	if err := ask(t.Context(), shared, "metric_19"); err != nil || len(prometheus.answers) != 20 {
+		t.Errorf("the last answer was read again, %v", err)
+	}
 }
