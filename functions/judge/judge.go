@@ -178,6 +178,8 @@ func (f *function) look(ctx context.Context, batch *v1alpha1.ChangePod, asked v1
 		return checkDeleted(batch.Status.MetricRecord, asked, release.start, now), nil
 	}
 	target := release.target(batch, source.Labels)
+	ctx, cancel := readContext(ctx)
+	defer cancel()
 	record := judge.Look(ctx, source.Reader, check.Spec, target, analysisEnd(batch, asked), batch.Status.MetricRecord, now.Truncate(lookStep))
 	if record.Reason == judgev1alpha1.ReasonMetricsUnavailable {
 		// Prometheus may answer again and have the samples, so looks continue while the batch is
@@ -185,6 +187,20 @@ func (f *function) look(ctx context.Context, batch *v1alpha1.ChangePod, asked v1
 		record.Final = false
 	}
 	return record, nil
+}
+
+// storeTime is the part of the time of an event in which the record is stored and the verdict is
+// sent. It is not used for queries, so a fail that some metrics show is stored, although the
+// queries of other metrics do not end. A verdict that is not sent in this time is sent by the
+// next wake-up.
+const storeTime = 10 * time.Second
+
+// readContext returns the context of the queries of a look: it ends storeTime before the event.
+func readContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(ctx, end.Add(-storeTime))
+	}
+	return context.WithCancel(ctx)
 }
 
 // source returns the configured Prometheus. If the configuration is invalid, each query fails

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cloudevents/sdk-go/v2/event"
@@ -17,6 +18,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
@@ -318,6 +320,73 @@ func TestThePassOfAReleaseComesWhenPrometheusAnswersAgain(t *testing.T) {
 	}
 	if got := f.verdict(t); got.Verdict != "pass" {
 		t.Errorf("sent %+v", got)
+	}
+}
+
+// partlySlow answers only queries of http-errors.
+type partlySlow struct{ *traffic }
+
+func (p partlySlow) Range(ctx context.Context, expression string, from, to time.Time, step time.Duration) ([]samples.Series, error) {
+	if strings.Contains(expression, "slow_total") {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return p.traffic.Range(ctx, expression, from, to, step)
+}
+
+// The event ends after 40 s.
+func TestAFailIsStoredAndSentWhenOtherQueriesDoNotEnd(t *testing.T) {
+	for name, tc := range map[string]struct {
+		batch *v1alpha1.ChangePod
+		// prepare changes the release before the look.
+		prepare func(*testing.T, *fixture)
+		record  func(*v1alpha1.ChangePod) *judgev1alpha1.Record
+	}{
+		"analysis": {newBatch(1), func(_ *testing.T, f *fixture) { f.clock.SetTime(ft.Now().Add(2 * time.Minute)) },
+			func(p *v1alpha1.ChangePod) *judgev1alpha1.Record { return p.Status.MetricRecord }},
+		"probation": {passedBatch(), func(t *testing.T, f *fixture) { f.onProbation(t, 0, 10*time.Minute) },
+			func(p *v1alpha1.ChangePod) *judgev1alpha1.Record { return p.Status.Probation }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFixture(t, func(context.Context) (judge.Source, error) {
+					return judge.Source{Reader: partlySlow{&traffic{newFails: 20, oldFails: 0.2}}, Labels: judge.Labels{Namespace: "namespace", Pod: "pod"}}, nil
+				}, tc.batch)
+				f.addMetric(t, judgev1alpha1.Metric{
+					Name: "slow", Kind: judgev1alpha1.KindRatio, Direction: judgev1alpha1.DirectionHigher, Weight: judgev1alpha1.WeightAlone,
+					Query: `slow_total{{{pods}}}`, Bad: `slow_errors_total{{{pods}}}`,
+				})
+				tc.prepare(t, f)
+				ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+				defer cancel()
+				f.Change.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return ctx.Err() != nil, nil, ctx.Err()
+				})
+				if err := f.handle(ctx, eventOf(t, wakeUp(1))); err != nil {
+					t.Error(err)
+				}
+				if r := tc.record(f.ChangePod(ft.BatchName(1))); r == nil || r.Verdict != judgev1alpha1.VerdictFail {
+					t.Errorf("the record is %+v, want a fail", r)
+				}
+				if len(f.broker.events) != 1 {
+					t.Errorf("%d verdicts were sent", len(f.broker.events))
+				}
+			})
+		})
+	}
+}
+
+// addMetric adds a metric to the MetricCheck.
+func (f *fixture) addMetric(t *testing.T, m judgev1alpha1.Metric) {
+	t.Helper()
+	checks := f.Change.JudgeV1alpha1().MetricChecks(ft.Namespace)
+	check, err := checks.Get(t.Context(), "check", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check.Spec.Metrics = append(check.Spec.Metrics, m)
+	if _, err := checks.Update(t.Context(), check, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
 	}
 }
 
