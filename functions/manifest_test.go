@@ -197,7 +197,7 @@ func TestFunctionsHaveOnlyThePermissionsThatTheyUse(t *testing.T) {
 		"notify":     {"get configmaps config-notify", "get secrets notify-webhook", eventKey},
 		"callback": append(append([]string{"get,list changeworkloads", "list,watch changepods", "patch changeworkloads/status",
 			"get,list,watch brokers"}, server...), signingKey, "get,list,watch configmaps config-broker"),
-		"judge": {"get changeworkloads", "get changepods", "get metricchecks", "patch changepods/status", "list deployments", "list replicasets", "list pods",
+		"judge": {"get changeworkloads", "get changepods", "get metricchecks", "patch changepods/status", "list controllerrevisions", "list deployments", "list replicasets", "list pods",
 			"get,list,watch brokers", "get configmaps config-judge", "get secrets judge-prometheus", "get secrets judge-signing-key", eventKey,
 			"get,list,watch configmaps config-broker"},
 	}

@@ -85,8 +85,15 @@ func (f *function) releaseOf(ctx context.Context, batch *v1alpha1.ChangePod) (re
 	if out.start, err = f.startOf(ctx, parent, batch); err != nil {
 		return release{}, err
 	}
-	if err := f.findPods(ctx, parent, &out, func(pods []corev1.Pod) ([]string, []string) {
-		return podsOfWorkload(pods, parent.Spec.WorkloadRef.UID, batch.Spec.PodInfos)
+	if err := f.findPods(ctx, parent, &out, func(pods []corev1.Pod) (newPods, oldPods []string, err error) {
+		latest, claimed := "", batch.Spec.PodInfos
+		if !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return isClaimed(&p, claimed) }) {
+			if latest, err = f.latestRevision(ctx, parent); err != nil {
+				return nil, nil, err
+			}
+		}
+		newPods, oldPods = podsOfWorkload(pods, parent.Spec.WorkloadRef.UID, claimed, latest)
+		return newPods, oldPods, nil
 	}); err != nil {
 		return release{}, err
 	}
@@ -103,13 +110,13 @@ func (f *function) succeededReleaseOf(ctx context.Context, parent *v1alpha1.Chan
 		return release{}, err
 	}
 	out := release{namespace: batch.Namespace, start: start}
-	err = f.findPods(ctx, parent, &out, func(pods []corev1.Pod) (newPods, oldPods []string) {
+	err = f.findPods(ctx, parent, &out, func(pods []corev1.Pod) (newPods, oldPods []string, err error) {
 		for i := range pods {
 			if v1alpha1.OwnedBy(&pods[i], parent.Spec.WorkloadRef.UID) {
 				newPods = append(newPods, regexp.QuoteMeta(pods[i].Name))
 			}
 		}
-		return sortedNames(newPods), nil
+		return sortedNames(newPods), nil, nil
 	})
 	return out, err
 }
@@ -132,7 +139,7 @@ func (f *function) startOf(ctx context.Context, parent *v1alpha1.ChangeWorkload,
 // pods of a ReplicaSet have its name as prefix, also if there are none now: the Revisions of a
 // Knative Service scale to zero. Pods that the workload owns itself are found by their names; those
 // of a StatefulSet have the same names in each version.
-func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload, out *release, owned func([]corev1.Pod) (newPods, oldPods []string)) error {
+func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload, out *release, owned func([]corev1.Pod) (newPods, oldPods []string, err error)) error {
 	// Resource version 0: the cache of the API server suffices.
 	sets, err := f.Kube.AppsV1().ReplicaSets(parent.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -151,8 +158,25 @@ func (f *function) findPods(ctx context.Context, parent *v1alpha1.ChangeWorkload
 	if err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
-	out.newPods, out.oldPods = owned(pods.Items)
-	return nil
+	out.newPods, out.oldPods, err = owned(pods.Items)
+	return err
+}
+
+// latestRevision returns the name of the ControllerRevision with the current template of a workload,
+// which has the highest number; empty if there is none. Saved templates have no controller.
+func (f *function) latestRevision(ctx context.Context, parent *v1alpha1.ChangeWorkload) (string, error) {
+	revisions, err := f.Kube.AppsV1().ControllerRevisions(parent.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return "", fmt.Errorf("list ControllerRevisions: %w", err)
+	}
+	latest := &appsv1.ControllerRevision{}
+	for i := range revisions.Items {
+		r := &revisions.Items[i]
+		if owner := metav1.GetControllerOfNoCopy(r); owner != nil && owner.UID == parent.Spec.WorkloadRef.UID && r.Revision > latest.Revision {
+			latest = r
+		}
+	}
+	return latest.Name, nil
 }
 
 // ownersOfReplicaSets returns the UIDs of the objects that own the ReplicaSets of a workload: it
@@ -208,13 +232,19 @@ func podPrefix(set string) string {
 }
 
 // podsOfWorkload returns the patterns of the pods that a workload owns itself. Pods with the
-// revision of a claimed pod are new.
-func podsOfWorkload(pods []corev1.Pod, owner types.UID, claimed []v1alpha1.PodSummary) (newPods, oldPods []string) {
+// revision of a claimed pod are new. If no claimed pod exists, those with the latest revision are.
+func podsOfWorkload(pods []corev1.Pod, owner types.UID, claimed []v1alpha1.PodSummary, latest string) (newPods, oldPods []string) {
 	newHashes := map[string]bool{}
 	for i := range pods {
-		if slices.ContainsFunc(claimed, func(c v1alpha1.PodSummary) bool { return c.UID == pods[i].UID }) {
+		if isClaimed(&pods[i], claimed) {
 			newHashes[pods[i].Labels[appsv1.ControllerRevisionHashLabelKey]] = true
 		}
+	}
+	isNew := func(p *corev1.Pod) bool {
+		if len(newHashes) == 0 {
+			return workload.PodOfRevision(p, latest)
+		}
+		return newHashes[p.Labels[appsv1.ControllerRevisionHashLabelKey]]
 	}
 	for _, c := range claimed {
 		newPods = append(newPods, regexp.QuoteMeta(c.Pod)) // the pod may be deleted
@@ -223,13 +253,19 @@ func podsOfWorkload(pods []corev1.Pod, owner types.UID, claimed []v1alpha1.PodSu
 		name := regexp.QuoteMeta(pods[i].Name)
 		switch {
 		case !v1alpha1.OwnedBy(&pods[i], owner), slices.Contains(newPods, name):
-		case newHashes[pods[i].Labels[appsv1.ControllerRevisionHashLabelKey]]:
+		case isNew(&pods[i]):
 			newPods = append(newPods, name)
 		default:
 			oldPods = append(oldPods, name)
 		}
 	}
 	return sortedNames(newPods), sortedNames(oldPods)
+}
+
+// isClaimed reports whether a pod is one of the claimed pods of a batch. A later pod with the same
+// name is not.
+func isClaimed(p *corev1.Pod, claimed []v1alpha1.PodSummary) bool {
+	return slices.ContainsFunc(claimed, func(c v1alpha1.PodSummary) bool { return c.UID == p.UID })
 }
 
 // sortedNames returns at most maxPodNames patterns in a fixed order, so that the same pods give the

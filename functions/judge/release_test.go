@@ -7,6 +7,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -142,5 +143,77 @@ func TestOfManyRevisionsTheNewestAreOld(t *testing.T) {
 	old := newKnativeFixture(t, revisions...).compared(t).Old
 	if names := strings.Count(old, "|") + 1; names != 500 || !strings.Contains(old, "web-00599-") || strings.Contains(old, "web-00000-") {
 		t.Errorf("%d names of old pods: %.200s", names, old)
+	}
+}
+
+// addOwned adds pods of a workload that owns its pods, and ControllerRevisions. The pods have the
+// label of the revision that the map names.
+func (f *fixture) addOwned(t *testing.T, pods map[string]string, revisions ...*appsv1.ControllerRevision) {
+	t.Helper()
+	for name, hash := range pods {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: ft.Namespace, Name: name, UID: types.UID(name), Labels: map[string]string{appsv1.ControllerRevisionHashLabelKey: hash},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: "ds", UID: "ds", Controller: ptr.To(true)}},
+		}}
+		if err := f.Kube.Tracker().Add(pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range revisions {
+		if err := f.Kube.Tracker().Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func controllerRevision(name string, number int64, owner types.UID, controller bool) *appsv1.ControllerRevision {
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ft.Namespace, Name: name, OwnerReferences: []metav1.OwnerReference{{Kind: "DaemonSet", Name: "ds", UID: owner, Controller: ptr.To(controller)}}},
+		Revision:   number,
+	}
+}
+
+// A node may be removed, or a pod of a StatefulSet recreated.
+func TestTheNewPodsOfAWorkloadAreFoundWithoutAClaimedPod(t *testing.T) {
+	const of = `namespace="default",pod=~"`
+	for name, tc := range map[string]struct {
+		claimed   v1alpha1.PodSummary
+		pods      map[string]string
+		revisions []*appsv1.ControllerRevision
+		want, old string
+	}{
+		"of a DaemonSet, whose label is a suffix of the name": {
+			v1alpha1.PodSummary{Pod: "ds-x", UID: "deleted"}, map[string]string{"ds-a": "new", "ds-b": "new", "ds-c": "old"},
+			[]*appsv1.ControllerRevision{controllerRevision("ds-new", 2, "ds", true), controllerRevision("ds-old", 1, "ds", true)},
+			of + `ds-a|ds-b|ds-x"`, of + `ds-c"`,
+		},
+		"of a StatefulSet, whose label is the name": {
+			v1alpha1.PodSummary{Pod: "ds-2", UID: "deleted"}, map[string]string{"ds-2": "ds-new", "ds-1": "ds-new", "ds-0": "ds-old"},
+			[]*appsv1.ControllerRevision{controllerRevision("ds-old", 1, "ds", true), controllerRevision("ds-new", 2, "ds", true)},
+			of + `ds-1|ds-2"`, of + `ds-0"`,
+		},
+		"saved templates and other workloads have no pods of it": {
+			v1alpha1.PodSummary{Pod: "ds-x", UID: "deleted"}, map[string]string{"ds-a": "new", "ds-c": "old"},
+			[]*appsv1.ControllerRevision{
+				controllerRevision("ds-new", 2, "ds", true), controllerRevision("saved-old", 9, "ds", false), controllerRevision("other-old", 9, "other", true),
+			},
+			of + `ds-a|ds-x"`, of + `ds-c"`,
+		},
+		"a claimed pod has the version of the release, also if there is a newer one": {
+			v1alpha1.PodSummary{Pod: "ds-a", UID: "ds-a"}, map[string]string{"ds-a": "new", "ds-b": "new", "ds-c": "old"},
+			[]*appsv1.ControllerRevision{controllerRevision("ds-new", 2, "ds", true), controllerRevision("ds-newer", 3, "ds", true)},
+			of + `ds-a|ds-b"`, of + `ds-c"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, (&traffic{}).source, newBatch(1, func(p *v1alpha1.ChangePod) { p.Spec.PodInfos = []v1alpha1.PodSummary{tc.claimed} }))
+			release := f.ChangeWorkload(ft.Release)
+			release.Spec.WorkloadRef = v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "ds", UID: "ds"}
+			f.Write(release)
+			f.addOwned(t, tc.pods, tc.revisions...)
+			if got := f.compared(t); got.New != tc.want || got.Old != tc.old {
+				t.Errorf("compared %s with %s, want %s with %s", got.New, got.Old, tc.want, tc.old)
+			}
+		})
 	}
 }

@@ -231,12 +231,7 @@ func (f *Finder) CountRevisions(w *workload.Workload, version string) (int, erro
 // releaseOf returns the release of a pod that a workload owns directly; all are
 // the workload's revisions.
 func releaseOf(all []*appsv1.ControllerRevision, w *workload.Workload, p *corev1.Pod) (v1alpha1.Release, bool) {
-	hash := p.Labels[appsv1.ControllerRevisionHashLabelKey]
-	// The label is the revision's name for a StatefulSet, and its suffix for a
-	// DaemonSet.
-	at := slices.IndexFunc(all, func(r *appsv1.ControllerRevision) bool {
-		return hash != "" && (r.Name == hash || strings.HasSuffix(r.Name, "-"+hash))
-	})
+	at := slices.IndexFunc(all, func(r *appsv1.ControllerRevision) bool { return workload.PodOfRevision(p, r.Name) })
 	if at < 0 {
 		return v1alpha1.Release{}, false
 	}

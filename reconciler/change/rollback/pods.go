@@ -2,9 +2,7 @@ package rollback
 
 import (
 	"slices"
-	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -39,10 +37,7 @@ func ofTemplate(pods cache.Indexer, w *workload.Workload, t savedtemplate.Templa
 	all, err := releasefinder.Owned[*corev1.Pod](pods, w.UID)
 	var own []*corev1.Pod
 	for _, p := range all {
-		// The label is the revision's name for a StatefulSet, and its suffix
-		// for a DaemonSet.
-		hash := p.Labels[appsv1.ControllerRevisionHashLabelKey]
-		if hash != "" && (t.Name == hash || strings.HasSuffix(t.Name, "-"+hash)) {
+		if workload.PodOfRevision(p, t.Name) {
 			own = append(own, p)
 		}
 	}
