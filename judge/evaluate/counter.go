@@ -9,7 +9,7 @@ import (
 func counter(d Data, f frame) outcome {
 	newEvents, oldEvents, dayEvents := d.read(f, all)
 	s := comparedCounts{
-		newEvents: newEvents.pooled(), newAll: presence(d.New.All, f, 0, f.last),
+		newEvents: newEvents.pooled(), newAll: presence(d.New.All, f, 0, f.last).within(0, f.last, f.firstCells(d.New.All)),
 		oldEvents: oldEvents.pooled(), oldAll: presence(d.Old.All, f, -f.before, f.last),
 		dayEvents: dayEvents.pooled(), dayAll: presence(d.Day.All, f, 0, f.cells-1),
 	}

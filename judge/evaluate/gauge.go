@@ -88,10 +88,7 @@ func (t podValues) only(pods map[string]bool) podValues {
 // gauge compares the mean of a value of a pod.
 func gauge(in Input, d Data, f frame) outcome {
 	newT, oldT, dayT := d.podValues(d.New.All, f), d.podValues(d.Old.All, f), d.podValues(d.Day.All, f)
-	warm := map[string]int{}
-	for pod, span := range samples.Spans(d.New.All) {
-		warm[pod] = f.warm(span)
-	}
+	warm := f.firstCells(d.New.All)
 	if !isCounter(d.Query) {
 		// A level is compared in the last cells, because a leak grows.
 		for pod := range newT {

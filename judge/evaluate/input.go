@@ -103,6 +103,8 @@ type frame struct {
 	// before the change.
 	oldEnd int
 	warmUp float64
+	// newSince has, by the name of a new pod, since when its samples count as new.
+	newSince map[string]float64
 }
 
 func newFrame(in Input, d Data) frame {
@@ -126,10 +128,30 @@ func newFrame(in Input, d Data) frame {
 	if d.WarmUp && in.Check.WarmUp != nil {
 		f.warmUp = in.Check.WarmUp.Seconds()
 	}
+	f.newSince = map[string]float64{}
+	for pod, since := range in.Target.NewSince {
+		f.newSince[pod] = seconds(since.Time)
+	}
 	return f
 }
 
-// warm returns the first cell of a pod that is compared.
+// firstCells returns the first cell of each new pod that is compared. The cells until the start of a
+// new pod are those of an earlier pod of the same name.
+func (f frame) firstCells(news []samples.Series) map[string]int {
+	out := map[string]int{}
+	for pod := range f.newSince {
+		out[pod] = f.last + 1 // until the pod has a sample
+	}
+	for pod, span := range samples.Spans(samples.Since(news, f.newSince)) {
+		out[pod] = f.warm(span)
+		if since, known := f.newSince[pod]; known {
+			out[pod] = max(out[pod], f.grid.Cell(since)+1)
+		}
+	}
+	return out
+}
+
+// warm returns the first cell after the warm-up of a pod.
 func (f frame) warm(span samples.Span) int {
 	if f.warmUp == 0 || span.First < f.grid.Origin-Before.Seconds()+2*f.grid.Width {
 		return 0

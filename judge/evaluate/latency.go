@@ -125,11 +125,7 @@ func (h histogram) bound(k int) (index int, above float64) {
 // latency compares the shares of requests that are slower than bounds near
 // quantiles of the old pods.
 func latency(d Data, f frame) outcome {
-	warm := map[string]int{}
-	for pod, span := range samples.Spans(d.New.All) {
-		warm[pod] = f.warm(span)
-	}
-	newB := readBuckets(d.New.All, f, 0, f.last, warm)
+	newB := readBuckets(d.New.All, f, 0, f.last, f.firstCells(d.New.All))
 	oldB := readBuckets(d.Old.All, f, -f.before, d.lastOld(f), f.startedCells(samples.Spans(d.Old.All)))
 	dayB := readBuckets(d.Day.All, f, 0, f.cells-1, nil)
 	var bounds []float64

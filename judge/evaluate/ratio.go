@@ -26,11 +26,7 @@ type outcome struct {
 // read turns the series of both sides into counts.
 func (d Data) read(f frame, series func(Pair) []samples.Series) (newCounts, oldCounts, dayCounts counts) {
 	newSpans, oldSpans, daySpans := samples.Spans(d.New.All), samples.Spans(d.Old.All), samples.Spans(d.Day.All)
-	warm := map[string]int{}
-	for pod, span := range newSpans {
-		warm[pod] = f.warm(span)
-	}
-	newCounts = count(series(d.New), newSpans, f, d.began(f)).within(0, f.last, warm)
+	newCounts = count(series(d.New), newSpans, f, d.began(f)).within(0, f.last, f.firstCells(d.New.All))
 	// The first minute of an old pod is not compared, so its first value does not matter.
 	oldCounts = count(series(d.Old), oldSpans, f, nil).within(-f.before, d.lastOld(f), f.startedCells(oldSpans))
 	dayCounts = count(series(d.Day), daySpans, f, nil).within(0, f.cells-1, nil)

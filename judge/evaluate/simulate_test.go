@@ -268,10 +268,15 @@ func (w world) counter(look time.Duration) Data {
 // looks evaluates a release look by look, and returns the verdict and the number
 // of looks.
 func looks(d Data, look time.Duration, rate string) v1alpha1.Record {
+	return looksAt(d, v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`}, look, rate)
+}
+
+// looksAt evaluates a release of the pods of a target.
+func looksAt(d Data, target v1alpha1.Target, look time.Duration, rate string) v1alpha1.Record {
 	check := Defaulted(v1alpha1.MetricCheckSpec{AnalysisDuration: metav1.Duration{Duration: look}, MaxFalsePositiveRate: rate})
 	at := time.UnixMilli(int64(start * 1000))
-	in := Input{Check: check, Target: v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, StartTime: metav1.NewTime(at)},
-		Metrics: []Data{d}, End: at.Add(look)}
+	target.StartTime = metav1.NewTime(at)
+	in := Input{Check: check, Target: target, Metrics: []Data{d}, End: at.Add(look)}
 	var record *v1alpha1.Record
 	for now := at.Add(15 * time.Second); !now.After(in.End); now = now.Add(15 * time.Second) {
 		in.Now = now

@@ -77,6 +77,23 @@ func Until(series []Series, t float64) []Series {
 	return out
 }
 
+// Since returns the series without the samples of a pod before the time of its name, if it has one.
+func Since(series []Series, since map[string]float64) []Series {
+	out := make([]Series, 0, len(series))
+	for _, s := range series {
+		from, known := since[Pod(s.Labels)]
+		if !known {
+			out = append(out, s)
+			continue
+		}
+		n := sort.Search(len(s.Points), func(i int) bool { return s.Points[i].T >= from })
+		if n < len(s.Points) {
+			out = append(out, Series{Labels: s.Labels, Points: s.Points[n:]})
+		}
+	}
+	return out
+}
+
 // Moved returns copies of the series that are later by some seconds.
 func Moved(series []Series, seconds float64) []Series {
 	if seconds == 0 {

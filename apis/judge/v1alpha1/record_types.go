@@ -102,6 +102,12 @@ type Target struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	Old string `json:"old,omitempty"`
+	// NewSince has, by the name of a new pod, since when its samples count as new: an earlier pod of a
+	// StatefulSet has the same name. It is the creation of the pod or, if the pod was updated in
+	// place, the last start of a container.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=500
+	NewSince map[string]metav1.Time `json:"newSince,omitempty"`
 	// StartTime is the start of the compared time: the creation of the first batch of the release
 	// or, if the release is slow, the end of the analysis minus analysisDuration; --at of judge
 	// replay.

@@ -1,0 +1,94 @@
+package judge_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
+)
+
+// newStatefulSetFixture returns a release of StatefulSet web with pods, whose first batch has pod web-2.
+func newStatefulSetFixture(t *testing.T, pods ...*corev1.Pod) *fixture {
+	t.Helper()
+	f := newFixture(t, (&traffic{}).source, newBatch(1, func(b *v1alpha1.ChangePod) {
+		b.Spec.PodInfos = []v1alpha1.PodSummary{{Pod: "web-2", UID: "web-2"}}
+	}))
+	release := f.ChangeWorkload(ft.Release)
+	release.Spec.WorkloadRef = v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "web"}
+	f.Write(release)
+	for _, pod := range pods {
+		if err := f.Kube.Tracker().Add(pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+// ofStatefulSet returns a pod of StatefulSet web.
+func ofStatefulSet(name, revision string, created time.Duration, containers ...corev1.ContainerStatus) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: ft.Namespace, Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(ft.Now().Add(created)),
+			Labels:          map[string]string{appsv1.ControllerRevisionHashLabelKey: revision},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "web", Controller: ptr.To(true)}},
+		},
+		Status: corev1.PodStatus{ContainerStatuses: containers},
+	}
+}
+
+func TestSinceWhenAPodWithTheNameOfAnEarlierOneIsNew(t *testing.T) {
+	const days = -48 * time.Hour
+	at := func(d time.Duration) metav1.Time { return metav1.NewTime(ft.Now().Add(d)) }
+	running := func(since time.Duration) corev1.ContainerStatus {
+		return corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at(since)}}}
+	}
+	crashed := func(since time.Duration) corev1.ContainerStatus {
+		return corev1.ContainerStatus{
+			State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: at(since)}},
+		}
+	}
+	for name, c := range map[string]struct {
+		pod  *corev1.Pod
+		want map[string]metav1.Time
+	}{
+		"replaced":                        {ofStatefulSet("web-2", "new", -time.Minute, running(-50*time.Second)), map[string]metav1.Time{"web-2": at(-time.Minute)}},
+		"replaced, and restarted since":   {ofStatefulSet("web-2", "new", -time.Minute, running(0)), map[string]metav1.Time{"web-2": at(-time.Minute)}},
+		"updated in place":                {ofStatefulSet("web-2", "new", days, running(days), running(-time.Minute)), map[string]metav1.Time{"web-2": at(-time.Minute)}},
+		"updated in place, and restarts":  {ofStatefulSet("web-2", "new", days, running(days), crashed(-time.Minute)), map[string]metav1.Time{"web-2": at(-time.Minute)}},
+		"older than the release":          {ofStatefulSet("web-2", "new", days), map[string]metav1.Time{"web-2": at(days)}},
+		"of the old version":              {ofStatefulSet("web-1", "old", -time.Minute), nil},
+		"claimed, and not found any more": {ofStatefulSet("web-1", "old", days), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, newStatefulSetFixture(t, c.pod).compared(t).NewSince); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// While a pod is replaced again, its name has no pod. The time of its first pod is that of the record.
+func TestTheTimeOfADeletedPodIsKeptInTheRecord(t *testing.T) {
+	pod := ofStatefulSet("web-2", "new", -time.Minute)
+	f := newStatefulSetFixture(t, pod, ofStatefulSet("web-1", "old", -time.Hour))
+	want := f.compared(t).NewSince
+	if len(want) != 1 {
+		t.Fatalf("times %v, want that of web-2", want)
+	}
+	if err := f.Kube.CoreV1().Pods(ft.Namespace).Delete(t.Context(), "web-2", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	f.clock.SetTime(f.clock.Now().Add(20 * time.Second))
+	if diff := cmp.Diff(want, f.compared(t).NewSince); diff != "" {
+		t.Error(diff)
+	}
+}
