@@ -153,20 +153,21 @@ func compareMetric(in Input, d Data) outcome {
 }
 
 // samplesUntilNow removes the samples after the time of the look. Without series of old
-// pods, new pods that existed before the change are compared with themselves before it.
+// pods, new pods that existed before the change are compared with themselves before it, or with the
+// pods that had their names.
 func samplesUntilNow(in Input, d Data) Data {
 	now := seconds(in.Now)
 	d.New = Pair{samples.Until(d.New.All, now), samples.Until(d.New.Bad, now)}
 	d.Old = Pair{samples.Until(d.Old.All, now), samples.Until(d.Old.Bad, now)}
-	if len(d.Old.All) > 0 {
-		return d
-	}
 	at := seconds(in.Target.StartTime.Time)
 	for _, span := range samples.Spans(d.New.All) {
-		if span.First < at-Before.Seconds()/2 {
+		if len(d.Old.All) == 0 && span.First < at-Before.Seconds()/2 {
 			d.Old, d.SamePods = d.New, true
-			break
 		}
+	}
+	if d.SamePods {
+		d.Old.All, _ = samples.Split(d.Old.All, newSince(in.Target))
+		d.Old.Bad, _ = samples.Split(d.Old.Bad, newSince(in.Target))
 	}
 	return d
 }

@@ -128,11 +128,16 @@ func newFrame(in Input, d Data) frame {
 	if d.WarmUp && in.Check.WarmUp != nil {
 		f.warmUp = in.Check.WarmUp.Seconds()
 	}
-	f.newSince = map[string]float64{}
-	for pod, since := range in.Target.NewSince {
-		f.newSince[pod] = seconds(since.Time)
-	}
+	f.newSince = newSince(in.Target)
 	return f
+}
+
+func newSince(t v1alpha1.Target) map[string]float64 {
+	out := map[string]float64{}
+	for pod, since := range t.NewSince {
+		out[pod] = seconds(since.Time)
+	}
+	return out
 }
 
 // firstCells returns the first cell of each new pod that is compared. The cells until the start of a
@@ -142,7 +147,8 @@ func (f frame) firstCells(news []samples.Series) map[string]int {
 	for pod := range f.newSince {
 		out[pod] = f.last + 1 // until the pod has a sample
 	}
-	for pod, span := range samples.Spans(samples.Since(news, f.newSince)) {
+	_, news = samples.Split(news, f.newSince)
+	for pod, span := range samples.Spans(news) {
 		out[pod] = f.warm(span)
 		if since, known := f.newSince[pod]; known {
 			out[pod] = max(out[pod], f.grid.Cell(since)+1)

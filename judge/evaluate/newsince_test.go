@@ -172,3 +172,19 @@ func TestANewPodWithoutSamplesHasNotThoseOfAnEarlierOne(t *testing.T) {
 		t.Errorf("%s with %d requests, want no verdict without requests", r.Verdict, n)
 	}
 }
+
+// The only pod needed two minutes until it was Ready, so it is older than the start of the release.
+func TestTheTimeBeforeTheChangeHasNoSamplesOfTheNewPod(t *testing.T) {
+	const created = -120.0
+	d := Data{SamePods: true, Metric: catalog.Metric{Signal: catalog.Errors, Metric: v1alpha1.Metric{Name: "errors", Kind: v1alpha1.KindRatio, Direction: v1alpha1.DirectionHigher}}}
+	of := func(code, instance string, from, to, rate float64) samples.Series {
+		return seriesOf(map[string]string{"pod": "web-0", "code": code, "instance": instance}, from, to, func(t float64) float64 { return rate * (t - from) })
+	}
+	d.New.Bad = []samples.Series{of("500", "new", created+15, 300, 3)}
+	d.New.All = append([]samples.Series{of("200", "old", -595, created-3, 10), of("200", "new", created+15, 300, 7)}, d.New.Bad...)
+	d.Old = d.New
+	r := looksAt(d, v1alpha1.Target{NewSince: newSinceOf([]string{"web-0"}, created)}, 5*time.Minute, "1%")
+	if e := r.Metrics[0]; r.Verdict != v1alpha1.VerdictFail || e.Old.Bad != "0" {
+		t.Errorf("%s (%s), %s failed requests before, want a fail and none before", r.Verdict, r.Message, e.Old.Bad)
+	}
+}

@@ -77,21 +77,24 @@ func Until(series []Series, t float64) []Series {
 	return out
 }
 
-// Since returns the series without the samples of a pod before the time of its name, if it has one.
-func Since(series []Series, since map[string]float64) []Series {
-	out := make([]Series, 0, len(series))
+// Split divides the samples of pods at the times of their names. A pod without a time has all samples
+// on both sides.
+func Split(series []Series, times map[string]float64) (before, since []Series) {
 	for _, s := range series {
-		from, known := since[Pod(s.Labels)]
+		from, known := times[Pod(s.Labels)]
 		if !known {
-			out = append(out, s)
+			before, since = append(before, s), append(since, s)
 			continue
 		}
 		n := sort.Search(len(s.Points), func(i int) bool { return s.Points[i].T >= from })
+		if n > 0 {
+			before = append(before, Series{Labels: s.Labels, Points: s.Points[:n]})
+		}
 		if n < len(s.Points) {
-			out = append(out, Series{Labels: s.Labels, Points: s.Points[n:]})
+			since = append(since, Series{Labels: s.Labels, Points: s.Points[n:]})
 		}
 	}
-	return out
+	return before, since
 }
 
 // Moved returns copies of the series that are later by some seconds.
