@@ -101,6 +101,14 @@ func TestAHeldWorkloadIsNotHealthy(t *testing.T) {
 			}
 		}
 	}
+	with := func(spec, status string) func(*unstructured.Unstructured) {
+		return func(o *unstructured.Unstructured) {
+			fields := parse(t, "{apiVersion: apps/v1, kind: "+o.GetKind()+", spec: "+spec+", status: "+status+"}")
+			o.Object["spec"], o.Object["status"] = fields.Object["spec"], fields.Object["status"]
+		}
+	}
+	const rolling, onDelete, partition = "{replicas: 2, updateStrategy: {type: RollingUpdate}}",
+		"{replicas: 2, updateStrategy: {type: OnDelete}}", "{replicas: 2, updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 1}}}"
 	suspended := set("1700000000", "metadata", "labels", "altershield.defense.antgroup.com/suspend")
 	held := set(`{"attempt":2,"unjudged":true}`, "metadata", "annotations", "altershield.defense.antgroup.com/hold")
 	for name, tc := range map[string]struct {
@@ -118,6 +126,21 @@ func TestAHeldWorkloadIsNotHealthy(t *testing.T) {
 		"a suspended DaemonSet":          {"DaemonSet", suspended, "Degraded", true},
 		"a DaemonSet with a hold":        {"DaemonSet", held, "Suspended", true},
 		"a DaemonSet that rolls out":     {"DaemonSet", set(int64(1), "status", "updatedNumberScheduled"), "Progressing", false},
+
+		// The API server omits most numbers that are 0.
+		"a StatefulSet that was created":                   {"StatefulSet", with(rolling, "{replicas: 0}"), "Progressing", false},
+		"a StatefulSet without a Ready pod":                {"StatefulSet", with(rolling, "{observedGeneration: 2, replicas: 2, updatedReplicas: 2}"), "Progressing", false},
+		"a StatefulSet that begins its rollout":            {"StatefulSet", with(rolling, "{observedGeneration: 2, replicas: 2, readyReplicas: 2}"), "Progressing", false},
+		"a StatefulSet scaled to 0":                        {"StatefulSet", with("{replicas: 0, updateStrategy: {type: RollingUpdate}}", "{observedGeneration: 2, replicas: 0}"), "Healthy", false},
+		"a StatefulSet above its partition":                {"StatefulSet", with(partition, "{observedGeneration: 2, replicas: 2, readyReplicas: 2, updatedReplicas: 1}"), "Healthy", false},
+		"a StatefulSet that rolls out above its partition": {"StatefulSet", with(partition, "{observedGeneration: 2, replicas: 2, readyReplicas: 2}"), "Progressing", false},
+		"a StatefulSet with OnDelete":                      {"StatefulSet", with(onDelete, "{observedGeneration: 2, replicas: 2, readyReplicas: 2}"), "Healthy", false},
+		"a StatefulSet with OnDelete that is not Ready":    {"StatefulSet", with(onDelete, "{observedGeneration: 2, replicas: 2, readyReplicas: 1}"), "Progressing", false},
+		"a DaemonSet that was created":                     {"DaemonSet", with(rolling, "{desiredNumberScheduled: 0, numberReady: 0}"), "Progressing", false},
+		"a DaemonSet without an available pod":             {"DaemonSet", with(rolling, "{observedGeneration: 2, desiredNumberScheduled: 2, updatedNumberScheduled: 2}"), "Progressing", false},
+		"a DaemonSet that begins its rollout":              {"DaemonSet", with(rolling, "{observedGeneration: 2, desiredNumberScheduled: 2, numberAvailable: 2}"), "Progressing", false},
+		"a DaemonSet without nodes":                        {"DaemonSet", with(rolling, "{observedGeneration: 2, desiredNumberScheduled: 0, numberReady: 0}"), "Healthy", false},
+		"a DaemonSet with OnDelete":                        {"DaemonSet", with(onDelete, "{observedGeneration: 2, desiredNumberScheduled: 2, numberAvailable: 2}"), "Healthy", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := parse(t, strings.ReplaceAll(workload, "%KIND", tc.kind))
