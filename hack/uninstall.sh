@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Removes Breakwater, all parts, from the cluster of KUBECONFIG, and what it wrote to other objects:
 # webhooks and policies, processes, finalizers, labels and annotations, saved templates, CRDs with
-# all objects, RBAC, namespace and Leases. Needs only kubectl. It can be repeated.
+# all objects, RBAC, namespace and Leases. Needs kubectl and jq. It can be repeated.
 #
 #   uninstall.sh                    show what would be removed
 #   uninstall.sh --yes              remove it
@@ -13,7 +13,7 @@ set -euo pipefail
 ns=altershieldoperator-system
 ours=app.kubernetes.io/part-of=breakwater
 app=altershield.defense.antgroup.com
-finalizer=stke.io/podpermission-protection
+releases=changeworkloads.app.ops.cloud.alipay.com
 workloads=deployments.apps,statefulsets.apps,daemonsets.apps
 yes=false resume=false
 for argument in "$@"; do
@@ -24,14 +24,18 @@ for argument in "$@"; do
   esac
 done
 
+command -v jq >/dev/null || { echo "jq is missing: install it" >&2; exit 1; }
 say() { echo "==> $*"; }
-if kubectl get crd services.serving.knative.dev &>/dev/null; then workloads+=,services.serving.knative.dev; fi
+has() { kubectl get crd "$1" &>/dev/null; }
+if has services.serving.knative.dev; then workloads+=,services.serving.knative.dev; fi
 # Runs kubectl, and ignores the error if the cluster does not have the resource.
 maybe() {
   local out
   out=$(kubectl "$@" 2>&1) && { [[ -z $out ]] || echo "$out"; return; }
   [[ $out == *"doesn't have a resource type"* || $out == *"NotFound"* || $out == *"could not find the requested resource"* ]] || { echo "$out" >&2; return 1; }
 }
+# Deletes objects. The wait has a limit, because a finalizer that is not ours may stop a deletion.
+remove() { maybe delete "$@" --ignore-not-found --timeout=3m; }
 # Lists "kind namespace name former" of the workloads of built-in kinds that Breakwater holds.
 # former is the recorded value of the field that the hold changed; of a Knative Service it is
 # spec.traffic, or null if that was not changed.
@@ -39,12 +43,22 @@ held() {
   kubectl get "$workloads" -A -o jsonpath="{range .items[*]}{.kind}{'\t'}{.metadata.namespace}{'\t'}{.metadata.name}{'\t'}{.metadata.annotations.${app//./\\.}/hold}{'\n'}{end}" |
     awk -F '\t' '$4 != "" { former = "null"; if (match($4, /"former":("[^"]*"|[^,}]*)/)) former = substr($4, RSTART + 9, RLENGTH - 9); if ($1 == "Service") former = match($4, /"former":\[.*\]/) ? substr($4, RSTART + 9, RLENGTH - 9) : "null"; print $1 "\t" $2 "\t" $3 "\t" former }'
 }
-# Lists "namespace name finalizers", the other finalizers as JSON, of pods with our finalizer.
-finalized() {
-  kubectl get pods -A -o jsonpath="{range .items[*]}{.metadata.namespace}{'\t'}{.metadata.name}{'\t'}{.metadata.finalizers}{'\n'}{end}" |
-    awk -F '\t' -v f="\"$finalizer\"" 'index($3, f) { rest = $3; sub(f ",", "", rest); sub("," f, "", rest); sub(f, "", rest); print $1 "\t" $2 "\t" rest }'
+# Lists "resource namespace name finalizers", the other finalizers as JSON, of objects with the given finalizer.
+with_finalizer() {
+  kubectl get "$1" -A -o 'jsonpath={.items[*].metadata}' | jq -r --arg resource "$1" --arg finalizer "$2" \
+    'select(.finalizers // [] | index($finalizer)) | [$resource, .namespace, .name, (.finalizers - [$finalizer] | tojson)] | join("\t")'
 }
-suspended() { maybe get changeworkloads.app.ops.cloud.alipay.com -A --no-headers -o custom-columns=:.metadata.namespace,:.metadata.name,:.status.status | awk '$3 == "Suspend" {print "  " $1 "/" $2}'; }
+finalized() {
+  with_finalizer pods stke.io/podpermission-protection
+  ! has "$releases" || with_finalizer "$releases" app.ops.cloud.alipay.com/order
+}
+# Lists the orders that are open at the AlterShield server: id, release and page.
+open_orders() {
+  ! has "$releases" || kubectl get "$releases" -A -o 'jsonpath={.items[*]}' | jq -rs 'map(select(.status.order | .openedTime and (.closing.answeredTime | not)) |
+    "  order \(.status.order.id) of \(.metadata.namespace)/\(.metadata.name) \(.status.order.url // "")") |
+    select(length > 0) | "\(length) orders stay open at the AlterShield server, because nothing closes them any more:", .[]'
+}
+suspended() { maybe get "$releases" -A --no-headers -o custom-columns=:.metadata.namespace,:.metadata.name,:.status.status | awk '$3 == "Suspend" {print "  " $1 "/" $2}'; }
 guards=validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings
 cluster=$guards,clusterroles,clusterrolebindings,flowschemas,prioritylevelconfigurations
 # The CRD of budgets may be that of OpenKruise, which has no field spec.shadow.
@@ -58,7 +72,8 @@ if ! $yes; then
   maybe get "$cluster" -l "$ours" -o name
   crds | sed 's/$/, with all its objects/'
   echo "namespace $ns, with everything in it: settings, secrets, and the database of the permission centre"
-  echo "the finalizer of $(finalized | wc -l) pods, whose permissions stay granted at their providers"
+  echo "the finalizer of $(finalized | grep -c ^pods) pods, whose permissions stay granted at their providers"
+  open_orders
   echo "Held rollouts (--resume resumes them):"
   held | awk -F '\t' '{print "  " $1 " " $2 "/" $3}'
   exit 0
@@ -75,18 +90,19 @@ if ! $resume && [[ -n $(held)$(suspended) ]]; then
 fi
 
 say "webhooks and policies"
-maybe delete "$guards" -l "$ours" --ignore-not-found
+remove "$guards" -l "$ours"
 
 say "processes"
 for kind in triggers.eventing.knative.dev services.serving.knative.dev deployments.apps; do
-  maybe delete "$kind" -n "$ns" -l "$ours" --ignore-not-found
+  remove "$kind" -n "$ns" -l "$ours"
 done
 maybe wait -n "$ns" --for=delete pods -l "$ours" --timeout=3m
 
-say "finalizers of pods"
-while IFS=$'\t' read -r namespace name rest; do
-  maybe patch pod -n "$namespace" "$name" --type merge -p "{\"metadata\":{\"finalizers\":$rest}}"
-done < <(finalized)
+say "finalizers"
+open_orders
+finalized | while IFS=$'\t' read -r resource namespace name rest; do
+  maybe patch "$resource" -n "$namespace" "$name" --type merge -p "{\"metadata\":{\"finalizers\":$rest}}"
+done
 
 say "held rollouts"
 while IFS=$'\t' read -r kind namespace name former; do
@@ -114,17 +130,18 @@ for label in "$version" "$app/defense-status" "$app/suspend" "$app/ignored-suspe
 done
 maybe label pods -A -l "$app/operate-finished" "$app/operate-finished-" >/dev/null
 maybe label namespaces -l policy.breakwater.dev/guarded policy.breakwater.dev/guarded- >/dev/null
-maybe delete controllerrevisions.apps -A -l app.ops.cloud.alipay.com/history-of --ignore-not-found
-maybe delete poddisruptionbudgets.policy -A -l app.kubernetes.io/managed-by=breakwater --ignore-not-found
+remove controllerrevisions.apps -A -l app.ops.cloud.alipay.com/history-of
+remove poddisruptionbudgets.policy -A -l app.kubernetes.io/managed-by=breakwater
 
 say "objects, CRDs, RBAC and namespace"
-while read -r crd; do maybe delete crd "$crd" --ignore-not-found; done < <(crds)
-maybe delete rolebindings,roles -A -l "$ours" --ignore-not-found
+# What these leave is listed below.
+for crd in $(crds); do remove crd "$crd" || true; done
+remove rolebindings,roles -A -l "$ours"
 # FlowSchemas are deleted before the priority level that they name.
 for kind in flowschemas prioritylevelconfigurations clusterrolebindings clusterroles; do
-  maybe delete "$kind" -l "$ours" --ignore-not-found
+  remove "$kind" -l "$ours"
 done
-maybe delete namespace "$ns" --ignore-not-found --timeout=3m
+remove namespace "$ns" || true
 
 left=$(maybe get "$cluster" -l "$ours" -o name; crds; maybe get namespace "$ns" -o name --ignore-not-found; finalized)
 if [[ -n $left ]]; then

@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -89,6 +91,15 @@ data: {}
 revision: 1
 `
 
+// release has an order that is open at the server, so its finalizer waits for the controller.
+const release = `
+apiVersion: app.ops.cloud.alipay.com/v1alpha1
+kind: ChangeWorkload
+metadata: {name: web-2, namespace: shop, finalizers: [app.ops.cloud.alipay.com/order]}
+spec: {appName: web, attempt: 2, changeWorkloadId: "", countThreshold: 1, createTime: "", createTimeUnix: 0, orderId: "", reversion: v2,
+  serviceName: "", waitTimeThreshold: 1, workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web, uid: u}}
+`
+
 func TestUninstallLeavesNothingBehind(t *testing.T) {
 	before := snapshot(t)
 	kubectl(t, written, "apply", "--server-side", "-f", "-")
@@ -99,8 +110,14 @@ func TestUninstallLeavesNothingBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if out := uninstall(t, 0); !strings.Contains(out, "namespace altershieldoperator-system") || !strings.Contains(out, "Deployment shop/web") {
-		t.Errorf("the preview is incomplete:\n%s", out)
+	kubectl(t, release, "apply", "--server-side", "-f", "-")
+	kubectl(t, "", "patch", "changeworkload", "web-2", "-n", "shop", "--subresource", "status", "--type", "merge", "-p",
+		`{"status":{"order":{"id":"order-7","openedTime":"2026-01-01T00:00:00Z"}}}`)
+	preview := uninstall(t, 0)
+	for _, want := range []string{"namespace altershieldoperator-system", "Deployment shop/web", "1 orders stay open", "order order-7 of shop/web-2"} {
+		if !strings.Contains(preview, want) {
+			t.Errorf("the preview does not contain %q:\n%s", want, preview)
+		}
 	}
 	if out := uninstall(t, 1, "--yes"); !strings.Contains(out, "StatefulSet shop/db") || !strings.Contains(out, "--resume") {
 		t.Errorf("held releases are no error that names them:\n%s", out)
@@ -146,9 +163,18 @@ func snapshot(t *testing.T) string {
 		kubectl(t, "", "get", "rolebindings,roles,leases", "-A", "-o", "custom-columns=:.kind,:.metadata.namespace,:.metadata.name")
 }
 
+// deadline is shorter than the script waits for the deletion of one kind.
+const deadline = 2 * time.Minute
+
 func uninstall(t *testing.T, code int, args ...string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "../../hack/uninstall.sh", args...).CombinedOutput()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	command := exec.CommandContext(ctx, "../../hack/uninstall.sh", args...)
+	// A killed script would leave its kubectl behind.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	out, err := command.CombinedOutput()
 	got := 0
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
