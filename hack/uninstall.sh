@@ -36,13 +36,49 @@ maybe() {
 }
 # Deletes objects. The wait has a limit, because a finalizer that is not ours may stop a deletion.
 remove() { maybe delete "$@" --ignore-not-found --timeout=3m; }
-# Lists "kind namespace name former" of the workloads of built-in kinds that Breakwater holds.
-# former is the recorded value of the field that the hold changed; of a Knative Service it is
-# spec.traffic, or null if that was not changed.
-held() {
-  kubectl get "$workloads" -A -o jsonpath="{range .items[*]}{.kind}{'\t'}{.metadata.namespace}{'\t'}{.metadata.name}{'\t'}{.metadata.annotations.${app//./\\.}/hold}{'\n'}{end}" |
-    awk -F '\t' '$4 != "" { former = "null"; if (match($4, /"former":("[^"]*"|[^,}]*)/)) former = substr($4, RSTART + 9, RLENGTH - 9); if ($1 == "Service") former = match($4, /"former":\[.*\]/) ? substr($4, RSTART + 9, RLENGTH - 9) : "null"; print $1 "\t" $2 "\t" $3 "\t" former }'
-}
+# Decides what ends a hold of a built-in kind, as internal/workload and internal/knativetraffic do. A field
+# or a split of traffic that a person changed during the hold stays.
+end_of_hold='
+  def annotation($name): .metadata.annotations["\($app)/\($name)"] // "" | (fromjson? | objects) // null;
+  def same: map([.revisionName // "", .percent // 0, .tag // ""]);
+  # The share of the failed Revisions, and of the latest one, moves to another one.
+  def move($failed; $to):
+    def is_failed: .revisionName // "" | . == "" or IN($failed[]);
+    (map(select(is_failed) | .percent // 0) | add // 0) as $share
+    | select($share > 0 and $to != "")
+    | map(if (is_failed | not) or (.percent // 0) == 0 then . elif (.tag // "") != "" then .percent = 0 else empty end)
+    | (map(.revisionName == $to) | index(true)) as $i
+    | if $i then .[$i].percent += $share else . + [{revisionName: $to, percent: $share}] end;
+  # The share of the latest Revision moves, and the Revision gets a tag.
+  def pin($service; $to):
+    def latest: (.revisionName // "") == "";
+    (map(latest and (.percent // 0) > 0) | index(true)) as $i
+    | select($i)
+    | if any(.[]; .tag == "unjudged" or latest and (.tag // "") != "") or ("unjudged-\($service)" | length) > 63 then . else .[$i].tag = "unjudged" end
+    | move([]; $to);
+  # A repair has the record of the traffic in the annotation bypass.
+  def traffic:
+    annotation("bypass") as $bypass
+    | if annotation("hold") then annotation("hold").traffic
+      elif $bypass and $bypass.suspend == .metadata.labels["\($app)/suspend"] then $bypass.traffic
+      else null end;
+  def is_held: .metadata.annotations // {} | has("\($app)/hold");
+  def patch:
+    {Deployment: true, StatefulSet: 2147483647, DaemonSet: "OnDelete"}[.kind] as $held
+    | {Deployment: ["paused"], StatefulSet: ["updateStrategy", "rollingUpdate", "partition"], DaemonSet: ["updateStrategy", "type"]}[.kind] as $path
+    | if .kind == "Service" then
+        . as $service | traffic | select(.former) | (.failed // []) as $failed | (.to // "") as $to
+        | select(any(.former | move($failed; $to), (pin($service.metadata.name; $to) | move($failed; $to) // .); same == ($service.spec.traffic // [] | same)))
+        | {spec: {traffic: .former}}
+      else
+        (annotation("hold") | .former) as $former
+        | select(is_held and (.spec | getpath($path)) == $held and $former != $held) | {spec: ({} | setpath($path; $former))}
+      end;
+  [patch][0] as $patch
+  | select(is_held or $patch) | [.kind, .metadata.namespace, .metadata.name, ($patch // empty | tojson)] | join("\t")'
+# Lists "kind namespace name patch" of the workloads of built-in kinds that Breakwater holds. A hold that
+# stopped nothing, or that a person ended, has no patch.
+held() { kubectl get "$workloads" -A -o 'jsonpath={.items[*]}' | jq -r --arg app "$app" "$end_of_hold"; }
 # Lists "resource namespace name finalizers", the other finalizers as JSON, of objects with the given finalizer.
 with_finalizer() {
   kubectl get "$1" -A -o 'jsonpath={.items[*].metadata}' | jq -r --arg resource "$1" --arg finalizer "$2" \
@@ -79,11 +115,13 @@ if ! $yes; then
   exit 0
 fi
 
-if ! $resume && [[ -n $(held)$(suspended) ]]; then
+holds=$(held)
+suspensions=$(suspended)
+if ! $resume && [[ -n $holds$suspensions ]]; then
   {
     echo "Releases are held because a check failed or is missing:"
-    held | awk -F '\t' '{print "  " $1 " " $2 "/" $3}'
-    suspended
+    awk -F '\t' 'NF {print "  " $1 " " $2 "/" $3}' <<<"$holds"
+    [[ -z $suspensions ]] || echo "$suspensions"
     echo "Repair or roll them back first, or pass --resume, which resumes their rollouts."
   } >&2
   exit 1
@@ -105,18 +143,11 @@ finalized | while IFS=$'\t' read -r resource namespace name rest; do
 done
 
 say "held rollouts"
-while IFS=$'\t' read -r kind namespace name former; do
-  case $kind in
-    Deployment) patch="{\"spec\":{\"paused\":$former}}" ;;
-    StatefulSet) patch="{\"spec\":{\"updateStrategy\":{\"rollingUpdate\":{\"partition\":$former}}}}" ;;
-    DaemonSet) patch="{\"spec\":{\"updateStrategy\":{\"type\":$former}}}" ;;
-    Service)
-      [[ $former != null ]] || continue
-      kind=services.serving.knative.dev patch="{\"spec\":{\"traffic\":$former}}"
-      ;;
-  esac
+held | while IFS=$'\t' read -r kind namespace name patch; do
+  [[ -n $patch ]] || continue
+  [[ $kind != Service ]] || kind=services.serving.knative.dev
   maybe patch "$kind" -n "$namespace" "$name" --type merge -p "$patch"
-done < <(held)
+done
 
 say "labels and annotations"
 # Workloads first: the Deployment controller copies their annotations to ReplicaSets. The annotations

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 // written is what Breakwater writes to objects of users: Deployment web is held, and was not paused
-// before; StatefulSet db is held, and had partition 1.
+// before; StatefulSet db is held, and had partition 1; StatefulSet cache was held, too, and a person resumed it.
 const written = `
 apiVersion: v1
 kind: Namespace
@@ -64,6 +64,18 @@ spec:
   template:
     metadata: {labels: {app: db}}
     spec: {containers: [{name: db, image: db}]}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: cache, namespace: shop, annotations: {altershield.defense.antgroup.com/hold: '{"attempt":1,"former":1}'}}
+spec:
+  replicas: 0
+  serviceName: cache
+  updateStrategy: {rollingUpdate: {partition: 0}}
+  selector: {matchLabels: {app: cache}}
+  template:
+    metadata: {labels: {app: cache}}
+    spec: {containers: [{name: cache, image: cache}]}
 ---
 apiVersion: v1
 kind: Pod
@@ -135,6 +147,7 @@ func TestUninstallLeavesNothingBehind(t *testing.T) {
 		"deployment web {.spec.paused}":                                       "",
 		"statefulset db {.metadata.labels} {.metadata.annotations}":           "",
 		"statefulset db {.spec.updateStrategy.rollingUpdate.partition}":       "1",
+		"statefulset cache {.spec.updateStrategy.rollingUpdate.partition}":    "0",
 		"pod granted {.metadata.labels}{.metadata.finalizers}":                `["example.com/theirs"]`,
 		"namespace shop {.metadata.labels.policy\\.breakwater\\.dev/guarded}": "",
 		"namespace shop {.metadata.labels.admission-webhook-altershield}":     "enabled",
