@@ -40,13 +40,23 @@ func decideBatches(in Input) (out [][]v1alpha1.PodSummary, next time.Time) {
 	}
 	since := in.Now
 	for _, p := range waiting {
-		since = earliest(p.ReadySince, since)
+		since = earliest(p.waitingSince(), since)
 	}
 	due := since.Add(in.Settings.WaitThreshold)
 	if in.Workload.Complete || !in.Now.Before(due) {
 		return append(out, summaries(waiting)), time.Time{}
 	}
 	return out, due
+}
+
+// waitingSince is from when WaitThreshold counts for a finished pod. Nothing records when a pod that is not
+// Ready any more became Ready first: then it is the creation. Otherwise the batch of a pod that does not
+// become Ready again, or whose readiness changes often, would wait without end.
+func (p Pod) waitingSince() time.Time {
+	if p.ReadySince.IsZero() {
+		return p.Created
+	}
+	return p.ReadySince
 }
 
 // freeCalls is how many more batches may wait for a call.

@@ -49,6 +49,13 @@ func finished(n, m int) func(*Input) {
 	}
 }
 
+// noLongerReady adds a pod of an age that was Ready once.
+func noLongerReady(n int, age time.Duration) func(*Input) {
+	return func(in *Input) {
+		in.Pods = append(in.Pods, Pod{PodSummary: summary(n), Finished: true, Created: in.Now.Add(-age)})
+	}
+}
+
 // starting adds a pod that is not finished.
 func starting(n int) func(*Input) {
 	return func(in *Input) { in.Pods = append(in.Pods, Pod{PodSummary: summary(n)}) }
@@ -215,6 +222,8 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"10 percent of 5 pods are one":                                           {release(5, percent(10), finished(1, 1)), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
 		"40 percent of 5 pods wait for the second":                               {release(5, percent(40), finished(1, 1)), want{running, v1alpha1.ReasonRollingOut, "", nil}},
 		"an incomplete batch is claimed after a time":                            {release(5, percent(40), finished(1, 1), after(61*time.Second)), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
+		"a pod that does not stay Ready waits for a full batch":                  {release(100, percent(10), noLongerReady(1, 59*time.Second)), want{running, v1alpha1.ReasonRollingOut, "", nil}},
+		"a pod that does not stay Ready is claimed after a time":                 {release(100, percent(10), noLongerReady(1, 10*time.Minute)), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
 		"the last incomplete batch is claimed at the end":                        {release(5, percent(40), finished(1, 5), complete1), want{running, v1alpha1.ReasonJudging, "", []int{2, 2, 1}}},
 		"all passed and the rollout is in progress":                              {release(2, finished(1, 1), judged(1, "pass")), want{running, v1alpha1.ReasonRollingOut, "", nil}},
 		"all passed and complete":                                                {release(1, finished(1, 1), judged(1, "pass"), complete1), want{success, v1alpha1.ReasonAllPodsPassed, "", nil}},
