@@ -36,7 +36,7 @@ const (
 	// available.
 	baselineRetry = time.Minute
 	// nameTakenRetry is the delay when the name belongs to an earlier workload's
-	// object, which the garbage collector will delete.
+	// object, which the garbage collector will delete, or which was deleted just now.
 	nameTakenRetry = 5 * time.Second
 	// staleCacheRetry is the delay after a conflict that shows a stale cache.
 	staleCacheRetry = time.Second
@@ -168,11 +168,32 @@ func (r *Reconciler) create(ctx context.Context, w *liveworkload.Workload) error
 		return controller.NewPermanentError(err)
 	}
 	_, err = r.kube.AppsV1().ControllerRevisions(w.Namespace).Create(ctx, revision, metav1.CreateOptions{FieldManager: fieldManager})
+	if apierrs.IsAlreadyExists(err) {
+		if err := r.deleteOrphan(ctx, w, revision.Name); err != nil {
+			return err
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("save version %s of %s %s/%s: %w", w.Release.Version, w.Kind.Kind, w.Namespace, w.Name, err)
 	}
 	r.count(ctx, "create", w)
 	return nil
+}
+
+// deleteOrphan deletes the saved template with this name if it has no owner: the earlier workload was deleted with
+// --cascade=orphan, and the garbage collector would keep its templates for ever. The template is not adopted, because
+// the controller may not change the owners of a saved template.
+func (r *Reconciler) deleteOrphan(ctx context.Context, w *liveworkload.Workload, name string) error {
+	existing, err := r.kube.AppsV1().ControllerRevisions(w.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read ControllerRevision %s/%s: %w", w.Namespace, name, err)
+	}
+	if _, saved := existing.Labels[savedtemplate.WorkloadUIDLabel]; !saved || len(existing.OwnerReferences) > 0 {
+		return nil
+	}
+	return r.remove(ctx, w, savedtemplate.Saved{
+		Name: name, UID: existing.UID, ResourceVersion: existing.ResourceVersion, Release: w.Release,
+	}, "delete")
 }
 
 func (r *Reconciler) renew(ctx context.Context, w *liveworkload.Workload, k savedtemplate.Saved) error {

@@ -250,3 +250,33 @@ func TestATakenNameIsRetried(t *testing.T) {
 		t.Errorf("status names saved template %q", savedTemplateName)
 	}
 }
+
+// The garbage collector removed the owner, because the earlier workload was deleted with --cascade=orphan.
+func TestAnOrphanedTemplateOfTheNameIsReplaced(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change   func(*appsv1.ControllerRevision)
+		replaced bool
+	}{
+		"of an earlier workload":       {func(k *appsv1.ControllerRevision) { k.Labels[savedtemplate.WorkloadUIDLabel] = "u0" }, true},
+		"of this workload":             {func(*appsv1.ControllerRevision) {}, true},
+		"without the label, by a user": {func(k *appsv1.ControllerRevision) { k.Labels = nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := at(t, "v1", 5, v1alpha1.ReleaseSuccess, v1alpha1.ReasonAllPodsPassed)
+			orphan := before(t, w.change.Spec.Reversion, 1)
+			orphan.OwnerReferences = nil
+			tc.change(orphan)
+			if err := w.kube.(*kubefake.Clientset).Tracker().Add(orphan); err != nil {
+				t.Fatal(err)
+			}
+			if again, _ := controller.IsRequeueKey(w.ReconcileKind(t.Context(), w.change)); !again {
+				t.Error("not reconciled again")
+			}
+			err := w.ReconcileKind(t.Context(), w.change)
+			attempts, savedTemplateName := w.savedAttempts(t.Context(), t)
+			if replaced := err == nil && cmp.Equal(attempts, []int64{5}) && savedTemplateName == w.change.Name; replaced != tc.replaced {
+				t.Errorf("saved %v as %q: %v", attempts, savedTemplateName, err)
+			}
+		})
+	}
+}

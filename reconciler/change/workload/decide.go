@@ -40,7 +40,9 @@ type Input struct {
 	Named *v1alpha1.ChangeWorkload
 	// Owned are all ChangeWorkloads of the workload, including Named.
 	Owned []*v1alpha1.ChangeWorkload
-	Now   time.Time
+	// Orphaned are the ChangeWorkloads of earlier workloads of this kind and name, without Named.
+	Orphaned []*v1alpha1.ChangeWorkload
+	Now      time.Time
 	// DecidingSince is when this process started to decide.
 	DecidingSince time.Time
 }
@@ -87,6 +89,9 @@ type Decision struct {
 	// DeleteOlder are ChangeWorkloads of earlier releases, to be deleted
 	// because this one succeeded.
 	DeleteOlder []*v1alpha1.ChangeWorkload
+	// DeleteOrphaned are ChangeWorkloads of workloads that do not exist any more. The garbage collector
+	// deletes them, unless the workload was deleted with --cascade=orphan.
+	DeleteOrphaned []*v1alpha1.ChangeWorkload
 	// RemoveFinalizer is a deleted ChangeWorkload with this name whose finalizer is removed, although
 	// its order is not closed: the release would not be judged meanwhile.
 	RemoveFinalizer *v1alpha1.ChangeWorkload
@@ -106,7 +111,7 @@ func Decide(in Input) Decision {
 	if !in.Known || in.Label != in.Release.Version {
 		return Decision{Readmission: ReadmissionUnversioned}
 	}
-	d := Decision{}
+	d := Decision{DeleteOrphaned: orphaned(in)}
 	if in.Computed != in.Label && in.RevisionCount > 1 {
 		d.Readmission = ReadmissionTemplateMissed
 	}
@@ -128,6 +133,16 @@ func Decide(in Input) Decision {
 		d.DeleteOlder, d.Again = older(in)
 	}
 	return d
+}
+
+// orphaned returns the ChangeWorkloads of earlier workloads that are not deleted yet.
+func orphaned(in Input) (all []*v1alpha1.ChangeWorkload) {
+	for _, c := range in.Orphaned {
+		if c.DeletionTimestamp == nil {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // older returns the workload's other ChangeWorkloads, except those whose order is

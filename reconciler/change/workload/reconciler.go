@@ -7,7 +7,8 @@
 // ChangeWorkload per version and attempt. An earlier attempt of the same version has a
 // ChangeWorkload of the same name; it is deleted first. When a release succeeds, the
 // ChangeWorkloads of the other releases are deleted as soon as their orders are closed and
-// their events are accepted, or after 10 minutes.
+// their events are accepted, or after 10 minutes. Those of an earlier workload of the same kind
+// and name are deleted at once.
 package workload
 
 import (
@@ -142,8 +143,11 @@ func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 		if c.Name == name {
 			in.Named = c
 		}
-		if c.Spec.WorkloadRef.UID == w.UID {
+		switch ref := c.Spec.WorkloadRef; {
+		case ref.UID == w.UID:
 			in.Owned = append(in.Owned, c)
+		case ref.Name == w.Name && w.Kind.Is(ref.APIVersion, ref.Kind) && c.Name != name:
+			in.Orphaned = append(in.Orphaned, c)
 		}
 	}
 	return in, nil
@@ -156,7 +160,7 @@ func (r *Reconciler) apply(ctx context.Context, w *workload.Workload, in Input, 
 			"changeWorkload", in.Named.Name, "kind", in.Named.Spec.WorkloadRef.Kind)
 		return nil
 	}
-	obsolete := decision.DeleteOlder
+	obsolete := slices.Concat(decision.DeleteOlder, decision.DeleteOrphaned)
 	if decision.DeleteStale != nil {
 		obsolete = append(obsolete, decision.DeleteStale)
 	}

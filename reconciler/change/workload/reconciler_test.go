@@ -202,10 +202,23 @@ func TestReconcile(t *testing.T) {
 		Objects: []runtime.Object{optedIn("default"), d1, of(t, d1, 1, v1alpha1.ReleaseSuccess),
 			named(of(t, d1, 1, v1alpha1.ReleaseSuspend), "older"), func() runtime.Object {
 				c := named(of(t, d1, 1, v1alpha1.ReleaseSuccess), "neighbour")
-				c.Spec.WorkloadRef.UID = "other"
+				c.Spec.WorkloadRef.UID, c.Spec.WorkloadRef.Name = "other", "neighbour"
 				return c
 			}()},
 		WantDeletes: deleteOf("older"),
+	}, {
+		Name: "the ChangeWorkloads of an earlier Deployment of the name are deleted, also while the release runs",
+		Key:  "default/Deployment.apps:sleep",
+		Objects: []runtime.Object{optedIn("default"), d1, of(t, d1, 1, v1alpha1.ReleaseRunning), func() runtime.Object {
+			c := named(of(t, d1, 7, v1alpha1.ReleaseSuspend), "orphan")
+			c.Spec.WorkloadRef.UID, c.OwnerReferences = "earlier", nil // deleted with --cascade=orphan
+			return c
+		}(), func() runtime.Object {
+			c := named(of(t, d1, 7, v1alpha1.ReleaseSuspend), "of a StatefulSet")
+			c.Spec.WorkloadRef.UID, c.Spec.WorkloadRef.Kind = "other", "StatefulSet"
+			return c
+		}()},
+		WantDeletes: deleteOf("orphan"),
 	}}
 	table.Test(t, newTestReconciler)
 }
@@ -244,6 +257,21 @@ func TestAStaleCacheDeletesNothing(t *testing.T) {
 		Objects: []runtime.Object{optedIn("default"), d1, of(t, d2, 2, v1alpha1.ReleaseRunning)},
 		WithReactors: []clientgotesting.ReactionFunc{func(a clientgotesting.Action) (bool, runtime.Object, error) {
 			return a.GetVerb() == "get", workloadinformertest.Unstructured(t, d2), nil
+		}},
+	}
+	row.Test(t, newTestReconciler)
+}
+
+func TestAStaleCacheDeletesNoReleaseOfTheNewWorkload(t *testing.T) {
+	// The cache still has the deleted workload, and already a ChangeWorkload of the new one.
+	deleted, created := sleep(t, "1"), sleep(t, "1")
+	created.UID = "new"
+	ofNew := named(of(t, created, 1, v1alpha1.ReleaseRunning), "of-new")
+	row := rtesting.TableRow{
+		Name: "stale", Key: "default/Deployment.apps:sleep", WantErr: true, // asks to be queued again
+		Objects: []runtime.Object{optedIn("default"), deleted, of(t, deleted, 1, v1alpha1.ReleaseRunning), ofNew},
+		WithReactors: []clientgotesting.ReactionFunc{func(a clientgotesting.Action) (bool, runtime.Object, error) {
+			return a.GetVerb() == "get", workloadinformertest.Unstructured(t, created), nil
 		}},
 	}
 	row.Test(t, newTestReconciler)
