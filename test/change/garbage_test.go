@@ -9,9 +9,11 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -27,7 +29,7 @@ func TestARollbackDoesNotWaitForTheGarbageCollector(t *testing.T) {
 	f := newFixture(t)
 	w := f.create(t, workload.Deployment, builder.Deployment("web", 3, builder.Simulated, builder.Paced(1), builder.Release("v1")))
 	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
-	f.deny(t, "DELETE", "request.userInfo.username != '"+garbageCollector+"'",
+	f.deny(t, changePods, "DELETE", "request.userInfo.username != '"+garbageCollector+"'",
 		"delete", "changepod", w.awaitBatch(t, 1).Name, "--as", garbageCollector)
 
 	w.mustPatch(t, releaseOf("v2"))
@@ -62,7 +64,7 @@ func TestARollbackDoesNotWaitForTheGarbageCollector(t *testing.T) {
 func TestTheStatusIsWrittenWhileABatchCannotBeCreated(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.deny(t, "CREATE", "object.metadata.name.endsWith('--1')", "create", "-f", "-")
+	f.deny(t, changePods, "CREATE", "object.metadata.name.endsWith('--1')", "create", "-f", "-")
 	w := f.create(t, workload.Deployment, builder.Deployment("web", 3, builder.Simulated))
 	await(t, "the first batch is counted", func(ctx context.Context) error {
 		c, err := w.release(ctx)
@@ -73,7 +75,29 @@ func TestTheStatusIsWrittenWhileABatchCannotBeCreated(t *testing.T) {
 	})
 }
 
-// policy allows requests for the ChangePods of a namespace only if an expression is true.
+// Those who write workloads may be restricted, for example to the deployer. The policy denies with reason Invalid.
+func TestTheVerdictIsRecordedWhileTheHoldIsDenied(t *testing.T) {
+	t.Parallel()
+	const controller = "system:serviceaccount:altershieldoperator-system:controller"
+	f := newFixture(t)
+	w := f.create(t, workload.Deployment, builder.Deployment("web", replicas, builder.Simulated, builder.Paced(1)))
+	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
+	allow := f.deny(t, schema.GroupResource{Group: "apps", Resource: "deployments"}, "UPDATE", "request.userInfo.username != '"+controller+"'",
+		"label", "deployment", w.name, v1alpha1.SuspendLabel+"=1", "--as", controller)
+	w.mustPatch(t, releaseOf("v2"))
+	w.judge(t, w.awaitBatch(t, 2), "unpass")
+	c := w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
+	if held := c.Status.GetCondition(v1alpha1.ReleaseHeld); held.GetReason() != v1alpha1.ReasonWorkloadUnchanged || !strings.Contains(held.GetMessage(), "denied by the test") {
+		t.Errorf("condition Held is %+v", held)
+	}
+	allow()
+	w.awaitHeld(t)
+}
+
+// changePods is the resource of ChangePods.
+var changePods = v1alpha1.SchemeGroupVersion.WithResource("changepods").GroupResource()
+
+// policy allows requests for a resource of a namespace only if an expression is true.
 const policy = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -81,7 +105,7 @@ metadata: {name: %[1]s}
 spec:
   matchConstraints:
     resourceRules:
-    - {apiGroups: [app.ops.cloud.alipay.com], apiVersions: [v1alpha1], operations: [%[2]s], resources: [changepods]}
+    - {apiGroups: [%[4]s], apiVersions: ["*"], operations: [%[2]s], resources: [%[5]s]}
   validations:
   - {expression: "%[3]s", message: denied by the test}
 ---
@@ -102,18 +126,19 @@ metadata: {name: probe}
 spec: {podInfos: [{pod: probe}], changeWorkloadId: probe, batchNo: 0, createTime: "2026-01-01 00:00:00", createTimeUnix: 0}
 `
 
-// deny denies an operation on ChangePods of the namespace unless the expression is true,
-// until the test ends. It returns when a request by kubectl is denied.
-func (f fixture) deny(t *testing.T, operation, expression string, request ...string) {
+// deny denies an operation on a resource in the namespace unless the expression is true, until the test
+// ends or calls the returned function. It returns when a request by kubectl is denied.
+func (f fixture) deny(t *testing.T, resource schema.GroupResource, operation, expression string, request ...string) (allow func()) {
 	t.Helper()
-	kubectl(t, fmt.Sprintf(policy, f.namespace, operation, expression), "apply", "--server-side", "-f", "-")
-	t.Cleanup(func() {
+	kubectl(t, fmt.Sprintf(policy, f.namespace, operation, expression, resource.Group, resource.Resource), "apply", "--server-side", "-f", "-")
+	allow = sync.OnceFunc(func() {
 		for _, kind := range []string{"validatingadmissionpolicybinding", "validatingadmissionpolicy"} {
 			if out, err := exec.CommandContext(context.Background(), "kubectl", "delete", kind, f.namespace).CombinedOutput(); err != nil {
 				t.Errorf("delete %s: %v\n%s", kind, err, out)
 			}
 		}
 	})
+	t.Cleanup(allow)
 	await(t, "the policy is in effect", func(ctx context.Context) error {
 		command := exec.CommandContext(ctx, "kubectl", append(request, "--namespace", f.namespace, "--dry-run=server")...)
 		command.Stdin = strings.NewReader(probe)
@@ -123,4 +148,5 @@ func (f fixture) deny(t *testing.T, operation, expression string, request ...str
 		}
 		return nil
 	})
+	return allow
 }

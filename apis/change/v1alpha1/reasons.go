@@ -99,6 +99,9 @@ const (
 	// first batch of its latest Revision passed, or, after a Revision failed, until a repair or a
 	// rollback succeeded.
 	ReasonTrafficUntilJudged = "TrafficUntilJudged"
+	// ReasonWorkloadUnchanged: the workload could not be suspended, held or resumed, for example because a
+	// policy denies it. The message has the error. Breakwater tries again.
+	ReasonWorkloadUnchanged = "WorkloadUnchanged"
 	// ReasonBlockingDisabled: a check failed, but isBlockingUp is disabled.
 	ReasonBlockingDisabled = "BlockingDisabled"
 	// ReasonShadow: a check failed, or a release would have been denied, but shadow

@@ -15,17 +15,20 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// maxTries is the number of attempts to suspend or hold the workload, or to end that, in one
-// reconciliation: during a rollout the workload often changes between the read and the write.
+// maxTries is the number of attempts to change the workload in one reconciliation: during a rollout
+// the workload often changes between the read and the write.
 const maxTries = 5
 
 // errStaleCache means that the decision was based on a stale cache.
 var errStaleCache = errors.New("the cache is stale")
 
-// actIfConfirmed suspends, holds or resumes the workload, or moves its traffic, if the decision
-// is the same on the workload of the API server and, for a resume, on its release and batches.
-// With a stale cache, an existing hold would look like a pause by a person, and a new fail like
-// an overruled one. These actions are rare, so the additional reads cost little.
+// actIfConfirmed changes the workload if the decision is the same on the workload of the API
+// server and, for a resume, on its release and batches. With a stale cache, an existing hold would
+// look like a pause by a person, and a new fail like an overruled one. Actions are rare, so the
+// additional reads cost little.
+//
+// A patch of a workload that has changed since the read is Invalid, like one that a policy denies
+// with this reason. Only the latter is returned.
 func (r *Reconciler) actIfConfirmed(ctx context.Context, in Input, w *workload.Workload, action Action) error {
 	if action == ActionResume {
 		var err error
@@ -33,10 +36,15 @@ func (r *Reconciler) actIfConfirmed(ctx context.Context, in Input, w *workload.W
 			return err
 		}
 	}
-	for n := 1; ; n++ {
+	var invalid error
+	var read string
+	for range maxTries {
 		current, err := r.readWorkload(ctx, w)
 		if err != nil {
 			return err
+		}
+		if invalid != nil && current.ResourceVersion == read {
+			return invalid
 		}
 		in.Workload = workloadOf(current, in.NotReadyNodes).withPods(len(in.Pods))
 		if Decide(in).Action != action {
@@ -46,22 +54,27 @@ func (r *Reconciler) actIfConfirmed(ctx context.Context, in Input, w *workload.W
 		if err != nil {
 			return err
 		}
-		if err := r.patchWorkload(ctx, w, action, patch); !apierrs.IsInvalid(err) || n == maxTries {
-			return err
+		if invalid = r.patchWorkload(ctx, w, action, patch); !apierrs.IsInvalid(invalid) {
+			return invalid
 		}
+		read = current.ResourceVersion
 	}
+	return errStaleCache
 }
 
 // patchIfUnchanged returns the patch of an action. It fails if the workload has
 // changed in any way since it was read.
 func patchIfUnchanged(w *workload.Workload, action Action, in Input) ([]byte, error) {
 	ops := []workload.Operation{{Op: "test", Path: workload.Pointer("metadata", "resourceVersion"), Value: w.ResourceVersion}}
-	if action == ActionResume {
-		return json.Marshal(append(ops, resumeOperations(w, in.ChangeWorkload)...))
-	}
 	write := holdOperations
-	if action == ActionMoveTraffic {
+	switch action {
+	case ActionResume:
+		return json.Marshal(append(ops, resumeOperations(w, in.ChangeWorkload)...))
+	case ActionSetDefenseStatus:
+		return json.Marshal(append(ops, processedOperations(w, in.ChangeWorkload)...))
+	case ActionMoveTraffic:
 		write = moveTrafficOperations
+	default:
 	}
 	hold, err := write(w, in, action)
 	if err != nil {

@@ -56,7 +56,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Con
 	} else {
 		must(fmt.Errorf("the generated reconciler is a %T", impl.Reconciler))
 	}
-	r.enqueue = impl.EnqueueKey
+	r.enqueue, r.enqueueAfter = impl.EnqueueKey, impl.EnqueueKeyAfter
 	must(followSettings(ctx, cmw, impl, r))
 	watch(ctx, must, impl, r)
 	return impl

@@ -121,6 +121,8 @@ type Decision struct {
 	// Batches are the pods of the ChangePods to create.
 	Batches [][]v1alpha1.PodSummary
 	Action  Action
+	// ActionError is why the workload could not be changed, or nil. Decide does not set it.
+	ActionError error
 	// Order is the state of the order check.
 	Order Order
 	// OrderPending: the server has not accepted the order yet.

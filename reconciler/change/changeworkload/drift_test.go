@@ -10,25 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
-	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
-	replicasetinformer "knative.dev/pkg/client/injection/kube/informers/apps/v1/replicaset"
-	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 	_ "knative.dev/pkg/client/injection/kube/informers/core/v1/node/fake"
 	podinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/pod"
-	"knative.dev/pkg/controller"
-	rtesting "knative.dev/pkg/reconciler/testing"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client/fake"
-	changepodinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changepod"
 	_ "github.com/breakwater-dev/breakwater/client/injection/informers/judge/v1alpha1/metriccheck/fake"
-	"github.com/breakwater-dev/breakwater/internal/settings"
-	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
-	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
-	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer/workloadinformertest"
 )
 
 func container(name, image string) []corev1.Container {
@@ -154,37 +142,13 @@ func TestTheMessageOfDriftNamesSomeImagesAndTheWaysOut(t *testing.T) {
 
 // The reconciler of a running system has only caches: all requests are writes of the status.
 func TestDriftOfAPodIsReportedOnItsReleaseWithoutReads(t *testing.T) {
-	ctx, _ := rtesting.SetupFakeContext(t)
-	events := record.NewFakeRecorder(10)
-	ctx = controller.WithEventRecorder(ctx, events)
-	annotations := map[string]string{v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: "0"}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "default", Name: "web", UID: "d", Labels: map[string]string{v1alpha1.VersionKey: "v"}, Annotations: annotations,
+		Namespace: "default", Name: "web", UID: "d", Labels: map[string]string{v1alpha1.VersionKey: "v"},
+		Annotations: map[string]string{v1alpha1.VersionKey: "v", v1alpha1.AttemptAnnotation: "0"},
 	}}
 	d.Spec.Template.Spec.Containers = container("app", "busybox")
-	workloadinformertest.Add(ctx, t, d)
-	r, err := newReconciler(ctx, &outbox{}, callqueue.New(clocktesting.NewFakePassiveClock(t0)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := releasefinder.Index(changepodinformer.Get(ctx).Informer()); err != nil {
-		t.Fatal(err)
-	}
-	r.settings, r.serverConfigured = settings.Default, func() bool { return false }
-	workloadinformertest.Run(ctx, t)
+	ctx, r, events := newTestReconciler(t, d)
 	pods := podinformer.Get(ctx).Informer().GetIndexer()
-	add := func(to cache.Indexer, o any) {
-		if err := to.Update(o); err != nil {
-			t.Fatal(err)
-		}
-	}
-	add(namespaceinformer.Get(ctx).Informer().GetIndexer(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: "default", Labels: map[string]string{v1alpha1.NamespaceLabel: v1alpha1.NamespaceEnabled},
-	}})
-	add(replicasetinformer.Get(ctx).Informer().GetIndexer(), &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "default", Name: "web-1", UID: "r", Annotations: annotations,
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "d", Controller: ptr.To(true)}},
-	}})
 	client := changeclient.Get(ctx)
 	releases := client.AppV1alpha1().ChangeWorkloads("default")
 	c := &v1alpha1.ChangeWorkload{
@@ -206,7 +170,7 @@ func TestDriftOfAPodIsReportedOnItsReleaseWithoutReads(t *testing.T) {
 		{"nothing changes", changed("p", app("evil")), true, 0, 0},
 		{"the pod was replaced", changed("p"), false, 0, 1},
 	} {
-		add(pods, step.pod)
+		add(t, pods, step.pod)
 		client.ClearActions()
 		if err := r.ReconcileKind(ctx, c.DeepCopy()); err != nil {
 			t.Fatal(step.what, err)
@@ -214,6 +178,7 @@ func TestDriftOfAPodIsReportedOnItsReleaseWithoutReads(t *testing.T) {
 		if n := len(client.Actions()); n != step.writes {
 			t.Errorf("%s: %d requests, want %d: %v", step.what, n, step.writes, client.Actions())
 		}
+		var err error
 		if c, err = releases.Get(ctx, c.Name, metav1.GetOptions{}); err != nil {
 			t.Fatal(err)
 		}

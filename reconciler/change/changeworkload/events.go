@@ -21,6 +21,7 @@ import (
 func (r *Reconciler) publish(ctx context.Context, in Input, next *v1alpha1.ChangeWorkload, w *workload.Workload, d Decision) error {
 	old := in.ChangeWorkload.Status.Phase
 	recordDrift(ctx, in.ChangeWorkload, next, w)
+	recordUnchanged(ctx, in.ChangeWorkload, next, w)
 	if d.Reason == v1alpha1.ReasonBaseline {
 		return nil
 	}
@@ -157,6 +158,15 @@ func recordAction(ctx context.Context, w *workload.Workload, c *v1alpha1.ChangeW
 	case action == ActionResume && w.Labels[v1alpha1.SuspendLabel] != "":
 		recorder.Eventf(w.Reference(), corev1.EventTypeNormal, v1alpha1.ReasonResumed,
 			"the suspension ended with version %s; see ChangeWorkload %s", c.Spec.Reversion, c.Name)
+	}
+}
+
+// recordUnchanged records a Kubernetes Event when the workload cannot be changed. The Events of the
+// following attempts are those of the generated reconciler.
+func recordUnchanged(ctx context.Context, old, next *v1alpha1.ChangeWorkload, w *workload.Workload) {
+	held := next.Status.GetCondition(v1alpha1.ReleaseHeld)
+	if held.GetReason() == v1alpha1.ReasonWorkloadUnchanged && held.GetReason() != old.Status.GetCondition(v1alpha1.ReleaseHeld).GetReason() {
+		controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeWarning, held.Reason, "ChangeWorkload %s: %s", next.Name, held.Message)
 	}
 }
 

@@ -64,8 +64,7 @@ func newHold(w *workload.Workload, attempt int64) v1alpha1.Hold {
 
 // resumeOperations undo holdOperations.
 func resumeOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload) []workload.Operation {
-	ops := append(sameReleaseTests(w, c),
-		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed})
+	ops := processedOperations(w, c)
 	hold := v1alpha1.HoldOf(w.Annotations)
 	ops = append(ops, endSuspension(w, hold)...)
 	if _, ok := w.Annotations[v1alpha1.HoldAnnotation]; ok {
@@ -101,10 +100,10 @@ func removeNotedBypass(w *workload.Workload) []workload.Operation {
 	return []workload.Operation{{Op: "remove", Path: workload.Annotation(v1alpha1.BypassAnnotation)}}
 }
 
-// processedPatch marks the workload as processed.
-func processedPatch(w *workload.Workload, c *v1alpha1.ChangeWorkload) ([]byte, error) {
-	return json.Marshal(append(sameReleaseTests(w, c),
-		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed}))
+// processedOperations mark the workload as processed.
+func processedOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload) []workload.Operation {
+	return append(sameReleaseTests(w, c),
+		workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed})
 }
 
 // holdConsequence is the effect of a hold of the kind on deleted pods, or on the traffic.

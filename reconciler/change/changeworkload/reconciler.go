@@ -85,8 +85,9 @@ type Reconciler struct {
 	// probationWakeUps are the wake-ups of function judge during probation.
 	probationWakeUps *resend.Schedule
 	calls            *callqueue.Queue
-	// enqueue enqueues a ChangeWorkload.
-	enqueue func(types.NamespacedName)
+	// enqueue enqueues a ChangeWorkload, enqueueAfter after a time.
+	enqueue      func(types.NamespacedName)
+	enqueueAfter func(types.NamespacedName, time.Duration)
 	// accepted has the ids of announcements that the Broker has accepted.
 	accepted *lru.Cache
 	// eventTimes has the time of the last progress event, by UID.
@@ -118,25 +119,29 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 		return retried(err) // the written object is reconciled
 	}
 
-	// The hold comes first, because it stops harm.
-	if err := r.act(ctx, in, w, d.Action); isStale(err) {
+	// The hold comes first, because it stops harm. The decision depends on the workload, so a hold
+	// that failed is tried again whatever the status is.
+	if d.ActionError = r.act(ctx, in, w, d.Action); isStale(d.ActionError) {
 		return controller.NewRequeueAfter(conflictRetry)
-	} else if err != nil {
-		return err
 	}
 	createErr := r.createBatches(ctx, in, w, d.Batches)
 	if createErr != nil {
 		d.Batches = nil // no event of a new batch will reconcile again
 	}
-	// Verdicts and the order do not wait for batches that cannot be created.
+	// Verdicts and the order do not wait for a workload that cannot be changed, or for batches that
+	// cannot be created.
 	again, err := r.writeAndSend(ctx, in, d, w)
 	if err != nil {
-		return errors.Join(err, createErr)
+		return errors.Join(err, d.ActionError, createErr)
 	}
 	if isStale(createErr) {
-		again = resend.Sooner(again, staleCacheRetry)
-	} else if createErr != nil {
-		return createErr
+		again, createErr = resend.Sooner(again, staleCacheRetry), nil
+	}
+	if err := errors.Join(d.ActionError, createErr); err != nil {
+		if again > 0 {
+			r.enqueueAfter(keyOf(c), again) // the backoff of the error may be longer
+		}
+		return err
 	}
 	if again > 0 {
 		return controller.NewRequeueAfter(again)
@@ -240,25 +245,14 @@ func (r *Reconciler) podsMatter(release types.NamespacedName) bool {
 
 // act changes the workload.
 func (r *Reconciler) act(ctx context.Context, in Input, w *workload.Workload, action Action) error {
-	c := in.ChangeWorkload
-	switch action {
-	case ActionNone:
+	if action == ActionNone {
 		return nil
-	case ActionSuspend, ActionMoveTraffic, ActionHold, ActionResume:
-		if err := r.actIfConfirmed(ctx, in, w, action); err != nil {
-			return err
-		}
-	case ActionSetDefenseStatus:
-		patch, err := processedPatch(w, c)
-		if err != nil {
-			return err
-		}
-		if err := r.patchWorkload(ctx, w, action, patch); err != nil {
-			return err
-		}
+	}
+	if err := r.actIfConfirmed(ctx, in, w, action); err != nil {
+		return err
 	}
 	logging.FromContext(ctx).Infow("Changed the workload", "action", action)
-	recordAction(ctx, w, c, action)
+	recordAction(ctx, w, in.ChangeWorkload, action)
 	return nil
 }
 
@@ -284,5 +278,5 @@ func (r *Reconciler) writeStatus(ctx context.Context, in Input, d Decision, w *w
 // isStale reports whether a write failed because the cache was stale: the workload
 // has another version by now, or the ChangePod exists.
 func isStale(err error) bool {
-	return errors.Is(err, errStaleCache) || apierrs.IsInvalid(err) || apierrs.IsConflict(err) || apierrs.IsAlreadyExists(err) || apierrs.IsNotFound(err)
+	return errors.Is(err, errStaleCache) || apierrs.IsConflict(err) || apierrs.IsAlreadyExists(err) || apierrs.IsNotFound(err)
 }

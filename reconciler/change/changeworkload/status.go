@@ -10,6 +10,7 @@ import (
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
 // listLimit is the length of the lists of pods in status, except the complete list
@@ -207,15 +208,35 @@ func everyPodPassed(in Input, d Decision) bool {
 }
 
 func markHeld(in Input, d Decision, m apis.ConditionManager) {
-	hold := in.Workload.Hold
 	switch {
+	case d.ActionError != nil && d.Action != ActionSetDefenseStatus:
+		status, reason := unchangedHold(in)
+		setInfo(m, v1alpha1.ReleaseHeld, status, reason, d.Detail+"; the workload could not be changed: "+text.Truncate(d.ActionError.Error(), maxAnnouncementText))
 	case d.Action == ActionSuspend, suspendedByRelease(in) && (d.Action == ActionNone || d.Action == ActionMoveTraffic):
 		setInfo(m, v1alpha1.ReleaseHeld, corev1.ConditionTrue, v1alpha1.ReasonSuspended, d.Detail+holdConsequence(in))
-	case d.Action == ActionHold, hold.KeepsUnsuspended() && !hold.IsUntilJudged() && heldByRelease(in) && d.Action == ActionNone:
+	case d.Action == ActionHold, heldUnjudged(in) && d.Action == ActionNone:
 		setInfo(m, v1alpha1.ReleaseHeld, corev1.ConditionTrue, v1alpha1.ReasonHeldUnjudged, d.Detail+holdConsequence(in))
 	default:
 		reason, message := notHeld(in, d)
 		setInfo(m, v1alpha1.ReleaseHeld, corev1.ConditionFalse, reason, message)
+	}
+}
+
+// heldUnjudged reports whether the rollout is held because pods or the order are unjudged.
+func heldUnjudged(in Input) bool {
+	hold := in.Workload.Hold
+	return hold.KeepsUnsuspended() && !hold.IsUntilJudged() && heldByRelease(in)
+}
+
+// unchangedHold returns status and reason of a hold that could not be changed.
+func unchangedHold(in Input) (corev1.ConditionStatus, string) {
+	switch {
+	case suspendedByRelease(in):
+		return corev1.ConditionTrue, v1alpha1.ReasonSuspended
+	case heldUnjudged(in):
+		return corev1.ConditionTrue, v1alpha1.ReasonHeldUnjudged
+	default:
+		return corev1.ConditionFalse, v1alpha1.ReasonWorkloadUnchanged
 	}
 }
 
