@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the unit tests need: the permission centre's
 # tests start their own PostgreSQL and MariaDB, the judge's tests a Prometheus with
-# recorded releases, promtool tests the alerts, and Chromium shows the site. Where a package is missing, tests of
+# recorded releases, promtool tests the alerts, jq is needed by scripts, and Chromium shows the site. Where a package is missing, tests of
 # databases fail, or are skipped with BREAKWATER_SKIP_DATABASES=1; the others are skipped.
 set -euo pipefail
 # Without root, or with BREAKWATER_SKIP_DATABASES=1, nothing is installed.
@@ -11,6 +11,7 @@ compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || missing+=(postgres
 command -v mariadbd >/dev/null || missing+=(mariadb-server)
 command -v promtool >/dev/null || missing+=(prometheus)
 command -v zstd >/dev/null || missing+=(zstd)
+command -v jq >/dev/null || missing+=(jq)
 command -v chromium >/dev/null || missing+=(chromium)
 [[ ${#missing[@]} -gt 0 ]] || exit 0
 command -v apt-get >/dev/null || exit 0
