@@ -121,6 +121,32 @@ func TestWhichDeletionsOfOwnersReachTheWebhook(t *testing.T) {
 	}
 }
 
+// The controller of CronJobs deletes finished Jobs, also while the webhook is down.
+func TestWhichDeletionsOfJobsReachTheWebhook(t *testing.T) {
+	for name, tc := range map[string]struct {
+		resource string
+		status   object
+		want     bool
+	}{
+		"new":                           {"jobs", nil, true},
+		"active":                        {"jobs", object{"active": 1}, true},
+		"suspended":                     {"jobs", object{"conditions": []any{object{"type": "Suspended", "status": "True"}}}, true},
+		"not complete":                  {"jobs", object{"conditions": []any{object{"type": "Complete", "status": "False"}}}, true},
+		"complete":                      {"jobs", object{"conditions": []any{object{"type": "Complete", "status": "True"}}}, false},
+		"failed":                        {"jobs", object{"conditions": []any{object{"type": "Suspended", "status": "False"}, object{"type": "Failed", "status": "True"}}}, false},
+		"a condition of another kind":   {"clonesets", object{"conditions": []any{object{"type": "Failed", "status": "True"}}}, true},
+		"another kind with a condition": {"daemonsets", object{"conditions": "none"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := object{"metadata": object{"name": "web-1", "ownerReferences": []any{object{"name": "web", "controller": true}}}}
+			if tc.status != nil {
+				job["status"] = tc.status
+			}
+			match(t, budget.OwnerWebhook, object{"request": request("DELETE", tc.resource, "", alice), "object": nil, "oldObject": job}, tc.want)
+		})
+	}
+}
+
 func TestWhichDeletionsReachFlowControl(t *testing.T) {
 	terminating := pod(func(m, _, _ object) { m["deletionTimestamp"] = "2026-01-01T00:00:00Z" })
 	shop := object{"metadata": object{"name": "shop"}, "status": object{"phase": "Active"}}

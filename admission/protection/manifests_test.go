@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/utils/ptr"
@@ -56,6 +57,33 @@ func TestEveryWebhookOfTheManifestHasAHandlerAndAFailurePolicy(t *testing.T) {
 	}
 	if len(served) > 0 {
 		t.Errorf("%v are in no manifest", served)
+	}
+}
+
+// The pods of other controllers are decided one by one when the garbage collector deletes them,
+// and only while the controller exists.
+func TestWhichControllersReachTheWebhookWhenTheyAreDeleted(t *testing.T) {
+	want := []string{
+		"/replicationcontrollers", "apps.kruise.io/clonesets", "apps.kruise.io/daemonsets", "apps.kruise.io/statefulsets",
+		"apps/daemonsets", "apps/deployments", "apps/replicasets", "apps/statefulsets", "batch/jobs", "serving.knative.dev/revisions",
+	}
+	var got []string
+	for _, w := range webhooks(t) {
+		if w.Name != budget.OwnerWebhook {
+			continue
+		}
+		for _, rule := range w.Rules {
+			for _, resource := range rule.Resources {
+				got = append(got, rule.APIGroups[0]+"/"+resource)
+			}
+			if !slices.Equal(rule.Operations, []admissionregistrationv1.OperationType{admissionregistrationv1.Delete}) || len(rule.APIGroups) != 1 {
+				t.Errorf("%v: %v", rule.Rule, rule.Operations)
+			}
+		}
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -280,6 +280,45 @@ func TestAPodThatCostNothingIsChargedWhenItIsAvailable(t *testing.T) {
 	}
 }
 
+// deletionOf returns the request to delete a controller that has a controller itself.
+func deletionOf(group, resource, selector string) *admissionv1.AdmissionRequest {
+	return &admissionv1.AdmissionRequest{
+		Operation: admissionv1.Delete, Namespace: "ns", Name: "web-1", Resource: metav1.GroupVersionResource{Group: group, Version: "v1", Resource: resource},
+		OldObject: runtime.RawExtension{Raw: []byte(`{"metadata": {"namespace": "ns", "name": "web-1", "uid": "uid-rs",
+ "ownerReferences": [{"apiVersion": "example.com/v1", "kind": "Game", "name": "web", "uid": "uid-d", "controller": true}]}, "spec": {"selector": ` + selector + `}}`)},
+	}
+}
+
+// After a background deletion the controllers above the pods are not known anymore.
+func TestTheDeletionOfAControllerBelowAnotherIsChargedForItsPods(t *testing.T) {
+	const selector = `{"matchLabels": {"app": "web"}}`
+	completed := newPod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+	other := newPod(func(p *corev1.Pod) { p.Name, p.UID, p.OwnerReferences[0].Name = "other", "uid-other", "other" })
+	for name, req := range map[string]*admissionv1.AdmissionRequest{
+		"DaemonSet":                            deletionOf("apps", "daemonsets", selector),
+		"DaemonSet of OpenKruise":              deletionOf("apps.kruise.io", "daemonsets", selector),
+		"Job":                                  deletionOf("batch", "jobs", selector),
+		"ReplicationController":                deletionOf("", "replicationcontrollers", `{"app": "web"}`),
+		"ReplicationController, unusual label": deletionOf("", "replicationcontrollers", `{"matchLabels": "web"}`),
+	} {
+		labeled := newPod(func(p *corev1.Pod) { p.Labels["matchLabels"] = "web" })
+		if fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, labeled, other); fx.ask(t, req).Decision != DecisionDenied {
+			t.Errorf("%s: not denied", name)
+		}
+		fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, labeled, other)
+		if a := fx.ask(t, req); !a.Response.Allowed || len(fx.budget(t, "web").Status.DeletedPods) != 1 {
+			t.Errorf("%s, with 1 allowed: %+v, charged %v", name, a, fx.budget(t, "web").Status.DeletedPods)
+		}
+		ended := chains{remembered: map[string]budget.Chain{"web-1": living.remembered["web-1"], "web": {deletedOwner}}}
+		if a := newFixture(t, ended, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, labeled).ask(t, req); !a.Response.Allowed {
+			t.Errorf("%s, its controller is deleted: %+v", name, a)
+		}
+		if a := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, completed).ask(t, req); !a.Response.Allowed {
+			t.Errorf("%s, its pods have completed: %+v", name, a)
+		}
+	}
+}
+
 func TestAnOrphaningDeletionOfAReplicaSetCostsNothing(t *testing.T) {
 	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
 	req := ofReplicaSet(t)

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -100,19 +101,11 @@ func (r reader) ofRestart(ctx context.Context, req *admissionv1.AdmissionRequest
 // revisionLabel is the label of Serving with the Revision of a pod.
 const revisionLabel = "serving.knative.dev/revision"
 
-// owner is the part of a deleted controller that is read.
-type owner struct {
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              struct {
-		Selector *metav1.LabelSelector `json:"selector"`
-	} `json:"spec"`
-}
-
 // ofOwner returns the Action of the deletion of a controller. The deletion of the
 // topmost controller is no disruption: somebody wants the application to end. Any other
 // controller would be recreated, and its pods with it.
 func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) (*Action, error) {
-	deleted, err := decode[owner](req.OldObject)
+	deleted, err := decode[metav1.PartialObjectMetadata](req.OldObject)
 	if err != nil {
 		return nil, err
 	}
@@ -126,10 +119,7 @@ func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	if len(chain) == 0 || chain.Terminating() {
 		return nil, nil
 	}
-	if req.Resource.Group == workload.KnativeService.Group { // a Revision has no selector
-		deleted.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{revisionLabel: deleted.Name}}
-	}
-	selector, err := metav1.LabelSelectorAsSelector(deleted.Spec.Selector)
+	selector, err := selectorOf(req, deleted.Name)
 	if err != nil {
 		return nil, fmt.Errorf("parse selector of %s: %w", deleted.Name, err)
 	}
@@ -152,6 +142,30 @@ func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) 
 		}
 	}
 	return a, nil
+}
+
+// selectorOf returns which pods the controller selects that the request deletes.
+func selectorOf(req *admissionv1.AdmissionRequest, name string) (labels.Selector, error) {
+	if req.Resource.Group == workload.KnativeService.Group { // a Revision has no selector
+		return labels.SelectorFromSet(labels.Set{revisionLabel: name}), nil
+	}
+	if req.Resource.Resource == "replicationcontrollers" { // the selector is a map of labels
+		rc, err := decode[corev1.ReplicationController](req.OldObject)
+		if err != nil {
+			return nil, err
+		}
+		return labels.SelectorFromSet(rc.Spec.Selector), nil
+	}
+	type controller struct {
+		Spec struct {
+			Selector *metav1.LabelSelector `json:"selector"`
+		} `json:"spec"`
+	}
+	c, err := decode[controller](req.OldObject)
+	if err != nil {
+		return nil, err
+	}
+	return metav1.LabelSelectorAsSelector(c.Spec.Selector)
 }
 
 // orphans reports whether a deletion orphans the pods.

@@ -3,6 +3,7 @@
 package protection
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -82,4 +83,45 @@ func TestABudgetThatNeedsUnknownReplicasAllowsNothing(t *testing.T) {
 	n.run(t, "delete", "pod", "web-0")
 	awaitAllowed(t, c, n.name, 0)
 	n.checkDenied(t, budgetDenial, "delete", "pod", "web-1")
+}
+
+// The garbage collector deletes the pods after their controller, whose owners are not known then.
+// The CronJob stands for the custom resource of an operator.
+func TestTheDeletionOfAControllerBelowAnotherIsDecidedByTheBudget(t *testing.T) {
+	t.Parallel()
+	for kind, manifest := range map[string]string{
+		"daemonset": `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: web, ownerReferences: [%s]},
+ spec: {selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: %s}}}`,
+		"replicationcontroller": `{apiVersion: v1, kind: ReplicationController, metadata: {name: web, ownerReferences: [%s]},
+ spec: {replicas: 2, selector: {app: web}, template: {metadata: {labels: {app: web}}, spec: %s}}}`,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			n := newNamespace(t)
+			n.apply(t, `{apiVersion: batch/v1, kind: CronJob, metadata: {name: operator}, spec: {schedule: "0 0 1 1 *", suspend: true,
+ jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: busybox}]}}}}}}`)
+			owner := fmt.Sprintf(`{apiVersion: batch/v1, kind: CronJob, name: operator, uid: %s, controller: true}`,
+				n.run(t, "get", "cronjob", "operator", "-o", "jsonpath={.metadata.uid}"))
+			n.apply(t, fmt.Sprintf(manifest, owner, simulatedPodSpec))
+			n.await(t, "its pods exist", func() error {
+				if len(n.podNames(t)) < 2 {
+					return errors.New("fewer than 2")
+				}
+				return nil
+			})
+			n.run(t, "wait", "--for=condition=Ready", "pod", "-l", "app=web", "--timeout=60s")
+			n.apply(t, budgetManifest("maxUnavailable: 0"))
+			n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+			n.checkDenied(t, budgetDenial, "delete", kind, "web", "--cascade=background")
+			n.checkDenied(t, budgetDenial, "delete", kind, "--all", "--wait=false")
+
+			n.run(t, "delete", "cronjob", "operator")
+			n.await(t, "the application is deleted", func() error {
+				if got := n.podNames(t); len(got) > 0 {
+					return fmt.Errorf("pods %v", got)
+				}
+				return nil
+			})
+		})
+	}
 }
