@@ -35,7 +35,7 @@ func (f *Finder) SelectorOf(ctx context.Context, namespace string, refs []metav1
 	if err != nil || !ok {
 		return Selection{}, err
 	}
-	key := "selector of " + string(ref.UID)
+	key := "selector of " + mapping.resource.String() + "/" + namespace + "/" + ref.Name + "@" + string(ref.UID)
 	if answer, ok := f.cache.Get(key); ok {
 		return answer.(Selection), nil
 	}

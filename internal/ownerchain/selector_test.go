@@ -22,6 +22,24 @@ func controller(apiVersion, kind, name string, selector map[string]any) *unstruc
 	}}
 }
 
+// A user can edit the references of a pod. The other pods of its controller are not affected.
+func TestAnotherControllerWithTheSameUIDIsReadItself(t *testing.T) {
+	byLabel := map[string]any{"matchLabels": map[string]any{"app": "web"}}
+	client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), controller("apps/v1", "ReplicaSet", "web-1", byLabel))
+	f := New(metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()), newMapper()).WithObjects(client)
+	edited := refTo("apps/v1", "ReplicaSet", "web-1")
+	edited[0].Name = "gone"
+	for _, tc := range []struct {
+		refs []metav1.OwnerReference
+		gone bool
+	}{{edited, true}, {refTo("apps/v1", "ReplicaSet", "web-1"), false}, {edited, true}} {
+		got, err := f.SelectorOf(t.Context(), "ns", tc.refs)
+		if err != nil || got.Deleted != tc.gone {
+			t.Errorf("%s: %+v, %v", tc.refs[0].Name, got, err)
+		}
+	}
+}
+
 func TestWhichPodsAControllerSelects(t *testing.T) {
 	byLabel := map[string]any{"matchLabels": map[string]any{"app": "web"}}
 	ending := controller("apps/v1", "ReplicaSet", "web-1", byLabel)
