@@ -30,6 +30,29 @@ func TestTheOwnersOfPodsThatABudgetDoesNotSelectAreNotRead(t *testing.T) {
 	}
 }
 
+// A user can edit the references of a pod. The other pods of its controller count as before.
+func TestAPodWithAnEditedReferenceDoesNotChangeTheOwnersOfOthers(t *testing.T) {
+	w := newFixture(t, newBudget(nil), application(3, 3, 3)...)
+	for name, edit := range map[string]func(*metav1.OwnerReference){
+		"another name": func(ref *metav1.OwnerReference) { ref.Name = "gone" },
+		"another kind": func(ref *metav1.OwnerReference) { ref.Kind = "StatefulSet" },
+	} {
+		refs := controlledBy("ReplicaSet", "web-1")
+		edit(&refs[0])
+		edited, sibling := newPod(9, refs, nil), newPod(0, controlledBy("ReplicaSet", "web-1"), nil)
+		for _, order := range [][]*corev1.Pod{{edited, sibling}, {sibling, edited}} {
+			tally := newOwnerTally(t.Context(), w.owners, "ns")
+			for _, p := range order {
+				c, err := tally.chain(p)
+				if err != nil || c.above.Terminating() != (p == edited) {
+					t.Errorf("%s, %s first: %s has owners %+v, %v", name, order[0].Name, p.Name, c.above, err)
+				}
+				tally.count(p, c.owners)
+			}
+		}
+	}
+}
+
 // BenchmarkGather reads one of a thousand budgets in a namespace of 10,000 pods.
 func BenchmarkGather(b *testing.B) {
 	var objects []runtime.Object

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // ownedPods has the pods below one owner.
@@ -12,16 +11,16 @@ type ownedPods struct {
 	// top is their topmost owner with known replicas, or the topmost of all if the
 	// replicas of none are known.
 	top owner
-	// controllers are the owners whose replicas are added up, by UID: the Deployment of a
-	// pod, or its direct controller.
-	controllers map[types.UID]owner
+	// controllers are the owners whose replicas are added up: the Deployment of a pod, or
+	// its direct controller.
+	controllers map[ownerKey]owner
 	// unverified is the number of existing pods whose controller's replicas may not be
 	// pods. total compares them with the replicas.
 	unverified int32
 }
 
 func newOwnedPods(top owner) *ownedPods {
-	return &ownedPods{top: top, controllers: map[types.UID]owner{}}
+	return &ownedPods{top: top, controllers: map[ownerKey]owner{}}
 }
 
 // topmostWithReplicas returns the topmost owner with known replicas, or the topmost one.
@@ -41,7 +40,7 @@ func (a *ownedPods) add(chain []owner, exists bool) {
 	if len(chain) > 1 && chain[1].GroupKind == (schema.GroupKind{Group: "apps", Kind: "Deployment"}) && chain[1].wanted != nil {
 		controller = chain[1]
 	}
-	a.controllers[controller.uid] = controller
+	a.controllers[controller.key()] = controller
 	if exists && !controller.ofPods {
 		a.unverified++
 	}

@@ -35,6 +35,20 @@ type owner struct {
 	replicas
 }
 
+// ownerKey identifies an owner by what a reference to it has. A user can edit the references of
+// a pod, so the UID alone may name the owner of other pods.
+type ownerKey struct {
+	schema.GroupKind
+	name string
+	uid  types.UID
+}
+
+func (o owner) key() ownerKey { return ownerKey{o.GroupKind, o.name, o.uid} }
+
+func keyOfReference(ref *metav1.OwnerReference) ownerKey {
+	return ownerKey{schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name, ref.UID}
+}
+
 // owners reads owners: the built-in kinds of apps from informers, other
 // kinds from the API server, cached for ownerCacheTTL.
 type owners struct {

@@ -72,15 +72,15 @@ func (t *ownerTally) deployments(revisions []string) error {
 	}
 	for _, d := range all {
 		above := metav1.GetControllerOfNoCopy(d)
-		if above == nil || !slices.Contains(revisions, above.Name) || t.owned[d.UID] != nil {
+		if above == nil || !slices.Contains(revisions, above.Name) {
 			continue
 		}
 		group, err := schema.ParseGroupVersion(above.APIVersion)
 		if err != nil || !budget.IsRevision(group.Group, above.Kind) {
 			continue
 		}
-		if o, ok := ownerFrom(d); ok && !o.deleted && o.wanted != nil {
-			t.owned[o.uid] = newOwnedPods(o)
+		if o, ok := ownerFrom(d); ok && !o.deleted && o.wanted != nil && t.owned[o.key()] == nil {
+			t.owned[o.key()] = newOwnedPods(o)
 		}
 	}
 	return nil

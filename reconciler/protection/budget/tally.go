@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
@@ -19,23 +18,23 @@ type ownerTally struct {
 	ctx       context.Context //nolint:containedctx // the tally of one reconciliation
 	owners    *owners
 	namespace string
-	// known are the owners read so far, by UID.
-	known map[types.UID]owner
-	// chains are the controllers above pods, by the UID of the pods' controller.
-	chains map[types.UID]chain
+	// known are the owners read so far.
+	known map[ownerKey]owner
+	// chains are the controllers above pods, by the pods' controller.
+	chains map[ownerKey]chain
 	// resync is the time until the owners are to be read again.
 	resync time.Duration
-	// owned are the pods with an owner, by the UID of ownedPods.top.
-	owned map[types.UID]*ownedPods
+	// owned are the pods with an owner, by ownedPods.top.
+	owned map[ownerKey]*ownedPods
 	// orphans is the number of pods without an owner.
 	orphans int32
 	// direct is the number of available pods by their direct controller.
-	direct map[types.UID]int32
+	direct map[ownerKey]int32
 }
 
 func newOwnerTally(ctx context.Context, owners *owners, namespace string) *ownerTally {
 	return &ownerTally{ctx: ctx, owners: owners, namespace: namespace, resync: watchedResync,
-		known: map[types.UID]owner{}, chains: map[types.UID]chain{}, owned: map[types.UID]*ownedPods{}, direct: map[types.UID]int32{}}
+		known: map[ownerKey]owner{}, chains: map[ownerKey]chain{}, owned: map[ownerKey]*ownedPods{}, direct: map[ownerKey]int32{}}
 }
 
 // chain has the controllers above pods.
@@ -52,7 +51,8 @@ func (t *ownerTally) chain(p *corev1.Pod) (chain, error) {
 	if controller == nil {
 		return chain{}, nil
 	}
-	if c, ok := t.chains[controller.UID]; ok {
+	key := keyOfReference(controller)
+	if c, ok := t.chains[key]; ok {
 		return c, nil
 	}
 	var c chain
@@ -63,13 +63,14 @@ func (t *ownerTally) chain(p *corev1.Pod) (chain, error) {
 		return o.refs, err
 	})
 	if err == nil {
-		t.chains[controller.UID] = c
+		t.chains[key] = c
 	}
 	return c, err
 }
 
 func (t *ownerTally) owner(kind schema.GroupVersionKind, ref *metav1.OwnerReference) (owner, error) {
-	if o, ok := t.known[ref.UID]; ok {
+	key := keyOfReference(ref)
+	if o, ok := t.known[key]; ok {
 		return o, nil
 	}
 	o, err := t.owners.get(t.ctx, kind.GroupKind(), kind.Version, t.namespace, ref.Name, ref.UID)
@@ -77,7 +78,7 @@ func (t *ownerTally) owner(kind schema.GroupVersionKind, ref *metav1.OwnerRefere
 		return owner{}, err
 	}
 	o.uid = ref.UID
-	t.known[ref.UID] = o
+	t.known[key] = o
 	t.limitResync(o)
 	return o, nil
 }
@@ -108,13 +109,13 @@ func (t *ownerTally) count(p *corev1.Pod, owners []owner) {
 		return
 	}
 	if budget.CountsAsAvailable(p) {
-		t.direct[owners[0].uid]++
+		t.direct[owners[0].key()]++
 	}
 	top := topmostWithReplicas(owners)
-	a := t.owned[top.uid]
+	a := t.owned[top.key()]
 	if a == nil {
 		a = newOwnedPods(top)
-		t.owned[top.uid] = a
+		t.owned[top.key()] = a
 	}
 	a.add(owners, exists)
 }
@@ -134,8 +135,8 @@ func (t *ownerTally) target(ref *v1alpha1.TargetRef, scope budget.Scope) error {
 		return err
 	}
 	t.limitResync(o)
-	if _, known := t.known[o.uid]; !known && !o.deleted && o.wanted != nil {
-		t.owned[o.uid] = newOwnedPods(o)
+	if _, known := t.known[o.key()]; !known && !o.deleted && o.wanted != nil {
+		t.owned[o.key()] = newOwnedPods(o)
 	}
 	return nil
 }
@@ -165,8 +166,8 @@ var exactReplicas = map[schema.GroupKind]bool{
 
 func (t *ownerTally) excess() int32 {
 	var excess int32
-	for uid, available := range t.direct {
-		if o := t.known[uid]; exactReplicas[o.GroupKind] && !o.deleted && o.wanted != nil {
+	for key, available := range t.direct {
+		if o := t.known[key]; exactReplicas[o.GroupKind] && !o.deleted && o.wanted != nil {
 			excess += max(available-*o.wanted, 0)
 		}
 	}
