@@ -3,9 +3,10 @@ package budget
 // ControllerChange describes how an update of a pod changes its relation to the
 // controller through which the budget's target covers it.
 type ControllerChange struct {
-	// SameController reports whether the pod has the same controller afterwards.
+	// SameController reports whether the pod has the same reference to its controller afterwards.
 	SameController bool
-	// StillCovered reports whether the target owns the pod afterwards.
+	// StillCovered reports whether the target owns the pod afterwards, and no controller above
+	// the pod is missing.
 	StillCovered bool
 	// ControllerDeleted reports whether the controller is terminating or not found.
 	ControllerDeleted bool

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
@@ -50,11 +49,15 @@ func ofUpdate(before, after *corev1.Pod) *Action {
 	return a
 }
 
-func controllerOf(p *corev1.Pod) types.UID {
-	if ref := metav1.GetControllerOfNoCopy(p); ref != nil {
-		return ref.UID
+// controllerOf returns the reference of the pod to its controller; empty if the pod has none. All
+// fields count: with another name or kind, the controller would not be found, and its pods may
+// be deleted.
+func controllerOf(p *corev1.Pod) metav1.OwnerReference {
+	ref := metav1.GetControllerOfNoCopy(p)
+	if ref == nil {
+		return metav1.OwnerReference{}
 	}
-	return ""
+	return metav1.OwnerReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: ref.UID}
 }
 
 // ofResize returns the Action of a resize of a pod; nil if no container restarts.

@@ -84,13 +84,11 @@ func (e *evaluation) covers(ctx context.Context, scope budget.Scope, p *corev1.P
 }
 
 // leaves decides whether an update takes a pod out of the budget: by its labels, by
-// its controller or by the annotation that exempts it.
+// its controller or by the annotation that exempts it. A pod whose controllers are deleted is
+// out of every budget: its deletion is free.
 func (e *evaluation) leaves(ctx context.Context, scope budget.Scope, before, after *corev1.Pod) (bool, error) {
 	if budget.Exempt(after) {
 		return true, nil
-	}
-	if !scope.NeedsChain() {
-		return !scope.Covers(after, nil), nil
 	}
 	tie := budget.ControllerChange{SameController: controllerOf(before) == controllerOf(after), StillCovered: true}
 	if !tie.SameController {
@@ -98,9 +96,14 @@ func (e *evaluation) leaves(ctx context.Context, scope budget.Scope, before, aft
 		if err != nil {
 			return false, err
 		}
-		if tie.StillCovered, err = e.covers(ctx, scope, after, chain, true); err != nil {
+		covered, err := e.covers(ctx, scope, after, chain, true)
+		if err != nil {
 			return false, err
 		}
+		tie.StillCovered = covered && !chain.Terminating()
+	}
+	if !scope.NeedsChain() {
+		return !tie.StillCovered || !scope.Covers(after, nil), nil
 	}
 	by, err := e.Owners.SelectorOf(ctx, before.Namespace, before.OwnerReferences)
 	if err != nil {

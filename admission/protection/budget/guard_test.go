@@ -38,7 +38,8 @@ var (
 	rs           = budget.Owner{Group: "apps", Kind: "ReplicaSet", Name: "web-1", UID: "uid-rs"}
 	deployment   = budget.Owner{Group: "apps", Kind: "Deployment", Name: "web", UID: "uid-d"}
 	deletedOwner = budget.Owner{Group: "apps", Kind: "Deployment", Name: "web", UID: "uid-d", Deleted: true}
-	living       = chains{remembered: map[string]budget.Chain{"web-1": {rs, deployment}, "web": {deployment}}}
+	missing      = budget.Owner{Group: "apps", Kind: "ReplicaSet", Name: "gone", UID: "uid-rs", Deleted: true}
+	living       = chains{remembered: map[string]budget.Chain{"web-1": {rs, deployment}, "web": {deployment}, "gone": {missing}}}
 )
 
 func TestWhatARequestCosts(t *testing.T) {
@@ -109,6 +110,8 @@ func TestWhatARequestCosts(t *testing.T) {
 		{"made exempt", changed(func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.NoProtectAnnotation: "true"} }), false, true, 403},
 		{"a label outside the selector", changed(func(p *corev1.Pod) { p.Labels["app"] = "debug" }), false, true, 403},
 		{"a label inside the selector", changed(func(p *corev1.Pod) { p.Labels["more"] = "yes" }), false, false, 0},
+		{"a controller that does not exist", changed(func(p *corev1.Pod) { p.OwnerReferences[0].Name = "gone" }), false, true, 403},
+		{"no controller, but a label inside the selector", changed(func(p *corev1.Pod) { p.OwnerReferences = nil }), false, false, 0},
 		{"annotated", changed(func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} }), false, false, 0},
 		{"updated in place: its readiness gate is not met anymore", gated("InPlaceUpdateReady", corev1.ConditionFalse), false, true, 403},
 		{"made unready by OpenKruise", gated("KruisePodReady", corev1.ConditionFalse), false, true, 403},
@@ -396,15 +399,19 @@ func TestAnUpdateThatTakesAPodOutOfItsTargetIsDecidedByTheBudget(t *testing.T) {
 		by            ownerchain.Selection
 		want          bool
 	}{
-		"a label that its controller selects by":    {nil, relabelled, byLabel, false},
-		"another label":                             {nil, func(p *corev1.Pod) { p.Labels["more"] = "yes" }, byLabel, true},
-		"a label, with an unknown selector":         {nil, relabelled, ownerchain.Selection{}, false},
-		"the removal of its owner":                  {nil, orphaned, byLabel, false},
-		"the removal by its controller, later":      {relabelled, func(p *corev1.Pod) { relabelled(p); orphaned(p) }, byLabel, true},
-		"the deletion of its ReplicaSet":            {nil, orphaned, ending, true},
+		"a label that its controller selects by": {nil, relabelled, byLabel, false},
+		"another label":                          {nil, func(p *corev1.Pod) { p.Labels["more"] = "yes" }, byLabel, true},
+		"a label, with an unknown selector":      {nil, relabelled, ownerchain.Selection{}, false},
+		"the removal of its owner":               {nil, orphaned, byLabel, false},
+		"the removal by its controller, later":   {relabelled, func(p *corev1.Pod) { relabelled(p); orphaned(p) }, byLabel, true},
+		"the deletion of its ReplicaSet":         {nil, orphaned, ending, true},
+		"a controller that does not exist":       {nil, func(p *corev1.Pod) { p.OwnerReferences[0].Name = "gone" }, byLabel, false},
+		"one with the kind and name of the target": {nil, func(p *corev1.Pod) {
+			p.OwnerReferences[0].Kind, p.OwnerReferences[0].Name, p.OwnerReferences[0].UID = "Deployment", "web", "fake"
+		}, byLabel, false},
 		"another ReplicaSet of the same Deployment": {nil, func(p *corev1.Pod) { p.OwnerReferences[0].Name, p.OwnerReferences[0].UID = "web-2", "uid-2" }, byLabel, true},
 	} {
-		above := chains{remembered: map[string]budget.Chain{"web-1": {rs, deployment}, "web-2": {rs, deployment}}, selections: map[string]ownerchain.Selection{"web-1": tc.by}}
+		above := chains{remembered: map[string]budget.Chain{"web-1": {rs, deployment}, "web-2": {rs, deployment}, "gone": {missing}, "web": {deletedOwner}}, selections: map[string]ownerchain.Selection{"web-1": tc.by}}
 		fx := newFixture(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, target)}, newPod(nil))
 		if a := fx.ask(t, updating(t, "", newPod(tc.before), newPod(tc.after))); a.Response.Allowed != tc.want {
 			t.Errorf("%s: %+v", name, a)
