@@ -80,7 +80,7 @@ func TestABudgetOfAKnativeServiceProtectsTheRevisionsWithTraffic(t *testing.T) {
 	n.checkDenied(t, budgetDenial, "delete", "revisions.serving.knative.dev", "web-00001")
 	set := n.run(t, "get", "replicasets", "-l", "serving.knative.dev/revision=web-00001", "-o", "jsonpath={.items[0].metadata.name}")
 	n.checkDenied(t, budgetDenial, "delete", "replicaset", set)
-	n.checkDenied(t, "would leave its controller, so PodUnavailableBudget web would no longer protect its pods", "patch", "replicaset", set, "--type=json", "-p", `[{"op":"remove","path":"/metadata/ownerReferences"}]`)
+	n.checkDenied(t, "would leave its controller, so PodUnavailableBudget web may no longer protect its pods", "patch", "replicaset", set, "--type=json", "-p", `[{"op":"remove","path":"/metadata/ownerReferences"}]`)
 
 	// The traffic moves.
 	n.run(t, "rollout", "status", "deployment", "web-00002-deployment", "--timeout=60s")

@@ -44,7 +44,7 @@ func TestAReplicaSetIsNotTakenFromTheTargetOfABudget(t *testing.T) {
 	n := newNamespace(t)
 	n.applyWithBudget(t, deploymentManifest(3, "{}"), budgetWithTarget("maxUnavailable: 0"))
 	name := strings.TrimSpace(n.run(t, "get", "replicasets", "-o", "jsonpath={.items[0].metadata.name}"))
-	const denial = "would leave its controller, so PodUnavailableBudget web would no longer protect its pods"
+	const denial = "would leave its controller, so PodUnavailableBudget web may no longer protect its pods"
 	for what, request := range map[string][]string{
 		"a label":         {"label", "replicaset", name, "app=other", "--overwrite"},
 		"no label":        {"label", "replicaset", name, "app-"},
@@ -69,4 +69,80 @@ func TestAReplicaSetIsNotTakenFromTheTargetOfABudget(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// The garbage collector deletes what has only owners that do not exist.
+func TestAnOwnerThatDoesNotExistTakesNoPodOutOfABudget(t *testing.T) {
+	t.Parallel()
+	for name, budget := range map[string]string{"selector": budgetManifest("maxUnavailable: 0"), "target": budgetWithTarget("maxUnavailable: 0")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNamespace(t)
+			n.applyWithBudget(t, deploymentManifest(2, "{}"), budget)
+			pod := n.podNames(t)[0]
+			const denial = "is denied by PodUnavailableBudget web"
+			const fake = `{"apiVersion":"apps/v1","kind":"Deployment","name":"web","uid":"fake","controller":true}`
+			n.checkDenied(t, denial, "patch", "pod", pod, "--type=json", "-p", `[{"op":"replace","path":"/metadata/ownerReferences/0/name","value":"gone"}]`)
+			n.checkDenied(t, denial, "patch", "pod", pod, "--type=json", "-p", `[{"op":"replace","path":"/metadata/ownerReferences","value":[`+fake+`]}]`)
+
+			set := strings.TrimSpace(n.run(t, "get", "replicasets", "-o", "jsonpath={.items[0].metadata.name}"))
+			n.awaitDenied(t, "would leave its controller", "patch", "replicaset", set, "--type=json", "-p", `[{"op":"replace","path":"/metadata/ownerReferences","value":[`+fake+`]}]`)
+			n.awaitDenied(t, "would leave its controller", "patch", "replicaset", set, "--type=json", "-p", `[{"op":"replace","path":"/metadata/ownerReferences/0/name","value":"gone"}]`)
+			n.run(t, "delete", "deployment", "web", "--timeout=60s")
+		})
+	}
+}
+
+// A controller that is not the one of Deployments, such as that of Argo Rollouts, is a user.
+// The ConfigMap stands for its custom resource.
+func TestControllersAdoptAndReleaseReplicaSetsUnderABudget(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.applyWithBudget(t, deploymentManifest(2, "{}"), budgetManifest("maxUnavailable: 0"))
+	n.run(t, "delete", "deployment", "web", "--cascade=orphan")
+	set := strings.TrimSpace(n.run(t, "get", "replicasets", "-o", "jsonpath={.items[0].metadata.name}"))
+	n.await(t, "the ReplicaSet is orphaned", func() error {
+		if got := n.run(t, "get", "replicaset", set, "-o", "jsonpath={.metadata.ownerReferences}"); got != "" {
+			return fmt.Errorf("owners are %s", got)
+		}
+		return nil
+	})
+	n.run(t, "create", "configmap", "rollout")
+	uid := n.run(t, "get", "configmap", "rollout", "-o", "jsonpath={.metadata.uid}")
+	n.run(t, "patch", "replicaset", set, "--type=merge", "-p",
+		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"rollout","uid":"`+uid+`","controller":true}]}}`)
+	release := []string{"patch", "replicaset", set, "--type=json", "-p", `[{"op":"remove","path":"/metadata/ownerReferences"}]`}
+	n.awaitDenied(t, "would leave its controller", release...)
+	n.run(t, "label", "replicaset", set, "app=other", "--overwrite")
+	n.run(t, release...)
+}
+
+// A Deployment copies its selector to its ReplicaSets.
+func TestAReplicaSetIsNotTakenFromATargetThatSelectsWithExpressions(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.applyWithBudget(t, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 2,
+ selector: {matchLabels: {app: web}, matchExpressions: [{key: tier, operator: In, values: [web, shop]}, {key: stage, operator: NotIn, values: [test]},
+  {key: team, operator: Exists}, {key: old, operator: DoesNotExist}]},
+ template: {metadata: {labels: {app: web, tier: web, team: a}}, spec: %s}}}`, simulatedPodSpec), budgetWithTarget("maxUnavailable: 0"))
+	set := strings.TrimSpace(n.run(t, "get", "replicasets", "-o", "jsonpath={.items[0].metadata.name}"))
+	for _, label := range []string{"tier=other", "tier-", "stage=test", "team-", "old=yes"} {
+		n.awaitDenied(t, "would leave its controller", "label", "replicaset", set, label, "--overwrite")
+	}
+	n.run(t, "label", "replicaset", set, "tier=shop", "stage=live", "team=b", "more=yes", "--overwrite")
+	if got := n.run(t, "get", "replicasets", "-o", "jsonpath={.items[*].metadata.name}"); got != set {
+		t.Errorf("the ReplicaSets are %s, want %s", got, set)
+	}
+}
+
+// awaitDenied waits until a request is denied by a policy: the API server may not know a new budget yet.
+func (n *namespace) awaitDenied(t *testing.T, text string, args ...string) {
+	t.Helper()
+	n.await(t, strings.Join(args, " ")+" is denied", func() error {
+		if r := n.try(t, append(args, "--dry-run=server")...); r.Code == 0 || !strings.Contains(r.Stderr, text) {
+			return fmt.Errorf("%s", r)
+		}
+		return nil
+	})
+	n.checkDenied(t, text, args...)
 }
