@@ -36,7 +36,7 @@ type ProbationLook struct {
 }
 
 // LookDuringProbation looks at a release that has succeeded: at the shares of bad events (kind Ratio, but
-// not those that callers count) since the previous look, and at the restarts and OOM kills since
+// neither rejected requests nor those that callers count) since the previous look, and at the restarts and OOM kills since
 // the success. There are no old pods any more, so the
 // reference is the time before the release. Other metrics change with the time of day or the
 // load, and are not compared.
@@ -96,7 +96,7 @@ func comparedDuringProbation(m catalog.Metric) bool {
 	case catalog.Health:
 		return true
 	case catalog.Errors, catalog.Custom:
-		return m.Kind == v1alpha1.KindRatio && !m.ByCallers
+		return m.Kind == v1alpha1.KindRatio && !m.CausedByCallers
 	default:
 		return false
 	}

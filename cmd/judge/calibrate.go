@@ -57,22 +57,22 @@ func calibrateCommand(ctx context.Context, args []string, out, errs io.Writer) (
 	asJSON := flags.Bool("json", false, "print JSON")
 	parallel := flags.Int("parallel", 2, "releases judged at the same time, 1 to 16")
 	if err := parse(flags, args); err != nil {
-		return exitUsage, err
+		return exitError, err
 	}
 	if *parallel < 1 || *parallel > 16 {
-		return exitUsage, fmt.Errorf("--parallel is %d, want 1 to 16", *parallel)
+		return exitError, fmt.Errorf("--parallel is %d, want 1 to 16", *parallel)
 	}
 	client, err := from.client()
 	if err != nil {
-		return exitUsage, err
+		return exitError, err
 	}
 	text, err := readFile(*list)
 	if err != nil {
-		return exitUsage, fmt.Errorf("--list: %w", err)
+		return exitError, fmt.Errorf("--list: %w", err)
 	}
 	releases, err := calibrate.Read(bytes.NewReader(text))
 	if err != nil {
-		return exitUsage, fmt.Errorf("--list %s: %w", *list, err)
+		return exitError, fmt.Errorf("--list %s: %w", *list, err)
 	}
 	outcomes := make([][]calibrate.Outcome, len(variants))
 	for i := range outcomes {
@@ -85,7 +85,7 @@ func calibrateCommand(ctx context.Context, args []string, out, errs io.Writer) (
 	for i, one := range releases {
 		target, err := targetOf(one.New, one.Old, one.At)
 		if err != nil {
-			return exitUsage, fmt.Errorf("--list %s: line %d: %w", *list, one.Line, err)
+			return exitError, fmt.Errorf("--list %s: line %d: %w", *list, one.Line, err)
 		}
 		path := one.Check
 		if path != "" && !filepath.IsAbs(path) {
@@ -93,7 +93,7 @@ func calibrateCommand(ctx context.Context, args []string, out, errs io.Writer) (
 		}
 		check, err := checkOf(path)
 		if err != nil {
-			return exitUsage, fmt.Errorf("--list %s: line %d: %w", *list, one.Line, err)
+			return exitError, fmt.Errorf("--list %s: line %d: %w", *list, one.Line, err)
 		}
 		group.Go(func() error {
 			in := judge.Read(groupCtx, client, check, target)
@@ -108,7 +108,7 @@ func calibrateCommand(ctx context.Context, args []string, out, errs io.Writer) (
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return exitUsage, err
+		return exitError, err
 	}
 	r.Score = calibrate.ScoreOf(outcomes[0])
 	for k, s := range variants {

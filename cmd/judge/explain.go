@@ -19,26 +19,26 @@ func explain(ctx context.Context, args []string, out, errs io.Writer) (int, erro
 	path := flags.String("record", "", "`file` with a record: the output of judge replay, or status.metricRecord or status.probation of a ChangePod")
 	file := flags.String("check", "", "`file` with the MetricCheck of the record; default: the default metrics")
 	if err := parse(flags, args); err != nil {
-		return exitUsage, err
+		return exitError, err
 	}
 	client, err := from.client()
 	if err != nil {
-		return exitUsage, err
+		return exitError, err
 	}
 	text, err := readFile(*path)
 	if err != nil {
-		return exitUsage, fmt.Errorf("--record: %w", err)
+		return exitError, fmt.Errorf("--record: %w", err)
 	}
 	var record v1alpha1.Record
 	if err := json.Unmarshal(text, &record); err != nil {
-		return exitUsage, fmt.Errorf("--record %s: %w", *path, err)
+		return exitError, fmt.Errorf("--record %s: %w", *path, err)
 	}
 	if record.Target.New == "" || record.Target.StartTime.IsZero() {
-		return exitUsage, fmt.Errorf("--record %s: the record has no target", *path)
+		return exitError, fmt.Errorf("--record %s: the record has no target", *path)
 	}
 	check, err := checkOf(*file)
 	if err != nil {
-		return exitUsage, err
+		return exitError, err
 	}
 	again := judge.Recompute(ctx, client, check, record)
 	_, _ = fmt.Fprintf(out, "recorded:   %s, %s at %s\n            %s\n", record.Verdict, record.Reason, record.LookTime.UTC().Format(time.RFC3339), record.Message)

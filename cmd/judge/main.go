@@ -19,12 +19,12 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/version"
 )
 
-// Exit codes.
+// Exit codes. exitError is any error, such as wrong flags or files.
 const (
 	exitPass      = 0
 	exitFail      = 1
 	exitNoVerdict = 2
-	exitUsage     = 3
+	exitError     = 3
 )
 
 const usage = `usage: judge <command> [flags]
@@ -52,7 +52,7 @@ var commands = map[string]command{"replay": replay, "calibrate": calibrateComman
 func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	if len(args) == 0 || commands[args[0]] == nil {
 		_, _ = fmt.Fprint(errs, usage)
-		return exitUsage
+		return exitError
 	}
 	code, err := commands[args[0]](ctx, args[1:], out, errs)
 	if errors.Is(err, flag.ErrHelp) {
@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	}
 	if err != nil {
 		_, _ = fmt.Fprintf(errs, "judge %s: %v\n", args[0], err)
-		return exitUsage
+		return exitError
 	}
 	return code
 }

@@ -19,26 +19,26 @@ func replay(ctx context.Context, args []string, out, errs io.Writer) (int, error
 	at := flags.String("at", "", "`time` at which the first new pod became Ready: RFC 3339 or Unix seconds")
 	file := flags.String("check", "", "`file` with a MetricCheck; default: the default metrics")
 	if err := parse(flags, args); err != nil {
-		return exitUsage, err
+		return exitError, err
 	}
 	client, err := from.client()
 	if err != nil {
-		return exitUsage, err
+		return exitError, err
 	}
 	target, err := targetOf(*newPods, *oldPods, *at)
 	if err != nil {
-		return exitUsage, err
+		return exitError, err
 	}
 	check, err := checkOf(*file)
 	if err != nil {
-		return exitUsage, err
+		return exitError, err
 	}
 	record := judge.Replay(ctx, client, check, target)
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(record); err != nil {
-		return exitUsage, err
+		return exitError, err
 	}
 	return exitOf(record.Verdict), nil
 }

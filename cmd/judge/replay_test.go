@@ -242,7 +242,7 @@ func TestWrongFlagsAndFilesExitWith3AndAreNamed(t *testing.T) {
 		"no record":       {[]string{"explain", "--prometheus", "http://x", "--record", write("g", "{}")}, "target"},
 	} {
 		var out, errs bytes.Buffer
-		if code := run(t.Context(), c.args, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), c.want) {
+		if code := run(t.Context(), c.args, &out, &errs); code != exitError || !strings.Contains(errs.String(), c.want) {
 			t.Errorf("%s: exit code %d, error %q, want 3 and %q", name, code, errs.String(), c.want)
 		}
 	}

@@ -21,10 +21,10 @@ const serveName = "judge"
 // serve runs function judge until ctx ends.
 func serve(ctx context.Context, args []string, _, _ io.Writer) (int, error) {
 	if len(args) > 0 {
-		return exitUsage, fmt.Errorf("serve has no flags, got %q", args)
+		return exitError, fmt.Errorf("serve has no flags, got %q", args)
 	}
 	if err := process.Run(ctx, serveName, buildServer); err != nil {
-		return exitUsage, err
+		return exitError, err
 	}
 	return exitPass, nil
 }

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// Breakwater is the source of our Kubernetes Events.
+	// Breakwater is the source of Kubernetes Events of code that has no source of its own.
 	Breakwater = "breakwater"
 	// RepeatAfter is the time after which the Event of a state that lasts is recorded again. The API
 	// server deletes an Event an hour after it was last recorded (--event-ttl).

@@ -19,8 +19,8 @@ import (
 
 // The Secrets with the keys of judges other than the server, in SystemNamespace.
 const (
-	// JudgeSecretName is the Secret with the key of function judge. The key is not in the
-	// Secret of the server's key, so that function judge cannot read that key.
+	// JudgeSecretName is the Secret with the key of function judge. The key is not in
+	// Secret verdict-signing-key, so that function judge cannot read the key with which callback and controller sign.
 	JudgeSecretName = "judge-signing-key"
 	// ExternalJudgesSecretName has the keys of judges that are not part of Breakwater: a
 	// key with the name of the judge, and one with previousSuffix for the key that it replaced.

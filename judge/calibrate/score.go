@@ -56,7 +56,8 @@ type Score struct {
 	Metrics   []Metric         `json:"metrics,omitempty"`
 }
 
-// Metric has the figures of one metric: releases in which it failed.
+// Metric has the figures of one metric: in how many releases it was judged, and in how many it
+// failed, alone or with others, whatever the verdict of the release was.
 type Metric struct {
 	Name              string `json:"name"`
 	Judged            int    `json:"judged"`

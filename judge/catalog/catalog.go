@@ -47,9 +47,9 @@ type Metric struct {
 	Sustained bool
 	// PerRequest reports whether the value depends on the number of requests.
 	PerRequest bool
-	// ByCallers reports whether the callers cause the bad events, for example with wrong
+	// CausedByCallers reports whether the callers cause the bad events, for example with wrong
 	// requests.
-	ByCallers bool
+	CausedByCallers bool
 }
 
 // Found is the name of existing series, and the values of their labels.
@@ -214,7 +214,7 @@ func requests(fam family, f Found, extra string) []Metric {
 	if hasClientErrors && fam.signal == Errors {
 		m.Name = fam.name + "-rejected"
 		m.Bad = bad(badClient)
-		m.ByCallers = true
+		m.CausedByCallers = true
 		m.SmallestChange = &v1alpha1.Change{Relative: "100%", Absolute: "0.05"}
 		out = append(out, m)
 	}

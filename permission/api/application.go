@@ -146,7 +146,8 @@ type HistoryEntry struct {
 //	POST /v1/applications/revoke                    RevokeRequest: revokes all applications of a pod
 //
 // A reset answers 202 with the application; 200 while it is Requested, Applying
-// or Granted; 409 while it is Revoking. A denied or ungranted application that
+// or Granted; 409 if it is Revoking, Revoked or Leaked: then only a request of the pod begins a new
+// attempt. A denied or ungranted application that
 // is revoked becomes Revoked too. A failed permission may have been granted, so
 // it is revoked like a grant.
 //

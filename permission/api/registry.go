@@ -52,7 +52,7 @@ type PodPattern struct {
 
 // Error is the body of every answer with status 400 or above.
 type Error struct {
-	// Reason is one word: BadRequest, NotFound, Conflict, Unauthorized,
+	// Reason is one word: BadRequest, NotFound, MethodNotAllowed, Conflict, TooLarge, Unauthorized,
 	// Forbidden, PreconditionRequired, PreconditionFailed, TooManyRequests, Unavailable.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`

@@ -18,7 +18,8 @@ const (
 	// ReasonFailurePolicyIgnore: requests pass when the webhook does not
 	// answer.
 	ReasonFailurePolicyIgnore = "FailurePolicyIgnore"
-	// ReasonGuardMissing: a webhook, a policy or its binding does not exist.
+	// ReasonGuardMissing: a webhook, a policy or its binding does not exist, or a webhook refers to
+	// another Service.
 	ReasonGuardMissing = "GuardMissing"
 	// ReasonCABundleStale: the caBundle does not verify the webhook's
 	// certificate.
@@ -153,7 +154,7 @@ func (in Input) webhook(e Entry) []Finding {
 			f.Message = fmt.Sprintf("namespace %s has no label %s=%s: the webhook does not match its requests", n.Name, e.NamespaceLabel, e.Value)
 		case !matches(w, n):
 			f.Reason = ReasonNamespaceNotMatched
-			f.Message = "the webhook does not match requests of namespace " + n.Name + ": rules, namespaceSelector or objectSelector differ from the manifest"
+			f.Message = "the webhook does not match requests of namespace " + n.Name + ": it has no rules or an objectSelector, or its namespaceSelector does not select the namespace"
 		default:
 			continue
 		}

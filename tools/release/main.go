@@ -3,7 +3,8 @@
 // the files.
 //
 // The same commit and version always give the same digests and files, except for signatures, which
-// are random. Command release reads nothing from a network, and writes only to the registry.
+// are random. If all Go modules are cached, command release uses no network but that of the
+// registry, to which it writes.
 package main
 
 import (

@@ -19,8 +19,8 @@ type part struct {
 // manifest is a file of a part.
 type manifest struct{ name, text string }
 
-// optional are the folders of config that are not parts.
-var optional = []string{"overlays", "samples"}
+// notParts are the folders of config that are not parts.
+var notParts = []string{"overlays", "samples"}
 
 // readParts reads the parts: the folders of config with numbered manifests.
 func readParts(o options) ([]part, error) {
@@ -31,7 +31,7 @@ func readParts(o options) ([]part, error) {
 	var parts []part
 	for _, entry := range entries {
 		folder := entry.Name()
-		if !entry.IsDir() || slices.Contains(optional, folder) || (o.only != nil && !slices.Contains(o.only, folder)) {
+		if !entry.IsDir() || slices.Contains(notParts, folder) || (o.only != nil && !slices.Contains(o.only, folder)) {
 			continue
 		}
 		p := part{folder: folder, name: folder}

@@ -121,7 +121,8 @@ func (v View) LeakedByProvider() (map[string]int, error) {
 }
 
 // Overlap reports whether other applications have grants with the same revocation key at the
-// same addresses. One is used, or granted, only if the revocation of the grant would remove it, too.
+// same addresses. For the fields Used... and GrantedToPod, one counts only if the revocation of the
+// grant would remove it, too.
 type Overlap struct {
 	// Revoking: one of these grants is being revoked. RevokeSent: the provider is being
 	// called for the revocation, or has accepted it and has not revoked yet. UsedByOther: another

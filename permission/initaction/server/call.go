@@ -188,7 +188,7 @@ func isOlder(a, b *corev1.Pod) bool {
 }
 
 // step runs one action. An answer ends the call. An error other than errCallEnded
-// ends it as a failure.
+// ends it as a failure, unless run retries the call of the centre.
 func (c *call) step(ctx context.Context, d Decision) (*protocol.Answer, error) {
 	switch d.Action {
 	case Stop:

@@ -94,7 +94,7 @@ func (r *Reconciler) callOf(c *v1alpha1.ChangePod, stage v1alpha1.Stage) (callqu
 	}
 }
 
-// forget ends the calls and wake-ups of a ChangePod that is deleted.
+// forget ends the calls and wake-ups of a ChangePod that is deleted, or whose namespace is not opted in.
 func (r *Reconciler) forget(c *v1alpha1.ChangePod) {
 	for _, stage := range stages() {
 		r.calls.Done(r.wakeups, callID(c, stage))

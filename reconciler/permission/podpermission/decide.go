@@ -33,7 +33,7 @@ type Input struct {
 	Pod *corev1.Pod
 	// NodeGone: the pod's node does not exist or is marked out of service.
 	NodeGone bool
-	// NodeNotReady: the kubelet of the pod's node does not report.
+	// NodeNotReady: the pod's node is not Ready.
 	NodeNotReady bool
 	Now          time.Time
 }
