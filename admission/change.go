@@ -107,18 +107,19 @@ func (c Change) OldRelease() (v1alpha1.Release, bool) {
 func (c Change) ByController() bool { return c.User.Username == v1alpha1.ControllerUser }
 
 // Readmission reports whether this is the empty update that the controller makes
-// after the webhook missed an update. The release labels and annotations are not
-// compared: the first response sets them, and the request may be sent again.
+// after the webhook missed an update. The release labels and annotations, and the record of a
+// rollback, are not compared: the first response sets them, and the request may be sent again.
 func (c Change) Readmission() bool {
 	return c.Old != nil && c.ByController() && !c.specChanged &&
 		maps.Equal(withoutRelease(c.Old.Labels), withoutRelease(c.New.Labels)) &&
 		maps.Equal(withoutRelease(c.Old.Annotations), withoutRelease(c.New.Annotations))
 }
 
-// withoutRelease returns the labels or annotations without those of the release.
+// withoutRelease returns the labels or annotations without those of the release and of a rollback.
 func withoutRelease(m map[string]string) map[string]string {
 	rest := maps.Clone(m)
 	delete(rest, v1alpha1.VersionKey)
 	delete(rest, v1alpha1.AttemptAnnotation)
+	delete(rest, v1alpha1.RollbackAnnotation)
 	return rest
 }

@@ -50,7 +50,8 @@ type Decision struct {
 // a missed change. The attempt depends on the old object, or, without its annotations,
 // on the newest ChangeWorkload, so a repeated request increments it once.
 func Decide(in Input) Decision {
-	missed := in.Missed || (in.Readmission || in.Recovered) && in.Known && in.Before.Version != in.Version
+	missed := in.Missed || (in.Readmission || in.Recovered) && in.Known && in.Before.Version != in.Version ||
+		in.Recovered && in.Before.Attempt > v1alpha1.MaxAttempt // a user wrote it, and ReleaseOf does not accept it
 	switch {
 	case in.Created, in.TemplateChanged, missed:
 		return Decision{v1alpha1.Release{Version: in.Version, Attempt: in.Before.NextAttempt()}, Released}

@@ -69,6 +69,9 @@ func TestDecide(t *testing.T) {
 		"it is so, too, if the next update is not a readmission": {
 			Input{Before: at("a", 4), Known: true, Recovered: true, Version: "b"}, Decision{at("b", 5), Released},
 		},
+		"an attempt of a ChangeWorkload that is too high begins again": {
+			Input{Readmission: true, Before: at("a", v1alpha1.MaxAttempt+1), Known: true, Recovered: true, Version: "a"}, Decision{at("a", 1), Released},
+		},
 		"a release after a lost release annotation is the next attempt": {
 			Input{TemplateChanged: true, Before: at("a", 4), Known: true, Recovered: true, Version: "b"}, Decision{at("b", 5), Released},
 		},

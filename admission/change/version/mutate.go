@@ -203,9 +203,10 @@ func restoreAnnotations(m *admission.Mutation, c admission.Change) {
 
 // restoreRollback reverts changes of the rollback annotation, which only the controller writes: its release is
 // not judged by metrics. `kubectl rollout undo` copies that of a ReplicaSet, too. An annotation of the old object
-// that names the release of this update was not written by the controller: the webhook had not seen it.
+// that names the release of this update was not written by the controller: the webhook had not seen it. The
+// controller's request for a missed release changes no record, so it is no exception.
 func restoreRollback(m *admission.Mutation, c admission.Change, decision Decision) {
-	if c.ByController() {
+	if c.ByController() && !c.Readmission() {
 		return
 	}
 	value, recorded := c.Old.Annotations[v1alpha1.RollbackAnnotation]

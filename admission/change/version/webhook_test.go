@@ -246,6 +246,10 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 			old: build(versioned(1), rolledBack(2)), new: build(versioned(1), rolledBack(2), image("busybox:2")),
 			want: build(image("busybox:2"), versioned(2)), decision: Released,
 		},
+		"rollback annotation that names the release of a template that the webhook missed": {
+			old: build(versioned(1), rolledBack(2), image("busybox:2")), new: build(versioned(1), rolledBack(2), image("busybox:2")), user: v1alpha1.ControllerUser,
+			want: build(image("busybox:2"), versioned(2)), decision: Released,
+		},
 		"rollback annotation of an earlier release, template changed": {
 			old: build(versioned(3), rolledBack(3)), new: build(versioned(3), rolledBack(3), image("busybox:2")),
 			want: build(image("busybox:2"), versioned(4), rolledBack(3)), decision: Released,

@@ -17,13 +17,13 @@ type Release struct {
 	Attempt int64
 }
 
-// maxAttempt is the highest attempt. No workload has as many releases, so a higher one was written by a user.
-const maxAttempt = math.MaxInt32
+// MaxAttempt is the highest attempt. No workload has as many releases, so a higher one was written by a user.
+const MaxAttempt = math.MaxInt32
 
 // NextAttempt returns the attempt of the next release. It begins again at 1 instead of returning
 // an attempt that ReleaseOf does not accept: such a release would never be judged.
 func (r Release) NextAttempt() int64 {
-	if r.Attempt >= maxAttempt {
+	if r.Attempt >= MaxAttempt {
 		return 1
 	}
 	return r.Attempt + 1
@@ -34,7 +34,7 @@ func (r Release) NextAttempt() int64 {
 func ReleaseOf(annotations map[string]string) (Release, bool) {
 	version := annotations[VersionKey]
 	attempt, err := strconv.ParseUint(annotations[AttemptAnnotation], 10, 63)
-	if version == "" || err != nil || attempt > maxAttempt {
+	if version == "" || err != nil || attempt > MaxAttempt {
 		return Release{}, false
 	}
 	return Release{Version: version, Attempt: int64(attempt)}, true
