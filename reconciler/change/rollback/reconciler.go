@@ -12,6 +12,7 @@ package rollback
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
@@ -103,7 +104,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	cause := Due(s)
 	switch {
 	case cause.Drop:
-		err = r.drop(ctx, w, cause.Message)
+		err = r.changed(ctx, c, w, r.drop(ctx, w, cause.Message))
 	case cause.Stop:
 		r.reportOnce(ctx, c, w, cause.Message)
 	case cause.Kind != "":
@@ -124,9 +125,28 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	return nil
 }
 
+// errChanged means that the workload changed between the read and the write.
+var errChanged = errors.New("the workload has changed since it was read")
+
+// changed returns errChanged instead of an Invalid error if the workload has changed since it was read: a test
+// of the JSON patch failed. Otherwise a policy denies the write, which is tried again with backoff.
+func (r *Reconciler) changed(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload, err error) error {
+	if !apierrs.IsInvalid(err) {
+		return err
+	}
+	current, readErr := r.live.Read(ctx, c)
+	switch {
+	case readErr != nil:
+		return readErr
+	case current == nil || current.ResourceVersion != w.ResourceVersion:
+		return errChanged
+	}
+	return err
+}
+
 // again turns a conflict into a requeue.
 func again(err error) error {
-	if apierrs.IsConflict(err) || apierrs.IsInvalid(err) || apierrs.IsNotFound(err) {
+	if errors.Is(err, errChanged) || apierrs.IsConflict(err) || apierrs.IsNotFound(err) {
 		return controller.NewRequeueAfter(conflictRetry)
 	}
 	return err
@@ -178,7 +198,7 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 	target, ok, why := Choose(cause, options)
 	switch {
 	case !ok && cause.Kind == v1alpha1.RollbackRequested:
-		return 0, r.drop(ctx, w.Workload, why)
+		return 0, r.changed(ctx, c, w.Workload, r.drop(ctx, w.Workload, why))
 	case !ok:
 		r.reportOnce(ctx, c, w.Workload, cause.Message+"; "+why)
 		if cause.Kind == v1alpha1.RollbackSelfHealing {
@@ -188,7 +208,7 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 	}
 	answered, err := r.write(ctx, w, newRollback(s, cause, target), target)
 	if err != nil {
-		return 0, err
+		return 0, r.changed(ctx, c, w.Workload, err)
 	}
 	if !answered {
 		logging.FromContext(ctx).Warnw("the webhook added no attempt; the rollback is tried again later", "version", target.Version)

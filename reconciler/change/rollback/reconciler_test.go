@@ -8,9 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
+	"knative.dev/pkg/controller"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
@@ -148,6 +152,30 @@ func TestARollbackFailsIfTheTemplateChangedAfterTheRead(t *testing.T) {
 		t.Error("written")
 	}
 	w.at(w.bad, 2)
+}
+
+// A policy denies the write, as with its default reason Invalid. A failed test of the patch has the same status.
+func TestARollbackThatIsDeniedIsTriedAgainWithBackoff(t *testing.T) {
+	for name, tc := range map[string]struct {
+		meanwhile func(*unstructured.Unstructured)
+		again     bool
+	}{
+		"the workload is the same":    {func(*unstructured.Unstructured) {}, false},
+		"the workload changed, too":   {func(u *unstructured.Unstructured) { u.SetResourceVersion("1000") }, true},
+		"the workload does not exist": {func(u *unstructured.Unstructured) { u.SetUID("another") }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t).stuck()
+			w.dynamic.PrependReactor("patch", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+				w.edit(tc.meanwhile)
+				return true, nil, apierrs.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "web", nil)
+			})
+			err := w.ReconcileKind(controller.WithEventRecorder(t.Context(), w.recorder), w.release(w.bad, 2, v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut))
+			if again, _ := controller.IsRequeueKey(err); err == nil || again != tc.again {
+				t.Errorf("requeued is %t, want %t: %v", again, tc.again, err)
+			}
+		})
+	}
 }
 
 func TestARollbackWaitsForTheWebhook(t *testing.T) {
