@@ -14,6 +14,7 @@ import (
 	kubeclient "knative.dev/pkg/client/injection/kube/client"
 	mutatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/mutatingwebhookconfiguration"
 	validatinginformer "knative.dev/pkg/client/injection/kube/informers/admissionregistration/v1/validatingwebhookconfiguration"
+	limitrangeinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/limitrange"
 	namespaceinformer "knative.dev/pkg/client/injection/kube/informers/core/v1/namespace"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/controller"
@@ -89,7 +90,7 @@ func newHandlers(ctx context.Context, cmw configmap.Watcher) (map[string]admissi
 	return map[string]admission.Handler{
 		PodWebhook: Pods{
 			RequiredSets: find,
-			SetChecker:   checker, Settings: store.Get, Image: image, Bundle: trust.Get,
+			SetChecker:   checker, Settings: store.Get, Image: image, LimitRanges: limitrangeinformer.Get(ctx).Lister(), Bundle: trust.Get,
 		},
 		SetWebhook: Workloads{SetChecker: checker},
 	}, nil

@@ -99,7 +99,7 @@ func TestPodsAreInjectedByTheNearestAnnotation(t *testing.T) {
 				t.Fatal(err)
 			}
 			find := requiredsets.Resolver{Owners: tc.owner, Namespaces: corelisters.NewNamespaceLister(namespaces), Client: fake.NewClientset().CoreV1().Namespaces()}
-			h := Pods{RequiredSets: find, SetChecker: NewSetChecker(tc.centre), Settings: settings.Default, Image: "client:1", Bundle: func() string { return "certificates" }}
+			h := Pods{RequiredSets: find, SetChecker: NewSetChecker(tc.centre), Settings: settings.Default, Image: "client:1", LimitRanges: noLimitRanges(), Bundle: func() string { return "certificates" }}
 			answer := h.Admit(t.Context(), request(t, p))
 			if answer.Decision != tc.want {
 				t.Fatalf("%s, want %s: %+v", answer.Decision, tc.want, answer.Response.Result)
@@ -122,6 +122,10 @@ func TestPodsAreInjectedByTheNearestAnnotation(t *testing.T) {
 	}
 }
 
+func noLimitRanges() corelisters.LimitRangeLister {
+	return corelisters.NewLimitRangeLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}))
+}
+
 func TestAPodIsNotCreatedWithAnInitContainerThatCannotVerifyTheServer(t *testing.T) {
 	outside := settings.Default()
 	outside.InitActionServerURL = "https://permissions.example.com"
@@ -134,7 +138,7 @@ func TestAPodIsNotCreatedWithAnInitContainerThatCannotVerifyTheServer(t *testing
 		"certificates":                {settings.Default(), "certificates", DecisionInjected},
 		"a server outside of cluster": {outside, "", DecisionInjected},
 	} {
-		h := Pods{RequiredSets: requiredsets.Resolver{}, SetChecker: NewSetChecker(sets{"web": false}), Image: "client:1",
+		h := Pods{RequiredSets: requiredsets.Resolver{}, SetChecker: NewSetChecker(sets{"web": false}), Image: "client:1", LimitRanges: noLimitRanges(),
 			Settings: func() settings.Settings { return tc.settings }, Bundle: func() string { return tc.bundle }}
 		p := pod(func(p *corev1.Pod) { p.Annotations = setAnnotation("web") })
 		answer := h.Admit(t.Context(), request(t, p))

@@ -31,6 +31,8 @@ type Injection struct {
 	// those of its image.
 	Bundle   string
 	Deadline time.Duration
+	// Minimum are the smallest requests that the LimitRanges of the namespace allow.
+	Minimum corev1.ResourceList
 }
 
 // Operation is an operation of a JSON patch (RFC 6902).
@@ -84,7 +86,7 @@ func (i Injection) container(policy corev1.RestartPolicy, apps []corev1.Containe
 			{Name: protocol.EnvDeadline, Value: i.Deadline.String()},
 			{Name: protocol.EnvRestartPolicy, Value: string(policy)},
 		},
-		Resources:                resources(apps),
+		Resources:                resources(apps, i.Minimum),
 		VolumeMounts:             []corev1.VolumeMount{{Name: podmeta.TokenVolume, MountPath: podmeta.TokenMountPath, ReadOnly: true}},
 		TerminationMessagePath:   corev1.TerminationMessagePathDefault,
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,

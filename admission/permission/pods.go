@@ -10,6 +10,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
@@ -46,6 +47,8 @@ type Pods struct {
 	Settings     func() settings.Settings
 	// Image is the image of the init-action-client.
 	Image string
+	// LimitRanges has the LimitRanges of all namespaces.
+	LimitRanges corev1listers.LimitRangeLister
 	// Bundle returns the certificates that the init container trusts.
 	Bundle func() string
 }
@@ -81,7 +84,11 @@ func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admi
 	if bundle == "" && s.InitActionServerInCluster() {
 		return admission.Fail(fmt.Errorf("the init container could not verify the init-action-server: %w", podmeta.ErrNoBundle))
 	}
-	ops := Injection{Sets: sets, Image: h.Image, Server: s.InitActionServerURL, Bundle: bundle, Deadline: s.ClientDeadline}.Patch(p)
+	minimum, err := minimumOf(h.LimitRanges, req.Namespace)
+	if err != nil {
+		return admission.Fail(err)
+	}
+	ops := Injection{Sets: sets, Image: h.Image, Server: s.InitActionServerURL, Bundle: bundle, Deadline: s.ClientDeadline, Minimum: minimum}.Patch(p)
 	if len(ops) == 0 {
 		return admission.Allow(DecisionAlreadyInjected)
 	}

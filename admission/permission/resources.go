@@ -1,78 +1,69 @@
 package permission
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
+	corev1listers "k8s.io/client-go/listers/core/v1"
 )
 
-// resources returns the resources of the init container for a pod with these app containers.
-// A LimitRange and a quota that allow the app allow the init container, a Guaranteed pod stays
-// Guaranteed, and the effective resources of the pod do not grow:
-//   - The init container needs little CPU and memory. It requests more if every app container
-//     does: the smallest of their requests, which is at least the minimum of a LimitRange.
+// resources returns the resources of the init container for a pod with these app containers, in a
+// namespace whose LimitRanges have this minimum. A LimitRange that allows the app allows the init
+// container, a Guaranteed pod stays Guaranteed, and the effective resources of the pod do not grow:
+//   - The init container needs little CPU and memory, and requests no more than the minimum asks
+//     for: Kubernetes counts the largest request of init and app containers for the whole life of the pod, also
+//     after an app container was resized.
 //   - The memory limit is the request. A small CPU limit would delay the start by a second, so
 //     there is none or, if every app container has one, the CPU of the app container with the
 //     highest limit.
-//   - It has a request or limit of ephemeral storage if every app container has: the smallest.
-func resources(apps []corev1.Container) corev1.ResourceRequirements {
-	memory := larger(resource.MustParse("32Mi"), smallest(apps, requestOf(corev1.ResourceMemory)))
+func resources(apps []corev1.Container, minimum corev1.ResourceList) corev1.ResourceRequirements {
+	memory := larger(resource.MustParse("32Mi"), minimum[corev1.ResourceMemory])
 	r := corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{
-			corev1.ResourceCPU:    larger(resource.MustParse("50m"), smallest(apps, requestOf(corev1.ResourceCPU))),
-			corev1.ResourceMemory: memory,
+			corev1.ResourceCPU: larger(resource.MustParse("50m"), minimum[corev1.ResourceCPU]), corev1.ResourceMemory: memory,
 		},
 		Limits: corev1.ResourceList{corev1.ResourceMemory: memory},
 	}
-	if most := highestCPULimit(apps); most != nil {
-		r.Limits[corev1.ResourceCPU], r.Requests[corev1.ResourceCPU] = *most.Limits.Cpu(), requestOf(corev1.ResourceCPU)(*most)
+	var most corev1.ResourceRequirements
+	for _, app := range apps {
+		limit, limited := app.Resources.Limits[corev1.ResourceCPU]
+		if !limited {
+			return r
+		}
+		if limit.Cmp(*most.Limits.Cpu()) > 0 {
+			most = app.Resources
+		}
 	}
-	if q := smallest(apps, requestOf(corev1.ResourceEphemeralStorage)); !q.IsZero() {
-		r.Requests[corev1.ResourceEphemeralStorage] = q
+	if most.Limits.Cpu().IsZero() {
+		return r
 	}
-	if q := smallest(apps, limitOf(corev1.ResourceEphemeralStorage)); !q.IsZero() {
-		r.Limits[corev1.ResourceEphemeralStorage] = q
+	r.Limits[corev1.ResourceCPU], r.Requests[corev1.ResourceCPU] = *most.Limits.Cpu(), *most.Limits.Cpu()
+	if request, ok := most.Requests[corev1.ResourceCPU]; ok {
+		r.Requests[corev1.ResourceCPU] = request
 	}
 	return r
 }
 
-// highestCPULimit returns the resources of the app container with the highest CPU limit, or nil if
-// a container has none.
-func highestCPULimit(apps []corev1.Container) *corev1.ResourceRequirements {
-	var most *corev1.ResourceRequirements
-	for i := range apps {
-		app := &apps[i].Resources
-		switch limit := app.Limits.Cpu(); {
-		case limit.IsZero():
-			return nil
-		case most == nil || limit.Cmp(*most.Limits.Cpu()) > 0:
-			most = app
+// minimumOf returns the largest minimum of a container in the LimitRanges of a namespace, by resource.
+func minimumOf(ranges corev1listers.LimitRangeLister, namespace string) (corev1.ResourceList, error) {
+	all, err := ranges.LimitRanges(namespace).List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("list LimitRanges of namespace %s: %w", namespace, err)
+	}
+	minimum := corev1.ResourceList{}
+	for _, r := range all {
+		for _, item := range r.Spec.Limits {
+			if item.Type != corev1.LimitTypeContainer {
+				continue
+			}
+			for name, quantity := range item.Min {
+				minimum[name] = larger(quantity, minimum[name])
+			}
 		}
 	}
-	return most
-}
-
-// requestOf returns a function that returns the request of a resource; without one it is the limit.
-func requestOf(name corev1.ResourceName) func(corev1.ResourceRequirements) resource.Quantity {
-	return func(r corev1.ResourceRequirements) resource.Quantity {
-		if q, ok := r.Requests[name]; ok {
-			return q
-		}
-		return r.Limits[name]
-	}
-}
-
-func limitOf(name corev1.ResourceName) func(corev1.ResourceRequirements) resource.Quantity {
-	return func(r corev1.ResourceRequirements) resource.Quantity { return r.Limits[name] }
-}
-
-// smallest returns the smallest quantity of the app containers; 0 if one has none.
-func smallest(apps []corev1.Container, of func(corev1.ResourceRequirements) resource.Quantity) (least resource.Quantity) {
-	for i := range apps {
-		if q := of(apps[i].Resources); i == 0 || q.Cmp(least) < 0 {
-			least = q
-		}
-	}
-	return least
+	return minimum, nil
 }
 
 func larger(a, b resource.Quantity) resource.Quantity {

@@ -5,6 +5,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 )
 
 func TestTheInitContainerHasTheCPUOfTheLargestAppContainer(t *testing.T) {
@@ -23,8 +26,7 @@ func TestTheInitContainerHasTheCPUOfTheLargestAppContainer(t *testing.T) {
 		request, limit string
 	}{
 		"no requests and limits":               {[]corev1.Container{{}}, "50m", "0"},
-		"only requests":                        {[]corev1.Container{app("1", ""), app("200m", "")}, "200m", "0"},
-		"a small request":                      {[]corev1.Container{app("1", ""), app("20m", "")}, "50m", "0"},
+		"only requests":                        {[]corev1.Container{app("1", "")}, "50m", "0"},
 		"one of two containers has a limit":    {[]corev1.Container{app("1", "2"), {}}, "50m", "0"},
 		"a Guaranteed pod":                     {[]corev1.Container{app("2", "2")}, "2", "2"},
 		"a Guaranteed pod with two containers": {[]corev1.Container{app("1", "1"), app("3", "3")}, "3", "3"},
@@ -33,7 +35,7 @@ func TestTheInitContainerHasTheCPUOfTheLargestAppContainer(t *testing.T) {
 		"a limit of zero":                      {[]corev1.Container{app("", "0")}, "50m", "0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := resources(tc.apps)
+			got := resources(tc.apps, nil)
 			if got.Requests.Cpu().Cmp(resource.MustParse(tc.request)) != 0 || got.Limits.Cpu().Cmp(resource.MustParse(tc.limit)) != 0 {
 				t.Errorf("request %s, limit %s; want %s, %s", got.Requests.Cpu(), got.Limits.Cpu(), tc.request, tc.limit)
 			}
@@ -44,33 +46,39 @@ func TestTheInitContainerHasTheCPUOfTheLargestAppContainer(t *testing.T) {
 	}
 }
 
-// A LimitRange with a minimum, and a quota, need these values in each container.
-func TestTheInitContainerHasTheSmallestRequestsOfTheAppContainers(t *testing.T) {
-	list := func(memory, storage string) corev1.ResourceList {
-		return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory), corev1.ResourceEphemeralStorage: resource.MustParse(storage)}
+// A resize of the app container does not change the init container, so it requests no more than it must.
+func TestTheInitContainerRequestsTheMinimumOfTheLimitRanges(t *testing.T) {
+	big := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")}
+	app := []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: big}}}
+	minimum := func(of corev1.LimitType, cpu, memory string) corev1.LimitRangeItem {
+		return corev1.LimitRangeItem{Type: of, Min: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}}
 	}
 	for name, tc := range map[string]struct {
-		apps                            []corev1.ResourceRequirements
-		memory, storage, storageMaximum string
+		namespace   string
+		items       []corev1.LimitRangeItem
+		cpu, memory string
 	}{
-		"none":                {[]corev1.ResourceRequirements{{}}, "32Mi", "0", "0"},
-		"requests":            {[]corev1.ResourceRequirements{{Requests: list("1Gi", "2Gi")}, {Requests: list("128Mi", "1Gi")}}, "128Mi", "1Gi", "0"},
-		"requests and limits": {[]corev1.ResourceRequirements{{Requests: list("1Gi", "1Gi"), Limits: list("4Gi", "3Gi")}, {Requests: list("2Gi", "2Gi"), Limits: list("2Gi", "2Gi")}}, "1Gi", "1Gi", "2Gi"},
-		"only limits":         {[]corev1.ResourceRequirements{{Limits: list("64Mi", "1Gi")}}, "64Mi", "1Gi", "1Gi"},
-		"less memory":         {[]corev1.ResourceRequirements{{Requests: list("16Mi", "1Gi")}}, "32Mi", "1Gi", "0"},
-		"one without":         {[]corev1.ResourceRequirements{{Requests: list("1Gi", "1Gi"), Limits: list("1Gi", "1Gi")}, {}}, "32Mi", "0", "0"},
+		"no LimitRange":              {"shop", nil, "50m", "32Mi"},
+		"a minimum of pods":          {"shop", []corev1.LimitRangeItem{minimum(corev1.LimitTypePod, "1", "1Gi")}, "50m", "32Mi"},
+		"a small minimum":            {"shop", []corev1.LimitRangeItem{minimum(corev1.LimitTypeContainer, "10m", "8Mi")}, "50m", "32Mi"},
+		"a minimum":                  {"shop", []corev1.LimitRangeItem{minimum(corev1.LimitTypeContainer, "100m", "128Mi")}, "100m", "128Mi"},
+		"two minimums":               {"shop", []corev1.LimitRangeItem{minimum(corev1.LimitTypeContainer, "100m", "256Mi"), minimum(corev1.LimitTypeContainer, "200m", "64Mi")}, "200m", "256Mi"},
+		"a minimum of another one's": {"other", []corev1.LimitRangeItem{minimum(corev1.LimitTypeContainer, "100m", "128Mi")}, "50m", "32Mi"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var apps []corev1.Container
-			for _, r := range tc.apps {
-				apps = append(apps, corev1.Container{Resources: r})
+			ranges := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+			if err := ranges.Add(&corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: "limits"}, Spec: corev1.LimitRangeSpec{Limits: tc.items}}); err != nil {
+				t.Fatal(err)
 			}
-			got := resources(apps)
+			least, err := minimumOf(corev1listers.NewLimitRangeLister(ranges), "shop")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := resources(app, least)
 			for what, pair := range map[string][2]resource.Quantity{
-				"memory request":  {*got.Requests.Memory(), resource.MustParse(tc.memory)},
-				"memory limit":    {*got.Limits.Memory(), resource.MustParse(tc.memory)},
-				"storage request": {*got.Requests.StorageEphemeral(), resource.MustParse(tc.storage)},
-				"storage limit":   {*got.Limits.StorageEphemeral(), resource.MustParse(tc.storageMaximum)},
+				"CPU request":    {*got.Requests.Cpu(), resource.MustParse(tc.cpu)},
+				"memory request": {*got.Requests.Memory(), resource.MustParse(tc.memory)},
+				"memory limit":   {*got.Limits.Memory(), resource.MustParse(tc.memory)},
 			} {
 				if pair[0].Cmp(pair[1]) != 0 {
 					t.Errorf("%s %s, want %s", what, &pair[0], &pair[1])
