@@ -11,7 +11,7 @@ func newFixtureWithLimit(t *testing.T) *fixture {
 	w := newFixture(t, "sqlite:"+t.TempDir()+"/centre.db")
 	w.stop()
 	config := testConfig(t, "sqlite:"+t.TempDir()+"/other.db")
-	config.UnauthenticatedRequestsPerMinute = 5
+	config.RejectedRequestsPerMinute = 5
 	w.startReplica(config)
 	return w
 }
