@@ -178,7 +178,7 @@ func (f *function) look(ctx context.Context, batch *v1alpha1.ChangePod, asked v1
 		return checkDeleted(batch.Status.MetricRecord, asked, release.start, now), nil
 	}
 	target := release.target(batch, source.Labels)
-	target.NewSince = release.newSinceWith(batch.Status.MetricRecord)
+	target.NewSince = release.newSince.with(batch.Status.MetricRecord, release.newPods)
 	ctx, cancel := readContext(ctx)
 	defer cancel()
 	record := judge.Look(ctx, source.Reader, check.Spec, target, analysisEnd(batch, asked), batch.Status.MetricRecord, now.Truncate(lookStep))

@@ -4,56 +4,80 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
-	"github.com/breakwater-dev/breakwater/judge/evaluate"
 )
 
-// newSince returns, by name, since when pods that match newPods are of the new version. A pod of a
-// StatefulSet has the name of the pod that it replaced, whose samples are of the old version.
-func newSince(pods []corev1.Pod, newPods []string, start time.Time) map[string]metav1.Time {
-	out := map[string]metav1.Time{}
+// newSince has, by name, since when new pods that the workload owns itself are of the new version. A
+// pod of a StatefulSet has the name of the pod that it replaced, whose samples are of the old version.
+type newSince struct {
+	// created has the creation of pods that were created during the release.
+	created map[string]metav1.Time
+	// restarted has the first known start of a container during the release, of pods that are older:
+	// these were updated in place. A pod of which no container was restarted has no time, for example
+	// if only labels changed. Its samples are divided by the start of the compared time.
+	restarted map[string]metav1.Time
+}
+
+// newSinceOf returns the times of pods that match newPods, in a release that was admitted at a time.
+func newSinceOf(pods []corev1.Pod, newPods []string, admitted metav1.Time) newSince {
+	out := newSince{created: map[string]metav1.Time{}, restarted: map[string]metav1.Time{}}
 	for i := range pods {
-		if slices.Contains(newPods, regexp.QuoteMeta(pods[i].Name)) {
-			out[pods[i].Name] = sinceOf(&pods[i], start)
+		pod := &pods[i]
+		if !slices.Contains(newPods, regexp.QuoteMeta(pod.Name)) {
+			continue
+		}
+		if !pod.CreationTimestamp.Before(&admitted) {
+			out.created[pod.Name] = pod.CreationTimestamp
+		} else if start, ok := firstStart(pod, admitted); ok {
+			out.restarted[pod.Name] = start
 		}
 	}
 	return out
 }
 
-// sinceOf returns when a new pod began: its creation or, if it is older than the compared time, the
-// last start of a container, because it may have been updated in place.
-func sinceOf(pod *corev1.Pod, start time.Time) metav1.Time {
-	since := pod.CreationTimestamp
-	if since.After(start.Add(-evaluate.Before)) {
-		return since
-	}
+// firstStart returns the first start of a container since a time. The status of a pod has the last two
+// starts of each container.
+func firstStart(pod *corev1.Pod, since metav1.Time) (first metav1.Time, ok bool) {
 	for _, c := range pod.Status.ContainerStatuses {
-		if running := c.State.Running; running != nil && since.Before(&running.StartedAt) {
-			since = running.StartedAt
-		}
-		if ended := c.LastTerminationState.Terminated; ended != nil && since.Before(&ended.StartedAt) {
-			since = ended.StartedAt
+		for _, state := range []corev1.ContainerState{c.State, c.LastTerminationState} {
+			start := startOfContainer(state)
+			if !start.Before(&since) && (!ok || start.Before(&first)) {
+				first, ok = start, true
+			}
 		}
 	}
-	return since
+	return first, ok
 }
 
-// newSinceWith returns the times of this look, and those of the record for new pods that were deleted
-// since the look before.
-func (r release) newSinceWith(record *judgev1alpha1.Record) map[string]metav1.Time {
+// startOfContainer returns when a container started, zero if it did not.
+func startOfContainer(s corev1.ContainerState) metav1.Time {
+	switch {
+	case s.Running != nil:
+		return s.Running.StartedAt
+	case s.Terminated != nil:
+		return s.Terminated.StartedAt
+	default:
+		return metav1.Time{}
+	}
+}
+
+// with returns the times of this look, and those of the record for pods that match newPods: new pods
+// that were deleted since the look before, and earlier starts of containers.
+func (n newSince) with(record *judgev1alpha1.Record, newPods []string) map[string]metav1.Time {
 	out := map[string]metav1.Time{}
+	maps.Copy(out, n.restarted)
 	if record != nil {
 		for pod, since := range record.Target.NewSince {
-			if slices.Contains(r.newPods, regexp.QuoteMeta(pod)) {
+			start, known := out[pod]
+			if slices.Contains(newPods, regexp.QuoteMeta(pod)) && (!known || since.Before(&start)) {
 				out[pod] = since
 			}
 		}
 	}
-	maps.Copy(out, r.newSince)
+	maps.Copy(out, n.created)
 	return out
 }

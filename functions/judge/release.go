@@ -43,8 +43,7 @@ type release struct {
 	// oldPods those that match pods of other versions. If oldPods is empty, no old pods
 	// exist at the same time.
 	newPods, oldPods []string
-	// newSince has, by name, since when new pods that the workload owns itself are of the new version.
-	newSince map[string]metav1.Time
+	newSince         newSince
 	// start is when the first batch of the release was created.
 	start time.Time
 }
@@ -95,7 +94,7 @@ func (f *function) releaseOf(ctx context.Context, batch *v1alpha1.ChangePod) (re
 			}
 		}
 		newPods, oldPods = podsOfWorkload(pods, parent.Spec.WorkloadRef.UID, claimed, latest)
-		out.newSince = newSince(pods, newPods, out.start)
+		out.newSince = newSinceOf(pods, newPods, parent.CreationTimestamp)
 		return newPods, oldPods, nil
 	}); err != nil {
 		return release{}, err
