@@ -141,6 +141,7 @@ func TestAHeldWorkloadIsNotHealthy(t *testing.T) {
 		"a DaemonSet that begins its rollout":              {"DaemonSet", with(rolling, "{observedGeneration: 2, desiredNumberScheduled: 2, numberAvailable: 2}"), "Progressing", false},
 		"a DaemonSet without nodes":                        {"DaemonSet", with(rolling, "{observedGeneration: 2, desiredNumberScheduled: 0, numberReady: 0}"), "Healthy", false},
 		"a DaemonSet with OnDelete":                        {"DaemonSet", with(onDelete, "{observedGeneration: 2, desiredNumberScheduled: 2, numberAvailable: 2}"), "Healthy", false},
+		"a DaemonSet with OnDelete and no available pod":   {"DaemonSet", with(onDelete, "{observedGeneration: 2, desiredNumberScheduled: 2, updatedNumberScheduled: 2}"), "Progressing", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := parse(t, strings.ReplaceAll(workload, "%KIND", tc.kind))
