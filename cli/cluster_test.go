@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -67,6 +67,21 @@ func cluster(t *testing.T, namespace *corev1.Namespace, live *appsv1.Deployment,
 	return c
 }
 
+// addReplicaSets adds a ReplicaSet for each state of Deployment default/sleep.
+func (c *clients) addReplicaSets(t *testing.T, states ...*appsv1.Deployment) {
+	t.Helper()
+	for i, d := range states {
+		name := fmt.Sprint(i)
+		rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: d.Namespace, Annotations: d.Annotations,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, workload.Deployment.GroupVersionKind)}}}
+		d.Spec.Template.DeepCopyInto(&rs.Spec.Template)
+		rs.Spec.Template.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = name
+		if _, err := c.kube.AppsV1().ReplicaSets(d.Namespace).Create(t.Context(), rs, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // add adds an object of Breakwater.
 func (c *clients) add(t *testing.T, o runtime.Object) {
 	t.Helper()
@@ -85,7 +100,7 @@ func (c *clients) add(t *testing.T, o runtime.Object) {
 func unstructuredOf(t *testing.T, o any) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
-	if err := json.Unmarshal(builder.JSON(t, o), &u.Object); err != nil {
+	if err := u.UnmarshalJSON(builder.JSON(t, o)); err != nil {
 		t.Fatal(err)
 	}
 	return u

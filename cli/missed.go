@@ -1,7 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
@@ -12,7 +18,8 @@ import (
 // annotations are then those of the template before.
 //
 // Another version than that of the annotations does not prove it: the webhook and the plugin may know
-// different fields of a template. So the saved template of the version must differ, too.
+// different fields of a template. So the saved template of the version must differ, too. That does not prove it
+// either: a saved template does not have a new default in Kubernetes. So the workload's revisions decide.
 func (c *clients) missed(ctx context.Context, t target) (string, error) {
 	written, known := v1alpha1.ReleaseOf(t.object.GetAnnotations())
 	if !known {
@@ -41,5 +48,67 @@ func (c *clients) missed(ctx context.Context, t target) (string, error) {
 	if of, err := workload.Version(w.Kind, template); err != nil || of == version {
 		return "", err
 	}
+	if inRevisions, err := c.missedInRevisions(ctx, t, w, written.Version, version); err != nil || !inRevisions {
+		return "", err
+	}
 	return version, nil
+}
+
+// missedInRevisions reports whether the workload's revisions show that the template with the version current
+// is another one than that with the written version.
+func (c *clients) missedInRevisions(ctx context.Context, t target, w *workload.Workload, written, current string) (bool, error) {
+	switch w.Kind.GroupKind() {
+	case workload.Deployment.GroupKind():
+		return c.missedInReplicaSets(ctx, w, written, current)
+	case workload.StatefulSet.GroupKind(), workload.DaemonSet.GroupKind():
+		// The controller creates the ControllerRevision of a template before it writes observedGeneration.
+		observed, _, _ := unstructured.NestedInt64(t.object.Object, "status", "observedGeneration")
+		if observed < w.Generation {
+			return true, nil
+		}
+		return c.missedInControllerRevisions(ctx, w, written)
+	default:
+		return true, nil // a new default in Kubernetes changes no custom resource
+	}
+}
+
+// missedInReplicaSets reports whether a ReplicaSet of the workload has the written version, but another template
+// than the workload, whose version is current. The API server sets a new default in both.
+func (c *clients) missedInReplicaSets(ctx context.Context, w *workload.Workload, written, current string) (bool, error) {
+	list, err := c.kube.AppsV1().ReplicaSets(w.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, fmt.Errorf("list the ReplicaSets of namespace %s: %w", w.Namespace, err)
+	}
+	for i := range list.Items {
+		rs := &list.Items[i]
+		if !metav1.IsControlledBy(rs, w) || rs.Annotations[v1alpha1.VersionKey] != written {
+			continue
+		}
+		delete(rs.Spec.Template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+		if of, err := workload.Version(w.Kind, &rs.Spec.Template); err != nil || of != current {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// missedInControllerRevisions reports whether several ControllerRevisions of the workload have the written version:
+// they differ in their templates. One that predates the opt-in of its namespace has the version of its
+// template. The API server sets no defaults in a ControllerRevision.
+func (c *clients) missedInControllerRevisions(ctx context.Context, w *workload.Workload, written string) (bool, error) {
+	list, err := c.kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, fmt.Errorf("list the ControllerRevisions of namespace %s: %w", w.Namespace, err)
+	}
+	n := 0
+	for _, r := range list.Items {
+		own, err := savedtemplate.FromControllerRevisions([]appsv1.ControllerRevision{r}, w)
+		if err != nil {
+			return false, err
+		}
+		if len(own) == 1 && cmp.Or(r.Annotations[v1alpha1.VersionKey], own[0].Version) == written {
+			n++
+		}
+	}
+	return n > 1, nil
 }

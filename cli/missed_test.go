@@ -5,9 +5,15 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	kubefake "k8s.io/client-go/kubernetes/fake"
 
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/cli/diagnosis"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
@@ -15,17 +21,26 @@ import (
 // The annotations of the release before stay on the workload, and its ChangeWorkload passed.
 func TestStatusPassesNoTemplateThatWasNotJudged(t *testing.T) {
 	first := at(1, "busybox:1")
+	missed := at(1, "busybox:1", builder.Image("busybox:2"))
+	defaulted := at(1, "busybox:1", func(d *appsv1.Deployment) { d.Spec.Template.Spec.DNSPolicy = corev1.DNSClusterFirst })
+	computed := at(1, "busybox:1", ofWebhook)
 	for name, tc := range map[string]struct {
-		c    *clients
-		want diagnosis.State
+		namespace    *corev1.Namespace
+		live, passed *appsv1.Deployment
+		replicaSets  []*appsv1.Deployment // they have the templates and annotations of these
+		want         diagnosis.State
 	}{
-		"a release that passed":                        {cluster(t, optedIn, first, first), diagnosis.StatePassed},
-		"a template that the webhook did not see":      {cluster(t, optedIn, at(1, "busybox:1", builder.Image("busybox:2")), first), diagnosis.StateRunning},
-		"a namespace that is not opted in any more":    {cluster(t, namespace(nil), at(1, "busybox:1", builder.Image("busybox:2")), first), diagnosis.StateNotJudged},
-		"a version that the plugin computes otherwise": {cluster(t, optedIn, at(1, "busybox:1", ofWebhook), at(1, "busybox:1", ofWebhook)), diagnosis.StatePassed},
+		"a release that passed":                                   {optedIn, first, first, []*appsv1.Deployment{first}, diagnosis.StatePassed},
+		"a template that the webhook did not see":                 {optedIn, missed, first, []*appsv1.Deployment{first, missed}, diagnosis.StateRunning},
+		"a template that the webhook did not see, before it runs": {optedIn, missed, first, []*appsv1.Deployment{first}, diagnosis.StateRunning},
+		"a namespace that is not opted in any more":               {namespace(nil), missed, first, []*appsv1.Deployment{first, missed}, diagnosis.StateNotJudged},
+		"a version that the plugin computes otherwise":            {optedIn, computed, computed, []*appsv1.Deployment{first, computed}, diagnosis.StatePassed},
+		"a new default of Kubernetes":                             {optedIn, defaulted, first, []*appsv1.Deployment{defaulted}, diagnosis.StatePassed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer, err := (&app{}).awaitRelease(t.Context(), tc.c, "deployment/sleep", 0)
+			c := cluster(t, tc.namespace, tc.live, tc.passed)
+			c.addReplicaSets(t, tc.replicaSets...)
+			answer, err := (&app{}).awaitRelease(t.Context(), c, "deployment/sleep", 0)
 			if err != nil || answer.State != tc.want {
 				t.Errorf("got %+v, %v, want %s", answer, err, tc.want)
 			}
@@ -50,6 +65,7 @@ func TestARollbackLeavesTheLiveTemplate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(t, optedIn, tc.live, first, second)
+			c.addReplicaSets(t, first, second, tc.live)
 			target, err := c.workload(t.Context(), "deployment/sleep")
 			if err != nil {
 				t.Fatal(err)
@@ -64,6 +80,54 @@ func TestARollbackLeavesTheLiveTemplate(t *testing.T) {
 			after, err := workload.FromUnstructured(target.kind(), target.object)
 			if err != nil || after.Template.Spec.Containers[0].Image != tc.want {
 				t.Errorf("rolled back to %s, %v, want %s", after.Template.Spec.Containers[0].Image, err, tc.want)
+			}
+		})
+	}
+}
+
+// The API server sets no defaults in a ControllerRevision.
+func TestATemplateOfAStatefulSetIsMissedIfTwoRevisionsHaveItsVersion(t *testing.T) {
+	first, live := at(1, "busybox:1").Spec.Template, at(1, "busybox:2").Spec.Template
+	set := &appsv1.StatefulSet{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}, Spec: appsv1.StatefulSetSpec{Template: live},
+		ObjectMeta: metav1.ObjectMeta{Name: "sleep", Namespace: "default", UID: "sleep-uid", Generation: 2}}
+	written, err := workload.Version(workload.StatefulSet, &first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.Annotations = map[string]string{v1alpha1.VersionKey: written, v1alpha1.AttemptAnnotation: "1"}
+	revision := func(version string, template corev1.PodTemplateSpec) *appsv1.ControllerRevision {
+		return &appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{Name: template.Spec.Containers[0].Image, Namespace: "default", Annotations: map[string]string{v1alpha1.VersionKey: version},
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, workload.StatefulSet.GroupVersionKind)}},
+			Data: runtime.RawExtension{Raw: builder.JSON(t, map[string]any{"spec": map[string]any{"template": template}})},
+		}
+	}
+	for name, tc := range map[string]struct {
+		observed  int64
+		revisions []*appsv1.ControllerRevision
+		want      bool
+	}{
+		"a new default of Kubernetes":                    {2, []*appsv1.ControllerRevision{revision(written, first), revision("former", live)}, false},
+		"a template that the webhook did not see":        {2, []*appsv1.ControllerRevision{revision(written, first), revision(written, live)}, true},
+		"a revision from before the opt-in":              {2, []*appsv1.ControllerRevision{revision("", first), revision(written, live)}, true},
+		"a template that the controller did not see yet": {1, []*appsv1.ControllerRevision{revision(written, first)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set.Status.ObservedGeneration = tc.observed
+			w := &workload.Workload{Kind: workload.StatefulSet, ObjectMeta: set.ObjectMeta}
+			saved, err := savedtemplate.Build(w, v1alpha1.Release{Version: written, Attempt: 1}, builder.JSON(t, first))
+			if err != nil {
+				t.Fatal(err)
+			}
+			kube := kubefake.NewClientset(saved)
+			for _, r := range tc.revisions {
+				if err := kube.Tracker().Add(r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := (&clients{kube: kube}).missed(t.Context(), target{object: unstructuredOf(t, set)})
+			if err != nil || (got != "") != tc.want {
+				t.Errorf("got %q, %v, want a missed template: %t", got, err, tc.want)
 			}
 		})
 	}
