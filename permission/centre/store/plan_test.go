@@ -68,20 +68,22 @@ func (p *planQuerier) readsAll(plan string) bool {
 		}
 		return strings.Contains(plan, "Index Cond: (id > ")
 	}
-	whole := strings.HasPrefix(plan, "SCAN ") && !strings.Contains(plan, "grants_leaked") && !strings.HasPrefix(plan, "SCAN steps") && !strings.HasPrefix(plan, "SCAN json_each")
+	whole := strings.HasPrefix(plan, "SCAN ") && !strings.Contains(plan, "COVERING INDEX grants_leaked") && !strings.HasPrefix(plan, "SCAN steps") && !strings.HasPrefix(plan, "SCAN json_each")
 	return whole || strings.Contains(plan, "PRIMARY KEY (id>?)") || strings.Contains(plan, "autoindex_applications_1 (id>?)")
 }
 
 // fill adds ended applications with a grant each: PostgreSQL chooses a plan by the
-// contents. Few are Granted, due or Leaked.
+// contents. Few are Granted or due. All grants of provider p4, which cannot revoke, are Leaked.
 const fill = `
-INSERT INTO objects SELECT 'provider', 'p' || n, '', '', '{}', 1, 0, 0 FROM generate_series(1, 3) n;
+INSERT INTO objects SELECT 'provider', 'p' || n, '', '', '{}', 1, 0, 0 FROM generate_series(1, 4) n;
 INSERT INTO applications (id, cluster, namespace, pod, pod_uid, set_name, request, state, reason, message, attempt, going, created, updated, version, asked)
   SELECT n::text, 'c', 'shop' || n % 100, 'web-' || n, 'uid-' || n, 'web', '{}', CASE WHEN n % 1000 = 0 THEN 'Leaked' ELSE 'Revoked' END, '', '', 1, 0, n, n, 1, 0 FROM generate_series(1, 50000) n;
 INSERT INTO application_ips SELECT n::text, '10.0.' || n / 250 || '.' || n % 250 FROM generate_series(1, 50000) n;
 INSERT INTO grants (application, ordinal, permission, provider, subject, owner, parameters, state, reason, message, calls, failures, since, began, next_try, due, lease, call_key, keys, touched, pending, kept)
   SELECT n::text, 0, 'db', 'p' || n % 3 + 1, 's', '', '{}', CASE WHEN n % 1000 = 0 THEN 'Leaked' ELSE 'Revoked' END, '', '', 1, 0, 0, 0, 0, CASE WHEN n % 500 = 0 THEN 1 ELSE 0 END, '', '', 0, 1, 0, '{}'
   FROM generate_series(1, 50000) n;
+INSERT INTO grants (application, ordinal, permission, provider, subject, owner, parameters, state, reason, message, calls, failures, since, began, next_try, due, lease, call_key, keys, touched, pending, kept)
+  SELECT n::text, 1, 'wifi', 'p4', 's', '', '{}', 'Leaked', '', '', 0, 0, 0, 0, 0, 0, '', '', 0, 1, 0, '{}' FROM generate_series(1, 10000) n;
 INSERT INTO grant_ips SELECT n::text, 0, '10.0.' || n / 250 || '.' || n % 250 FROM generate_series(1, 50000) n;
 ANALYZE`
 
@@ -116,7 +118,7 @@ func TestFrequentQueriesReadOnlyTheRowsThatTheyReturn(t *testing.T) {
 			"pods that have ended":           {"ended_pods", func(v View) error { _, err := v.EndedPods("c1", []string{"uid-1", "uid-2"}); return err }},
 			"existing applications":          {"applications", func(v View) error { _, err := v.Existing([]string{"1", "2"}); return err }},
 			"grants of applications":         {"grants", func(v View) error { _, err := v.GrantsOf([]string{"1", "2"}); return err }},
-			"providers of unscheduled leaks": {"grants_leaked", func(v View) error { _, err := v.ProvidersOfUnscheduledLeaks(); return err }},
+			"providers of unscheduled leaks": {"grants_unscheduled", func(v View) error { _, err := v.ProvidersOfUnscheduledLeaks(); return err }},
 			"leaks of each provider":         {"grants_leaked", func(v View) error { _, err := v.LeakedByProvider(); return err }},
 			"applications of a namespace": {"applications_namespace", func(v View) error {
 				_, err := v.Applications(Filter{Namespace: "shop1"}, Page{Limit: 100})
