@@ -68,11 +68,12 @@ func (v View) ProvidersOfUnscheduledLeaks() ([]string, error) {
 }
 
 // ScheduleLeaks sets when the next step of Leaked grants of a provider is due that have none, for at
-// most limit of them. It skips applications that other transactions have locked.
+// most limit of them. It skips applications that other transactions have locked. The order makes the
+// database use the index, and read no leaks that are scheduled.
 func (t Tx) ScheduleLeaks(provider string, due time.Time, limit int) error {
 	_, err := t.exec(`UPDATE grants SET due = ? WHERE state = 'Leaked' AND due = 0 AND (application, ordinal) IN (
 		SELECT g.application, g.ordinal FROM grants g JOIN applications a ON a.id = g.application
-		WHERE g.provider = ? AND g.state = 'Leaked' AND g.due = 0 LIMIT ?`+t.dialect.skipLocked+`)`, micros(due), provider, limit)
+		WHERE g.provider = ? AND g.state = 'Leaked' AND g.due = 0 ORDER BY g.application LIMIT ?`+t.dialect.skipLocked+`)`, micros(due), provider, limit)
 	return err
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,6 +31,11 @@ func (p *planQuerier) QueryContext(ctx context.Context, query string, args ...an
 func (p *planQuerier) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	_ = p.explain(ctx, query, args...)
 	return p.DB.QueryRowContext(ctx, query, args...)
+}
+
+// ExecContext changes nothing.
+func (p *planQuerier) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	return driver.RowsAffected(0), p.explain(ctx, query, args...)
 }
 
 func (p *planQuerier) explain(ctx context.Context, query string, args ...any) error {
@@ -119,6 +125,7 @@ func TestFrequentQueriesReadOnlyTheRowsThatTheyReturn(t *testing.T) {
 			"existing applications":          {"applications", func(v View) error { _, err := v.Existing([]string{"1", "2"}); return err }},
 			"grants of applications":         {"grants", func(v View) error { _, err := v.GrantsOf([]string{"1", "2"}); return err }},
 			"providers of unscheduled leaks": {"grants_unscheduled", func(v View) error { _, err := v.ProvidersOfUnscheduledLeaks(); return err }},
+			"the leaks to schedule":          {"grants_unscheduled", func(v View) error { return Tx{v}.ScheduleLeaks("p4", now, 100) }},
 			"leaks of each provider":         {"grants_leaked", func(v View) error { _, err := v.LeakedByProvider(); return err }},
 			"applications of a namespace": {"applications_namespace", func(v View) error {
 				_, err := v.Applications(Filter{Namespace: "shop1"}, Page{Limit: 100})
