@@ -17,6 +17,8 @@ const (
 	alice      = "alice"
 	namespaces = "system:serviceaccount:kube-system:namespace-controller"
 	node       = "system:node:node-1"
+	cronJobs   = "system:serviceaccount:kube-system:cronjob-controller"
+	manager    = "system:kube-controller-manager"
 )
 
 // pod returns a pod as the API server sends it.
@@ -121,28 +123,32 @@ func TestWhichDeletionsOfOwnersReachTheWebhook(t *testing.T) {
 	}
 }
 
-// The controller of CronJobs deletes finished Jobs, also while the webhook is down.
+// The controller of CronJobs deletes finished Jobs, and with concurrencyPolicy Replace a running
+// one, also while the webhook is down.
 func TestWhichDeletionsOfJobsReachTheWebhook(t *testing.T) {
 	for name, tc := range map[string]struct {
-		resource string
-		status   object
-		want     bool
+		user, resource string
+		status         object
+		want           bool
 	}{
-		"new":                           {"jobs", nil, true},
-		"active":                        {"jobs", object{"active": 1}, true},
-		"suspended":                     {"jobs", object{"conditions": []any{object{"type": "Suspended", "status": "True"}}}, true},
-		"not complete":                  {"jobs", object{"conditions": []any{object{"type": "Complete", "status": "False"}}}, true},
-		"complete":                      {"jobs", object{"conditions": []any{object{"type": "Complete", "status": "True"}}}, false},
-		"failed":                        {"jobs", object{"conditions": []any{object{"type": "Suspended", "status": "False"}, object{"type": "Failed", "status": "True"}}}, false},
-		"a condition of another kind":   {"clonesets", object{"conditions": []any{object{"type": "Failed", "status": "True"}}}, true},
-		"another kind with a condition": {"daemonsets", object{"conditions": "none"}, true},
+		"new":                           {alice, "jobs", nil, true},
+		"active":                        {alice, "jobs", object{"active": 1}, true},
+		"suspended":                     {alice, "jobs", object{"conditions": []any{object{"type": "Suspended", "status": "True"}}}, true},
+		"not complete":                  {alice, "jobs", object{"conditions": []any{object{"type": "Complete", "status": "False"}}}, true},
+		"complete":                      {alice, "jobs", object{"conditions": []any{object{"type": "Complete", "status": "True"}}}, false},
+		"failed":                        {alice, "jobs", object{"conditions": []any{object{"type": "Suspended", "status": "False"}, object{"type": "Failed", "status": "True"}}}, false},
+		"a condition of another kind":   {alice, "clonesets", object{"conditions": []any{object{"type": "Failed", "status": "True"}}}, true},
+		"another kind with a condition": {alice, "daemonsets", object{"conditions": "none"}, true},
+		"replaced by its CronJob":       {cronJobs, "jobs", object{"active": 1}, false},
+		"replaced by its CronJob, without an account per controller": {manager, "jobs", object{"active": 1}, false},
+		"of another kind by the controller of CronJobs":              {cronJobs, "replicasets", nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := object{"metadata": object{"name": "web-1", "ownerReferences": []any{object{"name": "web", "controller": true}}}}
 			if tc.status != nil {
 				job["status"] = tc.status
 			}
-			match(t, budget.OwnerWebhook, object{"request": request("DELETE", tc.resource, "", alice), "object": nil, "oldObject": job}, tc.want)
+			match(t, budget.OwnerWebhook, object{"request": request("DELETE", tc.resource, "", tc.user), "object": nil, "oldObject": job}, tc.want)
 		})
 	}
 }
