@@ -86,15 +86,20 @@ func TestAnOwnerThatDoesNotExistTakesNoPodOutOfABudget(t *testing.T) {
 			n.checkDenied(t, denial, "patch", "pod", pod, "--type=json", "-p", `[{"op":"replace","path":"/metadata/ownerReferences","value":[`+fake+`]}]`)
 
 			set := strings.TrimSpace(n.run(t, "get", "replicasets", "-o", "jsonpath={.items[0].metadata.name}"))
-			n.awaitDenied(t, "would leave its controller", "patch", "replicaset", set, "--type=json", "-p", `[{"op":"replace","path":"/metadata/ownerReferences","value":[`+fake+`]}]`)
-			n.awaitDenied(t, "would leave its controller", "patch", "replicaset", set, "--type=json", "-p", `[{"op":"replace","path":"/metadata/ownerReferences/0/name","value":"gone"}]`)
+			for _, patch := range []string{
+				`[{"op":"replace","path":"/metadata/ownerReferences","value":[` + fake + `]}]`,
+				`[{"op":"replace","path":"/metadata/ownerReferences","value":[` + strings.Replace(fake, "true", "false", 1) + `]}]`,
+				`[{"op":"replace","path":"/metadata/ownerReferences/0/name","value":"gone"}]`,
+			} {
+				n.awaitDenied(t, "would leave its controller", "patch", "replicaset", set, "--type=json", "-p", patch)
+			}
 			n.run(t, "delete", "deployment", "web", "--timeout=60s")
 		})
 	}
 }
 
 // A controller that is not the one of Deployments, such as that of Argo Rollouts, is a user.
-// The ConfigMap stands for its custom resource.
+// The HorizontalPodAutoscaler, whose API has two versions, stands for its custom resource.
 func TestControllersAdoptAndReleaseReplicaSetsUnderABudget(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
@@ -107,14 +112,25 @@ func TestControllersAdoptAndReleaseReplicaSetsUnderABudget(t *testing.T) {
 		}
 		return nil
 	})
-	n.run(t, "create", "configmap", "rollout")
-	uid := n.run(t, "get", "configmap", "rollout", "-o", "jsonpath={.metadata.uid}")
-	n.run(t, "patch", "replicaset", set, "--type=merge", "-p",
-		`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"rollout","uid":"`+uid+`","controller":true}]}}`)
+	n.apply(t, `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: rollout}, spec: {maxReplicas: 2, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: none}}}`)
+	uid := n.run(t, "get", "hpa", "rollout", "-o", "jsonpath={.metadata.uid}")
+	adopt := []string{"patch", "replicaset", set, "--type=merge", "-p",
+		`{"metadata":{"ownerReferences":[{"apiVersion":"autoscaling/v1","kind":"HorizontalPodAutoscaler","name":"rollout","uid":"` + uid + `","controller":true}]}}`}
+	replace := func(field, value string) []string {
+		return []string{"patch", "replicaset", set, "--type=json", "-p", `[{"op":"replace","path":"/metadata/ownerReferences/0/` + field + `","value":"` + value + `"}]`}
+	}
 	release := []string{"patch", "replicaset", set, "--type=json", "-p", `[{"op":"remove","path":"/metadata/ownerReferences"}]`}
-	n.awaitDenied(t, "would leave its controller", release...)
-	n.run(t, "label", "replicaset", set, "app=other", "--overwrite")
-	n.run(t, release...)
+	const denial = "would leave its controller"
+	n.run(t, adopt...)
+	n.awaitDenied(t, denial, replace("apiVersion", "other/v1")...)
+	n.run(t, replace("apiVersion", "autoscaling/v2")...)
+	n.run(t, release...) // after an edit of the selector of the controller
+
+	n.run(t, adopt...)
+	n.run(t, "patch", "pub", "web", "--type=merge", "-p",
+		`{"spec":{"selector":null,"targetRef":{"apiVersion":"autoscaling","kind":"HorizontalPodAutoscaler","name":"rollout"}}}`)
+	n.awaitDenied(t, denial, release...)
+	n.run(t, replace("apiVersion", "autoscaling/v2")...)
 }
 
 // A Deployment copies its selector to its ReplicaSets.
