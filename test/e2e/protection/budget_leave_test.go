@@ -49,6 +49,7 @@ func TestAReplicaSetIsNotTakenFromTheTargetOfABudget(t *testing.T) {
 		"a label":         {"label", "replicaset", name, "app=other", "--overwrite"},
 		"no label":        {"label", "replicaset", name, "app-"},
 		"its controller":  {"patch", "replicaset", name, "--type=json", "-p", `[{"op":"remove","path":"/metadata/ownerReferences"}]`},
+		"through status":  {"patch", "replicaset", name, "--subresource=status", "--type=merge", "-p", `{"metadata":{"labels":{"app":"other"}}}`},
 		"with a dry run":  {"label", "replicaset", name, "app=other", "--overwrite", "--dry-run=server"},
 		"several at once": {"label", "replicasets", "--all", "app=other", "--overwrite"},
 	} {
@@ -92,6 +93,7 @@ func TestAnOwnerThatDoesNotExistTakesNoPodOutOfABudget(t *testing.T) {
 				`[{"op":"replace","path":"/metadata/ownerReferences/0/name","value":"gone"}]`,
 			} {
 				n.awaitDenied(t, "would leave its controller", "patch", "replicaset", set, "--type=json", "-p", patch)
+				n.awaitDenied(t, "would leave its controller", "patch", "replicaset", set, "--type=json", "-p", patch, "--subresource=status")
 			}
 			n.run(t, "delete", "deployment", "web", "--timeout=60s")
 		})
