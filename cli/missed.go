@@ -92,23 +92,31 @@ func (c *clients) missedInReplicaSets(ctx context.Context, w *workload.Workload,
 	return false, nil
 }
 
-// missedInControllerRevisions reports whether several ControllerRevisions of the workload have the written version:
-// they differ in their templates. One that predates the opt-in of its namespace has the version of its
-// template. The API server sets no defaults in a ControllerRevision.
+// missedInControllerRevisions reports whether several ControllerRevisions of the workload have the written version,
+// which differ in their templates, or the latest one has another version: the controller uses that of a former
+// template again. One that predates the opt-in of its namespace has the version of its template. The API
+// server sets no defaults in a ControllerRevision.
 func (c *clients) missedInControllerRevisions(ctx context.Context, w *workload.Workload, written string) (bool, error) {
 	list, err := c.kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, fmt.Errorf("list the ControllerRevisions of namespace %s: %w", w.Namespace, err)
 	}
-	n := 0
+	n, latest, isWritten := 0, int64(0), true
 	for _, r := range list.Items {
 		own, err := savedtemplate.FromControllerRevisions([]appsv1.ControllerRevision{r}, w)
 		if err != nil {
 			return false, err
 		}
-		if len(own) == 1 && cmp.Or(r.Annotations[v1alpha1.VersionKey], own[0].Version) == written {
+		if len(own) == 0 {
+			continue
+		}
+		is := cmp.Or(r.Annotations[v1alpha1.VersionKey], own[0].Version) == written
+		if is {
 			n++
 		}
+		if r.Revision > latest {
+			latest, isWritten = r.Revision, is
+		}
 	}
-	return n > 1, nil
+	return n > 1 || !isWritten, nil
 }
