@@ -19,16 +19,22 @@ import (
 	"github.com/breakwater-dev/breakwater/judge/samples"
 )
 
-// newStatefulSetFixture returns a release of StatefulSet web with pods, which was admitted two minutes
-// before its first batch. The batch has pod web-2.
+// newStatefulSetFixture returns a release of an Advanced StatefulSet, which updates pods in place.
 func newStatefulSetFixture(t *testing.T, pods ...*corev1.Pod) *fixture {
+	t.Helper()
+	return newWorkloadFixture(t, "apps.kruise.io/v1beta1", pods...)
+}
+
+// newWorkloadFixture returns a release of a StatefulSet web with pods, which was admitted two minutes
+// before its first batch. The batch has pod web-2.
+func newWorkloadFixture(t *testing.T, apiVersion string, pods ...*corev1.Pod) *fixture {
 	t.Helper()
 	f := newFixture(t, webTraffic{&traffic{oldFails: 1}}.source, newBatch(1, func(b *v1alpha1.ChangePod) {
 		b.Spec.PodInfos = []v1alpha1.PodSummary{{Pod: "web-2", UID: "web-2"}}
 	}))
 	release := f.ChangeWorkload(ft.Release)
 	release.CreationTimestamp = metav1.NewTime(ft.Now().Add(-2 * time.Minute))
-	release.Spec.WorkloadRef = v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "web"}
+	release.Spec.WorkloadRef = v1alpha1.WorkloadRef{APIVersion: apiVersion, Kind: "StatefulSet", Name: "web", UID: "web"}
 	f.Write(release)
 	for _, pod := range pods {
 		if err := f.Kube.Tracker().Add(pod); err != nil {
@@ -112,6 +118,17 @@ func TestSinceWhenAPodWithTheNameOfAnEarlierOneIsNew(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// The release was admitted minutes after the controller of StatefulSets had replaced the pod, for example
+// because the webhook was unreachable: the pod is no reference for itself.
+func TestAPodThatWasReplacedBeforeItsReleaseWasAdmittedIsNew(t *testing.T) {
+	for _, created := range []time.Duration{-5 * time.Minute, -48 * time.Hour} {
+		f := newWorkloadFixture(t, "apps/v1", ofStatefulSet("web-2", "new", created, running(created)))
+		if diff := cmp.Diff(map[string]metav1.Time{"web-2": at(created)}, f.compared(t).NewSince); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 

@@ -94,13 +94,23 @@ func (f *function) releaseOf(ctx context.Context, batch *v1alpha1.ChangePod) (re
 			}
 		}
 		newPods, oldPods = podsOfWorkload(pods, parent.Spec.WorkloadRef.UID, claimed, latest)
-		out.newSince = newSinceOf(pods, newPods, parent.CreationTimestamp)
+		var admitted metav1.Time
+		if updatesInPlace(parent.Spec.WorkloadRef) {
+			admitted = parent.CreationTimestamp
+		}
+		out.newSince = newSinceOf(pods, newPods, admitted)
 		return newPods, oldPods, nil
 	}); err != nil {
 		return release{}, err
 	}
 	f.releases.entries.Add(owner.UID, out, releaseTTL)
 	return out, nil
+}
+
+// updatesInPlace reports whether the controller of a workload may change the version of an existing pod:
+// those of the built-in kinds replace pods.
+func updatesInPlace(ref v1alpha1.WorkloadRef) bool {
+	return !slices.ContainsFunc(workload.BuiltIn(), func(k workload.Kind) bool { return k.Is(ref.APIVersion, ref.Kind) })
 }
 
 // succeededReleaseOf returns a release that has succeeded. All pods of its workload are new: a newer

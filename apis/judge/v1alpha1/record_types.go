@@ -103,8 +103,9 @@ type Target struct {
 	// +kubebuilder:validation:MaxLength=65536
 	Old string `json:"old,omitempty"`
 	// NewSince has, by the name of a new pod, since when its samples count as new: an earlier pod of a
-	// StatefulSet has the same name. It is the creation of the pod or, if the pod is older than its
-	// ChangeWorkload, the first start of a container since then. A pod without such a start has no time.
+	// StatefulSet has the same name. It is the creation of the pod or, if the kind updates pods in
+	// place and the pod is older than its ChangeWorkload, the first start of a container since then. A
+	// pod without such a start has no time.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=500
 	NewSince map[string]metav1.Time `json:"newSince,omitempty"`
