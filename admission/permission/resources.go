@@ -11,7 +11,7 @@ import (
 
 // resources returns the resources of the init container for a pod with these app containers, in a
 // namespace whose LimitRanges have this minimum. A LimitRange that allows the app allows the init
-// container, a Guaranteed pod stays Guaranteed, and the effective resources of the pod do not grow:
+// container (except one that has only a ratio for a resource which the init container does not request), a Guaranteed pod stays Guaranteed, and the effective resources of the pod do not grow:
 //   - The init container needs little CPU and memory, and requests no more than the minimum asks
 //     for: Kubernetes counts the largest request of init and app containers for the whole life of the pod, also
 //     after an app container was resized.

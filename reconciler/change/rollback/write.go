@@ -41,7 +41,8 @@ func newRollback(s Situation, cause Cause, target Target) v1alpha1.Rollback {
 // is false if the webhook did not add the new attempt. A dry run comes first, so that
 // usually nothing is written then: a rollback without a new attempt is not a release of its
 // own and would stay held. If the webhook misses only the second call, the template is
-// written without a new attempt.
+// written without a new attempt. The release that it becomes later has no record of the rollback, so it is judged
+// like any other.
 func (r *Reconciler) write(ctx context.Context, w *liveworkload.Workload, rollback v1alpha1.Rollback, target Target) (answered bool, err error) {
 	body, err := patchOf(w, rollback, target)
 	if err != nil {
