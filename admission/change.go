@@ -107,19 +107,24 @@ func (c Change) OldRelease() (v1alpha1.Release, bool) {
 func (c Change) ByController() bool { return c.User.Username == v1alpha1.ControllerUser }
 
 // Readmission reports whether this is the empty update that the controller makes
-// after the webhook missed an update. The release labels and annotations, and the record of a
-// rollback, are not compared: the first response sets them, and the request may be sent again.
+// after the webhook missed an update. The release labels and annotations are not
+// compared, and the record of a rollback may be missing: the first response sets or removes
+// them, and the request may be sent again.
 func (c Change) Readmission() bool {
-	return c.Old != nil && c.ByController() && !c.specChanged &&
-		maps.Equal(withoutRelease(c.Old.Labels), withoutRelease(c.New.Labels)) &&
-		maps.Equal(withoutRelease(c.Old.Annotations), withoutRelease(c.New.Annotations))
+	if c.Old == nil || !c.ByController() || c.specChanged {
+		return false
+	}
+	before, after := withoutRelease(c.Old.Annotations), withoutRelease(c.New.Annotations)
+	if _, recorded := after[v1alpha1.RollbackAnnotation]; !recorded {
+		delete(before, v1alpha1.RollbackAnnotation)
+	}
+	return maps.Equal(before, after) && maps.Equal(withoutRelease(c.Old.Labels), withoutRelease(c.New.Labels))
 }
 
-// withoutRelease returns the labels or annotations without those of the release and of a rollback.
+// withoutRelease returns the labels or annotations without those of the release.
 func withoutRelease(m map[string]string) map[string]string {
 	rest := maps.Clone(m)
 	delete(rest, v1alpha1.VersionKey)
 	delete(rest, v1alpha1.AttemptAnnotation)
-	delete(rest, v1alpha1.RollbackAnnotation)
 	return rest
 }

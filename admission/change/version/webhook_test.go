@@ -254,6 +254,10 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 			old: build(versioned(3), rolledBack(3)), new: build(versioned(3), rolledBack(3), image("busybox:2")),
 			want: build(image("busybox:2"), versioned(4), rolledBack(3)), decision: Released,
 		},
+		"rollback annotation added by the controller": {
+			old: build(versioned(1)), new: build(versioned(1), rolledBack(2)), user: v1alpha1.ControllerUser,
+			want: build(versioned(1), rolledBack(2)), decision: Kept,
+		},
 		"rolled back by the controller": {
 			old: build(versioned(3), rolledBack(2)), new: build(versioned(3), rolledBack(4), image("busybox:0")), user: v1alpha1.ControllerUser,
 			want: build(image("busybox:0"), versioned(4), rolledBack(4)), decision: Released,
