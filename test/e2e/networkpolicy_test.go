@@ -68,10 +68,13 @@ func acceptedConnections(t *testing.T, e *environment) {
 	const attempts = 4
 	for range attempts {
 		pods, targets := e.targets(t, all)
-		got := e.connectFrom(t, all, targets)
+		got, unknown := e.connectFrom(t, all, targets)
 		if replaced := e.replaced(t, pods); len(replaced) > 0 {
 			t.Logf("connecting again: pods were replaced, by tests of other packages or by Knative: %v", replaced)
 			continue
+		}
+		for _, line := range unknown {
+			t.Error(line)
 		}
 		for i, c := range all {
 			for place, connected := range got {
@@ -85,8 +88,9 @@ func acceptedConnections(t *testing.T, e *environment) {
 	t.Fatalf("pods were replaced during each of %d attempts", attempts)
 }
 
-// connectFrom connects from each place to all targets at once, and returns what was accepted.
-func (e *environment) connectFrom(t *testing.T, all []connection, targets []string) map[networkpolicy.Place]map[string]bool {
+// connectFrom connects from each place to all targets at once, and returns what was accepted, and
+// the answers that mean neither, for example of the address of a pod that was replaced.
+func (e *environment) connectFrom(t *testing.T, all []connection, targets []string) (got map[networkpolicy.Place]map[string]bool, unknown []string) {
 	t.Helper()
 	own := map[string]string{"app.kubernetes.io/part-of": "breakwater"}
 	places := map[networkpolicy.Place]struct {
@@ -109,11 +113,12 @@ func (e *environment) connectFrom(t *testing.T, all []connection, targets []stri
 		}
 		pods[place] = e.runPod(t, from.namespace, from.labels, connectScript(targets, open))
 	}
-	got := map[networkpolicy.Place]map[string]bool{}
+	got = map[networkpolicy.Place]map[string]bool{}
 	for place, pod := range pods {
-		got[place] = e.connected(t, pod, len(targets))
+		connected, lines := e.connected(t, pod, len(targets))
+		got[place], unknown = connected, append(unknown, lines...)
 	}
-	return got
+	return got, unknown
 }
 
 // keepAwake sends requests to functions until the test ends, so that Knative keeps a pod of each.
@@ -204,8 +209,8 @@ func restarts(p *corev1.Pod) (n int32) {
 // The policies drop what they do not accept; a pod refuses what it does not listen to.
 func connectScript(targets, open []string) string {
 	return fmt.Sprintf(`
-connects() { case "$(nc -w 3 ${1%%:*} ${1##*:} </dev/null 2>&1 >/dev/null)" in
-  *"timed out"*) return 1;; ""|*refused*) return 0;; *) echo "$1: unknown answer" >&2; return 1;; esac; }
+connects() { answer=$(nc -w 3 ${1%%:*} ${1##*:} </dev/null 2>&1 >/dev/null); case "$answer" in
+  *"timed out"*) return 1;; ""|*refused*) return 0;; *) echo "$1: unknown answer: $answer" >&2; return 1;; esac; }
 end=$(($(date +%%s)+60)); for t in %s; do until connects $t || [ $(date +%%s) -ge $end ]; do sleep 2; done; done
 for t in %s; do if connects $t; then echo $t open; else echo $t closed; fi & done; wait
 `, strings.Join(open, " "), strings.Join(targets, " "))
@@ -241,8 +246,8 @@ func (e *environment) runPod(t *testing.T, namespace string, labels map[string]s
 }
 
 // connected waits until a pod with connectScript has ended, and returns to which targets it
-// could connect.
-func (e *environment) connected(t *testing.T, pod *corev1.Pod, targets int) map[string]bool {
+// could connect, and its other lines.
+func (e *environment) connected(t *testing.T, pod *corev1.Pod, targets int) (result map[string]bool, others []string) {
 	t.Helper()
 	pods := e.kube.CoreV1().Pods(pod.Namespace)
 	await(t, rolloutTimeout, "the pod has connected", func(ctx context.Context) error {
@@ -256,18 +261,18 @@ func (e *environment) connected(t *testing.T, pod *corev1.Pod, targets int) map[
 	if err != nil {
 		t.Fatal(err)
 	}
-	result := map[string]bool{}
+	result = map[string]bool{}
 	for line := range strings.Lines(string(log)) {
 		target, state, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch state {
 		case "open", "closed":
 			result[target] = state == "open"
 		default:
-			t.Error(line)
+			others = append(others, strings.TrimSpace(line))
 		}
 	}
 	if len(result) != targets {
 		t.Fatalf("%d of %d results:\n%s", len(result), targets, log)
 	}
-	return result
+	return result, others
 }
