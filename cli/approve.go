@@ -73,7 +73,11 @@ func (a *app) writeVerdict(ctx context.Context, c *clients, argument string, v v
 		if err != nil {
 			return err
 		}
-		t, f, err := c.inputOf(ctx, argument)
+		t, err := c.workloadAbove(ctx, named)
+		if err != nil {
+			return err
+		}
+		f, err := c.input(ctx, t)
 		if err != nil {
 			return err
 		}

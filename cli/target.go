@@ -88,6 +88,11 @@ func (c *clients) workload(ctx context.Context, argument string) (target, error)
 	if err != nil {
 		return target{}, err
 	}
+	return c.workloadAbove(ctx, t)
+}
+
+// workloadAbove returns an object if it is a workload, or reads the workload of a release or batch.
+func (c *clients) workloadAbove(ctx context.Context, t target) (_ target, err error) {
 	for range 2 { // a batch is owned by a release, a release by a workload
 		if t.object.GroupVersionKind().Group != v1alpha1.GroupName {
 			break
