@@ -1,12 +1,10 @@
 package judge
 
 import (
-	"encoding/json"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
@@ -33,21 +31,7 @@ func TestALookAtPodsThatBeganIsRecomputedFromItsRecord(t *testing.T) {
 			var previous *v1alpha1.Record
 			for look := 15 * time.Second; look <= end; look += 15 * time.Second {
 				r := Look(t.Context(), reader, v1alpha1.MetricCheckSpec{}, target, at.Add(end), previous, at.Add(look))
-				stored, err := json.Marshal(r)
-				if err != nil {
-					t.Fatal(err)
-				}
-				var record v1alpha1.Record
-				if err := json.Unmarshal(stored, &record); err != nil {
-					t.Fatal(err)
-				}
-				again, err := json.Marshal(Recompute(t.Context(), reader, v1alpha1.MetricCheckSpec{}, record))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(string(stored), string(again)); diff != "" {
-					t.Fatalf("after %s:\n%s", look, diff)
-				}
+				checkRecomputed(t, reader, r)
 				if previous = &r; r.Final {
 					break
 				}

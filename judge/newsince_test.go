@@ -19,11 +19,21 @@ func TestALookAtPodsWithTheNamesOfEarlierOnesIsRecomputedFromItsRecord(t *testin
 	reader.series = append(reader.series, traffic("web-1", replaced+15*time.Second, end, 0, end)...)
 	target := v1alpha1.Target{New: `pod=~"web-1"`, Old: `pod=~"web-0"`, StartTime: metav1.NewTime(at), NewSince: map[string]metav1.Time{"web-1": metav1.NewTime(at.Add(replaced))}}
 	r := Look(t.Context(), reader, v1alpha1.MetricCheckSpec{}, target, at.Add(end), nil, at.Add(end))
+	record := checkRecomputed(t, reader, r)
+	record.Target.NewSince = nil
+	if without := Recompute(t.Context(), reader, v1alpha1.MetricCheckSpec{}, record); len(Differences(r, without)) == 0 && r.Metrics[0].New.Samples == without.Metrics[0].New.Samples {
+		t.Error("the times in the record change nothing")
+	}
+}
+
+// checkRecomputed fails unless the record is the same when it is recomputed after it was stored. It
+// returns the stored record.
+func checkRecomputed(t *testing.T, reader Reader, r v1alpha1.Record) (record v1alpha1.Record) {
+	t.Helper()
 	stored, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var record v1alpha1.Record
 	if err := json.Unmarshal(stored, &record); err != nil {
 		t.Fatal(err)
 	}
@@ -32,10 +42,7 @@ func TestALookAtPodsWithTheNamesOfEarlierOnesIsRecomputedFromItsRecord(t *testin
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(stored), string(again)); diff != "" {
-		t.Error(diff)
+		t.Fatalf("at %s:\n%s", r.LookTime, diff)
 	}
-	record.Target.NewSince = nil
-	if without := Recompute(t.Context(), reader, v1alpha1.MetricCheckSpec{}, record); len(Differences(r, without)) == 0 && r.Metrics[0].New.Samples == without.Metrics[0].New.Samples {
-		t.Error("the times in the record change nothing")
-	}
+	return record
 }

@@ -110,19 +110,24 @@ func TestALeakIsRevokedAfterARestartIfItsProviderCanRevoke(t *testing.T) {
 	})
 }
 
+// nodeScoped lets the provider grant to nodes.
+func nodeScoped(p *api.Provider) {
+	p.NodeScoped = true
+	p.HTTP.Grant.Body.(map[string]any)["pod"] = "node"
+	p.HTTP.Revoke.Path = "/grants?ip=${ip}&permission=${parameters['name']}&pod=node"
+}
+
+// onNode is the request of a pod with the address of the node.
+func onNode(n int) api.ApplicationRequest {
+	r := podRequest(n, "web")
+	r.HostNetwork, r.PodIPs, r.NodeIPs = true, []string{"192.168.0.1"}, []string{"192.168.0.1"}
+	return r
+}
+
 func TestANodeScopedGrantIsRevokedWithTheLastPod(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		w := newFixture(t, address)
-		w.register(func(p *api.Provider) {
-			p.NodeScoped = true
-			p.HTTP.Grant.Body.(map[string]any)["pod"] = "node"
-			p.HTTP.Revoke.Path = "/grants?ip=${ip}&permission=${parameters['name']}&pod=node"
-		}, "web", "db")
-		onNode := func(n int) api.ApplicationRequest {
-			r := podRequest(n, "web")
-			r.HostNetwork, r.PodIPs, r.NodeIPs = true, []string{"192.168.0.1"}, []string{"192.168.0.1"}
-			return r
-		}
+		w.register(nodeScoped, "web", "db")
 		a, b := w.waitForState(w.request(onNode(1)).ID, api.Granted), w.waitForState(w.request(onNode(2)).ID, api.Granted)
 		w.mustDo(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil)
 		if revoked := w.waitForState(a.ID, api.Revoked); revoked.Permissions[0].Reason != "HeldByAnotherPodOnNode" {
@@ -142,22 +147,13 @@ func TestANodeScopedGrantIsRevokedWithTheLastPod(t *testing.T) {
 func TestANodeScopedGrantWithFormerParametersIsRevoked(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		w := newFixture(t, address)
-		w.register(func(p *api.Provider) {
-			p.NodeScoped = true
-			p.HTTP.Grant.Body.(map[string]any)["pod"] = "node"
-			p.HTTP.Revoke.Path = "/grants?ip=${ip}&permission=${parameters['name']}&pod=node"
-		}, "web", "db")
-		onNode := func(n int) string {
-			r := podRequest(n, "web")
-			r.HostNetwork, r.PodIPs, r.NodeIPs = true, []string{"192.168.0.1"}, []string{"192.168.0.1"}
-			return w.waitForState(w.request(r).ID, api.Granted).ID
-		}
-		a := onNode(1)
+		w.register(nodeScoped, "web", "db")
+		a := w.waitForState(w.request(onNode(1)).ID, api.Granted).ID
 		var p api.Permission
 		w.mustDo(adminToken, "GET", "/v1/permissions/db", nil, &p)
 		p.Parameters["name"] = "db2"
 		w.mustDo(adminToken, "PUT", "/v1/permissions/db", p, nil, "If-Match", `"1"`)
-		b := onNode(2)
+		b := w.waitForState(w.request(onNode(2)).ID, api.Granted).ID
 		w.mustDo(serverToken, "POST", "/v1/applications/"+a+"/revoke", nil, nil)
 		w.waitForState(a, api.Revoked)
 		if grants := w.double.Stats().Current; len(grants) != 1 || grants[0].Permission != "db2" {

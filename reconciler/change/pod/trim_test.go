@@ -60,20 +60,7 @@ func TestTrimKeepsOfAPodWhatReconcilersRead(t *testing.T) {
 			}},
 		},
 	}
-	once, err := Trim(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, once); diff != "" {
-		t.Error("(-want +got):", diff)
-	}
-	twice, err := Trim(once.(*corev1.Pod).DeepCopy())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(once, twice); diff != "" {
-		t.Error("a second trim changes the pod (-once +twice):", diff)
-	}
+	checkTrim(t, whole, want)
 }
 
 func TestTrimKeepsTheInitContainersOfAPendingPod(t *testing.T) {
@@ -98,20 +85,7 @@ func TestTrimKeepsTheInitContainersOfAPendingPod(t *testing.T) {
 				LastTerminationState: corev1.ContainerState{Terminated: terminated(crashed)}}),
 	} {
 		t.Run(string(phase), func(t *testing.T) {
-			once, err := Trim(pod(phase, init...))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, once); diff != "" {
-				t.Error("(-want +got):", diff)
-			}
-			twice, err := Trim(once.(*corev1.Pod).DeepCopy())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(once, twice); diff != "" {
-				t.Error("a second trim changes the pod (-once +twice):", diff)
-			}
+			checkTrim(t, pod(phase, init...), want)
 		})
 	}
 }
@@ -160,5 +134,24 @@ func TestTrimDoesNotChangeOtherObjects(t *testing.T) {
 				t.Error("(-want +got):", err, diff)
 			}
 		})
+	}
+}
+
+// checkTrim fails unless the trimmed pod is as wanted, and a second trim changes nothing.
+func checkTrim(t *testing.T, whole, want *corev1.Pod) {
+	t.Helper()
+	once, err := Trim(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, once); diff != "" {
+		t.Error("(-want +got):", diff)
+	}
+	twice, err := Trim(once.(*corev1.Pod).DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(once, twice); diff != "" {
+		t.Error("a second trim changes the pod (-once +twice):", diff)
 	}
 }
