@@ -13,12 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -30,7 +28,6 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/budget"
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
-	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
@@ -239,36 +236,6 @@ func restart(t *testing.T) *admissionv1.AdmissionRequest {
 	}
 }
 
-func ofReplicaSet(t *testing.T) *admissionv1.AdmissionRequest {
-	return &admissionv1.AdmissionRequest{
-		Operation: admissionv1.Delete, Namespace: "ns", Name: "web-1",
-		Resource: metav1.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"},
-		OldObject: builder.Raw(t, &appsv1.ReplicaSet{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-1", UID: "uid-rs", OwnerReferences: []metav1.OwnerReference{
-				{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-d", Controller: ptr.To(true)}}},
-			Spec: appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
-		}),
-	}
-}
-
-func TestTheDeletionOfAnApplicationIsNoDisruption(t *testing.T) {
-	ending := chains{remembered: map[string]budget.Chain{"web-1": {rs, deletedOwner}, "web": {deletedOwner}}}
-	learned := chains{remembered: living.remembered, live: ending.remembered}
-	for name, above := range map[string]chains{"known": ending, "read before the denial": learned} {
-		t.Run(name, func(t *testing.T) {
-			fx := newFixture(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
-			for _, req := range []*admissionv1.AdmissionRequest{deletion(t, newPod(nil)), eviction(t, nil), ofReplicaSet(t)} {
-				if a := fx.ask(t, req); !a.Response.Allowed {
-					t.Errorf("%s: %s", req.Operation, a.Response.Result.Message)
-				}
-			}
-			if a := fx.ask(t, updating(t, "", newPod(nil), newPod(func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }))); a.Response.Allowed {
-				t.Error("an in-place change was allowed")
-			}
-		})
-	}
-}
-
 // The deletion of a ReplicaSet costs nothing for a pod that is not Ready. That pod is not
 // deleted, becomes Ready, and is deleted by another request.
 func TestAPodThatCostNothingIsChargedWhenItIsAvailable(t *testing.T) {
@@ -280,54 +247,6 @@ func TestAPodThatCostNothingIsChargedWhenItIsAvailable(t *testing.T) {
 	req := deletion(t, newPod(func(p *corev1.Pod) { p.Name, p.UID = "web-1-b", "uid-b" }))
 	if a := fx.ask(t, req); a.Response.Allowed {
 		t.Errorf("%s, charged %v", a.Decision, fx.budget(t, "web").Status.DeletedPods)
-	}
-}
-
-// deletionOf returns the request to delete a controller that has a controller itself.
-func deletionOf(group, resource, selector string) *admissionv1.AdmissionRequest {
-	return &admissionv1.AdmissionRequest{
-		Operation: admissionv1.Delete, Namespace: "ns", Name: "web-1", Resource: metav1.GroupVersionResource{Group: group, Version: "v1", Resource: resource},
-		OldObject: runtime.RawExtension{Raw: []byte(`{"metadata": {"namespace": "ns", "name": "web-1", "uid": "uid-rs",
- "ownerReferences": [{"apiVersion": "example.com/v1", "kind": "Game", "name": "web", "uid": "uid-d", "controller": true}]}, "spec": {"selector": ` + selector + `}}`)},
-	}
-}
-
-// After a background deletion the controllers above the pods are not known anymore.
-func TestTheDeletionOfAControllerBelowAnotherIsChargedForItsPods(t *testing.T) {
-	const selector = `{"matchLabels": {"app": "web"}}`
-	completed := newPod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
-	other := newPod(func(p *corev1.Pod) { p.Name, p.UID, p.OwnerReferences[0].Name = "other", "uid-other", "other" })
-	for name, req := range map[string]*admissionv1.AdmissionRequest{
-		"DaemonSet":                            deletionOf("apps", "daemonsets", selector),
-		"DaemonSet of OpenKruise":              deletionOf("apps.kruise.io", "daemonsets", selector),
-		"Job":                                  deletionOf("batch", "jobs", selector),
-		"ReplicationController":                deletionOf("", "replicationcontrollers", `{"app": "web"}`),
-		"ReplicationController, unusual label": deletionOf("", "replicationcontrollers", `{"matchLabels": "web"}`),
-	} {
-		labeled := newPod(func(p *corev1.Pod) { p.Labels["matchLabels"] = "web" })
-		if fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, labeled, other); fx.ask(t, req).Decision != DecisionDenied {
-			t.Errorf("%s: not denied", name)
-		}
-		fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, labeled, other)
-		if a := fx.ask(t, req); !a.Response.Allowed || len(fx.budget(t, "web").Status.DeletedPods) != 1 {
-			t.Errorf("%s, with 1 allowed: %+v, charged %v", name, a, fx.budget(t, "web").Status.DeletedPods)
-		}
-		ended := chains{remembered: map[string]budget.Chain{"web-1": living.remembered["web-1"], "web": {deletedOwner}}}
-		if a := newFixture(t, ended, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, labeled).ask(t, req); !a.Response.Allowed {
-			t.Errorf("%s, its controller is deleted: %+v", name, a)
-		}
-		if a := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, completed).ask(t, req); !a.Response.Allowed {
-			t.Errorf("%s, its pods have completed: %+v", name, a)
-		}
-	}
-}
-
-func TestAnOrphaningDeletionOfAReplicaSetCostsNothing(t *testing.T) {
-	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
-	req := ofReplicaSet(t)
-	req.Options = builder.Raw(t, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)})
-	if a := fx.ask(t, req); !a.Response.Allowed {
-		t.Error(a.Response.Result.Message)
 	}
 }
 
@@ -383,46 +302,6 @@ func TestABudgetOfAKnativeServiceDecidesByTheTrafficAtTheRequest(t *testing.T) {
 	}
 }
 
-// The budget decides about the update that takes a pod out of its target, but not about
-// a later update by which the controller removes its owner reference.
-func TestAnUpdateThatTakesAPodOutOfItsTargetIsDecidedByTheBudget(t *testing.T) {
-	target := func(b *v1alpha1.PodUnavailableBudget) {
-		b.Spec.Selector, b.Spec.TargetRef = nil, &v1alpha1.TargetRef{APIVersion: "apps", Kind: "Deployment", Name: "web"}
-	}
-	byLabel := ownerchain.Selection{Selector: labels.SelectorFromSet(labels.Set{"app": "web"})}
-	ending := byLabel
-	ending.Deleted = true
-	relabelled := func(p *corev1.Pod) { p.Labels["app"] = "debug" }
-	orphaned := func(p *corev1.Pod) { p.OwnerReferences = nil }
-	for name, tc := range map[string]struct {
-		before, after func(*corev1.Pod)
-		by            ownerchain.Selection
-		want          bool
-	}{
-		"a label that its controller selects by": {nil, relabelled, byLabel, false},
-		"another label":                          {nil, func(p *corev1.Pod) { p.Labels["more"] = "yes" }, byLabel, true},
-		"a label, with an unknown selector":      {nil, relabelled, ownerchain.Selection{}, false},
-		"the removal of its owner":               {nil, orphaned, byLabel, false},
-		"the removal by its controller, later":   {relabelled, func(p *corev1.Pod) { relabelled(p); orphaned(p) }, byLabel, true},
-		"the deletion of its ReplicaSet":         {nil, orphaned, ending, true},
-		"a controller that does not exist":       {nil, func(p *corev1.Pod) { p.OwnerReferences[0].Name = "gone" }, byLabel, false},
-		"one with the kind and name of the target": {nil, func(p *corev1.Pod) {
-			p.OwnerReferences[0].Kind, p.OwnerReferences[0].Name, p.OwnerReferences[0].UID = "Deployment", "web", "fake"
-		}, byLabel, false},
-		"another ReplicaSet of the same Deployment": {nil, func(p *corev1.Pod) { p.OwnerReferences[0].Name, p.OwnerReferences[0].UID = "web-2", "uid-2" }, byLabel, true},
-	} {
-		above := chains{remembered: map[string]budget.Chain{"web-1": {rs, deployment}, "web-2": {rs, deployment}, "gone": {missing}, "web": {deletedOwner}}, selections: map[string]ownerchain.Selection{"web-1": tc.by}}
-		fx := newFixture(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, target)}, newPod(nil))
-		if a := fx.ask(t, updating(t, "", newPod(tc.before), newPod(tc.after))); a.Response.Allowed != tc.want {
-			t.Errorf("%s: %+v", name, a)
-		}
-		room := newFixture(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, target)}, newPod(nil))
-		if a := room.ask(t, updating(t, "", newPod(tc.before), newPod(tc.after))); !a.Response.Allowed || (len(room.budget(t, "web").Status.UnavailablePods) == 0) != tc.want {
-			t.Errorf("%s, with 1 allowed: %+v, charged %v", name, a, room.budget(t, "web").Status.UnavailablePods)
-		}
-	}
-}
-
 func TestOnlyProtectedOperationsAreDecidedByTheBudget(t *testing.T) {
 	evictions := func(b *v1alpha1.PodUnavailableBudget) {
 		b.Spec.ProtectOperations = []v1alpha1.PodOperation{v1alpha1.OperationEvict}
@@ -430,30 +309,6 @@ func TestOnlyProtectedOperationsAreDecidedByTheBudget(t *testing.T) {
 	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, evictions)}, newPod(nil))
 	if !fx.ask(t, deletion(t, newPod(nil))).Response.Allowed || fx.ask(t, eviction(t, nil)).Response.Allowed {
 		t.Error("an unprotected operation was denied, or a protected one allowed")
-	}
-}
-
-// Otherwise a person could take a pod out of the budget, and then delete it.
-func TestAnUpdateThatTakesAPodOutOfABudgetIsAlwaysDecidedByIt(t *testing.T) {
-	evictions := func(b *v1alpha1.PodUnavailableBudget) {
-		b.Spec.ProtectOperations = []v1alpha1.PodOperation{v1alpha1.OperationEvict}
-	}
-	for name, tc := range map[string]struct {
-		change func(*corev1.Pod)
-		denied bool
-	}{
-		"a label outside the selector": {func(p *corev1.Pod) { p.Labels["app"] = "debug" }, true},
-		"made exempt":                  {func(p *corev1.Pod) { p.Annotations = map[string]string{v1alpha1.NoProtectAnnotation: "true"} }, true},
-		"exempt with another image": {func(p *corev1.Pod) {
-			p.Annotations, p.Spec.Containers[0].Image = map[string]string{v1alpha1.NoProtectAnnotation: "true"}, "web:2"
-		}, true},
-		"another image, and a label outside the selector": {func(p *corev1.Pod) { p.Labels["app"], p.Spec.Containers[0].Image = "debug", "web:2" }, true},
-		"another image": {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }, false},
-	} {
-		fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, evictions)}, newPod(nil))
-		if a := fx.ask(t, updating(t, "", newPod(nil), newPod(tc.change))); a.Response.Allowed == tc.denied {
-			t.Errorf("%s: allowed %t", name, a.Response.Allowed)
-		}
 	}
 }
 

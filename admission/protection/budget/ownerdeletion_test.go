@@ -1,0 +1,94 @@
+package budget
+
+import (
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/budget"
+	"github.com/breakwater-dev/breakwater/test/builder"
+)
+
+func ofReplicaSet(t *testing.T) *admissionv1.AdmissionRequest {
+	return &admissionv1.AdmissionRequest{
+		Operation: admissionv1.Delete, Namespace: "ns", Name: "web-1",
+		Resource: metav1.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"},
+		OldObject: builder.Raw(t, &appsv1.ReplicaSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-1", UID: "uid-rs", OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-d", Controller: ptr.To(true)}}},
+			Spec: appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
+		}),
+	}
+}
+
+func TestTheDeletionOfAnApplicationIsNoDisruption(t *testing.T) {
+	ending := chains{remembered: map[string]budget.Chain{"web-1": {rs, deletedOwner}, "web": {deletedOwner}}}
+	learned := chains{remembered: living.remembered, live: ending.remembered}
+	for name, above := range map[string]chains{"known": ending, "read before the denial": learned} {
+		t.Run(name, func(t *testing.T) {
+			fx := newFixture(t, above, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
+			for _, req := range []*admissionv1.AdmissionRequest{deletion(t, newPod(nil)), eviction(t, nil), ofReplicaSet(t)} {
+				if a := fx.ask(t, req); !a.Response.Allowed {
+					t.Errorf("%s: %s", req.Operation, a.Response.Result.Message)
+				}
+			}
+			if a := fx.ask(t, updating(t, "", newPod(nil), newPod(func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }))); a.Response.Allowed {
+				t.Error("an in-place change was allowed")
+			}
+		})
+	}
+}
+
+// deletionOf returns the request to delete a controller that has a controller itself.
+func deletionOf(group, resource, selector string) *admissionv1.AdmissionRequest {
+	return &admissionv1.AdmissionRequest{
+		Operation: admissionv1.Delete, Namespace: "ns", Name: "web-1", Resource: metav1.GroupVersionResource{Group: group, Version: "v1", Resource: resource},
+		OldObject: runtime.RawExtension{Raw: []byte(`{"metadata": {"namespace": "ns", "name": "web-1", "uid": "uid-rs",
+ "ownerReferences": [{"apiVersion": "example.com/v1", "kind": "Game", "name": "web", "uid": "uid-d", "controller": true}]}, "spec": {"selector": ` + selector + `}}`)},
+	}
+}
+
+// After a background deletion the controllers above the pods are not known anymore.
+func TestTheDeletionOfAControllerBelowAnotherIsChargedForItsPods(t *testing.T) {
+	const selector = `{"matchLabels": {"app": "web"}}`
+	completed := newPod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
+	other := newPod(func(p *corev1.Pod) { p.Name, p.UID, p.OwnerReferences[0].Name = "other", "uid-other", "other" })
+	for name, req := range map[string]*admissionv1.AdmissionRequest{
+		"DaemonSet":                            deletionOf("apps", "daemonsets", selector),
+		"DaemonSet of OpenKruise":              deletionOf("apps.kruise.io", "daemonsets", selector),
+		"Job":                                  deletionOf("batch", "jobs", selector),
+		"ReplicationController":                deletionOf("", "replicationcontrollers", `{"app": "web"}`),
+		"ReplicationController, unusual label": deletionOf("", "replicationcontrollers", `{"matchLabels": "web"}`),
+	} {
+		labeled := newPod(func(p *corev1.Pod) { p.Labels["matchLabels"] = "web" })
+		if fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, labeled, other); fx.ask(t, req).Decision != DecisionDenied {
+			t.Errorf("%s: not denied", name)
+		}
+		fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, labeled, other)
+		if a := fx.ask(t, req); !a.Response.Allowed || len(fx.budget(t, "web").Status.DeletedPods) != 1 {
+			t.Errorf("%s, with 1 allowed: %+v, charged %v", name, a, fx.budget(t, "web").Status.DeletedPods)
+		}
+		ended := chains{remembered: map[string]budget.Chain{"web-1": living.remembered["web-1"], "web": {deletedOwner}}}
+		if a := newFixture(t, ended, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, labeled).ask(t, req); !a.Response.Allowed {
+			t.Errorf("%s, its controller is deleted: %+v", name, a)
+		}
+		if a := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, completed).ask(t, req); !a.Response.Allowed {
+			t.Errorf("%s, its pods have completed: %+v", name, a)
+		}
+	}
+}
+
+func TestAnOrphaningDeletionOfAReplicaSetCostsNothing(t *testing.T) {
+	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
+	req := ofReplicaSet(t)
+	req.Options = builder.Raw(t, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationOrphan)})
+	if a := fx.ask(t, req); !a.Response.Allowed {
+		t.Error(a.Response.Result.Message)
+	}
+}
