@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -163,25 +164,40 @@ func supersededOrder(t *testing.T, e *environment) {
 }
 
 // scaledRelease: a release that is scaled up and down while it runs succeeds,
-// and a replaced pod is judged again.
+// and a replaced pod is judged again. Batch 2 keeps the release running meanwhile.
 func scaledRelease(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 4, builder.Simulated, builder.Paced(2)))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
+	n.setChecks(t, double.CheckRule{Match: batch(2, double.Post), Then: double.Behaviour{Never: true}})
 	n.release(t, "web", "v2")
 	first := n.awaitBatch(t, rolloutTimeout, "web", 1, "is done", isDone)
 	n.run(t, "scale", "deployment", "web", "--replicas=6")
-	n.awaitBatch(t, rolloutTimeout, "web", 2, "is done", isDone)
+	waiting := n.awaitBatch(t, rolloutTimeout, "web", 2, "waits for its POST verdict", awaitsPostVerdict)
 	replaced := first.Spec.PodInfos[0].Pod
 	n.run(t, "delete", "pod", replaced, "--wait=false")
-	n.awaitBatch(t, rolloutTimeout, "web", 3, "is done", isDone)
+	await(t, rolloutTimeout, "the deleted pod does not count", func(ctx context.Context) error {
+		c, err := n.current(ctx, "web")
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(c.Status.DefenseCheckPassPods, func(p v1alpha1.PodSummary) bool { return p.Pod == replaced }) {
+			return fmt.Errorf("%s counts", replaced)
+		}
+		return nil
+	})
+	n.awaitPassed(t, "web", 5) // with the pod that replaces it
 	n.run(t, "scale", "deployment", "web", "--replicas=5")
-	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
+	c, err := n.current(t.Context(), "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := post(t, callback(t, c.Spec.OrderID, waiting.Status.ChangePodID, "pass"), judge.Token); status != http.StatusOK {
+		t.Fatalf("callback status %d, want 200", status)
+	}
+	c = n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	if got := c.Status.Counts; got.Passed < 5 || got.Unjudged != 0 || got.Failed != 0 {
 		t.Errorf("counts are %+v, want 5 judged and passed pods", got)
-	}
-	if slices.ContainsFunc(c.Status.DefenseCheckPassPods, func(p v1alpha1.PodSummary) bool { return p.Pod == replaced }) {
-		t.Errorf("the deleted pod %s counts", replaced)
 	}
 	n.awaitClaims(t, "web")
 }
