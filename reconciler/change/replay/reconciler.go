@@ -136,9 +136,19 @@ func (r *Reconciler) removeRequest(ctx context.Context, w *workload.Workload) er
 	if err != nil {
 		return fmt.Errorf("encode the removal of a replay request: %w", err)
 	}
-	_, err = r.dynamic.Resource(w.Kind.GroupVersionResource()).Namespace(w.Namespace).
-		Patch(ctx, w.Name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
-	if apierrs.IsInvalid(err) || apierrs.IsConflict(err) || apierrs.IsNotFound(err) {
+	workloads := r.dynamic.Resource(w.Kind.GroupVersionResource()).Namespace(w.Namespace)
+	_, err = workloads.Patch(ctx, w.Name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
+	if apierrs.IsInvalid(err) {
+		// A test of the patch failed, or a policy denies the write, which is then tried again with backoff.
+		current, readErr := workloads.Get(ctx, w.Name, metav1.GetOptions{})
+		switch {
+		case readErr != nil:
+			err = readErr
+		case current.GetUID() != w.UID || current.GetAnnotations()[v1alpha1.ReplayRequestAnnotation] != w.Annotations[v1alpha1.ReplayRequestAnnotation]:
+			return nil // the event of the newer workload reconciles again
+		}
+	}
+	if apierrs.IsConflict(err) || apierrs.IsNotFound(err) {
 		return nil // the event of the newer workload reconciles again
 	} else if err != nil {
 		return fmt.Errorf("remove the replay request of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)

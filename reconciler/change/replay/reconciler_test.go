@@ -12,8 +12,14 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 	appsv1 "k8s.io/api/apps/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -167,6 +173,32 @@ func TestAReplayThatIsImpossibleIsDroppedWithAReason(t *testing.T) {
 			}
 			if f.request(t) != "" {
 				t.Error("the request was not removed")
+			}
+		})
+	}
+}
+
+// A policy may deny with the same status as a test of the patch that fails.
+func TestARequestWhoseRemovalIsDeniedIsTriedAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		current map[string]string
+		again   bool
+	}{
+		"the same request": {map[string]string{v1alpha1.ReplayRequestAnnotation: "web.1"}, true},
+		"a newer request":  {map[string]string{v1alpha1.ReplayRequestAnnotation: "web.2"}, false},
+		"no request":       {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, "web.1")
+			client := dynamicfake.NewSimpleDynamicClient(scheme.Scheme, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "default", Name: "web", UID: "d", Annotations: tc.current,
+			}})
+			client.PrependReactor("patch", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrs.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "web", nil)
+			})
+			f.dynamic = client
+			if err := f.reconcile(); apierrs.IsInvalid(err) != tc.again || (err != nil) != tc.again {
+				t.Errorf("error %v, want one that is tried again: %t", err, tc.again)
 			}
 		})
 	}
