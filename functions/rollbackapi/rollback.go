@@ -164,7 +164,10 @@ func (s *service) record(ctx context.Context, user authenticationv1.UserInfo, ki
 	}
 	_, err = s.Dynamic.Resource(kind.GroupVersionResource()).Namespace(u.GetNamespace()).Patch(ctx, u.GetName(), types.JSONPatchType, body, options)
 	switch {
-	case apierrs.IsInvalid(err), apierrs.IsConflict(err), apierrs.IsNotFound(err):
+	case apierrs.IsInvalid(err): // a test of the patch failed, or a policy denied it with the same status
+		return problemf(http.StatusConflict, "%s %s has changed since attempt %d was read, or a policy denies the annotation: check the workload and repeat the request: %s",
+			kind.LowerKind(), u.GetName(), in.Release.Attempt, err)
+	case apierrs.IsConflict(err), apierrs.IsNotFound(err):
 		return problemf(http.StatusConflict, "%s %s has changed since attempt %d was read: check the workload and repeat the request",
 			kind.LowerKind(), u.GetName(), in.Release.Attempt)
 	case apierrs.IsForbidden(err):

@@ -19,6 +19,8 @@ import (
 	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -258,13 +260,16 @@ func TestInvalidAndUnauthorizedRequestsAreRejected(t *testing.T) {
 	}
 }
 
+// A policy may deny with the same status as a test of the patch that fails.
 func TestAWorkloadThatChangedConcurrentlyIsAConflict(t *testing.T) {
 	c := newCluster(t, "update deployments.apps default web")
 	c.PrependReactor("patch", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrs.NewGenericServerResponse(422, "patch", appsv1.Resource("deployments"), "web", "test failed", 0, true)
+		return true, nil, apierrs.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "web",
+			field.ErrorList{field.Forbidden(field.NewPath("metadata"), "policy p denies it")})
 	})
 	status, got := c.send(t, "PUT", back, "good", `{"namespace":"default","deploymentName":"web"}`)
-	if message, _ := got["message"].(string); status != 409 || !strings.Contains(message, "has changed since") {
+	message, _ := got["message"].(string)
+	if status != 409 || !strings.Contains(message, "has changed since") || !strings.Contains(message, "policy p denies it") {
 		t.Errorf("%d %v", status, got)
 	}
 }
