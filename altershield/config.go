@@ -91,7 +91,7 @@ type Config struct {
 	// Default 6s.
 	AttemptTimeout time.Duration
 	// TotalDeadline limits a call: the wait for the token bucket, all attempts
-	// and the pauses between them. Default 15s.
+	// and the pauses between them. Default and maximum 15s.
 	TotalDeadline time.Duration
 	// QPS is the rate limit in attempts per second. In the ConfigMap it is the limit of all
 	// replicas of a function together; ShareOf divides it among them. Each replica of the

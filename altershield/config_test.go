@@ -99,6 +99,7 @@ func TestConfigErrorsNameTheKeyAndTheFix(t *testing.T) {
 		"an unknown scenario":            {keyChangeScenarioCode, "99", "change-scenario-code: is \"99\": use one of XX"},
 		"a duration without a unit":      {keyTotalDeadline, "15", "total-deadline: is \"15\": use a duration above zero"},
 		"a negative duration":            {keyHeaderTimeout, "-1s", "header-timeout: is \"-1s\""},
+		"a deadline above the maximum":   {keyTotalDeadline, "16s", "total-deadline: is 16s, longer than 15s"},
 		"an attempt beyond the deadline": {keyAttemptTimeout, "16s", "attempt-timeout: is 16s, longer than total-deadline (15s)"},
 		"a rate of zero":                 {keyQPS, "0", "qps: is \"0\": use a whole number from 1"},
 		"a burst that is no number":      {keyBurst, "many", "burst: is \"many\""},
