@@ -30,7 +30,8 @@ func checkNode(action, id string) error {
 // a token bucket, so use one Client as long as its Config is unchanged: see
 // CurrentClient.
 //
-// Every method returns within Config.TotalDeadline. Its error is a *ResultError,
+// Every method that calls the server returns within Config.TotalDeadline; Reserve waits as
+// long as its context allows. Its error is a *ResultError,
 // a *TransportError, or an error of building the request. OpenOrder, Retrieve,
 // CloseOrder, SubmitEvent and CheckRelease are retried with jittered
 // exponential backoff and a new signature. StartOrder, StartBatch, Finish and

@@ -31,11 +31,10 @@ const (
 	DefaultConnectTimeout      = 2 * time.Second
 	DefaultHeaderTimeout       = 5 * time.Second
 	DefaultAttemptTimeout      = 6 * time.Second
-	// DefaultTotalDeadline is also the age at which an unanswered intent expires,
-	// so that another process may call.
-	DefaultTotalDeadline = 15 * time.Second
-	DefaultQPS           = 100
-	DefaultBurst         = 100
+	// MaxTotalDeadline is the maximum and the default of TotalDeadline.
+	MaxTotalDeadline = 15 * time.Second
+	DefaultQPS       = 100
+	DefaultBurst     = 100
 	// DefaultBreakerFailures is so low that one call to a server that accepts no connection
 	// usually opens the breaker. A server that accepts connections and does not answer opens
 	// it after two calls or more.
@@ -91,7 +90,8 @@ type Config struct {
 	// Default 6s.
 	AttemptTimeout time.Duration
 	// TotalDeadline limits a call: the wait for the token bucket, all attempts
-	// and the pauses between them. Default and maximum 15s.
+	// and the pauses between them. An unanswered intent expires at this age, so that another
+	// process may call. Default and maximum 15s.
 	TotalDeadline time.Duration
 	// QPS is the rate limit in attempts per second. In the ConfigMap it is the limit of all
 	// replicas of a function together; ShareOf divides it among them. Each replica of the
@@ -133,7 +133,7 @@ func (c Config) withDefaults() Config {
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, DefaultConnectTimeout)
 	c.HeaderTimeout = cmp.Or(c.HeaderTimeout, DefaultHeaderTimeout)
 	c.AttemptTimeout = cmp.Or(c.AttemptTimeout, DefaultAttemptTimeout)
-	c.TotalDeadline = cmp.Or(c.TotalDeadline, DefaultTotalDeadline)
+	c.TotalDeadline = cmp.Or(c.TotalDeadline, MaxTotalDeadline)
 	c.QPS = cmp.Or(c.QPS, DefaultQPS)
 	c.Burst = cmp.Or(c.Burst, DefaultBurst)
 	c.BreakerFailures = cmp.Or(c.BreakerFailures, DefaultBreakerFailures)

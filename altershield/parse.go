@@ -204,8 +204,8 @@ func (p *parser) check(c Config) {
 			p.fail(required.key, "is missing: %s", required.fix)
 		}
 	}
-	if c.TotalDeadline > DefaultTotalDeadline {
-		p.fail(keyTotalDeadline, "is %s, longer than %s: shorten it", c.TotalDeadline, DefaultTotalDeadline)
+	if c.TotalDeadline > MaxTotalDeadline {
+		p.fail(keyTotalDeadline, "is %s, longer than %s: shorten it", c.TotalDeadline, MaxTotalDeadline)
 	}
 	if c.AttemptTimeout > c.TotalDeadline {
 		p.fail(keyAttemptTimeout, "is %s, longer than %s (%s): shorten it", c.AttemptTimeout, keyTotalDeadline, c.TotalDeadline)
