@@ -98,7 +98,7 @@ func (r *receiver) listBatches(ctx context.Context, release release, options met
 // before it answers the start. Usually the node is written within milliseconds, and
 // the verdict is then delivered as any other. The sender waits meanwhile.
 func (r *receiver) awaitNode(ctx context.Context, v verdict, early input) (action, *v1alpha1.ChangePod) {
-	ctx, cancel := context.WithTimeout(ctx, r.StoreTimeout/nodeTimeoutDivisor)
+	ctx, cancel := context.WithTimeout(ctx, r.RequestTimeout/nodeTimeoutDivisor)
 	defer cancel()
 	var batch *v1alpha1.ChangePod
 	pause := backoff.NewExponentialBackOff()

@@ -33,7 +33,7 @@ var (
 // the largest body that is still arriving is dropped; of equally large ones, the oldest. The
 // callbacks of the server are small and arrive at once, so they are not dropped. While complete
 // bodies take all memory, small ones wait: each complete body is verified and handled within
-// StoreTimeout.
+// RequestTimeout.
 type bodies struct {
 	limit int
 

@@ -30,10 +30,10 @@ const (
 	// deliverTimeout limits the delivery to the Broker. The in-memory Broker answers
 	// after function verdict did, cold start included: about a second.
 	deliverTimeout = 3 * time.Second
-	// storeTimeout limits the handling of a request. The server disconnects after
+	// requestTimeout limits the handling of a request. The server disconnects after
 	// 6 s and ignores the answer, but the attempts continue to save the verdict.
-	storeTimeout = 25 * time.Second
-	// nodeTimeoutDivisor divides storeTimeout: an early verdict waits up to 2.5 s for
+	requestTimeout = 25 * time.Second
+	// nodeTimeoutDivisor divides requestTimeout: an early verdict waits up to 2.5 s for
 	// its node.
 	nodeTimeoutDivisor = 10
 	// maxHandled limits the authenticated callbacks that are handled at a time. Others
@@ -64,8 +64,8 @@ type Options struct {
 	Signer  Signer
 	Clock   clock.PassiveClock
 	Meter   metric.Meter
-	// StoreTimeout replaces storeTimeout in tests.
-	StoreTimeout time.Duration
+	// RequestTimeout replaces requestTimeout in tests.
+	RequestTimeout time.Duration
 }
 
 // receiver serves the routes.
@@ -82,8 +82,8 @@ type receiver struct {
 
 // New returns the handler of the routes.
 func New(o Options) http.Handler {
-	if o.StoreTimeout == 0 {
-		o.StoreTimeout = storeTimeout
+	if o.RequestTimeout == 0 {
+		o.RequestTimeout = requestTimeout
 	}
 	r := &receiver{Options: o, received: metrics.NewCounter(o.Meter, "breakwater_callback_verdicts_total"), orders: lru.New(maxOrders),
 		bodies: newBodies(maxReserved), large: newLargeBodies(), handling: make(chan struct{}, maxHandled)}

@@ -51,13 +51,13 @@ func newFixture(t *testing.T, c *ft.Cluster) *fixture {
 	return h
 }
 
-// shortTimeout is a StoreTimeout for tests in which retries do not help.
+// shortTimeout is a RequestTimeout for tests in which retries do not help.
 const shortTimeout = 100 * time.Millisecond
 
 // setStoreTimeout sets how long reads and writes are retried.
 func (h *fixture) setStoreTimeout(t *testing.T, d time.Duration) {
 	t.Helper()
-	h.options.StoreTimeout = d
+	h.options.RequestTimeout = d
 	h.handler = callback.New(h.options)
 }
 

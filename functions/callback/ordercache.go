@@ -46,7 +46,7 @@ func (r *receiver) findCached(ctx context.Context, v verdict) (release, *v1alpha
 // awaitIndexed waits until the cache has the batch of the release with the node. It returns
 // nil after indexTimeout.
 func (r *receiver) awaitIndexed(ctx context.Context, node string, of release) *v1alpha1.ChangePod {
-	ctx, cancel := context.WithTimeout(ctx, min(indexTimeout, r.StoreTimeout/nodeTimeoutDivisor))
+	ctx, cancel := context.WithTimeout(ctx, min(indexTimeout, r.RequestTimeout/nodeTimeoutDivisor))
 	defer cancel()
 	batch, err := backoff.Retry(ctx, func() (*v1alpha1.ChangePod, error) {
 		if batch := r.Batches.ofNode(node); batch != nil && batch.Namespace == of.namespace && v1alpha1.OwnedBy(batch, of.uid) {

@@ -36,7 +36,7 @@ var errMalformed = errors.New("malformed")
 // callback handles one POST with one or several verdicts.
 func (r *receiver) callback(c echo.Context) error {
 	// A disconnected sender does not cancel its verdict.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), r.StoreTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), r.RequestTimeout)
 	defer cancel()
 	log := logging.FromContext(ctx)
 	form := formOf(c.Request().Header)

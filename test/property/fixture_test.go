@@ -178,7 +178,7 @@ func (w *fixture) functions() {
 			deadletter.Verifiers{Verdicts: keys, Events: eventKeys()}, w.clock, meter))
 	}
 	w.callback = callback.New(callback.Options{
-		Change: client("callback"), Server: server, Broker: w, Signer: keys, Clock: w.clock, Meter: meter, StoreTimeout: 2 * time.Second,
+		Change: client("callback"), Server: server, Broker: w, Signer: keys, Clock: w.clock, Meter: meter, RequestTimeout: 2 * time.Second,
 	})
 	w.callback.(*echo.Echo).Logger.SetOutput(io.Discard) // it would log every crash
 }
