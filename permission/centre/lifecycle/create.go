@@ -158,7 +158,7 @@ func (c *creator) read(all []*request) (err error) {
 		if c.ended[cluster], err = c.tx.EndedPods(cluster, uids); err != nil {
 			return err
 		}
-		if c.at[cluster], err = c.tx.ApplicationsAt(cluster, ips, unrevokedStates, uids); err != nil {
+		if c.at[cluster], err = c.tx.ApplicationsAt(cluster, ips, statesBeforeRevocation, uids); err != nil {
 			return err
 		}
 	}

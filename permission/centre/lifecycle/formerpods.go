@@ -29,7 +29,7 @@ func formerPods(r api.ApplicationRequest, at []store.ApplicationAt) (former []st
 			case a.IP != ip:
 			case a.Request.PodUID == r.PodUID:
 				own = true
-			case !a.Request.HostNetwork && slices.Contains(unrevokedStates, a.State):
+			case !a.Request.HostNetwork && slices.Contains(statesBeforeRevocation, a.State):
 				others = append(others, a)
 			}
 		}

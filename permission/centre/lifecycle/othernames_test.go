@@ -29,7 +29,7 @@ func TestTheOtherNamesOfAClusterSayWhetherThePodHasGrants(t *testing.T) {
 	f.run()
 	expect("granted", api.OtherName{Cluster: "c1", HasOrAwaitsGrant: true})
 	for name, uid := range map[string]string{"c1": "a", "c2": "b"} {
-		if err := f.CheckCluster(t.Context(), name, uid); err != nil {
+		if err := f.RegisterCluster(t.Context(), name, uid); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -149,7 +149,7 @@ func (e *Engine) unlisted(ctx context.Context, cluster string, r api.PodReport) 
 	for _, p := range r.Pods {
 		pods[p.UID] = slices.Compact(slices.Sorted(slices.Values(p.IPs)))
 	}
-	filter := store.Filter{Cluster: cluster, States: unrevokedStates, UIDAbove: r.After, UIDUpTo: r.Through}
+	filter := store.Filter{Cluster: cluster, States: statesBeforeRevocation, UIDAbove: r.After, UIDUpTo: r.Through}
 	page := store.Page{Limit: 500}
 	for {
 		apps, err := e.Store.View(ctx).Applications(filter, page)

@@ -43,9 +43,9 @@ func (o OtherCluster) Error() string {
 		"let an admin confirm its UID with POST /v1/clusters/%s/pods/confirm", o.Name, o.Owner, o.Sender, o.Name)
 }
 
-// CheckCluster returns OtherCluster if the name belongs to another cluster. A name
+// RegisterCluster returns OtherCluster if the name belongs to another cluster. A name
 // that belongs to no cluster then belongs to this one.
-func (e *Engine) CheckCluster(ctx context.Context, name, uid string) error {
+func (e *Engine) RegisterCluster(ctx context.Context, name, uid string) error {
 	if len(uid) > maxClusterUID {
 		return InvalidRequest{"clusterUID", fmt.Sprintf("must have at most %d bytes", maxClusterUID)}
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// unrevokedStates are the states of an application whose revocation was not
+// statesBeforeRevocation are the states of an application whose revocation was not
 // requested.
-var unrevokedStates = []api.State{api.Requested, api.Applying, api.Granted, api.Denied, api.Failed}
+var statesBeforeRevocation = []api.State{api.Requested, api.Applying, api.Granted, api.Denied, api.Failed}
 
 // Revoke begins the revocation of an application; it returns true if the
 // revocation was not requested before.

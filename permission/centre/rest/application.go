@@ -30,7 +30,7 @@ func (s *Server) createApplication(c echo.Context) error {
 		return err
 	}
 	if uid := c.QueryParam("clusterUID"); uid != "" {
-		if err := s.Engine.CheckCluster(c.Request().Context(), r.Cluster, uid); err != nil {
+		if err := s.Engine.RegisterCluster(c.Request().Context(), r.Cluster, uid); err != nil {
 			return err
 		}
 	}
