@@ -42,10 +42,10 @@ const (
 
 // Causes in the details of a denial.
 const (
-	causeBudget     metav1.CauseType = "PodUnavailableBudget"
-	causeUnsynced   metav1.CauseType = "PodUnavailableBudgetNotComputed"
-	causeStale      metav1.CauseType = "PodUnavailableBudgetStale"
-	causeDisruption metav1.CauseType = "DisruptionBudget"
+	causeBudget   metav1.CauseType = "PodUnavailableBudget"
+	causeUnsynced metav1.CauseType = "PodUnavailableBudgetNotComputed"
+	causeStale    metav1.CauseType = "PodUnavailableBudgetStale"
+	causePDB      metav1.CauseType = "DisruptionBudget"
 )
 
 // denial returns the answer that denies a request. It has no Retry-After, because
@@ -104,11 +104,11 @@ func withDetails(a *Action, name, message string, cause metav1.StatusCause) meta
 	return status
 }
 
-// disruptionDenial answers as the API server would, without a charge.
-func disruptionDenial(a *Action, pdb *policyv1.PodDisruptionBudget) admission.Answer {
+// pdbDenial answers as the API server would, without a charge.
+func pdbDenial(a *Action, pdb *policyv1.PodDisruptionBudget) admission.Answer {
 	message := fmt.Sprintf("%s of %s would violate PodDisruptionBudget %s: it allows 0 disruptions now (%d healthy, %d needed)",
 		a.Operation, a.Subject, pdb.Name, pdb.Status.CurrentHealthy, pdb.Status.DesiredHealthy)
-	status := withDetails(a, pdb.Name, message, metav1.StatusCause{Type: causeDisruption, Message: message})
+	status := withDetails(a, pdb.Name, message, metav1.StatusCause{Type: causePDB, Message: message})
 	status.Details.Group, status.Details.Kind = "policy", "poddisruptionbudgets"
 	return admission.Deny(DecisionDisruptionBudget, status)
 }

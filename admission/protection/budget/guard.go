@@ -251,7 +251,7 @@ func (e *evaluation) blocked(ctx context.Context, request *budget.Request) *admi
 	if pdb == nil {
 		return nil
 	}
-	return ptr.To(disruptionDenial(e.action, pdb))
+	return ptr.To(pdbDenial(e.action, pdb))
 }
 
 // recordShadowDenial turns a denial into a warning.
