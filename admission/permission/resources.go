@@ -10,14 +10,16 @@ import (
 )
 
 // resources returns the resources of the init container for a pod with these app containers, in a
-// namespace whose LimitRanges have this minimum. A LimitRange that allows the app allows the init
-// container (except one that has only a ratio for a resource which the init container does not request), a Guaranteed pod stays Guaranteed, and the effective resources of the pod do not grow:
-//   - The init container needs little CPU and memory, and requests no more than the minimum asks
-//     for: Kubernetes counts the largest request of init and app containers for the whole life of the pod, also
-//     after an app container was resized.
+// namespace whose LimitRanges have this minimum:
+//   - It requests 50m CPU and 32Mi memory, or the minimum if that is larger. Kubernetes counts the
+//     largest request of init and app containers for the whole life of the pod, also after an app
+//     container was resized. So only a pod whose containers together request less grows, to this.
 //   - The memory limit is the request. A small CPU limit would delay the start by a second, so
-//     there is none or, if every app container has one, the CPU of the app container with the
-//     highest limit.
+//     there is none or, if every app container has one, the CPU request and limit of the app
+//     container with the highest limit. So a Guaranteed pod stays Guaranteed.
+//
+// A LimitRange rejects the pod if its maximum is smaller, or if it has only a ratio for a resource
+// that the init container does not request.
 func resources(apps []corev1.Container, minimum corev1.ResourceList) corev1.ResourceRequirements {
 	memory := larger(resource.MustParse("32Mi"), minimum[corev1.ResourceMemory])
 	r := corev1.ResourceRequirements{

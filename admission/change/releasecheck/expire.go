@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// Retention is how long an answer is stored. After that, the server is asked
-	// again, even about a version that passed.
+	// Retention is how long an answer is stored. The next run of DeleteExpired deletes it, and
+	// the server is asked again, even about a version that passed.
 	Retention = 7 * 24 * time.Hour
 	// ExpiryInterval is the time between two runs of DeleteExpired.
 	ExpiryInterval = time.Hour

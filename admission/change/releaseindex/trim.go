@@ -10,7 +10,7 @@ import (
 const maxFailedPods = 4
 
 // Trim is the transform of the ChangeWorkload informer. It drops the lists, which take
-// most of the memory and are not read here. Never write cached objects back.
+// most of the memory, except the first failed pods, which denials name. Never write cached objects back.
 func Trim(obj any) (any, error) {
 	c, ok := obj.(*v1alpha1.ChangeWorkload)
 	if !ok {

@@ -37,8 +37,8 @@ const (
 	// DeploymentNameLabel on ChangeWorkload and ChangePod names the workload;
 	// names longer than 63 characters are shortened with a hash.
 	DeploymentNameLabel = "app.kubernetes.io/deployment-name"
-	// OrderFinalizer keeps a deleted ChangeWorkload while a call to close its order at the
-	// server is left, at most for two minutes.
+	// OrderFinalizer keeps a deleted ChangeWorkload until its order is closed at the server, at
+	// most two minutes, or while a call may still open it, 15 s; after a restart of the controller longer.
 	OrderFinalizer = "app.ops.cloud.alipay.com/order"
 	// OrderLabel on a ChangeWorkload is the hash of its order id. Callbacks use it to
 	// find the object.

@@ -12,7 +12,7 @@ const (
 	// Breakwater. The rollback reconciler writes it together with the template.
 	RollbackAnnotation = "altershield.defense.antgroup.com/rollback"
 	// RollbackRequestAnnotation requests a rollback, as JSON of type RollbackRequest.
-	// Written by the service openapi. The rollback reconciler removes it when it rolls
+	// Service openapi writes it, or a person. The rollback reconciler removes it when it rolls
 	// back, or if it is outdated.
 	RollbackRequestAnnotation = "altershield.defense.antgroup.com/rollback-request"
 )
@@ -77,7 +77,8 @@ func (r *Rollback) From() Release { return Release{Version: r.FromVersion, Attem
 // RollbackRequest is the value of RollbackRequestAnnotation.
 // +k8s:deepcopy-gen=false
 type RollbackRequest struct {
-	// User is the user name that the API server returned for the token of the request.
+	// User is the user name of the person: service openapi writes the authenticated one, and a
+	// policy lets any other writer name only itself.
 	User string `json:"user"`
 	// Time is the time of the request.
 	Time metav1.Time `json:"time"`

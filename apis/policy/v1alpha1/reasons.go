@@ -19,7 +19,8 @@ const (
 	ReasonAllReplicasAnswered = "AllReplicasAnswered"
 	// ReasonProbing: not every replica of the webhook has answered a probe yet.
 	ReasonProbing = "Probing"
-	// ReasonWebhookNotCalled: no replica of the webhook answered a probe, or none is ready.
+	// ReasonWebhookNotCalled: no replica of the webhook confirmed the budget: none is ready, none
+	// was called, or none knows this version of the budget yet.
 	ReasonWebhookNotCalled = "WebhookNotCalled"
 	// ReasonNamespaceNeverGuarded: the namespace is excluded from all guards.
 	ReasonNamespaceNeverGuarded = "NamespaceNeverGuarded"

@@ -40,8 +40,8 @@ type Status struct {
 	Authorized bool   `json:"authorized"`
 	Reason     string `json:"reason,omitempty"`
 	Message    string `json:"message,omitempty"`
-	// Breaker is Closed, Busy, OpenDenied or OpenFailed. Closed means that an attempt may
-	// begin: the breaker may still be open by failures, after its interval has passed.
+	// Breaker is MayBegin, Busy, OpenDenied or OpenFailed. MayBegin: an attempt may begin, because
+	// the breaker is closed, or because it is open by failures and its interval has passed.
 	Breaker podbreaker.State `json:"breaker"`
 	Denied  int              `json:"denied"`
 	Failed  int              `json:"failed"`
