@@ -188,28 +188,35 @@ func scaledRelease(t *testing.T, e *environment) {
 	})
 	n.awaitPassed(t, "web", 5) // with the pod that replaces it
 	n.run(t, "scale", "deployment", "web", "--replicas=5")
-	c, err := n.current(t.Context(), "web")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if status := post(t, callback(t, c.Spec.OrderID, waiting.Status.ChangePodID, "pass"), judge.Token); status != http.StatusOK {
-		t.Fatalf("callback status %d, want 200", status)
-	}
-	c = n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
+	n.sendPass(t, waiting.Status.ChangePodID)
+	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	if got := c.Status.Counts; got.Passed < 5 || got.Unjudged != 0 || got.Failed != 0 {
 		t.Errorf("counts are %+v, want 5 judged and passed pods", got)
 	}
 	n.awaitClaims(t, "web")
 }
 
+// sendPass sends the POST pass of an order node of web, whose check never ends at the double.
+func (n *namespace) sendPass(t *testing.T, node string) {
+	t.Helper()
+	c, err := n.current(t.Context(), "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := post(t, callback(t, c.Spec.OrderID, node, "pass"), judge.Token); status != http.StatusOK {
+		t.Fatalf("callback status %d, want 200", status)
+	}
+}
+
 // autoscaledRelease is scaled by a HorizontalPodAutoscaler, which needs no
-// metrics to reach its minimum of replicas.
+// metrics to reach its minimum of replicas. Batch 1 keeps the release running meanwhile.
 func autoscaledRelease(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 2, builder.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
-	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: delayed(45*time.Second, double.Behaviour{Verdict: "pass"})})
+	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Never: true}})
 	n.release(t, "web", "v2")
+	waiting := n.awaitBatch(t, rolloutTimeout, "web", 1, "waits for its POST verdict", awaitsPostVerdict)
 	n.run(t, "autoscale", "deployment", "web", "--min=4", "--max=6")
 	await(t, rolloutTimeout, "the autoscaler has scaled the release", func(ctx context.Context) error {
 		d, err := e.kube.AppsV1().Deployments(n.name).Get(ctx, "web", metav1.GetOptions{})
@@ -224,6 +231,8 @@ func autoscaledRelease(t *testing.T, e *environment) {
 	if c, err := n.current(t.Context(), "web"); err != nil || c.Status.Phase != v1alpha1.ReleaseRunning {
 		t.Fatalf("the release at scaling is %+v, want Running: %v", c, err)
 	}
+	n.awaitPassed(t, "web", 3)
+	n.sendPass(t, waiting.Status.ChangePodID)
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	if got := c.Status.Counts; got.Passed != 4 || got.Unjudged != 0 || got.Failed != 0 {
 		t.Errorf("counts are %+v, want 4 judged and passed pods", got)
