@@ -75,19 +75,23 @@ func (n *namespace) awaitOrderClosed(t *testing.T, order, state string) {
 // closedOrder: an order is opened, started, finished and closed, each once.
 func closedOrder(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.setChecks(t, double.CheckRule{Match: orderCheck(double.Post), Then: double.Behaviour{Lag: metav1.Duration{Duration: 5 * time.Second}}})
+	n.setChecks(t, double.CheckRule{Match: orderCheck(double.Post), Then: double.Behaviour{Never: true}})
 	n.create(t, builder.Deployment("web", 3, builder.Simulated))
 	n.awaitPassed(t, "web", 3)
-	await(t, shortTimeout, "the release waits for the order check", func(ctx context.Context) error {
+	node := ""
+	await(t, rolloutTimeout, "the release waits for the order check", func(ctx context.Context) error {
 		c, err := n.current(ctx, "web")
 		if err != nil {
 			return err
 		}
-		if cond := c.Status.GetCondition(apis.ConditionSucceeded); c.Status.Phase != v1alpha1.ReleaseRunning || cond == nil || cond.Reason != v1alpha1.ReasonJudgingOrder {
-			return fmt.Errorf("%q, %+v", c.Status.Phase, cond)
+		node = c.Status.Order.Node()
+		cond, finish := c.Status.GetCondition(apis.ConditionSucceeded), c.Status.Order.SubmissionOf(v1alpha1.StagePost)
+		if c.Status.Phase != v1alpha1.ReleaseRunning || cond.GetReason() != v1alpha1.ReasonJudgingOrder || finish == nil || finish.AnsweredTime == nil {
+			return fmt.Errorf("%q, %+v, finish %+v", c.Status.Phase, cond, finish)
 		}
 		return nil
 	})
+	n.sendPass(t, node)
 	c := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	if cond := c.Status.GetCondition(v1alpha1.ReleaseOrderJudged); !cond.IsTrue() {
 		t.Errorf("condition OrderJudged is %+v, want True", cond)
