@@ -95,7 +95,8 @@ func (n *namespace) rollbackRequest(more string) string {
 // rollbackByREST is requested by a user with no other permission.
 func rollbackByREST(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
-	n.create(t, builder.Deployment("web", 4, builder.Simulated, builder.Paced(3)))
+	// The rollout takes 40 s, so that the fail comes before its end on a slow machine.
+	n.create(t, builder.Deployment("web", 4, builder.Simulated, builder.Paced(10)))
 	n.awaitSavedTemplate(t, workload.Deployment, "web", 1)
 	first := n.deployment(t, "web")
 	n.release(t, "web", "v2")
@@ -130,6 +131,7 @@ func rollbackByREST(t *testing.T, e *environment) {
 	if status != http.StatusOK || done.Code != 0 || done.ToVersion != good {
 		t.Fatalf("%d %+v", status, done)
 	}
+	n.unpace(t, "web")
 	n.awaitAttempt(t, rolloutTimeout, workload.Deployment, "web", 3, v1alpha1.ReleaseSuccess)
 	free := n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 	if free.Annotations[v1alpha1.VersionKey] != good || free.Annotations[v1alpha1.RollbackRequestAnnotation] != "" {
