@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
@@ -19,9 +20,9 @@ import (
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
-// selfHealingThreshold is longer than a pod needs to start on a busy machine
-// that has the image.
-const selfHealingThreshold = 15 * time.Second
+// selfHealingThreshold is longer than a pod on a busy machine needs to start, or to report why it
+// does not.
+const selfHealingThreshold = 30 * time.Second
 
 // selfHealingTimeout bounds a self-healing: the threshold, two checks, and the
 // time until the cluster reports that a pod does not start.
@@ -66,10 +67,13 @@ var (
 	unschedulable = container(`"resources":{"requests":{"cpu":"100000"}}`)
 )
 
-// strategicPatch patches a workload with kubectl.
+// strategicPatch patches a workload.
 func (n *namespace) strategicPatch(t *testing.T, kind workload.Kind, name, body string) {
 	t.Helper()
-	n.run(t, "patch", kind.LowerKind(), name, "--type=strategic", "-p", body)
+	workloads := n.dynamic.Resource(kind.GroupVersionResource()).Namespace(n.name)
+	if _, err := workloads.Patch(t.Context(), name, types.StrategicMergePatchType, []byte(body), metav1.PatchOptions{}); err != nil {
+		t.Fatalf("patch %s %s: %v", kind.LowerKind(), name, err)
+	}
 }
 
 // readWorkload returns a workload of a kind.
