@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -40,7 +41,7 @@ func tracedEvents(t *testing.T, e *environment) {
 		"with-both":      {"traceparent": traceOfHeader, "ce-traceparent": traceOfExtension},
 	}
 	for id, headers := range sent {
-		n.sendEvent(t, id, headers)
+		await(t, shortTimeout, "the Broker accepts event "+id, func(ctx context.Context) error { return n.sendEvent(ctx, id, headers) })
 	}
 	await(t, shortTimeout, "the Trigger has the events", func(context.Context) error {
 		mu.Lock()
@@ -50,6 +51,8 @@ func tracedEvents(t *testing.T, e *environment) {
 		}
 		return nil
 	})
+	mu.Lock() // an event may come twice
+	defer mu.Unlock()
 	for id, headers := range sent {
 		for _, name := range []string{"traceparent", "ce-traceparent"} {
 			if got := received[id].Get(name); got != headers[name] {
@@ -59,16 +62,15 @@ func tracedEvents(t *testing.T, e *environment) {
 	}
 }
 
-// sendEvent sends an event to the Broker of the namespace.
-func (n *namespace) sendEvent(t *testing.T, id string, headers map[string]string) {
-	t.Helper()
-	ingress, err := n.kube.CoreV1().Services(eventing).Get(t.Context(), "broker-ingress", metav1.GetOptions{})
+// sendEvent sends an event to the Broker of the namespace, whose ingress may learn of it late.
+func (n *namespace) sendEvent(ctx context.Context, id string, headers map[string]string) error {
+	ingress, err := n.kube.CoreV1().Services(eventing).Get(ctx, "broker-ingress", metav1.GetOptions{})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+ingress.Spec.ClusterIP+"/"+n.name+"/default", bytes.NewReader([]byte("{}")))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+ingress.Spec.ClusterIP+"/"+n.name+"/default", bytes.NewReader([]byte("{}")))
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	for name, value := range map[string]string{"Content-Type": "application/json", "Ce-Specversion": "1.0", "Ce-Id": id, "Ce-Source": "/e2e", "Ce-Type": "test.breakwater.dev.traced"} {
 		request.Header.Set(name, value)
@@ -78,10 +80,10 @@ func (n *namespace) sendEvent(t *testing.T, id string, headers map[string]string
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	_ = response.Body.Close()
 	if response.StatusCode != http.StatusAccepted {
-		t.Fatalf("the Broker answered %s", response.Status)
+		err = fmt.Errorf("the Broker answered %s", response.Status)
 	}
+	return errors.Join(err, response.Body.Close())
 }
