@@ -57,16 +57,19 @@ func TestExactlyAsManyPodsAreDeletedAsTheLimitAllows(t *testing.T) {
 	c.awaitOpen(t, "True")
 }
 
+// The pods are on one node, so that the drain cordons no other: tests of other
+// packages use the nodes.
 func TestADrainWaitsUntilItIsWithinTheLimit(t *testing.T) {
 	n := newNamespace(t)
-	n.apply(t, deploymentOf("drained", 3))
+	node := n.run(t, "get", "nodes", "-l", "type=kwok", "-o", "jsonpath={.items[0].metadata.name}")
+	n.apply(t, strings.Replace(deploymentOf("drained", 3), "type: kwok", "kubernetes.io/hostname: "+node, 1))
 	n.awaitRunning(t, "drained", 3)
 	c := newFlowControl(t, n, "")
 	c.setLimit(t, 1)
-	n.cleanup(t, "uncordon", "-l", "type=kwok")
+	n.cleanup(t, "uncordon", node)
 	done := make(chan string, 1)
 	go func() {
-		r, err := n.Run(t.Context(), "drain", "-l", "type=kwok", "--pod-selector=app=drained", "--ignore-daemonsets", "--force", "--timeout=90s")
+		r, err := n.Run(t.Context(), "drain", node, "--pod-selector=app=drained", "--ignore-daemonsets", "--force", "--timeout=90s")
 		if err == nil && r.Code != 0 {
 			err = errors.New(r.String())
 		}
