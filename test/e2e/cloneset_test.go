@@ -140,9 +140,8 @@ func (c cloneSetController) reconcile(ctx context.Context, o *unstructured.Unstr
 	if err != nil {
 		return err
 	}
-	pods := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
-		return !metav1.IsControlledBy(&p, o) || p.DeletionTimestamp != nil
-	})
+	// A pod is replaced when it no longer exists, so pods that are being deleted count.
+	pods := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, o) })
 	// Pods of old revisions come first, then the order of names.
 	isOld := func(p corev1.Pod) bool { return p.Labels[appsv1.ControllerRevisionHashLabelKey] != revision }
 	rank := func(p corev1.Pod) int { return map[bool]int{true: 0, false: 1}[isOld(p)] }

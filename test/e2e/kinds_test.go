@@ -212,17 +212,20 @@ func (w testWorkload) strategy(t *testing.T) any {
 }
 
 // holdWorkload creates the workload web, waits until v1 succeeds, and fails the
-// first pod of v2, so that web is held.
+// first pod of v2, so that web is held. No other pod is replaced before.
 func (n *namespace) holdWorkload(t *testing.T, kind workload.Kind) (w testWorkload, before any) {
 	t.Helper()
 	w = n.createWorkload(t, kind)
 	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 	before = w.strategy(t)
+	n.keepPods(t)
 	w.mustPatch(t, releaseOf("v2"))
+	n.endDeletedPod(t)
 	n.judgeByHand(t, w.awaitFirstBatch(t, 2), "unpass", "find error")
 	w.awaitWorkload(t, "is held", func(live *workload.Workload) bool {
 		return live.Labels[v1alpha1.SuspendLabel] != "" && live.PausedOrHeld()
 	})
+	n.endKeptPods(t.Context(), t)
 	w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
 	return w, before
 }
