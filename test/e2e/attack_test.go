@@ -41,7 +41,7 @@ func sentToTheBroker(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Never: true}})
 	n.create(t, builder.Deployment("web", 1, builder.Simulated))
-	p := n.awaitBatch(t, shortTimeout, "web", 1, "waits for its POST verdict", awaitsPostVerdict)
+	p := n.awaitBatch(t, rolloutTimeout, "web", 1, "waits for its POST verdict", awaitsPostVerdict)
 	c, err := n.current(t.Context(), "web")
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func reportSentToTheBroker(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Never: true}})
 	n.create(t, builder.Deployment("web", 1, builder.Simulated))
-	p := n.awaitBatch(t, shortTimeout, "web", 1, "waits for its POST verdict", awaitsPostVerdict)
+	p := n.awaitBatch(t, rolloutTimeout, "web", 1, "waits for its POST verdict", awaitsPostVerdict)
 	c, err := n.current(t.Context(), "web")
 	if err != nil {
 		t.Fatal(err)

@@ -105,7 +105,7 @@ func deletedFailedPod(t *testing.T, e *environment) {
 	c := n.awaitPhase(t, shortTimeout, "web", v1alpha1.ReleaseSuspend)
 	failedPod := c.Status.DefenseCheckFailPods[0].Pod
 	n.run(t, "delete", "pod", failedPod)
-	n.awaitBatch(t, shortTimeout, "web", 3, "with the replacement pod is done", isDone)
+	n.awaitBatch(t, rolloutTimeout, "web", 3, "with the replacement pod is done", isDone)
 	n.awaitClaims(t, "web")
 	c = n.awaitPhase(t, shortTimeout, "web", v1alpha1.ReleaseSuspend)
 	if len(c.Status.DefenseCheckFailPods) != 1 || c.Status.DefenseCheckFailPods[0].Pod != failedPod {
