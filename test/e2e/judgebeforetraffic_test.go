@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -33,7 +34,7 @@ func knativeServiceJudgedBeforeTraffic(t *testing.T, e *environment) {
 	n.setChecks(t, double.CheckRule{Match: batch(1, double.Post), Then: double.Behaviour{Never: true}})
 	n.patchKnative(t, releaseOf("v2"))
 	n.awaitTraffic(t, good)
-	first := n.awaitKnativeBatch(t, 2)
+	first := n.awaitKnativeBatch(t, rolloutTimeout, 2)
 	next := n.revisionOf(t, 2)
 	tagged := requests.target
 	tagged.Host = knativetraffic.Tag + "-" + tagged.Host
@@ -67,11 +68,11 @@ func knativeServiceJudgedBeforeTraffic(t *testing.T, e *environment) {
 }
 
 // awaitKnativeBatch waits until the first batch of an attempt waits for its POST verdict.
-func (n *namespace) awaitKnativeBatch(t *testing.T, attempt int64) *v1alpha1.ChangePod {
+func (n *namespace) awaitKnativeBatch(t *testing.T, within time.Duration, attempt int64) *v1alpha1.ChangePod {
 	t.Helper()
-	c := n.awaitAttempt(t, rolloutTimeout, workload.KnativeService, "web", attempt, v1alpha1.ReleaseRunning)
+	c := n.awaitAttempt(t, within, workload.KnativeService, "web", attempt, v1alpha1.ReleaseRunning)
 	var found *v1alpha1.ChangePod
-	await(t, rolloutTimeout, "the first batch waits for its POST verdict", func(ctx context.Context) (err error) {
+	await(t, within, "the first batch waits for its POST verdict", func(ctx context.Context) (err error) {
 		found, err = n.change.ChangePods(n.name).Get(ctx, v1alpha1.ChangePodName(c.Name, 1), metav1.GetOptions{})
 		if err == nil && !awaitsPostVerdict(found) {
 			err = fmt.Errorf("status %+v", found.Status)

@@ -47,10 +47,11 @@ func personalSplit(good string) knativetraffic.Split {
 	return knativetraffic.Split{{"latestRevision": true, "percent": int64(90)}, {"revisionName": good, "percent": int64(10), "tag": "stable"}}
 }
 
-// releaseBadRevision waits for the first version, and begins the release of the second one.
+// releaseBadRevision waits for the first version, and begins the release of the second one. Specs
+// beside it kill the controller, so each wait includes a restart.
 func (n *namespace) releaseBadRevision(t *testing.T) *badRevision {
 	t.Helper()
-	n.awaitSavedTemplate(t, workload.KnativeService, "web", 1)
+	n.awaitAttempt(t, recoveryTimeout, workload.KnativeService, "web", 1, v1alpha1.ReleaseSuccess)
 	good := n.revisionOf(t, 1)
 	n.patchKnative(t, fmt.Sprintf(`{"spec":{"traffic":[{"latestRevision":true,"percent":90},{"revisionName":%q,"percent":10,"tag":"stable"}]}}`, good))
 	requests := n.sendRequests(t, "web")
@@ -63,7 +64,7 @@ func (n *namespace) releaseBadRevision(t *testing.T) *badRevision {
 // awaitBatch waits until the batch of the second version waits for its POST verdict.
 func (r *badRevision) awaitBatch(t *testing.T) {
 	t.Helper()
-	r.batch = r.awaitKnativeBatch(t, 2)
+	r.batch = r.awaitKnativeBatch(t, recoveryTimeout, 2)
 	r.order = r.awaitAttempt(t, shortTimeout, workload.KnativeService, "web", 2, v1alpha1.ReleaseRunning).Spec.OrderID
 	r.bad, r.generation = r.revisionOf(t, 2), r.knativeGeneration(t)
 }
@@ -142,7 +143,7 @@ func knativeServiceWithoutController(t *testing.T, e *environment) {
 	r.awaitBatch(t)
 	e.deletePods(t, component("controller"))
 	r.fail(t)
-	await(t, rolloutTimeout, "the fail is stored in the batch", func(ctx context.Context) error {
+	await(t, recoveryTimeout, "the fail is stored in the batch", func(ctx context.Context) error {
 		p, err := r.change.ChangePods(r.name).Get(ctx, r.batch.Name, metav1.GetOptions{})
 		if err == nil && p.Status.VerdictOf(v1alpha1.StagePost) == nil {
 			err = fmt.Errorf("status %+v", p.Status)
@@ -166,17 +167,18 @@ func (r *badRevision) failWithoutBroker(t *testing.T) (stays knativetraffic.Spli
 	return knativetraffic.Split{{"revisionName": r.good, "percent": int64(100), "tag": "stable"}, {"revisionName": r.bad, "tag": "debug"}}
 }
 
-// deletePods deletes each pod of a target without a grace period.
+// deletePods deletes each pod of a target without a grace period. It waits until there is one,
+// because those of an earlier call may not be replaced yet.
 func (e *environment) deletePods(t *testing.T, p target) {
 	t.Helper()
-	pods, err := e.pods(t.Context(), p)
-	if err == nil && len(pods) == 0 {
-		err = errors.New("no pods")
-	}
-	for i := range pods {
-		err = errors.Join(err, disruption.Delete(t.Context(), e.kube, &pods[i]))
-	}
-	if err != nil {
-		t.Fatalf("delete the pods of %s: %v", p, err)
-	}
+	await(t, rolloutTimeout, "the pods of "+p.String()+" are deleted", func(ctx context.Context) error {
+		pods, err := e.pods(ctx, p)
+		if err == nil && len(pods) == 0 {
+			err = errors.New("no pods")
+		}
+		for i := range pods {
+			err = errors.Join(err, disruption.Delete(ctx, e.kube, &pods[i]))
+		}
+		return err
+	})
 }
