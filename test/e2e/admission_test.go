@@ -26,7 +26,7 @@ func unusualDeployment(d *appsv1.Deployment) func(*testing.T, *environment) {
 		n := e.optedInNamespace(t)
 		n.create(t, d.DeepCopy())
 		n.awaitPhase(t, rolloutTimeout, d.Name, v1alpha1.ReleaseSuccess)
-		n.awaitClaims(t, d.Name)
+		n.awaitClaims(t, shortTimeout, d.Name)
 		n.judgeByHand(t, n.awaitBatch(t, shortTimeout, d.Name, 1, "exists", exists), "unpass", "find error")
 		n.awaitDeployment(t, shortTimeout, d.Name, "is suspended", isSuspended)
 		n.checkDenied(t, d.Name, "patch", "deployment", d.Name, "-p", templatePatch, "--type", "merge")

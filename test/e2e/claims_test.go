@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,10 +47,10 @@ func (n *namespace) podsOf(ctx context.Context, c *v1alpha1.ChangeWorkload) ([]c
 // awaitClaims waits until each pod of the current release is claimed by exactly
 // one ChangePod, and the ChangePods are numbered without a gap. A pod that is
 // claimed twice is an error at once.
-func (n *namespace) awaitClaims(t *testing.T, name string) {
+func (n *namespace) awaitClaims(t *testing.T, within time.Duration, name string) {
 	t.Helper()
 	var twice error
-	await(t, shortTimeout, "each pod of "+name+" is claimed exactly once", func(ctx context.Context) error {
+	await(t, within, "each pod of "+name+" is claimed exactly once", func(ctx context.Context) error {
 		missing, double := n.claims(ctx, name)
 		twice = double
 		if double != nil {

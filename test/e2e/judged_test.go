@@ -81,7 +81,7 @@ func passingRelease(t *testing.T, e *environment) {
 		}
 		return nil
 	})
-	n.awaitClaims(t, "web")
+	n.awaitClaims(t, shortTimeout, "web")
 	n.run(t, "wait", "changeworkload", c.Name, "--for=condition=Succeeded", "--timeout=5s")
 	n.checkOrder(t, c)
 }
@@ -162,7 +162,7 @@ func failingRelease(t *testing.T, e *environment) {
 	n.awaitEvent(t, "web", v1alpha1.ReasonRepairAdmitted, "repair by "+n.run(t, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"))
 	repaired := n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
-	n.awaitClaims(t, "web")
+	n.awaitClaims(t, shortTimeout, "web")
 	await(t, shortTimeout, "only the ChangeWorkload of the repair exists", func(ctx context.Context) error {
 		list, err := n.change.ChangeWorkloads(n.name).List(ctx, metav1.ListOptions{})
 		if err != nil || len(list.Items) != 1 || list.Items[0].Name != repaired.Name {

@@ -55,7 +55,7 @@ func lostEvents(t *testing.T, e *environment) {
 	n.repair(t, "web", "v3")
 	n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
-	n.awaitClaims(t, "web")
+	n.awaitClaims(t, shortTimeout, "web")
 }
 
 // awaitFailedBatch waits until web is suspended because of exactly one batch,
@@ -64,8 +64,8 @@ func (n *namespace) awaitFailedBatch(t *testing.T, within time.Duration, index i
 	t.Helper()
 	n.awaitPhase(t, within, "web", v1alpha1.ReleaseSuspend)
 	n.awaitDeployment(t, shortTimeout, "web", "is suspended", isSuspended)
-	n.awaitClaims(t, "web")
-	p := n.awaitBatch(t, shortTimeout, "web", index, "is done", isDone)
+	n.awaitClaims(t, within, "web")
+	p := n.awaitBatch(t, within, "web", index, "is done", isDone)
 	await(t, within, "every pod is judged", func(ctx context.Context) error {
 		c, err := n.current(ctx, "web")
 		if err != nil {
@@ -107,7 +107,7 @@ func killedComponent(p target) func(*testing.T, *environment) {
 		})
 		n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.ReleaseSuccess)
 		n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
-		n.awaitClaims(t, "web")
+		n.awaitClaims(t, shortTimeout, "web")
 	}
 }
 

@@ -97,7 +97,7 @@ func templateAppliedAgain(t *testing.T, e *environment) {
 			t.Errorf("the same template has ChangeWorkload %s (%s) first and then %s (%s)", last.Name, last.UID, c.Name, c.UID)
 		}
 		seen[marker] = c
-		n.awaitClaims(t, "web")
+		n.awaitClaims(t, shortTimeout, "web")
 		batches, err := n.changePods(t.Context(), c)
 		if err != nil || len(batches) < 2 {
 			t.Errorf("attempt %d has %d batches (%v), want one per pod", c.Spec.Attempt, len(batches), err)

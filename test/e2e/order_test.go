@@ -211,7 +211,7 @@ func scaledRelease(t *testing.T, e *environment) {
 	if got := c.Status.Counts; got.Passed < 5 || got.Unjudged != 0 || got.Failed != 0 {
 		t.Errorf("counts are %+v, want 5 judged and passed pods", got)
 	}
-	n.awaitClaims(t, "web")
+	n.awaitClaims(t, shortTimeout, "web")
 }
 
 // sendPass sends the POST pass of an order node of web, whose check never ends at the double.

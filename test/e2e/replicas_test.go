@@ -53,7 +53,7 @@ func bothControllersReconcile(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 14, builder.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
-	n.awaitClaims(t, "web")
+	n.awaitClaims(t, shortTimeout, "web")
 	await(t, shortTimeout, "both controllers have labeled pods", func(context.Context) error {
 		after := e.finishedPods(t)
 		working := 0
@@ -109,7 +109,7 @@ func leaderKilled(t *testing.T, e *environment) {
 	optedInLater.checkBaselinesAndReleases(t, names)
 	n.awaitPhase(t, recoveryTimeout, "web", v1alpha1.ReleaseSuccess)
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
-	n.awaitClaims(t, "web")
+	n.awaitClaims(t, shortTimeout, "web")
 }
 
 // namesLedBy returns names of three Deployments that a controller leads, and of one that the
@@ -142,7 +142,7 @@ func (n *namespace) checkBaselinesAndReleases(t *testing.T, names []string) {
 	}
 	for _, name := range names {
 		n.awaitPhase(t, recoveryTimeout, name, v1alpha1.ReleaseSuccess)
-		n.awaitClaims(t, name)
+		n.awaitClaims(t, shortTimeout, name)
 	}
 }
 

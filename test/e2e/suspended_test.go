@@ -106,7 +106,7 @@ func deletedFailedPod(t *testing.T, e *environment) {
 	failedPod := c.Status.DefenseCheckFailPods[0].Pod
 	n.run(t, "delete", "pod", failedPod)
 	n.awaitBatch(t, rolloutTimeout, "web", 3, "with the replacement pod is done", isDone)
-	n.awaitClaims(t, "web")
+	n.awaitClaims(t, shortTimeout, "web")
 	c = n.awaitPhase(t, shortTimeout, "web", v1alpha1.ReleaseSuspend)
 	if len(c.Status.DefenseCheckFailPods) != 1 || c.Status.DefenseCheckFailPods[0].Pod != failedPod {
 		t.Errorf("failed pods are %+v, want %s", c.Status.DefenseCheckFailPods, failedPod)
@@ -158,7 +158,7 @@ func rollbackAdmitted(t *testing.T, e *environment) {
 	}
 	n.awaitDeployment(t, shortTimeout, "web", "is not suspended", isNotSuspended)
 	n.awaitEvent(t, "web", v1alpha1.ReasonRollbackAdmitted, "rollback")
-	n.awaitClaims(t, "web")
+	n.awaitClaims(t, shortTimeout, "web")
 }
 
 // rolloutUndo is a rollback with kubectl. The fail arrives after the last pod
