@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -29,20 +28,18 @@ const (
 )
 
 // await waits until the condition returns nil. Its error describes the current
-// state.
+// state. The deadline can pass during a check, so a last check begins after it.
 func await(t *testing.T, within time.Duration, what string, condition func(ctx context.Context) error) {
 	t.Helper()
-	last := errors.New("not checked")
 	err := wait.PollUntilContextTimeout(t.Context(), pollInterval, within, true, func(ctx context.Context) (bool, error) {
-		seen := condition(ctx)
-		// Ignore the error of a check that the deadline interrupted.
-		if seen != nil && ctx.Err() != nil {
-			return false, nil
-		}
-		last = seen
-		return seen == nil, nil
+		return condition(ctx) == nil, nil
 	})
-	if err != nil {
+	if err == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), shortTimeout)
+	defer cancel()
+	if last := condition(ctx); last != nil {
 		t.Fatalf("not within %s: %s; last seen: %v", within, what, last)
 	}
 }
