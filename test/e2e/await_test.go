@@ -43,3 +43,11 @@ func await(t *testing.T, within time.Duration, what string, condition func(ctx c
 		t.Fatalf("not within %s: %s; last seen: %v", within, what, last)
 	}
 }
+
+// observe waits for a duration in which an event must not happen.
+func observe(t *testing.T, duration time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), duration)
+	defer cancel()
+	<-ctx.Done()
+}

@@ -56,6 +56,7 @@ func (n *namespace) restartCounts(t *testing.T) map[types.UID]int32 {
 	}
 	out := map[types.UID]int32{}
 	for i := range list.Items {
+		out[list.Items[i].UID] = 0
 		for _, s := range list.Items[i].Status.ContainerStatuses {
 			out[list.Items[i].UID] += s.RestartCount
 		}
