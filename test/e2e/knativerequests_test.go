@@ -32,13 +32,18 @@ func (n *namespace) sendRequests(t *testing.T, service string) *knativeRequests 
 	return n.sendWith(t, service, knativerequest.Target.Ask)
 }
 
-// sendWith begins to send requests to a Service. A request for which ask returns an error fails the test.
+// sendWith begins to send requests to a Service when it answers one: the ingress may learn of a Service
+// after it is Ready. Later a request for which ask returns an error fails the test.
 func (n *namespace) sendWith(t *testing.T, service string, ask func(knativerequest.Target, context.Context, time.Duration) (string, error)) *knativeRequests {
 	t.Helper()
 	target, err := knativerequest.To(t.Context(), n.kube, n.name, service)
 	if err != nil {
 		t.Fatal(err)
 	}
+	await(t, rolloutTimeout, service+" answers", func(ctx context.Context) error {
+		_, err := ask(target, ctx, shortTimeout)
+		return err
+	})
 	r := &knativeRequests{target: target}
 	ctx, stop := context.WithCancel(t.Context())
 	var sender sync.WaitGroup
