@@ -20,6 +20,7 @@ import (
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/test/e2e/knativerequest"
 )
@@ -113,7 +114,7 @@ func failingRevision(n *namespace) func(*testing.T, *environment) {
 
 		n.patchKnative(t, shopTemplate(n.imageOf(t, "web"), thirtyPercent))
 		c := n.awaitAttempt(t, lookTimeout, kind, "web", 2, v1alpha1.ReleaseSuspend)
-		if cond := c.Status.GetCondition(apis.ConditionSucceeded); !strings.Contains(cond.Message, "metrics: knative-errors: ") {
+		if cond := c.Status.GetCondition(apis.ConditionSucceeded); !strings.Contains(cond.Message, "metrics: knative-") {
 			t.Errorf("the message is %q", cond.Message)
 		}
 		n.awaitTraffic(t, good)
@@ -133,19 +134,20 @@ func (n *namespace) imageOf(t *testing.T, name string) string {
 	return n.run(t, "get", workload.KnativeService.Argument(), name, "-o", "jsonpath={.spec.template.spec.containers[0].image}")
 }
 
-// checkQueueProxyMetrics checks that errors and latency of the first batch were compared, and nothing else.
+// checkQueueProxyMetrics checks that errors and latency of the first batch were compared, and nothing else, and
+// that the errors failed it. The message of the release names the latency if that failed, too.
 func (n *namespace) checkQueueProxyMetrics(t *testing.T, release string) {
 	t.Helper()
 	batch, err := n.change.ChangePods(n.name).Get(t.Context(), v1alpha1.ChangePodName(release, 1), metav1.GetOptions{})
 	if err != nil || batch.Status.MetricRecord == nil {
 		t.Fatalf("the batch has no record: %v", err)
 	}
-	compared := map[string]bool{}
+	compared := map[string]judgev1alpha1.Verdict{}
 	for _, m := range batch.Status.MetricRecord.Metrics {
-		compared[m.Name] = true
+		compared[m.Name] = m.Verdict
 		t.Logf("%s: %s, %s (%s)", m.Name, m.Verdict, m.Reason, m.Message)
 	}
-	if !compared["knative-errors"] || !compared["knative-latency"] || len(compared) != 2 {
-		t.Errorf("compared are %v, want knative-errors and knative-latency", compared)
+	if _, latency := compared["knative-latency"]; compared["knative-errors"] != judgev1alpha1.VerdictFail || !latency || len(compared) != 2 {
+		t.Errorf("compared are %v, want knative-errors, which fails, and knative-latency", compared)
 	}
 }
