@@ -130,6 +130,9 @@ func suspensionOfKind(k workloadKind) func(*testing.T, *environment) {
 	}
 }
 
+// suspendedSince is the value of the label of a suspension, in Unix seconds.
+const suspendedSince = "1700000000"
+
 func (n *namespace) checkSuspension(t *testing.T, k workloadKind) {
 	t.Helper()
 	patch := func(body string) []string { return []string{"patch", k.lowerKind(), "db", "--type=merge", "-p", body} }
@@ -137,7 +140,7 @@ func (n *namespace) checkSuspension(t *testing.T, k workloadKind) {
 	if v := labels[v1alpha1.VersionKey]; len(v) != 32 || annotations[v1alpha1.VersionKey] != v || annotations[v1alpha1.AttemptAnnotation] != "1" {
 		t.Fatalf("labels %v, annotations %v, want a version and attempt 1", labels, annotations)
 	}
-	n.run(t, "label", k.lowerKind(), "db", v1alpha1.SuspendLabel+"=1700000000")
+	n.run(t, "label", k.lowerKind(), "db", v1alpha1.SuspendLabel+"="+suspendedSince)
 
 	for _, body := range k.admitted {
 		n.run(t, patch(body)...)
@@ -157,7 +160,7 @@ func (n *namespace) checkSuspension(t *testing.T, k workloadKind) {
 
 	n.run(t, patch(repairOf("v2"))...)
 	labels, annotations = n.metadata(t, k)
-	if annotations[v1alpha1.AttemptAnnotation] != "2" || labels[v1alpha1.SuspendLabel] != "1700000000" || labels[v1alpha1.IgnoredSuspendLabel] != "" {
+	if annotations[v1alpha1.AttemptAnnotation] != "2" || labels[v1alpha1.SuspendLabel] != suspendedSince || labels[v1alpha1.IgnoredSuspendLabel] != "" {
 		t.Errorf("after the repair: labels %v, annotations %v", labels, annotations)
 	}
 	var record v1alpha1.Bypass
@@ -235,6 +238,9 @@ func configuredKind(t *testing.T, e *environment) {
 	}
 	restore := n.configureCloneSets(t)
 	n.awaitKindConfigured(t, k)
+	// Another replica may register the webhook that denies, and register it later.
+	n.run(t, "label", "cloneset", "db", v1alpha1.SuspendLabel+"="+suspendedSince)
+	n.awaitAnswers(t, shortTimeout, 1, "patch", "cloneset", "db", "--type=merge", "-p", templatePatch, "--dry-run=server")
 	n.checkSuspension(t, k)
 
 	n.run(t, restore...)
