@@ -68,9 +68,9 @@ func TestOneAllowedDeletionPassesOfAHundredRequests(t *testing.T) {
 		if len(before) != total-round {
 			t.Fatalf("round %d: %d pods, want %d", round, len(before), total-round)
 		}
-		s := storm(t, c, n.name, before[:100], 100)
+		s := answeredStorm(t, c, n, before[:100], 100)
 		if s.passed != 1 || s.denied != 99 || len(s.others) > 0 {
-			t.Fatalf("round %d: %d passed, %d denied, %d unanswered, others %v", round, s.passed, s.denied, len(s.unanswered), s.others)
+			t.Fatalf("round %d: %d passed, %d denied, others %v", round, s.passed, s.denied, s.others)
 		}
 	}
 }
@@ -99,11 +99,11 @@ func disableAffinity(t *testing.T, n *namespace) {
 // and no more.
 func TestExactlyTheAllowedDeletionsPass(t *testing.T) {
 	n, c := barePodsWithBudget(t, 400, 100)
-	s := storm(t, c, n.name, runningPods(t, c, n.name)[:300], 20)
+	s := answeredStorm(t, c, n, runningPods(t, c, n.name)[:300], 20)
 	if s.passed != 300 {
-		t.Errorf("%d of 300 passed, %d denied, %d unanswered, others %v: %v", s.passed, s.denied, len(s.unanswered), s.others, s.lastDenial)
+		t.Errorf("%d of 300 passed, %d denied, others %v: %v", s.passed, s.denied, s.others, s.lastDenial)
 	}
-	if s := storm(t, c, n.name, runningPods(t, c, n.name), 20); s.passed != 0 || s.denied != 100 {
+	if s := answeredStorm(t, c, n, runningPods(t, c, n.name), 20); s.passed != 0 || s.denied != 100 {
 		t.Errorf("of 100 deletions beyond the budget %d passed, %d denied, others %v", s.passed, s.denied, s.others)
 	}
 	awaitAllowed(t, c, n.name, 0)
@@ -166,7 +166,7 @@ func TestKillingWebhooksNeverExceedsTheBudget(t *testing.T) {
 	if want := int32(left - 200); b.Status.UnavailableAllowed != want {
 		t.Errorf("%d allowed, want %d", b.Status.UnavailableAllowed, want)
 	}
-	if s := storm(t, c, n.name, runningPods(t, c, n.name), 40); s.passed != left-200 {
+	if s := answeredStorm(t, c, n, runningPods(t, c, n.name), 40); s.passed != left-200 {
 		t.Errorf("%d of %d allowed deletions passed, others %v", s.passed, left-200, s.others)
 	}
 }
