@@ -4,6 +4,7 @@ package protection
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,27 +15,29 @@ import (
 func TestADeniedRolloutDoesNotDelayOtherReplicaSets(t *testing.T) {
 	t.Parallel()
 	n, other := newNamespace(t), newNamespace(t)
+	undelayed := other.createAndScaleDown(t, "undelayed", 10)
 	const deleteFirst = "{rollingUpdate: {maxSurge: 0, maxUnavailable: 2}}"
 	n.applyWithBudget(t, deploymentManifest(20, deleteFirst), budgetManifest("minAvailable: 100%"))
-	// No new pod becomes available, so all deletions of the controller are
-	// denied.
+	// No new pod becomes available, so all deletions of the controller are denied.
 	n.run(t, "patch", "deployment", "web", "-p", `{"spec":{"template":{"spec":{"nodeSelector":{"nowhere":"true"}}}}}`)
-	n.await(t, "a deletion of the controller is denied", func() error {
-		if got := n.run(t, "get", "events", "--field-selector=reason=DisruptionDenied", "-o", "name"); got == "" {
-			return errors.New("no Event DisruptionDenied")
-		}
-		return nil
-	})
-	for range 3 {
-		start := time.Now()
-		other.apply(t, deploymentManifest(10, "{}"))
-		other.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
-		other.run(t, "delete", "deployment", "web", "--cascade=foreground", "--timeout=60s")
-		if took := time.Since(start); took > 15*time.Second {
-			t.Errorf("ten pods were created and deleted in %s", took)
+	n.awaitDenialEvent(t)
+	for i := range 3 {
+		if took := other.createAndScaleDown(t, fmt.Sprintf("other-%d", i), 10); took > undelayed+15*time.Second {
+			t.Errorf("ten pods were created and deleted in %s, before the denials in %s", took, undelayed)
 		}
 	}
 	if left := strings.Fields(n.run(t, "get", "pods", "--field-selector=status.phase=Running", "-o", "name")); len(left) != 20 {
 		t.Errorf("%d of 20 pods are running", len(left))
 	}
+}
+
+// awaitDenialEvent waits for an Event about a request that the budget denied.
+func (n *namespace) awaitDenialEvent(t *testing.T) {
+	t.Helper()
+	n.await(t, "an Event reports a denial", func() error {
+		if got := n.run(t, "get", "events", "--field-selector=reason=DisruptionDenied", "-o", "name"); got == "" {
+			return errors.New("no Event DisruptionDenied")
+		}
+		return nil
+	})
 }
