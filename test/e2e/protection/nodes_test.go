@@ -4,6 +4,7 @@ package protection
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,16 +81,28 @@ func TestADrainWaitsWhileAnotherNodeIsLost(t *testing.T) {
 		}
 		return nil
 	})
-	r := n.try(t, "drain", nodes[1], "--ignore-daemonsets", "--timeout=8s")
-	if r.Code == 0 || !strings.Contains(r.Stderr+r.Stdout, budgetDenial) {
-		t.Errorf("the drain did not wait:\n%s", r)
+	drained := make(chan error, 1)
+	go func() {
+		r, err := n.Run(t.Context(), "drain", nodes[1], "--ignore-daemonsets", "--timeout=180s")
+		if err == nil && (r.Code != 0 || !strings.Contains(r.Stderr+r.Stdout, budgetDenial)) {
+			err = errors.New(r.String())
+		}
+		drained <- err
+	}()
+	n.awaitDenialEvent(t)
+	select {
+	case err := <-drained:
+		t.Fatalf("the drain did not wait: %v", err)
+	default:
 	}
 	if left := n.podsOn(t, nodes[1]); len(left) != 3 {
 		t.Errorf("remaining pods are %v", left)
 	}
 
 	n.apply(t, n.nodeManifest(nodes[0], "8"))
-	n.run(t, "drain", nodes[1], "--ignore-daemonsets", "--timeout=120s")
+	if err := <-drained; err != nil {
+		t.Fatalf("the drain did not wait and complete: %v", err)
+	}
 	// "rollout status" could read a status from before the drain.
 	n.await(t, "all pods run on the restored node", func() error {
 		if left := n.podsOn(t, nodes[0]); len(left) != 6 {
