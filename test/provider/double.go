@@ -30,7 +30,8 @@ type Faults struct {
 	Lose float64 `json:"lose,omitempty"`
 	// Delay is the delay of each response in milliseconds.
 	Delay int `json:"delayMillis,omitempty"`
-	// DecideAfter, in milliseconds: grants are answered 202 with a ticket.
+	// DecideAfter, in milliseconds: grants are answered 202 with a ticket, which is granted after
+	// this time, or at the first poll after DecideAfter is 0 again.
 	DecideAfter int `json:"decideAfterMillis,omitempty"`
 	// Limit is the number of calls per second; more are answered 429.
 	Limit int `json:"limit,omitempty"`
@@ -233,7 +234,7 @@ func (d *Double) poll(r *http.Request) (int, any) {
 	switch {
 	case !ok:
 		return http.StatusNotFound, map[string]any{"state": "unknown"}
-	case d.now().Before(t.decided):
+	case d.faults.DecideAfter > 0 && d.now().Before(t.decided):
 		return http.StatusOK, map[string]any{"state": "pending"}
 	default:
 		d.record(t.entry, t.key)

@@ -25,7 +25,7 @@ import (
 // grant is revoked.
 func TestAPodStartsWhenItIsGrantedAndIsRevokedWhenItEnds(t *testing.T) {
 	n := newNamespace(t, enabled)
-	setFaults(t, provider.Faults{DecideAfter: 4000})
+	setFaults(t, provider.Faults{DecideAfter: 3_600_000})
 	n.mustApply(t, deployment("web", "web", 1))
 	p := n.podOfApp(t, "web")
 	if c := p.Spec.InitContainers; len(c) != 1 || c[0].Name != protocol.ContainerName || p.Labels[names.Label] != names.LabelRequired {
@@ -43,6 +43,7 @@ func TestAPodStartsWhenItIsGrantedAndIsRevokedWhenItEnds(t *testing.T) {
 	if body := n.run(t, "describe", "pod", p.Name); !strings.Contains(body, names.ConditionAuthorized) || !strings.Contains(body, names.ReasonPermissionRequested) {
 		t.Errorf("kubectl describe lacks the condition or the Event:\n%s", body)
 	}
+	setFaults(t, provider.Faults{})
 	n.run(t, "wait", "--for=condition=Ready", "pod", p.Name, "--timeout=60s")
 	if p = n.get(t, p.Name); !names.HasFinalizer(p) || len(grantsOf(t, p)) != 1 || grantsOf(t, p)[0].IP != p.Status.PodIP {
 		t.Errorf("finalizers %v, grants %v, address %s", p.Finalizers, grantsOf(t, p), p.Status.PodIP)
