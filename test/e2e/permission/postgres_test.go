@@ -112,7 +112,9 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 		}
 		return nil
 	})
-	setFaults(t, provider.Faults{Delay: 1000})
+	// The calls last several times this delay, so the kill comes before their end. It is below the
+	// provider's timeout of 10 s.
+	setFaults(t, provider.Faults{Delay: 5000})
 	before = providerRecords(t)
 	var asking sync.WaitGroup
 	for n := range pods {
@@ -141,6 +143,7 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%s: %s", replicas[0].Name, how)
+	setFaults(t, provider.Faults{Delay: 1000})
 	asking.Wait()
 	query := url.Values{"cluster": {cluster}, "namespace": {"shared"}, "state": {string(api.Granted)}, "limit": {"500"}}
 	eventually(t, 3*time.Minute, "all applications are granted", func() error {
