@@ -38,8 +38,8 @@ func barePodsWithBudget(t *testing.T, total, available int) (*namespace, clients
 	n, c := newNamespace(t), connect(t)
 	createBarePods(t, c, n.name, total)
 	n.apply(t, budgetManifest(fmt.Sprintf("minAvailable: %d", available)))
-	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
-	awaitAllowed(t, c, n.name, int32(total-available))
+	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=5m")
+	awaitBudget(t, c, n.name, 5*time.Minute, allows(int32(total-available))) // when all pods are Ready
 	return n, c
 }
 

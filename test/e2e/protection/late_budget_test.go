@@ -20,7 +20,7 @@ func TestABudgetCreatedDuringDeletionsIsEnforcedOnceGuarding(t *testing.T) {
 	const pods, least, spare, concurrency = 300, 100, 50, 10
 	n, c := newNamespace(t), connect(t)
 	createBarePods(t, c, n.name, pods)
-	n.run(t, "wait", "--for=condition=Ready", "pods", "-l", "app=web", "--timeout=120s")
+	n.run(t, "wait", "--for=condition=Ready", "pods", "-l", "app=web", "--timeout=5m")
 	names := runningPods(t, c, n.name)
 	if len(names) != pods {
 		t.Fatalf("%d pods exist", len(names))
@@ -62,7 +62,7 @@ func TestABudgetCreatedDuringDeletionsIsEnforcedOnceGuarding(t *testing.T) {
 		return nil
 	})
 	n.apply(t, budgetManifest(fmt.Sprintf("minAvailable: %d", least)))
-	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=5m")
 	close(guards)
 	guarding := len(runningPods(t, c, n.name))
 	if guarding <= least {
