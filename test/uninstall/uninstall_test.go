@@ -177,7 +177,7 @@ func snapshot(t *testing.T) string {
 }
 
 // deadline is shorter than the script waits for the deletion of one kind.
-const deadline = 2 * time.Minute
+const deadline = 170 * time.Second
 
 func uninstall(t *testing.T, code int, args ...string) string {
 	t.Helper()
