@@ -31,6 +31,16 @@ func TestADeniedRolloutDoesNotDelayOtherReplicaSets(t *testing.T) {
 	}
 }
 
+// Denials do not wait for events. The control plane has no Broker, so no event is sent.
+func TestDenialsDoNotNeedABroker(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.applyWithBudget(t, deploymentManifest(2, "{}"), budgetManifest("maxUnavailable: 0"))
+	for _, name := range n.podNames(t) {
+		n.checkDenied(t, budgetDenial, "delete", "pod", name)
+	}
+}
+
 // awaitDenialEvent waits for an Event about a request that the budget denied.
 func (n *namespace) awaitDenialEvent(t *testing.T) {
 	t.Helper()

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/breakwater-dev/breakwater/events"
-	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 )
 
 // sink receives events of one type from a Trigger of the Broker, which may deliver an
@@ -145,42 +144,5 @@ func TestOpeningAndClosingSendCloudEvents(t *testing.T) {
 		if missing == nil {
 			return
 		}
-	}
-}
-
-// Denials do not wait for events, which are lost without a Broker.
-func TestDenialsDoNotNeedABroker(t *testing.T) {
-	n := newNamespace(t)
-	n.applyWithBudget(t, deploymentManifest(2, "{}"), budgetManifest("maxUnavailable: 0"))
-	broker := func(ctx context.Context, name string) error {
-		r, err := n.Run(ctx, append(system, "patch", "configmap", "config-broker", "--type=merge", "-p", `{"data":{"name":"`+name+`"}}`)...)
-		if err != nil || r.Code != 0 {
-			return fmt.Errorf("%s: %w", r, err)
-		}
-		return nil
-	}
-	t.Cleanup(func() {
-		if err := broker(context.Background(), "default"); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := broker(t.Context(), "nowhere"); err != nil {
-		t.Fatal(err)
-	}
-	c := connect(t)
-	n.await(t, "no replica of the webhook knows a Broker", func() error {
-		replicas, err := disruption.Component("protection-webhook").Pods(t.Context(), c.kube)
-		if err != nil || len(replicas) == 0 {
-			return fmt.Errorf("%d replicas: %w", len(replicas), err)
-		}
-		for _, p := range replicas {
-			if got, err := metric(t.Context(), c.kube, p.Name, "breakwater_event_broker_resolved", ""); err != nil || got != "0" {
-				return fmt.Errorf("replica %s: %q %w", p.Name, got, err)
-			}
-		}
-		return nil
-	})
-	for _, name := range n.podNames(t) {
-		n.checkDenied(t, "is denied by PodUnavailableBudget web", "delete", "pod", name)
 	}
 }
