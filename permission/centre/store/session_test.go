@@ -25,7 +25,7 @@ func TestPostgreSQLEndsTheTransactionOfALostReplica(t *testing.T) {
 			}
 		}
 	}
-	s, err := Open(t.Context(), address+"&idle_in_transaction_session_timeout=100ms")
+	s, err := Open(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +37,10 @@ func TestPostgreSQLEndsTheTransactionOfALostReplica(t *testing.T) {
 	defer func() { _ = lost.Rollback() }()
 	names := []string{"a"}
 	if err := (Tx{View{q: lost, dialect: s.dialect, ctx: t.Context()}}).LockNames(names); err != nil {
+		t.Fatal(err)
+	}
+	// Only for this transaction: the one that waits for its lock may be slow.
+	if _, err := lost.ExecContext(t.Context(), "SET LOCAL idle_in_transaction_session_timeout = '100ms'"); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Write(t.Context(), func(tx Tx) error { return tx.LockNames(names) }); err != nil {
@@ -57,7 +61,7 @@ type slow struct {
 func (w slow) wait() {
 	for deadline := time.Now().Add(10 * time.Second); !*w.waits && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if err := w.s.read.QueryRowContext(w.t.Context(), `SELECT EXISTS (SELECT 1 FROM pg_stat_activity
-			WHERE datname = current_database() AND state = 'idle in transaction' AND clock_timestamp() - state_change > interval '300 milliseconds')`).Scan(w.waits); err != nil {
+			WHERE datname = current_database() AND state = 'idle in transaction' AND clock_timestamp() - state_change > interval '700 milliseconds')`).Scan(w.waits); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -81,16 +85,17 @@ func (w slow) Read(p []byte) (int, error) {
 
 func TestASlowImportOrExportIsNotEnded(t *testing.T) {
 	address := database.Postgres(t)
-	limited, err := Open(t.Context(), address+"&idle_in_transaction_session_timeout=100ms")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer limited.Close()
+	// The observer migrates, because the limit could end a migration.
 	observer, err := Open(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer observer.Close()
+	limited, err := Open(t.Context(), address+"&idle_in_transaction_session_timeout=500ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer limited.Close()
 	text := `{"format":"permissioncentre/1"}` + "\n" + `{"table":"objects","values":{"kind":"provider","name":"p","owner":"o","description":"` + strings.Repeat("x", 9000) +
 		`","body":"{}","version":1,"created":0,"updated":0}}` + "\n"
 	var waited [2]bool
