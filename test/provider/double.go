@@ -82,6 +82,7 @@ type Double struct {
 	stats   Stats
 	recent  []time.Time
 	perKey  map[string]int
+	held    chan struct{} // closed when Hold ends
 }
 
 type ticket struct {
@@ -120,6 +121,15 @@ func (d *Double) SetFaults(f Faults) {
 	d.faults = f
 }
 
+// Hold records calls but delays their responses until release is called.
+func (d *Double) Hold() (release func()) {
+	held := make(chan struct{})
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.held = held
+	return sync.OnceFunc(func() { close(held) })
+}
+
 // Stats returns a copy of the grants and counters.
 func (d *Double) Stats() Stats {
 	d.mu.Lock()
@@ -146,7 +156,7 @@ func (d *Double) CallsOf(key string) int {
 func (d *Double) handle(do func(r *http.Request) (int, any)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		d.mu.Lock()
-		f := d.faults
+		f, held := d.faults, d.held
 		over := d.count(r.Header.Get("Idempotency-Key"))
 		status, body := 0, any(nil)
 		switch {
@@ -160,6 +170,12 @@ func (d *Double) handle(do func(r *http.Request) (int, any)) http.HandlerFunc {
 		}
 		lost := f.Lose > 0 && rand.Float64() < f.Lose
 		d.mu.Unlock()
+		if held != nil {
+			select {
+			case <-held:
+			case <-r.Context().Done():
+			}
+		}
 		if f.Delay > 0 {
 			select {
 			case <-time.After(time.Duration(f.Delay) * time.Millisecond):
