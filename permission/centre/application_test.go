@@ -198,7 +198,8 @@ func TestRetryAfterOfAProviderIsRespected(t *testing.T) {
 func TestARevocationWaitsForAGrantInProgress(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		w := newFixture(t, address)
-		w.double.SetFaults(double.Faults{Delay: 400})
+		release := w.double.Hold()
+		defer release()
 		w.register(nil, "web", "db", "cache")
 		a := w.request(podRequest(1, "web"))
 		w.waitForState(a.ID, api.Applying)
@@ -209,6 +210,7 @@ func TestARevocationWaitsForAGrantInProgress(t *testing.T) {
 		if revoking.State != api.Revoking {
 			t.Errorf("state %s, want Revoking", revoking.State)
 		}
+		release()
 		w.waitForState(a.ID, api.Revoked)
 		if b := w.double.Stats(); len(b.Current) != 0 || b.Granted != 1 || b.Revoked != 1 {
 			t.Errorf("stats of the provider: %+v", b)

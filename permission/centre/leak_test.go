@@ -65,7 +65,8 @@ func TestGrantsLeakUntilTheirProviderCanRevoke(t *testing.T) {
 		w.register(func(p *api.Provider) { p.CanRevoke = false }, "web", "db")
 		a := w.waitForState(w.request(podRequest(1, "web")).ID, api.Granted)
 		// An application that was never granted does not leak.
-		w.double.SetFaults(double.Faults{Delay: 300})
+		release := w.double.Hold()
+		defer release()
 		early := w.request(podRequest(2, "web"))
 		w.mustDo(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil)
 		leaked := w.waitForState(a.ID, api.Leaked)
@@ -81,6 +82,7 @@ func TestGrantsLeakUntilTheirProviderCanRevoke(t *testing.T) {
 		w.mustDo(adminToken, "GET", "/v1/providers/double", nil, &p)
 		p.CanRevoke = true
 		w.mustDo(adminToken, "PUT", "/v1/providers/double", p, nil, "If-Match", `"1"`)
+		release()
 		w.waitForState(a.ID, api.Revoked)
 	})
 }

@@ -65,13 +65,14 @@ func TestARequestDuringRevocationIsRejected(t *testing.T) {
 		w := newFixture(t, address)
 		w.register(nil, "web", "db")
 		a := w.waitForState(w.request(podRequest(1, "web")).ID, api.Granted)
-		w.double.SetFaults(double.Faults{Delay: 600})
+		release := w.double.Hold()
+		defer release()
 		w.mustDo(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil)
 		if status, problem := w.do(serverToken, "POST", "/v1/applications", podRequest(1, "web"), nil); status != http.StatusConflict {
 			t.Errorf("request while revoking: %d %+v", status, problem)
 		}
+		release()
 		w.waitForState(a.ID, api.Revoked)
-		w.double.SetFaults(double.Faults{})
 		if status, problem := w.do(serverToken, "POST", "/v1/applications", podRequest(1, "web"), nil); status != http.StatusAccepted {
 			t.Errorf("request after the revocation: %d %+v", status, problem)
 		}

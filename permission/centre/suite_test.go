@@ -221,7 +221,7 @@ func (w *fixture) register(change func(*api.Provider), set string, permissions .
 	w.t.Helper()
 	p := double.Registration("double", w.providerURL, "platform")
 	p.RateLimit, p.Owners = api.RateLimit{PerSecond: 1000, Burst: 10}, []string{"team-a", "team-b"}
-	p.CredentialsRef, p.AllowHTTP, p.TimeoutSeconds = "secret", true, 2
+	p.CredentialsRef, p.AllowHTTP, p.TimeoutSeconds = "secret", true, 30 // the test may hold a call
 	p.Retry = api.Retry{MaxCalls: 3, BackoffSeconds: 0.05, PollSeconds: 0.1}
 	if change != nil {
 		change(&p)
