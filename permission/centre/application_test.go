@@ -171,21 +171,26 @@ func TestRetryAfterOfAProviderIsRespected(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				w := newFixture(t, store())
+				// Only the first call is throttled.
 				w.double.SetFaults(double.Faults{Status: http.StatusTooManyRequests, RetryAfter: 3})
+				release := w.double.Hold()
+				defer release()
 				w.register(nil, "web", "db", "cache")
 				a := w.request(podRequest(1, "web"))
+				eventually(t, 10*time.Second, "the provider is called", func() bool { return w.double.Stats().Calls == 1 })
+				w.double.SetFaults(double.Faults{})
+				release()
 				eventually(t, 10*time.Second, "nextTry is set", func() bool {
 					w.mustDo(serverToken, "GET", "/v1/applications/"+a.ID, nil, &a)
 					return a.Permissions[0].NextTry != nil
 				})
 				p := a.Permissions[0]
-				if wait := p.NextTry.Sub(p.Since); wait < 3*time.Second || wait > 4*time.Second || p.Reason != "ProviderThrottled" || a.State != api.Applying {
+				if wait := p.NextTry.Sub(p.Since); wait < 3*time.Second || time.Until(*p.NextTry) > 3*time.Second || p.Reason != "ProviderThrottled" || a.State != api.Applying {
 					t.Errorf("delay %s, state %s: %+v", wait, a.State, p)
 				}
 				if other := a.Permissions[1]; other.State != api.Requested {
 					t.Errorf("the next permission is %s, want Requested", other.State)
 				}
-				w.double.SetFaults(double.Faults{})
 				granted := w.waitForState(a.ID, api.Granted)
 				if granted.Permissions[0].Since.Before(*p.NextTry) || granted.Permissions[0].Calls != 2 {
 					t.Errorf("granted at %s, nextTry was %s: %+v", granted.Permissions[0].Since, p.NextTry, granted.Permissions[0])
