@@ -46,7 +46,7 @@ func newFixture(t *testing.T, data map[string]string) *fixture {
 		clock: clocktesting.NewFakePassiveClock(noon), recorder: record.NewFakeRecorder(100), sent: &eventstest.Recorder{},
 		settings: settings.Default(), change: fake.NewSimpleClientset(),
 	}
-	w.settings.ReleaseCheckTimeout = 500 * time.Millisecond
+	w.settings.ReleaseCheckTimeout = 4 * time.Second
 	w.double = double.NewDouble(double.Options{
 		Tokens: map[string]string{"breakwater": token}, Scene: "scene", Generation1Scene: "release",
 	})

@@ -28,9 +28,11 @@ const (
 )
 
 func TestTheAnswerOfTheServerAdmitsOrDeniesARelease(t *testing.T) {
+	const short = 500 * time.Millisecond
 	for name, tc := range map[string]struct {
 		script  string
 		data    map[string]string
+		timeout time.Duration // 0: that of the fixture
 		policy  v1alpha1.NoVerdictPolicy
 		shadow  bool
 		allowed bool
@@ -55,10 +57,10 @@ func TestTheAnswerOfTheServerAdmitsOrDeniesARelease(t *testing.T) {
 			policy: "Pass", shadow: true, allowed: true, reason: "ReleaseCheckFailed", message: "admitted in shadow mode", stored: "ReleaseCheckFailed",
 		},
 		"a timeout of the published server is admitted by policy Pass": {
-			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", message: "admitted unchecked", stored: "VerdictTimedOut",
+			script: `{}`, timeout: short, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", message: "admitted unchecked", stored: "VerdictTimedOut",
 		},
 		"a timeout of the published server is denied by policy Fail": {
-			script: `{}`, policy: "Fail", reason: "ReleaseUnchecked", message: "retrieve did not confirm it", stored: "VerdictTimedOut",
+			script: `{}`, timeout: short, policy: "Fail", reason: "ReleaseUnchecked", message: "retrieve did not confirm it", stored: "VerdictTimedOut",
 		},
 		"an exception is no verdict": {
 			script: `{"checks":[{"match":{"step":"RELEASE"},"then":{"ending":"exception"}}]}`,
@@ -69,8 +71,8 @@ func TestTheAnswerOfTheServerAdmitsOrDeniesARelease(t *testing.T) {
 			policy: "Fail", reason: "ReleaseUnchecked", message: `the server returned verdict "xyz"`, stored: "NoVerdict",
 		},
 		"no answer is no verdict": {
-			script: `{"faults":[{"action":"submitAndStartChangeExecOrder","fault":"slow","delay":"1m"}]}`,
-			policy: "Pass", allowed: true, reason: "ReleaseUnchecked", message: "timeout", stored: "VerdictTimedOut",
+			script:  `{"faults":[{"action":"submitAndStartChangeExecOrder","fault":"slow","delay":"1m"}]}`,
+			timeout: short, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", message: "timeout", stored: "VerdictTimedOut",
 		},
 		"an internal error is no verdict": {
 			script: `{"faults":[{"action":"submitAndStartChangeExecOrder","fault":"901"}]}`,
@@ -101,6 +103,9 @@ func TestTheAnswerOfTheServerAdmitsOrDeniesARelease(t *testing.T) {
 			w := newFixture(t, tc.data)
 			w.script(t, tc.script)
 			w.settings.ReleaseCheckNoVerdict, w.settings.Shadow = tc.policy, tc.shadow
+			if tc.timeout > 0 {
+				w.settings.ReleaseCheckTimeout = tc.timeout
+			}
 			got := w.Admit(t.Context(), release(t))
 			if got.Response.Allowed != tc.allowed || got.Decision != tc.reason {
 				t.Errorf("allowed %v, decision %s", got.Response.Allowed, got.Decision)
@@ -438,7 +443,7 @@ func TestAChangedTokenIsUsedAtOnce(t *testing.T) {
 		}
 	}
 	ask := func() v1alpha1.ReleaseCheckStatus {
-		return w.CheckClient.Ask(t.Context(), Query{Namespace: "default", Kind: "Deployment", Name: "sleep", Timeout: time.Second})
+		return w.CheckClient.Ask(t.Context(), Query{Namespace: "default", Kind: "Deployment", Name: "sleep", Timeout: w.settings.ReleaseCheckTimeout})
 	}
 	set("wrong")
 	if got := ask(); got.Reason != v1alpha1.ReasonServerRejected || strings.Contains(got.Message, "wrong") {
