@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -22,6 +23,9 @@ type fixture struct {
 	script string
 	// callbackWait is the maximum time until a callback.
 	callbackWait time.Duration
+	// lateWait is the maximum time until retrieve confirms a pass, and the time until the last
+	// checks; default 100 ms.
+	lateWait time.Duration
 	// calls wraps the handler of calls, callbacks wraps that of callbacks.
 	calls, callbacks func(http.Handler) http.Handler
 }
@@ -56,7 +60,7 @@ func try(t *testing.T, f fixture) report {
 	receiver := httptest.NewServer(wrap(f.callbacks, callbacks))
 	t.Cleanup(receiver.Close)
 	config.BaseURL = f.serve(t, receiver.URL)
-	s := newSuite(config, callbacks, f.callbackWait, 100*time.Millisecond)
+	s := newSuite(config, callbacks, f.callbackWait, cmp.Or(f.lateWait, 100*time.Millisecond))
 	return s.evaluate(t.Context(), s.try(t.Context()))
 }
 
