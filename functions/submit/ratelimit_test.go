@@ -3,6 +3,7 @@ package submit_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cloudevents/sdk-go/v2/event"
@@ -13,6 +14,9 @@ import (
 
 // A rate limit of ours is no fact about the server: the timeout of the stage does not
 // begin, and no error is stored.
+//
+// No time passes in the bubble, because the connections of the server keep it busy: no slot
+// becomes free, and no time limit ends.
 func TestACallThatTheRateLimitPreventsLeavesNoIntent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		release *v1alpha1.ChangeWorkload
@@ -26,53 +30,58 @@ func TestACallThatTheRateLimitPreventsLeavesNoIntent(t *testing.T) {
 		"opening the order": {ft.NewRelease(unopened), orderStartReady(t), open},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, server, function := newFunction(t, tc.release, ft.NewBatch(1, []string{"a"}))
-			c.LimitRate(t, "1", "1", "100ms")
-			client, _, err := server.Clients.Client(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			slot, err := client.Reserve(t.Context()) // leaves no slot for a second
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := function(t.Context(), tc.event); err != nil {
-				t.Errorf("got %v, want no error: the Broker need not retry", err)
-			}
-			calls(t, server)
-			if n := c.Patches(); n != 0 {
-				t.Errorf("%d writes: order %+v, batch %+v", n, c.ChangeWorkload(ft.Release).Status.Order, c.ChangePod(ft.BatchName(1)).Status)
-			}
-			slot.Cancel()
-			if err := function(t.Context(), tc.event); err != nil {
-				t.Error(err)
-			}
-			if got := server.Calls(); len(got) == 0 || got[0] != tc.call {
-				t.Errorf("calls %q, want %s", got, tc.call)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				c, server, function := newFunction(t, tc.release, ft.NewBatch(1, []string{"a"}))
+				c.LimitRate(t, "1", "1", "100ms")
+				client, _, err := server.Clients.Client(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				slot, err := client.Reserve(t.Context()) // leaves no slot for a second
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := function(t.Context(), tc.event); err != nil {
+					t.Errorf("got %v, want no error: the Broker need not retry", err)
+				}
+				calls(t, server)
+				if n := c.Patches(); n != 0 {
+					t.Errorf("%d writes: order %+v, batch %+v", n, c.ChangeWorkload(ft.Release).Status.Order, c.ChangePod(ft.BatchName(1)).Status)
+				}
+				slot.Cancel()
+				if err := function(t.Context(), tc.event); err != nil {
+					t.Error(err)
+				}
+				if got := server.Calls(); len(got) == 0 || got[0] != tc.call {
+					t.Errorf("calls %q, want %s", got, tc.call)
+				}
+			})
 		})
 	}
 }
 
+// No time passes in the bubble, as above.
 func TestACallThatIsNotNeededTakesNoPlaceInTheRateLimit(t *testing.T) {
-	c, server, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}))
-	c.LimitRate(t, "1", "1", "5s")
-	c.BeforeNextPatch(func() { // another process is faster
-		batch := c.ChangePod(ft.BatchName(1))
-		ft.Intent(pre, 0)(batch)
-		c.Write(batch)
+	synctest.Test(t, func(t *testing.T) {
+		c, server, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}))
+		c.LimitRate(t, "1", "1", "5s")
+		c.BeforeNextPatch(func() { // another process is faster
+			batch := c.ChangePod(ft.BatchName(1))
+			ft.Intent(pre, 0)(batch)
+			c.Write(batch)
+		})
+		if err := function(t.Context(), ready(t, pre)); err != nil {
+			t.Fatal(err)
+		}
+		calls(t, server)
+		client, _, err := server.Clients.Client(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := client.Reserve(ctx); err != nil {
+			t.Errorf("the slot was not given to another call: %v", err)
+		}
 	})
-	if err := function(t.Context(), ready(t, pre)); err != nil {
-		t.Fatal(err)
-	}
-	calls(t, server)
-	client, _, err := server.Clients.Client(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if _, err := client.Reserve(ctx); err != nil {
-		t.Errorf("the slot was not given to another call: %v", err)
-	}
 }
