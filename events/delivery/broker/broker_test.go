@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -64,6 +65,7 @@ func TestQueuedEventsAreSentWhenTheBrokerIsCreated(t *testing.T) {
 	if err := sender.Deliver(t.Context(), event(t, "b")); err == nil {
 		t.Error("Deliver returned no error without a Broker")
 	}
+	watching(t, &c.dynamic.Fake, "brokers")
 	c.create(t, broker("late", ""))
 	c.create(t, broker("other", receiver.URL))
 	if n := receiver.count.Load(); n != 0 {
@@ -113,6 +115,7 @@ func TestTheConfigMapMayBeCreatedLater(t *testing.T) {
 	if err := <-delivered; !errors.As(err, &noBroker) {
 		t.Errorf("Deliver without a ConfigMap: %v", err)
 	}
+	watching(t, &kube.Fake, "configmaps")
 	if _, err := kube.CoreV1().ConfigMaps(v1alpha1.SystemNamespace).Create(t.Context(), configMap("default"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -208,6 +211,18 @@ func (c *cluster) eventually(t *testing.T, holds func() bool) {
 		})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// watching waits until a resource is watched: a fake client loses changes between the list and
+// the watch.
+func watching(t *testing.T, client *clienttesting.Fake, resource string) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return slices.ContainsFunc(client.Actions(), func(a clienttesting.Action) bool { return a.Matches("watch", resource) }), nil
+	})
+	if err != nil {
+		t.Fatalf("%s are not watched: %v", resource, err)
 	}
 }
 
