@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,6 +18,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 	"github.com/breakwater-dev/breakwater/judge"
 	"github.com/breakwater-dev/breakwater/judge/prometheus"
+	"github.com/breakwater-dev/breakwater/test/freeport"
 )
 
 const ready = 1_760_000_000
@@ -76,12 +76,11 @@ func startPrometheus(t *testing.T) string {
 	if out, err := exec.CommandContext(t.Context(), "promtool", "tsdb", "create-blocks-from", "openmetrics", file, dir).CombinedOutput(); err != nil {
 		t.Fatalf("promtool: %v: %s", err, out)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Find(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := listener.Addr().String()
-	_ = listener.Close()
+	address := fmt.Sprintf("127.0.0.1:%d", port)
 	ctx, cancel := context.WithCancel(context.Background())
 	server := exec.CommandContext(ctx, "prometheus", "--config.file=/dev/null", "--storage.tsdb.path="+dir,
 		"--storage.tsdb.retention.time=100y", "--web.listen-address="+address, "--log.level=error")

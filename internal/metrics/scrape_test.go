@@ -1,7 +1,7 @@
 package metrics
 
 import (
-	"net"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"knative.dev/pkg/observability/metrics"
+
+	"github.com/breakwater-dev/breakwater/test/freeport"
 )
 
 // scraped is a metric in a scrape.
@@ -22,12 +24,12 @@ func TestAScrapeShowsTheDefinedNames(t *testing.T) {
 	registry := prometheus.DefaultRegisterer
 	prometheus.DefaultRegisterer = prometheus.NewRegistry()
 	t.Cleanup(func() { prometheus.DefaultRegisterer = registry })
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Find(t.Context()) // the provider takes no port 0
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = free.Close() // the provider takes no port 0
-	provider, err := metrics.NewMeterProvider(t.Context(), metrics.Config{Protocol: metrics.ProtocolPrometheus, Endpoint: free.Addr().String()})
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	provider, err := metrics.NewMeterProvider(t.Context(), metrics.Config{Protocol: metrics.ProtocolPrometheus, Endpoint: address})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -25,6 +24,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/lifecycle"
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 	"github.com/breakwater-dev/breakwater/test/database"
+	"github.com/breakwater-dev/breakwater/test/freeport"
 	double "github.com/breakwater-dev/breakwater/test/provider"
 )
 
@@ -119,12 +119,11 @@ func (p *process) callTimes() *callTimes {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Find(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
+	return port
 }
 
 // doUntilSuccess retries a request until it succeeds, as the init-action-server does.

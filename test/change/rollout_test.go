@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/breakwater-dev/breakwater/internal/workload"
-	"github.com/breakwater-dev/breakwater/test/controlplane"
+	"github.com/breakwater-dev/breakwater/test/freeport"
 )
 
 // rollout is the kind of Argo Rollouts.
@@ -69,11 +69,11 @@ var runArgo = sync.OnceValue(func() error {
 	if err != nil {
 		return err
 	}
-	metrics, err := controlplane.FreePort(ctx)
+	metrics, err := freeport.Find(ctx)
 	if err != nil {
 		return err
 	}
-	health, err := controlplane.FreePort(ctx)
+	health, err := freeport.Find(ctx)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/yaml"
+
+	"github.com/breakwater-dev/breakwater/test/freeport"
 )
 
 // OpenKruise selects the parts of OpenKruise that RunOpenKruise installs.
@@ -90,7 +92,7 @@ func (p *ControlPlane) runManager(ctx context.Context, binaries, gates string) (
 	}
 	var ports [3]string
 	for i := range ports {
-		port, err := freePort(ctx)
+		port, err := freeport.Find(ctx)
 		if err != nil {
 			return "", err
 		}

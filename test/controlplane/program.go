@@ -47,9 +47,6 @@ func (p *ControlPlane) KubeconfigOf(namespace, name string) (string, error) {
 	return path, clientcmd.WriteToFile(*config, path)
 }
 
-// FreePort returns a free port of this machine.
-func FreePort(ctx context.Context) (int, error) { return freePort(ctx) }
-
 // RunProgram runs a program until Stop, or until this process crashes. Its output goes to
 // the logs. The variables are added to the environment.
 func (p *ControlPlane) RunProgram(path string, variables []string, args ...string) error {

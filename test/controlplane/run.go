@@ -27,6 +27,7 @@ import (
 	"github.com/breakwater-dev/breakwater/admission/server"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
+	"github.com/breakwater-dev/breakwater/test/freeport"
 )
 
 // replica is the name of the pod that this process stands for.
@@ -46,7 +47,7 @@ func (p *ControlPlane) Serve(ctx context.Context, process server.Options, config
 	if err != nil {
 		return fmt.Errorf("get Service: %w", err)
 	}
-	port, err := freePort(ctx)
+	port, err := freeport.Find(ctx)
 	if err != nil {
 		return err
 	}
@@ -160,13 +161,4 @@ func listens(ctx context.Context, port int) bool {
 	}
 	_ = connection.Close()
 	return true
-}
-
-func freePort(ctx context.Context) (int, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
 }

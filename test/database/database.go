@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -151,16 +150,6 @@ func command(owner *syscall.Credential, dir, program string, args ...string) *ex
 	c.Dir = dir
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: owner, Setpgid: true}
 	return c
-}
-
-// freePort returns a port that is currently free.
-func freePort() (int, error) {
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 func runCommand(c *exec.Cmd) error {

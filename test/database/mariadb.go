@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	_ "github.com/go-sql-driver/mysql" // the driver "mysql"
+
+	"github.com/breakwater-dev/breakwater/test/freeport"
 )
 
 var mariadb server
@@ -57,7 +59,7 @@ func startMariaDB(install, program string) error {
 	if err := runCommand(command(owner, mariadb.dir, install, "--no-defaults", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db")); err != nil {
 		return err
 	}
-	if mariadb.port, err = freePort(); err != nil {
+	if mariadb.port, err = freeport.Find(context.Background()); err != nil {
 		return err
 	}
 	certificate, key, err := writeCertificate(mariadb.dir)

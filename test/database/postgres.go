@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+
+	"github.com/breakwater-dev/breakwater/test/freeport"
 )
 
 var (
@@ -85,7 +87,7 @@ func (s *server) startPostgres(bin, host, fsync string) error {
 	if err := os.WriteFile(filepath.Join(data, "pg_hba.conf"), []byte("host all all all trust\n"), 0o600); err != nil {
 		return err
 	}
-	if s.port, err = freePort(); err != nil {
+	if s.port, err = freeport.Find(context.Background()); err != nil {
 		return err
 	}
 	server := command(owner, s.dir, filepath.Join(bin, "postgres"), "-D", data, "-p", strconv.Itoa(s.port),

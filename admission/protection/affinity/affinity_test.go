@@ -26,6 +26,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/internal/webhookpeers"
+	"github.com/breakwater-dev/breakwater/test/freeport"
 )
 
 const (
@@ -271,12 +272,8 @@ func TestADeadPeerIsNotCalled(t *testing.T) {
 	b := newTestbed(t, "a")
 	var hits atomic.Int64
 	port := serve(t, b.secret, &hits)
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	dead, err := freeport.Find(t.Context())
 	if err != nil {
-		t.Fatal(err)
-	}
-	dead := closed.Addr().(*net.TCPAddr).Port
-	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}
 	b.are(t, dead, map[string]bool{"b": true})

@@ -42,6 +42,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/permission/settings"
+	"github.com/breakwater-dev/breakwater/test/freeport"
 	double "github.com/breakwater-dev/breakwater/test/provider"
 )
 
@@ -179,14 +180,11 @@ func newRenamedFixture(t *testing.T) *renamedFixture {
 // startCentre starts a centre with the store of its predecessor.
 func (f *renamedFixture) startCentre() {
 	f.t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(f.t.Context(), "tcp", "127.0.0.1:0")
+	port, err := freeport.Find(f.t.Context())
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		f.t.Fatal(err)
-	}
+	address := fmt.Sprintf("127.0.0.1:%d", port)
 	c, err := centre.New(f.t.Context(), centre.Config{
 		Listen: address, AdminListen: "127.0.0.1:0", Store: f.store(), CredentialsDir: f.dir, AccessFile: filepath.Join(f.dir, "access.yaml"),
 		TokensFile: filepath.Join(f.dir, "tokens.yaml"), ProviderHosts: []string{"127.0.0.1"}, ProviderNetworks: []string{"127.0.0.0/8"},

@@ -1,0 +1,35 @@
+// Package freeport finds a port for a server of a test that listens later, for example in
+// another process.
+package freeport
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+// The ports are outside of the range from which the kernel takes a port for a connection or for a
+// listener on port 0 (Linux: from 32768), and of the node ports of Kubernetes (from 30000). A port
+// of those could be taken before the server listens.
+const (
+	first = 20000
+	count = 10000
+)
+
+// attempts is the maximum number of ports that are tried.
+const attempts = 100
+
+// Find returns a port of 127.0.0.1 on which nothing listens.
+func Find(ctx context.Context) (int, error) {
+	var err error
+	for range attempts {
+		port := first + rand.IntN(count)
+		var l net.Listener
+		if l, err = new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			return port, l.Close()
+		}
+	}
+	return 0, fmt.Errorf("find a free port: %w", err)
+}
