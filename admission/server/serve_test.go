@@ -46,10 +46,13 @@ func startServerWith(t testing.TB, check func(http.Handler) http.Handler, handle
 	return "https://" + listener.Addr().String(), stop, result
 }
 
+// idleConnections is how many idle connections the API server keeps.
+const idleConnections = 25
+
 // apiServer returns a client that keeps idle connections like the API server.
 func apiServer() *http.Client {
 	return &http.Client{Transport: &http.Transport{
-		MaxIdleConnsPerHost: 25,
+		MaxIdleConnsPerHost: idleConnections,
 		TLSClientConfig:     &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a server of the test
 	}}
 }
@@ -76,9 +79,10 @@ func TestATerminatingProcessAnswersAllRequestsAndClosesConnections(t *testing.T)
 	}
 	var requests atomic.Int64
 	var clients sync.WaitGroup
-	for range 50 {
+	for range idleConnections {
 		clients.Go(func() {
-			for closed := 0; closed < 4 && !t.Failed(); {
+			// The first is that of an open connection, the second that of a new one.
+			for closed := 0; closed < 2 && !t.Failed(); {
 				c, err := post(client, url)
 				if err != nil {
 					t.Errorf("request %d: %v", requests.Load(), err)
