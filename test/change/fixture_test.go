@@ -162,6 +162,15 @@ func releaseOf(marker string) string {
 	return fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, builder.Marker, marker)
 }
 
+// standing is a minReadySeconds with which the rollout of a Deployment with builder.Paced stays at its first
+// pod, so that it cannot end before it is held. It is below the default progressDeadlineSeconds.
+const standing = 300
+
+// standingReleaseOf is releaseOf for a rollout that stays at its first pod.
+func standingReleaseOf(marker string) string {
+	return fmt.Sprintf(`{"spec":{"minReadySeconds":%d,"template":{"metadata":{"annotations":{%q:%q}}}}}`, standing, builder.Marker, marker)
+}
+
 func repairOf(marker string) string {
 	return fmt.Sprintf(`{"metadata":{"labels":{%q:"true"}},"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`,
 		v1alpha1.IgnoredSuspendLabel, builder.Marker, marker)

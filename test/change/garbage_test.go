@@ -84,7 +84,7 @@ func TestTheVerdictIsRecordedWhileTheHoldIsDenied(t *testing.T) {
 	w.awaitPhase(t, v1alpha1.ReleaseSuccess, 1)
 	allow := f.deny(t, schema.GroupResource{Group: "apps", Resource: "deployments"}, "UPDATE", "request.userInfo.username != '"+controller+"'",
 		"label", "deployment", w.name, v1alpha1.SuspendLabel+"=1", "--as", controller)
-	w.mustPatch(t, releaseOf("v2"))
+	w.mustPatch(t, standingReleaseOf("v2"))
 	w.judge(t, w.awaitBatch(t, 2), "unpass")
 	c := w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
 	if held := c.Status.GetCondition(v1alpha1.ReleaseHeld); held.GetReason() != v1alpha1.ReasonWorkloadUnchanged || !strings.Contains(held.GetMessage(), "denied by the test") {
