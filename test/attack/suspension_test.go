@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	admission "github.com/breakwater-dev/breakwater/admission/change"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/e2e/impersonation"
 )
@@ -197,8 +198,9 @@ func (f fixture) judgeRollouts(t *testing.T) {
 	if err := configure(t.Context(), `"[{apiVersion: argoproj.io/v1alpha1, kind: Rollout, revisions: ReplicaSet}]"`); err != nil {
 		t.Fatal(err)
 	}
-	kubectl(t, "", "wait", "--for=jsonpath={.webhooks[?(@.name=='vrollout.argoproj.io.kb.io')].clientConfig.caBundle}", "--timeout=60s",
-		"validatingwebhookconfiguration/breakwater-workloads")
+	const configuration = "validatingwebhookconfiguration/" + admission.Generated
+	kubectl(t, "", "wait", "--for=create", "--timeout=60s", configuration)
+	kubectl(t, "", "wait", "--for=jsonpath={.webhooks[?(@.name=='vrollout.argoproj.io.kb.io')].clientConfig.caBundle}", "--timeout=60s", configuration)
 	kubectl(t, `{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: web}, spec: {replicas: 1, selector: {matchLabels: {app: rollout}},
  template: {metadata: {labels: {app: rollout}}, spec: {containers: [{name: app, image: busybox}]}}}}`, "apply", "-n", f.namespace, "-f", "-")
 	kubectl(t, "", "create", "role", "rollouts", "-n", f.namespace, "--verb=get,list,patch", "--resource=rollouts.argoproj.io")
