@@ -5,8 +5,6 @@ package attack
 import (
 	"context"
 	"os"
-	"os/exec"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +15,7 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change"
 	"github.com/breakwater-dev/breakwater/test/controlplane"
 	"github.com/breakwater-dev/breakwater/test/e2e/clients"
+	runner "github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
 )
 
@@ -80,14 +79,12 @@ func (f fixture) save(t *testing.T, namespace string) {
 	kubectl(t, saved, "create", "-n", namespace, "-f", "-", "--as=system:serviceaccount:altershieldoperator-system:controller", "--as-group=breakwater:controlplane")
 }
 
-// kubectl runs kubectl with the manifest as its input, and returns its output.
+// kubectl runs kubectl with the manifest as its input, and returns its stdout.
 func kubectl(t *testing.T, manifest string, args ...string) string {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "kubectl", args...)
-	command.Stdin = strings.NewReader(manifest)
-	out, err := command.CombinedOutput()
+	out, err := runner.Kubectl{}.Output(t.Context(), manifest, args...)
 	if err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+		t.Fatal(err)
 	}
-	return string(out)
+	return out
 }

@@ -8,12 +8,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 )
 
 // componentsGroup is the group of the components of this process. Each uses its
@@ -46,12 +47,8 @@ func (p *ControlPlane) Install(ctx context.Context, folder string) error {
 }
 
 func (p *ControlPlane) kubectl(ctx context.Context, stdin string, args ...string) error {
-	command := exec.CommandContext(ctx, p.paths.Kubectl, args...)
-	command.Stdin = strings.NewReader(stdin)
-	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, out)
-	}
-	return nil
+	_, err := kubectl.Kubectl{}.Output(ctx, stdin, args...)
+	return err
 }
 
 // read returns the objects of a file without Deployments and objects of Knative. For

@@ -9,8 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +22,7 @@ import (
 	"github.com/breakwater-dev/breakwater/altershield"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 )
 
 // broker delivers each event before it answers, as the in-memory Broker does, with the
@@ -115,10 +114,8 @@ func configure(ctx context.Context, kube kubernetes.Interface, brokerURL, server
 		{"", []string{"wait", "--for=condition=Established", "crd", "brokers.eventing.knative.dev", "--timeout=60s"}},
 		{fmt.Sprintf(brokerObject, v1alpha1.SystemNamespace, brokerURL), []string{"apply", "-f", "-"}},
 	} {
-		command := exec.CommandContext(ctx, "kubectl", step.args...)
-		command.Stdin = strings.NewReader(step.manifest)
-		if out, err := command.CombinedOutput(); err != nil {
-			return fmt.Errorf("kubectl %s: %w\n%s", strings.Join(step.args, " "), err, out)
+		if _, err := (kubectl.Kubectl{}).Output(ctx, step.manifest, step.args...); err != nil {
+			return err
 		}
 	}
 	core := kube.CoreV1()

@@ -65,8 +65,22 @@ func (k Kubectl) Config() string {
 // Run runs a command. It returns an error when kubectl cannot be run; an exit
 // code other than 0 is not an error.
 func (k Kubectl) Run(ctx context.Context, args ...string) (Result, error) {
+	return k.RunWithInput(ctx, "", args...)
+}
+
+// Output runs a command with stdin and returns its stdout. An exit code other than 0 is an error.
+func (k Kubectl) Output(ctx context.Context, stdin string, args ...string) (string, error) {
+	r, err := k.RunWithInput(ctx, stdin, args...)
+	if err == nil && r.Code != 0 {
+		err = errors.New(r.String())
+	}
+	return r.Stdout, err
+}
+
+// RunWithInput runs a command with stdin, for `kubectl apply -f -`.
+func (k Kubectl) RunWithInput(ctx context.Context, stdin string, args ...string) (Result, error) {
 	for {
-		r, err := k.RunWithInput(ctx, "", args...)
+		r, err := k.once(ctx, stdin, args)
 		if err != nil || !withoutConditions(r) {
 			return r, err
 		}
@@ -79,8 +93,7 @@ func withoutConditions(r Result) bool {
 	return r.Args[0] == "wait" && r.Code != 0 && strings.Contains(r.Stderr, ".status.conditions accessor error: <nil>")
 }
 
-// RunWithInput runs a command with stdin, for `kubectl apply -f -`.
-func (k Kubectl) RunWithInput(ctx context.Context, stdin string, args ...string) (Result, error) {
+func (k Kubectl) once(ctx context.Context, stdin string, args []string) (Result, error) {
 	cmd := exec.CommandContext(ctx, "kubectl", args...)
 	cmd.Stdin = strings.NewReader(stdin)
 	cmd.Env = os.Environ()

@@ -1,6 +1,10 @@
 package kubectl
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
 
 func TestAWaitIsRepeatedWhileACRDHasNoConditions(t *testing.T) {
 	const null = "error: .status.conditions accessor error: <nil> is of the type <nil>, expected []interface{}"
@@ -16,5 +20,19 @@ func TestAWaitIsRepeatedWhileACRDHasNoConditions(t *testing.T) {
 		if got := withoutConditions(tc.r); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+// The first run of this kubectl finds null, as in the test above.
+func TestAWaitThatIsRepeatedSucceeds(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("SECOND", filepath.Join(dir, "second"))
+	const script = "#!/bin/sh\n[ -e $SECOND ] || { touch $SECOND; echo '.status.conditions accessor error: <nil>' >&2; exit 1; }\ncat\n"
+	if err := os.WriteFile(filepath.Join(dir, "kubectl"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := (Kubectl{}).Output(t.Context(), "input", "wait"); out != "input" || err != nil {
+		t.Errorf("%q, %v", out, err)
 	}
 }
