@@ -112,16 +112,20 @@ func (d *Double) run(ctx context.Context, c *check) {
 	}
 }
 
-// TakeUp begins the forgotten PRE check of a node, as a slow server does.
+// TakeUp begins the forgotten check of a node, as a slow server does.
 func (d *Double) TakeUp(node string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n, exists := d.nodes[node]
-	if !exists || n.state != PreSubmit {
+	if !exists {
 		return
 	}
-	c := d.newCheck(n, Pre)
-	close(c.answered) // the call was answered when the node was created
+	stage, submitted := map[State]Stage{PreSubmit: Pre, PostSubmit: Post}[n.state]
+	if !submitted {
+		return
+	}
+	c := d.newCheck(n, stage)
+	close(c.answered) // the call was answered when the check was submitted
 	d.background(func(ctx context.Context) { d.run(ctx, c) })
 }
 

@@ -67,6 +67,24 @@ func TestAForgottenCheckRejectsTheFinish(t *testing.T) {
 	}
 }
 
+func TestAForgottenCheckIsTakenUpLater(t *testing.T) {
+	f := newFixture(t, nil)
+	f.setScript(t, `{"checks":[{"match":{"stage":"PRE"},"nth":1,"then":{"forgotten":true}},{"match":{"stage":"POST"},"nth":1,"then":{"forgotten":true}}]}`)
+	node := f.started(t)
+	for _, want := range []State{PreFinish, PostFinish} {
+		f.idle(t)
+		before := len(f.bodies(t))
+		f.TakeUp(node)
+		f.idle(t)
+		f.TakeUp(node) // the check has ended
+		f.idle(t)
+		if got, n := f.state(node), len(f.bodies(t))-before; got != want || n != 1 {
+			t.Errorf("%s after %d callbacks, want %s after one", got, n, want)
+		}
+		f.call(t, actionFinish, nodeBody(node, nil))
+	}
+}
+
 func TestAPrematureCallbackPassesACheckThatFails(t *testing.T) {
 	f := newFixture(t, nil)
 	f.setScript(t, `{"checks":[{"match":{"stage":"POST"},"then":{"premature":true,"verdict":"fail","delay":"25ms"}}]}`)
