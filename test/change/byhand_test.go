@@ -88,8 +88,8 @@ func TestAServerSideApplyAfterARollbackConflictsWithItsFieldManager(t *testing.T
 	t.Parallel()
 	f := newFixture(t)
 	w := target{f, workload.Deployment, "web"}
-	apply := func(marker string, flags ...string) (string, error) {
-		manifest, err := json.Marshal(builder.Deployment("web", replicas, builder.Simulated, builder.Paced(1), builder.Release(marker)))
+	apply := func(marker string, pace int32, flags ...string) (string, error) {
+		manifest, err := json.Marshal(builder.Deployment("web", replicas, builder.Simulated, builder.Paced(pace), builder.Release(marker)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,23 +99,24 @@ func TestAServerSideApplyAfterARollbackConflictsWithItsFieldManager(t *testing.T
 		out, err := command.CombinedOutput()
 		return string(out), err
 	}
-	mustApply := func(marker string, flags ...string) {
+	mustApply := func(marker string, pace int32, flags ...string) {
 		t.Helper()
-		if out, err := apply(marker, flags...); err != nil {
+		if out, err := apply(marker, pace, flags...); err != nil {
 			t.Fatalf("apply %s: %s", marker, out)
 		}
 	}
-	mustApply("v1")
+	mustApply("v1", 1)
 	w.awaitSaved(t, 1)
-	mustApply("v2")
+	mustApply("v2", standing)
 	w.judge(t, w.awaitBatch(t, 2), "unpass")
 	w.awaitHeld(t)
+	mustApply("v2", 1)
 	w.requestRollback(t, 2)
 	w.checkComplete(t, "v1", 3)
 
-	if out, err := apply("v3"); err == nil || !strings.Contains(out, `conflict with "breakwater-rollback"`) {
+	if out, err := apply("v3", 1); err == nil || !strings.Contains(out, `conflict with "breakwater-rollback"`) {
 		t.Errorf("apply v3: %v %s, want a conflict with breakwater-rollback", err, out)
 	}
-	mustApply("v3", "--force-conflicts")
+	mustApply("v3", 1, "--force-conflicts")
 	w.checkComplete(t, "v3", 4)
 }

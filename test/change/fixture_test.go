@@ -109,10 +109,11 @@ func (f fixture) createHeld(t *testing.T) target {
 	t.Helper()
 	w := f.create(t, workload.Deployment, builder.Deployment("web", replicas, builder.Simulated, builder.Paced(1)))
 	w.awaitSaved(t, 1)
-	w.mustPatch(t, releaseOf("v2"))
+	w.mustPatch(t, standingReleaseOf("v2"))
 	w.judge(t, w.awaitBatch(t, 2), "unpass")
 	w.awaitHeld(t)
 	w.awaitPhase(t, v1alpha1.ReleaseSuspend, 2)
+	w.mustPatch(t, `{"spec":{"minReadySeconds":1}}`)
 	return w
 }
 
