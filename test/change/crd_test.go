@@ -4,6 +4,7 @@ package change
 
 import (
 	"context"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"reflect"
@@ -74,9 +75,12 @@ func TestTheBudgetCRDOfOpenKruiseIsNotReplacedAndNotTakenForOurs(t *testing.T) {
 	if missing := f.missing(t); !slices.Contains(missing, "spec.shadow") {
 		t.Errorf("the self-check would find %v", missing)
 	}
-	if err := f.charge(t); err == nil || !strings.Contains(err.Error(), "did not store the charge") {
-		t.Errorf("a charge with the CRD of OpenKruise: %v", err)
-	}
+	await(t, "a charge with the CRD of OpenKruise is not stored", func(ctx context.Context) error {
+		if err := f.charge(ctx); err == nil || !strings.Contains(err.Error(), "did not store the charge") {
+			return fmt.Errorf("the charge ended with %w", err)
+		}
+		return nil
+	})
 	kubectl(t, "", "apply", "--server-side", "--force-conflicts", "-f", "../../config/protection/100-crd-podunavailablebudgets.yaml")
 	if out, err := check(); err != nil {
 		t.Errorf("with ours: %v\n%s", err, out)
@@ -84,34 +88,32 @@ func TestTheBudgetCRDOfOpenKruiseIsNotReplacedAndNotTakenForOurs(t *testing.T) {
 	if missing := f.missing(t); len(missing) > 0 {
 		t.Errorf("ours lacks %v", missing)
 	}
-	if err := f.charge(t); err != nil {
-		t.Errorf("a charge with ours: %v", err)
-	}
+	await(t, "a charge with ours is stored", f.charge)
 }
 
-// charge charges a new budget with the deletion of a pod.
-func (f fixture) charge(t *testing.T) error {
-	t.Helper()
+// charge charges a new budget with the deletion of a pod. Soon after a change of the CRD, the API server
+// may not serve it yet.
+func (f fixture) charge(ctx context.Context) error {
 	client := f.Breakwater.PolicyV1alpha1()
 	budgets := client.PodUnavailableBudgets(f.namespace)
 	one := intstr.FromInt32(1)
-	b, err := budgets.Create(t.Context(), &policyv1alpha1.PodUnavailableBudget{
+	b, err := budgets.Create(ctx, &policyv1alpha1.PodUnavailableBudget{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "charged-"},
 		Spec:       policyv1alpha1.PodUnavailableBudgetSpec{Selector: &policyv1alpha1.PodSelector{MatchLabels: map[string]string{"app": "web"}}, MaxUnavailable: &one},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	b.Status.ObservedGeneration, b.Status.UnavailableAllowed, b.Status.DesiredAvailable, b.Status.TotalReplicas = b.Generation, 1, 1, 2
-	if b, err = budgets.UpdateStatus(t.Context(), b, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
+	if b, err = budgets.UpdateStatus(ctx, b, metav1.UpdateOptions{}); err != nil {
+		return err
 	}
 	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	if err := index.Add(b); err != nil {
-		t.Fatal(err)
+		return err
 	}
 	commit := guard.NewCommitter(listers.NewPodUnavailableBudgetLister(index), client, guard.NewChargeReferences(), groupcommit.Options{})
-	_, err = commit.Do(t.Context(), types.NamespacedName{Namespace: b.Namespace, Name: b.Name}, budget.Request{
+	_, err = commit.Do(ctx, types.NamespacedName{Namespace: b.Namespace, Name: b.Name}, budget.Request{
 		Operation: policyv1alpha1.OperationDelete, Generation: b.Generation, Pods: []budget.Pod{{Name: "web-1", UID: "uid-1", ResourceVersion: "1", BecomesUnavailable: true}},
 	})
 	return err
