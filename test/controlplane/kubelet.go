@@ -29,7 +29,7 @@ func RunKubelet(t *testing.T, kube kubernetes.Interface, namespace string) (stop
 	go func() {
 		defer close(stopped)
 		wait.UntilWithContext(ctx, func(ctx context.Context) {
-			if err := syncPods(ctx, kube, namespace); err != nil && ctx.Err() == nil {
+			if err := syncPods(ctx, kube, namespace); err != nil && ctx.Err() == nil && !transient(err) {
 				t.Errorf("sync pods: %v", err)
 			}
 		}, syncPeriod)
@@ -47,12 +47,18 @@ func syncPods(ctx context.Context, kube kubernetes.Interface, namespace string) 
 		if p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil || !syncPod(p) {
 			continue
 		}
-		_, err := kube.CoreV1().Pods(namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{})
-		if err != nil && !apierrs.IsConflict(err) && !apierrs.IsNotFound(err) {
+		if _, err := kube.CoreV1().Pods(namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{}); err != nil && !transient(err) {
 			return fmt.Errorf("pod %s: %w", p.Name, err)
 		}
 	}
 	return nil
+}
+
+// transient reports whether the same request may succeed in the next round. A denial is not
+// transient: Breakwater must not deny a status of a kubelet.
+func transient(err error) bool {
+	return apierrs.IsConflict(err) || apierrs.IsNotFound(err) || apierrs.IsInternalError(err) ||
+		apierrs.IsTooManyRequests(err) || apierrs.IsServerTimeout(err) || apierrs.IsTimeout(err)
 }
 
 // syncPod makes one step of each container and sets the condition Ready. It reports
