@@ -3,6 +3,7 @@
 package change
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -51,7 +52,11 @@ func TestAStaleWriteOfACABundleConflicts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = configs.Delete(t.Context(), cached.Name, metav1.DeleteOptions{}) })
+			t.Cleanup(func() {
+				if err := configs.Delete(context.Background(), cached.Name, metav1.DeleteOptions{}); err != nil {
+					t.Error(err)
+				}
+			})
 			seen := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 			if err := errors.Join(seen.Add(static), seen.Add(cached)); err != nil {
 				t.Fatal(err)
