@@ -81,7 +81,7 @@ func (a *app) printChecks(format string, checks []diagnosis.Check) error {
 
 // installation gathers the objects of Breakwater in the cluster.
 func (c *clients) installation(ctx context.Context) (diagnosis.Installation, error) {
-	in := diagnosis.Installation{Configurations: map[string]bool{}, Deployments: map[string]diagnosis.Deployment{}, Ready: map[string]diagnosis.Condition{}}
+	in := diagnosis.Installation{Configurations: map[string]bool{}, Deployments: map[string]diagnosis.Deployment{}, ReadyConditions: map[string]diagnosis.Condition{}}
 	for _, gather := range []func(context.Context, *diagnosis.Installation) error{c.webhooks, c.definitions, c.deployments, c.readiness, c.selfCheckEvents} {
 		if err := gather(ctx, &in); err != nil {
 			return in, err
@@ -180,7 +180,7 @@ func (c *clients) readiness(ctx context.Context, in *diagnosis.Installation) err
 		for i := range list.Items {
 			o := &list.Items[i]
 			in.Broker = in.Broker || o.GetKind() == "Broker"
-			in.Ready[strings.ToLower(o.GetKind())+"/"+o.GetName()] = conditionOf(o, "Ready")
+			in.ReadyConditions[strings.ToLower(o.GetKind())+"/"+o.GetName()] = conditionOf(o, "Ready")
 		}
 	}
 	return nil

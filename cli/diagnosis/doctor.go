@@ -46,9 +46,9 @@ type Installation struct {
 	CRDs []string
 	// Deployments are those of Breakwater by name.
 	Deployments map[string]Deployment
-	// Ready are the Brokers, Triggers and Services of Knative, and the OpsConfigInfos, as
-	// kind/name.
-	Ready map[string]Condition
+	// ReadyConditions are those of the Brokers, Triggers and Services of Knative, and of the
+	// OpsConfigInfos, by kind/name.
+	ReadyConditions map[string]Condition
 	// Broker: there is a Broker.
 	Broker bool
 	// Server is the address of the AlterShield server; empty if none is configured.
@@ -183,7 +183,7 @@ func (in Installation) examine(p Part) (checks []Check) {
 func (in Installation) examineChange() []Check {
 	broker := Check{"change: Broker, functions and settings", ResultOK, "all are Ready", ""}
 	var wrong []string
-	for name, c := range in.Ready {
+	for name, c := range in.ReadyConditions {
 		if !c.True {
 			wrong = append(wrong, fmt.Sprintf("%s is not Ready: %s %s", name, c.Reason, c.Message))
 		}

@@ -15,7 +15,7 @@ import (
 func complete() diagnosis.Installation {
 	in := diagnosis.Installation{
 		Configurations: map[string]bool{}, Deployments: map[string]diagnosis.Deployment{}, Broker: true,
-		Ready: map[string]diagnosis.Condition{"broker/default": {True: true}}, Server: "http://altershield",
+		ReadyConditions: map[string]diagnosis.Condition{"broker/default": {True: true}}, Server: "http://altershield",
 	}
 	for _, p := range diagnosis.Parts() {
 		for _, n := range p.Configurations {
@@ -67,7 +67,7 @@ func TestDoctorNamesEachFaultAndItsFix(t *testing.T) {
 		"service openapi is missing":   {func(in *diagnosis.Installation) { delete(in.Deployments, "openapi") }, map[string]string{"change: components": "openapi is missing"}},
 		"a component is missing":       {func(in *diagnosis.Installation) { delete(in.Deployments, "permission-centre") }, map[string]string{"permission: components": "permission-centre is missing"}},
 		"a function is not Ready": {func(in *diagnosis.Installation) {
-			in.Ready["service/submit"] = diagnosis.Condition{Reason: "RevisionFailed"}
+			in.ReadyConditions["service/submit"] = diagnosis.Condition{Reason: "RevisionFailed"}
 		}, map[string]string{"change: Broker, functions and settings": "service/submit is not Ready: RevisionFailed"}},
 		"there is no Broker":    {func(in *diagnosis.Installation) { in.Broker = false }, map[string]string{"change: Broker, functions and settings": "no Broker"}},
 		"no server is no fault": {func(in *diagnosis.Installation) { in.Server = "" }, nil},
