@@ -59,10 +59,11 @@ func TestConcurrentRequestsOfAPodCreateOneApplication(t *testing.T) {
 		var mu sync.Mutex
 		statuses := map[int]int{}
 		at(requests, func(int) {
-			status, _ := w.do(serverToken, "POST", "/v1/applications", podRequest(1, "web"), nil)
-			for status == http.StatusServiceUnavailable { // another request held the lock for too long
+			var status int
+			eventually(t, time.Minute, "the request is answered", func() bool {
 				status, _ = w.do(serverToken, "POST", "/v1/applications", podRequest(1, "web"), nil)
-			}
+				return status != http.StatusServiceUnavailable // another request held the lock for too long
+			})
 			mu.Lock()
 			defer mu.Unlock()
 			statuses[status]++
