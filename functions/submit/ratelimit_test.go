@@ -15,7 +15,7 @@ import (
 // A rate limit of ours is no fact about the server: the timeout of the stage does not
 // begin, and no error is stored.
 //
-// No time passes in the bubble, because the connections of the server keep it busy: no slot
+// No time passes in the bubble, because the listener of the server keeps it busy: no slot
 // becomes free, and no time limit ends.
 func TestACallThatTheRateLimitPreventsLeavesNoIntent(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -30,6 +30,7 @@ func TestACallThatTheRateLimitPreventsLeavesNoIntent(t *testing.T) {
 		"opening the order": {ft.NewRelease(unopened), orderStartReady(t), open},
 	} {
 		t.Run(name, func(t *testing.T) {
+			panicIfItWaits(t)
 			synctest.Test(t, func(t *testing.T) {
 				c, server, function := newFunction(t, tc.release, ft.NewBatch(1, []string{"a"}))
 				c.LimitRate(t, "1", "1", "100ms")
@@ -60,8 +61,16 @@ func TestACallThatTheRateLimitPreventsLeavesNoIntent(t *testing.T) {
 	}
 }
 
+// panicIfItWaits ends a test that waits in its bubble for a time that never comes.
+func panicIfItWaits(t *testing.T) {
+	t.Helper()
+	timer := time.AfterFunc(time.Minute, func() { panic(t.Name() + " waits for the time of its bubble") })
+	t.Cleanup(func() { timer.Stop() })
+}
+
 // No time passes in the bubble, as above.
 func TestACallThatIsNotNeededTakesNoPlaceInTheRateLimit(t *testing.T) {
+	panicIfItWaits(t)
 	synctest.Test(t, func(t *testing.T) {
 		c, server, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}))
 		c.LimitRate(t, "1", "1", "5s")
