@@ -92,7 +92,8 @@ func cloneSetObject(seconds int64) *unstructured.Unstructured {
 
 // cloneSetController replaces pods of CloneSets like the controller of
 // OpenKruise: a ControllerRevision per template, pods labeled with its name,
-// one pod replaced at a time, none while it is paused.
+// one pod replaced at a time, none while it is paused. Other than that of
+// OpenKruise it creates a pod only after the replaced one has ended, see keepPods.
 type cloneSetController struct {
 	kube    kubernetes.Interface
 	objects dynamic.NamespaceableResourceInterface

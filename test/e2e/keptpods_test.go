@@ -10,10 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// keepPods gives each pod of the namespace a finalizer. A rollout replaces no
-// pod that has it, so it is in progress until the test removes the finalizers.
+// keepPods gives each pod of the namespace a finalizer. A rollout of a StatefulSet,
+// a DaemonSet or a CloneSet of cloneSetController replaces no pod that has it, so it
+// is in progress until the test removes the finalizers.
 func (n *namespace) keepPods(t *testing.T) {
 	t.Helper()
 	if _, err := n.setFinalizers(t.Context(), `["test.breakwater.dev/keep"]`, func(*corev1.Pod) bool { return true }); err != nil {
@@ -25,8 +27,12 @@ func (n *namespace) keepPods(t *testing.T) {
 // endKeptPods removes the finalizers of all pods.
 func (n *namespace) endKeptPods(ctx context.Context, t *testing.T) {
 	t.Helper()
-	if _, err := n.setFinalizers(ctx, "null", func(p *corev1.Pod) bool { return len(p.Finalizers) > 0 }); err != nil {
-		t.Errorf("remove the finalizers of the pods: %v", err)
+	var last error
+	if err := wait.PollUntilContextTimeout(ctx, pollInterval, shortTimeout, true, func(ctx context.Context) (bool, error) {
+		_, last = n.setFinalizers(ctx, "null", func(p *corev1.Pod) bool { return len(p.Finalizers) > 0 })
+		return last == nil, nil
+	}); err != nil {
+		t.Errorf("remove the finalizers of the pods: %v; last: %v", err, last)
 	}
 }
 

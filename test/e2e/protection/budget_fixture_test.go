@@ -193,6 +193,9 @@ func storm(t *testing.T, c clients, namespace string, names []string, concurrenc
 func answeredStorm(t *testing.T, c clients, n *namespace, names []string, concurrency int) *stormResult {
 	t.Helper()
 	s := storm(t, c, n.name, names, concurrency)
+	if len(s.unanswered) > 0 {
+		t.Logf("%d of %d deletions are repeated, because the webhook did not respond in time", len(s.unanswered), len(names))
+	}
 	n.await(t, "the webhook responds to each deletion", func() error {
 		left := s.unanswered
 		s.unanswered = nil

@@ -22,15 +22,18 @@ import (
 // event more than once.
 type sink struct {
 	mu   sync.Mutex
-	seen map[received]bool
+	seen map[received]int
 }
+
+// maxDeliveries is more than the Broker delivers one event.
+const maxDeliveries = 10
 
 type received struct{ source, id, body string }
 
 // newSink listens on the address of the node, which pods can reach.
 func newSink(t *testing.T, n *namespace, eventType string) *sink {
 	t.Helper()
-	s := &sink{seen: map[received]bool{}}
+	s := &sink{seen: map[received]int{}}
 	listener, err := net.Listen("tcp", net.JoinHostPort(nodeAddress(t), "0"))
 	if err != nil {
 		t.Fatal(err)
@@ -41,8 +44,11 @@ func newSink(t *testing.T, n *namespace, eventType string) *sink {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
+		e := received{r.Header.Get("Ce-Source"), r.Header.Get("Ce-Id"), string(body)}
 		s.mu.Lock()
-		s.seen[received{r.Header.Get("Ce-Source"), r.Header.Get("Ce-Id"), string(body)}] = true
+		if s.seen[e]++; s.seen[e] == maxDeliveries {
+			t.Errorf("event %s was delivered %d times", e.id, maxDeliveries)
+		}
 		s.mu.Unlock()
 		w.WriteHeader(http.StatusOK)
 	})}
