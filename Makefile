@@ -17,7 +17,7 @@ help: ## List the targets.
 demo: up ## Show releases, Knative Services, the judge, protection and permissions on the embedded cluster; CHAPTER=protection shows one part.
 	@$(CLUSTER) exec -- go run ./test/demo -chapter "$(CHAPTER)" -record "$(CAST)"
 
-# One chapter of each part of Breakwater: about two minutes.
+# One chapter of each part of Breakwater. The recording lasts about eight minutes.
 demo-record: ## Record the demo again for the README: docs/recordings; ten minutes.
 	@$(MAKE) --no-print-directory demo CHAPTER='judge protection permissions' CAST=docs/recordings/demo.cast
 

@@ -22,7 +22,7 @@ const (
 	releaseCacheSize = 1000
 )
 
-// ReleaseReader reads ChangeWorkloads for wake-ups about pods. A release gets many
+// ReleaseReader reads ChangeWorkloads for events about batches and pods. A release gets many
 // of these in a second, and its object is large, so it is cached.
 //
 // Only a release whose batches may be sent to the server is cached, so a cached

@@ -28,7 +28,7 @@ type function struct {
 }
 
 // New returns the function. It reports only events that verifier accepts as sent by the
-// controller: their text is signed at the server with our token.
+// controller, because it sends their text to the server in a request signed with our token.
 func New(client versioned.Interface, server *functions.ClientSource, verifier functions.Verifier, clock clock.PassiveClock, meter metric.Meter) functions.Function {
 	f := &function{
 		releases: functions.NewReleaseReader(client, clock), server: server,

@@ -115,8 +115,8 @@ type Stage string
 
 // The stages.
 const (
-	// StagePre is the first check of a batch. Breakwater starts it when the batch is created, so its
-	// pods are Ready, or were: the pods are the change.
+	// StagePre is the first check of a batch. Breakwater starts it when the batch is created. The pods
+	// of the batch then already run the new version, and are Ready or were.
 	StagePre Stage = "PRE"
 	// StagePost is the check after the batch counts as released.
 	StagePost Stage = "POST"

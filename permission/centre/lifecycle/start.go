@@ -16,7 +16,7 @@ import (
 const (
 	// startAhead is how long before its slot a step is started.
 	startAhead = 500 * time.Millisecond
-	// maxCallDelay is how long after its slot a call may begin, finishMargin the time for
+	// maxCallDelay is how long after its first slot a call may begin, finishMargin the time for
 	// the transaction that ends the step. A run expires after the slot, both of these and
 	// the timeout of the provider.
 	maxCallDelay = 2 * time.Second

@@ -34,7 +34,7 @@ const (
 	reserveWindow = 250 * time.Millisecond
 
 	// maxLead is how far ahead a slot may be reserved. Package lifecycle needs half of it: it starts
-	// a step 0.5 s before its slot, and the call may begin up to 2 s after the slot.
+	// a step 0.5 s before its slot, and the call may begin in a later slot, up to 2 s after this one.
 	maxLead = 5 * time.Second
 )
 
