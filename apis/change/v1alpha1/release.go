@@ -55,7 +55,7 @@ func (c *ChangeWorkload) CountsAsFailed() bool {
 	return succeeded.IsFalse() && FailedCheckReason(succeeded.Reason)
 }
 
-// SucceededWithPods reports whether the release succeeded, and not only because it was applied at 0 replicas:
+// SucceededWithPods reports whether the release succeeded, and not only because it had 0 replicas before a pod passed:
 // then no pod shows that its version is good. Condition Judged has that also after the workload was scaled down.
 func (c *ChangeWorkload) SucceededWithPods() bool {
 	return c.Status.Phase == ReleaseSuccess && c.Status.GetCondition(ReleaseJudged).GetReason() != ReasonNoVerdict

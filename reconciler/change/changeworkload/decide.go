@@ -198,7 +198,7 @@ func decideRelease(in Input) Decision {
 		d.Phase, d.Reason = v1alpha1.ReleaseSuspend, v1alpha1.ReasonFailedCheckLost
 		d.Detail = "the workload is suspended, but the ChangeWorkload with the failed check was deleted: repair the workload or roll it back"
 		return d
-	case c.Status.Phase == v1alpha1.ReleaseSuccess && !hasOnlyUnclaimedPods(in):
+	case c.Status.Phase == v1alpha1.ReleaseSuccess && !hasPodsToJudge(in, d.Pods):
 		// Pods that were created after the release ended are not part of it.
 		d.Phase, d.Reason, d.Detail = v1alpha1.ReleaseSuccess, reasonOfSucceeded(c), messageOfSucceeded(c)
 		d.Action = successAction(in)
@@ -423,9 +423,16 @@ func notAccepted(in Input) string {
 	return detail
 }
 
-// hasOnlyUnclaimedPods reports whether the release has pods but no batch. If it succeeded
-// without a pod, as at 0 replicas, these pods are judged.
-func hasOnlyUnclaimedPods(in Input) bool { return len(in.ChangePods) == 0 && len(in.Pods) > 0 }
+// hasPodsToJudge reports whether a release that succeeded without pods, as at 0 replicas, has pods.
+func hasPodsToJudge(in Input, pods PodOutcomes) bool {
+	return len(in.Pods) > 0 && !succeedsWithPods(in, pods)
+}
+
+// succeedsWithPods reports whether a pod of a release that succeeds or has succeeded passed. The workload may
+// have been scaled to 0 while the only pods in a batch had no verdict.
+func succeedsWithPods(in Input, pods PodOutcomes) bool {
+	return pods.AnyPassed || len(in.ChangePods) > 0 && in.ChangeWorkload.SucceededWithPods()
+}
 
 // checkLost reports whether this release was suspended by an earlier ChangeWorkload
 // that somebody deleted. That must not end the hold, so the new ChangeWorkload keeps

@@ -141,6 +141,17 @@ func percent(n int32) func(*Input) { return func(in *Input) { in.Settings.BatchP
 func was(p v1alpha1.ReleasePhase) func(*Input) {
 	return func(in *Input) { in.ChangeWorkload.Status.Phase = p }
 }
+
+// scaledTo scales the workload after its pods were deleted.
+func scaledTo(replicas int32) func(*Input) {
+	return func(in *Input) { in.Workload.Replicas, in.Pods = replicas, nil }
+}
+
+// unjudgedLater ends the newest batch unjudged.
+func unjudgedLater(in *Input) {
+	status := &in.ChangePods[len(in.ChangePods)-1].Status
+	status.Phase, status.Message = v1alpha1.BatchExecuteDone, string(v1alpha1.BatchPreFailed)
+}
 func newer(in *Input) { in.Workload.Version, in.Workload.Attempt = "w", 3 }
 func again(in *Input) { in.Workload.Attempt = 4 }
 func held(in *Input) {
@@ -230,6 +241,13 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"a replica is not in the cache yet":                                      {release(2, finished(1, 1), judged(1, "pass"), complete1), want{running, v1alpha1.ReasonRollingOut, "", nil}},
 		"scaled to 0":                                                            {release(0, complete1), want{success, v1alpha1.ReasonAllPodsPassed, "", nil}},
 		"scaled up from 0 after Success":                                         {release(1, finished(1, 1), was(success), complete1), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
+		"scaled to 0 while its first pod is checked":                             {release(0, judged(1, ""), complete1), want{success, v1alpha1.ReasonAllPodsPassed, "", nil}},
+		"scaled to 0 while its first pod is held":                                {release(0, judged(1, "done"), noVerdict("Hold"), heldAsUnjudged, complete1), want{success, v1alpha1.ReasonAllPodsPassed, ActionResume, nil}},
+		"scaled up after its first pod was checked":                              {release(0, judged(1, ""), complete1, recorded, scaledTo(1), finished(2, 2)), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
+		"scaled up after its first pod was held":                                 {release(0, judged(1, "done"), noVerdict("Hold"), complete1, recorded, recorded, scaledTo(1), finished(2, 2)), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
+		"scaled up after its first pod was checked and then unjudged":            {release(0, judged(1, ""), complete1, recorded, unjudgedLater, recorded, scaledTo(1), finished(2, 2)), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
+		"scaled up after a deleted pod passed":                                   {release(0, judged(1, "pass"), complete1, recorded, scaledTo(1), finished(2, 2)), want{success, v1alpha1.ReasonAllPodsPassed, "", nil}},
+		"scaled to 0 and up after it passed unjudged":                            {release(1, finished(1, 1), judged(1, "done"), complete1, recorded, scaledTo(0), recorded, scaledTo(1), finished(2, 2)), want{success, v1alpha1.ReasonAllPodsPassed, "", nil}},
 		"a deleted pod that passed is not required":                              {release(1, judged(1, "pass"), finished(2, 2), judged(2, "pass"), complete1), want{success, v1alpha1.ReasonAllPodsPassed, "", nil}},
 		"the pod that replaces it is judged":                                     {release(1, judged(1, "pass"), finished(2, 2), complete1), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
 		"the first fail suspends the workload":                                   {release(3, finished(1, 2), judged(1, "pass"), judged(2, "fail")), want{suspend, v1alpha1.ReasonCheckFailed, ActionSuspend, nil}},

@@ -21,6 +21,8 @@ type PodOutcomes struct {
 	Passed []v1alpha1.PodSummary
 	// Failed are pods that count as failed, deleted ones included.
 	Failed []v1alpha1.PodSummary
+	// AnyPassed: a pod has passed, by a verdict also if it was deleted.
+	AnyPassed bool
 	// Later is how many other pods exist that are not judged.
 	Later int
 	// PassedUnjudged is how many of Passed are unjudged.
@@ -135,6 +137,7 @@ func (t *PodOutcomes) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSumma
 		t.Failed = append(t.Failed, pod)
 		return
 	}
+	t.AnyPassed = t.AnyPassed || outcome == v1alpha1.OutcomePass && (present || !unjudged)
 	if !present {
 		return // deleted without a fail: the pod that replaces it is judged
 	}

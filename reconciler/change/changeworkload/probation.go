@@ -48,7 +48,7 @@ func probationOf(in Input, phase v1alpha1.ReleasePhase) *v1alpha1.Probation {
 	switch {
 	case before != nil:
 		next.EndTime = before.EndTime
-	case phase == v1alpha1.ReleaseSuccess && c.Status.Phase == phase && current && !batch.JudgedByPerson():
+	case phase == v1alpha1.ReleaseSuccess && c.SucceededWithPods() && current && !batch.JudgedByPerson():
 		next.EndTime = metav1.NewTime(time.Unix(c.Status.EntryTimeUnix, 0).Add(length))
 	default:
 		return nil

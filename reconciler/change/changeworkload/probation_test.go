@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
@@ -57,6 +59,12 @@ func until(end time.Duration, looks int32, next time.Duration) func(*Input) {
 	}
 }
 
+// withoutPods: the release succeeded at 0 replicas, before a pod had passed.
+func withoutPods(in *Input) {
+	in.ChangeWorkload.Status.Conditions = append(in.ChangeWorkload.Status.Conditions, apis.Condition{
+		Type: v1alpha1.ReleaseJudged, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoVerdict})
+}
+
 func TestTheProbationFollowsFromTheSuccessAndTheLooks(t *testing.T) {
 	const long, none, pass, fail = 6 * time.Hour, judgev1alpha1.VerdictNone, judgev1alpha1.VerdictPass, judgev1alpha1.VerdictFail
 	type want struct {
@@ -73,6 +81,7 @@ func TestTheProbationFollowsFromTheSuccessAndTheLooks(t *testing.T) {
 	}{
 		"no probation":                       {passed(0), want{}},
 		"the release runs":                   {passed(long, was(v1alpha1.ReleaseRunning)), want{}},
+		"it succeeded without pods":          {passed(long, withoutPods), want{}},
 		"it has just succeeded":              {passed(long), want{long, 10 * time.Minute, 0, false}},
 		"the first look is due":              {passed(long, until(long, 0, 10*time.Minute), after(10*time.Minute)), want{long, 10 * time.Minute, 0, true}},
 		"due, but not stored yet":            {passed(long, after(10*time.Minute)), want{long, 10 * time.Minute, 0, false}},

@@ -189,9 +189,9 @@ func markJudged(in Input, d Decision, m apis.ConditionManager) {
 		// The number of pods would make each pod a transition; counts.unjudged has it.
 		setInfo(m, v1alpha1.ReleaseJudged, corev1.ConditionFalse, v1alpha1.ReasonPassedUnjudged,
 			d.Pods.PassedBy.after("unjudged pods passed"))
-	case d.Phase == v1alpha1.ReleaseSuccess && len(in.ChangePods) == 0:
+	case d.Phase == v1alpha1.ReleaseSuccess && !succeedsWithPods(in, d.Pods):
 		setInfo(m, v1alpha1.ReleaseJudged, corev1.ConditionFalse, v1alpha1.ReasonNoVerdict,
-			"the version had no pod when its rollout ended; its first pods will be judged")
+			"the version had no pod when its rollout ended; its next pods will be judged")
 	case d.Reason == v1alpha1.ReasonOrderNotAccepted:
 		setInfo(m, v1alpha1.ReleaseJudged, corev1.ConditionFalse, v1alpha1.ReasonOrderNotAccepted, d.Detail)
 	case d.Phase == v1alpha1.ReleaseSuccess, len(d.Pods.Failed) > 0, everyPodPassed(in, d):
@@ -204,7 +204,7 @@ func markJudged(in Input, d Decision, m apis.ConditionManager) {
 // everyPodPassed reports whether all pods of a complete rollout passed. The order may
 // have failed, or have no verdict yet: condition OrderJudged has that.
 func everyPodPassed(in Input, d Decision) bool {
-	return len(in.ChangePods) > 0 && rolloutPassed(in, d.Pods)
+	return d.Pods.AnyPassed && rolloutPassed(in, d.Pods)
 }
 
 func markHeld(in Input, d Decision, m apis.ConditionManager) {

@@ -276,3 +276,34 @@ func TestConditionJudgedNamesTheSettingThatDecides(t *testing.T) {
 		})
 	}
 }
+
+// The first pod is deleted with its verdict pending, as by a person who scales to 0.
+func TestAReleaseThatIsScaledToZeroBeforeAPodPassedSucceedsWithoutPods(t *testing.T) {
+	const (
+		none, verdict = v1alpha1.ReasonNoVerdict, v1alpha1.ReasonVerdictReceived
+		pre, post     = v1alpha1.StagePre, v1alpha1.StagePost
+	)
+	type options []func(*Input)
+	for name, tc := range map[string]struct {
+		options  options
+		reason   string
+		withPods bool
+	}{
+		"it was checked":               {options{judged(1, "")}, none, false},
+		"it was checked, a look later": {options{judged(1, ""), recorded}, none, false},
+		"it was held":                  {options{judged(1, "done"), noVerdict("Hold")}, none, false},
+		"it was held, a look later":    {options{judged(1, "done"), noVerdict("Hold"), recorded}, none, false},
+		"it passed unjudged":           {options{judged(1, "done")}, none, false},
+		"it was unjudged after that":   {options{judged(1, ""), recorded, unjudgedLater}, none, false},
+		"it passed":                    {options{judged(1, "pass")}, verdict, true},
+		"it passed after that":         {options{judged(1, ""), recorded, person("pass")}, verdict, true},
+		"the order has no verdict yet": {options{judged(1, ""), withServer, called(pre, ""), orderSaid(pre, "pass"), called(post, "")}, v1alpha1.ReasonJudging, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := written(release(0, append(options{complete1}, tc.options...)...))
+			if got := c.Status.GetCondition(v1alpha1.ReleaseJudged).GetReason(); got != tc.reason || c.SucceededWithPods() != tc.withPods {
+				t.Errorf("%s, Judged has reason %s, succeeded with pods %t; want %s, %t", c.Status.Phase, got, c.SucceededWithPods(), tc.reason, tc.withPods)
+			}
+		})
+	}
+}

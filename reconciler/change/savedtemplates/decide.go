@@ -61,7 +61,7 @@ func Decide(in Input) Decision {
 	case in.Attempt == 0 && (!in.Complete || in.Replicas == 0):
 		return Wait
 	case in.Attempt > 0 && in.Pods == 0:
-		return Leave // it was applied at 0 replicas; its first pods will be judged
+		return Leave // it was applied at 0 replicas; its next pods will be judged
 	case in.Selected:
 		return Skip
 	default:
