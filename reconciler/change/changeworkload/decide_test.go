@@ -147,6 +147,16 @@ func scaledTo(replicas int32) func(*Input) {
 	return func(in *Input) { in.Workload.Replicas, in.Pods = replicas, nil }
 }
 
+// judgedSince: condition Judged has been Unknown for some time.
+func judgedSince(at time.Duration) func(*Input) {
+	return func(in *Input) {
+		in.ChangeWorkload.Status.Conditions = append(in.ChangeWorkload.Status.Conditions, apis.Condition{
+			Type: v1alpha1.ReleaseJudged, Status: corev1.ConditionUnknown, Reason: v1alpha1.ReasonJudging,
+			LastTransitionTime: apis.VolatileTime{Inner: metav1.NewTime(t0.Add(at))},
+		})
+	}
+}
+
 // unjudgedLater ends the newest batch unjudged.
 func unjudgedLater(in *Input) {
 	status := &in.ChangePods[len(in.ChangePods)-1].Status
@@ -248,6 +258,10 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"scaled up after its first pod was checked and then unjudged":            {release(0, judged(1, ""), complete1, recorded, unjudgedLater, recorded, scaledTo(1), finished(2, 2)), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
 		"scaled up after a deleted pod passed":                                   {release(0, judged(1, "pass"), complete1, recorded, scaledTo(1), finished(2, 2)), want{success, v1alpha1.ReasonAllPodsPassed, "", nil}},
 		"scaled to 0 and up after it passed unjudged":                            {release(1, finished(1, 1), judged(1, "done"), complete1, recorded, scaledTo(0), recorded, scaledTo(1), finished(2, 2)), want{success, v1alpha1.ReasonAllPodsPassed, "", nil}},
+		"scaled up from 0 after release-timeout":                                 {release(1, starting(1), was(success), after(48*time.Hour)), want{running, v1alpha1.ReasonRollingOut, "", nil}},
+		"scaled up from 0 after release-timeout, a look later":                   {release(0, complete1, recorded, scaledTo(1), starting(1), after(48*time.Hour), recorded), want{running, v1alpha1.ReasonRollingOut, "", nil}},
+		"no progress for a day after it was scaled up from 0":                    {release(1, starting(1), judgedSince(48*time.Hour), after(72*time.Hour-1)), want{timeOut, v1alpha1.ReasonRollingOut, "", nil}},
+		"no progress for release-timeout after it was scaled up from 0":          {release(1, starting(1), judgedSince(48*time.Hour), after(72*time.Hour)), want{failed, timedOutReason, "", nil}},
 		"a deleted pod that passed is not required":                              {release(1, judged(1, "pass"), finished(2, 2), judged(2, "pass"), complete1), want{success, v1alpha1.ReasonAllPodsPassed, "", nil}},
 		"the pod that replaces it is judged":                                     {release(1, judged(1, "pass"), finished(2, 2), complete1), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
 		"the first fail suspends the workload":                                   {release(3, finished(1, 2), judged(1, "pass"), judged(2, "fail")), want{suspend, v1alpha1.ReasonCheckFailed, ActionSuspend, nil}},
