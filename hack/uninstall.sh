@@ -60,7 +60,7 @@ end_of_hold='
   def traffic:
     annotation("bypass") as $bypass
     | if annotation("hold") then annotation("hold").traffic
-      elif $bypass and $bypass.suspend == .metadata.labels["\($app)/suspend"] then $bypass.traffic
+      elif $bypass and ($bypass.ended | not) and $bypass.suspend == .metadata.labels["\($app)/suspend"] then $bypass.traffic
       else null end;
   def is_held: .metadata.annotations // {} | has("\($app)/hold");
   def patch:

@@ -59,8 +59,9 @@ func TestResumeRestoresTheTrafficOfAKnativeServiceUnlessAPersonChangedIt(t *test
 		fmt.Fprintf(&manifest, service, "held", name, v1alpha1.HoldAnnotation, fmt.Sprintf(held, tc.former), tc.current)
 		fmt.Fprintf(&manifest, service, "repaired", name, v1alpha1.BypassAnnotation, fmt.Sprintf(repaired, tc.former), tc.current)
 	}
-	// The repair was of an earlier suspension, and the hold found no traffic to move.
+	// The repair was of an earlier suspension, also with the same value, and the hold found no traffic to move.
 	fmt.Fprintf(&manifest, service, "repaired", "earlier", v1alpha1.BypassAnnotation, strings.Replace(fmt.Sprintf(repaired, latest), "1700000000", "1600000000", 1), moved)
+	fmt.Fprintf(&manifest, service, "repaired", "ended", v1alpha1.BypassAnnotation, strings.Replace(fmt.Sprintf(repaired, latest), `"attempt":3`, `"attempt":3,"ended":true`, 1), moved)
 	fmt.Fprintf(&manifest, service, "held", "untouched", v1alpha1.HoldAnnotation, `{"attempt":2,"traffic":{"failed":["web-2"]}}`, moved)
 
 	if err := plane.InstallServing(t.Context()); err != nil {
@@ -68,7 +69,7 @@ func TestResumeRestoresTheTrafficOfAKnativeServiceUnlessAPersonChangedIt(t *test
 	}
 	kubectl(t, manifest.String(), "apply", "--server-side", "-f", "-")
 	preview := uninstall(t, 0)
-	for service, want := range map[string]bool{"held/moved": true, "held/person-split": true, "repaired/moved": true, "repaired/person-split": false, "repaired/earlier": false} {
+	for service, want := range map[string]bool{"held/moved": true, "held/person-split": true, "repaired/moved": true, "repaired/person-split": false, "repaired/earlier": false, "repaired/ended": false} {
 		if strings.Contains(preview, "Service "+service+"\n") != want {
 			t.Errorf("%s is held: %t, want %t:\n%s", service, !want, want, preview)
 		}
@@ -86,7 +87,7 @@ func TestResumeRestoresTheTrafficOfAKnativeServiceUnlessAPersonChangedIt(t *test
 			}
 		}
 	}
-	for service, want := range map[string]string{"repaired/earlier": moved, "held/untouched": moved} {
+	for service, want := range map[string]string{"repaired/earlier": moved, "repaired/ended": moved, "held/untouched": moved} {
 		namespace, name, _ := strings.Cut(service, "/")
 		if got := traffic(t, namespace, name); !knativetraffic.Same(split(t, got), split(t, want)) {
 			t.Errorf("%s: spec.traffic is %s, want %s", service, got, want)

@@ -92,15 +92,16 @@ func recordChanged(c admission.Change) bool {
 
 // KeptBypass returns the value of the bypass annotation after an update that adds no bypass, and false if
 // there is none. A user may remove the annotation, which allows another repair, but may not write it. While
-// the suspension lasts, it stays with that note: it is the only record of what the suspension replaced.
+// the suspension lasts, it stays with that note: it is the only record of what the suspension replaced. The
+// update that ends the suspension may note its end.
 func KeptBypass(c admission.Change) (value string, kept bool) {
 	was, recorded := c.Old.Annotations[v1alpha1.BypassAnnotation]
 	is, kept := c.New.Annotations[v1alpha1.BypassAnnotation]
-	current := v1alpha1.CurrentBypassOf(c.Old.Labels, c.Old.Annotations)
-	if current != nil && c.New.Labels[v1alpha1.SuspendLabel] == current.Suspend {
-		current.AnotherRepair = true
+	if current := v1alpha1.CurrentBypassOf(c.Old.Labels, c.Old.Annotations); current != nil {
+		ended := differs(c.Old.Labels, c.New.Labels, v1alpha1.SuspendLabel)
+		current.Ended, current.AnotherRepair = ended, !ended
 		// In a repeated call of the API server the update has the value already.
-		if noted, err := json.Marshal(current); err == nil && (!kept || is == string(noted)) {
+		if noted, err := json.Marshal(current); err == nil && (!ended && !kept || is == string(noted)) {
 			return string(noted), true
 		}
 	}

@@ -80,6 +80,7 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 	}
 	suspended := label(v1alpha1.SuspendLabel, since)
 	again := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: since, Attempt: 2, Freeze: "holidays", AnotherRepair: true})
+	ended := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: since, Attempt: 2, Ended: true})
 	long := strings.Repeat("n", 253)
 	for name, tc := range map[string]struct {
 		old      *appsv1.Deployment
@@ -216,6 +217,24 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 		},
 		"bypass annotation and suspension removed by a user": {
 			old: build(versioned(2), suspended, repair(2)), new: build(versioned(2)), want: build(versioned(2)), decision: LeftToValidatingWebhook,
+		},
+		"suspension ended by the controller": {
+			old: build(versioned(2), suspended, repair(2)), new: build(versioned(2), ended), user: v1alpha1.ControllerUser,
+			want: build(versioned(2), ended), decision: Kept,
+		},
+		"suspension ended by the controller, which restores that of a person": {
+			old: build(versioned(2), suspended, repair(2)), new: build(versioned(2), label(v1alpha1.SuspendLabel, "holidays"), ended), user: v1alpha1.ControllerUser,
+			want: build(versioned(2), label(v1alpha1.SuspendLabel, "holidays"), ended), decision: Kept,
+		},
+		"suspension of a repair again ended by the controller": {
+			old: build(versioned(2), suspended, again), new: build(versioned(2)), user: v1alpha1.ControllerUser, want: build(versioned(2)), decision: Kept,
+		},
+		"bypass annotation marked as ended by a user": {
+			old: build(versioned(2), suspended, repair(2)), new: build(versioned(2), suspended, ended), want: build(versioned(2), suspended, repair(2)), decision: Kept,
+		},
+		"repair of a suspension with the value of an earlier one": {
+			old: build(versioned(2), suspended, ended), new: build(versioned(2), suspended, ended, asksRepair, image("busybox:3")),
+			want: build(image("busybox:3"), versioned(3), suspended, repair(3)), decision: v1alpha1.ReasonRepairAdmitted,
 		},
 		"another repair keeps the record of the suspension": {
 			old: build(versioned(2), suspended, again), new: build(versioned(2), suspended, again, asksRepair, image("busybox:3")),

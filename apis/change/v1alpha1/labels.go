@@ -94,6 +94,8 @@ type Bypass struct {
 	// AnotherRepair: a person removed the annotation, which allows another repair. The webhook wrote it
 	// again, because Freeze and Traffic are recorded nowhere else. It is removed with the suspension.
 	AnotherRepair bool `json:"anotherRepair,omitempty"`
+	// Ended: the suspension has ended. A person may freeze the workload again with the same value of SuspendLabel.
+	Ended bool `json:"ended,omitempty"`
 	// Time is the time of admission.
 	Time metav1.Time `json:"time"`
 }

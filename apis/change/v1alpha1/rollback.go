@@ -120,10 +120,10 @@ func BypassOf(annotations map[string]string) *Bypass {
 }
 
 // CurrentBypassOf returns the bypass of the current suspension; nil if there is none. The record of an
-// earlier suspension stays on the workload, with another value of SuspendLabel.
+// earlier suspension stays on the workload, because IsRollback reads it.
 func CurrentBypassOf(labels, annotations map[string]string) *Bypass {
 	suspend, suspended := labels[SuspendLabel]
-	if b := BypassOf(annotations); b != nil && suspended && b.Suspend == suspend {
+	if b := BypassOf(annotations); b != nil && !b.Ended && suspended && b.Suspend == suspend {
 		return b
 	}
 	return nil

@@ -30,3 +30,24 @@ func TestAReleaseIsARollbackIfARecordHasItsAttempt(t *testing.T) {
 		})
 	}
 }
+
+func TestTheBypassOfAnEarlierSuspensionIsNotTheCurrentOne(t *testing.T) {
+	frozen := map[string]string{SuspendLabel: "true"}
+	for name, tc := range map[string]struct {
+		labels map[string]string
+		bypass string
+		want   bool
+	}{
+		"of this suspension":                                 {frozen, `{"suspend":"true"}`, true},
+		"of a suspension with another value":                 {frozen, `{"suspend":"1700000000"}`, false},
+		"of an earlier suspension with this value":           {frozen, `{"suspend":"true","ended":true}`, false},
+		"the workload is not suspended":                      {nil, `{"suspend":"true"}`, false},
+		"the workload is not suspended, the value was empty": {nil, `{"suspend":""}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := CurrentBypassOf(tc.labels, map[string]string{BypassAnnotation: tc.bypass}); (got != nil) != tc.want {
+				t.Errorf("current: %v, want %t", got, tc.want)
+			}
+		})
+	}
+}

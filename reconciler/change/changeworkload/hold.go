@@ -21,7 +21,7 @@ func holdOperations(w *workload.Workload, in Input, action Action) ([]workload.O
 		ops = append(ops,
 			workload.Operation{Op: "add", Path: workload.Label(v1alpha1.SuspendLabel), Value: strconv.FormatInt(now.Unix(), 10)},
 			workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed})
-		ops = append(ops, removeNotedBypass(w)...)
+		ops = append(ops, endBypass(w)...)
 	} else {
 		hold.Freeze, hold.Unjudged = "", true
 		if older := v1alpha1.HoldOf(w.Annotations); older != nil && older.Attempt == c.Spec.Attempt {
@@ -81,7 +81,7 @@ func endSuspension(w *workload.Workload, hold *v1alpha1.Hold) []workload.Operati
 	if hold.KeepsUnsuspended() {
 		return nil // the hold has not suspended the workload
 	}
-	ops := removeNotedBypass(w)
+	ops := endBypass(w)
 	if freeze, _ := v1alpha1.FreezeOf(w.Labels, w.Annotations); freeze != "" {
 		return append(ops, workload.Operation{Op: "add", Path: workload.Label(v1alpha1.SuspendLabel), Value: freeze})
 	}
@@ -91,13 +91,21 @@ func endSuspension(w *workload.Workload, hold *v1alpha1.Hold) []workload.Operati
 	return ops
 }
 
-// removeNotedBypass removes the bypass annotation if a person had removed it and the webhook kept it. It is
-// called when the suspension ends, or when a hold records what the suspension replaced.
-func removeNotedBypass(w *workload.Workload) []workload.Operation {
-	if b := v1alpha1.CurrentBypassOf(w.Labels, w.Annotations); b == nil || !b.AnotherRepair {
+// endBypass marks the bypass as that of a suspension that has ended, or removes its annotation if a person had
+// removed it and the webhook kept it. It is called when the suspension ends, or when a hold records what the
+// suspension replaced.
+func endBypass(w *workload.Workload) []workload.Operation {
+	b := v1alpha1.CurrentBypassOf(w.Labels, w.Annotations)
+	if b == nil {
 		return nil
 	}
-	return []workload.Operation{{Op: "remove", Path: workload.Annotation(v1alpha1.BypassAnnotation)}}
+	path := workload.Annotation(v1alpha1.BypassAnnotation)
+	b.Ended = true
+	encoded, err := json.Marshal(b)
+	if b.AnotherRepair || err != nil { // what was read as JSON can be written as JSON
+		return []workload.Operation{{Op: "remove", Path: path}}
+	}
+	return []workload.Operation{{Op: "replace", Path: path, Value: string(encoded)}}
 }
 
 // processedOperations mark the workload as processed.

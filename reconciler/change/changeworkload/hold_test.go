@@ -184,6 +184,7 @@ func TestASuspensionByAPersonOutlivesAHold(t *testing.T) {
 		"it was suspended, and a repair failed, too":        {"1700000000", "", repaired, "holidays", "holidays"},
 		"the suspension was of an earlier hold":             {"1700000000", `{"attempt":1}`, "", "", ""},
 		"the suspension was to be ended by a repair":        {"1700000000", "", `{"kind":"repair","suspend":"1700000000","attempt":2}`, "", ""},
+		"an earlier one with the same value was repaired":   {"holidays", "", `{"kind":"repair","suspend":"holidays","attempt":2,"ended":true}`, "holidays", "holidays"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := rolling()
@@ -282,6 +283,38 @@ func TestASuspensionByAPersonIsRestoredAfterARepair(t *testing.T) {
 	}
 }
 
+// A person suspends the workload, releases a repair or a rollback, and suspends it again with the same value.
+func TestASecondSuspensionByAPersonIsNotEndedByTheRepairOfTheFirst(t *testing.T) {
+	for name, actions := range map[string][]Action{
+		"the repair succeeded":               {ActionResume},
+		"the repair failed and is overruled": {ActionSuspend, ActionResume},
+	} {
+		for _, kind := range []v1alpha1.BypassKind{v1alpha1.BypassRepair, v1alpha1.BypassRollback} {
+			t.Run(fmt.Sprintf("%s, %s", kind, name), func(t *testing.T) {
+				d := rolling()
+				d.Labels[v1alpha1.SuspendLabel] = "true"
+				d.Annotations[v1alpha1.BypassAnnotation] = fmt.Sprintf(`{"kind":%q,"suspend":"true","attempt":2}`, kind)
+				for _, action := range actions {
+					patch, err := patchIfUnchanged(of(t, d), action, Input{ChangeWorkload: attempt(2), Now: t0})
+					if d, err = applied(t, d, patch, err); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got, suspended := d.Labels[v1alpha1.SuspendLabel]; suspended {
+					t.Fatalf("suspended with %q", got)
+				}
+				if got := v1alpha1.IsRollback(d.Annotations); got != (kind == v1alpha1.BypassRollback) {
+					t.Errorf("the release is a rollback: %t", got)
+				}
+				d.Labels[v1alpha1.SuspendLabel] = "true"
+				if action := successAction(Input{Workload: workloadOf(of(t, d), workload.NotReadyNodes{}), ChangeWorkload: attempt(2)}); action != ActionNone {
+					t.Errorf("action %s", action)
+				}
+			})
+		}
+	}
+}
+
 // A person removed the bypass annotation while the first repair, attempt 2, runs: the webhook left it with a
 // note. Each step reads the object anew, as a controller does that has restarted.
 func TestTheSuspensionEndsAsIfTheBypassAnnotationHadNotBeenRemoved(t *testing.T) {
@@ -326,7 +359,8 @@ func TestTheSuspensionEndsAsIfTheBypassAnnotationHadNotBeenRemoved(t *testing.T)
 				if got := after.Labels[v1alpha1.SuspendLabel]; got != tc.freeze {
 					t.Errorf("suspended with %q, want %q", got, tc.freeze)
 				}
-				if _, kept := after.Annotations[v1alpha1.BypassAnnotation]; kept != tc.kept || after.Annotations[v1alpha1.HoldAnnotation] != "" {
+				b := v1alpha1.BypassOf(after.Annotations)
+				if (b != nil) != tc.kept || b != nil && !b.Ended || after.Annotations[v1alpha1.HoldAnnotation] != "" {
 					t.Errorf("annotations %v", after.Annotations)
 				}
 				if traffic != "" {
