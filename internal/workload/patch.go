@@ -64,7 +64,7 @@ func (w *Workload) Stop() []Operation {
 // already, or was stopped before the hold.
 func (w *Workload) Resume(former any) []Operation {
 	switch {
-	case !w.PausedOrHeld() || normalizeNumber(former) == w.Kind.Hold.Held:
+	case !w.PausedOrHeld() || w.Kind.StoppedBefore(former):
 		return nil
 	case former == nil:
 		return []Operation{{Op: "remove", Path: Pointer(w.Kind.Hold.Path...)}}
@@ -72,3 +72,7 @@ func (w *Workload) Resume(former any) []Operation {
 		return []Operation{{"add", Pointer(w.Kind.Hold.Path...), former}}
 	}
 }
+
+// StoppedBefore reports whether a hold with this former value of its field has changed nothing: the field
+// had the value already, or no rollout had to be stopped.
+func (k Kind) StoppedBefore(former any) bool { return normalizeNumber(former) == k.Hold.Held }

@@ -53,7 +53,7 @@ func newHold(w *workload.Workload, attempt int64) v1alpha1.Hold {
 	switch {
 	case older != nil && w.PausedOrHeld():
 		hold.Former = older.Former // the value is from the hold of an earlier attempt
-	case !w.InProgress:
+	case !w.InProgress, w.OnDelete:
 		hold.Former = w.Kind.Hold.Held // nothing is stopped
 	}
 	if freeze, recorded := v1alpha1.FreezeOf(w.Labels, w.Annotations); recorded {
@@ -120,13 +120,22 @@ func holdConsequence(in Input) string {
 	switch {
 	case in.Workload.KnativeService && (in.Workload.Hold.IsUntilJudged() || !in.Workload.Hold.KeepsUnsuspended()):
 		return trafficConsequence(in)
-	case workload.DaemonSet.Is(ref.APIVersion, ref.Kind):
-		return "; pods that are deleted meanwhile are recreated with the new version"
-	case workload.StatefulSet.Is(ref.APIVersion, ref.Kind):
+	case workload.StatefulSet.Is(ref.APIVersion, ref.Kind) && holdsPartition(in):
 		return "; pods that are deleted meanwhile are recreated with the former version"
+	case workload.StatefulSet.Is(ref.APIVersion, ref.Kind), workload.DaemonSet.Is(ref.APIVersion, ref.Kind):
+		return "; pods that are deleted meanwhile are recreated with the new version"
 	default:
 		return ""
 	}
+}
+
+// holdsPartition reports whether the hold of a StatefulSet raises the partition. Without a record, because the hold
+// begins now, this follows from the rollout.
+func holdsPartition(in Input) bool {
+	if heldByRelease(in) {
+		return !workload.StatefulSet.StoppedBefore(in.Workload.Hold.Former)
+	}
+	return !in.Workload.Complete
 }
 
 // sameReleaseTests test that the workload is still at this release. Then it also has labels and

@@ -372,14 +372,48 @@ func TestTheSuspensionEndsAsIfTheBypassAnnotationHadNotBeenRemoved(t *testing.T)
 }
 
 func TestAHoldNamesTheVersionOfReplacementPods(t *testing.T) {
-	for kind, want := range map[string]string{
-		"Deployment": "", "StatefulSet": "; pods that are deleted meanwhile are recreated with the former version",
-		"DaemonSet": "; pods that are deleted meanwhile are recreated with the new version",
+	const (
+		former   = "; pods that are deleted meanwhile are recreated with the former version"
+		newer    = "; pods that are deleted meanwhile are recreated with the new version"
+		rolling  = `{"replicas":3,"updatedReplicas":1,"desiredNumberScheduled":3,"currentNumberScheduled":3,"updatedNumberScheduled":1}`
+		complete = `{"replicas":3,"updatedReplicas":3,"availableReplicas":3,"desiredNumberScheduled":3,"currentNumberScheduled":3,"updatedNumberScheduled":3}`
+		crashing = `{"replicas":3,"updatedReplicas":3,"availableReplicas":2}`
+		onDelete = `{"type":"OnDelete"}`
+		canary   = `{"type":"RollingUpdate","rollingUpdate":{"partition":2}}`
+	)
+	for name, tc := range map[string]struct {
+		kind             workload.Kind
+		strategy, status string
+		begins, held     string
+	}{
+		"Deployment":                             {workload.Deployment, "{}", rolling, "", ""},
+		"DaemonSet":                              {workload.DaemonSet, "{}", rolling, newer, newer},
+		"DaemonSet, complete":                    {workload.DaemonSet, "{}", complete, newer, newer},
+		"StatefulSet":                            {workload.StatefulSet, "{}", rolling, former, former},
+		"StatefulSet, canary":                    {workload.StatefulSet, canary, rolling, former, former},
+		"StatefulSet, complete":                  {workload.StatefulSet, "{}", complete, newer, newer},
+		"StatefulSet, complete, a pod crashes":   {workload.StatefulSet, "{}", crashing, former, newer},
+		"StatefulSet, OnDelete":                  {workload.StatefulSet, onDelete, rolling, former, newer},
+		"StatefulSet, OnDelete with a partition": {workload.StatefulSet, `{"type":"OnDelete","rollingUpdate":{"partition":2}}`, rolling, former, newer},
 	} {
-		in := Input{ChangeWorkload: &v1alpha1.ChangeWorkload{Spec: v1alpha1.ChangeWorkloadSpec{WorkloadRef: v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: kind}}}}
-		if got := holdConsequence(in); got != want {
-			t.Errorf("%s: %q", kind, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			raw := fmt.Sprintf(`{"metadata":{"uid":"u","resourceVersion":"7","labels":{%q:"v"},"annotations":{%[1]q:"v",%q:"2"}},"spec":{"replicas":3,"updateStrategy":%s},"status":%s}`,
+				v1alpha1.VersionKey, v1alpha1.AttemptAnnotation, tc.strategy, tc.status)
+			c := attempt(2)
+			c.Spec.WorkloadRef.APIVersion, c.Spec.WorkloadRef.Kind = tc.kind.GroupVersion().String(), tc.kind.Kind
+			check := func(when, want string) {
+				t.Helper()
+				if got := holdConsequence(Input{ChangeWorkload: c, Workload: workloadOf(readWorkload(t, tc.kind, raw), workload.NotReadyNodes{})}); got != want {
+					t.Errorf("%s: %q, want %q", when, got, want)
+				}
+			}
+			check("the hold begins", tc.begins)
+			patch, err := holdPatch(readWorkload(t, tc.kind, raw), c, t0)
+			raw = patchJSON(t, raw, patch, err)
+			check("it is held", tc.held)
+			raw = patchJSON(t, raw, []byte(`[{"op":"add","path":"/spec/replicas","value":4}]`), nil)
+			check("it is scaled up meanwhile", tc.held)
+		})
 	}
 }
 
