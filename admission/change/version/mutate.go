@@ -49,6 +49,7 @@ func mutate(c admission.Change, decision Decision, suspension suspend.Decision, 
 	}
 	if c.Old != nil {
 		restoreRollback(&m, c, decision)
+		restoreRollbackRequest(&m, c, decision)
 	}
 	// If the repair is denied, the label stays: the validating webhook reads it.
 	if suspension.Answer != suspend.Deny {
@@ -216,4 +217,19 @@ func restoreRollback(m *admission.Mutation, c admission.Change, decision Decisio
 		return
 	}
 	m.SetAnnotation(v1alpha1.RollbackAnnotation, value)
+}
+
+// restoreRollbackRequest reverts the rollback request that `kubectl rollout undo` copies from a ReplicaSet: it
+// names an earlier release, and a policy lets nobody but its user write it. No request of an update that changes
+// the template has an effect, unless it names the release of this update.
+func restoreRollbackRequest(m *admission.Mutation, c admission.Change, decision Decision) {
+	_, requested := c.New.Annotations[v1alpha1.RollbackRequestAnnotation]
+	request := v1alpha1.RollbackRequestOf(c.New.Annotations)
+	if !requested || decision.Outcome != Released || request != nil && request.Attempt == decision.Release.Attempt {
+		return
+	}
+	delete(m.Annotations, v1alpha1.RollbackRequestAnnotation)
+	if value, recorded := c.Old.Annotations[v1alpha1.RollbackRequestAnnotation]; recorded {
+		m.SetAnnotation(v1alpha1.RollbackRequestAnnotation, value)
+	}
 }

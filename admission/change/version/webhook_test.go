@@ -55,6 +55,11 @@ func rolledBack(attempt int64) builder.Option {
 	return annotated(v1alpha1.RollbackAnnotation, fmt.Sprintf(`{"attempt":%d}`, attempt))
 }
 
+// requested is a request to roll back an attempt.
+func requested(user string, attempt int64) builder.Option {
+	return annotated(v1alpha1.RollbackRequestAnnotation, fmt.Sprintf(`{"user":%q,"attempt":%d}`, user, attempt))
+}
+
 // applied records a manifest of kubectl apply.
 func applied(manifest string) builder.Option {
 	return annotated(corev1.LastAppliedConfigAnnotation, manifest)
@@ -279,6 +284,29 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 		},
 		"rolled back by the controller": {
 			old: build(versioned(3), rolledBack(2)), new: build(versioned(3), rolledBack(4), image("busybox:0")), user: v1alpha1.ControllerUser,
+			want: build(image("busybox:0"), versioned(4), rolledBack(4)), decision: Released,
+		},
+		"rollback request of a ReplicaSet copied by rollout undo": {
+			old: build(versioned(3)), new: build(versioned(1), requested("ann", 1), image("busybox:0")),
+			want: build(image("busybox:0"), versioned(4)), decision: Released,
+		},
+		"rollback request of a ReplicaSet copied by rollout undo, over a new request": {
+			old: build(versioned(3), requested("bob", 3)), new: build(versioned(1), requested("ann", 1), image("busybox:0")),
+			want: build(image("busybox:0"), versioned(4), requested("bob", 3)), decision: Released,
+		},
+		"rollback request of a ReplicaSet copied by rollout undo of a suspended workload": {
+			old: build(versioned(2), held), new: build(versioned(1), held, requested("ann", 1), image("busybox:0")), good: builder.Version(build(image("busybox:0"))),
+			want: build(image("busybox:0"), versioned(3), rollback(alice, 3), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRollbackAdmitted,
+		},
+		"rollback request added by a user": {
+			old: build(versioned(3)), new: build(versioned(2), requested(alice, 3)), want: build(versioned(3), requested(alice, 3)), decision: Kept,
+		},
+		"rollback request of this release added by a user together with its template": {
+			old: build(versioned(3)), new: build(versioned(3), requested(alice, 4), image("busybox:2")),
+			want: build(image("busybox:2"), versioned(4), requested(alice, 4)), decision: Released,
+		},
+		"rollback request removed by the controller, which rolls back": {
+			old: build(versioned(3), requested("ann", 3)), new: build(versioned(3), rolledBack(4), image("busybox:0")), user: v1alpha1.ControllerUser,
 			want: build(image("busybox:0"), versioned(4), rolledBack(4)), decision: Released,
 		},
 		"annotations of a ReplicaSet copied by rollout undo": {
