@@ -2,6 +2,8 @@ package generatedbudget
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -39,6 +41,31 @@ type spec struct {
 	MinAvailable   *intstr.IntOrString   `json:"minAvailable,omitempty"`
 }
 
+// hasFieldsBeyond reports whether the spec has a field that the wanted one lacks. Server-side apply
+// keeps such a field if another manager owns it, and a budget with both limits, or with both pod
+// selections, is invalid.
+func (s spec) hasFieldsBeyond(wanted spec) bool {
+	return s.Selector != nil && wanted.Selector == nil ||
+		s.MaxUnavailable != nil && wanted.MaxUnavailable == nil || s.MinAvailable != nil && wanted.MinAvailable == nil
+}
+
+// replacement is the merge patch that restores an existing budget.
+type replacement struct {
+	Metadata struct {
+		UID    types.UID         `json:"uid"`
+		Labels map[string]string `json:"labels"`
+	} `json:"metadata"`
+	Spec replacedSpec `json:"spec"`
+}
+
+// replacedSpec is a spec whose unset fields are encoded as null, so that a merge patch removes them.
+type replacedSpec struct {
+	TargetRef      *v1alpha1.TargetRef   `json:"targetRef"`
+	Selector       *metav1.LabelSelector `json:"selector"`
+	MaxUnavailable *intstr.IntOrString   `json:"maxUnavailable"`
+	MinAvailable   *intstr.IntOrString   `json:"minAvailable"`
+}
+
 func (w *workload) meta() meta {
 	return meta{
 		Name: w.budgetName(), Namespace: w.GetNamespace(),
@@ -64,14 +91,23 @@ func generatedOf[T metav1.Object](w *workload, client budgets[T], get func(name 
 		d.Spec.MaxUnavailable, d.Spec.MinAvailable = l.MaxUnavailable, l.MinAvailable
 		return d
 	}
+	patch := func(ctx context.Context, kind types.PatchType, body any, o metav1.PatchOptions) error {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return fmt.Errorf("encode %s: %w", w.budgetName(), err)
+		}
+		if _, err := client.Patch(ctx, w.budgetName(), kind, raw, o); err != nil {
+			return fmt.Errorf("patch %s: %w", w.budgetName(), err)
+		}
+		return nil
+	}
+	apply := func(ctx context.Context, l *generatedbudget.Limits) error {
+		return patch(ctx, types.ApplyPatchType, wanted(l), metav1.PatchOptions{FieldManager: fieldManager, Force: ptr.To(true)})
+	}
 	g := generated{
 		matches: func(*generatedbudget.Limits) bool { return false },
-		object:  func(l *generatedbudget.Limits) any { return wanted(l) },
-		apply: func(ctx context.Context, raw []byte, o metav1.PatchOptions) error {
-			_, err := client.Patch(ctx, w.budgetName(), types.ApplyPatchType, raw, o)
-			return err
-		},
-		remove: func(ctx context.Context, o metav1.DeleteOptions) error { return client.Delete(ctx, w.budgetName(), o) },
+		write:   apply,
+		remove:  func(ctx context.Context, o metav1.DeleteOptions) error { return client.Delete(ctx, w.budgetName(), o) },
 	}
 	existing, err := get(w.budgetName())
 	if apierrs.IsNotFound(err) {
@@ -82,6 +118,14 @@ func generatedOf[T metav1.Object](w *workload, client budgets[T], get func(name 
 	g.existing = existing
 	g.matches = func(l *generatedbudget.Limits) bool {
 		return equality.Semantic.DeepEqual(specOf(existing), wanted(l).Spec)
+	}
+	g.write = func(ctx context.Context, l *generatedbudget.Limits) error {
+		if !specOf(existing).hasFieldsBeyond(wanted(l).Spec) {
+			return apply(ctx, l)
+		}
+		var r replacement
+		r.Metadata.UID, r.Metadata.Labels, r.Spec = existing.GetUID(), template.Metadata.Labels, replacedSpec(wanted(l).Spec)
+		return patch(ctx, types.MergePatchType, r, metav1.PatchOptions{FieldManager: fieldManager})
 	}
 	return g
 }
@@ -94,7 +138,7 @@ func (r *Reconciler) pub(w *workload) generated {
 			Spec: spec{TargetRef: &v1alpha1.TargetRef{APIVersion: w.apiVersion, Kind: w.kind.kind, Name: w.GetName()}},
 		},
 		func(b *v1alpha1.PodUnavailableBudget) spec {
-			return spec{TargetRef: b.Spec.TargetRef, MaxUnavailable: b.Spec.MaxUnavailable, MinAvailable: b.Spec.MinAvailable}
+			return spec{TargetRef: b.Spec.TargetRef, Selector: b.Spec.Selector.LabelSelector(), MaxUnavailable: b.Spec.MaxUnavailable, MinAvailable: b.Spec.MinAvailable}
 		})
 }
 

@@ -7,7 +7,6 @@ package generatedbudget
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -18,7 +17,6 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/ptr"
 	"knative.dev/pkg/controller"
 	"knative.dev/pkg/reconciler"
 
@@ -96,9 +94,8 @@ type generated struct {
 	err      error
 	// matches reports whether it has the limits.
 	matches func(*generatedbudget.Limits) bool
-	// object returns the object to apply.
-	object func(*generatedbudget.Limits) any
-	apply  func(context.Context, []byte, metav1.PatchOptions) error
+	// write creates it, or restores what it has to have.
+	write  func(context.Context, *generatedbudget.Limits) error
 	remove func(context.Context, metav1.DeleteOptions) error
 }
 
@@ -136,14 +133,7 @@ func (r *Reconciler) reconcileBudget(ctx context.Context, w *workload, ns *corev
 			"annotation "+annotation+" generates nothing: another object has the name "+w.budgetName())
 		return nil
 	}
-	raw, err := json.Marshal(g.object(limits))
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", w.budgetName(), err)
-	}
-	if err := g.apply(ctx, raw, metav1.PatchOptions{FieldManager: fieldManager, Force: ptr.To(true)}); err != nil {
-		return fmt.Errorf("apply %s: %w", w.budgetName(), err)
-	}
-	return nil
+	return g.write(ctx, limits)
 }
 
 func reference(w *workload) *corev1.ObjectReference {

@@ -57,8 +57,8 @@ func servicePUB() *v1alpha1.PodUnavailableBudget {
 		{APIVersion: "serving.knative.dev/v1", Kind: "Service", Name: "web", UID: "uid-web", Controller: ptr.To(true)}}}}
 }
 
-// writes reconciles the workload web of a kind. It returns the writes (apply or delete, the resource,
-// the limit), the number of Events, and whether the workload is reconciled again.
+// writes reconciles the workload web of a kind. It returns the writes (apply, replace or delete, the
+// resource, the limit or the merge patch), the number of Events, and whether the workload is reconciled again.
 func writes(t *testing.T, of kind, change func(*appsv1.Deployment), annotations map[string]string, namespace map[string]string, exists ...any) (done []string, events int, again bool) {
 	t.Helper()
 	index := map[string]cache.Indexer{}
@@ -99,6 +99,10 @@ func writes(t *testing.T, of kind, change func(*appsv1.Deployment), annotations 
 	note := func(action clienttesting.Action) (bool, runtime.Object, error) {
 		switch a := action.(type) {
 		case clienttesting.PatchAction:
+			if a.GetPatchType() == types.MergePatchType {
+				done = append(done, strings.Join([]string{"replace", a.GetResource().Resource, a.GetName(), string(a.GetPatch())}, " "))
+				break
+			}
 			var d document
 			if err := json.Unmarshal(a.GetPatch(), &d); err != nil {
 				t.Fatal(err)
@@ -180,6 +184,46 @@ func TestGeneratedBudgets(t *testing.T) {
 			}
 			if events != tc.events || again {
 				t.Errorf("%d Events, want %d; reconciled again: %t", events, tc.events, again)
+			}
+		})
+	}
+}
+
+// Server-side apply does not remove a field of another manager, so the request names it.
+func TestAGeneratedBudgetIsRestoredAfterAFieldWasReplacedByAnother(t *testing.T) {
+	annotations := map[string]string{generatedbudget.PUBAnnotation: "true", generatedbudget.PDBAnnotation: "true", generatedbudget.PDBAnnotation + "-minAvailable": "1"}
+	web := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	pdb := &policyv1.PodDisruptionBudget{ObjectMeta: owned("uid-web"), Spec: policyv1.PodDisruptionBudgetSpec{Selector: web, MinAvailable: ptr.To(intstr.FromInt32(1))}}
+	const metadata = `"metadata":{"uid":"uid-generated","labels":{"app.kubernetes.io/managed-by":"breakwater"}}`
+	const wantedPUB = `replace podunavailablebudgets deployment-web {` + metadata +
+		`,"spec":{"targetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},"selector":null,"maxUnavailable":2,"minAvailable":null}}`
+	const wantedPDB = `replace poddisruptionbudgets deployment-web {` + metadata +
+		`,"spec":{"targetRef":null,"selector":{"matchLabels":{"app":"web"}},"maxUnavailable":null,"minAvailable":1}}`
+	for name, tc := range map[string]struct {
+		edit func(*v1alpha1.PodUnavailableBudgetSpec, *policyv1.PodDisruptionBudgetSpec)
+		want []string
+	}{
+		"none": {func(*v1alpha1.PodUnavailableBudgetSpec, *policyv1.PodDisruptionBudgetSpec) {}, nil},
+		"the limit": {func(b *v1alpha1.PodUnavailableBudgetSpec, _ *policyv1.PodDisruptionBudgetSpec) {
+			b.MaxUnavailable, b.MinAvailable = nil, ptr.To(intstr.FromInt32(0))
+		}, []string{wantedPUB}},
+		"the target": {func(b *v1alpha1.PodUnavailableBudgetSpec, _ *policyv1.PodDisruptionBudgetSpec) {
+			b.TargetRef, b.Selector = nil, &v1alpha1.PodSelector{}
+		}, []string{wantedPUB}},
+		"the limit of a PodDisruptionBudget": {func(_ *v1alpha1.PodUnavailableBudgetSpec, b *policyv1.PodDisruptionBudgetSpec) {
+			b.MaxUnavailable, b.MinAvailable = ptr.To(intstr.FromString("100%")), nil
+		}, []string{wantedPDB}},
+		// The fields of another user that do not exclude ours are kept.
+		"the limit of a shadow budget": {func(b *v1alpha1.PodUnavailableBudgetSpec, _ *policyv1.PodDisruptionBudgetSpec) {
+			b.MaxUnavailable, b.Shadow = ptr.To(intstr.FromInt32(9)), true
+		}, []string{"apply podunavailablebudgets deployment-web max 2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			present, other := pub("uid-web", 2), pdb.DeepCopy()
+			tc.edit(&present.Spec, &other.Spec)
+			done, _, _ := writes(t, deployment, nil, annotations, nil, present, other)
+			if diff := cmp.Diff(tc.want, done); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

@@ -37,6 +37,17 @@ func TestGeneratedBudgetsFollowTheirWorkload(t *testing.T) {
 	n.awaitLimit(t, "pub", "2")
 	n.run(t, "patch", "pub", "deployment-web", "--type=merge", "-p", `{"spec":{"maxUnavailable":4}}`)
 	n.awaitLimit(t, "pub", "2")
+	n.run(t, "patch", "pub", "deployment-web", "--type=merge", "-p", `{"spec":{"maxUnavailable":null,"minAvailable":0}}`)
+	n.awaitLimit(t, "pub", "2")
+	n.run(t, "patch", "pub", "deployment-web", "--type=merge", "-p", `{"spec":{"targetRef":null,"selector":{"matchLabels":{"app":"other"}}}}`)
+	n.await(t, "the target of the generated budget is restored", func() error {
+		if got := n.run(t, "get", "pub", "deployment-web", "-o", "jsonpath={.spec.targetRef.name}{.spec.selector}"); got != "web" {
+			return fmt.Errorf("the budget selects %q", got)
+		}
+		return nil
+	})
+	n.run(t, "patch", "pdb", "deployment-web", "--type=merge", "-p", `{"spec":{"maxUnavailable":"100%","minAvailable":null}}`)
+	n.awaitLimit(t, "pdb", "50%")
 	n.run(t, "delete", "pub", "deployment-web")
 	n.awaitLimit(t, "pub", "2")
 	n.run(t, "annotate", "deployment", "web", "policy.kruise.io/generate-pub-minAvailable=3")
