@@ -3,9 +3,12 @@ package protection
 import (
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
 	"github.com/breakwater-dev/breakwater/admission/admissiontest"
 	"github.com/breakwater-dev/breakwater/admission/protection/budget"
 	"github.com/breakwater-dev/breakwater/admission/protection/deletionflow"
+	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
 // These tests evaluate the matchConditions of the manifests as the API server of
@@ -19,6 +22,7 @@ const (
 	node       = "system:node:node-1"
 	cronJobs   = "system:serviceaccount:kube-system:cronjob-controller"
 	manager    = "system:kube-controller-manager"
+	garbage    = "system:serviceaccount:kube-system:generic-garbage-collector"
 )
 
 // pod returns a pod as the API server sends it.
@@ -178,6 +182,50 @@ func TestWhichDeletionsReachFlowControl(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			match(t, webhook, object{"request": tc.request, "object": nil, "oldObject": tc.old}, tc.want)
+		})
+	}
+}
+
+// An object with the label of its workload's pod template does not block the deletion of the workload
+// after that was allowed. Nobody but the garbage collector deletes it, and the garbage collector deletes
+// no workload of an owner that these labels do not protect.
+func TestWhichDeletionsOfProtectedObjectsAreDecided(t *testing.T) {
+	const replicas, always = "200-cascading-deletion-replicas.yaml", "202-delete-protection-always.yaml"
+	owner := func(apiVersion, kind string, controller bool) object {
+		return object{"metadata": object{"name": "web-1", "ownerReferences": []any{object{"apiVersion": apiVersion, "kind": kind, "name": "web", "controller": controller}}}}
+	}
+	ofDeployment := owner("apps/v1", "Deployment", true)
+	for name, tc := range map[string]struct {
+		policy, resource, user string
+		old                    object
+		want                   bool
+	}{
+		"a ReplicaSet with its Deployment":                                         {replicas, "replicasets", garbage, ofDeployment, false},
+		"a ReplicaSet with its Deployment, without an account per controller":      {replicas, "replicasets", manager, ofDeployment, false},
+		"a ReplicaSet by a user":                                                   {replicas, "replicasets", alice, ofDeployment, true},
+		"a ReplicaSet by another controller":                                       {replicas, "replicasets", cronJobs, ofDeployment, true},
+		"a ReplicaSet without a controller":                                        {replicas, "replicasets", garbage, object{"metadata": object{"name": "web-1"}}, true},
+		"a ReplicaSet with an owner that is no controller":                         {replicas, "replicasets", garbage, owner("apps/v1", "Deployment", false), true},
+		"a ReplicaSet of a custom resource":                                        {replicas, "replicasets", garbage, owner("example.com/v1", "Deployment", true), true},
+		"a Deployment of a custom resource":                                        {replicas, "deployments", garbage, owner("example.com/v1", "App", true), true},
+		"a Deployment of a Deployment":                                             {replicas, "deployments", garbage, ofDeployment, true},
+		"always: a ReplicaSet with its Deployment":                                 {always, "replicasets", garbage, ofDeployment, false},
+		"always: a pod with its StatefulSet":                                       {always, "pods", garbage, owner("apps/v1", "StatefulSet", true), false},
+		"always: a pod with its Job":                                               {always, "pods", garbage, owner("batch/v1", "Job", true), false},
+		"always: a ControllerRevision with its DaemonSet":                          {always, "controllerrevisions", garbage, owner("apps/v1", "DaemonSet", true), false},
+		"always: a pod by a user":                                                  {always, "pods", alice, owner("apps/v1", "StatefulSet", true), true},
+		"always: a pod by a controller, without an account per controller":         {always, "pods", manager, owner("apps/v1", "StatefulSet", true), true},
+		"always: a pod of a custom resource":                                       {always, "pods", garbage, owner("example.com/v1", "App", true), true},
+		"always: a pod without a controller":                                       {always, "pods", garbage, object{"metadata": object{"name": "web-1"}}, true},
+		"always: a PersistentVolumeClaim that is to be deleted with a StatefulSet": {always, "persistentvolumeclaims", garbage, owner("apps/v1", "StatefulSet", true), true},
+		"always: a Service of a custom resource":                                   {always, "services", garbage, owner("example.com/v1", "App", true), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := builder.Manifests[admissionregistrationv1.ValidatingAdmissionPolicy](t, manifests+tc.policy)[0]
+			vars := object{"request": request("DELETE", tc.resource, "", tc.user), "object": nil, "oldObject": tc.old}
+			if got := admissiontest.Matches(t, policy.Spec.MatchConditions, vars); got != tc.want {
+				t.Errorf("decided: %v, want %v", got, tc.want)
+			}
 		})
 	}
 }

@@ -95,6 +95,33 @@ func TestAnAdmittedDeletionCompletes(t *testing.T) {
 	})
 }
 
+// The labels of a pod template are also those of ReplicaSets and pods. They block neither the garbage
+// collector nor the deletion, once the label of the Deployment is removed; a person cannot delete the
+// ReplicaSet.
+func TestADeploymentWithTheLabelInItsTemplateIsDeleted(t *testing.T) {
+	t.Parallel()
+	for key, value := range map[string]string{disableCascadingLabel: `"true"`, deleteProtectionLabel: "Always"} {
+		for _, cascade := range []string{"background", "foreground"} {
+			t.Run(key+" "+cascade, func(t *testing.T) {
+				t.Parallel()
+				n := newNamespace(t)
+				label := key + ": " + value
+				n.apply(t, strings.NewReplacer(disableCascadingLabel+`: "true"`, label, "labels: {app: web}", "labels: {app: web, "+label+"}").Replace(protectedDeployment))
+				n.run(t, "rollout", "status", "deployment/web", "--timeout=60s")
+				n.checkDenied(t, "is protected from", "delete", "replicaset", "-l", "app=web", "--wait=false")
+				n.run(t, "label", "deployment", "web", key+"-")
+				n.run(t, "delete", "deployment", "web", "--cascade="+cascade, "--timeout=60s")
+				n.await(t, "the ReplicaSet and its pods are deleted", func() error {
+					if left := n.run(t, "get", "replicasets,pods", "-o", "name"); left != "" {
+						return fmt.Errorf("%s", left)
+					}
+					return nil
+				})
+			})
+		}
+	}
+}
+
 // A protected object does not block the deletion of its namespace.
 func TestANamespaceWithProtectedObjectsTerminates(t *testing.T) {
 	t.Parallel()
