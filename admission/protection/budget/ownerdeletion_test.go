@@ -45,6 +45,49 @@ func TestTheDeletionOfAnApplicationIsNoDisruption(t *testing.T) {
 	}
 }
 
+func TestOnlyTheControllerOfJobsMayEndThePodsOfAJob(t *testing.T) {
+	job := func(p *corev1.Pod) {
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "web", UID: "uid-job", Controller: ptr.To(true)}}
+	}
+	for name, tc := range map[string]struct {
+		user    string
+		change  func(*corev1.Pod)
+		request func(*testing.T, *corev1.Pod) *admissionv1.AdmissionRequest
+		allowed bool
+	}{
+		"a pod of its Job":                                               {jobController, job, deletion, true},
+		"a pod of a Job by a user":                                       {"alice", job, deletion, false},
+		"a pod of a Job by the taint manager":                            {"system:serviceaccount:kube-system:node-controller", job, deletion, false},
+		"a pod of a Job by any built-in controller":                      {"system:kube-controller-manager", job, deletion, false},
+		"a pod of a Job by an account of this name in another namespace": {"system:serviceaccount:ns:job-controller", job, deletion, false},
+		"a pod of a ReplicaSet":                                          {jobController, nil, deletion, false},
+		"a pod without a controller":                                     {jobController, func(p *corev1.Pod) { p.OwnerReferences = nil }, deletion, false},
+		"a pod with a Job as an owner that is no controller": {jobController, func(p *corev1.Pod) {
+			job(p)
+			p.OwnerReferences[0].Controller = nil
+		}, deletion, false},
+		"a pod of a Job of another group": {jobController, func(p *corev1.Pod) {
+			job(p)
+			p.OwnerReferences[0].APIVersion = "example.com/v1"
+		}, deletion, false},
+		"an update of a pod of its Job": {jobController, job, func(t *testing.T, p *corev1.Pod) *admissionv1.AdmissionRequest {
+			after := p.DeepCopy()
+			after.Spec.Containers[0].Image = "web:2"
+			return updating(t, "", p, after)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPod(tc.change)
+			fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, p)
+			req := tc.request(t, p)
+			req.UserInfo.Username = tc.user
+			if a := fx.ask(t, req); a.Response.Allowed != tc.allowed {
+				t.Errorf("allowed: %v, want %v", a.Response.Allowed, tc.allowed)
+			}
+		})
+	}
+}
+
 // deletionOf returns the request to delete a controller that has a controller itself.
 func deletionOf(group, resource, selector string) *admissionv1.AdmissionRequest {
 	return &admissionv1.AdmissionRequest{

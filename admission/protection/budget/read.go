@@ -49,6 +49,9 @@ func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*A
 		return nil, err
 	}
 	if req.Operation == admissionv1.Delete {
+		if endsWithItsJob(req, before) {
+			return nil, nil
+		}
 		return &Action{Operation: v1alpha1.OperationDelete, Subject: "pod " + before.Name, Pods: []*corev1.Pod{before}}, nil
 	}
 	after, err := decode[corev1.Pod](req.Object)
@@ -59,6 +62,20 @@ func (r reader) read(ctx context.Context, req *admissionv1.AdmissionRequest) (*A
 		return ofResize(before, after), nil
 	}
 	return ofUpdate(before, after), nil
+}
+
+// jobController is the user of the controller of Jobs. Without --use-service-account-credentials it has
+// the name of all built-in controllers, some of which also delete pods because of their node, so that
+// name is not exempt.
+const jobController = "system:serviceaccount:kube-system:job-controller"
+
+// endsWithItsJob reports whether the controller of Jobs deletes a pod of a Job: the Job failed, passed
+// its deadline, succeeded early, was suspended, or has a lower parallelism. It does not replace the
+// pod, and writes that the Job ended only after all these deletions, so a budget that denied them
+// would keep the Job running.
+func endsWithItsJob(req *admissionv1.AdmissionRequest, p *corev1.Pod) bool {
+	ref := metav1.GetControllerOfNoCopy(p)
+	return req.UserInfo.Username == jobController && ref != nil && ref.Kind == "Job" && budget.GroupOf(ref.APIVersion) == "batch"
 }
 
 // ofPod reads the pod for an eviction or a ContainerRecreateRequest, which have only

@@ -125,3 +125,28 @@ func TestTheDeletionOfAControllerBelowAnotherIsDecidedByTheBudget(t *testing.T) 
 		})
 	}
 }
+
+// No node runs the pods, because simulated pods of a Job complete.
+func TestAJobEndsAtItsDeadlineUnderABudget(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.apply(t, targetManifest("batch/v1", "Job", "parallelism: 3", `{nodeSelector: {nowhere: "true"}, terminationGracePeriodSeconds: 0, restartPolicy: Never,
+ containers: [{name: sleep, image: busybox}]}`))
+	n.await(t, "the pods of the Job exist", func() error {
+		if got := len(n.podNames(t)); got != 3 {
+			return fmt.Errorf("%d exist", got)
+		}
+		return nil
+	})
+	for _, pod := range n.podNames(t) {
+		n.run(t, "patch", "pod", pod, "--subresource=status", "-p", `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`)
+	}
+	n.apply(t, budgetManifest("maxUnavailable: 0"))
+	n.run(t, "wait", "--for=condition=Guarding", "pub/web", "--timeout=60s")
+	n.checkDenied(t, budgetDenial, "delete", "pod", n.podNames(t)[0])
+	n.run(t, "patch", "job", "web", "-p", `{"spec":{"activeDeadlineSeconds":1}}`)
+	n.run(t, "wait", "--for=condition=Failed", "job/web", "--timeout=60s")
+	if got := n.podNames(t); len(got) > 0 {
+		t.Errorf("pods of the failed Job remain: %v", got)
+	}
+}
