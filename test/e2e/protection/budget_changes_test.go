@@ -70,6 +70,30 @@ func TestARolloutCompletesUnderABudget(t *testing.T) {
 	}
 }
 
+// With strategy Recreate new pods follow the deletion of all old ones, which the budget denies.
+func TestARecreationCompletesAfterAScaleDown(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	n.applyWithBudget(t, deploymentManifest(4, "{type: Recreate}"), budgetManifest("maxUnavailable: 25%"))
+	n.run(t, "set", "image", "deployment/web", "sleep=busybox:2")
+	n.awaitDenialEvent(t)
+	if got := len(n.podNames(t)); got < 3 {
+		t.Errorf("%d of 4 pods are left", got)
+	}
+	n.run(t, "scale", "deployment", "web", "--replicas=0")
+	n.await(t, "no pod is left", func() error {
+		if got := n.podNames(t); len(got) > 0 {
+			return fmt.Errorf("pods %v", got)
+		}
+		return nil
+	})
+	n.run(t, "scale", "deployment", "web", "--replicas=4")
+	n.run(t, "rollout", "status", "deployment", "web", "--timeout=60s")
+	if got := n.run(t, "get", "pods", "-o", "jsonpath={.items[*].spec.containers[0].image}"); got != "busybox:2 busybox:2 busybox:2 busybox:2" {
+		t.Errorf("the pods have the images %s", got)
+	}
+}
+
 func TestAScaleDownIsNeverBlocked(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]string{
