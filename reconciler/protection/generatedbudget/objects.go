@@ -54,6 +54,8 @@ type replacement struct {
 	Metadata struct {
 		UID    types.UID         `json:"uid"`
 		Labels map[string]string `json:"labels"`
+		// OwnerReferences is set only for a budget without owners: a merge patch replaces the list.
+		OwnerReferences []metav1.OwnerReference `json:"ownerReferences,omitempty"`
 	} `json:"metadata"`
 	Spec replacedSpec `json:"spec"`
 }
@@ -69,7 +71,7 @@ type replacedSpec struct {
 func (w *workload) meta() meta {
 	return meta{
 		Name: w.budgetName(), Namespace: w.GetNamespace(),
-		Labels: map[string]string{"app.kubernetes.io/managed-by": "breakwater"},
+		Labels: map[string]string{managedByLabel: managedByValue},
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: w.apiVersion, Kind: w.kind.kind, Name: w.GetName(), UID: w.GetUID(), Controller: ptr.To(true),
 		}},
@@ -125,6 +127,9 @@ func generatedOf[T metav1.Object](w *workload, client budgets[T], get func(name 
 		}
 		var r replacement
 		r.Metadata.UID, r.Metadata.Labels, r.Spec = existing.GetUID(), template.Metadata.Labels, replacedSpec(wanted(l).Spec)
+		if g.isOrphaned() {
+			r.Metadata.OwnerReferences = template.Metadata.OwnerReferences
+		}
 		return patch(ctx, types.MergePatchType, r, metav1.PatchOptions{FieldManager: fieldManager})
 	}
 	return g

@@ -34,6 +34,12 @@ const (
 	ReasonGeneratedBudgetNameTaken = "GeneratedBudgetNameTaken"
 )
 
+// managedByLabel has the value managedByValue on a generated budget.
+const (
+	managedByLabel = "app.kubernetes.io/managed-by"
+	managedByValue = "breakwater"
+)
+
 // fieldManager owns the fields of generated budgets.
 const fieldManager = "protection-controller"
 
@@ -103,6 +109,12 @@ func (g generated) ownedBy(w *workload) bool {
 	return g.existing != nil && metav1.IsControlledBy(g.existing, w)
 }
 
+// isOrphaned reports whether the present budget was generated, and its workload was deleted with
+// --cascade=orphan, which removes the owners of the budget.
+func (g generated) isOrphaned() bool {
+	return g.existing != nil && len(g.existing.GetOwnerReferences()) == 0 && g.existing.GetLabels()[managedByLabel] == managedByValue
+}
+
 // delete deletes the present budget.
 func (g generated) delete(ctx context.Context) error {
 	uid := g.existing.GetUID()
@@ -128,7 +140,7 @@ func (r *Reconciler) reconcileBudget(ctx context.Context, w *workload, ns *corev
 		return g.delete(ctx)
 	case limits == nil, owned && g.matches(limits):
 		return nil
-	case g.existing != nil && !owned:
+	case g.existing != nil && !owned && !g.isOrphaned():
 		r.recorder.Event(reference(w), corev1.EventTypeWarning, ReasonGeneratedBudgetNameTaken,
 			"annotation "+annotation+" generates nothing: another object has the name "+w.budgetName())
 		return nil

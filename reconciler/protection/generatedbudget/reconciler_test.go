@@ -154,6 +154,14 @@ func pub(uid types.UID, most int32) *v1alpha1.PodUnavailableBudget {
 		TargetRef: &v1alpha1.TargetRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, MaxUnavailable: ptr.To(intstr.FromInt32(most))}}
 }
 
+func labeled(b *v1alpha1.PodUnavailableBudget) *v1alpha1.PodUnavailableBudget {
+	b.Labels = map[string]string{"app.kubernetes.io/managed-by": "breakwater"}
+	return b
+}
+
+// orphaned returns a generated budget whose Deployment was deleted with --cascade=orphan.
+func orphaned(most int32) *v1alpha1.PodUnavailableBudget { return labeled(pub("", most)) }
+
 func TestGeneratedBudgets(t *testing.T) {
 	on := map[string]string{generatedbudget.PUBAnnotation: "true"}
 	for _, tc := range []struct {
@@ -173,6 +181,14 @@ func TestGeneratedBudgets(t *testing.T) {
 		{name: "the annotation was removed", exists: []any{pub("uid-web", 2)}, want: []string{"delete podunavailablebudgets deployment-web"}},
 		{name: "a budget of another owner is kept", exists: []any{pub("", 2)}},
 		{name: "a budget of another owner has the name", annotations: on, exists: []any{pub("", 2)}, events: 1},
+		{name: "an orphaned budget", annotations: on, exists: []any{orphaned(2)}, want: []string{"apply podunavailablebudgets deployment-web max 2"}},
+		{name: "an orphaned budget with the other limit", annotations: map[string]string{generatedbudget.PUBAnnotation: "true", generatedbudget.PUBAnnotation + "-minAvailable": "3"},
+			exists: []any{orphaned(2)}, want: []string{`replace podunavailablebudgets deployment-web {"metadata":{"uid":"uid-generated",` +
+				`"labels":{"app.kubernetes.io/managed-by":"breakwater"},` +
+				`"ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"web","uid":"uid-web","controller":true}]},` +
+				`"spec":{"targetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},"selector":null,"maxUnavailable":null,"minAvailable":3}}`}},
+		{name: "an orphaned budget that nobody wants is kept", exists: []any{orphaned(2)}},
+		{name: "a budget of another owner with the label", annotations: on, exists: []any{labeled(pub("uid-before", 2))}, events: 1},
 		{name: "a budget of a replaced Deployment", annotations: on, exists: []any{pub("uid-before", 2)}, events: 1},
 		{name: "an invalid limit changes nothing", annotations: map[string]string{generatedbudget.PUBAnnotation: "true", generatedbudget.PUBAnnotation + "-maxUnavailable": "few"},
 			exists: []any{pub("uid-web", 2)}, events: 1},

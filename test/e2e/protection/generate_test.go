@@ -58,6 +58,26 @@ func TestGeneratedBudgetsFollowTheirWorkload(t *testing.T) {
 	n.awaitLimit(t, "pub", "")
 }
 
+// An orphaning deletion removes the owner of the budgets. A new Deployment of the name adopts them.
+func TestGeneratedBudgetsAreAdoptedAfterAnOrphaningDeletion(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t)
+	manifest := func(limit int) string {
+		return deploymentManifest(4, fmt.Sprintf("{rollingUpdate: {maxUnavailable: %d}}", limit))
+	}
+	n.run(t, "annotate", "namespace", n.name, "policy.kruise.io/generate-pub=true", "policy.kruise.io/generate-pdb=true")
+	n.apply(t, manifest(1))
+	n.awaitLimit(t, "pub", "1")
+	n.awaitLimit(t, "pdb", "1")
+	n.run(t, "delete", "deployment", "web", "--cascade=orphan", "--timeout=60s")
+	n.apply(t, manifest(2))
+	n.awaitLimit(t, "pub", "2")
+	n.awaitLimit(t, "pdb", "2")
+	n.run(t, "delete", "deployment", "web", "--timeout=60s")
+	n.awaitLimit(t, "pub", "")
+	n.awaitLimit(t, "pdb", "")
+}
+
 func TestANamespaceGeneratesBudgetsForAllItsWorkloads(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)

@@ -46,5 +46,21 @@ func TestTheServiceAccountOfProtectionControllerWritesOnlyGeneratedBudgets(t *te
 			impersonation.ExpectBy(t, user, want, "", "patch", "-n", n.name, kind.name, "team", "--type", "merge", "-p", patch)
 		}
 		impersonation.ExpectBy(t, user, only, "", "delete", "-n", n.name, kind.name, "team")
+
+		// A generated budget whose workload was deleted with --cascade=orphan.
+		n.apply(t, budget("deployment-web", label, ""))
+		const reference = `"ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment","name":"NAME","uid":"u","controller":true}]`
+		for patch, want := range map[string]string{
+			`{"metadata":{` + strings.Replace(reference, "NAME", "web", 1) + `},"spec":{"maxUnavailable":2}}`: "",
+			`{"metadata":{` + strings.Replace(reference, "NAME", "other", 1) + `}}`:                           only,
+			`{"spec":{"maxUnavailable":"100%"}}`:                                                              only,
+		} {
+			impersonation.ExpectBy(t, user, want, "", "patch", "-n", n.name, kind.name, "deployment-web", "--type", "merge", "-p", patch)
+		}
+		impersonation.ExpectBy(t, user, only, "", "delete", "-n", n.name, kind.name, "deployment-web")
+		// A budget of a team has no label, also if its name is that of a generated one.
+		n.run(t, "label", kind.name, "deployment-web", "app.kubernetes.io/managed-by-")
+		impersonation.ExpectBy(t, user, only, "", "patch", "-n", n.name, kind.name, "deployment-web", "--type", "merge", "-p",
+			`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"breakwater"},`+strings.Replace(reference, "NAME", "web", 1)+`}}`)
 	}
 }
