@@ -16,29 +16,37 @@ const closeDelay = time.Minute
 type Cache struct {
 	Factory Factory
 
-	mu       sync.Mutex
-	clients  map[string]Client
-	versions map[string]int64
+	mu      sync.Mutex
+	clients map[string]cachedClient
+}
+
+// cachedClient is the client of one version of a provider. A provider that is deleted and
+// registered again has the same version, but another time of creation.
+type cachedClient struct {
+	client  Client
+	version int64
+	created time.Time
 }
 
 // Client returns the cached client of a provider, and replaces it when the provider has a
-// new version.
+// new version or was registered again.
 func (c *Cache) Client(p api.Provider) (Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.clients == nil {
-		c.clients, c.versions = map[string]Client{}, map[string]int64{}
+		c.clients = map[string]cachedClient{}
 	}
-	if client := c.clients[p.Name]; client != nil && c.versions[p.Name] == p.Version {
-		return client, nil
+	known := c.clients[p.Name]
+	if known.client != nil && known.version == p.Version && known.created.Equal(p.Created) {
+		return known.client, nil
 	}
 	client, err := c.Factory.New(p)
 	if err != nil {
 		return nil, err
 	}
-	if closer, ok := c.clients[p.Name].(interface{ Close() }); ok {
+	if closer, ok := known.client.(interface{ Close() }); ok {
 		time.AfterFunc(closeDelay, closer.Close)
 	}
-	c.clients[p.Name], c.versions[p.Name] = client, p.Version
+	c.clients[p.Name] = cachedClient{client, p.Version, p.Created}
 	return client, nil
 }
