@@ -3,9 +3,11 @@ package centre
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -158,6 +160,34 @@ func TestAPendingGrantIsPolled(t *testing.T) {
 		w.waitForState(a.ID, api.Revoked)
 		if b := w.double.Stats(); len(b.Current) != 0 || b.Duplicates != 0 {
 			t.Errorf("stats of the provider: %+v", b)
+		}
+	})
+}
+
+// The provider accepts a grant without the value that its poll needs.
+func TestAnAcceptedGrantThatCannotBePolledIsRevokedByACall(t *testing.T) {
+	eachStore(t, func(t *testing.T, address string) {
+		w := newFixture(t, address)
+		var revocations atomic.Int32
+		server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodDelete {
+				revocations.Add(1)
+				return
+			}
+			rw.WriteHeader(http.StatusAccepted)
+		}))
+		t.Cleanup(server.Close)
+		w.register(func(p *api.Provider) {
+			p.Endpoint, p.HTTP.Grant.Keep = server.URL, map[string]string{"ticket": "body.ticket"}
+		}, "web", "db")
+		a := w.waitForState(w.request(podRequest(1, "web")).ID, api.Denied)
+		if p := a.Permissions[0]; p.Reason != "InvalidParameters" || p.Calls != 2 {
+			t.Errorf("%+v", p)
+		}
+		w.mustDo(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil)
+		w.waitForState(a.ID, api.Revoked)
+		if n := revocations.Load(); n != 1 {
+			t.Errorf("%d calls to revoke what the provider accepted, want 1", n)
 		}
 	})
 }

@@ -50,10 +50,12 @@ func ApplyResult(g store.Grant, o CallResult) store.Grant {
 		g.Pending, g.Failures, g.Kept = true, 0, mergeKept(g.Kept, o.Result.Kept)
 		return scheduleAt(setState(g, o, api.Applying), o.Now.Add(seconds(o.Retry.PollSeconds)))
 	case provider.Denied:
-		// Denied is final for this request; a new attempt is a new request. A node-scoped
+		// Denied is final for this request; a new attempt is a new request. A poll that was
+		// not sent proves nothing about the grant that the provider accepted. A node-scoped
 		// grant may come from an earlier pod, whose revocation ended without a call
 		// because of this application. So this application must revoke the grant.
-		g.MaybeGranted, g.Pending, g.CallKey = o.Result.Partial || o.MaybeGranted && (o.Op == provider.Grant || o.NodeScoped), false, ""
+		provesNothing := o.Op == provider.Grant || !o.Result.Sent || o.NodeScoped
+		g.MaybeGranted, g.Pending, g.CallKey = o.Result.Partial || o.MaybeGranted && provesNothing, false, ""
 		g.KeysUsed++
 		return setState(g, o, api.Denied)
 	default:
