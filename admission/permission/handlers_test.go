@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -34,7 +36,7 @@ func (s sets) PermissionSet(_ context.Context, name string) (api.PermissionSet, 
 	}
 	nodes, ok := s[name]
 	if !ok {
-		return api.PermissionSet{}, &centreclient.StatusError{Status: http.StatusNotFound}
+		return api.PermissionSet{}, &centreclient.StatusError{Status: http.StatusNotFound, Detail: api.Error{Reason: "NotFound"}}
 	}
 	return api.PermissionSet{NodeScoped: nodes}, nil
 }
@@ -157,14 +159,14 @@ func TestAPodIsNotCreatedWithAnInitContainerThatCannotVerifyTheServer(t *testing
 func hostNetwork(p *corev1.Pod) { p.Spec.HostNetwork = true }
 
 func TestUnknownSetsOfWorkloadsAreDenied(t *testing.T) {
-	registered := sets{"web": false, "nodes": true}
+	registered, unreachable := sets{"web": false, "nodes": true}, sets(nil)
 	object := func(metadata, template string) string {
 		return `{"metadata":{` + metadata + `},"spec":{"template":{` + template + `}}}`
 	}
 	const web, unknown = `"annotations":{"stke.io/permission-set":"web"}`, `"annotations":{"stke.io/permission-set":"web,unknown"}`
 	for name, tc := range map[string]struct {
 		object string
-		centre sets
+		centre Centre
 		want   string
 		warns  bool
 	}{
@@ -173,10 +175,11 @@ func TestUnknownSetsOfWorkloadsAreDenied(t *testing.T) {
 		"an unknown set":                         {object(unknown, ""), registered, DecisionUnknownSet, false},
 		"an unknown set in the template":         {object("", `"metadata":{`+unknown+`}`), registered, DecisionUnknownSet, false},
 		"an unknown set in a CronJob":            {`{"spec":{"jobTemplate":{"spec":{"template":{"metadata":{` + unknown + `}}}}}}`, registered, DecisionUnknownSet, false},
-		"the centre is unreachable":              {object(unknown, ""), nil, DecisionUnchecked, true},
+		"the centre is unreachable":              {object(unknown, ""), unreachable, DecisionUnchecked, true},
+		"the proxy of the centre answers 404":    {object(unknown, ""), proxy(t), DecisionUnchecked, true},
 		"an invalid name":                        {object(`"annotations":{"stke.io/permission-set":"a b"}`, ""), registered, DecisionInvalid, false},
 		"hostNetwork":                            {object(web, `"spec":{"hostNetwork":true}`), registered, DecisionHostNetwork, false},
-		"hostNetwork, the centre is unreachable": {object(web, `"spec":{"hostNetwork":true}`), nil, DecisionUnchecked, true},
+		"hostNetwork, the centre is unreachable": {object(web, `"spec":{"hostNetwork":true}`), unreachable, DecisionUnchecked, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := request(t, json.RawMessage(tc.object))
@@ -190,4 +193,14 @@ func TestUnknownSetsOfWorkloadsAreDenied(t *testing.T) {
 			}
 		})
 	}
+}
+
+// proxy returns the client of a centre whose proxy answers 404.
+func proxy(t *testing.T) Centre {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, "<html>")
+	}))
+	t.Cleanup(server.Close)
+	return centreclient.New(centreclient.Options{URL: func() string { return server.URL }})
 }

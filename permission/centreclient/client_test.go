@@ -62,20 +62,21 @@ func TestErrorResponsesAreClassified(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status     int
 		body       string
+		notFound   bool
 		permanent  bool
 		conflict   bool
 		retryAfter time.Duration
 		message    string
 	}{
-		"unknown set":           {http.StatusNotFound, `{"reason":"NotFound","message":"there is no permission set web","field":"set"}`, true, false, 0, "there is no permission set web"},
-		"unknown application":   {http.StatusNotFound, `{"reason":"NotFound","message":"the object does not exist"}`, false, false, 0, "does not exist"},
-		"wrong URL":             {http.StatusNotFound, `<html>`, false, false, 0, "404"},
-		"set of other pods":     {http.StatusForbidden, `{"reason":"Forbidden","message":"permission set web does not allow the pod","field":"set"}`, true, false, 0, "permission set web does not allow the pod"},
-		"user without a right":  {http.StatusForbidden, `{"reason":"Forbidden","message":"the user is not listed under cluster c1"}`, false, false, 0, "not listed"},
-		"invalid request":       {http.StatusBadRequest, `{"reason":"BadRequest","message":"no"}`, true, false, 0, "BadRequest: no"},
-		"revoking":              {http.StatusConflict, `{"reason":"Conflict","message":"it is Revoking"}`, false, true, 0, "Revoking"},
-		"rate limited":          {http.StatusTooManyRequests, `{}`, false, false, 7 * time.Second, "429"},
-		"error page of a proxy": {http.StatusBadGateway, `<html>`, false, false, 0, "502"},
+		"unknown set":           {http.StatusNotFound, `{"reason":"NotFound","message":"there is no permission set web","field":"set"}`, true, true, false, 0, "there is no permission set web"},
+		"unknown application":   {http.StatusNotFound, `{"reason":"NotFound","message":"the object does not exist"}`, true, false, false, 0, "does not exist"},
+		"wrong URL":             {http.StatusNotFound, `<html>`, false, false, false, 0, "404"},
+		"set of other pods":     {http.StatusForbidden, `{"reason":"Forbidden","message":"permission set web does not allow the pod","field":"set"}`, false, true, false, 0, "permission set web does not allow the pod"},
+		"user without a right":  {http.StatusForbidden, `{"reason":"Forbidden","message":"the user is not listed under cluster c1"}`, false, false, false, 0, "not listed"},
+		"invalid request":       {http.StatusBadRequest, `{"reason":"BadRequest","message":"no"}`, false, true, false, 0, "BadRequest: no"},
+		"revoking":              {http.StatusConflict, `{"reason":"Conflict","message":"it is Revoking"}`, false, false, true, 0, "Revoking"},
+		"rate limited":          {http.StatusTooManyRequests, `{}`, false, false, false, 7 * time.Second, "429"},
+		"error page of a proxy": {http.StatusBadGateway, `<html>`, false, false, false, 0, "502"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -84,8 +85,8 @@ func TestErrorResponsesAreClassified(t *testing.T) {
 				_, _ = fmt.Fprint(w, tc.body)
 			})
 			_, err := c.Apply(t.Context(), api.ApplicationRequest{})
-			if err == nil || IsPermanent(err) != tc.permanent || IsConflict(err) != tc.conflict || RetryAfter(err) != tc.retryAfter || !strings.Contains(err.Error(), tc.message) {
-				t.Errorf("%v: permanent %v, conflict %v, retry after %s", err, IsPermanent(err), IsConflict(err), RetryAfter(err))
+			if err == nil || IsNotFound(err) != tc.notFound || IsPermanent(err) != tc.permanent || IsConflict(err) != tc.conflict || RetryAfter(err) != tc.retryAfter || !strings.Contains(err.Error(), tc.message) {
+				t.Errorf("%v: not found %v, permanent %v, conflict %v, retry after %s", err, IsNotFound(err), IsPermanent(err), IsConflict(err), RetryAfter(err))
 			}
 		})
 	}

@@ -33,12 +33,19 @@ func (e *StatusError) Error() string {
 	return text.Truncate(message, maxMessage)
 }
 
-// IsNotFound reports whether the object does not exist.
-func IsNotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
+// IsNotFound reports whether the centre answered that the object does not exist. A 404
+// without the reason of the centre is that of a proxy, or of another server.
+func IsNotFound(err error) bool {
+	var status *StatusError
+	return errors.As(err, &status) && status.Status == http.StatusNotFound && status.Detail.Reason == "NotFound"
+}
 
 // IsConflict reports whether the centre answered 409. For a request of a set: the
 // application is being revoked or was revoked, or the pod has ended.
-func IsConflict(err error) bool { return hasStatus(err, http.StatusConflict) }
+func IsConflict(err error) bool {
+	var status *StatusError
+	return errors.As(err, &status) && status.Status == http.StatusConflict
+}
 
 // IsPermanent reports whether the same request would fail again until a person changes
 // the pod or the permission set: the request is invalid, or the set does not exist or
@@ -69,9 +76,4 @@ func RetryAfter(err error) time.Duration {
 		return min(max(status.RetryAfter, time.Second), maxRetryAfter)
 	}
 	return 0
-}
-
-func hasStatus(err error, code int) bool {
-	var status *StatusError
-	return errors.As(err, &status) && status.Status == code
 }
