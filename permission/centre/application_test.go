@@ -2,6 +2,7 @@ package centre
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -188,6 +189,33 @@ func TestAnAcceptedGrantThatCannotBePolledIsRevokedByACall(t *testing.T) {
 		w.waitForState(a.ID, api.Revoked)
 		if n := revocations.Load(); n != 1 {
 			t.Errorf("%d calls to revoke what the provider accepted, want 1", n)
+		}
+	})
+}
+
+func TestATicketIsPolledByTheNumberThatTheProviderReturned(t *testing.T) {
+	eachStore(t, func(t *testing.T, address string) {
+		w := newFixture(t, address)
+		const ticket = "1234567890123456789"
+		polls := make(chan string, 1)
+		server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/grants" {
+				rw.WriteHeader(http.StatusAccepted)
+				_, _ = io.WriteString(rw, `{"ticket": `+ticket+`}`)
+				return
+			}
+			body, _ := io.ReadAll(r.Body)
+			polls <- r.URL.Path + " " + string(body)
+			_, _ = io.WriteString(rw, `{"state": "granted"}`)
+		}))
+		t.Cleanup(server.Close)
+		w.register(func(p *api.Provider) {
+			p.Endpoint = server.URL
+			p.HTTP.Poll.Method, p.HTTP.Poll.Path, p.HTTP.Poll.Body = http.MethodPost, "/tickets/${int(kept.ticket)}", map[string]any{"ticket": "${kept.ticket}"}
+		}, "web", "db")
+		w.waitForState(w.request(podRequest(1, "web")).ID, api.Granted)
+		if got, want := <-polls, "/tickets/"+ticket+` {"ticket":`+ticket+"}"; got != want {
+			t.Errorf("polled %s, want %s", got, want)
 		}
 	})
 }

@@ -3,7 +3,7 @@ package provider
 import (
 	"context"
 	"fmt"
-	"strings"
+	"strconv"
 	"sync"
 
 	"github.com/google/cel-go/cel"
@@ -81,8 +81,10 @@ func (e *expression) string(ctx context.Context, vars map[string]any) (string, e
 		return v, nil
 	case nil, map[string]any, []any:
 		return "", fmt.Errorf("expression %s is not a string, number or bool", e.text)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), nil
 	default:
-		return strings.Trim(fmt.Sprint(v), `"`), nil
+		return fmt.Sprint(v), nil
 	}
 }
 

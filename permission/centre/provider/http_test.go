@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -72,6 +73,11 @@ func TestAResponseIsClassifiedAsGrantedDeniedOrFailed(t *testing.T) {
 		"Retry-After is at most an hour":         {status: 429, header: "999999999", want: Result{Outcome: Failed, Reason: ReasonProviderThrottled, Message: "the provider asks for fewer calls (HTTP 429)", RetryAfter: time.Hour, Sent: true}},
 		"negative Retry-After is ignored":        {status: 429, header: "-5", want: Result{Outcome: Failed, Reason: ReasonProviderThrottled, Message: "the provider asks for fewer calls (HTTP 429)", Sent: true}},
 		"condition granted is true":              {call: api.HTTPCall{Granted: "body.code == 0"}, status: 200, body: `{"code":0}`, want: Result{Outcome: Done, Reason: ReasonGranted, Sent: true}},
+		"condition that compares with a double":  {call: api.HTTPCall{Granted: "body.code == 0.0 && body.code < 0.5 && body.code in [0.0] && double(body.code) + 0.5 == 0.5"}, status: 200, body: `{"code":0}`, want: Result{Outcome: Done, Reason: ReasonGranted, Sent: true}},
+		"condition with a fraction":              {call: api.HTTPCall{Granted: "body.code == 1.5 && body.code > 1 && body.code < 2u"}, status: 200, body: `{"code":1.5}`, want: Result{Outcome: Done, Reason: ReasonGranted, Sent: true}},
+		"condition with a large integer":         {call: api.HTTPCall{Granted: "body.code == 9007199254740993 && body.code != 9007199254740992"}, status: 200, body: `{"code":9007199254740993}`, want: Result{Outcome: Done, Reason: ReasonGranted, Sent: true}},
+		"condition with an infinite number":      {call: api.HTTPCall{Granted: "body.code > 1"}, status: 200, body: `{"code":1e999}`, want: Result{Outcome: Done, Reason: ReasonGranted, Sent: true}},
+		"condition on JSON with a rest":          {call: api.HTTPCall{Granted: "body.code == 0"}, status: 200, body: `{"code":0}{}`, want: Result{Outcome: Failed, Reason: ReasonProviderError, Message: "the provider answered HTTP 200, which is neither granted nor denied", Sent: true}},
 		"condition granted is false":             {call: api.HTTPCall{Granted: "body.code == 0"}, status: 200, body: `{"code":5}`, want: Result{Outcome: Failed, Reason: ReasonProviderError, Message: "the provider answered HTTP 200, which is neither granted nor denied", Sent: true}},
 		"condition denied is true":               {call: api.HTTPCall{Granted: "body.code == 0", Denied: "body.code == 5", Message: "body.why"}, status: 200, body: `{"code":5,"why":"no such module\nat all"}`, want: Result{Outcome: Denied, Reason: ReasonDenied, Message: "the provider denied the request (HTTP 200): no such module at all", Sent: true}},
 		"condition on a body that is not JSON":   {call: api.HTTPCall{Granted: "body.code == 0"}, status: 200, body: `<html>`, want: Result{Outcome: Failed, Reason: ReasonProviderError, Message: "the provider answered HTTP 200, which is neither granted nor denied", Sent: true}},
@@ -132,7 +138,7 @@ func TestParametersAreEscapedInTemplates(t *testing.T) {
 	evil := `../admin?x=1#"},"admin":true`
 	got := c.Call(t.Context(), Call{Op: Grant, Key: "k", IPs: []string{"10.0.0.1", "fd00::1"}, Parameters: map[string]string{"module": evil},
 		Pod: api.ApplicationRequest{Pod: "p\r\nX-Evil: 1"}})
-	if got.Outcome != Done || got.Kept["id"] != 17.0 {
+	if got.Outcome != Done || got.Kept["id"] != int64(17) {
 		t.Fatalf("%+v", got)
 	}
 	if want := "/m/" + strings.ReplaceAll(url.QueryEscape(evil), "+", "%20") + "/x"; path != want {
@@ -147,6 +153,49 @@ func TestParametersAreEscapedInTemplates(t *testing.T) {
 	want := map[string]any{"ips": []any{"10.0.0.1", "fd00::1"}, "text": "module " + evil + "!", "list": []any{"10.0.0.1", 7.0}, "map": map[string]any{"a": "k"}}
 	if diff := cmp.Diff(want, body); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The store encodes kept values as JSON.
+func TestTheDigitsOfANumberInAnAnswerAreKept(t *testing.T) {
+	for answer, want := range map[string]struct{ path, body string }{
+		"1234567":              {"1234567", "1234567"},
+		"-1234567890123456789": {"-1234567890123456789", "-1234567890123456789"},
+		"18446744073709551615": {"18446744073709551615", "18446744073709551615"},
+		"0.0000001":            {"0.0000001", "1e-7"},
+		"1234567.25":           {"1234567.25", "1234567.25"},
+		"1e6":                  {"1000000", "1000000"},
+		`"007"`:                {"007", `"007"`},
+	} {
+		t.Run(answer, func(t *testing.T) {
+			var path, body string
+			c := newClient(t, func(w http.ResponseWriter, r *http.Request) {
+				text, _ := io.ReadAll(r.Body)
+				path, body = r.URL.Path, string(text)
+				w.WriteHeader(http.StatusAccepted)
+				_, _ = io.WriteString(w, `{"ids":[{"id":`+answer+`}]}`)
+			}, func(p *api.Provider) {
+				p.HTTP.Grant = api.HTTPCall{Path: "/grants", Pending: "status == 202", Keep: map[string]string{"id": "body.ids[0].id", "all": "{'ids': body.ids}"}}
+				p.HTTP.Poll = &api.HTTPCall{Path: "/tickets/${kept.id}", Body: map[string]any{"id": "${kept.id}", "all": "${kept.all}"}}
+			})
+			kept, err := json.Marshal(c.Call(t.Context(), Call{Op: Grant}).Kept)
+			if err != nil {
+				t.Fatal(err)
+			}
+			poll := Call{Op: Poll}
+			d := json.NewDecoder(bytes.NewReader(kept))
+			d.UseNumber()
+			if err := d.Decode(&poll.Kept); err != nil {
+				t.Fatal(err)
+			}
+			c.Call(t.Context(), poll)
+			if path != "/tickets/"+want.path {
+				t.Errorf("path %s, want %s", path, want.path)
+			}
+			if all := `{"all":{"ids":[{"id":` + want.body + `}]},"id":` + want.body + `}`; body != all {
+				t.Errorf("body %s, want %s", body, all)
+			}
+		})
 	}
 }
 

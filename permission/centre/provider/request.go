@@ -157,15 +157,12 @@ func variables(call Call) map[string]any {
 	if len(call.IPs) > 0 {
 		ip = call.IPs[0]
 	}
-	kept, parameters := call.Kept, call.Parameters
-	if kept == nil {
-		kept = map[string]any{}
-	}
+	parameters := call.Parameters
 	if parameters == nil {
 		parameters = map[string]string{}
 	}
 	return map[string]any{
-		"ip": ip, "ips": call.IPs, "parameters": parameters, "key": call.Key, "kept": kept,
+		"ip": ip, "ips": call.IPs, "parameters": parameters, "key": call.Key, "kept": numbers(call.Kept),
 		"pod": map[string]string{
 			"cluster": call.Pod.Cluster, "namespace": call.Pod.Namespace, "name": call.Pod.Pod, "uid": call.Pod.PodUID,
 			"node": call.Pod.Node, "serviceAccount": call.Pod.ServiceAccount,

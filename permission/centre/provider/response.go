@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
@@ -35,10 +34,7 @@ func newResponse(status int, header http.Header, body []byte, secret string) res
 	for name := range header {
 		a.headers[strings.ToLower(name)] = redactText(header.Get(name), secret)
 	}
-	if json.Unmarshal(body, &a.body) != nil {
-		a.body = nil
-	}
-	a.body = redact(a.body, secret)
+	a.body = redact(decodeJSON(body), secret)
 	return a
 }
 

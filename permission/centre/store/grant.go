@@ -3,6 +3,7 @@ package store
 import (
 	"database/sql"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
@@ -42,7 +43,7 @@ type Grant struct {
 	// MaybeGranted: a call was sent, so the provider may have granted it.
 	MaybeGranted bool
 	// Pending: the provider accepted the grant or revocation and decides later. Kept are
-	// the values that its responses gave for later calls.
+	// the values that its responses gave for later calls; numbers are json.Numbers.
 	Pending bool
 	Kept    map[string]any
 }
@@ -247,7 +248,9 @@ func (v View) grants(statement string, args ...any) ([]Grant, error) {
 		if err := json.Unmarshal([]byte(parameters), &g.Parameters); err != nil {
 			return err
 		}
-		if err := json.Unmarshal([]byte(kept), &g.Kept); err != nil {
+		d := json.NewDecoder(strings.NewReader(kept))
+		d.UseNumber() // a float64 would change the digits of a large integer
+		if err := d.Decode(&g.Kept); err != nil {
 			return err
 		}
 		grants = append(grants, g)
