@@ -6,9 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
+	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// ErrFull means that the pod's shard has no space for another entry.
+// ErrFull means that the pod's ConfigMap has no space for its entry.
 var ErrFull = errors.New("the breaker's ConfigMap is full")
 
 // reply is the result of one request on one ConfigMap.
@@ -40,6 +41,16 @@ func (p Policy) decideGroup(cm *corev1.ConfigMap, group []Request) decision {
 		switch {
 		case written != nil:
 			value := encode(*written)
+			if excess := len(value) - len(before) - left; existed && excess > 0 {
+				// The entry stays in its ConfigMap, which is full, so its message is cut.
+				written.Message = text.Truncate(written.Message, len(written.Message)-excess)
+				value = encode(*written)
+			}
+			growth := len(value) - len(before)
+			if existed && growth > 0 && growth > left+maxGrowth {
+				replies[i] = reply{full: true}
+				continue
+			}
 			if !existed && left < len(r.Key)+len(value) {
 				// When the primary ConfigMap is full, new entries go to shards.
 				if replies[i] = (reply{full: true}); next.Name == PrimaryName {
@@ -49,7 +60,7 @@ func (p Policy) decideGroup(cm *corev1.ConfigMap, group []Request) decision {
 				}
 				continue
 			}
-			left -= len(value) - len(before)
+			left -= growth
 			next.Data = withKey(next.Data, r.Key, value)
 			changed = changed || value != before
 		case remove:

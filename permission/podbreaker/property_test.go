@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/groupcommit"
 )
 
-// fakeAPIServer rejects writes with an old resourceVersion.
+// fakeAPIServer rejects writes with an old resourceVersion, and ConfigMaps above 1 MiB.
 type fakeAPIServer struct {
 	mu        sync.Mutex
 	maps      map[string]*corev1.ConfigMap
@@ -63,6 +64,13 @@ func (r *replica) Swap(_ context.Context, next *corev1.ConfigMap) (*corev1.Confi
 	if r.get(next.Name).ResourceVersion != next.ResourceVersion {
 		r.conflicts++
 		return nil, apierrs.NewConflict(schema.GroupResource{Resource: "configmaps"}, next.Name, errors.New("changed"))
+	}
+	values := 0
+	for _, value := range next.Data {
+		values += len(value)
+	}
+	if values > 1<<20 {
+		return nil, apierrs.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, next.Name, nil)
 	}
 	r.version++
 	next = next.DeepCopy()
@@ -182,6 +190,52 @@ func TestAFullConfigMapContinuesInShardsWithOneEntryPerPod(t *testing.T) {
 	want := []string{"ns.new in " + ShardName("ns.new") + ": 3", "ns.old in " + PrimaryName + ": 2"}
 	if diff := cmp.Diff(toSet(want), toSet(where)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The pods of many workloads fail together, and then their permissions are denied with long
+// messages.
+func TestEntriesOfAFullConfigMapCountFailuresWithoutTheirMessages(t *testing.T) {
+	const pods = 2500
+	s := &fakeAPIServer{maps: map[string]*corev1.ConfigMap{}}
+	b := s.newReplica()
+	for attempt, message := range []string{"short", strings.Repeat("x", 1000), strings.Repeat("<", 1000)} {
+		var wg sync.WaitGroup
+		for pod := range pods {
+			wg.Go(func() {
+				d, err := b.Do(t.Context(), Request{Operation: RecordFailure, Key: fmt.Sprintf("ns.pod-%d", pod), UID: "uid",
+					Application: "app", Attempt: attempt + 1, Denied: true, Message: message, Now: zero})
+				if err != nil || d.Entry.Denied != attempt+1 {
+					t.Errorf("denial %d of pod %d: %d are recorded, %v", attempt+1, pod, d.Entry.Denied, err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	if n := size(s.get(PrimaryName)); n > maxBytes {
+		t.Errorf("the entries have %d bytes, want at most %d", n, maxBytes)
+	}
+}
+
+func TestAnEntryThatIsTooLargeIsAnErrorOfItsPodAlone(t *testing.T) {
+	s := &fakeAPIServer{maps: map[string]*corev1.ConfigMap{}}
+	old := encode(Entry{UID: "uid", Denied: 1, Counted: map[string]int{"app": 1}, Call: "call", Message: "denied"})
+	first := s.get(PrimaryName)
+	first.Data = map[string]string{"ns.old": old, "filler": strings.Repeat("x", maxBytes+maxGrowth-len("ns.old")-len(old)-len("filler"))}
+	s.maps[PrimaryName] = first
+	b := s.newReplica()
+	for _, tc := range []struct {
+		r    Request
+		want error
+	}{
+		{Request{Operation: RecordFailure, Key: "ns.old", Application: strings.Repeat("other", 20), Attempt: 1, Denied: true, Message: "denied again"}, ErrFull},
+		{Request{Operation: RecordFailure, Key: "ns.new", Application: "app", Attempt: 1, Denied: true, Message: "denied"}, nil},
+		{Request{Operation: Reset, Key: "ns.old"}, nil},
+	} {
+		tc.r.UID, tc.r.Now = "uid", zero
+		if _, err := b.Do(t.Context(), tc.r); !errors.Is(err, tc.want) {
+			t.Errorf("operation %d on %s: %v, want %v", tc.r.Operation, tc.r.Key, err, tc.want)
+		}
 	}
 }
 

@@ -17,9 +17,12 @@ const (
 	overflowAnnotation = "stke.io/permission-breaker-overflowed"
 	// ShardCount is the number of further ConfigMaps when the primary one is full.
 	ShardCount = 16
-	// maxBytes is the maximum size of the entries of one ConfigMap. The API server
-	// accepts 1 MiB, and each write sends the whole object.
+	// maxBytes is the size of the entries of one ConfigMap above which it takes no new
+	// entry, and the messages of its entries are cut. Each write sends the whole object.
 	maxBytes = 512 << 10
+	// maxGrowth is by how many bytes the entries may exceed maxBytes without their
+	// messages. The API server accepts 1 MiB.
+	maxGrowth = 1<<20 - maxBytes
 )
 
 // PrimaryName is the name of the ConfigMap that has all entries until it is full.
