@@ -97,9 +97,10 @@ func noBatchDeadline(in Input) time.Time {
 }
 
 // lastProgressTime is the creation of the newest batch, or of the release. A release that succeeded without
-// pods is judged from now on, and condition Judged is Unknown since then. The Revision of a Knative Service may have been scaled to zero since: its newest pod is progress, too. While it is not Ready, the
-// oldest pod is: Serving takes a Revision as not Ready while its only pod waits for a node, and pods that are
-// started beside a stuck one are no progress.
+// pods is judged from now on, and condition Judged is Unknown since then. The Revision of a Knative Service
+// may have been scaled to zero since: its newest pod is progress, too. While it is not Ready, the oldest pod
+// is: Serving takes a Revision as not Ready while its only pod waits for a node, and pods that are started
+// beside a stuck one are no progress.
 func lastProgressTime(in Input) time.Time {
 	if in.ChangeWorkload.Status.Phase == v1alpha1.ReleaseSuccess {
 		return in.Now
