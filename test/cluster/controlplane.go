@@ -62,7 +62,8 @@ func (c *cluster) startAPIServer(ctx context.Context) error {
 		until(ctx, func(ctx context.Context) error { return c.get(ctx, "/readyz", nil) })
 }
 
-// auditPolicy logs each write with its user and user agent, but without the object.
+// auditPolicy logs each write with its user and user agent, but without the object, and
+// each read of Breakwater's processes, which make bench counts.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
@@ -70,6 +71,9 @@ rules:
 - level: Metadata
   omitManagedFields: true
   verbs: [create, update, patch, delete, deletecollection]
+- level: Metadata
+  verbs: [get, list]
+  userGroups: ["system:serviceaccounts:altershieldoperator-system"]
 - level: None
 `
 

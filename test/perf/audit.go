@@ -9,21 +9,23 @@ import (
 	"strings"
 )
 
-// writes counts writes of Breakwater's ServiceAccounts in a namespace.
-type writes struct {
-	// Objects are successful writes, without Events.
-	Objects int
+// requests counts requests of Breakwater's ServiceAccounts in a namespace.
+type requests struct {
+	// Writes are successful writes, without Events.
+	Writes int
 	// Rejected are writes that the API server rejected, mostly conflicts.
 	Rejected int
 	// Events are Kubernetes Events.
 	Events int
+	// Reads are GETs and LISTs, but not watches.
+	Reads int
 }
 
-func (w writes) plus(o writes) writes {
-	return writes{w.Objects + o.Objects, w.Rejected + o.Rejected, w.Events + o.Events}
+func (r requests) plus(o requests) requests {
+	return requests{r.Writes + o.Writes, r.Rejected + o.Rejected, r.Events + o.Events, r.Reads + o.Reads}
 }
 
-// call is one kind of write: its binary, verb and resource.
+// call is one kind of request: its binary, verb and resource.
 type call struct{ Binary, Verb, Resource string }
 
 // entry has the used fields of a line of the API server's audit log.
@@ -48,10 +50,10 @@ func auditSize(path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// countWrites counts the writes of accounts with a prefix in a namespace since
+// countRequests counts the requests of accounts with a prefix in a namespace since
 // an earlier size of the audit log. It returns an error if the log was rotated
 // meanwhile.
-func countWrites(path string, since int64, account, namespace string) (map[call]writes, error) {
+func countRequests(path string, since int64, account, namespace string) (map[call]requests, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
@@ -67,7 +69,7 @@ func countWrites(path string, since int64, account, namespace string) (map[call]
 	if _, err := f.Seek(since, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
-	out := map[call]writes{}
+	out := map[call]requests{}
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 4<<20)
 	for lines.Scan() {
@@ -86,12 +88,16 @@ func countWrites(path string, since int64, account, namespace string) (map[call]
 		c := call{binary, e.Verb, resource}
 		n := out[c]
 		switch {
+		case e.Verb == "watch":
+			continue
+		case e.Verb == "get" || e.Verb == "list":
+			n.Reads++
 		case e.Ref.Resource == "events":
 			n.Events++
 		case e.Status.Code >= 400:
 			n.Rejected++
 		default:
-			n.Objects++
+			n.Writes++
 		}
 		out[c] = n
 	}

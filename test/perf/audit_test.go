@@ -8,11 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestOnlyOurWritesToTheNamespaceAreCounted(t *testing.T) {
+func TestOnlyOurRequestsInTheNamespaceAreCounted(t *testing.T) {
 	const before = `{"stage":"ResponseComplete","user":{"username":"a:controller"},"objectRef":{"resource":"pods","namespace":"ns"},"responseStatus":{"code":200}}
 `
 	const after = `{"stage":"ResponseComplete","verb":"patch","user":{"username":"a:controller"},"objectRef":{"resource":"pods","namespace":"ns"},"responseStatus":{"code":200}}
 {"stage":"ResponseComplete","verb":"patch","user":{"username":"a:controller"},"objectRef":{"resource":"changepods","subresource":"status","namespace":"ns"},"responseStatus":{"code":409}}
+{"stage":"ResponseComplete","verb":"get","user":{"username":"a:controller"},"objectRef":{"resource":"pods","namespace":"ns"},"responseStatus":{"code":404}}
+{"stage":"ResponseComplete","verb":"list","user":{"username":"a:controller"},"objectRef":{"resource":"pods","namespace":"ns"},"responseStatus":{"code":200}}
+{"stage":"ResponseComplete","verb":"watch","user":{"username":"a:controller"},"objectRef":{"resource":"pods","namespace":"ns"},"responseStatus":{"code":200}}
 {"stage":"ResponseComplete","verb":"create","user":{"username":"a:controller"},"objectRef":{"resource":"events","namespace":"ns"},"responseStatus":{"code":201}}
 {"stage":"RequestReceived","user":{"username":"a:controller"},"objectRef":{"resource":"pods","namespace":"ns"},"responseStatus":{"code":200}}
 {"stage":"ResponseComplete","user":{"username":"a:controller"},"objectRef":{"resource":"pods","namespace":"other"},"responseStatus":{"code":200}}
@@ -29,21 +32,23 @@ func TestOnlyOurWritesToTheNamespaceAreCounted(t *testing.T) {
 	if err := os.WriteFile(path, []byte(before+after), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := countWrites(path, since, "a:", "ns")
+	got, err := countRequests(path, since, "a:", "ns")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[call]writes{
-		{"controller", "patch", "pods"}:              {Objects: 1},
+	if diff := cmp.Diff(map[call]requests{
+		{"controller", "patch", "pods"}:              {Writes: 1},
 		{"controller", "patch", "changepods/status"}: {Rejected: 1},
 		{"controller", "create", "events"}:           {Events: 1},
+		{"controller", "get", "pods"}:                {Reads: 1},
+		{"controller", "list", "pods"}:               {Reads: 1},
 	}, got); diff != "" {
 		t.Error(diff)
 	}
 	if err := os.WriteFile(path, []byte(before)[:10], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := countWrites(path, since, "a:", "ns"); err == nil {
+	if _, err := countRequests(path, since, "a:", "ns"); err == nil {
 		t.Error("a rotated log is counted")
 	}
 }

@@ -39,11 +39,16 @@ const (
 	account = "system:serviceaccount:" + v1alpha1.SystemNamespace + ":"
 	// benchLabel is a label of all objects that the benchmark creates.
 	benchLabel = "test.breakwater.dev/bench"
+	// quickPods is the number of pods of a release, and of a run of deletions, of a quick run.
+	quickPods = 200
 	// pollInterval is the polling interval.
 	pollInterval = 100 * time.Millisecond
-	// resultsPath is the file of the results; results with other than the
-	// default sizes go to partialResultsPath.
-	resultsPath, partialResultsPath = "../../docs/performance.md", "../../bin/performance.md"
+)
+
+// The results with the default sizes, and those with other sizes.
+var (
+	fullResults    = results{Page: "../../docs/performance.md", Figures: "../../docs/performance.json"}
+	partialResults = results{Page: "../../bin/performance.md", Figures: "../../bin/performance.json"}
 )
 
 // options are the environment variables. Results with other than the default
@@ -56,6 +61,8 @@ type options struct {
 	IdlePods int `envconfig:"BENCH_IDLE_PODS" default:"10000"`
 	// Deletions is the number of pods of a run of the measurement of budgets.
 	Deletions int `envconfig:"BENCH_DELETIONS" default:"400"`
+	// Quick: small sizes, for a run of about five minutes.
+	Quick bool `envconfig:"BENCH_QUICK"`
 	// Limit is the time limit of each measurement.
 	Limit time.Duration `envconfig:"BENCH_LIMIT" default:"20m"`
 }
@@ -79,6 +86,9 @@ func newBenchmark(t *testing.T) (*benchmark, context.Context) {
 	b := &benchmark{judge: judge.New(nil), log: t.Logf}
 	if err := envconfig.Process("", &b.options); err != nil {
 		t.Fatalf("%v: run make bench", err)
+	}
+	if b.Quick {
+		b.Pods, b.Deletions = quickPods, quickPods
 	}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
@@ -211,7 +221,8 @@ func (b *benchmark) release(ctx context.Context, namespace string) (*v1alpha1.Ch
 	return c, err
 }
 
-// usage returns the CPU and memory of each component of the system.
+// usage returns the CPU and memory of each component of the system, and the CPU of
+// the whole machine.
 func (b *benchmark) usage(ctx context.Context) (map[string]usage, error) {
 	names := map[string]string{}
 	for _, namespace := range []string{v1alpha1.SystemNamespace, disruption.Eventing, "knative-serving", judge.Namespace} {
@@ -223,7 +234,13 @@ func (b *benchmark) usage(ctx context.Context) (map[string]usage, error) {
 			names[string(pods.Items[i].UID)] = componentOf(&pods.Items[i])
 		}
 	}
-	return processes(names, []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kwok", "traefik", "containerd"})
+	out, err := processes(names, []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kwok", "traefik", "containerd"})
+	if err != nil {
+		return nil, err
+	}
+	whole, err := machineCPU()
+	out[machineComponent] = usage{CPU: whole}
+	return out, err
 }
 
 // componentOf returns the name of the component to which a system pod belongs.
@@ -273,15 +290,27 @@ func machine() string {
 		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), model, load)
 }
 
+// count returns how often something is repeated, which is less in a quick run.
+func (o options) count(full, quick int) int {
+	if o.Quick {
+		return quick
+	}
+	return full
+}
+
+// results returns the files of the results of this run.
+func (o options) results() results {
+	if o.Quick || o.Pods != 1000 || o.IdlePods != 10000 || o.Deletions != 400 {
+		return partialResults
+	}
+	return fullResults
+}
+
 // keep writes a section of the results.
-func (b *benchmark) keep(t *testing.T, title, body string) {
+func (b *benchmark) keep(t *testing.T, title, body string, measured []figure) {
 	t.Helper()
 	t.Log("\n" + body)
-	path := resultsPath
-	if b.Pods != 1000 || b.IdlePods != 10000 {
-		path = partialResultsPath
-	}
-	if err := write(path, title, body); err != nil {
+	if err := b.results().keep(title, body, measured); err != nil {
 		t.Error(err)
 	}
 }

@@ -5,11 +5,15 @@
 // wait for permissions (TestPermission). TestCallbackFlood and TestWebhookFlood need no
 // cluster: they print how long genuine requests take while strangers flood the callback or a
 // webhook. No test fails because of a duration.
-// `make bench` writes the tables to docs/performance.md, or to
-// bin/performance.md if BENCH_PODS or BENCH_IDLE_PODS has another value.
 //
-// Writes are counted in the API server's audit log, by ServiceAccount. CPU and
-// memory are read from /proc, because all processes of the cluster run on this
+// `make bench` writes the tables to docs/performance.md and the figures to
+// docs/performance.json. If sizes differ from the defaults, and with BENCH=quick,
+// both go to bin/.
+//
+// Requests are counted in the API server's audit log, by ServiceAccount. The CPU of a unit
+// of work is that of the whole machine, from /proc/stat, so no other work may run on
+// it. It is compared with the bare unit of the same run, because machines differ. CPU and
+// memory of each component are read from /proc, because all processes of the cluster run on this
 // machine. They share its CPU, so judging slows the rollout more than on a real
 // cluster, whose control plane has its own machines.
 package perf

@@ -5,22 +5,35 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 )
 
 // head is the beginning of the document.
-const head = "# Performance\n\n`make bench` runs the benchmarks of [test/perf](../test/perf/doc.go) and writes this page, except its first\n" +
-	"section, which is written by hand.\n"
+const head = "# Performance\n\n`make bench` measures on the embedded cluster ([test/perf](../test/perf/doc.go)) and writes this page, except its\n" +
+	"second section, which is written by hand.\n"
 
 // The sections of the document. A section does not change until it is measured again.
 const (
+	// sectionCluster is computed from the figures of the other sections.
+	sectionCluster = "What it costs in your cluster"
 	// sectionNotes is written by hand.
-	sectionNotes      = "Against the targets"
+	sectionNotes = "Why a goal is missed"
+	// sectionGoals has the figures of all sections that have a goal.
+	sectionGoals      = "Goals"
 	sectionReleases   = "A release"
+	sectionConcurrent = "Many releases at once"
+	sectionZero       = "A release while the functions are at zero"
 	sectionIdle       = "Idle"
 	sectionProtection = "Deletions"
+	sectionCrash      = "A crash under a budget"
 	sectionPermission = "Permissions before a pod starts"
 )
+
+// measuredSections are the sections that have measurements, in the order of the document.
+var measuredSections = []string{
+	sectionReleases, sectionConcurrent, sectionZero, sectionIdle, sectionProtection, sectionCrash, sectionPermission,
+}
 
 // replaceSection returns the document with a new text of one section.
 func replaceSection(document, title, body string) string {
@@ -32,7 +45,7 @@ func replaceSection(document, title, body string) string {
 	sections[title] = strings.TrimSpace(body)
 	var out strings.Builder
 	out.WriteString(head)
-	for _, name := range []string{sectionNotes, sectionReleases, sectionIdle, sectionProtection, sectionPermission} {
+	for _, name := range slices.Concat([]string{sectionCluster, sectionNotes, sectionGoals}, measuredSections) {
 		if text, ok := sections[name]; ok {
 			fmt.Fprintf(&out, "\n## %s\n\n%s\n", name, text)
 		}
@@ -40,13 +53,28 @@ func replaceSection(document, title, body string) string {
 	return out.String()
 }
 
-// write puts a section into the document at path.
-func write(path, title, body string) error {
-	document, err := os.ReadFile(path)
+// results are the files of the results: the page, and its figures.
+type results struct{ Page, Figures string }
+
+// keep writes a measured section into the page, and the sections that are computed from all figures.
+func (r results) keep(title, body string, measured []figure) error {
+	all, err := readFigures(r.Figures)
+	if err != nil {
+		return err
+	}
+	if err := all.write(r.Figures, title, measured); err != nil {
+		return err
+	}
+	raw, err := os.ReadFile(r.Page)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read the results: %w", err)
 	}
-	if err := os.WriteFile(path, []byte(replaceSection(string(document), title, body)), 0o644); err != nil {
+	page := replaceSection(string(raw), title, body)
+	page = replaceSection(page, sectionGoals, all.markdown())
+	if costs, measured := costsOf(all); measured {
+		page = replaceSection(page, sectionCluster, costs.markdown())
+	}
+	if err := os.WriteFile(r.Page, []byte(page), 0o644); err != nil {
 		return fmt.Errorf("write the results: %w", err)
 	}
 	return nil

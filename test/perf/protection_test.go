@@ -63,7 +63,7 @@ func TestProtection(t *testing.T) {
 		func() { m.NoBudget = append(m.NoBudget, noBudget.run(ctx, t, m.Pods, 20, 0)) },
 		func() { m.Budget = append(m.Budget, budget.run(ctx, t, m.Pods, 20, 0)) },
 	}
-	for range protectionRounds {
+	for range b.count(protectionRounds, 2) {
 		for _, run := range compared {
 			run()
 		}
@@ -89,7 +89,7 @@ func TestProtection(t *testing.T) {
 	}
 	m.OverBudget = budget.runSome(ctx, t, overPods, overPods, overPods)
 	m.Charges = budget.charges(ctx, t)
-	b.keep(t, sectionProtection, m.markdown())
+	b.keep(t, sectionProtection, m.markdown(), m.figures())
 }
 
 // bareRun is a run without webhooks and policies of Breakwater at the API
@@ -211,9 +211,9 @@ func (d deletionTarget) charges(ctx context.Context, t *testing.T) int {
 }
 
 // statusWrites counts the webhook's writes of the budget's status.
-func (d deletionTarget) statusWrites(t *testing.T, since int64) (n writes) {
+func (d deletionTarget) statusWrites(t *testing.T, since int64) (n requests) {
 	t.Helper()
-	made, err := countWrites(d.AuditLog, since, account, d.namespace)
+	made, err := countRequests(d.AuditLog, since, account, d.namespace)
 	if err != nil {
 		t.Fatal(err)
 	}

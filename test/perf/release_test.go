@@ -78,7 +78,7 @@ func TestReleases(t *testing.T) {
 		*step.into = r
 		t.Logf("%s: rollout %s, Success %s after the last verdict", step.what, r.Took.Round(pollInterval), r.AfterVerdict.Round(time.Millisecond))
 	}
-	b.keep(t, sectionReleases, m.markdown())
+	b.keep(t, sectionReleases, m.markdown(), m.figures())
 }
 
 // roll starts another rollout of a Deployment and measures it.
@@ -128,12 +128,17 @@ func (b *benchmark) roll(ctx context.Context, namespace string, judged bool) (ro
 		}
 		r.Labeled = time.Since(ready)
 	}
+	done, err := b.usage(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.Machine = spent(before, done)[machineComponent]
 	now, err := b.bytesWritten(ctx)
 	if err != nil {
 		return r, err
 	}
 	r.Bytes = now - sent
-	r.Writes, err = countWrites(b.AuditLog, since, account, namespace)
+	r.Requests, err = countRequests(b.AuditLog, since, account, namespace)
 	return r, err
 }
 

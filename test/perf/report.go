@@ -10,22 +10,25 @@ import (
 )
 
 // rollout has the measurements of one rollout. Without judging, only Took,
-// Rolling, CPU and RSS are set.
+// Rolling, CPU, Machine and RSS are set.
 type rollout struct {
 	Took time.Duration
 	// AfterReady is the time from the last Ready pod (to the second) to Success,
 	// AfterVerdict the time from the server's last verdict.
 	AfterReady, AfterVerdict time.Duration
 	// Labeled is the time from the last Ready pod until all pods have the label
-	// operate-finished. Judging does not wait for it, but its writes count.
-	Labeled time.Duration
-	Writes  map[call]writes
+	// operate-finished. Judging does not wait for it, but its requests count.
+	Labeled  time.Duration
+	Requests map[call]requests
 	// Bytes is the total size of the requests that wrote ChangePods and
 	// ChangeWorkloads.
 	Bytes int64
 	// Rolling is the CPU time of each component until the rollout was complete, CPU
 	// that until Success.
 	Rolling, CPU map[string]time.Duration
+	// Machine is the CPU time of the whole machine until all is done: the rollout, and
+	// of a judged one also Success and the labels.
+	Machine time.Duration
 	// RSS is the memory of the larger controller at the end, in bytes.
 	RSS int64
 }
@@ -58,8 +61,15 @@ func pace(r, before, after rollout) float64 {
 	return 2 * r.Took.Seconds() / (before.Took + after.Took).Seconds()
 }
 
-func (r rollout) total() (n writes) {
-	for _, w := range r.Writes {
+// onTop returns the CPU time of the whole machine that a judged rollout used more
+// than the mean of the bare ones before and after it, and the same as a multiple of that mean.
+func onTop(r, before, after rollout) (more time.Duration, multiple float64) {
+	bare := (before.Machine + after.Machine) / 2
+	return r.Machine - bare, (r.Machine - bare).Seconds() / bare.Seconds()
+}
+
+func (r rollout) total() (n requests) {
+	for _, w := range r.Requests {
 		n = n.plus(w)
 	}
 	return n
@@ -79,83 +89,118 @@ func (r rollout) cpu(names ...string) (sum time.Duration) {
 
 const mib = 1 << 20
 
-// markdown renders the figures of the releases.
+// figures returns those of the releases.
+func (m releases) figures() []figure {
+	n := float64(m.Pods)
+	var out []figure
+	add := func(work, measure string, value float64, unit string, g *goal) {
+		out = append(out, figure{Work: work, Measure: measure, Value: value, Unit: unit, Goal: g})
+	}
+	for _, x := range []struct {
+		mode, work                        string
+		r, before, after                  rollout
+		cpu, pace, writes, reads, success *goal
+	}{
+		{oneByOne, "a release one by one", m.Single, m.Bare[0], m.Bare[1], new(atMost(1.5)), new(atMost(1.2)), new(atMost(4)), new(atMost(1)), new(atMost(25))},
+		{inBatches, "a release in batches of 10 %", m.Batched, m.Bare[1], m.Bare[2], new(atMost(0.1)), new(atMost(1.15)), nil, nil, nil},
+	} {
+		more, multiple := onTop(x.r, x.before, x.after)
+		total := x.r.total()
+		add(x.work, x.mode+measureCPUOnTop, multiple, "× bare", x.cpu)
+		add(x.work, x.mode+measureCPUPerPod, more.Seconds()*1000/n, "ms", nil)
+		add(x.work, x.mode+measureWrites, float64(total.Writes)/n, "", x.writes)
+		add(x.work, x.mode+measureReads, float64(total.Reads)/n, "", x.reads)
+		add(x.work, x.mode+measureBytes, float64(x.r.Bytes)/n, "bytes", nil)
+		add(x.work, x.mode+"rollout", pace(x.r, x.before, x.after), "× bare", x.pace)
+		add(x.work, x.mode+"Success after the last pod is Ready", x.r.AfterReady.Seconds(), "s", x.success)
+		add(x.work, x.mode+"all pods labeled after the last is Ready", x.r.Labeled.Seconds(), "s", new(atMost(10)))
+	}
+	return out
+}
+
+// markdown renders the measurements of the releases.
 func (m releases) markdown() string {
 	var s strings.Builder
 	n := float64(m.Pods)
-	single, batched, bare := m.Single, m.Batched, (m.Bare[0].Took+m.Bare[1].Took+m.Bare[2].Took)/3
+	single, batched := m.Single, m.Batched
+	mean := func(of func(rollout) time.Duration) time.Duration {
+		return (of(m.Bare[0]) + of(m.Bare[1]) + of(m.Bare[2])) / 3
+	}
 	fmt.Fprintf(&s, "%s A release of %d simulated pods with a surge of 25 %%; the server passes every check immediately. "+
 		"A bare rollout is in a namespace that is not opted in. Each release is compared with the bare rollouts before and after it.\n\n", m.Machine, m.Pods)
-	s.WriteString("| measure | target | bare | Breakwater, one by one | Breakwater, 10 % | AlterShield Operator, 500 pods, one by one |\n|---|---|---|---|---|---|\n")
+	s.WriteString("| measure | bare | Breakwater, one by one | Breakwater, 10 % | AlterShield Operator, 500 pods, one by one |\n|---|---|---|---|---|\n")
 	row := func(cells ...string) { s.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
-	each := func(w writes, of func(writes) int) string { return fmt.Sprintf("%.2f", float64(of(w))/n) }
-	objects := func(w writes) int { return w.Objects }
-	rejected := func(w writes) int { return w.Rejected }
-	events := func(w writes) int { return w.Events }
+	each := func(r requests, of func(requests) int) string { return fmt.Sprintf("%.2f", float64(of(r))/n) }
+	writes := func(r requests) int { return r.Writes }
+	rejected := func(r requests) int { return r.Rejected }
+	events := func(r requests) int { return r.Events }
+	reads := func(r requests) int { return r.Reads }
+	all := func(r requests) int { return r.Writes + r.Events + r.Reads }
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 	milli := func(d time.Duration) string { return fmt.Sprintf("%.1f ms", d.Seconds()*1000/n) }
-	row("API writes per pod, without Events", "8; 1.3", "", each(single.total(), objects), each(batched.total(), objects), "10.5")
-	row("rejected writes (mostly conflicts) per pod", "", "", each(single.total(), rejected), each(batched.total(), rejected), "")
-	row("Events per pod", "", "", each(single.total(), events), each(batched.total(), events), "")
-	row("bytes written to ChangePods and ChangeWorkloads per pod", "", "", fmt.Sprint(single.Bytes/int64(m.Pods)), fmt.Sprint(batched.Bytes/int64(m.Pods)), "")
-	row("rollout", "1.5; 1.10 × bare", seconds(bare),
+	more := func(r, before, after rollout) string {
+		d, multiple := onTop(r, before, after)
+		return fmt.Sprintf("%s more, %.2f ×", milli(d), multiple)
+	}
+	row("CPU of the whole machine per pod", milli(mean(func(r rollout) time.Duration { return r.Machine })),
+		more(single, m.Bare[0], m.Bare[1]), more(batched, m.Bare[1], m.Bare[2]), "")
+	row("CPU of Breakwater's processes per pod", "", milli(single.cpu(ours()...)), milli(batched.cpu(ours()...)), "77 ms")
+	row("API writes per pod, without Events", "", each(single.total(), writes), each(batched.total(), writes), "10.5")
+	row("rejected writes (mostly conflicts) per pod", "", each(single.total(), rejected), each(batched.total(), rejected), "")
+	row("Events per pod", "", each(single.total(), events), each(batched.total(), events), "")
+	row("API reads per pod", "", each(single.total(), reads), each(batched.total(), reads), "")
+	row("bytes written to ChangePods and ChangeWorkloads per pod", "", fmt.Sprint(single.Bytes/int64(m.Pods)), fmt.Sprint(batched.Bytes/int64(m.Pods)), "")
+	row("rollout", seconds(mean(func(r rollout) time.Duration { return r.Took })),
 		fmt.Sprintf("%s, %.2f ×", seconds(single.Took), pace(single, m.Bare[0], m.Bare[1])),
 		fmt.Sprintf("%s, %.2f ×", seconds(batched.Took), pace(batched, m.Bare[1], m.Bare[2])), "1.36 ×")
-	row("Success after the last pod was Ready", "", "", seconds(single.AfterReady), seconds(batched.AfterReady), "128 s (47 s without its limit of 20 requests/s)")
-	row("all pods labeled after the last pod was Ready", "", "", seconds(single.Labeled), seconds(batched.Labeled), "")
-	row("Success after the last verdict", "3 s", "", seconds(single.AfterVerdict), seconds(batched.AfterVerdict), "")
-	row("CPU of the controller per pod", "", "", milli(single.cpu("controller")), milli(batched.cpu("controller")), "77 ms")
-	row("CPU of all of Breakwater per pod", "", "", milli(single.cpu(ours()...)), milli(batched.cpu(ours()...)), "77 ms")
-	row("memory of the larger of two controllers", "", "", fmt.Sprintf("%d MiB", single.RSS/mib), fmt.Sprintf("%d MiB", batched.RSS/mib), "")
-	s.WriteString("\nWrites per pod, by binary and kind of write:\n\n| binary | write | one by one | rejected | 10 % | rejected |\n|---|---|---|---|---|---|\n")
-	for _, c := range calls(single.Writes, batched.Writes) {
-		a, b := single.Writes[c], batched.Writes[c]
-		row(c.Binary, c.Verb+" "+c.Resource, each(a, func(w writes) int { return w.Objects + w.Events }), each(a, rejected),
-			each(b, func(w writes) int { return w.Objects + w.Events }), each(b, rejected))
+	row("Success after the last pod was Ready", "", seconds(single.AfterReady), seconds(batched.AfterReady), "128 s (47 s without its limit of 20 requests/s)")
+	row("all pods labeled after the last pod was Ready", "", seconds(single.Labeled), seconds(batched.Labeled), "")
+	row("Success after the last verdict", "", seconds(single.AfterVerdict), seconds(batched.AfterVerdict), "")
+	row("memory of the larger of two controllers", "", fmt.Sprintf("%d MiB", single.RSS/mib), fmt.Sprintf("%d MiB", batched.RSS/mib), "")
+	s.WriteString("\nRequests per pod, by binary and kind:\n\n| binary | request | one by one | rejected | 10 % | rejected |\n|---|---|---|---|---|---|\n")
+	for _, c := range calls(single.Requests, batched.Requests) {
+		a, b := single.Requests[c], batched.Requests[c]
+		row(c.Binary, c.Verb+" "+c.Resource, each(a, all), each(a, rejected), each(b, all), each(b, rejected))
 	}
 	s.WriteString("\nCPU seconds, from the beginning of the rollout until it is complete, and until Success:\n\n" +
 		"| component | bare, rollout | one by one, rollout | 10 %, rollout | one by one, Success | 10 %, Success |\n|---|---|---|---|---|---|\n")
 	columns := []map[string]time.Duration{m.Bare[1].Rolling, single.Rolling, batched.Rolling, single.CPU, batched.CPU}
-	for _, component := range append([]string{allComponents}, components(columns...)...) {
+	for _, component := range components(columns...) {
 		cells := []string{component}
 		for _, c := range columns {
-			cells = append(cells, fmt.Sprintf("%.1f", cpuOf(c, component).Seconds()))
+			cells = append(cells, fmt.Sprintf("%.1f", c[component].Seconds()))
 		}
 		row(cells...)
 	}
 	return s.String()
 }
 
-// allComponents is the row with the sum of all components.
-const allComponents = "all"
-
-func cpuOf(spent map[string]time.Duration, component string) (sum time.Duration) {
-	if component != allComponents {
-		return spent[component]
+// figures returns those of the idle measurement.
+func (m idle) figures() []figure {
+	return []figure{
+		{"an idle cluster", measureIdleMemory, float64(m.RSS) / mib, "MiB", new(atMost(100))},
+		{"an idle cluster", measureIdleCPU, m.CPU.Seconds(), "s", new(atMost(0.5))},
+		{"an idle cluster", measureIdleWrites, float64(m.Writes), "", new(atMost(150))},
 	}
-	for _, d := range spent {
-		sum += d
-	}
-	return sum
 }
 
-// markdown renders the figures of the idle measurement.
+// markdown renders the idle measurement.
 func (m idle) markdown() string {
 	return fmt.Sprintf("%s %d pods run in opted-in namespaces without a release.\n\n", m.Machine, m.Pods) +
-		"| measure | target | Breakwater | AlterShield Operator, 5000 pods |\n|---|---|---|---|\n" +
-		fmt.Sprintf("| memory of the larger of two controllers | 150 MiB | %d MiB | 162 MiB |\n", m.RSS/mib) +
-		fmt.Sprintf("| its CPU per minute | | %.1f s | 3.4 s |\n", m.CPU.Seconds()) +
-		fmt.Sprintf("| API writes per minute, mostly of Leases | | %d | |\n", m.Writes)
+		"| measure | Breakwater | AlterShield Operator, 5000 pods |\n|---|---|---|\n" +
+		fmt.Sprintf("| memory of the larger of two controllers | %d MiB | 162 MiB |\n", m.RSS/mib) +
+		fmt.Sprintf("| its CPU per minute | %.1f s | 3.4 s |\n", m.CPU.Seconds()) +
+		fmt.Sprintf("| API writes per minute, mostly of Leases | %d | |\n", m.Writes)
 }
 
-// calls returns the kinds of write in a or b, the most frequent first.
-func calls(a, b map[call]writes) []call {
+// calls returns the kinds of request in a or b, the most frequent first.
+func calls(a, b map[call]requests) []call {
 	all := maps.Clone(a)
 	for c, n := range b {
 		all[c] = all[c].plus(n)
 	}
 	return slices.SortedFunc(maps.Keys(all), func(x, y call) int {
-		size := func(c call) int { return all[c].Objects + all[c].Events + all[c].Rejected }
+		size := func(c call) int { return all[c].Writes + all[c].Events + all[c].Rejected + all[c].Reads }
 		return cmp.Or(size(y)-size(x), cmp.Compare(fmt.Sprint(x), fmt.Sprint(y)))
 	})
 }

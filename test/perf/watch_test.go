@@ -51,12 +51,12 @@ func TestIdle(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.RSS, m.CPU = after["controller"].RSS, spent(before, after)["controller"]
-	made, err := countWrites(b.AuditLog, since, account, v1alpha1.SystemNamespace)
+	made, err := countRequests(b.AuditLog, since, account, v1alpha1.SystemNamespace)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Writes = rollout{Writes: made}.total().Objects
-	b.keep(t, sectionIdle, m.markdown())
+	m.Writes = rollout{Requests: made}.total().Writes
+	b.keep(t, sectionIdle, m.markdown(), m.figures())
 }
 
 // awaitIdle waits until the controller has processed the new pods: it uses less
