@@ -126,7 +126,7 @@ soak: up ## Long property and load runs (nightly), an hour or two.
 bench: up ## Run the benchmarks and write docs/performance.md; BENCH=quick takes five minutes.
 	@go test -c -tags bench -o bin/perf.test ./test/perf
 	@$(CLUSTER) nodes 100; trap '$(CLUSTER) nodes $(NODES)' EXIT; cd test/perf; \
-	  AUDIT_LOG=$$($(CLUSTER) status | awk '/^audit log/ {print $$3}') \
+	  export AUDIT_LOG=$$($(CLUSTER) status | awk '/^audit log/ {print $$3}'); \
 	  case "$${BENCH:-.}" in quick) export BENCH_QUICK=true; run='Releases|Protection|Permission';; *) run="$${BENCH:-.}";; esac; \
 	  $(CLUSTER) exec -- ../../bin/perf.test -test.v -test.timeout 90m -test.run "$$run"
 
