@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 )
 
 // requests counts requests of Breakwater's ServiceAccounts in a namespace.
@@ -19,10 +20,16 @@ type requests struct {
 	Events int
 	// Reads are GETs and LISTs, but not watches.
 	Reads int
+	// Last is the time at which the last of them was answered.
+	Last time.Time
 }
 
 func (r requests) plus(o requests) requests {
-	return requests{r.Writes + o.Writes, r.Rejected + o.Rejected, r.Events + o.Events, r.Reads + o.Reads}
+	last := r.Last
+	if o.Last.After(last) {
+		last = o.Last
+	}
+	return requests{r.Writes + o.Writes, r.Rejected + o.Rejected, r.Events + o.Events, r.Reads + o.Reads, last}
 }
 
 // call is one kind of request: its binary, verb and resource.
@@ -39,6 +46,8 @@ type entry struct {
 		Namespace   string
 	} `json:"objectRef"`
 	Status struct{ Code int } `json:"responseStatus"`
+	// Answered is the time of the stage ResponseComplete.
+	Answered time.Time `json:"stageTimestamp"`
 }
 
 // auditSize returns the current size of the audit log.
@@ -86,7 +95,7 @@ func countRequests(path string, since int64, account, namespace string) (map[cal
 			resource += "/" + e.Ref.Subresource
 		}
 		c := call{binary, e.Verb, resource}
-		n := out[c]
+		n := requests{Last: e.Answered}
 		switch {
 		case e.Verb == "watch":
 			continue
@@ -99,7 +108,7 @@ func countRequests(path string, since int64, account, namespace string) (map[cal
 		default:
 			n.Writes++
 		}
-		out[c] = n
+		out[c] = out[c].plus(n)
 	}
 	return out, lines.Err()
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -11,7 +12,7 @@ import (
 func TestOnlyOurRequestsInTheNamespaceAreCounted(t *testing.T) {
 	const before = `{"stage":"ResponseComplete","user":{"username":"a:controller"},"objectRef":{"resource":"pods","namespace":"ns"},"responseStatus":{"code":200}}
 `
-	const after = `{"stage":"ResponseComplete","verb":"patch","user":{"username":"a:controller"},"objectRef":{"resource":"pods","namespace":"ns"},"responseStatus":{"code":200}}
+	const after = `{"stage":"ResponseComplete","verb":"patch","user":{"username":"a:controller"},"objectRef":{"resource":"pods","namespace":"ns"},"responseStatus":{"code":200},"stageTimestamp":"2026-01-02T03:04:05.678901Z"}
 {"stage":"ResponseComplete","verb":"patch","user":{"username":"a:controller"},"objectRef":{"resource":"changepods","subresource":"status","namespace":"ns"},"responseStatus":{"code":409}}
 {"stage":"ResponseComplete","verb":"get","user":{"username":"a:controller"},"objectRef":{"resource":"pods","namespace":"ns"},"responseStatus":{"code":404}}
 {"stage":"ResponseComplete","verb":"list","user":{"username":"a:controller"},"objectRef":{"resource":"pods","namespace":"ns"},"responseStatus":{"code":200}}
@@ -37,7 +38,7 @@ func TestOnlyOurRequestsInTheNamespaceAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[call]requests{
-		{"controller", "patch", "pods"}:              {Writes: 1},
+		{"controller", "patch", "pods"}:              {Writes: 1, Last: time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)},
 		{"controller", "patch", "changepods/status"}: {Rejected: 1},
 		{"controller", "create", "events"}:           {Events: 1},
 		{"controller", "get", "pods"}:                {Reads: 1},

@@ -75,6 +75,8 @@ type benchmark struct {
 	change versioned.Interface
 	judge  *judge.Client
 	log    func(string, ...any)
+	// idleRate is the CPU that the idle machine uses, in cores.
+	idleRate float64
 	// podRuns counts the runs that created pods; pod names contain it.
 	podRuns int
 }

@@ -4,6 +4,7 @@ package perf
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -50,6 +51,9 @@ func TestReleases(t *testing.T) {
 		if err := b.optIn(ctx, namespace); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := b.measureIdleRate(ctx); err != nil {
+		t.Fatal(err)
 	}
 	for _, step := range []struct {
 		what      string
@@ -126,20 +130,48 @@ func (b *benchmark) roll(ctx context.Context, namespace string, judged bool) (ro
 		if err := b.awaitLabels(ctx, namespace); err != nil {
 			return r, err
 		}
-		r.Labeled = time.Since(ready)
 	}
 	done, err := b.usage(ctx)
 	if err != nil {
 		return r, err
 	}
-	r.Machine = spent(before, done)[machineComponent]
+	r.Machine = spent(before, done)[machineComponent] - time.Duration(b.idleRate*float64(time.Since(began)))
 	now, err := b.bytesWritten(ctx)
 	if err != nil {
 		return r, err
 	}
 	r.Bytes = now - sent
 	r.Requests, err = countRequests(b.AuditLog, since, account, namespace)
+	if judged && err == nil {
+		if r.total().Reads == 0 {
+			return r, errors.New("the audit log has no read, because an older version started the cluster: run make down and make up")
+		}
+		// The labels are written while the pods are judged.
+		r.Labeled = r.Requests[call{"controller", "patch", "pods"}].Last.Sub(ready)
+	}
 	return r, err
+}
+
+// measureIdleRate measures the CPU that the idle machine uses, in cores. It is not part of
+// the cost of a rollout.
+func (b *benchmark) measureIdleRate(ctx context.Context) error {
+	if err := b.awaitIdle(ctx); err != nil {
+		return err
+	}
+	const span = 10 * time.Second
+	before, err := machineCPU()
+	if err != nil {
+		return err
+	}
+	select { // an idle span is measured
+	case <-time.After(span):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	after, err := machineCPU()
+	b.idleRate = (after - before).Seconds() / span.Seconds()
+	b.log("the idle machine uses %.2f cores", b.idleRate)
+	return err
 }
 
 // judged waits for Success and measures it from the last Ready pod and from the

@@ -26,8 +26,8 @@ type rollout struct {
 	// Rolling is the CPU time of each component until the rollout was complete, CPU
 	// that until Success.
 	Rolling, CPU map[string]time.Duration
-	// Machine is the CPU time of the whole machine until all is done: the rollout, and
-	// of a judged one also Success and the labels.
+	// Machine is the CPU time of the whole machine until all is done, without that of the
+	// idle machine: the rollout, and of a judged one also Success and the labels.
 	Machine time.Duration
 	// RSS is the memory of the larger controller at the end, in bytes.
 	RSS int64
@@ -127,7 +127,7 @@ func (m releases) markdown() string {
 		return (of(m.Bare[0]) + of(m.Bare[1]) + of(m.Bare[2])) / 3
 	}
 	fmt.Fprintf(&s, "%s A release of %d simulated pods with a surge of 25 %%; the server passes every check immediately. "+
-		"A bare rollout is in a namespace that is not opted in. Each release is compared with the bare rollouts before and after it.\n\n", m.Machine, m.Pods)
+		"A bare rollout is in a namespace that is not opted in. Each release is compared with the bare rollouts before and after it. The CPU of the idle machine is subtracted.\n\n", m.Machine, m.Pods)
 	s.WriteString("| measure | bare | Breakwater, one by one | Breakwater, 10 % | AlterShield Operator, 500 pods, one by one |\n|---|---|---|---|---|\n")
 	row := func(cells ...string) { s.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 	each := func(r requests, of func(requests) int) string { return fmt.Sprintf("%.2f", float64(of(r))/n) }
