@@ -126,7 +126,7 @@ func TestTriggersFilterTheTypesOfTheirFunction(t *testing.T) {
 	}
 	want := map[string][]string{
 		"submit":  {events.TypeOrderReady, events.TypeChangePodReady},
-		"verdict": {events.TypeChangePodVerdict, events.TypeOrderVerdict},
+		"verdict": {events.TypeChangePodVerdict, events.TypeOrderVerdict, events.TypeOrderReady},
 		"report":  {events.TypePodFinished},
 		"notify":  {events.TypeChangeWorkloadSuspended, events.TypeChangeWorkloadFailed, events.TypeChangeWorkloadRolledBack},
 	}

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/events"
 	"github.com/breakwater-dev/breakwater/functions"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 	"github.com/breakwater-dev/breakwater/functions/verdict"
@@ -49,5 +50,23 @@ func TestAVerdictOutlivesARotationOfTheKey(t *testing.T) {
 	}
 	if got := c.ChangePod(ft.BatchName(1)).Status.Verdicts; len(got) != 1 {
 		t.Errorf("verdicts %v, want one", got)
+	}
+}
+
+// Function submit handles the event. Here its arrival starts the function, so it must not be
+// rejected or retried.
+func TestAnOrderThatIsReadyChangesNothing(t *testing.T) {
+	c, _, function := newFunction(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
+	e, err := events.New(events.OrderReady{
+		Namespace: ft.Namespace, Name: "web", UID: "u", Version: "v1", Attempt: 1, Step: v1alpha1.OrderStepStart,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := function(t.Context(), e); err != nil {
+		t.Error(err)
+	}
+	if c.Patches() != 0 {
+		t.Error("it wrote a status")
 	}
 }

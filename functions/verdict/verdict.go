@@ -6,6 +6,9 @@
 // A verdict replaces only one of a lower precedence (no verdict < pass without rules < pass <
 // fail), so duplicate, late and reordered deliveries lead to the same status. A result that a
 // person wrote is never replaced.
+//
+// It also receives order.ready and does nothing: the event of a release that begins starts the
+// function at the same time as function submit, before the first verdict.
 package verdict
 
 import (
@@ -29,6 +32,9 @@ type JudgeVerifier interface {
 // and those of another judge that judges accepts as signed by that judge.
 func New(recorder *Recorder, server *functions.ClientSource, verifier functions.Verifier, judges JudgeVerifier) functions.Function {
 	return func(ctx context.Context, e event.Event) error {
+		if e.Type() == events.TypeOrderReady {
+			return nil // the function runs now
+		}
 		if judge := events.JudgeOf(e); judge != "" {
 			if err := functions.VerificationError(judges.VerifyJudge(ctx, judge, e)); err != nil {
 				return err
