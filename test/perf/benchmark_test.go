@@ -61,10 +61,13 @@ type options struct {
 	IdlePods int `envconfig:"BENCH_IDLE_PODS" default:"10000"`
 	// Deletions is the number of pods of a run of the measurement of budgets.
 	Deletions int `envconfig:"BENCH_DELETIONS" default:"400"`
+	// Releases is the number of concurrent releases, Budgets that of budgets with one pod each.
+	Releases int `envconfig:"BENCH_RELEASES" default:"100"`
+	Budgets  int `envconfig:"BENCH_BUDGETS" default:"1000"`
 	// Quick: small sizes, for a run of about five minutes.
 	Quick bool `envconfig:"BENCH_QUICK"`
 	// Limit is the time limit of each measurement.
-	Limit time.Duration `envconfig:"BENCH_LIMIT" default:"20m"`
+	Limit time.Duration `envconfig:"BENCH_LIMIT" default:"40m"`
 }
 
 // benchmark has the options of a measurement and the clients of its cluster.
@@ -167,12 +170,20 @@ func (b *benchmark) namespace(ctx context.Context, name string) error {
 	return err
 }
 
-// optIn opts a namespace in and waits for the baseline of its workload.
-func (b *benchmark) optIn(ctx context.Context, namespace string) error {
+// setOptIn opts a namespace in.
+func (b *benchmark) setOptIn(ctx context.Context, namespace string) error {
 	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)
 	_, err := b.kube.CoreV1().Namespaces().Patch(ctx, namespace, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("opt %s in: %w", namespace, err)
+	}
+	return nil
+}
+
+// optIn opts a namespace in and waits for the baseline of its workload.
+func (b *benchmark) optIn(ctx context.Context, namespace string) error {
+	if err := b.setOptIn(ctx, namespace); err != nil {
+		return err
 	}
 	return b.await(ctx, "the baseline of "+namespace+" is recorded", func(ctx context.Context) (bool, error) {
 		c, err := b.release(ctx, namespace)
@@ -181,8 +192,8 @@ func (b *benchmark) optIn(ctx context.Context, namespace string) error {
 }
 
 // deploy creates a Deployment and waits for its pods.
-func (b *benchmark) deploy(ctx context.Context, namespace string, pods int) error {
-	d := builder.Deployment(name, int32(pods), builder.Simulated)
+func (b *benchmark) deploy(ctx context.Context, namespace string, pods int, options ...func(*appsv1.Deployment)) error {
+	d := builder.Deployment(name, int32(pods), append(options, builder.Simulated)...)
 	if _, err := b.kube.AppsV1().Deployments(namespace).Create(ctx, d, metav1.CreateOptions{}); err != nil {
 		return err
 	}
@@ -302,7 +313,7 @@ func (o options) count(full, quick int) int {
 
 // results returns the files of the results of this run.
 func (o options) results() results {
-	if o.Quick || o.Pods != 1000 || o.IdlePods != 10000 || o.Deletions != 400 {
+	if o.Quick || o.Pods != 1000 || o.IdlePods != 10000 || o.Deletions != 400 || o.Releases != 100 || o.Budgets != 1000 {
 		return partialResults
 	}
 	return fullResults

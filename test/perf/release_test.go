@@ -6,18 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
-	"github.com/breakwater-dev/breakwater/test/builder"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 )
 
 // warmPods is the number of pods of the first release, which starts the
@@ -29,15 +25,7 @@ const warmPods = 20
 func TestReleases(t *testing.T) {
 	b, ctx := newBenchmark(t)
 	m := releases{Machine: machine(), Pods: b.Pods}
-	if err := judge.Install(ctx, b.kube, os.Stderr); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.judge.Reset(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := judge.Configure(ctx, b.kube); err != nil {
-		t.Fatal(err)
-	}
+	b.installJudge(ctx, t)
 	const bare, judged, warm = "bench-bare", "bench-judged", "bench-warm"
 	for namespace, pods := range map[string]int{bare: b.Pods, judged: b.Pods, warm: warmPods} {
 		if err := b.namespace(ctx, namespace); err != nil {
@@ -101,9 +89,7 @@ func (b *benchmark) roll(ctx context.Context, namespace string, judged bool) (ro
 		return r, err
 	}
 	began := time.Now()
-	patch := fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, builder.Marker, began.Format(time.RFC3339Nano))
-	_, err = b.kube.AppsV1().Deployments(namespace).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	if err != nil {
+	if err := b.begin(ctx, namespace, name); err != nil {
 		return r, err
 	}
 	if err := b.complete(ctx, namespace); err != nil {
