@@ -82,6 +82,9 @@ func (b *benchmark) connect(ctx context.Context, namespace string, clients []kub
 	return nil
 }
 
+// podLabel is a label whose value is the name of the pod.
+const podLabel = "pod"
+
 // pods creates simulated pods without a controller and waits until they are
 // Ready. Each pod name is used once, because kwok may remove an earlier pod late.
 func (b *benchmark) pods(ctx context.Context, namespace string, many int) ([]string, error) {
@@ -95,7 +98,7 @@ func (b *benchmark) pods(ctx context.Context, namespace string, many int) ([]str
 		go func() {
 			defer func() { <-semaphore }()
 			_, err := b.kube.CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Name: names[i], Labels: map[string]string{"app": name}},
+				ObjectMeta: metav1.ObjectMeta{Name: names[i], Labels: map[string]string{"app": name, podLabel: names[i]}},
 				Spec: corev1.PodSpec{
 					NodeSelector: map[string]string{"type": "kwok"},
 					Tolerations:  []corev1.Toleration{{Key: "kwok.x-k8s.io/node", Operator: corev1.TolerationOpExists}},

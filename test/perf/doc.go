@@ -1,10 +1,17 @@
-// Package perf measures on the embedded cluster: the cost and duration of a
-// judged release compared with a rollout in a namespace that is not opted in
-// (TestReleases), the cost of watching 10,000 idle pods (TestIdle), the cost of
-// a budget per deletion (TestProtection), and the delay of a pod's start by the
-// wait for permissions (TestPermission). TestCallbackFlood and TestWebhookFlood need no
-// cluster: they print how long genuine requests take while strangers flood the callback or a
-// webhook. No test fails because of a duration.
+// Package perf measures on the embedded cluster:
+//
+//   - TestReleases: the cost and duration of a judged release compared with a rollout in a
+//     namespace that is not opted in.
+//   - TestConcurrent: the delay of verdicts while 100 releases run at the same time.
+//   - TestFromZero: the delay of a verdict that starts the functions.
+//   - TestIdle: the cost of watching 10,000 idle pods.
+//   - TestProtection: the cost of a budget per deletion.
+//   - TestCrash: the time until a budget counts a crashed pod.
+//   - TestPermission: the delay of a pod's start by the wait for permissions.
+//
+// TestCallbackFlood and TestWebhookFlood need no cluster: they print how long genuine
+// requests take while strangers flood the callback or a webhook. No test fails because of a
+// duration.
 //
 // `make bench` writes the tables to docs/performance.md and the figures to
 // docs/performance.json. If sizes differ from the defaults, and with BENCH=quick,
