@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -17,12 +18,15 @@ import (
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
+// processesOf are the processes of each part that have Leases.
+var processesOf = map[string][]string{
+	"core":       {"controller", "webhook"},
+	"protection": {"protection-controller", "protection-webhook"},
+	"permission": {"permission-controller", "permission-webhook"},
+}
+
 func TestRolesNameTheLeasesOfTheirProcess(t *testing.T) {
-	for part, processes := range map[string][]string{
-		"core":       {"controller", "webhook"},
-		"protection": {"protection-controller", "protection-webhook"},
-		"permission": {"permission-controller", "permission-webhook"},
-	} {
+	for part, processes := range processesOf {
 		t.Run(part, func(t *testing.T) {
 			want, buckets := map[string][]string{}, installedConfig(t, part).Buckets
 			for _, component := range processes {
@@ -62,6 +66,50 @@ func TestThePageHasTheTimesOfATakeover(t *testing.T) {
 	} {
 		if !strings.Contains(page, row) {
 			t.Errorf("the page does not have %q", row)
+		}
+	}
+}
+
+// The goal of docs/performance.md: an idle Breakwater makes at most 150 writes per minute. Each
+// Lease is renewed once in each retry-period, and nothing else is written. The rest is a margin.
+func TestTheLeasesAreRenewedAtMost130TimesPerMinute(t *testing.T) {
+	renewals := 0.0
+	for part, processes := range processesOf {
+		c := installedConfig(t, part)
+		renewals += float64(int(c.Buckets)*len(processes)) * time.Minute.Seconds() / c.RetryPeriod.Seconds()
+	}
+	if renewals > 130 {
+		t.Errorf("%.0f renewals per minute", renewals)
+	}
+}
+
+// The page names the times that follow from config-protection-leader-election.
+func TestThePageHasTheTimesOfTheControllersLease(t *testing.T) {
+	raw, err := os.ReadFile("../../docs/protection/budgets.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, period := strings.Join(strings.Fields(string(raw)), " "), installedConfig(t, "protection").RetryPeriod.Seconds()
+	const catchUp = 10 // seconds: see ControllerLeases
+	for _, text := range []string{
+		fmt.Sprintf("the Lease that the controller renews every %g s.", period),
+		fmt.Sprintf("%d to %g s after it renews its Lease", catchUp, catchUp+period),
+		fmt.Sprintf("It denies the same requests for %d to %g s,", catchUp, catchUp+period),
+	} {
+		if !strings.Contains(page, text) {
+			t.Errorf("the page does not have %q", text)
+		}
+	}
+}
+
+// Requests are denied if protection-controller does not renew its Lease for
+// CONTROLLER_LEASE_TIMEOUT, at least 30 s: another replica has taken over before that.
+func TestALeaseIsTakenOverInTime(t *testing.T) {
+	for part, most := range map[string]time.Duration{"core": 31 * time.Second, "protection": 30 * time.Second, "permission": 30 * time.Second} {
+		c := installedConfig(t, part)
+		retry := time.Duration(float64(c.RetryPeriod) * (1 + clientelection.JitterFactor))
+		if takeover := c.LeaseDuration + retry; takeover > most {
+			t.Errorf("%s: a replica takes over after up to %s, want at most %s", part, takeover, most)
 		}
 	}
 }
