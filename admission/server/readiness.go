@@ -36,8 +36,9 @@ func (r *readiness) Handler(ctx context.Context) http.HandlerFunc {
 
 // watch makes the readiness depend on the Secret with the certificate.
 func (r *readiness) watch(secrets corelisters.SecretLister, name string) {
+	c := &certificate{secrets: secrets, name: name}
 	hasCertificate := func() bool {
-		_, err := certificate(secrets, name)
+		_, err := c.get()
 		return err == nil
 	}
 	r.hasCertificate.Store(&hasCertificate)
