@@ -2,7 +2,6 @@
 package main
 
 import (
-	"k8s.io/apimachinery/pkg/runtime"
 	"knative.dev/pkg/injection"
 	"knative.dev/pkg/signals"
 
@@ -10,20 +9,15 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
 	"github.com/breakwater-dev/breakwater/internal/releasetrace/traceexport"
 	"github.com/breakwater-dev/breakwater/internal/version"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/reconciler/change"
 	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 )
 
-// accepted are the content types that the API server may answer with. Every pod of a cluster is
-// watched, and protobuf is cheaper to read; objects of CRDs have JSON only.
-// Requests stay JSON.
-const accepted = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-
 func main() {
 	version.ExitIfAsked()
 	out, traces := &broker.SharedSender{}, traceexport.New(change.Component)
-	config := injection.ParseAndGetRESTConfigOrDie()
-	config.AcceptContentTypes = accepted
+	config := wiring.AcceptProtobuf(injection.ParseAndGetRESTConfigOrDie())
 	leaderelection.Main(signals.NewContext(), change.Component, config, controllers(out, traces)...)
 	out.Drain()
 	traces.Flush()

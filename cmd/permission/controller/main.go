@@ -7,7 +7,6 @@ package main
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/restmapper"
@@ -23,6 +22,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
 	"github.com/breakwater-dev/breakwater/internal/ownerchain"
 	"github.com/breakwater-dev/breakwater/internal/version"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/reconciler/permission/podpermission"
 	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 )
@@ -30,15 +30,10 @@ import (
 // component names the process in logs, metrics, Leases and its logging config.
 const component = "permission-controller"
 
-// accepted are the content types of API responses. The controller watches all pods
-// of the cluster, and protobuf is cheaper to decode.
-const accepted = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-
 func main() {
 	version.ExitIfAsked()
 	out := &broker.SharedSender{}
-	config := injection.ParseAndGetRESTConfigOrDie()
-	config.AcceptContentTypes = accepted
+	config := wiring.AcceptProtobuf(injection.ParseAndGetRESTConfigOrDie())
 	leaderelection.Main(signals.NewContext(), component, config, out.With(newController), selfcheck.NewController(guards))
 	out.Drain()
 }

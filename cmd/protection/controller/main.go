@@ -13,6 +13,7 @@ import (
 	"github.com/breakwater-dev/breakwater/events/delivery/broker"
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
 	"github.com/breakwater-dev/breakwater/internal/version"
+	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/reconciler/protection"
 	"github.com/breakwater-dev/breakwater/reconciler/selfcheck"
 )
@@ -22,7 +23,8 @@ func main() {
 	kept := flag.Duration("charge-timeout", time.Minute,
 		"how long a charge of an unchanged pod is kept; at least the --request-timeout of the API server")
 	out := &broker.SharedSender{}
-	leaderelection.Main(signals.NewContext(), protection.Component, injection.ParseAndGetRESTConfigOrDie(),
+	config := wiring.AcceptProtobuf(injection.ParseAndGetRESTConfigOrDie())
+	leaderelection.Main(signals.NewContext(), protection.Component, config,
 		append(protection.Controllers(kept, out), selfcheck.NewController(guards))...)
 	out.Drain()
 }
