@@ -172,12 +172,7 @@ func (b *benchmark) namespace(ctx context.Context, name string) error {
 
 // setOptIn opts a namespace in.
 func (b *benchmark) setOptIn(ctx context.Context, namespace string) error {
-	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)
-	_, err := b.kube.CoreV1().Namespaces().Patch(ctx, namespace, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	if err != nil {
-		return fmt.Errorf("opt %s in: %w", namespace, err)
-	}
-	return nil
+	return b.label(ctx, namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)
 }
 
 // optIn opts a namespace in and waits for the baseline of its workload.
@@ -189,6 +184,16 @@ func (b *benchmark) optIn(ctx context.Context, namespace string) error {
 		c, err := b.release(ctx, namespace)
 		return c != nil && c.Status.Phase == v1alpha1.ReleaseSuccess, err
 	})
+}
+
+// label labels a namespace.
+func (b *benchmark) label(ctx context.Context, namespace, key, value string) error {
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, key, value)
+	_, err := b.kube.CoreV1().Namespaces().Patch(ctx, namespace, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("label %s: %w", namespace, err)
+	}
+	return nil
 }
 
 // deploy creates a Deployment and waits for its pods.

@@ -4,7 +4,7 @@
 //     namespace that is not opted in.
 //   - TestConcurrent: the delay of verdicts while 100 releases run at the same time.
 //   - TestFromZero: the delay of a verdict that starts the functions.
-//   - TestIdle: the cost of watching 10,000 idle pods.
+//   - TestIdle: the cost of 10,000 idle pods with budgets and grants.
 //   - TestProtection: the cost of a budget per deletion.
 //   - TestCrash: the time until a budget counts a crashed pod.
 //   - TestPermission: the delay of a pod's start by the wait for permissions.

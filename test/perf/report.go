@@ -45,14 +45,30 @@ type releases struct {
 
 // idle are the measurements of TestIdle.
 type idle struct {
-	Machine string
-	Pods    int
-	// RSS is the memory of the larger controller in bytes, CPU its CPU time in
-	// one minute.
-	RSS int64
+	Machine               string
+	Pods, Budgets, Grants int
+	// RSS is the memory of the largest process in bytes, and Largest its component.
+	RSS     int64
+	Largest string
+	// CPU is the CPU time of all components in one minute.
 	CPU time.Duration
+	// Each are the memory of the largest process of each component, and its CPU time in that minute.
+	Each map[string]usage
 	// Writes is the number of writes of all components of Breakwater in that minute.
 	Writes int
+}
+
+// measure computes the measurements from the usages before and after a minute.
+func (m *idle) measure(before, after map[string]usage) {
+	m.Each = map[string]usage{}
+	for component, used := range spent(before, after) {
+		rss := after[component].RSS
+		m.Each[component] = usage{CPU: used, RSS: rss}
+		m.CPU += used
+		if rss > m.RSS {
+			m.RSS, m.Largest = rss, component
+		}
+	}
 }
 
 // pace returns the duration of a judged rollout divided by the mean duration of
@@ -186,11 +202,22 @@ func (m idle) figures() []figure {
 
 // markdown renders the idle measurement.
 func (m idle) markdown() string {
-	return fmt.Sprintf("%s %d pods run in opted-in namespaces without a release.\n\n", m.Machine, m.Pods) +
-		"| measure | Breakwater | AlterShield Operator, 5000 pods |\n|---|---|---|\n" +
-		fmt.Sprintf("| memory of the larger of two controllers | %d MiB | 162 MiB |\n", m.RSS/mib) +
-		fmt.Sprintf("| its CPU per minute | %.1f s | 3.4 s |\n", m.CPU.Seconds()) +
-		fmt.Sprintf("| API writes per minute, mostly of Leases | %d | |\n", m.Writes)
+	var s strings.Builder
+	fmt.Fprintf(&s, "%s %d pods run in ten opted-in namespaces, ten in each Deployment, and nothing happens. %d budgets guard them, one for each Deployment. "+
+		"%d pods have a grant: the simulated kubelets run no init containers, so the benchmark sent their requests to the permission centre. "+
+		"The processes have settled: for 150 s none has returned memory to the system. CPU and writes are those of the following minute.\n\n",
+		m.Machine, m.Pods, m.Budgets, m.Grants)
+	s.WriteString("| measure | Breakwater | AlterShield Operator, 5000 pods |\n|---|---|---|\n")
+	fmt.Fprintf(&s, "| memory of the largest process, %s | %d MiB | 162 MiB |\n", m.Largest, m.RSS/mib)
+	fmt.Fprintf(&s, "| CPU per minute, all processes | %.1f s | 3.4 s |\n", m.CPU.Seconds())
+	fmt.Fprintf(&s, "| API writes per minute, of Leases | %d | |\n", m.Writes)
+	s.WriteString("\n| component | memory of its largest process | CPU per minute, all its processes |\n|---|---|---|\n")
+	for _, component := range slices.SortedFunc(maps.Keys(m.Each), func(x, y string) int {
+		return cmp.Or(cmp.Compare(m.Each[y].RSS, m.Each[x].RSS), cmp.Compare(x, y))
+	}) {
+		fmt.Fprintf(&s, "| %s | %d MiB | %.2f s |\n", component, m.Each[component].RSS/mib, m.Each[component].CPU.Seconds())
+	}
+	return s.String()
 }
 
 // calls returns the kinds of request in a or b, the most frequent first.
