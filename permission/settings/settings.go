@@ -19,23 +19,25 @@ import (
 
 // The keys of the ConfigMap.
 const (
-	KeyCluster                   = "cluster"
-	KeyCentreURL                 = "centre-url"
-	KeyCentreCallsPerSecond      = "centre-calls-per-second"
-	KeyRejectedRequestsPerMinute = "rejected-requests-per-minute"
-	KeyInitActionServerURL       = "server-url"
-	KeyClientDeadline            = "client-deadline"
-	KeyBreakerThreshold          = "breaker-threshold"
-	KeyBackoffDuration           = "backoff-duration"
-	KeyBackoffFactor             = "backoff-factor"
-	KeyBackoffJitter             = "backoff-jitter"
-	KeyBackoffSteps              = "backoff-steps"
-	KeyBackoffCap                = "backoff-cap"
-	KeyCMDBURL                   = "cmdb-url"
-	KeyAllowHTTP                 = "allow-http"
-	KeyRevokeDeadline            = "revoke-deadline"
-	KeyPodReportInterval         = "pod-report-interval"
-	keyExample                   = "_example"
+	KeyCluster                    = "cluster"
+	KeyCentreURL                  = "centre-url"
+	KeyCentreCallsPerSecond       = "centre-calls-per-second"
+	KeyRejectedRequestsPerMinute  = "rejected-requests-per-minute"
+	KeyInitActionServerURL        = "server-url"
+	KeyClientDeadline             = "client-deadline"
+	KeyBreakerThreshold           = "breaker-threshold"
+	KeyBackoffDuration            = "backoff-duration"
+	KeyBackoffFactor              = "backoff-factor"
+	KeyBackoffJitter              = "backoff-jitter"
+	KeyBackoffSteps               = "backoff-steps"
+	KeyBackoffCap                 = "backoff-cap"
+	KeyCMDBURL                    = "cmdb-url"
+	KeyAllowHTTP                  = "allow-http"
+	KeyRevokeDeadline             = "revoke-deadline"
+	KeyPodReportInterval          = "pod-report-interval"
+	KeyAnnouncedAddressAnnotation = "announced-address-annotation"
+	KeyAnnouncedAddressWriter     = "announced-address-writer"
+	keyExample                    = "_example"
 )
 
 // Settings are the parsed values of the ConfigMap.
@@ -66,6 +68,8 @@ type Settings struct {
 	RevokeDeadline time.Duration
 	// PodReportInterval is how often the existing pods are reported to the centre.
 	PodReportInterval time.Duration
+	// AnnouncedAddress says where the CNI plugin announces the addresses of a pod.
+	AnnouncedAddress AnnouncedAddress
 }
 
 // InitActionServerInCluster reports whether InitActionServerURL is a Service of this cluster.
@@ -118,6 +122,7 @@ func Parse(data map[string]string) (Settings, error) {
 	r.url(KeyCMDBURL, &s.CMDBURL, true)
 	r.duration(KeyRevokeDeadline, &s.RevokeDeadline, 10*time.Second, 24*time.Hour)
 	r.duration(KeyPodReportInterval, &s.PodReportInterval, 10*time.Second, 24*time.Hour)
+	r.announcedAddress(&s.AnnouncedAddress)
 	for key := range data {
 		if !slices.Contains(r.known, key) {
 			r.invalid(key, "unknown setting")

@@ -29,6 +29,7 @@ func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 	policies := []string{
 		"breakwater-permission-label", "breakwater-permission-pods", "breakwater-permission-pod-status", "breakwater-permission-finalizer",
 		"breakwater-permission-webhook-configurations", "breakwater-permission-configmaps",
+		"breakwater-permission-announced-address",
 	}
 	return selfcheck.Plan{
 		Service: service,

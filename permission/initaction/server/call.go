@@ -40,6 +40,8 @@ type call struct {
 	// id identifies the call to the breaker.
 	id  string
 	pod *corev1.Pod
+	// source is the source address of the request.
+	source string
 	// key is the key of the pod's breaker entry.
 	key string
 	// changed receives a value when the pod or the breaker changed.
@@ -56,8 +58,8 @@ type call struct {
 	centreFailures int
 }
 
-func (s *server) newCall(pod *corev1.Pod, changed <-chan struct{}) *call {
-	c := &call{server: s, id: uuid.NewString(), pod: pod, key: podbreaker.Key(pod.Namespace, pod.Name), changed: changed, start: s.Clock.Now()}
+func (s *server) newCall(pod *corev1.Pod, source string, changed <-chan struct{}) *call {
+	c := &call{server: s, id: uuid.NewString(), pod: pod, source: source, key: podbreaker.Key(pod.Namespace, pod.Name), changed: changed, start: s.Clock.Now()}
 	c.input = Input{Sets: podmeta.Sets(pod), Applications: map[string]api.Application{}}
 	c.reporter = newPodReporter(s, pod)
 	return c
@@ -168,9 +170,10 @@ func (c *call) refresh() {
 	if p, err := c.Pods.Pods(c.pod.Namespace).Get(c.pod.Name); err == nil && p.UID == c.pod.UID && !isOlder(p, c.pod) {
 		c.pod = p
 	}
-	ips := podmeta.IPs(c.pod)
+	ips := c.currentIPs(c.pod, c.source)
 	if !slices.Equal(ips, c.input.IPs) {
-		// The pod has a new sandbox; the input is about the previous one.
+		// The pod has a new sandbox, or its status differs from the announced addresses; the input is
+		// about the previous ones.
 		c.input.ApplicationsKnown, c.input.Prepared, c.input.BreakerAcquired = false, false, false
 	}
 	c.input.IPs, c.input.DeletedOrCompleted, c.input.HasFinalizer = ips, isDeletedOrCompleted(c.pod), podmeta.HasFinalizer(c.pod)

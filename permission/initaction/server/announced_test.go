@@ -1,0 +1,162 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/permission/settings"
+)
+
+const announcement = "cni.example.com/ips"
+
+var announcedFrom = time.Unix(1<<30, 0)
+
+func announcedSettings() settings.AnnouncedAddress {
+	return settings.AnnouncedAddress{Annotation: announcement, Writer: "cni", PodsFrom: announcedFrom}
+}
+
+// announcing is a pod without an address in its status, whose annotation has one.
+func announcing(value string, change func(*corev1.Pod)) *corev1.Pod {
+	return newPod(func(p *corev1.Pod) {
+		p.CreationTimestamp = metav1.NewTime(announcedFrom)
+		p.Annotations = map[string]string{announcement: value}
+		p.Status.PodIPs = nil
+		if change != nil {
+			change(p)
+		}
+	})
+}
+
+func TestTheAnnouncedAddressesCountOnlyIfNothingContradictsThem(t *testing.T) {
+	for name, tc := range map[string]struct {
+		value  string
+		pod    func(*corev1.Pod)
+		off    bool
+		source string
+		want   []string
+	}{
+		"announced":                              {value: "10.0.0.1", want: []string{"10.0.0.1"}},
+		"announced with another one":             {value: "fd00::1/128,10.0.0.1/32", want: []string{"10.0.0.1", "fd00::1"}},
+		"another source":                         {value: "10.0.0.1", source: "10.0.0.2"},
+		"the setting is off":                     {value: "10.0.0.1", off: true},
+		"no annotation":                          {pod: func(p *corev1.Pod) { p.Annotations = nil }},
+		"another annotation":                     {pod: func(p *corev1.Pod) { p.Annotations = map[string]string{"cni.example.com/ip": "10.0.0.1"} }},
+		"no address":                             {value: "web"},
+		"a network":                              {value: "10.0.0.0/24"},
+		"not scheduled":                          {value: "10.0.0.1", pod: func(p *corev1.Pod) { p.Spec.NodeName = "" }},
+		"hostNetwork":                            {value: "10.0.0.1", pod: func(p *corev1.Pod) { p.Spec.HostNetwork = true }},
+		"created before the setting":             {value: "10.0.0.1", pod: func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(announcedFrom.Add(-time.Second)) }},
+		"the status has the same address":        {value: "10.0.0.1", pod: withStatus("10.0.0.1"), want: []string{"10.0.0.1"}},
+		"the status has another address":         {value: "10.0.0.1", pod: withStatus("10.0.0.9"), want: []string{"10.0.0.9"}},
+		"the status has one more address":        {value: "10.0.0.1", pod: withStatus("fd00::1", "10.0.0.1"), want: []string{"10.0.0.1", "fd00::1"}},
+		"the former field has another address":   {value: "10.0.0.1", pod: func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.9" }, want: []string{"10.0.0.9"}},
+		"the status has an address, setting off": {value: "10.0.0.1", pod: withStatus("10.0.0.9"), off: true, want: []string{"10.0.0.9"}},
+	} {
+		s := &server{Options: Options{Settings: func() settings.Settings {
+			if tc.off {
+				return settings.Default()
+			}
+			return settings.Settings{AnnouncedAddress: announcedSettings()}
+		}}}
+		source := "10.0.0.1"
+		if tc.source != "" {
+			source = tc.source
+		}
+		if diff := cmp.Diff(tc.want, s.currentIPs(announcing(tc.value, tc.pod), source)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func withStatus(ips ...string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		for _, ip := range ips {
+			p.Status.PodIPs = append(p.Status.PodIPs, corev1.PodIP{IP: ip})
+		}
+	}
+}
+
+func TestAPodIsGrantedItsSetsForItsAnnouncedAddress(t *testing.T) {
+	w := newFixture(t, announcing("127.0.0.1", nil))
+	w.settings.AnnouncedAddress = announcedSettings()
+	if _, a := w.authorize("pod", orders); a.State != protocol.Granted {
+		t.Fatalf("%+v", a)
+	}
+	if r := w.centre.requests; len(r) != 1 || !slices.Equal(r[0].PodIPs, []string{"127.0.0.1"}) {
+		t.Errorf("requested %+v", r)
+	}
+}
+
+// The annotation may have the address of a previous sandbox.
+func TestAnAnnouncementOfAnotherAddressIsIgnoredUntilTheStatusHasOne(t *testing.T) {
+	w := newFixture(t, announcing("10.0.0.7", nil))
+	w.settings.AnnouncedAddress = announcedSettings()
+	if status, a := w.authorize("pod", orders); status != http.StatusServiceUnavailable || a.Reason != podmeta.ReasonWaitingForPodIP {
+		t.Errorf("without a status: %d %+v", status, a)
+	}
+	w.updatePod(announcing("10.0.0.7", withStatus("127.0.0.1")))
+	if _, a := w.authorize("pod", orders); a.State != protocol.Granted {
+		t.Errorf("%+v", a)
+	}
+	if r := w.centre.requests; len(r) != 1 || !slices.Equal(r[0].PodIPs, []string{"127.0.0.1"}) {
+		t.Errorf("requested %+v, want one request for the address in the status", r)
+	}
+}
+
+func TestAStatusThatDiffersFromTheAnnouncedAddressRevokesItsGrants(t *testing.T) {
+	w := newFixture(t, announcing("127.0.0.1", nil))
+	w.settings.AnnouncedAddress = announcedSettings()
+	w.centre.decide = func(r api.ApplicationRequest, _ int) (api.State, error) {
+		if slices.Equal(r.PodIPs, []string{"127.0.0.1"}) {
+			return api.Applying, nil
+		}
+		return api.Granted, nil
+	}
+	answers := w.authorizeAsync(t.Context())
+	w.waitForReason(podmeta.ReasonPermissionApplying)
+	w.updatePod(announcing("127.0.0.1", withStatus("10.0.0.9")))
+	if a := waitForAnswer(t, answers); a.State != protocol.Granted {
+		t.Fatalf("%+v", a)
+	}
+	want := api.RevokeRequest{Cluster: w.settings.Cluster, PodUID: "uid", KeepIPs: []string{"10.0.0.9"}}
+	if len(w.centre.revoked) != 1 || asJSON(t, w.centre.revoked[0]) != asJSON(t, want) {
+		t.Errorf("revoked %+v, want %+v", w.centre.revoked, want)
+	}
+	if last := w.centre.requests[len(w.centre.requests)-1]; !slices.Equal(last.PodIPs, []string{"10.0.0.9"}) {
+		t.Errorf("the last request is for %v", last.PodIPs)
+	}
+}
+
+func TestATrimmedPodKeepsOnlyAnAnnouncementThatTheServerMayUse(t *testing.T) {
+	store := settings.NewStore()
+	store.Update(t.Context(), &corev1.ConfigMap{Data: map[string]string{settings.KeyAnnouncedAddressAnnotation: announcement, settings.KeyAnnouncedAddressWriter: "cni"}})
+	for name, tc := range map[string]struct {
+		store *settings.Store
+		pod   *corev1.Pod
+		want  map[string]string
+	}{
+		"announced":             {store, announcing("10.0.0.1", func(p *corev1.Pod) { p.Annotations["large"] = "x" }), map[string]string{announcement: "10.0.0.1"}},
+		"no address":            {store, announcing(strings.Repeat("x", 1<<18), nil), nil},
+		"the status has one":    {store, announcing("10.0.0.1", withStatus("10.0.0.1")), nil},
+		"the setting is off":    {settings.NewStore(), announcing("10.0.0.1", nil), nil},
+		"off, and an empty key": {settings.NewStore(), announcing("", func(p *corev1.Pod) { p.Annotations[""] = "10.0.0.1" }), nil},
+	} {
+		trimmed, err := trimPod(tc.store)(tc.pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tc.want, trimmed.(*corev1.Pod).Annotations); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
