@@ -10,12 +10,12 @@ import (
 )
 
 // acquireTimeout is how long a caller has the breaker to begin an attempt. After
-// that another caller may begin. It is longer than the timeout of the server's
-// call to the centre.
+// that another caller may begin. It is longer than the timeout of a call of
+// init-action-server to the permission centre.
 const acquireTimeout = 30 * time.Second
 
 // maxCounted bounds the applications in the entry of one pod. A pod has one
-// application for each set and address.
+// application for each set, list of addresses and name of its cluster.
 const maxCounted = 64
 
 // maxMessage bounds the message in an entry in bytes: many entries share a ConfigMap.
@@ -56,7 +56,7 @@ type Request struct {
 	Call string
 	// Denied is true if the attempt was denied, false if it failed.
 	Denied bool
-	// Message describes the failure, for people.
+	// Message says why the attempt was unsuccessful, for people.
 	Message string
 }
 
@@ -66,7 +66,7 @@ type State string
 // The states.
 const (
 	// MayBegin: an attempt may begin, because the breaker is closed, or because it is open
-	// by failures and its interval has passed.
+	// by failed attempts and its interval has passed.
 	MayBegin State = "MayBegin"
 	// Busy: another caller has the breaker; retry at Next.
 	Busy State = "Busy"
@@ -92,9 +92,9 @@ type Decision struct {
 
 // Policy is the configuration of the breaker.
 type Policy struct {
-	// Threshold is how many denials or failures open the breaker.
+	// Threshold is how many denied attempts, or failed attempts, open the breaker.
 	Threshold int
-	// Backoff is the interval between attempts while failures keep the breaker open.
+	// Backoff is the interval between attempts while failed attempts keep the breaker open.
 	Backoff wait.Backoff
 }
 

@@ -53,7 +53,7 @@ func TestDecide(t *testing.T) {
 		want  State
 		next  time.Duration // after zero
 	}{
-		"no failure":                                        {[]Request{acquire("a", 0)}, MayBegin, 0},
+		"no unsuccessful attempt":                           {[]Request{acquire("a", 0)}, MayBegin, 0},
 		"denied once":                                       {[]Request{deny(1), acquire("a", 0)}, MayBegin, 0},
 		"denied twice":                                      {[]Request{deny(1), deny(2), acquire("a", 0)}, MayBegin, 0},
 		"denied three times":                                {append(threeDenied, acquire("a", 0)), OpenDenied, 0},

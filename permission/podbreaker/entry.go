@@ -26,16 +26,16 @@ func Key(namespace, pod string) string {
 	return key[:maxKey-len(hash)-1] + "-" + hash
 }
 
-// Entry is the record of a pod's failures.
+// Entry is the record of a pod's unsuccessful attempts.
 type Entry struct {
 	// UID is the pod's UID. An entry of an earlier pod with the same name is ignored.
 	UID types.UID `json:"uid"`
-	// Denied and Failed are counts since the last success or reset.
+	// Denied and Failed count the denied and the failed attempts since the last success or reset.
 	Denied int `json:"denied,omitempty"`
 	Failed int `json:"failed,omitempty"`
-	// LastRequestFailTime is the time of the last denial or failure.
+	// LastRequestFailTime is the time of the last unsuccessful attempt.
 	LastRequestFailTime time.Time `json:"lastRequestFailTime,omitzero"`
-	// Next is when one attempt may begin while failures keep the breaker open.
+	// Next is when one attempt may begin while failed attempts keep the breaker open.
 	Next time.Time `json:"next,omitzero"`
 	// Duration and Steps are the state of the wait.Backoff.
 	Duration time.Duration `json:"duration,omitempty"`
@@ -48,7 +48,7 @@ type Entry struct {
 	// Holder is the caller that may begin an attempt until Until.
 	Holder string    `json:"holder,omitempty"`
 	Until  time.Time `json:"until,omitzero"`
-	// Message describes the last failure, for people.
+	// Message says why the last unsuccessful attempt was unsuccessful, for people.
 	Message string `json:"message,omitempty"`
 }
 

@@ -52,7 +52,7 @@ func FuzzDecodeEntry(f *testing.F) {
 			t.Errorf("the next attempt is in %s, not within %s", delay, longest)
 		}
 		if d.Counted && denied && next.Denied <= entry.Denied || d.Counted && !denied && next.Failed <= entry.Failed {
-			t.Errorf("a failure reduces the count: %+v to %+v", entry, next)
+			t.Errorf("an unsuccessful attempt reduces the count: %+v to %+v", entry, next)
 		}
 	})
 }

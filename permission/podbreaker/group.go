@@ -47,7 +47,7 @@ func (p Policy) decideGroup(cm *corev1.ConfigMap, group []Request) decision {
 				value = encode(*written)
 			}
 			growth := len(value) - len(before)
-			if existed && growth > 0 && growth > left+maxGrowth {
+			if existed && growth > 0 && growth > left+maxExcess {
 				replies[i] = reply{full: true}
 				continue
 			}

@@ -195,7 +195,7 @@ func TestAFullConfigMapContinuesInShardsWithOneEntryPerPod(t *testing.T) {
 
 // The pods of many workloads fail together, and then their permissions are denied with long
 // messages.
-func TestEntriesOfAFullConfigMapCountFailuresWithoutTheirMessages(t *testing.T) {
+func TestEntriesOfAFullConfigMapCountAttemptsWithoutTheirMessages(t *testing.T) {
 	const pods = 2500
 	s := &fakeAPIServer{maps: map[string]*corev1.ConfigMap{}}
 	b := s.newReplica()
@@ -221,7 +221,7 @@ func TestAnEntryThatIsTooLargeIsAnErrorOfItsPodAlone(t *testing.T) {
 	s := &fakeAPIServer{maps: map[string]*corev1.ConfigMap{}}
 	old := encode(Entry{UID: "uid", Denied: 1, Counted: map[string]int{"app": 1}, Call: "call", Message: "denied"})
 	first := s.get(PrimaryName)
-	first.Data = map[string]string{"ns.old": old, "filler": strings.Repeat("x", maxBytes+maxGrowth-len("ns.old")-len(old)-len("filler"))}
+	first.Data = map[string]string{"ns.old": old, "filler": strings.Repeat("x", maxBytes+maxExcess-len("ns.old")-len(old)-len("filler"))}
 	s.maps[PrimaryName] = first
 	b := s.newReplica()
 	for _, tc := range []struct {

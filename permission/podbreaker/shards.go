@@ -17,12 +17,14 @@ const (
 	overflowAnnotation = "stke.io/permission-breaker-overflowed"
 	// ShardCount is the number of further ConfigMaps when the primary one is full.
 	ShardCount = 16
-	// maxBytes is the size of the entries of one ConfigMap above which it takes no new
-	// entry, and the messages of its entries are cut. Each write sends the whole object.
+	// maxBytes limits the size of all entries of one ConfigMap, because each write sends the
+	// whole object. Above it, the ConfigMap takes no new entry, and an existing entry is
+	// written with a shorter message.
 	maxBytes = 512 << 10
-	// maxGrowth is by how many bytes the entries may exceed maxBytes without their
-	// messages. The API server accepts 1 MiB.
-	maxGrowth = 1<<20 - maxBytes
+	// maxExcess is by how many bytes all entries together may exceed maxBytes. Only an existing
+	// entry that does not fit without its message may exceed maxBytes. The API server accepts
+	// 1 MiB.
+	maxExcess = 1<<20 - maxBytes
 )
 
 // PrimaryName is the name of the ConfigMap that has all entries until it is full.

@@ -13,14 +13,14 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// minEntryAge is the minimum age of the last failure of an entry that is removed.
+// minEntryAge is the minimum age of the last unsuccessful attempt of an entry that is removed.
 const minEntryAge = time.Minute
 
 // RemoveStale removes the entries of deleted pods and returns how many. podUID
 // returns the UID of the pod of a key, false if there is none.
 //
-// Entries with a recent failure are kept, because they may be newer than the
-// caller's cache of pods.
+// Entries with a recent unsuccessful attempt are kept, because they may be newer than
+// the caller's cache of pods.
 func (b *Breaker) RemoveStale(ctx context.Context, now time.Time, podUID func(key string) (types.UID, bool)) (int, error) {
 	before := now.Add(-minEntryAge)
 	removed := 0
