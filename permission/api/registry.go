@@ -56,6 +56,7 @@ type Error struct {
 	// Forbidden, PreconditionRequired, PreconditionFailed, TooManyRequests, Unavailable.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Field is the invalid field, as a JSON path.
+	// Field is the invalid field of the body, as a JSON path, or the invalid query parameter. It is
+	// `body` or `path` if that is invalid as a whole, and empty if the error is about no field.
 	Field string `json:"field,omitempty"`
 }

@@ -142,6 +142,10 @@ func TestAnInvalidRequestNamesTheField(t *testing.T) {
 		"empty set":                  {"/v1/permissionsets", api.PermissionSet{Meta: api.Meta{Name: "s", Owner: "team-a"}}, "permissions"},
 		"pod without address":        {"/v1/applications", api.ApplicationRequest{Cluster: "c1", Namespace: "n", Pod: "p", PodUID: "u", Set: "web"}, "podIPs"},
 		"name as address":            {"/v1/applications", api.ApplicationRequest{Cluster: "c1", Namespace: "n", Pod: "p", PodUID: "u", Set: "web", PodIPs: []string{"localhost"}}, "podIPs[0]"},
+		"too many pod addresses":     {"/v1/applications", api.ApplicationRequest{Cluster: "c1", Namespace: "n", Pod: "p", PodUID: "u", Set: "web", PodIPs: make([]string, 5)}, "podIPs"},
+		"too many node addresses":    {"/v1/applications", api.ApplicationRequest{Cluster: "c1", Namespace: "n", Pod: "p", PodUID: "u", Set: "web", PodIPs: []string{"10.0.0.1"}, NodeIPs: make([]string, 9)}, "nodeIPs"},
+		"revoke without a cluster":   {"/v1/applications/revoke", api.RevokeRequest{PodUID: "u"}, "cluster"},
+		"revoke without a pod":       {"/v1/applications/revoke", api.RevokeRequest{Cluster: "c1"}, "podUID"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if status, problem := w.do(adminToken, "POST", tc.path, tc.body, nil); status != 400 || problem.Field != tc.field {

@@ -50,14 +50,19 @@ func validateRequest(r api.ApplicationRequest) error {
 			return badRequest(f.name, "required, at most 253 characters, without NUL or newline")
 		}
 	}
-	if len(r.PodIPs) == 0 || len(r.PodIPs) > 4 || len(r.NodeIPs) > 8 {
-		return badRequest("podIPs", "must have 1 to 4 addresses, and nodeIPs at most 8")
-	}
-	for field, ips := range map[string][]string{"podIPs": r.PodIPs, "nodeIPs": r.NodeIPs} {
-		for i, ip := range ips {
+	for _, f := range []struct {
+		name    string
+		ips     []string
+		minimum int
+		maximum int
+	}{{"podIPs", r.PodIPs, 1, 4}, {"nodeIPs", r.NodeIPs, 0, 8}} {
+		if len(f.ips) < f.minimum || len(f.ips) > f.maximum {
+			return badRequest(f.name, fmt.Sprintf("must have %d to %d addresses", f.minimum, f.maximum))
+		}
+		for i, ip := range f.ips {
 			addr, err := netip.ParseAddr(ip)
 			if err != nil || addr.String() != ip || addr.Zone() != "" || addr.IsUnspecified() || addr.IsMulticast() {
-				return badRequest(fmt.Sprintf("%s[%d]", field, i), fmt.Sprintf("%q is not a pod address in the format of Kubernetes, such as 10.0.0.1 or fd00::1", ip))
+				return badRequest(fmt.Sprintf("%s[%d]", f.name, i), fmt.Sprintf("%q is not the address of a pod or node in the format of Kubernetes, such as 10.0.0.1 or fd00::1", ip))
 			}
 		}
 	}
@@ -224,8 +229,11 @@ func (s *Server) revokePod(c echo.Context) error {
 	if err := decode(c, &r); err != nil {
 		return err
 	}
-	if r.Cluster == "" || r.PodUID == "" {
-		return badRequest("podUID", "cluster and podUID are required")
+	if r.Cluster == "" {
+		return badRequest("cluster", "required")
+	}
+	if r.PodUID == "" {
+		return badRequest("podUID", "required")
 	}
 	if err := s.Roles.MayActFor(user(c), r.Cluster); err != nil {
 		return err
