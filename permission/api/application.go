@@ -41,8 +41,9 @@ func States() []State {
 // application. The answer is 201 for a new application; 200 with the same
 // application while it is Requested, Applying or Granted; 202 when a new attempt
 // begins after Denied, Failed, Revoked or Leaked; and 409 while it is Revoking:
-// retry when it is Revoked. A request states that the pod exists and has these
-// addresses.
+// retry when it is Revoked or Leaked. The answer is 409, too, while the provider is
+// called for a leaked grant of the application, and after the pod has ended. A request
+// states that the pod exists and has these addresses.
 type ApplicationRequest struct {
 	Cluster   string   `json:"cluster"`
 	Namespace string   `json:"namespace"`
@@ -143,7 +144,7 @@ type HistoryEntry struct {
 //	POST /v1/applications/{id}/revoke               202; idempotent; 200 if it is already Revoked or Leaked
 //	POST /v1/applications/{id}/reset                begins a new attempt of a Denied or Failed application
 //	POST /v1/applications/{id}/acknowledge          states that its leaked grants no longer exist: they are Revoked
-//	POST /v1/applications/revoke                    RevokeRequest: revokes all applications of a pod
+//	POST /v1/applications/revoke                    RevokeRequest: revokes the applications of a pod, except those for KeepIPs
 //
 // A reset answers 202 with the application; 200 while it is Requested, Applying
 // or Granted; 409 if it is Revoking, Revoked or Leaked: then only a request of the pod begins a new

@@ -103,8 +103,8 @@ func decideRevoke(in Input) Decision {
 	case in.NamesakeUses:
 		// A call would remove the grant of the other name. Its cluster may exist.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldUnderOtherCluster,
-			Message: "the pod has the same permission under another name of its cluster, which has to revoke it: " +
-				"restore the name (key cluster of ConfigMap config-permission), or revoke that application"}
+			Message: "the pod also has this permission under another name of its cluster, and only that name can revoke it: " +
+				"set key cluster of ConfigMap config-permission to that name, or revoke the application of the pod under that name"}
 	case in.OtherCalls && in.NodeScoped:
 		// The result of that call decides whether the other pod will revoke this grant.
 		return Decision{Wait: true, Reason: ReasonHeldByAnotherPodOnNode, Message: "the provider is being called for another pod on the node"}
@@ -122,7 +122,7 @@ func decideRevoke(in Input) Decision {
 	case in.OtherUses:
 		// Revoking it would remove the grant of the other pod.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldByAnotherPod,
-			Message: "another pod has this address and the same permission; it is revoked when that pod is deleted"}
+			Message: "another pod has this address and the same permission; this leaked grant is revoked together with the grant of that pod"}
 	case in.State == api.Leaked:
 		return Decision{Call: provider.Revoke}
 	default:

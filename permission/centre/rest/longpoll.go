@@ -9,8 +9,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// getApplication answers with an application. With wait, it answers when the
-// version is above the given version, or after that time.
+// getApplication answers with an application. With query parameter wait, it answers when the
+// version is above parameter version, when wait has passed, or when the process stops.
 func (s *Server) getApplication(c echo.Context) error {
 	app, grants, err := s.readApplication(c)
 	if err != nil {

@@ -22,7 +22,8 @@ import (
 
 const userKey = "user"
 
-// authenticate sets the user of the request, or answers 401.
+// authenticate sets the user of the request. It answers 401 without a valid token, and 503 if
+// the token could not be checked.
 func (s *Server) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		token, ok := strings.CutPrefix(c.Request().Header.Get(echo.HeaderAuthorization), "Bearer ")
@@ -160,7 +161,8 @@ func page(c echo.Context) (store.Page, error) {
 	return p, nil
 }
 
-// continueToken returns the token of the next page; empty after the last page.
+// continueToken returns the token of the next page; empty if this page is not full. After a
+// full last page follows an empty one.
 func continueToken(n, limit int, last string) string {
 	if n < limit {
 		return ""

@@ -18,7 +18,7 @@ type rules[T any] struct {
 	// authorize checks that the user may change before to after; before is nil for
 	// a creation, after is nil for a deletion.
 	authorize func(ctx context.Context, u access.User, before, after *T) error
-	// redact hides fields that only the owner may see.
+	// redact hides fields that only the owner and admins may see.
 	redact func(u access.User, o T) T
 }
 

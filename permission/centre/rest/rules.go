@@ -12,7 +12,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// redacted replaces values that only the owner may see.
+// redacted replaces values that only the owner and admins may see.
 const redacted = "(hidden)"
 
 // providerRules let only admins change providers, because the endpoint receives

@@ -1,6 +1,7 @@
 // Package rest is the REST interface of the permission centre. It authenticates
 // and authorizes requests, validates them, and calls packages registry and
-// lifecycle. An error is answered with an api.Error that names field and fix.
+// lifecycle. An error is answered with an api.Error. If a field of the request is
+// invalid, the error names the field.
 package rest
 
 import (

@@ -121,9 +121,9 @@ func (v View) LeakedByProvider() (map[string]int, error) {
 	return counts, err
 }
 
-// Overlap reports whether other applications have grants with the same revocation key at the
-// same addresses. For the fields Used... and GrantedToPod, one counts only if the revocation of the
-// grant would remove it, too.
+// Overlap describes, for one grant, the grants of other applications with its revocation key at
+// its addresses. Another grant sets the fields Used..., Covered... and GrantedToPod only if the
+// revocation of the one grant would remove the other, too.
 type Overlap struct {
 	// Revoking: one of these grants is being revoked. RevokeSent: the provider is being
 	// called for the revocation, or has accepted it and has not revoked yet. UsedByOther: another
@@ -132,7 +132,7 @@ type Overlap struct {
 	// GrantedToPod: another application of the same pod has it granted. CalledByPod:
 	// a call for another application of the same pod is in progress.
 	GrantedToPod, CalledByPod bool
-	// UsedInCluster: another pod of the same cluster may use one.
+	// UsedInCluster: another pod of the same cluster may use one of these grants.
 	UsedInCluster bool
 	// CoveredInCluster and CoveredByPod: the grant of UsedInCluster, or of GrantedToPod, is for
 	// all addresses. So its revocation leaves nothing.

@@ -6,7 +6,8 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
-// History reads the last limit state changes of an application, oldest first.
+// History reads the newest state changes of an application, at most limit of them, oldest
+// first.
 func (v View) History(application string, limit int) ([]api.HistoryEntry, error) {
 	var entries []api.HistoryEntry
 	err := v.each(func(rows *sql.Rows) error {

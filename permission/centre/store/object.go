@@ -75,10 +75,10 @@ func (t Tx) Create(o Object) error {
 	return oneRow(n, err)
 }
 
-// Update replaces an object; it returns ErrConflict if its version is not before.
-func (t Tx) Update(o Object, before int64) error {
+// Update replaces an object; it returns ErrConflict if its stored version is not the expected one.
+func (t Tx) Update(o Object, expected int64) error {
 	n, err := t.exec("UPDATE objects SET owner = ?, description = ?, body = ?, version = ?, updated = ? WHERE kind = ? AND name = ? AND version = ?",
-		o.Owner, o.Description, string(o.Body), o.Version, micros(o.Updated), o.Kind, o.Name, before)
+		o.Owner, o.Description, string(o.Body), o.Version, micros(o.Updated), o.Kind, o.Name, expected)
 	return oneRow(n, err)
 }
 

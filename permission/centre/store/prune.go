@@ -2,9 +2,9 @@ package store
 
 import "time"
 
-// Prune deletes audit entries and ended pods that are older than before. It also
-// deletes applications that were Revoked earlier than before, with their history.
-func (t Tx) Prune(before time.Time) error {
+// Prune deletes the audit entries from before the limit, and the pods that ended before it. It
+// also deletes the applications that became Revoked before it, with their history.
+func (t Tx) Prune(limit time.Time) error {
 	for _, statement := range []string{
 		"DELETE FROM audit WHERE time < ?",
 		"DELETE FROM ended_pods WHERE ended < ?",
@@ -14,7 +14,7 @@ func (t Tx) Prune(before time.Time) error {
 		"DELETE FROM application_ips WHERE application IN (SELECT id FROM applications WHERE state = 'Revoked' AND updated < ?)",
 		"DELETE FROM applications WHERE state = 'Revoked' AND updated < ?",
 	} {
-		if _, err := t.exec(statement, micros(before)); err != nil {
+		if _, err := t.exec(statement, micros(limit)); err != nil {
 			return err
 		}
 	}

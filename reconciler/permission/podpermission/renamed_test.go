@@ -80,7 +80,7 @@ func TestARenamedClusterLeaksItsGrantsAndNeverReportsThemRevoked(t *testing.T) {
 		"the pod was not reported as authorized":           {"component", false, true, []string{"permissions under cluster name c1, too"}},
 		"the centre does not know the new name":            {"outsider", false, false, []string{"may act for cluster c1, not for c2"}},
 		"the pod was authorized again under the new name": {"component", true, false,
-			[]string{"has the same permission under another name of its cluster", "permissions under cluster name c1, too"}},
+			[]string{"also has this permission under another name of its cluster", "permissions under cluster name c1, too"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newRenamedFixture(t)
