@@ -9,9 +9,9 @@ const (
 	// TypeChangePodReady: a batch needs a call to the server, or the verdict of another
 	// judge. Data is ChangePodReady.
 	TypeChangePodReady = "dev.breakwater.changepod.ready.v1"
-	// TypeChangePodVerdict: a batch was judged. Data is ChangePodVerdict inside the
-	// cluster for the server, ExternalVerdict if it is posted to the callback, and
-	// JudgeVerdict for another judge.
+	// TypeChangePodVerdict: a batch was judged. Data is JudgeVerdict if another judge than
+	// the server judged. If the server judged, it is ExternalVerdict on the way to the callback
+	// and ChangePodVerdict inside the cluster.
 	TypeChangePodVerdict = "dev.breakwater.changepod.verdict.v1"
 
 	// TypeOrderReady: the order of a release needs a call to the server. Condition Ready of a

@@ -22,12 +22,12 @@ import (
 
 // Options configures a Sender. Zero values mean the defaults.
 type Options struct {
-	// QueueLength is the maximum number of queued wake-ups with reports of progress, and of
-	// queued other events. Default 1000.
+	// QueueLength is the length of the queue of wake-ups, and of the queue of other events. Default
+	// 1000.
 	QueueLength int
-	// Workers is the number of concurrent requests with wake-ups and reports of progress,
-	// and of those with other events. The in-memory Broker answers only after the subscriber did, cold
-	// start included, so more workers are needed than the rate suggests. Default 16.
+	// Workers is the number of workers of each of these two queues. A worker sends one event at a
+	// time. The in-memory Broker answers only after the subscriber did, cold start included, so
+	// more workers are needed than the rate suggests. Default 16.
 	Workers int
 	// SendTimeout limits one attempt, which includes the cold start and the work
 	// of a function. Default 30s.
@@ -77,9 +77,9 @@ func (o Options) withDefaults() Options {
 // Sender sends events to the Broker. It is safe for concurrent use. Events may be
 // queued before Run.
 //
-// Wake-ups (with the progress of releases), pod.finished, and all other events, such as
-// verdicts and changes of state, have a queue and workers of their own: a slow server
-// occupies only the workers of wake-ups, so a fail does not wait.
+// There are three queues, each with its own workers: wake-ups and changeworkload.progressed;
+// pod.finished; all other events, such as verdicts and changes of state. A slow server occupies
+// only the workers of wake-ups, so a fail does not wait.
 type Sender struct {
 	options Options
 	target  *Target
