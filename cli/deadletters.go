@@ -19,8 +19,9 @@ func (a *app) deadlettersCommand() *cobra.Command {
 	var all bool
 	c := &cobra.Command{
 		Use:   "deadletters",
-		Short: "List CloudEvents that could not be delivered, and what became of them",
-		Long: `List CloudEvents that could not be delivered, and what became of them.
+		Short: "List CloudEvents that could not be delivered and verdicts in an inbox, and what became of them",
+		Long: `List CloudEvents that could not be delivered and verdicts in an inbox, and what became of them. An inbox also has verdicts
+that the Broker did not accept, or whose order node is not known yet.
 
 The controller sends a verdict that is stored in an inbox, and a wake-up without an effect, again every 2
 to 30 seconds. WAITING true means that its effect is still missing. A malformed verdict, or one that a

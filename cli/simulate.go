@@ -193,8 +193,9 @@ func simulatedOf(object, namespace string, err error, warnings []string) (simula
 	return s, nil
 }
 
-// refusal says how a request that is not admitted would end: 403 is the answer of guards and of RBAC, 429
-// that of budgets. Other codes are errors of the request, such as an invalid manifest.
+// refusal says how a request that is not admitted would end. Guards and RBAC deny with 403. Budgets and
+// flow controls deny an eviction with 429, and also other requests that they cannot decide yet. Other codes
+// are errors of the request, such as an invalid manifest.
 func (s simulated) refusal() string {
 	if s.Code == http.StatusForbidden || s.Code == http.StatusTooManyRequests {
 		return "would be denied"

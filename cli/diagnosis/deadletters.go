@@ -11,7 +11,8 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// DeadLetter is a CloudEvent that the Broker could not deliver.
+// DeadLetter is a CloudEvent that the Broker could not deliver, or a verdict in an inbox: also one
+// that the Broker never accepted, or whose order node is not known yet.
 type DeadLetter struct {
 	Namespace string `json:"namespace"`
 	// Name is the name of its Kubernetes Event; empty for a verdict in an inbox.
@@ -46,10 +47,10 @@ const (
 	Replayed Replay = "Replayed"
 )
 
-// DeadLetters returns the undelivered events, waiting events first. Verdicts are in the inbox
-// of their release. The others are wake-ups, reports and malformed verdicts: function deadletter
-// created a Kubernetes Event on the object of each. A report is sent again only if a person replays
-// it, a malformed verdict never.
+// DeadLetters returns the verdicts in the inboxes of releases and the undelivered wake-ups, reports
+// and malformed verdicts, waiting ones first. Function deadletter created a Kubernetes Event on the
+// object of each of the latter. A report is sent again only if a person replays it, a malformed
+// verdict never.
 func DeadLetters(events []corev1.Event, releases []v1alpha1.ChangeWorkload, batches []v1alpha1.ChangePod) []DeadLetter {
 	var all []DeadLetter
 	for i := range releases {
