@@ -12,11 +12,11 @@ import (
 type Decision struct {
 	// Allowed reports whether this flow control allows the request.
 	Allowed bool
-	// Counted is how many deletions it counts as; Exempt is why it counts as none.
-	Counted int64
-	Exempt  string
+	// CountsAs is how many deletions it counts as; Exempt is why it counts as none.
+	CountsAs int64
+	Exempt   string
 	// OverLimit reports whether it exceeds a limit. Exceeded is the rule, RoomTime the
-	// time when the request is within it; zero if Counted is above the limit.
+	// time when the request is within it; zero if CountsAs is above the limit.
 	OverLimit bool
 	Exceeded  deletionwindow.Usage
 	RoomTime  time.Time
@@ -55,12 +55,12 @@ type decider struct {
 
 func (d *decider) decide(r Request) Decision {
 	n, exempt := Count(d.spec, r)
-	decision := Decision{Allowed: true, Counted: n, Exempt: exempt}
+	decision := Decision{Allowed: true, CountsAs: n, Exempt: exempt}
 	switch {
 	case n == 0:
 		return decision
 	case d.err != nil:
-		return Decision{Counted: n, Err: d.err, Allowed: d.spec.Shadow, Shadow: d.spec.Shadow}
+		return Decision{CountsAs: n, Err: d.err, Allowed: d.spec.Shadow, Shadow: d.spec.Shadow}
 	}
 	now := deletionwindow.CountTime(d.state, d.local)
 	deletion := deletionwindow.Deletion{UID: r.UID, Count: n, IsNamespace: r.OfNamespace}

@@ -159,7 +159,7 @@ func TestADecisionNamesTheExceededRuleAndItsRoomTime(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	decisions, _ = Decide(f, []Request{namespace("n", 3)}, zero, skew)
-	if d := decisions[0]; !d.OverLimit || !d.RoomTime.IsZero() || d.Counted != 3 {
+	if d := decisions[0]; !d.OverLimit || !d.RoomTime.IsZero() || d.CountsAs != 3 {
 		t.Errorf("%+v", d)
 	}
 }

@@ -51,9 +51,9 @@ func denial(a *request, name string, d deletionflow.Decision, now time.Time) adm
 	used := fmt.Sprintf("%d of %d in %s", d.Exceeded.Used, d.Exceeded.Rule.Limit, d.Exceeded.Rule.Text)
 	what := "is one more"
 	if a.OfNamespace {
-		what = fmt.Sprintf("deletes %d pods", d.Counted)
+		what = fmt.Sprintf("deletes %d pods", d.CountsAs)
 	}
-	when := fmt.Sprintf("there is never room for %d until the limit is raised", d.Counted)
+	when := fmt.Sprintf("there is never room for %d until the limit is raised", d.CountsAs)
 	causes := []metav1.StatusCause{{Type: causeFull, Field: "spec.limitRules", Message: used}}
 	if !d.RoomTime.IsZero() {
 		at := d.RoomTime.UTC().Format(time.RFC3339)
