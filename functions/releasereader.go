@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// ReleaseCacheTTL is the maximum age of releases that ReleaseReader.Cached
+	// ReleaseCacheTTL is the maximum age of releases that ReleaseReader.Recent
 	// returns.
 	ReleaseCacheTTL = time.Second
 	// releaseCacheSize is the size of the LRU cache.
@@ -41,11 +41,11 @@ func NewReleaseReader(client versioned.Interface, clock clock.PassiveClock) *Rel
 	return &ReleaseReader{client: client, clock: clock, cache: cache.NewLRUExpireCacheWithClock(releaseCacheSize, clock)}
 }
 
-// Cached returns the release as of at most ReleaseCacheTTL ago, and whether it is
+// Recent returns the release as of at most ReleaseCacheTTL ago, and whether it is
 // from the cache. If a cached release does not match the wake-up, the caller must
 // read it Live: the wake-up may be about a later release of the same name. The
 // object is shared and must not be modified.
-func (r *ReleaseReader) Cached(ctx context.Context, namespace, name string) (w *v1alpha1.ChangeWorkload, cached bool, err error) {
+func (r *ReleaseReader) Recent(ctx context.Context, namespace, name string) (w *v1alpha1.ChangeWorkload, cached bool, err error) {
 	if entry, ok := r.cache.Get(types.NamespacedName{Namespace: namespace, Name: name}); ok {
 		return entry.(*v1alpha1.ChangeWorkload), true, nil
 	}

@@ -51,7 +51,7 @@ func TestOnlyReleasesThatAcceptBatchesAreCached(t *testing.T) {
 			c := ft.New(t, ft.NewRelease(tc.edit))
 			releases := functions.NewReleaseReader(c.Change, clocktesting.NewFakePassiveClock(ft.Now()))
 			for i := range 3 {
-				w, cached, err := releases.Cached(t.Context(), ft.Namespace, ft.Release)
+				w, cached, err := releases.Recent(t.Context(), ft.Namespace, ft.Release)
 				if err != nil || w.Name != ft.Release {
 					t.Fatal(w, err)
 				}
@@ -74,7 +74,7 @@ func withCachedRelease(t *testing.T) (*ft.Cluster, *clocktesting.FakePassiveCloc
 	clock := clocktesting.NewFakePassiveClock(ft.Now())
 	releases := functions.NewReleaseReader(c.Change, clock)
 	read := func() (*v1alpha1.ChangeWorkload, error) {
-		w, _, err := releases.Cached(t.Context(), ft.Namespace, ft.Release)
+		w, _, err := releases.Recent(t.Context(), ft.Namespace, ft.Release)
 		return w, err
 	}
 	if _, err := read(); err != nil {

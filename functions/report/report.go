@@ -71,7 +71,7 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 // release suffices; an event about the release reports a change of its state.
 func (f *function) release(ctx context.Context, r report) (*v1alpha1.ChangeWorkload, error) {
 	if r.ofPod {
-		release, cached, err := f.releases.Cached(ctx, r.namespace, r.changeWorkload)
+		release, cached, err := f.releases.Recent(ctx, r.namespace, r.changeWorkload)
 		if err != nil || !cached || r.matches(release) {
 			return release, err
 		}

@@ -83,7 +83,7 @@ func (f *Finisher) Prepare(ctx context.Context, received events.ChangePodVerdict
 	if err != nil || server == nil || server.BreakerOpen() {
 		return nil
 	}
-	release, _, err := f.releases.Cached(ctx, received.Namespace, received.ChangeWorkload)
+	release, _, err := f.releases.Recent(ctx, received.Namespace, received.ChangeWorkload)
 	if err != nil {
 		return nil
 	}

@@ -159,7 +159,7 @@ func (f *function) handleWakeUp(ctx context.Context, w wakeUp) error {
 
 // handleBatch decides and acts for a batch until nothing is left to do.
 func (f *function) handleBatch(ctx context.Context, server Server, w wakeUp, callDeadline time.Duration) error {
-	release, cached, err := f.releases.Cached(ctx, w.namespace, w.release)
+	release, cached, err := f.releases.Recent(ctx, w.namespace, w.release)
 	if err != nil {
 		return err
 	}
