@@ -8,8 +8,8 @@ type ControllerChange struct {
 	// StillCovered reports whether the target owns the pod afterwards, and no controller above
 	// the pod is missing.
 	StillCovered bool
-	// ControllerDeleted reports whether the controller is terminating or not found.
-	ControllerDeleted bool
+	// ControllerTerminatingOrGone reports whether the controller is terminating or not found.
+	ControllerTerminatingOrGone bool
 	// SelectorUnknown reports whether the controller's selector cannot be read.
 	SelectorUnknown bool
 	// SelectedBefore and SelectedAfter report whether the selector matches the pod.
@@ -22,7 +22,7 @@ type ControllerChange struct {
 // removal after the deletion of a controller that orphans its pods.
 func (c ControllerChange) LeavesTarget() bool {
 	switch {
-	case c.ControllerDeleted, !c.SameController && c.StillCovered:
+	case c.ControllerTerminatingOrGone, !c.SameController && c.StillCovered:
 		return false
 	case c.SelectorUnknown:
 		return true

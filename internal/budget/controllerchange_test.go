@@ -12,11 +12,11 @@ func TestWhichUpdatesTakeAPodOutOfItsTarget(t *testing.T) {
 		"a label of a pod that was not selected":         {ControllerChange{SameController: true, StillCovered: true}, false},
 		"a label by which the pod is selected again":     {ControllerChange{SameController: true, StillCovered: true, SelectedAfter: true}, false},
 		"a label, with an unknown selector":              {ControllerChange{SameController: true, StillCovered: true, SelectorUnknown: true}, true},
-		"a label, the controller is deleted":             {ControllerChange{SameController: true, StillCovered: true, ControllerDeleted: true, SelectedBefore: true}, false},
+		"a label, the controller is deleted":             {ControllerChange{SameController: true, StillCovered: true, ControllerTerminatingOrGone: true, SelectedBefore: true}, false},
 		"the owner is removed":                           {ControllerChange{SelectedBefore: true, SelectedAfter: true}, true},
 		"the owner and the label are removed":            {ControllerChange{SelectedBefore: true}, true},
 		"the controller orphans an unselected pod":       {ControllerChange{}, false},
-		"the controller is deleted and orphans its pods": {ControllerChange{ControllerDeleted: true, SelectedBefore: true, SelectedAfter: true}, false},
+		"the controller is deleted and orphans its pods": {ControllerChange{ControllerTerminatingOrGone: true, SelectedBefore: true, SelectedAfter: true}, false},
 		"the owner is removed, with an unknown selector": {ControllerChange{SelectorUnknown: true}, true},
 		"another controller of the same target":          {ControllerChange{StillCovered: true, SelectedBefore: true}, false},
 	} {

@@ -19,8 +19,8 @@ import (
 type Owner struct {
 	Group, Kind, Name string
 	UID               types.UID
-	// Deleted reports whether the owner is terminating or not found.
-	Deleted bool
+	// TerminatingOrGone reports whether the owner is terminating or not found.
+	TerminatingOrGone bool
 }
 
 // Chain has a pod's controller, the controller of that one, and so on. It is
@@ -35,11 +35,11 @@ func (c Chain) Topmost() (Owner, bool) {
 	return c[len(c)-1], true
 }
 
-// Terminating reports whether the topmost controller is deleted. Then the application is being
-// deleted, and the deletion of its pods is not a disruption.
-func (c Chain) Terminating() bool {
+// TopmostTerminatingOrGone reports whether the topmost controller is terminating or not found.
+// Then the application is being deleted, and the deletion of its pods is not a disruption.
+func (c Chain) TopmostTerminatingOrGone() bool {
 	top, ok := c.Topmost()
-	return ok && top.Deleted
+	return ok && top.TerminatingOrGone
 }
 
 // Revision returns the name of the Revision of Knative Serving above a pod; false if there is

@@ -110,11 +110,11 @@ func TestOnlyTheDeletionOfTheTopmostControllerIsNoDisruption(t *testing.T) {
 	}{
 		{"an orphan", nil, false},
 		{"both exist", Chain{{Kind: "ReplicaSet"}, {Kind: "Deployment"}}, false},
-		{"the Deployment is deleted", Chain{{Kind: "ReplicaSet"}, {Kind: "Deployment", Deleted: true}}, true},
-		{"both are deleted", Chain{{Kind: "ReplicaSet", Deleted: true}}, true},
-		{"only the ReplicaSet is deleted", Chain{{Kind: "ReplicaSet", Deleted: true}, {Kind: "Deployment"}}, false},
+		{"the Deployment is deleted", Chain{{Kind: "ReplicaSet"}, {Kind: "Deployment", TerminatingOrGone: true}}, true},
+		{"both are deleted", Chain{{Kind: "ReplicaSet", TerminatingOrGone: true}}, true},
+		{"only the ReplicaSet is deleted", Chain{{Kind: "ReplicaSet", TerminatingOrGone: true}, {Kind: "Deployment"}}, false},
 	} {
-		if got := tc.chain.Terminating(); got != tc.want {
+		if got := tc.chain.TopmostTerminatingOrGone(); got != tc.want {
 			t.Errorf("%s: got %v", tc.name, got)
 		}
 	}

@@ -54,7 +54,7 @@ func (f *Finder) Chain(ctx context.Context, namespace string, refs []metav1.Owne
 	err := Walk(refs, func(kind schema.GroupVersionKind, ref *metav1.OwnerReference) ([]metav1.OwnerReference, error) {
 		owner, err := f.owner(ctx, namespace, kind, *ref, live)
 		chain = append(chain, budget.Owner{
-			Group: kind.Group, Kind: ref.Kind, Name: ref.Name, UID: ref.UID, Deleted: owner.deleted,
+			Group: kind.Group, Kind: ref.Kind, Name: ref.Name, UID: ref.UID, TerminatingOrGone: owner.terminatingOrGone,
 		})
 		return owner.refs, err
 	})
@@ -79,9 +79,9 @@ func (f *Finder) Annotation(ctx context.Context, namespace string, refs []metav1
 
 // ownerInfo is the cached part of an owner.
 type ownerInfo struct {
-	// deleted reports whether the owner is terminating or not found.
-	deleted bool
-	refs    []metav1.OwnerReference
+	// terminatingOrGone reports whether the owner is terminating or not found.
+	terminatingOrGone bool
+	refs              []metav1.OwnerReference
 	// uid is the UID in the owner reference.
 	uid         string
 	annotations map[string]string
@@ -126,11 +126,11 @@ func (f *Finder) read(ctx context.Context, resource schema.GroupVersionResource,
 	case apierrs.IsForbidden(err):
 		return ownerInfo{uid: string(ref.UID)}, nil
 	case apierrs.IsNotFound(err):
-		return ownerInfo{deleted: true, uid: string(ref.UID)}, nil
+		return ownerInfo{terminatingOrGone: true, uid: string(ref.UID)}, nil
 	case err != nil:
 		return ownerInfo{}, err
 	case o.UID != ref.UID: // recreated with the same name
-		return ownerInfo{deleted: true, uid: string(ref.UID)}, nil
+		return ownerInfo{terminatingOrGone: true, uid: string(ref.UID)}, nil
 	}
-	return ownerInfo{deleted: o.DeletionTimestamp != nil, refs: o.OwnerReferences, uid: string(ref.UID), annotations: o.Annotations}, nil
+	return ownerInfo{terminatingOrGone: o.DeletionTimestamp != nil, refs: o.OwnerReferences, uid: string(ref.UID), annotations: o.Annotations}, nil
 }

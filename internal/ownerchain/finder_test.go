@@ -51,7 +51,7 @@ func TestChains(t *testing.T) {
 	})
 	another := object("apps/v1", "Deployment", "web", func(o *metav1.PartialObjectMetadata) { o.UID = "next" })
 	owner := func(group, kind, name string, gone bool) budget.Owner {
-		return budget.Owner{Group: group, Kind: kind, Name: name, UID: types.UID(name), Deleted: gone}
+		return budget.Owner{Group: group, Kind: kind, Name: name, UID: types.UID(name), TerminatingOrGone: gone}
 	}
 	ofSet := refTo("apps/v1", "ReplicaSet", "web-1")
 	for _, tc := range []struct {
@@ -104,7 +104,7 @@ func TestALiveReadIgnoresTheCache(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return chain.Terminating()
+		return chain.TopmostTerminatingOrGone()
 	}
 	if ending(false) {
 		t.Fatal("the owner is not terminating")

@@ -16,8 +16,8 @@ import (
 type Selection struct {
 	// Selector is nil if it cannot be read.
 	Selector labels.Selector
-	// Deleted reports whether the controller is terminating or not found.
-	Deleted bool
+	// TerminatingOrGone reports whether the controller is terminating or not found.
+	TerminatingOrGone bool
 }
 
 // SelectorOf returns which pods the controller among the references selects. It is
@@ -25,7 +25,7 @@ type Selection struct {
 func (f *Finder) SelectorOf(ctx context.Context, namespace string, refs []metav1.OwnerReference) (Selection, error) {
 	ref := metav1.GetControllerOf(&metav1.ObjectMeta{OwnerReferences: refs})
 	if ref == nil {
-		return Selection{Deleted: true}, nil
+		return Selection{TerminatingOrGone: true}, nil
 	}
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
@@ -60,11 +60,11 @@ func (f *Finder) selection(ctx context.Context, resource schema.GroupVersionReso
 	case apierrs.IsForbidden(err):
 		return Selection{}, nil
 	case apierrs.IsNotFound(err):
-		return Selection{Deleted: true}, nil
+		return Selection{TerminatingOrGone: true}, nil
 	case err != nil:
 		return Selection{}, err
 	}
-	return Selection{Selector: parseSelector(o), Deleted: o.GetUID() != ref.UID || o.GetDeletionTimestamp() != nil}, nil
+	return Selection{Selector: parseSelector(o), TerminatingOrGone: o.GetUID() != ref.UID || o.GetDeletionTimestamp() != nil}, nil
 }
 
 // parseSelector parses spec.selector; nil if there is none. A ReplicationController

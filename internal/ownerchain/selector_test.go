@@ -34,7 +34,7 @@ func TestAnotherControllerWithTheSameUIDIsReadItself(t *testing.T) {
 		gone bool
 	}{{edited, true}, {refTo("apps/v1", "ReplicaSet", "web-1"), false}, {edited, true}} {
 		got, err := f.SelectorOf(t.Context(), "ns", tc.refs)
-		if err != nil || got.Deleted != tc.gone {
+		if err != nil || got.TerminatingOrGone != tc.gone {
 			t.Errorf("%s: %+v, %v", tc.refs[0].Name, got, err)
 		}
 	}
@@ -85,7 +85,7 @@ func TestWhichPodsAControllerSelects(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Deleted != tc.gone || (got.Selector != nil) != (len(tc.matches) > 0) {
+			if got.TerminatingOrGone != tc.gone || (got.Selector != nil) != (len(tc.matches) > 0) {
 				t.Fatalf("%+v", got)
 			}
 			if got.Selector != nil && (!got.Selector.Matches(tc.matches) || got.Selector.Matches(labels.Set{"app": "db"})) {

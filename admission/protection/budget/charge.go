@@ -62,7 +62,7 @@ func (e *evaluation) concerns(ctx context.Context, scope budget.Scope, p *corev1
 			return false, err
 		}
 	}
-	if e.action.Operation.DeletesPod() && chain.Terminating() {
+	if e.action.Operation.DeletesPod() && chain.TopmostTerminatingOrGone() {
 		return false, nil
 	}
 	return e.covers(ctx, scope, p, chain, live)
@@ -100,7 +100,7 @@ func (e *evaluation) leaves(ctx context.Context, scope budget.Scope, before, aft
 		if err != nil {
 			return false, err
 		}
-		tie.StillCovered = covered && !chain.Terminating()
+		tie.StillCovered = covered && !chain.TopmostTerminatingOrGone()
 	}
 	if !scope.NeedsChain() {
 		return !tie.StillCovered || !scope.Covers(after, nil), nil
@@ -109,7 +109,7 @@ func (e *evaluation) leaves(ctx context.Context, scope budget.Scope, before, aft
 	if err != nil {
 		return false, err
 	}
-	if tie.ControllerDeleted, tie.SelectorUnknown = by.Deleted, by.Selector == nil; !tie.SelectorUnknown {
+	if tie.ControllerTerminatingOrGone, tie.SelectorUnknown = by.TerminatingOrGone, by.Selector == nil; !tie.SelectorUnknown {
 		tie.SelectedBefore, tie.SelectedAfter = by.Selector.Matches(labels.Set(before.Labels)), by.Selector.Matches(labels.Set(after.Labels))
 	}
 	return tie.LeavesTarget(), nil

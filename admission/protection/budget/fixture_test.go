@@ -50,7 +50,7 @@ func (c chains) RevisionsWithTraffic(_ context.Context, _, service string, live 
 func (c chains) SelectorOf(_ context.Context, _ string, refs []metav1.OwnerReference) (ownerchain.Selection, error) {
 	ref := metav1.GetControllerOf(&metav1.ObjectMeta{OwnerReferences: refs})
 	if ref == nil {
-		return ownerchain.Selection{Deleted: true}, nil
+		return ownerchain.Selection{TerminatingOrGone: true}, nil
 	}
 	return c.selections[ref.Name], nil
 }

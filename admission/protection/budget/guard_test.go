@@ -34,8 +34,8 @@ import (
 var (
 	rs           = budget.Owner{Group: "apps", Kind: "ReplicaSet", Name: "web-1", UID: "uid-rs"}
 	deployment   = budget.Owner{Group: "apps", Kind: "Deployment", Name: "web", UID: "uid-d"}
-	deletedOwner = budget.Owner{Group: "apps", Kind: "Deployment", Name: "web", UID: "uid-d", Deleted: true}
-	missing      = budget.Owner{Group: "apps", Kind: "ReplicaSet", Name: "gone", UID: "uid-rs", Deleted: true}
+	deletedOwner = budget.Owner{Group: "apps", Kind: "Deployment", Name: "web", UID: "uid-d", TerminatingOrGone: true}
+	missing      = budget.Owner{Group: "apps", Kind: "ReplicaSet", Name: "gone", UID: "uid-rs", TerminatingOrGone: true}
 	living       = chains{remembered: map[string]budget.Chain{"web-1": {rs, deployment}, "web": {deployment}, "gone": {missing}}}
 )
 

@@ -19,7 +19,7 @@ func TestAnUpdateThatTakesAPodOutOfItsTargetIsDecidedByTheBudget(t *testing.T) {
 	}
 	byLabel := ownerchain.Selection{Selector: labels.SelectorFromSet(labels.Set{"app": "web"})}
 	ending := byLabel
-	ending.Deleted = true
+	ending.TerminatingOrGone = true
 	relabelled := func(p *corev1.Pod) { p.Labels["app"] = "debug" }
 	orphaned := func(p *corev1.Pod) { p.OwnerReferences = nil }
 	for name, tc := range map[string]struct {

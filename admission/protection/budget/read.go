@@ -133,7 +133,7 @@ func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	if err != nil {
 		return nil, err
 	}
-	if len(chain) == 0 || chain.Terminating() {
+	if len(chain) == 0 || chain.TopmostTerminatingOrGone() {
 		return nil, nil
 	}
 	selector, err := selectorOf(req, deleted.Name)

@@ -44,7 +44,7 @@ func (noOwners) Chain(context.Context, string, []metav1.OwnerReference, bool) (b
 }
 
 func (noOwners) SelectorOf(context.Context, string, []metav1.OwnerReference) (ownerchain.Selection, error) {
-	return ownerchain.Selection{Deleted: true}, nil
+	return ownerchain.Selection{TerminatingOrGone: true}, nil
 }
 
 func (noOwners) RevisionsWithTraffic(context.Context, string, string, bool) ([]string, error) {

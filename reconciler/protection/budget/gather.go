@@ -39,7 +39,7 @@ func (r *Reconciler) gather(ctx context.Context, b *v1alpha1.PodUnavailableBudge
 		}
 		// Pods of an application that is being deleted may be deleted at any time
 		// without a decision, so they do not count.
-		if !scope.Covers(p, c.above) || c.above.Terminating() {
+		if !scope.Covers(p, c.above) || c.above.TopmostTerminatingOrGone() {
 			continue
 		}
 		observed.Pods = append(observed.Pods, p)

@@ -44,7 +44,7 @@ func TestAPodWithAnEditedReferenceDoesNotChangeTheOwnersOfOthers(t *testing.T) {
 			tally := newOwnerTally(t.Context(), w.owners, "ns")
 			for _, p := range order {
 				c, err := tally.chain(p)
-				if err != nil || c.above.Terminating() != (p == edited) {
+				if err != nil || c.above.TopmostTerminatingOrGone() != (p == edited) {
 					t.Errorf("%s, %s first: %s has owners %+v, %v", name, order[0].Name, p.Name, c.above, err)
 				}
 				tally.count(p, c.owners)

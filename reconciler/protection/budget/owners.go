@@ -26,9 +26,9 @@ type owner struct {
 	schema.GroupKind
 	name string
 	uid  types.UID
-	// deleted reports whether it is terminating or not found.
-	deleted bool
-	refs    []metav1.OwnerReference
+	// terminatingOrGone reports whether it is terminating or not found.
+	terminatingOrGone bool
+	refs              []metav1.OwnerReference
 	// fromCache reports whether it comes from the cache of earlier reads, which are at
 	// most ownerCacheTTL old.
 	fromCache bool
@@ -64,7 +64,7 @@ type owners struct {
 }
 
 // get returns the owner with the name. If no object has the name and the UID, the
-// result is marked deleted and has no UID.
+// result is marked terminatingOrGone and has no UID.
 func (o *owners) get(ctx context.Context, kind schema.GroupKind, version, namespace, name string, uid types.UID) (owner, error) {
 	found, ok := o.cached(kind, namespace, name)
 	if ok && (uid == "" || found.uid == uid) {
@@ -73,7 +73,7 @@ func (o *owners) get(ctx context.Context, kind schema.GroupKind, version, namesp
 	// An object that is missing in the cache may be new.
 	found, err := o.readCached(ctx, kind, version, namespace, name)
 	if err == nil && uid != "" && found.uid != "" && found.uid != uid {
-		return owner{GroupKind: kind, name: name, deleted: true}, nil
+		return owner{GroupKind: kind, name: name, terminatingOrGone: true}, nil
 	}
 	return found, err
 }
@@ -129,7 +129,7 @@ func ownerFrom(obj any) (owner, bool) {
 
 func ownerOf(kind schema.GroupKind, m metav1.Object, r replicas) owner {
 	return owner{
-		GroupKind: kind, name: m.GetName(), uid: m.GetUID(), deleted: m.GetDeletionTimestamp() != nil,
+		GroupKind: kind, name: m.GetName(), uid: m.GetUID(), terminatingOrGone: m.GetDeletionTimestamp() != nil,
 		replicas: r, refs: m.GetOwnerReferences(),
 	}
 }
@@ -166,7 +166,7 @@ func (o *owners) read(ctx context.Context, kind schema.GroupKind, version, names
 	found, err := resource.Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrs.IsNotFound(err):
-		return owner{GroupKind: kind, name: name, deleted: true}, nil
+		return owner{GroupKind: kind, name: name, terminatingOrGone: true}, nil
 	case apierrs.IsForbidden(err):
 		unread.unknown = forbidden(mapping.Resource.Resource, kind.Group)
 		return unread, nil

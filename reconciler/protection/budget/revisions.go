@@ -79,7 +79,7 @@ func (t *ownerTally) deployments(revisions []string) error {
 		if err != nil || !budget.IsRevision(group.Group, above.Kind) {
 			continue
 		}
-		if o, ok := ownerFrom(d); ok && !o.deleted && o.wanted != nil && t.owned[o.key()] == nil {
+		if o, ok := ownerFrom(d); ok && !o.terminatingOrGone && o.wanted != nil && t.owned[o.key()] == nil {
 			t.owned[o.key()] = newOwnedPods(o)
 		}
 	}

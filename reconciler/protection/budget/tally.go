@@ -59,7 +59,7 @@ func (t *ownerTally) chain(p *corev1.Pod) (chain, error) {
 	err := ownerchain.Walk(p.OwnerReferences, func(kind schema.GroupVersionKind, ref *metav1.OwnerReference) ([]metav1.OwnerReference, error) {
 		o, err := t.owner(kind, ref)
 		c.owners = append(c.owners, o)
-		c.above = append(c.above, budget.Owner{Group: o.Group, Kind: o.Kind, Name: o.name, UID: o.uid, Deleted: o.deleted})
+		c.above = append(c.above, budget.Owner{Group: o.Group, Kind: o.Kind, Name: o.name, UID: o.uid, TerminatingOrGone: o.terminatingOrGone})
 		return o.refs, err
 	})
 	if err == nil {
@@ -135,7 +135,7 @@ func (t *ownerTally) target(ref *v1alpha1.TargetRef, scope budget.Scope) error {
 		return err
 	}
 	t.limitResync(o)
-	if _, known := t.known[o.key()]; !known && !o.deleted && o.wanted != nil {
+	if _, known := t.known[o.key()]; !known && !o.terminatingOrGone && o.wanted != nil {
 		t.owned[o.key()] = newOwnedPods(o)
 	}
 	return nil
@@ -167,7 +167,7 @@ var exactReplicas = map[schema.GroupKind]bool{
 func (t *ownerTally) excess() int32 {
 	var excess int32
 	for key, available := range t.direct {
-		if o := t.known[key]; exactReplicas[o.GroupKind] && !o.deleted && o.wanted != nil {
+		if o := t.known[key]; exactReplicas[o.GroupKind] && !o.terminatingOrGone && o.wanted != nil {
 			excess += max(available-*o.wanted, 0)
 		}
 	}
