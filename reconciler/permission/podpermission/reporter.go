@@ -43,7 +43,7 @@ const (
 
 // revocation reports the result of a revocation.
 func (r *reporter) revocation(ctx context.Context, p *corev1.Pod, s Revocation, err error) {
-	if len(s.Revoked) > 0 && s.HeldUnder == "" {
+	if len(s.Revoked) > 0 && s.HasOrAwaitsGrantUnder == "" {
 		r.revokedSets(ctx, p, s.Revoked)
 	}
 	for _, app := range s.Leaked {
@@ -56,10 +56,10 @@ func (r *reporter) revocation(ctx context.Context, p *corev1.Pod, s Revocation, 
 		r.leak(ctx, p, app, leakDeadline, fmt.Sprintf("permission set %s was not revoked before the deadline: it is %s; the permission centre retries", app.Set, app.State))
 	}
 	switch {
-	case s.HeldUnder != "":
+	case s.HasOrAwaitsGrantUnder != "":
 		// The grants may be for an earlier address, so the leak names none.
 		r.leak(ctx, p, api.Application{}, leakRenamed, fmt.Sprintf("the pod has, or waits for, permissions under cluster name %[1]s, too, which this cluster does not revoke. If this cluster was renamed, "+
-			"set key cluster of ConfigMap config-permission to %[1]s again, or revoke the applications of this pod under that name. If %[1]s is another cluster, from which this one was copied, do nothing", s.HeldUnder))
+			"set key cluster of ConfigMap config-permission to %[1]s again, or revoke the applications of this pod under that name. If %[1]s is another cluster, from which this one was copied, do nothing", s.HasOrAwaitsGrantUnder))
 	case s.NoApplications:
 		r.leak(ctx, p, podApplication(p), leakLost, fmt.Sprintf("the permission centre has no application of the pod, although permission sets %s were granted to it, so they may still be granted; "+
 			"check the store of the centre and the key cluster of ConfigMap config-permission", strings.Join(podmeta.Sets(p), ", ")))

@@ -21,7 +21,7 @@ func TestEachLeakCountsPermissionSets(t *testing.T) {
 	p := pod(func(p *corev1.Pod) { p.Spec.InitContainers[0].Env[0].Value = "orders,stock,mail" })
 	r.revocation(t.Context(), p, Revocation{Action: GiveUp}, errors.New("connection refused"))
 	r.revocation(t.Context(), p, Revocation{Action: GiveUp, NoApplications: true}, nil)
-	r.revocation(t.Context(), p, Revocation{Action: GiveUp, HeldUnder: "former"}, nil)
+	r.revocation(t.Context(), p, Revocation{Action: GiveUp, HasOrAwaitsGrantUnder: "former"}, nil)
 	r.revocation(t.Context(), p, Revocation{Leaked: []api.Application{{ApplicationRequest: api.ApplicationRequest{Set: "orders"}}}}, nil)
 
 	var collected metricdata.ResourceMetrics

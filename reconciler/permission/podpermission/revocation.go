@@ -39,9 +39,9 @@ func (s CentreState) lost() bool {
 	return s.Err == nil && s.Authorized && len(s.Items) == 0 && len(s.OtherNames) == 0
 }
 
-// heldUnder returns another name of the cluster under which the pod has grants, or waits for
-// some. Empty if there is none.
-func (s CentreState) heldUnder() string {
+// hasOrAwaitsGrantUnder returns another name of the cluster under which the pod has a grant, or
+// waits for one. Empty if there is none.
+func (s CentreState) hasOrAwaitsGrantUnder() string {
 	for _, n := range s.OtherNames {
 		if n.HasOrAwaitsGrant {
 			return n.Cluster
@@ -59,8 +59,9 @@ type Revocation struct {
 	Unfinished []api.Application
 	// NoApplications: the centre has no applications of a pod whose permissions were granted.
 	NoApplications bool
-	// HeldUnder is another name of the cluster under which the pod has grants.
-	HeldUnder string
+	// HasOrAwaitsGrantUnder is another name of the cluster under which the pod has a grant, or
+	// waits for one. Empty if there is none.
+	HasOrAwaitsGrantUnder string
 }
 
 // Deadline returns when the finalizer of a pod that has ended is removed in any
@@ -79,7 +80,7 @@ func Deadline(ended, firstSeen time.Time, timeout time.Duration) time.Time {
 
 // DecideRevocation decides about the finalizer of a pod that has ended.
 func DecideRevocation(p CentreState, now, deadline time.Time) Revocation {
-	s := Revocation{NoApplications: p.lost(), HeldUnder: p.heldUnder()}
+	s := Revocation{NoApplications: p.lost(), HasOrAwaitsGrantUnder: p.hasOrAwaitsGrantUnder()}
 	for _, app := range p.Items {
 		switch app.State {
 		case api.Revoked:
@@ -91,7 +92,7 @@ func DecideRevocation(p CentreState, now, deadline time.Time) Revocation {
 		}
 	}
 	switch {
-	case p.Err == nil && len(s.Unfinished) == 0 && s.HeldUnder == "" && !s.NoApplications:
+	case p.Err == nil && len(s.Unfinished) == 0 && s.HasOrAwaitsGrantUnder == "" && !s.NoApplications:
 		s.Action = RemoveFinalizer
 	case !now.Before(deadline):
 		s.Action = GiveUp
