@@ -70,35 +70,35 @@ func IsExists(err error) bool { return hasCode(err, CodeExists) }
 // IsInternal reports whether the server had an internal error (901).
 func IsInternal(err error) bool { return hasCode(err, CodeInternal) }
 
-// TransportKind is the cause of a TransportError, and a metric label.
-type TransportKind string
+// NoAnswerKind is the cause of a NoAnswerError, and the value of a metric label.
+type NoAnswerKind string
 
 // The kinds.
 const (
 	// KindThrottled: the deadline expired in the client's token bucket.
-	KindThrottled TransportKind = "throttled"
+	KindThrottled NoAnswerKind = "throttled"
 	// KindDial: the connection could not be established.
-	KindDial TransportKind = "dial"
+	KindDial NoAnswerKind = "dial"
 	// KindTimeout: the answer was not complete in time.
-	KindTimeout TransportKind = "timeout"
+	KindTimeout NoAnswerKind = "timeout"
 	// KindIO: the connection broke.
-	KindIO TransportKind = "io"
+	KindIO NoAnswerKind = "io"
 	// KindStatus: the HTTP status is not 200. The server itself sends only 200.
-	KindStatus TransportKind = "status"
+	KindStatus NoAnswerKind = "status"
 	// KindMalformed: status 200, but the body is no envelope of the server or
 	// exceeds 1 MiB.
-	KindMalformed TransportKind = "malformed"
+	KindMalformed NoAnswerKind = "malformed"
 	// KindBreaker: the circuit breaker is open; the call was not made.
-	KindBreaker TransportKind = "breaker"
+	KindBreaker NoAnswerKind = "breaker"
 	// KindCanceled: the caller's context was canceled.
-	KindCanceled TransportKind = "canceled"
+	KindCanceled NoAnswerKind = "canceled"
 )
 
-// TransportError is a call without a usable answer.
-type TransportError struct {
+// NoAnswerError is a call without a usable answer.
+type NoAnswerError struct {
 	// Action is the failed call, or "reserve" if no slot of the rate limit was free.
 	Action string
-	Kind   TransportKind
+	Kind   NoAnswerKind
 	// Status is the HTTP status if Kind is KindStatus.
 	Status int
 	// Sent means that the server may have received the request: a connection
@@ -108,7 +108,7 @@ type TransportError struct {
 }
 
 // Error implements error.
-func (e *TransportError) Error() string {
+func (e *NoAnswerError) Error() string {
 	if e.Kind == KindStatus {
 		return fmt.Sprintf("altershield %s: status %d: %v", e.Action, e.Status, e.Err)
 	}
@@ -116,7 +116,7 @@ func (e *TransportError) Error() string {
 }
 
 // Unwrap implements errors.Unwrap.
-func (e *TransportError) Unwrap() error { return e.Err }
+func (e *NoAnswerError) Unwrap() error { return e.Err }
 
 // MayHaveTakenEffect reports whether the call may have had an effect at the server despite
 // the error. If so, repeat a start and drop callbacks of the earlier node; after a finish,
@@ -127,9 +127,9 @@ func MayHaveTakenEffect(err error) bool {
 	if errors.As(err, &result) {
 		return result.Code == CodeInternal || result.Code == ""
 	}
-	var transport *TransportError
-	if errors.As(err, &transport) {
-		return transport.Sent
+	var noAnswer *NoAnswerError
+	if errors.As(err, &noAnswer) {
+		return noAnswer.Sent
 	}
 	return false
 }

@@ -98,10 +98,10 @@ const maxErrorText = 2048
 func checkAnswerError(t *testing.T, err error) {
 	t.Helper()
 	var result *ResultError
-	var transport *TransportError
+	var noAnswer *NoAnswerError
 	switch {
 	case errors.As(err, &result):
-	case errors.As(err, &transport) && transport.Kind == KindMalformed && transport.Sent:
+	case errors.As(err, &noAnswer) && noAnswer.Kind == KindMalformed && noAnswer.Sent:
 	default:
 		t.Errorf("%T: %v", err, err)
 	}

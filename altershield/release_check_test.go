@@ -110,8 +110,8 @@ func TestAReleaseCheckEndsAtTheCallersDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := client.CheckRelease(ctx, newCheckRelease())
-	var transport *TransportError
-	if !errors.As(err, &transport) || transport.Kind != KindTimeout {
+	var noAnswer *NoAnswerError
+	if !errors.As(err, &noAnswer) || noAnswer.Kind != KindTimeout {
 		t.Errorf("got %v", err)
 	}
 }

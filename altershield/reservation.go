@@ -80,12 +80,12 @@ func throttled(ctx context.Context, action string, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		kind = KindCanceled
 	}
-	return &TransportError{Action: action, Kind: kind, Err: err}
+	return &NoAnswerError{Action: action, Kind: kind, Err: err}
 }
 
 // IsThrottled reports whether the call was not made because of the rate limit. The
 // server has not received it.
 func IsThrottled(err error) bool {
-	var transport *TransportError
-	return errors.As(err, &transport) && transport.Kind == KindThrottled
+	var noAnswer *NoAnswerError
+	return errors.As(err, &noAnswer) && noAnswer.Kind == KindThrottled
 }

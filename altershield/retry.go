@@ -24,18 +24,18 @@ func retryable(err error, r repeat) bool {
 		// The server rejects the same request again, except after an internal error.
 		return r == repeatHarmless && result.Code == CodeInternal
 	}
-	var transport *TransportError
-	if !errors.As(err, &transport) {
+	var noAnswer *NoAnswerError
+	if !errors.As(err, &noAnswer) {
 		return false
 	}
-	if r == repeatHarmful && transport.Sent {
+	if r == repeatHarmful && noAnswer.Sent {
 		return false
 	}
-	switch transport.Kind {
+	switch noAnswer.Kind {
 	case KindDial, KindTimeout, KindIO, KindMalformed:
 		return true
 	case KindStatus:
-		return retryableStatus(transport.Status)
+		return retryableStatus(noAnswer.Status)
 	default: // throttled, canceled: no time is left; breaker: the pause is not over
 		return false
 	}

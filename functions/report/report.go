@@ -80,11 +80,11 @@ func (f *function) release(ctx context.Context, r report) (*v1alpha1.ChangeWorkl
 }
 
 func result(err error) string {
-	var transport *altershield.TransportError
+	var noAnswer *altershield.NoAnswerError
 	switch {
 	case err == nil:
 		return "recorded"
-	case errors.As(err, &transport):
+	case errors.As(err, &noAnswer):
 		return v1alpha1.ReasonServerUnreachable
 	default:
 		return v1alpha1.ReasonServerRejected

@@ -51,7 +51,7 @@ func shared() []Group {
 		Components: text("webhook submit verdict report"),
 		Metrics: []Definition{
 			{Name: "breakwater_altershield_call_attempts_total", Unit: "attempts", Labels: text("action result"),
-				Help: "Attempts to call the AlterShield server, with those that the rate limit (`throttled`) or the circuit breaker (`breaker`) stopped before the request. The result is a result code, a transport error or `other`."},
+				Help: "Attempts to call the AlterShield server, with those that the rate limit (`throttled`) or the circuit breaker (`breaker`) stopped before the request. The result is a result code, the reason why there is no usable answer, or `other`."},
 			{Name: "breakwater_altershield_call_attempt_duration_seconds", Unit: "seconds", Labels: text("action result"),
 				Help:   "Duration of one attempt to call the AlterShield server, without the rate limit and the pauses between attempts. Attempts that the rate limit or the circuit breaker stopped have none.",
 				Bounds: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}},
