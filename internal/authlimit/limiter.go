@@ -1,7 +1,7 @@
 // Package authlimit rate-limits addresses after failed authentication, because
-// an attempt may cost the API server a TokenReview. An address whose requests are
-// rejected too often is answered 429 for a while. Addresses without rejections
-// are never limited.
+// an attempt may cost the API server a TokenReview. An address that sends too many
+// requests without a valid token is answered 429 for a while. Other addresses are
+// never limited.
 package authlimit
 
 import (
@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// maxAddresses bounds the cache. The address with the oldest rejection is evicted
+	// maxAddresses bounds the cache. The address with the oldest answer 401 is evicted
 	// first.
 	maxAddresses = 10_000
-	// addressTTL is how long an address is cached after its last rejection.
+	// addressTTL is how long an address is cached after its last answer 401.
 	addressTTL = 10 * time.Minute
 )
 
@@ -88,7 +88,7 @@ func (l *Limiter) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		if wait := l.RetryAfter(address); wait > 0 {
 			c.Response().Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-			return echo.NewHTTPError(http.StatusTooManyRequests, "too many requests of your address were rejected; retry later with a valid token")
+			return echo.NewHTTPError(http.StatusTooManyRequests, "your address sent too many requests without a valid token; retry later with a valid token")
 		}
 		if err := next(c); err != nil {
 			c.Error(err) // writes the response, so that its status is known

@@ -38,7 +38,7 @@ func TestAnAddressWithTooManyRejectionsIsLimited(t *testing.T) {
 	}
 	for range 100 {
 		if w := ask("10.0.0.1:1", "good"); w.Code != http.StatusOK {
-			t.Fatalf("an address without rejections: status %d", w.Code)
+			t.Fatalf("an address without an answer 401: status %d", w.Code)
 		}
 	}
 	for range 100 {
