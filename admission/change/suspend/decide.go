@@ -32,8 +32,8 @@ type Input struct {
 	// BypassRemoved: the update removes the bypass annotation of that repair, which
 	// allows another one.
 	BypassRemoved bool
-	// RecordChanged: the bypass annotation is not as the mutating webhook leaves it if the update
-	// adds no bypass.
+	// RecordChanged: the bypass annotation differs from KeptBypass, the value that the mutating
+	// webhook would write for an update without a bypass.
 	RecordChanged bool
 	// OwnerAdded: the update adds or changes an owner. The garbage collector, whose deletions
 	// are not checked, deletes the workload when its owners are deleted or do not exist.

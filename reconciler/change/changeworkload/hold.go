@@ -92,7 +92,7 @@ func endSuspension(w *workload.Workload, hold *v1alpha1.Hold) []workload.Operati
 }
 
 // endBypass marks the bypass as that of a suspension that has ended, or removes its annotation if a person had
-// removed it and the webhook kept it. It is called when the suspension ends, or when a hold records what the
+// removed it and the webhook wrote it again. It is called when the suspension ends, or when a hold records what the
 // suspension replaced.
 func endBypass(w *workload.Workload) []workload.Operation {
 	b := v1alpha1.CurrentBypassOf(w.Labels, w.Annotations)

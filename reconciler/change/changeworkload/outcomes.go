@@ -21,7 +21,8 @@ type PodOutcomes struct {
 	Passed []v1alpha1.PodSummary
 	// Failed are pods that count as failed, deleted ones included.
 	Failed []v1alpha1.PodSummary
-	// AnyPassed: a pod has passed, by a verdict also if it was deleted.
+	// AnyPassed: a pod that exists has passed, or a deleted pod had passed by a verdict. The pods of a
+	// Knative Service count as existing.
 	AnyPassed bool
 	// Later is how many other pods exist that are not judged.
 	Later int

@@ -99,7 +99,8 @@ func (s Situation) failed() Cause {
 	return s.limited(Cause{Kind: v1alpha1.RollbackVerdict, Message: "the version failed (" + s.Reason + ")"})
 }
 
-// stuck decides for a release that has not ended: it is stuck if a pod has had a fault for
+// stuck decides for a release that has not succeeded and is not suspended; it may have failed, for
+// example because it timed out. It is stuck if a pod has had a fault for
 // HealAfter, and no pod became Ready in that time.
 func (s Situation) stuck() Cause {
 	if !s.Settings.SelfHealing || !s.ReplacesGradually || s.PausedOrHeld || s.Complete {
