@@ -110,7 +110,7 @@ func change(edit func(*load)) load {
 func TestARevisionIsJudgedByTheSeriesOfQueueProxy(t *testing.T) {
 	scrapes := map[string]map[string]string{
 		"a PodMonitor":                     {"container": "queue-proxy", "instance": "10.0.0.7:9091"},
-		"a scrape that tells only the pod": {"instance": "10.0.0.7:9091"},
+		"a scrape that names only the pod": {"instance": "10.0.0.7:9091"},
 		"OpenTelemetry":                    {"container_name": "queue-proxy"},
 	}
 	for name, tc := range map[string]struct {

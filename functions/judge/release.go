@@ -229,7 +229,7 @@ func podsOfReplicaSets(sets []appsv1.ReplicaSet, owners []types.UID, of v1alpha1
 		}
 	}
 	if slices.ContainsFunc(newPods, func(p string) bool { return slices.Contains(oldPods, p) }) {
-		return nil, nil // the names of the pods do not tell the version
+		return nil, nil // the names of the pods do not show the version
 	}
 	return sortedNames(firstNames(newPods)), sortedNames(firstNames(oldPods))
 }

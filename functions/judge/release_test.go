@@ -103,7 +103,7 @@ func TestThePodsOfAReplicaSetWithALongNameAreFound(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		service, pod string
-		// alike: the names of the pods do not tell the version.
+		// alike: the names of the pods do not show the version.
 		alike bool
 	}{
 		"a short name":    {"web", "web-00002-deployment-6f4f-abcde", false},
