@@ -13,7 +13,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// entry is what a provider can tell apart: a permission with its module at an address.
+// entry is what a provider can distinguish: a permission with its module at an address.
 type entry struct{ provider, permission, module, ip string }
 
 // modelProvider grants and revokes, and answers anything.

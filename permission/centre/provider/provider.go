@@ -109,7 +109,7 @@ func (f Factory) New(p api.Provider) (Client, error) {
 }
 
 // RevocationKey is the same for permissions whose grants to one address the provider
-// cannot tell apart, unless their parameters differ: see RevokesAlso.
+// cannot distinguish, unless their parameters differ: see RevokesAlso.
 func RevocationKey(p api.Provider, permission api.Permission) string {
 	if p.Type == api.ProviderMySQL {
 		return "user " + permission.Parameters["user"]

@@ -16,7 +16,7 @@ type Grant struct {
 	Permission  string
 	Provider    string
 	// RevocationKey, in column subject, is the same for grants that the provider cannot
-	// tell apart at one address: revoking one revokes the other.
+	// distinguish at one address: revoking one revokes the other.
 	RevocationKey string
 	Owner         string
 	// Parameters are those of the permission when the grant was requested first. A new attempt
