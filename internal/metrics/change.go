@@ -49,10 +49,10 @@ func change() []Group {
 		Title:      "Functions",
 		Components: text("submit verdict judge report deadletter notify"),
 		Metrics: []Definition{
-			{Name: "breakwater_function_events_total", Unit: "events", Labels: text("function type result"),
-				Help: "CloudEvents that a function received."},
+			{Name: "breakwater_function_events_total", Unit: "requests", Labels: text("function type result"),
+				Help: "Requests to a function. `type` is `other` for a request without a valid CloudEvent, or with one of an unknown type."},
 			{Name: "breakwater_function_event_duration_seconds", Unit: "seconds", Labels: text("function type result"),
-				Help:   "Time that a function worked on a CloudEvent.",
+				Help:   "Time from the header of a request to the response. It includes the arrival of the body, at most 5 s, and the wait for other events.",
 				Bounds: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40}},
 		},
 	}, {

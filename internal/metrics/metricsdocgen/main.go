@@ -19,8 +19,8 @@ const introduction = `# Metrics
 
 The names are those of a Prometheus scrape. A histogram also has the suffixes _bucket, _sum
 and _count. Sum counters and histograms over the pods, and also the gauges whose meaning says
-"this process". Of other gauges take the worst value, which is the maximum, but the minimum of
-%s.
+"this process". Of other gauges, take the worst value. It is the minimum of these %d: %s.
+Of all others it is the maximum.
 
 - All functions except callback scale to zero, so a scrape misses them: send their metrics by OTLP
   (ConfigMap config-observability of config/core). The names stay the same.
@@ -40,7 +40,8 @@ func main() {
 // render returns the page.
 func render() string {
 	var out strings.Builder
-	fmt.Fprintf(&out, introduction, list(leastIsWorst()))
+	least := leastIsWorst()
+	fmt.Fprintf(&out, introduction, len(least), list(least))
 	for _, g := range metrics.Groups() {
 		fmt.Fprintf(&out, "\n## %s\n\nComponents: %s.\n\n| name | type | unit | labels | meaning |\n|---|---|---|---|---|\n", g.Title, list(g.Components))
 		for _, d := range g.Metrics {
