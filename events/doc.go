@@ -42,8 +42,8 @@
 //	deletionflow.closed         the flow control        itself      <uid>/<since>/closed
 //
 // The controller of part change signs its events, the callback and judges sign verdicts, and
-// functions reject such an event without a valid signature (400), so it becomes a dead letter: see
-// internal/eventsigning.
+// functions reject such an event without a valid signature (400), so it becomes a dead letter. Function
+// deadletter drops it (200) and counts it. See internal/eventsigning.
 //
 // The full type is dev.breakwater.<type>.v1. A source is the object's path at
 // the API server.
