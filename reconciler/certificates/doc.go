@@ -1,6 +1,6 @@
 // Package certificates issues the certificates of the Services that receive tokens, and
-// publishes the CA that clients trust. Parts change and permission have a Set each, which the leader of their webhook
-// maintains, because that maintains the certificate of the webhook already. The package
+// publishes the CA that clients trust. Parts change and permission each have a Set. The leader of the part's webhook
+// maintains it, because this process already maintains the webhook's certificate. The package
 // writes objects that the manifests create empty, so it needs no right to create Secrets:
 //
 //	Secret <CA>             the private CA; only this package reads it

@@ -15,7 +15,7 @@ import (
 
 // RequiredWebhook is a webhook that must exist.
 type RequiredWebhook struct {
-	// Configuration is the name of its configuration; Mutating tells the type.
+	// Configuration is the name of its configuration; Mutating says which type it has.
 	Configuration string
 	Mutating      bool
 	// Webhook is its name.

@@ -16,7 +16,7 @@ import (
 // Place is where a connection comes from.
 type Place string
 
-// The places that the policies tell apart.
+// The places that the policies distinguish.
 const (
 	// Outside is an address that no pod has, such as that of a node or of the API server. The
 	// node of the embedded cluster is not restricted, so only unit tests connect from there.

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The namespace of a key tells the two kinds of configuration apart; the objects are
+// The namespace of a key distinguishes the two kinds of configuration; the objects are
 // cluster-scoped and have no namespace.
 const (
 	mutating   = "mutating"

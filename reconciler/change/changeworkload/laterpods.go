@@ -119,7 +119,7 @@ func replicaSetOf(revision string, deployments []*workload.Workload, sets []*app
 // randomSuffix is the length of what a ReplicaSet appends to the names of its pods.
 const randomSuffix = 5
 
-// generatedFrom returns the name of a pod without its random suffix. It tells the Revisions of a
-// release apart, also for a pod that was deleted: it has the name of the Revision or, if that is
+// generatedFrom returns the name of a pod without its random suffix. It distinguishes the Revisions of a
+// release, also for a pod that was deleted: it has the name of the Revision or, if that is
 // long, a hash of it.
 func generatedFrom(pod string) string { return pod[:max(0, len(pod)-randomSuffix)] }

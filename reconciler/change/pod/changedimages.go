@@ -27,7 +27,7 @@ func changedImages(of *corev1.PodSpec, entries []metav1.ManagedFieldsEntry) (cor
 	}
 	for _, e := range entries {
 		var owned ownedFields
-		// An Apply owns the name of each container that it changes, so it does not tell the creator.
+		// An Apply owns the name of each container that it changes, so it does not show who the creator is.
 		if e.Operation != metav1.ManagedFieldsOperationUpdate || json.Unmarshal(e.FieldsV1.Raw, &owned) != nil {
 			continue
 		}
