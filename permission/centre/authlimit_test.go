@@ -5,18 +5,18 @@ import (
 	"testing"
 )
 
-// newFixtureWithLimit starts a centre with a limit of five rejected requests of an address.
+// newFixtureWithLimit starts a centre with a limit of five unauthenticated requests of an address.
 func newFixtureWithLimit(t *testing.T) *fixture {
 	t.Helper()
 	w := newFixture(t, "sqlite:"+t.TempDir()+"/centre.db")
 	w.stop()
 	config := testConfig(t, "sqlite:"+t.TempDir()+"/other.db")
-	config.RejectedRequestsPerMinute = 5
+	config.UnauthenticatedRequestsPerMinute = 5
 	w.startReplica(config)
 	return w
 }
 
-func TestAnAddressWithTooManyRejectedRequestsIsAnswered429(t *testing.T) {
+func TestAnAddressWithTooManyUnauthenticatedRequestsIsAnswered429(t *testing.T) {
 	w := newFixtureWithLimit(t)
 	for range 5 {
 		if status, _ := w.do("guessed-token-0123456789", "GET", "/v1/applications", nil, nil); status != http.StatusUnauthorized {

@@ -64,7 +64,7 @@ func New(ctx context.Context, config Config, log *slog.Logger) (*Centre, error) 
 	reg := &registry.Registry{Store: s, Factory: factory, Clock: now}
 	c.server = &rest.Server{Store: s, Registry: reg, Engine: c.engine, Watchers: c.watchers, Authenticators: a.authenticators, Roles: a.roles,
 		Clock: now, Log: log, Observe: c.metrics.request, Stopping: c.stopping,
-		AuthLimit: authlimit.New(func() float64 { return config.RejectedRequestsPerMinute }, now)}
+		AuthLimit: authlimit.New(func() float64 { return config.UnauthenticatedRequestsPerMinute }, now)}
 	return c, nil
 }
 

@@ -33,9 +33,9 @@ type Config struct {
 	// networks (CIDR) that they may resolve to.
 	ProviderHosts    []string `envconfig:"PROVIDER_HOSTS"`
 	ProviderNetworks []string `envconfig:"PROVIDER_NETWORKS"`
-	// RejectedRequestsPerMinute is the number of requests without a valid token (401) of an
+	// UnauthenticatedRequestsPerMinute is the number of requests without a valid token (401) of an
 	// address per minute before it is answered 429; 0 is unlimited.
-	RejectedRequestsPerMinute float64 `envconfig:"REJECTED_REQUESTS_PER_MINUTE" default:"60"`
+	UnauthenticatedRequestsPerMinute float64 `envconfig:"UNAUTHENTICATED_REQUESTS_PER_MINUTE" default:"60"`
 	// ConcurrentCallsPerProvider is the number of concurrent calls to one provider, for each
 	// replica.
 	ConcurrentCallsPerProvider int `envconfig:"CONCURRENT_CALLS_PER_PROVIDER" default:"32"`
@@ -62,8 +62,8 @@ func ReadConfig() (Config, error) {
 		}
 		c.Store = strings.TrimSpace(string(text))
 	}
-	if !(c.RejectedRequestsPerMinute >= 0 && c.RejectedRequestsPerMinute <= 100_000) {
-		return c, fmt.Errorf("REJECTED_REQUESTS_PER_MINUTE must be from 0 to 100000")
+	if !(c.UnauthenticatedRequestsPerMinute >= 0 && c.UnauthenticatedRequestsPerMinute <= 100_000) {
+		return c, fmt.Errorf("UNAUTHENTICATED_REQUESTS_PER_MINUTE must be from 0 to 100000")
 	}
 	if c.ConcurrentCallsPerProvider < 1 || c.DrainTimeout <= 0 {
 		return c, fmt.Errorf("CONCURRENT_CALLS_PER_PROVIDER and DRAIN_TIMEOUT must be greater than 0")

@@ -19,25 +19,25 @@ import (
 
 // The keys of the ConfigMap.
 const (
-	KeyCluster                    = "cluster"
-	KeyCentreURL                  = "centre-url"
-	KeyCentreCallsPerSecond       = "centre-calls-per-second"
-	KeyRejectedRequestsPerMinute  = "rejected-requests-per-minute"
-	KeyInitActionServerURL        = "server-url"
-	KeyClientDeadline             = "client-deadline"
-	KeyBreakerThreshold           = "breaker-threshold"
-	KeyBackoffDuration            = "backoff-duration"
-	KeyBackoffFactor              = "backoff-factor"
-	KeyBackoffJitter              = "backoff-jitter"
-	KeyBackoffSteps               = "backoff-steps"
-	KeyBackoffCap                 = "backoff-cap"
-	KeyCMDBURL                    = "cmdb-url"
-	KeyAllowHTTP                  = "allow-http"
-	KeyRevokeDeadline             = "revoke-deadline"
-	KeyPodReportInterval          = "pod-report-interval"
-	KeyAnnouncedAddressAnnotation = "announced-address-annotation"
-	KeyAnnouncedAddressWriter     = "announced-address-writer"
-	keyExample                    = "_example"
+	KeyCluster                          = "cluster"
+	KeyCentreURL                        = "centre-url"
+	KeyCentreCallsPerSecond             = "centre-calls-per-second"
+	KeyUnauthenticatedRequestsPerMinute = "unauthenticated-requests-per-minute"
+	KeyInitActionServerURL              = "server-url"
+	KeyClientDeadline                   = "client-deadline"
+	KeyBreakerThreshold                 = "breaker-threshold"
+	KeyBackoffDuration                  = "backoff-duration"
+	KeyBackoffFactor                    = "backoff-factor"
+	KeyBackoffJitter                    = "backoff-jitter"
+	KeyBackoffSteps                     = "backoff-steps"
+	KeyBackoffCap                       = "backoff-cap"
+	KeyCMDBURL                          = "cmdb-url"
+	KeyAllowHTTP                        = "allow-http"
+	KeyRevokeDeadline                   = "revoke-deadline"
+	KeyPodReportInterval                = "pod-report-interval"
+	KeyAnnouncedAddressAnnotation       = "announced-address-annotation"
+	KeyAnnouncedAddressWriter           = "announced-address-writer"
+	keyExample                          = "_example"
 )
 
 // Settings are the parsed values of the ConfigMap.
@@ -49,9 +49,9 @@ type Settings struct {
 	// CentreCallsPerSecond limits the calls to the centre by all replicas of the
 	// init-action-server together.
 	CentreCallsPerSecond float64
-	// RejectedRequestsPerMinute is how many requests of an address the init-action-server
+	// UnauthenticatedRequestsPerMinute is how many requests of an address the init-action-server
 	// may answer 401 per minute before it answers 429.
-	RejectedRequestsPerMinute float64
+	UnauthenticatedRequestsPerMinute float64
 	// InitActionServerURL is the URL of the init-action-server, for init containers.
 	InitActionServerURL string
 	// ClientDeadline is how long an init container retries before it exits.
@@ -81,15 +81,15 @@ func (s Settings) InitActionServerInCluster() bool {
 // Default returns the default settings.
 func Default() Settings {
 	return Settings{
-		Cluster:                   "default",
-		CentreURL:                 "https://permission-centre.altershieldoperator-system.svc.cluster.local",
-		CentreCallsPerSecond:      200,
-		RejectedRequestsPerMinute: 60,
-		InitActionServerURL:       "https://init-action-server.altershieldoperator-system.svc.cluster.local",
-		ClientDeadline:            10 * time.Minute,
-		Breaker:                   podbreaker.DefaultPolicy(),
-		RevokeDeadline:            5 * time.Minute,
-		PodReportInterval:         time.Hour,
+		Cluster:                          "default",
+		CentreURL:                        "https://permission-centre.altershieldoperator-system.svc.cluster.local",
+		CentreCallsPerSecond:             200,
+		UnauthenticatedRequestsPerMinute: 60,
+		InitActionServerURL:              "https://init-action-server.altershieldoperator-system.svc.cluster.local",
+		ClientDeadline:                   10 * time.Minute,
+		Breaker:                          podbreaker.DefaultPolicy(),
+		RevokeDeadline:                   5 * time.Minute,
+		PodReportInterval:                time.Hour,
 	}
 }
 
@@ -105,7 +105,7 @@ func Parse(data map[string]string) (Settings, error) {
 	r.url(KeyCentreURL, &s.CentreURL, false)
 	r.encrypted(KeyCentreURL, s.CentreURL, s.AllowHTTP)
 	r.float(KeyCentreCallsPerSecond, &s.CentreCallsPerSecond, 0.1, 100_000)
-	r.float(KeyRejectedRequestsPerMinute, &s.RejectedRequestsPerMinute, 1, 100_000)
+	r.float(KeyUnauthenticatedRequestsPerMinute, &s.UnauthenticatedRequestsPerMinute, 1, 100_000)
 	r.url(KeyInitActionServerURL, &s.InitActionServerURL, false)
 	r.encrypted(KeyInitActionServerURL, s.InitActionServerURL, s.AllowHTTP)
 	r.duration(KeyClientDeadline, &s.ClientDeadline, time.Second, 10*time.Minute)

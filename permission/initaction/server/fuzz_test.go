@@ -74,7 +74,7 @@ func newDrainingServer(f *testing.F) http.Handler {
 	draining := make(chan struct{})
 	close(draining)
 	s := settings.Default()
-	s.RejectedRequestsPerMinute = 0 // unlimited
+	s.UnauthenticatedRequestsPerMinute = 0 // unlimited
 	records := corelisters.NewConfigMapLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}))
 	return New(Options{
 		Kube: kube, Pods: corelisters.NewPodLister(pods), Notifier: NewNotifier(), Clock: fastClock{start: time.Now()}, Random: func() float64 { return 0 },

@@ -91,7 +91,7 @@ func New(o Options) http.Handler {
 		tokens: auth.NewTokens(o.Kube.AuthenticationV1(), auth.TokensOptions{Audience: protocol.TokenAudience, RejectedTTL: rejectedTokenTTL, Clock: o.Clock})}
 	e := echo.New()
 	e.HTTPErrorHandler = s.writeError
-	limit := authlimit.New(func() float64 { return o.Settings().RejectedRequestsPerMinute }, o.Clock)
+	limit := authlimit.New(func() float64 { return o.Settings().UnauthenticatedRequestsPerMinute }, o.Clock)
 	e.Use(limit.Middleware, middleware.Recover(), middleware.BodyLimit(maxBody))
 	e.POST(protocol.AuthorizePath, s.authorize)
 	short := middleware.ContextTimeout(requestTimeout)

@@ -86,7 +86,7 @@ func TestAPodIsGrantedItsSetsForItsAddressInTheAPIServer(t *testing.T) {
 // an address that sends other invalid tokens is rate-limited.
 func TestRejectedTokensAreCachedAndRateLimited(t *testing.T) {
 	w := newFixtureAt(t, clocktest.NewFakeClock(time.Now()), newPod(nil)) // with a constant clock
-	w.settings.RejectedRequestsPerMinute = 40
+	w.settings.UnauthenticatedRequestsPerMinute = 40
 	reviews := func() (n int) {
 		for _, a := range w.kube.Actions() {
 			if a.GetResource().Resource == "tokenreviews" {
@@ -299,7 +299,7 @@ func TestAServerWithoutARightAtTheCentreDeniesNoPod(t *testing.T) {
 // it requests.
 func TestOnlyFailedAuthenticationCountsAgainstAnAddress(t *testing.T) {
 	w := newFixtureAt(t, clocktest.NewFakeClock(time.Now()), newPod(nil)) // with a constant clock
-	w.settings.RejectedRequestsPerMinute = 5
+	w.settings.UnauthenticatedRequestsPerMinute = 5
 	for n := range 20 {
 		if status, _ := w.authorize("another-pod", orders); status != http.StatusForbidden {
 			t.Fatalf("request %d: status %d, want 403", n+1, status)
