@@ -52,8 +52,8 @@ type wakeUp struct {
 	resumed time.Time
 }
 
-// Wait returns how long until the wake-up with this id is due; 0 is now.
-func (s *Schedule) Wait(id string) time.Duration {
+// UntilDue returns how long until the wake-up with this id is due; 0 is now.
+func (s *Schedule) UntilDue(id string) time.Duration {
 	if w, ok := s.get(id); ok {
 		return max(0, w.next.Sub(s.clock.Now()))
 	}
@@ -89,7 +89,7 @@ func (s *Schedule) get(id string) (wakeUp, bool) {
 // TakeDue reports whether the wake-up with this id is to be sent now, and after how long to
 // call TakeDue again. A wake-up that is due counts as sent from then on.
 func (s *Schedule) TakeDue(id string) (now bool, next time.Duration) {
-	if wait := s.Wait(id); wait > 0 {
+	if wait := s.UntilDue(id); wait > 0 {
 		return false, wait
 	}
 	t := s.clock.Now()
@@ -112,7 +112,7 @@ func (s *Schedule) Done(id string) {
 	s.backoff.Forget(id)
 }
 
-// Sooner returns the shorter of two waits of a caller. Unlike in Wait, 0 means that the
+// Sooner returns the shorter of two waits of a caller. Unlike in UntilDue, 0 means that the
 // caller need not come back.
 func Sooner(a, b time.Duration) time.Duration {
 	if a == 0 || (b != 0 && b < a) {

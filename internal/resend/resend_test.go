@@ -61,11 +61,11 @@ func TestSinceIsTheTimeOfTheFirstWakeUp(t *testing.T) {
 	c := testclock.NewFakePassiveClock(time.Unix(10, 0))
 	s := New(c)
 	since := func() time.Time { first, _ := s.Since("a"); return first }
-	if s.Wait("a") != 0 || !since().IsZero() {
+	if s.UntilDue("a") != 0 || !since().IsZero() {
 		t.Error("a wake-up that was not sent is not due")
 	}
 	s.TakeDue("a")
-	if wait := s.Wait("a"); wait != minInterval {
+	if wait := s.UntilDue("a"); wait != minInterval {
 		t.Errorf("due in %s", wait)
 	}
 	c.SetTime(c.Now().Add(minInterval))

@@ -23,7 +23,7 @@ func (q *Queue) TakeDue(wakeUps *resend.Schedule, c Call, purpose resend.Purpose
 	if !leadsToCall {
 		q.End(c.ID)
 	}
-	if wait := wakeUps.Wait(id); wait > 0 {
+	if wait := wakeUps.UntilDue(id); wait > 0 {
 		if leadsToCall {
 			q.EndEarlier(c)
 		}
