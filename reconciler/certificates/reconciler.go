@@ -43,13 +43,13 @@ type Set struct {
 	Manifest string
 }
 
-// Change returns the certificates of part change.
-func Change() Set {
+// SetOfChange returns the certificates of part change.
+func SetOfChange() Set {
 	return Set{CA: "openapi-ca", Services: []string{"openapi"}, Manifest: "config/core/401-certificates.yaml"}
 }
 
-// Permission returns the certificates of part permission.
-func Permission() Set {
+// SetOfPermission returns the certificates of part permission.
+func SetOfPermission() Set {
 	return Set{CA: "permission-ca", Services: []string{"permission-centre", "init-action-server"}, Manifest: "config/permission/401-certificates.yaml"}
 }
 

@@ -41,7 +41,7 @@ type fixture struct {
 // newFixture has the objects of part permission, and leads.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	return newFixtureOf(t, Permission())
+	return newFixtureOf(t, SetOfPermission())
 }
 
 func newFixtureOf(t *testing.T, set Set) *fixture {
@@ -140,7 +140,7 @@ func TestClientsTrustTheServersByTheirConfiguredNames(t *testing.T) {
 }
 
 func TestClientsTrustOpenapiByTheNamesOfItsService(t *testing.T) {
-	f := newFixtureOf(t, Change())
+	f := newFixtureOf(t, SetOfChange())
 	f.reconcile(t)
 	for _, host := range []string{
 		"openapi.altershieldoperator-system.svc", "openapi.altershieldoperator-system.svc.cluster.local", "localhost", // kubectl port-forward
@@ -234,7 +234,7 @@ type pausingSecrets struct {
 
 func (p pausingSecrets) Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Secret, error) {
 	secret, err := p.SecretInterface.Get(ctx, name, o)
-	if then := p.pausing.then; name == Permission().CA && then != nil {
+	if then := p.pausing.then; name == SetOfPermission().CA && then != nil {
 		p.pausing.then = nil
 		then()
 	}
@@ -294,7 +294,7 @@ func TestAFormerLeaderReplacesNothingOfANewerCA(t *testing.T) {
 }
 
 func TestDeletedDataIsWrittenAgain(t *testing.T) {
-	for _, name := range []string{Permission().CA, "permission-centre-certs", "init-action-server-certs"} {
+	for _, name := range []string{SetOfPermission().CA, "permission-centre-certs", "init-action-server-certs"} {
 		f := newFixture(t)
 		f.reconcile(t)
 		s := f.getSecret(t, name)
@@ -323,7 +323,7 @@ func TestAMissingObjectIsNamedWithTheFix(t *testing.T) {
 
 // A centre outside of the cluster needs no certificate here, so its Secret may be deleted.
 func TestAMissingSecretDelaysNoOtherCertificate(t *testing.T) {
-	for _, missing := range Permission().Services {
+	for _, missing := range SetOfPermission().Services {
 		f := newFixture(t)
 		f.reconcile(t)
 		if err := f.kube.CoreV1().Secrets(v1alpha1.SystemNamespace).Delete(t.Context(), missing+"-certs", metav1.DeleteOptions{}); err != nil {
@@ -353,7 +353,7 @@ func TestOnlyTheLeaderIssuesCertificates(t *testing.T) {
 }
 
 func TestTheWebhookOfAPartMayWriteItsCertificates(t *testing.T) {
-	for _, set := range []Set{Change(), Permission()} {
+	for _, set := range []Set{SetOfChange(), SetOfPermission()} {
 		secrets := []string{set.CA}
 		for _, service := range set.Services {
 			secrets = append(secrets, service+"-certs")

@@ -14,6 +14,6 @@ import (
 func main() {
 	version.ExitIfAsked()
 	options := change.Options()
-	options.Others = append(options.Others, certificates.NewController(certificates.Change()))
+	options.Others = append(options.Others, certificates.NewController(certificates.SetOfChange()))
 	server.Main(options)
 }
