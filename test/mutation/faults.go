@@ -24,7 +24,7 @@ var faults = []fault{
 		"admission/change/suspend/decide.go", "(!in.RepairUsed || !in.Blocking)", "true",
 		"./admission/change/suspend", "TestDecide|Repair"},
 	{change, "a hold may be changed during a suspension",
-		"admission/change/suspend/decide.go", "case in.TemplateChanged, in.HoldChanged:", "case in.TemplateChanged:",
+		"admission/change/suspend/decide.go", "case in.TemplateChanged, in.SuspensionOrHoldChanged:", "case in.TemplateChanged:",
 		"./admission/change/suspend", "."},
 	{change, "a bypass is admitted without its annotation",
 		"admission/change/suspend/decide.go", "d.Bypass() && !recorded || ", "",

@@ -20,8 +20,8 @@ type Input struct {
 	ByController bool
 	// TemplateChanged: the update changes the pod template, so it is a release.
 	TemplateChanged bool
-	// HoldChanged: the update ends or changes the suspension or the hold.
-	HoldChanged bool
+	// SuspensionOrHoldChanged: the update ends or changes the suspension or the hold, or resumes a stopped rollout.
+	SuspensionOrHoldChanged bool
 	// FailedTraffic: the update gives traffic to a Revision of a Knative Service that failed, or to the
 	// latest one before a repair succeeded.
 	FailedTraffic bool
@@ -97,7 +97,7 @@ func Decide(in Input) Decision {
 			"remove the annotation "+v1alpha1.BypassAnnotation+" to allow another")
 	case in.TemplateChanged && in.HistoryUnknown:
 		return deny(in, "Breakwater could not find out whether this version succeeded before: try again")
-	case in.TemplateChanged, in.HoldChanged:
+	case in.TemplateChanged, in.SuspensionOrHoldChanged:
 		return deny(in, "")
 	case in.FailedTraffic:
 		return deny(in, "spec.traffic sends requests to a Revision that failed its check, or to the latest one before a repair succeeded; "+

@@ -21,13 +21,13 @@ func InputOf(c admission.Change) Input {
 	_, asked := c.New.Labels[v1alpha1.IgnoredSuspendLabel]
 	used, added := v1alpha1.CurrentBypassOf(c.Old.Labels, c.Old.Annotations).UsesRepair(), AddedBypass(c)
 	return Input{
-		Kind:            c.Old.Kind,
-		Name:            c.Old.Name,
-		Suspended:       suspended,
-		ByController:    c.ByController(),
-		TemplateChanged: c.TemplateChanged,
-		HoldChanged:     holdChanged(c),
-		FailedTraffic:   givesFailedTraffic(c),
+		Kind:                    c.Old.Kind,
+		Name:                    c.Old.Name,
+		Suspended:               suspended,
+		ByController:            c.ByController(),
+		TemplateChanged:         c.TemplateChanged,
+		SuspensionOrHoldChanged: suspensionOrHoldChanged(c),
+		FailedTraffic:           givesFailedTraffic(c),
 		// The mutating webhook has removed the label and written the annotation.
 		RepairRequested: asked || added != nil && added.Kind == v1alpha1.BypassRepair,
 		RepairUsed:      used,
@@ -37,9 +37,9 @@ func InputOf(c admission.Change) Input {
 	}
 }
 
-// holdChanged reports whether the update removes or changes the suspend label or the
+// suspensionOrHoldChanged reports whether the update removes or changes the suspend label or the
 // hold annotation, or resumes a stopped rollout, no matter who stopped it.
-func holdChanged(c admission.Change) bool {
+func suspensionOrHoldChanged(c admission.Change) bool {
 	return differs(c.Old.Labels, c.New.Labels, v1alpha1.SuspendLabel) ||
 		differs(c.Old.Annotations, c.New.Annotations, v1alpha1.HoldAnnotation) ||
 		!c.TemplateChanged && templateReleaseChanged(c) ||

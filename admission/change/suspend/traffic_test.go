@@ -64,7 +64,7 @@ func TestTheReleaseOnATemplateIsPartOfTheHold(t *testing.T) {
 		return w
 	}
 	for after, want := range map[string]bool{"2": false, "3": true} {
-		if got := InputOf(admission.Change{Old: read("2"), New: read(after)}).HoldChanged; got != want {
+		if got := InputOf(admission.Change{Old: read("2"), New: read(after)}).SuspensionOrHoldChanged; got != want {
 			t.Errorf("attempt %s: %t, want %t", after, got, want)
 		}
 	}
