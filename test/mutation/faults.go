@@ -39,7 +39,7 @@ var faults = []fault{
 		"admission/change/suspend/decide.go", "(in.BypassRemoved || in.Deletion)", "in.BypassRemoved",
 		"./admission/change/suspend", "."},
 	{change, "an owner of a suspended workload needs no right",
-		"admission/change/suspend/decide.go", "d.Answer != Deny && in.OwnerAdded", "false",
+		"admission/change/suspend/decide.go", "d.Answer != Deny && in.OwnerAddedOrChanged", "false",
 		"./admission/change/suspend", "."},
 	{change, "a template that is applied again is no new attempt",
 		"admission/change/version/decide.go", "Attempt: in.Before.NextAttempt()}, Released}", "Attempt: max(in.Before.Attempt, 1)}, Released}",

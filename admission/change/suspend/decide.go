@@ -35,9 +35,9 @@ type Input struct {
 	// RecordChanged: the bypass annotation differs from KeptBypass, the value that the mutating
 	// webhook would write for an update without a bypass.
 	RecordChanged bool
-	// OwnerAdded: the update adds or changes an owner. The garbage collector, whose deletions
+	// OwnerAddedOrChanged: the update adds or changes an owner. The garbage collector, whose deletions
 	// are not checked, deletes the workload when its owners are deleted or do not exist.
-	OwnerAdded bool
+	OwnerAddedOrChanged bool
 	// Deletion: the request deletes the workload. The fields about updates are false then.
 	Deletion bool
 	// BypassNeedsVerb: OpsConfigInfo bypass is Authorized, so a repair, the removal of the
@@ -127,7 +127,7 @@ func NeedsAuthorization(d Decision, in Input) bool {
 	if !in.BypassNeedsVerb || !in.Blocking || !in.Suspended || in.ByController {
 		return false
 	}
-	return d.Answer == Repair || d.Answer != Deny && in.OwnerAdded ||
+	return d.Answer == Repair || d.Answer != Deny && in.OwnerAddedOrChanged ||
 		d.Answer == Admit && (in.BypassRemoved || in.Deletion)
 }
 
@@ -150,7 +150,7 @@ func Authorize(d Decision, in Input, user, namespace string, review Authorizatio
 	switch {
 	case in.Deletion:
 		action = "a deletion"
-	case in.OwnerAdded:
+	case in.OwnerAddedOrChanged:
 		action = "an added or changed owner (metadata.ownerReferences)"
 	case in.BypassRemoved && d.Answer != Repair:
 		action = "the removal of annotation " + v1alpha1.BypassAnnotation + " (it allows another repair)"

@@ -113,12 +113,12 @@ func TestWhichDecisionsNeedTheRightToBypass(t *testing.T) {
 		"repair":                          {d: repaired(), want: true},
 		"rollback":                        {d: rolledBack()},
 		"other change":                    {d: admitted()},
-		"denial":                          {d: denied(fixed), in: Input{OwnerAdded: true}},
+		"denial":                          {d: denied(fixed), in: Input{OwnerAddedOrChanged: true}},
 		"removal of the record":           {d: admitted(), in: Input{BypassRemoved: true}, want: true},
 		"deletion":                        {d: admitted(), in: Input{Deletion: true}, want: true},
-		"new owner":                       {d: admitted(), in: Input{OwnerAdded: true}, want: true},
-		"rollback with a new owner":       {d: rolledBack(), in: Input{OwnerAdded: true}, want: true},
-		"new owner by our controller":     {d: admitted(), in: Input{OwnerAdded: true, ByController: true}},
+		"new owner":                       {d: admitted(), in: Input{OwnerAddedOrChanged: true}, want: true},
+		"rollback with a new owner":       {d: rolledBack(), in: Input{OwnerAddedOrChanged: true}, want: true},
+		"new owner by our controller":     {d: admitted(), in: Input{OwnerAddedOrChanged: true, ByController: true}},
 		"deletion, by our own controller": {d: admitted(), in: Input{Deletion: true, ByController: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestADenialNamesWhatNeedsTheRightToBypass(t *testing.T) {
 		"repair that replaces the bypass": {d: Decision{Answer: Repair}, in: Input{BypassRemoved: true}, action: "a repair"},
 		"removal of the bypass":           {d: admitted(), in: Input{BypassRemoved: true}, action: removal},
 		"deletion":                        {d: admitted(), in: Input{Deletion: true}, action: "a deletion"},
-		"new owner":                       {d: admitted(), in: Input{OwnerAdded: true}, action: "an added or changed owner (metadata.ownerReferences)"},
+		"new owner":                       {d: admitted(), in: Input{OwnerAddedOrChanged: true}, action: "an added or changed owner (metadata.ownerReferences)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.in.Kind, tc.in.Name = workload.Deployment, "sleep"
@@ -191,7 +191,7 @@ func TestAnOwnerIsAddedIfTheGarbageCollectorWouldFindAnother(t *testing.T) {
 		"other version":          {before: before, after: owner(func(o *metav1.OwnerReference) { o.APIVersion = "example.com/v2" }), want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ownerAdded(tc.before, tc.after); got != tc.want {
+			if got := ownerAddedOrChanged(tc.before, tc.after); got != tc.want {
 				t.Errorf("got %v", got)
 			}
 		})

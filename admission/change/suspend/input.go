@@ -29,11 +29,11 @@ func InputOf(c admission.Change) Input {
 		SuspensionOrHoldChanged: suspensionOrHoldChanged(c),
 		FailedTraffic:           givesFailedTraffic(c),
 		// The mutating webhook has removed the label and written the annotation.
-		RepairRequested: asked || added != nil && added.Kind == v1alpha1.BypassRepair,
-		RepairUsed:      used,
-		BypassRemoved:   used && !v1alpha1.CurrentBypassOf(c.New.Labels, c.New.Annotations).UsesRepair(),
-		RecordChanged:   recordChanged(c),
-		OwnerAdded:      ownerAdded(c.Old.OwnerReferences, c.New.OwnerReferences),
+		RepairRequested:     asked || added != nil && added.Kind == v1alpha1.BypassRepair,
+		RepairUsed:          used,
+		BypassRemoved:       used && !v1alpha1.CurrentBypassOf(c.New.Labels, c.New.Annotations).UsesRepair(),
+		RecordChanged:       recordChanged(c),
+		OwnerAddedOrChanged: ownerAddedOrChanged(c.Old.OwnerReferences, c.New.OwnerReferences),
 	}
 }
 
@@ -67,9 +67,9 @@ func templateReleaseChanged(c admission.Change) bool {
 	return version != newVersion || attempt != newAttempt
 }
 
-// ownerAdded reports whether an owner was added or changed. The garbage collector finds owners by
+// ownerAddedOrChanged reports whether an owner was added or changed. The garbage collector finds owners by
 // these four fields.
-func ownerAdded(before, after []metav1.OwnerReference) bool {
+func ownerAddedOrChanged(before, after []metav1.OwnerReference) bool {
 	return slices.ContainsFunc(after, func(a metav1.OwnerReference) bool {
 		return !slices.ContainsFunc(before, func(b metav1.OwnerReference) bool {
 			return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID
