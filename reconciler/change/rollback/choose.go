@@ -33,8 +33,8 @@ type Options struct {
 	Saved []savedtemplate.Saved
 	// Failed reports whether the last check of a version failed.
 	Failed func(version string) bool
-	// Serving: a pod of the current version is Ready.
-	Serving bool
+	// CurrentHasReadyPod: a pod of the current version is Ready.
+	CurrentHasReadyPod bool
 }
 
 // Target is the version that a rollback restores.
@@ -110,7 +110,7 @@ func (o Options) proven() (Target, bool, string) {
 	if len(seen) > 0 {
 		return Target{}, false, "each other version with pods failed its check or has pods that are not Ready"
 	}
-	if o.Serving {
+	if o.CurrentHasReadyPod {
 		return Target{}, false, "no other version has pods, and some pods of this one are Ready"
 	}
 	k, ok := savedtemplate.Newest(o.Saved, o.Current, o.Failed)

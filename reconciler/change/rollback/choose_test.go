@@ -32,7 +32,7 @@ func TestTargetOfARollback(t *testing.T) {
 		saved   map[string]int64
 		running []RunningVersion
 		failed  string
-		serving bool
+		ready   bool
 		// want is the template; why are words of the reason when there is none.
 		want, why string
 	}{
@@ -53,7 +53,7 @@ func TestTargetOfARollback(t *testing.T) {
 		"without other running versions, the newest that succeeded": {
 			cause: heal, saved: map[string]int64{"a": 1, "b": 3}, running: []RunningVersion{runs("bad", 4, 1, 0)}, want: "saved b"},
 		"but not when a pod of the release is Ready": {
-			cause: heal, saved: map[string]int64{"b": 3}, running: []RunningVersion{runs("bad", 4, 2, 1)}, serving: true, why: "some pods of this one are Ready"},
+			cause: heal, saved: map[string]int64{"b": 3}, running: []RunningVersion{runs("bad", 4, 2, 1)}, ready: true, why: "some pods of this one are Ready"},
 		"and none where no version succeeded": {
 			cause: heal, running: []RunningVersion{runs("bad", 4, 1, 0)}, why: "none that succeeded is saved"},
 
@@ -73,7 +73,7 @@ func TestTargetOfARollback(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			target, ok, why := Choose(tc.cause, Options{Current: "bad", Running: tc.running, Saved: savedTemplates(tc.saved),
-				Failed: func(v string) bool { return v == tc.failed }, Serving: tc.serving})
+				Failed: func(v string) bool { return v == tc.failed }, CurrentHasReadyPod: tc.ready})
 			if ok != (tc.want != "") || !strings.Contains(why, tc.why) {
 				t.Fatalf("got %v, %q", ok, why)
 			}

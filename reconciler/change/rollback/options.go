@@ -33,7 +33,7 @@ func (r *Reconciler) options(ctx context.Context, c *v1alpha1.ChangeWorkload, s 
 		return o, nil
 	}
 	for _, p := range s.Pods {
-		o.Serving = o.Serving || p.Ready
+		o.CurrentHasReadyPod = o.CurrentHasReadyPod || p.Ready
 	}
 	o.Running, err = r.running(ctx, w)
 	return o, err
