@@ -10,9 +10,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 )
 
-// RunningVersion is a version of the workload, other than the current one, that has
-// pods.
-type RunningVersion struct {
+// VersionState is a version of the workload with a ReplicaSet or ControllerRevision, and its
+// pods. It may be the current version, or have no pods.
+type VersionState struct {
 	Version string
 	// Number orders revisions: the latest is the highest.
 	Number int64
@@ -27,8 +27,9 @@ type RunningVersion struct {
 type Options struct {
 	// Current is the current version.
 	Current string
-	// Running are the other versions with pods.
-	Running []RunningVersion
+	// Versions are the versions with a ReplicaSet or ControllerRevision. They are read only for
+	// self-healing, and not for a Knative Service.
+	Versions []VersionState
 	// Saved are the versions that succeeded, newest first.
 	Saved []savedtemplate.Saved
 	// Failed reports whether the last check of a version failed.
@@ -83,8 +84,8 @@ func succeeded(k savedtemplate.Saved) Target {
 // version that runs and is not Ready is never chosen, even if it succeeded
 // before.
 func (o Options) proven() (Target, bool, string) {
-	running := slices.Clone(o.Running)
-	slices.SortStableFunc(running, func(a, b RunningVersion) int {
+	versions := slices.Clone(o.Versions)
+	slices.SortStableFunc(versions, func(a, b VersionState) int {
 		_, savedA := savedtemplate.Find(o.Saved, a.Version)
 		_, savedB := savedtemplate.Find(o.Saved, b.Version)
 		if savedA != savedB {
@@ -93,16 +94,16 @@ func (o Options) proven() (Target, bool, string) {
 		return cmp.Compare(b.Number, a.Number)
 	})
 	seen := map[string]bool{}
-	for _, r := range running {
-		if r.Version == o.Current || r.Pods == 0 {
+	for _, v := range versions {
+		if v.Version == o.Current || v.Pods == 0 {
 			continue
 		}
-		seen[r.Version] = true
-		if r.Ready < r.Pods || o.Failed(r.Version) {
+		seen[v.Version] = true
+		if v.Ready < v.Pods || o.Failed(v.Version) {
 			continue
 		}
-		t := Target{Version: r.Version, Template: r.Template, Proof: fmt.Sprintf("its %d pods are Ready", r.Pods)}
-		if k, ok := savedtemplate.Find(o.Saved, r.Version); ok {
+		t := Target{Version: v.Version, Template: v.Template, Proof: fmt.Sprintf("its %d pods are Ready", v.Pods)}
+		if k, ok := savedtemplate.Find(o.Saved, v.Version); ok {
 			t.Template = k.Template
 		}
 		return t, true, ""

@@ -19,8 +19,8 @@ func savedTemplates(attempts map[string]int64) []savedtemplate.Saved {
 	return saved
 }
 
-func runs(version string, number int64, pods, ready int) RunningVersion {
-	return RunningVersion{Version: version, Number: number, Pods: pods, Ready: ready, Template: json.RawMessage(`"runs ` + version + `"`)}
+func runs(version string, number int64, pods, ready int) VersionState {
+	return VersionState{Version: version, Number: number, Pods: pods, Ready: ready, Template: json.RawMessage(`"runs ` + version + `"`)}
 }
 
 func TestTargetOfARollback(t *testing.T) {
@@ -28,34 +28,34 @@ func TestTargetOfARollback(t *testing.T) {
 	verdict := Cause{Kind: v1alpha1.RollbackVerdict}
 	ask := func(version string) Cause { return Cause{Kind: v1alpha1.RollbackRequested, Version: version} }
 	for name, tc := range map[string]struct {
-		cause   Cause
-		saved   map[string]int64
-		running []RunningVersion
-		failed  string
-		ready   bool
+		cause    Cause
+		saved    map[string]int64
+		versions []VersionState
+		failed   string
+		ready    bool
 		// want is the template; why are words of the reason when there is none.
 		want, why string
 	}{
 		"self-healing chooses a running version whose pods are Ready": {
-			cause: heal, running: []RunningVersion{runs("bad", 2, 1, 0), runs("a", 1, 3, 3)}, want: "runs a"},
+			cause: heal, versions: []VersionState{runs("bad", 2, 1, 0), runs("a", 1, 3, 3)}, want: "runs a"},
 		"and prefers its saved template": {
-			cause: heal, saved: map[string]int64{"a": 1}, running: []RunningVersion{runs("a", 1, 3, 3)}, want: "saved a"},
+			cause: heal, saved: map[string]int64{"a": 1}, versions: []VersionState{runs("a", 1, 3, 3)}, want: "saved a"},
 		"not when one of its pods is not Ready": {
-			cause: heal, saved: map[string]int64{"a": 1}, running: []RunningVersion{runs("a", 1, 3, 2)}, why: "each other version with pods failed its check or has pods that are not Ready"},
+			cause: heal, saved: map[string]int64{"a": 1}, versions: []VersionState{runs("a", 1, 3, 2)}, why: "each other version with pods failed its check or has pods that are not Ready"},
 		"not a version that failed its check": {
-			cause: heal, running: []RunningVersion{runs("a", 1, 3, 3)}, failed: "a", why: "each other version with pods failed its check or has pods that are not Ready"},
+			cause: heal, versions: []VersionState{runs("a", 1, 3, 3)}, failed: "a", why: "each other version with pods failed its check or has pods that are not Ready"},
 		"a version that succeeded before one that only runs": {
-			cause: heal, saved: map[string]int64{"a": 1}, running: []RunningVersion{runs("b", 2, 1, 1), runs("a", 1, 3, 3)}, want: "saved a"},
+			cause: heal, saved: map[string]int64{"a": 1}, versions: []VersionState{runs("b", 2, 1, 1), runs("a", 1, 3, 3)}, want: "saved a"},
 		"the newest running version": {
-			cause: heal, running: []RunningVersion{runs("a", 1, 3, 3), runs("b", 2, 1, 1)}, want: "runs b"},
+			cause: heal, versions: []VersionState{runs("a", 1, 3, 3), runs("b", 2, 1, 1)}, want: "runs b"},
 		"a version without pods proves nothing": {
-			cause: heal, running: []RunningVersion{runs("b", 2, 0, 0), runs("a", 1, 3, 3)}, want: "runs a"},
+			cause: heal, versions: []VersionState{runs("b", 2, 0, 0), runs("a", 1, 3, 3)}, want: "runs a"},
 		"without other running versions, the newest that succeeded": {
-			cause: heal, saved: map[string]int64{"a": 1, "b": 3}, running: []RunningVersion{runs("bad", 4, 1, 0)}, want: "saved b"},
+			cause: heal, saved: map[string]int64{"a": 1, "b": 3}, versions: []VersionState{runs("bad", 4, 1, 0)}, want: "saved b"},
 		"but not when a pod of the release is Ready": {
-			cause: heal, saved: map[string]int64{"b": 3}, running: []RunningVersion{runs("bad", 4, 2, 1)}, ready: true, why: "some pods of this one are Ready"},
+			cause: heal, saved: map[string]int64{"b": 3}, versions: []VersionState{runs("bad", 4, 2, 1)}, ready: true, why: "some pods of this one are Ready"},
 		"and none where no version succeeded": {
-			cause: heal, running: []RunningVersion{runs("bad", 4, 1, 0)}, why: "none that succeeded is saved"},
+			cause: heal, versions: []VersionState{runs("bad", 4, 1, 0)}, why: "none that succeeded is saved"},
 
 		"a failed check goes to the newest Success": {
 			cause: verdict, saved: map[string]int64{"a": 1, "b": 3}, want: "saved b"},
@@ -64,7 +64,7 @@ func TestTargetOfARollback(t *testing.T) {
 		"not to a version that failed later": {
 			cause: verdict, saved: map[string]int64{"a": 1, "b": 3}, failed: "b", want: "saved a"},
 		"not to a version that only runs": {
-			cause: verdict, running: []RunningVersion{runs("a", 1, 3, 3)}, why: "no other version that succeeded is saved"},
+			cause: verdict, versions: []VersionState{runs("a", 1, 3, 3)}, why: "no other version that succeeded is saved"},
 
 		"a request gets the newest":   {cause: ask(""), saved: map[string]int64{"a": 1, "b": 3}, want: "saved b"},
 		"or the requested version":    {cause: ask("a"), saved: map[string]int64{"a": 1, "b": 3}, want: "saved a"},
@@ -72,7 +72,7 @@ func TestTargetOfARollback(t *testing.T) {
 		"and not the current one":     {cause: ask("bad"), saved: map[string]int64{"bad": 3}, why: "version bad is already the current one"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			target, ok, why := Choose(tc.cause, Options{Current: "bad", Running: tc.running, Saved: savedTemplates(tc.saved),
+			target, ok, why := Choose(tc.cause, Options{Current: "bad", Versions: tc.versions, Saved: savedTemplates(tc.saved),
 				Failed: func(v string) bool { return v == tc.failed }, CurrentHasReadyPod: tc.ready})
 			if ok != (tc.want != "") || !strings.Contains(why, tc.why) {
 				t.Fatalf("got %v, %q", ok, why)

@@ -14,7 +14,7 @@ import (
 )
 
 // options gathers the possible targets: saved templates and, if needed, the
-// running versions. Templates come from the API server, because caches omit
+// versions with their pods. Templates come from the API server, because caches omit
 // them.
 func (r *Reconciler) options(ctx context.Context, c *v1alpha1.ChangeWorkload, s Situation, cause Cause, w *liveworkload.Workload) (Options, error) {
 	saved, err := savedtemplate.List(ctx, r.kube, w.Workload)
@@ -35,29 +35,29 @@ func (r *Reconciler) options(ctx context.Context, c *v1alpha1.ChangeWorkload, s 
 	for _, p := range s.Pods {
 		o.CurrentHasReadyPod = o.CurrentHasReadyPod || p.Ready
 	}
-	o.Running, err = r.running(ctx, w)
+	o.Versions, err = r.versions(ctx, w)
 	return o, err
 }
 
-// running returns the versions of a workload with their pods.
-func (r *Reconciler) running(ctx context.Context, w *liveworkload.Workload) ([]RunningVersion, error) {
+// versions returns the versions of a workload with their pods.
+func (r *Reconciler) versions(ctx context.Context, w *liveworkload.Workload) ([]VersionState, error) {
 	templates, err := r.templates(ctx, w)
 	if err != nil {
 		return nil, err
 	}
-	var out []RunningVersion
+	var out []VersionState
 	for _, t := range templates {
 		pods, err := ofTemplate(r.pods, w.Workload, t)
 		if err != nil {
 			return nil, err
 		}
-		rev := RunningVersion{Version: t.Version, Number: t.Revision, Template: t.Raw, Pods: len(pods)}
+		state := VersionState{Version: t.Version, Number: t.Revision, Template: t.Raw, Pods: len(pods)}
 		for _, p := range pods {
 			if p.Ready {
-				rev.Ready++
+				state.Ready++
 			}
 		}
-		out = append(out, rev)
+		out = append(out, state)
 	}
 	return out, nil
 }
