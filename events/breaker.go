@@ -11,26 +11,26 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// BreakerVerb is a change of state of the breaker of a pod's permissions.
-type BreakerVerb string
+// PodBreakerVerb is a change of state of the breaker of a pod's permissions.
+type PodBreakerVerb string
 
 // The verbs.
 const (
-	// BreakerOpened: requests for the pod were denied or failed too often.
-	BreakerOpened BreakerVerb = "opened"
-	// BreakerClosed: a user reset the breaker, or a request succeeded.
-	BreakerClosed BreakerVerb = "closed"
+	// PodBreakerOpened: requests for the pod were denied or failed too often.
+	PodBreakerOpened PodBreakerVerb = "opened"
+	// PodBreakerClosed: a user reset the breaker, or a request succeeded.
+	PodBreakerClosed PodBreakerVerb = "closed"
 )
 
 const breakerPrefix = "dev.breakwater.breaker."
 
-// Breaker is the data of the breaker types.
-type Breaker struct {
+// PodBreaker is the data of the breaker types.
+type PodBreaker struct {
 	// Verb is part of the event's type and not of the JSON.
-	Verb      BreakerVerb `json:"-"`
-	Namespace string      `json:"namespace"`
-	Pod       string      `json:"pod"`
-	PodUID    types.UID   `json:"podUid"`
+	Verb      PodBreakerVerb `json:"-"`
+	Namespace string         `json:"namespace"`
+	Pod       string         `json:"pod"`
+	PodUID    types.UID      `json:"podUid"`
 	// AtUnix is the time of the last counted failure, in seconds. It
 	// distinguishes one opening from the next.
 	AtUnix int64 `json:"atUnix"`
@@ -45,22 +45,22 @@ type Breaker struct {
 	Message string `json:"message,omitempty"`
 }
 
-var _ Data = Breaker{}
+var _ Data = PodBreaker{}
 
 // Type implements Data.
-func (d Breaker) Type() string { return breakerPrefix + string(d.Verb) + versionSuffix }
+func (d PodBreaker) Type() string { return breakerPrefix + string(d.Verb) + versionSuffix }
 
 // ID implements Data.
-func (d Breaker) ID() string { return fmt.Sprintf("%s/%d/%s", d.PodUID, d.AtUnix, d.Verb) }
+func (d PodBreaker) ID() string { return fmt.Sprintf("%s/%d/%s", d.PodUID, d.AtUnix, d.Verb) }
 
 // Source implements Data: the pod.
-func (d Breaker) Source() string { return podPath(d.Namespace, d.Pod) }
+func (d PodBreaker) Source() string { return podPath(d.Namespace, d.Pod) }
 
 // Subject implements Data: the pod.
-func (d Breaker) Subject() string { return d.Pod }
+func (d PodBreaker) Subject() string { return d.Pod }
 
 // Validate implements Data.
-func (d Breaker) Validate() error {
+func (d PodBreaker) Validate() error {
 	var c checker
 	if !slices.Contains(Types(), d.Type()) {
 		c.invalid("verb", string(d.Verb), "unknown")
@@ -80,19 +80,19 @@ func (d Breaker) Validate() error {
 	return c.err()
 }
 
-func (d Breaker) truncated(limit int) Data {
+func (d PodBreaker) truncated(limit int) Data {
 	d.Message, d.User = text.Truncate(d.Message, limit), text.Truncate(d.User, maxUser)
 	return d
 }
 
 // breakerVerbOf returns the verb of a type, or an empty one.
-func breakerVerbOf(eventType string) BreakerVerb {
+func breakerVerbOf(eventType string) PodBreakerVerb {
 	rest, ok := strings.CutPrefix(eventType, breakerPrefix)
 	if !ok {
 		return ""
 	}
 	verb, _ := strings.CutSuffix(rest, versionSuffix)
-	return BreakerVerb(verb)
+	return PodBreakerVerb(verb)
 }
 
 // podPath returns a pod's path at the API server.

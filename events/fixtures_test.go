@@ -64,7 +64,7 @@ func samples() []Data {
 	for _, verb := range []PermissionVerb{PermissionRequested, PermissionGranted, PermissionDenied, PermissionRevoked, PermissionLeaked} {
 		all = append(all, permission(verb))
 	}
-	all = append(all, breaker(BreakerOpened), breaker(BreakerClosed))
+	all = append(all, breaker(PodBreakerOpened), breaker(PodBreakerClosed))
 	return append(all, deletionDenied(), deletionFlow(true), deletionFlow(false))
 }
 
@@ -85,8 +85,8 @@ func permission(verb PermissionVerb) Permission {
 	return d
 }
 
-func breaker(verb BreakerVerb) Breaker {
-	d := Breaker{
+func breaker(verb PodBreakerVerb) PodBreaker {
+	d := PodBreaker{
 		Verb:      verb,
 		Namespace: "default",
 		Pod:       "sleep-7d9c5b4f5d-x2k9q",
@@ -96,7 +96,7 @@ func breaker(verb BreakerVerb) Breaker {
 		Reason:    "BreakerOpenDenied",
 		Message:   "orders-db: there is no such table",
 	}
-	if verb == BreakerClosed {
+	if verb == PodBreakerClosed {
 		d.Reason, d.User = "BreakerClosed", "jane"
 	}
 	return d
@@ -207,7 +207,7 @@ func parse(e cloudevents.Event) (Data, error) {
 	case TypePermissionRequested, TypePermissionGranted, TypePermissionDenied, TypePermissionRevoked, TypePermissionLeaked:
 		return ParsePermission(e)
 	case TypeBreakerOpened, TypeBreakerClosed:
-		return ParseBreaker(e)
+		return ParsePodBreaker(e)
 	case TypeDeletionDenied:
 		return ParseDeletionDenied(e)
 	case TypeDeletionFlowOpened, TypeDeletionFlowClosed:

@@ -39,7 +39,7 @@ func FuzzParsePermission(f *testing.F) {
 	fuzz(f, ParsePermission, TypePermissionGranted, TypePermissionLeaked)
 }
 
-func FuzzParseBreaker(f *testing.F) { fuzz(f, ParseBreaker, TypeBreakerOpened) }
+func FuzzParsePodBreaker(f *testing.F) { fuzz(f, ParsePodBreaker, TypeBreakerOpened) }
 
 func FuzzParseExternalVerdict(f *testing.F) {
 	f.Add([]byte(`{"bizExecOrderId":"o","nodeId":"n","stage":"PRE","verdict":"pass","podResults":[{"pod":"a","verdict":"fail"}]}`))

@@ -72,9 +72,9 @@ func ParsePermission(e cloudevents.Event) (Permission, error) {
 	return valid(e, d, err)
 }
 
-// ParseBreaker returns the data of a TypeBreakerOpened or TypeBreakerClosed event.
-func ParseBreaker(e cloudevents.Event) (Breaker, error) {
-	d, err := decode[Breaker](e, TypeBreakerOpened, TypeBreakerClosed)
+// ParsePodBreaker returns the data of a TypeBreakerOpened or TypeBreakerClosed event.
+func ParsePodBreaker(e cloudevents.Event) (PodBreaker, error) {
+	d, err := decode[PodBreaker](e, TypeBreakerOpened, TypeBreakerClosed)
 	d.Verb = breakerVerbOf(e.Type())
 	return valid(e, d, err)
 }

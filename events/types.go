@@ -46,7 +46,7 @@ const (
 	TypePermissionLeaked    = "dev.breakwater.permission.leaked.v1"
 
 	// TypeBreakerOpened and TypeBreakerClosed: the breaker of a pod's permissions
-	// opened or closed. Data is Breaker.
+	// opened or closed. Data is PodBreaker.
 	TypeBreakerOpened = "dev.breakwater.breaker.opened.v1"
 	TypeBreakerClosed = "dev.breakwater.breaker.closed.v1"
 

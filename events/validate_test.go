@@ -17,14 +17,14 @@ func TestValidationErrorsNameTheField(t *testing.T) {
 	progressed := func(f func(*ChangeWorkload)) Data { d := changeWorkload(VerbProgressed); f(&d); return d }
 	denied := func(f func(*ReleaseDenied)) Data { d := samples()[12].(ReleaseDenied); f(&d); return d }
 	granted := func(f func(*Permission)) Data { d := permission(PermissionGranted); f(&d); return d }
-	opened := func(f func(*Breaker)) Data { d := breaker(BreakerOpened); f(&d); return d }
+	opened := func(f func(*PodBreaker)) Data { d := breaker(PodBreakerOpened); f(&d); return d }
 	guard := func(f func(*DeletionDenied)) Data { d := deletionDenied(); f(&d); return d }
 	flow := func(f func(*DeletionFlow)) Data { d := deletionFlow(true); f(&d); return d }
 	for want, d := range map[string]Data{
 		"ips:":                  granted(func(d *Permission) { d.IPs = []string{"here"} }),
 		"set:":                  granted(func(d *Permission) { d.Set = "a/b" }),
-		"atUnix:":               opened(func(d *Breaker) { d.AtUnix = 0 }),
-		"denied:":               opened(func(d *Breaker) { d.Denied = -1 }),
+		"atUnix:":               opened(func(d *PodBreaker) { d.AtUnix = 0 }),
+		"denied:":               opened(func(d *PodBreaker) { d.Denied = -1 }),
 		"guard.apiVersion:":     guard(func(d *DeletionDenied) { d.DeniedBy.APIVersion = "" }),
 		"guard.kind:":           guard(func(d *DeletionDenied) { d.DeniedBy.Kind = "a b" }),
 		"guard.namespace:":      guard(func(d *DeletionDenied) { d.DeniedBy.Namespace = "a/b" }),

@@ -139,7 +139,7 @@ func (r *podReporter) failed(ctx context.Context, reason, message string, d podb
 	}
 	r.Recorder.Event(r.pod, corev1.EventTypeWarning, why, outlook)
 	r.metrics.breaker(ctx, why)
-	delivery.SendBestEffort(ctx, r.Events, r.breakerEvent(events.BreakerOpened, d.Entry, why, message))
+	delivery.SendBestEffort(ctx, r.Events, r.breakerEvent(events.PodBreakerOpened, d.Entry, why, message))
 }
 
 // closed reports that a breaker that had been open is closed.
@@ -154,7 +154,7 @@ func (r *podReporter) closed(ctx context.Context, before podbreaker.Entry, user 
 	}
 	r.Recorder.Event(r.pod, corev1.EventTypeNormal, podmeta.ReasonBreakerClosed, message)
 	r.metrics.breaker(ctx, podmeta.ReasonBreakerClosed)
-	d := r.breakerEvent(events.BreakerClosed, before, podmeta.ReasonBreakerClosed, message)
+	d := r.breakerEvent(events.PodBreakerClosed, before, podmeta.ReasonBreakerClosed, message)
 	d.User = user
 	delivery.SendBestEffort(ctx, r.Events, d)
 }
@@ -179,7 +179,7 @@ func joinSets(sets []string) string {
 	return "permission sets " + strings.Join(sets, ", ")
 }
 
-func (r *podReporter) breakerEvent(verb events.BreakerVerb, e podbreaker.Entry, reason, message string) events.Breaker {
-	return events.Breaker{Verb: verb, Namespace: r.pod.Namespace, Pod: r.pod.Name, PodUID: r.pod.UID, AtUnix: e.LastRequestFailTime.Unix(),
+func (r *podReporter) breakerEvent(verb events.PodBreakerVerb, e podbreaker.Entry, reason, message string) events.PodBreaker {
+	return events.PodBreaker{Verb: verb, Namespace: r.pod.Namespace, Pod: r.pod.Name, PodUID: r.pod.UID, AtUnix: e.LastRequestFailTime.Unix(),
 		Denied: int64(e.Denied), Failed: int64(e.Failed), Reason: reason, Message: message}
 }
