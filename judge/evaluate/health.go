@@ -36,8 +36,8 @@ const (
 	oomKilled      = "OOMKilled"
 )
 
-// condition is the state of the pods of one side, from the health series.
-type condition struct {
+// sideHealth is the state of the pods of one side, from the health series.
+type sideHealth struct {
 	pods                                 map[string]bool
 	restarts                             float64
 	restartsOf                           map[string]float64
@@ -52,9 +52,9 @@ type condition struct {
 type container struct{ pod, name string }
 
 // restarting returns the pods that restarted again and again.
-func (c condition) restarting() map[string]bool {
+func (h sideHealth) restarting() map[string]bool {
 	out := map[string]bool{}
-	for of, n := range c.containers {
+	for of, n := range h.containers {
 		if n >= again {
 			out[of.pod] = true
 		}
@@ -69,15 +69,15 @@ func health(in Input, d Data, f frame) outcome {
 	since := from - Before.Seconds()
 	born := birthsOf(d.New.All, d.Old.All, since)
 	born.onlyLast = true // the others were those of earlier versions
-	n := conditionOf(samples.Until(d.New.All, now), from, now, f.step, born)
-	old := conditionOf(samples.Until(d.Old.All, now), since, now, f.step, birthsOf(d.Old.All, d.New.All, since))
+	n := sideHealthOf(samples.Until(d.New.All, now), from, now, f.step, born)
+	old := sideHealthOf(samples.Until(d.Old.All, now), since, now, f.step, birthsOf(d.Old.All, d.New.All, since))
 	o := outcome{newSamples: float64(len(n.pods)) * defaultSamples, oldSamples: math.Inf(1)}
 	o.New = &v1alpha1.Side{Value: number(n.events() + float64(len(n.waiting)+len(n.unready))), Samples: int64(len(n.pods)), Pods: int32(len(n.pods))}
 	o.Old = &v1alpha1.Side{Value: number(old.events() + float64(len(old.waiting)+len(old.unready))), Samples: int64(len(old.pods)), Pods: int32(len(old.pods))}
 	if d.SamePods {
 		// These series do not contain the state of the same pods before the change, but they show the
 		// pods that the new ones replaced. They do not if these had other names, as in a DaemonSet.
-		old = condition{pods: n.pods, life: n.life.without(n.young)}
+		old = sideHealth{pods: n.pods, life: n.life.without(n.young)}
 	}
 	var found []string
 	worse := func(news, olds map[string]bool, what string) bool {
@@ -108,24 +108,24 @@ func health(in Input, d Data, f frame) outcome {
 }
 
 // events counts the restarts and kills: since their creation for pods that began in the range.
-func (c condition) events() float64 {
-	killed := c.young.killed()
-	maps.Copy(killed, c.killed)
-	return float64(len(killed)) + c.sinceCreation()
+func (h sideHealth) events() float64 {
+	killed := h.young.killed()
+	maps.Copy(killed, h.killed)
+	return float64(len(killed)) + h.sinceCreation()
 }
 
 // sinceCreation adds up restartsSince.
-func (c condition) sinceCreation() (total float64) {
-	for _, n := range c.restartsSince() {
+func (h sideHealth) sinceCreation() (total float64) {
+	for _, n := range h.restartsSince() {
 		total += n
 	}
 	return total
 }
 
 // restartsSince returns the restarts of pods: since their creation for pods that began in the range.
-func (c condition) restartsSince() map[string]float64 {
-	out := c.young.restartsOf()
-	for pod, n := range c.restartsOf {
+func (h sideHealth) restartsSince() map[string]float64 {
+	out := h.young.restartsOf()
+	for pod, n := range h.restartsOf {
 		out[pod] = max(out[pod], n)
 	}
 	return out
@@ -143,52 +143,52 @@ func some(pods map[string]bool) string {
 	return strings.Join(names, ", ")
 }
 
-func conditionOf(series []samples.Series, from, now, step float64, b births) condition {
-	c := condition{pods: map[string]bool{}, restartsOf: map[string]float64{}, containers: map[container]float64{}, killed: map[string]bool{}, waiting: map[string]bool{}, unready: map[string]bool{}, neverReady: map[string]bool{}, life: newLife(), young: newLife()}
+func sideHealthOf(series []samples.Series, from, now, step float64, b births) sideHealth {
+	h := sideHealth{pods: map[string]bool{}, restartsOf: map[string]float64{}, containers: map[container]float64{}, killed: map[string]bool{}, waiting: map[string]bool{}, unready: map[string]bool{}, neverReady: map[string]bool{}, life: newLife(), young: newLife()}
 	for _, s := range series {
 		pod, points := samples.Pod(s.Labels), samples.Numbers(s.Points)
 		if len(points) == 0 {
 			continue
 		}
-		c.pods[pod] = true
-		c.life.add(s, points)
+		h.pods[pod] = true
+		h.life.add(s, points)
 		if b.onlyLast && b.replaced(s) {
 			continue
 		}
 		if b.of(s, points) {
-			c.young.add(s, points)
+			h.young.add(s, points)
 		}
 		after := points[sort.Search(len(points), func(i int) bool { return points[i].T > from }):]
 		switch s.Labels["__name__"] {
 		case restartsTotal:
 			events := increaseAfter(points, from)
-			c.restarts += events
-			c.restartsOf[pod] += events
-			c.containers[container{pod, s.Labels["container"]}] += events
+			h.restarts += events
+			h.restartsOf[pod] += events
+			h.containers[container{pod, s.Labels["container"]}] += events
 		case oomEvents:
 			if increaseAfter(points, from) > 0 {
-				c.killed[pod] = true
+				h.killed[pod] = true
 			}
 		case lastTerminated:
 			// A kill before the change is not caused by this release.
 			if s.Labels["reason"] == oomKilled && len(after) > 0 && after[len(after)-1].V == 1 && !knownBefore(points, from) {
-				c.killed[pod] = true
+				h.killed[pod] = true
 			}
 		case "kube_pod_container_status_waiting_reason":
 			if n := len(after); badWaiting[s.Labels["reason"]] && n > 1 && after[n-1].V == 1 && after[n-2].V == 1 {
-				c.waiting[pod] = true
+				h.waiting[pod] = true
 			}
 		case "kube_pod_status_ready":
 			if s.Labels["condition"] == "true" {
-				c.readiness(pod, points, after, now, step)
+				h.readiness(pod, points, after, now, step)
 			}
 		}
 	}
-	return c
+	return h
 }
 
 // readiness examines only pods that still have samples: a deleted pod is not unready.
-func (c condition) readiness(pod string, points, after []samples.Point, now, step float64) {
+func (h sideHealth) readiness(pod string, points, after []samples.Point, now, step float64) {
 	last := points[len(points)-1]
 	if len(after) == 0 || now-last.T > 3*math.Max(step, 15) {
 		return
@@ -206,9 +206,9 @@ func (c condition) readiness(pod string, points, after []samples.Point, now, ste
 	}
 	switch {
 	case was && last.T-since >= unreadySeconds, all >= flappingSamples && all-ready >= flappingShare*all:
-		c.unready[pod] = true
+		h.unready[pod] = true
 	case !was && last.T-since >= neverReadySeconds:
-		c.neverReady[pod] = true
+		h.neverReady[pod] = true
 	}
 }
 

@@ -59,8 +59,8 @@ func probationHealth(in Input, d Data) outcome {
 	now, success, start := seconds(in.Now), seconds(in.Probation.Success), seconds(in.Probation.Start)
 	before := start - (now - success)
 	news, olds := samples.Until(d.New.All, now), samples.Until(d.Old.All, start)
-	n := conditionOf(news, success, now, 0, birthsOf(news, nil, success))
-	old := conditionOf(olds, before, start, 0, birthsOf(olds, nil, before))
+	n := sideHealthOf(news, success, now, 0, birthsOf(news, nil, success))
+	old := sideHealthOf(olds, before, start, 0, birthsOf(olds, nil, before))
 	o := outcome{newSamples: float64(len(n.pods)) * defaultSamples, oldSamples: math.Inf(1)}
 	o.New = &v1alpha1.Side{Value: number(n.events()), Samples: int64(len(n.pods)), Pods: int32(len(n.pods))}
 	o.Old = &v1alpha1.Side{Value: number(old.events()), Samples: int64(len(old.pods)), Pods: int32(len(old.pods))}
