@@ -157,7 +157,7 @@ func (q *Queue) Observe(meter metric.Meter) {
 		waiting, _ := q.Lengths()
 		observe(int64(waiting))
 	})
-	metrics.Observe(meter, "breakwater_server_calls_admitted", func(observe func(int64, ...string)) {
+	metrics.Observe(meter, "breakwater_server_calls_in_flight", func(observe func(int64, ...string)) {
 		_, inFlight := q.Lengths()
 		observe(int64(inFlight))
 	})
