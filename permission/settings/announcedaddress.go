@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// announcedAddressDelay is the minimum time from a change of the ConfigMap to the creation of
+// AnnouncedAddressDelay is the minimum time from a change of the ConfigMap to the creation of
 // pods whose annotation is trusted. Until then an API server may not apply the policy with the
 // new settings, and its clock may be ahead.
-const announcedAddressDelay = time.Minute
+const AnnouncedAddressDelay = time.Minute
 
 // AnnouncedAddress says which annotation has the addresses of a pod before its status has
 // them. The zero value means none.

@@ -54,7 +54,7 @@ func (s *Store) Update(ctx context.Context, cm *corev1.ConfigMap) {
 	}
 	if next.AnnouncedAddress.Annotation != "" {
 		// Every change counts: changes may be merged, and the policy may have had other settings meanwhile.
-		next.AnnouncedAddress.PodsFrom = s.clock.Now().Add(announcedAddressDelay)
+		next.AnnouncedAddress.PodsFrom = s.clock.Now().Add(AnnouncedAddressDelay)
 	}
 	s.current.Store(&next)
 }
