@@ -90,6 +90,13 @@ func binding() *corev1.Binding {
 // else may write it, in no namespace.
 func TestOnlyTheCNIPluginAnnouncesTheAddressOfAPod(t *testing.T) {
 	f := newFixture(t)
+	const sample = "../../config/samples/announced-address.yaml"
+	kubectl(t, "", "apply", "-f", sample)
+	t.Cleanup(func() {
+		if _, err := (runner.Kubectl{}).Output(context.Background(), "", "delete", "-f", sample); err != nil {
+			t.Error(err)
+		}
+	})
 	kubectl(t, "", "create", "role", "announce", "-n", f.namespace, "--verb=get,create,patch,update",
 		"--resource=pods,pods/status,pods/ephemeralcontainers,pods/resize,pods/binding,bindings")
 	kubectl(t, "", "create", "rolebinding", "announce", "-n", f.namespace, "--role=announce", "--user="+attacker, "--user="+cni)

@@ -29,7 +29,6 @@ func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 	policies := []string{
 		"breakwater-permission-label", "breakwater-permission-pods", "breakwater-permission-pod-status", "breakwater-permission-finalizer",
 		"breakwater-permission-webhook-configurations", "breakwater-permission-configmaps",
-		"breakwater-permission-announced-address",
 	}
 	return selfcheck.Plan{
 		Service: service,

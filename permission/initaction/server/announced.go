@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
@@ -9,11 +11,15 @@ import (
 
 // currentIPs returns the addresses of the pod: those in its status or, before the status has
 // any, those that the CNI plugin announces. source is the source address of the request.
-func (s *server) currentIPs(p *corev1.Pod, source string) []string {
+func (s *server) currentIPs(ctx context.Context, p *corev1.Pod, source string) []string {
 	if ips := podmeta.IPs(p); len(ips) > 0 {
 		return ips
 	}
-	return announcedIPs(p, s.Settings().AnnouncedAddress, source)
+	ips := announcedIPs(p, s.Settings().AnnouncedAddress, source)
+	if len(ips) == 0 || !s.announcements.protects(ctx, p.CreationTimestamp.Time) {
+		return nil
+	}
+	return ips
 }
 
 // announcedIPs returns the announced addresses of the pod, none if they are not trusted. The

@@ -8,9 +8,18 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
@@ -62,18 +71,88 @@ func TestTheAnnouncedAddressesCountOnlyIfNothingContradictsThem(t *testing.T) {
 		"the former field has another address":   {value: "10.0.0.1", pod: func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.9" }, want: []string{"10.0.0.9"}},
 		"the status has an address, setting off": {value: "10.0.0.1", pod: withStatus("10.0.0.9"), off: true, want: []string{"10.0.0.9"}},
 	} {
+		policy, binding := protectingPolicy()
 		s := &server{Options: Options{Settings: func() settings.Settings {
 			if tc.off {
 				return settings.Default()
 			}
 			return settings.Settings{AnnouncedAddress: announcedSettings()}
-		}}}
+		}}, announcements: &announcementGuard{kube: fake.NewClientset(policy, binding), clock: clock.RealClock{}}}
 		source := "10.0.0.1"
 		if tc.source != "" {
 			source = tc.source
 		}
-		if diff := cmp.Diff(tc.want, s.currentIPs(announcing(tc.value, tc.pod), source)); diff != "" {
+		if diff := cmp.Diff(tc.want, s.currentIPs(t.Context(), announcing(tc.value, tc.pod), source)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// protectingPolicy returns the policy and its binding, which protect all pods from announcedFrom on.
+func protectingPolicy() (*admissionregistrationv1.ValidatingAdmissionPolicy, *admissionregistrationv1.ValidatingAdmissionPolicyBinding) {
+	meta := metav1.ObjectMeta{Name: announcementPolicy, CreationTimestamp: metav1.NewTime(announcedFrom.Add(-settings.AnnouncedAddressDelay))}
+	return &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta},
+		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: announcementPolicy, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			ParamRef: &admissionregistrationv1.ParamRef{Namespace: v1alpha1.SystemNamespace, Name: podmeta.ConfigName},
+		}}
+}
+
+// newAnnouncingFixture returns a fixture with the policy.
+func newAnnouncingFixture(t *testing.T, p *corev1.Pod) *fixture {
+	t.Helper()
+	w := newFixture(t, p)
+	policy, binding := protectingPolicy()
+	for _, o := range []runtime.Object{policy, binding} {
+		if err := w.kube.Tracker().Add(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+func TestAnAnnouncedAddressIsUsedOnlyIfThePolicyProtectsIt(t *testing.T) {
+	type policy = admissionregistrationv1.ValidatingAdmissionPolicy
+	type binding = admissionregistrationv1.ValidatingAdmissionPolicyBinding
+	for name, tc := range map[string]struct {
+		change func(*policy, *binding)
+		absent string
+		want   bool
+	}{
+		"as in the sample":     {want: true},
+		"failurePolicy Fail":   {change: func(p *policy, _ *binding) { p.Spec.FailurePolicy = ptr.To(admissionregistrationv1.Fail) }, want: true},
+		"failurePolicy Ignore": {change: func(p *policy, _ *binding) { p.Spec.FailurePolicy = ptr.To(admissionregistrationv1.Ignore) }},
+		"it only warns": {change: func(_ *policy, b *binding) {
+			b.Spec.ValidationActions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn}
+		}},
+		"for some namespaces":  {change: func(_ *policy, b *binding) { b.Spec.MatchResources = &admissionregistrationv1.MatchResources{} }},
+		"another policy":       {change: func(_ *policy, b *binding) { b.Spec.PolicyName = "other" }},
+		"without a parameter":  {change: func(_ *policy, b *binding) { b.Spec.ParamRef = nil }},
+		"another ConfigMap":    {change: func(_ *policy, b *binding) { b.Spec.ParamRef.Name = "other" }},
+		"in another namespace": {change: func(_ *policy, b *binding) { b.Spec.ParamRef.Namespace = "other" }},
+		"the policy is newer":  {change: func(p *policy, _ *binding) { p.CreationTimestamp = metav1.NewTime(announcedFrom) }},
+		"the binding is newer": {change: func(_ *policy, b *binding) { b.CreationTimestamp = metav1.NewTime(announcedFrom) }},
+		"no policy":            {absent: "validatingadmissionpolicies"},
+		"no binding":           {absent: "validatingadmissionpolicybindings"},
+	} {
+		p, b := protectingPolicy()
+		if tc.change != nil {
+			tc.change(p, b)
+		}
+		kube := fake.NewClientset(p, b)
+		if tc.absent != "" {
+			kube.PrependReactor("get", tc.absent, func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrs.NewNotFound(schema.GroupResource{Resource: tc.absent}, announcementPolicy)
+			})
+		}
+		g := &announcementGuard{kube: kube, clock: clock.RealClock{}}
+		for range 2 { // the second answer is that of the first
+			if got := g.protects(t.Context(), announcedFrom); got != tc.want {
+				t.Errorf("%s: protected %t, want %t", name, got, tc.want)
+			}
+		}
+		if reads := len(kube.Actions()); reads > 2 {
+			t.Errorf("%s: %d reads, want one of each object", name, reads)
 		}
 	}
 }
@@ -87,7 +166,7 @@ func withStatus(ips ...string) func(*corev1.Pod) {
 }
 
 func TestAPodIsGrantedItsSetsForItsAnnouncedAddress(t *testing.T) {
-	w := newFixture(t, announcing("127.0.0.1", nil))
+	w := newAnnouncingFixture(t, announcing("127.0.0.1", nil))
 	w.settings.AnnouncedAddress = announcedSettings()
 	if _, a := w.authorize("pod", orders); a.State != protocol.Granted {
 		t.Fatalf("%+v", a)
@@ -99,7 +178,7 @@ func TestAPodIsGrantedItsSetsForItsAnnouncedAddress(t *testing.T) {
 
 // The annotation may have the address of a previous sandbox.
 func TestAnAnnouncementOfAnotherAddressIsIgnoredUntilTheStatusHasOne(t *testing.T) {
-	w := newFixture(t, announcing("10.0.0.7", nil))
+	w := newAnnouncingFixture(t, announcing("10.0.0.7", nil))
 	w.settings.AnnouncedAddress = announcedSettings()
 	if status, a := w.authorize("pod", orders); status != http.StatusServiceUnavailable || a.Reason != podmeta.ReasonWaitingForPodIP {
 		t.Errorf("without a status: %d %+v", status, a)
@@ -114,7 +193,7 @@ func TestAnAnnouncementOfAnotherAddressIsIgnoredUntilTheStatusHasOne(t *testing.
 }
 
 func TestAStatusThatDiffersFromTheAnnouncedAddressRevokesItsGrants(t *testing.T) {
-	w := newFixture(t, announcing("127.0.0.1", nil))
+	w := newAnnouncingFixture(t, announcing("127.0.0.1", nil))
 	w.settings.AnnouncedAddress = announcedSettings()
 	w.centre.decide = func(r api.ApplicationRequest, _ int) (api.State, error) {
 		if slices.Equal(r.PodIPs, []string{"127.0.0.1"}) {

@@ -80,7 +80,7 @@ func (s *server) verifyPod(ctx context.Context, source string, id podIdentity, s
 	if required := podmeta.Sets(pod); len(required) == 0 || pod.Labels[podmeta.Label] != podmeta.LabelRequired || !slices.Equal(required, sets) {
 		return nil, problemf(http.StatusForbidden, "PermissionSetMismatch", "the init container of pod %s does not request these permission sets", id)
 	}
-	if !containsIP(s.currentIPs(pod, source), source) {
+	if !containsIP(s.currentIPs(ctx, pod, source), source) {
 		// The cached address may be that of the previous sandbox.
 		if pod, err = s.getPod(ctx, id); err != nil {
 			return nil, err
@@ -119,7 +119,7 @@ func (s *server) waitForIP(ctx context.Context, source string, id podIdentity, c
 				return nil, err
 			}
 		}
-		if len(s.currentIPs(pod, source)) > 0 || isDeletedOrCompleted(pod) {
+		if len(s.currentIPs(ctx, pod, source)) > 0 || isDeletedOrCompleted(pod) {
 			return pod, nil
 		}
 		select {

@@ -74,7 +74,7 @@ func (c *call) run(ctx context.Context) protocol.Answer {
 		if answer, ok := c.endedAnswer(ctx); ok {
 			return answer
 		}
-		c.refresh()
+		c.refresh(ctx)
 		d := Decide(c.input)
 		c.reporter.progress(ctx, c.input, d)
 		if !c.mayCall && (callsCentre(d.Action) || d.Action == AcquireBreaker) {
@@ -166,11 +166,11 @@ func (c *call) endedAnswer(ctx context.Context) (protocol.Answer, bool) {
 // refresh reads the pod and its breaker entry from the caches. A pod that was read from the API
 // server stays until the cache has a newer one: the cached address may be that of the previous
 // sandbox.
-func (c *call) refresh() {
+func (c *call) refresh(ctx context.Context) {
 	if p, err := c.Pods.Pods(c.pod.Namespace).Get(c.pod.Name); err == nil && p.UID == c.pod.UID && !isOlder(p, c.pod) {
 		c.pod = p
 	}
-	ips := c.currentIPs(c.pod, c.source)
+	ips := c.currentIPs(ctx, c.pod, c.source)
 	if !slices.Equal(ips, c.input.IPs) {
 		// The pod has a new sandbox, or its status differs from the announced addresses; the input is
 		// about the previous ones.

@@ -24,11 +24,11 @@ import (
 func TestAPodIsGrantedItsSetsForItsAnnouncedAddressBeforeItsStatusHasOne(t *testing.T) {
 	t.Parallel()
 	t.Cleanup(func() {
-		if err := testCluster.IgnoreAnnouncements(context.Background()); err != nil {
+		if err := testCluster.IgnoreAnnouncements(context.Background(), "../../.."); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := testCluster.UseAnnouncements(t.Context()); err != nil {
+	if err := testCluster.UseAnnouncements(t.Context(), "../../.."); err != nil {
 		t.Fatal(err)
 	}
 	n := newNamespace(t, enabled)

@@ -3,7 +3,9 @@ package setup
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,13 +23,18 @@ const (
 	Announcement = "test.breakwater.dev/pod-ips"
 	// Announcer is the user of that plugin.
 	Announcer = "breakwater-announce"
+	// announcementPolicy is the file of the policy that protects the annotation.
+	announcementPolicy = "config/samples/announced-address.yaml"
 	// watchLag is how long the init-action-server may take to see a changed ConfigMap.
-	watchLag = 3 * time.Second
+	watchLag = 10 * time.Second
 )
 
 // UseAnnouncements makes the init-action-server use the announced addresses of pods that are
-// created after it returns.
-func (c *Cluster) UseAnnouncements(ctx context.Context) error {
+// created after it returns. root is the folder of the repository.
+func (c *Cluster) UseAnnouncements(ctx context.Context, root string) error {
+	if err := Kubectl(ctx, "apply", "-f", filepath.Join(root, announcementPolicy)); err != nil {
+		return err
+	}
 	if err := c.setAnnouncement(ctx, Announcement, Announcer); err != nil {
 		return err
 	}
@@ -43,8 +50,9 @@ func (c *Cluster) UseAnnouncements(ctx context.Context) error {
 }
 
 // IgnoreAnnouncements restores the default.
-func (c *Cluster) IgnoreAnnouncements(ctx context.Context) error {
-	return c.setAnnouncement(ctx, "", "")
+func (c *Cluster) IgnoreAnnouncements(ctx context.Context, root string) error {
+	return errors.Join(c.setAnnouncement(ctx, "", ""),
+		Kubectl(ctx, "delete", "--ignore-not-found", "-f", filepath.Join(root, announcementPolicy)))
 }
 
 func (c *Cluster) setAnnouncement(ctx context.Context, annotation, writer string) error {
