@@ -59,7 +59,7 @@ func auditSize(path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// countRequests counts the requests of accounts with a prefix in a namespace since
+// countRequests counts the requests of accounts with a prefix in a namespace ("" is everywhere) since
 // an earlier size of the audit log. It returns an error if the log was rotated
 // meanwhile.
 func countRequests(path string, since int64, account, namespace string) (map[call]requests, error) {
@@ -83,7 +83,7 @@ func countRequests(path string, since int64, account, namespace string) (map[cal
 	lines.Buffer(nil, 4<<20)
 	for lines.Scan() {
 		var e entry
-		if json.Unmarshal(lines.Bytes(), &e) != nil || e.Stage != "ResponseComplete" || e.Ref.Namespace != namespace {
+		if json.Unmarshal(lines.Bytes(), &e) != nil || e.Stage != "ResponseComplete" || namespace != "" && e.Ref.Namespace != namespace {
 			continue // the first line may be incomplete
 		}
 		binary, ours := strings.CutPrefix(e.User.Username, account)

@@ -46,6 +46,10 @@ func TestOnlyOurRequestsInTheNamespaceAreCounted(t *testing.T) {
 	}, got); diff != "" {
 		t.Error(diff)
 	}
+	everywhere, err := countRequests(path, since, "a:", "")
+	if err != nil || everywhere[call{"controller", "patch", "pods"}].Writes != 2 {
+		t.Errorf("in all namespaces %v, %v, want two patches of pods", everywhere, err)
+	}
 	if err := os.WriteFile(path, []byte(before)[:10], 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -99,8 +99,10 @@ func (m concurrent) figures() (all []figure) {
 		add("judged pods", float64(r.Judged), "", new(atLeast(float64(m.pods(r)))))
 		add("unjudged pods", float64(r.Unjudged), "", new(atMost(0)))
 		add("until all releases are a Success", r.Took.Seconds(), "s", nil)
-		add("delay of a verdict, p50", quantile(r.Delays, 0.5).Seconds(), "s", nil)
-		add("delay of a verdict, p99", quantile(r.Delays, 0.99).Seconds(), "s", delay)
+		if len(r.Delays) > 0 {
+			add("delay of a verdict, p50", quantile(r.Delays, 0.5).Seconds(), "s", nil)
+			add("delay of a verdict, p99", quantile(r.Delays, 0.99).Seconds(), "s", delay)
+		}
 		add("CPU of the machine per pod", m.cpuEach(r), "ms", nil)
 	}
 	return all

@@ -22,6 +22,8 @@ const (
 	concurrentNamespaces = 10
 	// releaseInterval is the time between the beginnings of two releases: 100 begin over five minutes.
 	releaseInterval = 3 * time.Second
+	// catchUpTimeout bounds the wait for watches; what they have not shown then counts as not judged.
+	catchUpTimeout = time.Minute
 )
 
 // TestConcurrent measures many releases at the same time. An unjudged pod is a result; the test fails if a release
@@ -154,6 +156,19 @@ func (b *benchmark) releaseAll(ctx context.Context, t *testing.T, deployments []
 		return err
 	}
 	run.CPU = spent(before, after)[machineComponent] - time.Duration(b.idleRate*float64(time.Since(began)))
+	// The watches of pods and batches may be behind that of releases.
+	caughtUp, cancel := context.WithTimeout(ctx, catchUpTimeout)
+	defer cancel()
+	err = b.await(caughtUp, "all verdicts are seen", func(context.Context) (bool, error) {
+		unjudged := 0
+		for _, r := range j.ended() {
+			unjudged += r.Unjudged
+		}
+		return len(j.judged())+unjudged >= len(deployments)*concurrentPods, nil
+	})
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
 	run.observe(began, j.judged(), j.ended())
 	return nil
 }

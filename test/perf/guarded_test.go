@@ -218,26 +218,38 @@ func (g *guardedPods) remove(ctx context.Context) error {
 		}
 	}
 	return g.await(ctx, "the grants are revoked", func(ctx context.Context) (bool, error) {
-		list, err := g.kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: podmeta.Label + "=" + podmeta.LabelRequired})
-		if err != nil {
-			return false, err
-		}
 		held := 0
-		ends, ending := errgroup.WithContext(ctx)
-		ends.SetLimit(guardedWriters)
-		for i := range list.Items {
-			p := &list.Items[i]
-			if !podmeta.HasFinalizer(p) {
-				continue
+		for _, namespace := range g.namespaces {
+			n, err := g.endPods(ctx, namespace)
+			if err != nil {
+				return false, err
 			}
-			held++
-			if p.Status.Phase != corev1.PodSucceeded {
-				ends.Go(func() error {
-					_, err := g.kube.CoreV1().Pods(p.Namespace).Patch(ending, p.Name, types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`), metav1.PatchOptions{}, "status")
-					return err
-				})
-			}
+			held += n
 		}
-		return held == 0, ends.Wait()
+		return held == 0, nil
 	})
+}
+
+// endPods reports the end of the pods of a namespace, and returns how many have the finalizer.
+func (g *guardedPods) endPods(ctx context.Context, namespace string) (held int, _ error) {
+	list, err := g.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: podmeta.Label + "=" + podmeta.LabelRequired})
+	if err != nil {
+		return 0, err
+	}
+	ends, ending := errgroup.WithContext(ctx)
+	ends.SetLimit(guardedWriters)
+	for i := range list.Items {
+		p := &list.Items[i]
+		if !podmeta.HasFinalizer(p) {
+			continue
+		}
+		held++
+		if p.Status.Phase != corev1.PodSucceeded {
+			ends.Go(func() error {
+				_, err := g.kube.CoreV1().Pods(p.Namespace).Patch(ending, p.Name, types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`), metav1.PatchOptions{}, "status")
+				return err
+			})
+		}
+	}
+	return held, ends.Wait()
 }

@@ -63,7 +63,7 @@ func (m protection) figures() []figure {
 		{"a deletion under a budget", fmt.Sprintf("%d per second that wait for nobody: p99 more than bare", deletionRate),
 			ms(m.BudgetAtRate.quantile(0.99) - m.BareAtRate.quantile(0.99)), "ms", new(atMost(40))},
 		{"a deletion under a budget", "false denials", float64(withinAllowed - m.WithinBudget.Allowed), "", new(atMost(0))},
-		{"a deletion under a budget", "deletions beyond the budget", float64(m.OverBudget.Allowed - overAllowed), "", new(atMost(0))},
+		{"a deletion under a budget", "deletions beyond the budget", float64(max(0, m.OverBudget.Allowed-overAllowed)), "", new(atMost(0))},
 	}
 }
 

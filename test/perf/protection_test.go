@@ -88,6 +88,9 @@ func TestProtection(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.OverBudget = budget.runSome(ctx, t, overPods, overPods, overPods)
+	if o := m.OverBudget; o.Allowed+o.Denied != overPods {
+		t.Errorf("%d of %d clients were answered, the last error: %v", o.Allowed+o.Denied, overPods, o.LastError)
+	}
 	m.Charges = budget.charges(ctx, t)
 	b.keep(t, sectionProtection, m.markdown(), m.figures())
 }

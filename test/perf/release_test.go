@@ -133,7 +133,11 @@ func (b *benchmark) roll(ctx context.Context, namespace string, judged bool) (ro
 			return r, errors.New("the audit log has no read, because an older version started the cluster: run make down and make up")
 		}
 		// The labels are written while the pods are judged.
-		r.Labeled = r.Requests[call{"controller", "patch", "pods"}].Last.Sub(ready)
+		last := r.Requests[call{"controller", "patch", "pods"}].Last
+		if last.IsZero() {
+			return r, errors.New("the audit log has no label of a pod")
+		}
+		r.Labeled = last.Sub(ready)
 	}
 	return r, err
 }

@@ -57,7 +57,7 @@ func TestIdle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := countRequests(b.AuditLog, since, account, v1alpha1.SystemNamespace)
+	made, err := countRequests(b.AuditLog, since, account, metav1.NamespaceAll)
 	if err != nil {
 		t.Fatal(err)
 	}
