@@ -56,7 +56,8 @@ const podsOfExample = 20
 func (c costs) markdown() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "Averages, computed from the figures below: each release has %d pods that pass. The CPU includes the API server, etcd and Knative, "+
-		"and is that of a whole machine on which they all run; your cores may be faster. The idle cost is that of 10,000 pods in every row.\n\n", podsOfExample)
+		"and is that of a whole machine on which they all run; your cores may be faster. The idle cost is that of 10,000 pods in every row. "+
+		"A pod costs what it costs in a release of 1000 pods; in a small release it is more (section %s).\n\n", podsOfExample, sectionConcurrent)
 	s.WriteString("| pods | releases an hour | released pods an hour | CPU, one by one | CPU, batches of 10 % | API writes per second, one by one | batches of 10 % | bytes written an hour, one by one |\n" +
 		"|---|---|---|---|---|---|---|---|\n")
 	for _, x := range examples {

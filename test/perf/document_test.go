@@ -44,12 +44,12 @@ func TestThePageShowsTheGoalsAndTheCostOfAllMeasurements(t *testing.T) {
 	got := page()
 	at := -1
 	for _, want := range []string{
-		"## " + sectionCluster, "## " + sectionNotes + "\n\nBy hand.\n", "## " + sectionGoals,
+		"## " + sectionCluster, "## " + sectionGoals,
 		"| a release one by one | one by one: CPU of the whole machine, on top of bare | 1.50 × bare | ≤ 1.50 × bare | met |",
 		"| a release one by one | one by one: writes per pod | 5 | ≤ 4 | **missed** |",
 		"| an idle cluster | memory of the largest process | 120 MiB | ≤ 100 MiB | **missed** |",
 		"| an idle cluster | CPU per minute, all processes of Breakwater | 0.30 s | ≤ 0.50 s | met |",
-		"## " + sectionReleases, "## " + sectionIdle,
+		"## " + sectionNotes + "\n\nBy hand.\n", "## " + sectionReleases, "## " + sectionIdle,
 	} {
 		found := strings.Index(got, want)
 		if found <= at {
@@ -63,6 +63,21 @@ func TestThePageShowsTheGoalsAndTheCostOfAllMeasurements(t *testing.T) {
 	}
 	if want := "| 10.3 | 3.7 |"; !strings.Contains(got, want) {
 		t.Errorf("no %q in\n%s", want, got)
+	}
+}
+
+func TestAnUnknownSectionIsNotDropped(t *testing.T) {
+	folder := t.TempDir()
+	r := results{Page: filepath.Join(folder, "page.md"), Figures: filepath.Join(folder, "figures.json")}
+	const page = "# Performance\n\n## By hand\n\nText.\n"
+	if err := os.WriteFile(r.Page, []byte(page), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.keep(sectionIdle, "new", nil); err == nil || !strings.Contains(err.Error(), "By hand") {
+		t.Errorf("error %v, want one that names the section", err)
+	}
+	if raw, err := os.ReadFile(r.Page); err != nil || string(raw) != page {
+		t.Errorf("the page is %s, %v", raw, err)
 	}
 }
 
