@@ -11,7 +11,7 @@ import (
 
 // resources returns the resources of the init container for a pod with these app containers, in a
 // namespace whose LimitRanges have this minimum:
-//   - It requests 50m CPU and 32Mi memory, or the minimum if that is larger. Kubernetes counts the
+//   - It requests 20m CPU and 32Mi memory, or the minimum if that is larger. Kubernetes counts the
 //     largest request of init and app containers for the whole life of the pod, also after an app
 //     container was resized. So only a pod whose containers together request less grows, to this.
 //   - The memory limit is the request. A small CPU limit would delay the start by a second, so
@@ -24,7 +24,7 @@ func resources(apps []corev1.Container, minimum corev1.ResourceList) corev1.Reso
 	memory := larger(resource.MustParse("32Mi"), minimum[corev1.ResourceMemory])
 	r := corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{
-			corev1.ResourceCPU: larger(resource.MustParse("50m"), minimum[corev1.ResourceCPU]), corev1.ResourceMemory: memory,
+			corev1.ResourceCPU: larger(resource.MustParse("20m"), minimum[corev1.ResourceCPU]), corev1.ResourceMemory: memory,
 		},
 		Limits: corev1.ResourceList{corev1.ResourceMemory: memory},
 	}

@@ -25,14 +25,14 @@ func TestTheInitContainerHasTheCPUOfTheLargestAppContainer(t *testing.T) {
 		apps           []corev1.Container
 		request, limit string
 	}{
-		"no requests and limits":               {[]corev1.Container{{}}, "50m", "0"},
-		"only requests":                        {[]corev1.Container{app("1", "")}, "50m", "0"},
-		"one of two containers has a limit":    {[]corev1.Container{app("1", "2"), {}}, "50m", "0"},
+		"no requests and limits":               {[]corev1.Container{{}}, "20m", "0"},
+		"only requests":                        {[]corev1.Container{app("1", "")}, "20m", "0"},
+		"one of two containers has a limit":    {[]corev1.Container{app("1", "2"), {}}, "20m", "0"},
 		"a Guaranteed pod":                     {[]corev1.Container{app("2", "2")}, "2", "2"},
 		"a Guaranteed pod with two containers": {[]corev1.Container{app("1", "1"), app("3", "3")}, "3", "3"},
 		"a Burstable pod with limits":          {[]corev1.Container{app("100m", "500m"), app("200m", "2")}, "200m", "2"},
 		"a limit without a request":            {[]corev1.Container{app("", "500m")}, "500m", "500m"},
-		"a limit of zero":                      {[]corev1.Container{app("", "0")}, "50m", "0"},
+		"a limit of zero":                      {[]corev1.Container{app("", "0")}, "20m", "0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := resources(tc.apps, nil)
@@ -58,12 +58,12 @@ func TestTheInitContainerRequestsTheMinimumOfTheLimitRanges(t *testing.T) {
 		items       []corev1.LimitRangeItem
 		cpu, memory string
 	}{
-		"no LimitRange":              {"shop", nil, "50m", "32Mi"},
-		"a minimum of pods":          {"shop", []corev1.LimitRangeItem{minimum(corev1.LimitTypePod, "1", "1Gi")}, "50m", "32Mi"},
-		"a small minimum":            {"shop", []corev1.LimitRangeItem{minimum(corev1.LimitTypeContainer, "10m", "8Mi")}, "50m", "32Mi"},
+		"no LimitRange":              {"shop", nil, "20m", "32Mi"},
+		"a minimum of pods":          {"shop", []corev1.LimitRangeItem{minimum(corev1.LimitTypePod, "1", "1Gi")}, "20m", "32Mi"},
+		"a small minimum":            {"shop", []corev1.LimitRangeItem{minimum(corev1.LimitTypeContainer, "10m", "8Mi")}, "20m", "32Mi"},
 		"a minimum":                  {"shop", []corev1.LimitRangeItem{minimum(corev1.LimitTypeContainer, "100m", "128Mi")}, "100m", "128Mi"},
 		"two minimums":               {"shop", []corev1.LimitRangeItem{minimum(corev1.LimitTypeContainer, "100m", "256Mi"), minimum(corev1.LimitTypeContainer, "200m", "64Mi")}, "200m", "256Mi"},
-		"a minimum of another one's": {"other", []corev1.LimitRangeItem{minimum(corev1.LimitTypeContainer, "100m", "128Mi")}, "50m", "32Mi"},
+		"a minimum of another one's": {"other", []corev1.LimitRangeItem{minimum(corev1.LimitTypeContainer, "100m", "128Mi")}, "20m", "32Mi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ranges := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
