@@ -106,8 +106,8 @@ func (c Change) OldRelease() (v1alpha1.Release, bool) {
 // ByController reports whether our controller made the change.
 func (c Change) ByController() bool { return c.User.Username == v1alpha1.ControllerUser }
 
-// Readmission reports whether this is the empty update that the controller makes
-// after the webhook missed an update. The release labels and annotations are not
+// Readmission reports whether this is a readmission: the update without a change that the
+// controller makes after the webhook missed an update. The release labels and annotations are not
 // compared, and the record of a rollback may be missing: the first response sets or removes
 // them, and the request may be sent again.
 func (c Change) Readmission() bool {

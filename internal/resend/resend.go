@@ -1,7 +1,7 @@
 // Package resend decides when a wake-up, an event that a function acts on, is
 // sent again. Events may be lost, so the sender repeats a wake-up with
-// exponential backoff until it observes the effect. The empty updates of workloads that
-// the webhook missed are repeated in the same way.
+// exponential backoff until it observes the effect. Readmissions are repeated in the
+// same way.
 package resend
 
 import (

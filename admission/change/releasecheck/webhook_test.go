@@ -290,7 +290,7 @@ func TestOnlyReleasesOfUsersAreChecked(t *testing.T) {
 		"check is disabled":              {old: build(versioned(2)), new: build(image("busybox:2")), off: true, want: Disabled},
 		"change of metadata":             {old: build(versioned(2)), new: build(versioned(2), builder.Label("team", "a")), want: NotARelease},
 		"first update after opt-in":      {old: build(), new: build(builder.Label("team", "a")), want: NotARelease},
-		"empty update by the controller": {old: build(), new: build(), by: v1alpha1.ControllerUser, want: NotARelease},
+		"readmission":                    {old: build(), new: build(), by: v1alpha1.ControllerUser, want: NotARelease},
 		"rollback by the controller":     {old: build(versioned(2)), new: build(versioned(2), image("busybox:2")), by: v1alpha1.ControllerUser, want: ByController},
 		"version succeeded":              {old: build(versioned(2)), new: build(versioned(2), image("busybox:0")), want: Rollback},
 		"denied because of a suspension": {old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:2")), want: Suspended},

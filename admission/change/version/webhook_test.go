@@ -148,14 +148,14 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 			old: build(), new: build(label("team", "a")),
 			want: build(label("team", "a"), versioned(0)), decision: Baselined,
 		},
-		"older than the opt-in, empty update by the controller": {
+		"older than the opt-in, readmission": {
 			old: build(), new: build(), user: v1alpha1.ControllerUser, want: build(versioned(0)), decision: Baselined,
 		},
-		"missed release, empty update by the controller": {
+		"missed release, readmission": {
 			old: build(versioned(1), image("busybox:2")), new: build(versioned(1), image("busybox:2")), user: v1alpha1.ControllerUser,
 			want: build(image("busybox:2"), versioned(2)), decision: Released,
 		},
-		"missed release, empty update by another user": {
+		"missed release, update without a change by another user": {
 			old: build(versioned(1), image("busybox:2")), new: build(versioned(1), image("busybox:2")),
 			want: build(versioned(1), image("busybox:2")), decision: Kept,
 		},
