@@ -190,7 +190,7 @@ func (f Input) explainCurrent(e *Explanation, c, failed *v1alpha1.ChangeWorkload
 
 func (f Input) addRollback(e *Explanation) {
 	if last := f.LastSucceeded(); last != nil {
-		e.WaysOut = append(e.WaysOut, WayOut{"roll back to the version that succeeded last, which is always admitted", f.command("rollback", "--to "+last.Spec.Reversion)})
+		e.WaysOut = append(e.WaysOut, WayOut{"roll back to the version that succeeded last, which a suspension does not deny", f.command("rollback", "--to "+last.Spec.Reversion)})
 	}
 }
 

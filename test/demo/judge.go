@@ -124,7 +124,7 @@ func (s *steps) releaseFailingRequests(ctx context.Context) error {
 
 func (s *steps) rollBack(ctx context.Context) error {
 	s.title("A rollback")
-	s.explain("The template of the version that succeeded last was saved, and is always admitted:")
+	s.explain("The template of the version that succeeded last was saved, and is admitted during the suspension:")
 	if err := s.all(ctx,
 		[]string{"breakwater", "rollback", "deployment/front", "-n", shop},
 		[]string{"rollout", "status", "deployment", "front", "-n", shop, "--timeout=300s"},

@@ -37,7 +37,7 @@ func Causes(w *workload.Workload, in Input, releases []*v1alpha1.ChangeWorkload)
 	}
 	if good := newest(releases, (*v1alpha1.ChangeWorkload).SucceededWithPods); good != nil {
 		causes = append(causes, metav1.StatusCause{Type: CauseRollback, Message: fmt.Sprintf(
-			"apply the template of version %s, which succeeded (ChangeWorkload %s): a rollback to it is always admitted",
+			"apply the template of version %s, which succeeded (ChangeWorkload %s): a rollback to it is admitted during the suspension",
 			good.Spec.Reversion, good.Name)})
 	}
 	return append(causes, metav1.StatusCause{Type: CauseContact, Message: overruleCause(w, failed) + fmt.Sprintf(

@@ -288,7 +288,7 @@ func TestADenialNamesTheAlternatives(t *testing.T) {
 			{
 				Type: suspend.CauseRollback,
 				Message: "apply the template of version " + good.Spec.Reversion + ", which succeeded (ChangeWorkload " + good.Name +
-					"): a rollback to it is always admitted",
+					"): a rollback to it is admitted during the suspension",
 			},
 			{
 				Type: suspend.CauseContact,
