@@ -4,10 +4,12 @@
 // A workload is suspended because its check failed, or by a person. Updates that start
 // a release, remove the suspension or the hold, or give a failed Revision more traffic
 // are denied. A repair, once per suspension, and a rollback to a version that succeeded
-// are admitted. With isBlockingUp off nothing is denied. The matchConditions of the webhook
-// exclude scaling and other metadata, except owners and the annotation of a bypass: if
-// setting bypass is Authorized, a repair, a deletion, the addition of an owner and the
-// removal of that annotation need the verb bypass.
+// are admitted. With isBlockingUp off nothing is denied.
+//
+// For scaling, status, and labels and annotations other than the suspend label, the hold
+// annotation and the bypass annotation, the matchConditions do not call the webhook. Owners
+// are checked, too. If setting bypass is Authorized, a repair, a deletion, an added or changed
+// owner and the removal of the bypass annotation need the verb bypass.
 package suspend
 
 import (

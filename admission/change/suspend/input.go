@@ -38,7 +38,8 @@ func InputOf(c admission.Change) Input {
 }
 
 // suspensionOrHoldChanged reports whether the update removes or changes the suspend label or the
-// hold annotation, or resumes a stopped rollout, no matter who stopped it.
+// hold annotation, or resumes a stopped rollout, no matter who stopped it. The same is true if it changes
+// only the version or attempt on the template of a Knative Service.
 func suspensionOrHoldChanged(c admission.Change) bool {
 	return differs(c.Old.Labels, c.New.Labels, v1alpha1.SuspendLabel) ||
 		differs(c.Old.Annotations, c.New.Annotations, v1alpha1.HoldAnnotation) ||
@@ -92,8 +93,8 @@ func recordChanged(c admission.Change) bool {
 
 // KeptBypass returns the value of the bypass annotation after an update that adds no bypass, and false if
 // there is none. A user may remove the annotation, which allows another repair, but may not write it. While
-// the suspension lasts, it stays with that note: it is the only record of what the suspension replaced. The
-// update that ends the suspension may note its end.
+// the suspension lasts, the webhook writes a removed annotation again, with anotherRepair, because it is the only
+// record of what the suspension replaced. The update that ends the suspension may set ended.
 func KeptBypass(c admission.Change) (value string, kept bool) {
 	was, recorded := c.Old.Annotations[v1alpha1.BypassAnnotation]
 	is, kept := c.New.Annotations[v1alpha1.BypassAnnotation]

@@ -203,9 +203,9 @@ func restoreAnnotations(m *admission.Mutation, c admission.Change) {
 }
 
 // restoreRollback reverts changes of the rollback annotation, which only the controller writes: its release is
-// not judged by metrics. `kubectl rollout undo` copies that of a ReplicaSet, too. An annotation of the old object
-// that names the release of this update was not written by the controller: the webhook had not seen it. The
-// controller's request for a missed release changes no record, so it is no exception.
+// not judged by metrics. `kubectl rollout undo` copies that of a ReplicaSet, too. If the annotation of the old object
+// already names the attempt that this update gets, or a later one, a user wrote it while the webhook did not answer:
+// it is removed. Writes of the controller are not checked, except a readmission, which never writes this annotation.
 func restoreRollback(m *admission.Mutation, c admission.Change, decision Decision) {
 	if c.ByController() && !c.Readmission() {
 		return
