@@ -23,10 +23,10 @@ const blockingPodsInterval = 5 * time.Second
 
 // deleteBlockingPods deletes the pods that block the rollback of a StatefulSet. The
 // StatefulSet controller waits for a pod that is not Ready before it replaces
-// any, even if the pod has the failed template
+// any, even if the pod has the template that was rolled back
 // (https://github.com/kubernetes/kubernetes/issues/67250). Only pods of the
-// failed version that are not Ready are deleted. It returns the time until the
-// next check.
+// version that was rolled back are deleted, and only if they are not Ready. It
+// returns the time until the next check.
 func (r *Reconciler) deleteBlockingPods(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload) (time.Duration, error) {
 	rollback := v1alpha1.RollbackOf(w.Annotations)
 	if w.Kind.GroupKind() != workload.StatefulSet.GroupKind() || w.Complete || w.PausedOrHeld() ||
@@ -57,11 +57,11 @@ func (r *Reconciler) remove(ctx context.Context, p *corev1.Pod, w *workload.Work
 	if apierrs.IsNotFound(err) || apierrs.IsConflict(err) {
 		return nil // it was deleted or has changed: check again
 	} else if err != nil {
-		return fmt.Errorf("delete pod %s/%s of the failed version: %w", p.Namespace, p.Name, err)
+		return fmt.Errorf("delete pod %s/%s of the version that was rolled back: %w", p.Namespace, p.Name, err)
 	}
-	logging.FromContext(ctx).Infow("deleted a pod of the failed version that is not Ready",
+	logging.FromContext(ctx).Infow("deleted a pod that is not Ready, of the version that was rolled back",
 		"statefulset", w.Name, "pod", p.Name, "revision", p.Labels[appsv1.ControllerRevisionHashLabelKey])
 	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeNormal, rollback.Kind.Reason(),
-		"deleted pod %s: it has the failed version and is not Ready, and blocked the rollback", p.Name)
+		"deleted pod %s: it has the version that was rolled back and is not Ready, and blocked the rollback", p.Name)
 	return nil
 }
