@@ -14,9 +14,10 @@ import (
 )
 
 // maxPendingCalls is how many batches of a release may wait for a call to the server. It bounds
-// the ChangePods that one reconciliation creates, because a fail waits until the reconciliation
-// ends. It also bounds the queue of calls (callqueue), which releases share. Batches that wait
-// for a verdict are not counted: checks may take long, and any number may run.
+// the ChangePods that one reconciliation creates, because a fail that arrives meanwhile holds
+// the rollout only in the next reconciliation. It also bounds the queue of calls (callqueue),
+// which releases share. Batches that wait for a verdict are not counted: checks may take long, and
+// any number may run.
 const maxPendingCalls = 50
 
 // decideBatches returns the finished pods to claim now, by batch: full batches at

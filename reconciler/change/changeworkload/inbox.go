@@ -89,8 +89,10 @@ func failsRecorded(v v1alpha1.InboxVerdict, c *v1alpha1.ChangePod) bool {
 	return true
 }
 
-// drainInbox sends the verdicts that the Broker did not accept when they were
-// received, and removes those that were recorded. It returns when to try again.
+// drainInbox sends the verdicts whose node is known: those that the Broker did not accept or
+// could not deliver, and those that were received before their node was known. It removes those
+// that were recorded, or whose node stayed unknown for unknownNodeTimeout. It returns when to try
+// again.
 func (r *Reconciler) drainInbox(ctx context.Context, in Input) (time.Duration, error) {
 	c := in.ChangeWorkload
 	var keep, dropped []v1alpha1.InboxVerdict

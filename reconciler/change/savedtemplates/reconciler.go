@@ -82,8 +82,9 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	case Skip:
 		controller.GetEventRecorder(ctx).Eventf(c, corev1.EventTypeWarning, v1alpha1.ReasonSavedTemplatesSelected,
 			"the selector of %s %s has only NotIn and DoesNotExist, so it would select the ControllerRevisions in which templates are saved "+
-				"(label %s): its template is not saved, so only self-healing returns to it, while its pods are Ready; "+
-				"create the workload again with a label in matchLabels",
+				"(label %s). Therefore the template of this version is not saved. Of the rollbacks, only self-healing can return to "+
+				"this version, and only while pods of this version exist and are Ready. "+
+				"Create the workload again with a label in matchLabels",
 			w.Kind.Kind, w.Name, savedtemplate.WorkloadUIDLabel)
 	case Wait:
 		return controller.NewRequeueAfter(baselineRetry)
