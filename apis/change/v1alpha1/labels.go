@@ -106,8 +106,9 @@ type Hold struct {
 	// Attempt is the held attempt.
 	Attempt int64 `json:"attempt"`
 	// Former is the previous value of the field that stops a rollout (spec.paused of a
-	// Deployment, for instance); nil if the field was absent. If Former is the held
-	// value, the rollout was already stopped, and ending the hold changes nothing.
+	// Deployment, for instance); nil if the field was absent. If Former is the value that
+	// stops the rollout, the hold has not changed the field: it had this value, or there was
+	// no rollout to stop. Then the end of the hold does not change it either.
 	Former any `json:"former,omitempty"`
 	// Freeze is the previous value of SuspendLabel, which a user set and which is
 	// restored after the hold; empty if there was none.
