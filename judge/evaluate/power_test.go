@@ -35,7 +35,7 @@ const (
 	powerRate = "0.1%"
 	// powerErrors is the share of failed requests of the old pods.
 	powerErrors = 0.001
-	// powerFound is the share of bad releases from which a load is enough.
+	// powerFound is the share of bad releases that must fail at the smallest load of the table.
 	powerFound = 0.9
 )
 
@@ -149,7 +149,8 @@ The old pods fail 0.1 %% of their requests, and their latency is about 40 ms. Te
 
 ## What it means for you
 
-Find the load of one of your pods, in requests per second, and the smallest fault that must not pass:
+Find the load of one of your pods, in requests per second, and the smallest fault that must not pass. The table has the
+smallest simulated load at which at least %g %% of the bad releases failed.
 
 | fault | %s |
 |---|%s
@@ -175,7 +176,7 @@ func renderPower(stored map[string][]int) string {
 		}
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, powerIntroduction, storedReleases, strings.Join(columns, " | "), strings.Repeat("---|", len(columns))+least.String())
+	fmt.Fprintf(&out, powerIntroduction, storedReleases, 100*powerFound, strings.Join(columns, " | "), strings.Repeat("---|", len(columns))+least.String())
 	for _, d := range powerDurations() {
 		fmt.Fprintf(&out, "\n## Share found and median time, in %s\n\n| fault |", clock(d))
 		for _, l := range powerLoads() {
@@ -195,7 +196,7 @@ func renderPower(stored map[string][]int) string {
 	return out.String()
 }
 
-// leastLoad returns the least simulated load with which enough bad releases are found.
+// leastLoad returns the smallest simulated load at which the share powerFound of the bad releases failed.
 func leastLoad(stored map[string][]int, f powerFault, d time.Duration) string {
 	for _, l := range powerLoads() {
 		if powerOf(stored[cell{f, l, d}.key()]).found >= powerFound {
