@@ -154,8 +154,8 @@ func (s *steps) awaitRevision(ctx context.Context, condition string) error {
 	return s.await(ctx, services, release, condition)
 }
 
-// then returns a step that shows which Revisions answered since the one before, when only one
-// answers.
+// then returns a step that waits until only the Revision answers, and prints which Revisions have
+// answered since the previous such step.
 func (s *steps) then(visitors *load, revision string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		const last = 20

@@ -63,9 +63,10 @@ func (s *steps) showInstallation(ctx context.Context) error {
 	if _, err := s.kubectl(ctx, "get", "opsconfiginfo", "-n", system); err != nil {
 		return err
 	}
-	s.explain("The controller, two webhooks and the callback function always run. The functions\n" +
-		"submit, verdict, report and deadletter run only while there are events for them.\n" +
-		"(Waiting until they are scaled to zero.)")
+	s.explain("The controllers and webhooks of the three parts, the callback function, the services\n" +
+		"openapi and init-action-server and the permission centre always run. The functions\n" +
+		"submit, verdict, report, deadletter and judge run only while there are events for them.\n" +
+		"(Waiting until the first four are scaled to zero.)")
 	if err := s.awaitZero(ctx); err != nil {
 		return err
 	}
