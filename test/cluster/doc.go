@@ -66,8 +66,9 @@
 // overlayfs; to install missing packages it needs Debian or Ubuntu. The first
 // "up" compiles for about 25 minutes on two cores, later ones take 20 to 60 s.
 // The cluster uses 1.8 GiB of memory and 4 GiB of cache besides Go's. There is
-// no metrics API, no persistent volume, no LoadBalancer and no IPv6. There is
-// one real node: a drained Pod with a disruption budget waits until the node is
+// no metrics API, no provisioner of volumes, no LoadBalancer and no IPv6. The
+// only PersistentVolume is that of the permission centre. There is one real
+// node: a drained Pod with a disruption budget waits until the node is
 // uncordoned. Deleting an empty namespace takes 5 s, as on every Kubernetes.
 //
 // Kubelet changes six kernel parameters and uses folders that cannot be
