@@ -93,9 +93,9 @@ func (c *clients) missedInReplicaSets(ctx context.Context, w *workload.Workload,
 }
 
 // missedInControllerRevisions reports whether several ControllerRevisions of the workload have the written version,
-// which differ in their templates, or the latest one has another version: the controller uses that of a former
-// template again. One that predates the opt-in of its namespace has the version of its template. The API
-// server sets no defaults in a ControllerRevision.
+// which differ in their templates, or the latest ControllerRevision has another version, because the controller has
+// used the ControllerRevision of a former template again. A ControllerRevision that is older than the opt-in has no
+// version annotation: its version is computed from its template. The API server sets no defaults in a ControllerRevision.
 func (c *clients) missedInControllerRevisions(ctx context.Context, w *workload.Workload, written string) (bool, error) {
 	list, err := c.kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
