@@ -64,7 +64,7 @@ func (w *Workload) Stop() []Operation {
 // already, or was stopped before the hold.
 func (w *Workload) Resume(former any) []Operation {
 	switch {
-	case !w.PausedOrHeld() || w.Kind.StoppedBefore(former):
+	case !w.PausedOrHeld() || w.Kind.HoldChangedNothing(former):
 		return nil
 	case former == nil:
 		return []Operation{{Op: "remove", Path: Pointer(w.Kind.Hold.Path...)}}
@@ -73,6 +73,6 @@ func (w *Workload) Resume(former any) []Operation {
 	}
 }
 
-// StoppedBefore reports whether a hold with this former value of its field has changed nothing: the field
+// HoldChangedNothing reports whether a hold with this former value of its field has changed nothing: the field
 // had the value already, or no rollout had to be stopped.
-func (k Kind) StoppedBefore(former any) bool { return normalizeNumber(former) == k.Hold.Held }
+func (k Kind) HoldChangedNothing(former any) bool { return normalizeNumber(former) == k.Hold.Held }

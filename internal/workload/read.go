@@ -176,9 +176,9 @@ func (c counts) complete() bool { return !c.inProgress() && c.available >= c.wan
 // such as nodes with a taint that the pod does not tolerate.
 func (w *Workload) Misscheduled() int32 { return w.counts.misscheduled }
 
-// NotReadyNodes counts the nodes of a DaemonSet that are not Ready. The DaemonSet controller
-// counts them as desired, but their pods cannot become Ready.
-type NotReadyNodes struct {
+// ExcludedNodes counts the nodes of a DaemonSet that a release does not wait for, because they are
+// not Ready. The DaemonSet controller counts them as desired, but their pods cannot become Ready.
+type ExcludedNodes struct {
 	// Nodes is the number of these nodes, and Updated the number of those whose pod has
 	// the current version.
 	Nodes, Updated int32
@@ -186,7 +186,7 @@ type NotReadyNodes struct {
 
 // Without returns the desired number of pods without those on nodes that are not Ready, and whether
 // the rollout on the others is complete.
-func (w *Workload) Without(n NotReadyNodes) (replicas int32, complete bool) {
+func (w *Workload) Without(n ExcludedNodes) (replicas int32, complete bool) {
 	c := w.counts
 	c.wanted -= n.Nodes
 	c.all -= n.Nodes

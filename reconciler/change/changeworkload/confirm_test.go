@@ -50,7 +50,7 @@ func TestAStaleCacheChangesNoHold(t *testing.T) {
 	}
 
 	t.Run("an existing hold is not taken for a pause by a person", func(t *testing.T) {
-		in := Input{Now: now, Settings: s, ChangeWorkload: release, Workload: workloadOf(of(t, cached), workload.NotReadyNodes{}), ChangePods: []*v1alpha1.ChangePod{failed("c")}}
+		in := Input{Now: now, Settings: s, ChangeWorkload: release, Workload: workloadOf(of(t, cached), workload.ExcludedNodes{}), ChangePods: []*v1alpha1.ChangePod{failed("c")}}
 		if got := Decide(in).Action; got != ActionSuspend {
 			t.Fatalf("the decision on the cached objects is %q", got)
 		}
@@ -59,7 +59,7 @@ func TestAStaleCacheChangesNoHold(t *testing.T) {
 		}
 	})
 	t.Run("a hold does not end while its fail is not cached", func(t *testing.T) {
-		in := Input{Now: now, Settings: s, ChangeWorkload: release.DeepCopy(), Workload: workloadOf(of(t, held), workload.NotReadyNodes{})}
+		in := Input{Now: now, Settings: s, ChangeWorkload: release.DeepCopy(), Workload: workloadOf(of(t, held), workload.ExcludedNodes{})}
 		in.ChangeWorkload.Status.Phase = v1alpha1.ReleaseRunning
 		if got := Decide(in).Action; got != ActionResume {
 			t.Fatalf("the decision on the cached objects is %q", got)

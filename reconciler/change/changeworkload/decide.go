@@ -34,8 +34,8 @@ type Input struct {
 	// JudgeBeforeTraffic: a new Revision of the Knative Service gets no traffic until its first
 	// batch passed. The webhook holds the traffic, if it can, with the release.
 	JudgeBeforeTraffic bool
-	// NotReadyNodes are nodes that are not Ready, which Workload does not count.
-	NotReadyNodes workload.NotReadyNodes
+	// ExcludedNodes is the number of nodes that the release does not wait for; Workload does not count them.
+	ExcludedNodes workload.ExcludedNodes
 	// Pods are the existing pods of this version and attempt, without Later.
 	Pods []Pod
 	// Later is the number of existing pods that are not judged, because the first pods of their

@@ -41,7 +41,7 @@ func podOf(p *corev1.Pod, c *v1alpha1.ChangeWorkload, kind workload.Kind) Pod {
 
 // workloadOf returns the part of a workload that a decision depends on. Its replicas do not
 // include pods on nodes that are not Ready.
-func workloadOf(w *workload.Workload, notReady workload.NotReadyNodes) Workload {
+func workloadOf(w *workload.Workload, notReady workload.ExcludedNodes) Workload {
 	replicas, complete := w.Without(notReady)
 	attempt, err := strconv.ParseInt(w.Annotations[v1alpha1.AttemptAnnotation], 10, 64)
 	if err != nil {

@@ -133,7 +133,7 @@ func holdConsequence(in Input) string {
 // begins now, this follows from the rollout.
 func holdsPartition(in Input) bool {
 	if heldByRelease(in) {
-		return !workload.StatefulSet.StoppedBefore(in.Workload.Hold.Former)
+		return !workload.StatefulSet.HoldChangedNothing(in.Workload.Hold.Former)
 	}
 	return !in.Workload.Complete
 }

@@ -307,7 +307,7 @@ func TestASecondSuspensionByAPersonIsNotEndedByTheRepairOfTheFirst(t *testing.T)
 					t.Errorf("the release is a rollback: %t", got)
 				}
 				d.Labels[v1alpha1.SuspendLabel] = "true"
-				if action := successAction(Input{Workload: workloadOf(of(t, d), workload.NotReadyNodes{}), ChangeWorkload: attempt(2)}); action != ActionNone {
+				if action := successAction(Input{Workload: workloadOf(of(t, d), workload.ExcludedNodes{}), ChangeWorkload: attempt(2)}); action != ActionNone {
 					t.Errorf("action %s", action)
 				}
 			})
@@ -403,7 +403,7 @@ func TestAHoldNamesTheVersionOfReplacementPods(t *testing.T) {
 			c.Spec.WorkloadRef.APIVersion, c.Spec.WorkloadRef.Kind = tc.kind.GroupVersion().String(), tc.kind.Kind
 			check := func(when, want string) {
 				t.Helper()
-				if got := holdConsequence(Input{ChangeWorkload: c, Workload: workloadOf(readWorkload(t, tc.kind, raw), workload.NotReadyNodes{})}); got != want {
+				if got := holdConsequence(Input{ChangeWorkload: c, Workload: workloadOf(readWorkload(t, tc.kind, raw), workload.ExcludedNodes{})}); got != want {
 					t.Errorf("%s: %q, want %q", when, got, want)
 				}
 			}

@@ -12,13 +12,13 @@ import (
 // markOnNotReadyNodes marks the pods of a release that are on nodes that are not Ready, and returns
 // these nodes. It does so only for kinds with a pod per node, such as DaemonSets, because pods of
 // other kinds are replaced on another node.
-func (r *Reconciler) markOnNotReadyNodes(w *workload.Workload, own []Pod) (workload.NotReadyNodes, error) {
+func (r *Reconciler) markOnNotReadyNodes(w *workload.Workload, own []Pod) (workload.ExcludedNodes, error) {
 	if w.Kind.Counts != workload.CountScheduled {
-		return workload.NotReadyNodes{}, nil
+		return workload.ExcludedNodes{}, nil
 	}
 	all, err := releasefinder.Owned[*corev1.Pod](r.pods, w.UID)
 	if err != nil {
-		return workload.NotReadyNodes{}, err
+		return workload.ExcludedNodes{}, err
 	}
 	return excludeNotReadyNodes(w, all, own, r.nodes.NotReady), nil
 }
@@ -31,7 +31,7 @@ func (r *Reconciler) markOnNotReadyNodes(w *workload.Workload, own []Pod) (workl
 // The DaemonSet controller does not count a node whose taint not-ready the pods do not
 // tolerate. Its status has the number of such nodes, but not their names. So while there are
 // any, excludeNotReadyNodes marks pods but returns no nodes.
-func excludeNotReadyNodes(w *workload.Workload, all []*corev1.Pod, own []Pod, notReady func(node string) bool) workload.NotReadyNodes {
+func excludeNotReadyNodes(w *workload.Workload, all []*corev1.Pod, own []Pod, notReady func(node string) bool) workload.ExcludedNodes {
 	// The DaemonSet controller counts the oldest pod of a node.
 	oldest := map[string]*corev1.Pod{}
 	for _, p := range all {
@@ -47,9 +47,9 @@ func excludeNotReadyNodes(w *workload.Workload, all []*corev1.Pod, own []Pod, no
 		}
 	}
 	if 2*len(excluded) > int(w.Replicas+w.Misscheduled()) {
-		return workload.NotReadyNodes{}
+		return workload.ExcludedNodes{}
 	}
-	out := workload.NotReadyNodes{Nodes: int32(len(excluded))}
+	out := workload.ExcludedNodes{Nodes: int32(len(excluded))}
 	for i := range own {
 		if excluded[own[i].UID] {
 			own[i].OnNotReadyNode = true
@@ -57,7 +57,7 @@ func excludeNotReadyNodes(w *workload.Workload, all []*corev1.Pod, own []Pod, no
 		}
 	}
 	if w.Misscheduled() > 0 {
-		return workload.NotReadyNodes{}
+		return workload.ExcludedNodes{}
 	}
 	return out
 }

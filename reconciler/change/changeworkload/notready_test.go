@@ -79,10 +79,10 @@ func TestADaemonSetDoesNotWaitForNodesThatAreNotReady(t *testing.T) {
 				all = append(all, p)
 			}
 			w := workloadinformertest.Workload(t, workload.DaemonSet, d)
-			in.NotReadyNodes = excludeNotReadyNodes(w, all, in.Pods, func(node string) bool { return has(tc.notReady, lastDigit(node)) })
-			in.Workload = workloadOf(w, in.NotReadyNodes)
+			in.ExcludedNodes = excludeNotReadyNodes(w, all, in.Pods, func(node string) bool { return has(tc.notReady, lastDigit(node)) })
+			in.Workload = workloadOf(w, in.ExcludedNodes)
 			if got := Decide(in); got.Phase != tc.want {
-				t.Errorf("%s (%s: %s), want %s; not Ready %+v", got.Phase, got.Reason, got.Detail, tc.want, in.NotReadyNodes)
+				t.Errorf("%s (%s: %s), want %s; excluded %+v", got.Phase, got.Reason, got.Detail, tc.want, in.ExcludedNodes)
 			}
 		})
 	}
@@ -96,7 +96,7 @@ func TestTheOldestPodOfANodeThatIsNotReadyCounts(t *testing.T) {
 	own := []Pod{{PodSummary: summary(2)}}
 	w := workloadinformertest.Workload(t, workload.DaemonSet, &appsv1.DaemonSet{Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 4}})
 	got := excludeNotReadyNodes(w, []*corev1.Pod{pod(2, 0), pod(1, time.Hour)}, own, func(string) bool { return true })
-	if want := (workload.NotReadyNodes{Nodes: 1}); got != want || own[0].OnNotReadyNode {
+	if want := (workload.ExcludedNodes{Nodes: 1}); got != want || own[0].OnNotReadyNode {
 		t.Errorf("%+v, want %+v; the pod is marked: %t", got, want, own[0].OnNotReadyNode)
 	}
 }

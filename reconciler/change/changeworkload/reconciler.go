@@ -223,7 +223,7 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 	}
 	in := Input{
 		Now: now, StepWokenSince: woken, DecidingSince: r.decidingSince.Get(now), Settings: s, ServerConfigured: r.serverConfigured(),
-		ChangeWorkload: c, Workload: workloadOf(w, notReady), NotReadyNodes: notReady, Revisions: revisions, LatestReplicaSet: latest,
+		ChangeWorkload: c, Workload: workloadOf(w, notReady), ExcludedNodes: notReady, Revisions: revisions, LatestReplicaSet: latest,
 		JudgeBeforeTraffic: judgesBeforeTraffic(w, ns), Pods: own, ChangePods: changePods,
 		Drift: driftOf(&w.Template.Spec, sets, pods), Accepted: r.acceptedAnnouncements(c),
 	}
@@ -240,7 +240,7 @@ func (r *Reconciler) podsMatter(release types.NamespacedName) bool {
 		return true // it is not cached yet, or was deleted, and then nothing is done
 	}
 	w := r.workloads.Find(c.Namespace, c.Spec.WorkloadRef)
-	return w == nil || !replacedSuccess(Input{ChangeWorkload: c, Workload: workloadOf(w, workload.NotReadyNodes{})})
+	return w == nil || !replacedSuccess(Input{ChangeWorkload: c, Workload: workloadOf(w, workload.ExcludedNodes{})})
 }
 
 // act changes the workload.
