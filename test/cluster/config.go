@@ -151,10 +151,10 @@ func (l layout) pki(name string) string     { return l.in("pki", name) }
 func (l layout) kubeconfig(user string) string {
 	return l.in("kubeconfig", user+".kubeconfig")
 }
-func (l layout) adminKubeconfig() string  { return l.kubeconfig("admin") }
-func (l layout) auditLog() string         { return l.in("log", "audit.log") }
-func (l layout) ready() string            { return l.in("ready.json") }
-func (l layout) withoutKnative() string   { return l.in("without-knative") }
-func (l layout) containerdSocket() string { return l.in("run", "containerd.sock") }
-func (l layout) containerdRoot() string   { return l.cached(l.containerdDir) }
-func (l layout) registryData() string     { return l.cached("registry") }
+func (l layout) adminKubeconfig() string    { return l.kubeconfig("admin") }
+func (l layout) auditLog() string           { return l.in("log", "audit.log") }
+func (l layout) readyFile() string          { return l.in("ready.json") }
+func (l layout) withoutKnativeFile() string { return l.in("without-knative") }
+func (l layout) containerdSocket() string   { return l.in("run", "containerd.sock") }
+func (l layout) containerdRoot() string     { return l.cached(l.containerdDir) }
+func (l layout) registryData() string       { return l.cached("registry") }

@@ -51,11 +51,11 @@ func (c *cluster) startAPIServer(ctx context.Context) error {
 		"--audit-policy-file=" + c.in("audit-policy.yaml"), "--audit-log-path=" + c.auditLog(),
 		"--audit-log-maxsize=512", "--audit-log-maxbackup=2",
 	}
-	only, err := c.apiServerOnly()
+	flags, err := c.flagsByClusterKind()
 	if err != nil {
 		return err
 	}
-	if err := c.start(ctx, process{Name: "kube-apiserver", Command: append(command, only...)}); err != nil {
+	if err := c.start(ctx, process{Name: "kube-apiserver", Command: append(command, flags...)}); err != nil {
 		return err
 	}
 	return waiting{what: "the API server", log: c.log("kube-apiserver"), deadline: 2 * time.Minute, alive: c.check("kube-apiserver")}.

@@ -208,7 +208,7 @@ metadata: {name: breakwater-probe, namespace: default}
 `
 
 func (c *cluster) hasKnative() bool {
-	_, err := os.Stat(c.withoutKnative())
+	_, err := os.Stat(c.withoutKnativeFile())
 	return err != nil
 }
 

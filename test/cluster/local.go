@@ -118,9 +118,9 @@ func portsFree(ctx context.Context, address string, ports ...string) error {
 // webhooks.
 func (c *cluster) webhookProxy() string { return c.in("webhooks.sock") }
 
-// apiServerOnly returns the flags of the API server that depend on the kind of
+// flagsByClusterKind returns the flags of the API server that depend on the kind of
 // cluster.
-func (c *cluster) apiServerOnly() ([]string, error) {
+func (c *cluster) flagsByClusterKind() ([]string, error) {
 	if !c.controlPlaneOnly {
 		return []string{"--bind-address=0.0.0.0"}, nil
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestAControlPlaneListensOnlyOnItsLoopbackAddress(t *testing.T) {
 	c := testCluster(t)
-	if flags, err := c.apiServerOnly(); err != nil || !slices.Equal(flags, []string{"--bind-address=0.0.0.0"}) {
+	if flags, err := c.flagsByClusterKind(); err != nil || !slices.Equal(flags, []string{"--bind-address=0.0.0.0"}) {
 		t.Errorf("the API server of a cluster has %v, %v", flags, err)
 	}
 	address, err := freeLoopback(t.Context())
@@ -23,7 +23,7 @@ func TestAControlPlaneListensOnlyOnItsLoopbackAddress(t *testing.T) {
 		t.Errorf("%s is no loopback address", address)
 	}
 	c.controlPlaneOnly, c.loopback = true, address
-	flags, err := c.apiServerOnly()
+	flags, err := c.flagsByClusterKind()
 	if err != nil || !slices.Contains(flags, "--bind-address="+address) {
 		t.Errorf("the API server has %v, %v", flags, err)
 	}

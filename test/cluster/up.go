@@ -36,7 +36,7 @@ func (c *cluster) up(ctx context.Context, nodes int, withoutKnative bool) error 
 	tasks := c.bringUp(nodes)
 	if withoutKnative {
 		tasks = without(tasks, knativeTasks...)
-		if err := writeFile(c.withoutKnative(), nil, 0o644); err != nil {
+		if err := writeFile(c.withoutKnativeFile(), nil, 0o644); err != nil {
 			return err
 		}
 	}
@@ -47,7 +47,7 @@ func (c *cluster) up(ctx context.Context, nodes int, withoutKnative bool) error 
 	if err != nil {
 		return err
 	}
-	if err := writeFile(c.ready(), data, 0o644); err != nil {
+	if err := writeFile(c.readyFile(), data, 0o644); err != nil {
 		return err
 	}
 	c.printf("up: export KUBECONFIG=%s", c.adminKubeconfig())
@@ -130,7 +130,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ` + announcer
 // that have ended; if the cluster does not become healthy, the caller replaces
 // it.
 func (c *cluster) repair(ctx context.Context) bool {
-	if _, err := os.Stat(c.ready()); err != nil || !c.namespaceWorks(ctx) {
+	if _, err := os.Stat(c.readyFile()); err != nil || !c.namespaceWorks(ctx) {
 		return false
 	}
 	var dead []process
