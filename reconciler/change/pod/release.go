@@ -15,7 +15,7 @@ import (
 // pods may have been cached before.
 func onRelease(optedIn func(any) bool, do func(metav1.Object)) cache.ResourceEventHandler {
 	handle := func(obj any) {
-		if o, ok := afterBaseline(obj); ok && optedIn(obj) && hasPods(obj) {
+		if o, ok := afterBaseline(obj); ok && optedIn(obj) && mayOwnPods(obj) {
 			do(o)
 		}
 	}
@@ -44,9 +44,9 @@ func releaseOf(obj any) v1alpha1.Release {
 	return release
 }
 
-// hasPods reports whether an object can own pods of a release. Most ReplicaSets of a
+// mayOwnPods reports whether an object can own pods of a release. Most ReplicaSets of a
 // Deployment are old and have none.
-func hasPods(obj any) bool {
+func mayOwnPods(obj any) bool {
 	switch o := obj.(type) {
 	case *appsv1.ReplicaSet:
 		return ptr.Deref(o.Spec.Replicas, 1) > 0

@@ -57,9 +57,9 @@ type Cause struct {
 	Message string
 	// Drop: the request is dropped, because of Message.
 	Drop bool
-	// Stop: the rollback is due, but the limit of consecutive ones is reached;
+	// LimitReached: the rollback is due, but the limit of consecutive ones is reached;
 	// Message says so.
-	Stop bool
+	LimitReached bool
 	// Again is when the result can change without an event; zero means never.
 	Again time.Time
 }
@@ -137,7 +137,7 @@ func (s Situation) limited(c Cause) Cause {
 		c.Times = r.Times + 1
 	}
 	if c.Times > maxConsecutive {
-		return Cause{Stop: true, Message: fmt.Sprintf("%s; it was rolled back %d times in a row and applied again, so it stays until a person decides", c.Message, maxConsecutive)}
+		return Cause{LimitReached: true, Message: fmt.Sprintf("%s; it was rolled back %d times in a row and applied again, so it stays until a person decides", c.Message, maxConsecutive)}
 	}
 	return c
 }

@@ -40,8 +40,8 @@ func TestARollbackIsDue(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in   Situation
 		want v1alpha1.RollbackKind
-		// drop and stop are words of the message; empty: neither.
-		drop, stop string
+		// drop and limit are words of the message; empty: neither.
+		drop, limit string
 		// again: time alone can change the answer.
 		again bool
 	}{
@@ -111,7 +111,7 @@ func TestARollbackIsDue(t *testing.T) {
 		"again when the version was applied again": {
 			in: but(underWay(), func(s *Situation) { s.Last = &v1alpha1.Rollback{FromVersion: "bad", Attempt: 3, Times: 2} }), want: heals},
 		"not a fourth time in a row": {
-			in: but(underWay(), func(s *Situation) { s.Last = &v1alpha1.Rollback{FromVersion: "bad", Attempt: 3, Times: 3} }), stop: "3 times in a row"},
+			in: but(underWay(), func(s *Situation) { s.Last = &v1alpha1.Rollback{FromVersion: "bad", Attempt: 3, Times: 3} }), limit: "3 times in a row"},
 		"when another version was rolled back three times": {
 			in: but(underWay(), func(s *Situation) { s.Last = &v1alpha1.Rollback{FromVersion: "worse", Attempt: 3, Times: 3} }), want: heals},
 
@@ -127,7 +127,7 @@ func TestARollbackIsDue(t *testing.T) {
 		"not when a rollback failed its check": {
 			in: but(failed(), func(s *Situation) { s.Last = &v1alpha1.Rollback{Attempt: 4, FromVersion: "worse"} })},
 		"not a fourth time when it fails and comes back": {
-			in: but(failed(), func(s *Situation) { s.Last = &v1alpha1.Rollback{FromVersion: "bad", Attempt: 3, Times: 3} }), stop: "3 times in a row"},
+			in: but(failed(), func(s *Situation) { s.Last = &v1alpha1.Rollback{FromVersion: "bad", Attempt: 3, Times: 3} }), limit: "3 times in a row"},
 
 		"when a person asks": {
 			in: but(underWay(), func(s *Situation) {
@@ -154,8 +154,8 @@ func TestARollbackIsDue(t *testing.T) {
 			if got.Drop != (tc.drop != "") || !strings.Contains(got.Message, tc.drop) {
 				t.Errorf("drop is %v: %s", got.Drop, got.Message)
 			}
-			if got.Stop != (tc.stop != "") || !strings.Contains(got.Message, tc.stop) {
-				t.Errorf("stop is %v: %s", got.Stop, got.Message)
+			if got.LimitReached != (tc.limit != "") || !strings.Contains(got.Message, tc.limit) {
+				t.Errorf("limitReached is %v: %s", got.LimitReached, got.Message)
 			}
 			if got.Again.IsZero() == tc.again {
 				t.Errorf("again is %s", got.Again)

@@ -105,7 +105,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	switch {
 	case cause.Drop:
 		err = r.changed(ctx, c, w, r.drop(ctx, w, cause.Message))
-	case cause.Stop:
+	case cause.LimitReached:
 		r.reportOnce(ctx, c, w, cause.Message)
 	case cause.Kind != "":
 		var later time.Duration

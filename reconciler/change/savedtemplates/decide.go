@@ -23,8 +23,8 @@ type Input struct {
 	Complete bool
 	// VersionRecorded: the version on the workload is that of its template.
 	VersionRecorded bool
-	// Selected: the workload's selector matches the labels of a saved template.
-	Selected bool
+	// SelectsSavedTemplates: the workload's selector matches the labels of a saved template.
+	SelectsSavedTemplates bool
 }
 
 // Decision is the action for the template of a release.
@@ -41,7 +41,7 @@ const (
 	// Wait checks again later: no event reports that a baseline becomes
 	// available.
 	Wait Decision = "Wait"
-	// Skip saves nothing and reports why: see Input.Selected.
+	// Skip saves nothing and reports why: see Input.SelectsSavedTemplates.
 	Skip Decision = "Skip"
 )
 
@@ -62,7 +62,7 @@ func Decide(in Input) Decision {
 		return Wait
 	case in.Attempt > 0 && in.Pods == 0:
 		return Leave // it was applied at 0 replicas; its next pods will be judged
-	case in.Selected:
+	case in.SelectsSavedTemplates:
 		return Skip
 	default:
 		return Save

@@ -26,7 +26,7 @@ func TestDecide(t *testing.T) {
 		"not when it had no pod":                         {but(func(in *Input) { in.Pods, in.Replicas = 0, 0 }), Leave},
 		"not when the template got past the webhook":     {but(func(in *Input) { in.VersionRecorded = false }), Leave},
 		"not where the workload's controller would adopt it": {
-			but(func(in *Input) { in.Selected = true }), Skip},
+			but(func(in *Input) { in.SelectsSavedTemplates = true }), Skip},
 		"a baseline whose pods are all available is saved": {
 			but(func(in *Input) { in.Attempt, in.Pods = 0, 0 }), Save},
 		"a baseline that is not well is waited for": {

@@ -121,15 +121,15 @@ func (r *Reconciler) baselineUnavailable(c *v1alpha1.ChangeWorkload) bool {
 
 func gather(c *v1alpha1.ChangeWorkload, w *liveworkload.Workload) Input {
 	in := Input{
-		Current:         w.At(c),
-		Attempt:         c.Spec.Attempt,
-		Phase:           c.Status.Phase,
-		Pods:            c.Status.Counts.Pods,
-		Saved:           c.Status.SavedTemplateName != "",
-		Replicas:        w.Replicas,
-		Complete:        w.Complete,
-		VersionRecorded: w.VersionRecorded,
-		Selected:        savedtemplate.SelectorMatches(w.Selector, w.UID),
+		Current:               w.At(c),
+		Attempt:               c.Spec.Attempt,
+		Phase:                 c.Status.Phase,
+		Pods:                  c.Status.Counts.Pods,
+		Saved:                 c.Status.SavedTemplateName != "",
+		Replicas:              w.Replicas,
+		Complete:              w.Complete,
+		VersionRecorded:       w.VersionRecorded,
+		SelectsSavedTemplates: savedtemplate.SelectorMatches(w.Selector, w.UID),
 	}
 	if cond := c.Status.GetCondition(apis.ConditionSucceeded); cond != nil {
 		in.Reason = cond.Reason
