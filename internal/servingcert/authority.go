@@ -92,9 +92,9 @@ func (a Authority) Issue(names []string, now time.Time) (KeyPair, error) {
 	}, &ca)
 }
 
-// Serves reports whether a certificate is valid for the DNS names, is signed by
+// IsUpToDate reports whether a certificate is valid for the DNS names, is signed by
 // Current, and need not be renewed yet.
-func (a Authority) Serves(pair KeyPair, names []string, now time.Time) bool {
+func (a Authority) IsUpToDate(pair KeyPair, names []string, now time.Time) bool {
 	if pair.left(now) < renewBefore {
 		return false
 	}

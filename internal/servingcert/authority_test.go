@@ -86,7 +86,7 @@ func TestACertificateIsRenewedBeforeItEndsOrWhenItDoesNotFit(t *testing.T) {
 		"another name":          {a, pair, append(names, "new.system.svc"), start, false},
 		"a key of another pair": {a, KeyPair{pair.Cert, a.Current.Key}, names, start, false},
 	} {
-		if got := tc.authority.Serves(tc.pair, tc.names, tc.at); got != tc.want {
+		if got := tc.authority.IsUpToDate(tc.pair, tc.names, tc.at); got != tc.want {
 			t.Errorf("%s: serves is %t", name, got)
 		}
 	}
@@ -128,7 +128,7 @@ func TestCertificatesOfTheReplacedAuthorityAreTrustedUntilTheyEnd(t *testing.T) 
 	if !changed || string(b.Current.Cert) != string(a.Next.Cert) || !trusts(t, b.Bundle(), pair, names[0], replacing) {
 		t.Error("a certificate of the replaced authority is not trusted")
 	}
-	if b.Serves(pair, names, replacing) {
+	if b.IsUpToDate(pair, names, replacing) {
 		t.Error("it is not renewed")
 	}
 }

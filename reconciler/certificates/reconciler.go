@@ -147,7 +147,7 @@ func (r *Reconciler) publish(ctx context.Context, cm *corev1.ConfigMap, ca servi
 // issue issues a certificate for a Service, unless the present one is valid.
 func (r *Reconciler) issue(ctx context.Context, ca servingcert.Authority, service string, secret *corev1.Secret) error {
 	names := r.names(service)
-	if ca.Serves(pairOf(secret), names, r.Clock.Now()) {
+	if ca.IsUpToDate(pairOf(secret), names, r.Clock.Now()) {
 		return nil
 	}
 	pair, err := ca.Issue(names, r.Clock.Now())

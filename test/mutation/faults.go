@@ -283,7 +283,7 @@ var faults = []fault{
 		"reconciler/certificates/reconciler.go", "!r.IsLeaderFor(r.key())", "false",
 		"./reconciler/certificates", "."},
 	{permission, "a certificate is replaced although it serves",
-		"reconciler/certificates/reconciler.go", "if ca.Serves(pairOf(secret), names, r.Clock.Now()) {", "if false {",
+		"reconciler/certificates/reconciler.go", "if ca.IsUpToDate(pairOf(secret), names, r.Clock.Now()) {", "if false {",
 		"./reconciler/certificates", "."},
 	{permission, "clients trust the next CA only when it signs",
 		"reconciler/certificates/reconciler.go", "bundle := string(ca.Bundle())", "bundle := string(ca.Current.Cert)",
