@@ -36,7 +36,7 @@ func buildServer(ctx context.Context, clients process.Clients) (process.Program,
 	}
 	core, wall, meter := clients.Kube.CoreV1(), clock.RealClock{}, metrics.Meter()
 	function := functionjudge.New(functionjudge.Options{
-		Change: clients.Change, Kube: clients.Kube, Reader: functionjudge.NewSources(core, wall).Source,
+		Change: clients.Change, Kube: clients.Kube, CurrentSource: functionjudge.NewSources(core, wall).Source,
 		Broker: sender, Signer: eventsigning.NewNamedStore(core, eventsigning.JudgeSecretName, wall),
 		Verifier: eventsigning.NewEventStore(core, wall), Clock: wall, Meter: meter,
 	})

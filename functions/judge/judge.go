@@ -52,10 +52,10 @@ type Signer interface {
 type Options struct {
 	Change versioned.Interface
 	Kube   kubernetes.Interface
-	// Reader returns the reader of Prometheus as it is configured now.
-	Reader func(ctx context.Context) (Source, error)
-	Broker Broker
-	Signer Signer
+	// CurrentSource returns Prometheus as it is configured now.
+	CurrentSource func(ctx context.Context) (Source, error)
+	Broker        Broker
+	Signer        Signer
 	// Verifier verifies wake-ups.
 	Verifier functions.Verifier
 	Clock    clock.PassiveClock
@@ -207,7 +207,7 @@ func readContext(ctx context.Context) (context.Context, context.CancelFunc) {
 // source returns the configured Prometheus. If the configuration is invalid, each query fails
 // with its error.
 func (f *function) source(ctx context.Context) (Source, error) {
-	source, err := f.Reader(ctx)
+	source, err := f.CurrentSource(ctx)
 	var invalid *ConfigError
 	if errors.As(err, &invalid) {
 		return Source{Reader: failingReader{invalid}, Labels: defaultLabels()}, nil
@@ -246,7 +246,7 @@ const ReasonNoMetricCheck = "NoMetricCheck"
 // store stores the record, unless the stored one is final or newer. It returns the stored
 // object.
 func (f *function) store(ctx context.Context, before *v1alpha1.ChangePod, record judgev1alpha1.Record) (*v1alpha1.ChangePod, error) {
-	bounded := limited(record)
+	bounded := storable(record)
 	return f.patch(ctx, before, func(s *v1alpha1.ChangePodStatus) {
 		if old := s.MetricRecord; old == nil || !old.Final && !old.LookTime.After(record.LookTime.Time) {
 			s.MetricRecord = &bounded

@@ -94,7 +94,7 @@ func newFixture(t *testing.T, reader func(context.Context) (judge.Source, error)
 
 func (f *fixture) newFunction(reader func(context.Context) (judge.Source, error), keys eventsigning.Keys) functions.Function {
 	return judge.New(judge.Options{
-		Change: f.Change, Kube: f.Kube, Reader: reader, Broker: f.broker,
+		Change: f.Change, Kube: f.Kube, CurrentSource: reader, Broker: f.broker,
 		Signer: ft.JudgeKey("metrics"), Verifier: keys, Clock: f.clock, Meter: noop.Meter{},
 	})
 }

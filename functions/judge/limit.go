@@ -14,10 +14,10 @@ const recordBudget = 32 << 10
 // maxMessage is the maximum size of a message in the ChangePod in bytes.
 const maxMessage = 1024
 
-// limited returns the record without the metrics above recordBudget. It omits metrics from the end
+// storable returns the record without the metrics above recordBudget. It omits metrics from the end
 // of the list, because failed metrics are first. Until the analysis has ended it omits all metrics:
 // the next look reads all samples again, so they need not be stored.
-func limited(r judgev1alpha1.Record) judgev1alpha1.Record {
+func storable(r judgev1alpha1.Record) judgev1alpha1.Record {
 	r.Message = text.Truncate(r.Message, maxMessage)
 	if !r.Final {
 		r.Metrics = nil

@@ -112,7 +112,7 @@ func (f *function) lookDuringProbation(ctx context.Context, parent *v1alpha1.Cha
 
 // storeProbation stores the record of a probation, unless the stored one has as many looks.
 func (f *function) storeProbation(ctx context.Context, before *v1alpha1.ChangePod, record judgev1alpha1.Record) (*v1alpha1.ChangePod, error) {
-	bounded := limited(record)
+	bounded := storable(record)
 	return f.patch(ctx, before, func(s *v1alpha1.ChangePodStatus) {
 		if s.Probation == nil || s.Probation.Looks < record.Looks {
 			s.Probation = &bounded

@@ -38,7 +38,7 @@ func (w target) look(t *testing.T, attempt int64) judgev1alpha1.Target {
 	}
 	handle := judge.New(judge.Options{
 		Change: w.Breakwater, Kube: w.Kube, Signer: ft.JudgeKey(v1alpha1.JudgeMetrics), Verifier: ft.EventKeys(), Clock: clock.RealClock{}, Meter: noop.Meter{},
-		Reader: func(context.Context) (judge.Source, error) {
+		CurrentSource: func(context.Context) (judge.Source, error) {
 			return judge.Source{Reader: emptyPrometheus{}, Labels: judge.Labels{Namespace: "namespace", Pod: "pod"}}, nil
 		},
 	})
