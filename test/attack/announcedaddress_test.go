@@ -17,6 +17,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/permission/settings"
 	"github.com/breakwater-dev/breakwater/test/e2e/impersonation"
+	runner "github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 )
 
 const (
