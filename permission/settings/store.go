@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/clock"
 	"knative.dev/pkg/configmap"
 	"knative.dev/pkg/logging"
 
@@ -15,16 +14,11 @@ import (
 
 // Store holds the current settings. Invalid settings do not replace valid ones, so
 // that a typo does not stop pods from starting.
-type Store struct {
-	current atomic.Pointer[Settings]
-	clock   clock.PassiveClock
-	// version is the resourceVersion of the last ConfigMap.
-	version string
-}
+type Store struct{ current atomic.Pointer[Settings] }
 
 // NewStore returns a Store with the defaults.
 func NewStore() *Store {
-	s := &Store{clock: clock.RealClock{}}
+	s := &Store{}
 	d := Default()
 	s.current.Store(&d)
 	return s
@@ -33,28 +27,16 @@ func NewStore() *Store {
 // Get returns the current settings.
 func (s *Store) Get() Settings { return *s.current.Load() }
 
-// Update reads the settings from the ConfigMap; nil means the defaults. It must not be called
-// concurrently.
+// Update reads the settings from the ConfigMap; nil means the defaults.
 func (s *Store) Update(ctx context.Context, cm *corev1.ConfigMap) {
 	var data map[string]string
-	version := ""
 	if cm != nil {
-		data, version = cm.Data, cm.ResourceVersion
+		data = cm.Data
 	}
-	if version != "" && version == s.version {
-		return // an informer repeats it when it lists again
-	}
-	s.version = version
 	next, err := Parse(data)
 	if err != nil {
 		logging.FromContext(ctx).Errorw("ConfigMap config-permission is invalid, keeping the current settings", "error", err)
-		// The policy applies the ConfigMap as it is, so it may not protect the previous annotation.
-		next = s.Get()
-		next.AnnouncedAddress = AnnouncedAddress{}
-	}
-	if next.AnnouncedAddress.Annotation != "" {
-		// Every change counts: changes may be merged, and the policy may have had other settings meanwhile.
-		next.AnnouncedAddress.PodsFrom = s.clock.Now().Add(AnnouncedAddressDelay)
+		return
 	}
 	s.current.Store(&next)
 }

@@ -40,8 +40,6 @@ type call struct {
 	// id identifies the call to the breaker.
 	id  string
 	pod *corev1.Pod
-	// source is the source address of the request.
-	source string
 	// key is the key of the pod's breaker entry.
 	key string
 	// changed receives a value when the pod or the breaker changed.
@@ -58,8 +56,8 @@ type call struct {
 	centreFailures int
 }
 
-func (s *server) newCall(pod *corev1.Pod, source string, changed <-chan struct{}) *call {
-	c := &call{server: s, id: uuid.NewString(), pod: pod, source: source, key: podbreaker.Key(pod.Namespace, pod.Name), changed: changed, start: s.Clock.Now()}
+func (s *server) newCall(pod *corev1.Pod, changed <-chan struct{}) *call {
+	c := &call{server: s, id: uuid.NewString(), pod: pod, key: podbreaker.Key(pod.Namespace, pod.Name), changed: changed, start: s.Clock.Now()}
 	c.input = Input{Sets: podmeta.Sets(pod), Applications: map[string]api.Application{}}
 	c.reporter = newPodReporter(s, pod)
 	return c
@@ -74,7 +72,7 @@ func (c *call) run(ctx context.Context) protocol.Answer {
 		if answer, ok := c.endedAnswer(ctx); ok {
 			return answer
 		}
-		c.refresh(ctx)
+		c.refresh()
 		d := Decide(c.input)
 		c.reporter.progress(ctx, c.input, d)
 		if !c.mayCall && (callsCentre(d.Action) || d.Action == AcquireBreaker) {
@@ -166,14 +164,13 @@ func (c *call) endedAnswer(ctx context.Context) (protocol.Answer, bool) {
 // refresh reads the pod and its breaker entry from the caches. A pod that was read from the API
 // server stays until the cache has a newer one: the cached address may be that of the previous
 // sandbox.
-func (c *call) refresh(ctx context.Context) {
+func (c *call) refresh() {
 	if p, err := c.Pods.Pods(c.pod.Namespace).Get(c.pod.Name); err == nil && p.UID == c.pod.UID && !isOlder(p, c.pod) {
 		c.pod = p
 	}
-	ips := c.currentIPs(ctx, c.pod, c.source)
+	ips := podmeta.IPs(c.pod)
 	if !slices.Equal(ips, c.input.IPs) {
-		// The pod has a new sandbox, or its status differs from the announced addresses; the input is
-		// about the previous ones.
+		// The pod has a new sandbox; the input is about the previous one.
 		c.input.ApplicationsKnown, c.input.Prepared, c.input.BreakerAcquired = false, false, false
 	}
 	c.input.IPs, c.input.DeletedOrCompleted, c.input.HasFinalizer = ips, isDeletedOrCompleted(c.pod), podmeta.HasFinalizer(c.pod)
