@@ -17,7 +17,7 @@ var (
 	_ cache.TransformFunc = TrimReplicaSet
 )
 
-// Before a pod is cached, Trim reduces it to the fields that the reconcilers read. A
+// Trim reduces a pod, before it is cached, to the fields that the reconcilers read. A
 // cluster has tens of thousands of pods, and a whole one is ten times the size. The
 // containers that it keeps are those whose image was changed. Other objects stay unchanged.
 func Trim(obj any) (any, error) {
