@@ -75,7 +75,11 @@ func (f figures) markdown() string {
 			fmt.Fprintf(&rows, "| %s | %s | %s | %s %s | %s |\n", x.Work, x.Measure, x.with(x.Value), sign, x.with(x.Goal.Limit), result)
 		}
 	}
-	return fmt.Sprintf("%d of %d goals are met.\n\n| work | measure | measured | goal | |\n|---|---|---|---|---|\n%s", met, all, rows.String())
+	missing := ""
+	if left := slices.DeleteFunc(slices.Clone(measuredSections), func(section string) bool { return len(f[section]) > 0 }); len(left) > 0 {
+		missing = " Not measured against these goals yet: " + strings.Join(left, "; ") + "."
+	}
+	return fmt.Sprintf("%d of %d measured goals are met.%s\n\n| work | measure | measured | goal | |\n|---|---|---|---|---|\n%s", met, all, missing, rows.String())
 }
 
 // with renders a value with the unit of the figure, with three digits at least.
