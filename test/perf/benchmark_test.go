@@ -216,6 +216,34 @@ func (b *benchmark) complete(ctx context.Context, namespace string) error {
 	})
 }
 
+// allComplete waits until the rollouts of that many Deployments with the labels are complete, in one
+// namespace or in all.
+func (b *benchmark) allComplete(ctx context.Context, namespace, labels string, deployments int) error {
+	return b.await(ctx, fmt.Sprintf("%d rollouts are complete", deployments), func(ctx context.Context) (bool, error) {
+		list, err := b.kube.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels, ResourceVersion: "0"})
+		if err != nil {
+			return false, err
+		}
+		complete := 0
+		for i := range list.Items {
+			if rolledOut(&list.Items[i]) {
+				complete++
+			}
+		}
+		return complete == deployments, nil
+	})
+}
+
+// elapse waits for the span of a measurement.
+func elapse(ctx context.Context, span time.Duration) error {
+	select { // the span is the measurement
+	case <-time.After(span):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 func rolledOut(d *appsv1.Deployment) bool {
 	s, want := d.Status, *d.Spec.Replicas
 	return s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == want && s.AvailableReplicas == want && s.Replicas == want
@@ -263,7 +291,7 @@ func (b *benchmark) usage(ctx context.Context) (map[string]usage, error) {
 
 // componentOf returns the name of the component to which a system pod belongs.
 func componentOf(p *corev1.Pod) string {
-	for _, label := range []string{"serving.knative.dev/service", "app.kubernetes.io/component"} {
+	for _, label := range []string{functionLabel, "app.kubernetes.io/component"} {
 		if value := p.Labels[label]; value != "" && p.Namespace == v1alpha1.SystemNamespace {
 			return value
 		}

@@ -84,19 +84,7 @@ func (b *benchmark) deployMany(ctx context.Context, t *testing.T) (all []types.N
 		}
 		all = append(all, key)
 	}
-	if err := b.await(ctx, "all rollouts are complete", func(ctx context.Context) (bool, error) {
-		list, err := b.kube.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: benchLabel, ResourceVersion: "0"})
-		if err != nil {
-			return false, err
-		}
-		complete := 0
-		for i := range list.Items {
-			if rolledOut(&list.Items[i]) {
-				complete++
-			}
-		}
-		return complete == len(all), nil
-	}); err != nil {
+	if err := b.allComplete(ctx, metav1.NamespaceAll, benchLabel, len(all)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(ctx)

@@ -86,22 +86,10 @@ func (g *guardedPods) create(ctx context.Context, namespace string, pods int) er
 	if err := writers.Wait(); err != nil {
 		return err
 	}
-	if err := g.await(ctx, "the pods of "+namespace+" are Ready", func(ctx context.Context) (bool, error) {
-		list, err := g.kube.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil {
-			return false, err
-		}
-		done := 0
-		for i := range list.Items {
-			if rolledOut(&list.Items[i]) {
-				done++
-			}
-		}
-		return done == deployments, nil
-	}); err != nil {
+	if err := g.allComplete(ctx, namespace, "", deployments); err != nil {
 		return err
 	}
-	if err := g.label(ctx, namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled); err != nil {
+	if err := g.setOptIn(ctx, namespace); err != nil {
 		return err
 	}
 	return g.await(ctx, "the baselines of "+namespace+" are recorded", func(ctx context.Context) (bool, error) {

@@ -153,10 +153,8 @@ func (b *benchmark) measureIdleRate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	select { // an idle span is measured
-	case <-time.After(span):
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := elapse(ctx, span); err != nil {
+		return err
 	}
 	after, err := machineCPU()
 	b.idleRate = (after - before).Seconds() / span.Seconds()

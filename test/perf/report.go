@@ -210,7 +210,7 @@ func (m idle) markdown() string {
 	s.WriteString("| measure | Breakwater | AlterShield Operator, 5000 pods |\n|---|---|---|\n")
 	fmt.Fprintf(&s, "| memory of the largest process, %s | %d MiB | 162 MiB |\n", m.Largest, m.RSS/mib)
 	fmt.Fprintf(&s, "| CPU per minute, all processes | %.1f s | 3.4 s |\n", m.CPU.Seconds())
-	fmt.Fprintf(&s, "| API writes per minute, of Leases | %d | |\n", m.Writes)
+	fmt.Fprintf(&s, "| API writes per minute | %d | |\n", m.Writes)
 	s.WriteString("\n| component | memory of its largest process | CPU per minute, all its processes |\n|---|---|---|\n")
 	for _, component := range slices.SortedFunc(maps.Keys(m.Each), func(x, y string) int {
 		return cmp.Or(cmp.Compare(m.Each[y].RSS, m.Each[x].RSS), cmp.Compare(x, y))

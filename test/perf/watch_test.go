@@ -48,10 +48,8 @@ func TestIdle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	select { // measure one idle minute
-	case <-time.After(time.Minute):
-	case <-ctx.Done():
-		t.Fatal(ctx.Err())
+	if err := elapse(ctx, time.Minute); err != nil {
+		t.Fatal(err)
 	}
 	after, err := b.ownUsage(ctx)
 	if err != nil {
