@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -48,21 +49,24 @@ func parseLeaseTimeout(value string) (time.Duration, error) {
 }
 
 // watchController watches the Leases of the controller; nil if their age has no limit.
-func watchController(ctx context.Context) (*budget.ControllerLeases, error) {
+// ready reports whether the Leases were read and prove that the budgets are computed. A
+// replica that is not ready leaves the requests to the replica that it replaces, which
+// knows the controller for longer.
+func watchController(ctx context.Context) (leases *budget.ControllerLeases, ready func() bool, err error) {
 	limit, err := parseLeaseTimeout(os.Getenv(leaseTimeout))
 	if err != nil || limit == 0 {
-		return nil, err
+		return nil, func() bool { return true }, err
 	}
 	// Both processes read the same ConfigMap.
 	config, err := sharedmain.GetLeaderElectionConfig(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read the leader election configuration: %w", err)
+		return nil, nil, fmt.Errorf("read the leader election configuration: %w", err)
 	}
 	names := make([]string, config.Buckets)
 	for i := range config.Buckets {
 		names[i] = leaderelection.LeaseName(controllerComponent, i, config.Buckets)
 	}
-	leases := budget.NewControllerLeases(clock.RealClock{}, limit, names...)
+	leases = budget.NewControllerLeases(clock.RealClock{}, limit, names...)
 	observe := func(obj any) {
 		if l, ok := wiring.Object[*coordinationv1.Lease](obj); ok && l.Spec.RenewTime != nil {
 			var acquired time.Time
@@ -72,6 +76,7 @@ func watchController(ctx context.Context) (*budget.ControllerLeases, error) {
 			leases.Observe(l.Name, l.Spec.RenewTime.Time, acquired)
 		}
 	}
+	var synced []cache.InformerSynced
 	for _, name := range names {
 		// RBAC permits watching only these Leases, by name.
 		factory := informers.NewSharedInformerFactoryWithOptions(kubeclient.Get(ctx), controller.GetResyncPeriod(ctx),
@@ -79,12 +84,17 @@ func watchController(ctx context.Context) (*budget.ControllerLeases, error) {
 			informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 				o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
 			}))
-		if _, err := factory.Coordination().V1().Leases().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		handler, err := factory.Coordination().V1().Leases().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc: observe, UpdateFunc: func(_, after any) { observe(after) },
-		}); err != nil {
-			return nil, fmt.Errorf("watch Lease %s: %w", name, err)
+		})
+		if err != nil {
+			return nil, nil, fmt.Errorf("watch Lease %s: %w", name, err)
 		}
+		synced = append(synced, handler.HasSynced)
 		factory.Start(ctx.Done())
 	}
-	return leases, nil
+	ready = func() bool {
+		return !slices.ContainsFunc(synced, func(f cache.InformerSynced) bool { return !f() }) && !leases.Starting()
+	}
+	return leases, ready, nil
 }

@@ -35,12 +35,12 @@ import (
 )
 
 // newHandlers returns the handler of each webhook, by its name.
-func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *denialevents.Publisher) (map[string]admission.Handler, error) {
+func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *denialevents.Publisher, leases *budget.ControllerLeases) (map[string]admission.Handler, error) {
 	objects, err := metadata.NewForConfig(injection.GetConfig(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("create metadata client: %w", err)
 	}
-	guard, err := newBudgetGuard(ctx, recorder, objects)
+	guard, err := newBudgetGuard(ctx, recorder, objects, leases)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *de
 	}, nil
 }
 
-func newBudgetGuard(ctx context.Context, recorder record.EventRecorder, objects metadata.Interface) (budget.Guard, error) {
+func newBudgetGuard(ctx context.Context, recorder record.EventRecorder, objects metadata.Interface, leases *budget.ControllerLeases) (budget.Guard, error) {
 	kube, policies := kubeclient.Get(ctx), policyclient.Get(ctx).PolicyV1alpha1()
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))
 	recent, references := budget.NewRecentDeletions(), budget.NewChargeReferences()
@@ -76,10 +76,6 @@ func newBudgetGuard(ctx context.Context, recorder record.EventRecorder, objects 
 		UpdateFunc: func(before, after any) { observeBudget(recent, before, after) },
 	}); err != nil {
 		return budget.Guard{}, fmt.Errorf("watch budgets: %w", err)
-	}
-	leases, err := watchController(ctx)
-	if err != nil {
-		return budget.Guard{}, err
 	}
 	lister := budgetinformer.Get(ctx).Lister()
 	return budget.Guard{

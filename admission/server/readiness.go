@@ -10,12 +10,17 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 )
 
-// readiness is the readiness probe: the process is ready once it listens and has a
-// certificate, until shutdown begins.
+// readiness is the readiness probe: the process is ready once it listens, has a
+// certificate and meets its own condition, until shutdown begins.
 type readiness struct {
 	// hasCertificate reports whether the certificate is usable; nil until watch.
 	hasCertificate atomic.Pointer[func() bool]
 	listening      atomic.Bool
+	// condition is met before the process is ready for the first time; nil is no
+	// condition. It is set before the process listens.
+	condition func() bool
+	// wasReady is set once the process was ready.
+	wasReady atomic.Bool
 }
 
 // Handler returns the handler of the probe. It reports not ready once ctx ends.
@@ -28,7 +33,10 @@ func (r *readiness) Handler(ctx context.Context) http.HandlerFunc {
 			http.Error(w, "not listening yet", http.StatusServiceUnavailable)
 		case hasCertificate == nil || !(*hasCertificate)():
 			http.Error(w, "no certificate yet", http.StatusServiceUnavailable)
+		case !r.wasReady.Load() && r.condition != nil && !r.condition():
+			http.Error(w, "not up to date yet", http.StatusServiceUnavailable)
 		default:
+			r.wasReady.Store(true)
 			w.WriteHeader(http.StatusOK)
 		}
 	}

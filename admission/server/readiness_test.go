@@ -32,7 +32,9 @@ func TestReadiness(t *testing.T) {
 		unwired bool
 		silent  bool
 		ended   bool
-		want    int
+		// conditions are what the condition of the process is at the probes before.
+		conditions []bool
+		want       int
 	}{
 		"ready with a certificate":        {secret: good, want: http.StatusOK},
 		"not ready with an empty Secret":  {secret: empty, want: http.StatusServiceUnavailable},
@@ -40,6 +42,9 @@ func TestReadiness(t *testing.T) {
 		"not ready before it is wired":    {secret: good, unwired: true, want: http.StatusServiceUnavailable},
 		"not ready before it listens":     {secret: good, silent: true, want: http.StatusServiceUnavailable},
 		"not ready when the process ends": {secret: good, ended: true, want: http.StatusServiceUnavailable},
+		"not ready before its condition":  {secret: good, conditions: []bool{false, false}, want: http.StatusServiceUnavailable},
+		"ready with its condition":        {secret: good, conditions: []bool{false, true}, want: http.StatusOK},
+		"ready after its condition":       {secret: good, conditions: []bool{true, false}, want: http.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
@@ -57,6 +62,10 @@ func TestReadiness(t *testing.T) {
 			defer cancel()
 			if tc.ended {
 				cancel()
+			}
+			for _, met := range tc.conditions {
+				r.condition = func() bool { return met }
+				probe(ctx, r)
 			}
 			if got := probe(ctx, r); got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)

@@ -20,6 +20,11 @@ import (
 // they have to use the same Lease.
 const queueName = "cabundle"
 
+// ReadyIf adds a condition that has to be met before the process becomes ready.
+// Afterwards it does not count: what it waits for may be lost, and the process must
+// still answer.
+func (p *Process) ReadyIf(condition func() bool) { p.readiness.condition = condition }
+
 // NewController returns the controller that runs the reconciler of the webhook
 // configurations, and makes the process serve the webhooks of mux. The readiness of the
 // process depends on the certificate of the reconciler.

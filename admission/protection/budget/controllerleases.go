@@ -14,13 +14,18 @@ import (
 // its Lease.
 const catchUp = 10 * time.Second
 
+// startLimit is how long after its start a process waits at most for the first renewal
+// that proves that the budgets are computed: catchUp, and several renewals.
+const startLimit = 2 * catchUp
+
 // ControllerLeases tells from the renewals of the controller's Leases whether the
 // controller computes budgets. While it does not, the numbers in the budgets do not
 // count newly lost pods, and would allow too much. A regular write to each budget would
 // prove more, but cost more.
 type ControllerLeases struct {
-	clock clock.PassiveClock
-	limit time.Duration
+	clock   clock.PassiveClock
+	limit   time.Duration
+	started time.Time
 
 	mu     sync.Mutex
 	leases map[string]lease
@@ -43,9 +48,9 @@ type lease struct {
 // NewControllerLeases returns ControllerLeases for the Leases with these names. Budgets
 // are stale when one of them is not renewed within the limit.
 func NewControllerLeases(now clock.PassiveClock, limit time.Duration, names ...string) *ControllerLeases {
-	c := &ControllerLeases{clock: now, limit: limit, leases: map[string]lease{}}
+	c := &ControllerLeases{clock: now, limit: limit, started: now.Now(), leases: map[string]lease{}}
 	for _, name := range names {
-		c.leases[name] = lease{seen: now.Now()}
+		c.leases[name] = lease{seen: c.started}
 	}
 	return c
 }
@@ -74,6 +79,26 @@ func (c *ControllerLeases) Observe(name string, renewed, acquired time.Time) {
 	}
 	l.renewed, l.acquired = renewed, acquired
 	c.leases[name] = l
+}
+
+// Starting reports whether this process started a short time ago, just after the
+// controller acquired a Lease, so that only a process that started earlier knows that
+// there was no outage.
+func (c *ControllerLeases) Starting() bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.clock.Now().Sub(c.started) >= startLimit {
+		return false
+	}
+	for _, l := range c.leases {
+		if l.seen.Before(l.trusted) {
+			return true
+		}
+	}
+	return false
 }
 
 // Stale returns the reason why the numbers of budgets may be old, or "". With nil

@@ -69,6 +69,47 @@ func TestBudgetsAreStaleWhileALeaseOfTheControllerIsNotRenewed(t *testing.T) {
 	}
 }
 
+func TestAProcessWaitsAtItsStartUntilBudgetsAreComputed(t *testing.T) {
+	const s = time.Second
+	type renewal struct {
+		// seen is when the webhook sees the renewal, since start.
+		seen time.Duration
+		// age is how long before the holder acquired the Lease.
+		age time.Duration
+	}
+	for name, tc := range map[string]struct {
+		renewals []renewal
+		asked    time.Duration
+		want     bool
+	}{
+		"no Lease":                              {nil, s, false},
+		"acquired long ago":                     {[]renewal{{0, time.Hour}}, 0, false},
+		"acquired a short time ago":             {[]renewal{{0, 3 * s}}, 9 * s, true},
+		"computed":                              {[]renewal{{0, 3 * s}, {3 * s, 6 * s}, {12 * s, 15 * s}}, 12 * s, false},
+		"the holder crashed":                    {[]renewal{{0, 3 * s}}, 19 * s, true},
+		"the holder crashed, after the limit":   {[]renewal{{0, 3 * s}}, 20 * s, false},
+		"acquired after the process started":    {[]renewal{{5 * s, 0}}, 6 * s, true},
+		"an outage a long time after the start": {[]renewal{{0, time.Hour}, {80 * s, 0}}, 81 * s, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := clocktesting.NewFakePassiveClock(start)
+			c := NewControllerLeases(now, time.Minute, "lease")
+			for _, r := range tc.renewals {
+				at := start.Add(r.seen)
+				now.SetTime(at)
+				c.Observe("lease", at, at.Add(-r.age))
+			}
+			now.SetTime(start.Add(tc.asked))
+			if got := c.Starting(); got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
+			}
+		})
+	}
+	if (*ControllerLeases)(nil).Starting() {
+		t.Error("a process without a limit waits")
+	}
+}
+
 // The numbers of a budget allow one more pod, but pods were lost since they were written.
 func TestABudgetThatNobodyComputesDeniesWhatItAllowed(t *testing.T) {
 	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, runtime.Object(newPod(nil)))
