@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
@@ -25,7 +26,7 @@ const (
 // ReleaseReader reads ChangeWorkloads for events about batches and pods. A release gets many
 // of these in a second, and its object is large, so it is cached.
 //
-// Only a release whose batches may be sent to the server is cached, so a cached
+// Only a release whose batches may be sent to the server is cached or shared, so such a
 // release is never the reason to do nothing. It may be outdated: a batch can be
 // started up to ReleaseCacheTTL after the order check failed or the release was
 // deleted. The same race exists without a cache, because the call to the server
@@ -34,23 +35,32 @@ type ReleaseReader struct {
 	client versioned.Interface
 	clock  clock.PassiveClock
 	cache  *cache.LRUExpireCache // types.NamespacedName to *v1alpha1.ChangeWorkload
+	// reads are the reads in progress, by namespace and name. The pods of a release
+	// become Ready together, so without this each would read the release.
+	reads *singleflight.Group
 }
 
 // NewReleaseReader returns a ReleaseReader with an empty cache.
 func NewReleaseReader(client versioned.Interface, clock clock.PassiveClock) *ReleaseReader {
-	return &ReleaseReader{client: client, clock: clock, cache: cache.NewLRUExpireCacheWithClock(releaseCacheSize, clock)}
+	return &ReleaseReader{client: client, clock: clock, cache: cache.NewLRUExpireCacheWithClock(releaseCacheSize, clock), reads: new(singleflight.Group)}
 }
 
-// Recent returns the release as of at most ReleaseCacheTTL ago, and whether it is
-// from the cache. If a cached release does not match the wake-up, the caller must
+// Recent returns the release as of at most ReleaseCacheTTL ago or of a read in
+// progress, and whether it may be older than the call. If a cached release does not match the wake-up, the caller must
 // read it Live: the wake-up may be about a later release of the same name. The
 // object is shared and must not be modified.
 func (r *ReleaseReader) Recent(ctx context.Context, namespace, name string) (w *v1alpha1.ChangeWorkload, cached bool, err error) {
 	if entry, ok := r.cache.Get(types.NamespacedName{Namespace: namespace, Name: name}); ok {
 		return entry.(*v1alpha1.ChangeWorkload), true, nil
 	}
-	w, err = r.Live(ctx, namespace, name)
-	return w, false, err
+	read, err, shared := r.reads.Do(namespace+"/"+name, func() (any, error) { return r.Live(ctx, namespace, name) })
+	w, _ = read.(*v1alpha1.ChangeWorkload)
+	if shared && (err != nil || !acceptsBatches(w)) {
+		// The read may have begun before the wake-up, or with a context that has ended.
+		w, err = r.Live(ctx, namespace, name)
+		return w, false, err
+	}
+	return w, shared, err
 }
 
 // Live reads the release from the API server. The object must not be modified.

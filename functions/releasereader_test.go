@@ -1,7 +1,11 @@
 package functions_test
 
 import (
+	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -119,6 +123,65 @@ func TestTheTTLBeginsBeforeTheRead(t *testing.T) {
 	clock.SetTime(clock.Now().Add(functions.ReleaseCacheTTL / 2))
 	if _, err := read(); err != nil || c.Gets("changeworkloads") != before+1 {
 		t.Errorf("%d reads, %v", c.Gets("changeworkloads")-before, err)
+	}
+}
+
+// The first of three concurrent calls reads the release; the others wait for its read.
+func TestConcurrentCallsShareARead(t *testing.T) {
+	closed := func(w *v1alpha1.ChangeWorkload) { w.Status.Order = nil }
+	for name, tc := range map[string]struct {
+		release  func(*v1alpha1.ChangeWorkload)
+		canceled bool // the context of the first call
+		reads    int
+		shared   int
+	}{
+		"a release that accepts batches":          {func(*v1alpha1.ChangeWorkload) {}, false, 1, 3},
+		"a release that may accept batches now":   {closed, false, 4, 0},
+		"the context of the first call has ended": {func(*v1alpha1.ChangeWorkload) {}, true, 4, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := ft.New(t, ft.NewRelease(tc.release))
+			releases := functions.NewReleaseReader(c.Change, clocktesting.NewFakePassiveClock(ft.Now()))
+			synctest.Test(t, func(t *testing.T) {
+				waiting, end := make(chan struct{}), make(chan struct{})
+				var first sync.Once
+				c.Change.PrependReactor("get", "changeworkloads", func(clienttesting.Action) (handled bool, _ runtime.Object, err error) {
+					first.Do(func() {
+						close(waiting)
+						<-end
+						if tc.canceled {
+							handled, err = true, context.Canceled
+						}
+					})
+					return handled, nil, err
+				})
+				var calls sync.WaitGroup
+				var shared atomic.Int32
+				for i := range 3 {
+					calls.Go(func() {
+						w, cached, err := releases.Recent(t.Context(), ft.Namespace, ft.Release)
+						if err != nil || w.Name != ft.Release {
+							t.Errorf("call %d: %v, %v", i, w, err)
+						}
+						if cached {
+							shared.Add(1)
+						}
+					})
+					if i == 0 {
+						<-waiting
+					}
+				}
+				synctest.Wait()
+				close(end)
+				calls.Wait()
+				if int(shared.Load()) != tc.shared {
+					t.Errorf("%d calls say that their release may be old, want %d", shared.Load(), tc.shared)
+				}
+			})
+			if c.Gets("changeworkloads") != tc.reads {
+				t.Errorf("%d reads, want %d", c.Gets("changeworkloads"), tc.reads)
+			}
+		})
 	}
 }
 
