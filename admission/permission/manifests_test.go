@@ -169,9 +169,9 @@ func TestRBACHasNoWildcardsAndNamesTheWrittenObjects(t *testing.T) {
 func TestTheInstalledConfigMapsContainTheDefaults(t *testing.T) {
 	file := manifests + "200-config-permission.yaml"
 	cm := builder.Manifests[corev1.ConfigMap](t, file)[0]
-	got, err := settings.Parse(cm.Data)
-	if err != nil {
-		t.Fatal(err)
+	got, unknown, err := settings.Parse(cm.Data)
+	if err != nil || len(unknown) > 0 {
+		t.Fatal(unknown, err)
 	}
 	if diff := cmp.Diff(settings.Default(), got); diff != "" {
 		t.Errorf("(-default +installed):\n%s", diff)

@@ -89,9 +89,10 @@ func Default() Settings {
 	}
 }
 
-// Parse parses the data of the ConfigMap. The error names every invalid key.
-func Parse(data map[string]string) (Settings, error) {
-	s := Default()
+// Parse parses the data of the ConfigMap. It returns the keys that are no settings, sorted; they
+// have no effect. The error names every invalid key.
+func Parse(data map[string]string) (s Settings, unknown []string, err error) {
+	s = Default()
 	r := reader{data: data, known: []string{keyExample}}
 	r.text(KeyCluster, &s.Cluster)
 	if why := validation.IsDNS1123Subdomain(s.Cluster); len(why) > 0 {
@@ -120,10 +121,15 @@ func Parse(data map[string]string) (Settings, error) {
 	r.duration(KeyPodReportInterval, &s.PodReportInterval, 10*time.Second, 24*time.Hour)
 	for key := range data {
 		if !slices.Contains(r.known, key) {
-			r.invalid(key, "unknown setting")
+			unknown = append(unknown, key)
 		}
 	}
-	return s, errors.Join(r.errs...)
+	slices.Sort(unknown)
+	if _, ok := data[KeyCluster]; !ok && len(unknown) > 0 {
+		// The default could be the name of another cluster.
+		r.invalid(KeyCluster, fmt.Sprintf("set it, because one of the unknown settings may be meant: %s", strings.Join(unknown, ", ")))
+	}
+	return s, unknown, errors.Join(r.errs...)
 }
 
 // reader parses values and collects errors.

@@ -6,13 +6,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"knative.dev/pkg/logging"
 )
 
 func TestMissingKeysHaveTheDefault(t *testing.T) {
-	got, err := Parse(nil)
-	if err != nil {
-		t.Fatal(err)
+	got, unknown, err := Parse(nil)
+	if err != nil || len(unknown) > 0 {
+		t.Fatal(unknown, err)
 	}
 	if diff := cmp.Diff(Default(), got); diff != "" {
 		t.Error(diff)
@@ -55,10 +59,9 @@ func TestParseReadsEachKeyAndNamesInvalidKeys(t *testing.T) {
 		"empty CMDB URL":               {KeyCMDBURL, "", false, func(s Settings) bool { return s.CMDBURL == "" }},
 		"CMDB URL":                     {KeyCMDBURL, "http://cmdb", false, func(s Settings) bool { return s.CMDBURL == "http://cmdb" }},
 		"example key":                  {keyExample, "anything", false, func(s Settings) bool { return s == Default() }},
-		"misspelled key":               {"backof-cap", "1h", true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Parse(map[string]string{tc.key: tc.value})
+			got, _, err := Parse(map[string]string{tc.key: tc.value})
 			if tc.invalid {
 				key := tc.key
 				if name == "backoff longer than its cap" {
@@ -78,25 +81,71 @@ func TestParseReadsEachKeyAndNamesInvalidKeys(t *testing.T) {
 
 func TestTokensAreSentWithoutTLSOnlyIfThatIsAllowed(t *testing.T) {
 	for key, url := range map[string]string{KeyCentreURL: "http://permission-centre.altershieldoperator-system.svc.cluster.local", KeyInitActionServerURL: "http://10.0.0.1"} {
-		_, err := Parse(map[string]string{key: url})
+		_, _, err := Parse(map[string]string{key: url})
 		if err == nil || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "set "+KeyAllowHTTP+" to true") {
 			t.Errorf("%s %s: %v, want an error that names the key and the fix", key, url, err)
 		}
-		if _, err := Parse(map[string]string{key: url, KeyAllowHTTP: "true"}); err != nil {
+		if _, _, err := Parse(map[string]string{key: url, KeyAllowHTTP: "true"}); err != nil {
 			t.Errorf("%s %s with %s: %v", key, url, KeyAllowHTTP, err)
 		}
 	}
 }
 
+// An upgrade may rename a setting.
+func TestAnUnknownKeyIsReportedAndTheOtherKeysAreUsed(t *testing.T) {
+	got, unknown, err := Parse(map[string]string{KeyCluster: "shop", KeyBreakerThreshold: "5", "refusals-per-minute": "6", "backof-cap": "1h"})
+	if err != nil || got.Cluster != "shop" || got.Breaker.Threshold != 5 {
+		t.Errorf("cluster %s, threshold %d, %v", got.Cluster, got.Breaker.Threshold, err)
+	}
+	if diff := cmp.Diff([]string{"backof-cap", "refusals-per-minute"}, unknown); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTheClusterIsNotTheDefaultIfItsKeyMayBeMisspelled(t *testing.T) {
+	_, _, err := Parse(map[string]string{"clustr": "shop"})
+	if err == nil || !strings.Contains(err.Error(), KeyCluster+" ") || !strings.Contains(err.Error(), "clustr") {
+		t.Errorf("%v, want an error that names both keys", err)
+	}
+}
+
+func configMap(data map[string]string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "uid"}, Data: data}
+}
+
 func TestInvalidSettingsDoNotReplaceValidOnes(t *testing.T) {
 	s := NewStore()
-	s.Update(t.Context(), &corev1.ConfigMap{Data: map[string]string{KeyCluster: "shop"}})
-	s.Update(t.Context(), &corev1.ConfigMap{Data: map[string]string{KeyCluster: "shop", KeyBackoffCap: "soon"}})
+	s.Update(t.Context(), configMap(map[string]string{KeyCluster: "shop"}))
+	s.Update(t.Context(), configMap(map[string]string{KeyCluster: "shop", KeyBackoffCap: "soon"}))
 	if got := s.Get().Cluster; got != "shop" {
 		t.Errorf("cluster %s", got)
 	}
 	s.Update(t.Context(), nil)
 	if got := s.Get().Cluster; got != Default().Cluster {
 		t.Errorf("cluster %s after the deletion of the ConfigMap", got)
+	}
+}
+
+func TestAnUnknownKeyDoesNotDiscardTheOthers(t *testing.T) {
+	s := NewStore()
+	s.Update(t.Context(), configMap(map[string]string{KeyCluster: "shop", "rejected-requests-per-minute": "6"}))
+	if got := s.Get().Cluster; got != "shop" {
+		t.Errorf("cluster %s, want shop", got)
+	}
+}
+
+func TestAProcessThatStartsWithInvalidSettingsEnds(t *testing.T) {
+	ctx := logging.WithLogger(t.Context(), zap.NewNop().WithOptions(zap.WithFatalHook(zapcore.WriteThenPanic)).Sugar())
+	for name, first := range map[string]*corev1.ConfigMap{"a watcher of ConfigMaps": {}, "an informer": nil} {
+		t.Run(name, func(t *testing.T) {
+			s := NewStore()
+			s.Update(ctx, first)
+			defer func() {
+				if recover() == nil {
+					t.Errorf("it continues with %+v", s.Get())
+				}
+			}()
+			s.Update(ctx, configMap(map[string]string{KeyCluster: "shop", KeyBackoffCap: "soon"}))
+		})
 	}
 }

@@ -14,7 +14,11 @@ import (
 
 // Store holds the current settings. Invalid settings do not replace valid ones, so
 // that a typo does not stop pods from starting.
-type Store struct{ current atomic.Pointer[Settings] }
+type Store struct {
+	current atomic.Pointer[Settings]
+	// read is whether a valid ConfigMap was read. Only Update uses it.
+	read bool
+}
 
 // NewStore returns a Store with the defaults.
 func NewStore() *Store {
@@ -27,17 +31,29 @@ func NewStore() *Store {
 // Get returns the current settings.
 func (s *Store) Get() Settings { return *s.current.Load() }
 
-// Update reads the settings from the ConfigMap; nil means the defaults.
+// Update reads the settings from the ConfigMap; nil, or one without data, means the defaults. The
+// watcher calls it sequentially, and first with a ConfigMap without UID: the real one may follow.
+//
+// If the first real ConfigMap is invalid, the process ends: with the default settings it would
+// request grants for another cluster.
 func (s *Store) Update(ctx context.Context, cm *corev1.ConfigMap) {
 	var data map[string]string
 	if cm != nil {
 		data = cm.Data
 	}
-	next, err := Parse(data)
+	next, unknown, err := Parse(data)
+	logger := logging.FromContext(ctx)
+	if err != nil && !s.read {
+		logger.Fatalw("ConfigMap config-permission is invalid, so this process ends: correct the settings that the error names", "error", err)
+	}
 	if err != nil {
-		logging.FromContext(ctx).Errorw("ConfigMap config-permission is invalid, keeping the current settings", "error", err)
+		logger.Errorw("ConfigMap config-permission is invalid, keeping the current settings", "error", err)
 		return
 	}
+	if len(unknown) > 0 {
+		logger.Errorw("ConfigMap config-permission has unknown settings, which have no effect: correct their names (CHANGELOG.md names renamed ones) or remove them", "unknown", unknown)
+	}
+	s.read = s.read || cm != nil && cm.UID != ""
 	s.current.Store(&next)
 }
 

@@ -42,7 +42,7 @@ func TestTheExistingPodsAreReportedEveryHour(t *testing.T) {
 	if _, err := w.kube.CoreV1().Pods(p.Namespace).Update(t.Context(), p, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	installed, err := settings.Parse(builder.Manifests[corev1.ConfigMap](t, "../../../config/permission/200-config-permission.yaml")[0].Data)
+	installed, _, err := settings.Parse(builder.Manifests[corev1.ConfigMap](t, "../../../config/permission/200-config-permission.yaml")[0].Data)
 	if err != nil {
 		t.Fatal(err)
 	}
