@@ -13,13 +13,14 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// minEntryAge is the minimum age of the last unsuccessful attempt of an entry that is removed.
+// minEntryAge is how long ago the last unsuccessful attempt of an entry was, and the time of its
+// holder ended, before the entry is removed.
 const minEntryAge = time.Minute
 
 // RemoveStale removes the entries of deleted pods and returns how many. podUID
 // returns the UID of the pod of a key, false if there is none.
 //
-// Entries with a recent unsuccessful attempt are kept, because they may be newer than
+// Entries with a recent unsuccessful attempt or holder are kept, because they may be newer than
 // the caller's cache of pods.
 func (b *Breaker) RemoveStale(ctx context.Context, now time.Time, podUID func(key string) (types.UID, bool)) (int, error) {
 	before := now.Add(-minEntryAge)
@@ -74,7 +75,7 @@ func staleKeys(cm *corev1.ConfigMap, before time.Time, podUID func(string) (type
 			keys = append(keys, key) // invalid
 			continue
 		}
-		if uid, exists := podUID(key); (!exists || uid != e.UID) && e.LastRequestFailTime.Before(before) {
+		if uid, exists := podUID(key); (!exists || uid != e.UID) && e.LastRequestFailTime.Before(before) && e.Until.Before(before) {
 			keys = append(keys, key)
 		}
 	}

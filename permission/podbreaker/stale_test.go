@@ -1,0 +1,39 @@
+package podbreaker
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The cache of pods may not have a new pod yet. Without the entry that its holder has just written,
+// another caller could begin an attempt at the same time.
+func TestOnlyOldEntriesOfPodsThatDoNotExistAreStale(t *testing.T) {
+	entry := func(steps ...Request) string { return encode(apply(t, steps...).Entry) }
+	held := entry(acquire("a", 0))
+	for name, tc := range map[string]struct {
+		entry string
+		pod   types.UID
+		after time.Duration
+		want  bool
+	}{
+		"the pod exists":                           {entry(deny(1)), "uid", 24 * time.Hour, false},
+		"no pod, denied recently":                  {entry(deny(1)), "", minEntryAge, false},
+		"no pod, denied a while ago":               {entry(deny(1)), "", minEntryAge + 1, true},
+		"another pod of the name, denied long ago": {entry(deny(1)), "another", minEntryAge + 1, true},
+		"no pod, with a holder":                    {held, "", 0, false},
+		"no pod, its holder timed out recently":    {held, "", acquireTimeout + minEntryAge, false},
+		"no pod, its holder timed out a while ago": {held, "", acquireTimeout + minEntryAge + 1, true},
+		"invalid": {"no", "uid", 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cm := &corev1.ConfigMap{Data: map[string]string{"ns.pod": tc.entry}}
+			got := staleKeys(cm, zero.Add(tc.after-minEntryAge), func(string) (types.UID, bool) { return tc.pod, tc.pod != "" })
+			if (len(got) > 0) != tc.want {
+				t.Errorf("stale keys %v", got)
+			}
+		})
+	}
+}
