@@ -2,7 +2,8 @@
 # Builds the images and applies the manifests of the given folders to the
 # cluster of KUBECONFIG, CRDs first, because kubectl does not know a kind before
 # its CRD is established. OVERLAY=<name> applies config/overlays/<name> instead
-# of config/core. RESOLVE=<folder> only builds the images and writes the manifests there;
+# of config/core, and config/overlays/<name>/<part>, if it exists, instead of
+# config/<part>. RESOLVE=<folder> only builds the images and writes the manifests there;
 # RESOLVED=<folder> applies these.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -67,9 +68,11 @@ for dir in "$@"; do
   fi
   # Until 650-openapi.yaml became a Deployment, openapi was a Knative Service, which owns the Service of its name.
   if [[ $dir == config/core ]]; then kubectl -n "$ns" delete services.serving.knative.dev openapi --ignore-not-found --cascade=foreground; fi
-  if [[ $dir == config/core && -n ${OVERLAY:-} ]]; then
-    echo "==> overlay $OVERLAY: images and other manifests"
-    kubectl kustomize "config/overlays/$OVERLAY" | "${ko[@]}" resolve -f - >"$manifests"
+  overlay=config/overlays/${OVERLAY:-}
+  [[ $dir == config/core ]] || overlay+=/${dir#config/}
+  if [[ -n ${OVERLAY:-} && ($dir == config/core || -d $overlay) ]]; then
+    echo "==> $overlay: images and other manifests"
+    kubectl kustomize "$overlay" | "${ko[@]}" resolve -f - >"$manifests"
     check_class
     apply_settled
   elif [[ -n ${RESOLVED:-} ]]; then

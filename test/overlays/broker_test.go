@@ -1,6 +1,7 @@
 package overlays
 
 import (
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,16 +116,38 @@ func exact(filters []any) []string {
 	return out
 }
 
+// ofRabbitMQ are the overlays for RabbitMQ of the parts that have Triggers.
+var ofRabbitMQ = map[string]string{"core": "rabbitmq", "judge": "rabbitmq/judge", "notify": "rabbitmq/notify"}
+
 // The Broker for RabbitMQ supports only spec.filter; a Trigger without it
 // receives every event.
-func TestTheRabbitMQOverlayHasTheSubscriptionsOfCore(t *testing.T) {
-	core, there := render(t, folders(t)["core"]), render(t, overlay("rabbitmq"))
-	if diff := cmp.Diff(subscriptions(t, core), subscriptions(t, there)); diff != "" {
-		t.Errorf("extend config/overlays/rabbitmq (-core +rabbitmq):\n%s", diff)
+func TestTheRabbitMQOverlaysHaveTheSubscriptionsOfTheirParts(t *testing.T) {
+	for part, name := range ofRabbitMQ {
+		plain, there := render(t, filepath.Join(config, part)), render(t, overlay(name))
+		if diff := cmp.Diff(subscriptions(t, plain), subscriptions(t, there)); diff != "" {
+			t.Errorf("extend config/overlays/%s (-%s +rabbitmq):\n%s", name, part, diff)
+		}
+		for _, trigger := range ofKind(there, eventing, "Trigger") {
+			if _, ok, _ := unstructured.NestedSlice(trigger.Object, "spec", "filters"); ok {
+				t.Errorf("Trigger %s has spec.filters", trigger.GetName())
+			}
+		}
 	}
-	for _, trigger := range ofKind(there, eventing, "Trigger") {
-		if _, ok, _ := unstructured.NestedSlice(trigger.Object, "spec", "filters"); ok {
-			t.Errorf("Trigger %s has spec.filters", trigger.GetName())
+}
+
+// By default the Broker for RabbitMQ delivers one event of a Trigger at a time.
+func TestTriggersOfRabbitMQDeliverAsManyEventsAsAReplicaHandles(t *testing.T) {
+	for _, name := range ofRabbitMQ {
+		all := render(t, overlay(name))
+		targets := map[string]string{}
+		for _, f := range ofKind(all, "serving.knative.dev", "Service") {
+			targets[f.GetName()], _, _ = unstructured.NestedString(f.Object, "spec", "template", "metadata", "annotations", "autoscaling.knative.dev/target")
+		}
+		for _, trigger := range ofKind(all, eventing, "Trigger") {
+			function, _, _ := unstructured.NestedString(trigger.Object, "spec", "subscriber", "ref", "name")
+			if got := trigger.GetAnnotations()["rabbitmq.eventing.knative.dev/parallelism"]; got == "" || got != targets[function] {
+				t.Errorf("Trigger %s delivers %q events in parallel, want %q", trigger.GetName(), got, targets[function])
+			}
 		}
 	}
 }

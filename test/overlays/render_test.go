@@ -14,7 +14,7 @@ import (
 // config is the folder of the manifests.
 var config = filepath.Join("..", "..", "config")
 
-// folders are the installable folders: core and each overlay.
+// folders are the installable folders: core, each overlay, and its overlays of other parts.
 func folders(t *testing.T) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(config, "overlays"))
@@ -23,7 +23,10 @@ func folders(t *testing.T) map[string]string {
 	}
 	out := map[string]string{"core": filepath.Join(config, "core")}
 	for _, e := range entries {
-		out[e.Name()] = filepath.Join(config, "overlays", e.Name())
+		out[e.Name()] = overlay(e.Name())
+	}
+	for _, name := range ofRabbitMQ {
+		out[name] = overlay(name)
 	}
 	return out
 }

@@ -1,7 +1,6 @@
 package overlays
 
 import (
-	"bufio"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,27 +65,28 @@ func TestAWrongFieldIsFound(t *testing.T) {
 	}
 }
 
-func TestOverlaysIncludeEveryManifestOfCore(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(config, "core", "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range files {
-		files[i] = filepath.Base(files[i])
-	}
-	f, err := os.Open(filepath.Join(config, "core", "Kustomization"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	var listed []string
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if file, ok := strings.CutPrefix(lines.Text(), "  - "); ok {
-			listed = append(listed, file)
+func TestOverlaysIncludeEveryManifestOfTheirPart(t *testing.T) {
+	for part := range ofRabbitMQ {
+		files, err := filepath.Glob(filepath.Join(config, part, "*.yaml"))
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	slices.Sort(files)
-	if diff := cmp.Diff(files, listed); diff != "" {
-		t.Errorf("run make generate: %s", diff)
+		for i := range files {
+			files[i] = filepath.Base(files[i])
+		}
+		raw, err := os.ReadFile(filepath.Join(config, part, "Kustomization"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var listed []string
+		for line := range strings.Lines(string(raw)) {
+			if file, ok := strings.CutPrefix(strings.TrimSpace(line), "- "); ok {
+				listed = append(listed, file)
+			}
+		}
+		slices.Sort(files)
+		if diff := cmp.Diff(files, listed); diff != "" {
+			t.Errorf("run make generate: %s", diff)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,6 +58,35 @@ func TestApplyBuildsOnABaseImageThatIsPinnedAndWritesSBOMs(t *testing.T) {
 		if strings.Contains(arguments, "--sbom") {
 			t.Errorf("%s: got ko %s", folder, arguments)
 		}
+	}
+}
+
+func TestApplyUsesTheOverlayOfEachPartThatHasOne(t *testing.T) {
+	bin := t.TempDir()
+	calls := filepath.Join(bin, "calls")
+	for program, script := range map[string]string{"ko": `echo "ko $*" >>"` + calls + `"`, "kubectl": `echo "kubectl $*" >>"` + calls + `"`} {
+		if err := os.WriteFile(filepath.Join(bin, program), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := exec.CommandContext(t.Context(), filepath.Join(root, "hack/apply.sh"), "config/core", "config/judge", "config/monitoring")
+	command.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "KO_DOCKER_REPO=registry", "KO_DEFAULTBASEIMAGE=base", "OVERLAY=rabbitmq")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	raw, err := os.ReadFile(calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(string(raw)) {
+		if strings.HasPrefix(line, "kubectl kustomize") || strings.HasPrefix(line, "ko apply") {
+			got = append(got, strings.TrimSpace(line))
+		}
+	}
+	want := []string{"kubectl kustomize config/overlays/rabbitmq", "kubectl kustomize config/overlays/rabbitmq/judge", "ko apply -Rf config/monitoring"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
