@@ -4,8 +4,9 @@
 // Events changepod.ready and order.ready are wake-ups: they carry references, no state. Their
 // receiver reads the object and decides from it, so lost, duplicate, late or reordered
 // wake-ups neither lose nor invent a fact. Events changepod.verdict and order.verdict carry a
-// fact from outside: their sender uses delivery.Sender.Deliver and keeps the fact until the
-// Broker has accepted it. The others are reports, for functions report and notify and for
+// fact from outside. Their sender uses delivery.Sender.Deliver, so it knows whether the Broker has
+// accepted the fact. The controller sends the verdicts of an inbox with Send, and again until they
+// are recorded. The others are reports, for functions report and notify and for
 // other systems: they carry the state at their time. Some of those about releases are
 // announcements, which the ChangeWorkload stores until the Broker has accepted them.
 //

@@ -45,7 +45,7 @@ func TestDeliverWithoutABrokerFailsAtOnce(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if n := s.value(t, "breakwater_event_broker_resolved"); n != 0 {
-		t.Errorf("broker.known is %d", n)
+		t.Errorf("breakwater_event_broker_resolved is %d", n)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestDeliverWaitsForTheFirstLookup(t *testing.T) {
 		t.Error(err)
 	}
 	if n := s.value(t, "breakwater_event_broker_resolved"); n != 1 {
-		t.Errorf("broker.known is %d", n)
+		t.Errorf("breakwater_event_broker_resolved is %d", n)
 	}
 }
 
