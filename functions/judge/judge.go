@@ -190,13 +190,14 @@ func (f *function) look(ctx context.Context, batch *v1alpha1.ChangePod, asked v1
 	return record, nil
 }
 
-// storeTime is the part of the time of an event in which the record is stored and the verdict is
-// sent. It is not used for queries, so a fail that some metrics show is stored, although the
+// storeTime is kept free at the end of the time limit of an event, for storing the record and
+// sending the verdict. Queries end before it, so a fail that some metrics show is stored, although the
 // queries of other metrics do not end. A verdict that is not sent in this time is sent by the
 // next wake-up.
 const storeTime = 10 * time.Second
 
-// readContext returns the context of the queries of a look: it ends storeTime before the event.
+// readContext returns the context of the queries of a look. The context ends storeTime before the
+// deadline for handling the event.
 func readContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	if end, ok := ctx.Deadline(); ok {
 		return context.WithDeadline(ctx, end.Add(-storeTime))
