@@ -31,7 +31,7 @@ func checkNode(action, id string) error {
 // CurrentClient.
 //
 // Every method that calls the server returns within Config.TotalDeadline; Reserve waits as
-// long as its context allows. Its error is a *ResultError,
+// long as its context allows. The error of a method that calls the server is a *ResultError,
 // a *NoAnswerError, or an error of building the request. OpenOrder, Retrieve,
 // CloseOrder, SubmitEvent and CheckRelease are retried with jittered
 // exponential backoff and a new signature. StartOrder, StartBatch, Finish and
