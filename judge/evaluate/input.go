@@ -29,8 +29,8 @@ const (
 	// startupSeconds is the time after the start of an old pod that is not compared.
 	startupSeconds = 60
 
-	// inconclusive is the e-value from which a metric is no pass. A release without a change has
-	// it with a probability of at most 1/inconclusive, and much less in simulations.
+	// inconclusive is the e-value from which a metric is no pass. In a release without a change a
+	// metric reaches it with a probability of at most 1/inconclusive, and much less in simulations.
 	inconclusive = 5
 
 	// defaultEvents suffice to find a share of 30 % bad events.
