@@ -25,7 +25,8 @@ type StaleRemover interface {
 	RemoveStale(ctx context.Context, now time.Time, podUID func(key string) (types.UID, bool)) (int, error)
 }
 
-// periodicTasks are the periodic tasks of the leader.
+// periodicTasks are the periodic tasks. Each process reports the pods whose finalizers it removed; the
+// other tasks are those of the leader.
 type periodicTasks struct {
 	*Reconciler
 	lister       Lister
@@ -46,7 +47,7 @@ func (c *periodicTasks) run(ctx context.Context) {
 
 // runDue runs the tasks that are due.
 func (c *periodicTasks) runDue(ctx context.Context) {
-	// Not only the leader: each process reports the pods whose finalizers it removed.
+	// In each process, not only in the leader.
 	c.unreported.report(ctx, c.centre, c.settings().Cluster)
 	if !c.IsLeaderFor(leaderKey) {
 		c.lastPodReport, c.lastRefresh = time.Time{}, time.Time{}
