@@ -25,7 +25,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	informers "github.com/breakwater-dev/breakwater/client/informers/externalversions"
 	"github.com/breakwater-dev/breakwater/test/e2e/dump"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
 // dumps is the folder for the log and state of a failed run.
@@ -76,7 +76,7 @@ func TestEveryReleaseEndsAsTheVerdictsSay(t *testing.T) {
 	if err := renewKept(ctx, f.kube); err != nil {
 		t.Fatal(err)
 	}
-	if err := judge.Install(ctx, f.kube, os.Stderr); err != nil {
+	if err := serverdouble.Install(ctx, f.kube, os.Stderr); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -293,7 +293,7 @@ func (r *run) save(t *testing.T, since time.Time) {
 	if err := dump.Write(ctx, r.kube, dir, since, namespaces...); err != nil {
 		t.Log(err)
 	}
-	log, nodes, err := r.judge.OrderLog(ctx, "")
+	log, nodes, err := r.double.OrderLog(ctx, "")
 	raw, encoded := json.MarshalIndent(map[string]any{"log": log, "nodes": nodes}, "", " ")
 	if err := errors.Join(err, encoded, os.WriteFile(filepath.Join(dir, "server.json"), raw, 0o644)); err != nil {
 		t.Log(err)

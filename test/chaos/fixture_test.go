@@ -23,7 +23,7 @@ import (
 	policy "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/e2e/clients"
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
 // chaosLabel is a label of all objects that a run creates.
@@ -36,7 +36,7 @@ type fixture struct {
 	change  client.AppV1alpha1Interface
 	policy  policy.PolicyV1alpha1Interface
 	dynamic dynamic.Interface
-	judge   *judge.Client
+	double  *serverdouble.Client
 }
 
 func connect() (*fixture, error) {
@@ -44,7 +44,7 @@ func connect() (*fixture, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fixture{kube: c.Kube, clients: c.Breakwater, change: c.Breakwater.AppV1alpha1(), policy: c.Breakwater.PolicyV1alpha1(), dynamic: c.Dynamic, judge: judge.New(nil)}, nil
+	return &fixture{kube: c.Kube, clients: c.Breakwater, change: c.Breakwater.AppV1alpha1(), policy: c.Breakwater.PolicyV1alpha1(), dynamic: c.Dynamic, double: serverdouble.New(nil)}, nil
 }
 
 // await polls the condition every 300 ms until it returns nil; its error
@@ -83,7 +83,7 @@ func settings() map[v1alpha1.ConfigType]string {
 // configure resets the double and configures Breakwater to use it with these
 // settings.
 func (f *fixture) configure(ctx context.Context) error {
-	if err := f.judge.Reset(ctx); err != nil {
+	if err := f.double.Reset(ctx); err != nil {
 		return err
 	}
 	for kind, content := range settings() {
@@ -95,10 +95,10 @@ func (f *fixture) configure(ctx context.Context) error {
 			return fmt.Errorf("set %s: %w", kind, err)
 		}
 	}
-	if err := f.judge.SetSecondFinish(ctx, secondFinish); err != nil {
+	if err := f.double.SetSecondFinish(ctx, secondFinish); err != nil {
 		return err
 	}
-	return judge.Configure(ctx, f.kube)
+	return serverdouble.Configure(ctx, f.kube)
 }
 
 // branch is the OpsConfigInfo of batches, and before is the annotation with its
@@ -146,7 +146,7 @@ func (f *fixture) resetBatches(ctx context.Context) error {
 // cleanUp deletes the objects of this run or of a killed one.
 func (f *fixture) cleanUp(ctx context.Context) error {
 	ours := metav1.ListOptions{LabelSelector: chaosLabel}
-	err := errors.Join(judge.Unconfigure(ctx, f.kube), f.resetBatches(ctx), f.patchPermissions(ctx, defaultPermissions))
+	err := errors.Join(serverdouble.Unconfigure(ctx, f.kube), f.resetBatches(ctx), f.patchPermissions(ctx, defaultPermissions))
 	infos := f.change.OpsConfigInfoes(v1alpha1.SystemNamespace)
 	err = errors.Join(err, infos.DeleteCollection(ctx, metav1.DeleteOptions{}, ours))
 	left, listed := f.kube.CoreV1().Namespaces().List(ctx, ours)
@@ -177,7 +177,7 @@ func (f *fixture) awaitCleanup(ctx context.Context) error {
 // awaitRecovery waits until every target is ready again.
 func (f *fixture) awaitRecovery(ctx context.Context) error {
 	const within = 4 * time.Minute
-	for _, namespace := range []string{v1alpha1.SystemNamespace, disruption.Eventing, judge.Namespace} {
+	for _, namespace := range []string{v1alpha1.SystemNamespace, disruption.Eventing, serverdouble.Namespace} {
 		err := await(ctx, within, "the Deployments of "+namespace+" are available", func(ctx context.Context) error {
 			list, err := f.kube.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{LabelSelector: "!serving.knative.dev/service"})
 			if err != nil {

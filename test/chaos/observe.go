@@ -17,14 +17,14 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 	"github.com/breakwater-dev/breakwater/test/builder"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
 // Observer reads the state of releases. Deployments have the annotation builder.Marker.
 type Observer struct {
 	Kube   kubernetes.Interface
 	Change client.AppV1alpha1Interface
-	Judge  *judge.Client
+	Double *serverdouble.Client
 }
 
 // Observe returns the state of the release with a marker. It is an error if the Deployment has
@@ -43,7 +43,7 @@ func (o *Observer) Observe(ctx context.Context, namespace, name, marker string) 
 	if err != nil {
 		return r, err
 	}
-	log, nodes, err := o.Judge.OrderLog(ctx, c.Spec.OrderID)
+	log, nodes, err := o.Double.OrderLog(ctx, c.Spec.OrderID)
 	if err != nil {
 		return r, err
 	}

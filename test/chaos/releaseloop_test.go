@@ -69,7 +69,7 @@ func (l *releaseLoop) run(ctx context.Context, releases int) error {
 		plan, faults := NewPlan(l.rand, l.pods), NewServerFaults(l.faults)
 		l.log("%s release %d: %s; %s", l.namespace, n, &plan, faults)
 		err := await(ctx, time.Minute, "the double accepts its script", func(ctx context.Context) error {
-			return errors.Join(l.judge.SetChecks(ctx, l.namespace, plan.Rules...), l.judge.SetFaults(ctx, l.namespace, faults.Rules...))
+			return errors.Join(l.double.SetChecks(ctx, l.namespace, plan.Rules...), l.double.SetFaults(ctx, l.namespace, faults.Rules...))
 		})
 		if err != nil {
 			return err
@@ -102,7 +102,7 @@ func (l *releaseLoop) clearFaults(ctx context.Context, after time.Duration) erro
 		return nil
 	}
 	return await(ctx, time.Minute, "the double removes its faults", func(ctx context.Context) error {
-		return l.judge.SetFaults(ctx, l.namespace)
+		return l.double.SetFaults(ctx, l.namespace)
 	})
 }
 
@@ -131,7 +131,7 @@ func closed(c <-chan struct{}) bool {
 }
 
 func (f *fixture) observer() *Observer {
-	return &Observer{Kube: f.kube, Change: f.change, Judge: f.judge}
+	return &Observer{Kube: f.kube, Change: f.change, Double: f.double}
 }
 
 func marker(n int) string { return "v" + strconv.Itoa(n) }

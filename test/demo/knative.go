@@ -75,7 +75,7 @@ func (s *steps) badRevision(ctx context.Context) error {
 	s.explain("The server is configured to check the next Revision for five seconds, and to fail it with the\n" +
 		"message \"" + verdictText + "\". Serving sends it all requests as soon as\n" +
 		"it is Ready.")
-	err := s.judge.SetChecks(ctx, services, double.CheckRule{
+	err := s.double.SetChecks(ctx, services, double.CheckRule{
 		Match: double.Match{Step: "BATCH", Stage: double.Post},
 		Then: double.Behaviour{
 			Verdict: "fail", Rules: []double.Rule{{Name: "error rate", Verdict: "FAIL", Msg: verdictText}},
@@ -119,7 +119,7 @@ func (s *steps) repairedRevision(ctx context.Context) error {
 	s.title("A repair")
 	s.explain("With the label ignored-suspend the next Revision is admitted as a repair. It gets traffic when its\n" +
 		"release has succeeded. The server passes all checks now.")
-	if err := s.judge.SetChecks(ctx, services); err != nil {
+	if err := s.double.SetChecks(ctx, services); err != nil {
 		return err
 	}
 	if _, err := s.kubectl(ctx, nextRevision("v3", v1alpha1.IgnoredSuspendLabel)...); err != nil {

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
 func main() {
@@ -66,7 +66,7 @@ func run(ctx context.Context, chapter, record string, fast bool) (err error) {
 			}
 		}()
 	}
-	return (&steps{printer: p, kube: kube, judge: judge.New(nil)}).run(ctx, selected)
+	return (&steps{printer: p, kube: kube, double: serverdouble.New(nil)}).run(ctx, selected)
 }
 
 // pictureOf returns the name of the picture of a recording.

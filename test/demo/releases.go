@@ -8,7 +8,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
 // releases shows a good release, a bad one and its repair, judged by a server.
@@ -23,7 +23,7 @@ func (s *steps) withServer(ctx context.Context, steps ...func(context.Context) e
 		// Remove the configuration even if the context has ended.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 		defer cancel()
-		err = errors.Join(err, judge.Unconfigure(last, s.kube))
+		err = errors.Join(err, serverdouble.Unconfigure(last, s.kube))
 	}()
 	return inOrder(ctx, steps...)
 }
@@ -54,7 +54,7 @@ func (s *steps) badRelease(ctx context.Context) error {
 	s.explain("The server is configured to fail the third pod of the next release with the message\n" +
 		"\"" + verdictText + "\".")
 	third := int64(2) // the server counts from 0
-	err := s.judge.SetChecks(ctx, demo, double.CheckRule{
+	err := s.double.SetChecks(ctx, demo, double.CheckRule{
 		Match: double.Match{Step: "BATCH", BatchNo: &third, Stage: double.Post},
 		Then:  double.Behaviour{Verdict: "fail", Rules: []double.Rule{{Name: "error rate", Verdict: "FAIL", Msg: verdictText}}},
 	})
@@ -124,7 +124,7 @@ func (s *steps) repair(ctx context.Context) error {
 	s.title("The repair")
 	s.explain("An update with the label ignored-suspend is a repair. It is admitted once, the rollout\n" +
 		"continues, and the server, which now passes all checks, judges every pod of it.")
-	if err := s.judge.SetChecks(ctx, demo); err != nil {
+	if err := s.double.SetChecks(ctx, demo); err != nil {
 		return err
 	}
 	if err := s.all(ctx, []string{"apply", "-n", demo, "-f", manifests + "v3.yaml"}); err != nil {

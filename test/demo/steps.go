@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
 const (
@@ -31,8 +31,8 @@ const (
 // steps runs the steps of the demo in order.
 type steps struct {
 	*printer
-	kube  kubernetes.Interface
-	judge *judge.Client
+	kube   kubernetes.Interface
+	double *serverdouble.Client
 }
 
 // run shows the chapters and returns the first error.
@@ -78,24 +78,24 @@ func (s *steps) installServer(ctx context.Context) error {
 	s.title("The server")
 	s.explain("An AlterShield server judges releases. The demo uses a test double with the same\n" +
 		"protocol. It builds the double and installs it in the cluster:")
-	s.print("\n%s$ %s%s\n", s.bold, strings.Join(judge.Command(), " "), s.plain)
+	s.print("\n%s$ %s%s\n", s.bold, strings.Join(serverdouble.Command(), " "), s.plain)
 	var output bytes.Buffer // shown only after an error
-	if err := judge.Install(ctx, s.kube, &output); err != nil {
+	if err := serverdouble.Install(ctx, s.kube, &output); err != nil {
 		return fmt.Errorf("%w\n%s", err, output.String())
 	}
 	s.print("(it is running)\n")
-	if err := s.judge.Reset(ctx); err != nil {
+	if err := s.double.Reset(ctx); err != nil {
 		return err
 	}
 	s.explain("Breakwater gets the URL of the server:")
-	server, err := judge.Configured(ctx, s.kube)
+	server, err := serverdouble.Configured(ctx, s.kube)
 	if err != nil {
 		return err
 	}
-	if server != "" && server != judge.URL {
+	if server != "" && server != serverdouble.URL {
 		return fmt.Errorf("another server is configured: %s; the demo would replace it", server)
 	}
-	for _, p := range judge.ConfigurePatches() {
+	for _, p := range serverdouble.ConfigurePatches() {
 		if _, err := s.kubectl(ctx, "patch", p.Kind, p.Name, "-n", system, "--type", "merge", "-p", p.Body); err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/breakwater-dev/breakwater/events"
 	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 	"github.com/breakwater-dev/breakwater/test/builder"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
 // brokerPath is the path of our Broker at the API server's proxy of services.
@@ -60,7 +60,7 @@ func sentToTheBroker(t *testing.T, e *environment) {
 	if c, err = n.current(t.Context(), "web"); err != nil || len(c.Status.Inbox) > 0 {
 		t.Errorf("the inbox has %v (%v)", c.Status.Inbox, err)
 	}
-	post(t, callback(t, c.Spec.OrderID, p.Status.ChangePodID, "pass"), judge.Token)
+	post(t, callback(t, c.Spec.OrderID, p.Status.ChangePodID, "pass"), serverdouble.Token)
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 }
 
@@ -88,11 +88,11 @@ func reportSentToTheBroker(t *testing.T, e *environment) {
 	} {
 		e.postToBroker(t, d)
 	}
-	post(t, callback(t, c.Spec.OrderID, p.Status.ChangePodID, "pass"), judge.Token)
+	post(t, callback(t, c.Spec.OrderID, p.Status.ChangePodID, "pass"), serverdouble.Token)
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	var log double.Log
 	await(t, shortTimeout, "the server has the report of the success", func(ctx context.Context) error {
-		if log, err = n.judge.Log(ctx, n.name); err != nil {
+		if log, err = n.double.Log(ctx, n.name); err != nil {
 			return err
 		}
 		for _, call := range log.Calls {

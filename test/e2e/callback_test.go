@@ -18,7 +18,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 	"github.com/breakwater-dev/breakwater/test/builder"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
 // verdictAsCloudEvent accepts a verdict as a CloudEvent in binary mode, whose headers pass the proxies of
@@ -73,7 +73,7 @@ func forgedVerdict(t *testing.T, e *environment) {
 		t.Errorf("the status of the batch changed (-before +after):\n%s", diff)
 	}
 	// The same request with a valid signature is accepted.
-	if status := post(t, callback(t, c.Spec.OrderID, p.Status.ChangePodID, "pass"), judge.Token); status != http.StatusOK {
+	if status := post(t, callback(t, c.Spec.OrderID, p.Status.ChangePodID, "pass"), serverdouble.Token); status != http.StatusOK {
 		t.Errorf("callback with a valid signature: status %d, want 200", status)
 	}
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
@@ -102,14 +102,14 @@ func callback(t *testing.T, order, node, verdict string) []byte {
 // means no signature. It returns the HTTP status.
 func post(t *testing.T, body []byte, token string) int {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, judge.CallbackURL, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, serverdouble.CallbackURL, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.Header.Set("Content-Type", "application/json;UTF-8")
 	if token != "" {
 		timestamp := strconv.FormatInt(time.Now().UnixMilli(), 10)
-		request.Header.Set(altershield.DefaultHeaderPrefix+altershield.HeaderPlatform, judge.Platform)
+		request.Header.Set(altershield.DefaultHeaderPrefix+altershield.HeaderPlatform, serverdouble.Platform)
 		request.Header.Set(altershield.DefaultHeaderPrefix+altershield.HeaderTimestamp, timestamp)
 		request.Header.Set(altershield.DefaultHeaderPrefix+altershield.HeaderSign, altershield.Sign(timestamp, body, token))
 	}

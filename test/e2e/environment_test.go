@@ -14,7 +14,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	client "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/e2e/clients"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
 // testLabel marks the namespaces of these tests.
@@ -25,9 +25,9 @@ type environment struct {
 	kube    kubernetes.Interface
 	change  client.AppV1alpha1Interface
 	dynamic dynamic.Interface
-	// judge is the client of the double, in the groups of tests that install
+	// double is the client of the server's double, in the groups of tests that install
 	// it.
-	judge *judge.Client
+	double *serverdouble.Client
 	// prometheus is the URL of the Prometheus of metricSpecs.
 	prometheus string
 }
@@ -37,7 +37,7 @@ func connect() (*environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &environment{kube: c.Kube, change: c.Breakwater.AppV1alpha1(), dynamic: c.Dynamic, judge: judge.New(nil)}, nil
+	return &environment{kube: c.Kube, change: c.Breakwater.AppV1alpha1(), dynamic: c.Dynamic, double: serverdouble.New(nil)}, nil
 }
 
 func newEnvironment(t *testing.T) *environment {

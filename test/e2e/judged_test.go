@@ -37,7 +37,7 @@ func batch(number int64, stage double.Stage) double.Match {
 // setChecks sets the double's answers to checks of this namespace.
 func (n *namespace) setChecks(t *testing.T, rules ...double.CheckRule) {
 	t.Helper()
-	if err := n.judge.SetChecks(t.Context(), n.name, rules...); err != nil {
+	if err := n.double.SetChecks(t.Context(), n.name, rules...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -90,7 +90,7 @@ func passingRelease(t *testing.T, e *environment) {
 // answer was not stored within total-deadline, as on a machine that is too busy.
 func (n *namespace) checkOrder(t *testing.T, c *v1alpha1.ChangeWorkload) {
 	t.Helper()
-	log, err := n.judge.Log(t.Context(), n.name)
+	log, err := n.double.Log(t.Context(), n.name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +306,7 @@ func (n *namespace) awaitCallbacks(t *testing.T, verdict string, times int) doub
 	t.Helper()
 	var first double.CallbackEntry
 	await(t, rolloutTimeout, fmt.Sprintf("the double has sent %q %d times", verdict, times), func(ctx context.Context) error {
-		log, err := n.judge.Log(ctx, n.name)
+		log, err := n.double.Log(ctx, n.name)
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
 // badRevision is a release of the Knative Service web whose first batch waits for its POST verdict.
@@ -81,7 +81,7 @@ func (n *namespace) knativeGeneration(t *testing.T) int64 {
 // fail sends the fail of the server once.
 func (r *badRevision) fail(t *testing.T) {
 	t.Helper()
-	if status := post(t, callback(t, r.order, r.batch.Status.ChangePodID, "fail"), judge.Token); status != http.StatusOK {
+	if status := post(t, callback(t, r.order, r.batch.Status.ChangePodID, "fail"), serverdouble.Token); status != http.StatusOK {
 		t.Errorf("callback status %d, want 200: the verdict is stored", status)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 	"github.com/breakwater-dev/breakwater/test/builder"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
 // delayed returns the behavior with a delay.
@@ -136,7 +136,7 @@ func (v unsentVerdict) fail(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if status := post(t, callback(t, c.Spec.OrderID, v.batch.Status.ChangePodID, "fail"), judge.Token); status != http.StatusOK {
+	if status := post(t, callback(t, c.Spec.OrderID, v.batch.Status.ChangePodID, "fail"), serverdouble.Token); status != http.StatusOK {
 		t.Errorf("callback status %d, want 200: the verdict is stored", status)
 	}
 	took := time.Since(began)

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 	"github.com/breakwater-dev/breakwater/test/networkpolicy"
 )
 
@@ -58,7 +58,7 @@ func prepare() error {
 	if len(deployments.Items) == 0 {
 		return fmt.Errorf("no Deployment of Breakwater in namespace %s: run `make up`", v1alpha1.SystemNamespace)
 	}
-	if err := judge.Unconfigure(ctx, e.kube); err != nil {
+	if err := serverdouble.Unconfigure(ctx, e.kube); err != nil {
 		return err
 	}
 	return e.sweep(ctx)

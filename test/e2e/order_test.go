@@ -19,7 +19,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 	"github.com/breakwater-dev/breakwater/test/builder"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
 // orderCheck matches the order check in a stage.
@@ -32,7 +32,7 @@ const overruleOrder = `{"status":{"orderResult":{"verdict":"pass","message":"che
 // orderCalls returns the successful calls for an order, without those for batches and
 // without retrieve, which a slow verdict causes and which changes nothing.
 func (n *namespace) orderCalls(ctx context.Context, order string) ([]string, error) {
-	log, nodes, err := n.judge.OrderLog(ctx, order)
+	log, nodes, err := n.double.OrderLog(ctx, order)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (n *namespace) orderCalls(ctx context.Context, order string) ([]string, err
 func (n *namespace) awaitOrderClosed(t *testing.T, order, state string) {
 	t.Helper()
 	await(t, rolloutTimeout, "order "+order+" is closed as "+state, func(ctx context.Context) error {
-		log, err := n.judge.Log(ctx, n.name)
+		log, err := n.double.Log(ctx, n.name)
 		if err != nil {
 			return err
 		}
@@ -221,7 +221,7 @@ func (n *namespace) sendPass(t *testing.T, node string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status := post(t, callback(t, c.Spec.OrderID, node, "pass"), judge.Token); status != http.StatusOK {
+	if status := post(t, callback(t, c.Spec.OrderID, node, "pass"), serverdouble.Token); status != http.StatusOK {
 		t.Fatalf("callback status %d, want 200", status)
 	}
 }
@@ -395,7 +395,7 @@ func serverUnreachable(t *testing.T, e *environment) {
 	n.create(t, builder.Deployment("web", 3, builder.Simulated))
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuccess)
 	e.setServer(t, map[string]string{"breaker-pause": "2s"})
-	restore := e.scaleToZero(t, judge.Namespace, "altershield")
+	restore := e.scaleToZero(t, serverdouble.Namespace, "altershield")
 	n.release(t, "web", "v2")
 	await(t, rolloutTimeout, "the release reports that the server is unreachable", func(ctx context.Context) error {
 		c, err := n.current(ctx, "web")

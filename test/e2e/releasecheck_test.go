@@ -121,7 +121,7 @@ var timedOut = double.Behaviour{Ending: double.Threw}
 // releaseChecks counts the release checks of this namespace at the double.
 func (n *namespace) releaseChecks(t *testing.T) int {
 	t.Helper()
-	log, err := n.judge.Log(t.Context(), n.name)
+	log, err := n.double.Log(t.Context(), n.name)
 	if err != nil {
 		t.Fatal(err)
 	}

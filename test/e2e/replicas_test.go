@@ -25,7 +25,7 @@ import (
 	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
 const (
@@ -94,7 +94,7 @@ func leaderKilled(t *testing.T, e *environment) {
 
 	e.killWithoutReplacement(t, leader)
 	n.run(t, "label", "namespace", optedInLater.name, v1alpha1.NamespaceLabel+"="+v1alpha1.NamespaceEnabled)
-	if status := post(t, callback(t, c.Spec.OrderID, waiting.Status.ChangePodID, "fail"), judge.Token); status != http.StatusOK {
+	if status := post(t, callback(t, c.Spec.OrderID, waiting.Status.ChangePodID, "fail"), serverdouble.Token); status != http.StatusOK {
 		t.Errorf("callback status %d, want 200: the verdict is stored", status)
 	}
 	await(t, recoveryTimeout, "the other controller leads", func(context.Context) error {

@@ -22,7 +22,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 	"github.com/breakwater-dev/breakwater/test/builder"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
 // Secrets are replaced while they are used. TestRollback woke functions, and none of its releases runs any more.
@@ -78,12 +78,12 @@ func replacedToken(t *testing.T, e *environment) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), shortTimeout)
 		defer cancel()
-		restore := fmt.Sprintf(`{"stringData":{%q:%q},"data":{%q:null}}`, altershield.TokenKey, judge.Token, altershield.PreviousTokenKey)
+		restore := fmt.Sprintf(`{"stringData":{%q:%q},"data":{%q:null}}`, altershield.TokenKey, serverdouble.Token, altershield.PreviousTokenKey)
 		if err := e.patchSecret(ctx, altershield.SecretName, restore); err != nil {
 			t.Errorf("restore the token: %v", err)
 		}
 	})
-	both := fmt.Sprintf(`{"stringData":{%q:%q,%q:%q}}`, altershield.TokenKey, fresh, altershield.PreviousTokenKey, judge.Token)
+	both := fmt.Sprintf(`{"stringData":{%q:%q,%q:%q}}`, altershield.TokenKey, fresh, altershield.PreviousTokenKey, serverdouble.Token)
 	if err := e.patchSecret(t.Context(), altershield.SecretName, both); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func replacedToken(t *testing.T, e *environment) {
 		})
 	}
 	awaitStatus("the new token is used", fresh, false)
-	for i, with := range []struct{ name, token string }{{"old", judge.Token}, {"fresh", fresh}} {
+	for i, with := range []struct{ name, token string }{{"old", serverdouble.Token}, {"fresh", fresh}} {
 		w := waiting[i]
 		if status := post(t, callback(t, w.release.Spec.OrderID, w.batch.Status.ChangePodID, "fail"), with.token); status != http.StatusOK {
 			t.Errorf("callback with the %s token: status %d, want 200", with.name, status)
@@ -107,7 +107,7 @@ func replacedToken(t *testing.T, e *environment) {
 	if err := e.patchSecret(t.Context(), altershield.SecretName, fmt.Sprintf(`{"data":{%q:null}}`, altershield.PreviousTokenKey)); err != nil {
 		t.Fatal(err)
 	}
-	awaitStatus("the old token is rejected", judge.Token, true)
+	awaitStatus("the old token is rejected", serverdouble.Token, true)
 	if status := post(t, unknown, fresh); status == http.StatusUnauthorized {
 		t.Error("callback with the new token: status 401")
 	}

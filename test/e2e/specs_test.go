@@ -12,7 +12,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/builder"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
 // spec is one sentence of the specification and its test.
@@ -150,7 +150,7 @@ var installDouble = sync.OnceValue(func() error {
 	if err != nil {
 		return err
 	}
-	return judge.Install(context.Background(), e.kube, os.Stderr)
+	return serverdouble.Install(context.Background(), e.kube, os.Stderr)
 })
 
 // configure configures the double as the server until the test ends.
@@ -161,17 +161,17 @@ func configure(t *testing.T, e *environment) {
 		t.Fatal(err)
 	}
 	t.Logf("the double was installed in %s", time.Since(began).Round(time.Second))
-	if err := e.judge.Reset(t.Context()); err != nil {
+	if err := e.double.Reset(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := judge.Unconfigure(ctx, e.kube); err != nil {
+		if err := serverdouble.Unconfigure(ctx, e.kube); err != nil {
 			t.Errorf("remove the configuration of the server: %v", err)
 		}
 	})
-	if err := judge.Configure(t.Context(), e.kube); err != nil {
+	if err := serverdouble.Configure(t.Context(), e.kube); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 	"github.com/breakwater-dev/breakwater/test/builder"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
 // suspendWeb creates a Deployment web whose only release failed after it was
@@ -176,7 +176,7 @@ func rolloutUndo(t *testing.T, e *environment) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status := post(t, callback(t, c.Spec.OrderID, late.Status.ChangePodID, "fail"), judge.Token); status != http.StatusOK {
+	if status := post(t, callback(t, c.Spec.OrderID, late.Status.ChangePodID, "fail"), serverdouble.Token); status != http.StatusOK {
 		t.Fatalf("callback status %d, want 200", status)
 	}
 	n.awaitPhase(t, rolloutTimeout, "web", v1alpha1.ReleaseSuspend)

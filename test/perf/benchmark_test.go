@@ -31,7 +31,7 @@ import (
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
 const (
@@ -76,7 +76,7 @@ type benchmark struct {
 	config *rest.Config
 	kube   kubernetes.Interface
 	change versioned.Interface
-	judge  *judge.Client
+	double *serverdouble.Client
 	log    func(string, ...any)
 	// idleRate is the CPU that the idle machine uses, in cores.
 	idleRate float64
@@ -88,7 +88,7 @@ type benchmark struct {
 // interrupt ends the test like its time limit.
 func newBenchmark(t *testing.T) (*benchmark, context.Context) {
 	t.Helper()
-	b := &benchmark{judge: judge.New(nil), log: t.Logf}
+	b := &benchmark{double: serverdouble.New(nil), log: t.Logf}
 	if err := envconfig.Process("", &b.options); err != nil {
 		t.Fatalf("%v: run make bench", err)
 	}
@@ -122,7 +122,7 @@ func newBenchmark(t *testing.T) (*benchmark, context.Context) {
 // cleanUp deletes the objects of a run and waits for their removal, because
 // terminating pods would distort the next measurement.
 func (b *benchmark) cleanUp(ctx context.Context) error {
-	if err := errors.Join(judge.Unconfigure(ctx, b.kube), b.batches(ctx, false)); err != nil {
+	if err := errors.Join(serverdouble.Unconfigure(ctx, b.kube), b.batches(ctx, false)); err != nil {
 		return err
 	}
 	ours := metav1.ListOptions{LabelSelector: benchLabel}
@@ -271,7 +271,7 @@ func (b *benchmark) release(ctx context.Context, namespace string) (*v1alpha1.Ch
 // the whole machine.
 func (b *benchmark) usage(ctx context.Context) (map[string]usage, error) {
 	names := map[string]string{}
-	for _, namespace := range []string{v1alpha1.SystemNamespace, disruption.Eventing, "knative-serving", judge.Namespace} {
+	for _, namespace := range []string{v1alpha1.SystemNamespace, disruption.Eventing, "knative-serving", serverdouble.Namespace} {
 		pods, err := b.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, err

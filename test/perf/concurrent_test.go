@@ -31,7 +31,7 @@ const (
 func TestConcurrent(t *testing.T) {
 	b, ctx := newBenchmark(t)
 	m := concurrent{Machine: machine(), Each: concurrentPods}
-	b.installJudge(ctx, t)
+	b.installServerDouble(ctx, t)
 	const warm = "bench-warm"
 	if err := b.namespace(ctx, warm); err != nil {
 		t.Fatal(err)

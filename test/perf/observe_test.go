@@ -16,19 +16,19 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/breakwater-dev/breakwater/test/builder"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
-// installJudge installs the server's double and configures it. It passes every check immediately.
-func (b *benchmark) installJudge(ctx context.Context, t *testing.T) {
+// installServerDouble installs the server's double and configures it. It passes every check immediately.
+func (b *benchmark) installServerDouble(ctx context.Context, t *testing.T) {
 	t.Helper()
-	if err := judge.Install(ctx, b.kube, os.Stderr); err != nil {
+	if err := serverdouble.Install(ctx, b.kube, os.Stderr); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.judge.Reset(ctx); err != nil {
+	if err := b.double.Reset(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := judge.Configure(ctx, b.kube); err != nil {
+	if err := serverdouble.Configure(ctx, b.kube); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -25,7 +25,7 @@ const warmPods = 20
 func TestReleases(t *testing.T) {
 	b, ctx := newBenchmark(t)
 	m := releases{Machine: machine(), Pods: b.Pods}
-	b.installJudge(ctx, t)
+	b.installServerDouble(ctx, t)
 	const bare, judged, warm = "bench-bare", "bench-judged", "bench-warm"
 	for namespace, pods := range map[string]int{bare: b.Pods, judged: b.Pods, warm: warmPods} {
 		if err := b.namespace(ctx, namespace); err != nil {
@@ -195,7 +195,7 @@ func (b *benchmark) judged(ctx context.Context, namespace string, r *rollout) (r
 			}
 		}
 	}
-	log, _, err := b.judge.OrderLog(ctx, c.Spec.OrderID)
+	log, _, err := b.double.OrderLog(ctx, c.Spec.OrderID)
 	if err != nil {
 		return ready, err
 	}

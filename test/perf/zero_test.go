@@ -23,7 +23,7 @@ const (
 func TestFromZero(t *testing.T) {
 	b, ctx := newBenchmark(t)
 	m := fromZero{Machine: machine()}
-	b.installJudge(ctx, t)
+	b.installServerDouble(ctx, t)
 	const namespace = "bench-zero"
 	if err := b.namespace(ctx, namespace); err != nil {
 		t.Fatal(err)

@@ -24,8 +24,8 @@ import (
 	policy "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/chaos"
 	"github.com/breakwater-dev/breakwater/test/e2e/clients"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
 )
 
@@ -44,7 +44,7 @@ type fixture struct {
 	change  client.AppV1alpha1Interface
 	policy  policy.PolicyV1alpha1Interface
 	dynamic dynamic.Interface
-	judge   *judge.Client
+	double  *serverdouble.Client
 	log     func(format string, args ...any)
 }
 
@@ -54,13 +54,13 @@ func connect(logf func(format string, args ...any)) (*fixture, error) {
 		return nil, err
 	}
 	return &fixture{
-		kube: c.Kube, change: c.Breakwater.AppV1alpha1(), policy: c.Breakwater.PolicyV1alpha1(), dynamic: c.Dynamic, judge: judge.New(nil),
+		kube: c.Kube, change: c.Breakwater.AppV1alpha1(), policy: c.Breakwater.PolicyV1alpha1(), dynamic: c.Dynamic, double: serverdouble.New(nil),
 		log: func(format string, args ...any) { logf(time.Now().Format("15:04:05.000 ")+format, args...) },
 	}, nil
 }
 
 func (f *fixture) observer() *chaos.Observer {
-	return &chaos.Observer{Kube: f.kube, Change: f.change, Judge: f.judge}
+	return &chaos.Observer{Kube: f.kube, Change: f.change, Double: f.double}
 }
 
 // settings are the OpsConfigInfos of a run. A verdict that is lost makes a batch wait longer than
@@ -71,10 +71,10 @@ func settings() map[v1alpha1.ConfigType]string {
 
 // configure installs the double, configures Breakwater to use it, and sets the settings.
 func (f *fixture) configure(ctx context.Context) error {
-	if err := judge.Install(ctx, f.kube, os.Stderr); err != nil {
+	if err := serverdouble.Install(ctx, f.kube, os.Stderr); err != nil {
 		return err
 	}
-	if err := f.judge.Reset(ctx); err != nil {
+	if err := f.double.Reset(ctx); err != nil {
 		return err
 	}
 	for kind, content := range settings() {
@@ -86,7 +86,7 @@ func (f *fixture) configure(ctx context.Context) error {
 			return fmt.Errorf("set %s: %w", kind, err)
 		}
 	}
-	return judge.Configure(ctx, f.kube)
+	return serverdouble.Configure(ctx, f.kube)
 }
 
 // newNamespace creates a namespace with these labels.
@@ -109,7 +109,7 @@ func optedIn() map[string]string {
 func (f *fixture) cleanUp(ctx context.Context) error {
 	ours := metav1.ListOptions{LabelSelector: upgradeLabel}
 	err := errors.Join(
-		judge.Unconfigure(ctx, f.kube),
+		serverdouble.Unconfigure(ctx, f.kube),
 		f.change.OpsConfigInfoes(v1alpha1.SystemNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, ours),
 		f.kube.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, ours),
 	)

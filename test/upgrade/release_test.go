@@ -23,7 +23,7 @@ import (
 	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 	"github.com/breakwater-dev/breakwater/test/builder"
 	"github.com/breakwater-dev/breakwater/test/chaos"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
 // post selects the POST check of a batch; the server counts from 0.
@@ -84,7 +84,7 @@ func (r *releases) begin(ctx context.Context) error {
 		{Match: double.Match{Step: "BATCH", Stage: double.Pre}, Then: double.Behaviour{Delay: metav1.Duration{Duration: 500 * time.Millisecond}}},
 		{Match: double.Match{Step: "BATCH", Stage: double.Post}, Then: double.Behaviour{Delay: metav1.Duration{Duration: 3 * time.Second}}},
 	}
-	if err := r.judge.SetChecks(ctx, r.namespace(), rules...); err != nil {
+	if err := r.double.SetChecks(ctx, r.namespace(), rules...); err != nil {
 		return err
 	}
 	if err := r.create(ctx, r.namespace(), 4, 1); err != nil {
@@ -119,7 +119,7 @@ func (r *releases) end(ctx context.Context) error {
 	if err := r.awaitRelease(ctx, r.namespace(), "v"+strconv.Itoa(r.done+1), v1alpha1.ReleaseSuccess); err != nil {
 		return err
 	}
-	log, err := r.judge.Log(ctx, r.namespace())
+	log, err := r.double.Log(ctx, r.namespace())
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (r *waitingRelease) begin(ctx context.Context) error {
 	if err := r.awaitRelease(ctx, r.namespace(), "v1", v1alpha1.ReleaseSuccess); err != nil {
 		return err
 	}
-	if err := r.judge.SetChecks(ctx, r.namespace(), double.CheckRule{Match: post(1), Then: double.Behaviour{Never: true}}); err != nil {
+	if err := r.double.SetChecks(ctx, r.namespace(), double.CheckRule{Match: post(1), Then: double.Behaviour{Never: true}}); err != nil {
 		return err
 	}
 	if err := r.release(ctx, r.namespace(), "v2"); err != nil {
@@ -241,13 +241,13 @@ func callback(ctx context.Context, order, node string) error {
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, judge.CallbackURL, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, serverdouble.CallbackURL, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	timestamp := strconv.FormatInt(time.Now().UnixMilli(), 10)
 	for key, value := range map[string]string{
-		altershield.HeaderPlatform: judge.Platform, altershield.HeaderTimestamp: timestamp, altershield.HeaderSign: altershield.Sign(timestamp, body, judge.Token),
+		altershield.HeaderPlatform: serverdouble.Platform, altershield.HeaderTimestamp: timestamp, altershield.HeaderSign: altershield.Sign(timestamp, body, serverdouble.Token),
 	} {
 		request.Header.Set(altershield.DefaultHeaderPrefix+key, value)
 	}
@@ -284,7 +284,7 @@ func (r *heldRelease) begin(ctx context.Context) error {
 	if err := r.awaitRelease(ctx, r.namespace(), "v1", v1alpha1.ReleaseSuccess); err != nil {
 		return err
 	}
-	if err := r.judge.SetChecks(ctx, r.namespace(), double.CheckRule{Match: post(0), Then: double.Behaviour{Verdict: "fail"}}); err != nil {
+	if err := r.double.SetChecks(ctx, r.namespace(), double.CheckRule{Match: post(0), Then: double.Behaviour{Verdict: "fail"}}); err != nil {
 		return err
 	}
 	if err := r.release(ctx, r.namespace(), "v2"); err != nil {

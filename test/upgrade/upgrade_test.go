@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/breakwater-dev/breakwater/test/e2e/dump"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
 
@@ -302,7 +302,7 @@ func save(t *testing.T, f *fixture, began time.Time, all []work) {
 	for _, w := range all {
 		namespaces = append(namespaces, w.namespace())
 	}
-	if err := dump.Write(ctx, f.kube, dumps, began, append(namespaces, judge.Namespace)...); err != nil {
+	if err := dump.Write(ctx, f.kube, dumps, began, append(namespaces, serverdouble.Namespace)...); err != nil {
 		t.Log(err)
 	}
 	t.Log("the state of the failed run is in bin/upgrade")

@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 	"github.com/breakwater-dev/breakwater/test/pause"
 )
 
@@ -58,7 +58,7 @@ func Function(name string) Target {
 }
 
 // Server returns the pods of the double of the AlterShield server.
-func Server() Target { return Target{judge.Namespace, "app.kubernetes.io/name=altershield"} }
+func Server() Target { return Target{serverdouble.Namespace, "app.kubernetes.io/name=altershield"} }
 
 // Pods returns the pods of a target that are not terminating.
 func (t Target) Pods(ctx context.Context, kube kubernetes.Interface) ([]corev1.Pod, error) {

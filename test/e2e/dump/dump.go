@@ -17,8 +17,8 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
-	"github.com/breakwater-dev/breakwater/test/e2e/judge"
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
+	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
 // kinds are the kinds that Write reads in a namespace.
@@ -49,7 +49,7 @@ func Write(ctx context.Context, kube kubernetes.Interface, path string, since ti
 	f.command(ctx, "system.txt", "get", "pods,ksvc,broker,trigger,opsconfiginfo", "-n", v1alpha1.SystemNamespace, "-o", "wide")
 	f.command(ctx, "system-events.txt", "get", "events", "-n", v1alpha1.SystemNamespace, "--sort-by=.lastTimestamp")
 	f.command(ctx, "eventing.txt", "get", "pods", "-n", disruption.Eventing, "-o", "wide")
-	for _, from := range []string{v1alpha1.SystemNamespace, judge.Namespace, disruption.Eventing} {
+	for _, from := range []string{v1alpha1.SystemNamespace, serverdouble.Namespace, disruption.Eventing} {
 		pods, err := kube.CoreV1().Pods(from).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			f.errs = append(f.errs, fmt.Errorf("write the logs: %w", err))

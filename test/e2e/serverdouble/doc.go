@@ -1,7 +1,7 @@
-// Package judge installs the double of the AlterShield server on a cluster,
+// Package serverdouble installs the double of the AlterShield server on a cluster,
 // configures Breakwater for it and sets its answers. test/altershielddouble describes
 // the double.
-package judge
+package serverdouble
 
 const (
 	// Namespace is the namespace of the double.

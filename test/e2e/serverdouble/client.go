@@ -1,4 +1,4 @@
-package judge
+package serverdouble
 
 import (
 	"bytes"
@@ -41,9 +41,9 @@ func New(client *http.Client) *Client {
 
 // SetChecks sets the double's answers to checks of a namespace, in the order of
 // the rules. Without a rule a check passes at once.
-func (j *Client) SetChecks(ctx context.Context, namespace string, rules ...double.CheckRule) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+func (c *Client) SetChecks(ctx context.Context, namespace string, rules ...double.CheckRule) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	rules = slices.Clone(rules)
 	for i := range rules {
 		if rules[i].Match.Step == "ORDER" {
@@ -52,84 +52,84 @@ func (j *Client) SetChecks(ctx context.Context, namespace string, rules ...doubl
 		}
 		rules[i].Match.Namespace = namespace
 	}
-	j.checks[namespace] = rules
-	return j.put(ctx)
+	c.checks[namespace] = rules
+	return c.put(ctx)
 }
 
 // SetFaults sets the calls of a namespace that fail.
-func (j *Client) SetFaults(ctx context.Context, namespace string, rules ...double.FaultRule) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
+func (c *Client) SetFaults(ctx context.Context, namespace string, rules ...double.FaultRule) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	rules = slices.Clone(rules)
 	for i := range rules {
 		rules[i].Order = within(namespace)
 	}
-	j.faults[namespace] = rules
-	return j.put(ctx)
+	c.faults[namespace] = rules
+	return c.put(ctx)
 }
 
 // SetSecondFinish sets the rate, from 0 to 1, of second finishes that the double calls back
 // again, for all namespaces.
-func (j *Client) SetSecondFinish(ctx context.Context, rate float64) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.secondFinish = rate
-	return j.put(ctx)
+func (c *Client) SetSecondFinish(ctx context.Context, rate float64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.secondFinish = rate
+	return c.put(ctx)
 }
 
 // within returns the substring that only order ids of a namespace contain.
 func within(namespace string) string { return "/" + namespace + "/" }
 
-func (j *Client) put(ctx context.Context) error {
-	s := double.Script{SecondFinish: j.secondFinish}
-	for _, rules := range j.checks {
+func (c *Client) put(ctx context.Context) error {
+	s := double.Script{SecondFinish: c.secondFinish}
+	for _, rules := range c.checks {
 		s.Checks = append(s.Checks, rules...)
 	}
-	for _, rules := range j.faults {
+	for _, rules := range c.faults {
 		s.Faults = append(s.Faults, rules...)
 	}
 	raw, err := json.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("write the script: %w", err)
 	}
-	return j.do(ctx, http.MethodPut, "/double/script", raw, nil)
+	return c.do(ctx, http.MethodPut, "/double/script", raw, nil)
 }
 
 // Log returns the calls and callbacks of a namespace at the double.
-func (j *Client) Log(ctx context.Context, namespace string) (double.Log, error) {
+func (c *Client) Log(ctx context.Context, namespace string) (double.Log, error) {
 	var log double.Log
-	err := j.do(ctx, http.MethodGet, "/double/log?order="+url.QueryEscape(within(namespace)), nil, &log)
+	err := c.do(ctx, http.MethodGet, "/double/log?order="+url.QueryEscape(within(namespace)), nil, &log)
 	return log, err
 }
 
 // OrderLog returns the calls, callbacks and nodes of one order at the double.
-func (j *Client) OrderLog(ctx context.Context, order string) (double.Log, []double.Node, error) {
+func (c *Client) OrderLog(ctx context.Context, order string) (double.Log, []double.Node, error) {
 	var log double.Log
 	var nodes []double.Node
 	query := "?order=" + url.QueryEscape(order)
-	if err := j.do(ctx, http.MethodGet, "/double/log"+query, nil, &log); err != nil {
+	if err := c.do(ctx, http.MethodGet, "/double/log"+query, nil, &log); err != nil {
 		return log, nil, err
 	}
-	err := j.do(ctx, http.MethodGet, "/double/nodes"+query, nil, &nodes)
+	err := c.do(ctx, http.MethodGet, "/double/nodes"+query, nil, &nodes)
 	return log, nodes, err
 }
 
 // Reset deletes all answers, faults and logs of the double.
-func (j *Client) Reset(ctx context.Context) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	clear(j.checks)
-	clear(j.faults)
-	j.secondFinish = 0
-	return j.do(ctx, http.MethodDelete, "/double", nil, nil)
+func (c *Client) Reset(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.checks)
+	clear(c.faults)
+	c.secondFinish = 0
+	return c.do(ctx, http.MethodDelete, "/double", nil, nil)
 }
 
-func (j *Client) do(ctx context.Context, method, path string, body []byte, into any) error {
+func (c *Client) do(ctx context.Context, method, path string, body []byte, into any) error {
 	request, err := http.NewRequestWithContext(ctx, method, URL+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	response, err := j.http.Do(request)
+	response, err := c.http.Do(request)
 	if err != nil {
 		return fmt.Errorf("call the double: %w", err)
 	}
