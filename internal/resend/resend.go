@@ -111,24 +111,3 @@ func (s *Schedule) Done(id string) {
 	s.sent.Remove(id)
 	s.backoff.Forget(id)
 }
-
-// Sooner returns the shorter of two waits of a caller. Unlike in UntilDue, 0 means that the
-// caller need not come back.
-func Sooner(a, b time.Duration) time.Duration {
-	if a == 0 || (b != 0 && b < a) {
-		return b
-	}
-	return a
-}
-
-// Later returns the later of two times.
-func Later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
-
-// DurationUntil returns the wait until a time. It is at least a millisecond,
-// because 0 means none.
-func DurationUntil(at, now time.Time) time.Duration { return max(at.Sub(now), time.Millisecond) }

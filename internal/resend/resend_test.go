@@ -39,24 +39,6 @@ func TestDoneResetsTheBackoff(t *testing.T) {
 	}
 }
 
-func TestSoonerIsTheShorterWait(t *testing.T) {
-	for _, tc := range []struct{ a, b, want time.Duration }{
-		{0, 0, 0},
-		{0, 2, 2},
-		{2, 0, 2},
-		{1, 2, 1},
-		{2, 1, 1},
-	} {
-		if got := Sooner(tc.a, tc.b); got != tc.want {
-			t.Errorf("Sooner(%d, %d) = %d, want %d", tc.a, tc.b, got, tc.want)
-		}
-	}
-	now := time.Unix(10, 0)
-	if got := DurationUntil(now.Add(-time.Hour), now); got <= 0 {
-		t.Errorf("Until a past time = %s, want more than 0", got)
-	}
-}
-
 func TestSinceIsTheTimeOfTheFirstWakeUp(t *testing.T) {
 	c := testclock.NewFakePassiveClock(time.Unix(10, 0))
 	s := New(c)

@@ -3,6 +3,7 @@ package callqueue
 import (
 	"time"
 
+	"github.com/breakwater-dev/breakwater/internal/deadline"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 )
 
@@ -54,7 +55,7 @@ func WithinSubmitTimeout(timeout time.Duration, cause string) string {
 // FlightTime, or the whole timeout if that is shorter.
 func WokenSince(wakeUps *resend.Schedule, id string, timeout time.Duration) time.Time {
 	first, resumed := wakeUps.Since(resend.ForCall.ID(id))
-	return resend.Later(first, resumed.Add(min(FlightTime, timeout)-timeout))
+	return deadline.Latest(first, resumed.Add(min(FlightTime, timeout)-timeout))
 }
 
 // Done ends a call and its wake-ups.

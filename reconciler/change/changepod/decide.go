@@ -6,6 +6,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/batchstatus"
+	"github.com/breakwater-dev/breakwater/internal/deadline"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
@@ -128,7 +129,7 @@ func decideServer(in Input) Decision {
 func decidePre(in Input) Decision {
 	c := in.ChangePod
 	d := decideStage(in, stageStates{
-		stage: v1alpha1.StagePre, begun: resend.Later(c.CreationTimestamp.Time, in.OrderJudgedSince), timeout: in.Settings.PreTimeout,
+		stage: v1alpha1.StagePre, begun: deadline.Latest(c.CreationTimestamp.Time, in.OrderJudgedSince), timeout: in.Settings.PreTimeout,
 		wait: v1alpha1.BatchPreWait, submitted: v1alpha1.BatchPreSubmitted,
 		failed: v1alpha1.BatchPreFailed, late: v1alpha1.BatchPreTimeout,
 	})
@@ -185,7 +186,7 @@ func decideStage(in Input, s stageStates) Decision {
 // be made.
 func decideRequested(in Input, s stageStates, accepted bool, d Decision) Decision {
 	sub, verdict := in.ChangePod.Status.SubmissionOf(s.stage), in.ChangePod.Status.VerdictOf(s.stage)
-	d.Deadline = resend.Later(sub.FirstIntent(), in.OrderJudgedSince).Add(s.timeout)
+	d.Deadline = deadline.Latest(sub.FirstIntent(), in.OrderJudgedSince).Add(s.timeout)
 	if accepted {
 		d.Phase, d.Since, d.Deadline = s.submitted, answeredAt(sub), sub.FirstIntent().Add(s.timeout)
 	}

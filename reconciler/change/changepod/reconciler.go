@@ -32,6 +32,7 @@ import (
 	reconcilerchangepod "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changepod"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/deadline"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/releasetrace"
 	"github.com/breakwater-dev/breakwater/internal/resend"
@@ -117,11 +118,11 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 	if err != nil {
 		return err
 	}
-	again = resend.Sooner(again, look)
+	again = deadline.ShorterWait(again, look)
 	next, changed := derive(c, d, s, now)
 	if changed {
 		if wait := r.writeDelay(d, now); wait > 0 {
-			again = resend.Sooner(again, wait)
+			again = deadline.ShorterWait(again, wait)
 		} else if err := r.write(ctx, c, next); apierrs.IsConflict(err) {
 			return controller.NewRequeueAfter(staleCacheRetry)
 		} else if err != nil {
@@ -129,7 +130,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangePod) r
 		}
 	}
 	if !d.Deadline.IsZero() {
-		again = resend.Sooner(again, resend.DurationUntil(d.Deadline, now))
+		again = deadline.ShorterWait(again, deadline.WaitUntil(d.Deadline, now))
 	}
 	if again > 0 {
 		return controller.NewRequeueAfter(again)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
-	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/deadline"
 	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
 )
 
@@ -51,7 +51,7 @@ func (r *Reconciler) wakeJudges(ctx context.Context, c *v1alpha1.ChangePod, owne
 			continue
 		}
 		due, next := r.judgeWakeUps.TakeDue(judgeWakeUpID(c, j.Name))
-		again = resend.Sooner(again, next)
+		again = deadline.ShorterWait(again, next)
 		if !due {
 			continue
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
-	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/deadline"
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
@@ -74,7 +74,7 @@ func (r *Reconciler) announce(ctx context.Context, c *v1alpha1.ChangeWorkload) (
 		}
 		key := "announcement/" + id
 		due, next := r.wakeups.TakeDue(key)
-		again = resend.Sooner(again, next)
+		again = deadline.ShorterWait(again, next)
 		if !due {
 			continue
 		}

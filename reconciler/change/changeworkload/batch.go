@@ -10,7 +10,7 @@ import (
 	"knative.dev/pkg/kmeta"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/deadline"
 )
 
 // maxPendingCalls is how many batches of a release may wait for a call to the server. It bounds
@@ -108,7 +108,7 @@ func lastProgressTime(in Input) time.Time {
 	}
 	since := in.ChangeWorkload.CreationTimestamp.Time
 	if cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.ReleaseJudged); cond != nil && cond.IsUnknown() {
-		since = resend.Later(since, cond.LastTransitionTime.Inner.Time)
+		since = deadline.Latest(since, cond.LastTransitionTime.Inner.Time)
 	}
 	for _, c := range in.ChangePods {
 		if c.CreationTimestamp.After(since) {
@@ -123,7 +123,7 @@ func lastProgressTime(in Input) time.Time {
 	if in.Workload.Complete {
 		started = slices.MaxFunc(in.Pods, byCreation)
 	}
-	return resend.Later(since, started.Created)
+	return deadline.Latest(since, started.Created)
 }
 
 // unclaimed returns the finished pods that are in no ChangePod, by the time at

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/deadline"
 	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
@@ -385,7 +386,7 @@ func orderDeadline(in Input) time.Time {
 		return in.Now // also if a process that decided so has ended: its hold must not end with it
 	case ok:
 		// The call may have been made before the server was configured again.
-		requested = resend.Later(requested, cond.LastTransitionTime.Inner.Time)
+		requested = deadline.Latest(requested, cond.LastTransitionTime.Inner.Time)
 		return resend.ExtendDeadline(requested.Add(in.Settings.OrderTimeout), in.DecidingSince, in.Now, retrieveGrace)
 	}
 	if woken := wokenSince(in, v1alpha1.OrderStepStart); !woken.IsZero() {

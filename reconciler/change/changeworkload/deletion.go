@@ -16,6 +16,7 @@ import (
 	"knative.dev/pkg/reconciler"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/deadline"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
@@ -162,13 +163,13 @@ func (r *Reconciler) finalize(ctx context.Context, c *v1alpha1.ChangeWorkload) r
 		}
 		return retried(err)
 	}
-	next := resend.DurationUntil(d.Deadline, now)
+	next := deadline.WaitUntil(d.Deadline, now)
 	if d.Step != nil {
 		wake, err := r.closeDeleted(ctx, in, d.Step)
 		if err != nil {
 			return retried(err)
 		}
-		next = resend.Sooner(next, wake)
+		next = deadline.ShorterWait(next, wake)
 	}
 	return controller.NewRequeueAfter(next)
 }

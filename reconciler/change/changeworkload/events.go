@@ -11,7 +11,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
-	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/deadline"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
@@ -97,7 +97,7 @@ func (r *Reconciler) sendProgress(ctx context.Context, in Input, d Decision) (ti
 // eventInterval is the interval of progress events. It doubles with the time without
 // progress: the progress of a release that waits for days does not change.
 func eventInterval(in Input) time.Duration {
-	quiet := in.Now.Sub(resend.Later(lastProgressTime(in), time.Unix(in.ChangeWorkload.Status.EntryTimeUnix, 0)))
+	quiet := in.Now.Sub(deadline.Latest(lastProgressTime(in), time.Unix(in.ChangeWorkload.Status.EntryTimeUnix, 0)))
 	interval := minEventInterval
 	for interval < maxEventInterval && quiet >= 20*interval {
 		interval *= 2

@@ -12,8 +12,8 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/deadline"
 	"github.com/breakwater-dev/breakwater/internal/releasetrace"
-	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
@@ -108,10 +108,10 @@ func (r *Reconciler) drainInbox(ctx context.Context, in Input) (time.Duration, e
 			}
 			continue
 		case inboxWait:
-			again = resend.Sooner(again, resend.DurationUntil(v.Time.Add(unknownNodeTimeout+time.Second), in.Now))
+			again = deadline.ShorterWait(again, deadline.WaitUntil(v.Time.Add(unknownNodeTimeout+time.Second), in.Now))
 		case inboxSend:
 			due, next := r.wakeups.TakeDue(key)
-			again = resend.Sooner(again, next)
+			again = deadline.ShorterWait(again, next)
 			if due {
 				if err := r.sendVerdict(ctx, c, batch, v); err != nil {
 					return 0, err

@@ -9,6 +9,7 @@ import (
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/deadline"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
 )
@@ -128,7 +129,7 @@ func decideUnrequestedStage(in Input, stage v1alpha1.Stage, o Order) Order {
 		return o
 	}
 	if stage == v1alpha1.StagePre {
-		woken = resend.Later(woken, in.ChangeWorkload.Status.Order.OpenedTime.Time) // opening is part of the step
+		woken = deadline.Latest(woken, in.ChangeWorkload.Status.Order.OpenedTime.Time) // opening is part of the step
 	}
 	o.Deadline = woken.Add(in.Settings.SubmitTimeout)
 	if in.Now.Before(o.Deadline) {

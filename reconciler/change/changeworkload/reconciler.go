@@ -37,6 +37,7 @@ import (
 	changelisters "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
 	judgelisters "github.com/breakwater-dev/breakwater/client/listers/judge/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/deadline"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/releasetrace"
 	"github.com/breakwater-dev/breakwater/internal/resend"
@@ -135,7 +136,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 		return errors.Join(err, d.ActionError, createErr)
 	}
 	if isStale(createErr) {
-		again, createErr = resend.Sooner(again, staleCacheRetry), nil
+		again, createErr = deadline.ShorterWait(again, staleCacheRetry), nil
 	}
 	if err := errors.Join(d.ActionError, createErr); err != nil {
 		if again > 0 {
@@ -170,10 +171,10 @@ func (r *Reconciler) writeAndSend(ctx context.Context, in Input, d Decision, w *
 		if err != nil {
 			return 0, err
 		}
-		again = resend.Sooner(again, next)
+		again = deadline.ShorterWait(again, next)
 	}
 	if !d.Deadline.IsZero() {
-		again = resend.Sooner(again, resend.DurationUntil(d.Deadline, in.Now))
+		again = deadline.ShorterWait(again, deadline.WaitUntil(d.Deadline, in.Now))
 	}
 	return again, nil
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/deadline"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/releasetrace"
 	"github.com/breakwater-dev/breakwater/internal/resend"
@@ -96,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	if err := r.apply(ctx, w, facts, decision); err != nil {
 		return err
 	}
-	if again = resend.Sooner(again, decision.Again); again > 0 {
+	if again = deadline.ShorterWait(again, decision.Again); again > 0 {
 		return controller.NewRequeueAfter(again)
 	}
 	return nil
