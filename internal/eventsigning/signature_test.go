@@ -71,9 +71,9 @@ func TestAPartOfTheIDIsNotMistakenForTheType(t *testing.T) {
 }
 
 func newStore(data map[string][]byte) (*Store, *fake.Clientset, *clocktesting.FakePassiveClock) {
-	client := fake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: SecretName}, Data: data})
+	client := fake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: VerdictSecretName}, Data: data})
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1, 0))
-	return NewStore(client.CoreV1(), clock), client, clock
+	return NewVerdictStore(client.CoreV1(), clock), client, clock
 }
 
 func TestTheKeyIsReadAgainForAnEventThatItDoesNotVerify(t *testing.T) {
@@ -81,7 +81,7 @@ func TestTheKeyIsReadAgainForAnEventThatItDoesNotVerify(t *testing.T) {
 	if err := s.Sign(t.Context(), new(newEvent(t))); err != nil {
 		t.Fatal(err)
 	}
-	secret, err := client.CoreV1().Secrets(v1alpha1.SystemNamespace).Get(t.Context(), SecretName, metav1.GetOptions{})
+	secret, err := client.CoreV1().Secrets(v1alpha1.SystemNamespace).Get(t.Context(), VerdictSecretName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,8 +17,8 @@ import (
 
 // The Secrets of the controller's keys, in SystemNamespace, and their keys.
 const (
-	// SecretName is the Secret with the key of verdicts of the server.
-	SecretName = "verdict-signing-key"
+	// VerdictSecretName is the Secret with the key of verdicts of the server.
+	VerdictSecretName = "verdict-signing-key"
 	// EventSecretName is the Secret with the key of all other events of the controller. Functions
 	// that verify these events cannot sign verdicts with it.
 	EventSecretName = "event-signing-key"
@@ -48,9 +48,9 @@ type Store struct {
 	read time.Time
 }
 
-// NewStore returns a Store of the key of verdicts of the server.
-func NewStore(secrets corev1client.SecretsGetter, clock clock.PassiveClock) *Store {
-	return NewNamedStore(secrets, SecretName, clock)
+// NewVerdictStore returns a Store of the key of verdicts of the server.
+func NewVerdictStore(secrets corev1client.SecretsGetter, clock clock.PassiveClock) *Store {
+	return NewNamedStore(secrets, VerdictSecretName, clock)
 }
 
 // NewEventStore returns a Store of the key of the other events of the controller.

@@ -66,7 +66,7 @@ func serve(t *testing.T, c *clients.Clients) {
 	receive("verdict", func(change versioned.Interface, source *functions.ClientSource) functions.Function {
 		recorder := verdict.NewRecorder(change, clock.RealClock{}, meter)
 		recorder.Follow(submit.NewFinisher(change, source, clock.RealClock{}, meter))
-		return verdict.New(recorder, source, eventsigning.NewStore(source.Kube.CoreV1(), clock.RealClock{}), nil)
+		return verdict.New(recorder, source, eventsigning.NewVerdictStore(source.Kube.CoreV1(), clock.RealClock{}), nil)
 	}, events.TypeChangePodVerdict, events.TypeOrderVerdict)
 	receive("report", func(change versioned.Interface, source *functions.ClientSource) functions.Function {
 		return report.New(change, source, eventsigning.NewEventStore(source.Kube.CoreV1(), clock.RealClock{}), clock.RealClock{}, meter)
@@ -80,7 +80,7 @@ func serve(t *testing.T, c *clients.Clients) {
 	go func() { _ = batches.Run(t.Context()) }()
 	received := httptest.NewServer(quiet(callback.New(callback.Options{
 		Change: change, Batches: batches, Server: source, Broker: client(address.URL),
-		Signer: eventsigning.NewStore(source.Kube.CoreV1(), clock.RealClock{}), Clock: clock.RealClock{}, Meter: meter,
+		Signer: eventsigning.NewVerdictStore(source.Kube.CoreV1(), clock.RealClock{}), Clock: clock.RealClock{}, Meter: meter,
 	})))
 	t.Cleanup(received.Close)
 	server := double.NewDouble(double.Options{CallbackURL: received.URL + "/openapi/altershield/callback", Tokens: map[string]string{platform: token}})

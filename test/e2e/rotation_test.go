@@ -135,7 +135,7 @@ func replacedVerdictKey(t *testing.T, e *environment) {
 	}
 	// The controller replaces a key of this age, and keeps it as the previous one.
 	old := fmt.Sprintf(`{"stringData":{"time":%q}}`, time.Now().Add(-31*24*time.Hour).UTC().Format(time.RFC3339))
-	if err := e.patchSecret(t.Context(), eventsigning.SecretName, old); err != nil {
+	if err := e.patchSecret(t.Context(), eventsigning.VerdictSecretName, old); err != nil {
 		t.Fatal(err)
 	}
 	await(t, rolloutTimeout, "the key is replaced", func(context.Context) error {
@@ -155,7 +155,7 @@ func replacedVerdictKey(t *testing.T, e *environment) {
 
 func (e *environment) verdictKeys(t *testing.T) eventsigning.Keys {
 	t.Helper()
-	secret, err := e.kube.CoreV1().Secrets(system).Get(t.Context(), eventsigning.SecretName, metav1.GetOptions{})
+	secret, err := e.kube.CoreV1().Secrets(system).Get(t.Context(), eventsigning.VerdictSecretName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,7 +89,7 @@ func startFunctions(ctx context.Context) error {
 		submit: receiver("submit", submit.New(clients["submit"].Change, submitServer,
 			verdict.NewRecorder(clients["submit"].Change, now, meter), eventsigning.NewEventStore(clients["submit"].Kube.CoreV1(), now), now, meter)),
 		verdict: receiver("verdict", verdict.New(recorder, source,
-			eventsigning.NewStore(clients["verdict"].Kube.CoreV1(), now), eventsigning.NewJudgeKeys(clients["verdict"].Kube.CoreV1(), now))),
+			eventsigning.NewVerdictStore(clients["verdict"].Kube.CoreV1(), now), eventsigning.NewJudgeKeys(clients["verdict"].Kube.CoreV1(), now))),
 		report: receiver("report", report.New(clients["report"].Change, functions.NewCachedClientSource(clients["report"].Kube),
 			eventsigning.NewEventStore(clients["report"].Kube.CoreV1(), now), now, meter)),
 	}
@@ -112,7 +112,7 @@ func startFunctions(ctx context.Context) error {
 	}
 	callbacks := httptest.NewUnstartedServer(callback.New(callback.Options{
 		Change: clients["callback"].Change, Batches: batches, Server: functions.NewCachedClientSource(clients["callback"].Kube), Broker: sender,
-		Signer: eventsigning.NewStore(clients["callback"].Kube.CoreV1(), now), Clock: now, Meter: meter,
+		Signer: eventsigning.NewVerdictStore(clients["callback"].Kube.CoreV1(), now), Clock: now, Meter: meter,
 	}))
 	callbacks.Config.BaseContext = func(net.Listener) context.Context { return quiet(context.Background()) }
 	callbacks.Start()

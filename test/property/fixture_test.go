@@ -135,7 +135,7 @@ func (w *fixture) createObjects() {
 		Data:       map[string][]byte{altershield.TokenKey: []byte(token)},
 	})
 	put("secrets", &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: eventsigning.SecretName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: eventsigning.VerdictSecretName},
 		Data:       map[string][]byte{eventsigning.CurrentKey: []byte(signingKey)},
 	})
 	put("namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{

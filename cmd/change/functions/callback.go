@@ -34,7 +34,7 @@ func buildCallback(ctx context.Context, clients process.Clients) (process.Progra
 	}
 	handler := callback.New(callback.Options{
 		Change: clients.Change, Batches: batches, Server: functions.NewCachedClientSource(clients.Kube), Broker: sender,
-		Signer: eventsigning.NewStore(clients.Kube.CoreV1(), clock.RealClock{}),
+		Signer: eventsigning.NewVerdictStore(clients.Kube.CoreV1(), clock.RealClock{}),
 		Clock:  clock.RealClock{}, Meter: metrics.Meter(),
 	})
 	return process.Program{Handler: handler, Background: []func(context.Context) error{follow, sender.Run, batches.Run}}, nil

@@ -24,7 +24,7 @@ func buildDeadletter(_ context.Context, clients process.Clients) (process.Progra
 	}
 	secrets := clients.Kube.CoreV1()
 	verifiers := deadletter.Verifiers{
-		Verdicts: eventsigning.NewStore(secrets, clock.RealClock{}), Events: eventsigning.NewEventStore(secrets, clock.RealClock{}),
+		Verdicts: eventsigning.NewVerdictStore(secrets, clock.RealClock{}), Events: eventsigning.NewEventStore(secrets, clock.RealClock{}),
 	}
 	function := deadletter.New(clients.Change, clients.Kube, objects, verifiers, clock.RealClock{}, meter)
 	return process.Program{Handler: functions.NewReceiver("deadletter", 20, function, clock.RealClock{}, meter)}, nil

@@ -22,7 +22,7 @@ func buildVerdict(_ context.Context, clients process.Clients) (process.Program, 
 	recorder.Follow(finisher)
 	secrets := clients.Kube.CoreV1()
 	function := verdict.New(recorder, server,
-		eventsigning.NewStore(secrets, clock.RealClock{}), eventsigning.NewJudgeKeys(secrets, clock.RealClock{}))
+		eventsigning.NewVerdictStore(secrets, clock.RealClock{}), eventsigning.NewJudgeKeys(secrets, clock.RealClock{}))
 	return process.Program{
 		Handler:    functions.NewReceiver("verdict", 20, function, clock.RealClock{}, meter),
 		Background: []func(context.Context) error{finisher.Run},

@@ -48,7 +48,7 @@ func startedBatch(t *testing.T) (*ft.Cluster, *slowServer, string) {
 	c.Configure(server.URL, ft.Token)
 	node := (&ft.ServerDouble{Double: d, Clients: functions.NewClientSource(c.Kube)}).NewNode(t)
 	key := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: eventsigning.SecretName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: eventsigning.VerdictSecretName},
 		Data:       map[string][]byte{eventsigning.CurrentKey: ft.Keys().Current},
 	}
 	if err := c.Kube.Tracker().Add(key); err != nil {

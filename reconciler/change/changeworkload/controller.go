@@ -88,7 +88,7 @@ func newReconciler(ctx context.Context, sender events.ConfirmingSender, calls *c
 		pods:             podinformer.Get(ctx).Informer().GetIndexer(),
 		nodes:            nodes,
 		sender:           sender,
-		signer:           eventsigning.NewStore(kubeclient.Get(ctx).CoreV1(), resend.Clock(ctx)),
+		signer:           eventsigning.NewVerdictStore(kubeclient.Get(ctx).CoreV1(), resend.Clock(ctx)),
 		wakeups:          resend.New(resend.Clock(ctx)),
 		probationWakeUps: resend.NewWithin(resend.Clock(ctx), minProbationWakeUp, maxProbationWakeUp),
 		calls:            calls,

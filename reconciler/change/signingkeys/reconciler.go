@@ -41,7 +41,7 @@ const (
 )
 
 // key is the key of all Secrets in the queue.
-var key = types.NamespacedName{Namespace: v1alpha1.SystemNamespace, Name: eventsigning.SecretName}
+var key = types.NamespacedName{Namespace: v1alpha1.SystemNamespace, Name: eventsigning.VerdictSecretName}
 
 // Reconciler reconciles the Secrets; only the leader does so.
 type Reconciler struct {
@@ -75,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k string) error {
 		judge = nil // config/judge is not installed
 	}
 	// Without one key the others are made.
-	if err := errors.Join(r.refresh(ctx, eventsigning.SecretName), r.refresh(ctx, eventsigning.EventSecretName), judge); err != nil {
+	if err := errors.Join(r.refresh(ctx, eventsigning.VerdictSecretName), r.refresh(ctx, eventsigning.EventSecretName), judge); err != nil {
 		return err
 	}
 	return controller.NewRequeueAfter(checkInterval)

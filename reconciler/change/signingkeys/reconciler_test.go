@@ -25,7 +25,7 @@ func reconcile(t *testing.T, name string, data map[string][]byte, leader bool) m
 	t.Helper()
 	other := eventsigning.EventSecretName
 	if name == other {
-		other = eventsigning.SecretName
+		other = eventsigning.VerdictSecretName
 	}
 	client := fake.NewClientset(newSecret(name, data), newSecret(other, nil))
 	r := &Reconciler{secrets: client.CoreV1().Secrets(key.Namespace), clock: clocktesting.NewFakePassiveClock(now)}
@@ -60,7 +60,7 @@ func TestAKeyIsMadeAndReplaced(t *testing.T) {
 		"a key that is old":           {made(now.Add(-keyLife)), true, "old"},
 		"a key that a person has set": {map[string][]byte{eventsigning.CurrentKey: []byte("old")}, false, ""},
 	} {
-		for _, secret := range []string{eventsigning.SecretName, eventsigning.EventSecretName} {
+		for _, secret := range []string{eventsigning.VerdictSecretName, eventsigning.EventSecretName} {
 			t.Run(name+" in "+secret, func(t *testing.T) {
 				got := reconcile(t, secret, tc.data, true)
 				fresh := len(got[eventsigning.CurrentKey]) == keyBytes
@@ -76,7 +76,7 @@ func TestAKeyIsMadeAndReplaced(t *testing.T) {
 }
 
 func TestOnlyTheLeaderMakesAKey(t *testing.T) {
-	if got := reconcile(t, eventsigning.SecretName, nil, false); len(got) > 0 {
+	if got := reconcile(t, eventsigning.VerdictSecretName, nil, false); len(got) > 0 {
 		t.Error("wrote a key")
 	}
 }
@@ -109,8 +109,8 @@ func reconcileAll(t *testing.T, names ...string) (map[string]bool, error) {
 // Without config/judge there is no Secret of function judge.
 func TestEachSecretHasAKeyOfItsOwn(t *testing.T) {
 	for _, names := range [][]string{
-		{eventsigning.SecretName, eventsigning.EventSecretName},
-		{eventsigning.SecretName, eventsigning.EventSecretName, eventsigning.JudgeSecretName},
+		{eventsigning.VerdictSecretName, eventsigning.EventSecretName},
+		{eventsigning.VerdictSecretName, eventsigning.EventSecretName, eventsigning.JudgeSecretName},
 	} {
 		keys, err := reconcileAll(t, names...)
 		if again, _ := controller.IsRequeueKey(err); !again {
@@ -123,7 +123,7 @@ func TestEachSecretHasAKeyOfItsOwn(t *testing.T) {
 }
 
 func TestAMissingSecretKeepsNoOtherFromItsKey(t *testing.T) {
-	for _, name := range []string{eventsigning.SecretName, eventsigning.EventSecretName} {
+	for _, name := range []string{eventsigning.VerdictSecretName, eventsigning.EventSecretName} {
 		keys, err := reconcileAll(t, name)
 		if again, _ := controller.IsRequeueKey(err); again || err == nil {
 			t.Errorf("the missing Secret is no error: %v", err)
