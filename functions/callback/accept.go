@@ -30,7 +30,7 @@ func (r *receiver) accept(ctx context.Context, v verdict, config altershield.Con
 	}
 	in, err := retryUntilDone(ctx, func() (input, error) { return r.find(ctx, v, config) })
 	if err != nil {
-		return resultLost, err
+		return resultUnhandled, err
 	}
 	action, batch := decide(in)
 	if action == wait {
@@ -192,7 +192,7 @@ func (r *receiver) store(ctx context.Context, success result, data verdictData, 
 	case errors.Is(err, functions.ErrReleaseReplaced), apierrors.IsNotFound(err):
 		return resultDropped, nil
 	case err != nil:
-		return resultLost, err
+		return resultUnhandled, err
 	}
 	return success, nil
 }

@@ -36,9 +36,9 @@ const (
 	// nodeTimeoutDivisor divides requestTimeout: an early verdict waits up to 2.5 s for
 	// its node.
 	nodeTimeoutDivisor = 10
-	// maxHandled limits the authenticated callbacks that are handled at a time. Others
+	// maxInProgress limits the authenticated callbacks in progress. Others
 	// wait: the server does not repeat a verdict.
-	maxHandled = 100
+	maxInProgress = 100
 	// firstPollInterval is the first pause between two lookups of the node.
 	firstPollInterval = 50 * time.Millisecond
 )
@@ -74,8 +74,8 @@ type receiver struct {
 	received metrics.Counter
 	bodies   *bodies
 	large    *largeBodies
-	// handling limits the authenticated callbacks that are handled at a time.
-	handling chan struct{}
+	// inProgress limits the authenticated callbacks in progress.
+	inProgress chan struct{}
 	// orders caches releases by the id of their order.
 	orders *lru.Cache
 }
@@ -86,7 +86,7 @@ func New(o Options) http.Handler {
 		o.RequestTimeout = requestTimeout
 	}
 	r := &receiver{Options: o, received: metrics.NewCounter(o.Meter, "breakwater_callback_verdicts_total"), orders: lru.New(maxOrders),
-		bodies: newBodies(maxReserved), large: newLargeBodies(), handling: make(chan struct{}, maxHandled)}
+		bodies: newBodies(maxReserved), large: newLargeBodies(), inProgress: make(chan struct{}, maxInProgress)}
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
 		if !c.Response().Committed {

@@ -14,7 +14,7 @@ import (
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 )
 
-// A verdict that cannot be authenticated because the API server does not answer is lost, and is
+// A verdict that cannot be authenticated because the API server does not answer is unhandled, and is
 // not counted as if no token were set.
 func TestACallbackIsCountedByWhatItsConfigurationLacks(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -25,7 +25,7 @@ func TestACallbackIsCountedByWhatItsConfigurationLacks(t *testing.T) {
 		"no server and no token":        {func(c *ft.Cluster) { c.Configure("", "") }, "unconfigured"},
 		"a server without a token":      {func(c *ft.Cluster) { c.Configure("http://server.example.com", "") }, "misconfigured"},
 		"an invalid configuration":      {func(c *ft.Cluster) { c.Configure("server.example.com", ft.Token) }, "misconfigured"},
-		"an API server without answers": {disconnect, "lost"},
+		"an API server without answers": {disconnect, "unhandled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := ft.New(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))

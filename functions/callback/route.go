@@ -27,7 +27,7 @@ const (
 	resultMisconfigured   result = "misconfigured"   // the configuration is invalid, or names a server without a token
 	resultMalformed       result = "malformed"       // not a verdict
 	resultBusy            result = "busy"            // too many bodies arrive
-	resultLost            result = "lost"            // neither delivered nor stored, or the configuration could not be read
+	resultUnhandled       result = "unhandled"       // not read, or neither delivered nor stored; a pass may be retrieved later
 )
 
 // errMalformed marks errors that the sender has to correct.
@@ -52,12 +52,12 @@ func (r *receiver) callback(c echo.Context) error {
 		return respond(c, res, "")
 	}
 	select {
-	case r.handling <- struct{}{}:
-		defer func() { <-r.handling }()
+	case r.inProgress <- struct{}{}:
+		defer func() { <-r.inProgress }()
 	case <-ctx.Done():
-		r.count(ctx, form, resultLost)
-		log.Errorw("Callback not handled in time", "handled", maxHandled)
-		return respond(c, resultLost, "")
+		r.count(ctx, form, resultUnhandled)
+		log.Errorw("Callback not handled in time", "maxInProgress", maxInProgress)
+		return respond(c, resultUnhandled, "")
 	}
 	verdicts, err := read(form, c.Request().Header, body)
 	if err != nil {
@@ -94,7 +94,7 @@ func statusFor(res result) int {
 		return http.StatusUnauthorized
 	case resultMalformed:
 		return http.StatusBadRequest
-	case resultLost, resultUnconfigured, resultMisconfigured, resultBusy:
+	case resultUnhandled, resultUnconfigured, resultMisconfigured, resultBusy:
 		return http.StatusServiceUnavailable
 	default:
 		return http.StatusOK
@@ -133,7 +133,7 @@ func (r *receiver) authenticate(ctx context.Context, c echo.Context) (config alt
 	case invalid != nil:
 		return config, nil, discard, resultMisconfigured, err
 	case err != nil:
-		return config, nil, discard, resultLost, err
+		return config, nil, discard, resultUnhandled, err
 	}
 	if config.Token == "" {
 		return config, nil, discard, resultUnconfigured, errors.New("no token is configured")
