@@ -127,7 +127,7 @@ func traceVerdict(ctx context.Context, in Input, before v1alpha1.BatchPhase, sto
 	releasetrace.BatchVerdict(ctx, stored, releasetrace.Verdict{
 		Judge: v1alpha1.JudgeServer, Stage: v.Stage, Verdict: v.Verdict, Received: v.Time.Time, Stored: in.Now,
 	})
-	releasetrace.EndBatch(ctx, before, stored, in.Now)
+	releasetrace.BatchIfEnded(ctx, before, stored, in.Now)
 }
 
 // retrieve returns the answer of the server about a pass without rules. Without an

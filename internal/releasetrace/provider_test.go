@@ -32,7 +32,7 @@ func TestTheSpanOfABatchHasTheIDOfItsEvents(t *testing.T) {
 	batch := &v1alpha1.ChangePod{}
 	batch.UID, batch.Status.Phase = "batch", v1alpha1.BatchExecuteDone
 	batch.Annotations = map[string]string{v1alpha1.TraceparentAnnotation: "00-0102030405060708090a0b0c0d0e0f10-0102030405060708-01"}
-	EndBatch(t.Context(), v1alpha1.BatchPostWait, batch, batch.CreationTimestamp.Time)
+	BatchIfEnded(t.Context(), v1alpha1.BatchPostWait, batch, batch.CreationTimestamp.Time)
 	want := trace.SpanContextFromContext(OfBatch(t.Context(), batch)).SpanID()
 	if got := spans.Ended(); len(got) != 1 || got[0].SpanContext().SpanID() != want {
 		t.Errorf("spans %v, want %s", got, want)

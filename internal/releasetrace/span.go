@@ -41,8 +41,8 @@ func Join(batch *v1alpha1.ChangePod, c *v1alpha1.ChangeWorkload) {
 	}
 }
 
-// EndRollout makes the span of a rollout that a write of the status ended; of other writes none.
-func EndRollout(ctx context.Context, old, next *v1alpha1.ChangeWorkload, now time.Time) {
+// RolloutIfEnded makes the span of a rollout that a write of the status ended; of other writes none.
+func RolloutIfEnded(ctx context.Context, old, next *v1alpha1.ChangeWorkload, now time.Time) {
 	root := rootOf(next)
 	if !root.IsValid() || old.Status.Phase == next.Status.Phase || !ended(next.Status.Phase) {
 		return
@@ -65,8 +65,8 @@ func ended(phase v1alpha1.ReleasePhase) bool {
 	return false
 }
 
-// EndBatch makes the span of a batch that a write of the status ended; of other writes none.
-func EndBatch(ctx context.Context, before v1alpha1.BatchPhase, next *v1alpha1.ChangePod, now time.Time) {
+// BatchIfEnded makes the span of a batch that a write of the status ended; of other writes none.
+func BatchIfEnded(ctx context.Context, before v1alpha1.BatchPhase, next *v1alpha1.ChangePod, now time.Time) {
 	root := rootOf(next)
 	if !root.IsValid() || before == v1alpha1.BatchExecuteDone || next.Status.Phase != v1alpha1.BatchExecuteDone {
 		return

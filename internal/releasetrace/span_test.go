@@ -96,7 +96,7 @@ func TestARolloutHasASpanWhenAWriteEndsIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spans := record(t, sdktrace.AlwaysSample())
 			c := newRelease(1)
-			EndRollout(t.Context(), inPhase(c, tc.old), inPhase(c, tc.next), now)
+			RolloutIfEnded(t.Context(), inPhase(c, tc.old), inPhase(c, tc.next), now)
 			got := spans.Ended()[1:]
 			if !tc.want {
 				if len(got) > 0 {
@@ -133,7 +133,7 @@ func TestABatchHasASpanWhenAWriteEndsIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spans := record(t, sdktrace.AlwaysSample())
 			batch := newBatch(newRelease(1), tc.next)
-			EndBatch(t.Context(), tc.old, batch, now)
+			BatchIfEnded(t.Context(), tc.old, batch, now)
 			got := spans.Ended()[1:]
 			if !tc.want {
 				if len(got) > 0 {
@@ -156,13 +156,13 @@ func TestAnotherProcessContinuesTheTraceWithTheSameIDs(t *testing.T) {
 	first := record(t, sdktrace.AlwaysSample())
 	c := newRelease(1)
 	batch := newBatch(c, v1alpha1.BatchExecuteDone)
-	EndBatch(t.Context(), v1alpha1.BatchPostWait, batch, now)
-	EndRollout(t.Context(), inPhase(c, v1alpha1.ReleaseRunning), inPhase(c, v1alpha1.ReleaseSuccess), now)
+	BatchIfEnded(t.Context(), v1alpha1.BatchPostWait, batch, now)
+	RolloutIfEnded(t.Context(), inPhase(c, v1alpha1.ReleaseRunning), inPhase(c, v1alpha1.ReleaseSuccess), now)
 
 	second := record(t, sdktrace.AlwaysSample())
 	BatchVerdict(t.Context(), batch, Verdict{Judge: "server", Stage: v1alpha1.StagePre, Verdict: "pass", Received: created, Stored: now})
-	EndBatch(t.Context(), v1alpha1.BatchPostWait, batch, now)
-	EndRollout(t.Context(), inPhase(c, v1alpha1.ReleaseRunning), inPhase(c, v1alpha1.ReleaseSuccess), now)
+	BatchIfEnded(t.Context(), v1alpha1.BatchPostWait, batch, now)
+	RolloutIfEnded(t.Context(), inPhase(c, v1alpha1.ReleaseRunning), inPhase(c, v1alpha1.ReleaseSuccess), now)
 
 	var before, after []trace.SpanID
 	for _, s := range first.Ended()[1:] {
@@ -197,8 +197,8 @@ func TestAReleaseThatIsNotSampledHasNoTrace(t *testing.T) {
 			if c.Annotations != nil || batch.Annotations != nil {
 				t.Errorf("annotations %v and %v", c.Annotations, batch.Annotations)
 			}
-			EndBatch(t.Context(), v1alpha1.BatchPostWait, batch, now)
-			EndRollout(t.Context(), inPhase(c, v1alpha1.ReleaseRunning), inPhase(c, v1alpha1.ReleaseSuccess), now)
+			BatchIfEnded(t.Context(), v1alpha1.BatchPostWait, batch, now)
+			RolloutIfEnded(t.Context(), inPhase(c, v1alpha1.ReleaseRunning), inPhase(c, v1alpha1.ReleaseSuccess), now)
 			BatchVerdict(t.Context(), batch, Verdict{Verdict: "pass"})
 			OrderVerdict(t.Context(), c, Verdict{Verdict: "pass"})
 			if got := spans.Ended(); len(got) > 0 {
@@ -225,8 +225,8 @@ func TestAnInvalidAnnotationIsNoTrace(t *testing.T) {
 func TestSpansHaveNoMessages(t *testing.T) {
 	spans := record(t, sdktrace.AlwaysSample())
 	c := newRelease(1)
-	EndBatch(t.Context(), v1alpha1.BatchPostWait, newBatch(c, v1alpha1.BatchExecuteDone), now)
-	EndRollout(t.Context(), inPhase(c, v1alpha1.ReleaseRunning), inPhase(c, v1alpha1.ReleaseFailed), now)
+	BatchIfEnded(t.Context(), v1alpha1.BatchPostWait, newBatch(c, v1alpha1.BatchExecuteDone), now)
+	RolloutIfEnded(t.Context(), inPhase(c, v1alpha1.ReleaseRunning), inPhase(c, v1alpha1.ReleaseFailed), now)
 	BatchVerdict(t.Context(), newBatch(c, v1alpha1.BatchPostWait), Verdict{Verdict: "a message with a token"})
 	for _, s := range spans.Ended() {
 		for _, a := range s.Attributes() {

@@ -149,7 +149,7 @@ func (r *Reconciler) write(ctx context.Context, old, next *v1alpha1.ChangePod) e
 	}
 	logging.FromContext(ctx).Infow("wrote the status of the batch", "status", next.Status.Phase, "message", next.Status.Message)
 	r.recordUnjudged(ctx, old, next)
-	releasetrace.EndBatch(ctx, old.Status.Phase, next, r.clock.Now())
+	releasetrace.BatchIfEnded(ctx, old.Status.Phase, next, r.clock.Now())
 	return nil
 }
 

@@ -272,7 +272,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, in Input, d Decision, w *w
 	if err != nil {
 		return 0, err
 	}
-	releasetrace.EndRollout(ctx, in.ChangeWorkload, next, in.Now)
+	releasetrace.RolloutIfEnded(ctx, in.ChangeWorkload, next, in.Now)
 	return 0, r.publish(ctx, in, next, w, d)
 }
 
