@@ -34,7 +34,7 @@ func newReporter(recorder record.EventRecorder, sender events.Sender, meter metr
 
 // The reasons of a leak, as metric labels.
 const (
-	leakProvider    = "provider"    // the centre reports the grant as leaked: the provider cannot revoke, calls to it failed, or another pod needs the grant
+	leakCentre      = "centre"      // the centre reports the grant as leaked: the provider cannot revoke, calls to it failed, or another pod needs the grant
 	leakUnreachable = "unreachable" // the centre could not be called, or rejected the call, until the deadline
 	leakDeadline    = "deadline"    // not revoked before the deadline
 	leakLost        = "lost"        // the centre has no applications of the pod
@@ -47,7 +47,7 @@ func (r *reporter) revocation(ctx context.Context, p *corev1.Pod, s Revocation, 
 		r.revokedSets(ctx, p, s.Revoked)
 	}
 	for _, app := range s.Leaked {
-		r.leak(ctx, p, app, leakProvider, fmt.Sprintf("permission set %s could not be revoked: %s", app.Set, leakMessage(app)))
+		r.leak(ctx, p, app, leakCentre, fmt.Sprintf("permission set %s could not be revoked: %s", app.Set, leakMessage(app)))
 	}
 	if s.Action != GiveUp {
 		return

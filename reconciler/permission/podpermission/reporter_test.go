@@ -39,7 +39,7 @@ func TestEachLeakCountsPermissionSets(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(map[string]int64{leakUnreachable: 3, leakLost: 3, leakRenamed: 3, leakProvider: 1}, got); diff != "" {
+	if diff := cmp.Diff(map[string]int64{leakUnreachable: 3, leakLost: 3, leakRenamed: 3, leakCentre: 1}, got); diff != "" {
 		t.Error(diff)
 	}
 }
