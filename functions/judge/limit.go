@@ -7,14 +7,14 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// recordBudget is the size of a record in bytes above which metrics are omitted. A release can have
+// maxRecordBytes is the size of a record above which metrics are omitted. A release can have
 // 1000 batches, and the controller keeps their records in memory.
-const recordBudget = 32 << 10
+const maxRecordBytes = 32 << 10
 
 // maxMessage is the maximum size of a message in the ChangePod in bytes.
 const maxMessage = 1024
 
-// storable returns the record without the metrics above recordBudget. It omits metrics from the end
+// storable returns the record without the metrics above maxRecordBytes. It omits metrics from the end
 // of the list, because failed metrics are first. Until the analysis has ended it omits all metrics:
 // the next look reads all samples again, so they need not be stored.
 func storable(r judgev1alpha1.Record) judgev1alpha1.Record {
@@ -24,7 +24,7 @@ func storable(r judgev1alpha1.Record) judgev1alpha1.Record {
 	}
 	for len(r.Metrics) > 0 {
 		raw, err := json.Marshal(r)
-		if err != nil || len(raw) <= recordBudget {
+		if err != nil || len(raw) <= maxRecordBytes {
 			break
 		}
 		r.Metrics = r.Metrics[:len(r.Metrics)-1]

@@ -198,7 +198,7 @@ func TestDerivedResultsAreLimited(t *testing.T) {
 	for _, r := range got.PodResults {
 		size += len(r.Message)
 	}
-	if len(got.PodResults) != maxDerived || size > messageBudget {
+	if len(got.PodResults) != maxDerived || size > maxMessageBytes {
 		t.Errorf("%d results with %d bytes of messages", len(got.PodResults), size)
 	}
 	if got.Action != Store || got.Verdicts[0].Verdict != "fail" {

@@ -13,8 +13,8 @@ const (
 	// batch. The object must not exceed 1.5 MiB; the verdict of the stage applies to
 	// the other pods nevertheless.
 	maxDerived = 1000
-	// messageBudget is the maximum size of the messages of derived results, in bytes.
-	messageBudget = 128 << 10
+	// maxMessageBytes is the maximum size of the messages of all derived results together.
+	maxMessageBytes = 128 << 10
 )
 
 // mergeResults merges a verdict into podResults and reports whether they changed.
@@ -39,7 +39,7 @@ func mergeResults(batch *v1alpha1.ChangePod, received events.ChangePodVerdict) (
 	if v1alpha1.ParseVerdict(received.Verdict) != v1alpha1.OutcomeFail {
 		return results, changed
 	}
-	message := text.Truncate(received.Message, messageBudget/max(1, min(len(batch.Spec.PodInfos), maxDerived)))
+	message := text.Truncate(received.Message, maxMessageBytes/max(1, min(len(batch.Spec.PodInfos), maxDerived)))
 	derived := 0
 	for _, info := range batch.Spec.PodInfos {
 		if derived == maxDerived {

@@ -19,9 +19,9 @@ import (
 // 1000 pods.
 const listLimit = 25
 
-// messageBudget is the size of the messages of all failed pods in bytes. The object
+// maxMessageBytes is the maximum size of the messages of all failed pods together. The object
 // must stay below the 1.5 MiB limit of etcd, or no write succeeds.
-const messageBudget = 256 << 10
+const maxMessageBytes = 256 << 10
 
 // derive returns a copy of the ChangeWorkload with the derived status of a decision.
 func derive(in Input, d Decision) *v1alpha1.ChangeWorkload {
@@ -286,10 +286,10 @@ func firstPods(pods []v1alpha1.PodSummary) []v1alpha1.PodSummary {
 	return pods[:min(len(pods), listLimit)]
 }
 
-// limitMessages returns the pods with messages cut to messageBudget.
+// limitMessages returns the pods with messages cut to maxMessageBytes.
 func limitMessages(pods []v1alpha1.PodSummary) []v1alpha1.PodSummary {
 	out := slices.Clone(pods)
-	limit := messageBudget / max(1, len(pods))
+	limit := maxMessageBytes / max(1, len(pods))
 	for i := range out {
 		if m := out[i].Message; len(m) > limit {
 			out[i].Message = strings.ToValidUTF8(m[:limit], "") // removes a rune that was cut

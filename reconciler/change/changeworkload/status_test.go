@@ -121,7 +121,7 @@ func TestTheMessagesOfAThousandFailedPodsFitIntoOneObject(t *testing.T) {
 			t.Fatalf("%q is cut within a character", p.Message)
 		}
 	}
-	if size == 0 || size > messageBudget {
+	if size == 0 || size > maxMessageBytes {
 		t.Errorf("messages of %d bytes", size)
 	}
 }
