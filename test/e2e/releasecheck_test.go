@@ -255,7 +255,7 @@ func (n *namespace) checkTimedOut(t *testing.T) {
 	if a := n.releaseCheckStatus(t); a.Outcome != v1alpha1.OutcomeNoVerdict || a.Reason != v1alpha1.ReasonVerdictTimedOut {
 		t.Errorf("ReleaseCheck status is %+v", a)
 	}
-	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseUnchecked, "retrieve did not confirm it")
+	n.awaitEvent(t, "web", v1alpha1.ReasonReleaseCheckNoVerdict, "retrieve did not confirm it")
 	n.checkReleaseChecks(t, 1)
 }
 
@@ -272,7 +272,7 @@ func unjudgedReleaseDenied(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.setReleaseChecks(t, timedOut)
 	checkResult(t, n.tryApply(t, builder.Deployment("web", 1, builder.Simulated)), 1,
-		"Error from server (ReleaseUnchecked)", "release check of deployment web", "retrieve did not confirm it")
+		"Error from server (ReleaseCheckNoVerdict)", "release check of deployment web", "retrieve did not confirm it")
 	n.checkTimedOut(t)
 }
 

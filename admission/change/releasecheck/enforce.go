@@ -79,6 +79,6 @@ func Enforce(outcome v1alpha1.Outcome, policy v1alpha1.NoVerdictPolicy, shadow b
 	case v1alpha1.OutcomeFail:
 		return Enforcement{Allowed: shadow, Reason: v1alpha1.ReasonReleaseCheckFailed, Reported: true}
 	default:
-		return Enforcement{Allowed: shadow || policy != v1alpha1.NoVerdictFail, Reason: v1alpha1.ReasonReleaseUnchecked, Reported: true}
+		return Enforcement{Allowed: shadow || policy != v1alpha1.NoVerdictFail, Reason: v1alpha1.ReasonReleaseCheckNoVerdict, Reported: true}
 	}
 }

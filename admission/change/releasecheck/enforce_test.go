@@ -77,9 +77,9 @@ func TestEnforce(t *testing.T) {
 		"pass, policy Fail":       {pass, "Fail", false, Enforcement{true, "ReleaseCheckPassed", false}},
 		"fail":                    {fail, "Pass", false, Enforcement{false, "ReleaseCheckFailed", true}},
 		"fail in shadow mode":     {fail, "Fail", true, Enforcement{true, "ReleaseCheckFailed", true}},
-		"no verdict":              {nothing, "Pass", false, Enforcement{true, "ReleaseUnchecked", true}},
-		"no verdict, policy Fail": {nothing, "Fail", false, Enforcement{false, "ReleaseUnchecked", true}},
-		"no verdict, policy Fail, in shadow mode": {nothing, "Fail", true, Enforcement{true, "ReleaseUnchecked", true}},
+		"no verdict":              {nothing, "Pass", false, Enforcement{true, "ReleaseCheckNoVerdict", true}},
+		"no verdict, policy Fail": {nothing, "Fail", false, Enforcement{false, "ReleaseCheckNoVerdict", true}},
+		"no verdict, policy Fail, in shadow mode": {nothing, "Fail", true, Enforcement{true, "ReleaseCheckNoVerdict", true}},
 	} {
 		if diff := cmp.Diff(tc.want, Enforce(tc.outcome, tc.policy, tc.shadow)); diff != "" {
 			t.Errorf("%s: %s", name, diff)

@@ -116,7 +116,7 @@ func denialStatus(change admission.Change, q Query, r Enforcement, answer v1alph
 // the request.
 func remedies(q Query, r Enforcement, answer v1alpha1.ReleaseCheckStatus) []metav1.StatusCause {
 	off := v1alpha1.ConfigReleaseCheck
-	if r.Reason == v1alpha1.ReasonReleaseUnchecked {
+	if r.Reason == v1alpha1.ReasonReleaseCheckNoVerdict {
 		off = v1alpha1.ConfigReleaseCheckNoVerdict
 	}
 	name := v1alpha1.ReleaseCheckName(q.Kind, q.Name, q.Release.Version)

@@ -57,46 +57,46 @@ func TestTheAnswerOfTheServerAdmitsOrDeniesARelease(t *testing.T) {
 			policy: "Pass", shadow: true, allowed: true, reason: "ReleaseCheckFailed", message: "admitted in shadow mode", stored: "ReleaseCheckFailed",
 		},
 		"a timeout of the published server is admitted by policy Pass": {
-			script: `{}`, timeout: short, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", message: "admitted unchecked", stored: "VerdictTimedOut",
+			script: `{}`, timeout: short, policy: "Pass", allowed: true, reason: "ReleaseCheckNoVerdict", message: "admitted unchecked", stored: "VerdictTimedOut",
 		},
 		"a timeout of the published server is denied by policy Fail": {
-			script: `{}`, timeout: short, policy: "Fail", reason: "ReleaseUnchecked", message: "retrieve did not confirm it", stored: "VerdictTimedOut",
+			script: `{}`, timeout: short, policy: "Fail", reason: "ReleaseCheckNoVerdict", message: "retrieve did not confirm it", stored: "VerdictTimedOut",
 		},
 		"an exception is no verdict": {
 			script: `{"checks":[{"match":{"step":"RELEASE"},"then":{"ending":"exception"}}]}`,
-			policy: "Fail", reason: "ReleaseUnchecked", message: "retrieve did not confirm it", stored: "VerdictTimedOut",
+			policy: "Fail", reason: "ReleaseCheckNoVerdict", message: "retrieve did not confirm it", stored: "VerdictTimedOut",
 		},
 		"an unknown verdict is no verdict": {
 			script: `{"checks":[{"match":{"step":"RELEASE"},"then":{"verdict":"xyz"}}]}`,
-			policy: "Fail", reason: "ReleaseUnchecked", message: `the server returned verdict "xyz"`, stored: "NoVerdict",
+			policy: "Fail", reason: "ReleaseCheckNoVerdict", message: `the server returned verdict "xyz"`, stored: "NoVerdict",
 		},
 		"no answer is no verdict": {
 			script:  `{"faults":[{"action":"submitAndStartChangeExecOrder","fault":"slow","delay":"1m"}]}`,
-			timeout: short, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", message: "timeout", stored: "VerdictTimedOut",
+			timeout: short, policy: "Pass", allowed: true, reason: "ReleaseCheckNoVerdict", message: "timeout", stored: "VerdictTimedOut",
 		},
 		"an internal error is no verdict": {
 			script: `{"faults":[{"action":"submitAndStartChangeExecOrder","fault":"901"}]}`,
-			policy: "Fail", reason: "ReleaseUnchecked", message: "901", stored: "ServerRejected",
+			policy: "Fail", reason: "ReleaseCheckNoVerdict", message: "901", stored: "ServerRejected",
 		},
 		"a bad gateway is no verdict": {
 			script: `{"faults":[{"action":"submitAndStartChangeExecOrder","fault":"502"}]}`,
-			policy: "Pass", allowed: true, reason: "ReleaseUnchecked", message: "502", stored: "ServerUnreachable",
+			policy: "Pass", allowed: true, reason: "ReleaseCheckNoVerdict", message: "502", stored: "ServerUnreachable",
 		},
 		"a scene of another generation is no verdict": {
 			data:   map[string]string{"release-check-scene-key": "scene"},
-			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", message: "generation 1", stored: "ServerRejected",
+			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseCheckNoVerdict", message: "generation 1", stored: "ServerRejected",
 		},
 		"a missing scene is no verdict, and the message names its key": {
 			data:   map[string]string{"release-check-scene-key": ""},
-			script: `{}`, policy: "Fail", reason: "ReleaseUnchecked", message: "release-check-scene-key is missing", stored: "ServerMisconfigured",
+			script: `{}`, policy: "Fail", reason: "ReleaseCheckNoVerdict", message: "release-check-scene-key is missing", stored: "ServerMisconfigured",
 		},
 		"an invalid configuration is no verdict": {
 			data:   map[string]string{"qps": "many"},
-			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", message: "qps", stored: "ServerMisconfigured",
+			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseCheckNoVerdict", message: "qps", stored: "ServerMisconfigured",
 		},
 		"a missing base-url is no verdict": {
 			data:   map[string]string{"base-url": ""},
-			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseUnchecked", message: "base-url", stored: "NoServerConfigured",
+			script: `{}`, policy: "Pass", allowed: true, reason: "ReleaseCheckNoVerdict", message: "base-url", stored: "NoServerConfigured",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

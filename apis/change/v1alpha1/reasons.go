@@ -150,8 +150,8 @@ const (
 	// ReasonReleaseCheckFailed: the server failed a release. It was denied or, in shadow mode,
 	// admitted and reported.
 	ReasonReleaseCheckFailed = "ReleaseCheckFailed"
-	// ReasonReleaseUnchecked: the release check ended without pass or fail, for whatever cause.
-	ReasonReleaseUnchecked = "ReleaseUnchecked"
+	// ReasonReleaseCheckNoVerdict: the release check ended without pass or fail, for whatever cause.
+	ReasonReleaseCheckNoVerdict = "ReleaseCheckNoVerdict"
 	// ReasonReleaseCheckThrottled: the limit of concurrent release checks was reached.
 	ReasonReleaseCheckThrottled = "ReleaseCheckThrottled"
 )
