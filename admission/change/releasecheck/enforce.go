@@ -67,18 +67,20 @@ type Enforcement struct {
 	Reason string
 	// Reported: an Event is recorded, and a CloudEvent is sent about a denial.
 	Reported bool
+	// Shadowed: without shadow mode it would be denied.
+	Shadowed bool
 }
 
 // Enforce returns the effect of an answer. In shadow mode every change is allowed: a
 // warning and an Event say what the server answered, and no CloudEvent is sent, because
 // nothing was denied.
 func Enforce(outcome v1alpha1.Outcome, policy v1alpha1.NoVerdictPolicy, shadow bool) Enforcement {
-	switch outcome {
-	case v1alpha1.OutcomePass:
+	if outcome == v1alpha1.OutcomePass {
 		return Enforcement{Allowed: true, Reason: v1alpha1.ReasonReleaseCheckPassed}
-	case v1alpha1.OutcomeFail:
-		return Enforcement{Allowed: shadow, Reason: v1alpha1.ReasonReleaseCheckFailed, Reported: true}
-	default:
-		return Enforcement{Allowed: shadow || policy != v1alpha1.NoVerdictFail, Reason: v1alpha1.ReasonReleaseCheckNoVerdict, Reported: true}
 	}
+	reason, denied := v1alpha1.ReasonReleaseCheckNoVerdict, policy == v1alpha1.NoVerdictFail
+	if outcome == v1alpha1.OutcomeFail {
+		reason, denied = v1alpha1.ReasonReleaseCheckFailed, true
+	}
+	return Enforcement{Allowed: shadow || !denied, Reason: reason, Reported: true, Shadowed: shadow && denied}
 }

@@ -73,13 +73,14 @@ func TestEnforce(t *testing.T) {
 		shadow  bool
 		want    Enforcement
 	}{
-		"pass":                    {pass, "Pass", false, Enforcement{true, "ReleaseCheckPassed", false}},
-		"pass, policy Fail":       {pass, "Fail", false, Enforcement{true, "ReleaseCheckPassed", false}},
-		"fail":                    {fail, "Pass", false, Enforcement{false, "ReleaseCheckFailed", true}},
-		"fail in shadow mode":     {fail, "Fail", true, Enforcement{true, "ReleaseCheckFailed", true}},
-		"no verdict":              {nothing, "Pass", false, Enforcement{true, "ReleaseCheckNoVerdict", true}},
-		"no verdict, policy Fail": {nothing, "Fail", false, Enforcement{false, "ReleaseCheckNoVerdict", true}},
-		"no verdict, policy Fail, in shadow mode": {nothing, "Fail", true, Enforcement{true, "ReleaseCheckNoVerdict", true}},
+		"pass":                       {pass, "Pass", false, Enforcement{true, "ReleaseCheckPassed", false, false}},
+		"pass, policy Fail":          {pass, "Fail", false, Enforcement{true, "ReleaseCheckPassed", false, false}},
+		"fail":                       {fail, "Pass", false, Enforcement{false, "ReleaseCheckFailed", true, false}},
+		"fail in shadow mode":        {fail, "Fail", true, Enforcement{true, "ReleaseCheckFailed", true, true}},
+		"no verdict":                 {nothing, "Pass", false, Enforcement{true, "ReleaseCheckNoVerdict", true, false}},
+		"no verdict, policy Fail":    {nothing, "Fail", false, Enforcement{false, "ReleaseCheckNoVerdict", true, false}},
+		"no verdict, in shadow mode": {nothing, "Pass", true, Enforcement{true, "ReleaseCheckNoVerdict", true, false}},
+		"no verdict, policy Fail, in shadow mode": {nothing, "Fail", true, Enforcement{true, "ReleaseCheckNoVerdict", true, true}},
 	} {
 		if diff := cmp.Diff(tc.want, Enforce(tc.outcome, tc.policy, tc.shadow)); diff != "" {
 			t.Errorf("%s: %s", name, diff)

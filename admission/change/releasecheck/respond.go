@@ -63,8 +63,8 @@ func describe(q Query, answer v1alpha1.ReleaseCheckStatus) string {
 }
 
 func warning(r Enforcement, text string) string {
-	if r.Reason == v1alpha1.ReasonReleaseCheckFailed {
-		return "admitted in shadow mode: " + text
+	if r.Shadowed {
+		return "admitted in shadow mode, otherwise denied: " + text
 	}
 	return "admitted unchecked: " + text
 }

@@ -54,13 +54,16 @@ func TestTheAnswerOfTheServerAdmitsOrDeniesARelease(t *testing.T) {
 		},
 		"a fail is admitted in shadow mode": {
 			script: `{"checks":[{"match":{"step":"RELEASE"},"then":` + fails + `}]}`,
-			policy: "Pass", shadow: true, allowed: true, reason: "ReleaseCheckFailed", message: "admitted in shadow mode", stored: "ReleaseCheckFailed",
+			policy: "Pass", shadow: true, allowed: true, reason: "ReleaseCheckFailed", message: "admitted in shadow mode, otherwise denied", stored: "ReleaseCheckFailed",
 		},
 		"a timeout of the published server is admitted by policy Pass": {
 			script: `{}`, timeout: short, policy: "Pass", allowed: true, reason: "ReleaseCheckNoVerdict", message: "admitted unchecked", stored: "VerdictTimedOut",
 		},
 		"a timeout of the published server is denied by policy Fail": {
 			script: `{}`, timeout: short, policy: "Fail", reason: "ReleaseCheckNoVerdict", message: "retrieve did not confirm it", stored: "VerdictTimedOut",
+		},
+		"a timeout is admitted in shadow mode, and the warning says that policy Fail would deny it": {
+			script: `{}`, timeout: short, policy: "Fail", shadow: true, allowed: true, reason: "ReleaseCheckNoVerdict", message: "admitted in shadow mode, otherwise denied", stored: "VerdictTimedOut",
 		},
 		"an exception is no verdict": {
 			script: `{"checks":[{"match":{"step":"RELEASE"},"then":{"ending":"exception"}}]}`,
