@@ -87,7 +87,7 @@ func newReconciler(ctx context.Context, sender events.Sender, owners requiredset
 		kube: kube, pods: podinformer.Get(ctx).Lister(), nodes: nodeinformer.Get(ctx).Lister(), namespaces: namespaces, centre: centre,
 		requiredSets: requiredsets.Resolver{Owners: owners, Namespaces: namespaces, Client: kube.CoreV1().Namespaces()},
 		settings:     store.Get, clock: resend.Clock(ctx), recorder: recorder, reporter: newReporter(recorder, sender, metrics.Meter()),
-		retries: newRetries(), unreported: newUnreportedPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(recorder),
+		retries: newRetries(), unsentLetGo: newUnsentLetGoPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(recorder),
 	}
 	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
 		all, err := r.pods.List(labels.Everything())
@@ -130,5 +130,5 @@ func measure(meter metric.Meter, r *Reconciler) {
 		_, pods := r.leaks.counts()
 		observe(pods)
 	})
-	observe("breakwater_permission_unreported_pods", func(observe func(int64, ...string)) { observe(r.unreported.count()) })
+	observe("breakwater_permission_unsent_let_go_pods", func(observe func(int64, ...string)) { observe(r.unsentLetGo.count()) })
 }

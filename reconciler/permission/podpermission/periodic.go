@@ -48,7 +48,7 @@ func (c *periodicTasks) run(ctx context.Context) {
 // runDue runs the tasks that are due.
 func (c *periodicTasks) runDue(ctx context.Context) {
 	// In each process, not only in the leader.
-	c.unreported.report(ctx, c.centre, c.settings().Cluster)
+	c.unsentLetGo.send(ctx, c.centre, c.settings().Cluster)
 	if !c.IsLeaderFor(leaderKey) {
 		c.lastPodReport, c.lastRefresh = time.Time{}, time.Time{}
 		return

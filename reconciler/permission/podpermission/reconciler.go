@@ -54,9 +54,8 @@ type Reconciler struct {
 	reporter   *reporter
 	// retries has the pods whose permissions are being revoked.
 	retries *retries
-	// unreported has pods whose finalizers were removed at the deadline and that are not
-	// yet reported to the centre.
-	unreported   *unreportedPods
+	// unsentLetGo has pods that were let go, which the centre does not know yet.
+	unsentLetGo  *unsentLetGoPods
 	requiredSets requiredsets.Resolver
 	// uninjected has pods without the required init container.
 	uninjected *uninjectedPods
@@ -139,7 +138,7 @@ func (r *Reconciler) revoke(ctx context.Context, at types.NamespacedName, p *cor
 		}
 		return controller.NewRequeueAfter(min(delay, max(deadline.Sub(r.clock.Now()), time.Millisecond)))
 	case GiveUp:
-		r.unreported.add(p.UID)
+		r.unsentLetGo.add(p.UID)
 	case RemoveFinalizer:
 	}
 	// The result is reported before the finalizer is removed. After a crash it is

@@ -76,7 +76,7 @@ func newFixture(t *testing.T, p *corev1.Pod, namespace *corev1.Namespace) *fixtu
 	reporter := newReporter(w.recorder, w.sink, noop.Meter{})
 	w.Reconciler = &Reconciler{
 		kube: w.kube, pods: corelisters.NewPodLister(index(p)), nodes: corelisters.NewNodeLister(index()), namespaces: corelisters.NewNamespaceLister(index(namespace)),
-		centre: w.centre, settings: settings.Default, clock: w.clock, recorder: w.recorder, reporter: reporter, retries: newRetries(), unreported: newUnreportedPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(w.recorder),
+		centre: w.centre, settings: settings.Default, clock: w.clock, recorder: w.recorder, reporter: reporter, retries: newRetries(), unsentLetGo: newUnsentLetGoPods(), uninjected: newUninjectedPods(), leaks: newLeakTracker(w.recorder),
 	}
 	w.requiredSets = requiredsets.Resolver{Owners: noOwners{}, Namespaces: w.namespaces, Client: w.kube.CoreV1().Namespaces()}
 	if err := w.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
@@ -177,8 +177,8 @@ func TestAtTheDeadlineTheFinalizerIsRemovedAndTheLeakIsReported(t *testing.T) {
 			if state.Err == nil && state.Items[0].State == api.Leaked {
 				want = 0
 			}
-			if got := w.unreported.count(); got != want {
-				t.Errorf("%d unreported pods, want %d", got, want)
+			if got := w.unsentLetGo.count(); got != want {
+				t.Errorf("%d unsent pods, want %d", got, want)
 			}
 		})
 	}
