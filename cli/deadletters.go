@@ -27,8 +27,8 @@ The controller sends a verdict that is stored in an inbox, and a wake-up without
 to 30 seconds. WAITING true means that its effect is still missing. A malformed verdict, or one that a
 full inbox does not take, is not sent again: before the timeout of the check the server is asked, and a
 pass is recorded. A report is sent once, and no release waits for it: the function that did not accept it,
-report or notify, misses it until it is replayed. REPLAY Possible means that it is stored, and that command replay sends it again. Kubernetes
-deletes the Events of wake-ups, and those that store reports, after an hour.
+report or notify, misses it until it is replayed. REPLAY Possible means that it is stored, and that command replay sends it again;
+-o name prints the names of these. Kubernetes deletes the Events of wake-ups, and those that store reports, after an hour.
 
 Not listed are verdicts of other judges than the server, which their judge sends again, and events above
 the limit of function deadletter, which are only counted.`,
@@ -77,14 +77,12 @@ func (c *clients) deadLetters(ctx context.Context, namespace string) ([]diagnosi
 }
 
 func (a *app) printDeadLetters(format string, letters []diagnosis.DeadLetter) error {
-	var names []string
 	var rows [][]string
 	now := time.Now()
 	for _, l := range letters {
-		names = append(names, l.Object)
 		rows = append(rows, []string{l.Namespace, l.Name, l.Object, fmt.Sprint(l.Waiting), string(l.Replay), age(l.Time.Time, now), l.Message + ": " + l.Explanation})
 	}
-	return a.print(format, map[string]any{"deadLetters": list(letters)}, names, func(w io.Writer) error {
+	return a.print(format, map[string]any{"deadLetters": list(letters)}, diagnosis.Replayable(letters), func(w io.Writer) error {
 		if len(rows) == 0 {
 			_, err := fmt.Fprintln(a.ErrOut, "No dead letters.")
 			return err

@@ -34,8 +34,8 @@ func outputFlag(c *cobra.Command, format *string) {
 	}
 }
 
-// print writes an answer in a format. names is what -o name prints: the objects of the answer, or only
-// what failed (doctor, simulate). The function people writes the output for people.
+// print writes an answer in a format. names is what -o name prints: the objects of the answer, only
+// what failed (doctor, simulate), or what can be replayed (deadletters). The function people writes the output for people.
 func (a *app) print(format string, answer any, names []string, people func(io.Writer) error) error {
 	switch format {
 	case "json":

@@ -26,7 +26,7 @@ func (a *app) replayCommand() *cobra.Command {
 		Short: "Send again the reports that could not be delivered",
 		Long: `Send again the reports that could not be delivered: of finished pods and of states of releases.
 
-NAME is a name that deadletters prints. The command writes a request on the workload of the report, so
+NAME is a name that deadletters prints with REPLAY Possible. The command writes a request on the workload of the report, so
 it needs the right to patch this workload. The controller then sends the event that it signed, as it was
 stored. All receivers of the event get it; its id is the same, so the server records it once.
 Wake-ups and verdicts need no replay, because the controller or their judge sends them again.`,
@@ -53,12 +53,7 @@ func (a *app) replay(ctx context.Context, names []string) error {
 		return err
 	}
 	if len(names) == 0 {
-		for _, l := range letters {
-			if l.Replay == diagnosis.ReplayPossible {
-				names = append(names, l.Name)
-			}
-		}
-		if len(names) == 0 {
+		if names = diagnosis.Replayable(letters); len(names) == 0 {
 			_, err := fmt.Fprintln(a.ErrOut, "No report to replay.")
 			return err
 		}

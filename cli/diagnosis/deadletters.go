@@ -106,6 +106,16 @@ func replayOf(e *corev1.Event) (Replay, string) {
 	return ReplayPossible, fmt.Sprintf("a report, which is sent once and for which no release waits; `kubectl breakwater deadletters replay %s -n %s` sends it again", e.Name, e.Namespace)
 }
 
+// Replayable returns the names of the dead letters that can be replayed and were not.
+func Replayable(letters []DeadLetter) (names []string) {
+	for _, l := range letters {
+		if l.Replay == ReplayPossible {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
 // CheckReplay returns the dead letter with the name, or an error that says why it is not replayed.
 func CheckReplay(letters []DeadLetter, name string) (DeadLetter, error) {
 	for _, l := range letters {
