@@ -27,10 +27,9 @@ const maxSimulated = 1000
 type simulated struct {
 	Object    string `json:"object"`
 	Namespace string `json:"namespace,omitempty"`
-	Allowed   bool   `json:"allowed"`
-	// Denied: the API server or a webhook would not admit the request. Code is its answer, and 0 if
-	// it is allowed.
-	Denied  bool   `json:"denied"`
+	// Allowed: the API server and the webhooks would admit the request.
+	Allowed bool `json:"allowed"`
+	// Code is the answer of the API server, and 0 if the request is allowed.
 	Code    int32  `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Warnings are those of the API server, with the reason and ways out of a denial.
@@ -189,7 +188,7 @@ func simulatedOf(object, namespace string, err error, warnings []string) (simula
 		apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 		return s, fmt.Errorf("simulate %s: %w", object, err)
 	}
-	s.Denied, s.Code, s.Message = true, status.Status().Code, err.Error()
+	s.Code, s.Message = status.Status().Code, err.Error()
 	return s, nil
 }
 
@@ -204,19 +203,17 @@ func (s simulated) refusal() string {
 }
 
 func (a *app) printSimulated(format string, all []simulated) error {
-	denied := 0
-	var names []string
+	var refused []string
 	for _, s := range all {
-		if s.Denied {
-			denied++
-			names = append(names, s.Object)
+		if !s.Allowed {
+			refused = append(refused, s.Object)
 		}
 	}
 	paint := a.paint()
-	err := a.print(format, map[string]any{"requests": list(all)}, names, func(w io.Writer) error {
+	err := a.print(format, map[string]any{"requests": list(all)}, refused, func(w io.Writer) error {
 		for _, s := range all {
 			word := paint("would be allowed", diagnosis.StatePassed)
-			if s.Denied {
+			if !s.Allowed {
 				word = paint(s.refusal(), diagnosis.StateFailed)
 			}
 			text := s.Object + " " + word
@@ -237,8 +234,8 @@ func (a *app) printSimulated(format string, all []simulated) error {
 		}
 		return nil
 	})
-	if err == nil && denied > 0 {
-		err = exitError{exitNo, fmt.Sprintf("%d of %d requests would be denied or rejected", denied, len(all))}
+	if err == nil && len(refused) > 0 {
+		err = exitError{exitNo, fmt.Sprintf("%d of %d requests would be denied or rejected", len(refused), len(all))}
 	}
 	return err
 }
