@@ -26,8 +26,8 @@ var variants = []judge.Sensitivity{
 // report is the output of calibrate.
 type report struct {
 	calibrate.Score
-	Variants []variant `json:"thresholds"`
-	Releases []release `json:"verdicts"`
+	Variants []variant `json:"variants"`
+	Releases []release `json:"releases"`
 }
 
 // variant has the figures of one variant.
@@ -51,7 +51,7 @@ type release struct {
 // calibrateCommand judges labelled releases and counts errors.
 func calibrateCommand(ctx context.Context, args []string, out, errs io.Writer) (int, error) {
 	flags := newFlags("calibrate", errs)
-	var from server
+	var from prometheusFlags
 	from.flags(flags)
 	list := flags.String("list", "", "CSV `file` of labelled releases with the header new,old,at,check,label; check is a file relative to the list, or empty")
 	asJSON := flags.Bool("json", false, "print JSON")

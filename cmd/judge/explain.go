@@ -14,7 +14,7 @@ import (
 // explain recomputes a record from the metrics and prints both results.
 func explain(ctx context.Context, args []string, out, errs io.Writer) (int, error) {
 	flags := newFlags("explain", errs)
-	var from server
+	var from prometheusFlags
 	from.flags(flags)
 	path := flags.String("record", "", "`file` with a record: the output of judge replay, or status.metricRecord or status.probation of a ChangePod")
 	file := flags.String("check", "", "`file` with the MetricCheck of the record; default: the default metrics")

@@ -19,8 +19,8 @@ import (
 // maxFile is the largest file that is read.
 const maxFile = 64 << 20
 
-// server has the values of the flags that select a Prometheus server.
-type server struct {
+// prometheusFlags has the values of the flags that select a Prometheus server.
+type prometheusFlags struct {
 	address string
 	timeout time.Duration
 }
@@ -31,12 +31,12 @@ func newFlags(name string, errs io.Writer) *flag.FlagSet {
 	return flags
 }
 
-func (s *server) flags(flags *flag.FlagSet) {
+func (s *prometheusFlags) flags(flags *flag.FlagSet) {
 	flags.StringVar(&s.address, "prometheus", "", "`URL` of Prometheus, for example http://127.0.0.1:9090")
 	flags.DurationVar(&s.timeout, "timeout", prometheus.DefaultTimeout, "longest time of one query")
 }
 
-func (s *server) client() (*prometheus.Client, error) {
+func (s *prometheusFlags) client() (*prometheus.Client, error) {
 	if !strings.HasPrefix(s.address, "http://") && !strings.HasPrefix(s.address, "https://") {
 		return nil, fmt.Errorf("--prometheus is %q, want a URL, for example http://127.0.0.1:9090", s.address)
 	}

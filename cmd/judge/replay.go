@@ -12,7 +12,7 @@ import (
 // replay judges one past release and prints its record.
 func replay(ctx context.Context, args []string, out, errs io.Writer) (int, error) {
 	flags := newFlags("replay", errs)
-	var from server
+	var from prometheusFlags
 	from.flags(flags)
 	newPods := flags.String("new", "", "`matcher` of the new pods: what stands between the braces of a selector, for example 'version=\"v2\"'")
 	oldPods := flags.String("old", "", "`matcher` of the old pods; empty: the new matcher, before --at")

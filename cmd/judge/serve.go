@@ -23,13 +23,13 @@ func serve(ctx context.Context, args []string, _, _ io.Writer) (int, error) {
 	if len(args) > 0 {
 		return exitError, fmt.Errorf("serve has no flags, got %q", args)
 	}
-	if err := process.Run(ctx, serveName, buildServer); err != nil {
+	if err := process.Run(ctx, serveName, build); err != nil {
 		return exitError, err
 	}
 	return exitPass, nil
 }
 
-func buildServer(ctx context.Context, clients process.Clients) (process.Program, error) {
+func build(ctx context.Context, clients process.Clients) (process.Program, error) {
 	sender, follow, err := broker.NewStandaloneSender(ctx, clients.Kube, clients.Config)
 	if err != nil {
 		return process.Program{}, err
