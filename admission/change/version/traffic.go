@@ -19,7 +19,7 @@ import (
 type TrafficInput struct {
 	// Service is the name of the Service.
 	Service string
-	// JudgeBeforeTraffic: the setting is on, and holds are enabled.
+	// JudgeBeforeTraffic: annotation judge-before-traffic is true, and holds are enabled.
 	JudgeBeforeTraffic bool
 	// Released: the update changes the template.
 	Released bool
@@ -138,7 +138,7 @@ func (h Handler) decideTraffic(ctx context.Context, c admission.Change) TrafficD
 }
 
 // judgesBeforeTraffic reports whether a release gets no traffic until its first batch passed. If the namespace
-// cannot be read, a hold goes on, and no other begins: most namespaces do not have the setting.
+// cannot be read, a hold goes on, and no other begins: most namespaces do not have the annotation.
 func (h Handler) judgesBeforeTraffic(ctx context.Context, c admission.Change) bool {
 	if !c.TemplateChanged || !h.Settings().Blocking {
 		return false

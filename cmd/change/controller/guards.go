@@ -36,7 +36,7 @@ func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 	}
 	plan := selfcheck.Plan{
 		Service: "webhook", Policies: policies, Bindings: policies,
-		// A setting must not block the writes of namespaces.
+		// The policy checks an annotation of namespaces. If it fails, it must not block their writes.
 		Ignoring: []string{judgeBeforeTraffic},
 		Webhooks: []selfcheck.RequiredWebhook{
 			{Configuration: static, Webhook: "vrelease.kb.io", Ignores: true, Namespaces: optedIn},
