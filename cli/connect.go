@@ -81,31 +81,31 @@ func (a *app) connectServer(ctx context.Context, c *clients, f connectFlags) err
 	if err != nil {
 		return err
 	}
-	settings, err := f.settings(in)
+	connection, err := f.connection(in)
 	if err != nil {
 		return err
 	}
-	admin := setup.NewAdmin(settings.values["base-url"])
-	seen, err := admin.See(ctx, settings.want)
+	admin := setup.NewAdmin(connection.values["base-url"])
+	seen, err := admin.See(ctx, connection.want)
 	if err != nil {
 		return fmt.Errorf("--server: %w", err)
 	}
-	plan, err := setup.Decide(settings.want, seen)
+	plan, err := setup.Decide(connection.want, seen)
 	if err != nil {
 		return err
 	}
-	if err := settings.checkLimits(seen, in.settings); err != nil {
+	if err := connection.checkLimits(seen, in.settings); err != nil {
 		return err
 	}
-	token, err := decideToken(in, settings.want.Platform, !plan.CreatePlatform, f.replace)
+	token, err := decideToken(in, connection.want.Platform, !plan.CreatePlatform, f.replace)
 	if err != nil {
 		return err
 	}
-	config, err := settings.config(in, token)
+	config, err := connection.config(in, token)
 	if err != nil {
 		return err
 	}
-	if err := a.printSteps(in, settings, plan, token); err != nil || f.dryRun {
+	if err := a.printSteps(in, connection, plan, token); err != nil || f.dryRun {
 		return err
 	}
 	if token.generate {
@@ -118,7 +118,7 @@ func (a *app) connectServer(ctx context.Context, c *clients, f connectFlags) err
 		}
 		token.store = false
 	}
-	if err := admin.Apply(ctx, settings.want, plan, token.value); err != nil {
+	if err := admin.Apply(ctx, connection.want, plan, token.value); err != nil {
 		return fmt.Errorf("set up the server: %w\nrepeat the command: it continues where it ended", err)
 	}
 	if err := a.prove(ctx, config); err != nil {
@@ -129,10 +129,10 @@ func (a *app) connectServer(ctx context.Context, c *clients, f connectFlags) err
 			return err
 		}
 	}
-	if err := c.storeSettings(ctx, in.config, settings.changes(in.config)); err != nil {
+	if err := c.storeConfigMap(ctx, in.config, connection.changes(in.config)); err != nil {
 		return err
 	}
-	if err := a.proveCallback(ctx, config, settings.want.Scenes[0].Callback); err != nil {
+	if err := a.proveCallback(ctx, config, connection.want.Scenes[0].Callback); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(a.Out, "connected: %s judges the releases of cluster %s. Without rules for scene %s it passes every check.\n",
@@ -173,7 +173,7 @@ func (a *app) proveCallback(ctx context.Context, config altershield.Config, addr
 }
 
 // printSteps prints the steps of a setup.
-func (a *app) printSteps(in connectInput, s connectSettings, plan setup.Plan, token tokenDecision) error {
+func (a *app) printSteps(in connectInput, s connection, plan setup.Plan, token tokenDecision) error {
 	var lines []string
 	for _, line := range plan.Lines(s.want) {
 		lines = append(lines, "server: "+line)

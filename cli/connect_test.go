@@ -67,7 +67,7 @@ func TestConnectTakesSettingsOfFlagsOrOfTheClusterOrTheDefaults(t *testing.T) {
 		"a callback without a protocol": {connectFlags{server: server, callback: "callback.example.com"}, connected(), nil, "--callback is no http or https URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := tc.flags.settings(tc.in)
+			got, err := tc.flags.connection(tc.in)
 			if (err == nil) != (tc.err == "") || err != nil && !strings.HasPrefix(err.Error(), tc.err) {
 				t.Fatalf("error is %v, want %q", err, tc.err)
 			}
@@ -101,7 +101,7 @@ func TestTheConfigurationOfConnectIsCheckedAsTheFunctionsDo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.flags.server = "https://server"
-			s, err := tc.flags.settings(tc.in)
+			s, err := tc.flags.connection(tc.in)
 			if err == nil {
 				_, err = s.config(tc.in, tokenDecision{generate: true})
 			}
@@ -160,7 +160,7 @@ func TestTheLimitsOfConnectAreShorterThanBreakwaterWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.flags.server = "https://server"
-			s, err := tc.flags.settings(connected())
+			s, err := tc.flags.connection(connected())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -111,8 +111,8 @@ func (c *clients) storeToken(ctx context.Context, secret *corev1.Secret, token t
 	return written, writeError(altershield.SecretName, err)
 }
 
-// storeSettings stores keys in the ConfigMap, unless it has changed since it was read.
-func (c *clients) storeSettings(ctx context.Context, config *corev1.ConfigMap, changed map[string]string) error {
+// storeConfigMap stores keys in the ConfigMap, unless it has changed since it was read.
+func (c *clients) storeConfigMap(ctx context.Context, config *corev1.ConfigMap, changed map[string]string) error {
 	if len(changed) == 0 {
 		return nil
 	}

@@ -40,8 +40,8 @@ type connectInput struct {
 	given string
 }
 
-// connectSettings are the values of ConfigMap config-altershield, and what they need at the server.
-type connectSettings struct {
+// connection has the values of ConfigMap config-altershield, and what they need at the server.
+type connection struct {
 	values map[string]string
 	want   setup.Want
 }
@@ -71,9 +71,9 @@ func (f connectFlags) check() error {
 	return nil
 }
 
-// settings returns the settings of the connection: those of the flags, or else of the cluster, or else
-// the defaults. It returns an error if that would replace a setting without --replace.
-func (f connectFlags) settings(in connectInput) (connectSettings, error) {
+// connection returns the connection: its values are those of the flags, or else of the cluster, or else
+// the defaults. It returns an error if that would replace a value without --replace.
+func (f connectFlags) connection(in connectInput) (connection, error) {
 	current := func(key string) string { return strings.TrimSpace(in.config.Data[key]) }
 	cluster := cmp.Or(f.cluster, current("cluster-name"), in.cluster)
 	values := map[string]string{
@@ -88,14 +88,14 @@ func (f connectFlags) settings(in connectInput) (connectSettings, error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if was := current(key); was != "" && was != values[key] && !f.replace {
-			return connectSettings{}, fmt.Errorf("key %s of ConfigMap config-altershield is %q, and would be %q; releases in progress have orders there: wait for their end and pass --replace, or leave it", key, redacted(was), values[key])
+			return connection{}, fmt.Errorf("key %s of ConfigMap config-altershield is %q, and would be %q; the orders of releases in progress use the old value: wait for their end and pass --replace, or keep %q", key, redacted(was), values[key], redacted(was))
 		}
 	}
 	callback, err := callbackURL(cmp.Or(f.callback, in.callback))
 	if err != nil {
-		return connectSettings{}, err
+		return connection{}, err
 	}
-	s := connectSettings{values: values, want: setup.Want{
+	s := connection{values: values, want: setup.Want{
 		Platform: values["platform"], Owner: cmp.Or(current("creator"), altershield.DefaultCreator), Tenant: values["tenant-code"],
 		TargetType: cmp.Or(current("effective-target-type"), altershield.DefaultEffectiveTargetType), Replace: f.replace,
 		Scenes: []setup.Scene{{
@@ -155,7 +155,7 @@ func callbackURL(address string) (string, error) {
 	return u.Scheme + "://" + u.Host + callbackPath, nil
 }
 
-// redacted returns a setting without the password of a URL.
+// redacted returns a value without the password of a URL.
 func redacted(value string) string {
 	if u, err := url.Parse(value); err == nil {
 		return u.Redacted()
@@ -164,7 +164,7 @@ func redacted(value string) string {
 }
 
 // checkLimits returns an error if a check may last as long as Breakwater waits for its verdict.
-func (s connectSettings) checkLimits(seen setup.Seen, now settings.Settings) error {
+func (s connection) checkLimits(seen setup.Seen, now settings.Settings) error {
 	pre, post := s.want.Scenes[0].Limits(seen)
 	for _, limit := range []struct {
 		flag, setting   string
@@ -212,7 +212,7 @@ func decideToken(in connectInput, platform string, exists, replace bool) (tokenD
 }
 
 // changes returns the values that differ from the ConfigMap.
-func (s connectSettings) changes(config *corev1.ConfigMap) map[string]string {
+func (s connection) changes(config *corev1.ConfigMap) map[string]string {
 	changed := map[string]string{}
 	for key, value := range s.values {
 		if strings.TrimSpace(config.Data[key]) != value {
@@ -223,7 +223,7 @@ func (s connectSettings) changes(config *corev1.ConfigMap) map[string]string {
 }
 
 // lines describe the changes of the ConfigMap.
-func (s connectSettings) lines(config *corev1.ConfigMap) (lines []string) {
+func (s connection) lines(config *corev1.ConfigMap) (lines []string) {
 	changed := s.changes(config)
 	for _, key := range slices.Sorted(maps.Keys(changed)) {
 		lines = append(lines, fmt.Sprintf("ConfigMap config-altershield: set %s to %s", key, changed[key]))
@@ -232,7 +232,7 @@ func (s connectSettings) lines(config *corev1.ConfigMap) (lines []string) {
 }
 
 // config returns the configuration that the functions will have. It checks all keys as they do.
-func (s connectSettings) config(in connectInput, token tokenDecision) (altershield.Config, error) {
+func (s connection) config(in connectInput, token tokenDecision) (altershield.Config, error) {
 	merged := in.config.DeepCopy()
 	if merged.Data == nil {
 		merged.Data = map[string]string{}
