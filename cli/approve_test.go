@@ -36,7 +36,8 @@ func TestAVerdictIsForTheNamedObjectOfTheCurrentRelease(t *testing.T) {
 	first, second := at(1, "busybox:1"), at(2, "busybox:2")
 	older := v1alpha1.ChangeWorkloadName("sleep", builder.Version(first))
 	current := v1alpha1.ChangeWorkloadName("sleep", builder.Version(second))
-	judge := "that is " + current + ", attempt 2, and `kubectl breakwater reject deployment/sleep -n default -m REASON` judges it"
+	judge := "is neither the current release nor a batch of it: `kubectl breakwater reject deployment/sleep -n default -m REASON` judges the current release, " +
+		current + ", attempt 2"
 	for name, tc := range map[string]struct {
 		named string
 		pods  []string

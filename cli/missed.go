@@ -54,8 +54,8 @@ func (c *clients) missed(ctx context.Context, t target) (string, error) {
 	return version, nil
 }
 
-// missedInRevisions reports whether the workload's revisions show that the template with the version current
-// is another one than that with the written version.
+// missedInRevisions reports whether the workload's revisions prove that its template differs from the template of
+// version written, which is in its annotations. current is the version of its template.
 func (c *clients) missedInRevisions(ctx context.Context, t target, w *workload.Workload, written, current string) (bool, error) {
 	switch w.Kind.GroupKind() {
 	case workload.Deployment.GroupKind():
@@ -72,8 +72,8 @@ func (c *clients) missedInRevisions(ctx context.Context, t target, w *workload.W
 	}
 }
 
-// missedInReplicaSets reports whether a ReplicaSet of the workload has the written version, but another template
-// than the workload, whose version is current. The API server sets a new default in both.
+// missedInReplicaSets reports whether a ReplicaSet of the workload has version written in its annotations, but another
+// template than the workload: its version is not current. The API server sets a new default in both.
 func (c *clients) missedInReplicaSets(ctx context.Context, w *workload.Workload, written, current string) (bool, error) {
 	list, err := c.kube.AppsV1().ReplicaSets(w.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

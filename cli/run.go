@@ -17,7 +17,7 @@ import (
 const (
 	exitOK = 0
 	// exitNo: the command succeeded and its answer is no: a release is held or failed, the workload
-	// has no release, a simulated request would be denied or rejected, or a check failed. It is also
+	// is not judged, a simulated request would be denied or rejected, or a check failed. It is also
 	// the code of errors.
 	exitNo = 1
 	// exitTimeout: the release still ran at --timeout.

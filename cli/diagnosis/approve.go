@@ -27,8 +27,8 @@ func (f Input) NamedBatch(named metav1.Object, command string) ([]v1alpha1.Chang
 	if i := slices.IndexFunc(batches, func(b v1alpha1.ChangePod) bool { return b.UID == named.GetUID() }); i >= 0 {
 		return batches[i : i+1], nil
 	}
-	return nil, fmt.Errorf("%s is not the current release or a batch of it: that is %s, attempt %d, and `%s` judges it",
-		named.GetName(), current.Name, current.Spec.Attempt, f.command(command, "-m REASON"))
+	return nil, fmt.Errorf("%s is neither the current release nor a batch of it: `%s` judges the current release, %s, attempt %d",
+		named.GetName(), f.command(command, "-m REASON"), current.Name, current.Spec.Attempt)
 }
 
 // VerdictsOfPerson returns the podResults that give a verdict of a person, pass or fail, to pods of the

@@ -18,7 +18,7 @@ type Part struct {
 	Deployments []string
 	// Knative: its functions run on Knative and its events pass a Broker.
 	Knative bool
-	// Budgets: it guards budgets.
+	// Budgets: it enforces budgets.
 	Budgets bool
 }
 

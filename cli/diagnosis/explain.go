@@ -172,7 +172,8 @@ func (f Input) explainSuspended(e *Explanation, c *v1alpha1.ChangeWorkload) {
 }
 
 // explainCurrent adds the ways out that the current release of a suspended workload has. Verdicts
-// change only the current release: after a repair or rollback was admitted, they are about that.
+// change only the current release: after a repair or rollback was admitted, the ways out are those of
+// that newer release.
 func (f Input) explainCurrent(e *Explanation, c, failed *v1alpha1.ChangeWorkload) {
 	switch {
 	case c == nil:

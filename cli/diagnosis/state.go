@@ -21,8 +21,8 @@ const (
 	StateFailed State = "Failed"
 	// StateDenying: a budget or flow control denies requests.
 	StateDenying State = "Denying"
-	// StateNotJudged: Breakwater does not judge the workload: it has no release, or only one of a former
-	// template.
+	// StateNotJudged: Breakwater does not judge the workload: its namespace is not opted in, or it has no
+	// release, or only one of a former template.
 	StateNotJudged State = "NotJudged"
 )
 
