@@ -54,7 +54,7 @@ const (
 // about has the comment of each part: its purpose and what it needs.
 var about = map[string]string{
 	"change":     "Judged releases. Needs Knative Serving and Eventing.",
-	"protection": "Budgets, flow control and protection from cascading deletion. Not beside an OpenKruise that guards budgets itself.",
+	"protection": "Budgets, flow control and protection from cascading deletion. Not beside an OpenKruise that enforces budgets itself.",
 	"permission": "Permissions before a pod starts. Needs a default StorageClass for the permission centre.",
 	"judge":      "A judge that runs in the cluster. Needs part change.",
 	notify:       "Messages about releases to a webhook, of Slack for example. Needs part change.",
