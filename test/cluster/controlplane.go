@@ -57,7 +57,7 @@ func (c *cluster) startAPIServer(ctx context.Context) error {
 	}
 	// The API server uses half of the CPU that the tests use. With a larger heap, its garbage
 	// collector takes less of that.
-	env := []string{"GOGC=300", "GOMEMLIMIT=2GiB"}
+	env := []string{"GOGC=200", "GOMEMLIMIT=2GiB"}
 	if err := c.start(ctx, process{Name: "kube-apiserver", Command: append(command, flags...), Env: env}); err != nil {
 		return err
 	}
