@@ -5,12 +5,7 @@ import (
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/informers"
-	kubeclient "knative.dev/pkg/client/injection/kube/client"
-	"knative.dev/pkg/controller"
+	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 	secretinformer "knative.dev/pkg/injection/clients/namespacedkube/informers/core/v1/secret"
 
 	"github.com/breakwater-dev/breakwater/admission"
@@ -24,21 +19,14 @@ const forward = "FORWARD_REQUESTS"
 
 // withAffinity routes requests that may charge a budget to one replica per namespace.
 // That replica decides by flow control too, because only it can refund the charges.
-func withAffinity(ctx context.Context, h disruption.Handler) admission.Handler {
+func withAffinity(ctx context.Context, h disruption.Handler, replicas discoverylisters.EndpointSliceLister) admission.Handler {
 	if os.Getenv(forward) == "false" {
 		return h
 	}
-	factory := informers.NewSharedInformerFactoryWithOptions(kubeclient.Get(ctx), controller.GetResyncPeriod(ctx),
-		informers.WithNamespace(v1alpha1.SystemNamespace),
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-			o.LabelSelector = labels.Set{discoveryv1.LabelServiceName: ServiceName}.String()
-		}))
-	slices := factory.Discovery().V1().EndpointSlices().Lister()
-	factory.Start(ctx.Done())
 	secrets := secretinformer.Get(ctx).Lister().Secrets(v1alpha1.SystemNamespace)
 	return affinity.Forwarder{
 		Next: h, Matches: h.Budgets.MayCharge,
-		Peers: affinity.NewReplicas(h.Budgets.Replica, ServiceName+"."+v1alpha1.SystemNamespace+".svc", slices,
+		Peers: affinity.NewReplicas(h.Budgets.Replica, ServiceName+"."+v1alpha1.SystemNamespace+".svc", replicas,
 			func() (*corev1.Secret, error) { return secrets.Get(SecretName) }),
 	}
 }

@@ -18,7 +18,6 @@ import (
 	secretinformer "knative.dev/pkg/injection/clients/namespacedkube/informers/core/v1/secret"
 
 	"github.com/breakwater-dev/breakwater/admission"
-	"github.com/breakwater-dev/breakwater/admission/protection/budget"
 	"github.com/breakwater-dev/breakwater/admission/protection/denialevents"
 	"github.com/breakwater-dev/breakwater/admission/server"
 	"github.com/breakwater-dev/breakwater/admission/server/webhookconfig"
@@ -52,11 +51,11 @@ func Options() server.Options {
 func NewController(process *server.Process) injection.ControllerConstructor {
 	return func(ctx context.Context, cmw configmap.Watcher) *controller.Impl {
 		must := wiring.NewMust(ctx, "set up the webhooks of part protection")
-		leases, ready, err := watchController(ctx)
+		w, err := newWatches(ctx)
 		must(err)
-		mux, err := newMux(ctx, cmw, leases)
+		mux, err := newMux(ctx, cmw, w)
 		must(err)
-		process.ReadyIf(ready)
+		process.ReadyIf(w.ready)
 		impl, err := server.NewController(ctx, process, webhookconfig.New(ctx, Configuration, key), mux)
 		must(err)
 		must(follow(ctx, impl))
@@ -64,9 +63,9 @@ func NewController(process *server.Process) injection.ControllerConstructor {
 	}
 }
 
-func newMux(ctx context.Context, cmw configmap.Watcher, leases *budget.ControllerLeases) (*admission.Mux, error) {
+func newMux(ctx context.Context, cmw configmap.Watcher, w watches) (*admission.Mux, error) {
 	sender := server.NewSender(ctx, cmw)
-	all, err := newHandlers(ctx, newRecorder(ctx, kubeclient.Get(ctx)), denialevents.New(sender, clock.RealClock{}), leases)
+	all, err := newHandlers(ctx, newRecorder(ctx, kubeclient.Get(ctx)), denialevents.New(sender, clock.RealClock{}), w)
 	if err != nil {
 		return nil, err
 	}

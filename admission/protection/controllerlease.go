@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -49,13 +48,10 @@ func parseLeaseTimeout(value string) (time.Duration, error) {
 }
 
 // watchController watches the Leases of the controller; nil if their age has no limit.
-// ready reports whether the Leases were read and prove that the budgets are computed. A
-// replica that is not ready leaves the requests to the replica that it replaces, which
-// knows the controller for longer.
-func watchController(ctx context.Context) (leases *budget.ControllerLeases, ready func() bool, err error) {
+func watchController(ctx context.Context) (leases *budget.ControllerLeases, synced []cache.InformerSynced, err error) {
 	limit, err := parseLeaseTimeout(os.Getenv(leaseTimeout))
 	if err != nil || limit == 0 {
-		return nil, func() bool { return true }, err
+		return nil, nil, err
 	}
 	// Both processes read the same ConfigMap.
 	config, err := sharedmain.GetLeaderElectionConfig(ctx)
@@ -76,7 +72,6 @@ func watchController(ctx context.Context) (leases *budget.ControllerLeases, read
 			leases.Observe(l.Name, l.Spec.RenewTime.Time, acquired)
 		}
 	}
-	var synced []cache.InformerSynced
 	for _, name := range names {
 		// RBAC permits watching only these Leases, by name.
 		factory := informers.NewSharedInformerFactoryWithOptions(kubeclient.Get(ctx), controller.GetResyncPeriod(ctx),
@@ -93,8 +88,5 @@ func watchController(ctx context.Context) (leases *budget.ControllerLeases, read
 		synced = append(synced, handler.HasSynced)
 		factory.Start(ctx.Done())
 	}
-	ready = func() bool {
-		return !slices.ContainsFunc(synced, func(f cache.InformerSynced) bool { return !f() }) && !leases.Starting()
-	}
-	return leases, ready, nil
+	return leases, synced, nil
 }

@@ -3,7 +3,6 @@ package protection
 import (
 	"context"
 	"fmt"
-	"os"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -35,12 +34,12 @@ import (
 )
 
 // newHandlers returns the handler of each webhook, by its name.
-func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *denialevents.Publisher, leases *budget.ControllerLeases) (map[string]admission.Handler, error) {
+func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *denialevents.Publisher, w watches) (map[string]admission.Handler, error) {
 	objects, err := metadata.NewForConfig(injection.GetConfig(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("create metadata client: %w", err)
 	}
-	guard, err := newBudgetGuard(ctx, recorder, objects, leases)
+	guard, err := newBudgetGuard(ctx, recorder, objects, w)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +49,7 @@ func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *de
 	}
 	guard.Denials, flows.Denials = denials, denials
 	exists := configurationExists(validatinginformer.Get(ctx).Lister())
-	budgets := withAffinity(ctx, disruption.Handler{Budgets: guard, FlowControl: flows, ConfigurationExists: exists, Requests: admission.NewRequests(metrics.Meter())})
+	budgets := withAffinity(ctx, disruption.Handler{Budgets: guard, FlowControl: flows, ConfigurationExists: exists, Requests: admission.NewRequests(metrics.Meter())}, w.replicas)
 	return map[string]admission.Handler{
 		cascade.Webhook: cascade.Handler{Core: kubeclient.Get(ctx).CoreV1(), Objects: objects, Recorder: recorder, Denials: denials},
 
@@ -67,7 +66,7 @@ func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *de
 	}, nil
 }
 
-func newBudgetGuard(ctx context.Context, recorder record.EventRecorder, objects metadata.Interface, leases *budget.ControllerLeases) (budget.Guard, error) {
+func newBudgetGuard(ctx context.Context, recorder record.EventRecorder, objects metadata.Interface, w watches) (budget.Guard, error) {
 	kube, policies := kubeclient.Get(ctx), policyclient.Get(ctx).PolicyV1alpha1()
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kube.Discovery()))
 	recent, references := budget.NewRecentDeletions(), budget.NewChargeReferences()
@@ -79,12 +78,12 @@ func newBudgetGuard(ctx context.Context, recorder record.EventRecorder, objects 
 	}
 	lister := budgetinformer.Get(ctx).Lister()
 	return budget.Guard{
-		Budgets: lister, Client: policies, Controller: leases, Pods: kube.CoreV1(),
+		Budgets: lister, Client: policies, Controller: w.leases, Pods: kube.CoreV1(),
 		Owners:     ownerchain.New(objects, mapper).WithObjects(dynamicclient.Get(ctx)),
 		Namespaces: budget.Namespaces{Lister: namespaceinformer.Get(ctx).Lister(), Client: kube.CoreV1()},
 		PDBs:       budget.PodDisruptionBudgets{Lister: pdbinformer.Get(ctx).Lister(), Client: kube.PolicyV1()},
 		Commit:     budget.NewCommitter(lister, policies, references, groupcommit.Options{Observe: countGroups("PodUnavailableBudget")}),
-		Recorder:   recorder, Recent: recent, References: references, Replica: os.Getenv("POD_NAME"),
+		Recorder:   recorder, Recent: recent, References: references, Replica: w.self,
 		FailsClosed: failsClosed(validatinginformer.Get(ctx).Lister()),
 	}, nil
 }

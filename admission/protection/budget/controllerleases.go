@@ -81,18 +81,21 @@ func (c *ControllerLeases) Observe(name string, renewed, acquired time.Time) {
 	c.leases[name] = l
 }
 
+// StartEnded reports whether this process started long enough ago that nothing waits any
+// more; with nil ControllerLeases nothing ever waits.
+func (c *ControllerLeases) StartEnded() bool {
+	return c == nil || c.clock.Now().Sub(c.started) >= startLimit
+}
+
 // Starting reports whether this process started a short time ago, just after the
 // controller acquired a Lease, so that only a process that started earlier knows that
 // there was no outage.
 func (c *ControllerLeases) Starting() bool {
-	if c == nil {
+	if c.StartEnded() {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.clock.Now().Sub(c.started) >= startLimit {
-		return false
-	}
 	for _, l := range c.leases {
 		if l.seen.Before(l.trusted) {
 			return true
