@@ -28,6 +28,8 @@ type PodOutcomes struct {
 	Later int
 	// PassedUnjudged is how many of Passed are unjudged.
 	PassedUnjudged int
+	// DeletedUnjudged is how many deleted pods passed and are unjudged.
+	DeletedUnjudged int
 	// HeldUnjudged is how many of Checking are unjudged.
 	HeldUnjudged int
 	// HeldContradicted is how many of HeldUnjudged are unjudged because the server
@@ -139,8 +141,11 @@ func (t *PodOutcomes) add(in Input, c *v1alpha1.ChangePod, pod v1alpha1.PodSumma
 		return
 	}
 	t.AnyPassed = t.AnyPassed || outcome == v1alpha1.OutcomePass && (present || !unjudged)
-	if !present {
-		return // deleted without a fail: the pod that replaces it is judged
+	if !present { // deleted without a fail: the pod that replaces it is judged
+		if unjudged && outcome == v1alpha1.OutcomePass {
+			t.DeletedUnjudged++
+		}
+		return
 	}
 	if outcome == v1alpha1.OutcomePending {
 		t.Checking = append(t.Checking, pod)

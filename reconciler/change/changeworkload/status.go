@@ -189,6 +189,8 @@ func markJudged(in Input, d Decision, m apis.ConditionManager) {
 		// The number of pods would make each pod a transition; counts.unjudged has it.
 		setInfo(m, v1alpha1.ReleaseJudged, corev1.ConditionFalse, v1alpha1.ReasonPassedUnjudged,
 			d.Pods.PassedBy.after("unjudged pods passed"))
+	case succeededUnjudged(in, d):
+		// The condition stays as it was while the pods existed.
 	case d.Phase == v1alpha1.ReleaseSuccess && !succeedsWithPods(in, d.Pods):
 		setInfo(m, v1alpha1.ReleaseJudged, corev1.ConditionFalse, v1alpha1.ReasonNoVerdict,
 			"the version had no pod when its rollout ended; its next pods will be judged")
@@ -199,6 +201,14 @@ func markJudged(in Input, d Decision, m apis.ConditionManager) {
 	default:
 		setInfo(m, v1alpha1.ReleaseJudged, corev1.ConditionUnknown, v1alpha1.ReasonJudging, "")
 	}
+}
+
+// succeededUnjudged reports whether the release succeeded with unjudged pods, and one of them was deleted and has
+// no verdict yet.
+func succeededUnjudged(in Input, d Decision) bool {
+	before := &in.ChangeWorkload.Status
+	return d.Phase == v1alpha1.ReleaseSuccess && before.Phase == v1alpha1.ReleaseSuccess && d.Pods.DeletedUnjudged > 0 &&
+		before.GetCondition(v1alpha1.ReleaseJudged).GetReason() == v1alpha1.ReasonPassedUnjudged
 }
 
 // everyPodPassed reports whether all pods of a complete rollout passed. The order may

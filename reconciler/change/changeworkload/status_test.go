@@ -1,6 +1,7 @@
 package changeworkload
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -272,6 +273,34 @@ func TestConditionJudgedNamesTheSettingThatDecides(t *testing.T) {
 			cond := written(in).Status.GetCondition(v1alpha1.ReleaseJudged)
 			if !cond.IsFalse() || !strings.HasSuffix(cond.Message, tc.want) {
 				t.Errorf("condition Judged is %+v, want %q", cond, tc.want)
+			}
+		})
+	}
+}
+
+// Pods that start after the success are not judged.
+func TestASuccessWithUnjudgedPodsStaysUnjudgedWhenTheyAreDeleted(t *testing.T) {
+	const unjudged, verdict = v1alpha1.ReasonPassedUnjudged, v1alpha1.ReasonVerdictReceived
+	type options []func(*Input)
+	succeeded := options{finished(1, 1), judged(1, "done"), complete1, recorded}
+	replacedUnjudged := options{judged(1, "done"), finished(2, 2), judged(2, "pass"), complete1, recorded}
+	for name, tc := range map[string]struct {
+		before, after options
+		want          string
+	}{
+		"scaled to 0":                             {succeeded, options{scaledTo(0)}, unjudged},
+		"scaled to 0, a look later":               {succeeded, options{scaledTo(0), recorded}, unjudged},
+		"another pod":                             {succeeded, options{scaledTo(1), finished(2, 2)}, unjudged},
+		"a newer release":                         {succeeded, options{newer, scaledTo(1)}, unjudged},
+		"a stricter policy":                       {succeeded, options{scaledTo(0), noVerdict("Fail")}, unjudged},
+		"a person passed it then":                 {succeeded, options{scaledTo(0), person("pass")}, verdict},
+		"a person failed it then":                 {succeeded, options{scaledTo(0), person("fail")}, verdict},
+		"it was replaced before, and that judged": {replacedUnjudged, options{scaledTo(0)}, verdict},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cond := written(release(1, slices.Concat(tc.before, tc.after)...)).Status.GetCondition(v1alpha1.ReleaseJudged)
+			if cond.GetReason() != tc.want || tc.want == unjudged && cond.Message != "unjudged pods passed: no-verdict is Pass" {
+				t.Errorf("condition Judged is %+v, want %s", cond, tc.want)
 			}
 		})
 	}
