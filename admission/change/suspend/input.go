@@ -94,15 +94,17 @@ func recordChanged(c admission.Change) bool {
 // KeptBypass returns the value of the bypass annotation after an update that adds no bypass, and false if
 // there is none. A user may remove the annotation, which allows another repair, but may not write it. While
 // the suspension lasts, the webhook writes a removed annotation again, with anotherRepair, because it is the only
-// record of what the suspension replaced. The update that ends the suspension may set ended.
+// record of what the suspension replaced. An update that ends the suspension, or begins another one, sets ended:
+// while OpsConfigInfo isBlockingUp is off, users may end it, too.
 func KeptBypass(c admission.Change) (value string, kept bool) {
 	was, recorded := c.Old.Annotations[v1alpha1.BypassAnnotation]
 	is, kept := c.New.Annotations[v1alpha1.BypassAnnotation]
-	if current := v1alpha1.CurrentBypassOf(c.Old.Labels, c.Old.Annotations); current != nil {
-		ended := differs(c.Old.Labels, c.New.Labels, v1alpha1.SuspendLabel)
-		current.Ended, current.AnotherRepair = ended, !ended
+	ended := differs(c.Old.Labels, c.New.Labels, v1alpha1.SuspendLabel)
+	current := v1alpha1.CurrentBypassOf(c.Old.Labels, c.Old.Annotations) != nil
+	if b := v1alpha1.BypassOf(c.Old.Annotations); b != nil && !b.Ended && (current || ended) {
+		b.Ended, b.AnotherRepair = ended, !ended
 		// In a repeated call of the API server the update has the value already.
-		if noted, err := json.Marshal(current); err == nil && (!ended && !kept || is == string(noted)) {
+		if noted, err := json.Marshal(b); err == nil && (kept == ended || is == string(noted)) {
 			return string(noted), true
 		}
 	}

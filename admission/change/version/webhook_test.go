@@ -234,6 +234,19 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 		"suspension of a repair again ended by the controller": {
 			old: build(versioned(2), suspended, again), new: build(versioned(2)), user: v1alpha1.ControllerUser, want: build(versioned(2)), decision: Kept,
 		},
+		"suspension ended by a user, which isBlockingUp allows if it is off": {
+			old: build(versioned(2), suspended, repair(2)), new: build(versioned(2), repair(2)), want: build(versioned(2), ended), decision: LeftToValidatingWebhook,
+		},
+		"suspension replaced by a user, which isBlockingUp allows if it is off": {
+			old: build(versioned(2), suspended, repair(2)), new: build(versioned(2), label(v1alpha1.SuspendLabel, "holidays"), repair(2)),
+			want: build(versioned(2), label(v1alpha1.SuspendLabel, "holidays"), ended), decision: LeftToValidatingWebhook,
+		},
+		"suspended by a user, the bypass of an earlier suspension is not marked": {
+			old: build(versioned(2), repair(2)), new: build(versioned(2), suspended, repair(2)), want: build(versioned(2), suspended, ended), decision: Kept,
+		},
+		"suspended by a user, the bypass of an earlier suspension is marked": {
+			old: build(versioned(2), ended), new: build(versioned(2), suspended, ended), want: build(versioned(2), suspended, ended), decision: Kept,
+		},
 		"bypass annotation marked as ended by a user": {
 			old: build(versioned(2), suspended, repair(2)), new: build(versioned(2), suspended, ended), want: build(versioned(2), suspended, repair(2)), decision: Kept,
 		},
