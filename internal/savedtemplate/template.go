@@ -1,6 +1,7 @@
 package savedtemplate
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -11,17 +12,27 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// RevisionAnnotation is the annotation with which the Deployment controller
-// numbers ReplicaSets.
-const RevisionAnnotation = "deployment.kubernetes.io/revision"
+// The annotations with which controllers number ReplicaSets.
+const (
+	// RevisionAnnotation is that of Deployments.
+	RevisionAnnotation = "deployment.kubernetes.io/revision"
+	// RolloutRevisionAnnotation is that of the Rollouts of Argo Rollouts.
+	RolloutRevisionAnnotation = "rollout.argoproj.io/revision"
+)
+
+// hashLabels are the labels that controllers add to the template of a ReplicaSet: that of Deployments and that of
+// Rollouts.
+var hashLabels = []string{appsv1.DefaultDeploymentUniqueLabelKey, "rollouts-pod-template-hash"}
 
 // RevisionOf returns the revision number of a ReplicaSet; the latest has the
 // highest. It returns 0 if the ReplicaSet has none yet.
 func RevisionOf(set metav1.Object) int64 {
-	n, err := strconv.ParseInt(set.GetAnnotations()[RevisionAnnotation], 10, 64)
+	annotations := set.GetAnnotations()
+	n, err := strconv.ParseInt(cmp.Or(annotations[RevisionAnnotation], annotations[RolloutRevisionAnnotation]), 10, 64)
 	if err != nil {
 		return 0
 	}
@@ -36,13 +47,16 @@ type Template struct {
 	UID  types.UID
 	// Revision is the revision number; the latest has the highest.
 	Revision int64
-	// Version is the version of Raw.
+	// Version is the version of Raw, or the one in the release annotations of the ReplicaSet of a custom kind.
 	Version string
 	Raw     json.RawMessage
 }
 
 // FromReplicaSets returns the templates of a workload's ReplicaSets, without
-// the label that the Deployment controller adds.
+// the label that the workload's controller adds.
+//
+// The ReplicaSet of a custom kind has the version in its annotations, which its controller copies from the workload. The
+// version of its template is another one: the API server adds default values to a ReplicaSet, and not to a custom kind.
 func FromReplicaSets(sets []unstructured.Unstructured, w *workload.Workload) ([]Template, error) {
 	var out []Template
 	for i := range sets {
@@ -54,10 +68,15 @@ func FromReplicaSets(sets []unstructured.Unstructured, w *workload.Workload) ([]
 		if err != nil {
 			return nil, fmt.Errorf("read the template of ReplicaSet %s: %w", set.GetName(), err)
 		}
-		unstructured.RemoveNestedField(content, "metadata", "labels", appsv1.DefaultDeploymentUniqueLabelKey)
+		for _, label := range hashLabels {
+			unstructured.RemoveNestedField(content, "metadata", "labels", label)
+		}
 		t, err := templateOf(set, RevisionOf(set), content, w.Kind)
 		if err != nil {
 			return nil, err
+		}
+		if release, known := v1alpha1.ReleaseOf(set.GetAnnotations()); known && w.Kind.GroupKind() != workload.Deployment.GroupKind() {
+			t.Version = release.Version
 		}
 		out = append(out, t)
 	}

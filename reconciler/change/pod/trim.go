@@ -112,8 +112,10 @@ func only(all map[string]string, keys []string) map[string]string {
 }
 
 // releaseAnnotations are the annotations of a ReplicaSet from which its release is
-// read: copied from the Deployment by its controller, or written by that controller.
-var releaseAnnotations = []string{v1alpha1.VersionKey, v1alpha1.AttemptAnnotation, savedtemplate.RevisionAnnotation}
+// read: copied from the workload by its controller, or written by that controller.
+var releaseAnnotations = []string{
+	v1alpha1.VersionKey, v1alpha1.AttemptAnnotation, savedtemplate.RevisionAnnotation, savedtemplate.RolloutRevisionAnnotation,
+}
 
 // TrimReplicaSet drops from a ReplicaSet its template, most annotations and
 // the managed fields. The containers that it keeps are those whose image was changed.

@@ -95,7 +95,7 @@ func TestTrimReplicaSetDropsTheTemplate(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "rs", Namespace: "default", UID: "r", Labels: map[string]string{"app": "sleep"},
 			Annotations: map[string]string{
-				v1alpha1.VersionKey: "v1", v1alpha1.AttemptAnnotation: "2", "deployment.kubernetes.io/revision": "3",
+				v1alpha1.VersionKey: "v1", v1alpha1.AttemptAnnotation: "2", "deployment.kubernetes.io/revision": "3", "rollout.argoproj.io/revision": "4",
 				"of-somebody": "else",
 			},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager"}},
@@ -110,7 +110,7 @@ func TestTrimReplicaSetDropsTheTemplate(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "rs", Namespace: "default", UID: "r", Labels: map[string]string{"app": "sleep"},
 			Annotations: map[string]string{
-				v1alpha1.VersionKey: "v1", v1alpha1.AttemptAnnotation: "2", "deployment.kubernetes.io/revision": "3",
+				v1alpha1.VersionKey: "v1", v1alpha1.AttemptAnnotation: "2", "deployment.kubernetes.io/revision": "3", "rollout.argoproj.io/revision": "4",
 			},
 		},
 		Spec:   appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](3)},
