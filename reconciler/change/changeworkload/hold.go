@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
@@ -19,7 +20,7 @@ func holdOperations(w *workload.Workload, in Input, action Action) ([]workload.O
 	hold, ops := newHold(w, c.Spec.Attempt), sameReleaseTests(w, c)
 	if action == ActionSuspend {
 		ops = append(ops,
-			workload.Operation{Op: "add", Path: workload.Label(v1alpha1.SuspendLabel), Value: strconv.FormatInt(now.Unix(), 10)},
+			workload.Operation{Op: "add", Path: workload.Label(v1alpha1.SuspendLabel), Value: suspendValue(w, now)},
 			workload.Operation{Op: "add", Path: workload.Label(v1alpha1.DefenseStatusLabel), Value: v1alpha1.DefenseStatusProcessed})
 		ops = append(ops, endBypass(w)...)
 	} else {
@@ -41,6 +42,16 @@ func holdOperations(w *workload.Workload, in Input, action Action) ([]workload.O
 		ops = append(ops, w.Stop()...)
 	}
 	return append(ops, traffic...), nil
+}
+
+// suspendValue returns the value of SuspendLabel: the start of the suspension as Unix time. It differs from that of the
+// suspension that it replaces, because the bypass of a suspension is found by the value.
+func suspendValue(w *workload.Workload, now time.Time) string {
+	at := now.Unix()
+	if w.Labels[v1alpha1.SuspendLabel] == strconv.FormatInt(at, 10) {
+		at++ // a repair failed within a second
+	}
+	return strconv.FormatInt(at, 10)
 }
 
 // newHold returns the values that a hold of an attempt replaces.

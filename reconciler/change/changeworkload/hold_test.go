@@ -315,6 +315,20 @@ func TestASecondSuspensionByAPersonIsNotEndedByTheRepairOfTheFirst(t *testing.T)
 	}
 }
 
+func TestTheSuspensionOfARepairThatFailsWithinASecondHasAnotherValue(t *testing.T) {
+	d := rolling()
+	d.Labels[v1alpha1.SuspendLabel] = "1700000000"
+	d.Annotations[v1alpha1.BypassAnnotation] = `{"kind":"repair","suspend":"1700000000","attempt":2}`
+	patch, err := holdPatch(of(t, d), attempt(2), time.Unix(1700000000, 5))
+	held, err := applied(t, d, patch, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := held.Labels[v1alpha1.SuspendLabel]; got != "1700000001" {
+		t.Errorf("suspended with %q", got)
+	}
+}
+
 // A person removed the bypass annotation while the first repair, attempt 2, runs: the webhook left it with a
 // note. Each step reads the object anew, as a controller does that has restarted.
 func TestTheSuspensionEndsAsIfTheBypassAnnotationHadNotBeenRemoved(t *testing.T) {
