@@ -1,7 +1,6 @@
 package savedtemplate
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -31,8 +30,12 @@ var hashLabels = []string{appsv1.DefaultDeploymentUniqueLabelKey, "rollouts-pod-
 // RevisionOf returns the revision number of a ReplicaSet; the latest has the
 // highest. It returns 0 if the ReplicaSet has none yet.
 func RevisionOf(set metav1.Object) int64 {
-	annotations := set.GetAnnotations()
-	n, err := strconv.ParseInt(cmp.Or(annotations[RevisionAnnotation], annotations[RolloutRevisionAnnotation]), 10, 64)
+	annotation := RevisionAnnotation
+	// A Rollout that was copied from a Deployment has the annotation of Deployments, too, and its ReplicaSets inherit it.
+	if owner := metav1.GetControllerOfNoCopy(set); owner != nil && owner.Kind != workload.Deployment.Kind {
+		annotation = RolloutRevisionAnnotation
+	}
+	n, err := strconv.ParseInt(set.GetAnnotations()[annotation], 10, 64)
 	if err != nil {
 		return 0
 	}

@@ -49,6 +49,8 @@ func TestAReplicaSetHasTheVersionOfItsWorkloadsTemplate(t *testing.T) {
 			set.SetName("web-1")
 			set.SetUID("r1")
 			set.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(w, tc.kind.GroupVersionKind)})
+			// A Rollout that was copied from a Deployment has its annotation, too.
+			tc.annotations["deployment.kubernetes.io/revision"] = "3"
 			tc.annotations[tc.number] = "7"
 			set.SetAnnotations(tc.annotations)
 			got, err := savedtemplate.FromReplicaSets([]unstructured.Unstructured{set}, w)
