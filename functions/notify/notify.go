@@ -144,10 +144,17 @@ func (f *function) notify(ctx context.Context, id string, d events.ChangeWorkloa
 	return resultSent, nil
 }
 
-// outdated reports whether the release entered its state too long ago. The other events have no
-// time of their own.
+// outdated reports whether the state that the event reports is too old. The other events have no time
+// of their own: EntryTimeUnix of a rollback is when the release entered its state.
 func (f *function) outdated(d events.ChangeWorkload) bool {
-	return (d.Verb == events.VerbSuspended || d.Verb == events.VerbFailed) && f.clock.Since(time.Unix(d.EntryTimeUnix, 0)) > maxAge
+	switch d.Verb {
+	case events.VerbSucceeded, events.VerbSuspended, events.VerbFailed:
+		return f.clock.Since(time.Unix(d.EntryTimeUnix, 0)) > maxAge
+	case events.VerbProgressed:
+		return f.clock.Since(time.Unix(d.ProgressUnix, 0)) > maxAge
+	case events.VerbStarted, events.VerbRolledBack, events.VerbBypassed:
+	}
+	return false
 }
 
 // allow reports whether a message may be sent now, and how many were dropped before it.

@@ -273,6 +273,30 @@ func TestAnOldStateIsCountedAsOutdatedAndNotAsRepeated(t *testing.T) {
 	}
 }
 
+func TestAMessageOfEachStateCanBeOutdated(t *testing.T) {
+	for verb, old := range map[events.Verb]bool{
+		events.VerbSuspended: true, events.VerbFailed: true, events.VerbSucceeded: true, events.VerbProgressed: true,
+		// The data have the time of the state of the release, which is not the time of these events.
+		events.VerbStarted: false, events.VerbBypassed: false, events.VerbRolledBack: false,
+	} {
+		t.Run(string(verb), func(t *testing.T) {
+			w := newWebhook(t)
+			f, _ := newFunction(t, w.URL, nil)
+			d := numbered(25 * 60 * 60)
+			d.Verb = verb
+			if verb == events.VerbProgressed {
+				d.ProgressUnix, d.EntryTimeUnix = d.EntryTimeUnix, ft.Now().Unix()
+			}
+			if err := f(t.Context(), eventOf(t, d)); err != nil {
+				t.Fatal(err)
+			}
+			if sent := len(w.texts) > 0; sent == old {
+				t.Errorf("sent %q", w.texts)
+			}
+		})
+	}
+}
+
 func TestTheManifestHasTheDefaultTemplate(t *testing.T) {
 	raw, err := os.ReadFile("../../config/notify/200-config-notify.yaml")
 	if err != nil {
