@@ -77,7 +77,8 @@ func (f figures) markdown() string {
 	}
 	missing := ""
 	if left := slices.DeleteFunc(slices.Clone(measuredSections), func(section string) bool { return len(f[section]) > 0 }); len(left) > 0 {
-		missing = " Not measured against these goals yet: " + strings.Join(left, "; ") + "."
+		missing = " Not measured against these goals yet: " + strings.Join(left, "; ") + "." +
+			" The figures of these sections are older than the goals, and a column `target` in them has an earlier target."
 	}
 	return fmt.Sprintf("%d of %d measured goals are met.%s\n\n| work | measure | measured | goal | |\n|---|---|---|---|---|\n%s", met, all, missing, rows.String())
 }

@@ -19,8 +19,8 @@ const introduction = `# Metrics
 
 The names are those of a Prometheus scrape. A histogram also has the suffixes _bucket, _sum
 and _count. Sum counters and histograms over the pods, and also the gauges whose meaning says
-"this process". Of other gauges, take the worst value. It is the minimum of these %d: %s.
-Of all others it is the maximum.
+"this process". For each other gauge, take the worst value of the pods. It is the largest, except for
+these %d gauges, for which it is the smallest: %s.
 
 - All functions except callback scale to zero, so a scrape misses them: send their metrics by OTLP
   (ConfigMap config-observability of config/core). The names stay the same.
