@@ -20,10 +20,10 @@ const (
 	// errorInterval the delay after an error.
 	lockedInterval = 20 * time.Millisecond
 	errorInterval  = time.Second
-	// aheadOfSlot is the usual time from the start of a step to its slot, slotDuration the time in which
-	// the slot may be used (package ratelimit). startedPerWorker is how
-	// many steps of a fast provider may be in progress for each worker.
-	aheadOfSlot      = 30 * time.Millisecond
+	// usualStartAhead is the usual time from the start of a step to its slot, slotDuration the time
+	// in which the slot may be used (package ratelimit). startedPerWorker is how many steps of a
+	// fast provider may be in progress for each worker.
+	usualStartAhead  = 30 * time.Millisecond
 	slotDuration     = 20 * time.Millisecond
 	startedPerWorker = 4
 )
@@ -231,14 +231,14 @@ func newProviderQueue(workers int) *providerQueue {
 // were none. calls is the number of calls in progress, started that of all steps in progress.
 //
 // A step that waits for its slot, or for the transaction of its result, needs no worker. So steps
-// are started in advance: as many as the workers can call within aheadOfSlot. More would wait for a
+// are started in advance: as many as the workers can call within usualStartAhead. More would wait for a
 // worker and miss their slots. None is started in advance while more than three quarters of the
 // workers are in a call. The slots of one transaction are close together, so it starts at most as
 // many steps as the workers can call within slotDuration.
 func Startable(workers int, latency time.Duration, calls, started int) int {
 	limit, atOnce := workers, workers
 	if latency > 0 && 4*calls <= 3*workers {
-		limit = min(startedPerWorker*workers, workers+int(time.Duration(workers)*aheadOfSlot/latency))
+		limit = min(startedPerWorker*workers, workers+int(time.Duration(workers)*usualStartAhead/latency))
 		atOnce = max(workers, int(time.Duration(workers)*slotDuration/latency))
 	}
 	n := min(atOnce, max(0, limit-started))

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// startAhead is how long before its slot a step is started.
-	startAhead = 500 * time.Millisecond
+	// maxStartAhead is the longest time before its slot at which a step is started.
+	maxStartAhead = 500 * time.Millisecond
 	// maxCallDelay is how long after its first slot a call may begin, finishMargin the time for
 	// the transaction that ends the step. A run expires after the slot, both of these and
 	// the timeout of the provider.
@@ -93,7 +93,7 @@ func (e *Engine) startSteps(ctx context.Context, provider string, n int) (b star
 }
 
 // startInSlots starts steps of a provider that are due, oldest first: at most n, and only
-// as many as have a slot within startAhead. It also writes the decisions of steps that need
+// as many as have a slot within maxStartAhead. It also writes the decisions of steps that need
 // no call. wait is the time until the next step has a slot.
 func (e *Engine) startInSlots(ctx context.Context, p api.Provider, client provider.Client, n int) (steps []step, wait time.Duration, err error) {
 	var s *starter
@@ -107,8 +107,8 @@ func (e *Engine) startInSlots(ctx context.Context, p api.Provider, client provid
 				return provider.RevokesAlso(ctx, p, client, revoke, other)
 			}}
 		for decided := 0; len(s.steps) < n && decided < maxSteps; {
-			free := slots.Until(s.now.Add(startAhead), min(n-len(s.steps), maxSteps-decided))
-			if wait = slots.Next().Add(-startAhead).Sub(s.now); free == 0 {
+			free := slots.Until(s.now.Add(maxStartAhead), min(n-len(s.steps), maxSteps-decided))
+			if wait = slots.Next().Add(-maxStartAhead).Sub(s.now); free == 0 {
 				break
 			}
 			due, err := tx.DueSteps(p.Name, s.now, free)

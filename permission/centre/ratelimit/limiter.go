@@ -33,8 +33,8 @@ const (
 	// reserveWindow bounds the slots that are reserved in one transaction.
 	reserveWindow = 250 * time.Millisecond
 
-	// maxLead is how far ahead a slot may be reserved. Package lifecycle needs half of it: it starts
-	// a step 0.5 s before its slot, and the call may begin in a later slot, up to 2 s after this one.
+	// maxLead is how far ahead a slot may be reserved. Package lifecycle needs half of it: it starts a
+	// step at most 0.5 s before its slot, and the call may begin in a later slot, up to 2 s after this one.
 	maxLead = 5 * time.Second
 )
 
