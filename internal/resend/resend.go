@@ -43,7 +43,7 @@ func NewWithin(c clock.PassiveClock, least, most time.Duration) *Schedule {
 	return s
 }
 
-// wakeUp is a wake-up that TakeDue returned.
+// wakeUp is a wake-up that TakeDue reported as due.
 type wakeUp struct {
 	// first is when it was taken first, next when it is due again.
 	first, next time.Time

@@ -129,8 +129,9 @@ func recordBypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release
 	return nil
 }
 
-// hasFailed reports whether a suspended Knative Service has a Revision that failed its check: the one
-// that is Ready may be that. kept is the traffic that the suspension keeps.
+// hasFailed reports whether a suspended Knative Service has a Revision that failed its check. The latest
+// Revision that is Ready may be the failed one, so it must get no traffic. kept is the traffic that the
+// suspension keeps.
 func hasFailed(c admission.Change, kept *v1alpha1.HeldTraffic) bool {
 	hold := v1alpha1.HoldOf(c.Old.Annotations)
 	return !hold.IsUntilJudged() && (kept != nil || hold != nil && !hold.DoesNotSuspend())

@@ -1,5 +1,5 @@
-// Package affinity forwards the requests of a namespace that may charge a budget to one
-// replica of the webhook, which decides them, by flow control, too.
+// Package affinity forwards the requests of a namespace that may charge a budget to one replica
+// of the webhook. That replica decides them for the budgets and for flow control.
 //
 // A charge is a write of the budget. Writes by two replicas conflict:
 // without affinity nearly half of them failed. One replica can decide all waiting

@@ -73,8 +73,9 @@ type Decision struct {
 	WakeFor resend.Purpose
 	// WakeJudges are the names of the judges other than the server that are woken.
 	WakeJudges []string
-	// HeldUnjudged: the call or a judge timed out, but no-verdict is Hold. Function submit
-	// or the judge is still woken, because it may become reachable again.
+	// HeldUnjudged: the call or a judge timed out, but no-verdict is Hold; for judge metrics,
+	// insufficientDataPolicy is. Function submit or the judge is still woken, because it may become
+	// reachable again.
 	HeldUnjudged bool
 	// Deadline is when the phase changes without an event; zero means never.
 	Deadline time.Time

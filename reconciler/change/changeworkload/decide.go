@@ -375,7 +375,8 @@ func (d *Decision) timeOut(in Input) {
 // orderDeadline is until when Breakwater waits for the server to accept the order; then
 // no-verdict decides, and the reason is OrderNotAccepted instead of OrderPending.
 // order-timeout counts from the first result of a call; until there is one, submit-timeout counts from
-// wokenSince. Zero means that the wait has no end yet: the call waits in our queue.
+// wokenSince. Zero means that the wait has no end yet: the call waits in the queue, or the server was
+// configured just now.
 func orderDeadline(in Input) time.Time {
 	requested, ok := in.ChangeWorkload.Status.Order.FirstResult()
 	cond := in.ChangeWorkload.Status.GetCondition(v1alpha1.ReleaseOrderAccepted)

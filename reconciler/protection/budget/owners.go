@@ -18,7 +18,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
 )
 
-// ownerCacheTTL is how long an owner that is not watched is cached.
+// ownerCacheTTL is how long an owner is cached that was read from the API server: its kind is not
+// watched, or its informer does not have it yet.
 const ownerCacheTTL = 2 * time.Second
 
 // owner is a controller of pods.
@@ -49,8 +50,8 @@ func keyOfReference(ref *metav1.OwnerReference) ownerKey {
 	return ownerKey{schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Name, ref.UID}
 }
 
-// owners reads owners: the built-in kinds of apps from informers, other
-// kinds from the API server, cached for ownerCacheTTL.
+// owners reads owners: the built-in kinds of apps from informers; other kinds, and owners that
+// their informer does not have yet, from the API server, cached for ownerCacheTTL.
 type owners struct {
 	deployments  appslisters.DeploymentLister
 	replicaSets  appslisters.ReplicaSetLister
@@ -134,7 +135,8 @@ func ownerOf(kind schema.GroupKind, m metav1.Object, r replicas) owner {
 	}
 }
 
-// readCached reads an owner that is not watched, at most once per ownerCacheTTL.
+// readCached reads an owner that no informer has, at most once per ownerCacheTTL: its kind is not
+// watched, or its informer does not have it yet.
 func (o *owners) readCached(ctx context.Context, kind schema.GroupKind, version, namespace, name string) (owner, error) {
 	key := kind.String() + "/" + namespace + "/" + name
 	if answer, ok := o.cache.Get(key); ok {
