@@ -30,7 +30,7 @@ func newReleaseCheck(ctx context.Context, kinds func() workloadkinds.State, in f
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		if err := answers.DeleteExpired(ctx, now.Now()); err != nil {
-			logging.FromContext(ctx).Warnw("delete expired ReleaseChecks", "error", err)
+			logging.FromContext(ctx).Warnw("could not delete expired ReleaseChecks", "error", err)
 		}
 	}, releasecheck.ExpiryInterval, 1, true)
 	return &releasecheck.Handler{

@@ -76,7 +76,7 @@ func newClock(ctx context.Context) (*deletionflow.Clock, error) {
 	})
 	go wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
 		if err := c.Check(ctx); err != nil {
-			logging.FromContext(ctx).Warnw("compare the clock with the API server's", "error", err)
+			logging.FromContext(ctx).Warnw("could not compare the clock with the API server's", "error", err)
 		}
 	}, deletionflow.CheckEvery, 0, true)
 	return c, nil

@@ -91,7 +91,7 @@ func (p *Process) newServer(ctx context.Context, _ configmap.Watcher) *controlle
 		p.serving.Go(func() {
 			defer p.end()
 			if err := p.serve(ctx); err != nil {
-				logging.FromContext(ctx).Fatalw("serve webhooks", "error", err)
+				logging.FromContext(ctx).Fatalw("could not serve webhooks", "error", err)
 			}
 		})
 	})

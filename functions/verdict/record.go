@@ -140,7 +140,7 @@ func retrieve(ctx context.Context, request altershield.Retrieve, server Retrieve
 	answer, err := server.Retrieve(ctx, request)
 	switch {
 	case err != nil:
-		logging.FromContext(ctx).Warnw("Retrieve failed; the pass without rules is not confirmed", "node", request.NodeID, "error", err)
+		logging.FromContext(ctx).Warnw("Could not retrieve the verdict; the pass without rules is not confirmed", "node", request.NodeID, "error", err)
 		return RetrievedNothing
 	case answer.Passed():
 		return RetrievedPass

@@ -54,7 +54,7 @@ func (s *Informers[D]) Converge(ctx context.Context, wanted map[schema.GroupKind
 			continue
 		}
 		if err := s.start(ctx, gk, k); err != nil {
-			s.Logger.Errorw("watch a kind", "kind", gk.String(), "error", err)
+			s.Logger.Errorw("could not watch a kind", "kind", gk.String(), "error", err)
 			continue
 		}
 		s.Logger.Infow("started watching a kind", "kind", gk.String())

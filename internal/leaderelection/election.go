@@ -135,11 +135,11 @@ func (e *election) newController(ctx context.Context, _ configmap.Watcher) *cont
 	logger := logging.FromContext(ctx).Named(queueName)
 	config, err := sharedmain.GetLeaderElectionConfig(ctx)
 	if err != nil {
-		logger.Fatalw("read the leader election configuration", "error", err)
+		logger.Fatalw("could not read the leader election configuration", "error", err)
 	}
 	elector, err := e.elector(ctx, kubeclient.Get(ctx), config)
 	if err != nil {
-		logger.Fatalw("set up leader election", "error", err)
+		logger.Fatalw("could not set up leader election", "error", err)
 	}
 	return wiring.OnceSynced(ctx, queueName, func() { e.running.Go(func() { elector.Run(ctx) }) })
 }

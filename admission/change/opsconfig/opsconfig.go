@@ -44,7 +44,7 @@ func (Trimmer) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 	patch, err := trim(ctx, req)
 	if err != nil {
 		// The validating webhook reports the error.
-		logging.FromContext(ctx).Errorw("admit OpsConfigInfo untrimmed", "error", err)
+		logging.FromContext(ctx).Errorw("could not trim the OpsConfigInfo; it is admitted untrimmed", "error", err)
 		return admission.Allow(admission.DecisionError)
 	}
 	return admission.AllowWith(Trimmed, patch)

@@ -43,7 +43,7 @@ func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 	}
 	decision, patch, warning, err := h.decide(ctx, req)
 	if err != nil {
-		logging.FromContext(ctx).Errorw("admit the workload without a version", "kind", h.Kind.Kind, "error", err)
+		logging.FromContext(ctx).Errorw("could not compute a version; the workload is admitted without one", "kind", h.Kind.Kind, "error", err)
 		return admission.Allow(admission.DecisionError)
 	}
 	a := admission.AllowWith(decision, patch)

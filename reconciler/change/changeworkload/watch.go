@@ -176,7 +176,7 @@ func (e *enqueuer) node(before, after any) {
 func (e *enqueuer) versionsOf(uid types.UID, enqueue func(any)) {
 	all, err := releasefinder.Owned[*v1alpha1.ChangeWorkload](e.changeWorkloads.GetIndexer(), uid)
 	if err != nil {
-		e.logger.Errorw("Find the ChangeWorkloads of a workload", "error", err)
+		e.logger.Errorw("could not find the ChangeWorkloads of a workload", "error", err)
 	}
 	for _, c := range all {
 		enqueue(c)

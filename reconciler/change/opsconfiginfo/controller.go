@@ -46,7 +46,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 		impl.Enqueue(obj)
 		all, err := informer.Lister().List(labels.Everything())
 		if err != nil {
-			logger.Errorw("list OpsConfigInfo", "error", err)
+			logger.Errorw("could not list the OpsConfigInfos", "error", err)
 		}
 		for _, c := range all {
 			impl.Enqueue(c)

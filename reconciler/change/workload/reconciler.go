@@ -222,7 +222,7 @@ func (r *Reconciler) remove(ctx context.Context, c *v1alpha1.ChangeWorkload) err
 		}.String(),
 	})
 	if err != nil {
-		logging.FromContext(ctx).Warnw("delete the ChangePods of a deleted ChangeWorkload", "changeWorkload", c.Name, "error", err)
+		logging.FromContext(ctx).Warnw("could not delete the ChangePods of a deleted ChangeWorkload", "changeWorkload", c.Name, "error", err)
 	}
 	return nil
 }

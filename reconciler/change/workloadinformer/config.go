@@ -68,7 +68,7 @@ func (w *Watch) onError(k workload.Kind) cache.WatchErrorHandlerWithContext {
 			return
 		}
 		once.Do(func() {
-			w.logger.Errorw("cannot watch a kind of workload", "kind", k.String(), "error", err)
+			w.logger.Errorw("could not watch a kind of workload", "kind", k.String(), "error", err)
 			w.event(ReasonKindForbidden, err.Error()+": add a ClusterRole with the label breakwater.dev/controller=true, see docs/change/workloads.md")
 		})
 	}

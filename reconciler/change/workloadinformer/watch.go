@@ -97,7 +97,7 @@ func (w *Watch) available() map[schema.GroupKind]workload.Kind {
 	for _, k := range wanted {
 		ok, err := w.exists(k)
 		if err != nil {
-			w.logger.Warnw("ask the API server for a kind of workload", "kind", k.String(), "error", err)
+			w.logger.Warnw("could not ask the API server whether it serves a kind of workload", "kind", k.String(), "error", err)
 			_, ok = w.kinds.Kind(k.GroupKind()) // leave it as it is
 		}
 		if ok {

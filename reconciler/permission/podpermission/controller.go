@@ -69,7 +69,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 	must.Watch(namespaceinformer.Get(ctx).Informer(), namespaceHandler(func(namespace string) {
 		all, err := r.pods.Pods(namespace).List(labels.Everything())
 		if err != nil {
-			logger.Errorw("list pods of namespace", "namespace", namespace, "error", err)
+			logger.Errorw("could not list the pods of a namespace", "namespace", namespace, "error", err)
 		}
 		for _, p := range all {
 			impl.Enqueue(p)

@@ -69,7 +69,7 @@ func (c *periodicTasks) reportPods(ctx context.Context, now time.Time) {
 	if err != nil {
 		// Retry after refreshInterval instead of the whole interval.
 		c.lastPodReport = now.Add(min(refreshInterval, c.settings().PodReportInterval) - c.settings().PodReportInterval)
-		logging.FromContext(ctx).Warnw("report the existing pods", "error", err)
+		logging.FromContext(ctx).Warnw("could not report the existing pods", "error", err)
 		return
 	}
 	if unconfirmed > 0 {
@@ -82,7 +82,7 @@ func (c *periodicTasks) reportPods(ctx context.Context, now time.Time) {
 
 func (c *periodicTasks) refresh(ctx context.Context, now time.Time) {
 	if err := c.leaks.refresh(ctx, c.lister, c.settings().Cluster); err != nil {
-		logging.FromContext(ctx).Warnw("list leaked applications", "error", err)
+		logging.FromContext(ctx).Warnw("could not list leaked applications", "error", err)
 	}
 	all, err := c.pods.List(labels.Everything())
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *periodicTasks) refresh(ctx context.Context, now time.Time) {
 	}
 	removed, err := c.staleRemover.RemoveStale(ctx, now, func(key string) (types.UID, bool) { uid, ok := uids[key]; return uid, ok })
 	if err != nil {
-		logging.FromContext(ctx).Warnw("remove stale breaker entries", "error", err)
+		logging.FromContext(ctx).Warnw("could not remove stale breaker entries", "error", err)
 	} else if removed > 0 {
 		logging.FromContext(ctx).Infow("removed breaker entries of deleted pods", "entries", removed)
 	}

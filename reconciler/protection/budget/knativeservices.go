@@ -55,7 +55,7 @@ func (s *knativeServices) run(ctx context.Context) {
 func (s *knativeServices) converge(ctx context.Context) {
 	served, err := s.served()
 	if err != nil {
-		s.Logger.Warnw("ask the API server for Knative Services", "error", err)
+		s.Logger.Warnw("could not ask the API server whether it serves Knative Services", "error", err)
 		return
 	}
 	wanted := map[schema.GroupKind]schema.GroupVersionResource{}

@@ -131,7 +131,7 @@ func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudg
 	}
 	observed, again, err := r.gather(ctx, b, scope)
 	if err != nil {
-		logging.FromContext(ctx).Warnw("compute the numbers of the budget", "error", err)
+		logging.FromContext(ctx).Warnw("could not compute the numbers of the budget", "error", err)
 		return unsynced(b, v1alpha1.ReasonOwnersUnknown, err), computed{resync: resync}
 	}
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}

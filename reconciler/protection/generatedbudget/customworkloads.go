@@ -67,7 +67,7 @@ func (c *customWorkloads) converge(ctx context.Context) {
 	for _, k := range customKinds() {
 		s, ok, err := c.find(k)
 		if err != nil {
-			c.Logger.Warnw("discover a workload kind", "kind", k.id, "error", err)
+			c.Logger.Warnw("could not ask the API server whether it serves a kind of workload", "kind", k.id, "error", err)
 			s, ok = c.Kind(k.groupKind()) // leave it as it is
 		}
 		if ok {
