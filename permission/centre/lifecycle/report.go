@@ -73,7 +73,7 @@ func (e *Engine) Report(ctx context.Context, cluster string, r api.PodReport, us
 		return api.PodReportResult{}, err
 	}
 	result := api.PodReportResult{Checked: checked}
-	page, err := e.acceptPage(ctx, cluster, r, checked, len(unlisted))
+	page, err := e.decidePage(ctx, cluster, r, checked, len(unlisted))
 	if err != nil {
 		return result, err
 	}

@@ -13,11 +13,11 @@ import (
 
 const (
 	// A page of a report may always revoke maxReportRevocations applications, or
-	// 1/reportShare of those that it covers. Normally the controller revokes when a pod
+	// 1/reportShareDivisor of those that it covers. Normally the controller revokes when a pod
 	// ends, so a report finds few applications to revoke. Many are a sign of a mistake:
 	// two clusters with one name, or a cluster that was restored from a backup.
 	maxReportRevocations = 10
-	reportShare          = 5 // 20 %
+	reportShareDivisor   = 5 // 20 %
 	// confirmationTime is how long a confirmation lasts: several reports.
 	confirmationTime = 24 * time.Hour
 	// maxClusterUID bounds the UID of a cluster in bytes.
@@ -78,7 +78,7 @@ type PageDecision struct {
 // revocations an admin has confirmed.
 func DecidePage(checked, unlisted, confirmed int) PageDecision {
 	switch {
-	case unlisted <= maxReportRevocations, unlisted*reportShare <= checked:
+	case unlisted <= maxReportRevocations, unlisted*reportShareDivisor <= checked:
 		return PageDecision{}
 	case unlisted <= confirmed:
 		return PageDecision{UsesConfirmation: true}
@@ -86,8 +86,8 @@ func DecidePage(checked, unlisted, confirmed int) PageDecision {
 	return PageDecision{Unconfirmed: true}
 }
 
-// acceptPage stores a page of a report before its revocations begin, and decides about it.
-func (e *Engine) acceptPage(ctx context.Context, cluster string, r api.PodReport, checked, unlisted int) (page PageDecision, err error) {
+// decidePage stores a page of a report before its revocations begin, and decides about it.
+func (e *Engine) decidePage(ctx context.Context, cluster string, r api.PodReport, checked, unlisted int) (page PageDecision, err error) {
 	now := e.Clock.Now().UTC()
 	err = e.Store.Write(ctx, func(tx store.Tx) error {
 		c, err := tx.LockCluster(cluster)
