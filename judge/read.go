@@ -53,7 +53,7 @@ func read(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 	}
 	in.Metrics = slices.DeleteFunc(readEach(ctx, metrics, s.metric), onlyOfQueueProxy)
 	addRequests(in.Metrics)
-	if check.DefaultMetrics != v1alpha1.DefaultMetricsNone && check.Callers != v1alpha1.DefaultMetricsNone {
+	if check.DefaultMetrics != v1alpha1.DiscoverNone && check.Callers != v1alpha1.DiscoverNone {
 		in.Metrics = append(in.Metrics, s.callers(ctx, in.Metrics)...)
 	}
 	for _, d := range in.Metrics {
@@ -71,7 +71,7 @@ func read(ctx context.Context, reader Reader, check v1alpha1.MetricCheckSpec, ta
 // metrics returns the metrics of the check, and the default metrics whose series exist.
 func (s source) metrics(ctx context.Context, check v1alpha1.MetricCheckSpec) ([]catalog.Metric, error) {
 	metrics := custom(check)
-	if check.DefaultMetrics == v1alpha1.DefaultMetricsNone {
+	if check.DefaultMetrics == v1alpha1.DiscoverNone {
 		return metrics, nil
 	}
 	found, err := s.discover(ctx)

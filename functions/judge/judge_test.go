@@ -67,7 +67,7 @@ func newFixture(t *testing.T, reader func(context.Context) (judge.Source, error)
 	check := &judgev1alpha1.MetricCheck{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ft.Namespace, Name: "check"},
 		Spec: judgev1alpha1.MetricCheckSpec{
-			DefaultMetrics: judgev1alpha1.DefaultMetricsNone, Callers: judgev1alpha1.DefaultMetricsNone, AnalysisDuration: metav1.Duration{Duration: duration},
+			DefaultMetrics: judgev1alpha1.DiscoverNone, Callers: judgev1alpha1.DiscoverNone, AnalysisDuration: metav1.Duration{Duration: duration},
 			Metrics: []judgev1alpha1.Metric{{
 				Name: "http-errors", Kind: judgev1alpha1.KindRatio, Direction: judgev1alpha1.DirectionHigher, Weight: judgev1alpha1.WeightAlone,
 				Query: `requests_total{{{pods}}}`, Bad: `errors_total{{{pods}}}`,

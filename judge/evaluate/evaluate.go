@@ -89,7 +89,7 @@ func thresholdOf(in Input) float64 {
 // evidenceOf compares one metric of new and old pods.
 func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 	e := v1alpha1.Evidence{Verdict: v1alpha1.VerdictNone}
-	compared := samplesUntilNow(in, d)
+	compared := comparedData(in, d)
 	var o outcome
 	switch {
 	case d.Err != nil:
@@ -152,10 +152,10 @@ func compareMetric(in Input, d Data) outcome {
 	}
 }
 
-// samplesUntilNow removes the samples after the time of the look. Without series of old
+// comparedData returns d without the samples after the time of the look. Without series of old
 // pods, new pods that existed before the change are compared with themselves before it, or with the
 // pods that had their names.
-func samplesUntilNow(in Input, d Data) Data {
+func comparedData(in Input, d Data) Data {
 	now := seconds(in.Now)
 	d.New = Pair{samples.Until(d.New.All, now), samples.Until(d.New.Bad, now)}
 	d.Old = Pair{samples.Until(d.Old.All, now), samples.Until(d.Old.Bad, now)}
@@ -303,10 +303,10 @@ func bounded(text string) string {
 // a file gives the same check as the object.
 func Defaulted(check v1alpha1.MetricCheckSpec) v1alpha1.MetricCheckSpec {
 	if check.DefaultMetrics == "" {
-		check.DefaultMetrics = v1alpha1.DefaultMetricsDiscover
+		check.DefaultMetrics = v1alpha1.Discover
 	}
 	if check.Callers == "" {
-		check.Callers = v1alpha1.DefaultMetricsDiscover
+		check.Callers = v1alpha1.Discover
 	}
 	if check.AnalysisDuration.Duration == 0 {
 		check.AnalysisDuration.Duration = 5 * time.Minute

@@ -117,14 +117,14 @@ func gauge(in Input, d Data, f frame) outcome {
 		o.Message = per.message(d.Unit)
 		relative, absolute, _ := change(d.SmallestChange)
 		if matters(g.newMean, g.newMean/g.oldMean, relative/2, absolute, d.Direction) {
-			o.logE = per.evidence
+			o.logE = per.logE
 		}
 	} else {
-		o.logE = g.evidence(d)
+		o.logE = g.logE(d)
 		if g.reference == v1alpha1.ReferenceBefore && len(dayT) > 0 {
 			day := difference(newT, dayT.shift(f), f, warm, true, betweenFloor)
 			if day.oldSamples >= 4 {
-				o.logE = math.Min(o.logE, day.evidence(d))
+				o.logE = math.Min(o.logE, day.logE(d))
 			}
 		}
 	}
@@ -216,7 +216,7 @@ func (g gaugeDifference) scale(relative float64) float64 {
 	return math.Max(1.5*relative*math.Abs(g.oldMean), 1e-9)
 }
 
-func (g gaugeDifference) evidence(d Data) float64 {
+func (g gaugeDifference) logE(d Data) float64 {
 	relative, absolute, _ := change(d.SmallestChange)
 	if g.newSamples < minimumIntervals {
 		return 0

@@ -166,7 +166,7 @@ func latency(d Data, f frame) outcome {
 			// A tail varies more than the middle.
 			needed *= 2.5
 		}
-		o.logE = c.evidence
+		o.logE = c.logE
 		if !matters(value, factor, needed, absolute, d.Direction) {
 			o.logE = math.Inf(-1)
 		}

@@ -21,8 +21,8 @@ const (
 // requestComparison compares a value per request.
 type requestComparison struct {
 	newMean, oldMean float64
-	// evidence is the logarithm of the e-value.
-	evidence float64
+	// logE is the logarithm of the e-value.
+	logE float64
 }
 
 func (c requestComparison) message(unit string) string {
@@ -60,11 +60,11 @@ func (d Data) perRequest(f frame, newT, oldT, dayT podValues, warm map[string]in
 	if d.SmallestChange != nil {
 		d.SmallestChange = &v1alpha1.Change{Relative: d.SmallestChange.Relative}
 	}
-	c := requestComparison{newMean: g.newMean, oldMean: g.oldMean, evidence: g.evidence(d)}
+	c := requestComparison{newMean: g.newMean, oldMean: g.oldMean, logE: g.logE(d)}
 	if g.reference == v1alpha1.ReferenceBefore && len(dayT) > 0 {
 		if dayT, ok := dayT.per(samples.Rates(d.Requests.Day, f.grid), 0, f.cells-1); ok {
 			if day := difference(newT, dayT.shift(f), f, warm, true, floor); day.oldSamples >= 4 {
-				c.evidence = math.Min(c.evidence, day.evidence(d))
+				c.logE = math.Min(c.logE, day.logE(d))
 			}
 		}
 	}

@@ -85,17 +85,17 @@ func crossRatio(d Data, s comparedCounts, f frame) outcome {
 		relative, absolute, _ := change(d.SmallestChange)
 		value := c.newEvents / math.Max(c.newAll, 1)
 		if !matters(value, c.ratio, relative, absolute, d.Direction) && !vanished(c, absolute, d.Direction) {
-			c.evidence = math.Inf(-1)
+			c.logE = math.Inf(-1)
 		}
-		if len(values) == 0 || c.evidence > worst.evidence {
+		if len(values) == 0 || c.logE > worst.logE {
 			worst = c
 		}
-		values = append(values, c.evidence)
+		values = append(values, c.logE)
 	}
 	if len(values) == 0 {
 		worst = s.compare(f, d.SamePods, false, d.Direction)
 	} else {
-		worst.evidence = sequential.LogMean(values)
+		worst.logE = sequential.LogMean(values)
 	}
 	return d.outcome(worst, s, f)
 }
@@ -118,7 +118,7 @@ func (d Data) outcome(c comparison, s comparedCounts, f frame) outcome {
 		low, high := sequential.RatioInterval(c.blocks, c.dispersion, alpha)
 		return &v1alpha1.ConfidenceInterval{Low: number(low), High: number(high), Of: "Factor"}
 	}
-	o.logE = c.evidence
+	o.logE = c.logE
 	if !matters(value, c.ratio, relative, absolute, d.Direction) && !vanished(c, absolute, d.Direction) {
 		o.logE = math.Min(0, o.logE)
 	}

@@ -32,13 +32,13 @@ func Validate(check v1alpha1.MetricCheckSpec) error {
 	if err := oneOf("insufficientDataPolicy", check.InsufficientDataPolicy, v1alpha1.InsufficientDataHold, v1alpha1.InsufficientDataPass, v1alpha1.InsufficientDataFail); err != nil {
 		return err
 	}
-	if err := oneOf("defaultMetrics", check.DefaultMetrics, v1alpha1.DefaultMetricsDiscover, v1alpha1.DefaultMetricsNone); err != nil {
+	if err := oneOf("defaultMetrics", check.DefaultMetrics, v1alpha1.Discover, v1alpha1.DiscoverNone); err != nil {
 		return err
 	}
-	if err := oneOf("callers", check.Callers, v1alpha1.DefaultMetricsDiscover, v1alpha1.DefaultMetricsNone); err != nil {
+	if err := oneOf("callers", check.Callers, v1alpha1.Discover, v1alpha1.DiscoverNone); err != nil {
 		return err
 	}
-	if check.DefaultMetrics == v1alpha1.DefaultMetricsNone && len(check.Metrics) == 0 {
+	if check.DefaultMetrics == v1alpha1.DiscoverNone && len(check.Metrics) == 0 {
 		return fmt.Errorf("spec.metrics must not be empty if defaultMetrics is None")
 	}
 	names := map[string]bool{}

@@ -42,7 +42,7 @@ type MetricCheckSpec struct {
 	// to those in the field metrics, if their series exist: Discover or None.
 	// +optional
 	// +kubebuilder:default=Discover
-	DefaultMetrics DefaultMetricsPolicy `json:"defaultMetrics,omitempty"`
+	DefaultMetrics DiscoverPolicy `json:"defaultMetrics,omitempty"`
 	// Metrics are judged besides the default metrics. A metric with the name of a
 	// default metric replaces it.
 	// +optional
@@ -92,18 +92,18 @@ type MetricCheckSpec struct {
 	// where they exist (service graph): Discover or None.
 	// +optional
 	// +kubebuilder:default=Discover
-	Callers DefaultMetricsPolicy `json:"callers,omitempty"`
+	Callers DiscoverPolicy `json:"callers,omitempty"`
 }
 
-// DefaultMetricsPolicy says whether known metrics are judged.
+// DiscoverPolicy says whether the known metrics, or the known series of callers, are judged.
 // +kubebuilder:validation:Enum=Discover;None
-type DefaultMetricsPolicy string
+type DiscoverPolicy string
 
 const (
-	// DefaultMetricsDiscover judges the known metrics whose series exist.
-	DefaultMetricsDiscover DefaultMetricsPolicy = "Discover"
-	// DefaultMetricsNone judges only the metrics of the MetricCheck.
-	DefaultMetricsNone DefaultMetricsPolicy = "None"
+	// Discover judges those whose series exist.
+	Discover DiscoverPolicy = "Discover"
+	// DiscoverNone judges none of them.
+	DiscoverNone DiscoverPolicy = "None"
 )
 
 // InsufficientDataPolicy says what happens to a release without a verdict.
