@@ -36,8 +36,8 @@ func newBreaker(failures int, pause time.Duration, metrics *instruments) *breake
 			return !countsAsFailure(err)
 		},
 		IsExcluded: func(err error) bool {
-			var noAnswer *NoAnswerError
-			return errors.As(err, &noAnswer) && noAnswer.Kind == KindCanceled
+			var callErr *CallError
+			return errors.As(err, &callErr) && callErr.Kind == KindCanceled
 		},
 		OnStateChange: func(_ string, _, to gobreaker.State) { metrics.recordTransition(context.Background(), to) },
 	})
@@ -60,7 +60,7 @@ func (b *breaker) do(action string, attempt func() error) error {
 		if last := b.cause.Load(); last != nil {
 			cause = errors.New("circuit breaker is open; last error: " + *last)
 		}
-		return &NoAnswerError{Action: action, Kind: KindBreaker, Err: cause}
+		return &CallError{Action: action, Kind: KindBreaker, Err: cause}
 	}
 	return err
 }
@@ -71,22 +71,22 @@ func (b *breaker) open() bool { return b.circuit.State() == gobreaker.StateOpen 
 // countsAsFailure reports whether the breaker counts an attempt as a failure: one without a
 // usable answer, or with result code 901.
 func countsAsFailure(err error) bool {
-	var noAnswer *NoAnswerError
-	return IsInternal(err) || (errors.As(err, &noAnswer) && noAnswer.Kind != KindCanceled && noAnswer.Kind != KindBreaker &&
-		!noAnswer.isUnsupported())
+	var callErr *CallError
+	return IsInternal(err) || (errors.As(err, &callErr) && callErr.Kind != KindCanceled && callErr.Kind != KindBreaker &&
+		!callErr.isUnsupported())
 }
 
 // isUnsupported reports whether the server does not have an optional action: a server
 // other than AlterShield may not have resubmit.
-func (e *NoAnswerError) isUnsupported() bool {
+func (e *CallError) isUnsupported() bool {
 	return e.Action == actionResubmit && e.Kind == KindStatus && e.Status == http.StatusNotFound
 }
 
 // IsBreakerOpen reports whether the call was not made because the circuit breaker
 // was open. The server has not received it.
 func IsBreakerOpen(err error) bool {
-	var noAnswer *NoAnswerError
-	return errors.As(err, &noAnswer) && noAnswer.Kind == KindBreaker
+	var callErr *CallError
+	return errors.As(err, &callErr) && callErr.Kind == KindBreaker
 }
 
 // BreakerOpen reports whether the circuit breaker is open, so that every call

@@ -141,7 +141,7 @@ func (c *caller) send(parent context.Context, action string, body []byte, domain
 	})
 	fail := func(err error) error {
 		sent := connected.Load() || !dialing.Load()
-		return &NoAnswerError{Action: action, Kind: kindOf(parent, err, sent), Sent: sent, Err: err}
+		return &CallError{Action: action, Kind: kindOf(parent, err, sent), Sent: sent, Err: err}
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+action, bytes.NewReader(body))
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *caller) send(parent context.Context, action string, body []byte, domain
 	defer func() { _ = response.Body.Close() }() // nothing depends on the error
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	if response.StatusCode != http.StatusOK {
-		return &NoAnswerError{
+		return &CallError{
 			Action: action, Kind: KindStatus, Status: response.StatusCode, Sent: true,
 			Err: fmt.Errorf("answer %q", text.Truncate(string(answer), 128)),
 		}
@@ -169,10 +169,10 @@ func (c *caller) send(parent context.Context, action string, body []byte, domain
 }
 
 // Decode parses the envelope of an answer, and decodes the domain of a success into domain,
-// unless that is nil. The error is a *ResultError or a *NoAnswerError.
+// unless that is nil. The error is a *ResultError or a *CallError.
 func Decode(action string, answer []byte, domain any) error {
 	malformed := func(err error) error {
-		return &NoAnswerError{Action: action, Kind: KindMalformed, Status: http.StatusOK, Sent: true, Err: err}
+		return &CallError{Action: action, Kind: KindMalformed, Status: http.StatusOK, Sent: true, Err: err}
 	}
 	if len(answer) > maxAnswer {
 		return malformed(fmt.Errorf("answer exceeds %d bytes", maxAnswer))

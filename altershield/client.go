@@ -23,7 +23,7 @@ func checkNode(action, id string) error {
 	} else if id != "" {
 		return nil
 	}
-	return &NoAnswerError{Action: action, Kind: KindMalformed, Sent: true, Err: err}
+	return &CallError{Action: action, Kind: KindMalformed, Sent: true, Err: err}
 }
 
 // Client calls the server. It is safe for concurrent use. It has connections and
@@ -32,7 +32,7 @@ func checkNode(action, id string) error {
 //
 // Every method that calls the server returns within Config.TotalDeadline; Reserve waits as
 // long as its context allows. The error of a method that calls the server is a *ResultError,
-// a *NoAnswerError, or an error of building the request. OpenOrder, Retrieve,
+// a *CallError, or an error of building the request. OpenOrder, Retrieve,
 // CloseOrder, SubmitEvent and CheckRelease are retried with jittered
 // exponential backoff and a new signature. StartOrder, StartBatch, Finish and
 // Resubmit are retried only if the request was certainly not sent. After a lost answer only

@@ -257,8 +257,8 @@ func TestACallEndsAtItsTotalDeadlineWithTheLastError(t *testing.T) {
 			})
 			c := New(Config{BaseURL: "http://x", TotalDeadline: tc.deadline, QPS: 1000}, WithPause(tc.pause), WithTransport(unreachable))
 			_, err := c.OpenOrder(t.Context(), OpenOrder{OrderID: "o"})
-			var noAnswer *NoAnswerError
-			if !errors.As(err, &noAnswer) || noAnswer.Status != http.StatusBadGateway || attempts < tc.least {
+			var callErr *CallError
+			if !errors.As(err, &callErr) || callErr.Status != http.StatusBadGateway || attempts < tc.least {
 				t.Errorf("%d attempts: %v", attempts, err)
 			}
 		})
@@ -269,8 +269,8 @@ func TestACallBeyondTheRateLimitIsThrottled(t *testing.T) {
 	w := newFixture(t, func(c *Config) { c.QPS, c.Burst = 0.01, 1 })
 	w.open(t)
 	_, err := w.client.OpenOrder(t.Context(), OpenOrder{OrderID: "p"})
-	var noAnswer *NoAnswerError
-	if !errors.As(err, &noAnswer) || noAnswer.Kind != KindThrottled || MayHaveTakenEffect(err) {
+	var callErr *CallError
+	if !errors.As(err, &callErr) || callErr.Kind != KindThrottled || MayHaveTakenEffect(err) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -280,8 +280,8 @@ func TestACallWithACanceledContextIsNotSent(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := w.client.OpenOrder(ctx, OpenOrder{OrderID: "o"})
-	var noAnswer *NoAnswerError
-	if !errors.As(err, &noAnswer) || noAnswer.Kind != KindCanceled || MayHaveTakenEffect(err) {
+	var callErr *CallError
+	if !errors.As(err, &callErr) || callErr.Kind != KindCanceled || MayHaveTakenEffect(err) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -326,8 +326,8 @@ func TestAfterADialErrorTheRequestWasNotSent(t *testing.T) {
 	_ = listener.Close()
 	c := New(Config{BaseURL: "http://" + address}, onlyOnce())
 	_, err = c.StartBatch(t.Context(), StartBatch{OrderID: "o"})
-	var noAnswer *NoAnswerError
-	if !errors.As(err, &noAnswer) || noAnswer.Kind != KindDial || MayHaveTakenEffect(err) {
+	var callErr *CallError
+	if !errors.As(err, &callErr) || callErr.Kind != KindDial || MayHaveTakenEffect(err) {
 		t.Errorf("got %v", err)
 	}
 }

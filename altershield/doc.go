@@ -6,7 +6,7 @@
 // Where a running server differs, this package is wrong.
 //
 // A call returns an answer, a *ResultError (the server rejected the call) or a
-// *NoAnswerError (no usable answer). After a lost answer a retry can do harm: each
+// *CallError (not made, or no usable answer). After a lost answer a retry can do harm: each
 // start creates a new node, and a second finish is rarely judged. Client therefore
 // retries these calls only if the request was not sent, and MayHaveTakenEffect reports
 // whether a failed call may have had an effect at the server.

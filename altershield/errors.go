@@ -70,35 +70,35 @@ func IsExists(err error) bool { return hasCode(err, CodeExists) }
 // IsInternal reports whether the server had an internal error (901).
 func IsInternal(err error) bool { return hasCode(err, CodeInternal) }
 
-// NoAnswerKind is the cause of a NoAnswerError, and the value of a metric label.
-type NoAnswerKind string
+// CallErrorKind is the cause of a CallError, and the value of a metric label.
+type CallErrorKind string
 
 // The kinds.
 const (
 	// KindThrottled: the deadline expired in the client's token bucket.
-	KindThrottled NoAnswerKind = "throttled"
+	KindThrottled CallErrorKind = "throttled"
 	// KindDial: the connection could not be established.
-	KindDial NoAnswerKind = "dial"
+	KindDial CallErrorKind = "dial"
 	// KindTimeout: the answer was not complete in time.
-	KindTimeout NoAnswerKind = "timeout"
+	KindTimeout CallErrorKind = "timeout"
 	// KindIO: the connection broke.
-	KindIO NoAnswerKind = "io"
+	KindIO CallErrorKind = "io"
 	// KindStatus: the HTTP status is not 200. The server itself sends only 200.
-	KindStatus NoAnswerKind = "status"
+	KindStatus CallErrorKind = "status"
 	// KindMalformed: status 200, but the body is no envelope of the server or
 	// exceeds 1 MiB.
-	KindMalformed NoAnswerKind = "malformed"
+	KindMalformed CallErrorKind = "malformed"
 	// KindBreaker: the circuit breaker is open; the call was not made.
-	KindBreaker NoAnswerKind = "breaker"
+	KindBreaker CallErrorKind = "breaker"
 	// KindCanceled: the caller's context was canceled.
-	KindCanceled NoAnswerKind = "canceled"
+	KindCanceled CallErrorKind = "canceled"
 )
 
-// NoAnswerError is a call without a usable answer.
-type NoAnswerError struct {
+// CallError is a call that was not made, or that has no usable answer.
+type CallError struct {
 	// Action is the failed call, or "reserve" if no slot of the rate limit was free.
 	Action string
-	Kind   NoAnswerKind
+	Kind   CallErrorKind
 	// Status is the HTTP status if Kind is KindStatus.
 	Status int
 	// Sent means that the server may have received the request: a connection
@@ -108,7 +108,7 @@ type NoAnswerError struct {
 }
 
 // Error implements error.
-func (e *NoAnswerError) Error() string {
+func (e *CallError) Error() string {
 	if e.Kind == KindStatus {
 		return fmt.Sprintf("altershield %s: status %d: %v", e.Action, e.Status, e.Err)
 	}
@@ -116,7 +116,7 @@ func (e *NoAnswerError) Error() string {
 }
 
 // Unwrap implements errors.Unwrap.
-func (e *NoAnswerError) Unwrap() error { return e.Err }
+func (e *CallError) Unwrap() error { return e.Err }
 
 // MayHaveTakenEffect reports whether the call may have had an effect at the server despite
 // the error. If so, repeat a start and drop callbacks of the earlier node; after a finish,
@@ -127,9 +127,9 @@ func MayHaveTakenEffect(err error) bool {
 	if errors.As(err, &result) {
 		return result.Code == CodeInternal || result.Code == ""
 	}
-	var noAnswer *NoAnswerError
-	if errors.As(err, &noAnswer) {
-		return noAnswer.Sent
+	var callErr *CallError
+	if errors.As(err, &callErr) {
+		return callErr.Sent
 	}
 	return false
 }

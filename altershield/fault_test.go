@@ -141,7 +141,7 @@ func TestAStartOverATransportThatTellsNothingIsSentOnce(t *testing.T) {
 func TestAnAnswerIsBoundedInSizeAndTime(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer func(http.ResponseWriter, *http.Request)
-		want   NoAnswerKind
+		want   CallErrorKind
 	}{
 		"more than 1 MiB": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = fmt.Fprintf(w, `{"success":true,"msg":%q}`, strings.Repeat("x", maxAnswer))
@@ -181,8 +181,8 @@ func TestAnAnswerIsBoundedInSizeAndTime(t *testing.T) {
 			c := New(config)
 			defer c.Close()
 			_, err := c.StartBatch(t.Context(), StartBatch{OrderID: "o"})
-			var noAnswer *NoAnswerError
-			if !errors.As(err, &noAnswer) || noAnswer.Kind != tc.want || !MayHaveTakenEffect(err) {
+			var callErr *CallError
+			if !errors.As(err, &callErr) || callErr.Kind != tc.want || !MayHaveTakenEffect(err) {
 				t.Errorf("got %v, want %s", err, tc.want)
 			}
 		})

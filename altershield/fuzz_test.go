@@ -98,10 +98,10 @@ const maxErrorText = 2048
 func checkAnswerError(t *testing.T, err error) {
 	t.Helper()
 	var result *ResultError
-	var noAnswer *NoAnswerError
+	var callErr *CallError
 	switch {
 	case errors.As(err, &result):
-	case errors.As(err, &noAnswer) && noAnswer.Kind == KindMalformed && noAnswer.Sent:
+	case errors.As(err, &callErr) && callErr.Kind == KindMalformed && callErr.Sent:
 	default:
 		t.Errorf("%T: %v", err, err)
 	}

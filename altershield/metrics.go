@@ -14,7 +14,7 @@ import (
 
 // instruments are the metrics of a client. Label result is a result code of the
 // server (000 also for a success without a code, other for an unknown code) or a
-// NoAnswerKind.
+// CallErrorKind.
 type instruments struct {
 	attempts    metrics.Counter
 	duration    metrics.Histogram
@@ -57,12 +57,12 @@ func (m *instruments) observeState(state func() gobreaker.State) metric.Registra
 // server cannot create new time series.
 func resultOf(err error) string {
 	var result *ResultError
-	var noAnswer *NoAnswerError
+	var callErr *CallError
 	switch {
 	case err == nil:
 		return CodeOK
-	case errors.As(err, &noAnswer):
-		return string(noAnswer.Kind)
+	case errors.As(err, &callErr):
+		return string(callErr.Kind)
 	case errors.As(err, &result) && slices.Contains(knownCodes(), result.Code):
 		return result.Code
 	default:

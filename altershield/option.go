@@ -67,7 +67,7 @@ func newTransport(config Config) *http.Transport {
 // kindOf returns the cause of a failed exchange. parent is the context of the
 // call, not of the attempt: the timeout of an attempt means that the server was
 // slow.
-func kindOf(parent context.Context, err error, sent bool) NoAnswerKind {
+func kindOf(parent context.Context, err error, sent bool) CallErrorKind {
 	var netErr net.Error
 	switch {
 	case errors.Is(parent.Err(), context.Canceled):

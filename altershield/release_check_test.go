@@ -110,8 +110,8 @@ func TestAReleaseCheckEndsAtTheCallersDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := client.CheckRelease(ctx, newCheckRelease())
-	var noAnswer *NoAnswerError
-	if !errors.As(err, &noAnswer) || noAnswer.Kind != KindTimeout {
+	var callErr *CallError
+	if !errors.As(err, &callErr) || callErr.Kind != KindTimeout {
 		t.Errorf("got %v", err)
 	}
 }

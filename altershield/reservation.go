@@ -80,12 +80,12 @@ func throttled(ctx context.Context, action string, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		kind = KindCanceled
 	}
-	return &NoAnswerError{Action: action, Kind: kind, Err: err}
+	return &CallError{Action: action, Kind: kind, Err: err}
 }
 
 // IsThrottled reports whether the call was not made because of the rate limit. The
 // server has not received it.
 func IsThrottled(err error) bool {
-	var noAnswer *NoAnswerError
-	return errors.As(err, &noAnswer) && noAnswer.Kind == KindThrottled
+	var callErr *CallError
+	return errors.As(err, &callErr) && callErr.Kind == KindThrottled
 }

@@ -24,18 +24,18 @@ func retryable(err error, r repeat) bool {
 		// The server rejects the same request again, except after an internal error.
 		return r == repeatHarmless && result.Code == CodeInternal
 	}
-	var noAnswer *NoAnswerError
-	if !errors.As(err, &noAnswer) {
+	var callErr *CallError
+	if !errors.As(err, &callErr) {
 		return false
 	}
-	if r == repeatHarmful && noAnswer.Sent {
+	if r == repeatHarmful && callErr.Sent {
 		return false
 	}
-	switch noAnswer.Kind {
+	switch callErr.Kind {
 	case KindDial, KindTimeout, KindIO, KindMalformed:
 		return true
 	case KindStatus:
-		return retryableStatus(noAnswer.Status)
+		return retryableStatus(callErr.Status)
 	default: // throttled, canceled: no time is left; breaker: the pause is not over
 		return false
 	}

@@ -9,8 +9,8 @@ import (
 
 func TestRetryableErrors(t *testing.T) {
 	rejected := func(code string) error { return &ResultError{Code: code} }
-	broken := func(kind NoAnswerKind, sent bool) error { return &NoAnswerError{Kind: kind, Sent: sent} }
-	status := func(code int) error { return &NoAnswerError{Kind: KindStatus, Status: code, Sent: true} }
+	broken := func(kind CallErrorKind, sent bool) error { return &CallError{Kind: kind, Sent: sent} }
+	status := func(code int) error { return &CallError{Kind: KindStatus, Status: code, Sent: true} }
 	for name, tc := range map[string]struct {
 		err               error
 		harmless, harmful bool
@@ -82,7 +82,7 @@ func TestAMetricLabelIsBounded(t *testing.T) {
 		"000":     nil,
 		"103":     &ResultError{Code: "103"},
 		"other":   &ResultError{Code: "an unknown code"},
-		"timeout": &NoAnswerError{Kind: KindTimeout},
+		"timeout": &CallError{Kind: KindTimeout},
 	} {
 		if got := resultOf(err); got != want {
 			t.Errorf("%v: got %s, want %s", err, got, want)

@@ -60,8 +60,8 @@ func (a *Admin) platforms(ctx context.Context) (names []string, err error) {
 func (a *Admin) createSequence(ctx context.Context) error {
 	const path = "/meta/platform/createSequence"
 	_, err := a.exchange(ctx, http.MethodPost, path, struct{}{})
-	var noAnswer *altershield.NoAnswerError
-	if errors.As(err, &noAnswer) && noAnswer.Status == http.StatusInternalServerError {
+	var callErr *altershield.CallError
+	if errors.As(err, &callErr) && callErr.Status == http.StatusInternalServerError {
 		return nil
 	}
 	return err
@@ -215,18 +215,18 @@ func (a *Admin) exchange(ctx context.Context, method, path string, body any) ([]
 	request.Header.Set("Accept", "application/json")
 	response, err := a.http.Do(request)
 	if err != nil {
-		return nil, &altershield.NoAnswerError{Action: path, Kind: altershield.KindIO, Sent: true, Err: err}
+		return nil, &altershield.CallError{Action: path, Kind: altershield.KindIO, Sent: true, Err: err}
 	}
 	defer func() { _ = response.Body.Close() }() // nothing depends on the error
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	switch {
 	case response.StatusCode != http.StatusOK:
-		return nil, &altershield.NoAnswerError{
+		return nil, &altershield.CallError{
 			Action: path, Kind: altershield.KindStatus, Status: response.StatusCode, Sent: true,
 			Err: fmt.Errorf("answer %q", text.Truncate(string(answer), 128)),
 		}
 	case err != nil:
-		return nil, &altershield.NoAnswerError{Action: path, Kind: altershield.KindIO, Sent: true, Err: err}
+		return nil, &altershield.CallError{Action: path, Kind: altershield.KindIO, Sent: true, Err: err}
 	}
 	return answer, nil
 }

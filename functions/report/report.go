@@ -80,11 +80,11 @@ func (f *function) release(ctx context.Context, r report) (*v1alpha1.ChangeWorkl
 }
 
 func result(err error) string {
-	var noAnswer *altershield.NoAnswerError
+	var callErr *altershield.CallError
 	switch {
 	case err == nil:
 		return "recorded"
-	case errors.As(err, &noAnswer):
+	case errors.As(err, &callErr):
 		return v1alpha1.ReasonServerUnreachable
 	default:
 		return v1alpha1.ReasonServerRejected

@@ -45,7 +45,7 @@ func TestLaterIntentsKeepTheTimeOfTheFirst(t *testing.T) {
 }
 
 func TestOrderTimeoutCountsFromTheFirstResult(t *testing.T) {
-	lost := &altershield.NoAnswerError{Kind: altershield.KindIO, Err: errors.New("x")}
+	lost := &altershield.CallError{Kind: altershield.KindIO, Err: errors.New("x")}
 	o := updatedOrder(nil, altershield.OrderAnswer{}, lost, ft.Now())
 	o = updatedOrder(o, altershield.OrderAnswer{}, lost, ft.Now().Add(time.Minute))
 	if requested, ok := o.FirstResult(); !ok || !requested.Equal(ft.Now()) {
@@ -132,8 +132,8 @@ func TestReasonsOfServerErrors(t *testing.T) {
 		"signature":      {&altershield.ResultError{Code: altershield.CodeSignature}, v1alpha1.ReasonServerRejected},
 		"state":          {&altershield.ResultError{Code: altershield.CodeState}, v1alpha1.ReasonServerRejected},
 		"internal error": {&altershield.ResultError{Code: altershield.CodeInternal}, v1alpha1.ReasonServerUnreachable},
-		"no connection":  {&altershield.NoAnswerError{Kind: altershield.KindDial, Err: errors.New("x")}, v1alpha1.ReasonServerUnreachable},
-		"partial answer": {&altershield.NoAnswerError{Kind: altershield.KindIO, Sent: true, Err: errors.New("x")}, v1alpha1.ReasonServerUnreachable},
+		"no connection":  {&altershield.CallError{Kind: altershield.KindDial, Err: errors.New("x")}, v1alpha1.ReasonServerUnreachable},
+		"partial answer": {&altershield.CallError{Kind: altershield.KindIO, Sent: true, Err: errors.New("x")}, v1alpha1.ReasonServerUnreachable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := serverError(tc.err, ft.Now()); got.Reason != tc.want || got.Message == "" {

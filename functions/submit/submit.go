@@ -121,11 +121,11 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 // again; or a proxy answered 4xx, which means a wrong base-url. The reconciler
 // repeats the wake-up until the deadline.
 func ignoreHandled(err error) error {
-	var noAnswer *altershield.NoAnswerError
+	var callErr *altershield.CallError
 	switch {
 	case errors.Is(err, errOutdated), apierrors.IsNotFound(err), isRejected(err), altershield.IsBreakerOpen(err), altershield.IsThrottled(err):
 		return nil
-	case errors.As(err, &noAnswer) && noAnswer.Kind == altershield.KindStatus && noAnswer.Status < http.StatusInternalServerError:
+	case errors.As(err, &callErr) && callErr.Kind == altershield.KindStatus && callErr.Status < http.StatusInternalServerError:
 		return nil
 	default:
 		return err

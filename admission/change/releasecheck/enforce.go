@@ -39,7 +39,7 @@ func ResultOf(a altershield.ReleaseCheckAnswer, retrieved bool) Result {
 
 // ResultOfError evaluates an error of the query: no verdict.
 func ResultOfError(err error) Result {
-	var noAnswer *altershield.NoAnswerError
+	var callErr *altershield.CallError
 	var result *altershield.ResultError
 	switch {
 	case altershield.IsState(err):
@@ -49,7 +49,7 @@ func ResultOfError(err error) Result {
 		return noVerdict(v1alpha1.ReasonServerRejected, err.Error()+"; the answer to an earlier query was lost")
 	case errors.As(err, &result):
 		return noVerdict(v1alpha1.ReasonServerRejected, err.Error())
-	case errors.As(err, &noAnswer) && noAnswer.Kind == altershield.KindTimeout:
+	case errors.As(err, &callErr) && callErr.Kind == altershield.KindTimeout:
 		return noVerdict(v1alpha1.ReasonVerdictTimedOut, err.Error())
 	default:
 		return noVerdict(v1alpha1.ReasonServerUnreachable, err.Error())

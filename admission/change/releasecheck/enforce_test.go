@@ -41,8 +41,8 @@ func TestAnErrorIsNoVerdictWithAReason(t *testing.T) {
 	rejected := func(code string) error {
 		return &altershield.ResultError{Action: "a", Code: code, Msg: "from the server"}
 	}
-	broken := func(kind altershield.NoAnswerKind) error {
-		return &altershield.NoAnswerError{Action: "a", Kind: kind, Err: context.DeadlineExceeded}
+	broken := func(kind altershield.CallErrorKind) error {
+		return &altershield.CallError{Action: "a", Kind: kind, Err: context.DeadlineExceeded}
 	}
 	for name, tc := range map[string]struct {
 		err          error
