@@ -85,7 +85,7 @@ func New(o Options) http.Handler {
 	if o.RequestTimeout == 0 {
 		o.RequestTimeout = requestTimeout
 	}
-	r := &receiver{Options: o, received: metrics.NewCounter(o.Meter, "breakwater_callback_verdicts_total"), orders: lru.New(maxOrders),
+	r := &receiver{Options: o, received: metrics.NewCounter(o.Meter, "breakwater_callback_results_total"), orders: lru.New(maxOrders),
 		bodies: newBodies(maxReserved), large: newLargeBodies(), inProgress: make(chan struct{}, maxInProgress)}
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) {

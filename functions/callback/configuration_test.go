@@ -58,7 +58,7 @@ func resultsOf(t *testing.T, reader *sdkmetric.ManualReader) map[string]int64 {
 	}
 	counts := map[string]int64{}
 	for _, m := range data.ScopeMetrics[0].Metrics {
-		if sum, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "breakwater_callback_verdicts_total" {
+		if sum, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "breakwater_callback_results_total" {
 			for _, p := range sum.DataPoints {
 				result, _ := p.Attributes.Value("result")
 				counts[result.AsString()] += p.Value

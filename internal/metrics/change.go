@@ -94,8 +94,8 @@ func change() []Group {
 		Title:      "Function callback",
 		Components: text("callback"),
 		Metrics: []Definition{
-			{Name: "breakwater_callback_verdicts_total", Unit: "verdicts", Labels: text("format result"),
-				Help: "Verdicts that were received by callback, and callbacks that were rejected."},
+			{Name: "breakwater_callback_results_total", Unit: "results", Labels: text("format result"),
+				Help: "Results of the verdicts that were received by callback, and of callbacks that were rejected."},
 		},
 	}, {
 		Title:      "Function deadletter",
