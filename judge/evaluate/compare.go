@@ -101,14 +101,14 @@ func (s comparedCounts) compareNow(f frame, blocks []sequential.Block, proportio
 	history = append(history, newCellsOf(s.newEvents, s.newAll, f.last, leftOut)...)
 	c.disperse(s, c.blocks, history, leftOut, proportion)
 	if c.oldAll >= sparse {
-		c.logE = logEOfBlocks(c.blocks, c.dispersion, direction)
+		c.logE = logEForBlocks(c.blocks, c.dispersion, direction)
 		return c
 	}
 	for _, side := range []*counts{&s.newEvents, &s.newAll, &s.oldEvents, &s.oldAll} {
 		*side = side.except(leftOut)
 	}
 	pools := s.pools(f, s.oldEvents, s.oldAll, -f.before, f.last)
-	c.logE = logEOfPools(pools, c.dispersion, direction, 1)
+	c.logE = logEForPools(pools, c.dispersion, direction, 1)
 	c.blocks = sequential.Blocks(pools, 0, 0)
 	c.ratio = nearer(c.ratio, sequential.Ratio(c.blocks))
 	return c
@@ -133,7 +133,7 @@ func (s comparedCounts) compareBefore(f frame, samePods, proportion bool, direct
 	history := historyOf(s.oldEvents, s.oldAll, f.before, false)
 	history = append(history, newCellsOf(s.newEvents, s.newAll, f.last, nil)...)
 	c.disperse(s, nil, history, nil, proportion)
-	c.logE = logEOfPools(pools, c.dispersion, direction, 2)
+	c.logE = logEForPools(pools, c.dispersion, direction, 2)
 	day := s.pools(f, s.dayEvents, s.dayAll, 0, f.last)
 	exposure := 0.0
 	for _, p := range day {
@@ -144,7 +144,7 @@ func (s comparedCounts) compareBefore(f frame, samePods, proportion bool, direct
 	}
 	// A daily pattern is not an effect of the change: both references must agree. Together they
 	// have more counts than each alone.
-	daily := logEOfPools(day, c.dispersion, direction, 2)
+	daily := logEForPools(day, c.dispersion, direction, 2)
 	if math.Min(c.logE, daily) < math.Log(minEach) {
 		c.logE = math.Min(c.logE, daily)
 	} else {
@@ -152,7 +152,7 @@ func (s comparedCounts) compareBefore(f frame, samePods, proportion bool, direct
 			pools[i].Old.Events += day[i].Old.Events
 			pools[i].Old.Exposure += day[i].Old.Exposure
 		}
-		c.logE = logEOfPools(pools, c.dispersion, direction, 2)
+		c.logE = logEForPools(pools, c.dispersion, direction, 2)
 	}
 	c.ratio = nearer(c.ratio, sequential.Ratio(sequential.Blocks(day, 0, 0)))
 	return c
@@ -209,13 +209,13 @@ func without(blocks []sequential.Block, cells map[int]bool) []sequential.Block {
 	return out
 }
 
-func logEOfBlocks(blocks []sequential.Block, dispersion float64, direction v1alpha1.Direction) float64 {
+func logEForBlocks(blocks []sequential.Block, dispersion float64, direction v1alpha1.Direction) float64 {
 	return directed(direction,
 		func() float64 { return sequential.RatesHigher(blocks, dispersion, 1) },
 		func() float64 { return sequential.RatesLower(blocks, dispersion, 1) })
 }
 
-func logEOfPools(pools []sequential.Pool, dispersion float64, direction v1alpha1.Direction, span int) float64 {
+func logEForPools(pools []sequential.Pool, dispersion float64, direction v1alpha1.Direction, span int) float64 {
 	return directed(direction,
 		func() float64 { return sequential.PoolsHigher(pools, dispersion, span) },
 		func() float64 { return sequential.PoolsLower(pools, dispersion, span) })
