@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	names "github.com/breakwater-dev/breakwater/permission/podmeta"
@@ -102,8 +103,18 @@ func TestAfterThreeDenialsNoAttemptBeginsUntilAReset(t *testing.T) {
 // recovers when the provider is up.
 func TestAPodRecoversWithoutAResetAfterAnOutageOfItsProvider(t *testing.T) {
 	n := newNamespace(t, enabled)
+	// Revocations for the pods of earlier tests fail during the outage, too. With another provider, they
+	// do not open the breaker that the centre has for this one.
+	const outage = "outage"
+	own, meta := setup.Provider(), api.Meta{Name: outage, Owner: setup.Owner}
+	own.Name = outage
+	if err := testCluster.Register(t.Context(), setup.Object{Kind: "providers", Body: own},
+		setup.Object{Kind: "permissions", Body: api.Permission{Meta: meta, Provider: outage, Parameters: map[string]string{"name": outage}}},
+		setup.Object{Kind: "permissionsets", Body: api.PermissionSet{Meta: meta, Permissions: []string{outage}, Pods: []api.PodPattern{{Namespace: "*"}}}}); err != nil {
+		t.Fatal(err)
+	}
 	setFaults(t, provider.Faults{Status: http.StatusServiceUnavailable})
-	n.mustApply(t, podWith("web", "web", "Always", "sleep 1000"))
+	n.mustApply(t, podWith("web", outage, "Always", "sleep 1000"))
 	p := n.get(t, "web")
 	if message := n.waitForReason(t, "web", names.ReasonBreakerOpenFailed); !strings.Contains(message, "the next attempt begins at") {
 		t.Error(message)
