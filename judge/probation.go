@@ -106,10 +106,10 @@ func comparedDuringProbation(m catalog.Metric) bool {
 // same time of the last day before the release. It reads the metric of health since the success.
 func (s source) duringProbation(ctx context.Context, l ProbationLook, m catalog.Metric) evaluate.Data {
 	old, start := s.old, l.Target.StartTime.Time
-	if s.samePods {
+	if s.referenceBefore {
 		old = s.new
 	}
-	d := evaluate.Data{Metric: m, SamePods: true,
+	d := evaluate.Data{Metric: m, ReferenceBefore: true,
 		NewQuery: strings.ReplaceAll(m.Query, placeholder, s.new.String()), OldQuery: strings.ReplaceAll(m.Query, placeholder, old.String())}
 	if m.Signal == catalog.Health {
 		length := s.to.Sub(l.Success)

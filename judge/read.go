@@ -33,9 +33,11 @@ type source struct {
 	target   v1alpha1.Target
 	new, old prometheus.Matchers
 	// both matches new and old pods, if one matcher can match both.
-	both     prometheus.Matchers
-	samePods bool
-	from, to time.Time
+	both prometheus.Matchers
+	// referenceBefore is true if the reference is what new matches, before the change: old is
+	// empty or the same.
+	referenceBefore bool
+	from, to        time.Time
 }
 
 // read returns the samples that a verdict depends on, until time to.
@@ -138,8 +140,8 @@ func newSource(reader Reader, target v1alpha1.Target, to time.Time) (source, err
 	if s.old, err = prometheus.ParseMatchers(target.Old); err != nil {
 		return s, fmt.Errorf("old: %w", err)
 	}
-	s.samePods = len(s.old) == 0 || s.old.String() == s.new.String()
-	if s.samePods {
+	s.referenceBefore = len(s.old) == 0 || s.old.String() == s.new.String()
+	if s.referenceBefore {
 		s.both = s.new
 	} else if both, ok := prometheus.Union(s.new, s.old); ok {
 		s.both = both
@@ -216,10 +218,10 @@ func (s source) discover(ctx context.Context) ([]catalog.Found, error) {
 
 // metric reads the series of one metric.
 func (s source) metric(ctx context.Context, m catalog.Metric) evaluate.Data {
-	d := evaluate.Data{Metric: m, SamePods: s.samePods}
+	d := evaluate.Data{Metric: m, ReferenceBefore: s.referenceBefore}
 	d.NewQuery = strings.ReplaceAll(m.Query, placeholder, s.new.String())
 	d.OldQuery = strings.ReplaceAll(m.Query, placeholder, s.old.String())
-	if s.samePods {
+	if s.referenceBefore {
 		d.OldQuery = d.NewQuery
 	}
 	if d.New.All, d.Old.All, d.Err = s.sides(ctx, m.Query); d.Err != nil {
@@ -232,7 +234,7 @@ func (s source) metric(ctx context.Context, m catalog.Metric) evaluate.Data {
 			return d
 		}
 	}
-	if m.Signal != catalog.Health && (s.samePods || !alive(d.Old.All, s.target.StartTime.Time)) {
+	if m.Signal != catalog.Health && (s.referenceBefore || !alive(d.Old.All, s.target.StartTime.Time)) {
 		s.day(ctx, m, &d)
 	}
 	return d
@@ -243,9 +245,9 @@ func (s source) metric(ctx context.Context, m catalog.Metric) evaluate.Data {
 func (s source) sides(ctx context.Context, expression string) (news, olds []samples.Series, err error) {
 	_, plain := prometheus.ParseSelector(strings.ReplaceAll(expression, placeholder, ""))
 	with := func(m prometheus.Matchers) string { return strings.ReplaceAll(expression, placeholder, m.String()) }
-	if s.samePods || s.both != nil && plain {
+	if s.referenceBefore || s.both != nil && plain {
 		series, err := s.reader.Range(ctx, with(s.both), s.from, s.to, step)
-		if err != nil || s.samePods {
+		if err != nil || s.referenceBefore {
 			return series, series, err
 		}
 		for _, one := range series {
@@ -268,7 +270,7 @@ func (s source) sides(ctx context.Context, expression string) (news, olds []samp
 // day reads the same minutes of the day before. They may have no samples.
 func (s source) day(ctx context.Context, m catalog.Metric, d *evaluate.Data) {
 	matchers := s.old
-	if s.samePods {
+	if s.referenceBefore {
 		matchers = s.new
 	}
 	var err error
@@ -344,8 +346,8 @@ func (s source) callers(ctx context.Context, metrics []evaluate.Data) []evaluate
 	var okNew, okOld bool
 	byPod.new, okNew = called(s.new)
 	byPod.old, okOld = called(s.old)
-	if okNew && (okOld || s.samePods) {
-		if s.samePods {
+	if okNew && (okOld || s.referenceBefore) {
+		if s.referenceBefore {
 			byPod.both = byPod.new
 		} else if both, ok := prometheus.Union(byPod.new, byPod.old); ok {
 			byPod.both = both
@@ -360,7 +362,7 @@ func (s source) callers(ctx context.Context, metrics []evaluate.Data) []evaluate
 	}
 	servers = append(namespaces(s.new), servers...)
 	byService := s
-	byService.new, byService.old, byService.both, byService.samePods = servers, servers, servers, true
+	byService.new, byService.old, byService.both, byService.referenceBefore = servers, servers, servers, true
 	d := byService.metric(ctx, catalog.ServiceGraph())
 	if d.Err == nil && len(d.New.All) == 0 {
 		return nil

@@ -25,8 +25,8 @@ func TestTheFirstValueOfTheCounterOfANewPodCounts(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind v1alpha1.MetricKind
 		// from is the first sample of the new pod, oldFrom that of the old pods.
-		from, oldFrom float64
-		samePods      bool
+		from, oldFrom   float64
+		referenceBefore bool
 		// all and bad are the counts of the new pod. The samples of a Counter are its cells.
 		all int64
 		bad string
@@ -42,7 +42,7 @@ func TestTheFirstValueOfTheCounterOfANewPodCounts(t *testing.T) {
 		"events, Prometheus restarted": {v1alpha1.KindCounter, 5, 5, false, 20, "0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := Data{Metric: catalog.Metric{Signal: catalog.Errors, Metric: v1alpha1.Metric{Kind: c.kind, Direction: v1alpha1.DirectionHigher}}, SamePods: c.samePods}
+			d := Data{Metric: catalog.Metric{Signal: catalog.Errors, Metric: v1alpha1.Metric{Kind: c.kind, Direction: v1alpha1.DirectionHigher}}, ReferenceBefore: c.referenceBefore}
 			bad := pod("new-1", "500", c.from, 40, 0)
 			d.New = Pair{All: []samples.Series{pod("new-1", "200", c.from, 20, 15), bad}, Bad: []samples.Series{bad}}
 			d.Old = Pair{All: []samples.Series{pod("old-1", "200", c.oldFrom, 1000, 15), pod("old-2", "200", c.oldFrom+3, 1000, 15)}}

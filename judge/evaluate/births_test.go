@@ -87,8 +87,8 @@ func TestRestartsAndKillsOfNewPodsCountFromTheirCreation(t *testing.T) {
 	unknown := old(func(p *podLife) { p.created = 0 })
 	const atStart, oom = "restarts again and again since the start: new-1", "out of memory (OOMKilled) at the start: new-1"
 	for name, c := range map[string]struct {
-		news, olds []podLife
-		samePods   bool
+		news, olds      []podLife
+		referenceBefore bool
 		// want is the reason of a fail; empty for none.
 		want string
 	}{
@@ -139,14 +139,14 @@ func TestRestartsAndKillsOfNewPodsCountFromTheirCreation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			at := time.UnixMilli(int64(start * 1000))
 			in := Input{Check: Defaulted(v1alpha1.MetricCheckSpec{}), Target: v1alpha1.Target{StartTime: metav1.NewTime(at)}, Now: at.Add(5 * time.Minute), End: at.Add(5 * time.Minute)}
-			d := Data{Metric: catalog.Metric{Signal: catalog.Health}, SamePods: c.samePods}
+			d := Data{Metric: catalog.Metric{Signal: catalog.Health}, ReferenceBefore: c.referenceBefore}
 			for _, p := range c.news {
 				d.New.All = append(d.New.All, p.series()...)
 			}
 			for _, p := range c.olds {
 				d.Old.All = append(d.Old.All, p.series()...)
 			}
-			if c.samePods {
+			if c.referenceBefore {
 				d.Old = d.New
 			}
 			o := compareMetric(in, d)

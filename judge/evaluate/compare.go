@@ -73,15 +73,15 @@ const (
 
 // compare tests whether the rate of the new pods is worse. proportion is true for a share
 // of events, which varies less than a rate.
-func (s comparedCounts) compare(f frame, samePods, proportion bool, direction v1alpha1.Direction) comparison {
+func (s comparedCounts) compare(f frame, referenceBefore, proportion bool, direction v1alpha1.Direction) comparison {
 	if overlapOf(s.newAll, s.oldAll) < 0.5 && len(s.newAll) > 1 {
 		// The kinds of requests have other names in the new version.
 		s = comparedCounts{s.newEvents.pooled(), s.newAll.pooled(), s.oldEvents.pooled(), s.oldAll.pooled(), s.dayEvents.pooled(), s.dayAll.pooled()}
 	}
-	if blocks, share := s.pair(f); !samePods && share >= 0.5 {
+	if blocks, share := s.pair(f); !referenceBefore && share >= 0.5 {
 		return s.compareNow(f, blocks, proportion, direction)
 	}
-	return s.compareBefore(f, samePods, proportion, direction)
+	return s.compareBefore(f, referenceBefore, proportion, direction)
 }
 
 // compareNow compares cell by cell with the old pods.
@@ -116,9 +116,9 @@ func (s comparedCounts) compareNow(f frame, blocks []sequential.Block, proportio
 
 // compareBefore compares with the cells before the change, and with the same cells of
 // the day before where these have counts.
-func (s comparedCounts) compareBefore(f frame, samePods, proportion bool, direction v1alpha1.Direction) comparison {
+func (s comparedCounts) compareBefore(f frame, referenceBefore, proportion bool, direction v1alpha1.Direction) comparison {
 	last := f.oldEnd
-	if samePods {
+	if referenceBefore {
 		last = -1
 	}
 	// A disturbance before the change hides a fault, and one after it looks like a fault.

@@ -13,7 +13,7 @@ func counter(d Data, f frame) outcome {
 		oldEvents: oldEvents.pooled(), oldAll: presence(d.Old.All, f, -f.before, f.last),
 		dayEvents: dayEvents.pooled(), dayAll: presence(d.Day.All, f, 0, f.cells-1),
 	}
-	c := s.compare(f, d.SamePods, false, d.Direction)
+	c := s.compare(f, d.ReferenceBefore, false, d.Direction)
 	o := d.outcome(c, s, f)
 	// The amount of data is the number of samples: a counter without events has data, too.
 	o.newSamples, o.oldSamples = s.newAll.total()/f.grid.Width, c.oldAll/f.grid.Width

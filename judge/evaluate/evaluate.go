@@ -162,10 +162,10 @@ func comparedData(in Input, d Data) Data {
 	at := seconds(in.Target.StartTime.Time)
 	for _, span := range samples.Spans(d.New.All) {
 		if len(d.Old.All) == 0 && span.First < at-Before.Seconds()/2 {
-			d.Old, d.SamePods = d.New, true
+			d.Old, d.ReferenceBefore = d.New, true
 		}
 	}
-	if d.SamePods {
+	if d.ReferenceBefore {
 		d.Old.All, _ = samples.Split(d.Old.All, newSince(in.Target))
 		d.Old.Bad, _ = samples.Split(d.Old.Bad, newSince(in.Target))
 	}

@@ -95,7 +95,7 @@ func gauge(in Input, d Data, f frame) outcome {
 			warm[pod] = max(warm[pod], f.last+1-recent)
 		}
 	}
-	g := difference(newT, oldT, f, warm, d.SamePods, betweenFloor)
+	g := difference(newT, oldT, f, warm, d.ReferenceBefore, betweenFloor)
 	o := outcome{newSamples: g.newSamples, oldSamples: g.oldSamples}
 	if g.newSamples == 0 || g.oldSamples == 0 {
 		if g.oldSamples > 0 {
@@ -132,7 +132,7 @@ func gauge(in Input, d Data, f frame) outcome {
 		o.logE = 0
 		o.Message = "the change has not lasted long enough yet"
 	}
-	if o.logE > 0 && len(in.Nodes) > 0 && !d.SamePods {
+	if o.logE > 0 && len(in.Nodes) > 0 && !d.ReferenceBefore {
 		if same, ok := onSharedNodes(in.Nodes, newT, oldT); ok {
 			s := difference(newT.only(same), oldT.only(same), f, warm, false, betweenFloor)
 			relative, absolute, _ := change(d.SmallestChange)
@@ -251,14 +251,14 @@ func beyond(diff, absolute float64, direction v1alpha1.Direction) bool {
 }
 
 // difference compares cell by cell with the old pods, or with the time before.
-func difference(newT, oldT podValues, f frame, warm map[string]int, samePods bool, floor float64) gaugeDifference {
+func difference(newT, oldT podValues, f frame, warm map[string]int, referenceBefore bool, floor float64) gaugeDifference {
 	var g gaugeDifference
 	startedCells := f.startedCells(oldT.spans(f))
 	newM, newPods := newT.means(0, f.last, warm)
 	oldM, oldPods := oldT.means(0, f.last, startedCells)
 	beforeM, beforePods := oldT.means(-f.before, -1, startedCells)
 	var news, olds []float64
-	if !samePods {
+	if !referenceBefore {
 		for c := 0; c <= f.last; c++ {
 			n, okNew := newM[c]
 			o, okOld := oldM[c]
@@ -269,7 +269,7 @@ func difference(newT, oldT podValues, f frame, warm map[string]int, samePods boo
 	}
 	g.reference = v1alpha1.ReferenceOldPods
 	g.newPods, g.oldPods = newPods, oldPods
-	if 2*len(news) < len(newM) || samePods {
+	if 2*len(news) < len(newM) || referenceBefore {
 		g.reference, g.oldPods = v1alpha1.ReferenceBefore, beforePods
 		news, olds = values(newM, 0, f.last), values(beforeM, -f.before, -1)
 	}
@@ -282,7 +282,7 @@ func difference(newT, oldT podValues, f frame, warm map[string]int, samePods boo
 	// Without a change, new pods vary as old pods do. The series of the old pods is longer
 	// and has no trend caused by a fault.
 	past := values(oldM, 0, f.last)
-	if samePods {
+	if referenceBefore {
 		past = nil
 	}
 	past = append(values(beforeM, -f.before, -1), past...)
@@ -292,7 +292,7 @@ func difference(newT, oldT podValues, f frame, warm map[string]int, samePods boo
 		// The variance of few pods is uncertain, so an upper estimate is used.
 		between = math.Max(between, v*(1+2/math.Sqrt(float64(n))))
 	}
-	if samePods {
+	if referenceBefore {
 		// The same pods before and after the change differ only by their drift over minutes.
 		g.variance = over + between
 	} else {

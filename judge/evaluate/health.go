@@ -74,7 +74,7 @@ func health(in Input, d Data, f frame) outcome {
 	o := outcome{newSamples: float64(len(n.pods)) * defaultSamples, oldSamples: math.Inf(1)}
 	o.New = &v1alpha1.Side{Value: number(n.events() + float64(len(n.waiting)+len(n.unready))), Samples: int64(len(n.pods)), Pods: int32(len(n.pods))}
 	o.Old = &v1alpha1.Side{Value: number(old.events() + float64(len(old.waiting)+len(old.unready))), Samples: int64(len(old.pods)), Pods: int32(len(old.pods))}
-	if d.SamePods {
+	if d.ReferenceBefore {
 		// These series do not contain the state of the same pods before the change, but they show the
 		// pods that the new ones replaced. They do not if these had other names, as in a DaemonSet.
 		old = sideHealth{pods: n.pods, life: n.life.without(n.young)}
@@ -98,7 +98,7 @@ func health(in Input, d Data, f frame) outcome {
 	}
 	if n.restarts >= unhealthyRestarts && more(n.restarts) {
 		found = append(found, fmt.Sprintf("%.0f restarts", n.restarts))
-	} else if known := !d.SamePods || len(old.life.restarts) > 0; known && more(n.sinceCreation()) {
+	} else if known := !d.ReferenceBefore || len(old.life.restarts) > 0; known && more(n.sinceCreation()) {
 		worse(n.young.restarting(), old.life.restarting(), "restarts again and again since the start")
 	}
 	if len(found) > 0 {

@@ -51,24 +51,25 @@ type Data struct {
 	Requests struct{ New, Old, Day []samples.Series }
 	// NewQuery and OldQuery are the expressions that were read.
 	NewQuery, OldQuery string
-	// SamePods is true if the series are those of the same pods before and after the
-	// change.
-	SamePods bool
+	// ReferenceBefore is true if the reference is only the time before the change: no other pods
+	// are known that ran at the same time, or the release is on probation. The pods of the
+	// reference may be the same, or others.
+	ReferenceBefore bool
 	// Err is why the series could not be read.
 	Err error
 }
 
 // sides returns the words of messages for what is compared and for its reference.
 func (d Data) sides() (compared, reference string) {
-	if d.SamePods {
+	if d.ReferenceBefore {
 		return "now", "before"
 	}
 	return "of new pods", "of old pods"
 }
 
-// lastOld returns the last cell of the reference. The same pods are one only before the change.
+// lastOld returns the last cell of the reference.
 func (d Data) lastOld(f frame) int {
-	if d.SamePods {
+	if d.ReferenceBefore {
 		return -1
 	}
 	return f.last

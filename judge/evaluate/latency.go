@@ -153,9 +153,9 @@ func latency(d Data, f frame) outcome {
 		if s.newAll == nil {
 			continue
 		}
-		c := s.compare(f, d.SamePods, true, v1alpha1.DirectionHigher)
+		c := s.compare(f, d.ReferenceBefore, true, v1alpha1.DirectionHigher)
 		if d.Direction == v1alpha1.DirectionLower {
-			c = s.compare(f, d.SamePods, true, v1alpha1.DirectionLower)
+			c = s.compare(f, d.ReferenceBefore, true, v1alpha1.DirectionLower)
 		}
 		o := d.outcome(c, s, f)
 		if c.reference == v1alpha1.ReferenceBefore && dayFactor > 0 {

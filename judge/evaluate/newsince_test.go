@@ -176,7 +176,7 @@ func TestANewPodWithoutSamplesHasNotThoseOfAnEarlierOne(t *testing.T) {
 // The only pod needed two minutes until it was Ready, so it is older than the start of the release.
 func TestTheTimeBeforeTheChangeHasNoSamplesOfTheNewPod(t *testing.T) {
 	const created = -120.0
-	d := Data{SamePods: true, Metric: catalog.Metric{Signal: catalog.Errors, Metric: v1alpha1.Metric{Name: "errors", Kind: v1alpha1.KindRatio, Direction: v1alpha1.DirectionHigher}}}
+	d := Data{ReferenceBefore: true, Metric: catalog.Metric{Signal: catalog.Errors, Metric: v1alpha1.Metric{Name: "errors", Kind: v1alpha1.KindRatio, Direction: v1alpha1.DirectionHigher}}}
 	of := func(code, instance string, from, to, rate float64) samples.Series {
 		return seriesOf(map[string]string{"pod": "web-0", "code": code, "instance": instance}, from, to, func(t float64) float64 { return rate * (t - from) })
 	}

@@ -46,13 +46,13 @@ func (d Data) perRequest(f frame, newT, oldT, dayT podValues, warm map[string]in
 	}
 	floor := requestFloor
 	if len(oldT) < 2 {
-		if same, ok := onSharedNodes(nodes, newT, oldT); ok && !d.SamePods {
+		if same, ok := onSharedNodes(nodes, newT, oldT); ok && !d.ReferenceBefore {
 			newT, oldT = newT.only(same), oldT.only(same)
 		} else {
 			floor = betweenFloor
 		}
 	}
-	g := difference(newT, oldT, f, warm, d.SamePods, floor)
+	g := difference(newT, oldT, f, warm, d.ReferenceBefore, floor)
 	if g.newSamples == 0 || g.oldSamples == 0 {
 		return requestComparison{}, false
 	}

@@ -30,7 +30,7 @@ func TestTheSharesOfAllLooksOfAProbationAreAtMostTheRate(t *testing.T) {
 // before the release, whose samples are moved to just before it.
 func probationLook(d Data, look time.Duration, n int32) v1alpha1.Record {
 	at := time.UnixMilli(int64(start * 1000))
-	d.SamePods = true
+	d.ReferenceBefore = true
 	return Evaluate(Input{
 		Check: Defaulted(v1alpha1.MetricCheckSpec{}), Target: v1alpha1.Target{New: `pod=~"new-.*"`, Old: `pod=~"old-.*"`, StartTime: metav1.NewTime(at)},
 		Metrics: []Data{d}, Now: at.Add(look), End: at.Add(look), Probation: &Probation{Start: at, Success: at, Look: n},

@@ -37,7 +37,7 @@ func (d Data) read(f frame, series func(Pair) []samples.Series) (newCounts, oldC
 // the old pods are moved, so they do not show when Prometheus scraped.
 func (d Data) began(f frame) map[string]bool {
 	scraped := d.New.All
-	if !d.SamePods {
+	if !d.ReferenceBefore {
 		scraped = slices.Concat(d.New.All, d.Old.All)
 	}
 	return samples.Began(scraped, f.grid, f.grid.Origin-Before.Seconds(), samples.Pod)
@@ -56,7 +56,7 @@ func ratio(d Data, f frame) outcome {
 		return crossRatio(d, s, f)
 	}
 	largest(s.oldAll, s.newAll, s.newEvents, s.oldEvents, s.dayAll, s.dayEvents)
-	c := s.compare(f, d.SamePods, true, d.Direction)
+	c := s.compare(f, d.ReferenceBefore, true, d.Direction)
 	return d.outcome(c, s, f)
 }
 
@@ -81,7 +81,7 @@ func crossRatio(d Data, s comparedCounts, f frame) outcome {
 		one := s
 		one.newEvents, one.oldEvents = counts{"": s.newEvents[stratum]}, counts{"": s.oldEvents[stratum]}
 		one.dayEvents = counts{"": s.dayEvents[stratum]}
-		c := one.compare(f, d.SamePods, false, d.Direction)
+		c := one.compare(f, d.ReferenceBefore, false, d.Direction)
 		relative, absolute, _ := change(d.SmallestChange)
 		value := c.newEvents / math.Max(c.newAll, 1)
 		if !matters(value, c.ratio, relative, absolute, d.Direction) && !vanished(c, absolute, d.Direction) {
@@ -93,7 +93,7 @@ func crossRatio(d Data, s comparedCounts, f frame) outcome {
 		values = append(values, c.logE)
 	}
 	if len(values) == 0 {
-		worst = s.compare(f, d.SamePods, false, d.Direction)
+		worst = s.compare(f, d.ReferenceBefore, false, d.Direction)
 	} else {
 		worst.logE = sequential.LogMean(values)
 	}
