@@ -111,8 +111,8 @@ func (b *benchmark) awaitReleases(ctx context.Context, j *judging, releases int)
 	return b.await(ctx, fmt.Sprintf("%d releases are a Success", releases), func(context.Context) (bool, error) {
 		ended := j.ended()
 		for _, r := range ended {
-			if r.Held != "" {
-				return false, fmt.Errorf("a release is %s", r.Held)
+			if r.NotSucceeded != "" {
+				return false, fmt.Errorf("a release is %s", r.NotSucceeded)
 			}
 		}
 		return len(ended) == releases, nil

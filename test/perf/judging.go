@@ -33,8 +33,8 @@ type judgedRelease struct {
 	Created  bool
 	Success  time.Time
 	Unjudged int
-	// Held is the phase of a release that has failed or is suspended.
-	Held v1alpha1.ReleasePhase
+	// NotSucceeded is Suspend or Failed if the release had this phase, or empty.
+	NotSucceeded v1alpha1.ReleasePhase
 }
 
 func newJudging() *judging {
@@ -77,7 +77,7 @@ func (j *judging) seeRelease(e watch.EventType, c *v1alpha1.ChangeWorkload, at t
 	case v1alpha1.ReleaseSuccess:
 		first(&seen.Success, at)
 	case v1alpha1.ReleaseSuspend, v1alpha1.ReleaseFailed:
-		seen.Held = c.Status.Phase
+		seen.NotSucceeded = c.Status.Phase
 	}
 }
 
@@ -93,12 +93,12 @@ func (j *judging) judged() (all []judgedPod) {
 	return all
 }
 
-// ended returns the new releases that are a Success or held.
+// ended returns the new releases that were a Success, Suspend or Failed.
 func (j *judging) ended() (all []judgedRelease) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, r := range j.releases {
-		if r.Created && (!r.Success.IsZero() || r.Held != "") {
+		if r.Created && (!r.Success.IsZero() || r.NotSucceeded != "") {
 			all = append(all, *r)
 		}
 	}
