@@ -42,8 +42,8 @@ import (
 	metriccheckinformer "github.com/breakwater-dev/breakwater/client/injection/informers/judge/v1alpha1/metriccheck"
 	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
 	judgelisters "github.com/breakwater-dev/breakwater/client/listers/judge/v1alpha1"
+	"github.com/breakwater-dev/breakwater/internal/contextclock"
 	"github.com/breakwater-dev/breakwater/internal/eventsigning"
-	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
 	"github.com/breakwater-dev/breakwater/reconciler/change/changepod"
@@ -114,7 +114,7 @@ func start(w *fixture) *process {
 
 	ctx := logging.WithLogger(context.Background(), zap.NewNop().Sugar())
 	ctx = controller.WithEventRecorder(ctx, &record.FakeRecorder{})
-	ctx = resend.WithClock(ctx, w.clock)
+	ctx = contextclock.With(ctx, w.clock)
 	ctx = context.WithValue(ctx, kubeclient.Key{}, kube)
 	ctx = context.WithValue(ctx, changeclient.Key{}, change)
 	workloads := dynamicfake.NewSimpleDynamicClient(scheme.Scheme)

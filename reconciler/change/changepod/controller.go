@@ -17,6 +17,7 @@ import (
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
 	reconcilerchangepod "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changepod"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/contextclock"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
@@ -39,10 +40,10 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 		namespaces:      namespaceinformer.Get(ctx).Lister(),
 		changeWorkloads: changeworkloadinformer.Get(ctx).Lister(),
 		sender:          sender,
-		wakeups:         resend.New(resend.Clock(ctx)),
-		judgeWakeUps:    resend.NewWithin(resend.Clock(ctx), minLookInterval, maxLookInterval),
+		wakeups:         resend.New(contextclock.Get(ctx)),
+		judgeWakeUps:    resend.NewWithin(contextclock.Get(ctx), minLookInterval, maxLookInterval),
 		calls:           calls,
-		clock:           resend.Clock(ctx),
+		clock:           contextclock.Get(ctx),
 	}
 	impl := reconcilerchangepod.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 		// Other writers share the status: see statuspatch.

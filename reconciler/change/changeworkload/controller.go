@@ -21,6 +21,7 @@ import (
 	metriccheckinformer "github.com/breakwater-dev/breakwater/client/injection/informers/judge/v1alpha1/metriccheck"
 	reconcilerchangeworkload "github.com/breakwater-dev/breakwater/client/injection/reconciler/change/v1alpha1/changeworkload"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/contextclock"
 	"github.com/breakwater-dev/breakwater/internal/eventsigning"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/resend"
@@ -88,11 +89,11 @@ func newReconciler(ctx context.Context, sender events.ConfirmingSender, calls *c
 		pods:             podinformer.Get(ctx).Informer().GetIndexer(),
 		nodes:            nodes,
 		sender:           sender,
-		signer:           eventsigning.NewVerdictStore(kubeclient.Get(ctx).CoreV1(), resend.Clock(ctx)),
-		wakeups:          resend.New(resend.Clock(ctx)),
-		probationWakeUps: resend.NewWithin(resend.Clock(ctx), minProbationWakeUp, maxProbationWakeUp),
+		signer:           eventsigning.NewVerdictStore(kubeclient.Get(ctx).CoreV1(), contextclock.Get(ctx)),
+		wakeups:          resend.New(contextclock.Get(ctx)),
+		probationWakeUps: resend.NewWithin(contextclock.Get(ctx), minProbationWakeUp, maxProbationWakeUp),
 		calls:            calls,
-		clock:            resend.Clock(ctx),
+		clock:            contextclock.Get(ctx),
 	}, nil
 }
 

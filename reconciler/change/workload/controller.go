@@ -17,6 +17,7 @@ import (
 	changeclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	changeworkloadinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/changeworkload"
 	opsconfiginfoinformer "github.com/breakwater-dev/breakwater/client/injection/informers/change/v1alpha1/opsconfiginfo"
+	"github.com/breakwater-dev/breakwater/internal/contextclock"
 	"github.com/breakwater-dev/breakwater/internal/metrics"
 	"github.com/breakwater-dev/breakwater/internal/resend"
 	"github.com/breakwater-dev/breakwater/internal/settings"
@@ -80,9 +81,9 @@ func newReconciler(ctx context.Context, cmw configmap.Watcher) (*Reconciler, err
 		changeWorkloads: changeworkloadinformer.Get(ctx).Lister(),
 		settings:        store.Get,
 		cluster:         watchCluster(cmw, namespaces),
-		readmissions:    resend.New(resend.Clock(ctx)),
+		readmissions:    resend.New(contextclock.Get(ctx)),
 		readmitted:      metrics.NewCounter(metrics.Meter(), "breakwater_workload_readmissions_total"),
-		clock:           resend.Clock(ctx),
+		clock:           contextclock.Get(ctx),
 	}, nil
 }
 

@@ -11,7 +11,7 @@ import (
 
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
-	"github.com/breakwater-dev/breakwater/internal/resend"
+	"github.com/breakwater-dev/breakwater/internal/contextclock"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 )
 
@@ -25,7 +25,7 @@ func NewController(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 		Namespaces: kubeclient.Get(ctx).CoreV1().Namespaces(),
 		Lister:     budgets.Lister(),
 		Client:     policyclient.Get(ctx).PolicyV1alpha1(),
-		Clock:      resend.Clock(ctx),
+		Clock:      contextclock.Get(ctx),
 	}, func(*controller.Impl) controller.Options {
 		return controller.Options{AgentName: agentName, SkipStatusUpdates: true} // never write the status of a namespace
 	})
