@@ -41,10 +41,10 @@ func NewClientSource(kube kubernetes.Interface, options ...altershield.Option) *
 	return &ClientSource{Kube: kube, Clock: clock.RealClock{}, clients: altershield.CurrentClient{Options: options}}
 }
 
-// NewCachedClientSource returns a ClientSource that reads the configuration at most once within
-// ConfigCacheTTL. Its clients have the rate limit of one replica: the configured one divided by
-// RATE_LIMIT_REPLICAS.
-func NewCachedClientSource(kube kubernetes.Interface) *ClientSource {
+// NewReplicaClientSource returns the ClientSource of a replica of a function. It reads the
+// configuration at most once within ConfigCacheTTL. Its clients have the rate limit of one replica:
+// the configured one divided by RATE_LIMIT_REPLICAS.
+func NewReplicaClientSource(kube kubernetes.Interface) *ClientSource {
 	s := NewClientSource(kube)
 	s.maxAge, s.replicas = ConfigCacheTTL, rateLimitReplicas()
 	return s

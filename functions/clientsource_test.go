@@ -22,7 +22,7 @@ func TestAChangedConfigurationTakesEffectAfterTheCacheTTL(t *testing.T) {
 	}
 	kube := fake.NewClientset(configMap, secret)
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1700000000, 0))
-	server := functions.NewCachedClientSource(kube)
+	server := functions.NewReplicaClientSource(kube)
 	server.Clock = clock
 	configured := func() bool {
 		t.Helper()

@@ -17,7 +17,7 @@ import (
 // passed.
 func buildVerdict(_ context.Context, clients process.Clients) (process.Program, error) {
 	meter := metrics.Meter()
-	recorder, server := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter), functions.NewCachedClientSource(clients.Kube)
+	recorder, server := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter), functions.NewReplicaClientSource(clients.Kube)
 	finisher := submit.NewFinisher(clients.Change, server, clock.RealClock{}, meter)
 	recorder.Follow(finisher)
 	secrets := clients.Kube.CoreV1()
