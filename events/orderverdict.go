@@ -24,7 +24,7 @@ type OrderVerdict struct {
 	// Verdict is the verdict as received; see v1alpha1.ParseVerdict. At most 63
 	// bytes.
 	Verdict string `json:"verdict"`
-	// WithoutRules, `unjudged` in JSON, marks a verdict without rules.
+	// WithoutRules, `unjudged` in JSON, marks a pass without rules.
 	WithoutRules bool `json:"unjudged,omitempty"`
 	// Message is the reason, for people, truncated to MaxText bytes.
 	Message string `json:"message,omitempty"`

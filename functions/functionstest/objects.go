@@ -140,7 +140,7 @@ func Unconfirmed(stage v1alpha1.Stage, contradicted bool) func(*v1alpha1.ChangeP
 	return func(p *v1alpha1.ChangePod) {
 		Judged(stage, "pass")(p)
 		v := &p.Status.Verdicts[len(p.Status.Verdicts)-1]
-		v.WithoutRules, v.Contradicted = true, contradicted
+		v.UnconfirmedPass, v.Contradicted = true, contradicted
 	}
 }
 

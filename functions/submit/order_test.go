@@ -114,7 +114,7 @@ func TestAnOrderVerdictWithALostCallbackIsRetrieved(t *testing.T) {
 			}
 			calls(t, server, open, startOrder, retrieve)
 			v := c.ChangeWorkload(ft.Release).Status.OrderVerdictOf(pre)
-			if (v != nil) != tc.stored || (v != nil && v.WithoutRules) {
+			if (v != nil) != tc.stored || (v != nil && v.UnconfirmedPass) {
 				t.Errorf("verdict is %+v", v)
 			}
 		})

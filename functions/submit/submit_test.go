@@ -306,7 +306,7 @@ func TestAVerdictWithALostCallbackIsRetrieved(t *testing.T) {
 				t.Fatal(err)
 			}
 			v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(pre)
-			if (v != nil) != tc.stored || (v != nil && v.WithoutRules) {
+			if (v != nil) != tc.stored || (v != nil && v.UnconfirmedPass) {
 				t.Errorf("verdict is %+v", v)
 			}
 		})

@@ -52,7 +52,7 @@ func TestAPassWithoutRulesIsAskedForUntilItIsConfirmed(t *testing.T) {
 			t.Fatalf("%s: %v", step.name, err)
 		}
 		v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(pre)
-		if v.WithoutRules != step.withoutRules || v.Contradicted != step.contradicted {
+		if v.UnconfirmedPass != step.withoutRules || v.Contradicted != step.contradicted {
 			t.Errorf("%s: verdict is %+v", step.name, v)
 		}
 	}

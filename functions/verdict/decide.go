@@ -68,12 +68,12 @@ func Decide(in Input) Decision {
 	}
 
 	next, action := compare(status.VerdictOf(received.Stage), v1alpha1.StageVerdict{
-		Stage:        received.Stage,
-		Verdict:      received.Verdict,
-		WithoutRules: received.WithoutRules,
-		Message:      received.Message,
-		NodeID:       received.NodeID,
-		Time:         metav1.NewMicroTime(in.Now),
+		Stage:           received.Stage,
+		Verdict:         received.Verdict,
+		UnconfirmedPass: received.WithoutRules,
+		Message:         received.Message,
+		NodeID:          received.NodeID,
+		Time:            metav1.NewMicroTime(in.Now),
 	}, in.Retrieved)
 	if action == AskRetrieve {
 		unchanged.Action = AskRetrieve
@@ -110,14 +110,14 @@ const (
 // compare compares the received verdict of a stage with the stored one. It returns
 // the verdict to store and the action.
 func compare(old *v1alpha1.StageVerdict, received v1alpha1.StageVerdict, answer Retrieved) (v1alpha1.StageVerdict, Action) {
-	received.WithoutRules = received.Unconfirmed() && answer != RetrievedPass
+	received.UnconfirmedPass = received.Unconfirmed() && answer != RetrievedPass
 	switch {
-	case received.WithoutRules && answer == NotRetrieved && old.Precedence() <= v1alpha1.PrecedenceUnconfirmedPass:
+	case received.UnconfirmedPass && answer == NotRetrieved && old.Precedence() <= v1alpha1.PrecedenceUnconfirmedPass:
 		return received, AskRetrieve
 	case received.Precedence() > old.Precedence():
-		received.Contradicted = received.WithoutRules && answer == RetrievedOther
+		received.Contradicted = received.UnconfirmedPass && answer == RetrievedOther
 		return received, Store
-	case received.WithoutRules && old.Unconfirmed() && !old.Contradicted && answer == RetrievedOther:
+	case received.UnconfirmedPass && old.Unconfirmed() && !old.Contradicted && answer == RetrievedOther:
 		contradicted := *old
 		contradicted.Contradicted = true
 		return contradicted, Store

@@ -45,7 +45,7 @@ func TestAVerdictReplacesOnlyOneOfALowerRank(t *testing.T) {
 						batch := ft.NewBatch(1, []string{"a"}, ft.Started("n", 0))
 						if old != missing {
 							ft.Judged(post, strings.TrimPrefix(old, "unconfirmed "))(batch)
-							batch.Status.Verdicts[0].WithoutRules = old == unconfirmed
+							batch.Status.Verdicts[0].UnconfirmedPass = old == unconfirmed
 						}
 						v := received(post, strings.TrimPrefix(verdict, "unconfirmed "))
 						v.WithoutRules = verdict == unconfirmed
@@ -105,8 +105,8 @@ func TestDecideForAVerdictOfABatch(t *testing.T) {
 				t.Errorf("action is %s, want %s", got.Action, tc.want)
 			}
 			status := v1alpha1.ChangePodStatus{Verdicts: got.Verdicts}
-			if v := status.VerdictOf(tc.received.Stage); v != nil && (v.WithoutRules != tc.unconfirmed || v.Contradicted != tc.contradicted) {
-				t.Errorf("WithoutRules is %v and Contradicted %v, want %v and %v", v.WithoutRules, v.Contradicted, tc.unconfirmed, tc.contradicted)
+			if v := status.VerdictOf(tc.received.Stage); v != nil && (v.UnconfirmedPass != tc.unconfirmed || v.Contradicted != tc.contradicted) {
+				t.Errorf("UnconfirmedPass is %v and Contradicted %v, want %v and %v", v.UnconfirmedPass, v.Contradicted, tc.unconfirmed, tc.contradicted)
 			}
 		})
 	}

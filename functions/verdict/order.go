@@ -35,7 +35,7 @@ func DecideOrder(in OrderInput) (Action, []v1alpha1.StageVerdict) {
 		return UnknownNode, status.OrderVerdicts
 	}
 	next, action := compare(status.OrderVerdictOf(received.Stage), v1alpha1.StageVerdict{
-		Stage: received.Stage, Verdict: received.Verdict, WithoutRules: received.WithoutRules, Message: received.Message, NodeID: received.NodeID, Time: in.Now,
+		Stage: received.Stage, Verdict: received.Verdict, UnconfirmedPass: received.WithoutRules, Message: received.Message, NodeID: received.NodeID, Time: in.Now,
 	}, in.Retrieved)
 	if action != Store {
 		return action, status.OrderVerdicts

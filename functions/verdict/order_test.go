@@ -36,7 +36,7 @@ func withNode(node string) func(*v1alpha1.ChangeWorkload) {
 func TestDecideForAVerdictOfAnOrder(t *testing.T) {
 	const post = v1alpha1.StagePost
 	stored := func(verdict string, withoutRules bool) []v1alpha1.StageVerdict {
-		return []v1alpha1.StageVerdict{{Stage: post, Verdict: verdict, WithoutRules: withoutRules}}
+		return []v1alpha1.StageVerdict{{Stage: post, Verdict: verdict, UnconfirmedPass: withoutRules}}
 	}
 	for name, tc := range map[string]struct {
 		stored       []v1alpha1.StageVerdict
@@ -112,7 +112,7 @@ func TestAPassOfAnOrderWithoutRulesIsRetrieved(t *testing.T) {
 	if err := function(t.Context(), orderVerdictOf(t, v1alpha1.StagePre, "pass", answer.NodeID, withoutRules)); err != nil {
 		t.Fatal(err)
 	}
-	if v := c.ChangeWorkload(ft.Release).Status.OrderVerdictOf(v1alpha1.StagePre); v == nil || v.WithoutRules {
+	if v := c.ChangeWorkload(ft.Release).Status.OrderVerdictOf(v1alpha1.StagePre); v == nil || v.UnconfirmedPass {
 		t.Errorf("confirmed verdict is %+v", v)
 	}
 }

@@ -112,7 +112,7 @@ func TestAPassWithoutRulesCountsOnlyIfRetrieveConfirmsIt(t *testing.T) {
 			if err := function(t.Context(), verdictOf(t, v1alpha1.StagePre, "pass", node, withoutRules)); err != nil {
 				t.Fatal(err)
 			}
-			if v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(v1alpha1.StagePre); v == nil || v.WithoutRules != tc.withoutRules || v.Contradicted != tc.contradicted {
+			if v := c.ChangePod(ft.BatchName(1)).Status.VerdictOf(v1alpha1.StagePre); v == nil || v.UnconfirmedPass != tc.withoutRules || v.Contradicted != tc.contradicted {
 				t.Errorf("verdict is %+v", v)
 			}
 		})

@@ -12,7 +12,7 @@ func TestAContradictedPassHasAPolicyOfItsOwn(t *testing.T) {
 	const pass, hold, fail = v1alpha1.NoVerdictPass, v1alpha1.NoVerdictHold, v1alpha1.NoVerdictFail
 	const pre, post = v1alpha1.StagePre, v1alpha1.StagePost
 	verdict := func(stage v1alpha1.Stage, word string, withoutRules, contradicted bool) v1alpha1.StageVerdict {
-		return v1alpha1.StageVerdict{Stage: stage, Verdict: word, WithoutRules: withoutRules, Contradicted: contradicted}
+		return v1alpha1.StageVerdict{Stage: stage, Verdict: word, UnconfirmedPass: withoutRules, Contradicted: contradicted}
 	}
 	all := Settings{NoVerdict: fail, NoVerdictPre: fail, NoVerdictPost: fail, NoVerdictOrder: fail, NoVerdictContradicted: pass}
 	byDefault := Default()
@@ -79,7 +79,7 @@ func TestThePolicyOfAStageOverridesTheGeneralOne(t *testing.T) {
 func TestTheRuleNamesTheSettingThatDecides(t *testing.T) {
 	const pass, hold, fail = v1alpha1.NoVerdictPass, v1alpha1.NoVerdictHold, v1alpha1.NoVerdictFail
 	prePassed := v1alpha1.StageVerdict{Stage: v1alpha1.StagePre, Verdict: "pass"}
-	contradicted := v1alpha1.StageVerdict{Stage: v1alpha1.StagePost, Verdict: "pass", WithoutRules: true, Contradicted: true}
+	contradicted := v1alpha1.StageVerdict{Stage: v1alpha1.StagePost, Verdict: "pass", UnconfirmedPass: true, Contradicted: true}
 	metrics, server, canary := v1alpha1.Judge{Name: v1alpha1.JudgeMetrics, NoVerdict: hold}, v1alpha1.Judge{Name: v1alpha1.JudgeServer}, v1alpha1.Judge{Name: "canary"}
 	for name, tc := range map[string]struct {
 		edit         func(*Settings)

@@ -79,7 +79,7 @@ var faults = []fault{
 		"functions/verdict/decide.go", "case received.Precedence() > old.Precedence():", "case received.Precedence() != old.Precedence():",
 		"./functions/verdict", "."},
 	{change, "a pass without rules is not asked for",
-		"functions/verdict/decide.go", "received.WithoutRules = received.Unconfirmed() && answer != RetrievedPass", "received.WithoutRules = false",
+		"functions/verdict/decide.go", "received.UnconfirmedPass = received.Unconfirmed() && answer != RetrievedPass", "received.UnconfirmedPass = false",
 		"./functions/verdict", "."},
 	{change, "the release stays current although its workload has a newer template",
 		"reconciler/change/changeworkload/decide.go", "return in.Workload.Attempt > in.ChangeWorkload.Spec.Attempt", "return false",

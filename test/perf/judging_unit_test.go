@@ -33,7 +33,7 @@ func batchOf(uid types.UID, verdicts ...v1alpha1.StageVerdict) *v1alpha1.ChangeP
 func TestTheFirstTimeOfEachStepOfANewPodCounts(t *testing.T) {
 	pre, post := v1alpha1.StageVerdict{Stage: v1alpha1.StagePre, Verdict: "pass"}, v1alpha1.StageVerdict{Stage: v1alpha1.StagePost, Verdict: "pass"}
 	unconfirmed := post
-	unconfirmed.WithoutRules = true
+	unconfirmed.UnconfirmedPass = true
 	j := newJudging()
 	j.seePod(watch.Added, podIn("new", corev1.ConditionFalse), second(1))
 	j.seePod(watch.Modified, podIn("new", corev1.ConditionTrue), second(2))

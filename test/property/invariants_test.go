@@ -48,7 +48,7 @@ func (w *fixture) checkBatch(c *v1alpha1.ChangeWorkload, p *v1alpha1.ChangePod) 
 		}
 	}
 	for _, v := range p.Status.Verdicts {
-		passed := v1alpha1.ParseVerdict(v.Verdict) == v1alpha1.OutcomePass && !v.WithoutRules
+		passed := v1alpha1.ParseVerdict(v.Verdict) == v1alpha1.OutcomePass && !v.UnconfirmedPass
 		if passed && !w.judged(v.NodeID, v.Stage) {
 			w.violated("%s of %s is a pass that the server did not give", v.Stage, p.Name)
 		}

@@ -267,11 +267,11 @@ type StageVerdict struct {
 	// Verdict is the server's verdict as received; ParseVerdict interprets it.
 	// +kubebuilder:validation:MaxLength=63
 	Verdict string `json:"verdict"`
-	// WithoutRules, `unjudged` in JSON, is true if the verdict is a pass without rules
+	// UnconfirmedPass, `unjudged` in JSON, is true if the verdict is a pass without rules
 	// that no retrieve has confirmed. It ends nothing before the timeout of its stage.
 	// +optional
-	WithoutRules bool `json:"unjudged,omitempty"`
-	// Contradicted is true if WithoutRules is, and a retrieve was answered and did not
+	UnconfirmedPass bool `json:"unjudged,omitempty"`
+	// Contradicted is true if UnconfirmedPass is, and a retrieve was answered and did not
 	// return pass.
 	// +optional
 	Contradicted bool `json:"contradicted,omitempty"`

@@ -366,7 +366,7 @@ type InboxVerdict struct {
 	Stage Stage `json:"stage"`
 	// Verdict is the server's verdict as received.
 	Verdict string `json:"verdict"`
-	// WithoutRules, `unjudged` in JSON, is true if the verdict had no rules.
+	// WithoutRules, `unjudged` in JSON, marks a pass without rules.
 	// +optional
 	WithoutRules bool `json:"unjudged,omitempty"`
 	// Message explains the verdict.

@@ -14,7 +14,7 @@ func TestOrderOutcomeFollowsThePrecedenceOfVerdicts(t *testing.T) {
 		}
 	}
 	unjudged := func(s *ChangeWorkloadStatus) {
-		s.OrderVerdicts = append(s.OrderVerdicts, StageVerdict{Stage: StagePost, Verdict: "pass", WithoutRules: true})
+		s.OrderVerdicts = append(s.OrderVerdicts, StageVerdict{Stage: StagePost, Verdict: "pass", UnconfirmedPass: true})
 	}
 	person := func(verdict string) func(*ChangeWorkloadStatus) {
 		return func(s *ChangeWorkloadStatus) { s.OrderResult = &OrderResult{Verdict: verdict} }

@@ -69,7 +69,7 @@ func (v *StageVerdict) Precedence() Precedence {
 	if v == nil {
 		return PrecedenceMissing
 	}
-	return PrecedenceOf(v.Verdict, v.WithoutRules)
+	return PrecedenceOf(v.Verdict, v.UnconfirmedPass)
 }
 
 // VerdictOf returns the stage's verdict, or nil.
@@ -93,7 +93,7 @@ func (s *ChangePodStatus) SubmissionOf(stage Stage) *Submission {
 // Unconfirmed reports whether the verdict is a pass without rules that no retrieve has
 // confirmed. The server sends it also for a check that runs, timed out or crashed.
 func (v *StageVerdict) Unconfirmed() bool {
-	return v != nil && v.WithoutRules && ParseVerdict(v.Verdict) == OutcomePass
+	return v != nil && v.UnconfirmedPass && ParseVerdict(v.Verdict) == OutcomePass
 }
 
 // IsContradicted reports whether the verdict is unconfirmed and the server answered a

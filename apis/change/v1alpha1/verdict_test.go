@@ -19,7 +19,7 @@ func TestAVerdictReplacesOnlyOneOfALowerPrecedence(t *testing.T) {
 	ascending := []*StageVerdict{
 		nil,
 		{Verdict: "inconc"},
-		{Verdict: "pass", WithoutRules: true},
+		{Verdict: "pass", UnconfirmedPass: true},
 		{Verdict: "pass"},
 		{Verdict: "fail"},
 	}
@@ -28,12 +28,12 @@ func TestAVerdictReplacesOnlyOneOfALowerPrecedence(t *testing.T) {
 			t.Errorf("%+v has precedence %d, want %d", v, got, i)
 		}
 	}
-	for _, fail := range []*StageVerdict{{Verdict: "FAIL"}, {Verdict: " unpass "}, {Verdict: "fail", WithoutRules: true}} {
+	for _, fail := range []*StageVerdict{{Verdict: "FAIL"}, {Verdict: " unpass "}, {Verdict: "fail", UnconfirmedPass: true}} {
 		if got := fail.Precedence(); got != PrecedenceFail {
 			t.Errorf("%+v has precedence %d", fail, got)
 		}
 	}
-	for _, none := range []*StageVerdict{{}, {Verdict: "none"}, {Verdict: "none", WithoutRules: true}} {
+	for _, none := range []*StageVerdict{{}, {Verdict: "none"}, {Verdict: "none", UnconfirmedPass: true}} {
 		if got := none.Precedence(); got != PrecedenceNoVerdict {
 			t.Errorf("%+v has precedence %d", none, got)
 		}

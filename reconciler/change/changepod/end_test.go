@@ -17,7 +17,7 @@ func TestTheEndThatIsStoredWithAVerdictIsTheOneThatTheReconcilerDerives(t *testi
 	now := time.Date(2026, 5, 9, 12, 0, 0, 0, time.UTC)
 	passed := []v1alpha1.StageVerdict{{Stage: pre, Verdict: "pass"}, {Stage: post, Verdict: "pass", Message: "good"}}
 	preFailed := []v1alpha1.StageVerdict{{Stage: pre, Verdict: "unpass", Message: "bad"}}
-	unconfirmed := []v1alpha1.StageVerdict{{Stage: pre, Verdict: "pass"}, {Stage: post, Verdict: "pass", WithoutRules: true}}
+	unconfirmed := []v1alpha1.StageVerdict{{Stage: pre, Verdict: "pass"}, {Stage: post, Verdict: "pass", UnconfirmedPass: true}}
 	both := []v1alpha1.Judge{{Name: v1alpha1.JudgeServer}, {Name: v1alpha1.JudgeMetrics}}
 	for name, tc := range map[string]struct {
 		verdicts []v1alpha1.StageVerdict

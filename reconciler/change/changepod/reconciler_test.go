@@ -95,7 +95,7 @@ func TestTheTransitionTimeOfAConditionChangesOnlyWithIt(t *testing.T) {
 func TestAnUnjudgedBatchNeverLooksJudged(t *testing.T) {
 	const pre, post = v1alpha1.StagePre, v1alpha1.StagePost
 	unconfirmed := func(s *v1alpha1.ChangePodStatus) {
-		s.Verdicts = append(s.Verdicts, v1alpha1.StageVerdict{Stage: post, Verdict: "pass", WithoutRules: true, Time: metav1.NewMicroTime(t0)})
+		s.Verdicts = append(s.Verdicts, v1alpha1.StageVerdict{Stage: post, Verdict: "pass", UnconfirmedPass: true, Time: metav1.NewMicroTime(t0)})
 	}
 	for name, c := range map[string]*v1alpha1.ChangePod{
 		"POST is inconclusive":          batch(verdict(pre, "pass"), verdict(post, "inconc")),

@@ -18,7 +18,7 @@ import (
 func unconfirmed(stage v1alpha1.Stage, contradicted bool) func(*v1alpha1.ChangePodStatus) {
 	return func(s *v1alpha1.ChangePodStatus) {
 		s.Verdicts = append(s.Verdicts, v1alpha1.StageVerdict{
-			Stage: stage, Verdict: "pass", WithoutRules: true, Contradicted: contradicted, Time: metav1.NewMicroTime(t0),
+			Stage: stage, Verdict: "pass", UnconfirmedPass: true, Contradicted: contradicted, Time: metav1.NewMicroTime(t0),
 		})
 	}
 }

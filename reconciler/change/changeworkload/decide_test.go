@@ -77,7 +77,7 @@ func judged(n int, word string) func(*Input) {
 			c.Status.Phase, c.Status.Message = v1alpha1.BatchExecuteDone, string(v1alpha1.BatchPostTimeout)
 			c.Status.Verdicts = []v1alpha1.StageVerdict{
 				{Stage: v1alpha1.StagePre, Verdict: "pass"},
-				{Stage: v1alpha1.StagePost, Verdict: "pass", WithoutRules: true, Contradicted: true},
+				{Stage: v1alpha1.StagePost, Verdict: "pass", UnconfirmedPass: true, Contradicted: true},
 			}
 		default:
 			c.Status.Phase = v1alpha1.BatchExecuteDone

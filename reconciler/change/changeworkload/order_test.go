@@ -52,7 +52,7 @@ func orderSaid(stage v1alpha1.Stage, word string) func(*Input) {
 	return func(in *Input) {
 		v := v1alpha1.StageVerdict{Stage: stage, Verdict: word, NodeID: "order-node", Message: "because"}
 		if word == "unconfirmed" || word == "contradicted" {
-			v.Verdict, v.WithoutRules, v.Contradicted = "pass", true, word == "contradicted"
+			v.Verdict, v.UnconfirmedPass, v.Contradicted = "pass", true, word == "contradicted"
 		}
 		in.ChangeWorkload.Status.OrderVerdicts = append(in.ChangeWorkload.Status.OrderVerdicts, v)
 	}

@@ -197,7 +197,7 @@ func TestAVerdictOfABatchInTheInboxIsSentUntilItIsRecorded(t *testing.T) {
 	withoutRules := pass
 	withoutRules.WithoutRules = true
 	gotWithoutRules := batch("n", "pass")
-	gotWithoutRules[0].Status.Verdicts[0].WithoutRules = true
+	gotWithoutRules[0].Status.Verdicts[0].UnconfirmedPass = true
 	names := pass
 	names.PodResults = []v1alpha1.PodSummary{{Pod: "p", Verdict: "fail"}}
 	of := func(results ...v1alpha1.PodSummary) []*v1alpha1.ChangePod {
