@@ -60,7 +60,7 @@ func change() []Group {
 		Components: text("submit verdict"),
 		Metrics: []Definition{
 			{Name: "breakwater_call_decisions_total", Unit: "decisions", Labels: text("action stage"),
-				Help: "Decisions of function submit about a batch or an order, and of function verdict to finish a batch, by the action that was decided."},
+				Help: "Decisions of function submit about a batch or an order, and of function verdict to call the finish of a batch, by the action that was decided."},
 		},
 	}, {
 		Title:      "Verdicts",
@@ -81,7 +81,7 @@ func change() []Group {
 		Components: text("report"),
 		Metrics: []Definition{
 			{Name: "breakwater_reports_total", Unit: "reports", Labels: text("result"),
-				Help: "Reports about releases, by result: recorded or rejected by the AlterShield server, or ServerUnreachable if there was no usable answer, also because the breaker or the rate limit stopped the report."},
+				Help: "Reports about releases and finished pods, by result: recorded or rejected by the AlterShield server, or ServerUnreachable if there was no usable answer, also because the breaker or the rate limit stopped the report."},
 		},
 	}, {
 		Title:      "Function notify",

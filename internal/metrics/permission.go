@@ -17,7 +17,7 @@ func permission() []Group {
 			{Name: "breakwater_permission_leaked_address_pods", Unit: "pods",
 				Help: "Pods with an address that has a leaked grant of another pod."},
 			{Name: "breakwater_permission_unsent_let_go_pods", Unit: "pods",
-				Help: "Pods that were let go (their finalizer was removed before their permissions were revoked), of which the permission centre has not been told yet."},
+				Help: "Pods that were let go (their finalizer was removed before their permissions were revoked), of which the permission centre has not been told yet. A former leader has its own."},
 		},
 	}, {
 		Title:      "Init containers",

@@ -17,7 +17,7 @@ func shared() []Group {
 			{Name: "breakwater_admission_requests_total", Unit: "requests", Labels: text("webhook decision allowed dry_run"),
 				Help: "Admission requests that a webhook decided; `allowed` is `false` for denials. Those that vpodbudget.kb.io passes on to flow control also count for vdeletionflow.kb.io."},
 			{Name: "breakwater_admission_unauthenticated_requests_total", Unit: "requests",
-				Help: "Requests whose path has no valid secret. Only the API server, the other replicas of the webhook, and protection-controller, which probes budgets, know the secret."},
+				Help: "Requests whose path has no valid secret. Whoever may read webhook configurations knows the secret: the API server, webhooks and controllers of Breakwater, and admins."},
 			{Name: "breakwater_admission_unread_reviews_total", Unit: "requests",
 				Help: "Admission requests that were not read before the API server's timeout, because the limit of bytes in progress was reached."},
 		},
