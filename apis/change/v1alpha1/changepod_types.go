@@ -115,7 +115,7 @@ type Stage string
 
 // The stages.
 const (
-	// StagePre is the first check of a batch. Breakwater starts it when the batch is created. The pods
+	// StagePre is the first check of a batch. Breakwater starts it when its call has its turn. The pods
 	// of the batch then already run the new version, and are Ready or were.
 	StagePre Stage = "PRE"
 	// StagePost is the check after the batch counts as released.
@@ -173,7 +173,7 @@ type ChangePodStatus struct {
 
 	// ChangePodID is the id of the batch's order node at the server: that of the last
 	// answered start, or that of the finish. Empty until a start was answered. A fact of
-	// function submit, or of function verdict when it finishes the batch.
+	// function submit, or of function verdict when it calls the finish of the batch.
 	// +optional
 	ChangePodID string `json:"changePodId,omitempty"`
 	// PreSubmitTime is the time when the start was answered, `2006-01-02 15:04:05` in
@@ -184,15 +184,15 @@ type ChangePodStatus struct {
 	// +optional
 	PreSubmitTimeUnix int64 `json:"preSubmitTimeUnix,omitempty"`
 	// PostSubmitTime is the time when the finish was sent; the submission shows whether
-	// it was answered. A fact of function submit, or of function verdict when it finishes the
-	// batch.
+	// it was answered. A fact of function submit, or of function verdict when it calls
+	// the finish of the batch.
 	// +optional
 	PostSubmitTime string `json:"postSubmitTime,omitempty"`
 	// PostSubmitTimeUnix is PostSubmitTime in seconds.
 	// +optional
 	PostSubmitTimeUnix int64 `json:"postSubmitTimeUnix,omitempty"`
 	// Submissions are the calls to the server, by stage. Facts of function submit, and of
-	// function verdict when it finishes the batch.
+	// function verdict when it calls the finish of the batch.
 	// +optional
 	// +listType=map
 	// +listMapKey=stage
@@ -228,7 +228,7 @@ type ChangePodStatus struct {
 	PodResults []PodSummary `json:"podResults,omitempty"`
 }
 
-// Submission is one call to the server and its result.
+// Submission has the calls of one stage, and the result of the last one.
 type Submission struct {
 	Stage Stage `json:"stage"`
 	// IntentTime is written before the call; only its writer makes the call.
