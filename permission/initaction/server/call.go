@@ -63,7 +63,8 @@ func (s *server) newCall(pod *corev1.Pod, changed <-chan struct{}) *call {
 	return c
 }
 
-// errCallEnded means that the client disconnected or this replica is shutting down.
+// errCallEnded means that the client disconnected, a later call of the pod replaced this one, the call
+// took maxCallDuration, or this replica is shutting down.
 var errCallEnded = errors.New("the call is over")
 
 // run runs one action after the other until the call is decided.
