@@ -43,7 +43,7 @@ func (f *function) start(ctx context.Context, server Server, in Input) error {
 	return f.recorder.Record(ctx, unjudged, nil)
 }
 
-// finish finishes the batch at the server. Its intent is stored already.
+// finish calls the finish of the batch at the server. Its intent is stored already.
 func (f *function) finish(ctx context.Context, server Server, in Input) error {
 	call, cancel := f.intentContext(ctx, in)
 	defer cancel()

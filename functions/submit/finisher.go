@@ -27,7 +27,7 @@ const (
 	maxWaitForCall = 2 * time.Second
 )
 
-// Finisher finishes a batch in function verdict when its PRE check passed. The intent is
+// Finisher calls the finish of a batch in function verdict when its PRE check passed. The intent is
 // stored with the verdict, and then Finisher makes the call. Function submit makes the call
 // where Finisher cannot: if the rate limit has no slot, or if the circuit breaker is open.
 type Finisher struct {
@@ -133,7 +133,7 @@ func (u *followUp) Call(ctx context.Context, stored *v1alpha1.ChangePod) {
 		defer u.finisher.calls.Done()
 		if err := u.finisher.finish(ctx, u.server, u.in); err != nil {
 			// The error is stored, and the reconciler wakes function submit.
-			logging.FromContext(ctx).Warnw("Could not finish a batch at the server", "changepod", stored.Name, "error", err)
+			logging.FromContext(ctx).Warnw("Could not call the finish of a batch", "changepod", stored.Name, "error", err)
 		}
 	})
 }

@@ -120,7 +120,7 @@ func (f *function) startOrder(ctx context.Context, server Server, in OrderInput)
 	})
 }
 
-// finishOrder finishes the order at the server. Its intent is stored already.
+// finishOrder calls the finish of the order at the server. Its intent is stored already.
 func (f *function) finishOrder(ctx context.Context, server Server, in OrderInput) error {
 	intent := in.Release.Status.Order.SubmissionOf(v1alpha1.StagePost)
 	call, cancel := f.callContext(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallDeadline)

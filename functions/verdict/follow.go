@@ -13,7 +13,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/statuspatch"
 )
 
-// Follower makes the call that follows a PRE verdict: it finishes a batch whose check
+// Follower makes the call that follows a PRE verdict: the finish of a batch whose check
 // passed. submit.Finisher implements it.
 type Follower interface {
 	// Prepare returns the call that may follow a pass, or nil.

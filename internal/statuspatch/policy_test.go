@@ -24,7 +24,7 @@ func TestThePolicyOfFunctionsAllowsTheFieldsThatTheyWrite(t *testing.T) {
 	for key, written := range map[string][]string{
 		// Submit records the verdicts that it retrieved.
 		"changepods submit": slices.Concat(statuspatch.ChangePodSubmit, statuspatch.ChangePodVerdict),
-		// Together with a verdict, function verdict writes the intent to finish the batch, or
+		// Together with a verdict, function verdict writes the intent of the finish of the batch, or
 		// the end of the batch.
 		"changepods verdict": slices.Concat(statuspatch.ChangePodVerdict, statuspatch.ChangePodJudge,
 			statuspatch.ChangePodFinish, statuspatch.ChangePodEnd),

@@ -27,7 +27,7 @@ var (
 		"postSubmitTime", "postSubmitTimeUnix", "submissions"}
 	ChangePodVerdict = []string{"verdicts", "podResults"}
 	// ChangePodFinish and ChangePodEnd are written by function verdict together with a verdict:
-	// the intent to finish the batch, as function submit writes it, or the end of the batch, as
+	// the intent of the finish of the batch, as function submit writes it, or the end of the batch, as
 	// the ChangePod reconciler derives it.
 	ChangePodFinish = []string{"changePodId", "postSubmitTime", "postSubmitTimeUnix", "submissions"}
 	ChangePodEnd    = []string{"conditions", "observedGeneration", "status", "message", "updateTime", "updateTimeUnix"}

@@ -47,7 +47,7 @@ func TestTheServiceAccountsOfFunctionsWriteOnlyTheirFacts(t *testing.T) {
 		{"submit", release, `{"status":{"status":"Success"}}`, only},
 		{"submit", release, `{"status":{"orderResult":{"verdict":"pass"}}}`, only},
 		{"verdict", pod, verdicts, ""},
-		// Together with a verdict, function verdict writes the intent to finish the batch, or its end.
+		// Together with a verdict, function verdict writes the intent of the finish of the batch, or its end.
 		{"verdict", pod, `{"status":{"submissions":[{"stage":"POST","intentTime":"2026-01-01T00:00:00.000000Z","attempts":1}]}}`, ""},
 		{"verdict", pod, `{"status":{"status":"ExecuteDone"}}`, ""},
 		{"verdict", pod, `{"status":{"preSubmitTime":"now"}}`, only},

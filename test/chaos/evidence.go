@@ -50,7 +50,7 @@ func (e Evidence) Starts(batchNo int32) (n int) {
 	return n
 }
 
-// Finishes returns how often the server was called to finish a batch with these nodes.
+// Finishes returns how often the server was called for the finish of a batch with these nodes.
 func (e Evidence) Finishes(nodes []string) (n int) {
 	for _, c := range e.Log.Calls {
 		if c.Action == "submitChangeFinishNotify" && slices.Contains(nodes, c.Node) {

@@ -14,7 +14,7 @@ import (
 )
 
 // buildSubmit builds function submit, which calls the server for a release: it opens the order, and
-// starts and finishes batches.
+// calls the start and the finish of its batches.
 func buildSubmit(_ context.Context, clients process.Clients) (process.Program, error) {
 	meter := metrics.Meter()
 	recorder := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter)

@@ -13,8 +13,8 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/process"
 )
 
-// buildVerdict builds function verdict, which stores verdicts, and finishes a batch whose PRE check
-// passed.
+// buildVerdict builds function verdict, which stores verdicts, and calls the finish of a batch whose
+// PRE check passed.
 func buildVerdict(_ context.Context, clients process.Clients) (process.Program, error) {
 	meter := metrics.Meter()
 	recorder, server := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter), functions.NewReplicaClientSource(clients.Kube)
