@@ -64,11 +64,7 @@ func (w watches) ready() bool {
 
 // anotherReady reports whether another replica is ready.
 func (w watches) anotherReady() bool {
-	all, err := w.replicas.List(labels.Everything())
-	if err != nil {
-		return false // a cache lister returns no error
-	}
-	ready := webhookpeers.AddressesByName(webhookpeers.Ready(all...))
+	ready := webhookpeers.ReadyAddresses(w.replicas)
 	delete(ready, w.self)
 	return len(ready) > 0
 }

@@ -10,7 +10,9 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	discoveryclient "k8s.io/client-go/kubernetes/typed/discovery/v1"
+	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
@@ -59,6 +61,16 @@ func AddressesByName(all []Replica) map[string]string {
 		}
 	}
 	return out
+}
+
+// ReadyAddresses returns the addresses of the ready replicas by the names of their pods. The lister has only
+// the EndpointSlices of their Service.
+func ReadyAddresses(lister discoverylisters.EndpointSliceLister) map[string]string {
+	slices, err := lister.List(labels.Everything())
+	if err != nil {
+		return nil // a cache lister returns no error
+	}
+	return AddressesByName(Ready(slices...))
 }
 
 func portOf(s *discoveryv1.EndpointSlice) string {

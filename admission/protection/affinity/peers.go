@@ -13,7 +13,6 @@ import (
 
 	"github.com/sony/gobreaker/v2"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 	"knative.dev/pkg/hash"
@@ -65,21 +64,12 @@ func NewReplicas(self, serverName string, slices discoverylisters.EndpointSliceL
 
 // DecidingPeer implements Peers.
 func (r *Replicas) DecidingPeer(namespace string) Peer {
-	ready := r.ready()
+	ready := webhookpeers.ReadyAddresses(r.Slices)
 	deciding, _ := hash.ChooseSubset(sets.KeySet(ready), 1, namespace).PopAny()
 	if deciding == "" || deciding == r.Self {
 		return nil
 	}
 	return peer{client: r.client, address: ready[deciding], breaker: r.breaker(ready, ready[deciding])}
-}
-
-// ready returns the addresses of the ready replicas by the names of their pods.
-func (r *Replicas) ready() map[string]string {
-	slices, err := r.Slices.List(labels.Everything())
-	if err != nil {
-		return nil // a cache lister returns no error
-	}
-	return webhookpeers.AddressesByName(webhookpeers.Ready(slices...))
 }
 
 // breaker returns the breaker of an address and deletes those of removed peers.
