@@ -25,12 +25,7 @@ func TestANodeScopedSetIsGrantedToPodsWithHostNetwork(t *testing.T) {
 	p.Name, p.NodeScoped = "nodes", true
 	p.HTTP.Grant.Body.(map[string]any)["pod"] = "node"
 	p.HTTP.Revoke.Path = "/grants?ip=${ip}&permission=${parameters['name']}&pod=node"
-	meta := func(name string) api.Meta { return api.Meta{Name: name, Owner: setup.Owner} }
-	if err := testCluster.Register(t.Context(), setup.Object{Kind: "providers", Body: p},
-		setup.Object{Kind: "permissions", Body: api.Permission{Meta: meta("node-db"), Provider: "nodes", Parameters: map[string]string{"name": "node-db"}}},
-		setup.Object{Kind: "permissionsets", Body: api.PermissionSet{Meta: meta("node"), Permissions: []string{"node-db"}, Pods: []api.PodPattern{{Namespace: "*"}}}}); err != nil {
-		t.Fatal(err)
-	}
+	register(t, p, "node-db", "node")
 	setPodCIDR(t)
 	onNode := func(name string) string {
 		return fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s, annotations: {stke.io/permission-set: node}},

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	names "github.com/breakwater-dev/breakwater/permission/podmeta"
@@ -106,13 +105,9 @@ func TestAPodRecoversWithoutAResetAfterAnOutageOfItsProvider(t *testing.T) {
 	// Revocations for the pods of earlier tests fail during the outage, too. With another provider, they
 	// do not open the breaker that the centre has for this one.
 	const outage = "outage"
-	own, meta := setup.Provider(), api.Meta{Name: outage, Owner: setup.Owner}
+	own := setup.Provider()
 	own.Name = outage
-	if err := testCluster.Register(t.Context(), setup.Object{Kind: "providers", Body: own},
-		setup.Object{Kind: "permissions", Body: api.Permission{Meta: meta, Provider: outage, Parameters: map[string]string{"name": outage}}},
-		setup.Object{Kind: "permissionsets", Body: api.PermissionSet{Meta: meta, Permissions: []string{outage}, Pods: []api.PodPattern{{Namespace: "*"}}}}); err != nil {
-		t.Fatal(err)
-	}
+	register(t, own, outage, outage)
 	setFaults(t, provider.Faults{Status: http.StatusServiceUnavailable})
 	n.mustApply(t, podWith("web", outage, "Always", "sleep 1000"))
 	p := n.get(t, "web")

@@ -22,6 +22,7 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
 	"github.com/breakwater-dev/breakwater/test/provider"
+	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
 
 // namespace is a namespace of one test.
@@ -221,6 +222,17 @@ func setFaults(t *testing.T, f provider.Faults) {
 	}
 	set(t.Context(), f)
 	t.Cleanup(func() { set(context.Background(), provider.Faults{}) })
+}
+
+// register registers a provider, and a set for all pods with one permission of this provider.
+func register(t *testing.T, p api.Provider, permission, set string) {
+	t.Helper()
+	meta := func(name string) api.Meta { return api.Meta{Name: name, Owner: setup.Owner} }
+	if err := testCluster.Register(t.Context(), setup.Object{Kind: "providers", Body: p},
+		setup.Object{Kind: "permissions", Body: api.Permission{Meta: meta(permission), Provider: p.Name, Parameters: map[string]string{"name": permission}}},
+		setup.Object{Kind: "permissionsets", Body: api.PermissionSet{Meta: meta(set), Permissions: []string{permission}, Pods: []api.PodPattern{{Namespace: "*"}}}}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // applications returns the applications of a pod at the centre.
