@@ -60,7 +60,7 @@ func NewReceiver(name string, limit int, handle Function, clock clock.PassiveClo
 		name: name, handle: handle, clock: clock,
 		unread:  unreadBodies{arriving: list.New()},
 		waiting: make(chan struct{}, maxWaiting), handled: make(chan struct{}, limit),
-		received: metrics.NewCounter(meter, "breakwater_function_events_total"),
+		received: metrics.NewCounter(meter, "breakwater_function_requests_total"),
 		duration: metrics.NewHistogram(meter, "breakwater_function_event_duration_seconds"),
 	}
 }

@@ -49,7 +49,7 @@ func change() []Group {
 		Title:      "Functions",
 		Components: text("submit verdict judge report deadletter notify"),
 		Metrics: []Definition{
-			{Name: "breakwater_function_events_total", Unit: "requests", Labels: text("function type result"),
+			{Name: "breakwater_function_requests_total", Unit: "requests", Labels: text("function type result"),
 				Help: "Requests to a function. `type` is `other` for a request without a valid CloudEvent, or with one of an unknown type."},
 			{Name: "breakwater_function_event_duration_seconds", Unit: "seconds", Labels: text("function type result"),
 				Help:   "Time from the header of a request to the response. It includes the arrival of the body, at most 5 s, and the wait for other events.",

@@ -16,8 +16,8 @@ func permission() []Group {
 				Help: "Addresses with a leaked grant."},
 			{Name: "breakwater_permission_leaked_address_pods", Unit: "pods",
 				Help: "Pods with an address that has a leaked grant of another pod."},
-			{Name: "breakwater_permission_unsent_let_go_pods", Unit: "pods",
-				Help: "Pods that were let go (their finalizer was removed before their permissions were revoked), of which the permission centre has not been told yet. A former leader has its own."},
+			{Name: "breakwater_permission_unsent_let_go_pods", Unit: "pods", PerProcess: true,
+				Help: "Pods that were let go (their finalizer was removed before their permissions were revoked), of which this process, the leader or a former one, has not told the permission centre yet."},
 		},
 	}, {
 		Title:      "Init containers",

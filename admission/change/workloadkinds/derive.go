@@ -20,7 +20,7 @@ import (
 )
 
 // HoldCondition is the name of the matchCondition whose expression depends on the kind.
-const HoldCondition = "releases-or-ends-the-hold"
+const HoldCondition = "deletes-changes-or-resumes-a-release"
 
 // ReleaseCondition is the name of the matchCondition of the mutating webhooks that Knative Services
 // extend.
