@@ -22,6 +22,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/judge/prometheus"
 )
 
 const (
@@ -46,6 +47,8 @@ type release struct {
 	newSince         newSince
 	// start is when the first batch of the release was created.
 	start time.Time
+	// first is the record of the first batch, nil if it has none.
+	first *judgev1alpha1.Record
 }
 
 // releaseCache caches releases by the UID of their ChangeWorkload.
@@ -82,10 +85,11 @@ func (f *function) releaseOf(ctx context.Context, batch *v1alpha1.ChangePod) (re
 	} else if err != nil {
 		return release{}, fmt.Errorf("read ChangeWorkload: %w", err)
 	}
-	out := release{namespace: batch.Namespace}
-	if out.start, err = f.startOf(ctx, parent, batch); err != nil {
+	first, err := f.firstOf(ctx, parent, batch)
+	if err != nil {
 		return release{}, err
 	}
+	out := release{namespace: batch.Namespace, start: first.CreationTimestamp.Time, first: first.Status.MetricRecord}
 	if err := f.findPods(ctx, parent, &out, func(pods []corev1.Pod) (newPods, oldPods []string, err error) {
 		latest, claimed := "", batch.Spec.PodInfos
 		if !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return isClaimed(&p, claimed) }) {
@@ -114,14 +118,14 @@ func updatesInPlace(ref v1alpha1.WorkloadRef) bool {
 }
 
 // succeededReleaseOf returns a release that has succeeded. All pods of its workload are new: a newer
-// release ends the probation. The names of old pods that the workload owned itself are unknown
-// after their deletion.
+// release ends the probation. The names of old pods that the workload owned itself are not
+// used: the record may have few of them, and in a workload that keeps names they are new by now.
 func (f *function) succeededReleaseOf(ctx context.Context, parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod) (release, error) {
-	start, err := f.startOf(ctx, parent, batch)
+	first, err := f.firstOf(ctx, parent, batch)
 	if err != nil {
 		return release{}, err
 	}
-	out := release{namespace: batch.Namespace, start: start}
+	out := release{namespace: batch.Namespace, start: first.CreationTimestamp.Time}
 	err = f.findPods(ctx, parent, &out, func(pods []corev1.Pod) (newPods, oldPods []string, err error) {
 		for i := range pods {
 			if v1alpha1.OwnedBy(&pods[i], parent.Spec.WorkloadRef.UID) {
@@ -133,17 +137,16 @@ func (f *function) succeededReleaseOf(ctx context.Context, parent *v1alpha1.Chan
 	return out, err
 }
 
-// startOf returns when the first batch of a release was created, or the given one if the first
-// was deleted.
-func (f *function) startOf(ctx context.Context, parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod) (time.Time, error) {
+// firstOf returns the first batch of a release, or the given one if the first was deleted.
+func (f *function) firstOf(ctx context.Context, parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod) (*v1alpha1.ChangePod, error) {
 	first, err := f.Change.AppV1alpha1().ChangePods(batch.Namespace).Get(ctx, v1alpha1.ChangePodName(parent.Name, 1), metav1.GetOptions{})
 	switch {
 	case err == nil && v1alpha1.OwnedBy(first, parent.UID):
-		return first.CreationTimestamp.Time, nil
+		return first, nil
 	case err != nil && !apierrors.IsNotFound(err):
-		return time.Time{}, fmt.Errorf("read the first ChangePod: %w", err)
+		return nil, fmt.Errorf("read the first ChangePod: %w", err)
 	default:
-		return batch.CreationTimestamp.Time, nil
+		return batch, nil
 	}
 }
 
@@ -291,6 +294,41 @@ func firstNames(patterns []string) []string { return patterns[:min(len(patterns)
 
 // Labels has the names of the labels of series that contain the namespace and the pod.
 type Labels struct{ Namespace, Pod string }
+
+// withEarlierOldPods returns the release with the old pods in a record, or in that of the first batch if the batch has
+// none. When a rollout is complete, the samples of the old pods are still the reference. If new pods have names of
+// earlier old pods, the workload keeps names: these match the old pods, too, and no earlier name is added. There
+// are at most maxPodNames names, and those of existing pods come first.
+func (r release) withEarlierOldPods(record *judgev1alpha1.Record) release {
+	if record == nil {
+		record = r.first
+	}
+	if record == nil {
+		return r
+	}
+	earlier := patternsOf(record.Target.Old)
+	if slices.ContainsFunc(earlier, func(p string) bool { return slices.Contains(r.newPods, p) }) {
+		return r
+	}
+	earlier = slices.DeleteFunc(earlier, func(p string) bool { return slices.Contains(r.oldPods, p) })
+	r.oldPods = firstNames(slices.Concat(r.oldPods, earlier))
+	slices.Sort(r.oldPods)
+	return r
+}
+
+// patternsOf returns the patterns of a matcher that target returned. The name of a pod has no "|".
+func patternsOf(matcher string) []string {
+	conditions, err := prometheus.ParseMatchers(matcher)
+	if err != nil {
+		return nil
+	}
+	for _, c := range conditions {
+		if c.Op == "=~" {
+			return strings.Split(c.Value, "|")
+		}
+	}
+	return nil
+}
 
 // target returns the matchers of the pods of a release. The start time is that of an earlier
 // look, if there is one.

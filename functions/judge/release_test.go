@@ -217,3 +217,112 @@ func TestTheNewPodsOfAWorkloadAreFoundWithoutAClaimedPod(t *testing.T) {
 		})
 	}
 }
+
+// deletePods deletes pods, and lets the cached release expire.
+func (f *fixture) deletePods(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := f.Kube.CoreV1().Pods(ft.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.clock.SetTime(f.clock.Now().Add(20 * time.Second))
+}
+
+// newOwnedFixture returns a release of a workload that owns its pods, with its first batches. Batch n has the nth
+// of the claimed pods.
+func newOwnedFixture(t *testing.T, kind string, pods map[string]string, claimed ...string) *fixture {
+	t.Helper()
+	var batches []*v1alpha1.ChangePod
+	for i, pod := range claimed {
+		batches = append(batches, newBatch(i+1, func(p *v1alpha1.ChangePod) {
+			p.OwnerReferences[0].UID = ft.NewRelease().UID
+			p.Spec.PodInfos = []v1alpha1.PodSummary{{Pod: pod, UID: types.UID(pod)}}
+		}))
+	}
+	f := newFixture(t, (&traffic{}).source, batches...)
+	release := f.ChangeWorkload(ft.Release)
+	release.Spec.WorkloadRef = v1alpha1.WorkloadRef{APIVersion: "apps/v1", Kind: kind, Name: "ds", UID: "ds"}
+	f.Write(release)
+	f.addOwned(t, pods)
+	return f
+}
+
+// comparedOf returns the matchers of a look at the nth batch.
+func (f *fixture) comparedOf(t *testing.T, n int) judgev1alpha1.Target {
+	t.Helper()
+	if err := f.wake(t, n); err != nil {
+		t.Fatal(err)
+	}
+	return f.ChangePod(ft.BatchName(n)).Status.MetricRecord.Target
+}
+
+// When the rollout is complete, the old pods have ended: the new pods of a DaemonSet have other names.
+func TestTheOldPodsOfAnEarlierLookStayTheReference(t *testing.T) {
+	const of = `namespace="default",pod=~"`
+	check := func(t *testing.T, got judgev1alpha1.Target, want, old string) {
+		t.Helper()
+		if got.New != want || got.Old != old {
+			t.Errorf("compared %s with %s, want %s with %s", got.New, got.Old, want, old)
+		}
+	}
+	t.Run("of the same batch", func(t *testing.T) {
+		f := newOwnedFixture(t, "DaemonSet", map[string]string{"ds-a": "new", "ds-b": "old", "ds-c": "old"}, "ds-a")
+		check(t, f.comparedOf(t, 1), of+`ds-a"`, of+`ds-b|ds-c"`)
+		f.deletePods(t, "ds-b")
+		check(t, f.comparedOf(t, 1), of+`ds-a"`, of+`ds-b|ds-c"`)
+		f.deletePods(t, "ds-c")
+		f.addOwned(t, map[string]string{"ds-d": "new"})
+		check(t, f.comparedOf(t, 1), of+`ds-a|ds-d"`, of+`ds-b|ds-c"`)
+	})
+	t.Run("of the first batch", func(t *testing.T) {
+		f := newOwnedFixture(t, "DaemonSet", map[string]string{"ds-a": "new", "ds-b": "new", "ds-c": "old"}, "ds-a", "ds-b")
+		check(t, f.comparedOf(t, 1), of+`ds-a|ds-b"`, of+`ds-c"`)
+		f.deletePods(t, "ds-c")
+		for range 2 {
+			check(t, f.comparedOf(t, 2), of+`ds-a|ds-b"`, of+`ds-c"`)
+			f.deletePods(t)
+		}
+	})
+	t.Run("of a ReplicaSet that was deleted", func(t *testing.T) {
+		f := newFixture(t, (&traffic{}).source, newBatch(1))
+		release := f.ChangeWorkload(ft.Release)
+		release.Spec.WorkloadRef.UID = "deployment"
+		f.Write(release)
+		check(t, f.compared(t), of+`sleep-new-.+"`, of+`sleep-old-.+"`)
+		if err := f.Kube.AppsV1().ReplicaSets(ft.Namespace).Delete(t.Context(), "sleep-old", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.deletePods(t)
+		check(t, f.compared(t), of+`sleep-new-.+"`, of+`sleep-old-.+"`)
+	})
+	// The new pods keep the names, so these show the version before, too. A pod that was deleted is no better reference.
+	t.Run("not if new pods have their names", func(t *testing.T) {
+		f := newOwnedFixture(t, "StatefulSet", map[string]string{"ds-2": "new", "ds-1": "old", "ds-0": "old", "ds-3": "old"}, "ds-2")
+		check(t, f.comparedOf(t, 1), of+`ds-2"`, of+`ds-0|ds-1|ds-3"`)
+		f.deletePods(t, "ds-1", "ds-3")
+		f.addOwned(t, map[string]string{"ds-1": "new"})
+		check(t, f.comparedOf(t, 1), of+`ds-1|ds-2"`, of+`ds-0"`)
+		f.deletePods(t, "ds-0")
+		f.addOwned(t, map[string]string{"ds-0": "new"})
+		check(t, f.comparedOf(t, 1), of+`ds-0|ds-1|ds-2"`, "")
+	})
+}
+
+// The names of pods that still run come first: they are compared at the same time.
+func TestOfManyOldPodsThoseThatRunAreTheReference(t *testing.T) {
+	pods := map[string]string{"new": "new"}
+	var all []string
+	for i := range 500 {
+		all = append(all, fmt.Sprintf("ds-%04d", i))
+		pods[all[i]] = "old"
+	}
+	f := newOwnedFixture(t, "DaemonSet", pods, "new")
+	want := f.comparedOf(t, 1).Old
+	f.addOwned(t, map[string]string{"ds-9998": "old", "ds-9999": "old"})
+	f.deletePods(t, all[1:]...)
+	old := f.comparedOf(t, 1).Old
+	if strings.Count(want, "|") != 499 || strings.Count(old, "|") != 499 || !strings.Contains(old, `"ds-0000|ds-0001|`) || !strings.HasSuffix(old, `|ds-9998|ds-9999"`) {
+		t.Errorf("%d names of old pods: %s", strings.Count(old, "|")+1, old)
+	}
+}
