@@ -93,10 +93,11 @@ func (s *Sources) Source(ctx context.Context) (Source, error) {
 		return Source{}, err
 	}
 	if s.read.IsZero() || !next.equal(s.config) {
-		if s.source, err = newSource(next, s.clock); err != nil {
+		source, err := newSource(next, s.clock)
+		if err != nil {
 			return Source{}, &ConfigError{err}
 		}
-		s.config = next
+		s.config, s.source = next, source
 	}
 	s.read = now
 	return s.source, nil

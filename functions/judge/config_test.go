@@ -2,6 +2,7 @@ package judge
 
 import (
 	"encoding/pem"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -9,7 +10,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
 func TestAnInvalidConfigurationNamesTheKeyAndNoSecret(t *testing.T) {
@@ -64,5 +70,38 @@ func TestTheTokenOfPrometheusFollowsNoRedirect(t *testing.T) {
 	_, err = source.Reader.Range(t.Context(), "up", time.Now().Add(-time.Minute), time.Now(), time.Second)
 	if err == nil || !strings.Contains(err.Error(), "redirect to "+other.URL) || strings.Contains(err.Error(), "hidden") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAConfigurationThatIsRestoredIsUsedAgain(t *testing.T) {
+	cm := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: ConfigMapName},
+		Data:       map[string]string{"prometheus-url": "https://prometheus.monitoring:9090"},
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.SystemNamespace, Name: SecretName},
+		Data:       map[string][]byte{caKey: []byte("x")},
+	}
+	kube, clock := fake.NewClientset(cm), clocktesting.NewFakePassiveClock(time.Now())
+	sources := NewSources(kube.CoreV1(), clock)
+	first, err := sources.Source(t.Context())
+	if err != nil || first.Reader == nil {
+		t.Fatalf("got %+v, %v", first, err)
+	}
+	secrets := kube.CoreV1().Secrets(v1alpha1.SystemNamespace)
+	if _, err := secrets.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	clock.SetTime(clock.Now().Add(configTTL + time.Second))
+	var invalid *ConfigError
+	if _, err := sources.Source(t.Context()); !errors.As(err, &invalid) {
+		t.Fatalf("got %v, want a ConfigError", err)
+	}
+	if err := secrets.Delete(t.Context(), SecretName, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	clock.SetTime(clock.Now().Add(configTTL + time.Second))
+	if got, err := sources.Source(t.Context()); err != nil || got != first {
+		t.Errorf("got %+v, %v, want the reader of before", got, err)
 	}
 }
