@@ -7,14 +7,14 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// maxRecordBytes is the size of a record above which metrics are omitted. A release can have
-// 1000 batches, and the controller keeps their records in memory.
-const maxRecordBytes = 32 << 10
+// maxMetricBytes is the size of the metrics of a record above which metrics are omitted. A release can have
+// 1000 batches, and the controller keeps their records in memory. The target is limited by maxPodNames.
+const maxMetricBytes = 32 << 10
 
 // maxMessage is the maximum size of a message in the ChangePod in bytes.
 const maxMessage = 1024
 
-// storable returns the record without the metrics above maxRecordBytes. It omits metrics from the end
+// storable returns the record without the metrics above maxMetricBytes. It omits metrics from the end
 // of the list, because failed metrics are first. Until the analysis has ended it omits all metrics:
 // the next look reads all samples again, so they need not be stored.
 func storable(r judgev1alpha1.Record) judgev1alpha1.Record {
@@ -23,8 +23,8 @@ func storable(r judgev1alpha1.Record) judgev1alpha1.Record {
 		r.Metrics = nil
 	}
 	for len(r.Metrics) > 0 {
-		raw, err := json.Marshal(r)
-		if err != nil || len(raw) <= maxRecordBytes {
+		raw, err := json.Marshal(r.Metrics)
+		if err != nil || len(raw) <= maxMetricBytes {
 			break
 		}
 		r.Metrics = r.Metrics[:len(r.Metrics)-1]
