@@ -261,8 +261,9 @@ const (
 	OrderCancel   OrderState = "CANCEL"
 )
 
-// OrderClosing records the call that closes an order. The call is best effort: no release
-// waits for it, and the deletion of the ChangeWorkload waits for it at most two minutes.
+// OrderClosing records the call that closes an order. The call is best effort: the deletion
+// of the ChangeWorkload waits for it at most two minutes. No release waits for it, except that
+// a version that is applied again waits up to five seconds for the name of its ChangeWorkload.
 type OrderClosing struct {
 	// State is the final state that is sent to the server.
 	// +kubebuilder:validation:Enum=SUCCESS;ROLLBACK;CANCEL
@@ -289,7 +290,8 @@ type OrderStepName string
 const (
 	// OrderStepStart: open the order, start its check (PRE), get the verdict.
 	OrderStepStart OrderStepName = "Start"
-	// OrderStepFinish: all batches are done; finish the check (POST), get the verdict.
+	// OrderStepFinish: all pods passed, the rollout is complete, and stage PRE has a verdict or
+	// timed out; finish the check (POST), get the verdict.
 	OrderStepFinish OrderStepName = "Finish"
 	// OrderStepClose: send the final state to the server.
 	OrderStepClose OrderStepName = "Close"

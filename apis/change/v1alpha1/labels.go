@@ -38,7 +38,9 @@ const (
 	// names longer than 63 characters are shortened with a hash.
 	DeploymentNameLabel = "app.kubernetes.io/deployment-name"
 	// OrderFinalizer keeps a deleted ChangeWorkload until its order is closed at the server, at
-	// most two minutes, or while a call may still open it, 15 s; after a restart of the controller longer.
+	// most two minutes, and five seconds if its version is applied again. If the order is not open
+	// yet, it keeps it for 15 s, in which a call may still open the order. A restart of the
+	// controller extends two minutes and 15 s.
 	OrderFinalizer = "app.ops.cloud.alipay.com/order"
 	// OrderLabel on a ChangeWorkload is the hash of its order id. Callbacks use it to
 	// find the object.

@@ -78,7 +78,8 @@ const (
 	ReasonNoServerConfigured = "NoServerConfigured"
 	// ReasonServerMisconfigured: the configuration of the server is invalid.
 	ReasonServerMisconfigured = "ServerMisconfigured"
-	// ReasonServerRejected: the server answered a call with an error code other than 901.
+	// ReasonServerRejected: the server answered a call with an error code. Function submit counts
+	// code 901 as ReasonServerUnreachable.
 	ReasonServerRejected = "ServerRejected"
 	// ReasonNotSubmitted: no call was made within submit-timeout, because config-altershield was
 	// invalid, the Broker or function submit was unreachable, or the circuit breaker was open.

@@ -55,8 +55,9 @@ func (c *ChangeWorkload) CountsAsFailed() bool {
 	return succeeded.IsFalse() && FailedCheckReason(succeeded.Reason)
 }
 
-// SucceededWithPods reports whether the release succeeded, and not only because it had 0 replicas before a pod passed:
-// then no pod shows that its version is good. Condition Judged has that also after the workload was scaled down.
+// SucceededWithPods reports whether the release succeeded, and not without any pod. A release at 0 replicas also
+// succeeds, but proves nothing about its version; its condition Judged then has ReasonNoVerdict. The condition
+// keeps the difference after a later scale-down to 0.
 func (c *ChangeWorkload) SucceededWithPods() bool {
 	return c.Status.Phase == ReleaseSuccess && c.Status.GetCondition(ReleaseJudged).GetReason() != ReasonNoVerdict
 }
