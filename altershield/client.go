@@ -104,8 +104,8 @@ func (c *Client) StartBatch(ctx context.Context, in StartBatch) (StartAnswer, er
 }
 
 // Finish reports that the change of a node is complete and requests its POST
-// check. Do not rely on a second finish of a node: the server accepts it, and rarely
-// judges it.
+// check. Do not rely on a second finish of a node: the server rejects it while the check
+// of the first one runs; later it accepts it, but rarely judges it.
 func (c *Client) Finish(ctx context.Context, in Finish) (FinishAnswer, error) {
 	result, err := jsonString(in.Result)
 	if err != nil {

@@ -11,8 +11,9 @@ type repeat int
 const (
 	// repeatHarmless: the second call has no further effect.
 	repeatHarmless repeat = iota
-	// repeatHarmful: a second start creates a second node, a second finish is accepted and
-	// rarely judged, and a second resubmit is rejected as if the check had never begun.
+	// repeatHarmful: a second start creates a second node. A second finish is rejected while
+	// the check of the first one runs; later it is accepted, but rarely judged. A second
+	// resubmit is rejected as if the check had never begun.
 	repeatHarmful
 )
 

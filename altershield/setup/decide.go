@@ -36,7 +36,7 @@ type Want struct {
 	// TargetType is the type of change: what a batch consists of.
 	TargetType string
 	Scenes     []Scene
-	// Replace allows to replace the callback URL of a scene.
+	// Replace: the callback URL of an existing scene may be replaced.
 	Replace bool
 }
 
@@ -94,7 +94,8 @@ func (p Plan) Done() bool {
 	return !p.CreatePlatform && len(p.Types)+len(p.Create)+len(p.Configure) == 0
 }
 
-// Conflict is a wanted value that the server has for something else.
+// Conflict says why an existing object at the server cannot be used. Field is the flag whose value
+// names the object.
 type Conflict struct{ Field, Message string }
 
 // Error implements error.
