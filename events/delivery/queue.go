@@ -32,9 +32,9 @@ const (
 )
 
 // queue holds at most limit events in FIFO order, at most one of an identity. An
-// event stays queued while another one of its identity is being sent: an object
-// never occupies two workers, and the receiver of the first event may have read
-// the object too early for the second.
+// event stays queued while another one of its identity is being sent, so that
+// repetitions of one event never occupy two workers. It is not dropped: the receiver
+// of the first event may have read the object too early for the second.
 //
 // A full queue drops its oldest event. The sender of an event on which something
 // depends sends it again, and the oldest is the first that is due again.
