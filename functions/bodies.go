@@ -22,7 +22,7 @@ const (
 	bodyTimeout = 5 * time.Second
 )
 
-var errDropped = errors.New("the body did not arrive, and others do")
+var errDropped = fmt.Errorf("the request was dropped: its body was the oldest of more than %d that were arriving", maxUnread)
 
 // unreadBodies bounds the bodies that are arriving: every pod can send requests to a function.
 // The oldest of too many is dropped. A Broker sends the body with the header, so its events are
