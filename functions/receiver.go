@@ -27,9 +27,10 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/process"
 )
 
-// eventTimeout limits the handling of one event: two calls to the server, at their default
-// deadline of 15 s each, with the reads and writes around them. It is shorter than the drain of
-// a process that ends.
+// eventTimeout limits the handling of one event: usually at most two calls to the server, at
+// their default deadline of 15 s each, with the reads and writes around them. A wake-up with
+// more calls may be cut off; it is repeated. The limit is shorter than the drain of a process
+// that ends.
 const eventTimeout = process.DrainTimeout - 5*time.Second
 
 // maxWaiting is the maximum number of complete events that wait. The Broker repeats others.

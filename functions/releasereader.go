@@ -26,11 +26,10 @@ const (
 // ReleaseReader reads ChangeWorkloads for events about batches and pods. A release gets many
 // of these in a second, and its object is large, so it is cached.
 //
-// Only a release whose batches may be sent to the server is cached or shared, so such a
-// release is never the reason to do nothing. It may be outdated: a batch can be
-// started up to ReleaseCacheTTL after the order check failed or the release was
-// deleted. The same race exists without a cache, because the call to the server
-// takes time. Decisions about the release itself use Live.
+// Only a release that accepts batches is cached or shared. So a cached copy can cause a call too
+// many, but never prevents one that is due: a batch can be started up to ReleaseCacheTTL after
+// the order check failed or the release was deleted. The same race exists without a cache,
+// because the call to the server takes time. Decisions about the release itself use Live.
 type ReleaseReader struct {
 	client versioned.Interface
 	clock  clock.PassiveClock
@@ -45,10 +44,10 @@ func NewReleaseReader(client versioned.Interface, clock clock.PassiveClock) *Rel
 	return &ReleaseReader{client: client, clock: clock, cache: cache.NewLRUExpireCacheWithClock(releaseCacheSize, clock), reads: new(singleflight.Group)}
 }
 
-// Recent returns the release as of at most ReleaseCacheTTL ago or of a read in
-// progress, and whether it may be older than the call. If a cached release does not match the wake-up, the caller must
-// read it Live: the wake-up may be about a later release of the same name. The
-// object is shared and must not be modified.
+// Recent returns the release from the cache (at most ReleaseCacheTTL old), from a read that
+// is shared with another caller, or from a read of its own; cached is true in the first two
+// cases. If a cached release does not match the wake-up, the caller must read it Live: the
+// wake-up may be about a later release of the same name. The object must not be modified.
 func (r *ReleaseReader) Recent(ctx context.Context, namespace, name string) (w *v1alpha1.ChangeWorkload, cached bool, err error) {
 	if entry, ok := r.cache.Get(types.NamespacedName{Namespace: namespace, Name: name}); ok {
 		return entry.(*v1alpha1.ChangeWorkload), true, nil

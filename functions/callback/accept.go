@@ -49,8 +49,8 @@ func (r *receiver) accept(ctx context.Context, v verdict, config altershield.Con
 	}
 }
 
-// find reads the release of the verdict's order, and the batch of its node. It reads all
-// batches of the release, up to a thousand, only if no batch has the node.
+// find reads the release of the verdict's order, and the batch of its node. It lists the
+// ChangePods of the version, which may be a thousand, only if no batch has the node.
 func (r *receiver) find(ctx context.Context, v verdict, config altershield.Config) (input, error) {
 	in := input{check: v.check, node: v.data.NodeID, now: r.Clock.Now(), callDeadline: config.TotalDeadline}
 	api := r.Change.AppV1alpha1()

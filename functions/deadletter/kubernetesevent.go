@@ -42,9 +42,10 @@ var subscribers = []string{"submit", "verdict", "report", "judge", "notify"}
 
 var errRateLimited = errors.New("more Kubernetes Events than the limit")
 
-// createEvent creates a Kubernetes Event on the object in the event's source. It stores an
-// event that can be replayed, one in each Kubernetes Event. Of others, there is at most one per
-// object and event type, without text of the event.
+// createEvent creates a Kubernetes Event on the object in the source of a CloudEvent. A
+// CloudEvent that can be replayed gets a Kubernetes Event of its own, which stores it. All
+// other CloudEvents of one object and type share one Kubernetes Event, which has none of
+// their content.
 func (f *function) createEvent(ctx context.Context, e event.Event) error {
 	resource, namespace, name, err := parseSource(e.Source())
 	if err != nil {

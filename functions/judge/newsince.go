@@ -11,8 +11,9 @@ import (
 	judgev1alpha1 "github.com/breakwater-dev/breakwater/apis/judge/v1alpha1"
 )
 
-// newSince has, by name, since when new pods that the workload owns itself are of the new version. A
-// pod of a StatefulSet has the name of the pod that it replaced, whose samples are of the old version.
+// newSince maps the name of a new pod to the time from which its samples belong to the new version. It
+// has only pods that the workload owns directly. A pod of a StatefulSet has the name of the pod that it
+// replaced, whose samples belong to the old version.
 type newSince struct {
 	// created has the creation of pods that were created during the release, and of all pods of a kind
 	// that replaces pods: its release may be admitted long after its pods were created.

@@ -41,8 +41,8 @@ const (
 	callTimeout = 10 * time.Second
 	// maxSent is how many ids of sent events a process remembers.
 	maxSent = 1000
-	// maxAge is the maximum age of a state that is reported. A signature has no end, so a recorded
-	// event could be sent again at any time.
+	// maxAge is the maximum age of a state that is reported. A signature is valid for 30 to 60 days,
+	// so a recorded event could be sent again in that time.
 	maxAge = 24 * time.Hour
 	// maxAnswer is how many bytes of an answer are read, so that its connection is used again.
 	maxAnswer = 4 << 10
@@ -144,8 +144,9 @@ func (f *function) notify(ctx context.Context, id string, d events.ChangeWorkloa
 	return resultSent, nil
 }
 
-// outdated reports whether the state that the event reports is too old. The other events have no time
-// of their own: EntryTimeUnix of a rollback is when the release entered its state.
+// outdated reports whether the state that the event reports is too old. Other events are never
+// outdated, because their data has no time of the event itself: EntryTimeUnix of a rollback is when the
+// release entered its state, which was before the rollback.
 func (f *function) outdated(d events.ChangeWorkload) bool {
 	switch d.Verb {
 	case events.VerbSucceeded, events.VerbSuspended, events.VerbFailed:

@@ -38,8 +38,8 @@ func New(client versioned.Interface, server *functions.ClientSource, verifier fu
 }
 
 // handle submits one report. A failed call is only counted and logged: the client
-// has retried until its deadline, reports do not depend on each other, and
-// retries of the Broker would delay other events.
+// has already retried what can be retried, reports do not depend on each other,
+// and retries of the Broker would delay other events.
 func (f *function) handle(ctx context.Context, e event.Event) error {
 	r, err := parse(e)
 	if err != nil {

@@ -132,8 +132,8 @@ func ignoreHandled(err error) error {
 	}
 }
 
-// handleWakeUp handles a wake-up for a batch or an order. The batch is read from the
-// API server, its release from the cache.
+// handleWakeUp handles a wake-up for a batch or an order. Batches, and the releases of wake-ups
+// for an order, are read from the API server. The release of a batch may come from the cache.
 func (f *function) handleWakeUp(ctx context.Context, w wakeUp) error {
 	server, config, err := f.server.Client(ctx)
 	var configErr *functions.ConfigError
