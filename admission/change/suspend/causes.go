@@ -46,8 +46,8 @@ func Causes(w *workload.Workload, in Input, releases []*v1alpha1.ChangeWorkload)
 }
 
 // overruleCause says who can overrule the fail; empty if the failed version is unknown or not current:
-// after a repair or rollback was admitted, no verdict on it changes the workload. Without a
-// failed pod the order failed, was not accepted, or the check was lost: the cache does not have which.
+// after a repair or rollback was admitted, no verdict on it changes the workload. If no pod failed,
+// then the order failed or was not accepted, or the check was lost. The cached object does not show which.
 func overruleCause(w *workload.Workload, failed *v1alpha1.ChangeWorkload) string {
 	namespace := w.Namespace
 	switch {

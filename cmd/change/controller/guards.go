@@ -16,10 +16,10 @@ import (
 
 // guards returns the webhooks, denying policies and CRDs that config/core installs, which the
 // self-check compares with the cluster.
-// Ignores marks webhooks whose failurePolicy is Ignore on purpose. A reconciler checks settings
-// and ConfigMap config-workloads later, too, and sends workloads that the mutating webhooks
-// missed through them again. A release that vrelease.kb.io missed is admitted without a release
-// check.
+// Ignores marks webhooks whose failurePolicy is Ignore on purpose, because a miss is repaired: the
+// controller checks settings and ConfigMap config-workloads itself, and sends workloads that a
+// mutating webhook missed through it again. A miss of vrelease.kb.io is not repaired: the release is
+// admitted without a release check.
 func guards(ctx context.Context) selfcheck.Plan {
 	return planOf(namespaceinformer.Get(ctx).Lister())
 }

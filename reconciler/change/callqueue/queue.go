@@ -51,7 +51,7 @@ type Call struct {
 	// Priority: the call is made before the calls of the same release without it.
 	// The finish of a batch has it, because it leads to a verdict, and a fail stops the
 	// release; the start of a batch does not. All calls of an order have it except its
-	// close, for which no release waits.
+	// close, for which only a version that is applied again waits, at most five seconds.
 	Priority bool
 	// Admitted is called when the queue admits a call that waited; Begin returns true
 	// from then on. Admitted must not block or call the queue.

@@ -3,8 +3,8 @@
 //
 //	"" -> PreWait -> PreSubmitted -> PostWait -> PostSubmitted -> ExecuteDone
 //
-// A batch can end in each of them. How it ended is in status.message: PreFailed,
-// PreTimeout, PostFailed, PostTimeout or PostFinish. The states follow from facts with other
+// From each of them a batch can go directly to ExecuteDone. How it ended is in status.message:
+// PreFailed, PreTimeout, PostFailed, PostTimeout or PostFinish. The states follow from facts with other
 // writers: the functions submit (calls to the server), verdict and judge, and people. The
 // reconciler derives the state, keeps the deadlines, and wakes function submit until it has
 // acted, and other judges until they have answered. If a verdict of the server ends a batch,

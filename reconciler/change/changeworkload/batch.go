@@ -97,11 +97,14 @@ func noBatchDeadline(in Input) time.Time {
 	return time.Time{}
 }
 
-// lastProgressTime is the creation of the newest batch, or of the release. A release that succeeded without
-// pods is judged from now on, and condition Judged is Unknown since then. The Revision of a Knative Service
-// may have been scaled to zero since: its newest pod is progress, too. While it is not Ready, the oldest pod
-// is: Serving takes a Revision as not Ready while its only pod waits for a node, and pods that are started
-// beside a stuck one are no progress.
+// lastProgressTime is the creation of the newest batch, or of the release. If the release succeeded without
+// pods and is judged again because it got some, the time is at least the time at which that began: now, and
+// later the time since which condition Judged is Unknown.
+//
+// For a Knative Service, which may have been scaled to zero, the time is at least the creation of a pod. While
+// the Revision is Ready, this is the newest pod. While it is not, this is the oldest pod: pods that are started
+// beside a stuck one are no progress. Serving also takes a Revision as not Ready while its only pod waits for
+// a node.
 func lastProgressTime(in Input) time.Time {
 	if in.ChangeWorkload.Status.Phase == v1alpha1.ReleaseSuccess {
 		return in.Now

@@ -15,15 +15,15 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// firstPodsOf are the pods that the verdict of a Revision depends on: those in its batches.
+// firstPodsOf counts the first pods of a Revision, on which its verdict depends.
 type firstPodsOf struct {
 	count int
 	// since is the creation of the first batch, or zero.
 	since time.Time
 }
 
-// enough reports whether a further pod of the Revision is not judged. It never is without a pod in
-// a batch.
+// enough reports whether the Revision has enough first pods, so that a further pod, with its time of
+// creation, is not judged. With a Window it returns false while no pod of the Revision is in a batch.
 func (f firstPodsOf) enough(limit settings.RevisionPods, created time.Time) bool {
 	if limit.Count > 0 {
 		return f.count >= limit.Count

@@ -1,8 +1,9 @@
 // Package rollback rolls workloads back to a version that is known to be good:
 // because pods of a release do not run, because a release failed its check, or because a
-// person requested it. Only the controller, in this package, changes the pod spec of a template.
-// kubectl breakwater also does so, with the rights of the person who runs it. The webhook writes
-// a release to the annotations of the template of a Knative Service.
+// person requested it. Of the components in the cluster, only the controller changes the pod spec
+// of a template, and only in this package. Outside of the cluster, kubectl breakwater does, with
+// the rights of its user. The webhook writes a release to the annotations of the template of a
+// Knative Service.
 //
 // A rollback is one write: the template and its annotation, on
 // condition that the workload's release is still the one of the decision. The
