@@ -2,8 +2,13 @@ package callback_test
 
 import (
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -11,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/breakwater-dev/breakwater/altershield"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 )
 
@@ -35,6 +41,34 @@ func TestACallbackIsCountedByWhatItsConfigurationLacks(t *testing.T) {
 			h.setStoreTimeout(t, shortTimeout)
 			expect(t, h.post(batchCallback("n")), http.StatusServiceUnavailable)
 			h.expectNoEffect(t)
+			if diff := cmp.Diff(map[string]int64{tc.want: 1}, resultsOf(t, reader)); diff != "" {
+				t.Errorf("-want +got: %s", diff)
+			}
+		})
+	}
+}
+
+// A malformed callback is an error of the sender; a body that is too large or slow need not be one.
+func TestACallbackIsCountedAsUnreadIfItsBodyIsNotRead(t *testing.T) {
+	for name, tc := range map[string]struct {
+		body   io.Reader
+		status int
+		want   string
+	}{
+		"a body that is too large":        {strings.NewReader(strings.Repeat(" ", 1<<20+1)), http.StatusRequestEntityTooLarge, "unread"},
+		"a body that does not arrive":     {iotest.ErrReader(os.ErrDeadlineExceeded), http.StatusRequestTimeout, "unread"},
+		"a body that is read, no verdict": {strings.NewReader("hello"), http.StatusBadRequest, "malformed"},
+		"a body of another signature":     {strings.NewReader("hullo"), http.StatusUnauthorized, "unauthenticated"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, reader := newConfiguredFixture(t), sdkmetric.NewManualReader()
+			h.options.Meter = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("test")
+			h.setStoreTimeout(t, shortTimeout)
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, tc.body)
+			altershield.SignHeader(r.Header, altershield.DefaultHeaderPrefix, "breakwater", []byte("hello"), ft.Token, ft.Now())
+			w := httptest.NewRecorder()
+			h.handler.ServeHTTP(w, r)
+			expect(t, w, tc.status)
 			if diff := cmp.Diff(map[string]int64{tc.want: 1}, resultsOf(t, reader)); diff != "" {
 				t.Errorf("-want +got: %s", diff)
 			}

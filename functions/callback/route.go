@@ -25,6 +25,7 @@ const (
 	resultUnauthenticated result = "unauthenticated" // rejected
 	resultUnconfigured    result = "unconfigured"    // neither a server nor a token is configured
 	resultMisconfigured   result = "misconfigured"   // the configuration is invalid, or names a server without a token
+	resultUnread          result = "unread"          // the body is too large, or did not arrive in time
 	resultMalformed       result = "malformed"       // not a verdict
 	resultBusy            result = "busy"            // too many bodies arrive
 	resultUnhandled       result = "unhandled"       // not read, or neither delivered nor stored; a pass may be retrieved later
@@ -92,7 +93,7 @@ func statusFor(res result) int {
 	switch res {
 	case resultUnauthenticated:
 		return http.StatusUnauthorized
-	case resultMalformed:
+	case resultMalformed, resultUnread:
 		return http.StatusBadRequest
 	case resultUnhandled, resultUnconfigured, resultMisconfigured, resultBusy:
 		return http.StatusServiceUnavailable
@@ -147,7 +148,7 @@ func (r *receiver) authenticate(ctx context.Context, c echo.Context) (config alt
 	case errors.Is(err, errBusy):
 		return config, nil, func() {}, resultBusy, err
 	case err != nil:
-		return config, nil, func() {}, resultMalformed, err
+		return config, nil, func() {}, resultUnread, err
 	}
 	err = signature.Verify(body, config.Token, config.PreviousToken)
 	if err != nil {
