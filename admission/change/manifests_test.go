@@ -113,7 +113,7 @@ func TestEveryWebhookSetsItsPoliciesAndAShortTimeout(t *testing.T) {
 	}
 }
 
-func TestWorkloadsAreGuardedWhereTheControllerSaysSo(t *testing.T) {
+func TestTheWebhooksSelectTheNamespacesThatCanOptIn(t *testing.T) {
 	for _, w := range common(t) {
 		if strings.Contains(w.Name, "config") {
 			continue

@@ -30,7 +30,7 @@ var faults = []fault{
 		"admission/change/suspend/decide.go", "d.Bypass() && !recorded || ", "",
 		"./admission/change/suspend", "."},
 	{change, "the record of what a suspension replaced is lost with the bypass annotation",
-		"admission/change/suspend/decide.go", "d.Answer == Admit && in.RecordChanged", "false",
+		"admission/change/suspend/decide.go", "d.Answer == Admit && in.BypassAnnotationChanged", "false",
 		"./admission/change/suspend", "."},
 	{change, "a failed access review allows a bypass",
 		"admission/change/suspend/decide.go", "if review.Allowed && review.Err == nil {", "if review.Allowed || review.Err != nil {",

@@ -33,17 +33,17 @@ type Input struct {
 	Now    time.Time
 }
 
-// Source is where the answer about a change comes from.
-type Source string
+// Action is what the webhook does to get an answer about a change.
+type Action string
 
-// The sources.
+// The actions.
 const (
 	// Skip: the change is admitted without an answer.
-	Skip Source = "Skip"
+	Skip Action = "Skip"
 	// Reuse: the stored answer is used.
-	Reuse Source = "Reuse"
+	Reuse Action = "Reuse"
 	// Ask: the server is asked.
-	Ask Source = "Ask"
+	Ask Action = "Ask"
 )
 
 // Reasons of Skip; metric label values.
@@ -58,9 +58,9 @@ const (
 	DryRun       = "DryRun"
 )
 
-// Decision is a source with its reason.
+// Decision is an action with its reason.
 type Decision struct {
-	Source Source
+	Action Action
 	// Reason is one of the constants above; empty unless Skip.
 	Reason string
 }
@@ -99,9 +99,9 @@ func Decide(in Input) Decision {
 	case in.DryRun:
 		return Decision{Skip, DryRun}
 	case in.Stored != nil && fresh(*in.Stored, in):
-		return Decision{Source: Reuse}
+		return Decision{Action: Reuse}
 	default:
-		return Decision{Source: Ask}
+		return Decision{Action: Ask}
 	}
 }
 

@@ -20,7 +20,7 @@ func known(outcome v1alpha1.Outcome, age time.Duration) *v1alpha1.ReleaseCheckSt
 
 func TestDecideWhetherToAskTheServer(t *testing.T) {
 	skip := func(why string) Decision { return Decision{Skip, why} }
-	ask, again := Decision{Source: Ask}, Decision{Source: Reuse}
+	ask, again := Decision{Action: Ask}, Decision{Action: Reuse}
 	release := func(change func(*Input)) Input {
 		in := Input{Enabled: true, Release: true, Suspension: suspend.Admit, Attempt: 3, Now: noon}
 		if change != nil {

@@ -78,7 +78,7 @@ func (c *Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	}
 	q := c.queryOf(change, version)
 	d, before := c.decide(ctx, change, q)
-	switch d.Source {
+	switch d.Action {
 	case Skip:
 		return skip(d.Reason)
 	case Reuse:

@@ -33,9 +33,9 @@ type Input struct {
 	// BypassRemoved: the update removes the bypass annotation of that repair, which
 	// allows another one.
 	BypassRemoved bool
-	// RecordChanged: the bypass annotation differs from KeptBypass, the value that the mutating
+	// BypassAnnotationChanged: the bypass annotation differs from KeptBypass, the value that the mutating
 	// webhook would write for an update without a bypass.
-	RecordChanged bool
+	BypassAnnotationChanged bool
 	// OwnerAddedOrChanged: the update adds or changes an owner. The garbage collector, whose deletions
 	// are not checked, deletes the workload when its owners are deleted or do not exist.
 	OwnerAddedOrChanged bool
@@ -114,7 +114,7 @@ func Decide(in Input) Decision {
 // Confirm, the bypass would then be admitted, and its rollout would stay paused; or the record of what the
 // suspension replaced would be lost.
 func Confirm(d Decision, in Input, recorded bool) Decision {
-	unrecorded := d.Bypass() && !recorded || d.Answer == Admit && in.RecordChanged
+	unrecorded := d.Bypass() && !recorded || d.Answer == Admit && in.BypassAnnotationChanged
 	if !unrecorded || in.ByController || !in.Blocking {
 		return d
 	}

@@ -96,7 +96,7 @@ func TestConfirm(t *testing.T) {
 		"denied, the annotation is removed or changed":                 {d: denied(fixed), changed: true, want: denied(fixed)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := Input{Kind: workload.Deployment, Name: "sleep", Suspended: true, Blocking: !tc.open, ByController: tc.byController, RecordChanged: tc.changed}
+			in := Input{Kind: workload.Deployment, Name: "sleep", Suspended: true, Blocking: !tc.open, ByController: tc.byController, BypassAnnotationChanged: tc.changed}
 			if diff := cmp.Diff(tc.want, Confirm(tc.d, in, tc.recorded)); diff != "" {
 				t.Error(diff)
 			}

@@ -29,11 +29,11 @@ func InputOf(c admission.Change) Input {
 		SuspensionOrHoldChanged: suspensionOrHoldChanged(c),
 		FailedTraffic:           givesFailedTraffic(c),
 		// The mutating webhook has removed the label and written the annotation.
-		RepairRequested:     asked || added != nil && added.Kind == v1alpha1.BypassRepair,
-		RepairUsed:          used,
-		BypassRemoved:       used && !v1alpha1.CurrentBypassOf(c.New.Labels, c.New.Annotations).UsesRepair(),
-		RecordChanged:       recordChanged(c),
-		OwnerAddedOrChanged: ownerAddedOrChanged(c.Old.OwnerReferences, c.New.OwnerReferences),
+		RepairRequested:         asked || added != nil && added.Kind == v1alpha1.BypassRepair,
+		RepairUsed:              used,
+		BypassRemoved:           used && !v1alpha1.CurrentBypassOf(c.New.Labels, c.New.Annotations).UsesRepair(),
+		BypassAnnotationChanged: bypassAnnotationChanged(c),
+		OwnerAddedOrChanged:     ownerAddedOrChanged(c.Old.OwnerReferences, c.New.OwnerReferences),
 	}
 }
 
@@ -84,8 +84,8 @@ func differs(before, after map[string]string, key string) bool {
 	return a != b || inBefore != inAfter
 }
 
-// recordChanged reports whether the bypass annotation has another value than KeptBypass.
-func recordChanged(c admission.Change) bool {
+// bypassAnnotationChanged reports whether the bypass annotation has another value than KeptBypass.
+func bypassAnnotationChanged(c admission.Change) bool {
 	is, has := c.New.Annotations[v1alpha1.BypassAnnotation]
 	value, kept := KeptBypass(c)
 	return is != value || has != kept

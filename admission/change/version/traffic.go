@@ -25,12 +25,12 @@ type TrafficInput struct {
 	Released bool
 	// ByController: our controller made the update.
 	ByController bool
-	// Hold is the hold of the old object if it is of the kind that ends when the first batch passed
+	// HoldBefore is the hold of the old object if it is of the kind that ends when the first batch passed
 	// (IsUntilJudged); otherwise nil.
-	Hold *v1alpha1.Hold
-	// Added is the hold in the request: that of the old object, the one that the first call of the API
+	HoldBefore *v1alpha1.Hold
+	// HoldInRequest is the hold in the request: that of the old object, the one that the first call of the API
 	// server added before it repeats the call, or that of a manifest which was saved during a hold.
-	Added *v1alpha1.Hold
+	HoldInRequest *v1alpha1.Hold
 	// Ready is the latest Revision that is Ready before the update; empty if there is none.
 	Ready string
 	// After is spec.traffic after the update.
@@ -68,14 +68,14 @@ type TrafficDecision struct {
 // that of a person, and stays.
 func DecideTraffic(in TrafficInput) TrafficDecision {
 	switch {
-	case in.Released && in.JudgeBeforeTraffic && (in.Hold != nil || !in.ByController):
+	case in.Released && in.JudgeBeforeTraffic && (in.HoldBefore != nil || !in.ByController):
 		return pin(in)
-	case in.Released && in.Hold != nil:
+	case in.Released && in.HoldBefore != nil:
 		return TrafficDecision{Outcome: TrafficRestored}
-	case in.Released || in.Hold == nil || in.ByController:
+	case in.Released || in.HoldBefore == nil || in.ByController:
 		return TrafficDecision{Outcome: TrafficUnchanged}
 	}
-	held, asked := in.Hold.Traffic, in.asked()
+	held, asked := in.HoldBefore.Traffic, in.asked()
 	if held == nil || !knativetraffic.Same(asked, held.Former) {
 		return TrafficDecision{Outcome: TrafficKept}
 	}
@@ -86,24 +86,25 @@ func DecideTraffic(in TrafficInput) TrafficDecision {
 // pin decides about a release that is judged before it gets traffic.
 func pin(in TrafficInput) TrafficDecision {
 	to, asked := in.Ready, in.asked()
-	if in.Hold != nil && in.Hold.Traffic != nil {
-		to = in.Hold.Traffic.To
+	if in.HoldBefore != nil && in.HoldBefore.Traffic != nil {
+		to = in.HoldBefore.Traffic.To
 	}
 	split, pinned := knativetraffic.Pin(asked, to, in.Service)
 	switch {
 	case pinned:
 		return TrafficDecision{TrafficPinned, &v1alpha1.HeldTraffic{To: to, Former: asked}, in.changed(split)}
-	case in.Hold != nil:
+	case in.HoldBefore != nil:
 		return TrafficDecision{Outcome: TrafficRestored} // a person named the Revisions
 	default:
 		return TrafficDecision{Outcome: TrafficUnchanged}
 	}
 }
 
-// asked returns the split that the update asks for: if it has the split of a hold, the one that the hold
-// replaced. A forged hold in the request gains nothing, because its author may send that split, too.
+// asked returns the split that the author of the update wants. If spec.traffic has the split that a hold
+// wrote, that is the former split in the hold. A forged hold gives no advantage: its author could write
+// the former split directly.
 func (in TrafficInput) asked() knativetraffic.Split {
-	for _, hold := range []*v1alpha1.Hold{in.Added, in.Hold} {
+	for _, hold := range []*v1alpha1.Hold{in.HoldInRequest, in.HoldBefore} {
 		if hold == nil || hold.Traffic == nil {
 			continue
 		}
@@ -129,10 +130,10 @@ func (h Handler) decideTraffic(ctx context.Context, c admission.Change) TrafficD
 	}
 	in := TrafficInput{
 		Service: c.New.Name, JudgeBeforeTraffic: h.judgesBeforeTraffic(ctx, c), Released: c.TemplateChanged, ByController: c.ByController(),
-		Added: v1alpha1.HoldOf(c.New.Annotations), Ready: c.Old.ReadyRevision, After: c.New.Traffic,
+		HoldInRequest: v1alpha1.HoldOf(c.New.Annotations), Ready: c.Old.ReadyRevision, After: c.New.Traffic,
 	}
 	if hold := v1alpha1.HoldOf(c.Old.Annotations); hold.IsUntilJudged() {
-		in.Hold = hold
+		in.HoldBefore = hold
 	}
 	return DecideTraffic(in)
 }
