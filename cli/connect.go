@@ -74,7 +74,7 @@ server passes every check.`,
 	return c
 }
 
-// connectServer prints the missing steps and makes them. The cluster uses the server only after the
+// connectServer prints the missing actions and performs them. The cluster uses the server only after the
 // proof. A generated token is stored before the server has it, because it cannot be read there.
 func (a *app) connectServer(ctx context.Context, c *clients, f connectFlags) error {
 	in, err := a.readConnectInput(ctx, c, f)
@@ -105,7 +105,7 @@ func (a *app) connectServer(ctx context.Context, c *clients, f connectFlags) err
 	if err != nil {
 		return err
 	}
-	if err := a.printSteps(in, connection, plan, token); err != nil || f.dryRun {
+	if err := a.printActions(in, connection, plan, token); err != nil || f.dryRun {
 		return err
 	}
 	if token.generate {
@@ -172,8 +172,8 @@ func (a *app) proveCallback(ctx context.Context, config altershield.Config, addr
 	return err
 }
 
-// printSteps prints the steps of a setup.
-func (a *app) printSteps(in connectInput, s connection, plan setup.Plan, token tokenDecision) error {
+// printActions prints the actions of a setup.
+func (a *app) printActions(in connectInput, s connection, plan setup.Plan, token tokenDecision) error {
 	var lines []string
 	for _, line := range plan.Lines(s.want) {
 		lines = append(lines, "server: "+line)

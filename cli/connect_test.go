@@ -166,7 +166,7 @@ func TestTheLimitsOfConnectAreShorterThanBreakwaterWaits(t *testing.T) {
 			}
 			seen := setup.Seen{Scenes: map[string]*setup.SeenScene{}}
 			if tc.kept > 0 {
-				seen.Scenes[s.want.Scenes[0].Key] = &setup.SeenScene{Released: true, Steps: []setup.Step{{Pre: tc.kept, Post: tc.kept}}}
+				seen.Scenes[s.want.Scenes[0].Key] = &setup.SeenScene{Released: true, Steps: []setup.SceneStep{{Pre: tc.kept, Post: tc.kept}}}
 			}
 			if err := s.checkLimits(seen, settings.Default()); (err == nil) != (tc.err == "") || err != nil && !strings.HasPrefix(err.Error(), tc.err) {
 				t.Errorf("error is %v, want %q", err, tc.err)

@@ -134,7 +134,7 @@ func (a *Admin) details(ctx context.Context, s *SeenScene) error {
 	s.Callback = domain.Callback[defaultCallback]
 	for _, step := range domain.Steps {
 		if step.ID != "" { // others are only displayed
-			s.Steps = append(s.Steps, Step{ID: step.ID, Key: step.Key, Name: step.Name,
+			s.Steps = append(s.Steps, SceneStep{ID: step.ID, Key: step.Key, Name: step.Name,
 				Pre: time.Duration(step.PreCheck) * time.Millisecond, Post: time.Duration(step.PostChk) * time.Millisecond})
 		}
 	}

@@ -30,7 +30,7 @@ func (a *Admin) See(ctx context.Context, w Want) (Seen, error) {
 	return seen, nil
 }
 
-// Apply makes the steps of a plan. After an error, See and Decide return the steps that are left.
+// Apply performs the actions of a plan. After an error, See and Decide return the actions that are left.
 func (a *Admin) Apply(ctx context.Context, w Want, p Plan, token string) error {
 	if p.CreatePlatform {
 		if p.CreateSequence {

@@ -68,16 +68,16 @@ type SeenScene struct {
 	// Released: the scene is complete.
 	Released bool
 	Callback string
-	Steps    []Step
+	Steps    []SceneStep
 }
 
-// Step is a step of a scene: the order, or the batches.
-type Step struct {
+// SceneStep is a step of a scene: the order, or the batches.
+type SceneStep struct {
 	ID, Key, Name string
 	Pre, Post     time.Duration
 }
 
-// Plan has the missing steps of a setup.
+// Plan has the missing actions of a setup.
 type Plan struct {
 	// CreateSequence: the sequence of ids may be missing. Only a server without platforms may lack it.
 	CreateSequence bool
@@ -101,7 +101,7 @@ type Conflict struct{ Field, Message string }
 // Error implements error.
 func (c Conflict) Error() string { return c.Field + ": " + c.Message }
 
-// Decide returns the missing steps. The error is a Conflict.
+// Decide returns the missing actions. The error is a Conflict.
 func Decide(w Want, seen Seen) (Plan, error) {
 	p := Plan{CreatePlatform: !slices.Contains(seen.Platforms, w.Platform), CreateSequence: len(seen.Platforms) == 0}
 	for _, category := range categories {
@@ -146,7 +146,7 @@ func conflict(w Want, s *SeenScene, want Scene) *Conflict {
 }
 
 func (s *SeenScene) has(key string) bool {
-	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Key == key })
+	return slices.ContainsFunc(s.Steps, func(step SceneStep) bool { return step.Key == key })
 }
 
 // differs reports whether settings of a released scene differ from the wanted ones.
@@ -154,14 +154,14 @@ func differs(s *SeenScene, want Scene) bool {
 	if want.Generation == Generation1 {
 		return false // the server does not set these
 	}
-	return s.Callback != want.Callback || slices.ContainsFunc(s.Steps, func(step Step) bool {
+	return s.Callback != want.Callback || slices.ContainsFunc(s.Steps, func(step SceneStep) bool {
 		pre, post := limitsOf(s, step, want)
 		return pre != step.Pre || post != step.Post
 	})
 }
 
 // limitsOf returns the limits that a step gets.
-func limitsOf(s *SeenScene, step Step, want Scene) (pre, post time.Duration) {
+func limitsOf(s *SeenScene, step SceneStep, want Scene) (pre, post time.Duration) {
 	pre, post = step.Pre, step.Post
 	if !s.Released {
 		pre, post = DefaultLimit, DefaultLimit
@@ -179,7 +179,7 @@ func limitsOf(s *SeenScene, step Step, want Scene) (pre, post time.Duration) {
 func (want Scene) Limits(seen Seen) (pre, post time.Duration) {
 	s := seen.Scenes[want.Key]
 	if s == nil {
-		return limitsOf(&SeenScene{}, Step{}, want)
+		return limitsOf(&SeenScene{}, SceneStep{}, want)
 	}
 	for _, step := range s.Steps {
 		stepPre, stepPost := limitsOf(s, step, want)
@@ -188,7 +188,7 @@ func (want Scene) Limits(seen Seen) (pre, post time.Duration) {
 	return pre, post
 }
 
-// Lines describe the steps for people.
+// Lines describe the actions for people.
 func (p Plan) Lines(w Want) (lines []string) {
 	if p.CreatePlatform {
 		lines = append(lines, "create platform "+w.Platform)

@@ -21,7 +21,7 @@ func complete() Seen {
 		Platforms: []string{"other", "breakwater"},
 		Types:     map[string]bool{"contentType": true, "effectiveTargetType": true, "changeTargetType": true},
 		Scenes: map[string]*SeenScene{
-			"rollout": {ID: "1", Platform: "breakwater", Generation: Generation2, Released: true, Callback: "https://callback", Steps: []Step{
+			"rollout": {ID: "1", Platform: "breakwater", Generation: Generation2, Released: true, Callback: "https://callback", Steps: []SceneStep{
 				{ID: "2", Key: "rollout", Pre: time.Second, Post: 10 * time.Second},
 				{ID: "3", Key: "rollout._batch", Pre: time.Second, Post: 10 * time.Second},
 			}},
@@ -89,7 +89,7 @@ func TestASetupPlansWhatTheServerLacks(t *testing.T) {
 }
 
 func TestTheLimitsOfASceneAreWantedKeptOrTheDefault(t *testing.T) {
-	step := Step{Pre: time.Second, Post: 10 * time.Second}
+	step := SceneStep{Pre: time.Second, Post: 10 * time.Second}
 	for name, tc := range map[string]struct {
 		released  bool
 		want      Scene

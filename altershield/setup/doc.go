@@ -3,8 +3,8 @@
 // limits.
 //
 //	See            reads what the server has
-//	Decide         compares it with what is wanted (pure), and returns the missing steps
-//	Apply          makes the steps
+//	Decide         compares it with what is wanted (pure), and returns the missing actions
+//	Apply          performs the actions
 //	Prove          makes a signed call to the server
 //	ProveCallback  makes a signed call to function callback
 //
