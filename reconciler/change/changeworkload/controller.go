@@ -33,10 +33,10 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
 )
 
-// gatherDelay is the delay between a change of a pod or batch and the reconciliation
-// of its release. It combines hundreds of changes a second, and each
+// combineDelay is the delay between a change of a pod or batch and the reconciliation
+// of its release. It combines hundreds of changes a second, because each
 // reconciliation reads all pods and batches.
-const gatherDelay = 500 * time.Millisecond
+const combineDelay = 500 * time.Millisecond
 
 // NewController returns the controller of ChangeWorkloads. It adds indexes to
 // informers, which must not have been started. The queue of calls is that of the

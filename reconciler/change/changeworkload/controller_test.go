@@ -68,7 +68,7 @@ func TestPodsOfASupersededSuccessDoNotMatter(t *testing.T) {
 	}
 }
 
-func TestOnlyProgressOfARolloutIsGathered(t *testing.T) {
+func TestOnlyProgressOfARolloutIsDelayed(t *testing.T) {
 	base := func() *workload.Workload {
 		return &workload.Workload{ObjectMeta: metav1.ObjectMeta{UID: "u", Generation: 2, Labels: map[string]string{"a": "b"}}, InProgress: true}
 	}

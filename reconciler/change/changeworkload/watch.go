@@ -91,7 +91,7 @@ func (e *enqueuer) changePod(obj any) {
 	if urgent(c) {
 		e.impl.EnqueueKey(key)
 	} else {
-		e.impl.EnqueueKeyAfter(key, gatherDelay)
+		e.impl.EnqueueKeyAfter(key, combineDelay)
 	}
 }
 
@@ -107,7 +107,7 @@ func (e *enqueuer) workload(obj any, enqueue func(any)) {
 }
 
 // enqueueLater enqueues an object together with other changes of its pods and batches.
-func (e *enqueuer) enqueueLater(obj any) { e.impl.EnqueueAfter(obj, gatherDelay) }
+func (e *enqueuer) enqueueLater(obj any) { e.impl.EnqueueAfter(obj, combineDelay) }
 
 // progressOnly reports whether only the status of a workload changed, and its rollout was not
 // completed. During a rollout the status changes with every pod.
@@ -122,7 +122,7 @@ func (e *enqueuer) replicaSet(obj any) {
 	if rs, ok := wiring.Object[*appsv1.ReplicaSet](obj); ok {
 		of, owned := e.reconciler.revisions.WorkloadOf(rs)
 		if version := rs.Annotations[v1alpha1.VersionKey]; owned && version != "" {
-			e.impl.EnqueueKeyAfter(types.NamespacedName{Namespace: rs.Namespace, Name: v1alpha1.ChangeWorkloadName(of.Name, version)}, gatherDelay)
+			e.impl.EnqueueKeyAfter(types.NamespacedName{Namespace: rs.Namespace, Name: v1alpha1.ChangeWorkloadName(of.Name, version)}, combineDelay)
 		}
 	}
 }
@@ -143,7 +143,7 @@ func (e *enqueuer) pod(obj any) {
 	if of, release, known := e.reconciler.revisions.ReleaseOfPod(p); known {
 		key := types.NamespacedName{Namespace: p.Namespace, Name: v1alpha1.ChangeWorkloadName(of.Name, release.Version)}
 		if e.reconciler.podsMatter(key) {
-			e.impl.EnqueueKeyAfter(key, gatherDelay)
+			e.impl.EnqueueKeyAfter(key, combineDelay)
 		}
 	}
 }

@@ -42,13 +42,13 @@ func (r *Reconciler) recordStatus(ctx context.Context, c *v1alpha1.ChangeWorkloa
 }
 
 // announce logs a rollback, counts it and records an Event.
-func (r *Reconciler) announce(ctx context.Context, w *liveworkload.Workload, cause Cause, target Target) {
-	reason := cause.Kind.Reason()
-	logging.FromContext(ctx).Infow("rolled back", "kind", w.Kind.Kind, "workload", w.Name, "reason", reason, "user", cause.User,
-		"from", w.Release.Version, "attempt", w.Release.Attempt, "to", target.Version, "message", cause.Message)
+func (r *Reconciler) announce(ctx context.Context, w *liveworkload.Workload, decision Decision, target Target) {
+	reason := decision.Kind.Reason()
+	logging.FromContext(ctx).Infow("rolled back", "kind", w.Kind.Kind, "workload", w.Name, "reason", reason, "user", decision.User,
+		"from", w.Release.Version, "attempt", w.Release.Attempt, "to", target.Version, "message", decision.Message)
 	r.rollbacks.Add(ctx, 1, reason, w.Kind.Kind)
 	controller.GetEventRecorder(ctx).Eventf(w.Reference(), corev1.EventTypeWarning, reason,
-		"rolled back from version %s to version %s: %s; %s", w.Release.Version, target.Version, cause.Message, target.Proof)
+		"rolled back from version %s to version %s: %s; %s", w.Release.Version, target.Version, decision.Message, target.Proof)
 }
 
 func (r *Reconciler) announceDrop(ctx context.Context, w *workload.Workload, why string) {

@@ -23,8 +23,8 @@ type VersionState struct {
 	Pods, Ready int
 }
 
-// Options are the possible targets of a rollback.
-type Options struct {
+// Candidates are the possible targets of a rollback.
+type Candidates struct {
 	// Current is the current version.
 	Current string
 	// Versions are the versions with a ReplicaSet or ControllerRevision. They are read only for
@@ -48,23 +48,23 @@ type Target struct {
 
 // Choose returns the target of a rollback. Without one, ok is false and why is
 // the reason, for people.
-func Choose(c Cause, o Options) (target Target, ok bool, why string) {
-	if c.Kind == v1alpha1.RollbackSelfHealing {
-		return o.proven()
+func Choose(d Decision, c Candidates) (target Target, ok bool, why string) {
+	if d.Kind == v1alpha1.RollbackSelfHealing {
+		return c.proven()
 	}
-	if c.Version == "" {
-		k, ok := savedtemplate.Newest(o.Saved, o.Current, o.Failed)
+	if d.Version == "" {
+		k, ok := savedtemplate.Newest(c.Saved, c.Current, c.Failed)
 		if !ok {
 			return Target{}, false, "no other version that succeeded is saved"
 		}
 		return succeeded(k), true, ""
 	}
-	k, ok := savedtemplate.Find(o.Saved, c.Version)
+	k, ok := savedtemplate.Find(c.Saved, d.Version)
 	switch {
-	case c.Version == o.Current:
-		return Target{}, false, "version " + c.Version + " is already the current one"
+	case d.Version == c.Current:
+		return Target{}, false, "version " + d.Version + " is already the current one"
 	case !ok:
-		return Target{}, false, "version " + c.Version + " is not saved: it has not succeeded, or its template was deleted since (history-limit, a failed check)"
+		return Target{}, false, "version " + d.Version + " is not saved: it has not succeeded, or its template was deleted since (history-limit, a failed check)"
 	}
 	return succeeded(k), true, ""
 }
@@ -83,11 +83,11 @@ func succeeded(k savedtemplate.Saved) Target {
 // that no pod of the current version is Ready, so that nothing can get worse. A
 // version that runs and is not Ready is never chosen, even if it succeeded
 // before.
-func (o Options) proven() (Target, bool, string) {
-	versions := slices.Clone(o.Versions)
+func (c Candidates) proven() (Target, bool, string) {
+	versions := slices.Clone(c.Versions)
 	slices.SortStableFunc(versions, func(a, b VersionState) int {
-		_, savedA := savedtemplate.Find(o.Saved, a.Version)
-		_, savedB := savedtemplate.Find(o.Saved, b.Version)
+		_, savedA := savedtemplate.Find(c.Saved, a.Version)
+		_, savedB := savedtemplate.Find(c.Saved, b.Version)
 		if savedA != savedB {
 			return map[bool]int{true: -1, false: 1}[savedA]
 		}
@@ -95,15 +95,15 @@ func (o Options) proven() (Target, bool, string) {
 	})
 	seen := map[string]bool{}
 	for _, v := range versions {
-		if v.Version == o.Current || v.Pods == 0 {
+		if v.Version == c.Current || v.Pods == 0 {
 			continue
 		}
 		seen[v.Version] = true
-		if v.Ready < v.Pods || o.Failed(v.Version) {
+		if v.Ready < v.Pods || c.Failed(v.Version) {
 			continue
 		}
 		t := Target{Version: v.Version, Template: v.Template, Proof: fmt.Sprintf("its %d pods are Ready", v.Pods)}
-		if k, ok := savedtemplate.Find(o.Saved, v.Version); ok {
+		if k, ok := savedtemplate.Find(c.Saved, v.Version); ok {
 			t.Template = k.Template
 		}
 		return t, true, ""
@@ -111,10 +111,10 @@ func (o Options) proven() (Target, bool, string) {
 	if len(seen) > 0 {
 		return Target{}, false, "each other version with pods failed its check or has pods that are not Ready"
 	}
-	if o.CurrentHasReadyPod {
+	if c.CurrentHasReadyPod {
 		return Target{}, false, "no other version has pods, and some pods of this one are Ready"
 	}
-	k, ok := savedtemplate.Newest(o.Saved, o.Current, o.Failed)
+	k, ok := savedtemplate.Newest(c.Saved, c.Current, c.Failed)
 	if !ok {
 		return Target{}, false, "no other version has pods, and none that succeeded is saved"
 	}

@@ -24,11 +24,11 @@ func runs(version string, number int64, pods, ready int) VersionState {
 }
 
 func TestTargetOfARollback(t *testing.T) {
-	heal := Cause{Kind: v1alpha1.RollbackSelfHealing}
-	verdict := Cause{Kind: v1alpha1.RollbackVerdict}
-	ask := func(version string) Cause { return Cause{Kind: v1alpha1.RollbackRequested, Version: version} }
+	heal := Decision{Kind: v1alpha1.RollbackSelfHealing}
+	verdict := Decision{Kind: v1alpha1.RollbackVerdict}
+	ask := func(version string) Decision { return Decision{Kind: v1alpha1.RollbackRequested, Version: version} }
 	for name, tc := range map[string]struct {
-		cause    Cause
+		decision Decision
 		saved    map[string]int64
 		versions []VersionState
 		failed   string
@@ -37,42 +37,42 @@ func TestTargetOfARollback(t *testing.T) {
 		want, why string
 	}{
 		"self-healing chooses a running version whose pods are Ready": {
-			cause: heal, versions: []VersionState{runs("bad", 2, 1, 0), runs("a", 1, 3, 3)}, want: "runs a"},
+			decision: heal, versions: []VersionState{runs("bad", 2, 1, 0), runs("a", 1, 3, 3)}, want: "runs a"},
 		"and prefers its saved template": {
-			cause: heal, saved: map[string]int64{"a": 1}, versions: []VersionState{runs("a", 1, 3, 3)}, want: "saved a"},
+			decision: heal, saved: map[string]int64{"a": 1}, versions: []VersionState{runs("a", 1, 3, 3)}, want: "saved a"},
 		"not when one of its pods is not Ready": {
-			cause: heal, saved: map[string]int64{"a": 1}, versions: []VersionState{runs("a", 1, 3, 2)}, why: "each other version with pods failed its check or has pods that are not Ready"},
+			decision: heal, saved: map[string]int64{"a": 1}, versions: []VersionState{runs("a", 1, 3, 2)}, why: "each other version with pods failed its check or has pods that are not Ready"},
 		"not a version that failed its check": {
-			cause: heal, versions: []VersionState{runs("a", 1, 3, 3)}, failed: "a", why: "each other version with pods failed its check or has pods that are not Ready"},
+			decision: heal, versions: []VersionState{runs("a", 1, 3, 3)}, failed: "a", why: "each other version with pods failed its check or has pods that are not Ready"},
 		"a version that succeeded before one that only runs": {
-			cause: heal, saved: map[string]int64{"a": 1}, versions: []VersionState{runs("b", 2, 1, 1), runs("a", 1, 3, 3)}, want: "saved a"},
+			decision: heal, saved: map[string]int64{"a": 1}, versions: []VersionState{runs("b", 2, 1, 1), runs("a", 1, 3, 3)}, want: "saved a"},
 		"the newest running version": {
-			cause: heal, versions: []VersionState{runs("a", 1, 3, 3), runs("b", 2, 1, 1)}, want: "runs b"},
+			decision: heal, versions: []VersionState{runs("a", 1, 3, 3), runs("b", 2, 1, 1)}, want: "runs b"},
 		"a version without pods proves nothing": {
-			cause: heal, versions: []VersionState{runs("b", 2, 0, 0), runs("a", 1, 3, 3)}, want: "runs a"},
+			decision: heal, versions: []VersionState{runs("b", 2, 0, 0), runs("a", 1, 3, 3)}, want: "runs a"},
 		"without other running versions, the newest that succeeded": {
-			cause: heal, saved: map[string]int64{"a": 1, "b": 3}, versions: []VersionState{runs("bad", 4, 1, 0)}, want: "saved b"},
+			decision: heal, saved: map[string]int64{"a": 1, "b": 3}, versions: []VersionState{runs("bad", 4, 1, 0)}, want: "saved b"},
 		"but not when a pod of the release is Ready": {
-			cause: heal, saved: map[string]int64{"b": 3}, versions: []VersionState{runs("bad", 4, 2, 1)}, ready: true, why: "some pods of this one are Ready"},
+			decision: heal, saved: map[string]int64{"b": 3}, versions: []VersionState{runs("bad", 4, 2, 1)}, ready: true, why: "some pods of this one are Ready"},
 		"and none where no version succeeded": {
-			cause: heal, versions: []VersionState{runs("bad", 4, 1, 0)}, why: "none that succeeded is saved"},
+			decision: heal, versions: []VersionState{runs("bad", 4, 1, 0)}, why: "none that succeeded is saved"},
 
 		"a failed check goes to the newest Success": {
-			cause: verdict, saved: map[string]int64{"a": 1, "b": 3}, want: "saved b"},
+			decision: verdict, saved: map[string]int64{"a": 1, "b": 3}, want: "saved b"},
 		"not to itself": {
-			cause: verdict, saved: map[string]int64{"a": 1, "bad": 3}, want: "saved a"},
+			decision: verdict, saved: map[string]int64{"a": 1, "bad": 3}, want: "saved a"},
 		"not to a version that failed later": {
-			cause: verdict, saved: map[string]int64{"a": 1, "b": 3}, failed: "b", want: "saved a"},
+			decision: verdict, saved: map[string]int64{"a": 1, "b": 3}, failed: "b", want: "saved a"},
 		"not to a version that only runs": {
-			cause: verdict, versions: []VersionState{runs("a", 1, 3, 3)}, why: "no other version that succeeded is saved"},
+			decision: verdict, versions: []VersionState{runs("a", 1, 3, 3)}, why: "no other version that succeeded is saved"},
 
-		"a request gets the newest":   {cause: ask(""), saved: map[string]int64{"a": 1, "b": 3}, want: "saved b"},
-		"or the requested version":    {cause: ask("a"), saved: map[string]int64{"a": 1, "b": 3}, want: "saved a"},
-		"but only one that succeeded": {cause: ask("c"), saved: map[string]int64{"a": 1}, why: "version c is not saved: it has not succeeded, or its template was deleted since (history-limit, a failed check)"},
-		"and not the current one":     {cause: ask("bad"), saved: map[string]int64{"bad": 3}, why: "version bad is already the current one"},
+		"a request gets the newest":   {decision: ask(""), saved: map[string]int64{"a": 1, "b": 3}, want: "saved b"},
+		"or the requested version":    {decision: ask("a"), saved: map[string]int64{"a": 1, "b": 3}, want: "saved a"},
+		"but only one that succeeded": {decision: ask("c"), saved: map[string]int64{"a": 1}, why: "version c is not saved: it has not succeeded, or its template was deleted since (history-limit, a failed check)"},
+		"and not the current one":     {decision: ask("bad"), saved: map[string]int64{"bad": 3}, why: "version bad is already the current one"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			target, ok, why := Choose(tc.cause, Options{Current: "bad", Versions: tc.versions, Saved: savedTemplates(tc.saved),
+			target, ok, why := Choose(tc.decision, Candidates{Current: "bad", Versions: tc.versions, Saved: savedTemplates(tc.saved),
 				Failed: func(v string) bool { return v == tc.failed }, CurrentHasReadyPod: tc.ready})
 			if ok != (tc.want != "") || !strings.Contains(why, tc.why) {
 				t.Fatalf("got %v, %q", ok, why)

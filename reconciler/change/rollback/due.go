@@ -44,8 +44,8 @@ type Situation struct {
 	Pods []Pod
 }
 
-// Cause is the reason of a rollback; Kind is empty if none is due.
-type Cause struct {
+// Decision is whether a rollback is due, and why; Kind is empty if none is.
+type Decision struct {
 	Kind v1alpha1.RollbackKind
 	// Version is the requested target; if empty, Choose decides.
 	Version string
@@ -60,31 +60,31 @@ type Cause struct {
 	// LimitReached: the rollback is due, but the limit of consecutive ones is reached;
 	// Message says so.
 	LimitReached bool
-	// Again is when the result can change without an event; zero means never.
-	Again time.Time
+	// NextCheck is when the result can change without an event; zero means never.
+	NextCheck time.Time
 }
 
 // Due decides whether a rollback is due. A version and attempt is rolled back
 // at most once, because the rollback is a new attempt.
-func Due(s Situation) Cause {
+func Due(s Situation) Decision {
 	switch {
 	case !s.Current:
-		return Cause{}
+		return Decision{}
 	case s.RequestMalformed:
-		return Cause{Drop: true, Message: "the request cannot be parsed"}
+		return Decision{Drop: true, Message: "the request cannot be parsed"}
 	case s.Request != nil && s.Request.Attempt != s.Release.Attempt:
-		return Cause{Drop: true, Message: fmt.Sprintf("it names attempt %d, but attempt %d is current", s.Request.Attempt, s.Release.Attempt)}
+		return Decision{Drop: true, Message: fmt.Sprintf("it names attempt %d, but attempt %d is current", s.Request.Attempt, s.Release.Attempt)}
 	case s.Request != nil:
-		return Cause{Kind: v1alpha1.RollbackRequested, Version: s.Request.Version, User: s.Request.User,
+		return Decision{Kind: v1alpha1.RollbackRequested, Version: s.Request.Version, User: s.Request.User,
 			Message: s.Request.User + " requested it"}
 	case s.Release.Attempt == 0, s.Last != nil && s.Last.Attempt == s.Release.Attempt:
 		// A baseline began no rollout, and only a person can roll back a
 		// rollback by Breakwater.
-		return Cause{}
+		return Decision{}
 	case s.Phase == v1alpha1.ReleaseSuspend:
 		return s.failed()
 	case s.Phase == v1alpha1.ReleaseSuccess:
-		return Cause{}
+		return Decision{}
 	default:
 		return s.stuck()
 	}
@@ -92,19 +92,19 @@ func Due(s Situation) Cause {
 
 // failed decides for a release that failed its check. With isBlockingUp off
 // nothing is stopped, so nothing is rolled back either.
-func (s Situation) failed() Cause {
+func (s Situation) failed() Decision {
 	if !s.Settings.AutomaticRollback || !s.Settings.Blocking || !v1alpha1.FailedCheckReason(s.Reason) {
-		return Cause{}
+		return Decision{}
 	}
-	return s.limited(Cause{Kind: v1alpha1.RollbackVerdict, Message: "the version failed (" + s.Reason + ")"})
+	return s.limited(Decision{Kind: v1alpha1.RollbackVerdict, Message: "the version failed (" + s.Reason + ")"})
 }
 
 // stuck decides for a release that has not succeeded and is not suspended; it may have failed, for
 // example because it timed out. It is stuck if a pod has had a fault for
 // HealAfter, and no pod became Ready in that time.
-func (s Situation) stuck() Cause {
+func (s Situation) stuck() Decision {
 	if !s.Settings.SelfHealing || !s.ReplacesGradually || s.PausedOrHeld || s.Complete {
-		return Cause{}
+		return Decision{}
 	}
 	late := s.Now.Add(-s.Settings.HealAfter)
 	var bad []string
@@ -118,28 +118,28 @@ func (s Situation) stuck() Cause {
 		}
 	}
 	if len(bad) == 0 || progressing {
-		return Cause{Again: s.Now.Add(checkInterval(s.Settings.HealAfter))}
+		return Decision{NextCheck: s.Now.Add(checkInterval(s.Settings.HealAfter))}
 	}
 	names := strings.Join(bad[:min(maxNamed, len(bad))], ", ")
 	if len(bad) > maxNamed {
 		names += ", ..."
 	}
-	return s.limited(Cause{
+	return s.limited(Decision{
 		Kind:    v1alpha1.RollbackSelfHealing,
 		Message: fmt.Sprintf("%d of %d pods did not run for %s, and none became Ready: %s", len(bad), len(s.Pods), s.Settings.HealAfter, names),
 	})
 }
 
 // limited applies maxConsecutive.
-func (s Situation) limited(c Cause) Cause {
-	c.Times = 1
+func (s Situation) limited(d Decision) Decision {
+	d.Times = 1
 	if r := s.Last; r != nil && r.FromVersion == s.Release.Version {
-		c.Times = r.Times + 1
+		d.Times = r.Times + 1
 	}
-	if c.Times > maxConsecutive {
-		return Cause{LimitReached: true, Message: fmt.Sprintf("%s; it was rolled back %d times in a row and applied again, so it stays until a person decides", c.Message, maxConsecutive)}
+	if d.Times > maxConsecutive {
+		return Decision{LimitReached: true, Message: fmt.Sprintf("%s; it was rolled back %d times in a row and applied again, so it stays until a person decides", d.Message, maxConsecutive)}
 	}
-	return c
+	return d
 }
 
 // checkInterval is the interval of checking the pods of a running release: short enough to

@@ -157,8 +157,8 @@ func TestARollbackIsDue(t *testing.T) {
 			if got.LimitReached != (tc.limit != "") || !strings.Contains(got.Message, tc.limit) {
 				t.Errorf("limitReached is %v: %s", got.LimitReached, got.Message)
 			}
-			if got.Again.IsZero() == tc.again {
-				t.Errorf("again is %s", got.Again)
+			if got.NextCheck.IsZero() == tc.again {
+				t.Errorf("next check at %s", got.NextCheck)
 			}
 		})
 	}
@@ -170,7 +170,7 @@ func TestTheMessageNamesThePods(t *testing.T) {
 		s.Pods = append(s.Pods, Pod{Name: name, Created: ago(3 * time.Minute), Fault: "CrashLoopBackOff"})
 	}
 	s.Pods = append(s.Pods, Pod{Name: "web-5", Created: now})
-	want := Cause{Kind: v1alpha1.RollbackSelfHealing, Times: 1,
+	want := Decision{Kind: v1alpha1.RollbackSelfHealing, Times: 1,
 		Message: "4 of 5 pods did not run for 2m0s, and none became Ready: web-1 (ImagePullBackOff), web-2 (CrashLoopBackOff), web-3 (CrashLoopBackOff), ..."}
 	if diff := cmp.Diff(want, Due(s)); diff != "" {
 		t.Error(diff)

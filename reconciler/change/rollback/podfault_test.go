@@ -10,7 +10,7 @@ import (
 	podtrim "github.com/breakwater-dev/breakwater/reconciler/change/pod"
 )
 
-func TestTroubleOfAPod(t *testing.T) {
+func TestFaultOfAPod(t *testing.T) {
 	waiting := func(reason string) []corev1.ContainerStatus {
 		return []corev1.ContainerStatus{{}, {State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}}
 	}

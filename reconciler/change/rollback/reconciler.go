@@ -102,23 +102,23 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.ChangeWorklo
 	if err != nil {
 		return err
 	}
-	cause := Due(s)
+	decision := Due(s)
 	switch {
-	case cause.Drop:
-		err = r.changed(ctx, c, w, r.drop(ctx, w, cause.Message))
-	case cause.LimitReached:
-		r.reportOnce(ctx, c, w, cause.Message)
-	case cause.Kind != "":
+	case decision.Drop:
+		err = r.changed(ctx, c, w, r.drop(ctx, w, decision.Message))
+	case decision.LimitReached:
+		r.reportOnce(ctx, c, w, decision.Message)
+	case decision.Kind != "":
 		var later time.Duration
-		if later, err = r.rollBack(ctx, c, s, cause); later > 0 {
+		if later, err = r.rollBack(ctx, c, s, decision); later > 0 {
 			next = later
 		}
 	}
 	if err != nil {
 		return again(err)
 	}
-	if !cause.Again.IsZero() {
-		next = max(cause.Again.Sub(s.Now), time.Millisecond)
+	if !decision.NextCheck.IsZero() {
+		next = max(decision.NextCheck.Sub(s.Now), time.Millisecond)
 	}
 	if next > 0 {
 		return controller.NewRequeueAfter(next)
@@ -184,7 +184,7 @@ func (r *Reconciler) situation(c *v1alpha1.ChangeWorkload, w *workload.Workload)
 
 // rollBack performs the rollback if there is a target. It returns the time until the next
 // check; 0 if there is nothing to wait for.
-func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s Situation, cause Cause) (time.Duration, error) {
+func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s Situation, decision Decision) (time.Duration, error) {
 	w, err := r.live.Read(ctx, c)
 	if err != nil || w == nil {
 		return 0, err
@@ -192,22 +192,22 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 	if !w.At(c) || !w.VersionRecorded {
 		return conflictRetry, nil // the cache is stale, or the webhook missed a template
 	}
-	options, err := r.options(ctx, c, s, cause, w)
+	candidates, err := r.candidates(ctx, c, s, decision, w)
 	if err != nil {
 		return 0, err
 	}
-	target, ok, why := Choose(cause, options)
+	target, ok, why := Choose(decision, candidates)
 	switch {
-	case !ok && cause.Kind == v1alpha1.RollbackRequested:
+	case !ok && decision.Kind == v1alpha1.RollbackRequested:
 		return 0, r.changed(ctx, c, w.Workload, r.drop(ctx, w.Workload, why))
 	case !ok:
-		r.reportOnce(ctx, c, w.Workload, cause.Message+"; "+why)
-		if cause.Kind == v1alpha1.RollbackSelfHealing {
+		r.reportOnce(ctx, c, w.Workload, decision.Message+"; "+why)
+		if decision.Kind == v1alpha1.RollbackSelfHealing {
 			return checkInterval(s.Settings.HealAfter), nil // the pods of the other version may become Ready
 		}
 		return 0, nil
 	}
-	answered, err := r.write(ctx, w, newRollback(s, cause, target), target)
+	answered, err := r.write(ctx, w, newRollback(s, decision, target), target)
 	if err != nil {
 		return 0, r.changed(ctx, c, w.Workload, err)
 	}
@@ -215,7 +215,7 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 		logging.FromContext(ctx).Warnw("the webhook added no attempt; the rollback is tried again later", "version", target.Version)
 		return webhookRetry, nil
 	}
-	r.announce(ctx, w, cause, target)
+	r.announce(ctx, w, decision, target)
 	return 0, nil
 }
 

@@ -21,16 +21,16 @@ const (
 )
 
 // newRollback returns the rollback for the workload's annotation.
-func newRollback(s Situation, cause Cause, target Target) v1alpha1.Rollback {
-	message := cause.Message + "; the target is version " + target.Version + " because " + target.Proof
+func newRollback(s Situation, decision Decision, target Target) v1alpha1.Rollback {
+	message := decision.Message + "; the target is version " + target.Version + " because " + target.Proof
 	return v1alpha1.Rollback{
-		Kind:        cause.Kind,
+		Kind:        decision.Kind,
 		FromVersion: s.Release.Version,
 		FromAttempt: s.Release.Attempt,
 		ToVersion:   target.Version,
 		Attempt:     s.Release.NextAttempt(),
-		Times:       cause.Times,
-		User:        cause.User,
+		Times:       decision.Times,
+		User:        decision.User,
 		Message:     text.Truncate(message, maxMessage),
 		Time:        metav1.NewTime(s.Now),
 	}

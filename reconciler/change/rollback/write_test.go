@@ -10,8 +10,8 @@ import (
 // long is rejected with the whole write.
 func TestTheMessageOfARollbackIsTruncatedBetweenRunes(t *testing.T) {
 	for extra := range 3 {
-		cause := Cause{Message: strings.Repeat("a", extra) + strings.Repeat("失", maxMessage)}
-		got := newRollback(Situation{}, cause, Target{Version: "good"}).Message
+		decision := Decision{Message: strings.Repeat("a", extra) + strings.Repeat("失", maxMessage)}
+		got := newRollback(Situation{}, decision, Target{Version: "good"}).Message
 		if !utf8.ValidString(got) || len(got) > maxMessage || len(got) < maxMessage-2 {
 			t.Errorf("%d bytes that end in %q", len(got), got[len(got)-4:])
 		}

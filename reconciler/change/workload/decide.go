@@ -95,10 +95,10 @@ type Decision struct {
 	// RemoveFinalizer is a deleted ChangeWorkload with this name whose finalizer is removed, although
 	// its order is not closed: the release would not be judged meanwhile.
 	RemoveFinalizer *v1alpha1.ChangeWorkload
-	// Again is the time until the older ChangeWorkloads that are not settled are
+	// RetryAfter is the time until the older ChangeWorkloads that are not settled are
 	// deleted anyway, or RemoveFinalizer is due; 0 if there are none. When one of them is settled
 	// earlier, its update causes a reconcile.
-	Again time.Duration
+	RetryAfter time.Duration
 }
 
 // Decide decides what to do for a workload. It does not compare versions to
@@ -122,15 +122,15 @@ func Decide(in Input) Decision {
 		d.Conflict = true
 	case c.DeletionTimestamp != nil && slices.Contains(c.Finalizers, v1alpha1.OrderFinalizer):
 		// The event of its removal reconciles again.
-		if d.Again = c.DeletionTimestamp.Add(maxClosingWait).Sub(in.Now); d.Again <= 0 {
-			d.RemoveFinalizer, d.Again = c, 0
+		if d.RetryAfter = c.DeletionTimestamp.Add(maxClosingWait).Sub(in.Now); d.RetryAfter <= 0 {
+			d.RemoveFinalizer, d.RetryAfter = c, 0
 		}
 	case c.DeletionTimestamp != nil:
 		// The event of its removal reconciles again.
 	case c.Spec.WorkloadRef.UID != in.UID || c.Spec.Attempt != in.Release.Attempt:
 		d.DeleteStale, d.Create = c, true
 	case c.Status.Phase == v1alpha1.ReleaseSuccess:
-		d.DeleteOlder, d.Again = older(in)
+		d.DeleteOlder, d.RetryAfter = older(in)
 	}
 	return d
 }

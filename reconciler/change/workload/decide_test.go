@@ -120,20 +120,20 @@ func TestDecide(t *testing.T) {
 			in: input(func(in *Input) {
 				in.Named, in.Owned, in.Now = success, list(success, open, closed, old), ended.Add(time.Minute)
 			}),
-			want: Decision{DeleteOlder: list(closed, old), Again: closingTime - time.Minute},
+			want: Decision{DeleteOlder: list(closed, old), RetryAfter: closingTime - time.Minute},
 		},
 		"and those whose CloudEvents were not accepted": {
 			in: input(func(in *Input) {
 				in.Named, in.Owned, in.Now = success, list(success, unsent, old), ended.Add(time.Minute)
 			}),
-			want: Decision{DeleteOlder: list(old), Again: closingTime - time.Minute},
+			want: Decision{DeleteOlder: list(old), RetryAfter: closingTime - time.Minute},
 		},
 		"also a process that was not there for long": {
 			in: input(func(in *Input) {
 				in.Named, in.Owned, in.Now = success, list(success, open), ended.Add(time.Hour)
 				in.DecidingSince = in.Now.Add(-time.Second)
 			}),
-			want: Decision{Again: closingGrace - time.Second},
+			want: Decision{RetryAfter: closingGrace - time.Second},
 		},
 		"but not for ever": {
 			in: input(func(in *Input) {
@@ -152,7 +152,7 @@ func TestDecide(t *testing.T) {
 		},
 		"its order is closed meanwhile": {
 			in:   input(func(in *Input) { in.Named, in.Now = closing(time.Second), ended.Time }),
-			want: Decision{Again: maxClosingWait - time.Second},
+			want: Decision{RetryAfter: maxClosingWait - time.Second},
 		},
 		"but the new release does not wait for long": {
 			in:   input(func(in *Input) { in.Named, in.Now = closing(maxClosingWait), ended.Time }),

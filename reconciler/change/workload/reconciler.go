@@ -97,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 	if err := r.apply(ctx, w, facts, decision); err != nil {
 		return err
 	}
-	if again = deadline.ShorterWait(again, decision.Again); again > 0 {
+	if again = deadline.ShorterWait(again, decision.RetryAfter); again > 0 {
 		return controller.NewRequeueAfter(again)
 	}
 	return nil

@@ -13,15 +13,15 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
 )
 
-// options gathers the possible targets: saved templates and, if needed, the
+// candidates gathers the possible targets: saved templates and, if needed, the
 // versions with their pods. Templates come from the API server, because caches omit
 // them.
-func (r *Reconciler) options(ctx context.Context, c *v1alpha1.ChangeWorkload, s Situation, cause Cause, w *liveworkload.Workload) (Options, error) {
+func (r *Reconciler) candidates(ctx context.Context, c *v1alpha1.ChangeWorkload, s Situation, decision Decision, w *liveworkload.Workload) (Candidates, error) {
 	saved, err := savedtemplate.List(ctx, r.kube, w.Workload)
 	if err != nil {
-		return Options{}, err
+		return Candidates{}, err
 	}
-	o := Options{
+	out := Candidates{
 		Current: w.Release.Version,
 		Saved:   saved,
 		Failed: func(version string) bool {
@@ -29,14 +29,14 @@ func (r *Reconciler) options(ctx context.Context, c *v1alpha1.ChangeWorkload, s 
 			return err == nil && other.Spec.WorkloadRef.UID == w.UID && other.CountsAsFailed()
 		},
 	}
-	if cause.Kind != v1alpha1.RollbackSelfHealing {
-		return o, nil
+	if decision.Kind != v1alpha1.RollbackSelfHealing {
+		return out, nil
 	}
 	for _, p := range s.Pods {
-		o.CurrentHasReadyPod = o.CurrentHasReadyPod || p.Ready
+		out.CurrentHasReadyPod = out.CurrentHasReadyPod || p.Ready
 	}
-	o.Versions, err = r.versions(ctx, w)
-	return o, err
+	out.Versions, err = r.versions(ctx, w)
+	return out, err
 }
 
 // versions returns the versions of a workload with their pods.
