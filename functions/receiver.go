@@ -42,9 +42,9 @@ type Receiver struct {
 	name   string
 	handle Function
 	unread unreadBodies
-	// waiting and handled have an element for each complete event that waits, and for each
-	// that is handled.
-	waiting, handled chan struct{}
+	// waiting and handling have an element for each complete event that waits, and for each
+	// that is being handled.
+	waiting, handling chan struct{}
 
 	clock    clock.PassiveClock
 	received metrics.Counter
@@ -60,7 +60,7 @@ func NewReceiver(name string, limit int, handle Function, clock clock.PassiveClo
 	return &Receiver{
 		name: name, handle: handle, clock: clock,
 		unread:  unreadBodies{arriving: list.New()},
-		waiting: make(chan struct{}, maxWaiting), handled: make(chan struct{}, limit),
+		waiting: make(chan struct{}, maxWaiting), handling: make(chan struct{}, limit),
 		received: metrics.NewCounter(meter, "breakwater_function_requests_total"),
 		duration: metrics.NewHistogram(meter, "breakwater_function_event_duration_seconds"),
 	}
@@ -106,7 +106,7 @@ func (r *Receiver) run(ctx context.Context, e event.Event, sender <-chan struct{
 	if err := r.wait(sender); err != nil {
 		return err
 	}
-	defer func() { <-r.handled }()
+	defer func() { <-r.handling }()
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -122,7 +122,7 @@ func (r *Receiver) run(ctx context.Context, e event.Event, sender <-chan struct{
 // wait waits until fewer events than the limit are handled, at most until the sender has gone.
 func (r *Receiver) wait(sender <-chan struct{}) error {
 	select {
-	case r.handled <- struct{}{}:
+	case r.handling <- struct{}{}:
 		return nil
 	default:
 	}
@@ -133,7 +133,7 @@ func (r *Receiver) wait(sender <-chan struct{}) error {
 	}
 	defer func() { <-r.waiting }()
 	select {
-	case r.handled <- struct{}{}:
+	case r.handling <- struct{}{}:
 		return nil
 	case <-sender:
 		return errors.New("the sender of the event did not wait")

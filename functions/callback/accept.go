@@ -52,7 +52,7 @@ func (r *receiver) accept(ctx context.Context, v verdict, config altershield.Con
 // find reads the release of the verdict's order, and the batch of its node. It lists the
 // ChangePods of the version, which may be a thousand, only if no batch has the node.
 func (r *receiver) find(ctx context.Context, v verdict, config altershield.Config) (input, error) {
-	in := input{check: v.check, node: v.data.NodeID, now: r.Clock.Now(), callDeadline: config.TotalDeadline}
+	in := input{check: v.check, node: v.data.NodeID, now: r.Clock.Now(), callTimeout: config.TotalDeadline}
 	api := r.Change.AppV1alpha1()
 	selector := labels.Set{v1alpha1.OrderLabel: v1alpha1.OrderHash(v.data.BizExecOrderID)}.String()
 	workloads, err := api.ChangeWorkloads(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: selector})

@@ -33,9 +33,9 @@ type input struct {
 	// release is the release with the order, or nil.
 	release *v1alpha1.ChangeWorkload
 	// batches are the batches of the release, or only the one with the node.
-	batches      []v1alpha1.ChangePod
-	now          time.Time
-	callDeadline time.Duration
+	batches     []v1alpha1.ChangePod
+	now         time.Time
+	callTimeout time.Duration
 }
 
 // decide returns the action for an authentic verdict, and its batch. The signature
@@ -55,7 +55,7 @@ func decide(in input) (action, *v1alpha1.ChangePod) {
 			return deliver, &in.batches[i]
 		}
 	}
-	within := in.callDeadline + recordingTime
+	within := in.callTimeout + recordingTime
 	if in.check != altershield.CheckBatch && unanswered(order.SubmissionOf(v1alpha1.StagePre), in.now, within) {
 		return wait, nil
 	}

@@ -72,7 +72,7 @@ func TestDecide(t *testing.T) {
 		"check of batch, no batch":                     {altershield.CheckBatch, false, nil, drop, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := input{check: tc.check, node: "n", release: ft.NewRelease(), now: ft.Now(), callDeadline: 15 * time.Second}
+			in := input{check: tc.check, node: "n", release: ft.NewRelease(), now: ft.Now(), callTimeout: 15 * time.Second}
 			if tc.order != nil {
 				tc.order(in.release.Status.Order)
 			}

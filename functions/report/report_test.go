@@ -142,7 +142,7 @@ func TestAPodOfALaterAttemptIsReportedForThatAttempt(t *testing.T) {
 	}
 }
 
-func TestAFailedRecordIsNotRetriedByTheBroker(t *testing.T) {
+func TestAFailedReportIsNotRetriedByTheBroker(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
 	server := ft.NewServerDouble(t, c, "")
 	server.Script(t, double.Script{Faults: []double.FaultRule{{Fault: double.Fault404}}})

@@ -28,7 +28,7 @@ func (f *function) start(ctx context.Context, server Server, in Input) error {
 	defer cancel()
 	answer, callErr := server.StartBatch(call, startOf(in.Release, in.Batch, in.Now))
 	err := f.storeResult(ctx, in, callErr, func(s *v1alpha1.ChangePodStatus, attempt int32) bool {
-		return storeStart(s, attempt, answer.NodeID, f.clock.Now())
+		return setStarted(s, attempt, answer.NodeID, f.clock.Now())
 	})
 	switch {
 	case err != nil:
@@ -59,7 +59,7 @@ func (f *function) finish(ctx context.Context, server Server, in Input) error {
 		return nil
 	}
 	err := f.storeResult(ctx, in, callErr, func(s *v1alpha1.ChangePodStatus, attempt int32) bool {
-		return storeFinish(s, attempt, f.clock.Now())
+		return setFinished(s, attempt, f.clock.Now())
 	})
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (f *function) storeResult(ctx context.Context, in Input, callErr error, suc
 		if callErr == nil {
 			written = success(&batch.Status, attempt)
 		} else {
-			written = storeError(&batch.Status, in.Stage, attempt, serverError(callErr, f.clock.Now()))
+			written = setError(&batch.Status, in.Stage, attempt, serverError(callErr, f.clock.Now()))
 		}
 		if !written {
 			logging.FromContext(ctx).Infow("Answer ignored: a later call was made",
@@ -124,7 +124,7 @@ func (f *function) storeResult(ctx context.Context, in Input, callErr error, suc
 // intentContext returns a context that ends when the intent of the call expires, because
 // another process may then call.
 func (f *function) intentContext(ctx context.Context, in Input) (context.Context, context.CancelFunc) {
-	return f.callContext(in.Reservation.Context(ctx), in.Batch.Status.SubmissionOf(in.Stage).IntentTime.Time, in.CallDeadline)
+	return f.callContext(in.Reservation.Context(ctx), in.Batch.Status.SubmissionOf(in.Stage).IntentTime.Time, in.CallTimeout)
 }
 
 func (f *function) callContext(ctx context.Context, intent time.Time, deadline time.Duration) (context.Context, context.CancelFunc) {

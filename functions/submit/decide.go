@@ -55,9 +55,9 @@ type Input struct {
 	// fail also while a check runs, and for a check that never began.
 	Asked bool
 	Now   time.Time
-	// CallDeadline is the maximum duration of a call to the server. An older intent
+	// CallTimeout is the maximum duration of a call to the server. An older intent
 	// without an answer has expired.
-	CallDeadline time.Duration
+	CallTimeout time.Duration
 	// Reservation is the slot of the call in the rate limit, or nil.
 	Reservation *altershield.Reservation
 	// NotBegunNode is the node whose PRE check has not begun, as the server answered
@@ -155,6 +155,6 @@ func decideCall(in Input) Decision {
 	}
 	return nextCall(callState{
 		submission: s, verdict: in.Batch.Status.VerdictOf(in.Stage), node: in.Batch.Status.ChangePodID, stage: in.Stage, first: first,
-		asked: in.Asked, notBegun: in.NotBegunNode, now: in.Now, callDeadline: in.CallDeadline,
+		asked: in.Asked, notBegun: in.NotBegunNode, now: in.Now, callTimeout: in.CallTimeout,
 	})
 }

@@ -22,11 +22,11 @@ const (
 // OrderInput has everything that a decision about an order depends on.
 type OrderInput struct {
 	Release *v1alpha1.ChangeWorkload
-	// Asked, NotBegunNode, Now, CallDeadline and Reservation are as in Input.
+	// Asked, NotBegunNode, Now, CallTimeout and Reservation are as in Input.
 	Asked        bool
 	NotBegunNode string
 	Now          time.Time
-	CallDeadline time.Duration
+	CallTimeout  time.Duration
 	Reservation  *altershield.Reservation
 }
 
@@ -69,7 +69,7 @@ func DecideOrder(in OrderInput) Decision {
 	return nextCall(callState{
 		submission: w.Status.Order.SubmissionOf(stage), verdict: w.Status.OrderVerdictOf(stage), node: w.Status.Order.Node(), stage: stage,
 		first: map[v1alpha1.Stage]Action{v1alpha1.StagePre: StartOrder, v1alpha1.StagePost: FinishOrder}[stage],
-		asked: in.Asked, notBegun: in.NotBegunNode, now: in.Now, callDeadline: in.CallDeadline,
+		asked: in.Asked, notBegun: in.NotBegunNode, now: in.Now, callTimeout: in.CallTimeout,
 	})
 }
 
@@ -82,7 +82,7 @@ func decideClose(in OrderInput) Decision {
 		return Decision{Nothing, "the order was not opened"}
 	case o.ClosingDone():
 		return Decision{Nothing, "the order is closed, or the server rejected the call, or all attempts failed"}
-	case o.Closing != nil && o.Closing.Error == nil && in.Now.Sub(o.Closing.IntentTime.Time) < in.CallDeadline:
+	case o.Closing != nil && o.Closing.Error == nil && in.Now.Sub(o.Closing.IntentTime.Time) < in.CallTimeout:
 		return Decision{InFlight, "another call is in flight"}
 	case o.Closing != nil && o.Closing.Attempts >= v1alpha1.MaxClosingAttempts:
 		return Decision{Nothing, "all attempts to close the order failed"}
@@ -91,8 +91,8 @@ func decideClose(in OrderInput) Decision {
 	}
 }
 
-// writeCloseIntent writes the intent to close the order.
-func writeCloseIntent(o *v1alpha1.Order, state v1alpha1.OrderState, now time.Time) {
+// setCloseIntent sets the intent to close the order.
+func setCloseIntent(o *v1alpha1.Order, state v1alpha1.OrderState, now time.Time) {
 	next := &v1alpha1.OrderClosing{State: state, IntentTime: metav1.NewMicroTime(now), Attempts: 1}
 	if o.Closing != nil {
 		next.Attempts = o.Closing.Attempts + 1

@@ -16,10 +16,10 @@ import (
 // maxMessage is the maximum length of a stored error message, in bytes.
 const maxMessage = 1024
 
-// writeIntent writes the intent to call and returns its number. The process whose
+// setIntent sets the intent to call and returns its number. The process whose
 // compare-and-swap succeeds makes the call. If the last start was answered, node, which it
 // created, becomes an earlier node.
-func writeIntent(list *[]v1alpha1.Submission, stage v1alpha1.Stage, node string, now time.Time) int32 {
+func setIntent(list *[]v1alpha1.Submission, stage v1alpha1.Stage, node string, now time.Time) int32 {
 	next := v1alpha1.Submission{Stage: stage, IntentTime: metav1.NewMicroTime(now), Attempts: 1}
 	old := v1alpha1.SubmissionOf(*list, stage)
 	if old == nil {
@@ -36,18 +36,18 @@ func writeIntent(list *[]v1alpha1.Submission, stage v1alpha1.Stage, node string,
 	return next.Attempts
 }
 
-// writeBatchIntent writes the intent to call for a batch.
-func writeBatchIntent(s *v1alpha1.ChangePodStatus, stage v1alpha1.Stage, now time.Time) {
-	writeIntent(&s.Submissions, stage, s.ChangePodID, now)
+// setBatchIntent sets the intent to call for a batch.
+func setBatchIntent(s *v1alpha1.ChangePodStatus, stage v1alpha1.Stage, now time.Time) {
+	setIntent(&s.Submissions, stage, s.ChangePodID, now)
 	if stage == v1alpha1.StagePost {
 		s.PostSubmitTime, s.PostSubmitTimeUnix = v1alpha1.FormatTime(now), now.Unix()
 		selectNode(&s.ChangePodID, s.SubmissionOf(v1alpha1.StagePre), s.VerdictOf(v1alpha1.StagePre))
 	}
 }
 
-// writeOrderIntent writes the intent to call for the order.
-func writeOrderIntent(s *v1alpha1.ChangeWorkloadStatus, stage v1alpha1.Stage, now time.Time) {
-	writeIntent(&s.Order.Submissions, stage, s.Order.NodeID, now)
+// setOrderIntent sets the intent to call for the order.
+func setOrderIntent(s *v1alpha1.ChangeWorkloadStatus, stage v1alpha1.Stage, now time.Time) {
+	setIntent(&s.Order.Submissions, stage, s.Order.NodeID, now)
 	if stage == v1alpha1.StagePost {
 		selectNode(&s.Order.NodeID, s.Order.SubmissionOf(v1alpha1.StagePre), s.OrderVerdictOf(v1alpha1.StagePre))
 	}
@@ -65,14 +65,14 @@ func selectNode(current *string, start *v1alpha1.Submission, pre *v1alpha1.Stage
 	}
 }
 
-// storeResumption stores that the server runs the check of an answered start again. It
-// stores nothing if the start was repeated or resumed meanwhile.
-func storeResumption(list []v1alpha1.Submission, before *v1alpha1.Submission, now time.Time) {
+// setResumed records that the server runs the check of an answered start again. It
+// changes nothing if the start was repeated or resumed meanwhile.
+func setResumed(list []v1alpha1.Submission, before *v1alpha1.Submission, now time.Time) {
 	s := v1alpha1.SubmissionOf(list, v1alpha1.StagePre)
 	if s == nil || s.AnsweredTime == nil || s.Attempts != before.Attempts || s.Resumptions != before.Resumptions {
 		return
 	}
-	storeAnswer(s, now)
+	setAnswered(s, now)
 	s.Resumptions++
 }
 
@@ -85,28 +85,28 @@ func pendingSubmission(list []v1alpha1.Submission, stage v1alpha1.Stage, attempt
 	return nil
 }
 
-// storeStart stores the node that a start created.
-func storeStart(s *v1alpha1.ChangePodStatus, attempt int32, node string, now time.Time) bool {
+// setStarted sets the node that a start created.
+func setStarted(s *v1alpha1.ChangePodStatus, attempt int32, node string, now time.Time) bool {
 	submission := pendingSubmission(s.Submissions, v1alpha1.StagePre, attempt)
 	if submission == nil {
 		return false
 	}
-	storeAnswer(submission, now)
+	setAnswered(submission, now)
 	addNode(&s.ChangePodID, s.Submissions, submission, node)
 	s.PreSubmitTime, s.PreSubmitTimeUnix = v1alpha1.FormatTime(now), now.Unix()
 	return true
 }
 
-// storeOrderStart stores the node that a start of the order created.
-func storeOrderStart(o *v1alpha1.Order, start *v1alpha1.Submission, answer altershield.StartAnswer, now time.Time) {
-	storeAnswer(start, now)
+// setOrderStarted sets the node that a start of the order created.
+func setOrderStarted(o *v1alpha1.Order, start *v1alpha1.Submission, answer altershield.StartAnswer, now time.Time) {
+	setAnswered(start, now)
 	addNode(&o.NodeID, o.Submissions, start, answer.NodeID)
 	o.Skipped = answer.SkipCheck
 }
 
 // addNode makes the node of an answered start the current one. If stage POST has begun
 // meanwhile for the node of an earlier start, that node stays current. The new node then takes
-// the last place of EarlierNodes, which writeIntent gave to the current one.
+// the last place of EarlierNodes, which setIntent gave to the current one.
 func addNode(current *string, list []v1alpha1.Submission, start *v1alpha1.Submission, node string) {
 	last := len(start.EarlierNodes) - 1
 	if last < 0 || v1alpha1.SubmissionOf(list, v1alpha1.StagePost) == nil {
@@ -117,18 +117,18 @@ func addNode(current *string, list []v1alpha1.Submission, start *v1alpha1.Submis
 	start.EarlierNodes[last] = node
 }
 
-// storeFinish stores that the server accepted the finish.
-func storeFinish(s *v1alpha1.ChangePodStatus, attempt int32, now time.Time) bool {
+// setFinished records that the server accepted the finish.
+func setFinished(s *v1alpha1.ChangePodStatus, attempt int32, now time.Time) bool {
 	submission := pendingSubmission(s.Submissions, v1alpha1.StagePost, attempt)
 	if submission == nil {
 		return false
 	}
-	storeAnswer(submission, now)
+	setAnswered(submission, now)
 	return true
 }
 
-// storeError stores the error of a call.
-func storeError(s *v1alpha1.ChangePodStatus, stage v1alpha1.Stage, attempt int32, serverError *v1alpha1.ServerError) bool {
+// setError sets the error of a call.
+func setError(s *v1alpha1.ChangePodStatus, stage v1alpha1.Stage, attempt int32, serverError *v1alpha1.ServerError) bool {
 	submission := pendingSubmission(s.Submissions, stage, attempt)
 	if submission == nil {
 		return false
@@ -137,7 +137,7 @@ func storeError(s *v1alpha1.ChangePodStatus, stage v1alpha1.Stage, attempt int32
 	return true
 }
 
-func storeAnswer(s *v1alpha1.Submission, now time.Time) {
+func setAnswered(s *v1alpha1.Submission, now time.Time) {
 	at := metav1.NewMicroTime(now)
 	s.AnsweredTime, s.Error = &at, nil
 }

@@ -17,18 +17,18 @@ import (
 
 func TestAnAnswerCountsOnlyForTheLastIntent(t *testing.T) {
 	var s v1alpha1.ChangePodStatus
-	first := writeIntent(&s.Submissions, pre, "", ft.Now())
-	second := writeIntent(&s.Submissions, pre, "", ft.Now().Add(time.Minute))
-	if storeStart(&s, first, "node-1", ft.Now()) || s.ChangePodID != "" {
+	first := setIntent(&s.Submissions, pre, "", ft.Now())
+	second := setIntent(&s.Submissions, pre, "", ft.Now().Add(time.Minute))
+	if setStarted(&s, first, "node-1", ft.Now()) || s.ChangePodID != "" {
 		t.Error("the answer to an earlier call was stored")
 	}
-	if storeError(&s, pre, first, &v1alpha1.ServerError{}) {
+	if setError(&s, pre, first, &v1alpha1.ServerError{}) {
 		t.Error("the error of an earlier call was stored")
 	}
-	if !storeStart(&s, second, "node-2", ft.Now()) || s.ChangePodID != "node-2" || s.PreSubmitTimeUnix != ft.Now().Unix() {
+	if !setStarted(&s, second, "node-2", ft.Now()) || s.ChangePodID != "node-2" || s.PreSubmitTimeUnix != ft.Now().Unix() {
 		t.Errorf("the answer was not stored: %+v", s)
 	}
-	if storeStart(&s, second, "node-3", ft.Now()) {
+	if setStarted(&s, second, "node-3", ft.Now()) {
 		t.Error("an answer was stored twice")
 	}
 }
@@ -36,7 +36,7 @@ func TestAnAnswerCountsOnlyForTheLastIntent(t *testing.T) {
 func TestLaterIntentsKeepTheTimeOfTheFirst(t *testing.T) {
 	var s v1alpha1.ChangePodStatus
 	for i := range 3 {
-		writeIntent(&s.Submissions, pre, "", ft.Now().Add(time.Duration(i)*time.Minute))
+		setIntent(&s.Submissions, pre, "", ft.Now().Add(time.Duration(i)*time.Minute))
 		sub := s.SubmissionOf(pre)
 		if first := sub.FirstIntent(); !first.Equal(ft.Now()) || !sub.IntentTime.Time.Equal(ft.Now().Add(time.Duration(i)*time.Minute)) {
 			t.Errorf("intent %d is of %s, the first of %s", i+1, sub.IntentTime, first)
@@ -56,16 +56,16 @@ func TestOrderTimeoutCountsFromTheFirstResult(t *testing.T) {
 func TestAStartAfterAnAnsweredOneKeepsTheEarlierNodes(t *testing.T) {
 	var s v1alpha1.ChangePodStatus
 	call := func(after time.Duration, node string) {
-		writeBatchIntent(&s, pre, ft.Now().Add(after))
-		if node != "" && !storeStart(&s, s.SubmissionOf(pre).Attempts, node, ft.Now().Add(after)) {
+		setBatchIntent(&s, pre, ft.Now().Add(after))
+		if node != "" && !setStarted(&s, s.SubmissionOf(pre).Attempts, node, ft.Now().Add(after)) {
 			t.Fatal("the answer was not stored")
 		}
 	}
 	call(0, "n1")
 	call(5*time.Second, "") // its answer is lost
 	call(20*time.Second, "n2")
-	storeResumption(s.Submissions, s.SubmissionOf(pre).DeepCopy(), ft.Now().Add(40*time.Second))
-	storeResumption(s.Submissions, &v1alpha1.Submission{Attempts: 2}, ft.Now()) // an outdated one
+	setResumed(s.Submissions, s.SubmissionOf(pre).DeepCopy(), ft.Now().Add(40*time.Second))
+	setResumed(s.Submissions, &v1alpha1.Submission{Attempts: 2}, ft.Now()) // an outdated one
 	got := s.SubmissionOf(pre)
 	if diff := cmp.Diff([]string{"n2", "n1"}, s.Nodes()); diff != "" {
 		t.Error(diff)
@@ -74,7 +74,7 @@ func TestAStartAfterAnAnsweredOneKeepsTheEarlierNodes(t *testing.T) {
 		t.Errorf("submission is %+v", got)
 	}
 	s.Verdicts = []v1alpha1.StageVerdict{{Stage: pre, Verdict: "pass", NodeID: "n1"}}
-	writeBatchIntent(&s, post, ft.Now())
+	setBatchIntent(&s, post, ft.Now())
 	if diff := cmp.Diff([]string{"n1", "n2"}, s.Nodes()); diff != "" || s.ChangePodID != "n1" {
 		t.Errorf("the finish is not of the node that passed: %s", diff)
 	}
@@ -90,10 +90,10 @@ func TestALateAnswerToARepeatedStartKeepsTheNodeOfTheFinish(t *testing.T) {
 	verdicts := []v1alpha1.StageVerdict{{Stage: pre, Verdict: "pass", NodeID: "n1"}}
 	t.Run("of a batch", func(t *testing.T) {
 		s := v1alpha1.ChangePodStatus{ChangePodID: "n1", Submissions: submissions()}
-		writeBatchIntent(&s, pre, ft.Now())
+		setBatchIntent(&s, pre, ft.Now())
 		s.Verdicts = verdicts
-		writeBatchIntent(&s, post, ft.Now())
-		if !storeStart(&s, 2, "n2", ft.Now()) {
+		setBatchIntent(&s, post, ft.Now())
+		if !setStarted(&s, 2, "n2", ft.Now()) {
 			t.Fatal("the answer was not stored")
 		}
 		if diff := cmp.Diff([]string{"n1", "n2"}, s.Nodes()); diff != "" {
@@ -102,10 +102,10 @@ func TestALateAnswerToARepeatedStartKeepsTheNodeOfTheFinish(t *testing.T) {
 	})
 	t.Run("of the order", func(t *testing.T) {
 		s := v1alpha1.ChangeWorkloadStatus{Order: &v1alpha1.Order{NodeID: "n1", Submissions: submissions()}}
-		writeOrderIntent(&s, pre, ft.Now())
+		setOrderIntent(&s, pre, ft.Now())
 		s.OrderVerdicts = verdicts
-		writeOrderIntent(&s, post, ft.Now())
-		storeOrderStart(s.Order, s.Order.SubmissionOf(pre), altershield.StartAnswer{NodeID: "n2"}, ft.Now())
+		setOrderIntent(&s, post, ft.Now())
+		setOrderStarted(s.Order, s.Order.SubmissionOf(pre), altershield.StartAnswer{NodeID: "n2"}, ft.Now())
 		if diff := cmp.Diff([]string{"n1", "n2"}, s.Order.Nodes()); diff != "" {
 			t.Error(diff)
 		}
@@ -114,11 +114,11 @@ func TestALateAnswerToARepeatedStartKeepsTheNodeOfTheFinish(t *testing.T) {
 
 func TestANewIntentClearsTheLastError(t *testing.T) {
 	var s v1alpha1.ChangePodStatus
-	storeError(&s, post, writeIntent(&s.Submissions, post, "", ft.Now()), &v1alpha1.ServerError{Reason: "x"})
+	setError(&s, post, setIntent(&s.Submissions, post, "", ft.Now()), &v1alpha1.ServerError{Reason: "x"})
 	if s.SubmissionOf(post).Error == nil {
 		t.Fatal("the error was not stored")
 	}
-	if n := writeIntent(&s.Submissions, post, "", ft.Now()); n != 2 || s.SubmissionOf(post).Error != nil {
+	if n := setIntent(&s.Submissions, post, "", ft.Now()); n != 2 || s.SubmissionOf(post).Error != nil {
 		t.Errorf("attempt %d, %+v", n, s.SubmissionOf(post))
 	}
 }

@@ -95,7 +95,7 @@ func (f *Finisher) Prepare(ctx context.Context, received events.ChangePodVerdict
 	}
 	return &followUp{
 		finisher: f, server: server,
-		in: Input{Release: release, Stage: v1alpha1.StagePost, CallDeadline: config.TotalDeadline, Reservation: slot},
+		in: Input{Release: release, Stage: v1alpha1.StagePost, CallTimeout: config.TotalDeadline, Reservation: slot},
 	}
 }
 
@@ -107,15 +107,15 @@ type followUp struct {
 	intent   bool
 }
 
-// WriteIntent implements verdict.FollowUp.
-func (u *followUp) WriteIntent(batch *v1alpha1.ChangePod) {
+// SetIntent implements verdict.FollowUp.
+func (u *followUp) SetIntent(batch *v1alpha1.ChangePod) {
 	u.in.Batch, u.in.Now = batch, u.finisher.clock.Now()
 	// An unconfirmed pass does not end stage PRE. A finish is not repeated here, because the
 	// first one may have arrived.
 	passed := batch.Status.VerdictOf(v1alpha1.StagePre).Outcome() == v1alpha1.OutcomePass
 	u.intent = passed && batch.Status.SubmissionOf(v1alpha1.StagePost) == nil && Decide(u.in).Action == FinishBatch
 	if u.intent {
-		writeBatchIntent(&batch.Status, v1alpha1.StagePost, u.in.Now)
+		setBatchIntent(&batch.Status, v1alpha1.StagePost, u.in.Now)
 	}
 }
 

@@ -32,7 +32,7 @@ func newVerdictFunction(t *testing.T, edit ...func(*v1alpha1.ChangeWorkload)) (c
 	}
 	recorder := verdict.NewRecorder(c.Change, server.Clock, noop.Meter{})
 	finisher = submit.NewFinisher(c.Change, server.Clients, server.Clock, noop.Meter{}).WaitForCalls()
-	recorder.Follow(finisher)
+	recorder.SetFollower(finisher)
 	return c, server, finisher, verdict.New(recorder, server.Clients, ft.Keys(), nil), c.ChangePod(ft.BatchName(1)).Status.ChangePodID
 }
 

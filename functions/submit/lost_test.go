@@ -146,7 +146,7 @@ func TestAPassOfAnEarlierNodeIsRetrievedAndTheFinishNamesThatNode(t *testing.T) 
 	}
 }
 
-func TestAJudgeWithoutResubmitOnlyWaits(t *testing.T) {
+func TestAServerWithoutResubmitOnlyWaits(t *testing.T) {
 	c, server, function := newFunction(t, ft.NewRelease(unopened), ft.NewBatch(1, []string{"a"}))
 	server.Script(t, double.Script{Default: double.Behaviour{Never: true}, Faults: []double.FaultRule{{Action: resubmit, Fault: double.Fault404}}})
 	wakeAt(t, server, function, ready(t, pre), 0, 5)

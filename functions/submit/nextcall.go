@@ -22,11 +22,11 @@ type callState struct {
 	stage v1alpha1.Stage
 	// first is the call of the stage: a start or a finish.
 	first Action
-	// asked, notBegun, now and callDeadline are as in Input.
-	asked        bool
-	notBegun     string
-	now          time.Time
-	callDeadline time.Duration
+	// asked, notBegun, now and callTimeout are as in Input.
+	asked       bool
+	notBegun    string
+	now         time.Time
+	callTimeout time.Duration
 }
 
 // nextCall returns the next call of a stage. A repeated start creates a new node, and verdicts
@@ -43,8 +43,8 @@ func nextCall(c callState) Decision {
 	case s == nil:
 		return Decision{c.first, "the call was not made"}
 	case s.AnsweredTime != nil:
-		return awaitVerdict(c)
-	case s.Error == nil && c.now.Sub(s.IntentTime.Time) < c.callDeadline:
+		return whileAwaitingVerdict(c)
+	case s.Error == nil && c.now.Sub(s.IntentTime.Time) < c.callTimeout:
 		return Decision{InFlight, "another call is in flight"}
 	case c.stage == v1alpha1.StagePre:
 		return Decision{c.first, "the last start was not answered"}
@@ -57,11 +57,11 @@ func nextCall(c callState) Decision {
 	}
 }
 
-// awaitVerdict returns the next call after the server accepted a start or finish. The server
+// whileAwaitingVerdict returns the next call after the server accepted a start or finish. The server
 // may have lost the callback, or its own event of the start. Retrieve returns a lost pass.
 // Resubmit repeats a check whose callback was lost. If the check never began, the server
 // rejects Resubmit, and the start is repeated.
-func awaitVerdict(c callState) Decision {
+func whileAwaitingVerdict(c callState) Decision {
 	waiting := c.now.Sub(c.submission.AnsweredTime.Time)
 	switch {
 	case waiting < resend.VerdictDelay:

@@ -16,8 +16,8 @@ import (
 )
 
 // handleOrder decides and acts for the order until nothing is left to do.
-func (f *function) handleOrder(ctx context.Context, server Server, w wakeUp, callDeadline time.Duration) error {
-	in := OrderInput{CallDeadline: callDeadline}
+func (f *function) handleOrder(ctx context.Context, server Server, w wakeUp, callTimeout time.Duration) error {
+	in := OrderInput{CallTimeout: callTimeout}
 	for range maxSteps {
 		decision, err := f.decideOrder(ctx, server, w, &in)
 		if err != nil {
@@ -70,7 +70,7 @@ func (f *function) decideOrder(ctx context.Context, server Server, w wakeUp, in 
 		return decision, err
 	}
 	reserved := false
-	if in.Reservation, reserved = reserve(ctx, server, decision, in.CallDeadline); !reserved {
+	if in.Reservation, reserved = reserve(ctx, server, decision, in.CallTimeout); !reserved {
 		return Decision{Throttled, throttledReason}, nil
 	}
 	in.Release, err = functions.PatchStatusFrom(ctx, releases, c, statuspatch.ChangeWorkloadSubmit, func(c *v1alpha1.ChangeWorkload) error {
@@ -80,9 +80,9 @@ func (f *function) decideOrder(ctx context.Context, server Server, w wakeUp, in 
 		}
 		switch decision.Action {
 		case StartOrder, FinishOrder:
-			writeOrderIntent(&c.Status, stageOf(c.Status.OrderStep.Name), in.Now)
+			setOrderIntent(&c.Status, stageOf(c.Status.OrderStep.Name), in.Now)
 		case CloseOrder:
-			writeCloseIntent(c.Status.Order, c.Status.OrderStep.State, in.Now)
+			setCloseIntent(c.Status.Order, c.Status.OrderStep.State, in.Now)
 		}
 		return nil
 	})
@@ -104,7 +104,7 @@ func (f *function) decideOnOrder(c *v1alpha1.ChangeWorkload, w wakeUp, in *Order
 // startOrder starts the order at the server. Its intent is stored already.
 func (f *function) startOrder(ctx context.Context, server Server, in OrderInput) error {
 	intent := in.Release.Status.Order.SubmissionOf(v1alpha1.StagePre)
-	call, cancel := f.callContext(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallDeadline)
+	call, cancel := f.callContext(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallTimeout)
 	defer cancel()
 	answer, callErr := server.StartOrder(call, altershield.StartOrder{OrderID: in.Release.Spec.OrderID, StartTime: in.Now})
 	return f.storeOrderResult(ctx, in.Release, callErr, func(o *v1alpha1.Order) {
@@ -115,7 +115,7 @@ func (f *function) startOrder(ctx context.Context, server Server, in OrderInput)
 		case callErr != nil:
 			s.Error = serverError(callErr, f.clock.Now())
 		default:
-			storeOrderStart(o, s, answer, f.clock.Now())
+			setOrderStarted(o, s, answer, f.clock.Now())
 		}
 	})
 }
@@ -123,7 +123,7 @@ func (f *function) startOrder(ctx context.Context, server Server, in OrderInput)
 // finishOrder calls the finish of the order at the server. Its intent is stored already.
 func (f *function) finishOrder(ctx context.Context, server Server, in OrderInput) error {
 	intent := in.Release.Status.Order.SubmissionOf(v1alpha1.StagePost)
-	call, cancel := f.callContext(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallDeadline)
+	call, cancel := f.callContext(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallTimeout)
 	defer cancel()
 	_, callErr := server.Finish(call, altershield.Finish{
 		OrderID: in.Release.Spec.OrderID, NodeID: in.Release.Status.Order.Node(),
@@ -142,7 +142,7 @@ func (f *function) finishOrder(ctx context.Context, server Server, in OrderInput
 		case callErr != nil:
 			s.Error = serverError(callErr, f.clock.Now())
 		default:
-			storeAnswer(s, f.clock.Now())
+			setAnswered(s, f.clock.Now())
 		}
 	})
 }
@@ -150,7 +150,7 @@ func (f *function) finishOrder(ctx context.Context, server Server, in OrderInput
 // closeOrder closes the order at the server. Its intent is stored already.
 func (f *function) closeOrder(ctx context.Context, server Server, in OrderInput) error {
 	intent := in.Release.Status.Order.Closing
-	call, cancel := f.callContext(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallDeadline)
+	call, cancel := f.callContext(in.Reservation.Context(ctx), intent.IntentTime.Time, in.CallTimeout)
 	defer cancel()
 	n := in.Release.Status.Counts
 	callErr := server.CloseOrder(call, altershield.CloseOrder{
@@ -202,7 +202,7 @@ func (f *function) resubmitOrder(ctx context.Context, server Server, w *v1alpha1
 	if !accepted {
 		return notBegun, err
 	}
-	return "", f.storeOrderResult(ctx, w, nil, func(o *v1alpha1.Order) { storeResumption(o.Submissions, start, f.clock.Now()) })
+	return "", f.storeOrderResult(ctx, w, nil, func(o *v1alpha1.Order) { setResumed(o.Submissions, start, f.clock.Now()) })
 }
 
 // storeOrderResult stores the result of a call and returns the error of the call.

@@ -98,7 +98,7 @@ func TestABatchOfAnotherReleaseIsNotStartedForTheCachedOne(t *testing.T) {
 }
 
 // docs/change/order.md promises a second.
-func TestAnEndedReleaseIsDetectedAfterASecond(t *testing.T) {
+func TestAReleaseThatAcceptsNoBatchesIsDetectedAfterASecond(t *testing.T) {
 	now := metav1.NewTime(ft.Now())
 	for name, end := range map[string]func(*v1alpha1.ChangeWorkload){
 		"order check failed": func(w *v1alpha1.ChangeWorkload) {

@@ -158,12 +158,12 @@ func (f *function) handleWakeUp(ctx context.Context, w wakeUp) error {
 }
 
 // handleBatch decides and acts for a batch until nothing is left to do.
-func (f *function) handleBatch(ctx context.Context, server Server, w wakeUp, callDeadline time.Duration) error {
+func (f *function) handleBatch(ctx context.Context, server Server, w wakeUp, callTimeout time.Duration) error {
 	release, cached, err := f.releases.Recent(ctx, w.namespace, w.release)
 	if err != nil {
 		return err
 	}
-	in := Input{Release: release, Stage: w.stage, CallDeadline: callDeadline}
+	in := Input{Release: release, Stage: w.stage, CallTimeout: callTimeout}
 	for range maxSteps {
 		decision, err := f.decide(ctx, server, w, &in)
 		if err != nil {
@@ -225,7 +225,7 @@ func (f *function) decide(ctx context.Context, server Server, w wakeUp, in *Inpu
 		return decision, err
 	}
 	reserved := false
-	if in.Reservation, reserved = reserve(ctx, server, decision, in.CallDeadline); !reserved {
+	if in.Reservation, reserved = reserve(ctx, server, decision, in.CallTimeout); !reserved {
 		return Decision{Throttled, throttledReason}, nil
 	}
 	in.Batch, err = functions.PatchStatusFrom(ctx, batches, batch, statuspatch.ChangePodSubmit, func(batch *v1alpha1.ChangePod) error {
@@ -235,9 +235,9 @@ func (f *function) decide(ctx context.Context, server Server, w wakeUp, in *Inpu
 		}
 		switch decision.Action {
 		case StartBatch, FinishBatch:
-			writeBatchIntent(&batch.Status, w.stage, in.Now)
+			setBatchIntent(&batch.Status, w.stage, in.Now)
 		case StoreAnswer:
-			storeFinish(&batch.Status, batch.Status.SubmissionOf(w.stage).Attempts, answeredAt)
+			setFinished(&batch.Status, batch.Status.SubmissionOf(w.stage).Attempts, answeredAt)
 		}
 		return nil
 	})

@@ -33,7 +33,7 @@ func received(stage v1alpha1.Stage, verdict string, edit ...func(*events.ChangeP
 
 func withoutRules(v *events.ChangePodVerdict) { v.WithoutRules = true }
 
-func TestAVerdictReplacesOnlyOneOfALowerRank(t *testing.T) {
+func TestAVerdictReplacesOnlyOneOfLowerPrecedence(t *testing.T) {
 	const missing, unconfirmed = "missing", "unconfirmed pass"
 	ranks := [][]string{{missing}, {"none", "inconc", "", "unknown"}, {unconfirmed}, {"pass"}, {"fail", "unpass"}}
 	for oldRank, olds := range ranks {

@@ -24,23 +24,23 @@ type Follower interface {
 
 // FollowUp is a call that may follow a verdict.
 type FollowUp interface {
-	// WriteIntent writes the intent of the call to a batch that the verdict was written to,
+	// SetIntent sets the intent of the call on a batch that has the verdict and is not stored yet,
 	// if the call is due. After a conflict it is called again.
-	WriteIntent(batch *v1alpha1.ChangePod)
-	// Call makes the call for the batch as it is stored, if WriteIntent wrote an intent.
+	SetIntent(batch *v1alpha1.ChangePod)
+	// Call makes the call for the batch as it is stored, if SetIntent set an intent.
 	Call(ctx context.Context, stored *v1alpha1.ChangePod)
 	// CancelReservation must be called at the end. It gives the slot of the rate limit to another
 	// call if no call used it.
 	CancelReservation()
 }
 
-// Follow makes the recorder store a verdict of the server on a batch together with its
+// SetFollower makes the recorder store a verdict of the server on a batch together with its
 // consequence: the intent of the next call, or the end of the batch. Only function verdict may
 // write both (config/core/444-functions-write-facts.yaml).
-func (r *Recorder) Follow(f Follower) {
+func (r *Recorder) SetFollower(f Follower) {
 	r.follower = f
 	r.fields = slices.Concat(statuspatch.ChangePodVerdict, statuspatch.ChangePodFinish, statuspatch.ChangePodEnd)
-	r.storeEnd = batchstatus.StoreEnd
+	r.setEnd = batchstatus.SetEnd
 }
 
 // prepare returns the call that may follow the verdict.
@@ -69,8 +69,8 @@ func (withoutFollower) PostVerdictStored(types.UID) {}
 // noCall is a FollowUp without a call.
 type noCall struct{}
 
-// WriteIntent implements FollowUp.
-func (noCall) WriteIntent(*v1alpha1.ChangePod) {}
+// SetIntent implements FollowUp.
+func (noCall) SetIntent(*v1alpha1.ChangePod) {}
 
 // Call implements FollowUp.
 func (noCall) Call(context.Context, *v1alpha1.ChangePod) {}

@@ -29,7 +29,7 @@ func TestOnlyAStoredVerdictReplacesTheAnswerOfTheServer(t *testing.T) {
 			c := ft.New(t, ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))
 			server := ft.NewServerDouble(t, c, "")
 			recorder, follower := verdict.NewRecorder(c.Change, server.Clock, noop.Meter{}), &judgedBatches{}
-			recorder.Follow(follower)
+			recorder.SetFollower(follower)
 			function := verdict.New(recorder, server.Clients, ft.Keys(), eventsigning.NewJudgeKeys(c.Kube.CoreV1(), server.Clock))
 			if err := function(t.Context(), verdictOf(t, v1alpha1.StagePost, "fail", node)); err != nil {
 				t.Fatal(err)

@@ -33,11 +33,11 @@ type Recorder struct {
 	clock    clock.PassiveClock
 	received metrics.Counter
 	// follower makes the call that follows a PRE verdict, and fields are those that the write of
-	// a verdict may change: see Follow.
+	// a verdict may change: see SetFollower.
 	follower Follower
 	fields   []string
-	// storeEnd derives the end of a batch: see Follow.
-	storeEnd func(*v1alpha1.ChangePod, time.Time)
+	// setEnd derives the end of a batch: see SetFollower.
+	setEnd func(*v1alpha1.ChangePod, time.Time)
 	// written are the batches that this process wrote last.
 	written *written
 }
@@ -47,7 +47,7 @@ func NewRecorder(client versioned.Interface, clock clock.PassiveClock, meter met
 	return &Recorder{
 		client: client, clock: clock, received: metrics.NewCounter(meter, "breakwater_verdicts_total"),
 		follower: withoutFollower{}, fields: statuspatch.ChangePodVerdict,
-		storeEnd: func(*v1alpha1.ChangePod, time.Time) {}, written: newWritten(),
+		setEnd: func(*v1alpha1.ChangePod, time.Time) {}, written: newWritten(),
 	}
 }
 
@@ -93,8 +93,8 @@ func (r *Recorder) apply(ctx context.Context, in Input, next FollowUp) (decision
 		decision = Decide(in)
 		batch.Status.Verdicts, batch.Status.PodResults = decision.Verdicts, decision.PodResults
 		if decision.Action == Store {
-			r.storeEnd(batch, in.Now)
-			next.WriteIntent(batch)
+			r.setEnd(batch, in.Now)
+			next.SetIntent(batch)
 		}
 		return nil
 	}

@@ -41,7 +41,7 @@ func TestAStoredVerdictIsOneSpanAndSoIsTheBatchThatItEnds(t *testing.T) {
 			c := ft.New(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, append(tc.edit, ft.Started("n", 0))...))
 			server := ft.NewServerDouble(t, c, "")
 			recorder := verdict.NewRecorder(c.Change, server.Clock, noop.Meter{})
-			recorder.Follow(submit.NewFinisher(c.Change, server.Clients, server.Clock, noop.Meter{}).WaitForCalls())
+			recorder.SetFollower(submit.NewFinisher(c.Change, server.Clients, server.Clock, noop.Meter{}).WaitForCalls())
 			function := verdict.New(recorder, server.Clients, ft.Keys(), eventsigning.NewJudgeKeys(c.Kube.CoreV1(), server.Clock))
 			for _, stage := range []v1alpha1.Stage{v1alpha1.StagePre, v1alpha1.StagePost} {
 				for range 3 {

@@ -23,10 +23,10 @@ func EndByServer(c *v1alpha1.ChangePod) (end State, at time.Time, ended bool) {
 	}
 }
 
-// StoreEnd derives the end of a batch from the verdicts of the server, if they alone decide it:
+// SetEnd derives the end of a batch from the verdicts of the server, if they alone decide it:
 // each pod passed or failed, it has no other judge, and no person has judged the batch. Other
 // ends depend on settings and deadlines, which the ChangePod reconciler has.
-func StoreEnd(c *v1alpha1.ChangePod, now time.Time) {
+func SetEnd(c *v1alpha1.ChangePod, now time.Time) {
 	end, _, ended := EndByServer(c)
 	if !ended || len(c.Spec.Judges) > 0 || len(c.Status.Judges) > 0 || c.JudgedByPerson() || !judged(c) {
 		return

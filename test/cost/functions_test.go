@@ -65,7 +65,7 @@ func serve(t *testing.T, c *clients.Clients) {
 	}, events.TypeOrderReady, events.TypeChangePodReady)
 	receive("verdict", func(change versioned.Interface, source *functions.ClientSource) functions.Function {
 		recorder := verdict.NewRecorder(change, clock.RealClock{}, meter)
-		recorder.Follow(submit.NewFinisher(change, source, clock.RealClock{}, meter))
+		recorder.SetFollower(submit.NewFinisher(change, source, clock.RealClock{}, meter))
 		return verdict.New(recorder, source, eventsigning.NewVerdictStore(source.Kube.CoreV1(), clock.RealClock{}), nil)
 	}, events.TypeChangePodVerdict, events.TypeOrderVerdict)
 	receive("report", func(change versioned.Interface, source *functions.ClientSource) functions.Function {

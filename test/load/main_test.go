@@ -83,7 +83,7 @@ func startFunctions(ctx context.Context) error {
 	}
 	recorder, source := verdict.NewRecorder(clients["verdict"].Change, now, meter), functions.NewReplicaClientSource(clients["verdict"].Kube)
 	finisher := submit.NewFinisher(clients["verdict"].Change, source, now, meter)
-	recorder.Follow(finisher)
+	recorder.SetFollower(finisher)
 	submitServer = functions.NewReplicaClientSource(clients["submit"].Kube)
 	eventBroker = &broker{
 		submit: receiver("submit", submit.New(clients["submit"].Change, submitServer,

@@ -119,7 +119,7 @@ var faults = []fault{
 		"functions/submit/decide.go", "if in.Release.Status.FailedAndReplaced() && d.Action.requestsCheck() {", "if false {",
 		"./functions/submit", "."},
 	{change, "a start in flight is repeated at once",
-		"functions/submit/nextcall.go", "case s.Error == nil && c.now.Sub(s.IntentTime.Time) < c.callDeadline:", "case false:",
+		"functions/submit/nextcall.go", "case s.Error == nil && c.now.Sub(s.IntentTime.Time) < c.callTimeout:", "case false:",
 		"./functions/submit", "."},
 	{change, "a finish without an answer is repeated before the server is asked",
 		"functions/submit/nextcall.go", "case !c.asked:\n\t\treturn Decision{AskRetrieve, \"the last finish may have arrived\"}", "case false:\n\t\treturn Decision{}",

@@ -171,7 +171,7 @@ func (w *fixture) functions() {
 			submit.New(submitClient, server, verdict.NewRecorder(submitClient, w.clock, meter), eventKeys(), w.clock, meter))
 		verdictClient := client("verdict")
 		recorder, finisher := verdict.NewRecorder(verdictClient, w.clock, meter), submit.NewFinisher(verdictClient, server, w.clock, meter).WaitForCalls()
-		recorder.Follow(finisher)
+		recorder.SetFollower(finisher)
 		w.finishers = append(w.finishers, finisher)
 		w.instances["verdict"] = append(w.instances["verdict"], verdict.New(recorder, server, keys, nil))
 		w.instances["deadletter"] = append(w.instances["deadletter"], deadletter.New(client("deadletter"), kube, nil,

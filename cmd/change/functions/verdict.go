@@ -19,7 +19,7 @@ func buildVerdict(_ context.Context, clients process.Clients) (process.Program, 
 	meter := metrics.Meter()
 	recorder, server := verdict.NewRecorder(clients.Change, clock.RealClock{}, meter), functions.NewReplicaClientSource(clients.Kube)
 	finisher := submit.NewFinisher(clients.Change, server, clock.RealClock{}, meter)
-	recorder.Follow(finisher)
+	recorder.SetFollower(finisher)
 	secrets := clients.Kube.CoreV1()
 	function := verdict.New(recorder, server,
 		eventsigning.NewVerdictStore(secrets, clock.RealClock{}), eventsigning.NewJudgeKeys(secrets, clock.RealClock{}))

@@ -192,7 +192,7 @@ func decideRequested(in Input, s stageStates, accepted bool, d Decision) Decisio
 		d.Phase, d.Since, d.Deadline = s.submitted, answeredAt(sub), sub.FirstIntent().Add(s.timeout)
 	}
 	if in.Now.Before(d.Deadline) {
-		return awaitVerdict(in, s.stage, sub, verdict, d)
+		return whileAwaitingVerdict(in, s.stage, sub, verdict, d)
 	}
 	end := d.Deadline
 	if accepted {
@@ -260,9 +260,9 @@ func keepHold(in Input, d Decision) Decision {
 	return d
 }
 
-// awaitVerdict returns the decision for a stage before its timeout. If the server
+// whileAwaitingVerdict returns the decision for a stage before its timeout. If the server
 // accepted it, function submit asks for the verdict, from VerdictDelay on.
-func awaitVerdict(in Input, s v1alpha1.Stage, sub *v1alpha1.Submission, v *v1alpha1.StageVerdict, d Decision) Decision {
+func whileAwaitingVerdict(in Input, s v1alpha1.Stage, sub *v1alpha1.Submission, v *v1alpha1.StageVerdict, d Decision) Decision {
 	if sub.AnsweredTime == nil && !v.Unconfirmed() {
 		// The writer of the intent makes the call, and the verdict usually follows at
 		// once. Otherwise function submit stores the answer, or calls again.

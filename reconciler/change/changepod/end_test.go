@@ -41,7 +41,7 @@ func TestTheEndThatIsStoredWithAVerdictIsTheOneThatTheReconcilerDerives(t *testi
 			c := &v1alpha1.ChangePod{ObjectMeta: metav1.ObjectMeta{Generation: 1, CreationTimestamp: metav1.NewTime(now)}}
 			c.Spec.PodInfos, c.Spec.Judges = []v1alpha1.PodSummary{{Pod: "a"}, {Pod: "b"}}, tc.judges
 			c.Status.Verdicts, c.Status.Judges, c.Status.PodResults = tc.verdicts, tc.answers, tc.results
-			batchstatus.StoreEnd(c, now)
+			batchstatus.SetEnd(c, now)
 			if ended := c.Status.Phase == v1alpha1.BatchExecuteDone; ended != tc.ends {
 				t.Fatalf("ended: %t, want %t", ended, tc.ends)
 			}

@@ -94,7 +94,7 @@ func decideOrderStage(in Input, stage v1alpha1.Stage, timeout time.Duration) Ord
 	o.WakeSubmit = true
 	o.Deadline = sub.FirstIntent().Add(timeout)
 	if in.Now.Before(o.Deadline) {
-		return awaitVerdict(in, sub, v, o)
+		return whileAwaitingVerdict(in, sub, v, o)
 	}
 	if answered {
 		if o.Deadline = o.Deadline.Add(retrieveGrace); in.Now.Before(o.Deadline) {
@@ -156,9 +156,9 @@ func wokenSince(in Input, name v1alpha1.OrderStepName) time.Time {
 	return in.StepWokenSince
 }
 
-// awaitVerdict returns the order check before the timeout of a stage. If the server
+// whileAwaitingVerdict returns the order check before the timeout of a stage. If the server
 // accepted it, function submit asks for the verdict, from VerdictDelay on.
-func awaitVerdict(in Input, sub *v1alpha1.Submission, v *v1alpha1.StageVerdict, o Order) Order {
+func whileAwaitingVerdict(in Input, sub *v1alpha1.Submission, v *v1alpha1.StageVerdict, o Order) Order {
 	answered := sub.IntentTime
 	switch {
 	case sub.AnsweredTime != nil:
