@@ -47,7 +47,8 @@ func TestAnApplicationIsGrantedInOrderAndRevoked(t *testing.T) {
 		if status, _ := w.do(serverToken, "POST", "/v1/applications/"+a.ID+"/revoke", nil, nil); status != http.StatusOK {
 			t.Errorf("repeated revoke: status %d", status)
 		}
-		if status, problem := w.do(ownerToken, "POST", "/v1/applications/"+a.ID+"/reset", nil, nil); status != http.StatusConflict {
+		if status, problem := w.do(ownerToken, "POST", "/v1/applications/"+a.ID+"/reset", nil, nil); status != http.StatusConflict ||
+			problem.Message != "the application is Revoked or Leaked, so a reset begins no attempt; a request of its pod does, if the pod still exists" {
 			t.Errorf("reset of a revoked application: %d %+v", status, problem)
 		}
 		b := w.double.Stats()

@@ -17,8 +17,7 @@ type AttemptScope string
 const (
 	// AttemptNone begins nothing: the application stays as it is.
 	AttemptNone AttemptScope = "None"
-	// AttemptRejected rejects the request: the application is being revoked, or
-	// it was revoked and the request does not confirm that the pod exists.
+	// AttemptRejected rejects the request, with the error that rejection returns.
 	AttemptRejected AttemptScope = "Rejected"
 	// AttemptRemaining requests the grants that are not Granted.
 	AttemptRemaining AttemptScope = "Remaining"
@@ -45,6 +44,18 @@ func NextAttempt(state api.State, callActive, podExists bool) AttemptScope {
 		return AttemptAll
 	}
 	return AttemptRejected
+}
+
+// rejection returns the error of a request that NextAttempt rejects.
+func rejection(state api.State, podExists bool) error {
+	switch {
+	case state == api.Revoking:
+		return ErrRevokeRequested
+	case !podExists:
+		return ErrResetAfterRevocation
+	default:
+		return ErrCallActive // Leaked, and the provider is being called for the revocation
+	}
 }
 
 // callActive reports whether a provider call is in progress for a grant.

@@ -82,10 +82,12 @@ type Engine struct {
 	dispatcher atomic.Pointer[dispatcher]
 }
 
-// ErrRevokeRequested is returned if the application is being revoked, if it was
-// revoked and the request does not confirm that its pod exists, or if the pod has
-// ended.
+// ErrRevokeRequested is returned if the application is being revoked, or if the pod has ended.
 var ErrRevokeRequested = errors.New("revocation was requested")
+
+// ErrResetAfterRevocation is returned by Reset if the application is Revoked or Leaked: a reset
+// does not confirm that the pod exists.
+var ErrResetAfterRevocation = errors.New("the application is Revoked or Leaked")
 
 // InvalidRequest names an invalid field of a request.
 type InvalidRequest struct{ Field, Message string }

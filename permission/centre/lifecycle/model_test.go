@@ -281,7 +281,7 @@ func (m *model) requestFor(p *pod) {
 	}
 	var notRegistered lifecycle.NotRegistered
 	switch {
-	case errors.As(err, &notRegistered), errors.Is(err, lifecycle.ErrRevokeRequested):
+	case errors.As(err, &notRegistered), errors.Is(err, lifecycle.ErrRevokeRequested), errors.Is(err, lifecycle.ErrCallActive):
 	case err != nil:
 		m.t.Fatal(err)
 	case outcome != lifecycle.RequestUnchanged:
@@ -369,7 +369,7 @@ func (m *model) reset() {
 	}
 	_, _, _, err := m.engine().Reset(m.ctx(), app.ID, "owner")
 	var notRegistered lifecycle.NotRegistered
-	if !errors.As(err, &notRegistered) && !errors.Is(err, lifecycle.ErrRevokeRequested) {
+	if !errors.As(err, &notRegistered) && !errors.Is(err, lifecycle.ErrRevokeRequested) && !errors.Is(err, lifecycle.ErrResetAfterRevocation) {
 		m.must(nil, err)
 	}
 }

@@ -80,7 +80,12 @@ func (e *Engine) requestExisting(ctx context.Context, id, user string, podExists
 		case AttemptNone:
 			return errUnchanged
 		case AttemptRejected:
-			return ErrRevokeRequested
+			if t.app.State == api.Leaked && podExists { // it is worth a retry only if the pod has not ended
+				if err := checkNotEnded(t.Tx, t.app.Request); err != nil {
+					return err
+				}
+			}
+			return rejection(t.app.State, podExists)
 		case AttemptRemaining, AttemptAll, AttemptCurrentSet:
 		}
 		if err := checkNotEnded(t.Tx, t.app.Request); err != nil {

@@ -259,6 +259,34 @@ func TestALeakIsNotAcknowledgedWhileItsProviderIsCalled(t *testing.T) {
 	}
 }
 
+// The pod must not wait for Leaked: the application already has this state.
+func TestTheRejectionOfALeakedApplicationNamesItsReason(t *testing.T) {
+	f := newSetsFixture(t, provider.Done)
+	id := f.request("web")
+	f.provider.outcome = provider.Failed // with one call, the grant is Leaked
+	if state := f.revoke(id); state != api.Leaked {
+		t.Fatalf("the application is %s", state)
+	}
+	if _, _, _, err := f.Reset(t.Context(), id, "owner"); !errors.Is(err, lifecycle.ErrResetAfterRevocation) {
+		t.Errorf("a reset: %v", err)
+	}
+	app, err := f.Store.View(t.Context()).Application(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.provider.during = func() {
+		f.provider.during = nil
+		if _, _, _, err := f.Request(t.Context(), app.Request, "server"); !errors.Is(err, lifecycle.ErrCallActive) {
+			t.Errorf("a request of the pod during the call: %v", err)
+		}
+	}
+	for f.provider.during != nil {
+		if !runNext(t, f.Engine, f.clock.Now().Add(2*time.Hour)) {
+			t.Fatal("the leak is not retried")
+		}
+	}
+}
+
 // A grant of another owner may leak between the request and its transaction.
 func TestALeakIsAcknowledgedOnlyIfTheUserIsAuthorizedInTheTransaction(t *testing.T) {
 	f := newSetsFixture(t, provider.Done)

@@ -165,7 +165,9 @@ func toAPIError(err error) (int, api.Error) {
 	case errors.As(err, &exists):
 		return http.StatusConflict, api.Error{Reason: "Conflict", Message: exists.Error(), Field: "name"}
 	case errors.Is(err, lifecycle.ErrRevokeRequested):
-		return http.StatusConflict, api.Error{Reason: "Conflict", Message: "the application is being revoked or was revoked, or its pod has ended; if the pod still exists, request it again when state is Revoked or Leaked"}
+		return http.StatusConflict, api.Error{Reason: "Conflict", Message: "the application is being revoked, or its pod has ended; if the pod still exists, request it again when state is Revoked or Leaked"}
+	case errors.Is(err, lifecycle.ErrResetAfterRevocation):
+		return http.StatusConflict, api.Error{Reason: "Conflict", Message: err.Error() + ", so a reset begins no attempt; a request of its pod does, if the pod still exists"}
 	case errors.Is(err, lifecycle.ErrCallActive):
 		return http.StatusConflict, api.Error{Reason: "Conflict", Message: err.Error() + "; retry when the call has ended"}
 	case errors.Is(err, store.ErrNotFound):
