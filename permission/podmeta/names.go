@@ -43,9 +43,11 @@ const (
 	// ReasonWaitingForFinalizer: the permission controller has not added its
 	// finalizer to the pod yet.
 	ReasonWaitingForFinalizer = "WaitingForFinalizer"
-	// ReasonRegistering: the pod is being registered before permissions are requested.
+	// ReasonRegistering: the init-action-server reads the applications of the pod, or registers the
+	// pod before permissions are requested. No condition and no Event has it.
 	ReasonRegistering = "Registering"
-	// ReasonPermissionRequested: the permission centre accepted the request.
+	// ReasonPermissionRequested: the permission centre accepted the request, or another call of the
+	// pod sends it.
 	ReasonPermissionRequested = "PermissionRequested"
 	// ReasonPermissionApplying: a provider was called and has not decided yet.
 	ReasonPermissionApplying = "PermissionApplying"

@@ -92,6 +92,10 @@ func waitingMessage(f Input, d Decision) string {
 		parts = append(parts, breakerMessage(podbreaker.OpenDenied, f.Breaker.Entry, d.Until)+"; last denial: "+f.Breaker.Entry.Message)
 	case podmeta.ReasonBreakerOpenFailed:
 		parts = append(parts, breakerMessage(podbreaker.OpenFailed, f.Breaker.Entry, d.Until)+"; last failure: "+f.Breaker.Entry.Message)
+	case podmeta.ReasonPermissionRequested:
+		if d.Action == WaitForBreaker {
+			parts = append(parts, "another call of this pod requests the permissions; this call waits for it, until "+formatTime(d.Until)+" at the latest")
+		}
 	}
 	for _, set := range f.Sets {
 		app, ok := f.Applications[set]

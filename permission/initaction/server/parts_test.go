@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
+	"github.com/breakwater-dev/breakwater/permission/podbreaker"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/permission/settings"
 )
@@ -54,6 +56,21 @@ func TestALeakedGrantDoesNotSayThatItsPodWasDeleted(t *testing.T) {
 	leak := api.LeakedGrant{IP: "10.0.0.1", Namespace: "shop", Pod: "web", Permission: "orders-db", Owner: "team-db"}
 	if got := leakedGrantMessage(leak); got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestACallThatWaitsForAnotherCallOfItsPodSaysSo(t *testing.T) {
+	const want = "another call of this pod requests the permissions; this call waits for it, until 2026-01-02T03:04:05Z at the latest"
+	for name, applications := range map[string]map[string]api.Application{
+		"after a failed attempt":                   {"web": {State: api.Failed}},
+		"with a set that was not requested before": {},
+	} {
+		f := Input{Sets: []string{"web"}, IPs: []string{"10.0.0.1"}, HasFinalizer: true, ApplicationsKnown: true, Applications: applications,
+			Breaker: podbreaker.Decision{State: podbreaker.Busy, Next: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
+		d := Decide(f)
+		if got := waitingMessage(f, d); d.Action != WaitForBreaker || got != want {
+			t.Errorf("%s: %s, %q, want %q", name, d.Action, got, want)
+		}
 	}
 }
 
