@@ -77,7 +77,8 @@ const (
 	ReasonPermissionRevoked = "PermissionRevoked"
 	// ReasonPermissionLeaked: a grant of the pod could not be revoked.
 	ReasonPermissionLeaked = "PermissionLeaked"
-	// ReasonLeakedPermissionOnPodIP: a leaked grant applies to the pod's IP address.
+	// ReasonLeakedPermissionOnPodIP: the pod's IP address has a leaked grant, or is that of another
+	// pod with one.
 	ReasonLeakedPermissionOnPodIP = "LeakedPermissionOnPodIP"
 
 	// ReasonPermissionNotInjected: the pod lacks the required init container.

@@ -20,19 +20,21 @@ type Lister interface {
 	List(ctx context.Context, query url.Values) ([]api.Application, error)
 }
 
-// leakTracker has the addresses with leaked grants and the pods that have these
-// addresses now. Such pods can use permissions that were not granted to them.
+// leakTracker has the addresses of the pods of leaked applications, and the pods that have these
+// addresses now. Such a pod can use permissions that were not granted to it, except those of a
+// node-scoped provider, which are for the addresses of the node: the application does not say which
+// of its permissions these are.
 type leakTracker struct {
 	recorder record.EventRecorder
 
 	mu sync.Mutex
-	// byIP maps an address to its leaked application.
+	// byIP maps an address of a pod to its leaked application.
 	byIP map[string]api.Application
 	// holders are the pods with such an address.
 	holders map[types.NamespacedName]leakReport
 }
 
-// leakReport is the last Event of a pod with a leaked grant of another pod.
+// leakReport is the last Event of a pod with an address of a leaked application of another pod.
 type leakReport struct {
 	application string
 	at          time.Time
@@ -60,7 +62,7 @@ func (l *leakTracker) refresh(ctx context.Context, centre Lister, cluster string
 	return nil
 }
 
-// check reports a pod that has an address with a leaked grant, again after RepeatAfter.
+// check reports a pod that has an address of a leaked application, again after RepeatAfter.
 func (l *leakTracker) check(p *corev1.Pod, now time.Time) {
 	at := types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
 	l.mu.Lock()
@@ -74,7 +76,7 @@ func (l *leakTracker) check(p *corev1.Pod, now time.Time) {
 		if last := l.holders[at]; last.application != app.ID || now.Sub(last.at) >= eventrecorder.RepeatAfter {
 			l.holders[at] = leakReport{app.ID, now}
 			l.recorder.Eventf(p, corev1.EventTypeWarning, podmeta.ReasonLeakedPermissionOnPodIP,
-				"address %s still has permissions of pod %s/%s, which are not revoked: %s", ip, app.Namespace, app.Pod, leakMessage(app))
+				"address %s belonged to pod %s/%s, whose permissions are not revoked; this pod can use them, except those of node-scoped providers: %s", ip, app.Namespace, app.Pod, leakMessage(app))
 		}
 		return
 	}
@@ -87,7 +89,7 @@ func (l *leakTracker) forget(at types.NamespacedName) {
 	delete(l.holders, at)
 }
 
-// counts returns the number of addresses with leaked grants, and of pods that have
+// counts returns the number of addresses of leaked applications, and of pods that have
 // one.
 func (l *leakTracker) counts() (addresses, holders int64) {
 	l.mu.Lock()

@@ -252,7 +252,7 @@ func TestAPodWithAnAddressOfALeakedGrantIsReported(t *testing.T) {
 	w.reconcile(t)
 	w.reconcile(t)
 	events := w.events()
-	const want = "address 10.0.0.1 still has permissions of pod shop/old, which are not revoked: permission orders-db: cannot connect to the provider (ask team-db)"
+	const want = "address 10.0.0.1 belonged to pod shop/old, whose permissions are not revoked; this pod can use them, except those of node-scoped providers: permission orders-db: cannot connect to the provider (ask team-db)"
 	if strings.Count(events, podmeta.ReasonLeakedPermissionOnPodIP) != 1 || !strings.Contains(events, want) {
 		t.Errorf("events %q, want one with %q", events, want)
 	}
