@@ -75,7 +75,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 			impl.Enqueue(p)
 		}
 	}))
-	c := &periodicTasks{Reconciler: r, lister: centre, podReporter: centre, staleRemover: newStaleRemover(ctx, r.kube)}
+	c := &periodicTasks{Reconciler: r, lister: centre, podReportReceiver: centre, staleRemover: newStaleRemover(ctx, r.kube)}
 	go c.run(ctx)
 	return impl
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// Lister lists applications.
-type Lister interface {
+// ApplicationLister lists applications.
+type ApplicationLister interface {
 	List(ctx context.Context, query url.Values) ([]api.Application, error)
 }
 
@@ -45,7 +45,7 @@ func newLeakTracker(recorder record.EventRecorder) *leakTracker {
 }
 
 // refresh lists the leaked applications.
-func (l *leakTracker) refresh(ctx context.Context, centre Lister, cluster string) error {
+func (l *leakTracker) refresh(ctx context.Context, centre ApplicationLister, cluster string) error {
 	all, err := centre.List(ctx, url.Values{"cluster": {cluster}, "state": {string(api.Leaked)}})
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ const letGoTimeout = 5 * time.Second
 
 // unsentLetGoPods has the pods that were let go: their finalizers were removed at the deadline, before the
 // centre had revoked their permissions. They are sent when the centre answers again, so that it
-// records the leak and revokes the grants. The record is in memory only: a new process reports
+// records the leak and revokes the grants. The record is in memory only: a new leader reports
 // the existing pods at once, and the centre revokes the grants of all others.
 type unsentLetGoPods struct {
 	mu  sync.Mutex

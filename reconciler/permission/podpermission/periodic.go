@@ -16,8 +16,8 @@ import (
 const (
 	// dueCheckInterval is the interval between two checks for due tasks.
 	dueCheckInterval = 5 * time.Second
-	// refreshInterval is how often leaks are listed and stale breaker entries removed.
-	refreshInterval = time.Minute
+	// checkInterval is how often leaks are listed and stale breaker entries removed.
+	checkInterval = time.Minute
 )
 
 // StaleRemover removes stale entries of the breaker.
@@ -29,11 +29,11 @@ type StaleRemover interface {
 // other tasks are those of the leader.
 type periodicTasks struct {
 	*Reconciler
-	lister       Lister
-	podReporter  PodReporter
-	staleRemover StaleRemover
+	lister            ApplicationLister
+	podReportReceiver PodReportReceiver
+	staleRemover      StaleRemover
 
-	lastPodReport, lastRefresh time.Time
+	lastPodReport, lastCheck time.Time
 }
 
 // leaderKey is a key for the leader check of all tasks. There is one bucket, so the
@@ -50,13 +50,13 @@ func (c *periodicTasks) runDue(ctx context.Context) {
 	// In each process, not only in the leader.
 	c.unsentLetGo.send(ctx, c.centre, c.settings().Cluster)
 	if !c.IsLeaderFor(leaderKey) {
-		c.lastPodReport, c.lastRefresh = time.Time{}, time.Time{}
+		c.lastPodReport, c.lastCheck = time.Time{}, time.Time{}
 		return
 	}
 	now := c.clock.Now()
-	if now.Sub(c.lastRefresh) >= min(refreshInterval, c.settings().PodReportInterval) {
-		c.lastRefresh = now
-		c.refresh(ctx, now)
+	if now.Sub(c.lastCheck) >= min(checkInterval, c.settings().PodReportInterval) {
+		c.lastCheck = now
+		c.checkLeaksAndBreakers(ctx, now)
 	}
 	if now.Sub(c.lastPodReport) >= c.settings().PodReportInterval {
 		c.lastPodReport = now
@@ -67,8 +67,8 @@ func (c *periodicTasks) runDue(ctx context.Context) {
 func (c *periodicTasks) reportPods(ctx context.Context, now time.Time) {
 	revoked, unconfirmed, err := c.sendPodReport(ctx, now)
 	if err != nil {
-		// Retry after refreshInterval instead of the whole interval.
-		c.lastPodReport = now.Add(min(refreshInterval, c.settings().PodReportInterval) - c.settings().PodReportInterval)
+		// Retry after checkInterval instead of the whole interval.
+		c.lastPodReport = now.Add(min(checkInterval, c.settings().PodReportInterval) - c.settings().PodReportInterval)
 		logging.FromContext(ctx).Warnw("could not report the existing pods", "error", err)
 		return
 	}
@@ -80,7 +80,9 @@ func (c *periodicTasks) reportPods(ctx context.Context, now time.Time) {
 	}
 }
 
-func (c *periodicTasks) refresh(ctx context.Context, now time.Time) {
+// checkLeaksAndBreakers lists the leaks, reports the pods with their addresses, and removes stale
+// entries of breakers.
+func (c *periodicTasks) checkLeaksAndBreakers(ctx context.Context, now time.Time) {
 	if err := c.leaks.refresh(ctx, c.lister, c.settings().Cluster); err != nil {
 		logging.FromContext(ctx).Warnw("could not list leaked applications", "error", err)
 	}

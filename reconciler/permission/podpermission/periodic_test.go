@@ -49,7 +49,7 @@ func TestTheExistingPodsAreReportedEveryHour(t *testing.T) {
 	installed.Cluster = formerName
 	w.settings = func() settings.Settings { return installed }
 	centre := f.client("component")
-	tasks := &periodicTasks{Reconciler: w.Reconciler, lister: centre, podReporter: centre, staleRemover: noBreakers{}}
+	tasks := &periodicTasks{Reconciler: w.Reconciler, lister: centre, podReportReceiver: centre, staleRemover: noBreakers{}}
 
 	// The first list of pods is older than both applications, so it revokes none. The centre
 	// accepts lists of the last hour, and of the next minute.

@@ -21,8 +21,8 @@ const (
 	listPage = 500
 )
 
-// PodReporter receives reports of existing pods.
-type PodReporter interface {
+// PodReportReceiver receives reports of existing pods.
+type PodReportReceiver interface {
 	ReportPods(ctx context.Context, cluster string, r api.PodReport) (api.PodReportResult, error)
 }
 
@@ -53,7 +53,7 @@ func (c *periodicTasks) sendPodReport(ctx context.Context, now time.Time) (revok
 	}
 	for _, page := range pages(live, now) {
 		page.ClusterUID = string(system.UID)
-		result, err := c.podReporter.ReportPods(ctx, c.settings().Cluster, page)
+		result, err := c.podReportReceiver.ReportPods(ctx, c.settings().Cluster, page)
 		if err != nil {
 			return revoked, unconfirmed, fmt.Errorf("report existing pods: %w", err)
 		}

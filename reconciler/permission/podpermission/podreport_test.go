@@ -25,7 +25,7 @@ func (s *reportSink) ReportPods(_ context.Context, _ string, r api.PodReport) (a
 func TestAReportNamesTheUIDOfTheCluster(t *testing.T) {
 	w := newFixture(t, pod(func(p *corev1.Pod) { p.Labels = map[string]string{podmeta.Label: podmeta.LabelRequired} }), nil)
 	sink := &reportSink{}
-	tasks := &periodicTasks{Reconciler: w.Reconciler, podReporter: sink}
+	tasks := &periodicTasks{Reconciler: w.Reconciler, podReportReceiver: sink}
 	if _, _, err := tasks.sendPodReport(t.Context(), zero); err == nil || !strings.Contains(err.Error(), "UID of the cluster") || len(sink.reports) > 0 {
 		t.Errorf("without namespace kube-system: %v, %d reports", err, len(sink.reports))
 	}

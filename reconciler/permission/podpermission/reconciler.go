@@ -134,7 +134,7 @@ func (r *Reconciler) revoke(ctx context.Context, at types.NamespacedName, p *cor
 	switch revocation.Action {
 	case Retry:
 		if err != nil || revocation.NoApplications {
-			logging.FromContext(ctx).Warnw("could not revoke the permissions of a pod yet; it is tried again", "pod", at.String(), "error", err, "noApplications", revocation.NoApplications)
+			logging.FromContext(ctx).Warnw("could not revoke the permissions of a pod yet; the revocation is retried", "pod", at.String(), "error", err, "noApplications", revocation.NoApplications)
 		}
 		return controller.NewRequeueAfter(min(delay, max(deadline.Sub(r.clock.Now()), time.Millisecond)))
 	case GiveUp:

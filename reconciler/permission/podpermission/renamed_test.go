@@ -76,11 +76,11 @@ func TestARenamedClusterLeaksItsGrantsAndNeverReportsThemRevoked(t *testing.T) {
 		// events are texts of the Events PermissionLeaked.
 		events []string
 	}{
-		"the centre has no application under the new name": {"component", false, false, []string{"permissions under cluster name c1, too"}},
-		"the pod was not reported as authorized":           {"component", false, true, []string{"permissions under cluster name c1, too"}},
+		"the centre has no application under the new name": {"component", false, false, []string{"permissions under cluster name c1; this cluster does not revoke them"}},
+		"the pod was not reported as authorized":           {"component", false, true, []string{"permissions under cluster name c1; this cluster does not revoke them"}},
 		"the centre does not know the new name":            {"outsider", false, false, []string{"may act for cluster c1, not for c2"}},
 		"the pod was authorized again under the new name": {"component", true, false,
-			[]string{"also has this permission under another name of its cluster", "permissions under cluster name c1, too"}},
+			[]string{"also has this permission under another name of its cluster", "permissions under cluster name c1; this cluster does not revoke them"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newRenamedFixture(t)
@@ -335,7 +335,7 @@ func (f *renamedFixture) controller(name, account string) *fixture {
 // are revoked.
 func (f *renamedFixture) report(name, account string) (int, error) {
 	w := f.controller(name, account)
-	tasks := &periodicTasks{Reconciler: w.Reconciler, podReporter: f.client(account)}
+	tasks := &periodicTasks{Reconciler: w.Reconciler, podReportReceiver: f.client(account)}
 	revoked, unconfirmed, err := tasks.sendPodReport(f.t.Context(), time.Now())
 	if unconfirmed != 0 {
 		f.t.Errorf("%d applications need a confirmation", unconfirmed)

@@ -58,8 +58,8 @@ func (r *reporter) revocation(ctx context.Context, p *corev1.Pod, s Revocation, 
 	switch {
 	case s.HasOrAwaitsGrantUnder != "":
 		// The grants may be for an earlier address, so the leak names none.
-		r.leak(ctx, p, api.Application{}, leakRenamed, fmt.Sprintf("the pod has, or waits for, permissions under cluster name %[1]s, too, which this cluster does not revoke. If this cluster was renamed, "+
-			"set key cluster of ConfigMap config-permission to %[1]s again, or revoke the applications of this pod under that name. If %[1]s is another cluster, from which this one was copied, do nothing", s.HasOrAwaitsGrantUnder))
+		r.leak(ctx, p, api.Application{}, leakRenamed, fmt.Sprintf("the pod also has or requests permissions under cluster name %[1]s; this cluster does not revoke them. If this cluster was renamed from %[1]s: "+
+			"set key cluster of ConfigMap config-permission to %[1]s again, or revoke the applications of this pod under %[1]s. If %[1]s is another cluster, of which this one is a copy: do nothing", s.HasOrAwaitsGrantUnder))
 	case s.NoApplications:
 		r.leak(ctx, p, podApplication(p), leakLost, fmt.Sprintf("the permission centre has no application of the pod, although permission sets %s were granted to it, so they may still be granted; "+
 			"check the store of the centre and the key cluster of ConfigMap config-permission", strings.Join(podmeta.Sets(p), ", ")))
@@ -76,7 +76,8 @@ func (r *reporter) revokedSets(ctx context.Context, p *corev1.Pod, all []api.App
 	r.recorder.Eventf(p, corev1.EventTypeNormal, podmeta.ReasonPermissionRevoked, "revoked %s from %s", setNames(all), strings.Join(podmeta.IPs(p), ", "))
 }
 
-// podApplication returns an application for a leak that covers all applications of a pod.
+// podApplication returns a placeholder application, with the pod's addresses only, for a leak of
+// the whole pod.
 func podApplication(p *corev1.Pod) api.Application {
 	return api.Application{ApplicationRequest: api.ApplicationRequest{PodIPs: podmeta.IPs(p)}}
 }
