@@ -88,7 +88,7 @@ func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admi
 	if err != nil {
 		return admission.Fail(err)
 	}
-	ops := Injection{Sets: sets, Image: h.Image, Server: s.InitActionServerURL, Bundle: bundle, Deadline: s.ClientDeadline, Minimum: minimum}.Patch(p)
+	ops := Injection{Sets: sets, Image: h.Image, Server: s.InitActionServerURL, Bundle: bundle, Deadline: s.InitContainerDeadline, Minimum: minimum}.Patch(p)
 	if len(ops) == 0 {
 		return admission.Allow(DecisionAlreadyInjected)
 	}

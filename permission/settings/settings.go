@@ -23,8 +23,8 @@ const (
 	KeyCentreURL                        = "centre-url"
 	KeyCentreCallsPerSecond             = "centre-calls-per-second"
 	KeyUnauthenticatedRequestsPerMinute = "unauthenticated-requests-per-minute"
-	KeyInitActionServerURL              = "server-url"
-	KeyClientDeadline                   = "client-deadline"
+	KeyInitActionServerURL              = "init-action-server-url"
+	KeyInitContainerDeadline            = "init-container-deadline"
 	KeyBreakerThreshold                 = "breaker-threshold"
 	KeyBackoffDuration                  = "backoff-duration"
 	KeyBackoffFactor                    = "backoff-factor"
@@ -52,8 +52,8 @@ type Settings struct {
 	UnauthenticatedRequestsPerMinute float64
 	// InitActionServerURL is the URL of the init-action-server, for init containers.
 	InitActionServerURL string
-	// ClientDeadline is how long an init container retries before it exits.
-	ClientDeadline time.Duration
+	// InitContainerDeadline is how long an init container retries before it exits.
+	InitContainerDeadline time.Duration
 	// Breaker configures the breaker of pods.
 	Breaker podbreaker.Policy
 	// CMDBURL is the URL of the CMDB in which pods are registered before their
@@ -82,7 +82,7 @@ func Default() Settings {
 		CentreCallsPerSecond:             200,
 		UnauthenticatedRequestsPerMinute: 60,
 		InitActionServerURL:              "https://init-action-server.altershieldoperator-system.svc.cluster.local",
-		ClientDeadline:                   10 * time.Minute,
+		InitContainerDeadline:            10 * time.Minute,
 		Breaker:                          podbreaker.DefaultPolicy(),
 		RevokeDeadline:                   5 * time.Minute,
 		PodReportInterval:                time.Hour,
@@ -105,7 +105,7 @@ func Parse(data map[string]string) (s Settings, unknown []string, err error) {
 	r.float(KeyUnauthenticatedRequestsPerMinute, &s.UnauthenticatedRequestsPerMinute, 1, 100_000)
 	r.url(KeyInitActionServerURL, &s.InitActionServerURL, false)
 	r.encrypted(KeyInitActionServerURL, s.InitActionServerURL, s.AllowHTTP)
-	r.duration(KeyClientDeadline, &s.ClientDeadline, time.Second, 10*time.Minute)
+	r.duration(KeyInitContainerDeadline, &s.InitContainerDeadline, time.Second, 10*time.Minute)
 	r.int(KeyBreakerThreshold, &s.Breaker.Threshold, 1, 100)
 	b := &s.Breaker.Backoff
 	r.duration(KeyBackoffDuration, &b.Duration, time.Second, 24*time.Hour)
