@@ -26,7 +26,7 @@ type PodReport struct {
 	ClusterUID string `json:"clusterUID"`
 	// Observed is when the pods were listed. Applications whose attempt began after
 	// Observed - 2 min are ignored. A report is rejected (400) if Observed is more
-	// than 1 h ago or in the future.
+	// than 1 h ago, or more than 1 min in the future.
 	Observed time.Time `json:"observed"`
 	After    string    `json:"after,omitempty"`
 	Through  string    `json:"through,omitempty"`

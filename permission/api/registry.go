@@ -7,9 +7,9 @@ import "time"
 // require it in If-Match (428 if missing, 412 if not current).
 type Meta struct {
 	Name string `json:"name"`
-	// Owner is the user or group that may delete the permission or set and see its
-	// applications. To create or change one, an owner must also be a registrant. Only
-	// admins change providers.
+	// Owner is the user or group that may delete the permission or set. The owner of a
+	// permission also sees the applications that contain it. To create or change a
+	// permission or set, an owner must also be a registrant. Only admins change providers.
 	Owner       string    `json:"owner"`
 	Description string    `json:"description,omitempty"`
 	Version     int64     `json:"version"`

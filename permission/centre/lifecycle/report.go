@@ -32,7 +32,7 @@ func ValidateReport(r api.PodReport, now time.Time) error {
 	case r.Observed.IsZero():
 		return InvalidRequest{"observed", "required: the time when the pods were listed"}
 	case r.Observed.After(now.Add(maxClockSkew)):
-		return InvalidRequest{"observed", "must not be in the future"}
+		return InvalidRequest{"observed", "must not be more than 1 min in the future"}
 	case now.Sub(r.Observed) > maxReportAge:
 		return InvalidRequest{"observed", "must not be older than 1 h; list the pods again"}
 	case len(r.Pods) == 0 && !r.Empty:
