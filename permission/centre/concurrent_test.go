@@ -12,8 +12,8 @@ import (
 	"github.com/breakwater-dev/breakwater/test/database"
 )
 
-// at calls do n times at the same time.
-func at(n int, do func(n int)) {
+// atOnce calls do n times at the same time.
+func atOnce(n int, do func(n int)) {
 	begin := make(chan struct{})
 	var all sync.WaitGroup
 	for i := range n {
@@ -38,7 +38,7 @@ func TestARejectedRequestDoesNotFailItsNeighbours(t *testing.T) {
 			w.mustDo(serverToken, "POST", "/v1/applications/revoke", api.RevokeRequest{Cluster: "c1", PodUID: podRequest(n, "web").PodUID}, nil)
 		}
 		want := []int{http.StatusCreated, http.StatusNotFound, http.StatusForbidden, http.StatusConflict}
-		at(pods, func(n int) {
+		atOnce(pods, func(n int) {
 			r := podRequest(n, []string{"web", "unknown", "private", "web"}[n%4])
 			if status, problem := w.do(serverToken, "POST", "/v1/applications", r, nil); status != want[n%4] {
 				t.Errorf("pod %d: %d %+v, want %d", n, status, problem, want[n%4])
@@ -58,7 +58,7 @@ func TestConcurrentRequestsOfAPodCreateOneApplication(t *testing.T) {
 		w.register(nil, "web", "db")
 		var mu sync.Mutex
 		statuses := map[int]int{}
-		at(requests, func(int) {
+		atOnce(requests, func(int) {
 			var status int
 			eventually(t, time.Minute, "the request is answered", func() bool {
 				status, _ = w.do(serverToken, "POST", "/v1/applications", podRequest(1, "web"), nil)
@@ -96,7 +96,7 @@ func TestAnApplicationThatCannotBeReadDoesNotFailItsNeighbours(t *testing.T) {
 		if _, err := w.centre.store.Writer().ExecContext(t.Context(), fmt.Sprintf("UPDATE grants SET parameters = '{' WHERE application = '%s'", ids[7])); err != nil {
 			t.Fatal(err)
 		}
-		at(pods, func(n int) {
+		atOnce(pods, func(n int) {
 			_, _, began, err := w.centre.engine.Revoke(t.Context(), ids[n], "server")
 			if broken := n == 7; (err != nil) != broken || began == broken {
 				t.Errorf("application %d: began %t, %v", n, began, err)
@@ -129,7 +129,7 @@ func TestPodsThatRequestForAnAddressAtTheSameTimeDoNotBothHaveIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const pods, addresses = 4, 15
 			all := replicas(t)
-			at(pods*addresses, func(n int) {
+			atOnce(pods*addresses, func(n int) {
 				r := podRequest(n, "web")
 				r.PodIPs = []string{fmt.Sprintf("10.1.0.%d", n/pods)}
 				if _, _, _, err := all[n%len(all)].engine.Request(t.Context(), r, "server"); err != nil {
@@ -155,7 +155,7 @@ func TestLocksOfAnotherSessionStopOnlyTheirPods(t *testing.T) {
 	ids := make([]string, pods)
 	each := func(do func(n int) error) {
 		t.Helper()
-		at(pods, func(n int) {
+		atOnce(pods, func(n int) {
 			if err := do(n); n >= locked && err != nil {
 				t.Errorf("pod %d, which is not locked: %v", n, err)
 			} else if n < locked && !store.LockTimeout(err) {

@@ -23,7 +23,7 @@ import (
 )
 
 func TestRolesAuthorizeOwnersAdminsAndClusters(t *testing.T) {
-	roles := Roles{Admins: []string{"platform"}, Registrants: []string{"team-a", "server"}, Clusters: []Cluster{{Name: "c1", Users: []string{"server"}}, {Name: "c2", Groups: []string{"c2-components"}}}}
+	roles := Roles{Admins: []string{"platform"}, Registrants: []string{"team-a", "server"}, Clusters: []ClusterComponents{{Name: "c1", Users: []string{"server"}}, {Name: "c2", Groups: []string{"c2-components"}}}}
 	admin, owner, server := User{"alice", []string{"platform"}}, User{"olga", []string{"team-a"}}, User{Name: "server"}
 	second, stranger := User{"other", []string{"c2-components"}}, User{Name: "stranger"}
 	for name, tc := range map[string]struct {

@@ -33,9 +33,9 @@ func (u User) BelongsTo(owner string) bool {
 // OwnerNames returns all owners that the user belongs to.
 func (u User) OwnerNames() []string { return append([]string{u.Name}, u.Groups...) }
 
-// Cluster lists the components that may act for a cluster: its
+// ClusterComponents lists the components that may act for a cluster: its
 // init-action-server, permission-controller and permission-webhook.
-type Cluster struct {
+type ClusterComponents struct {
 	Name   string   `json:"name"`
 	Users  []string `json:"users,omitempty"`
 	Groups []string `json:"groups,omitempty"`
@@ -47,8 +47,8 @@ type Roles struct {
 	Admins []string `json:"admins,omitempty"`
 	// Registrants are the users and groups that may register permissions and sets; *
 	// is everybody who is authenticated.
-	Registrants []string  `json:"registrants,omitempty"`
-	Clusters    []Cluster `json:"clusters,omitempty"`
+	Registrants []string            `json:"registrants,omitempty"`
+	Clusters    []ClusterComponents `json:"clusters,omitempty"`
 }
 
 // Forbidden is an authorization error. Missing says what the request requires.

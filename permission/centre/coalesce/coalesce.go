@@ -17,12 +17,17 @@ var ErrFull = errors.New("too many requests wait for the store")
 
 // Limits bound a Queue.
 type Limits struct {
-	// Size is the number of items of a group, Groups that of groups that are processed at once, and
-	// Waiting that of waiting items. Alone is the number of single items that are processed at once
-	// after their groups failed.
-	Size, Groups, Waiting, Alone int
-	// Timeout bounds the time for a group. Its context does not end with those of its callers, but at
-	// the latest of their deadlines.
+	// Size is the maximum number of items of a group.
+	Size int
+	// Groups is the maximum number of groups in progress.
+	Groups int
+	// Waiting is the maximum number of waiting items.
+	Waiting int
+	// Alone is the maximum number of items in progress that are processed alone, after their group
+	// failed.
+	Alone int
+	// Timeout is the maximum time of a group. The end of one caller's context does not end the group;
+	// the last deadline of its callers does.
 	Timeout time.Duration
 }
 

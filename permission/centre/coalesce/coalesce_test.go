@@ -129,7 +129,7 @@ func TestAPanicEndsNeitherTheQueueNorTheProcess(t *testing.T) {
 	})
 }
 
-func TestARunIsBoundedByItsTimeout(t *testing.T) {
+func TestAGroupIsBoundedByItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q coalesce.Queue[int]
 		began := time.Now()
@@ -140,7 +140,7 @@ func TestARunIsBoundedByItsTimeout(t *testing.T) {
 }
 
 // The callers with the latest deadline must not wait any longer, nor the others fail earlier.
-func TestARunEndsAtTheLatestDeadlineOfItsCallers(t *testing.T) {
+func TestAGroupEndsAtTheLatestDeadlineOfItsCallers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deadlines []time.Duration
 		want      time.Duration
@@ -194,7 +194,7 @@ func TestARunEndsAtTheLatestDeadlineOfItsCallers(t *testing.T) {
 }
 
 // The items that are processed alone end when their own groups do, and other groups do not wait.
-func TestTheItemsOfARunThatFailedAreRunAlone(t *testing.T) {
+func TestTheItemsOfAGroupThatFailedAreProcessedAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var q coalesce.Queue[int]
 		var r recorder

@@ -90,9 +90,10 @@ func (t *txn) requestRemaining(members []member) {
 			continue
 		}
 		g := before
-		// A grant that may exist is requested with its previous parameters, unless it was denied and a
-		// revocation with the current ones removes it, too. A failed call may have granted its privileges,
-		// which another call does not remove while another permission of the pod has the same user.
+		// A grant that may exist keeps its parameters, so that its revocation finds it. Exception: after a
+		// denial, if a revocation with the current parameters also removes it. After a failure there is no
+		// exception: the call may have granted privileges, and the next call does not remove them while
+		// another permission of the pod has the same MySQL user.
 		if m, ok := byName[g.Permission]; ok && (!g.MaybeGranted || g.State == api.Denied && m.revokes(g)) {
 			g = m.applyTo(g)
 		}

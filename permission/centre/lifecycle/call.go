@@ -11,7 +11,7 @@ import (
 // run makes the call of a started step in its slot, and ends the step. If it makes no
 // call, the step becomes due again. startCtx ends when no new call may begin, callCtx
 // when running calls are interrupted.
-func (e *Engine) run(startCtx, callCtx context.Context, p api.Provider, s step, q *providerQueue) error {
+func (e *Engine) run(startCtx, callCtx context.Context, p api.Provider, s step, q *providerDispatch) error {
 	client := e.client(p)
 	if !e.awaitSlot(startCtx, p, s, q) {
 		return e.cancelStep(callCtx, s, 0)
@@ -30,7 +30,7 @@ func (e *Engine) run(startCtx, callCtx context.Context, p api.Provider, s step, 
 }
 
 // callWithBreaker calls the provider unless the breaker is open, and then releases the worker.
-func (e *Engine) callWithBreaker(ctx context.Context, p api.Provider, client provider.Client, s step, q *providerQueue) (result provider.Result, called bool) {
+func (e *Engine) callWithBreaker(ctx context.Context, p api.Provider, client provider.Client, s step, q *providerDispatch) (result provider.Result, called bool) {
 	defer q.release(q.workers, 1)
 	called = e.Breaker.Do(p.Name, func() bool {
 		began := e.Clock.Now()
@@ -44,7 +44,7 @@ func (e *Engine) callWithBreaker(ctx context.Context, p api.Provider, client pro
 // awaitSlot waits for the slot and for a worker, and reserves another slot if it expired. It
 // returns false, without a worker, if the call must not be made, because the run may expire during
 // the call.
-func (e *Engine) awaitSlot(ctx context.Context, p api.Provider, s step, q *providerQueue) bool {
+func (e *Engine) awaitSlot(ctx context.Context, p api.Provider, s step, q *providerDispatch) bool {
 	for at := s.slot; ; {
 		if e.sleep(ctx, at) != nil || !e.awaitWorker(ctx, q, s.callBy) {
 			return false
@@ -61,7 +61,7 @@ func (e *Engine) awaitSlot(ctx context.Context, p api.Provider, s step, q *provi
 }
 
 // awaitWorker waits until a time for a worker.
-func (e *Engine) awaitWorker(ctx context.Context, q *providerQueue, until time.Time) bool {
+func (e *Engine) awaitWorker(ctx context.Context, q *providerDispatch, until time.Time) bool {
 	left := until.Sub(e.Clock.Now())
 	if left < 0 {
 		return false

@@ -59,7 +59,7 @@ func (e *Engine) processRequests(ctx context.Context, all []*request) (again boo
 		if err := tx.LimitLockWait(lockWait); err != nil {
 			return err
 		}
-		c = &creator{e: e, tx: tx, objects: newObjects(tx.View), ended: map[string]map[string]bool{}, at: map[string][]store.ApplicationAt{}, ids: map[string]bool{}, pods: map[string]string{}}
+		c = &creator{e: e, tx: tx, objects: newObjects(tx.View), ended: map[string]map[string]bool{}, atAddresses: map[string][]store.ApplicationAt{}, ids: map[string]bool{}, pods: map[string]string{}}
 		return c.run(all)
 	})
 	for _, q := range all {
@@ -78,11 +78,13 @@ type creator struct {
 	e       *Engine
 	tx      store.Tx
 	objects *objects
-	// existing are the ids that exist. ended are the pods that have ended, and at the
-	// applications at the addresses that are active or belong to one of the pods, by cluster.
+	// existing are the ids of applications that exist.
 	existing map[string]bool
-	ended    map[string]map[string]bool
-	at       map[string][]store.ApplicationAt
+	// ended are the pods that have ended, by cluster.
+	ended map[string]map[string]bool
+	// atAddresses are, by cluster, the applications at the requested addresses that are in a state
+	// before revocation or belong to a requesting pod.
+	atAddresses map[string][]store.ApplicationAt
 	// ids are those of the applications that the transaction creates, and pods the UIDs of
 	// their pods by address.
 	ids     map[string]bool
@@ -158,7 +160,7 @@ func (c *creator) read(all []*request) (err error) {
 		if c.ended[cluster], err = c.tx.EndedPods(cluster, uids); err != nil {
 			return err
 		}
-		if c.at[cluster], err = c.tx.ApplicationsAt(cluster, ips, statesBeforeRevocation, uids); err != nil {
+		if c.atAddresses[cluster], err = c.tx.ApplicationsAt(cluster, ips, statesBeforeRevocation, uids); err != nil {
 			return err
 		}
 	}
@@ -178,7 +180,7 @@ func (c *creator) create(q *request) (err error) {
 	}
 	ended := c.ended[q.Cluster][q.PodUID]
 	if !ended {
-		if q.former = formerPods(q.ApplicationRequest, c.at[q.Cluster]); len(q.former) > 0 {
+		if q.former = applicationsOfFormerPods(q.ApplicationRequest, c.atAddresses[q.Cluster]); len(q.former) > 0 {
 			return nil
 		}
 	}

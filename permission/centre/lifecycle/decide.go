@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/centre/provider"
+	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
 // Reasons of grants and applications, in addition to those of package provider.
@@ -33,25 +34,14 @@ type Input struct {
 	Pending bool
 	// CanRevoke and NodeScoped are fields of the provider.
 	CanRevoke, NodeScoped bool
-	// OtherRevoking: another grant with the same revocation key at the same address is being
-	// revoked. OtherRevokeSent: the provider is being called for that, or has accepted
-	// it. OtherUses: another pod may use such a grant, and revoking this grant would remove that one.
-	OtherRevoking, OtherRevokeSent, OtherUses bool
-	// ClusterUses: another pod of the same cluster name may use such a grant, which is revoked
-	// when that pod ends. ClusterCovers: that revocation leaves nothing of this grant.
-	ClusterUses, ClusterCovers bool
-	// NamesakeUses: the other pod has the same UID in a cluster of another name. The cluster
-	// was probably renamed, so that nobody revokes the grant of the other name.
-	NamesakeUses bool
-	// OtherCalls: a call to the provider for such a grant of another pod is in
-	// progress.
-	OtherCalls bool
-	// OtherSetGranted: the same pod has such a grant by another set. OtherSetCovers: its revocation
-	// leaves nothing of this grant. OtherSetCalls: a call to the provider for it is in progress.
-	OtherSetGranted, OtherSetCovers, OtherSetCalls bool
-	// OtherExclusive: a call to the provider for another permission with the same
+	// Overlap describes the grants of other applications with the same revocation key at the same
+	// addresses. If UsedInCluster, the grant is revoked when its pod ends, and if CoveredInCluster or
+	// CoveredByPod, that revocation leaves nothing of this grant. If UsedByOtherClusterName, the
+	// cluster was probably renamed, so that nobody revokes the grant of the other name.
+	store.Overlap
+	// ExclusiveCallPossible: a call to the provider for another permission with the same
 	// revocation key may be in progress, and that call removes all other permissions.
-	OtherExclusive bool
+	ExclusiveCallPossible bool
 }
 
 // Decision is the next step: a call, a wait or a new state.
@@ -75,11 +65,11 @@ func Decide(in Input) Decision {
 		return Decision{}
 	case in.Pending:
 		return Decision{Call: provider.Poll, State: api.Applying}
-	case in.OtherRevoking && !in.NodeScoped, in.OtherRevokeSent:
+	case in.Revoking && !in.NodeScoped, in.RevokeSent:
 		// The other revocation may remove the new grant. A node-scoped revocation that is
 		// not sent yet finds this grant and does not remove it.
 		return Decision{Wait: true, Reason: ReasonWaitingForRevocation, Message: "the same permission is being revoked for the previous pod with this address, or for another set"}
-	case in.OtherExclusive:
+	case in.ExclusiveCallPossible:
 		return Decision{Wait: true, Reason: ReasonCallingProvider, Message: "the provider is being called for another permission of the same user"}
 	case in.State == api.Requested:
 		return Decision{Call: provider.Grant, State: api.Applying, Reason: ReasonCallingProvider, Message: "the provider is being called"}
@@ -95,31 +85,31 @@ func decideRevoke(in Input) Decision {
 		return Decision{}
 	case !in.MaybeGranted:
 		return Decision{State: api.Revoked, Reason: ReasonNeverGranted, Message: "nothing was granted"}
-	case in.OtherSetCovers:
-		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherSet, Message: "the pod needs it for another permission set; it is revoked with the last set"}
-	case in.OtherSetCalls:
+	case in.CoveredByPod:
+		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherSet, Message: "another permission set of this pod needs the same permission; it is revoked with the last of these sets"}
+	case in.CalledByPod:
 		// The result of that call decides whether this grant must be revoked.
-		return Decision{Wait: true, Reason: ReasonHeldByAnotherSet, Message: "the provider is being called for another permission set of the pod"}
-	case in.NamesakeUses:
+		return Decision{Wait: true, Reason: ReasonHeldByAnotherSet, Message: "the provider is being called for another permission set of this pod"}
+	case in.UsedByOtherClusterName:
 		// A call would remove the grant of the other name. Its cluster may exist.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldUnderOtherCluster,
 			Message: "the pod also has this permission under another name of its cluster, and only that name can revoke it: " +
 				"set key cluster of ConfigMap config-permission to that name, or revoke the application of the pod under that name"}
-	case in.OtherCalls && in.NodeScoped:
+	case in.CalledByOtherPod && in.NodeScoped:
 		// The result of that call decides whether the other pod will revoke this grant.
 		return Decision{Wait: true, Reason: ReasonHeldByAnotherPodOnNode, Message: "the provider is being called for another pod on the node"}
-	case in.ClusterCovers && in.NodeScoped:
-		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherPodOnNode, Message: "another pod on the node still needs it; it is revoked with the last pod"}
+	case in.CoveredInCluster && in.NodeScoped:
+		return Decision{State: api.Revoked, Reason: ReasonHeldByAnotherPodOnNode, Message: "another pod on the node needs the same permission; it is revoked with the last of these pods"}
 	case !in.CanRevoke:
 		return Decision{State: api.Leaked, Reason: ReasonProviderCannotRevoke, Message: "the provider cannot revoke grants"}
-	case in.OtherUses && !in.ClusterUses:
+	case in.UsedByOtherPod && !in.UsedInCluster:
 		// The cluster may have been renamed, so that nobody revokes the grant of that pod.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldUnderOtherCluster,
 			Message: "another pod with this address has the same permission under another cluster name; this grant is revoked after the application of that pod is revoked"}
-	case in.OtherSetGranted:
+	case in.GrantedToPod:
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldByAnotherSet,
-			Message: "the pod needs it at a part of the addresses for another permission set; it is revoked after that set"}
-	case in.OtherUses:
+			Message: "another permission set of this pod needs the same permission for some of the addresses; this grant is revoked after the grant of that set"}
+	case in.UsedByOtherPod:
 		// Revoking it would remove the grant of the other pod.
 		return Decision{State: api.Leaked, Wait: true, Reason: ReasonHeldByAnotherPod,
 			Message: "another pod has this address and the same permission; this leaked grant is revoked together with the grant of that pod"}

@@ -40,11 +40,11 @@ type dispatcher struct {
 
 	mu        sync.Mutex
 	stopped   bool
-	providers map[string]*providerQueue
+	providers map[string]*providerDispatch
 }
 
-// providerQueue is the dispatch of the steps of one provider.
-type providerQueue struct {
+// providerDispatch is the dispatch of the steps of one provider.
+type providerDispatch struct {
 	// workers has an element for each call in progress, started one for each step that is in
 	// progress or is being started. freed receives a value when one of them is removed.
 	workers, started chan struct{}
@@ -62,9 +62,9 @@ type providerQueue struct {
 func (e *Engine) Run(ctx context.Context, drain time.Duration) {
 	callCtx, interrupt := context.WithCancel(context.WithoutCancel(ctx))
 	defer interrupt()
-	d := &dispatcher{Engine: e, startCtx: ctx, callCtx: callCtx, ended: make(chan struct{}, 1), providers: map[string]*providerQueue{}}
+	d := &dispatcher{Engine: e, startCtx: ctx, callCtx: callCtx, ended: make(chan struct{}, 1), providers: map[string]*providerDispatch{}}
 	e.dispatcher.Store(d)
-	d.startDue()
+	d.dispatchLoop()
 	e.dispatcher.Store(nil)
 	d.stop()
 	ended := make(chan struct{})
@@ -82,9 +82,9 @@ func (e *Engine) Run(ctx context.Context, drain time.Duration) {
 	}
 }
 
-// startDue starts the dispatch of each provider when a step of it is due. It also makes leaks due
+// dispatchLoop starts the dispatch of each provider when a step of it is due, until startCtx ends. It also makes leaks due
 // every leakInterval.
-func (d *dispatcher) startDue() {
+func (d *dispatcher) dispatchLoop() {
 	interval := pollInterval
 	if !d.Store.Shared() {
 		interval = localPollInterval
@@ -129,7 +129,7 @@ func (d *dispatcher) start(provider string) {
 	}
 	q := d.providers[provider]
 	if q == nil {
-		q = newProviderQueue(max(1, d.ConcurrentCallsPerProvider))
+		q = newProviderDispatch(max(1, d.ConcurrentCallsPerProvider))
 		d.providers[provider] = q
 	}
 	if q.running {
@@ -148,7 +148,7 @@ func (d *dispatcher) stop() {
 }
 
 // end ends the dispatch of a provider, unless steps became due meanwhile.
-func (d *dispatcher) end(q *providerQueue) bool {
+func (d *dispatcher) end(q *providerDispatch) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if q.again && d.startCtx.Err() == nil {
@@ -164,7 +164,7 @@ func (d *dispatcher) end(q *providerQueue) bool {
 }
 
 // dispatch starts steps of a provider and runs them, until none is due.
-func (d *dispatcher) dispatch(provider string, q *providerQueue) {
+func (d *dispatcher) dispatch(provider string, q *providerDispatch) {
 	for {
 		n, err := d.dispatchDue(provider, q)
 		switch {
@@ -179,7 +179,7 @@ func (d *dispatcher) dispatch(provider string, q *providerQueue) {
 
 // dispatchDue starts due steps and runs them in other goroutines, or waits until some
 // can be started. It returns how many are due, at most the number that may be started.
-func (d *dispatcher) dispatchDue(provider string, q *providerQueue) (due int, err error) {
+func (d *dispatcher) dispatchDue(provider string, q *providerDispatch) (due int, err error) {
 	free := q.acquire(d.startCtx)
 	defer func() { q.release(q.started, free) }()
 	if free == 0 {
@@ -207,7 +207,7 @@ func (d *dispatcher) dispatchDue(provider string, q *providerQueue) (due int, er
 
 // postponeBroken postpones a step that cannot be started for the second time, so that it
 // does not delay the others. It returns other errors.
-func (d *dispatcher) postponeBroken(q *providerQueue, provider string, err error) error {
+func (d *dispatcher) postponeBroken(q *providerDispatch, provider string, err error) error {
 	var broken brokenStep
 	if !errors.As(err, &broken) {
 		return err
@@ -223,8 +223,8 @@ func (d *dispatcher) postponeBroken(q *providerQueue, provider string, err error
 	})
 }
 
-func newProviderQueue(workers int) *providerQueue {
-	return &providerQueue{workers: make(chan struct{}, workers), started: make(chan struct{}, startedPerWorker*workers), freed: make(chan struct{}, 1)}
+func newProviderDispatch(workers int) *providerDispatch {
+	return &providerDispatch{workers: make(chan struct{}, workers), started: make(chan struct{}, startedPerWorker*workers), freed: make(chan struct{}, 1)}
 }
 
 // Startable returns how many steps may be started. latency is that of recent calls, zero if there
@@ -249,12 +249,12 @@ func Startable(workers int, latency time.Duration, calls, started int) int {
 }
 
 // observe averages the latency of calls. A concurrent observation may be lost.
-func (q *providerQueue) observe(latency time.Duration) {
+func (q *providerDispatch) observe(latency time.Duration) {
 	q.latency.Store(max(1, (7*q.latency.Load()+int64(latency))/8))
 }
 
 // acquire waits until steps may be started, and returns how many; 0 when ctx ends.
-func (q *providerQueue) acquire(ctx context.Context) int {
+func (q *providerDispatch) acquire(ctx context.Context) int {
 	for ctx.Err() == nil {
 		n := Startable(cap(q.workers), time.Duration(q.latency.Load()), len(q.workers), len(q.started))
 		for range n {
@@ -272,7 +272,7 @@ func (q *providerQueue) acquire(ctx context.Context) int {
 }
 
 // release removes elements of workers or started.
-func (q *providerQueue) release(of chan struct{}, n int) {
+func (q *providerDispatch) release(of chan struct{}, n int) {
 	for range n {
 		<-of
 	}

@@ -17,7 +17,7 @@ func (e *Engine) RunSteps(ctx context.Context, provider string, n int, before fu
 	}
 	for i, s := range b.steps {
 		before(len(b.steps) - 1 - i)
-		if stepErr := e.run(ctx, ctx, b.provider, s, newProviderQueue(1)); err == nil {
+		if stepErr := e.run(ctx, ctx, b.provider, s, newProviderDispatch(1)); err == nil {
 			err = stepErr
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/centre/store"
 )
 
-// formerPods returns the applications of other pods that had an address of the pod.
+// applicationsOfFormerPods returns the applications of other pods that had an address of the pod.
 // An address belongs to one pod of a cluster, so these pods have ended even if nobody
 // reported it: their finalizer may have been removed. Pods with hostNetwork share an
 // address.
@@ -17,7 +17,7 @@ import (
 // A late request of a pod must not revoke the permissions of the next pod with its address:
 // only the first request of a pod for an address revokes them. at are applications at the
 // addresses, among them all that are active or belong to the pod.
-func formerPods(r api.ApplicationRequest, at []store.ApplicationAt) (former []store.ApplicationAt) {
+func applicationsOfFormerPods(r api.ApplicationRequest, at []store.ApplicationAt) (former []store.ApplicationAt) {
 	if r.HostNetwork {
 		return nil
 	}

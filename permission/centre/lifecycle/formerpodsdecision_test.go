@@ -27,7 +27,7 @@ func TestOnlyActiveApplicationsOfOtherPodsAreThoseOfFormerPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			at := store.ApplicationAt{IP: tc.ip, Application: store.Application{State: tc.state,
 				Request: api.ApplicationRequest{PodUID: tc.podUID, PodIPs: []string{tc.ip}, HostNetwork: tc.hostNetwork}}}
-			former := formerPods(api.ApplicationRequest{PodUID: "uid", PodIPs: []string{"10.0.0.1"}}, []store.ApplicationAt{at})
+			former := applicationsOfFormerPods(api.ApplicationRequest{PodUID: "uid", PodIPs: []string{"10.0.0.1"}}, []store.ApplicationAt{at})
 			if got := len(former) > 0; got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}

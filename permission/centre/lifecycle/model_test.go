@@ -445,7 +445,7 @@ func (m *model) Begin(store.Tx, string, api.RateLimit) (*ratelimit.Slots, error)
 // intent.
 func (m *model) Reserve(context.Context, string, api.RateLimit, time.Duration) (time.Time, error) {
 	if m.chance(12, "rate limit") {
-		return time.Time{}, ratelimit.NoSlot{Until: m.clock.Now().Add(50 * time.Second)}
+		return time.Time{}, ratelimit.NoSlot{Next: m.clock.Now().Add(50 * time.Second)}
 	}
 	return m.clock.Now(), nil
 }

@@ -50,10 +50,11 @@ func ApplyResult(g store.Grant, o CallResult) store.Grant {
 		g.Pending, g.Failures, g.Kept = true, 0, mergeKept(g.Kept, o.Result.Kept)
 		return scheduleAt(setState(g, o, api.Applying), o.Now.Add(seconds(o.Retry.PollSeconds)))
 	case provider.Denied:
-		// Denied is final for this request; a new attempt is a new request. A poll that was
-		// not sent proves nothing about the grant that the provider accepted. A node-scoped
-		// grant may come from an earlier pod, whose revocation ended without a call
-		// because of this application. So this application must revoke the grant.
+		// Denied is final for this request; a new attempt is a new request. MaybeGranted is true
+		// after a denial in these cases: (1) a part was granted; (2) the call was a grant, and an
+		// earlier one may have granted it; (3) the poll was not sent, and the provider has accepted
+		// the grant; (4) the provider is node-scoped: an earlier pod of the node may have left its
+		// grant to this application, because its revocation ended without a call.
 		provesNothing := o.Op == provider.Grant || !o.Result.Sent || o.NodeScoped
 		g.MaybeGranted, g.Pending, g.CallKey = o.Result.Partial || o.MaybeGranted && provesNothing, false, ""
 		g.KeysUsed++

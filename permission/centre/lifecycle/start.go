@@ -107,7 +107,7 @@ func (e *Engine) startInSlots(ctx context.Context, p api.Provider, client provid
 				return provider.RevokesAlso(ctx, p, client, revoke, other)
 			}}
 		for decided := 0; len(s.steps) < n && decided < maxSteps; {
-			free := slots.Until(s.now.Add(maxStartAhead), min(n-len(s.steps), maxSteps-decided))
+			free := slots.CountUntil(s.now.Add(maxStartAhead), min(n-len(s.steps), maxSteps-decided))
 			if wait = slots.Next().Add(-maxStartAhead).Sub(s.now); free == 0 {
 				break
 			}
@@ -292,16 +292,14 @@ func (t *txn) startStep(s *step, p api.Provider, overlap func(*txn, store.Grant)
 // exclusive reports whether no other permission with the revocation key of a grant is granted
 // to its addresses.
 func (t *txn) exclusive(g store.Grant, others store.Overlap) bool {
-	return !others.UsedByOther && !others.GrantedToPod && !others.CalledByPod && !slices.ContainsFunc(t.grants, func(o store.Grant) bool {
+	return !others.UsedByOtherPod && !others.GrantedToPod && !others.CalledByPod && !slices.ContainsFunc(t.grants, func(o store.Grant) bool {
 		return o.Ordinal != g.Ordinal && o.Provider == g.Provider && o.RevocationKey == g.RevocationKey && o.MaybeGranted
 	})
 }
 
 func input(app store.Application, g store.Grant, p api.Provider, o store.Overlap) Input {
 	return Input{State: g.State, RevokeRequested: app.RevokeRequested, MaybeGranted: g.MaybeGranted, Pending: g.Pending, CanRevoke: p.CanRevoke,
-		NodeScoped: p.NodeScoped, OtherRevoking: o.Revoking, OtherRevokeSent: o.RevokeSent, OtherUses: o.UsedByOther, OtherCalls: o.CalledByOther,
-		ClusterUses: o.UsedInCluster, ClusterCovers: o.CoveredInCluster, NamesakeUses: o.UsedByNamesake,
-		OtherSetGranted: o.GrantedToPod, OtherSetCovers: o.CoveredByPod, OtherSetCalls: o.CalledByPod,
+		NodeScoped: p.NodeScoped, Overlap: o,
 		// While one is granted, no other call is exclusive.
-		OtherExclusive: p.Type == api.ProviderMySQL && (o.CalledByPod || o.CalledByOther) && !o.Granted}
+		ExclusiveCallPossible: p.Type == api.ProviderMySQL && (o.CalledByPod || o.CalledByOtherPod) && !o.Granted}
 }

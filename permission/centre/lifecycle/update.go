@@ -34,9 +34,9 @@ func (e *Engine) groupLimits() coalesce.Limits {
 	return limits
 }
 
-// processAgain decides whether the applications of a transaction that failed get a transaction
-// each. One that waited for a lock gets a second one, outside of the groups: other
-// applications do not wait for that.
+// processAgain reports whether each application of a failed transaction is tried again in its own
+// transaction. A single application is tried again only after a lock timeout: outside of the groups,
+// so that other applications do not wait for the lock.
 func processAgain(err error, applications int) bool {
 	return err != nil && !store.WouldFailAgain(err) && (applications > 1 || store.LockTimeout(err))
 }
@@ -50,7 +50,8 @@ type txn struct {
 	grants  []store.Grant
 	user    string
 	objects *objects
-	// changes are the rows to write. Nothing that the transaction reads is among them.
+	// changes are the rows to write. They are written at the end, so the transaction does not read
+	// its own changes.
 	changes store.Changes
 	// transitions are the grants that entered a state, due the providers with steps that the
 	// transaction made due.

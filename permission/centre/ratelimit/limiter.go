@@ -38,10 +38,10 @@ const (
 	maxLead = 5 * time.Second
 )
 
-// NoSlot is returned if the next slot is beyond the horizon.
-type NoSlot struct{ Until time.Time }
+// NoSlot is returned if Next, the next slot, is beyond the horizon.
+type NoSlot struct{ Next time.Time }
 
-func (n NoSlot) Error() string { return "no slot before " + n.Until.Format(time.RFC3339) }
+func (n NoSlot) Error() string { return "no slot before " + n.Next.Format(time.RFC3339) }
 
 // Limiter reserves slots.
 type Limiter struct {
@@ -72,8 +72,8 @@ func New(s *store.Store, c clock.Clock, log *slog.Logger) *Limiter {
 func (l *Limiter) Reserve(ctx context.Context, provider string, limit api.RateLimit, horizon time.Duration) (time.Time, error) {
 	horizon = min(horizon, maxLead)
 	q := l.queue(provider)
-	q.count(1)
-	defer q.count(-1)
+	q.add(1)
+	defer q.add(-1)
 	q.leader.Lock()
 	defer q.leader.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -87,7 +87,7 @@ func (l *Limiter) Reserve(ctx context.Context, provider string, limit api.RateLi
 		}
 	}
 	for lead := slotLead; ; lead *= 2 {
-		slots, err := l.reserveBatch(ctx, provider, limit, q.count(0), lead, horizon)
+		slots, err := l.reserveBatch(ctx, provider, limit, q.length(), lead, horizon)
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -98,8 +98,8 @@ func (l *Limiter) Reserve(ctx context.Context, provider string, limit api.RateLi
 	}
 }
 
-// bound returns the time of the next call, at most latest, and stores it if it was later. No slot
-// up to now is after latest, so the limit is still respected.
+// bound limits the time of the next call to latest, and stores latest if the stored time was later. Unless
+// the clock was set back, no reserved slot is later than latest, so no slot is used twice.
 func (l *Limiter) bound(tx store.Tx, provider string, next, latest time.Time) (time.Time, error) {
 	if !next.After(latest) {
 		return next, nil
@@ -147,7 +147,7 @@ func (l *Limiter) Expired(at time.Time) bool { return l.clock.Since(at) > maxLat
 // reserveBatch reserves slots for the waiting callers, the first one after lead.
 func (l *Limiter) reserveBatch(ctx context.Context, provider string, limit api.RateLimit, waiting int, lead, horizon time.Duration) ([]time.Time, error) {
 	var reserved []time.Time
-	var until time.Time
+	var next time.Time
 	err := l.store.WriteInBackground(ctx, func(tx store.Tx) error {
 		reserved = nil
 		slots, err := l.begin(tx, provider, limit, lead)
@@ -155,11 +155,11 @@ func (l *Limiter) reserveBatch(ctx context.Context, provider string, limit api.R
 			return err
 		}
 		for range max(1, min(waiting, int(reserveWindow/Interval(limit)))) {
-			if until = slots.Next(); until.Sub(l.clock.Now()) > horizon {
+			if next = slots.Next(); next.Sub(l.clock.Now()) > horizon {
 				break
 			}
 			slots.Use()
-			reserved = append(reserved, until)
+			reserved = append(reserved, next)
 		}
 		return slots.Save()
 	})
@@ -167,7 +167,7 @@ func (l *Limiter) reserveBatch(ctx context.Context, provider string, limit api.R
 		return nil, fmt.Errorf("reserve slot: %w", err)
 	}
 	if len(reserved) == 0 {
-		return nil, NoSlot{Until: until}
+		return nil, NoSlot{Next: next}
 	}
 	return reserved, nil
 }
@@ -188,9 +188,16 @@ func (l *Limiter) queue(provider string) *waitQueue {
 	return q
 }
 
-func (q *waitQueue) count(n int) int {
+// add adds n waiting callers.
+func (q *waitQueue) add(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting += n
+}
+
+// length returns the number of waiting callers.
+func (q *waitQueue) length() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	return q.waiting
 }

@@ -99,7 +99,7 @@ func TestAnExpiredSlotIsNotUsed(t *testing.T) {
 		}
 	}
 	var noSlot NoSlot
-	if _, err := p.Reserve(context.Background(), "double", limit, interval); !errors.As(err, &noSlot) || !noSlot.Until.After(now.Now()) {
+	if _, err := p.Reserve(context.Background(), "double", limit, interval); !errors.As(err, &noSlot) || !noSlot.Next.After(now.Now()) {
 		t.Errorf("slot beyond the horizon: %v", err)
 	}
 	// Each provider has its own slots.
@@ -143,7 +143,7 @@ func TestANextCallThatIsTooFarAheadIsBounded(t *testing.T) {
 			var noSlot NoSlot
 			_, err = New(s, clock.RealClock{}, slog.New(slog.DiscardHandler)).Reserve(t.Context(), "double", limit, time.Second)
 			latest := time.Now().Add(maxLead + Interval(limit))
-			if !errors.As(err, &noSlot) || noSlot.Until.After(latest) {
+			if !errors.As(err, &noSlot) || noSlot.Next.After(latest) {
 				t.Errorf("%v, want a slot until %s", err, latest)
 			}
 			// Otherwise the time moves with the clock.
@@ -172,7 +172,7 @@ func TestReservedSlotsAreNotTooFarAhead(t *testing.T) {
 				at, err := replicas[n%2].Reserve(t.Context(), "double", limit, time.Hour)
 				var noSlot NoSlot
 				if errors.As(err, &noSlot) {
-					at = noSlot.Until // it is not reserved, and the next one is the same
+					at = noSlot.Next // it is not reserved, and the next one is the same
 				} else if err != nil {
 					t.Fatal(err)
 				}

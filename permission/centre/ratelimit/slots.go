@@ -24,8 +24,8 @@ func (s *Slots) Next() time.Time {
 	return s.next
 }
 
-// Until returns how many slots, at most limit, are at a time or before.
-func (s *Slots) Until(at time.Time, limit int) int {
+// CountUntil returns how many slots, at most limit, are at a time or before.
+func (s *Slots) CountUntil(at time.Time, limit int) int {
 	if n := at.Sub(s.Next()); n < 0 {
 		return 0
 	} else if s.interval > 0 {

@@ -122,13 +122,13 @@ func (v View) LeakedByProvider() (map[string]int, error) {
 }
 
 // Overlap describes, for one grant, the grants of other applications with its revocation key at
-// its addresses. Another grant sets the fields Used..., Covered... and GrantedToPod only if the
-// revocation of the one grant would remove the other, too.
+// its addresses. The fields Used..., Covered... and GrantedToPod count only the other grants that the
+// revocation of this grant would remove.
 type Overlap struct {
 	// Revoking: one of these grants is being revoked. RevokeSent: the provider is being
-	// called for the revocation, or has accepted it and has not revoked yet. UsedByOther: another
+	// called for the revocation, or has accepted it and has not revoked yet. UsedByOtherPod: another
 	// pod may use one.
-	Revoking, RevokeSent, UsedByOther bool
+	Revoking, RevokeSent, UsedByOtherPod bool
 	// GrantedToPod: another application of the same pod has it granted. CalledByPod:
 	// a call for another application of the same pod is in progress.
 	GrantedToPod, CalledByPod bool
@@ -137,12 +137,12 @@ type Overlap struct {
 	// CoveredInCluster and CoveredByPod: the grant of UsedInCluster, or of GrantedToPod, is for
 	// all addresses. So its revocation leaves nothing.
 	CoveredInCluster, CoveredByPod bool
-	// UsedByNamesake: a pod with the same UID in a cluster of another name may use one. It
-	// counts as another pod: a request for this pod revokes nothing of the other name.
-	UsedByNamesake bool
-	// Granted: an application of any pod has it granted. CalledByOther: a call for an
+	// UsedByOtherClusterName: a pod with the same UID under another cluster name may use one. It is
+	// treated as another pod, because a revocation under this cluster name does not revoke it.
+	UsedByOtherClusterName bool
+	// Granted: an application of any pod has it granted. CalledByOtherPod: a call for an
 	// application of another pod is started, and may not be sent yet.
-	Granted, CalledByOther bool
+	Granted, CalledByOtherPod bool
 }
 
 // Neighbour is a grant at an address, with what Overlap needs of its application.
@@ -203,16 +203,16 @@ func (o *Overlap) Add(n Neighbour, cluster, podUID string, removed, covers bool)
 	o.RevokeSent = o.RevokeSent || n.RevokeRequested && (inProgress || n.Grant.Pending && state == api.Revoking)
 	samePod := n.Cluster == cluster && n.PodUID == podUID
 	usedByOther := removed && !n.RevokeRequested && n.Grant.MaybeGranted && !samePod
-	o.UsedByOther = o.UsedByOther || usedByOther
+	o.UsedByOtherPod = o.UsedByOtherPod || usedByOther
 	o.UsedInCluster = o.UsedInCluster || usedByOther && n.Cluster == cluster
 	o.CoveredInCluster = o.CoveredInCluster || usedByOther && n.Cluster == cluster && covers
-	o.UsedByNamesake = o.UsedByNamesake || usedByOther && n.PodUID == podUID
+	o.UsedByOtherClusterName = o.UsedByOtherClusterName || usedByOther && n.PodUID == podUID
 	grantedToPod := removed && !n.RevokeRequested && state == api.Granted && samePod
 	o.GrantedToPod = o.GrantedToPod || grantedToPod
 	o.CoveredByPod = o.CoveredByPod || grantedToPod && covers
 	o.CalledByPod = o.CalledByPod || !n.RevokeRequested && inProgress && samePod
 	o.Granted = o.Granted || !n.RevokeRequested && state == api.Granted
-	o.CalledByOther = o.CalledByOther || !n.RevokeRequested && inProgress && !samePod
+	o.CalledByOtherPod = o.CalledByOtherPod || !n.RevokeRequested && inProgress && !samePod
 }
 
 // maxOtherNames bounds the names of OtherNames.

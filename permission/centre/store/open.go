@@ -39,7 +39,7 @@ type Store struct {
 	read    *sql.DB
 	pool    *pgxpool.Pool // PostgreSQL only
 	// SQLite only: the group commit, and the prepared statements of both connections.
-	commits                groupCommit
+	commits                sharedCommit
 	prepared, preparedRead prepared
 	// background bounds the connections of WriteInBackground; nil for SQLite.
 	background chan struct{}

@@ -15,9 +15,9 @@ const (
 	maxGroupTime = 50 * time.Millisecond
 )
 
-// groupCommit commits concurrent writes to SQLite in one transaction, so that
+// sharedCommit commits concurrent writes to SQLite in one transaction, so that
 // they share one disk sync. Each write has a savepoint and is rolled back alone.
-type groupCommit struct {
+type sharedCommit struct {
 	leader  sync.Mutex
 	mu      sync.Mutex
 	pending []*pendingWrite
@@ -43,7 +43,7 @@ func (w *pendingWrite) run(tx Tx) (err error) {
 }
 
 // write runs f in a group. The caller that has locked leader commits for all callers.
-func (g *groupCommit) write(ctx context.Context, s *Store, f func(Tx) error) error {
+func (g *sharedCommit) write(ctx context.Context, s *Store, f func(Tx) error) error {
 	w := &pendingWrite{ctx: ctx, f: f, done: make(chan struct{})}
 	g.mu.Lock()
 	g.pending = append(g.pending, w)
@@ -62,7 +62,7 @@ func (g *groupCommit) write(ctx context.Context, s *Store, f func(Tx) error) err
 }
 
 // next removes the oldest pending write; nil if there is none.
-func (g *groupCommit) next() *pendingWrite {
+func (g *sharedCommit) next() *pendingWrite {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.pending) == 0 {
@@ -74,7 +74,7 @@ func (g *groupCommit) next() *pendingWrite {
 }
 
 // commitGroup runs one group and reports the result to its callers.
-func (s *Store) commitGroup(ctx context.Context, g *groupCommit) {
+func (s *Store) commitGroup(ctx context.Context, g *sharedCommit) {
 	// The end of a caller's context must not interrupt a statement: SQLite would
 	// roll back the whole group.
 	group, err := s.writeGroup(context.WithoutCancel(ctx), g)
@@ -88,7 +88,7 @@ func (s *Store) commitGroup(ctx context.Context, g *groupCommit) {
 
 // writeGroup runs pending writes in one transaction and returns them; an error
 // applies to all of them.
-func (s *Store) writeGroup(ctx context.Context, g *groupCommit) (group []*pendingWrite, err error) {
+func (s *Store) writeGroup(ctx context.Context, g *sharedCommit) (group []*pendingWrite, err error) {
 	begun, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
 		if w := g.next(); w != nil {

@@ -37,7 +37,7 @@ func (w *fixture) report(r api.PodReport) api.PodReportResult {
 	return result
 }
 
-func (w *fixture) reports() api.Cluster {
+func (w *fixture) cluster() api.Cluster {
 	w.t.Helper()
 	var cluster api.Cluster
 	w.mustDo(serverToken, "GET", "/v1/clusters/c1", nil, &cluster)
@@ -62,7 +62,7 @@ func TestAReportThatRevokesTooManyGrantsNeedsAConfirmation(t *testing.T) {
 		if result := w.report(few); result.Revoked != 0 || result.Held != 30 || len(result.Applications) != 30 {
 			t.Errorf("one page: %+v, want 30 held", result)
 		}
-		if c := w.reports(); c.Held != 30 || c.UID != "c1-uid" || c.Reported == nil {
+		if c := w.cluster(); c.Held != 30 || c.UID != "c1-uid" || c.Reported == nil {
 			t.Errorf("state of the reports: %+v, want 30 held", c)
 		}
 		confirm := func(token string, r api.ReportConfirmation) (int, api.Error) {
@@ -90,7 +90,7 @@ func TestAReportThatRevokesTooManyGrantsNeedsAConfirmation(t *testing.T) {
 		if grants := len(w.double.Stats().Current); grants != 10 {
 			t.Errorf("the provider has %d grants, want 10", grants)
 		}
-		if c := w.reports(); c.Held != 0 || c.Confirmed != 0 {
+		if c := w.cluster(); c.Held != 0 || c.Confirmed != 0 {
 			t.Errorf("state of the reports: %+v, want nothing held and the confirmation used up", c)
 		}
 		var audit api.List[api.AuditEntry]
@@ -114,7 +114,7 @@ func TestAReportOfAnotherClusterWithTheSameNameIsRejected(t *testing.T) {
 		}
 		began := time.Now()
 		w.report(api.PodReport{ClusterUID: "c1-uid", Observed: time.Now(), Pods: livePods(0, 3)})
-		if c := w.reports(); c.Reported == nil || c.Reported.Before(began.Add(-time.Second)) {
+		if c := w.cluster(); c.Reported == nil || c.Reported.Before(began.Add(-time.Second)) {
 			t.Errorf("state of the reports: %+v", c)
 		}
 		other := api.PodReport{ClusterUID: "other-uid", Observed: time.Now(), Empty: true}
@@ -149,7 +149,7 @@ func TestARequestOfAnotherClusterWithTheSameNameIsRejected(t *testing.T) {
 		if status != http.StatusForbidden || problem.Field != "clusterUID" || !strings.Contains(problem.Message, "c1-uid") {
 			t.Errorf("request of another cluster: %d %+v, want 403", status, problem)
 		}
-		if c := w.reports(); c.UID != "c1-uid" || c.Reported != nil {
+		if c := w.cluster(); c.UID != "c1-uid" || c.Reported != nil {
 			t.Errorf("state of the reports: %+v", c)
 		}
 		w.mustDo(adminToken, "POST", "/v1/clusters/c1/pods/confirm", api.ReportConfirmation{ClusterUID: "other-uid"}, nil)
