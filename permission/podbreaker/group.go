@@ -21,10 +21,10 @@ type reply struct {
 	full bool
 }
 
-type decision = groupcommit.Decision[*corev1.ConfigMap, reply]
+type groupDecision = groupcommit.Decision[*corev1.ConfigMap, reply]
 
 // decideGroup applies a group of requests to one ConfigMap, in their order.
-func (p Policy) decideGroup(cm *corev1.ConfigMap, group []Request) decision {
+func (p Policy) decideGroup(cm *corev1.ConfigMap, group []Request) groupDecision {
 	next := cm.DeepCopy()
 	changed := false
 	left := maxBytes - size(cm)
@@ -69,7 +69,7 @@ func (p Policy) decideGroup(cm *corev1.ConfigMap, group []Request) decision {
 			changed = true
 		}
 	}
-	return decision{Changed: changed, Next: next, Answers: replies}
+	return groupDecision{Changed: changed, Next: next, Answers: replies}
 }
 
 // withKey sets a key of a map that may be nil. It modifies the map.

@@ -81,7 +81,9 @@ func (r *replica) Swap(_ context.Context, next *corev1.ConfigMap) (*corev1.Confi
 
 func (s *fakeAPIServer) newReplica() *Breaker {
 	r := &replica{s, map[string]*corev1.ConfigMap{}}
-	decide := func(cm *corev1.ConfigMap, group []Request) decision { return DefaultPolicy().decideGroup(cm, group) }
+	decide := func(cm *corev1.ConfigMap, group []Request) groupDecision {
+		return DefaultPolicy().decideGroup(cm, group)
+	}
 	return &Breaker{policy: DefaultPolicy, commit: groupcommit.New[*corev1.ConfigMap, Request, reply](r, decide, groupcommit.Options{})}
 }
 

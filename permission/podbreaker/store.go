@@ -29,7 +29,7 @@ type Breaker struct {
 // stale. policy is called for each decision.
 func New(namespace string, client corev1client.ConfigMapsGetter, lister corelisters.ConfigMapLister, policy func() Policy, o groupcommit.Options) *Breaker {
 	maps := store{client.ConfigMaps(namespace), lister.ConfigMaps(namespace)}
-	decide := func(cm *corev1.ConfigMap, group []Request) decision { return policy().decideGroup(cm, group) }
+	decide := func(cm *corev1.ConfigMap, group []Request) groupDecision { return policy().decideGroup(cm, group) }
 	return &Breaker{namespace: namespace, maps: maps, lister: lister, policy: policy, commit: groupcommit.New(maps, decide, o)}
 }
 

@@ -1,4 +1,4 @@
-// The init-action-server gets pods their permissions before their app
+// The init-action-server requests the permissions of pods before their app
 // containers start. Package permission/initaction/server says how.
 package main
 

@@ -183,5 +183,5 @@ func (c *call) complete(ctx context.Context) (*protocol.Answer, error) {
 	return &protocol.Answer{State: protocol.Granted, Reason: podmeta.ReasonPermissionGranted, Message: message}, nil
 }
 
-// isDenied reports whether the same request would fail again.
-func isDenied(err error) bool { return centreclient.IsPermanent(err) }
+// isPermanent reports whether the same request would fail again.
+func isPermanent(err error) bool { return centreclient.IsPermanent(err) }

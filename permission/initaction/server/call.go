@@ -25,7 +25,7 @@ const (
 	pollTimeout = 20 * time.Second
 	// shortPollTimeout is used instead while a change of the condition is pending.
 	shortPollTimeout = 2 * time.Second
-	// maxCentreFailures is how many calls to the centre may fail in a row before the
+	// maxCentreFailures is how many calls to the centre may fail (centreFailures) before the
 	// pod's attempt counts as failed.
 	maxCentreFailures = 4
 	// centreRetryDelay is the base of the delay between these calls, which doubles.
@@ -50,16 +50,17 @@ type call struct {
 	// lastDecision is the last answer of the breaker. refresh uses it once instead of
 	// the cache, which may be stale.
 	lastDecision *podbreaker.Decision
-	reporter     *podReporter
+	reporter     *conditionReporter
 	start        time.Time
-	// centreFailures is the number of consecutive failed calls to the centre.
+	// centreFailures counts the failed calls to the centre since the last Apply or Poll that
+	// returned without an error, without those while the breaker is open.
 	centreFailures int
 }
 
 func (s *server) newCall(pod *corev1.Pod, changed <-chan struct{}) *call {
 	c := &call{server: s, id: uuid.NewString(), pod: pod, key: podbreaker.Key(pod.Namespace, pod.Name), changed: changed, start: s.Clock.Now()}
 	c.input = Input{Sets: podmeta.Sets(pod), Applications: map[string]api.Application{}}
-	c.reporter = newPodReporter(s, pod)
+	c.reporter = newConditionReporter(s, pod)
 	return c
 }
 
@@ -118,12 +119,12 @@ func (s *server) awaitLimit(ctx context.Context) bool {
 }
 
 // retryCentreCall waits before a retry of a failed call to the centre, and returns
-// false if the failure counts. Up to maxCentreFailures failures in a row do not count, so that
+// false if the failure counts. Up to maxCentreFailures failures do not count, so that
 // a restart of the centre of a few seconds is no failure of the pod.
 // While the breaker is open, failures do not count and the call is retried at
 // recheckInterval.
 func (c *call) retryCentreCall(ctx context.Context, d Decision, err error) bool {
-	if !callsCentre(d.Action) || isDenied(err) {
+	if !callsCentre(d.Action) || isPermanent(err) {
 		return false
 	}
 	c.input.ApplicationsKnown, c.input.BreakerAcquired = false, false
@@ -245,7 +246,7 @@ func (c *call) fail(ctx context.Context, err error) protocol.Answer {
 	if answer, ok := c.endedAnswer(ctx); ok {
 		return answer // the error is a consequence of the end of the call
 	}
-	denied := isDenied(err)
+	denied := isPermanent(err)
 	logging.FromContext(ctx).Warnw("Could not request permissions", "pod", c.key, "error", err)
 	d, recordErr := c.Breaker.Do(ctx, podbreaker.Request{Operation: podbreaker.RecordFailure, Key: c.key, UID: c.pod.UID, Now: c.Clock.Now(), Jitter: c.Random(),
 		Call: c.id, Denied: denied, Message: err.Error()})

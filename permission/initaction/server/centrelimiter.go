@@ -17,7 +17,7 @@ type CentreLimiter struct {
 	replicas atomic.Int64
 }
 
-// NewCentreLimiter returns the limiter of a single replica.
+// NewCentreLimiter returns a limiter for one replica; SetReplicas changes the number.
 func NewCentreLimiter(s func() settings.Settings) *CentreLimiter {
 	l := &CentreLimiter{Limiter: rate.NewLimiter(1, 1), settings: s}
 	l.SetReplicas(1)

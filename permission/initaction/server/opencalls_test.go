@@ -67,7 +67,7 @@ func (c replacedAfterFirst) Err() error {
 func TestACallThatIsReplacedAtAnyMomentSaysSo(t *testing.T) {
 	ctx, replace := context.WithCancelCause(t.Context())
 	defer replace(nil)
-	c := &call{server: &server{}, reporter: &podReporter{}}
+	c := &call{server: &server{}, reporter: &conditionReporter{}}
 	for i, want := range []bool{false, true} {
 		if a, ended := c.endedAnswer(replacedAfterFirst{ctx, replace}); ended != want || ended && a.Reason != reasonReplaced {
 			t.Errorf("%d: %+v, %t", i, a, ended)

@@ -23,9 +23,9 @@ import (
 // minWriteInterval is the minimum time between two writes of a pod's condition.
 const minWriteInterval = time.Second
 
-// podReporter reports the progress of a pod's permissions as a condition, Events
+// conditionReporter reports the progress of a pod's permissions as a condition, Events
 // and CloudEvents. No decision depends on them, so errors are only logged.
-type podReporter struct {
+type conditionReporter struct {
 	*server
 	pod *corev1.Pod
 	// lastCondition is the condition of the pod, lastWrite when it was written.
@@ -36,8 +36,8 @@ type podReporter struct {
 	leakReported bool
 }
 
-func newPodReporter(s *server, pod *corev1.Pod) *podReporter {
-	r := &podReporter{server: s, pod: pod}
+func newConditionReporter(s *server, pod *corev1.Pod) *conditionReporter {
+	r := &conditionReporter{server: s, pod: pod}
 	if c := podmeta.Condition(pod, podmeta.ConditionAuthorized); c != nil {
 		r.lastCondition = *c
 	}
@@ -45,7 +45,7 @@ func newPodReporter(s *server, pod *corev1.Pod) *podReporter {
 }
 
 // progress reports a step that may take long.
-func (r *podReporter) progress(ctx context.Context, f Input, d Decision) {
+func (r *conditionReporter) progress(ctx context.Context, f Input, d Decision) {
 	switch d.Action {
 	case WaitForPod, Poll, WaitForBreaker, Stop:
 		r.setCondition(ctx, corev1.ConditionFalse, d.Reason, waitingMessage(f, d))
@@ -55,11 +55,11 @@ func (r *podReporter) progress(ctx context.Context, f Input, d Decision) {
 }
 
 // unreachable reports that a call to the permission centre failed and is retried.
-func (r *podReporter) unreachable(ctx context.Context, message string) {
+func (r *conditionReporter) unreachable(ctx context.Context, message string) {
 	r.setCondition(ctx, corev1.ConditionFalse, podmeta.ReasonPermissionCentreUnreachable, message+"; the init-action-server retries")
 }
 
-func (r *podReporter) setCondition(ctx context.Context, status corev1.ConditionStatus, reason, message string) {
+func (r *conditionReporter) setCondition(ctx context.Context, status corev1.ConditionStatus, reason, message string) {
 	now := r.Clock.Now()
 	if r.lastCondition.Status == status && r.lastCondition.Reason == reason && r.lastCondition.Message == message {
 		r.pending = false
@@ -81,7 +81,7 @@ func (r *podReporter) setCondition(ctx context.Context, status corev1.ConditionS
 }
 
 // patchCondition writes one condition and leaves the others unchanged.
-func (r *podReporter) patchCondition(ctx context.Context, next corev1.PodCondition) error {
+func (r *conditionReporter) patchCondition(ctx context.Context, next corev1.PodCondition) error {
 	// The condition is written even if the client disconnected, because the client will
 	// retry.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
@@ -100,7 +100,7 @@ func (r *podReporter) patchCondition(ctx context.Context, next corev1.PodConditi
 	return err
 }
 
-func (r *podReporter) requested(ctx context.Context, app api.Application) {
+func (r *conditionReporter) requested(ctx context.Context, app api.Application) {
 	if app.State == api.Requested || app.State == api.Applying {
 		r.Recorder.Eventf(r.pod, corev1.EventTypeNormal, podmeta.ReasonPermissionRequested, "requested permission set %s for %s, attempt %d",
 			app.Set, strings.Join(app.PodIPs, ", "), app.Attempt)
@@ -113,7 +113,7 @@ func (r *podReporter) requested(ctx context.Context, app api.Application) {
 	}
 }
 
-func (r *podReporter) denied(ctx context.Context, app api.Application) {
+func (r *conditionReporter) denied(ctx context.Context, app api.Application) {
 	d := podmeta.PermissionEvent(events.PermissionDenied, r.pod, app)
 	d.Reason, d.Message = podmeta.ReasonPermissionDenied, applicationMessage(app)
 	delivery.SendBestEffort(ctx, r.Events, d)
@@ -121,7 +121,7 @@ func (r *podReporter) denied(ctx context.Context, app api.Application) {
 
 // failed reports an attempt that was denied or failed, and the breaker if the
 // attempt opened it.
-func (r *podReporter) failed(ctx context.Context, reason, message string, d podbreaker.Decision) {
+func (r *conditionReporter) failed(ctx context.Context, reason, message string, d podbreaker.Decision) {
 	r.lastWrite = time.Time{} // results are written without delay
 	outlook := breakerMessage(d.State, d.Entry, d.Next)
 	condition := message
@@ -143,7 +143,7 @@ func (r *podReporter) failed(ctx context.Context, reason, message string, d podb
 }
 
 // closed reports that a breaker that had been open is closed.
-func (r *podReporter) closed(ctx context.Context, before podbreaker.Entry, user string) {
+func (r *conditionReporter) closed(ctx context.Context, before podbreaker.Entry, user string) {
 	p := r.Settings().Breaker
 	if before.Denied < p.Threshold && before.Failed < p.Threshold {
 		return
@@ -159,7 +159,7 @@ func (r *podReporter) closed(ctx context.Context, before podbreaker.Entry, user 
 	delivery.SendBestEffort(ctx, r.Events, d)
 }
 
-func (r *podReporter) granted(ctx context.Context, f Input, took time.Duration) string {
+func (r *conditionReporter) granted(ctx context.Context, f Input, took time.Duration) string {
 	message := fmt.Sprintf("granted %s to %s in %s", joinSets(f.Sets), strings.Join(f.IPs, ", "), took.Round(time.Millisecond))
 	r.lastWrite = time.Time{}
 	if r.lastCondition.Status != corev1.ConditionTrue {
@@ -179,7 +179,7 @@ func joinSets(sets []string) string {
 	return "permission sets " + strings.Join(sets, ", ")
 }
 
-func (r *podReporter) breakerEvent(verb events.PodBreakerVerb, e podbreaker.Entry, reason, message string) events.PodBreaker {
+func (r *conditionReporter) breakerEvent(verb events.PodBreakerVerb, e podbreaker.Entry, reason, message string) events.PodBreaker {
 	return events.PodBreaker{Verb: verb, Namespace: r.pod.Namespace, Pod: r.pod.Name, PodUID: r.pod.UID, AtUnix: e.LastRequestFailTime.Unix(),
 		Denied: int64(e.Denied), Failed: int64(e.Failed), Reason: reason, Message: message}
 }

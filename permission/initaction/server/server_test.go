@@ -453,7 +453,7 @@ func (s *failingPreparation) Run(_ context.Context, pod api.ApplicationRequest) 
 	return nil
 }
 
-func TestStepsRunBeforePermissionsAndTheirFailuresCount(t *testing.T) {
+func TestPreparationsRunBeforePermissionsAndTheirFailuresCount(t *testing.T) {
 	s := &failingPreparation{failures: 1}
 	w := newFixture(t, newPod(nil), s)
 	if _, a := w.authorize("pod", orders); a.State != protocol.Failed || !strings.Contains(a.Message, "CMDB") || w.centre.attempts() != 0 {

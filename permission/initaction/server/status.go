@@ -72,7 +72,7 @@ func (s *server) reset(c echo.Context) error {
 	if _, err := s.Breaker.Do(ctx, podbreaker.Request{Operation: podbreaker.Reset, Key: key, UID: pod.UID, Now: s.Clock.Now()}); err != nil {
 		return err
 	}
-	newPodReporter(s, pod).closed(ctx, before.Entry, user.Username)
+	newConditionReporter(s, pod).closed(ctx, before.Entry, user.Username)
 	// Reset the applications too. If the centre is unreachable, the next call of the
 	// pod begins the attempt.
 	if all, err := s.listApplications(ctx, pod); err == nil {
