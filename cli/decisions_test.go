@@ -86,7 +86,7 @@ func TestOnlyADecisionOfTheServerIsADenial(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err     error
 		allowed bool
-		refusal string
+		outcome string
 	}{
 		"allowed":                 {nil, true, ""},
 		"denied by a webhook":     {apierrors.NewForbidden(pods, "a", errors.New("denied")), false, "would be denied"},
@@ -103,12 +103,12 @@ func TestOnlyADecisionOfTheServerIsADenial(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := simulatedOf("pod/a", "shop", tc.err, nil)
-			refusal := ""
+			outcome := ""
 			if err == nil && !s.Allowed {
-				refusal = s.refusal()
+				outcome = s.outcomeText()
 			}
-			if s.Allowed != tc.allowed || refusal != tc.refusal || (err != nil) != (!tc.allowed && tc.refusal == "") {
-				t.Errorf("got %+v %q, %v", s, refusal, err)
+			if s.Allowed != tc.allowed || outcome != tc.outcome || (err != nil) != (!tc.allowed && tc.outcome == "") {
+				t.Errorf("got %+v %q, %v", s, outcome, err)
 			}
 		})
 	}

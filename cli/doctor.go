@@ -26,7 +26,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the installation of Breakwater",
-		Long: `Check the installation of Breakwater: definitions, webhooks, components, Broker, functions, settings
+		Long: `Check the installation of Breakwater: CRDs, webhooks, components, Broker, functions, settings
 and what the self-check found in the last hour. It reads cluster-wide objects. Exit code 1: a check failed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -82,7 +82,7 @@ func (a *app) printChecks(format string, checks []diagnosis.Check) error {
 // installation gathers the objects of Breakwater in the cluster.
 func (c *clients) installation(ctx context.Context) (diagnosis.Installation, error) {
 	in := diagnosis.Installation{Configurations: map[string]bool{}, Deployments: map[string]diagnosis.Deployment{}, ReadyConditions: map[string]diagnosis.Condition{}}
-	for _, gather := range []func(context.Context, *diagnosis.Installation) error{c.webhooks, c.definitions, c.deployments, c.readiness, c.selfCheckEvents} {
+	for _, gather := range []func(context.Context, *diagnosis.Installation) error{c.webhooks, c.crds, c.deployments, c.readiness, c.selfCheckEvents} {
 		if err := gather(ctx, &in); err != nil {
 			return in, err
 		}
@@ -130,11 +130,11 @@ func (c *clients) webhooks(ctx context.Context, in *diagnosis.Installation) erro
 	return nil
 }
 
-func (c *clients) definitions(ctx context.Context, in *diagnosis.Installation) error {
+func (c *clients) crds(ctx context.Context, in *diagnosis.Installation) error {
 	list, err := c.dynamic.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).
 		List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("list the definitions: %w", err)
+		return fmt.Errorf("list the CRDs: %w", err)
 	}
 	for i := range list.Items {
 		if conditionOf(&list.Items[i], "Established").True {

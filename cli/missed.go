@@ -14,12 +14,12 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// missed returns the version of the target's pod template if the webhook has not seen it, else "". The
-// annotations are then those of the template before.
+// missed returns the version of the target's pod template if the webhook has missed this template, else "". The
+// annotations are then those of the previous template.
 //
-// Another version than that of the annotations does not prove it: the webhook and the plugin may know
-// different fields of a template. So the saved template of the version must differ, too. That does not prove it
-// either: a saved template does not have a new default in Kubernetes. So the workload's revisions decide.
+// A difference between this version and that of the annotations is not enough: the webhook and the plugin may know
+// different fields of a template. A difference from the saved template is not enough either: a new default of
+// Kubernetes is missing in it. So the workload's revisions decide.
 func (c *clients) missed(ctx context.Context, t target) (string, error) {
 	written, known := v1alpha1.ReleaseOf(t.object.GetAnnotations())
 	if !known {

@@ -192,10 +192,10 @@ func simulatedOf(object, namespace string, err error, warnings []string) (simula
 	return s, nil
 }
 
-// refusal says how a request that is not admitted would end. Guards and RBAC deny with 403. Budgets and
+// outcomeText says how a request that is not admitted would end. Guards and RBAC deny with 403. Budgets and
 // flow controls deny an eviction with 429, and also other requests that they cannot decide yet. Other codes
 // are errors of the request, such as an invalid manifest.
-func (s simulated) refusal() string {
+func (s simulated) outcomeText() string {
 	if s.Code == http.StatusForbidden || s.Code == http.StatusTooManyRequests {
 		return "would be denied"
 	}
@@ -203,18 +203,18 @@ func (s simulated) refusal() string {
 }
 
 func (a *app) printSimulated(format string, all []simulated) error {
-	var refused []string
+	var notAllowed []string
 	for _, s := range all {
 		if !s.Allowed {
-			refused = append(refused, s.Object)
+			notAllowed = append(notAllowed, s.Object)
 		}
 	}
 	paint := a.paint()
-	err := a.print(format, map[string]any{"requests": list(all)}, refused, func(w io.Writer) error {
+	err := a.print(format, map[string]any{"requests": list(all)}, notAllowed, func(w io.Writer) error {
 		for _, s := range all {
 			word := paint("would be allowed", diagnosis.StatePassed)
 			if !s.Allowed {
-				word = paint(s.refusal(), diagnosis.StateFailed)
+				word = paint(s.outcomeText(), diagnosis.StateFailed)
 			}
 			text := s.Object + " " + word
 			if s.Namespace != "" {
@@ -234,8 +234,8 @@ func (a *app) printSimulated(format string, all []simulated) error {
 		}
 		return nil
 	})
-	if err == nil && len(refused) > 0 {
-		err = exitError{exitNo, fmt.Sprintf("%d of %d requests would be denied or rejected", len(refused), len(all))}
+	if err == nil && len(notAllowed) > 0 {
+		err = exitError{exitNo, fmt.Sprintf("%d of %d requests would be denied or rejected", len(notAllowed), len(all))}
 	}
 	return err
 }

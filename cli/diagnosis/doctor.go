@@ -12,7 +12,7 @@ import (
 // Part is a part of Breakwater.
 type Part struct {
 	Name string
-	// Configurations are its webhook configurations, CRDs its definitions.
+	// Configurations are its webhook configurations, CRDs the names of its CRDs.
 	Configurations, CRDs []string
 	// Deployments are the names of its Deployments.
 	Deployments []string
@@ -42,7 +42,7 @@ type Installation struct {
 	Configurations map[string]bool
 	// Validating are the validating configurations, also those of others.
 	Validating []admissionregistrationv1.ValidatingWebhookConfiguration
-	// CRDs are the established definitions.
+	// CRDs are the names of the established CRDs.
 	CRDs []string
 	// Deployments are those of Breakwater by name.
 	Deployments map[string]Deployment
@@ -144,7 +144,7 @@ func (in Installation) examine(p Part) (checks []Check) {
 		}
 	}
 	if len(p.CRDs) > 0 {
-		add("definitions", wrong, fmt.Sprintf("%d established", len(p.CRDs)), "apply the definitions of "+folder)
+		add("CRDs", wrong, fmt.Sprintf("%d established", len(p.CRDs)), "apply the CRDs of "+folder)
 	}
 	wrong = nil
 	for _, n := range p.Configurations {
@@ -217,7 +217,7 @@ func (in Installation) selfCheck() Check {
 	if len(open) == 0 {
 		// The Event of an open finding is recorded again every half hour. INFO: without a running
 		// controller, or if the API server deletes Events earlier, a finding has no Event.
-		return Check{"self-check", ResultInfo, "no finding of the last hour is open; metric breakwater_guard_unenforced has those whose Events were deleted earlier", ""}
+		return Check{"self-check", ResultInfo, "the Events of the last hour show no open finding; for findings whose Event was already deleted, see metric breakwater_guard_unenforced", ""}
 	}
 	var all []string
 	for _, text := range open {

@@ -47,7 +47,7 @@ func TestDoctorDoesNotReportOldFindingsAsEnforcedGuards(t *testing.T) {
 	none, ended := complete(), complete()
 	ended.SelfCheck = []corev1.Event{{Reason: "CABundleStale", Message: "breakwater: expired"}, {Reason: "GuardEnforced", Message: "breakwater: no longer CABundleStale"}}
 	for _, c := range slices.Concat(diagnosis.Examine(none), diagnosis.Examine(ended)) {
-		if c.Name == "self-check" && (c.Result != diagnosis.ResultInfo || !strings.HasPrefix(c.Message, "no finding of the last hour is open; ")) {
+		if c.Name == "self-check" && (c.Result != diagnosis.ResultInfo || !strings.HasPrefix(c.Message, "the Events of the last hour show no open finding; ")) {
 			t.Errorf("self-check is %s: %s", c.Result, c.Message)
 		}
 	}
@@ -60,7 +60,7 @@ func TestDoctorNamesEachFaultAndItsFix(t *testing.T) {
 		failed map[string]string
 	}{
 		"no fault":                     {func(*diagnosis.Installation) {}, nil},
-		"a definition is missing":      {func(in *diagnosis.Installation) { in.CRDs = in.CRDs[1:] }, map[string]string{"change: definitions": "changeworkloads.app.ops.cloud.alipay.com"}},
+		"a CRD is missing":             {func(in *diagnosis.Installation) { in.CRDs = in.CRDs[1:] }, map[string]string{"change: CRDs": "changeworkloads.app.ops.cloud.alipay.com"}},
 		"a webhook has no caBundle":    {func(in *diagnosis.Installation) { in.Configurations["breakwater-protection"] = false }, map[string]string{"protection: webhooks": "no caBundle"}},
 		"a configuration is missing":   {func(in *diagnosis.Installation) { delete(in.Configurations, "breakwater-deletionflow") }, map[string]string{"protection: webhooks": "breakwater-deletionflow is missing"}},
 		"a component is not available": {func(in *diagnosis.Installation) { in.Deployments["webhook"] = diagnosis.Deployment{Wanted: 2} }, map[string]string{"change: components": "webhook has 0 of 2"}},

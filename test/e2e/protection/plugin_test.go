@@ -71,5 +71,5 @@ func TestThePluginNamesWhatItCannotSimulate(t *testing.T) {
 func TestDoctorFailsWhereProcessesAreMissing(t *testing.T) {
 	t.Parallel()
 	// The processes of this control plane are in the process of the tests.
-	runPlugin(t, 1, []string{"OK   protection: definitions: 2 established", "OK   protection: webhooks", "Deployment protection-webhook is missing", "INFO change: not installed"}, "doctor")
+	runPlugin(t, 1, []string{"OK   protection: CRDs: 2 established", "OK   protection: webhooks", "Deployment protection-webhook is missing", "INFO change: not installed"}, "doctor")
 }
