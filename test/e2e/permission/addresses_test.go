@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
-	names "github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 	"github.com/breakwater-dev/breakwater/test/provider"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
@@ -86,7 +86,7 @@ func TestAPodIsRegisteredInTheCMDBBeforeItsPermissions(t *testing.T) {
 	t.Cleanup(func() { setCMDB("") })
 	setCMDB("http://nobody." + setup.Namespace + ".svc.cluster.local")
 	n.mustApply(t, podWith("web", "web", "Always", "sleep 1000"))
-	n.waitForReason(t, "web", names.ReasonPermissionFailed)
+	n.waitForReason(t, "web", podmeta.ReasonPermissionFailed)
 	p := n.get(t, "web")
 	if all := applications(t, p); len(all) > 0 || len(grantsOf(t, p)) > 0 {
 		t.Errorf("without the CMDB: applications %+v, grants %v", all, grantsOf(t, p))
@@ -138,18 +138,18 @@ func TestANewSandboxIsGrantedItsAddressAndThePreviousAddressIsRevoked(t *testing
 func TestAPodWithoutTheInitContainerIsReported(t *testing.T) {
 	n := newNamespace(t, nil)
 	n.mustApply(t, podWith("web", "web", "Always", "sleep 1000"))
-	n.waitForEvent(t, "web", names.ReasonNamespaceNotEnabled)
+	n.waitForEvent(t, "web", podmeta.ReasonNamespaceNotEnabled)
 	n.run(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=90s") // the pod does not change from now on
-	n.run(t, "label", "namespace", n.name, names.Label+"="+names.LabelEnabled)
-	n.waitForEvent(t, "web", names.ReasonPermissionNotInjected)
-	if c := names.Condition(n.get(t, "web"), names.ConditionInjected); c == nil || c.Status != corev1.ConditionFalse || c.Reason != names.ReasonPermissionNotInjected {
+	n.run(t, "label", "namespace", n.name, podmeta.Label+"="+podmeta.LabelEnabled)
+	n.waitForEvent(t, "web", podmeta.ReasonPermissionNotInjected)
+	if c := podmeta.Condition(n.get(t, "web"), podmeta.ConditionInjected); c == nil || c.Status != corev1.ConditionFalse || c.Reason != podmeta.ReasonPermissionNotInjected {
 		t.Errorf("condition %+v", c)
 	}
 	// Its replacement waits.
 	n.run(t, "delete", "pod", "web", "--timeout=60s")
 	setFaults(t, provider.Faults{Status: http.StatusServiceUnavailable})
 	n.mustApply(t, podWith("web", "web", "Always", "sleep 1000"))
-	if p := n.get(t, "web"); names.InitContainer(p) == nil {
+	if p := n.get(t, "web"); podmeta.InitContainer(p) == nil {
 		t.Error("the replacement was not injected")
 	}
 }

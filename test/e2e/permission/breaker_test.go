@@ -14,7 +14,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podbreaker"
-	names "github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/provider"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
@@ -22,7 +22,7 @@ import (
 // breakerEntry returns the entry of a pod in the breaker ConfigMap.
 func breakerEntry(t *testing.T, p *corev1.Pod) (string, bool) {
 	t.Helper()
-	cm, err := testCluster.Kube.CoreV1().ConfigMaps(setup.System).Get(t.Context(), names.BreakerName, metav1.GetOptions{})
+	cm, err := testCluster.Kube.CoreV1().ConfigMaps(setup.System).Get(t.Context(), podmeta.BreakerName, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,13 +37,13 @@ func TestAfterThreeDenialsNoAttemptBeginsUntilAReset(t *testing.T) {
 	n := newNamespace(t, enabled)
 	n.mustApply(t, podWith("wrong", "wrong", "Always", "sleep 1000"))
 	p := n.get(t, "wrong")
-	message := n.waitForReason(t, "wrong", names.ReasonBreakerOpenDenied)
+	message := n.waitForReason(t, "wrong", podmeta.ReasonBreakerOpenDenied)
 	for _, text := range []string{"permissions were denied 3 times; no new attempt begins until the breaker is reset", "there is no such module", "ask " + setup.Owner} {
 		if !strings.Contains(message, text) {
 			t.Errorf("%q is not in %q", text, message)
 		}
 	}
-	n.waitForEvent(t, "wrong", names.ReasonBreakerOpenDenied)
+	n.waitForEvent(t, "wrong", podmeta.ReasonBreakerOpenDenied)
 	attempts := func() int {
 		all := applications(t, p)
 		if len(all) != 1 {
@@ -88,7 +88,7 @@ func TestAfterThreeDenialsNoAttemptBeginsUntilAReset(t *testing.T) {
 		}
 		return nil
 	})
-	n.waitForEvent(t, "wrong", names.ReasonBreakerClosed)
+	n.waitForEvent(t, "wrong", podmeta.ReasonBreakerClosed)
 	n.run(t, "delete", "pod", "wrong", "--timeout=60s")
 	eventually(t, 2*time.Minute, "the entry is removed after the deletion of the pod", func() error {
 		if raw, ok := breakerEntry(t, p); ok {
@@ -111,7 +111,7 @@ func TestAPodRecoversWithoutAResetAfterAnOutageOfItsProvider(t *testing.T) {
 	setFaults(t, provider.Faults{Status: http.StatusServiceUnavailable})
 	n.mustApply(t, podWith("web", outage, "Always", "sleep 1000"))
 	p := n.get(t, "web")
-	if message := n.waitForReason(t, "web", names.ReasonBreakerOpenFailed); !strings.Contains(message, "the next attempt begins at") {
+	if message := n.waitForReason(t, "web", podmeta.ReasonBreakerOpenFailed); !strings.Contains(message, "the next attempt begins at") {
 		t.Error(message)
 	}
 	setFaults(t, provider.Faults{})

@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
-	names "github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/provider"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
@@ -114,7 +114,7 @@ func TestTheCommandOfThePlatformTeamsPageResetsADeniedApplication(t *testing.T) 
 	t.Parallel()
 	n := newNamespace(t, enabled)
 	n.mustApply(t, podWith("wrong", "typo", "Always", "sleep 1000"))
-	n.waitForReason(t, "wrong", names.ReasonBreakerOpenDenied)
+	n.waitForReason(t, "wrong", podmeta.ReasonBreakerOpenDenied)
 	correctPermission(t, "typo-db")
 	wrong := n.get(t, "wrong")
 	if output := n.platformCommands(t).typed(t, applications(t, wrong)[0].ID, "/reset"); !strings.Contains(output, string(api.Requested)) {
@@ -127,7 +127,7 @@ func TestTheCommandsOfTheApplicationTeamsPageWork(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, enabled)
 	n.mustApply(t, podWith("wrong", "wrong", "Always", "sleep 1000"))
-	n.waitForReason(t, "wrong", names.ReasonBreakerOpenDenied)
+	n.waitForReason(t, "wrong", podmeta.ReasonBreakerOpenDenied)
 	n.run(t, "create", "serviceaccount", "editor")
 	n.run(t, "create", "rolebinding", "editor", "--clusterrole=edit", "--serviceaccount="+n.name+":editor")
 	eventually(t, shortTimeout, "roles are aggregated", func() error {
@@ -141,7 +141,7 @@ func TestTheCommandsOfTheApplicationTeamsPageWork(t *testing.T) {
 	if !strings.Contains(output, `"pod":"wrong"`) {
 		t.Errorf("%s", output)
 	}
-	n.waitForEvent(t, "wrong", names.ReasonBreakerClosed)
+	n.waitForEvent(t, "wrong", podmeta.ReasonBreakerClosed)
 	if p := n.get(t, "wrong"); p.Status.Phase != corev1.PodPending {
 		t.Errorf("phase %s", p.Status.Phase)
 	}

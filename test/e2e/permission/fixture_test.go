@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/breakwater-dev/breakwater/permission/api"
-	names "github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 	"github.com/breakwater-dev/breakwater/test/e2e/testnamespace"
 	"github.com/breakwater-dev/breakwater/test/provider"
@@ -58,7 +58,7 @@ func newNamespace(t *testing.T, labels map[string]string) *namespace {
 	return &namespace{own.Name, k}
 }
 
-var enabled = map[string]string{names.Label: names.LabelEnabled}
+var enabled = map[string]string{podmeta.Label: podmeta.LabelEnabled}
 
 // run runs kubectl and returns its output. It fails the test if kubectl fails.
 func (n *namespace) run(t *testing.T, args ...string) string {
@@ -141,8 +141,8 @@ func (n *namespace) get(t *testing.T, name string) *corev1.Pod {
 func (n *namespace) waitForReason(t *testing.T, name, reason string) string {
 	t.Helper()
 	var message string
-	eventually(t, shortTimeout, fmt.Sprintf("condition %s of %s has reason %s", names.ConditionAuthorized, name, reason), func() error {
-		c := names.Condition(n.get(t, name), names.ConditionAuthorized)
+	eventually(t, shortTimeout, fmt.Sprintf("condition %s of %s has reason %s", podmeta.ConditionAuthorized, name, reason), func() error {
+		c := podmeta.Condition(n.get(t, name), podmeta.ConditionAuthorized)
 		if c == nil {
 			return fmt.Errorf("no condition")
 		}

@@ -14,7 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	names "github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 	"github.com/breakwater-dev/breakwater/test/provider"
 )
@@ -94,7 +94,7 @@ func TestKillsAtRandomPointsNeitherLoseNorDuplicateGrants(t *testing.T) {
 	}
 	pods := n.pods(t)
 	for i := range pods {
-		if got := grantsOf(t, &pods[i]); len(got) != 1 || got[0].IP != pods[i].Status.PodIP || !names.HasFinalizer(&pods[i]) {
+		if got := grantsOf(t, &pods[i]); len(got) != 1 || got[0].IP != pods[i].Status.PodIP || !podmeta.HasFinalizer(&pods[i]) {
 			t.Errorf("pod %s at %s: grants %v, finalizers %v", pods[i].Name, pods[i].Status.PodIP, got, pods[i].Finalizers)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
-	names "github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/provider"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
@@ -28,10 +28,10 @@ func TestAPodStartsWhenItIsGrantedAndIsRevokedWhenItEnds(t *testing.T) {
 	setFaults(t, provider.Faults{DecideAfter: 3_600_000})
 	n.mustApply(t, deployment("web", "web", 1))
 	p := n.podOfApp(t, "web")
-	if c := p.Spec.InitContainers; len(c) != 1 || c[0].Name != protocol.ContainerName || p.Labels[names.Label] != names.LabelRequired {
+	if c := p.Spec.InitContainers; len(c) != 1 || c[0].Name != protocol.ContainerName || p.Labels[podmeta.Label] != podmeta.LabelRequired {
 		t.Fatalf("the pod was not injected: %+v", p.Spec.InitContainers)
 	}
-	message := n.waitForReason(t, p.Name, names.ReasonPermissionApplying)
+	message := n.waitForReason(t, p.Name, podmeta.ReasonPermissionApplying)
 	for _, text := range []string{"permission orders-db is Applying since", "ask " + setup.Owner} {
 		if !strings.Contains(message, text) {
 			t.Errorf("%q is not in %q", text, message)
@@ -40,12 +40,12 @@ func TestAPodStartsWhenItIsGrantedAndIsRevokedWhenItEnds(t *testing.T) {
 	if waiting := n.get(t, p.Name); waiting.Status.Phase != corev1.PodPending || appStarted(waiting) {
 		t.Errorf("the app started without permission: %+v", waiting.Status)
 	}
-	if body := n.run(t, "describe", "pod", p.Name); !strings.Contains(body, names.ConditionAuthorized) || !strings.Contains(body, names.ReasonPermissionRequested) {
+	if body := n.run(t, "describe", "pod", p.Name); !strings.Contains(body, podmeta.ConditionAuthorized) || !strings.Contains(body, podmeta.ReasonPermissionRequested) {
 		t.Errorf("kubectl describe lacks the condition or the Event:\n%s", body)
 	}
 	setFaults(t, provider.Faults{})
 	n.run(t, "wait", "--for=condition=Ready", "pod", p.Name, "--timeout=60s")
-	if p = n.get(t, p.Name); !names.HasFinalizer(p) || len(grantsOf(t, p)) != 1 || grantsOf(t, p)[0].IP != p.Status.PodIP {
+	if p = n.get(t, p.Name); !podmeta.HasFinalizer(p) || len(grantsOf(t, p)) != 1 || grantsOf(t, p)[0].IP != p.Status.PodIP {
 		t.Errorf("finalizers %v, grants %v, address %s", p.Finalizers, grantsOf(t, p), p.Status.PodIP)
 	}
 	n.run(t, "scale", "deployment", "web", "--replicas=0")
@@ -98,7 +98,7 @@ func TestACompletedPodIsRevokedWithoutItsDeletion(t *testing.T) {
 	n.mustApply(t, podWith("job", "web", "Never", "exit 0"))
 	eventually(t, shortTimeout, "the pod has succeeded and lost the finalizer", func() error {
 		p := n.get(t, "job")
-		if p.Status.Phase != corev1.PodSucceeded || names.HasFinalizer(p) {
+		if p.Status.Phase != corev1.PodSucceeded || podmeta.HasFinalizer(p) {
 			return fmt.Errorf("phase %s, finalizers %v", p.Status.Phase, p.Finalizers)
 		}
 		if left := grantsOf(t, p); len(left) > 0 {
@@ -106,7 +106,7 @@ func TestACompletedPodIsRevokedWithoutItsDeletion(t *testing.T) {
 		}
 		return nil
 	})
-	n.waitForEvent(t, "job", names.ReasonPermissionRevoked)
+	n.waitForEvent(t, "job", podmeta.ReasonPermissionRevoked)
 }
 
 // Pods without sets and pods of namespaces that are not enabled are not changed.
@@ -115,7 +115,7 @@ func TestPodsWithoutSetsAreNotChanged(t *testing.T) {
 	n := newNamespace(t, enabled)
 	n.mustApply(t, deployment("plain", "", 1))
 	p := n.podOfApp(t, "plain")
-	if len(p.Spec.InitContainers) > 0 || len(p.Finalizers) > 0 || p.Labels[names.Label] != "" {
+	if len(p.Spec.InitContainers) > 0 || len(p.Finalizers) > 0 || p.Labels[podmeta.Label] != "" {
 		t.Errorf("%+v", p)
 	}
 	off := newNamespace(t, nil)
@@ -127,14 +127,14 @@ func TestPodsWithoutSetsAreNotChanged(t *testing.T) {
 	if p := off.get(t, "web"); len(p.Spec.InitContainers) > 0 {
 		t.Errorf("injected in a namespace that is not enabled")
 	}
-	off.waitForEvent(t, "web", names.ReasonNamespaceNotEnabled)
+	off.waitForEvent(t, "web", podmeta.ReasonNamespaceNotEnabled)
 }
 
 // The annotation of the namespace applies to pods without an annotation.
 func TestSetsOfTheNamespaceApply(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, enabled)
-	n.run(t, "annotate", "namespace", n.name, names.SetAnnotation+"=web")
+	n.run(t, "annotate", "namespace", n.name, podmeta.SetAnnotation+"=web")
 	plain := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(1)),
 		Containers: []corev1.Container{{Name: "app", Image: "busybox", Command: []string{"/bin/sleep", "infinity"}}}}}
 	eventually(t, shortTimeout, "all webhook replicas read the annotation", func() error {
@@ -143,7 +143,7 @@ func TestSetsOfTheNamespaceApply(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if names.InitContainer(p) == nil {
+			if podmeta.InitContainer(p) == nil {
 				return errors.New("a pod is not injected")
 			}
 		}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
-	names "github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 )
 
@@ -74,7 +74,7 @@ func TestPodsAreDeletedWithinTheDeadlineWhileTheCentreIsDownAndRevokedLater(t *t
 			return fmt.Errorf("the namespace exists: %w", err)
 		})
 		forced.waitForDeletion(t, shortTimeout, "web")
-		leaked := forced.waitForEvent(t, "web", names.ReasonPermissionLeaked)
+		leaked := forced.waitForEvent(t, "web", podmeta.ReasonPermissionLeaked)
 		// The times of the Event and the deletion are in whole seconds. The deadline begins when the
 		// controller sees the end of the container.
 		if took := leaked.LastTimestamp.Sub(deleted); took < revokeDeadline {
@@ -120,7 +120,7 @@ func TestAPodOfADeletedNodeIsRevoked(t *testing.T) {
 	n.mustApply(t, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: web, annotations: {stke.io/permission-set: web}},
  spec: {nodeName: %s, terminationGracePeriodSeconds: 1, tolerations: [{operator: Exists}], containers: [{name: app, image: busybox}]}}`, node.Name))
 	eventually(t, shortTimeout, "the pod has the finalizer", func() error {
-		if p := n.get(t, "web"); !names.HasFinalizer(p) {
+		if p := n.get(t, "web"); !podmeta.HasFinalizer(p) {
 			return fmt.Errorf("finalizers %v", p.Finalizers)
 		}
 		return nil

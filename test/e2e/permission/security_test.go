@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
-	names "github.com/breakwater-dev/breakwater/permission/podmeta"
+	"github.com/breakwater-dev/breakwater/permission/podmeta"
 	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
 	"github.com/breakwater-dev/breakwater/test/provider"
 )
@@ -75,7 +75,7 @@ func TestUnauthorizedRequestsAreRejected(t *testing.T) {
 	setFaults(t, provider.Faults{DecideAfter: 3_600_000})
 	n.mustApply(t, podWith("web", "web", "Always", "sleep 1000"))
 	p := n.get(t, "web")
-	n.waitForReason(t, "web", names.ReasonPermissionApplying)
+	n.waitForReason(t, "web", podmeta.ReasonPermissionApplying)
 	token := func(bound *authenticationv1.BoundObjectReference, audience string) string {
 		token, err := testCluster.TokenOf(t.Context(), n.name, "default", bound, audience)
 		if err != nil {
@@ -132,13 +132,13 @@ func TestTheLabelOfAPodIsNeitherForgedNorRemoved(t *testing.T) {
 	if c := p.Spec.InitContainers; len(c) != 2 || c[0].Name != protocol.ContainerName || len(c[0].Command) > 0 || c[1].Name != "user" {
 		t.Errorf("init containers %+v", p.Spec.InitContainers)
 	}
-	for _, change := range []string{names.Label + "-", names.Label + "=no"} {
+	for _, change := range []string{podmeta.Label + "-", podmeta.Label + "=no"} {
 		r, err := n.Run(t.Context(), "label", "pod", "web", "--overwrite", change)
 		if err != nil || r.Code == 0 || !strings.Contains(r.Stderr, "cannot be changed") {
 			t.Errorf("label %s: %v\n%s", change, err, r)
 		}
 	}
-	r, err := n.Run(t.Context(), "patch", "pod", "web", "--subresource=status", "--type=merge", "-p", `{"metadata":{"labels":{"`+names.Label+`":null}}}`)
+	r, err := n.Run(t.Context(), "patch", "pod", "web", "--subresource=status", "--type=merge", "-p", `{"metadata":{"labels":{"`+podmeta.Label+`":null}}}`)
 	if err != nil || r.Code == 0 || !strings.Contains(r.Stderr, "cannot be changed") {
 		t.Errorf("label removed by a write of the status: %v\n%s", err, r)
 	}
@@ -156,7 +156,7 @@ func TestUnknownSetsAndPodScopedSetsWithHostNetworkAreDenied(t *testing.T) {
 	if r := n.apply(t, deployment("unknown", "there-is-none", 1)); r.Code == 0 || !strings.Contains(r.Stderr, "there is no permission set there-is-none") {
 		t.Errorf("an unknown set:\n%s", r)
 	}
-	r, err := n.Run(t.Context(), "annotate", "namespace", n.name, names.SetAnnotation+"=there-is-none")
+	r, err := n.Run(t.Context(), "annotate", "namespace", n.name, podmeta.SetAnnotation+"=there-is-none")
 	if err != nil || r.Code == 0 {
 		t.Errorf("an unknown set on a namespace: %v\n%s", err, r)
 	}
