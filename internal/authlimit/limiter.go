@@ -19,8 +19,7 @@ import (
 )
 
 const (
-	// maxAddresses bounds the cache. The address with the oldest answer 401 is evicted
-	// first.
+	// maxAddresses bounds the cache. The address with the oldest request is evicted first.
 	maxAddresses = 10_000
 	// addressTTL is how long an address is cached after its last answer 401.
 	addressTTL = 10 * time.Minute
