@@ -37,6 +37,11 @@ type Workload struct {
 	// nil if it is absent.
 	PauseValue any
 	counts     counts
+	// startOrdinal is the lowest ordinal of the pods of a StatefulSet.
+	startOrdinal int64
+	// currentRevision is status.currentRevision of a StatefulSet, the revision of new pods below the
+	// partition.
+	currentRevision string
 	// holdDepth is how many fields of the path of Kind.Hold exist.
 	holdDepth int
 	// onTemplate is the release on the template of a Knative Service.
@@ -136,6 +141,12 @@ func read(kind Kind, raw []byte, content map[string]any) (*Workload, error) {
 		InProgress:        c.inProgress(),
 		Complete:          c.complete(),
 		counts:            c,
+	}
+	if kind.GroupKind() == StatefulSet.GroupKind() {
+		_, start := find(content, []string{"spec", "ordinals", "start"})
+		w.startOrdinal, _ = start.(int64)
+		_, current := find(content, []string{"status", "currentRevision"})
+		w.currentRevision, _ = current.(string)
 	}
 	w.OnDelete = s.Spec.UpdateStrategy.Type == "OnDelete"
 	w.holdDepth, w.PauseValue = find(content, kind.Hold.Path)

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,4 +14,13 @@ import (
 func PodOfRevision(p *corev1.Pod, revision string) bool {
 	hash := p.Labels[appsv1.ControllerRevisionHashLabelKey]
 	return hash != "" && (revision == hash || strings.HasSuffix(revision, "-"+hash))
+}
+
+// RecreatesSameRevision reports whether the StatefulSet controller would create a pod of the StatefulSet
+// again with the revision that the pod has, if the pod was deleted: new pods below the partition have
+// the current revision. The partition counts from the start ordinal.
+func (w *Workload) RecreatesSameRevision(p *corev1.Pod) bool {
+	partition, _ := w.PauseValue.(int64)
+	ordinal, err := strconv.ParseInt(p.Name[strings.LastIndexByte(p.Name, '-')+1:], 10, 32)
+	return err == nil && ordinal-w.startOrdinal < partition && PodOfRevision(p, w.currentRevision)
 }

@@ -25,8 +25,10 @@ const blockingPodsInterval = 5 * time.Second
 // StatefulSet controller waits for a pod that is not Ready before it replaces
 // any, even if the pod has the template that was rolled back
 // (https://github.com/kubernetes/kubernetes/issues/67250). Only pods of the
-// version that was rolled back are deleted, and only if they are not Ready. It
-// returns the time until the next check.
+// version that was rolled back are deleted, and only if they are not Ready and
+// the next pod has another revision: a pod below the user's partition is created again
+// with the version that was rolled back, and would be deleted without end. It returns the
+// time until the next check.
 func (r *Reconciler) deleteBlockingPods(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload) (time.Duration, error) {
 	rollback := v1alpha1.RollbackOf(w.Annotations)
 	if w.Kind.GroupKind() != workload.StatefulSet.GroupKind() || w.Complete || w.PausedOrHeld() ||
@@ -39,7 +41,8 @@ func (r *Reconciler) deleteBlockingPods(ctx context.Context, c *v1alpha1.ChangeW
 	}
 	for _, p := range all {
 		_, release, known := r.finder.ReleaseOfPod(p)
-		if !known || release.Version != rollback.FromVersion || p.DeletionTimestamp != nil || podOf(p).Ready {
+		if !known || release.Version != rollback.FromVersion || p.DeletionTimestamp != nil || podOf(p).Ready ||
+			w.RecreatesSameRevision(p) {
 			continue
 		}
 		if err := r.remove(ctx, p, w, rollback); err != nil {
