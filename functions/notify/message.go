@@ -13,8 +13,11 @@ import (
 // maxMessage is the maximum size of a message in bytes. Slack shows about 4000 characters.
 const maxMessage = 3000
 
-// message has the fields of a template. Its texts are escaped for Slack, so that text of a server
-// or user can neither mention people nor write links.
+// zeroWidthSpace is an invisible character that is part of no mention or link.
+const zeroWidthSpace = "\u200b"
+
+// message has the fields of a template. Its texts are escaped, so that text of a server or user can
+// neither mention people nor write links.
 type message struct {
 	// Verb is suspended, failed or rolledback.
 	Verb string
@@ -34,9 +37,12 @@ func messageOf(d events.ChangeWorkload) message {
 	}
 }
 
-// escape escapes the control characters of Slack.
+// escape escapes the control characters of Slack, and adds a zero-width space to mentions and links.
+// Mattermost and Rocket.Chat recognize @all and [text](address), which have no control characters, and
+// all systems make a link of an address with a scheme.
 func escape(s string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;",
+		"@", "@"+zeroWidthSpace, "](", "]"+zeroWidthSpace+"(", "://", ":"+zeroWidthSpace+"//").Replace(s)
 }
 
 // render executes a template; the result is truncated to maxMessage.

@@ -112,6 +112,29 @@ func TestAMessageIsSentOnceForAnEvent(t *testing.T) {
 	}
 }
 
+func TestTextOfAServerOrUserMentionsNobodyAndHasNoLink(t *testing.T) {
+	const text = "@all [x](https://evil.example) https://evil.example <!here>"
+	w := newWebhook(t)
+	f, _ := newFunction(t, w.URL, map[string]string{"template": "@ops [dashboard](https://own.example): {{.Reason}} {{.Message}} {{.User}}"})
+	d := suspended("web")
+	d.Reason, d.Message, d.User = text, text, text
+	if err := f(t.Context(), eventOf(t, d)); err != nil {
+		t.Fatal(err)
+	}
+	rest, ok := strings.CutPrefix(w.texts[0], "@ops [dashboard](https://own.example): ")
+	if !ok {
+		t.Errorf("the text of the template has changed: %q", w.texts[0])
+	}
+	for _, active := range []string{"@all", "](", "://", "<"} {
+		if strings.Contains(rest, active) {
+			t.Errorf("%q contains %q", rest, active)
+		}
+	}
+	if shown := strings.ReplaceAll(rest, "\u200b", ""); strings.Count(shown, "@all [x](https://evil.example)") != 3 {
+		t.Errorf("without zero-width spaces the text is %q", shown)
+	}
+}
+
 // The activator delivers the events that waited for the first pod at the same time.
 func TestAMessageIsSentOnceForAnEventThatArrivesTwiceAtATime(t *testing.T) {
 	var messages atomic.Int32
