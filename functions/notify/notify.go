@@ -3,8 +3,8 @@
 //
 // A message that the webhook cannot accept now is retried by the Broker and then becomes a dead
 // letter, which a person can replay. Messages above the rate (messages-per-minute, at most 5 at once) are
-// dropped, and the next message says how many: in an incident, hundreds of messages would hide
-// each other.
+// dropped: in an incident, hundreds of messages would hide each other. The next message says how many, or a
+// message of its own if no event follows.
 package notify
 
 import (
@@ -58,10 +58,12 @@ const (
 	resultUnconfigured = "unconfigured"
 )
 
-type function struct {
-	core   corev1client.CoreV1Interface
-	client *http.Client
-	clock  clock.PassiveClock
+// Notifier sends messages about releases. Its Run and Drained report dropped messages.
+type Notifier struct {
+	verifier functions.Verifier
+	core     corev1client.CoreV1Interface
+	client   *http.Client
+	clock    clock.PassiveClock
 	// sent has the ids of events whose message was sent.
 	sent *lru.Cache
 	// sending has the ids of events whose message is being sent.
@@ -72,40 +74,47 @@ type function struct {
 	limiter *rate.Limiter
 	// dropped is the number of messages above the limit since the last message.
 	dropped int
+	// drops has the interval of the rate if Run has not yet seen the last drop.
+	drops chan time.Duration
 }
 
-// New returns the function. It sends only messages of events that verifier accepts as sent by the
+// New returns a Notifier. It sends only messages of events that verifier accepts as sent by the
 // controller: whoever can forge one writes to the people who operate the cluster.
-func New(core corev1client.CoreV1Interface, verifier functions.Verifier, clock clock.PassiveClock, meter metric.Meter) functions.Function {
-	f := &function{
-		core: core, clock: clock, sent: lru.New(maxSent), limiter: rate.NewLimiter(rate.Every(time.Minute), burst),
+func New(core corev1client.CoreV1Interface, verifier functions.Verifier, clock clock.PassiveClock, meter metric.Meter) *Notifier {
+	return &Notifier{
+		verifier: verifier, core: core, clock: clock, sent: lru.New(maxSent), limiter: rate.NewLimiter(rate.Every(time.Minute), burst),
 		client: &http.Client{
 			Timeout: callTimeout,
 			// A webhook does not redirect, and the next address would get the message.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		notifications: metrics.NewCounter(meter, "breakwater_notifications_total"),
+		drops:         make(chan time.Duration, 1),
 	}
-	return functions.Authenticated(verifier, f.handle)
 }
 
-func (f *function) handle(ctx context.Context, e event.Event) error {
+// Handle sends the message of an event. It is a functions.Function.
+func (n *Notifier) Handle(ctx context.Context, e event.Event) error {
+	return functions.Authenticated(n.verifier, n.handle)(ctx, e)
+}
+
+func (n *Notifier) handle(ctx context.Context, e event.Event) error {
 	d, err := events.ParseChangeWorkload(e)
 	if err != nil {
 		return functions.Permanent(err)
 	}
-	result, err := f.notifyOnce(ctx, e.ID(), d)
-	f.notifications.Add(ctx, 1, result)
+	result, err := n.notifyOnce(ctx, e.ID(), d)
+	n.notifications.Add(ctx, 1, result)
 	return err
 }
 
 // notifyOnce calls notify once for an event that arrives again while its message is being sent: the
 // activator delivers all events that waited for the first pod at the same time, also the replay of one.
-func (f *function) notifyOnce(ctx context.Context, id string, d events.ChangeWorkload) (string, error) {
+func (n *Notifier) notifyOnce(ctx context.Context, id string, d events.ChangeWorkload) (string, error) {
 	first := false
-	result, err, _ := f.sending.Do(id, func() (any, error) {
+	result, err, _ := n.sending.Do(id, func() (any, error) {
 		first = true
-		return f.notify(ctx, id, d)
+		return n.notify(ctx, id, d)
 	})
 	if !first && result == resultSent {
 		return resultRepeated, err
@@ -113,70 +122,74 @@ func (f *function) notifyOnce(ctx context.Context, id string, d events.ChangeWor
 	return result.(string), err
 }
 
-func (f *function) notify(ctx context.Context, id string, d events.ChangeWorkload) (string, error) {
-	if _, sent := f.sent.Get(id); sent {
+func (n *Notifier) notify(ctx context.Context, id string, d events.ChangeWorkload) (string, error) {
+	if _, sent := n.sent.Get(id); sent {
 		return resultRepeated, nil
 	}
-	if f.outdated(d) {
+	if n.outdated(d) {
 		return resultOutdated, nil
 	}
-	config, err := ReadConfig(ctx, f.core)
+	config, err := ReadConfig(ctx, n.core)
 	if err != nil {
 		return resultFailed, err
 	}
 	if config.URL == "" {
 		return resultUnconfigured, nil
 	}
-	dropped, allowed := f.allow(config.PerMinute)
+	dropped, allowed := n.allow(config.PerMinute)
 	if !allowed {
 		return resultLimited, nil
 	}
 	text, err := textOf(config, d, dropped)
 	if err == nil {
-		err = f.post(ctx, config.URL, text)
+		err = n.post(ctx, config.URL, text)
 	}
 	if err != nil {
-		f.restore(dropped)
+		n.restore(dropped)
 		logging.FromContext(ctx).Warnw("Could not send a message to the webhook", "error", err)
 		return resultFailed, err
 	}
-	f.sent.Add(id, struct{}{})
+	n.sent.Add(id, struct{}{})
 	return resultSent, nil
 }
 
 // outdated reports whether the state that the event reports is too old. Other events are never
 // outdated, because their data has no time of the event itself: EntryTimeUnix of a rollback is when the
 // release entered its state, which was before the rollback.
-func (f *function) outdated(d events.ChangeWorkload) bool {
+func (n *Notifier) outdated(d events.ChangeWorkload) bool {
 	switch d.Verb {
 	case events.VerbSucceeded, events.VerbSuspended, events.VerbFailed:
-		return f.clock.Since(time.Unix(d.EntryTimeUnix, 0)) > maxAge
+		return n.clock.Since(time.Unix(d.EntryTimeUnix, 0)) > maxAge
 	case events.VerbProgressed:
-		return f.clock.Since(time.Unix(d.ProgressUnix, 0)) > maxAge
+		return n.clock.Since(time.Unix(d.ProgressUnix, 0)) > maxAge
 	case events.VerbStarted, events.VerbRolledBack, events.VerbBypassed:
 	}
 	return false
 }
 
 // allow reports whether a message may be sent now, and how many were dropped before it.
-func (f *function) allow(perMinute int) (dropped int, allowed bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now := f.clock.Now()
-	f.limiter.SetLimitAt(now, rate.Every(time.Minute/time.Duration(perMinute)))
-	if !f.limiter.AllowN(now, 1) {
-		f.dropped++
+func (n *Notifier) allow(perMinute int) (dropped int, allowed bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now, interval := n.clock.Now(), time.Minute/time.Duration(perMinute)
+	n.limiter.SetLimitAt(now, rate.Every(interval))
+	if !n.limiter.AllowN(now, 1) {
+		n.dropped++
+		select {
+		case n.drops <- interval:
+		default: // Run has not seen the drop before
+		}
 		return 0, false
 	}
-	dropped, f.dropped = f.dropped, 0
+	dropped, n.dropped = n.dropped, 0
 	return dropped, true
 }
 
 // restore counts dropped messages again, because the message that names them was not sent.
-func (f *function) restore(dropped int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.dropped += dropped
+func (n *Notifier) restore(dropped int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.dropped += dropped
 }
 
 // textOf returns the text of a message. An invalid setting is named in it, because its readers are
@@ -197,7 +210,7 @@ func textOf(config Config, d events.ChangeWorkload, dropped int) (string, error)
 
 // post sends a message. An answer that says that the message or the address is wrong is a permanent
 // error. No error has the address, which is a secret.
-func (f *function) post(ctx context.Context, address, text string) error {
+func (n *Notifier) post(ctx context.Context, address, text string) error {
 	body, err := json.Marshal(map[string]string{"text": text})
 	if err != nil {
 		return functions.Permanent(err)
@@ -207,7 +220,7 @@ func (f *function) post(ctx context.Context, address, text string) error {
 		return functions.Permanentf("build the request to the webhook: its address is invalid")
 	}
 	request.Header.Set("Content-Type", "application/json")
-	response, err := f.client.Do(request)
+	response, err := n.client.Do(request)
 	if err != nil {
 		if of := (*url.Error)(nil); errors.As(err, &of) {
 			err = of.Err

@@ -71,7 +71,7 @@ func newMeasuredFunction(t *testing.T, address string, settings map[string]strin
 		&corev1.Secret{ObjectMeta: meta(notify.SecretName), Data: map[string][]byte{"url": []byte(address)}},
 		&corev1.ConfigMap{ObjectMeta: meta(notify.ConfigName), Data: settings})
 	clock := clocktesting.NewFakePassiveClock(ft.Now())
-	return notify.New(kube.CoreV1(), ft.EventKeys(), clock, meter), clock
+	return notify.New(kube.CoreV1(), ft.EventKeys(), clock, meter).Handle, clock
 }
 
 func suspended(name string) events.ChangeWorkload {

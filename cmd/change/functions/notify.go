@@ -15,6 +15,10 @@ import (
 // buildNotify builds function notify, which sends messages about releases to a webhook.
 func buildNotify(_ context.Context, clients process.Clients) (process.Program, error) {
 	meter, core := metrics.Meter(), clients.Kube.CoreV1()
-	function := notify.New(core, eventsigning.NewEventStore(core, clock.RealClock{}), clock.RealClock{}, meter)
-	return process.Program{Handler: functions.NewReceiver("notify", 10, function, clock.RealClock{}, meter)}, nil
+	notifier := notify.New(core, eventsigning.NewEventStore(core, clock.RealClock{}), clock.RealClock{}, meter)
+	return process.Program{
+		Handler:    functions.NewReceiver("notify", 10, notifier.Handle, clock.RealClock{}, meter),
+		Background: []func(context.Context) error{notifier.Run},
+		Drained:    notifier.Drained,
+	}, nil
 }
