@@ -71,7 +71,7 @@ test-release: ## Make a release twice, and render the Helm chart.
 	@cd tools/release && ../../hack/gotest.sh release -timeout 30m -count 1 ./...
 
 test-cluster: ## Test the cluster tool on a second cluster: `down` removes everything, `up` recovers from a kill.
-	@cd test/cluster && ../../hack/gotest.sh cluster -tags cluster -timeout 60m -count 1 .
+	@cd test/cluster && ../../hack/gotest.sh cluster -tags cluster -timeout 1h -count 1 .
 
 test-alone: cluster modules ## Install protection and permission on a second cluster without Knative, and run six of their tests.
 	@CLUSTER=$(CLUSTER) hack/alone.sh
@@ -98,7 +98,7 @@ test-upgrade: up modules ## Install an earlier version, and upgrade while releas
 	@CLUSTER=$(CLUSTER) UPGRADE_FROM=$(UPGRADE_FROM) hack/upgrade.sh
 
 # A pinned seed, so that CI repeats the same faults. With this one the server is killed first, and the
-# first releases have every kind of ending, so timeouts pass while the other components are killed.
+# first releases have every kind of ending, so timeouts expire while the other components are killed.
 test-chaos: up ## Kill and pause every component during releases and deletions; two to three minutes.
 	@CHAOS_SEED=$${CHAOS_SEED:-2388073} GOTESTSUM_FORMAT=standard-verbose $(CLUSTER) exec -- hack/gotest.sh chaos -tags e2e -timeout 12m -count 1 -v -run 'TestEveryRelease' ./test/chaos
 
@@ -113,7 +113,7 @@ fuzz: ## Run each fuzz target for FUZZTIME (30s); stop at the first failure.
 mutations: ## Inject faults into decisions and verify that tests notice each; a quarter of an hour.
 	@go run ./test/mutation
 
-# A million steps of each model; then 50 releases of 50 pods, and one of 1000.
+# A million steps of the models of grants and of budgets; then 50 releases of 50 pods, and one of 1000.
 soak: up ## Long property and load runs (nightly), an hour or two.
 	@go test -count 1 -timeout 3h -v -run TestNoGrantOutlivesItsPod ./permission/centre/lifecycle -rapid.checks 20000 -rapid.steps 50
 	@go test -count 1 -timeout 3h -v -run TestDeletionsNeverExceedABudget ./reconciler/protection/budget -rapid.checks 10000 -rapid.steps 100
