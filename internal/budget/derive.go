@@ -25,8 +25,8 @@ type Observed struct {
 	// UnknownReplicas says why the replicas of an owner are unknown. Then Total counts
 	// its existing pods. It is empty if all replicas are known.
 	UnknownReplicas string
-	// Excess is the number of available pods that exceed the replicas of their
-	// controllers.
+	// Excess is the number of available pods, charged or not, above the replicas of their
+	// ReplicaSet, StatefulSet or ReplicationController.
 	Excess int32
 	// Expired reports whether a charge is older than the time in which the API server
 	// completes a request.

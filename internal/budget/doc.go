@@ -3,7 +3,8 @@
 // a request may be charged. It is pure; the webhook (admission/protection/budget)
 // and the controller (reconciler/protection/budget) read and write.
 //
-// The invariant: while UnavailableAllowed is above 0, available pods without a charge,
-// minus UnavailableAllowed, are not fewer than DesiredAvailable. The webhook charges before it allows a
-// request; the controller keeps a charge until the watch shows its outcome.
+// The invariant: if UnavailableAllowed > 0, then
+// (available pods without a charge) − UnavailableAllowed ≥ DesiredAvailable.
+// The webhook charges before it allows a request; the controller keeps a charge until the
+// watch shows its outcome.
 package budget

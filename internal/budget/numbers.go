@@ -57,7 +57,8 @@ func ComputeNumbers(spec v1alpha1.PodUnavailableBudgetSpec, t PodCounts) Numbers
 }
 
 // NeedsReplicas reports whether the limit depends on how many pods the owners want.
-// A minAvailable that is a number does not: it is compared with the pods that exist.
+// An absolute minAvailable, minAvailable 0% and maxUnavailable 100% do not: while the replicas
+// are unknown, the existing pods count.
 func NeedsReplicas(spec v1alpha1.PodUnavailableBudgetSpec) bool {
 	limit := spec.MaxUnavailable
 	if limit == nil {

@@ -19,9 +19,9 @@ type Rule struct {
 // String is the rule in messages.
 func (r Rule) String() string { return string(r.Setting) + " is " + string(r.Policy) }
 
-// RuleOfBatch returns the rule of an unjudged batch: the strictest rule of its stages that have neither
-// pass nor fail or, if both stages have one of these verdicts, of both stages. If the batch has judges other than the
-// server, only the judges that must answer count.
+// RuleOfBatch returns the rule of an unjudged batch: the strictest rule of the stages without
+// a pass or fail. If both stages have a pass or fail, it is the strictest rule of both stages. If the
+// batch has judges other than the server, only the judges that must answer count.
 func (s Settings) RuleOfBatch(c *v1alpha1.ChangePod) Rule {
 	if len(c.Spec.Judges) > 0 {
 		return s.ruleOfJudges(c)

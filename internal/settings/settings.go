@@ -13,8 +13,8 @@ import (
 // Settings are the effective settings; docs/configuration.md lists them.
 type Settings struct {
 	// Shadow: denials and holds are reported, but not carried out. Breakwater rolls back
-	// only on request, and does not report other rollbacks. Blocking, SelfHealing and
-	// AutomaticRollback are false then, so that users of Settings need not check both.
+	// only on request. It does not report the automatic rollbacks that it would have made. Blocking,
+	// SelfHealing and AutomaticRollback are false then, so that users of Settings need not check both.
 	// Default false.
 	Shadow bool
 	// Blocking: a failed check suspends the workload. Default true.

@@ -1,7 +1,7 @@
 // Package webhookpath makes and checks the secret paths of webhooks. Any pod can connect to a
-// webhook, and by default the API server does not authenticate itself. The path does: only who
-// may read the webhook configurations knows it, which are the API server, webhooks and controllers of
-// Breakwater, and admins.
+// webhook, and by default the API server does not authenticate itself. The secret path
+// authenticates it: only those who may read the webhook configurations know the path. These are the
+// API server, the webhooks and controllers of Breakwater, and admins.
 //
 // A path is /admission/<period>-<mac>/<webhook>. The message authentication code (mac)
 // authenticates period and webhook with the private key of the webhook's certificate, so

@@ -57,8 +57,8 @@ var (
 	inside = []Place{Beside, Own}
 )
 
-// Probes returns the ports of a component. A policy is not written from this table, nor the
-// table from a policy: each says what the other has to.
+// Probes returns the ports of a component. This table and the policies are written
+// independently, so that each checks the other.
 func Probes(c Component) ([]Probe, error) {
 	webhook := []Probe{{Port: 8443, From: Anyone}, {Port: 9090, From: pods}, {Port: 8080}}
 	controller := []Probe{{Port: 9090, From: pods}, {Port: 8080}}

@@ -30,7 +30,7 @@ type replicaTurns struct {
 
 // replicaTurn is the state of one replica.
 type replicaTurn struct {
-	// turn is full during a probe.
+	// turn is a lock: a channel with one place, which is taken during a probe.
 	turn chan struct{}
 	// silentUntil is read and written only during a turn.
 	silentUntil time.Time
