@@ -59,7 +59,7 @@ func waitsWithoutCondition(p *corev1.Pod) bool {
 func ExplainBudget(b *v1alpha1.PodUnavailableBudget) Explanation {
 	e := Explanation{Subject: "podunavailablebudget/" + b.Name, State: StatePassed, Reason: "Allowed"}
 	s := b.Status
-	e.Why = []string{fmt.Sprintf("%d of %d pods are available and %d have to be: %d more may become unavailable",
+	e.Why = []string{fmt.Sprintf("%d of %d pods are available, and %d must be available: %d more may become unavailable",
 		s.CurrentAvailable, s.TotalReplicas, s.DesiredAvailable, s.UnavailableAllowed)}
 	edit := fmt.Sprintf("kubectl edit pub %s -n %s", b.Name, b.Namespace)
 	if s.UnavailableAllowed == 0 && !b.Spec.Shadow {

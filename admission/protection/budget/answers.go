@@ -52,7 +52,7 @@ const (
 // client-go would block the worker of a controller for that time. An eviction gets
 // TooManyRequests, on which kubectl drain waits and retries.
 func denial(a *Action, b *v1alpha1.PodUnavailableBudget, d budget.Decision) admission.Answer {
-	state := fmt.Sprintf("%d of %d are available and %d have to be", d.Current, d.Total, d.Desired)
+	state := fmt.Sprintf("%d of %d pods are available, and %d must be available", d.Current, d.Total, d.Desired)
 	if d.UnknownReplicas != "" {
 		state = d.UnknownReplicas
 	}
@@ -61,7 +61,7 @@ func denial(a *Action, b *v1alpha1.PodUnavailableBudget, d budget.Decision) admi
 		wait = fmt.Sprintf("wait until more pods are Ready (kubectl -n %s get pub %s); or ", b.Namespace, b.Name)
 	}
 	message := fmt.Sprintf("%s of %s is denied by PodUnavailableBudget %s: the request %s, and the budget allows %d now (%s). "+
-		"Ways out: %sraise %s; or set spec.shadow of the budget to true, which only reports",
+		"Ways out: %s%s; or set spec.shadow of the budget to true, which only reports",
 		a.Operation, a.Subject, b.Name, effectOf(d), d.Allowed, state, wait, remedyOf(b))
 	return admission.Deny(DecisionDenied, withDetails(a, b.Name, message, metav1.StatusCause{
 		Type: causeBudget, Field: "status.unavailableAllowed", Message: fmt.Sprintf("%d allowed, %d needed, %s", d.Allowed, max(d.Needed, 1), state),
@@ -83,12 +83,12 @@ func effectOf(d budget.Decision) string {
 
 func remedyOf(b *v1alpha1.PodUnavailableBudget) string {
 	if b.Spec.MinAvailable != nil {
-		return "what may be unavailable by lowering its spec.minAvailable (" + b.Spec.MinAvailable.String() + ")"
+		return "lower spec.minAvailable of the budget (now " + b.Spec.MinAvailable.String() + ")"
 	}
 	if b.Spec.MaxUnavailable != nil {
-		return "its spec.maxUnavailable (" + b.Spec.MaxUnavailable.String() + ")"
+		return "raise spec.maxUnavailable of the budget (now " + b.Spec.MaxUnavailable.String() + ")"
 	}
-	return "its spec.maxUnavailable"
+	return "raise spec.maxUnavailable of the budget"
 }
 
 func withDetails(a *Action, name, message string, cause metav1.StatusCause) metav1.Status {

@@ -160,7 +160,7 @@ func checkDenial(t *testing.T, res *admissionv1.AdmissionResponse, code int32) {
 	if s.Details.RetryAfterSeconds != 0 {
 		t.Error("Retry-After blocks a worker of client-go")
 	}
-	for _, words := range []string{"makes 1 available pod unavailable, and the budget allows 0 now", "kubectl -n ns get pub web", "spec.maxUnavailable (1)"} {
+	for _, words := range []string{"makes 1 available pod unavailable, and the budget allows 0 now", "kubectl -n ns get pub web", "raise spec.maxUnavailable of the budget (now 1)"} {
 		if !strings.Contains(s.Message, words) {
 			t.Errorf("%q is missing: %s", words, s.Message)
 		}

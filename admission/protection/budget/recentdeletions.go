@@ -103,7 +103,7 @@ func (r *RecentDeletions) wasCharged(b *v1alpha1.PodUnavailableBudget, uid types
 
 // carriedOut reports whether the deletion was allowed before and has taken effect: the
 // request may show an old state of the pod. If the pod still exists, its charge was
-// refunded and is due again.
+// refunded, and the request must be charged again.
 func (e *evaluation) carriedOut(ctx context.Context, b *v1alpha1.PodUnavailableBudget, request budget.Request) (bool, error) {
 	if request.Operation != v1alpha1.OperationDelete || len(request.Pods) != 1 || !e.Recent.wasCharged(b, request.Pods[0].UID) {
 		return false, nil

@@ -18,9 +18,10 @@ import (
 const (
 	// DecisionCounted: the request was counted (a dry run: would be counted) and allowed.
 	DecisionCounted = "Counted"
-	// DecisionDenied: the request exceeds a limit.
+	// DecisionDenied: the request exceeds a limit, or a rule of the flow control is invalid.
 	DecisionDenied = "Denied"
-	// DecisionShadow: it exceeds a limit, but was allowed in shadow mode.
+	// DecisionShadow: the request was allowed in shadow mode only: it exceeds a limit, or a rule
+	// of the flow control is invalid.
 	DecisionShadow = "Shadow"
 	// DecisionNoFlowControl: there is no flow control.
 	DecisionNoFlowControl = "NoFlowControl"
@@ -53,7 +54,7 @@ func denial(a *request, name string, d deletionflow.Decision, now time.Time) adm
 	if a.OfNamespace {
 		what = fmt.Sprintf("deletes %d pods", d.CountsAs)
 	}
-	when := fmt.Sprintf("there is never room for %d until the limit is raised", d.CountsAs)
+	when := fmt.Sprintf("the limit never allows %d at once", d.CountsAs)
 	causes := []metav1.StatusCause{{Type: causeFull, Field: "spec.limitRules", Message: used}}
 	if !d.RoomTime.IsZero() {
 		at := d.RoomTime.UTC().Format(time.RFC3339)
@@ -64,8 +65,8 @@ func denial(a *request, name string, d deletionflow.Decision, now time.Time) adm
 	for _, way := range ways {
 		causes = append(causes, metav1.StatusCause{Type: causeWayOut, Message: way})
 	}
-	message := fmt.Sprintf("%s of %s is denied by PodDeletionFlowControl %s: %s are deleted already and this %s; %s. Ways out: %s",
-		verb(a), a.subject, name, used, what, when, strings.Join(ways, "; or "))
+	message := fmt.Sprintf("%s of %s is denied by PodDeletionFlowControl %s: %d deletions were counted in %s (limit %d), and this %s; %s. Ways out: %s",
+		verb(a), a.subject, name, d.Exceeded.Used, d.Exceeded.Rule.Text, d.Exceeded.Rule.Limit, what, when, strings.Join(ways, "; or "))
 	return admission.Deny(DecisionDenied, status(a, name, message, causes...))
 }
 

@@ -161,7 +161,7 @@ func TestADenialHasTheRoomTimeAndNoRetryAfter(t *testing.T) {
 			t.Errorf("Retry-After %d s", result.Details.RetryAfterSeconds)
 		}
 		at := zero.Add(611 * time.Second).UTC().Format(time.RFC3339)
-		for _, want := range []string{"of pod shop/b is denied by PodDeletionFlowControl cluster", "1 of 1 in 10m", "allowed again at " + at + " (in 8m31s)",
+		for _, want := range []string{"of pod shop/b is denied by PodDeletionFlowControl cluster", "1 deletions were counted in 10m (limit 1), and this is one more", "allowed again at " + at + " (in 8m31s)",
 			"kubectl annotate pdfc cluster --overwrite policy.breakwater.dev/closed=$(date -u +%FT%TZ)"} {
 			if !strings.Contains(result.Message, want) {
 				t.Errorf("%q does not say %q", result.Message, want)
@@ -180,7 +180,7 @@ func TestADenialHasTheRoomTimeAndNoRetryAfter(t *testing.T) {
 func TestADenialOfANamespaceAboveTheLimitHasNoRetryAfter(t *testing.T) {
 	fx := newFixture(t, newFlow("cluster", 1, nil), newNamespace(nil), newPod("a", nil), newPod("b", nil))
 	message := fx.ask(t, ofNamespace(t, newNamespace(nil))).Response.Result.Message
-	if strings.Contains(message, "wait") || !strings.Contains(message, "never room for 2") || !strings.Contains(message, "deletes 2 pods") {
+	if strings.Contains(message, "wait") || !strings.Contains(message, "the limit never allows 2 at once") || !strings.Contains(message, "deletes 2 pods") {
 		t.Error(message)
 	}
 }

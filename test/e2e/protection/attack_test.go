@@ -126,7 +126,7 @@ func TestAStrangersDeletionsOpenNoBreaker(t *testing.T) {
 	for range 3 {
 		n.sendWithSecret(t, deletionflow.Configuration, "vdeletionflow.kb.io", deletion())
 	}
-	n.checkDenied(t, "3 of 3 in 10m are deleted already", "delete", "pod", "probe")
+	n.checkDenied(t, "3 deletions were counted in 10m (limit 3)", "delete", "pod", "probe")
 	c.awaitOpen(t, "True")
 	n.await(t, "the breaker names the user", func() error {
 		if got := c.status(t, `conditions[?(@.type=="Open")].message`); !strings.Contains(got, "ann") {

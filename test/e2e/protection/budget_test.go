@@ -16,7 +16,7 @@ func TestADeletionBeyondTheBudgetIsDenied(t *testing.T) {
 	n.applyWithBudget(t, deploymentManifest(3, "{}"), budgetManifest("minAvailable: 3"))
 	name := n.podNames(t)[0]
 	for _, flags := range [][]string{{}, {"--now"}, {"--force", "--grace-period=0"}, {"--dry-run=server"}, {"--cascade=orphan"}} {
-		n.checkDenied(t, "3 of 3 are available and 3 have to be", append([]string{"delete", "pod", name, "--wait=false"}, flags...)...)
+		n.checkDenied(t, "3 of 3 pods are available, and 3 must be available", append([]string{"delete", "pod", name, "--wait=false"}, flags...)...)
 	}
 	n.checkDenied(t, budgetDenial, "delete", "pods", "--all", "--wait=false")
 	n.checkDenied(t, budgetDenial, "delete", "--raw", n.path("pods")) // deletecollection

@@ -26,10 +26,10 @@ func (c flowWithoutController) check(t *testing.T) {
 	for range 2 {
 		c.run(t, "delete", "pod", c.awaitRunning(t, "web", 4)[0])
 	}
-	c.checkDenied(t, "2 of 2 in 10m are deleted already", "delete", "pod", c.awaitRunning(t, "web", 4)[0])
+	c.checkDenied(t, "2 deletions were counted in 10m (limit 2)", "delete", "pod", c.awaitRunning(t, "web", 4)[0])
 	c.setLimit(t, 3) // effective with the next request
 	c.run(t, "delete", "pod", c.awaitRunning(t, "web", 4)[0])
-	c.checkDenied(t, "3 of 3 in 10m are deleted already", "delete", "pod", c.awaitRunning(t, "web", 4)[0])
+	c.checkDenied(t, "3 deletions were counted in 10m (limit 3)", "delete", "pod", c.awaitRunning(t, "web", 4)[0])
 	if got := c.counted(t); got != 3 {
 		t.Errorf("%d deletions are counted, want 3", got)
 	}

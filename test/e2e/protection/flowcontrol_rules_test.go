@@ -18,13 +18,13 @@ func TestWaysOutOfFlowControl(t *testing.T) {
 	n.apply(t, deploymentOf("web", 3))
 	n.awaitRunning(t, "web", 3)
 	c := newFlowControl(t, n, "whiteListSelector: {matchLabels: {batch: \"true\"}}")
-	n.checkDenied(t, "there is never room for 1 until the limit is raised", "delete", "pod", "probe")
+	n.checkDenied(t, "the limit never allows 1 at once", "delete", "pod", "probe")
 	n.run(t, "label", "pod", "probe", "batch=true")
 	n.run(t, "delete", "pod", "probe")
 
 	c.setLimit(t, 1)
 	n.run(t, "delete", "pod", n.awaitRunning(t, "web", 3)[0])
-	n.checkDenied(t, "1 of 1 in 10m are deleted already", "delete", "pod", n.awaitRunning(t, "web", 3)[0])
+	n.checkDenied(t, "1 deletions were counted in 10m (limit 1)", "delete", "pod", n.awaitRunning(t, "web", 3)[0])
 	c.setLimit(t, 2) // effective with the next request
 	n.run(t, "delete", "pod", n.awaitRunning(t, "web", 3)[0])
 	c.awaitOpen(t, "True")

@@ -111,7 +111,7 @@ func TestARestartKeepsTheCounts(t *testing.T) {
 	system := []string{"-n", "altershieldoperator-system"}
 	n.run(t, append(system, "rollout", "restart", "deployment", "protection-webhook")...)
 	n.run(t, append(system, "rollout", "status", "deployment", "protection-webhook", "--timeout=120s")...)
-	n.checkDenied(t, "1 of 1 in 10m are deleted already", "delete", "pod", n.awaitRunning(t, "web", 3)[0])
+	n.checkDenied(t, "1 deletions were counted in 10m (limit 1)", "delete", "pod", n.awaitRunning(t, "web", 3)[0])
 }
 
 // Without a flow control the API server does not call the webhook.

@@ -41,7 +41,7 @@ func TestThePluginSimulatesDeletionsAndEvictions(t *testing.T) {
 	runPlugin(t, 1, []string{"pod/" + pod + " would be denied", "PodUnavailableBudget web"}, append(in, "simulate", "evict", pod)...)
 	runPlugin(t, 1, []string{n.name + "/pod/" + pod + " would be denied"}, append(in, "simulate", "drain", node)...)
 	runPlugin(t, 0, []string{"web", "NoneAllowed"}, append(in, "budgets")...)
-	runPlugin(t, 0, []string{"podunavailablebudget/web is Denying (NoneAllowed)", "2 of 2 pods are available and 2 have to be", "kubectl edit pub web"}, append(in, "explain", "pub/web")...)
+	runPlugin(t, 0, []string{"podunavailablebudget/web is Denying (NoneAllowed)", "2 of 2 pods are available, and 2 must be available", "kubectl edit pub web"}, append(in, "explain", "pub/web")...)
 
 	var answer struct {
 		Requests []struct {
