@@ -12,8 +12,8 @@ const Tag = "unjudged"
 // maxLabel is the maximum length of a DNS label. A Route with a longer host name does not become Ready.
 const maxLabel = 63
 
-// Pin returns the split of a Service with the share of the latest Revision at a named one. The latest
-// Revision keeps its tag, or gets Tag, so that it has an address and Serving scales it as annotated. It
+// Pin moves the share of the latest Revision to the Revision with the name, and returns the new split. The
+// latest Revision keeps its tag, or gets Tag, so that it has an address and Serving scales it as annotated. It
 // gets no tag if another entry has Tag, or its host name would be too long. Pin returns false, and the
 // same split, if the latest Revision has no share or the name is empty.
 func Pin(s Split, to, service string) (Split, bool) {
@@ -30,7 +30,7 @@ func Pin(s Split, to, service string) (Split, bool) {
 		s[shared] = maps.Clone(s[shared])
 		s[shared]["tag"] = Tag
 	}
-	return Move(s, Failed{Latest: true}, to)
+	return Move(s, Revisions{Latest: true}, to)
 }
 
 // Defaulted returns the split with the default of Serving: all requests go to the latest Revision.

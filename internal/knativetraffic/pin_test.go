@@ -42,7 +42,7 @@ func TestTheShareOfTheLatestRevisionIsPinned(t *testing.T) {
 			if again, twice := Pin(got, tc.to, tc.service); twice || !Same(again, got) {
 				t.Errorf("a second Pin = %v, %t", again, twice)
 			}
-			if back, ok := Restore(got, Defaulted(before), Failed{Latest: true}, tc.to, tc.service); ok != pinned || !Same(back, Defaulted(before)) {
+			if back, ok := Restore(got, Defaulted(before), Revisions{Latest: true}, tc.to, tc.service); ok != pinned || !Same(back, Defaulted(before)) {
 				t.Errorf("Restore = %v, %t", back, ok)
 			}
 		})
@@ -51,7 +51,7 @@ func TestTheShareOfTheLatestRevisionIsPinned(t *testing.T) {
 
 // The Revision fails: a share that it has by name moves, too.
 func TestAPinnedSplitIsRestoredAfterAFail(t *testing.T) {
-	former, failed := split(t, `[{"latestRevision":true,"percent":60},{"revisionName":"b","percent":40}]`), Failed{Names: []string{"b"}, Latest: true}
+	former, failed := split(t, `[{"latestRevision":true,"percent":60},{"revisionName":"b","percent":40}]`), Revisions{Names: []string{"b"}, Latest: true}
 	pinned, _ := Pin(former, "a", "web")
 	moved, ok := Move(pinned, failed, "a")
 	if want := split(t, `[{"latestRevision":true,"percent":0,"tag":"unjudged"},{"revisionName":"a","percent":100}]`); !ok || !Same(moved, want) {

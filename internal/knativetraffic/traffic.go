@@ -1,7 +1,8 @@
 // Package knativetraffic decides about the traffic of a Knative Service. When its release failed its
 // check, the share of the failed Revisions in spec.traffic moves to the last good one, and back when
-// the hold ends. If releases are judged before they get traffic, the share of the latest Revision is
-// pinned to the one that has it. Budgets protect the pods of the Revisions that get requests. The functions are pure.
+// the hold ends. If releases are judged before they get traffic, spec.traffic names the Revision that gets
+// the requests now, instead of the latest Revision. Budgets protect the pods of the Revisions that get
+// requests. The functions are pure.
 //
 // An entry names a Revision, or means the latest that is Ready. Entries with a tag have an address
 // of their own, also without a share.
@@ -16,67 +17,67 @@ import (
 // Split is spec.traffic, with fields that Breakwater does not know.
 type Split []map[string]any
 
-// Failed are the Revisions that failed.
-type Failed struct {
+// Revisions are the Revisions whose share Move moves away.
+type Revisions struct {
 	// Names are the names of the Revisions.
 	Names []string
 	// Latest: the latest Revision is one of them.
 	Latest bool
 }
 
-// Has reports whether an entry is for a failed Revision.
-func (f Failed) Has(entry map[string]any) bool {
+// Has reports whether an entry is for one of the Revisions.
+func (r Revisions) Has(entry map[string]any) bool {
 	if latest(entry) {
-		return f.Latest
+		return r.Latest
 	}
-	return slices.Contains(f.Names, text(entry, "revisionName"))
+	return slices.Contains(r.Names, text(entry, "revisionName"))
 }
 
-// Share returns the percentage of the requests that the failed Revisions get.
-func (f Failed) Share(s Split) int64 {
+// Share returns the percentage of the requests that the Revisions get.
+func (r Revisions) Share(s Split) int64 {
 	var sum int64
 	for _, entry := range s {
-		if f.Has(entry) {
+		if r.Has(entry) {
 			sum += percent(entry)
 		}
 	}
 	return sum
 }
 
-// Move returns the split with the share of the failed Revisions at a good one. Entries with a tag
-// keep it, for debugging, and other entries stay. It returns false, and the same split, if the
-// failed Revisions have no share or there is no good one.
-func Move(s Split, failed Failed, good string) (Split, bool) {
-	share := failed.Share(s)
-	if share == 0 || good == "" {
+// Move moves the share of some Revisions to the Revision with the name, and returns the new split.
+// Entries with a tag keep it, for debugging, and other entries stay. Move returns false, and the
+// same split, if these Revisions have no share or the name is empty.
+func Move(s Split, from Revisions, to string) (Split, bool) {
+	share := from.Share(s)
+	if share == 0 || to == "" {
 		return s, false
 	}
 	var out Split
 	for _, entry := range s {
 		switch {
-		case !failed.Has(entry) || percent(entry) == 0:
+		case !from.Has(entry) || percent(entry) == 0:
 			out = append(out, entry)
 		case text(entry, "tag") != "":
 			out = append(out, withPercent(entry, 0))
 		}
 	}
-	to := slices.IndexFunc(out, func(e map[string]any) bool { return !latest(e) && text(e, "revisionName") == good })
-	if to < 0 {
-		return append(out, map[string]any{"revisionName": good, "latestRevision": false, "percent": share}), true
+	at := slices.IndexFunc(out, func(e map[string]any) bool { return !latest(e) && text(e, "revisionName") == to })
+	if at < 0 {
+		return append(out, map[string]any{"revisionName": to, "latestRevision": false, "percent": share}), true
 	}
-	out[to] = withPercent(out[to], percent(out[to])+share)
+	out[at] = withPercent(out[at], percent(out[at])+share)
 	return out, true
 }
 
 // Restore returns the split of a Service before Pin, Move, or both. It returns false, and the current
 // split, if a person has changed it since: that split stays.
-func Restore(current, former Split, failed Failed, good, service string) (Split, bool) {
-	moved, ok := Move(former, failed, good)
+func Restore(current, former Split, from Revisions, to, service string) (Split, bool) {
+	moved, ok := Move(former, from, to)
 	if ok && Same(current, moved) {
 		return former, true
 	}
-	pinned, ok := Pin(former, good, service)
-	if moved, _ = Move(pinned, failed, good); ok && Same(current, moved) {
+	pinned, ok := Pin(former, to, service)
+	if moved, _ = Move(pinned, from, to); ok && Same(current, moved) {
 		return former, true
 	}
 	return current, false

@@ -18,7 +18,7 @@ func split(t *testing.T, raw string) Split {
 
 // Revision c failed and is the latest, b failed before with the same version, and a is good.
 func TestTheShareOfAFailedRevisionMovesToTheLastGoodOne(t *testing.T) {
-	failed := Failed{Names: []string{"b", "c"}, Latest: true}
+	failed := Revisions{Names: []string{"b", "c"}, Latest: true}
 	for name, tc := range map[string]struct {
 		before, good, want string
 		moved              bool
@@ -65,7 +65,7 @@ func (s Split) total() (sum int64) {
 }
 
 func TestASplitThatAPersonChangedIsNotRestored(t *testing.T) {
-	former, failed := split(t, `[{"latestRevision":true,"percent":100}]`), Failed{Names: []string{"c"}, Latest: true}
+	former, failed := split(t, `[{"latestRevision":true,"percent":100}]`), Revisions{Names: []string{"c"}, Latest: true}
 	for name, tc := range map[string]struct {
 		current  string
 		restored bool
@@ -99,7 +99,7 @@ func TestWhichEntriesAreForFailedRevisions(t *testing.T) {
 		"without a percentage":         {`{"revisionName":"c"}`, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := (Failed{Names: []string{"c"}, Latest: tc.latest}).Share(split(t, "["+tc.entry+"]")); got != tc.want {
+			if got := (Revisions{Names: []string{"c"}, Latest: tc.latest}).Share(split(t, "["+tc.entry+"]")); got != tc.want {
 				t.Errorf("share %d, want %d", got, tc.want)
 			}
 		})

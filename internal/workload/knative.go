@@ -227,7 +227,7 @@ func (w *Workload) RestoreTraffic(held *v1alpha1.HeldTraffic) []Operation {
 	if held == nil || held.Former == nil {
 		return nil
 	}
-	former, ok := knativetraffic.Restore(w.Traffic, held.Former, knativetraffic.Failed{Names: held.Failed, Latest: true}, held.To, w.Name)
+	former, ok := knativetraffic.Restore(w.Traffic, held.Former, knativetraffic.Revisions{Names: held.Failed, Latest: true}, held.To, w.Name)
 	if !ok {
 		return nil
 	}

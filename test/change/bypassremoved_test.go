@@ -57,7 +57,7 @@ func TestTheTrafficBeforeAFailOutlivesTheBypassAnnotation(t *testing.T) {
 	w.removeBypass(t)
 	w.writeFacts(t, 4, map[string]any{"judges": verdictOfMetrics("fail")})
 	hold := w.awaitHoldOf(t, 4)
-	if hold.Freeze != "" || (knativetraffic.Failed{Latest: true}).Share(hold.Traffic.Former) != 100 {
+	if hold.Freeze != "" || (knativetraffic.Revisions{Latest: true}).Share(hold.Traffic.Former) != 100 {
 		t.Errorf("held with %+v, %+v", hold, hold.Traffic)
 	}
 	w.checkTraffic(t, good)

@@ -73,7 +73,7 @@ func (w target) awaitCondition(t *testing.T, of apis.ConditionType, reason, text
 func (w target) awaitTraffic(t *testing.T) {
 	t.Helper()
 	w.awaitWorkload(t, "sends all requests to the latest Revision", func(live *workload.Workload) bool {
-		return knativetraffic.Failed{Latest: true}.Share(live.Traffic) == 100 && live.Annotations[v1alpha1.HoldAnnotation] == ""
+		return knativetraffic.Revisions{Latest: true}.Share(live.Traffic) == 100 && live.Annotations[v1alpha1.HoldAnnotation] == ""
 	})
 }
 
@@ -163,7 +163,7 @@ func TestASplitOfAPersonDuringAHoldUntilJudgedStays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if share := (knativetraffic.Failed{Names: []string{good}}).Share(live.Traffic); share != 70 {
+	if share := (knativetraffic.Revisions{Names: []string{good}}).Share(live.Traffic); share != 70 {
 		t.Errorf("traffic %v", live.Traffic)
 	}
 }

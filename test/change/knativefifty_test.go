@@ -167,7 +167,7 @@ func (f fixture) watchTraffic(t *testing.T) *trafficMoves {
 
 func (m *trafficMoves) see(service *unstructured.Unstructured) {
 	w, err := workload.FromUnstructured(workload.KnativeService, service)
-	if err != nil || (knativetraffic.Failed{Latest: true}).Share(w.Traffic) > 0 {
+	if err != nil || (knativetraffic.Revisions{Latest: true}).Share(w.Traffic) > 0 {
 		return
 	}
 	m.mu.Lock()

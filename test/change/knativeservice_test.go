@@ -335,7 +335,7 @@ func (w target) trafficAt(ctx context.Context, revision string) error {
 	if err != nil {
 		return err
 	}
-	of := knativetraffic.Failed{Names: []string{revision}, Latest: revision == ""}
+	of := knativetraffic.Revisions{Names: []string{revision}, Latest: revision == ""}
 	if of.Share(live.Traffic) != 100 {
 		return fmt.Errorf("traffic %v, want all at %q", live.Traffic, revision)
 	}

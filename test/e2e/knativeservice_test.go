@@ -115,7 +115,7 @@ func (n *namespace) revisionOf(t *testing.T, attempt int64) string {
 // awaitTraffic waits until all requests go to a Revision; to the latest if the name is empty.
 func (n *namespace) awaitTraffic(t *testing.T, revision string) {
 	t.Helper()
-	of := knativetraffic.Failed{Names: []string{revision}, Latest: revision == ""}
+	of := knativetraffic.Revisions{Names: []string{revision}, Latest: revision == ""}
 	await(t, 30*time.Second, fmt.Sprintf("all traffic goes to %q", revision), func(ctx context.Context) error {
 		w, err := n.readWorkload(ctx, workload.KnativeService, "web")
 		if err == nil && of.Share(w.Traffic) != 100 {

@@ -52,7 +52,7 @@ func TestResumeRestoresTheTrafficOfAKnativeServiceUnlessAPersonChangedIt(t *test
 	var manifest strings.Builder
 	manifest.WriteString(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"held"}}{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"repaired"}}`)
 	for name, tc := range cases {
-		_, restored := knativetraffic.Restore(split(t, tc.current), split(t, tc.former), knativetraffic.Failed{Names: []string{"web-2"}, Latest: true}, "web-1", name)
+		_, restored := knativetraffic.Restore(split(t, tc.current), split(t, tc.former), knativetraffic.Revisions{Names: []string{"web-2"}, Latest: true}, "web-1", name)
 		if restored != tc.restored {
 			t.Errorf("%s: the controller restores it: %t, want %t", name, restored, tc.restored)
 		}

@@ -56,7 +56,7 @@ func givesFailedTraffic(c admission.Change) bool {
 	if held == nil || v1alpha1.HoldOf(c.Old.Annotations).IsUntilJudged() {
 		return false
 	}
-	failed := knativetraffic.Failed{Names: held.Failed, Latest: true}
+	failed := knativetraffic.Revisions{Names: held.Failed, Latest: true}
 	return failed.Share(c.New.Traffic) > failed.Share(c.Old.Traffic)
 }
 

@@ -144,7 +144,7 @@ func keepTraffic(c admission.Change) (*v1alpha1.HeldTraffic, []workload.Operatio
 	if held == nil {
 		return nil, nil
 	}
-	kept, changed := knativetraffic.Move(c.New.Traffic, knativetraffic.Failed{Names: held.Failed, Latest: true}, held.To)
+	kept, changed := knativetraffic.Move(c.New.Traffic, knativetraffic.Revisions{Names: held.Failed, Latest: true}, held.To)
 	if changed {
 		return &v1alpha1.HeldTraffic{Failed: held.Failed, To: held.To, Former: c.New.Traffic}, c.New.WriteTraffic(kept)
 	}

@@ -115,7 +115,7 @@ func holdTraffic(w *workload.Workload, revisions Revisions) (*v1alpha1.HeldTraff
 		record = *older
 	}
 	record.Failed = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(record.Failed), revisions.Own...))))
-	moved, changed := knativetraffic.Move(w.Traffic, knativetraffic.Failed{Names: record.Failed, Latest: true}, revisions.Good)
+	moved, changed := knativetraffic.Move(w.Traffic, knativetraffic.Revisions{Names: record.Failed, Latest: true}, revisions.Good)
 	if !changed {
 		return &record, nil
 	}
@@ -165,8 +165,8 @@ func trafficOfRepair(in Input) string {
 	if b == nil || b.Traffic == nil {
 		return ""
 	}
-	unjudged := knativetraffic.Failed{Names: slices.Concat(b.Traffic.Failed, in.Revisions.Own), Latest: true}
-	kept := knativetraffic.Failed{Names: []string{b.Traffic.To}}
+	unjudged := knativetraffic.Revisions{Names: slices.Concat(b.Traffic.Failed, in.Revisions.Own), Latest: true}
+	kept := knativetraffic.Revisions{Names: []string{b.Traffic.To}}
 	if unjudged.Share(in.Workload.Traffic) > 0 || kept.Share(in.Workload.Traffic) == 0 {
 		return ""
 	}
