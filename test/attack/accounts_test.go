@@ -9,8 +9,8 @@ import (
 	"github.com/breakwater-dev/breakwater/test/e2e/impersonation"
 )
 
-// An attacker who takes over openapi can request rollbacks, and nothing else.
-func TestTheServiceAccountOfOpenapiWritesAnnotations(t *testing.T) {
+// An attacker who takes over openapi can request rollbacks, and cannot change or suspend a workload.
+func TestTheServiceAccountOfOpenapiWritesNeitherSpecNorFinalizersNorOwners(t *testing.T) {
 	f := newFixture(t)
 	kubectl(t, controllerWorkloads, "apply", "-n", f.namespace, "-f", "-")
 	for patch, want := range map[string]string{
@@ -89,7 +89,7 @@ const rollouts = `{apiVersion: v1, kind: List, items: [
   rules: [{apiGroups: [argoproj.io], resources: [rollouts], verbs: [get, list, watch, patch, delete]}]}]}`
 
 // An attacker who takes over the controller is restricted for other kinds of workloads, too.
-func TestTheServiceAccountOfTheControllerHoldsOtherKindsOnly(t *testing.T) {
+func TestTheServiceAccountOfTheControllerWritesOnlyHoldAndTemplateOfOtherKinds(t *testing.T) {
 	f := newFixture(t)
 	elsewhere := f.newNamespace(t, nil)
 	kubectl(t, rollouts, "apply", "-f", "-")
