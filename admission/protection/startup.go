@@ -53,12 +53,12 @@ func newWatches(ctx context.Context) (watches, error) {
 // there is one, until it knows that the budgets are computed.
 func (w watches) ready() bool {
 	switch {
-	case w.leases.StartEnded():
+	case w.leases.StartLimitPassed():
 		return true
 	case slices.ContainsFunc(w.synced, func(synced cache.InformerSynced) bool { return !synced() }):
 		return false
 	default:
-		return !w.leases.Starting() || !w.anotherReady()
+		return !w.leases.OutageUnknown() || !w.anotherReady()
 	}
 }
 

@@ -231,7 +231,7 @@ var faults = []fault{
 		"admission/protection/budget/controllerleases.go", "return true\n\t\t}\n\t}\n\treturn false", "return false\n\t\t}\n\t}\n\treturn false",
 		"./admission/protection/budget", "."},
 	{protection, "a replica waits although no other replica decides",
-		"admission/protection/startup.go", "return !w.leases.Starting() || !w.anotherReady()", "return !w.leases.Starting()",
+		"admission/protection/startup.go", "return !w.leases.OutageUnknown() || !w.anotherReady()", "return !w.leases.OutageUnknown()",
 		"./admission/protection", "TestAReplicaLeavesRequests"},
 	{protection, "a holder that ended before it computed the budgets counts as one that did",
 		"admission/protection/budget/controllerleases.go", "l.seen.Before(l.trusted) && !acquired.Equal(l.acquired)", "false",

@@ -81,17 +81,17 @@ func (c *ControllerLeases) Observe(name string, renewed, acquired time.Time) {
 	c.leases[name] = l
 }
 
-// StartEnded reports whether this process started long enough ago that nothing waits any
-// more; with nil ControllerLeases nothing ever waits.
-func (c *ControllerLeases) StartEnded() bool {
+// StartLimitPassed reports whether startLimit has passed since this process started. From then on
+// readiness does not wait for the controller. It is always true for nil ControllerLeases.
+func (c *ControllerLeases) StartLimitPassed() bool {
 	return c == nil || c.clock.Now().Sub(c.started) >= startLimit
 }
 
-// Starting reports whether this process started a short time ago, just after the
-// controller acquired a Lease, so that only a process that started earlier knows that
-// there was no outage.
-func (c *ControllerLeases) Starting() bool {
-	if c.StartEnded() {
+// OutageUnknown reports whether this process cannot know that there was no outage of the
+// controller: it started less than startLimit ago, and when it first saw a Lease, the controller
+// had just acquired it. A process that started earlier may know it.
+func (c *ControllerLeases) OutageUnknown() bool {
+	if c.StartLimitPassed() {
 		return false
 	}
 	c.mu.Lock()

@@ -100,12 +100,12 @@ func TestAProcessWaitsAtItsStartUntilBudgetsAreComputed(t *testing.T) {
 				c.Observe("lease", at, at.Add(-r.age))
 			}
 			now.SetTime(start.Add(tc.asked))
-			if got := c.Starting(); got != tc.want {
+			if got := c.OutageUnknown(); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})
 	}
-	if (*ControllerLeases)(nil).Starting() {
+	if (*ControllerLeases)(nil).OutageUnknown() {
 		t.Error("a process without a limit waits")
 	}
 }

@@ -140,7 +140,7 @@ func (e *evaluation) evaluateAll(ctx context.Context, budgets []*v1alpha1.PodUna
 			continue
 		}
 		if b.Spec.Shadow {
-			e.recordShadowDenial(b, denied)
+			e.allowInShadowMode(b, denied)
 			continue
 		}
 		e.recordEvent(b, v1alpha1.ReasonDisruptionDenied, denied)
@@ -254,8 +254,8 @@ func (e *evaluation) blocked(ctx context.Context, request *budget.Request) *admi
 	return ptr.To(pdbDenial(e.action, pdb))
 }
 
-// recordShadowDenial turns a denial into a warning.
-func (e *evaluation) recordShadowDenial(b *v1alpha1.PodUnavailableBudget, denied *admission.Answer) {
+// allowInShadowMode turns a denial into a warning and an Event.
+func (e *evaluation) allowInShadowMode(b *v1alpha1.PodUnavailableBudget, denied *admission.Answer) {
 	e.recordEvent(b, v1alpha1.ReasonDisruptionWouldBeDenied, denied)
 	e.decision = DecisionShadow
 	e.warnings = append(e.warnings, "allowed in shadow mode: "+denied.Response.Result.Message)
