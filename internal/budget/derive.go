@@ -31,10 +31,10 @@ type Observed struct {
 	// Expired reports whether a charge is older than the time in which the API server
 	// completes a request.
 	Expired func(key string) bool
-	// KeepGone reports whether the charge of a completed deletion is kept for a short time.
+	// KeepSettled reports whether the charge of a deletion whose outcome is known is kept for a short time.
 	// It has no effect on the numbers. The API server may send one deletion twice, the second
 	// time with the old pod, which must not be charged again.
-	KeepGone func(key string) bool
+	KeepSettled func(key string) bool
 }
 
 // Derivation is the result of Derive.
@@ -48,9 +48,9 @@ type Derivation struct {
 	// Refunded is how many charges were refunded because their request did not take
 	// effect.
 	Refunded int
-	// KeptGone is how many charges of completed deletions are kept for a short time; see
-	// Observed.KeepGone.
-	KeptGone int
+	// KeptSettled is how many charges of deletions whose outcome is known are kept for a short
+	// time; see Observed.KeepSettled.
+	KeptSettled int
 }
 
 // Derive computes the numbers of a budget and decides which charges remain, from
@@ -72,8 +72,8 @@ func Derive(b *v1alpha1.PodUnavailableBudget, observed Observed) Derivation {
 			d.Refunded++
 			delete(d.Deleted, uid)
 		case outcomeDone:
-			if observed.KeepGone(DeletedKey(uid, rv)) {
-				d.KeptGone++
+			if observed.KeepSettled(DeletedKey(uid, rv)) {
+				d.KeptSettled++
 			} else {
 				delete(d.Deleted, uid)
 			}

@@ -70,7 +70,7 @@ func TestTheOutcomeOfACharge(t *testing.T) {
 			}
 			d := Derive(b, Observed{Pods: pods, Total: 3, ResourceVersion: tc.cache,
 				ExistsUncovered: func(types.UID) bool { return tc.elsewhere },
-				KeepGone:        func(string) bool { return false },
+				KeepSettled:     func(string) bool { return false },
 				Expired:         func(key string) bool { return tc.expired && strings.Contains(key, "uid-a") }})
 			if kept := len(d.Deleted)+len(d.Unavailable) > 0; kept != tc.kept {
 				t.Errorf("kept %v: %v %v", kept, d.Deleted, d.Unavailable)
@@ -92,7 +92,7 @@ func TestAChargedPodThatTheWatchDoesNotHaveMayReplaceAnAvailableOne(t *testing.T
 		b := budgetWith(0)
 		b.Spec, b.Status = maxUnavailable("1"), status
 		d := Derive(b, Observed{Pods: []*corev1.Pod{pod("a", "1"), pod("b", "1")}, Total: 2, ResourceVersion: "9",
-			ExistsUncovered: never[types.UID], Expired: never[string], KeepGone: never[string]})
+			ExistsUncovered: never[types.UID], Expired: never[string], KeepSettled: never[string]})
 		if d.Current != 2 || d.Allowed != 0 {
 			t.Errorf("%s: got %+v", name, d)
 		}
@@ -104,7 +104,7 @@ func TestARecreatedPodDoesNotInheritACharge(t *testing.T) {
 	b.Spec = maxUnavailable("1")
 	b.Status.UnavailablePods = map[string]string{"a": "5/uid-before"}
 	d := Derive(b, Observed{Pods: []*corev1.Pod{pod("a", "8")}, Total: 1, ResourceVersion: "9",
-		ExistsUncovered: never[types.UID], Expired: never[string], KeepGone: never[string]})
+		ExistsUncovered: never[types.UID], Expired: never[string], KeepSettled: never[string]})
 	if d.Current != 1 || len(d.Unavailable) != 0 {
 		t.Errorf("got %+v", d)
 	}
@@ -118,8 +118,8 @@ func TestASettledChargeIsKeptAndCostsNothing(t *testing.T) {
 	b.Spec = maxUnavailable("1")
 	b.Status.DeletedPods = map[types.UID]string{"uid-a": "5", "uid-gone": "6"}
 	d := Derive(b, Observed{Pods: []*corev1.Pod{terminating(pod("a", "6")), pod("b", "1"), pod("c", "1")}, Total: 2, ResourceVersion: "9",
-		ExistsUncovered: never[types.UID], Expired: never[string], KeepGone: func(string) bool { return true }})
-	if d.KeptGone != 2 || len(d.Deleted) != 2 || d.Current != 2 || d.Allowed != 1 {
+		ExistsUncovered: never[types.UID], Expired: never[string], KeepSettled: func(string) bool { return true }})
+	if d.KeptSettled != 2 || len(d.Deleted) != 2 || d.Current != 2 || d.Allowed != 1 {
 		t.Errorf("got %+v", d)
 	}
 }

@@ -120,7 +120,7 @@ func effectsOn(p *corev1.Pod, names []string, ofSpec bool) []Effect {
 type effectState int
 
 const (
-	effectOpen    effectState = iota // perhaps the change was never made, or it was changed back
+	effectUnknown effectState = iota // perhaps the change was never made, or it was changed back
 	effectPending                    // the change was made
 	effectDone
 )
@@ -129,7 +129,7 @@ const (
 func (e Effect) state(p *corev1.Pod) effectState {
 	if e.ContainerID == deadline {
 		if e.Before == deadlineHash(p) {
-			return effectOpen
+			return effectUnknown
 		}
 		return effectPending // until the pod is completed
 	}
@@ -141,7 +141,7 @@ func (e Effect) state(p *corev1.Pod) effectState {
 	case p.Status.ObservedGeneration != 0 && p.Status.ObservedGeneration < p.Generation:
 		return effectPending
 	case !made, !replaced && e.Before == "":
-		return effectOpen
+		return effectUnknown
 	case !replaced:
 		return effectPending
 	}
@@ -175,8 +175,8 @@ func stateOf(effects []Effect, p *corev1.Pod) effectState {
 		switch e.state(p) {
 		case effectPending:
 			return effectPending
-		case effectOpen:
-			together = effectOpen
+		case effectUnknown:
+			together = effectUnknown
 		}
 	}
 	return together

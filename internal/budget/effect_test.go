@@ -185,7 +185,7 @@ func checkCharge(t *testing.T, effects []Effect, now *corev1.Pod, want [2]bool) 
 		b.Spec = maxUnavailable("1")
 		b.Status.UnavailablePods = map[string]string{"a": Entry{"5", "uid-a", "7", effects}.String()}
 		d := Derive(b, Observed{Pods: []*corev1.Pod{now}, Total: 1, ResourceVersion: "90000", ExistsUncovered: never[types.UID],
-			Expired: func(string) bool { return expired }, KeepGone: never[string]})
+			Expired: func(string) bool { return expired }, KeepSettled: never[string]})
 		if kept := len(d.Unavailable) > 0; kept != want[i] {
 			t.Errorf("expired %v: kept %v", expired, kept)
 		}

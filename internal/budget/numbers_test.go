@@ -79,7 +79,7 @@ func TestABudgetThatNeedsUnknownReplicasAllowsNothing(t *testing.T) {
 		b := budgetWith(0)
 		b.Spec = tc.spec
 		d := Derive(b, Observed{Pods: []*corev1.Pod{pod("a", "1"), pod("b", "1"), pod("c", "1")}, Total: 3, UnknownReplicas: "Game web",
-			ExistsUncovered: never[types.UID], Expired: never[string], KeepGone: never[string]})
+			ExistsUncovered: never[types.UID], Expired: never[string], KeepSettled: never[string]})
 		if d.Allowed != tc.want || (d.UnknownReplicas == "") != (tc.want > 0 || tc.limit == "minAvailable: 5") {
 			t.Errorf("%s: allowed %d, want %d; unknown replicas: %q", tc.limit, d.Allowed, tc.want, d.UnknownReplicas)
 		}

@@ -20,11 +20,11 @@ import (
 
 func main() {
 	version.ExitIfAsked()
-	kept := flag.Duration("charge-timeout", time.Minute,
+	chargeTimeout := flag.Duration("charge-timeout", time.Minute,
 		"how long a charge of an unchanged pod is kept; at least the --request-timeout of the API server")
 	out := &broker.SharedSender{}
 	config := wiring.AcceptProtobuf(injection.ParseAndGetRESTConfigOrDie())
 	leaderelection.Main(signals.NewContext(), protection.Component, config,
-		append(protection.Controllers(kept, out), selfcheck.NewController(guards))...)
+		append(protection.Controllers(chargeTimeout, out), selfcheck.NewController(guards))...)
 	out.Drain()
 }

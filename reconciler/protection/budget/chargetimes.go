@@ -16,37 +16,39 @@ import (
 // starts again, which may keep a charge longer but never shorter.
 type chargeTimes struct {
 	clock clock.PassiveClock
-	// timeout is how long a charge without an effect is kept. It is at least the
-	// request timeout of the API server and budget.RepeatedTTL.
-	timeout time.Duration
+	// expiry is how long a charge without an effect is kept: --charge-timeout plus
+	// budget.RepeatedTTL.
+	expiry time.Duration
 
 	mu    sync.Mutex
 	since map[types.NamespacedName]map[string]time.Time
-	// gone records since when the pod of each charge is gone.
-	gone map[types.NamespacedName]map[string]time.Time
+	// settledSince records since when the outcome of each charge of a deletion is known: the
+	// pod is terminating, completed, deleted, or not covered any more.
+	settledSince map[types.NamespacedName]map[string]time.Time
 }
 
-// goneRetention is how long the charge of a pod that is gone is kept; see Observed.KeepGone.
-const goneRetention = 500 * time.Millisecond
+// settledRetention is how long the charge of a deletion is kept after its outcome is known; see
+// Observed.KeepSettled.
+const settledRetention = 500 * time.Millisecond
 
-func newChargeTimes(c clock.PassiveClock, kept time.Duration) *chargeTimes {
-	return &chargeTimes{clock: c, timeout: kept + budget.RepeatedTTL,
-		since: map[types.NamespacedName]map[string]time.Time{}, gone: map[types.NamespacedName]map[string]time.Time{}}
+func newChargeTimes(c clock.PassiveClock, chargeTimeout time.Duration) *chargeTimes {
+	return &chargeTimes{clock: c, expiry: chargeTimeout + budget.RepeatedTTL,
+		since: map[types.NamespacedName]map[string]time.Time{}, settledSince: map[types.NamespacedName]map[string]time.Time{}}
 }
 
-// keepGone reports whether the charge of a pod that is gone is kept.
-func (c *chargeTimes) keepGone(name types.NamespacedName, key string) bool {
+// keepSettled reports whether the charge of a deletion whose outcome is known is kept.
+func (c *chargeTimes) keepSettled(name types.NamespacedName, key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.clock.Now()
-	if c.gone[name] == nil {
-		c.gone[name] = map[string]time.Time{}
+	if c.settledSince[name] == nil {
+		c.settledSince[name] = map[string]time.Time{}
 	}
-	at, ok := c.gone[name][key]
+	at, ok := c.settledSince[name][key]
 	if !ok {
-		c.gone[name][key], at = now, now
+		c.settledSince[name][key], at = now, now
 	}
-	return now.Sub(at) < goneRetention
+	return now.Sub(at) < settledRetention
 }
 
 // observe records the charges of a budget and forgets removed ones. It returns a function that
@@ -62,18 +64,18 @@ func (c *chargeTimes) observe(b *v1alpha1.PodUnavailableBudget) (expired func(st
 			at = now
 		}
 		after[key] = at
-		if left := at.Add(c.timeout).Sub(now); left > 0 && (next == 0 || left < next) {
+		if left := at.Add(c.expiry).Sub(now); left > 0 && (next == 0 || left < next) {
 			next = left
 		}
 	}
 	delete(c.since, name)
-	maps.DeleteFunc(c.gone[name], func(key string, _ time.Time) bool { _, ok := after[key]; return !ok })
+	maps.DeleteFunc(c.settledSince[name], func(key string, _ time.Time) bool { _, ok := after[key]; return !ok })
 	if len(after) > 0 {
 		c.since[name] = after
 	}
 	return func(key string) bool {
 		at, ok := after[key]
-		return ok && now.Sub(at) >= c.timeout
+		return ok && now.Sub(at) >= c.expiry
 	}, next
 }
 
@@ -82,7 +84,7 @@ func (c *chargeTimes) forget(name types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.since, name)
-	delete(c.gone, name)
+	delete(c.settledSince, name)
 }
 
 func keysOf(b *v1alpha1.PodUnavailableBudget) []string {

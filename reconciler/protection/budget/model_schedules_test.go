@@ -130,7 +130,7 @@ func (m *budgetModel) crashDuringDeletion(t *rapid.T) {
 		m.workload.setReady(p, !ready(p))
 		for range rapid.IntRange(0, 2).Draw(t, "reconciliations") {
 			m.compute()
-			m.sleep(goneRetention + minInterval)
+			m.sleep(settledRetention + minInterval)
 		}
 	}
 }
@@ -146,7 +146,7 @@ func (m *budgetModel) deleteNewPod(t *rapid.T) {
 	m.decideAtOnce(&deletion{replica: drawReplica(t, "replica")}, m.api.pods[name], false)
 	for range 3 {
 		m.computeFrom(0)
-		m.sleep(goneRetention + minInterval)
+		m.sleep(settledRetention + minInterval)
 	}
 }
 
@@ -157,7 +157,7 @@ func (m *budgetModel) electLeader(t *rapid.T) {
 	m.decideAtOnce(&deletion{replica: drawReplica(t, "replica")}, m.pod(t), true)
 	for range 3 {
 		m.compute()
-		m.sleep(goneRetention + minInterval)
+		m.sleep(settledRetention + minInterval)
 	}
 	m.t.Logf("the controller restarts at revision %d of %d", revision, m.api.revision)
 	m.admitter.Restart(controllerProcess, max(revision, m.guarded))

@@ -68,11 +68,11 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, b *v1alpha1.PodUnavailab
 		return err
 	}
 	_, expires := r.charges.observe(next)
-	goneWait := time.Duration(0)
-	if d.KeptGone > 0 {
-		goneWait = goneRetention
+	settledWait := time.Duration(0)
+	if d.KeptSettled > 0 {
+		settledWait = settledRetention
 	}
-	for _, wait := range []time.Duration{expires, goneWait, d.resync} {
+	for _, wait := range []time.Duration{expires, settledWait, d.resync} {
 		if wait > 0 && (again == 0 || wait < again) {
 			again = wait
 		}
@@ -135,7 +135,7 @@ func (r *Reconciler) compute(ctx context.Context, b *v1alpha1.PodUnavailableBudg
 		return unsynced(b, v1alpha1.ReasonOwnersUnknown, err), computed{resync: resync}
 	}
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
-	observed.KeepGone = func(charge string) bool { return r.charges.keepGone(key, charge) }
+	observed.KeepSettled = func(charge string) bool { return r.charges.keepSettled(key, charge) }
 	next, d := derive(b, observed, guarding)
 	if !equality.Semantic.DeepEqual(b.Status, next.Status) {
 		next.Status.PodsResourceVersion = observed.ResourceVersion

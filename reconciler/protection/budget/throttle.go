@@ -11,7 +11,7 @@ import (
 // minInterval is the minimum time between two reconciliations of a budget. While the webhook
 // writes many charges, busyInterval applies instead, because each write of the controller
 // causes a conflict for the webhook. The longer interval delays the increase of
-// unavailableAllowed and the removal of charges of pods that are gone.
+// unavailableAllowed and the removal of charges whose outcome is known.
 const (
 	minInterval  = 100 * time.Millisecond
 	busyInterval = 400 * time.Millisecond

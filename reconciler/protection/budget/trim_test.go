@@ -53,7 +53,7 @@ func TestATrimmedPodHasTheFieldsThatChargesAreComparedWith(t *testing.T) {
 			b := newBudget(nil)
 			b.Status.UnavailablePods = map[string]string{p.Name: budget.Entry{ResourceVersion: "101", UID: p.UID, Token: "7", Effects: effects}.String()}
 			never := func(string) bool { return false }
-			return budget.Derive(b, budget.Observed{Pods: []*corev1.Pod{p}, Total: 1, Expired: never, KeepGone: never, ExistsUncovered: func(types.UID) bool { return false }})
+			return budget.Derive(b, budget.Observed{Pods: []*corev1.Pod{p}, Total: 1, Expired: never, KeepSettled: never, ExistsUncovered: func(types.UID) bool { return false }})
 		}
 		if diff := cmp.Diff(derive(after), derive(trim(after))); diff != "" {
 			t.Errorf("%s: derivation: %s", name, diff)

@@ -7,13 +7,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
 func TestTheConditionGuarding(t *testing.T) {
@@ -69,54 +65,5 @@ func TestTheConditionGuardingNamesEachPossibleCause(t *testing.T) {
 				t.Errorf("%s: %q is missing: %s", name, words, message)
 			}
 		}
-	}
-}
-
-func TestAChargeExpiresAfterItsTimeout(t *testing.T) {
-	c := testclock.NewFakePassiveClock(time.Unix(0, 0))
-	known := newChargeTimes(c, time.Minute-budget.RepeatedTTL)
-	b := &v1alpha1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}}
-	b.Status.DeletedPods = map[types.UID]string{"a": "5"}
-	key := budget.DeletedKey("a", "5")
-	if expired, next := known.observe(b); expired(key) || next != time.Minute {
-		t.Errorf("at once: expired %v, next %s", expired(key), next)
-	}
-	c.SetTime(time.Unix(40, 0))
-	b.Status.UnavailablePods = map[string]string{"b": "7/uid-b"}
-	if expired, next := known.observe(b); expired(key) || next != 20*time.Second {
-		t.Errorf("after 40 s: expired %v, next %s", expired(key), next)
-	}
-	c.SetTime(time.Unix(60, 0))
-	changed := budget.ChangedKey("b", budget.Entry{ResourceVersion: "7", UID: "uid-b"})
-	if expired, next := known.observe(b); !expired(key) || expired(changed) || next != 40*time.Second {
-		t.Errorf("after 60 s: expired %v and %v, next %s", expired(key), expired(changed), next)
-	}
-	// A charge after a refund is a new charge.
-	b.Status.DeletedPods = nil
-	known.observe(b)
-	b.Status.DeletedPods = map[types.UID]string{"a": "5"}
-	if expired, _ := known.observe(b); expired(key) {
-		t.Error("a new charge has the age of the previous one")
-	}
-}
-
-func TestReconciliationsOfABudgetAreThrottled(t *testing.T) {
-	c := testclock.NewFakePassiveClock(time.Unix(0, 0))
-	p, key := newThrottle(c), types.NamespacedName{Namespace: "ns", Name: "web"}
-	if p.wait(key, busyCharges) != 0 {
-		t.Error("the first reconciliation waits")
-	}
-	p.record(key)
-	for charges, want := range map[int]time.Duration{0: minInterval, busyCharges - 1: minInterval, busyCharges: busyInterval} {
-		if got := p.wait(key, charges); got != want {
-			t.Errorf("with %d charges: wait %s, want %s", charges, got, want)
-		}
-	}
-	if p.wait(types.NamespacedName{Name: "other"}, 0) != 0 {
-		t.Error("another budget waits too")
-	}
-	c.SetTime(c.Now().Add(minInterval))
-	if p.wait(key, 0) != 0 {
-		t.Error("still waits")
 	}
 }
