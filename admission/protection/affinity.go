@@ -10,7 +10,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/protection/affinity"
-	"github.com/breakwater-dev/breakwater/admission/protection/disruption"
+	"github.com/breakwater-dev/breakwater/admission/protection/deletion"
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
@@ -19,7 +19,7 @@ const forward = "FORWARD_REQUESTS"
 
 // withAffinity routes requests that may charge a budget to one replica per namespace.
 // That replica decides by flow control too, because only it can refund the charges.
-func withAffinity(ctx context.Context, h disruption.Handler, replicas discoverylisters.EndpointSliceLister) admission.Handler {
+func withAffinity(ctx context.Context, h deletion.Handler, replicas discoverylisters.EndpointSliceLister) admission.Handler {
 	if os.Getenv(forward) == "false" {
 		return h
 	}

@@ -22,9 +22,9 @@ import (
 	"github.com/breakwater-dev/breakwater/admission"
 	"github.com/breakwater-dev/breakwater/admission/protection/budget"
 	"github.com/breakwater-dev/breakwater/admission/protection/cascade"
+	"github.com/breakwater-dev/breakwater/admission/protection/deletion"
 	"github.com/breakwater-dev/breakwater/admission/protection/deletionflow"
 	"github.com/breakwater-dev/breakwater/admission/protection/denialevents"
-	"github.com/breakwater-dev/breakwater/admission/protection/disruption"
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
 	policyclient "github.com/breakwater-dev/breakwater/client/injection/client"
 	budgetinformer "github.com/breakwater-dev/breakwater/client/injection/informers/policy/v1alpha1/podunavailablebudget"
@@ -49,7 +49,7 @@ func newHandlers(ctx context.Context, recorder record.EventRecorder, denials *de
 	}
 	guard.Denials, flows.Denials = denials, denials
 	exists := configurationExists(validatinginformer.Get(ctx).Lister())
-	budgets := withAffinity(ctx, disruption.Handler{Budgets: guard, FlowControl: flows, ConfigurationExists: exists, Requests: admission.NewRequests(metrics.Meter())}, w.replicas)
+	budgets := withAffinity(ctx, deletion.Handler{Budgets: guard, FlowControl: flows, ConfigurationExists: exists, Requests: admission.NewRequests(metrics.Meter())}, w.replicas)
 	return map[string]admission.Handler{
 		cascade.Webhook: cascade.Handler{Core: kubeclient.Get(ctx).CoreV1(), Objects: objects, Recorder: recorder, Denials: denials},
 

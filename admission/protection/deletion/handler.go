@@ -1,11 +1,11 @@
-// Package disruption decides the requests of the webhooks of budgets: by budgets, and a
+// Package deletion decides the requests of the webhooks of budgets: by budgets, and a
 // deletion of a pod then by flow control.
 //
 // In a namespace with budgets the API server calls only the webhook of budgets for
 // pods, and in all others only that of flow control. Two webhooks would be called in
 // parallel, and each would count requests that the other denies: a drain that retries
 // blocked pods would count deletions that never happen.
-package disruption
+package deletion
 
 import (
 	"context"
