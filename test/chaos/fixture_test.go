@@ -22,7 +22,7 @@ import (
 	client "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
 	policy "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/policy/v1alpha1"
 	"github.com/breakwater-dev/breakwater/test/e2e/clients"
-	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
+	"github.com/breakwater-dev/breakwater/test/e2e/faultinjection"
 	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
@@ -177,7 +177,7 @@ func (f *fixture) awaitCleanup(ctx context.Context) error {
 // awaitRecovery waits until every target is ready again.
 func (f *fixture) awaitRecovery(ctx context.Context) error {
 	const within = 4 * time.Minute
-	for _, namespace := range []string{v1alpha1.SystemNamespace, disruption.Eventing, serverdouble.Namespace} {
+	for _, namespace := range []string{v1alpha1.SystemNamespace, faultinjection.Eventing, serverdouble.Namespace} {
 		err := await(ctx, within, "the Deployments of "+namespace+" are available", func(ctx context.Context) error {
 			list, err := f.kube.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{LabelSelector: "!serving.knative.dev/service"})
 			if err != nil {

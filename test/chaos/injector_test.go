@@ -18,12 +18,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
+	"github.com/breakwater-dev/breakwater/test/e2e/faultinjection"
 )
 
 // target is a component that has faults.
 type target struct {
-	disruption.Target
+	faultinjection.Target
 	// keep: only the process is killed, the pod must stay.
 	keep bool
 	// wake is the URL of a function that may be scaled to zero; a request
@@ -39,22 +39,22 @@ const maxDown = 3
 // about deletions of covered pods, and those that grant permissions.
 func targets() map[string]target {
 	out := map[string]target{
-		"dispatcher": {Target: disruption.Dispatcher()},
-		"ingress":    {Target: disruption.Ingress()},
-		"filter":     {Target: disruption.Filter()},
-		"callback":   {Target: disruption.Function("callback")},
+		"dispatcher": {Target: faultinjection.Dispatcher()},
+		"ingress":    {Target: faultinjection.Ingress()},
+		"filter":     {Target: faultinjection.Filter()},
+		"callback":   {Target: faultinjection.Function("callback")},
 		// A new pod would not have the state, which is on a volume of the pod.
-		"server": {Target: disruption.Server(), keep: true},
+		"server": {Target: faultinjection.Server(), keep: true},
 	}
 	for _, name := range []string{
 		"controller", "webhook", "protection-controller", "protection-webhook",
 		"permission-centre", "permission-controller", "permission-webhook", "init-action-server",
 	} {
-		out[name] = target{Target: disruption.Component(name)}
+		out[name] = target{Target: faultinjection.Component(name)}
 	}
 	for _, name := range []string{"submit", "verdict", "report", "deadletter"} {
 		out[name] = target{
-			Target: disruption.Function(name),
+			Target: faultinjection.Function(name),
 			wake:   fmt.Sprintf("http://%s.%s.svc.cluster.local", name, v1alpha1.SystemNamespace),
 		}
 	}
@@ -90,7 +90,7 @@ func renewKept(ctx context.Context, kube kubernetes.Interface) error {
 			if restarts(&pods[i]) == 0 {
 				continue
 			}
-			if err := disruption.Delete(ctx, kube, &pods[i]); err != nil {
+			if err := faultinjection.Delete(ctx, kube, &pods[i]); err != nil {
 				return fmt.Errorf("replace the pod of %s: %w", name, err)
 			}
 		}
@@ -242,18 +242,18 @@ func wake(ctx context.Context, url string) error {
 
 // kill kills a pod and returns the method.
 func (i *injector) kill(ctx context.Context, t target, pod *corev1.Pod) (string, error) {
-	how, err := disruption.Kill(ctx, i.kube, pod)
+	how, err := faultinjection.Kill(ctx, i.kube, pod)
 	if err == nil && !t.keep && restarts(pod) > 0 {
 		// The pod was killed before. A new pod avoids the kubelet's back-off, which
 		// is not under test.
-		return how + ", and replaced", disruption.Delete(ctx, i.kube, pod)
+		return how + ", and replaced", faultinjection.Delete(ctx, i.kube, pod)
 	}
 	return how, err
 }
 
 // pause pauses a pod in the background, until the time is over or ctx ends.
 func (i *injector) pause(ctx context.Context, pod *corev1.Pod, duration time.Duration) (string, error) {
-	resume, err := disruption.Pause(pod)
+	resume, err := faultinjection.Pause(pod)
 	if resume == nil {
 		return "", err
 	}

@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
+	"github.com/breakwater-dev/breakwater/test/e2e/faultinjection"
 )
 
 // kill kills each running pod of a target. It waits until a pod runs, because a
@@ -27,7 +27,7 @@ func (e *environment) kill(t *testing.T, p target) {
 			if pods[i].Status.Phase != corev1.PodRunning {
 				continue
 			}
-			how, err := disruption.Kill(ctx, e.kube, &pods[i])
+			how, err := faultinjection.Kill(ctx, e.kube, &pods[i])
 			if err != nil {
 				return err
 			}

@@ -16,7 +16,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/knativetraffic"
 	"github.com/breakwater-dev/breakwater/internal/workload"
 	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
-	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
+	"github.com/breakwater-dev/breakwater/test/e2e/faultinjection"
 	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
@@ -177,7 +177,7 @@ func (e *environment) deletePods(t *testing.T, p target) {
 			err = errors.New("no pods")
 		}
 		for i := range pods {
-			err = errors.Join(err, disruption.Delete(ctx, e.kube, &pods[i]))
+			err = errors.Join(err, faultinjection.Delete(ctx, e.kube, &pods[i]))
 		}
 		return err
 	})

@@ -16,21 +16,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
+	"github.com/breakwater-dev/breakwater/test/e2e/faultinjection"
 )
 
-const eventing = disruption.Eventing
+const eventing = faultinjection.Eventing
 
 // target is a component of the system that a test disturbs.
-type target = disruption.Target
+type target = faultinjection.Target
 
-func dispatcher() target { return disruption.Dispatcher() }
+func dispatcher() target { return faultinjection.Dispatcher() }
 
 // component is a Deployment of Breakwater.
-func component(name string) target { return disruption.Component(name) }
+func component(name string) target { return faultinjection.Component(name) }
 
 // function is a function of Breakwater.
-func function(name string) target { return disruption.Function(name) }
+func function(name string) target { return faultinjection.Function(name) }
 
 // pods returns the pods of a target that are not terminating.
 func (e *environment) pods(ctx context.Context, p target) ([]corev1.Pod, error) {
@@ -72,14 +72,14 @@ func (e *environment) scaleToZero(t *testing.T, namespace, name string) (undo fu
 		}
 		for i := range list.Items {
 			stopped = append(stopped, list.Items[i])
-			if err := disruption.Delete(ctx, e.kube, &list.Items[i]); err != nil {
+			if err := faultinjection.Delete(ctx, e.kube, &list.Items[i]); err != nil {
 				return err
 			}
 		}
 		// A process can outlive its pod by seconds, and serve connections.
 		running := len(list.Items)
 		for i := range stopped {
-			killed, err := disruption.KillProcesses(&stopped[i])
+			killed, err := faultinjection.KillProcesses(&stopped[i])
 			if err != nil {
 				return err
 			}

@@ -24,7 +24,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/leaderelection"
 	double "github.com/breakwater-dev/breakwater/test/altershielddouble"
 	"github.com/breakwater-dev/breakwater/test/builder"
-	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
+	"github.com/breakwater-dev/breakwater/test/e2e/faultinjection"
 	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
@@ -254,7 +254,7 @@ func (e *environment) killWithoutReplacement(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	how, err := disruption.Kill(t.Context(), e.kube, pod)
+	how, err := faultinjection.Kill(t.Context(), e.kube, pod)
 	if err != nil {
 		t.Fatal(err)
 	}

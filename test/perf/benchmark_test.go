@@ -30,7 +30,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned"
 	"github.com/breakwater-dev/breakwater/test/builder"
-	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
+	"github.com/breakwater-dev/breakwater/test/e2e/faultinjection"
 	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
 
@@ -271,7 +271,7 @@ func (b *benchmark) release(ctx context.Context, namespace string) (*v1alpha1.Ch
 // the whole machine.
 func (b *benchmark) usage(ctx context.Context) (map[string]usage, error) {
 	names := map[string]string{}
-	for _, namespace := range []string{v1alpha1.SystemNamespace, disruption.Eventing, "knative-serving", serverdouble.Namespace} {
+	for _, namespace := range []string{v1alpha1.SystemNamespace, faultinjection.Eventing, "knative-serving", serverdouble.Namespace} {
 		pods, err := b.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, err

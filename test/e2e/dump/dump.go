@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
-	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
+	"github.com/breakwater-dev/breakwater/test/e2e/faultinjection"
 	"github.com/breakwater-dev/breakwater/test/e2e/kubectl"
 	"github.com/breakwater-dev/breakwater/test/e2e/serverdouble"
 )
@@ -48,8 +48,8 @@ func Write(ctx context.Context, kube kubernetes.Interface, path string, since ti
 	}
 	f.command(ctx, "system.txt", "get", "pods,ksvc,broker,trigger,opsconfiginfo", "-n", v1alpha1.SystemNamespace, "-o", "wide")
 	f.command(ctx, "system-events.txt", "get", "events", "-n", v1alpha1.SystemNamespace, "--sort-by=.lastTimestamp")
-	f.command(ctx, "eventing.txt", "get", "pods", "-n", disruption.Eventing, "-o", "wide")
-	for _, from := range []string{v1alpha1.SystemNamespace, serverdouble.Namespace, disruption.Eventing} {
+	f.command(ctx, "eventing.txt", "get", "pods", "-n", faultinjection.Eventing, "-o", "wide")
+	for _, from := range []string{v1alpha1.SystemNamespace, serverdouble.Namespace, faultinjection.Eventing} {
 		pods, err := kube.CoreV1().Pods(from).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			f.errs = append(f.errs, fmt.Errorf("write the logs: %w", err))

@@ -14,7 +14,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
-	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
+	"github.com/breakwater-dev/breakwater/test/e2e/faultinjection"
 	"github.com/breakwater-dev/breakwater/test/provider"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
@@ -110,7 +110,7 @@ func TestANewSandboxIsGrantedItsAddressAndThePreviousAddressIsRevoked(t *testing
 	n.mustApply(t, podWith("web", "web", "Always", "sleep 1000"))
 	n.run(t, "wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
 	previous := n.get(t, "web")
-	if err := disruption.KillSandbox(previous); err != nil {
+	if err := faultinjection.KillSandbox(previous); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, 2*time.Minute, "the pod runs at another address and the previous one is revoked", func() error {

@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
-	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
+	"github.com/breakwater-dev/breakwater/test/e2e/faultinjection"
 	"github.com/breakwater-dev/breakwater/test/provider"
 )
 
@@ -43,14 +43,14 @@ func killComponents(ctx context.Context, t *testing.T, seed uint64) (finished <-
 			case <-time.After(time.Duration(500+random.IntN(2500)) * time.Millisecond):
 			}
 			choice := random.IntN(1 << 16)
-			pods, err := disruption.Component(component).Pods(ctx, testCluster.Kube)
+			pods, err := faultinjection.Component(component).Pods(ctx, testCluster.Kube)
 			if err != nil || len(pods) == 0 {
 				t.Logf("%s: %d pods, %v", component, len(pods), err)
 				continue
 			}
 			// Kill processes instead of deleting pods, because a deleted pod shuts down
 			// gracefully.
-			n, err := disruption.KillProcesses(&pods[choice%len(pods)])
+			n, err := faultinjection.KillProcesses(&pods[choice%len(pods)])
 			t.Logf("%s: %d processes killed, %v", component, n, err)
 			killed[component] += n
 		}

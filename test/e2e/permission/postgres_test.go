@@ -20,7 +20,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/permission/api"
 	"github.com/breakwater-dev/breakwater/test/database"
-	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
+	"github.com/breakwater-dev/breakwater/test/e2e/faultinjection"
 	"github.com/breakwater-dev/breakwater/test/provider"
 	"github.com/breakwater-dev/breakwater/test/provider/setup"
 )
@@ -81,7 +81,7 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 		return api.ApplicationRequest{Cluster: cluster, Namespace: namespace, Pod: fmt.Sprintf("web-%d", n), PodUID: fmt.Sprintf("shared-%d-%d", first, n),
 			PodIPs: []string{fmt.Sprintf("10.99.%d.%d", n/250, n%250+1)}, ServiceAccount: "default", Set: "web"}
 	}
-	replicas, err := disruption.Component("permission-centre").Pods(t.Context(), testCluster.Kube)
+	replicas, err := faultinjection.Component("permission-centre").Pods(t.Context(), testCluster.Kube)
 	if err != nil || len(replicas) != 2 {
 		t.Fatalf("%d replicas: %v", len(replicas), err)
 	}
@@ -138,7 +138,7 @@ func TestTwoReplicasOnPostgreSQLShareTheQueueAndOneIsKilled(t *testing.T) {
 	if now := providerRecords(t); now.Granted-before.Granted >= pods {
 		t.Errorf("all applications are granted before the kill")
 	}
-	how, err := disruption.Kill(t.Context(), testCluster.Kube, &replicas[0])
+	how, err := faultinjection.Kill(t.Context(), testCluster.Kube, &replicas[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,17 +18,17 @@ import (
 
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
-	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
+	"github.com/breakwater-dev/breakwater/test/e2e/faultinjection"
 )
 
 // withoutCentre runs do while the permission centre is paused. Its store is kept.
 func withoutCentre(t *testing.T, do func()) {
 	t.Helper()
-	pods, err := disruption.Component("permission-centre").Pods(t.Context(), testCluster.Kube)
+	pods, err := faultinjection.Component("permission-centre").Pods(t.Context(), testCluster.Kube)
 	if err != nil || len(pods) != 1 {
 		t.Fatalf("%d pods of the centre: %v", len(pods), err)
 	}
-	resume, err := disruption.Pause(&pods[0])
+	resume, err := faultinjection.Pause(&pods[0])
 	if err != nil {
 		t.Fatal(err)
 	}

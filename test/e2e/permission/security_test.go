@@ -15,7 +15,7 @@ import (
 
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
-	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
+	"github.com/breakwater-dev/breakwater/test/e2e/faultinjection"
 	"github.com/breakwater-dev/breakwater/test/provider"
 )
 
@@ -52,7 +52,7 @@ func TestTheCentreAndTheServerAcceptOnlyTLS(t *testing.T) {
 		return response.StatusCode, response.Body.Close()
 	}
 	for service, url := range map[string]string{"permission-centre": testCluster.Centre, "init-action-server": testCluster.Server} {
-		pods, err := disruption.Component(service).Pods(t.Context(), testCluster.Kube)
+		pods, err := faultinjection.Component(service).Pods(t.Context(), testCluster.Kube)
 		if err != nil || len(pods) == 0 {
 			t.Fatalf("%d pods of %s: %v", len(pods), service, err)
 		}

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
+	"github.com/breakwater-dev/breakwater/test/e2e/faultinjection"
 )
 
 // During a rolling restart of the webhook each request is answered. The API
@@ -60,7 +60,7 @@ func fullBudget(t *testing.T, pods int) (*namespace, clients) {
 func duringRestart(t *testing.T, n *namespace, c clients, do func()) {
 	t.Helper()
 	replicas := func() []corev1.Pod { // with those that are terminating
-		webhook := disruption.Component("protection-webhook")
+		webhook := faultinjection.Component("protection-webhook")
 		list, err := c.kube.CoreV1().Pods(webhook.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: webhook.Selector})
 		if err != nil {
 			t.Fatal(err)

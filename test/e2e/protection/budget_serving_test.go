@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
+	"github.com/breakwater-dev/breakwater/test/e2e/faultinjection"
 )
 
 // servingManifest returns the Knative Service web of Serving. Its Revision has two pods on the real
@@ -74,7 +74,7 @@ func pausePod(t *testing.T, c clients, namespace, name string) (resume func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := disruption.Pause(pod)
+	run, err := faultinjection.Pause(pod)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/test/e2e/disruption"
+	"github.com/breakwater-dev/breakwater/test/e2e/faultinjection"
 )
 
 // rounds is the number of storms; STORM_ROUNDS sets another number.
@@ -192,13 +192,13 @@ func duringStorm(t *testing.T, c clients, namespace string, names []string, do f
 // check and resumes them when all charges are answered. It kills none if the
 // context ends first.
 func killBetweenCommitAndAnswer(ctx context.Context, c clients, namespace string) (killed bool, err error) {
-	replicas, err := disruption.Component("protection-webhook").Pods(ctx, c.kube)
+	replicas, err := faultinjection.Component("protection-webhook").Pods(ctx, c.kube)
 	if err != nil {
 		return false, unlessCanceled(err)
 	}
 	err = wait.PollUntilContextCancel(ctx, 2*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		for i := range replicas {
-			resume, err := disruption.Pause(&replicas[i])
+			resume, err := faultinjection.Pause(&replicas[i])
 			if err != nil {
 				return false, err
 			}
@@ -208,7 +208,7 @@ func killBetweenCommitAndAnswer(ctx context.Context, c clients, namespace string
 			return false, err
 		}
 		for i := range replicas {
-			if n, err := disruption.KillProcesses(&replicas[i]); err != nil || n == 0 {
+			if n, err := faultinjection.KillProcesses(&replicas[i]); err != nil || n == 0 {
 				return false, fmt.Errorf("kill %d processes of %s: %w", n, replicas[i].Name, err)
 			}
 		}
@@ -230,7 +230,7 @@ func unlessCanceled(err error) error {
 func awaitRestarted(t *testing.T, c clients, since time.Time) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
-		replicas, err := disruption.Component("protection-webhook").Pods(ctx, c.kube)
+		replicas, err := faultinjection.Component("protection-webhook").Pods(ctx, c.kube)
 		if err != nil {
 			return false, err
 		}
@@ -273,12 +273,12 @@ func chargedButRunning(ctx context.Context, c clients, namespace string) (bool, 
 // ends.
 func killWebhooks(ctx context.Context, c clients) error {
 	for i := 0; ; i++ {
-		replicas, err := disruption.Component("protection-webhook").Pods(context.WithoutCancel(ctx), c.kube)
+		replicas, err := faultinjection.Component("protection-webhook").Pods(context.WithoutCancel(ctx), c.kube)
 		if err != nil {
 			return err
 		}
 		if len(replicas) > 0 {
-			if err := disruption.Delete(context.WithoutCancel(ctx), c.kube, &replicas[i%len(replicas)]); err != nil {
+			if err := faultinjection.Delete(context.WithoutCancel(ctx), c.kube, &replicas[i%len(replicas)]); err != nil {
 				return err
 			}
 		}

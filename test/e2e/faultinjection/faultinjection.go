@@ -1,5 +1,5 @@
-// Package disruption finds and kills components of the system for tests.
-package disruption
+// Package faultinjection finds and kills components of the system for tests.
+package faultinjection
 
 import (
 	"context"
