@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/breakwater-dev/breakwater/apis/policy/v1alpha1"
-	"github.com/breakwater-dev/breakwater/internal/deletioncallers"
+	"github.com/breakwater-dev/breakwater/internal/deletionshares"
 	"github.com/breakwater-dev/breakwater/internal/deletionwindow"
 )
 
@@ -86,7 +86,7 @@ func (d *decider) record(r Request, deletion deletionwindow.Deletion, now time.T
 	}
 	d.state, d.changed = next, true
 	if !repeated {
-		d.shares = deletioncallers.Add(d.shares, deletioncallers.Deletion{
+		d.shares = deletionshares.Add(d.shares, deletionshares.Deletion{
 			User: r.User, Owner: r.Owner, Namespace: r.Namespace.Name, Count: deletion.Count, Eviction: r.Eviction,
 		}, now, shortestRule(d.policy).Interval)
 	}

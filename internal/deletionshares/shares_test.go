@@ -1,4 +1,4 @@
-package deletioncallers
+package deletionshares
 
 import (
 	"fmt"

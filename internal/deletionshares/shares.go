@@ -1,11 +1,11 @@
-// Package deletioncallers attributes recent deletions to users, owners and namespaces, and
-// suspects a cause, to distinguish an accident from intent. Counts decay: they do not follow the
-// interval of a limit.
+// Package deletionshares computes status.shares of a PodDeletionFlowControl: how many recent
+// deletions each user, owner and namespace has. It suspects a cause, to distinguish an accident
+// from intent. Counts decay: they do not follow the interval of a limit.
 //
 // It is a sketch of bounded size. The most frequent names are kept; a new name
 // replaces the least frequent one and inherits its count, so that a count may be
 // too high but never too low (the space-saving algorithm).
-package deletioncallers
+package deletionshares
 
 import (
 	"cmp"
