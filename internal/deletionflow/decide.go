@@ -12,9 +12,9 @@ import (
 type Decision struct {
 	// Allowed reports whether this flow control allows the request.
 	Allowed bool
-	// CountsAs is how many deletions it counts as; Exempt is why it counts as none.
-	CountsAs int64
-	Exempt   string
+	// CountsAs is how many deletions it counts as; NotCountedReason is why it counts as none.
+	CountsAs         int64
+	NotCountedReason string
 	// OverLimit reports whether it exceeds a limit. Exceeded is the rule, RoomTime the
 	// time when the request is within it; zero if CountsAs is above the limit.
 	OverLimit bool
@@ -54,8 +54,8 @@ type decider struct {
 }
 
 func (d *decider) decide(r Request) Decision {
-	n, exempt := Count(d.spec, r)
-	decision := Decision{Allowed: true, CountsAs: n, Exempt: exempt}
+	n, notCounted := Count(d.spec, r)
+	decision := Decision{Allowed: true, CountsAs: n, NotCountedReason: notCounted}
 	switch {
 	case n == 0:
 		return decision

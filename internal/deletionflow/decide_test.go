@@ -73,7 +73,7 @@ func TestDeletionsAreAllowedUpToTheLimit(t *testing.T) {
 		"a dry run is decided but not counted": {control(1, nil), nil, []Request{
 			with(deletion("a"), func(r *Request) { r.DryRun = true }), deletion("b"), with(deletion("c"), func(r *Request) { r.DryRun = true }),
 		}, []string{allowed, allowed, denied}, 1},
-		"exempt pods are allowed while others are denied": {control(0, nil), nil, []Request{
+		"pods that are not counted are allowed while others are denied": {control(0, nil), nil, []Request{
 			with(deletion("a"), func(r *Request) { r.Pods[0].Completed = true }), deletion("b")}, []string{free, denied}, 0},
 		"a namespace within the limit":            {control(3, nil), deletions("a"), []Request{namespace("n", 2)}, []string{allowed}, 3},
 		"a namespace beyond the limit, and a pod": {control(3, nil), deletions("a"), []Request{namespace("n", 3), deletion("b")}, []string{denied, allowed}, 2},
@@ -109,7 +109,7 @@ func TestDeletionsAreAllowedUpToTheLimit(t *testing.T) {
 				switch {
 				case d.Shadow && d.Allowed:
 					got = append(got, shadow)
-				case d.Allowed && d.Exempt != "":
+				case d.Allowed && d.NotCountedReason != "":
 					got = append(got, free)
 				case d.Allowed:
 					got = append(got, allowed)
@@ -234,7 +234,7 @@ func TestTheRatioToTheMedian(t *testing.T) {
 	}
 }
 
-func TestACommittedTimeThatIsTooFarAheadIsReset(t *testing.T) {
+func TestACommittedTimeThatIsTooFarAheadIsCorrected(t *testing.T) {
 	f := control(3, nil)
 	if got := CorrectCommittedTime(f, zero, skew); got != nil {
 		t.Errorf("%+v", got)

@@ -205,19 +205,19 @@ func TestCountTimeNeverGoesBack(t *testing.T) {
 	}
 }
 
-func TestAResetOfTheCommittedTimeKeepsAllCells(t *testing.T) {
+func TestACorrectionOfTheCommittedTimeKeepsAllCells(t *testing.T) {
 	terms := tenMinutes(9)
 	h := deletionsAt(terms, 0, 20, 3600, 3700)
-	reset, ok := terms.CorrectCommitted(h, at(30))
+	corrected, ok := terms.CorrectCommitted(h, at(30))
 	want := []v1alpha1.DeletionCell{cell(0, 21, 2), cell(30, 31, 2)}
-	if diff := cmp.Diff(want, reset.Cells); !ok || diff != "" {
+	if diff := cmp.Diff(want, corrected.Cells); !ok || diff != "" {
 		t.Error(ok, diff)
 	}
-	if now := CountTime(reset, at(30)); !now.Equal(at(30)) {
+	if now := CountTime(corrected, at(30)); !now.Equal(at(30)) {
 		t.Errorf("time is %s", now.Sub(zero))
 	}
-	if _, again := terms.CorrectCommitted(reset, at(30)); again {
-		t.Error("the time was reset again")
+	if _, again := terms.CorrectCommitted(corrected, at(30)); again {
+		t.Error("the time was corrected again")
 	}
 }
 

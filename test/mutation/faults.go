@@ -210,7 +210,7 @@ var faults = []fault{
 		"internal/deletionwindow/state.go", "return !p.Closed.IsZero() && now.Unix() > p.Closed.Unix() && c.Start <= p.Closed.Unix()", "return false",
 		"./internal/deletionwindow", "."},
 	{protection, "a terminating pod counts again",
-		"internal/deletionflow/exempt.go", "case p.Terminating:\n\t\treturn PodTerminating\n", "",
+		"internal/deletionflow/count.go", "case p.Terminating:\n\t\treturn PodTerminating\n", "",
 		"./internal/deletionflow", "."},
 	{protection, "a dry run counts as a deletion",
 		"internal/deletionflow/decide.go", "if decision.Allowed && !r.DryRun {", "if decision.Allowed {",

@@ -25,8 +25,8 @@ const DecisionFlowControl = "FlowControl"
 // FlowControl decides whether a deletion is within the limits, and counts it.
 type FlowControl interface {
 	admission.Handler
-	// Full reports whether the request is likely to be denied.
-	Full(*admissionv1.AdmissionRequest) bool
+	// LikelyDenies reports whether the request is likely to be denied.
+	LikelyDenies(*admissionv1.AdmissionRequest) bool
 }
 
 // Handler decides the requests of the webhooks of budgets.
@@ -52,7 +52,7 @@ func (h Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) a
 	// While flow control denies, a charge would only reduce what the budgets allow to
 	// other requests, until it is refunded.
 	var flow *admission.Answer
-	if h.FlowControl.Full(req) && h.budgetsWouldAllow(ctx, req) {
+	if h.FlowControl.LikelyDenies(req) && h.budgetsWouldAllow(ctx, req) {
 		if flow = h.askFlowControl(ctx, req); !flow.Response.Allowed {
 			return *flow
 		}

@@ -134,7 +134,7 @@ type answering struct {
 	asked  int
 }
 
-func (a *answering) Full(*admissionv1.AdmissionRequest) bool { return a.full }
+func (a *answering) LikelyDenies(*admissionv1.AdmissionRequest) bool { return a.full }
 
 func (a *answering) Admit(ctx context.Context, _ *admissionv1.AdmissionRequest) admission.Answer {
 	a.asked++

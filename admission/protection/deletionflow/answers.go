@@ -36,9 +36,9 @@ const (
 
 // Causes in the details of a denial.
 const (
-	causeFull     metav1.CauseType = "PodDeletionFlowControl"
-	causeRoomTime metav1.CauseType = "RoomTime"
-	causeWayOut   metav1.CauseType = "WayOut"
+	causeFlowControl metav1.CauseType = "PodDeletionFlowControl"
+	causeRoomTime    metav1.CauseType = "RoomTime"
+	causeWayOut      metav1.CauseType = "WayOut"
 )
 
 // denial returns the answer that denies a request. It has no Retry-After, because
@@ -47,7 +47,7 @@ func denial(a *request, name string, d deletionflow.Decision, now time.Time) adm
 	if d.Err != nil {
 		message := fmt.Sprintf("%s of %s is denied: PodDeletionFlowControl %s is invalid, so every deletion that counts is denied: %v. "+
 			"Way out: kubectl edit pdfc %s", verb(a), a.subject, name, d.Err, name)
-		return admission.Deny(DecisionDenied, status(a, name, message, metav1.StatusCause{Type: causeFull, Message: d.Err.Error()}))
+		return admission.Deny(DecisionDenied, status(a, name, message, metav1.StatusCause{Type: causeFlowControl, Message: d.Err.Error()}))
 	}
 	used := fmt.Sprintf("%d of %d in %s", d.Exceeded.Used, d.Exceeded.Rule.Limit, d.Exceeded.Rule.Text)
 	what := "is one more"
@@ -55,7 +55,7 @@ func denial(a *request, name string, d deletionflow.Decision, now time.Time) adm
 		what = fmt.Sprintf("deletes %d pods", d.CountsAs)
 	}
 	when := fmt.Sprintf("the limit never allows %d at once", d.CountsAs)
-	causes := []metav1.StatusCause{{Type: causeFull, Field: "spec.limitRules", Message: used}}
+	causes := []metav1.StatusCause{{Type: causeFlowControl, Field: "spec.limitRules", Message: used}}
 	if !d.RoomTime.IsZero() {
 		at := d.RoomTime.UTC().Format(time.RFC3339)
 		when = fmt.Sprintf("deletions are allowed again at %s (in %s)", at, d.RoomTime.Sub(now).Round(time.Second))

@@ -35,13 +35,13 @@ const skew = 5 * time.Second
 // zero is the start of a cell of every length.
 var zero = time.Unix(1<<30, 0)
 
-// watch is a clock that may be wrong.
-type watch struct {
+// skewedClock is a clock that may be wrong.
+type skewedClock struct {
 	*testingclock.FakePassiveClock
 	off error
 }
 
-func (fx *watch) SkewError() error { return fx.off }
+func (c *skewedClock) SkewError() error { return c.off }
 
 // blocking is the PodDisruptionBudget that blocks, if any.
 type blocking struct{ pdb *policyv1.PodDisruptionBudget }
@@ -56,7 +56,7 @@ type fixture struct {
 	client *fake.Clientset
 	kube   *kubefake.Clientset
 	events *record.FakeRecorder
-	clock  *watch
+	clock  *skewedClock
 	pdbs   *blocking
 	// namespaces is the cache of namespaces.
 	namespaces cache.Indexer
@@ -67,7 +67,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	t.Helper()
 	fx := &fixture{
 		events: record.NewFakeRecorder(1000), pdbs: &blocking{},
-		clock:      &watch{FakePassiveClock: testingclock.NewFakePassiveClock(zero)},
+		clock:      &skewedClock{FakePassiveClock: testingclock.NewFakePassiveClock(zero)},
 		namespaces: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}),
 	}
 	flows := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})

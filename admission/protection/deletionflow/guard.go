@@ -88,9 +88,9 @@ func (g Guard) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) adm
 	return g.decide(ctx, a, flows)
 }
 
-// Full reports whether a flow control that may count the request, which deletes a pod,
-// is at its limit according to the cache.
-func (g Guard) Full(req *admissionv1.AdmissionRequest) bool {
+// LikelyDenies reports whether, according to the cache, a flow control that is not in shadow mode
+// and counts the request, which deletes a pod, is at its limit or has an invalid rule.
+func (g Guard) LikelyDenies(req *admissionv1.AdmissionRequest) bool {
 	flows, err := g.FlowControls.List(labels.Everything())
 	if err != nil || len(flows) == 0 {
 		return false
@@ -147,11 +147,11 @@ func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDele
 // why none does. The decision is repeated on the committed state.
 func applicable(a *request, flows []*v1alpha1.PodDeletionFlowControl) (matching []*v1alpha1.PodDeletionFlowControl, why string) {
 	for _, f := range flows {
-		n, exempt := deletionflow.Count(&f.Spec, a.Request)
+		n, notCounted := deletionflow.Count(&f.Spec, a.Request)
 		if n > 0 {
 			matching = append(matching, f)
-		} else if why == "" || exempt != deletionflow.OutOfScope {
-			why = exempt
+		} else if why == "" || notCounted != deletionflow.OutOfScope {
+			why = notCounted
 		}
 	}
 	// Flow controls in shadow mode come last, so that they count only what the others

@@ -113,7 +113,7 @@ func TestWhatARequestIsAnsweredAndCounted(t *testing.T) {
 	}
 }
 
-func TestFullMeansThatAFlowControlOfTheRequestIsAtItsLimit(t *testing.T) {
+func TestADenialIsLikelyAtTheLimitAndWithAnInvalidRule(t *testing.T) {
 	flow := func(limit int64, change func(*v1alpha1.PodDeletionFlowControl)) []runtime.Object {
 		return []runtime.Object{newNamespace(nil), newFlow("cluster", limit, change)}
 	}
@@ -136,8 +136,8 @@ func TestFullMeansThatAFlowControlOfTheRequestIsAtItsLimit(t *testing.T) {
 		"an invalid rule": {flow(9, func(f *v1alpha1.PodDeletionFlowControl) { f.Spec.LimitRules[0].Interval = "soon" }), req, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := newFixture(t, tc.objects...).guard.Full(tc.req); got != tc.want {
-				t.Errorf("full: %t", got)
+			if got := newFixture(t, tc.objects...).guard.LikelyDenies(tc.req); got != tc.want {
+				t.Errorf("likely denies: %t", got)
 			}
 		})
 	}

@@ -52,9 +52,9 @@ var _ reconcilerflow.Interface = (*Reconciler)(nil)
 // ReconcileKind implements the generated reconciler.
 func (r *Reconciler) ReconcileKind(ctx context.Context, f *v1alpha1.PodDeletionFlowControl) reconciler.Event {
 	now := r.clock.Now()
-	next, reset := f.DeepCopy(), deletionflow.CorrectCommittedTime(f, now, r.skew)
-	if reset != nil {
-		next.Status = *reset
+	next, corrected := f.DeepCopy(), deletionflow.CorrectCommittedTime(f, now, r.skew)
+	if corrected != nil {
+		next.Status = *corrected
 	}
 	state := deletionflow.BreakerOf(next, now, r.skew)
 	derive(next, state)
@@ -68,7 +68,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, f *v1alpha1.PodDeletionF
 		case err != nil:
 			return fmt.Errorf("write status: %w", err)
 		}
-		recordEvents(ctx, f, next, reset != nil)
+		recordEvents(ctx, f, next, corrected != nil)
 		r.sendEvent(ctx, f, next, state)
 	}
 	return requeue(state, now)
@@ -93,7 +93,7 @@ func derive(f *v1alpha1.PodDeletionFlowControl, s deletionflow.Breaker) {
 }
 
 // recordEvents records Kubernetes Events about a change, after it is written.
-func recordEvents(ctx context.Context, before, after *v1alpha1.PodDeletionFlowControl, reset bool) {
+func recordEvents(ctx context.Context, before, after *v1alpha1.PodDeletionFlowControl, corrected bool) {
 	recorder, was, is := controller.GetEventRecorder(ctx), isOpen(before), isOpen(after)
 	condition := after.GetStatus().GetCondition(v1alpha1.FlowControlOpen)
 	switch {
@@ -103,7 +103,7 @@ func recordEvents(ctx context.Context, before, after *v1alpha1.PodDeletionFlowCo
 	case was && !is:
 		recorder.Event(after, corev1.EventTypeNormal, condition.Reason, "the breaker is closed: the limits allow deletions again")
 	}
-	if reset {
+	if corrected {
 		recorder.Eventf(after, corev1.EventTypeWarning, v1alpha1.ReasonCommittedTimeCorrected,
 			"the last deletion was counted at %s, which is in the future: the clock of a replica was wrong. This deletion now counts as if it was made now; no count is lost",
 			before.Status.CommittedTime.UTC().Format(time.RFC3339))

@@ -141,7 +141,7 @@ func TestNoEventIsRecordedBeforeTheStatusIsWritten(t *testing.T) {
 	}
 }
 
-func TestAResetOfTheCommittedTimeRecordsAnEventAndKeepsCounts(t *testing.T) {
+func TestACorrectionOfTheCommittedTimeRecordsAnEventAndKeepsCounts(t *testing.T) {
 	f := newFlow(9, counted(3))
 	ahead := metav1.NewMicroTime(zero.Add(time.Hour))
 	f.Status.CommittedTime = &ahead

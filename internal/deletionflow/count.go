@@ -70,10 +70,10 @@ func Count(spec *v1alpha1.PodDeletionFlowControlSpec, r Request) (n int64, why s
 	}
 	why = NothingActive
 	for _, p := range r.Pods {
-		if exempt := exempt(spec, p); exempt == "" {
+		if reason := notCountedReason(spec, p); reason == "" {
 			n++
 		} else if !r.OfNamespace {
-			why = exempt
+			why = reason
 		}
 	}
 	if n > 0 {
@@ -82,7 +82,8 @@ func Count(spec *v1alpha1.PodDeletionFlowControlSpec, r Request) (n int64, why s
 	return 0, why
 }
 
-func exempt(spec *v1alpha1.PodDeletionFlowControlSpec, p Pod) string {
+// notCountedReason returns why the deletion of a pod is not counted; empty if it is.
+func notCountedReason(spec *v1alpha1.PodDeletionFlowControlSpec, p Pod) string {
 	switch {
 	case p.Terminating:
 		return PodTerminating
