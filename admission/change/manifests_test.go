@@ -123,12 +123,12 @@ func TestTheWebhooksSelectTheNamespacesThatCanOptIn(t *testing.T) {
 		}
 		never := w.NamespaceSelector.MatchExpressions[0].Values
 		for _, name := range []string{"kube-system", "kube-public", "kube-node-lease", "knative-serving", "knative-eventing", v1alpha1.SystemNamespace} {
-			if !slices.Contains(never, name) || !v1alpha1.ExemptNamespace(name) {
+			if !slices.Contains(never, name) || !v1alpha1.ExcludedNamespace(name) {
 				t.Errorf("%s: %s is not left out everywhere", w.Name, name)
 			}
 		}
 		for _, name := range never {
-			if !v1alpha1.ExemptNamespace(name) {
+			if !v1alpha1.ExcludedNamespace(name) {
 				t.Errorf("%s: the controller guards %s", w.Name, name)
 			}
 		}

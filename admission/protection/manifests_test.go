@@ -97,7 +97,7 @@ func TestWebhooksSelectLabeledNamespacesAndExcludeSystemOnes(t *testing.T) {
 		}
 		never := w.NamespaceSelector.MatchExpressions[0].Values
 		for _, name := range []string{"kube-system", "kube-public", "kube-node-lease", "knative-serving", "knative-eventing", changev1alpha1.SystemNamespace} {
-			if !slices.Contains(never, name) || !changev1alpha1.ExemptNamespace(name) {
+			if !slices.Contains(never, name) || !changev1alpha1.ExcludedNamespace(name) {
 				t.Errorf("%s: %s is not excluded", w.Name, name)
 			}
 		}

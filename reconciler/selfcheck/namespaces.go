@@ -15,6 +15,6 @@ import (
 func NamespacesToGuard(namespaces corelisters.NamespaceLister, labeled labels.Set) ([]*corev1.Namespace, error) {
 	all, err := namespaces.List(labeled.AsSelector())
 	return slices.DeleteFunc(all, func(n *corev1.Namespace) bool {
-		return n.DeletionTimestamp != nil || v1alpha1.ExemptNamespace(n.Name)
+		return n.DeletionTimestamp != nil || v1alpha1.ExcludedNamespace(n.Name)
 	}), err
 }

@@ -45,7 +45,7 @@ func (o ObjectHandler) Admit(ctx context.Context, req *admissionv1.AdmissionRequ
 		return admission.Deny(DecisionInvalid, invalid(b, problems))
 	}
 	answer := admission.Allow(admission.DecisionAdmitted)
-	if changev1alpha1.ExemptNamespace(req.Namespace) {
+	if changev1alpha1.ExcludedNamespace(req.Namespace) {
 		answer.Response.Warnings = []string{"the budget has no effect: namespace " + req.Namespace + " is never guarded, because the cluster needs its pods to recover"}
 		return answer
 	}

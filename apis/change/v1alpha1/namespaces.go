@@ -6,10 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// exemptNamespaces are namespaces that cannot opt in, because the cluster, Knative and
+// excludedNamespaces are namespaces that cannot opt in, because the cluster, Knative and
 // Breakwater need them to start. The namespaceSelector of the webhooks excludes the
 // same namespaces.
-var exemptNamespaces = []string{
+var excludedNamespaces = []string{
 	"kube-system", "kube-public", "kube-node-lease",
 	"knative-serving", "knative-eventing",
 	SystemNamespace,
@@ -17,8 +17,8 @@ var exemptNamespaces = []string{
 
 // OptedIn reports whether the namespace opted in.
 func OptedIn(namespace *corev1.Namespace) bool {
-	return namespace.Labels[NamespaceLabel] == NamespaceEnabled && !ExemptNamespace(namespace.Name)
+	return namespace.Labels[NamespaceLabel] == NamespaceEnabled && !ExcludedNamespace(namespace.Name)
 }
 
-// ExemptNamespace reports whether a namespace of that name cannot opt in.
-func ExemptNamespace(name string) bool { return slices.Contains(exemptNamespaces, name) }
+// ExcludedNamespace reports whether a namespace of that name cannot opt in, and is never guarded.
+func ExcludedNamespace(name string) bool { return slices.Contains(excludedNamespaces, name) }

@@ -18,7 +18,7 @@ type InjectionProblem struct {
 func FindInjectionProblem(p *corev1.Pod, value string, enabled bool) InjectionProblem {
 	sets, err := podmeta.ParseSets(value)
 	switch {
-	case err == nil && len(sets) == 0, v1alpha1.ExemptNamespace(p.Namespace):
+	case err == nil && len(sets) == 0, v1alpha1.ExcludedNamespace(p.Namespace):
 		return InjectionProblem{}
 	case podmeta.InitContainer(p) != nil && p.Labels[podmeta.Label] == podmeta.LabelRequired:
 		return InjectionProblem{}

@@ -66,7 +66,7 @@ func newGuardingCheck(p Prober) *guardingCheck {
 // check returns the condition, and the time until the next check. When a probe is
 // due, the check requests it and returns 0: the end of the probe enqueues the budget.
 func (g *guardingCheck) check(b *v1alpha1.PodUnavailableBudget) (apis.Condition, time.Duration) {
-	if changev1alpha1.ExemptNamespace(b.Namespace) {
+	if changev1alpha1.ExcludedNamespace(b.Namespace) {
 		return apis.Condition{Type: v1alpha1.BudgetGuarding, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNamespaceNeverGuarded,
 			Message: "this namespace is never guarded, because the cluster needs its pods to recover"}, 0
 	}

@@ -79,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key string) error {
 		return fmt.Errorf("read %s %s: %w", k.id, name, err)
 	}
 	ns, err := r.namespaces.Get(namespace)
-	if apierrs.IsNotFound(err) || err == nil && (ns.DeletionTimestamp != nil || changev1alpha1.ExemptNamespace(namespace)) {
+	if apierrs.IsNotFound(err) || err == nil && (ns.DeletionTimestamp != nil || changev1alpha1.ExcludedNamespace(namespace)) {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("read namespace %s: %w", namespace, err)

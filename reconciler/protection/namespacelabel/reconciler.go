@@ -79,7 +79,7 @@ func (r *Reconciler) remove(ctx context.Context, n *corev1.Namespace) reconciler
 		return fmt.Errorf("list the budgets of %s: %w", n.Name, err)
 	}
 	r.unused.forget(n.UID)
-	if len(live.Items) > 0 && !changev1alpha1.ExemptNamespace(n.Name) {
+	if len(live.Items) > 0 && !changev1alpha1.ExcludedNamespace(n.Name) {
 		return controller.NewRequeueAfter(removalDelay)
 	}
 	// Optimistic lock: another writer may have set the label again.
@@ -124,7 +124,7 @@ func decide(n *corev1.Namespace, budgets bool, unused time.Duration) action {
 
 // needsLabel reports whether a namespace must have the label.
 func needsLabel(n *corev1.Namespace, budgets bool) bool {
-	return budgets && !changev1alpha1.ExemptNamespace(n.Name)
+	return budgets && !changev1alpha1.ExcludedNamespace(n.Name)
 }
 
 // hasUnusedLabel reports whether a namespace has the label without needing it.
