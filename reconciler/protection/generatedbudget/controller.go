@@ -48,12 +48,12 @@ func NewController(ctx context.Context, cmw configmap.Watcher) *controller.Impl 
 		defaults:   cluster.get,
 	}
 	r.PromoteFunc = func(b reconciler.Bucket, enqueue func(reconciler.Bucket, types.NamespacedName)) error {
-		return r.workloads.all("", func(key types.NamespacedName) { enqueue(b, key) })
+		return r.workloads.enqueueAll("", func(key types.NamespacedName) { enqueue(b, key) })
 	}
 	impl := controller.NewContext(ctx, r, controller.ControllerOptions{WorkQueueName: queueName, Logger: logger.Named(queueName)})
 	watch(ctx, wiring.NewMust(ctx, "set up the controller of generated budgets"), impl, r)
 	others.changed = impl.EnqueueKey
-	cluster.changed = func() { _ = r.workloads.all("", impl.EnqueueKey) } // cache listers return no error
+	cluster.changed = func() { _ = r.workloads.enqueueAll("", impl.EnqueueKey) } // cache listers return no error
 	cluster.follow(cmw)
 	go others.run(ctx)
 	return impl
@@ -90,13 +90,13 @@ func watch(ctx context.Context, must wiring.Must, impl *controller.Impl, r *Reco
 		}
 		if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
 			if k, _ := kindOf(ref.APIVersion, ref.Kind); k.id == knativeService.id {
-				r.workloads.ofKnativeService(o.GetNamespace(), ref.Name, impl.EnqueueKey)
+				r.workloads.enqueueOfKnativeService(o.GetNamespace(), ref.Name, impl.EnqueueKey)
 			}
 		}
 	}}
 	within := controller.HandleAll(func(obj any) {
 		if o, ok := wiring.Object[metav1.Object](obj); ok {
-			_ = r.workloads.all(o.GetName(), impl.EnqueueKey) // cache listers return no error
+			_ = r.workloads.enqueueAll(o.GetName(), impl.EnqueueKey) // cache listers return no error
 		}
 	})
 	must.Watch(deploymentinformer.Get(ctx).Informer(), of(deployment))

@@ -94,8 +94,8 @@ func (c *customWorkloads) get(k kind, namespace, name string) *workload {
 	return found
 }
 
-// all enqueues the workloads of a namespace, or of all namespaces if it is "".
-func (c *customWorkloads) all(namespace string, enqueue func(types.NamespacedName)) {
+// enqueueAll enqueues the workloads of a namespace, or of all namespaces if it is "".
+func (c *customWorkloads) enqueueAll(namespace string, enqueue func(types.NamespacedName)) {
 	for _, in := range c.All() {
 		for _, obj := range in.GetIndexer().List() {
 			if w, ok := obj.(*workload); ok && (namespace == "" || namespace == w.GetNamespace()) {

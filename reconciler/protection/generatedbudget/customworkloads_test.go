@@ -96,8 +96,8 @@ func TestAKindIsWatchedWhileItsCRDExists(t *testing.T) {
 		t.Fatalf("%+v", w)
 	}
 	var all []string
-	c.all("ns", func(key types.NamespacedName) { all = append(all, key.String()) })
-	c.all("another", func(key types.NamespacedName) { all = append(all, key.String()) })
+	c.enqueueAll("ns", func(key types.NamespacedName) { all = append(all, key.String()) })
+	c.enqueueAll("another", func(key types.NamespacedName) { all = append(all, key.String()) })
 	if diff := cmp.Diff([]string{"ns/CloneSet/web"}, all); diff != "" {
 		t.Error(diff)
 	}
@@ -165,7 +165,7 @@ func TestWorkloadsCanBeReadWhileKindsChange(t *testing.T) {
 	}()
 	err := wait.PollUntilContextTimeout(ctx, time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
 		c.get(unitedDeployment, "ns", "web")
-		c.all("", func(types.NamespacedName) {})
+		c.enqueueAll("", func(types.NamespacedName) {})
 		select {
 		case <-done:
 			return true, nil

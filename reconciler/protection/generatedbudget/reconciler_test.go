@@ -334,7 +334,7 @@ func TestTheDeploymentsOfAKnativeServiceAreFound(t *testing.T) {
 		}
 	}
 	var found []string
-	workloads{deployments: appslisters.NewDeploymentLister(index)}.ofKnativeService("ns", "web", func(key types.NamespacedName) { found = append(found, key.String()) })
+	workloads{deployments: appslisters.NewDeploymentLister(index)}.enqueueOfKnativeService("ns", "web", func(key types.NamespacedName) { found = append(found, key.String()) })
 	if diff := cmp.Diff([]string{"ns/Deployment/web-00001-deployment"}, found); diff != "" {
 		t.Error(diff)
 	}

@@ -78,8 +78,8 @@ func (w workloads) get(k kind, namespace, name string) (*workload, error) {
 	return nil, apierrs.NewNotFound(schema.GroupResource{Group: k.group, Resource: k.resource}, name)
 }
 
-// all enqueues the workloads of a namespace, or of all namespaces if it is "".
-func (w workloads) all(namespace string, enqueue func(types.NamespacedName)) error {
+// enqueueAll enqueues the workloads of a namespace, or of all namespaces if it is "".
+func (w workloads) enqueueAll(namespace string, enqueue func(types.NamespacedName)) error {
 	deployments, err := w.deployments.Deployments(namespace).List(labels.Everything())
 	if err != nil {
 		return fmt.Errorf("list Deployments: %w", err)
@@ -94,12 +94,12 @@ func (w workloads) all(namespace string, enqueue func(types.NamespacedName)) err
 	for _, s := range sets {
 		enqueue(keyOf(statefulSet, s.Namespace, s.Name))
 	}
-	w.custom.all(namespace, enqueue)
+	w.custom.enqueueAll(namespace, enqueue)
 	return nil
 }
 
-// ofKnativeService enqueues the Deployments of the Revisions of a Knative Service.
-func (w workloads) ofKnativeService(namespace, name string, enqueue func(types.NamespacedName)) {
+// enqueueOfKnativeService enqueues the Deployments of the Revisions of a Knative Service.
+func (w workloads) enqueueOfKnativeService(namespace, name string, enqueue func(types.NamespacedName)) {
 	deployments, _ := w.deployments.Deployments(namespace).List(labels.Everything()) // cache listers return no error
 	for _, d := range deployments {
 		if service, _, ok := knative.KnativeServiceOf(d); ok && service == name {
