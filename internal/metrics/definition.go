@@ -73,5 +73,5 @@ func Groups() []Group {
 	return all
 }
 
-// text splits the words of a list.
-func text(list string) []string { return strings.Fields(list) }
+// words returns the words of a list.
+func words(list string) []string { return strings.Fields(list) }
