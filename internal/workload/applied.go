@@ -15,7 +15,7 @@ func (w *Workload) ManifestPauses() bool {
 		return false
 	}
 	for _, entry := range w.ManagedFields {
-		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && hasField(entry.FieldsV1, w.Kind.Hold.Path) {
+		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && hasField(entry.FieldsV1, w.Kind.PauseField.Path) {
 			return true
 		}
 	}
@@ -23,8 +23,8 @@ func (w *Workload) ManifestPauses() bool {
 	if json.Unmarshal([]byte(w.Annotations[corev1.LastAppliedConfigAnnotation]), &manifest) != nil {
 		return false
 	}
-	_, value := find(manifest, w.Kind.Hold.Path)
-	return value == w.Kind.Hold.Held
+	_, value := find(manifest, w.Kind.PauseField.Path)
+	return value == w.Kind.PauseField.Paused
 }
 
 // hasField reports whether the set has the field of the path.

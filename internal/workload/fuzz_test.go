@@ -26,7 +26,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte, index uint8) {
 		kind := kinds[int(index)%len(kinds)]
 		w, err := Read(kind, raw)
-		if err != nil || w.holdDepth < len(kind.Hold.Path) && !extensible(raw, kind.Hold.Path[:w.holdDepth]) {
+		if err != nil || w.pauseDepth < len(kind.PauseField.Path) && !extensible(raw, kind.PauseField.Path[:w.pauseDepth]) {
 			return
 		}
 		if w.Complete && w.InProgress || w.PausedOrHeld() && !w.Stopped() {

@@ -15,8 +15,8 @@ type Kind struct {
 	Resource string
 	// Revisions is the kind of object from which the release of a pod is read.
 	Revisions Revisions
-	// Hold is the field that stops a rollout.
-	Hold Field
+	// PauseField is the field that pauses a rollout.
+	PauseField Field
 	// Counts is the family of status fields that count pods.
 	Counts Counts
 	// Optional: the kind is built in, but the API server may not have it.
@@ -39,14 +39,14 @@ const (
 	KnativeRevisions Revisions = "Revision"
 )
 
-// Field is a field of a workload and the value that holds a rollout. It has no path if no field
-// stops a rollout of the kind.
+// Field is a field of a workload and the value that pauses a rollout. It has no path if no field
+// pauses a rollout of the kind.
 type Field struct {
 	// Path are the names of the field, from the top: spec, paused.
 	Path []string
-	// Held is the value that stops the rollout: a bool, an int64 or a string,
+	// Paused is the value that pauses the rollout: a bool, an int64 or a string,
 	// with the types of encoding/json and unstructured objects.
-	Held any
+	Paused any
 }
 
 // Counts is a family of status fields.
@@ -75,7 +75,7 @@ var (
 		GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
 		Resource:         "deployments",
 		Revisions:        ReplicaSets,
-		Hold:             Field{Path: []string{"spec", "paused"}, Held: true},
+		PauseField:       Field{Path: []string{"spec", "paused"}, Paused: true},
 		Counts:           CountReplicas,
 	}
 	// StatefulSet is held by a partition above every ordinal.
@@ -83,7 +83,7 @@ var (
 		GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"},
 		Resource:         "statefulsets",
 		Revisions:        ControllerRevisions,
-		Hold:             Field{Path: []string{"spec", "updateStrategy", "rollingUpdate", "partition"}, Held: maxPartition},
+		PauseField:       Field{Path: []string{"spec", "updateStrategy", "rollingUpdate", "partition"}, Paused: maxPartition},
 		Counts:           CountReplicas,
 	}
 	// DaemonSet is held by the strategy OnDelete, because the API rejects
@@ -93,7 +93,7 @@ var (
 		GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DaemonSet"},
 		Resource:         "daemonsets",
 		Revisions:        ControllerRevisions,
-		Hold:             Field{Path: []string{"spec", "updateStrategy", "type"}, Held: "OnDelete"},
+		PauseField:       Field{Path: []string{"spec", "updateStrategy", "type"}, Paused: "OnDelete"},
 		Counts:           CountScheduled,
 	}
 )

@@ -31,7 +31,7 @@ type kindEntry struct {
 	Resource string `json:"resource"`
 	// Revisions is ReplicaSet or ControllerRevision.
 	Revisions Revisions `json:"revisions"`
-	// Pause is the path of the bool that stops a rollout if it is true.
+	// Pause is the path of the bool that pauses a rollout if it is true.
 	// Default: spec.paused.
 	Pause string `json:"pause"`
 }
@@ -110,6 +110,6 @@ func (e kindEntry) kind() (Kind, error) {
 	}
 	return Kind{
 		GroupVersionKind: gv.WithKind(e.Kind), Resource: resource, Revisions: e.Revisions,
-		Hold: Field{Path: path, Held: true}, Counts: CountReplicas,
+		PauseField: Field{Path: path, Paused: true}, Counts: CountReplicas,
 	}, nil
 }

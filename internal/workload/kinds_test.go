@@ -23,7 +23,7 @@ func TestKindsOfTheConfigMapAreAdded(t *testing.T) {
 	}
 	var got []string
 	for _, k := range kinds {
-		got = append(got, k.GroupVersionResource().String()+" "+strings.Join(k.Hold.Path, "."))
+		got = append(got, k.GroupVersionResource().String()+" "+strings.Join(k.PauseField.Path, "."))
 	}
 	want := []string{
 		"apps/v1, Resource=deployments spec.paused",

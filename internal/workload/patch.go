@@ -48,15 +48,15 @@ func UnchangedOperations(uid types.UID, release v1alpha1.Release) []Operation {
 // if the workload's controller replaces no pods by itself (OnDelete), or if no field of the kind
 // stops a rollout.
 func (w *Workload) Stop() []Operation {
-	if w.PausedOrHeld() || w.OnDelete || len(w.Kind.Hold.Path) == 0 {
+	if w.PausedOrHeld() || w.OnDelete || len(w.Kind.PauseField.Path) == 0 {
 		return nil
 	}
-	path := w.Kind.Hold.Path
+	path := w.Kind.PauseField.Path
 	var ops []Operation
-	for i := w.holdDepth; i < len(path)-1; i++ {
+	for i := w.pauseDepth; i < len(path)-1; i++ {
 		ops = append(ops, Operation{"add", Pointer(path[:i+1]...), map[string]any{}})
 	}
-	return append(ops, Operation{"add", Pointer(path...), w.Kind.Hold.Held})
+	return append(ops, Operation{"add", Pointer(path...), w.Kind.PauseField.Paused})
 }
 
 // Resume returns the operations that restore the former value of the field of
@@ -67,12 +67,14 @@ func (w *Workload) Resume(former any) []Operation {
 	case !w.PausedOrHeld() || w.Kind.HoldChangedNothing(former):
 		return nil
 	case former == nil:
-		return []Operation{{Op: "remove", Path: Pointer(w.Kind.Hold.Path...)}}
+		return []Operation{{Op: "remove", Path: Pointer(w.Kind.PauseField.Path...)}}
 	default:
-		return []Operation{{"add", Pointer(w.Kind.Hold.Path...), former}}
+		return []Operation{{"add", Pointer(w.Kind.PauseField.Path...), former}}
 	}
 }
 
 // HoldChangedNothing reports whether a hold with this former value of its field has changed nothing: the field
 // had the value already, or no rollout had to be stopped.
-func (k Kind) HoldChangedNothing(former any) bool { return normalizeNumber(former) == k.Hold.Held }
+func (k Kind) HoldChangedNothing(former any) bool {
+	return normalizeNumber(former) == k.PauseField.Paused
+}

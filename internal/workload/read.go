@@ -33,7 +33,7 @@ type Workload struct {
 	InProgress bool
 	// Complete: all desired pods have the current version and are available.
 	Complete bool
-	// PauseValue is the present value of the field that pauses a rollout (Kind.Hold), held or not;
+	// PauseValue is the present value of the field that pauses a rollout (Kind.PauseField), held or not;
 	// nil if it is absent.
 	PauseValue any
 	counts     counts
@@ -42,8 +42,8 @@ type Workload struct {
 	// currentRevision is status.currentRevision of a StatefulSet, the revision of new pods below the
 	// partition.
 	currentRevision string
-	// holdDepth is how many fields of the path of Kind.Hold exist.
-	holdDepth int
+	// pauseDepth is how many fields of the path of Kind.PauseField exist.
+	pauseDepth int
 	// onTemplate is the release on the template of a Knative Service.
 	onTemplate templateRelease
 	// Traffic is spec.traffic of a Knative Service.
@@ -58,7 +58,7 @@ type Workload struct {
 
 // PausedOrHeld reports whether the rollout is paused by somebody or held by Breakwater.
 func (w *Workload) PausedOrHeld() bool {
-	return len(w.Kind.Hold.Path) > 0 && w.PauseValue == w.Kind.Hold.Held
+	return len(w.Kind.PauseField.Path) > 0 && w.PauseValue == w.Kind.PauseField.Paused
 }
 
 // Stopped reports whether the workload's controller replaces no pods now: the rollout is
@@ -149,7 +149,7 @@ func read(kind Kind, raw []byte, content map[string]any) (*Workload, error) {
 		w.currentRevision, _ = current.(string)
 	}
 	w.OnDelete = s.Spec.UpdateStrategy.Type == "OnDelete"
-	w.holdDepth, w.PauseValue = find(content, kind.Hold.Path)
+	w.pauseDepth, w.PauseValue = find(content, kind.PauseField.Path)
 	if kind.Revisions == KnativeRevisions {
 		return w, w.readKnative(content)
 	}

@@ -14,7 +14,7 @@ import (
 var clone = workload.Kind{
 	GroupVersionKind: workload.Deployment.GroupVersion().WithKind("CloneSet"),
 	Resource:         "clonesets", Counts: workload.CountReplicas, Revisions: workload.ControllerRevisions,
-	Hold: workload.Field{Path: []string{"spec", "updateStrategy", "paused"}, Held: true},
+	PauseField: workload.Field{Path: []string{"spec", "updateStrategy", "paused"}, Paused: true},
 }
 
 func TestReplicasAndProgressFollowTheStatus(t *testing.T) {

@@ -19,14 +19,14 @@ var (
 	cloneSet = workload.Kind{
 		GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"},
 		Resource:         "clonesets", Revisions: workload.ControllerRevisions,
-		Hold:   workload.Field{Path: []string{"spec", "updateStrategy", "paused"}, Held: true},
-		Counts: workload.CountReplicas,
+		PauseField: workload.Field{Path: []string{"spec", "updateStrategy", "paused"}, Paused: true},
+		Counts:     workload.CountReplicas,
 	}
 	advancedStatefulSet = workload.Kind{
 		GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "StatefulSet"},
 		Resource:         "statefulsets", Revisions: workload.ControllerRevisions,
-		Hold:   workload.Field{Path: []string{"spec", "updateStrategy", "rollingUpdate", "paused"}, Held: true},
-		Counts: workload.CountReplicas,
+		PauseField: workload.Field{Path: []string{"spec", "updateStrategy", "rollingUpdate", "paused"}, Paused: true},
+		Counts:     workload.CountReplicas,
 	}
 )
 

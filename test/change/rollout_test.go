@@ -21,8 +21,8 @@ import (
 var rollout = workload.Kind{
 	GroupVersionKind: schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"},
 	Resource:         "rollouts", Revisions: workload.ReplicaSets,
-	Hold:   workload.Field{Path: []string{"spec", "paused"}, Held: true},
-	Counts: workload.CountReplicas,
+	PauseField: workload.Field{Path: []string{"spec", "paused"}, Paused: true},
+	Counts:     workload.CountReplicas,
 }
 
 // canary is a canary of 6 pods, one at a time, as its user writes it: without the empty

@@ -34,8 +34,8 @@ import (
 var cloneSet = workload.Kind{
 	GroupVersionKind: schema.GroupVersionKind{Group: "e2e.breakwater.dev", Version: "v1", Kind: "CloneSet"},
 	Resource:         "clonesets", Revisions: workload.ControllerRevisions,
-	Hold:   workload.Field{Path: []string{"spec", "updateStrategy", "paused"}, Held: true},
-	Counts: workload.CountReplicas,
+	PauseField: workload.Field{Path: []string{"spec", "updateStrategy", "paused"}, Paused: true},
+	Counts:     workload.CountReplicas,
 }
 
 // cloneSetRights allow Breakwater's controller to watch and hold CloneSets.

@@ -106,7 +106,7 @@ func holdExpression(kind workload.Kind) string {
 	if kind.Revisions == workload.KnativeRevisions {
 		conditions = append(conditions, "object.spec.?traffic != oldObject.spec.?traffic")
 	}
-	if len(kind.Hold.Path) > 0 {
+	if len(kind.PauseField.Path) > 0 {
 		conditions = append(conditions, fmt.Sprintf("(%s && !%s)", stopped("oldObject", kind), stopped("object", kind)))
 	}
 	return strings.Join(conditions, " || ")
@@ -114,26 +114,26 @@ func holdExpression(kind workload.Kind) string {
 
 // stopped returns the CEL equivalent of workload.Workload.Stopped.
 func stopped(object string, kind workload.Kind) string {
-	held := object + optional(kind.Hold.Path)
-	switch value := kind.Hold.Held.(type) {
+	paused := object + optional(kind.PauseField.Path)
+	switch value := kind.PauseField.Paused.(type) {
 	case bool:
-		held += fmt.Sprintf(".orValue(%t)", !value)
+		paused += fmt.Sprintf(".orValue(%t)", !value)
 		if !value {
-			held = "!" + held
+			paused = "!" + paused
 		}
 	case int64:
-		held += fmt.Sprintf(".orValue(0) == %d", value)
+		paused += fmt.Sprintf(".orValue(0) == %d", value)
 	default:
-		held += fmt.Sprintf(".orValue('') == '%v'", value)
+		paused += fmt.Sprintf(".orValue('') == '%v'", value)
 	}
 	onDelete := object + optional([]string{"spec", "updateStrategy", "type"}) + ".orValue('') == 'OnDelete'"
 	switch {
-	case held == onDelete:
-		return "(" + held + ")"
+	case paused == onDelete:
+		return "(" + paused + ")"
 	case kind.GroupKind() == workload.Deployment.GroupKind():
-		return held // a Deployment has no updateStrategy
+		return paused // a Deployment has no updateStrategy
 	default:
-		return "(" + held + " || " + onDelete + ")"
+		return "(" + paused + " || " + onDelete + ")"
 	}
 }
 

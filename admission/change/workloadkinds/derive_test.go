@@ -70,7 +70,7 @@ func TestAFieldIsSelectedAsCELWantsIt(t *testing.T) {
 		"spec.namespace.is-paused":   "object.spec[?'namespace'][?'is-paused'].orValue(false)",
 	} {
 		kind := workload.Deployment
-		kind.Hold.Path = strings.Split(path, ".")
+		kind.PauseField.Path = strings.Split(path, ".")
 		if got := stopped("object", kind); got != want {
 			t.Errorf("%s: %s", path, got)
 		}

@@ -25,7 +25,7 @@ const generated = "breakwater-workloads"
 func cloneSets() workloadkinds.State {
 	return workloadkinds.State{Data: "the text", Kinds: append(workload.BuiltIn(), workload.Kind{
 		GroupVersionKind: schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}, Resource: "clonesets",
-		Hold: workload.Field{Path: []string{"spec", "updateStrategy", "paused"}, Held: true},
+		PauseField: workload.Field{Path: []string{"spec", "updateStrategy", "paused"}, Paused: true},
 	})}
 }
 

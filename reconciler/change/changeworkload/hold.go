@@ -65,7 +65,7 @@ func newHold(w *workload.Workload, attempt int64) v1alpha1.Hold {
 	case older != nil && w.PausedOrHeld():
 		hold.Former = older.Former // the value is from the hold of an earlier attempt
 	case !w.InProgress, w.OnDelete:
-		hold.Former = w.Kind.Hold.Held // nothing is stopped
+		hold.Former = w.Kind.PauseField.Paused // nothing is stopped
 	}
 	if freeze, recorded := v1alpha1.FreezeOf(w.Labels, w.Annotations); recorded {
 		hold.Freeze = freeze // the suspension is that of an earlier attempt

@@ -231,7 +231,7 @@ func TestAChangedKindIsWatchedAgain(t *testing.T) {
 	x.configure(`- {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, revisions: ControllerRevision, pause: spec.updateStrategy.paused}`)
 	x.await(t, "the new path", func() bool {
 		w := x.watch.Get(schema.ParseGroupKind("CloneSet.apps.kruise.io"), "default", "c")
-		return w != nil && len(w.Kind.Hold.Path) == 3
+		return w != nil && len(w.Kind.PauseField.Path) == 3
 	})
 }
 
