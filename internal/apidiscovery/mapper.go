@@ -4,7 +4,9 @@ import (
 	"sync"
 	"time"
 
+	apierrs "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -46,6 +48,26 @@ func (m *Mapper) mapping(kind schema.GroupKind, version string) (*meta.RESTMappi
 		}
 	}
 	return m.mapper.RESTMapping(kind)
+}
+
+// Read calls read, which maps a kind and reads an object of it. If the API server does not serve the
+// resource, it repeats the discovery and calls read once more: a CRD may have stopped serving the
+// version since.
+func Read[T any](m *Mapper, read func() (T, error)) (T, error) {
+	found, err := read()
+	if !apierrs.IsNotFound(err) || IsObjectNotFound(err) {
+		return found, err
+	}
+	if m.mayReset() {
+		m.mapper.Reset()
+	}
+	return read()
+}
+
+// IsObjectNotFound reports whether the API server serves the resource and does not have the object.
+// For a resource that it does not serve, its answer is also NotFound, but none of the API.
+func IsObjectNotFound(err error) bool {
+	return apierrs.IsNotFound(err) && !apierrs.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 func (m *Mapper) mayReset() bool {

@@ -88,6 +88,10 @@ type ownerInfo struct {
 }
 
 func (f *Finder) owner(ctx context.Context, namespace string, kind schema.GroupVersionKind, ref metav1.OwnerReference, live bool) (ownerInfo, error) {
+	return apidiscovery.Read(f.kinds.mapper, func() (ownerInfo, error) { return f.mappedOwner(ctx, namespace, kind, ref, live) })
+}
+
+func (f *Finder) mappedOwner(ctx context.Context, namespace string, kind schema.GroupVersionKind, ref metav1.OwnerReference, live bool) (ownerInfo, error) {
 	mapping, ok, err := f.kinds.mapping(kind)
 	if err != nil {
 		return ownerInfo{}, fmt.Errorf("find resource of owner %s %s: %w", ref.Kind, ref.Name, err)
@@ -125,7 +129,7 @@ func (f *Finder) read(ctx context.Context, resource schema.GroupVersionResource,
 	switch {
 	case apierrs.IsForbidden(err):
 		return ownerInfo{uid: string(ref.UID)}, nil
-	case apierrs.IsNotFound(err):
+	case apidiscovery.IsObjectNotFound(err):
 		return ownerInfo{terminatingOrGone: true, uid: string(ref.UID)}, nil
 	case err != nil:
 		return ownerInfo{}, err

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/breakwater-dev/breakwater/internal/apidiscovery"
 )
 
 // Selection says which pods a controller selects.
@@ -31,7 +33,11 @@ func (f *Finder) SelectorOf(ctx context.Context, namespace string, refs []metav1
 	if err != nil {
 		return Selection{}, fmt.Errorf("parse apiVersion of owner %s: %w", ref.Name, err)
 	}
-	mapping, ok, err := f.kinds.mapping(gv.WithKind(ref.Kind))
+	return apidiscovery.Read(f.kinds.mapper, func() (Selection, error) { return f.mappedSelection(ctx, namespace, gv.WithKind(ref.Kind), ref) })
+}
+
+func (f *Finder) mappedSelection(ctx context.Context, namespace string, kind schema.GroupVersionKind, ref *metav1.OwnerReference) (Selection, error) {
+	mapping, ok, err := f.kinds.mapping(kind)
 	if err != nil || !ok {
 		return Selection{}, err
 	}
@@ -59,7 +65,7 @@ func (f *Finder) selection(ctx context.Context, resource schema.GroupVersionReso
 	switch {
 	case apierrs.IsForbidden(err):
 		return Selection{}, nil
-	case apierrs.IsNotFound(err):
+	case apidiscovery.IsObjectNotFound(err):
 		return Selection{TerminatingOrGone: true}, nil
 	case err != nil:
 		return Selection{}, err

@@ -144,7 +144,7 @@ func (o *owners) readCached(ctx context.Context, kind schema.GroupKind, version,
 		found.fromCache = true
 		return found, nil
 	}
-	found, err := o.read(ctx, kind, version, namespace, name)
+	found, err := apidiscovery.Read(o.mapper, func() (owner, error) { return o.read(ctx, kind, version, namespace, name) })
 	if err == nil {
 		o.cache.Set(key, found, ownerCacheTTL)
 	}
@@ -167,7 +167,7 @@ func (o *owners) read(ctx context.Context, kind schema.GroupKind, version, names
 	resource := o.client.Resource(mapping.Resource).Namespace(namespace)
 	found, err := resource.Get(ctx, name, metav1.GetOptions{})
 	switch {
-	case apierrs.IsNotFound(err):
+	case apidiscovery.IsObjectNotFound(err):
 		return owner{GroupKind: kind, name: name, terminatingOrGone: true}, nil
 	case apierrs.IsForbidden(err):
 		unread.unknown = forbidden(mapping.Resource.Resource, kind.Group)

@@ -3,6 +3,7 @@ package budget
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -166,6 +167,18 @@ func TestTheReplicasOfOwnersOfAnyKind(t *testing.T) {
 				t.Errorf("reason is %s", c.Reason)
 			}
 		})
+	}
+}
+
+// A CRD stops to serve the version that is in the references of the pods. Nobody rewrites them.
+func TestPodsCountWhenTheVersionOfTheirOwnerIsNotServedAnymore(t *testing.T) {
+	w := newFixture(t, newBudget(nil), podsOf(3, ownedBy(gameKind, "web"))...)
+	w.withOwners(t, []*unstructured.Unstructured{newOwner(gameKind, "web", nil, nil)}, map[string]scale{"web": {3, 3}})
+	w.owners.client.(*dynamicfake.FakeDynamicClient).PrependReactor("get", "games", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrs.NewGenericServerResponse(http.StatusNotFound, "get", a.GetResource().GroupResource(), "web", "404 page not found", 0, true)
+	})
+	if found, err := w.owners.readCached(t.Context(), gameKind.GroupKind(), gameKind.Version, "ns", "web"); err == nil {
+		t.Errorf("the owner is %+v, want an error", found)
 	}
 }
 
