@@ -87,6 +87,7 @@ func (g Guard) Charge(ctx context.Context, req *admissionv1.AdmissionRequest) (a
 	if err != nil {
 		return admission.Fail(err), Charges{}
 	}
+	budgets = slices.DeleteFunc(budgets, terminating)
 	if len(budgets) == 0 {
 		return admission.Allow(DecisionNoBudget), Charges{}
 	}
@@ -110,6 +111,10 @@ func (g Guard) Charge(ctx context.Context, req *admissionv1.AdmissionRequest) (a
 	e := &evaluation{Guard: g, action: action, req: req, admissionID: g.References.nextID(), dryRun: dryRun, decision: DecisionNotCharged}
 	return e.evaluateAll(ctx, budgets), Charges{e}
 }
+
+// terminating reports whether a budget was deleted, and remains because of a finalizer. Its deletion
+// raises its generation, and the controller does not compute it anymore.
+func terminating(b *v1alpha1.PodUnavailableBudget) bool { return b.DeletionTimestamp != nil }
 
 // evaluation is the evaluation of one request by the budgets of its namespace.
 type evaluation struct {
@@ -206,6 +211,9 @@ func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 				return nil
 			} else if err != nil {
 				return ptr.To(undecided(nil, err))
+			}
+			if terminating(b) {
+				return nil
 			}
 		case decision.Unsynced:
 			return ptr.To(unsynced(b))

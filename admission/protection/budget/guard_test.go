@@ -477,6 +477,36 @@ func TestADeletionAfterAChangeOfTheBudgetIsNotAllowedByTheFormerLimit(t *testing
 	}
 }
 
+// A finalizer keeps a budget that a person deleted. The deletion raises its generation, and the
+// controller does not compute a terminating budget.
+func TestATerminatingBudgetDecidesNothing(t *testing.T) {
+	terminating := newBudget("web", 0, func(b *v1alpha1.PodUnavailableBudget) {
+		b.Generation, b.ResourceVersion = 2, "2"
+		b.DeletionTimestamp, b.Finalizers = &metav1.Time{Time: time.Unix(1000, 0)}, []string{"foregroundDeletion"}
+	})
+	t.Run("in the cache", func(t *testing.T) {
+		fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{terminating}, newPod(nil))
+		if a := fx.ask(t, deletion(t, newPod(nil))); !a.Response.Allowed || a.Decision != DecisionNoBudget {
+			t.Errorf("got %s", a.Decision)
+		}
+	})
+	t.Run("beside another budget", func(t *testing.T) {
+		fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("other", 0, nil), terminating}, newPod(nil))
+		if a := fx.ask(t, deletion(t, newPod(nil))); a.Response.Allowed || a.Decision != DecisionDenied {
+			t.Errorf("got %s", a.Decision)
+		}
+	})
+	t.Run("not in the cache yet", func(t *testing.T) {
+		fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 1, nil)}, newPod(nil))
+		if err := fx.client.Tracker().Update(v1alpha1.SchemeGroupVersion.WithResource("podunavailablebudgets"), terminating.DeepCopy(), "ns"); err != nil {
+			t.Fatal(err)
+		}
+		if a := fx.ask(t, deletion(t, newPod(nil))); !a.Response.Allowed || a.Decision != DecisionNotCharged {
+			t.Errorf("got %s", a.Decision)
+		}
+	})
+}
+
 func TestAnEvictionThatAPodDisruptionBudgetWillDenyIsNotCharged(t *testing.T) {
 	pdb := func(allowed int32) *policyv1.PodDisruptionBudget {
 		return &policyv1.PodDisruptionBudget{
