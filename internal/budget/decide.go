@@ -101,7 +101,8 @@ func (l *ledger) decide(r Request) Decision {
 	}
 	enough := d.Needed <= l.allowed
 	if l.budget.Spec.ProtectNotReady && d.Needed == 0 && !l.areCharged(uncharged) {
-		enough = l.allowed > 0
+		// Of 0 wanted pods 0 may be unavailable. The rest of a scale-down is not protected.
+		enough = l.allowed > 0 || d.Total == 0 && d.UnknownReplicas == ""
 	}
 	if d.Admitted = enough; !enough || r.DryRun {
 		return d

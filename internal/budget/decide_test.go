@@ -217,11 +217,40 @@ func TestProtectNotReadyProtectsUnavailablePods(t *testing.T) {
 	broken.Pods[0].BecomesUnavailable = false
 	for allowed, want := range map[int32]bool{0: false, 1: true} {
 		b := budgetWith(allowed)
-		b.Spec.ProtectNotReady = true
+		b.Spec.ProtectNotReady, b.Status.TotalReplicas = true, 1
 		next, decisions := Decide(b, []Request{broken})
 		if decisions[0].Admitted != want || next != nil {
 			t.Errorf("%d allowed: %+v", allowed, decisions[0])
 		}
+	}
+}
+
+// A budget of 0 pods allows 0, so a scale-down of broken pods to 0 would never end.
+func TestProtectNotReadyProtectsNoPodThatItsOwnersDoNotWant(t *testing.T) {
+	broken, available := charge(del, "broken"), charge(del, "a")
+	broken.Pods[0].BecomesUnavailable = false
+	for _, tc := range []struct {
+		name    string
+		request Request
+		total   int32
+		unknown string
+		want    bool
+	}{
+		{"a pod that is not available", broken, 0, "", true},
+		{"an available pod", available, 0, "", false},
+		{"the owners want a pod", broken, 1, "", false},
+		{"unknown replicas", broken, 0, "no scale subresource", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := budgetWith(0)
+			b.Spec.ProtectNotReady, b.Status.TotalReplicas = true, tc.total
+			if tc.unknown != "" {
+				b.GetConditionSet().Manage(b.GetStatus()).MarkFalse(v1alpha1.BudgetSynced, v1alpha1.ReasonOwnersUnknown, "%s", tc.unknown)
+			}
+			if _, decisions := Decide(b, []Request{tc.request}); decisions[0].Admitted != tc.want {
+				t.Errorf("got %+v", decisions[0])
+			}
+		})
 	}
 }
 

@@ -169,7 +169,7 @@ func checkDenial(t *testing.T, res *admissionv1.AdmissionResponse, code int32) {
 
 func TestADenialSaysWhatTheRequestMakesUnavailable(t *testing.T) {
 	notReady := newPod(func(p *corev1.Pod) { p.Status.Conditions = nil })
-	b := newBudget("web", 0, func(b *v1alpha1.PodUnavailableBudget) { b.Spec.ProtectNotReady = true })
+	b := newBudget("web", 0, func(b *v1alpha1.PodUnavailableBudget) { b.Spec.ProtectNotReady, b.Status.TotalReplicas = true, 1 })
 	a := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{b}, notReady).ask(t, deletion(t, notReady))
 	const want = "the request affects only pods that are not available, which spec.protectNotReady protects, too, and the budget allows 0 now"
 	if a.Response.Allowed || !strings.Contains(a.Response.Result.Message, want) {
