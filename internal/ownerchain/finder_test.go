@@ -15,7 +15,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/budget"
 )
 
-// mapper also maps CloneSets.
+// mapper also maps CloneSets and cluster-scoped Fleets.
 type mapper struct{ *meta.DefaultRESTMapper }
 
 func (mapper) Reset() {}
@@ -23,6 +23,7 @@ func (mapper) Reset() {}
 func newMapper() mapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"}, meta.RESTScopeNamespace)
+	m.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Fleet"}, meta.RESTScopeRoot)
 	return mapper{m}
 }
 

@@ -41,6 +41,9 @@ func (f *Finder) mappedSelection(ctx context.Context, namespace string, kind sch
 	if err != nil || !ok {
 		return Selection{}, err
 	}
+	if !mapping.namespaced {
+		namespace = ""
+	}
 	key := "selector of " + mapping.resource.String() + "/" + namespace + "/" + ref.Name + "@" + string(ref.UID)
 	if answer, ok := f.cache.Get(key); ok {
 		return answer.(Selection), nil

@@ -48,6 +48,8 @@ func TestWhichPodsAControllerSelects(t *testing.T) {
 	ending.Object["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 	another := controller("apps/v1", "ReplicaSet", "web-1", byLabel)
 	another.SetUID("next")
+	fleet := controller("example.com/v1", "Fleet", "web", byLabel)
+	fleet.SetNamespace("")
 	for _, tc := range []struct {
 		name      string
 		refs      []metav1.OwnerReference
@@ -64,6 +66,7 @@ func TestWhichPodsAControllerSelects(t *testing.T) {
 			there: []runtime.Object{controller("v1", "ReplicationController", "web", map[string]any{"app": "web"})}},
 		{name: "a CloneSet", refs: refTo("apps.kruise.io/v1alpha1", "CloneSet", "web"), matches: labels.Set{"app": "web"},
 			there: []runtime.Object{controller("apps.kruise.io/v1alpha1", "CloneSet", "web", byLabel)}},
+		{name: "a cluster-scoped custom resource", refs: refTo("example.com/v1", "Fleet", "web"), matches: labels.Set{"app": "web"}, there: []runtime.Object{fleet}},
 		{name: "a terminating owner", refs: refTo("apps/v1", "ReplicaSet", "web-1"), there: []runtime.Object{ending}, matches: labels.Set{"app": "web"}, gone: true},
 		{name: "a replaced owner", refs: refTo("apps/v1", "ReplicaSet", "web-1"), there: []runtime.Object{another}, matches: labels.Set{"app": "web"}, gone: true},
 		{name: "a deleted owner", refs: refTo("apps/v1", "ReplicaSet", "web-1"), gone: true},
