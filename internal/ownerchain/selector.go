@@ -16,7 +16,7 @@ import (
 
 // Selection says which pods a controller selects.
 type Selection struct {
-	// Selector is nil if it cannot be read.
+	// Selector is nil if it cannot be read, and matches everything if the controller has none.
 	Selector labels.Selector
 	// TerminatingOrGone reports whether the controller is terminating or not found.
 	TerminatingOrGone bool
@@ -76,12 +76,15 @@ func (f *Finder) selection(ctx context.Context, resource schema.GroupVersionReso
 	return Selection{Selector: parseSelector(o), TerminatingOrGone: o.GetUID() != ref.UID || o.GetDeletionTimestamp() != nil}, nil
 }
 
-// parseSelector parses spec.selector; nil if there is none. A ReplicationController
-// has a plain map of labels.
+// parseSelector parses spec.selector; nil if it is invalid. A controller without one does not
+// choose its pods by labels. A ReplicationController has a plain map of labels.
 func parseSelector(o *unstructured.Unstructured) labels.Selector {
 	raw, ok, err := unstructured.NestedMap(o.Object, "spec", "selector")
-	if err != nil || !ok {
+	switch {
+	case err != nil:
 		return nil
+	case !ok:
+		return labels.Everything()
 	}
 	if o.GetKind() == "ReplicationController" {
 		raw = map[string]any{"matchLabels": raw}

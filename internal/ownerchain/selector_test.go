@@ -48,6 +48,12 @@ func TestWhichPodsAControllerSelects(t *testing.T) {
 	ending.Object["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 	another := controller("apps/v1", "ReplicaSet", "web-1", byLabel)
 	another.SetUID("next")
+	selectorless := controller("apps.kruise.io/v1alpha1", "CloneSet", "web", nil)
+	unstructured.RemoveNestedField(selectorless.Object, "spec", "selector")
+	ofType := selectorless.DeepCopy()
+	if err := unstructured.SetNestedField(ofType.Object, "app=web", "spec", "selector"); err != nil {
+		t.Fatal(err)
+	}
 	fleet := controller("example.com/v1", "Fleet", "web", byLabel)
 	fleet.SetNamespace("")
 	for _, tc := range []struct {
@@ -58,7 +64,9 @@ func TestWhichPodsAControllerSelects(t *testing.T) {
 		// matches are labels that the selector matches; empty when it is
 		// unknown.
 		matches labels.Set
-		gone    bool
+		// all reports whether the selector matches all labels.
+		all  bool
+		gone bool
 	}{
 		{name: "a ReplicaSet", refs: refTo("apps/v1", "ReplicaSet", "web-1"), matches: labels.Set{"app": "web"},
 			there: []runtime.Object{controller("apps/v1", "ReplicaSet", "web-1", byLabel)}},
@@ -73,6 +81,10 @@ func TestWhichPodsAControllerSelects(t *testing.T) {
 		{name: "no owner", gone: true},
 		{name: "an owner without read permission", refs: refTo("apps/v1", "ReplicaSet", "web-1"), forbidden: true},
 		{name: "an unknown kind", refs: refTo("nowhere/v1", "Thing", "web")},
+		{name: "no selector", refs: refTo("apps.kruise.io/v1alpha1", "CloneSet", "web"), matches: labels.Set{"app": "web"}, all: true,
+			there: []runtime.Object{selectorless}},
+		{name: "a selector of another type", refs: refTo("apps.kruise.io/v1alpha1", "CloneSet", "web"),
+			there: []runtime.Object{ofType}},
 		{name: "an invalid selector", refs: refTo("apps/v1", "ReplicaSet", "web-1"),
 			there: []runtime.Object{controller("apps/v1", "ReplicaSet", "web-1", map[string]any{"matchLabels": "web"})}},
 	} {
@@ -91,7 +103,7 @@ func TestWhichPodsAControllerSelects(t *testing.T) {
 			if got.TerminatingOrGone != tc.gone || (got.Selector != nil) != (len(tc.matches) > 0) {
 				t.Fatalf("%+v", got)
 			}
-			if got.Selector != nil && (!got.Selector.Matches(tc.matches) || got.Selector.Matches(labels.Set{"app": "db"})) {
+			if got.Selector != nil && (!got.Selector.Matches(tc.matches) || got.Selector.Matches(labels.Set{"app": "db"}) != tc.all) {
 				t.Errorf("selector is %s", got.Selector)
 			}
 		})

@@ -30,6 +30,8 @@ func TestAnUpdateThatTakesAPodOutOfItsTargetIsDecidedByTheBudget(t *testing.T) {
 		"a label that its controller selects by": {nil, relabelled, byLabel, false},
 		"another label":                          {nil, func(p *corev1.Pod) { p.Labels["more"] = "yes" }, byLabel, true},
 		"a label, with an unknown selector":      {nil, relabelled, ownerchain.Selection{}, false},
+		"a label, the controller selects all":    {nil, relabelled, ownerchain.Selection{Selector: labels.Everything()}, true},
+		"the removal, its owner selects all":     {nil, orphaned, ownerchain.Selection{Selector: labels.Everything()}, false},
 		"the removal of its owner":               {nil, orphaned, byLabel, false},
 		"the removal by its controller, later":   {relabelled, func(p *corev1.Pod) { relabelled(p); orphaned(p) }, byLabel, true},
 		"the deletion of its ReplicaSet":         {nil, orphaned, ending, true},
