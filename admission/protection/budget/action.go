@@ -17,6 +17,8 @@ type Action struct {
 	Operation v1alpha1.PodOperation
 	// Subject names the object of the request in messages.
 	Subject string
+	// Controller is the name of the controller that the request deletes; empty if it is about a pod.
+	Controller string
 	// Pods are the affected pods before the request.
 	Pods []*corev1.Pod
 	// After is the pod after an update; nil for other operations.

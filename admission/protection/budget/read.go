@@ -144,7 +144,7 @@ func (r reader) ofOwner(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	if err != nil {
 		return nil, fmt.Errorf("list pods of %s: %w", deleted.Name, err)
 	}
-	a := &Action{Operation: v1alpha1.OperationDelete, Subject: req.Resource.Resource + " " + deleted.Name}
+	a := &Action{Operation: v1alpha1.OperationDelete, Subject: req.Resource.Resource + " " + deleted.Name, Controller: deleted.Name}
 	for i := range pods.Items {
 		p := &pods.Items[i]
 		above, err := r.owners.Chain(ctx, req.Namespace, p.OwnerReferences, false)

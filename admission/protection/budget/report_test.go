@@ -49,3 +49,20 @@ func TestADenialSendsACloudEventThatDescribesIt(t *testing.T) {
 		})
 	}
 }
+
+// The request of a deletecollection has no name.
+func TestTheCloudEventOfADeniedDeletionOfAControllerNamesTheController(t *testing.T) {
+	fx := newFixture(t, living, []*v1alpha1.PodUnavailableBudget{newBudget("web", 0, nil)}, newPod(nil))
+	var sent eventstest.Recorder
+	fx.guard.Denials = denialevents.New(&sent, clock.RealClock{})
+	req := ofReplicaSet(t)
+	req.Name, req.UserInfo.Username = "", "jane"
+	fx.ask(t, req)
+	all := sent.Sent()
+	if len(all) != 1 {
+		t.Fatalf("sent %v", all)
+	}
+	if d, err := events.ParseDeletionDenied(all[0]); err != nil || d.Object != "web-1" {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
