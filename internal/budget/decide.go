@@ -120,6 +120,7 @@ func (l *ledger) decide(r Request) Decision {
 		}
 	}
 	l.allowed -= d.Needed
+	l.current -= d.Needed
 	return d
 }
 

@@ -188,6 +188,19 @@ func TestOnlyTheFirstRequestChargesAPod(t *testing.T) {
 	}
 }
 
+// Otherwise a denial says that all pods are available.
+func TestADecisionIsBasedOnTheChargesBeforeItInItsGroup(t *testing.T) {
+	b := budgetWith(1)
+	b.Status.TotalReplicas, b.Status.DesiredAvailable, b.Status.CurrentAvailable = 10, 9, 10
+	next, decisions := Decide(b, []Request{charge(del, "a"), charge(del, "b")})
+	if want := (Numbers{Total: 10, Desired: 9, Current: 9}); decisions[1].Numbers != want || decisions[1].Admitted {
+		t.Errorf("got %+v, want %+v", decisions[1], want)
+	}
+	if next.Status.CurrentAvailable != 10 {
+		t.Errorf("the status has %d available: only the controller writes them", next.Status.CurrentAvailable)
+	}
+}
+
 func TestAnUncomputedBudgetAllowsNothing(t *testing.T) {
 	b := budgetWith(5)
 	b.Generation = 2

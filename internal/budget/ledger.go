@@ -15,7 +15,10 @@ type ledger struct {
 	deleted     map[types.UID]string
 	unavailable map[string]string
 	allowed     int32
-	changed     bool
+	// current is how many pods are available and not charged, also not in this group. Only the
+	// controller writes it to the status.
+	current int32
+	changed bool
 	// fresh are the charges that are new or renewed.
 	fresh sets.Set[chargeKey]
 }
@@ -30,7 +33,7 @@ func keyOf(op v1alpha1.PodOperation, p Pod) chargeKey { return chargeKey{p.UID, 
 
 func newLedger(b *v1alpha1.PodUnavailableBudget) *ledger {
 	l := &ledger{
-		budget: b, allowed: b.Status.UnavailableAllowed,
+		budget: b, allowed: b.Status.UnavailableAllowed, current: b.Status.CurrentAvailable,
 		deleted: maps.Clone(b.Status.DeletedPods), unavailable: maps.Clone(b.Status.UnavailablePods), fresh: sets.New[chargeKey](),
 	}
 	if l.deleted == nil {
@@ -130,5 +133,5 @@ func (l *ledger) isCharged(p Pod) bool {
 
 func (l *ledger) numbers() Numbers {
 	s := l.budget.Status
-	return Numbers{Total: s.TotalReplicas, Desired: s.DesiredAvailable, Current: s.CurrentAvailable, Allowed: l.allowed}
+	return Numbers{Total: s.TotalReplicas, Desired: s.DesiredAvailable, Current: l.current, Allowed: l.allowed}
 }
