@@ -18,7 +18,7 @@ func (n *namespace) installCRD(t *testing.T, kind, plural, version string) {
 }
 
 func scopeOf(kind string) string {
-	if kind == "SidecarSet" {
+	if kind == "SidecarSet" || kind == "Fleet" {
 		return "Cluster"
 	}
 	return "Namespaced"
@@ -30,6 +30,7 @@ func TestAProtectedWorkloadOfOpenKruiseIsNotDeletedWhileItHasReplicas(t *testing
 	installKruiseCRDs(t, n)
 	n.installCRD(t, "SidecarSet", "sidecarsets", "v1alpha1")
 	n.installCRD(t, "Rocket", "rockets", "v1")
+	n.installCRD(t, "Fleet", "fleets", "v1")
 	for _, tc := range []struct{ resource, version, kind string }{
 		{"clonesets", "v1alpha1", "CloneSet"}, {"statefulsets", "v1beta1", "StatefulSet"}, {"uniteddeployments", "v1alpha1", "UnitedDeployment"},
 	} {
@@ -45,11 +46,13 @@ func TestAProtectedWorkloadOfOpenKruiseIsNotDeletedWhileItHasReplicas(t *testing
 		n.run(t, "delete", resource, "web")
 	}
 
-	// Other kinds are protected only with spec.replicas.
-	n.apply(t, fmt.Sprintf(`{apiVersion: apps.kruise.io/v1, kind: Rocket, metadata: {name: web, labels: {%s: "true"}}, spec: {replicas: 2}}`, disableCascadingLabel))
-	n.checkDenied(t, "2 pods would be deleted with it", "delete", "rockets.apps.kruise.io", "web")
-	n.run(t, "patch", "rockets.apps.kruise.io", "web", "--type=merge", "-p", `{"spec":{"replicas":null}}`)
-	n.run(t, "delete", "rockets.apps.kruise.io", "web")
+	// Other kinds are protected only with spec.replicas. A Fleet is cluster-scoped.
+	for kind, resource := range map[string]string{"Rocket": "rockets.apps.kruise.io", "Fleet": "fleets.apps.kruise.io"} {
+		n.apply(t, fmt.Sprintf(`{apiVersion: apps.kruise.io/v1, kind: %s, metadata: {name: web, labels: {%s: "true"}}, spec: {replicas: 2}}`, kind, disableCascadingLabel))
+		n.checkDenied(t, "2 pods would be deleted with it", "delete", resource, "web")
+		n.run(t, "patch", resource, "web", "--type=merge", "-p", `{"spec":{"replicas":null}}`)
+		n.run(t, "delete", resource, "web")
+	}
 
 	sidecars := "sidecarsets.apps.kruise.io"
 	n.apply(t, fmt.Sprintf(`{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, metadata: {name: web, labels: {%s: "true"}}, spec: {}}`, disableCascadingLabel))
