@@ -20,7 +20,7 @@ const (
 	// is not judged, a simulated request would be denied or rejected, or a check failed. It is also
 	// the code of errors.
 	exitNo = 1
-	// exitTimeout: the release still ran at --timeout.
+	// exitTimeout: at --timeout the release still ran, or the webhook had not seen the pod template.
 	exitTimeout = 2
 )
 

@@ -76,7 +76,7 @@ func exitOf(answer statusAnswer, timeout time.Duration) error {
 	case diagnosis.StatePassed:
 		return nil
 	case diagnosis.StateRunning:
-		return exitError{exitTimeout, fmt.Sprintf("the release of %s still runs after %s", answer.Workload, timeout)}
+		return exitError{exitTimeout, fmt.Sprintf("the release of %s had not ended after %s", answer.Workload, timeout)}
 	case diagnosis.StateNotJudged:
 		return exitError{exitNo, fmt.Sprintf("Breakwater does not judge %s: `kubectl breakwater explain %s -n %s` says why", answer.Workload, answer.Workload, answer.Namespace)}
 	default:

@@ -162,8 +162,8 @@ func waitsForEvent(e *corev1.Event, releases []v1alpha1.ChangeWorkload, batches 
 	return false, "the object was deleted: nothing is missing"
 }
 
-// lookWaits reports whether the look during probation is still due for which function judge was woken
-// at a time with a batch that has ended.
+// lookWaits reports whether a look during probation is still due. b is the batch of the wake-up of
+// function judge, and at is the time of the Event about that wake-up.
 func lookWaits(b *v1alpha1.ChangePod, releases []v1alpha1.ChangeWorkload, at metav1.Time) bool {
 	return slices.ContainsFunc(releases, func(c v1alpha1.ChangeWorkload) bool {
 		p := c.Status.Probation
@@ -192,6 +192,7 @@ func orderStepWaits(s *v1alpha1.ChangeWorkloadStatus) bool {
 	if s.OrderStep.Name == v1alpha1.OrderStepFinish {
 		stage = v1alpha1.StagePost
 	}
-	// The call of an unjudged order is repeated until the server accepts it, and then not its question for the verdict.
+	// For an unjudged order, function submit repeats the call until the server accepts it. After that it does not
+	// ask the server for the verdict.
 	return !s.OrderVerdictOf(stage).EndsStage() && (!judged.IsFalse() || !s.Order.SubmissionOf(stage).Accepted())
 }
