@@ -41,7 +41,7 @@ const (
 	// not cached, because their ServiceAccount may be deleted.
 	rejectedTokenTTL = 5 * time.Second
 	// rejectedPerMinute is how many requests of an address may be answered 401 in a minute; all
-	// of them may come at once. Each costs the API server a TokenReview.
+	// of them may come at once. Each may cost the API server a TokenReview.
 	rejectedPerMinute = 60
 	// pageSize is the number of objects per list call.
 	pageSize = 500

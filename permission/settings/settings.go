@@ -127,7 +127,7 @@ func Parse(data map[string]string) (s Settings, unknown []string, err error) {
 	slices.Sort(unknown)
 	if _, ok := data[KeyCluster]; !ok && len(unknown) > 0 {
 		// The default could be the name of another cluster.
-		r.invalid(KeyCluster, fmt.Sprintf("set it, because one of the unknown settings may be meant: %s", strings.Join(unknown, ", ")))
+		r.errs = append(r.errs, fmt.Errorf("key %s is missing, and may be misspelled as one of these unknown keys: %s; set it", KeyCluster, strings.Join(unknown, ", ")))
 	}
 	return s, unknown, errors.Join(r.errs...)
 }

@@ -35,9 +35,10 @@ type Input struct {
 	// CanRevoke and NodeScoped are fields of the provider.
 	CanRevoke, NodeScoped bool
 	// Overlap describes the grants of other applications with the same revocation key at the same
-	// addresses. If UsedInCluster, the grant is revoked when its pod ends, and if CoveredInCluster or
-	// CoveredByPod, that revocation leaves nothing of this grant. If UsedByOtherClusterName, the
-	// cluster was probably renamed, so that nobody revokes the grant of the other name.
+	// addresses. UsedInCluster: another pod of the cluster uses one, which is revoked when that pod ends.
+	// CoveredInCluster or CoveredByPod: the revocation of the grant of that pod, or of another
+	// permission set of this pod, also removes this grant completely. UsedByOtherClusterName: the cluster
+	// was probably renamed, so that nobody revokes the grant of the other name.
 	store.Overlap
 	// ExclusiveCallPossible: a call to the provider for another permission with the same
 	// revocation key may be in progress, and that call removes all other permissions.

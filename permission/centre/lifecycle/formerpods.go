@@ -15,16 +15,16 @@ import (
 // address.
 //
 // A late request of a pod must not revoke the permissions of the next pod with its address:
-// only the first request of a pod for an address revokes them. at are applications at the
-// addresses, among them all that are active or belong to the pod.
-func applicationsOfFormerPods(r api.ApplicationRequest, at []store.ApplicationAt) (former []store.ApplicationAt) {
+// only the first request of a pod for an address revokes them. atAddresses contains at least all
+// applications at the addresses that are in a state before revocation or belong to the pod.
+func applicationsOfFormerPods(r api.ApplicationRequest, atAddresses []store.ApplicationAt) (former []store.ApplicationAt) {
 	if r.HostNetwork {
 		return nil
 	}
 	for _, ip := range r.PodIPs {
 		var others []store.ApplicationAt
 		own := false
-		for _, a := range at {
+		for _, a := range atAddresses {
 			switch {
 			case a.IP != ip:
 			case a.Request.PodUID == r.PodUID:

@@ -16,8 +16,8 @@ const (
 	maxDueLeaks = 100
 )
 
-// ScheduleLeaks makes leaked grants due that have no scheduled retry, if their provider can revoke: it
-// could not when they leaked.
+// ScheduleLeaks makes leaked grants due that have no scheduled retry, because their provider could not
+// revoke, if the provider can revoke now.
 func (e *Engine) ScheduleLeaks(ctx context.Context) error {
 	providers, err := e.Store.View(ctx).ProvidersOfUnscheduledLeaks()
 	for _, name := range providers {

@@ -67,8 +67,8 @@ func (v View) ProvidersOfUnscheduledLeaks() ([]string, error) {
 	return providers, err
 }
 
-// ScheduleLeaks sets when the next step of Leaked grants of a provider is due that have none, for at
-// most limit of them. It skips applications that other transactions have locked. The order makes the
+// ScheduleLeaks schedules a next step at due for at most limit Leaked grants of a provider that have
+// no next step. It skips applications that other transactions have locked. The order makes the
 // database use the index, and read no leaks that are scheduled.
 func (t Tx) ScheduleLeaks(provider string, due time.Time, limit int) error {
 	_, err := t.exec(`UPDATE grants SET due = ? WHERE state = 'Leaked' AND due = 0 AND (application, ordinal) IN (

@@ -134,8 +134,8 @@ type Overlap struct {
 	GrantedToPod, CalledByPod bool
 	// UsedInCluster: another pod of the same cluster may use one of these grants.
 	UsedInCluster bool
-	// CoveredInCluster and CoveredByPod: the grant of UsedInCluster, or of GrantedToPod, is for
-	// all addresses. So its revocation leaves nothing.
+	// CoveredInCluster and CoveredByPod: a grant of UsedInCluster, or of GrantedToPod, is for all
+	// addresses of this grant. So its revocation also removes this grant completely.
 	CoveredInCluster, CoveredByPod bool
 	// UsedByOtherClusterName: a pod with the same UID under another cluster name may use one. It is
 	// treated as another pod, because a revocation under this cluster name does not revoke it.

@@ -82,7 +82,7 @@ func TestAPodIsGrantedItsSetsForItsAddressInTheAPIServer(t *testing.T) {
 	}
 }
 
-// Each rejection costs the API server a TokenReview. A rejected token is cached, and
+// A rejection may cost the API server a TokenReview. A rejected token is cached, and
 // an address that sends other invalid tokens is rate-limited.
 func TestRejectedTokensAreCachedAndRateLimited(t *testing.T) {
 	w := newFixtureAt(t, clocktest.NewFakeClock(time.Now()), newPod(nil)) // with a constant clock
