@@ -45,7 +45,7 @@ const (
 	// ConfigPostTimeout (content: a duration): the same for POST. Default: 120s.
 	ConfigPostTimeout ConfigType = "post-timeout"
 	// ConfigOrderTimeout (content: a duration): timeout until the server accepts an
-	// order, from the first call. Default: 120s.
+	// order, from the first result of a call that opens it. Default: 120s.
 	ConfigOrderTimeout ConfigType = "order-timeout"
 	// ConfigSubmitTimeout (content: a duration): how long Breakwater tries to make the
 	// first call for a stage of a batch or order: function submit, the Broker or the
