@@ -119,7 +119,7 @@ func (r *Receiver) run(ctx context.Context, e event.Event, sender <-chan struct{
 	return r.handle(ctx, e)
 }
 
-// wait waits until fewer events than the limit are handled, at most until the sender has gone.
+// wait waits until fewer events than the limit are handled, or the sender disconnects.
 func (r *Receiver) wait(sender <-chan struct{}) error {
 	select {
 	case r.handling <- struct{}{}:
@@ -136,7 +136,7 @@ func (r *Receiver) wait(sender <-chan struct{}) error {
 	case r.handling <- struct{}{}:
 		return nil
 	case <-sender:
-		return errors.New("the sender of the event did not wait")
+		return errors.New("the sender disconnected while the event waited to be handled")
 	}
 }
 

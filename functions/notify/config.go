@@ -65,7 +65,7 @@ func parseConfig(address string, data map[string]string) (Config, error) {
 	if text := data[templateKey]; text != "" {
 		parsed, err := template.New(templateKey).Parse(text)
 		if err == nil {
-			// Executed once, so that a field that does not exist is found before an event.
+			// The template is executed once here: an unknown field is an error now, and not only at the first event.
 			_, err = render(parsed, message{})
 		}
 		if err != nil {

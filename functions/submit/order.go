@@ -54,7 +54,7 @@ func (f *function) handleOrder(ctx context.Context, server Server, w wakeUp, cal
 			return err
 		}
 	}
-	return fmt.Errorf("order changed at each of %d steps", maxSteps)
+	return fmt.Errorf("gave up after %d decisions in one wake-up, each of which needed another one about the order", maxSteps)
 }
 
 // decideOrder reads the release and decides. For a call it waits for the rate limit,

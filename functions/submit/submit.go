@@ -202,7 +202,7 @@ func (f *function) handleBatch(ctx context.Context, server Server, w wakeUp, cal
 			return err
 		}
 	}
-	return fmt.Errorf("batch changed at each of %d steps", maxSteps)
+	return fmt.Errorf("gave up after %d decisions in one wake-up, each of which needed another one about the batch", maxSteps)
 }
 
 // recordDecision logs and counts a decision.
