@@ -10,8 +10,8 @@ import (
 // CountTime returns the time at which an allowed deletion is counted: local time,
 // but not before the last committed time.
 //
-// The limits are checked at local time: at a committed time that is ahead, full
-// windows would look empty.
+// The limits are checked with the local time. If the committed time is later than the
+// local time, a check with it would drop deletions that still count.
 func CountTime(s State, local time.Time) time.Time {
 	if s.Committed.After(local) {
 		return s.Committed

@@ -153,8 +153,8 @@ func compareMetric(in Input, d Data) outcome {
 }
 
 // comparedData returns d without the samples after the time of the look. Without series of old
-// pods, new pods that existed before the change are compared with themselves before it, or with the
-// pods that had their names.
+// pods, names of new pods that have samples long enough before the change are compared with these
+// samples: of the same pod, or of an earlier pod with the name.
 func comparedData(in Input, d Data) Data {
 	now := seconds(in.Now)
 	d.New = Pair{samples.Until(d.New.All, now), samples.Until(d.New.Bad, now)}

@@ -75,8 +75,8 @@ func health(in Input, d Data, f frame) outcome {
 	o.New = &v1alpha1.Side{Value: number(n.events() + float64(len(n.waiting)+len(n.unready))), Samples: int64(len(n.pods)), Pods: int32(len(n.pods))}
 	o.Old = &v1alpha1.Side{Value: number(old.events() + float64(len(old.waiting)+len(old.unready))), Samples: int64(len(old.pods)), Pods: int32(len(old.pods))}
 	if d.ReferenceBefore {
-		// These series do not contain the state of the same pods before the change, but they show the
-		// pods that the new ones replaced. They do not if these had other names, as in a DaemonSet.
+		// These series do not have the state of the same pods before the change. They have that of the
+		// pods that the new ones replaced, if both have the same names; pods of a DaemonSet do not.
 		old = sideHealth{pods: n.pods, life: n.life.without(n.young)}
 	}
 	var found []string

@@ -51,8 +51,8 @@ func (in Input) unknown(f Finding) bool {
 	return in.unread(f.Object) || f.Reason == ReasonCABundleStale && len(in.Served) == 0
 }
 
-// required reports whether an object is among those that were checked. A webhook that is not
-// required now is not.
+// required reports whether an object is among those that were checked. It is false for a webhook
+// that is not required now.
 func (in Input) required(object string) bool {
 	return object == in.Service ||
 		slices.ContainsFunc(in.Entries, func(e Entry) bool { return e.Webhook == object }) ||

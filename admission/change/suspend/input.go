@@ -48,9 +48,9 @@ func suspensionOrHoldChanged(c admission.Change) bool {
 }
 
 // givesFailedTraffic reports whether the update gives a failed Revision of a Knative Service more
-// traffic. The latest Revision counts as one of them until the suspension ends: during a repair the latest
-// that is Ready is the failed one, or the repair, which has no traffic before its release succeeded. A hold
-// that ends when the first batch passed has no failed Revision.
+// traffic. Until the suspension ends, the latest Revision counts as failed, too: during a repair the latest
+// Ready Revision is either the failed one, or that of the repair, which must get no traffic before its
+// release succeeded. A hold that ends when the first batch passed has no failed Revision.
 func givesFailedTraffic(c admission.Change) bool {
 	held := v1alpha1.HeldTrafficOf(c.Old.Labels, c.Old.Annotations)
 	if held == nil || v1alpha1.HoldOf(c.Old.Annotations).IsUntilJudged() {

@@ -22,8 +22,8 @@ type firstPodsOf struct {
 	since time.Time
 }
 
-// enough reports whether the Revision has enough first pods, so that a further pod, with its time of
-// creation, is not judged. With a Window it returns false while no pod of the Revision is in a batch.
+// enough reports whether a further pod, created at the given time, is not judged, because the Revision
+// has enough first pods. With a Window it returns false while no pod of the Revision is in a batch.
 func (f firstPodsOf) enough(limit settings.RevisionPods, created time.Time) bool {
 	if limit.Count > 0 {
 		return f.count >= limit.Count

@@ -61,8 +61,8 @@ func (r *Reconciler) announceDrop(ctx context.Context, w *workload.Workload, why
 		"dropped the rollback request of %s: %s", user, why)
 }
 
-// reportOnce reports once per release and process that a due rollback is impossible, or again if maxReported
-// others were reported since: every check of the pods finds it again.
+// reportOnce reports that a due rollback is impossible. Each check of the pods finds this again, so a process
+// reports it once for each release (again after maxReported others).
 func (r *Reconciler) reportOnce(ctx context.Context, c *v1alpha1.ChangeWorkload, w *workload.Workload, why string) {
 	if _, reported := r.reported.Get(c.UID); reported {
 		return

@@ -147,8 +147,8 @@ func orphaned(in Input) (all []*v1alpha1.ChangeWorkload) {
 
 // older returns the workload's other ChangeWorkloads, except those whose order is
 // still to be closed or whose CloudEvents the Broker has not accepted: they are kept
-// until then, at most for again.
-func older(in Input) (old []*v1alpha1.ChangeWorkload, again time.Duration) {
+// until then, at most for retryAfter.
+func older(in Input) (old []*v1alpha1.ChangeWorkload, retryAfter time.Duration) {
 	end := in.Now.Add(closingTime)
 	if c := in.Named.Status.GetCondition(apis.ConditionSucceeded); c != nil {
 		end = c.LastTransitionTime.Inner.Add(closingTime)
@@ -158,12 +158,12 @@ func older(in Input) (old []*v1alpha1.ChangeWorkload, again time.Duration) {
 		switch {
 		case c.UID == in.Named.UID || c.DeletionTimestamp != nil:
 		case left > 0 && !settled(c):
-			again = left
+			retryAfter = left
 		default:
 			old = append(old, c)
 		}
 	}
-	return old, again
+	return old, retryAfter
 }
 
 // settled reports whether nothing remains to be sent for a release.

@@ -17,8 +17,8 @@ import (
 // readmit sends an empty patch of the workload through the webhook, if that is
 // due. changed: the webhook added its label and annotations. If it did not (it
 // is unavailable and its failurePolicy is Ignore), the next readmission is due after
-// again, which grows.
-func (r *Reconciler) readmit(ctx context.Context, w *workload.Workload, why Readmission) (again time.Duration, changed bool, err error) {
+// retryAfter, which grows.
+func (r *Reconciler) readmit(ctx context.Context, w *workload.Workload, why Readmission) (retryAfter time.Duration, changed bool, err error) {
 	key := string(w.UID)
 	if why == ReadmissionNone {
 		r.readmissions.Done(key)
@@ -44,7 +44,7 @@ func (r *Reconciler) readmit(ctx context.Context, w *workload.Workload, why Read
 	}
 	r.readmitted.Add(ctx, 1, w.Kind.Kind, string(why), result)
 	if !changed {
-		logging.FromContext(ctx).Warnw("an update without a change did not make the webhook write a version: if the webhook did not see it, releases of this workload are not judged",
+		logging.FromContext(ctx).Warnw("the webhook wrote no new version at a readmission of this workload: if it was not called, releases of the workload are not judged",
 			"reason", why, "next try", next)
 	}
 	return next, changed, nil
