@@ -81,7 +81,7 @@ test-alone: cluster modules ## Install protection and permission on a second clu
 # controllers of other projects are built first: a build beside the tests would slow them down.
 # test/cost counts requests, which increase on a busy machine, so it runs alone.
 # The time limit includes the first build of Kubernetes.
-test-controlplane: cluster ## Tests of change and protection on a control plane without containers, with the race detector; no root.
+test-controlplane: cluster ## Tests on a control plane without containers, with the race detector except test/cost; no root.
 	@for family in rollouts kruise collector; do echo "==> build $$family"; $(CLUSTER) build $$family >/dev/null || exit 1; done
 	@hack/gotest.sh cost -tags controlplane -timeout 10m -count 1 ./test/cost
 	@hack/gotest.sh controlplane -race -tags controlplane -p 2 -parallel 6 -timeout 40m -count 1 ./test/change ./test/load ./test/e2e/protection ./test/attack ./test/openkruise ./test/uninstall
