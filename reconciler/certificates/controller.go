@@ -17,11 +17,11 @@ import (
 
 const queueName = "certificates"
 
-// NewController returns the constructor of the controller of a set.
-func NewController(set Set) injection.ControllerConstructor {
+// NewController returns the constructor of the controller of certs.
+func NewController(certs ServingCerts) injection.ControllerConstructor {
 	return func(ctx context.Context, _ configmap.Watcher) *controller.Impl {
 		r := &Reconciler{
-			LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(set.key())}, Set: set,
+			LeaderAwareFuncs: reconciler.LeaderAwareFuncs{PromoteFunc: wiring.PromoteKeys(certs.key())}, ServingCerts: certs,
 			Client: kubeclient.Get(ctx).CoreV1(), Domain: network.GetClusterDomainName(), Clock: clock.RealClock{},
 		}
 		return controller.NewContext(ctx, r, controller.ControllerOptions{WorkQueueName: queueName, Logger: logging.FromContext(ctx).Named(queueName)})

@@ -1,7 +1,8 @@
 // Package certificates issues the certificates of the Services that receive tokens, and
-// publishes the CA that clients trust. Parts change and permission each have a Set. The leader of the part's webhook
-// maintains it, because this process already maintains the webhook's certificate. The package
-// writes objects that the manifests create empty, so it needs no right to create Secrets:
+// publishes the CA that clients trust. Parts change and permission each have ServingCerts.
+// The leader of the part's webhook maintains them, because this process already maintains the
+// webhook's certificate. The package writes objects that the manifests create empty, so it needs
+// no right to create Secrets:
 //
 //	Secret <CA>             the private CA; only this package reads it
 //	ConfigMap <CA>          the certificates that clients trust

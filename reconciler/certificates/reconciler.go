@@ -30,9 +30,9 @@ const (
 	nextCert, nextKey, previousCert = "next.crt", "next.key", "previous.crt"
 )
 
-// Set are the certificates of one CA. A manifest creates their objects, so that the process
+// ServingCerts are the certificates of one CA. A manifest creates their objects, so that the process
 // that issues them needs no right to create Secrets.
-type Set struct {
+type ServingCerts struct {
 	// CA names the Secret with the CA, and the ConfigMap with the certificates that clients
 	// trust.
 	CA string
@@ -43,25 +43,25 @@ type Set struct {
 	Manifest string
 }
 
-// SetOfChange returns the certificates of part change.
-func SetOfChange() Set {
-	return Set{CA: "openapi-ca", Services: []string{"openapi"}, Manifest: "config/core/401-certificates.yaml"}
+// CertsOfChange returns the certificates of part change.
+func CertsOfChange() ServingCerts {
+	return ServingCerts{CA: "openapi-ca", Services: []string{"openapi"}, Manifest: "config/core/401-certificates.yaml"}
 }
 
-// SetOfPermission returns the certificates of part permission.
-func SetOfPermission() Set {
-	return Set{CA: "permission-ca", Services: []string{"permission-centre", "init-action-server"}, Manifest: "config/permission/401-certificates.yaml"}
+// CertsOfPermission returns the certificates of part permission.
+func CertsOfPermission() ServingCerts {
+	return ServingCerts{CA: "permission-ca", Services: []string{"permission-centre", "init-action-server"}, Manifest: "config/permission/401-certificates.yaml"}
 }
 
 // key is the only key of the queue.
-func (s Set) key() types.NamespacedName {
-	return types.NamespacedName{Namespace: v1alpha1.SystemNamespace, Name: s.CA}
+func (c ServingCerts) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: v1alpha1.SystemNamespace, Name: c.CA}
 }
 
 // Reconciler issues the certificates; only the leader does so.
 type Reconciler struct {
 	reconciler.LeaderAwareFuncs
-	Set
+	ServingCerts
 	Client corev1client.CoreV1Interface
 	// Domain is the DNS domain of the cluster.
 	Domain string
@@ -171,9 +171,9 @@ func (r *Reconciler) secret(ctx context.Context, name string) (*corev1.Secret, e
 	return secret, nil
 }
 
-func (s Set) missing(kind, name string, err error) error {
+func (c ServingCerts) missing(kind, name string, err error) error {
 	if apierrs.IsNotFound(err) {
-		return fmt.Errorf("%s %s does not exist: apply %s again", kind, name, s.Manifest)
+		return fmt.Errorf("%s %s does not exist: apply %s again", kind, name, c.Manifest)
 	}
 	return fmt.Errorf("get %s %s: %w", kind, name, err)
 }

@@ -41,12 +41,12 @@ type fixture struct {
 // newFixture has the objects of part permission, and leads.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	return newFixtureOf(t, SetOfPermission())
+	return newFixtureOf(t, CertsOfPermission())
 }
 
-func newFixtureOf(t *testing.T, set Set) *fixture {
+func newFixtureOf(t *testing.T, certs ServingCerts) *fixture {
 	t.Helper()
-	manifest := "../../" + set.Manifest
+	manifest := "../../" + certs.Manifest
 	kube := fake.NewClientset()
 	for _, s := range builder.Manifests[corev1.Secret](t, manifest) {
 		if s.Kind == "Secret" {
@@ -63,7 +63,7 @@ func newFixtureOf(t *testing.T, set Set) *fixture {
 		}
 	}
 	c := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC))
-	f := &fixture{&Reconciler{Set: set, Client: kube.CoreV1(), Domain: "cluster.local", Clock: c}, kube, c}
+	f := &fixture{&Reconciler{ServingCerts: certs, Client: kube.CoreV1(), Domain: "cluster.local", Clock: c}, kube, c}
 	if err := f.Promote(reconciler.UniversalBucket(), func(reconciler.Bucket, types.NamespacedName) {}); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestClientsTrustTheServersByTheirConfiguredNames(t *testing.T) {
 }
 
 func TestClientsTrustOpenapiByTheNamesOfItsService(t *testing.T) {
-	f := newFixtureOf(t, SetOfChange())
+	f := newFixtureOf(t, CertsOfChange())
 	f.reconcile(t)
 	for _, host := range []string{
 		"openapi.altershieldoperator-system.svc", "openapi.altershieldoperator-system.svc.cluster.local", "localhost", // kubectl port-forward
@@ -234,7 +234,7 @@ type pausingSecrets struct {
 
 func (p pausingSecrets) Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Secret, error) {
 	secret, err := p.SecretInterface.Get(ctx, name, o)
-	if then := p.pausing.then; name == SetOfPermission().CA && then != nil {
+	if then := p.pausing.then; name == CertsOfPermission().CA && then != nil {
 		p.pausing.then = nil
 		then()
 	}
@@ -268,7 +268,7 @@ func TestAFormerLeaderReplacesNothingOfANewerCA(t *testing.T) {
 			f.reconcile(t)
 			before(t, f)
 			var published string
-			former := &Reconciler{Set: f.Set, Domain: f.Domain, Clock: f.clock, Client: &pausing{f.kube.CoreV1(), func() {
+			former := &Reconciler{ServingCerts: f.ServingCerts, Domain: f.Domain, Clock: f.clock, Client: &pausing{f.kube.CoreV1(), func() {
 				empty(t, f, f.getSecret(t, f.CA))
 				f.reconcile(t)
 				published = f.bundle(t)
@@ -294,7 +294,7 @@ func TestAFormerLeaderReplacesNothingOfANewerCA(t *testing.T) {
 }
 
 func TestDeletedDataIsWrittenAgain(t *testing.T) {
-	for _, name := range []string{SetOfPermission().CA, "permission-centre-certs", "init-action-server-certs"} {
+	for _, name := range []string{CertsOfPermission().CA, "permission-centre-certs", "init-action-server-certs"} {
 		f := newFixture(t)
 		f.reconcile(t)
 		s := f.getSecret(t, name)
@@ -323,7 +323,7 @@ func TestAMissingObjectIsNamedWithTheFix(t *testing.T) {
 
 // A centre outside of the cluster needs no certificate here, so its Secret may be deleted.
 func TestAMissingSecretDelaysNoOtherCertificate(t *testing.T) {
-	for _, missing := range SetOfPermission().Services {
+	for _, missing := range CertsOfPermission().Services {
 		f := newFixture(t)
 		f.reconcile(t)
 		if err := f.kube.CoreV1().Secrets(v1alpha1.SystemNamespace).Delete(t.Context(), missing+"-certs", metav1.DeleteOptions{}); err != nil {
@@ -353,24 +353,24 @@ func TestOnlyTheLeaderIssuesCertificates(t *testing.T) {
 }
 
 func TestTheWebhookOfAPartMayWriteItsCertificates(t *testing.T) {
-	for _, set := range []Set{SetOfChange(), SetOfPermission()} {
-		secrets := []string{set.CA}
-		for _, service := range set.Services {
+	for _, certs := range []ServingCerts{CertsOfChange(), CertsOfPermission()} {
+		secrets := []string{certs.CA}
+		for _, service := range certs.Services {
 			secrets = append(secrets, service+"-certs")
 		}
 		var found []string
-		for _, role := range builder.Manifests[rbacv1.Role](t, "../../"+path.Join(path.Dir(set.Manifest), "120-webhook-rbac.yaml")) {
+		for _, role := range builder.Manifests[rbacv1.Role](t, "../../"+path.Join(path.Dir(certs.Manifest), "120-webhook-rbac.yaml")) {
 			for _, rule := range role.Rules {
 				switch {
 				case slices.Equal(rule.Resources, []string{"secrets"}) && slices.Equal(rule.ResourceNames, secrets):
 					found = append(found, "secrets "+strings.Join(rule.Verbs, ","))
-				case slices.Equal(rule.Resources, []string{"configmaps"}) && slices.Equal(rule.ResourceNames, []string{set.CA}):
+				case slices.Equal(rule.Resources, []string{"configmaps"}) && slices.Equal(rule.ResourceNames, []string{certs.CA}):
 					found = append(found, "configmaps "+strings.Join(rule.Verbs, ","))
 				}
 			}
 		}
 		if want := []string{"secrets get,update", "configmaps update"}; !slices.Equal(found, want) {
-			t.Errorf("%s: the Role has %q, want %q", set.CA, found, want)
+			t.Errorf("%s: the Role has %q, want %q", certs.CA, found, want)
 		}
 	}
 }

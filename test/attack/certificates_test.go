@@ -39,7 +39,7 @@ func TestOnlyTheWebhookIssuesTheCertificateOfOpenapiAndEverybodyReadsItsCA(t *te
 	f := newFixture(t)
 	const account = "system:serviceaccount:" + v1alpha1.SystemNamespace + ":"
 	reconcile := func(user string) error {
-		r := &certificates.Reconciler{Set: certificates.SetOfChange(), Client: as(t, user).CoreV1(), Domain: "cluster.local", Clock: clock.RealClock{}}
+		r := &certificates.Reconciler{ServingCerts: certificates.CertsOfChange(), Client: as(t, user).CoreV1(), Domain: "cluster.local", Clock: clock.RealClock{}}
 		if err := r.Promote(pkgreconciler.UniversalBucket(), func(pkgreconciler.Bucket, types.NamespacedName) {}); err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ var plane *controlplane.ControlPlane
 func TestMain(m *testing.M) {
 	os.Exit(controlplane.Main(m, func(ctx context.Context) (*controlplane.ControlPlane, error) {
 		webhooks := admission.Options()
-		webhooks.Others = append(webhooks.Others, certificates.NewController(certificates.SetOfChange()))
+		webhooks.Others = append(webhooks.Others, certificates.NewController(certificates.CertsOfChange()))
 		p, err := controlplane.StartPart(ctx, controlplane.Part{
 			Manifests: "config/core", Configs: "config",
 			Webhooks: webhooks, Configuration: admission.Configuration,

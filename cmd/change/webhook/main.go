@@ -14,6 +14,6 @@ import (
 func main() {
 	version.ExitIfAsked()
 	options := change.Options()
-	options.Others = append(options.Others, certificates.NewController(certificates.SetOfChange()))
+	options.Others = append(options.Others, certificates.NewController(certificates.CertsOfChange()))
 	server.Main(options)
 }

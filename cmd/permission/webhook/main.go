@@ -16,6 +16,6 @@ func main() {
 	version.ExitIfAsked()
 	server.Main(server.Options{
 		Component: "permission-webhook", Service: permission.ServiceName, Secret: permission.SecretName,
-		Webhooks: permission.NewController, Others: []injection.ControllerConstructor{certificates.NewController(certificates.SetOfPermission())},
+		Webhooks: permission.NewController, Others: []injection.ControllerConstructor{certificates.NewController(certificates.CertsOfPermission())},
 	})
 }
