@@ -92,7 +92,7 @@ func newHandlers(ctx context.Context, cmw configmap.Watcher) (map[string]admissi
 			RequiredSets: find,
 			SetChecker:   checker, Settings: store.Get, Image: image, LimitRanges: limitrangeinformer.Get(ctx).Lister(), Bundle: trust.Get,
 		},
-		SetWebhook: Workloads{SetChecker: checker},
+		WorkloadWebhook: Workloads{SetChecker: checker},
 	}, nil
 }
 

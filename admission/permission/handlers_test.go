@@ -62,7 +62,7 @@ func request(t *testing.T, object any) *admissionv1.AdmissionRequest {
 }
 
 func setAnnotation(value string) map[string]string {
-	return map[string]string{podmeta.SetAnnotation: value}
+	return map[string]string{podmeta.PermissionSetAnnotation: value}
 }
 
 func TestPodsAreInjectedByTheNearestAnnotation(t *testing.T) {

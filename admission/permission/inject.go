@@ -51,7 +51,7 @@ func (i Injection) Patch(p *corev1.Pod) []Operation {
 	ops = append(ops, i.patchContainer(p)...)
 	ops = append(ops, i.patchVolume(p)...)
 	ops = append(ops, setMapKey("/metadata/labels", p.Labels, podmeta.Label, podmeta.LabelRequired)...)
-	return append(ops, setMapKey("/metadata/annotations", p.Annotations, podmeta.SetAnnotation, strings.Join(i.Sets, ","))...)
+	return append(ops, setMapKey("/metadata/annotations", p.Annotations, podmeta.PermissionSetAnnotation, strings.Join(i.Sets, ","))...)
 }
 
 func (i Injection) patchContainer(p *corev1.Pod) []Operation {

@@ -61,7 +61,7 @@ func TestInjectionIsCompleteAndIdempotent(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Pod){
 		"a plain pod":                nil,
 		"a pod without labels":       func(p *corev1.Pod) { p.Labels = nil },
-		"a pod with annotations":     func(p *corev1.Pod) { p.Annotations = map[string]string{podmeta.SetAnnotation: "web, audit"} },
+		"a pod with annotations":     func(p *corev1.Pod) { p.Annotations = map[string]string{podmeta.PermissionSetAnnotation: "web, audit"} },
 		"a pod with init containers": func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "a"}, {Name: "b"}} },
 		"a pod with a sidecar":       func(p *corev1.Pod) { p.Spec.InitContainers = []corev1.Container{{Name: "a", RestartPolicy: &always}} },
 		"a pod with volumes":         func(p *corev1.Pod) { p.Spec.Volumes = []corev1.Volume{{Name: "data"}} },
@@ -93,7 +93,7 @@ func TestInjectionIsCompleteAndIdempotent(t *testing.T) {
 			if diff := cmp.Diff(users, kept); diff != "" {
 				t.Errorf("init containers of the user: %s", diff)
 			}
-			if got.Labels[podmeta.Label] != podmeta.LabelRequired || got.Annotations[podmeta.SetAnnotation] != "web,audit" {
+			if got.Labels[podmeta.Label] != podmeta.LabelRequired || got.Annotations[podmeta.PermissionSetAnnotation] != "web,audit" {
 				t.Errorf("labels %v, annotations %v", got.Labels, got.Annotations)
 			}
 			if again := testInjection.Patch(got); len(again) > 0 {

@@ -44,7 +44,7 @@ func validating(t *testing.T) admissionregistrationv1.ValidatingWebhook {
 
 func TestTheManifestsConfigureTheWebhooks(t *testing.T) {
 	m, v := mutating(t), validating(t)
-	if m.Name != PodWebhook || v.Name != SetWebhook {
+	if m.Name != PodWebhook || v.Name != WorkloadWebhook {
 		t.Errorf("the webhooks are named %s and %s", m.Name, v.Name)
 	}
 	if ptr.Deref(m.FailurePolicy, "") != admissionregistrationv1.Fail || ptr.Deref(v.FailurePolicy, "") != admissionregistrationv1.Ignore {
@@ -74,7 +74,7 @@ func TestTheManifestsConfigureTheWebhooks(t *testing.T) {
 type object = map[string]any
 
 func withSets(value string) object {
-	return object{"metadata": object{"annotations": object{podmeta.SetAnnotation: value}}}
+	return object{"metadata": object{"annotations": object{podmeta.PermissionSetAnnotation: value}}}
 }
 
 func withTemplate(value string) object {

@@ -70,7 +70,7 @@ func (h Pods) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) admi
 	sets, err := podmeta.ParseSets(value)
 	if err != nil {
 		return deny(DecisionInvalid, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
-			fmt.Sprintf("annotation %s of the %s: %v", podmeta.SetAnnotation, source, err))
+			fmt.Sprintf("annotation %s of the %s: %v", podmeta.PermissionSetAnnotation, source, err))
 	}
 	if len(sets) == 0 {
 		return admission.Allow(DecisionNoPermissionSet)

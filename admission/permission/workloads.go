@@ -15,8 +15,8 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/podmeta"
 )
 
-// SetWebhook is the name of the webhook for workloads and namespaces that name sets.
-const SetWebhook = "vpermissionset.kb.io"
+// WorkloadWebhook is the name of the webhook for workloads and namespaces that name sets.
+const WorkloadWebhook = "vpermissionset.kb.io"
 
 // Workloads denies workloads and namespaces that name unknown sets.
 type Workloads struct{ SetChecker SetChecker }
@@ -55,7 +55,7 @@ func (h Workloads) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 	all, err := w.sets()
 	if err != nil {
 		return deny(DecisionInvalid, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
-			fmt.Sprintf("annotation %s: %v", podmeta.SetAnnotation, err))
+			fmt.Sprintf("annotation %s: %v", podmeta.PermissionSetAnnotation, err))
 	}
 	if len(all) == 0 {
 		return admission.Allow(DecisionNoPermissionSet)
@@ -64,7 +64,7 @@ func (h Workloads) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 	if len(f.Unknown) > 0 {
 		return deny(DecisionUnknownSet, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid,
 			fmt.Sprintf("annotation %s: there is no permission set %s at the permission centre; correct the name or register the set first",
-				podmeta.SetAnnotation, strings.Join(f.Unknown, ", ")))
+				podmeta.PermissionSetAnnotation, strings.Join(f.Unknown, ", ")))
 	}
 	if w.hostNetwork() {
 		if message := h.SetChecker.hostNetworkDenial(ctx, all); message != "" && f.Err == nil {
@@ -83,7 +83,7 @@ func (h Workloads) Admit(ctx context.Context, req *admissionv1.AdmissionRequest)
 func (w workload) sets() ([]string, error) {
 	var all []string
 	for _, m := range []metav1.ObjectMeta{w.Metadata, w.Spec.Template.Metadata, w.Spec.JobTemplate.Spec.Template.Metadata} {
-		sets, err := podmeta.ParseSets(m.Annotations[podmeta.SetAnnotation])
+		sets, err := podmeta.ParseSets(m.Annotations[podmeta.PermissionSetAnnotation])
 		if err != nil {
 			return nil, err
 		}

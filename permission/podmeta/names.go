@@ -2,9 +2,9 @@ package podmeta
 
 // The names of the public interface. Users type them, so they never change.
 const (
-	// SetAnnotation lists the permission sets that pods need, separated by commas.
+	// PermissionSetAnnotation lists the permission sets that pods need, separated by commas.
 	// It is an annotation of a pod template, a workload or a namespace.
-	SetAnnotation = "stke.io/permission-set"
+	PermissionSetAnnotation = "stke.io/permission-set"
 
 	// Label marks namespaces and pods. It is a label because webhooks cannot select
 	// by annotation.

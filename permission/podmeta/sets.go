@@ -12,7 +12,7 @@ import (
 // MaxSets is how many sets one pod may request.
 const MaxSets = 16
 
-// ParseSets parses the value of SetAnnotation. It ignores spaces and duplicates.
+// ParseSets parses the value of PermissionSetAnnotation. It ignores spaces and duplicates.
 // An empty value requests no set and overrides the workload and the namespace.
 func ParseSets(value string) ([]string, error) {
 	var sets []string

@@ -43,10 +43,10 @@ const (
 // Resolve returns the effective annotation for a pod of an enabled namespace, and
 // its source.
 func (r Resolver) Resolve(ctx context.Context, namespace string, p *corev1.Pod) (string, Source, error) {
-	if value, ok := p.Annotations[podmeta.SetAnnotation]; ok {
+	if value, ok := p.Annotations[podmeta.PermissionSetAnnotation]; ok {
 		return value, FromPod, nil
 	}
-	value, ok, err := r.Owners.Annotation(ctx, namespace, p.OwnerReferences, podmeta.SetAnnotation)
+	value, ok, err := r.Owners.Annotation(ctx, namespace, p.OwnerReferences, podmeta.PermissionSetAnnotation)
 	if err != nil {
 		return "", FromNone, fmt.Errorf("determine the permission sets of the pod: %w", err)
 	}
@@ -60,7 +60,7 @@ func (r Resolver) Resolve(ctx context.Context, namespace string, p *corev1.Pod) 
 	if err != nil {
 		return "", FromNone, fmt.Errorf("determine the permission sets of the pod: %w", err)
 	}
-	if value, ok := n.Annotations[podmeta.SetAnnotation]; ok {
+	if value, ok := n.Annotations[podmeta.PermissionSetAnnotation]; ok {
 		return value, FromNamespace, nil
 	}
 	return "", FromNone, nil

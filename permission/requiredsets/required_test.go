@@ -27,7 +27,7 @@ func (a ownerAnnotation) Annotation(context.Context, string, []metav1.OwnerRefer
 func namespaceWith(value string) *corev1.Namespace {
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{podmeta.Label: podmeta.LabelEnabled}}}
 	if value != "" {
-		n.Annotations = map[string]string{podmeta.SetAnnotation: value}
+		n.Annotations = map[string]string{podmeta.PermissionSetAnnotation: value}
 	}
 	return n
 }

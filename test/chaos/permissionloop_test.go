@@ -81,7 +81,7 @@ func (p *permissionLoop) prepare(ctx context.Context) error {
 		return fmt.Errorf("create namespace %s: %w", p.namespace, err)
 	}
 	d := builder.Deployment(name, permissionPods)
-	d.Annotations = map[string]string{podmeta.SetAnnotation: "web"}
+	d.Annotations = map[string]string{podmeta.PermissionSetAnnotation: "web"}
 	d.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
 	if _, err := p.kube.AppsV1().Deployments(p.namespace).Create(ctx, d, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create a Deployment with a permission set: %w", err)

@@ -110,7 +110,7 @@ func (g *guardedPods) create(ctx context.Context, namespace string, pods int) er
 // deployGuarded creates a Deployment whose pods need a permission, and its budget.
 func (g *guardedPods) deployGuarded(ctx context.Context, namespace, name string) error {
 	d := builder.Deployment(name, podsPerBudget, builder.Simulated)
-	d.Spec.Template.Annotations[podmeta.SetAnnotation] = "web"
+	d.Spec.Template.Annotations[podmeta.PermissionSetAnnotation] = "web"
 	if _, err := g.kube.AppsV1().Deployments(namespace).Create(ctx, d, metav1.CreateOptions{}); err != nil {
 		return err
 	}

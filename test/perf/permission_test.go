@@ -123,7 +123,7 @@ func (s *starter) start(ctx context.Context, t *testing.T, name, sets string) (t
 	if sets == "" {
 		p.Spec.InitContainers = []corev1.Container{{Name: "bare", Image: "busybox", Command: []string{"/bin/true"}}}
 	} else {
-		p.Annotations[podmeta.SetAnnotation] = sets
+		p.Annotations[podmeta.PermissionSetAnnotation] = sets
 	}
 	pods := s.kube.CoreV1().Pods(benchStarts)
 	// The kubelet checks containers once per second. A random delay distributes

@@ -63,7 +63,7 @@ func (p *permissions) begin(ctx context.Context) error {
 		return err
 	}
 	d := builder.Deployment(web, permissionPods)
-	d.Annotations = map[string]string{podmeta.SetAnnotation: "web"}
+	d.Annotations = map[string]string{podmeta.PermissionSetAnnotation: "web"}
 	d.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
 	if _, err := p.kube.AppsV1().Deployments(p.namespace()).Create(ctx, d, metav1.CreateOptions{}); err != nil {
 		return err

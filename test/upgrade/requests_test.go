@@ -151,7 +151,7 @@ func (r *requests) deployment(ctx context.Context) error {
 func (r *requests) permittedPod(ctx context.Context) error {
 	d := builder.Deployment("pod", 1)
 	_, err := r.kube.CoreV1().Pods(r.namespace()).Create(ctx, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "pod", Annotations: map[string]string{podmeta.SetAnnotation: "web"}}, Spec: d.Spec.Template.Spec,
+		ObjectMeta: metav1.ObjectMeta{Name: "pod", Annotations: map[string]string{podmeta.PermissionSetAnnotation: "web"}}, Spec: d.Spec.Template.Spec,
 	}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
 }

@@ -107,7 +107,7 @@ type namespaceRequest struct {
 }
 
 func requestOf(n *corev1.Namespace) namespaceRequest {
-	sets, has := n.Annotations[podmeta.SetAnnotation]
+	sets, has := n.Annotations[podmeta.PermissionSetAnnotation]
 	return namespaceRequest{n.Labels[podmeta.Label], sets, has}
 }
 
@@ -122,9 +122,9 @@ func (r *Reconciler) injectionProblem(ctx context.Context, p *corev1.Pod) (Injec
 		return InjectionProblem{}, err
 	}
 	enabled := n.Labels[podmeta.Label] == podmeta.LabelEnabled
-	value, requests := p.Annotations[podmeta.SetAnnotation]
+	value, requests := p.Annotations[podmeta.PermissionSetAnnotation]
 	if !requests {
-		value, requests = n.Annotations[podmeta.SetAnnotation]
+		value, requests = n.Annotations[podmeta.PermissionSetAnnotation]
 	}
 	reported := podmeta.Condition(p, podmeta.ConditionInjected) != nil
 	if !enabled && !requests && !reported {

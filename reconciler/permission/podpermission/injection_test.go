@@ -24,8 +24,8 @@ func TestPodsAreReconciledWhenTheRequestOfTheirNamespaceChanges(t *testing.T) {
 		"other annotation": {namespace(enabled, nil), namespace(enabled, map[string]string{"team": "shop"}), false},
 		"label added":      {namespace(nil, nil), namespace(enabled, nil), true},
 		"label removed":    {namespace(enabled, nil), namespace(nil, nil), true},
-		"sets added":       {namespace(enabled, nil), namespace(enabled, map[string]string{podmeta.SetAnnotation: "web"}), true},
-		"empty sets added": {namespace(enabled, nil), namespace(enabled, map[string]string{podmeta.SetAnnotation: ""}), true},
+		"sets added":       {namespace(enabled, nil), namespace(enabled, map[string]string{podmeta.PermissionSetAnnotation: "web"}), true},
+		"empty sets added": {namespace(enabled, nil), namespace(enabled, map[string]string{podmeta.PermissionSetAnnotation: ""}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			enqueued := 0

@@ -229,7 +229,7 @@ func TestAPodWithGrantsUnderAnotherNameIsNotReportedAsRevoked(t *testing.T) {
 
 func TestAPodWithoutTheInitContainerIsReported(t *testing.T) {
 	enabled := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default",
-		Labels: map[string]string{podmeta.Label: podmeta.LabelEnabled}, Annotations: map[string]string{podmeta.SetAnnotation: "web"}}}
+		Labels: map[string]string{podmeta.Label: podmeta.LabelEnabled}, Annotations: map[string]string{podmeta.PermissionSetAnnotation: "web"}}}
 	w := newFixture(t, pod(withoutInitContainer), enabled)
 	if protected, _ := w.reconcile(t); protected {
 		t.Error("the pod has the finalizer")

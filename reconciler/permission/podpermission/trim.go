@@ -30,7 +30,7 @@ func trimPod(obj any) (any, error) {
 	if value, ok := p.Labels[podmeta.Label]; ok {
 		trimmed.Labels = map[string]string{podmeta.Label: value}
 	}
-	for _, key := range []string{podmeta.SetAnnotation, corev1.MirrorPodAnnotationKey} {
+	for _, key := range []string{podmeta.PermissionSetAnnotation, corev1.MirrorPodAnnotationKey} {
 		if value, ok := p.Annotations[key]; ok {
 			if trimmed.Annotations == nil {
 				trimmed.Annotations = map[string]string{}

@@ -134,7 +134,7 @@ func TestPodsWithoutSetsAreNotChanged(t *testing.T) {
 func TestSetsOfTheNamespaceApply(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, enabled)
-	n.run(t, "annotate", "namespace", n.name, podmeta.SetAnnotation+"=web")
+	n.run(t, "annotate", "namespace", n.name, podmeta.PermissionSetAnnotation+"=web")
 	plain := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(1)),
 		Containers: []corev1.Container{{Name: "app", Image: "busybox", Command: []string{"/bin/sleep", "infinity"}}}}}
 	eventually(t, shortTimeout, "all webhook replicas read the annotation", func() error {

@@ -156,7 +156,7 @@ func TestUnknownSetsAndPodScopedSetsWithHostNetworkAreDenied(t *testing.T) {
 	if r := n.apply(t, deployment("unknown", "there-is-none", 1)); r.Code == 0 || !strings.Contains(r.Stderr, "there is no permission set there-is-none") {
 		t.Errorf("an unknown set:\n%s", r)
 	}
-	r, err := n.Run(t.Context(), "annotate", "namespace", n.name, podmeta.SetAnnotation+"=there-is-none")
+	r, err := n.Run(t.Context(), "annotate", "namespace", n.name, podmeta.PermissionSetAnnotation+"=there-is-none")
 	if err != nil || r.Code == 0 {
 		t.Errorf("an unknown set on a namespace: %v\n%s", err, r)
 	}
