@@ -125,8 +125,8 @@ func (s source) duringProbation(ctx context.Context, l ProbationLook, m catalog.
 	if d.Old, d.Err = s.moved(ctx, m, old, s.from, from, from.Sub(start)); d.Err != nil {
 		return d
 	}
-	days := s.to.Sub(start)/evaluate.Day + 1
-	d.Day, d.Err = s.moved(ctx, m, old, from.Add(-time.Minute), s.to, days*evaluate.Day)
+	days := s.to.Sub(start)/evaluate.DailyOffset + 1
+	d.Day, d.Err = s.moved(ctx, m, old, from.Add(-time.Minute), s.to, days*evaluate.DailyOffset)
 	return d
 }
 

@@ -129,7 +129,7 @@ func addRequests(metrics []evaluate.Data) {
 }
 
 func newSource(reader Reader, target v1alpha1.Target, to time.Time) (source, error) {
-	s := source{reader: reader, target: target, from: target.StartTime.Add(-evaluate.Before), to: to}
+	s := source{reader: reader, target: target, from: target.StartTime.Add(-evaluate.ReferenceDuration), to: to}
 	var err error
 	if s.new, err = prometheus.ParseMatchers(target.New); err != nil {
 		return s, fmt.Errorf("new: %w", err)
@@ -274,7 +274,7 @@ func (s source) day(ctx context.Context, m catalog.Metric, d *evaluate.Data) {
 		matchers = s.new
 	}
 	var err error
-	d.Day, err = s.moved(ctx, m, matchers, s.target.StartTime.Add(-time.Minute), s.to, evaluate.Day)
+	d.Day, err = s.moved(ctx, m, matchers, s.target.StartTime.Add(-time.Minute), s.to, evaluate.DailyOffset)
 	if err != nil {
 		d.Err = fmt.Errorf("day before: %w", err)
 	}

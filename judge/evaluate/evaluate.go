@@ -161,7 +161,7 @@ func comparedData(in Input, d Data) Data {
 	d.Old = Pair{samples.Until(d.Old.All, now), samples.Until(d.Old.Bad, now)}
 	at := seconds(in.Target.StartTime.Time)
 	for _, span := range samples.Spans(d.New.All) {
-		if len(d.Old.All) == 0 && span.First < at-Before.Seconds()/2 {
+		if len(d.Old.All) == 0 && span.First < at-ReferenceDuration.Seconds()/2 {
 			d.Old, d.ReferenceBefore = d.New, true
 		}
 	}
@@ -216,7 +216,7 @@ func describeRange(in Input, d Data, e *v1alpha1.Evidence) {
 	if e.Old != nil {
 		e.Old.Query, e.Old.From, e.Old.To = oldQuery, at, metav1.NewTime(in.Now)
 		if e.Reference != v1alpha1.ReferenceOldPods {
-			e.Old.From, e.Old.To = metav1.NewTime(at.Add(-Before)), at
+			e.Old.From, e.Old.To = metav1.NewTime(at.Add(-ReferenceDuration)), at
 		}
 		if d.Signal == catalog.Health {
 			e.Old.To = metav1.NewTime(in.Now)

@@ -55,7 +55,7 @@ type container struct{ pod, name string }
 func (h sideHealth) restarting() map[string]bool {
 	out := map[string]bool{}
 	for of, n := range h.containers {
-		if n >= again {
+		if n >= minRepeatedRestarts {
 			out[of.pod] = true
 		}
 	}
@@ -66,7 +66,7 @@ func (h sideHealth) restarting() map[string]bool {
 // healthy pods.
 func health(in Input, d Data, f frame) outcome {
 	from, now := f.grid.Origin, seconds(in.Now)
-	since := from - Before.Seconds()
+	since := from - ReferenceDuration.Seconds()
 	born := birthsOf(d.New.All, d.Old.All, since)
 	born.onlyLast = true // the others were those of earlier versions
 	n := sideHealthOf(samples.Until(d.New.All, now), from, now, f.step, born)

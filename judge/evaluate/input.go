@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// Before is the length of the time before the change that is compared.
-	Before = 10 * time.Minute
-	// Day is the time between a cell and the same cell of the day before.
-	Day = 24 * time.Hour
+	// ReferenceDuration is the length of the time before the change that is compared.
+	ReferenceDuration = 10 * time.Minute
+	// DailyOffset is the time between a cell and the same cell of the day before.
+	DailyOffset = 24 * time.Hour
 	// minimumCell is the shortest cell.
 	minimumCell = 15.0
 
@@ -121,7 +121,7 @@ func newFrame(in Input, d Data) frame {
 	if f.last >= f.cells {
 		f.last = f.cells - 1
 	}
-	f.before = int(Before.Seconds() / width)
+	f.before = int(ReferenceDuration.Seconds() / width)
 	f.oldEnd = f.last
 	if end := lastOf(d.Old.All); seconds(in.Now)-end > 1.5*math.Max(step, 10) {
 		f.oldEnd = max(-1, min(f.last, f.grid.Cell(end)-1))
@@ -160,7 +160,7 @@ func (f frame) firstCells(news []samples.Series) map[string]int {
 
 // warm returns the first cell after the warm-up of a pod.
 func (f frame) warm(span samples.Span) int {
-	if f.warmUp == 0 || span.First < f.grid.Origin-Before.Seconds()+2*f.grid.Width {
+	if f.warmUp == 0 || span.First < f.grid.Origin-ReferenceDuration.Seconds()+2*f.grid.Width {
 		return 0
 	}
 	return max(0, f.grid.Cell(span.First+f.warmUp)+1)
@@ -172,7 +172,7 @@ func (f frame) startedCells(spans map[string]samples.Span) map[string]int {
 	out := map[string]int{}
 	for pod, span := range spans {
 		out[pod] = -f.before
-		if span.First > f.grid.Origin-Before.Seconds()+2*f.grid.Width {
+		if span.First > f.grid.Origin-ReferenceDuration.Seconds()+2*f.grid.Width {
 			out[pod] = f.grid.Cell(span.First+startupSeconds) + 1
 		}
 	}

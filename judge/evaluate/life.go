@@ -74,7 +74,7 @@ func (l life) restarting() map[string]bool {
 	out := map[string]bool{}
 	for pod, containers := range l.restarts {
 		for _, n := range containers {
-			if n >= again {
+			if n >= minRepeatedRestarts {
 				out[nameOf(pod)] = true
 			}
 		}
@@ -97,7 +97,7 @@ func nameOf(instance string) string {
 	return name
 }
 
-// again is the smallest number of restarts of one container that can be a fail at the start of its pod
-// or during probation, and that of OOM kills during probation. All containers of many pods restart
-// once: if a dependency starts later, or their node reboots.
-const again = 2
+// minRepeatedRestarts is the smallest number of restarts of one container that can be a fail at the
+// start of its pod or during probation, and that of OOM kills during probation. All containers of
+// many pods restart once: if a dependency starts later, or their node reboots.
+const minRepeatedRestarts = 2

@@ -38,7 +38,7 @@ func (p *Probation) describeRange(in Input, d Data, e *v1alpha1.Evidence) {
 	if p == nil || e.New == nil || e.Old == nil {
 		return
 	}
-	length := Before
+	length := ReferenceDuration
 	switch {
 	case d.Signal == catalog.Health:
 		e.New.From, length = metav1.NewTime(p.Success), in.Now.Sub(p.Success)
@@ -77,7 +77,7 @@ func probationHealth(in Input, d Data) outcome {
 	for pod := range n.killed {
 		kills += math.Max(1, restarts[pod])
 	}
-	if kills >= again && worse(n.killed, old.killed) {
+	if kills >= minRepeatedRestarts && worse(n.killed, old.killed) {
 		found = append(found, "out of memory (OOMKilled): "+some(n.killed))
 	}
 	if pods := n.restarting(); worse(pods, old.restarting()) {

@@ -40,7 +40,7 @@ func (d Data) began(f frame) map[string]bool {
 	if !d.ReferenceBefore {
 		scraped = slices.Concat(d.New.All, d.Old.All)
 	}
-	return samples.Began(scraped, f.grid, f.grid.Origin-Before.Seconds(), samples.Pod)
+	return samples.Began(scraped, f.grid, f.grid.Origin-ReferenceDuration.Seconds(), samples.Pod)
 }
 
 func all(p Pair) []samples.Series { return p.All }

@@ -91,7 +91,7 @@ func (w world) pods(look time.Duration, each func(name string, isNew bool, from,
 		oldEnd = start
 	}
 	for i := range w.old {
-		each(fmt.Sprintf("old-%d", i), false, start-Before.Seconds(), oldEnd)
+		each(fmt.Sprintf("old-%d", i), false, start-ReferenceDuration.Seconds(), oldEnd)
 	}
 }
 
@@ -99,7 +99,7 @@ func (w world) pods(look time.Duration, each func(name string, isNew bool, from,
 func (w world) stopped(look time.Duration) func(t float64) bool {
 	var stops [][2]float64
 	if w.stops > 0 {
-		for t := start - Before.Seconds() + w.rand.ExpFloat64()*600/w.stops; t < start+look.Seconds(); t += w.rand.ExpFloat64() * 600 / w.stops {
+		for t := start - ReferenceDuration.Seconds() + w.rand.ExpFloat64()*600/w.stops; t < start+look.Seconds(); t += w.rand.ExpFloat64() * 600 / w.stops {
 			stops = append(stops, [2]float64{t, t + 10 + 15*w.rand.Float64()})
 		}
 	}
