@@ -2,6 +2,6 @@
 // tools of GitOps read a held release as held and a running one as in progress.
 //
 // The objects are those that the ChangeWorkload reconciler derives
-// (reconciler/change/changeworkload/testdata/standard). It is a module of its own,
+// (reconciler/change/changeworkload/testdata/kstatus). It is a module of its own,
 // which keeps the libraries out of the product's go.mod.
 package gitops

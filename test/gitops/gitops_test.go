@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	releases = "../../reconciler/change/changeworkload/testdata/standard"
+	releases = "../../reconciler/change/changeworkload/testdata/kstatus"
 	argo     = "../../config/samples/argocd-health.yaml"
 	flux     = "../../config/samples/flux-health.yaml"
 )

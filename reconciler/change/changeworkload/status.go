@@ -157,7 +157,7 @@ func markConditions(next *v1alpha1.ChangeWorkload, in Input, d Decision) {
 	markJudged(in, d, m)
 	markHeld(in, d, m)
 	markDrifted(in, m)
-	markStandard(next, m)
+	markKstatus(next, m)
 }
 
 func markOrder(next *v1alpha1.ChangeWorkload, in Input, d Decision, m apis.ConditionManager) {

@@ -7,34 +7,34 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// standard has the conditions of kstatus: the status of Ready, and which of Reconciling
+// kstatusConditions has the conditions of kstatus: the status of Ready, and which of Reconciling
 // and Stalled is present; present is empty if neither is.
-type standard struct {
+type kstatusConditions struct {
 	ready   corev1.ConditionStatus
 	present apis.ConditionType
 	// reason and message are common to all of these conditions.
 	reason, message string
 }
 
-// standardOf derives the standard conditions from Succeeded and Held. A release that is
+// kstatusConditionsOf derives the conditions of kstatus from Succeeded and Held. A release that is
 // held is stalled even if it has not failed: a person decides, unless a late verdict comes. The
 // reason of a running release is constant: a different one would be a transition, which is
 // written at once.
-func standardOf(succeeded, held *apis.Condition) standard {
+func kstatusConditionsOf(succeeded, held *apis.Condition) kstatusConditions {
 	switch {
 	case succeeded.IsTrue():
-		return standard{ready: corev1.ConditionTrue, reason: succeeded.Reason, message: succeeded.Message}
+		return kstatusConditions{ready: corev1.ConditionTrue, reason: succeeded.Reason, message: succeeded.Message}
 	case succeeded.IsFalse():
-		return standard{corev1.ConditionFalse, v1alpha1.ReleaseStalled, succeeded.Reason, succeeded.Message}
+		return kstatusConditions{corev1.ConditionFalse, v1alpha1.ReleaseStalled, succeeded.Reason, succeeded.Message}
 	case held.IsTrue():
-		return standard{corev1.ConditionFalse, v1alpha1.ReleaseStalled, held.Reason, held.Message}
+		return kstatusConditions{corev1.ConditionFalse, v1alpha1.ReleaseStalled, held.Reason, held.Message}
 	default:
-		return standard{corev1.ConditionUnknown, v1alpha1.ReleaseReconciling, v1alpha1.ReasonProgressing, ""}
+		return kstatusConditions{corev1.ConditionUnknown, v1alpha1.ReleaseReconciling, v1alpha1.ReasonProgressing, ""}
 	}
 }
 
-func markStandard(next *v1alpha1.ChangeWorkload, m apis.ConditionManager) {
-	s := standardOf(next.Status.GetCondition(apis.ConditionSucceeded), next.Status.GetCondition(v1alpha1.ReleaseHeld))
+func markKstatus(next *v1alpha1.ChangeWorkload, m apis.ConditionManager) {
+	s := kstatusConditionsOf(next.Status.GetCondition(apis.ConditionSucceeded), next.Status.GetCondition(v1alpha1.ReleaseHeld))
 	setInfo(m, v1alpha1.ReleaseReady, s.ready, s.reason, s.message)
 	for _, t := range []apis.ConditionType{v1alpha1.ReleaseReconciling, v1alpha1.ReleaseStalled} {
 		if t == s.present {

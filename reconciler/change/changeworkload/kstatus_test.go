@@ -17,7 +17,7 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-func TestStandardConditionsFollowFromSucceededAndHeld(t *testing.T) {
+func TestKstatusConditionsFollowFromSucceededAndHeld(t *testing.T) {
 	condition := func(status corev1.ConditionStatus, reason string) *apis.Condition {
 		return &apis.Condition{Status: status, Reason: reason, Message: "because"}
 	}
@@ -25,17 +25,17 @@ func TestStandardConditionsFollowFromSucceededAndHeld(t *testing.T) {
 	notHeld := condition(corev1.ConditionFalse, v1alpha1.ReasonNotSuspended)
 	for name, tc := range map[string]struct {
 		succeeded, held *apis.Condition
-		want            standard
+		want            kstatusConditions
 	}{
-		"a running release is reconciling":    {running, notHeld, standard{corev1.ConditionUnknown, v1alpha1.ReleaseReconciling, v1alpha1.ReasonProgressing, ""}},
-		"a new release is reconciling":        {nil, nil, standard{corev1.ConditionUnknown, v1alpha1.ReleaseReconciling, v1alpha1.ReasonProgressing, ""}},
-		"a release that succeeded is ready":   {condition(corev1.ConditionTrue, v1alpha1.ReasonAllPodsPassed), notHeld, standard{corev1.ConditionTrue, "", v1alpha1.ReasonAllPodsPassed, "because"}},
-		"an unjudged release that is held":    {running, condition(corev1.ConditionTrue, v1alpha1.ReasonHeldUnjudged), standard{corev1.ConditionFalse, v1alpha1.ReleaseStalled, v1alpha1.ReasonHeldUnjudged, "because"}},
-		"a suspended release is stalled":      {condition(corev1.ConditionFalse, v1alpha1.ReasonCheckFailed), condition(corev1.ConditionTrue, v1alpha1.ReasonSuspended), standard{corev1.ConditionFalse, v1alpha1.ReleaseStalled, v1alpha1.ReasonCheckFailed, "because"}},
-		"a failed release in shadow mode too": {condition(corev1.ConditionFalse, v1alpha1.ReasonCheckFailed), condition(corev1.ConditionFalse, v1alpha1.ReasonShadow), standard{corev1.ConditionFalse, v1alpha1.ReleaseStalled, v1alpha1.ReasonCheckFailed, "because"}},
+		"a running release is reconciling":    {running, notHeld, kstatusConditions{corev1.ConditionUnknown, v1alpha1.ReleaseReconciling, v1alpha1.ReasonProgressing, ""}},
+		"a new release is reconciling":        {nil, nil, kstatusConditions{corev1.ConditionUnknown, v1alpha1.ReleaseReconciling, v1alpha1.ReasonProgressing, ""}},
+		"a release that succeeded is ready":   {condition(corev1.ConditionTrue, v1alpha1.ReasonAllPodsPassed), notHeld, kstatusConditions{corev1.ConditionTrue, "", v1alpha1.ReasonAllPodsPassed, "because"}},
+		"an unjudged release that is held":    {running, condition(corev1.ConditionTrue, v1alpha1.ReasonHeldUnjudged), kstatusConditions{corev1.ConditionFalse, v1alpha1.ReleaseStalled, v1alpha1.ReasonHeldUnjudged, "because"}},
+		"a suspended release is stalled":      {condition(corev1.ConditionFalse, v1alpha1.ReasonCheckFailed), condition(corev1.ConditionTrue, v1alpha1.ReasonSuspended), kstatusConditions{corev1.ConditionFalse, v1alpha1.ReleaseStalled, v1alpha1.ReasonCheckFailed, "because"}},
+		"a failed release in shadow mode too": {condition(corev1.ConditionFalse, v1alpha1.ReasonCheckFailed), condition(corev1.ConditionFalse, v1alpha1.ReasonShadow), kstatusConditions{corev1.ConditionFalse, v1alpha1.ReleaseStalled, v1alpha1.ReasonCheckFailed, "because"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := standardOf(tc.succeeded, tc.held); got != tc.want {
+			if got := kstatusConditionsOf(tc.succeeded, tc.held); got != tc.want {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})
@@ -88,7 +88,7 @@ func TestToolsOfGitOpsAreTestedWithTheDerivedConditions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			file := filepath.Join("testdata", "standard", name+".yaml")
+			file := filepath.Join("testdata", "kstatus", name+".yaml")
 			if *update {
 				if err := os.WriteFile(file, got, 0o644); err != nil {
 					t.Fatal(err)
