@@ -40,9 +40,9 @@ type Input struct {
 	Named *v1alpha1.ChangeWorkload
 	// Owned are all ChangeWorkloads of the workload, including Named.
 	Owned []*v1alpha1.ChangeWorkload
-	// Orphaned are the ChangeWorkloads of earlier workloads of this kind and name, without Named.
-	Orphaned []*v1alpha1.ChangeWorkload
-	Now      time.Time
+	// OfEarlierWorkloads are the ChangeWorkloads of earlier workloads of this kind and name, without Named.
+	OfEarlierWorkloads []*v1alpha1.ChangeWorkload
+	Now                time.Time
 	// DecidingSince is when this process started to decide.
 	DecidingSince time.Time
 }
@@ -89,9 +89,9 @@ type Decision struct {
 	// DeleteOlder are ChangeWorkloads of earlier releases, to be deleted
 	// because this one succeeded.
 	DeleteOlder []*v1alpha1.ChangeWorkload
-	// DeleteOrphaned are ChangeWorkloads of workloads that do not exist any more. The garbage collector
+	// DeleteOfEarlierWorkloads are ChangeWorkloads of workloads that do not exist any more. The garbage collector
 	// deletes them, unless the workload was deleted with --cascade=orphan.
-	DeleteOrphaned []*v1alpha1.ChangeWorkload
+	DeleteOfEarlierWorkloads []*v1alpha1.ChangeWorkload
 	// RemoveFinalizer is a deleted ChangeWorkload with this name whose finalizer is removed, although
 	// its order is not closed: the release would not be judged meanwhile.
 	RemoveFinalizer *v1alpha1.ChangeWorkload
@@ -111,7 +111,7 @@ func Decide(in Input) Decision {
 	if !in.Known || in.Label != in.Release.Version {
 		return Decision{Readmission: ReadmissionUnversioned}
 	}
-	d := Decision{DeleteOrphaned: orphaned(in)}
+	d := Decision{DeleteOfEarlierWorkloads: ofEarlierWorkloads(in)}
 	if in.Computed != in.Label && in.RevisionCount > 1 {
 		d.Readmission = ReadmissionTemplateMissed
 	}
@@ -135,9 +135,9 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// orphaned returns the ChangeWorkloads of earlier workloads that are not deleted yet.
-func orphaned(in Input) (all []*v1alpha1.ChangeWorkload) {
-	for _, c := range in.Orphaned {
+// ofEarlierWorkloads returns the ChangeWorkloads of earlier workloads that are not deleted yet.
+func ofEarlierWorkloads(in Input) (all []*v1alpha1.ChangeWorkload) {
+	for _, c := range in.OfEarlierWorkloads {
 		if c.DeletionTimestamp == nil {
 			all = append(all, c)
 		}

@@ -143,9 +143,9 @@ func TestDecide(t *testing.T) {
 		},
 		"those of an earlier workload are deleted whatever the state is": {
 			in: input(func(in *Input) {
-				in.Named, in.Owned, in.Orphaned = running, list(running, old), list(recorded("other", "d0", 7, v1alpha1.ReleaseSuspend), oldLeaving)
+				in.Named, in.Owned, in.OfEarlierWorkloads = running, list(running, old), list(recorded("other", "d0", 7, v1alpha1.ReleaseSuspend), oldLeaving)
 			}),
-			want: Decision{DeleteOrphaned: list(recorded("other", "d0", 7, v1alpha1.ReleaseSuspend))},
+			want: Decision{DeleteOfEarlierWorkloads: list(recorded("other", "d0", 7, v1alpha1.ReleaseSuspend))},
 		},
 		"an old ChangeWorkload that is being deleted is waited for": {
 			in: input(func(in *Input) { in.Named = leaving }),

@@ -148,7 +148,7 @@ func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 		case ref.UID == w.UID:
 			in.Owned = append(in.Owned, c)
 		case ref.Name == w.Name && w.Kind.Is(ref.APIVersion, ref.Kind) && c.Name != name:
-			in.Orphaned = append(in.Orphaned, c)
+			in.OfEarlierWorkloads = append(in.OfEarlierWorkloads, c)
 		}
 	}
 	return in, nil
@@ -161,7 +161,7 @@ func (r *Reconciler) apply(ctx context.Context, w *workload.Workload, in Input, 
 			"changeWorkload", in.Named.Name, "kind", in.Named.Spec.WorkloadRef.Kind)
 		return nil
 	}
-	obsolete := slices.Concat(decision.DeleteOlder, decision.DeleteOrphaned)
+	obsolete := slices.Concat(decision.DeleteOlder, decision.DeleteOfEarlierWorkloads)
 	if decision.DeleteStale != nil {
 		obsolete = append(obsolete, decision.DeleteStale)
 	}
