@@ -23,9 +23,9 @@ type Input struct {
 	// SuspensionOrHoldChanged: the update ends or changes the suspension or the hold, resumes a stopped rollout,
 	// or changes only the version or attempt on the template of a Knative Service.
 	SuspensionOrHoldChanged bool
-	// FailedTraffic: the update gives traffic to a Revision of a Knative Service that failed, or to the
+	// TrafficToFailedRevision: the update gives traffic to a Revision of a Knative Service that failed, or to the
 	// latest one before a repair succeeded.
-	FailedTraffic bool
+	TrafficToFailedRevision bool
 	// RepairRequested: the update has the label ignored-suspend.
 	RepairRequested bool
 	// RepairUsed: a repair of this suspension was already admitted.
@@ -100,7 +100,7 @@ func Decide(in Input) Decision {
 		return deny(in, "Breakwater could not find out whether this version succeeded before: try again")
 	case in.TemplateChanged, in.SuspensionOrHoldChanged:
 		return deny(in, "")
-	case in.FailedTraffic:
+	case in.TrafficToFailedRevision:
 		return deny(in, "spec.traffic sends requests to a Revision that failed its check, or to the latest one before a repair succeeded; "+
 			"name another Revision; the success of a repair or a rollback restores the traffic")
 	default:
@@ -156,16 +156,16 @@ func Authorize(d Decision, in Input, user, namespace string, review Authorizatio
 	case in.BypassRemoved && d.Answer != Repair:
 		action = "the removal of annotation " + v1alpha1.BypassAnnotation + " (it allows another repair)"
 	}
-	permission := fmt.Sprintf("the verb %q on changeworkloads.%s in namespace %s",
+	right := fmt.Sprintf("the verb %q on changeworkloads.%s in namespace %s",
 		v1alpha1.BypassVerb, v1alpha1.GroupName, namespace)
 	if review.Err != nil {
-		return deny(in, fmt.Sprintf("%s requires %s; Breakwater could not check whether %s has this permission: %v; try again", action, permission, user, review.Err))
+		return deny(in, fmt.Sprintf("%s requires %s; Breakwater could not check whether %s has this right: %v; try again", action, right, user, review.Err))
 	}
 	reason := ""
 	if review.Reason != "" {
 		reason = " (" + review.Reason + ")"
 	}
-	return deny(in, fmt.Sprintf("%s requires %s, which %s does not have%s; an administrator of the namespace can grant ClusterRole breakwater-bypass", action, permission, user, reason))
+	return deny(in, fmt.Sprintf("%s requires %s, which %s does not have%s; an administrator of the namespace can grant ClusterRole breakwater-bypass", action, right, user, reason))
 }
 
 // SuspendedMessage returns the literal text at the beginning of the reason and the

@@ -40,10 +40,10 @@ func TestDecide(t *testing.T) {
 		"not suspended, repair":                  {free: true, in: Input{TemplateChanged: true, RepairRequested: true}, want: admitted()},
 		"release":                                {in: Input{TemplateChanged: true}, want: denied(fixed)},
 		"end of the hold":                        {in: Input{SuspensionOrHoldChanged: true}, want: denied(fixed)},
-		"traffic to a failed Revision":           {in: Input{FailedTraffic: true}, want: denied(traffic)},
-		"repair with traffic":                    {in: Input{TemplateChanged: true, RepairRequested: true, FailedTraffic: true}, want: repaired()},
-		"blocking off, traffic":                  {off: true, in: Input{FailedTraffic: true}, want: admitted()},
-		"traffic by the controller":              {in: Input{FailedTraffic: true, ByController: true}, want: admitted()},
+		"traffic to a failed Revision":           {in: Input{TrafficToFailedRevision: true}, want: denied(traffic)},
+		"repair with traffic":                    {in: Input{TemplateChanged: true, RepairRequested: true, TrafficToFailedRevision: true}, want: repaired()},
+		"blocking off, traffic":                  {off: true, in: Input{TrafficToFailedRevision: true}, want: admitted()},
+		"traffic by the controller":              {in: Input{TrafficToFailedRevision: true, ByController: true}, want: admitted()},
 		"release and end of the hold":            {in: Input{TemplateChanged: true, SuspensionOrHoldChanged: true}, want: denied(fixed)},
 		"other change":                           {in: Input{}, want: admitted()},
 		"repair":                                 {in: Input{TemplateChanged: true, RepairRequested: true}, want: repaired()},
@@ -142,7 +142,7 @@ func TestWhichDecisionsNeedTheRightToBypass(t *testing.T) {
 }
 
 func TestADenialNamesWhatNeedsTheRightToBypass(t *testing.T) {
-	const permission = ` requires the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default, which alice does not have; ` +
+	const lacking = ` requires the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default, which alice does not have; ` +
 		"an administrator of the namespace can grant ClusterRole breakwater-bypass"
 	const removal = "the removal of annotation altershield.defense.antgroup.com/bypass (it allows another repair)"
 	for name, tc := range map[string]struct {
@@ -159,7 +159,7 @@ func TestADenialNamesWhatNeedsTheRightToBypass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.in.Kind, tc.in.Name = workload.Deployment, "sleep"
 			got := Authorize(tc.d, tc.in, "alice", "default", Authorization{})
-			if diff := cmp.Diff(denied(fixed+": "+tc.action+permission), got); diff != "" {
+			if diff := cmp.Diff(denied(fixed+": "+tc.action+lacking), got); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -27,7 +27,7 @@ func InputOf(c admission.Change) Input {
 		ByController:            c.ByController(),
 		TemplateChanged:         c.TemplateChanged,
 		SuspensionOrHoldChanged: suspensionOrHoldChanged(c),
-		FailedTraffic:           givesFailedTraffic(c),
+		TrafficToFailedRevision: givesTrafficToFailedRevision(c),
 		// The mutating webhook has removed the label and written the annotation.
 		RepairRequested:         asked || added != nil && added.Kind == v1alpha1.BypassRepair,
 		RepairUsed:              used,
@@ -47,11 +47,11 @@ func suspensionOrHoldChanged(c admission.Change) bool {
 		c.Old.Stopped() && !c.New.Stopped()
 }
 
-// givesFailedTraffic reports whether the update gives a failed Revision of a Knative Service more
+// givesTrafficToFailedRevision reports whether the update gives a failed Revision of a Knative Service more
 // traffic. Until the suspension ends, the latest Revision counts as failed, too: during a repair the latest
 // Ready Revision is either the failed one, or that of the repair, which must get no traffic before its
 // release succeeded. A hold that ends when the first batch passed has no failed Revision.
-func givesFailedTraffic(c admission.Change) bool {
+func givesTrafficToFailedRevision(c admission.Change) bool {
 	held := v1alpha1.HeldTrafficOf(c.Old.Labels, c.Old.Annotations)
 	if held == nil || v1alpha1.HoldOf(c.Old.Annotations).IsUntilJudged() {
 		return false

@@ -46,7 +46,7 @@ func TestAFailedRevisionGetsNoTraffic(t *testing.T) {
 				}
 				return w
 			}
-			if got := InputOf(admission.Change{Old: read(tc.before), New: read(tc.after)}).FailedTraffic; got != tc.want {
+			if got := InputOf(admission.Change{Old: read(tc.before), New: read(tc.after)}).TrafficToFailedRevision; got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})

@@ -461,7 +461,7 @@ func TestAMalformedUpdateIsDenied(t *testing.T) {
 	}
 }
 
-func TestABypassRequiresPermission(t *testing.T) {
+func TestABypassRequiresTheVerbBypass(t *testing.T) {
 	used := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 2})
 	allowed := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: builder.SuspendedAt, Attempt: 2, AnotherRepair: true})
 	old := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: "bob", Suspend: "1600000000", Attempt: 2})
@@ -473,7 +473,7 @@ func TestABypassRequiresPermission(t *testing.T) {
 		lacking = fixed + `: a repair requires the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default, ` +
 			"which alice does not have (no RBAC); an administrator of the namespace can grant ClusterRole breakwater-bypass"
 		unknown = fixed + `: a repair requires the verb "bypass" on changeworkloads.app.ops.cloud.alipay.com in namespace default; ` +
-			"Breakwater could not check whether alice has this permission: too slow; try again"
+			"Breakwater could not check whether alice has this right: too slow; try again"
 	)
 	for name, tc := range map[string]struct {
 		old, new *appsv1.Deployment
@@ -482,18 +482,18 @@ func TestABypassRequiresPermission(t *testing.T) {
 		off      bool // blocking is off
 		user     string
 		dry      bool
-		checked  bool // the permission is checked
+		checked  bool // the right is checked
 		message  string
 	}{
-		"repair with permission":                                {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Allowed: true}, checked: true},
-		"repair without permission":                             {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
-		"repair, check failed":                                  {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Err: errors.New("too slow")}, checked: true, message: unknown},
-		"repair, check allowed and failed":                      {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Allowed: true, Err: errors.New("too slow")}, checked: true, message: unknown},
-		"dry run of a repair":                                   {dry: true, old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
-		"removal of the repair's annotation without permission": {old: build(versioned(2), held, used), new: build(versioned(2), held), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: removal},
-		"removal of the repair's annotation with permission":    {old: build(versioned(2), held, used), new: build(versioned(2), held), answer: suspend.Authorization{Allowed: true}, checked: true},
-		"removal of the annotation of a repair again":           {old: build(versioned(2), held, allowed), new: build(versioned(2), held)},
-		"removal of an earlier suspension's annotation":         {old: build(versioned(2), held, old), new: build(versioned(2), held)},
+		"repair with the verb":                                {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Allowed: true}, checked: true},
+		"repair without the verb":                             {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
+		"repair, check failed":                                {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Err: errors.New("too slow")}, checked: true, message: unknown},
+		"repair, check allowed and failed":                    {old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Allowed: true, Err: errors.New("too slow")}, checked: true, message: unknown},
+		"dry run of a repair":                                 {dry: true, old: build(versioned(1), held), new: build(versioned(1), held, repair, image("busybox:2")), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: lacking},
+		"removal of the repair's annotation without the verb": {old: build(versioned(2), held, used), new: build(versioned(2), held), answer: suspend.Authorization{Reason: "no RBAC"}, checked: true, message: removal},
+		"removal of the repair's annotation with the verb":    {old: build(versioned(2), held, used), new: build(versioned(2), held), answer: suspend.Authorization{Allowed: true}, checked: true},
+		"removal of the annotation of a repair again":         {old: build(versioned(2), held, allowed), new: build(versioned(2), held)},
+		"removal of an earlier suspension's annotation":       {old: build(versioned(2), held, old), new: build(versioned(2), held)},
 		"rollback":                   {old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:0"))},
 		"release":                    {old: build(versioned(1), held), new: build(versioned(1), held, image("busybox:2")), message: fixed},
 		"other metadata":             {old: build(versioned(1), held), new: build(versioned(1), held, label("team", "a"))},
