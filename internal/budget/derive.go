@@ -66,7 +66,7 @@ func Derive(b *v1alpha1.PodUnavailableBudget, observed Observed) Derivation {
 		switch deletionOutcome(pods[uid], uid, rv, observed) {
 		case outcomePending:
 			if pods[uid] == nil {
-				t.Unknown++
+				t.ChargedUnseen++
 			}
 		case outcomeRefunded:
 			d.Refunded++
@@ -83,7 +83,7 @@ func Derive(b *v1alpha1.PodUnavailableBudget, observed Observed) Derivation {
 		switch e := ParseEntry(value); changeOutcome(pods[e.UID], name, e, observed) {
 		case outcomePending:
 			if pods[e.UID] == nil {
-				t.Unknown++
+				t.ChargedUnseen++
 			}
 		case outcomeRefunded:
 			d.Refunded++

@@ -26,9 +26,9 @@ type PodCounts struct {
 	Available int32
 	// Charged is the number of pods that would be available without their charge.
 	Charged int32
-	// Unknown is the number of charged pods that the watch does not have yet. Each may
+	// ChargedUnseen is the number of charged pods that the watch does not have yet. Each may
 	// replace a pod that the watch still has as available.
-	Unknown int32
+	ChargedUnseen int32
 	// Excess is how many available and charged pods exceed the replicas of the pods' own controllers:
 	// the rest of a scale-down.
 	Excess int32
@@ -52,7 +52,7 @@ func ComputeNumbers(spec v1alpha1.PodUnavailableBudgetSpec, t PodCounts) Numbers
 		}
 		n.Allowed = min(n.Allowed, room)
 	}
-	n.Allowed = max(n.Allowed-t.Unknown, 0)
+	n.Allowed = max(n.Allowed-t.ChargedUnseen, 0)
 	return n
 }
 

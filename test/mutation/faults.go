@@ -189,7 +189,7 @@ var faults = []fault{
 		"internal/budget/ledger.go", "\t\tl.fresh.Delete(keyOf(r.Operation, p))\n\t\tl.changed = true\n", "\t\tl.fresh.Delete(keyOf(r.Operation, p))\n\t\tl.changed = true\n\t\tl.allowed++\n",
 		"./internal/budget", "."},
 	{protection, "charged pods that the watch does not have are ignored",
-		"internal/budget/numbers.go", "max(n.Allowed-t.Unknown, 0)", "max(n.Allowed, 0)",
+		"internal/budget/numbers.go", "max(n.Allowed-t.ChargedUnseen, 0)", "max(n.Allowed, 0)",
 		"./internal/budget", "."},
 	{protection, "a surge raises what is allowed above maxUnavailable",
 		"internal/budget/numbers.go", "n.Allowed = min(n.Allowed, room)", "_ = room",

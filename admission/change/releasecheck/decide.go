@@ -65,10 +65,10 @@ type Decision struct {
 	Reason string
 }
 
-// Exempt returns the reason why the server is not asked, or "". It uses neither
+// ExemptionReason returns the reason why the server is not asked, or "". It uses neither
 // the stored answer nor whether the version succeeded, so that these are read only if they
 // matter.
-func Exempt(in Input) string {
+func ExemptionReason(in Input) string {
 	switch {
 	case !in.Enabled:
 		return Disabled
@@ -89,7 +89,7 @@ func Exempt(in Input) string {
 
 // Decide decides whether the server is asked about a change.
 func Decide(in Input) Decision {
-	switch why := Exempt(in); {
+	switch why := ExemptionReason(in); {
 	case why != "":
 		return Decision{Skip, why}
 	case in.Succeeded:

@@ -62,8 +62,8 @@ func (c *Handler) Admit(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	defer cancel()
 	in := Input{Enabled: c.Settings().ReleaseCheckTimeout > 0, Release: req.SubResource == ""}
 	kind, known := c.kindOf(req)
-	if !known || Exempt(in) != "" {
-		return skip(cmp.Or(Exempt(in), NotARelease))
+	if !known || ExemptionReason(in) != "" {
+		return skip(cmp.Or(ExemptionReason(in), NotARelease))
 	}
 	change, err := admission.ReadChange(kind, req)
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *Handler) decide(ctx context.Context, change admission.Change, q Query) 
 		DryRun:       change.DryRun,
 		Now:          c.Clock.Now(),
 	}
-	if why := Exempt(in); why != "" {
+	if why := ExemptionReason(in); why != "" {
 		return Decision{Skip, why}, nil
 	}
 	if change.Old != nil {

@@ -104,9 +104,9 @@ func (c *ControllerLeases) OutageUnknown() bool {
 	return false
 }
 
-// Stale returns the reason why the numbers of budgets may be old, or "". With nil
+// StaleReason returns the reason why the numbers of budgets may be old, or "". With nil
 // ControllerLeases, the age of the numbers has no limit.
-func (c *ControllerLeases) Stale() string {
+func (c *ControllerLeases) StaleReason() string {
 	if c == nil {
 		return ""
 	}

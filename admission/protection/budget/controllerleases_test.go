@@ -61,7 +61,7 @@ func TestBudgetsAreStaleWhileALeaseOfTheControllerIsNotRenewed(t *testing.T) {
 					}
 				}
 			}
-			got := c.Stale()
+			got := c.StaleReason()
 			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}

@@ -186,7 +186,7 @@ func (e *evaluation) evaluate(ctx context.Context, b *v1alpha1.PodUnavailableBud
 			e.decision = DecisionRepeated
 			return nil
 		}
-		if reason := e.Controller.Stale(); reason != "" {
+		if reason := e.Controller.StaleReason(); reason != "" {
 			e.refund(ctx, budgetRequest{key, *request})
 			return ptr.To(stale(b, reason))
 		}
