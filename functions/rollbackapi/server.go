@@ -40,9 +40,9 @@ const (
 	// rejectedTokenTTL is how long rejected tokens are cached. Accepted tokens are
 	// not cached, because their ServiceAccount may be deleted.
 	rejectedTokenTTL = 5 * time.Second
-	// rejectedPerMinute is how many requests of an address may be answered 401 in a minute; all
+	// unauthenticatedPerMinute is how many requests of an address may be answered 401 in a minute; all
 	// of them may come at once. Each may cost the API server a TokenReview.
-	rejectedPerMinute = 60
+	unauthenticatedPerMinute = 60
 	// pageSize is the number of objects per list call.
 	pageSize = 500
 )
@@ -71,7 +71,7 @@ type service struct {
 func New(o Options) http.Handler {
 	s := &service{Options: o, requests: metrics.NewCounter(o.Meter, "breakwater_rollback_api_requests_total"),
 		tokens: auth.NewTokens(o.Kube.AuthenticationV1(), auth.TokensOptions{Audience: Audience, RejectedTTL: rejectedTokenTTL, Clock: o.Clock})}
-	limit := authlimit.New(func() float64 { return rejectedPerMinute }, o.Clock)
+	limit := authlimit.New(func() float64 { return unauthenticatedPerMinute }, o.Clock)
 	e := echo.New()
 	e.HTTPErrorHandler = answerError
 	e.Use(s.count, limit.Middleware, middleware.Recover(), middleware.BodyLimit(maxBody), middleware.ContextTimeout(timeout))

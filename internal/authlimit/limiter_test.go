@@ -11,7 +11,7 @@ import (
 	clocktest "k8s.io/utils/clock/testing"
 )
 
-func TestAnAddressWithTooManyRejectionsIsLimited(t *testing.T) {
+func TestAnAddressWithTooManyUnauthenticatedRequestsIsLimited(t *testing.T) {
 	clock := clocktest.NewFakePassiveClock(time.Unix(1<<30, 0))
 	allowed := 3.0
 	l := New(func() float64 { return allowed }, clock)
@@ -48,7 +48,7 @@ func TestAnAddressWithTooManyRejectionsIsLimited(t *testing.T) {
 	}
 	for i, token := range []string{"bad", "bad", "bad"} {
 		if w := ask(fmt.Sprintf("10.0.0.1:%d", 2+i), token); w.Code == http.StatusTooManyRequests {
-			t.Errorf("rejection %d: status 429 below the limit", i+1)
+			t.Errorf("unauthenticated request %d: status 429 below the limit", i+1)
 		}
 	}
 	reviews = 0
@@ -66,7 +66,7 @@ func TestAnAddressWithTooManyRejectionsIsLimited(t *testing.T) {
 		t.Errorf("an invalid token after Retry-After: status %d", w.Code)
 	}
 	if w := ask("10.0.0.1:9", "good"); w.Code != http.StatusTooManyRequests {
-		t.Errorf("after another rejection: status %d", w.Code)
+		t.Errorf("after another unauthenticated request: status %d", w.Code)
 	}
 	allowed = 0
 	if w := ask("10.0.0.1:9", "good"); w.Code != http.StatusOK {
@@ -74,7 +74,7 @@ func TestAnAddressWithTooManyRejectionsIsLimited(t *testing.T) {
 	}
 }
 
-func TestConcurrentRejectionsAboveTheLimitCount(t *testing.T) {
+func TestConcurrentUnauthenticatedRequestsAboveTheLimitCount(t *testing.T) {
 	clock := clocktest.NewFakePassiveClock(time.Unix(1<<30, 0))
 	l := New(func() float64 { return 60 }, clock)
 	for range 60 + 30 {
