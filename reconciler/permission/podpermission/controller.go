@@ -44,9 +44,9 @@ const (
 	workers = 16
 	// tokenFile is where the manifest mounts the token for the permission centre.
 	tokenFile = "/var/run/secrets/stke.io/permission-centre/token"
-	// calls is the limit of calls to the centre per second. It allows the deletion of
+	// centreCallsPerSecond is the limit of calls to the centre per second. It allows the deletion of
 	// a namespace with a thousand pods in seconds without overloading the centre.
-	calls = 200
+	centreCallsPerSecond = 200
 )
 
 // NewController returns the controller of pods that need permissions. owners reads
@@ -60,7 +60,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Sen
 	store.Follow(ctx, cmw)
 	trust := &servingcert.Bundle{Missing: podmeta.ErrNoBundle}
 	optionalconfig.Watch(cmw, podmeta.BundleName, func(cm *corev1.ConfigMap) { trust.Update(cm.Data) })
-	centre := centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile, Trust: trust, Limit: rate.NewLimiter(calls, calls)})
+	centre := centreclient.New(centreclient.Options{URL: func() string { return store.Get().CentreURL }, TokenFile: tokenFile, Trust: trust, Limit: rate.NewLimiter(centreCallsPerSecond, centreCallsPerSecond)})
 	r := newReconciler(ctx, sender, owners, centre, store)
 	measure(metrics.Meter(), r)
 	logger := logging.FromContext(ctx)
