@@ -4,4 +4,15 @@
 // and statements serve SQLite (one replica) and PostgreSQL (many). A change and the steps
 // that follow from it are written in the same transaction, so neither exists without the
 // other.
+//
+// Columns keep their first names. These differ from the names in Go:
+//
+//	applications.asked  AttemptBegan: when the last attempt began
+//	applications.going  RevokeRequested
+//	clusters.held       Unconfirmed: the number of unconfirmed applications
+//	grants.keys         KeysUsed: the number of earlier idempotency keys
+//	grants.lease        RunID: the id of the run of a step
+//	grants.subject      RevocationKey
+//	grants.touched      MaybeGranted
+//	pace.next           the time of the next call to a provider (SetNextCall)
 package store
