@@ -118,12 +118,12 @@ func TestTheOrder(t *testing.T) {
 }
 
 // When components are killed or unreachable, a release ends later and correctly.
-func TestReleasesWhilePartsAreDown(t *testing.T) {
+func TestReleasesWhileComponentsAreDown(t *testing.T) {
 	e := newEnvironment(t)
 	configure(t, e)
 	// Their first versions become Ready while the other specs run.
 	received, byHand := e.firstKnativeVersion(t), e.firstKnativeVersion(t)
-	// None of these parts answers the callback of another spec or admits its changes.
+	// None of these components answers the callback of another spec or admits its changes.
 	runInParallel(t, e, []spec{
 		{"a failed Revision of a Knative Service loses its traffic once when the controller is killed", knativeServiceWithoutController},
 		{"a release ends correctly when the channel is killed twice, once before a fail arrives", lostEvents},

@@ -102,7 +102,7 @@ func TestAnOwnerThatDoesNotExistTakesNoPodOutOfABudget(t *testing.T) {
 
 // A controller that is not the one of Deployments, such as that of Argo Rollouts, is a user.
 // The HorizontalPodAutoscaler, whose API has two versions, stands for its custom resource.
-func TestControllersAdoptAndReleaseReplicaSetsUnderABudget(t *testing.T) {
+func TestControllersAdoptAndOrphanReplicaSetsUnderABudget(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)
 	n.applyWithBudget(t, deploymentManifest(2, "{}"), budgetManifest("maxUnavailable: 0"))
@@ -121,17 +121,17 @@ func TestControllersAdoptAndReleaseReplicaSetsUnderABudget(t *testing.T) {
 	replace := func(field, value string) []string {
 		return []string{"patch", "replicaset", set, "--type=json", "-p", `[{"op":"replace","path":"/metadata/ownerReferences/0/` + field + `","value":"` + value + `"}]`}
 	}
-	release := []string{"patch", "replicaset", set, "--type=json", "-p", `[{"op":"remove","path":"/metadata/ownerReferences"}]`}
+	orphan := []string{"patch", "replicaset", set, "--type=json", "-p", `[{"op":"remove","path":"/metadata/ownerReferences"}]`}
 	const denial = "would leave its controller"
 	n.run(t, adopt...)
 	n.awaitDenied(t, denial, replace("apiVersion", "other/v1")...)
 	n.run(t, replace("apiVersion", "autoscaling/v2")...)
-	n.run(t, release...) // after an edit of the selector of the controller
+	n.run(t, orphan...) // after an edit of the selector of the controller
 
 	n.run(t, adopt...)
 	n.run(t, "patch", "pub", "web", "--type=merge", "-p",
 		`{"spec":{"selector":null,"targetRef":{"apiVersion":"autoscaling","kind":"HorizontalPodAutoscaler","name":"rollout"}}}`)
-	n.awaitDenied(t, denial, release...)
+	n.awaitDenied(t, denial, orphan...)
 	n.run(t, replace("apiVersion", "autoscaling/v2")...)
 }
 
