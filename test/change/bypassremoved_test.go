@@ -32,7 +32,7 @@ func (w target) awaitHoldOf(t *testing.T, attempt int64) *v1alpha1.Hold {
 	var hold *v1alpha1.Hold
 	w.awaitWorkload(t, fmt.Sprintf("is held for attempt %d", attempt), func(live *workload.Workload) bool {
 		hold = v1alpha1.HoldOf(live.Annotations)
-		return hold != nil && hold.Attempt == attempt && !hold.DoesNotSuspend() && live.Annotations[v1alpha1.BypassAnnotation] == ""
+		return hold != nil && hold.Attempt == attempt && hold.Suspends() && live.Annotations[v1alpha1.BypassAnnotation] == ""
 	})
 	return hold
 }

@@ -39,7 +39,7 @@ func mutate(c admission.Change, decision Decision, suspension suspend.Decision, 
 		if suspension.Answer == suspend.Deny {
 			break
 		}
-		if v1alpha1.HoldOf(c.Old.Annotations).DoesNotSuspend() && c.TemplateChanged {
+		if v1alpha1.HoldOf(c.Old.Annotations).IsWithoutSuspension() && c.TemplateChanged {
 			m.Traffic = c.New.RestoreTraffic(v1alpha1.RestorableTrafficOf(c.Old.Labels, c.Old.Annotations))
 			resume(&m, c, c.Old.Annotations)
 		}
@@ -134,7 +134,7 @@ func recordBypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release
 // suspension keeps.
 func hasFailed(c admission.Change, kept *v1alpha1.HeldTraffic) bool {
 	hold := v1alpha1.HoldOf(c.Old.Annotations)
-	return !hold.IsUntilJudged() && (kept != nil || hold != nil && !hold.DoesNotSuspend())
+	return !hold.IsUntilJudged() && (kept != nil || hold.Suspends())
 }
 
 // keepTraffic keeps the traffic of a suspended Knative Service at the good Revision until the repair

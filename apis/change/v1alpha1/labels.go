@@ -153,7 +153,7 @@ func HeldTrafficOf(labels, annotations map[string]string) *HeldTraffic {
 // repair succeeds.
 func RestorableTrafficOf(labels, annotations map[string]string) *HeldTraffic {
 	bypass := CurrentBypassOf(labels, annotations)
-	if HoldOf(annotations).DoesNotSuspend() && bypass != nil && bypass.Traffic != nil {
+	if HoldOf(annotations).IsWithoutSuspension() && bypass != nil && bypass.Traffic != nil {
 		return nil
 	}
 	return HeldTrafficOf(labels, annotations)
@@ -162,7 +162,7 @@ func RestorableTrafficOf(labels, annotations map[string]string) *HeldTraffic {
 // FreezeOf returns the value with which a person had suspended the workload before its check failed, empty
 // if nobody had, and whether the suspension has a record of it. During a repair it is in the bypass annotation.
 func FreezeOf(labels, annotations map[string]string) (value string, recorded bool) {
-	if hold := HoldOf(annotations); hold != nil && !hold.DoesNotSuspend() {
+	if hold := HoldOf(annotations); hold.Suspends() {
 		return hold.Freeze, true
 	}
 	if bypass := CurrentBypassOf(labels, annotations); bypass != nil {

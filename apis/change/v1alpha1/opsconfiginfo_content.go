@@ -123,8 +123,8 @@ const (
 	maxDuration = 24 * time.Hour
 )
 
-// contentParsers validates the content of each type.
-var contentParsers = map[ConfigType]func(string) error{
+// contentValidators validate the content of each type.
+var contentValidators = map[ConfigType]func(string) error{
 	ConfigBlocking:       noContent,
 	ConfigBatch:          func(s string) error { _, err := ParsePercent(s); return err },
 	ConfigNoVerdict:      noVerdict,
@@ -157,8 +157,8 @@ var contentParsers = map[ConfigType]func(string) error{
 
 // ConfigTypes returns every type, sorted.
 func ConfigTypes() []string {
-	names := make([]string, 0, len(contentParsers))
-	for t := range contentParsers {
+	names := make([]string, 0, len(contentValidators))
+	for t := range contentValidators {
 		names = append(names, string(t))
 	}
 	slices.Sort(names)
@@ -166,15 +166,15 @@ func ConfigTypes() []string {
 }
 
 // KnownConfigType reports whether the type is known.
-func KnownConfigType(t ConfigType) bool { _, ok := contentParsers[t]; return ok }
+func KnownConfigType(t ConfigType) bool { _, ok := contentValidators[t]; return ok }
 
-// ParseContent returns an error if the content is invalid for type t.
-func ParseContent(t ConfigType, content string) error {
-	parse, ok := contentParsers[t]
+// ValidateContent returns an error if the content is invalid for type t.
+func ValidateContent(t ConfigType, content string) error {
+	validate, ok := contentValidators[t]
 	if !ok {
 		return fmt.Errorf("unknown type %q; known types are %s", t, strings.Join(ConfigTypes(), ", "))
 	}
-	return parse(content)
+	return validate(content)
 }
 
 func noContent(s string) error {

@@ -31,7 +31,7 @@ func (c *OpsConfigInfo) Validate(ctx context.Context) *apis.FieldError {
 	if !c.Spec.Enable && c.Spec.Content == "" {
 		return nil
 	}
-	if err := ParseContent(c.Spec.Type, c.Spec.Content); err != nil {
+	if err := ValidateContent(c.Spec.Type, c.Spec.Content); err != nil {
 		return &apis.FieldError{
 			Message: fmt.Sprintf("invalid content for type %s", c.Spec.Type),
 			Paths:   []string{"spec.content"},

@@ -52,7 +52,7 @@ func (c *ChangeWorkload) CountsAsFailed() bool {
 		return true
 	}
 	succeeded := c.Status.GetCondition(apis.ConditionSucceeded)
-	return succeeded.IsFalse() && FailedCheckReason(succeeded.Reason)
+	return succeeded.IsFalse() && IsFailedCheckReason(succeeded.Reason)
 }
 
 // SucceededWithPods reports whether the release succeeded, and not without any pod. A release at 0 replicas also
@@ -62,9 +62,9 @@ func (c *ChangeWorkload) SucceededWithPods() bool {
 	return c.Status.Phase == ReleaseSuccess && c.Status.GetCondition(ReleaseJudged).GetReason() != ReasonNoVerdict
 }
 
-// FailedCheckReason reports whether a reason of the condition Succeeded says that a pod
+// IsFailedCheckReason reports whether a reason of the condition Succeeded says that a pod
 // or the order as a whole failed its check, or that an unjudged pod counts as failed.
-func FailedCheckReason(reason string) bool {
+func IsFailedCheckReason(reason string) bool {
 	return reason == ReasonCheckFailed || reason == ReasonOrderCheckFailed
 }
 

@@ -132,9 +132,12 @@ func CurrentBypassOf(labels, annotations map[string]string) *Bypass {
 // UsesRepair reports whether the bypass is the one repair that its suspension allows; false for nil.
 func (b *Bypass) UsesRepair() bool { return b != nil && b.Kind == BypassRepair && !b.AnotherRepair }
 
-// DoesNotSuspend reports whether there is a hold and it does not suspend the workload, which may be suspended
-// for another cause.
-func (h *Hold) DoesNotSuspend() bool { return h != nil && (h.Unjudged || h.UntilJudged) }
+// Suspends reports whether the hold suspends the workload; false for nil.
+func (h *Hold) Suspends() bool { return h != nil && !h.Unjudged && !h.UntilJudged }
+
+// IsWithoutSuspension reports whether there is a hold and it does not suspend the workload, which may be
+// suspended for another cause; false for nil.
+func (h *Hold) IsWithoutSuspension() bool { return h != nil && !h.Suspends() }
 
 // IsUntilJudged reports whether only the traffic of a Knative Service is held, until the first batch
 // passed; false for nil.

@@ -9,7 +9,7 @@ import (
 // suspendAction suspends the workload unless it is suspended or blocking is off.
 func suspendAction(in Input) Action {
 	switch {
-	case !in.Settings.Blocking && in.Workload.Hold.DoesNotSuspend():
+	case !in.Settings.Blocking && in.Workload.Hold.IsWithoutSuspension():
 		return ActionResume
 	case !in.Settings.Blocking:
 		return ActionNone
@@ -39,11 +39,11 @@ func runningAction(in Input, d Decision) Action {
 	case in.Workload.Hold.IsUntilJudged():
 		return untilJudgedAction(in)
 	case unjudged && in.Settings.Blocking && !in.Workload.Complete:
-		if in.Workload.Hold.DoesNotSuspend() && heldByRelease(in) {
+		if in.Workload.Hold.IsWithoutSuspension() && heldByRelease(in) {
 			return ActionNone
 		}
 		return ActionHold
-	case in.Workload.Hold.DoesNotSuspend(), suspendedByRelease(in):
+	case in.Workload.Hold.IsWithoutSuspension(), suspendedByRelease(in):
 		return ActionResume
 	default:
 		return ActionNone
@@ -82,7 +82,7 @@ func heldByRelease(in Input) bool {
 
 // suspendedByRelease reports whether the workload is suspended because of this release.
 func suspendedByRelease(in Input) bool {
-	return in.Workload.Suspend != "" && heldByRelease(in) && !in.Workload.Hold.DoesNotSuspend()
+	return in.Workload.Suspend != "" && heldByRelease(in) && in.Workload.Hold.Suspends()
 }
 
 // successAction ends a hold, or the suspension that this release was admitted to repair. A

@@ -212,7 +212,7 @@ func decideRelease(in Input) Decision {
 			// The version is not judged, so nothing else could end a suspension
 			// that it was admitted to repair.
 			d.Action = successAction(in)
-		} else if in.Workload.Hold.DoesNotSuspend() {
+		} else if in.Workload.Hold.IsWithoutSuspension() {
 			d.Action = ActionResume
 		}
 		return d

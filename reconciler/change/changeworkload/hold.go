@@ -89,7 +89,7 @@ func resumeOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload) []worklo
 
 // endSuspension ends a suspension by Breakwater. That of a person stays or is restored.
 func endSuspension(w *workload.Workload, hold *v1alpha1.Hold) []workload.Operation {
-	if hold.DoesNotSuspend() {
+	if hold.IsWithoutSuspension() {
 		return nil // the hold has not suspended the workload
 	}
 	ops := endBypass(w)
@@ -129,7 +129,7 @@ func processedOperations(w *workload.Workload, c *v1alpha1.ChangeWorkload) []wor
 func holdConsequence(in Input) string {
 	ref := in.ChangeWorkload.Spec.WorkloadRef
 	switch {
-	case in.Workload.KnativeService && (in.Workload.Hold.IsUntilJudged() || !in.Workload.Hold.DoesNotSuspend()):
+	case in.Workload.KnativeService && (in.Workload.Hold.IsUntilJudged() || !in.Workload.Hold.IsWithoutSuspension()):
 		return trafficConsequence(in)
 	case workload.StatefulSet.Is(ref.APIVersion, ref.Kind) && holdsPartition(in):
 		return "; pods that are deleted meanwhile are recreated with the former version"

@@ -235,7 +235,7 @@ func markHeld(in Input, d Decision, m apis.ConditionManager) {
 // heldUnjudged reports whether the rollout is held because pods or the order are unjudged.
 func heldUnjudged(in Input) bool {
 	hold := in.Workload.Hold
-	return hold.DoesNotSuspend() && !hold.IsUntilJudged() && heldByRelease(in)
+	return hold.IsWithoutSuspension() && !hold.IsUntilJudged() && heldByRelease(in)
 }
 
 // unchangedHold returns status and reason of a hold that could not be changed.

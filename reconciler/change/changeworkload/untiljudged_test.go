@@ -194,7 +194,7 @@ func TestAHoldUntilJudgedEndsWithTheFormerTraffic(t *testing.T) {
 
 			failed := patchKnative(t, raw, ActionSuspend, Input{ChangeWorkload: attempt(2), Now: t0, Revisions: Revisions{Own: []string{"b"}, Good: "a"}})
 			checkTraffic(t, failed, tc.failed)
-			if hold := v1alpha1.HoldOf(readKnative(t, failed).Annotations); hold.DoesNotSuspend() || len(hold.Traffic.Failed) != 1 || hold.Freeze != "" {
+			if hold := v1alpha1.HoldOf(readKnative(t, failed).Annotations); !hold.Suspends() || len(hold.Traffic.Failed) != 1 || hold.Freeze != "" {
 				t.Errorf("held with %+v", hold)
 			}
 			end := patchKnative(t, failed, ActionResume, Input{ChangeWorkload: attempt(2)})

@@ -211,7 +211,7 @@ func TestEachTypeHasATextForItsEffect(t *testing.T) {
 	for _, name := range v1alpha1.ConfigTypes() {
 		for _, enable := range []bool{true, false} {
 			c := object("a", 1, v1alpha1.OpsConfigInfoSpec{Type: v1alpha1.ConfigType(name), Enable: enable})
-			i := slices.IndexFunc(contents, func(s string) bool { return v1alpha1.ParseContent(c.Spec.Type, s) == nil })
+			i := slices.IndexFunc(contents, func(s string) bool { return v1alpha1.ValidateContent(c.Spec.Type, s) == nil })
 			if i < 0 {
 				t.Fatalf("no content of this test is valid for type %s", name)
 			}

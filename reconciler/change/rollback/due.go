@@ -93,7 +93,7 @@ func Due(s Situation) Decision {
 // failed decides for a release that failed its check. With isBlockingUp off
 // nothing is stopped, so nothing is rolled back either.
 func (s Situation) failed() Decision {
-	if !s.Settings.AutomaticRollback || !s.Settings.Blocking || !v1alpha1.FailedCheckReason(s.Reason) {
+	if !s.Settings.AutomaticRollback || !s.Settings.Blocking || !v1alpha1.IsFailedCheckReason(s.Reason) {
 		return Decision{}
 	}
 	return s.limited(Decision{Kind: v1alpha1.RollbackVerdict, Message: "the version failed (" + s.Reason + ")"})

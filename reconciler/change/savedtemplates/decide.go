@@ -52,7 +52,7 @@ const (
 // even if it succeeded before or is no longer the current one.
 func Decide(in Input) Decision {
 	switch {
-	case v1alpha1.FailedCheckReason(in.Reason):
+	case v1alpha1.IsFailedCheckReason(in.Reason):
 		return Delete
 	case !in.Current:
 		return Leave
