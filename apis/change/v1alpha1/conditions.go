@@ -15,7 +15,8 @@ const (
 	// False if they failed it or it is unjudged.
 	ReleaseOrderJudged apis.ConditionType = "OrderJudged"
 	// ReleaseJudged: True if all pods of a complete rollout passed by a verdict, even if the
-	// order has none, or if a verdict failed a pod; False if unjudged pods passed, failed or wait.
+	// order has none, or if a verdict failed a pod; False if unjudged pods passed, failed or wait,
+	// for a baseline, for a success without any pod, and if the server did not accept the order in time.
 	ReleaseJudged apis.ConditionType = "Judged"
 	// ReleaseHeld: True while the rollout is held because of this release. With reason
 	// Suspended the workload is suspended, too; a rollout that was complete is not stopped.

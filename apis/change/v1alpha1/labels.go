@@ -40,7 +40,7 @@ const (
 	// OrderFinalizer keeps a deleted ChangeWorkload until its order is closed at the server, at
 	// most two minutes, and five seconds if its version is applied again. If the order is not open
 	// yet, it keeps it for 15 s, in which a call may still open the order. A restart of the
-	// controller extends two minutes and 15 s.
+	// controller may extend the limits of two minutes and 15 s, but not that of five seconds.
 	OrderFinalizer = "app.ops.cloud.alipay.com/order"
 	// OrderLabel on a ChangeWorkload is the hash of its order id. Callbacks use it to
 	// find the object.
