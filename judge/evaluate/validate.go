@@ -27,7 +27,7 @@ func Validate(check v1alpha1.MetricCheckSpec) error {
 		return fmt.Errorf("spec.probation is %s, want 1m to 72h", p.Duration)
 	}
 	if rate, err := percent(check.MaxFalsePositiveRate); err != nil || rate <= 0 || rate > 0.2 {
-		return fmt.Errorf("spec.maxFalsePositiveRate is %q, want 0.01%% to 20%%", check.MaxFalsePositiveRate)
+		return fmt.Errorf("spec.maxFalsePositiveRate is %q, want above 0%%, at most 20%%", check.MaxFalsePositiveRate)
 	}
 	if err := oneOf("insufficientDataPolicy", check.InsufficientDataPolicy, v1alpha1.InsufficientDataHold, v1alpha1.InsufficientDataPass, v1alpha1.InsufficientDataFail); err != nil {
 		return err

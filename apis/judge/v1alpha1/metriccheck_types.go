@@ -74,7 +74,7 @@ type MetricCheckSpec struct {
 	// +kubebuilder:default=Hold
 	InsufficientDataPolicy InsufficientDataPolicy `json:"insufficientDataPolicy,omitempty"`
 	// MaxFalsePositiveRate is the maximum share of good releases that fail by chance, over
-	// all looks and metrics of a release, from 0.01% to 20%. The thresholds of a fail
+	// all looks and metrics of a release: above 0%, at most 20%. The thresholds of a fail
 	// follow from it, if events are independent. A lower rate needs more data for a fail.
 	// +optional
 	// +kubebuilder:default="1%"
