@@ -180,8 +180,10 @@ type PodUnavailableBudgetStatus struct {
 	CurrentAvailable int32 `json:"currentAvailable"`
 	// DesiredAvailable is how many pods must be available.
 	DesiredAvailable int32 `json:"desiredAvailable"`
-	// TotalReplicas is the sum of the desired replicas of the workloads that own the
-	// covered pods.
+	// TotalReplicas is how many pods are wanted: for the target and for each topmost owner of
+	// covered pods its replicas, or the sum of those of the pods' controllers if that is more.
+	// A pod without an owner counts as 1. If the replicas of an owner are unknown, or may be
+	// groups of pods, its existing pods count if they are more.
 	TotalReplicas int32 `json:"totalReplicas"`
 	// PodsResourceVersion is the resourceVersion of the pod watch from which the
 	// numbers were computed. An older watch must not compute them again.
