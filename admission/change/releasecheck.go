@@ -25,7 +25,7 @@ import (
 func newReleaseCheck(ctx context.Context, kinds func() workloadkinds.State, in func() settings.Settings, history suspend.History, recorder record.EventRecorder, sender events.Sender) *releasecheck.Handler {
 	now := clock.RealClock{}
 	server := releasecheck.NewCheckClient(kubeclient.Get(ctx).CoreV1(), now, metrics.Meter())
-	answers := releasecheck.Answers{Client: changeclient.Get(ctx).AppV1alpha1()}
+	answers := releasecheck.AnswerStore{Client: changeclient.Get(ctx).AppV1alpha1()}
 	go wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()

@@ -11,14 +11,14 @@ import (
 	versioned "github.com/breakwater-dev/breakwater/client/clientset/versioned/typed/change/v1alpha1"
 )
 
-// Answers stores answers in ReleaseChecks. It reads from the API server instead of a
+// AnswerStore stores the answers of the server in ReleaseChecks. It reads from the API server instead of a
 // cache, to see answers that another replica has just stored.
-type Answers struct {
+type AnswerStore struct {
 	Client versioned.ReleaseChecksGetter
 }
 
 // Get returns the stored ReleaseCheck of a query, or nil.
-func (a Answers) Get(ctx context.Context, q Query) (*v1alpha1.ReleaseCheck, error) {
+func (a AnswerStore) Get(ctx context.Context, q Query) (*v1alpha1.ReleaseCheck, error) {
 	name := v1alpha1.ReleaseCheckName(q.Kind, q.Name, q.Release.Version)
 	found, err := a.Client.ReleaseChecks(q.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) {
@@ -31,7 +31,7 @@ func (a Answers) Get(ctx context.Context, q Query) (*v1alpha1.ReleaseCheck, erro
 
 // Store replaces before, which may be nil, with an answer. On a conflict, it returns
 // the answer that another replica has stored.
-func (a Answers) Store(ctx context.Context, q Query, before *v1alpha1.ReleaseCheck, answer v1alpha1.ReleaseCheckStatus) (v1alpha1.ReleaseCheckStatus, error) {
+func (a AnswerStore) Store(ctx context.Context, q Query, before *v1alpha1.ReleaseCheck, answer v1alpha1.ReleaseCheckStatus) (v1alpha1.ReleaseCheckStatus, error) {
 	checks := a.Client.ReleaseChecks(q.Namespace)
 	var err error
 	if before == nil {

@@ -31,7 +31,7 @@ func TestTheFirstStoredAnswerCounts(t *testing.T) {
 					return true, nil, apierrs.NewConflict(v1alpha1.Resource("releasechecks"), first.Name, errors.New("changed"))
 				})
 			}
-			got, err := Answers{client.AppV1alpha1()}.Store(t.Context(), q, before, answered(v1alpha1.OutcomePass))
+			got, err := AnswerStore{client.AppV1alpha1()}.Store(t.Context(), q, before, answered(v1alpha1.OutcomePass))
 			if err != nil || got.Outcome != v1alpha1.OutcomeFail {
 				t.Errorf("%+v, %v", got, err)
 			}
@@ -60,7 +60,7 @@ func TestExpiredReleaseChecksAreDeleted(t *testing.T) {
 	}
 	client := fake.NewSimpleClientset(
 		at("old", 2*Retention, Retention), at("repeated", 2*Retention, Retention-time.Second), at("new", time.Hour, time.Hour), at("unanswered", Retention, 0))
-	if err := (Answers{client.AppV1alpha1()}).DeleteExpired(t.Context(), noon); err != nil {
+	if err := (AnswerStore{client.AppV1alpha1()}).DeleteExpired(t.Context(), noon); err != nil {
 		t.Fatal(err)
 	}
 	left, err := client.AppV1alpha1().ReleaseChecks("default").List(t.Context(), metav1.ListOptions{})

@@ -20,8 +20,8 @@ type Input struct {
 	Release bool
 	// ByController: our controller made the change.
 	ByController bool
-	// Suspension is the answer of package suspend for the change.
-	Suspension suspend.Answer
+	// Suspension is the outcome of package suspend for the change.
+	Suspension suspend.Outcome
 	// Succeeded: the version succeeded in this workload.
 	Succeeded bool
 	// Stored is the stored answer about the version, or nil.

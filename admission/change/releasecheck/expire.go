@@ -23,7 +23,7 @@ const (
 
 // DeleteExpired deletes answers older than Retention. All replicas may run it, because
 // deletions are idempotent.
-func (a Answers) DeleteExpired(ctx context.Context, now time.Time) error {
+func (a AnswerStore) DeleteExpired(ctx context.Context, now time.Time) error {
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
 		found, err := a.Client.ReleaseChecks(metav1.NamespaceAll).List(ctx, options)
@@ -41,7 +41,7 @@ func (a Answers) DeleteExpired(ctx context.Context, now time.Time) error {
 	}
 }
 
-func (a Answers) deleteIfExpired(ctx context.Context, c *v1alpha1.ReleaseCheck, now time.Time) error {
+func (a AnswerStore) deleteIfExpired(ctx context.Context, c *v1alpha1.ReleaseCheck, now time.Time) error {
 	last := c.CreationTimestamp.Time
 	if c.Status.Time.After(last) {
 		last = c.Status.Time.Time

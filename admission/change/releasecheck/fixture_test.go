@@ -76,7 +76,7 @@ func (w *fixture) webhook(t *testing.T) *Handler {
 	s := NewCheckClient(w.kube.CoreV1(), w.clock, noop.Meter{}, altershield.WithPause(time.Millisecond))
 	return &Handler{
 		Kinds: workload.BuiltIn, Settings: func() settings.Settings { return w.settings }, History: admissiontest.History{},
-		CheckClient: s, Answers: Answers{Client: w.change.AppV1alpha1()}, Recorder: w.recorder, Sender: w.sent, Clock: w.clock,
+		CheckClient: s, Answers: AnswerStore{Client: w.change.AppV1alpha1()}, Recorder: w.recorder, Sender: w.sent, Clock: w.clock,
 	}
 }
 

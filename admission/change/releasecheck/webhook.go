@@ -41,7 +41,7 @@ type Handler struct {
 	Settings    func() settings.Settings
 	History     suspend.History
 	CheckClient *CheckClient
-	Answers     Answers
+	Answers     AnswerStore
 	// Recorder records Kubernetes Events on the workload.
 	Recorder record.EventRecorder
 	// Sender sends the CloudEvent release.denied.
@@ -120,7 +120,7 @@ func (c *Handler) decide(ctx context.Context, change admission.Change, q Query) 
 		Enabled:      s.ReleaseCheckTimeout > 0,
 		Release:      change.Old == nil || change.TemplateChanged,
 		ByController: change.ByController(),
-		Suspension:   suspend.Confirm(suspend.Decide(suspension), suspension, suspend.AddedBypass(change) != nil).Answer,
+		Suspension:   suspend.Confirm(suspend.Decide(suspension), suspension, suspend.AddedBypass(change) != nil).Outcome,
 		Attempt:      q.Release.Attempt,
 		DryRun:       change.DryRun,
 		Now:          c.Clock.Now(),

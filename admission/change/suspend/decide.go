@@ -50,24 +50,24 @@ type Input struct {
 	HistoryUnknown bool
 }
 
-// Answer is what the webhook answers.
-type Answer string
+// Outcome is what is decided about an update or a deletion.
+type Outcome string
 
-// The answers.
+// The outcomes.
 const (
 	// Admit: the workload is not suspended, or the update is allowed during a suspension.
-	Admit Answer = "Admit"
+	Admit Outcome = "Admit"
 	// Repair: admitted once per suspension; the rollout resumes.
-	Repair Answer = "Repair"
+	Repair Outcome = "Repair"
 	// Rollback: admitted; the rollout resumes.
-	Rollback Answer = "Rollback"
+	Rollback Outcome = "Rollback"
 	// Deny: the update is denied because of the suspension.
-	Deny Answer = "Deny"
+	Deny Outcome = "Deny"
 )
 
-// Decision is an answer with its reason.
+// Decision is an outcome with its reason.
 type Decision struct {
-	Answer Answer
+	Outcome Outcome
 	// Reason is one of the Reason constants; empty on Admit.
 	Reason string
 	// Message explains a denial; empty unless Deny.
@@ -75,7 +75,7 @@ type Decision struct {
 }
 
 // Bypass reports whether the update is admitted although the workload is suspended.
-func (d Decision) Bypass() bool { return d.Answer == Repair || d.Answer == Rollback }
+func (d Decision) Bypass() bool { return d.Outcome == Repair || d.Outcome == Rollback }
 
 // Decide returns the decision about an update.
 //
@@ -84,15 +84,15 @@ func (d Decision) Bypass() bool { return d.Answer == Repair || d.Answer == Rollb
 func Decide(in Input) Decision {
 	switch {
 	case !in.Suspended:
-		return Decision{Answer: Admit}
+		return Decision{Outcome: Admit}
 	case in.ByController && !in.TemplateChanged:
-		return Decision{Answer: Admit}
+		return Decision{Outcome: Admit}
 	case in.TemplateChanged && (in.Succeeded || in.ByController):
-		return Decision{Answer: Rollback, Reason: v1alpha1.ReasonRollbackAdmitted}
+		return Decision{Outcome: Rollback, Reason: v1alpha1.ReasonRollbackAdmitted}
 	case in.TemplateChanged && in.RepairRequested && (!in.RepairUsed || !in.Blocking):
-		return Decision{Answer: Repair, Reason: v1alpha1.ReasonRepairAdmitted}
+		return Decision{Outcome: Repair, Reason: v1alpha1.ReasonRepairAdmitted}
 	case !in.Blocking:
-		return Decision{Answer: Admit}
+		return Decision{Outcome: Admit}
 	case in.TemplateChanged && in.RepairRequested:
 		return deny(in, "a repair of this suspension was already admitted; "+
 			"remove the annotation "+v1alpha1.BypassAnnotation+" to allow another")
@@ -104,7 +104,7 @@ func Decide(in Input) Decision {
 		return deny(in, "spec.traffic sends requests to a Revision that failed its check, or to the latest one before a repair succeeded; "+
 			"name another Revision; the success of a repair or a rollback restores the traffic")
 	default:
-		return Decision{Answer: Admit}
+		return Decision{Outcome: Admit}
 	}
 }
 
@@ -114,7 +114,7 @@ func Decide(in Input) Decision {
 // Confirm, the bypass would then be admitted, and its rollout would stay paused; or the record of what the
 // suspension replaced would be lost.
 func Confirm(d Decision, in Input, recorded bool) Decision {
-	unrecorded := d.Bypass() && !recorded || d.Answer == Admit && in.BypassAnnotationChanged
+	unrecorded := d.Bypass() && !recorded || d.Outcome == Admit && in.BypassAnnotationChanged
 	if !unrecorded || in.ByController || !in.Blocking {
 		return d
 	}
@@ -128,8 +128,8 @@ func NeedsAuthorization(d Decision, in Input) bool {
 	if !in.BypassNeedsVerb || !in.Blocking || !in.Suspended || in.ByController {
 		return false
 	}
-	return d.Answer == Repair || d.Answer != Deny && in.OwnerAddedOrChanged ||
-		d.Answer == Admit && (in.BypassRemoved || in.Deletion)
+	return d.Outcome == Repair || d.Outcome != Deny && in.OwnerAddedOrChanged ||
+		d.Outcome == Admit && (in.BypassRemoved || in.Deletion)
 }
 
 // Authorization is the result of an access review for a bypass.
@@ -153,7 +153,7 @@ func Authorize(d Decision, in Input, user, namespace string, review Authorizatio
 		action = "a deletion"
 	case in.OwnerAddedOrChanged:
 		action = "an added or changed owner (metadata.ownerReferences)"
-	case in.BypassRemoved && d.Answer != Repair:
+	case in.BypassRemoved && d.Outcome != Repair:
 		action = "the removal of annotation " + v1alpha1.BypassAnnotation + " (it allows another repair)"
 	}
 	right := fmt.Sprintf("the verb %q on changeworkloads.%s in namespace %s",
@@ -179,5 +179,5 @@ func deny(in Input, more string) Decision {
 	if more != "" {
 		message += ": " + more
 	}
-	return Decision{Answer: Deny, Reason: v1alpha1.ReasonReleaseDenied, Message: message}
+	return Decision{Outcome: Deny, Reason: v1alpha1.ReasonReleaseDenied, Message: message}
 }

@@ -13,15 +13,15 @@ import (
 
 const fixed = "deployment sleep is suspended"
 
-func admitted() Decision { return Decision{Answer: Admit} }
+func admitted() Decision { return Decision{Outcome: Admit} }
 func repaired() Decision {
-	return Decision{Answer: Repair, Reason: v1alpha1.ReasonRepairAdmitted}
+	return Decision{Outcome: Repair, Reason: v1alpha1.ReasonRepairAdmitted}
 }
 func rolledBack() Decision {
-	return Decision{Answer: Rollback, Reason: v1alpha1.ReasonRollbackAdmitted}
+	return Decision{Outcome: Rollback, Reason: v1alpha1.ReasonRollbackAdmitted}
 }
 func denied(message string) Decision {
-	return Decision{Answer: Deny, Reason: v1alpha1.ReasonReleaseDenied, Message: message}
+	return Decision{Outcome: Deny, Reason: v1alpha1.ReasonReleaseDenied, Message: message}
 }
 
 func TestDecide(t *testing.T) {
@@ -150,8 +150,8 @@ func TestADenialNamesWhatNeedsTheRightToBypass(t *testing.T) {
 		in     Input
 		action string
 	}{
-		"repair":                          {d: Decision{Answer: Repair}, action: "a repair"},
-		"repair that replaces the bypass": {d: Decision{Answer: Repair}, in: Input{BypassRemoved: true}, action: "a repair"},
+		"repair":                          {d: Decision{Outcome: Repair}, action: "a repair"},
+		"repair that replaces the bypass": {d: Decision{Outcome: Repair}, in: Input{BypassRemoved: true}, action: "a repair"},
 		"removal of the bypass":           {d: admitted(), in: Input{BypassRemoved: true}, action: removal},
 		"deletion":                        {d: admitted(), in: Input{Deletion: true}, action: "a deletion"},
 		"new owner":                       {d: admitted(), in: Input{OwnerAddedOrChanged: true}, action: "an added or changed owner (metadata.ownerReferences)"},

@@ -16,7 +16,7 @@ import (
 // with the label.
 func ShadowDecision(ctx context.Context, c admission.Change, s settings.Settings, history History) Decision {
 	if !s.Shadow || c.Old == nil || !c.TemplateChanged {
-		return Decision{Answer: Admit}
+		return Decision{Outcome: Admit}
 	}
 	in := InputOf(c)
 	in.Blocking = true

@@ -78,7 +78,7 @@ func (h Handler) answer(ctx context.Context, req *admissionv1.AdmissionRequest, 
 		d = Authorize(d, in, c.User.Username, c.Old.Namespace, h.Authorizer.MayBypass(ctx, c.User, c.Old.Namespace))
 	}
 	switch {
-	case d.Answer == Deny:
+	case d.Outcome == Deny:
 		if !c.DryRun {
 			h.report(ctx, req, c, d)
 		}
@@ -101,7 +101,7 @@ func (h Handler) admitDeletion(ctx context.Context, req *admissionv1.AdmissionRe
 	c := admission.Change{Old: old, User: req.UserInfo, DryRun: ptr.Deref(req.DryRun, false)}
 	_, suspended := old.Labels[v1alpha1.SuspendLabel]
 	in := Input{Kind: old.Kind, Name: old.Name, Suspended: suspended, Deletion: true, ByController: c.ByController()}
-	return h.answer(ctx, req, c, withSettings(in, h.Settings()), Decision{Answer: Admit})
+	return h.answer(ctx, req, c, withSettings(in, h.Settings()), Decision{Outcome: Admit})
 }
 
 // Gather returns the complete Input of a change. It queries the history only for a

@@ -36,7 +36,7 @@ func mutate(c admission.Change, decision Decision, suspension suspend.Decision, 
 		}
 	default:
 		restoreAnnotations(&m, c)
-		if suspension.Answer == suspend.Deny {
+		if suspension.Outcome == suspend.Deny {
 			break
 		}
 		if v1alpha1.HoldOf(c.Old.Annotations).IsWithoutSuspension() && c.TemplateChanged {
@@ -52,7 +52,7 @@ func mutate(c admission.Change, decision Decision, suspension suspend.Decision, 
 		restoreRollbackRequest(&m, c, decision)
 	}
 	// If the repair is denied, the label stays: the validating webhook reads it.
-	if suspension.Answer != suspend.Deny {
+	if suspension.Outcome != suspend.Deny {
 		delete(m.Labels, v1alpha1.IgnoredSuspendLabel)
 	}
 	return m, nil
@@ -97,7 +97,7 @@ func resetForCreation(m *admission.Mutation, c admission.Change) {
 // a person has suspended the Service.
 func recordBypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release, suspension suspend.Decision, decided TrafficDecision, now time.Time) error {
 	kind := v1alpha1.BypassRollback
-	if suspension.Answer == suspend.Repair {
+	if suspension.Outcome == suspend.Repair {
 		kind = v1alpha1.BypassRepair
 	}
 	suspended := c.Old.Labels[v1alpha1.SuspendLabel]

@@ -39,7 +39,7 @@ type TrafficInput struct {
 
 // Outcomes for the traffic.
 const (
-	// TrafficUnchanged: the update decides.
+	// TrafficUnchanged: spec.traffic stays as the update has it.
 	TrafficUnchanged = "Unchanged"
 	// TrafficPinned: the new Revision gets no traffic until its first batch passed.
 	TrafficPinned = "Pinned"
@@ -158,7 +158,8 @@ func (h Handler) judgesBeforeTraffic(ctx context.Context, c admission.Change) bo
 	return on
 }
 
-// holdTraffic writes the decision about the traffic. A hold that is restored ends like others.
+// holdTraffic writes a hold of the traffic that begins or stays. For TrafficRestored it writes nothing:
+// the callers end the hold as they end others.
 func holdTraffic(m *admission.Mutation, c admission.Change, release v1alpha1.Release, traffic TrafficDecision) error {
 	switch traffic.Outcome {
 	case TrafficPinned:

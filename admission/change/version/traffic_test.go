@@ -375,19 +375,19 @@ func TestASyncDuringARepairGivesTheFailedRevisionNoTraffic(t *testing.T) {
 	_ = unstructured.SetNestedField(repair.Object, service("a:3", nil).Object["spec"].(map[string]any)["template"].(map[string]any)["spec"], "spec", "template", "spec")
 	repair.SetLabels(map[string]string{v1alpha1.SuspendLabel: "1", v1alpha1.IgnoredSuspendLabel: "true"})
 	repaired := admitKnative(t, held, repair, alice)
-	if got := decided(t, held, repaired); got.Answer != suspend.Repair || splitOf(t, repaired) != good {
+	if got := decided(t, held, repaired); got.Outcome != suspend.Repair || splitOf(t, repaired) != good {
 		t.Fatalf("the repair: %+v with traffic %s", got, splitOf(t, repaired))
 	}
 	for name, tc := range map[string]struct {
 		split string
-		want  suspend.Answer
+		want  suspend.Outcome
 	}{
 		"the manifest of the repair": {latest, suspend.Deny},
 		"the failed Revision":        {`[{"revisionName":"b","percent":100}]`, suspend.Deny},
 		"without a change":           {good, suspend.Admit},
 		"another Revision by name":   {`[{"revisionName":"c","percent":100}]`, suspend.Admit},
 	} {
-		if got := decided(t, repaired, admitKnative(t, repaired, withSplit(t, repaired, tc.split), alice)); got.Answer != tc.want {
+		if got := decided(t, repaired, admitKnative(t, repaired, withSplit(t, repaired, tc.split), alice)); got.Outcome != tc.want {
 			t.Errorf("%s: %+v, want %s", name, got, tc.want)
 		}
 	}

@@ -79,7 +79,7 @@ func (h Handler) decide(ctx context.Context, req *admissionv1.AdmissionRequest) 
 	if patch, err = after.Patch(c.New); err != nil {
 		return "", nil, "", err
 	}
-	if would := suspend.ShadowDecision(ctx, c, h.Settings(), h.History); would.Answer == suspend.Deny {
+	if would := suspend.ShadowDecision(ctx, c, h.Settings(), h.History); would.Outcome == suspend.Deny {
 		return v1alpha1.ReasonShadow, patch, "shadow mode: otherwise, this update would have been denied: " + would.Message, nil
 	}
 	return countedDecision(d, suspension), patch, repairWithoutEffect(in), nil
@@ -113,7 +113,7 @@ func countedDecision(d Decision, suspension suspend.Decision) string {
 	switch {
 	case suspension.Bypass():
 		return suspension.Reason
-	case suspension.Answer == suspend.Deny:
+	case suspension.Outcome == suspend.Deny:
 		return LeftToValidatingWebhook
 	default:
 		return d.Outcome

@@ -19,8 +19,9 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/workload"
 )
 
-// HoldCondition is the name of the matchCondition whose expression depends on the kind.
-const HoldCondition = "deletes-changes-or-resumes-a-release"
+// DecidedCondition is the name of the matchCondition of the validating webhooks that selects the
+// requests which a webhook decides. Its expression depends on the kind.
+const DecidedCondition = "deletes-changes-or-resumes-a-release"
 
 // ReleaseCondition is the name of the matchCondition of the mutating webhooks that Knative Services
 // extend.
@@ -53,15 +54,15 @@ var trafficExpression = fmt.Sprintf(`
 || (oldObject.metadata.?annotations[?'%s'].hasValue()
     && (object.spec.?traffic != oldObject.spec.?traffic || !object.metadata.?annotations[?'%[1]s'].hasValue()))`, v1alpha1.HoldAnnotation)
 
-// DeriveValidating returns a validating webhook with the name, rules and hold
-// condition of a kind.
+// DeriveValidating returns a validating webhook with the name, rules and DecidedCondition
+// of a kind.
 func DeriveValidating(of admissionregistrationv1.ValidatingWebhook, kind workload.Kind) admissionregistrationv1.ValidatingWebhook {
 	derived := *of.DeepCopy()
 	derived.Name = suspend.ValidatingWebhook(kind)
 	derived.Rules = rules(derived.Rules, kind)
-	is := func(c admissionregistrationv1.MatchCondition) bool { return c.Name == HoldCondition }
+	is := func(c admissionregistrationv1.MatchCondition) bool { return c.Name == DecidedCondition }
 	derived.MatchConditions = append(slices.DeleteFunc(derived.MatchConditions, is),
-		admissionregistrationv1.MatchCondition{Name: HoldCondition, Expression: holdExpression(kind)})
+		admissionregistrationv1.MatchCondition{Name: DecidedCondition, Expression: decidedExpression(kind)})
 	return derived
 }
 
@@ -84,9 +85,9 @@ func rules(of []admissionregistrationv1.RuleWithOperations, kind workload.Kind) 
 	return of
 }
 
-// holdExpression returns the CEL expression that is true for updates of a suspended
-// workload that the webhook must decide. suspend.InputOf is the equivalent in Go.
-func holdExpression(kind workload.Kind) string {
+// decidedExpression returns the CEL expression that is true for updates and deletions of a
+// suspended workload that the webhook must decide. suspend.InputOf is the equivalent in Go.
+func decidedExpression(kind workload.Kind) string {
 	label := func(key string) string {
 		return fmt.Sprintf("object.metadata.?labels[?'%s'] != oldObject.metadata.?labels[?'%[1]s']", key)
 	}

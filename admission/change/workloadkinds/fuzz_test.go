@@ -47,7 +47,7 @@ func FuzzKinds(f *testing.F) {
 				t.Errorf("%q %q %q", k.Kind, k.Version, k.Resource)
 			}
 			object := map[string]any{"metadata": map[string]any{}, "spec": map[string]any{"template": map[string]any{}}}
-			condition := admissionregistrationv1.MatchCondition{Name: HoldCondition, Expression: holdExpression(k)}
+			condition := admissionregistrationv1.MatchCondition{Name: DecidedCondition, Expression: decidedExpression(k)}
 			if admissiontest.Matches(t, []admissionregistrationv1.MatchCondition{condition}, map[string]any{"object": object, "oldObject": object, "request": map[string]any{"operation": "UPDATE"}}) {
 				t.Errorf("an update without a change matches %s", condition.Expression)
 			}

@@ -12,7 +12,7 @@ import (
 )
 
 // MutatingWebhooks returns the mutating webhooks of the kinds that are not built in.
-// They are derived from the webhook of Deployment, which all must contain.
+// They are derived from the webhook of Deployment. If all does not contain it, that is an error.
 func MutatingWebhooks(all []admissionregistrationv1.MutatingWebhook, kinds []workload.Kind, access webhookpath.Access) ([]admissionregistrationv1.MutatingWebhook, error) {
 	of, ok := webhook(all, mutatingName, suspend.MutatingWebhook(workload.Deployment))
 	if !ok {
