@@ -13,7 +13,7 @@ import (
 type count struct {
 	one, many string
 	n         int64
-	// more reports whether there are more than n.
+	// more: not all objects were read, so there may be more than n.
 	more bool
 }
 
@@ -29,7 +29,7 @@ func describe(all ...count) string {
 			noun = c.one
 		}
 		if c.more {
-			least = "more than "
+			least = "at least "
 		}
 		parts = append(parts, fmt.Sprintf("%s%d %s", least, c.n, noun))
 	}

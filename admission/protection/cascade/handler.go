@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// pageSize and maxPages limit how many objects are counted.
+	// pageSize and maxPages limit how many objects are read, unless none of them counts.
 	pageSize = 500
 	maxPages = 4
 )
@@ -81,10 +81,10 @@ func (h Handler) contents(ctx context.Context, req *admissionv1.AdmissionRequest
 	return describe(objects), "delete its objects first; ", err
 }
 
-// hintOf says how to permit the webhook to count.
+// hintOf says how the objects can be counted after an error.
 func hintOf(req *admissionv1.AdmissionRequest, err error) string {
 	if !apierrs.IsForbidden(err) {
-		return ""
+		return "try again if the error is temporary; "
 	}
 	return fmt.Sprintf("allow the webhook to list %s by a ClusterRole that is labeled %s: \"true\" (docs/protection/cascading-deletion.md); ",
 		req.Name, v1alpha1.CountCustomResourcesLabel)

@@ -166,11 +166,12 @@ func TestADefinitionIsNotDeletedWhileItHasObjects(t *testing.T) {
 		err      error
 		decision string
 		message  string
+		wayOut   string
 	}{
-		"none":                 {nil, nil, DecisionNoDependents, ""},
-		"one":                  {[]runtime.Object{one}, nil, DecisionDenied, "1 object would be deleted with it"},
-		"listing is forbidden": {nil, apierrs.NewForbidden(resource, "", nil), DecisionDenied, v1alpha1.CountCustomResourcesLabel},
-		"the server fails":     {nil, apierrs.NewInternalError(http.ErrServerClosed), DecisionDenied, "cannot be counted"},
+		"none":                 {nil, nil, DecisionNoDependents, "", ""},
+		"one":                  {[]runtime.Object{one}, nil, DecisionDenied, "1 object would be deleted with it", "delete its objects first; or remove its label"},
+		"listing is forbidden": {nil, apierrs.NewForbidden(resource, "", nil), DecisionDenied, v1alpha1.CountCustomResourcesLabel, "allow the webhook to list"},
+		"the server fails":     {nil, apierrs.NewInternalError(http.ErrServerClosed), DecisionDenied, "cannot be counted", "try again if the error is temporary; or remove its label"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := metadatafake.NewTestScheme()
@@ -183,7 +184,8 @@ func TestADefinitionIsNotDeletedWhileItHasObjects(t *testing.T) {
 			}
 			h := Handler{Objects: objects, Recorder: record.NewFakeRecorder(1)}
 			a := h.Admit(t.Context(), deletion(t, "CustomResourceDefinition", "customresourcedefinitions", crontabs()))
-			if a.Decision != tc.decision || (tc.message != "" && !strings.Contains(a.Response.Result.Message, tc.message)) {
+			if a.Decision != tc.decision || (tc.message != "" && !strings.Contains(a.Response.Result.Message, tc.message)) ||
+				(tc.wayOut != "" && !strings.Contains(a.Response.Result.Message, "Ways out: "+tc.wayOut)) {
 				t.Errorf("decision %s: %+v", a.Decision, a.Response.Result)
 			}
 		})
@@ -208,7 +210,7 @@ func TestTheNumberOfCountedObjectsIsBounded(t *testing.T) {
 		return &corev1.PodList{ListMeta: metav1.ListMeta{Continue: "more"}, Items: make([]corev1.Pod, o.Limit)}, nil
 	}
 	c, err := countPages(t.Context(), count{one: "pod", many: "pods"}, list, func(l *corev1.PodList) []corev1.Pod { return l.Items }, workload.PodActive)
-	if err != nil || reads != maxPages || describe(c) != "more than 2000 pods" {
+	if err != nil || reads != maxPages || describe(c) != "at least 2000 pods" {
 		t.Errorf("%d reads: %q, %v", reads, describe(c), err)
 	}
 }
