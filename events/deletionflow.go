@@ -24,8 +24,8 @@ type DeletionFlow struct {
 	Deleted int64 `json:"deleted"`
 	// Suspected is the suspected cause: rollout, drain, mass-delete.
 	Suspected string `json:"suspected,omitempty"`
-	// RatioTenths is the ratio of the deletions in the full window to the median of the
-	// seven windows before it, in tenths; 0 if the median is 0.
+	// RatioTenths is the ratio of the deletions in the window whose limit is reached to the
+	// median of the seven windows before it, in tenths; 0 if the median is 0.
 	RatioTenths int64 `json:"ratioTenths,omitempty"`
 	// RoomUnix is when the window admits a deletion again, in seconds; 0 means
 	// unknown or never.

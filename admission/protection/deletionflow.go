@@ -45,7 +45,7 @@ func newDeletionFlowGuard(ctx context.Context, recorder record.EventRecorder, ob
 	return deletionflow.Guard{
 		FlowControls: lister, Pods: kube.CoreV1(), Objects: objects, Namespaces: namespaceinformer.Get(ctx).Lister(), PDBs: pdbs,
 		Commit: deletionflow.NewCommitter(lister, policies, now, deletionwindow.DefaultSkew, groupcommit.Options{Observe: countGroups("PodDeletionFlowControl")}),
-		Time:   now, Recorder: recorder,
+		Clock:  now, Recorder: recorder,
 	}, nil
 }
 

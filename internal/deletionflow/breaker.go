@@ -49,7 +49,7 @@ func BreakerOf(f *v1alpha1.PodDeletionFlowControl, local time.Time, skew time.Du
 	return b
 }
 
-// Ratio is the number of deletions in the full window divided by Median; 0 if
+// Ratio is the number of deletions in the window of Exceeded divided by Median; 0 if
 // Median is 0.
 func (b Breaker) Ratio() float64 {
 	if b.Median == 0 {

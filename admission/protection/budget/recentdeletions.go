@@ -92,8 +92,8 @@ func (r *RecentDeletions) Observe(before, after *v1alpha1.PodUnavailableBudget) 
 	}
 }
 
-// wasCharged reports whether the pod was charged recently and no longer is.
-func (r *RecentDeletions) wasCharged(b *v1alpha1.PodUnavailableBudget, uid types.UID) bool {
+// chargeRemoved reports whether the pod was charged recently and is not any more.
+func (r *RecentDeletions) chargeRemoved(b *v1alpha1.PodUnavailableBudget, uid types.UID) bool {
 	if _, still := b.Status.DeletedPods[uid]; still {
 		return false
 	}
@@ -105,7 +105,7 @@ func (r *RecentDeletions) wasCharged(b *v1alpha1.PodUnavailableBudget, uid types
 // request may show an old state of the pod. If the pod still exists, its charge was
 // refunded, and the request must be charged again.
 func (e *evaluation) carriedOut(ctx context.Context, b *v1alpha1.PodUnavailableBudget, request budget.Request) (bool, error) {
-	if request.Operation != v1alpha1.OperationDelete || len(request.Pods) != 1 || !e.Recent.wasCharged(b, request.Pods[0].UID) {
+	if request.Operation != v1alpha1.OperationDelete || len(request.Pods) != 1 || !e.Recent.chargeRemoved(b, request.Pods[0].UID) {
 		return false, nil
 	}
 	p, err := e.Pods.Pods(b.Namespace).Get(ctx, request.Pods[0].Name, metav1.GetOptions{})

@@ -111,7 +111,7 @@ func newFixture(t *testing.T, b *v1alpha1.PodUnavailableBudget, stored, cached *
 		FlowControl: deletionflow.Guard{
 			FlowControls: flowLister, Pods: kube.CoreV1(), Namespaces: corev1listers.NewNamespaceLister(namespaces), PDBs: guard.PDBs,
 			Commit: deletionflow.NewCommitter(flowLister, client, clock.RealClock{}, deletionwindow.DefaultSkew, groupcommit.Options{}),
-			Time:   rightTime{}, Recorder: record.NewFakeRecorder(1000),
+			Clock:  rightTime{}, Recorder: record.NewFakeRecorder(1000),
 		},
 		ConfigurationExists: func() bool { return true },
 		Requests:            admission.NewRequests(metric.NewMeterProvider(metric.WithReader(fx.reader)).Meter("test")),

@@ -93,7 +93,7 @@ func TestADeletionIsChargedAndCountedOnlyIfBothAllowIt(t *testing.T) {
 }
 
 // A charge uses up the allowed deletion until the controller computes the budget again.
-func TestWhileFlowControlIsFullABudgetIsNotWritten(t *testing.T) {
+func TestWhileFlowControlDeniesABudgetIsNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		full := newFlow("2", 0, false)
 		fx := newFixture(t, newBudget(1, false), full, full)

@@ -92,7 +92,7 @@ func newFixture(t *testing.T, objects ...runtime.Object) *fixture {
 	lister, client := listers.NewPodDeletionFlowControlLister(flows), fx.client.PolicyV1alpha1()
 	fx.guard = Guard{
 		FlowControls: lister, Pods: fx.kube.CoreV1(), Objects: metadataOf(t, theirs...), Namespaces: corev1listers.NewNamespaceLister(fx.namespaces), PDBs: fx.pdbs,
-		Commit: NewCommitter(lister, client, fx.clock, skew, groupcommit.Options{}), Time: fx.clock, Recorder: fx.events,
+		Commit: NewCommitter(lister, client, fx.clock, skew, groupcommit.Options{}), Clock: fx.clock, Recorder: fx.events,
 	}
 	return fx
 }

@@ -43,9 +43,9 @@ type PodDisruptionBudgets interface {
 	Blocking(context.Context, *corev1.Pod) (*policyv1.PodDisruptionBudget, error)
 }
 
-// Time is the local clock. SkewError returns an error if the clock differs too much from
+// CheckedClock is the local clock. SkewError returns an error if the clock differs too much from
 // the API server's.
-type Time interface {
+type CheckedClock interface {
 	Now() time.Time
 	SkewError() error
 }
@@ -59,7 +59,7 @@ type Guard struct {
 	Namespaces corev1listers.NamespaceLister
 	PDBs       PodDisruptionBudgets
 	Commit     *Committer
-	Time       Time
+	Clock      CheckedClock
 	Recorder   record.EventRecorder
 	// Denials publishes denials as CloudEvents; nil disables it.
 	Denials *denialevents.Publisher
@@ -104,7 +104,7 @@ func (g Guard) LikelyDenies(req *admissionv1.AdmissionRequest) bool {
 	some := deletionflow.Request{Namespace: namespaceOf(ns), Pods: []deletionflow.Pod{{}}, Eviction: req.SubResource == "eviction"}
 	return slices.ContainsFunc(flows, func(f *v1alpha1.PodDeletionFlowControl) bool {
 		n, _ := deletionflow.Count(&f.Spec, some)
-		return n > 0 && !f.Spec.Shadow && deletionflow.BreakerOf(f, g.Time.Now(), deletionwindow.DefaultSkew).Open
+		return n > 0 && !f.Spec.Shadow && deletionflow.BreakerOf(f, g.Clock.Now(), deletionwindow.DefaultSkew).Open
 	})
 }
 
@@ -115,7 +115,7 @@ func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDele
 	if len(matching) == 0 {
 		return admission.Allow(why)
 	}
-	if err := g.Time.SkewError(); err != nil {
+	if err := g.Clock.SkewError(); err != nil {
 		return undecided(DecisionDeniedClockSkew, err)
 	}
 	if blocked := g.blocked(ctx, a); blocked != nil {
@@ -129,12 +129,12 @@ func (g Guard) decide(ctx context.Context, a *request, flows []*v1alpha1.PodDele
 		case err != nil:
 			return undecided(admission.DecisionOf(err), err)
 		case !d.Allowed:
-			denied := denial(a, f.Name, d, g.Time.Now())
+			denied := denial(a, f.Name, d, g.Clock.Now())
 			g.recordEvent(a, f, v1alpha1.ReasonDeletionDenied, denied)
 			g.sendDenied(ctx, a, f, denied)
 			return denied
 		case d.Shadow:
-			denied := denial(a, f.Name, d, g.Time.Now())
+			denied := denial(a, f.Name, d, g.Clock.Now())
 			g.recordEvent(a, f, v1alpha1.ReasonDeletionWouldBeDenied, denied)
 			answer.Decision = DecisionShadow
 			answer.Response.Warnings = append(answer.Response.Warnings, "allowed in shadow mode: "+denied.Response.Result.Message)
