@@ -14,8 +14,8 @@ type ownedPods struct {
 	// controllers are the owners whose replicas are added up: the Deployment of a pod, or
 	// its direct controller.
 	controllers map[ownerKey]owner
-	// unverified is the number of existing pods whose controller's replicas may not be
-	// pods. total compares them with the replicas.
+	// unverified is the number of existing pods whose controller's replicas are unknown,
+	// or may be groups of pods. total compares unverified with the replicas.
 	unverified int32
 }
 

@@ -40,8 +40,8 @@ var replicaPaths = map[schema.GroupKind][]string{
 	{Group: "apps.kruise.io", Kind: "BroadcastJob"}:     {"status", "desired"},
 }
 
-// scaleless are kinds in owner chains that do not want a number of pods.
-var scaleless = map[schema.GroupKind]bool{
+// withoutReplicas are kinds in owner chains that want no number of pods.
+var withoutReplicas = map[schema.GroupKind]bool{
 	{Kind: "Pod"}:                     true, // the leader of a group
 	{Group: "batch", Kind: "CronJob"}: true,
 	// The Deployments below a Knative Service have the replicas.
@@ -63,7 +63,7 @@ func readReplicas(ctx context.Context, client dynamic.ResourceInterface, resourc
 		}
 		return replicas{wanted: ptr.To(int32(n)), ofPods: true}, nil
 	}
-	if scaleless[kind] {
+	if withoutReplicas[kind] {
 		return replicas{unknown: "its kind has no replicas"}, nil
 	}
 	scale, err := client.Get(ctx, o.GetName(), metav1.GetOptions{}, "scale")
