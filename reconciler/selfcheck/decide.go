@@ -138,7 +138,7 @@ func (in Input) webhook(e Entry) []Finding {
 		add(ReasonGuardMissing, "it is missing in configuration "+e.Configuration+": the API server does not call it")
 		return found
 	}
-	if ptr.Deref(w.FailurePolicy, admissionregistrationv1.Fail) == admissionregistrationv1.Ignore && !e.Ignores {
+	if ptr.Deref(w.FailurePolicy, admissionregistrationv1.Fail) == admissionregistrationv1.Ignore && !e.FailsOpen {
 		add(ReasonFailurePolicyIgnore, "its failurePolicy is Ignore: requests pass when it does not answer")
 	}
 	if service := w.ClientConfig.Service; service == nil || service.Name != in.Service {

@@ -68,7 +68,7 @@ func TestUnenforcedGuards(t *testing.T) {
 	}{
 		{name: "none"},
 		{name: "failurePolicy Ignore", entry: func(e *Entry) { e.Found.FailurePolicy = ptr.To(admissionregistrationv1.Ignore) }, want: []string{ReasonFailurePolicyIgnore}},
-		{name: "failurePolicy Ignore, as in the manifest", entry: func(e *Entry) { e.Found.FailurePolicy, e.Ignores = ptr.To(admissionregistrationv1.Ignore), true }},
+		{name: "failurePolicy Ignore, as in the manifest", entry: func(e *Entry) { e.Found.FailurePolicy, e.FailsOpen = ptr.To(admissionregistrationv1.Ignore), true }},
 		{name: "webhook missing", entry: func(e *Entry) { e.Found = nil }, want: []string{ReasonGuardMissing}},
 		{name: "another Service", entry: func(e *Entry) { e.Found.ClientConfig.Service.Name = "mine" }, want: []string{ReasonGuardMissing}},
 		{name: "URL instead of a Service", entry: func(e *Entry) { e.Found.ClientConfig.Service = nil }, want: []string{ReasonGuardMissing}},

@@ -33,8 +33,9 @@ func onePerReason(all []Finding) (unique []Finding) {
 	return unique
 }
 
-// kept returns the findings that are missing in a check but have not ended: the check could not
-// read their object, or has an unconfirmed finding of the object, other than one of another namespace.
+// kept returns those of missing, the findings that this check did not find again, that are not known
+// to have ended: the check could not see whether they have, or has an unconfirmed finding of the same
+// object. An unconfirmed finding of another namespace does not count.
 func (in Input) kept(missing, unconfirmed []Finding) []Finding {
 	return slices.DeleteFunc(slices.Clone(missing), func(f Finding) bool {
 		return !in.unknown(f) && !slices.ContainsFunc(unconfirmed, f.overlaps)

@@ -20,8 +20,8 @@ type RequiredWebhook struct {
 	Mutating      bool
 	// Webhook is its name.
 	Webhook string
-	// Ignores: its manifest has failurePolicy Ignore on purpose.
-	Ignores bool
+	// FailsOpen: its manifest has failurePolicy Ignore on purpose, so requests are admitted without it.
+	FailsOpen bool
 	// Wanted reports whether it is required now; nil means always.
 	Wanted func() (bool, error)
 	// Namespaces returns those whose requests must reach it; nil for none.
@@ -40,8 +40,8 @@ type Plan struct {
 	// Policies and Bindings are the names of the ValidatingAdmissionPolicies
 	// and bindings that must deny.
 	Policies, Bindings []string
-	// Ignoring are those of Policies whose manifest has failurePolicy Ignore on purpose.
-	Ignoring []string
+	// FailingOpen are those of Policies whose manifest has failurePolicy Ignore on purpose.
+	FailingOpen []string
 	// CRDs are those whose objects the process reads and writes.
 	CRDs []CRD
 }
@@ -123,7 +123,7 @@ func policies(ctx context.Context, client admissionclient.AdmissionregistrationV
 			continue
 		}
 		all = append(all, Policy{Name: name, Exists: err == nil, Denies: err == nil &&
-			(ptr.Deref(found.Spec.FailurePolicy, admissionregistrationv1.Fail) == admissionregistrationv1.Fail || slices.Contains(plan.Ignoring, name))})
+			(ptr.Deref(found.Spec.FailurePolicy, admissionregistrationv1.Fail) == admissionregistrationv1.Fail || slices.Contains(plan.FailingOpen, name))})
 	}
 	for _, name := range plan.Bindings {
 		found, err := client.ValidatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})

@@ -32,8 +32,8 @@ const (
 	// ReasonGuardEnforced is the reason of the Event when the last finding of a
 	// guard has ended.
 	ReasonGuardEnforced = "GuardEnforced"
-	// ReasonFindingEnded is the reason of the Event when a finding of a guard
-	// has ended that has others, or that is not required now.
+	// ReasonFindingEnded is the reason of the Event when a finding has ended and
+	// its guard has other findings, or is not required now.
 	ReasonFindingEnded = "FindingEnded"
 )
 

@@ -181,7 +181,7 @@ func TestAPolicyMayHaveFailurePolicyIgnoreOnlyOnPurpose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t)
-			w.plan.Ignoring = tc.ignoring
+			w.plan.FailingOpen = tc.ignoring
 			policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "replicas"},
 				Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{FailurePolicy: ptr.To(admissionregistrationv1.Ignore)}}
 			if _, err := w.admission.ValidatingAdmissionPolicies().Update(t.Context(), policy, metav1.UpdateOptions{}); err != nil {

@@ -16,7 +16,7 @@ import (
 
 // guards returns the webhooks, denying policies and CRDs that config/core installs, which the
 // self-check compares with the cluster.
-// Ignores marks webhooks whose failurePolicy is Ignore on purpose, because a miss is repaired: the
+// FailsOpen marks webhooks whose failurePolicy is Ignore on purpose, because a miss is repaired: the
 // controller checks settings and ConfigMap config-workloads itself, and sends workloads that a
 // mutating webhook missed through it again. A miss of vrelease.kb.io is not repaired: the release is
 // admitted without a release check.
@@ -37,12 +37,12 @@ func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 	plan := selfcheck.Plan{
 		Service: "webhook", Policies: policies, Bindings: policies,
 		// The policy checks an annotation of namespaces. If it fails, it must not block their writes.
-		Ignoring: []string{judgeBeforeTraffic},
+		FailingOpen: []string{judgeBeforeTraffic},
 		Webhooks: []selfcheck.RequiredWebhook{
-			{Configuration: static, Webhook: "vrelease.kb.io", Ignores: true, Namespaces: optedIn},
-			{Configuration: static, Webhook: "vopsconfiginfo.kb.io", Ignores: true},
-			{Configuration: static, Webhook: "vconfigworkloads.kb.io", Ignores: true},
-			{Configuration: static, Webhook: "mopsconfiginfo.kb.io", Ignores: true, Mutating: true},
+			{Configuration: static, Webhook: "vrelease.kb.io", FailsOpen: true, Namespaces: optedIn},
+			{Configuration: static, Webhook: "vopsconfiginfo.kb.io", FailsOpen: true},
+			{Configuration: static, Webhook: "vconfigworkloads.kb.io", FailsOpen: true},
+			{Configuration: static, Webhook: "mopsconfiginfo.kb.io", FailsOpen: true, Mutating: true},
 		},
 		CRDs: []selfcheck.CRD{
 			crd("changeworkloads", reflect.TypeFor[v1alpha1.ChangeWorkload]()), crd("changepods", reflect.TypeFor[v1alpha1.ChangePod]()),
@@ -53,7 +53,7 @@ func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 	for _, kind := range []string{"deployment", "statefulset", "daemonset", "service"} {
 		plan.Webhooks = append(plan.Webhooks,
 			selfcheck.RequiredWebhook{Configuration: static, Webhook: "v" + kind + ".kb.io", Namespaces: optedIn},
-			selfcheck.RequiredWebhook{Configuration: static, Webhook: "m" + kind + ".kb.io", Namespaces: optedIn, Ignores: true, Mutating: true})
+			selfcheck.RequiredWebhook{Configuration: static, Webhook: "m" + kind + ".kb.io", Namespaces: optedIn, FailsOpen: true, Mutating: true})
 	}
 	return plan
 }

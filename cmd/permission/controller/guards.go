@@ -38,7 +38,7 @@ func planOf(namespaces corelisters.NamespaceLister) selfcheck.Plan {
 					return selfcheck.NamespacesToGuard(namespaces, labels.Set{podmeta.Label: podmeta.LabelEnabled})
 				}},
 			// The webhook only reports early what the pod's condition reports later.
-			{Configuration: configuration, Webhook: "vpermissionset.kb.io", Ignores: true},
+			{Configuration: configuration, Webhook: "vpermissionset.kb.io", FailsOpen: true},
 		},
 		Policies: policies, Bindings: policies,
 	}

@@ -48,7 +48,7 @@ func TestEveryGuardOfTheManifestsIsMonitored(t *testing.T) {
 		if g.Mutating {
 			sort = "mutating "
 		}
-		got[sort+g.Webhook] = g.Ignores
+		got[sort+g.Webhook] = g.FailsOpen
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-installed +looked after):\n%s", diff)

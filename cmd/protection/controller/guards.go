@@ -52,7 +52,7 @@ func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailab
 			budgetWebhook("vownerbudget.kb.io", budgetNamespaces), budgetWebhook("vrestartbudget.kb.io", budgetNamespaces),
 			{Configuration: static, Webhook: "vpodunavailablebudget.kb.io"},
 			// failurePolicy is Ignore: a limit can be raised while the webhook is down.
-			{Configuration: static, Webhook: "vpoddeletionflowcontrol.kb.io", Ignores: true},
+			{Configuration: static, Webhook: "vpoddeletionflowcontrol.kb.io", FailsOpen: true},
 			{Configuration: static, Webhook: "vcascade.kb.io"},
 			flowControlWebhook("vdeletionflow.kb.io", func() ([]*corev1.Namespace, error) {
 				all, err := selfcheck.NamespacesToGuard(namespaces, nil)
@@ -72,7 +72,7 @@ func planOf(namespaces corelisters.NamespaceLister, budgets listers.PodUnavailab
 			"breakwater-owned-replicasets", "breakwater-protection-webhook-configurations", "breakwater-protection-budgets",
 		},
 		// The controller keeps the last valid default until it restarts.
-		Ignoring: []string{generatedDefault},
+		FailingOpen: []string{generatedDefault},
 		CRDs: []selfcheck.CRD{
 			{Name: "podunavailablebudgets." + v1alpha1.SchemeGroupVersion.Group, Version: v1alpha1.SchemeGroupVersion.Version, Type: reflect.TypeFor[v1alpha1.PodUnavailableBudget]()},
 			{Name: "poddeletionflowcontrols." + v1alpha1.SchemeGroupVersion.Group, Version: v1alpha1.SchemeGroupVersion.Version, Type: reflect.TypeFor[v1alpha1.PodDeletionFlowControl]()},

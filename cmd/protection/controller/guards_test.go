@@ -56,7 +56,7 @@ func TestEveryWebhookOfTheManifestsIsCheckedAsInstalled(t *testing.T) {
 	}
 	got := map[string]bool{}
 	for _, g := range newPlan(t, nil, nil, nil).Webhooks {
-		got[g.Configuration+" "+g.Webhook] = g.Ignores
+		got[g.Configuration+" "+g.Webhook] = g.FailsOpen
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("webhooks, and whether they let pass what they cannot answer (-installed +looked after):\n%s", diff)

@@ -42,7 +42,7 @@ func CheckPolicies(t *testing.T, plan selfcheck.Plan, manifests string) {
 	}{
 		{"policies", slices.Compact(policies), plan.Policies},
 		{"bindings", bindings, plan.Bindings},
-		{"policies with failurePolicy Ignore", ignoring, plan.Ignoring},
+		{"policies with failurePolicy Ignore", ignoring, plan.FailingOpen},
 	} {
 		if diff := cmp.Diff(c.installed, c.plan); diff != "" {
 			t.Errorf("%s (-installed +looked after):\n%s", c.what, diff)
