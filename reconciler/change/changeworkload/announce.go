@@ -20,9 +20,9 @@ const (
 	// bytes.
 	maxAnnouncementText = 1024
 	maxAnnouncementUser = 512
-	// maxAccepted bounds the accepted announcements that are not removed yet. An
+	// maxDelivered bounds the delivered announcements that are not removed yet. An
 	// evicted one is sent once more, with the same id.
-	maxAccepted = 20000
+	maxDelivered = 20000
 )
 
 // announceChanges derives status.announcements: without those that the Broker has
@@ -31,7 +31,7 @@ const (
 func announceChanges(in Input, next *v1alpha1.ChangeWorkload, d Decision) {
 	st, old := &next.Status, in.ChangeWorkload.Status.Phase
 	st.Announcements = slices.DeleteFunc(slices.Clone(st.Announcements), func(a v1alpha1.Announcement) bool {
-		return in.Accepted[announcementData(next, a).ID()]
+		return in.DeliveredAnnouncements[announcementData(next, a).ID()]
 	})
 	if len(st.Announcements) == 0 {
 		st.Announcements = nil
@@ -69,7 +69,7 @@ func (r *Reconciler) announce(ctx context.Context, c *v1alpha1.ChangeWorkload) (
 	for _, a := range c.Status.Announcements {
 		data := announcementData(c, a)
 		id := data.ID()
-		if _, accepted := r.accepted.Get(id); accepted {
+		if _, delivered := r.delivered.Get(id); delivered {
 			continue // its removal is not written yet
 		}
 		key := "announcement/" + id
@@ -83,7 +83,7 @@ func (r *Reconciler) announce(ctx context.Context, c *v1alpha1.ChangeWorkload) (
 			return 0, err
 		}
 		r.sender.SendAndConfirm(ctx, e, func() {
-			r.accepted.Add(id, struct{}{})
+			r.delivered.Add(id, struct{}{})
 			r.wakeups.Done(key)
 			r.enqueue(keyOf(c))
 		})
@@ -91,13 +91,13 @@ func (r *Reconciler) announce(ctx context.Context, c *v1alpha1.ChangeWorkload) (
 	return again, nil
 }
 
-// acceptedAnnouncements returns the ids of those announcements that the Broker has
+// deliveredAnnouncements returns the ids of those announcements that the Broker has
 // accepted.
-func (r *Reconciler) acceptedAnnouncements(c *v1alpha1.ChangeWorkload) map[string]bool {
+func (r *Reconciler) deliveredAnnouncements(c *v1alpha1.ChangeWorkload) map[string]bool {
 	var out map[string]bool
 	for _, a := range c.Status.Announcements {
 		id := announcementData(c, a).ID()
-		if _, accepted := r.accepted.Get(id); accepted {
+		if _, delivered := r.delivered.Get(id); delivered {
 			if out == nil {
 				out = map[string]bool{}
 			}

@@ -42,8 +42,8 @@ func TestAChangeOfStateIsAnnouncedWithTheWriteOfTheState(t *testing.T) {
 		"nothing changes":                {release(1, finished(1, 1), judged(1, "pass"), complete1, was(success)), ""},
 		"it is the baseline":             {release(1, func(in *Input) { in.ChangeWorkload.Spec.Attempt = 0 }), ""},
 		"an earlier one is not sent yet": {release(1, finished(1, 1), judged(1, "fail"), was(running), announcing("started")), "started suspended"},
-		"an earlier one was accepted":    {release(1, finished(1, 1), judged(1, "fail"), was(running), announcing("started"), acceptedAll), "suspended"},
-		"the last one was accepted":      {release(1, finished(1, 1), judged(1, "pass"), complete1, was(success), announcing("succeeded"), acceptedAll), ""},
+		"an earlier one was accepted":    {release(1, finished(1, 1), judged(1, "fail"), was(running), announcing("started"), deliveredAll), "suspended"},
+		"the last one was accepted":      {release(1, finished(1, 1), judged(1, "pass"), complete1, was(success), announcing("succeeded"), deliveredAll), ""},
 		"the Broker accepts none, for a long time": {release(1, finished(1, 1), judged(1, "fail"), was(running),
 			announcing(slices.Repeat([]string{"suspended"}, v1alpha1.MaxAnnouncements)...)), strings.TrimSpace(strings.Repeat("suspended ", v1alpha1.MaxAnnouncements))},
 	} {
@@ -59,7 +59,7 @@ func TestASupersededSuccessKeepsItsCountsWhenItsEventWasAccepted(t *testing.T) {
 	in := release(1, finished(1, 1), judged(1, "pass"), complete1, was(v1alpha1.ReleaseRunning))
 	in.ChangeWorkload = written(in)
 	newer(&in)
-	acceptedAll(&in)
+	deliveredAll(&in)
 	in.Pods = nil // are deleted
 	next, kind := nextStatus(in, Decide(in))
 	if kind != announced || len(next.Status.Announcements) != 0 || next.Status.Counts.Passed != 1 {
@@ -76,11 +76,11 @@ func announcing(verbs ...string) func(*Input) {
 	}
 }
 
-// acceptedAll: the Broker has accepted all announcements.
-func acceptedAll(in *Input) {
-	in.Accepted = map[string]bool{}
+// deliveredAll: the Broker has accepted all announcements.
+func deliveredAll(in *Input) {
+	in.DeliveredAnnouncements = map[string]bool{}
 	for _, a := range in.ChangeWorkload.Status.Announcements {
-		in.Accepted[announcementData(in.ChangeWorkload, a).ID()] = true
+		in.DeliveredAnnouncements[announcementData(in.ChangeWorkload, a).ID()] = true
 	}
 }
 
@@ -98,7 +98,7 @@ func (o *outbox) SendAndConfirm(_ context.Context, e cloudevents.Event, accepted
 func TestAnAnnouncementIsSentUntilTheBrokerAcceptsIt(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(t0)
 	broker, enqueued := &outbox{}, []types.NamespacedName{}
-	r := &Reconciler{sender: broker, wakeups: resend.New(clock), accepted: lru.New(10),
+	r := &Reconciler{sender: broker, wakeups: resend.New(clock), delivered: lru.New(10),
 		enqueue: func(k types.NamespacedName) { enqueued = append(enqueued, k) }}
 	in := release(1, announcing("started", "suspended"), was(v1alpha1.ReleaseSuspend))
 	c := in.ChangeWorkload
@@ -126,7 +126,7 @@ func TestAnAnnouncementIsSentUntilTheBrokerAcceptsIt(t *testing.T) {
 	if !slices.Equal(enqueued, []types.NamespacedName{keyOf(c)}) {
 		t.Errorf("enqueued %v", enqueued)
 	}
-	in.Accepted = r.acceptedAnnouncements(c)
+	in.DeliveredAnnouncements = r.deliveredAnnouncements(c)
 	if got := verbs(derive(in, Decide(in))); got != "started" {
 		t.Errorf("%q remain", got)
 	}

@@ -46,8 +46,8 @@ func (r *Reconciler) createBatches(ctx context.Context, in Input, w *workload.Wo
 //   - None (the ChangeWorkload was deleted without it), or an object of a user: the existing
 //     ChangePod stays, and the next number is used.
 //
-// confirm returns an error unless the ChangeWorkload of cp exists. If that one was deleted, the
-// existing ChangePod is the current one.
+// confirm returns an error unless the API server has the ChangeWorkload of cp. Without this check, a
+// reconciler with a stale cache would delete the ChangePod of a newer ChangeWorkload.
 func (r *Reconciler) createChangePod(ctx context.Context, cp *v1alpha1.ChangePod, confirm func() error) error {
 	all, own := r.client.AppV1alpha1().ChangePods(cp.Namespace), metav1.GetControllerOfNoCopy(cp)
 	for n := v1alpha1.ChangePodIndex(cp.Name); ; {

@@ -74,7 +74,7 @@ func newReconciler(ctx context.Context, sender events.ConfirmingSender, calls *c
 		return nil, err
 	}
 	return &Reconciler{
-		accepted:         lru.New(maxAccepted),
+		delivered:        lru.New(maxDelivered),
 		eventTimes:       lru.New(maxEventTimes),
 		unjudged:         metrics.NewCounter(metrics.Meter(), "breakwater_orders_unjudged_total"),
 		dynamic:          dynamicclient.Get(ctx),

@@ -20,8 +20,8 @@ type Input struct {
 	// process.
 	StepWokenSince time.Time
 	// DecidingSince is the time of the first decision of this process; zero means
-	// long ago. Deadlines that passed before it are extended to it plus
-	// retrieveGrace, because perhaps no process woke function submit.
+	// long ago. resend.ExtendDeadline extends a deadline that is earlier, or only shortly
+	// later: perhaps no process ran that could wake function submit.
 	DecidingSince    time.Time
 	Settings         settings.Settings
 	ServerConfigured bool
@@ -46,9 +46,9 @@ type Input struct {
 	ChangePods []*v1alpha1.ChangePod
 	// Drift are the images of the release that differ from the workload's template.
 	Drift []DriftedImage
-	// Accepted are the ids of the events of those announcements that the Broker has
-	// accepted.
-	Accepted map[string]bool
+	// DeliveredAnnouncements are the ids of the events of those announcements that the
+	// Broker has accepted.
+	DeliveredAnnouncements map[string]bool
 }
 
 // Workload is the part of a workload of any kind that a decision depends on.
@@ -70,8 +70,8 @@ type Workload struct {
 	HasDefenseStatus bool
 	// IsRollback: the current release is a rollback.
 	IsRollback bool
-	// KnativeService: it is one, so the pods of the release may be deleted while nothing calls them, and a pod that
-	// passed counts afterwards.
+	// KnativeService: the workload is a Knative Service. Its autoscaler may delete pods that get no requests, and a
+	// deleted pod that passed still counts.
 	KnativeService bool
 	// Traffic is spec.traffic of a Knative Service; of other kinds there is none.
 	Traffic knativetraffic.Split

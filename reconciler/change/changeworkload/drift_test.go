@@ -108,7 +108,7 @@ func TestConditionDriftedIsThatOfTheCurrentRelease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.in.ChangeWorkload = written(tc.before)
-			tc.in.Accepted = acceptedOf(&v1alpha1.ChangeWorkload{})
+			tc.in.DeliveredAnnouncements = deliveredOf(&v1alpha1.ChangeWorkload{})
 			next, kind := nextStatus(tc.in, Decide(tc.in))
 			c := next.Status.GetCondition(v1alpha1.ReleaseDrifted)
 			if (c != nil) != tc.want || kind != tc.kind {

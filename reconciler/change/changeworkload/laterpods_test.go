@@ -208,7 +208,7 @@ func TestTheStatusSaysHowManyPodsAreNotJudged(t *testing.T) {
 }
 
 // The pods of Revisions with long names have names that are cut.
-func TestThePodsOfTwoRevisionsHaveOtherNames(t *testing.T) {
+func TestThePodsOfTwoRevisionsHaveDifferentNames(t *testing.T) {
 	for name, tc := range map[string]struct {
 		a, b string
 		same bool

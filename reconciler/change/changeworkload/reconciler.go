@@ -3,7 +3,8 @@
 //
 //	"" -> Running <-> TimeOutPreThreshold -> Success | Suspend | Failed
 //	Suspend -> Running | Success when a person overrules the fail
-//	Failed -> Running when a release that timed out makes progress
+//	Failed -> Running | Success when a release that timed out makes progress
+//	Failed -> Suspend when a pod or the order of the current release fails
 //	Success -> Suspend when a later verdict or a person fails a pod, or the order fails
 //	Success -> Failed when that happens after a newer release replaced this one
 //	Success -> Running when a release that succeeded without pods has pods
@@ -89,8 +90,8 @@ type Reconciler struct {
 	// enqueue enqueues a ChangeWorkload, enqueueAfter after a time.
 	enqueue      func(types.NamespacedName)
 	enqueueAfter func(types.NamespacedName, time.Duration)
-	// accepted has the ids of announcements that the Broker has accepted.
-	accepted *lru.Cache
+	// delivered has the ids of announcements that the Broker has accepted.
+	delivered *lru.Cache
 	// eventTimes has the time of the last progress event, by UID.
 	eventTimes *lru.Cache
 	// unjudged counts unjudged orders.
@@ -226,7 +227,7 @@ func (r *Reconciler) gather(c *v1alpha1.ChangeWorkload) (Input, *workload.Worklo
 		Now: now, StepWokenSince: woken, DecidingSince: r.decidingSince.Get(now), Settings: s, ServerConfigured: r.serverConfigured(),
 		ChangeWorkload: c, Workload: workloadOf(w, notReady), ExcludedNodes: notReady, Revisions: revisions, LatestReplicaSet: latest,
 		JudgeBeforeTraffic: judgesBeforeTraffic(w, ns), Pods: own, ChangePods: changePods,
-		Drift: driftOf(&w.Template.Spec, sets, pods), Accepted: r.acceptedAnnouncements(c),
+		Drift: driftOf(&w.Template.Spec, sets, pods), DeliveredAnnouncements: r.deliveredAnnouncements(c),
 	}
 	in.Pods, in.Later = splitLater(in)
 	in.Workload = in.Workload.withPods(len(in.Pods))

@@ -30,7 +30,7 @@ func TestAChangeIsProgressOrATransition(t *testing.T) {
 		"a pod failed":          {release(3, finished(1, 2), judged(1, "pass"), judged(2, "fail")), transition},
 		"the release ended":     {release(1, finished(1, 1), judged(1, "pass"), complete1), transition},
 		"a pod passed unjudged": {release(3, finished(1, 1), judged(1, "done")), transition},
-		"an event was accepted": {release(3, finished(1, 1), judged(1, "pass"), func(in *Input) { in.Accepted = acceptedOf(base) }), announced},
+		"an event was accepted": {release(3, finished(1, 1), judged(1, "pass"), func(in *Input) { in.DeliveredAnnouncements = deliveredOf(base) }), announced},
 		"only the time":         {release(3, finished(1, 1), judged(1, "pass"), after(time.Second)), same},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -42,11 +42,11 @@ func TestAChangeIsProgressOrATransition(t *testing.T) {
 	}
 }
 
-// acceptedOf are the ids of all announcements.
-func acceptedOf(c *v1alpha1.ChangeWorkload) map[string]bool {
+// deliveredOf are the ids of all announcements.
+func deliveredOf(c *v1alpha1.ChangeWorkload) map[string]bool {
 	in := Input{ChangeWorkload: c}
-	acceptedAll(&in)
-	return in.Accepted
+	deliveredAll(&in)
+	return in.DeliveredAnnouncements
 }
 
 func TestProgressIsDelayedAndATransitionIsNot(t *testing.T) {
