@@ -73,18 +73,19 @@ const (
 	ReadmissionTemplateMissed Readmission = "template-missed"
 )
 
-// Decision is the result of Decide. Actions are applied in the order of the
-// fields.
+// Decision is the result of Decide. The readmission is applied first; if it changes the
+// workload, the rest is left to the next reconciliation. With Conflict nothing else is
+// done. Otherwise RemoveFinalizer follows, which also leaves the rest to the next
+// reconciliation, then the deletions, and then Create.
 type Decision struct {
 	Readmission Readmission
 	// Conflict: a workload of another kind owns a ChangeWorkload of this name.
 	// It is never deleted, and none is created.
 	Conflict bool
-	// DeleteStale is the ChangeWorkload with this name but of another attempt,
-	// or of an earlier workload with the same name; nil if there is none.
-	DeleteStale *v1alpha1.ChangeWorkload
-	// Create: the release has no ChangeWorkload, or only one that DeleteStale
-	// deletes.
+	// DeleteOfSameName is a ChangeWorkload with the name of this release, but of another
+	// attempt, or of an earlier workload with the same name; nil if there is none.
+	DeleteOfSameName *v1alpha1.ChangeWorkload
+	// Create: the release has no ChangeWorkload, or only DeleteOfSameName.
 	Create bool
 	// DeleteOlder are ChangeWorkloads of earlier releases, to be deleted
 	// because this one succeeded.
@@ -128,7 +129,7 @@ func Decide(in Input) Decision {
 	case c.DeletionTimestamp != nil:
 		// The event of its removal reconciles again.
 	case c.Spec.WorkloadRef.UID != in.UID || c.Spec.Attempt != in.Release.Attempt:
-		d.DeleteStale, d.Create = c, true
+		d.DeleteOfSameName, d.Create = c, true
 	case c.Status.Phase == v1alpha1.ReleaseSuccess:
 		d.DeleteOlder, d.RetryAfter = older(in)
 	}

@@ -110,11 +110,11 @@ func TestDecide(t *testing.T) {
 		},
 		"a version applied again is a new attempt: its ChangeWorkload is made anew": {
 			in:   input(func(in *Input) { in.Named, in.Owned = earlier, list(earlier, old) }),
-			want: Decision{DeleteStale: earlier, Create: true},
+			want: Decision{DeleteOfSameName: earlier, Create: true},
 		},
 		"the ChangeWorkload of an earlier Deployment of the name is made anew": {
 			in:   input(func(in *Input) { in.Named = stranger }),
-			want: Decision{DeleteStale: stranger, Create: true},
+			want: Decision{DeleteOfSameName: stranger, Create: true},
 		},
 		"a Success keeps those whose order is still open at the server": {
 			in: input(func(in *Input) {

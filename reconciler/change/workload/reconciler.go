@@ -162,8 +162,8 @@ func (r *Reconciler) apply(ctx context.Context, w *workload.Workload, in Input, 
 		return nil
 	}
 	obsolete := slices.Concat(decision.DeleteOlder, decision.DeleteOfEarlierWorkloads)
-	if decision.DeleteStale != nil {
-		obsolete = append(obsolete, decision.DeleteStale)
+	if decision.DeleteOfSameName != nil {
+		obsolete = append(obsolete, decision.DeleteOfSameName)
 	}
 	if len(obsolete) > 0 {
 		if current, err := r.confirm(ctx, w, in); err != nil || !current {
