@@ -53,8 +53,9 @@ type Call struct {
 	// release; the start of a batch does not. All calls of an order have it except its
 	// close, for which only a version that is applied again waits, at most five seconds.
 	Priority bool
-	// Admitted is called when the queue admits a call that waited; Begin returns true
-	// from then on. Admitted must not block or call the queue.
+	// Admitted is called when the queue admits a call that waited. Begin then returns true,
+	// if it is called for this attempt within admissionTime. Admitted must not block or call
+	// the queue.
 	Admitted func()
 }
 

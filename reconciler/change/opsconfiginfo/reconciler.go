@@ -71,7 +71,7 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, c *v1alpha1.OpsConfigInf
 	if err := r.write(ctx, c, next); err != nil {
 		return err
 	}
-	announce(ctx, c, next, d)
+	recordEffect(ctx, c, next, d)
 	return nil
 }
 
@@ -125,9 +125,9 @@ func (r *Reconciler) write(ctx context.Context, old, next *v1alpha1.OpsConfigInf
 	return err
 }
 
-// announce records a Kubernetes Event when the effect changes. Its reason is
+// recordEffect records a Kubernetes Event when the effect changes. Its reason is
 // the condition's.
-func announce(ctx context.Context, before, after *v1alpha1.OpsConfigInfo, d Decision) {
+func recordEffect(ctx context.Context, before, after *v1alpha1.OpsConfigInfo, d Decision) {
 	was, is := before.Status.GetCondition(apis.ConditionReady), after.Status.GetCondition(apis.ConditionReady)
 	if was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
 		return

@@ -215,7 +215,7 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 		logging.FromContext(ctx).Warnw("the webhook added no attempt; the rollback is tried again later", "version", target.Version)
 		return webhookRetry, nil
 	}
-	r.announce(ctx, w, decision, target)
+	r.reportRollback(ctx, w, decision, target)
 	return 0, nil
 }
 

@@ -105,6 +105,6 @@ func (r *Reconciler) drop(ctx context.Context, w *workload.Workload, why string)
 	if err != nil {
 		return fmt.Errorf("drop the rollback request of %s %s/%s: %w", w.Kind.Kind, w.Namespace, w.Name, err)
 	}
-	r.announceDrop(ctx, w, why)
+	r.reportDrop(ctx, w, why)
 	return nil
 }

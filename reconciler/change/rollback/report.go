@@ -41,8 +41,8 @@ func (r *Reconciler) recordStatus(ctx context.Context, c *v1alpha1.ChangeWorkloa
 	return err
 }
 
-// announce logs a rollback, counts it and records an Event.
-func (r *Reconciler) announce(ctx context.Context, w *liveworkload.Workload, decision Decision, target Target) {
+// reportRollback logs a rollback, counts it and records an Event.
+func (r *Reconciler) reportRollback(ctx context.Context, w *liveworkload.Workload, decision Decision, target Target) {
 	reason := decision.Kind.Reason()
 	logging.FromContext(ctx).Infow("rolled back", "kind", w.Kind.Kind, "workload", w.Name, "reason", reason, "user", decision.User,
 		"from", w.Release.Version, "attempt", w.Release.Attempt, "to", target.Version, "message", decision.Message)
@@ -51,7 +51,8 @@ func (r *Reconciler) announce(ctx context.Context, w *liveworkload.Workload, dec
 		"rolled back from version %s to version %s: %s; %s", w.Release.Version, target.Version, decision.Message, target.Proof)
 }
 
-func (r *Reconciler) announceDrop(ctx context.Context, w *workload.Workload, why string) {
+// reportDrop logs that a rollback request was dropped, and records an Event.
+func (r *Reconciler) reportDrop(ctx context.Context, w *workload.Workload, why string) {
 	user := "an unknown user"
 	if request := v1alpha1.RollbackRequestOf(w.Annotations); request != nil {
 		user = request.User
