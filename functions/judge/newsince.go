@@ -15,8 +15,8 @@ import (
 // has only pods that the workload owns directly. A pod of a StatefulSet has the name of the pod that it
 // replaced, whose samples belong to the old version.
 type newSince struct {
-	// created has the creation of pods that were created during the release, and of all pods of a kind
-	// that replaces pods: its release may be admitted long after its pods were created.
+	// created has the creation time of each pod that was created during the release. For a kind that
+	// replaces pods it has all pods, because a release may be admitted long after its pods were created.
 	created map[string]metav1.Time
 	// restarted has the first known start of a container during the release, of pods that are older:
 	// these were updated in place. A pod of which no container was restarted has no time, for example
@@ -24,8 +24,8 @@ type newSince struct {
 	restarted map[string]metav1.Time
 }
 
-// newSinceOf returns the times of pods that match newPods, in a release that was admitted at a time. For a
-// kind that replaces pods that time is zero.
+// newSinceOf returns the times of pods that match newPods. admitted is the time when the release was
+// admitted. It is zero for a kind that replaces pods.
 func newSinceOf(pods []corev1.Pod, newPods []string, admitted metav1.Time) newSince {
 	out := newSince{created: map[string]metav1.Time{}, restarted: map[string]metav1.Time{}}
 	for i := range pods {

@@ -47,8 +47,8 @@ type release struct {
 	newSince         newSince
 	// start is when the first batch of the release was created.
 	start time.Time
-	// first is the record of the first batch, nil if it has none.
-	first *judgev1alpha1.Record
+	// firstRecord is the record of the first batch, nil if it has none.
+	firstRecord *judgev1alpha1.Record
 }
 
 // releaseCache caches releases by the UID of their ChangeWorkload.
@@ -89,7 +89,7 @@ func (f *function) releaseOf(ctx context.Context, batch *v1alpha1.ChangePod) (re
 	if err != nil {
 		return release{}, err
 	}
-	out := release{namespace: batch.Namespace, start: first.CreationTimestamp.Time, first: first.Status.MetricRecord}
+	out := release{namespace: batch.Namespace, start: first.CreationTimestamp.Time, firstRecord: first.Status.MetricRecord}
 	if err := f.findPods(ctx, parent, &out, func(pods []corev1.Pod) (newPods, oldPods []string, err error) {
 		latest, claimed := "", batch.Spec.PodInfos
 		if !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return isClaimed(&p, claimed) }) {
@@ -119,7 +119,8 @@ func updatesInPlace(ref v1alpha1.WorkloadRef) bool {
 
 // succeededReleaseOf returns a release that has succeeded. All pods of its workload are new: a newer
 // release ends the probation. The names of old pods that the workload owned itself are not
-// used: the record may have few of them, and in a workload that keeps names they are new by now.
+// used. The record may lack many of them. In a workload that keeps names, such as a StatefulSet,
+// new pods have these names now.
 func (f *function) succeededReleaseOf(ctx context.Context, parent *v1alpha1.ChangeWorkload, batch *v1alpha1.ChangePod) (release, error) {
 	first, err := f.firstOf(ctx, parent, batch)
 	if err != nil {
@@ -296,12 +297,12 @@ func firstNames(patterns []string) []string { return patterns[:min(len(patterns)
 type Labels struct{ Namespace, Pod string }
 
 // withEarlierOldPods returns the release with the old pods in a record, or in that of the first batch if the batch has
-// none. When a rollout is complete, the samples of the old pods are still the reference. If new pods have names of
-// earlier old pods, the workload keeps names: these match the old pods, too, and no earlier name is added. There
-// are at most maxPodNames names, and those of existing pods come first.
+// none. When a rollout is complete, the samples of the old pods are still the reference. If a new pod has the name of an
+// earlier old pod, the workload keeps names. The names of the new pods then also match the samples of the old pods, so
+// no earlier name is added. There are at most maxPodNames names, and those of existing pods come first.
 func (r release) withEarlierOldPods(record *judgev1alpha1.Record) release {
 	if record == nil {
-		record = r.first
+		record = r.firstRecord
 	}
 	if record == nil {
 		return r
