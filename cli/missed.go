@@ -21,7 +21,7 @@ import (
 // different fields of a template. A difference from the saved template is not enough either: a new default of
 // Kubernetes is missing in it. So the workload's revisions decide.
 func (c *clients) missed(ctx context.Context, t target) (string, error) {
-	written, known := v1alpha1.ReleaseOf(t.object.GetAnnotations())
+	annotated, known := v1alpha1.ReleaseOf(t.object.GetAnnotations())
 	if !known {
 		return "", nil
 	}
@@ -30,14 +30,14 @@ func (c *clients) missed(ctx context.Context, t target) (string, error) {
 		return "", err
 	}
 	version, err := workload.Version(w.Kind, &w.Template)
-	if err != nil || version == written.Version {
+	if err != nil || version == annotated.Version {
 		return "", err
 	}
 	all, err := savedtemplate.List(ctx, c.kube, w)
 	if err != nil {
 		return "", err
 	}
-	saved, ok := savedtemplate.Find(all, written.Version)
+	saved, ok := savedtemplate.Find(all, annotated.Version)
 	if !ok {
 		return "", nil
 	}
@@ -48,40 +48,40 @@ func (c *clients) missed(ctx context.Context, t target) (string, error) {
 	if of, err := workload.Version(w.Kind, template); err != nil || of == version {
 		return "", err
 	}
-	if inRevisions, err := c.missedInRevisions(ctx, t, w, written.Version, version); err != nil || !inRevisions {
+	if inRevisions, err := c.missedInRevisions(ctx, t, w, annotated.Version, version); err != nil || !inRevisions {
 		return "", err
 	}
 	return version, nil
 }
 
-// missedInRevisions reports whether the workload's revisions prove that its template differs from the template of
-// version written, which is in its annotations. current is the version of its template.
-func (c *clients) missedInRevisions(ctx context.Context, t target, w *workload.Workload, written, current string) (bool, error) {
+// missedInRevisions reports whether the revisions of the workload prove that its template is not that of version
+// annotated, the version in its annotations. current is the version of the workload's template.
+func (c *clients) missedInRevisions(ctx context.Context, t target, w *workload.Workload, annotated, current string) (bool, error) {
 	switch w.Kind.GroupKind() {
 	case workload.Deployment.GroupKind():
-		return c.missedInReplicaSets(ctx, w, written, current)
+		return c.missedInReplicaSets(ctx, w, annotated, current)
 	case workload.StatefulSet.GroupKind(), workload.DaemonSet.GroupKind():
 		// The controller creates the ControllerRevision of a template before it writes observedGeneration.
 		observed, _, _ := unstructured.NestedInt64(t.object.Object, "status", "observedGeneration")
 		if observed < w.Generation {
 			return true, nil
 		}
-		return c.missedInControllerRevisions(ctx, w, written)
+		return c.missedInControllerRevisions(ctx, w, annotated)
 	default:
 		return true, nil // a new default in Kubernetes changes no custom resource
 	}
 }
 
-// missedInReplicaSets reports whether a ReplicaSet of the workload has version written in its annotations, but another
-// template than the workload: its version is not current. The API server sets a new default in both.
-func (c *clients) missedInReplicaSets(ctx context.Context, w *workload.Workload, written, current string) (bool, error) {
+// missedInReplicaSets reports whether a ReplicaSet of the workload has annotated as its version annotation, and a
+// template whose version is not current. The API server sets a new default in both templates.
+func (c *clients) missedInReplicaSets(ctx context.Context, w *workload.Workload, annotated, current string) (bool, error) {
 	list, err := c.kube.AppsV1().ReplicaSets(w.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, fmt.Errorf("list the ReplicaSets of namespace %s: %w", w.Namespace, err)
 	}
 	for i := range list.Items {
 		rs := &list.Items[i]
-		if !metav1.IsControlledBy(rs, w) || rs.Annotations[v1alpha1.VersionKey] != written {
+		if !metav1.IsControlledBy(rs, w) || rs.Annotations[v1alpha1.VersionKey] != annotated {
 			continue
 		}
 		delete(rs.Spec.Template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
@@ -92,16 +92,16 @@ func (c *clients) missedInReplicaSets(ctx context.Context, w *workload.Workload,
 	return false, nil
 }
 
-// missedInControllerRevisions reports whether several ControllerRevisions of the workload have the written version,
-// which differ in their templates, or the latest ControllerRevision has another version, because the controller has
-// used the ControllerRevision of a former template again. A ControllerRevision that is older than the opt-in has no
-// version annotation: its version is computed from its template. The API server sets no defaults in a ControllerRevision.
-func (c *clients) missedInControllerRevisions(ctx context.Context, w *workload.Workload, written string) (bool, error) {
+// missedInControllerRevisions reports whether several ControllerRevisions of the workload have version annotated, or
+// the latest ControllerRevision has another version. ControllerRevisions differ in their templates. The latest one has
+// another version if the controller has used that of a former template again. A ControllerRevision that is older than the
+// opt-in has no version annotation: its version is computed from its template. The API server sets no defaults in it.
+func (c *clients) missedInControllerRevisions(ctx context.Context, w *workload.Workload, annotated string) (bool, error) {
 	list, err := c.kube.AppsV1().ControllerRevisions(w.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return false, fmt.Errorf("list the ControllerRevisions of namespace %s: %w", w.Namespace, err)
 	}
-	n, latest, isWritten := 0, int64(0), true
+	n, latest, latestIsAnnotated := 0, int64(0), true
 	for _, r := range list.Items {
 		own, err := savedtemplate.FromControllerRevisions([]appsv1.ControllerRevision{r}, w)
 		if err != nil {
@@ -110,13 +110,13 @@ func (c *clients) missedInControllerRevisions(ctx context.Context, w *workload.W
 		if len(own) == 0 {
 			continue
 		}
-		is := cmp.Or(r.Annotations[v1alpha1.VersionKey], own[0].Version) == written
+		is := cmp.Or(r.Annotations[v1alpha1.VersionKey], own[0].Version) == annotated
 		if is {
 			n++
 		}
 		if r.Revision > latest {
-			latest, isWritten = r.Revision, is
+			latest, latestIsAnnotated = r.Revision, is
 		}
 	}
-	return n > 1 || !isWritten, nil
+	return n > 1 || !latestIsAnnotated, nil
 }
