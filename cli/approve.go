@@ -81,7 +81,7 @@ func (a *app) writeVerdict(ctx context.Context, c *clients, argument string, v v
 		if err != nil {
 			return err
 		}
-		release := f.Current()
+		release := f.CurrentChangeWorkload()
 		if release == nil {
 			return fmt.Errorf("%s has no release to judge: `kubectl breakwater explain %s -n %s` says why", t, t, f.Namespace)
 		}

@@ -93,7 +93,7 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 	if err != nil {
 		return statusAnswer{}, err
 	}
-	awaited := f.Live()
+	awaited := f.CurrentRelease()
 	var changed <-chan struct{}
 	last := ""
 	for {

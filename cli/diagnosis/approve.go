@@ -22,7 +22,7 @@ type PersonVerdict struct {
 // NamedBatch returns the batch of the current release that is the named object. Another release, or a
 // batch of another one, is an error: only pods of the current release can be judged.
 func (f Input) NamedBatch(named metav1.Object, command string) ([]v1alpha1.ChangePod, error) {
-	current := f.Current()
+	current := f.CurrentChangeWorkload()
 	batches := f.BatchesOf(current)
 	if i := slices.IndexFunc(batches, func(b v1alpha1.ChangePod) bool { return b.UID == named.GetUID() }); i >= 0 {
 		return batches[i : i+1], nil

@@ -48,14 +48,14 @@ type Explanation struct {
 // maxListed is the maximum number of pods or batches in an explanation.
 const maxListed = 5
 
-// Live returns the release of the workload's pod template; zero if the workload has none. A template that
-// the webhook has not seen becomes the next attempt.
-func (f Input) Live() v1alpha1.Release {
-	live, _ := v1alpha1.ReleaseOf(f.Annotations)
+// CurrentRelease returns the release of the workload's pod template; zero if the workload has none. A template
+// that the webhook has not seen becomes the next attempt.
+func (f Input) CurrentRelease() v1alpha1.Release {
+	annotated, _ := v1alpha1.ReleaseOf(f.Annotations)
 	if f.Missed != "" {
-		return v1alpha1.Release{Version: f.Missed, Attempt: live.NextAttempt()}
+		return v1alpha1.Release{Version: f.Missed, Attempt: annotated.NextAttempt()}
 	}
-	return live
+	return annotated
 }
 
 // Find returns the ChangeWorkload of a release, or nil.
@@ -68,8 +68,8 @@ func (f Input) Find(release v1alpha1.Release) *v1alpha1.ChangeWorkload {
 	return nil
 }
 
-// Current returns the ChangeWorkload of the workload's current release, or nil.
-func (f Input) Current() *v1alpha1.ChangeWorkload { return f.Find(f.Live()) }
+// CurrentChangeWorkload returns the ChangeWorkload of the workload's current release, or nil.
+func (f Input) CurrentChangeWorkload() *v1alpha1.ChangeWorkload { return f.Find(f.CurrentRelease()) }
 
 // BatchesOf returns the batches of a release in their order.
 func (f Input) BatchesOf(c *v1alpha1.ChangeWorkload) []v1alpha1.ChangePod {
@@ -85,11 +85,11 @@ func (f Input) BatchesOf(c *v1alpha1.ChangeWorkload) []v1alpha1.ChangePod {
 
 // LastSucceeded returns the newest release of another version that succeeded with pods, or nil.
 func (f Input) LastSucceeded() *v1alpha1.ChangeWorkload {
-	live := f.Live()
+	current := f.CurrentRelease()
 	var last *v1alpha1.ChangeWorkload
 	for i := range f.Releases {
 		c := &f.Releases[i]
-		if c.SucceededWithPods() && c.Spec.Reversion != live.Version && (last == nil || c.Spec.Attempt > last.Spec.Attempt) {
+		if c.SucceededWithPods() && c.Spec.Reversion != current.Version && (last == nil || c.Spec.Attempt > last.Spec.Attempt) {
 			last = c
 		}
 	}
@@ -104,10 +104,10 @@ func (f Input) command(verb string, more ...string) string {
 
 // Explain explains the state of a workload's current release.
 func Explain(f Input) Explanation {
-	live := f.Live()
+	current := f.CurrentRelease()
 	e := Explanation{Subject: f.subject()}
-	c := f.Current()
-	state := f.StateOf(live)
+	c := f.CurrentChangeWorkload()
+	state := f.StateOf(current)
 	e.State, e.Reason = state.State, state.Reason
 	if state.Message != "" {
 		e.Why = append(e.Why, state.Message)
@@ -115,7 +115,7 @@ func Explain(f Input) Explanation {
 	switch {
 	case !f.OptedIn:
 		e.WaysOut = []WayOut{{"opt the namespace in", fmt.Sprintf("kubectl label namespace %s %s=%s", f.Namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)}}
-	case live.Version == "":
+	case current.Version == "":
 		e.Why = []string{"the workload has no version yet: the webhook has not seen it. It gets one within seconds if the kind is judged (ConfigMap config-workloads)"}
 		e.WaysOut = []WayOut{{"check the installation", "kubectl breakwater doctor"}}
 	case f.Labels[v1alpha1.SuspendLabel] != "":

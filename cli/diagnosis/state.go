@@ -44,7 +44,7 @@ func (f Input) StateOf(awaited v1alpha1.Release) ReleaseState {
 		return ReleaseState{StateNotJudged, "NamespaceNotOptedIn", fmt.Sprintf("namespace %s has no label %s=%s, so releases in it are not judged",
 			f.Namespace, v1alpha1.NamespaceLabel, v1alpha1.NamespaceEnabled)}
 	}
-	r := StateOf(awaited, f.Live(), f.Find(awaited))
+	r := StateOf(awaited, f.CurrentRelease(), f.Find(awaited))
 	if f.Missed != "" && r.Reason == v1alpha1.ReasonReleasePending {
 		r.Message = "the webhook has not seen the pod template, so it is not judged yet"
 	}
@@ -52,14 +52,14 @@ func (f Input) StateOf(awaited v1alpha1.Release) ReleaseState {
 }
 
 // StateOf returns the state of release awaited, which was the current one of its workload when
-// the command started. live is the workload's current release now. c is the ChangeWorkload of
+// the command started. current is the workload's current release now. c is the ChangeWorkload of
 // awaited; nil if it has none.
-func StateOf(awaited, live v1alpha1.Release, c *v1alpha1.ChangeWorkload) ReleaseState {
+func StateOf(awaited, current v1alpha1.Release, c *v1alpha1.ChangeWorkload) ReleaseState {
 	switch {
 	case awaited == (v1alpha1.Release{}):
 		return ReleaseState{StateNotJudged, "NoRelease", "the workload has no release: its kind is not judged, or the webhook has not seen it"}
-	case live.Attempt >= awaited.Attempt && live != awaited:
-		return ReleaseState{StateFailed, v1alpha1.ReasonSuperseded, fmt.Sprintf("version %s, attempt %d, replaced it", live.Version, live.Attempt)}
+	case current.Attempt >= awaited.Attempt && current != awaited:
+		return ReleaseState{StateFailed, v1alpha1.ReasonSuperseded, fmt.Sprintf("version %s, attempt %d, replaced it", current.Version, current.Attempt)}
 	case c == nil || c.Release() != awaited:
 		return ReleaseState{StateRunning, v1alpha1.ReasonReleasePending, "the release has no ChangeWorkload yet"}
 	}

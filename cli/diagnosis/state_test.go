@@ -30,10 +30,10 @@ func TestTheStateOfAReleaseIsThatOfTheReleaseThatWasAsked(t *testing.T) {
 	earlier := release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, "NotSuspended")
 	earlier.Spec.Attempt = 1
 	for name, tc := range map[string]struct {
-		asked, live v1alpha1.Release
-		c           *v1alpha1.ChangeWorkload
-		want        diagnosis.State
-		reason      string
+		asked, current v1alpha1.Release
+		c              *v1alpha1.ChangeWorkload
+		want           diagnosis.State
+		reason         string
 	}{
 		"not opted in":                 {want: diagnosis.StateNotJudged, reason: "NoRelease"},
 		"no ChangeWorkload yet":        {asked, asked, nil, diagnosis.StateRunning, "ReleasePending"},
@@ -50,7 +50,7 @@ func TestTheStateOfAReleaseIsThatOfTheReleaseThatWasAsked(t *testing.T) {
 		"a stale read of the workload": {asked, v1alpha1.Release{Version: "u", Attempt: 1}, release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, ""), diagnosis.StatePassed, "AllPodsPassed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := diagnosis.StateOf(tc.asked, tc.live, tc.c); got.State != tc.want || got.Reason != tc.reason {
+			if got := diagnosis.StateOf(tc.asked, tc.current, tc.c); got.State != tc.want || got.Reason != tc.reason {
 				t.Errorf("got %+v, want %s %s", got, tc.want, tc.reason)
 			}
 		})
@@ -84,7 +84,7 @@ func TestATemplateThatTheWebhookMissedIsTheNextRelease(t *testing.T) {
 			}
 		})
 	}
-	if f := input(with(passed), missed); f.Live() != next.Release() || f.Current() != nil || f.LastSucceeded().Name != passed.Name {
-		t.Errorf("live is %+v, current %v, the last success %v", f.Live(), f.Current(), f.LastSucceeded())
+	if f := input(with(passed), missed); f.CurrentRelease() != next.Release() || f.CurrentChangeWorkload() != nil || f.LastSucceeded().Name != passed.Name {
+		t.Errorf("the current release is %+v, its ChangeWorkload %v, the last success %v", f.CurrentRelease(), f.CurrentChangeWorkload(), f.LastSucceeded())
 	}
 }

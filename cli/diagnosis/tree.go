@@ -21,7 +21,7 @@ const maxPods = 20
 
 // Tree draws a workload with its releases, newest first, their batches and pods.
 func Tree(f Input, paint Paint) string {
-	live := f.Live()
+	currentRelease := f.CurrentRelease()
 	label := f.Namespace + "/" + f.subject()
 	if f.Labels[v1alpha1.SuspendLabel] != "" {
 		label += "  " + paint("suspended", StateHeld)
@@ -36,7 +36,7 @@ func Tree(f Input, paint Paint) string {
 		c := &releases[i]
 		state := StateOf(c.Release(), c.Release(), c)
 		current := ""
-		if c.Release() == live {
+		if c.Release() == currentRelease {
 			current = " (current)"
 		}
 		branch := tree.AddBranch(fmt.Sprintf("release %s attempt %d%s  %s %s  %d of %d pods passed%s",
