@@ -150,7 +150,7 @@ func waitsForEvent(e *corev1.Event, releases []v1alpha1.ChangeWorkload, batches 
 	case "ChangeWorkload":
 		for i := range releases {
 			if c := &releases[i]; c.UID == o.UID {
-				if orderStepWaits(&c.Status) || len(c.Status.Announcements) > 0 {
+				if orderStepWaits(&c.Status) {
 					return true, again
 				}
 				return false, "no step of the order is due: it is not sent again"

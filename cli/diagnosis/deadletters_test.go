@@ -37,6 +37,8 @@ func TestADeadLetterWaitsUntilItsEffectIsSeen(t *testing.T) {
 		letters[0].Message = "event " + eventType + " could not be delivered to verdict"
 		return letters
 	}
+	ready := undelivered("ChangeWorkload", "r")
+	ready[0].Message = "event " + events.TypeOrderReady + " could not be delivered to submit"
 	nothing := func(*v1alpha1.ChangeWorkload) {}
 	due := withRelease(func(c *v1alpha1.ChangeWorkload) { c.Status.OrderStep = &v1alpha1.OrderStep{} })
 	for name, tc := range map[string]struct {
@@ -49,7 +51,7 @@ func TestADeadLetterWaitsUntilItsEffectIsSeen(t *testing.T) {
 		"a batch that ended":            {undelivered("ChangePod", "b"), nil, withBatch(v1alpha1.BatchExecuteDone), false},
 		"a batch that was deleted":      {undelivered("ChangePod", "b"), nil, nil, false},
 		"an order with a due step":      {undelivered("ChangeWorkload", "r"), withRelease(func(c *v1alpha1.ChangeWorkload) { c.Status.OrderStep = &v1alpha1.OrderStep{} }), nil, true},
-		"an announcement":               {undelivered("ChangeWorkload", "r"), withRelease(func(c *v1alpha1.ChangeWorkload) { c.Status.Announcements = make([]v1alpha1.Announcement, 1) }), nil, true},
+		"announcements and no due step": {ready, withRelease(func(c *v1alpha1.ChangeWorkload) { c.Status.Announcements = make([]v1alpha1.Announcement, 1) }), nil, false},
 		"a release without a due step":  {undelivered("ChangeWorkload", "r"), withRelease(nothing), nil, false},
 		"a finished pod":                {undelivered("Pod", "p"), nil, nil, false},
 		"a report about a release":      {reported, withRelease(func(c *v1alpha1.ChangeWorkload) { c.Status.OrderStep = &v1alpha1.OrderStep{} }), nil, false},
