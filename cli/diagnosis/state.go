@@ -16,7 +16,7 @@ const (
 	StateRunning State = "Running"
 	StatePassed  State = "Passed"
 	// StateHeld: the rollout is stopped until a person decides. If it is unjudged, a late verdict ends
-	// the hold, too.
+	// the hold, too. If the server has not accepted the order, its acceptance does.
 	StateHeld   State = "Held"
 	StateFailed State = "Failed"
 	// StateDenying: a budget or flow control denies requests.
@@ -26,8 +26,8 @@ const (
 	StateNotJudged State = "NotJudged"
 )
 
-// Final reports whether command status stops waiting. A late verdict can still change Held, and a
-// Ready pod a release that timed out.
+// Final reports whether command status stops waiting. A late verdict or acceptance of the order can
+// still change Held, and a Ready pod a release that timed out.
 func (s State) Final() bool { return s != StateRunning }
 
 // ReleaseState is the state of a release with its reason.
