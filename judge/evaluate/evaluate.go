@@ -129,8 +129,8 @@ func evidenceOf(in Input, d Data, threshold float64) v1alpha1.Evidence {
 		e.Verdict, e.Reason = v1alpha1.VerdictPass, v1alpha1.ReasonNoChange
 		e.Message = summary(e, compared)
 	}
-	if o.interval != nil && (e.Verdict == v1alpha1.VerdictFail || !in.Now.Before(in.End)) {
-		e.ConfidenceInterval = o.interval(1 / threshold)
+	if o.confidenceInterval != nil && (e.Verdict == v1alpha1.VerdictFail || !in.Now.Before(in.End)) {
+		e.ConfidenceInterval = o.confidenceInterval(1 / threshold)
 	}
 	e.Message = bounded(e.Message)
 	return e
@@ -183,7 +183,7 @@ func tooLittleData(d Data, news, olds, minimum float64) string {
 	if d.Signal == catalog.Health {
 		return "the state of the new pods has no samples"
 	}
-	what := "intervals with samples"
+	what := "cells with samples"
 	switch d.Kind {
 	case v1alpha1.KindRatio:
 		what = "events"

@@ -16,9 +16,9 @@ import (
 // the same version: the sample variance of few pods is often too low.
 const betweenFloor = 0.08
 
-// minimumIntervals is the number of intervals of a gauge that a fail needs: one interval
-// may be one disturbance.
-const minimumIntervals = 2
+// cellsForFail is the number of cells of a gauge that a fail needs: one cell may be one
+// disturbance.
+const cellsForFail = 2
 
 // recent is the number of last cells whose mean is the level of a gauge.
 const recent = 8
@@ -108,7 +108,7 @@ func gauge(in Input, d Data, f frame) outcome {
 	o.Reference = g.reference
 	o.New = &v1alpha1.Side{Value: number(g.newMean), Samples: int64(g.newSamples), Pods: g.newPods}
 	o.Old = &v1alpha1.Side{Value: number(g.oldMean), Samples: int64(g.oldSamples), Pods: g.oldPods}
-	o.interval = func(alpha float64) *v1alpha1.ConfidenceInterval {
+	o.confidenceInterval = func(alpha float64) *v1alpha1.ConfidenceInterval {
 		relative, _, _ := change(d.SmallestChange)
 		half := sequential.MeanInterval(g.variance, g.scale(relative), alpha)
 		return &v1alpha1.ConfidenceInterval{Low: number(g.diff - half), High: number(g.diff + half), Of: "Difference"}
@@ -218,7 +218,7 @@ func (g gaugeDifference) scale(relative float64) float64 {
 
 func (g gaugeDifference) logE(d Data) float64 {
 	relative, absolute, _ := change(d.SmallestChange)
-	if g.newSamples < minimumIntervals {
+	if g.newSamples < cellsForFail {
 		return 0
 	}
 	scale, factor := g.scale(relative), math.Inf(1)

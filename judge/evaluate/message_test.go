@@ -20,7 +20,7 @@ func TestAMessageAboutTooLittleDataNamesWhatIsMissing(t *testing.T) {
 	for want, d := range map[string]Data{
 		" events of new pods and ":                 w.ratio(look),
 		" requests of new pods and ":               w.latency(look),
-		" intervals with samples of new pods and ": w.gauge(look),
+		" cells with samples of new pods and ":     w.gauge(look),
 		"the state of the new pods has no samples": {Metric: catalog.Metric{Signal: catalog.Health, Metric: v1alpha1.Metric{Name: "health"}}},
 	} {
 		d.MinimumData = ptr.To[int64](1e6)
@@ -48,7 +48,7 @@ func TestAMessageAboutTheSamePodsNamesNoOldPods(t *testing.T) {
 		"a gauge":              {same(w.gauge(look), 1, end), " now against "},
 		"too few events":       {same(w.ratio(look), 1e6, end), " events now and "},
 		"too few requests":     {same(w.latency(look), 1e6, end), " requests now and "},
-		"too few samples":      {same(w.gauge(look), 1e6, end), " intervals with samples now and "},
+		"too few samples":      {same(w.gauge(look), 1e6, end), " cells with samples now and "},
 		"no events any more":   {same(w.ratio(look), 1, start), " events before and none now"},
 		"no requests any more": {same(w.latency(look), 1, start), " events before and none now"},
 		"no requests before":   {withoutRequestsBefore(same(w.latency(look), 1, end)), " requests now and 0 before; "},

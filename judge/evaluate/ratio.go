@@ -17,8 +17,9 @@ type outcome struct {
 	logE float64
 	// newSamples and oldSamples are compared with the minimum of data.
 	newSamples, oldSamples float64
-	// interval returns the interval of the change; it takes longer than the e-value.
-	interval func(alpha float64) *v1alpha1.ConfidenceInterval
+	// confidenceInterval returns the confidence interval of the change. Its computation takes longer than
+	// that of the e-value.
+	confidenceInterval func(alpha float64) *v1alpha1.ConfidenceInterval
 	// reason is why there is no comparison, if there is none.
 	reason, message string
 }
@@ -114,7 +115,7 @@ func (d Data) outcome(c comparison, s comparedCounts, f frame) outcome {
 	o.Dispersion = number(c.dispersion)
 	o.New = &v1alpha1.Side{Value: number(value), Bad: number(c.newEvents), Samples: int64(c.newAll), Pods: s.newAll.pods()}
 	o.Old = &v1alpha1.Side{Value: number(oldValue), Bad: number(c.oldEvents), Samples: int64(c.oldAll), Pods: s.oldAll.pods()}
-	o.interval = func(alpha float64) *v1alpha1.ConfidenceInterval {
+	o.confidenceInterval = func(alpha float64) *v1alpha1.ConfidenceInterval {
 		low, high := sequential.RatioInterval(c.blocks, c.dispersion, alpha)
 		return &v1alpha1.ConfidenceInterval{Low: number(low), High: number(high), Of: "Factor"}
 	}

@@ -159,9 +159,9 @@ type Metric struct {
 	// +optional
 	// +kubebuilder:default=Alone
 	Weight Weight `json:"weight,omitempty"`
-	// MinimumData is the least number of events (Ratio), requests (Latency) or intervals
+	// MinimumData is the least number of events (Ratio), requests (Latency) or cells
 	// with samples (Gauge, Counter) of the new pods, and of the old pods, for a pass. A fail
-	// needs significance instead. Default: 15 events or requests, or 8 intervals.
+	// needs significance instead. Default: 15 events or requests, or 8 cells.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MinimumData *int64 `json:"minimumData,omitempty"`
