@@ -7,8 +7,8 @@ import (
 	"github.com/breakwater-dev/breakwater/judge/samples"
 )
 
-// births tells which pods began in a range: their counters of restarts and their kills are those of
-// this range, also if they are older than the first sample.
+// births tells which pods began in a range. All their restarts and kills count for this range, even
+// those before their first sample.
 type births struct {
 	since float64
 	// created has the creation times of pods, where kube-state-metrics shows them.
@@ -42,9 +42,10 @@ func birthsOf(series, others []samples.Series, since float64) births {
 	return b
 }
 
-// of reports whether the pod of a series began in the range, and the series with it. A series without
-// a UID may be that of an earlier pod. One with a UID is not, and is not compared with the creation,
-// because the clocks of Prometheus and of the API server differ.
+// of reports whether a series began in the range together with its pod. A series without a UID may
+// belong to an earlier pod of the name, so its first sample must not be older than the creation of the
+// pod. For a series with a UID this is not checked, because the clocks of Prometheus and of the API
+// server differ.
 func (b births) of(s samples.Series, points []samples.Point) bool {
 	key, hasUID := instance(s.Labels), s.Labels["uid"] != ""
 	if b.replaced(s) {

@@ -88,7 +88,8 @@ func (s comparedCounts) compare(f frame, referenceBefore, proportion bool, direc
 func (s comparedCounts) compareNow(f frame, blocks []sequential.Block, proportion bool, direction v1alpha1.Direction) comparison {
 	c := comparison{reference: v1alpha1.ReferenceOldPods}
 	c.add(blocks)
-	// A joint disturbance of new and old pods cancels out only if they are compared at the same time.
+	// A disturbance of new and old pods together has a cause outside of the release, so its cells are
+	// left out. Only a comparison at the same time can recognize it.
 	leftOut := sequential.JointDisturbances(blocks)
 	for _, side := range [][2]counts{{s.newEvents, s.newAll}, {s.oldEvents, s.oldAll}} {
 		for cell := range disturbances(side[0], side[1], 0, f.last) {

@@ -98,7 +98,7 @@ func health(in Input, d Data, f frame) outcome {
 	}
 	if n.restarts >= unhealthyRestarts && more(n.restarts) {
 		found = append(found, fmt.Sprintf("%.0f restarts", n.restarts))
-	} else if known := !d.ReferenceBefore || len(old.life.restarts) > 0; known && more(n.sinceCreation()) {
+	} else if known := !d.ReferenceBefore || len(old.life.restarts) > 0; known && more(n.totalRestarts()) {
 		worse(n.young.restarting(), old.life.restarting(), "restarts again and again since the start")
 	}
 	if len(found) > 0 {
@@ -111,19 +111,20 @@ func health(in Input, d Data, f frame) outcome {
 func (h sideHealth) events() float64 {
 	killed := h.young.killed()
 	maps.Copy(killed, h.killed)
-	return float64(len(killed)) + h.sinceCreation()
+	return float64(len(killed)) + h.totalRestarts()
 }
 
-// sinceCreation adds up restartsSince.
-func (h sideHealth) sinceCreation() (total float64) {
-	for _, n := range h.restartsSince() {
+// totalRestarts adds up restartsByPod.
+func (h sideHealth) totalRestarts() (total float64) {
+	for _, n := range h.restartsByPod() {
 		total += n
 	}
 	return total
 }
 
-// restartsSince returns the restarts of pods: since their creation for pods that began in the range.
-func (h sideHealth) restartsSince() map[string]float64 {
+// restartsByPod returns the restarts of each pod in the range. Those of a pod that began in the range
+// count since its creation.
+func (h sideHealth) restartsByPod() map[string]float64 {
 	out := h.young.restartsOf()
 	for pod, n := range h.restartsOf {
 		out[pod] = max(out[pod], n)

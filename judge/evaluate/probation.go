@@ -73,7 +73,7 @@ func probationHealth(in Input, d Data) outcome {
 		return len(news) > 0 && share(news, n.pods) >= probationShare && share(news, n.pods) > 2*share(olds, old.pods)
 	}
 	var found []string
-	kills, restarts := 0.0, n.restartsSince()
+	kills, restarts := 0.0, n.restartsByPod()
 	for pod := range n.killed {
 		kills += math.Max(1, restarts[pod])
 	}

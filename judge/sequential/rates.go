@@ -36,9 +36,10 @@ func logLikelihood(blocks []Block, logRatio, dispersion float64) float64 {
 }
 
 // RatesHigher returns the logarithm of the e-value against "the rate of the new pods is not
-// higher than that of the old ones". It leaves out those neighbouring intervals, as
-// many as span says, that contribute most, if they have more than DisturbanceEvents: one
-// disturbance is one event, however many requests it concerns. With a span of 0 all intervals count.
+// higher than that of the old ones". A single disturbance must not decide, however many requests
+// it concerns. So the e-value is also computed without each group of span neighbouring intervals,
+// one group at a time, that has more than DisturbanceEvents events of the new pods. The smallest
+// result is returned. With a span of 0 all intervals count.
 func RatesHigher(blocks []Block, dispersion float64, span int) float64 {
 	return mixture(blocks, dispersion, 1, span)
 }
