@@ -121,8 +121,8 @@ func (f *function) storeResult(ctx context.Context, in Input, callErr error, suc
 	return err
 }
 
-// intentContext returns a context that ends when the intent of the call expires, because
-// another process may then call.
+// intentContext returns a context that ends when the intent of the call expires, but lasts
+// at least a second. After the expiry another process may call.
 func (f *function) intentContext(ctx context.Context, in Input) (context.Context, context.CancelFunc) {
 	return f.callContext(in.Reservation.Context(ctx), in.Batch.Status.SubmissionOf(in.Stage).IntentTime.Time, in.CallTimeout)
 }

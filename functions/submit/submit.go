@@ -99,7 +99,7 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 		if err != nil {
 			return functions.Permanent(err)
 		}
-		return ignoreHandled(f.handleWakeUp(ctx, wakeUp{namespace: d.Namespace, release: d.Name, releaseUID: d.UID}))
+		return onlyRetryable(f.handleWakeUp(ctx, wakeUp{namespace: d.Namespace, release: d.Name, releaseUID: d.UID}))
 	case events.TypeChangePodReady:
 		d, err := events.ParseChangePodReady(e)
 		if err != nil {
@@ -108,7 +108,7 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 		if d.Judge != "" {
 			return nil // the wake-up is for another judge; at the server the stage may not be due
 		}
-		return ignoreHandled(f.handleWakeUp(ctx, wakeUp{
+		return onlyRetryable(f.handleWakeUp(ctx, wakeUp{
 			namespace: d.Namespace, release: d.ChangeWorkload, batch: d.Name, batchUID: d.UID, stage: d.Stage,
 		}))
 	default:
@@ -116,11 +116,11 @@ func (f *function) handle(ctx context.Context, e event.Event) error {
 	}
 }
 
-// ignoreHandled drops errors for which the Broker must not retry: the object is
-// deleted; the server rejected the call, which is stored and would be rejected
-// again; or a proxy answered 4xx, which means a wrong base-url. The reconciler
-// repeats the wake-up until the deadline.
-func ignoreHandled(err error) error {
+// onlyRetryable returns err, or nil if the Broker must not retry: the object was deleted
+// or replaced; the server rejected the call, which is stored; the server was not called
+// (circuit breaker, rate limit); or a proxy answered with a status below 500, usually
+// because base-url is wrong. The reconciler repeats the wake-up until the deadline.
+func onlyRetryable(err error) error {
 	var callErr *altershield.CallError
 	switch {
 	case errors.Is(err, errOutdated), apierrors.IsNotFound(err), isRejected(err), altershield.IsBreakerOpen(err), altershield.IsThrottled(err):
