@@ -17,11 +17,11 @@ const (
 	maxSmall = 64 << 10
 	// places is the number of large bodies that are read and handled at a time. They take 32 MiB.
 	places = 32
-	// plannedWait is how long a large body waits for a place, if all others take as long as they
-	// may to arrive. The server waits 6 s for an answer.
+	// plannedWait is the longest wait of a large body for a place, if bodies only had to arrive. It
+	// determines how long each body may take to arrive. The server waits 6 s for an answer.
 	plannedWait = 4 * time.Second
-	// giveUpAfter is how long it waits at most. It is longer than plannedWait, because bodies are
-	// also handled at their place: a verdict that is late for the server can still be stored.
+	// giveUpAfter is the real maximum of the wait. It is longer, because a body keeps its place while
+	// it is handled. A verdict can still be stored if its answer is too late for the server.
 	giveUpAfter = 2 * plannedWait
 )
 

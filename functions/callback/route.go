@@ -28,7 +28,9 @@ const (
 	resultUnread          result = "unread"          // the body is too large, or did not arrive in time
 	resultMalformed       result = "malformed"       // not a verdict
 	resultBusy            result = "busy"            // too many bodies arrive
-	resultUnhandled       result = "unhandled"       // not read, or neither delivered nor stored; a pass may be retrieved later
+	// resultUnhandled: until the timeout the configuration could not be read or too many callbacks were
+	// in progress, or the verdict was neither delivered nor stored. A pass may be retrieved later.
+	resultUnhandled result = "unhandled"
 )
 
 // errMalformed marks errors that the sender has to correct.
