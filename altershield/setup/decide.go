@@ -85,7 +85,8 @@ type Plan struct {
 	CreatePlatform bool
 	// Types are the missing categories.
 	Types []string
-	// Create and Configure are scenes that are missing, and whose settings differ.
+	// Create has the missing scenes. Configure has these too, and the existing scenes that are not
+	// released or whose settings differ.
 	Create, Configure []Scene
 }
 
