@@ -140,8 +140,8 @@ func (c *caller) send(parent context.Context, action string, body []byte, domain
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
 	})
 	fail := func(err error) error {
-		sent := connected.Load() || !dialing.Load()
-		return &CallError{Action: action, Kind: kindOf(parent, err, sent), Sent: sent, Err: err}
+		maybeReceived := connected.Load() || !dialing.Load()
+		return &CallError{Action: action, Kind: kindOf(parent, err, maybeReceived), MaybeReceived: maybeReceived, Err: err}
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+action, bytes.NewReader(body))
 	if err != nil {
@@ -158,7 +158,7 @@ func (c *caller) send(parent context.Context, action string, body []byte, domain
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	if response.StatusCode != http.StatusOK {
 		return &CallError{
-			Action: action, Kind: KindStatus, Status: response.StatusCode, Sent: true,
+			Action: action, Kind: KindStatus, Status: response.StatusCode, MaybeReceived: true,
 			Err: fmt.Errorf("answer %q", text.Truncate(string(answer), 128)),
 		}
 	}
@@ -172,7 +172,7 @@ func (c *caller) send(parent context.Context, action string, body []byte, domain
 // unless that is nil. The error is a *ResultError or a *CallError.
 func Decode(action string, answer []byte, domain any) error {
 	malformed := func(err error) error {
-		return &CallError{Action: action, Kind: KindMalformed, Status: http.StatusOK, Sent: true, Err: err}
+		return &CallError{Action: action, Kind: KindMalformed, Status: http.StatusOK, MaybeReceived: true, Err: err}
 	}
 	if len(answer) > maxAnswer {
 		return malformed(fmt.Errorf("answer exceeds %d bytes", maxAnswer))

@@ -23,7 +23,7 @@ func checkNode(action, id string) error {
 	} else if id != "" {
 		return nil
 	}
-	return &CallError{Action: action, Kind: KindMalformed, Sent: true, Err: err}
+	return &CallError{Action: action, Kind: KindMalformed, MaybeReceived: true, Err: err}
 }
 
 // Client calls the server. It is safe for concurrent use. It has connections and

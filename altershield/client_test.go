@@ -64,7 +64,7 @@ func TestAnOrderThatExistsIsASuccess(t *testing.T) {
 	}
 }
 
-func TestAnOrderIsPrechecked(t *testing.T) {
+func TestTheStartOfAnOrderIsCalledBackAsAnOrderCheck(t *testing.T) {
 	w := newFixture(t, nil)
 	w.open(t)
 	started, err := w.client.StartOrder(t.Context(), StartOrder{OrderID: "o", Emergency: true})

@@ -101,10 +101,10 @@ type CallError struct {
 	Kind   CallErrorKind
 	// Status is the HTTP status if Kind is KindStatus.
 	Status int
-	// Sent means that the server may have received the request: a connection
+	// MaybeReceived: the server may have received the request, because a connection
 	// existed and bytes may have been written.
-	Sent bool
-	Err  error
+	MaybeReceived bool
+	Err           error
 }
 
 // Error implements error.
@@ -129,7 +129,7 @@ func MayHaveTakenEffect(err error) bool {
 	}
 	var callErr *CallError
 	if errors.As(err, &callErr) {
-		return callErr.Sent
+		return callErr.MaybeReceived
 	}
 	return false
 }

@@ -101,7 +101,7 @@ func checkAnswerError(t *testing.T, err error) {
 	var callErr *CallError
 	switch {
 	case errors.As(err, &result):
-	case errors.As(err, &callErr) && callErr.Kind == KindMalformed && callErr.Sent:
+	case errors.As(err, &callErr) && callErr.Kind == KindMalformed && callErr.MaybeReceived:
 	default:
 		t.Errorf("%T: %v", err, err)
 	}

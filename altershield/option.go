@@ -67,12 +67,12 @@ func newTransport(config Config) *http.Transport {
 // kindOf returns the cause of a failed exchange. parent is the context of the
 // call, not of the attempt: the timeout of an attempt means that the server was
 // slow.
-func kindOf(parent context.Context, err error, sent bool) CallErrorKind {
+func kindOf(parent context.Context, err error, maybeReceived bool) CallErrorKind {
 	var netErr net.Error
 	switch {
 	case errors.Is(parent.Err(), context.Canceled):
 		return KindCanceled
-	case !sent:
+	case !maybeReceived:
 		return KindDial
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
 		return KindTimeout

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestAnAdmittedCallDoesNotWaitAgain(t *testing.T) {
+func TestACallWithAReservationDoesNotWaitAgain(t *testing.T) {
 	w := newFixture(t, func(c *Config) { c.QPS, c.Burst = 0.01, 2 })
 	w.open(t)
 	slot, err := w.client.Reserve(t.Context())
@@ -14,7 +14,7 @@ func TestAnAdmittedCallDoesNotWaitAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := w.client.StartOrder(slot.Context(t.Context()), StartOrder{OrderID: "o"}); err != nil {
-		t.Errorf("the admitted call: %v", err)
+		t.Errorf("the call with the reservation: %v", err)
 	}
 	if _, err := w.client.StartOrder(slot.Context(t.Context()), StartOrder{OrderID: "o"}); !IsThrottled(err) {
 		t.Errorf("a second call with one slot: %v", err)

@@ -29,7 +29,7 @@ func retryable(err error, r repeat) bool {
 	if !errors.As(err, &callErr) {
 		return false
 	}
-	if r == repeatHarmful && callErr.Sent {
+	if r == repeatHarmful && callErr.MaybeReceived {
 		return false
 	}
 	switch callErr.Kind {

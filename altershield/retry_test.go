@@ -9,8 +9,10 @@ import (
 
 func TestRetryableErrors(t *testing.T) {
 	rejected := func(code string) error { return &ResultError{Code: code} }
-	broken := func(kind CallErrorKind, sent bool) error { return &CallError{Kind: kind, Sent: sent} }
-	status := func(code int) error { return &CallError{Kind: KindStatus, Status: code, Sent: true} }
+	broken := func(kind CallErrorKind, maybeReceived bool) error {
+		return &CallError{Kind: kind, MaybeReceived: maybeReceived}
+	}
+	status := func(code int) error { return &CallError{Kind: KindStatus, Status: code, MaybeReceived: true} }
 	for name, tc := range map[string]struct {
 		err               error
 		harmless, harmful bool

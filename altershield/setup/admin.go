@@ -215,18 +215,18 @@ func (a *Admin) exchange(ctx context.Context, method, path string, body any) ([]
 	request.Header.Set("Accept", "application/json")
 	response, err := a.http.Do(request)
 	if err != nil {
-		return nil, &altershield.CallError{Action: path, Kind: altershield.KindIO, Sent: true, Err: err}
+		return nil, &altershield.CallError{Action: path, Kind: altershield.KindIO, MaybeReceived: true, Err: err}
 	}
 	defer func() { _ = response.Body.Close() }() // nothing depends on the error
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	switch {
 	case response.StatusCode != http.StatusOK:
 		return nil, &altershield.CallError{
-			Action: path, Kind: altershield.KindStatus, Status: response.StatusCode, Sent: true,
+			Action: path, Kind: altershield.KindStatus, Status: response.StatusCode, MaybeReceived: true,
 			Err: fmt.Errorf("answer %q", text.Truncate(string(answer), 128)),
 		}
 	case err != nil:
-		return nil, &altershield.CallError{Action: path, Kind: altershield.KindIO, Sent: true, Err: err}
+		return nil, &altershield.CallError{Action: path, Kind: altershield.KindIO, MaybeReceived: true, Err: err}
 	}
 	return answer, nil
 }

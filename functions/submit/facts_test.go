@@ -133,7 +133,7 @@ func TestReasonsOfServerErrors(t *testing.T) {
 		"state":          {&altershield.ResultError{Code: altershield.CodeState}, v1alpha1.ReasonServerRejected},
 		"internal error": {&altershield.ResultError{Code: altershield.CodeInternal}, v1alpha1.ReasonServerUnreachable},
 		"no connection":  {&altershield.CallError{Kind: altershield.KindDial, Err: errors.New("x")}, v1alpha1.ReasonServerUnreachable},
-		"partial answer": {&altershield.CallError{Kind: altershield.KindIO, Sent: true, Err: errors.New("x")}, v1alpha1.ReasonServerUnreachable},
+		"partial answer": {&altershield.CallError{Kind: altershield.KindIO, MaybeReceived: true, Err: errors.New("x")}, v1alpha1.ReasonServerUnreachable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := serverError(tc.err, ft.Now()); got.Reason != tc.want || got.Message == "" {
