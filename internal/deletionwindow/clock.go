@@ -13,8 +13,8 @@ import (
 // The limits are checked with the local time. If the committed time is later than the
 // local time, a check with it would drop deletions that still count.
 func CountTime(s State, local time.Time) time.Time {
-	if s.Committed.After(local) {
-		return s.Committed
+	if s.CommittedTime.After(local) {
+		return s.CommittedTime
 	}
 	return local.Truncate(time.Microsecond)
 }
@@ -22,7 +22,7 @@ func CountTime(s State, local time.Time) time.Time {
 // CommittedAhead reports whether the committed time is so far ahead that a clock must
 // have been wrong.
 func (p Policy) CommittedAhead(s State, local time.Time) bool {
-	return s.Committed.After(local.Add(2 * p.Skew))
+	return s.CommittedTime.After(local.Add(2 * p.Skew))
 }
 
 // CorrectCommitted sets a committed time that is too far ahead to the leader's time, so that
@@ -33,7 +33,7 @@ func (p Policy) CorrectCommitted(s State, local time.Time) (State, bool) {
 		return s, false
 	}
 	local = local.Truncate(time.Microsecond)
-	next := State{Newest: s.Newest, Committed: local}
+	next := State{Newest: s.Newest, CommittedTime: local}
 	for _, c := range slices.Clone(s.Cells) {
 		c.End = min(c.End, local.Unix()+1)
 		c.Start = min(c.Start, local.Unix())

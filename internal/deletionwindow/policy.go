@@ -37,14 +37,14 @@ type Policy struct {
 	Rules []Rule
 	// Skew is how far a clock may differ from the API server's.
 	Skew time.Duration
-	// Closed is when a person closed the breaker: earlier deletions do not count.
+	// ClosedTime is when a person closed the breaker: earlier deletions do not count.
 	// Zero: never.
-	Closed time.Time
+	ClosedTime time.Time
 }
 
 // ParsePolicy parses a flow control. An error names the field.
 func ParsePolicy(f *v1alpha1.PodDeletionFlowControl, skew time.Duration) (Policy, error) {
-	p := Policy{Skew: skew, Closed: f.ClosedTime()}
+	p := Policy{Skew: skew, ClosedTime: f.ClosedTime()}
 	for i, r := range f.Spec.LimitRules {
 		interval, err := v1alpha1.ParseInterval(r.Interval)
 		if err != nil || interval <= 0 {

@@ -171,7 +171,7 @@ func (m *model) check(again bool) {
 // close closes the breaker as a person does, whose clock also has a skew.
 func (m *model) close() {
 	terms := m.terms
-	terms.Closed = m.now.Add(m.skew()).Truncate(time.Second)
+	terms.ClosedTime = m.now.Add(m.skew()).Truncate(time.Second)
 	m.store(terms, m.h)
 }
 
@@ -179,7 +179,7 @@ func (m *model) close() {
 // replica with a slow clock makes later.
 func (m *model) forgive() {
 	for _, p := range m.all {
-		if !m.terms.Closed.IsZero() && p.times[len(p.times)-1].Before(m.terms.Closed.Add(time.Second+m.terms.Skew)) {
+		if !m.terms.ClosedTime.IsZero() && p.times[len(p.times)-1].Before(m.terms.ClosedTime.Add(time.Second+m.terms.Skew)) {
 			p.forgiven = true
 		}
 	}
@@ -236,8 +236,8 @@ func (m *model) step(r *replica) {
 		}
 	case 13: // the committed time is far ahead, which no step above causes
 		h := m.h
-		if wrong := m.now.Add(m.time(2 * m.terms.Rules[0].Interval)); wrong.After(h.Committed) {
-			h.Committed = wrong
+		if wrong := m.now.Add(m.time(2 * m.terms.Rules[0].Interval)); wrong.After(h.CommittedTime) {
+			h.CommittedTime = wrong
 			m.store(m.terms, h)
 		}
 	case 14, 15: // the leader reconciles

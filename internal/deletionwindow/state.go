@@ -28,15 +28,15 @@ type State struct {
 	// Newest are the UIDs in the last cell, Earlier the last UIDs in the cell
 	// before it.
 	Newest, Earlier []types.UID
-	// Committed is the time of the last committed decision.
-	Committed time.Time
+	// CommittedTime is the time of the last committed decision.
+	CommittedTime time.Time
 }
 
 // StateOf returns the state in a status, with which it shares its slices.
 func StateOf(status *v1alpha1.PodDeletionFlowControlStatus) State {
 	s := State{Cells: status.Buckets, Newest: status.Newest, Earlier: status.Earlier}
 	if status.CommittedTime != nil {
-		s.Committed = status.CommittedTime.Time
+		s.CommittedTime = status.CommittedTime.Time
 	}
 	return s
 }
@@ -45,8 +45,8 @@ func StateOf(status *v1alpha1.PodDeletionFlowControlStatus) State {
 func (s State) Store(status *v1alpha1.PodDeletionFlowControlStatus) {
 	status.Buckets, status.Newest, status.Earlier = s.Cells, s.Newest, s.Earlier
 	status.CommittedTime = nil
-	if !s.Committed.IsZero() {
-		t := metav1.NewMicroTime(s.Committed)
+	if !s.CommittedTime.IsZero() {
+		t := metav1.NewMicroTime(s.CommittedTime)
 		status.CommittedTime = &t
 	}
 }
@@ -98,7 +98,7 @@ func (p Policy) isCurrent(s State, now time.Time) bool {
 // the last cell.
 func (p Policy) Add(s State, now time.Time, d Deletion) State {
 	now = now.Truncate(time.Microsecond)
-	next := State{Cells: slices.Clone(s.Cells), Newest: s.Newest, Earlier: s.Earlier, Committed: now}
+	next := State{Cells: slices.Clone(s.Cells), Newest: s.Newest, Earlier: s.Earlier, CommittedTime: now}
 	if i, known := p.cellOf(s, now, d); known {
 		next.Cells[i].Count -= min(d.Count, next.Cells[i].Count)
 		next.Newest, next.Earlier = without(s.Newest, d.UID), without(s.Earlier, d.UID)
@@ -165,11 +165,11 @@ func merge(a, b v1alpha1.DeletionCell) v1alpha1.DeletionCell {
 // sameSideOfClose reports whether both cells are before, or both after, the time at
 // which a person closed the breaker.
 func (p Policy) sameSideOfClose(a, b v1alpha1.DeletionCell) bool {
-	return p.Closed.IsZero() || (a.Start <= p.Closed.Unix()) == (b.Start <= p.Closed.Unix())
+	return p.ClosedTime.IsZero() || (a.Start <= p.ClosedTime.Unix()) == (b.Start <= p.ClosedTime.Unix())
 }
 
 // closedAfter reports whether a person closed the breaker after the cell. It counts
 // from the second after the closing, so that no second is on both sides.
 func (p Policy) closedAfter(c v1alpha1.DeletionCell, now time.Time) bool {
-	return !p.Closed.IsZero() && now.Unix() > p.Closed.Unix() && c.Start <= p.Closed.Unix()
+	return !p.ClosedTime.IsZero() && now.Unix() > p.ClosedTime.Unix() && c.Start <= p.ClosedTime.Unix()
 }

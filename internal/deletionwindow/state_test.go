@@ -97,7 +97,7 @@ func TestHowLongARepeatedDeletionIsRecognized(t *testing.T) {
 	} {
 		terms := tenMinutes(9)
 		if tc.closed > 0 {
-			terms.Closed = at(tc.closed)
+			terms.ClosedTime = at(tc.closed)
 		}
 		if got := terms.IsCounted(deletionsAt(terms, tc.let...), at(tc.seconds), pod("0")); got != tc.want {
 			t.Errorf("%s: got %t", tc.name, got)
@@ -169,7 +169,7 @@ func TestAChangedLimitKeepsTheCounts(t *testing.T) {
 func TestClosingTheBreakerForgetsEarlierDeletions(t *testing.T) {
 	terms := tenMinutes(2)
 	h := deletionsAt(terms, 0, 1)
-	terms.Closed = at(5)
+	terms.ClosedTime = at(5)
 	for _, tc := range []struct {
 		seconds float64
 		used    int64
@@ -185,7 +185,7 @@ func TestClosingTheBreakerForgetsEarlierDeletions(t *testing.T) {
 	if len(h.Cells) != 2 {
 		t.Errorf("cells are %v", h.Cells)
 	}
-	terms.Closed = at(1e9) // next year
+	terms.ClosedTime = at(1e9) // next year
 	if got := terms.Usages(h, at(8))[0].Used; got != 3 {
 		t.Errorf("%d used before the time of the close", got)
 	}
@@ -193,7 +193,7 @@ func TestClosingTheBreakerForgetsEarlierDeletions(t *testing.T) {
 
 func TestCountTimeNeverGoesBack(t *testing.T) {
 	terms := tenMinutes(2)
-	h := State{Committed: at(100)}
+	h := State{CommittedTime: at(100)}
 	for _, tc := range []struct {
 		local, want float64
 		ahead       bool

@@ -37,20 +37,20 @@ func (p Policy) inWindow(r Rule, c v1alpha1.DeletionCell, now time.Time) bool {
 	return !p.closedAfter(c, now) && time.Unix(c.End, 0).After(now.Add(-p.effectiveInterval(r)))
 }
 
-// Exceeded decides whether n more deletions exceed a rule. Of several rules it returns the one
-// that allows n more deletions last. at is the time when it does; zero means never, because n
-// is above the limit.
-func (p Policy) Exceeded(s State, now time.Time, n int64) (full Usage, at time.Time, ok bool) {
+// Exceeded decides whether n more deletions exceed a rule. Of several rules it returns the usage
+// of the one that allows n more deletions last. roomTime is the time when it does; zero means
+// never, because n is above the limit.
+func (p Policy) Exceeded(s State, now time.Time, n int64) (usage Usage, roomTime time.Time, exceeded bool) {
 	for _, u := range p.Usages(s, now) {
 		if n <= u.Remaining {
 			continue
 		}
-		when := p.roomTime(s, u.Rule, now, n)
-		if !ok || !at.IsZero() && (when.IsZero() || when.After(at)) {
-			full, at, ok = u, when, true
+		at := p.roomTime(s, u.Rule, now, n)
+		if !exceeded || !roomTime.IsZero() && (at.IsZero() || at.After(roomTime)) {
+			usage, roomTime, exceeded = u, at, true
 		}
 	}
-	return full, at, ok
+	return usage, roomTime, exceeded
 }
 
 // roomTime is when the rule allows n more deletions, if none is counted until then.

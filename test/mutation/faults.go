@@ -207,7 +207,7 @@ var faults = []fault{
 		"internal/deletionwindow/state.go", "case slices.Contains(s.Newest, d.UID):", "case false:",
 		"./internal/deletionwindow", "."},
 	{protection, "deletions before a person closed the breaker count",
-		"internal/deletionwindow/state.go", "return !p.Closed.IsZero() && now.Unix() > p.Closed.Unix() && c.Start <= p.Closed.Unix()", "return false",
+		"internal/deletionwindow/state.go", "return !p.ClosedTime.IsZero() && now.Unix() > p.ClosedTime.Unix() && c.Start <= p.ClosedTime.Unix()", "return false",
 		"./internal/deletionwindow", "."},
 	{protection, "a terminating pod counts again",
 		"internal/deletionflow/count.go", "case p.Terminating:\n\t\treturn PodTerminating\n", "",
