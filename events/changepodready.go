@@ -29,8 +29,8 @@ type ChangePodReady struct {
 
 var _ Data = ChangePodReady{}
 
-// ReadyForJudge returns the wake-up of a judge other than the server for a batch of a release.
-func ReadyForJudge(batch *v1alpha1.ChangePod, release *v1alpha1.ChangeWorkload, judge string) ChangePodReady {
+// JudgeWakeUp returns the wake-up of a judge other than the server for a batch of a release.
+func JudgeWakeUp(batch *v1alpha1.ChangePod, release *v1alpha1.ChangeWorkload, judge string) ChangePodReady {
 	return ChangePodReady{
 		Namespace: batch.Namespace, Name: batch.Name, UID: batch.UID, ChangeWorkload: release.Name,
 		Version: release.Spec.Reversion, Attempt: release.Spec.Attempt, Stage: v1alpha1.StagePost, Judge: judge,

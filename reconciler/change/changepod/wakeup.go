@@ -55,7 +55,7 @@ func (r *Reconciler) wakeJudges(ctx context.Context, c *v1alpha1.ChangePod, owne
 		if !due {
 			continue
 		}
-		event, err := events.New(events.ReadyForJudge(c, owner, j.Name))
+		event, err := events.New(events.JudgeWakeUp(c, owner, j.Name))
 		if err != nil {
 			return 0, controller.NewPermanentError(err)
 		}

@@ -130,7 +130,7 @@ func (r *Reconciler) wakeJudge(ctx context.Context, in Input, d Decision) (time.
 		return next, nil
 	}
 	batch := probationBatch(in.ChangePods)
-	event, err := events.New(events.ReadyForJudge(batch, c, v1alpha1.JudgeMetrics))
+	event, err := events.New(events.JudgeWakeUp(batch, c, v1alpha1.JudgeMetrics))
 	if err != nil {
 		return 0, controller.NewPermanentError(err)
 	}
