@@ -115,8 +115,8 @@ func (s Scope) WithTraffic(revisions []string) Scope {
 	return s
 }
 
-// Traffic returns the Revisions of WithTraffic.
-func (s Scope) Traffic() []string { return s.revisions }
+// RevisionsWithTraffic returns the Revisions of WithTraffic.
+func (s Scope) RevisionsWithTraffic() []string { return s.revisions }
 
 // Covers decides whether the budget covers a pod with these owners. Chain may be
 // nil unless NeedsChain.

@@ -127,7 +127,7 @@ func (t *ownerTally) target(ref *v1alpha1.TargetRef, scope budget.Scope) error {
 		return nil
 	}
 	if _, ok := scope.KnativeService(); ok {
-		return t.deployments(scope.Traffic())
+		return t.deployments(scope.RevisionsWithTraffic())
 	}
 	kind := schema.GroupKind{Group: budget.GroupOf(ref.APIVersion), Kind: ref.Kind}
 	o, err := t.owners.get(t.ctx, kind, "", t.namespace, ref.Name, "")
