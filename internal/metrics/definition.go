@@ -25,9 +25,9 @@ type Definition struct {
 	Help string
 	// Bounds are the upper bounds of a histogram.
 	Bounds []float64
-	// PerProcess: a gauge of an amount that its process alone has, so that the values of all
-	// processes are summed. Of other gauges the worst value counts.
-	PerProcess bool
+	// SummedOverProcesses: the values that all processes have of the gauge are summed, because each
+	// is an amount that its process alone has. Of other gauges the worst value counts.
+	SummedOverProcesses bool
 	// LeastIsWorst: the worst value of the gauge is the least one, else the greatest.
 	LeastIsWorst bool
 }

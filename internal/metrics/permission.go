@@ -16,7 +16,7 @@ func permission() []Group {
 				Help: "Addresses of pods with a leaked grant. A grant of a node-scoped provider counts, although it is for the addresses of the node."},
 			{Name: "breakwater_permission_leaked_address_pods", Unit: "pods",
 				Help: "Pods with an address of another pod that has a leaked grant. A grant of a node-scoped provider counts, although it is for the addresses of the node."},
-			{Name: "breakwater_permission_unsent_let_go_pods", Unit: "pods", PerProcess: true,
+			{Name: "breakwater_permission_unsent_let_go_pods", Unit: "pods", SummedOverProcesses: true,
 				Help: "Pods that were let go (their finalizer was removed before their permissions were revoked), of which this process, the leader or a former one, has not told the permission centre yet."},
 		},
 	}, {
@@ -30,7 +30,7 @@ func permission() []Group {
 				Bounds: []float64{.05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 120, 300, 600}},
 			{Name: "breakwater_init_action_requests_rejected_total", Unit: "requests", Labels: words("route status reason"),
 				Help: "Requests that were rejected."},
-			{Name: "breakwater_init_action_requests_waiting", Unit: "requests", PerProcess: true,
+			{Name: "breakwater_init_action_requests_waiting", Unit: "requests", SummedOverProcesses: true,
 				Help: "Requests of init containers that wait for permissions at this process."},
 			{Name: "breakwater_init_action_leaked_address_requests_total", Unit: "requests",
 				Help: "Requests (not pods) of init containers that requested a permission set at the permission centre and found a leaked grant of another pod at the address of their pod. A request that only waits for an application does not count."},

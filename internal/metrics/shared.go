@@ -41,7 +41,7 @@ func shared() []Group {
 				Help: "CloudEvents that were given up: the queue was full, the process stopped, or no attempt was accepted. After reason `timeout` the event has probably arrived."},
 			{Name: "breakwater_events_coalesced_total", Unit: "events", Labels: words("type"),
 				Help: "Queued CloudEvents that were replaced by a newer one with the same id."},
-			{Name: "breakwater_events_queued", Unit: "events", PerProcess: true,
+			{Name: "breakwater_events_queued", Unit: "events", SummedOverProcesses: true,
 				Help: "CloudEvents in the queue of this process."},
 			{Name: "breakwater_event_broker_resolved", LeastIsWorst: true,
 				Help: "1 while the address of a Broker is known, 0 otherwise."},

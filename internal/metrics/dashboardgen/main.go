@@ -112,7 +112,7 @@ func targets(m metrics.Definition) []target {
 // aggregation returns how the values that several processes have of a gauge are combined.
 func aggregation(m metrics.Definition) string {
 	switch {
-	case m.PerProcess:
+	case m.SummedOverProcesses:
 		return "sum"
 	case m.LeastIsWorst:
 		return "min"

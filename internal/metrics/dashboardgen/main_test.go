@@ -67,8 +67,8 @@ func TestAGaugeOfAProcessIsSummed(t *testing.T) {
 	for _, g := range metrics.Groups() {
 		for _, m := range g.Metrics {
 			ofProcess := m.Type() == metrics.TypeGauge && strings.Contains(m.Help, " this process")
-			if m.PerProcess != ofProcess {
-				t.Errorf("%s: PerProcess is %v, but its description is %q", m.Name, m.PerProcess, m.Help)
+			if m.SummedOverProcesses != ofProcess {
+				t.Errorf("%s: SummedOverProcesses is %v, but its description is %q", m.Name, m.SummedOverProcesses, m.Help)
 			}
 			if ofProcess && !strings.HasPrefix(targets(m)[0].Expr, "sum") {
 				t.Errorf("%s: the query is %s", m.Name, targets(m)[0].Expr)
