@@ -9,8 +9,8 @@ import (
 )
 
 // PodOfRevision reports whether a pod has the version of a ControllerRevision of the workload that
-// owns the pod. Its label is the name of the ControllerRevision for a StatefulSet, and its suffix
-// for a DaemonSet.
+// owns the pod. For a StatefulSet, the label of the pod is the name of the ControllerRevision. For a
+// DaemonSet it is the suffix of that name.
 func PodOfRevision(p *corev1.Pod, revision string) bool {
 	hash := p.Labels[appsv1.ControllerRevisionHashLabelKey]
 	return hash != "" && (revision == hash || strings.HasSuffix(revision, "-"+hash))
