@@ -2,9 +2,11 @@
 //
 //	release            the root; begins and ends when the ChangeWorkload is created
 //	├ rollout          until Success, Suspend or Failed; one each time the release gets there
+//	├ altershield …    a call to the server for the order, in a function
+//	├ verdict          a verdict of the order
 //	└ batch            from the creation of the ChangePod to its end
-//	  ├ altershield …  a call of the server, in a function
-//	  └ verdict        a verdict, in function verdict
+//	  ├ altershield …  a call to the server for the batch, in a function
+//	  └ verdict        a verdict of the batch
 //
 // ChangeWorkload and ChangePod carry the context of the root in an annotation, so a restart or another
 // replica continues the trace. A span that lasts is made at its end from the times of its object, by the
