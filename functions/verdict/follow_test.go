@@ -35,7 +35,7 @@ func TestOnlyAStoredVerdictReplacesTheAnswerOfTheServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(follower.all) != want {
-				t.Errorf("Judged was called for %v", follower.all)
+				t.Errorf("PostVerdictStored was called for %v", follower.all)
 			}
 		})
 	}
