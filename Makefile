@@ -71,7 +71,7 @@ test-release: ## Make a release twice, and render the Helm chart.
 	@cd tools/release && ../../hack/gotest.sh release -timeout 30m -count 1 ./...
 
 test-cluster: ## Test the cluster tool on a second cluster: `down` removes everything, `up` recovers from a kill.
-	@cd test/cluster && ../../hack/gotest.sh cluster -tags cluster -timeout 1h -count 1 .
+	@cd test/cluster && ../../hack/gotest.sh cluster -tags cluster -timeout 60m -count 1 .
 
 test-alone: cluster modules ## Install protection and permission on a second cluster without Knative, and run six of their tests.
 	@CLUSTER=$(CLUSTER) hack/alone.sh
@@ -118,7 +118,7 @@ soak: up ## Long property and load runs (nightly), an hour or two.
 	@go test -count 1 -timeout 3h -v -run TestNoGrantOutlivesItsPod ./permission/centre/lifecycle -rapid.checks 20000 -rapid.steps 50
 	@go test -count 1 -timeout 3h -v -run TestDeletionsNeverExceedABudget ./reconciler/protection/budget -rapid.checks 10000 -rapid.steps 100
 	@LOAD_RELEASES=50 LOAD_PODS=50 LOAD_LARGE=1000 go test -count 1 -timeout 3h -v -tags controlplane ./test/load
-	@$(CLUSTER) exec -- go test -count 1 -timeout 1h -v -tags e2e,soak -run TestFiftyKnativeServices ./test/e2e
+	@$(CLUSTER) exec -- go test -count 1 -timeout 60m -v -tags e2e,soak -run TestFiftyKnativeServices ./test/e2e
 
 # Runs the binary without `go test`, so that an interrupt reaches it and it
 # cleans up. The number of simulated nodes is restored at the end.

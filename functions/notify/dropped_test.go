@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,14 +27,14 @@ import (
 // status is not 0, it answers that and accepts none.
 type webhookTransport struct {
 	texts  []string
-	status int
+	status atomic.Int32
 }
 
 // RoundTrip implements http.RoundTripper.
 func (w *webhookTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer := &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}
-	if w.status != 0 {
-		answer.StatusCode = w.status
+	if status := w.status.Load(); status != 0 {
+		answer.StatusCode = int(status)
 		return answer, nil
 	}
 	raw, err := io.ReadAll(r.Body)
@@ -119,10 +120,10 @@ func TestDroppedMessagesAreReportedWithoutAFurtherEvent(t *testing.T) {
 		}, []string{"a message and: 6 earlier messages were above the limit and were not sent."}},
 		"when the process ends": {"1", func(t *testing.T, n *Notifier, _ *webhookTransport) { n.Drained(t.Context()) }, []string{dropped}},
 		"when the process ends, if the webhook failed before": {"20", func(t *testing.T, n *Notifier, w *webhookTransport) {
-			w.status = http.StatusServiceUnavailable
+			w.status.Store(http.StatusServiceUnavailable)
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			w.status = 0
+			w.status.Store(0)
 			n.Drained(t.Context())
 		}, []string{dropped}},
 	} {

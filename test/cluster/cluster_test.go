@@ -25,7 +25,7 @@ import (
 
 // These tests run the whole tool on a separate instance:
 //
-//	go test -tags cluster -timeout 1h .
+//	go test -tags cluster -timeout 60m .
 //
 // as root; on a shared machine use "go test -c" and "nice". They take 1.5 to 4
 // minutes with a warm cache, and half an hour more with a cold one.

@@ -82,5 +82,5 @@
 // # Tests
 //
 //	go test .                                # unit tests, on any machine
-//	go test -tags cluster -timeout 1h .      # up, crash, repair and down of instance "bwtest", as root
+//	go test -tags cluster -timeout 60m .      # up, crash, repair and down of instance "bwtest", as root
 package main
