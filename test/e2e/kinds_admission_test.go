@@ -252,9 +252,9 @@ func configuredKind(t *testing.T, e *environment) {
 	})
 }
 
-// bypassPermission is required for a repair when OpsConfigInfo bypass is
+// bypassNeedsTheVerb: a repair needs the verb bypass when OpsConfigInfo bypass is
 // Authorized.
-func bypassPermission(t *testing.T, e *environment) {
+func bypassNeedsTheVerb(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.suspendWeb(t)
 	n.run(t, "create", "rolebinding", "edits", "--clusterrole=edit", "--user=alice")

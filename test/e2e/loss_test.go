@@ -191,8 +191,8 @@ func verdictsWithoutBroker(received, byHand *namespace) func(*testing.T, *enviro
 	}
 }
 
-// verdictsWithoutFunction are received while function verdict is deleted: one is undelivered in
-// deadletter when that is killed, and the other is received while the Broker is down, too.
+// verdictsWithoutFunction: function verdict is deleted while two verdicts arrive. The first cannot be
+// delivered, and function deadletter, which handles it, is killed. The second arrives while the Broker is down as well.
 func verdictsWithoutFunction(t *testing.T, e *environment) {
 	undelivered, unsent := e.unsentVerdict(t), e.unsentVerdict(t)
 	restoreFunction := e.deleteFunction(t, "verdict")

@@ -179,8 +179,9 @@ func withoutData(n *namespace) func(*testing.T, *environment) {
 }
 
 // failDuringProbation: the pod of a release restarts again and again after its success. The deletion
-// of the MetricCheck ends the analysis; its probation is already in the batch. The samples that the look
-// compares are awaited: those before the success before the analysis ends, and those after it long before the look.
+// of the MetricCheck ends the analysis; its probation is already in the batch. The test waits for the samples
+// that the look compares. It has those from before the success when it deletes the MetricCheck, and those from
+// after the success long before the look is due.
 func failDuringProbation(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	n.create(t, builder.Deployment("web", 1, builder.Simulated, func(d *appsv1.Deployment) { d.Spec.Template.Labels[exported] = "true" }))

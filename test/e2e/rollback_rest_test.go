@@ -41,7 +41,7 @@ type rollbackResponse struct {
 }
 
 // rollbackAPIClient returns a client that trusts the CA of the rollback API. It reads the
-// ConfigMap as a user without permissions.
+// ConfigMap as a user without rights of its own.
 func rollbackAPIClient(t *testing.T) *http.Client {
 	t.Helper()
 	r, err := kubectl.Kubectl{}.Run(t.Context(), "-n", system, "get", "configmap", "openapi-ca", "-o", `jsonpath={.data.ca\.crt}`,
@@ -92,7 +92,7 @@ func (n *namespace) rollbackRequest(more string) string {
 	return fmt.Sprintf(`{"namespace":%q,"deploymentName":"web"%s}`, n.name, more)
 }
 
-// rollbackByREST is requested by a user with no other permission.
+// rollbackByREST is requested by a user with no other right.
 func rollbackByREST(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)
 	// The rollout takes 40 s, so that the fail comes before its end on a slow machine.
@@ -181,7 +181,7 @@ func rollbackAPIHasTLSOnly(t *testing.T, e *environment) {
 	}
 }
 
-// rollbackByRESTDenied: requests without a valid token or permission are
+// rollbackByRESTDenied: requests without a valid token or without the right are
 // rejected.
 func rollbackByRESTDenied(t *testing.T, e *environment) {
 	n := e.optedInNamespace(t)

@@ -46,7 +46,7 @@ func TestRollback(t *testing.T) {
 		{"a stuck StatefulSet is rolled back, and only its stuck pod is replaced", selfHealedStatefulSet},
 		{"a stuck DaemonSet is rolled back", selfHealedDaemonSet},
 		{"an authorized user requests a rollback by REST", rollbackByREST},
-		{"a rollback by REST without permission is rejected", rollbackByRESTDenied},
+		{"a rollback by REST without the right is rejected", rollbackByRESTDenied},
 		{"the REST API of rollbacks has TLS only", rollbackAPIHasTLSOnly},
 		{"a rollback to a version whose ChangeWorkload was deleted is admitted", rollbackToOlderVersion},
 	})

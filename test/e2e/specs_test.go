@@ -29,7 +29,7 @@ func TestWithoutAServer(t *testing.T) {
 	runSequentially(t, e, []spec{
 		{"a namespace that is not opted in is never touched, and its requests never reach the webhook", notOptedIn},
 		{"a change of isBlockingUp takes effect within 2 s and resumes no rollout of a suspended workload", blockingSwitch},
-		{"a repair requires the verb bypass when OpsConfigInfo bypass is Authorized", bypassPermission},
+		{"a repair requires the verb bypass when OpsConfigInfo bypass is Authorized", bypassNeedsTheVerb},
 		{"a kind of workload is judged while config-workloads lists it", configuredKind},
 	})
 	withCloneSets(t, e)

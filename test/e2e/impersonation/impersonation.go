@@ -1,5 +1,5 @@
 // Package impersonation tests what a ServiceAccount of Breakwater may write, with a token of the
-// ServiceAccount, the permissions that RBAC gives it and the policies that restrict them.
+// ServiceAccount, the rights that RBAC gives it and the policies that restrict them.
 package impersonation
 
 import (

@@ -127,7 +127,7 @@ func TestABudgetOfAKnativeServiceProtectsTheRevisionsWithTraffic(t *testing.T) {
 }
 
 // checkSelectorOfAKnativeService checks that a budget with a selector does not block the deletion of
-// a Knative Service, with the permission that the page names.
+// a Knative Service, with the right that the page names.
 func checkSelectorOfAKnativeService(t *testing.T) {
 	t.Helper()
 	n := newNamespace(t)

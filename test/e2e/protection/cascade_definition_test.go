@@ -95,7 +95,7 @@ func TestRemovingAProtectionWarns(t *testing.T) {
 	}
 }
 
-// Without the warning, only the denial of a deletion would show the missing permission.
+// Without the warning, only the denial of a deletion would show the missing right.
 func TestProtectingADefinitionWarnsWhileItsObjectsCannotBeCounted(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t)

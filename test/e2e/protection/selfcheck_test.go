@@ -112,7 +112,7 @@ func TestTheSelfCheckReportsMissingReplicas(t *testing.T) {
 	n.awaitGuardMetric(t, c, "NoEndpoints", "0")
 }
 
-// The webhook temporarily loses the permission to repair the caBundle. Otherwise
+// The webhook temporarily loses the right to repair the caBundle. Otherwise
 // it would repair the caBundle before the self-check runs.
 func TestTheSelfCheckReportsAStaleCABundleUntilItIsRepaired(t *testing.T) {
 	n, c, since := newNamespace(t), connect(t), time.Now()
@@ -139,7 +139,7 @@ func TestTheSelfCheckReportsAStaleCABundleUntilItIsRepaired(t *testing.T) {
 		}
 		r, err := n.Run(ctx, "patch", "clusterrole", webhookRole, "--type=json", "-p", add)
 		if restored = err == nil && r.Code == 0; !restored {
-			t.Errorf("restore the permission: %v %s", err, r)
+			t.Errorf("restore the RBAC rule: %v %s", err, r)
 		}
 	}
 	t.Cleanup(restore)
@@ -158,7 +158,7 @@ func TestTheSelfCheckReportsAStaleCABundleUntilItIsRepaired(t *testing.T) {
 	})
 	n.awaitGuardMetric(t, c, "CABundleStale", "0")
 
-	damage(other) // with the permission the webhook repairs it at once
+	damage(other) // with the right the webhook repairs it at once
 	n.await(t, "the webhook has repaired its caBundle", func() error {
 		if bundle() != good {
 			return errors.New("the caBundle differs")
@@ -170,7 +170,7 @@ func TestTheSelfCheckReportsAStaleCABundleUntilItIsRepaired(t *testing.T) {
 const webhookRole = "breakwater-protection-webhook"
 
 // rolePatches returns the patches that remove and restore the webhook's
-// permission to patch webhook configurations.
+// right to patch webhook configurations.
 func rolePatches(t *testing.T, n *namespace) (remove, add string) {
 	t.Helper()
 	rules := strings.Fields(n.run(t, "get", "clusterrole", webhookRole, "-o",
