@@ -157,7 +157,7 @@ func TestThePausesBetweenRetriesOfATriggerTakeLessThanTenSeconds(t *testing.T) {
 	}
 }
 
-func TestFunctionsHaveOnlyThePermissionsThatTheyUse(t *testing.T) {
+func TestFunctionsHaveOnlyTheRightsThatTheyUse(t *testing.T) {
 	const group = "app.ops.cloud.alipay.com"
 	got := map[string][]string{}
 	add := func(name string, rules []rbacv1.PolicyRule) {

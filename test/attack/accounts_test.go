@@ -80,7 +80,7 @@ const facts = `{apiVersion: v1, kind: List, items: [
  {apiVersion: app.ops.cloud.alipay.com/v1alpha1, kind: ChangePod, metadata: {name: web}, spec: {changeWorkloadId: a, createTime: a, createTimeUnix: 1, batchNo: 1,
   podInfos: [{pod: a}]}}]}`
 
-// rollouts is a kind of ConfigMap config-workloads, with the permissions of the controller.
+// rollouts is a kind of ConfigMap config-workloads, with the rights of the controller.
 const rollouts = `{apiVersion: v1, kind: List, items: [
  {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: rollouts.argoproj.io}, spec: {group: argoproj.io, scope: Namespaced,
   names: {kind: Rollout, plural: rollouts, singular: rollout, listKind: RolloutList}, versions: [{name: v1alpha1, served: true, storage: true,

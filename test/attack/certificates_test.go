@@ -20,7 +20,7 @@ import (
 	"github.com/breakwater-dev/breakwater/reconciler/certificates"
 )
 
-// as returns a client with the permissions of a user.
+// as returns a client with the rights of a user.
 func as(t *testing.T, user string) kubernetes.Interface {
 	t.Helper()
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
