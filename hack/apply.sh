@@ -3,8 +3,8 @@
 # cluster of KUBECONFIG, CRDs first, because kubectl does not know a kind before
 # its CRD is established. OVERLAY=<name> applies config/overlays/<name> instead
 # of config/core, and config/overlays/<name>/<part>, if it exists, instead of
-# config/<part>. RESOLVE=<folder> only builds the images and writes the manifests there;
-# RESOLVED=<folder> applies these.
+# config/<part>. WRITE_MANIFESTS_TO=<folder> only builds the images and writes the manifests there;
+# APPLY_MANIFESTS_FROM=<folder> applies these.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 : "${KO_DOCKER_REPO:?set KO_DOCKER_REPO to a registry that the cluster can pull from}"
@@ -13,7 +13,7 @@ ns=altershieldoperator-system
 ko=(ko)
 command -v ko >/dev/null || ko=(go run github.com/google/ko@v0.19.1)
 # On the base image of tools/release, which is the same for everybody, unless another is named.
-[[ -n ${KO_DEFAULTBASEIMAGE:-}${RESOLVED:-} ]] || KO_DEFAULTBASEIMAGE=$(go -C tools/release run ./pushbase)
+[[ -n ${KO_DEFAULTBASEIMAGE:-}${APPLY_MANIFESTS_FROM:-} ]] || KO_DEFAULTBASEIMAGE=$(go -C tools/release run ./pushbase)
 export KO_DEFAULTBASEIMAGE=${KO_DEFAULTBASEIMAGE:-}
 manifests=$(mktemp)
 trap 'rm -f "$manifests"' EXIT
@@ -54,8 +54,8 @@ established() {
   done
 }
 
-if [[ -n ${RESOLVE:-} ]]; then
-  for dir in "$@"; do "${ko[@]}" resolve -Rf "$dir" >"$RESOLVE/$(basename "$dir").yaml"; done
+if [[ -n ${WRITE_MANIFESTS_TO:-} ]]; then
+  for dir in "$@"; do "${ko[@]}" resolve -Rf "$dir" >"$WRITE_MANIFESTS_TO/$(basename "$dir").yaml"; done
   exit
 fi
 
@@ -75,9 +75,9 @@ for dir in "$@"; do
     kubectl kustomize "$overlay" | "${ko[@]}" resolve -f - >"$manifests"
     check_class
     apply_settled
-  elif [[ -n ${RESOLVED:-} ]]; then
+  elif [[ -n ${APPLY_MANIFESTS_FROM:-} ]]; then
     echo "==> $dir: other manifests"
-    kubectl apply -f "$RESOLVED/$(basename "$dir").yaml"
+    kubectl apply -f "$APPLY_MANIFESTS_FROM/$(basename "$dir").yaml"
   else
     echo "==> $dir: images and other manifests"
     "${ko[@]}" apply -Rf "$dir"

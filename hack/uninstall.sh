@@ -5,7 +5,7 @@
 #
 #   uninstall.sh                    show what would be removed
 #   uninstall.sh --yes              remove it
-#   uninstall.sh --yes --resume     also resume rollouts that are held; without it, holds are an error
+#   uninstall.sh --yes --resume     also resume rollouts that are held; without it, holds and suspensions are an error
 #
 # The order matters: webhooks deny requests when their processes are missing, and controllers
 # write finalizers and labels again while they run.
@@ -119,7 +119,7 @@ holds=$(held)
 suspensions=$(suspended)
 if ! $resume && [[ -n $holds$suspensions ]]; then
   {
-    echo "Releases are held because a check failed or is missing:"
+    echo "Releases are held or suspended, because a check failed or is missing:"
     awk -F '\t' 'NF {print "  " $1 " " $2 "/" $3}' <<<"$holds"
     [[ -z $suspensions ]] || echo "$suspensions"
     echo "Repair or roll them back first, or pass --resume, which resumes their rollouts."
@@ -179,5 +179,5 @@ if [[ -n $left ]]; then
   printf 'Not removed:\n%s\n' "$left" >&2
   exit 1
 fi
-echo "Breakwater is removed. Left are labels and annotations that are not about releases, such as the opt-in of namespaces."
+echo "Breakwater is removed. Labels and annotations that are not about releases were kept, for example the opt-in label of namespaces."
 echo "Pods that Breakwater injected keep their init container: restart their workloads."

@@ -130,7 +130,7 @@ func (f *fixture) run(ctx context.Context, all []work) error {
 		}
 		close(started)
 		f.log("all work is in progress")
-		if err := f.installParts(gctx, root, next.permission, append(os.Environ(), "RESOLVED="+next.manifests)); err != nil {
+		if err := f.installParts(gctx, root, next.permission, append(os.Environ(), "APPLY_MANIFESTS_FROM="+next.manifests)); err != nil {
 			return err
 		}
 		close(upgraded)
@@ -208,7 +208,7 @@ func (f *fixture) resolve(ctx context.Context) (r resolved, err error) {
 	if r.manifests, err = os.MkdirTemp("", "manifests"); err != nil {
 		return r, err
 	}
-	return r, f.command(ctx, append(os.Environ(), "RESOLVE="+r.manifests), applyParts(root, r.permission)...)
+	return r, f.command(ctx, append(os.Environ(), "WRITE_MANIFESTS_TO="+r.manifests), applyParts(root, r.permission)...)
 }
 
 // install installs the version in a folder as a user does, and waits until it is ready.
