@@ -29,7 +29,7 @@ func BenchmarkReviewsWhileStrangersConnect(b *testing.B) {
 	f := newFixture()
 	url, stop, ended := startServerWith(b, f.handler, decodeReview)
 	ctx, cancel := context.WithCancel(b.Context())
-	attacker := exec.CommandContext(ctx, "nice", "-n", cmp.Or(os.Getenv("FLOOD_NICE"), "10"), os.Args[0], "-test.run=^TestFloodStrangers$")
+	attacker := exec.CommandContext(ctx, "nice", "-n", cmp.Or(os.Getenv("FLOOD_NICE"), "10"), os.Args[0], "-test.run=^TestProcessOfTheStrangers$")
 	attacker.Env = append(os.Environ(), floodedAddress+"="+strings.TrimPrefix(url, "https://"))
 	ready, err := attacker.StdoutPipe()
 	if err != nil {
@@ -85,8 +85,8 @@ func timeReviews(b *testing.B, client *http.Client, url, body string) (took []ti
 	return took
 }
 
-// TestFloodStrangers is the process of the strangers.
-func TestFloodStrangers(t *testing.T) {
+// TestProcessOfTheStrangers is no test: it is the main function of the process of the strangers.
+func TestProcessOfTheStrangers(t *testing.T) {
 	address := os.Getenv(floodedAddress)
 	if address == "" {
 		t.Skip("a process of the benchmark")

@@ -134,7 +134,7 @@ func flood(t *testing.T, server string, resources manifest.Resources, kind strin
 	if status, err := send(address, false); err != nil || status != http.StatusOK {
 		t.Fatalf("before the flood: %d %v", status, err)
 	}
-	attacker, _ := floodProcess(ctx, t, niceness(), "TestFloodStrangers", floodRole+"=strangers", floodAddress+"="+address, floodKind+"="+kind)
+	attacker, _ := floodProcess(ctx, t, niceness(), "TestProcessOfTheStrangers", floodRole+"=strangers", floodAddress+"="+address, floodKind+"="+kind)
 	defer func() { _ = attacker.Process.Kill(); _ = attacker.Wait() }()
 	result := &flooded{kind: kind}
 	var sent sync.WaitGroup
@@ -174,8 +174,8 @@ func largestMemory(t *testing.T, pid int) int64 {
 	return n << 10
 }
 
-// TestFloodStrangers is the process of the attacker.
-func TestFloodStrangers(t *testing.T) {
+// TestProcessOfTheStrangers is no test: it is the main function of the process of the attacker.
+func TestProcessOfTheStrangers(t *testing.T) {
 	if os.Getenv(floodRole) != "strangers" {
 		t.Skip("a process of a flood")
 	}

@@ -95,7 +95,7 @@ func TestCallbackFlood(t *testing.T) {
 		if only := os.Getenv(floodKind); only != "" && only != kind {
 			continue
 		}
-		results = append(results, flood(t, "TestFloodedCallback", resources, kind, callbackBurst, func(address string, isLarge bool) (int, error) {
+		results = append(results, flood(t, "TestProcessOfTheCallback", resources, kind, callbackBurst, func(address string, isLarge bool) (int, error) {
 			body := small
 			if isLarge {
 				body = large
@@ -127,10 +127,10 @@ func postCallback(ctx context.Context, client *http.Client, address, body string
 	return response.StatusCode, nil
 }
 
-// TestFloodedCallback is the process of the callback. Its API server and Broker are fakes in the same
-// process.
-func TestFloodedCallback(t *testing.T) {
-	if os.Getenv(floodRole) != "TestFloodedCallback" {
+// TestProcessOfTheCallback is no test: it is the main function of the process of the callback. Its API server
+// and Broker are fakes in the same process.
+func TestProcessOfTheCallback(t *testing.T) {
+	if os.Getenv(floodRole) != "TestProcessOfTheCallback" {
 		t.Skip("a process of a flood")
 	}
 	cluster := ft.New(t, ft.NewRelease(), ft.NewBatch(1, []string{"a"}, ft.Started("n", 0)))

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-func TestTheSetHasSixtyReleasesHalfOfThemBadWithTwelveFaultsInThreeStrengths(t *testing.T) {
+func TestAboutHalfOfTheReleasesAreBadAndTwelveFaultsHaveAllStrengths(t *testing.T) {
 	labels, faults := map[string]int{}, map[string]map[string]bool{}
 	for _, run := range Runs {
 		for _, row := range run.Rows(t, Labels) {

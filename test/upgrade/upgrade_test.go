@@ -48,7 +48,7 @@ type work interface {
 	end(ctx context.Context) error
 }
 
-func TestAnUpgradeLosesNothingAndRefusesNothing(t *testing.T) {
+func TestAnUpgradeLosesNothingAndAnswersRequestsAsBefore(t *testing.T) {
 	if earlier() == "" {
 		t.Fatal("run this test with `make test-upgrade`, which extracts the sources of the earlier version")
 	}
