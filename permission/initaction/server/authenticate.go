@@ -54,7 +54,7 @@ func authenticate(c echo.Context, tokens *auth.Tokens) (authenticationv1.UserInf
 	if token == "" {
 		return none, problemf(http.StatusUnauthorized, "Unauthorized", "the request has no header Authorization: Bearer <token>")
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), callTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), apiServerTimeout)
 	defer cancel()
 	u, err := tokens.User(ctx, token)
 	if errors.Is(err, auth.ErrTokenRejected) {

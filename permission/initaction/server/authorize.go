@@ -139,7 +139,7 @@ func (s *server) waitForIP(ctx context.Context, id podIdentity, changed <-chan s
 
 // getPod reads the pod of the token from the API server.
 func (s *server) getPod(ctx context.Context, id podIdentity) (*corev1.Pod, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, apiServerTimeout)
 	defer cancel()
 	pod, err := s.Kube.CoreV1().Pods(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
 	if apierrs.IsNotFound(err) || (err == nil && pod.UID != id.uid) {

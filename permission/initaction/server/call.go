@@ -45,8 +45,8 @@ type call struct {
 	// changed receives a value when the pod or the breaker changed.
 	changed <-chan struct{}
 	input   Input
-	// mayCall: the rate limit allows one call to the centre.
-	mayCall bool
+	// mayCallCentre: the rate limit allows one call to the centre.
+	mayCallCentre bool
 	// lastDecision is the last answer of the breaker. refresh uses it once instead of
 	// the cache, which may be stale.
 	lastDecision *podbreaker.Decision
@@ -77,13 +77,13 @@ func (c *call) run(ctx context.Context) protocol.Answer {
 		c.refresh()
 		d := Decide(c.input)
 		c.reporter.progress(ctx, c.input, d)
-		if !c.mayCall && (callsCentre(d.Action) || d.Action == AcquireBreaker) {
+		if !c.mayCallCentre && (callsCentre(d.Action) || d.Action == AcquireBreaker) {
 			// The pod may change during the wait, so the decision is repeated. The wait comes
 			// before AcquireBreaker, because a caller has the breaker only for a short time.
-			c.mayCall = c.awaitLimit(ctx)
+			c.mayCallCentre = c.awaitLimit(ctx)
 			continue
 		}
-		c.mayCall = c.mayCall && !callsCentre(d.Action)
+		c.mayCallCentre = c.mayCallCentre && !callsCentre(d.Action)
 		answer, err := c.step(ctx, d)
 		switch {
 		case answer != nil:

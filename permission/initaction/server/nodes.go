@@ -40,7 +40,7 @@ func (n *nodeCache) get(ctx context.Context, name string) (node, error) {
 	if cached, ok := n.cache.Get(name); ok {
 		return cached.(node), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, apiServerTimeout)
 	defer cancel()
 	object, err := n.kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

@@ -84,7 +84,7 @@ func (r *conditionReporter) setCondition(ctx context.Context, status corev1.Cond
 func (r *conditionReporter) patchCondition(ctx context.Context, next corev1.PodCondition) error {
 	// The condition is written even if the client disconnected, because the client will
 	// retry.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), apiServerTimeout)
 	defer cancel()
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": r.pod.UID},

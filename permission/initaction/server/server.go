@@ -30,8 +30,8 @@ import (
 const (
 	// maxBody is the size limit of a request body, which contains a few names.
 	maxBody = "16K"
-	// callTimeout bounds one call to the API server.
-	callTimeout = 5 * time.Second
+	// apiServerTimeout bounds one call to the API server.
+	apiServerTimeout = 5 * time.Second
 	// requestTimeout bounds a request other than authorize.
 	requestTimeout = 20 * time.Second
 )
