@@ -76,7 +76,7 @@ func TestAnApplicationIsGrantedInOrderAndRevoked(t *testing.T) {
 // their requests, except for those that are requested or called at the same time.
 func TestAThousandConcurrentPodsAreGrantedInOrderWithinTheRateLimit(t *testing.T) {
 	const limit, burst, pods = 50, 5, 1000 / raceSlowdown
-	const clients, workers = 50, 32
+	const clients, concurrentCalls = 50, 32
 	eachStore(t, func(t *testing.T, address string) {
 		w := newFixture(t, address)
 		w.register(func(p *api.Provider) { p.RateLimit = api.RateLimit{PerSecond: limit, Burst: burst} }, "web", "db")
@@ -112,9 +112,9 @@ func TestAThousandConcurrentPodsAreGrantedInOrderWithinTheRateLimit(t *testing.T
 			t.Errorf("took %s; the rate limit needs at least %s", took, least)
 		}
 		// A request may be overtaken by those of the other clients, a step by those that
-		// other workers run. A pod that loses its turn is overtaken by hundreds.
-		if late := w.mostOvertaken(); late > clients+2*workers {
-			t.Errorf("an application was overtaken by %d newer ones, want at most %d", late, clients+2*workers)
+		// are in progress with it. A pod that loses its turn is overtaken by hundreds.
+		if late := w.mostOvertaken(); late > clients+2*concurrentCalls {
+			t.Errorf("an application was overtaken by %d newer ones, want at most %d", late, clients+2*concurrentCalls)
 		}
 	})
 }

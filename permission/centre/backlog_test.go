@@ -7,7 +7,7 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/api"
 )
 
-// The centre is stopped in the middle of a backlog, which keeps each worker waiting for
+// The centre is stopped in the middle of a backlog, in which each step waits for its slot for
 // longer than its call takes.
 func TestEachRevocationOfABacklogIsDoneOnceAcrossARestart(t *testing.T) {
 	const pods, limit = 200, 20

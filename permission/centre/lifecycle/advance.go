@@ -34,7 +34,7 @@ func (t *txn) advance() error {
 }
 
 // revokeGrants begins the revocation of each grant that is not being revoked. A
-// grant with a step in progress is skipped: the worker calls advance when the step ends.
+// grant with a step in progress is skipped: advance is called when the step ends.
 // So a revocation never overtakes a grant.
 func (t *txn) revokeGrants() error {
 	for _, g := range t.grants {

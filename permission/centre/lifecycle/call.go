@@ -29,9 +29,9 @@ func (e *Engine) run(startCtx, callCtx context.Context, p api.Provider, s step, 
 	return e.finish(callCtx, s, result)
 }
 
-// callWithBreaker calls the provider unless the breaker is open, and then releases the worker.
+// callWithBreaker calls the provider unless the breaker is open, and then counts the call as ended.
 func (e *Engine) callWithBreaker(ctx context.Context, p api.Provider, client provider.Client, s step, q *providerDispatch) (result provider.Result, called bool) {
-	defer q.release(q.workers, 1)
+	defer q.release(q.calls, 1)
 	called = e.Breaker.Do(p.Name, func() bool {
 		began := e.Clock.Now()
 		result = e.call(ctx, p, client, s)
@@ -41,18 +41,18 @@ func (e *Engine) callWithBreaker(ctx context.Context, p api.Provider, client pro
 	return result, called
 }
 
-// awaitSlot waits for the slot and for a worker, and reserves another slot if it expired. It
-// returns false, without a worker, if the call must not be made, because the run may expire during
+// awaitSlot waits for the slot and until a call is allowed, and reserves another slot if it expired. It
+// returns false, and counts no call, if the call must not be made, because the run may expire during
 // the call.
 func (e *Engine) awaitSlot(ctx context.Context, p api.Provider, s step, q *providerDispatch) bool {
 	for at := s.slot; ; {
-		if e.sleep(ctx, at) != nil || !e.awaitWorker(ctx, q, s.callBy) {
+		if e.sleep(ctx, at) != nil || !e.awaitFreeCall(ctx, q, s.callBy) {
 			return false
 		}
 		if !e.Limiter.Expired(at) {
 			return true
 		}
-		q.release(q.workers, 1)
+		q.release(q.calls, 1)
 		var err error
 		if at, err = e.Limiter.Reserve(ctx, p.Name, p.RateLimit, s.callBy.Sub(e.Clock.Now())); err != nil {
 			return false
@@ -60,21 +60,21 @@ func (e *Engine) awaitSlot(ctx context.Context, p api.Provider, s step, q *provi
 	}
 }
 
-// awaitWorker waits until a time for a worker.
-func (e *Engine) awaitWorker(ctx context.Context, q *providerDispatch, until time.Time) bool {
+// awaitFreeCall waits, at most until a time, until fewer calls than the limit are in progress, and counts its own.
+func (e *Engine) awaitFreeCall(ctx context.Context, q *providerDispatch, until time.Time) bool {
 	left := until.Sub(e.Clock.Now())
 	if left < 0 {
 		return false
 	}
 	select {
-	case q.workers <- struct{}{}:
+	case q.calls <- struct{}{}:
 		return true
 	default:
 	}
 	timer := e.Clock.NewTimer(left)
 	defer timer.Stop()
 	select {
-	case q.workers <- struct{}{}:
+	case q.calls <- struct{}{}:
 		return true
 	case <-timer.C():
 		return false

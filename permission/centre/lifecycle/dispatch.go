@@ -21,11 +21,11 @@ const (
 	lockedInterval = 20 * time.Millisecond
 	errorInterval  = time.Second
 	// usualStartAhead is the usual time from the start of a step to its slot, slotDuration the time
-	// in which the slot may be used (package ratelimit). startedPerWorker is how many steps of a
-	// fast provider may be in progress for each worker.
-	usualStartAhead  = 30 * time.Millisecond
-	slotDuration     = 20 * time.Millisecond
-	startedPerWorker = 4
+	// in which the slot may be used (package ratelimit). startedPerCall is how many steps of a
+	// fast provider may be in progress for each call that may be in progress.
+	usualStartAhead = 30 * time.Millisecond
+	slotDuration    = 20 * time.Millisecond
+	startedPerCall  = 4
 )
 
 // dispatcher makes the calls that are due.
@@ -45,10 +45,10 @@ type dispatcher struct {
 
 // providerDispatch is the dispatch of the steps of one provider.
 type providerDispatch struct {
-	// workers has an element for each call in progress, started one for each step that is in
+	// calls has an element for each call in progress, started one for each step that is in
 	// progress or is being started. freed receives a value when one of them is removed.
-	workers, started chan struct{}
-	freed            chan struct{}
+	calls, started chan struct{}
+	freed          chan struct{}
 	// latency is the moving average of the duration of calls, in nanoseconds.
 	latency atomic.Int64
 	// running: a goroutine starts steps. again: steps became due meanwhile.
@@ -187,7 +187,7 @@ func (d *dispatcher) dispatchDue(provider string, q *providerDispatch) (due int,
 	}
 	b, err := d.startSteps(d.startCtx, provider, free)
 	if err != nil {
-		return b.due, d.postponeBroken(q, provider, err)
+		return b.dueCount, d.postponeBroken(q, provider, err)
 	}
 	q.broken = brokenStep{}
 	for _, s := range b.steps {
@@ -199,14 +199,14 @@ func (d *dispatcher) dispatchDue(provider string, q *providerDispatch) (due int,
 			}
 		})
 	}
-	if b.due > 0 && (b.wait > 0 || len(b.steps) == 0) {
+	if b.dueCount > 0 && (b.wait > 0 || len(b.steps) == 0) {
 		_ = d.sleep(d.startCtx, d.Clock.Now().Add(max(b.wait, lockedInterval)))
 	}
-	return b.due, nil
+	return b.dueCount, nil
 }
 
-// postponeBroken postpones a step that cannot be started for the second time, so that it
-// does not delay the others. It returns other errors.
+// postponeBroken postpones a step whose start failed twice in a row, so that it does not delay the
+// others. It returns any other error.
 func (d *dispatcher) postponeBroken(q *providerDispatch, provider string, err error) error {
 	var broken brokenStep
 	if !errors.As(err, &broken) {
@@ -223,27 +223,28 @@ func (d *dispatcher) postponeBroken(q *providerDispatch, provider string, err er
 	})
 }
 
-func newProviderDispatch(workers int) *providerDispatch {
-	return &providerDispatch{workers: make(chan struct{}, workers), started: make(chan struct{}, startedPerWorker*workers), freed: make(chan struct{}, 1)}
+func newProviderDispatch(concurrentCalls int) *providerDispatch {
+	return &providerDispatch{calls: make(chan struct{}, concurrentCalls), started: make(chan struct{}, startedPerCall*concurrentCalls), freed: make(chan struct{}, 1)}
 }
 
-// Startable returns how many steps may be started. latency is that of recent calls, zero if there
-// were none. calls is the number of calls in progress, started that of all steps in progress.
+// Startable returns how many steps may be started. concurrentCalls is the limit of calls in progress. latency is
+// that of recent calls, zero if there were none. calls is the number of calls in progress, started that of all
+// steps in progress.
 //
-// A step that waits for its slot, or for the transaction of its result, needs no worker. So steps
-// are started in advance: as many as the workers can call within usualStartAhead. More would wait for a
-// worker and miss their slots. None is started in advance while more than three quarters of the
-// workers are in a call. The slots of one transaction are close together, so it starts at most as
-// many steps as the workers can call within slotDuration.
-func Startable(workers int, latency time.Duration, calls, started int) int {
-	limit, atOnce := workers, workers
-	if latency > 0 && 4*calls <= 3*workers {
-		limit = min(startedPerWorker*workers, workers+int(time.Duration(workers)*usualStartAhead/latency))
-		atOnce = max(workers, int(time.Duration(workers)*slotDuration/latency))
+// A step that waits for its slot, or for the transaction of its result, is not in a call. So steps are started
+// in advance: as many as can be called within usualStartAhead. More would wait for the end of a call and miss
+// their slots. None is started in advance while more than three quarters of concurrentCalls are in progress. The
+// slots of one transaction are close together, so it starts at most as many steps as can be called within
+// slotDuration.
+func Startable(concurrentCalls int, latency time.Duration, calls, started int) int {
+	limit, atOnce := concurrentCalls, concurrentCalls
+	if latency > 0 && 4*calls <= 3*concurrentCalls {
+		limit = min(startedPerCall*concurrentCalls, concurrentCalls+int(time.Duration(concurrentCalls)*usualStartAhead/latency))
+		atOnce = max(concurrentCalls, int(time.Duration(concurrentCalls)*slotDuration/latency))
 	}
 	n := min(atOnce, max(0, limit-started))
-	if started >= 2*workers && n < workers/2 {
-		return 0 // a larger transaction follows soon, and no worker is idle until then
+	if started >= 2*concurrentCalls && n < concurrentCalls/2 {
+		return 0 // a larger transaction follows soon, and until then there are enough steps to call
 	}
 	return n
 }
@@ -256,7 +257,7 @@ func (q *providerDispatch) observe(latency time.Duration) {
 // acquire waits until steps may be started, and returns how many; 0 when ctx ends.
 func (q *providerDispatch) acquire(ctx context.Context) int {
 	for ctx.Err() == nil {
-		n := Startable(cap(q.workers), time.Duration(q.latency.Load()), len(q.workers), len(q.started))
+		n := Startable(cap(q.calls), time.Duration(q.latency.Load()), len(q.calls), len(q.started))
 		for range n {
 			q.started <- struct{}{} // does not block: nobody else adds
 		}
@@ -271,7 +272,7 @@ func (q *providerDispatch) acquire(ctx context.Context) int {
 	return 0
 }
 
-// release removes elements of workers or started.
+// release removes elements of calls or started.
 func (q *providerDispatch) release(of chan struct{}, n int) {
 	for range n {
 		<-of

@@ -89,17 +89,17 @@ func TestStepsAreStartedAheadUnlessTheProviderIsSlow(t *testing.T) {
 		latency              time.Duration
 		calls, started, want int
 	}{
-		"the latency is not known":                      {0, 0, 0, 32},
-		"a transaction starts what can be called":       {time.Millisecond, 0, 0, 128},
-		"a provider with the latency of two slots":      {40 * time.Millisecond, 0, 0, 32},
-		"a fast provider":                               {time.Millisecond, 24, 110, 18},
-		"all steps wait for their slots":                {time.Millisecond, 0, 128, 0},
-		"each worker makes two calls before a new slot": {15 * time.Millisecond, 10, 70, 26},
-		"few steps wait for a larger transaction":       {15 * time.Millisecond, 10, 90, 0},
-		"a slow provider":                               {time.Second, 20, 31, 1},
-		"most workers call":                             {time.Millisecond, 25, 25, 7},
-		"all workers call":                              {time.Millisecond, 32, 32, 0},
-		"the provider became slow: many steps wait":     {time.Millisecond, 32, 128, 0},
+		"the latency is not known":                  {0, 0, 0, 32},
+		"a transaction starts what can be called":   {time.Millisecond, 0, 0, 128},
+		"a provider with the latency of two slots":  {40 * time.Millisecond, 0, 0, 32},
+		"a fast provider":                           {time.Millisecond, 24, 110, 18},
+		"all steps wait for their slots":            {time.Millisecond, 0, 128, 0},
+		"two calls in turn fit before a new slot":   {15 * time.Millisecond, 10, 70, 26},
+		"few steps wait for a larger transaction":   {15 * time.Millisecond, 10, 90, 0},
+		"a slow provider":                           {time.Second, 20, 31, 1},
+		"most calls are in progress":                {time.Millisecond, 25, 25, 7},
+		"all calls are in progress":                 {time.Millisecond, 32, 32, 0},
+		"the provider became slow: many steps wait": {time.Millisecond, 32, 128, 0},
 	} {
 		if got := lifecycle.Startable(32, tc.latency, tc.calls, tc.started); got != tc.want {
 			t.Errorf("%s: %d steps may be started, want %d", name, got, tc.want)
@@ -108,7 +108,7 @@ func TestStepsAreStartedAheadUnlessTheProviderIsSlow(t *testing.T) {
 }
 
 // The provider takes 300 ms for a call.
-func TestWorkersBoundTheCallsInProgress(t *testing.T) {
+func TestTheCallsInProgressAreBounded(t *testing.T) {
 	address := "sqlite:" + filepath.Join(t.TempDir(), "centre.db")
 	synctest.Test(t, func(t *testing.T) {
 		calls := &callLog{byKey: map[string]int{}}

@@ -112,7 +112,7 @@ func (t *txn) writeGrant(before, g store.Grant) {
 	t.grants[g.Ordinal] = g
 	t.changes.PutGrant(g)
 	if !g.Due.IsZero() && g.RunID == "" {
-		t.due = append(t.due, g.Provider)
+		t.dueProviders = append(t.dueProviders, g.Provider)
 	}
 	if before.State == g.State {
 		return

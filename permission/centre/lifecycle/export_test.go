@@ -21,8 +21,8 @@ func (e *Engine) RunSteps(ctx context.Context, provider string, n int, before fu
 			err = stepErr
 		}
 	}
-	return err != nil || b.due > 0 && b.wait == 0, err
+	return err != nil || b.dueCount > 0 && b.wait == 0, err
 }
 
-// ErrStaleStep is returned if another worker has taken the step over.
+// ErrStaleStep is returned if another run has taken the step over.
 var ErrStaleStep = errStaleStep

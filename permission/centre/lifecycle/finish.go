@@ -11,7 +11,7 @@ import (
 )
 
 // finishTimeout bounds the transaction that writes a result. The result counts until
-// another worker takes the step over.
+// another run takes the step over.
 const finishTimeout = 30 * time.Second
 
 // finish writes the result of a call and what follows from it.

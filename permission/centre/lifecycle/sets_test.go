@@ -219,12 +219,12 @@ func TestAnAttemptAfterAPartUsesCorrectedParametersOfTheSameUserOfADatabase(t *t
 }
 
 // The run of a step expires only after the timeout of the provider.
-func TestAStepInACallIsNotRunByAnotherWorker(t *testing.T) {
+func TestAStepInACallIsNotRunByAnotherReplica(t *testing.T) {
 	f := newSetsFixture(t, provider.Done)
 	f.provider.during = func() {
 		f.clock.Step(5 * time.Second)
 		if ran, err := f.RunStep(t.Context(), "double"); ran || err != nil {
-			t.Errorf("another worker ran a step: %t, %v", ran, err)
+			t.Errorf("another replica ran a step: %t, %v", ran, err)
 		}
 	}
 	id := f.request("web")

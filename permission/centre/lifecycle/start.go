@@ -31,7 +31,7 @@ const (
 	brokenStepDelay = time.Minute
 )
 
-// errStaleStep: the run of a step expired, and another worker has started the step again.
+// errStaleStep: the run of a step expired, and the step was started again, perhaps by another replica.
 var errStaleStep = errors.New("stale step")
 
 // step is a started step: a call whose intent is stored.
@@ -59,26 +59,26 @@ type brokenStep struct {
 func (b brokenStep) Error() string { return b.err.Error() }
 func (b brokenStep) Unwrap() error { return b.err }
 
-// started is the result of startSteps.
-type started struct {
+// startResult is the result of startSteps.
+type startResult struct {
 	provider api.Provider
-	// due is how many steps were due, at most the limit of startSteps.
-	due   int
-	steps []step
+	// dueCount is how many steps were due, at most the limit of startSteps.
+	dueCount int
+	steps    []step
 	// wait is the time until the next step can be started.
 	wait time.Duration
 }
 
 // startSteps starts at most n steps of a provider that are due. While the breaker is
 // open, it starts none and ends attempts that are overdue.
-func (e *Engine) startSteps(ctx context.Context, provider string, n int) (b started, err error) {
+func (e *Engine) startSteps(ctx context.Context, provider string, n int) (b startResult, err error) {
 	v := e.Store.View(ctx)
-	if b.due, err = v.CountDue(provider, e.Clock.Now(), n); err != nil || b.due == 0 {
+	if b.dueCount, err = v.CountDue(provider, e.Clock.Now(), n); err != nil || b.dueCount == 0 {
 		return b, err
 	}
 	b.provider, err = e.provider(v, provider)
 	if errors.Is(err, store.ErrNotFound) {
-		return started{}, nil
+		return startResult{}, nil
 	} else if err != nil {
 		return b, err
 	}
@@ -88,7 +88,7 @@ func (e *Engine) startSteps(ctx context.Context, provider string, n int) (b star
 	// Build the client before a slot is reserved: building takes longer than a slot lasts.
 	// The client is cached.
 	client := e.client(b.provider)
-	b.steps, b.wait, err = e.startInSlots(ctx, b.provider, client, b.due)
+	b.steps, b.wait, err = e.startInSlots(ctx, b.provider, client, b.dueCount)
 	return b, err
 }
 

@@ -53,10 +53,10 @@ type txn struct {
 	// changes are the rows to write. They are written at the end, so the transaction does not read
 	// its own changes.
 	changes store.Changes
-	// transitions are the grants that entered a state, due the providers with steps that the
+	// transitions are the grants that entered a state, dueProviders the providers with steps that the
 	// transaction made due.
-	transitions []store.Grant
-	due         []string
+	transitions  []store.Grant
+	dueProviders []string
 }
 
 func (e *Engine) newTxn(tx store.Tx, o *objects, user string) *txn {
@@ -207,7 +207,7 @@ func (e *Engine) committed(t *txn) {
 	}
 	e.Notifier.Notify(t.app.ID)
 	if d := e.dispatcher.Load(); d != nil {
-		for _, provider := range t.due {
+		for _, provider := range t.dueProviders {
 			d.start(provider)
 		}
 	}
