@@ -27,7 +27,7 @@ func atOnce(n int, do func(n int)) {
 }
 
 // Concurrent requests share a transaction.
-func TestARejectedRequestDoesNotFailItsNeighbours(t *testing.T) {
+func TestARejectedRequestDoesNotFailTheOthersOfItsTransaction(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		const pods = 60
 		w := newFixture(t, address)
@@ -81,7 +81,7 @@ func TestConcurrentRequestsOfAPodCreateOneApplication(t *testing.T) {
 }
 
 // The grants of one application cannot be read, for example because of a broken disk.
-func TestAnApplicationThatCannotBeReadDoesNotFailItsNeighbours(t *testing.T) {
+func TestAnApplicationThatCannotBeReadDoesNotFailTheOthersOfItsTransaction(t *testing.T) {
 	eachStore(t, func(t *testing.T, address string) {
 		const pods = 40
 		w := newFixture(t, address)

@@ -147,8 +147,8 @@ type starter struct {
 	changed  []*txn
 	// revokesAlso is provider.RevokesAlso.
 	revokesAlso func(revoke provider.Call, other map[string]string) bool
-	// neighbours are the grants at the addresses of the steps.
-	neighbours []store.Neighbour
+	// atAddresses are the grants at the addresses of the steps, also the grants of the steps.
+	atAddresses []store.GrantAt
 	// changing are the applications that are being changed, whose rows are not written yet.
 	changing map[string]*txn
 }
@@ -208,26 +208,26 @@ func (s *starter) read(ids []string) error {
 		ips = append(ips, grantIPs(app.Request, s.provider)...)
 	}
 	slices.Sort(ips)
-	s.neighbours, err = s.tx.Neighbours(slices.Compact(ips))
+	s.atAddresses, err = s.tx.GrantsAt(slices.Compact(ips))
 	return err
 }
 
 // overlap finds grants with the same revocation key at the same addresses for other applications.
 func (s *starter) overlap(t *txn, g store.Grant) (o store.Overlap) {
 	revoke := t.call(g, s.provider, provider.Revoke)
-	for _, n := range s.neighbours {
-		if n.Grant.Application == g.Application {
+	for _, a := range s.atAddresses {
+		if a.Grant.Application == g.Application {
 			continue
 		}
-		if other := s.changing[n.Grant.Application]; other != nil && n.Grant.Ordinal < len(other.grants) {
-			n.Grant, n.RevokeRequested = other.grants[n.Grant.Ordinal], other.app.RevokeRequested
+		if other := s.changing[a.Grant.Application]; other != nil && a.Grant.Ordinal < len(other.grants) {
+			a.Grant, a.RevokeRequested = other.grants[a.Grant.Ordinal], other.app.RevokeRequested
 		}
-		at := func(ip string) bool { return slices.Contains(n.IPs, ip) }
-		if !n.SameRevocationKey(g) || !slices.ContainsFunc(revoke.IPs, at) {
+		at := func(ip string) bool { return slices.Contains(a.IPs, ip) }
+		if !a.SameRevocationKey(g) || !slices.ContainsFunc(revoke.IPs, at) {
 			continue
 		}
 		elsewhere := slices.ContainsFunc(revoke.IPs, func(ip string) bool { return !at(ip) })
-		o.Add(n, t.app.Request.Cluster, t.app.Request.PodUID, s.revokesAlso(revoke, n.Grant.Parameters), !elsewhere)
+		o.Add(a, t.app.Request.Cluster, t.app.Request.PodUID, s.revokesAlso(revoke, a.Grant.Parameters), !elsewhere)
 	}
 	return o
 }

@@ -19,8 +19,9 @@ type Grant struct {
 	// distinguish at one address: revoking one revokes the other.
 	RevocationKey string
 	Owner         string
-	// Parameters are those of the permission when the grant was requested first. A new attempt
-	// takes over later ones, unless the grant may exist.
+	// Parameters are those of the permission when the grant was requested first. A new attempt takes over
+	// later ones if the grant cannot exist, or if it was denied and a revocation with the later ones
+	// removes it, too. A new attempt of a Leaked application keeps them.
 	Parameters      map[string]string
 	State           api.State
 	Reason, Message string
@@ -145,8 +146,8 @@ type Overlap struct {
 	Granted, CalledByOtherPod bool
 }
 
-// Neighbour is a grant at an address, with what Overlap needs of its application.
-type Neighbour struct {
+// GrantAt is a grant at an address, with what Overlap needs of its application.
+type GrantAt struct {
 	// IPs are the addresses of the grant, as far as they were asked for.
 	IPs             []string
 	Cluster, PodUID string
@@ -155,21 +156,21 @@ type Neighbour struct {
 	Grant Grant
 }
 
-// Neighbours returns the grants at addresses that are not Revoked. The caller has locked the
+// GrantsAt returns the grants at addresses that are not Revoked. The caller has locked the
 // provider's rate limit, so that two concurrent starts see each other's grants.
-func (t Tx) Neighbours(ips []string) ([]Neighbour, error) {
+func (t Tx) GrantsAt(ips []string) ([]GrantAt, error) {
 	atIP, arg := t.dialect.in("i.ip", ips)
-	var all []Neighbour
+	var all []GrantAt
 	type key struct {
 		application string
 		ordinal     int
 	}
 	index := map[key]int{}
 	err := t.each(func(rows *sql.Rows) error {
-		var n Neighbour
+		var a GrantAt
 		var ip, parameters string
-		g := &n.Grant
-		if err := rows.Scan(&ip, &g.Application, &g.Ordinal, &g.Provider, &g.RevocationKey, &parameters, &g.State, &n.RevokeRequested, &g.MaybeGranted, &g.Pending, &g.RunID, &n.Cluster, &n.PodUID); err != nil {
+		g := &a.Grant
+		if err := rows.Scan(&ip, &g.Application, &g.Ordinal, &g.Provider, &g.RevocationKey, &parameters, &g.State, &a.RevokeRequested, &g.MaybeGranted, &g.Pending, &g.RunID, &a.Cluster, &a.PodUID); err != nil {
 			return err
 		}
 		k := key{g.Application, g.Ordinal}
@@ -177,8 +178,8 @@ func (t Tx) Neighbours(ips []string) ([]Neighbour, error) {
 			all[i].IPs = append(all[i].IPs, ip)
 			return nil
 		}
-		n.IPs, index[k] = []string{ip}, len(all)
-		all = append(all, n)
+		a.IPs, index[k] = []string{ip}, len(all)
+		all = append(all, a)
 		return json.Unmarshal([]byte(parameters), &all[len(all)-1].Grant.Parameters)
 	}, `SELECT i.ip, g.application, g.ordinal, g.provider, g.subject, g.parameters, g.state, a.going, g.touched, g.pending, g.lease, a.cluster, a.pod_uid
 		FROM grant_ips i CROSS JOIN grants g CROSS JOIN applications a
@@ -190,29 +191,29 @@ func (t Tx) Neighbours(ips []string) ([]Neighbour, error) {
 
 // SameRevocationKey reports whether a grant of another application is not Revoked and has the same
 // revocation key.
-func (n Neighbour) SameRevocationKey(g Grant) bool {
-	other := n.Grant
+func (a GrantAt) SameRevocationKey(g Grant) bool {
+	other := a.Grant
 	return other.Provider == g.Provider && other.RevocationKey == g.RevocationKey && other.State != api.Revoked
 }
 
 // Add adds a grant of another application that has the same revocation key. removed: the revocation of
 // the grant would remove it, too. covers: it is for all addresses of the grant.
-func (o *Overlap) Add(n Neighbour, cluster, podUID string, removed, covers bool) {
-	state, inProgress := n.Grant.State, n.Grant.RunID != ""
-	o.Revoking = o.Revoking || state == api.Revoking || inProgress && n.RevokeRequested
-	o.RevokeSent = o.RevokeSent || n.RevokeRequested && (inProgress || n.Grant.Pending && state == api.Revoking)
-	samePod := n.Cluster == cluster && n.PodUID == podUID
-	usedByOther := removed && !n.RevokeRequested && n.Grant.MaybeGranted && !samePod
+func (o *Overlap) Add(a GrantAt, cluster, podUID string, removed, covers bool) {
+	state, inProgress := a.Grant.State, a.Grant.RunID != ""
+	o.Revoking = o.Revoking || state == api.Revoking || inProgress && a.RevokeRequested
+	o.RevokeSent = o.RevokeSent || a.RevokeRequested && (inProgress || a.Grant.Pending && state == api.Revoking)
+	samePod := a.Cluster == cluster && a.PodUID == podUID
+	usedByOther := removed && !a.RevokeRequested && a.Grant.MaybeGranted && !samePod
 	o.UsedByOtherPod = o.UsedByOtherPod || usedByOther
-	o.UsedInCluster = o.UsedInCluster || usedByOther && n.Cluster == cluster
-	o.CoveredInCluster = o.CoveredInCluster || usedByOther && n.Cluster == cluster && covers
-	o.UsedByOtherClusterName = o.UsedByOtherClusterName || usedByOther && n.PodUID == podUID
-	grantedToPod := removed && !n.RevokeRequested && state == api.Granted && samePod
+	o.UsedInCluster = o.UsedInCluster || usedByOther && a.Cluster == cluster
+	o.CoveredInCluster = o.CoveredInCluster || usedByOther && a.Cluster == cluster && covers
+	o.UsedByOtherClusterName = o.UsedByOtherClusterName || usedByOther && a.PodUID == podUID
+	grantedToPod := removed && !a.RevokeRequested && state == api.Granted && samePod
 	o.GrantedToPod = o.GrantedToPod || grantedToPod
 	o.CoveredByPod = o.CoveredByPod || grantedToPod && covers
-	o.CalledByPod = o.CalledByPod || !n.RevokeRequested && inProgress && samePod
-	o.Granted = o.Granted || !n.RevokeRequested && state == api.Granted
-	o.CalledByOtherPod = o.CalledByOtherPod || !n.RevokeRequested && inProgress && !samePod
+	o.CalledByPod = o.CalledByPod || !a.RevokeRequested && inProgress && samePod
+	o.Granted = o.Granted || !a.RevokeRequested && state == api.Granted
+	o.CalledByOtherPod = o.CalledByOtherPod || !a.RevokeRequested && inProgress && !samePod
 }
 
 // maxOtherNames bounds the names of OtherNames.

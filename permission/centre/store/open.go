@@ -22,8 +22,8 @@ const pragmas = "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_
 
 // sessionParameters let PostgreSQL end the transaction, with its locks, of a replica that is
 // lost or does not continue: after 10 s without a statement, or if it does not acknowledge
-// packets for about 20 s. No transaction of the centre waits for anything else, except for an
-// export and an import. The DSN may override them.
+// packets for about 20 s. Only the transactions of an export and an import wait for something outside of
+// the database; mayWait turns the 10 s off for them. The DSN may override them all.
 var sessionParameters = map[string]string{
 	"idle_in_transaction_session_timeout": "10s",
 	"tcp_keepalives_idle":                 "10",
