@@ -172,7 +172,8 @@ type RevokeRequest struct {
 	// answered 409 from then on.
 	KeepIPs []string `json:"keepIPs,omitempty"`
 	// LetGo is true when the pod was deleted before its permissions were revoked.
-	// A grant that is not revoked yet is Leaked until it is.
+	// A grant that is being revoked is Leaked until it is revoked; one that a call is
+	// requesting is revoked when the call ends.
 	LetGo bool `json:"letGo,omitempty"`
 }
 

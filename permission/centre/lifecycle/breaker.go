@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// The breaker of a provider opens after tripAfter consecutive failures, for
-	// openTimeout. Then one call probes the provider.
+	// The breaker of a provider opens after tripAfter consecutive failures, for openTimeout. Then one call
+	// probes the provider. A call that the provider throttles is no failure here: the provider is reachable.
 	tripAfter   = 10
 	openTimeout = 15 * time.Second
 )

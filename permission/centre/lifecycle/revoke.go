@@ -34,8 +34,8 @@ func requestRevocation(t *txn) error {
 }
 
 // RevokeAfterDeadline revokes an application whose pod was deleted at its deadline, before
-// the revocation ended. It begins the revocation if nobody did. Grants that may exist become
-// Leaked, and their revocation is retried.
+// the revocation ended. It begins the revocation if nobody did. Grants that are being revoked become
+// Leaked, and their revocation is retried. A grant that a call is requesting is revoked when the call ends.
 func (e *Engine) RevokeAfterDeadline(ctx context.Context, id, user string) error {
 	_, _, err := e.update(ctx, id, user, func(t *txn) error {
 		changed := !t.app.RevokeRequested
