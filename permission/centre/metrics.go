@@ -92,8 +92,8 @@ func (m *instruments) LeakedGrantAtNewPod(permission string) {
 	m.reused.WithLabelValues(permission).Inc()
 }
 
-// Report counts a page of a report of existing pods.
-func (m *instruments) Report(cluster, result string) {
+// PodReportPage counts a page of a report of existing pods.
+func (m *instruments) PodReportPage(cluster, result string) {
 	m.reports.WithLabelValues(cluster, result).Inc()
 }
 

@@ -52,8 +52,8 @@ type Metrics interface {
 	GrantState(provider, reason string, to api.State)
 	Call(provider string, op provider.Op, r provider.Result, took time.Duration)
 	LeakedGrantAtNewPod(permission string)
-	// Report records a page of a report of existing pods; result is a Report constant.
-	Report(cluster, result string)
+	// PodReportPage records a page of a report of existing pods; result is a PodReport constant.
+	PodReportPage(cluster, result string)
 }
 
 // Clients returns the client of a provider.

@@ -383,7 +383,7 @@ func (m *model) report() {
 		}
 	}
 	r.Empty = len(r.Pods) == 0
-	result, err := m.engine().Report(m.ctx(), "c1", r, "controller")
+	result, err := m.engine().ApplyPodReport(m.ctx(), "c1", r, "controller")
 	m.must(nil, err)
 	if result.Held > 0 {
 		_, err := m.engine().ConfirmReport(m.ctx(), "c1", api.ReportConfirmation{Revoke: result.Held}, "admin")
@@ -485,7 +485,7 @@ func (*model) GrantState(string, string, api.State) {}
 func (*model) LeakedGrantAtNewPod(string) {}
 
 // Report implements lifecycle.Metrics.
-func (*model) Report(string, string) {}
+func (*model) PodReportPage(string, string) {}
 
 // Call implements lifecycle.Metrics. The engine calls it after a call and before it
 // stores the result, so other processes may act here.

@@ -220,7 +220,7 @@ func (m *model) quiesce() {
 	m.clock.Step(10 * time.Minute)
 	e := m.engines[0]
 	for granted := -1; granted != 0; {
-		result, err := e.Report(m.ctx(), "c1", api.PodReport{ClusterUID: "c1-uid", Observed: m.clock.Now(), Empty: true}, "controller")
+		result, err := e.ApplyPodReport(m.ctx(), "c1", api.PodReport{ClusterUID: "c1-uid", Observed: m.clock.Now(), Empty: true}, "controller")
 		if granted = result.Held; err == nil && granted > 0 {
 			_, err = e.ConfirmReport(m.ctx(), "c1", api.ReportConfirmation{Revoke: granted}, "admin")
 		}

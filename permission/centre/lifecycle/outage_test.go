@@ -56,7 +56,7 @@ func (o noLimits) Do(_ string, call func() bool) bool                       { ca
 func (o noLimits) Notify(string)                                            {}
 func (o noLimits) GrantState(string, string, api.State)                     {}
 func (o noLimits) LeakedGrantAtNewPod(string)                               {}
-func (o noLimits) Report(string, string)                                    {}
+func (o noLimits) PodReportPage(string, string)                             {}
 func (o noLimits) Call(string, provider.Op, provider.Result, time.Duration) {}
 
 // fakeProvider fails until downUntil.

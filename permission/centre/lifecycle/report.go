@@ -24,8 +24,8 @@ const (
 	maxClockSkew = time.Minute
 )
 
-// ValidateReport validates a report.
-func ValidateReport(r api.PodReport, now time.Time) error {
+// ValidatePodReport validates a page of a report of existing pods.
+func ValidatePodReport(r api.PodReport, now time.Time) error {
 	switch {
 	case r.ClusterUID == "" || len(r.ClusterUID) > maxClusterUID:
 		return InvalidRequest{"clusterUID", fmt.Sprintf("required: the UID of namespace kube-system of the cluster, at most %d bytes", maxClusterUID)}
@@ -62,10 +62,10 @@ func Unlisted(a store.Application, existing map[string][]string, observed time.T
 	return !exists || len(ips) > 0 && !slices.Equal(ips, a.Request.PodIPs)
 }
 
-// Report revokes the applications of pods that do not exist. If they are too many, it
+// ApplyPodReport revokes the applications of pods that do not exist. If they are too many, it
 // revokes none until an admin confirms their number.
-func (e *Engine) Report(ctx context.Context, cluster string, r api.PodReport, user string) (api.PodReportResult, error) {
-	if err := ValidateReport(r, e.Clock.Now()); err != nil {
+func (e *Engine) ApplyPodReport(ctx context.Context, cluster string, r api.PodReport, user string) (api.PodReportResult, error) {
+	if err := ValidatePodReport(r, e.Clock.Now()); err != nil {
 		return api.PodReportResult{}, err
 	}
 	checked, unlisted, err := e.unlisted(ctx, cluster, r)

@@ -29,7 +29,7 @@ func TestAReportThatEndsEarlyUsesUpTheConfirmationOfItsRevocationsOnly(t *testin
 	f.run()
 	f.clock.Step(time.Hour)
 	report := func(ctx context.Context) (api.PodReportResult, error) {
-		return f.Report(ctx, "c1", api.PodReport{ClusterUID: "c1-uid", Observed: f.clock.Now(), Empty: true}, "controller")
+		return f.ApplyPodReport(ctx, "c1", api.PodReport{ClusterUID: "c1-uid", Observed: f.clock.Now(), Empty: true}, "controller")
 	}
 	if result, err := report(t.Context()); err != nil || result.Held != pods {
 		t.Fatalf("%+v, %v, want %d held", result, err, pods)

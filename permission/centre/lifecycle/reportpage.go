@@ -28,9 +28,9 @@ const (
 
 // The results of a page of a report, for metrics.
 const (
-	ReportAccepted     = "accepted"
-	ReportHeld         = "held"
-	ReportOtherCluster = "other_cluster"
+	PodReportAccepted     = "accepted"
+	PodReportHeld         = "held"
+	PodReportOtherCluster = "other_cluster"
 )
 
 // OtherCluster is returned for a report or request of a cluster whose name belongs to
@@ -114,18 +114,18 @@ func (e *Engine) decidePage(ctx context.Context, cluster string, r api.PodReport
 		}
 		return tx.UpdateCluster(c)
 	})
-	result := ReportAccepted
+	result := PodReportAccepted
 	if page.Unconfirmed {
-		result = ReportHeld
+		result = PodReportHeld
 	}
 	var other OtherCluster
 	if errors.As(err, &other) {
-		result = ReportOtherCluster
+		result = PodReportOtherCluster
 		e.Log.Warn("a report of another cluster with the same name is rejected", "cluster", cluster, "owner", other.Owner, "sender", other.Sender)
 	} else if err != nil {
 		return page, err
 	}
-	e.Metrics.Report(cluster, result)
+	e.Metrics.PodReportPage(cluster, result)
 	return page, err
 }
 

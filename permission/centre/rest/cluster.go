@@ -29,7 +29,7 @@ func (s *Server) reconcilePods(c echo.Context) error {
 	if err := s.Roles.MayActFor(user(c), c.Param("cluster")); err != nil {
 		return err
 	}
-	result, err := s.Engine.Report(c.Request().Context(), c.Param("cluster"), r, userName(c))
+	result, err := s.Engine.ApplyPodReport(c.Request().Context(), c.Param("cluster"), r, userName(c))
 	if err != nil {
 		return err
 	}
