@@ -33,7 +33,8 @@ import (
 // that ends.
 const eventTimeout = process.DrainTimeout - 5*time.Second
 
-// maxWaiting is the maximum number of complete events that wait. The Broker repeats others.
+// maxWaiting is the maximum number of events that wait to be handled after their body has arrived. An
+// event above it is answered with an error, and the Broker repeats it.
 const maxWaiting = 256
 
 // Receiver is the HTTP handler of one function. Its responses have no body, because
@@ -42,8 +43,8 @@ type Receiver struct {
 	name   string
 	handle Function
 	unread unreadBodies
-	// waiting and handling have an element for each complete event that waits, and for each
-	// that is being handled.
+	// waiting and handling have an element for each event that waits to be handled after its body
+	// has arrived, and for each that is being handled.
 	waiting, handling chan struct{}
 
 	clock    clock.PassiveClock

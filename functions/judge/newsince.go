@@ -16,11 +16,13 @@ import (
 // replaced, whose samples belong to the old version.
 type newSince struct {
 	// created has the creation time of each pod that was created during the release. For a kind that
-	// replaces pods it has all pods, because a release may be admitted long after its pods were created.
+	// replaces pods it has every matching pod, also one that is older than the ChangeWorkload: if the
+	// webhook missed the release, the ChangeWorkload is created after the pods.
 	created map[string]metav1.Time
 	// restarted has the first known start of a container during the release, of pods that are older:
 	// these were updated in place. A pod of which no container was restarted has no time, for example
-	// if only labels changed. Its samples are divided by the start of the compared time.
+	// if only labels changed. Its samples before the start of the compared time count as old, those
+	// after it as new.
 	restarted map[string]metav1.Time
 }
 

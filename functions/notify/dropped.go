@@ -12,9 +12,9 @@ import (
 const reportTimeout = callTimeout + 5*time.Second
 
 // Run reports dropped messages that no further message reports, when the limit allows a message: one
-// interval of the rate after the last drop. Each drop restarts the interval, so that the report takes the
-// place of no message while events arrive. With the default rate, the interval is shorter than the idle
-// time after which the only pod is scaled to zero.
+// interval of the rate after the last drop. Each drop restarts the interval, so that the report does not
+// use up the limit for a message while events arrive. With the default rate, the interval is shorter than
+// the idle time after which the only pod is scaled to zero.
 func (n *Notifier) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	timer.Stop()

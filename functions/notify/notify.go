@@ -74,7 +74,7 @@ type Notifier struct {
 	limiter *rate.Limiter
 	// dropped is the number of messages above the limit since the last message.
 	dropped int
-	// drops has the interval of the rate if Run has not yet seen the last drop.
+	// drops tells Run that a message was dropped. The value is how long Run waits before it reports that.
 	drops chan time.Duration
 }
 

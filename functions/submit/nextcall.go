@@ -69,7 +69,7 @@ func whileAwaitingVerdict(c callState) Decision {
 	case !c.asked:
 		return Decision{AskRetrieve, "the callback may be lost"}
 	case c.stage != v1alpha1.StagePre, c.submission.Resumptions >= v1alpha1.MaxResumptions, waiting < resumeAfter<<c.submission.Resumptions:
-		return Decision{Nothing, "the server has no reliable verdict"}
+		return Decision{Nothing, "retrieve returned no pass; waiting for the callback"}
 	case c.notBegun == "":
 		return Decision{Resubmit, "the server may have lost the start"}
 	case c.notBegun == c.node:

@@ -7,8 +7,8 @@
 // fail), so duplicate, late and reordered deliveries lead to the same status. A result that a
 // person wrote is never replaced.
 //
-// It also receives order.ready and does nothing: the event of a release that begins starts the
-// function at the same time as function submit, before the first verdict.
+// It also receives order.ready, and ignores it: the event only starts a pod of the function, which may
+// be scaled to zero, before the first verdict arrives.
 package verdict
 
 import (

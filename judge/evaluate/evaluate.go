@@ -152,9 +152,10 @@ func compareMetric(in Input, d Data) outcome {
 	}
 }
 
-// comparedData returns d without the samples after the time of the look. Without series of old
-// pods, names of new pods that have samples long enough before the change are compared with these
-// samples: of the same pod, or of an earlier pod with the name.
+// comparedData returns d without the samples after the time of the look. If there are no series of
+// old pods, and the name of a new pod has samples from long enough before the change, the new samples
+// are compared with the earlier samples of the same names: of the same pods, or of earlier pods with
+// these names.
 func comparedData(in Input, d Data) Data {
 	now := seconds(in.Now)
 	d.New = Pair{samples.Until(d.New.All, now), samples.Until(d.New.Bad, now)}
