@@ -16,7 +16,8 @@ type Verb string
 
 // The verbs.
 const (
-	// VerbStarted: the release began.
+	// VerbStarted: the release left state Init: it began to run (its order, if it needs one, was
+	// accepted), or it ended before that.
 	VerbStarted Verb = "started"
 	// VerbProgressed: the progress of the release, every 30 s while it runs, less often
 	// without progress, and whenever it enters a state without a verb of its own.
@@ -61,7 +62,8 @@ type ChangeWorkload struct {
 	// Message is for people, truncated to MaxText bytes.
 	Message string             `json:"message,omitempty"`
 	Counts  v1alpha1.PodCounts `json:"counts"`
-	// User is the author of the bypass (VerbBypassed), truncated to 512 bytes.
+	// User is the author of the bypass (VerbBypassed) or of the rollback request (VerbRolledBack),
+	// truncated to 512 bytes.
 	User string `json:"user,omitempty"`
 }
 

@@ -37,10 +37,11 @@
 //	breaker.closed              the pod                 pod         <pod uid>/<time of the last failure>/closed
 //	deletion.denied             the budget, flow        object      <its uid>/<period>/denied
 //	                            control or object that
-//	                            denies; a period is
-//	                            DenialPeriod
+//	                            denies
 //	deletionflow.opened         the flow control        itself      <uid>/<since>/opened
 //	deletionflow.closed         the flow control        itself      <uid>/<since>/closed
+//
+// <period> is the time at which a period of DenialPeriod begins.
 //
 // The controller of part change signs its events, the callback and judges sign verdicts, and
 // functions reject such an event without a valid signature (400), so it becomes a dead letter. Function

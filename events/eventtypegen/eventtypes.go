@@ -37,7 +37,7 @@ func entries() map[string]entry {
 		events.TypeChangePodVerdict:         {fromChangePod, "The change-control server or another judge (extension judge) judged a batch. Subject: the ChangePod."},
 		events.TypeOrderReady:               {fromChangeWorkload, "The order of a release needs a call to the change-control server: Start, Finish or Close. Subject: the ChangeWorkload."},
 		events.TypeOrderVerdict:             {fromChangeWorkload, "The change-control server judged a stage of the order of a release. Subject: the ChangeWorkload."},
-		events.TypeChangeWorkloadStarted:    {fromChangeWorkload, "A release began. Subject: the workload."},
+		events.TypeChangeWorkloadStarted:    {fromChangeWorkload, "A release began to run, or ended before that. Subject: the workload."},
 		events.TypeChangeWorkloadProgressed: {fromChangeWorkload, "The progress of a release, every 30 s, less often without progress, and when its state changes: pods preparing, checking, passed, failed. Subject: the workload."},
 		events.TypeChangeWorkloadSucceeded:  {fromChangeWorkload, "All pods of a release passed. Subject: the workload."},
 		events.TypeChangeWorkloadSuspended:  {fromChangeWorkload, "A release failed its check, or counts as failed. Its workload is suspended, unless isBlockingUp is off or shadow mode is on. Subject: the workload."},

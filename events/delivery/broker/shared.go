@@ -12,7 +12,7 @@ import (
 	"github.com/breakwater-dev/breakwater/events/delivery"
 )
 
-// SharedSender holds the one Sender of a process of controllers, with one queue and one
+// SharedSender holds the one Sender of a process of controllers, with its queues and one
 // set of connections. The first constructor that needs the Sender creates it, because
 // only the context that sharedmain passes to constructors has the clients.
 type SharedSender struct {
