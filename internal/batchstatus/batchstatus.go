@@ -93,8 +93,9 @@ func markConditions(c *v1alpha1.ChangePod, s State, rule settings.Rule) {
 	}
 }
 
-// heldBy is the part of a message that names the setting that holds a batch. A judge may hold
-// the batch before its strictest rule, which may be another one, applies.
+// heldBy is the part of a message that names the setting that holds a batch. It is empty if the
+// rule of the batch, the strictest of its rules, has another policy than Hold: then the rule of a
+// judge that timed out holds the batch.
 func heldBy(rule settings.Rule) string {
 	if rule.Policy != v1alpha1.NoVerdictHold {
 		return ""

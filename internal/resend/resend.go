@@ -70,7 +70,8 @@ func (s *Schedule) Since(id string) (first, resumed time.Time) {
 	return time.Time{}, time.Time{}
 }
 
-// Pause records that a wake-up that was sent is not sent again for now, although it is due.
+// Pause records that a wake-up waits: it was sent before and is due again, but is not sent now. The
+// next TakeDue ends the wait.
 func (s *Schedule) Pause(id string) {
 	if w, ok := s.get(id); ok {
 		w.waits = true

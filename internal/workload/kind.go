@@ -23,8 +23,8 @@ type Kind struct {
 	Optional bool
 }
 
-// Revisions is the kind of object to which a workload's controller copies the
-// workload's annotations, version and attempt among them.
+// Revisions is the kind of object to which a workload's controller copies the annotations of the
+// workload, or of its template, version and attempt among them.
 type Revisions string
 
 // The kinds of revisions.

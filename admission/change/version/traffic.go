@@ -61,11 +61,11 @@ type TrafficDecision struct {
 
 // DecideTraffic decides about the traffic of a Knative Service.
 //
-// A release during a hold continues it, because neither of the two new Revisions is judged. A rollback
-// by our controller begins none: its version has succeeded, and the latest Revision that is Ready is
-// the one it replaces. An update without a release that sets spec.traffic back to its value before the
-// hold is changed to the value of the hold: a GitOps tool writes it at each sync. Any other value is
-// that of a person, and stays.
+// A release during a hold continues the hold, because neither of the two new Revisions is judged. A
+// rollback by our controller begins no hold: its version has succeeded, and the latest Revision that is
+// Ready is the one it replaces. An update without a release that sets spec.traffic back to its value
+// before the hold is changed to the value of the hold: a GitOps tool writes it at each sync. Any other
+// value is that of a person, and stays.
 func DecideTraffic(in TrafficInput) TrafficDecision {
 	switch {
 	case in.Released && in.JudgeBeforeTraffic && (in.HoldBefore != nil || !in.ByController):

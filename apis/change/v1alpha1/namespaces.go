@@ -20,5 +20,6 @@ func OptedIn(namespace *corev1.Namespace) bool {
 	return namespace.Labels[NamespaceLabel] == NamespaceEnabled && !ExcludedNamespace(namespace.Name)
 }
 
-// ExcludedNamespace reports whether a namespace of that name cannot opt in, and is never guarded.
+// ExcludedNamespace reports whether a namespace of that name cannot opt in. Budgets, flow controls and
+// permissions do not apply there; the protection from deletion does.
 func ExcludedNamespace(name string) bool { return slices.Contains(excludedNamespaces, name) }

@@ -17,8 +17,8 @@ import (
 // guards returns the webhooks, denying policies and CRDs that config/core installs, which the
 // self-check compares with the cluster.
 // FailsOpen marks webhooks whose failurePolicy is Ignore on purpose, because a miss is repaired: the
-// controller checks settings and ConfigMap config-workloads itself, and sends workloads that a
-// mutating webhook missed through it again. A miss of vrelease.kb.io is not repaired: the release is
+// controller checks settings and ConfigMap config-workloads itself, and, if a mutating webhook missed a
+// workload, causes an update that calls this webhook. A miss of vrelease.kb.io is not repaired: the release is
 // admitted without a release check.
 func guards(ctx context.Context) selfcheck.Plan {
 	return planOf(namespaceinformer.Get(ctx).Lister())

@@ -51,8 +51,8 @@ type Input struct {
 	// zero while its call waits in the queue of this process.
 	WokenSince map[v1alpha1.Stage]time.Time
 	// DecidingSince is the time of the first decision of this process; zero means
-	// long ago. resend.ExtendDeadline extends a deadline that is earlier, or only shortly
-	// later: perhaps no process ran that could wake the functions.
+	// long ago. A deadline before DecidingSince plus a grace time is moved to that time
+	// (resend.ExtendDeadline): perhaps no process ran before that could wake the functions.
 	DecidingSince time.Time
 	ChangePod     *v1alpha1.ChangePod
 }

@@ -98,8 +98,8 @@ func noBatchDeadline(in Input) time.Time {
 }
 
 // lastProgressTime is the creation of the newest batch, or of the release. If the release succeeded without
-// pods and is judged again because it got some, the time is at least the time at which that began: now, and
-// later the time since which condition Judged is Unknown.
+// pods and is judged again because it got some, the time is at least the start of that judging: in this
+// decision now, in later decisions the transition of condition Judged to Unknown.
 //
 // For a Knative Service, which may have been scaled to zero, the time is at least the creation of a pod. While
 // the Revision is Ready, this is the newest pod. While it is not, this is the oldest pod: pods that are started

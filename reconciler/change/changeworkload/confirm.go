@@ -27,8 +27,8 @@ var errStaleCache = errors.New("the cache is stale")
 // look like a pause by a person, and a new fail like an overruled one. Actions are rare, so the
 // additional reads cost little.
 //
-// A patch of a workload that has changed since the read is Invalid, like one that a policy denies
-// with this reason. Only the latter is returned.
+// The API server answers Invalid if the workload has changed since the read; then the change is tried
+// again. It also answers Invalid if a policy denies the patch; this error is returned.
 func (r *Reconciler) actIfConfirmed(ctx context.Context, in Input, w *workload.Workload, action Action) error {
 	if action == ActionResume {
 		var err error

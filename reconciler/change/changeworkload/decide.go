@@ -20,8 +20,8 @@ type Input struct {
 	// process.
 	StepWokenSince time.Time
 	// DecidingSince is the time of the first decision of this process; zero means
-	// long ago. resend.ExtendDeadline extends a deadline that is earlier, or only shortly
-	// later: perhaps no process ran that could wake function submit.
+	// long ago. A deadline before DecidingSince plus a grace time is moved to that time
+	// (resend.ExtendDeadline): perhaps no process ran before that could wake function submit.
 	DecidingSince    time.Time
 	Settings         settings.Settings
 	ServerConfigured bool

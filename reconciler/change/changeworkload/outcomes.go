@@ -97,7 +97,7 @@ func hasCurrentOutcome(c *v1alpha1.ChangePod, pod string) bool {
 
 // noVerdictPolicy is what unjudged pods of a batch count as. A release that ended
 // keeps its result: otherwise a stricter policy would suspend every workload that
-// ever passed unjudged. Pods of a superseded release did not pass by its end.
+// ever passed unjudged. That a release was superseded does not mean that its pods passed.
 func noVerdictPolicy(in Input, c *v1alpha1.ChangePod) v1alpha1.NoVerdictPolicy {
 	policy := in.Settings.RuleOfBatch(c).Policy
 	switch {

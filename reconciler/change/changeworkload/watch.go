@@ -196,8 +196,8 @@ func urgent(c *v1alpha1.ChangePod) bool {
 
 // podMatters reports whether an update of a pod can change its release. Most updates are
 // of containers. The label operate-finished changes nothing: the pod was Ready before. The
-// label with the revision changes when a pod is updated in place. The containers are those
-// whose image was changed.
+// label with the revision changes when a pod is updated in place. A cached pod has only the
+// containers whose image was changed (see the transform of the informer).
 func podMatters(before, after any) bool {
 	a, okA := before.(*corev1.Pod)
 	b, okB := after.(*corev1.Pod)

@@ -89,7 +89,7 @@ func switchOf(t v1alpha1.ConfigType, s settings.Settings) (on bool, yes, no stri
 
 // withoutEffect begins the text of a type that is on while another one takes its effect.
 func withoutEffect(by v1alpha1.ConfigType, state string) string {
-	return fmt.Sprintf("on, but without effect while %s is %s: ", by, state)
+	return fmt.Sprintf("on, but without effect while %s is %s; otherwise ", by, state)
 }
 
 // valueEffect describes the value of a type that is neither on nor off.

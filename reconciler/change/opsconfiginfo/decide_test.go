@@ -118,18 +118,18 @@ func TestTheOldestSettingOfATypeTakesEffectIfItIsValid(t *testing.T) {
 		"in shadow mode nothing is suspended": {
 			object: object("a", 1, spec{Type: "isBlockingUp", Enable: true}),
 			others: []*v1alpha1.OpsConfigInfo{object("b", 2, spec{Type: "shadow", Enable: true})},
-			want:   applied("on, but without effect while shadow is enabled: a failed check suspends the workload"),
+			want:   applied("on, but without effect while shadow is enabled; otherwise a failed check suspends the workload"),
 		},
 		"in shadow mode nothing is rolled back because its pods do not run": {
 			object: object("a", 1, spec{Type: "self-healing", Content: "5m", Enable: true}),
 			others: []*v1alpha1.OpsConfigInfo{object("b", 2, spec{Type: "shadow", Enable: true})},
-			want: applied("on, but without effect while shadow is enabled: a release is rolled back if one of its pods does not run for 5m0s " +
+			want: applied("on, but without effect while shadow is enabled; otherwise a release is rolled back if one of its pods does not run for 5m0s " +
 				"and none becomes Ready"),
 		},
 		"an automatic rollback needs a suspension": {
 			object: object("a", 1, spec{Type: "automatic-rollback", Enable: true}),
 			others: []*v1alpha1.OpsConfigInfo{object("b", 2, spec{Type: "isBlockingUp"})},
-			want:   applied("on, but without effect while isBlockingUp is disabled: a release that failed its check is rolled back"),
+			want:   applied("on, but without effect while isBlockingUp is disabled; otherwise a release that failed its check is rolled back"),
 		},
 		"a switch that is off in shadow mode": {
 			object: object("a", 1, spec{Type: "automatic-rollback"}),

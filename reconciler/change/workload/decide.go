@@ -47,9 +47,9 @@ type Input struct {
 	DecidingSince time.Time
 }
 
-// closingTime is how long after a Success the ChangeWorkloads of earlier releases wait until
-// no call to close their orders is left and their CloudEvents are accepted. Then they are
-// deleted anyway.
+// closingTime is the time after a Success at which the ChangeWorkloads of earlier releases are
+// deleted in any case. Before that, one is deleted when its order is closed and its CloudEvents
+// are accepted.
 const closingTime = 10 * time.Minute
 
 // closingGrace is how long they wait if closingTime passed before this process started.
