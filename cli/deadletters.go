@@ -24,11 +24,12 @@ func (a *app) deadlettersCommand() *cobra.Command {
 that the Broker did not accept, or whose order node is not known yet.
 
 The controller sends a verdict that is stored in an inbox, and a wake-up without an effect, again every 2
-to 30 seconds. WAITING true means that its effect is still missing. A malformed verdict, or one that a
-full inbox does not take, is not sent again: before the timeout of the check the server is asked, and a
-pass is recorded. A report is sent once, and no release waits for it: the function that did not accept it,
-report or notify, misses it until it is replayed. REPLAY Possible means that it is stored, and that command replay sends it again;
--o name prints the names of these. Kubernetes deletes the Events of wake-ups, and those that store reports, after an hour.
+to 30 seconds (a look during a probation: every 1 to 10 minutes). WAITING true means that its effect is still
+missing. A malformed verdict, or one that a full inbox does not take, is not sent again: before the timeout of
+the check, the server is asked; if it answers pass, the pass is recorded. A fail of stage POST is lost.
+A report is sent once, and no release waits for it: the function that did not accept it, report or notify,
+misses it until it is replayed. REPLAY Possible means that it is stored, and that command replay sends it
+again; -o name prints the names of these. Kubernetes deletes the Events of wake-ups, and those that store reports, after an hour.
 
 Not listed are verdicts of other judges than the server, which their judge sends again, and events above
 the limit of function deadletter, which are only counted.`,

@@ -94,7 +94,7 @@ func replayOf(e *corev1.Event) (Replay, string) {
 	switch {
 	case e.Annotations[v1alpha1.CloudEventAnnotation] != "":
 	case strings.Contains(e.Message, verdictSuffix+" "):
-		return "", "a malformed verdict, which is not stored and not sent again; before the timeout of the check the server is asked, and a pass is recorded"
+		return "", "a malformed verdict, which is not stored and not sent again; before the timeout of the check, the server is asked; if it answers pass, the pass is recorded, and a fail of stage POST is lost"
 	case strings.Contains(e.Message, reportPrefix):
 		return "", "a report, which is sent once and was not stored, so it is lost; no release waits for it"
 	default:
