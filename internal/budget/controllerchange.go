@@ -18,8 +18,8 @@ type ControllerChange struct {
 
 // LeavesTarget decides whether the update takes the pod out of the target. A controller
 // orphans and replaces a pod that it does not select anymore. So the change of the labels
-// takes the pod out, and not the removal of the ownerReference that follows. Nor does the
-// removal after the deletion of a controller that orphans its pods.
+// takes the pod out; the removal of the ownerReference that follows does not. If a controller is
+// deleted and orphans its pods, the removal of its ownerReference does not take them out, either.
 func (c ControllerChange) LeavesTarget() bool {
 	switch {
 	case c.ControllerTerminatingOrGone, !c.SameController && c.StillCovered:

@@ -53,7 +53,7 @@ type queue[O metav1.Object, R, A any] struct {
 }
 
 // Do decides a request. The context should have the deadline of the caller. Do returns at about
-// the deadline at the latest. If the deadline is exceeded then, the client of the caller
+// the deadline at the latest. If the deadline has passed when Do returns, the client of the caller
 // ignores the answer, and the caller can undo the request.
 //
 // Errors other than ErrDeadline and ErrQueueFull are those of the API server, such

@@ -33,9 +33,10 @@ func onePerReason(all []Finding) (unique []Finding) {
 	return unique
 }
 
-// kept returns those of missing, the findings that this check did not find again, that are not known
-// to have ended: the check could not see whether they have, or has an unconfirmed finding of the same
-// object. An unconfirmed finding of another namespace does not count.
+// kept returns the findings of missing that may not have ended. missing has the findings that this
+// check did not find again. A finding may not have ended if the check could not see whether it has, or
+// if the check has an unconfirmed finding of the same object. An unconfirmed finding of another
+// namespace does not count.
 func (in Input) kept(missing, unconfirmed []Finding) []Finding {
 	return slices.DeleteFunc(slices.Clone(missing), func(f Finding) bool {
 		return !in.unknown(f) && !slices.ContainsFunc(unconfirmed, f.overlaps)

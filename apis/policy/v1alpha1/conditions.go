@@ -11,8 +11,9 @@ const (
 	// BudgetGuarding is True when every replica of the webhook is known to decide
 	// by this budget.
 	BudgetGuarding apis.ConditionType = "Guarding"
-	// BudgetSynced is True when the numbers follow from the present spec. Until
-	// then ALLOWED is 0, and before the first numbers of a spec every request is denied.
+	// BudgetSynced is True when the numbers follow from the present spec. While it is False,
+	// ALLOWED is 0. After a change of the spec, every request is denied until the numbers of
+	// the new spec are computed.
 	BudgetSynced apis.ConditionType = "Synced"
 )
 

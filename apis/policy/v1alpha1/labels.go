@@ -8,7 +8,8 @@ const (
 	// DeleteProtectionLabel is the label of later releases of OpenKruise, with the
 	// value ProtectAlways or ProtectCascading.
 	DeleteProtectionLabel = "policy.kruise.io/delete-protection"
-	// ProtectAlways denies every deletion.
+	// ProtectAlways denies every deletion, except those that follow from the deletion of
+	// the workload or namespace of the object.
 	ProtectAlways = "Always"
 	// ProtectCascading is equivalent to DisableCascadingDeletionLabel.
 	ProtectCascading = "Cascading"
@@ -20,9 +21,10 @@ const (
 	// into that of the webhook, so that it can count custom resources.
 	CountCustomResourcesLabel = "policy.breakwater.dev/count-custom-resources"
 
-	// HasBudgetLabel is on a namespace while it has a PodUnavailableBudget. The API
-	// server calls the webhook for pods of such namespaces only. It does not say that
-	// the budget is in effect: condition Guarding does.
+	// HasBudgetLabel is on a namespace while it has a PodUnavailableBudget, and for half a
+	// minute after the last one. Excluded namespaces do not get it. The API server calls the
+	// webhook for pods of namespaces with the label only. It does not say that the budget is
+	// in effect: condition Guarding does.
 	HasBudgetLabel = "policy.breakwater.dev/guarded"
 	// HasBudgetValue is the one value of HasBudgetLabel.
 	HasBudgetValue = "true"

@@ -22,7 +22,7 @@ const (
 	// ReasonWebhookNotCalled: no replica of the webhook confirmed the budget: none is ready, none
 	// was called, or none knows this version of the budget yet.
 	ReasonWebhookNotCalled = "WebhookNotCalled"
-	// ReasonNamespaceNeverGuarded: the namespace is excluded from all guards.
+	// ReasonNamespaceNeverGuarded: budgets do not apply in the namespace.
 	ReasonNamespaceNeverGuarded = "NamespaceNeverGuarded"
 
 	// ReasonComputed: the numbers follow from the present spec.

@@ -68,7 +68,7 @@ func newGuardingCheck(p Prober) *guardingCheck {
 func (g *guardingCheck) check(b *v1alpha1.PodUnavailableBudget) (apis.Condition, time.Duration) {
 	if changev1alpha1.ExcludedNamespace(b.Namespace) {
 		return apis.Condition{Type: v1alpha1.BudgetGuarding, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNamespaceNeverGuarded,
-			Message: "this namespace is never guarded, because the cluster needs its pods to recover"}, 0
+			Message: "budgets do not apply in this namespace, because the cluster needs its pods to recover"}, 0
 	}
 	key := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
 	now := time.Now()

@@ -98,7 +98,7 @@ type generated struct {
 	// existing is the present object; nil for none.
 	existing metav1.Object
 	err      error
-	// matches reports whether it has the limits.
+	// matches reports whether it has the wanted selection of pods and these limits.
 	matches func(*generatedbudget.Limits) bool
 	// write creates it, or restores what it has to have.
 	write  func(context.Context, *generatedbudget.Limits) error
