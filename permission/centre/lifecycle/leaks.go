@@ -16,8 +16,8 @@ const (
 	maxDueLeaks = 100
 )
 
-// ScheduleLeaks makes leaked grants due that have no scheduled retry, because their provider could not
-// revoke, if the provider can revoke now.
+// ScheduleLeaks schedules retries of leaked grants whose provider can revoke. Leaked grants of a provider
+// that cannot revoke have no scheduled retry.
 func (e *Engine) ScheduleLeaks(ctx context.Context) error {
 	providers, err := e.Store.View(ctx).ProvidersOfUnscheduledLeaks()
 	for _, name := range providers {

@@ -10,7 +10,8 @@ import (
 	"github.com/breakwater-dev/breakwater/permission/initaction/protocol"
 )
 
-// DefaultDeadline is how long the client retries by default.
+// DefaultDeadline is how long one round of requests lasts by default. With restartPolicy Never
+// another round follows.
 const DefaultDeadline = 10 * time.Minute
 
 // Config is the configuration from the environment.

@@ -22,7 +22,8 @@ const (
 	// EnvTokenFile is the path of the token. The client reads it for each request,
 	// because the kubelet rotates it.
 	EnvTokenFile = "INIT_ACTION_TOKEN_FILE"
-	// EnvDeadline is how long the client retries, as a Go duration. Default 10m.
+	// EnvDeadline is how long one round of requests lasts, as a Go duration. Default 10m. With
+	// restartPolicy Never another round follows.
 	EnvDeadline = "INIT_ACTION_DEADLINE"
 	// EnvRestartPolicy is the restartPolicy of the pod. With Never the container exits
 	// only when granted or denied, because it would not be restarted.
