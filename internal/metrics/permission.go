@@ -17,7 +17,7 @@ func permission() []Group {
 			{Name: "breakwater_permission_leaked_address_pods", Unit: "pods",
 				Help: "Pods with an address of another pod that has a leaked grant. A grant of a node-scoped provider counts, although it is for the addresses of the node."},
 			{Name: "breakwater_permission_unsent_let_go_pods", Unit: "pods", SummedOverProcesses: true,
-				Help: "Pods that were let go (their finalizer was removed before their permissions were revoked), of which this process, the leader or a former one, has not told the permission centre yet."},
+				Help: "Pods that were let go (their finalizer was removed before their permissions were revoked) and that this process, the leader or a former one, has not reported to the permission centre yet."},
 		},
 	}, {
 		Title:      "Init containers",

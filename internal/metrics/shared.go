@@ -42,7 +42,7 @@ func shared() []Group {
 			{Name: "breakwater_events_coalesced_total", Unit: "events", Labels: words("type"),
 				Help: "Queued CloudEvents that were replaced by a newer one with the same id."},
 			{Name: "breakwater_events_queued", Unit: "events", SummedOverProcesses: true,
-				Help: "CloudEvents in the queue of this process."},
+				Help: "CloudEvents in the queues of this process."},
 			{Name: "breakwater_event_broker_resolved", LeastIsWorst: true,
 				Help: "1 while the address of a Broker is known, 0 otherwise."},
 		},
