@@ -11,9 +11,9 @@ func confirmed(before, now []Finding) []Finding {
 	return slices.DeleteFunc(slices.Clone(now), func(f Finding) bool { return !slices.ContainsFunc(before, f.same) })
 }
 
-// newFindings returns the findings in after that are not in before.
-func newFindings(before, after []Finding) []Finding {
-	return slices.DeleteFunc(slices.Clone(after), func(f Finding) bool { return slices.ContainsFunc(before, f.same) })
+// without returns those of findings that are not in others.
+func without(findings, others []Finding) []Finding {
+	return slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool { return slices.ContainsFunc(others, f.same) })
 }
 
 // same reports whether two findings are equal, ignoring messages. One guard may

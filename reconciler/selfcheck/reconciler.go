@@ -104,11 +104,11 @@ func (r *Reconciler) note(ctx context.Context, in Input) (pending bool) {
 	defer r.mu.Unlock()
 	found, was := Decide(in), r.unenforced
 	r.unenforced = confirmed(r.found, found)
-	unconfirmed := newFindings(r.unenforced, found)
-	kept := in.kept(newFindings(found, was), unconfirmed)
+	unconfirmed := without(found, r.unenforced)
+	kept := in.kept(without(was, found), unconfirmed)
 	r.unenforced = append(r.unenforced, kept...)
 	r.found, r.checked = append(found, kept...), true
-	reported := newFindings(was, r.unenforced)
+	reported := without(r.unenforced, was)
 	if in.Now.Sub(r.repeated) >= eventrecorder.RepeatAfter {
 		reported, r.repeated = r.unenforced, in.Now
 	}
@@ -116,7 +116,7 @@ func (r *Reconciler) note(ctx context.Context, in Input) (pending bool) {
 		logging.FromContext(ctx).Warnw("the self-check found a problem", "reason", f.Reason, "object", f.Object, "message", f.Message)
 		r.recorder.Event(r.deployment(), corev1.EventTypeWarning, f.Reason, f.Object+": "+f.Message)
 	}
-	for _, f := range onePerReason(newFindings(r.unenforced, was)) {
+	for _, f := range onePerReason(without(was, r.unenforced)) {
 		if reason, message, report := in.ended(f, r.unenforced); report {
 			logging.FromContext(ctx).Infow("a finding of the self-check has ended", "reason", f.Reason, "object", f.Object, "message", message)
 			r.recorder.Event(r.deployment(), corev1.EventTypeNormal, reason, message)
