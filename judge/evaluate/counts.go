@@ -136,9 +136,9 @@ func (t counts) pods() int32 {
 	return int32(len(seen))
 }
 
-// largest merges the kinds of requests beyond the largest ones into one. The
+// mergeSmallKinds merges, in each of the counts, the kinds of requests beyond the largest ones into one. The
 // choice follows from the old counts, so that it does not depend on the change.
-func largest(old counts, others ...counts) {
+func mergeSmallKinds(old counts, others ...counts) {
 	if len(old) <= maxStrata {
 		for _, o := range others {
 			merge(o, func(s string) bool { _, ok := old[s]; return ok })

@@ -52,17 +52,17 @@ func ratio(d Data, f frame) outcome {
 	var s comparedCounts
 	s.newAll, s.oldAll, s.dayAll = d.read(f, all)
 	s.newEvents, s.oldEvents, s.dayEvents = d.read(f, bad)
-	crossed := !within(s.newEvents, s.newAll) || !within(s.oldEvents, s.oldAll)
+	crossed := !kindsContained(s.newEvents, s.newAll) || !kindsContained(s.oldEvents, s.oldAll)
 	if crossed {
 		return crossRatio(d, s, f)
 	}
-	largest(s.oldAll, s.newAll, s.newEvents, s.oldEvents, s.dayAll, s.dayEvents)
+	mergeSmallKinds(s.oldAll, s.newAll, s.newEvents, s.oldEvents, s.dayAll, s.dayEvents)
 	c := s.compare(f, d.ReferenceBefore, true, d.Direction)
 	return d.outcome(c, s, f)
 }
 
-// within reports whether all kinds of the events are also kinds of all requests.
-func within(events, all counts) bool {
+// kindsContained reports whether all kinds of the events are also kinds of all requests.
+func kindsContained(events, all counts) bool {
 	for stratum := range events {
 		if _, ok := all[stratum]; !ok {
 			return false
@@ -76,7 +76,7 @@ func within(events, all counts) bool {
 // one kind may not change the sum. The mean of e-values is an e-value.
 func crossRatio(d Data, s comparedCounts, f frame) outcome {
 	s.newAll, s.oldAll, s.dayAll = s.newAll.pooled(), s.oldAll.pooled(), s.dayAll.pooled()
-	largest(s.oldEvents, s.newEvents, s.dayEvents)
+	mergeSmallKinds(s.oldEvents, s.newEvents, s.dayEvents)
 	worst, values := comparison{}, []float64{}
 	for _, stratum := range samples.Sorted(s.oldEvents) {
 		one := s
