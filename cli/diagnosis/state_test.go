@@ -39,7 +39,7 @@ func TestTheStateOfAReleaseIsThatOfTheReleaseThatWasAsked(t *testing.T) {
 		"no ChangeWorkload yet":        {asked, asked, nil, diagnosis.StateRunning, "ReleasePending"},
 		"that of an earlier attempt":   {asked, asked, earlier, diagnosis.StateRunning, "ReleasePending"},
 		"pods are judged":              {asked, asked, release(v1alpha1.ReleaseRunning, unknown, "Judging", no, "NotSuspended"), diagnosis.StateRunning, "Judging"},
-		"no pod becomes Ready":         {asked, asked, release(v1alpha1.ReleaseTimeOutPre, unknown, "RollingOut", no, "NotSuspended"), diagnosis.StateRunning, "RollingOut"},
+		"no pod becomes Ready":         {asked, asked, release(v1alpha1.ReleaseNoNewBatch, unknown, "RollingOut", no, "NotSuspended"), diagnosis.StateRunning, "RollingOut"},
 		"passed":                       {asked, asked, release(v1alpha1.ReleaseSuccess, yes, "AllPodsPassed", no, "NotSuspended"), diagnosis.StatePassed, "AllPodsPassed"},
 		"a pod failed":                 {asked, asked, release(v1alpha1.ReleaseSuspend, no, "CheckFailed", yes, "Suspended"), diagnosis.StateHeld, "CheckFailed"},
 		"unjudged and held":            {asked, asked, release(v1alpha1.ReleaseRunning, unknown, "HeldUnjudged", yes, "HeldUnjudged"), diagnosis.StateHeld, "HeldUnjudged"},

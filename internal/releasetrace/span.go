@@ -60,7 +60,7 @@ func ended(phase v1alpha1.ReleasePhase) bool {
 	switch phase {
 	case v1alpha1.ReleaseSuccess, v1alpha1.ReleaseSuspend, v1alpha1.ReleaseFailed:
 		return true
-	case v1alpha1.ReleaseInit, v1alpha1.ReleaseRunning, v1alpha1.ReleaseTimeOutPre:
+	case v1alpha1.ReleaseInit, v1alpha1.ReleaseRunning, v1alpha1.ReleaseNoNewBatch:
 	}
 	return false
 }

@@ -83,9 +83,9 @@ func TestARolloutHasASpanWhenAWriteEndsIt(t *testing.T) {
 		want      bool
 	}{
 		"begins":                 {v1alpha1.ReleaseInit, v1alpha1.ReleaseRunning, false},
-		"continues":              {v1alpha1.ReleaseRunning, v1alpha1.ReleaseTimeOutPre, false},
+		"continues":              {v1alpha1.ReleaseRunning, v1alpha1.ReleaseNoNewBatch, false},
 		"succeeds":               {v1alpha1.ReleaseRunning, v1alpha1.ReleaseSuccess, true},
-		"fails its check":        {v1alpha1.ReleaseTimeOutPre, v1alpha1.ReleaseSuspend, true},
+		"fails its check":        {v1alpha1.ReleaseNoNewBatch, v1alpha1.ReleaseSuspend, true},
 		"times out":              {v1alpha1.ReleaseRunning, v1alpha1.ReleaseFailed, true},
 		"continues after that":   {v1alpha1.ReleaseFailed, v1alpha1.ReleaseRunning, false},
 		"is written again":       {v1alpha1.ReleaseSuccess, v1alpha1.ReleaseSuccess, false},

@@ -380,7 +380,7 @@ func percentageBatches(t *testing.T, e *environment) {
 	// A release without pods times out, and continues when the pods are
 	// created.
 	n.create(t, builder.Deployment("late", 1, builder.Simulated, func(d *appsv1.Deployment) { d.Spec.Paused = true }))
-	n.awaitPhase(t, rolloutTimeout, "late", v1alpha1.ReleaseTimeOutPre)
+	n.awaitPhase(t, rolloutTimeout, "late", v1alpha1.ReleaseNoNewBatch)
 	n.run(t, "rollout", "resume", "deployment", "late")
 	n.awaitPhase(t, rolloutTimeout, "late", v1alpha1.ReleaseSuccess)
 }

@@ -86,9 +86,10 @@ type ReleasePhase string
 
 // The states of a ChangeWorkload. Init is written as the empty string.
 const (
-	ReleaseInit       ReleasePhase = ""
-	ReleaseRunning    ReleasePhase = "Running"
-	ReleaseTimeOutPre ReleasePhase = "TimeOutPreThreshold"
+	ReleaseInit    ReleasePhase = ""
+	ReleaseRunning ReleasePhase = "Running"
+	// ReleaseNoNewBatch: no batch was created for the time wait-threshold of OpsConfigInfo.
+	ReleaseNoNewBatch ReleasePhase = "TimeOutPreThreshold"
 	ReleaseSuccess    ReleasePhase = "Success"
 	ReleaseSuspend    ReleasePhase = "Suspend"
 	ReleaseFailed     ReleasePhase = "Failed"

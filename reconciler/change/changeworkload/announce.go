@@ -58,7 +58,7 @@ func announceChanges(in Input, next *v1alpha1.ChangeWorkload, d Decision) {
 		add(events.VerbSuspended, d.Reason, d.Detail, "")
 	case v1alpha1.ReleaseFailed:
 		add(events.VerbFailed, d.Reason, d.Detail, "")
-	case v1alpha1.ReleaseInit, v1alpha1.ReleaseRunning, v1alpha1.ReleaseTimeOutPre: // progress is sent without an announcement
+	case v1alpha1.ReleaseInit, v1alpha1.ReleaseRunning, v1alpha1.ReleaseNoNewBatch: // progress is sent without an announcement
 	}
 }
 

@@ -346,7 +346,7 @@ func decideRunning(in Input, d Decision) (v1alpha1.ReleasePhase, string, string)
 	}
 	missing := len(d.Pods.Preparing) > 0 || len(d.Pods.Passed) < int(in.Workload.Replicas)
 	if missing && !in.Now.Before(lastProgressTime(in).Add(in.Settings.WaitThreshold)) {
-		return v1alpha1.ReleaseTimeOutPre, v1alpha1.ReasonRollingOut,
+		return v1alpha1.ReleaseNoNewBatch, v1alpha1.ReasonRollingOut,
 			"no batch was created for " + in.Settings.WaitThreshold.String() + " (wait-threshold): " + d.Pods.summary()
 	}
 	return v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut, d.Pods.summary()

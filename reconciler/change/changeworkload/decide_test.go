@@ -229,7 +229,7 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 	const (
 		running, success, suspend = v1alpha1.ReleaseRunning, v1alpha1.ReleaseSuccess, v1alpha1.ReleaseSuspend
 		timedOutReason            = v1alpha1.ReasonReleaseTimedOut
-		failed, timeOut, start    = v1alpha1.ReleaseFailed, v1alpha1.ReleaseTimeOutPre, v1alpha1.ReleaseInit
+		failed, noNewBatch, start = v1alpha1.ReleaseFailed, v1alpha1.ReleaseNoNewBatch, v1alpha1.ReleaseInit
 	)
 	for name, tc := range map[string]struct {
 		in   Input
@@ -239,7 +239,7 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"a finished pod is claimed":                                              {release(2, finished(1, 1)), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
 		"each finished pod is a batch of its own":                                {release(3, finished(1, 2)), want{running, v1alpha1.ReasonJudging, "", []int{1, 1}}},
 		"a claimed pod is not claimed again":                                     {release(2, finished(1, 1), judged(1, "")), want{running, v1alpha1.ReasonJudging, "", nil}},
-		"no finished pod in time":                                                {release(2, starting(1), after(60*time.Second)), want{timeOut, v1alpha1.ReasonRollingOut, "", nil}},
+		"no finished pod in time":                                                {release(2, starting(1), after(60*time.Second)), want{noNewBatch, v1alpha1.ReasonRollingOut, "", nil}},
 		"10 percent of 5 pods are one":                                           {release(5, percent(10), finished(1, 1)), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
 		"40 percent of 5 pods wait for the second":                               {release(5, percent(40), finished(1, 1)), want{running, v1alpha1.ReasonRollingOut, "", nil}},
 		"an incomplete batch is claimed after a time":                            {release(5, percent(40), finished(1, 1), after(61*time.Second)), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
@@ -260,7 +260,7 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"scaled to 0 and up after it passed unjudged":                            {release(1, finished(1, 1), judged(1, "done"), complete1, recorded, scaledTo(0), recorded, scaledTo(1), finished(2, 2)), want{success, v1alpha1.ReasonAllPodsPassed, "", nil}},
 		"scaled up from 0 after release-timeout":                                 {release(1, starting(1), was(success), after(48*time.Hour)), want{running, v1alpha1.ReasonRollingOut, "", nil}},
 		"scaled up from 0 after release-timeout, a look later":                   {release(0, complete1, recorded, scaledTo(1), starting(1), after(48*time.Hour), recorded), want{running, v1alpha1.ReasonRollingOut, "", nil}},
-		"no progress for a day after it was scaled up from 0":                    {release(1, starting(1), judgedSince(48*time.Hour), after(72*time.Hour-1)), want{timeOut, v1alpha1.ReasonRollingOut, "", nil}},
+		"no progress for a day after it was scaled up from 0":                    {release(1, starting(1), judgedSince(48*time.Hour), after(72*time.Hour-1)), want{noNewBatch, v1alpha1.ReasonRollingOut, "", nil}},
 		"no progress for release-timeout after it was scaled up from 0":          {release(1, starting(1), judgedSince(48*time.Hour), after(72*time.Hour)), want{failed, timedOutReason, "", nil}},
 		"a deleted pod that passed is not required":                              {release(1, judged(1, "pass"), finished(2, 2), judged(2, "pass"), complete1), want{success, v1alpha1.ReasonAllPodsPassed, "", nil}},
 		"the pod that replaces it is judged":                                     {release(1, judged(1, "pass"), finished(2, 2), complete1), want{running, v1alpha1.ReasonJudging, "", []int{1}}},
@@ -277,7 +277,7 @@ func TestTheStateOfAReleaseFollowsFromItsPods(t *testing.T) {
 		"deleting the ChangeWorkload does not clear the fail":                    {release(1, finished(1, 1), judged(1, "pass"), held, complete1), want{suspend, v1alpha1.ReasonFailedCheckLost, "", nil}},
 		"the success of a repair ends the suspension":                            {release(1, finished(1, 1), judged(1, "pass"), repairs, complete1), want{success, v1alpha1.ReasonAllPodsPassed, ActionResume, nil}},
 		"a suspension by a person stays":                                         {release(1, finished(1, 1), judged(1, "pass"), frozenByHand, complete1), want{success, v1alpha1.ReasonAllPodsPassed, "", nil}},
-		"no progress until release-timeout":                                      {release(2, finished(1, 1), judged(1, "pass"), after(24*time.Hour-1)), want{timeOut, v1alpha1.ReasonRollingOut, "", nil}},
+		"no progress until release-timeout":                                      {release(2, finished(1, 1), judged(1, "pass"), after(24*time.Hour-1)), want{noNewBatch, v1alpha1.ReasonRollingOut, "", nil}},
 		"no progress for release-timeout":                                        {release(2, finished(1, 1), judged(1, "pass"), after(24*time.Hour)), want{failed, timedOutReason, "", nil}},
 		"a complete rollout whose pods are not available for release-timeout":    {release(1, finished(1, 1), judged(1, "pass"), after(24*time.Hour)), want{failed, timedOutReason, "", nil}},
 		"a repair times out: the suspension stays":                               {release(2, finished(1, 1), judged(1, "pass"), repairs, after(24*time.Hour)), want{failed, timedOutReason, "", nil}},

@@ -35,7 +35,7 @@ func (r *Reconciler) publish(ctx context.Context, in Input, next *v1alpha1.Chang
 	switch next.Status.Phase {
 	case old: // only a condition that became False is sent at once; sendProgress sends the rest, once an interval
 		progressed = becameFalse(in.ChangeWorkload, next, v1alpha1.ReleaseJudged) || becameFalse(in.ChangeWorkload, next, v1alpha1.ReleaseOrderJudged)
-	case v1alpha1.ReleaseInit, v1alpha1.ReleaseRunning, v1alpha1.ReleaseTimeOutPre:
+	case v1alpha1.ReleaseInit, v1alpha1.ReleaseRunning, v1alpha1.ReleaseNoNewBatch:
 		progressed = true
 	case v1alpha1.ReleaseSuccess:
 		recordEvent(ctx, next, w, corev1.EventTypeNormal, d)
@@ -79,7 +79,7 @@ const (
 // returns when the next interval begins.
 func (r *Reconciler) sendProgress(ctx context.Context, in Input, d Decision) (time.Duration, error) {
 	c := in.ChangeWorkload
-	if c.Status.Phase != d.Phase || (d.Phase != v1alpha1.ReleaseRunning && d.Phase != v1alpha1.ReleaseTimeOutPre) {
+	if c.Status.Phase != d.Phase || (d.Phase != v1alpha1.ReleaseRunning && d.Phase != v1alpha1.ReleaseNoNewBatch) {
 		r.eventTimes.Remove(c.UID)
 		return 0, nil
 	}

@@ -53,7 +53,7 @@ func TestARollbackIsDue(t *testing.T) {
 		"when the server did not accept its order": {
 			in: but(underWay(), func(s *Situation) { s.Phase = v1alpha1.ReleaseFailed }), want: heals},
 		"when its batch was not full in time": {
-			in: but(underWay(), func(s *Situation) { s.Phase = v1alpha1.ReleaseTimeOutPre }), want: heals},
+			in: but(underWay(), func(s *Situation) { s.Phase = v1alpha1.ReleaseNoNewBatch }), want: heals},
 		"when a pod that was Ready is in a crash loop": {
 			in: but(underWay(), func(s *Situation) {
 				s.Pods[0] = Pod{Created: ago(3 * time.Minute), Changed: ago(time.Second), Fault: "CrashLoopBackOff", Restarts: 3}
