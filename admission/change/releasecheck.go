@@ -23,18 +23,18 @@ import (
 // newReleaseCheck returns the handler of the release check. Until ctx ends, it deletes
 // expired ReleaseChecks in the background.
 func newReleaseCheck(ctx context.Context, kinds func() workloadkinds.State, in func() settings.Settings, history suspend.History, recorder record.EventRecorder, sender events.Sender) *releasecheck.Handler {
-	now := clock.RealClock{}
-	server := releasecheck.NewCheckClient(kubeclient.Get(ctx).CoreV1(), now, metrics.Meter())
+	realClock := clock.RealClock{}
+	server := releasecheck.NewCheckClient(kubeclient.Get(ctx).CoreV1(), realClock, metrics.Meter())
 	answers := releasecheck.AnswerStore{Client: changeclient.Get(ctx).AppV1alpha1()}
 	go wait.JitterUntilWithContext(ctx, func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
-		if err := answers.DeleteExpired(ctx, now.Now()); err != nil {
+		if err := answers.DeleteExpired(ctx, realClock.Now()); err != nil {
 			logging.FromContext(ctx).Warnw("could not delete expired ReleaseChecks", "error", err)
 		}
 	}, releasecheck.ExpiryInterval, 1, true)
 	return &releasecheck.Handler{
 		Kinds: func() []workload.Kind { return kinds().Kinds }, Settings: in, History: history, CheckClient: server, Answers: answers,
-		Recorder: recorder, Sender: sender, Clock: now,
+		Recorder: recorder, Sender: sender, Clock: realClock,
 	}
 }

@@ -21,7 +21,7 @@ import (
 const maxRequestDuration = time.Minute
 
 // mutate returns the mutation for a change.
-func mutate(c admission.Change, decision Decision, suspension suspend.Decision, traffic TrafficDecision, now clock.PassiveClock) (admission.Mutation, error) {
+func mutate(c admission.Change, decision Decision, suspension suspend.Decision, traffic TrafficDecision, clock clock.PassiveClock) (admission.Mutation, error) {
 	m, release := admission.NewMutation(c.New), decision.Release
 	m.SetLabel(v1alpha1.VersionKey, release.Version)
 	m.SetAnnotation(v1alpha1.VersionKey, release.Version)
@@ -31,7 +31,7 @@ func mutate(c admission.Change, decision Decision, suspension suspend.Decision, 
 	case c.Old == nil:
 		resetForCreation(&m, c)
 	case suspension.Bypass():
-		if err := recordBypass(&m, c, release, suspension, traffic, now.Now()); err != nil {
+		if err := recordBypass(&m, c, release, suspension, traffic, clock.Now()); err != nil {
 			return admission.Mutation{}, err
 		}
 	default:
@@ -48,8 +48,8 @@ func mutate(c admission.Change, decision Decision, suspension suspend.Decision, 
 		}
 	}
 	if c.Old != nil {
-		restoreRollback(&m, c, decision)
-		restoreRollbackRequest(&m, c, decision)
+		keepRollbackAnnotation(&m, c, decision)
+		keepRollbackRequest(&m, c, decision)
 	}
 	// If the repair is denied, the label stays: the validating webhook reads it.
 	if suspension.Outcome != suspend.Deny {
@@ -203,11 +203,11 @@ func restoreAnnotations(m *admission.Mutation, c admission.Change) {
 	}
 }
 
-// restoreRollback reverts changes of the rollback annotation, which only the controller writes: its release is
+// keepRollbackAnnotation reverts changes of the rollback annotation, which only the controller writes: its release is
 // not judged by metrics. `kubectl rollout undo` copies that of a ReplicaSet, too. If the annotation of the old object
 // already names the attempt that this update gets, or a later one, a user wrote it while the webhook did not answer:
 // it is removed. Writes of the controller are not checked, except a readmission, which never writes this annotation.
-func restoreRollback(m *admission.Mutation, c admission.Change, decision Decision) {
+func keepRollbackAnnotation(m *admission.Mutation, c admission.Change, decision Decision) {
 	if c.ByController() && !c.Readmission() {
 		return
 	}
@@ -220,10 +220,10 @@ func restoreRollback(m *admission.Mutation, c admission.Change, decision Decisio
 	m.SetAnnotation(v1alpha1.RollbackAnnotation, value)
 }
 
-// restoreRollbackRequest reverts the rollback request that `kubectl rollout undo` copies from a ReplicaSet: it
+// keepRollbackRequest reverts the rollback request that `kubectl rollout undo` copies from a ReplicaSet: it
 // names an earlier release, and a policy lets nobody but its user write it. No request of an update that changes
 // the template has an effect, unless it names the release of this update.
-func restoreRollbackRequest(m *admission.Mutation, c admission.Change, decision Decision) {
+func keepRollbackRequest(m *admission.Mutation, c admission.Change, decision Decision) {
 	_, requested := c.New.Annotations[v1alpha1.RollbackRequestAnnotation]
 	request := v1alpha1.RollbackRequestOf(c.New.Annotations)
 	if !requested || decision.Outcome != Released || request != nil && request.Attempt == decision.Release.Attempt {
