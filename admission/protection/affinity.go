@@ -14,13 +14,13 @@ import (
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 )
 
-// forward is the environment variable that enables affinity, unless it is "false".
-const forward = "FORWARD_REQUESTS"
+// forwardEnv is the environment variable that enables affinity, unless it is "false".
+const forwardEnv = "FORWARD_REQUESTS"
 
 // withAffinity routes requests that may charge a budget to one replica per namespace.
 // That replica decides by flow control too, because only it can refund the charges.
 func withAffinity(ctx context.Context, h deletion.Handler, replicas discoverylisters.EndpointSliceLister) admission.Handler {
-	if os.Getenv(forward) == "false" {
+	if os.Getenv(forwardEnv) == "false" {
 		return h
 	}
 	secrets := secretinformer.Get(ctx).Lister().Secrets(v1alpha1.SystemNamespace)

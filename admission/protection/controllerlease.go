@@ -25,9 +25,9 @@ import (
 const (
 	// controllerComponent is the process that computes budgets.
 	controllerComponent = "protection-controller"
-	// leaseTimeout is the environment variable with the time after which budgets deny if a
+	// leaseTimeoutEnv is the environment variable with the time after which budgets deny if a
 	// Lease of the controller is not renewed.
-	leaseTimeout = "CONTROLLER_LEASE_TIMEOUT"
+	leaseTimeoutEnv = "CONTROLLER_LEASE_TIMEOUT"
 	// defaultLeaseTimeout is several times the duration of a change of leader.
 	defaultLeaseTimeout = time.Minute
 	// minLeaseTimeout exceeds the time after which another replica acquires the Lease of a
@@ -42,14 +42,14 @@ func parseLeaseTimeout(value string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(value)
 	if err != nil || d != 0 && d < minLeaseTimeout {
-		return 0, fmt.Errorf("environment variable %s is %q: write 0, or a duration of at least %s, for example 1m", leaseTimeout, value, minLeaseTimeout)
+		return 0, fmt.Errorf("environment variable %s is %q: write 0, or a duration of at least %s, for example 1m", leaseTimeoutEnv, value, minLeaseTimeout)
 	}
 	return d, nil
 }
 
 // watchController watches the Leases of the controller; nil if their age has no limit.
 func watchController(ctx context.Context) (leases *budget.ControllerLeases, synced []cache.InformerSynced, err error) {
-	limit, err := parseLeaseTimeout(os.Getenv(leaseTimeout))
+	limit, err := parseLeaseTimeout(os.Getenv(leaseTimeoutEnv))
 	if err != nil || limit == 0 {
 		return nil, nil, err
 	}

@@ -47,8 +47,8 @@ type lease struct {
 
 // NewControllerLeases returns ControllerLeases for the Leases with these names. Budgets
 // are stale when one of them is not renewed within the limit.
-func NewControllerLeases(now clock.PassiveClock, limit time.Duration, names ...string) *ControllerLeases {
-	c := &ControllerLeases{clock: now, limit: limit, started: now.Now(), leases: map[string]lease{}}
+func NewControllerLeases(clock clock.PassiveClock, limit time.Duration, names ...string) *ControllerLeases {
+	c := &ControllerLeases{clock: clock, limit: limit, started: clock.Now(), leases: map[string]lease{}}
 	for _, name := range names {
 		c.leases[name] = lease{seen: c.started}
 	}

@@ -61,12 +61,12 @@ func (r *ChargeReferences) add(key types.NamespacedName, request budget.Request,
 	for _, p := range request.Pods {
 		k := keyOf(key, request, p)
 		chargedNow := slices.ContainsFunc(charged, func(t budget.Pod) bool { return t.UID == p.UID })
-		now := r.get(k)
+		current := r.get(k)
 		if chargedNow { // the references to an earlier charge are obsolete
-			now = references{admissions: sets.New[uint64]()}
+			current = references{admissions: sets.New[uint64]()}
 		}
-		now.admissions.Insert(request.AdmissionID)
-		r.byCharge.Set(k, now, referenceTTL)
+		current.admissions.Insert(request.AdmissionID)
+		r.byCharge.Set(k, current, referenceTTL)
 	}
 }
 
@@ -76,16 +76,16 @@ func (r *ChargeReferences) confirm(key types.NamespacedName, request budget.Requ
 	defer r.mu.Unlock()
 	for _, p := range d.Charged {
 		k := keyOf(key, request, p)
-		now := r.get(k)
-		now.owned, now.token = true, p.Token
-		r.byCharge.Set(k, now, referenceTTL)
+		current := r.get(k)
+		current.owned, current.token = true, p.Token
+		r.byCharge.Set(k, current, referenceTTL)
 	}
 	for _, p := range d.Renewed {
 		k := keyOf(key, request, p)
-		now := r.get(k)
-		now.owned = now.owned && now.token == p.Before
-		now.token = p.Token
-		r.byCharge.Set(k, now, referenceTTL)
+		current := r.get(k)
+		current.owned = current.owned && current.token == p.Before
+		current.token = p.Token
+		r.byCharge.Set(k, current, referenceTTL)
 	}
 }
 
@@ -96,10 +96,10 @@ func (r *ChargeReferences) remove(key types.NamespacedName, request budget.Reque
 	defer r.mu.Unlock()
 	for _, p := range request.Pods {
 		k := keyOf(key, request, p)
-		now := r.get(k)
-		now.admissions.Delete(request.AdmissionID)
-		if now.admissions.Len() == 0 && now.owned {
-			p.Token = now.token
+		current := r.get(k)
+		current.admissions.Delete(request.AdmissionID)
+		if current.admissions.Len() == 0 && current.owned {
+			p.Token = current.token
 			free = append(free, p)
 		}
 	}

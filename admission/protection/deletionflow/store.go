@@ -21,15 +21,15 @@ type Committer = groupcommit.Committer[*v1alpha1.PodDeletionFlowControl, deletio
 // NewCommitter returns a Committer. Skew is how far the clock may differ from the
 // API server's.
 func NewCommitter(lister listers.PodDeletionFlowControlLister, client policyclient.PodDeletionFlowControlsGetter,
-	now clock.PassiveClock, skew time.Duration, options groupcommit.Options) *Committer {
-	return groupcommit.New(store{lister, client}, decide(now, skew), options)
+	clock clock.PassiveClock, skew time.Duration, options groupcommit.Options) *Committer {
+	return groupcommit.New(store{lister, client}, decide(clock, skew), options)
 }
 
 type decision = groupcommit.Decision[*v1alpha1.PodDeletionFlowControl, deletionflow.Decision]
 
-func decide(now clock.PassiveClock, skew time.Duration) groupcommit.Decide[*v1alpha1.PodDeletionFlowControl, deletionflow.Request, deletionflow.Decision] {
+func decide(clock clock.PassiveClock, skew time.Duration) groupcommit.Decide[*v1alpha1.PodDeletionFlowControl, deletionflow.Request, deletionflow.Decision] {
 	return func(f *v1alpha1.PodDeletionFlowControl, group []deletionflow.Request) decision {
-		decisions, status := deletionflow.Decide(f, group, now.Now(), skew)
+		decisions, status := deletionflow.Decide(f, group, clock.Now(), skew)
 		if status == nil {
 			return decision{Answers: decisions}
 		}
