@@ -31,9 +31,9 @@ func (n *Notifier) Run(ctx context.Context) error {
 	}
 }
 
-// Drained reports dropped messages when the process ends, also above the limit, because no later message
+// AfterDrain reports dropped messages when the process ends, also above the limit, because no later message
 // can report them. It must be called after the last event was handled.
-func (n *Notifier) Drained(ctx context.Context) {
+func (n *Notifier) AfterDrain(ctx context.Context) {
 	n.reportDropped(ctx, func(time.Time, int) bool { return true })
 }
 

@@ -118,13 +118,13 @@ func TestDroppedMessagesAreReportedWithoutAFurtherEvent(t *testing.T) {
 				send(t, n, handled+i, 1)
 			}
 		}, []string{"a message and: 6 earlier messages were above the limit and were not sent."}},
-		"when the process ends": {"1", func(t *testing.T, n *Notifier, _ *webhookTransport) { n.Drained(t.Context()) }, []string{dropped}},
+		"when the process ends": {"1", func(t *testing.T, n *Notifier, _ *webhookTransport) { n.AfterDrain(t.Context()) }, []string{dropped}},
 		"when the process ends, if the webhook failed before": {"20", func(t *testing.T, n *Notifier, w *webhookTransport) {
 			w.status.Store(http.StatusServiceUnavailable)
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			w.status.Store(0)
-			n.Drained(t.Context())
+			n.AfterDrain(t.Context())
 		}, []string{dropped}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestDroppedMessagesAreReportedWithoutAFurtherEvent(t *testing.T) {
 func TestTheEndOfTheProcessSendsNoMessageIfNoneWasDropped(t *testing.T) {
 	n, w := limitedNotifier("20")
 	send(t, n, 0, burst)
-	n.Drained(t.Context())
+	n.AfterDrain(t.Context())
 	if len(w.texts) != burst {
 		t.Errorf("sent %q", w.texts)
 	}

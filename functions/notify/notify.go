@@ -58,7 +58,7 @@ const (
 	resultUnconfigured = "unconfigured"
 )
 
-// Notifier sends messages about releases. Its Run and Drained report dropped messages.
+// Notifier sends messages about releases. Its Run and AfterDrain report dropped messages.
 type Notifier struct {
 	verifier functions.Verifier
 	core     corev1client.CoreV1Interface

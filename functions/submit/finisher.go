@@ -41,7 +41,7 @@ type Finisher struct {
 
 var _ verdict.Follower = (*Finisher)(nil)
 
-// NewFinisher returns a Finisher. Its Run and Drained store answers that no verdict followed.
+// NewFinisher returns a Finisher. Its Run and AfterDrain store answers that no verdict followed.
 func NewFinisher(client versioned.Interface, server *functions.ClientSource, clock clock.PassiveClock, meter metric.Meter) *Finisher {
 	f := &Finisher{function: function{
 		client: client, releases: functions.NewReleaseReader(client, clock), server: server,

@@ -62,7 +62,7 @@ func (l *unstoredAnswers) take(until time.Time) []unstoredAnswer {
 }
 
 // Run stores answers that no verdict followed within resend.VerdictDelay, and all others when
-// ctx ends; Drained stores those that come later. They must be stored: function submit asks
+// ctx ends; AfterDrain stores those that come later. They must be stored: function submit asks
 // the server about a call without a stored answer.
 func (f *Finisher) Run(ctx context.Context) error {
 	ticker := time.NewTicker(resend.VerdictDelay)
@@ -78,9 +78,9 @@ func (f *Finisher) Run(ctx context.Context) error {
 	}
 }
 
-// Drained waits for the calls in flight and stores their answers. It must be called after
+// AfterDrain waits for the calls in flight and stores their answers. It must be called after
 // the last verdict was handled: no call begins then.
-func (f *Finisher) Drained(ctx context.Context) {
+func (f *Finisher) AfterDrain(ctx context.Context) {
 	f.calls.Wait()
 	f.storeAll(ctx)
 }

@@ -49,9 +49,9 @@ type Program struct {
 	// Background functions run until their context ends. An error of one ends the
 	// process.
 	Background []func(context.Context) error
-	// Drained, if set, runs at the end, after all requests were answered. It does not run
+	// AfterDrain, if set, runs at the end, after all requests were answered. It does not run
 	// if they take longer than DrainTimeout.
-	Drained func(context.Context)
+	AfterDrain func(context.Context)
 }
 
 // Serve serves on the listener until ctx ends, then completes the requests in
@@ -94,8 +94,8 @@ func Serve(ctx context.Context, listener net.Listener, name string, program Prog
 		if err := server.Shutdown(drain); err != nil {
 			return fmt.Errorf("drain requests: %w", err)
 		}
-		if program.Drained != nil {
-			program.Drained(base)
+		if program.AfterDrain != nil {
+			program.AfterDrain(base)
 		}
 		return nil
 	})

@@ -37,10 +37,10 @@ func TestATerminatingProcessCompletesItsRequests(t *testing.T) {
 			close(backgroundEnded)
 			return nil
 		}},
-		Drained: func(context.Context) {
+		AfterDrain: func(context.Context) {
 			drained.Store(true)
 			if !handled.Load() {
-				t.Error("Drained ran before the end of a request")
+				t.Error("AfterDrain ran before the end of a request")
 			}
 		},
 	}
@@ -60,7 +60,7 @@ func TestATerminatingProcessCompletesItsRequests(t *testing.T) {
 		t.Error(err)
 	}
 	if !drained.Load() {
-		t.Error("Drained did not run")
+		t.Error("AfterDrain did not run")
 	}
 }
 

@@ -19,6 +19,6 @@ func buildNotify(_ context.Context, clients process.Clients) (process.Program, e
 	return process.Program{
 		Handler:    functions.NewReceiver("notify", 10, notifier.Handle, clock.RealClock{}, meter),
 		Background: []func(context.Context) error{notifier.Run},
-		Drained:    notifier.Drained,
+		AfterDrain: notifier.AfterDrain,
 	}, nil
 }

@@ -26,6 +26,6 @@ func buildVerdict(_ context.Context, clients process.Clients) (process.Program, 
 	return process.Program{
 		Handler:    functions.NewReceiver("verdict", 20, function, clock.RealClock{}, meter),
 		Background: []func(context.Context) error{finisher.Run},
-		Drained:    finisher.Drained,
+		AfterDrain: finisher.AfterDrain,
 	}, nil
 }
