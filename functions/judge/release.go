@@ -133,7 +133,7 @@ func (f *function) succeededReleaseOf(ctx context.Context, parent *v1alpha1.Chan
 				newPods = append(newPods, regexp.QuoteMeta(pods[i].Name))
 			}
 		}
-		return sortedNames(newPods), nil, nil
+		return sortAndLimit(newPods), nil, nil
 	})
 	return out, err
 }
@@ -235,7 +235,7 @@ func podsOfReplicaSets(sets []appsv1.ReplicaSet, owners []types.UID, of v1alpha1
 	if slices.ContainsFunc(newPods, func(p string) bool { return slices.Contains(oldPods, p) }) {
 		return nil, nil // the names of the pods do not show the version
 	}
-	return sortedNames(firstNames(newPods)), sortedNames(firstNames(oldPods))
+	return sortAndLimit(firstPatterns(newPods)), sortAndLimit(firstPatterns(oldPods))
 }
 
 // maxGeneratedPrefix is the length to which the API server cuts the prefix of a generated name.
@@ -275,7 +275,7 @@ func podsOfWorkload(pods []corev1.Pod, owner types.UID, claimed []v1alpha1.PodSu
 			oldPods = append(oldPods, name)
 		}
 	}
-	return sortedNames(newPods), sortedNames(oldPods)
+	return sortAndLimit(newPods), sortAndLimit(oldPods)
 }
 
 // isClaimed reports whether a pod is one of the claimed pods of a batch. A later pod with the same
@@ -284,14 +284,14 @@ func isClaimed(p *corev1.Pod, claimed []v1alpha1.PodSummary) bool {
 	return slices.ContainsFunc(claimed, func(c v1alpha1.PodSummary) bool { return c.UID == p.UID })
 }
 
-// sortedNames returns at most maxPodNames patterns in a fixed order, so that the same pods give the
+// sortAndLimit sorts patterns and returns the first maxPodNames, so that the same pods give the
 // same query.
-func sortedNames(patterns []string) []string {
+func sortAndLimit(patterns []string) []string {
 	slices.Sort(patterns)
-	return firstNames(patterns)
+	return firstPatterns(patterns)
 }
 
-func firstNames(patterns []string) []string { return patterns[:min(len(patterns), maxPodNames)] }
+func firstPatterns(patterns []string) []string { return patterns[:min(len(patterns), maxPodNames)] }
 
 // Labels has the names of the labels of series that contain the namespace and the pod.
 type Labels struct{ Namespace, Pod string }
@@ -312,7 +312,7 @@ func (r release) withEarlierOldPods(record *judgev1alpha1.Record) release {
 		return r
 	}
 	earlier = slices.DeleteFunc(earlier, func(p string) bool { return slices.Contains(r.oldPods, p) })
-	r.oldPods = firstNames(slices.Concat(r.oldPods, earlier))
+	r.oldPods = firstPatterns(slices.Concat(r.oldPods, earlier))
 	slices.Sort(r.oldPods)
 	return r
 }

@@ -59,7 +59,7 @@ func (f *function) finish(ctx context.Context, server Server, in Input) error {
 		return nil
 	}
 	err := f.storeResult(ctx, in, callErr, func(s *v1alpha1.ChangePodStatus, attempt int32) bool {
-		return setFinished(s, attempt, f.clock.Now())
+		return setFinishAccepted(s, attempt, f.clock.Now())
 	})
 	if err != nil {
 		return err

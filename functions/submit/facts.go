@@ -117,8 +117,8 @@ func addNode(current *string, list []v1alpha1.Submission, start *v1alpha1.Submis
 	start.EarlierNodes[last] = node
 }
 
-// setFinished records that the server accepted the finish.
-func setFinished(s *v1alpha1.ChangePodStatus, attempt int32, now time.Time) bool {
+// setFinishAccepted records that the server accepted the finish.
+func setFinishAccepted(s *v1alpha1.ChangePodStatus, attempt int32, now time.Time) bool {
 	submission := pendingSubmission(s.Submissions, v1alpha1.StagePost, attempt)
 	if submission == nil {
 		return false

@@ -34,7 +34,7 @@ func (f *function) retrieve(ctx context.Context, server Server, in Input) (passe
 func (f *function) recordPass(ctx context.Context, in Input, node string, answer altershield.RetrieveAnswer) error {
 	if s := in.Batch.Status.SubmissionOf(in.Stage); in.Stage == v1alpha1.StagePost && s != nil && s.AnsweredTime == nil {
 		err := f.storeResult(ctx, in, nil, func(s *v1alpha1.ChangePodStatus, attempt int32) bool {
-			return setFinished(s, attempt, f.clock.Now())
+			return setFinishAccepted(s, attempt, f.clock.Now())
 		})
 		if err != nil {
 			return err

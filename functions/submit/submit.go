@@ -237,7 +237,7 @@ func (f *function) decide(ctx context.Context, server Server, w wakeUp, in *Inpu
 		case StartBatch, FinishBatch:
 			setBatchIntent(&batch.Status, w.stage, in.Now)
 		case StoreAnswer:
-			setFinished(&batch.Status, batch.Status.SubmissionOf(w.stage).Attempts, answeredAt)
+			setFinishAccepted(&batch.Status, batch.Status.SubmissionOf(w.stage).Attempts, answeredAt)
 		}
 		return nil
 	})

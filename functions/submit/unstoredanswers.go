@@ -98,7 +98,7 @@ func (f *Finisher) StoreAnswers(ctx context.Context, age time.Duration) {
 	for _, a := range f.unstored.take(f.clock.Now().Add(-age)) {
 		_, err := functions.PatchStatus(ctx, f.client.AppV1alpha1().ChangePods(a.namespace), a.name, statuspatch.ChangePodFinish, func(batch *v1alpha1.ChangePod) error {
 			if batch.UID == a.uid && batch.Status.VerdictOf(v1alpha1.StagePost) == nil {
-				setFinished(&batch.Status, 1, a.at)
+				setFinishAccepted(&batch.Status, 1, a.at)
 			}
 			return nil
 		})
