@@ -53,7 +53,7 @@ func (d ChangePodReady) ID() string {
 func (d ChangePodReady) judge() string { return cmp.Or(d.Judge, v1alpha1.JudgeServer) }
 
 // Source implements Data: the ChangePod.
-func (d ChangePodReady) Source() string { return changePath("changepods", d.Namespace, d.Name) }
+func (d ChangePodReady) Source() string { return pathOfChange("changepods", d.Namespace, d.Name) }
 
 // Subject implements Data: the ChangePod.
 func (d ChangePodReady) Subject() string { return d.Name }

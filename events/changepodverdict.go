@@ -54,7 +54,7 @@ func (d ChangePodVerdict) ID() string {
 }
 
 // Source implements Data: the ChangePod.
-func (d ChangePodVerdict) Source() string { return changePath("changepods", d.Namespace, d.Name) }
+func (d ChangePodVerdict) Source() string { return pathOfChange("changepods", d.Namespace, d.Name) }
 
 // Subject implements Data: the ChangePod.
 func (d ChangePodVerdict) Subject() string { return d.Name }

@@ -85,7 +85,7 @@ func (d ChangeWorkload) ID() string {
 }
 
 // Source implements Data: the ChangeWorkload.
-func (d ChangeWorkload) Source() string { return changePath("changeworkloads", d.Namespace, d.Name) }
+func (d ChangeWorkload) Source() string { return pathOfChange("changeworkloads", d.Namespace, d.Name) }
 
 // Subject implements Data: the workload.
 func (d ChangeWorkload) Subject() string { return d.Workload.Name }

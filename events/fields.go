@@ -43,8 +43,8 @@ func (w Workload) source(namespace string) string {
 	return path(gvr, namespace, w.Name)
 }
 
-// changePath returns the path of an object of API group apis/change.
-func changePath(plural, namespace, name string) string {
+// pathOfChange returns the path of an object of API group apis/change: of a ChangeWorkload or ChangePod.
+func pathOfChange(plural, namespace, name string) string {
 	return path(v1alpha1.SchemeGroupVersion.WithResource(plural), namespace, name)
 }
 

@@ -52,7 +52,7 @@ func (d JudgeVerdict) ID() string {
 }
 
 // Source implements Data: the ChangePod.
-func (d JudgeVerdict) Source() string { return changePath("changepods", d.Namespace, d.Name) }
+func (d JudgeVerdict) Source() string { return pathOfChange("changepods", d.Namespace, d.Name) }
 
 // Subject implements Data: the ChangePod.
 func (d JudgeVerdict) Subject() string { return d.Name }

@@ -30,7 +30,7 @@ func (OrderReady) Type() string { return TypeOrderReady }
 func (d OrderReady) ID() string { return string(d.UID) + "/" + d.Version + "/" + string(d.Step) }
 
 // Source implements Data: the ChangeWorkload.
-func (d OrderReady) Source() string { return changePath("changeworkloads", d.Namespace, d.Name) }
+func (d OrderReady) Source() string { return pathOfChange("changeworkloads", d.Namespace, d.Name) }
 
 // Subject implements Data: the ChangeWorkload.
 func (d OrderReady) Subject() string { return d.Name }

@@ -44,7 +44,7 @@ func (d OrderVerdict) ID() string {
 }
 
 // Source implements Data: the ChangeWorkload.
-func (d OrderVerdict) Source() string { return changePath("changeworkloads", d.Namespace, d.Name) }
+func (d OrderVerdict) Source() string { return pathOfChange("changeworkloads", d.Namespace, d.Name) }
 
 // Subject implements Data: the ChangeWorkload.
 func (d OrderVerdict) Subject() string { return d.Name }

@@ -19,7 +19,7 @@ func main() {
 	out, traces := &broker.SharedSender{}, traceexport.New(change.Component)
 	config := wiring.AcceptProtobuf(injection.ParseAndGetRESTConfigOrDie())
 	leaderelection.Main(signals.NewContext(), change.Component, config, controllers(out, traces)...)
-	out.Drain()
+	out.WaitUntilDrained()
 	traces.Flush()
 }
 

@@ -53,5 +53,5 @@ func TestAllControllersAreLeaderAwareAndRunInOneProcess(t *testing.T) {
 		t.Error(err)
 	}
 	cancel()
-	out.Drain()
+	out.WaitUntilDrained()
 }

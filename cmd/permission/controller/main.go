@@ -35,7 +35,7 @@ func main() {
 	out := &broker.SharedSender{}
 	config := wiring.AcceptProtobuf(injection.ParseAndGetRESTConfigOrDie())
 	leaderelection.Main(signals.NewContext(), component, config, out.With(newController), selfcheck.NewController(guards))
-	out.Drain()
+	out.WaitUntilDrained()
 }
 
 func newController(ctx context.Context, cmw configmap.Watcher, sender events.Sender) *controller.Impl {

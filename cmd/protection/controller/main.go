@@ -26,5 +26,5 @@ func main() {
 	config := wiring.AcceptProtobuf(injection.ParseAndGetRESTConfigOrDie())
 	leaderelection.Main(signals.NewContext(), protection.Component, config,
 		append(protection.Controllers(chargeTimeout, out), selfcheck.NewController(guards))...)
-	out.Drain()
+	out.WaitUntilDrained()
 }

@@ -69,10 +69,10 @@ func (s *SharedSender) start(ctx context.Context, cmw configmap.Watcher) {
 	}()
 }
 
-// Drain waits until the Sender has drained its queues, at most
+// WaitUntilDrained waits until the Sender has drained its queues, at most
 // delivery.Options.DrainTime. Wake-ups, announcements and verdicts of inboxes
 // that were not sent are repeated; other events are lost.
-func (s *SharedSender) Drain() {
+func (s *SharedSender) WaitUntilDrained() {
 	if s.drained != nil {
 		<-s.drained
 	}

@@ -49,5 +49,5 @@ func TestTheSharedSenderSigns(t *testing.T) {
 		t.Error("no event received within a minute")
 	}
 	stop()
-	shared.Drain()
+	shared.WaitUntilDrained()
 }
