@@ -57,14 +57,14 @@ func New(ctx context.Context, config Config, log *slog.Logger) (*Centre, error) 
 	if config.TLSCertFile != "" {
 		c.metrics.observeCertificate(servingcert.ServerConfig(config.TLSCertFile, config.TLSKeyFile))
 	}
-	now := clock.RealClock{}
+	realClock := clock.RealClock{}
 	factory := provider.Factory{Egress: egress, Credentials: provider.Credentials{Dir: config.CredentialsDir}}
-	c.engine = &lifecycle.Engine{Store: s, Limiter: ratelimit.New(s, now, log), Breaker: &lifecycle.Breakers{}, Clients: &provider.Cache{Factory: factory},
-		Clock: now, Random: rand.Float64, Notifier: c.watchers, Metrics: c.metrics, Log: log, ConcurrentCallsPerProvider: config.ConcurrentCallsPerProvider}
-	reg := &registry.Registry{Store: s, Factory: factory, Clock: now}
+	c.engine = &lifecycle.Engine{Store: s, Limiter: ratelimit.New(s, realClock, log), Breaker: &lifecycle.Breakers{}, Clients: &provider.Cache{Factory: factory},
+		Clock: realClock, Random: rand.Float64, Notifier: c.watchers, Metrics: c.metrics, Log: log, ConcurrentCallsPerProvider: config.ConcurrentCallsPerProvider}
+	reg := &registry.Registry{Store: s, Factory: factory, Clock: realClock}
 	c.server = &rest.Server{Store: s, Registry: reg, Engine: c.engine, Watchers: c.watchers, Authenticators: a.authenticators, Roles: a.roles,
-		Clock: now, Log: log, Observe: c.metrics.request, Stopping: c.stopping,
-		AuthLimit: authlimit.New(func() float64 { return config.UnauthenticatedRequestsPerMinute }, now)}
+		Clock: realClock, Log: log, Observe: c.metrics.request, Stopping: c.stopping,
+		AuthLimit: authlimit.New(func() float64 { return config.UnauthenticatedRequestsPerMinute }, realClock)}
 	return c, nil
 }
 

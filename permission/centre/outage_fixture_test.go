@@ -150,9 +150,9 @@ func (w *outageFixture) startInitActionServer(limit *rate.Limiter) {
 	token := w.writeFile("centre-token", serverToken)
 	s := settings.Default()
 	s.Cluster = "c1"
-	now := clock.RealClock{} // virtual in the bubble
+	realClock := clock.RealClock{} // virtual in the bubble
 	stop := w.serve(&w.toInit, initserver.New(initserver.Options{
-		Kube: w.kube, Pods: corelisters.NewPodLister(w.podCache), Notifier: hub, Clock: now, Random: rand.Float64,
+		Kube: w.kube, Pods: corelisters.NewPodLister(w.podCache), Notifier: hub, Clock: realClock, Random: rand.Float64,
 		Centre: centreclient.New(centreclient.Options{URL: func() string { return "http://centre" }, TokenFile: token, HTTP: w.toCentre.client("192.0.2.8")}), Limit: limit,
 		Breaker:  podbreaker.New("sys", w.kube.CoreV1(), corelisters.NewConfigMapLister(records), func() podbreaker.Policy { return s.Breaker }, groupcommit.Options{}),
 		Settings: func() settings.Settings { return s }, Recorder: record.NewFakeRecorder(10_000), Events: discardEvents{}, Meter: noop.Meter{},

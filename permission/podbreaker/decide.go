@@ -9,10 +9,10 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/text"
 )
 
-// acquireTimeout is how long a caller has the breaker to begin an attempt. After
+// holdTime is how long a caller has the breaker to begin an attempt. After
 // that another caller may begin. It is longer than the timeout of a call of
 // init-action-server to the permission centre.
-const acquireTimeout = 30 * time.Second
+const holdTime = 30 * time.Second
 
 // maxCounted bounds the applications in the entry of one pod. A pod has one
 // application for each set, list of addresses and name of its cluster.
@@ -125,7 +125,7 @@ func (p Policy) Decide(e Entry, exists bool, r Request) (d Decision, next *Entry
 	case Acquire:
 		d.State, d.Next = p.State(e, r.Now, r.Holder)
 		if d.State == MayBegin && (e.Holder != r.Holder || !r.Now.Before(e.Until)) {
-			e.Holder, e.Until = r.Holder, r.Now.Add(acquireTimeout)
+			e.Holder, e.Until = r.Holder, r.Now.Add(holdTime)
 			next = &e
 		}
 	case RecordFailure:

@@ -24,8 +24,8 @@ func TestOnlyOldEntriesOfPodsThatDoNotExistAreStale(t *testing.T) {
 		"no pod, denied a while ago":               {entry(deny(1)), "", minEntryAge + 1, true},
 		"another pod of the name, denied long ago": {entry(deny(1)), "another", minEntryAge + 1, true},
 		"no pod, with a holder":                    {held, "", 0, false},
-		"no pod, its holder timed out recently":    {held, "", acquireTimeout + minEntryAge, false},
-		"no pod, its holder timed out a while ago": {held, "", acquireTimeout + minEntryAge + 1, true},
+		"no pod, its holder timed out recently":    {held, "", holdTime + minEntryAge, false},
+		"no pod, its holder timed out a while ago": {held, "", holdTime + minEntryAge + 1, true},
 		"invalid": {"no", "uid", 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -145,9 +145,9 @@ func (w *backlog) start() {
 	if _, err := s.Writer().Exec("PRAGMA synchronous = OFF"); err != nil {
 		w.t.Fatal(err)
 	}
-	now := clock.RealClock{} // virtual in the bubble
+	realClock := clock.RealClock{} // virtual in the bubble
 	none := noLimits{}
-	w.engine = &lifecycle.Engine{Store: s, Limiter: ratelimit.New(s, now, slog.New(slog.DiscardHandler)), Breaker: &lifecycle.Breakers{}, Clients: w.provider, Clock: now,
+	w.engine = &lifecycle.Engine{Store: s, Limiter: ratelimit.New(s, realClock, slog.New(slog.DiscardHandler)), Breaker: &lifecycle.Breakers{}, Clients: w.provider, Clock: realClock,
 		Random: func() float64 { return 0.5 }, Notifier: none, Metrics: none, Log: slog.New(slog.DiscardHandler), ConcurrentCallsPerProvider: 32}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var running sync.WaitGroup
