@@ -98,7 +98,7 @@ func (a *app) awaitRelease(ctx context.Context, c *clients, argument string, tim
 	last := ""
 	for {
 		answer := answerOf(awaited, f)
-		if answer.State.Final() || timeout == 0 {
+		if answer.State.EndsWait() || timeout == 0 {
 			return answer, nil
 		}
 		n := answer.Counts

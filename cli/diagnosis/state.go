@@ -26,9 +26,9 @@ const (
 	StateNotJudged State = "NotJudged"
 )
 
-// Final reports whether command status stops waiting. A late verdict or acceptance of the order can
+// EndsWait reports whether command status stops waiting. A late verdict or acceptance of the order can
 // still change Held, and a Ready pod a release that timed out.
-func (s State) Final() bool { return s != StateRunning }
+func (s State) EndsWait() bool { return s != StateRunning }
 
 // ReleaseState is the state of a release with its reason.
 type ReleaseState struct {
