@@ -165,7 +165,7 @@ func redacted(value string) string {
 
 // checkLimits returns an error if a check may last as long as Breakwater waits for its verdict.
 func (s connection) checkLimits(seen setup.Seen, now settings.Settings) error {
-	pre, post := s.want.Scenes[0].Limits(seen)
+	pre, post := s.want.Scenes[0].CheckTimeouts(seen)
 	for _, limit := range []struct {
 		flag, setting   string
 		server, waiting time.Duration

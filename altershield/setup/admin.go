@@ -159,13 +159,13 @@ func (a *Admin) createScene(ctx context.Context, w Want, s Scene) error {
 	return a.post(ctx, path, scene, nil)
 }
 
-// configureScene sets the callback URL and the limits of a scene, and releases it.
+// configureScene sets the callback URL and the time limits of the checks of a scene, and releases it.
 func (a *Admin) configureScene(ctx context.Context, s *SeenScene, want Scene) error {
 	request := map[string]any{"id": s.ID}
 	if s.Generation == Generation2 {
 		steps := []map[string]any{}
 		for _, step := range s.Steps {
-			pre, post := limitsOf(s, step, want)
+			pre, post := checkTimeoutsOf(s, step, want)
 			steps = append(steps, map[string]any{
 				"id": step.ID, "changeKey": step.Key, "changeStepName": step.Name, "interfaceType": "async",
 				"preCheckTimeout": pre.Milliseconds(), "postCheckTimeout": post.Milliseconds(),

@@ -15,9 +15,9 @@ const (
 	Generation2 = "G2"
 )
 
-// DefaultLimit is the limit of a check of a new scene. The server's own defaults, 1s and 10s, are
-// shorter than most rules, and a check that exceeds its limit is called back as a pass.
-const DefaultLimit = time.Minute
+// DefaultCheckTimeout is the time limit of a check of a new scene. The server's own defaults, 1s and 10s, are
+// shorter than most rules, and a check that exceeds it is called back as a pass.
+const DefaultCheckTimeout = time.Minute
 
 // batchSuffix ends the key of the step of batches.
 const batchSuffix = "._batch"
@@ -48,8 +48,8 @@ type Scene struct {
 	Generation string
 	// Callback is the callback URL of Generation2.
 	Callback string
-	// Pre and Post are the limits of a check. 0 keeps those of a released scene, and means
-	// DefaultLimit for a new one.
+	// Pre and Post are the time limits of a check. 0 keeps those of a released scene, and means
+	// DefaultCheckTimeout for a new one.
 	Pre, Post time.Duration
 }
 
@@ -156,16 +156,16 @@ func differs(s *SeenScene, want Scene) bool {
 		return false // the server does not set these
 	}
 	return s.Callback != want.Callback || slices.ContainsFunc(s.Steps, func(step SceneStep) bool {
-		pre, post := limitsOf(s, step, want)
+		pre, post := checkTimeoutsOf(s, step, want)
 		return pre != step.Pre || post != step.Post
 	})
 }
 
-// limitsOf returns the limits that a step gets.
-func limitsOf(s *SeenScene, step SceneStep, want Scene) (pre, post time.Duration) {
+// checkTimeoutsOf returns the time limits of the checks of a step.
+func checkTimeoutsOf(s *SeenScene, step SceneStep, want Scene) (pre, post time.Duration) {
 	pre, post = step.Pre, step.Post
 	if !s.Released {
-		pre, post = DefaultLimit, DefaultLimit
+		pre, post = DefaultCheckTimeout, DefaultCheckTimeout
 	}
 	if want.Pre > 0 {
 		pre = want.Pre
@@ -176,14 +176,14 @@ func limitsOf(s *SeenScene, step SceneStep, want Scene) (pre, post time.Duration
 	return pre, post
 }
 
-// Limits returns the longest limits that the steps of a scene have after a setup.
-func (want Scene) Limits(seen Seen) (pre, post time.Duration) {
+// CheckTimeouts returns the longest time limits of checks that the steps of a scene have after a setup.
+func (want Scene) CheckTimeouts(seen Seen) (pre, post time.Duration) {
 	s := seen.Scenes[want.Key]
 	if s == nil {
-		return limitsOf(&SeenScene{}, SceneStep{}, want)
+		return checkTimeoutsOf(&SeenScene{}, SceneStep{}, want)
 	}
 	for _, step := range s.Steps {
-		stepPre, stepPost := limitsOf(s, step, want)
+		stepPre, stepPost := checkTimeoutsOf(s, step, want)
 		pre, post = max(pre, stepPre), max(post, stepPost)
 	}
 	return pre, post
@@ -202,7 +202,7 @@ func (p Plan) Lines(w Want) (lines []string) {
 	}
 	for _, s := range p.Configure {
 		if s.Generation == Generation2 {
-			lines = append(lines, fmt.Sprintf("set the callback URL of scene %s to %s, and the limits of its checks", s.Key, s.Callback))
+			lines = append(lines, fmt.Sprintf("set the callback URL of scene %s to %s, and the time limits of its checks", s.Key, s.Callback))
 		}
 	}
 	return lines

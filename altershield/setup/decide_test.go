@@ -95,13 +95,13 @@ func TestTheLimitsOfASceneAreWantedKeptOrTheDefault(t *testing.T) {
 		want      Scene
 		pre, post time.Duration
 	}{
-		"a new scene has the default":   {false, Scene{}, DefaultLimit, DefaultLimit},
-		"a new scene has wanted limits": {false, Scene{Pre: time.Hour}, time.Hour, DefaultLimit},
+		"a new scene has the default":   {false, Scene{}, DefaultCheckTimeout, DefaultCheckTimeout},
+		"a new scene has wanted limits": {false, Scene{Pre: time.Hour}, time.Hour, DefaultCheckTimeout},
 		"a released scene keeps its":    {true, Scene{}, time.Second, 10 * time.Second},
 		"a wanted limit replaces it":    {true, Scene{Post: time.Hour}, time.Second, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if pre, post := limitsOf(&SeenScene{Released: tc.released}, step, tc.want); pre != tc.pre || post != tc.post {
+			if pre, post := checkTimeoutsOf(&SeenScene{Released: tc.released}, step, tc.want); pre != tc.pre || post != tc.post {
 				t.Errorf("got %s, %s", pre, post)
 			}
 		})

@@ -143,7 +143,7 @@ func TestASetupIsCompleteAfterOneRun(t *testing.T) {
 	for i := range scene.Steps {
 		scene.Steps[i].ID, scene.Steps[i].Name = "", ""
 	}
-	want := []SceneStep{{Key: "breakwater.one.rollout", Pre: DefaultLimit, Post: 30 * time.Second}, {Key: "breakwater.one.rollout._batch", Pre: DefaultLimit, Post: 30 * time.Second}}
+	want := []SceneStep{{Key: "breakwater.one.rollout", Pre: DefaultCheckTimeout, Post: 30 * time.Second}, {Key: "breakwater.one.rollout._batch", Pre: DefaultCheckTimeout, Post: 30 * time.Second}}
 	if diff := cmp.Diff(want, scene.Steps); diff != "" {
 		t.Error("steps: (-want +got)", diff)
 	}
