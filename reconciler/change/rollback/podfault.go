@@ -40,15 +40,15 @@ func podOf(p *corev1.Pod) Pod {
 		out.Restarts = max(out.Restarts, c.RestartCount)
 	}
 	if !out.Ready {
-		out.initialize(p.Status.InitContainerStatuses)
+		out.addInitContainers(p.Status.InitContainerStatuses)
 		out.Fault = faultOf(p)
 	}
 	return out
 }
 
-// initialize adds the init containers of a pod that is not Ready: the pod makes progress as long as
+// addInitContainers adds the init containers of a pod that is not Ready: the pod makes progress as long as
 // they end one after the other, and a failing one is in a crash loop like any container.
-func (p *Pod) initialize(statuses []corev1.ContainerStatus) {
+func (p *Pod) addInitContainers(statuses []corev1.ContainerStatus) {
 	for _, c := range statuses {
 		if c.Ready && c.State.Terminated == nil {
 			continue // a sidecar that runs
@@ -81,15 +81,16 @@ func faultOf(p *corev1.Pod) string {
 		return "Failed"
 	case p.Spec.NodeName == "":
 		return "Unschedulable"
-	case slices.ContainsFunc(p.Status.InitContainerStatuses, works):
+	case slices.ContainsFunc(p.Status.InitContainerStatuses, isInitializing):
 		return ""
 	default:
 		return "Pending"
 	}
 }
 
-// works reports whether an init container runs. A sidecar that is Ready keeps no other container waiting.
-func works(c corev1.ContainerStatus) bool { return c.State.Running != nil && !c.Ready }
+// isInitializing reports whether an init container runs and other containers wait for it. A sidecar that is Ready
+// keeps no other container waiting.
+func isInitializing(c corev1.ContainerStatus) bool { return c.State.Running != nil && !c.Ready }
 
 // since is when a pod's fault began: its creation, if it is in a crash loop
 // or has no status from its kubelet yet, else Changed.
