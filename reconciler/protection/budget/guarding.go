@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// settleTime is how long a budget waits, after every replica has answered, until
+	// inFlightWait is how long a budget waits, after every replica has answered, until
 	// it is Guarding: earlier requests have ended by then.
-	settleTime = time.Second
+	inFlightWait = time.Second
 	// probeRetry is the time until an incomplete probe is repeated.
 	probeRetry = time.Second
 	// probeInterval is the time until a complete probe is repeated.
@@ -113,10 +113,10 @@ func evaluateProbe(s probeState, answered, all sets.Set[string], err error, now 
 	case len(missing) > 0:
 		s.condition.Message = fmt.Sprintf("no answer yet from %s", strings.Join(sets.List(missing), ", "))
 	case s.allSince.IsZero():
-		s.allSince, s.next = now, now.Add(settleTime)
+		s.allSince, s.next = now, now.Add(inFlightWait)
 		s.condition.Message = "every replica of the webhook has answered; waiting for earlier requests to end"
-	case now.Sub(s.allSince) < settleTime:
-		s.next = s.allSince.Add(settleTime)
+	case now.Sub(s.allSince) < inFlightWait:
+		s.next = s.allSince.Add(inFlightWait)
 		s.condition.Message = "every replica of the webhook has answered; waiting for earlier requests to end"
 	default:
 		s.condition.Status, s.condition.Reason = corev1.ConditionTrue, v1alpha1.ReasonAllReplicasAnswered

@@ -25,13 +25,13 @@ func TestTheConditionGuarding(t *testing.T) {
 	}{
 		{"not all replicas answered", time.Time{}, one, both, nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
 		{"all replicas answered, but earlier requests may be pending", time.Time{}, both, both, nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
-		{"all replicas answered for less than settleTime", now.Add(-settleTime / 2), both, both, nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
-		{"all replicas answered for settleTime", now.Add(-settleTime), both, both, nil, corev1.ConditionTrue, v1alpha1.ReasonAllReplicasAnswered},
-		{"a third replica was added", now.Add(-settleTime), both, sets.New("a", "b", "c"), nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
-		{"one replica was removed", now.Add(-settleTime), both, one, nil, corev1.ConditionTrue, v1alpha1.ReasonAllReplicasAnswered},
-		{"no replica was called", now.Add(-settleTime), none, both, nil, corev1.ConditionFalse, v1alpha1.ReasonWebhookNotCalled},
-		{"no replica exists", now.Add(-settleTime), nil, none, nil, corev1.ConditionFalse, v1alpha1.ReasonWebhookNotCalled},
-		{"the probe failed", now.Add(-settleTime), nil, both, errors.New("no route"), corev1.ConditionUnknown, v1alpha1.ReasonProbing},
+		{"all replicas answered for less than inFlightWait", now.Add(-inFlightWait / 2), both, both, nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
+		{"all replicas answered for inFlightWait", now.Add(-inFlightWait), both, both, nil, corev1.ConditionTrue, v1alpha1.ReasonAllReplicasAnswered},
+		{"a third replica was added", now.Add(-inFlightWait), both, sets.New("a", "b", "c"), nil, corev1.ConditionUnknown, v1alpha1.ReasonProbing},
+		{"one replica was removed", now.Add(-inFlightWait), both, one, nil, corev1.ConditionTrue, v1alpha1.ReasonAllReplicasAnswered},
+		{"no replica was called", now.Add(-inFlightWait), none, both, nil, corev1.ConditionFalse, v1alpha1.ReasonWebhookNotCalled},
+		{"no replica exists", now.Add(-inFlightWait), nil, none, nil, corev1.ConditionFalse, v1alpha1.ReasonWebhookNotCalled},
+		{"the probe failed", now.Add(-inFlightWait), nil, both, errors.New("no route"), corev1.ConditionUnknown, v1alpha1.ReasonProbing},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			h := evaluateProbe(probeState{allSince: tc.first}, tc.answered, tc.all, tc.err, now)
@@ -42,7 +42,7 @@ func TestTheConditionGuarding(t *testing.T) {
 				t.Errorf("message is %q", h.condition.Message)
 			}
 			if tc.want == corev1.ConditionFalse && !h.allSince.IsZero() {
-				t.Error("the settle time was not reset")
+				t.Error("the wait for requests in flight did not start again")
 			}
 		})
 	}

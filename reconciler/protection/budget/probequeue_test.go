@@ -65,7 +65,7 @@ func TestAProbeOfAnEarlierGenerationDoesNotCount(t *testing.T) {
 		}
 		g.run(ctx, func(types.NamespacedName) {})
 		reconcile(b)
-		time.Sleep(settleTime)
+		time.Sleep(inFlightWait)
 		reconcile(b)
 		if c := reconcile(b); c.Status != corev1.ConditionTrue {
 			t.Fatalf("got %+v", c)
