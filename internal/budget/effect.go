@@ -75,10 +75,10 @@ func mergeEffects(before, after []Effect) []Effect {
 // EffectsOf returns the effects of an update or a resize of a pod; before is the pod
 // before the request.
 func EffectsOf(before, after *corev1.Pod) []Effect {
-	now := containers(after)
+	current := containers(after)
 	var changed []string
 	for name, c := range containers(before) {
-		if specHash(c) != specHash(now[name]) {
+		if specHash(c) != specHash(current[name]) {
 			changed = append(changed, name)
 		}
 	}

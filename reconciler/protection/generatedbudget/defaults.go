@@ -27,8 +27,8 @@ type defaults struct {
 }
 
 func (d *defaults) get() generatedbudget.Limits {
-	if now := d.limits.Load(); now != nil {
-		return *now
+	if loaded := d.limits.Load(); loaded != nil {
+		return *loaded
 	}
 	return withoutConfig()
 }
@@ -41,11 +41,11 @@ func withoutConfig() generatedbudget.Limits {
 
 // effect says which default applies while the ConfigMap is invalid.
 func (d *defaults) effect() string {
-	now, restarted := text(d.get()), text(withoutConfig())
-	if now == restarted {
-		return "the default is " + now
+	current, afterRestart := text(d.get()), text(withoutConfig())
+	if current == afterRestart {
+		return "the default is " + current
 	}
-	return "the default is " + now + " until the controller restarts, and then " + restarted
+	return "the default is " + current + " until the controller restarts, and then " + afterRestart
 }
 
 func text(l generatedbudget.Limits) string {
