@@ -1,10 +1,6 @@
 package v1alpha1
 
-import (
-	"encoding/json"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Annotations of a workload about rollbacks.
 const (
@@ -112,47 +108,4 @@ func IsRollback(annotations map[string]string) bool {
 	}
 	b := BypassOf(annotations)
 	return b != nil && b.Kind == BypassRollback && b.Attempt == release.Attempt
-}
-
-// BypassOf reads BypassAnnotation; nil if it is absent or malformed.
-func BypassOf(annotations map[string]string) *Bypass {
-	return annotationOf[Bypass](annotations, BypassAnnotation)
-}
-
-// CurrentBypassOf returns the bypass of the current suspension; nil if there is none. The record of an
-// earlier suspension stays on the workload, because IsRollback reads it.
-func CurrentBypassOf(labels, annotations map[string]string) *Bypass {
-	suspend, suspended := labels[SuspendLabel]
-	if b := BypassOf(annotations); b != nil && !b.Ended && suspended && b.Suspend == suspend {
-		return b
-	}
-	return nil
-}
-
-// UsesRepair reports whether the bypass is the one repair that its suspension allows; false for nil.
-func (b *Bypass) UsesRepair() bool { return b != nil && b.Kind == BypassRepair && !b.AnotherRepair }
-
-// Suspends reports whether the hold suspends the workload; false for nil.
-func (h *Hold) Suspends() bool { return h != nil && !h.Unjudged && !h.UntilJudged }
-
-// IsWithoutSuspension reports whether there is a hold and it does not suspend the workload, which may be
-// suspended for another cause; false for nil.
-func (h *Hold) IsWithoutSuspension() bool { return h != nil && !h.Suspends() }
-
-// IsUntilJudged reports whether only the traffic of a Knative Service is held, until the first batch
-// passed; false for nil.
-func (h *Hold) IsUntilJudged() bool { return h != nil && h.UntilJudged }
-
-// HoldOf reads HoldAnnotation; nil if it is absent or malformed.
-func HoldOf(annotations map[string]string) *Hold {
-	return annotationOf[Hold](annotations, HoldAnnotation)
-}
-
-func annotationOf[T any](annotations map[string]string, key string) *T {
-	var v T
-	raw := annotations[key]
-	if raw == "" || json.Unmarshal([]byte(raw), &v) != nil {
-		return nil
-	}
-	return &v
 }
