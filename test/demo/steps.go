@@ -126,7 +126,7 @@ func (s *steps) all(ctx context.Context, commands ...[]string) error {
 // printNextCommands prints commands for inspection.
 func (s *steps) printNextCommands(chapters []chapter, took time.Duration) {
 	s.title("Next commands")
-	s.explain(fmt.Sprintf("All steps succeeded in %s. The cluster and these namespaces are kept:", took.Round(time.Second)))
+	s.explain(fmt.Sprintf("All steps succeeded in %s. The cluster is kept, for example for these commands:", took.Round(time.Second)))
 	lines := []string{"export KUBECONFIG=$(make -s kubeconfig)"}
 	for _, c := range chapters {
 		lines = append(lines, c.next...)
