@@ -312,8 +312,7 @@ func (r release) withEarlierOldPods(record *judgev1alpha1.Record) release {
 		return r
 	}
 	earlier = slices.DeleteFunc(earlier, func(p string) bool { return slices.Contains(r.oldPods, p) })
-	r.oldPods = firstPatterns(slices.Concat(r.oldPods, earlier))
-	slices.Sort(r.oldPods)
+	r.oldPods = sortAndLimit(firstPatterns(slices.Concat(r.oldPods, earlier)))
 	return r
 }
 
