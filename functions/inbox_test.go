@@ -5,12 +5,17 @@ import (
 	"fmt"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/functions"
 	ft "github.com/breakwater-dev/breakwater/functions/functionstest"
 )
+
+// release is the ChangeWorkload of ft.NewRelease.
+var release = types.NamespacedName{Namespace: ft.Namespace, Name: ft.Release}
 
 func failVerdict(id string) v1alpha1.InboxVerdict {
 	return v1alpha1.InboxVerdict{ID: id, NodeID: "n", Stage: v1alpha1.StagePost, Verdict: "fail", Time: metav1.NewMicroTime(ft.Now())}
@@ -19,12 +24,30 @@ func failVerdict(id string) v1alpha1.InboxVerdict {
 func TestTheInboxHasEachVerdictOnce(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
 	for _, id := range []string{"a", "b", "a"} {
-		if err := functions.AddToInbox(t.Context(), c.Change, ft.Namespace, ft.Release, "release", failVerdict(id)); err != nil {
+		if err := functions.NewInbox(c.Change).Add(t.Context(), release, "release", failVerdict(id)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if n := len(c.ChangeWorkload(ft.Release).Status.Inbox); n != 2 || c.Patches() != 2 {
 		t.Errorf("%d verdicts after %d writes", n, c.Patches())
+	}
+}
+
+// Without shared writes, nearly all writes failed with a conflict while the Broker was slow, and
+// slowed the judging further.
+func TestVerdictsThatArriveTogetherDoNotConflict(t *testing.T) {
+	c := ft.New(t, ft.NewRelease())
+	inbox := functions.NewInbox(c.Change)
+	var group errgroup.Group
+	const verdicts = 40
+	for i := range verdicts {
+		group.Go(func() error { return inbox.Add(t.Context(), release, "release", failVerdict(fmt.Sprint(i))) })
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(c.ChangeWorkload(ft.Release).Status.Inbox); n != verdicts || c.SentPatches("changeworkloads") != c.Patches() {
+		t.Errorf("%d verdicts, %d of %d writes", n, c.Patches(), c.SentPatches("changeworkloads"))
 	}
 }
 
@@ -35,7 +58,7 @@ func TestConcurrentVerdictsAreBothAdded(t *testing.T) {
 		w.Status.Inbox = append(w.Status.Inbox, failVerdict("a"))
 		c.Write(w)
 	})
-	if err := functions.AddToInbox(t.Context(), c.Change, ft.Namespace, ft.Release, "release", failVerdict("b")); err != nil {
+	if err := functions.NewInbox(c.Change).Add(t.Context(), release, "release", failVerdict("b")); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(c.ChangeWorkload(ft.Release).Status.Inbox); n != 2 {
@@ -49,11 +72,11 @@ func TestAFullInboxRejectsFurtherFails(t *testing.T) {
 			w.Status.Inbox = append(w.Status.Inbox, failVerdict(fmt.Sprint(i)))
 		}
 	}))
-	err := functions.AddToInbox(t.Context(), c.Change, ft.Namespace, ft.Release, "release", failVerdict("new"))
+	err := functions.NewInbox(c.Change).Add(t.Context(), release, "release", failVerdict("new"))
 	if !errors.Is(err, functions.ErrInboxFull) || functions.ResultOf(err) != functions.ResultRetry {
 		t.Errorf("got %v", err)
 	}
-	if err := functions.AddToInbox(t.Context(), c.Change, ft.Namespace, ft.Release, "release", failVerdict("0")); err != nil {
+	if err := functions.NewInbox(c.Change).Add(t.Context(), release, "release", failVerdict("0")); err != nil {
 		t.Errorf("adding a verdict again: %v", err)
 	}
 	if inbox := c.ChangeWorkload(ft.Release).Status.Inbox; len(inbox) != functions.MaxInbox || inbox[0].ID != "0" {
@@ -71,7 +94,7 @@ func TestAFailReplacesAPassInAFullInbox(t *testing.T) {
 		}
 	}))
 	add := func(v v1alpha1.InboxVerdict) error {
-		return functions.AddToInbox(t.Context(), c.Change, ft.Namespace, ft.Release, "release", v)
+		return functions.NewInbox(c.Change).Add(t.Context(), release, "release", v)
 	}
 	another := pass
 	another.ID = "another"
@@ -92,7 +115,7 @@ func TestAFailReplacesAPassInAFullInbox(t *testing.T) {
 
 func TestALaterReleaseOfTheSameNameGetsNoVerdict(t *testing.T) {
 	c := ft.New(t, ft.NewRelease())
-	err := functions.AddToInbox(t.Context(), c.Change, ft.Namespace, ft.Release, "earlier", failVerdict("a"))
+	err := functions.NewInbox(c.Change).Add(t.Context(), release, "earlier", failVerdict("a"))
 	if !errors.Is(err, functions.ErrReleaseReplaced) || c.Patches() != 0 {
 		t.Errorf("got %v", err)
 	}

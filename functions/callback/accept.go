@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"knative.dev/pkg/logging"
 
 	"github.com/breakwater-dev/breakwater/altershield"
@@ -182,7 +183,7 @@ func (r *receiver) store(ctx context.Context, success result, data verdictData, 
 	}
 	entry := data.Inbox()
 	_, err = retryUntilDone(ctx, func() (struct{}, error) {
-		err := functions.AddToInbox(ctx, r.Change, release.namespace, release.name, release.uid, entry)
+		err := r.inbox.Add(ctx, types.NamespacedName{Namespace: release.namespace, Name: release.name}, release.uid, entry)
 		if errors.Is(err, functions.ErrReleaseReplaced) || errors.Is(err, functions.ErrNoRoomForPass) || apierrors.IsNotFound(err) {
 			err = backoff.Permanent(err)
 		}

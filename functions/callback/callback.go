@@ -27,9 +27,10 @@ import (
 )
 
 const (
-	// deliverTimeout limits the delivery to the Broker. The in-memory Broker answers
-	// after function verdict did, cold start included: about a second.
-	deliverTimeout = 3 * time.Second
+	// deliverTimeout limits the delivery to the Broker. The in-memory Broker answers after
+	// function verdict did: about a second with a cold start, and seconds on a busy cluster. A
+	// shorter timeout would add the load of the inbox while the verdict is still stored.
+	deliverTimeout = 6 * time.Second
 	// requestTimeout limits the handling of a request. The server disconnects after
 	// 6 s and ignores the answer, but the attempts continue to save the verdict.
 	requestTimeout = 25 * time.Second
@@ -78,6 +79,7 @@ type receiver struct {
 	inProgress chan struct{}
 	// orders caches releases by the id of their order.
 	orders *lru.Cache
+	inbox  *functions.Inbox
 }
 
 // New returns the handler of the routes.
@@ -86,7 +88,8 @@ func New(o Options) http.Handler {
 		o.RequestTimeout = requestTimeout
 	}
 	r := &receiver{Options: o, received: metrics.NewCounter(o.Meter, "breakwater_callback_results_total"), orders: lru.New(maxOrders),
-		bodies: newBodies(maxReserved), large: newLargeBodies(), inProgress: make(chan struct{}, maxInProgress)}
+		bodies: newBodies(maxReserved), large: newLargeBodies(), inProgress: make(chan struct{}, maxInProgress),
+		inbox: functions.NewInbox(o.Change)}
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
 		if !c.Response().Committed {

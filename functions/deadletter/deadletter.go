@@ -17,6 +17,7 @@ import (
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
@@ -32,6 +33,7 @@ import (
 
 type function struct {
 	change  versioned.Interface
+	inbox   *functions.Inbox
 	kube    kubernetes.Interface
 	dynamic dynamic.Interface
 	clock   clock.PassiveClock
@@ -67,7 +69,7 @@ func (v Verifiers) of(e event.Event) functions.Verifier {
 // New returns the function. dynamic reads the objects of events.
 func New(change versioned.Interface, kube kubernetes.Interface, dynamic dynamic.Interface, verifiers Verifiers, clock clock.PassiveClock, meter metric.Meter) functions.Function {
 	f := &function{
-		change: change, kube: kube, dynamic: dynamic, verifiers: verifiers, clock: clock,
+		change: change, inbox: functions.NewInbox(change), kube: kube, dynamic: dynamic, verifiers: verifiers, clock: clock,
 		limiter: rate.NewLimiter(rate.Every(eventInterval), eventBurst),
 		letters: metrics.NewCounter(meter, "breakwater_dead_letters_total"),
 	}
@@ -143,7 +145,7 @@ func (f *function) storeVerdict(ctx context.Context, v undeliveredVerdict) (stri
 		return "outdated", nil
 	}
 	if err == nil {
-		err = functions.AddToInbox(ctx, f.change, release.Namespace, release.Name, release.UID, v.entry)
+		err = f.inbox.Add(ctx, types.NamespacedName{Namespace: release.Namespace, Name: release.Name}, release.UID, v.entry)
 	}
 	switch {
 	case apierrors.IsNotFound(err), errors.Is(err, functions.ErrReleaseReplaced):

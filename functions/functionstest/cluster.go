@@ -75,6 +75,9 @@ func (c *Cluster) Patches() int {
 	return c.patches
 }
 
+// SentPatches returns the number of patch requests for a resource, with those that failed.
+func (c *Cluster) SentPatches(plural string) int { return c.count("patch", plural) }
+
 // Gets returns the number of get requests for a resource.
 func (c *Cluster) Gets(plural string) int { return c.count("get", plural) }
 

@@ -111,10 +111,10 @@ func (m *commit[O, R, A]) read(ctx context.Context) bool {
 	return false
 }
 
-// failed answers the group with a permanent error. After a transient error it is
-// unknown whether the write succeeded; the next live read shows it.
+// failed answers the group with a permanent error, and with ReturnErrors with any. After a
+// transient error it is unknown whether the write succeeded; the next live read shows it.
 func (m *commit[O, R, A]) failed(ctx context.Context, err error) bool {
-	if permanent(err) {
+	if m.options.ReturnErrors || permanent(err) {
 		m.queue.written = false
 		for _, waits := range m.group {
 			waits.err = err

@@ -26,6 +26,9 @@ type Options struct {
 	MaxWaiting int
 	// RetryPause is how long to wait after a transient error. Default: 25 ms.
 	RetryPause time.Duration
+	// ReturnErrors: any error of the API server but a conflict ends the group, because the callers
+	// retry themselves. Otherwise transient errors are retried until the deadlines.
+	ReturnErrors bool
 	// Observe, if set, is called when a group ends.
 	Observe func(Stats)
 }
