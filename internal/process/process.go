@@ -43,6 +43,7 @@ func Run(ctx context.Context, name string, build func(context.Context, Clients) 
 	if err != nil {
 		return err
 	}
+	program.Background = append(program.Background, runProfiling)
 	port := os.Getenv("PORT")
 	if port == "" {
 		port = "8080"
