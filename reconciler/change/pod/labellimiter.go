@@ -19,9 +19,11 @@ const (
 	labelsPerSecond = 250
 	// labelsWhileRollingOut is the rate per second while the rollout is in progress.
 	labelsWhileRollingOut = 1
-	// limitRetry is the delay of a pod above the limit. It also spreads the labels of a
-	// large release that has been completed.
-	limitRetry = 4 * time.Second
+	// retryWhileRollingOut and retryAfterRollout are the delays of a pod above the limit. All
+	// pods of a release are tried again at about the same time, so not more than the burst is
+	// labeled in each delay: after the rollout it is as long as a limiter needs for its burst.
+	retryWhileRollingOut = 4 * time.Second
+	retryAfterRollout    = time.Second
 	// maxOwners bounds the owners with a limiter. With more, the least recently
 	// used one gets a new limiter.
 	maxOwners = 1000
@@ -43,11 +45,12 @@ func newLabelLimiter(c clock.PassiveClock) *labelLimiter {
 	return &labelLimiter{clock: c, limiters: lru.New(maxOwners)}
 }
 
-// allows reports whether one more pod of an owner may be labeled now.
-func (p *labelLimiter) allows(owner types.UID, rollingOut bool) bool {
-	perSecond := rate.Limit(labelsPerSecond)
+// delay returns 0 if one more pod of an owner may be labeled now, or else the time after which to
+// try again.
+func (p *labelLimiter) delay(owner types.UID, rollingOut bool) time.Duration {
+	perSecond, retry := rate.Limit(labelsPerSecond), retryAfterRollout
 	if rollingOut {
-		perSecond = labelsWhileRollingOut
+		perSecond, retry = labelsWhileRollingOut, retryWhileRollingOut
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,5 +65,8 @@ func (p *labelLimiter) allows(owner types.UID, rollingOut bool) bool {
 		l.SetLimitAt(now, perSecond)
 		l.SetBurstAt(now, max(labelBurst, int(perSecond)))
 	}
-	return l.AllowN(now, 1)
+	if l.AllowN(now, 1) {
+		return 0
+	}
+	return retry
 }

@@ -48,8 +48,8 @@ func (r *Reconciler) ReconcileKind(ctx context.Context, p *corev1.Pod) reconcile
 		logging.FromContext(ctx).Debugw("the pod is not labeled", "reason", d.Reason)
 		return nil
 	}
-	if !r.labels.allows(ownerUID(p), r.inputs.rollingOut(p.Namespace, of)) {
-		return controller.NewRequeueAfter(limitRetry)
+	if delay := r.labels.delay(ownerUID(p), r.inputs.rollingOut(p.Namespace, of)); delay > 0 {
+		return controller.NewRequeueAfter(delay)
 	}
 	if labeled, err := r.label(ctx, p); err != nil || !labeled {
 		return err
