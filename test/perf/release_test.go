@@ -49,10 +49,12 @@ func TestReleases(t *testing.T) {
 		batches   bool
 		into      *rollout
 	}{
+		// The release one by one is the last: the next release would be measured together with the
+		// deletion of its ChangePods.
 		{"bare", bare, false, &m.Bare[0]},
-		{"one by one", judged, false, &m.Single},
-		{"bare", bare, false, &m.Bare[1]},
 		{"10 %", judged, true, &m.Batched},
+		{"bare", bare, false, &m.Bare[1]},
+		{"one by one", judged, false, &m.Single},
 		{"bare", bare, false, &m.Bare[2]},
 	} {
 		if err := b.batches(ctx, step.batches); err != nil {

@@ -37,7 +37,7 @@ func measuredReleases() releases {
 		return rollout{Took: time.Duration(s) * time.Second, Machine: 20 * time.Second, Rolling: map[string]time.Duration{"etcd": time.Second}}
 	}
 	return releases{
-		Machine: "Here.", Pods: 100, Bare: [3]rollout{bare(10), bare(30), bare(20)},
+		Machine: "Here.", Pods: 100, Bare: [3]rollout{bare(20), bare(30), bare(10)},
 		Single: rollout{
 			Took: 30 * time.Second, AfterReady: 2 * time.Second, AfterVerdict: 1500 * time.Millisecond, Bytes: 12345, RSS: 90 * mib,
 			Requests: map[call]requests{
