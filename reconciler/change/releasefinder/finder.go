@@ -197,7 +197,9 @@ func (f *Finder) podsOfReplicaSets(w *workload.Workload, release v1alpha1.Releas
 	return out, nil
 }
 
-// CountRevisions returns how many revisions of a workload have the version.
+// CountRevisions returns how many revisions of a workload have the version. It also counts the
+// ControllerRevision of the current template: if a former template is applied again while the webhook is
+// unreachable, this is an old one, with the annotations of its old attempt.
 func (f *Finder) CountRevisions(w *workload.Workload, version string) (int, error) {
 	if version == "" {
 		return 0, nil
@@ -221,9 +223,17 @@ func (f *Finder) CountRevisions(w *workload.Workload, version string) (int, erro
 		}
 		return n, err
 	}
+	current, err := workload.Version(w.Kind, &w.Template)
+	if err != nil {
+		return 0, err
+	}
 	revisions, err := Owned[*appsv1.ControllerRevision](f.revisions, w.UID)
 	for _, r := range revisions {
-		count(cmp.Or(r.Annotations[v1alpha1.VersionKey], r.Annotations[computedKey]))
+		if computed := r.Annotations[computedKey]; computed == current {
+			n++
+		} else {
+			count(cmp.Or(r.Annotations[v1alpha1.VersionKey], computed))
+		}
 	}
 	return n, err
 }

@@ -177,15 +177,18 @@ func TestReleaseOfAPodOwnedByItsWorkload(t *testing.T) {
 
 func TestRevisionsOfAVersionAreCounted(t *testing.T) {
 	for name, tc := range map[string]struct {
-		revisions []*appsv1.ControllerRevision
-		want      int
+		template, recorded string // the image of the template, and that of the version in the annotations
+		revisions          []*appsv1.ControllerRevision
+		want               int
 	}{
-		"one revision per version":                   {[]*appsv1.ControllerRevision{made(t, "a", "a", releaseAnnotations(t, "a", 1)), made(t, "b", "b", releaseAnnotations(t, "b", 2))}, 1},
-		"webhook missed a template":                  {[]*appsv1.ControllerRevision{made(t, "a", "a", releaseAnnotations(t, "a", 1)), made(t, "b", "b", releaseAnnotations(t, "a", 1))}, 2},
-		"webhook missed a template after the opt-in": {[]*appsv1.ControllerRevision{made(t, "a", "a", nil), made(t, "b", "b", releaseAnnotations(t, "a", 0))}, 2},
+		"one revision per version":                   {"a", "a", []*appsv1.ControllerRevision{made(t, "a", "a", releaseAnnotations(t, "a", 1)), made(t, "b", "b", releaseAnnotations(t, "b", 2))}, 1},
+		"webhook missed a template":                  {"a", "a", []*appsv1.ControllerRevision{made(t, "a", "a", releaseAnnotations(t, "a", 1)), made(t, "b", "b", releaseAnnotations(t, "a", 1))}, 2},
+		"webhook missed a template after the opt-in": {"a", "a", []*appsv1.ControllerRevision{made(t, "a", "a", nil), made(t, "b", "b", releaseAnnotations(t, "a", 0))}, 2},
+		"webhook missed a former template":           {"a", "b", []*appsv1.ControllerRevision{made(t, "a", "a", releaseAnnotations(t, "a", 1)), made(t, "b", "b", releaseAnnotations(t, "b", 2))}, 2},
+		"new default of Kubernetes":                  {"b with a default", "b", []*appsv1.ControllerRevision{made(t, "a", "a", releaseAnnotations(t, "a", 1)), made(t, "b", "b", releaseAnnotations(t, "b", 2))}, 1},
 	} {
-		f, w := newFinder(t, "a", 1, tc.revisions...)
-		if got, err := f.CountRevisions(w, version(t, "a")); err != nil || got != tc.want {
+		f, w := newFinder(t, tc.template, 1, tc.revisions...)
+		if got, err := f.CountRevisions(w, version(t, tc.recorded)); err != nil || got != tc.want {
 			t.Errorf("%s: %d revisions, %v; want %d", name, got, err, tc.want)
 		}
 	}

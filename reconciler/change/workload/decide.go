@@ -33,8 +33,8 @@ type Input struct {
 	// Computed is the version computed from the current template.
 	Computed string
 	// RevisionCount is how many revisions of the workload have Label as their
-	// version. Revisions differ in their templates, so more than one means that
-	// the webhook missed a template, which has the version of another.
+	// version, or are the ControllerRevision of the current template. Revisions differ
+	// in their templates, so more than one means that the webhook missed a template.
 	RevisionCount int
 	// Named is the ChangeWorkload with the name of this release, or nil.
 	Named *v1alpha1.ChangeWorkload

@@ -48,7 +48,8 @@ const staleCacheRetry = time.Second
 
 // revisionCounter counts revisions of workloads.
 type revisionCounter interface {
-	// CountRevisions returns how many revisions of a workload have the version.
+	// CountRevisions returns how many revisions of a workload have the version, or are that of its
+	// current template.
 	CountRevisions(w *workload.Workload, version string) (int, error)
 }
 
