@@ -112,10 +112,9 @@ func recordBypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release
 		}
 	}
 	m.Traffic = ops
-	freeze, _ := v1alpha1.FreezeOf(c.Old.Labels, c.Old.Annotations) // the hold annotation, which may have it, is removed
 	bypass, err := json.Marshal(v1alpha1.Bypass{
 		Kind: kind, User: c.User.Username, Suspend: suspended, Attempt: to.Attempt, Time: admissionTime(c, now),
-		Freeze: freeze, Traffic: traffic,
+		Freeze: freezeOf(c), Traffic: traffic,
 	})
 	if err != nil {
 		return fmt.Errorf("encode the bypass: %w", err)
@@ -127,6 +126,22 @@ func recordBypass(m *admission.Mutation, c admission.Change, to v1alpha1.Release
 		return holdTraffic(m, c, to, decided)
 	}
 	return nil
+}
+
+// freezeOf returns the value of the suspend label that is restored after the bypass: that with which a person
+// had suspended the workload before its check failed, because the hold annotation, which has it, is removed. The
+// suspension of a workload that has not failed ends with the repair or rollback of a person, and outlives an
+// automatic rollback.
+func freezeOf(c admission.Change) string {
+	suspended := c.Old.Labels[v1alpha1.SuspendLabel]
+	freeze, recorded := v1alpha1.FreezeOf(c.Old.Labels, c.Old.Annotations)
+	if recorded && freeze != suspended {
+		return freeze
+	}
+	if r := v1alpha1.RollbackOf(c.New.Annotations); c.ByController() && r != nil && r.Kind != v1alpha1.RollbackRequested {
+		return suspended
+	}
+	return ""
 }
 
 // hasFailed reports whether a suspended Knative Service has a Revision that failed its check. The latest

@@ -55,6 +55,11 @@ func rolledBack(attempt int64) builder.Option {
 	return annotated(v1alpha1.RollbackAnnotation, fmt.Sprintf(`{"attempt":%d}`, attempt))
 }
 
+// rolledBackBecause is the record of a rollback of a kind.
+func rolledBackBecause(kind v1alpha1.RollbackKind, attempt int64) builder.Option {
+	return annotated(v1alpha1.RollbackAnnotation, fmt.Sprintf(`{"kind":%q,"attempt":%d}`, kind, attempt))
+}
+
 // requested is a request to roll back an attempt.
 func requested(user string, attempt int64) builder.Option {
 	return annotated(v1alpha1.RollbackRequestAnnotation, fmt.Sprintf(`{"user":%q,"attempt":%d}`, user, attempt))
@@ -86,6 +91,8 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 	suspended := label(v1alpha1.SuspendLabel, since)
 	again := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: since, Attempt: 2, Freeze: "holidays", AnotherRepair: true})
 	ended := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRepair, User: alice, Suspend: since, Attempt: 2, Ended: true})
+	healed := rolledBackBecause(v1alpha1.RollbackSelfHealing, 3)
+	keepsFreeze := builder.Bypassed(v1alpha1.Bypass{Kind: v1alpha1.BypassRollback, User: v1alpha1.ControllerUser, Suspend: since, Attempt: 3, Freeze: since})
 	long := strings.Repeat("n", 253)
 	for name, tc := range map[string]struct {
 		old      *appsv1.Deployment
@@ -433,6 +440,23 @@ func TestTheMutatingWebhookRecordsTheRelease(t *testing.T) {
 		"rollback by the controller": {
 			old: build(versioned(2), held), new: build(versioned(2), held, image("busybox:0")), user: v1alpha1.ControllerUser,
 			want: build(image("busybox:0"), versioned(3), rollback(v1alpha1.ControllerUser, 3), label(v1alpha1.SuspendLabel, since)), decision: v1alpha1.ReasonRollbackAdmitted,
+		},
+		"self-healing of a frozen workload keeps the suspension": {
+			old: build(versioned(2), suspended), new: build(versioned(2), suspended, healed, image("busybox:0")), user: v1alpha1.ControllerUser,
+			want: build(image("busybox:0"), versioned(3), healed, suspended, keepsFreeze), decision: v1alpha1.ReasonRollbackAdmitted,
+		},
+		"self-healing of a workload that failed its check": {
+			old: build(versioned(2), held), new: build(versioned(2), held, healed, image("busybox:0")), user: v1alpha1.ControllerUser,
+			want: build(image("busybox:0"), versioned(3), healed, suspended, rollback(v1alpha1.ControllerUser, 3)), decision: v1alpha1.ReasonRollbackAdmitted,
+		},
+		"requested rollback of a frozen workload": {
+			old: build(versioned(2), suspended), new: build(versioned(2), suspended, rolledBackBecause(v1alpha1.RollbackRequested, 3), image("busybox:0")), user: v1alpha1.ControllerUser,
+			want:     build(image("busybox:0"), versioned(3), rolledBackBecause(v1alpha1.RollbackRequested, 3), suspended, rollback(v1alpha1.ControllerUser, 3)),
+			decision: v1alpha1.ReasonRollbackAdmitted,
+		},
+		"repair of a frozen workload after self-healing": {
+			old: build(versioned(3), healed, suspended, keepsFreeze), new: build(versioned(3), healed, suspended, keepsFreeze, asksRepair, image("busybox:3")),
+			want: build(image("busybox:3"), versioned(4), healed, suspended, repair(4)), decision: v1alpha1.ReasonRepairAdmitted,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

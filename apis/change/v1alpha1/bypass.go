@@ -24,7 +24,8 @@ type Bypass struct {
 	Suspend string `json:"suspend"`
 	// Attempt is the attempt of the update.
 	Attempt int64 `json:"attempt"`
-	// Freeze is Hold.Freeze of the hold that the update ended.
+	// Freeze is Hold.Freeze of the hold that the update ended. It is the value of Suspend if an automatic
+	// rollback bypassed the suspension by a person of a workload that had not failed.
 	Freeze string `json:"freeze,omitempty"`
 	// Traffic is Hold.Traffic of that hold: the traffic of a Knative Service moves back when the
 	// repair succeeds.

@@ -283,6 +283,29 @@ func TestASuspensionByAPersonIsRestoredAfterARepair(t *testing.T) {
 	}
 }
 
+// Self-healing rolled a workload back that a person had suspended, and the rollback succeeded.
+func TestASuspensionByAPersonOutlivesSelfHealing(t *testing.T) {
+	d := rolling()
+	d.Labels[v1alpha1.SuspendLabel] = "holidays"
+	d.Annotations[v1alpha1.BypassAnnotation] = `{"kind":"rollback","suspend":"holidays","attempt":2,"freeze":"holidays"}`
+	in := func() Input {
+		return Input{Workload: workloadOf(of(t, d), workload.ExcludedNodes{}), ChangeWorkload: attempt(2)}
+	}
+	if action := successAction(in()); action != ActionResume {
+		t.Fatalf("action %s", action)
+	}
+	patch, err := resumePatch(of(t, d), attempt(2))
+	if d, err = applied(t, d, patch, err); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.Labels[v1alpha1.SuspendLabel]; got != "holidays" {
+		t.Errorf("suspended with %q", got)
+	}
+	if action := successAction(in()); action != ActionNone {
+		t.Errorf("action %s after the resume", action)
+	}
+}
+
 // A person suspends the workload, releases a repair or a rollback, and suspends it again with the same value.
 func TestASecondSuspensionByAPersonIsNotEndedByTheRepairOfTheFirst(t *testing.T) {
 	for name, actions := range map[string][]Action{
