@@ -52,7 +52,10 @@ type Template struct {
 	Revision int64
 	// Version is the version of Raw, or the one in the release annotations of the ReplicaSet of a custom kind.
 	Version string
-	Raw     json.RawMessage
+	// Recorded is the version in the release annotations; empty if there are none. It is that of another template
+	// if the webhook missed this one.
+	Recorded string
+	Raw      json.RawMessage
 }
 
 // FromReplicaSets returns the templates of a workload's ReplicaSets, without
@@ -78,8 +81,8 @@ func FromReplicaSets(sets []unstructured.Unstructured, w *workload.Workload) ([]
 		if err != nil {
 			return nil, err
 		}
-		if release, known := v1alpha1.ReleaseOf(set.GetAnnotations()); known && w.Kind.GroupKind() != workload.Deployment.GroupKind() {
-			t.Version = release.Version
+		if t.Recorded != "" && w.Kind.GroupKind() != workload.Deployment.GroupKind() {
+			t.Version = t.Recorded
 		}
 		out = append(out, t)
 	}
@@ -126,7 +129,8 @@ func templateOf(o metav1.Object, number int64, content map[string]any, kind work
 	if err != nil {
 		return Template{}, err
 	}
-	return Template{Name: o.GetName(), UID: o.GetUID(), Revision: number, Version: version, Raw: raw}, nil
+	release, _ := v1alpha1.ReleaseOf(o.GetAnnotations())
+	return Template{Name: o.GetName(), UID: o.GetUID(), Revision: number, Version: version, Recorded: release.Version, Raw: raw}, nil
 }
 
 // Latest returns the template of a version with the highest revision number.

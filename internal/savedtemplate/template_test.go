@@ -57,7 +57,7 @@ func TestAReplicaSetHasTheVersionOfItsWorkloadsTemplate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := []savedtemplate.Template{{Name: "web-1", UID: "r1", Revision: 7, Version: version(t, tc.kind, tc.wantVersionOf),
+			want := []savedtemplate.Template{{Name: "web-1", UID: "r1", Revision: 7, Version: version(t, tc.kind, tc.wantVersionOf), Recorded: tc.annotations[v1alpha1.VersionKey],
 				Raw: []byte(`{"metadata":{"labels":{"app":"web"}},"spec":{"restartPolicy":"Always"}}`)}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)

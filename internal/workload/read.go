@@ -61,6 +61,9 @@ func (w *Workload) PausedOrHeld() bool {
 	return len(w.Kind.PauseField.Path) > 0 && w.PauseValue == w.Kind.PauseField.Paused
 }
 
+// Observed reports whether the workload's controller has seen the spec.
+func (w *Workload) Observed() bool { return w.counts.observed }
+
 // Stopped reports whether the workload's controller replaces no pods now: the rollout is
 // paused or held, or the strategy is OnDelete.
 func (w *Workload) Stopped() bool { return w.PausedOrHeld() || w.OnDelete }

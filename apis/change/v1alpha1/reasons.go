@@ -136,8 +136,8 @@ const (
 	ReasonRollbackRequested = "RollbackRequested"
 	// ReasonRollbackDropped: a rollback request was dropped.
 	ReasonRollbackDropped = "RollbackDropped"
-	// ReasonRollbackImpossible: a rollback is due, but no version is known to be good, or
-	// Breakwater rolled back three times in a row.
+	// ReasonRollbackImpossible: a rollback is due, but no version is known to be good,
+	// Breakwater rolled back three times in a row, or the webhook missed a newer template.
 	ReasonRollbackImpossible = "RollbackImpossible"
 	// ReasonSavedTemplatesSelected: the workload's selector matches saved templates,
 	// so its controller would adopt them; none are saved.

@@ -37,7 +37,8 @@ type Workload struct {
 	// it.
 	Release v1alpha1.Release
 	Known   bool
-	// VersionRecorded: the version on the workload is that of its template.
+	// TemplateVersion is the version of its template. VersionRecorded: it is that of Release.
+	TemplateVersion string
 	VersionRecorded bool
 }
 
@@ -88,11 +89,10 @@ func FromUnstructured(kind workload.Kind, u *unstructured.Unstructured) (*Worklo
 	}
 	out := &Workload{Workload: w, RawTemplate: spec.Template, Selector: spec.Selector}
 	out.Release, out.Known = v1alpha1.ReleaseOf(w.Annotations)
-	computed, err := workload.Version(kind, &w.Template)
-	if err != nil {
+	if out.TemplateVersion, err = workload.Version(kind, &w.Template); err != nil {
 		return nil, err
 	}
-	out.VersionRecorded = out.Known && computed == out.Release.Version
+	out.VersionRecorded = out.Known && out.TemplateVersion == out.Release.Version
 	return out, nil
 }
 

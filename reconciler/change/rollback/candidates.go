@@ -1,6 +1,7 @@
 package rollback
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -51,7 +52,11 @@ func (r *Reconciler) versions(ctx context.Context, w *liveworkload.Workload) ([]
 		if err != nil {
 			return nil, err
 		}
-		state := VersionState{Version: t.Version, Number: t.Revision, Template: t.Raw, Pods: len(pods)}
+		version := t.Version
+		if !w.VersionRecorded {
+			version = cmp.Or(t.Recorded, version) // a new default of Kubernetes changed the version of each template
+		}
+		state := VersionState{Version: version, Number: t.Revision, Template: t.Raw, Pods: len(pods)}
 		for _, p := range pods {
 			if p.Ready {
 				state.Ready++

@@ -122,9 +122,10 @@ func releaseAnnotations(version string, attempt int64) map[string]string {
 func replicaSet(d *appsv1.Deployment, name string, number int) *appsv1.ReplicaSet {
 	rs := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Namespace: d.Namespace, UID: types.UID(name), Labels: d.Spec.Selector.MatchLabels,
-		Annotations:     map[string]string{"deployment.kubernetes.io/revision": strconv.Itoa(number)},
+		Annotations:     releaseAnnotations(builder.Version(d), int64(number)),
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, workload.Deployment.GroupVersionKind)},
 	}}
+	rs.Annotations["deployment.kubernetes.io/revision"] = strconv.Itoa(number)
 	rs.Spec.Template = *d.Spec.Template.DeepCopy()
 	rs.Spec.Template.Labels = map[string]string{"app": "web", appsv1.DefaultDeploymentUniqueLabelKey: name}
 	return rs
@@ -219,6 +220,22 @@ func (w *fixture) edit(f func(*unstructured.Unstructured)) {
 	f(u)
 	if err := w.dynamic.Tracker().Update(workload.Deployment.GroupVersionResource(), u, "default"); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// editReplicaSets changes the stored ReplicaSets.
+func (w *fixture) editReplicaSets(f func(*unstructured.Unstructured)) {
+	w.t.Helper()
+	sets := appsv1.SchemeGroupVersion.WithResource("replicasets")
+	list, err := w.dynamic.Resource(sets).Namespace("default").List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range list.Items {
+		f(&list.Items[i])
+		if err := w.dynamic.Tracker().Update(sets, &list.Items[i], "default"); err != nil {
+			w.t.Fatal(err)
+		}
 	}
 }
 

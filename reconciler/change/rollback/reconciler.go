@@ -45,7 +45,7 @@ const (
 	// conflictRetry is the delay after a conflict: the workload has changed, or a
 	// cache is stale.
 	conflictRetry = time.Second
-	// webhookRetry is the delay when the webhook does not answer.
+	// webhookRetry is the delay when the webhook does not answer, or has missed a template.
 	webhookRetry = 10 * time.Second
 )
 
@@ -189,8 +189,22 @@ func (r *Reconciler) rollBack(ctx context.Context, c *v1alpha1.ChangeWorkload, s
 	if err != nil || w == nil {
 		return 0, err
 	}
-	if !w.At(c) || !w.VersionRecorded {
-		return conflictRetry, nil // the cache is stale, or the webhook missed a template
+	if !w.At(c) {
+		return conflictRetry, nil // the cache is stale
+	}
+	state, err := r.stateOfTemplate(ctx, w)
+	switch {
+	case err != nil:
+		return 0, err
+	case state == templateMissed && decision.Kind == v1alpha1.RollbackRequested:
+		return 0, r.changed(ctx, c, w.Workload, r.drop(ctx, w.Workload, newerTemplate))
+	case state == templateMissed:
+		r.reportOnce(ctx, c, w.Workload, decision.Message+"; "+newerTemplate)
+		return webhookRetry, nil
+	case state == templateUnknown:
+		logging.FromContext(ctx).Warnw("the recorded version is not that of the template, and no revision shows why; the rollback is tried again later",
+			"kind", w.Kind.Kind, "workload", w.Name, "recorded", w.Release.Version, "version", w.TemplateVersion)
+		return webhookRetry, nil
 	}
 	candidates, err := r.candidates(ctx, c, s, decision, w)
 	if err != nil {

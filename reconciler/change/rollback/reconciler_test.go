@@ -18,7 +18,9 @@ import (
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
 	"github.com/breakwater-dev/breakwater/events"
+	"github.com/breakwater-dev/breakwater/internal/savedtemplate"
 	"github.com/breakwater-dev/breakwater/internal/workload"
+	"github.com/breakwater-dev/breakwater/reconciler/change/liveworkload"
 	"github.com/breakwater-dev/breakwater/test/builder"
 )
 
@@ -138,6 +140,90 @@ func TestARollbackNeverOverwritesANewerTemplate(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// The annotations are those of the release before, or the versions differ because of a new default of Kubernetes.
+func TestAVersionThatIsNotThatOfTheTemplateDoesNotStopRollbacks(t *testing.T) {
+	const request = `{"user":"ann","attempt":2}`
+	template := func(u *unstructured.Unstructured, value string, path ...string) {
+		if err := unstructured.SetNestedField(u.Object, value, append([]string{"spec", "template"}, path...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	missed := func(w *fixture) {
+		w.edit(func(u *unstructured.Unstructured) { template(u, "v3", "metadata", "annotations", builder.Marker) })
+	}
+	defaulted := func(w *fixture) {
+		add := func(u *unstructured.Unstructured) { template(u, "ClusterFirst", "spec", "dnsPolicy") }
+		w.edit(add)
+		w.editReplicaSets(add)
+	}
+	for name, tc := range map[string]struct {
+		change  func(*fixture)
+		request string
+		// rolledBack and removed: the rollback is executed, and the request removed.
+		rolledBack, removed bool
+		again               time.Duration
+		event               string
+	}{
+		"a request, the webhook missed a template":    {missed, request, false, true, 0, "dropped the rollback request of ann: a newer template was applied"},
+		"self-healing, the webhook missed a template": {missed, "", false, false, webhookRetry, v1alpha1.ReasonRollbackImpossible},
+		"a request, a new default":                    {defaulted, request, true, true, 0, "ann requested it"},
+		"self-healing, a new default":                 {defaulted, "", true, false, 0, v1alpha1.ReasonSelfHealed},
+		"a request, no ReplicaSet has the release": {func(w *fixture) {
+			missed(w)
+			w.editReplicaSets(func(u *unstructured.Unstructured) { u.SetAnnotations(nil) })
+		}, request, false, false, webhookRetry, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t).stuck()
+			if tc.request != "" {
+				w.annotate(v1alpha1.RollbackRequestAnnotation, tc.request)
+			}
+			tc.change(w)
+			c := w.release(w.bad, 2, v1alpha1.ReleaseRunning, v1alpha1.ReasonRollingOut)
+			err := w.ReconcileKind(controller.WithEventRecorder(t.Context(), w.recorder), c)
+			if _, after := controller.IsRequeueKey(err); after != tc.again || err != nil && tc.again == 0 {
+				t.Errorf("next check after %s, want %s: %v", after, tc.again, err)
+			}
+			if tc.rolledBack {
+				w.at(w.good, 3)
+			} else {
+				w.at(w.bad, 2)
+			}
+			if _, requested := w.now().GetAnnotations()[v1alpha1.RollbackRequestAnnotation]; requested != (tc.request != "" && !tc.removed) {
+				t.Errorf("the request is there: %t", requested)
+			}
+			if e := w.event(); !strings.Contains(e, tc.event) || (tc.event == "") != (e == "") {
+				t.Errorf("the Event is %q", e)
+			}
+			if tc.again > 0 {
+				w.reconcile(c)
+				if e := w.event(); e != "" {
+					t.Errorf("reported twice: %q", e)
+				}
+			}
+		})
+	}
+}
+
+// The API server sets no defaults in a ControllerRevision.
+func TestTheRevisionsOfAStatefulSetShowWhetherTheWebhookMissedItsTemplate(t *testing.T) {
+	w := &liveworkload.Workload{Release: v1alpha1.Release{Version: "b", Attempt: 2}}
+	for name, tc := range map[string]struct {
+		templates []savedtemplate.Template
+		want      templateState
+	}{
+		"a new default of Kubernetes":       {[]savedtemplate.Template{{Revision: 2, Version: "b", Recorded: "b"}, {Revision: 1, Version: "a", Recorded: "a"}}, templateRecorded},
+		"a revision from before the opt-in": {[]savedtemplate.Template{{Revision: 1, Version: "b"}}, templateRecorded},
+		"a missed template":                 {[]savedtemplate.Template{{Revision: 2, Version: "b", Recorded: "b"}, {Revision: 3, Version: "c", Recorded: "b"}}, templateMissed},
+		"a former template, applied again":  {[]savedtemplate.Template{{Revision: 3, Version: "a", Recorded: "a"}, {Revision: 2, Version: "b", Recorded: "b"}}, templateMissed},
+		"no revision of the release":        {[]savedtemplate.Template{{Revision: 1, Version: "a", Recorded: "a"}}, templateUnknown},
+	} {
+		if got := inControllerRevisions(w, tc.templates); got != tc.want {
+			t.Errorf("%s: got %d, want %d", name, got, tc.want)
+		}
 	}
 }
 
