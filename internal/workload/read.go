@@ -64,6 +64,13 @@ func (w *Workload) PausedOrHeld() bool {
 // Observed reports whether the workload's controller has seen the spec.
 func (w *Workload) Observed() bool { return w.counts.observed }
 
+// StoppedBeforeReplicaSet reports whether the workload has no ReplicaSet of its template because the rollout is
+// paused or held: the controller creates none meanwhile, so the observed pods are all of other templates. A hold
+// itself begins only after a ReplicaSet was created.
+func (w *Workload) StoppedBeforeReplicaSet() bool {
+	return w.Kind.Revisions == ReplicaSets && w.PausedOrHeld() && w.counts.observed && w.counts.updated == 0 && w.counts.all > 0
+}
+
 // Stopped reports whether the workload's controller replaces no pods now: the rollout is
 // paused or held, or the strategy is OnDelete.
 func (w *Workload) Stopped() bool { return w.PausedOrHeld() || w.OnDelete }

@@ -52,6 +52,31 @@ func TestReplicasAndProgressFollowTheStatus(t *testing.T) {
 	}
 }
 
+func TestAPausedWorkloadHasNoReplicaSetOfItsTemplateIfNoPodIsUpdated(t *testing.T) {
+	rollout := workload.Kind{GroupVersionKind: workload.Deployment.GroupVersionKind, Counts: workload.CountReplicas,
+		Revisions: workload.ReplicaSets, PauseField: workload.Deployment.PauseField}
+	const paused = `{"metadata":{"generation":2},"spec":{"replicas":3,"paused":true},"status":`
+	for name, tc := range map[string]struct {
+		kind workload.Kind
+		json string
+		want bool
+	}{
+		"paused before the rollout began": {workload.Deployment, paused + `{"observedGeneration":2,"replicas":3}}`, true},
+		"a custom kind":                   {rollout, paused + `{"observedGeneration":"2","replicas":3}}`, true},
+		"paused during a rollout":         {workload.Deployment, paused + `{"observedGeneration":2,"replicas":3,"updatedReplicas":1}}`, false},
+		"paused after a rollout":          {workload.Deployment, paused + `{"observedGeneration":2,"replicas":3,"updatedReplicas":3}}`, false},
+		"created paused":                  {workload.Deployment, paused + `{"observedGeneration":2}}`, false},
+		"not observed":                    {workload.Deployment, paused + `{"observedGeneration":1,"replicas":3}}`, false},
+		"not paused":                      {workload.Deployment, `{"spec":{"replicas":3},"status":{"replicas":3}}`, false},
+		"a StatefulSet, whose controller creates a revision": {workload.StatefulSet, `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":2147483647}}},"status":{"replicas":3}}`, false},
+		"a DaemonSet, whose controller creates a revision":   {workload.DaemonSet, `{"spec":{"updateStrategy":{"type":"OnDelete"}},"status":{"currentNumberScheduled":3}}`, false},
+	} {
+		if got := read(t, tc.kind, tc.json).StoppedBeforeReplicaSet(); got != tc.want {
+			t.Errorf("%s: %t, want %t", name, got, tc.want)
+		}
+	}
+}
+
 // Stopping and resuming restores the object, except for a parent of the field
 // that had to be created.
 func TestResumeUndoesStop(t *testing.T) {

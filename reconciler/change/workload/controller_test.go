@@ -117,6 +117,21 @@ func TestANewAttemptReplacesTheChangeWorkload(t *testing.T) {
 	a.wait(t, 2)
 }
 
+// While the rollout is paused, no ReplicaSet shows it.
+func TestAStatusUpdateShowsThatTheWebhookMissedATemplateOfAPausedDeployment(t *testing.T) {
+	d := sleep(t, "1")
+	d.Spec.Paused, d.Spec.Template.Labels = true, map[string]string{"release": "missed"}
+	d.Generation, d.ResourceVersion = 2, "1"
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 1, UpdatedReplicas: 1}
+	a := start(t, optedIn("default"), d)
+	a.wait(t, 1)
+	d.ResourceVersion, d.Status = "2", appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 1}
+	if _, err := a.dynamic.Resource(deployments).Namespace("default").Update(t.Context(), workloadinformertest.Unstructured(t, d), metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a.wait(t, 0) // the webhook of this test writes attempt 0
+}
+
 func TestADeletedChangeWorkloadIsCreatedAgain(t *testing.T) {
 	a := start(t, optedIn("default"), sleep(t, "1"))
 	c := a.wait(t, 1)

@@ -36,6 +36,10 @@ type Input struct {
 	// version, or are the ControllerRevision of the current template. Revisions differ
 	// in their templates, so more than one means that the webhook missed a template.
 	RevisionCount int
+	// StoppedBeforeReplicaSet: no ReplicaSet has the current template, because the rollout is paused or held. So
+	// if Computed is not Label, the webhook missed the template: a new default of Kubernetes changes the template of
+	// a ReplicaSet, too.
+	StoppedBeforeReplicaSet bool
 	// Named is the ChangeWorkload with the name of this release, or nil.
 	Named *v1alpha1.ChangeWorkload
 	// Owned are all ChangeWorkloads of the workload, including Named.
@@ -113,7 +117,7 @@ func Decide(in Input) Decision {
 		return Decision{Readmission: ReadmissionUnversioned}
 	}
 	d := Decision{DeleteOfEarlierWorkloads: ofEarlierWorkloads(in)}
-	if in.Computed != in.Label && in.RevisionCount > 1 {
+	if in.Computed != in.Label && (in.RevisionCount > 1 || in.StoppedBeforeReplicaSet) {
 		d.Readmission = ReadmissionTemplateMissed
 	}
 	switch c := in.Named; {

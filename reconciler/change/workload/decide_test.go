@@ -169,6 +169,13 @@ func TestDecide(t *testing.T) {
 			in:   input(func(in *Input) { in.Computed, in.RevisionCount, in.Named = "v2", 2, running }),
 			want: Decision{Readmission: ReadmissionTemplateMissed},
 		},
+		"a template that came past the webhook while the rollout is paused or held, and has no ReplicaSet, is readmitted": {
+			in:   input(func(in *Input) { in.Computed, in.StoppedBeforeReplicaSet, in.Named = "v2", true, running }),
+			want: Decision{Readmission: ReadmissionTemplateMissed},
+		},
+		"a template that the webhook saw while the rollout was paused is not": {
+			in: input(func(in *Input) { in.StoppedBeforeReplicaSet, in.Named = true, running }),
+		},
 		"two ReplicaSets of one version are no readmission when the version is right": {
 			in: input(func(in *Input) { in.RevisionCount, in.Named = 2, running }),
 		},

@@ -24,9 +24,11 @@ func onChange[T metav1.Object](differs func(before, after T) bool, enqueue func(
 	}
 }
 
-// differs ignores status updates, which are frequent during a rollout.
+// differs ignores status updates, which are frequent during a rollout, except one that shows that a paused or held
+// workload has no ReplicaSet of its template.
 func differs(before, after *workload.Workload) bool {
 	return before.Generation != after.Generation || before.UID != after.UID ||
+		before.StoppedBeforeReplicaSet() != after.StoppedBeforeReplicaSet() ||
 		!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
 		!equality.Semantic.DeepEqual(before.Annotations, after.Annotations)
 }

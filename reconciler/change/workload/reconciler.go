@@ -120,6 +120,8 @@ func (r *Reconciler) gather(w *workload.Workload) (Input, error) {
 
 		OfKnativeService: w.OfKnativeService(),
 
+		StoppedBeforeReplicaSet: w.StoppedBeforeReplicaSet(),
+
 		UID:           w.UID,
 		Label:         w.Labels[v1alpha1.VersionKey],
 		Now:           now,
