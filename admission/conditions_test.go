@@ -166,6 +166,15 @@ func TestWhichRequestsReachTheVersionWebhook(t *testing.T) {
 		"not when it is suspended by hand":                          {new: suspended},
 		"not when it is paused":                                     {new: func(_, spec object) { spec["paused"] = true }},
 		"not when a finalizer is removed of one that is going away": {old: func(m, _ object) { m["finalizers"] = []any{"a"}; m["deletionTimestamp"] = "x" }, new: func(m, _ object) { m["deletionTimestamp"] = "x" }},
+		// With failurePolicy Fail, an outage of the webhook must not let a failed release roll out.
+		"not when our controller holds a release":                 {user: v1alpha1.ControllerUser, new: recorded},
+		"not when our controller holds a failed repair":           {user: v1alpha1.ControllerUser, old: all(suspended, bypass), new: all(recorded, label(v1alpha1.SuspendLabel, "1700000001"), annotation(v1alpha1.BypassAnnotation, `{"ended":true}`))},
+		"not when our controller changes the record of a hold":    {user: v1alpha1.ControllerUser, old: recorded, new: all(recorded, annotation(v1alpha1.HoldAnnotation, `{"attempt":2}`))},
+		"not when our controller ends the suspension of a bypass": {user: v1alpha1.ControllerUser, old: all(suspended, bypass), new: annotation(v1alpha1.BypassAnnotation, `{"ended":true}`)},
+		"not when our controller removes the record of a bypass":  {user: v1alpha1.ControllerUser, old: all(suspended, bypass)},
+		"when our controller rolls back":                          {user: v1alpha1.ControllerUser, old: recorded, new: all(releases, rollback), want: true},
+		"when our controller records a rollback":                  {user: v1alpha1.ControllerUser, new: rollback, want: true},
+		"when our controller changes the version":                 {user: v1alpha1.ControllerUser, new: label(v1alpha1.VersionKey, "v2"), want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			operation, old := "UPDATE", any(workload(tc.old))
@@ -177,6 +186,32 @@ func TestWhichRequestsReachTheVersionWebhook(t *testing.T) {
 					"request": request(operation, user(tc.user)), "object": workload(tc.new), "oldObject": old,
 				}, tc.want)
 			}
+		})
+	}
+}
+
+func TestWhichChangesOfAHeldKnativeServiceReachTheVersionWebhook(t *testing.T) {
+	traffic := set("traffic", []any{object{"revisionName": "web-1", "percent": int64(100)}})
+	for name, tc := range map[string]struct {
+		user     string
+		old, new func(object, object)
+		want     bool
+	}{
+		"when its traffic changes":                        {old: recorded, new: all(recorded, traffic), want: true},
+		"when its hold ends":                              {old: recorded, new: suspended, want: true},
+		"not when it is labeled":                          {old: recorded, new: all(recorded, label("team", "a"))},
+		"not when the traffic of another one changes":     {new: traffic},
+		"not when our controller moves its traffic":       {user: v1alpha1.ControllerUser, old: recorded, new: all(recorded, traffic)},
+		"not when our controller ends its hold":           {user: v1alpha1.ControllerUser, old: all(recorded, traffic)},
+		"not when our controller holds one":               {user: v1alpha1.ControllerUser, new: all(recorded, traffic)},
+		"when our controller rolls back during a hold":    {user: v1alpha1.ControllerUser, old: recorded, new: releases, want: true},
+		"when our controller touches one during its hold": {user: v1alpha1.ControllerUser, old: recorded, new: recorded, want: true},
+		"not when another user writes it again as it was": {old: recorded, new: recorded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			match(t, mutatingManifest, "mservice.kb.io", object{
+				"request": request("UPDATE", user(tc.user)), "object": workload(tc.new), "oldObject": workload(tc.old),
+			}, tc.want)
 		})
 	}
 }

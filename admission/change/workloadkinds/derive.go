@@ -49,10 +49,11 @@ func DeriveMutating(of admissionregistrationv1.MutatingWebhook, kind workload.Ki
 }
 
 // trafficExpression is true for updates of a held Knative Service that change its traffic or remove the
-// hold. version.DecideTraffic decides them.
+// hold, unless the controller makes them. version.DecideTraffic decides them.
 var trafficExpression = fmt.Sprintf(`
-|| (oldObject.metadata.?annotations[?'%s'].hasValue()
-    && (object.spec.?traffic != oldObject.spec.?traffic || !object.metadata.?annotations[?'%[1]s'].hasValue()))`, v1alpha1.HoldAnnotation)
+|| (request.userInfo.username != '%[2]s'
+    && oldObject.metadata.?annotations[?'%[1]s'].hasValue()
+    && (object.spec.?traffic != oldObject.spec.?traffic || !object.metadata.?annotations[?'%[1]s'].hasValue()))`, v1alpha1.HoldAnnotation, v1alpha1.ControllerUser)
 
 // DeriveValidating returns a validating webhook with the name, rules and DecidedCondition
 // of a kind.
