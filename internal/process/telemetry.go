@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -56,9 +57,9 @@ func SetUpTelemetry(ctx context.Context, name string) (flush func(context.Contex
 	if err != nil {
 		return nil, fmt.Errorf("read config-observability: %w", err)
 	}
-	service, err := resource.Merge(resource.Default(), resource.NewSchemaless(attribute.String("service.name", name)))
+	service, err := resourceOf(name)
 	if err != nil {
-		return nil, fmt.Errorf("create telemetry resource: %w", err)
+		return nil, err
 	}
 	meters, err := metrics.NewMeterProvider(ctx, config.Metrics, sdkmetric.WithResource(service))
 	if err != nil {
@@ -75,6 +76,23 @@ func SetUpTelemetry(ctx context.Context, name string) (flush func(context.Contex
 	return func(ctx context.Context) error {
 		return errors.Join(meters.Shutdown(ctx), tracers.Shutdown(ctx))
 	}, nil
+}
+
+// resourceOf returns what names the process in its metrics and spans. Without an instance, the cumulative counters
+// of all replicas that push would be one series.
+func resourceOf(name string) (*resource.Resource, error) {
+	pod, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("read the name of the pod: %w", err)
+	}
+	service, err := resource.Merge(resource.Default(), resource.NewSchemaless(
+		attribute.String("service.name", name),
+		attribute.String("service.instance.id", pod),
+		attribute.String("k8s.pod.name", pod)))
+	if err != nil {
+		return nil, fmt.Errorf("create telemetry resource: %w", err)
+	}
+	return service, nil
 }
 
 // load reads a mounted ConfigMap. A missing one is empty.

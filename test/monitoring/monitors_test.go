@@ -128,6 +128,39 @@ func TestEachProcessIsScrapedOnce(t *testing.T) {
 	}
 }
 
+// Webhooks and controllers are Knative's: their library does not name the instance. Other processes name it themselves.
+func TestEachWebhookAndControllerNamesItsReplicaInMetrics(t *testing.T) {
+	found := 0
+	manifests(t, "config/*/[0-9]*.yaml", func(file string, meta metav1.TypeMeta, text []byte) {
+		if meta.Kind != "Deployment" {
+			return
+		}
+		var process appsv1.Deployment
+		if err := yaml.Unmarshal(text, &process); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, c := range process.Spec.Template.Spec.Containers {
+			index := map[string]int{}
+			for i, e := range c.Env {
+				index[e.Name] = i
+			}
+			if _, knative := index["CONFIG_OBSERVABILITY_NAME"]; !knative {
+				continue
+			}
+			found++
+			// Kubernetes replaces only variables that precede.
+			i, set := index["OTEL_RESOURCE_ATTRIBUTES"]
+			pod, named := index["POD_NAME"]
+			if !set || c.Env[i].Value != "service.instance.id=$(POD_NAME)" || !named || pod > i {
+				t.Errorf("%s: OTEL_RESOURCE_ATTRIBUTES does not name the pod", file)
+			}
+		}
+	})
+	if found < 6 {
+		t.Errorf("%d webhooks and controllers, want at least 6", found)
+	}
+}
+
 // Serving's names of the label and the ports are those of a Revision's pod.
 func TestQueueProxyOfEachRevisionIsScrapedOnce(t *testing.T) {
 	var monitors []monitor
