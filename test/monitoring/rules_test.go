@@ -113,16 +113,42 @@ var examples = map[string]example{
 }
 
 func TestAlertsFireWhenTheyShould(t *testing.T) {
+	text, alerts := groups(t)
+	testRules(t, text, promtoolTests(t, alerts))
+}
+
+// A metric that is pushed (OTLP) has labels job and instance, and none of those that a PodMonitor adds.
+func TestAlertsAboutAPodFireForMetricsThatArePushed(t *testing.T) {
+	text, _ := groups(t)
+	const broker, skewed = `alertname="BrokerUnresolved", alertstate="firing"`, `alertname="PodDeletionClockSkewed", alertstate="firing"`
+	var tests strings.Builder
+	for _, process := range []string{"controller", "webhook", "altershieldoperator-system/controller"} {
+		var firing promtoolTest
+		firing.add(fmt.Sprintf(`breakwater_event_broker_resolved{job="%s",instance="pod-1"}`, process), "0+0"+hours)
+		firing.query(broker, fmt.Sprintf(`{labels: 'ALERTS{%s, severity="critical"}', value: 1}`, broker))
+		tests.WriteString(firing.String())
+	}
+	var quiet, clock promtoolTest
+	quiet.add(`breakwater_event_broker_resolved{job="controller",instance="pod-1"}`, "1+0"+hours)
+	quiet.add(`breakwater_event_broker_resolved{job="protection-controller",instance="pod-2"}`, "0+0"+hours)
+	quiet.query(broker)
+	clock.add(`breakwater_deletionflow_clock_skewed{job="protection-webhook",instance="protection-webhook-1"}`, "1+0"+hours)
+	clock.query(skewed, fmt.Sprintf(`{labels: 'ALERTS{%s, severity="warning", instance="protection-webhook-1"}', value: 1}`, skewed))
+	testRules(t, text, "rule_files: [rules.yaml]\nevaluation_interval: 1m\ntests:\n"+tests.String()+quiet.String()+clock.String())
+}
+
+// testRules checks a rule file and runs tests of promtool about it.
+func testRules(t *testing.T, rules []byte, tests string) {
+	t.Helper()
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
 		t.Skip("promtool is missing: install the package prometheus")
 	}
-	text, alerts := groups(t)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "rules.yaml"), text, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "rules.yaml"), rules, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "tests.yaml"), []byte(promtoolTests(t, alerts)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "tests.yaml"), []byte(tests), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"check", "rules", "rules.yaml"}, {"test", "rules", "tests.yaml"}} {
