@@ -28,6 +28,7 @@ import (
 	"github.com/breakwater-dev/breakwater/internal/settings"
 	"github.com/breakwater-dev/breakwater/internal/wiring"
 	"github.com/breakwater-dev/breakwater/reconciler/change/callqueue"
+	"github.com/breakwater-dev/breakwater/reconciler/change/namespaceoptin"
 	"github.com/breakwater-dev/breakwater/reconciler/change/nodestate"
 	"github.com/breakwater-dev/breakwater/reconciler/change/releasefinder"
 	"github.com/breakwater-dev/breakwater/reconciler/change/workloadinformer"
@@ -47,7 +48,7 @@ func NewController(ctx context.Context, cmw configmap.Watcher, sender events.Con
 	must(releasefinder.Index(changepodinformer.Get(ctx).Informer()))
 	r, err := newReconciler(ctx, sender, calls)
 	must(err)
-	observeReleases(metrics.Meter(), r.lister, changepodinformer.Get(ctx).Lister(), r.clock)
+	observeReleases(metrics.Meter(), r.lister, changepodinformer.Get(ctx).Lister(), namespaceoptin.Filter(r.namespaces), r.clock)
 	impl := reconcilerchangeworkload.NewImpl(ctx, r, func(*controller.Impl) controller.Options {
 		// Other writers share the status: see statuspatch.
 		return controller.Options{SkipStatusUpdates: true}

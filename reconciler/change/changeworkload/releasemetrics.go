@@ -17,22 +17,34 @@ import (
 var heldReasons = []string{v1alpha1.ReasonSuspended, v1alpha1.ReasonHeldUnjudged}
 
 // observeReleases reports as metrics how many releases are held or drifted, and how long the oldest batch has not been
-// done. The lists are those of the caches, so each replica reports the same.
-func observeReleases(meter metric.Meter, releases listers.ChangeWorkloadLister, batches listers.ChangePodLister, clock clock.PassiveClock) {
+// done. The lists are those of the caches, so each replica reports the same. optedIn filters by namespace: in other
+// namespaces nothing updates the status, so an alert about it would never end.
+func observeReleases(meter metric.Meter, releases listers.ChangeWorkloadLister, batches listers.ChangePodLister, optedIn func(any) bool, clock clock.PassiveClock) {
 	metrics.Observe(meter, "breakwater_releases_held", func(observe func(int64, ...string)) {
 		all, _ := releases.List(labels.Everything()) // a cache returns no error
-		for reason, n := range countHeld(all) {
+		for reason, n := range countHeld(filter(all, optedIn)) {
 			observe(n, reason)
 		}
 	})
 	metrics.Observe(meter, "breakwater_releases_drifted", func(observe func(int64, ...string)) {
 		all, _ := releases.List(labels.Everything())
-		observe(countDrifted(all))
+		observe(countDrifted(filter(all, optedIn)))
 	})
 	metrics.Observe(meter, "breakwater_oldest_batch_age_seconds", func(observe func(int64, ...string)) {
 		all, _ := batches.List(labels.Everything())
-		observe(int64(oldestBatch(all, clock.Now()).Seconds()))
+		observe(int64(oldestBatch(filter(all, optedIn), clock.Now()).Seconds()))
 	})
+}
+
+// filter returns the objects that keep accepts.
+func filter[T any](all []T, keep func(any) bool) []T {
+	var kept []T
+	for _, o := range all {
+		if keep(o) {
+			kept = append(kept, o)
+		}
+	}
+	return kept
 }
 
 // countHeld counts the releases whose condition Held is True, by its reason. A reason without releases

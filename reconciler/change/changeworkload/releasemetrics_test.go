@@ -5,11 +5,18 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	clocktesting "k8s.io/utils/clock/testing"
 	"knative.dev/pkg/apis"
 
 	"github.com/breakwater-dev/breakwater/apis/change/v1alpha1"
+	listers "github.com/breakwater-dev/breakwater/client/listers/change/v1alpha1"
+	"github.com/breakwater-dev/breakwater/reconciler/change/namespaceoptin"
 )
 
 func TestHeldReleasesAreCountedByReason(t *testing.T) {
@@ -68,4 +75,46 @@ func TestTheAgeIsThatOfTheOldestBatchThatIsNotDone(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", name, got, tc.want)
 		}
 	}
+}
+
+// Nothing writes the status of the others, so they would be held for ever.
+func TestOnlyReleasesAndBatchesOfOptedInNamespacesAreReported(t *testing.T) {
+	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	namespaces, releases, batches := newIndexer(), newIndexer(), newIndexer()
+	for name, label := range map[string]string{"in": v1alpha1.NamespaceEnabled, "out": "disabled"} {
+		add(t, namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.NamespaceLabel: label}}})
+	}
+	for namespace, age := range map[string]time.Duration{"in": time.Minute, "out": time.Hour, "deleted": time.Hour} {
+		release := &v1alpha1.ChangeWorkload{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-1"}}
+		release.Status.Conditions = []apis.Condition{
+			{Type: v1alpha1.ReleaseHeld, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonSuspended},
+			{Type: v1alpha1.ReleaseDrifted, Status: corev1.ConditionTrue},
+		}
+		add(t, releases, release)
+		add(t, batches, &v1alpha1.ChangePod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "web-1-0", CreationTimestamp: metav1.NewTime(now.Add(-age)),
+		}})
+	}
+	reader := sdkmetric.NewManualReader()
+	observeReleases(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)).Meter("test"), listers.NewChangeWorkloadLister(releases),
+		listers.NewChangePodLister(batches), namespaceoptin.Filter(corelisters.NewNamespaceLister(namespaces)), clocktesting.NewFakePassiveClock(now))
+
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int64{}
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		for _, p := range m.Data.(metricdata.Gauge[int64]).DataPoints {
+			got[m.Name] = max(got[m.Name], p.Value)
+		}
+	}
+	want := map[string]int64{"breakwater_releases_held": 1, "breakwater_releases_drifted": 1, "breakwater_oldest_batch_age_seconds": 60}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func newIndexer() cache.Indexer {
+	return cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 }
