@@ -5,7 +5,8 @@
 #
 #   uninstall.sh                    show what would be removed
 #   uninstall.sh --yes              remove it
-#   uninstall.sh --yes --resume     also resume rollouts that are held; without it, holds and suspensions are an error
+#   uninstall.sh --yes --resume     also resume rollouts that are held; without it, holds and suspensions are an error.
+#                                   Held workloads of kinds of config-workloads are an error in any case
 #
 # The order matters: webhooks deny requests when their processes are missing, and controllers
 # write finalizers and labels again while they run.
@@ -79,6 +80,17 @@ end_of_hold='
 # Lists "kind namespace name patch" of the workloads of built-in kinds that Breakwater holds. A hold that
 # stopped nothing, or that a person ended, has no patch.
 held() { kubectl get "$workloads" -A -o 'jsonpath={.items[*]}' | jq -r --arg app "$app" "$end_of_hold"; }
+# Lists "kind namespace name" of the held workloads of other kinds, which ConfigMap config-workloads names or named. The
+# script cannot resume them: the record of a hold does not name the field that stops the rollout.
+held_of_other_kinds() {
+  ! has "$releases" || kubectl get "$releases" -A -o 'jsonpath={.items[*].spec.workloadRef}' | jq -r '
+    select("\(.apiVersion) \(.kind)" | IN("apps/v1 Deployment", "apps/v1 StatefulSet", "apps/v1 DaemonSet", "serving.knative.dev/v1 Service") | not) |
+    "\(.kind).\(.apiVersion | split("/")[0])"' | sort -u | while read -r kind; do
+    # maybe adds warnings to the objects.
+    maybe get "$kind" -A -o 'jsonpath={.items[*]}' | sed '/^Warning: /d' | jq -r --arg hold "$app/hold" \
+      'select(.metadata.annotations // {} | has($hold)) | [.kind, .metadata.namespace, .metadata.name] | join("\t")' || exit 1
+  done
+}
 # Lists "resource namespace name finalizers", the other finalizers as JSON, of objects with the given finalizer.
 with_finalizer() {
   kubectl get "$1" -A -o 'jsonpath={.items[*].metadata}' | jq -r --arg resource "$1" --arg finalizer "$2" \
@@ -112,17 +124,24 @@ if ! $yes; then
   open_orders
   echo "Held rollouts (--resume resumes them):"
   held | awk -F '\t' '{print "  " $1 " " $2 "/" $3}'
+  others=$(held_of_other_kinds)
+  if [[ -n $others ]]; then
+    echo "Held workloads of other kinds, which are an error also with --resume:"
+    awk -F '\t' '{print "  " $1 " " $2 "/" $3}' <<<"$others"
+  fi
   exit 0
 fi
 
 holds=$(held)
+others=$(held_of_other_kinds)
 suspensions=$(suspended)
-if ! $resume && [[ -n $holds$suspensions ]]; then
+if [[ -n $others ]] || { ! $resume && [[ -n $holds$suspensions ]]; }; then
   {
     echo "Releases are held or suspended, because a check failed or is missing:"
-    awk -F '\t' 'NF {print "  " $1 " " $2 "/" $3}' <<<"$holds"
+    awk -F '\t' 'NF {print "  " $1 " " $2 "/" $3}' <<<"$holds"$'\n'"$others"
     [[ -z $suspensions ]] || echo "$suspensions"
     echo "Repair or roll them back first, or pass --resume, which resumes their rollouts."
+    [[ -z $others ]] || echo "--resume does not resume kinds of config-workloads ($(cut -f 1 <<<"$others" | sort -u | paste -sd ' ')): repair or roll them back, or resume them by hand."
   } >&2
   exit 1
 fi

@@ -112,6 +112,59 @@ spec: {appName: web, attempt: 2, changeWorkloadId: "", countThreshold: 1, create
   serviceName: "", waitTimeThreshold: 1, workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web, uid: u}}
 `
 
+// clonesets is a kind of config-workloads, which the script cannot resume. CloneSet clones is held.
+const clonesets = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clonesets.apps.kruise.io}
+spec:
+  group: apps.kruise.io
+  scope: Namespaced
+  names: {kind: CloneSet, plural: clonesets, singular: cloneset, listKind: CloneSetList}
+  versions:
+  - {name: v1alpha1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`
+
+const heldCloneSet = `
+apiVersion: apps.kruise.io/v1alpha1
+kind: CloneSet
+metadata: {name: clones, namespace: clones, annotations: {altershield.defense.antgroup.com/hold: '{"attempt":1}'}}
+spec: {updateStrategy: {paused: true}}
+---
+apiVersion: app.ops.cloud.alipay.com/v1alpha1
+kind: ChangeWorkload
+metadata: {name: clones-1, namespace: clones}
+spec: {appName: clones, attempt: 1, changeWorkloadId: "", countThreshold: 1, createTime: "", createTimeUnix: 0, orderId: "", reversion: v1,
+  serviceName: "", waitTimeThreshold: 1, workloadRef: {apiVersion: apps.kruise.io/v1alpha1, kind: CloneSet, name: clones, uid: u}}
+`
+
+// Without Breakwater nothing would resume it.
+func TestUninstallRemovesNothingWhileAWorkloadOfAnotherKindIsHeld(t *testing.T) {
+	kubectl(t, clonesets+"---\n{apiVersion: v1, kind: Namespace, metadata: {name: clones}}\n", "apply", "--server-side", "-f", "-")
+	if err := plane.Install(t.Context(), "config/core"); err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, "", "wait", "--for=condition=Established", "crd", "--all")
+	kubectl(t, heldCloneSet, "apply", "--server-side", "-f", "-")
+	installed := snapshot(t)
+	if preview := uninstall(t, 0); !strings.Contains(preview, "CloneSet clones/clones") {
+		t.Errorf("the preview does not name the workload:\n%s", preview)
+	}
+	for _, args := range [][]string{{"--yes"}, {"--yes", "--resume"}} {
+		if out := uninstall(t, 1, args...); !strings.Contains(out, "CloneSet clones/clones") || !strings.Contains(out, "by hand") {
+			t.Errorf("uninstall.sh %s does not name the workload and the ways out:\n%s", strings.Join(args, " "), out)
+		}
+	}
+	if diff := cmp.Diff(strings.Split(installed, "\n"), strings.Split(snapshot(t), "\n")); diff != "" {
+		t.Errorf("something was removed:\n%s", diff)
+	}
+
+	kubectl(t, "", "annotate", "clonesets.apps.kruise.io", "clones", "-n", "clones", "altershield.defense.antgroup.com/hold-")
+	uninstall(t, 0, "--yes")
+	kubectl(t, "", "delete", "crd", "clonesets.apps.kruise.io")
+	kubectl(t, "", "delete", "namespace", "clones", "--wait=false")
+}
+
 func TestUninstallLeavesNothingBehind(t *testing.T) {
 	before := snapshot(t)
 	kubectl(t, written, "apply", "--server-side", "-f", "-")
