@@ -236,6 +236,21 @@ func TestTheTopLevelValuesAreDocumented(t *testing.T) {
 	}
 }
 
+// Their finalizers stay, and the permission centre's record of all grants does not.
+func TestThePartsWithFinalizersSayWhatPrecedesSwitchingThemOff(t *testing.T) {
+	_, dir := write(t)
+	raw, err := os.ReadFile(filepath.Join(dir, "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"change", "permission"} {
+		comment := regexp.MustCompile(`(?m)((?:^#.*\n)+)^` + part + `:\n  enabled:`).FindString(string(raw))
+		if !strings.Contains(comment, "Before you switch it off") || !strings.Contains(comment, "finalizer") {
+			t.Errorf("%s: the comment does not say what precedes switching it off: %q", part, comment)
+		}
+	}
+}
+
 func TestBracesOfManifestsAreLiteral(t *testing.T) {
 	files, err := chart.Files(chart.Options{Version: "v0.1.0", Registry: registry, Parts: []chart.Part{{Name: "change", Manifests: []chart.Manifest{
 		{Name: "100-rule.yaml", Text: "apiVersion: v1\nkind: Thing\nmetadata: {name: a}\nsummary: \"{{ $value }} pods\"\n"},
